@@ -1,0 +1,442 @@
+/*
+ * Haft: effect handlers for C.
+ *
+ *     #include <haft.h>
+ *     HAFT_EFFECT(get, int64_t, {});
+ *     HAFT_EFFECT(put, void, { int64_t new_value; });
+ *
+ * A function performs effects as it would call functions; what they do is decided by the handlers
+ * that surround the call when it runs:
+ *
+ *     void *counter(void *argument) {
+ *         for (int64_t i = HAFT_PERFORM(get); i > 0; i = HAFT_PERFORM(get))
+ *             HAFT_PERFORM(put, i - 1);
+ *         return NULL;
+ *     }
+ *
+ * Computations that are handled run on fibers: a fiber is a stack of its own. Performing an effect
+ * suspends the fiber, and the code that resumed it gets a request, which it answers by resuming the
+ * fiber with a reply, now, later, from another thread, or never:
+ *
+ *     int64_t state = 100;
+ *     haft_fiber_t *k = haft_fiber_new(counter, NULL);
+ *     haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(get, put));
+ *     while (!haft_finished(request)) {
+ *         HAFT_MATCH(request) {
+ *             HAFT_CASE(get, payload) {
+ *                 request = haft_resume(k, HAFT_REPLY(get, state), HAFT_HANDLES(get, put));
+ *             }
+ *             HAFT_CASE(put, payload) {
+ *                 state = payload->new_value;
+ *                 request = haft_resume(k, NULL, HAFT_HANDLES(get, put));
+ *             }
+ *         }
+ *     }
+ *     haft_fiber_free(k);
+ *
+ * Sections in this file: effects; performing; fibers; handling by requests; handling by clauses;
+ * ending a computation; default handlers; looking at fibers; memory; errors.
+ *
+ * Numbers of sections (§) refer to "High-level effect handlers in C".
+ *
+ * Threads: every thread has a chain of handlers of its own. A fiber is used by one thread at a time; a
+ * suspended fiber may be resumed by any thread. Unless said otherwise a function may be called by any
+ * thread, and a fiber that is passed in must not be in use by another.
+ *
+ * Errors: a mistake (an effect nobody handles, a fiber resumed while it runs...) is reported to the
+ * error handler of the process, which by default prints what happened, to which effect or fiber, and
+ * what to do, and aborts. See "errors" at the end.
+ */
+#ifndef HAFT_H
+#define HAFT_H
+
+#pragma GCC system_header
+
+#ifdef __cplusplus
+#    include <cstdio>
+#    define HAFT_EXTERN_C_BEGIN extern "C" {
+#    define HAFT_EXTERN_C_END }
+#else
+#    ifndef HAFT_FREESTANDING
+#        include <stdio.h>
+#    endif
+#    define HAFT_EXTERN_C_BEGIN
+#    define HAFT_EXTERN_C_END
+#endif
+
+HAFT_EXTERN_C_BEGIN
+
+#include "haft/macros.h"
+#include "haft/hot.h"
+
+#define HAFT_VERSION_MAJOR 0
+#define HAFT_VERSION_MINOR 1
+#define HAFT_VERSION_PATCH 0
+
+/* ---- Effects (§2.1) ------------------------------------------------------------------------- */
+
+/*
+ * HAFT_EFFECT(name, result, { fields });
+ *
+ * Declares an effect: its name, the type that performing it returns (void, or any type that can be
+ * copied; give a name to types that need brackets to write), and the fields of its payload. To be
+ * written at file scope, usually in a header. The same line in several translation units, libraries
+ * or languages is one effect. There is no limit on their number. The name is global to the process,
+ * like that of a function: libraries should prefix it.
+ *
+ * An effect is identified by the address of its descriptor, HAFT_ID(name), a haft_effect_t *.
+ */
+#define HAFT_EFFECT(name, result, ...) HAFT_EFFECT_(name, result, __VA_ARGS__)
+
+#define HAFT_ID(name) (&haft_effect_##name)
+#define HAFT_PAYLOAD(name) haft_payload_##name /* the payload's type */
+#define HAFT_RESULT(name) haft_result_##name   /* the result's type */
+
+/* ---- Performing ----------------------------------------------------------------------------- */
+
+/*
+ * HAFT_PERFORM(name, fields...)
+ *
+ * Performs the effect: finds the innermost handler for it and lets it decide. Returns what the handler
+ * replies. The fields are checked against the declaration by the compiler, like arguments. With no
+ * handler in scope the effect's default handler is called; with no default either it is an error.
+ *
+ * May not return: the handler may drop the computation, in which case cleanups and destructors run
+ * (compile C with -fexceptions for the former). May return on another thread: addresses of
+ * thread-local variables, errno's among them, do not hold across it.
+ */
+#define HAFT_PERFORM(...) HAFT_PERFORM_(__VA_ARGS__, )
+
+/*
+ * HAFT_YIELD(fiber, name, fields...)
+ *
+ * Suspends `fiber`, which must be running (the current fiber or one around it), with this effect,
+ * whatever its resumer handles; with a fiber from haft_locate this is a perform without the search
+ * (§3.2, §4.1.1). A fiber that is not around the current one is an error.
+ */
+#define HAFT_YIELD(fiber, ...) HAFT_YIELD_(fiber, __VA_ARGS__, )
+
+/*
+ * HAFT_THROW(name, fields...)       performs an effect and never comes back (§3.2)
+ * HAFT_EXIT(fiber, name, fields...) the same towards the resumer of `fiber`
+ *
+ * Everything from here up to and including the fiber that is suspended is unwound, innermost first:
+ * cleanups and destructors run; then the handler sees the request, and the fiber is finished. The
+ * payload is copied; it stays valid until the fiber is freed or reset. With no handler: the default
+ * handler runs, and coming back from it is an error.
+ */
+#define HAFT_THROW(...) HAFT_THROW_(__VA_ARGS__, )
+#define HAFT_EXIT(fiber, ...) HAFT_EXIT_(fiber, __VA_ARGS__, )
+
+/*
+ * The untyped forms, for language bindings and generic code. `payload` points to `size` bytes; the
+ * result is stored in the `result_size` bytes at `result`. Both must be what the effect declares:
+ * another size is an error that names the effect.
+ */
+HAFT_API void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *result,
+                           size_t result_size);
+HAFT_API void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_t size,
+                         void *result, size_t result_size);
+HAFT_API __attribute__((noreturn)) void haft_throw(haft_effect_t *effect, const void *payload,
+                                                   size_t size);
+HAFT_API __attribute__((noreturn)) void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect,
+                                                  const void *payload, size_t size);
+
+/*
+ * Finds the handler that performing `effect` here would reach: the fiber that would be suspended. NULL
+ * when there is none, or when its clause would run in place. The answer holds for as long as the
+ * current fiber is not suspended and the fibers around it stay as they are.
+ */
+HAFT_API haft_fiber_t *haft_locate(haft_effect_t *effect);
+
+/* ---- Fibers --------------------------------------------------------------------------------- */
+
+typedef struct haft_fiber_options {
+    size_t stack_size;  /* bytes reserved; 0: haft_stack_size(). Committed as used */
+    void *memory;       /* if given: the fiber's stack and header lie in these `memory_size` bytes */
+    size_t memory_size; /* at least HAFT_FIBER_MINIMUM */
+    const char *name;   /* for messages and tools; not copied */
+    bool segmented;     /* the stack grows by segments; for code compiled with -fsplit-stack */
+    bool no_cleanups;   /* a promise that nothing on this stack needs unwinding: dropping the fiber
+                           or throwing from it costs nothing, and cleanups and destructors on it do
+                           not run */
+} haft_fiber_options_t;
+
+/* The least memory for a fiber: its header and some 600 bytes of stack. */
+#define HAFT_FIBER_MINIMUM ((size_t)1024)
+
+/*
+ * Makes a fiber that will run `function(argument)`; nothing runs until it is resumed. To be released
+ * with haft_fiber_free. NULL if memory is exhausted and the error handler returned (errno: ENOMEM).
+ */
+HAFT_API haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument);
+HAFT_API haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options,
+                                         void *(*function)(void *), void *argument);
+
+/*
+ * Releases a fiber that is not running. One that is suspended is dropped: its stack is unwound, so that
+ * cleanups and destructors on it run, innermost first, through the whole suspended chain of fibers.
+ * NULL is ignored. Memory given by the caller is the caller's again.
+ */
+HAFT_API void haft_fiber_free(haft_fiber_t *fiber);
+
+/* Drops what a fiber was doing, as haft_fiber_free does, and makes it run `function(argument)` when it
+   is resumed next. */
+HAFT_API void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argument);
+
+/* Declares a fiber variable that is freed when its scope is left, by unwinding too:
+   HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(...); */
+#define HAFT_SCOPED __attribute__((cleanup(haft_fiber_free_scoped)))
+HAFT_INLINE void haft_fiber_free_scoped(haft_fiber_t **fiber) { haft_fiber_free(*fiber); }
+
+typedef enum haft_fiber_state {
+    HAFT_FIBER_NEW,       /* not started */
+    HAFT_FIBER_SUSPENDED, /* can be resumed */
+    HAFT_FIBER_RUNNING,   /* runs, or waits for a fiber that it resumed */
+    HAFT_FIBER_FINISHED,  /* returned, threw, or was unwound */
+    HAFT_FIBER_FREED      /* only seen by mistake */
+} haft_fiber_state_t;
+
+HAFT_API haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber);
+HAFT_API const char *haft_fiber_name(const haft_fiber_t *fiber); /* "" when it has none */
+HAFT_API void haft_fiber_set_name(haft_fiber_t *fiber, const char *name); /* not copied */
+/* The innermost fiber, NULL on a thread's own stack. In a clause that runs in place: of the code
+   around the handler. */
+HAFT_API haft_fiber_t *haft_fiber_current(void);
+/* The fiber around a running fiber; NULL when the thread's own stack resumed it. */
+HAFT_API haft_fiber_t *haft_fiber_parent(const haft_fiber_t *fiber);
+
+/*
+ * Says that the next thread to resume the suspended `fiber` may be another one. Never needed; a
+ * scheduler that hands fibers to other threads saves them a system call each by it (the first resume
+ * on a new thread must otherwise make sure, across cores, that the old one is not in the middle of a
+ * resume of its own).
+ */
+HAFT_API void haft_fiber_detach(haft_fiber_t *fiber);
+
+/* ---- Handling by requests (§2.1, "sheep" handlers) ------------------------------------------ */
+
+/*
+ * haft_resume(fiber, word, handles): starts or resumes a fiber and handles the effects in `handles`
+ * until it is suspended by one of them, returns, or throws. `word` becomes the result of the perform
+ * that suspended it: HAFT_REPLY(name, value), or NULL for effects without a result and at the start.
+ *
+ * The request's `effect` says which it was: HAFT_ID(name), or HAFT_ID(return) when the function has
+ * returned. `payload` points into the performer's stack: it is valid until the fiber is resumed or
+ * freed, not longer.
+ *
+ * An exception of C++ (or of another language that unwinds) that leaves the fiber's function goes on
+ * from here, in the resumer; the fiber is finished.
+ *
+ * Errors: a fiber that is running, finished or freed, here or on another thread.
+ */
+HAFT_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, void *word,
+                                       const haft_handles_t *handles) {
+    return haft_resume_hot(fiber, word, handles);
+}
+
+/*
+ * HAFT_HANDLES(name, name...)  a set of effects (up to 364 names; it may be empty)
+ * HAFT_HANDLES_ALL             the set of every effect
+ *
+ * Sets are constants: a set that a program builds itself must not change while fibers that were
+ * resumed with it live; call haft_handles_changed after reusing its memory for another set.
+ */
+#define HAFT_HANDLES(...) HAFT_HANDLES_(__VA_ARGS__)
+#define HAFT_HANDLES_ALL (&haft_handles_all)
+extern HAFT_API const haft_handles_t haft_handles_all;
+HAFT_API void haft_handles_changed(void);
+
+/* HAFT_REPLY(name, value)
+   The reply to an effect, checked by the compiler against the effect's declaration. HAFT_REPLY(name)
+   for effects that return nothing. Good until the end of the enclosing block. */
+#define HAFT_REPLY(...) HAFT_REPLY_(__VA_ARGS__, )
+
+/* The untyped reply: `value` points to `size` bytes, which must be what the effect declares. */
+HAFT_API void *haft_reply(const haft_effect_t *effect, const void *value, size_t size);
+
+/*
+ * HAFT_MATCH(request) {
+ *     HAFT_CASE(name, payload) { ... payload->field ... }      payload: a HAFT_PAYLOAD(name) *
+ *     HAFT_RETURN(result) { ... }                              result: the void * that was returned
+ * }
+ * Runs the block that fits the request as it was on entry; `request` may be assigned to inside.
+ * `break` and `continue` leave the block.
+ */
+#define HAFT_MATCH(request) HAFT_MATCH_(request)
+#define HAFT_CASE(name, payload) HAFT_CASE_(name, payload)
+#define HAFT_RETURN(result) HAFT_RETURN_(result)
+
+/* The request of a fiber that has returned: HAFT_ID(return), HAFT_PAYLOAD(return). */
+typedef struct {
+    void *result;
+} haft_payload_return;
+extern HAFT_API haft_effect_t haft_effect_return;
+
+HAFT_INLINE bool haft_finished(haft_request_t request) {
+    return request.effect == HAFT_ID(return);
+}
+
+/*
+ * Resumes a suspended fiber by calling `raise(argument)` at the perform that suspended it, on the
+ * fiber's stack: to raise an exception there (discontinue), or to look around. If `raise` returns, its
+ * value is the perform's result. Otherwise like haft_resume.
+ */
+HAFT_API haft_request_t haft_discontinue(haft_fiber_t *fiber, void *(*raise)(void *),
+                                         void *argument, const haft_handles_t *handles);
+
+/* ---- Handling by clauses (deep handlers) ---------------------------------------------------- */
+
+/*
+ * A computation that waits at a perform, as a general clause receives it. One-shot: it is continued or
+ * dropped, once; a second use is an error that names the effect. A resumption that is kept may outlive
+ * the haft_handle that captured it; its handler goes with it, the state that the handler was given
+ * must then live as long.
+ */
+typedef struct haft_resumption {
+    haft_fiber_t *fiber;
+    uint64_t shot;
+} haft_resumption_t;
+
+/*
+ * HAFT_HANDLER(name, on_return, clauses...);
+ *
+ * Defines, at file scope, the constant table `name` of a deep handler. A clause is one of
+ *
+ *   HAFT_TAIL(effect, function)     result function(void *state, HAFT_PAYLOAD(effect) *payload)
+ *       Tail-resumptive: called in place, on the performer's stack, without a switch; what it returns
+ *       is the result of the perform.
+ *   HAFT_GENERAL(effect, function)  void *function(void *state, HAFT_PAYLOAD(effect) *payload,
+ *                                                  haft_resumption_t k)
+ *       The computation is suspended; the clause continues it (haft_continue), ends by continuing it
+ *       (return haft_tail_continue(k, reply)), drops it, or keeps it for later. What the clause
+ *       returns is the answer of haft_handle, or of the haft_continue that let the computation run.
+ *   HAFT_NEVER(effect, function)    void *function(void *state, HAFT_PAYLOAD(effect) *payload)
+ *       The computation is unwound, with a copy of the payload kept, before the clause is called;
+ *       what it returns is the answer.
+ *
+ * The types are checked by the compiler. `on_return`, void *(void *state, void *result), makes the
+ * answer from what the body returned; NULL: the answer is the result. A clause runs outside its own
+ * handler: what it performs goes to the handlers further out.
+ */
+#define HAFT_HANDLER(name, on_return, ...) HAFT_HANDLER_(name, on_return, __VA_ARGS__)
+#define HAFT_TAIL(effect, function) HAFT_TAIL_(effect, function)
+#define HAFT_GENERAL(effect, function) HAFT_GENERAL_(effect, function)
+#define HAFT_NEVER(effect, function) HAFT_NEVER_(effect, function)
+
+typedef struct haft_handler {
+    haft_handles_t handles;
+    void *(*on_return)(void *state, void *result);
+    const char *name;
+} haft_handler_t;
+
+/*
+ * Runs `body(argument)` under a handler and returns the answer. `state` is handed to every clause. A
+ * handler with only tail-resumptive clauses needs no fiber: the body runs on the stack of the caller.
+ */
+HAFT_API void *haft_handle(const haft_handler_t *handler, void *state, void *(*body)(void *),
+                           void *argument);
+HAFT_API void *haft_handle_with(const haft_fiber_options_t *options, const haft_handler_t *handler,
+                                void *state, void *(*body)(void *), void *argument);
+
+/* Continues a captured computation under its handler, with a reply made by HAFT_REPLY; returns the
+   answer. */
+HAFT_API void *haft_continue(haft_resumption_t k, void *reply);
+/* To be returned directly by a general clause: the handler continues `k`, which need not be the
+   clause's own, after the clause is gone, so that a loop of such clauses runs in constant space. */
+HAFT_API void *haft_tail_continue(haft_resumption_t k, void *reply);
+/* Continues by calling `raise(argument)` at the perform. */
+HAFT_API void *haft_continue_raising(haft_resumption_t k, void *(*raise)(void *), void *argument);
+/* Drops a captured computation: its stack is unwound and released. */
+HAFT_API void haft_drop(haft_resumption_t k);
+/* The effect a resumption waits on; NULL once it has been used. */
+HAFT_API haft_effect_t *haft_resumption_effect(haft_resumption_t k);
+
+/* ---- Default handlers (§2.5) ---------------------------------------------------------------- */
+
+/*
+ * HAFT_SET_DEFAULT(name, function): sets what happens, in the whole process, when nobody handles the
+ * effect: result function(void *unused, HAFT_PAYLOAD(name) *payload), called in place, outside all
+ * handlers. NULL takes the default away. Returns nothing. The untyped form returns the one before.
+ */
+#define HAFT_SET_DEFAULT(name, function) HAFT_SET_DEFAULT_(name, function)
+HAFT_API haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function);
+HAFT_API haft_function_t *haft_get_default(const haft_effect_t *effect);
+
+#ifndef HAFT_FREESTANDING
+/* ---- Looking at fibers ---------------------------------------------------------------------- */
+
+/*
+ * Return addresses of a suspended fiber, innermost first, through the whole suspended chain, at most
+ * `size`; returns how many. For backtrace_symbols_fd and its like. 0 for a fiber that is not suspended.
+ */
+HAFT_API int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size);
+
+/*
+ * Writes a line for every live fiber of the process: its name, state, the effect it waits on, its stack
+ * use. Fibers that run meanwhile are shown as they were when looked at.
+ */
+HAFT_API void haft_fibers_dump(FILE *stream);
+/* The same on standard error whenever the process gets this signal. 0, or -1 with errno. */
+HAFT_API int haft_dump_on_signal(int signal);
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+/* The stack size of fibers that do not choose one: 1 MiB of reserved addresses. Rounded up to a power
+   of two of at least 16 KiB. For fibers made afterwards. */
+HAFT_API size_t haft_stack_size(void);
+HAFT_API void haft_set_stack_size(size_t bytes);
+
+typedef struct haft_pool_report {
+    size_t reserved; /* bytes of addresses */
+    size_t stacks;   /* stacks in use */
+    size_t idle;     /* stacks kept for reuse */
+    size_t mappings; /* regions asked of the system */
+    size_t resident; /* bytes of memory in stacks, used and idle */
+} haft_pool_report_t;
+
+/* How the pool of stacks stands. Looks at every stack: slow. */
+HAFT_API haft_pool_report_t haft_pool_report(void);
+/* Gives the memory of idle stacks back to the system; their addresses stay reserved. Stacks that other
+   threads keep for themselves are not reached. Returns the bytes given back. */
+HAFT_API size_t haft_pool_trim(void);
+#endif
+
+/* ---- Errors --------------------------------------------------------------------------------- */
+
+typedef enum haft_error_code {
+    HAFT_ERROR_UNHANDLED = 1,     /* nobody handles an effect, and it has no default */
+    HAFT_ERROR_NOT_RESUMABLE,     /* resumed while running, after the end, or by two threads */
+    HAFT_ERROR_IN_USE,            /* freed or reset while running */
+    HAFT_ERROR_USED_RESUMPTION,   /* a resumption was used twice */
+    HAFT_ERROR_NOT_AROUND,        /* yield or exit with a fiber that is not around the current one */
+    HAFT_ERROR_WRONG_TYPE,        /* sizes that do not fit the effect */
+    HAFT_ERROR_NO_REPLY,          /* resumed with NULL where the effect's result needs a value */
+    HAFT_ERROR_NO_MEMORY,         /* no stack could be had */
+    HAFT_ERROR_STACK_OVERFLOW,    /* found by a canary: the stack has already been left */
+    HAFT_ERROR_UNWINDING_STOPPED, /* a catch-all kept a fiber from being unwound */
+    HAFT_ERROR_CAME_BACK,         /* a default handler returned to HAFT_THROW */
+    HAFT_ERROR_BAD_ARGUMENT
+} haft_error_code_t;
+
+typedef struct haft_error {
+    haft_error_code_t code;
+    const char *message;         /* one or more sentences, no newline at the end */
+    const haft_effect_t *effect; /* NULL if none is concerned */
+    const haft_fiber_t *fiber;   /* likewise */
+} haft_error_t;
+
+/*
+ * Sets the function that is told of errors; NULL: the default, which prints the message on standard
+ * error. Returns the one before. It runs where the mistake was made and may leave by throwing an
+ * exception or by longjmp within the same stack: nothing has happened yet then. If it returns, the
+ * process is aborted, save for HAFT_ERROR_NO_MEMORY, where the failing call returns NULL.
+ */
+typedef void haft_error_handler_t(const haft_error_t *error);
+HAFT_API haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *handler);
+
+#include "haft/typed.h"
+
+HAFT_EXTERN_C_END
+
+#endif

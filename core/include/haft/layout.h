@@ -1,0 +1,178 @@
+/*
+ * The layouts that the inlined hot paths read: effect descriptors, sets of handled effects, the
+ * scopes of the handler chain, fibers, threads. Programs use the names of haft.h; the fields here
+ * are not part of the interface.
+ *
+ * The chain of handlers of a thread, innermost first:
+ *
+ *   haft_thread_t.current
+ *        |
+ *        v
+ *   +---------+ outer  +-----------+ outer  +---------+ outer  +------+
+ *   | scope   |------->| scope     |------->| scope   |------->| root |
+ *   | (fiber) |        | (no stack)|        | (fiber) |        +------+
+ *   +---------+        +-----------+        +---------+
+ *
+ * A scope is one handler. The scope of a fiber lies in the fiber's header; the code that resumed the
+ * fiber handles what the scope lists. A scope without a stack lies in the frame of haft_handle.
+ *
+ * Every scope remembers where its last few effects were found (`cache`). An entry is right for as
+ * long as nothing between the scope and the handler was attached elsewhere. That is watched by one
+ * number a thread: the epoch. It changes when a fiber is resumed by another parent, or with another
+ * handled set, than the time before. Epochs and serials are drawn from one counter a thread, with the
+ * thread's number in the upper bits, so that no two are ever equal in a process.
+ */
+#ifndef HAFT_LAYOUT_H
+#define HAFT_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct haft_effect haft_effect_t;
+typedef struct haft_scope haft_scope_t;
+typedef struct haft_fiber haft_fiber_t;
+typedef struct haft_thread haft_thread_t;
+typedef void haft_function_t(void);
+
+/* What a clause does with the continuation. */
+enum haft_clause_kind {
+    HAFT_CLAUSE_REQUEST, /* the fiber is suspended and haft_resume returns the request */
+    HAFT_CLAUSE_GENERAL, /* the fiber is suspended and the clause gets the resumption */
+    HAFT_CLAUSE_NEVER,   /* the fiber is unwound, then the clause runs */
+    HAFT_CLAUSE_TAIL,    /* the clause is called in place */
+    HAFT_CLAUSE_SLOW     /* in caches only: suspend through the out-of-line path */
+};
+
+typedef struct haft_clause {
+    haft_effect_t *effect;
+    haft_function_t *function;
+    uint32_t kind;
+    uint32_t shape; /* HAFT_SHAPE where the clause was written */
+} haft_clause_t;
+
+typedef struct haft_handles {
+    uint32_t count;
+    uint32_t all; /* handles every effect, listed or not */
+    const haft_clause_t *clauses;
+} haft_handles_t;
+
+/* Sizes of payload and result in one word: compared when a handler is looked up, so that two
+   different effects that were given one name are told apart instead of confused. */
+#define HAFT_SHAPE(payload_size, result_size)                                                      \
+    ((uint32_t)((uint32_t)(payload_size) * 65599u ^ (uint32_t)(result_size)))
+
+struct haft_effect {
+    const char *name;
+    const char *where; /* file:line of its declaration */
+    size_t payload_size;
+    size_t result_size;
+    /* Calls a clause that runs in place, for callers that do not know its type. */
+    void (*call)(haft_function_t *function, void *state, void *payload, void *result);
+    haft_function_t *unhandled;   /* reports that nobody handles the effect */
+    haft_clause_t default_clause; /* its function is `unhandled` while there is no default */
+};
+
+enum { HAFT_CACHE_SLOTS = 4 };
+
+typedef struct haft_cache_entry {
+    haft_effect_t *effect;
+    const haft_clause_t *clause; /* NULL: suspend the fiber whose scope this is */
+    haft_scope_t *scope;
+} haft_cache_entry_t;
+
+enum haft_scope_kind {
+    HAFT_SCOPE_ROOT,
+    HAFT_SCOPE_FIBER,
+    HAFT_SCOPE_STACKLESS,
+    HAFT_SCOPE_DEFAULTS
+};
+
+struct haft_scope {
+    haft_scope_t *outer;
+    const haft_handles_t *handles;
+    uint64_t serial;
+    uint64_t epoch; /* the cache holds for this epoch of the thread; 0: empty */
+    haft_cache_entry_t cache[HAFT_CACHE_SLOTS];
+    void *state; /* handed to the clauses */
+    uint8_t kind;
+    uint8_t slow; /* crossing this scope needs the out-of-line switch */
+};
+
+/*
+ * A context that is not executing. In a fiber's header it belongs to the fiber while the fiber is
+ * suspended, and to the fiber's resumer while the fiber runs: a switch exchanges the two. The first
+ * two words are laid out like a frame record, and a fiber's first frame has its frame pointer here,
+ * so that walking frame pointers leads from a running fiber into its parent at no cost.
+ */
+typedef struct haft_context {
+    void *fp;
+    void *pc;
+    void *sp;
+    void *base;       /* the callee-saved register that compilers reserve: rbx, x19 */
+    uint64_t control; /* rounding mode and exception masks of floating point */
+} haft_context_t;
+
+/*
+ * A fiber's header lies at the high end of its stack memory:
+ *
+ *   low                                                                 high
+ *   | guard | ...free...  <- sp | frames | first frame | haft_fiber_t | colour |
+ *
+ * The first cache line is all that a switch needs.
+ */
+struct haft_fiber {
+    haft_context_t context;
+    haft_thread_t *ready;  /* thread on which it was suspended; NULL: cannot be resumed.
+                              Lowest bit set: only through the out-of-line path */
+    uint64_t parent_serial; /* the scope that resumed it last; whoever changes it has claimed it */
+    haft_scope_t *top;      /* innermost scope of the suspended chain that ends in this fiber */
+
+    haft_scope_t scope;
+    haft_effect_t *awaits; /* the effect that suspended it */
+
+    void *(*function)(void *);
+    void *argument;
+    void *result;
+    const char *name;
+    uint64_t shot; /* counts captures; a resumption is good for one */
+    char *low;     /* lowest usable byte of the stack */
+    char *high;    /* the first frame lies just below */
+    void *thrown;  /* the payload of the effect that ended the fiber, once unwound */
+    const void *handler;
+    struct haft_pool *pool;
+    struct haft_fiber *next, *previous; /* free list, or list of the fibers outside the pool */
+    void *tools;                        /* what sanitizers and Valgrind know of this fiber */
+    void *split[2];                     /* -fsplit-stack: limit and segments of the other side */
+    void *segments[4];                  /* haft_segments_t */
+    uint64_t unwinding[4];              /* an _Unwind_Exception while the stack is unwound */
+    uint8_t state;
+    uint8_t kind;
+    uint8_t cleanups;
+    uint8_t checked; /* the stack has a canary instead of a guard */
+    uint32_t uses;
+};
+
+/* The part of C++'s exception state (__cxa_eh_globals) that belongs to a fiber. */
+typedef struct haft_exceptions {
+    void *caught;
+    unsigned uncaught;
+} haft_exceptions_t;
+
+struct haft_thread {
+    haft_scope_t *current; /* the innermost scope */
+    uint64_t epoch;
+    haft_exceptions_t *exceptions;
+    uint64_t stamp; /* the last serial or epoch that was drawn */
+    haft_scope_t root;
+    haft_scope_t defaults;
+    haft_fiber_t *idle; /* stacks of `pool` that this thread keeps for its next fibers */
+    struct haft_pool *pool;
+    uint32_t idle_count;
+    uint32_t number;
+    haft_fiber_t *tail; /* haft_tail_continue: what to continue, and with what */
+    void *tail_reply;
+    void *signal_stack;
+};
+
+#endif

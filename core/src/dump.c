@@ -1,0 +1,133 @@
+/* Looking at fibers from outside: backtraces of suspended ones, and the list of all. */
+#include "internal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <unwind.h>
+
+/* ---- Backtrace ---- */
+
+int haft_walk_from(const haft_context_t *context, int (*walk)(void *), void *argument);
+
+typedef struct trace {
+    const haft_fiber_t *fiber;
+    void **addresses;
+    int size;
+    int count;
+    bool inside; /* past the frames of the walk itself */
+} trace_t;
+
+static _Unwind_Reason_Code add(struct _Unwind_Context *context, void *argument) {
+    trace_t *trace = argument;
+    uintptr_t pc = _Unwind_GetIP(context);
+    if (!trace->inside) {
+        trace->inside = pc >= (uintptr_t)haft_walk_from && pc < (uintptr_t)haft_walk_from + 64;
+        return _URC_NO_REASON;
+    }
+    if (trace->count < trace->size)
+        trace->addresses[trace->count++] = (void *)pc;
+    /* The first frame of the outermost suspended fiber would lead round to where we began. */
+    bool first_frame = pc >= (uintptr_t)haft_fiber_start && pc < (uintptr_t)haft_fiber_start_end;
+#ifdef __x86_64__
+    enum { FRAME_POINTER = 6 };
+#else
+    enum { FRAME_POINTER = 29 };
+#endif
+    return first_frame && _Unwind_GetGR(context, FRAME_POINTER) == (uintptr_t)trace->fiber
+               ? _URC_END_OF_STACK
+               : _URC_NO_REASON;
+}
+
+static int walk(void *argument) {
+    _Unwind_Backtrace(add, argument);
+    return 0;
+}
+
+int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size) {
+    if (haft_fiber_state(fiber) != HAFT_FIBER_SUSPENDED)
+        return 0;
+    trace_t trace = {fiber, addresses, size, 0, false};
+    haft_walk_from(&fiber->context, walk, &trace);
+    return trace.count;
+}
+
+/* ---- Dump ---- */
+
+static size_t resident(const haft_fiber_t *fiber) {
+    enum { PAGE = 4096 };
+    unsigned char pages[1024];
+    size_t count = 0;
+    uintptr_t end = ((uintptr_t)(fiber + 1) + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+    for (uintptr_t at = (uintptr_t)fiber->low; at < end; at += sizeof pages * PAGE) {
+        size_t part = end - at < sizeof pages * PAGE ? end - at : sizeof pages * PAGE;
+        if (mincore((void *)at, part, pages) != 0)
+            break;
+        for (size_t i = 0; i < (part + PAGE - 1) / PAGE; i++)
+            count += pages[i] & 1 ? PAGE : 0;
+    }
+    return count;
+}
+
+typedef struct dump {
+    FILE *stream; /* NULL: standard error, from a signal handler */
+    size_t fibers;
+} dump_t;
+
+static void print(const dump_t *dump, const char *text, int length) {
+    if (dump->stream != NULL)
+        fwrite(text, 1, (size_t)length, dump->stream);
+    else if (write(STDERR_FILENO, text, (size_t)length) < 0)
+        return;
+}
+
+static void print_fiber(haft_fiber_t *fiber, void *argument) {
+    static const char *const states[] = {"new", "suspended", "running", "finished", "freed"};
+    dump_t *dump = argument;
+    char line[320];
+    dump->fibers++;
+    haft_fiber_state_t state = haft_fiber_state(fiber);
+    bool waits = state == HAFT_FIBER_SUSPENDED && fiber->awaits != NULL;
+    int length = snprintf(line, sizeof line, "fiber %p  %-9s  %s%s%s%s%.64s%s", (void *)fiber,
+                          states[state], waits ? "waits on " : "", waits ? fiber->awaits->name : "",
+                          waits ? "  " : "", fiber->name != NULL ? "'" : "",
+                          haft_fiber_name(fiber), fiber->name != NULL ? "'  " : "");
+    const char *sp = fiber->context.sp;
+    size_t size = (size_t)(fiber->high - fiber->low);
+    if (state == HAFT_FIBER_SUSPENDED && sp >= fiber->low && sp < fiber->high)
+        length += snprintf(line + length, sizeof line - (size_t)length, "stack %zu of %zu bytes",
+                           (size_t)(fiber->high - sp), size);
+    else
+        length += snprintf(line + length, sizeof line - (size_t)length, "stack of %zu bytes", size);
+    if (fiber->kind == HAFT_KIND_POOL)
+        length += snprintf(line + length, sizeof line - (size_t)length, ", %zu resident",
+                           resident(fiber));
+    length += snprintf(line + length, sizeof line - (size_t)length, "\n");
+    print(dump, line, length);
+}
+
+static void dump_to(FILE *stream) {
+    dump_t dump = {stream, 0};
+    haft_fibers_each(print_fiber, &dump);
+    char line[64];
+    int length = snprintf(line, sizeof line, "%zu fiber%s\n", dump.fibers,
+                          dump.fibers == 1 ? "" : "s");
+    print(&dump, line, length);
+}
+
+void haft_fibers_dump(FILE *stream) { dump_to(stream); }
+
+static void dump_signalled(int number) {
+    (void)number;
+    int saved = errno;
+    dump_to(NULL);
+    errno = saved;
+}
+
+int haft_dump_on_signal(int number) {
+    struct sigaction action = {.sa_handler = dump_signalled, .sa_flags = SA_RESTART | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    return sigaction(number, &action, NULL);
+}

@@ -1,0 +1,167 @@
+/*
+ * Deep handlers: a table of clauses around a computation.
+ *
+ * A handler whose clauses all run in place is a scope in the frame of haft_handle. Any other has a
+ * fiber, and `drive` is the loop of the paper around it, written once: it resumes, dispatches the
+ * request to its clause, and ends with the clause's answer. A clause that ends in haft_tail_continue
+ * comes back into the loop, so that such clauses run in constant space.
+ *
+ * A resumption names its fiber and the number of the capture. Every use counts that number up, so
+ * that a second use, or a use after the fiber's end, is recognised.
+ */
+#include "internal.h"
+
+/* What haft_tail_continue returns: an address that no answer can have. */
+static char tail_marker;
+
+static void *answer_of(haft_fiber_t *fiber, void *result) {
+    const haft_handler_t *handler = fiber->handler;
+    void *state = fiber->scope.state;
+    haft_fiber_free(fiber);
+    return handler->on_return != NULL ? handler->on_return(state, result) : result;
+}
+
+static const haft_clause_t *clause_of(const haft_handler_t *handler, const haft_effect_t *effect) {
+    const haft_clause_t *clause = handler->handles.clauses;
+    while (clause->effect != effect)
+        clause++;
+    return clause;
+}
+
+typedef void *never_clause_t(void *state, void *payload);
+typedef void *general_clause_t(void *state, void *payload, haft_resumption_t k);
+
+static void *run_never(haft_fiber_t *fiber, haft_request_t request) {
+    HAFT_SCOPED haft_fiber_t *owned = fiber;
+    const haft_clause_t *clause = clause_of(fiber->handler, request.effect);
+    if (clause->kind != HAFT_CLAUSE_NEVER)
+        haft_fail(HAFT_ERROR_CAME_BACK, request.effect, NULL,
+                  "The effect '%s' (%s) was thrown, but its clause in '%s' resumes. Perform it, or "
+                  "handle it with HAFT_NEVER.",
+                  request.effect->name, request.effect->where,
+                  ((const haft_handler_t *)fiber->handler)->name);
+    return ((never_clause_t *)clause->function)(owned->scope.state, request.payload);
+}
+
+/* A clause that is unwound, by an exception or by being dropped, drops what it had not used. */
+static void drop_unused(haft_resumption_t *k) {
+    if (k->fiber != NULL && k->fiber->shot == k->shot)
+        haft_drop(*k);
+}
+
+static void *run_general(haft_fiber_t *fiber, haft_request_t request) {
+    const haft_clause_t *clause = clause_of(fiber->handler, request.effect);
+    __attribute__((cleanup(drop_unused))) haft_resumption_t unused = {fiber, ++fiber->shot};
+    void *answer = ((general_clause_t *)clause->function)(
+        fiber->scope.state, request.payload, (haft_resumption_t){fiber, fiber->shot});
+    unused.fiber = NULL;
+    return answer;
+}
+
+static void *drive(haft_fiber_t *fiber, void *word, enum haft_wake wake) {
+    for (;;) {
+        const haft_handler_t *handler = fiber->handler;
+        haft_request_t request;
+        {
+            HAFT_SCOPED haft_fiber_t *owned = fiber;
+            request = wake == HAFT_WAKE_REPLY
+                          ? haft_resume_hot(fiber, word, &handler->handles)
+                          : haft_enter(fiber, word, wake, &handler->handles);
+            owned = NULL;
+        }
+        if (haft_finished(request))
+            return answer_of(fiber, ((haft_payload_return *)request.payload)->result);
+        if (fiber->state == HAFT_FIBER_FINISHED)
+            return run_never(fiber, request);
+        void *answer = run_general(fiber, request);
+        if (answer != &tail_marker)
+            return answer;
+        haft_thread_t *thread = haft_thread();
+        fiber = thread->tail;
+        word = thread->tail_reply;
+        wake = HAFT_WAKE_REPLY;
+    }
+}
+
+/* ---- Installing ---- */
+
+static bool in_place(const haft_handler_t *handler) {
+    for (uint32_t i = 0; i < handler->handles.count; i++)
+        if (handler->handles.clauses[i].kind != HAFT_CLAUSE_TAIL)
+            return false;
+    return true;
+}
+
+static void pop(haft_scope_t **scope) { haft_thread()->current = (*scope)->outer; }
+
+static void *handle_in_place(const haft_handler_t *handler, void *state, void *(*body)(void *),
+                             void *argument) {
+    haft_thread_t *thread = haft_thread_ready();
+    haft_scope_t scope;
+    scope.outer = thread->current;
+    scope.handles = &handler->handles;
+    scope.serial = haft_stamp(thread);
+    scope.epoch = 0;
+    scope.state = state;
+    scope.kind = HAFT_SCOPE_STACKLESS;
+    scope.slow = 0;
+    void *result;
+    {
+        __attribute__((cleanup(pop))) haft_scope_t *pushed = &scope;
+        thread->current = pushed;
+        result = body(argument);
+    }
+    return handler->on_return != NULL ? handler->on_return(state, result) : result;
+}
+
+void *haft_handle_with(const haft_fiber_options_t *options, const haft_handler_t *handler,
+                       void *state, void *(*body)(void *), void *argument) {
+    if (in_place(handler))
+        return handle_in_place(handler, state, body, argument);
+    haft_fiber_t *fiber = haft_fiber_create(options, body, argument);
+    if (fiber == NULL)
+        return NULL;
+    fiber->handler = handler;
+    fiber->scope.state = state;
+    return drive(fiber, NULL, HAFT_WAKE_REPLY);
+}
+
+void *haft_handle(const haft_handler_t *handler, void *state, void *(*body)(void *),
+                  void *argument) {
+    return haft_handle_with(&(haft_fiber_options_t){.stack_size = 0}, handler, state, body,
+                            argument);
+}
+
+/* ---- Using a resumption ---- */
+
+static haft_fiber_t *use(haft_resumption_t k, const char *what) {
+    haft_fiber_t *fiber = k.fiber;
+    if (fiber == NULL || fiber->shot != k.shot)
+        haft_fail(HAFT_ERROR_USED_RESUMPTION, fiber == NULL ? NULL : fiber->awaits, fiber,
+                  "A resumption of the effect '%s' cannot be %s: it has been used already.",
+                  fiber == NULL || fiber->awaits == NULL ? "?" : fiber->awaits->name, what);
+    fiber->shot++;
+    return fiber;
+}
+
+void *haft_continue(haft_resumption_t k, void *reply) {
+    return drive(use(k, "continued"), reply, HAFT_WAKE_REPLY);
+}
+
+void *haft_continue_raising(haft_resumption_t k, void *(*raise)(void *), void *argument) {
+    haft_call_t call = {raise, argument};
+    return drive(use(k, "continued"), &call, HAFT_WAKE_CALL);
+}
+
+void *haft_tail_continue(haft_resumption_t k, void *reply) {
+    haft_thread_t *thread = haft_thread();
+    thread->tail = use(k, "continued");
+    thread->tail_reply = reply;
+    return &tail_marker;
+}
+
+void haft_drop(haft_resumption_t k) { haft_fiber_free(use(k, "dropped")); }
+
+haft_effect_t *haft_resumption_effect(haft_resumption_t k) {
+    return k.fiber != NULL && k.fiber->shot == k.shot ? k.fiber->awaits : NULL;
+}

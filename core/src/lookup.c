@@ -1,0 +1,101 @@
+/*
+ * Finding the handler of an effect when the cache of the current scope does not have it: a walk
+ * outwards, once for as long as the chain keeps its shape.
+ */
+#include "internal.h"
+
+static const haft_clause_t slow_clause = {.kind = HAFT_CLAUSE_SLOW};
+static const haft_clause_t any_clause = {.kind = HAFT_CLAUSE_REQUEST};
+
+const haft_handles_t haft_handles_all = {.all = 1};
+const haft_handles_t haft_handles_none = {.all = 0};
+
+static const haft_clause_t *clause_for(const haft_handles_t *handles, haft_effect_t *effect,
+                                       uint32_t shape) {
+    if (handles == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < handles->count; i++) {
+        const haft_clause_t *clause = &handles->clauses[i];
+        if (clause->effect != effect)
+            continue;
+        if (clause->shape != shape)
+            haft_fail(HAFT_ERROR_WRONG_TYPE, effect, NULL,
+                      "The effect '%s' (%s) is declared in two ways: its performer and its handler "
+                      "disagree on the size of its payload or result. Two libraries may have "
+                      "chosen the same name: give each a prefix.",
+                      effect->name, effect->where);
+        return clause;
+    }
+    return handles->all ? &any_clause : NULL;
+}
+
+haft_found_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t shape) {
+    haft_found_t found = {.slow = haft_tools_active};
+    for (haft_scope_t *scope = from; scope != NULL; scope = scope->outer) {
+        found.slow |= scope->slow;
+        found.clause = clause_for(scope->handles, effect, shape);
+        if (found.clause != NULL) {
+            found.scope = scope;
+            return found;
+        }
+    }
+    return found;
+}
+
+static bool suspends(const haft_clause_t *clause) {
+    return clause->kind == HAFT_CLAUSE_REQUEST || clause->kind == HAFT_CLAUSE_GENERAL;
+}
+
+void haft_unhandled(haft_effect_t *effect) {
+    haft_fiber_t *fiber = haft_fiber_at(__builtin_frame_address(0));
+    haft_fail(HAFT_ERROR_UNHANDLED, effect, fiber,
+              "Nobody handles the effect '%s' (%s), performed on %s. Handle it in a call around the "
+              "perform, or give it a default with HAFT_SET_DEFAULT.",
+              effect->name, effect->where, haft_fiber_label(fiber));
+}
+
+haft_cache_entry_t *haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
+    haft_thread_t *thread = haft_thread_ready();
+    haft_scope_t *current = thread->current;
+    haft_cache_entry_t *entry = &current->cache[slot % HAFT_CACHE_SLOTS];
+    haft_found_t found = haft_search(current, effect, shape);
+    if (found.clause == NULL) {
+        found.clause = clause_for(&(haft_handles_t){1, 0, &effect->default_clause}, effect, shape);
+        found.scope = &thread->defaults;
+    } else if (suspends(found.clause)) {
+        found.clause = found.slow ? &slow_clause : NULL;
+    }
+    if (current->epoch != thread->epoch) {
+        for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
+            current->cache[i].effect = NULL;
+        current->epoch = thread->epoch;
+    }
+    *entry = (haft_cache_entry_t){effect, found.clause, found.scope};
+    return entry;
+}
+
+haft_fiber_t *haft_locate(haft_effect_t *effect) {
+    haft_thread_t *thread = haft_thread_ready();
+    haft_found_t found = haft_search(thread->current, effect, effect->default_clause.shape);
+    return found.clause != NULL && found.clause->kind != HAFT_CLAUSE_TAIL
+               ? haft_fiber_of(found.scope)
+               : NULL;
+}
+
+void haft_handles_changed(void) {
+    haft_thread_t *thread = haft_thread_ready();
+    thread->epoch = haft_stamp(thread);
+}
+
+haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function) {
+    haft_function_t *before = __atomic_exchange_n(
+        &effect->default_clause.function, function == NULL ? effect->unhandled : function,
+        __ATOMIC_ACQ_REL);
+    return before == effect->unhandled ? NULL : before;
+}
+
+haft_function_t *haft_get_default(const haft_effect_t *effect) {
+    haft_function_t *function =
+        __atomic_load_n(&effect->default_clause.function, __ATOMIC_ACQUIRE);
+    return function == effect->unhandled ? NULL : function;
+}

@@ -1,0 +1,85 @@
+/*
+ * Recognising a stack overflow: a fault on a fiber's guard is told apart from every other fault, and
+ * named. Everything else goes to whoever handled faults before, or ends the process as it would have.
+ *
+ * The handler runs on a signal stack, one a thread: the overflowing stack has no room.
+ */
+#include "internal.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { SIGNAL_STACK = 64 * 1024 };
+
+static struct sigaction before[2];
+static const int signals[2] = {SIGSEGV, SIGBUS};
+
+static void say(const haft_fiber_t *fiber) {
+    char line[320];
+    int length =
+        snprintf(line, sizeof line,
+                 "haft: %s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
+                 "local variable. Give it more with haft_fiber_options_t.stack_size.\n",
+                 haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024);
+    if (write(STDERR_FILENO, line, (size_t)length) < 0)
+        return;
+}
+
+static void pass_on(const struct sigaction *action, int number, siginfo_t *information,
+                    void *context) {
+    if (action->sa_flags & SA_SIGINFO) {
+        action->sa_sigaction(number, information, context);
+    } else if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN) {
+        /* Ours goes; the faulting instruction runs again and ends the process as it should. */
+        struct sigaction standard = {.sa_handler = SIG_DFL};
+        sigaction(number, &standard, NULL);
+    } else {
+        action->sa_handler(number);
+    }
+}
+
+static void fault(int number, siginfo_t *information, void *context) {
+    const haft_fiber_t *fiber =
+        information->si_code > 0 ? haft_pool_fiber_at(information->si_addr) : NULL;
+    if (fiber != NULL && (char *)information->si_addr < fiber->low &&
+        fiber->state != HAFT_FIBER_FREED)
+        say(fiber);
+    pass_on(&before[number == signals[1]], number, information, context);
+}
+
+void haft_overflow_watch(void) {
+    struct sigaction ours = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigemptyset(&ours.sa_mask);
+    for (int i = 0; i < 2; i++)
+        sigaction(signals[i], &ours, &before[i]);
+}
+
+void haft_overflow_watch_thread(haft_thread_t *thread) {
+    stack_t stack;
+    if (sigaltstack(NULL, &stack) != 0 || !(stack.ss_flags & SS_DISABLE))
+        return;
+    void *memory = mmap(NULL, SIGNAL_STACK, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return;
+    stack = (stack_t){.ss_sp = memory, .ss_size = SIGNAL_STACK};
+    if (sigaltstack(&stack, NULL) == 0)
+        thread->signal_stack = memory;
+    else
+        munmap(memory, SIGNAL_STACK);
+}
+
+void haft_overflow_unwatch_thread(haft_thread_t *thread) {
+    stack_t stack;
+    if (thread->signal_stack == NULL)
+        return;
+    if (sigaltstack(NULL, &stack) == 0 && stack.ss_sp == thread->signal_stack) {
+        stack_t none = {.ss_flags = SS_DISABLE};
+        sigaltstack(&none, NULL);
+    }
+    munmap(thread->signal_stack, SIGNAL_STACK);
+    thread->signal_stack = NULL;
+}

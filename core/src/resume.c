@@ -1,0 +1,279 @@
+/*
+ * The out-of-line paths of resuming and suspending: the first resume, a new parent, another handled
+ * set, another thread, exceptions in flight, tools that want to be told, special stacks; and the untyped
+ * calls.
+ */
+#include "internal.h"
+
+haft_effect_t haft_effect_return = {.name = "return",
+                                    .where = "haft.h",
+                                    .payload_size = sizeof(haft_payload_return),
+                                    .default_clause = {.effect = &haft_effect_return}};
+/* The ways in which a fiber comes back to its resumer without a request. */
+haft_effect_t haft_effect_unwinding = {.name = "unwinding"}; /* go on up to the fiber in the payload */
+haft_effect_t haft_effect_exception = {.name = "exception"}; /* a foreign exception, the payload */
+haft_effect_t haft_effect_dropped = {.name = "dropped"};     /* the fiber is unwound, as asked */
+
+/* ---- Exceptions being handled belong to the fiber that handles them ---- */
+
+static haft_exceptions_t exceptions_put_aside(haft_thread_t *thread) {
+    haft_exceptions_t mine = *thread->exceptions;
+    if (thread->exceptions != &haft_no_exceptions)
+        *thread->exceptions = haft_no_exceptions;
+    return mine;
+}
+
+/* What is in flight on arrival (an exception that leaves a fiber) counts on. */
+static void exceptions_put_back(haft_thread_t *thread, haft_exceptions_t mine) {
+    if (thread->exceptions == &haft_no_exceptions)
+        return;
+    thread->exceptions->caught = mine.caught;
+    thread->exceptions->uncaught += mine.uncaught;
+}
+
+/* ---- Resuming ---- */
+
+static const char *state_text(const haft_fiber_t *fiber) {
+    switch (haft_fiber_state(fiber)) {
+    case HAFT_FIBER_FINISHED:
+        return "it has finished";
+    case HAFT_FIBER_FREED:
+        return "it has been freed";
+    default:
+        return "it is running, here or on another thread";
+    }
+}
+
+static HAFT_COLD void not_resumable(const haft_fiber_t *fiber, haft_error_code_t code,
+                                    const char *what) {
+    haft_fail(code, fiber->awaits, fiber, "%s cannot be %s: %s.", haft_fiber_label(fiber), what,
+              state_text(fiber));
+}
+
+void haft_resume_raced(haft_fiber_t *fiber) {
+    haft_fail(HAFT_ERROR_NOT_RESUMABLE, fiber->awaits, fiber,
+              "%s is being resumed by two threads at once. Only one may own a suspended fiber.",
+              haft_fiber_label(fiber));
+}
+
+uint64_t haft_claim(haft_thread_t *thread, haft_fiber_t *fiber, haft_error_code_t code,
+                    const char *what) {
+    haft_thread_t *ready = __atomic_load_n(&fiber->ready, __ATOMIC_RELAXED);
+    if (ready == NULL || fiber->state == HAFT_FIBER_FREED)
+        not_resumable(fiber, code, what);
+    uint64_t parent =
+        __atomic_exchange_n(&fiber->parent_serial, haft_stamp(thread), __ATOMIC_SEQ_CST);
+    /* The lowest bit of `ready` keeps every thread off the hot path. */
+    if (ready != thread && ((uintptr_t)ready & 1) == 0)
+        haft_thread_barrier();
+    if (__atomic_exchange_n(&fiber->ready, (haft_thread_t *)NULL, __ATOMIC_SEQ_CST) == NULL)
+        haft_resume_raced(fiber);
+    return parent;
+}
+
+void haft_fiber_detach(haft_fiber_t *fiber) {
+    haft_thread_t *thread = haft_thread_ready();
+    (void)haft_claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "detached");
+    __atomic_store_n(&fiber->ready, (haft_thread_t *)((uintptr_t)thread | 1), __ATOMIC_RELEASE);
+}
+
+static haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, void *word,
+                            enum haft_wake wake, const haft_handles_t *handles, uint64_t parent) {
+    haft_scope_t *current = thread->current;
+    bool same_chain = parent == current->serial && fiber->scope.handles == handles;
+    if (fiber->state == HAFT_FIBER_NEW)
+        fiber->top = &fiber->scope; /* nobody has looked through this fiber yet */
+    else if (!same_chain)
+        thread->epoch = haft_stamp(thread);
+    fiber->scope.outer = current;
+    fiber->scope.handles = handles;
+    fiber->state = HAFT_FIBER_RUNNING;
+    __atomic_store_n(&fiber->parent_serial, current->serial, __ATOMIC_RELAXED);
+    thread->current = fiber->top;
+    haft_exceptions_t mine = exceptions_put_aside(thread);
+    void *saved = haft_tools_before(fiber, HAFT_INTO);
+    haft_words_t words = haft_switch(&fiber->context, (haft_words_t){word, wake, thread});
+    haft_tools_after(fiber, HAFT_INTO, saved);
+    thread = haft_thread();
+    exceptions_put_back(thread, mine);
+    if (words.second & HAFT_SPECIAL)
+        return haft_arrived(fiber, words.second, words.first);
+    if (haft_tools_active || fiber->scope.slow)
+        words.third = (haft_thread_t *)((uintptr_t)words.third | 1);
+    __atomic_store_n(&fiber->ready, words.third, __ATOMIC_RELEASE);
+    return (haft_request_t){(haft_effect_t *)words.second, words.first};
+}
+
+haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,
+                          const haft_handles_t *handles) {
+    haft_thread_t *thread = haft_thread_ready();
+    if (fiber == NULL)
+        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "haft_resume was given no fiber (NULL).");
+    uint64_t parent = haft_claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "resumed");
+    return enter(thread, fiber, word, wake, handles, parent);
+}
+
+haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
+    return haft_enter(fiber, word, HAFT_WAKE_REPLY, handles);
+}
+
+haft_request_t haft_discontinue(haft_fiber_t *fiber, void *(*raise)(void *), void *argument,
+                                const haft_handles_t *handles) {
+    haft_call_t call = {raise, argument};
+    return haft_enter(fiber, &call, HAFT_WAKE_CALL, handles);
+}
+
+haft_request_t haft_arrived(haft_fiber_t *fiber, uintptr_t second, void *payload) {
+    haft_effect_t *effect = (haft_effect_t *)(second & ~HAFT_SPECIAL);
+    if (effect == &haft_effect_unwinding)
+        haft_unwind(payload);
+    if (effect == &haft_effect_exception)
+        haft_rethrow(fiber, payload);
+    return (haft_request_t){effect, payload};
+}
+
+/* ---- Suspending ---- */
+
+static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, bool slow) {
+    haft_thread_t *thread = haft_thread();
+    if (fiber->checked)
+        haft_check_canary(fiber);
+    fiber->top = thread->current;
+    fiber->awaits = effect;
+    thread->current = fiber->scope.outer;
+    haft_exceptions_t mine = exceptions_put_aside(thread);
+    void *saved = haft_tools_before(fiber, HAFT_OUT_OF);
+    haft_thread_t *ready = (haft_thread_t *)((uintptr_t)thread | slow);
+    haft_words_t words =
+        haft_switch(&fiber->context, (haft_words_t){payload, (uintptr_t)effect, ready});
+    haft_tools_after(fiber, HAFT_OUT_OF, saved);
+    exceptions_put_back(haft_thread(), mine);
+    return words.second == HAFT_WAKE_REPLY ? words.first : haft_woken(words.first, words.second);
+}
+
+void *haft_suspend_slow(haft_cache_entry_t *entry, haft_effect_t *effect, void *payload) {
+    bool slow = entry->clause != NULL;
+    if (slow && entry->clause->kind == HAFT_CLAUSE_NEVER)
+        haft_exit(haft_fiber_of(entry->scope), effect, payload, effect->payload_size);
+    return suspend_slow(haft_fiber_of(entry->scope), effect, payload, slow);
+}
+
+/* Whether crossing from the current scope out of `fiber` needs the slow switch; an error when `fiber` is
+   not around the current scope. */
+static bool around(haft_thread_t *thread, haft_fiber_t *fiber, const haft_effect_t *effect) {
+    bool slow = haft_tools_active;
+    for (haft_scope_t *scope = thread->current; scope != NULL; scope = scope->outer) {
+        slow |= scope->slow;
+        if (scope == &fiber->scope)
+            return slow;
+    }
+    haft_fail(HAFT_ERROR_NOT_AROUND, effect, fiber,
+              "The effect '%s' cannot be sent out of %s: that fiber is not around the current code.",
+              effect->name, haft_fiber_label(fiber));
+}
+
+void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+    bool slow = around(haft_thread_ready(), fiber, effect);
+    return suspend_slow(fiber, effect, payload, slow);
+}
+
+void *haft_woken(void *word, uintptr_t wake) {
+    if (wake == HAFT_WAKE_UNWIND)
+        haft_unwind(word);
+    const haft_call_t *call = word;
+    return call->function(call->argument);
+}
+
+void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+    haft_thread_t *thread = haft_thread();
+    if (fiber->checked)
+        haft_check_canary(fiber);
+    fiber->state = HAFT_FIBER_FINISHED;
+    thread->current = fiber->scope.outer;
+    (void)haft_tools_before(fiber, HAFT_OUT_FOR_GOOD);
+    (void)haft_switch(&fiber->context,
+                      (haft_words_t){payload, (uintptr_t)effect | HAFT_SPECIAL, thread});
+    __builtin_unreachable();
+}
+
+void haft_fiber_main(haft_fiber_t *fiber) {
+    haft_tools_after(fiber, HAFT_OUT_OF, NULL);
+    fiber->result = fiber->function(fiber->argument);
+    haft_leave(fiber, HAFT_ID(return), &fiber->result);
+}
+
+/* ---- The untyped calls ---- */
+
+static void check_sizes(const haft_effect_t *effect, size_t size, size_t result_size) {
+    if (size != effect->payload_size || result_size != effect->result_size)
+        haft_fail(HAFT_ERROR_WRONG_TYPE, effect, NULL,
+                  "The effect '%s' (%s) has a payload of %zu bytes and a result of %zu; it was "
+                  "performed with %zu and %zu.",
+                  effect->name, effect->where, effect->payload_size, effect->result_size, size,
+                  result_size);
+}
+
+static unsigned slot_of(const haft_effect_t *effect) {
+    return (unsigned)((uintptr_t)effect / sizeof *effect % HAFT_CACHE_SLOTS);
+}
+
+void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *result,
+                  size_t result_size) {
+    check_sizes(effect, size, result_size);
+    haft_thread_t *thread = haft_thread();
+    haft_cache_entry_t *entry =
+        haft_find(thread, effect, slot_of(effect), effect->default_clause.shape);
+    if (entry->clause != NULL && entry->clause->kind == HAFT_CLAUSE_TAIL) {
+        haft_function_t *function = entry->clause->function;
+        void *state = entry->scope->state;
+        char nothing;
+        __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =
+            haft_in_place_begin(thread, entry->scope);
+        effect->call(function, state, payload, result_size == 0 ? &nothing : result);
+    } else {
+        haft_unpack(effect, haft_perform_found(thread, entry, effect, payload), result,
+                    result_size);
+    }
+}
+
+void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_t size,
+                void *result, size_t result_size) {
+    check_sizes(effect, size, result_size);
+    haft_unpack(effect, haft_yield_slow(fiber, effect, payload), result, result_size);
+}
+
+void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
+    check_sizes(effect, size, effect->result_size);
+    haft_thread_t *thread = haft_thread_ready();
+    haft_cache_entry_t *entry =
+        haft_find(thread, effect, slot_of(effect), effect->default_clause.shape);
+    if (entry->clause == NULL || entry->clause->kind != HAFT_CLAUSE_TAIL)
+        haft_exit(haft_fiber_of(entry->scope), effect, payload, size);
+    /* A clause in place may leave by itself: by another throw, or the like. */
+    {
+        uint64_t result[(effect->result_size + 15) / 8];
+        __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =
+            haft_in_place_begin(thread, entry->scope);
+        effect->call(entry->clause->function, entry->scope->state, (void *)(uintptr_t)payload,
+                     result);
+    }
+    haft_fail(HAFT_ERROR_CAME_BACK, effect, NULL,
+              "The effect '%s' (%s) was thrown, but its handler runs in place and came back. "
+              "Throw only effects whose handlers do not resume.",
+              effect->name, effect->where);
+}
+
+void *haft_reply(const haft_effect_t *effect, const void *value, size_t size) {
+    if (size != effect->result_size)
+        haft_fail(HAFT_ERROR_WRONG_TYPE, effect, NULL,
+                  "The effect '%s' (%s) has a result of %zu bytes; the reply has %zu.",
+                  effect->name, effect->where, effect->result_size, size);
+    return haft_pack(value, size);
+}
+
+void haft_no_reply(const haft_effect_t *effect) {
+    haft_fail(HAFT_ERROR_NO_REPLY, effect, NULL,
+              "The effect '%s' (%s) has a result of %zu bytes, but its handler resumed with NULL. "
+              "Reply with HAFT_REPLY(%s, value).",
+              effect->name, effect->where, effect->result_size, effect->name);
+}
