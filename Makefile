@@ -1,0 +1,43 @@
+# The few commands a person types. The build itself is CMakeLists.txt with the presets of
+# CMakePresets.json; every command builds below $(HAFT_BUILD_ROOT).
+
+HAFT_BUILD_ROOT ?= build
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+PREFIX ?= /usr/local
+export HAFT_BUILD_ROOT JOBS
+
+# $(call build,preset): configure and build a preset; its output shows only if it fails.
+build = @sh tools/build.sh $(1)
+
+.PHONY: all demo test bench install format clean
+
+all:
+	$(call build,release)
+
+demo:
+	@sh tools/setup.sh demo
+	$(call build,release)
+	@sh tools/demo.sh "$(HAFT_BUILD_ROOT)/release"
+
+test:
+	@sh tools/setup.sh test
+	@sh tools/run-tests.sh
+
+bench:
+	@sh tools/setup.sh bench
+	$(call build,bench)
+	@python3 bench/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"
+
+# DESTDIR is honoured, as packagers expect.
+install:
+	@sh tools/setup.sh build
+	$(call build,release)
+	@cmake --install "$(HAFT_BUILD_ROOT)/release" --prefix "$(abspath $(PREFIX))"
+
+format:
+	@sh tools/setup.sh format
+	@git ls-files -z --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp' | \
+		xargs -0 -r clang-format -i
+
+clean:
+	rm -rf "$(HAFT_BUILD_ROOT)"

@@ -1,0 +1,165 @@
+# How everything in this repository is compiled, and the functions that declare tests and examples.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
+endif()
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+# C frames need unwind tables and cleanup actions (-fexceptions): dropping a suspended fiber
+# unwinds through them. Frame pointers let profilers walk from a fiber into its parents.
+add_compile_options(
+  -Wall -Wextra -Wpedantic -Wshadow -fno-omit-frame-pointer
+  $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
+  $<$<COMPILE_LANGUAGE:C>:-fexceptions>)
+if(HAFT_WARNINGS_AS_ERRORS)
+  add_compile_options(-Werror)
+endif()
+if(HAFT_SANITIZE)
+  add_compile_options(-g -fsanitize=${HAFT_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${HAFT_SANITIZE})
+endif()
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set(HAFT_ARCH x86_64)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(HAFT_ARCH aarch64)
+else()
+  message(FATAL_ERROR "Haft runs on x86-64 and AArch64 Linux, not on ${CMAKE_SYSTEM_PROCESSOR}")
+endif()
+
+# The name by which a test says, in NOT_IN, that it does not run in this configuration.
+set(HAFT_CONFIGURATION native)
+if(HAFT_SANITIZE MATCHES "address|thread")
+  set(HAFT_CONFIGURATION ${CMAKE_MATCH_0})
+elseif(HAFT_VALGRIND)
+  set(HAFT_CONFIGURATION valgrind)
+elseif(CMAKE_CROSSCOMPILING)
+  set(HAFT_CONFIGURATION emulator)
+endif()
+
+# haft_glob(RESULT PATTERN...): the files of this folder that match; C++ ones only where they can
+# be compiled. New files are picked up by the next build.
+function(haft_glob result)
+  file(GLOB files CONFIGURE_DEPENDS LIST_DIRECTORIES false ${ARGN})
+  if(NOT CMAKE_CXX_COMPILER)
+    list(FILTER files EXCLUDE REGEX "\\.cpp$")
+  endif()
+  set(${result} ${files} PARENT_SCOPE)
+endfunction()
+
+# What holds for every test: exit status 77 means that it cannot run here. Tests that could go on for
+# as long as one likes are bounded by HAFT_CAMPAIGN=short|long in the environment of ctest.
+function(haft_test_properties name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "LABELS;ENVIRONMENT")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
+  set_tests_properties(${name} PROPERTIES
+    LABELS "${arg_LABELS}"
+    TIMEOUT ${arg_TIMEOUT}
+    RUN_SERIAL ${arg_SERIAL}
+    SKIP_RETURN_CODE 77
+    ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1;${arg_ENVIRONMENT}")
+endfunction()
+
+# haft_test(NAME SOURCES file... [DEFS NAME=VALUE...] [OPTIONS flag...] [LIBS target...] [SHARED]
+#           [NOT_IN configuration...] [LABELS label...] [TIMEOUT seconds] [SERIAL])
+# A test program test_NAME, registered as NAME. It passes if it exits 0. NOT_IN leaves it out where
+# it cannot work: address, thread, valgrind or emulator (a cross build). SHARED links libhaft.so
+# instead of libhaft.a; SERIAL runs it with no other test beside it.
+function(haft_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;SHARED" "TIMEOUT"
+    "SOURCES;DEFS;OPTIONS;LIBS;NOT_IN;LABELS")
+  set_property(DIRECTORY APPEND PROPERTY HAFT_DECLARED_TESTS ${name})
+  if(HAFT_CONFIGURATION IN_LIST arg_NOT_IN)
+    return()
+  endif()
+  add_executable(test_${name} ${arg_SOURCES})
+  target_compile_definitions(test_${name} PRIVATE ${arg_DEFS})
+  target_compile_options(test_${name} PRIVATE ${arg_OPTIONS})
+  target_link_libraries(test_${name} PRIVATE
+    ${arg_LIBS} $<IF:$<BOOL:${arg_SHARED}>,haft,haft_static> Threads::Threads)
+  # Backtraces by backtrace_symbols(3) need the program's own names.
+  set_target_properties(test_${name} PROPERTIES ENABLE_EXPORTS ON)
+  add_test(NAME ${name} COMMAND ${HAFT_TEST_LAUNCHER} $<TARGET_FILE:test_${name}>)
+  set(serial)
+  if(arg_SERIAL)
+    set(serial SERIAL)
+  endif()
+  haft_test_properties(${name} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} ${serial})
+endfunction()
+
+# haft_script_test(NAME SCRIPT file [ARGS argument...]
+#                  [NOT_IN configuration...] [LABELS label...] [TIMEOUT seconds] [SERIAL])
+# A test that is a shell script. It finds in its environment HAFT_SOURCE_DIR, HAFT_BUILD_DIR (the
+# build's root), HAFT_TEST_DIR (where this folder's test programs are), HAFT_LAUNCHER (what runs
+# test programs, often empty), CC and CXX.
+function(haft_script_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "SCRIPT;TIMEOUT" "ARGS;NOT_IN;LABELS")
+  set_property(DIRECTORY APPEND PROPERTY HAFT_DECLARED_TESTS ${name})
+  if(HAFT_CONFIGURATION IN_LIST arg_NOT_IN)
+    return()
+  endif()
+  get_filename_component(script "${arg_SCRIPT}" ABSOLUTE)
+  add_test(NAME ${name} COMMAND sh "${script}" ${arg_ARGS})
+  set(serial)
+  if(arg_SERIAL)
+    set(serial SERIAL)
+  endif()
+  list(JOIN HAFT_TEST_LAUNCHER " " launcher)
+  haft_test_properties(${name} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} ${serial} ENVIRONMENT
+    "HAFT_SOURCE_DIR=${PROJECT_SOURCE_DIR}"
+    "HAFT_BUILD_DIR=${PROJECT_BINARY_DIR}"
+    "HAFT_TEST_DIR=${CMAKE_CURRENT_BINARY_DIR}"
+    "HAFT_LAUNCHER=${launcher}"
+    "CC=${CMAKE_C_COMPILER}"
+    "CXX=${CMAKE_CXX_COMPILER}")
+endfunction()
+
+# haft_tests_in_folder([LIBS target...]): every test_NAME.c, .cpp or .sh of this folder that no
+# haft_test or haft_script_test has named becomes a test with default properties.
+function(haft_tests_in_folder)
+  haft_glob(files "test_*.c" "test_*.cpp" "test_*.sh")
+  get_property(declared DIRECTORY PROPERTY HAFT_DECLARED_TESTS)
+  foreach(file IN LISTS files)
+    get_filename_component(name "${file}" NAME_WE)
+    get_filename_component(extension "${file}" EXT)
+    string(REGEX REPLACE "^test_" "" name "${name}")
+    if(name IN_LIST declared)
+      continue()
+    elseif(extension STREQUAL ".sh")
+      haft_script_test(${name} SCRIPT "${file}")
+    else()
+      haft_test(${name} SOURCES "${file}" ${ARGN})
+    endif()
+  endforeach()
+endfunction()
+
+# haft_examples_in_folder(LANGUAGE PATTERN [LIBS target...]): every matching file is a whole program,
+# built as NAME beside its siblings. Where NAME.expected exists, ctest holds its output to it.
+function(haft_examples_in_folder language pattern)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LIBS")
+  haft_glob(files "${pattern}")
+  foreach(file IN LISTS files)
+    get_filename_component(name "${file}" NAME_WE)
+    set(target example_${language}_${name})
+    add_executable(${target} "${file}")
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME "${name}")
+    target_link_libraries(${target} PRIVATE ${arg_LIBS} Threads::Threads)
+    set(expected "${CMAKE_CURRENT_SOURCE_DIR}/${name}.expected")
+    if(HAFT_TESTS AND EXISTS "${expected}")
+      add_test(NAME ${target} COMMAND sh "${PROJECT_SOURCE_DIR}/tools/compare-output.sh"
+        "${expected}" ${HAFT_TEST_LAUNCHER} $<TARGET_FILE:${target}>)
+      haft_test_properties(${target} LABELS example)
+    endif()
+  endforeach()
+endfunction()

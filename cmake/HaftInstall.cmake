@@ -1,0 +1,18 @@
+# The package files for find_package(haft) and pkg-config. Both find the prefix from where they
+# themselves stand, so an installed tree can be moved.
+include(CMakePackageConfigHelpers)
+
+set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/haft")
+install(EXPORT haft NAMESPACE haft:: FILE haft-targets.cmake DESTINATION "${package_folder}")
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/haft-config.cmake.in"
+  "${PROJECT_BINARY_DIR}/haft-config.cmake" INSTALL_DESTINATION "${package_folder}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/haft-config-version.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/haft-config.cmake"
+  "${PROJECT_BINARY_DIR}/haft-config-version.cmake" DESTINATION "${package_folder}")
+
+file(RELATIVE_PATH HAFT_PREFIX_FROM_PKGCONFIG
+  "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" HAFT_PREFIX_FROM_PKGCONFIG "${HAFT_PREFIX_FROM_PKGCONFIG}")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/haft.pc.in" "${PROJECT_BINARY_DIR}/haft.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/haft.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

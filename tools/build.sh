@@ -1,0 +1,20 @@
+#!/bin/sh
+# build.sh PRESET [CMAKE OPTION...]: configure and build one preset below $HAFT_BUILD_ROOT.
+# Quiet when all is well; on failure prints what the tools said and exits 1.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+unset MAKEFLAGS MFLAGS MAKELEVEL
+preset=$1
+shift
+root=${HAFT_BUILD_ROOT:-build}
+log=$root/$preset.build.log
+mkdir -p "$root"
+
+if cmake --preset "$preset" -B "$root/$preset" "$@" >"$log" 2>&1 &&
+  cmake --build "$root/$preset" --parallel "${JOBS:-$(nproc)}" >"$log" 2>&1; then
+  exit 0
+fi
+# What went wrong, without the progress report.
+grep -Ev '^\[ *[0-9]+%\] |^-- ' "$log"
+echo "$preset: build failed"
+exit 1

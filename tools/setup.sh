@@ -1,0 +1,129 @@
+#!/bin/sh
+# setup.sh build|demo|test|bench|format: make sure that the Debian or Ubuntu packages which that
+# command needs are installed. Touches no network when none is missing. As root, or with sudo that
+# asks no password, it installs the missing ones; otherwise it names them and exits 1.
+#
+# A list entry `a|b` is satisfied by either package and installs the first that the distribution
+# has; an entry ending in `?` is skipped where the distribution does not have it.
+set -u
+
+clang_version() {
+  depends=$(dpkg-query -W -f '${Depends}' clang 2>/dev/null ||
+    apt-cache show clang 2>/dev/null | sed -n 's/^Depends://p' | head -n 1)
+  printf '%s\n' "$depends" | sed -n 's/.*clang-\([0-9][0-9]*\).*/\1/p'
+}
+
+# clang's sanitizer runtimes; where they have no package of their own they come with clang.
+clang_runtime() {
+  version=$(clang_version)
+  echo "libclang-rt-${version:+$version-}dev|libclang-rt-dev?"
+}
+
+packages() {
+  build='gcc g++ libc6-dev cmake'
+  case $1 in
+  build) echo "$build" ;;
+  demo) echo "$build" ;;
+  bench) echo "$build libboost-context-dev python3" ;;
+  format) echo clang-format ;;
+  test)
+    echo "$build binutils clang $(clang_runtime) gdb libc6-dbg? pkgconf|pkg-config valgrind"
+    echo 'python3 librapidcheck-dev? libboost-context-dev'
+    if [ "$(uname -m)" = x86_64 ]; then
+      echo 'qemu-user|qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu'
+      echo 'libc6-dev-arm64-cross'
+    fi
+    ;;
+  *)
+    echo "setup.sh: no package list for '$1'" >&2
+    exit 2
+    ;;
+  esac
+}
+
+installed() {
+  [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+available() {
+  apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+}
+
+# The entries of the list of which no alternative is installed.
+missing_entries() {
+  for entry in $(packages "$1"); do
+    satisfied=no
+    for package in $(echo "${entry%\?}" | tr '|' ' '); do
+      if installed "$package"; then
+        satisfied=yes
+      fi
+    done
+    [ $satisfied = yes ] || echo "$entry"
+  done
+}
+
+# The packages to install for the missing entries, by what the distribution is known to have.
+missing_packages() {
+  for entry in $(missing_entries "$1"); do
+    chosen=
+    for package in $(echo "${entry%\?}" | tr '|' ' '); do
+      if [ -z "$chosen" ] && available "$package"; then
+        chosen=$package
+      fi
+    done
+    case $entry in
+    *\?) ;;
+    *) chosen=${chosen:-${entry%%|*}} ;;
+    esac
+    [ -z "$chosen" ] || echo "$chosen"
+  done
+}
+
+command_name=${1:?usage: setup.sh build|demo|test|bench|format}
+packages "$command_name" >/dev/null || exit 2
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+  echo "Not a Debian or Ubuntu system: going on with the tools that are here. On Debian this needs:"
+  packages "$command_name"
+  exit 0
+fi
+
+# With no package index at all (a fresh container) nothing is known to be available, so ask for
+# an update before deciding that an optional package does not exist.
+missing=$(missing_packages "$command_name" | tr '\n' ' ')
+if [ -z "$missing" ]; then
+  if [ -z "$(missing_entries "$command_name")" ] || available gcc; then
+    exit 0
+  fi
+fi
+
+if [ "$(id -u)" = 0 ]; then
+  as_root=
+elif sudo -n true 2>/dev/null; then
+  as_root=sudo
+else
+  echo "Missing packages: $missing"
+  echo 'Install them with:'
+  echo "  sudo apt-get update && sudo apt-get install -y $missing"
+  exit 1
+fi
+
+apt() {
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" </dev/null
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! apt update >"$log" 2>&1; then
+  cat "$log"
+  echo "setup.sh: apt-get update failed; trying the package index as it is"
+fi
+missing=$(missing_packages "$command_name" | tr '\n' ' ')
+[ -n "$missing" ] || exit 0
+echo "Installing $missing"
+# shellcheck disable=SC2086 # a list of packages
+if ! apt install -y --no-install-recommends $missing >"$log" 2>&1; then
+  cat "$log"
+  echo "setup.sh: could not install: $missing"
+  exit 1
+fi
