@@ -87,7 +87,7 @@ function(haft_test name)
   target_compile_definitions(test_${name} PRIVATE ${arg_DEFS})
   target_compile_options(test_${name} PRIVATE ${arg_OPTIONS})
   target_link_libraries(test_${name} PRIVATE
-    ${arg_LIBS} $<IF:$<BOOL:${arg_SHARED}>,haft,haft_static> Threads::Threads)
+    ${arg_LIBS} $<IF:$<BOOL:${arg_SHARED}>,haft,haft_static> Threads::Threads m)
   # Backtraces by backtrace_symbols(3) need the program's own names.
   set_target_properties(test_${name} PROPERTIES ENABLE_EXPORTS ON)
   add_test(NAME ${name} COMMAND ${HAFT_TEST_LAUNCHER} $<TARGET_FILE:test_${name}>)

@@ -1,32 +1,60 @@
 #!/bin/sh
-# demo.sh BUILD: the tour. Runs the example programs of a build, each under the first sentence of
-# its source's opening comment. examples/tour lists them in the order to read them in, a line each;
-# without it they run in the order of their names.
+# demo.sh BUILD: the tour. Runs the example programs of a build that examples/tour lists, each under
+# the first sentences of its source's opening comment; then the word-frequency pipeline over the
+# text of WordNet, the dictionary (or over the FILEs in HAFT_DEMO_TEXT), beside its callback twin.
 set -u
 build=$(cd "$1" && pwd) || exit 1
 cd "$(dirname "$0")/../examples" || exit 1
 
-tour() {
-  if [ -f tour ]; then
-    grep -Ev '^(#|$)' tour
-  else
-    ls c/*.c
-  fi
-}
-
-# "/* Name: what it shows. More. */" gives "Name: what it shows."
+# The text of the comment that the file opens with, up to its first full stop or the second if the
+# first comes early.
 headline() {
-  sed -n '1,8p' "$1" | tr '\n' ' ' |
-    sed -e 's|^/[*/]* *||' -e 's|^\* *||' -e 's|\*/.*||' -e 's| // *| |g' \
-      -e 's| \* *| |g' -e 's|  *| |g' -e 's|^\([^.]*\.\) .*|\1|'
+  awk 'NR == 1 && !/^\/\*/ { exit }
+       { line = $0; sub(/^\/?\*+\/? ?/, "", line); sub(/^ \*\/? ?/, "", line); text = text " " line }
+       /\*\// { exit }
+       END {
+         sub(/\*\/.*/, "", text); gsub(/  +/, " ", text); sub(/^ +/, "", text)
+         sub(/ \("High-level.*/, "", text)
+         print text
+       }' "$1" | fold -s -w 96 | sed 's/^/   /; s/ *$//'
 }
 
 failed=0
-for source in $(tour); do
-  printf '\n== %s\n   %s\n\n' "examples/$source" "$(headline "$source")"
-  "$build/examples/${source%.*}" || {
-    echo "examples/$source failed with status $?"
-    failed=1
-  }
+fail() {
+  echo "$1"
+  failed=1
+}
+
+for source in $(grep -Ev '^(#|$)' tour); do
+  printf '\n== examples/%s\n' "$source"
+  headline "$source"
+  echo
+  "$build/examples/${source%.*}" || fail "examples/$source failed with status $?"
 done
+
+texts=${HAFT_DEMO_TEXT:-$(ls /usr/share/wordnet/data.* 2>/dev/null)}
+printf '\n== examples/c/word_frequency.c beside examples/c/word_frequency_callbacks.c\n'
+headline c/word_frequency.c
+if [ -z "$texts" ]; then
+  fail 'No text: install the package wordnet-base, or name files in HAFT_DEMO_TEXT.'
+  exit $failed
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Five runs each, in turn; the best counts.
+for _ in 1 2 3 4 5; do
+  for program in word_frequency word_frequency_callbacks; do
+    # shellcheck disable=SC2086 # a list of files
+    "$build/examples/c/$program" $texts >"$work/$program" 2>>"$work/$program.speed" ||
+      fail "$program failed with status $?"
+  done
+done
+printf '\n'
+cat "$work/word_frequency"
+cmp -s "$work/word_frequency" "$work/word_frequency_callbacks" ||
+  fail 'The two programs do not agree.'
+printf '\n   With effects:    %s\n   With callbacks:  %s\n' \
+  "$(sort -n -k 4 "$work/word_frequency.speed" | head -n 1)" \
+  "$(sort -n -k 4 "$work/word_frequency_callbacks.speed" | head -n 1)"
 exit $failed

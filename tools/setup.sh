@@ -23,7 +23,7 @@ packages() {
   build='gcc g++ libc6-dev cmake'
   case $1 in
   build) echo "$build" ;;
-  demo) echo "$build" ;;
+  demo) echo "$build wordnet-base" ;;
   bench) echo "$build libboost-context-dev python3" ;;
   format) echo clang-format ;;
   test)

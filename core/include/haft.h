@@ -239,13 +239,13 @@ HAFT_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, void *word,
  * HAFT_HANDLES(name, name...)  a set of effects (up to 364 names; it may be empty)
  * HAFT_HANDLES_ALL             the set of every effect
  *
- * Sets are constants: a set that a program builds itself must not change while fibers that were
- * resumed with it live; call haft_handles_changed after reusing its memory for another set.
+ * Sets are constants. A program may build one itself; before a fiber is resumed with a set whose contents
+ * are not what they were at that address the last time, haft_handles_changed(fiber) must say so.
  */
 #define HAFT_HANDLES(...) HAFT_HANDLES_(__VA_ARGS__)
 #define HAFT_HANDLES_ALL (&haft_handles_all)
 extern HAFT_API const haft_handles_t haft_handles_all;
-HAFT_API void haft_handles_changed(void);
+HAFT_API void haft_handles_changed(haft_fiber_t *fiber);
 
 /* HAFT_REPLY(name, value)
    The reply to an effect, checked by the compiler against the effect's declaration. HAFT_REPLY(name)

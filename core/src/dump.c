@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -36,7 +35,7 @@ static _Unwind_Reason_Code add(struct _Unwind_Context *context, void *argument) 
 #else
     enum { FRAME_POINTER = 29 };
 #endif
-    return first_frame && _Unwind_GetGR(context, FRAME_POINTER) == (uintptr_t)trace->fiber
+    return first_frame && _Unwind_GetGR(context, FRAME_POINTER) == (uintptr_t)&trace->fiber->resumer
                ? _URC_END_OF_STACK
                : _URC_NO_REASON;
 }
@@ -55,21 +54,6 @@ int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size) 
 }
 
 /* ---- Dump ---- */
-
-static size_t resident(const haft_fiber_t *fiber) {
-    enum { PAGE = 4096 };
-    unsigned char pages[1024];
-    size_t count = 0;
-    uintptr_t end = ((uintptr_t)(fiber + 1) + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
-    for (uintptr_t at = (uintptr_t)fiber->low; at < end; at += sizeof pages * PAGE) {
-        size_t part = end - at < sizeof pages * PAGE ? end - at : sizeof pages * PAGE;
-        if (mincore((void *)at, part, pages) != 0)
-            break;
-        for (size_t i = 0; i < (part + PAGE - 1) / PAGE; i++)
-            count += pages[i] & 1 ? PAGE : 0;
-    }
-    return count;
-}
 
 typedef struct dump {
     FILE *stream; /* NULL: standard error, from a signal handler */
@@ -103,7 +87,7 @@ static void print_fiber(haft_fiber_t *fiber, void *argument) {
         length += snprintf(line + length, sizeof line - (size_t)length, "stack of %zu bytes", size);
     if (fiber->kind == HAFT_KIND_POOL)
         length += snprintf(line + length, sizeof line - (size_t)length, ", %zu resident",
-                           resident(fiber));
+                           haft_pool_resident(fiber));
     length += snprintf(line + length, sizeof line - (size_t)length, "\n");
     print(dump, line, length);
 }

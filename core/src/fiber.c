@@ -2,8 +2,8 @@
  * The life of a fiber: made in a stack of the pool, in memory of the caller, or in a first segment;
  * reset; freed. The layout is drawn in haft/layout.h.
  *
- * Invariant: `ready` is not NULL exactly while the fiber is suspended, or new, and nobody resumes it;
- * for a finished, running or freed fiber `state` says which.
+ * Invariant: the gate is open exactly while the fiber is suspended, or new, and nobody resumes it; of a
+ * finished, running or freed fiber `state` says which.
  */
 #include "internal.h"
 
@@ -75,26 +75,26 @@ void haft_check_canary(haft_fiber_t *fiber) {
 static void wind_up(haft_thread_t *thread, haft_fiber_t *fiber, void *(*function)(void *),
                     void *argument) {
     fiber->context = (haft_context_t){
-        .fp = fiber, .pc = (void *)(uintptr_t)haft_fiber_start, .sp = fiber->high};
+        .fp = &fiber->resumer, .pc = (void *)(uintptr_t)haft_fiber_start, .sp = fiber->high};
 #ifdef __x86_64__
     uint16_t control;
     __asm__("fnstcw %0" : "=m"(control));
     fiber->context.control = control;
 #else
-    __asm__("mrs %0, fpcr" : "=r"(fiber->context.control));
+    __asm__ volatile("mrs %0, fpcr" : "=r"(fiber->context.control));
 #endif
     fiber->function = function;
     fiber->argument = argument;
     fiber->result = NULL;
     fiber->awaits = NULL;
     fiber->state = HAFT_FIBER_NEW;
-    fiber->parent_serial = 0;
     fiber->scope.handles = NULL;
-    fiber->scope.serial = haft_stamp(thread);
-    fiber->scope.epoch = 0;
     fiber->scope.outer = NULL;
-    /* No thread is on the hot path of a fiber that was never resumed: no barrier will be needed. */
-    __atomic_store_n(&fiber->ready, (haft_thread_t *)((uintptr_t)thread | 1), __ATOMIC_RELEASE);
+    fiber->top = &fiber->scope;
+    /* Its maker is the most likely to resume it. The first resume takes the slow path all the same,
+       because the handled set differs from NULL. */
+    __atomic_store_n(&fiber->owner, thread->current->serial, __ATOMIC_RELAXED);
+    __atomic_store_n(&fiber->gate, HAFT_GATE_SLOW, __ATOMIC_RELEASE);
 }
 
 static void furnish(haft_fiber_t *fiber, enum haft_fiber_kind kind, const char *name) {
@@ -134,8 +134,8 @@ static haft_fiber_t *place_in(void *memory, size_t size) {
     return fiber;
 }
 
-haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*function)(void *),
-                                void *argument) {
+HAFT_INLINE haft_fiber_t *create(const haft_fiber_options_t *options, void *(*function)(void *),
+                                 void *argument) {
     haft_thread_t *thread = haft_thread_ready();
     haft_fiber_t *fiber;
     if (function == NULL)
@@ -152,57 +152,79 @@ haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*fun
         furnish(fiber, HAFT_KIND_POOL, options->name);
     }
     fiber->cleanups = !options->no_cleanups;
-    if (haft_tools_active)
+    if (HAFT_UNLIKELY(haft_tools_active || fiber->kind != HAFT_KIND_POOL))
         haft_tools_born(fiber);
     wind_up(thread, fiber, function, argument);
     return fiber;
 }
 
+haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*function)(void *),
+                                void *argument) {
+    return create(options, function, argument);
+}
+
 haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument) {
-    return haft_fiber_create(&(haft_fiber_options_t){.stack_size = 0}, function, argument);
+    return create(&(haft_fiber_options_t){.stack_size = 0}, function, argument);
 }
 
 /* Ends what a fiber that is not running was doing, and makes it this thread's. */
 static void finish(haft_thread_t *thread, haft_fiber_t *fiber, const char *what) {
-    if (fiber->state == HAFT_FIBER_FINISHED) {
+    if (fiber->state != HAFT_FIBER_FINISHED) {
+        fiber->shot++;
+        /* A cleanup may send an effect out of the fiber: that is dropped, too. */
+        while (haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED && haft_needs_unwinding(fiber))
+            (void)haft_enter(fiber, fiber, HAFT_WAKE_UNWIND, &haft_handles_none);
+        if (fiber->state != HAFT_FIBER_FINISHED) {
+            bool waits = haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED;
+            (void)haft_claim(thread, fiber, HAFT_ERROR_IN_USE, what);
+            if (waits)
+                haft_abandon_inside(fiber);
+            fiber->state = HAFT_FIBER_FINISHED;
+        }
+    }
+    if (HAFT_UNLIKELY(fiber->thrown != NULL)) {
         free(fiber->thrown);
         fiber->thrown = NULL;
-        return;
     }
-    haft_thread_t *ready = __atomic_load_n(&fiber->ready, __ATOMIC_RELAXED);
-    bool started = fiber->state != HAFT_FIBER_NEW;
-    fiber->shot++;
-    if (started && fiber->cleanups && ready != NULL)
-        (void)haft_enter(fiber, fiber, HAFT_WAKE_UNWIND, &haft_handles_none);
+}
+
+static void release(haft_fiber_t **freed) {
+    haft_fiber_t *fiber = *freed;
+    if (fiber->state != HAFT_FIBER_FINISHED)
+        return; /* It was not ours to free, and the error handler has left. */
+    free(fiber->thrown);
+    if (fiber->tools != NULL)
+        haft_tools_gone(fiber);
+    fiber->state = HAFT_FIBER_FREED;
+    if (fiber->kind == HAFT_KIND_POOL)
+        haft_pool_give(haft_thread(), fiber);
     else
-        (void)haft_claim(thread, fiber, HAFT_ERROR_IN_USE, what);
-    fiber->state = HAFT_FIBER_FINISHED;
+        unlist_outside(fiber);
 }
 
 void haft_fiber_free(haft_fiber_t *fiber) {
     if (fiber == NULL)
         return;
-    haft_thread_t *thread = haft_thread_ready();
-    finish(thread, fiber, "freed");
-    thread = haft_thread();
-    if (fiber->tools != NULL)
-        haft_tools_gone(fiber);
-    fiber->state = HAFT_FIBER_FREED;
-    if (fiber->kind == HAFT_KIND_POOL)
-        haft_pool_give(thread, fiber);
-    else
-        unlist_outside(fiber);
+    /* Also when a cleanup of the fiber leaves for somewhere further out. */
+    __attribute__((unused, cleanup(release))) haft_fiber_t *freed = fiber;
+    finish(haft_thread_ready(), fiber, "freed");
 }
 
 void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argument) {
+    if (fiber == NULL)
+        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
+                  "haft_fiber_reset was given no fiber (NULL).");
+    if (function == NULL)
+        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, fiber, "A fiber needs a function to run (NULL).");
     haft_thread_t *thread = haft_thread_ready();
     finish(thread, fiber, "reset");
+    haft_tools_reset(fiber);
     wind_up(haft_thread(), fiber, function, argument);
 }
 
 haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {
     if (fiber->state == HAFT_FIBER_RUNNING &&
-        __atomic_load_n(&fiber->ready, __ATOMIC_RELAXED) != NULL)
+        __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED) != HAFT_GATE_CLOSED)
         return HAFT_FIBER_SUSPENDED;
     return (haft_fiber_state_t)fiber->state;
 }

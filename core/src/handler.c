@@ -22,10 +22,23 @@ static void *answer_of(haft_fiber_t *fiber, void *result) {
 }
 
 static const haft_clause_t *clause_of(const haft_handler_t *handler, const haft_effect_t *effect) {
-    const haft_clause_t *clause = handler->handles.clauses;
-    while (clause->effect != effect)
-        clause++;
-    return clause;
+    for (uint32_t i = 0; i < handler->handles.count; i++)
+        if (handler->handles.clauses[i].effect == effect)
+            return &handler->handles.clauses[i];
+    return NULL;
+}
+
+uint32_t haft_clause_kind(const haft_fiber_t *fiber, const haft_effect_t *effect) {
+    const haft_handler_t *handler = fiber->handler;
+    if (handler == NULL || fiber->scope.handles != &handler->handles)
+        return HAFT_CLAUSE_REQUEST;
+    const haft_clause_t *clause = clause_of(handler, effect);
+    if (clause == NULL || clause->kind == HAFT_CLAUSE_TAIL)
+        haft_fail(HAFT_ERROR_UNHANDLED, effect, fiber,
+                  "The effect '%s' (%s) cannot be sent out of %s: its handler '%s' has no clause that "
+                  "takes a computation for it.",
+                  effect->name, effect->where, haft_fiber_label(fiber), handler->name);
+    return clause->kind;
 }
 
 typedef void *never_clause_t(void *state, void *payload);
@@ -92,23 +105,15 @@ static bool in_place(const haft_handler_t *handler) {
     return true;
 }
 
-static void pop(haft_scope_t **scope) { haft_thread()->current = (*scope)->outer; }
+static void pop(haft_scope_t **scope) { haft_scope_pop(*scope); }
 
 static void *handle_in_place(const haft_handler_t *handler, void *state, void *(*body)(void *),
                              void *argument) {
-    haft_thread_t *thread = haft_thread_ready();
     haft_scope_t scope;
-    scope.outer = thread->current;
-    scope.handles = &handler->handles;
-    scope.serial = haft_stamp(thread);
-    scope.epoch = 0;
-    scope.state = state;
-    scope.kind = HAFT_SCOPE_STACKLESS;
-    scope.slow = 0;
     void *result;
+    haft_scope_push(&scope, &handler->handles, state);
     {
-        __attribute__((cleanup(pop))) haft_scope_t *pushed = &scope;
-        thread->current = pushed;
+        __attribute__((cleanup(pop), unused)) haft_scope_t *pushed = &scope;
         result = body(argument);
     }
     return handler->on_return != NULL ? handler->on_return(state, result) : result;

@@ -1,6 +1,6 @@
 /*
  * Finding the handler of an effect when the cache of the current scope does not have it: a walk
- * outwards, once for as long as the chain keeps its shape.
+ * outwards, once for as long as the chain keeps its shape and the thread's table has room.
  */
 #include "internal.h"
 
@@ -9,6 +9,14 @@ static const haft_clause_t any_clause = {.kind = HAFT_CLAUSE_REQUEST};
 
 const haft_handles_t haft_handles_all = {.all = 1};
 const haft_handles_t haft_handles_none = {.all = 0};
+
+void haft_declare(const haft_effect_t *effect, uint32_t shape, const char *where) {
+    if (shape != effect->default_clause.shape)
+        haft_fail(HAFT_ERROR_WRONG_TYPE, effect, NULL,
+                  "The effect '%s' is declared in two ways, at %s and at %s: the sizes of payload or "
+                  "result differ. Two libraries may have chosen the same name: give each a prefix.",
+                  effect->name, effect->where, where);
+}
 
 static const haft_clause_t *clause_for(const haft_handles_t *handles, haft_effect_t *effect,
                                        uint32_t shape) {
@@ -42,8 +50,9 @@ haft_found_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t sha
     return found;
 }
 
-static bool suspends(const haft_clause_t *clause) {
-    return clause->kind == HAFT_CLAUSE_REQUEST || clause->kind == HAFT_CLAUSE_GENERAL;
+const haft_clause_t *haft_cached_clause(const haft_clause_t *clause, bool slow) {
+    bool suspends = clause->kind == HAFT_CLAUSE_REQUEST || clause->kind == HAFT_CLAUSE_GENERAL;
+    return !suspends ? clause : slow ? &slow_clause : NULL;
 }
 
 void haft_unhandled(haft_effect_t *effect) {
@@ -54,23 +63,28 @@ void haft_unhandled(haft_effect_t *effect) {
               effect->name, effect->where, haft_fiber_label(fiber));
 }
 
+static haft_cache_entry_t find(haft_thread_t *thread, haft_effect_t *effect, uint32_t shape) {
+    haft_found_t found = haft_search(thread->current, effect, shape);
+    if (found.clause == NULL) {
+        found.clause = clause_for(&(haft_handles_t){1, 0, &effect->default_clause}, effect, shape);
+        found.scope = &thread->defaults;
+    } else {
+        found.clause = haft_cached_clause(found.clause, found.slow);
+    }
+    return (haft_cache_entry_t){effect, found.clause, found.scope};
+}
+
 haft_cache_entry_t *haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
     haft_thread_t *thread = haft_thread_ready();
     haft_scope_t *current = thread->current;
     haft_cache_entry_t *entry = &current->cache[slot % HAFT_CACHE_SLOTS];
-    haft_found_t found = haft_search(current, effect, shape);
-    if (found.clause == NULL) {
-        found.clause = clause_for(&(haft_handles_t){1, 0, &effect->default_clause}, effect, shape);
-        found.scope = &thread->defaults;
-    } else if (suspends(found.clause)) {
-        found.clause = found.slow ? &slow_clause : NULL;
+    uint64_t hash = (current->serial ^ (uintptr_t)effect >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    haft_known_t *known = &thread->known[hash >> 32 & (HAFT_KNOWN - 1)];
+    if (known->serial != current->serial || known->entry.effect != effect) {
+        known->entry = find(thread, effect, shape);
+        known->serial = current->serial;
     }
-    if (current->epoch != thread->epoch) {
-        for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
-            current->cache[i].effect = NULL;
-        current->epoch = thread->epoch;
-    }
-    *entry = (haft_cache_entry_t){effect, found.clause, found.scope};
+    *entry = known->entry;
     return entry;
 }
 
@@ -80,11 +94,6 @@ haft_fiber_t *haft_locate(haft_effect_t *effect) {
     return found.clause != NULL && found.clause->kind != HAFT_CLAUSE_TAIL
                ? haft_fiber_of(found.scope)
                : NULL;
-}
-
-void haft_handles_changed(void) {
-    haft_thread_t *thread = haft_thread_ready();
-    thread->epoch = haft_stamp(thread);
 }
 
 haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function) {

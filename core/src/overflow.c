@@ -33,9 +33,15 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
     if (action->sa_flags & SA_SIGINFO) {
         action->sa_sigaction(number, information, context);
     } else if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN) {
-        /* Ours goes; the faulting instruction runs again and ends the process as it should. */
+        /* Ours goes; the faulting instruction runs again and ends the process as it should. A signal
+           that was sent has no such instruction. */
+        bool sent = information->si_code <= 0;
+        if (sent && action->sa_handler == SIG_IGN)
+            return;
         struct sigaction standard = {.sa_handler = SIG_DFL};
         sigaction(number, &standard, NULL);
+        if (sent)
+            raise(number);
     } else {
         action->sa_handler(number);
     }

@@ -15,7 +15,10 @@
  * - Free stacks are kept by the thread that freed them, up to a number, then by the pool.
  * - A stack that has gone deep gives its memory back when it is freed. To look costs a system call, so
  *   a stack is looked at on its first free and then ever more rarely while it is found shallow, and
- *   each look also takes one other idle stack of the pool in turn.
+ *   each look also takes one other idle stack of the pool in turn. A stack that its thread keeps may
+ *   keep some depth (KEEP_WARM): a program that goes deep again and again does not fault every time.
+ * - Slots do not lie a power of two apart: the entries of the page tables for the pages in use would
+ *   all fall into the same few sets of the cache.
  * - Chunks are never unmapped: an address that was once a fiber stays one, so that a stale pointer is
  *   recognised.
  */
@@ -33,16 +36,16 @@
 #endif
 
 enum {
-    PAGE = 4096,
     SMALLEST_SHIFT = 14,
     SHIFTS = 48,
     COLOURS = 8,
     COLOUR_STEP = 192,
-    THREAD_KEEPS = 64,
     THREAD_TAKES = 16,
     FEWEST_SLOTS = 16,
     MOST_SLOTS = 16384,
-    KEEP_RESIDENT = 16 * 1024, /* bytes at the high end that a free stack keeps */
+    ODD_PAGES = 9,             /* between large slots; part of the guard */
+    KEEP_WARM = 256 * 1024,    /* bytes at the high end that a thread's own free stack keeps */
+    KEEP_RESIDENT = 16 * 1024, /* and one of the pool */
     MOST_USES_UNSEEN = 64
 };
 
@@ -57,6 +60,7 @@ typedef struct haft_chunk {
 struct haft_pool {
     pthread_mutex_t lock;
     size_t size;
+    size_t stride;        /* from slot to slot */
     haft_fiber_t *idle;   /* free, perhaps with memory that could be given back */
     haft_fiber_t *seen;   /* free, looked at since */
     haft_chunk_t *chunks; /* newest first; written under the lock, read by anybody */
@@ -64,8 +68,9 @@ struct haft_pool {
 
 static struct haft_pool pools[SHIFTS];
 static pthread_once_t pools_once = PTHREAD_ONCE_INIT;
+static size_t page; /* bytes */
 static size_t default_size = 1024 * 1024;
-static int guards_split = -1; /* 1: the kernel has no MADV_GUARD_INSTALL */
+static enum { GUARDS_UNKNOWN, GUARDS_ADVISED, GUARDS_SPLIT } guards; /* SPLIT: by mprotect */
 
 HAFT_INLINE void list_push(haft_fiber_t **list, haft_fiber_t *fiber) {
     fiber->next = *list;
@@ -80,16 +85,18 @@ HAFT_INLINE haft_fiber_t *list_pop(haft_fiber_t **list) {
 }
 
 static void pools_start(void) {
+    page = (size_t)sysconf(_SC_PAGESIZE);
     for (int shift = 0; shift < SHIFTS; shift++) {
         pthread_mutex_init(&pools[shift].lock, NULL);
         pools[shift].size = (size_t)1 << shift;
+        pools[shift].stride = pools[shift].size + (shift >= 18 ? ODD_PAGES * page : 0);
     }
 }
 
 static struct haft_pool *pool_for(size_t size) {
     pthread_once(&pools_once, pools_start);
     int shift = SMALLEST_SHIFT;
-    while (shift < SHIFTS && ((size_t)1 << shift) < size)
+    while (shift < SHIFTS && (((size_t)1 << shift) < size || ((size_t)1 << shift) < 4 * page))
         shift++;
     return shift < SHIFTS ? &pools[shift] : NULL;
 }
@@ -105,15 +112,16 @@ void haft_set_stack_size(size_t bytes) {
 }
 
 static size_t guard_of(const struct haft_pool *pool) {
-    return pool->size / 16 < PAGE ? PAGE : pool->size / 16;
+    size_t part = pool->size / 16 < page ? page : pool->size / 16;
+    return part + (pool->stride - pool->size);
 }
 
 static char *slot_at(const haft_chunk_t *chunk, size_t index) {
-    return chunk->base + index * chunk->pool->size;
+    return chunk->base + index * chunk->pool->stride;
 }
 
 static haft_fiber_t *fiber_of_slot(const haft_chunk_t *chunk, size_t index) {
-    char *end = slot_at(chunk, index) + chunk->pool->size - index % COLOURS * COLOUR_STEP;
+    char *end = slot_at(chunk, index + 1) - index % COLOURS * COLOUR_STEP;
     return (haft_fiber_t *)(((uintptr_t)end - sizeof(haft_fiber_t)) & ~(uintptr_t)63);
 }
 
@@ -126,7 +134,7 @@ static bool grow(struct haft_pool *pool) {
     haft_chunk_t *chunk = malloc(sizeof *chunk);
     char *base = MAP_FAILED;
     while (chunk != NULL && slots > 0 && base == MAP_FAILED) {
-        base = mmap(NULL, slots * pool->size, PROT_READ | PROT_WRITE,
+        base = mmap(NULL, slots * pool->stride, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
         if (base == MAP_FAILED)
             slots /= 2;
@@ -137,23 +145,29 @@ static bool grow(struct haft_pool *pool) {
         return false;
     }
     /* A huge page would make every stack in it resident. */
-    madvise(base, slots * pool->size, MADV_NOHUGEPAGE);
+    madvise(base, slots * pool->stride, MADV_NOHUGEPAGE);
     *chunk = (haft_chunk_t){pool->chunks, pool, base, slots, 0};
     __atomic_store_n(&pool->chunks, chunk, __ATOMIC_RELEASE);
     return true;
 }
 
+/* Emulators have been seen to accept an advice that they do not know. */
+static bool is_guarded(const char *address) {
+    int ends[2];
+    if (pipe(ends) != 0)
+        return true;
+    bool guarded = write(ends[1], address, 1) < 0;
+    close(ends[0]);
+    close(ends[1]);
+    return guarded;
+}
+
 static bool guard(char *low, size_t size) {
-    if (guards_split != 1) {
-        if (madvise(low, size, MADV_GUARD_INSTALL) == 0) {
-            guards_split = 0;
-            return true;
-        }
-        if (errno != EINVAL)
-            return false;
-        guards_split = 1;
-    }
-    return mprotect(low, size, PROT_NONE) == 0;
+    if (guards == GUARDS_UNKNOWN)
+        guards = madvise(low, size, MADV_GUARD_INSTALL) == 0 && is_guarded(low) ? GUARDS_ADVISED
+                                                                                : GUARDS_SPLIT;
+    return guards == GUARDS_ADVISED ? madvise(low, size, MADV_GUARD_INSTALL) == 0
+                                    : mprotect(low, size, PROT_NONE) == 0;
 }
 
 static haft_fiber_t *carve(struct haft_pool *pool) {
@@ -172,6 +186,39 @@ static haft_fiber_t *carve(struct haft_pool *pool) {
     haft_tools_stack(fiber, fiber->low, fiber->high);
     __atomic_store_n(&chunk->used, chunk->used + 1, __ATOMIC_RELEASE);
     return fiber;
+}
+
+/* ---- Giving memory back ---- */
+
+/* Bytes of memory in the pages from `low` on. Safe in signal handlers. */
+static size_t resident_in(const char *low, size_t size) {
+    unsigned char pages[1024];
+    size_t count = 0;
+    for (size_t at = 0; at < size; at += sizeof pages * page) {
+        size_t part = size - at < sizeof pages * page ? size - at : sizeof pages * page;
+        if (mincore((void *)(uintptr_t)(low + at), part, pages) != 0)
+            return count;
+        for (size_t i = 0; i < (part + page - 1) / page; i++)
+            count += pages[i] & 1 ? page : 0;
+    }
+    return count;
+}
+
+size_t haft_pool_resident(const haft_fiber_t *fiber) {
+    uintptr_t end = ((uintptr_t)(fiber + 1) + page - 1) & ~(uintptr_t)(page - 1);
+    return resident_in(fiber->low, end - (uintptr_t)fiber->low);
+}
+
+/* Gives back what a free stack has more than `keep` bytes from its high end. One page tells: a stack
+   that has been deeper has been there. */
+static bool give_back_depth(haft_fiber_t *fiber, size_t keep) {
+    uintptr_t end = ((uintptr_t)fiber->high - keep) & ~(uintptr_t)(page - 1);
+    if (end <= (uintptr_t)fiber->low || end > (uintptr_t)fiber->high)
+        return false;
+    if (resident_in((const char *)end - page, page) == 0)
+        return false;
+    madvise(fiber->low, end - (uintptr_t)fiber->low, MADV_DONTNEED);
+    return true;
 }
 
 /* ---- Taking and giving ---- */
@@ -197,72 +244,43 @@ static HAFT_COLD haft_fiber_t *refill(haft_thread_t *thread, struct haft_pool *p
     return fiber;
 }
 
-static HAFT_COLD void hand_over(haft_thread_t *thread, uint32_t keep) {
+static HAFT_COLD void hand_over(haft_thread_t *thread, uint32_t keep, bool give_back) {
     struct haft_pool *pool = thread->pool;
     if (pool == NULL)
         return;
+    haft_fiber_t *given = NULL;
+    for (; thread->idle_count > keep; thread->idle_count--) {
+        haft_fiber_t *fiber = list_pop(&thread->idle);
+        if (give_back)
+            (void)give_back_depth(fiber, KEEP_RESIDENT);
+        list_push(&given, fiber);
+    }
     pthread_mutex_lock(&pool->lock);
-    for (; thread->idle_count > keep; thread->idle_count--)
-        list_push(&pool->idle, list_pop(&thread->idle));
+    for (haft_fiber_t *fiber; (fiber = list_pop(&given)) != NULL;)
+        list_push(&pool->seen, fiber);
     pthread_mutex_unlock(&pool->lock);
 }
 
-void haft_pool_thread_exit(haft_thread_t *thread) { hand_over(thread, 0); }
+void haft_pool_thread_exit(haft_thread_t *thread) { hand_over(thread, 0, true); }
 
-haft_fiber_t *haft_pool_take(haft_thread_t *thread, size_t size) {
-    struct haft_pool *pool = thread->pool;
-    if (HAFT_UNLIKELY(pool == NULL || pool->size != size)) {
-        pool = pool_for(size);
-        if (pool == NULL) {
-            errno = ENOMEM;
-            return NULL;
-        }
-        /* A thread keeps stacks of the default size only. */
-        if (pool->size == haft_stack_size()) {
-            hand_over(thread, 0);
-            thread->pool = pool;
-        }
+haft_fiber_t *haft_pool_take_slow(haft_thread_t *thread, size_t size) {
+    struct haft_pool *pool = pool_for(size);
+    if (pool == NULL) {
+        errno = ENOMEM;
+        return NULL;
     }
-    if (HAFT_LIKELY(thread->idle != NULL && thread->pool == pool)) {
-        thread->idle_count--;
-        return list_pop(&thread->idle);
+    if (pool != thread->pool && pool->size == haft_stack_size()) {
+        hand_over(thread, 0, true);
+        thread->pool = pool;
+        thread->idle_size = pool->size;
     }
     return refill(thread, pool);
-}
-
-/* ---- Giving memory back ---- */
-
-/* The part of a free stack that need not stay in memory. */
-static size_t spare(const haft_fiber_t *fiber) {
-    uintptr_t end = ((uintptr_t)fiber->high - KEEP_RESIDENT) & ~(uintptr_t)(PAGE - 1);
-    return end > (uintptr_t)fiber->low ? end - (uintptr_t)fiber->low : 0;
-}
-
-static size_t resident_in(const char *low, size_t size) {
-    unsigned char pages[1024];
-    size_t count = 0;
-    for (size_t at = 0; at < size; at += sizeof pages * PAGE) {
-        size_t part = size - at < sizeof pages * PAGE ? size - at : sizeof pages * PAGE;
-        if (mincore((void *)(uintptr_t)(low + at), part, pages) != 0)
-            return count;
-        for (size_t i = 0; i < (part + PAGE - 1) / PAGE; i++)
-            count += pages[i] & 1 ? PAGE : 0;
-    }
-    return count;
-}
-
-static bool give_back_depth(haft_fiber_t *fiber) {
-    size_t size = spare(fiber);
-    if (size == 0 || resident_in(fiber->low, size) == 0)
-        return false;
-    madvise(fiber->low, size, MADV_DONTNEED);
-    return true;
 }
 
 /* `uses` counts down to the next look; its upper half holds how many uses the last count was. */
 static HAFT_COLD void look(haft_fiber_t *fiber) {
     uint32_t count = fiber->uses >> 16;
-    bool deep = give_back_depth(fiber);
+    bool deep = give_back_depth(fiber, KEEP_WARM);
     count = deep || count == 0 ? 1 : count >= MOST_USES_UNSEEN ? count : count * 2;
     fiber->uses = count << 16 | count;
 
@@ -270,37 +288,39 @@ static HAFT_COLD void look(haft_fiber_t *fiber) {
     pthread_mutex_lock(&pool->lock);
     haft_fiber_t *other = list_pop(&pool->idle);
     if (other != NULL) {
-        (void)give_back_depth(other);
+        (void)give_back_depth(other, KEEP_RESIDENT);
         list_push(&pool->seen, other);
     }
     pthread_mutex_unlock(&pool->lock);
 }
 
-void haft_pool_give(haft_thread_t *thread, haft_fiber_t *fiber) {
-    if (HAFT_UNLIKELY((--fiber->uses & 0xffff) == 0))
+void haft_pool_give_slow(haft_thread_t *thread, haft_fiber_t *fiber) {
+    struct haft_pool *pool = fiber->pool;
+    if ((fiber->uses & 0xffff) == 0)
         look(fiber);
-    if (HAFT_UNLIKELY(fiber->pool != thread->pool)) {
-        pthread_mutex_lock(&fiber->pool->lock);
-        list_push(&fiber->pool->idle, fiber);
-        pthread_mutex_unlock(&fiber->pool->lock);
+    if (pool != thread->pool) {
+        pthread_mutex_lock(&pool->lock);
+        list_push(&pool->idle, fiber);
+        pthread_mutex_unlock(&pool->lock);
         return;
     }
+    if (thread->idle_count == HAFT_THREAD_KEEPS)
+        hand_over(thread, HAFT_THREAD_KEEPS / 2, true);
     list_push(&thread->idle, fiber);
-    if (HAFT_UNLIKELY(++thread->idle_count > THREAD_KEEPS))
-        hand_over(thread, THREAD_KEEPS / 2);
+    thread->idle_count++;
 }
 
 size_t haft_pool_trim(void) {
     size_t given = 0;
     pthread_once(&pools_once, pools_start);
-    hand_over(haft_thread_ready(), 0);
+    hand_over(haft_thread_ready(), 0, false);
     for (int shift = SMALLEST_SHIFT; shift < SHIFTS; shift++) {
         struct haft_pool *pool = &pools[shift];
         pthread_mutex_lock(&pool->lock);
         for (haft_fiber_t *fiber; (fiber = list_pop(&pool->idle)) != NULL;)
             list_push(&pool->seen, fiber);
         for (haft_fiber_t *fiber = pool->seen; fiber != NULL; fiber = fiber->next) {
-            size_t size = ((uintptr_t)fiber & ~(uintptr_t)(PAGE - 1)) - (uintptr_t)fiber->low;
+            size_t size = ((uintptr_t)fiber & ~(uintptr_t)(page - 1)) - (uintptr_t)fiber->low;
             size_t resident = resident_in(fiber->low, size);
             if (resident != 0 && madvise(fiber->low, size, MADV_DONTNEED) == 0)
                 given += resident;
@@ -320,8 +340,8 @@ haft_fiber_t *haft_pool_fiber_at(const void *address) {
     for (int shift = SMALLEST_SHIFT; shift < SHIFTS; shift++)
         for (haft_chunk_t *chunk = newest_chunk(shift); chunk != NULL; chunk = chunk->next) {
             size_t offset = (size_t)((uintptr_t)address - (uintptr_t)chunk->base);
-            if (offset < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE) * chunk->pool->size)
-                return fiber_of_slot(chunk, offset / chunk->pool->size);
+            if (offset < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE) * chunk->pool->stride)
+                return fiber_of_slot(chunk, offset / chunk->pool->stride);
         }
     return NULL;
 }
@@ -343,15 +363,14 @@ haft_pool_report_t haft_pool_report(void) {
     for (int shift = SMALLEST_SHIFT; shift < SHIFTS; shift++)
         for (haft_chunk_t *chunk = newest_chunk(shift); chunk != NULL; chunk = chunk->next) {
             report.mappings++;
-            report.reserved += chunk->slots * chunk->pool->size;
+            report.reserved += chunk->slots * chunk->pool->stride;
             for (size_t i = 0; i < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE); i++) {
                 const haft_fiber_t *fiber = fiber_of_slot(chunk, i);
                 if (fiber->state == HAFT_FIBER_FREED)
                     report.idle++;
                 else
                     report.stacks++;
-                uintptr_t end = ((uintptr_t)(fiber + 1) + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
-                report.resident += resident_in(fiber->low, end - (uintptr_t)fiber->low);
+                report.resident += haft_pool_resident(fiber);
             }
         }
     return report;

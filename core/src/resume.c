@@ -10,25 +10,25 @@ haft_effect_t haft_effect_return = {.name = "return",
                                     .payload_size = sizeof(haft_payload_return),
                                     .default_clause = {.effect = &haft_effect_return}};
 /* The ways in which a fiber comes back to its resumer without a request. */
-haft_effect_t haft_effect_unwinding = {.name = "unwinding"}; /* go on up to the fiber in the payload */
-haft_effect_t haft_effect_exception = {.name = "exception"}; /* a foreign exception, the payload */
-haft_effect_t haft_effect_dropped = {.name = "dropped"};     /* the fiber is unwound, as asked */
+haft_effect_t haft_special_unwinding = {.name = "unwinding"}; /* go on up to the fiber in the payload */
+haft_effect_t haft_special_exception = {.name = "exception"}; /* a foreign exception, the payload */
+haft_effect_t haft_special_dropped = {.name = "dropped"};     /* the fiber is unwound, as asked */
 
 /* ---- Exceptions being handled belong to the fiber that handles them ---- */
 
 static haft_exceptions_t exceptions_put_aside(haft_thread_t *thread) {
     haft_exceptions_t mine = *thread->exceptions;
-    if (thread->exceptions != &haft_no_exceptions)
+    if (HAFT_UNLIKELY(haft_exceptions_pending(thread)))
         *thread->exceptions = haft_no_exceptions;
     return mine;
 }
 
 /* What is in flight on arrival (an exception that leaves a fiber) counts on. */
 static void exceptions_put_back(haft_thread_t *thread, haft_exceptions_t mine) {
-    if (thread->exceptions == &haft_no_exceptions)
-        return;
-    thread->exceptions->caught = mine.caught;
-    thread->exceptions->uncaught += mine.uncaught;
+    if (HAFT_UNLIKELY(mine.caught != NULL || mine.uncaught != 0)) {
+        thread->exceptions->caught = mine.caught;
+        thread->exceptions->uncaught += mine.uncaught;
+    }
 }
 
 /* ---- Resuming ---- */
@@ -56,65 +56,110 @@ void haft_resume_raced(haft_fiber_t *fiber) {
               haft_fiber_label(fiber));
 }
 
+/* Claiming from elsewhere than the scope that resumed the fiber last. */
+static uint64_t claim_foreign(haft_thread_t *thread, haft_fiber_t *fiber) {
+    uint64_t owner = __atomic_exchange_n(&fiber->owner, haft_stamp(thread), __ATOMIC_SEQ_CST);
+    if (owner != 0 && !haft_drawn_on(owner, thread))
+        haft_thread_barrier();
+    if (__atomic_exchange_n(&fiber->gate, HAFT_GATE_CLOSED, __ATOMIC_SEQ_CST) == HAFT_GATE_CLOSED)
+        haft_resume_raced(fiber);
+    return owner;
+}
+
+HAFT_INLINE uint64_t claim(haft_thread_t *thread, haft_fiber_t *fiber, haft_error_code_t code,
+                           const char *what) {
+    uint64_t gate = __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED);
+    if (gate == HAFT_GATE_CLOSED)
+        not_resumable(fiber, code, what);
+    uint64_t serial = thread->current->serial;
+    if (__atomic_load_n(&fiber->owner, __ATOMIC_RELAXED) == serial) {
+        /* As on the hot path: see haft/hot.h. */
+        __atomic_store_n(&fiber->gate, HAFT_GATE_CLOSED, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&fiber->owner, __ATOMIC_RELAXED) != serial)
+            haft_resume_raced(fiber);
+        return serial;
+    }
+    return claim_foreign(thread, fiber);
+}
+
 uint64_t haft_claim(haft_thread_t *thread, haft_fiber_t *fiber, haft_error_code_t code,
                     const char *what) {
-    haft_thread_t *ready = __atomic_load_n(&fiber->ready, __ATOMIC_RELAXED);
-    if (ready == NULL || fiber->state == HAFT_FIBER_FREED)
-        not_resumable(fiber, code, what);
-    uint64_t parent =
-        __atomic_exchange_n(&fiber->parent_serial, haft_stamp(thread), __ATOMIC_SEQ_CST);
-    /* The lowest bit of `ready` keeps every thread off the hot path. */
-    if (ready != thread && ((uintptr_t)ready & 1) == 0)
-        haft_thread_barrier();
-    if (__atomic_exchange_n(&fiber->ready, (haft_thread_t *)NULL, __ATOMIC_SEQ_CST) == NULL)
-        haft_resume_raced(fiber);
-    return parent;
+    return claim(thread, fiber, code, what);
+}
+
+/* Makes a claimed fiber anybody's: nobody can be on its hot path. */
+static void release(haft_fiber_t *fiber) {
+    __atomic_store_n(&fiber->owner, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&fiber->gate, HAFT_GATE_OPEN, __ATOMIC_RELEASE);
 }
 
 void haft_fiber_detach(haft_fiber_t *fiber) {
-    haft_thread_t *thread = haft_thread_ready();
-    (void)haft_claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "detached");
-    __atomic_store_n(&fiber->ready, (haft_thread_t *)((uintptr_t)thread | 1), __ATOMIC_RELEASE);
+    (void)haft_claim(haft_thread_ready(), fiber, HAFT_ERROR_NOT_RESUMABLE, "detached");
+    release(fiber);
 }
 
-static haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, void *word,
-                            enum haft_wake wake, const haft_handles_t *handles, uint64_t parent) {
+void haft_handles_changed(haft_fiber_t *fiber) { haft_fiber_detach(fiber); }
+
+/* What was derived from the chain outwards of these scopes no longer holds. */
+static void renew(haft_thread_t *thread, haft_fiber_t *fiber) {
+    haft_scope_t *scope = fiber->top;
+    for (;; scope = scope->outer) {
+        scope->serial = haft_stamp(thread);
+        for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
+            scope->cache[i].effect = NULL;
+        if (scope == &fiber->scope)
+            return;
+    }
+}
+
+HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, void *word,
+                            enum haft_wake wake, const haft_handles_t *handles, uint64_t owner) {
     haft_scope_t *current = thread->current;
-    bool same_chain = parent == current->serial && fiber->scope.handles == handles;
-    if (fiber->state == HAFT_FIBER_NEW)
-        fiber->top = &fiber->scope; /* nobody has looked through this fiber yet */
-    else if (!same_chain)
-        thread->epoch = haft_stamp(thread);
+    uint64_t mark = thread->stamp; /* what claim_foreign wrote */
+    if (owner != current->serial || fiber->scope.handles != handles)
+        renew(thread, fiber);
     fiber->scope.outer = current;
     fiber->scope.handles = handles;
     fiber->state = HAFT_FIBER_RUNNING;
-    __atomic_store_n(&fiber->parent_serial, current->serial, __ATOMIC_RELAXED);
+    /* A thread that claims the fiber meanwhile must not lose its mark: it relies on it to keep this
+       thread off the hot path later. */
+    if (owner != current->serial &&
+        !__atomic_compare_exchange_n(&fiber->owner, &mark, current->serial, false,
+                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        haft_resume_raced(fiber);
     thread->current = fiber->top;
     haft_exceptions_t mine = exceptions_put_aside(thread);
-    void *saved = haft_tools_before(fiber, HAFT_INTO);
-    haft_words_t words = haft_switch(&fiber->context, (haft_words_t){word, wake, thread});
-    haft_tools_after(fiber, HAFT_INTO, saved);
-    thread = haft_thread();
-    exceptions_put_back(thread, mine);
+    if (HAFT_UNLIKELY(haft_tools_active))
+        haft_tools_before(fiber, HAFT_INTO);
+    haft_words_t words =
+        haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){word, wake});
+    if (HAFT_UNLIKELY(haft_tools_active))
+        haft_tools_after(fiber, HAFT_INTO);
+    exceptions_put_back(haft_thread(), mine);
     if (words.second & HAFT_SPECIAL)
         return haft_arrived(fiber, words.second, words.first);
-    if (haft_tools_active || fiber->scope.slow)
-        words.third = (haft_thread_t *)((uintptr_t)words.third | 1);
-    __atomic_store_n(&fiber->ready, words.third, __ATOMIC_RELEASE);
+    bool slow = haft_tools_active || fiber->scope.slow;
+    __atomic_store_n(&fiber->gate, slow ? HAFT_GATE_SLOW : HAFT_GATE_OPEN, __ATOMIC_RELEASE);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
+}
+
+HAFT_INLINE haft_request_t resume(haft_fiber_t *fiber, void *word, enum haft_wake wake,
+                                  const haft_handles_t *handles) {
+    haft_thread_t *thread = haft_thread_ready();
+    if (fiber == NULL)
+        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "haft_resume was given no fiber (NULL).");
+    uint64_t owner = claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "resumed");
+    return enter(thread, fiber, word, wake, handles, owner);
 }
 
 haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,
                           const haft_handles_t *handles) {
-    haft_thread_t *thread = haft_thread_ready();
-    if (fiber == NULL)
-        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "haft_resume was given no fiber (NULL).");
-    uint64_t parent = haft_claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "resumed");
-    return enter(thread, fiber, word, wake, handles, parent);
+    return resume(fiber, word, wake, handles);
 }
 
 haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
-    return haft_enter(fiber, word, HAFT_WAKE_REPLY, handles);
+    return resume(fiber, word, HAFT_WAKE_REPLY, handles);
 }
 
 haft_request_t haft_discontinue(haft_fiber_t *fiber, void *(*raise)(void *), void *argument,
@@ -125,10 +170,14 @@ haft_request_t haft_discontinue(haft_fiber_t *fiber, void *(*raise)(void *), voi
 
 haft_request_t haft_arrived(haft_fiber_t *fiber, uintptr_t second, void *payload) {
     haft_effect_t *effect = (haft_effect_t *)(second & ~HAFT_SPECIAL);
-    if (effect == &haft_effect_unwinding)
+    if (HAFT_LIKELY(effect == HAFT_ID(return)))
+        return (haft_request_t){effect, payload};
+    if (effect == &haft_special_unwinding)
         haft_unwind(payload);
-    if (effect == &haft_effect_exception)
+    if (effect == &haft_special_exception)
         haft_rethrow(fiber, payload);
+    if (effect == &haft_special_landed && ((haft_landing_t *)payload)->fiber != fiber)
+        haft_unwind_to(payload);
     return (haft_request_t){effect, payload};
 }
 
@@ -142,11 +191,14 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payl
     fiber->awaits = effect;
     thread->current = fiber->scope.outer;
     haft_exceptions_t mine = exceptions_put_aside(thread);
-    void *saved = haft_tools_before(fiber, HAFT_OUT_OF);
-    haft_thread_t *ready = (haft_thread_t *)((uintptr_t)thread | slow);
+    if (HAFT_UNLIKELY(haft_tools_active))
+        haft_tools_before(fiber, HAFT_OUT_OF);
+    if (slow)
+        fiber->owner = 0; /* the next resume has to take the slow path, too */
     haft_words_t words =
-        haft_switch(&fiber->context, (haft_words_t){payload, (uintptr_t)effect, ready});
-    haft_tools_after(fiber, HAFT_OUT_OF, saved);
+        haft_switch(&fiber->context, &fiber->resumer, (haft_words_t){payload, (uintptr_t)effect});
+    if (HAFT_UNLIKELY(haft_tools_active))
+        haft_tools_after(fiber, HAFT_OUT_OF);
     exceptions_put_back(haft_thread(), mine);
     return words.second == HAFT_WAKE_REPLY ? words.first : haft_woken(words.first, words.second);
 }
@@ -164,7 +216,7 @@ static bool around(haft_thread_t *thread, haft_fiber_t *fiber, const haft_effect
     bool slow = haft_tools_active;
     for (haft_scope_t *scope = thread->current; scope != NULL; scope = scope->outer) {
         slow |= scope->slow;
-        if (scope == &fiber->scope)
+        if (fiber != NULL && scope == &fiber->scope)
             return slow;
     }
     haft_fail(HAFT_ERROR_NOT_AROUND, effect, fiber,
@@ -172,8 +224,14 @@ static bool around(haft_thread_t *thread, haft_fiber_t *fiber, const haft_effect
               effect->name, haft_fiber_label(fiber));
 }
 
-void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
-    bool slow = around(haft_thread_ready(), fiber, effect);
+void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot, void *payload) {
+    haft_thread_t *thread = haft_thread_ready();
+    bool slow = around(thread, fiber, effect);
+    if (haft_clause_kind(fiber, effect) == HAFT_CLAUSE_NEVER)
+        haft_exit(fiber, effect, payload, effect->payload_size);
+    haft_cache_entry_t *entry = haft_lookup(effect, slot, effect->default_clause.shape);
+    if (entry->scope == &fiber->scope && entry->clause == NULL && !haft_exceptions_pending(thread))
+        return haft_suspend(thread, fiber, effect, payload);
     return suspend_slow(fiber, effect, payload, slow);
 }
 
@@ -184,22 +242,38 @@ void *haft_woken(void *word, uintptr_t wake) {
     return call->function(call->argument);
 }
 
-void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+HAFT_INLINE HAFT_UNINSTRUMENTED void leave(haft_fiber_t *fiber, haft_effect_t *effect,
+                                           void *payload) {
     haft_thread_t *thread = haft_thread();
     if (fiber->checked)
         haft_check_canary(fiber);
     fiber->state = HAFT_FIBER_FINISHED;
     thread->current = fiber->scope.outer;
-    (void)haft_tools_before(fiber, HAFT_OUT_FOR_GOOD);
-    (void)haft_switch(&fiber->context,
-                      (haft_words_t){payload, (uintptr_t)effect | HAFT_SPECIAL, thread});
+    if (HAFT_UNLIKELY(haft_tools_active))
+        haft_tools_before(fiber, HAFT_OUT_FOR_GOOD);
+    (void)haft_switch(&fiber->context, &fiber->resumer,
+                      (haft_words_t){payload, (uintptr_t)effect | HAFT_SPECIAL});
     __builtin_unreachable();
 }
 
-void haft_fiber_main(haft_fiber_t *fiber) {
-    haft_tools_after(fiber, HAFT_OUT_OF, NULL);
+HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+    haft_thread_t *thread = haft_thread();
+    /* An unwinding by force ends here. Catch-alls that rethrew it have counted it as an exception. */
+    if (effect != &haft_special_exception && haft_exceptions_pending(thread))
+        *thread->exceptions = haft_no_exceptions;
+    leave(fiber, effect, payload);
+    __builtin_unreachable();
+}
+
+void haft_fiber_run(haft_fiber_t *fiber) {
+    if (HAFT_UNLIKELY(haft_tools_active))
+        haft_tools_after(fiber, HAFT_OUT_OF);
     fiber->result = fiber->function(fiber->argument);
-    haft_leave(fiber, HAFT_ID(return), &fiber->result);
+}
+
+HAFT_UNINSTRUMENTED void haft_fiber_returned(haft_fiber_t *fiber) {
+    leave(fiber, HAFT_ID(return), &fiber->result);
+    __builtin_unreachable();
 }
 
 /* ---- The untyped calls ---- */
@@ -219,6 +293,7 @@ static unsigned slot_of(const haft_effect_t *effect) {
 
 void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *result,
                   size_t result_size) {
+    char nothing; /* instead of a NULL */
     check_sizes(effect, size, result_size);
     haft_thread_t *thread = haft_thread();
     haft_cache_entry_t *entry =
@@ -226,20 +301,21 @@ void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *resul
     if (entry->clause != NULL && entry->clause->kind == HAFT_CLAUSE_TAIL) {
         haft_function_t *function = entry->clause->function;
         void *state = entry->scope->state;
-        char nothing;
         __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =
             haft_in_place_begin(thread, entry->scope);
         effect->call(function, state, payload, result_size == 0 ? &nothing : result);
     } else {
-        haft_unpack(effect, haft_perform_found(thread, entry, effect, payload), result,
-                    result_size);
+        haft_unpack(effect, haft_perform_found(thread, entry, effect, payload),
+                    result_size == 0 ? &nothing : result, result_size);
     }
 }
 
 void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_t size,
                 void *result, size_t result_size) {
+    char nothing; /* instead of a NULL */
     check_sizes(effect, size, result_size);
-    haft_unpack(effect, haft_yield_slow(fiber, effect, payload), result, result_size);
+    haft_unpack(effect, haft_yield_hot(fiber, effect, slot_of(effect), payload),
+                result_size == 0 ? &nothing : result, result_size);
 }
 
 void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
@@ -268,7 +344,7 @@ void *haft_reply(const haft_effect_t *effect, const void *value, size_t size) {
         haft_fail(HAFT_ERROR_WRONG_TYPE, effect, NULL,
                   "The effect '%s' (%s) has a result of %zu bytes; the reply has %zu.",
                   effect->name, effect->where, effect->result_size, size);
-    return haft_pack(value, size);
+    return size == 0 ? NULL : haft_pack(value, size);
 }
 
 void haft_no_reply(const haft_effect_t *effect) {

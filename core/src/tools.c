@@ -4,90 +4,253 @@
  * While a sanitizer is in the process, haft_tools_active sends every switch through the out-of-line
  * path, however the program around was compiled: no cache entry leads to the inlined one, and `ready`
  * keeps its lowest bit set. Here is what that path calls around the switch.
+ *
+ * Every fiber has a border with two sides. A switch goes from the stack on one side to the stack on
+ * the other and says so to the sanitizer; what it has to remember of the stack that was left stands
+ * with that side, until the next switch comes back to it:
+ *
+ *   resumer's stack | border of the fiber | innermost stack of the chain that ends in the fiber
+ *      `outside`    |                     |     `inside`
+ *
+ * Invariants
+ * - No function that calls a sanitizer's switch may itself be instrumented: it starts on one stack and
+ *   ends on another, or on none.
+ * - AddressSanitizer's fake stack (detect_stack_use_after_return) of a real stack ends with it: when a
+ *   fiber finishes, or when its frames are given up without being unwound.
+ * - A stack that is used again starts without poison. Frames that were unwound or given up have left
+ *   theirs behind.
  */
 #include "internal.h"
 
 #include <stdlib.h>
 
-#if __has_include(<valgrind/valgrind.h>)
-#    include <valgrind/valgrind.h>
-#else
-#    define VALGRIND_STACK_REGISTER(low, high) ((void)(low), (void)(high), 0u)
-#endif
-
 bool haft_tools_active;
+static bool on_valgrind;
 
 extern void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size)
     __attribute__((weak));
 extern void __sanitizer_finish_switch_fiber(void *save, const void **bottom, size_t *size)
     __attribute__((weak));
+extern void __asan_handle_no_return(void) __attribute__((weak));
+extern void __asan_unpoison_memory_region(const volatile void *start, size_t size)
+    __attribute__((weak));
 extern void *__tsan_get_current_fiber(void) __attribute__((weak));
 extern void *__tsan_create_fiber(unsigned flags) __attribute__((weak));
 extern void __tsan_destroy_fiber(void *fiber) __attribute__((weak));
 extern void __tsan_switch_to_fiber(void *fiber, unsigned flags) __attribute__((weak));
+extern void __tsan_set_fiber_name(void *fiber, const char *name) __attribute__((weak));
 
 typedef struct side {
-    void *thread; /* what ThreadSanitizer calls a fiber */
     const void *bottom;
     size_t size;
+    void *fake;   /* AddressSanitizer's fake stack, while nothing runs on this side */
+    void *thread; /* what ThreadSanitizer calls a fiber */
 } side_t;
 
-/* The stacks on the two sides of a fiber's border: the innermost of the suspended chain, and the one
-   that resumed it. */
+/* ThreadSanitizer's record of a fiber. */
+typedef struct strand {
+    void *fiber;
+    unsigned uses;
+} strand_t;
+
 typedef struct tools {
     side_t inside, outside;
-    void *own;
+    strand_t own;
 } tools_t;
+
+/* ---- Valgrind: a request is a pattern of instructions that does nothing elsewhere ---- */
+
+enum {
+    VALGRIND_RUNNING = 0x1001,
+    VALGRIND_STACK_REGISTER = 0x1501,
+    VALGRIND_STACK_DEREGISTER = 0x1502,
+    VALGRIND_MAKE_MEM_UNDEFINED = 0x4d430001
+};
+
+static uintptr_t valgrind_request(uintptr_t request, uintptr_t first, uintptr_t second) {
+    volatile uintptr_t words[6] = {request, first, second, 0, 0, 0};
+#if defined(__x86_64__)
+    uintptr_t answer = 0;
+    __asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\t"
+                     "rolq $61, %%rdi\n\trolq $51, %%rdi\n\t"
+                     "xchgq %%rbx, %%rbx"
+                     : "+d"(answer)
+                     : "a"(words)
+                     : "rdi", "cc", "memory");
+    return answer;
+#elif defined(__aarch64__)
+    register uintptr_t answer __asm__("x3") = 0;
+    register volatile uintptr_t *argument __asm__("x4") = words;
+    __asm__ volatile("ror x12, x12, #3\n\tror x12, x12, #13\n\t"
+                     "ror x12, x12, #51\n\tror x12, x12, #61\n\t"
+                     "orr x10, x10, x10"
+                     : "+r"(answer)
+                     : "r"(argument)
+                     : "x12", "cc", "memory");
+    return answer;
+#endif
+}
+
+/* ---- ThreadSanitizer ---- */
+
+/* Its records are slow to make, so a thread keeps some for its next fibers. That hides nothing: what ran
+   under a record came before its release by this thread, and so before what runs under it next. But the
+   frames that a fiber never returns from stay on its shadow stack, which is bounded. */
+enum { SPARES = 32, MOST_USES = 1000 };
+static __thread strand_t spares[SPARES];
+static __thread int spare_count;
+
+static strand_t take_strand(const char *name) {
+    if (!__tsan_create_fiber)
+        return (strand_t){NULL, 0};
+    strand_t strand =
+        spare_count > 0 ? spares[--spare_count] : (strand_t){__tsan_create_fiber(0), 0};
+    if (__tsan_set_fiber_name)
+        __tsan_set_fiber_name(strand.fiber, name != NULL ? name : "fiber");
+    return strand;
+}
+
+static void give_strand(strand_t strand) {
+    if (strand.fiber == NULL)
+        return;
+    if (spare_count < SPARES && ++strand.uses < MOST_USES)
+        spares[spare_count++] = strand;
+    else
+        __tsan_destroy_fiber(strand.fiber);
+}
+
+void haft_tools_thread_exit(void) {
+    while (spare_count > 0)
+        __tsan_destroy_fiber(spares[--spare_count].fiber);
+}
+
+/* ---- The life of a fiber ---- */
 
 void haft_tools_detect(void) {
     haft_tools_active = __sanitizer_start_switch_fiber != NULL || __tsan_create_fiber != NULL;
+    on_valgrind = valgrind_request(VALGRIND_RUNNING, 0, 0) != 0;
 }
 
 void haft_tools_stack(haft_fiber_t *fiber, char *low, char *high) {
     (void)fiber;
-    (void)VALGRIND_STACK_REGISTER(low, high);
+    /* The stack pointer of an empty stack is `high`, which therefore counts as a part of it: Valgrind
+       would take a switch there for growth of the stack before. */
+    if (on_valgrind)
+        (void)valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)low, (uintptr_t)high);
+}
+
+/* The record of an empty stack. */
+static void start(haft_fiber_t *fiber, tools_t *tools) {
+    tools->inside.bottom = fiber->low;
+    tools->inside.size = (size_t)(fiber->high - fiber->low);
+    if (__asan_unpoison_memory_region)
+        __asan_unpoison_memory_region(fiber->low, tools->inside.size);
+    tools->own = take_strand(fiber->name);
+    tools->inside.thread = tools->own.fiber;
 }
 
 void haft_tools_born(haft_fiber_t *fiber) {
+    if (!haft_tools_active) {
+        /* A stack of the pool stays registered for ever. `tools` holds the number of any other. */
+        if (on_valgrind && fiber->kind != HAFT_KIND_POOL)
+            fiber->tools =
+                (void *)(valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)fiber->low,
+                                          (uintptr_t)fiber->high) +
+                         1);
+        return;
+    }
     tools_t *tools = calloc(1, sizeof *tools);
     if (tools == NULL)
         haft_fail(HAFT_ERROR_NO_MEMORY, NULL, fiber, "No memory for the sanitizer's records.");
-    tools->inside.bottom = fiber->low;
-    tools->inside.size = (size_t)(fiber->high - fiber->low);
-    if (__tsan_create_fiber)
-        tools->own = tools->inside.thread = __tsan_create_fiber(0);
+    start(fiber, tools);
     fiber->tools = tools;
+}
+
+/* Ends a fake stack that belongs to another real stack than this one: takes it as one's own, as a
+   switch would, and leaves it for good. */
+HAFT_UNINSTRUMENTED static void end_fake(side_t *side) {
+    void *mine;
+    const void *bottom;
+    size_t size;
+    if (side->fake == NULL)
+        return;
+    __sanitizer_start_switch_fiber(&mine, side->bottom, side->size);
+    __sanitizer_finish_switch_fiber(side->fake, &bottom, &size);
+    __sanitizer_start_switch_fiber(NULL, bottom, size);
+    __sanitizer_finish_switch_fiber(mine, NULL, NULL);
+    side->fake = NULL;
+}
+
+static void end(haft_fiber_t *fiber) {
+    tools_t *tools = fiber->tools;
+    end_fake(&tools->inside);
+    if (!fiber->cleanups) /* any number of frames may have been given up */
+        tools->own.uses = MOST_USES;
+    give_strand(tools->own);
+}
+
+void haft_tools_reserved(void *low, size_t size) {
+    if (on_valgrind)
+        (void)valgrind_request(VALGRIND_MAKE_MEM_UNDEFINED, (uintptr_t)low, size);
 }
 
 void haft_tools_gone(haft_fiber_t *fiber) {
     tools_t *tools = fiber->tools;
-    if (__tsan_destroy_fiber)
-        __tsan_destroy_fiber(tools->own);
-    free(tools);
+    if (tools == NULL)
+        return;
+    if (!haft_tools_active) {
+        (void)valgrind_request(VALGRIND_STACK_DEREGISTER, (uintptr_t)tools - 1, 0);
+        fiber->tools = NULL;
+        return;
+    }
+    end(fiber);
     fiber->tools = NULL;
+    if (__asan_unpoison_memory_region)
+        __asan_unpoison_memory_region(fiber->low, (size_t)(fiber->high - fiber->low));
+    free(tools);
 }
 
-void *haft_tools_before(haft_fiber_t *fiber, enum haft_crossing crossing) {
+void haft_tools_reset(haft_fiber_t *fiber) {
+    if (!haft_tools_active || fiber->tools == NULL)
+        return;
+    end(fiber);
+    start(fiber, fiber->tools);
+}
+
+void haft_tools_abandon(haft_fiber_t *fiber) {
+    if (haft_tools_active && fiber->tools != NULL)
+        end_fake(&((tools_t *)fiber->tools)->outside);
+}
+
+void haft_tools_unwinding(void) {
+    if (__asan_handle_no_return)
+        __asan_handle_no_return();
+}
+
+/* ---- Switching ---- */
+
+HAFT_UNINSTRUMENTED void haft_tools_before(haft_fiber_t *fiber, enum haft_crossing crossing) {
+    if (!haft_tools_active || fiber->tools == NULL)
+        return;
     tools_t *tools = fiber->tools;
-    void *saved = NULL;
-    if (tools == NULL)
-        return NULL;
     side_t *from = crossing == HAFT_INTO ? &tools->outside : &tools->inside;
     const side_t *to = crossing == HAFT_INTO ? &tools->inside : &tools->outside;
     if (__sanitizer_start_switch_fiber)
-        __sanitizer_start_switch_fiber(crossing == HAFT_OUT_FOR_GOOD ? NULL : &saved, to->bottom,
-                                       to->size);
-    if (__tsan_get_current_fiber) {
+        __sanitizer_start_switch_fiber(crossing == HAFT_OUT_FOR_GOOD ? NULL : &from->fake,
+                                       to->bottom, to->size);
+    if (__tsan_switch_to_fiber) {
         from->thread = __tsan_get_current_fiber();
         __tsan_switch_to_fiber(to->thread, 0);
     }
-    return saved;
 }
 
-void haft_tools_after(haft_fiber_t *fiber, enum haft_crossing crossing, void *saved) {
-    tools_t *tools = fiber->tools;
-    if (tools == NULL || !__sanitizer_finish_switch_fiber)
+HAFT_UNINSTRUMENTED void haft_tools_after(haft_fiber_t *fiber, enum haft_crossing crossing) {
+    if (!haft_tools_active || fiber->tools == NULL || !__sanitizer_finish_switch_fiber)
         return;
+    tools_t *tools = fiber->tools;
     side_t *left = crossing == HAFT_INTO ? &tools->inside : &tools->outside;
-    __sanitizer_finish_switch_fiber(saved, &left->bottom, &left->size);
+    side_t *arrived = crossing == HAFT_INTO ? &tools->outside : &tools->inside;
+    void *fake = arrived->fake;
+    arrived->fake = NULL;
+    __sanitizer_finish_switch_fiber(fake, &left->bottom, &left->size);
 }

@@ -19,6 +19,8 @@
 
 _Static_assert(sizeof(struct _Unwind_Exception) <= sizeof((haft_fiber_t *)0)->unwinding,
                "the fiber's header has room for the unwinder's record");
+_Static_assert(offsetof(haft_fiber_t, unwinding) % _Alignof(struct _Unwind_Exception) == 0,
+               "and it is aligned");
 
 static const char unwinding_class[8] = {'H', 'A', 'F', 'T', 'U', 'N', 'W', 'D'};
 
@@ -42,12 +44,19 @@ static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exce
               haft_fiber_label(fiber));
 }
 
+/* What a fiber ends with once it is unwound. Not in `awaits`: the cleanups may perform. */
+typedef struct thrown {
+    haft_effect_t *effect;
+    _Alignas(max_align_t) char payload[];
+} thrown_t;
+
 static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t *target) {
+    thrown_t *thrown = fiber->thrown;
     if (fiber != target)
-        haft_leave(fiber, &haft_effect_unwinding, target);
-    if (fiber->thrown != NULL)
-        haft_leave(fiber, fiber->awaits, fiber->thrown);
-    haft_leave(fiber, &haft_effect_dropped, NULL);
+        haft_leave(fiber, &haft_special_unwinding, target);
+    if (thrown != NULL)
+        haft_leave(fiber, fiber->awaits = thrown->effect, thrown->payload);
+    haft_leave(fiber, &haft_special_dropped, NULL);
 }
 
 static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
@@ -72,6 +81,7 @@ void haft_unwind(haft_fiber_t *target) {
     memset(exception, 0, sizeof *exception);
     memcpy(&exception->exception_class, unwinding_class, sizeof unwinding_class);
     exception->exception_cleanup = swallowed;
+    haft_tools_unwinding();
     _Unwind_ForcedUnwind(exception, stop, target);
     haft_fail(HAFT_ERROR_UNWINDING_STOPPED, fiber->awaits, fiber,
               "%s cannot be unwound: the unwinder failed.", haft_fiber_label(fiber));
@@ -79,27 +89,39 @@ void haft_unwind(haft_fiber_t *target) {
 
 /* ---- Throwing ---- */
 
+/* The fiber whose stack resumed this one. The scopes do not tell: a clause that is called in place
+   resumes fibers from a stack that its scope is not on. */
+static haft_fiber_t *resumer_of(const haft_fiber_t *fiber) {
+    return haft_fiber_at(fiber->resumer.sp);
+}
+
 /* Whether a fiber from here out to `target` has asked for its cleanups. */
-static bool cleanups_up_to(haft_fiber_t *fiber, const haft_fiber_t *target) {
-    for (;; fiber = haft_scope_fiber(fiber->scope.outer)) {
-        if (fiber->cleanups)
-            return true;
-        if (fiber == target)
-            return false;
+static bool cleanups_up_to(const haft_fiber_t *fiber, const haft_fiber_t *target) {
+    while (fiber != NULL && !fiber->cleanups && fiber != target)
+        fiber = resumer_of(fiber);
+    return fiber == NULL || fiber->cleanups;
+}
+
+static void abandon_up_to(haft_fiber_t *fiber, const haft_fiber_t *target) {
+    for (; fiber != target; fiber = resumer_of(fiber)) {
+        fiber->state = HAFT_FIBER_FINISHED;
+        haft_tools_abandon(fiber);
     }
 }
 
-static __attribute__((noreturn)) void abandon(haft_fiber_t *fiber, haft_fiber_t *target,
-                                              haft_effect_t *effect, void *payload) {
-    for (; fiber != target; fiber = haft_scope_fiber(fiber->scope.outer))
-        fiber->state = HAFT_FIBER_FINISHED;
-    haft_leave(target, effect, payload);
+/* The fiber on whose stack the suspended `fiber` stopped. */
+static haft_fiber_t *innermost(haft_fiber_t *fiber) {
+    const char *stopped = fiber->context.sp;
+    return stopped >= fiber->low && stopped < fiber->high ? fiber : haft_fiber_at(stopped);
 }
 
+bool haft_needs_unwinding(haft_fiber_t *fiber) { return cleanups_up_to(innermost(fiber), fiber); }
+
+void haft_abandon_inside(haft_fiber_t *fiber) { abandon_up_to(innermost(fiber), fiber); }
+
 void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size) {
-    static char empty;
     haft_scope_t *scope = haft_thread_ready()->current;
-    while (scope != NULL && scope != &fiber->scope)
+    while (scope != NULL && (fiber == NULL || scope != &fiber->scope))
         scope = scope->outer;
     if (scope == NULL)
         haft_fail(HAFT_ERROR_NOT_AROUND, effect, fiber,
@@ -109,16 +131,28 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
         haft_fail(HAFT_ERROR_WRONG_TYPE, effect, fiber,
                   "The effect '%s' (%s) has a payload of %zu bytes; it was thrown with %zu.",
                   effect->name, effect->where, effect->payload_size, size);
+    (void)haft_clause_kind(fiber, effect);
     haft_fiber_t *here = haft_fiber_at(__builtin_frame_address(0));
     fiber->awaits = effect;
     fiber->shot++;
-    if (!cleanups_up_to(here, fiber))
-        abandon(here, fiber, effect, (void *)(uintptr_t)payload);
-    fiber->thrown = malloc(size + 1);
-    if (fiber->thrown == NULL)
+    bool abandoned = !cleanups_up_to(here, fiber);
+    if (abandoned && !haft_tools_active) {
+        abandon_up_to(here, fiber);
+        haft_leave(fiber, effect, (void *)(uintptr_t)payload);
+    }
+    thrown_t *thrown = malloc(sizeof *thrown + size);
+    if (thrown == NULL)
         haft_fail(HAFT_ERROR_NO_MEMORY, effect, fiber,
                   "No memory for the payload of the effect '%s', which was thrown.", effect->name);
-    memcpy(fiber->thrown, size != 0 ? payload : &empty, size);
+    thrown->effect = effect;
+    if (size != 0)
+        memcpy(thrown->payload, payload, size);
+    free(fiber->thrown); /* of a throw whose cleanups throw in their turn */
+    fiber->thrown = thrown;
+    if (abandoned) { /* and the payload may lie on a fake stack, which ends here */
+        abandon_up_to(here, fiber);
+        haft_leave(fiber, effect, thrown->payload);
+    }
     haft_unwind(fiber);
 }
 
@@ -147,7 +181,7 @@ _Unwind_Reason_Code haft_base_personality(int version, _Unwind_Action actions,
 __attribute__((noreturn)) void haft_fiber_threw(haft_fiber_t *fiber, void *exception);
 
 void haft_fiber_threw(haft_fiber_t *fiber, void *exception) {
-    haft_leave(fiber, &haft_effect_exception, exception);
+    haft_leave(fiber, &haft_special_exception, exception);
 }
 
 extern void *__cxa_begin_catch(void *exception) __attribute__((weak));
@@ -155,6 +189,7 @@ extern __attribute__((noreturn)) void cxx_terminate(void) __asm__("_ZSt9terminat
     __attribute__((weak));
 
 void haft_rethrow(haft_fiber_t *fiber, void *exception) {
+    haft_tools_unwinding();
     (void)_Unwind_RaiseException(exception);
     /* Nobody catches it. */
     if (__cxa_begin_catch && cxx_terminate) {

@@ -149,7 +149,8 @@ __morestack:
         vmovaps %zmm\n, 64 * \n(%rsp)
         .endr
 3:      movq    %rbx, %rdi
-        leaq    ARGUMENT_ALIGNMENT(%r10), %rsi
+        movq    $ARGUMENT_ALIGNMENT, %rsi
+        addq    8 * 64 + 64(%rsp), %rsi
         addq    8 * 64 + 72(%rsp), %rsi
         movq    $0, LIMIT
         call    *haft_segments_grow@GOTPCREL(%rip)
@@ -302,6 +303,7 @@ __morestack_allocate_stack_space:
 DW.ref.haft_segments_personality:
         .quad   haft_segments_personality
 
-/* For gold: these are not functions that need room of their own. */
+/* For gold: callers need no room for these, and these have no prologue to change. */
         .section .note.GNU-split-stack, "", @progbits
+        .section .note.GNU-no-split-stack, "", @progbits
         .section .note.GNU-stack, "", @progbits

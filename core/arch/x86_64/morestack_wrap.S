@@ -25,5 +25,7 @@ WRAPPER:
         .cfi_endproc
         .size   WRAPPER, . - WRAPPER
 
+/* For gold: callers need no room for these, and these have no prologue to change. */
         .section .note.GNU-split-stack, "", @progbits
+        .section .note.GNU-no-split-stack, "", @progbits
         .section .note.GNU-stack, "", @progbits

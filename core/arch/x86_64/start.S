@@ -1,18 +1,19 @@
 /*
  * The first frame of every fiber, x86-64.
  *
- * Entered by a switch:  rbp  the fiber, whose first words are its context
+ * Entered by a switch:  rbp  the fiber's `resumer`, 64 bytes into its header
  *                       rsp  the high end of the stack, 16-byte aligned
  *
- *   high  | haft_fiber_t: fp, pc, sp, base | <- rbp
+ *   high  | haft_fiber_t: ...              |
+ *         |   resumer: fp, pc, sp, base    | <- rbp
+ *         |   context: fp, pc, sp, base    |
  *         | return address into this frame |
- *         | haft_fiber_main ...            |
+ *         | haft_fiber_run ...             |
  *
- * While the fiber runs, its context is that of the code that resumed it: the parent. The unwind
- * information below finds the parent there, and so does a walk along frame pointers, because the
- * context begins like a frame record.
+ * While the fiber runs, `resumer` is the context of its parent. The unwind information below finds the
+ * parent there, and so does a walk along frame pointers, because a context begins like a frame record.
  *
- * The return address lies under the local symbol __morestack: debuggers accept that the stack goes on
+ * The call lies under the local symbol __morestack: debuggers accept that the stack goes on
  * at a lower address past a frame of that name (they know it from split stacks).
  *
  * The personality routine catches exceptions that leave the fiber's function; they arrive at
@@ -30,16 +31,20 @@ haft_fiber_start:
     .cfi_escape 0x10, 0x10, 0x02, 0x76, 0x08 /* return address at rbp + 8 */
     .cfi_escape 0x10, 0x06, 0x02, 0x76, 0x00 /* rbp at rbp + 0 */
     .cfi_escape 0x10, 0x03, 0x02, 0x76, 0x18 /* rbx at rbp + 24 */
-    movq %rbp, %rdi
-    call haft_fiber_main
+    leaq -64(%rbp), %rdi
     .size haft_fiber_start, . - haft_fiber_start
     .type __morestack, @function
 __morestack:
-    ud2
+    call haft_fiber_run
+1:
+    leaq -64(%rbp), %rdi
+    leaq 1b(%rip), %rax
+    pushq %rax /* a return address for unwinders, without a call that would never return */
+    jmp haft_fiber_returned
     .globl haft_fiber_caught
     .hidden haft_fiber_caught
 haft_fiber_caught:
-    movq %rbp, %rdi
+    leaq -64(%rbp), %rdi
     movq %rax, %rsi
     call haft_fiber_threw
     ud2

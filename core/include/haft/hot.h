@@ -5,12 +5,12 @@
  * Invariants
  * - The thread is looked up afresh after every switch: a fiber may wake up on another thread, so no
  *   address derived from the thread pointer survives a switch (haft_thread is volatile assembly).
- * - `ready` is set by the resumer when it has arrived back, and not by the fiber on its way out: only
+ * - `gate` is opened by the resumer when it has arrived back, and not by the fiber on its way out: only
  *   then is the context complete.
- * - Two threads that resume one fiber at once cannot both get in. The hot path, which only the thread
- *   in `ready` can take, clears `ready` and then reads `parent_serial` again; whoever comes from
- *   elsewhere writes `parent_serial`, makes the first thread's stores visible (membarrier, on the slow
- *   path only), and then exchanges `ready`. One of the two sees the other.
+ * - Two threads that resume one fiber at once cannot both get in. The hot path, which only the scope
+ *   named by `owner` can take, closes the gate and then reads `owner` again; whoever comes from
+ *   elsewhere writes `owner`, makes the first thread's stores visible (membarrier, on the slow path
+ *   only), and then exchanges the gate. One of the two sees the other.
  */
 #ifndef HAFT_HOT_H
 #define HAFT_HOT_H
@@ -76,27 +76,30 @@ HAFT_API HAFT_COLD haft_cache_entry_t *haft_lookup(haft_effect_t *effect, unsign
 HAFT_API HAFT_COLD void *haft_suspend_slow(haft_cache_entry_t *entry, haft_effect_t *effect,
                                            void *payload);
 HAFT_API HAFT_COLD void *haft_woken(void *word, uintptr_t wake);
-HAFT_API HAFT_COLD haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word,
-                                                   const haft_handles_t *handles);
+HAFT_API haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word,
+                                         const haft_handles_t *handles);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_resume_raced(haft_fiber_t *fiber);
-HAFT_API HAFT_COLD haft_request_t haft_arrived(haft_fiber_t *fiber, uintptr_t effect,
-                                               void *payload);
+HAFT_API haft_request_t haft_arrived(haft_fiber_t *fiber, uintptr_t effect, void *payload);
 HAFT_API HAFT_COLD void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect,
-                                         void *payload);
+                                         unsigned slot, void *payload);
+HAFT_API HAFT_COLD void haft_declare(const haft_effect_t *effect, uint32_t shape,
+                                     const char *where);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_unhandled(haft_effect_t *effect);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_no_reply(const haft_effect_t *effect);
 
 /* C++ keeps the exceptions being handled in a global of the thread; while there are any, the
-   out-of-line path saves them with the fiber. */
+   out-of-line path saves them with the fiber. One comparison sees both fields: all of the pointer but
+   its lowest 16 bits, in which alone no address differs from NULL, and the low half of the count. */
 HAFT_INLINE bool haft_exceptions_pending(const haft_thread_t *thread) {
-    return thread->exceptions->caught != NULL || thread->exceptions->uncaught != 0;
+    uint64_t both;
+    __builtin_memcpy(&both, (const char *)thread->exceptions + 2, sizeof both);
+    return both != 0;
 }
 
 HAFT_INLINE haft_cache_entry_t *haft_find(haft_thread_t *thread, haft_effect_t *effect,
                                           unsigned slot, uint32_t shape) {
-    haft_scope_t *current = thread->current;
-    haft_cache_entry_t *entry = &current->cache[slot % HAFT_CACHE_SLOTS];
-    if (HAFT_UNLIKELY(current->epoch != thread->epoch || entry->effect != effect))
+    haft_cache_entry_t *entry = &thread->current->cache[slot % HAFT_CACHE_SLOTS];
+    if (HAFT_UNLIKELY(entry->effect != effect))
         entry = haft_lookup(effect, slot, shape);
     return entry;
 }
@@ -112,7 +115,7 @@ HAFT_INLINE void *haft_suspend(haft_thread_t *thread, haft_fiber_t *fiber, haft_
     fiber->awaits = effect;
     thread->current = fiber->scope.outer;
     haft_words_t words =
-        haft_switch(&fiber->context, (haft_words_t){payload, (uintptr_t)effect, thread});
+        haft_switch(&fiber->context, &fiber->resumer, (haft_words_t){payload, (uintptr_t)effect});
     if (HAFT_UNLIKELY(words.second != HAFT_WAKE_REPLY))
         return haft_woken(words.first, words.second);
     return words.first;
@@ -160,32 +163,30 @@ HAFT_INLINE void *haft_pack(const void *result, size_t size) {
 HAFT_INLINE void *haft_yield_hot(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
                                  void *payload) {
     haft_thread_t *thread = haft_thread();
-    haft_scope_t *current = thread->current;
-    haft_cache_entry_t *entry = &current->cache[slot % HAFT_CACHE_SLOTS];
-    if (HAFT_UNLIKELY(current->epoch != thread->epoch || entry->effect != effect ||
-                      entry->scope != &fiber->scope || entry->clause != NULL ||
+    haft_cache_entry_t *entry = &thread->current->cache[slot % HAFT_CACHE_SLOTS];
+    if (HAFT_UNLIKELY(entry->effect != effect || entry->scope != &fiber->scope || entry->clause != NULL ||
                       haft_exceptions_pending(thread)))
-        return haft_yield_slow(fiber, effect, payload);
+        return haft_yield_slow(fiber, effect, slot, payload);
     return haft_suspend(thread, fiber, effect, payload);
 }
 
 HAFT_INLINE haft_request_t haft_resume_hot(haft_fiber_t *fiber, void *word,
                                            const haft_handles_t *handles) {
     haft_thread_t *thread = haft_thread();
-    uint64_t parent = thread->current->serial;
-    if (HAFT_UNLIKELY(__atomic_load_n(&fiber->ready, __ATOMIC_RELAXED) != thread ||
-                      __atomic_load_n(&fiber->parent_serial, __ATOMIC_RELAXED) != parent ||
+    uint64_t serial = thread->current->serial;
+    if (HAFT_UNLIKELY(fiber->owner != serial || fiber->gate != HAFT_GATE_OPEN ||
                       fiber->scope.handles != handles || haft_exceptions_pending(thread)))
         return haft_resume_slow(fiber, word, handles);
-    __atomic_store_n(&fiber->ready, (haft_thread_t *)NULL, __ATOMIC_RELAXED);
+    fiber->gate = HAFT_GATE_CLOSED;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (HAFT_UNLIKELY(__atomic_load_n(&fiber->parent_serial, __ATOMIC_RELAXED) != parent))
+    if (HAFT_UNLIKELY(fiber->owner != serial))
         haft_resume_raced(fiber);
     thread->current = fiber->top;
-    haft_words_t words = haft_switch(&fiber->context, (haft_words_t){word, HAFT_WAKE_REPLY, thread});
+    haft_words_t words =
+        haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){word, HAFT_WAKE_REPLY});
     if (HAFT_UNLIKELY(words.second & HAFT_SPECIAL))
         return haft_arrived(fiber, words.second, words.first);
-    __atomic_store_n(&fiber->ready, words.third, __ATOMIC_RELAXED);
+    fiber->gate = HAFT_GATE_OPEN;
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
 

@@ -17,10 +17,13 @@
  * fiber handles what the scope lists. A scope without a stack lies in the frame of haft_handle.
  *
  * Every scope remembers where its last few effects were found (`cache`). An entry is right for as
- * long as nothing between the scope and the handler was attached elsewhere. That is watched by one
- * number a thread: the epoch. It changes when a fiber is resumed by another parent, or with another
- * handled set, than the time before. Epochs and serials are drawn from one counter a thread, with the
- * thread's number in the upper bits, so that no two are ever equal in a process.
+ * long as nothing between the scope and the handler is attached elsewhere, and so is whatever else was
+ * derived from the chain outwards of a scope. Therefore a scope has a serial, a number that no other
+ * scope of the process has ever had, and a new one whenever that chain may have changed: when a fiber
+ * is resumed by another parent, or with another handled set, or on another thread, all scopes of the
+ * suspended chain that ends in it get new serials and empty caches (resume.c). A fiber that is resumed
+ * by the scope of the serial it remembers (`owner`) thus needs no look at anything else, and what was
+ * cached inside it still holds.
  */
 #ifndef HAFT_LAYOUT_H
 #define HAFT_LAYOUT_H
@@ -73,7 +76,7 @@ struct haft_effect {
     haft_clause_t default_clause; /* its function is `unhandled` while there is no default */
 };
 
-enum { HAFT_CACHE_SLOTS = 4 };
+enum { HAFT_CACHE_SLOTS = 4, HAFT_THREAD_BITS = 28 };
 
 typedef struct haft_cache_entry {
     haft_effect_t *effect;
@@ -91,20 +94,14 @@ enum haft_scope_kind {
 struct haft_scope {
     haft_scope_t *outer;
     const haft_handles_t *handles;
-    uint64_t serial;
-    uint64_t epoch; /* the cache holds for this epoch of the thread; 0: empty */
+    uint64_t serial; /* upper HAFT_THREAD_BITS: the thread on which it was drawn */
     haft_cache_entry_t cache[HAFT_CACHE_SLOTS];
     void *state; /* handed to the clauses */
     uint8_t kind;
     uint8_t slow; /* crossing this scope needs the out-of-line switch */
 };
 
-/*
- * A context that is not executing. In a fiber's header it belongs to the fiber while the fiber is
- * suspended, and to the fiber's resumer while the fiber runs: a switch exchanges the two. The first
- * two words are laid out like a frame record, and a fiber's first frame has its frame pointer here,
- * so that walking frame pointers leads from a running fiber into its parent at no cost.
- */
+/* A context that is not executing. The first two words are laid out like a frame record. */
 typedef struct haft_context {
     void *fp;
     void *pc;
@@ -113,22 +110,33 @@ typedef struct haft_context {
     uint64_t control; /* rounding mode and exception masks of floating point */
 } haft_context_t;
 
+enum haft_gate {
+    HAFT_GATE_CLOSED, /* running, finished or freed */
+    HAFT_GATE_OPEN,   /* suspended, or new */
+    HAFT_GATE_SLOW    /* the same, but every resume has to take the out-of-line path */
+};
+
 /*
  * A fiber's header lies at the high end of its stack memory:
  *
  *   low                                                                 high
  *   | guard | ...free...  <- sp | frames | first frame | haft_fiber_t | colour |
  *
- * The first cache line is all that a switch needs.
+ * `context` is the fiber while it is suspended, `resumer` the code that resumed it while it runs: a
+ * switch stores into the one and loads the other. The frame pointer of a fiber's first frame points to
+ * `resumer`, so that walking frame pointers leads from a running fiber into its parent at no cost.
+ *
+ * A switch needs the first two cache lines, and a third for what the fiber has cached.
  */
 struct haft_fiber {
     haft_context_t context;
-    haft_thread_t *ready;  /* thread on which it was suspended; NULL: cannot be resumed.
-                              Lowest bit set: only through the out-of-line path */
-    uint64_t parent_serial; /* the scope that resumed it last; whoever changes it has claimed it */
+    uint64_t owner;        /* serial of the scope that resumed it last, and may again without further
+                              ado; 0: nobody may. Whoever changes it has claimed the fiber */
+    uint64_t gate;         /* haft_gate; whoever resumes the fiber closes it */
     haft_scope_t *top;      /* innermost scope of the suspended chain that ends in this fiber */
 
-    haft_scope_t scope;
+    haft_context_t resumer;
+    haft_scope_t scope; /* its first three words share a line with `resumer` */
     haft_effect_t *awaits; /* the effect that suspended it */
 
     void *(*function)(void *);
@@ -145,7 +153,8 @@ struct haft_fiber {
     void *tools;                        /* what sanitizers and Valgrind know of this fiber */
     void *split[2];                     /* -fsplit-stack: limit and segments of the other side */
     void *segments[4];                  /* haft_segments_t */
-    uint64_t unwinding[4];              /* an _Unwind_Exception while the stack is unwound */
+    /* An _Unwind_Exception while the stack is unwound. */
+    __attribute__((aligned(16))) uint64_t unwinding[4];
     uint8_t state;
     uint8_t kind;
     uint8_t cleanups;
@@ -159,17 +168,24 @@ typedef struct haft_exceptions {
     unsigned uncaught;
 } haft_exceptions_t;
 
+/* Where an effect was found from a scope; a serial also stands for all that lies outwards. */
+typedef struct haft_known {
+    uint64_t serial;
+    haft_cache_entry_t entry;
+} haft_known_t;
+enum { HAFT_KNOWN = 256 };
+
 struct haft_thread {
     haft_scope_t *current; /* the innermost scope */
-    uint64_t epoch;
     haft_exceptions_t *exceptions;
-    uint64_t stamp; /* the last serial or epoch that was drawn */
+    uint64_t stamp; /* the last serial that was drawn */
     haft_scope_t root;
     haft_scope_t defaults;
+    haft_known_t *known; /* what haft_lookup found before: HAFT_KNOWN entries */
     haft_fiber_t *idle; /* stacks of `pool` that this thread keeps for its next fibers */
     struct haft_pool *pool;
+    size_t idle_size;
     uint32_t idle_count;
-    uint32_t number;
     haft_fiber_t *tail; /* haft_tail_continue: what to continue, and with what */
     void *tail_reply;
     void *signal_stack;

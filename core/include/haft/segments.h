@@ -22,9 +22,17 @@
  *     gcc -fsplit-stack -maccumulate-outgoing-args     (without the second flag gcc does not count
  *                                                       arguments passed on the stack)
  *     clang -fsplit-stack                              (clang refuses to define variadic functions)
- * and link with -Wl,-z,now: the dynamic linker resolves a lazily bound call on the caller's stack
- * and needs kilobytes of it. Signal handlers need SA_ONSTACK and must not be -fsplit-stack code.
- * setjmp and longjmp may not cross from one segment to another.
+ * and link with -lhaft-split (our __morestack; before libgcc, which has another) and -Wl,-z,now:
+ * the dynamic linker resolves a lazily bound call on the caller's stack and needs kilobytes of it.
+ *
+ * Functions that do not check their stack need room. Either call them through HAFT_FOREIGN, or link
+ * with -fuse-ld=gold, which finds their callers and makes them ask for HAFT_SEGMENT_FOREIGN_ROOM.
+ * Without gold, code that throws or has cleanups also needs -Wl,--wrap=NAME for _Unwind_Resume and,
+ * in C++, for __cxa_allocate_exception, __cxa_throw, __cxa_rethrow, __cxa_begin_catch and
+ * __cxa_end_catch: compilers insert these calls.
+ *
+ * Signal handlers need SA_ONSTACK and must not be -fsplit-stack code. setjmp and longjmp may not
+ * cross from one segment to another.
  */
 #ifndef HAFT_SEGMENTS_H
 #define HAFT_SEGMENTS_H

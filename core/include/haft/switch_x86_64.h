@@ -1,13 +1,13 @@
 /*
  * The context switch, x86-64 System V.
  *
- * haft_switch exchanges the running context with the one in `*context` and carries three words
+ * haft_switch stores the running context into `*from`, loads the one in `*to`, and carries two words
  * across. It is inline assembly that names every register which a call would not keep as clobbered:
- * the compiler saves what is live and nothing else. rbp and rbx cannot be clobbers (frame pointer;
- * the base pointer that clang uses in frames with dynamic alignment), so they travel in the context.
+ * the compiler saves what is live and nothing else. rbp and rbx cannot be clobbers (frame pointer; the
+ * base pointer that clang uses in frames with dynamic alignment), so they travel in the context.
  *
- * On both sides:   rdi  the context (in), anything (out)
- *                  rsi  first word      rdx  second word      rcx  third word
+ * On both sides:   rdi  from, rsi  to (in), anything (out)
+ *                  rax  first word      rdx  second word
  * The target is entered by a jump: nobody pushed its address with a call, so a return would be
  * mispredicted. The red zone below rsp is left alone.
  *
@@ -33,49 +33,43 @@
 typedef struct haft_words {
     void *first;
     uintptr_t second;
-    haft_thread_t *third;
 } haft_words_t;
 
 static inline __attribute__((always_inline)) haft_words_t
-haft_switch(haft_context_t *context, haft_words_t words) {
-    void *clobbered = context;
-    __asm__ volatile("movq 0(%%rdi), %%r8\n\t"
-                     "movq 8(%%rdi), %%r9\n\t"
-                     "movq 16(%%rdi), %%r10\n\t"
-                     "movq 24(%%rdi), %%r11\n\t"
-                     "movzwl 32(%%rdi), %%r12d\n\t"
-                     "leaq 1f(%%rip), %%rax\n\t"
+haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
+    __asm__ volatile("leaq 1f(%%rip), %%r8\n\t"
                      "movq %%rbp, 0(%%rdi)\n\t"
-                     "movq %%rax, 8(%%rdi)\n\t"
+                     "movq %%r8, 8(%%rdi)\n\t"
                      "movq %%rsp, 16(%%rdi)\n\t"
                      "movq %%rbx, 24(%%rdi)\n\t"
                      "fnstcw 32(%%rdi)\n\t"
-                     "movq %%r8, %%rbp\n\t"
-                     "movq %%r11, %%rbx\n\t"
-                     "movq %%r10, %%rsp\n\t"
-                     "cmpw 32(%%rdi), %%r12w\n\t"
+                     "movq 8(%%rsi), %%r10\n\t"
+                     "movzwl 32(%%rsi), %%r9d\n\t"
+                     "movq 0(%%rsi), %%rbp\n\t"
+                     "movq 16(%%rsi), %%rsp\n\t"
+                     "movq 24(%%rsi), %%rbx\n\t"
+                     "cmpw 32(%%rdi), %%r9w\n\t"
                      "jne 2f\n\t"
-                     "jmp *%%r9\n"
+                     "jmp *%%r10\n"
                      "2:\n\t" /* the other side rounds or traps differently */
-                     "movw %%r12w, 36(%%rdi)\n\t"
-                     "fldcw 36(%%rdi)\n\t"
-                     "stmxcsr 36(%%rdi)\n\t"
-                     "movl 36(%%rdi), %%eax\n\t"
-                     "andl $0xffff807f, %%eax\n\t"
-                     "movl %%r12d, %%r8d\n\t"
+                     "fldcw 32(%%rsi)\n\t"
+                     "stmxcsr 36(%%rsi)\n\t"
+                     "movl 36(%%rsi), %%ecx\n\t"
+                     "andl $0xffff807f, %%ecx\n\t"
+                     "movl %%r9d, %%r8d\n\t"
                      "andl $0x0c00, %%r8d\n\t"
                      "shll $3, %%r8d\n\t"
-                     "orl %%r8d, %%eax\n\t"
-                     "andl $0x003f, %%r12d\n\t"
-                     "shll $7, %%r12d\n\t"
-                     "orl %%r12d, %%eax\n\t"
-                     "movl %%eax, 36(%%rdi)\n\t"
-                     "ldmxcsr 36(%%rdi)\n\t"
-                     "jmp *%%r9\n"
+                     "orl %%r8d, %%ecx\n\t"
+                     "andl $0x003f, %%r9d\n\t"
+                     "shll $7, %%r9d\n\t"
+                     "orl %%r9d, %%ecx\n\t"
+                     "movl %%ecx, 36(%%rsi)\n\t"
+                     "ldmxcsr 36(%%rsi)\n\t"
+                     "jmp *%%r10\n"
                      "1:"
-                     : "+D"(clobbered), "+S"(words.first), "+d"(words.second), "+c"(words.third)
+                     : "+D"(from), "+S"(to), "+a"(words.first), "+d"(words.second)
                      :
-                     : "rax", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "cc", "memory",
+                     : "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "cc", "memory",
                        "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)", "xmm0",
                        "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
                        "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15" HAFT_CLOBBERS_AVX512);

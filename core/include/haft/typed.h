@@ -80,6 +80,13 @@ HAFT_EXTERN_C_BEGIN
                        })))
 #endif
 
+/* Every translation unit compares its declaration of an effect with the one that the process goes by. */
+#ifdef HAFT_FREESTANDING
+#    define HAFT_ON_LOAD(function) __attribute__((unused)) function
+#else
+#    define HAFT_ON_LOAD(function) __attribute__((constructor)) function
+#endif
+
 #ifdef NDEBUG
 #    define HAFT_SPOIL(payload) ((void)0)
 #else
@@ -119,6 +126,9 @@ HAFT_EXTERN_C_BEGIN
         (haft_function_t *)haft_unhandled_##name,                                                  \
         {&haft_effect_##name, (haft_function_t *)haft_unhandled_##name, HAFT_CLAUSE_TAIL,          \
          HAFT_SHAPE_OF(name)}};                                                                    \
+    HAFT_ON_LOAD(static void haft_declare_##name(void)) {                                          \
+        haft_declare(HAFT_ID(name), HAFT_SHAPE_OF(name), __FILE__ ":" HAFT_TEXT(__LINE__));        \
+    }                                                                                              \
     HAFT_INLINE haft_result_##name haft_perform_##name(haft_payload_##name payload) {              \
         haft_value_##name value;                                                                   \
         haft_thread_t *thread = haft_thread();                                                     \

@@ -48,3 +48,15 @@ void foreign_nest(void *function, int depth) {
     use_stack();
     run_on_new_segments(1024, (test_function_t *)function, (void *)(intptr_t)depth);
 }
+
+void stop_here(void) {
+    use_stack();
+}
+
+int foreign_nothing_anywhere(void) {
+    volatile char frame[16 * 1024];
+    for (size_t i = 0; i < sizeof frame; i += 512) {
+        frame[i] = 1;
+    }
+    return 42;
+}

@@ -35,6 +35,10 @@ static long recurse_sizes(long depth, unsigned seed) {
         FRAME_OF(250)
     case 3:
         FRAME_OF(300)
+    case 4:
+        FRAME_OF(6000)
+    case 5:
+        FRAME_OF(70000)
     default:
         return depth % 2 ? next_frames()->recurse(20) - 19 + callee(depth - 1, next)
                          : next_frames()->large_frame(1) + callee(depth - 1, next);
@@ -163,6 +167,15 @@ static double vectors(int depth, double a, double b, double c, double d, double 
                       : frame[0] + next_frames()->vectors(depth - 1, a, b, c, d, e, f, g, h);
 }
 
+/* Larger than any segment that is kept for reuse. */
+__attribute__((noinline)) static long huge_frame(long depth) {
+    volatile char frame[3000000];
+    frame[0] = (char)depth;
+    return depth == 0 ? 0
+                      : 1 + next_frames()->recurse(10) - 10 + huge_frame(depth - 1) + frame[0] -
+                            (char)depth;
+}
+
 __attribute__((noinline)) static int large_frame(int value) {
     volatile char frame[0x788];
     frame[0] = (char)value;
@@ -182,5 +195,5 @@ static int call_large(int count, int (*function)(int)) {
 const frames_t FRAMES = {
     FRAMES_NAME(FRAMES), recurse,        recurse_sizes, many_arguments, return_wide,
     return_extended,     return_complex, use_alloca,    use_array,      loop_alloca,
-    alloca_once,         variadic,       nested,        vectors,        large_frame,
-    call_large};
+    alloca_once,         variadic,       nested,        vectors,        huge_frame,
+    large_frame,         call_large};

@@ -35,6 +35,7 @@ typedef struct frames {
     long (*nested)(int depth, long value);       /* NULL: no such functions */
     double (*vectors)(int depth, double a, double b, double c, double d, double e, double f,
                       double g, double h);
+    long (*huge_frame)(long depth);
     int (*large_frame)(int value);
     int (*call_large)(int count, int (*function)(int));
 } frames_t;

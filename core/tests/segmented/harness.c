@@ -12,7 +12,8 @@ void report_failure(const char *file, int line, const char *condition) {
 bool runs_on_segment(void) {
     void *low;
     void *high;
-    return haft_segments_find(&test_segments, __builtin_frame_address(0), &low, &high);
+    return test_segments.limit != 0 &&
+           haft_segments_find(&test_segments, __builtin_frame_address(0), &low, &high);
 }
 
 bool limit_is_right(uintptr_t limit, const void *frame) {

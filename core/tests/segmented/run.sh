@@ -22,7 +22,7 @@ for level in O0 O2; do
 done
 $gcc_split -std=gnu11 -O2 -g $warnings $include -c "$here/segmented_frames.c"
 gcc -Wl,-z,now segmented_frames.o frames_*.o harness.o segments.o morestack.o -o segmented_frames
-./segmented_frames
+timeout 60 ./segmented_frames
 
 wraps=
 for name in _Unwind_Resume __cxa_allocate_exception __cxa_throw __cxa_rethrow __cxa_begin_catch \
@@ -57,3 +57,62 @@ for level in O0 O2; do
         ./segmented_foreign_${compiler}_$level
     done
 done
+
+# The debugger sees every frame, on either side of every border, down to main.
+if command -v gdb >/dev/null; then
+    for level in O0 O2; do
+        for compiler in gcc clang; do
+            flags=
+            test $compiler = clang || flags=-maccumulate-outgoing-args
+            $compiler -std=gnu11 -g -$level -fsplit-stack $flags -fno-optimize-sibling-calls -Wall \
+                -Wextra -Wshadow -Werror $include -c "$here/backtrace.c" -o backtrace.o
+            gcc -Wl,-z,now backtrace.o foreign.o harness.o segments.o -L. -lhaft-split \
+                -o segmented_backtrace
+            gdb -nx -batch -ex 'break stop_here' -ex run -ex bt ./segmented_backtrace \
+                >backtrace.txt 2>&1
+            test "$(grep -c ' inner (' backtrace.txt)" = 5
+            test "$(grep -c ' outer (' backtrace.txt)" = 30
+            grep -q ' main ()' backtrace.txt
+            echo "ok 1 gdb sees every frame ($compiler -$level)"
+        done
+    done
+fi
+
+# Ways to link. The drivers add --wrap=pthread_create when they are given -fsplit-stack.
+gcc -std=gnu11 -O2 -g -Wall -Wextra -Wshadow -Werror $include -c "$here/foreign.c"
+gcc -shared -Wl,-z,now segments.o -o libhaft-segments.so
+linked() {
+    timeout 20 ./segmented_linking
+    echo "ok 1 linked: $1"
+}
+for compiler in gcc clang; do
+    flags=
+    test $compiler = clang || flags=-maccumulate-outgoing-args
+    for level in O0 O2; do
+        $compiler -std=gnu11 -g -$level -fsplit-stack $flags -Wall -Wextra -Wshadow -Werror $include \
+            -c "$here/linking.c" -o linking.o
+        $compiler -Wl,-z,now linking.o foreign.o harness.o segments.o -L. -lhaft-split \
+            -o segmented_linking
+        linked "$compiler -$level, static"
+        $compiler -fsplit-stack -Wl,-z,now linking.o foreign.o harness.o segments.o -L. -lhaft-split \
+            -o segmented_linking
+        linked "$compiler -$level, static, -fsplit-stack"
+        $compiler -fsplit-stack -Wl,-z,now linking.o foreign.o harness.o -L. -lhaft-segments \
+            -lhaft-split -Wl,-rpath,"$PWD" -o segmented_linking
+        linked "$compiler -$level, shared"
+        $compiler -fsplit-stack -static linking.o foreign.o harness.o segments.o -L. -lhaft-split \
+            -o segmented_linking
+        linked "$compiler -$level, static executable"
+        if command -v ld.gold >/dev/null; then
+            $compiler -std=gnu11 -g -$level -fsplit-stack $flags -DCALLS_UNASKED -Wall -Wextra \
+                -Wshadow -Werror $include -c "$here/linking.c" -o linking.o
+            $compiler -fuse-ld=gold -fsplit-stack -Wl,-z,now linking.o foreign.o harness.o segments.o \
+                -L. -lhaft-split -o segmented_linking
+            linked "$compiler -$level, gold"
+        fi
+    done
+done
+
+gcc -std=gnu11 -O1 -g $warnings $include "$here/overflow.c" harness.o segments.o -L. -lhaft-split \
+    -o segmented_overflow
+./segmented_overflow

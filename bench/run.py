@@ -1,0 +1,507 @@
+#!/usr/bin/env python3
+"""Runs the benchmarks, Haft beside its peers, and writes the report.
+
+    bench/run.py [--build DIR]              all figures: report.md and results.json
+    bench/run.py --only micro --only depth  some of them
+    bench/run.py --large                    the programs at the sizes of the public set
+    bench/run.py --quick                    every program once at its small size, results checked;
+                                            writes nothing, what the tests run
+
+Whatever is compared runs in one interleaved series, because a figure alone means nothing on a
+shared machine: programs are run round robin, one process each; microbenchmarks interleave their
+slices inside one process, and a ratio is the median of the ratios within a round. A binary that
+was not built (a peer that is not installed) is left out and named.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+PEERS = ["plain", "haft", "boost", "coroutines", "setjmp"]
+PEER_NAMES = {
+    "plain": "plain C",
+    "haft": "Haft",
+    "boost": "Boost.Context",
+    "coroutines": "C++20 coroutines",
+    "setjmp": "setjmp/longjmp",
+}
+
+Size = collections.namedtuple("Size", "argument expected")
+Program = collections.namedtuple("Program", "name small usual large variants")
+
+
+def program(name, small, usual, large, variants=()):
+    return Program(name, Size(*small), Size(*usual), Size(*large), variants)
+
+
+# Variants are further Haft binaries of the same program, by their suffix.
+PROGRAMS = [
+    program("countdown", (5, 0), (20_000_000, 0), (200_000_000, 0), ("general", "tail")),
+    program("fibonacci_recursive", (5, 5), (36, 14930352), (42, 267914296)),
+    program("product_early", (5, 0), (3000, 0), (100_000, 0), ("never", "cleanups")),
+    program(
+        "iterator",
+        (5, 15),
+        (20_000_000, 200000010000000),
+        (40_000_000, 800000020000000),
+        ("tail",),
+    ),
+    program("generator", (5, 57), (24, 33554406), (25, 67108837)),
+    program("parsing_dollars", (10, 55), (6000, 18003000), (20_000, 200010000), ("tail",)),
+    program("resume_nontail", (5, 37), (5000, None), (10_000, 860)),
+    program("handler_sieve", (10, 17), (15_000, None), (60_000, 171848738), ("tail",)),
+]
+MULTI_SHOT = ["nqueens", "tree_explore", "triples"]
+
+# What the project promises: one loop's time, over another's in the same series, is at most a limit.
+# Without a limit: stated for comparison.
+Target = collections.namedtuple("Target", "what loop baseline limit")
+TARGETS = {
+    "micro": [
+        Target(
+            "perform, handle, resume / bare loop of two switches",
+            "haft/round-trip",
+            "haft/two-switches",
+            1.4,
+        ),
+        Target(
+            "the same / the least that is a switch",
+            "haft/round-trip",
+            "plain/two-switches",
+            None,
+        ),
+        Target(
+            "the same / a switch that saves all callee-saved registers",
+            "haft/round-trip",
+            "plain/two-full-switches",
+            None,
+        ),
+        Target(
+            "tail-resumptive clause / indirect call",
+            "haft/tail-resumptive",
+            "plain/indirect-call",
+            2.5,
+        ),
+        Target(
+            "create, run, finish, free (warm pool) / round trip",
+            "haft/create-run-free",
+            "haft/round-trip",
+            4,
+        ),
+    ],
+    "depth": [
+        Target("100 handlers between / 1, general", "depth-general/100", "depth-general/001", 1.3),
+        Target(
+            "100 handlers between / 1, tail-resumptive",
+            "depth-tail/100",
+            "depth-tail/001",
+            1.3,
+        ),
+        Target(
+            "100 fibers between / 1, tail-resumptive",
+            "depth-tail-across-fibers/100",
+            "depth-tail-across-fibers/001",
+            1.3,
+        ),
+    ],
+    "hotsplit": [
+        Target(
+            "hot split / unsplit call, no work in it",
+            "hotsplit-segmented/000",
+            "hotsplit-plain/000",
+            4,
+        ),
+    ],
+    "prefetch": [],
+}
+SERIES_TITLES = {
+    "micro": "Microbenchmarks",
+    "depth": "Handlers between performer and handler (§4.1.1, figure 5)",
+    "hotsplit": "Hot split: multiplications in the called function (§4.1.2, figure 6)",
+    "prefetch": "Prefetching binary search: searches in flight (§4.2.2, figure 10)",
+}
+MEMORY_RUNS = [  # peer, kind, computations, limit on resident bytes each, limit on mappings
+    ("haft", "pool", 1_000_000, 4.5 * 1024, 1000),
+    ("haft", "fixed", 1_000_000, 1.2 * 1024, 1000),
+    ("haft", "segmented", 1_000_000, 1.2 * 1024, 1000),
+    ("coroutines", None, 1_000_000, None, None),
+    ("boost", None, 100_000, None, None),
+]
+
+
+SPREAD = ("least", "median", "90th percentile")
+PROMISE_COLUMNS = ["what", "promised", "measured", "least / least", "met"]
+
+
+class Failure(Exception):
+    """A benchmark printed something wrong or ended badly."""
+
+
+def run(command):
+    """Standard output, processor seconds and peak resident bytes of one process."""
+    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True)
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise Failure(f"{' '.join(map(str, command))}: exit status {process.returncode}")
+    return output, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def executables(build, a_program):
+    """(label, path) of every built binary of a program, the floor first."""
+    found = []
+    for peer in PEERS:
+        names = [("", a_program.name)]
+        if peer == "haft":
+            names += [
+                (f", {variant}", f"{a_program.name}_{variant}") for variant in a_program.variants
+            ]
+        for suffix, name in names:
+            path = build / peer / name
+            if path.exists():
+                found.append((PEER_NAMES[peer] + suffix, path))
+    return found
+
+
+def check(path, size, output):
+    if size.expected is not None and output.strip() != str(size.expected):
+        raise Failure(f"{path} {size.argument}: printed {output.strip()}, expected {size.expected}")
+
+
+def run_programs(build, repeats, large):
+    results = {}
+    for a_program in PROGRAMS:
+        size = a_program.large if large else a_program.usual
+        binaries = executables(build, a_program)
+        rows = {label: {"seconds": [], "resident": 0} for label, _ in binaries}
+        outputs = set()
+        for _ in range(repeats):
+            for label, path in binaries:
+                output, seconds, resident = run([path, size.argument])
+                check(path, size, output)
+                outputs.add(output)
+                rows[label]["seconds"].append(seconds)
+                rows[label]["resident"] = max(rows[label]["resident"], resident)
+        if len(outputs) > 1:
+            what = f"{a_program.name} {size.argument}"
+            raise Failure(f"{what}: the peers disagree: {sorted(outputs)}")
+        results[a_program.name] = {"argument": size.argument, "rows": rows}
+        print(f"    {a_program.name}", file=sys.stderr)
+    return results
+
+
+def run_series(build, name, processes, rounds):
+    """Samples of every loop of a harness binary, round by round, over several processes: where
+    the memory of one process happens to lie is luck, too."""
+    samples = collections.defaultdict(list)
+    for _ in range(processes):
+        output, _, _ = run([build / name, "--samples", "--rounds", rounds])
+        for line in output.splitlines():
+            loop, *figures = line.split()
+            samples[loop] += [float(figure) for figure in figures]
+    return dict(samples)
+
+
+def run_memory(build, quick):
+    results = []
+    for peer, kind, count, resident_limit, mappings_limit in MEMORY_RUNS:
+        path = build / peer / "memory"
+        if not path.exists():
+            continue
+        command = [path] + ([kind] if kind else []) + [1000 if quick else count]
+        output, _, _ = run(command)
+        if not output:  # this kind of stack is not available here
+            continue
+        entry = {
+            "label": PEER_NAMES[peer] + (f", {kind}" if kind else ""),
+            "resident_limit": resident_limit,
+            "mappings_limit": mappings_limit,
+        }
+        for line in output.splitlines():
+            name, value = line.split()
+            entry[name] = int(value)
+        results.append(entry)
+    return results
+
+
+def paired_ratio(samples, loop, baseline):
+    pairs = zip(samples[loop], samples[baseline])
+    return statistics.median(one / other for one, other in pairs)
+
+
+def spread(samples):
+    ordered = sorted(samples)
+    return ordered[0], statistics.median(ordered), ordered[len(ordered) * 9 // 10]
+
+
+def table(header, rows):
+    alignment = ["---"] + ["---:"] * (len(header) - 1)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [header, alignment, *rows])
+
+
+def verdict(met):
+    return "yes" if met else "**no**"
+
+
+def targets_of(results):
+    rows = []
+    for name, samples in results.get("series", {}).items():
+        for target in TARGETS[name]:
+            promised = f"≤ {target.limit} ×" if target.limit else ""
+            if target.loop not in samples or target.baseline not in samples:
+                rows.append((target.what, promised, "not measured", "", ""))
+                continue
+            ratio = paired_ratio(samples, target.loop, target.baseline)
+            least = min(samples[target.loop]) / min(samples[target.baseline])
+            met = verdict(ratio <= target.limit) if target.limit else ""
+            rows.append((target.what, promised, f"{ratio:.2f} ×", f"{least:.2f} ×", met))
+    for entry in results.get("memory", []):
+        if entry["resident_limit"]:
+            rows.append(
+                (
+                    f"resident memory a suspended fiber, {entry['label']}",
+                    f"≤ {entry['resident_limit'] / 1024:.1f} KiB",
+                    f"{entry['resident'] / 1024:.2f} KiB",
+                    "",
+                    verdict(entry["resident"] <= entry["resident_limit"]),
+                )
+            )
+            whole = entry["resident"] + entry["page_tables"]
+            rows.append(("the same with its page tables", "", f"{whole / 1024:.2f} KiB", "", ""))
+            rows.append(
+                (
+                    f"mappings with {entry['count']:,} of them",
+                    f"< {entry['mappings_limit']}",
+                    f"{entry['mappings']}",
+                    "",
+                    verdict(entry["mappings"] < entry["mappings_limit"]),
+                )
+            )
+    return rows
+
+
+def program_tables(programs):
+    labels = []
+    for entry in programs.values():
+        labels += [label for label in entry["rows"] if label not in labels]
+    lines, ratios = [], []
+    for name, entry in programs.items():
+        first = f"{name} {entry['argument']}"
+        floor = entry["rows"].get(PEER_NAMES["plain"])
+        cells, ratio_cells = [], []
+        for label in labels:
+            row = entry["rows"].get(label)
+            if not row:
+                cells.append("")
+                ratio_cells.append("")
+                continue
+            least, middle, _ = spread(row["seconds"])
+            cells.append(f"{middle:.3f} [{least:.3f}]")
+            if floor:
+                pairs = zip(row["seconds"], floor["seconds"])
+                ratio_cells.append(f"{statistics.median(a / max(b, 1e-3) for a, b in pairs):.1f}")
+            else:
+                ratio_cells.append("")
+        lines.append([first, *cells])
+        ratios.append([first, *ratio_cells])
+    return (
+        "Processor seconds, median [least]:\n\n"
+        + table(["program", *labels], lines)
+        + "\n\nThe same as multiples of plain C:\n\n"
+        + table(["program", *labels], ratios)
+    )
+
+
+def series_table(samples):
+    """A row a size where loops are named loop/size in digits, else a row a loop."""
+    sized = {}
+    for loop in samples:
+        base, _, size = loop.rpartition("/")
+        if size.isdigit():
+            sized.setdefault(base, {})[int(size)] = loop
+    if not sized:
+        rows = [
+            [loop, *(f"{figure:.2f}" for figure in spread(figures))]
+            for loop, figures in sorted(samples.items())
+        ]
+        return table(["ns an operation", "least", "median", "90th percentile"], rows)
+    bases = sorted(sized)
+    rows = []
+    for size in sorted({size for sizes in sized.values() for size in sizes}):
+        cells = []
+        for base in bases:
+            loop = sized[base].get(size)
+            cells.append(f"{spread(samples[loop])[1]:.2f}" if loop else "")
+        rows.append([str(size), *cells])
+    return table(["ns an operation, median", *bases], rows)
+
+
+def memory_table(entries):
+    rows = [
+        [
+            entry["label"],
+            f"{entry['count']:,}",
+            f"{entry['resident']:,}",
+            f"{entry['page_tables']:,}",
+            f"{entry['mappings']:,}",
+            f"{entry['create']:,}",
+            f"{entry['resume_and_free']:,}",
+        ]
+        for entry in entries
+    ]
+    header = [
+        "suspended computations",
+        "count",
+        "resident bytes each",
+        "page-table bytes each",
+        "mappings",
+        "ns to create and suspend",
+        "ns to resume and free",
+    ]
+    return table(header, rows)
+
+
+def processor_name():
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def report(results):
+    parts = [
+        "# Benchmarks",
+        "Written by `bench/run.py`, which says how it measures. "
+        f"{results['machine']}, {results['date']}. "
+        "Trust ratios, and those only from about 1.5 on: the machine may have been shared.",
+        "## What is promised",
+        table(PROMISE_COLUMNS, targets_of(results)),
+    ]
+    if results["failures"]:
+        parts.append(f"**Failed, and not measured: {', '.join(results['failures'])}.**")
+    if "programs" in results:
+        parts += [
+            "## The public effect-handler benchmark programs",
+            program_tables(results["programs"]),
+            f"Missing until resumptions may be multi-shot: {', '.join(MULTI_SHOT)}. "
+            "`tail` uses tail-resumptive or never-resuming clauses where the program allows them. "
+            "A peer has no column where it cannot express the program sensibly.",
+        ]
+    for name, samples in results.get("series", {}).items():
+        parts += [f"## {SERIES_TITLES[name]}", series_table(samples)]
+    if results.get("memory"):
+        parts += ["## Memory of suspended computations", memory_table(results["memory"])]
+    return "\n\n".join(parts) + "\n"
+
+
+def quick(build):
+    failures = ran = 0
+    commands = [
+        ([path, a_program.small.argument], a_program.small)
+        for a_program in PROGRAMS
+        for _, path in executables(build, a_program)
+    ]
+    commands += [([build / name, "--quick"], None) for name in TARGETS if (build / name).exists()]
+    for command, size in commands:
+        ran += 1
+        try:
+            output, _, _ = run(command)
+            if size:
+                check(command[0], size, output)
+        except Failure as failure:
+            print(failure, file=sys.stderr)
+            failures += 1
+    try:
+        ran += len(run_memory(build, quick=True))
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        failures += 1
+    print(f"{ran} benchmarks, {failures} failures")
+    return 1 if failures or not ran else 0
+
+
+def measure(arguments, wanted):
+    """Everything that was asked for; what fails is noted and does not stop the rest."""
+    build = arguments.build
+    results = {
+        "machine": f"{processor_name()}, {os.cpu_count()} processors, "
+        f"{platform.system()} {platform.machine()}",
+        "date": time.strftime("%Y-%m-%d"),
+        "failures": [],
+        "series": {},
+    }
+    for name in wanted:
+        print(f"  {name}", file=sys.stderr)
+        try:
+            if name == "programs":
+                results[name] = run_programs(build, arguments.repeats, arguments.large)
+            elif name == "memory":
+                results[name] = run_memory(build, quick=False)
+            elif (build / name).exists():
+                results["series"][name] = run_series(
+                    build, name, arguments.processes, arguments.rounds
+                )
+        except Failure as failure:
+            print(failure, file=sys.stderr)
+            results["failures"].append(name)
+    return results
+
+
+def summarise(results):
+    """The results without the samples of the series."""
+    return {
+        **results,
+        "series": {
+            name: {
+                loop: dict(zip(SPREAD, (float(f"{figure:.4g}") for figure in spread(figures))))
+                for loop, figures in samples.items()
+            }
+            for name, samples in results["series"].items()
+        },
+        "promised": [dict(zip(PROMISE_COLUMNS, row)) for row in targets_of(results)],
+    }
+
+
+def main():
+    here = pathlib.Path(__file__).resolve().parent
+    built = here.parent / "build" / "bench" / "bench"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--build", type=pathlib.Path, default=built, help="folder of the binaries")
+    parser.add_argument("--only", action="append", choices=["programs", *TARGETS, "memory"])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--repeats", type=int, default=5, help="of each program")
+    parser.add_argument("--processes", type=int, default=5, help="of each series")
+    parser.add_argument("--rounds", type=int, default=31, help="in each process")
+    parser.add_argument("--output", type=pathlib.Path, default=here, help="folder for the report")
+    arguments = parser.parse_args()
+    if not arguments.build.is_dir():
+        parser.error(f"{arguments.build}: no such folder; build first, or give --build")
+    if arguments.quick:
+        return quick(arguments.build)
+
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    results = measure(arguments, arguments.only or ["programs", *TARGETS, "memory"])
+    text = report(results)
+    (arguments.output / "report.md").write_text(text, encoding="utf-8")
+    summary = json.dumps(summarise(results), indent=1) + "\n"
+    (arguments.output / "results.json").write_text(summary, encoding="utf-8")
+    print(text)
+    return 1 if results["failures"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

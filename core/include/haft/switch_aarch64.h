@@ -1,0 +1,75 @@
+/*
+ * The context switch, AArch64 (AAPCS64).
+ *
+ * haft_switch stores the running context into `*from`, loads the one in `*to`, and carries two
+ * words across. It is inline assembly that names every register as clobbered, those that a call
+ * would keep included: the compiler saves what is live and nothing else. x29 and x19 cannot be
+ * clobbers (frame pointer; the base pointer that clang uses in frames with dynamic alignment), so
+ * they travel in the context.
+ *
+ * On both sides:   x0  from, x1  to (in), anything (out)
+ *                  x2  first word       x3  second word
+ * The target is entered by a branch: nobody pushed its address with a call, so a return would be
+ * mispredicted. Every target begins with `bti j` (hint 36), which processors and code without
+ * branch target identification take for a no-op.
+ *
+ * Rounding mode and exception masks are a fiber's own: they are FPCR, whole, so that flushing to
+ * zero goes with the fiber too. Reading FPCR costs little, but writing it drains the pipeline, so
+ * it is written on a difference only. (FPSR, the flags of what has happened, stays with the
+ * thread.)
+ */
+#ifndef HAFT_SWITCH_H
+#define HAFT_SWITCH_H
+
+#include "layout.h"
+
+/* The vector registers contain the scalable ones; the predicates are named where there are any. */
+#ifdef __ARM_FEATURE_SVE
+#    define HAFT_CLOBBERS_SVE                                                                      \
+        , "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13",  \
+            "p14", "p15"
+#else
+#    define HAFT_CLOBBERS_SVE
+#endif
+
+typedef struct haft_words {
+    void *first;
+    uintptr_t second;
+} haft_words_t;
+
+static inline __attribute__((always_inline)) haft_words_t
+haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
+    register void *x0 __asm__("x0") = from;
+    register void *x1 __asm__("x1") = to;
+    register void *first __asm__("x2") = words.first;
+    register uintptr_t second __asm__("x3") = words.second;
+    __asm__ volatile("adr x9, 1f\n\t"
+                     "mov x10, sp\n\t"
+                     "stp x29, x9, [x0]\n\t"
+                     "stp x10, x19, [x0, #16]\n\t"
+                     "mrs x11, fpcr\n\t"
+                     "str x11, [x0, #32]\n\t"
+                     "ldr x8, [x1, #32]\n\t"
+                     "ldp x29, x5, [x1]\n\t"
+                     "ldp x6, x19, [x1, #16]\n\t"
+                     "mov sp, x6\n\t"
+                     "cmp x8, x11\n\t"
+                     "b.ne 2f\n\t"
+                     "br x5\n"
+                     "2:\n\t" /* the other side rounds or traps differently */
+                     "msr fpcr, x8\n\t"
+                     "br x5\n"
+                     "1:\n\t"
+                     "hint #36"
+                     : "+r"(x0), "+r"(x1), "+r"(first), "+r"(second)
+                     :
+                     : "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
+                       "x16", "x17", "x18", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27",
+                       "x28", "x30", "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7",
+                       "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18",
+                       "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29",
+                       "v30", "v31" HAFT_CLOBBERS_SVE);
+    return (haft_words_t){first, second};
+}
+
+#endif

@@ -1,0 +1,647 @@
+/* Programs on libhaft. Every statement is what a C program would write by hand. */
+#include "program.h"
+
+#include <haft.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct triple {
+    int64_t words[3];
+} triple_t;
+
+HAFT_EFFECT(effect_0, int64_t, { int64_t number; });
+HAFT_EFFECT(effect_1, void, { int64_t number; });
+HAFT_EFFECT(effect_2, triple_t, { int64_t number; });
+HAFT_EFFECT(effect_3, int64_t, { int64_t words[6]; });
+HAFT_EFFECT(effect_4, double, { double number; });
+HAFT_EFFECT(effect_5, int64_t, {});
+
+enum { IDENTIFIERS = 4 * FUEL, FIXED_SIZE = 256 * 1024, SMALL_SIZE = 256 * 1024 };
+
+typedef struct instance {
+    struct instance *next;
+    const handler_t *handler;
+} instance_t;
+
+/* A function to run on a fiber. */
+typedef struct task {
+    struct task *next;
+    const body_t *body;
+    int64_t seed;
+} task_t;
+
+typedef struct memory {
+    struct memory *next;
+    char bytes[FIXED_SIZE];
+} memory_t;
+
+typedef struct slot {
+    haft_fiber_t *fiber;
+    int awaits;
+    memory_t *memory;
+} slot_t;
+
+typedef struct table {
+    haft_handler_t handler;
+    haft_clause_t clauses[EFFECTS];
+} table_t;
+
+/* All of a run's state; threads of a program run one at a time. */
+static struct {
+    const program_t *program;
+    int fuel;
+    int fibers;
+    slot_t slots[SLOTS];
+    haft_resumption_t kept[KEPT];
+    instance_t *instances;
+    task_t *tasks;
+    memory_t *memories; /* unused */
+    table_t *tables;
+} run;
+
+static char names[IDENTIFIERS][8];
+static haft_clause_t set_clauses[ALL_EFFECTS + 1][EFFECTS];
+static haft_handles_t sets[ALL_EFFECTS + 1];
+
+static int64_t run_body(const body_t *body, int64_t value);
+
+/* ---- One family of functions an effect ---- */
+
+static haft_effect_t *const effects[EFFECTS] = {HAFT_ID(effect_0), HAFT_ID(effect_1),
+                                                HAFT_ID(effect_2), HAFT_ID(effect_3),
+                                                HAFT_ID(effect_4), HAFT_ID(effect_5)};
+
+static int index_of(const haft_effect_t *effect) {
+    int index = 0;
+    while (effects[index] != effect)
+        index++;
+    return index;
+}
+
+static void check(bool intact) {
+    if (!intact)
+        observe(BROKEN, 0, 0);
+}
+
+static int64_t untriple(triple_t triple) {
+    check(triple.words[1] == triple.words[0] + 1 && triple.words[2] == triple.words[0] + 2);
+    return triple.words[0];
+}
+static triple_t make_triple(int64_t value) { return (triple_t){{value, value + 1, value + 2}}; }
+static int64_t last_of(const int64_t *words) {
+    check(words[0] == words[5]);
+    return words[5];
+}
+
+static int64_t run_tail(void *state, int effect, int64_t payload);
+static void *run_general(void *state, int effect, int64_t payload, haft_resumption_t k);
+static void *run_never(void *state, int effect, int64_t payload);
+static int64_t run_default(int effect, int variant, int64_t payload);
+
+#define FAMILY(effect, name, result, make, read, give, unpack)                                     \
+    static int64_t perform_##effect(int64_t value) {                                               \
+        (void)value;                                                                               \
+        return unpack(HAFT_PERFORM(name make));                                                    \
+    }                                                                                              \
+    static int64_t yield_##effect(haft_fiber_t *fiber, int64_t value) {                            \
+        (void)value;                                                                               \
+        return unpack(HAFT_YIELD(fiber, name make));                                               \
+    }                                                                                              \
+    static __attribute__((noreturn)) void throw_##effect(int64_t value) {                          \
+        (void)value;                                                                               \
+        HAFT_THROW(name make);                                                                     \
+    }                                                                                              \
+    static __attribute__((noreturn)) void exit_##effect(haft_fiber_t *fiber, int64_t value) {      \
+        (void)value;                                                                               \
+        HAFT_EXIT(fiber, name make);                                                               \
+    }                                                                                              \
+    static int64_t payload_##effect(const void *pointer) {                                         \
+        const HAFT_PAYLOAD(name) *payload = pointer;                                               \
+        (void)payload;                                                                             \
+        return read;                                                                               \
+    }                                                                                              \
+    static result tail_##effect(void *state, HAFT_PAYLOAD(name) *payload) {                        \
+        give(run_tail(state, effect, payload_##effect(payload)));                           \
+    }                                                                                              \
+    static void *general_##effect(void *state, HAFT_PAYLOAD(name) *payload, haft_resumption_t k) { \
+        return run_general(state, effect, payload_##effect(payload), k);                           \
+    }                                                                                              \
+    static void *never_##effect(void *state, HAFT_PAYLOAD(name) *payload) {                        \
+        return run_never(state, effect, payload_##effect(payload));                                \
+    }                                                                                              \
+    static result first_default_##effect(void *unused, HAFT_PAYLOAD(name) *payload) {              \
+        (void)unused;                                                                              \
+        give(run_default(effect, 0, payload_##effect(payload)));                            \
+    }                                                                                              \
+    static result second_default_##effect(void *unused, HAFT_PAYLOAD(name) *payload) {             \
+        (void)unused;                                                                              \
+        give(run_default(effect, 1, payload_##effect(payload)));                            \
+    }                                                                                              \
+    static void set_default_##effect(int variant) {                                                \
+        if (variant == 0)                                                                          \
+            HAFT_SET_DEFAULT(name, NULL);                                                          \
+        else if (variant == 1)                                                                     \
+            HAFT_SET_DEFAULT(name, first_default_##effect);                                        \
+        else                                                                                       \
+            HAFT_SET_DEFAULT(name, second_default_##effect);                                       \
+    }
+
+/* Fields of a payload, as the arguments that follow the effect's name. */
+#define FIELD , value
+#define FIELDS , {value, 0, 0, 0, 0, value}
+#define NO_FIELDS
+/* What a clause returns, and what a perform's result means. */
+#define GIVE_WHOLE(value) return value
+#define GIVE_NOTHING(value) (void)value
+#define GIVE_TRIPLE(value) return make_triple(value)
+#define GIVE_REAL(value) return (double)value
+#define WHOLE(value) ((int64_t)(value))
+#define ZERO(call) ((call), (int64_t)0)
+
+FAMILY(0, effect_0, int64_t, FIELD, payload->number, GIVE_WHOLE, WHOLE)
+FAMILY(1, effect_1, void, FIELD, payload->number, GIVE_NOTHING, ZERO)
+FAMILY(2, effect_2, triple_t, FIELD, payload->number, GIVE_TRIPLE, untriple)
+FAMILY(3, effect_3, int64_t, FIELDS, last_of(payload->words), GIVE_WHOLE, WHOLE)
+FAMILY(4, effect_4, double, FIELD, (int64_t)payload->number, GIVE_REAL, WHOLE)
+FAMILY(5, effect_5, int64_t, NO_FIELDS, 0, GIVE_WHOLE, WHOLE)
+
+typedef struct family {
+    int64_t (*perform)(int64_t value);
+    int64_t (*yield)(haft_fiber_t *fiber, int64_t value);
+    void (*throw)(int64_t value);
+    void (*exit)(haft_fiber_t *fiber, int64_t value);
+    int64_t (*payload)(const void *pointer);
+    void (*set_default)(int variant);
+    haft_function_t *clauses[CLAUSE_KINDS];
+} family_t;
+
+#define MEMBERS(effect)                                                                            \
+    {                                                                                              \
+        perform_##effect, yield_##effect, throw_##effect, exit_##effect, payload_##effect,         \
+            set_default_##effect, {                                                                \
+            NULL, (haft_function_t *)tail_##effect, (haft_function_t *)general_##effect,           \
+                (haft_function_t *)never_##effect                                                  \
+        }                                                                                          \
+    }
+static const family_t families[EFFECTS] = {MEMBERS(0), MEMBERS(1), MEMBERS(2),
+                                           MEMBERS(3), MEMBERS(4), MEMBERS(5)};
+
+/* Room for a reply of any effect. */
+typedef union reply {
+    int64_t whole;
+    double real;
+    triple_t triple;
+} reply_t;
+
+static void *reply_to(int effect, int64_t value, reply_t *reply) {
+    switch (effect) {
+    case 1:
+        return NULL;
+    case 2:
+        reply->triple = make_triple(value);
+        break;
+    case 4:
+        reply->real = (double)value;
+        break;
+    default:
+        reply->whole = value;
+    }
+    return haft_reply(effects[effect], reply, effects[effect]->result_size);
+}
+
+/* ---- Fibers in slots ---- */
+
+static void *raise_at(void *number) { raise_exception(*(const int64_t *)number); }
+
+static void *task_main(void *argument) {
+    const task_t *task = argument;
+    return (void *)(intptr_t)run_body(task->body, task->seed);
+}
+
+static task_t *make_task(const body_t *body, int64_t seed) {
+    task_t *task = malloc(sizeof *task);
+    *task = (task_t){run.tasks, body, seed};
+    run.tasks = task;
+    return task;
+}
+
+static memory_t *take_memory(void) {
+    memory_t *memory = run.memories;
+    if (memory == NULL)
+        return malloc(sizeof *memory);
+    run.memories = memory->next;
+    return memory;
+}
+
+static void give_memory(slot_t *slot) {
+    if (slot->memory == NULL)
+        return;
+    slot->memory->next = run.memories;
+    run.memories = slot->memory;
+}
+
+static const char *next_name(void) { return names[run.fibers++ % IDENTIFIERS]; }
+
+static int64_t identify(const haft_fiber_t *fiber) {
+    return fiber == NULL ? 0 : strtol(haft_fiber_name(fiber) + 1, NULL, 10) + 1;
+}
+
+static int64_t new_fiber(const statement_t *statement, int64_t value) {
+    slot_t *slot = &run.slots[statement->slot];
+    if (slot->fiber != NULL) {
+        observe(MISSING, statement->slot, 1);
+        return 0;
+    }
+    haft_fiber_options_t options = {.name = next_name()};
+    if (statement->variant == 1)
+        options.stack_size = SMALL_SIZE;
+    if (statement->variant == 2) {
+        slot->memory = take_memory();
+        options.memory = slot->memory->bytes;
+        options.memory_size = FIXED_SIZE;
+    }
+    slot->fiber = haft_fiber_create(&options, task_main, make_task(&statement->body, value));
+    return identify(slot->fiber);
+}
+
+static void free_fiber(int index) {
+    slot_t *slot = &run.slots[index];
+    if (slot->fiber == NULL) {
+        observe(MISSING, index, 0);
+        return;
+    }
+    if (haft_fiber_state(slot->fiber) == HAFT_FIBER_RUNNING) {
+        haft_fiber_free(slot->fiber);
+        return;
+    }
+    __attribute__((cleanup(give_memory))) slot_t taken = *slot;
+    *slot = (slot_t){NULL, 0, NULL};
+    haft_fiber_free(taken.fiber);
+}
+
+static haft_request_t resume(slot_t *slot, const round_t *round, int64_t value) {
+    const haft_handles_t *set = &sets[round->effects];
+    if (round->effects == ALL_EFFECTS)
+        set = HAFT_HANDLES_ALL;
+    bool waits = haft_fiber_state(slot->fiber) == HAFT_FIBER_SUSPENDED;
+    reply_t reply;
+    if (waits && round->action == DISCONTINUE)
+        return haft_discontinue(slot->fiber, raise_at, &value, set);
+    return haft_resume(slot->fiber, waits ? reply_to(slot->awaits, value, &reply) : NULL, set);
+}
+
+static int64_t run_loop(const statement_t *statement, int64_t value) {
+    slot_t *slot = &run.slots[statement->slot];
+    for (int i = 0; i < statement->round_count; i++) {
+        const round_t *round = &statement->rounds[i];
+        if (slot->fiber == NULL) {
+            observe(MISSING, statement->slot, 0);
+            return value;
+        }
+        haft_request_t request = resume(slot, round, value);
+        HAFT_MATCH(request) {
+            HAFT_RETURN(result) {
+                observe(RETURNED, (intptr_t)result, 0);
+                return mix(value, (intptr_t)result);
+            }
+        }
+        slot->awaits = index_of(request.effect);
+        int64_t payload = families[slot->awaits].payload(request.payload);
+        bool thrown = haft_fiber_state(slot->fiber) == HAFT_FIBER_FINISHED;
+        observe(thrown ? THROWN : REQUEST, slot->awaits, payload);
+        value = mix(value, payload);
+        if (thrown)
+            return value;
+        value = mix(value, run_body(&round->body, value));
+        if (round->action == DISMISS) {
+            free_fiber(statement->slot);
+            return value;
+        }
+    }
+    return value;
+}
+
+/* ---- Deep handlers ---- */
+
+static int64_t run_tail(void *state, int effect, int64_t payload) {
+    const handler_t *handler = ((const instance_t *)state)->handler;
+    observe(CLAUSE, effect, payload);
+    return run_body(&handler->clauses[effect].body, payload);
+}
+
+static void *run_never(void *state, int effect, int64_t payload) {
+    return (void *)(intptr_t)run_tail(state, effect, payload);
+}
+
+static int64_t run_default(int effect, int variant, int64_t payload) {
+    observe(DEFAULTED, effect * 2 + variant, payload);
+    return run_body(&run.program->defaults[effect][variant], payload);
+}
+
+static int64_t continue_with(haft_resumption_t k, int64_t value) {
+    const haft_effect_t *effect = haft_resumption_effect(k);
+    reply_t reply;
+    void *word = effect == NULL ? NULL : reply_to(index_of(effect), value, &reply);
+    return (intptr_t)haft_continue(k, word);
+}
+
+/* The reply to a tail-continue is read when the clause is gone. */
+static void *tail_continue_with(haft_resumption_t k, int64_t value) {
+    static reply_t reply;
+    return haft_tail_continue(k, reply_to(index_of(haft_resumption_effect(k)), value, &reply));
+}
+
+static void *run_general(void *state, int effect, int64_t payload, haft_resumption_t k) {
+    const clause_t *clause = &((const instance_t *)state)->handler->clauses[effect];
+    haft_resumption_t *kept = &run.kept[clause->slot];
+    int64_t value = run_tail(state, effect, payload);
+    bool occupied = haft_resumption_effect(*kept) != NULL;
+    switch (clause->ending) {
+    case END_TAIL_CONTINUE:
+        return tail_continue_with(k, value);
+    case END_EXCHANGE:
+        if (occupied) {
+            haft_resumption_t other = *kept;
+            *kept = k;
+            return tail_continue_with(other, value);
+        }
+        __attribute__((fallthrough));
+    case END_CONTINUE:
+        value = mix(value, continue_with(k, value));
+        break;
+    case END_RAISE:
+        value = mix(value, (intptr_t)haft_continue_raising(k, raise_at, &value));
+        break;
+    case END_KEEP:
+        if (!occupied) {
+            *kept = k;
+            break;
+        }
+        __attribute__((fallthrough));
+    default:
+        haft_drop(k);
+    }
+    return (void *)(intptr_t)mix(value, run_body(&clause->after, value));
+}
+
+static void *on_return(void *state, void *result) {
+    observe(RETURN_CLAUSE, (intptr_t)result, 0);
+    return (void *)(intptr_t)run_body(&((const instance_t *)state)->handler->on_return,
+                                      (intptr_t)result);
+}
+
+static int64_t handle(const statement_t *statement, int64_t value) {
+    instance_t *instance = malloc(sizeof *instance);
+    *instance = (instance_t){run.instances, statement->handler};
+    run.instances = instance;
+    haft_fiber_options_t options = {.name = next_name()};
+    return (intptr_t)haft_handle_with(&options, &run.tables[statement->handler->index].handler,
+                                      instance, task_main, make_task(&statement->body, value));
+}
+
+static int64_t use_kept(const statement_t *statement, int64_t value) {
+    haft_resumption_t *kept = &run.kept[statement->slot];
+    haft_resumption_t k = *kept;
+    if (k.fiber == NULL) {
+        observe(MISSING, statement->slot, 0);
+        return 0;
+    }
+    if (statement->variant == 0 || statement->operation == DROP)
+        kept->fiber = NULL;
+    switch (statement->operation) {
+    case CONTINUE:
+        return continue_with(k, value);
+    case CONTINUE_RAISE:
+        return (intptr_t)haft_continue_raising(k, raise_at, &value);
+    default:
+        haft_drop(k);
+        return 0;
+    }
+}
+
+/* ---- Statements ---- */
+
+typedef struct call {
+    const statement_t *statement;
+    const body_t *body;
+    int64_t value, result;
+} call_t;
+
+static void call_body(void *argument) {
+    call_t *call = argument;
+    call->result = run_body(call->body, call->value);
+}
+
+static void run_cleanup(call_t *call) {
+    int64_t number;
+    observe(CLEANUP, call->statement->number, 0);
+    if (catching(call_body, call, &number))
+        observe(CAUGHT, number, 0);
+}
+
+static int64_t run_scoped(const statement_t *statement, int64_t value) {
+    __attribute__((unused, cleanup(run_cleanup))) call_t scope = {statement, &statement->other,
+                                                                   value, 0};
+    return run_body(&statement->body, value);
+}
+
+static int64_t try_body(const statement_t *statement, int64_t value) {
+    call_t call = {statement, &statement->body, value, 0};
+    int64_t number;
+    if (!catching(call_body, &call, &number))
+        return call.result;
+    observe(CAUGHT, number, 0);
+    return number;
+}
+
+static void *thread_main(void *argument) {
+    call_t *call = argument;
+    call->result = try_body(call->statement, call->value);
+    return NULL;
+}
+
+static int64_t run_thread(const statement_t *statement, int64_t value) {
+    call_t call = {statement, &statement->body, value, 0};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, thread_main, &call) != 0)
+        abort();
+    pthread_join(thread, NULL);
+    return call.result;
+}
+
+static int64_t send_out(const statement_t *statement, int64_t value) {
+    bool by_slot = statement->operation == YIELD_SLOT || statement->operation == EXIT_SLOT;
+    bool for_good = statement->operation == EXIT || statement->operation == EXIT_SLOT;
+    haft_fiber_t *fiber = by_slot ? run.slots[statement->slot].fiber
+                                  : haft_locate(effects[statement->target]);
+    if (fiber == NULL) {
+        observe(MISSING, by_slot ? statement->slot : statement->target, 0);
+        return 0;
+    }
+    if (for_good)
+        families[statement->effect].exit(fiber, value);
+    return families[statement->effect].yield(fiber, value);
+}
+
+static int64_t execute(const statement_t *statement, int64_t value) {
+    switch (statement->operation) {
+    case PERFORM:
+        return families[statement->effect].perform(value);
+    case THROW:
+        families[statement->effect].throw(value);
+        return 0;
+    case YIELD:
+    case YIELD_SLOT:
+    case EXIT:
+    case EXIT_SLOT:
+        return send_out(statement, value);
+    case HANDLE:
+        return handle(statement, value);
+    case LOOP:
+        return run_loop(statement, value);
+    case NEW:
+        return new_fiber(statement, value);
+    case FREE:
+        free_fiber(statement->slot);
+        return 0;
+    case RESET:
+        if (run.slots[statement->slot].fiber == NULL)
+            observe(MISSING, statement->slot, 0);
+        else
+            haft_fiber_reset(run.slots[statement->slot].fiber, task_main,
+                             make_task(&statement->body, value));
+        return 0;
+    case SCOPED:
+        return run_scoped(statement, value);
+    case REPEAT:
+        for (int i = 0; i < statement->variant + 2; i++)
+            value = mix(value, run_body(&statement->body, value));
+        return value;
+    case WHERE:
+        return identify(haft_fiber_current()) * 1000 +
+               identify(haft_locate(effects[statement->effect]));
+    case STATE:
+        return run.slots[statement->slot].fiber == NULL
+                   ? -1
+                   : (int64_t)haft_fiber_state(run.slots[statement->slot].fiber);
+    case CONTINUE:
+    case CONTINUE_RAISE:
+    case DROP:
+        return use_kept(statement, value);
+    case TRY:
+        return try_body(statement, value);
+    case RAISE:
+        raise_exception(value);
+    case SET_DEFAULT:
+        families[statement->effect].set_default(statement->variant);
+        return 0;
+    case THREAD:
+        return run_thread(statement, value);
+    default:
+        abort();
+    }
+}
+
+static void call_statement(void *argument) {
+    call_t *call = argument;
+    call->result = execute(call->statement, call->value);
+}
+
+static int64_t run_body(const body_t *body, int64_t value) {
+    for (int i = 0; i < body->count && run.fuel > 0; i++) {
+        call_t call = {&body->statements[i], NULL, value, 0};
+        run.fuel--;
+        int error = guarded(call_statement, &call);
+        if (error != 0) {
+            observe(ERROR, error, 0);
+            call.result = error;
+        }
+        observe(RESULT, call.statement->operation, call.result);
+        value = mix(value, call.result);
+    }
+    return value;
+}
+
+/* ---- A run ---- */
+
+static void prepare(const program_t *program) {
+    run.program = program;
+    run.fuel = FUEL;
+    run.fibers = 0;
+    errors_become_exceptions();
+    for (int i = 0; i < IDENTIFIERS; i++)
+        snprintf(names[i], sizeof names[i], "f%d", i);
+    for (int effect = 0; effect < EFFECTS; effect++)
+        families[effect].set_default(effect < 4 ? 1 : 0);
+    for (unsigned set = 0; set <= ALL_EFFECTS; set++) {
+        uint32_t count = 0;
+        for (int effect = 0; effect < EFFECTS; effect++)
+            if (set >> effect & 1)
+                set_clauses[set][count++] = (haft_clause_t){
+                    effects[effect], NULL, HAFT_CLAUSE_REQUEST, effects[effect]->default_clause.shape};
+        sets[set] = (haft_handles_t){count, 0, set_clauses[set]};
+    }
+    run.tables = calloc((size_t)program->handler_count + 1, sizeof *run.tables);
+    for (int i = 0; i < program->handler_count; i++) {
+        static const uint32_t kinds[CLAUSE_KINDS] = {0, HAFT_CLAUSE_TAIL, HAFT_CLAUSE_GENERAL,
+                                                     HAFT_CLAUSE_NEVER};
+        const handler_t *handler = program->handlers[i];
+        table_t *table = &run.tables[i];
+        uint32_t count = 0;
+        for (int effect = 0; effect < EFFECTS; effect++) {
+            clause_kind_t kind = handler->clauses[effect].kind;
+            if (kind != ABSENT)
+                table->clauses[count++] =
+                    (haft_clause_t){effects[effect], families[effect].clauses[kind], kinds[kind],
+                                    effects[effect]->default_clause.shape};
+        }
+        table->handler = (haft_handler_t){
+            {count, 0, table->clauses}, handler->returns ? on_return : NULL, "random"};
+    }
+}
+
+/* Ends whatever the program has left; that may start more. */
+static void end_all(void) {
+    for (int i = 0; i < SLOTS; i++)
+        if (run.slots[i].fiber != NULL)
+            free_fiber(i);
+    for (int i = 0; i < KEPT; i++)
+        if (haft_resumption_effect(run.kept[i]) != NULL)
+            haft_drop(run.kept[i]);
+}
+
+static bool anything_left(void) {
+    for (int i = 0; i < SLOTS; i++)
+        if (run.slots[i].fiber != NULL)
+            return true;
+    for (int i = 0; i < KEPT; i++)
+        if (haft_resumption_effect(run.kept[i]) != NULL)
+            return true;
+    return false;
+}
+
+void run_on_haft(const program_t *program) {
+    size_t stacks = haft_pool_report().stacks;
+    memset(&run, 0, sizeof run);
+    prepare(program);
+    const statement_t whole = {.operation = TRY, .body = program->main};
+    (void)try_body(&whole, 1);
+    while (anything_left())
+        end_all();
+    if (haft_pool_report().stacks != stacks)
+        observe(LEAKED, (int64_t)(haft_pool_report().stacks - stacks), 0);
+    for (instance_t *next; run.instances != NULL; run.instances = next) {
+        next = run.instances->next;
+        free(run.instances);
+    }
+    for (task_t *next; run.tasks != NULL; run.tasks = next) {
+        next = run.tasks->next;
+        free(run.tasks);
+    }
+    for (memory_t *next; run.memories != NULL; run.memories = next) {
+        next = run.memories->next;
+        free(run.memories);
+    }
+    free(run.tables);
+}

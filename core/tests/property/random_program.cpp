@@ -1,0 +1,312 @@
+#include "random_program.h"
+
+#include <ostream>
+#include <utility>
+
+/* ---- Making ---- */
+
+namespace {
+struct weighted {
+    operation_t operation;
+    int weight;
+    bool nests; /* has a body */
+};
+constexpr weighted weights[] = {
+    {PERFORM, 24, false},       {HANDLE, 14, true},      {LOOP, 16, true},
+    {NEW, 10, true},            {SCOPED, 6, true},       {REPEAT, 4, true},
+    {WHERE, 4, false},          {STATE, 2, false},       {YIELD, 4, false},
+    {YIELD_SLOT, 3, false},     {THROW, 3, false},       {EXIT, 2, false},
+    {EXIT_SLOT, 2, false},      {FREE, 3, false},        {RESET, 3, true},
+    {CONTINUE, 6, false},       {CONTINUE_RAISE, 1, false}, {DROP, 2, false},
+    {TRY, 2, true},             {RAISE, 1, false},       {SET_DEFAULT, 1, false},
+    {THREAD, 1, true},
+};
+enum { DEEPEST = 5 };
+} // namespace
+
+random_program::random_program(std::vector<uint16_t> the_choices)
+    : choices(std::move(the_choices)) {
+    program.main = make_body(0, 7);
+    for (auto &variants : program.defaults)
+        for (body_t &body : variants)
+            body = make_body(DEEPEST - 1, 2);
+    program.handlers = handler_list.data();
+    program.handler_count = static_cast<int>(handler_list.size());
+}
+
+int random_program::choose(int below) {
+    return next_choice < choices.size() ? choices[next_choice++] % below : 0;
+}
+
+/* Effects come in small sets that are often the same ones, so that what was found is found again. */
+unsigned random_program::choose_effects() {
+    int number = choose(80);
+    return number < 16 ? static_cast<unsigned>(number) * 5 & ALL_EFFECTS
+                       : static_cast<unsigned>(number - 16) & ALL_EFFECTS;
+}
+
+operation_t random_program::choose_operation(int depth) {
+    int total = 0;
+    for (const weighted &w : weights)
+        total += w.nests && depth >= DEEPEST ? 0 : w.weight;
+    int number = choose(total);
+    for (const weighted &w : weights) {
+        int weight = w.nests && depth >= DEEPEST ? 0 : w.weight;
+        if (number < weight)
+            return w.operation;
+        number -= weight;
+    }
+    return PERFORM;
+}
+
+body_t random_program::make_body(int depth, int most) {
+    std::vector<statement_t> statements;
+    int count = choose(most + 1);
+    for (int i = 0; i < count; i++)
+        statements.push_back(make_statement(depth));
+    bodies.push_back(std::move(statements));
+    return {bodies.back().data(), count};
+}
+
+statement_t random_program::make_statement(int depth) {
+    statement_t s{};
+    s.operation = choose_operation(depth);
+    s.effect = choose(EFFECTS);
+    s.target = choose(EFFECTS);
+    s.slot = choose(s.operation == CONTINUE || s.operation == CONTINUE_RAISE || s.operation == DROP
+                        ? KEPT
+                        : SLOTS);
+    s.variant = choose(3);
+    s.number = numbered++;
+    switch (s.operation) {
+    case HANDLE:
+        s.handler = make_handler(depth + 1);
+        s.body = make_body(depth + 1, 5);
+        break;
+    case LOOP:
+        make_rounds(s, depth + 1);
+        break;
+    case SCOPED:
+        s.body = make_body(depth + 1, 3);
+        s.other = make_body(depth + 2, 2);
+        break;
+    case NEW:
+    case RESET:
+    case TRY:
+    case REPEAT:
+    case THREAD:
+        s.body = make_body(depth + 1, 4);
+        break;
+    default:
+        break;
+    }
+    return s;
+}
+
+void random_program::make_rounds(statement_t &s, int depth) {
+    std::vector<round_t> list;
+    s.round_count = choose(5);
+    unsigned effects = choose_effects();
+    for (int i = 0; i < s.round_count; i++) {
+        round_t round{};
+        if (choose(3) == 2)
+            effects = choose_effects();
+        round.effects = effects;
+        int action = choose(10);
+        round.action = action == 8 ? DISCONTINUE : action == 9 ? DISMISS : REPLY;
+        round.body = make_body(depth, 2);
+        list.push_back(round);
+    }
+    rounds.push_back(std::move(list));
+    s.rounds = rounds.back().data();
+}
+
+/* Half of the handlers are there already. */
+const handler_t *random_program::make_handler(int depth) {
+    if (choose(2) == 1 && !handler_list.empty())
+        return handler_list[static_cast<size_t>(choose(static_cast<int>(handler_list.size())))];
+    handlers.emplace_back();
+    handler_t &h = handlers.back();
+    unsigned effects = choose_effects();
+    bool tails = choose(2) == 1;
+    for (int effect = 0; effect < EFFECTS; effect++) {
+        if (!(effects >> effect & 1))
+            continue;
+        clause_t &clause = h.clauses[effect];
+        clause.kind = tails ? TAIL : static_cast<clause_kind_t>(1 + choose(3));
+        if (clause.kind == NEVER && choose(2) == 0)
+            clause.kind = GENERAL;
+        clause.ending = static_cast<ending_t>(choose(ENDINGS));
+        clause.slot = choose(KEPT);
+        clause.body = make_body(depth + 1, 2);
+        if (clause.kind == GENERAL)
+            clause.after = make_body(depth + 1, 1);
+    }
+    h.returns = choose(3) == 1;
+    if (h.returns)
+        h.on_return = make_body(depth + 1, 1);
+    h.index = static_cast<int>(handler_list.size());
+    handler_list.push_back(&h);
+    return &h;
+}
+
+/* ---- Printing ---- */
+
+namespace {
+
+const char *const operation_names[OPERATIONS] = {
+    "perform",     "handle",  "loop",     "new",            "scoped", "repeat", "where",
+    "state",       "yield",   "yield",    "throw",          "exit",   "exit",   "free",
+    "reset",       "continue", "continue-raising", "drop", "try",    "raise",  "set-default",
+    "thread"};
+
+class printer {
+  public:
+    explicit printer(std::ostream &the_stream) : stream(the_stream) {}
+
+    void body(const body_t &b, int depth) {
+        stream << "{";
+        for (int i = 0; i < b.count; i++) {
+            line(depth + 1);
+            statement(b.statements[i], depth + 1);
+        }
+        if (b.count != 0)
+            line(depth);
+        stream << "}";
+    }
+
+    void handler(const handler_t &h) {
+        stream << "handler h" << h.index << " {";
+        for (int effect = 0; effect < EFFECTS; effect++)
+            if (h.clauses[effect].kind != ABSENT) {
+                line(1);
+                clause(effect, h.clauses[effect]);
+            }
+        if (h.returns) {
+            line(1);
+            stream << "return ";
+            body(h.on_return, 1);
+        }
+        stream << "\n}\n";
+    }
+
+  private:
+    std::ostream &stream;
+
+    void line(int depth) { stream << "\n" << std::string(static_cast<size_t>(depth) * 2, ' '); }
+
+    void effects(unsigned set) {
+        stream << "{";
+        for (int effect = 0; effect < EFFECTS; effect++)
+            if (set >> effect & 1)
+                stream << " e" << effect;
+        stream << " }";
+    }
+
+    void clause(int effect, const clause_t &c) {
+        static const char *const kinds[] = {"", "tail", "general", "never"};
+        static const char *const endings[] = {"continue", "tail-continue", "drop",
+                                              "keep k",   "exchange k",    "continue-raising"};
+        stream << kinds[c.kind] << " e" << effect << " ";
+        body(c.body, 1);
+        if (c.kind != GENERAL)
+            return;
+        stream << " " << endings[c.ending];
+        if (c.ending == END_KEEP || c.ending == END_EXCHANGE)
+            stream << c.slot;
+        stream << " ";
+        body(c.after, 1);
+    }
+
+    void statement(const statement_t &s, int depth) {
+        stream << operation_names[s.operation];
+        switch (s.operation) {
+        case PERFORM:
+        case THROW:
+        case WHERE:
+            stream << " e" << s.effect;
+            break;
+        case YIELD:
+        case EXIT:
+            stream << " e" << s.effect << " to the handler of e" << s.target;
+            break;
+        case YIELD_SLOT:
+        case EXIT_SLOT:
+            stream << " e" << s.effect << " out of f" << s.slot;
+            break;
+        case HANDLE:
+            stream << " h" << s.handler->index << " ";
+            body(s.body, depth);
+            break;
+        case LOOP:
+            stream << " f" << s.slot;
+            for (int i = 0; i < s.round_count; i++) {
+                static const char *const actions[] = {"reply", "raise", "reply, then free"};
+                line(depth + 1);
+                stream << actions[s.rounds[i].action] << " handling ";
+                effects(s.rounds[i].effects);
+                stream << " ";
+                body(s.rounds[i].body, depth + 1);
+            }
+            break;
+        case NEW: {
+            static const char *const stacks[] = {"", " small", " fixed"};
+            stream << stacks[s.variant] << " f" << s.slot << " ";
+            body(s.body, depth);
+            break;
+        }
+        case SCOPED:
+            stream << " ";
+            body(s.body, depth);
+            stream << " finally " << s.number << " ";
+            body(s.other, depth);
+            break;
+        case REPEAT:
+            stream << " " << s.variant + 2 << " times ";
+            body(s.body, depth);
+            break;
+        case RESET:
+            stream << " f" << s.slot << " ";
+            body(s.body, depth);
+            break;
+        case STATE:
+        case FREE:
+            stream << " f" << s.slot;
+            break;
+        case CONTINUE:
+        case CONTINUE_RAISE:
+        case DROP:
+            stream << " k" << s.slot
+                   << (s.variant != 0 && s.operation != DROP ? ", left in its place" : "");
+            break;
+        case TRY:
+        case THREAD:
+            stream << " ";
+            body(s.body, depth);
+            break;
+        case SET_DEFAULT:
+            stream << " e" << s.effect << " " << s.variant;
+            break;
+        default:
+            break;
+        }
+    }
+};
+
+} // namespace
+
+std::ostream &operator<<(std::ostream &stream, const program_t &program) {
+    printer print(stream);
+    for (int i = 0; i < program.handler_count; i++)
+        print.handler(*program.handlers[i]);
+    for (int effect = 0; effect < EFFECTS; effect++)
+        for (int variant = 0; variant < 2; variant++)
+            if (program.defaults[effect][variant].count != 0) {
+                stream << "default e" << effect << " " << variant + 1 << " ";
+                print.body(program.defaults[effect][variant], 0);
+                stream << "\n";
+            }
+    stream << "main ";
+    print.body(program.main, 0);
+    return stream << "\n";
+}

@@ -1,0 +1,43 @@
+/*
+ * Random programs: made from a list of numbers, the choices. Whoever shrinks the list shrinks the
+ * program: where choices run out, or are 0, comes the least that can stand there.
+ */
+#ifndef HAFT_PROPERTY_RANDOM_PROGRAM_H
+#define HAFT_PROPERTY_RANDOM_PROGRAM_H
+
+#include "program.h"
+
+#include <cstdint>
+#include <deque>
+#include <iosfwd>
+#include <vector>
+
+class random_program {
+  public:
+    explicit random_program(std::vector<uint16_t> the_choices);
+    random_program(const random_program &) = delete;
+    random_program &operator=(const random_program &) = delete;
+    const program_t *get() const { return &program; }
+
+  private:
+    std::vector<uint16_t> choices;
+    size_t next_choice = 0;
+    program_t program{};
+    int64_t numbered = 0;
+    std::deque<std::vector<statement_t>> bodies;
+    std::deque<std::vector<round_t>> rounds;
+    std::deque<handler_t> handlers;
+    std::vector<const handler_t *> handler_list;
+
+    int choose(int below);
+    unsigned choose_effects();
+    operation_t choose_operation(int depth);
+    body_t make_body(int depth, int most);
+    statement_t make_statement(int depth);
+    const handler_t *make_handler(int depth);
+    void make_rounds(statement_t &statement, int depth);
+};
+
+std::ostream &operator<<(std::ostream &stream, const program_t &program);
+
+#endif

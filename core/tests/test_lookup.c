@@ -1,0 +1,294 @@
+/* Finding the handler: what a scope has cached never outlives the chain that it was found in. */
+#include <haft.h>
+
+#include <pthread.h>
+
+#include "check.h"
+
+HAFT_EFFECT(ask, int, { int question; });
+/* Effects share the slots of a cache by the line of their declaration: these four share one. */
+// clang-format off
+HAFT_EFFECT(one, int, {}); HAFT_EFFECT(two, int, {}); HAFT_EFFECT(three, int, {}); HAFT_EFFECT(four, int, {});
+// clang-format on
+HAFT_EFFECT(yield, void, { int value; });
+HAFT_EFFECT(pause, void, {});
+
+#define NUMBER(value) ((void *)(intptr_t)(value))
+#define VALUE(pointer) ((int)(intptr_t)(pointer))
+
+static int answer(void *state, HAFT_PAYLOAD(ask) *payload) {
+    return *(int *)state + payload->question;
+}
+HAFT_HANDLER(answering, NULL, HAFT_TAIL(ask, answer));
+
+static int result_of(haft_request_t request) {
+    CHECK(haft_finished(request));
+    return VALUE(((HAFT_PAYLOAD(return) *)request.payload)->result);
+}
+
+/* ---- Another parent ---- */
+
+static void *ask_between_pauses(void *unused) {
+    (void)unused;
+    int sum = 0;
+    for (int i = 0; i < 6; i++) {
+        sum = 10 * sum + HAFT_PERFORM(ask, 0);
+        HAFT_PERFORM(pause);
+    }
+    return NUMBER(sum);
+}
+static void *resume_body(void *fiber) {
+    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(pause));
+    return NUMBER(haft_finished(request) ? result_of(request) : 0);
+}
+static int resume_under(haft_fiber_t *k, int number) {
+    return VALUE(haft_handle(&answering, &number, resume_body, k));
+}
+
+static void a_fiber_resumed_under_other_handlers_finds_those(void) {
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_between_pauses, NULL);
+    for (int i = 1; i <= 6; i++)
+        resume_under(k, i);
+    CHECK_EQUAL(resume_under(k, 9), 123456);
+}
+
+static void *resume_on_a_fiber(void *fiber) {
+    HAFT_SCOPED haft_fiber_t *between = haft_fiber_new(resume_body, fiber);
+    return NUMBER(result_of(haft_resume(between, NULL, HAFT_HANDLES(yield))));
+}
+
+/* The performer sits in a fiber inside the one that is re-parented. */
+static void *ask_deeper(void *unused) {
+    HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(ask_between_pauses, unused);
+    return NUMBER(result_of(haft_resume(inner, NULL, HAFT_HANDLES(one, two))));
+}
+static void a_chain_resumed_under_other_handlers_finds_those(void) {
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_deeper, NULL);
+    for (int i = 1; i <= 6; i++) {
+        if (i % 2)
+            resume_under(k, i);
+        else
+            haft_handle(&answering, &i, resume_on_a_fiber, k);
+    }
+    CHECK_EQUAL(resume_under(k, 9), 123456);
+}
+
+/* ---- Another handled set ---- */
+
+static void *ask_six(void *unused) {
+    (void)unused;
+    int sum = 0;
+    for (int i = 0; i < 6; i++)
+        sum = 10 * sum + HAFT_PERFORM(ask, i);
+    return NUMBER(sum);
+}
+static void *alternate_sets(void *unused) {
+    (void)unused;
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_six, NULL);
+    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask));
+    /* The reply is given, and the next ask goes to the handler further out, which answers in place; then
+       the one after it too, until the fiber is finished. */
+    request = haft_resume(k, HAFT_REPLY(ask, 7), HAFT_HANDLES(one));
+    return NUMBER(result_of(request));
+}
+static void a_changed_set_lets_effects_pass_that_it_held_before(void) {
+    int state = 1;
+    CHECK_EQUAL(VALUE(haft_handle(&answering, &state, alternate_sets, NULL)), 723456);
+}
+
+static void *ask_and_pause(void *unused) {
+    (void)unused;
+    int sum = HAFT_PERFORM(ask, 0);
+    HAFT_PERFORM(pause);
+    return NUMBER(10 * sum + HAFT_PERFORM(ask, 0));
+}
+static void *widen_set(void *unused) {
+    (void)unused;
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_and_pause, NULL);
+    haft_resume(k, NULL, HAFT_HANDLES(pause));
+    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(pause, ask));
+    CHECK(request.effect == HAFT_ID(ask));
+    return NUMBER(result_of(haft_resume(k, HAFT_REPLY(ask, 8), HAFT_HANDLES(pause))));
+}
+static void a_changed_set_holds_effects_that_it_let_pass_before(void) {
+    int state = 1;
+    CHECK_EQUAL(VALUE(haft_handle(&answering, &state, widen_set, NULL)), 18);
+}
+
+static void *reuse_memory_of_set(void *unused) {
+    (void)unused;
+    haft_clause_t clauses[2] = {HAFT_HANDLES(pause)->clauses[0], HAFT_HANDLES(ask)->clauses[0]};
+    haft_handles_t set = {1, 0, clauses};
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_and_pause, NULL);
+    haft_resume(k, NULL, &set);
+    set.count = 2;
+    haft_handles_changed(k);
+    haft_request_t request = haft_resume(k, NULL, &set);
+    CHECK(request.effect == HAFT_ID(ask));
+    return NUMBER(result_of(haft_resume(k, HAFT_REPLY(ask, 8), &set)));
+}
+static void a_set_whose_memory_was_reused_holds_once_that_is_said(void) {
+    int state = 1;
+    CHECK_EQUAL(VALUE(haft_handle(&answering, &state, reuse_memory_of_set, NULL)), 18);
+}
+
+/* ---- Slots ---- */
+
+static void *ask_sharers(void *unused) {
+    (void)unused;
+    int sum = 0;
+    for (int i = 0; i < 100; i++) {
+        sum += HAFT_PERFORM(one);
+        sum += HAFT_PERFORM(two) * 10;
+        sum += HAFT_PERFORM(three) * 100;
+        sum += HAFT_PERFORM(four) * 1000;
+    }
+    return NUMBER(sum);
+}
+static int give_one(void *state, HAFT_PAYLOAD(one) *payload) {
+    (void)state, (void)payload;
+    return 1;
+}
+static int give_two(void *state, HAFT_PAYLOAD(two) *payload) {
+    (void)state, (void)payload;
+    return 2;
+}
+HAFT_HANDLER(giving, NULL, HAFT_TAIL(one, give_one), HAFT_TAIL(two, give_two));
+static void *under_giving(void *unused) { return haft_handle(&giving, NULL, ask_sharers, unused); }
+
+static void effects_that_share_a_slot_are_told_apart(void) {
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(under_giving, NULL);
+    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(three, four));
+    for (int i = 0; i < 100; i++) {
+        CHECK(request.effect == HAFT_ID(three));
+        request = haft_resume(k, HAFT_REPLY(three, 3), HAFT_HANDLES(three, four));
+        CHECK(request.effect == HAFT_ID(four));
+        request = haft_resume(k, HAFT_REPLY(four, 4), HAFT_HANDLES(three, four));
+    }
+    CHECK_EQUAL(result_of(request), 432100);
+}
+
+/* ---- A generator with two consumers ---- */
+
+static void *generate(void *unused) {
+    for (int i = 0; i < 1000; i++)
+        HAFT_PERFORM(yield, 100 * i + HAFT_PERFORM(ask, 0));
+    return unused;
+}
+static haft_fiber_t *shared_generator;
+static int next_value(void) {
+    haft_request_t request = haft_resume(shared_generator, NULL, HAFT_HANDLES(yield));
+    CHECK(request.effect == HAFT_ID(yield));
+    return ((HAFT_PAYLOAD(yield) *)request.payload)->value;
+}
+static void *consume(void *unused) {
+    for (int i = 0; i < 10; i++) {
+        CHECK_EQUAL(next_value() % 100, HAFT_PERFORM(ask, 0));
+        HAFT_PERFORM(pause);
+    }
+    return unused;
+}
+static void *consumer(void *number) {
+    int state = VALUE(number);
+    return haft_handle(&answering, &state, consume, NULL);
+}
+
+static void a_generator_consumed_by_two_fibers_in_turn_finds_the_handlers_of_each(void) {
+    shared_generator = haft_fiber_new(generate, NULL);
+    haft_fiber_t *consumers[2] = {haft_fiber_new(consumer, NUMBER(1)),
+                                  haft_fiber_new(consumer, NUMBER(2))};
+    for (int i = 0; i < 11; i++)
+        for (int j = 0; j < 2; j++)
+            haft_resume(consumers[j], NULL, HAFT_HANDLES(pause));
+    for (int j = 0; j < 2; j++) {
+        CHECK_EQUAL(haft_fiber_state(consumers[j]), HAFT_FIBER_FINISHED);
+        haft_fiber_free(consumers[j]);
+    }
+    haft_fiber_free(shared_generator);
+}
+
+/* ---- Handlers that come and go ---- */
+
+static void *ask_once(void *question) { return NUMBER(HAFT_PERFORM(ask, VALUE(question))); }
+static void *come_and_go(void *unused) {
+    (void)unused;
+    int sum = 0;
+    for (int i = 0; i < 10; i++) {
+        int state = 100;
+        sum += HAFT_PERFORM(ask, i);
+        sum += VALUE(haft_handle(&answering, &state, ask_once, NUMBER(i)));
+        sum += HAFT_PERFORM(ask, i);
+    }
+    return NUMBER(sum);
+}
+static void an_inner_handler_shadows_the_outer_only_while_it_stands(void) {
+    int state = 1;
+    CHECK_EQUAL(VALUE(haft_handle(&answering, &state, come_and_go, NULL)), 3 * 45 + 1000 + 20);
+}
+
+/* ---- New fibers in old memory ---- */
+
+static void a_new_fiber_in_the_memory_of_an_old_one_finds_its_own_handlers(void) {
+    for (int i = 0; i < 100; i++) {
+        HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_six, NULL);
+        int state = i % 4;
+        if (i % 2) {
+            CHECK_EQUAL(VALUE(haft_handle(&answering, &state, resume_body, k)),
+                        12345 + 111111 * state);
+        } else {
+            haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask));
+            for (int j = 0; j < 6; j++)
+                request = haft_resume(k, HAFT_REPLY(ask, 5), HAFT_HANDLES(ask));
+            CHECK_EQUAL(result_of(request), 555555);
+        }
+    }
+}
+
+static void a_reset_fiber_finds_its_own_handlers(void) {
+    haft_fiber_t *k = haft_fiber_new(ask_six, NULL);
+    for (int i = 0; i < 9; i++) {
+        CHECK_EQUAL(VALUE(haft_handle(&answering, &i, resume_body, k)),
+                    12345 + 111111 * i);
+        haft_fiber_reset(k, ask_six, NULL);
+    }
+    haft_fiber_free(k);
+}
+
+/* ---- Other threads ---- */
+
+typedef struct visit {
+    haft_fiber_t *fiber;
+    int number;
+    int result;
+} visit_t;
+static void *visit(void *argument) {
+    visit_t *visiting = argument;
+    visiting->result = resume_under(visiting->fiber, visiting->number);
+    return NULL;
+}
+static void a_fiber_on_another_thread_finds_the_handlers_there(void) {
+    visit_t visiting = {haft_fiber_new(ask_deeper, NULL), 0, 0};
+    for (int i = 1; i <= 7; i++) {
+        visiting.number = i;
+        pthread_t thread;
+        CHECK_EQUAL(pthread_create(&thread, NULL, visit, &visiting), 0);
+        pthread_join(thread, NULL);
+    }
+    CHECK_EQUAL(visiting.result, 123456);
+    haft_fiber_free(visiting.fiber);
+}
+
+int main(void) {
+    RUN(a_fiber_resumed_under_other_handlers_finds_those);
+    RUN(a_chain_resumed_under_other_handlers_finds_those);
+    RUN(a_changed_set_lets_effects_pass_that_it_held_before);
+    RUN(a_changed_set_holds_effects_that_it_let_pass_before);
+    RUN(a_set_whose_memory_was_reused_holds_once_that_is_said);
+    RUN(effects_that_share_a_slot_are_told_apart);
+    RUN(a_generator_consumed_by_two_fibers_in_turn_finds_the_handlers_of_each);
+    RUN(an_inner_handler_shadows_the_outer_only_while_it_stands);
+    RUN(a_new_fiber_in_the_memory_of_an_old_one_finds_its_own_handlers);
+    RUN(a_reset_fiber_finds_its_own_handlers);
+    RUN(a_fiber_on_another_thread_finds_the_handlers_there);
+    return check_end();
+}

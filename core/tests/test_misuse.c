@@ -1,0 +1,392 @@
+/* The misuse table of docs/misuse.md: every row that ends in a message, held to that message. */
+#include <haft.h>
+
+#include "check.h"
+
+typedef struct four {
+    int64_t words[4];
+} four_t;
+
+HAFT_EFFECT(ask, int, { int question; });
+HAFT_EFFECT(wide, four_t, {});
+HAFT_EFFECT(stop, void, { int code; });
+HAFT_EFFECT(wait, void, {});
+
+static void *wait_once(void *unused) {
+    HAFT_PERFORM(wait);
+    return unused;
+}
+static haft_fiber_t *named(const char *name, void *(*function)(void *)) {
+    haft_fiber_t *fiber = haft_fiber_new(function, NULL);
+    haft_fiber_set_name(fiber, name);
+    return fiber;
+}
+
+/* ---- Effects ---- */
+
+static void perform_on_thread(void) { HAFT_PERFORM(ask, 1); }
+static void *perform_ask(void *unused) {
+    HAFT_PERFORM(ask, 1);
+    return unused;
+}
+static void perform_on_fiber(void) {
+    haft_resume(named("worker", perform_ask), NULL, HAFT_HANDLES(wait));
+}
+static void throw_on_thread(void) { HAFT_THROW(stop, 1); }
+
+static void an_effect_that_nobody_handles_is_named_with_its_place_and_fiber(void) {
+    CHECK_ABORTS(perform_on_thread, "haft: Nobody handles the effect 'ask' (");
+    CHECK_ABORTS(perform_on_thread, "test_misuse.c:10), performed on the thread's own stack. Handle it "
+                                    "in a call around the perform, or give it a default with "
+                                    "HAFT_SET_DEFAULT.");
+    CHECK_ABORTS(perform_on_fiber, "performed on the fiber 'worker'.");
+    CHECK_ABORTS(throw_on_thread, "Nobody handles the effect 'stop'");
+}
+
+static void *ask_untyped_payload(void *unused) {
+    char payload = 0;
+    int result;
+    haft_perform(HAFT_ID(ask), &payload, sizeof payload, &result, sizeof result);
+    return unused;
+}
+static void wrong_payload(void) {
+    haft_resume(haft_fiber_new(ask_untyped_payload, NULL), NULL, HAFT_HANDLES(ask));
+}
+static void wrong_result(void) {
+    int payload = 0;
+    double result;
+    haft_perform(HAFT_ID(ask), &payload, sizeof payload, &result, sizeof result);
+}
+static void wrong_reply(void) { haft_reply(HAFT_ID(ask), "text", 8); }
+static void wrong_throw(void) { haft_throw(HAFT_ID(stop), "text", 5); }
+static void *exit_wrongly(void *unused) {
+    (void)unused;
+    haft_exit(haft_fiber_current(), HAFT_ID(stop), "text", 5);
+}
+static void wrong_exit(void) {
+    haft_resume(haft_fiber_new(exit_wrongly, NULL), NULL, HAFT_HANDLES(stop));
+}
+
+static void a_value_of_the_wrong_size_in_an_untyped_call_is_reported(void) {
+    CHECK_ABORTS(wrong_payload, "The effect 'ask' (");
+    CHECK_ABORTS(wrong_payload, ") has a payload of 4 bytes and a result of 4; it was performed with "
+                                "1 and 4.");
+    CHECK_ABORTS(wrong_result, "it was performed with 4 and 8.");
+    CHECK_ABORTS(wrong_reply, ") has a result of 4 bytes; the reply has 8.");
+    CHECK_ABORTS(wrong_throw, "has a payload of 4 bytes");
+    CHECK_ABORTS(wrong_exit, "has a payload of 4 bytes; it was thrown with 5.");
+}
+
+static void *perform_wide(void *unused) {
+    HAFT_PERFORM(wide);
+    return unused;
+}
+static void no_reply(void) {
+    haft_fiber_t *k = haft_fiber_new(perform_wide, NULL);
+    haft_resume(k, NULL, HAFT_HANDLES(wide));
+    haft_resume(k, NULL, HAFT_HANDLES(wide));
+}
+
+static void null_for_a_result_larger_than_a_word_is_reported(void) {
+    CHECK_ABORTS(no_reply, ") has a result of 32 bytes, but its handler resumed with NULL. Reply with "
+                           "HAFT_REPLY(wide, value).");
+}
+
+/* Two libraries that chose one name: made here by a clause that claims another shape. */
+static void other_declaration(void) {
+    static haft_clause_t clause = {HAFT_ID(ask), NULL, HAFT_CLAUSE_REQUEST,
+                                   HAFT_SHAPE(sizeof(double), 0)};
+    static haft_handles_t handles = {1, 0, &clause};
+    haft_resume(haft_fiber_new(perform_ask, NULL), NULL, &handles);
+}
+
+static void one_name_declared_in_two_ways_is_reported(void) {
+    CHECK_ABORTS(other_declaration,
+                 ") is declared in two ways: its performer and its handler disagree on the size of "
+                 "its payload or result. Two libraries may have chosen the same name: give each a "
+                 "prefix.");
+}
+
+/* ---- Fibers ---- */
+
+static void *resume_self(void *unused) {
+    haft_resume(haft_fiber_current(), NULL, HAFT_HANDLES(wait));
+    return unused;
+}
+static void resume_running(void) {
+    haft_resume(named("worker", resume_self), NULL, HAFT_HANDLES(wait));
+}
+static haft_fiber_t *outermost;
+static void *resume_outermost(void *unused) {
+    haft_resume(outermost, NULL, HAFT_HANDLES(wait));
+    return unused;
+}
+static void *start_inner(void *unused) {
+    haft_resume(haft_fiber_new(resume_outermost, NULL), NULL, HAFT_HANDLES(wait));
+    return unused;
+}
+static void resume_around(void) {
+    outermost = named("outermost", start_inner);
+    haft_resume(outermost, NULL, HAFT_HANDLES(wait));
+}
+static void resume_finished(void) {
+    haft_fiber_t *k = named("worker", wait_once);
+    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, NULL, HAFT_HANDLES(wait));
+}
+static void resume_freed(void) {
+    haft_fiber_t *k = named("worker", wait_once);
+    haft_fiber_free(k);
+    haft_resume(k, NULL, HAFT_HANDLES(wait));
+}
+/* Not checked on the hot path: the fault is at address zero, where nothing is ever mapped. */
+static void resume_null(void) {
+    haft_fiber_t *volatile none = NULL;
+    haft_resume(none, NULL, HAFT_HANDLES(wait));
+}
+static void discontinue_null(void) { haft_discontinue(NULL, wait_once, NULL, HAFT_HANDLES(wait)); }
+static void reset_null(void) { haft_fiber_reset(NULL, wait_once, NULL); }
+
+static void resuming_what_cannot_be_resumed_is_reported(void) {
+    CHECK_ABORTS(resume_running,
+                 "the fiber 'worker' cannot be resumed: it is running, here or on another thread.");
+    CHECK_ABORTS(resume_around, "the fiber 'outermost' cannot be resumed: it is running");
+    CHECK_ABORTS(resume_finished, "the fiber 'worker' cannot be resumed: it has finished.");
+    CHECK_ABORTS(resume_freed, "cannot be resumed: it has been freed.");
+    check_child_t child = check_child(resume_null);
+    CHECK(child.signal == SIGSEGV || child.signal == SIGABRT || !check_bare());
+    CHECK_ABORTS(discontinue_null, "haft_resume was given no fiber (NULL).");
+    CHECK_ABORTS(reset_null, "haft_fiber_reset was given no fiber (NULL).");
+}
+
+static void *free_self(void *unused) {
+    haft_fiber_free(haft_fiber_current());
+    return unused;
+}
+static void free_running(void) {
+    haft_resume(named("worker", free_self), NULL, HAFT_HANDLES(wait));
+}
+static void *reset_self(void *unused) {
+    haft_fiber_reset(haft_fiber_current(), wait_once, NULL);
+    return unused;
+}
+static void reset_running(void) {
+    haft_resume(named("worker", reset_self), NULL, HAFT_HANDLES(wait));
+}
+static void free_twice(void) {
+    haft_fiber_t *k = named("worker", wait_once);
+    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_fiber_free(k);
+    haft_fiber_free(k);
+}
+static void reset_freed(void) {
+    haft_fiber_t *k = named("worker", wait_once);
+    haft_fiber_free(k);
+    haft_fiber_reset(k, wait_once, NULL);
+}
+
+static void freeing_what_cannot_be_freed_is_reported(void) {
+    CHECK_ABORTS(free_running, "the fiber 'worker' cannot be freed: it is running");
+    CHECK_ABORTS(free_twice, "cannot be freed: it has been freed.");
+    CHECK_ABORTS(reset_running, "the fiber 'worker' cannot be reset: it is running");
+    CHECK_ABORTS(reset_freed, "cannot be reset: it has been freed.");
+}
+
+static void no_function(void) { haft_fiber_new(NULL, NULL); }
+static void small_memory(void) {
+    static char memory[1000];
+    haft_fiber_create(&(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory},
+                      wait_once, NULL);
+}
+static void no_memory_but_size(void) {
+    haft_fiber_create(&(haft_fiber_options_t){.memory_size = 4096}, wait_once, NULL);
+}
+static void reset_to_nothing(void) { haft_fiber_reset(named("worker", wait_once), NULL, NULL); }
+static void huge_default(void) { haft_set_stack_size((size_t)1 << 60); }
+
+static void bad_arguments_are_reported(void) {
+    CHECK_ABORTS(no_function, "A fiber needs a function to run (NULL).");
+    CHECK_ABORTS(reset_to_nothing, "A fiber needs a function to run (NULL).");
+    CHECK_ABORTS(small_memory,
+                 "A fiber in memory of the caller needs at least 1024 bytes; it was given 1000.");
+    CHECK_ABORTS(no_memory_but_size, "needs at least 1024 bytes; it was given 0.");
+    CHECK_ABORTS(huge_default, "A stack size of 1152921504606846976 bytes is too large.");
+}
+
+/* ---- Leaving ---- */
+
+static haft_fiber_t *elsewhere;
+static void *yield_elsewhere(void *unused) {
+    HAFT_YIELD(elsewhere, wait);
+    return unused;
+}
+static void yield_not_around(void) {
+    elsewhere = named("elsewhere", wait_once);
+    haft_resume(elsewhere, NULL, HAFT_HANDLES(wait));
+    haft_resume(haft_fiber_new(yield_elsewhere, NULL), NULL, HAFT_HANDLES(wait));
+}
+static void *exit_elsewhere(void *unused) {
+    (void)unused;
+    HAFT_EXIT(elsewhere, stop, 1);
+}
+static void exit_not_around(void) {
+    elsewhere = named("elsewhere", wait_once);
+    haft_resume(haft_fiber_new(exit_elsewhere, NULL), NULL, HAFT_HANDLES(wait));
+}
+static void yield_null(void) { HAFT_YIELD((haft_fiber_t *)NULL, wait); }
+static void exit_null(void) { HAFT_EXIT((haft_fiber_t *)NULL, wait); }
+
+static void yield_and_exit_to_a_fiber_that_is_not_around_are_reported(void) {
+    CHECK_ABORTS(yield_not_around, "The effect 'wait' cannot be sent out of the fiber 'elsewhere': that "
+                                   "fiber is not around the current code.");
+    CHECK_ABORTS(exit_not_around, "The effect 'stop' cannot end the fiber 'elsewhere': that fiber is "
+                                  "not around the current code.");
+    CHECK_ABORTS(yield_null, "'wait'");
+    CHECK_ABORTS(exit_null, "'wait'");
+}
+
+static void come_back(void *unused, HAFT_PAYLOAD(stop) *payload) { (void)unused, (void)payload; }
+static void *general(void *state, HAFT_PAYLOAD(stop) *payload, haft_resumption_t k) {
+    (void)state, (void)payload;
+    return haft_continue(k, NULL);
+}
+HAFT_HANDLER(coming_back, NULL, HAFT_TAIL(stop, come_back));
+HAFT_HANDLER(resuming, NULL, HAFT_GENERAL(stop, general));
+static void *throw_stop(void *unused) {
+    (void)unused;
+    HAFT_THROW(stop, 1);
+}
+static void throw_to_tail(void) { haft_handle(&coming_back, NULL, throw_stop, NULL); }
+static void throw_to_general(void) { haft_handle(&resuming, NULL, throw_stop, NULL); }
+static void throw_to_default(void) {
+    HAFT_SET_DEFAULT(stop, come_back);
+    HAFT_THROW(stop, 1);
+}
+
+static void a_throw_to_a_clause_that_resumes_is_reported(void) {
+    CHECK_ABORTS(throw_to_tail, ") was thrown, but its handler runs in place and came back. Throw "
+                                "only effects whose handlers do not resume.");
+    CHECK_ABORTS(throw_to_default, "was thrown, but its handler runs in place and came back.");
+    CHECK_ABORTS(throw_to_general, ") was thrown, but its clause in 'resuming' resumes. Perform it, "
+                                   "or handle it with HAFT_NEVER.");
+}
+
+/* ---- Resumptions ---- */
+
+static haft_resumption_t kept;
+static void *keep(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+    (void)state, (void)payload;
+    kept = k;
+    return NULL;
+}
+HAFT_HANDLER(keeping, NULL, HAFT_GENERAL(ask, keep));
+
+static void continue_twice(void) {
+    haft_handle(&keeping, NULL, perform_ask, NULL);
+    haft_continue(kept, HAFT_REPLY(ask, 1));
+    haft_continue(kept, HAFT_REPLY(ask, 1));
+}
+static void *twice_in_clause(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+    (void)state, (void)payload;
+    haft_continue(k, HAFT_REPLY(ask, 1));
+    return haft_continue(k, HAFT_REPLY(ask, 1));
+}
+HAFT_HANDLER(continuing_twice, NULL, HAFT_GENERAL(ask, twice_in_clause));
+static void *ask_twice(void *unused) {
+    HAFT_PERFORM(ask, 1);
+    HAFT_PERFORM(ask, 2);
+    return unused;
+}
+static void continue_twice_in_clause(void) {
+    haft_handle(&continuing_twice, NULL, ask_twice, NULL);
+}
+static void drop_twice(void) {
+    haft_handle(&keeping, NULL, perform_ask, NULL);
+    haft_drop(kept);
+    haft_drop(kept);
+}
+static void continue_dropped(void) {
+    haft_handle(&keeping, NULL, perform_ask, NULL);
+    haft_drop(kept);
+    haft_continue(kept, HAFT_REPLY(ask, 1));
+}
+static void *tail_twice(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+    (void)state, (void)payload;
+    haft_continue(k, HAFT_REPLY(ask, 1));
+    return haft_tail_continue(k, HAFT_REPLY(ask, 1));
+}
+HAFT_HANDLER(tail_continuing_twice, NULL, HAFT_GENERAL(ask, tail_twice));
+static void tail_continue_used(void) { haft_handle(&tail_continuing_twice, NULL, ask_twice, NULL); }
+static void continue_empty(void) { haft_continue((haft_resumption_t){NULL, 0}, NULL); }
+
+static void a_resumption_used_twice_is_reported(void) {
+    CHECK_ABORTS(continue_twice_in_clause,
+                 "A resumption of the effect 'ask' cannot be continued: it has been used already.");
+    CHECK_ABORTS(continue_twice, "cannot be continued: it has been used already.");
+    CHECK_ABORTS(drop_twice, "cannot be dropped: it has been used already.");
+    CHECK_ABORTS(continue_dropped, "cannot be continued: it has been used already.");
+    CHECK_ABORTS(tail_continue_used, "cannot be continued: it has been used already.");
+    CHECK_ABORTS(continue_empty, "cannot be continued: it has been used already.");
+}
+
+/* ---- Payloads ---- */
+
+static void a_payload_read_too_late_holds_a_pattern_in_a_debug_build(void) {
+#if !defined(NDEBUG) && !defined(__OPTIMIZE__)
+    /* The performer's frame is live while its function goes on, so the read itself is sound here. */
+    haft_fiber_t *k = haft_fiber_new(ask_twice, NULL);
+    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask));
+    volatile HAFT_PAYLOAD(ask) *payload = request.payload;
+    CHECK_EQUAL(payload->question, 1);
+    request = haft_resume(k, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask));
+    CHECK(payload == request.payload || (unsigned)payload->question == 0xdbdbdbdbu);
+    haft_fiber_free(k);
+#endif
+}
+
+/* ---- The error handler ---- */
+
+static haft_error_t last_error;
+static void exit_zero(const haft_error_t *error) {
+    last_error = *error;
+    CHECK_EQUAL(error->code, HAFT_ERROR_UNHANDLED);
+    CHECK(error->effect == HAFT_ID(ask));
+    CHECK(error->fiber == NULL);
+    CHECK_CONTAINS(error->message, "Nobody handles the effect 'ask'");
+    _exit(check_failures == 0 ? 0 : 1);
+}
+static void with_error_handler(void) {
+    CHECK(haft_set_error_handler(exit_zero) == NULL);
+    perform_on_thread();
+}
+static void ignore(const haft_error_t *error) { (void)error; }
+static void with_returning_error_handler(void) {
+    haft_set_error_handler(ignore);
+    fputs("before", stderr);
+    perform_on_thread();
+}
+
+static void an_error_handler_is_told_code_effect_and_fiber(void) {
+    CHECK_SUCCEEDS(with_error_handler);
+}
+static void the_process_aborts_when_an_error_handler_returns(void) {
+    CHECK_ABORTS(with_returning_error_handler, "before");
+}
+
+int main(void) {
+    RUN(an_effect_that_nobody_handles_is_named_with_its_place_and_fiber);
+    RUN(a_value_of_the_wrong_size_in_an_untyped_call_is_reported);
+    RUN(null_for_a_result_larger_than_a_word_is_reported);
+    RUN(one_name_declared_in_two_ways_is_reported);
+    RUN(resuming_what_cannot_be_resumed_is_reported);
+    RUN(freeing_what_cannot_be_freed_is_reported);
+    RUN(bad_arguments_are_reported);
+    RUN(yield_and_exit_to_a_fiber_that_is_not_around_are_reported);
+    RUN(a_throw_to_a_clause_that_resumes_is_reported);
+    RUN(a_resumption_used_twice_is_reported);
+    RUN(a_payload_read_too_late_holds_a_pattern_in_a_debug_build);
+    RUN(an_error_handler_is_told_code_effect_and_fiber);
+    RUN(the_process_aborts_when_an_error_handler_returns);
+    return check_end();
+}

@@ -1,0 +1,231 @@
+/* Overflow of each kind of stack, and faults that are none: the message, the signal, other handlers. */
+#include <haft.h>
+
+#include <alloca.h>
+#include <pthread.h>
+#include <setjmp.h>
+
+#include "check.h"
+
+HAFT_EFFECT(wait, void, {});
+
+static __attribute__((noinline)) int recurse(int depth) {
+    volatile char frame[500];
+    frame[0] = 1;
+    return depth == 1 << 30 ? 0 : recurse(depth + 1) + frame[0];
+}
+static void *overflow(void *unused) {
+    recurse(0);
+    return unused;
+}
+static void run_named(const char *name, size_t stack_size, void *(*function)(void *)) {
+    haft_fiber_t *k = haft_fiber_create(
+        &(haft_fiber_options_t){.name = name, .stack_size = stack_size}, function, NULL);
+    haft_resume(k, NULL, HAFT_HANDLES(wait));
+}
+
+static void overflow_default(void) { run_named("deep", 0, overflow); }
+static void overflow_small(void) { run_named("small", 16 * 1024, overflow); }
+static void overflow_unnamed(void) { run_named(NULL, 0, overflow); }
+
+static void overflow_of_a_pool_stack_names_the_fiber(void) {
+    CHECK_FAULTS(overflow_default,
+                 "haft: the fiber 'deep' has overflowed its stack of 1024 KiB: too deep a recursion, or "
+                 "too large a local variable. Give it more with haft_fiber_options_t.stack_size.");
+    CHECK_FAULTS(overflow_small, "the fiber 'small' has overflowed its stack of 16 KiB");
+    CHECK_FAULTS(overflow_unnamed, "the unnamed fiber 0x");
+}
+
+static void *overflow_on_thread(void *unused) {
+    overflow_default();
+    return unused;
+}
+static void in_another_thread(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, overflow_on_thread, NULL);
+    pthread_join(thread, NULL);
+}
+static void overflow_on_any_thread_is_named(void) {
+    CHECK_FAULTS(in_another_thread, "the fiber 'deep' has overflowed");
+}
+
+/* A fiber that was made by one thread, and overflows on another that has made none. */
+static haft_fiber_t *made_elsewhere;
+static void *resume_made_elsewhere(void *unused) {
+    haft_resume(made_elsewhere, NULL, HAFT_HANDLES(wait));
+    return unused;
+}
+static void moved_to_another_thread(void) {
+    pthread_t thread;
+    made_elsewhere = haft_fiber_create(&(haft_fiber_options_t){.name = "moved"}, overflow, NULL);
+    pthread_create(&thread, NULL, resume_made_elsewhere, NULL);
+    pthread_join(thread, NULL);
+}
+static void overflow_of_a_moved_fiber_is_named(void) {
+    CHECK_FAULTS(moved_to_another_thread, "the fiber 'moved' has overflowed");
+}
+
+static void *jump_into_guard(void *unused) {
+    char *large = alloca((1024 - 32) * 1024);
+    large[0] = 1;
+    __asm__ volatile("" : : "r"(large) : "memory");
+    return unused;
+}
+static void large_local(void) { run_named("large", 0, jump_into_guard); }
+static void a_large_local_variable_hits_the_guard(void) {
+    CHECK_FAULTS(large_local, "the fiber 'large' has overflowed");
+}
+
+/* ---- Memory of the caller has no guard, but a canary ---- */
+
+static char fixed_memory[3][16 * 1024];
+
+static __attribute__((noinline)) int fill(int depth) {
+    char frame[500];
+    memset(frame, 1, sizeof frame);
+    __asm__ volatile("" : : "r"(frame) : "memory");
+    return depth == 0 ? 0 : fill(depth - 1) + frame[0];
+}
+static void *overflow_then_wait(void *unused) {
+    fill(32);
+    HAFT_PERFORM(wait);
+    return unused;
+}
+static void *overflow_then_return(void *unused) {
+    fill(32);
+    return unused;
+}
+static void run_fixed(void *(*function)(void *)) {
+    haft_fiber_t *k = haft_fiber_create(&(haft_fiber_options_t){.name = "fixed",
+                                                                .memory = fixed_memory[1],
+                                                                .memory_size = 16 * 1024},
+                                        function, NULL);
+    haft_resume(k, NULL, HAFT_HANDLES(wait));
+}
+static void wait_after_overflow(void) { run_fixed(overflow_then_wait); }
+static void return_after_overflow(void) { run_fixed(overflow_then_return); }
+
+static void overflow_of_memory_of_the_caller_is_found_at_the_next_switch(void) {
+    if (CHECK_ADDRESS_SANITIZER)
+        return; /* which finds it first */
+    CHECK_ABORTS(wait_after_overflow, "the fiber 'fixed' has overflowed its stack of ");
+    CHECK_ABORTS(wait_after_overflow, " bytes, which has no guard page, and what lies below is "
+                                      "overwritten. Give it more memory.");
+    CHECK_ABORTS(return_after_overflow, "the fiber 'fixed' has overflowed its stack of ");
+}
+
+/* ---- Other faults ---- */
+
+static volatile uintptr_t nowhere = 8;
+static void *crash(void *unused) {
+    *(volatile int *)nowhere = 1;
+    return unused;
+}
+static void crash_on_fiber(void) { run_named("crashing", 0, crash); }
+static void crash_on_thread(void) {
+    haft_fiber_free(haft_fiber_new(crash, NULL));
+    crash(NULL);
+}
+
+static void an_ordinary_crash_ends_the_process_by_its_signal(void) {
+    CHECK_FAULTS(crash_on_fiber, "");
+    CHECK_FAULTS(crash_on_thread, "");
+    check_child_t child = check_child(crash_on_fiber);
+    CHECK(strstr(child.output, "overflowed") == NULL);
+}
+
+static void raise_fault(void) {
+    haft_fiber_free(haft_fiber_new(crash, NULL));
+    raise(SIGSEGV);
+}
+static void raise_ignored_fault(void) {
+    signal(SIGSEGV, SIG_IGN);
+    raise_fault();
+}
+static void a_fault_signal_that_is_sent_does_what_it_did(void) {
+    CHECK_FAULTS(raise_fault, "");
+    CHECK_SUCCEEDS(raise_ignored_fault);
+}
+
+static void user_handler(int number, siginfo_t *information, void *context) {
+    (void)number, (void)context;
+    static const char text[] = "the program's own handler\n";
+    if (information->si_addr == (void *)8 && write(STDERR_FILENO, text, sizeof text - 1) > 0)
+        _exit(7);
+    _exit(8);
+}
+static void simple_handler(int number) {
+    (void)number;
+    _exit(9);
+}
+static void install(void (*handler)(int, siginfo_t *, void *), void (*simple)(int)) {
+    struct sigaction action = {.sa_flags = handler != NULL ? SA_SIGINFO | SA_ONSTACK : SA_ONSTACK};
+    if (handler != NULL)
+        action.sa_sigaction = handler;
+    else
+        action.sa_handler = simple;
+    sigaction(SIGSEGV, &action, NULL);
+}
+static void handler_before(void) {
+    install(user_handler, NULL);
+    crash_on_fiber();
+}
+static void simple_handler_before(void) {
+    install(NULL, simple_handler);
+    crash_on_fiber();
+}
+static void handler_after(void) {
+    haft_fiber_free(haft_fiber_new(crash, NULL));
+    install(user_handler, NULL);
+    crash_on_fiber();
+}
+static void ignored_before(void) {
+    signal(SIGSEGV, SIG_IGN);
+    crash_on_fiber();
+}
+static void handler_before_sees_overflow(void) {
+    install(NULL, simple_handler);
+    overflow_default();
+}
+
+static void the_programs_own_fault_handler_is_called(void) {
+    CHECK_EQUAL(check_child(handler_before).status, 7);
+    CHECK_EQUAL(check_child(simple_handler_before).status, 9);
+    CHECK_EQUAL(check_child(handler_after).status, 7);
+    CHECK_EQUAL(check_child(ignored_before).signal, SIGSEGV);
+    check_child_t child = check_child(handler_before_sees_overflow);
+    CHECK_EQUAL(child.status, 9);
+    CHECK_CONTAINS(child.output, "the fiber 'deep' has overflowed");
+}
+
+/* A program may recover from its own faults again and again. */
+static sigjmp_buf recovery;
+static void recover(int number, siginfo_t *information, void *context) {
+    (void)number, (void)information, (void)context;
+    siglongjmp(recovery, 1);
+}
+static void recover_many_times(void) {
+    install(recover, NULL);
+    haft_fiber_free(haft_fiber_new(crash, NULL));
+    for (volatile int i = 0; i < 100; i++)
+        if (sigsetjmp(recovery, 1) == 0)
+            crash(NULL);
+}
+static void a_program_that_recovers_from_faults_still_does(void) {
+    CHECK_SUCCEEDS(recover_many_times);
+}
+
+int main(void) {
+    RUN(overflow_of_a_pool_stack_names_the_fiber);
+    RUN(overflow_on_any_thread_is_named);
+    RUN(overflow_of_a_moved_fiber_is_named);
+    RUN(a_large_local_variable_hits_the_guard);
+    RUN(overflow_of_memory_of_the_caller_is_found_at_the_next_switch);
+    RUN(an_ordinary_crash_ends_the_process_by_its_signal);
+    RUN(a_fault_signal_that_is_sent_does_what_it_did);
+    if (!RUNNING_ON_VALGRIND) {
+        RUN(the_programs_own_fault_handler_is_called);
+        RUN(a_program_that_recovers_from_faults_still_does);
+    }
+    return check_end();
+}

@@ -1,0 +1,290 @@
+/* A chain of handlers a thread; fibers that move between threads; two threads at one fiber. */
+#include <haft.h>
+
+#include <pthread.h>
+
+#include "check.h"
+
+HAFT_EFFECT(ask, int, { int question; });
+HAFT_EFFECT(move, void, {});
+HAFT_EFFECT(where, pthread_t, {});
+
+static void *run_on_thread(void *(*function)(void *), void *argument) {
+    pthread_t thread;
+    void *result = NULL;
+    CHECK_EQUAL(pthread_create(&thread, NULL, function, argument), 0);
+    pthread_join(thread, &result);
+    return result;
+}
+
+/* ---- A root a thread ---- */
+
+static void *see_root(void *handler_count) {
+    (void)handler_count;
+    CHECK(haft_fiber_current() == NULL);
+    CHECK(haft_locate(HAFT_ID(ask)) == NULL);
+    return NULL;
+}
+static void *start_thread_inside(void *unused) {
+    CHECK(haft_locate(HAFT_ID(ask)) != NULL);
+    return run_on_thread(see_root, unused);
+}
+
+static void a_new_thread_has_no_handlers_of_the_one_that_started_it(void) {
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(start_thread_inside, NULL);
+    haft_resume(k, NULL, HAFT_HANDLES(ask));
+}
+
+static int add(void *state, HAFT_PAYLOAD(ask) *payload) {
+    return payload->question + *(int *)state;
+}
+HAFT_HANDLER(adding, NULL, HAFT_TAIL(ask, add));
+static void *add_many(void *count) {
+    intptr_t sum = 0;
+    for (intptr_t i = 0; i < (intptr_t)count; i++)
+        sum += HAFT_PERFORM(ask, 1);
+    return (void *)sum;
+}
+static void *handle_on_thread(void *number) {
+    int state = (int)(intptr_t)number;
+    intptr_t count = check_times(20000);
+    for (int i = 0; i < 20; i++) {
+        intptr_t sum = (intptr_t)haft_handle(&adding, &state, add_many, (void *)count);
+        CHECK_EQUAL(sum, count * (1 + state));
+    }
+    return NULL;
+}
+
+/* In a library with one process-wide handler stack these crash each other. */
+static void threads_that_each_use_only_their_own_handlers_do_not_meet(void) {
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    for (intptr_t i = 0; i < THREADS; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, handle_on_thread, (void *)i), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* ---- Moving ---- */
+
+typedef struct moving {
+    haft_fiber_t *fiber;
+    haft_request_t request;
+    int reply;
+    bool detach;
+} moving_t;
+
+static void *ask_everywhere(void *inner_state) {
+    int sum = 0;
+    for (int i = 0; i < 50; i++)
+        sum += HAFT_PERFORM(ask, i);
+    (void)inner_state;
+    return (void *)(intptr_t)sum;
+}
+static void *resume_moving(void *argument) {
+    moving_t *moving = argument;
+    moving->request =
+        haft_resume(moving->fiber, HAFT_REPLY(ask, moving->reply), HAFT_HANDLES(ask));
+    if (moving->detach && !haft_finished(moving->request))
+        haft_fiber_detach(moving->fiber);
+    return NULL;
+}
+
+static void move_around(void *(*body)(void *), bool detach) {
+    moving_t moving = {.fiber = haft_fiber_new(body, NULL), .detach = detach};
+    resume_moving(&moving);
+    for (int i = 0; i < 50; i++) {
+        CHECK(moving.request.effect == HAFT_ID(ask));
+        CHECK_EQUAL(((HAFT_PAYLOAD(ask) *)moving.request.payload)->question, i);
+        moving.reply = 2 * i;
+        if (i % 3 == 0)
+            resume_moving(&moving);
+        else
+            run_on_thread(resume_moving, &moving);
+    }
+    CHECK(haft_finished(moving.request));
+    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return) *)moving.request.payload)->result, 2450);
+    haft_fiber_free(moving.fiber);
+}
+
+static void a_suspended_fiber_goes_on_on_any_thread(void) { move_around(ask_everywhere, false); }
+static void a_detached_fiber_goes_on_on_any_thread(void) { move_around(ask_everywhere, true); }
+
+/* The suspended chain between fiber and performer moves as a whole, stackless handlers too. */
+static pthread_t answer_where(void *state, HAFT_PAYLOAD(where) *payload) {
+    (void)state, (void)payload;
+    return pthread_self();
+}
+HAFT_HANDLER(locating, NULL, HAFT_TAIL(where, answer_where));
+static void *ask_innermost(void *unused) {
+    (void)unused;
+    int sum = 0;
+    for (int i = 0; i < 50; i++) {
+        sum += HAFT_PERFORM(ask, i);
+        CHECK(pthread_equal(HAFT_PERFORM(where), pthread_self()));
+    }
+    return (void *)(intptr_t)sum;
+}
+static void *ask_middle(void *unused) {
+    HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(ask_innermost, unused);
+    haft_request_t request = haft_resume(inner, NULL, HAFT_HANDLES(move));
+    CHECK(haft_finished(request));
+    return ((HAFT_PAYLOAD(return) *)request.payload)->result;
+}
+static void *ask_in_a_chain(void *unused) {
+    return haft_handle(&locating, NULL, ask_middle, unused);
+}
+
+static void a_chain_of_fibers_and_handlers_moves_as_a_whole(void) {
+    move_around(ask_in_a_chain, false);
+}
+
+/* Moved under handlers of another thread, a fiber finds those and not the ones it knew. */
+static void *ask_twice(void *unused) {
+    (void)unused;
+    int first = HAFT_PERFORM(ask, 100);
+    HAFT_PERFORM(move);
+    return (void *)(intptr_t)(1000 * first + HAFT_PERFORM(ask, 100));
+}
+static void *finish_it(void *fiber) {
+    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(move));
+    return ((HAFT_PAYLOAD(return) *)request.payload)->result;
+}
+static void *start_it(void *fiber) {
+    haft_resume(fiber, NULL, HAFT_HANDLES(move));
+    return NULL;
+}
+static void *finish_under_handler(void *fiber) {
+    int state = 2;
+    return haft_handle(&adding, &state, finish_it, fiber);
+}
+
+static void a_moved_fiber_finds_the_handlers_of_its_new_thread(void) {
+    int state = 1;
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_twice, NULL);
+    haft_handle(&adding, &state, start_it, k);
+    CHECK_EQUAL((intptr_t)run_on_thread(finish_under_handler, k), 101 * 1000 + 102);
+}
+
+static int cleaned;
+static void count_cleanup(int *one) { cleaned += *one; }
+static void *wait_with_cleanup(void *unused) {
+    __attribute__((cleanup(count_cleanup), unused)) int one = 1;
+    HAFT_PERFORM(move);
+    return unused;
+}
+static void *free_on_thread(void *fiber) {
+    haft_fiber_free(fiber);
+    return NULL;
+}
+
+static void a_fiber_may_be_dropped_by_another_thread_than_it_ran_on(void) {
+    haft_fiber_t *k = haft_fiber_new(wait_with_cleanup, NULL);
+    haft_resume(k, NULL, HAFT_HANDLES(move));
+    run_on_thread(free_on_thread, k);
+    CHECK_EQUAL(cleaned, 1);
+    run_on_thread(free_on_thread, haft_fiber_new(wait_with_cleanup, NULL));
+    CHECK_EQUAL(cleaned, 1);
+}
+
+static void *leave_suspended(void *fiber) {
+    haft_resume(fiber, NULL, HAFT_HANDLES(move));
+    return NULL;
+}
+
+static void a_fiber_outlives_the_thread_that_it_was_suspended_on(void) {
+    for (int i = 0; i < 20; i++) {
+        haft_fiber_t *k = haft_fiber_new(wait_with_cleanup, NULL);
+        run_on_thread(leave_suspended, k);
+        CHECK(haft_finished(haft_resume(k, NULL, HAFT_HANDLES(move))));
+        haft_fiber_free(k);
+    }
+}
+
+/* ---- Two threads at one fiber ---- */
+
+static haft_fiber_t *contested;
+static int gate;
+static int loops;
+
+static void *loop_body(void *unused) {
+    for (;;)
+        HAFT_PERFORM(move);
+    return unused;
+}
+
+static void meet(void) {
+    __atomic_add_fetch(&gate, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&gate, __ATOMIC_SEQ_CST) < 2)
+        continue;
+}
+
+static void *contend(void *unused) {
+    meet();
+    for (int i = 0; i < loops; i++)
+        haft_resume(contested, NULL, HAFT_HANDLES(move));
+    return unused;
+}
+
+static void two_threads_resume(void) {
+    pthread_t thread;
+    contested = haft_fiber_new(loop_body, NULL);
+    haft_resume(contested, NULL, HAFT_HANDLES(move));
+    CHECK_EQUAL(pthread_create(&thread, NULL, contend, NULL), 0);
+    contend(NULL);
+    pthread_join(thread, NULL);
+}
+
+static void two_threads_free(void) {
+    pthread_t thread;
+    contested = haft_fiber_new(loop_body, NULL);
+    haft_resume(contested, NULL, HAFT_HANDLES(move));
+    CHECK_EQUAL(pthread_create(&thread, NULL, contend, NULL), 0);
+    meet();
+    haft_fiber_free(contested);
+    pthread_join(thread, NULL);
+}
+
+/* Whatever the threads do to each other, the process ends well (they took turns by luck) or by a
+   message of the library, never by a crash. */
+static void run_race(void (*race)(void), int rounds, int resumes) {
+    loops = resumes;
+    for (int i = 0; i < rounds; i++) {
+        gate = 0;
+        check_child_t child = check_child(race);
+        if (child.signal == 0 && child.status == 0)
+            continue;
+        CHECK_EQUAL(child.signal, SIGABRT);
+        CHECK_CONTAINS(child.output, "haft: ");
+        if (strstr(child.output, "is being resumed by two threads at once. Only one may own") == NULL)
+            CHECK_CONTAINS(child.output, " cannot be ");
+    }
+}
+
+static void two_threads_that_resume_one_fiber_are_caught(void) {
+    run_race(two_threads_resume, check_times(100), 100000);
+}
+static void two_threads_that_resume_one_fiber_once_are_caught_or_take_turns(void) {
+    run_race(two_threads_resume, check_times(200), 1);
+}
+static void a_thread_that_frees_what_another_resumes_is_caught(void) {
+    run_race(two_threads_free, check_times(100), 100000);
+}
+
+int main(void) {
+    RUN(a_new_thread_has_no_handlers_of_the_one_that_started_it);
+    RUN(threads_that_each_use_only_their_own_handlers_do_not_meet);
+    RUN(a_suspended_fiber_goes_on_on_any_thread);
+    RUN(a_detached_fiber_goes_on_on_any_thread);
+    RUN(a_chain_of_fibers_and_handlers_moves_as_a_whole);
+    RUN(a_moved_fiber_finds_the_handlers_of_its_new_thread);
+    RUN(a_fiber_may_be_dropped_by_another_thread_than_it_ran_on);
+    RUN(a_fiber_outlives_the_thread_that_it_was_suspended_on);
+    /* ThreadSanitizer rightly reports these. */
+    if (!CHECK_THREAD_SANITIZER) {
+        RUN(two_threads_that_resume_one_fiber_are_caught);
+        RUN(two_threads_that_resume_one_fiber_once_are_caught_or_take_turns);
+        RUN(a_thread_that_frees_what_another_resumes_is_caught);
+    }
+    return check_end();
+}

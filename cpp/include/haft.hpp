@@ -1,0 +1,1701 @@
+/*
+ * Haft: effect handlers for C++20.
+ *
+ *     #include <haft.hpp>
+ *     struct Get : haft::effect<int> {};
+ *     struct Put : haft::effect<> { int value; };
+ *
+ *     int state = 100;
+ *     int last = haft::handle([] { haft::perform(Put{.value = haft::perform(Get{}) + 1});
+ *                                  return haft::perform(Get{}); })
+ *         .with([&](Get) { return state; },
+ *               [&](Put p) { state = p.value; });
+ *
+ * What a user needs is declared in sections, each with its manual: effects; performing;
+ * resumptions; handlers; handling; instances and effect safety; default handlers. Everything in
+ * haft::detail is machinery. Numbers of sections (§) refer to "High-level effect handlers in C++".
+ *
+ * Design
+ *
+ * An effect is a type, and its identity the address of one descriptor a type and process, which the
+ * linker makes unique. The same descriptors, handler chain and switches serve C (haft.h):
+ * performers in C++ reach handlers in C and the other way around (HAFT_ADOPT).
+ *
+ * A handler is an object with an overload of operator() an effect; lambdas are gathered into one. A
+ * constant table of clauses for each type of handler is what the runtime searches. Clauses without
+ * a resumption run in place, on the stack of the performer, and if a handler has no others it is a
+ * scope in the frame of handle() (`in_place_scope`). Otherwise the computation has a fiber, and
+ * everything that belongs to it lies at the high end of the fiber's stack, so that nothing is
+ * allocated:
+ *
+ *   low                                                                        high
+ *   | free ...  <- sp | frames of the body | task                  | haft_fiber_t |
+ *                                            |
+ *                     computation ----------+  fiber, drive, held
+ *                     result of the body     |
+ *                     holder                 |  the handler, or a reference to it
+ *                     body                  -+
+ *
+ * `drive` is the loop around a computation: it resumes the fiber, calls the clause for the request
+ * that comes back, and ends with an outcome: an answer, or another computation to resume instead (a
+ * clause that ended in tail_resume). A resumption owns a computation that is suspended, a running
+ * drive one that runs. The task lives on while clauses of its own handler run (`clauses`), even
+ * after the computation is over: a clause may use members of its handler after it has resumed
+ * (§3.5).
+ *
+ * An exception that leaves the body is carried by the runtime to whoever resumed it. One that
+ * leaves a general clause is already in the handler's context, and unwinding the clause drops the
+ * resumption. One that leaves a clause in place must not be seen by the performer's frames: it is
+ * caught at once and kept with the handler, the performer's frames are unwound by force up to the
+ * handler, and there it goes on (`run_in_place`).
+ *
+ * Threads: as in haft.h. A resumption may be moved to another thread and resumed there.
+ */
+#ifndef HAFT_HPP
+#define HAFT_HPP
+
+#if defined(__GNUC__) && !defined(__clang__)
+/* gcc takes the base in Put{.value = 1} for a forgotten field. */
+#    pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#endif
+
+#include <haft.h>
+#include <haft/faces.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace haft {
+
+/* ---- Effects (§2.1: commands) --------------------------------------------------------------- */
+
+/*
+ * An effect is a struct that derives from haft::effect<Result>; its fields are the payload. It is
+ * made with designators, Put{.value = 1}, or by perform<Put>(1). A struct with a member type
+ * `effect_result` is an effect, too. Result may be void, a reference, or any type that can be
+ * moved.
+ */
+template <typename Result = void>
+struct effect {
+    using effect_result = Result;
+};
+
+/* What the library knows of an effect; specialised by HAFT_ADOPT for effects of C. */
+template <typename Effect>
+struct effect_traits;
+
+template <typename Effect>
+concept is_effect = requires {
+    typename effect_traits<Effect>::result;
+};
+
+template <typename Effect>
+using result_of = typename effect_traits<Effect>::result;
+
+/* Makes an effect that HAFT_EFFECT declared known here, by the type of its payload. At global
+ * scope. */
+#define HAFT_ADOPT(name)                                                                           \
+    template <>                                                                                    \
+    struct haft::effect_traits<haft_payload_##name> {                                              \
+        using result = haft_result_##name;                                                         \
+        static constexpr bool native = false;                                                      \
+        static constexpr unsigned slot = haft_slot_##name;                                         \
+        static constexpr haft_effect_t *id() { return HAFT_ID(name); }                             \
+    }
+
+namespace detail {
+
+template <typename E>
+constexpr auto pretty_name() {
+    std::string_view text = __PRETTY_FUNCTION__;
+    text.remove_prefix(text.find("E = ") + 4);
+    return text.substr(0, text.size() - 1);
+}
+
+template <typename E>
+struct name_text {
+    char text[pretty_name<E>().size() + 1] = {};
+    constexpr name_text() {
+        for (std::size_t i = 0; i + 1 < sizeof text; i++)
+            text[i] = pretty_name<E>()[i];
+    }
+};
+template <typename E>
+inline constexpr name_text<E> name_text_of{};
+
+constexpr unsigned slot_of(std::string_view name) {
+    std::uint32_t hash = 2166136261u;
+    for (char letter : name)
+        hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
+    return (hash >> 13) % HAFT_CACHE_SLOTS;
+}
+
+/* How a value travels from the handler to the performer. In a word, if it fits and can be copied as
+   bytes, as in C; any other is made by the handler in a slot of the performer's frame. */
+template <typename T>
+inline constexpr bool in_word = std::is_reference_v<T> ||
+                                (std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(void *));
+template <>
+inline constexpr bool in_word<void> = true;
+
+template <typename T>
+inline constexpr std::size_t result_size = sizeof(T);
+template <>
+inline constexpr std::size_t result_size<void> = 0;
+template <typename T>
+inline constexpr std::size_t result_size<T &> = sizeof(void *);
+template <typename T>
+inline constexpr std::size_t result_size<T &&> = sizeof(void *);
+
+template <typename E>
+inline constexpr std::uint32_t
+    shape_of = HAFT_SHAPE(payload_size<E>, result_size<typename effect_traits<E>::result>);
+
+/* Room for a value of any type that may be a result or answer; references are kept as pointers. */
+template <typename T>
+class room {
+  public:
+    room() noexcept {}
+    ~room() {
+        if (full)
+            value.~T();
+    }
+    room(room &&other) {
+        if (other.full)
+            fill([&]() -> T { return other.take(); });
+    }
+    room &operator=(room &&) = delete;
+    template <typename Make>
+    void fill(Make &&make) {
+        ::new (static_cast<void *>(std::addressof(value))) T(static_cast<Make &&>(make)());
+        full = true;
+    }
+    T take() { return static_cast<T &&>(value); }
+    void *address() { return static_cast<void *>(std::addressof(value)); }
+
+  private:
+    union {
+        T value;
+    };
+    bool full = false;
+};
+template <typename T>
+requires std::is_reference_v<T>
+class room<T> {
+  public:
+    template <typename Make>
+    void fill(Make &&make) {
+        T &&reference = static_cast<Make &&>(make)();
+        pointer = std::addressof(reference);
+    }
+    T take() { return static_cast<T>(*pointer); }
+
+  private:
+    std::remove_reference_t<T> *pointer = nullptr;
+};
+template <>
+class room<void> {
+  public:
+    template <typename Make>
+    void fill(Make &&make) {
+        static_cast<Make &&>(make)();
+    }
+    void take() {}
+};
+
+/* The value of a reply word. */
+template <typename R>
+inline __attribute__((always_inline)) R from_word(void *word) {
+    if constexpr (std::is_void_v<R>) {
+        (void)word;
+    } else if constexpr (std::is_reference_v<R>) {
+        return static_cast<R>(*static_cast<std::remove_reference_t<R> *>(word));
+    } else {
+        union {
+            char unused;
+            R value;
+        } bytes = {0};
+        __builtin_memcpy(static_cast<void *>(&bytes), &word, sizeof(R));
+        return bytes.value;
+    }
+}
+template <typename R>
+inline __attribute__((always_inline)) void *to_word(R &&value) {
+    if constexpr (std::is_lvalue_reference_v<R>) {
+        return const_cast<void *>(static_cast<const volatile void *>(std::addressof(value)));
+    } else {
+        void *word = nullptr;
+        __builtin_memcpy(&word, std::addressof(value), sizeof value);
+        return word;
+    }
+}
+
+/* A perform whose result does not travel in a word. */
+template <typename E>
+struct call {
+    E payload;
+    room<typename effect_traits<E>::result> result;
+};
+
+/* The descriptor of an effect declared here: one for the process. */
+template <typename E>
+struct declared {
+    using R = typename E::effect_result;
+    __attribute__((visibility("default"))) static haft_effect_t descriptor;
+
+    static void call_clause(haft_function_t *function, void *state, void *payload, void *result) {
+        auto clause = reinterpret_cast<R (*)(void *, E *)>(function);
+        if constexpr (std::is_void_v<R>)
+            clause(state, static_cast<E *>(payload));
+        else if constexpr (std::is_reference_v<R>)
+            *static_cast<std::remove_reference_t<R> **>(result) =
+                std::addressof(clause(state, static_cast<E *>(payload)));
+        else
+            ::new (result) R(clause(state, static_cast<E *>(payload)));
+    }
+    static R unhandled(void *, E *) { haft_unhandled(&descriptor); }
+};
+
+template <typename E>
+haft_effect_t declared<E>::descriptor = {
+    name_text_of<E>.text,
+    "C++",
+    payload_size<E>,
+    result_size<typename E::effect_result>,
+    &declared<E>::call_clause,
+    (haft_function_t *)&declared<E>::unhandled,
+    {&declared<E>::descriptor, (haft_function_t *)&declared<E>::unhandled, HAFT_CLAUSE_TAIL,
+     HAFT_SHAPE(payload_size<E>, result_size<typename E::effect_result>)}};
+
+} // namespace detail
+
+template <typename Effect>
+requires requires {
+    typename Effect::effect_result;
+}
+struct effect_traits<Effect> {
+    using result = typename Effect::effect_result;
+    static constexpr bool native = true;
+    static constexpr unsigned slot = detail::slot_of(detail::pretty_name<Effect>());
+    static constexpr haft_effect_t *id() { return &detail::declared<Effect>::descriptor; }
+};
+
+/* The name by which messages call an effect. */
+template <is_effect Effect>
+const char *name_of() {
+    return effect_traits<Effect>::id()->name;
+}
+
+/* ---- Performing ----------------------------------------------------------------------------- */
+
+namespace detail {
+
+struct in_place_guard {
+    haft_in_place_t in_place;
+    ~in_place_guard() { haft_in_place_end(&in_place); }
+};
+
+template <typename E>
+inline __attribute__((always_inline)) typename effect_traits<E>::result
+perform_found(haft_thread_t *thread, haft_cache_entry_t *entry, E &effect) {
+    using R = typename effect_traits<E>::result;
+    if (entry->clause != nullptr && entry->clause->kind == HAFT_CLAUSE_TAIL) {
+        auto function = reinterpret_cast<R (*)(void *, E *)>(entry->clause->function);
+        void *state = entry->scope->state;
+        in_place_guard guard{haft_in_place_begin(thread, entry->scope)};
+        return function(state, &effect);
+    }
+    if constexpr (in_word<R>) {
+        return from_word<R>(haft_perform_found(thread, entry, effect_traits<E>::id(), &effect));
+    } else if constexpr (effect_traits<E>::native) {
+        call<E> here{std::move(effect), {}};
+        haft_perform_found(thread, entry, effect_traits<E>::id(), &here);
+        return here.result.take();
+    } else {
+        static_assert(std::is_trivially_copyable_v<R>);
+        R result;
+        haft_unpack(effect_traits<E>::id(),
+                    haft_perform_found(thread, entry, effect_traits<E>::id(), &effect), &result,
+                    sizeof result);
+        return result;
+    }
+}
+
+template <typename T>
+struct X_is_not_an_effect {
+    static_assert(is_effect<T>, "haft: this type is not an effect. Derive it from "
+                                "haft::effect<Result>, with the type that performing it returns.");
+};
+
+template <typename E, typename... Fields>
+E make(Fields &&...fields) {
+    if constexpr (requires { E{{}, static_cast<Fields &&>(fields)...}; })
+        return E{{}, static_cast<Fields &&>(fields)...};
+    else
+        return E{static_cast<Fields &&>(fields)...};
+}
+
+} // namespace detail
+
+/*
+ * Performs an effect: finds the innermost handler for it, in constant time, and returns what that
+ * replies. perform<Put>(1) makes the effect from its fields. The clause may move from the payload.
+ *
+ * May not return: the handler may drop the computation; destructors then run, and catch (...)
+ * blocks, which must rethrow. May throw, if the handler discontinues. May return on another thread.
+ */
+template <typename Effect>
+inline __attribute__((always_inline)) auto perform(Effect effect) ->
+    typename effect_traits<Effect>::result {
+    haft_thread_t *thread = haft_thread();
+    return detail::perform_found(thread,
+                                 haft_find(thread, effect_traits<Effect>::id(),
+                                           effect_traits<Effect>::slot, detail::shape_of<Effect>),
+                                 effect);
+}
+template <typename Effect, typename... Fields>
+requires(!(sizeof...(Fields) == 1 &&
+           (std::same_as<std::remove_cvref_t<Fields>, Effect> && ...))) inline
+    __attribute__((always_inline)) auto perform(Fields &&...fields) ->
+    typename effect_traits<Effect>::result {
+    return perform<Effect>(detail::make<Effect>(static_cast<Fields &&>(fields)...));
+}
+template <typename T>
+requires(!is_effect<T>) void perform(T) {
+    (void)sizeof(detail::X_is_not_an_effect<T>);
+}
+
+/* ---- Handlers (§2.1, §2.4) ------------------------------------------------------------------ */
+
+template <typename Answer>
+class tail;
+template <typename Signature>
+class resumption;
+template <typename... Effects>
+class instance;
+template <typename... Effects>
+class may;
+
+/* A list of effects. */
+template <typename... Effects>
+struct effects {};
+
+/* In the list of a handler: an effect whose clause never resumes. */
+template <typename Effect>
+struct no_resume {};
+
+namespace detail {
+struct driver;
+struct handler_base {};
+} // namespace detail
+
+/*
+ * A handler is a class that derives, publicly, from haft::handler<Effects...> and has an operator()
+ * for each effect:
+ *
+ *     template <typename Answer, typename S>
+ *     struct Stateful : haft::handler<Put<S>, Get<S>, haft::no_resume<Stop>> {
+ *         S state;
+ *         void operator()(Put<S> p, ...                    one of:
+ *
+ *   Result operator()(Effect)                             Tail-resumptive (§2.4: plain): called in
+ * place, on the performer's stack, without a switch; what it returns is the result of the perform.
+ *   Answer operator()(Effect, resumption<Answer(Result)>) General: the computation is suspended;
+ * the clause resumes it, keeps it, or drops it. What it returns is the answer of handle(), or of
+ * the resume() that let the computation run. A clause that ends in a resume returns tail<Answer>.
+ *   Answer operator()(Effect)                             For no_resume<Effect>: the computation is
+ *       unwound first, destructors run.
+ *   Answer on_return(Body)                                Optional: makes the answer from what the
+ * body returns; without it the answer is that.
+ *
+ * Code of a clause runs outside its own handler: what it performs goes to the handlers further out.
+ */
+template <typename... Effects>
+struct handler : detail::handler_base {
+    using handled_effects = effects<Effects...>;
+};
+
+namespace detail {
+
+template <typename Entry>
+struct entry {
+    using effect = Entry;
+    static constexpr bool never = false;
+};
+template <typename E>
+struct entry<no_resume<E>> {
+    using effect = E;
+    static constexpr bool never = true;
+};
+template <typename Entry>
+using effect_of = typename entry<Entry>::effect;
+template <typename Entry>
+using result_of_entry = typename effect_traits<effect_of<Entry>>::result;
+
+template <typename T>
+inline constexpr bool is_handler = std::is_base_of_v<handler_base, T>;
+
+/* Lambdas, as parts of a handler. */
+
+template <typename F>
+struct signature_of;
+#define HAFT_SIGNATURE(qualifiers)                                                                 \
+    template <typename R, typename C, typename... P>                                               \
+    struct signature_of<R (C::*)(P...) qualifiers> {                                               \
+        using parameters = effects<P...>;                                                          \
+    };
+HAFT_SIGNATURE()
+HAFT_SIGNATURE(const)
+HAFT_SIGNATURE(noexcept)
+HAFT_SIGNATURE(const noexcept)
+#undef HAFT_SIGNATURE
+
+template <typename F>
+struct a_clause_must_be_a_function_whose_parameters_have_types {
+    static_assert(
+        requires { &F::operator(); },
+        "haft: a clause is a lambda or function that takes an effect, and perhaps a "
+        "resumption; its parameters must not be 'auto', and it must not be overloaded. "
+        "Handlers with overloads derive from haft::handler<Effects...>.");
+};
+template <typename F, typename P>
+struct the_first_parameter_of_a_clause_must_be_an_effect {
+    static_assert(is_effect<P>, "haft: the first parameter of a clause must be an effect: a type "
+                                "derived from haft::effect<Result>. To change what the body "
+                                "returns, use haft::on_return(function).");
+};
+
+template <typename F, typename Parameters>
+struct first_parameter {
+    using type = void;
+};
+template <typename F, typename P, typename... Rest>
+struct first_parameter<F, effects<P, Rest...>> {
+    using type = std::remove_cvref_t<P>;
+};
+
+template <typename F>
+struct clause_entry {
+    static_assert(sizeof(a_clause_must_be_a_function_whose_parameters_have_types<F>) != 0);
+    using type =
+        typename first_parameter<F,
+                                 typename signature_of<decltype(&F::operator())>::parameters>::type;
+    static_assert(sizeof(the_first_parameter_of_a_clause_must_be_an_effect<F, type>) != 0);
+    using list = effects<type>;
+};
+
+template <typename R, typename... P>
+struct function_clause {
+    R (*function)(P...);
+    R operator()(P... parameters) const { return function(static_cast<P &&>(parameters)...); }
+};
+
+template <typename F>
+struct never_clause : F {
+    using F::operator();
+};
+template <typename F>
+struct clause_entry<never_clause<F>> {
+    using list = effects<no_resume<typename clause_entry<F>::type>>;
+};
+
+template <typename F>
+struct return_clause {
+    F function;
+    struct nobody {};
+    void operator()(nobody);
+    template <typename... Result>
+    requires std::is_invocable_v<F &, Result...>
+    decltype(auto) on_return(Result &&...result) {
+        return function(static_cast<Result &&>(result)...);
+    }
+};
+template <typename F>
+struct clause_entry<return_clause<F>> {
+    using list = effects<>;
+};
+
+template <typename F>
+F as_clause(F function) {
+    return function;
+}
+template <typename R, typename... P>
+function_clause<R, P...> as_clause(R (*function)(P...)) {
+    return {function};
+}
+template <typename F>
+using clause_type = decltype(as_clause(std::declval<F>()));
+
+template <typename... Lists>
+struct concat;
+template <typename... A>
+struct concat<effects<A...>> {
+    using type = handler<A...>;
+};
+template <>
+struct concat<> {
+    using type = handler<>;
+};
+template <typename... A, typename... B, typename... Rest>
+struct concat<effects<A...>, effects<B...>, Rest...> : concat<effects<A..., B...>, Rest...> {};
+
+template <typename... Fs>
+struct clause_set : concat<typename clause_entry<Fs>::list...>::type, Fs... {
+    explicit clause_set(Fs... functions) : Fs(std::move(functions))... {}
+    using Fs::operator()...;
+};
+template <>
+struct clause_set<> : handler<> {};
+
+} // namespace detail
+
+/* Marks a lambda as a clause that never resumes. */
+template <typename F>
+auto never(F function) {
+    return detail::never_clause<detail::clause_type<F>>{detail::as_clause(std::move(function))};
+}
+/* Marks a lambda as the return clause: it makes the answer from what the body returns. */
+template <typename F>
+auto on_return(F function) {
+    return detail::return_clause<F>{std::move(function)};
+}
+/* A handler made of lambdas, to be used more than once. */
+template <typename... Fs>
+auto clauses(Fs... functions) {
+    return detail::clause_set<detail::clause_type<Fs>...>(
+        detail::as_clause(std::move(functions))...);
+}
+
+namespace detail {
+
+/* ---- What kind of clause a handler has for an effect ---- */
+
+enum class clause_kind { tail, general, never };
+
+struct any_resumption {
+    template <typename Signature>
+    operator resumption<Signature>() const;
+};
+
+template <typename H, typename E>
+struct the_handler_lacks_a_clause_for {
+    static_assert(std::is_invocable_v<H &, E>,
+                  "haft: the handler lists this effect but has no clause for it. Add "
+                  "operator()(Effect), or operator()(Effect, haft::resumption<Answer(Result)>); if "
+                  "it is there, make it public.");
+};
+
+template <typename H, typename Entry>
+consteval clause_kind kind_of() {
+    using E = effect_of<Entry>;
+    (void)sizeof(X_is_not_an_effect<E>);
+    if constexpr (!entry<Entry>::never && std::is_invocable_v<H &, E, any_resumption>) {
+        return clause_kind::general;
+    } else {
+        (void)sizeof(the_handler_lacks_a_clause_for<H, E>);
+        return entry<Entry>::never ? clause_kind::never : clause_kind::tail;
+    }
+}
+
+template <typename H, typename... Entries>
+consteval bool all_in_place(effects<Entries...>) {
+    return ((kind_of<H, Entries>() == clause_kind::tail) && ...);
+}
+template <typename H, typename... Entries>
+consteval bool all_noexcept(effects<Entries...>) {
+    return (std::is_nothrow_invocable_v<H &, effect_of<Entries>> && ...);
+}
+
+/* ---- Answers ---- */
+
+template <typename H>
+concept names_on_return = requires {
+    &H::on_return;
+};
+
+template <typename H, typename B>
+struct the_return_clause_does_not_take {
+    static_assert(!names_on_return<H>, "haft: the return clause (on_return) cannot be called with "
+                                       "what the body returns, the last of the types above.");
+};
+
+template <typename H, typename B>
+struct answer {
+    static_assert(sizeof(the_return_clause_does_not_take<H, B>) != 0);
+    static constexpr bool changed = false;
+    using type = B;
+};
+template <typename H, typename B>
+requires requires(H &handler) {
+    handler.on_return(std::declval<B>());
+}
+struct answer<H, B> {
+    static constexpr bool changed = true;
+    using type = decltype(std::declval<H &>().on_return(std::declval<B>()));
+};
+template <typename H>
+requires requires(H &handler) {
+    handler.on_return();
+}
+struct answer<H, void> {
+    static constexpr bool changed = true;
+    using type = decltype(std::declval<H &>().on_return());
+};
+
+template <typename Answer, typename R>
+struct signature {
+    using type = Answer(R);
+};
+template <typename Answer>
+struct signature<Answer, void> {
+    using type = Answer();
+};
+
+/* ---- Checks, for messages that name the effect ---- */
+
+template <typename E, typename Expected>
+struct the_resumption_of_the_clause_must_be {
+    static_assert(
+        sizeof(E *) == 0,
+        "haft: a general clause for this effect takes haft::resumption<Answer(Result)>, "
+        "with the answer of this handler and the result of the effect, as written above.");
+};
+template <typename E, typename Given, typename Expected>
+struct the_clause_returns_the_wrong_type {
+    static_assert(
+        sizeof(E *) == 0,
+        "haft: the clause returns the wrong type. Without a resumption it returns the "
+        "result of the effect; with one, or as never-resuming, the answer of the handler.");
+};
+template <typename Given, typename Expected>
+inline constexpr bool fits = std::is_void_v<Expected> || std::is_same_v<Given, Expected> ||
+                             (std::is_convertible_v<Given, Expected> &&
+                              (!std::is_reference_v<Expected> || std::is_reference_v<Given>));
+
+template <typename H, typename Entry, typename Answer>
+consteval bool check_clause() {
+    using E = effect_of<Entry>;
+    using R = result_of_entry<Entry>;
+    constexpr clause_kind kind = kind_of<H, Entry>();
+    if constexpr (kind == clause_kind::general) {
+        using Signature = typename signature<Answer, R>::type;
+        if constexpr (!std::is_invocable_v<H &, E, resumption<Signature>>) {
+            (void)sizeof(the_resumption_of_the_clause_must_be<E, resumption<Signature>>);
+        } else {
+            using Given = std::invoke_result_t<H &, E, resumption<Signature>>;
+            if constexpr (!std::is_same_v<Given, tail<Answer>> && !fits<Given, Answer>)
+                (void)sizeof(the_clause_returns_the_wrong_type<E, Given, Answer>);
+        }
+    } else {
+        using Given = std::invoke_result_t<H &, E>;
+        using Expected = std::conditional_t<kind == clause_kind::tail, R, Answer>;
+        if constexpr (!fits<Given, Expected>)
+            (void)sizeof(the_clause_returns_the_wrong_type<E, Given, Expected>);
+    }
+    return true;
+}
+
+template <typename E, typename... Es>
+inline constexpr std::size_t count_of = (std::size_t(std::is_same_v<E, Es>) + ... + 0);
+
+template <typename E, typename... Es>
+struct two_clauses_for {
+    static_assert(count_of<E, Es...> == 1, "haft: the handler has two clauses for this effect.");
+};
+
+template <typename H, typename Answer, typename... Entries>
+consteval bool check_handler(effects<Entries...>) {
+    (void)(sizeof(two_clauses_for<effect_of<Entries>, effect_of<Entries>...>) + ... + 0);
+    return (check_clause<H, Entries, Answer>() && ...);
+}
+
+/* ---- A handler where it is kept ---- */
+
+template <typename H>
+struct by_reference {
+    H *pointer;
+};
+
+template <typename Stored>
+struct stored {
+    using handler = Stored;
+    static handler &get(Stored &stored) { return stored; }
+};
+template <typename H>
+struct stored<by_reference<H>> {
+    using handler = H;
+    static handler &get(by_reference<H> &stored) { return *stored.pointer; }
+};
+template <typename P>
+requires is_handler<typename P::element_type>
+struct stored<P> {
+    using handler = typename P::element_type;
+    static handler &get(P &stored) { return *stored; }
+};
+
+/* What an exception that leaves a clause in place needs, for handlers of every type. */
+struct holder_base {
+    haft_landing_t landing = {};
+    std::exception_ptr thrown;
+    /* Of a holder that resume_with made: how to delete it, and the one before. */
+    void (*destroy)(holder_base *) noexcept = nullptr;
+    holder_base *older = nullptr;
+};
+
+/* A large result of an effect of C has to lie somewhere until the performer has read it. */
+template <typename E>
+struct foreign_room {};
+template <typename E>
+requires(!effect_traits<E>::native &&
+         !in_word<typename effect_traits<E>::result>) struct foreign_room<E> {
+    room<typename effect_traits<E>::result> value;
+};
+template <typename List>
+struct foreign_rooms;
+template <typename... Entries>
+struct foreign_rooms<effects<Entries...>> : foreign_room<effect_of<Entries>>... {};
+
+template <typename Stored, typename B>
+struct holder : holder_base, foreign_rooms<typename stored<Stored>::handler::handled_effects> {
+    using H = typename stored<Stored>::handler;
+    using body_result = B;
+    using Answer = typename answer<H, B>::type;
+    using list = typename H::handled_effects;
+    using held_type = holder;
+    /* Whether clauses may use the handler for longer than the computation lasts, and it is ours. */
+    static constexpr bool managed = !std::is_same_v<Stored, by_reference<H>>;
+    static_assert(check_handler<H, Answer>(list{}));
+
+    template <typename Make>
+    explicit holder(Make &&make) : kept(static_cast<Make &&>(make)()) {}
+    H &handler() { return stored<Stored>::get(kept); }
+
+    Stored kept;
+};
+
+/* ---- Clauses in place ---- */
+
+/* A clause runs in the context of its handler: exceptions that the performer is handling are not
+ * its. */
+class performers_exceptions {
+  public:
+    performers_exceptions() noexcept {
+        haft_thread_t *thread = haft_thread();
+        if (__builtin_expect(haft_exceptions_pending(thread), false)) {
+            kept = *thread->exceptions;
+            *thread->exceptions = {nullptr, 0};
+        }
+    }
+    ~performers_exceptions() {
+        if (__builtin_expect(kept.caught != nullptr || kept.uncaught != 0, false)) {
+            haft_exceptions_t *now = haft_thread()->exceptions;
+            now->caught = kept.caught;
+            now->uncaught += kept.uncaught;
+        }
+    }
+    performers_exceptions(const performers_exceptions &) = delete;
+    performers_exceptions &operator=(const performers_exceptions &) = delete;
+
+  private:
+    haft_exceptions_t kept = {nullptr, 0};
+};
+
+/* In a catch-all: the exception, or, if this is an unwinding by force, goes on with it. */
+inline std::exception_ptr caught_exception() {
+    std::exception_ptr exception = std::current_exception();
+    if (exception == nullptr) {
+        haft_thread()
+            ->exceptions->uncaught--; /* rethrowing counts it, though it was never counted */
+        throw;
+    }
+    return exception;
+}
+
+template <typename Holder, typename Entry, typename E = effect_of<Entry>>
+typename effect_traits<E>::result tail_clause(void *state, E *payload) {
+    [[maybe_unused]] Holder *held = static_cast<Holder *>(state);
+    if constexpr (kind_of<typename Holder::H, Entry>() != clause_kind::tail) {
+        (void)payload;
+        __builtin_unreachable();
+    } else if constexpr (std::is_nothrow_invocable_v<typename Holder::H &, E>) {
+        return static_cast<typename effect_traits<E>::result>(held->handler()(std::move(*payload)));
+    } else {
+        performers_exceptions aside;
+        try {
+            return static_cast<typename effect_traits<E>::result>(
+                held->handler()(std::move(*payload)));
+        } catch (...) {
+            held->thrown = caught_exception();
+        }
+        haft_unwind_to(&held->landing);
+    }
+}
+
+template <typename Holder, typename List = typename Holder::list>
+struct clause_table;
+template <typename Holder, typename... Entries>
+struct clause_table<Holder, effects<Entries...>> {
+    template <typename Entry>
+    static constexpr bool in_place = kind_of<typename Holder::H, Entry>() == clause_kind::tail;
+    static inline const haft_clause_t clauses[] = {
+        {effect_traits<effect_of<Entries>>::id(), (haft_function_t *)&tail_clause<Holder, Entries>,
+         in_place<Entries> ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_REQUEST,
+         shape_of<effect_of<Entries>>}...,
+        {nullptr, nullptr, 0, 0}};
+    static inline const haft_handles_t handles = {sizeof...(Entries), 0, clauses};
+};
+
+/* ---- Computations on fibers ---- */
+
+using raise_t = void *(*)(void *);
+
+struct computation {
+    haft_fiber_t *fiber = nullptr;
+    haft_function_t *drive = nullptr; /* drive_t<Answer> */
+    void *held = nullptr;             /* a holder */
+    unsigned clauses = 0;             /* clauses that run and may use their handler */
+    bool over = false;                /* finished, thrown out of, or dropped */
+    void (*destroy)(computation *) noexcept = nullptr;
+    holder_base *swapped = nullptr; /* the holders that resume_with made */
+    const void *result_type = nullptr;
+};
+
+template <typename Answer>
+using drive_t = tail<Answer>(computation *task, void *word, raise_t raise);
+
+template <typename B>
+struct computation_of : computation {
+    void *word = nullptr; /* the argument of a computation made by wrap */
+    room<B> result;
+};
+template <typename B>
+inline constexpr char type_mark = 0;
+
+inline void destroy_swapped(computation *task) noexcept {
+    while (task->swapped != nullptr) {
+        holder_base *held = task->swapped;
+        task->swapped = held->older;
+        held->destroy(held);
+    }
+}
+inline void release(computation *task) noexcept {
+    haft_fiber_t *fiber = task->fiber;
+    destroy_swapped(task);
+    task->destroy(task);
+    haft_fiber_free(fiber);
+}
+inline void end(computation *task) noexcept {
+    task->over = true;
+    if (task->clauses == 0)
+        release(task);
+}
+inline void *run_nothing(void *) {
+    return nullptr;
+}
+
+/* Unwinds what is suspended; its task stays while clauses of its handler run. */
+inline void drop(computation *task) {
+    if (task->over)
+        return;
+    task->over = true;
+    haft_fiber_reset(task->fiber, run_nothing, nullptr);
+    if (task->clauses == 0)
+        release(task);
+}
+
+/* A clause, or return clause, that runs. */
+class running_clause {
+  public:
+    explicit running_clause(computation *of) : task(of) { task->clauses++; }
+    ~running_clause() {
+        if (--task->clauses == 0 && task->over)
+            release(task);
+    }
+    running_clause(const running_clause &) = delete;
+    running_clause &operator=(const running_clause &) = delete;
+
+  private:
+    computation *task;
+};
+struct no_running_clause {
+    explicit no_running_clause(computation *) {}
+};
+
+/* Ends the task if the resume is left by an exception or unwound. */
+struct running_computation {
+    computation *task;
+    ~running_computation() {
+        if (task != nullptr)
+            end(task);
+    }
+};
+
+} // namespace detail
+
+/*
+ * What a clause returns that ends by resuming: std::move(k).tail_resume(value), or an answer. The
+ * handler resumes `k` after the clause is gone, so that a loop of such clauses runs in constant
+ * space.
+ */
+template <typename Answer>
+class [[nodiscard]] tail {
+  public:
+    template <typename Value>
+    requires(detail::fits<Value, Answer> && !std::is_void_v<Answer> &&
+             !std::is_same_v<std::remove_cvref_t<Value>, tail>) tail(Value &&value) {
+        fill([&]() -> Answer { return static_cast<Value &&>(value); });
+    }
+    tail() requires std::is_void_v<Answer> {}
+    tail(tail &&other)
+        : next(std::exchange(other.next, nullptr)), word(other.word),
+          answer(std::move(other.answer)) {}
+    tail &operator=(tail &&) = delete;
+    ~tail() {
+        if (next != nullptr)
+            detail::drop(next);
+    }
+
+  private:
+    struct empty {};
+    explicit tail(empty) {}
+    tail(detail::computation *task, void *reply) : next(task), word(reply) {}
+    template <typename Make>
+    void fill(Make &&make) {
+        answer.fill(static_cast<Make &&>(make));
+    }
+
+    detail::computation *next = nullptr;
+    void *word = nullptr;
+    detail::room<Answer> answer;
+
+    template <typename Signature>
+    friend class resumption;
+    friend struct detail::driver;
+};
+
+/* ---- Resumptions (§2.1, §3.4) --------------------------------------------------------------- */
+
+namespace detail {
+
+/* The loop around computations. */
+struct driver {
+    template <typename Answer>
+    static Answer run(computation *task, void *word, raise_t raise = nullptr) {
+        for (;;) {
+            tail<Answer> outcome =
+                reinterpret_cast<drive_t<Answer> *>(task->drive)(task, word, raise);
+            if (outcome.next == nullptr)
+                return outcome.answer.take();
+            task = std::exchange(outcome.next, nullptr);
+            word = outcome.word;
+            raise = nullptr;
+        }
+    }
+
+    /* Resumes a computation whose handler is a Holder until it, or one that it is replaced by, has
+       an answer, or has to be resumed under a handler of another type. */
+    template <typename Holder>
+    static tail<typename Holder::Answer> drive(computation *task, void *word, raise_t raise) {
+        constexpr const haft_handles_t *handles = &clause_table<Holder>::handles;
+        for (;;) {
+            haft_request_t request;
+            {
+                running_computation running{task};
+                request = __builtin_expect(raise != nullptr, false)
+                              ? haft_discontinue(task->fiber, raise, word, handles)
+                              : haft_resume_hot(task->fiber, word, handles);
+                running.task = nullptr;
+            }
+            tail<typename Holder::Answer> outcome =
+                dispatch<Holder>(task, request, typename Holder::list{});
+            if (outcome.next == nullptr || outcome.next->drive != (haft_function_t *)&drive<Holder>)
+                return outcome;
+            task = std::exchange(outcome.next, nullptr);
+            word = outcome.word;
+            raise = nullptr;
+        }
+    }
+
+    /* The first drive of a computation made by wrap: the word is its argument. */
+    template <typename Holder>
+    static tail<typename Holder::Answer> start(computation *task, void *word, raise_t raise) {
+        if (raise != nullptr) {
+            running_computation running{task};
+            raise(word);
+        }
+        static_cast<computation_of<typename Holder::body_result> *>(task)->word = word;
+        task->drive = (haft_function_t *)&drive<Holder>;
+        return drive<Holder>(task, word, nullptr);
+    }
+
+  private:
+    template <typename Holder>
+    static tail<typename Holder::Answer> dispatch(computation *task, haft_request_t request,
+                                                  effects<>) {
+        return finish<Holder>(task, request);
+    }
+    template <typename Holder, typename Entry, typename... Rest>
+    static inline __attribute__((always_inline)) tail<typename Holder::Answer>
+    dispatch(computation *task, haft_request_t request, effects<Entry, Rest...>) {
+        constexpr clause_kind kind = kind_of<typename Holder::H, Entry>();
+        if constexpr (kind != clause_kind::tail) {
+            if (request.effect == effect_traits<effect_of<Entry>>::id()) {
+                auto *payload = static_cast<effect_of<Entry> *>(request.payload);
+                if constexpr (kind == clause_kind::general)
+                    return general<Holder, effect_of<Entry>>(task, payload);
+                else
+                    return never<Holder, effect_of<Entry>>(task, payload);
+            }
+        }
+        return dispatch<Holder>(task, request, effects<Rest...>{});
+    }
+
+    template <typename Holder>
+    using running = std::conditional_t<Holder::managed, running_clause, no_running_clause>;
+
+    template <typename Holder, typename E>
+    static inline __attribute__((always_inline)) tail<typename Holder::Answer>
+    general(computation *task, E *payload) {
+        using Answer = typename Holder::Answer;
+        using Resumption = resumption<typename signature<Answer, result_of<E>>::type>;
+        Holder &held = *static_cast<Holder *>(task->held);
+        typename Holder::H &handler = held.handler();
+        [[maybe_unused]] running<Holder> guard(task);
+        if constexpr (std::is_same_v<std::invoke_result_t<typename Holder::H &, E, Resumption>,
+                                     tail<Answer>>) {
+            return handler(std::move(*payload),
+                           Resumption(task, effect_traits<E>::id(), slot<E>(held, payload)));
+        } else {
+            tail<Answer> outcome{typename tail<Answer>::empty{}};
+            outcome.fill([&]() -> Answer {
+                return static_cast<Answer>(
+                    handler(std::move(*payload),
+                            Resumption(task, effect_traits<E>::id(), slot<E>(held, payload))));
+            });
+            return outcome;
+        }
+    }
+
+    template <typename Holder, typename E>
+    static tail<typename Holder::Answer> never(computation *task, E *performed) {
+        using Answer = typename Holder::Answer;
+        typename Holder::H &handler = static_cast<Holder *>(task->held)->handler();
+        E payload(std::move(*performed));
+        [[maybe_unused]] running<Holder> guard(task);
+        drop(task);
+        tail<Answer> outcome{typename tail<Answer>::empty{}};
+        outcome.fill([&]() -> Answer { return static_cast<Answer>(handler(std::move(payload))); });
+        return outcome;
+    }
+
+    /* The computation has returned, or a clause in place has thrown and its performer is unwound.
+     */
+    template <typename Holder>
+    static __attribute__((noinline)) tail<typename Holder::Answer> finish(computation *task,
+                                                                          haft_request_t request) {
+        using Answer = typename Holder::Answer;
+        Holder &held = *static_cast<Holder *>(task->held);
+        running_clause guard(task);
+        task->over = true;
+        if (request.effect == &haft_special_landed)
+            std::rethrow_exception(std::move(held.thrown));
+        auto &result = static_cast<computation_of<typename Holder::body_result> *>(task)->result;
+        tail<Answer> outcome{typename tail<Answer>::empty{}};
+        outcome.fill([&]() -> Answer {
+            if constexpr (!answer<typename Holder::H, typename Holder::body_result>::changed)
+                return result.take();
+            else if constexpr (std::is_void_v<typename Holder::body_result>)
+                return held.handler().on_return();
+            else
+                return held.handler().on_return(result.take());
+        });
+        return outcome;
+    }
+
+    template <typename E, typename Holder>
+    static inline __attribute__((always_inline)) room<result_of<E>> *slot(Holder &held,
+                                                                          E *payload) {
+        if constexpr (in_word<result_of<E>>)
+            return nullptr;
+        else if constexpr (effect_traits<E>::native)
+            return &reinterpret_cast<call<E> *>(payload)->result;
+        else
+            return &static_cast<foreign_room<E> &>(held).value;
+    }
+};
+
+template <typename Exception>
+struct raised {
+    Exception &exception;
+    static void *raise(void *argument) {
+        throw std::move(static_cast<raised *>(argument)->exception);
+    }
+};
+template <>
+struct raised<std::exception_ptr> {
+    std::exception_ptr &exception;
+    static void *raise(void *argument) {
+        std::rethrow_exception(std::move(static_cast<raised *>(argument)->exception));
+    }
+};
+
+/* What `with` and resume_with take as a handler, and how it is kept. */
+template <typename... Handlers>
+struct kept {
+    using type = clause_set<clause_type<std::decay_t<Handlers>>...>;
+    static type make(Handlers &...functions) {
+        return type(as_clause(std::decay_t<Handlers>(static_cast<Handlers &&>(functions)))...);
+    }
+};
+template <typename H>
+requires is_handler<std::remove_cvref_t<H>>
+struct kept<H> {
+    using type = std::remove_cvref_t<H>;
+    static type make(std::remove_reference_t<H> &handler) { return std::move(handler); }
+};
+template <typename H>
+requires is_handler<H>
+struct kept<H &> {
+    using type = by_reference<H>;
+    static type make(H &handler) { return {std::addressof(handler)}; }
+};
+template <typename P>
+requires requires {
+    typename std::remove_cvref_t<P>::element_type;
+} && is_handler<typename std::remove_cvref_t<P>::element_type>
+struct kept<P> {
+    using type = std::remove_cvref_t<P>;
+    static type make(std::remove_reference_t<P> &pointer) { return static_cast<P &&>(pointer); }
+};
+
+template <typename Answer, typename A>
+class resumption_base {
+  public:
+    resumption_base() noexcept = default;
+    resumption_base(resumption_base &&other) noexcept
+        : task(std::exchange(other.task, nullptr)), effect(other.effect), slot(other.slot) {}
+    resumption_base &operator=(resumption_base &&other) {
+        if (this != &other) {
+            computation *before = std::exchange(task, std::exchange(other.task, nullptr));
+            effect = other.effect;
+            slot = other.slot;
+            if (before != nullptr)
+                detail::drop(before);
+        }
+        return *this;
+    }
+    ~resumption_base() {
+        if (task != nullptr)
+            detail::drop(task);
+    }
+
+    /* Whether there is something to resume. */
+    explicit operator bool() const noexcept { return task != nullptr; }
+
+    /* Resumes by throwing at the perform: an exception of any type, or an std::exception_ptr. */
+    template <typename Exception>
+    Answer discontinue(Exception exception) && {
+        raised<Exception> raise{exception};
+        return driver::run<Answer>(use("discontinued"), &raise, &raised<Exception>::raise);
+    }
+
+    /* Drops the computation now: its stack is unwound, destructors run. */
+    void drop() && { detail::drop(use("dropped")); }
+
+    /* The fiber of the computation, NULL once used: for its name, backtrace and state (haft.h). */
+    haft_fiber_t *fiber() const noexcept { return task == nullptr ? nullptr : task->fiber; }
+
+  protected:
+    resumption_base(computation *captured, haft_effect_t *performed, room<A> *result) noexcept
+        : task(captured), effect(performed), slot(result) {}
+
+    computation *use(const char *what) {
+        if (__builtin_expect(task == nullptr, false))
+            haft_used_resumption(effect, what);
+        return std::exchange(task, nullptr);
+    }
+
+    template <typename Value>
+    void *reply(Value &&value) {
+        if constexpr (in_word<A>) {
+            return to_word<A>(static_cast<A &&>(value));
+        } else {
+            slot->fill([&]() -> A { return static_cast<Value &&>(value); });
+            return slot->address();
+        }
+    }
+
+    template <typename Body, typename... H>
+    auto swap(H &...handlers) {
+        using Holder = holder<typename kept<H...>::type, Body>;
+        if (task == nullptr)
+            haft_used_resumption(effect, "resumed");
+        if (task->result_type != &type_mark<Body>)
+            throw std::logic_error(
+                "haft: resume_with was given a handler for another result of the "
+                "body: name that type, resume_with<Body>(handler, value)");
+        bool same = task->drive == (haft_function_t *)&driver::drive<Holder>;
+        if constexpr (!Holder::managed) {
+            if (same) {
+                static_cast<Holder *>(task->held)->kept = kept<H...>::make(handlers...);
+                return task;
+            }
+        }
+        if (task->clauses == 0)
+            destroy_swapped(task);
+        Holder *held = new Holder([&] { return kept<H...>::make(handlers...); });
+        held->landing.fiber = task->fiber;
+        held->destroy = [](holder_base *made) noexcept { delete static_cast<Holder *>(made); };
+        held->older = std::exchange(task->swapped, held);
+        task->held = held;
+        task->drive = (haft_function_t *)&driver::drive<Holder>;
+        task->fiber->scope.state = held;
+        return task;
+    }
+
+    computation *task = nullptr;
+    haft_effect_t *effect = nullptr;
+    room<A> *slot = nullptr;
+};
+
+template <typename Body, typename... H>
+using swapped_answer = typename holder<typename kept<H...>::type, Body>::Answer;
+
+} // namespace detail
+
+/*
+ * A computation that waits at a perform whose result is a Result, under a handler whose answer is
+ * an Answer. Owns it: one-shot, move-only. Dropping it unwinds the stack, destructors run. A second
+ * use is an error that names the effect. A resumption may outlive the handle() that captured it,
+ * and a handler that was given by value goes with it. (A resumption that is kept in the handler of
+ * its own computation, where that was given by value, is a cycle: nobody drops it.)
+ *
+ * resume(value)         continues; returns the answer
+ * tail_resume(value)    to be returned by a clause: continues after the clause
+ * resume_with(h, value) continues under another handler from here on, whose answer it returns; `h`
+ * is what handle().with takes, one handler or one lambda (several: clauses(...)). What the body
+ * returns must be the Answer here, or be named: resume_with<Body>
+ */
+template <typename Answer, typename Result>
+class [[nodiscard]] resumption<Answer(Result)> : public detail::resumption_base<Answer, Result> {
+    using base = detail::resumption_base<Answer, Result>;
+
+  public:
+    resumption() noexcept = default;
+
+    Answer resume(Result value) && {
+        detail::computation *suspended = this->use("resumed");
+        return detail::driver::run<Answer>(suspended, this->reply(static_cast<Result &&>(value)));
+    }
+    tail<Answer> tail_resume(Result value) && {
+        detail::computation *suspended = this->use("resumed");
+        return tail<Answer>(suspended, this->reply(static_cast<Result &&>(value)));
+    }
+    template <typename Body = Answer, typename H>
+    detail::swapped_answer<Body, H> resume_with(H &&handler, Result value) && {
+        this->template swap<Body, H>(handler);
+        return detail::driver::run<detail::swapped_answer<Body, H>>(
+            this->use("resumed"), this->reply(static_cast<Result &&>(value)));
+    }
+
+  private:
+    using base::base;
+    friend struct detail::driver;
+    template <typename, typename>
+    friend class wrapping;
+};
+
+template <typename Answer>
+class [[nodiscard]] resumption<Answer()> : public detail::resumption_base<Answer, void> {
+    using base = detail::resumption_base<Answer, void>;
+
+  public:
+    resumption() noexcept = default;
+
+    Answer resume() && { return detail::driver::run<Answer>(this->use("resumed"), nullptr); }
+    tail<Answer> tail_resume() && { return tail<Answer>(this->use("resumed"), nullptr); }
+    template <typename Body = Answer, typename H>
+    detail::swapped_answer<Body, H> resume_with(H &&handler) && {
+        this->template swap<Body, H>(handler);
+        return detail::driver::run<detail::swapped_answer<Body, H>>(this->use("resumed"), nullptr);
+    }
+
+  private:
+    using base::base;
+    friend struct detail::driver;
+    template <typename, typename>
+    friend class wrapping;
+};
+
+/* ---- Instances and effect safety ------------------------------------------------------------ */
+
+namespace detail {
+
+template <typename E, typename... Handled>
+struct an_effect_escapes_its_handlers {
+    static_assert(count_of<E, Handled...> != 0,
+                  "haft: this call may perform an effect that nobody around it is known to handle: "
+                  "the first of the types above is the effect, the others are what may be "
+                  "performed. Handle it, or let this function state it: haft::may<Effect...>.");
+};
+struct grant_access;
+
+} // namespace detail
+
+/*
+ * A handler by name: performs to that very handler, found in constant time, whatever handlers of
+ * the same effects lie between. A body that takes a parameter is given the instance of its handler:
+ *
+ *     haft::handle([](haft::instance<Get> cell) { return cell.perform(Get{}); }).with(...)
+ *
+ * Valid in that body. To be copied freely. Performing elsewhere is an error.
+ */
+template <typename... Effects>
+class instance {
+  public:
+    template <typename Effect>
+    inline __attribute__((always_inline)) result_of<Effect> perform(Effect effect) const {
+        (void)sizeof(detail::an_effect_escapes_its_handlers<Effect, Effects...>);
+        using traits = effect_traits<Effect>;
+        haft_thread_t *thread = haft_thread();
+        return detail::perform_found(
+            thread,
+            haft_find_at(thread, scope, traits::id(), traits::slot, detail::shape_of<Effect>),
+            effect);
+    }
+
+  private:
+    explicit instance(haft_scope_t *of) : scope(of) {}
+    haft_scope_t *scope;
+    friend struct detail::grant_access;
+};
+
+/*
+ * Effect safety: a function states in its type which effects it may perform, by a parameter, and
+ * performs them through that:
+ *
+ *     int next(haft::may<Get, Put> can) {
+ *         int value = can.perform(Get{});
+ *         can.perform(Put{.value = value + 1});
+ *         return value;
+ *     }
+ *
+ * Only handlers make a `may`: the body of handle() is given one for the effects that are handled,
+ * and handle(can, body) one for these and those of `can`. It converts to a `may` of fewer effects.
+ * So a call that could let an effect escape its handlers does not compile. Code without `may` is as
+ * before.
+ */
+template <typename... Effects>
+class may {
+  public:
+    template <typename... More>
+    may(const may<More...> &) {
+        (void)(sizeof(detail::an_effect_escapes_its_handlers<Effects, More...>) + ... + 0);
+    }
+    template <typename... More>
+    may(const instance<More...> &) {
+        (void)(sizeof(detail::an_effect_escapes_its_handlers<Effects, More...>) + ... + 0);
+    }
+    may(const may &) = default;
+    may &operator=(const may &) = default;
+
+    template <typename Effect>
+    inline __attribute__((always_inline)) result_of<Effect> perform(Effect effect) const {
+        (void)sizeof(detail::an_effect_escapes_its_handlers<Effect, Effects...>);
+        return haft::perform<Effect>(std::move(effect));
+    }
+
+  private:
+    may() = default;
+    friend struct detail::grant_access;
+};
+
+namespace detail {
+
+struct grant_access {
+    template <typename... Effects>
+    static auto grant(haft_scope_t *scope, instance<Effects...> *) {
+        return instance<Effects...>(scope);
+    }
+    template <typename... Effects>
+    static auto grant(haft_scope_t *, may<Effects...> *) {
+        return may<Effects...>();
+    }
+};
+
+/* What a body is given: by the handler's list, and what may be performed around it. */
+template <typename Around, typename List>
+struct given;
+template <typename... Entries>
+struct given<void, effects<Entries...>> {
+    using type = instance<effect_of<Entries>...>;
+};
+template <typename... Outer, typename... Entries>
+struct given<may<Outer...>, effects<Entries...>> {
+    using type = may<Outer..., effect_of<Entries>...>;
+};
+
+template <typename Body, typename Given>
+struct the_body_cannot_be_called {
+    static_assert(std::is_invocable_v<Body &> || std::is_invocable_v<Body &, Given>,
+                  "haft: the body of handle() is called with no arguments, or with the handler's "
+                  "instance (haft::instance<Effects...> or haft::may<Effects...>).");
+};
+
+template <typename Body, typename Given>
+inline __attribute__((always_inline)) decltype(auto) call_body(Body &body, haft_scope_t *scope) {
+    (void)sizeof(the_body_cannot_be_called<Body, Given>);
+    if constexpr (std::is_invocable_v<Body &>)
+        return body();
+    else
+        return body(grant_access::grant(scope, static_cast<Given *>(nullptr)));
+}
+template <typename Body, typename Given>
+using body_result_of = decltype(call_body<Body, Given>(std::declval<Body &>(), nullptr));
+
+/* ---- Handlers without a stack ---- */
+
+struct landed {};
+
+template <typename Holder>
+struct in_place_scope : Holder {
+    using Holder::Holder;
+    haft_scope_t scope;
+    unsigned uncaught; /* exceptions in flight around the handler */
+};
+struct pushed_scope {
+    haft_scope_t *scope;
+    ~pushed_scope() { haft_scope_pop(scope); }
+};
+
+template <typename Scope, typename Given, typename Body>
+__attribute__((noinline)) typename Scope::body_result run_body(Scope &here, Body &body) {
+    return call_body<Body, Given>(body, &here.scope);
+}
+
+/* Neither this nor run_body is inlined: the stack pointer is then the same at the call as before
+ * it. */
+template <typename Scope, typename Given, typename Body>
+__attribute__((noinline)) typename Scope::body_result run_in_place(Scope &here, Body &body) {
+    using Holder = typename Scope::held_type;
+    here.landing.sp = haft_stack_pointer();
+    here.landing.land = [](haft_landing_t *) { throw landed{}; };
+    try {
+        haft_scope_push(&here.scope, &clause_table<Holder>::handles, static_cast<Holder *>(&here));
+        pushed_scope pushed{&here.scope};
+        here.uncaught = haft_thread()->exceptions->uncaught;
+        return run_body<Scope, Given>(here, body);
+    } catch (const landed &) {
+        haft_thread()->exceptions->uncaught = here.uncaught;
+    }
+
+    std::rethrow_exception(std::move(here.thrown));
+}
+
+/* ---- Handlers with a fiber ---- */
+
+template <typename Holder, typename Given, typename Body, typename Argument>
+struct task : computation_of<typename Holder::body_result> {
+    template <typename Make>
+    task(Make &&make, Body &&function)
+        : held(static_cast<Make &&>(make)), body(std::move(function)) {}
+
+    /* The body's function; runs on the fiber. */
+    static void *run(void *argument) {
+        task *self = static_cast<task *>(argument);
+        self->result.fill([&]() -> typename Holder::body_result {
+            if constexpr (std::is_void_v<Argument>)
+                return call_body<Body, Given>(self->body, &self->fiber->scope);
+            else if constexpr (in_word<Argument>)
+                return self->body(from_word<Argument>(self->word));
+            else
+                return self->body(self->argument.take());
+        });
+        return nullptr;
+    }
+    static void destroy_task(computation *self) noexcept { static_cast<task *>(self)->~task(); }
+
+    template <typename Make>
+    static task *create(const haft_fiber_options_t &options, Make &&make, Body &&function) {
+        haft_fiber_t *fiber = haft_fiber_create(&options, &task::run, nullptr);
+        if (fiber == nullptr)
+            throw std::bad_alloc();
+        HAFT_SCOPED haft_fiber_t *owned = fiber;
+        static_assert(alignof(task) <= 64);
+        task *self = ::new (haft_fiber_reserve(fiber, sizeof(task)))
+            task(static_cast<Make &&>(make), std::move(function));
+        owned = nullptr;
+        fiber->argument = self;
+        fiber->scope.state = static_cast<Holder *>(&self->held);
+        self->fiber = fiber;
+        self->computation::held = &self->held;
+        self->drive = (haft_function_t *)&driver::drive<Holder>;
+        self->destroy = &task::destroy_task;
+        self->result_type = &type_mark<typename Holder::body_result>;
+        self->held.landing.fiber = fiber;
+        return self;
+    }
+
+    Holder held;
+    Body body;
+    room<std::conditional_t<in_word<Argument>, void, Argument>> argument;
+};
+
+inline haft_effect_t start_effect = {"start", "haft.hpp", 0, 0, nullptr, nullptr, {}};
+
+} // namespace detail
+
+/* ---- Handling -------------------------------------------------------------------------------- */
+
+/* A body to be handled: made by handle(body), and used up by one of the forms of `with`. */
+template <typename Body, typename Around>
+class [[nodiscard]] handling {
+  public:
+    handling(Body computation) : body(std::move(computation)) {}
+
+    /* Chooses the stack: its size, memory and name, as in haft.h. */
+    handling &&on(const haft_fiber_options_t &chosen) && {
+        options = chosen;
+        return std::move(*this);
+    }
+
+    /*
+     * with(lambdas...)     a handler made of lambdas: clauses, never(clause), on_return(function)
+     * with(handler)        an existing handler by reference, or one that is moved in; a handler
+     * that is referred to must live as long as the computation with(pointer)        the handler
+     * that a std::shared_ptr or std::unique_ptr owns
+     *
+     * Runs the body under the handler, and returns the answer. The body is called on a fiber of its
+     * own unless all clauses are tail-resumptive.
+     */
+    template <typename... H>
+    decltype(auto) with(H &&...handlers) && {
+        return std::move(*this).template run<typename detail::kept<H...>::type>(
+            [&] { return detail::kept<H...>::make(handlers...); });
+    }
+    /* with_new<H>(arguments...): a handler that is made, in place, for this computation. */
+    template <typename H, typename... Arguments>
+    decltype(auto) with_new(Arguments &&...arguments) && {
+        return std::move(*this).template run<H>(
+            [&] { return H(static_cast<Arguments &&>(arguments)...); });
+    }
+
+  private:
+    template <typename Stored, typename Make>
+    decltype(auto) run(Make &&make) && {
+        using namespace detail;
+        using H = typename stored<Stored>::handler;
+        using Given = typename given<Around, typename H::handled_effects>::type;
+        using Holder = holder<Stored, body_result_of<Body, Given>>;
+        if constexpr (all_in_place<H>(typename H::handled_effects{})) {
+            in_place_scope<Holder> here(static_cast<Make &&>(make));
+            if constexpr (!answer<H, typename Holder::body_result>::changed) {
+                return run_in_place<in_place_scope<Holder>, Given>(here, body);
+            } else if constexpr (std::is_void_v<typename Holder::body_result>) {
+                run_in_place<in_place_scope<Holder>, Given>(here, body);
+                return here.handler().on_return();
+            } else {
+                return here.handler().on_return(
+                    run_in_place<in_place_scope<Holder>, Given>(here, body));
+            }
+        } else {
+            auto *made = task<Holder, Given, Body, void>::create(
+                options, static_cast<Make &&>(make), std::move(body));
+            return driver::run<typename Holder::Answer>(made, nullptr);
+        }
+    }
+
+    Body body;
+    haft_fiber_options_t options = {};
+};
+
+/* handle(body).with(...): see above. handle(can, body): the body may also perform what `can` may.
+ */
+template <typename Body>
+handling<Body, void> handle(Body body) {
+    return {std::move(body)};
+}
+template <typename... Outer, typename Body>
+handling<Body, may<Outer...>> handle(const may<Outer...> &, Body body) {
+    return {std::move(body)};
+}
+
+/*
+ * wrap(body).with(...): the resumption of a computation that is not started (§2.2). resume() starts
+ * it. wrap<Argument>(body): one whose body takes an argument, the value that it is resumed with.
+ */
+template <typename Body, typename Argument>
+class [[nodiscard]] wrapping {
+  public:
+    wrapping(Body computation) : body(std::move(computation)) {}
+    wrapping &&on(const haft_fiber_options_t &chosen) && {
+        options = chosen;
+        return std::move(*this);
+    }
+    template <typename... H>
+    auto with(H &&...handlers) && {
+        return std::move(*this).template run<typename detail::kept<H...>::type>(
+            [&] { return detail::kept<H...>::make(handlers...); });
+    }
+    template <typename H, typename... Arguments>
+    auto with_new(Arguments &&...arguments) && {
+        return std::move(*this).template run<H>(
+            [&] { return H(static_cast<Arguments &&>(arguments)...); });
+    }
+
+  private:
+    template <typename Given>
+    static auto result() {
+        if constexpr (std::is_void_v<Argument>)
+            return std::type_identity<detail::body_result_of<Body, Given>>{};
+        else
+            return std::type_identity<std::invoke_result_t<Body &, Argument>>{};
+    }
+
+    template <typename Stored, typename Make>
+    auto run(Make &&make) && {
+        using namespace detail;
+        using H = typename stored<Stored>::handler;
+        using Given = typename given<void, typename H::handled_effects>::type;
+        using Holder = holder<Stored, typename decltype(result<Given>())::type>;
+        auto *made = task<Holder, Given, Body, Argument>::create(
+            options, static_cast<Make &&>(make), std::move(body));
+        made->drive = (haft_function_t *)&driver::start<Holder>;
+        room<Argument> *slot = nullptr;
+        if constexpr (!in_word<Argument>)
+            slot = &made->argument;
+        return resumption<typename signature<typename Holder::Answer, Argument>::type>(
+            made, &start_effect, slot);
+    }
+
+    Body body;
+    haft_fiber_options_t options = {};
+};
+
+template <typename Argument = void, typename Body>
+wrapping<Body, Argument> wrap(Body body) {
+    return {std::move(body)};
+}
+
+/* ---- Default handlers ----------------------------------------------------------------------- */
+
+/*
+ * Sets what happens, in the whole process, when nobody handles the effect: called in place, outside
+ * all handlers, as a function of the performer's. nullptr takes the default away.
+ */
+template <is_effect Effect>
+void set_default(result_of<Effect> (*function)(void *, Effect *)) {
+    (void)haft_set_default(effect_traits<Effect>::id(), (haft_function_t *)function);
+}
+
+} // namespace haft
+
+#endif

@@ -1,0 +1,36 @@
+/* Checks for the tests of this folder: the first that fails says so and ends the program. */
+#ifndef HAFT_TESTS_CHECK_HPP
+#define HAFT_TESTS_CHECK_HPP
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#define CHECK(...)                                                                                 \
+    ((__VA_ARGS__) ? (void)0                                                                       \
+                   : (std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__,              \
+                                   #__VA_ARGS__),                                                  \
+                      std::exit(1)))
+
+/* Calls `function` and returns what it throws as an Exception; it must. */
+template <typename Exception, typename F> Exception thrown_by(F &&function) {
+    try {
+        std::forward<F>(function)();
+    } catch (Exception &exception) {
+        return std::move(exception);
+    }
+    std::fprintf(stderr, "nothing was thrown\n");
+    std::exit(1);
+}
+
+/* Counts the objects that are alive. */
+struct counted {
+    static inline int alive = 0;
+    counted() { alive++; }
+    counted(const counted &) { alive++; }
+    counted(counted &&) noexcept { alive++; }
+    counted &operator=(const counted &) = default;
+    ~counted() { alive--; }
+};
+
+#endif
