@@ -15,4 +15,16 @@ file(RELATIVE_PATH HAFT_PREFIX_FROM_PKGCONFIG
   "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 string(REGEX REPLACE "/$" "" HAFT_PREFIX_FROM_PKGCONFIG "${HAFT_PREFIX_FROM_PKGCONFIG}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/haft.pc.in" "${PROJECT_BINARY_DIR}/haft.pc" @ONLY)
+if(TARGET haft_split)
+  if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    set(HAFT_SPLIT_FLAGS " -maccumulate-outgoing-args")
+  endif()
+  get_target_property(wraps haft_split INTERFACE_LINK_OPTIONS)
+  list(FILTER wraps INCLUDE REGEX "--wrap")
+  string(JOIN " " HAFT_SPLIT_WRAPS "" ${wraps})
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/haft-split.pc.in" "${PROJECT_BINARY_DIR}/haft-split.pc"
+    @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/haft-split.pc"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endif()
 install(FILES "${PROJECT_BINARY_DIR}/haft.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

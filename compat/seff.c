@@ -52,11 +52,11 @@ static void call_default(haft_function_t *function, void *state, void *payload, 
 #define EIGHT(macro, n)                                                                            \
     macro(n##0) macro(n##1) macro(n##2) macro(n##3) macro(n##4) macro(n##5) macro(n##6) macro(n##7)
 /* Numbers written in octal. */
+/* clang-format off */
 #define ALL(macro)                                                                                 \
-    EIGHT(macro, 00)                                                                               \
-    EIGHT(macro, 01)                                                                               \
-    EIGHT(macro, 02) EIGHT(macro, 03) EIGHT(macro, 04) EIGHT(macro, 05) EIGHT(macro, 06)           \
-        EIGHT(macro, 07)
+    EIGHT(macro, 00) EIGHT(macro, 01) EIGHT(macro, 02) EIGHT(macro, 03)                            \
+    EIGHT(macro, 04) EIGHT(macro, 05) EIGHT(macro, 06) EIGHT(macro, 07)
+/* clang-format on */
 
 #define UNHANDLED(n)                                                                               \
     static void *unhandled_##n(void *payload) {                                                    \

@@ -1,4 +1,5 @@
 /* §2.4 of the paper, as printed. */
+/* clang-format off */
 #include "paper_defer.h"
 
 DEFINE_EFFECT(yield_str, 1, void, { char *elt; });

@@ -1,4 +1,5 @@
 /* §3.1 of the paper, as printed, with the states of figures 1 to 3 shown. */
+/* clang-format off */
 #include <seff.h>
 #include <stdio.h>
 

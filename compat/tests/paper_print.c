@@ -1,5 +1,6 @@
-/* §2.5 of the paper, as printed; print_point passes its arguments to sprintf, functions return, and the
-   buffer is shown. */
+/* §2.5 of the paper, as printed; print_point passes its arguments to sprintf, functions return, and
+   the buffer is shown. */
+/* clang-format off */
 #include <seff.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* §2.3 of the paper: what is acquired in a coroutine is released when it ends, last first. */
+/* clang-format off */
 #include "paper_defer.h"
 
 void *uses_resources(void *arg) {

@@ -1,4 +1,5 @@
 /* §2.2 of the paper, as printed; `worker` declared before its use. */
+/* clang-format off */
 #include "tl_queue.h"
 #include <seff.h>
 #include <stdio.h>

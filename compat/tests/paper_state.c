@@ -1,4 +1,5 @@
 /* §2.1 of the paper, as printed. */
+/* clang-format off */
 #include <seff.h>
 #include <stdio.h>
 

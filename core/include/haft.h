@@ -52,14 +52,14 @@
 
 #pragma GCC system_header
 
+#ifndef HAFT_FREESTANDING
+#    include <stdio.h>
+#endif
+
 #ifdef __cplusplus
-#    include <cstdio>
 #    define HAFT_EXTERN_C_BEGIN extern "C" {
 #    define HAFT_EXTERN_C_END }
 #else
-#    ifndef HAFT_FREESTANDING
-#        include <stdio.h>
-#    endif
 #    define HAFT_EXTERN_C_BEGIN
 #    define HAFT_EXTERN_C_END
 #endif
@@ -88,7 +88,7 @@ HAFT_EXTERN_C_BEGIN
  */
 #define HAFT_EFFECT(name, result, ...) HAFT_EFFECT_(name, result, __VA_ARGS__)
 
-#define HAFT_ID(name) (&haft_effect_##name)
+#define HAFT_ID(name) (&haft_id_##name)
 #define HAFT_PAYLOAD(name) haft_payload_##name /* the payload's type */
 #define HAFT_RESULT(name) haft_result_##name   /* the result's type */
 
@@ -162,7 +162,7 @@ typedef struct haft_fiber_options {
                            not run */
 } haft_fiber_options_t;
 
-/* The least memory for a fiber: its header and some 600 bytes of stack. */
+/* The least memory for a fiber: its header and some 500 bytes of stack. */
 #define HAFT_FIBER_MINIMUM ((size_t)1024)
 
 /*
@@ -271,7 +271,7 @@ HAFT_API void *haft_reply(const haft_effect_t *effect, const void *value, size_t
 typedef struct {
     void *result;
 } haft_payload_return;
-extern HAFT_API haft_effect_t haft_effect_return;
+extern HAFT_API haft_effect_t haft_id_return;
 
 HAFT_INLINE bool haft_finished(haft_request_t request) {
     return request.effect == HAFT_ID(return);
@@ -434,6 +434,12 @@ typedef struct haft_error {
  */
 typedef void haft_error_handler_t(const haft_error_t *error);
 HAFT_API haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *handler);
+
+#ifdef HAFT_FREESTANDING
+/* What is told of errors while there is no error handler. To be defined by the program; the library's
+   own, which is weak, traps. */
+void haft_panic(const char *message);
+#endif
 
 #include "haft/typed.h"
 

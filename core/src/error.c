@@ -11,6 +11,17 @@ haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *handler) {
     return __atomic_exchange_n(&error_handler, handler, __ATOMIC_ACQ_REL);
 }
 
+const char *haft_fiber_label(const haft_fiber_t *fiber) {
+    static __thread char label[96];
+    if (fiber == NULL)
+        return "the thread's own stack";
+    if (fiber->name == NULL)
+        snprintf(label, sizeof label, "the unnamed fiber %p", (const void *)fiber);
+    else
+        snprintf(label, sizeof label, "the fiber '%.64s'", fiber->name);
+    return label;
+}
+
 /* In one write, so that messages of several threads do not mix. */
 static void print(const char *message) {
     char line[640];
@@ -21,11 +32,19 @@ static void print(const char *message) {
         return;
 }
 
-static HAFT_COLD void report(haft_error_code_t code, const haft_effect_t *effect,
-                             const haft_fiber_t *fiber, const char *format, va_list arguments) {
+typedef struct report {
+    haft_error_t error;
+    const char *format;
+    va_list arguments;
+} report_t;
+
+/* On a stack that has room for whatever the error handler does. */
+static HAFT_COLD void tell(void *argument) {
+    report_t *report = argument;
     char message[600];
-    vsnprintf(message, sizeof message, format, arguments);
-    haft_error_t error = {code, message, effect, fiber};
+    vsnprintf(message, sizeof message, report->format, report->arguments);
+    haft_error_t error = report->error;
+    error.message = message;
     haft_error_handler_t *handler = __atomic_load_n(&error_handler, __ATOMIC_ACQUIRE);
     if (handler != NULL)
         handler(&error);
@@ -35,17 +54,17 @@ static HAFT_COLD void report(haft_error_code_t code, const haft_effect_t *effect
 
 void haft_report(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
                  const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    report(code, effect, fiber, format, arguments);
-    va_end(arguments);
+    report_t report = {.error = {code, NULL, effect, fiber}, .format = format};
+    va_start(report.arguments, format);
+    haft_on_thread_stack(tell, &report);
+    va_end(report.arguments);
 }
 
 void haft_fail(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
                const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    report(code, effect, fiber, format, arguments);
-    va_end(arguments);
+    report_t report = {.error = {code, NULL, effect, fiber}, .format = format};
+    va_start(report.arguments, format);
+    haft_on_thread_stack(tell, &report);
+    va_end(report.arguments);
     abort();
 }

@@ -7,19 +7,6 @@
 _Static_assert(sizeof(struct _Unwind_Exception) <= sizeof((haft_landing_t *)0)->unwinding,
                "a landing has room for the unwinder's record");
 
-void haft_scope_push(haft_scope_t *scope, const haft_handles_t *handles, void *state) {
-    haft_thread_t *thread = haft_thread_ready();
-    scope->outer = thread->current;
-    scope->handles = handles;
-    scope->serial = haft_stamp(thread);
-    for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
-        scope->cache[i].effect = NULL;
-    scope->state = state;
-    scope->kind = HAFT_SCOPE_STACKLESS;
-    scope->slow = 0;
-    thread->current = scope;
-}
-
 void haft_used_resumption(const haft_effect_t *effect, const char *what) {
     haft_fail(HAFT_ERROR_USED_RESUMPTION, effect, NULL,
               "A resumption of the effect '%s' cannot be %s: it has been used already, or moved "
@@ -72,7 +59,8 @@ static haft_landing_t *landing_of(struct _Unwind_Exception *exception) {
 }
 
 static __attribute__((noreturn)) void stopped(const char *how) {
-    haft_fiber_t *fiber = haft_fiber_at(__builtin_frame_address(0));
+    haft_segments_set_limit(0); /* the unwinder may have changed it ahead of the stack */
+    haft_fiber_t *fiber = haft_fiber_here();
     haft_fail(HAFT_ERROR_UNWINDING_STOPPED, NULL, fiber,
               "A clause has thrown, and %s, which it leaves, cannot be unwound: %s.",
               haft_fiber_label(fiber), how);
@@ -94,19 +82,25 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
         landing->land(landing);
     uintptr_t pc = _Unwind_GetIP(context);
     if (pc >= (uintptr_t)haft_fiber_start && pc < (uintptr_t)haft_fiber_start_end)
-        haft_leave(haft_fiber_at(__builtin_frame_address(0)), &haft_special_landed, landing);
+        haft_leave(haft_fiber_here(), &haft_special_landed, landing);
     if (actions & _UA_END_OF_STACK)
         stopped("a function on it was compiled without unwind tables");
     return _URC_NO_REASON;
 }
 
-void haft_unwind_to(haft_landing_t *landing) {
+static void unwind_to(void *argument) {
+    haft_landing_t *landing = argument;
     struct _Unwind_Exception *exception = (struct _Unwind_Exception *)(void *)landing->unwinding;
-    landing->here = haft_fiber_at(__builtin_frame_address(0)) == haft_fiber_at(landing->sp);
+    landing->here = haft_fiber_here() == haft_fiber_at(landing->sp);
     memset(exception, 0, sizeof *exception);
     memcpy(&exception->exception_class, "HAFTLAND", sizeof exception->exception_class);
     exception->exception_cleanup = swallowed;
     haft_tools_unwinding();
     _Unwind_ForcedUnwind(exception, stop, NULL);
     stopped("the unwinder failed");
+}
+
+void haft_unwind_to(haft_landing_t *landing) {
+    haft_on_thread_stack(unwind_to, landing);
+    __builtin_unreachable();
 }

@@ -7,60 +7,8 @@
  */
 #include "internal.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { CANARY_WORDS = 4, HEADER_ALIGNMENT = 64 };
 static const uint64_t canary = 0x5afe57acc0ffee11u;
-
-/* Fibers outside the pool, for haft_fibers_dump and for finding a fiber by an address. */
-static haft_fiber_t *outside;
-static pthread_mutex_t outside_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void list_outside(haft_fiber_t *fiber) {
-    pthread_mutex_lock(&outside_lock);
-    fiber->previous = NULL;
-    fiber->next = outside;
-    if (outside != NULL)
-        outside->previous = fiber;
-    outside = fiber;
-    pthread_mutex_unlock(&outside_lock);
-}
-
-static void unlist_outside(haft_fiber_t *fiber) {
-    pthread_mutex_lock(&outside_lock);
-    if (fiber->previous != NULL)
-        fiber->previous->next = fiber->next;
-    else
-        outside = fiber->next;
-    if (fiber->next != NULL)
-        fiber->next->previous = fiber->previous;
-    pthread_mutex_unlock(&outside_lock);
-}
-
-/* Called from signal handlers too: a list that is being changed is left out. */
-void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument) {
-    haft_pool_each(visit, argument);
-    if (pthread_mutex_trylock(&outside_lock) != 0)
-        return;
-    for (haft_fiber_t *fiber = outside; fiber != NULL; fiber = fiber->next)
-        visit(fiber, argument);
-    pthread_mutex_unlock(&outside_lock);
-}
-
-haft_fiber_t *haft_fiber_at(const void *address) {
-    haft_fiber_t *found = haft_pool_fiber_at(address);
-    if (found != NULL)
-        return found;
-    pthread_mutex_lock(&outside_lock);
-    for (haft_fiber_t *fiber = outside; fiber != NULL; fiber = fiber->next)
-        if ((const char *)address >= fiber->low && (const char *)address < fiber->high)
-            found = fiber;
-    pthread_mutex_unlock(&outside_lock);
-    return found;
-}
 
 void haft_check_canary(haft_fiber_t *fiber) {
     for (int i = 0; i < CANARY_WORDS; i++)
@@ -91,6 +39,7 @@ static void wind_up(haft_thread_t *thread, haft_fiber_t *fiber, void *(*function
     fiber->scope.handles = NULL;
     fiber->scope.outer = NULL;
     fiber->top = &fiber->scope;
+    fiber->within = NULL;
     /* Its maker is the most likely to resume it. The first resume takes the slow path all the same,
        because the handled set differs from NULL. */
     __atomic_store_n(&fiber->owner, thread->current->serial, __ATOMIC_RELAXED);
@@ -99,7 +48,7 @@ static void wind_up(haft_thread_t *thread, haft_fiber_t *fiber, void *(*function
 
 static void furnish(haft_fiber_t *fiber, enum haft_fiber_kind kind, const char *name) {
     fiber->scope.kind = HAFT_SCOPE_FIBER;
-    fiber->scope.slow = kind != HAFT_KIND_POOL;
+    fiber->scope.slow = kind == HAFT_KIND_FIXED;
     fiber->scope.state = NULL;
     fiber->name = name;
     fiber->thrown = NULL;
@@ -110,13 +59,6 @@ static void furnish(haft_fiber_t *fiber, enum haft_fiber_kind kind, const char *
     fiber->checked = kind == HAFT_KIND_FIXED;
 }
 
-static haft_fiber_t *exhausted(size_t size) {
-    haft_report(HAFT_ERROR_NO_MEMORY, NULL, NULL,
-                "No memory for a fiber's stack of %zu bytes: %s.", size, strerror(errno));
-    errno = ENOMEM;
-    return NULL;
-}
-
 static haft_fiber_t *place_in(void *memory, size_t size) {
     if (memory == NULL || size < HAFT_FIBER_MINIMUM)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
@@ -125,7 +67,7 @@ static haft_fiber_t *place_in(void *memory, size_t size) {
     uintptr_t end = ((uintptr_t)memory + size) & ~(uintptr_t)(HEADER_ALIGNMENT - 1);
     haft_fiber_t *fiber =
         (haft_fiber_t *)((end - sizeof *fiber) & ~(uintptr_t)(HEADER_ALIGNMENT - 1));
-    memset(fiber, 0, sizeof *fiber);
+    __builtin_memset(fiber, 0, sizeof *fiber);
     uint64_t *low = (uint64_t *)(((uintptr_t)memory + 15) & ~(uintptr_t)15);
     for (int i = 0; i < CANARY_WORDS; i++)
         low[i] = canary;
@@ -134,24 +76,64 @@ static haft_fiber_t *place_in(void *memory, size_t size) {
     return fiber;
 }
 
+static void release_segments(haft_fiber_t *fiber) {
+#ifdef HAFT_SEGMENTS
+    haft_segments_release(&fiber->segments);
+#else
+    (void)fiber;
+#endif
+}
+
+static void reset_segments(haft_fiber_t *fiber) {
+#ifdef HAFT_SEGMENTS
+    haft_segments_reset(&fiber->segments);
+#else
+    (void)fiber;
+#endif
+}
+
+static HAFT_COLD haft_fiber_t *make_segmented(haft_thread_t *thread,
+                                              const haft_fiber_options_t *options) {
+#ifdef HAFT_SEGMENTS
+    if (options->memory != NULL || options->memory_size != 0)
+        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
+                  "A segmented fiber cannot lie in memory of the caller.");
+    haft_fiber_t *fiber = haft_pool_take_segmented(thread);
+    if (fiber == NULL)
+        return NULL;
+    haft_foreign_stack_make(thread); /* here is more room for it than on the first segment */
+    haft_segments_init(&fiber->segments, fiber->low, fiber->high);
+    furnish(fiber, HAFT_KIND_SEGMENTED, options->name);
+    return fiber;
+#else
+    (void)thread, (void)options;
+    haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
+              "Segmented fibers need -fsplit-stack, which compilers have for x86-64 Linux only.");
+#endif
+}
+
 HAFT_INLINE haft_fiber_t *create(const haft_fiber_options_t *options, void *(*function)(void *),
                                  void *argument) {
     haft_thread_t *thread = haft_thread_ready();
     haft_fiber_t *fiber;
     if (function == NULL)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "A fiber needs a function to run (NULL).");
-    if (options->memory != NULL || options->memory_size != 0) {
+    if (HAFT_UNLIKELY(options->segmented) && !haft_tools_know_stacks()) {
+        fiber = make_segmented(thread, options);
+        if (fiber == NULL)
+            return haft_pool_exhausted(HAFT_SEGMENTED_SIZE);
+    } else if (options->memory != NULL || options->memory_size != 0) {
         fiber = place_in(options->memory, options->memory_size);
         furnish(fiber, HAFT_KIND_FIXED, options->name);
-        list_outside(fiber);
+        haft_fibers_list(fiber);
     } else {
         size_t size = options->stack_size != 0 ? options->stack_size : haft_stack_size();
         fiber = haft_pool_take(thread, size);
         if (fiber == NULL)
-            return exhausted(size);
+            return haft_pool_exhausted(size);
         furnish(fiber, HAFT_KIND_POOL, options->name);
     }
-    fiber->cleanups = !options->no_cleanups;
+    fiber->cleanups = HAFT_UNWINDS && !options->no_cleanups;
     if (HAFT_UNLIKELY(haft_tools_active || fiber->kind != HAFT_KIND_POOL))
         haft_tools_born(fiber);
     wind_up(thread, fiber, function, argument);
@@ -182,24 +164,27 @@ static void finish(haft_thread_t *thread, haft_fiber_t *fiber, const char *what)
             fiber->state = HAFT_FIBER_FINISHED;
         }
     }
-    if (HAFT_UNLIKELY(fiber->thrown != NULL)) {
-        free(fiber->thrown);
-        fiber->thrown = NULL;
-    }
+    if (HAFT_UNLIKELY(fiber->thrown != NULL))
+        haft_forget_thrown(fiber);
 }
 
 static void release(haft_fiber_t **freed) {
     haft_fiber_t *fiber = *freed;
     if (fiber->state != HAFT_FIBER_FINISHED)
         return; /* It was not ours to free, and the error handler has left. */
-    free(fiber->thrown);
+    if (HAFT_UNLIKELY(fiber->thrown != NULL))
+        haft_forget_thrown(fiber);
     if (fiber->tools != NULL)
         haft_tools_gone(fiber);
     fiber->state = HAFT_FIBER_FREED;
-    if (fiber->kind == HAFT_KIND_POOL)
+    if (HAFT_LIKELY(fiber->kind == HAFT_KIND_POOL)) {
         haft_pool_give(haft_thread(), fiber);
-    else
-        unlist_outside(fiber);
+    } else if (fiber->kind == HAFT_KIND_FIXED) {
+        haft_fibers_unlist(fiber);
+    } else {
+        release_segments(fiber);
+        haft_pool_give(haft_thread(), fiber);
+    }
 }
 
 void haft_fiber_free(haft_fiber_t *fiber) {
@@ -219,6 +204,8 @@ void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argu
     haft_thread_t *thread = haft_thread_ready();
     finish(thread, fiber, "reset");
     haft_tools_reset(fiber);
+    if (fiber->kind == HAFT_KIND_SEGMENTED)
+        reset_segments(fiber);
     wind_up(haft_thread(), fiber, function, argument);
 }
 
@@ -234,17 +221,6 @@ const char *haft_fiber_name(const haft_fiber_t *fiber) {
 }
 
 void haft_fiber_set_name(haft_fiber_t *fiber, const char *name) { fiber->name = name; }
-
-const char *haft_fiber_label(const haft_fiber_t *fiber) {
-    static __thread char label[96];
-    if (fiber == NULL)
-        return "the thread's own stack";
-    if (fiber->name == NULL)
-        snprintf(label, sizeof label, "the unnamed fiber %p", (const void *)fiber);
-    else
-        snprintf(label, sizeof label, "the fiber '%.64s'", fiber->name);
-    return label;
-}
 
 haft_fiber_t *haft_fiber_current(void) {
     return haft_scope_fiber(haft_thread_ready()->current);

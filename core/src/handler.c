@@ -105,6 +105,19 @@ static bool in_place(const haft_handler_t *handler) {
     return true;
 }
 
+void haft_scope_push(haft_scope_t *scope, const haft_handles_t *handles, void *state) {
+    haft_thread_t *thread = haft_thread_ready();
+    scope->outer = thread->current;
+    scope->handles = handles;
+    scope->serial = haft_stamp(thread);
+    for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
+        scope->cache[i].effect = NULL;
+    scope->state = state;
+    scope->kind = HAFT_SCOPE_STACKLESS;
+    scope->slow = 0;
+    thread->current = scope;
+}
+
 static void pop(haft_scope_t **scope) { haft_scope_pop(*scope); }
 
 static void *handle_in_place(const haft_handler_t *handler, void *state, void *(*body)(void *),

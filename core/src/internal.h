@@ -1,6 +1,11 @@
-/* What the files of the library share. One section a file, in the order of a fiber's life. */
+/*
+ * What the files of the library share. One section a file, in the order of a fiber's life; last the
+ * files that a freestanding build does without (see freestanding.h).
+ */
 #ifndef HAFT_INTERNAL_H
 #define HAFT_INTERNAL_H
+
+#include "entries.h"
 
 #include <haft.h>
 #include <haft/faces.h>
@@ -24,50 +29,41 @@ HAFT_INLINE bool haft_drawn_on(uint64_t stamp, const haft_thread_t *thread) {
     return stamp >> HAFT_STAMP_BITS == thread->stamp >> HAFT_STAMP_BITS;
 }
 extern haft_exceptions_t haft_no_exceptions;
+/* Keeps every resume off the hot path: tools want to be told, or there is no barrier to tell two threads
+   apart with. */
+extern bool haft_resume_slowly;
 /* Makes what every thread of the process has stored so far visible to this one. */
 void haft_thread_barrier(void);
 
-/* pool.c: stacks of reserved addresses. */
-haft_fiber_t *haft_pool_take_slow(haft_thread_t *thread, size_t size);
-void haft_pool_give_slow(haft_thread_t *thread, haft_fiber_t *fiber);
-enum { HAFT_THREAD_KEEPS = 64 };
-/* A thread keeps free stacks of the default size for itself. */
-HAFT_INLINE haft_fiber_t *haft_pool_take(haft_thread_t *thread, size_t size) {
-    haft_fiber_t *fiber = thread->idle;
-    if (HAFT_UNLIKELY(fiber == NULL || thread->idle_size != size))
-        return haft_pool_take_slow(thread, size);
-    thread->idle = fiber->next;
-    thread->idle_count--;
-    return fiber;
-}
-/* `uses` counts down to the next look at how deep the stack has been. */
-HAFT_INLINE void haft_pool_give(haft_thread_t *thread, haft_fiber_t *fiber) {
-    if (HAFT_UNLIKELY((--fiber->uses & 0xffff) == 0 || fiber->pool != thread->pool ||
-                      thread->idle_count == HAFT_THREAD_KEEPS)) {
-        haft_pool_give_slow(thread, fiber);
-        return;
-    }
-    fiber->next = thread->idle;
-    thread->idle = fiber;
-    thread->idle_count++;
-}
-void haft_pool_thread_exit(haft_thread_t *thread);
-/* The fiber in whose memory `address` lies, guard included; NULL if none. Safe in signal handlers. */
-haft_fiber_t *haft_pool_fiber_at(const void *address);
-void haft_pool_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
-size_t haft_pool_reserved(const haft_fiber_t *fiber);
-size_t haft_pool_resident(const haft_fiber_t *fiber);
-#define HAFT_SEGMENTED_SIZE ((size_t)1024)
-
 /* fiber.c */
 enum haft_fiber_kind { HAFT_KIND_POOL, HAFT_KIND_FIXED, HAFT_KIND_SEGMENTED };
+void haft_check_canary(haft_fiber_t *fiber);
+
+/* fibers.c: the fibers outside the pool. */
+void haft_fibers_list(haft_fiber_t *fiber);
+void haft_fibers_unlist(haft_fiber_t *fiber);
+HAFT_INLINE void haft_list_insert(haft_fiber_t **list, haft_fiber_t *fiber) {
+    fiber->previous = NULL;
+    fiber->next = *list;
+    if (*list != NULL)
+        (*list)->previous = fiber;
+    *list = fiber;
+}
+HAFT_INLINE void haft_list_remove(haft_fiber_t **list, const haft_fiber_t *fiber) {
+    if (fiber->previous != NULL)
+        fiber->previous->next = fiber->next;
+    else
+        *list = fiber->next;
+    if (fiber->next != NULL)
+        fiber->next->previous = fiber->previous;
+}
 /* The fiber whose stack `address` lies on. Unlike haft_fiber_current it tells where the code runs, not
    which handlers it is under: the two differ inside a clause that is called in place. */
 haft_fiber_t *haft_fiber_at(const void *address);
-void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
-void haft_check_canary(haft_fiber_t *fiber);
-/* For messages: the fiber's name, else the name of what it does not have. */
-const char *haft_fiber_label(const haft_fiber_t *fiber);
+HAFT_INLINE haft_fiber_t *haft_fiber_here(void) {
+    haft_fiber_t *segmented = haft_thread()->segmented;
+    return segmented != NULL ? segmented : haft_fiber_at(__builtin_frame_address(0));
+}
 
 /* lookup.c */
 typedef struct haft_found {
@@ -105,23 +101,142 @@ typedef struct haft_call {
 } haft_call_t;
 /* Called on a fiber's stack by its first frame. The two are apart so that calls and returns pair up: the
    processor predicts a return by the calls before it. */
-void haft_fiber_run(haft_fiber_t *fiber);
+void haft_fiber_run(haft_fiber_t *fiber, void *word, uintptr_t wake);
 __attribute__((noreturn)) void haft_fiber_returned(haft_fiber_t *fiber);
 void haft_fiber_start(void); /* arch/: the first frame; never called */
 extern const char haft_fiber_start_end[];
 
-/* unwind.c */
+/* leaving.c */
 /* Whether any of the fibers from the one that the suspended `fiber` stopped in, outwards, needs unwinding. */
 bool haft_needs_unwinding(haft_fiber_t *fiber);
+/* The fiber whose stack resumed this one. */
+haft_fiber_t *haft_resumer_of(const haft_fiber_t *fiber);
 /* Ends the fibers suspended inside `fiber`, as they are. */
 void haft_abandon_inside(haft_fiber_t *fiber);
+
+/* error.c */
+/* For messages: the fiber's name, else the name of what it does not have. */
+const char *haft_fiber_label(const haft_fiber_t *fiber);
+void haft_report(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
+                 const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The same for errors that nothing can follow. */
+__attribute__((noreturn, format(printf, 4, 5))) void
+haft_fail(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
+          const char *format, ...);
+
+/* For functions that leave their stack between the sanitizer's being told and the switch. */
+#if defined(__clang__)
+#    define HAFT_UNINSTRUMENTED __attribute__((disable_sanitizer_instrumentation))
+#else
+#    define HAFT_UNINSTRUMENTED                                                                    \
+        __attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined")))
+#endif
+
+#ifdef HAFT_FREESTANDING
+#    include "freestanding.h"
+#else
+
+/* lookup.c: how many handlers a thread remembers. */
+enum { HAFT_KNOWN = 256 };
+
+/* pool.c: stacks of reserved addresses. */
+haft_fiber_t *haft_pool_take_slow(haft_thread_t *thread, size_t size);
+void haft_pool_give_slow(haft_thread_t *thread, haft_fiber_t *fiber);
+haft_fiber_t *haft_pool_take_segmented(haft_thread_t *thread);
+/* Reports that there was no stack to take; NULL. */
+haft_fiber_t *haft_pool_exhausted(size_t size);
+enum { HAFT_THREAD_KEEPS = 64 };
+/* A thread keeps free stacks of the default size for itself. */
+HAFT_INLINE haft_fiber_t *haft_pool_take(haft_thread_t *thread, size_t size) {
+    haft_fiber_t *fiber = thread->idle;
+    if (HAFT_UNLIKELY(fiber == NULL || thread->idle_size != size))
+        return haft_pool_take_slow(thread, size);
+    thread->idle = fiber->next;
+    thread->idle_count--;
+    return fiber;
+}
+/* `uses` counts down to the next look at how deep the stack has been. */
+HAFT_INLINE void haft_pool_give(haft_thread_t *thread, haft_fiber_t *fiber) {
+    if (HAFT_UNLIKELY((--fiber->uses & 0xffff) == 0 || fiber->pool != thread->pool ||
+                      thread->idle_count == HAFT_THREAD_KEEPS)) {
+        haft_pool_give_slow(thread, fiber);
+        return;
+    }
+    fiber->next = thread->idle;
+    thread->idle = fiber;
+    thread->idle_count++;
+}
+void haft_pool_thread_exit(haft_thread_t *thread);
+/* The fiber in whose memory `address` lies, guard included; NULL if none. Safe in signal handlers. */
+haft_fiber_t *haft_pool_fiber_at(const void *address);
+void haft_pool_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
+size_t haft_pool_reserved(const haft_fiber_t *fiber);
+size_t haft_pool_resident(const haft_fiber_t *fiber);
+/* The size that stands for the first segments of segmented fibers, headers included. */
+#define HAFT_SEGMENTED_SIZE ((size_t)1200)
+
+/* segmented.c: switches from and to code on segmented fibers. */
+typedef struct haft_footing {
+    haft_fiber_t *fiber; /* NULL: the code is not on one, and nothing here means anything */
+    uintptr_t limit;     /* 0: in a function called through HAFT_FOREIGN */
+    void *foreign_stack; /* where it was free before */
+    struct haft_footing *outer;
+} haft_footing_t;
+HAFT_COLD void haft_footing_leave(haft_thread_t *thread, haft_footing_t *footing);
+HAFT_COLD void haft_footing_return(const haft_footing_t *footing);
+/* To be called around an out-of-line switch. */
+HAFT_INLINE void haft_leave_segments(haft_thread_t *thread, haft_footing_t *footing) {
+    footing->fiber = thread->segmented;
+    if (HAFT_UNLIKELY(footing->fiber != NULL))
+        haft_footing_leave(thread, footing);
+}
+HAFT_INLINE void haft_return_to_segments(const haft_footing_t *footing) {
+    if (HAFT_UNLIKELY(footing->fiber != NULL))
+        haft_footing_return(footing);
+}
+/* Before a switch away for good. */
+HAFT_COLD void haft_footing_end(haft_thread_t *thread);
+HAFT_INLINE void haft_end_segments(haft_thread_t *thread) {
+    if (HAFT_UNLIKELY(thread->segmented != NULL))
+        haft_footing_end(thread);
+}
+/* For the first frame of a segmented fiber. */
+HAFT_COLD void haft_enter_segments(haft_fiber_t *fiber);
+/* Functions that were called through HAFT_FOREIGN, and had resumed `fiber`, are given up. */
+void haft_abandon_foreign_call(haft_thread_t *thread, const haft_fiber_t *fiber);
+/* The suspension of `target` by code on its stack or inside must not leave such functions behind. */
+HAFT_COLD void haft_check_foreign_calls(const haft_fiber_t *target, const haft_effect_t *effect);
+extern bool haft_foreign_calls_seen;
+/* Whether what a fiber resumes is resumed by such a function; marks it, and tells whether that is news:
+   what performs inside it must then be looked up again. */
+bool haft_resumes_from_foreign_call(haft_fiber_t *fiber);
+void haft_foreign_stack_make(haft_thread_t *thread);
+void haft_foreign_stack_free(haft_thread_t *thread);
+/* What a fault at this address has to do with segments, for signal handlers; NULL: nothing. */
+const char *haft_segments_fault(const void *address);
+
+/* fibers.c */
+void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
+/* The frames of `fiber` are given up. Fibers in memory on them would end here, but to give frames up
+   is a promise that there are none. */
+HAFT_INLINE void haft_fibers_lost(const haft_fiber_t *fiber) { (void)fiber; }
+
+/* unwind.c */
+enum { HAFT_UNWINDS = 1 }; /* whether there is anything that runs cleanups */
 /* Unwinds from here, through the fibers around, up to and including `target`. */
 __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target);
-__attribute__((noreturn)) void haft_rethrow(haft_fiber_t *fiber, void *exception);
+/* Goes on with an unwinding that has come out of `fiber`; comes back if the special effect is no such. */
+void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
+/* A copy of the payload, as something of the fiber's. */
+const void *haft_keep_thrown(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
+                             size_t size);
+void haft_forget_thrown(haft_fiber_t *fiber);
 
 /* tools.c: sanitizers and Valgrind. All no-ops while none is there. */
 extern bool haft_tools_active;
 void haft_tools_detect(void);
+/* Whether a tool wants to know of every stack: segmented fibers then get ordinary ones. */
+bool haft_tools_know_stacks(void);
 void haft_tools_born(haft_fiber_t *fiber);
 void haft_tools_gone(haft_fiber_t *fiber);
 void haft_tools_thread_exit(void);
@@ -137,26 +252,12 @@ void haft_tools_reset(haft_fiber_t *fiber);
 void haft_tools_abandon(haft_fiber_t *fiber);
 /* Frames of the current stack are about to be left without returning. */
 void haft_tools_unwinding(void);
-/* For functions that leave their stack between the sanitizer's being told and the switch. */
-#if defined(__clang__)
-#    define HAFT_UNINSTRUMENTED __attribute__((disable_sanitizer_instrumentation))
-#else
-#    define HAFT_UNINSTRUMENTED                                                                    \
-        __attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined")))
-#endif
 void haft_tools_stack(haft_fiber_t *fiber, char *low, char *high);
 
 /* overflow.c: the fault handler that recognises a fiber's guard. */
 void haft_overflow_watch(void);
 void haft_overflow_watch_thread(haft_thread_t *thread);
 void haft_overflow_unwatch_thread(haft_thread_t *thread);
-
-/* error.c */
-void haft_report(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
-                 const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The same for errors that nothing can follow. */
-__attribute__((noreturn, format(printf, 4, 5))) void
-haft_fail(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
-          const char *format, ...);
+#endif
 
 #endif

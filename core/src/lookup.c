@@ -56,7 +56,7 @@ const haft_clause_t *haft_cached_clause(const haft_clause_t *clause, bool slow) 
 }
 
 void haft_unhandled(haft_effect_t *effect) {
-    haft_fiber_t *fiber = haft_fiber_at(__builtin_frame_address(0));
+    haft_fiber_t *fiber = haft_fiber_here();
     haft_fail(HAFT_ERROR_UNHANDLED, effect, fiber,
               "Nobody handles the effect '%s' (%s), performed on %s. Handle it in a call around the "
               "perform, or give it a default with HAFT_SET_DEFAULT.",

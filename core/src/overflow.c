@@ -28,6 +28,14 @@ static void say(const haft_fiber_t *fiber) {
         return;
 }
 
+static void say_of_segments(const char *what) {
+    char line[400];
+    int length = snprintf(line, sizeof line, "haft: %s: %s.\n",
+                          haft_fiber_label(haft_thread()->segmented), what);
+    if (write(STDERR_FILENO, line, (size_t)length) < 0)
+        return;
+}
+
 static void pass_on(const struct sigaction *action, int number, siginfo_t *information,
                     void *context) {
     if (action->sa_flags & SA_SIGINFO) {
@@ -50,6 +58,9 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
 static void fault(int number, siginfo_t *information, void *context) {
     const haft_fiber_t *fiber =
         information->si_code > 0 ? haft_pool_fiber_at(information->si_addr) : NULL;
+    const char *segments = information->si_code > 0 ? haft_segments_fault(information->si_addr) : NULL;
+    if (segments != NULL)
+        say_of_segments(segments);
     if (fiber != NULL && (char *)information->si_addr < fiber->low &&
         fiber->state != HAFT_FIBER_FREED)
         say(fiber);

@@ -17,6 +17,7 @@
  *   a stack is looked at on its first free and then ever more rarely while it is found shallow, and
  *   each look also takes one other idle stack of the pool in turn. A stack that its thread keeps may
  *   keep some depth (KEEP_WARM): a program that goes deep again and again does not fault every time.
+ * - The slots of first segments are smaller than a page, side by side, without guards and colours.
  * - Slots do not lie a power of two apart: the entries of the page tables for the pages in use would
  *   all fall into the same few sets of the cache.
  * - Chunks are never unmapped: an address that was once a fiber stays one, so that a stale pointer is
@@ -37,6 +38,7 @@
 
 enum {
     SMALLEST_SHIFT = 14,
+    SEGMENTED = SMALLEST_SHIFT - 1, /* the pool of first segments: their size is no power of two */
     SHIFTS = 48,
     COLOURS = 8,
     COLOUR_STEP = 192,
@@ -91,6 +93,7 @@ static void pools_start(void) {
         pools[shift].size = (size_t)1 << shift;
         pools[shift].stride = pools[shift].size + (shift >= 18 ? ODD_PAGES * page : 0);
     }
+    pools[SEGMENTED].size = pools[SEGMENTED].stride = HAFT_SEGMENTED_SIZE;
 }
 
 static struct haft_pool *pool_for(size_t size) {
@@ -111,7 +114,11 @@ void haft_set_stack_size(size_t bytes) {
     __atomic_store_n(&default_size, pool->size, __ATOMIC_RELAXED);
 }
 
+static bool is_segmented(const struct haft_pool *pool) { return pool == &pools[SEGMENTED]; }
+
 static size_t guard_of(const struct haft_pool *pool) {
+    if (is_segmented(pool))
+        return 0;
     size_t part = pool->size / 16 < page ? page : pool->size / 16;
     return part + (pool->stride - pool->size);
 }
@@ -121,7 +128,10 @@ static char *slot_at(const haft_chunk_t *chunk, size_t index) {
 }
 
 static haft_fiber_t *fiber_of_slot(const haft_chunk_t *chunk, size_t index) {
-    char *end = slot_at(chunk, index + 1) - index % COLOURS * COLOUR_STEP;
+    char *end = slot_at(chunk, index + 1);
+    if (is_segmented(chunk->pool))
+        return (haft_fiber_t *)(void *)(end - sizeof(haft_fiber_t));
+    end -= index % COLOURS * COLOUR_STEP;
     return (haft_fiber_t *)(((uintptr_t)end - sizeof(haft_fiber_t)) & ~(uintptr_t)63);
 }
 
@@ -175,7 +185,7 @@ static haft_fiber_t *carve(struct haft_pool *pool) {
         return NULL;
     haft_chunk_t *chunk = pool->chunks;
     char *slot = slot_at(chunk, chunk->used);
-    if (!guard(slot, guard_of(pool)))
+    if (!is_segmented(pool) && !guard(slot, guard_of(pool)))
         return NULL;
     haft_fiber_t *fiber = fiber_of_slot(chunk, chunk->used);
     fiber->pool = pool;
@@ -183,7 +193,8 @@ static haft_fiber_t *carve(struct haft_pool *pool) {
     fiber->high = (char *)fiber;
     fiber->state = HAFT_FIBER_FREED;
     fiber->uses = 1;
-    haft_tools_stack(fiber, fiber->low, fiber->high);
+    if (!is_segmented(pool))
+        haft_tools_stack(fiber, fiber->low, fiber->high);
     __atomic_store_n(&chunk->used, chunk->used + 1, __ATOMIC_RELEASE);
     return fiber;
 }
@@ -205,6 +216,8 @@ static size_t resident_in(const char *low, size_t size) {
 }
 
 size_t haft_pool_resident(const haft_fiber_t *fiber) {
+    if (is_segmented(fiber->pool))
+        return fiber->pool->size;
     uintptr_t end = ((uintptr_t)(fiber + 1) + page - 1) & ~(uintptr_t)(page - 1);
     return resident_in(fiber->low, end - (uintptr_t)fiber->low);
 }
@@ -277,6 +290,18 @@ haft_fiber_t *haft_pool_take_slow(haft_thread_t *thread, size_t size) {
     return refill(thread, pool);
 }
 
+haft_fiber_t *haft_pool_take_segmented(haft_thread_t *thread) {
+    pthread_once(&pools_once, pools_start);
+    return refill(thread, &pools[SEGMENTED]);
+}
+
+haft_fiber_t *haft_pool_exhausted(size_t size) {
+    haft_report(HAFT_ERROR_NO_MEMORY, NULL, NULL,
+                "No memory for a fiber's stack of %zu bytes: %s.", size, strerror(errno));
+    errno = ENOMEM;
+    return NULL;
+}
+
 /* `uses` counts down to the next look; its upper half holds how many uses the last count was. */
 static HAFT_COLD void look(haft_fiber_t *fiber) {
     uint32_t count = fiber->uses >> 16;
@@ -296,7 +321,7 @@ static HAFT_COLD void look(haft_fiber_t *fiber) {
 
 void haft_pool_give_slow(haft_thread_t *thread, haft_fiber_t *fiber) {
     struct haft_pool *pool = fiber->pool;
-    if ((fiber->uses & 0xffff) == 0)
+    if ((fiber->uses & 0xffff) == 0 && !is_segmented(pool))
         look(fiber);
     if (pool != thread->pool) {
         pthread_mutex_lock(&pool->lock);
@@ -337,7 +362,7 @@ static haft_chunk_t *newest_chunk(int shift) {
 }
 
 haft_fiber_t *haft_pool_fiber_at(const void *address) {
-    for (int shift = SMALLEST_SHIFT; shift < SHIFTS; shift++)
+    for (int shift = SEGMENTED; shift < SHIFTS; shift++)
         for (haft_chunk_t *chunk = newest_chunk(shift); chunk != NULL; chunk = chunk->next) {
             size_t offset = (size_t)((uintptr_t)address - (uintptr_t)chunk->base);
             if (offset < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE) * chunk->pool->stride)
@@ -347,7 +372,7 @@ haft_fiber_t *haft_pool_fiber_at(const void *address) {
 }
 
 void haft_pool_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument) {
-    for (int shift = SMALLEST_SHIFT; shift < SHIFTS; shift++)
+    for (int shift = SEGMENTED; shift < SHIFTS; shift++)
         for (haft_chunk_t *chunk = newest_chunk(shift); chunk != NULL; chunk = chunk->next)
             for (size_t i = 0; i < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE); i++) {
                 haft_fiber_t *fiber = fiber_of_slot(chunk, i);
@@ -360,7 +385,7 @@ size_t haft_pool_reserved(const haft_fiber_t *fiber) { return fiber->pool->size;
 
 haft_pool_report_t haft_pool_report(void) {
     haft_pool_report_t report = {0};
-    for (int shift = SMALLEST_SHIFT; shift < SHIFTS; shift++)
+    for (int shift = SEGMENTED; shift < SHIFTS; shift++)
         for (haft_chunk_t *chunk = newest_chunk(shift); chunk != NULL; chunk = chunk->next) {
             report.mappings++;
             report.reserved += chunk->slots * chunk->pool->stride;

@@ -5,10 +5,10 @@
  */
 #include "internal.h"
 
-haft_effect_t haft_effect_return = {.name = "return",
+haft_effect_t haft_id_return = {.name = "return",
                                     .where = "haft.h",
                                     .payload_size = sizeof(haft_payload_return),
-                                    .default_clause = {.effect = &haft_effect_return}};
+                                    .default_clause = {.effect = &haft_id_return}};
 /* The ways in which a fiber comes back to its resumer without a request. */
 haft_effect_t haft_special_unwinding = {.name = "unwinding"}; /* go on up to the fiber in the payload */
 haft_effect_t haft_special_exception = {.name = "exception"}; /* a foreign exception, the payload */
@@ -17,17 +17,17 @@ haft_effect_t haft_special_dropped = {.name = "dropped"};     /* the fiber is un
 /* ---- Exceptions being handled belong to the fiber that handles them ---- */
 
 static haft_exceptions_t exceptions_put_aside(haft_thread_t *thread) {
-    haft_exceptions_t mine = *thread->exceptions;
+    haft_exceptions_t mine = *thread->globals;
     if (HAFT_UNLIKELY(haft_exceptions_pending(thread)))
-        *thread->exceptions = haft_no_exceptions;
+        *thread->globals = haft_no_exceptions;
     return mine;
 }
 
 /* What is in flight on arrival (an exception that leaves a fiber) counts on. */
 static void exceptions_put_back(haft_thread_t *thread, haft_exceptions_t mine) {
     if (HAFT_UNLIKELY(mine.caught != NULL || mine.uncaught != 0)) {
-        thread->exceptions->caught = mine.caught;
-        thread->exceptions->uncaught += mine.uncaught;
+        thread->globals->caught = mine.caught;
+        thread->globals->uncaught += mine.uncaught;
     }
 }
 
@@ -102,23 +102,27 @@ void haft_fiber_detach(haft_fiber_t *fiber) {
 void haft_handles_changed(haft_fiber_t *fiber) { haft_fiber_detach(fiber); }
 
 /* What was derived from the chain outwards of these scopes no longer holds. */
-static void renew(haft_thread_t *thread, haft_fiber_t *fiber) {
-    haft_scope_t *scope = fiber->top;
-    for (;; scope = scope->outer) {
+static void renew(haft_thread_t *thread, haft_scope_t *from, const haft_scope_t *end) {
+    for (haft_scope_t *scope = from; scope != end; scope = scope->outer) {
         scope->serial = haft_stamp(thread);
         for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
             scope->cache[i].effect = NULL;
-        if (scope == &fiber->scope)
-            return;
     }
+}
+
+void haft_in_place_moved(const haft_in_place_t *in_place) {
+    renew(haft_thread(), in_place->performer, in_place->outer);
 }
 
 HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, void *word,
                             enum haft_wake wake, const haft_handles_t *handles, uint64_t owner) {
     haft_scope_t *current = thread->current;
     uint64_t mark = thread->stamp; /* what claim_foreign wrote */
-    if (owner != current->serial || fiber->scope.handles != handles)
-        renew(thread, fiber);
+    bool changed = owner != current->serial || fiber->scope.handles != handles;
+    if (HAFT_UNLIKELY(thread->segmented != NULL))
+        changed |= haft_resumes_from_foreign_call(fiber);
+    if (changed)
+        renew(thread, fiber->top, fiber->scope.outer);
     fiber->scope.outer = current;
     fiber->scope.handles = handles;
     fiber->state = HAFT_FIBER_RUNNING;
@@ -130,16 +134,22 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
         haft_resume_raced(fiber);
     thread->current = fiber->top;
     haft_exceptions_t mine = exceptions_put_aside(thread);
+    haft_footing_t footing;
+    haft_leave_segments(thread, &footing);
+    fiber->within = footing.fiber;
     if (HAFT_UNLIKELY(haft_tools_active))
         haft_tools_before(fiber, HAFT_INTO);
     haft_words_t words =
         haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){word, wake});
     if (HAFT_UNLIKELY(haft_tools_active))
         haft_tools_after(fiber, HAFT_INTO);
+    haft_return_to_segments(&footing);
+    if (fiber->within == footing.fiber)
+        fiber->within = NULL; /* unless it stopped in another one */
     exceptions_put_back(haft_thread(), mine);
     if (words.second & HAFT_SPECIAL)
         return haft_arrived(fiber, words.second, words.first);
-    bool slow = haft_tools_active || fiber->scope.slow;
+    bool slow = haft_resume_slowly || fiber->scope.slow;
     __atomic_store_n(&fiber->gate, slow ? HAFT_GATE_SLOW : HAFT_GATE_OPEN, __ATOMIC_RELEASE);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
@@ -172,12 +182,7 @@ haft_request_t haft_arrived(haft_fiber_t *fiber, uintptr_t second, void *payload
     haft_effect_t *effect = (haft_effect_t *)(second & ~HAFT_SPECIAL);
     if (HAFT_LIKELY(effect == HAFT_ID(return)))
         return (haft_request_t){effect, payload};
-    if (effect == &haft_special_unwinding)
-        haft_unwind(payload);
-    if (effect == &haft_special_exception)
-        haft_rethrow(fiber, payload);
-    if (effect == &haft_special_landed && ((haft_landing_t *)payload)->fiber != fiber)
-        haft_unwind_to(payload);
+    haft_unwind_on(fiber, effect, payload);
     return (haft_request_t){effect, payload};
 }
 
@@ -187,10 +192,15 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payl
     haft_thread_t *thread = haft_thread();
     if (fiber->checked)
         haft_check_canary(fiber);
+    if (HAFT_UNLIKELY(haft_foreign_calls_seen))
+        haft_check_foreign_calls(fiber, effect);
     fiber->top = thread->current;
     fiber->awaits = effect;
     thread->current = fiber->scope.outer;
     haft_exceptions_t mine = exceptions_put_aside(thread);
+    haft_footing_t footing;
+    haft_leave_segments(thread, &footing);
+    fiber->within = footing.fiber;
     if (HAFT_UNLIKELY(haft_tools_active))
         haft_tools_before(fiber, HAFT_OUT_OF);
     if (slow)
@@ -199,14 +209,32 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payl
         haft_switch(&fiber->context, &fiber->resumer, (haft_words_t){payload, (uintptr_t)effect});
     if (HAFT_UNLIKELY(haft_tools_active))
         haft_tools_after(fiber, HAFT_OUT_OF);
+    haft_return_to_segments(&footing);
+    if (fiber->within == footing.fiber)
+        fiber->within = NULL; /* unless another one has resumed it */
     exceptions_put_back(haft_thread(), mine);
     return words.second == HAFT_WAKE_REPLY ? words.first : haft_woken(words.first, words.second);
 }
 
+typedef struct performed {
+    haft_fiber_t *fiber;
+    haft_effect_t *effect;
+    void *payload;
+} performed_t;
+
+static void exit_with(void *argument) {
+    const performed_t *performed = argument;
+    haft_exit(performed->fiber, performed->effect, performed->payload,
+              performed->effect->payload_size);
+}
+
+/* On a segmented fiber this and what it calls have to do with the last bytes of a segment. */
 void *haft_suspend_slow(haft_cache_entry_t *entry, haft_effect_t *effect, void *payload) {
     bool slow = entry->clause != NULL;
-    if (slow && entry->clause->kind == HAFT_CLAUSE_NEVER)
-        haft_exit(haft_fiber_of(entry->scope), effect, payload, effect->payload_size);
+    if (slow && entry->clause->kind == HAFT_CLAUSE_NEVER) {
+        performed_t performed = {haft_fiber_of(entry->scope), effect, payload};
+        haft_on_thread_stack(exit_with, &performed);
+    }
     return suspend_slow(haft_fiber_of(entry->scope), effect, payload, slow);
 }
 
@@ -249,6 +277,7 @@ HAFT_INLINE HAFT_UNINSTRUMENTED void leave(haft_fiber_t *fiber, haft_effect_t *e
         haft_check_canary(fiber);
     fiber->state = HAFT_FIBER_FINISHED;
     thread->current = fiber->scope.outer;
+    haft_end_segments(thread);
     if (HAFT_UNLIKELY(haft_tools_active))
         haft_tools_before(fiber, HAFT_OUT_FOR_GOOD);
     (void)haft_switch(&fiber->context, &fiber->resumer,
@@ -260,14 +289,18 @@ HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, 
     haft_thread_t *thread = haft_thread();
     /* An unwinding by force ends here. Catch-alls that rethrew it have counted it as an exception. */
     if (effect != &haft_special_exception && haft_exceptions_pending(thread))
-        *thread->exceptions = haft_no_exceptions;
+        *thread->globals = haft_no_exceptions;
     leave(fiber, effect, payload);
     __builtin_unreachable();
 }
 
-void haft_fiber_run(haft_fiber_t *fiber) {
+void haft_fiber_run(haft_fiber_t *fiber, void *word, uintptr_t wake) {
     if (HAFT_UNLIKELY(haft_tools_active))
         haft_tools_after(fiber, HAFT_OUT_OF);
+    if (HAFT_UNLIKELY(fiber->kind == HAFT_KIND_SEGMENTED))
+        haft_enter_segments(fiber);
+    if (HAFT_UNLIKELY(wake != HAFT_WAKE_REPLY))
+        (void)haft_woken(word, wake);
     fiber->result = fiber->function(fiber->argument);
 }
 

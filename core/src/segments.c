@@ -23,9 +23,7 @@
 
 #    include <pthread.h>
 #    include <stdlib.h>
-#    include <string.h>
 #    include <sys/mman.h>
-#    include <unistd.h>
 #    include <unwind.h>
 
 typedef struct haft_block haft_block_t;
@@ -99,12 +97,7 @@ static haft_segment_t *next_of(const haft_segment_t *segment) {
 }
 
 static void __attribute__((noreturn, cold)) fail(const char *message) {
-    static const char prefix[] = "haft: ";
-    if (write(STDERR_FILENO, prefix, sizeof prefix - 1) < 0 ||
-        write(STDERR_FILENO, message, strlen(message)) < 0) {
-        abort();
-    }
-    abort();
+    haft_segments_failed(message);
 }
 
 /* The allocator. Small sizes are carved from chunks of their own size class; free memory waits in a
@@ -171,7 +164,7 @@ static void *take_from_class(size_class_t *class, size_t size) {
 static void *take(size_t *size) {
     size_t page = (size_t)SMALLEST;
     if (*size > PTRDIFF_MAX) {
-        fail("a frame or alloca of a segmented stack is larger than memory\n");
+        fail("a frame or alloca of a segmented stack is larger than memory.");
     }
     *size = *size > LARGEST ? (*size + page - 1) & ~(page - 1) : page << class_of(*size);
     pthread_mutex_lock(&allocator.lock);
@@ -180,7 +173,7 @@ static void *take(size_t *size) {
     allocator.statistics.taken++;
     pthread_mutex_unlock(&allocator.lock);
     if (!memory) {
-        fail("no memory for a segment of a segmented stack\n");
+        fail("no memory for a segment of a segmented stack.");
     }
     return memory;
 }
@@ -236,12 +229,22 @@ static void remove_next(haft_segment_t *segment) {
     give(next, next->size);
 }
 
+static bool intact(const haft_segment_t *segment) {
+    return segment->canary == canary_value;
+}
+
 static void check(const haft_segment_t *segment) {
-    if (segment->canary != canary_value) {
-        fail(
-            "stack overflow in a segmented fiber: code that does not check its stack (not compiled "
-            "with -fsplit-stack) ran out of room on it; call it through HAFT_FOREIGN\n");
+    if (!intact(segment)) {
+        fail(HAFT_SEGMENT_OVERFLOW ".");
     }
+}
+
+bool haft_segment_intact(uintptr_t limit) {
+    return intact(segment_of(limit));
+}
+
+void haft_segments_check(uintptr_t limit) {
+    check(segment_of(limit));
 }
 
 void haft_segments_init(haft_segments_t *segments, void *low, void *high) {
@@ -326,7 +329,7 @@ void haft_segments_grow(uintptr_t limit, size_t needed) {
     size_t size = 2 * segment->size < LARGEST ? 2 * segment->size : LARGEST;
     size_t least = needed + HAFT_SEGMENT_HEADER + HAFT_SEGMENT_SLACK + 2 * sizeof(uintptr_t);
     if (least < needed) {
-        fail("a frame of a segmented stack is larger than memory\n");
+        fail("a frame of a segmented stack is larger than memory.");
     }
     if (size < least) {
         size = least;
@@ -356,7 +359,7 @@ haft_allocation_t haft_segments_allocate(size_t size, uintptr_t stack_pointer, u
     free_dead_blocks(segment, stack_pointer);
     size_t whole = size + sizeof(haft_block_t);
     if (whole < size) {
-        fail("an alloca on a segmented stack is larger than memory\n");
+        fail("an alloca on a segmented stack is larger than memory.");
     }
     haft_block_t *block = take(&whole);
     size_t lower = stack_pointer - SLOT >= limit - SLOTS_BELOW_LIMIT ? SLOT : 0;

@@ -17,17 +17,19 @@ haft_exceptions_t haft_no_exceptions;
 static haft_scope_t unborn = {.kind = HAFT_SCOPE_ROOT, .serial = 1};
 
 __thread __attribute__((tls_model("initial-exec"))) haft_thread_t haft_thread_state = {
-    .current = &unborn, .exceptions = &haft_no_exceptions};
+    .current = &unborn, .exceptions = &haft_no_exceptions, .globals = &haft_no_exceptions};
 
 static pthread_key_t exit_key;
 static pthread_once_t process_once = PTHREAD_ONCE_INIT;
 static bool barrier_registered;
+bool haft_resume_slowly;
 
 static void thread_exits(void *value) {
     haft_thread_t *thread = value;
     haft_pool_thread_exit(thread);
     haft_tools_thread_exit();
     haft_overflow_unwatch_thread(thread);
+    haft_foreign_stack_free(thread);
     free(thread->known);
     thread->current = &unborn;
     thread->stamp = 0;
@@ -39,6 +41,7 @@ static void process_starts(void) {
     barrier_registered =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
     haft_tools_detect();
+    haft_resume_slowly = haft_tools_active || !barrier_registered;
     haft_overflow_watch();
 }
 
@@ -57,7 +60,8 @@ void haft_thread_start(haft_thread_t *thread) {
     pthread_once(&process_once, process_starts);
     thread->root = (haft_scope_t){.kind = HAFT_SCOPE_ROOT, .serial = haft_stamp_block(thread)};
     thread->defaults = (haft_scope_t){.kind = HAFT_SCOPE_DEFAULTS, .outer = &thread->root};
-    thread->exceptions = __cxa_get_globals ? __cxa_get_globals() : &haft_no_exceptions;
+    thread->globals = __cxa_get_globals ? __cxa_get_globals() : &haft_no_exceptions;
+    thread->exceptions = thread->globals;
     thread->known = calloc(HAFT_KNOWN, sizeof *thread->known);
     if (thread->known == NULL)
         haft_fail(HAFT_ERROR_NO_MEMORY, NULL, NULL, "No memory for the state of a thread.");

@@ -131,12 +131,15 @@ void haft_tools_detect(void) {
     on_valgrind = valgrind_request(VALGRIND_RUNNING, 0, 0) != 0;
 }
 
+bool haft_tools_know_stacks(void) { return haft_tools_active || on_valgrind; }
+
 void haft_tools_stack(haft_fiber_t *fiber, char *low, char *high) {
     (void)fiber;
-    /* The stack pointer of an empty stack is `high`, which therefore counts as a part of it: Valgrind
+    /* The stack pointer of an empty stack is `high`, which therefore counts as a part of it (to some
+       versions of Valgrind the end that they are given is the first byte past the stack): Valgrind
        would take a switch there for growth of the stack before. */
     if (on_valgrind)
-        (void)valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)low, (uintptr_t)high);
+        (void)valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)low, (uintptr_t)high + 1);
 }
 
 /* The record of an empty stack. */
@@ -155,7 +158,7 @@ void haft_tools_born(haft_fiber_t *fiber) {
         if (on_valgrind && fiber->kind != HAFT_KIND_POOL)
             fiber->tools =
                 (void *)(valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)fiber->low,
-                                          (uintptr_t)fiber->high) +
+                                          (uintptr_t)fiber->high + 1) +
                          1);
         return;
     }
@@ -199,6 +202,8 @@ void haft_tools_gone(haft_fiber_t *fiber) {
     if (tools == NULL)
         return;
     if (!haft_tools_active) {
+        /* What lay below the stack pointer counts as unaddressable, but is the caller's again. */
+        haft_tools_reserved(fiber->low, (size_t)(fiber->high - fiber->low));
         (void)valgrind_request(VALGRIND_STACK_DEREGISTER, (uintptr_t)tools - 1, 0);
         fiber->tools = NULL;
         return;

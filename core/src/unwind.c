@@ -1,5 +1,5 @@
 /*
- * Unwinding fibers: dropping what is suspended, throwing, and exceptions that leave a fiber.
+ * Unwinding fibers: for dropping and throwing (leaving.c), and for exceptions that leave a fiber.
  *
  * A stack is unwound by the unwinder of the platform (_Unwind_ForcedUnwind), which runs cleanups and
  * destructors, frame by frame, on that stack. When it reaches the fiber's first frame, the fiber is
@@ -50,6 +50,25 @@ typedef struct thrown {
     _Alignas(max_align_t) char payload[];
 } thrown_t;
 
+const void *haft_keep_thrown(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
+                             size_t size) {
+    thrown_t *thrown = malloc(sizeof *thrown + size);
+    if (thrown == NULL)
+        haft_fail(HAFT_ERROR_NO_MEMORY, effect, fiber,
+                  "No memory for the payload of the effect '%s', which was thrown.", effect->name);
+    thrown->effect = effect;
+    if (size != 0)
+        memcpy(thrown->payload, payload, size);
+    haft_forget_thrown(fiber); /* of a throw whose cleanups throw in their turn */
+    fiber->thrown = thrown;
+    return thrown->payload;
+}
+
+void haft_forget_thrown(haft_fiber_t *fiber) {
+    free(fiber->thrown);
+    fiber->thrown = NULL;
+}
+
 static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t *target) {
     thrown_t *thrown = fiber->thrown;
     if (fiber != target)
@@ -68,15 +87,17 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
         (haft_fiber_t *)(void *)((char *)exception - offsetof(haft_fiber_t, unwinding));
     if (in_first_frame(context))
         unwound(fiber, target);
-    if (actions & _UA_END_OF_STACK)
+    if (actions & _UA_END_OF_STACK) {
+        haft_segments_set_limit(0); /* it was changed ahead of the stack */
         haft_fail(HAFT_ERROR_UNWINDING_STOPPED, fiber->awaits, fiber,
                   "%s cannot be unwound: a function on it was compiled without unwind tables.",
                   haft_fiber_label(fiber));
+    }
     return _URC_NO_REASON;
 }
 
-void haft_unwind(haft_fiber_t *target) {
-    haft_fiber_t *fiber = haft_fiber_at(__builtin_frame_address(0));
+static void unwind(void *target) {
+    haft_fiber_t *fiber = haft_fiber_here();
     struct _Unwind_Exception *exception = unwinding_of(fiber);
     memset(exception, 0, sizeof *exception);
     memcpy(&exception->exception_class, unwinding_class, sizeof unwinding_class);
@@ -87,73 +108,9 @@ void haft_unwind(haft_fiber_t *target) {
               "%s cannot be unwound: the unwinder failed.", haft_fiber_label(fiber));
 }
 
-/* ---- Throwing ---- */
-
-/* The fiber whose stack resumed this one. The scopes do not tell: a clause that is called in place
-   resumes fibers from a stack that its scope is not on. */
-static haft_fiber_t *resumer_of(const haft_fiber_t *fiber) {
-    return haft_fiber_at(fiber->resumer.sp);
-}
-
-/* Whether a fiber from here out to `target` has asked for its cleanups. */
-static bool cleanups_up_to(const haft_fiber_t *fiber, const haft_fiber_t *target) {
-    while (fiber != NULL && !fiber->cleanups && fiber != target)
-        fiber = resumer_of(fiber);
-    return fiber == NULL || fiber->cleanups;
-}
-
-static void abandon_up_to(haft_fiber_t *fiber, const haft_fiber_t *target) {
-    for (; fiber != target; fiber = resumer_of(fiber)) {
-        fiber->state = HAFT_FIBER_FINISHED;
-        haft_tools_abandon(fiber);
-    }
-}
-
-/* The fiber on whose stack the suspended `fiber` stopped. */
-static haft_fiber_t *innermost(haft_fiber_t *fiber) {
-    const char *stopped = fiber->context.sp;
-    return stopped >= fiber->low && stopped < fiber->high ? fiber : haft_fiber_at(stopped);
-}
-
-bool haft_needs_unwinding(haft_fiber_t *fiber) { return cleanups_up_to(innermost(fiber), fiber); }
-
-void haft_abandon_inside(haft_fiber_t *fiber) { abandon_up_to(innermost(fiber), fiber); }
-
-void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size) {
-    haft_scope_t *scope = haft_thread_ready()->current;
-    while (scope != NULL && (fiber == NULL || scope != &fiber->scope))
-        scope = scope->outer;
-    if (scope == NULL)
-        haft_fail(HAFT_ERROR_NOT_AROUND, effect, fiber,
-                  "The effect '%s' cannot end %s: that fiber is not around the current code.",
-                  effect->name, haft_fiber_label(fiber));
-    if (size != effect->payload_size)
-        haft_fail(HAFT_ERROR_WRONG_TYPE, effect, fiber,
-                  "The effect '%s' (%s) has a payload of %zu bytes; it was thrown with %zu.",
-                  effect->name, effect->where, effect->payload_size, size);
-    (void)haft_clause_kind(fiber, effect);
-    haft_fiber_t *here = haft_fiber_at(__builtin_frame_address(0));
-    fiber->awaits = effect;
-    fiber->shot++;
-    bool abandoned = !cleanups_up_to(here, fiber);
-    if (abandoned && !haft_tools_active) {
-        abandon_up_to(here, fiber);
-        haft_leave(fiber, effect, (void *)(uintptr_t)payload);
-    }
-    thrown_t *thrown = malloc(sizeof *thrown + size);
-    if (thrown == NULL)
-        haft_fail(HAFT_ERROR_NO_MEMORY, effect, fiber,
-                  "No memory for the payload of the effect '%s', which was thrown.", effect->name);
-    thrown->effect = effect;
-    if (size != 0)
-        memcpy(thrown->payload, payload, size);
-    free(fiber->thrown); /* of a throw whose cleanups throw in their turn */
-    fiber->thrown = thrown;
-    if (abandoned) { /* and the payload may lie on a fake stack, which ends here */
-        abandon_up_to(here, fiber);
-        haft_leave(fiber, effect, thrown->payload);
-    }
-    haft_unwind(fiber);
+void haft_unwind(haft_fiber_t *target) {
+    haft_on_thread_stack(unwind, target);
+    __builtin_unreachable();
 }
 
 /* ---- Exceptions of other languages ---- */
@@ -188,14 +145,27 @@ extern void *__cxa_begin_catch(void *exception) __attribute__((weak));
 extern __attribute__((noreturn)) void cxx_terminate(void) __asm__("_ZSt9terminatev")
     __attribute__((weak));
 
-void haft_rethrow(haft_fiber_t *fiber, void *exception) {
-    haft_tools_unwinding();
+static void raise(void *exception) {
     (void)_Unwind_RaiseException(exception);
     /* Nobody catches it. */
     if (__cxa_begin_catch && cxx_terminate) {
         __cxa_begin_catch(exception);
         cxx_terminate();
     }
+}
+
+static __attribute__((noreturn)) void rethrow(haft_fiber_t *fiber, void *exception) {
+    haft_tools_unwinding();
+    haft_on_thread_stack(raise, exception);
     haft_fail(HAFT_ERROR_UNWINDING_STOPPED, NULL, fiber,
               "An exception left %s, and nobody around it catches it.", haft_fiber_label(fiber));
+}
+
+void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+    if (effect == &haft_special_unwinding)
+        haft_unwind(payload);
+    if (effect == &haft_special_exception)
+        rethrow(fiber, payload);
+    if (effect == &haft_special_landed && ((haft_landing_t *)payload)->fiber != fiber)
+        haft_unwind_to(payload);
 }

@@ -1,6 +1,6 @@
 /*
- * What the tests share: checks that print the place and the values and go on, and running a function in
- * a forked child to see how it ends.
+ * What the tests share: checks that print the place and the values and go on, and running a
+ * function in a forked child to see how it ends.
  *
  * A test is a function with the name of the behaviour that it protects. A test program ends with
  * `return check_end()`: 0 when every check held.
@@ -52,7 +52,9 @@ static inline bool check_bare(void) {
 }
 
 /* How often to repeat something: fewer times under tools that slow it down. */
-static inline int check_times(int bare) { return check_bare() ? bare : bare / 20 + 1; }
+static inline int check_times(int bare) {
+    return check_bare() ? bare : bare / 20 + 1;
+}
 
 static int check_failures;
 static int check_tests;
@@ -141,8 +143,8 @@ static inline check_child_t check_child(void (*function)(void)) {
     char spill[512];
     for (;;) {
         size_t room = sizeof child.output - 1 - length;
-        ssize_t got =
-            room != 0 ? read(ends[0], child.output + length, room) : read(ends[0], spill, sizeof spill);
+        ssize_t got = room != 0 ? read(ends[0], child.output + length, room)
+                                : read(ends[0], spill, sizeof spill);
         if (got <= 0)
             break;
         length += room != 0 ? (size_t)got : 0;
@@ -158,11 +160,9 @@ static inline check_child_t check_child(void (*function)(void)) {
 }
 
 /* The child reports a mistake with this message, and aborts. */
-#define CHECK_ABORTS(function, message)                                                            \
-    check_dies(__FILE__, __LINE__, function, SIGABRT, message)
+#define CHECK_ABORTS(function, message) check_dies(__FILE__, __LINE__, function, SIGABRT, message)
 /* The child writes this message and dies by a fault. */
-#define CHECK_FAULTS(function, message)                                                            \
-    check_dies(__FILE__, __LINE__, function, SIGSEGV, message)
+#define CHECK_FAULTS(function, message) check_dies(__FILE__, __LINE__, function, SIGSEGV, message)
 static inline void check_dies(const char *file, int line, void (*function)(void), int number,
                               const char *message) {
     check_child_t child = check_child(function);
@@ -170,7 +170,8 @@ static inline void check_dies(const char *file, int line, void (*function)(void)
     bool caught = !check_bare() && number == SIGSEGV && child.status != 0;
     if (child.signal != number && !caught) {
         check_failed(file, line, "");
-        fprintf(stderr, "the child ended by signal %d, status %d; expected signal %d; it wrote\n%s\n",
+        fprintf(stderr,
+                "the child ended by signal %d, status %d; expected signal %d; it wrote\n%s\n",
                 child.signal, child.status, number, child.output);
     } else {
         check_text(file, line, child.output, message, false);

@@ -13,19 +13,19 @@ HAFT_EFFECT(choose, bool, {});
 
 /* ---- One clause of each kind ---- */
 
-static int answer_in_place(void *state, HAFT_PAYLOAD(ask) *payload) {
+static int answer_in_place(void *state, HAFT_PAYLOAD(ask) * payload) {
     *(int *)state += 1;
     return payload->question * 10;
 }
-static void *answer_general(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+static void *answer_general(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     *(int *)state += 100;
     return haft_continue(k, HAFT_REPLY(ask, payload->question * 10));
 }
-static void *answer_tail(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+static void *answer_tail(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     *(int *)state += 1000;
     return haft_tail_continue(k, HAFT_REPLY(ask, payload->question * 10));
 }
-static void *stop_with_code(void *state, HAFT_PAYLOAD(stop) *payload) {
+static void *stop_with_code(void *state, HAFT_PAYLOAD(stop) * payload) {
     *(int *)state += 10000;
     return NUMBER(-payload->code);
 }
@@ -77,12 +77,14 @@ static void *ask_and_stop(void *unused) {
 }
 
 static int *local_seen;
-static void *stop_after_cleanup(void *state, HAFT_PAYLOAD(stop) *payload) {
+static void *stop_after_cleanup(void *state, HAFT_PAYLOAD(stop) * payload) {
     /* The body is gone by now, and the payload is a copy. */
     CHECK_EQUAL(*(int *)state, 1);
     return NUMBER(-payload->code);
 }
-static void count_cleanup(int **count) { ++**count; }
+static void count_cleanup(int **count) {
+    ++**count;
+}
 static void *stop_with_cleanup(void *state) {
     __attribute__((cleanup(count_cleanup))) int *count = state;
     HAFT_PERFORM(stop, 5);
@@ -117,7 +119,7 @@ static void a_body_that_performs_nothing_goes_through_the_return_clause(void) {
 
 /* ---- Work after the resumption, state, nesting ---- */
 
-static void *sum_on_the_way_back(void *state, HAFT_PAYLOAD(tell) *payload, haft_resumption_t k) {
+static void *sum_on_the_way_back(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
     int value = payload->value;
     (void)state;
     return NUMBER(value + VALUE(haft_continue(k, NULL)));
@@ -135,12 +137,12 @@ static void a_clause_may_work_on_after_the_computation_has_ended(void) {
     CHECK_EQUAL(VALUE(haft_handle(&summing, NULL, tell_ten, NULL)), 1055);
 }
 
-static void *ask_inside_tell(void *state, HAFT_PAYLOAD(tell) *payload, haft_resumption_t k) {
+static void *ask_inside_tell(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
     /* Handled further out: a clause is not under its own handler. */
     *(int *)state += HAFT_PERFORM(ask, payload->value);
     return haft_tail_continue(k, NULL);
 }
-static void *tell_again(void *state, HAFT_PAYLOAD(tell) *payload, haft_resumption_t k) {
+static void *tell_again(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
     *(int *)state += payload->value;
     HAFT_PERFORM(tell, payload->value * 100);
     return haft_tail_continue(k, NULL);
@@ -163,7 +165,7 @@ static void a_clause_performs_to_the_handlers_further_out(void) {
     CHECK_EQUAL(inner_state, 550);
 }
 
-static void *outer_sum(void *state, HAFT_PAYLOAD(tell) *payload, haft_resumption_t k) {
+static void *outer_sum(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
     *(int *)state += payload->value;
     return haft_tail_continue(k, NULL);
 }
@@ -181,7 +183,7 @@ static void an_effect_performed_again_in_its_clause_reaches_the_outer_handler(vo
 
 static haft_resumption_t kept;
 
-static void *keep(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+static void *keep(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state;
     kept = k;
     return NUMBER(payload->question);
@@ -217,7 +219,9 @@ static void a_dropped_resumption_runs_the_cleanups(void) {
     CHECK_EQUAL(state, 0);
 }
 
-static void *raise_reply(void *argument) { return HAFT_REPLY(ask, *(int *)argument); }
+static void *raise_reply(void *argument) {
+    return HAFT_REPLY(ask, *(int *)argument);
+}
 
 static void a_resumption_can_be_continued_by_a_call_at_the_perform(void) {
     int state = 0, value = 9;
@@ -232,7 +236,7 @@ static haft_resumption_t waiting;
 static bool somebody_waits;
 static int handovers;
 
-static void *hand_over(void *state, HAFT_PAYLOAD(tell) *payload, haft_resumption_t k) {
+static void *hand_over(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
     handovers++;
     if (!somebody_waits) {
@@ -277,7 +281,7 @@ static long resident_kilobytes(void) {
     return resident * 4;
 }
 
-static void *note_stack(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+static void *note_stack(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     char here;
     uintptr_t *lowest = state;
     (void)payload;
@@ -319,7 +323,7 @@ static void haft_handle_with_runs_the_body_on_the_fiber_that_the_options_describ
                 11);
 }
 
-static void *choose_both(void *state, HAFT_PAYLOAD(choose) *payload, haft_resumption_t k) {
+static void *choose_both(void *state, HAFT_PAYLOAD(choose) * payload, haft_resumption_t k) {
     (void)payload;
     bool reply = ++*(int *)state % 2 == 0;
     return haft_continue(k, HAFT_REPLY(choose, reply));

@@ -14,17 +14,19 @@ HAFT_EFFECT(two, pair_t, { double value; });
 HAFT_EFFECT(inner, int, {});
 
 static int printed;
-static int print_default(void *unused, HAFT_PAYLOAD(print) *payload) {
+static int print_default(void *unused, HAFT_PAYLOAD(print) * payload) {
     CHECK(unused == NULL);
     printed += (int)strlen(payload->text);
     return printed;
 }
-static pair_t two_default(void *unused, HAFT_PAYLOAD(two) *payload) {
+static pair_t two_default(void *unused, HAFT_PAYLOAD(two) * payload) {
     (void)unused;
     return (pair_t){payload->value, payload->value * 2};
 }
 
-static void *print_body(void *text) { return (void *)(intptr_t)HAFT_PERFORM(print, text); }
+static void *print_body(void *text) {
+    return (void *)(intptr_t)HAFT_PERFORM(print, text);
+}
 
 static void an_unhandled_effect_runs_its_default(void) {
     HAFT_SET_DEFAULT(print, print_default);
@@ -66,7 +68,7 @@ static void a_default_can_be_asked_for_replaced_and_taken_away(void) {
     CHECK(haft_get_default(HAFT_ID(print)) == NULL);
 }
 
-static int louder(void *unused, HAFT_PAYLOAD(print) *payload) {
+static int louder(void *unused, HAFT_PAYLOAD(print) * payload) {
     (void)unused;
     return 1000 + (int)strlen(payload->text);
 }
@@ -79,11 +81,11 @@ static void replaced_defaults_are_seen_at_once(void) {
     HAFT_SET_DEFAULT(print, NULL);
 }
 
-static int inner_default(void *unused, HAFT_PAYLOAD(inner) *payload) {
+static int inner_default(void *unused, HAFT_PAYLOAD(inner) * payload) {
     (void)unused, (void)payload;
     return 5;
 }
-static int print_with_inner(void *unused, HAFT_PAYLOAD(print) *payload) {
+static int print_with_inner(void *unused, HAFT_PAYLOAD(print) * payload) {
     (void)unused, (void)payload;
     CHECK(haft_fiber_current() == NULL);
     return HAFT_PERFORM(inner);
@@ -95,7 +97,7 @@ static void a_default_runs_outside_all_handlers(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(print_body, "text");
     haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(inner));
     CHECK(haft_finished(request));
-    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return) *)request.payload)->result, 5);
+    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 5);
     HAFT_SET_DEFAULT(print, NULL);
     HAFT_SET_DEFAULT(inner, NULL);
 }
@@ -114,7 +116,7 @@ static void defaults_are_of_the_whole_process(void) {
     HAFT_SET_DEFAULT(print, NULL);
 }
 
-static _Noreturn int throw_inner(void *unused, HAFT_PAYLOAD(print) *payload) {
+static _Noreturn int throw_inner(void *unused, HAFT_PAYLOAD(print) * payload) {
     (void)unused, (void)payload;
     exit(0);
 }
@@ -122,7 +124,9 @@ static void throw_to_default(void) {
     HAFT_SET_DEFAULT(print, throw_inner);
     HAFT_THROW(print, "text");
 }
-static void a_throw_that_nobody_handles_runs_the_default(void) { CHECK_SUCCEEDS(throw_to_default); }
+static void a_throw_that_nobody_handles_runs_the_default(void) {
+    CHECK_SUCCEEDS(throw_to_default);
+}
 
 int main(void) {
     RUN(an_unhandled_effect_runs_its_default);

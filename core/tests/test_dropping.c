@@ -8,7 +8,9 @@ HAFT_EFFECT(other, void, {});
 
 static int order[64];
 static int order_count;
-static void note(int *value) { order[order_count++] = *value; }
+static void note(int *value) {
+    order[order_count++] = *value;
+}
 #define CLEANUP __attribute__((cleanup(note), unused)) int
 
 static void check_order(int count) {
@@ -101,9 +103,11 @@ static void a_fiber_that_was_never_started_is_freed_without_running(void) {
     haft_fiber_free(k);
 }
 
-/* A cleanup that performs while its fiber is dropped: its effects go past the fiber's resumer, which
-   handles nothing any more, to the code around the free. */
-static void ask_in_cleanup(int *value) { *value += HAFT_PERFORM(ask, *value); }
+/* A cleanup that performs while its fiber is dropped: its effects go past the fiber's resumer,
+   which handles nothing any more, to the code around the free. */
+static void ask_in_cleanup(int *value) {
+    *value += HAFT_PERFORM(ask, *value);
+}
 static void *cleanup_asks(void *unused) {
     CLEANUP outer = 1;
     __attribute__((cleanup(ask_in_cleanup), unused)) int local = 5;
@@ -111,7 +115,7 @@ static void *cleanup_asks(void *unused) {
     return unused;
 }
 static int asked;
-static int answer(void *state, HAFT_PAYLOAD(ask) *payload) {
+static int answer(void *state, HAFT_PAYLOAD(ask) * payload) {
     (void)state;
     asked += payload->question;
     return 1;
@@ -168,9 +172,9 @@ static void without_cleanups_freeing_runs_none(void) {
     CHECK_EQUAL(order_count, 0);
 }
 
-/* A clause that keeps nothing: its haft_handle is on a fiber that is dropped, so the resumption that it
-   was given is dropped with it. */
-static void *suspend_in_clause(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+/* A clause that keeps nothing: its haft_handle is on a fiber that is dropped, so the resumption
+   that it was given is dropped with it. */
+static void *suspend_in_clause(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     CLEANUP clause = 2;
     (void)state, (void)payload;
     HAFT_PERFORM(other);

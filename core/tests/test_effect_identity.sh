@@ -30,7 +30,7 @@ check() {
 }
 
 for unit in own_c.o own_cpp.o; do
-    for export in -rdynamic '-Wl,--export-dynamic-symbol=haft_effect_*'; do
+    for export in -rdynamic '-Wl,--export-dynamic-symbol=haft_id_*'; do
         # shellcheck disable=SC2086
         c "$sources/main.c" $unit libpart.a libshared.so $export -L"$library" -lhaft -lstdc++ -ldl \
             -o program

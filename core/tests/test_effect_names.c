@@ -5,6 +5,10 @@
 HAFT_EFFECT(exception, int, { int value; });
 HAFT_EFFECT(dropped, int, { int value; });
 HAFT_EFFECT(unwinding, int, { int value; });
+HAFT_EFFECT(found, int, { int value; });
+HAFT_EFFECT(slow, int, { int value; });
+HAFT_EFFECT(hot, int, { int value; });
+HAFT_EFFECT(t, int, { int value; });
 
 static void *throws(void *argument) {
     (void)argument;

@@ -1,4 +1,5 @@
-/* Effects as values: payloads and results of every size, any number of effects, sets of any size. */
+/* Effects as values: payloads and results of every size, any number of effects, sets of any size.
+ */
 #include <haft.h>
 
 #include "check.h"
@@ -30,8 +31,8 @@ HAFT_EFFECT(take_many, int, {
     int d[5];
 });
 
-/* Performs on a fiber, echoes the payload as the reply by the request loop, by a tail clause and by a
-   general clause, and compares bytes. */
+/* Performs on a fiber, echoes the payload as the reply by the request loop, by a tail clause and by
+   a general clause, and compares bytes. */
 #define ECHO_TEST(name, type)                                                                      \
     static type name##_value;                                                                      \
     static void *name##_body(void *unused) {                                                       \
@@ -101,7 +102,7 @@ static void an_effect_without_payload_and_result_is_resumed_with_null(void) {
           HAFT_ID(take_nothing));
     haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(take_nothing));
     CHECK(haft_finished(request));
-    CHECK(((HAFT_PAYLOAD(return) *)request.payload)->result == &check_tests);
+    CHECK(((HAFT_PAYLOAD(return ) *)request.payload)->result == &check_tests);
 }
 
 static void *many_body(void *unused) {
@@ -111,7 +112,7 @@ static void *many_body(void *unused) {
     return NULL;
 }
 
-static int take_many_clause(void *state, HAFT_PAYLOAD(take_many) *payload) {
+static int take_many_clause(void *state, HAFT_PAYLOAD(take_many) * payload) {
     if (++*(int *)state == 1) {
         CHECK(payload->a == 'x' && payload->b == 2.5);
         CHECK_SAME_TEXT(payload->c, "text");
@@ -191,8 +192,8 @@ static void a_thousand_effects_are_told_apart(void) {
         CHECK(request.effect == numbered[i]);
         CHECK_EQUAL(*(int *)request.payload, i);
         int reply = i + 1;
-        request = haft_resume(fiber, haft_reply(request.effect, &reply, sizeof reply),
-                              HAFT_HANDLES_ALL);
+        request =
+            haft_resume(fiber, haft_reply(request.effect, &reply, sizeof reply), HAFT_HANDLES_ALL);
     }
     CHECK(haft_finished(request));
 }
@@ -218,10 +219,10 @@ static void a_set_may_name_three_hundred_effects(void) {
     request = haft_resume(fiber, HAFT_REPLY(numbered_299, 3), set);
     CHECK(request.effect == HAFT_ID(numbered_000));
     request = haft_resume(fiber, HAFT_REPLY(numbered_000, 4), set);
-    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return) *)request.payload)->result, 10);
+    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 10);
 }
 
-static int default_of_numbered(void *unused, HAFT_PAYLOAD(numbered_999) *payload) {
+static int default_of_numbered(void *unused, HAFT_PAYLOAD(numbered_999) * payload) {
     (void)unused;
     return payload->value * 2;
 }

@@ -295,12 +295,14 @@ void an_exception_that_nobody_catches_terminates_as_without_fibers() {
     CHECK_ABORTS(let_escape, "from the fiber");
 }
 
-/* Deep handlers: an exception from the body passes haft_handle; from a clause too, and the computation
-   that the clause had captured is dropped. */
+/* Deep handlers: an exception from the body passes haft_handle; from a clause too, and the
+   computation that the clause had captured is dropped. */
 void *throw_clause(void *, HAFT_PAYLOAD(ask) *, haft_resumption_t) {
     throw error_with_text("from the clause", 9);
 }
-int throw_in_place(void *, HAFT_PAYLOAD(ask) *) { throw error_with_text("in place", 10); }
+int throw_in_place(void *, HAFT_PAYLOAD(ask) *) {
+    throw error_with_text("in place", 10);
+}
 HAFT_HANDLER(throwing, nullptr, HAFT_GENERAL(ask, throw_clause));
 HAFT_HANDLER(throwing_in_place, nullptr, HAFT_TAIL(ask, throw_in_place));
 void *ask_with_destructor(void *) {
@@ -345,7 +347,9 @@ void an_exception_from_a_clause_in_place_passes_the_perform() {
 struct haft_exception {
     haft_error_code_t code;
 };
-void throw_the_error(const haft_error_t *error) { throw haft_exception{error->code}; }
+void throw_the_error(const haft_error_t *error) {
+    throw haft_exception{error->code};
+}
 
 void an_error_handler_may_throw_and_the_program_goes_on() {
     haft_set_error_handler(throw_the_error);

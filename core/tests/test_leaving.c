@@ -13,12 +13,14 @@ HAFT_EFFECT(quiet, void, {});
 
 static int order[16];
 static int order_count;
-static void note(int *value) { order[order_count++] = *value; }
+static void note(int *value) {
+    order[order_count++] = *value;
+}
 #define CLEANUP __attribute__((cleanup(note), unused)) int
 
 static int result_of(haft_request_t request) {
     CHECK(haft_finished(request));
-    return (int)(intptr_t)((HAFT_PAYLOAD(return) *)request.payload)->result;
+    return (int)(intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result;
 }
 
 /* ---- Handle every effect ---- */
@@ -45,10 +47,11 @@ static void *pass_on(void *inner) {
         uint64_t result[4];
         haft_perform(request.effect, request.payload, request.effect->payload_size, result,
                      request.effect->result_size);
-        request = haft_resume(
-            inner, haft_reply(request.effect, result, request.effect->result_size), HAFT_HANDLES_ALL);
+        request =
+            haft_resume(inner, haft_reply(request.effect, result, request.effect->result_size),
+                        HAFT_HANDLES_ALL);
     }
-    return ((HAFT_PAYLOAD(return) *)request.payload)->result;
+    return ((HAFT_PAYLOAD(return ) *)request.payload)->result;
 }
 
 static void a_handler_of_everything_can_pass_effects_on(void) {
@@ -106,7 +109,7 @@ static void a_yield_reaches_the_resumer_whatever_it_handles(void) {
     CHECK_EQUAL(result_of(haft_resume(k, HAFT_REPLY(unlisted, 20), HAFT_HANDLES())), 30);
 }
 
-static int in_place(void *state, HAFT_PAYLOAD(ask) *payload) {
+static int in_place(void *state, HAFT_PAYLOAD(ask) * payload) {
     (void)state;
     return payload->question;
 }
@@ -121,7 +124,7 @@ static void locate_finds_nothing_where_no_fiber_would_be_suspended(void) {
     CHECK(haft_handle(&in_place_handler, NULL, locate_ask, NULL) == NULL);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(locate_ask, NULL);
     haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask));
-    CHECK(((HAFT_PAYLOAD(return) *)request.payload)->result == k);
+    CHECK(((HAFT_PAYLOAD(return ) *)request.payload)->result == k);
 }
 
 /* ---- Throw, exit ---- */
@@ -242,7 +245,9 @@ static void without_cleanups_a_throw_skips_them(void) {
 }
 
 /* A cleanup that runs while a throw unwinds may perform and be resumed. */
-static void ask_in_cleanup(int *value) { *value = HAFT_PERFORM(ask, *value); }
+static void ask_in_cleanup(int *value) {
+    *value = HAFT_PERFORM(ask, *value);
+}
 static void *throw_past_performing_cleanup(void *unused) {
     (void)unused;
     __attribute__((cleanup(ask_in_cleanup), unused)) int local = 31;
@@ -259,7 +264,8 @@ static void a_cleanup_during_a_throw_may_perform(void) {
     CHECK_EQUAL(((HAFT_PAYLOAD(failed) *)request.payload)->code, 8);
 }
 
-/* Code of clang aborts when a cleanup that runs during unwinding is itself unwound, as C++ terminates. */
+/* Code of clang aborts when a cleanup that runs during unwinding is itself unwound, as C++
+ * terminates. */
 #ifndef __clang__
 static void a_fiber_that_waits_in_a_cleanup_of_a_throw_can_be_freed(void) {
     haft_fiber_t *k = haft_fiber_new(throw_past_performing_cleanup, NULL);
@@ -268,7 +274,9 @@ static void a_fiber_that_waits_in_a_cleanup_of_a_throw_can_be_freed(void) {
     haft_fiber_free(k);
 }
 
-static void throw_in_cleanup(int *value) { HAFT_THROW(unlisted, *value); }
+static void throw_in_cleanup(int *value) {
+    HAFT_THROW(unlisted, *value);
+}
 static void *throw_past_throwing_cleanup(void *unused) {
     (void)unused;
     CLEANUP outer = 1;

@@ -16,14 +16,14 @@ HAFT_EFFECT(pause, void, {});
 #define NUMBER(value) ((void *)(intptr_t)(value))
 #define VALUE(pointer) ((int)(intptr_t)(pointer))
 
-static int answer(void *state, HAFT_PAYLOAD(ask) *payload) {
+static int answer(void *state, HAFT_PAYLOAD(ask) * payload) {
     return *(int *)state + payload->question;
 }
 HAFT_HANDLER(answering, NULL, HAFT_TAIL(ask, answer));
 
 static int result_of(haft_request_t request) {
     CHECK(haft_finished(request));
-    return VALUE(((HAFT_PAYLOAD(return) *)request.payload)->result);
+    return VALUE(((HAFT_PAYLOAD(return ) *)request.payload)->result);
 }
 
 /* ---- Another parent ---- */
@@ -86,8 +86,8 @@ static void *alternate_sets(void *unused) {
     (void)unused;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_six, NULL);
     haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask));
-    /* The reply is given, and the next ask goes to the handler further out, which answers in place; then
-       the one after it too, until the fiber is finished. */
+    /* The reply is given, and the next ask goes to the handler further out, which answers in place;
+       then the one after it too, until the fiber is finished. */
     request = haft_resume(k, HAFT_REPLY(ask, 7), HAFT_HANDLES(one));
     return NUMBER(result_of(request));
 }
@@ -145,16 +145,18 @@ static void *ask_sharers(void *unused) {
     }
     return NUMBER(sum);
 }
-static int give_one(void *state, HAFT_PAYLOAD(one) *payload) {
+static int give_one(void *state, HAFT_PAYLOAD(one) * payload) {
     (void)state, (void)payload;
     return 1;
 }
-static int give_two(void *state, HAFT_PAYLOAD(two) *payload) {
+static int give_two(void *state, HAFT_PAYLOAD(two) * payload) {
     (void)state, (void)payload;
     return 2;
 }
 HAFT_HANDLER(giving, NULL, HAFT_TAIL(one, give_one), HAFT_TAIL(two, give_two));
-static void *under_giving(void *unused) { return haft_handle(&giving, NULL, ask_sharers, unused); }
+static void *under_giving(void *unused) {
+    return haft_handle(&giving, NULL, ask_sharers, unused);
+}
 
 static void effects_that_share_a_slot_are_told_apart(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(under_giving, NULL);
@@ -209,7 +211,9 @@ static void a_generator_consumed_by_two_fibers_in_turn_finds_the_handlers_of_eac
 
 /* ---- Handlers that come and go ---- */
 
-static void *ask_once(void *question) { return NUMBER(HAFT_PERFORM(ask, VALUE(question))); }
+static void *ask_once(void *question) {
+    return NUMBER(HAFT_PERFORM(ask, VALUE(question)));
+}
 static void *come_and_go(void *unused) {
     (void)unused;
     int sum = 0;
@@ -247,8 +251,7 @@ static void a_new_fiber_in_the_memory_of_an_old_one_finds_its_own_handlers(void)
 static void a_reset_fiber_finds_its_own_handlers(void) {
     haft_fiber_t *k = haft_fiber_new(ask_six, NULL);
     for (int i = 0; i < 9; i++) {
-        CHECK_EQUAL(VALUE(haft_handle(&answering, &i, resume_body, k)),
-                    12345 + 111111 * i);
+        CHECK_EQUAL(VALUE(haft_handle(&answering, &i, resume_body, k)), 12345 + 111111 * i);
         haft_fiber_reset(k, ask_six, NULL);
     }
     haft_fiber_free(k);
@@ -278,6 +281,47 @@ static void a_fiber_on_another_thread_finds_the_handlers_there(void) {
     haft_fiber_free(visiting.fiber);
 }
 
+/* ---- A fiber that a clause in place suspends, resumed elsewhere ---- */
+
+HAFT_EFFECT(moved_ask, int, {});
+HAFT_EFFECT(moved_detour, int, {});
+HAFT_EFFECT(moved_pause, int, {});
+
+static int detour_by_pausing(void *state, HAFT_PAYLOAD(moved_detour) *payload) {
+    (void)state, (void)payload;
+    return HAFT_PERFORM(moved_pause);
+}
+static int answer_state(void *state, HAFT_PAYLOAD(moved_ask) *payload) {
+    (void)payload;
+    return *(int *)state;
+}
+HAFT_HANDLER(detours, NULL, HAFT_TAIL(moved_detour, detour_by_pausing));
+HAFT_HANDLER(answers, NULL, HAFT_TAIL(moved_ask, answer_state));
+
+static void *ask_around_a_detour(void *heard) {
+    ((int *)heard)[0] = HAFT_PERFORM(moved_ask);
+    ((int *)heard)[1] = HAFT_PERFORM(moved_detour);
+    ((int *)heard)[2] = HAFT_PERFORM(moved_ask);
+    return NULL;
+}
+static void *ask_under_detours(void *heard) {
+    return haft_handle(&detours, NULL, ask_around_a_detour, heard);
+}
+static void *resume_moved(void *fiber) {
+    haft_resume(fiber, HAFT_REPLY(moved_pause, 7), HAFT_HANDLES(moved_pause));
+    return NULL;
+}
+
+static void a_fiber_moved_while_a_clause_ran_in_place_finds_its_new_handlers(void) {
+    int heard[3] = {0}, first = 1, second = 2;
+    HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new(ask_under_detours, heard);
+    haft_handle(&answers, &first, resume_moved, fiber);
+    haft_handle(&answers, &second, resume_moved, fiber);
+    CHECK_EQUAL(heard[0], 1);
+    CHECK_EQUAL(heard[1], 7);
+    CHECK_EQUAL(heard[2], 2);
+}
+
 int main(void) {
     RUN(a_fiber_resumed_under_other_handlers_finds_those);
     RUN(a_chain_resumed_under_other_handlers_finds_those);
@@ -290,5 +334,6 @@ int main(void) {
     RUN(a_new_fiber_in_the_memory_of_an_old_one_finds_its_own_handlers);
     RUN(a_reset_fiber_finds_its_own_handlers);
     RUN(a_fiber_on_another_thread_finds_the_handlers_there);
+    RUN(a_fiber_moved_while_a_clause_ran_in_place_finds_its_new_handlers);
     return check_end();
 }

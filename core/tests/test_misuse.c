@@ -24,7 +24,9 @@ static haft_fiber_t *named(const char *name, void *(*function)(void *)) {
 
 /* ---- Effects ---- */
 
-static void perform_on_thread(void) { HAFT_PERFORM(ask, 1); }
+static void perform_on_thread(void) {
+    HAFT_PERFORM(ask, 1);
+}
 static void *perform_ask(void *unused) {
     HAFT_PERFORM(ask, 1);
     return unused;
@@ -32,13 +34,16 @@ static void *perform_ask(void *unused) {
 static void perform_on_fiber(void) {
     haft_resume(named("worker", perform_ask), NULL, HAFT_HANDLES(wait));
 }
-static void throw_on_thread(void) { HAFT_THROW(stop, 1); }
+static void throw_on_thread(void) {
+    HAFT_THROW(stop, 1);
+}
 
 static void an_effect_that_nobody_handles_is_named_with_its_place_and_fiber(void) {
     CHECK_ABORTS(perform_on_thread, "haft: Nobody handles the effect 'ask' (");
-    CHECK_ABORTS(perform_on_thread, "test_misuse.c:10), performed on the thread's own stack. Handle it "
-                                    "in a call around the perform, or give it a default with "
-                                    "HAFT_SET_DEFAULT.");
+    CHECK_ABORTS(perform_on_thread,
+                 "test_misuse.c:10), performed on the thread's own stack. Handle it "
+                 "in a call around the perform, or give it a default with "
+                 "HAFT_SET_DEFAULT.");
     CHECK_ABORTS(perform_on_fiber, "performed on the fiber 'worker'.");
     CHECK_ABORTS(throw_on_thread, "Nobody handles the effect 'stop'");
 }
@@ -57,8 +62,12 @@ static void wrong_result(void) {
     double result;
     haft_perform(HAFT_ID(ask), &payload, sizeof payload, &result, sizeof result);
 }
-static void wrong_reply(void) { haft_reply(HAFT_ID(ask), "text", 8); }
-static void wrong_throw(void) { haft_throw(HAFT_ID(stop), "text", 5); }
+static void wrong_reply(void) {
+    haft_reply(HAFT_ID(ask), "text", 8);
+}
+static void wrong_throw(void) {
+    haft_throw(HAFT_ID(stop), "text", 5);
+}
 static void *exit_wrongly(void *unused) {
     (void)unused;
     haft_exit(haft_fiber_current(), HAFT_ID(stop), "text", 5);
@@ -69,8 +78,9 @@ static void wrong_exit(void) {
 
 static void a_value_of_the_wrong_size_in_an_untyped_call_is_reported(void) {
     CHECK_ABORTS(wrong_payload, "The effect 'ask' (");
-    CHECK_ABORTS(wrong_payload, ") has a payload of 4 bytes and a result of 4; it was performed with "
-                                "1 and 4.");
+    CHECK_ABORTS(wrong_payload,
+                 ") has a payload of 4 bytes and a result of 4; it was performed with "
+                 "1 and 4.");
     CHECK_ABORTS(wrong_result, "it was performed with 4 and 8.");
     CHECK_ABORTS(wrong_reply, ") has a result of 4 bytes; the reply has 8.");
     CHECK_ABORTS(wrong_throw, "has a payload of 4 bytes");
@@ -88,8 +98,9 @@ static void no_reply(void) {
 }
 
 static void null_for_a_result_larger_than_a_word_is_reported(void) {
-    CHECK_ABORTS(no_reply, ") has a result of 32 bytes, but its handler resumed with NULL. Reply with "
-                           "HAFT_REPLY(wide, value).");
+    CHECK_ABORTS(no_reply,
+                 ") has a result of 32 bytes, but its handler resumed with NULL. Reply with "
+                 "HAFT_REPLY(wide, value).");
 }
 
 /* Two libraries that chose one name: made here by a clause that claims another shape. */
@@ -145,8 +156,12 @@ static void resume_null(void) {
     haft_fiber_t *volatile none = NULL;
     haft_resume(none, NULL, HAFT_HANDLES(wait));
 }
-static void discontinue_null(void) { haft_discontinue(NULL, wait_once, NULL, HAFT_HANDLES(wait)); }
-static void reset_null(void) { haft_fiber_reset(NULL, wait_once, NULL); }
+static void discontinue_null(void) {
+    haft_discontinue(NULL, wait_once, NULL, HAFT_HANDLES(wait));
+}
+static void reset_null(void) {
+    haft_fiber_reset(NULL, wait_once, NULL);
+}
 
 static void resuming_what_cannot_be_resumed_is_reported(void) {
     CHECK_ABORTS(resume_running,
@@ -193,7 +208,9 @@ static void freeing_what_cannot_be_freed_is_reported(void) {
     CHECK_ABORTS(reset_freed, "cannot be reset: it has been freed.");
 }
 
-static void no_function(void) { haft_fiber_new(NULL, NULL); }
+static void no_function(void) {
+    haft_fiber_new(NULL, NULL);
+}
 static void small_memory(void) {
     static char memory[1000];
     haft_fiber_create(&(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory},
@@ -202,8 +219,12 @@ static void small_memory(void) {
 static void no_memory_but_size(void) {
     haft_fiber_create(&(haft_fiber_options_t){.memory_size = 4096}, wait_once, NULL);
 }
-static void reset_to_nothing(void) { haft_fiber_reset(named("worker", wait_once), NULL, NULL); }
-static void huge_default(void) { haft_set_stack_size((size_t)1 << 60); }
+static void reset_to_nothing(void) {
+    haft_fiber_reset(named("worker", wait_once), NULL, NULL);
+}
+static void huge_default(void) {
+    haft_set_stack_size((size_t)1 << 60);
+}
 
 static void bad_arguments_are_reported(void) {
     CHECK_ABORTS(no_function, "A fiber needs a function to run (NULL).");
@@ -234,20 +255,28 @@ static void exit_not_around(void) {
     elsewhere = named("elsewhere", wait_once);
     haft_resume(haft_fiber_new(exit_elsewhere, NULL), NULL, HAFT_HANDLES(wait));
 }
-static void yield_null(void) { HAFT_YIELD((haft_fiber_t *)NULL, wait); }
-static void exit_null(void) { HAFT_EXIT((haft_fiber_t *)NULL, wait); }
+static void yield_null(void) {
+    HAFT_YIELD((haft_fiber_t *)NULL, wait);
+}
+static void exit_null(void) {
+    HAFT_EXIT((haft_fiber_t *)NULL, wait);
+}
 
 static void yield_and_exit_to_a_fiber_that_is_not_around_are_reported(void) {
-    CHECK_ABORTS(yield_not_around, "The effect 'wait' cannot be sent out of the fiber 'elsewhere': that "
-                                   "fiber is not around the current code.");
-    CHECK_ABORTS(exit_not_around, "The effect 'stop' cannot end the fiber 'elsewhere': that fiber is "
-                                  "not around the current code.");
+    CHECK_ABORTS(yield_not_around,
+                 "The effect 'wait' cannot be sent out of the fiber 'elsewhere': that "
+                 "fiber is not around the current code.");
+    CHECK_ABORTS(exit_not_around,
+                 "The effect 'stop' cannot end the fiber 'elsewhere': that fiber is "
+                 "not around the current code.");
     CHECK_ABORTS(yield_null, "'wait'");
     CHECK_ABORTS(exit_null, "'wait'");
 }
 
-static void come_back(void *unused, HAFT_PAYLOAD(stop) *payload) { (void)unused, (void)payload; }
-static void *general(void *state, HAFT_PAYLOAD(stop) *payload, haft_resumption_t k) {
+static void come_back(void *unused, HAFT_PAYLOAD(stop) * payload) {
+    (void)unused, (void)payload;
+}
+static void *general(void *state, HAFT_PAYLOAD(stop) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
     return haft_continue(k, NULL);
 }
@@ -257,8 +286,12 @@ static void *throw_stop(void *unused) {
     (void)unused;
     HAFT_THROW(stop, 1);
 }
-static void throw_to_tail(void) { haft_handle(&coming_back, NULL, throw_stop, NULL); }
-static void throw_to_general(void) { haft_handle(&resuming, NULL, throw_stop, NULL); }
+static void throw_to_tail(void) {
+    haft_handle(&coming_back, NULL, throw_stop, NULL);
+}
+static void throw_to_general(void) {
+    haft_handle(&resuming, NULL, throw_stop, NULL);
+}
 static void throw_to_default(void) {
     HAFT_SET_DEFAULT(stop, come_back);
     HAFT_THROW(stop, 1);
@@ -268,14 +301,15 @@ static void a_throw_to_a_clause_that_resumes_is_reported(void) {
     CHECK_ABORTS(throw_to_tail, ") was thrown, but its handler runs in place and came back. Throw "
                                 "only effects whose handlers do not resume.");
     CHECK_ABORTS(throw_to_default, "was thrown, but its handler runs in place and came back.");
-    CHECK_ABORTS(throw_to_general, ") was thrown, but its clause in 'resuming' resumes. Perform it, "
-                                   "or handle it with HAFT_NEVER.");
+    CHECK_ABORTS(throw_to_general,
+                 ") was thrown, but its clause in 'resuming' resumes. Perform it, "
+                 "or handle it with HAFT_NEVER.");
 }
 
 /* ---- Resumptions ---- */
 
 static haft_resumption_t kept;
-static void *keep(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+static void *keep(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
     kept = k;
     return NULL;
@@ -287,7 +321,7 @@ static void continue_twice(void) {
     haft_continue(kept, HAFT_REPLY(ask, 1));
     haft_continue(kept, HAFT_REPLY(ask, 1));
 }
-static void *twice_in_clause(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+static void *twice_in_clause(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
     haft_continue(k, HAFT_REPLY(ask, 1));
     return haft_continue(k, HAFT_REPLY(ask, 1));
@@ -311,14 +345,18 @@ static void continue_dropped(void) {
     haft_drop(kept);
     haft_continue(kept, HAFT_REPLY(ask, 1));
 }
-static void *tail_twice(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+static void *tail_twice(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
     haft_continue(k, HAFT_REPLY(ask, 1));
     return haft_tail_continue(k, HAFT_REPLY(ask, 1));
 }
 HAFT_HANDLER(tail_continuing_twice, NULL, HAFT_GENERAL(ask, tail_twice));
-static void tail_continue_used(void) { haft_handle(&tail_continuing_twice, NULL, ask_twice, NULL); }
-static void continue_empty(void) { haft_continue((haft_resumption_t){NULL, 0}, NULL); }
+static void tail_continue_used(void) {
+    haft_handle(&tail_continuing_twice, NULL, ask_twice, NULL);
+}
+static void continue_empty(void) {
+    haft_continue((haft_resumption_t){NULL, 0}, NULL);
+}
 
 static void a_resumption_used_twice_is_reported(void) {
     CHECK_ABORTS(continue_twice_in_clause,
@@ -334,7 +372,8 @@ static void a_resumption_used_twice_is_reported(void) {
 
 static void a_payload_read_too_late_holds_a_pattern_in_a_debug_build(void) {
 #if !defined(NDEBUG) && !defined(__OPTIMIZE__)
-    /* The performer's frame is live while its function goes on, so the read itself is sound here. */
+    /* The performer's frame is live while its function goes on, so the read itself is sound here.
+     */
     haft_fiber_t *k = haft_fiber_new(ask_twice, NULL);
     haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask));
     volatile HAFT_PAYLOAD(ask) *payload = request.payload;
@@ -360,7 +399,9 @@ static void with_error_handler(void) {
     CHECK(haft_set_error_handler(exit_zero) == NULL);
     perform_on_thread();
 }
-static void ignore(const haft_error_t *error) { (void)error; }
+static void ignore(const haft_error_t *error) {
+    (void)error;
+}
 static void with_returning_error_handler(void) {
     haft_set_error_handler(ignore);
     fputs("before", stderr);

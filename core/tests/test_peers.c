@@ -1,6 +1,6 @@
 /*
- * What goes wrong in other libraries of this kind, a test each. Those that other files of this folder
- * hold already are named at the end.
+ * What goes wrong in other libraries of this kind, a test each. Those that other files of this
+ * folder hold already are named at the end.
  */
 #include <haft.h>
 
@@ -29,13 +29,15 @@ static __attribute__((noinline)) int descend(int depth) {
     volatile int here = depth;
     return depth == 0 ? HAFT_PERFORM(ask, 0) : descend(depth - 1) + (here == depth);
 }
-static void *descend_body(void *depth) { return NUMBER(descend(VALUE(depth))); }
+static void *descend_body(void *depth) {
+    return NUMBER(descend(VALUE(depth)));
+}
 
 static void recursion_a_thousand_frames_deep_needs_no_setting(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(descend_body, NUMBER(1000));
     CHECK(haft_resume(k, NULL, HAFT_HANDLES(ask)).effect == HAFT_ID(ask));
     haft_request_t request = haft_resume(k, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask));
-    CHECK_EQUAL(VALUE(((HAFT_PAYLOAD(return) *)request.payload)->result), 1001);
+    CHECK_EQUAL(VALUE(((HAFT_PAYLOAD(return ) *)request.payload)->result), 1001);
 }
 
 static volatile uintptr_t nowhere = 8;
@@ -78,8 +80,10 @@ static void a_finished_coroutine_that_is_resumed_runs_no_stale_code(void) {
 /* ---- Dropped ---- */
 
 static int cleaned;
-static void count_cleanup(int *one) { cleaned += *one; }
-static void *keep_nothing(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+static void count_cleanup(int *one) {
+    cleaned += *one;
+}
+static void *keep_nothing(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)payload;
     haft_drop(k);
     return state;
@@ -135,8 +139,8 @@ static void live(int count) {
     free(fibers);
 }
 
-/* Others end at 32,700: two mappings each. Where the kernel splits mappings at guards, so do we; it is
-   then an error with a message. */
+/* Others end at 32,700: two mappings each. Where the kernel splits mappings at guards, so do we; it
+   is then an error with a message. */
 static void a_hundred_thousand_computations_live_at_once(void) {
     if (check_bare())
         live(100 * 1000);
@@ -153,7 +157,7 @@ static bool guards_split(void) {
 
 /* ---- Nested handlers ---- */
 
-static int add_one(void *state, HAFT_PAYLOAD(ask) *payload) {
+static int add_one(void *state, HAFT_PAYLOAD(ask) * payload) {
     return *(int *)state > 1 ? HAFT_PERFORM(ask, payload->question) + 1 : 1;
 }
 HAFT_HANDLER(adding, NULL, HAFT_TAIL(ask, add_one));
@@ -161,7 +165,7 @@ static int nested;
 static void *nest(void *level) {
     int state = VALUE(level);
     return state > nested ? NUMBER(HAFT_PERFORM(ask, 0))
-                        : haft_handle(&adding, &state, nest, NUMBER(state + 1));
+                          : haft_handle(&adding, &state, nest, NUMBER(state + 1));
 }
 static void thousands_of_nested_tail_resumptive_handlers_of_one_effect_end(void) {
     nested = check_bare() ? 4000 : 400;
@@ -219,7 +223,7 @@ int main(void) {
     RUN(a_rounding_mode_set_in_a_fiber_stays_in_it);
     if (!RUNNING_ON_VALGRIND)
         RUN(no_memory_of_the_process_is_writable_and_executable);
-    live(2000);
+    live(check_bare() ? 2000 : 100);
     if (!guards_split())
         RUN(a_hundred_thousand_computations_live_at_once);
     return check_end();

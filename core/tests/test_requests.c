@@ -123,7 +123,7 @@ static void an_effect_that_the_inner_resume_does_not_name_goes_to_the_outer(void
         CHECK(request.effect == HAFT_ID(get));
         request = haft_resume(outer, HAFT_REPLY(get, gets--), HAFT_HANDLES(get, put));
     }
-    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return) *)request.payload)->result, 3);
+    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 3);
 }
 
 static void *three_others(void *unused) {
@@ -144,7 +144,7 @@ static void the_handled_set_may_change_at_every_resume(void) {
     CHECK_EQUAL(((HAFT_PAYLOAD(other) *)request.payload)->value, 2);
     request = haft_resume(k, HAFT_REPLY(other, 4), HAFT_HANDLES());
     CHECK(haft_finished(request));
-    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return) *)request.payload)->result, 7);
+    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 7);
 }
 
 static void *current_state(void *unused) {
@@ -163,7 +163,7 @@ static void a_fiber_knows_its_state(void) {
     haft_resume(k, NULL, HAFT_HANDLES(other));
     CHECK_EQUAL(haft_fiber_state(k), HAFT_FIBER_SUSPENDED);
     haft_request_t request = haft_resume(k, HAFT_REPLY(other, 0), HAFT_HANDLES(other));
-    CHECK(((HAFT_PAYLOAD(return) *)request.payload)->result == k);
+    CHECK(((HAFT_PAYLOAD(return ) *)request.payload)->result == k);
     CHECK_EQUAL(haft_fiber_state(k), HAFT_FIBER_FINISHED);
     haft_fiber_free(k);
 }
@@ -214,7 +214,7 @@ static void all_frames_of_the_performer_are_kept(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(recurse_body, NULL);
     haft_resume(k, NULL, HAFT_HANDLES(get));
     haft_request_t request = haft_resume(k, HAFT_REPLY(get, 7), HAFT_HANDLES(get));
-    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return) *)request.payload)->result, 7 + 100 * 101 / 2);
+    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 7 + 100 * 101 / 2);
 }
 
 static void *raise_seven(void *argument) {
@@ -227,7 +227,7 @@ static void discontinue_runs_a_function_at_the_perform(void) {
     haft_resume(k, NULL, HAFT_HANDLES(other));
     haft_request_t request = haft_discontinue(k, raise_seven, k, HAFT_HANDLES(other));
     CHECK(haft_finished(request));
-    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return) *)request.payload)->result, 7);
+    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 7);
 }
 
 int main(void) {

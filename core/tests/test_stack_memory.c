@@ -1,5 +1,5 @@
-/* The pool of stacks: memory of deep fibers is given back, the pool reports and trims itself, and memory
-   that runs out is an error that a program can survive. */
+/* The pool of stacks: memory of deep fibers is given back, the pool reports and trims itself, and
+   memory that runs out is an error that a program can survive. */
 #include <haft.h>
 
 #include <errno.h>
@@ -121,7 +121,8 @@ static haft_fiber_t *newest;
 static void exhaust(void) {
     limit_addresses();
     for (int i = 0; i < 100000; i++)
-        newest = haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow, NULL);
+        newest =
+            haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow, NULL);
 }
 static int errors;
 static void count_error(const haft_error_t *error) {
@@ -136,8 +137,8 @@ static void survive(void) {
     limit_addresses();
     for (; count < 1000; count++) {
         errno = 0;
-        fibers[count] = haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 << 20},
-                                          stay_shallow, NULL);
+        fibers[count] =
+            haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow, NULL);
         if (fibers[count] == NULL)
             break;
     }
@@ -152,7 +153,7 @@ static void survive(void) {
     CHECK(haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow, NULL) !=
           NULL);
 }
-static void *keep_state(void *state, HAFT_PAYLOAD(wait) *payload, haft_resumption_t k) {
+static void *keep_state(void *state, HAFT_PAYLOAD(wait) * payload, haft_resumption_t k) {
     (void)payload, (void)k;
     return state;
 }
@@ -172,7 +173,9 @@ static void exhausted_memory_is_reported(void) {
                                  "allocate memory.");
     CHECK_EQUAL(child.signal, 0);
 }
-static void a_program_survives_the_want_of_a_stack(void) { CHECK_SUCCEEDS(survive); }
+static void a_program_survives_the_want_of_a_stack(void) {
+    CHECK_SUCCEEDS(survive);
+}
 static void haft_handle_returns_null_when_no_stack_can_be_had(void) {
     CHECK_SUCCEEDS(handle_without_memory);
 }
@@ -184,7 +187,8 @@ static void impossible(void) {
 }
 static void an_impossible_stack_size_is_out_of_memory(void) {
     check_child_t child = check_child(impossible);
-    CHECK_CONTAINS(child.output, "haft: No memory for a fiber's stack of 18446744073709551615 bytes");
+    CHECK_CONTAINS(child.output,
+                   "haft: No memory for a fiber's stack of 18446744073709551615 bytes");
     CHECK_EQUAL(child.status, 0);
 }
 

@@ -1,4 +1,5 @@
-/* Overflow of each kind of stack, and faults that are none: the message, the signal, other handlers. */
+/* Overflow of each kind of stack, and faults that are none: the message, the signal, other
+ * handlers. */
 #include <haft.h>
 
 #include <alloca.h>
@@ -24,14 +25,21 @@ static void run_named(const char *name, size_t stack_size, void *(*function)(voi
     haft_resume(k, NULL, HAFT_HANDLES(wait));
 }
 
-static void overflow_default(void) { run_named("deep", 0, overflow); }
-static void overflow_small(void) { run_named("small", 16 * 1024, overflow); }
-static void overflow_unnamed(void) { run_named(NULL, 0, overflow); }
+static void overflow_default(void) {
+    run_named("deep", 0, overflow);
+}
+static void overflow_small(void) {
+    run_named("small", 16 * 1024, overflow);
+}
+static void overflow_unnamed(void) {
+    run_named(NULL, 0, overflow);
+}
 
 static void overflow_of_a_pool_stack_names_the_fiber(void) {
-    CHECK_FAULTS(overflow_default,
-                 "haft: the fiber 'deep' has overflowed its stack of 1024 KiB: too deep a recursion, or "
-                 "too large a local variable. Give it more with haft_fiber_options_t.stack_size.");
+    CHECK_FAULTS(
+        overflow_default,
+        "haft: the fiber 'deep' has overflowed its stack of 1024 KiB: too deep a recursion, or "
+        "too large a local variable. Give it more with haft_fiber_options_t.stack_size.");
     CHECK_FAULTS(overflow_small, "the fiber 'small' has overflowed its stack of 16 KiB");
     CHECK_FAULTS(overflow_unnamed, "the unnamed fiber 0x");
 }
@@ -71,7 +79,9 @@ static void *jump_into_guard(void *unused) {
     __asm__ volatile("" : : "r"(large) : "memory");
     return unused;
 }
-static void large_local(void) { run_named("large", 0, jump_into_guard); }
+static void large_local(void) {
+    run_named("large", 0, jump_into_guard);
+}
 static void a_large_local_variable_hits_the_guard(void) {
     CHECK_FAULTS(large_local, "the fiber 'large' has overflowed");
 }
@@ -102,8 +112,12 @@ static void run_fixed(void *(*function)(void *)) {
                                         function, NULL);
     haft_resume(k, NULL, HAFT_HANDLES(wait));
 }
-static void wait_after_overflow(void) { run_fixed(overflow_then_wait); }
-static void return_after_overflow(void) { run_fixed(overflow_then_return); }
+static void wait_after_overflow(void) {
+    run_fixed(overflow_then_wait);
+}
+static void return_after_overflow(void) {
+    run_fixed(overflow_then_return);
+}
 
 static void overflow_of_memory_of_the_caller_is_found_at_the_next_switch(void) {
     if (CHECK_ADDRESS_SANITIZER)
@@ -121,7 +135,9 @@ static void *crash(void *unused) {
     *(volatile int *)nowhere = 1;
     return unused;
 }
-static void crash_on_fiber(void) { run_named("crashing", 0, crash); }
+static void crash_on_fiber(void) {
+    run_named("crashing", 0, crash);
+}
 static void crash_on_thread(void) {
     haft_fiber_free(haft_fiber_new(crash, NULL));
     crash(NULL);

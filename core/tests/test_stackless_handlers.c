@@ -1,4 +1,5 @@
-/* Handlers with only tail-resumptive clauses: no fiber, no switch, the body runs on the caller's stack. */
+/* Handlers with only tail-resumptive clauses: no fiber, no switch, the body runs on the caller's
+ * stack. */
 #include <haft.h>
 
 #include "check.h"
@@ -7,7 +8,7 @@ HAFT_EFFECT(ask, int, { int question; });
 HAFT_EFFECT(note, void, { int value; });
 HAFT_EFFECT(leave, void, { int code; });
 
-static int add_state(void *state, HAFT_PAYLOAD(ask) *payload) {
+static int add_state(void *state, HAFT_PAYLOAD(ask) * payload) {
     return payload->question + *(int *)state;
 }
 HAFT_HANDLER(adding, NULL, HAFT_TAIL(ask, add_state));
@@ -27,7 +28,7 @@ static void the_body_runs_on_the_stack_of_the_caller(void) {
     CHECK_EQUAL(haft_pool_report().stacks, before);
 }
 
-static int sum_with_outer(void *state, HAFT_PAYLOAD(ask) *payload) {
+static int sum_with_outer(void *state, HAFT_PAYLOAD(ask) * payload) {
     int outer = *(int *)state > 1 ? HAFT_PERFORM(ask, payload->question) : 0;
     return outer + *(int *)state;
 }
@@ -41,17 +42,19 @@ static void *nest(void *depth) {
     return haft_handle(&summing, &state, nest, (void *)(intptr_t)(state + 1));
 }
 
-/* Handlers of one effect, each of whose clauses performs it again: to the handler that is one further
-   out, all the way down. */
+/* Handlers of one effect, each of whose clauses performs it again: to the handler that is one
+   further out, all the way down. */
 static void five_thousand_nested_handlers_of_one_effect_each_perform_it_again(void) {
     nested = check_bare() ? 5000 : 500;
     CHECK_EQUAL((intptr_t)nest((void *)1), nested * (nested + 1) / 2);
 }
 
-static void note_value(void *state, HAFT_PAYLOAD(note) *payload) { *(int *)state += payload->value; }
+static void note_value(void *state, HAFT_PAYLOAD(note) * payload) {
+    *(int *)state += payload->value;
+}
 HAFT_HANDLER(noting, NULL, HAFT_TAIL(note, note_value));
 
-static int note_and_answer(void *state, HAFT_PAYLOAD(ask) *payload) {
+static int note_and_answer(void *state, HAFT_PAYLOAD(ask) * payload) {
     (void)state;
     HAFT_PERFORM(note, payload->question);
     return payload->question;
@@ -96,11 +99,11 @@ static void a_stackless_handler_is_captured_with_its_fiber(void) {
     state = 20;
     request = haft_resume(k, NULL, HAFT_HANDLES(note));
     CHECK(haft_finished(request));
-    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return) *)request.payload)->result, 11 + 22);
+    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 11 + 22);
 }
 
 /* A clause in place may suspend: the performer's fiber waits with the clause on it. */
-static int suspend_in_clause(void *state, HAFT_PAYLOAD(ask) *payload) {
+static int suspend_in_clause(void *state, HAFT_PAYLOAD(ask) * payload) {
     HAFT_PERFORM(note, payload->question);
     return *(int *)state;
 }
@@ -122,16 +125,16 @@ static void a_clause_in_place_may_suspend_the_fiber_it_runs_on(void) {
     request = haft_resume(k, NULL, HAFT_HANDLES(note));
     CHECK_EQUAL(((HAFT_PAYLOAD(note) *)request.payload)->value, 2);
     request = haft_resume(k, NULL, HAFT_HANDLES(note));
-    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return) *)request.payload)->result, 8);
+    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 8);
 }
 
-/* A tail clause of a handler that has a fiber (it has another clause as well) runs in place on an inner
-   fiber, and what it performs passes by everything inside its handler. */
-static void *leave_with_code(void *state, HAFT_PAYLOAD(leave) *payload) {
+/* A tail clause of a handler that has a fiber (it has another clause as well) runs in place on an
+   inner fiber, and what it performs passes by everything inside its handler. */
+static void *leave_with_code(void *state, HAFT_PAYLOAD(leave) * payload) {
     (void)state;
     return (void *)(intptr_t)payload->code;
 }
-static int ask_or_leave(void *state, HAFT_PAYLOAD(ask) *payload) {
+static int ask_or_leave(void *state, HAFT_PAYLOAD(ask) * payload) {
     if (payload->question == 3)
         HAFT_THROW(leave, 7);
     return *(int *)state;
@@ -140,7 +143,9 @@ HAFT_HANDLER(outer_leaving, NULL, HAFT_NEVER(leave, leave_with_code));
 HAFT_HANDLER(inner_leaving, NULL, HAFT_TAIL(ask, ask_or_leave), HAFT_NEVER(leave, leave_with_code));
 
 static int cleanups;
-static void count_cleanup(int *unused) { cleanups += *unused; }
+static void count_cleanup(int *unused) {
+    cleanups += *unused;
+}
 static void *ask_upwards(void *unused) {
     __attribute__((cleanup(count_cleanup), unused)) int one = 1;
     for (int i = 0; i < 10; i++)
@@ -168,9 +173,9 @@ static void a_throw_from_a_clause_in_place_unwinds_performer_and_handler(void) {
     CHECK_EQUAL(haft_pool_report().stacks, before);
 }
 
-/* Scopes at one stack address, one after the other, with different handlers: what was cached for one
-   does not serve the next. */
-static int minus(void *state, HAFT_PAYLOAD(ask) *payload) {
+/* Scopes at one stack address, one after the other, with different handlers: what was cached for
+   one does not serve the next. */
+static int minus(void *state, HAFT_PAYLOAD(ask) * payload) {
     return payload->question - *(int *)state;
 }
 HAFT_HANDLER(subtracting, NULL, HAFT_TAIL(ask, minus));

@@ -35,7 +35,7 @@ static void a_new_thread_has_no_handlers_of_the_one_that_started_it(void) {
     haft_resume(k, NULL, HAFT_HANDLES(ask));
 }
 
-static int add(void *state, HAFT_PAYLOAD(ask) *payload) {
+static int add(void *state, HAFT_PAYLOAD(ask) * payload) {
     return payload->question + *(int *)state;
 }
 HAFT_HANDLER(adding, NULL, HAFT_TAIL(ask, add));
@@ -83,8 +83,7 @@ static void *ask_everywhere(void *inner_state) {
 }
 static void *resume_moving(void *argument) {
     moving_t *moving = argument;
-    moving->request =
-        haft_resume(moving->fiber, HAFT_REPLY(ask, moving->reply), HAFT_HANDLES(ask));
+    moving->request = haft_resume(moving->fiber, HAFT_REPLY(ask, moving->reply), HAFT_HANDLES(ask));
     if (moving->detach && !haft_finished(moving->request))
         haft_fiber_detach(moving->fiber);
     return NULL;
@@ -103,15 +102,19 @@ static void move_around(void *(*body)(void *), bool detach) {
             run_on_thread(resume_moving, &moving);
     }
     CHECK(haft_finished(moving.request));
-    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return) *)moving.request.payload)->result, 2450);
+    CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)moving.request.payload)->result, 2450);
     haft_fiber_free(moving.fiber);
 }
 
-static void a_suspended_fiber_goes_on_on_any_thread(void) { move_around(ask_everywhere, false); }
-static void a_detached_fiber_goes_on_on_any_thread(void) { move_around(ask_everywhere, true); }
+static void a_suspended_fiber_goes_on_on_any_thread(void) {
+    move_around(ask_everywhere, false);
+}
+static void a_detached_fiber_goes_on_on_any_thread(void) {
+    move_around(ask_everywhere, true);
+}
 
 /* The suspended chain between fiber and performer moves as a whole, stackless handlers too. */
-static pthread_t answer_where(void *state, HAFT_PAYLOAD(where) *payload) {
+static pthread_t answer_where(void *state, HAFT_PAYLOAD(where) * payload) {
     (void)state, (void)payload;
     return pthread_self();
 }
@@ -129,7 +132,7 @@ static void *ask_middle(void *unused) {
     HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(ask_innermost, unused);
     haft_request_t request = haft_resume(inner, NULL, HAFT_HANDLES(move));
     CHECK(haft_finished(request));
-    return ((HAFT_PAYLOAD(return) *)request.payload)->result;
+    return ((HAFT_PAYLOAD(return ) *)request.payload)->result;
 }
 static void *ask_in_a_chain(void *unused) {
     return haft_handle(&locating, NULL, ask_middle, unused);
@@ -148,7 +151,7 @@ static void *ask_twice(void *unused) {
 }
 static void *finish_it(void *fiber) {
     haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(move));
-    return ((HAFT_PAYLOAD(return) *)request.payload)->result;
+    return ((HAFT_PAYLOAD(return ) *)request.payload)->result;
 }
 static void *start_it(void *fiber) {
     haft_resume(fiber, NULL, HAFT_HANDLES(move));
@@ -167,7 +170,9 @@ static void a_moved_fiber_finds_the_handlers_of_its_new_thread(void) {
 }
 
 static int cleaned;
-static void count_cleanup(int *one) { cleaned += *one; }
+static void count_cleanup(int *one) {
+    cleaned += *one;
+}
 static void *wait_with_cleanup(void *unused) {
     __attribute__((cleanup(count_cleanup), unused)) int one = 1;
     HAFT_PERFORM(move);
@@ -256,7 +261,8 @@ static void run_race(void (*race)(void), int rounds, int resumes) {
             continue;
         CHECK_EQUAL(child.signal, SIGABRT);
         CHECK_CONTAINS(child.output, "haft: ");
-        if (strstr(child.output, "is being resumed by two threads at once. Only one may own") == NULL)
+        if (strstr(child.output, "is being resumed by two threads at once. Only one may own") ==
+            NULL)
             CHECK_CONTAINS(child.output, " cannot be ");
     }
 }

@@ -73,6 +73,11 @@
 #include <type_traits>
 #include <utility>
 
+/* What is inlined for speed; and what passes handlers on, because gcc 12 takes it that pointers in
+   what a constructor copies through two references do not escape (-fipa-modref). */
+#define HAFT_HPP_INLINE inline __attribute__((always_inline))
+#define HAFT_HPP_INLINE_LAMBDA __attribute__((always_inline))
+
 namespace haft {
 
 /* ---- Effects (§2.1: commands) --------------------------------------------------------------- */
@@ -213,7 +218,7 @@ class room<void> {
 
 /* The value of a reply word. */
 template <typename R>
-inline __attribute__((always_inline)) R from_word(void *word) {
+HAFT_HPP_INLINE R from_word(void *word) {
     if constexpr (std::is_void_v<R>) {
         (void)word;
     } else if constexpr (std::is_reference_v<R>) {
@@ -228,7 +233,7 @@ inline __attribute__((always_inline)) R from_word(void *word) {
     }
 }
 template <typename R>
-inline __attribute__((always_inline)) void *to_word(R &&value) {
+HAFT_HPP_INLINE void *to_word(R &&value) {
     if constexpr (std::is_lvalue_reference_v<R>) {
         return const_cast<void *>(static_cast<const volatile void *>(std::addressof(value)));
     } else {
@@ -304,7 +309,7 @@ struct in_place_guard {
 };
 
 template <typename E>
-inline __attribute__((always_inline)) typename effect_traits<E>::result
+HAFT_HPP_INLINE typename effect_traits<E>::result
 perform_found(haft_thread_t *thread, haft_cache_entry_t *entry, E &effect) {
     using R = typename effect_traits<E>::result;
     if (entry->clause != nullptr && entry->clause->kind == HAFT_CLAUSE_TAIL) {
@@ -327,6 +332,21 @@ perform_found(haft_thread_t *thread, haft_cache_entry_t *entry, E &effect) {
                     sizeof result);
         return result;
     }
+}
+
+/* haft_find, with a second slot: two effects that are performed by turns and share their slot, as
+   one in four do, must not push each other out. */
+template <typename E>
+HAFT_HPP_INLINE haft_cache_entry_t *find(haft_thread_t *thread) {
+    using traits = effect_traits<E>;
+    constexpr unsigned first = traits::slot % HAFT_CACHE_SLOTS;
+    constexpr unsigned second = (first + 1) % HAFT_CACHE_SLOTS;
+    haft_cache_entry_t *cache = thread->current->cache;
+    if (__builtin_expect(cache[first].effect == traits::id(), true))
+        return &cache[first];
+    if (cache[second].effect == traits::id())
+        return &cache[second];
+    return haft_lookup(traits::id(), cache[first].effect == nullptr ? first : second, shape_of<E>);
 }
 
 template <typename T>
@@ -353,13 +373,9 @@ E make(Fields &&...fields) {
  * blocks, which must rethrow. May throw, if the handler discontinues. May return on another thread.
  */
 template <typename Effect>
-inline __attribute__((always_inline)) auto perform(Effect effect) ->
-    typename effect_traits<Effect>::result {
+HAFT_HPP_INLINE auto perform(Effect effect) -> typename effect_traits<Effect>::result {
     haft_thread_t *thread = haft_thread();
-    return detail::perform_found(thread,
-                                 haft_find(thread, effect_traits<Effect>::id(),
-                                           effect_traits<Effect>::slot, detail::shape_of<Effect>),
-                                 effect);
+    return detail::perform_found(thread, detail::find<Effect>(thread), effect);
 }
 template <typename Effect, typename... Fields>
 requires(!(sizeof...(Fields) == 1 &&
@@ -524,7 +540,7 @@ struct clause_entry<return_clause<F>> {
 };
 
 template <typename F>
-F as_clause(F function) {
+HAFT_HPP_INLINE F as_clause(F function) {
     return function;
 }
 template <typename R, typename... P>
@@ -549,7 +565,7 @@ struct concat<effects<A...>, effects<B...>, Rest...> : concat<effects<A..., B...
 
 template <typename... Fs>
 struct clause_set : concat<typename clause_entry<Fs>::list...>::type, Fs... {
-    explicit clause_set(Fs... functions) : Fs(std::move(functions))... {}
+    HAFT_HPP_INLINE explicit clause_set(Fs... functions) : Fs(std::move(functions))... {}
     using Fs::operator()...;
 };
 template <>
@@ -605,8 +621,17 @@ consteval clause_kind kind_of() {
     }
 }
 
+template <typename E, typename... Es>
+inline constexpr std::size_t count_of = (std::size_t(std::is_same_v<E, Es>) + ... + 0);
+
+template <typename E, typename... Es>
+struct two_clauses_for {
+    static_assert(count_of<E, Es...> == 1, "haft: the handler has two clauses for this effect.");
+};
+
 template <typename H, typename... Entries>
 consteval bool all_in_place(effects<Entries...>) {
+    (void)(sizeof(two_clauses_for<effect_of<Entries>, effect_of<Entries>...>) + ... + 0);
     return ((kind_of<H, Entries>() == clause_kind::tail) && ...);
 }
 template <typename H, typename... Entries>
@@ -616,10 +641,17 @@ consteval bool all_noexcept(effects<Entries...>) {
 
 /* ---- Answers ---- */
 
+/* Whether a class has a member on_return, overloaded or not: then `probe` has it twice. */
+struct on_return_member {
+    int on_return;
+};
+template <typename H>
+struct probe : H, on_return_member {};
 template <typename H>
 concept names_on_return = requires {
     &H::on_return;
-};
+}
+|| (!std::is_final_v<H> && !requires { &probe<H>::on_return; });
 
 template <typename H, typename B>
 struct the_return_clause_does_not_take {
@@ -703,17 +735,9 @@ consteval bool check_clause() {
     return true;
 }
 
-template <typename E, typename... Es>
-inline constexpr std::size_t count_of = (std::size_t(std::is_same_v<E, Es>) + ... + 0);
-
-template <typename E, typename... Es>
-struct two_clauses_for {
-    static_assert(count_of<E, Es...> == 1, "haft: the handler has two clauses for this effect.");
-};
-
 template <typename H, typename Answer, typename... Entries>
 consteval bool check_handler(effects<Entries...>) {
-    (void)(sizeof(two_clauses_for<effect_of<Entries>, effect_of<Entries>...>) + ... + 0);
+
     return (check_clause<H, Entries, Answer>() && ...);
 }
 
@@ -763,6 +787,20 @@ struct foreign_rooms;
 template <typename... Entries>
 struct foreign_rooms<effects<Entries...>> : foreign_room<effect_of<Entries>>... {};
 
+template <typename H>
+inline constexpr bool is_clause_set = false;
+template <typename... Fs>
+inline constexpr bool is_clause_set<clause_set<Fs...>> = true;
+template <typename Stored, typename... Entries>
+consteval bool is_copied(effects<Entries...>) {
+    if constexpr (is_clause_set<Stored> && std::is_trivially_copyable_v<Stored> &&
+                  sizeof(Stored) <= 64)
+        return ((std::is_invocable_v<const Stored &, effect_of<Entries>> ||
+                 std::is_invocable_v<const Stored &, effect_of<Entries>, any_resumption>)&&...);
+    else
+        return false;
+}
+
 template <typename Stored, typename B>
 struct holder : holder_base, foreign_rooms<typename stored<Stored>::handler::handled_effects> {
     using H = typename stored<Stored>::handler;
@@ -772,10 +810,13 @@ struct holder : holder_base, foreign_rooms<typename stored<Stored>::handler::han
     using held_type = holder;
     /* Whether clauses may use the handler for longer than the computation lasts, and it is ours. */
     static constexpr bool managed = !std::is_same_v<Stored, by_reference<H>>;
+    /* Lambdas that only refer to things are copied for each clause instead: cheaper than counting.
+     */
+    static constexpr bool copied = managed && is_copied<Stored>(list{});
     static_assert(check_handler<H, Answer>(list{}));
 
     template <typename Make>
-    explicit holder(Make &&make) : kept(static_cast<Make &&>(make)()) {}
+    HAFT_HPP_INLINE explicit holder(Make &&make) : kept(static_cast<Make &&>(make)()) {}
     H &handler() { return stored<Stored>::get(kept); }
 
     Stored kept;
@@ -790,13 +831,13 @@ class performers_exceptions {
     performers_exceptions() noexcept {
         haft_thread_t *thread = haft_thread();
         if (__builtin_expect(haft_exceptions_pending(thread), false)) {
-            kept = *thread->exceptions;
-            *thread->exceptions = {nullptr, 0};
+            kept = *thread->globals;
+            *thread->globals = {nullptr, 0};
         }
     }
     ~performers_exceptions() {
         if (__builtin_expect(kept.caught != nullptr || kept.uncaught != 0, false)) {
-            haft_exceptions_t *now = haft_thread()->exceptions;
+            haft_exceptions_t *now = haft_thread()->globals;
             now->caught = kept.caught;
             now->uncaught += kept.uncaught;
         }
@@ -812,8 +853,7 @@ class performers_exceptions {
 inline std::exception_ptr caught_exception() {
     std::exception_ptr exception = std::current_exception();
     if (exception == nullptr) {
-        haft_thread()
-            ->exceptions->uncaught--; /* rethrowing counts it, though it was never counted */
+        haft_thread()->globals->uncaught--; /* rethrowing counts it, though it was never counted */
         throw;
     }
     return exception;
@@ -1043,7 +1083,7 @@ struct driver {
         return finish<Holder>(task, request);
     }
     template <typename Holder, typename Entry, typename... Rest>
-    static inline __attribute__((always_inline)) tail<typename Holder::Answer>
+    static HAFT_HPP_INLINE tail<typename Holder::Answer>
     dispatch(computation *task, haft_request_t request, effects<Entry, Rest...>) {
         constexpr clause_kind kind = kind_of<typename Holder::H, Entry>();
         if constexpr (kind != clause_kind::tail) {
@@ -1059,15 +1099,18 @@ struct driver {
     }
 
     template <typename Holder>
-    using running = std::conditional_t<Holder::managed, running_clause, no_running_clause>;
+    using running =
+        std::conditional_t<Holder::managed && !Holder::copied, running_clause, no_running_clause>;
+    /* The handler as a clause uses it. */
+    template <typename Holder>
+    using used = std::conditional_t<Holder::copied, typename Holder::H, typename Holder::H &>;
 
     template <typename Holder, typename E>
-    static inline __attribute__((always_inline)) tail<typename Holder::Answer>
-    general(computation *task, E *payload) {
+    static HAFT_HPP_INLINE tail<typename Holder::Answer> general(computation *task, E *payload) {
         using Answer = typename Holder::Answer;
         using Resumption = resumption<typename signature<Answer, result_of<E>>::type>;
         Holder &held = *static_cast<Holder *>(task->held);
-        typename Holder::H &handler = held.handler();
+        used<Holder> handler = held.handler();
         [[maybe_unused]] running<Holder> guard(task);
         if constexpr (std::is_same_v<std::invoke_result_t<typename Holder::H &, E, Resumption>,
                                      tail<Answer>>) {
@@ -1087,7 +1130,7 @@ struct driver {
     template <typename Holder, typename E>
     static tail<typename Holder::Answer> never(computation *task, E *performed) {
         using Answer = typename Holder::Answer;
-        typename Holder::H &handler = static_cast<Holder *>(task->held)->handler();
+        used<Holder> handler = static_cast<Holder *>(task->held)->handler();
         E payload(std::move(*performed));
         [[maybe_unused]] running<Holder> guard(task);
         drop(task);
@@ -1121,8 +1164,7 @@ struct driver {
     }
 
     template <typename E, typename Holder>
-    static inline __attribute__((always_inline)) room<result_of<E>> *slot(Holder &held,
-                                                                          E *payload) {
+    static HAFT_HPP_INLINE room<result_of<E>> *slot(Holder &held, E *payload) {
         if constexpr (in_word<result_of<E>>)
             return nullptr;
         else if constexpr (effect_traits<E>::native)
@@ -1151,7 +1193,7 @@ struct raised<std::exception_ptr> {
 template <typename... Handlers>
 struct kept {
     using type = clause_set<clause_type<std::decay_t<Handlers>>...>;
-    static type make(Handlers &...functions) {
+    static HAFT_HPP_INLINE type make(Handlers &...functions) {
         return type(as_clause(std::decay_t<Handlers>(static_cast<Handlers &&>(functions)))...);
     }
 };
@@ -1159,13 +1201,15 @@ template <typename H>
 requires is_handler<std::remove_cvref_t<H>>
 struct kept<H> {
     using type = std::remove_cvref_t<H>;
-    static type make(std::remove_reference_t<H> &handler) { return std::move(handler); }
+    static HAFT_HPP_INLINE type make(std::remove_reference_t<H> &handler) {
+        return std::move(handler);
+    }
 };
 template <typename H>
 requires is_handler<H>
 struct kept<H &> {
     using type = by_reference<H>;
-    static type make(H &handler) { return {std::addressof(handler)}; }
+    static HAFT_HPP_INLINE type make(H &handler) { return {std::addressof(handler)}; }
 };
 template <typename P>
 requires requires {
@@ -1173,7 +1217,9 @@ requires requires {
 } && is_handler<typename std::remove_cvref_t<P>::element_type>
 struct kept<P> {
     using type = std::remove_cvref_t<P>;
-    static type make(std::remove_reference_t<P> &pointer) { return static_cast<P &&>(pointer); }
+    static HAFT_HPP_INLINE type make(std::remove_reference_t<P> &pointer) {
+        return static_cast<P &&>(pointer);
+    }
 };
 
 template <typename Answer, typename A>
@@ -1234,7 +1280,7 @@ class resumption_base {
     }
 
     template <typename Body, typename... H>
-    auto swap(H &...handlers) {
+    HAFT_HPP_INLINE auto swap(H &...handlers) {
         using Holder = holder<typename kept<H...>::type, Body>;
         if (task == nullptr)
             haft_used_resumption(effect, "resumed");
@@ -1251,7 +1297,8 @@ class resumption_base {
         }
         if (task->clauses == 0)
             destroy_swapped(task);
-        Holder *held = new Holder([&] { return kept<H...>::make(handlers...); });
+        Holder *held =
+            new Holder([&]() HAFT_HPP_INLINE_LAMBDA { return kept<H...>::make(handlers...); });
         held->landing.fiber = task->fiber;
         held->destroy = [](holder_base *made) noexcept { delete static_cast<Holder *>(made); };
         held->older = std::exchange(task->swapped, held);
@@ -1300,7 +1347,7 @@ class [[nodiscard]] resumption<Answer(Result)> : public detail::resumption_base<
         return tail<Answer>(suspended, this->reply(static_cast<Result &&>(value)));
     }
     template <typename Body = Answer, typename H>
-    detail::swapped_answer<Body, H> resume_with(H &&handler, Result value) && {
+    HAFT_HPP_INLINE detail::swapped_answer<Body, H> resume_with(H &&handler, Result value) && {
         this->template swap<Body, H>(handler);
         return detail::driver::run<detail::swapped_answer<Body, H>>(
             this->use("resumed"), this->reply(static_cast<Result &&>(value)));
@@ -1323,7 +1370,7 @@ class [[nodiscard]] resumption<Answer()> : public detail::resumption_base<Answer
     Answer resume() && { return detail::driver::run<Answer>(this->use("resumed"), nullptr); }
     tail<Answer> tail_resume() && { return tail<Answer>(this->use("resumed"), nullptr); }
     template <typename Body = Answer, typename H>
-    detail::swapped_answer<Body, H> resume_with(H &&handler) && {
+    HAFT_HPP_INLINE detail::swapped_answer<Body, H> resume_with(H &&handler) && {
         this->template swap<Body, H>(handler);
         return detail::driver::run<detail::swapped_answer<Body, H>>(this->use("resumed"), nullptr);
     }
@@ -1362,13 +1409,13 @@ template <typename... Effects>
 class instance {
   public:
     template <typename Effect>
-    inline __attribute__((always_inline)) result_of<Effect> perform(Effect effect) const {
+    HAFT_HPP_INLINE result_of<Effect> perform(Effect effect) const {
         (void)sizeof(detail::an_effect_escapes_its_handlers<Effect, Effects...>);
         using traits = effect_traits<Effect>;
         haft_thread_t *thread = haft_thread();
         return detail::perform_found(
             thread,
-            haft_find_at(thread, scope, traits::id(), traits::slot, detail::shape_of<Effect>),
+            haft_find_at(thread, scope, traits::id(), traits::slot + 2, detail::shape_of<Effect>),
             effect);
     }
 
@@ -1408,7 +1455,7 @@ class may {
     may &operator=(const may &) = default;
 
     template <typename Effect>
-    inline __attribute__((always_inline)) result_of<Effect> perform(Effect effect) const {
+    HAFT_HPP_INLINE result_of<Effect> perform(Effect effect) const {
         (void)sizeof(detail::an_effect_escapes_its_handlers<Effect, Effects...>);
         return haft::perform<Effect>(std::move(effect));
     }
@@ -1451,7 +1498,7 @@ struct the_body_cannot_be_called {
 };
 
 template <typename Body, typename Given>
-inline __attribute__((always_inline)) decltype(auto) call_body(Body &body, haft_scope_t *scope) {
+HAFT_HPP_INLINE decltype(auto) call_body(Body &body, haft_scope_t *scope) {
     (void)sizeof(the_body_cannot_be_called<Body, Given>);
     if constexpr (std::is_invocable_v<Body &>)
         return body();
@@ -1467,7 +1514,8 @@ struct landed {};
 
 template <typename Holder>
 struct in_place_scope : Holder {
-    using Holder::Holder;
+    template <typename Make>
+    HAFT_HPP_INLINE explicit in_place_scope(Make &&make) : Holder(static_cast<Make &&>(make)) {}
     haft_scope_t scope;
     unsigned uncaught; /* exceptions in flight around the handler */
 };
@@ -1491,10 +1539,10 @@ __attribute__((noinline)) typename Scope::body_result run_in_place(Scope &here, 
     try {
         haft_scope_push(&here.scope, &clause_table<Holder>::handles, static_cast<Holder *>(&here));
         pushed_scope pushed{&here.scope};
-        here.uncaught = haft_thread()->exceptions->uncaught;
+        here.uncaught = haft_thread()->globals->uncaught;
         return run_body<Scope, Given>(here, body);
     } catch (const landed &) {
-        haft_thread()->exceptions->uncaught = here.uncaught;
+        haft_thread()->globals->uncaught = here.uncaught;
     }
 
     std::rethrow_exception(std::move(here.thrown));
@@ -1505,7 +1553,7 @@ __attribute__((noinline)) typename Scope::body_result run_in_place(Scope &here, 
 template <typename Holder, typename Given, typename Body, typename Argument>
 struct task : computation_of<typename Holder::body_result> {
     template <typename Make>
-    task(Make &&make, Body &&function)
+    HAFT_HPP_INLINE task(Make &&make, Body &&function)
         : held(static_cast<Make &&>(make)), body(std::move(function)) {}
 
     /* The body's function; runs on the fiber. */
@@ -1524,7 +1572,8 @@ struct task : computation_of<typename Holder::body_result> {
     static void destroy_task(computation *self) noexcept { static_cast<task *>(self)->~task(); }
 
     template <typename Make>
-    static task *create(const haft_fiber_options_t &options, Make &&make, Body &&function) {
+    static HAFT_HPP_INLINE task *create(const haft_fiber_options_t &options, Make &&make,
+                                        Body &&function) {
         haft_fiber_t *fiber = haft_fiber_create(&options, &task::run, nullptr);
         if (fiber == nullptr)
             throw std::bad_alloc();
@@ -1577,20 +1626,20 @@ class [[nodiscard]] handling {
      * own unless all clauses are tail-resumptive.
      */
     template <typename... H>
-    decltype(auto) with(H &&...handlers) && {
+    HAFT_HPP_INLINE decltype(auto) with(H &&...handlers) && {
         return std::move(*this).template run<typename detail::kept<H...>::type>(
-            [&] { return detail::kept<H...>::make(handlers...); });
+            [&]() HAFT_HPP_INLINE_LAMBDA { return detail::kept<H...>::make(handlers...); });
     }
     /* with_new<H>(arguments...): a handler that is made, in place, for this computation. */
     template <typename H, typename... Arguments>
-    decltype(auto) with_new(Arguments &&...arguments) && {
+    HAFT_HPP_INLINE decltype(auto) with_new(Arguments &&...arguments) && {
         return std::move(*this).template run<H>(
-            [&] { return H(static_cast<Arguments &&>(arguments)...); });
+            [&]() HAFT_HPP_INLINE_LAMBDA { return H(static_cast<Arguments &&>(arguments)...); });
     }
 
   private:
     template <typename Stored, typename Make>
-    decltype(auto) run(Make &&make) && {
+    HAFT_HPP_INLINE decltype(auto) run(Make &&make) && {
         using namespace detail;
         using H = typename stored<Stored>::handler;
         using Given = typename given<Around, typename H::handled_effects>::type;
@@ -1641,14 +1690,14 @@ class [[nodiscard]] wrapping {
         return std::move(*this);
     }
     template <typename... H>
-    auto with(H &&...handlers) && {
+    HAFT_HPP_INLINE auto with(H &&...handlers) && {
         return std::move(*this).template run<typename detail::kept<H...>::type>(
-            [&] { return detail::kept<H...>::make(handlers...); });
+            [&]() HAFT_HPP_INLINE_LAMBDA { return detail::kept<H...>::make(handlers...); });
     }
     template <typename H, typename... Arguments>
-    auto with_new(Arguments &&...arguments) && {
+    HAFT_HPP_INLINE auto with_new(Arguments &&...arguments) && {
         return std::move(*this).template run<H>(
-            [&] { return H(static_cast<Arguments &&>(arguments)...); });
+            [&]() HAFT_HPP_INLINE_LAMBDA { return H(static_cast<Arguments &&>(arguments)...); });
     }
 
   private:
@@ -1661,7 +1710,7 @@ class [[nodiscard]] wrapping {
     }
 
     template <typename Stored, typename Make>
-    auto run(Make &&make) && {
+    HAFT_HPP_INLINE auto run(Make &&make) && {
         using namespace detail;
         using H = typename stored<Stored>::handler;
         using Given = typename given<void, typename H::handled_effects>::type;

@@ -7,13 +7,14 @@
 #include <utility>
 
 #define CHECK(...)                                                                                 \
-    ((__VA_ARGS__) ? (void)0                                                                       \
-                   : (std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__,              \
-                                   #__VA_ARGS__),                                                  \
-                      std::exit(1)))
+    ((__VA_ARGS__)                                                                                 \
+         ? (void)0                                                                                 \
+         : (std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #__VA_ARGS__),         \
+            std::exit(1)))
 
 /* Calls `function` and returns what it throws as an Exception; it must. */
-template <typename Exception, typename F> Exception thrown_by(F &&function) {
+template <typename Exception, typename F>
+Exception thrown_by(F &&function) {
     try {
         std::forward<F>(function)();
     } catch (Exception &exception) {

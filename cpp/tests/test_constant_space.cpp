@@ -1,4 +1,5 @@
-/* Loops that must not grow: tail resumes, fresh computations, drops, schedulers; and no allocation. */
+/* Loops that must not grow: tail resumes, fresh computations, drops, schedulers; and no allocation.
+ */
 #include "check.hpp"
 
 #include <deque>
@@ -14,7 +15,9 @@ static const long many = 200'000;
 #endif
 
 struct Get : haft::effect<long> {};
-struct Put : haft::effect<> { long value; };
+struct Put : haft::effect<> {
+    long value;
+};
 struct Stop : haft::effect<> {};
 struct text {
     char letters[40];
@@ -29,8 +32,12 @@ void *operator new(std::size_t size) {
         return memory;
     throw std::bad_alloc();
 }
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void *memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void *memory, std::size_t) noexcept {
+    std::free(memory);
+}
 
 static long resident_kibibytes() {
     rusage usage;
@@ -39,7 +46,8 @@ static long resident_kibibytes() {
 }
 
 /* Runs `function` small first, then large: the large one may not allocate or use more memory. */
-template <typename F> static void stays_small(F function) {
+template <typename F>
+static void stays_small(F function) {
     function(1000L);
     long before = resident_kibibytes(), allocated = allocations;
     function(many);
@@ -59,14 +67,15 @@ static long count_down() {
 static void clauses_that_end_in_a_tail_resume() {
     stays_small([](long n) {
         long state = n;
-        CHECK(haft::handle(count_down).with(
-                  [&](Get, haft::resumption<long(long)> k) {
-                      return std::move(k).tail_resume(state);
-                  },
-                  [&](Put p, haft::resumption<long()> k) {
-                      state = p.value;
-                      return std::move(k).tail_resume();
-                  }) == n);
+        CHECK(haft::handle(count_down)
+                  .with(
+                      [&](Get, haft::resumption<long(long)> k) {
+                          return std::move(k).tail_resume(state);
+                      },
+                      [&](Put p, haft::resumption<long()> k) {
+                          state = p.value;
+                          return std::move(k).tail_resume();
+                      }) == n);
     });
 }
 
@@ -114,18 +123,19 @@ static void clauses_that_tail_resume_with_large_results() {
 static void clauses_in_place() {
     stays_small([](long n) {
         long state = n;
-        CHECK(haft::handle(count_down).with([&](Get) { return state; },
-                                            [&](Put p) { state = p.value; }) == n);
+        CHECK(haft::handle(count_down)
+                  .with([&](Get) { return state; }, [&](Put p) { state = p.value; }) == n);
     });
 }
 
 static void computations_that_come_and_go() {
     stays_small([](long n) {
         for (long i = 0; i < n / 20; i++) {
-            CHECK(haft::handle([] { return haft::perform(Get{}); })
-                      .with([&](Get, haft::resumption<long(long)> k) {
-                          return std::move(k).resume(i);
-                      }) == i);
+            CHECK(haft::handle([] {
+                      return haft::perform(Get{});
+                  }).with([&](Get, haft::resumption<long(long)> k) {
+                return std::move(k).resume(i);
+            }) == i);
         }
     });
 }

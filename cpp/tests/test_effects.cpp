@@ -8,20 +8,35 @@
 #include <vector>
 
 struct Get : haft::effect<int> {};
-struct Put : haft::effect<> { int value; };
-struct Pair : haft::effect<> { int first; int second = 5; };
+struct Put : haft::effect<> {
+    int value;
+};
+struct Pair : haft::effect<> {
+    int first;
+    int second = 5;
+};
 struct Tagged {
     using effect_result = int;
     int value;
 };
-template <typename S> struct Read : haft::effect<S> {};
-template <typename S> struct Write : haft::effect<> { S value; };
-struct Element : haft::effect<int &> { std::size_t index; };
-struct Open : haft::effect<std::unique_ptr<int>> { std::unique_ptr<int> wish; };
+template <typename S>
+struct Read : haft::effect<S> {};
+template <typename S>
+struct Write : haft::effect<> {
+    S value;
+};
+struct Element : haft::effect<int &> {
+    std::size_t index;
+};
+struct Open : haft::effect<std::unique_ptr<int>> {
+    std::unique_ptr<int> wish;
+};
 struct big {
     long words[12];
 };
-struct Big : haft::effect<big> { big value; };
+struct Big : haft::effect<big> {
+    big value;
+};
 struct odd {
     explicit odd(int value) : number(value) {}
     int number;
@@ -48,9 +63,11 @@ static void are_made_without_empty_braces() {
         haft::perform<Pair>(1, 2);
         CHECK(haft::perform(Tagged{7}) == 8);
         CHECK(haft::perform<Tagged>(8) == 9);
-    }).with([&](Put p) { got = got * 10 + p.value; },
-            [&](Pair p) { got = got * 10 + p.second; }, [](Tagged t) { return t.value + 1; });
-    (std::printf("%d\n", got), 0); CHECK(got == 1234552);
+    })
+        .with([&](Put p) { got = got * 10 + p.value; }, [&](Pair p) { got = got * 10 + p.second; },
+              [](Tagged t) { return t.value + 1; });
+    (std::printf("%d\n", got), 0);
+    CHECK(got == 1234552);
 }
 
 static void templates_of_effects_are_effects_of_their_own() {
@@ -108,13 +125,13 @@ static void answers_may_be_references_and_move_only() {
         return std::move(k).resume(1);
     });
     CHECK(&same == &cell);
-    std::unique_ptr<int> owned =
-        haft::handle([] { return std::make_unique<int>(haft::perform(Get{})); })
-            .with([](Get, haft::resumption<std::unique_ptr<int>(int)> k) {
-                auto answer = std::move(k).resume(6);
-                ++*answer;
-                return answer;
-            });
+    std::unique_ptr<int> owned = haft::handle([] {
+                                     return std::make_unique<int>(haft::perform(Get{}));
+                                 }).with([](Get, haft::resumption<std::unique_ptr<int>(int)> k) {
+        auto answer = std::move(k).resume(6);
+        ++*answer;
+        return answer;
+    });
     CHECK(*owned == 7);
 }
 
@@ -205,8 +222,9 @@ static void an_effect_that_nobody_handles_is_an_error_that_names_it() {
     });
     CHECK(thrown_by<haft_error_code_t>([] { haft::perform(Read<int>{}); }) == HAFT_ERROR_UNHANDLED);
     CHECK(thrown_by<haft_error_code_t>([] {
-              haft::handle([] { haft::perform(Read<int>{}); })
-                  .with([](Get, haft::resumption<void(int)>) {});
+              haft::handle([] {
+                  haft::perform(Read<int>{});
+              }).with([](Get, haft::resumption<void(int)>) {});
           }) == HAFT_ERROR_UNHANDLED);
     haft_set_error_handler(nullptr);
 }

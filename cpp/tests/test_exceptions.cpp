@@ -1,4 +1,5 @@
-/* Exceptions and handlers: where an exception goes, what is unwound, and what each fiber sees of it. */
+/* Exceptions and handlers: where an exception goes, what is unwound, and what each fiber sees of
+ * it. */
 #include "check.hpp"
 
 #include <haft.hpp>
@@ -67,17 +68,17 @@ static void a_clause_in_place_throws_to_its_handler() {
     CHECK(trace == "unwound ");
     /* Beside a general clause, with a fiber. */
     trace = "";
-    thrown_by<std::runtime_error>([&] {
-        haft::handle(body).with(throwing, [](Outer, haft::resumption<void(int)>) {});
-    });
+    thrown_by<std::runtime_error>(
+        [&] { haft::handle(body).with(throwing, [](Outer, haft::resumption<void(int)>) {}); });
     CHECK(trace == "unwound ");
     /* Through handlers and fibers that lie between. */
     trace = "";
     thrown_by<std::runtime_error>([&] {
         haft::handle([&] {
             haft::handle([&] {
-                haft::handle([&] { haft::handle(body).with([](Stop) {}); })
-                    .with([](Outer, haft::resumption<void(int)>) {});
+                haft::handle([&] {
+                    haft::handle(body).with([](Stop) {});
+                }).with([](Outer, haft::resumption<void(int)>) {});
                 trace += "went on ";
             }).with([](Stop, haft::resumption<void()>) {});
         }).with(throwing);
@@ -87,8 +88,9 @@ static void a_clause_in_place_throws_to_its_handler() {
     thrown_by<std::runtime_error>([&] {
         haft::handle([&] {
             haft::handle([&] {
-                haft::handle([&] { haft::handle(body).with([](Stop) {}); })
-                    .with([](Outer, haft::resumption<void(int)>) {});
+                haft::handle([&] {
+                    haft::handle(body).with([](Stop) {});
+                }).with([](Outer, haft::resumption<void(int)>) {});
                 trace += "went on ";
             }).with([](Outer) { return 1; });
         }).with(throwing, [](Stop, haft::resumption<void()>) {});
@@ -152,7 +154,9 @@ static void a_general_clause_throws_and_the_computation_is_unwound() {
             } catch (const std::runtime_error &) {
                 CHECK(false);
             }
-        }).with([](Get, haft::resumption<void(int)>) -> void { throw std::runtime_error("clause"); });
+        }).with([](Get, haft::resumption<void(int)>) -> void {
+            throw std::runtime_error("clause");
+        });
     });
     CHECK(counted::alive == 0);
 }
@@ -199,10 +203,11 @@ static void discontinue_throws_at_the_perform() {
     CHECK(answer == -1);
     auto pointer = std::make_exception_ptr(problem{3, {}});
     CHECK(thrown_by<problem>([&] {
-              haft::handle([] { haft::perform(Get{}); })
-                  .with([&](Get, haft::resumption<void(int)> k) {
-                      std::move(k).discontinue(std::move(pointer));
-                  });
+              haft::handle([] {
+                  haft::perform(Get{});
+              }).with([&](Get, haft::resumption<void(int)> k) {
+                  std::move(k).discontinue(std::move(pointer));
+              });
           }).number == 3);
     CHECK(counted::alive == 0);
     /* A computation that is not started: the exception goes to whoever would have started it. */
@@ -265,7 +270,7 @@ static void dropping_passes_a_catch_all_that_rethrows() {
             throw;
         }
     }).with([](Get, haft::resumption<void(int)>) {});
-        CHECK(counted::alive == 0);
+    CHECK(counted::alive == 0);
     CHECK(std::uncaught_exceptions() == 0);
     thrown_by<int>([] {
         haft::handle([] {
@@ -282,10 +287,10 @@ static void dropping_passes_a_catch_all_that_rethrows() {
 static void handling_works_in_destructors_during_unwinding() {
     struct guard {
         ~guard() {
-            int got = haft::handle([] { return haft::perform(Get{}) + 1; })
-                          .with([](Get, haft::resumption<int(int)> k) {
-                              return std::move(k).resume(41);
-                          });
+            int got =
+                haft::handle([] {
+                    return haft::perform(Get{}) + 1;
+                }).with([](Get, haft::resumption<int(int)> k) { return std::move(k).resume(41); });
             CHECK(got == 42);
             CHECK(std::uncaught_exceptions() == 1);
         }

@@ -1,4 +1,5 @@
-/* Handlers: kinds of clauses, classes, references, instances, and what a clause's own code can see. */
+/* Handlers: kinds of clauses, classes, references, instances, and what a clause's own code can see.
+ */
 #include "check.hpp"
 
 #include <haft.hpp>
@@ -7,16 +8,23 @@
 #include <vector>
 
 struct Get : haft::effect<int> {};
-struct Put : haft::effect<> { int value; };
-struct Stop : haft::effect<> { std::string reason; };
-struct Yield : haft::effect<> { int value; };
+struct Put : haft::effect<> {
+    int value;
+};
+struct Stop : haft::effect<> {
+    std::string reason;
+};
+struct Yield : haft::effect<> {
+    int value;
+};
 
 static int increment() {
     haft::perform(Put{.value = haft::perform(Get{}) + 1});
     return haft::perform(Get{});
 }
 
-template <typename Answer> class Stateful : public haft::handler<Put, Get, haft::no_resume<Stop>> {
+template <typename Answer>
+class Stateful : public haft::handler<Put, Get, haft::no_resume<Stop>> {
   public:
     explicit Stateful(int initial) : state(initial) {}
     Stateful(Stateful &&) = delete;
@@ -80,18 +88,23 @@ static void a_never_resuming_clause_unwinds_first() {
 static void a_return_clause_changes_the_answer() {
     auto text = haft::on_return([](int number) { return std::to_string(number); });
     CHECK(haft::handle([] { return 1 + 1; }).with(text) == "2");
-    CHECK(haft::handle([] { return haft::perform(Get{}); }).with([](Get) { return 3; }, text) == "3");
-    CHECK(haft::handle([] { return haft::perform(Get{}); })
-              .with([](Get, haft::resumption<std::string(int)> k)
-                    { return std::move(k).resume(4) + "!"; },
-                    text) == "4!");
-    CHECK(haft::handle([] { haft::perform(Get{}); })
-              .with([](Get, haft::resumption<int(int)>) { return 1; },
-                    haft::on_return([] { return 2; })) == 1);
+    CHECK(haft::handle([] { return haft::perform(Get{}); }).with([](Get) { return 3; }, text) ==
+          "3");
+    CHECK(
+        haft::handle([] { return haft::perform(Get{}); })
+            .with([](Get,
+                     haft::resumption<std::string(int)> k) { return std::move(k).resume(4) + "!"; },
+                  text) == "4!");
+    CHECK(haft::handle([] {
+              haft::perform(Get{});
+          }).with([](Get, haft::resumption<int(int)>) { return 1; }, haft::on_return([] {
+                      return 2;
+                  })) == 1);
     CHECK(haft::handle([] {}).with([](Get, haft::resumption<int(int)>) { return 1; },
                                    haft::on_return([] { return 2; })) == 2);
-    haft::handle([] { return 1; }).with([](Get, haft::resumption<void(int)>) {},
-                                        haft::on_return([](int) {}));
+    haft::handle([] {
+        return 1;
+    }).with([](Get, haft::resumption<void(int)>) {}, haft::on_return([](int) {}));
 }
 
 static void functions_can_be_clauses() {
@@ -106,12 +119,12 @@ static void functions_can_be_clauses() {
 static void a_clause_runs_outside_its_own_handler() {
     auto inner_in_place = [](Get) { return haft::perform(Get{}) + 1; };
     auto body = [] { return haft::perform(Get{}); };
-    CHECK(haft::handle([&] { return haft::handle(body).with(inner_in_place); })
-              .with([](Get) { return 10; }) == 11);
+    CHECK(haft::handle([&] { return haft::handle(body).with(inner_in_place); }).with([](Get) {
+        return 10;
+    }) == 11);
     CHECK(haft::handle([&] {
-              return haft::handle(body).with(inner_in_place, [](Put, haft::resumption<int()>) {
-                  return 0;
-              });
+              return haft::handle(body).with(inner_in_place,
+                                             [](Put, haft::resumption<int()>) { return 0; });
           }).with([](Get, haft::resumption<int(int)> k) { return std::move(k).resume(20); }) == 21);
     CHECK(haft::handle([&] {
               return haft::handle(body).with([](Get, haft::resumption<int(int)> k) {
@@ -142,23 +155,21 @@ static void an_instance_is_performed_to_across_others() {
         auto middle = [&](haft::instance<Get> outer) {
             if (fiber)
                 return haft::handle([&] { return inner(outer); })
-                    .with([](Get, haft::resumption<int(int)> k) {
-                        return std::move(k).resume(1);
-                    });
+                    .with([](Get, haft::resumption<int(int)> k) { return std::move(k).resume(1); });
             return haft::handle([&] { return inner(outer); }).with([](Get) { return 1; });
         };
         CHECK(haft::handle(middle).with([](Get) { return 10; }) == 33);
-        CHECK(haft::handle(middle).with([](Get, haft::resumption<int(int)> k) {
-            return std::move(k).resume(20);
-        }) == 63);
+        CHECK(haft::handle(middle).with(
+                  [](Get, haft::resumption<int(int)> k) { return std::move(k).resume(20); }) == 63);
     }
 }
 
 static void an_instance_is_usable_only_inside() {
     haft_set_error_handler([](const haft_error_t *error) { throw error->code; });
     std::vector<haft::instance<Get>> kept;
-    haft::handle([&](haft::instance<Get> self) { kept.push_back(self); })
-        .with([](Get, haft::resumption<void(int)>) {});
+    haft::handle([&](haft::instance<Get> self) {
+        kept.push_back(self);
+    }).with([](Get, haft::resumption<void(int)>) {});
     CHECK(thrown_by<haft_error_code_t>([&] { kept[0].perform(Get{}); }) == HAFT_ERROR_NOT_AROUND);
     haft_set_error_handler(nullptr);
 }
@@ -168,16 +179,18 @@ static int next(haft::may<Get, Put> can) {
     can.perform(Put{.value = value + 1});
     return value;
 }
-static int peek(haft::may<Get> can) { return can.perform(Get{}); }
+static int peek(haft::may<Get> can) {
+    return can.perform(Get{});
+}
 
 static void functions_state_their_effects() {
     Plain cell;
     CHECK(haft::handle([](haft::may<Put, Get> can) {
               next(can);
               return peek(can) + haft::handle(can, [](haft::may<Get, Put, Yield> more) {
-                         more.perform(Yield{.value = 1});
-                         return next(more);
-                     }).with([](Yield) {});
+                                     more.perform(Yield{.value = 1});
+                                     return next(more);
+                                 }).with([](Yield) {});
           }).with(cell) == 2);
     CHECK(cell.state == 2);
 }
@@ -193,11 +206,13 @@ static void wrap_makes_a_resumption_that_is_not_started() {
     CHECK(std::move(k).resume() == 5);
     CHECK(!k);
     auto with_argument =
-        haft::wrap<int>([](int number) { return number + haft::perform(Get{}); })
-            .with([](Get, haft::resumption<int(int)> r) { return std::move(r).resume(2); });
+        haft::wrap<int>([](int number) {
+            return number + haft::perform(Get{});
+        }).with([](Get, haft::resumption<int(int)> r) { return std::move(r).resume(2); });
     CHECK(std::move(with_argument).resume(40) == 42);
-    auto with_text = haft::wrap<std::string>([](std::string text) { return text + "!"; })
-                         .with([](Get) { return 2; });
+    auto with_text = haft::wrap<std::string>([](std::string text) {
+                         return text + "!";
+                     }).with([](Get) { return 2; });
     CHECK(std::move(with_text).resume("hey") == "hey!");
 }
 
@@ -227,11 +242,12 @@ static void a_resumption_used_twice_is_an_error_that_names_the_effect() {
         throw error->code;
     });
     CHECK(thrown_by<haft_error_code_t>([] {
-              haft::handle([] { return haft::perform(Get{}); })
-                  .with([](Get, haft::resumption<int(int)> k) {
-                      std::move(k).resume(1);
-                      return std::move(k).resume(1);
-                  });
+              haft::handle([] {
+                  return haft::perform(Get{});
+              }).with([](Get, haft::resumption<int(int)> k) {
+                  std::move(k).resume(1);
+                  return std::move(k).resume(1);
+              });
           }) == HAFT_ERROR_USED_RESUMPTION);
     haft_set_error_handler(nullptr);
 }

@@ -1,4 +1,5 @@
-/* How long handlers, bodies and computations live (§3.5). For ASan and Valgrind as much as by itself. */
+/* How long handlers, bodies and computations live (§3.5). For ASan and Valgrind as much as by
+ * itself. */
 #include "check.hpp"
 
 #include <haft.hpp>
@@ -8,7 +9,9 @@
 #include <vector>
 
 struct Get : haft::effect<int> {};
-struct Log : haft::effect<> { std::string message; };
+struct Log : haft::effect<> {
+    std::string message;
+};
 struct Pause : haft::effect<> {};
 
 class Logger : public haft::handler<Log, haft::no_resume<Pause>> {
@@ -64,8 +67,8 @@ static void a_resumption_outlives_its_handle() {
                                 log_three();
                                 return std::string("end");
                             })
-                                .with([separator = std::string(" (some text that is long)"), c = counted()](
-                                          Log log, haft::resumption<std::string()> k) {
+                                .with([separator = std::string(" (some text that is long)"),
+                                       c = counted()](Log log, haft::resumption<std::string()> k) {
                                     global = std::move(k);
                                     return log.message + separator;
                                 });
@@ -194,8 +197,8 @@ static void handlers_are_swapped_in_flight() {
     CHECK(thrown_by<std::logic_error>([&] {
               haft::handle(body).with(
                   [&](Get, haft::resumption<std::string(int)> k) {
-                      return std::string(1, std::move(k).resume_with(
-                                                haft::clauses([](Get) { return 6; }), 2)[0]);
+                      return std::string(
+                          1, std::move(k).resume_with(haft::clauses([](Get) { return 6; }), 2)[0]);
                   },
                   haft::on_return([](int) { return std::string("not asked"); }));
           }).what() != nullptr);

@@ -35,6 +35,8 @@ haft_fiber_start:
     .cfi_escape 0x10, 0x13, 0x02, 0x8d, 0x18 /* x19 at x29 + 24 */
     hint #36
     sub x0, x29, #64
+    mov x1, x2 /* the words of the switch */
+    mov x2, x3
     .size haft_fiber_start, . - haft_fiber_start
     .type __morestack, %function
 __morestack:

@@ -129,19 +129,28 @@ HAFT_INLINE void *haft_perform_found(haft_thread_t *thread, haft_cache_entry_t *
     return haft_suspend(thread, haft_fiber_of(entry->scope), effect, payload);
 }
 
-/* While a clause runs in place, the scopes up to and including its handler's are out of reach. */
+/*
+ * While a clause runs in place, the scopes up to and including its handler's are out of reach. They are
+ * also out of reach of whoever resumes the fiber that the clause has suspended, if it does: when the
+ * chain further out was changed meanwhile, seen by its serial, they are renewed on the way back.
+ */
 typedef struct haft_in_place {
     haft_scope_t *performer;
+    haft_scope_t *outer; /* of the handler: what the clause runs under */
+    uint64_t serial;     /* of `outer` */
 } haft_in_place_t;
+HAFT_API HAFT_COLD void haft_in_place_moved(const haft_in_place_t *in_place);
 
 HAFT_INLINE haft_in_place_t haft_in_place_begin(haft_thread_t *thread,
                                                 const haft_scope_t *handler) {
-    haft_in_place_t in_place = {thread->current};
+    haft_in_place_t in_place = {thread->current, handler->outer, handler->outer->serial};
     thread->current = handler->outer;
     return in_place;
 }
 HAFT_INLINE void haft_in_place_end(const haft_in_place_t *in_place) {
     haft_thread()->current = in_place->performer;
+    if (HAFT_UNLIKELY(in_place->outer->serial != in_place->serial))
+        haft_in_place_moved(in_place);
 }
 
 /* A result of at most a word travels in the word that haft_resume is given, a larger one by address:

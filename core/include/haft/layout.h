@@ -32,6 +32,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "segments.h"
+
 typedef struct haft_effect haft_effect_t;
 typedef struct haft_scope haft_scope_t;
 typedef struct haft_fiber haft_fiber_t;
@@ -127,6 +129,9 @@ enum haft_gate {
  * `resumer`, so that walking frame pointers leads from a running fiber into its parent at no cost.
  *
  * A switch needs the first two cache lines, and a third for what the fiber has cached.
+ *
+ * The first segment of a segmented fiber lies in a block with its header in the same way; haft/segments.h
+ * draws it.
  */
 struct haft_fiber {
     haft_context_t context;
@@ -151,8 +156,9 @@ struct haft_fiber {
     struct haft_pool *pool;
     struct haft_fiber *next, *previous; /* free list, or list of the fibers outside the pool */
     void *tools;                        /* what sanitizers and Valgrind know of this fiber */
-    void *split[2];                     /* -fsplit-stack: limit and segments of the other side */
-    void *segments[4];                  /* haft_segments_t */
+    haft_segments_t segments;           /* of a segmented fiber */
+    struct haft_fiber *within;          /* the segmented fiber on the other side of the switch: that
+                                           resumed this one, or in which it stopped; or NULL */
     /* An _Unwind_Exception while the stack is unwound. */
     __attribute__((aligned(16))) uint64_t unwinding[4];
     uint8_t state;
@@ -173,15 +179,15 @@ typedef struct haft_known {
     uint64_t serial;
     haft_cache_entry_t entry;
 } haft_known_t;
-enum { HAFT_KNOWN = 256 };
 
 struct haft_thread {
     haft_scope_t *current; /* the innermost scope */
-    haft_exceptions_t *exceptions;
+    haft_exceptions_t *exceptions; /* those of C++; on a segmented fiber something that is not empty
+                                      and keeps the hot paths from switching */
     uint64_t stamp; /* the last serial that was drawn */
     haft_scope_t root;
     haft_scope_t defaults;
-    haft_known_t *known; /* what haft_lookup found before: HAFT_KNOWN entries */
+    haft_known_t *known; /* what haft_lookup found before */
     haft_fiber_t *idle; /* stacks of `pool` that this thread keeps for its next fibers */
     struct haft_pool *pool;
     size_t idle_size;
@@ -189,6 +195,10 @@ struct haft_thread {
     haft_fiber_t *tail; /* haft_tail_continue: what to continue, and with what */
     void *tail_reply;
     void *signal_stack;
+    haft_exceptions_t *globals;         /* the exceptions of C++ themselves */
+    haft_fiber_t *segmented;            /* the fiber on which the code runs, if that is segmented */
+    struct haft_footing *foreign_calls; /* in which fibers were resumed, innermost first */
+    void *foreign_stack;                /* of the functions called through HAFT_FOREIGN */
 };
 
 #endif

@@ -77,6 +77,16 @@ void haft_segments_reset(haft_segments_t *segments);
    belongs to. */
 void haft_segments_trim(uintptr_t limit);
 
+/* Reports it, by haft_segments_failed, if code that does not check its stack ran past the end of
+   the segment in use. */
+void haft_segments_check(uintptr_t limit);
+bool haft_segment_intact(uintptr_t limit);
+#    define HAFT_SEGMENT_OVERFLOW                                                                  \
+        "stack overflow in a segmented fiber: code that does not check its stack (not compiled "   \
+        "with -fsplit-stack) ran out of room on it; call it through HAFT_FOREIGN"
+/* Told of whatever cannot go on; the rest of the library, or a test, defines it. */
+__attribute__((noreturn)) void haft_segments_failed(const char *message);
+
 /* False if code that does not check its stack ran past the end of a segment in use. `limit` is the
    limit word of the suspended fiber. */
 bool haft_segments_intact(const haft_segments_t *segments, uintptr_t limit);
@@ -97,7 +107,8 @@ typedef struct {
 /* Counts of the whole process; any thread. */
 haft_segments_statistics_t haft_segments_statistics(void);
 
-#    if defined(__x86_64__) && defined(__linux__)
+#    if defined(__x86_64__) && defined(__linux__) && !defined(HAFT_FREESTANDING)
+#        define HAFT_SEGMENTS 1
 
 /* The limit word of this thread. Volatile, because a fiber may go on in another thread; always
    inlined, because a call might run on the next segment. */
@@ -123,6 +134,12 @@ void haft_on_thread_stack(void (*function)(void *), void *argument);
 
 #    else
 
+static inline uintptr_t haft_segments_limit(void) {
+    return 0;
+}
+static inline void haft_segments_set_limit(uintptr_t limit) {
+    (void)limit;
+}
 static inline void haft_on_thread_stack(void (*function)(void *), void *argument) {
     function(argument);
 }
@@ -145,7 +162,7 @@ static inline void haft_on_thread_stack(void (*function)(void *), void *argument
 #    define HAFT_FOREIGN(result_type, wrapper, ...)                                                \
         HAFT_FOREIGN_CALL(__typeof__(result_type) *haft_result;                                    \
                           , *haft_call->haft_result =, wrapper, __VA_ARGS__)                       \
-        static inline result_type wrapper(                                                         \
+        __attribute__((unused)) static inline result_type wrapper(                                 \
             HAFT_FOREIGN_LIST(HAFT_FOREIGN_PARAMETER, void, __VA_ARGS__)) {                        \
             __typeof__(result_type) haft_result;                                                   \
             struct wrapper##_call haft_call = {                                                    \
@@ -157,7 +174,8 @@ static inline void haft_on_thread_stack(void (*function)(void *), void *argument
 /* The same for functions that return nothing. */
 #    define HAFT_FOREIGN_VOID(wrapper, ...)                                                        \
         HAFT_FOREIGN_CALL(const char *haft_name;, , wrapper, __VA_ARGS__)                          \
-        static inline void wrapper(HAFT_FOREIGN_LIST(HAFT_FOREIGN_PARAMETER, void, __VA_ARGS__)) { \
+        __attribute__((unused)) static inline void wrapper(                                        \
+            HAFT_FOREIGN_LIST(HAFT_FOREIGN_PARAMETER, void, __VA_ARGS__)) {                        \
             struct wrapper##_call haft_call = {                                                    \
                 #wrapper HAFT_FOREIGN_EACH(HAFT_FOREIGN_ADDRESS, __VA_ARGS__)};                    \
             haft_on_thread_stack(wrapper##_thunk, &haft_call);                                     \
@@ -168,7 +186,7 @@ static inline void haft_on_thread_stack(void (*function)(void *), void *argument
         struct wrapper##_call {                                                                    \
             first_field HAFT_FOREIGN_EACH(HAFT_FOREIGN_FIELD, __VA_ARGS__)                         \
         };                                                                                         \
-        static inline void wrapper##_thunk(void *haft_argument) {                                  \
+        __attribute__((unused)) static inline void wrapper##_thunk(void *haft_argument) {          \
             struct wrapper##_call *haft_call = (struct wrapper##_call *)haft_argument;             \
             (void)haft_call;                                                                       \
             assign HAFT_FOREIGN_FUNCTION(__VA_ARGS__, )(                                           \

@@ -104,32 +104,32 @@ HAFT_EXTERN_C_BEGIN
     typedef result haft_result_##name;                                                             \
     typedef HAFT_VALUE_TYPE(result) haft_value_##name;                                             \
     enum { haft_slot_##name = __LINE__ % HAFT_CACHE_SLOTS };                                       \
-    extern haft_effect_t haft_effect_##name;                                                       \
-    static __attribute__((unused)) haft_result_##name haft_unhandled_##name(                       \
+    extern haft_effect_t haft_id_##name;                                                       \
+    static __attribute__((unused)) haft_result_##name haft_typed_unhandled_##name(                       \
         void *state, haft_payload_##name *payload) {                                               \
         (void)state, (void)payload;                                                                \
         haft_unhandled(HAFT_ID(name));                                                             \
     }                                                                                              \
-    static __attribute__((unused)) void haft_call_##name(haft_function_t *function, void *state,   \
+    static __attribute__((unused)) void haft_typed_call_##name(haft_function_t *function, void *state,   \
                                                          void *payload, void *result_) {           \
         haft_value_##name *value = (haft_value_##name *)result_;                                   \
         HAFT_CALL_TAIL(result, *value,                                                             \
                        ((haft_result_##name (*)(void *, haft_payload_##name *))function)(          \
                            state, (haft_payload_##name *)payload));                                \
     }                                                                                              \
-    __attribute__((weak, visibility("default"))) haft_effect_t haft_effect_##name = {              \
+    __attribute__((weak, visibility("default"))) haft_effect_t haft_id_##name = {              \
         #name,                                                                                     \
         __FILE__ ":" HAFT_TEXT(__LINE__),                                                          \
         HAFT_PAYLOAD_SIZE(name),                                                                   \
         HAFT_RESULT_SIZE(result),                                                                  \
-        haft_call_##name,                                                                          \
-        (haft_function_t *)haft_unhandled_##name,                                                  \
-        {&haft_effect_##name, (haft_function_t *)haft_unhandled_##name, HAFT_CLAUSE_TAIL,          \
+        haft_typed_call_##name,                                                                          \
+        (haft_function_t *)haft_typed_unhandled_##name,                                                  \
+        {&haft_id_##name, (haft_function_t *)haft_typed_unhandled_##name, HAFT_CLAUSE_TAIL,          \
          HAFT_SHAPE_OF(name)}};                                                                    \
-    HAFT_ON_LOAD(static void haft_declare_##name(void)) {                                          \
+    HAFT_ON_LOAD(static void haft_typed_declare_##name(void)) {                                          \
         haft_declare(HAFT_ID(name), HAFT_SHAPE_OF(name), __FILE__ ":" HAFT_TEXT(__LINE__));        \
     }                                                                                              \
-    HAFT_INLINE haft_result_##name haft_perform_##name(haft_payload_##name payload) {              \
+    HAFT_INLINE haft_result_##name haft_typed_perform_##name(haft_payload_##name payload) {              \
         haft_value_##name value;                                                                   \
         haft_thread_t *thread = haft_thread();                                                     \
         haft_cache_entry_t *entry =                                                                \
@@ -148,7 +148,7 @@ HAFT_EXTERN_C_BEGIN
         HAFT_SPOIL(payload);                                                                       \
         HAFT_GIVE(result, value);                                                                  \
     }                                                                                              \
-    HAFT_INLINE haft_result_##name haft_yield_##name(haft_fiber_t *fiber,                          \
+    HAFT_INLINE haft_result_##name haft_typed_yield_##name(haft_fiber_t *fiber,                          \
                                                      haft_payload_##name payload) {                \
         haft_value_##name value;                                                                   \
         void *word = haft_yield_hot(fiber, HAFT_ID(name), haft_slot_##name, &payload);                               \
@@ -156,14 +156,14 @@ HAFT_EXTERN_C_BEGIN
         HAFT_SPOIL(payload);                                                                       \
         HAFT_GIVE(result, value);                                                                  \
     }                                                                                              \
-    HAFT_INLINE __attribute__((noreturn)) void haft_throw_##name(haft_payload_##name payload) {    \
+    HAFT_INLINE __attribute__((noreturn)) void haft_typed_throw_##name(haft_payload_##name payload) {    \
         haft_throw(HAFT_ID(name), &payload, HAFT_PAYLOAD_SIZE(name));                              \
     }                                                                                              \
-    HAFT_INLINE __attribute__((noreturn)) void haft_exit_##name(haft_fiber_t *fiber,               \
+    HAFT_INLINE __attribute__((noreturn)) void haft_typed_exit_##name(haft_fiber_t *fiber,               \
                                                                 haft_payload_##name payload) {     \
         haft_exit(fiber, HAFT_ID(name), &payload, HAFT_PAYLOAD_SIZE(name));                        \
     }                                                                                              \
-    HAFT_INLINE void haft_set_default_##name(                                                      \
+    HAFT_INLINE void haft_typed_set_default_##name(                                                      \
         haft_result_##name (*function)(void *, haft_payload_##name *)) {                           \
         (void)haft_set_default(HAFT_ID(name), (haft_function_t *)function);                        \
     }                                                                                              \
@@ -172,14 +172,14 @@ HAFT_EXTERN_C_BEGIN
 
 /* The empty last argument of these is what lets effects without fields be performed; it ends up as
    the trailing comma of an initialiser. */
-#define HAFT_PERFORM_(name, ...) (haft_perform_##name(HAFT_MAKE_PAYLOAD(name, __VA_ARGS__)))
+#define HAFT_PERFORM_(name, ...) (haft_typed_perform_##name(HAFT_MAKE_PAYLOAD(name, __VA_ARGS__)))
 #define HAFT_YIELD_(fiber, name, ...)                                                              \
-    (haft_yield_##name(fiber, HAFT_MAKE_PAYLOAD(name, __VA_ARGS__)))
-#define HAFT_THROW_(name, ...) (haft_throw_##name(HAFT_MAKE_PAYLOAD(name, __VA_ARGS__)))
+    (haft_typed_yield_##name(fiber, HAFT_MAKE_PAYLOAD(name, __VA_ARGS__)))
+#define HAFT_THROW_(name, ...) (haft_typed_throw_##name(HAFT_MAKE_PAYLOAD(name, __VA_ARGS__)))
 #define HAFT_EXIT_(fiber, name, ...)                                                               \
-    (haft_exit_##name(fiber, HAFT_MAKE_PAYLOAD(name, __VA_ARGS__)))
+    (haft_typed_exit_##name(fiber, HAFT_MAKE_PAYLOAD(name, __VA_ARGS__)))
 
-#define HAFT_SET_DEFAULT_(name, function) (haft_set_default_##name(function))
+#define HAFT_SET_DEFAULT_(name, function) (haft_typed_set_default_##name(function))
 
 #define HAFT_HANDLES_(...)                                                                         \
     (__extension__({                                                                               \

@@ -1,7 +1,7 @@
 /*
- * Three nested fibers, for a debugger to stop in at `here`. The argument gives, outermost first, where
- * each lies: s static memory, h heap, p a stack of the pool, q the same but made beforehand, so that
- * it lies below the stack of the fiber around it.
+ * Three nested fibers, for a debugger to stop in at `here`. The argument gives, outermost first,
+ * where each lies: s static memory, h heap, p a stack of the pool, q the same but made beforehand,
+ * so that it lies below the stack of the fiber around it.
  */
 #include <haft.h>
 
@@ -16,7 +16,9 @@ static haft_fiber_t *beforehand[3];
 static char memory[3][SIZE];
 
 void here(void);
-__attribute__((noinline)) void here(void) { __asm__ volatile("" ::: "memory"); }
+__attribute__((noinline)) void here(void) {
+    __asm__ volatile("" ::: "memory");
+}
 
 static void *body_0(void *place);
 static void *body_1(void *place);

@@ -31,7 +31,9 @@ bool catching(void (*call)(void *), void *argument, int64_t *number) {
     }
 }
 
-void raise_exception(int64_t number) { throw raised{number}; }
+void raise_exception(int64_t number) {
+    throw raised{number};
+}
 
 void errors_become_exceptions() {
     haft_set_error_handler([](const haft_error_t *error) { throw misuse{error->code}; });

@@ -60,7 +60,7 @@ static struct {
     table_t *tables;
 } run;
 
-static char names[IDENTIFIERS][8];
+static char names[IDENTIFIERS][16];
 static haft_clause_t set_clauses[ALL_EFFECTS + 1][EFFECTS];
 static haft_handles_t sets[ALL_EFFECTS + 1];
 
@@ -88,7 +88,9 @@ static int64_t untriple(triple_t triple) {
     check(triple.words[1] == triple.words[0] + 1 && triple.words[2] == triple.words[0] + 2);
     return triple.words[0];
 }
-static triple_t make_triple(int64_t value) { return (triple_t){{value, value + 1, value + 2}}; }
+static triple_t make_triple(int64_t value) {
+    return (triple_t){{value, value + 1, value + 2}};
+}
 static int64_t last_of(const int64_t *words) {
     check(words[0] == words[5]);
     return words[5];
@@ -121,22 +123,23 @@ static int64_t run_default(int effect, int variant, int64_t payload);
         (void)payload;                                                                             \
         return read;                                                                               \
     }                                                                                              \
-    static result tail_##effect(void *state, HAFT_PAYLOAD(name) *payload) {                        \
-        give(run_tail(state, effect, payload_##effect(payload)));                           \
+    static result tail_##effect(void *state, HAFT_PAYLOAD(name) * payload) {                       \
+        give(run_tail(state, effect, payload_##effect(payload)));                                  \
     }                                                                                              \
-    static void *general_##effect(void *state, HAFT_PAYLOAD(name) *payload, haft_resumption_t k) { \
+    static void *general_##effect(void *state, HAFT_PAYLOAD(name) * payload,                       \
+                                  haft_resumption_t k) {                                           \
         return run_general(state, effect, payload_##effect(payload), k);                           \
     }                                                                                              \
-    static void *never_##effect(void *state, HAFT_PAYLOAD(name) *payload) {                        \
+    static void *never_##effect(void *state, HAFT_PAYLOAD(name) * payload) {                       \
         return run_never(state, effect, payload_##effect(payload));                                \
     }                                                                                              \
-    static result first_default_##effect(void *unused, HAFT_PAYLOAD(name) *payload) {              \
+    static result first_default_##effect(void *unused, HAFT_PAYLOAD(name) * payload) {             \
         (void)unused;                                                                              \
-        give(run_default(effect, 0, payload_##effect(payload)));                            \
+        give(run_default(effect, 0, payload_##effect(payload)));                                   \
     }                                                                                              \
-    static result second_default_##effect(void *unused, HAFT_PAYLOAD(name) *payload) {             \
+    static result second_default_##effect(void *unused, HAFT_PAYLOAD(name) * payload) {            \
         (void)unused;                                                                              \
-        give(run_default(effect, 1, payload_##effect(payload)));                            \
+        give(run_default(effect, 1, payload_##effect(payload)));                                   \
     }                                                                                              \
     static void set_default_##effect(int variant) {                                                \
         if (variant == 0)                                                                          \
@@ -149,7 +152,10 @@ static int64_t run_default(int effect, int variant, int64_t payload);
 
 /* Fields of a payload, as the arguments that follow the effect's name. */
 #define FIELD , value
-#define FIELDS , {value, 0, 0, 0, 0, value}
+#define FIELDS                                                                                     \
+    , {                                                                                            \
+        value, 0, 0, 0, 0, value                                                                   \
+    }
 #define NO_FIELDS
 /* What a clause returns, and what a perform's result means. */
 #define GIVE_WHOLE(value) return value
@@ -212,7 +218,9 @@ static void *reply_to(int effect, int64_t value, reply_t *reply) {
 
 /* ---- Fibers in slots ---- */
 
-static void *raise_at(void *number) { raise_exception(*(const int64_t *)number); }
+static void *raise_at(void *number) {
+    raise_exception(*(const int64_t *)number);
+}
 
 static void *task_main(void *argument) {
     const task_t *task = argument;
@@ -241,7 +249,9 @@ static void give_memory(slot_t *slot) {
     run.memories = slot->memory;
 }
 
-static const char *next_name(void) { return names[run.fibers++ % IDENTIFIERS]; }
+static const char *next_name(void) {
+    return names[run.fibers++ % IDENTIFIERS];
+}
 
 static int64_t identify(const haft_fiber_t *fiber) {
     return fiber == NULL ? 0 : strtol(haft_fiber_name(fiber) + 1, NULL, 10) + 1;
@@ -441,8 +451,8 @@ static void run_cleanup(call_t *call) {
 }
 
 static int64_t run_scoped(const statement_t *statement, int64_t value) {
-    __attribute__((unused, cleanup(run_cleanup))) call_t scope = {statement, &statement->other,
-                                                                   value, 0};
+    __attribute__((unused, cleanup(run_cleanup)))
+    call_t scope = {statement, &statement->other, value, 0};
     return run_body(&statement->body, value);
 }
 
@@ -473,8 +483,8 @@ static int64_t run_thread(const statement_t *statement, int64_t value) {
 static int64_t send_out(const statement_t *statement, int64_t value) {
     bool by_slot = statement->operation == YIELD_SLOT || statement->operation == EXIT_SLOT;
     bool for_good = statement->operation == EXIT || statement->operation == EXIT_SLOT;
-    haft_fiber_t *fiber = by_slot ? run.slots[statement->slot].fiber
-                                  : haft_locate(effects[statement->target]);
+    haft_fiber_t *fiber =
+        by_slot ? run.slots[statement->slot].fiber : haft_locate(effects[statement->target]);
     if (fiber == NULL) {
         observe(MISSING, by_slot ? statement->slot : statement->target, 0);
         return 0;
@@ -578,8 +588,9 @@ static void prepare(const program_t *program) {
         uint32_t count = 0;
         for (int effect = 0; effect < EFFECTS; effect++)
             if (set >> effect & 1)
-                set_clauses[set][count++] = (haft_clause_t){
-                    effects[effect], NULL, HAFT_CLAUSE_REQUEST, effects[effect]->default_clause.shape};
+                set_clauses[set][count++] =
+                    (haft_clause_t){effects[effect], NULL, HAFT_CLAUSE_REQUEST,
+                                    effects[effect]->default_clause.shape};
         sets[set] = (haft_handles_t){count, 0, set_clauses[set]};
     }
     run.tables = calloc((size_t)program->handler_count + 1, sizeof *run.tables);
@@ -601,10 +612,13 @@ static void prepare(const program_t *program) {
     }
 }
 
-/* Ends whatever the program has left; that may start more. */
-static void end_all(void) {
+/* Ends whatever the program has left; that may start more. A fiber that is suspended inside another
+   ends with that one. */
+static void end_all(void *unused) {
+    (void)unused;
     for (int i = 0; i < SLOTS; i++)
-        if (run.slots[i].fiber != NULL)
+        if (run.slots[i].fiber != NULL &&
+            haft_fiber_state(run.slots[i].fiber) != HAFT_FIBER_RUNNING)
             free_fiber(i);
     for (int i = 0; i < KEPT; i++)
         if (haft_resumption_effect(run.kept[i]) != NULL)
@@ -627,8 +641,11 @@ void run_on_haft(const program_t *program) {
     prepare(program);
     const statement_t whole = {.operation = TRY, .body = program->main};
     (void)try_body(&whole, 1);
-    while (anything_left())
-        end_all();
+    int error = 0;
+    while (error == 0 && anything_left())
+        error = guarded(end_all, NULL);
+    if (error != 0)
+        observe(BROKEN, error, 0);
     if (haft_pool_report().stacks != stacks)
         observe(LEAKED, (int64_t)(haft_pool_report().stacks - stacks), 0);
     for (instance_t *next; run.instances != NULL; run.instances = next) {

@@ -1,22 +1,24 @@
 /*
- * The semantics, as an abstract machine on the heap. It follows the machine of the paper's appendix A
- * (sheep handlers), extended by deep handlers, tail-resumptive and never-resuming clauses, defaults,
- * unwinding and errors. Nothing here is shared with the library.
+ * The semantics, as an abstract machine on the heap. It follows the machine of the paper's appendix
+ * A (sheep handlers), extended by deep handlers, tail-resumptive and never-resuming clauses,
+ * defaults, unwinding and errors. Nothing here is shared with the library.
  *
  * The continuation is one list of frames, the innermost last. Handlers are frames in it:
  *
  *   [root | ..., drive f, border f {handled}, ..., handler h, ..., body]
  *                         ^ what a fiber is resumed on    ^ a handler without a fiber
  *
- * - resume f (M-RESUME): the frames that f has captured are put on the list, their border with the new
- *   handled set.
- * - perform (M-PERFORM): the list is cut at the innermost frame that handles the effect; what is cut off
- *   is the continuation. A tail-resumptive clause is a general one that ends by resuming: the cut-off
- *   part waits in a `clause` frame while the clause runs, out of reach for whatever the clause performs.
+ * - resume f (M-RESUME): the frames that f has captured are put on the list, their border with the
+ * new handled set.
+ * - perform (M-PERFORM): the list is cut at the innermost frame that handles the effect; what is
+ * cut off is the continuation. A tail-resumptive clause is a general one that ends by resuming: the
+ * cut-off part waits in a `clause` frame while the clause runs, out of reach for whatever the
+ * clause performs.
  * - A fiber that returns (M-RETHANDLER) meets its border.
- * - Unwinding takes frames off one by one; a frame with a duty (a cleanup; a continuation it holds) is
- *   replaced by the code of that duty, with a `pending` frame under it that takes the unwinding up
- *   again. If that code itself is unwound, the pending frame goes like any other: the later one wins.
+ * - Unwinding takes frames off one by one; a frame with a duty (a cleanup; a continuation it holds)
+ * is replaced by the code of that duty, with a `pending` frame under it that takes the unwinding up
+ *   again. If that code itself is unwound, the pending frame goes like any other: the later one
+ * wins.
  */
 #include "program.h"
 
@@ -119,7 +121,7 @@ class machine {
         for (bool more = true; more;) {
             more = false;
             for (int i = 0; i < SLOTS; i++)
-                if (slots[i] != nullptr) {
+                if (slots[i] != nullptr && slots[i]->now != status::running) {
                     more = true;
                     start();
                     release(std::exchange(slots[i], nullptr));
@@ -850,4 +852,6 @@ class machine {
 
 } // namespace
 
-void run_on_model(const program_t *program) { machine(program).run(); }
+void run_on_model(const program_t *program) {
+    machine(program).run();
+}

@@ -3,10 +3,10 @@
  * (interpreter.c) and on an abstract machine that knows nothing of it (model.cpp), and both write
  * down what can be observed: the two logs must be equal.
  *
- * A body is a list of statements that work on one number, `value`. A statement's result is mixed into
- * it, so that a wrong reply anywhere changes everything after it. What a program refers to may be missing
- * or in the wrong state: misuse is part of the language, its error is the statement's result. Every
- * statement that is executed burns fuel; without fuel no statement runs.
+ * A body is a list of statements that work on one number, `value`. A statement's result is mixed
+ * into it, so that a wrong reply anywhere changes everything after it. What a program refers to may
+ * be missing or in the wrong state: misuse is part of the language, its error is the statement's
+ * result. Every statement that is executed burns fuel; without fuel no statement runs.
  */
 #ifndef HAFT_PROPERTY_PROGRAM_H
 #define HAFT_PROPERTY_PROGRAM_H
@@ -56,8 +56,8 @@ typedef enum operation {
 
 typedef enum action { REPLY, DISCONTINUE, DISMISS, ACTIONS } action_t;
 
-/* Resume with a reply, or by raising an exception, handling `effects`; when there is a request, run `body`;
-   then, to dismiss, free the fiber. */
+/* Resume with a reply, or by raising an exception, handling `effects`; when there is a request, run
+   `body`; then, to dismiss, free the fiber. */
 typedef struct round {
     unsigned effects;
     action_t action;
@@ -76,14 +76,15 @@ struct statement {
 
 typedef enum clause_kind { ABSENT, TAIL, GENERAL, NEVER, CLAUSE_KINDS } clause_kind_t;
 
-/* What a general clause does with its resumption when its body has run; `after` runs then, save after
-   a tail-continue. */
+/* What a general clause does with its resumption when its body has run; `after` runs then, save
+   after a tail-continue. */
 typedef enum ending {
     END_CONTINUE,
     END_TAIL_CONTINUE,
     END_DROP,
-    END_KEEP,      /* in `slot`; if there is one already, drop */
-    END_EXCHANGE,  /* tail-continue the one kept in `slot`, keep this one; if none is kept, continue */
+    END_KEEP,     /* in `slot`; if there is one already, drop */
+    END_EXCHANGE, /* tail-continue the one kept in `slot`, keep this one; if none is kept, continue
+                   */
     END_RAISE,
     ENDINGS
 } ending_t;
@@ -135,8 +136,12 @@ static inline int64_t mix(int64_t value, int64_t other) {
 }
 
 /* What an effect can carry: effect 5 has no payload, effect 1 no result. */
-static inline int64_t as_payload(int effect, int64_t value) { return effect == 5 ? 0 : value; }
-static inline int64_t as_result(int effect, int64_t value) { return effect == 1 ? 0 : value; }
+static inline int64_t as_payload(int effect, int64_t value) {
+    return effect == 5 ? 0 : value;
+}
+static inline int64_t as_result(int effect, int64_t value) {
+    return effect == 1 ? 0 : value;
+}
 
 void run_on_haft(const program_t *program);
 void run_on_model(const program_t *program);

@@ -12,14 +12,12 @@ struct weighted {
     bool nests; /* has a body */
 };
 constexpr weighted weights[] = {
-    {PERFORM, 24, false},       {HANDLE, 14, true},      {LOOP, 16, true},
-    {NEW, 10, true},            {SCOPED, 6, true},       {REPEAT, 4, true},
-    {WHERE, 4, false},          {STATE, 2, false},       {YIELD, 4, false},
-    {YIELD_SLOT, 3, false},     {THROW, 3, false},       {EXIT, 2, false},
-    {EXIT_SLOT, 2, false},      {FREE, 3, false},        {RESET, 3, true},
-    {CONTINUE, 6, false},       {CONTINUE_RAISE, 1, false}, {DROP, 2, false},
-    {TRY, 2, true},             {RAISE, 1, false},       {SET_DEFAULT, 1, false},
-    {THREAD, 1, true},
+    {PERFORM, 34, false},       {HANDLE, 14, true},     {LOOP, 16, true},  {NEW, 10, true},
+    {SCOPED, 4, true},          {REPEAT, 3, true},      {WHERE, 4, false}, {STATE, 2, false},
+    {YIELD, 4, false},          {YIELD_SLOT, 3, false}, {THROW, 3, false}, {EXIT, 2, false},
+    {EXIT_SLOT, 2, false},      {FREE, 3, false},       {RESET, 3, true},  {CONTINUE, 6, false},
+    {CONTINUE_RAISE, 1, false}, {DROP, 2, false},       {TRY, 2, true},    {RAISE, 1, false},
+    {SET_DEFAULT, 1, false},    {THREAD, 1, true},
 };
 enum { DEEPEST = 5 };
 } // namespace
@@ -38,11 +36,18 @@ int random_program::choose(int below) {
     return next_choice < choices.size() ? choices[next_choice++] % below : 0;
 }
 
-/* Effects come in small sets that are often the same ones, so that what was found is found again. */
+/* Effects come in small sets that are often the same ones, so that what was found is found again.
+ */
 unsigned random_program::choose_effects() {
     int number = choose(80);
     return number < 16 ? static_cast<unsigned>(number) * 5 & ALL_EFFECTS
                        : static_cast<unsigned>(number - 16) & ALL_EFFECTS;
+}
+
+/* The first ones more often than the last. */
+int random_program::choose_effect() {
+    int one = choose(EFFECTS), other = choose(EFFECTS);
+    return one < other ? one : other;
 }
 
 operation_t random_program::choose_operation(int depth) {
@@ -60,22 +65,72 @@ operation_t random_program::choose_operation(int depth) {
 }
 
 body_t random_program::make_body(int depth, int most) {
+    /* What is done again, later or under other handlers, is what caches get wrong. */
+    if (choose(6) == 5 && bodies.size() > 1) {
+        const auto &again =
+            bodies[bodies.size() - 1 - static_cast<size_t>(choose(8)) % bodies.size()];
+        return {again.data(), static_cast<int>(again.size())};
+    }
     std::vector<statement_t> statements;
     int count = choose(most + 1);
+    if (depth < 2 && choose(8) == 7)
+        add_visits(statements, depth);
     for (int i = 0; i < count; i++)
-        statements.push_back(make_statement(depth));
+        statements.push_back(i > 0 && choose(4) == 3 ? statements[static_cast<size_t>(choose(i))]
+                                                     : make_statement(depth));
     bodies.push_back(std::move(statements));
-    return {bodies.back().data(), count};
+    return {bodies.back().data(), static_cast<int>(bodies.back().size())};
+}
+
+/* One fiber under one handler and then under another, with handlers of its own: what it has found
+   the first time must not be believed the second time. */
+void random_program::add_visits(std::vector<statement_t> &statements, int depth) {
+    auto keep = [&](std::vector<statement_t> list) {
+        bodies.push_back(std::move(list));
+        return body_t{bodies.back().data(), static_cast<int>(bodies.back().size())};
+    };
+    auto perform = [&](int effect) {
+        statement_t s{};
+        s.effect = effect;
+        return s;
+    };
+    auto handled = [&](body_t body) {
+        statement_t s{};
+        s.operation = HANDLE;
+        s.handler = make_handler(depth + 1);
+        s.body = body;
+        return s;
+    };
+    int slot = choose(SLOTS), before = choose_effect(), between = choose_effect();
+    statement_t made{}, old{}, visit{};
+    made.operation = NEW;
+    old.operation = FREE;
+    made.slot = old.slot = visit.slot = slot;
+    body_t inner = keep({perform(before), perform(between), perform(before), perform(between)});
+    made.body = keep({handled(inner)});
+    visit.operation = LOOP;
+    visit.round_count = 1;
+    std::vector<round_t> once(1);
+    once[0].effects = choose_effects();
+    rounds.push_back(std::move(once));
+    visit.rounds = rounds.back().data();
+    body_t visited = keep({visit});
+    statements.push_back(old);
+    statements.push_back(made);
+    statements.push_back(handled(visited));
+    statements.push_back(handled(visited));
 }
 
 statement_t random_program::make_statement(int depth) {
     statement_t s{};
     s.operation = choose_operation(depth);
-    s.effect = choose(EFFECTS);
-    s.target = choose(EFFECTS);
+    s.effect = choose_effect();
+    s.target = choose_effect();
     s.slot = choose(s.operation == CONTINUE || s.operation == CONTINUE_RAISE || s.operation == DROP
                         ? KEPT
                         : SLOTS);
+    if (choose(2) == 1)
+        s.slot = 0;
     s.variant = choose(3);
     s.number = numbered++;
     switch (s.operation) {
@@ -154,11 +209,28 @@ const handler_t *random_program::make_handler(int depth) {
 
 namespace {
 
-const char *const operation_names[OPERATIONS] = {
-    "perform",     "handle",  "loop",     "new",            "scoped", "repeat", "where",
-    "state",       "yield",   "yield",    "throw",          "exit",   "exit",   "free",
-    "reset",       "continue", "continue-raising", "drop", "try",    "raise",  "set-default",
-    "thread"};
+const char *const operation_names[OPERATIONS] = {"perform",
+                                                 "handle",
+                                                 "loop",
+                                                 "new",
+                                                 "scoped",
+                                                 "repeat",
+                                                 "where",
+                                                 "state",
+                                                 "yield",
+                                                 "yield",
+                                                 "throw",
+                                                 "exit",
+                                                 "exit",
+                                                 "free",
+                                                 "reset",
+                                                 "continue",
+                                                 "continue-raising",
+                                                 "drop",
+                                                 "try",
+                                                 "raise",
+                                                 "set-default",
+                                                 "thread"};
 
 class printer {
   public:

@@ -30,9 +30,11 @@ class random_program {
     std::vector<const handler_t *> handler_list;
 
     int choose(int below);
+    int choose_effect();
     unsigned choose_effects();
     operation_t choose_operation(int depth);
     body_t make_body(int depth, int most);
+    void add_visits(std::vector<statement_t> &statements, int depth);
     statement_t make_statement(int depth);
     const handler_t *make_handler(int depth);
     void make_rounds(statement_t &statement, int depth);

@@ -3,6 +3,11 @@
 
 haft_segments_t test_segments;
 
+void haft_segments_failed(const char *message) {
+    fprintf(stderr, "%s\n", message);
+    abort();
+}
+
 void report_failure(const char *file, int line, const char *condition) {
     haft_segments_set_limit(0);
     fprintf(stderr, "%s:%d: failed: %s\n", file, line, condition);

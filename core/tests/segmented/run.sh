@@ -11,6 +11,9 @@ include="-I$core/include -I$here"
 gcc_split="gcc -fsplit-stack -maccumulate-outgoing-args"
 clang_split="clang -fsplit-stack"
 
+for compiler in gcc g++ clang clang++; do
+    command -v $compiler >/dev/null || { echo "no $compiler"; exit 77; }
+done
 gcc -std=gnu11 -O2 -g $warnings $include -fPIC -c "$core/src/segments.c"
 gcc $include -g -fPIC -c "$core/arch/x86_64/morestack.S"
 gcc -std=gnu11 -O2 -g $warnings $include -c "$here/harness.c"

@@ -1,16 +1,18 @@
 /*
- * Fibers that are moved between threads for as long as one likes: HAFT_STRESS_SECONDS (default 2, with
- * HAFT_CAMPAIGN=long 10, and 60 under ThreadSanitizer).
+ * Fibers that are moved between threads for as long as one likes: HAFT_STRESS_SECONDS (default 2,
+ * with HAFT_CAMPAIGN=long 10, and 60 under ThreadSanitizer).
  *
  *     test_stress [SEED]      the seed is printed
  *
- * Each thread has a queue of fibers and steals from the others when it has none. Fibers yield, fork,
- * hold cleanups, nest handlers and fibers of their own, throw, finish; the scheduler now and then drops
- * one instead of resuming it. Before a fiber goes to a queue it is detached, or not. The random choices
- * belong to the fiber and not to the thread, so that they do not depend on how the threads run.
+ * Each thread has a queue of fibers and steals from the others when it has none. Fibers yield,
+ * fork, hold cleanups, nest handlers and fibers of their own, throw, finish; the scheduler now and
+ * then drops one instead of resuming it. Before a fiber goes to a queue it is detached, or not. The
+ * random choices belong to the fiber and not to the thread, so that they do not depend on how the
+ * threads run.
  *
- * What must hold: every fiber that was started ends exactly once; the cleanups that were entered are
- * run; what a fiber has in its locals and gets from its handlers is its own; at the end no stack is in use.
+ * What must hold: every fiber that was started ends exactly once; the cleanups that were entered
+ * are run; what a fiber has in its locals and gets from its handlers is its own; at the end no
+ * stack is in use.
  */
 #include <haft.h>
 
@@ -96,14 +98,14 @@ static void leave_scope(int64_t *canary) {
     __attribute__((unused, cleanup(leave_scope))) int64_t name = 0x5c09e;                          \
     atomic_fetch_add(&entered, 1)
 
-static int64_t tail_inner(void *state, HAFT_PAYLOAD(stress_inner) *payload) {
+static int64_t tail_inner(void *state, HAFT_PAYLOAD(stress_inner) * payload) {
     (void)state;
     /* On the performer's stack, outside its handler: goes to the scheduler, perhaps elsewhere. */
     return HAFT_PERFORM(stress_ask, payload->number) + 1;
 }
 HAFT_HANDLER(in_place, NULL, HAFT_TAIL(stress_inner, tail_inner));
 
-static void *general_inner(void *state, HAFT_PAYLOAD(stress_inner) *payload, haft_resumption_t k) {
+static void *general_inner(void *state, HAFT_PAYLOAD(stress_inner) * payload, haft_resumption_t k) {
     (void)state;
     SCOPE(scope);
     int64_t answer = HAFT_PERFORM(stress_ask, payload->number);
@@ -121,7 +123,8 @@ static void *handled(void *argument) {
     return argument;
 }
 
-/* A fiber inside the fiber: it handles one effect itself, and whatever else is performed suspends both. */
+/* A fiber inside the fiber: it handles one effect itself, and whatever else is performed suspends
+ * both. */
 static void nest(int64_t number) {
     HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(handled, &number);
     haft_request_t request = haft_resume(inner, NULL, HAFT_HANDLES(stress_inner));

@@ -1,0 +1,179 @@
+/*
+ * The parts of a freestanding build that the hosted one has in thread.c, fibers.c and error.c: one
+ * thread, a list of the fibers without a lock, messages without libc.
+ *
+ * Invariant: stacks are small, those on which errors are reported too. Messages are therefore made in
+ * static memory, without recursion.
+ */
+#include "internal.h"
+
+#include <stdarg.h>
+
+/* ---- The thread ---- */
+
+haft_exceptions_t haft_no_exceptions;
+static haft_known_t known[HAFT_KNOWN];
+
+haft_thread_t haft_thread_state = {
+    .current = &haft_thread_state.root,
+    .exceptions = &haft_no_exceptions,
+    .globals = &haft_no_exceptions,
+    .stamp = 1,
+    .root = {.kind = HAFT_SCOPE_ROOT, .serial = 1},
+    .defaults = {.kind = HAFT_SCOPE_DEFAULTS, .outer = &haft_thread_state.root},
+    .known = known,
+};
+
+/* It is ready from the start, has no blocks of serials, and nobody to wait for. */
+void haft_thread_start(haft_thread_t *thread) {
+    (void)thread;
+}
+uint64_t haft_stamp_block(haft_thread_t *thread) {
+    return thread->stamp;
+}
+void haft_thread_barrier(void) {}
+
+/* ---- The fibers ---- */
+
+static haft_fiber_t *fibers;
+
+void haft_fibers_list(haft_fiber_t *fiber) {
+    haft_list_insert(&fibers, fiber);
+}
+
+void haft_fibers_unlist(haft_fiber_t *fiber) {
+    haft_list_remove(&fibers, fiber);
+}
+
+haft_fiber_t *haft_fiber_at(const void *address) {
+    for (haft_fiber_t *fiber = fibers; fiber != NULL; fiber = fiber->next)
+        if ((const char *)address >= fiber->low && (const char *)address < fiber->high)
+            return fiber;
+    return NULL;
+}
+
+void haft_fibers_lost(const haft_fiber_t *fiber) {
+    haft_fiber_t *next;
+    for (haft_fiber_t *inner = fibers; inner != NULL; inner = next) {
+        next = inner->next;
+        if ((const char *)inner >= fiber->low && (const char *)inner < fiber->high) {
+            haft_list_remove(&fibers, inner);
+            inner->state = HAFT_FIBER_FREED;
+            inner->gate = HAFT_GATE_CLOSED;
+        }
+    }
+}
+
+/* ---- No segments ---- */
+
+void haft_segments_release(haft_segments_t *segments) { (void)segments; }
+void haft_segments_reset(haft_segments_t *segments) { (void)segments; }
+
+/* ---- Exceptions: the first frame (arch/) names what would take them ---- */
+
+int haft_base_personality(void);
+int haft_base_personality(void) {
+    return 3; /* _URC_FATAL_PHASE1_ERROR */
+}
+
+void haft_fiber_threw(void);
+void haft_fiber_threw(void) {
+    __builtin_trap();
+}
+
+/* ---- Errors ---- */
+
+static haft_error_handler_t *error_handler;
+
+haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *handler) {
+    haft_error_handler_t *before = error_handler;
+    error_handler = handler;
+    return before;
+}
+
+__attribute__((weak)) void haft_panic(const char *message) {
+    (void)message;
+    __builtin_trap();
+}
+
+typedef struct writer {
+    char *next;
+    char *end; /* the last byte, for the terminating zero */
+} writer_t;
+
+static void write_text(writer_t *writer, const char *text) {
+    while (*text != '\0' && writer->next < writer->end)
+        *writer->next++ = *text++;
+    *writer->next = '\0';
+}
+
+static void write_number(writer_t *writer, uintptr_t number, unsigned base) {
+    char digits[24];
+    char *first = digits + sizeof digits - 1;
+    *first = '\0';
+    do
+        *--first = "0123456789abcdef"[number % base];
+    while ((number /= base) != 0);
+    write_text(writer, first);
+}
+
+/* What the messages of the library use of printf's: %s and %zu. */
+static void write_format(writer_t *writer, const char *format, va_list arguments) {
+    for (; *format != '\0'; format++) {
+        if (format[0] == '%' && format[1] == 's') {
+            write_text(writer, va_arg(arguments, const char *));
+            format += 1;
+        } else if (format[0] == '%' && format[1] == 'z' && format[2] == 'u') {
+            write_number(writer, va_arg(arguments, size_t), 10);
+            format += 2;
+        } else {
+            write_text(writer, (const char[]){*format, '\0'});
+        }
+    }
+}
+
+const char *haft_fiber_label(const haft_fiber_t *fiber) {
+    static char label[96];
+    writer_t writer = {label, label + sizeof label - 1};
+    if (fiber == NULL)
+        return "the thread's own stack";
+    if (fiber->name == NULL) {
+        write_text(&writer, "the unnamed fiber 0x");
+        write_number(&writer, (uintptr_t)fiber, 16);
+    } else {
+        write_text(&writer, "the fiber '");
+        writer.end = writer.next + 64;
+        write_text(&writer, fiber->name);
+        writer.end = label + sizeof label - 1;
+        write_text(&writer, "'");
+    }
+    return label;
+}
+
+static HAFT_COLD void report(haft_error_code_t code, const haft_effect_t *effect,
+                             const haft_fiber_t *fiber, const char *format, va_list arguments) {
+    static char message[512];
+    writer_t writer = {message, message + sizeof message - 1};
+    write_format(&writer, format, arguments);
+    if (error_handler != NULL)
+        error_handler(&(haft_error_t){code, message, effect, fiber});
+    else
+        haft_panic(message);
+}
+
+void haft_report(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
+                 const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    report(code, effect, fiber, format, arguments);
+    va_end(arguments);
+}
+
+void haft_fail(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
+               const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    report(code, effect, fiber, format, arguments);
+    va_end(arguments);
+    __builtin_trap();
+}

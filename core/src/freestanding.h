@@ -1,0 +1,110 @@
+/*
+ * What a freestanding build has in place of the pool, of unwinding and of tools: nothing, in a form
+ * that the files it shares with the hosted build can call. Included by internal.h.
+ *
+ * Invariant: nothing here or in freestanding.c needs more than memcpy and memset.
+ */
+#ifndef HAFT_FREESTANDING_H
+#define HAFT_FREESTANDING_H
+
+enum { HAFT_KNOWN = 32 };
+
+/* ---- No pool ---- */
+
+HAFT_INLINE size_t haft_stack_size(void) {
+    return 0;
+}
+HAFT_INLINE haft_fiber_t *haft_pool_take(haft_thread_t *thread, size_t size) {
+    (void)thread, (void)size;
+    return NULL;
+}
+HAFT_INLINE haft_fiber_t *haft_pool_exhausted(size_t size) {
+    (void)size;
+    haft_report(HAFT_ERROR_NO_MEMORY, NULL, NULL,
+                "No memory for a fiber: in a freestanding program it has to be given, by "
+                "haft_fiber_create with `memory` or haft_handle_with.");
+    return NULL;
+}
+HAFT_INLINE void haft_pool_give(haft_thread_t *thread, const haft_fiber_t *fiber) {
+    (void)thread, (void)fiber;
+}
+
+/* The frames of `fiber` are given up: fibers in memory on them are no more. */
+void haft_fibers_lost(const haft_fiber_t *fiber);
+
+/* ---- No unwinding: stacks are left as they are, and a thrown payload stays where it is ---- */
+
+enum { HAFT_UNWINDS = 0 };
+
+/* Only for code on a stack that is not a fiber's, beyond the one that is to be left. */
+HAFT_INLINE __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target) {
+    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, target->awaits, target,
+              "%s cannot be left from here: this stack is not a fiber's.",
+              haft_fiber_label(target));
+}
+HAFT_INLINE void haft_unwind_on(const haft_fiber_t *fiber, const haft_effect_t *effect,
+                                const void *payload) {
+    (void)fiber, (void)effect, (void)payload;
+}
+HAFT_INLINE const void *haft_keep_thrown(const haft_fiber_t *fiber, const haft_effect_t *effect,
+                                         const void *payload, size_t size) {
+    (void)fiber, (void)effect, (void)size;
+    return payload;
+}
+HAFT_INLINE void haft_forget_thrown(const haft_fiber_t *fiber) {
+    (void)fiber;
+}
+
+/* ---- No segmented stacks ---- */
+
+#define HAFT_SEGMENTED_SIZE ((size_t)0)
+typedef struct haft_footing {
+    haft_fiber_t *fiber;
+} haft_footing_t;
+HAFT_INLINE void haft_leave_segments(const haft_thread_t *thread, haft_footing_t *footing) {
+    (void)thread;
+    footing->fiber = NULL;
+}
+HAFT_INLINE void haft_return_to_segments(const haft_footing_t *footing) { (void)footing; }
+HAFT_INLINE void haft_end_segments(const haft_thread_t *thread) { (void)thread; }
+HAFT_INLINE void haft_enter_segments(const haft_fiber_t *fiber) { (void)fiber; }
+HAFT_INLINE void haft_abandon_foreign_call(const haft_thread_t *thread,
+                                           const haft_fiber_t *fiber) {
+    (void)thread, (void)fiber;
+}
+#define haft_foreign_calls_seen false
+HAFT_INLINE void haft_check_foreign_calls(const haft_fiber_t *target,
+                                          const haft_effect_t *effect) {
+    (void)target, (void)effect;
+}
+HAFT_INLINE bool haft_resumes_from_foreign_call(const haft_fiber_t *fiber) {
+    (void)fiber;
+    return false;
+}
+
+/* ---- No tools ---- */
+
+#define haft_tools_active false
+#define haft_resume_slowly false
+HAFT_INLINE bool haft_tools_know_stacks(void) { return false; }
+enum haft_crossing { HAFT_INTO, HAFT_OUT_OF, HAFT_OUT_FOR_GOOD };
+HAFT_INLINE void haft_tools_before(const haft_fiber_t *fiber, enum haft_crossing crossing) {
+    (void)fiber, (void)crossing;
+}
+HAFT_INLINE void haft_tools_after(const haft_fiber_t *fiber, enum haft_crossing crossing) {
+    (void)fiber, (void)crossing;
+}
+HAFT_INLINE void haft_tools_born(const haft_fiber_t *fiber) {
+    (void)fiber;
+}
+HAFT_INLINE void haft_tools_gone(const haft_fiber_t *fiber) {
+    (void)fiber;
+}
+HAFT_INLINE void haft_tools_reset(const haft_fiber_t *fiber) {
+    (void)fiber;
+}
+HAFT_INLINE void haft_tools_abandon(const haft_fiber_t *fiber) {
+    (void)fiber;
+}
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * Leaving fibers for good: throwing out of them, and giving up what is suspended in them. Where a fiber
+ * on the way has asked for its cleanups, the stacks are unwound (unwind.c); otherwise they are left as
+ * they are.
+ */
+#include "internal.h"
+
+/* The fiber whose stack resumed this one. The scopes do not tell: a clause that is called in place
+   resumes fibers from a stack that its scope is not on. */
+haft_fiber_t *haft_resumer_of(const haft_fiber_t *fiber) {
+    return fiber->within != NULL ? fiber->within : haft_fiber_at(fiber->resumer.sp);
+}
+
+/* Whether a fiber from here out to `target` has asked for its cleanups. */
+static bool cleanups_up_to(const haft_fiber_t *fiber, const haft_fiber_t *target) {
+    while (fiber != NULL && !fiber->cleanups && fiber != target)
+        fiber = haft_resumer_of(fiber);
+    return fiber == NULL || fiber->cleanups;
+}
+
+static void abandon_up_to(haft_fiber_t *fiber, const haft_fiber_t *target) {
+    for (; fiber != target; fiber = haft_resumer_of(fiber)) {
+        fiber->state = HAFT_FIBER_FINISHED;
+        haft_abandon_foreign_call(haft_thread(), fiber);
+        haft_tools_abandon(fiber);
+        haft_fibers_lost(fiber);
+    }
+    haft_fibers_lost(target);
+}
+
+/* The fiber on whose stack the suspended `fiber` stopped. */
+static haft_fiber_t *innermost(haft_fiber_t *fiber) {
+    const char *stopped = fiber->context.sp;
+    if (fiber->within != NULL)
+        return fiber->within;
+    return stopped >= fiber->low && stopped < fiber->high ? fiber : haft_fiber_at(stopped);
+}
+
+bool haft_needs_unwinding(haft_fiber_t *fiber) { return cleanups_up_to(innermost(fiber), fiber); }
+
+void haft_abandon_inside(haft_fiber_t *fiber) { abandon_up_to(innermost(fiber), fiber); }
+
+void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size) {
+    haft_scope_t *scope = haft_thread_ready()->current;
+    while (scope != NULL && (fiber == NULL || scope != &fiber->scope))
+        scope = scope->outer;
+    if (scope == NULL)
+        haft_fail(HAFT_ERROR_NOT_AROUND, effect, fiber,
+                  "The effect '%s' cannot end %s: that fiber is not around the current code.",
+                  effect->name, haft_fiber_label(fiber));
+    if (size != effect->payload_size)
+        haft_fail(HAFT_ERROR_WRONG_TYPE, effect, fiber,
+                  "The effect '%s' (%s) has a payload of %zu bytes; it was thrown with %zu.",
+                  effect->name, effect->where, effect->payload_size, size);
+    (void)haft_clause_kind(fiber, effect);
+    haft_fiber_t *here = haft_fiber_here();
+    fiber->awaits = effect;
+    fiber->shot++;
+    bool abandoned = !cleanups_up_to(here, fiber);
+    /* For a sanitizer the payload may lie on a fake stack, which ends here. */
+    if (!abandoned || haft_tools_active)
+        payload = haft_keep_thrown(fiber, effect, payload, size);
+    if (!abandoned)
+        haft_unwind(fiber);
+    abandon_up_to(here, fiber);
+    haft_leave(fiber, effect, (void *)(uintptr_t)payload);
+}

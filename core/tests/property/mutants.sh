@@ -1,0 +1,63 @@
+#!/bin/sh
+# The test of the property test: each change below breaks the core in one place of a copy, and the
+# property must fail within HAFT_MUTANT_PROGRAMS programs. Skipped (77) unless HAFT_CAMPAIGN=long.
+set -u
+[ "${HAFT_CAMPAIGN:-}" = long ] || exit 77
+source=$HAFT_SOURCE_DIR/core
+programs=${HAFT_MUTANT_PROGRAMS:-20000}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+failed=0
+
+build() {
+  for file in "$1"/src/*.c "$1"/arch/"$(uname -m)"/*.S; do
+    case $file in *morestack_wrap.S | *freestanding.c) continue ;; esac
+    "$CC" -std=gnu11 -O1 -fPIC -fexceptions -I"$1/include" -I"$1/src" -I"$1/arch/$(uname -m)" \
+      -c "$file" -o "$1/$(basename "$file").o" || return 1
+  done
+  "$CC" -std=gnu11 -O1 -fexceptions -I"$1/include" -c "$source/tests/property/interpreter.c" \
+    -o "$1/interpreter.o" || return 1
+  for file in exceptions model random_program property; do
+    if [ ! -f "$work/$file.o" ]; then
+      "$CXX" -std=c++20 -O1 -I"$source/include" -c "$source/tests/property/$file.cpp" \
+        -o "$work/$file.o" || return 1
+    fi
+  done
+  "$CXX" "$1"/*.o "$work"/*.o -o "$1/property" -lrapidcheck -lpthread
+}
+
+# mutant NAME FILE SED-SCRIPT
+mutant() {
+  copy=$work/copy
+  rm -rf "$copy" && mkdir "$copy"
+  cp -r "$source/src" "$source/include" "$source/arch" "$copy"
+  sed -i "$3" "$copy/$2"
+  if cmp -s "$copy/$2" "$source/$2"; then
+    echo "$1: the change does not apply to $2"
+    failed=1
+  elif ! build "$copy" >"$work/log" 2>&1; then
+    cat "$work/log"
+    echo "$1: does not compile"
+    failed=1
+  elif HAFT_PROPERTY_PROGRAMS=$programs RC_PARAMS="seed=1 noshrink=1" timeout 120 "$copy/property" \
+    >"$work/log" 2>&1; then
+    echo "$1: not noticed in $programs programs"
+    failed=1
+  else
+    echo "$1: $(grep -o 'Program [0-9]* failed' "$work/log" || echo 'did not end')"
+  fi
+}
+
+mutant 'caches survive a new parent' src/resume.c 's/^        renew(thread, fiber);/        (void)renew;/'
+mutant 'a new handled set is not noticed' src/resume.c 's/ || fiber->scope.handles != handles;/;/'
+mutant 'the inner scopes of a chain are forgotten' include/haft/hot.h \
+  's/fiber->top = thread->current;/fiber->top = \&fiber->scope;/'
+mutant 'a clause in place runs under its own handler' include/haft/hot.h \
+  's/thread->current = handler->outer;/thread->current = (haft_scope_t *)(uintptr_t)handler;/'
+mutant 'the performer is not restored after a clause in place' include/haft/hot.h \
+  's/haft_thread()->current = in_place->performer;/(void)in_place;/'
+mutant 'uses of a resumption are not counted' src/handler.c 's/^    fiber->shot++;$//'
+mutant 'a thrown effect is forgotten' src/unwind.c 's/if (thrown != NULL)/if (false)/'
+mutant 'a clause that is unwound keeps its computation' src/handler.c 's/^        haft_drop(\*k);/        (void)k;/'
+[ "$failed" -eq 0 ]
