@@ -20,7 +20,7 @@ if(TARGET haft_split)
     set(HAFT_SPLIT_FLAGS " -maccumulate-outgoing-args")
   endif()
   get_target_property(wraps haft_split INTERFACE_LINK_OPTIONS)
-  list(FILTER wraps INCLUDE REGEX "--wrap")
+  list(FILTER wraps INCLUDE REGEX "wrap")
   string(JOIN " " HAFT_SPLIT_WRAPS "" ${wraps})
   configure_file("${PROJECT_SOURCE_DIR}/cmake/haft-split.pc.in" "${PROJECT_BINARY_DIR}/haft-split.pc"
     @ONLY)

@@ -27,8 +27,7 @@ int main(int argc, char **argv) {
     const char *kind = argc > 1 ? argv[1] : "pool";
     int64_t count = argc > 2 ? strtoll(argv[2], NULL, 10) : 1000;
     bool segmented = strcmp(kind, "segmented") == 0;
-    haft_fiber_options_t options = {.segmented = segmented,
-                                    .stack_size = segmented ? HAFT_FIBER_MINIMUM : 0};
+    haft_fiber_options_t options = {.segmented = segmented};
     char *fixed = strcmp(kind, "fixed") == 0 ? reserve((size_t)count * HAFT_FIBER_MINIMUM) : NULL;
     haft_fiber_t **fibers = memory_array(count, sizeof *fibers);
     const haft_handles_t *pauses = HAFT_HANDLES(pause);

@@ -156,12 +156,16 @@ typedef struct haft_fiber_options {
     void *memory;       /* if given: the fiber's stack and header lie in these `memory_size` bytes */
     size_t memory_size; /* at least HAFT_FIBER_MINIMUM */
     const char *name;   /* for messages and tools; not copied */
-    bool segmented;     /* the stack grows by segments; for code compiled with -fsplit-stack */
+    bool segmented;     /* the stack grows by segments; for code compiled with -fsplit-stack (x86-64;
+                           docs/segmented.md). `stack_size` means nothing then, `memory` is refused */
     bool no_cleanups;   /* a promise that nothing on this stack needs unwinding: dropping the fiber
                            or throwing from it costs nothing, and cleanups and destructors on it do
                            not run */
 } haft_fiber_options_t;
 
+/* The unwinder runs on the stack that it unwinds and needs room: a fiber in less memory than this, given
+   by the caller, is as if made with `no_cleanups`. */
+#define HAFT_UNWINDING_MINIMUM ((size_t)8192)
 /* The least memory for a fiber: its header and some 500 bytes of stack. */
 #define HAFT_FIBER_MINIMUM ((size_t)1024)
 

@@ -78,8 +78,10 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
     (void)version, (void)exception_class, (void)argument;
     haft_landing_t *landing = landing_of(exception);
     if (landing->fiber == NULL && landing->here &&
-        (uintptr_t)_Unwind_GetCFA(context) >= (uintptr_t)landing->sp)
+        haft_unwound_to(_Unwind_GetCFA(context), landing->sp)) {
+        haft_segments_set_limit(0); /* the unwinder has changed it ahead of the stack */
         landing->land(landing);
+    }
     uintptr_t pc = _Unwind_GetIP(context);
     if (pc >= (uintptr_t)haft_fiber_start && pc < (uintptr_t)haft_fiber_start_end)
         haft_leave(haft_fiber_here(), &haft_special_landed, landing);
@@ -91,7 +93,7 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
 static void unwind_to(void *argument) {
     haft_landing_t *landing = argument;
     struct _Unwind_Exception *exception = (struct _Unwind_Exception *)(void *)landing->unwinding;
-    landing->here = haft_fiber_here() == haft_fiber_at(landing->sp);
+    landing->here = haft_on_this_fiber(landing->sp);
     memset(exception, 0, sizeof *exception);
     memcpy(&exception->exception_class, "HAFTLAND", sizeof exception->exception_class);
     exception->exception_cleanup = swallowed;

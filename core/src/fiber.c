@@ -48,7 +48,7 @@ static void wind_up(haft_thread_t *thread, haft_fiber_t *fiber, void *(*function
 
 static void furnish(haft_fiber_t *fiber, enum haft_fiber_kind kind, const char *name) {
     fiber->scope.kind = HAFT_SCOPE_FIBER;
-    fiber->scope.slow = kind == HAFT_KIND_FIXED;
+    fiber->scope.slow = 0;
     fiber->scope.state = NULL;
     fiber->name = name;
     fiber->thrown = NULL;
@@ -133,7 +133,8 @@ HAFT_INLINE haft_fiber_t *create(const haft_fiber_options_t *options, void *(*fu
             return haft_pool_exhausted(size);
         furnish(fiber, HAFT_KIND_POOL, options->name);
     }
-    fiber->cleanups = HAFT_UNWINDS && !options->no_cleanups;
+    bool room = fiber->kind != HAFT_KIND_FIXED || options->memory_size >= HAFT_UNWINDING_MINIMUM;
+    fiber->cleanups = HAFT_UNWINDS && room && !options->no_cleanups;
     if (HAFT_UNLIKELY(haft_tools_active || fiber->kind != HAFT_KIND_POOL))
         haft_tools_born(fiber);
     wind_up(thread, fiber, function, argument);

@@ -71,6 +71,8 @@ typedef struct haft_found {
     haft_scope_t *scope;
     bool slow; /* a scope on the way needs the out-of-line switch */
 } haft_found_t;
+/* haft_lookup, without an error when nobody handles the effect. */
+haft_cache_entry_t *haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape);
 haft_found_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t shape);
 /* What a cache remembers of a clause that was found. */
 const haft_clause_t *haft_cached_clause(const haft_clause_t *clause, bool slow);
@@ -212,6 +214,10 @@ extern bool haft_foreign_calls_seen;
 bool haft_resumes_from_foreign_call(haft_fiber_t *fiber);
 void haft_foreign_stack_make(haft_thread_t *thread);
 void haft_foreign_stack_free(haft_thread_t *thread);
+/* For unwinding: whether a frame at `sp` is on the fiber that runs, and whether one whose caller's frame
+   ends at `frame` is that or one further out. Segments do not lie in the order of their frames. */
+bool haft_on_this_fiber(const void *sp);
+bool haft_unwound_to(uintptr_t frame, const void *sp);
 /* What a fault at this address has to do with segments, for signal handlers; NULL: nothing. */
 const char *haft_segments_fault(const void *address);
 

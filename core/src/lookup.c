@@ -74,7 +74,7 @@ static haft_cache_entry_t find(haft_thread_t *thread, haft_effect_t *effect, uin
     return (haft_cache_entry_t){effect, found.clause, found.scope};
 }
 
-haft_cache_entry_t *haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
+haft_cache_entry_t *haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
     haft_thread_t *thread = haft_thread_ready();
     haft_scope_t *current = thread->current;
     haft_cache_entry_t *entry = &current->cache[slot % HAFT_CACHE_SLOTS];
@@ -85,6 +85,15 @@ haft_cache_entry_t *haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t s
         known->serial = current->serial;
     }
     *entry = known->entry;
+    return entry;
+}
+
+/* An effect that nobody handles is reported here, under the scopes of its performer, and not by the
+   clause that stands for the want of a default. */
+haft_cache_entry_t *haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
+    haft_cache_entry_t *entry = haft_look_for(effect, slot, shape);
+    if (entry->clause == &effect->default_clause && haft_get_default(effect) == NULL)
+        haft_unhandled(effect);
     return entry;
 }
 

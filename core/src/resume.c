@@ -149,8 +149,10 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
     exceptions_put_back(haft_thread(), mine);
     if (words.second & HAFT_SPECIAL)
         return haft_arrived(fiber, words.second, words.first);
-    bool slow = haft_resume_slowly || fiber->scope.slow;
+    bool slow = haft_resume_slowly || fiber->scope.slow || fiber->checked;
     __atomic_store_n(&fiber->gate, slow ? HAFT_GATE_SLOW : HAFT_GATE_OPEN, __ATOMIC_RELEASE);
+    if (fiber->checked)
+        haft_check_canary(fiber);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
 
@@ -190,8 +192,6 @@ haft_request_t haft_arrived(haft_fiber_t *fiber, uintptr_t second, void *payload
 
 static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, bool slow) {
     haft_thread_t *thread = haft_thread();
-    if (fiber->checked)
-        haft_check_canary(fiber);
     if (HAFT_UNLIKELY(haft_foreign_calls_seen))
         haft_check_foreign_calls(fiber, effect);
     fiber->top = thread->current;
@@ -257,7 +257,7 @@ void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
     bool slow = around(thread, fiber, effect);
     if (haft_clause_kind(fiber, effect) == HAFT_CLAUSE_NEVER)
         haft_exit(fiber, effect, payload, effect->payload_size);
-    haft_cache_entry_t *entry = haft_lookup(effect, slot, effect->default_clause.shape);
+    haft_cache_entry_t *entry = haft_look_for(effect, slot, effect->default_clause.shape);
     if (entry->scope == &fiber->scope && entry->clause == NULL && !haft_exceptions_pending(thread))
         return haft_suspend(thread, fiber, effect, payload);
     return suspend_slow(fiber, effect, payload, slow);
@@ -299,7 +299,7 @@ void haft_fiber_run(haft_fiber_t *fiber, void *word, uintptr_t wake) {
         haft_tools_after(fiber, HAFT_OUT_OF);
     if (HAFT_UNLIKELY(fiber->kind == HAFT_KIND_SEGMENTED))
         haft_enter_segments(fiber);
-    if (HAFT_UNLIKELY(wake != HAFT_WAKE_REPLY))
+    if (HAFT_UNLIKELY(wake == HAFT_WAKE_CALL))
         (void)haft_woken(word, wake);
     fiber->result = fiber->function(fiber->argument);
 }

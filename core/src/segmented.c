@@ -79,6 +79,27 @@ void haft_check_foreign_calls(const haft_fiber_t *target, const haft_effect_t *e
                   effect->name, haft_fiber_label(target));
 }
 
+bool haft_on_this_fiber(const void *sp) {
+#ifdef HAFT_SEGMENTS
+    const haft_fiber_t *segmented = haft_thread()->segmented;
+    void *low, *high;
+    if (segmented != NULL)
+        return haft_segments_find(&segmented->segments, sp, &low, &high);
+#endif
+    return haft_fiber_here() == haft_fiber_at(sp);
+}
+
+bool haft_unwound_to(uintptr_t frame, const void *sp) {
+    uintptr_t limit = UINTPTR_MAX;
+#ifdef HAFT_SEGMENTS
+    const haft_fiber_t *segmented = haft_thread()->segmented;
+    void *low, *high;
+    if (segmented != NULL && haft_segments_find(&segmented->segments, sp, &low, &high))
+        limit = (uintptr_t)high;
+#endif
+    return frame >= (uintptr_t)sp && frame <= limit;
+}
+
 #ifdef HAFT_SEGMENTS
 
 /* Every field of it counts as an exception that is being handled. */

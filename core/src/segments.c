@@ -26,6 +26,9 @@
 #    include <sys/mman.h>
 #    include <unwind.h>
 
+/* For libhaft-split, which is linked into every program. */
+#    define EXPORTED __attribute__((visibility("default")))
+
 typedef struct haft_block haft_block_t;
 
 typedef struct haft_segment {
@@ -70,7 +73,7 @@ static const uintptr_t canary_value = 0x7365676d656e7421;
 __thread void *haft_thread_stack_pointer __attribute__((tls_model("initial-exec")));
 
 /* What the vector registers that hold arguments are: 0 xmm, 1 ymm, 2 zmm. Read by morestack.S. */
-int haft_segments_vectors;
+EXPORTED int haft_segments_vectors;
 
 __attribute__((constructor)) static void find_vectors(void) {
     __builtin_cpu_init();
@@ -303,18 +306,19 @@ size_t haft_segments_size(const haft_segments_t *segments) {
 }
 
 /* Called by morestack.S only. */
-void haft_segments_grow(uintptr_t limit, size_t needed);
-_Unwind_Reason_Code haft_segments_personality(int version, _Unwind_Action actions,
-                                              _Unwind_Exception_Class exception_class,
-                                              struct _Unwind_Exception *exception,
-                                              struct _Unwind_Context *context);
+EXPORTED void haft_segments_grow(uintptr_t limit, size_t needed);
+EXPORTED _Unwind_Reason_Code haft_segments_personality(int version, _Unwind_Action actions,
+                                                       _Unwind_Exception_Class exception_class,
+                                                       struct _Unwind_Exception *exception,
+                                                       struct _Unwind_Context *context);
 
 typedef struct haft_allocation {
     void *memory;
     size_t lower; /* by how much the stack pointer must be lower afterwards */
 } haft_allocation_t;
 
-haft_allocation_t haft_segments_allocate(size_t size, uintptr_t stack_pointer, uintptr_t limit);
+EXPORTED haft_allocation_t haft_segments_allocate(size_t size, uintptr_t stack_pointer,
+                                                  uintptr_t limit);
 
 /* Puts a segment with room for `needed` bytes after the one in use. */
 void haft_segments_grow(uintptr_t limit, size_t needed) {

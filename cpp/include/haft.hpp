@@ -87,7 +87,12 @@ namespace haft {
  * made with designators, Put{.value = 1}, or by perform<Put>(1). A struct with a member type
  * `effect_result` is an effect, too. Result may be void, a reference, or any type that can be
  * moved.
+ *
+ * An effect is one for the whole process, as its type is. Like exceptions, effects that cross the
+ * border of a shared library compiled with -fvisibility=hidden are to be marked: struct HAFT_SHARED
+ * Get ...
  */
+#define HAFT_SHARED __attribute__((visibility("default")))
 template <typename Result = void>
 struct effect {
     using effect_result = Result;

@@ -1,6 +1,6 @@
 /*
  * The entry points that -fsplit-stack code of gcc and clang calls when its stack is used up, and
- * the call from a segmented fiber to the thread's own stack. include/haft/segments.h draws a
+ * the call from a segmented fiber to the thread's foreign stack. include/haft/segments.h draws a
  * segment; src/segments.c finds and makes them.
  *
  * The prologue of a function F that found too little room:

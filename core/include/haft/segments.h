@@ -1,6 +1,7 @@
 /*
  * Segmented stacks: a fiber whose stack is a list of segments, for code that gcc or clang compiled
- * with -fsplit-stack (x86-64 Linux), and calls from such a fiber to functions that were not.
+ * with -fsplit-stack (x86-64 Linux), and calls from such a fiber to functions that were not. How to
+ * use them: docs/segmented.md.
  *
  * Every function of -fsplit-stack code compares its stack pointer with the thread's limit word
  * (%fs:0x70). Below it, the function calls __morestack (arch/x86_64/morestack.S), which runs the
@@ -105,7 +106,7 @@ typedef struct {
 } haft_segments_statistics_t;
 
 /* Counts of the whole process; any thread. */
-haft_segments_statistics_t haft_segments_statistics(void);
+__attribute__((visibility("default"))) haft_segments_statistics_t haft_segments_statistics(void);
 
 #    if defined(__x86_64__) && defined(__linux__) && !defined(HAFT_FREESTANDING)
 #        define HAFT_SEGMENTS 1
@@ -122,14 +123,16 @@ __attribute__((always_inline)) static inline void haft_segments_set_limit(uintpt
     __asm__ volatile("movq %0, %%fs:0x70" : : "r"(limit) : "memory");
 }
 
-/* Where a segmented fiber of this thread finds the thread's own stack: everything from 128 bytes
-   below this address downwards is free to use. Whoever switches to a segmented fiber sets it. */
-extern __thread void *haft_thread_stack_pointer __attribute__((tls_model("initial-exec")));
+/* Where the free part of this thread's foreign stack begins: everything from 128 bytes below this
+   address downwards. A thread has that stack for functions that segmented fibers call (9 MiB of
+   addresses, made when it first runs one). It is right whenever code runs on a segmented fiber. */
+__attribute__((visibility("default"))) extern __thread void *haft_thread_stack_pointer
+    __attribute__((tls_model("initial-exec")));
 
-/* Calls function(argument) on the thread's own stack if the caller runs on a segmented fiber, and
-   where it is otherwise. Meanwhile the limit word is 0. Exceptions and backtraces pass through. The
-   function may call back into -fsplit-stack code, but the fiber may not be suspended before it has
-   returned. */
+/* Calls function(argument) on the thread's foreign stack if the caller runs on a segmented fiber,
+   and where it is otherwise. Meanwhile the limit word is 0. Exceptions and backtraces pass through.
+   The function may call back into -fsplit-stack code and resume fibers, but neither they nor it may
+   suspend the fiber before it has returned: that is an error (HAFT_ERROR_NOT_AROUND). */
 void haft_on_thread_stack(void (*function)(void *), void *argument);
 
 #    else
@@ -148,7 +151,7 @@ static inline void haft_on_thread_stack(void (*function)(void *), void *argument
 
 /*
  * HAFT_FOREIGN(result, wrapper, function, (type, name)...) defines `wrapper`, which has the
- * parameters listed (at most 12) and calls `function` with them on the thread's own stack:
+ * parameters listed (at most 12) and calls `function` with them by haft_on_thread_stack:
  *
  *     HAFT_FOREIGN(char *, thread_getenv, getenv, (const char *, name))
  *     HAFT_FOREIGN(int, print_number, printf, (const char *, format), (int, number))
@@ -157,7 +160,8 @@ static inline void haft_on_thread_stack(void (*function)(void *), void *argument
  *                       (int (*)(const void *, const void *), compare))
  *
  * Any type that can be copied will do, structs and floating point included. A variadic function is
- * wrapped for one list of arguments.
+ * wrapped for one list of arguments. On code that is not on a segmented fiber the wrapper is a
+ * plain call. Its limits are those of haft_on_thread_stack; docs/segmented.md has more.
  */
 #    define HAFT_FOREIGN(result_type, wrapper, ...)                                                \
         HAFT_FOREIGN_CALL(__typeof__(result_type) *haft_result;                                    \

@@ -52,7 +52,7 @@ struct producing {
     HAFT_HPP_INLINE void advance() {
         element = nullptr;
         haft_request_t request = haft_resume_hot(fiber, nullptr, &handles);
-        if (__builtin_expect(request.effect == &haft_id_return, false))
+        if (__builtin_expect(haft_finished(request), false))
             finished = true;
         else
             element = static_cast<yielded<T> *>(request.payload)->value;

@@ -1,18 +1,24 @@
-/* The likeliest mistakes. The words behind a case have to stand in the first lines of the message. */
+/* The likeliest mistakes. The words behind a case have to stand in the first lines of the message.
+ */
 #include <haft.hpp>
 #include <memory>
 #include <string>
 
 struct Get : haft::effect<int> {};
-struct Put : haft::effect<> { int value; };
-struct Plain { int value; };
+struct Put : haft::effect<> {
+    int value;
+};
+struct Plain {
+    int value;
+};
 
 int main() {
     int state = 0;
     (void)state;
 #ifdef CASE_fine
-    haft::handle([](haft::may<Get, Put> can) { can.perform(Put{.value = can.perform(Get{})}); })
-        .with([&](Get) { return state; }, [&](Put p) { state = p.value; });
+    haft::handle([](haft::may<Get, Put> can) {
+        can.perform(Put{.value = can.perform(Get{})});
+    }).with([&](Get) { return state; }, [&](Put p) { state = p.value; });
 #endif
 #ifdef CASE_not_an_effect // Plain effect
     haft::perform(Plain{.value = 1});
@@ -45,11 +51,14 @@ int main() {
     haft::handle([] { return 1; }).with([](int result) { return result; });
 #endif
 #ifdef CASE_wrong_return_clause // return_clause_does_not_take
-    haft::handle([] { return std::string(); })
-        .with([](Get) { return 1; }, haft::on_return([](std::unique_ptr<int>) { return 1; }));
+    haft::handle([] {
+        return std::string();
+    }).with([](Get) { return 1; }, haft::on_return([](std::unique_ptr<int>) { return 1; }));
 #endif
 #ifdef CASE_resumption_not_moved // resume
-    haft::handle([] { return 1; }).with([](Get, haft::resumption<int(int)> k) { return k.resume(1); });
+    haft::handle([] { return 1; }).with([](Get, haft::resumption<int(int)> k) {
+        return k.resume(1);
+    });
 #endif
 #ifdef CASE_resumption_copied // resumption deleted
     haft::handle([] { return 1; }).with([](Get, haft::resumption<int(int)> k) {
@@ -73,8 +82,9 @@ int main() {
     haft::handle([&](haft::may<Get> can) { callee(can); }).with([](Get) { return 1; });
 #endif
 #ifdef CASE_instance_of_other // Put escapes_its_handlers
-    haft::handle([](haft::instance<Get> self) { self.perform(Put{.value = 1}); })
-        .with([](Get) { return 1; });
+    haft::handle([](haft::instance<Get> self) { self.perform(Put{.value = 1}); }).with([](Get) {
+        return 1;
+    });
 #endif
 #ifdef CASE_forged // private
     haft::may<Get> can;

@@ -4,8 +4,11 @@
 
 #include <haft.hpp>
 
-struct Ask : haft::effect<int> {};
-template <typename T> struct Tell : haft::effect<T> { T value; };
+struct HAFT_SHARED Ask : haft::effect<int> {};
+template <typename T>
+struct HAFT_SHARED Tell : haft::effect<T> {
+    T value;
+};
 
 int ask_in_another_unit();
 __attribute__((visibility("default"))) int ask_in_a_library();
