@@ -170,7 +170,7 @@ typedef struct haft_fiber_options {
 #define HAFT_FIBER_MINIMUM ((size_t)1024)
 
 /*
- * Makes a fiber that will run `function(argument)`; nothing runs until it is resumed. To be released
+ * `options` may be NULL. Makes a fiber that will run `function(argument)`; nothing runs until it is resumed. To be released
  * with haft_fiber_free. NULL if memory is exhausted and the error handler returned (errno: ENOMEM).
  */
 HAFT_API haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument);
@@ -253,7 +253,8 @@ HAFT_API void haft_handles_changed(haft_fiber_t *fiber);
 
 /* HAFT_REPLY(name, value)
    The reply to an effect, checked by the compiler against the effect's declaration. HAFT_REPLY(name)
-   for effects that return nothing. Good until the end of the enclosing block. */
+   for effects that return nothing. Good until the end of the enclosing block (C++: of the full
+   expression). */
 #define HAFT_REPLY(...) HAFT_REPLY_(__VA_ARGS__, )
 
 /* The untyped reply: `value` points to `size` bytes, which must be what the effect declares. */

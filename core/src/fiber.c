@@ -143,7 +143,8 @@ HAFT_INLINE haft_fiber_t *create(const haft_fiber_options_t *options, void *(*fu
 
 haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*function)(void *),
                                 void *argument) {
-    return create(options, function, argument);
+    static const haft_fiber_options_t defaults = {.stack_size = 0};
+    return create(options != NULL ? options : &defaults, function, argument);
 }
 
 haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument) {
@@ -166,7 +167,7 @@ static void finish(haft_thread_t *thread, haft_fiber_t *fiber, const char *what)
         }
     }
     if (HAFT_UNLIKELY(fiber->thrown != NULL))
-        haft_forget_thrown(fiber);
+        haft_forget_kept(fiber);
 }
 
 static void release(haft_fiber_t **freed) {
@@ -174,7 +175,7 @@ static void release(haft_fiber_t **freed) {
     if (fiber->state != HAFT_FIBER_FINISHED)
         return; /* It was not ours to free, and the error handler has left. */
     if (HAFT_UNLIKELY(fiber->thrown != NULL))
-        haft_forget_thrown(fiber);
+        haft_forget_kept(fiber);
     if (fiber->tools != NULL)
         haft_tools_gone(fiber);
     fiber->state = HAFT_FIBER_FREED;

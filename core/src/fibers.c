@@ -30,14 +30,14 @@ void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *
     pthread_mutex_unlock(&outside_lock);
 }
 
+/* Memory of the caller may itself lie on another fiber's stack: the smallest that fits is meant. */
 haft_fiber_t *haft_fiber_at(const void *address) {
-    haft_fiber_t *found = haft_pool_fiber_at(address);
-    if (found != NULL)
-        return found;
+    haft_fiber_t *found = NULL;
     pthread_mutex_lock(&outside_lock);
     for (haft_fiber_t *fiber = outside; fiber != NULL; fiber = fiber->next)
-        if ((const char *)address >= fiber->low && (const char *)address < fiber->high)
+        if ((const char *)address >= fiber->low && (const char *)address < fiber->high &&
+            (found == NULL || fiber->high - fiber->low < found->high - found->low))
             found = fiber;
     pthread_mutex_unlock(&outside_lock);
-    return found;
+    return found != NULL ? found : haft_pool_fiber_at(address);
 }

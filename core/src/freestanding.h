@@ -46,12 +46,20 @@ HAFT_INLINE void haft_unwind_on(const haft_fiber_t *fiber, const haft_effect_t *
                                 const void *payload) {
     (void)fiber, (void)effect, (void)payload;
 }
-HAFT_INLINE const void *haft_keep_thrown(const haft_fiber_t *fiber, const haft_effect_t *effect,
+HAFT_INLINE const void *haft_keep(const haft_fiber_t *fiber, const haft_effect_t *effect,
                                          const void *payload, size_t size) {
     (void)fiber, (void)effect, (void)size;
     return payload;
 }
-HAFT_INLINE void haft_forget_thrown(const haft_fiber_t *fiber) {
+HAFT_INLINE void *haft_copy_reply(const haft_effect_t *effect, const void *reply) {
+    (void)reply;
+    haft_fail(HAFT_ERROR_NO_MEMORY, effect, NULL,
+              "A freestanding program has no memory to keep the reply to the effect '%s' in: use "
+              "haft_continue.",
+              effect->name);
+}
+HAFT_INLINE void haft_free_reply(void *reply) { (void)reply; }
+HAFT_INLINE void haft_forget_kept(const haft_fiber_t *fiber) {
     (void)fiber;
 }
 

@@ -71,11 +71,36 @@ static void *run_general(haft_fiber_t *fiber, haft_request_t request) {
     return answer;
 }
 
+static bool large_reply(const haft_fiber_t *fiber) {
+    return fiber->awaits->result_size > sizeof(void *);
+}
+
+static void free_reply(void **reply) { haft_free_reply(*reply); }
+
+/* What haft_tail_continue has left for the handler that called the clause. */
+static haft_fiber_t *take_tail(void) {
+    haft_thread_t *thread = haft_thread();
+    haft_fiber_t *fiber = thread->tail;
+    if (fiber == NULL || fiber->result != &tail_marker)
+        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
+                  "A clause returned what haft_tail_continue had given to another one. Write `return "
+                  "haft_tail_continue(k, reply);`.");
+    thread->tail = NULL;
+    fiber->result = NULL;
+    return fiber;
+}
+
+/* A clause's cleanups run after its haft_tail_continue, and may have handlers of their own. */
+static void restore_tail(haft_fiber_t **tail) { haft_thread()->tail = *tail; }
+
 static void *drive(haft_fiber_t *fiber, void *word, enum haft_wake wake) {
+    __attribute__((unused, cleanup(restore_tail))) haft_fiber_t *tail = haft_thread()->tail;
+    void *copied = NULL;
     for (;;) {
         const haft_handler_t *handler = fiber->handler;
         haft_request_t request;
         {
+            __attribute__((unused, cleanup(free_reply))) void *reply = copied;
             HAFT_SCOPED haft_fiber_t *owned = fiber;
             request = wake == HAFT_WAKE_REPLY
                           ? haft_resume_hot(fiber, word, &handler->handles)
@@ -89,9 +114,9 @@ static void *drive(haft_fiber_t *fiber, void *word, enum haft_wake wake) {
         void *answer = run_general(fiber, request);
         if (answer != &tail_marker)
             return answer;
-        haft_thread_t *thread = haft_thread();
-        fiber = thread->tail;
-        word = thread->tail_reply;
+        fiber = take_tail();
+        word = fiber->argument;
+        copied = large_reply(fiber) ? word : NULL;
         wake = HAFT_WAKE_REPLY;
     }
 }
@@ -172,9 +197,13 @@ void *haft_continue_raising(haft_resumption_t k, void *(*raise)(void *), void *a
 }
 
 void *haft_tail_continue(haft_resumption_t k, void *reply) {
-    haft_thread_t *thread = haft_thread();
-    thread->tail = use(k, "continued");
-    thread->tail_reply = reply;
+    haft_fiber_t *fiber = use(k, "continued");
+    /* A large reply lies in the block of the clause, which is about to end. */
+    if (large_reply(fiber) && reply != NULL)
+        reply = haft_copy_reply(fiber->awaits, reply);
+    fiber->argument = reply;
+    fiber->result = &tail_marker;
+    haft_thread()->tail = fiber;
     return &tail_marker;
 }
 

@@ -234,9 +234,12 @@ __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target);
 /* Goes on with an unwinding that has come out of `fiber`; comes back if the special effect is no such. */
 void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
 /* A copy of the payload, as something of the fiber's. */
-const void *haft_keep_thrown(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
+const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
                              size_t size);
-void haft_forget_thrown(haft_fiber_t *fiber);
+void haft_forget_kept(haft_fiber_t *fiber);
+/* A copy of a reply that does not fit a word, to be freed once its performer has it. */
+void *haft_copy_reply(const haft_effect_t *effect, const void *reply);
+void haft_free_reply(void *reply);
 
 /* tools.c: sanitizers and Valgrind. All no-ops while none is there. */
 extern bool haft_tools_active;

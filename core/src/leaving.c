@@ -57,9 +57,10 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
     fiber->awaits = effect;
     fiber->shot++;
     bool abandoned = !cleanups_up_to(here, fiber);
-    /* For a sanitizer the payload may lie on a fake stack, which ends here. */
-    if (!abandoned || haft_tools_active)
-        payload = haft_keep_thrown(fiber, effect, payload, size);
+    /* It stays where it is on a stack that nothing will run on. For a sanitizer it may lie on a fake stack,
+       which ends here. */
+    if (!abandoned || here != fiber || haft_tools_active)
+        payload = haft_keep(fiber, effect, payload, size);
     if (!abandoned)
         haft_unwind(fiber);
     abandon_up_to(here, fiber);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum { SIGNAL_STACK = 64 * 1024 };
@@ -38,6 +39,21 @@ static void say_of_segments(const char *what) {
 
 static void pass_on(const struct sigaction *action, int number, siginfo_t *information,
                     void *context) {
+    /* As the system would call it. */
+    sigset_t mask = action->sa_mask;
+    if (!(action->sa_flags & SA_NODEFER))
+        sigaddset(&mask, number);
+    bool calls = (action->sa_flags & SA_SIGINFO) ||
+                 (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+    if (calls) {
+        const sigset_t *interrupted = &((const ucontext_t *)context)->uc_sigmask;
+        for (int other = 1; other < NSIG; other++)
+            if (sigismember(interrupted, other) == 1)
+                sigaddset(&mask, other);
+        pthread_sigmask(SIG_SETMASK, &mask, NULL);
+        if (action->sa_flags & SA_RESETHAND)
+            sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    }
     if (action->sa_flags & SA_SIGINFO) {
         action->sa_sigaction(number, information, context);
     } else if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN) {

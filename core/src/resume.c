@@ -118,7 +118,8 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
                             enum haft_wake wake, const haft_handles_t *handles, uint64_t owner) {
     haft_scope_t *current = thread->current;
     uint64_t mark = thread->stamp; /* what claim_foreign wrote */
-    bool changed = owner != current->serial || fiber->scope.handles != handles;
+    bool changed = fiber->state == HAFT_FIBER_NEW || owner != current->serial ||
+                   fiber->scope.handles != handles;
     if (HAFT_UNLIKELY(thread->segmented != NULL))
         changed |= haft_resumes_from_foreign_call(fiber);
     if (changed)

@@ -16,7 +16,8 @@
 haft_exceptions_t haft_no_exceptions;
 static haft_scope_t unborn = {.kind = HAFT_SCOPE_ROOT, .serial = 1};
 
-__thread __attribute__((tls_model("initial-exec"))) haft_thread_t haft_thread_state = {
+/* The switch names it in assembly only. */
+__thread __attribute__((tls_model("initial-exec"), used)) haft_thread_t haft_thread_state = {
     .current = &unborn, .exceptions = &haft_no_exceptions, .globals = &haft_no_exceptions};
 
 static pthread_key_t exit_key;

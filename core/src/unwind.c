@@ -47,27 +47,39 @@ static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exce
 /* What a fiber ends with once it is unwound. Not in `awaits`: the cleanups may perform. */
 typedef struct thrown {
     haft_effect_t *effect;
-    _Alignas(max_align_t) char payload[];
+    _Alignas(64) char payload[]; /* which may hold vectors */
 } thrown_t;
 
-const void *haft_keep_thrown(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
+const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
                              size_t size) {
-    thrown_t *thrown = malloc(sizeof *thrown + size);
+    enum { ALIGNMENT = _Alignof(thrown_t) };
+    thrown_t *thrown =
+        aligned_alloc(ALIGNMENT, (sizeof *thrown + size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     if (thrown == NULL)
         haft_fail(HAFT_ERROR_NO_MEMORY, effect, fiber,
                   "No memory for the payload of the effect '%s', which was thrown.", effect->name);
     thrown->effect = effect;
     if (size != 0)
         memcpy(thrown->payload, payload, size);
-    haft_forget_thrown(fiber); /* of a throw whose cleanups throw in their turn */
+    haft_forget_kept(fiber); /* of a throw whose cleanups throw in their turn */
     fiber->thrown = thrown;
     return thrown->payload;
 }
 
-void haft_forget_thrown(haft_fiber_t *fiber) {
+void haft_forget_kept(haft_fiber_t *fiber) {
     free(fiber->thrown);
     fiber->thrown = NULL;
 }
+
+void *haft_copy_reply(const haft_effect_t *effect, const void *reply) {
+    void *copy = malloc(effect->result_size);
+    if (copy == NULL)
+        haft_fail(HAFT_ERROR_NO_MEMORY, effect, NULL, "No memory for a reply to the effect '%s'.",
+                  effect->name);
+    return memcpy(copy, reply, effect->result_size);
+}
+
+void haft_free_reply(void *reply) { free(reply); }
 
 static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t *target) {
     thrown_t *thrown = fiber->thrown;

@@ -121,6 +121,11 @@ HAFT_INLINE void *haft_suspend(haft_thread_t *thread, haft_fiber_t *fiber, haft_
     return words.first;
 }
 
+/* A default may be set by another thread at any time. */
+HAFT_INLINE haft_function_t *haft_clause_function(const haft_clause_t *clause) {
+    return __atomic_load_n(&clause->function, __ATOMIC_RELAXED);
+}
+
 /* Performs an effect whose clause is not called in place. */
 HAFT_INLINE void *haft_perform_found(haft_thread_t *thread, haft_cache_entry_t *entry,
                                      haft_effect_t *effect, void *payload) {

@@ -192,8 +192,7 @@ struct haft_thread {
     struct haft_pool *pool;
     size_t idle_size;
     uint32_t idle_count;
-    haft_fiber_t *tail; /* haft_tail_continue: what to continue, and with what */
-    void *tail_reply;
+    haft_fiber_t *tail; /* haft_tail_continue: what to continue */
     void *signal_stack;
     haft_exceptions_t *globals;         /* the exceptions of C++ themselves */
     haft_fiber_t *segmented;            /* the fiber on which the code runs, if that is segmented */

@@ -31,6 +31,7 @@ template <typename T, bool is_void, bool empty> struct reply {
 HAFT_EXTERN_C_BEGIN
 
 #    define HAFT_STATIC_ASSERT static_assert
+#    define HAFT_COPYABLE(type) __is_trivially_copyable(type)
 #    define HAFT_VALUE_TYPE(result) ::haft::detail::value<result>::type
 #    define HAFT_RESULT_SIZE(result) (::haft::detail::value_size<result>)
 #    define HAFT_PAYLOAD_SIZE(name) (::haft::detail::payload_size<haft_payload_##name>)
@@ -46,6 +47,7 @@ HAFT_EXTERN_C_BEGIN
 #    define HAFT_IS_VOID(name) (HAFT_RESULT_SIZE(haft_result_##name) == 0)
 #else
 #    define HAFT_STATIC_ASSERT _Static_assert
+#    define HAFT_COPYABLE(type) 1
 #    define HAFT_IS_VOID_TYPE(result) __builtin_types_compatible_p(result, void)
 #    define HAFT_IS_VOID(name) HAFT_IS_VOID_TYPE(haft_result_##name)
 #    define HAFT_VALUE_TYPE(result)                                                                \
@@ -136,7 +138,8 @@ HAFT_EXTERN_C_BEGIN
             haft_find(thread, HAFT_ID(name), haft_slot_##name, HAFT_SHAPE_OF(name));               \
         if (entry->clause != NULL && entry->clause->kind == HAFT_CLAUSE_TAIL) {                    \
             haft_result_##name (*function)(void *, haft_payload_##name *) =                        \
-                (haft_result_##name (*)(void *, haft_payload_##name *))entry->clause->function;    \
+                (haft_result_##name (*)(void *, haft_payload_##name *))haft_clause_function(            \
+                    entry->clause);                                                                \
             void *state = entry->scope->state;                                                     \
             __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =         \
                 haft_in_place_begin(thread, entry->scope);                                         \
@@ -168,7 +171,8 @@ HAFT_EXTERN_C_BEGIN
         (void)haft_set_default(HAFT_ID(name), (haft_function_t *)function);                        \
     }                                                                                              \
     _Pragma("GCC diagnostic pop") HAFT_EXTERN_C_END                                                \
-    HAFT_STATIC_ASSERT(HAFT_CACHE_SLOTS == 4, "a declaration to take the semicolon")
+    HAFT_STATIC_ASSERT(HAFT_COPYABLE(haft_value_##name) && HAFT_COPYABLE(haft_payload_##name),     \
+                       "payload and result of the effect " #name " are copied as bytes")
 
 /* The empty last argument of these is what lets effects without fields be performed; it ends up as
    the trailing comma of an initialiser. */
