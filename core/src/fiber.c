@@ -37,6 +37,7 @@ static void wind_up(haft_thread_t *thread, haft_fiber_t *fiber, void *(*function
     fiber->awaits = NULL;
     fiber->state = HAFT_FIBER_NEW;
     fiber->scope.handles = NULL;
+    fiber->alias = NULL;
     fiber->scope.outer = NULL;
     fiber->top = &fiber->scope;
     fiber->within = NULL;

@@ -99,7 +99,10 @@ void haft_fiber_detach(haft_fiber_t *fiber) {
     release(fiber);
 }
 
-void haft_handles_changed(haft_fiber_t *fiber) { haft_fiber_detach(fiber); }
+void haft_handles_changed(haft_fiber_t *fiber) {
+    haft_fiber_detach(fiber);
+    fiber->alias = NULL;
+}
 
 /* What was derived from the chain outwards of these scopes no longer holds. */
 static void renew(haft_thread_t *thread, haft_scope_t *from, const haft_scope_t *end) {
@@ -114,18 +117,40 @@ void haft_in_place_moved(const haft_in_place_t *in_place) {
     renew(haft_thread(), in_place->performer, in_place->outer);
 }
 
+/* Every place in a program where a set is written has one of its own. */
+static bool same_effects(const haft_handles_t *one, const haft_handles_t *other) {
+    if (one == NULL || other == NULL || one->count != other->count || one->all != other->all)
+        return false;
+    for (uint32_t i = 0; i < one->count; i++)
+        if (one->clauses[i].effect != other->clauses[i].effect ||
+            one->clauses[i].kind != other->clauses[i].kind ||
+            one->clauses[i].function != other->clauses[i].function)
+            return false;
+    return true;
+}
+
+/* Whether the fiber now handles other effects than before. */
+static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
+    const haft_handles_t *before = fiber->scope.handles;
+    if (before == handles)
+        return false;
+    bool same = same_effects(before, handles);
+    fiber->scope.handles = handles;
+    fiber->alias = same ? before : NULL;
+    return !same;
+}
+
 HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, void *word,
                             enum haft_wake wake, const haft_handles_t *handles, uint64_t owner) {
     haft_scope_t *current = thread->current;
     uint64_t mark = thread->stamp; /* what claim_foreign wrote */
-    bool changed = fiber->state == HAFT_FIBER_NEW || owner != current->serial ||
-                   fiber->scope.handles != handles;
+    bool changed = set_handles(fiber, handles);
+    changed |= fiber->state == HAFT_FIBER_NEW || owner != current->serial;
     if (HAFT_UNLIKELY(thread->segmented != NULL))
         changed |= haft_resumes_from_foreign_call(fiber);
     if (changed)
         renew(thread, fiber->top, fiber->scope.outer);
     fiber->scope.outer = current;
-    fiber->scope.handles = handles;
     fiber->state = HAFT_FIBER_RUNNING;
     /* A thread that claims the fiber meanwhile must not lose its mark: it relies on it to keep this
        thread off the hot path later. */

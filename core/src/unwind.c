@@ -83,8 +83,17 @@ void haft_free_reply(void *reply) { free(reply); }
 
 static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t *target) {
     thrown_t *thrown = fiber->thrown;
-    if (fiber != target)
+    if (fiber != target) {
+        haft_scope_t *scope = fiber->scope.outer;
+        while (scope != NULL && scope != &target->scope)
+            scope = scope->outer;
+        if (scope == NULL)
+            haft_fail(HAFT_ERROR_NOT_AROUND, NULL, fiber,
+                      "%s is being unwound on behalf of a fiber that is no longer around it: one of its "
+                      "cleanups was suspended meanwhile, and resumed elsewhere.",
+                      haft_fiber_label(fiber));
         haft_leave(fiber, &haft_special_unwinding, target);
+    }
     if (thrown != NULL)
         haft_leave(fiber, fiber->awaits = thrown->effect, thrown->payload);
     haft_leave(fiber, &haft_special_dropped, NULL);

@@ -189,7 +189,8 @@ HAFT_INLINE haft_request_t haft_resume_hot(haft_fiber_t *fiber, void *word,
     haft_thread_t *thread = haft_thread();
     uint64_t serial = thread->current->serial;
     if (HAFT_UNLIKELY(fiber->owner != serial || fiber->gate != HAFT_GATE_OPEN ||
-                      fiber->scope.handles != handles || haft_exceptions_pending(thread)))
+                      (fiber->scope.handles != handles && fiber->alias != handles) ||
+                      haft_exceptions_pending(thread)))
         return haft_resume_slow(fiber, word, handles);
     fiber->gate = HAFT_GATE_CLOSED;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

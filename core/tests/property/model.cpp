@@ -108,6 +108,10 @@ struct request {
     bool thrown;
 };
 
+/* A throw whose cleanup was suspended, and resumed where its handler is no longer around: libhaft ends the
+   process. */
+struct gave_up {};
+
 class machine {
   public:
     explicit machine(const program_t *the_program) : program(the_program) {
@@ -745,6 +749,12 @@ class machine {
 
     /* ---- Unwinding ---- */
 
+    bool around(const fiber *target) const {
+        for (const frame &f : list)
+            if (f.is == kind::border && f.f == target)
+                return true;
+        return false;
+    }
     void unwind() {
         if (why.why == leaving::error && list.back().is == kind::sequence) {
             observe(ERROR, why.number, 0);
@@ -773,6 +783,8 @@ class machine {
             return give(why.number);
         case kind::border:
             f.f->now = status::finished;
+            if (why.target != nullptr && f.f != why.target && !around(why.target))
+                throw gave_up{};
             if (f.f == why.target) {
                 if (why.why == leaving::dropping)
                     return dropped();
@@ -852,6 +864,11 @@ class machine {
 
 } // namespace
 
-void run_on_model(const program_t *program) {
-    machine(program).run();
+bool run_on_model(const program_t *program) {
+    try {
+        machine(program).run();
+        return true;
+    } catch (gave_up) {
+        return false;
+    }
 }

@@ -27,11 +27,24 @@ build() {
   "$CXX" "$1"/*.o "$work"/*.o -o "$1/property" -lrapidcheck -lpthread
 }
 
-# mutant NAME FILE SED-SCRIPT
-mutant() {
+fresh_copy() {
   copy=$work/copy
   rm -rf "$copy" && mkdir "$copy"
   cp -r "$source/src" "$source/include" "$source/arch" "$copy"
+}
+
+# What is not changed must pass, or the rest shows nothing.
+fresh_copy
+if ! build "$copy" >"$work/log" 2>&1 ||
+  ! HAFT_PROPERTY_PROGRAMS=$programs RC_PARAMS="seed=1 noshrink=1" "$copy/property" >"$work/log" 2>&1; then
+  cat "$work/log"
+  echo "the unchanged core fails"
+  exit 1
+fi
+
+# mutant NAME FILE SED-SCRIPT
+mutant() {
+  fresh_copy
   sed -i "$3" "$copy/$2"
   if cmp -s "$copy/$2" "$source/$2"; then
     echo "$1: the change does not apply to $2"
@@ -49,8 +62,10 @@ mutant() {
   fi
 }
 
-mutant 'caches survive a new parent' src/resume.c 's/^        renew(thread, fiber);/        (void)renew;/'
-mutant 'a new handled set is not noticed' src/resume.c 's/ || fiber->scope.handles != handles;/;/'
+mutant 'caches survive a new parent' src/resume.c \
+  's/^        renew(thread, fiber->top, fiber->scope.outer);/        (void)renew;/'
+mutant 'a new handled set is not noticed' src/resume.c \
+  's/bool changed = set_handles(fiber, handles);/(void)set_handles(fiber, handles); bool changed = false;/'
 mutant 'the inner scopes of a chain are forgotten' include/haft/hot.h \
   's/fiber->top = thread->current;/fiber->top = \&fiber->scope;/'
 mutant 'a clause in place runs under its own handler' include/haft/hot.h \

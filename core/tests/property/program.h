@@ -144,7 +144,8 @@ static inline int64_t as_result(int effect, int64_t value) {
 }
 
 void run_on_haft(const program_t *program);
-void run_on_model(const program_t *program);
+/* False if the program does what ends the process. */
+bool run_on_model(const program_t *program);
 
 /* exceptions.cpp: what C cannot say. */
 /* Calls and returns 0, or the code of the error that it ended in. */
