@@ -248,6 +248,8 @@ void haft_tools_detect(void);
 bool haft_tools_know_stacks(void);
 void haft_tools_born(haft_fiber_t *fiber);
 void haft_tools_gone(haft_fiber_t *fiber);
+/* On every thread that uses libhaft. */
+void haft_tools_thread_start(void);
 void haft_tools_thread_exit(void);
 /* Memory of an empty stack is about to be written from elsewhere. */
 void haft_tools_reserved(void *low, size_t size);

@@ -68,6 +68,7 @@ void haft_thread_start(haft_thread_t *thread) {
         haft_fail(HAFT_ERROR_NO_MEMORY, NULL, NULL, "No memory for the state of a thread.");
     thread->current = &thread->root;
     pthread_setspecific(exit_key, thread);
+    haft_tools_thread_start();
     haft_overflow_watch_thread(thread);
 }
 

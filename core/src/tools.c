@@ -20,8 +20,10 @@
  * - A stack that is used again starts without poison. Frames that were unwound or given up have left
  *   theirs behind.
  */
+#define _GNU_SOURCE
 #include "internal.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 bool haft_tools_active;
@@ -119,7 +121,27 @@ static void give_strand(strand_t strand) {
         __tsan_destroy_fiber(strand.fiber);
 }
 
+/* Valgrind knows of the first thread's own stack only what has been used, and takes growth after a switch
+   for a switch: it is told of the whole. */
+static __thread uintptr_t own_stack; /* Valgrind's number for it, plus 1 */
+
+void haft_tools_thread_start(void) {
+    pthread_attr_t attributes;
+    void *low;
+    size_t size;
+    if (!on_valgrind || pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return;
+    if (pthread_attr_getstack(&attributes, &low, &size) == 0)
+        own_stack =
+            valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)low, (uintptr_t)low + size - 1) +
+            1;
+    pthread_attr_destroy(&attributes);
+}
+
 void haft_tools_thread_exit(void) {
+    if (own_stack != 0)
+        (void)valgrind_request(VALGRIND_STACK_DEREGISTER, own_stack - 1, 0);
+    own_stack = 0;
     while (spare_count > 0)
         __tsan_destroy_fiber(spares[--spare_count].fiber);
 }
