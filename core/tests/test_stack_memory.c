@@ -131,18 +131,18 @@ static void count_error(const haft_error_t *error) {
     errors++;
 }
 static void survive(void) {
-    static haft_fiber_t *fibers[1000];
+    static haft_fiber_t *fibers[100000];
     int count = 0;
     haft_set_error_handler(count_error);
     limit_addresses();
-    for (; count < 1000; count++) {
+    for (; count < 100000; count++) {
         errno = 0;
         fibers[count] =
             haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow, NULL);
         if (fibers[count] == NULL)
             break;
     }
-    CHECK(count > 0 && count < 1000);
+    CHECK(count > 0 && count < 100000);
     CHECK_EQUAL(errors, 1);
     CHECK_EQUAL(errno, ENOMEM);
     for (int i = 0; i < count; i++) {
