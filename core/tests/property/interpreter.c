@@ -17,7 +17,13 @@ HAFT_EFFECT(effect_3, int64_t, { int64_t words[6]; });
 HAFT_EFFECT(effect_4, double, { double number; });
 HAFT_EFFECT(effect_5, int64_t, {});
 
-enum { IDENTIFIERS = 4 * FUEL, FIXED_SIZE = 256 * 1024, SMALL_SIZE = 256 * 1024 };
+/* The interpreter recurses; without optimisation, and with sanitizers, its frames are large. */
+#ifdef __OPTIMIZE__
+enum { KIBIBYTE = 1024 };
+#else
+enum { KIBIBYTE = 16 * 1024 };
+#endif
+enum { IDENTIFIERS = 4 * FUEL, FIXED_SIZE = 256 * KIBIBYTE, SMALL_SIZE = 256 * KIBIBYTE };
 
 typedef struct instance {
     struct instance *next;
@@ -577,6 +583,7 @@ static int64_t run_body(const body_t *body, int64_t value) {
 
 static void prepare(const program_t *program) {
     run.program = program;
+    haft_set_stack_size(1024 * KIBIBYTE);
     run.fuel = FUEL;
     run.fibers = 0;
     errors_become_exceptions();
