@@ -18,10 +18,15 @@ HAFT_EFFECT(effect_4, double, { double number; });
 HAFT_EFFECT(effect_5, int64_t, {});
 
 /* The interpreter recurses; without optimisation, and with sanitizers, its frames are large. */
-#ifdef __OPTIMIZE__
-enum { KIBIBYTE = 1024 };
-#else
+#ifndef __has_feature
+#    define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 enum { KIBIBYTE = 16 * 1024 };
+#elif !defined(__OPTIMIZE__)
+enum { KIBIBYTE = 2 * 1024 };
+#else
+enum { KIBIBYTE = 1024 };
 #endif
 enum { IDENTIFIERS = 4 * FUEL, FIXED_SIZE = 256 * KIBIBYTE, SMALL_SIZE = 256 * KIBIBYTE };
 
