@@ -113,8 +113,8 @@ static void renew(haft_thread_t *thread, haft_scope_t *from, const haft_scope_t 
     }
 }
 
-void haft_in_place_moved(const haft_in_place_t *in_place) {
-    renew(haft_thread(), in_place->performer, in_place->outer);
+void haft_in_place_moved(haft_scope_t *performer, const haft_scope_t *outer) {
+    renew(haft_thread(), performer, outer);
 }
 
 /* Every place in a program where a set is written has one of its own. */

@@ -144,7 +144,8 @@ typedef struct haft_in_place {
     haft_scope_t *outer; /* of the handler: what the clause runs under */
     uint64_t serial;     /* of `outer` */
 } haft_in_place_t;
-HAFT_API HAFT_COLD void haft_in_place_moved(const haft_in_place_t *in_place);
+/* By value: what a cold call takes the address of would have to lie in memory on the hot path, too. */
+HAFT_API HAFT_COLD void haft_in_place_moved(haft_scope_t *performer, const haft_scope_t *outer);
 
 HAFT_INLINE haft_in_place_t haft_in_place_begin(haft_thread_t *thread,
                                                 const haft_scope_t *handler) {
@@ -155,7 +156,7 @@ HAFT_INLINE haft_in_place_t haft_in_place_begin(haft_thread_t *thread,
 HAFT_INLINE void haft_in_place_end(const haft_in_place_t *in_place) {
     haft_thread()->current = in_place->performer;
     if (HAFT_UNLIKELY(in_place->outer->serial != in_place->serial))
-        haft_in_place_moved(in_place);
+        haft_in_place_moved(in_place->performer, in_place->outer);
 }
 
 /* A result of at most a word travels in the word that haft_resume is given, a larger one by address:
