@@ -213,6 +213,9 @@ static void no_memory_of_the_process_is_writable_and_executable(void) {
 }
 
 int main(void) {
+    /* Instrumented frames are larger. */
+    if (CHECK_THREAD_SANITIZER)
+        haft_set_stack_size((size_t)8 << 20);
     RUN(recursion_a_thousand_frames_deep_needs_no_setting);
     RUN(after_start_up_an_ordinary_crash_still_ends_the_process);
     RUN(an_effect_nobody_handles_is_no_silent_exit_and_no_null_result);
