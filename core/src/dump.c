@@ -29,7 +29,7 @@ static _Unwind_Reason_Code add(struct _Unwind_Context *context, void *argument) 
     if (trace->count < trace->size)
         trace->addresses[trace->count++] = (void *)pc;
     /* The first frame of the outermost suspended fiber would lead round to where we began. */
-    bool first_frame = pc >= (uintptr_t)haft_fiber_start && pc < (uintptr_t)haft_fiber_start_end;
+    bool first_frame = haft_in_first_frame(pc);
 #ifdef __x86_64__
     enum { FRAME_POINTER = 6 };
 #else

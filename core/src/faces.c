@@ -82,8 +82,7 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
         haft_segments_set_limit(0); /* the unwinder has changed it ahead of the stack */
         landing->land(landing);
     }
-    uintptr_t pc = _Unwind_GetIP(context);
-    if (pc >= (uintptr_t)haft_fiber_start && pc < (uintptr_t)haft_fiber_start_end)
+    if (haft_in_first_frame(_Unwind_GetIP(context)))
         haft_leave(haft_fiber_here(), &haft_special_landed, landing);
     if (actions & _UA_END_OF_STACK)
         stopped("a function on it was compiled without unwind tables");

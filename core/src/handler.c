@@ -134,9 +134,7 @@ void haft_scope_push(haft_scope_t *scope, const haft_handles_t *handles, void *s
     haft_thread_t *thread = haft_thread_ready();
     scope->outer = thread->current;
     scope->handles = handles;
-    scope->serial = haft_stamp(thread);
-    for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
-        scope->cache[i].effect = NULL;
+    haft_scope_renew(thread, scope);
     scope->state = state;
     scope->kind = HAFT_SCOPE_STACKLESS;
     scope->slow = 0;

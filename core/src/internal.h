@@ -66,6 +66,12 @@ HAFT_INLINE haft_fiber_t *haft_fiber_here(void) {
 }
 
 /* lookup.c */
+/* Forgets what was derived from the chain outwards of a scope. */
+HAFT_INLINE void haft_scope_renew(haft_thread_t *thread, haft_scope_t *scope) {
+    scope->serial = haft_stamp(thread);
+    for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
+        scope->cache[i].effect = NULL;
+}
 typedef struct haft_found {
     const haft_clause_t *clause; /* NULL: there is no handler */
     haft_scope_t *scope;
@@ -107,6 +113,10 @@ void haft_fiber_run(haft_fiber_t *fiber, void *word, uintptr_t wake);
 __attribute__((noreturn)) void haft_fiber_returned(haft_fiber_t *fiber);
 void haft_fiber_start(void); /* arch/: the first frame; never called */
 extern const char haft_fiber_start_end[];
+/* Whether a frame with this program counter is the first of a fiber. */
+HAFT_INLINE bool haft_in_first_frame(uintptr_t pc) {
+    return pc >= (uintptr_t)haft_fiber_start && pc < (uintptr_t)haft_fiber_start_end;
+}
 
 /* leaving.c */
 /* Whether any of the fibers from the one that the suspended `fiber` stopped in, outwards, needs unwinding. */

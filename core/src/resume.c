@@ -106,11 +106,8 @@ void haft_handles_changed(haft_fiber_t *fiber) {
 
 /* What was derived from the chain outwards of these scopes no longer holds. */
 static void renew(haft_thread_t *thread, haft_scope_t *from, const haft_scope_t *end) {
-    for (haft_scope_t *scope = from; scope != end; scope = scope->outer) {
-        scope->serial = haft_stamp(thread);
-        for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
-            scope->cache[i].effect = NULL;
-    }
+    for (haft_scope_t *scope = from; scope != end; scope = scope->outer)
+        haft_scope_renew(thread, scope);
 }
 
 void haft_in_place_moved(haft_scope_t *performer, const haft_scope_t *outer) {

@@ -28,11 +28,6 @@ static struct _Unwind_Exception *unwinding_of(haft_fiber_t *fiber) {
     return (struct _Unwind_Exception *)(void *)fiber->unwinding;
 }
 
-static bool in_first_frame(struct _Unwind_Context *context) {
-    uintptr_t pc = _Unwind_GetIP(context);
-    return pc >= (uintptr_t)haft_fiber_start && pc < (uintptr_t)haft_fiber_start_end;
-}
-
 /* A catch-all ended the unwinding: the runtime of C++ deletes the record that it holds. */
 static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
     (void)reason;
@@ -106,7 +101,7 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
     (void)version, (void)exception_class;
     haft_fiber_t *fiber =
         (haft_fiber_t *)(void *)((char *)exception - offsetof(haft_fiber_t, unwinding));
-    if (in_first_frame(context))
+    if (haft_in_first_frame(_Unwind_GetIP(context)))
         unwound(fiber, target);
     if (actions & _UA_END_OF_STACK) {
         haft_segments_set_limit(0); /* it was changed ahead of the stack */
