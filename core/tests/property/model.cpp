@@ -108,9 +108,16 @@ struct request {
     bool thrown;
 };
 
-/* A throw whose cleanup was suspended, and resumed where its handler is no longer around: libhaft ends the
-   process. */
+/* The process would end here: by libhaft, at a throw whose cleanup was suspended and resumed where
+   its handler is no longer around; */
 struct gave_up {};
+
+/* or by code of clang, which lets nothing unwind a cleanup that is itself run by unwinding. */
+#ifdef __clang__
+constexpr bool cleanups_end_unwinding = true;
+#else
+constexpr bool cleanups_end_unwinding = false;
+#endif
 
 class machine {
   public:
@@ -675,6 +682,9 @@ class machine {
         switch (f.is) {
         case kind::border: {
             f.f->now = status::finished;
+            /* A never-resuming clause in it ended the unwinding. */
+            if (list.back().is == kind::freeing || list.back().is == kind::resetting)
+                return dropped();
             frame waits = std::move(list.back());
             list.pop_back();
             if (waits.is == kind::loop) {
@@ -781,6 +791,10 @@ class machine {
                 return;
             observe(CAUGHT, why.number, 0);
             return give(why.number);
+        case kind::pending:
+            if (cleanups_end_unwinding)
+                throw gave_up{};
+            return;
         case kind::border:
             f.f->now = status::finished;
             if (why.target != nullptr && f.f != why.target && !around(why.target))

@@ -16,6 +16,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <haft.h>
 #include <iostream>
 #include <random>
@@ -107,14 +108,19 @@ std::string judge_isolated(const program_t *program) {
     return verdict;
 }
 
+/* Shrinking that goes on for longer stops at the smallest program found so far. */
+constexpr int LONGEST_SHRINKING = 120; /* seconds */
+
 /* How many programs the campaign had judged when it failed; in memory that it shares with its
  * parent. */
 int *judged;
 
 int campaign(bool isolated) {
     int skip = isolated ? *judged - 1 : 0;
-    bool holds = rc::check(
-        "programs observe on libhaft what they observe on the abstract machine", [&skip, isolated] {
+    const std::time_t started = std::time(nullptr);
+    bool failed = false;
+    bool holds =
+        rc::check("programs observe on libhaft what they observe on the abstract machine", [&] {
             const auto generator =
                 rc::gen::resize(400, rc::gen::container<std::vector<uint16_t>>(rc::gen::resize(
                                          100, rc::gen::inRange<uint16_t>(0, 5040))));
@@ -123,11 +129,14 @@ int campaign(bool isolated) {
                 return;
             if (!isolated)
                 ++*judged;
+            if (failed && std::time(nullptr) - started > LONGEST_SHRINKING)
+                return;
             random_program program(choices);
             std::string verdict = isolated ? judge_isolated(program.get()) : judge(program.get());
             if (!verdict.empty() && !isolated)
                 _exit(1);
             if (!verdict.empty()) {
+                failed = true;
                 std::ostringstream text;
                 text << *program.get() << verdict;
                 RC_FAIL(text.str());
