@@ -144,16 +144,21 @@ function(haft_tests_in_folder)
   endforeach()
 endfunction()
 
-# haft_examples_in_folder(LANGUAGE PATTERN [LIBS target...]): every matching file is a whole program,
-# built as NAME beside its siblings. Where NAME.expected exists, ctest holds its output to it.
+# haft_examples_in_folder(LANGUAGE PATTERN [LIBS target...] [OPTIONS flag...] [NOT_IN configuration...]):
+# every matching file is a whole program, built as NAME beside its siblings. Where NAME.expected exists,
+# ctest holds its output to it. NOT_IN is as for haft_test.
 function(haft_examples_in_folder language pattern)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LIBS")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LIBS;OPTIONS;NOT_IN")
+  if(HAFT_CONFIGURATION IN_LIST arg_NOT_IN)
+    return()
+  endif()
   haft_glob(files "${pattern}")
   foreach(file IN LISTS files)
     get_filename_component(name "${file}" NAME_WE)
     set(target example_${language}_${name})
     add_executable(${target} "${file}")
     set_target_properties(${target} PROPERTIES OUTPUT_NAME "${name}")
+    target_compile_options(${target} PRIVATE ${arg_OPTIONS})
     target_link_libraries(${target} PRIVATE ${arg_LIBS} Threads::Threads)
     set(expected "${CMAKE_CURRENT_SOURCE_DIR}/${name}.expected")
     if(HAFT_TESTS AND EXISTS "${expected}")

@@ -3,7 +3,7 @@
 # Without arguments: a few configurations that find most mistakes, or with CI=true all of them.
 # A configuration is a preset of CMakePresets.json, or freestanding-COMPILER.
 # HAFT_CAMPAIGN=short|long bounds the tests that can go on for as long as one likes; long where
-# CI=true and the programs run at native speed.
+# CI=true and the programs run at native speed (and under one of the two thread sanitizers).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -19,7 +19,7 @@ quick='gcc-release gcc-address clang-debug freestanding-gcc'
 full='gcc-debug gcc-release clang-debug clang-release gcc-address clang-address
   gcc-thread clang-thread valgrind freestanding-gcc freestanding-clang'
 if [ "$(uname -m)" = x86_64 ]; then
-  full="$full aarch64-debug aarch64-release freestanding-aarch64-linux-gnu-gcc"
+  full="$full aarch64-release freestanding-aarch64-linux-gnu-gcc"
 fi
 
 if [ $# -gt 0 ]; then
@@ -51,7 +51,7 @@ summary() {
 
 campaign_of() {
   case ${CI:-}:$1 in
-  true:valgrind | true:aarch64-*) echo short ;;
+  true:valgrind | true:aarch64-* | true:clang-thread) echo short ;;
   true:*) echo long ;;
   *) echo short ;;
   esac

@@ -21,14 +21,17 @@ clang_runtime() {
 
 packages() {
   build='gcc g++ libc6-dev cmake'
+  ocaml='ocaml-nox? ocaml-findlib? ocaml-compiler-libs|libcompiler-libs-ocaml-dev?'
   case $1 in
   build) echo "$build" ;;
-  demo) echo "$build wordnet-base" ;;
+  demo) echo "$build wordnet-base $ocaml" ;;
   bench) echo "$build libboost-context-dev python3" ;;
   format) echo clang-format ;;
   test)
     echo "$build binutils clang $(clang_runtime) gdb libc6-dbg? pkgconf|pkg-config valgrind"
     echo 'python3 librapidcheck-dev? libboost-context-dev'
+    echo "$ocaml ocaml-dune? libppxlib-ocaml-dev? libqcheck-core-ocaml-dev? libalcotest-ocaml-dev?"
+    echo 'liblwt-ocaml-dev?'
     if [ "$(uname -m)" = x86_64 ]; then
       echo 'qemu-user|qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu'
       echo 'libc6-dev-arm64-cross'

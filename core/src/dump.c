@@ -49,7 +49,10 @@ int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size) 
     if (haft_fiber_state(fiber) != HAFT_FIBER_SUSPENDED)
         return 0;
     trace_t trace = {fiber, addresses, size, 0, false};
-    haft_walk_from(&fiber->context, walk, &trace);
+    haft_context_t context = fiber->context;
+    if (fiber->language != NULL)
+        fiber->language->context(fiber, &context);
+    haft_walk_from(&context, walk, &trace);
     return trace.count;
 }
 
@@ -76,8 +79,8 @@ static void print_fiber(haft_fiber_t *fiber, void *argument) {
     bool waits = state == HAFT_FIBER_SUSPENDED && fiber->awaits != NULL;
     int length = snprintf(line, sizeof line, "fiber %p  %-9s  %s%s%s%s%.64s%s", (void *)fiber,
                           states[state], waits ? "waits on " : "", waits ? fiber->awaits->name : "",
-                          waits ? "  " : "", fiber->name != NULL ? "'" : "",
-                          haft_fiber_name(fiber), fiber->name != NULL ? "'  " : "");
+                          waits ? "  " : "", fiber->name != NULL ? "'" : "", haft_fiber_name(fiber),
+                          fiber->name != NULL ? "'  " : "");
     const char *sp = fiber->context.sp;
     size_t size = (size_t)(fiber->high - fiber->low);
     if (state == HAFT_FIBER_SUSPENDED && sp >= fiber->low && sp < fiber->high)
@@ -96,12 +99,14 @@ static void dump_to(FILE *stream) {
     dump_t dump = {stream, 0};
     haft_fibers_each(print_fiber, &dump);
     char line[64];
-    int length = snprintf(line, sizeof line, "%zu fiber%s\n", dump.fibers,
-                          dump.fibers == 1 ? "" : "s");
+    int length =
+        snprintf(line, sizeof line, "%zu fiber%s\n", dump.fibers, dump.fibers == 1 ? "" : "s");
     print(&dump, line, length);
 }
 
-void haft_fibers_dump(FILE *stream) { dump_to(stream); }
+void haft_fibers_dump(FILE *stream) {
+    dump_to(stream);
+}
 
 static void dump_signalled(int number) {
     (void)number;

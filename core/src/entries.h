@@ -1,7 +1,8 @@
 /*
- * The functions of the library that need more stack than a segment promises. A program calls them by
- * their names and gets arch/x86_64/entries.S, which makes room if it must and goes on to the function
- * itself; that is compiled under the name given here, which calls within the library use directly.
+ * The functions of the library that need more stack than a segment promises. A program calls them
+ * by their names and gets arch/x86_64/entries.S, which makes room if it must and goes on to the
+ * function itself; that is compiled under the name given here, which calls within the library use
+ * directly.
  *
  * Included before the declarations. The two lists are one with that of entries.S.
  */
@@ -27,6 +28,11 @@
 #    pragma redefine_extname haft_pool_trim haft_entry_pool_trim
 #    pragma redefine_extname haft_reply haft_entry_reply
 #    pragma redefine_extname haft_in_place_moved haft_entry_in_place_moved
+#    pragma redefine_extname haft_language_register haft_entry_language_register
+#    pragma redefine_extname haft_language_thread haft_entry_language_thread
+#    pragma redefine_extname haft_language_take haft_entry_language_take
+#    pragma redefine_extname haft_language_give haft_entry_language_give
+#    pragma redefine_extname haft_language_moved haft_entry_language_moved
 /* They stay on the fiber, as frames between the one that they resume, or suspend, and its code. */
 #    pragma redefine_extname haft_resume_slow haft_entry_resume_slow
 #    pragma redefine_extname haft_discontinue haft_entry_discontinue
@@ -43,4 +49,5 @@
 #    pragma redefine_extname haft_throw haft_entry_throw
 #    pragma redefine_extname haft_exit haft_entry_exit
 #    pragma redefine_extname haft_unwind_to haft_entry_unwind_to
+#    pragma redefine_extname haft_language_leave haft_entry_language_leave
 #endif

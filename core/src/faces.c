@@ -33,8 +33,10 @@ haft_cache_entry_t *haft_lookup_at(haft_scope_t *target, haft_effect_t *effect, 
     haft_thread_t *thread = haft_thread_ready();
     haft_scope_t *scope = thread->current;
     bool slow = haft_tools_active;
-    for (; scope != NULL && scope != target; scope = scope->outer)
+    for (; scope != NULL && scope != target; scope = scope->outer) {
+        (void)haft_scope_serial(thread, scope);
         slow |= scope->slow;
+    }
     if (scope == NULL)
         haft_fail(
             HAFT_ERROR_NOT_AROUND, effect, NULL,
@@ -46,7 +48,7 @@ haft_cache_entry_t *haft_lookup_at(haft_scope_t *target, haft_effect_t *effect, 
         haft_unhandled(effect);
     haft_cache_entry_t *entry = &thread->current->cache[slot % HAFT_CACHE_SLOTS];
     const haft_clause_t *clause = haft_cached_clause(found.clause, slow || found.slow);
-    *entry = (haft_cache_entry_t){haft_key_at(target, effect), clause, target};
+    *entry = (haft_cache_entry_t){haft_key_at(effect), clause, target};
     return entry;
 }
 

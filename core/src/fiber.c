@@ -2,8 +2,8 @@
  * The life of a fiber: made in a stack of the pool, in memory of the caller, or in a first segment;
  * reset; freed. The layout is drawn in haft/layout.h.
  *
- * Invariant: the gate is open exactly while the fiber is suspended, or new, and nobody resumes it; of a
- * finished, running or freed fiber `state` says which.
+ * Invariant: the gate is open exactly while the fiber is suspended, or new, and nobody resumes it;
+ * of a finished, running or freed fiber `state` says which.
  */
 #include "internal.h"
 
@@ -41,10 +41,10 @@ static void wind_up(haft_thread_t *thread, haft_fiber_t *fiber, void *(*function
     fiber->scope.outer = NULL;
     fiber->top = &fiber->scope;
     fiber->within = NULL;
-    /* Its maker is the most likely to resume it. The first resume takes the slow path all the same,
-       because the handled set differs from NULL. */
+    /* Its maker is the most likely to resume it. */
+    bool ordinary = fiber->kind == HAFT_KIND_POOL && !haft_resume_slowly;
     __atomic_store_n(&fiber->owner, thread->current->serial, __ATOMIC_RELAXED);
-    __atomic_store_n(&fiber->gate, HAFT_GATE_SLOW, __ATOMIC_RELEASE);
+    __atomic_store_n(&fiber->gate, ordinary ? HAFT_GATE_NEW : HAFT_GATE_SLOW, __ATOMIC_RELEASE);
 }
 
 static void furnish(haft_fiber_t *fiber, enum haft_fiber_kind kind, const char *name) {
@@ -55,6 +55,7 @@ static void furnish(haft_fiber_t *fiber, enum haft_fiber_kind kind, const char *
     fiber->thrown = NULL;
     fiber->handler = NULL;
     fiber->tools = NULL;
+    fiber->language = NULL;
     fiber->kind = (uint8_t)kind;
     fiber->cleanups = 1;
     fiber->checked = kind == HAFT_KIND_FIXED;
@@ -113,8 +114,8 @@ static HAFT_COLD haft_fiber_t *make_segmented(haft_thread_t *thread,
 #endif
 }
 
-HAFT_INLINE haft_fiber_t *create(const haft_fiber_options_t *options, void *(*function)(void *),
-                                 void *argument) {
+static haft_fiber_t *create(const haft_fiber_options_t *options, void *(*function)(void *),
+                            void *argument) {
     haft_thread_t *thread = haft_thread_ready();
     haft_fiber_t *fiber;
     if (function == NULL)
@@ -149,7 +150,16 @@ haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*fun
 }
 
 haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument) {
-    return create(&(haft_fiber_options_t){.stack_size = 0}, function, argument);
+    haft_thread_t *thread = haft_thread();
+    haft_fiber_t *fiber = NULL;
+    if (HAFT_LIKELY(function != NULL && !haft_tools_active))
+        fiber = haft_pool_take_kept(thread, haft_default_size);
+    if (HAFT_UNLIKELY(fiber == NULL))
+        return haft_fiber_create(NULL, function, argument);
+    furnish(fiber, HAFT_KIND_POOL, NULL);
+    fiber->cleanups = HAFT_UNWINDS;
+    wind_up(thread, fiber, function, argument);
+    return fiber;
 }
 
 /* Ends what a fiber that is not running was doing, and makes it this thread's. */
@@ -190,12 +200,24 @@ static void release(haft_fiber_t **freed) {
     }
 }
 
-void haft_fiber_free(haft_fiber_t *fiber) {
-    if (fiber == NULL)
-        return;
+/* One that has not finished, or left something behind. */
+static HAFT_COLD void free_slow(haft_fiber_t *fiber) {
+    haft_check_own(fiber, "freed");
     /* Also when a cleanup of the fiber leaves for somewhere further out. */
     __attribute__((unused, cleanup(release))) haft_fiber_t *freed = fiber;
     finish(haft_thread_ready(), fiber, "freed");
+}
+
+void haft_fiber_free(haft_fiber_t *fiber) {
+    if (fiber == NULL)
+        return;
+    if (HAFT_UNLIKELY(fiber->state != HAFT_FIBER_FINISHED || fiber->kind != HAFT_KIND_POOL ||
+                      fiber->language != NULL || fiber->thrown != NULL || fiber->tools != NULL)) {
+        free_slow(fiber);
+        return;
+    }
+    fiber->state = HAFT_FIBER_FREED;
+    haft_pool_give(haft_thread_ready(), fiber);
 }
 
 void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argument) {
@@ -204,6 +226,7 @@ void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argu
                   "haft_fiber_reset was given no fiber (NULL).");
     if (function == NULL)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, fiber, "A fiber needs a function to run (NULL).");
+    haft_check_own(fiber, "reset");
     haft_thread_t *thread = haft_thread_ready();
     finish(thread, fiber, "reset");
     haft_tools_reset(fiber);
@@ -213,6 +236,8 @@ void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argu
 }
 
 haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {
+    if (HAFT_UNLIKELY(fiber->language != NULL))
+        return fiber->language->state(fiber);
     if (fiber->state == HAFT_FIBER_RUNNING &&
         __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED) != HAFT_GATE_CLOSED)
         return HAFT_FIBER_SUSPENDED;
@@ -223,7 +248,9 @@ const char *haft_fiber_name(const haft_fiber_t *fiber) {
     return fiber->name == NULL ? "" : fiber->name;
 }
 
-void haft_fiber_set_name(haft_fiber_t *fiber, const char *name) { fiber->name = name; }
+void haft_fiber_set_name(haft_fiber_t *fiber, const char *name) {
+    fiber->name = name;
+}
 
 haft_fiber_t *haft_fiber_current(void) {
     return haft_scope_fiber(haft_thread_ready()->current);

@@ -1,5 +1,6 @@
 /*
- * The fibers outside the pool, for haft_fibers_dump and for finding a fiber by an address of its stack.
+ * The fibers outside the pool, for haft_fibers_dump and for finding a fiber by an address of its
+ * stack.
  */
 #include "internal.h"
 

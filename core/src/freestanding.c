@@ -2,8 +2,8 @@
  * The parts of a freestanding build that the hosted one has in thread.c, fibers.c and error.c: one
  * thread, a list of the fibers without a lock, messages without libc.
  *
- * Invariant: stacks are small, those on which errors are reported too. Messages are therefore made in
- * static memory, without recursion.
+ * Invariant: stacks are small, those on which errors are reported too. Messages are therefore made
+ * in static memory, without recursion.
  */
 #include "internal.h"
 
@@ -66,8 +66,12 @@ void haft_fibers_lost(const haft_fiber_t *fiber) {
 
 /* ---- No segments ---- */
 
-void haft_segments_release(haft_segments_t *segments) { (void)segments; }
-void haft_segments_reset(haft_segments_t *segments) { (void)segments; }
+void haft_segments_release(haft_segments_t *segments) {
+    (void)segments;
+}
+void haft_segments_reset(haft_segments_t *segments) {
+    (void)segments;
+}
 
 /* ---- Exceptions: the first frame (arch/) names what would take them ---- */
 

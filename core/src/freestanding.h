@@ -14,6 +14,11 @@ enum { HAFT_KNOWN = 32 };
 HAFT_INLINE size_t haft_stack_size(void) {
     return 0;
 }
+#define haft_default_size ((size_t)0)
+HAFT_INLINE haft_fiber_t *haft_pool_take_kept(haft_thread_t *thread, size_t size) {
+    (void)thread, (void)size;
+    return NULL;
+}
 HAFT_INLINE haft_fiber_t *haft_pool_take(haft_thread_t *thread, size_t size) {
     (void)thread, (void)size;
     return NULL;
@@ -37,7 +42,8 @@ void haft_fibers_lost(const haft_fiber_t *fiber);
 enum { HAFT_UNWINDS = 0 };
 
 /* Only for code on a stack that is not a fiber's, beyond the one that is to be left. */
-HAFT_INLINE __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target) {
+HAFT_INLINE __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame) {
+    (void)frame;
     haft_fail(HAFT_ERROR_UNWINDING_STOPPED, target->awaits, target,
               "%s cannot be left from here: this stack is not a fiber's.",
               haft_fiber_label(target));
@@ -47,7 +53,7 @@ HAFT_INLINE void haft_unwind_on(const haft_fiber_t *fiber, const haft_effect_t *
     (void)fiber, (void)effect, (void)payload;
 }
 HAFT_INLINE const void *haft_keep(const haft_fiber_t *fiber, const haft_effect_t *effect,
-                                         const void *payload, size_t size) {
+                                  const void *payload, size_t size) {
     (void)fiber, (void)effect, (void)size;
     return payload;
 }
@@ -58,7 +64,9 @@ HAFT_INLINE void *haft_copy_reply(const haft_effect_t *effect, const void *reply
               "haft_continue.",
               effect->name);
 }
-HAFT_INLINE void haft_free_reply(void *reply) { (void)reply; }
+HAFT_INLINE void haft_free_reply(void *reply) {
+    (void)reply;
+}
 HAFT_INLINE void haft_forget_kept(const haft_fiber_t *fiber) {
     (void)fiber;
 }
@@ -73,16 +81,20 @@ HAFT_INLINE void haft_leave_segments(const haft_thread_t *thread, haft_footing_t
     (void)thread;
     footing->fiber = NULL;
 }
-HAFT_INLINE void haft_return_to_segments(const haft_footing_t *footing) { (void)footing; }
-HAFT_INLINE void haft_end_segments(const haft_thread_t *thread) { (void)thread; }
-HAFT_INLINE void haft_enter_segments(const haft_fiber_t *fiber) { (void)fiber; }
-HAFT_INLINE void haft_abandon_foreign_call(const haft_thread_t *thread,
-                                           const haft_fiber_t *fiber) {
+HAFT_INLINE void haft_return_to_segments(const haft_footing_t *footing) {
+    (void)footing;
+}
+HAFT_INLINE void haft_end_segments(const haft_thread_t *thread) {
+    (void)thread;
+}
+HAFT_INLINE void haft_enter_segments(const haft_fiber_t *fiber) {
+    (void)fiber;
+}
+HAFT_INLINE void haft_abandon_foreign_call(const haft_thread_t *thread, const haft_fiber_t *fiber) {
     (void)thread, (void)fiber;
 }
 #define haft_foreign_calls_seen false
-HAFT_INLINE void haft_check_foreign_calls(const haft_fiber_t *target,
-                                          const haft_effect_t *effect) {
+HAFT_INLINE void haft_check_foreign_calls(const haft_fiber_t *target, const haft_effect_t *effect) {
     (void)target, (void)effect;
 }
 HAFT_INLINE bool haft_resumes_from_foreign_call(const haft_fiber_t *fiber) {
@@ -94,8 +106,9 @@ HAFT_INLINE bool haft_resumes_from_foreign_call(const haft_fiber_t *fiber) {
 
 #define haft_tools_active false
 #define haft_resume_slowly false
-HAFT_INLINE bool haft_tools_know_stacks(void) { return false; }
-enum haft_crossing { HAFT_INTO, HAFT_OUT_OF, HAFT_OUT_FOR_GOOD };
+HAFT_INLINE bool haft_tools_know_stacks(void) {
+    return false;
+}
 HAFT_INLINE void haft_tools_before(const haft_fiber_t *fiber, enum haft_crossing crossing) {
     (void)fiber, (void)crossing;
 }

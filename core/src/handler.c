@@ -3,8 +3,8 @@
  *
  * A handler whose clauses all run in place is a scope in the frame of haft_handle. Any other has a
  * fiber, and `drive` is the loop of the paper around it, written once: it resumes, dispatches the
- * request to its clause, and ends with the clause's answer. A clause that ends in haft_tail_continue
- * comes back into the loop, so that such clauses run in constant space.
+ * request to its clause, and ends with the clause's answer. A clause that ends in
+ * haft_tail_continue comes back into the loop, so that such clauses run in constant space.
  *
  * A resumption names its fiber and the number of the capture. Every use counts that number up, so
  * that a second use, or a use after the fiber's end, is recognised.
@@ -34,10 +34,11 @@ uint32_t haft_clause_kind(const haft_fiber_t *fiber, const haft_effect_t *effect
         return HAFT_CLAUSE_REQUEST;
     const haft_clause_t *clause = clause_of(handler, effect);
     if (clause == NULL || clause->kind == HAFT_CLAUSE_TAIL)
-        haft_fail(HAFT_ERROR_UNHANDLED, effect, fiber,
-                  "The effect '%s' (%s) cannot be sent out of %s: its handler '%s' has no clause that "
-                  "takes a computation for it.",
-                  effect->name, effect->where, haft_fiber_label(fiber), handler->name);
+        haft_fail(
+            HAFT_ERROR_UNHANDLED, effect, fiber,
+            "The effect '%s' (%s) cannot be sent out of %s: its handler '%s' has no clause that "
+            "takes a computation for it.",
+            effect->name, effect->where, haft_fiber_label(fiber), handler->name);
     return clause->kind;
 }
 
@@ -65,8 +66,8 @@ static void drop_unused(haft_resumption_t *k) {
 static void *run_general(haft_fiber_t *fiber, haft_request_t request) {
     const haft_clause_t *clause = clause_of(fiber->handler, request.effect);
     __attribute__((cleanup(drop_unused))) haft_resumption_t unused = {fiber, ++fiber->shot};
-    void *answer = ((general_clause_t *)clause->function)(
-        fiber->scope.state, request.payload, (haft_resumption_t){fiber, fiber->shot});
+    void *answer = ((general_clause_t *)clause->function)(fiber->scope.state, request.payload,
+                                                          (haft_resumption_t){fiber, fiber->shot});
     unused.fiber = NULL;
     return answer;
 }
@@ -75,23 +76,28 @@ static bool large_reply(const haft_fiber_t *fiber) {
     return fiber->awaits->result_size > sizeof(void *);
 }
 
-static void free_reply(void **reply) { haft_free_reply(*reply); }
+static void free_reply(void **reply) {
+    haft_free_reply(*reply);
+}
 
 /* What haft_tail_continue has left for the handler that called the clause. */
 static haft_fiber_t *take_tail(void) {
     haft_thread_t *thread = haft_thread();
     haft_fiber_t *fiber = thread->tail;
     if (fiber == NULL || fiber->result != &tail_marker)
-        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
-                  "A clause returned what haft_tail_continue had given to another one. Write `return "
-                  "haft_tail_continue(k, reply);`.");
+        haft_fail(
+            HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
+            "A clause returned what haft_tail_continue had given to another one. Write `return "
+            "haft_tail_continue(k, reply);`.");
     thread->tail = NULL;
     fiber->result = NULL;
     return fiber;
 }
 
 /* A clause's cleanups run after its haft_tail_continue, and may have handlers of their own. */
-static void restore_tail(haft_fiber_t **tail) { haft_thread()->tail = *tail; }
+static void restore_tail(haft_fiber_t **tail) {
+    haft_thread()->tail = *tail;
+}
 
 static void *drive(haft_fiber_t *fiber, void *word, enum haft_wake wake) {
     __attribute__((unused, cleanup(restore_tail))) haft_fiber_t *tail = haft_thread()->tail;
@@ -102,9 +108,8 @@ static void *drive(haft_fiber_t *fiber, void *word, enum haft_wake wake) {
         {
             __attribute__((unused, cleanup(free_reply))) void *reply = copied;
             HAFT_SCOPED haft_fiber_t *owned = fiber;
-            request = wake == HAFT_WAKE_REPLY
-                          ? haft_resume_hot(fiber, word, &handler->handles)
-                          : haft_enter(fiber, word, wake, &handler->handles);
+            request = wake == HAFT_WAKE_REPLY ? haft_resume_hot(fiber, word, &handler->handles)
+                                              : haft_enter(fiber, word, wake, &handler->handles);
             owned = NULL;
         }
         if (haft_finished(request))
@@ -141,7 +146,9 @@ void haft_scope_push(haft_scope_t *scope, const haft_handles_t *handles, void *s
     thread->current = scope;
 }
 
-static void pop(haft_scope_t **scope) { haft_scope_pop(*scope); }
+static void pop(haft_scope_t **scope) {
+    haft_scope_pop(*scope);
+}
 
 static void *handle_in_place(const haft_handler_t *handler, void *state, void *(*body)(void *),
                              void *argument) {
@@ -205,7 +212,9 @@ void *haft_tail_continue(haft_resumption_t k, void *reply) {
     return &tail_marker;
 }
 
-void haft_drop(haft_resumption_t k) { haft_fiber_free(use(k, "dropped")); }
+void haft_drop(haft_resumption_t k) {
+    haft_fiber_free(use(k, "dropped"));
+}
 
 haft_effect_t *haft_resumption_effect(haft_resumption_t k) {
     return k.fiber != NULL && k.fiber->shot == k.shot ? k.fiber->awaits : NULL;

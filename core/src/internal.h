@@ -9,6 +9,7 @@
 
 #include <haft.h>
 #include <haft/faces.h>
+#include <haft/language.h>
 
 /* thread.c: the calling thread's state, made ready on its first use. */
 HAFT_COLD void haft_thread_start(haft_thread_t *thread);
@@ -29,9 +30,15 @@ HAFT_INLINE bool haft_drawn_on(uint64_t stamp, const haft_thread_t *thread) {
     return stamp >> HAFT_STAMP_BITS == thread->stamp >> HAFT_STAMP_BITS;
 }
 extern haft_exceptions_t haft_no_exceptions;
-/* Keeps every resume off the hot path: tools want to be told, or there is no barrier to tell two threads
-   apart with. */
+/* Keeps every resume off the hot path: tools want to be told, or there is no barrier to tell two
+   threads apart with. */
 extern bool haft_resume_slowly;
+/* What `thread->exceptions` is where no inlined path may switch: every field counts as an
+ * exception. */
+extern haft_exceptions_t haft_always_pending;
+HAFT_INLINE void haft_exceptions_at_rest(haft_thread_t *thread) {
+    thread->exceptions = thread->language != NULL ? &haft_always_pending : thread->globals;
+}
 /* Makes what every thread of the process has stored so far visible to this one. */
 void haft_thread_barrier(void);
 
@@ -57,8 +64,8 @@ HAFT_INLINE void haft_list_remove(haft_fiber_t **list, const haft_fiber_t *fiber
     if (fiber->next != NULL)
         fiber->next->previous = fiber->previous;
 }
-/* The fiber whose stack `address` lies on. Unlike haft_fiber_current it tells where the code runs, not
-   which handlers it is under: the two differ inside a clause that is called in place. */
+/* The fiber whose stack `address` lies on. Unlike haft_fiber_current it tells where the code runs,
+   not which handlers it is under: the two differ inside a clause that is called in place. */
 haft_fiber_t *haft_fiber_at(const void *address);
 HAFT_INLINE haft_fiber_t *haft_fiber_here(void) {
     haft_fiber_t *segmented = haft_thread()->segmented;
@@ -71,6 +78,12 @@ HAFT_INLINE void haft_scope_renew(haft_thread_t *thread, haft_scope_t *scope) {
     scope->serial = haft_stamp(thread);
     for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
         scope->cache[i].effect = NULL;
+}
+/* A scope's serial, drawn now if nothing has asked for it before. */
+HAFT_INLINE uint64_t haft_scope_serial(haft_thread_t *thread, haft_scope_t *scope) {
+    if (HAFT_UNLIKELY(scope->serial == 0))
+        scope->serial = haft_stamp(thread);
+    return scope->serial;
 }
 typedef struct haft_found {
     const haft_clause_t *clause; /* NULL: there is no handler */
@@ -88,8 +101,8 @@ HAFT_INLINE haft_fiber_t *haft_scope_fiber(haft_scope_t *scope) {
     return scope == NULL ? NULL : haft_fiber_of(scope);
 }
 
-/* handler.c: what the handler of `fiber` does with an effect that is sent out of it; an error if it has no
-   clause to give it to. */
+/* handler.c: what the handler of `fiber` does with an effect that is sent out of it; an error if it
+   has no clause to give it to. */
 uint32_t haft_clause_kind(const haft_fiber_t *fiber, const haft_effect_t *effect);
 
 /* resume.c */
@@ -107,8 +120,8 @@ typedef struct haft_call {
     void *(*function)(void *);
     void *argument;
 } haft_call_t;
-/* Called on a fiber's stack by its first frame. The two are apart so that calls and returns pair up: the
-   processor predicts a return by the calls before it. */
+/* Called on a fiber's stack by its first frame. The two are apart so that calls and returns pair
+   up: the processor predicts a return by the calls before it. */
 void haft_fiber_run(haft_fiber_t *fiber, void *word, uintptr_t wake);
 __attribute__((noreturn)) void haft_fiber_returned(haft_fiber_t *fiber);
 void haft_fiber_start(void); /* arch/: the first frame; never called */
@@ -118,11 +131,45 @@ HAFT_INLINE bool haft_in_first_frame(uintptr_t pc) {
     return pc >= (uintptr_t)haft_fiber_start && pc < (uintptr_t)haft_fiber_start_end;
 }
 
+/* A frame of the running code, by the registers that it was left with. */
+typedef struct haft_frame {
+    uintptr_t pc, sp, fp;
+} haft_frame_t;
+HAFT_INLINE haft_frame_t haft_this_frame(void) {
+    haft_frame_t frame;
+#if defined(__x86_64__)
+    __asm__ volatile("leaq 1f(%%rip), %0\n1:\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
+                     : "=&r"(frame.pc), "=&r"(frame.sp), "=&r"(frame.fp));
+#else
+    __asm__ volatile("adr %0, 1f\n1:\tmov %1, sp\n\tmov %2, x29"
+                     : "=&r"(frame.pc), "=&r"(frame.sp), "=&r"(frame.fp));
+#endif
+    return frame;
+}
+/* The frame of the caller, where it is known without a look at the unwind tables; else this one. */
+#if defined(__x86_64__)
+#    define HAFT_CALLERS_FRAME()                                                                   \
+        ((haft_frame_t){.pc = (uintptr_t)__builtin_return_address(0),                              \
+                        .sp = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *),          \
+                        .fp = *(uintptr_t *)__builtin_frame_address(0)})
+#else
+#    define HAFT_CALLERS_FRAME() haft_this_frame()
+#endif
+
+/* language.c */
+/* An error if the frames of `fiber` are another language's, to be used by its means only. */
+void haft_check_own(const haft_fiber_t *fiber, const char *what);
+extern const haft_language_t *haft_process_language;
+
 /* leaving.c */
-/* Whether any of the fibers from the one that the suspended `fiber` stopped in, outwards, needs unwinding. */
+/* Whether any of the fibers from the one that the suspended `fiber` stopped in, outwards, needs
+ * unwinding. */
 bool haft_needs_unwinding(haft_fiber_t *fiber);
 /* The fiber whose stack resumed this one. */
 haft_fiber_t *haft_resumer_of(const haft_fiber_t *fiber);
+/* The fiber whose first frame an unwinder comes to first: this one, or, from a fiber of another
+   language, the next one further out that is not. */
+haft_fiber_t *haft_fiber_to_unwind(void);
 /* Ends the fibers suspended inside `fiber`, as they are. */
 void haft_abandon_inside(haft_fiber_t *fiber);
 
@@ -132,9 +179,10 @@ const char *haft_fiber_label(const haft_fiber_t *fiber);
 void haft_report(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
                  const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* The same for errors that nothing can follow. */
-__attribute__((noreturn, format(printf, 4, 5))) void
-haft_fail(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
-          const char *format, ...);
+__attribute__((noreturn, format(printf, 4, 5))) void haft_fail(haft_error_code_t code,
+                                                               const haft_effect_t *effect,
+                                                               const haft_fiber_t *fiber,
+                                                               const char *format, ...);
 
 /* For functions that leave their stack between the sanitizer's being told and the switch. */
 #if defined(__clang__)
@@ -159,13 +207,19 @@ haft_fiber_t *haft_pool_take_segmented(haft_thread_t *thread);
 haft_fiber_t *haft_pool_exhausted(size_t size);
 enum { HAFT_THREAD_KEEPS = 64 };
 /* A thread keeps free stacks of the default size for itself. */
-HAFT_INLINE haft_fiber_t *haft_pool_take(haft_thread_t *thread, size_t size) {
+extern size_t haft_default_size; /* what haft_stack_size returns */
+/* A stack that the thread keeps; NULL if it has none of this size. */
+HAFT_INLINE haft_fiber_t *haft_pool_take_kept(haft_thread_t *thread, size_t size) {
     haft_fiber_t *fiber = thread->idle;
     if (HAFT_UNLIKELY(fiber == NULL || thread->idle_size != size))
-        return haft_pool_take_slow(thread, size);
+        return NULL;
     thread->idle = fiber->next;
     thread->idle_count--;
     return fiber;
+}
+HAFT_INLINE haft_fiber_t *haft_pool_take(haft_thread_t *thread, size_t size) {
+    haft_fiber_t *fiber = haft_pool_take_kept(thread, size);
+    return HAFT_LIKELY(fiber != NULL) ? fiber : haft_pool_take_slow(thread, size);
 }
 /* `uses` counts down to the next look at how deep the stack has been. */
 HAFT_INLINE void haft_pool_give(haft_thread_t *thread, haft_fiber_t *fiber) {
@@ -179,13 +233,14 @@ HAFT_INLINE void haft_pool_give(haft_thread_t *thread, haft_fiber_t *fiber) {
     thread->idle_count++;
 }
 void haft_pool_thread_exit(haft_thread_t *thread);
-/* The fiber in whose memory `address` lies, guard included; NULL if none. Safe in signal handlers. */
+/* The fiber in whose memory `address` lies, guard included; NULL if none. Safe in signal handlers.
+ */
 haft_fiber_t *haft_pool_fiber_at(const void *address);
 void haft_pool_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
 size_t haft_pool_reserved(const haft_fiber_t *fiber);
 size_t haft_pool_resident(const haft_fiber_t *fiber);
 /* The size that stands for the first segments of segmented fibers, headers included. */
-#define HAFT_SEGMENTED_SIZE ((size_t)1200)
+#    define HAFT_SEGMENTED_SIZE ((size_t)1200)
 
 /* segmented.c: switches from and to code on segmented fibers. */
 typedef struct haft_footing {
@@ -216,16 +271,18 @@ HAFT_INLINE void haft_end_segments(haft_thread_t *thread) {
 HAFT_COLD void haft_enter_segments(haft_fiber_t *fiber);
 /* Functions that were called through HAFT_FOREIGN, and had resumed `fiber`, are given up. */
 void haft_abandon_foreign_call(haft_thread_t *thread, const haft_fiber_t *fiber);
-/* The suspension of `target` by code on its stack or inside must not leave such functions behind. */
+/* The suspension of `target` by code on its stack or inside must not leave such functions behind.
+ */
 HAFT_COLD void haft_check_foreign_calls(const haft_fiber_t *target, const haft_effect_t *effect);
 extern bool haft_foreign_calls_seen;
-/* Whether what a fiber resumes is resumed by such a function; marks it, and tells whether that is news:
-   what performs inside it must then be looked up again. */
+/* Whether what a fiber resumes is resumed by such a function; marks it, and tells whether that is
+   news: what performs inside it must then be looked up again. */
 bool haft_resumes_from_foreign_call(haft_fiber_t *fiber);
 void haft_foreign_stack_make(haft_thread_t *thread);
 void haft_foreign_stack_free(haft_thread_t *thread);
-/* For unwinding: whether a frame at `sp` is on the fiber that runs, and whether one whose caller's frame
-   ends at `frame` is that or one further out. Segments do not lie in the order of their frames. */
+/* For unwinding: whether a frame at `sp` is on the fiber that runs, and whether one whose caller's
+   frame ends at `frame` is that or one further out. Segments do not lie in the order of their
+   frames. */
 bool haft_on_this_fiber(const void *sp);
 bool haft_unwound_to(uintptr_t frame, const void *sp);
 /* What a fault at this address has to do with segments, for signal handlers; NULL: nothing. */
@@ -233,19 +290,26 @@ const char *haft_segments_fault(const void *address);
 
 /* fibers.c */
 void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
-/* The frames of `fiber` are given up. Fibers in memory on them would end here, but to give frames up
-   is a promise that there are none. */
-HAFT_INLINE void haft_fibers_lost(const haft_fiber_t *fiber) { (void)fiber; }
+/* The frames of `fiber` are given up. Fibers in memory on them would end here, but to give frames
+   up is a promise that there are none. */
+HAFT_INLINE void haft_fibers_lost(const haft_fiber_t *fiber) {
+    (void)fiber;
+}
+
+/* cleanups.c */
+/* Whether nothing would run if the stack were unwound from `frame` to the fiber's first. */
+bool haft_nothing_to_clean(haft_frame_t frame);
 
 /* unwind.c */
 enum { HAFT_UNWINDS = 1 }; /* whether there is anything that runs cleanups */
-/* Unwinds from here, through the fibers around, up to and including `target`. */
-__attribute__((noreturn)) void haft_unwind(haft_fiber_t *target);
-/* Goes on with an unwinding that has come out of `fiber`; comes back if the special effect is no such. */
+/* Unwinds from here, through the fibers around, up to and including `target`. `frame` is one on
+   this stack inside of which there are only the library's. */
+__attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame);
+/* Goes on with an unwinding that has come out of `fiber`; comes back if the special effect is no
+ * such. */
 void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
 /* A copy of the payload, as something of the fiber's. */
-const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
-                             size_t size);
+const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size);
 void haft_forget_kept(haft_fiber_t *fiber);
 /* A copy of a reply that does not fit a word, to be freed once its performer has it. */
 void *haft_copy_reply(const haft_effect_t *effect, const void *reply);
@@ -263,7 +327,6 @@ void haft_tools_thread_start(void);
 void haft_tools_thread_exit(void);
 /* Memory of an empty stack is about to be written from elsewhere. */
 void haft_tools_reserved(void *low, size_t size);
-enum haft_crossing { HAFT_INTO, HAFT_OUT_OF, HAFT_OUT_FOR_GOOD };
 /* Around every out-of-line switch across `fiber`'s border. */
 void haft_tools_before(haft_fiber_t *fiber, enum haft_crossing crossing);
 void haft_tools_after(haft_fiber_t *fiber, enum haft_crossing crossing);

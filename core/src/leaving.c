@@ -1,7 +1,7 @@
 /*
- * Leaving fibers for good: throwing out of them, and giving up what is suspended in them. Where a fiber
- * on the way has asked for its cleanups, the stacks are unwound (unwind.c); otherwise they are left as
- * they are.
+ * Leaving fibers for good: throwing out of them, and giving up what is suspended in them. Where a
+ * fiber on the way has asked for its cleanups, the stacks are unwound (unwind.c); otherwise they
+ * are left as they are.
  */
 #include "internal.h"
 
@@ -9,6 +9,13 @@
    resumes fibers from a stack that its scope is not on. */
 haft_fiber_t *haft_resumer_of(const haft_fiber_t *fiber) {
     return fiber->within != NULL ? fiber->within : haft_fiber_at(fiber->resumer.sp);
+}
+
+haft_fiber_t *haft_fiber_to_unwind(void) {
+    haft_fiber_t *fiber = haft_fiber_here();
+    while (fiber != NULL && fiber->language != NULL)
+        fiber = haft_resumer_of(fiber);
+    return fiber;
 }
 
 /* Whether a fiber from here out to `target` has asked for its cleanups. */
@@ -36,9 +43,15 @@ static haft_fiber_t *innermost(haft_fiber_t *fiber) {
     return stopped >= fiber->low && stopped < fiber->high ? fiber : haft_fiber_at(stopped);
 }
 
-bool haft_needs_unwinding(haft_fiber_t *fiber) { return cleanups_up_to(innermost(fiber), fiber); }
+bool haft_needs_unwinding(haft_fiber_t *fiber) {
+    return cleanups_up_to(innermost(fiber), fiber);
+}
 
-void haft_abandon_inside(haft_fiber_t *fiber) { abandon_up_to(innermost(fiber), fiber); }
+void haft_abandon_inside(haft_fiber_t *fiber) {
+    if (HAFT_UNLIKELY(haft_process_language != NULL))
+        haft_process_language->left(fiber->top, fiber);
+    abandon_up_to(innermost(fiber), fiber);
+}
 
 void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size) {
     haft_scope_t *scope = haft_thread_ready()->current;
@@ -48,6 +61,7 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
         haft_fail(HAFT_ERROR_NOT_AROUND, effect, fiber,
                   "The effect '%s' cannot end %s: that fiber is not around the current code.",
                   effect->name, haft_fiber_label(fiber));
+    haft_check_own(fiber, "ended");
     if (size != effect->payload_size)
         haft_fail(HAFT_ERROR_WRONG_TYPE, effect, fiber,
                   "The effect '%s' (%s) has a payload of %zu bytes; it was thrown with %zu.",
@@ -57,12 +71,12 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
     fiber->awaits = effect;
     fiber->shot++;
     bool abandoned = !cleanups_up_to(here, fiber);
-    /* It stays where it is on a stack that nothing will run on. For a sanitizer it may lie on a fake stack,
-       which ends here. */
+    /* It stays where it is on a stack that nothing will run on. For a sanitizer it may lie on a
+       fake stack, which ends here. */
     if (!abandoned || here != fiber || haft_tools_active)
         payload = haft_keep(fiber, effect, payload, size);
     if (!abandoned)
-        haft_unwind(fiber);
+        haft_unwind(fiber, HAFT_CALLERS_FRAME());
     abandon_up_to(here, fiber);
     haft_leave(fiber, effect, (void *)(uintptr_t)payload);
 }

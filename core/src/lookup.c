@@ -12,10 +12,11 @@ const haft_handles_t haft_handles_none = {.all = 0};
 
 void haft_declare(const haft_effect_t *effect, uint32_t shape, const char *where) {
     if (shape != effect->default_clause.shape)
-        haft_fail(HAFT_ERROR_WRONG_TYPE, effect, NULL,
-                  "The effect '%s' is declared in two ways, at %s and at %s: the sizes of payload or "
-                  "result differ. Two libraries may have chosen the same name: give each a prefix.",
-                  effect->name, effect->where, where);
+        haft_fail(
+            HAFT_ERROR_WRONG_TYPE, effect, NULL,
+            "The effect '%s' is declared in two ways, at %s and at %s: the sizes of payload or "
+            "result differ. Two libraries may have chosen the same name: give each a prefix.",
+            effect->name, effect->where, where);
 }
 
 static const haft_clause_t *clause_for(const haft_handles_t *handles, haft_effect_t *effect,
@@ -39,7 +40,9 @@ static const haft_clause_t *clause_for(const haft_handles_t *handles, haft_effec
 
 haft_found_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t shape) {
     haft_found_t found = {.slow = haft_tools_active};
+    haft_thread_t *thread = haft_thread();
     for (haft_scope_t *scope = from; scope != NULL; scope = scope->outer) {
+        (void)haft_scope_serial(thread, scope);
         found.slow |= scope->slow;
         found.clause = clause_for(scope->handles, effect, shape);
         if (found.clause != NULL) {
@@ -57,10 +60,11 @@ const haft_clause_t *haft_cached_clause(const haft_clause_t *clause, bool slow) 
 
 void haft_unhandled(haft_effect_t *effect) {
     haft_fiber_t *fiber = haft_fiber_here();
-    haft_fail(HAFT_ERROR_UNHANDLED, effect, fiber,
-              "Nobody handles the effect '%s' (%s), performed on %s. Handle it in a call around the "
-              "perform, or give it a default with HAFT_SET_DEFAULT.",
-              effect->name, effect->where, haft_fiber_label(fiber));
+    haft_fail(
+        HAFT_ERROR_UNHANDLED, effect, fiber,
+        "Nobody handles the effect '%s' (%s), performed on %s. Handle it in a call around the "
+        "perform, or give it a default with HAFT_SET_DEFAULT.",
+        effect->name, effect->where, haft_fiber_label(fiber));
 }
 
 static haft_cache_entry_t find(haft_thread_t *thread, haft_effect_t *effect, uint32_t shape) {
@@ -78,7 +82,8 @@ haft_cache_entry_t *haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t
     haft_thread_t *thread = haft_thread_ready();
     haft_scope_t *current = thread->current;
     haft_cache_entry_t *entry = &current->cache[slot % HAFT_CACHE_SLOTS];
-    uint64_t hash = (current->serial ^ (uintptr_t)effect >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t hash = (haft_scope_serial(thread, current) ^ (uintptr_t)effect >> 4) *
+                    UINT64_C(0x9e3779b97f4a7c15);
     haft_known_t *known = &thread->known[hash >> 32 & (HAFT_KNOWN - 1)];
     if (known->serial != current->serial || known->entry.effect != effect) {
         known->entry = find(thread, effect, shape);
@@ -106,14 +111,13 @@ haft_fiber_t *haft_locate(haft_effect_t *effect) {
 }
 
 haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function) {
-    haft_function_t *before = __atomic_exchange_n(
-        &effect->default_clause.function, function == NULL ? effect->unhandled : function,
-        __ATOMIC_ACQ_REL);
+    haft_function_t *before =
+        __atomic_exchange_n(&effect->default_clause.function,
+                            function == NULL ? effect->unhandled : function, __ATOMIC_ACQ_REL);
     return before == effect->unhandled ? NULL : before;
 }
 
 haft_function_t *haft_get_default(const haft_effect_t *effect) {
-    haft_function_t *function =
-        __atomic_load_n(&effect->default_clause.function, __ATOMIC_ACQUIRE);
+    haft_function_t *function = __atomic_load_n(&effect->default_clause.function, __ATOMIC_ACQUIRE);
     return function == effect->unhandled ? NULL : function;
 }

@@ -1,6 +1,7 @@
 /*
- * Recognising a stack overflow: a fault on a fiber's guard is told apart from every other fault, and
- * named. Everything else goes to whoever handled faults before, or ends the process as it would have.
+ * Recognising a stack overflow: a fault on a fiber's guard is told apart from every other fault,
+ * and named. Everything else goes to whoever handled faults before, or ends the process as it would
+ * have.
  *
  * The handler runs on a signal stack, one a thread: the overflowing stack has no room.
  */
@@ -20,11 +21,11 @@ static const int signals[2] = {SIGSEGV, SIGBUS};
 
 static void say(const haft_fiber_t *fiber) {
     char line[320];
-    int length =
-        snprintf(line, sizeof line,
-                 "haft: %s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
-                 "local variable. Give it more with haft_fiber_options_t.stack_size.\n",
-                 haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024);
+    int length = snprintf(
+        line, sizeof line,
+        "haft: %s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
+        "local variable. Give it more with haft_fiber_options_t.stack_size.\n",
+        haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024);
     if (write(STDERR_FILENO, line, (size_t)length) < 0)
         return;
 }
@@ -57,8 +58,8 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
     if (action->sa_flags & SA_SIGINFO) {
         action->sa_sigaction(number, information, context);
     } else if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN) {
-        /* Ours goes; the faulting instruction runs again and ends the process as it should. A signal
-           that was sent has no such instruction. */
+        /* Ours goes; the faulting instruction runs again and ends the process as it should. A
+           signal that was sent has no such instruction. */
         bool sent = information->si_code <= 0;
         if (sent && action->sa_handler == SIG_IGN)
             return;
@@ -74,12 +75,16 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
 static void fault(int number, siginfo_t *information, void *context) {
     const haft_fiber_t *fiber =
         information->si_code > 0 ? haft_pool_fiber_at(information->si_addr) : NULL;
-    const char *segments = information->si_code > 0 ? haft_segments_fault(information->si_addr) : NULL;
+    const char *segments =
+        information->si_code > 0 ? haft_segments_fault(information->si_addr) : NULL;
     if (segments != NULL)
         say_of_segments(segments);
     if (fiber != NULL && (char *)information->si_addr < fiber->low &&
-        fiber->state != HAFT_FIBER_FREED)
+        haft_fiber_state(fiber) != HAFT_FIBER_FREED) {
+        if (fiber->language != NULL && fiber->language->overflows(context))
+            return;
         say(fiber);
+    }
     pass_on(&before[number == signals[1]], number, information, context);
 }
 

@@ -1,27 +1,30 @@
 /*
  * Stacks of reserved addresses, committed by the system as they are touched.
  *
- * A pool serves one size, a power of two. It asks the system for chunks of many stacks in one mapping:
+ * A pool serves one size, a power of two. It asks the system for chunks of many stacks in one
+ * mapping:
  *
  *   chunk:  | slot 0 | slot 1 | ... | slot n-1 |     slots from `used` on were never touched
  *   slot:   | guard | ...stack... | header | colour |
  *
- * - The guard is installed with MADV_GUARD_INSTALL where the kernel has it (6.13), which does not split
- *   the mapping: a million stacks are a few dozen mappings. Elsewhere with mprotect, which does: the
- *   system then ends the number of stacks at about 32,000 (vm.max_map_count), by an error.
+ * - The guard is installed with MADV_GUARD_INSTALL where the kernel has it (6.13), which does not
+ * split the mapping: a million stacks are a few dozen mappings. Elsewhere with mprotect, which
+ * does: the system then ends the number of stacks at about 32,000 (vm.max_map_count), by an error.
  * - The guard is a sixteenth of the slot, so that a frame of some size cannot step over it.
- * - Headers lie at the high end, on the page of the first frames: a small fiber has one page resident.
- *   The colour varies their offset, so that fibers do not compete for the same sets of the cache.
+ * - Headers lie at the high end, on the page of the first frames: a small fiber has one page
+ * resident. The colour varies their offset, so that fibers do not compete for the same sets of the
+ * cache.
  * - Free stacks are kept by the thread that freed them, up to a number, then by the pool.
- * - A stack that has gone deep gives its memory back when it is freed. To look costs a system call, so
- *   a stack is looked at on its first free and then ever more rarely while it is found shallow, and
- *   each look also takes one other idle stack of the pool in turn. A stack that its thread keeps may
- *   keep some depth (KEEP_WARM): a program that goes deep again and again does not fault every time.
+ * - A stack that has gone deep gives its memory back when it is freed. To look costs a system call,
+ * so a stack is looked at on its first free and then ever more rarely while it is found shallow,
+ * and each look also takes one other idle stack of the pool in turn. A stack that its thread keeps
+ * may keep some depth (KEEP_WARM): a program that goes deep again and again does not fault every
+ * time.
  * - The slots of first segments are smaller than a page, side by side, without guards and colours.
- * - Slots do not lie a power of two apart: the entries of the page tables for the pages in use would
- *   all fall into the same few sets of the cache.
- * - Chunks are never unmapped: an address that was once a fiber stays one, so that a stale pointer is
- *   recognised.
+ * - Slots do not lie a power of two apart: the entries of the page tables for the pages in use
+ * would all fall into the same few sets of the cache.
+ * - Chunks are never unmapped: an address that was once a fiber stays one, so that a stale pointer
+ * is recognised.
  */
 #include "internal.h"
 
@@ -48,7 +51,7 @@ enum {
     ODD_PAGES = 9,             /* between large slots; part of the guard */
     KEEP_WARM = 256 * 1024,    /* bytes at the high end that a thread's own free stack keeps */
     KEEP_RESIDENT = 16 * 1024, /* and one of the pool */
-    MOST_USES_UNSEEN = 64
+    MOST_USES_UNSEEN = 512
 };
 
 typedef struct haft_chunk {
@@ -71,7 +74,7 @@ struct haft_pool {
 static struct haft_pool pools[SHIFTS];
 static pthread_once_t pools_once = PTHREAD_ONCE_INIT;
 static size_t page; /* bytes */
-static size_t default_size = 1024 * 1024;
+size_t haft_default_size = 1024 * 1024;
 static enum { GUARDS_UNKNOWN, GUARDS_ADVISED, GUARDS_SPLIT } guards; /* SPLIT: by mprotect */
 
 HAFT_INLINE void list_push(haft_fiber_t **list, haft_fiber_t *fiber) {
@@ -104,17 +107,21 @@ static struct haft_pool *pool_for(size_t size) {
     return shift < SHIFTS ? &pools[shift] : NULL;
 }
 
-size_t haft_stack_size(void) { return __atomic_load_n(&default_size, __ATOMIC_RELAXED); }
+size_t haft_stack_size(void) {
+    return __atomic_load_n(&haft_default_size, __ATOMIC_RELAXED);
+}
 
 void haft_set_stack_size(size_t bytes) {
     struct haft_pool *pool = pool_for(bytes);
     if (pool == NULL)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "A stack size of %zu bytes is too large.",
                   bytes);
-    __atomic_store_n(&default_size, pool->size, __ATOMIC_RELAXED);
+    __atomic_store_n(&haft_default_size, pool->size, __ATOMIC_RELAXED);
 }
 
-static bool is_segmented(const struct haft_pool *pool) { return pool == &pools[SEGMENTED]; }
+static bool is_segmented(const struct haft_pool *pool) {
+    return pool == &pools[SEGMENTED];
+}
 
 static size_t guard_of(const struct haft_pool *pool) {
     if (is_segmented(pool))
@@ -222,8 +229,8 @@ size_t haft_pool_resident(const haft_fiber_t *fiber) {
     return resident_in(fiber->low, end - (uintptr_t)fiber->low);
 }
 
-/* Gives back what a free stack has more than `keep` bytes from its high end. One page tells: a stack
-   that has been deeper has been there. */
+/* Gives back what a free stack has more than `keep` bytes from its high end. One page tells: a
+   stack that has been deeper has been there. */
 static bool give_back_depth(haft_fiber_t *fiber, size_t keep) {
     uintptr_t end = ((uintptr_t)fiber->high - keep) & ~(uintptr_t)(page - 1);
     if (end <= (uintptr_t)fiber->low || end > (uintptr_t)fiber->high)
@@ -274,7 +281,9 @@ static HAFT_COLD void hand_over(haft_thread_t *thread, uint32_t keep, bool give_
     pthread_mutex_unlock(&pool->lock);
 }
 
-void haft_pool_thread_exit(haft_thread_t *thread) { hand_over(thread, 0, true); }
+void haft_pool_thread_exit(haft_thread_t *thread) {
+    hand_over(thread, 0, true);
+}
 
 haft_fiber_t *haft_pool_take_slow(haft_thread_t *thread, size_t size) {
     struct haft_pool *pool = pool_for(size);
@@ -296,8 +305,8 @@ haft_fiber_t *haft_pool_take_segmented(haft_thread_t *thread) {
 }
 
 haft_fiber_t *haft_pool_exhausted(size_t size) {
-    haft_report(HAFT_ERROR_NO_MEMORY, NULL, NULL,
-                "No memory for a fiber's stack of %zu bytes: %s.", size, strerror(errno));
+    haft_report(HAFT_ERROR_NO_MEMORY, NULL, NULL, "No memory for a fiber's stack of %zu bytes: %s.",
+                size, strerror(errno));
     errno = ENOMEM;
     return NULL;
 }
@@ -376,12 +385,14 @@ void haft_pool_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *ar
         for (haft_chunk_t *chunk = newest_chunk(shift); chunk != NULL; chunk = chunk->next)
             for (size_t i = 0; i < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE); i++) {
                 haft_fiber_t *fiber = fiber_of_slot(chunk, i);
-                if (fiber->state != HAFT_FIBER_FREED)
+                if (haft_fiber_state(fiber) != HAFT_FIBER_FREED)
                     visit(fiber, argument);
             }
 }
 
-size_t haft_pool_reserved(const haft_fiber_t *fiber) { return fiber->pool->size; }
+size_t haft_pool_reserved(const haft_fiber_t *fiber) {
+    return fiber->pool->size;
+}
 
 haft_pool_report_t haft_pool_report(void) {
     haft_pool_report_t report = {0};
@@ -391,7 +402,7 @@ haft_pool_report_t haft_pool_report(void) {
             report.reserved += chunk->slots * chunk->pool->stride;
             for (size_t i = 0; i < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE); i++) {
                 const haft_fiber_t *fiber = fiber_of_slot(chunk, i);
-                if (fiber->state == HAFT_FIBER_FREED)
+                if (haft_fiber_state(fiber) == HAFT_FIBER_FREED)
                     report.idle++;
                 else
                     report.stacks++;

@@ -1,16 +1,17 @@
 /*
  * The out-of-line paths of resuming and suspending: the first resume, a new parent, another handled
- * set, another thread, exceptions in flight, tools that want to be told, special stacks; and the untyped
- * calls.
+ * set, another thread, exceptions in flight, tools that want to be told, special stacks; and the
+ * untyped calls.
  */
 #include "internal.h"
 
 haft_effect_t haft_id_return = {.name = "return",
-                                    .where = "haft.h",
-                                    .payload_size = sizeof(haft_payload_return),
-                                    .default_clause = {.effect = &haft_id_return}};
+                                .where = "haft.h",
+                                .payload_size = sizeof(haft_payload_return),
+                                .default_clause = {.effect = &haft_id_return}};
 /* The ways in which a fiber comes back to its resumer without a request. */
-haft_effect_t haft_special_unwinding = {.name = "unwinding"}; /* go on up to the fiber in the payload */
+haft_effect_t haft_special_unwinding = {.name =
+                                            "unwinding"}; /* go on up to the fiber in the payload */
 haft_effect_t haft_special_exception = {.name = "exception"}; /* a foreign exception, the payload */
 haft_effect_t haft_special_dropped = {.name = "dropped"};     /* the fiber is unwound, as asked */
 
@@ -29,6 +30,38 @@ static void exceptions_put_back(haft_thread_t *thread, haft_exceptions_t mine) {
         thread->globals->caught = mine.caught;
         thread->globals->uncaught += mine.uncaught;
     }
+}
+
+/* ---- Crossing the border of a fiber ---- */
+
+HAFT_INLINE haft_words_t cross_told(haft_fiber_t *fiber, enum haft_crossing crossing,
+                                    haft_words_t words) {
+    bool into = crossing == HAFT_INTO;
+    if (HAFT_UNLIKELY(haft_tools_active))
+        haft_tools_before(fiber, crossing);
+    words = haft_switch(into ? &fiber->resumer : &fiber->context,
+                        into ? &fiber->context : &fiber->resumer, words);
+    if (HAFT_UNLIKELY(haft_tools_active))
+        haft_tools_after(fiber, crossing);
+    return words;
+}
+
+/* Apart, because a small stack has no room for the language's words. */
+static HAFT_COLD haft_words_t cross_in_language(const haft_language_t *language,
+                                                haft_fiber_t *fiber, enum haft_crossing crossing,
+                                                haft_words_t words) {
+    haft_language_state_t mine;
+    language->before(fiber, crossing, &mine);
+    words = cross_told(fiber, crossing, words);
+    language->after(fiber, crossing, &mine);
+    return words;
+}
+
+HAFT_INLINE haft_words_t cross(const haft_thread_t *thread, haft_fiber_t *fiber,
+                               enum haft_crossing crossing, haft_words_t words) {
+    return HAFT_UNLIKELY(thread->language != NULL)
+               ? cross_in_language(thread->language, fiber, crossing, words)
+               : cross_told(fiber, crossing, words);
 }
 
 /* ---- Resuming ---- */
@@ -71,7 +104,7 @@ HAFT_INLINE uint64_t claim(haft_thread_t *thread, haft_fiber_t *fiber, haft_erro
     uint64_t gate = __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED);
     if (gate == HAFT_GATE_CLOSED)
         not_resumable(fiber, code, what);
-    uint64_t serial = thread->current->serial;
+    uint64_t serial = haft_scope_serial(thread, thread->current);
     if (__atomic_load_n(&fiber->owner, __ATOMIC_RELAXED) == serial) {
         /* As on the hot path: see haft/hot.h. */
         __atomic_store_n(&fiber->gate, HAFT_GATE_CLOSED, __ATOMIC_RELAXED);
@@ -137,8 +170,15 @@ static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
     return !same;
 }
 
+/* The fiber is suspended, and the code that resumed it has arrived back. */
+HAFT_INLINE void open_gate(haft_fiber_t *fiber) {
+    bool slow = haft_resume_slowly || fiber->scope.slow || fiber->checked;
+    __atomic_store_n(&fiber->gate, slow ? HAFT_GATE_SLOW : HAFT_GATE_OPEN, __ATOMIC_RELEASE);
+}
+
 HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, void *word,
-                            enum haft_wake wake, const haft_handles_t *handles, uint64_t owner) {
+                                 enum haft_wake wake, const haft_handles_t *handles,
+                                 uint64_t owner) {
     haft_scope_t *current = thread->current;
     uint64_t mark = thread->stamp; /* what claim_foreign wrote */
     bool changed = set_handles(fiber, handles);
@@ -152,49 +192,65 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
     /* A thread that claims the fiber meanwhile must not lose its mark: it relies on it to keep this
        thread off the hot path later. */
     if (owner != current->serial &&
-        !__atomic_compare_exchange_n(&fiber->owner, &mark, current->serial, false,
-                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        !__atomic_compare_exchange_n(&fiber->owner, &mark, current->serial, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST))
         haft_resume_raced(fiber);
     thread->current = fiber->top;
     haft_exceptions_t mine = exceptions_put_aside(thread);
     haft_footing_t footing;
     haft_leave_segments(thread, &footing);
     fiber->within = footing.fiber;
-    if (HAFT_UNLIKELY(haft_tools_active))
-        haft_tools_before(fiber, HAFT_INTO);
-    haft_words_t words =
-        haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){word, wake});
-    if (HAFT_UNLIKELY(haft_tools_active))
-        haft_tools_after(fiber, HAFT_INTO);
+    haft_words_t words = cross(thread, fiber, HAFT_INTO, (haft_words_t){word, wake});
     haft_return_to_segments(&footing);
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless it stopped in another one */
     exceptions_put_back(haft_thread(), mine);
     if (words.second & HAFT_SPECIAL)
         return haft_arrived(fiber, words.second, words.first);
-    bool slow = haft_resume_slowly || fiber->scope.slow || fiber->checked;
-    __atomic_store_n(&fiber->gate, slow ? HAFT_GATE_SLOW : HAFT_GATE_OPEN, __ATOMIC_RELEASE);
+    open_gate(fiber);
     if (fiber->checked)
         haft_check_canary(fiber);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
 
-HAFT_INLINE haft_request_t resume(haft_fiber_t *fiber, void *word, enum haft_wake wake,
-                                  const haft_handles_t *handles) {
+haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,
+                          const haft_handles_t *handles) {
     haft_thread_t *thread = haft_thread_ready();
     if (fiber == NULL)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "haft_resume was given no fiber (NULL).");
+    haft_check_own(fiber, "resumed");
     uint64_t owner = claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "resumed");
     return enter(thread, fiber, word, wake, handles, owner);
 }
 
-haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,
-                          const haft_handles_t *handles) {
-    return resume(fiber, word, wake, handles);
+/* The first resume of an ordinary fiber by the scope that made it: nothing inside it has a parent,
+   a cache or a context worth a look. */
+HAFT_INLINE haft_request_t resume_new(haft_thread_t *thread, haft_fiber_t *fiber, void *word,
+                                      const haft_handles_t *handles) {
+    haft_scope_t *current = thread->current;
+    fiber->gate = HAFT_GATE_CLOSED;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (HAFT_UNLIKELY(fiber->owner != current->serial))
+        haft_resume_raced(fiber);
+    haft_scope_renew(thread, &fiber->scope);
+    fiber->scope.handles = handles;
+    fiber->scope.outer = current;
+    fiber->state = HAFT_FIBER_RUNNING;
+    thread->current = &fiber->scope;
+    haft_words_t words =
+        haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){word, HAFT_WAKE_REPLY});
+    if (words.second & HAFT_SPECIAL)
+        return haft_arrived(fiber, words.second, words.first);
+    open_gate(fiber);
+    return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
 
 haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
-    return resume(fiber, word, HAFT_WAKE_REPLY, handles);
+    haft_thread_t *thread = haft_thread_ready();
+    if (HAFT_LIKELY(fiber != NULL && fiber->gate == HAFT_GATE_NEW &&
+                    fiber->owner == thread->current->serial && !haft_exceptions_pending(thread)))
+        return resume_new(thread, fiber, word, handles);
+    return haft_enter(fiber, word, HAFT_WAKE_REPLY, handles);
 }
 
 haft_request_t haft_discontinue(haft_fiber_t *fiber, void *(*raise)(void *), void *argument,
@@ -205,7 +261,7 @@ haft_request_t haft_discontinue(haft_fiber_t *fiber, void *(*raise)(void *), voi
 
 haft_request_t haft_arrived(haft_fiber_t *fiber, uintptr_t second, void *payload) {
     haft_effect_t *effect = (haft_effect_t *)(second & ~HAFT_SPECIAL);
-    if (HAFT_LIKELY(effect == HAFT_ID(return)))
+    if (HAFT_LIKELY(effect == HAFT_ID(return )))
         return (haft_request_t){effect, payload};
     haft_unwind_on(fiber, effect, payload);
     return (haft_request_t){effect, payload};
@@ -224,14 +280,10 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payl
     haft_footing_t footing;
     haft_leave_segments(thread, &footing);
     fiber->within = footing.fiber;
-    if (HAFT_UNLIKELY(haft_tools_active))
-        haft_tools_before(fiber, HAFT_OUT_OF);
     if (slow)
         fiber->owner = 0; /* the next resume has to take the slow path, too */
     haft_words_t words =
-        haft_switch(&fiber->context, &fiber->resumer, (haft_words_t){payload, (uintptr_t)effect});
-    if (HAFT_UNLIKELY(haft_tools_active))
-        haft_tools_after(fiber, HAFT_OUT_OF);
+        cross(thread, fiber, HAFT_OUT_OF, (haft_words_t){payload, (uintptr_t)effect});
     haft_return_to_segments(&footing);
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless another one has resumed it */
@@ -261,8 +313,8 @@ void *haft_suspend_slow(haft_cache_entry_t *entry, haft_effect_t *effect, void *
     return suspend_slow(haft_fiber_of(entry->scope), effect, payload, slow);
 }
 
-/* Whether crossing from the current scope out of `fiber` needs the slow switch; an error when `fiber` is
-   not around the current scope. */
+/* Whether crossing from the current scope out of `fiber` needs the slow switch; an error when
+   `fiber` is not around the current scope. */
 static bool around(haft_thread_t *thread, haft_fiber_t *fiber, const haft_effect_t *effect) {
     bool slow = haft_tools_active;
     for (haft_scope_t *scope = thread->current; scope != NULL; scope = scope->outer) {
@@ -270,13 +322,15 @@ static bool around(haft_thread_t *thread, haft_fiber_t *fiber, const haft_effect
         if (fiber != NULL && scope == &fiber->scope)
             return slow;
     }
-    haft_fail(HAFT_ERROR_NOT_AROUND, effect, fiber,
-              "The effect '%s' cannot be sent out of %s: that fiber is not around the current code.",
-              effect->name, haft_fiber_label(fiber));
+    haft_fail(
+        HAFT_ERROR_NOT_AROUND, effect, fiber,
+        "The effect '%s' cannot be sent out of %s: that fiber is not around the current code.",
+        effect->name, haft_fiber_label(fiber));
 }
 
 void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot, void *payload) {
     haft_thread_t *thread = haft_thread_ready();
+    haft_check_own(fiber, "suspended");
     bool slow = around(thread, fiber, effect);
     if (haft_clause_kind(fiber, effect) == HAFT_CLAUSE_NEVER)
         haft_exit(fiber, effect, payload, effect->payload_size);
@@ -288,48 +342,58 @@ void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
 
 void *haft_woken(void *word, uintptr_t wake) {
     if (wake == HAFT_WAKE_UNWIND)
-        haft_unwind(word);
+        haft_unwind(word, HAFT_CALLERS_FRAME());
     const haft_call_t *call = word;
     return call->function(call->argument);
 }
 
-HAFT_INLINE HAFT_UNINSTRUMENTED void leave(haft_fiber_t *fiber, haft_effect_t *effect,
-                                           void *payload) {
-    haft_thread_t *thread = haft_thread();
-    if (fiber->checked)
-        haft_check_canary(fiber);
+HAFT_INLINE HAFT_UNINSTRUMENTED __attribute__((noreturn)) void
+part(haft_thread_t *thread, haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     fiber->state = HAFT_FIBER_FINISHED;
     thread->current = fiber->scope.outer;
-    haft_end_segments(thread);
-    if (HAFT_UNLIKELY(haft_tools_active))
-        haft_tools_before(fiber, HAFT_OUT_FOR_GOOD);
-    (void)haft_switch(&fiber->context, &fiber->resumer,
-                      (haft_words_t){payload, (uintptr_t)effect | HAFT_SPECIAL});
-    __builtin_unreachable();
+    haft_switch_for_good(&fiber->context, &fiber->resumer,
+                         (haft_words_t){payload, (uintptr_t)effect | HAFT_SPECIAL});
 }
 
 HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     haft_thread_t *thread = haft_thread();
-    /* An unwinding by force ends here. Catch-alls that rethrew it have counted it as an exception. */
+    /* An unwinding by force ends here. Catch-alls that rethrew it have counted it as an exception.
+     */
     if (effect != &haft_special_exception && haft_exceptions_pending(thread))
         *thread->globals = haft_no_exceptions;
-    leave(fiber, effect, payload);
-    __builtin_unreachable();
+    if (fiber->checked)
+        haft_check_canary(fiber);
+    if (thread->language != NULL)
+        thread->language->left(thread->current, fiber);
+    haft_end_segments(thread);
+    if (haft_tools_active)
+        haft_tools_before(fiber, HAFT_OUT_FOR_GOOD);
+    part(thread, fiber, effect, payload);
+}
+
+/* Before the fiber's function. */
+static HAFT_COLD void arrive(haft_fiber_t *fiber, void *word, uintptr_t wake) {
+    if (haft_tools_active)
+        haft_tools_after(fiber, HAFT_OUT_OF);
+    if (fiber->kind == HAFT_KIND_SEGMENTED)
+        haft_enter_segments(fiber);
+    if (wake == HAFT_WAKE_CALL)
+        (void)haft_woken(word, wake);
 }
 
 void haft_fiber_run(haft_fiber_t *fiber, void *word, uintptr_t wake) {
-    if (HAFT_UNLIKELY(haft_tools_active))
-        haft_tools_after(fiber, HAFT_OUT_OF);
-    if (HAFT_UNLIKELY(fiber->kind == HAFT_KIND_SEGMENTED))
-        haft_enter_segments(fiber);
-    if (HAFT_UNLIKELY(wake == HAFT_WAKE_CALL))
-        (void)haft_woken(word, wake);
+    if (HAFT_UNLIKELY(haft_tools_active || fiber->kind == HAFT_KIND_SEGMENTED ||
+                      wake == HAFT_WAKE_CALL))
+        arrive(fiber, word, wake);
     fiber->result = fiber->function(fiber->argument);
 }
 
 HAFT_UNINSTRUMENTED void haft_fiber_returned(haft_fiber_t *fiber) {
-    leave(fiber, HAFT_ID(return), &fiber->result);
-    __builtin_unreachable();
+    haft_thread_t *thread = haft_thread();
+    if (HAFT_UNLIKELY(fiber->kind != HAFT_KIND_POOL || thread->language != NULL ||
+                      haft_tools_active))
+        haft_leave(fiber, HAFT_ID(return ), &fiber->result);
+    part(thread, fiber, HAFT_ID(return ), &fiber->result);
 }
 
 /* ---- The untyped calls ---- */

@@ -102,9 +102,6 @@ bool haft_unwound_to(uintptr_t frame, const void *sp) {
 
 #ifdef HAFT_SEGMENTS
 
-/* Every field of it counts as an exception that is being handled. */
-static haft_exceptions_t always_pending = {&always_pending, 1};
-
 void haft_foreign_stack_make(haft_thread_t *thread) {
     if (thread->foreign_stack != NULL)
         return;
@@ -122,7 +119,7 @@ void haft_foreign_stack_make(haft_thread_t *thread) {
 static void stand_on(haft_thread_t *thread, haft_fiber_t *fiber) {
     haft_foreign_stack_make(thread);
     thread->segmented = fiber;
-    thread->exceptions = &always_pending;
+    thread->exceptions = &haft_always_pending;
 }
 
 void haft_enter_segments(haft_fiber_t *fiber) {
@@ -133,7 +130,7 @@ void haft_enter_segments(haft_fiber_t *fiber) {
 void haft_footing_end(haft_thread_t *thread) {
     haft_segments_set_limit(0);
     thread->segmented = NULL;
-    thread->exceptions = thread->globals;
+    haft_exceptions_at_rest(thread);
 }
 
 void haft_footing_leave(haft_thread_t *thread, haft_footing_t *footing) {

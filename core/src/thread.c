@@ -2,8 +2,8 @@
  * A thread's state: the root of its chain of handlers, its serials, its place for C++'s exceptions.
  *
  * The state is thread-local and starts as a constant whose `current` is a scope with nothing in its
- * cache and a serial that no fiber has, so that the hot paths need no test for it: their first lookup
- * or resume comes here.
+ * cache and a serial that no fiber has, so that the hot paths need no test for it: their first
+ * lookup or resume comes here.
  */
 #include "internal.h"
 
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 haft_exceptions_t haft_no_exceptions;
+haft_exceptions_t haft_always_pending = {&haft_always_pending, 1};
 static haft_scope_t unborn = {.kind = HAFT_SCOPE_ROOT, .serial = 1};
 
 /* The switch names it in assembly only. */
@@ -62,7 +63,8 @@ void haft_thread_start(haft_thread_t *thread) {
     thread->root = (haft_scope_t){.kind = HAFT_SCOPE_ROOT, .serial = haft_stamp_block(thread)};
     thread->defaults = (haft_scope_t){.kind = HAFT_SCOPE_DEFAULTS, .outer = &thread->root};
     thread->globals = __cxa_get_globals ? __cxa_get_globals() : &haft_no_exceptions;
-    thread->exceptions = thread->globals;
+    thread->language = haft_process_language;
+    haft_exceptions_at_rest(thread);
     thread->known = calloc(HAFT_KNOWN, sizeof *thread->known);
     if (thread->known == NULL)
         haft_fail(HAFT_ERROR_NO_MEMORY, NULL, NULL, "No memory for the state of a thread.");

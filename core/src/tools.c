@@ -13,12 +13,12 @@
  *      `outside`    |                     |     `inside`
  *
  * Invariants
- * - No function that calls a sanitizer's switch may itself be instrumented: it starts on one stack and
- *   ends on another, or on none.
- * - AddressSanitizer's fake stack (detect_stack_use_after_return) of a real stack ends with it: when a
- *   fiber finishes, or when its frames are given up without being unwound.
- * - A stack that is used again starts without poison. Frames that were unwound or given up have left
- *   theirs behind.
+ * - No function that calls a sanitizer's switch may itself be instrumented: it starts on one stack
+ * and ends on another, or on none.
+ * - AddressSanitizer's fake stack (detect_stack_use_after_return) of a real stack ends with it:
+ * when a fiber finishes, or when its frames are given up without being unwound.
+ * - A stack that is used again starts without poison. Frames that were unwound or given up have
+ * left theirs behind.
  */
 #define _GNU_SOURCE
 #include "internal.h"
@@ -95,9 +95,10 @@ static uintptr_t valgrind_request(uintptr_t request, uintptr_t first, uintptr_t 
 
 /* ---- ThreadSanitizer ---- */
 
-/* Its records are slow to make, so a thread keeps some for its next fibers. That hides nothing: what ran
-   under a record came before its release by this thread, and so before what runs under it next. But the
-   frames that a fiber never returns from stay on its shadow stack, which is bounded. */
+/* Its records are slow to make, so a thread keeps some for its next fibers. That hides nothing:
+   what ran under a record came before its release by this thread, and so before what runs under it
+   next. But the frames that a fiber never returns from stay on its shadow stack, which is bounded.
+ */
 enum { SPARES = 32, MOST_USES = 1000 };
 static __thread strand_t spares[SPARES];
 static __thread int spare_count;
@@ -121,9 +122,25 @@ static void give_strand(strand_t strand) {
         __tsan_destroy_fiber(strand.fiber);
 }
 
-/* Valgrind knows of the first thread's own stack only what has been used, and takes growth after a switch
-   for a switch: it is told of the whole. */
+/* Valgrind knows of the first thread's own stack only what is mapped, and takes growth after a
+   switch for a switch: it is told of the whole, and the stack made to grow to most of that. */
 static __thread uintptr_t own_stack; /* Valgrind's number for it, plus 1 */
+
+static void grow_to(const char *place) {
+    uintptr_t kept;
+    (void)valgrind_request(VALGRIND_MAKE_MEM_UNDEFINED, (uintptr_t)place - 16, 16);
+#if defined(__x86_64__)
+    __asm__ volatile("movq %%rsp, %0\n\tmovq %1, %%rsp\n\tpushq $0\n\tmovq %0, %%rsp"
+                     : "=&r"(kept)
+                     : "r"(place)
+                     : "memory");
+#else
+    __asm__ volatile("mov %0, sp\n\tmov sp, %1\n\tstr xzr, [sp, #-16]!\n\tmov sp, %0"
+                     : "=&r"(kept)
+                     : "r"(place)
+                     : "memory");
+#endif
+}
 
 void haft_tools_thread_start(void) {
     pthread_attr_t attributes;
@@ -131,10 +148,12 @@ void haft_tools_thread_start(void) {
     size_t size;
     if (!on_valgrind || pthread_getattr_np(pthread_self(), &attributes) != 0)
         return;
-    if (pthread_attr_getstack(&attributes, &low, &size) == 0)
+    if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
         own_stack =
             valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)low, (uintptr_t)low + size - 1) +
             1;
+        grow_to((const char *)low + size / 16);
+    }
     pthread_attr_destroy(&attributes);
 }
 
@@ -153,13 +172,15 @@ void haft_tools_detect(void) {
     on_valgrind = valgrind_request(VALGRIND_RUNNING, 0, 0) != 0;
 }
 
-bool haft_tools_know_stacks(void) { return haft_tools_active || on_valgrind; }
+bool haft_tools_know_stacks(void) {
+    return haft_tools_active || on_valgrind;
+}
 
 void haft_tools_stack(haft_fiber_t *fiber, char *low, char *high) {
     (void)fiber;
-    /* The stack pointer of an empty stack is `high`, which therefore counts as a part of it (to some
-       versions of Valgrind the end that they are given is the first byte past the stack): Valgrind
-       would take a switch there for growth of the stack before. */
+    /* The stack pointer of an empty stack is `high`, which therefore counts as a part of it (to
+       some versions of Valgrind the end that they are given is the first byte past the stack):
+       Valgrind would take a switch there for growth of the stack before. */
     if (on_valgrind)
         (void)valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)low, (uintptr_t)high + 1);
 }
@@ -178,10 +199,9 @@ void haft_tools_born(haft_fiber_t *fiber) {
     if (!haft_tools_active) {
         /* A stack of the pool stays registered for ever. `tools` holds the number of any other. */
         if (on_valgrind && fiber->kind != HAFT_KIND_POOL)
-            fiber->tools =
-                (void *)(valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)fiber->low,
-                                          (uintptr_t)fiber->high + 1) +
-                         1);
+            fiber->tools = (void *)(valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)fiber->low,
+                                                     (uintptr_t)fiber->high + 1) +
+                                    1);
         return;
     }
     tools_t *tools = calloc(1, sizeof *tools);

@@ -1,15 +1,16 @@
 /*
  * Unwinding fibers: for dropping and throwing (leaving.c), and for exceptions that leave a fiber.
  *
- * A stack is unwound by the unwinder of the platform (_Unwind_ForcedUnwind), which runs cleanups and
- * destructors, frame by frame, on that stack. When it reaches the fiber's first frame, the fiber is
- * finished, and either is the target, or the fiber around it goes on from the place where it had
- * resumed the inner one:
+ * A stack is unwound by the unwinder of the platform (_Unwind_ForcedUnwind), which runs cleanups
+ * and destructors, frame by frame, on that stack. When it reaches the fiber's first frame, the
+ * fiber is finished, and either is the target, or the fiber around it goes on from the place where
+ * it had resumed the inner one:
  *
- *   innermost ==unwound==> first frame --switch--> its resumer ==unwound==> ... first frame of the target
+ *   innermost ==unwound==> first frame --switch--> its resumer ==unwound==> ... first frame of the
+ * target
  *
- * A foreign exception that reaches the first frame is caught there by the personality routine, carried
- * to the resumer, and raised again: the same object, so its type and identity are kept.
+ * A foreign exception that reaches the first frame is caught there by the personality routine,
+ * carried to the resumer, and raised again: the same object, so its type and identity are kept.
  */
 #include "internal.h"
 
@@ -33,10 +34,11 @@ static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exce
     (void)reason;
     haft_fiber_t *fiber =
         (haft_fiber_t *)(void *)((char *)exception - offsetof(haft_fiber_t, unwinding));
-    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, fiber->awaits, fiber,
-              "%s is being unwound, and a catch-all on it did not rethrow. Write catch (...) so that "
-              "it ends in throw.",
-              haft_fiber_label(fiber));
+    haft_fail(
+        HAFT_ERROR_UNWINDING_STOPPED, fiber->awaits, fiber,
+        "%s is being unwound, and a catch-all on it did not rethrow. Write catch (...) so that "
+        "it ends in throw.",
+        haft_fiber_label(fiber));
 }
 
 /* What a fiber ends with once it is unwound. Not in `awaits`: the cleanups may perform. */
@@ -46,7 +48,7 @@ typedef struct thrown {
 } thrown_t;
 
 const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
-                             size_t size) {
+                      size_t size) {
     enum { ALIGNMENT = _Alignof(thrown_t) };
     thrown_t *thrown =
         aligned_alloc(ALIGNMENT, (sizeof *thrown + size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
@@ -74,7 +76,9 @@ void *haft_copy_reply(const haft_effect_t *effect, const void *reply) {
     return memcpy(copy, reply, effect->result_size);
 }
 
-void haft_free_reply(void *reply) { free(reply); }
+void haft_free_reply(void *reply) {
+    free(reply);
+}
 
 static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t *target) {
     thrown_t *thrown = fiber->thrown;
@@ -83,10 +87,11 @@ static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t 
         while (scope != NULL && scope != &target->scope)
             scope = scope->outer;
         if (scope == NULL)
-            haft_fail(HAFT_ERROR_NOT_AROUND, NULL, fiber,
-                      "%s is being unwound on behalf of a fiber that is no longer around it: one of its "
-                      "cleanups was suspended meanwhile, and resumed elsewhere.",
-                      haft_fiber_label(fiber));
+            haft_fail(
+                HAFT_ERROR_NOT_AROUND, NULL, fiber,
+                "%s is being unwound on behalf of a fiber that is no longer around it: one of its "
+                "cleanups was suspended meanwhile, and resumed elsewhere.",
+                haft_fiber_label(fiber));
         haft_leave(fiber, &haft_special_unwinding, target);
     }
     if (thrown != NULL)
@@ -113,7 +118,7 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
 }
 
 static void unwind(void *target) {
-    haft_fiber_t *fiber = haft_fiber_here();
+    haft_fiber_t *fiber = haft_fiber_to_unwind();
     struct _Unwind_Exception *exception = unwinding_of(fiber);
     memset(exception, 0, sizeof *exception);
     memcpy(&exception->exception_class, unwinding_class, sizeof unwinding_class);
@@ -124,7 +129,9 @@ static void unwind(void *target) {
               "%s cannot be unwound: the unwinder failed.", haft_fiber_label(fiber));
 }
 
-void haft_unwind(haft_fiber_t *target) {
+void haft_unwind(haft_fiber_t *target, haft_frame_t frame) {
+    if (haft_nothing_to_clean(frame))
+        unwound(haft_fiber_to_unwind(), target);
     haft_on_thread_stack(unwind, target);
     __builtin_unreachable();
 }
@@ -179,7 +186,7 @@ static __attribute__((noreturn)) void rethrow(haft_fiber_t *fiber, void *excepti
 
 void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     if (effect == &haft_special_unwinding)
-        haft_unwind(payload);
+        haft_unwind(payload, haft_this_frame());
     if (effect == &haft_special_exception)
         rethrow(fiber, payload);
     if (effect == &haft_special_landed && ((haft_landing_t *)payload)->fiber != fiber)

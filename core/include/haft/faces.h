@@ -24,19 +24,27 @@ HAFT_INLINE void haft_scope_pop(const haft_scope_t *scope) {
 
 /*
  * Performing to the very handler whose scope is `scope`, whatever lies between, in constant time:
- * like haft_find, with an entry of the current scope's cache under a key made of both.
+ * like haft_find, with an entry of the current scope's cache that is marked in its lowest bit.
+ * There are two places for it, because handlers that are named tend to come in pairs.
  */
 HAFT_API HAFT_COLD haft_cache_entry_t *haft_lookup_at(haft_scope_t *scope, haft_effect_t *effect,
                                                       unsigned slot, uint32_t shape);
-HAFT_INLINE haft_effect_t *haft_key_at(const haft_scope_t *scope, const haft_effect_t *effect) {
-    return (haft_effect_t *)(((uintptr_t)scope ^ (uintptr_t)effect) | 1);
+HAFT_INLINE haft_effect_t *haft_key_at(haft_effect_t *effect) {
+    return (haft_effect_t *)(void *)((char *)effect + 1);
+}
+HAFT_INLINE bool haft_is_at(const haft_cache_entry_t *entry, const haft_scope_t *scope,
+                            haft_effect_t *effect) {
+    return HAFT_LIKELY(entry->effect == haft_key_at(effect)) && HAFT_LIKELY(entry->scope == scope);
 }
 HAFT_INLINE haft_cache_entry_t *haft_find_at(haft_thread_t *thread, haft_scope_t *scope,
                                              haft_effect_t *effect, unsigned slot, uint32_t shape) {
-    haft_cache_entry_t *entry = &thread->current->cache[slot % HAFT_CACHE_SLOTS];
-    if (HAFT_UNLIKELY(entry->effect != haft_key_at(scope, effect) || entry->scope != scope))
-        entry = haft_lookup_at(scope, effect, slot, shape);
-    return entry;
+    haft_cache_entry_t *first = &thread->current->cache[slot % HAFT_CACHE_SLOTS];
+    haft_cache_entry_t *second = &thread->current->cache[(slot + 1) % HAFT_CACHE_SLOTS];
+    if (HAFT_LIKELY(haft_is_at(first, scope, effect)))
+        return first;
+    if (haft_is_at(second, scope, effect))
+        return second;
+    return haft_lookup_at(scope, effect, first->effect == NULL ? slot : slot + 1, shape);
 }
 
 /*

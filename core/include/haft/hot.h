@@ -90,10 +90,13 @@ HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_no_reply(const haft_effec
 /* C++ keeps the exceptions being handled in a global of the thread; while there are any, the
    out-of-line path saves them with the fiber. One comparison sees both fields: all of the pointer but
    its lowest 16 bits, in which alone no address differs from NULL, and the low half of the count. */
-HAFT_INLINE bool haft_exceptions_pending(const haft_thread_t *thread) {
+HAFT_INLINE bool haft_exceptions_in(const haft_exceptions_t *exceptions) {
     uint64_t both;
-    __builtin_memcpy(&both, (const char *)thread->exceptions + 2, sizeof both);
+    __builtin_memcpy(&both, (const char *)exceptions + 2, sizeof both);
     return both != 0;
+}
+HAFT_INLINE bool haft_exceptions_pending(const haft_thread_t *thread) {
+    return haft_exceptions_in(thread->exceptions);
 }
 
 HAFT_INLINE haft_cache_entry_t *haft_find(haft_thread_t *thread, haft_effect_t *effect,

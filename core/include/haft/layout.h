@@ -24,6 +24,8 @@
  * suspended chain that ends in it get new serials and empty caches (resume.c). A fiber that is resumed
  * by the scope of the serial it remembers (`owner`) thus needs no look at anything else, and what was
  * cached inside it still holds.
+ *
+ * Fibers of other languages (haft/language.h) have no serial, 0, until one is needed.
  */
 #ifndef HAFT_LAYOUT_H
 #define HAFT_LAYOUT_H
@@ -38,6 +40,7 @@ typedef struct haft_effect haft_effect_t;
 typedef struct haft_scope haft_scope_t;
 typedef struct haft_fiber haft_fiber_t;
 typedef struct haft_thread haft_thread_t;
+struct haft_language;
 typedef void haft_function_t(void);
 
 /* What a clause does with the continuation. */
@@ -114,8 +117,9 @@ typedef struct haft_context {
 
 enum haft_gate {
     HAFT_GATE_CLOSED, /* running, finished or freed */
-    HAFT_GATE_OPEN,   /* suspended, or new */
-    HAFT_GATE_SLOW    /* the same, but every resume has to take the out-of-line path */
+    HAFT_GATE_OPEN,   /* suspended */
+    HAFT_GATE_SLOW,   /* the same, but every resume has to take the out-of-line path */
+    HAFT_GATE_NEW     /* new, with a stack of the pool and no tools: the first resume is short */
 };
 
 /*
@@ -163,7 +167,8 @@ struct haft_fiber {
                                            resumed this one, or in which it stopped; or NULL */
     /* An _Unwind_Exception while the stack is unwound. */
     __attribute__((aligned(16))) uint64_t unwinding[4];
-    uint8_t state;
+    const struct haft_language *language; /* that owns the frames (haft/language.h); NULL: C */
+    uint32_t state; /* wide: read beside `kind` as one word, it would wait for both to be stored */
     uint8_t kind;
     uint8_t cleanups;
     uint8_t checked; /* the stack has a canary instead of a guard */
@@ -184,8 +189,9 @@ typedef struct haft_known {
 
 struct haft_thread {
     haft_scope_t *current; /* the innermost scope */
-    haft_exceptions_t *exceptions; /* those of C++; on a segmented fiber something that is not empty
-                                      and keeps the hot paths from switching */
+    haft_exceptions_t *exceptions; /* those of C++; on a segmented fiber, and on threads with another
+                                      language, something that is not empty and keeps the hot
+                                      paths from switching */
     uint64_t stamp; /* the last serial that was drawn */
     haft_scope_t root;
     haft_scope_t defaults;
@@ -200,6 +206,7 @@ struct haft_thread {
     haft_fiber_t *segmented;            /* the fiber on which the code runs, if that is segmented */
     struct haft_footing *foreign_calls; /* in which fibers were resumed, innermost first */
     void *foreign_stack;                /* of the functions called through HAFT_FOREIGN */
+    const struct haft_language *language; /* whose code runs on this thread, or NULL */
 };
 
 #endif

@@ -32,6 +32,19 @@
 #    define HAFT_CLOBBERS_SVE
 #endif
 
+/* Continues with the context at x1; x11 is the control word so far. */
+#define HAFT_SWITCH_LOAD                                                                           \
+    "ldr x8, [x1, #32]\n\t"                                                                        \
+    "ldp x29, x5, [x1]\n\t"                                                                        \
+    "ldp x6, x19, [x1, #16]\n\t"                                                                   \
+    "mov sp, x6\n\t"                                                                               \
+    "cmp x8, x11\n\t"                                                                              \
+    "b.ne 2f\n\t"                                                                                  \
+    "br x5\n"                                                                                      \
+    "2:\n\t" /* the other side rounds or traps differently */                                     \
+    "msr fpcr, x8\n\t"                                                                             \
+    "br x5\n"
+
 typedef struct haft_words {
     void *first;
     uintptr_t second;
@@ -49,16 +62,7 @@ haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
                      "stp x10, x19, [x0, #16]\n\t"
                      "mrs x11, fpcr\n\t"
                      "str x11, [x0, #32]\n\t"
-                     "ldr x8, [x1, #32]\n\t"
-                     "ldp x29, x5, [x1]\n\t"
-                     "ldp x6, x19, [x1, #16]\n\t"
-                     "mov sp, x6\n\t"
-                     "cmp x8, x11\n\t"
-                     "b.ne 2f\n\t"
-                     "br x5\n"
-                     "2:\n\t" /* the other side rounds or traps differently */
-                     "msr fpcr, x8\n\t"
-                     "br x5\n"
+                     HAFT_SWITCH_LOAD
                      "1:\n\t"
                      "hint #36"
                      : "+r"(x0), "+r"(x1), "+r"(first), "+r"(second)
@@ -70,6 +74,20 @@ haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
                        "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29",
                        "v30", "v31" HAFT_CLOBBERS_SVE);
     return (haft_words_t){first, second};
+}
+
+/* The same for a context that nobody will continue: nothing has to be saved. */
+static inline __attribute__((always_inline, noreturn)) void
+haft_switch_for_good(haft_context_t *from, haft_context_t *to, haft_words_t words) {
+    register void *x1 __asm__("x1") = to;
+    register void *first __asm__("x2") = words.first;
+    register uintptr_t second __asm__("x3") = words.second;
+    (void)from;
+    __asm__ volatile("mrs x11, fpcr\n\t" HAFT_SWITCH_LOAD
+                     :
+                     : "r"(x1), "r"(first), "r"(second)
+                     : "memory");
+    __builtin_unreachable();
 }
 
 #endif

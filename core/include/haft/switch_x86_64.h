@@ -30,6 +30,32 @@
 #    define HAFT_CLOBBERS_AVX512
 #endif
 
+/* Continues with the context at rsi; 32(%%rdi) is the control word so far. */
+#define HAFT_SWITCH_LOAD                                                                           \
+    "movq 8(%%rsi), %%r10\n\t"                                                                     \
+    "movzwl 32(%%rsi), %%r9d\n\t"                                                                  \
+    "movq 0(%%rsi), %%rbp\n\t"                                                                     \
+    "movq 16(%%rsi), %%rsp\n\t"                                                                    \
+    "movq 24(%%rsi), %%rbx\n\t"                                                                    \
+    "cmpw 32(%%rdi), %%r9w\n\t"                                                                    \
+    "jne 2f\n\t"                                                                                   \
+    "jmp *%%r10\n"                                                                                 \
+    "2:\n\t" /* the other side rounds or traps differently */                                     \
+    "fldcw 32(%%rsi)\n\t"                                                                          \
+    "stmxcsr 36(%%rsi)\n\t"                                                                        \
+    "movl 36(%%rsi), %%ecx\n\t"                                                                    \
+    "andl $0xffff807f, %%ecx\n\t"                                                                  \
+    "movl %%r9d, %%r8d\n\t"                                                                        \
+    "andl $0x0c00, %%r8d\n\t"                                                                      \
+    "shll $3, %%r8d\n\t"                                                                           \
+    "orl %%r8d, %%ecx\n\t"                                                                         \
+    "andl $0x003f, %%r9d\n\t"                                                                      \
+    "shll $7, %%r9d\n\t"                                                                           \
+    "orl %%r9d, %%ecx\n\t"                                                                         \
+    "movl %%ecx, 36(%%rsi)\n\t"                                                                    \
+    "ldmxcsr 36(%%rsi)\n\t"                                                                        \
+    "jmp *%%r10\n"
+
 typedef struct haft_words {
     void *first;
     uintptr_t second;
@@ -43,29 +69,7 @@ haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
                      "movq %%rsp, 16(%%rdi)\n\t"
                      "movq %%rbx, 24(%%rdi)\n\t"
                      "fnstcw 32(%%rdi)\n\t"
-                     "movq 8(%%rsi), %%r10\n\t"
-                     "movzwl 32(%%rsi), %%r9d\n\t"
-                     "movq 0(%%rsi), %%rbp\n\t"
-                     "movq 16(%%rsi), %%rsp\n\t"
-                     "movq 24(%%rsi), %%rbx\n\t"
-                     "cmpw 32(%%rdi), %%r9w\n\t"
-                     "jne 2f\n\t"
-                     "jmp *%%r10\n"
-                     "2:\n\t" /* the other side rounds or traps differently */
-                     "fldcw 32(%%rsi)\n\t"
-                     "stmxcsr 36(%%rsi)\n\t"
-                     "movl 36(%%rsi), %%ecx\n\t"
-                     "andl $0xffff807f, %%ecx\n\t"
-                     "movl %%r9d, %%r8d\n\t"
-                     "andl $0x0c00, %%r8d\n\t"
-                     "shll $3, %%r8d\n\t"
-                     "orl %%r8d, %%ecx\n\t"
-                     "andl $0x003f, %%r9d\n\t"
-                     "shll $7, %%r9d\n\t"
-                     "orl %%r9d, %%ecx\n\t"
-                     "movl %%ecx, 36(%%rsi)\n\t"
-                     "ldmxcsr 36(%%rsi)\n\t"
-                     "jmp *%%r10\n"
+                     HAFT_SWITCH_LOAD
                      "1:"
                      : "+D"(from), "+S"(to), "+a"(words.first), "+d"(words.second)
                      :
@@ -74,6 +78,16 @@ haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
                        "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
                        "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15" HAFT_CLOBBERS_AVX512);
     return words;
+}
+
+/* The same for a context that nobody will continue: nothing has to be saved. */
+static inline __attribute__((always_inline, noreturn)) void
+haft_switch_for_good(haft_context_t *from, haft_context_t *to, haft_words_t words) {
+    __asm__ volatile("fnstcw 32(%%rdi)\n\t" HAFT_SWITCH_LOAD
+                     :
+                     : "D"(from), "S"(to), "a"(words.first), "d"(words.second)
+                     : "memory");
+    __builtin_unreachable();
 }
 
 #endif

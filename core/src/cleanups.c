@@ -1,0 +1,385 @@
+/*
+ * Whether a stack that is about to be unwound has anything to run. The unwinder of the platform
+ * takes hundreds of nanoseconds for each frame; most stacks that are dropped have no cleanups, and
+ * then need not be unwound at all. Here their frames are only walked:
+ *
+ *   for each frame:   return address --> its frame description (_Unwind_Find_FDE)
+ *                       call frame instructions --> where the caller's frame lies
+ *                       exception table (LSDA)   --> whether this call has a landing pad
+ *
+ * Invariant: the answer is "nothing to run" only if every frame up to the fiber's first was
+ * understood completely. Anything unusual (a language with tables of its own, a call that may not
+ * throw, a frame that is not described by stack or frame pointer, the end of the stack) is left to
+ * the unwinder, which also reports what is wrong. Nothing is remembered between walks, so code may
+ * be unloaded.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+enum { FRAME_POINTER = 6, STACK_POINTER = 7, RETURN_ADDRESS = 16 };
+#elif defined(__aarch64__)
+enum { FRAME_POINTER = 29, STACK_POINTER = 31, RETURN_ADDRESS = 30 };
+#endif
+
+/* ---- Reading ---- */
+
+typedef const unsigned char *bytes_t;
+
+static uint64_t read_unsigned(bytes_t *at) {
+    uint64_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+        unsigned char byte = *(*at)++;
+        if (shift < 64)
+            value |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return value;
+    }
+}
+
+static int64_t read_signed(bytes_t *at) {
+    uint64_t value = 0;
+    for (unsigned shift = 0;;) {
+        unsigned char byte = *(*at)++;
+        if (shift < 64)
+            value |= (uint64_t)(byte & 0x7f) << shift;
+        shift += 7;
+        if (byte & 0x80)
+            continue;
+        if ((byte & 0x40) && shift < 64)
+            value |= ~(uint64_t)0 << shift;
+        return (int64_t)value;
+    }
+}
+
+#define READ(type, at)                                                                             \
+    (__extension__({                                                                               \
+        type value_;                                                                               \
+        memcpy(&value_, *(at), sizeof value_);                                                     \
+        *(at) += sizeof value_;                                                                    \
+        value_;                                                                                    \
+    }))
+
+/* Encodings of pointers: a format, what it is relative to, and whether it is the address of one. */
+enum {
+    ENCODED_ABSOLUTE = 0x00,
+    ENCODED_LEB = 0x01,
+    ENCODED_DATA4 = 0x03,
+    ENCODED_DATA8 = 0x04,
+    ENCODED_SIGNED4 = 0x0b,
+    ENCODED_SIGNED8 = 0x0c,
+    ENCODED_FORMAT = 0x0f,
+    ENCODED_TO_ITSELF = 0x10,
+    ENCODED_INDIRECT = 0x80,
+    ENCODED_NOTHING = 0xff
+};
+
+static bool read_encoded(bytes_t *at, unsigned encoding, uintptr_t *value) {
+    bytes_t start = *at;
+    switch (encoding & ENCODED_FORMAT) {
+    case ENCODED_LEB:
+        *value = read_unsigned(at);
+        break;
+    case ENCODED_DATA4:
+        *value = READ(uint32_t, at);
+        break;
+    case ENCODED_SIGNED4:
+        *value = (uintptr_t)(intptr_t)READ(int32_t, at);
+        break;
+    case ENCODED_ABSOLUTE:
+    case ENCODED_DATA8:
+    case ENCODED_SIGNED8:
+        *value = READ(uint64_t, at);
+        break;
+    default:
+        return false;
+    }
+    if (*value == 0)
+        return true;
+    switch (encoding & ~(unsigned)(ENCODED_FORMAT | ENCODED_INDIRECT)) {
+    case 0:
+        break;
+    case ENCODED_TO_ITSELF:
+        *value += (uintptr_t)start;
+        break;
+    default:
+        return false;
+    }
+    if (encoding & ENCODED_INDIRECT)
+        memcpy(value, (const void *)*value, sizeof *value);
+    return true;
+}
+
+/* ---- The description of a function's frames ---- */
+
+struct bases { /* struct dwarf_eh_bases of libgcc */
+    void *text, *data, *function;
+};
+extern const void *_Unwind_Find_FDE(void *pc, struct bases *bases) __attribute__((weak));
+extern int __gcc_personality_v0(int, int, uint64_t, void *, void *) __attribute__((weak));
+extern int __gxx_personality_v0(int, int, uint64_t, void *, void *) __attribute__((weak));
+
+typedef struct function {
+    uintptr_t start;
+    bytes_t common, common_end; /* call frame instructions of the CIE, and of the FDE */
+    bytes_t own, own_end;
+    uint64_t code_unit;
+    int64_t data_unit;
+    bytes_t exceptions; /* LSDA, or NULL */
+} function_t;
+
+static bool describe(void *pc, function_t *function) {
+    struct bases bases;
+    bytes_t fde = _Unwind_Find_FDE(pc, &bases);
+    if (fde == NULL)
+        return false;
+    function->start = (uintptr_t)bases.function;
+    bytes_t at = fde;
+    uint32_t length = READ(uint32_t, &at);
+    if (length == UINT32_MAX)
+        return false;
+    function->own_end = at + length;
+    bytes_t place = at;
+    bytes_t cie = place - READ(int32_t, &at);
+    bytes_t own = at;
+
+    at = cie;
+    length = READ(uint32_t, &at);
+    function->common_end = at + length;
+    at += sizeof(uint32_t);
+    unsigned char version = *at++;
+    const char *augmentation = (const char *)at;
+    at += strlen(augmentation) + 1;
+    if (length == UINT32_MAX || version != 1 || *augmentation++ != 'z')
+        return false;
+    function->code_unit = read_unsigned(&at);
+    function->data_unit = read_signed(&at);
+    if (*at++ != RETURN_ADDRESS)
+        return false;
+    bytes_t data = at;
+    uint64_t data_length = read_unsigned(&data);
+    function->common = data + data_length;
+    unsigned position = ENCODED_ABSOLUTE, table = ENCODED_NOTHING;
+    uintptr_t personality = 0;
+    for (; *augmentation != '\0'; augmentation++) {
+        switch (*augmentation) {
+        case 'R':
+            position = *data++;
+            break;
+        case 'L':
+            table = *data++;
+            break;
+        case 'P': {
+            unsigned encoding = *data++;
+            if (!read_encoded(&data, encoding, &personality))
+                return false;
+            break;
+        }
+        default:
+            return false; /* a frame of a signal, signed return addresses... */
+        }
+    }
+
+    uintptr_t ignored;
+    unsigned format = position & ENCODED_FORMAT;
+    if (!read_encoded(&own, format, &ignored) || !read_encoded(&own, format, &ignored))
+        return false;
+    data_length = read_unsigned(&own);
+    function->own = own + data_length;
+    uintptr_t exceptions = 0;
+    if (table != ENCODED_NOTHING && !read_encoded(&own, table, &exceptions))
+        return false;
+    function->exceptions = (bytes_t)exceptions;
+    return exceptions == 0 ||
+           (personality != 0 && (personality == (uintptr_t)__gcc_personality_v0 ||
+                                 personality == (uintptr_t)__gxx_personality_v0));
+}
+
+/* ---- Call frame instructions ---- */
+
+typedef struct rule {
+    bool saved; /* at `offset` from the frame's address; else unchanged */
+    int64_t offset;
+} rule_t;
+
+typedef struct rules {
+    uint64_t base; /* the register from which the frame's address is computed */
+    int64_t offset;
+    rule_t frame_pointer, return_address;
+} rules_t;
+
+static rule_t *rule_of(rules_t *rules, uint64_t reg) {
+    return reg == FRAME_POINTER    ? &rules->frame_pointer
+           : reg == RETURN_ADDRESS ? &rules->return_address
+                                   : NULL;
+}
+
+static void save(rules_t *rules, uint64_t reg, int64_t offset) {
+    rule_t *rule = rule_of(rules, reg);
+    if (rule != NULL)
+        *rule = (rule_t){true, offset};
+}
+
+static void restore(rules_t *rules, const rules_t *initial, uint64_t reg) {
+    if (reg == FRAME_POINTER)
+        rules->frame_pointer = initial->frame_pointer;
+    if (reg == RETURN_ADDRESS)
+        rules->return_address = initial->return_address;
+}
+
+/* The rules for `pc` according to the instructions in [at, end). */
+static bool execute(const function_t *function, bytes_t at, bytes_t end, uintptr_t pc,
+                    const rules_t *initial, rules_t *rules) {
+    enum { DEPTH = 8 };
+    rules_t remembered[DEPTH];
+    unsigned depth = 0;
+    uintptr_t place = function->start;
+    int64_t unit = function->data_unit;
+    while (at < end && place < pc) {
+        unsigned char instruction = *at++;
+        uint64_t reg = instruction & 0x3f;
+        switch (instruction & 0xc0) {
+        case 0x40:
+            place += reg * function->code_unit;
+            continue;
+        case 0x80:
+            save(rules, reg, (int64_t)read_unsigned(&at) * unit);
+            continue;
+        case 0xc0:
+            restore(rules, initial, reg);
+            continue;
+        }
+        switch (instruction) {
+        case 0x00:
+            break;
+        case 0x02:
+            place += READ(uint8_t, &at) * function->code_unit;
+            break;
+        case 0x03:
+            place += READ(uint16_t, &at) * function->code_unit;
+            break;
+        case 0x04:
+            place += READ(uint32_t, &at) * function->code_unit;
+            break;
+        case 0x05:
+            reg = read_unsigned(&at);
+            save(rules, reg, (int64_t)read_unsigned(&at) * unit);
+            break;
+        case 0x06:
+            restore(rules, initial, read_unsigned(&at));
+            break;
+        case 0x08: {
+            rule_t *rule = rule_of(rules, read_unsigned(&at));
+            if (rule != NULL)
+                *rule = (rule_t){false, 0};
+            break;
+        }
+        case 0x0a:
+            if (depth == DEPTH)
+                return false;
+            remembered[depth++] = *rules;
+            break;
+        case 0x0b:
+            if (depth == 0)
+                return false;
+            *rules = remembered[--depth];
+            break;
+        case 0x0c:
+            rules->base = read_unsigned(&at);
+            rules->offset = (int64_t)read_unsigned(&at);
+            break;
+        case 0x0d:
+            rules->base = read_unsigned(&at);
+            break;
+        case 0x0e:
+            rules->offset = (int64_t)read_unsigned(&at);
+            break;
+        case 0x11:
+            reg = read_unsigned(&at);
+            save(rules, reg, read_signed(&at) * unit);
+            break;
+        case 0x12:
+            rules->base = read_unsigned(&at);
+            rules->offset = read_signed(&at) * unit;
+            break;
+        case 0x13:
+            rules->offset = read_signed(&at) * unit;
+            break;
+        case 0x2e:
+            (void)read_unsigned(&at);
+            break;
+        default:
+            return false; /* an expression, say */
+        }
+    }
+    return true;
+}
+
+/* ---- Exception tables ---- */
+
+/* Whether the call that returns to `pc` is listed, and without a landing pad. */
+static bool nothing_to_run(const function_t *function, uintptr_t pc) {
+    bytes_t at = function->exceptions;
+    if (at == NULL)
+        return true;
+    uintptr_t ignored;
+    unsigned landing_base = *at++;
+    if (landing_base != ENCODED_NOTHING && !read_encoded(&at, landing_base, &ignored))
+        return false;
+    unsigned types = *at++;
+    if (types != ENCODED_NOTHING)
+        (void)read_unsigned(&at);
+    unsigned encoding = *at++;
+    uint64_t length = read_unsigned(&at);
+    bytes_t end = at + length;
+    uintptr_t place = pc - 1 - function->start;
+    while (at < end) {
+        uintptr_t start, size, landing;
+        if (!read_encoded(&at, encoding, &start) || !read_encoded(&at, encoding, &size) ||
+            !read_encoded(&at, encoding, &landing))
+            return false;
+        (void)read_unsigned(&at); /* the action */
+        if (place < start)
+            return false;
+        if (place - start < size)
+            return landing == 0;
+    }
+    return false;
+}
+
+/* ---- The walk ---- */
+
+static uintptr_t word_at(uintptr_t address) {
+    uintptr_t word;
+    memcpy(&word, (const void *)address, sizeof word);
+    return word;
+}
+
+bool haft_nothing_to_clean(haft_frame_t frame) {
+    if (_Unwind_Find_FDE == NULL || haft_tools_active || haft_thread()->segmented != NULL)
+        return false;
+    while (!haft_in_first_frame(frame.pc)) {
+        function_t function;
+        if (!describe((void *)(frame.pc - 1), &function) || !nothing_to_run(&function, frame.pc))
+            return false;
+        rules_t initial = {.base = STACK_POINTER};
+        if (!execute(&function, function.common, function.common_end, UINTPTR_MAX, &initial,
+                     &initial))
+            return false;
+        rules_t rules = initial;
+        if (!execute(&function, function.own, function.own_end, frame.pc, &initial, &rules) ||
+            (rules.base != STACK_POINTER && rules.base != FRAME_POINTER) ||
+            !rules.return_address.saved)
+            return false;
+        uintptr_t address =
+            (rules.base == STACK_POINTER ? frame.sp : frame.fp) + (uintptr_t)rules.offset;
+        if (address <= frame.sp)
+            return false;
+        frame.pc = word_at(address + (uintptr_t)rules.return_address.offset);
+        if (rules.frame_pointer.saved)
+            frame.fp = word_at(address + (uintptr_t)rules.frame_pointer.offset);
+        frame.sp = address;
+    }
+    return true;
+}

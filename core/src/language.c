@@ -1,0 +1,74 @@
+/* What languages that own their frames build on: see haft/language.h. */
+#include "internal.h"
+
+const haft_language_t *haft_process_language;
+
+void haft_check_own(const haft_fiber_t *fiber, const char *what) {
+    if (HAFT_UNLIKELY(fiber != NULL && fiber->language != NULL))
+        haft_fail(HAFT_ERROR_NOT_RESUMABLE, fiber->awaits, fiber,
+                  "%s cannot be %s from here: its frames are those of %s. Use the means of that "
+                  "language.",
+                  haft_fiber_label(fiber), what, fiber->language->name);
+}
+
+#ifndef HAFT_FREESTANDING
+
+void haft_language_register(const haft_language_t *language) {
+    haft_process_language = language;
+    haft_thread_t *thread = haft_thread_ready();
+    thread->language = language;
+    haft_exceptions_at_rest(thread);
+}
+
+haft_thread_t *haft_language_thread(void) {
+    return haft_thread_ready();
+}
+
+haft_fiber_t *haft_language_take(const haft_language_t *language, size_t size) {
+    haft_fiber_t *fiber = haft_pool_take(haft_thread_ready(), size);
+    if (fiber == NULL)
+        return NULL;
+    fiber->context = fiber->resumer = (haft_context_t){.sp = fiber->high};
+    fiber->owner = 0;
+    fiber->gate = HAFT_GATE_CLOSED;
+    fiber->scope =
+        (haft_scope_t){.handles = language->handles, .kind = HAFT_SCOPE_FIBER, .slow = 1};
+    fiber->top = &fiber->scope;
+    fiber->awaits = NULL;
+    fiber->alias = NULL;
+    fiber->name = language->name;
+    fiber->handler = NULL;
+    fiber->thrown = NULL;
+    fiber->within = NULL;
+    fiber->tools = NULL;
+    fiber->kind = HAFT_KIND_POOL;
+    fiber->cleanups = 1;
+    fiber->checked = 0;
+    fiber->state = HAFT_FIBER_RUNNING;
+    fiber->language = language;
+    return fiber;
+}
+
+void haft_language_give(haft_fiber_t *fiber) {
+    fiber->language = NULL;
+    fiber->state = HAFT_FIBER_FINISHED;
+    haft_fiber_free(fiber);
+}
+
+void haft_language_leave(haft_fiber_t *fiber) {
+    haft_leave(fiber, &haft_special_dropped, NULL);
+}
+
+void haft_language_moved(haft_scope_t *top, haft_fiber_t *fiber) {
+    for (haft_scope_t *scope = top;; scope = scope->outer) {
+        for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
+            scope->cache[i].effect = NULL;
+        scope->serial = scope->kind == HAFT_SCOPE_FIBER && haft_fiber_of(scope)->language != NULL
+                            ? 0
+                            : haft_stamp(haft_thread_ready());
+        if (scope == &fiber->scope)
+            return;
+    }
+}
+
+#endif
