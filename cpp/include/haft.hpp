@@ -141,11 +141,14 @@ struct name_text {
 template <typename E>
 inline constexpr name_text<E> name_text_of{};
 
+/* The effects of a program are found in a few slots. A plain sum, because it depends only on the
+   letters in which two names differ: Get and Put have slots of their own in any namespace, and so
+   have Get<S> and Put<S>. */
 constexpr unsigned slot_of(std::string_view name) {
-    std::uint32_t hash = 2166136261u;
+    unsigned sum = 0;
     for (char letter : name)
-        hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
-    return (hash >> 13) % HAFT_CACHE_SLOTS;
+        sum += static_cast<unsigned char>(letter);
+    return sum % HAFT_CACHE_SLOTS;
 }
 
 /* How a value travels from the handler to the performer. In a word, if it fits and can be copied as
@@ -313,28 +316,36 @@ struct in_place_guard {
     ~in_place_guard() { haft_in_place_end(&in_place); }
 };
 
+/* haft_perform_found, for the handler of a scope that the caller may know better than the entry. */
+template <typename E>
+HAFT_HPP_INLINE void *suspend_found(haft_thread_t *thread, haft_cache_entry_t *entry,
+                                    haft_scope_t *scope, void *payload) {
+    if (__builtin_expect(entry->clause != nullptr || haft_exceptions_pending(thread), false))
+        return haft_suspend_slow(entry, effect_traits<E>::id(), payload);
+    return haft_suspend(thread, haft_fiber_of(scope), effect_traits<E>::id(), payload);
+}
+
 template <typename E>
 HAFT_HPP_INLINE typename effect_traits<E>::result
-perform_found(haft_thread_t *thread, haft_cache_entry_t *entry, E &effect) {
+perform_found(haft_thread_t *thread, haft_cache_entry_t *entry, haft_scope_t *scope, E &effect) {
     using R = typename effect_traits<E>::result;
     if (entry->clause != nullptr && entry->clause->kind == HAFT_CLAUSE_TAIL) {
-        auto function = reinterpret_cast<R (*)(void *, E *)>(entry->clause->function);
-        void *state = entry->scope->state;
-        in_place_guard guard{haft_in_place_begin(thread, entry->scope)};
+        auto function = reinterpret_cast<R (*)(void *, E *)>(haft_clause_function(entry->clause));
+        void *state = scope->state;
+        in_place_guard guard{haft_in_place_begin(thread, scope)};
         return function(state, &effect);
     }
     if constexpr (in_word<R>) {
-        return from_word<R>(haft_perform_found(thread, entry, effect_traits<E>::id(), &effect));
+        return from_word<R>(suspend_found<E>(thread, entry, scope, &effect));
     } else if constexpr (effect_traits<E>::native) {
         call<E> here{std::move(effect), {}};
-        haft_perform_found(thread, entry, effect_traits<E>::id(), &here);
+        suspend_found<E>(thread, entry, scope, &here);
         return here.result.take();
     } else {
         static_assert(std::is_trivially_copyable_v<R>);
         R result;
-        haft_unpack(effect_traits<E>::id(),
-                    haft_perform_found(thread, entry, effect_traits<E>::id(), &effect), &result,
-                    sizeof result);
+        haft_unpack(effect_traits<E>::id(), suspend_found<E>(thread, entry, scope, &effect),
+                    &result, sizeof result);
         return result;
     }
 }
@@ -380,7 +391,8 @@ E make(Fields &&...fields) {
 template <typename Effect>
 HAFT_HPP_INLINE auto perform(Effect effect) -> typename effect_traits<Effect>::result {
     haft_thread_t *thread = haft_thread();
-    return detail::perform_found(thread, detail::find<Effect>(thread), effect);
+    haft_cache_entry_t *entry = detail::find<Effect>(thread);
+    return detail::perform_found(thread, entry, entry->scope, effect);
 }
 template <typename Effect, typename... Fields>
 requires(!(sizeof...(Fields) == 1 &&
@@ -829,29 +841,23 @@ struct holder : holder_base, foreign_rooms<typename stored<Stored>::handler::han
 
 /* ---- Clauses in place ---- */
 
-/* A clause runs in the context of its handler: exceptions that the performer is handling are not
- * its. */
+/* Puts aside the exceptions that the performer is handling: a clause runs in the context of its
+ * handler. */
 class performers_exceptions {
   public:
-    performers_exceptions() noexcept {
-        haft_thread_t *thread = haft_thread();
-        if (__builtin_expect(haft_exceptions_pending(thread), false)) {
-            kept = *thread->globals;
-            *thread->globals = {nullptr, 0};
-        }
+    performers_exceptions() noexcept : kept(*haft_thread()->globals) {
+        *haft_thread()->globals = {nullptr, 0};
     }
     ~performers_exceptions() {
-        if (__builtin_expect(kept.caught != nullptr || kept.uncaught != 0, false)) {
-            haft_exceptions_t *now = haft_thread()->globals;
-            now->caught = kept.caught;
-            now->uncaught += kept.uncaught;
-        }
+        haft_exceptions_t *now = haft_thread()->globals;
+        now->caught = kept.caught;
+        now->uncaught += kept.uncaught;
     }
     performers_exceptions(const performers_exceptions &) = delete;
     performers_exceptions &operator=(const performers_exceptions &) = delete;
 
   private:
-    haft_exceptions_t kept = {nullptr, 0};
+    haft_exceptions_t kept;
 };
 
 /* In a catch-all: the exception, or, if this is an unwinding by force, goes on with it. */
@@ -864,6 +870,13 @@ inline std::exception_ptr caught_exception() {
     return exception;
 }
 
+template <typename R, typename E>
+__attribute__((cold, noinline)) R without_exceptions(R (*clause)(void *, E *), void *state,
+                                                     E *payload) {
+    performers_exceptions aside;
+    return clause(state, payload);
+}
+
 template <typename Holder, typename Entry, typename E = effect_of<Entry>>
 typename effect_traits<E>::result tail_clause(void *state, E *payload) {
     [[maybe_unused]] Holder *held = static_cast<Holder *>(state);
@@ -873,7 +886,9 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
     } else if constexpr (std::is_nothrow_invocable_v<typename Holder::H &, E>) {
         return static_cast<typename effect_traits<E>::result>(held->handler()(std::move(*payload)));
     } else {
-        performers_exceptions aside;
+        /* Not `exceptions`: on a segmented fiber those are never none. */
+        if (__builtin_expect(haft_exceptions_in(haft_thread()->globals), false))
+            return without_exceptions(&tail_clause<Holder, Entry>, state, payload);
         try {
             return static_cast<typename effect_traits<E>::result>(
                 held->handler()(std::move(*payload)));
@@ -946,8 +961,18 @@ inline void *run_nothing(void *) {
     return nullptr;
 }
 
-/* Unwinds what is suspended; its task stays while clauses of its handler run. */
-inline void drop(computation *task) {
+/* Frees a fiber if making what belongs on it fails. */
+struct unfinished_fiber {
+    haft_fiber_t *fiber;
+    HAFT_HPP_INLINE ~unfinished_fiber() {
+        if (fiber != nullptr)
+            haft_fiber_free(fiber);
+    }
+};
+
+/* Unwinds what is suspended; its task stays while clauses of its handler run. Not inlined: every
+ * resumption's destructor has a call of it, and most find nothing to drop. */
+__attribute__((noinline)) inline void drop(computation *task) {
     if (task->over)
         return;
     task->over = true;
@@ -1003,8 +1028,8 @@ class [[nodiscard]] tail {
         : next(std::exchange(other.next, nullptr)), word(other.word),
           answer(std::move(other.answer)) {}
     tail &operator=(tail &&) = delete;
-    ~tail() {
-        if (next != nullptr)
+    HAFT_HPP_INLINE ~tail() {
+        if (__builtin_expect(next != nullptr, false))
             detail::drop(next);
     }
 
@@ -1243,7 +1268,7 @@ class resumption_base {
         }
         return *this;
     }
-    ~resumption_base() {
+    HAFT_HPP_INLINE ~resumption_base() {
         if (task != nullptr)
             detail::drop(task);
     }
@@ -1421,7 +1446,7 @@ class instance {
         return detail::perform_found(
             thread,
             haft_find_at(thread, scope, traits::id(), traits::slot + 2, detail::shape_of<Effect>),
-            effect);
+            scope, effect);
     }
 
   private:
@@ -1582,11 +1607,11 @@ struct task : computation_of<typename Holder::body_result> {
         haft_fiber_t *fiber = haft_fiber_create(&options, &task::run, nullptr);
         if (fiber == nullptr)
             throw std::bad_alloc();
-        HAFT_SCOPED haft_fiber_t *owned = fiber;
+        unfinished_fiber owned{fiber};
         static_assert(alignof(task) <= 64);
         task *self = ::new (haft_fiber_reserve(fiber, sizeof(task)))
             task(static_cast<Make &&>(make), std::move(function));
-        owned = nullptr;
+        owned.fiber = nullptr;
         fiber->argument = self;
         fiber->scope.state = static_cast<Holder *>(&self->held);
         self->fiber = fiber;

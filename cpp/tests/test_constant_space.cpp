@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <haft.hpp>
+#include <haft/generator.hpp>
 #include <new>
 #include <string>
 #include <sys/resource.h>
@@ -26,17 +27,11 @@ struct Text : haft::effect<text> {};
 
 static long allocations;
 
-void *operator new(std::size_t size) {
+/* All that operator new and the library itself allocate. */
+extern "C" void *__libc_malloc(std::size_t size);
+extern "C" void *malloc(std::size_t size) {
     allocations++;
-    if (void *memory = std::malloc(size))
-        return memory;
-    throw std::bad_alloc();
-}
-void operator delete(void *memory) noexcept {
-    std::free(memory);
-}
-void operator delete(void *memory, std::size_t) noexcept {
-    std::free(memory);
+    return __libc_malloc(size);
 }
 
 static long resident_kibibytes() {
@@ -128,6 +123,32 @@ static void clauses_in_place() {
     });
 }
 
+static void handlers_that_are_named() {
+    stays_small([](long n) {
+        long sum = 0;
+        haft::handle([&](haft::instance<Get> outer) {
+            haft::handle([&](haft::instance<Get> inner) {
+                for (long i = 0; i < n; i++)
+                    sum += outer.perform(Get{}) - inner.perform(Get{});
+            }).with([](Get) { return 1L; });
+        }).with([](Get, haft::resumption<void(long)> k) { return std::move(k).tail_resume(2); });
+        CHECK(sum == n);
+    });
+}
+
+static void generators() {
+    stays_small([](long n) {
+        haft::generator<long> numbers([n](haft::yielder<long> yield) {
+            for (long i = 0; i < n; i++)
+                yield(1L);
+        });
+        long sum = 0;
+        for (long number : numbers)
+            sum += number;
+        CHECK(sum == n);
+    });
+}
+
 static void computations_that_come_and_go() {
     stays_small([](long n) {
         for (long i = 0; i < n / 20; i++) {
@@ -177,6 +198,8 @@ int main() {
     clauses_that_tail_resume_another_computation();
     clauses_that_tail_resume_with_large_results();
     clauses_in_place();
+    handlers_that_are_named();
+    generators();
     computations_that_come_and_go();
     computations_that_are_dropped();
     a_scheduler_of_kept_resumptions();

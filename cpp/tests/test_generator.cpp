@@ -127,6 +127,15 @@ static void exceptions_end_the_sequence() {
     CHECK(*at == 1);
     CHECK(thrown_by<int>([&] { ++at; }) == 5);
     CHECK(at == breaking.end());
+    CHECK(breaking.begin() == breaking.end() && breaking.next() == nullptr);
+}
+
+static void a_producer_that_is_dropped_ends_the_sequence() {
+    haft::generator<int> asking([](auto yield) { yield(haft::perform(Get{})); });
+    int answer = haft::handle([&] {
+                     return *asking.next();
+                 }).with([](Get, haft::resumption<int(int)>) { return -1; });
+    CHECK(answer == -1 && asking.next() == nullptr);
 }
 
 static void effects_go_to_the_consumers_handlers() {
@@ -174,6 +183,7 @@ int main() {
     yield_finds_the_generator_of_its_type();
     producers_nest_and_yield_outwards();
     exceptions_end_the_sequence();
+    a_producer_that_is_dropped_ends_the_sequence();
     effects_go_to_the_consumers_handlers();
     generators_move();
     views_take_generators();

@@ -49,9 +49,22 @@ struct producing {
                                                 HAFT_CLAUSE_REQUEST, shape_of<yielded<T>>};
     static inline const haft_handles_t handles = {1, 0, &clause};
 
+    /* An exception of the producer, or an unwinding that passes through it, is its end. */
+    struct left {
+        producing *self;
+        HAFT_HPP_INLINE ~left() {
+            if (self != nullptr)
+                self->finished = true;
+        }
+    };
+
+    /* Always inlined, and whatever calls it: a call around a switch, and its return, are
+       mispredicted when the other side returns in between. */
     HAFT_HPP_INLINE void advance() {
         element = nullptr;
+        left guard{this};
         haft_request_t request = haft_resume_hot(fiber, nullptr, &handles);
+        guard.self = nullptr;
         if (__builtin_expect(haft_finished(request), false))
             finished = true;
         else
@@ -117,11 +130,11 @@ class generator {
 
         iterator() = default;
         reference operator*() const { return static_cast<reference>(*producer->element); }
-        iterator &operator++() {
+        HAFT_HPP_INLINE iterator &operator++() {
             producer->advance();
             return *this;
         }
-        void operator++(int) { producer->advance(); }
+        HAFT_HPP_INLINE void operator++(int) { producer->advance(); }
         friend bool operator==(const iterator &at, std::default_sentinel_t) {
             return at.producer->element == nullptr;
         }
@@ -158,10 +171,10 @@ class generator {
         haft_fiber_t *fiber = haft_fiber_create(&options, &state::run, nullptr);
         if (fiber == nullptr)
             throw std::bad_alloc();
-        HAFT_SCOPED haft_fiber_t *owned = fiber;
+        detail::unfinished_fiber owned{fiber};
         state *made =
             ::new (haft_fiber_reserve(fiber, sizeof(state))) state(fiber, std::move(producer));
-        owned = nullptr;
+        owned.fiber = nullptr;
         fiber->argument = made;
         self = made;
     }
@@ -192,7 +205,7 @@ class generator {
     std::default_sentinel_t end() const { return {}; }
 
     /* The next element, or NULL after the last. */
-    std::remove_reference_t<T> *next() {
+    HAFT_HPP_INLINE std::remove_reference_t<T> *next() {
         if (self == nullptr || self->finished)
             return nullptr;
         self->advance();

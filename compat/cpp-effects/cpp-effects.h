@@ -1,0 +1,906 @@
+/*
+ * The interface of cpp-effects ("High-level effect handlers in C++"), on Haft: programs written for
+ * that library compile with this header and link with haft (pkg-config: haft-cpp-effects). C++20.
+ *
+ *     #include "cpp-effects/cpp-effects.h"
+ *     namespace eff = cpp_effects;
+ *
+ *     struct Get : eff::command<int> {};
+ *     struct Put : eff::command<> { int value; };
+ *
+ *     class State : public eff::flat_handler<int, eff::plain<Get>, Put> {
+ *         int state = 0;
+ *         int handle_command(Get) override { return state; }
+ *         int handle_command(Put p, eff::resumption<int()> r) override {
+ *             state = p.value;
+ *             return std::move(r).tail_resume();
+ *         }
+ *     };
+ *
+ *     int last = eff::handle<State>([] { eff::invoke_command(Put{{}, 1});
+ *                                        return eff::invoke_command(Get{}); });
+ *
+ * A command is also an effect of haft.hpp: haft::perform(Get{}) reaches a handler of this header,
+ * and haft::handle takes clauses for commands. Sections (§) are those of the paper.
+ *
+ * How it is made
+ *
+ * A handler here is an object with virtual functions; a `frame` makes one of haft.hpp's of it, with
+ * the handler in it, on the stack of its computation, or a shared pointer to it. In the list of
+ * each frame stands, first, an effect that nobody performs, `whereabouts`: its clause tells the
+ * label, so that handlers are found by label along the runtime's chain, whatever other handlers it
+ * has in it. What was found is cached, as for any perform, under the effect's address and 2.
+ *
+ * tail_resume returns before anything is resumed, so it leaves a note with the clause that it was
+ * called in. Clauses are found by the stack that they run on (`clause_here`).
+ *
+ * What is undefined in cpp-effects is an error here: a resumption used twice, a command that nobody
+ * handles, a label or handler_ref that is not around the caller, no handler. They are reported as
+ * haft.h says. An exception that leaves a body, a general or a no_resume clause goes on at the call
+ * that let it run (handle, or resume); one that leaves a plain clause comes out of invoke_command.
+ *
+ * Threads: as in haft.h. Every thread has handlers of its own; a resumption may be moved to
+ * another.
+ */
+#ifndef HAFT_COMPAT_CPP_EFFECTS_H
+#define HAFT_COMPAT_CPP_EFFECTS_H
+
+#if __cplusplus < 202002L
+#    error "cpp-effects on Haft needs C++20: compile with -std=c++20 or later"
+#endif
+
+#include <haft.hpp>
+
+/* Some of these only because programs for cpp-effects use them without naming them. */
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+
+namespace cpp_effects {
+
+template <typename Signature>
+class resumption;
+template <typename Out, typename Answer>
+class resumption_data;
+class metaframe;
+class handler_ref;
+
+/* ---- Commands (§2.1, §3.2) ------------------------------------------------------------------ */
+
+/*
+ * A command is a struct that derives from command<Out>, where Out is what invoking it returns, or
+ * from command<>: then it is nothing. Its fields are the arguments. It must be possible to copy it.
+ */
+template <typename... Outs>
+struct command;
+
+template <typename Out>
+struct command<Out> {
+    using out_type = Out;
+    using effect_result = Out; /* what makes it an effect of haft.hpp */
+    template <typename Answer>
+    using resumption_type = Answer(Out);
+};
+
+template <>
+struct command<> {
+    using out_type = void;
+    using effect_result = void;
+    template <typename Answer>
+    using resumption_type = Answer();
+};
+
+namespace detail {
+
+enum class clause_mode { general, plain, no_resume };
+
+/* What stands in the list of a handler; clause-modifiers.h has those with a modifier. */
+template <typename Entry>
+struct clause_entry {
+    using command = Entry;
+    static constexpr clause_mode mode = clause_mode::general;
+};
+template <typename Entry>
+using command_of = typename clause_entry<Entry>::command;
+
+inline constexpr std::int64_t no_label = -2;
+
+[[noreturn]] inline void fail(haft_error_code_t code, const haft_effect_t *effect,
+                              const std::string &message) {
+    haft_error_handler_t *handler = haft_set_error_handler(nullptr);
+    haft_set_error_handler(handler);
+    haft_error_t error = {code, message.c_str(), effect, nullptr};
+    if (handler != nullptr)
+        handler(&error);
+    else
+        std::fprintf(stderr, "haft: %s\n", error.message);
+    std::abort();
+}
+
+/* ---- Clauses that run ---- */
+
+/* A running clause, where tail_resume finds it. */
+struct clause_record {
+    const void *answer;        /* stands for the type of the answer */
+    const haft_scope_t *scope; /* that the clause runs under */
+};
+
+/*
+ * The word for the clause whose code runs on this stack (and not in a computation that the clause
+ * has resumed); empty if there is none. It travels with the fiber: the runtime fills in a fiber's
+ * result when its function has returned, and has no use for the state of a thread's root.
+ */
+HAFT_HPP_INLINE void **clause_here(haft_thread_t *thread) {
+    haft_scope_t *scope = thread->current;
+    while (scope->kind == HAFT_SCOPE_STACKLESS)
+        scope = scope->outer;
+    return scope->kind == HAFT_SCOPE_FIBER ? &haft_fiber_of(scope)->result : &thread->root.state;
+}
+
+/* Sets the word for a scope of code. */
+class clause_in_force {
+  public:
+    HAFT_HPP_INLINE explicit clause_in_force(clause_record *clause,
+                                             haft_thread_t *thread = haft_thread())
+        : word(clause_here(thread)), outer(std::exchange(*word, clause)) {}
+    HAFT_HPP_INLINE ~clause_in_force() { *word = outer; }
+    clause_in_force(const clause_in_force &) = delete;
+    clause_in_force &operator=(const clause_in_force &) = delete;
+
+  private:
+    void **word;
+    void *outer;
+};
+
+template <typename Answer>
+struct running_clause : clause_record {
+    HAFT_HPP_INLINE explicit running_clause(const haft_scope_t *under)
+        : clause_record{&haft::detail::type_mark<Answer>, under} {}
+    bool tail_resumes = false;
+    haft::detail::room<haft::tail<Answer>> next;
+
+    /* The clause, if any, whose answer tail_resume may leave for later. */
+    static HAFT_HPP_INLINE running_clause *here() {
+        haft_thread_t *thread = haft_thread();
+        auto *clause = static_cast<clause_record *>(*clause_here(thread));
+        bool fits = clause != nullptr && clause->answer == &haft::detail::type_mark<Answer> &&
+                    clause->scope == thread->current;
+        return fits ? static_cast<running_clause *>(clause) : nullptr;
+    }
+};
+
+/* Runs a general clause; what it returned, or what it tail-resumed. */
+template <typename Answer, typename Clause>
+HAFT_HPP_INLINE haft::tail<Answer> run_clause(Clause &&call) {
+    haft_thread_t *thread = haft_thread();
+    running_clause<Answer> running(thread->current);
+    clause_in_force in_force(&running, thread);
+    if constexpr (std::is_void_v<Answer>) {
+        call();
+        if (!running.tail_resumes)
+            return {};
+    } else {
+        Answer answer = call();
+        if (!running.tail_resumes)
+            return static_cast<Answer &&>(answer);
+    }
+    return running.next.take();
+}
+
+template <typename Answer, typename Out>
+class resumption_base;
+template <typename Answer, typename Out>
+using haft_resumption = haft::resumption<typename haft::detail::signature<Answer, Out>::type>;
+
+} // namespace detail
+
+/* ---- Resumptions (§2.1, §2.4, §3.4) --------------------------------------------------------- */
+
+/* What a resumption holds while it is released. */
+template <typename Out, typename Answer>
+class resumption_data {
+    explicit resumption_data(detail::haft_resumption<Answer, Out> &&released)
+        : suspended(std::move(released)) {}
+    detail::haft_resumption<Answer, Out> suspended;
+    template <typename, typename>
+    friend class detail::resumption_base;
+};
+
+namespace detail {
+
+template <typename Answer, typename Out>
+class resumption_base {
+  public:
+    using data_type = resumption_data<Out, Answer>;
+
+    resumption_base() = default;
+    /* Takes back what release() has given; NULL gives an empty one. */
+    resumption_base(data_type *released) {
+        std::unique_ptr<data_type> data(released);
+        if (data != nullptr)
+            suspended = std::move(data->suspended);
+    }
+    /* A function as a resumption: to resume is to call it. */
+    resumption_base(std::function<typename haft::detail::signature<Answer, Out>::type> function)
+        : suspended(haft::wrap<Out>(std::move(function)).template with_new<haft::handler<>>()) {}
+    /* One of haft.hpp. */
+    resumption_base(haft_resumption<Answer, Out> &&other) noexcept : suspended(std::move(other)) {}
+
+    /* Whether there is something to resume. */
+    explicit operator bool() const noexcept { return static_cast<bool>(suspended); }
+    bool operator!() const noexcept { return !suspended; }
+
+    /* Gives up the computation, to be owned by a new resumption made of what this returns. NULL if
+     * there is none. */
+    data_type *release() { return suspended ? new data_type(std::move(suspended)) : nullptr; }
+
+  protected:
+    template <typename... Value>
+    HAFT_HPP_INLINE Answer run(Value &&...value) {
+        clause_in_force none(nullptr);
+        return std::move(suspended).resume(static_cast<Value &&>(value)...);
+    }
+
+    template <typename... Value>
+    HAFT_HPP_INLINE Answer run_later(Value &&...value) {
+        if constexpr (std::is_void_v<Answer> || std::is_default_constructible_v<Answer>) {
+            auto *clause = running_clause<Answer>::here();
+            if (clause != nullptr) {
+                if (clause->tail_resumes)
+                    fail(HAFT_ERROR_BAD_ARGUMENT, nullptr,
+                         "A command clause has called tail_resume twice. It is the last "
+                         "thing that a clause does: use resume for all but the last.");
+                clause->next.fill([&] {
+                    return std::move(suspended).tail_resume(static_cast<Value &&>(value)...);
+                });
+                clause->tail_resumes = true;
+                return Answer();
+            }
+        }
+        return run(static_cast<Value &&>(value)...);
+    }
+
+  private:
+    haft_resumption<Answer, Out> suspended;
+};
+
+} // namespace detail
+
+/*
+ * A computation that waits for an Out and, resumed, gives an Answer. One-shot and move-only: a
+ * second use is an error that names the command. Destroying it unwinds the computation's stack. It
+ * may outlive the handle() that it comes from, and its handler lives as long as it does.
+ *
+ * resume(value)         continues, and returns the answer.
+ *
+ * tail_resume(value)    to be the last thing that a clause does: continues after the clause is
+ *                       gone, so that any number of such clauses run in constant space. The
+ *                       clause's answer will be the computation's; tail_resume returns Answer().
+ *                       Where that cannot be (outside clauses, in one with another type of answer,
+ *                       or if there is no Answer()), it is resume.
+ */
+template <typename Answer, typename Out>
+class resumption<Answer(Out)> : public detail::resumption_base<Answer, Out> {
+  public:
+    using detail::resumption_base<Answer, Out>::resumption_base;
+    Answer resume(Out value) && { return this->run(static_cast<Out &&>(value)); }
+    Answer tail_resume(Out value) && { return this->run_later(static_cast<Out &&>(value)); }
+};
+
+template <typename Answer>
+class resumption<Answer()> : public detail::resumption_base<Answer, void> {
+  public:
+    using detail::resumption_base<Answer, void>::resumption_base;
+    Answer resume() && { return this->run(); }
+    Answer tail_resume() && { return this->run_later(); }
+};
+
+/* ---- Handlers (§2.1, §2.4, §3.2) ------------------------------------------------------------ */
+
+namespace detail {
+struct access;
+
+template <typename T>
+const char *type_name() {
+#ifdef __cpp_rtti
+    return typeid(T).name();
+#else
+    return haft::detail::name_text_of<T>.text;
+#endif
+}
+} // namespace detail
+
+/* A handler, as handle_ref gives it to its body. To be copied freely; good for as long as that
+   handler is around the code that invokes. */
+class handler_ref {
+  public:
+    handler_ref() = default;
+
+  private:
+    haft_scope_t *scope = nullptr;
+    friend struct detail::access;
+};
+
+/* What all handlers have in common. */
+class metaframe {
+  public:
+    virtual ~metaframe() = default;
+    /* Writes a line for debug_print_metastack. */
+    virtual void debug_print() const { print<metaframe>(); }
+
+  protected:
+    template <typename Self, typename... Commands>
+    void print() const {
+#ifdef __cpp_rtti
+        const char *type = typeid(*this).name();
+#else
+        const char *type = detail::type_name<Self>();
+#endif
+        std::cout << label << ":" << type;
+        ((std::cout << "[" << detail::type_name<Commands>() << "]"), ...);
+        std::cout << std::endl;
+    }
+
+  private:
+    std::int64_t label = 0;
+    friend struct detail::access;
+};
+
+/* The function that a handler has to define for a command. */
+template <typename Answer, typename Cmd, detail::clause_mode mode>
+class command_clause;
+
+template <typename Answer, typename Cmd>
+class command_clause<Answer, Cmd, detail::clause_mode::general> {
+  protected:
+    virtual Answer handle_command(Cmd,
+                                  resumption<typename Cmd::template resumption_type<Answer>>) = 0;
+    friend struct detail::access;
+};
+template <typename Answer, typename Cmd>
+class command_clause<Answer, Cmd, detail::clause_mode::plain> {
+  protected:
+    virtual typename Cmd::out_type handle_command(Cmd) = 0;
+    friend struct detail::access;
+};
+template <typename Answer, typename Cmd>
+class command_clause<Answer, Cmd, detail::clause_mode::no_resume> {
+  protected:
+    virtual Answer handle_command(Cmd) = 0;
+    friend struct detail::access;
+};
+
+/* The function that a handler has to define for the end of its computation. */
+template <typename Answer, typename Body>
+class return_clause {
+  protected:
+    virtual Answer handle_return(Body) = 0;
+    friend struct detail::access;
+};
+template <typename Answer>
+class return_clause<Answer, void> {
+  protected:
+    virtual Answer handle_return() = 0;
+    friend struct detail::access;
+};
+
+/*
+ * A handler is a class that derives from handler<Answer, Body, Commands...> and overrides
+ *
+ *     Answer handle_command(Cmd, resumption<Answer(Out)>)    for each Cmd; Answer() if Out is void
+ *     Answer handle_return(Body)                             or handle_return(), if Body is void
+ *
+ * The clauses of commands with a modifier are in clause-modifiers.h. A clause runs outside its own
+ * handler: what it invokes goes to the handlers further out. A handler lives as long as its
+ * computation, or any clause of its, that has not come to an end (§3.5).
+ */
+template <typename Answer, typename Body, typename... Cmds>
+class handler
+    : public metaframe,
+      public return_clause<Answer, Body>,
+      public command_clause<Answer, detail::command_of<Cmds>, detail::clause_entry<Cmds>::mode>... {
+  public:
+    using answer_type = Answer;
+    using body_type = Body;
+    void debug_print() const override {
+        this->template print<handler, detail::command_of<Cmds>...>();
+    }
+
+  protected:
+    using command_clause<Answer, detail::command_of<Cmds>,
+                         detail::clause_entry<Cmds>::mode>::handle_command...;
+};
+
+/* A handler whose answer is what the body returns, of any type, or nothing (§2.4). */
+template <typename Answer, typename... Cmds>
+class flat_handler : public handler<Answer, Answer, Cmds...> {
+  protected:
+    Answer handle_return(Answer answer) override { return static_cast<Answer &&>(answer); }
+};
+template <typename... Cmds>
+class flat_handler<void, Cmds...> : public handler<void, void, Cmds...> {
+  protected:
+    void handle_return() override {}
+};
+
+namespace detail {
+
+struct access {
+    template <typename Answer, typename Cmd, clause_mode mode, typename... Resumption>
+    static HAFT_HPP_INLINE decltype(auto) handle(command_clause<Answer, Cmd, mode> &clause,
+                                                 Cmd &&command, Resumption &&...k) {
+        return clause.handle_command(std::move(command), std::move(k)...);
+    }
+    template <typename Answer, typename Body, typename... Result>
+    static HAFT_HPP_INLINE Answer finish(return_clause<Answer, Body> &clause, Result &&...result) {
+        return clause.handle_return(static_cast<Result &&>(result)...);
+    }
+    static void set_label(metaframe &handler, std::int64_t label) { handler.label = label; }
+    static haft_scope_t *scope_of(handler_ref ref) { return ref.scope; }
+    static handler_ref ref_to(haft_scope_t *scope) {
+        handler_ref ref;
+        ref.scope = scope;
+        return ref;
+    }
+};
+
+/* ---- Frames ---- */
+
+/* One handler of the chain. The label belongs to the frame: one handler may be in several. */
+struct place {
+    std::int64_t label;
+    metaframe *handler;
+};
+struct HAFT_SHARED whereabouts : haft::effect<place> {};
+
+/* A clause as haft.hpp wants it. */
+template <typename Self, typename Answer, typename Cmd, clause_mode mode>
+struct frame_clause {
+    using Out = typename Cmd::out_type;
+    haft::tail<Answer> operator()(Cmd &&command, haft_resumption<Answer, Out> k) {
+        command_clause<Answer, Cmd, mode> &clause = static_cast<Self *>(this)->handler();
+        return run_clause<Answer>([&]() HAFT_HPP_INLINE_LAMBDA -> Answer {
+            if constexpr (mode == clause_mode::general)
+                return access::handle(
+                    clause, std::move(command),
+                    resumption<typename Cmd::template resumption_type<Answer>>(std::move(k)));
+            else
+                return access::handle(clause, std::move(command));
+        });
+    }
+};
+template <typename Self, typename Answer, typename Cmd>
+struct frame_clause<Self, Answer, Cmd, clause_mode::plain> {
+    typename Cmd::out_type operator()(Cmd &&command) {
+        command_clause<Answer, Cmd, clause_mode::plain> &clause =
+            static_cast<Self *>(this)->handler();
+        return access::handle(clause, std::move(command));
+    }
+};
+
+template <typename Answer, typename Body, typename... Cmds>
+handler<Answer, Body, Cmds...> base_of(const handler<Answer, Body, Cmds...> *);
+template <typename H>
+using base_handler = decltype(base_of(static_cast<H *>(nullptr)));
+
+/* Stored: the handler, or a pointer to it. */
+template <typename H, typename Stored, typename Base = base_handler<H>>
+class frame;
+template <typename H, typename Stored, typename Answer, typename Body, typename... Cmds>
+class frame<H, Stored, cpp_effects::handler<Answer, Body, Cmds...>>
+    : public haft::handler<whereabouts, command_of<Cmds>...>,
+      public frame_clause<frame<H, Stored, cpp_effects::handler<Answer, Body, Cmds...>>, Answer,
+                          command_of<Cmds>, clause_entry<Cmds>::mode>... {
+  public:
+    template <typename... Args>
+    HAFT_HPP_INLINE explicit frame(std::int64_t label_given, Args &&...args)
+        : label(label_given), stored(static_cast<Args &&>(args)...) {
+        access::set_label(handler(), label);
+    }
+
+    using frame_clause<frame, Answer, command_of<Cmds>, clause_entry<Cmds>::mode>::operator()...;
+    place operator()(whereabouts) { return {label, &handler()}; }
+
+    template <typename... Result>
+    Answer on_return(Result &&...result) requires(sizeof...(Result) == !std::is_void_v<Body>) {
+        return access::finish<Answer, Body>(handler(), static_cast<Result &&>(result)...);
+    }
+
+    H &handler() {
+        if constexpr (std::is_same_v<H, Stored>)
+            return stored;
+        else
+            return *stored;
+    }
+
+  private:
+    std::int64_t label;
+    Stored stored;
+};
+
+template <typename Cmd, typename Answer, typename Body, typename... Cmds>
+constexpr bool lists(const handler<Answer, Body, Cmds...> *) {
+    return (std::is_same_v<Cmd, command_of<Cmds>> || ...);
+}
+
+template <typename H, typename Cmd>
+struct the_handler_does_not_list {
+    static_assert(lists<Cmd>(static_cast<const H *>(nullptr)),
+                  "cpp_effects: static_invoke_command names a handler that has no clause for this "
+                  "command; the two types are above.");
+};
+
+template <typename T>
+inline constexpr bool is_frame = false;
+template <typename H, typename Stored, typename Base>
+inline constexpr bool is_frame<frame<H, Stored, Base>> = true;
+
+} // namespace detail
+} // namespace cpp_effects
+
+/* A plain clause is called as any function, so exceptions that leave it are the caller's. */
+namespace haft::detail {
+template <typename Holder, typename... Entries>
+requires cpp_effects::detail::is_frame<typename Holder::H>
+struct clause_table<Holder, effects<Entries...>> {
+    template <typename Entry>
+    static constexpr bool in_place = kind_of<typename Holder::H, Entry>() == clause_kind::tail;
+    template <typename E>
+    static result_of<E> call(void *state, E *payload) {
+        if constexpr (in_place<E>)
+            return static_cast<Holder *>(state)->handler()(std::move(*payload));
+        else
+            __builtin_unreachable();
+    }
+    static inline const haft_clause_t clauses[] = {
+        {effect_traits<Entries>::id(), (haft_function_t *)&call<Entries>,
+         in_place<Entries> ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_REQUEST, shape_of<Entries>}...};
+    static inline const haft_handles_t handles = {sizeof...(Entries), 0, clauses};
+};
+} // namespace haft::detail
+
+namespace cpp_effects {
+namespace detail {
+
+/* ---- Handlers by label ---- */
+
+/* Of a scope that is a frame's. */
+HAFT_HPP_INLINE place place_of(const haft_scope_t *scope) {
+    auto *clause =
+        reinterpret_cast<place (*)(void *, whereabouts *)>(scope->handles->clauses[0].function);
+    whereabouts asked;
+    return clause(scope->state, &asked);
+}
+inline bool is_frame_scope(const haft_scope_t *scope) {
+    const haft_handles_t *handles = scope->handles;
+    return handles != nullptr && handles->count != 0 &&
+           handles->clauses[0].effect == haft::effect_traits<whereabouts>::id();
+}
+
+inline haft_effect_t *label_key(haft_effect_t *effect) {
+    return reinterpret_cast<haft_effect_t *>(reinterpret_cast<char *>(effect) + 2);
+}
+
+__attribute__((cold, noinline)) inline haft_cache_entry_t *
+look_up_label(std::int64_t label, haft_effect_t *effect, unsigned slot, std::uint32_t shape) {
+    for (haft_scope_t *scope = haft_thread()->current; scope != nullptr; scope = scope->outer) {
+        if (!is_frame_scope(scope) || label == no_label || place_of(scope).label != label)
+            continue;
+        const haft_handles_t *handles = scope->handles;
+        for (std::uint32_t i = 0; i < handles->count; i++) {
+            if (handles->clauses[i].effect != effect)
+                continue;
+            haft_cache_entry_t *entry = haft_lookup_at(scope, effect, slot, shape);
+            entry->effect = label_key(effect);
+            return entry;
+        }
+        fail(HAFT_ERROR_UNHANDLED, effect,
+             std::string("The command '") + effect->name + "' cannot be invoked at label " +
+                 std::to_string(label) +
+                 ": the handler with that label does not handle it. Label the handler that does.");
+    }
+    fail(HAFT_ERROR_NOT_AROUND, effect,
+         std::string("The command '") + effect->name + "' cannot be invoked at label " +
+             std::to_string(label) +
+             ": no handler with that label is around the current code. Give the label to handle, "
+             "and invoke the command inside.");
+}
+
+[[noreturn]] __attribute__((cold, noinline)) inline void empty_ref(const haft_effect_t *effect) {
+    fail(HAFT_ERROR_BAD_ARGUMENT, effect,
+         std::string("The command '") + effect->name +
+             "' cannot be invoked by an empty handler_ref: handle_ref gives its body one that is "
+             "not.");
+}
+
+template <typename Cmd>
+HAFT_HPP_INLINE haft_cache_entry_t *find_label(haft_thread_t *thread, std::int64_t label) {
+    using traits = haft::effect_traits<Cmd>;
+    unsigned slot = (traits::slot + static_cast<unsigned>(label)) % HAFT_CACHE_SLOTS;
+    haft_cache_entry_t *entry = &thread->current->cache[slot];
+    if (__builtin_expect(entry->effect == label_key(traits::id()), true) &&
+        __builtin_expect(place_of(entry->scope).label == label, true))
+        return entry;
+    return look_up_label(label, traits::id(), slot, haft::detail::shape_of<Cmd>);
+}
+
+} // namespace detail
+
+/* ---- Invoking (§2.1, §2.6, §3.3) ------------------------------------------------------------ */
+
+/*
+ * Invokes a command: at the innermost handler for it, at the innermost handler with a label, or at
+ * the very handler of a reference; in constant time. Returns what the command is resumed with. May
+ * not return: the handler may drop the computation, whose destructors then run.
+ */
+template <typename Cmd>
+HAFT_HPP_INLINE typename Cmd::out_type invoke_command(const Cmd &cmd) {
+    return haft::perform<Cmd>(cmd);
+}
+template <typename Cmd>
+HAFT_HPP_INLINE typename Cmd::out_type invoke_command(std::int64_t label, const Cmd &cmd) {
+    Cmd payload(cmd);
+    haft_thread_t *thread = haft_thread();
+    haft_cache_entry_t *entry = detail::find_label<Cmd>(thread, label);
+    return haft::detail::perform_found(thread, entry, entry->scope, payload);
+}
+template <typename Cmd>
+HAFT_HPP_INLINE typename Cmd::out_type invoke_command(handler_ref ref, const Cmd &cmd) {
+    using traits = haft::effect_traits<Cmd>;
+    Cmd payload(cmd);
+    haft_thread_t *thread = haft_thread();
+    haft_scope_t *scope = detail::access::scope_of(ref);
+    if (__builtin_expect(scope == nullptr, false))
+        detail::empty_ref(traits::id());
+    haft_cache_entry_t *entry =
+        haft_find_at(thread, scope, traits::id(), traits::slot + 2, haft::detail::shape_of<Cmd>);
+    return haft::detail::perform_found(thread, entry, scope, payload);
+}
+
+/* The same where the type of the handler is known. Nothing depends on it: handlers are found
+   without a look at their types. */
+template <typename H, typename Cmd>
+HAFT_HPP_INLINE typename Cmd::out_type static_invoke_command(const Cmd &cmd) {
+    (void)sizeof(detail::the_handler_does_not_list<H, Cmd>);
+    return cpp_effects::invoke_command(cmd);
+}
+template <typename H, typename Cmd>
+HAFT_HPP_INLINE typename Cmd::out_type static_invoke_command(std::int64_t label, const Cmd &cmd) {
+    (void)sizeof(detail::the_handler_does_not_list<H, Cmd>);
+    return cpp_effects::invoke_command(label, cmd);
+}
+template <typename H, typename Cmd>
+HAFT_HPP_INLINE typename Cmd::out_type static_invoke_command(handler_ref ref, const Cmd &cmd) {
+    (void)sizeof(detail::the_handler_does_not_list<H, Cmd>);
+    return cpp_effects::invoke_command(ref, cmd);
+}
+template <typename Cmd>
+HAFT_HPP_INLINE typename Cmd::out_type static_invoke_command(std::int64_t label, const Cmd &cmd) {
+    return cpp_effects::invoke_command(label, cmd);
+}
+
+/* A label that nobody else in this process has. Labels that programs choose are positive; these are
+   not. May be called by any thread. */
+inline std::int64_t fresh_label() {
+    static std::atomic<std::int64_t> next{-10};
+    return next.fetch_sub(1, std::memory_order_relaxed);
+}
+
+/*
+ * Writes the handlers that are around, innermost first, to std::cout: a line a handler,
+ * "label:type" and "[type]" for each command, with the compiler's names of types (type_info::name),
+ * and -2 for the label of a handler without one; last the line of the thread's own stack. Handlers
+ * that are not of this header are left out.
+ */
+inline void debug_print_metastack() {
+    for (haft_scope_t *scope = haft_thread()->current; scope != nullptr; scope = scope->outer) {
+        if (!detail::is_frame_scope(scope))
+            continue;
+        detail::place found = detail::place_of(scope);
+        detail::access::set_label(*found.handler, found.label);
+        found.handler->debug_print();
+    }
+    metaframe().debug_print();
+}
+
+/* ---- Handling (§2.1, §2.2) ------------------------------------------------------------------ */
+
+namespace detail {
+
+/* Whether this may be the body of a computation under the handler H. */
+template <typename Body, typename H, typename... Argument>
+inline constexpr bool is_body =
+    std::is_invocable_r_v<typename H::body_type, std::decay_t<Body> &, Argument...>;
+
+/* The one argument of an std::function. */
+template <typename Body>
+struct argument_of {};
+template <typename Result, typename A>
+struct argument_of<std::function<Result(A)>> {
+    using type = A;
+};
+
+template <typename H, typename... Argument, typename Body>
+HAFT_HPP_INLINE auto body_of(Body &&body) {
+    return [function = std::decay_t<Body>(static_cast<Body &&>(body))](
+               Argument... argument) mutable -> typename H::body_type {
+        return static_cast<typename H::body_type>(function(static_cast<Argument &&>(argument)...));
+    };
+}
+/* Its own handler is the innermost one when a body starts. */
+template <typename H, typename Body>
+HAFT_HPP_INLINE auto body_with_ref(Body &&body) {
+    return [function =
+                std::decay_t<Body>(static_cast<Body &&>(body))]() mutable -> typename H::body_type {
+        return static_cast<typename H::body_type>(function(access::ref_to(haft_thread()->current)));
+    };
+}
+
+template <typename H, typename Stored, typename Body, typename... Args>
+HAFT_HPP_INLINE typename H::answer_type run(std::int64_t label, Body &&body, Args &&...args) {
+    clause_in_force none(nullptr);
+    return haft::handle(std::move(body))
+        .template with_new<frame<H, Stored>>(label, static_cast<Args &&>(args)...);
+}
+
+template <typename H, typename Stored, typename Out, typename Body, typename... Args>
+HAFT_HPP_INLINE auto make(std::int64_t label, Body &&body, Args &&...args) {
+    return resumption<typename haft::detail::signature<typename H::answer_type, Out>::type>(
+        haft::wrap<Out>(std::move(body))
+            .template with_new<frame<H, Stored>>(label, static_cast<Args &&>(args)...));
+}
+
+template <typename H>
+std::shared_ptr<H> present(std::shared_ptr<H> &&handler, const char *function) {
+    if (handler == nullptr)
+        fail(HAFT_ERROR_BAD_ARGUMENT, nullptr,
+             std::string("cpp_effects::") + function + " was given no handler (a null pointer).");
+    return std::move(handler);
+}
+
+} // namespace detail
+
+/*
+ * handle<H>([label,] body, arguments...)    Runs the body under a new H(arguments...), and returns
+ *                                           the answer.
+ * handle_with([label,] body, handler)       The same under an existing handler.
+ * handle_ref, handle_with_ref               The body is given a handler_ref to its handler.
+ *
+ * Any callable is a body; it is copied or moved. A handler whose commands are all plain needs no
+ * stack of its own. If memory is exhausted: std::bad_alloc.
+ */
+template <typename H, typename Body, typename... Args>
+requires detail::is_body<Body, H> HAFT_HPP_INLINE typename H::answer_type handle(Body &&body,
+                                                                                 Args &&...args) {
+    return detail::run<H, H>(detail::no_label, detail::body_of<H>(static_cast<Body &&>(body)),
+                             static_cast<Args &&>(args)...);
+}
+template <typename H, typename Body, typename... Args>
+requires detail::is_body<Body, H> HAFT_HPP_INLINE typename H::answer_type
+handle(std::int64_t label, Body &&body, Args &&...args) {
+    return detail::run<H, H>(label, detail::body_of<H>(static_cast<Body &&>(body)),
+                             static_cast<Args &&>(args)...);
+}
+template <typename H, typename Body, typename... Args>
+requires detail::is_body<Body, H, handler_ref> HAFT_HPP_INLINE typename H::answer_type
+handle_ref(Body &&body, Args &&...args) {
+    return detail::run<H, H>(detail::no_label, detail::body_with_ref<H>(static_cast<Body &&>(body)),
+                             static_cast<Args &&>(args)...);
+}
+template <typename H, typename Body, typename... Args>
+requires detail::is_body<Body, H, handler_ref> HAFT_HPP_INLINE typename H::answer_type
+handle_ref(std::int64_t label, Body &&body, Args &&...args) {
+    return detail::run<H, H>(label, detail::body_with_ref<H>(static_cast<Body &&>(body)),
+                             static_cast<Args &&>(args)...);
+}
+template <typename H, typename Body>
+requires detail::is_body<Body, H> HAFT_HPP_INLINE typename H::answer_type
+handle_with(std::int64_t label, Body &&body, std::shared_ptr<H> handler) {
+    return detail::run<H, std::shared_ptr<H>>(label, detail::body_of<H>(static_cast<Body &&>(body)),
+                                              detail::present(std::move(handler), "handle_with"));
+}
+template <typename H, typename Body>
+requires detail::is_body<Body, H> HAFT_HPP_INLINE typename H::answer_type
+handle_with(Body &&body, std::shared_ptr<H> handler) {
+    return cpp_effects::handle_with<H>(detail::no_label, static_cast<Body &&>(body),
+                                       std::move(handler));
+}
+template <typename H, typename Body>
+requires detail::is_body<Body, H, handler_ref> HAFT_HPP_INLINE typename H::answer_type
+handle_with_ref(std::int64_t label, Body &&body, std::shared_ptr<H> handler) {
+    return detail::run<H, std::shared_ptr<H>>(
+        label, detail::body_with_ref<H>(static_cast<Body &&>(body)),
+        detail::present(std::move(handler), "handle_with_ref"));
+}
+template <typename H, typename Body>
+requires detail::is_body<Body, H, handler_ref> HAFT_HPP_INLINE typename H::answer_type
+handle_with_ref(Body &&body, std::shared_ptr<H> handler) {
+    return cpp_effects::handle_with_ref<H>(detail::no_label, static_cast<Body &&>(body),
+                                           std::move(handler));
+}
+
+/*
+ * wrap<H>([label,] body, arguments...)      What handle would run, as a resumption: it starts when
+ *                                           it is resumed.
+ * wrap<H, A>([label,] body, arguments...)   The body takes an A, which the resumption is given. If
+ *                                           the body is an std::function, A need not be written.
+ * wrap_with([label,] body, handler)         The same with an existing handler; wrap_with<H, A>.
+ */
+template <typename H, typename Body, typename... Args>
+requires detail::is_body<Body, H> HAFT_HPP_INLINE resumption<typename H::answer_type()>
+wrap(std::int64_t label, Body &&body, Args &&...args) {
+    return detail::make<H, H, void>(label, detail::body_of<H>(static_cast<Body &&>(body)),
+                                    static_cast<Args &&>(args)...);
+}
+template <typename H, typename Body, typename... Args>
+requires detail::is_body<Body, H> HAFT_HPP_INLINE resumption<typename H::answer_type()>
+wrap(Body &&body, Args &&...args) {
+    return cpp_effects::wrap<H>(detail::no_label, static_cast<Body &&>(body),
+                                static_cast<Args &&>(args)...);
+}
+template <typename H, typename A, typename Body, typename... Args>
+requires detail::is_body<Body, H, A> HAFT_HPP_INLINE resumption<typename H::answer_type(A)>
+wrap(std::int64_t label, Body &&body, Args &&...args) {
+    return detail::make<H, H, A>(label, detail::body_of<H, A>(static_cast<Body &&>(body)),
+                                 static_cast<Args &&>(args)...);
+}
+template <typename H, typename A, typename Body, typename... Args>
+requires detail::is_body<Body, H, A> HAFT_HPP_INLINE resumption<typename H::answer_type(A)>
+wrap(Body &&body, Args &&...args) {
+    return cpp_effects::wrap<H, A>(detail::no_label, static_cast<Body &&>(body),
+                                   static_cast<Args &&>(args)...);
+}
+template <typename H, typename Body, typename... Args,
+          typename A = typename detail::argument_of<std::decay_t<Body>>::type>
+HAFT_HPP_INLINE resumption<typename H::answer_type(A)> wrap(std::int64_t label, Body &&body,
+                                                            Args &&...args) {
+    return cpp_effects::wrap<H, A>(label, static_cast<Body &&>(body),
+                                   static_cast<Args &&>(args)...);
+}
+template <typename H, typename Body, typename... Args,
+          typename A = typename detail::argument_of<std::decay_t<Body>>::type>
+HAFT_HPP_INLINE resumption<typename H::answer_type(A)> wrap(Body &&body, Args &&...args) {
+    return cpp_effects::wrap<H, A>(static_cast<Body &&>(body), static_cast<Args &&>(args)...);
+}
+template <typename H, typename Body>
+requires detail::is_body<Body, H> HAFT_HPP_INLINE resumption<typename H::answer_type()>
+wrap_with(std::int64_t label, Body &&body, std::shared_ptr<H> handler) {
+    return detail::make<H, std::shared_ptr<H>, void>(
+        label, detail::body_of<H>(static_cast<Body &&>(body)),
+        detail::present(std::move(handler), "wrap_with"));
+}
+template <typename H, typename Body>
+requires detail::is_body<Body, H> HAFT_HPP_INLINE resumption<typename H::answer_type()>
+wrap_with(Body &&body, std::shared_ptr<H> handler) {
+    return cpp_effects::wrap_with<H>(detail::no_label, static_cast<Body &&>(body),
+                                     std::move(handler));
+}
+template <typename H, typename A, typename Body>
+requires detail::is_body<Body, H, A> HAFT_HPP_INLINE resumption<typename H::answer_type(A)>
+wrap_with(std::int64_t label, Body &&body, std::shared_ptr<H> handler) {
+    return detail::make<H, std::shared_ptr<H>, A>(label,
+                                                  detail::body_of<H, A>(static_cast<Body &&>(body)),
+                                                  detail::present(std::move(handler), "wrap_with"));
+}
+template <typename H, typename A, typename Body>
+requires detail::is_body<Body, H, A> HAFT_HPP_INLINE resumption<typename H::answer_type(A)>
+wrap_with(Body &&body, std::shared_ptr<H> handler) {
+    return cpp_effects::wrap_with<H, A>(detail::no_label, static_cast<Body &&>(body),
+                                        std::move(handler));
+}
+
+} // namespace cpp_effects
+
+#include "clause-modifiers.h"
+
+#endif

@@ -1,0 +1,278 @@
+/*
+ * async and await: functions that run beside their caller, and futures for what they return.
+ *
+ *     haft::run([] {
+ *         haft::future<page> first = haft::async([] { return fetch("a"); });
+ *         haft::future<page> second = haft::async([] { return fetch("b"); });
+ *         show(haft::await(first), haft::await(second));
+ *     });
+ *
+ * async() forks a thread (thread.hpp); await() suspends the current thread until the value is
+ * there, and moves it out, or throws what the function threw. No function on the way has to be
+ * marked: await may be called from anywhere inside haft::run. What is not produced by a function is
+ * promised: a haft::promise is completed by whoever has it.
+ *
+ * A future is awaited once, by one thread. It may outlive its run(). One that is dropped does not
+ * stop its function; if that throws, it leaves run(), for nobody else will see it (thread.hpp). A
+ * failed promise whose future is dropped concerns nobody.
+ */
+#ifndef HAFT_ASYNC_HPP
+#define HAFT_ASYNC_HPP
+
+#include "thread.hpp"
+
+#include <deque>
+#include <functional>
+#include <ranges>
+#include <tuple>
+#include <variant>
+
+namespace haft {
+
+/* What await() throws when the promise is gone and was not kept. */
+struct HAFT_SHARED broken_promise : std::runtime_error {
+    broken_promise()
+        : std::runtime_error("haft: the promise was destroyed without a value or an exception") {}
+};
+
+namespace detail {
+
+template <typename T>
+struct promised final : outcome<T> {
+    void throw_abandoned() const override { throw broken_promise(); }
+};
+
+struct all_futures;
+
+} // namespace detail
+
+/* A value to come: void, a reference, or any type that can be moved. Move-only. */
+template <typename T = void>
+class future {
+  public:
+    using value_type = T;
+
+    /* Nothing to wait for. */
+    future() = default;
+    /* What a thread returns. This cannot be killed any more. */
+    future(thread<T> &&from) noexcept : held(std::move(from.held)) {}
+
+    /* Whether there is something to await. */
+    bool valid() const { return static_cast<bool>(held); }
+    /* Whether await() would not wait. */
+    bool ready() const { return held.done(); }
+
+  private:
+    explicit future(detail::reference<detail::outcome<T>> of) : held(std::move(of)) {}
+    detail::claim<detail::outcome<T>> held;
+
+    template <typename>
+    friend class promise;
+    friend struct detail::all_futures;
+    template <typename Value>
+    friend Value await(future<Value> &);
+};
+
+/* Starts `function` in a thread, with options as for fork(). Throws as fork() does. */
+template <typename F>
+future<std::invoke_result_t<F &>> async(thread_options options, F function) {
+    return fork(std::move(options), std::move(function));
+}
+template <std::invocable F>
+future<std::invoke_result_t<F &>> async(F function) {
+    return fork(std::move(function));
+}
+
+/*
+ * Waits for the value, and moves it out of the future, which has nothing to await any more. Throws
+ * instead what the function threw, thread_killed, or broken_promise. Throws std::logic_error when
+ * there is nothing to await (awaited before, moved from, default-constructed), while another thread
+ * awaits it, in the thread that it comes from, and when it would have to wait outside of run().
+ */
+template <typename T>
+T await(future<T> &value) {
+    return value.held.collect("await()");
+}
+template <typename T>
+T await(future<T> &&value) {
+    return await(value);
+}
+
+/*
+ * Makes a value, or an exception, for a future. Move-only. If it is destroyed before, await()
+ * throws broken_promise. Completed from the thread of the system in which the future is awaited.
+ */
+template <typename T = void>
+class promise {
+  public:
+    promise() : state(new detail::promised<T>) {}
+    promise(promise &&) noexcept = default;
+    promise &operator=(promise other) noexcept {
+        std::swap(state, other.state);
+        std::swap(given, other.given);
+        return *this;
+    }
+    ~promise() {
+        if (state && state->now == is::pending)
+            become(is::abandoned);
+    }
+
+    /* Its future. Throws std::logic_error the second time. */
+    future<T> get_future() {
+        if (!state || std::exchange(given, true))
+            throw std::logic_error("haft: get_future() was called a second time on a promise, or "
+                                   "on one that was moved from");
+        return future<T>(detail::reference<detail::outcome<T>>(&*state));
+    }
+
+    /* Completes it. Whoever awaits gets ready. Throws std::logic_error the second time, and what
+     * the constructor of the value throws. */
+    template <typename Value = T>
+    requires(!std::is_void_v<T>) void set_value(Value &&value) {
+        pending("set_value()").value.fill([&]() -> T { return static_cast<Value &&>(value); });
+        become(is::value);
+    }
+    void set_value() requires std::is_void_v<T> {
+        pending("set_value()");
+        become(is::value);
+    }
+    void set_exception(std::exception_ptr exception) {
+        pending("set_exception()").failure = std::move(exception);
+        become(is::failure);
+    }
+
+  private:
+    using is = detail::outcome_base::is;
+    detail::promised<T> &pending(const char *what) {
+        if (!state || state->now != is::pending)
+            throw std::logic_error(std::string("haft: ") + what + " was called on a promise that " +
+                                   (state ? "was kept before" : "was moved from"));
+        return *state;
+    }
+    void become(is what) {
+        state->now = what;
+        state->waiting.wake_all();
+    }
+    detail::reference<detail::promised<T>> state;
+    bool given = false;
+};
+
+/* ---- Several futures ---- */
+
+namespace detail {
+
+template <typename T>
+struct is_future : std::false_type {};
+template <typename T>
+struct is_future<future<T>> : std::true_type {};
+template <typename Range>
+concept futures = std::ranges::forward_range<Range> &&
+    is_future<std::remove_cvref_t<std::ranges::range_reference_t<Range>>>::value;
+
+template <typename T>
+using value_or_nothing = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+struct all_futures {
+    /* No exception passes before all are there. */
+    template <typename T>
+    static void wait(future<T> &value) {
+        value.held.get("await_all()").wait("await_all()");
+    }
+    template <typename T>
+    static void seen(future<T> &value) {
+        value.held.get("await_all()").reports = false;
+    }
+    template <typename T>
+    static value_or_nothing<T> take(future<T> &value) {
+        if constexpr (std::is_void_v<T>)
+            return await(value), std::monostate{};
+        else
+            return await(value);
+    }
+    template <typename T>
+    static waiting_list &waiting(future<T> &value) {
+        outcome<T> &of = value.held.get("await_any()");
+        if (of.expected)
+            throw std::logic_error("haft: await_any(): another thread waits for this already");
+        return of.waiting;
+    }
+};
+
+} // namespace detail
+
+/*
+ * Waits for all, in whichever order they come. Returns their values as a tuple, with std::monostate
+ * for void; of a range, as a vector, or void. If some have failed, throws what the first of these
+ * threw, once all are there. Errors as await().
+ */
+template <typename... T>
+requires(sizeof...(T) >
+         0) std::tuple<detail::value_or_nothing<T>...> await_all(future<T> &...values) {
+    (detail::all_futures::wait(values), ...);
+    (detail::all_futures::seen(values), ...);
+    return {detail::all_futures::take(values)...};
+}
+template <typename... T>
+requires(sizeof...(T) > 0) auto await_all(future<T> &&...values) {
+    return await_all(values...);
+}
+template <detail::futures Range>
+auto await_all(Range &&values) {
+    using T = typename std::remove_cvref_t<std::ranges::range_reference_t<Range>>::value_type;
+    for (auto &value : values)
+        detail::all_futures::wait(value);
+    for (auto &value : values)
+        detail::all_futures::seen(value);
+    if constexpr (std::is_void_v<T>) {
+        for (auto &value : values)
+            await(value);
+    } else {
+        using element = std::conditional_t<std::is_reference_v<T>,
+                                           std::reference_wrapper<std::remove_reference_t<T>>, T>;
+        std::vector<element> all;
+        for (auto &value : values)
+            all.push_back(await(value));
+        return all;
+    }
+}
+
+/*
+ * Waits until one of the futures is ready, and returns its index. It is still to be awaited. Errors
+ * as await(); with none, std::logic_error.
+ */
+template <detail::futures Range>
+std::size_t await_any(Range &&values) {
+    for (;;) {
+        std::size_t index = 0;
+        for (auto &value : values) {
+            detail::all_futures::waiting(value);
+            if (value.ready())
+                return index;
+            index++;
+        }
+        if (index == 0)
+            throw std::logic_error("haft: await_any() was given no futures");
+        scheduled &self = detail::here("await_any()");
+        std::deque<detail::waiter> waiters;
+        for (auto &value : values)
+            waiters.emplace_back(detail::all_futures::waiting(value), self);
+        detail::scheduler::suspend(self, "await_any()", nullptr, false);
+    }
+}
+template <typename... T>
+requires(sizeof...(T) > 0) std::size_t await_any(future<T> &...values) {
+    for (;;) {
+        (detail::all_futures::waiting(values), ...);
+        std::size_t index = 0;
+        if (((values.ready() || (index++, false)) || ...))
+            return index;
+        scheduled &self = detail::here("await_any()");
+        detail::waiter waiters[] = {{detail::all_futures::waiting(values), self}...};
+        (void)waiters;
+        detail::scheduler::suspend(self, "await_any()", nullptr, false);
+    }
+}
+
+} // namespace haft
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * Default handlers of the effects that the headers of this folder declare: what they do where
+ * nobody handles them is an exception in the words of their users, or nothing at all, instead of
+ * the error of an effect that nobody handles.
+ *
+ * A default is set when its effect is first performed through the function that the header offers,
+ * and leaves one that the program has set alone.
+ */
+#ifndef HAFT_DEFAULT_HPP
+#define HAFT_DEFAULT_HPP
+
+#include "../haft.hpp"
+
+namespace haft::detail {
+
+template <is_effect Effect, result_of<Effect> (*Function)(void *, Effect *)>
+HAFT_HPP_INLINE void ensure_default() {
+    static const bool set = [] {
+        if (haft_get_default(effect_traits<Effect>::id()) == nullptr)
+            set_default<Effect>(Function);
+        return true;
+    }();
+    (void)set;
+}
+
+/* Whether a perform here would reach a handler; only for effects that have a default. */
+template <is_effect Effect>
+bool reaches_handler() {
+    return find<Effect>(haft_thread())->clause != &effect_traits<Effect>::id()->default_clause;
+}
+
+} // namespace haft::detail
+
+#endif
