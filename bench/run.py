@@ -19,15 +19,18 @@ import json
 import os
 import pathlib
 import platform
+import shlex
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
-PEERS = ["plain", "haft", "boost", "coroutines", "setjmp"]
+PEERS = ["plain", "haft", "cpp", "boost", "coroutines", "setjmp"]
 PEER_NAMES = {
     "plain": "plain C",
     "haft": "Haft",
+    "cpp": "Haft, C++",
     "boost": "Boost.Context",
     "coroutines": "C++20 coroutines",
     "setjmp": "setjmp/longjmp",
@@ -95,6 +98,21 @@ TARGETS = {
             "haft/round-trip",
             4,
         ),
+        Target(
+            "C++: general lambda / round trip in C", "cpp/general-lambda", "haft/round-trip", 1.1
+        ),
+        Target(
+            "C++: tail-resumptive lambda / virtual call",
+            "cpp/tail-resumptive",
+            "plain/virtual-call",
+            2.5,
+        ),
+        Target(
+            "C++: general clause, named handler / innermost handler",
+            "cpp/general-lambda-by-name",
+            "cpp/general-lambda",
+            None,
+        ),
     ],
     "depth": [
         Target("100 handlers between / 1, general", "depth-general/100", "depth-general/001", 1.3),
@@ -120,12 +138,41 @@ TARGETS = {
         ),
     ],
     "prefetch": [],
+    "state": [
+        Target(
+            "C++: state, plain handler / two virtual calls",
+            "cpp/state-plain",
+            "plain/state-virtual-calls",
+            None,
+        ),
+    ],
+    "generators": [
+        Target(
+            f"C++: generator / coroutine, tree of depth {depth}",
+            f"cpp/trees/{depth:03}",
+            f"coroutines/trees/{depth:03}",
+            limit,
+        )
+        for depth, limit in [(3, None), (4, 1), (10, 1), (20, 1)]
+    ],
+    "exceptions": [
+        Target("C++: effect raised / native throw", "cpp/raised", "plain/raised", 1),
+        Target(
+            "C++: effect raised below ten frames / native throw",
+            "cpp/raised-deep",
+            "plain/raised-deep",
+            1,
+        ),
+    ],
 }
 SERIES_TITLES = {
     "micro": "Microbenchmarks",
     "depth": "Handlers between performer and handler (§4.1.1, figure 5)",
     "hotsplit": "Hot split: multiplications in the called function (§4.1.2, figure 6)",
     "prefetch": "Prefetching binary search: searches in flight (§4.2.2, figure 10)",
+    "state": "C++: mutable state, a turn of put(get() + 1) (figures 6 and 7)",
+    "generators": "C++: generators, an element; trees by their depth (figures 8 and 9)",
+    "exceptions": "C++: an effect that never resumes, and exceptions (figures 10 and 11)",
 }
 MEMORY_RUNS = [  # peer, kind, computations, limit on resident bytes each, limit on mappings
     ("haft", "pool", 1_000_000, 4.5 * 1024, 1000),
@@ -136,8 +183,13 @@ MEMORY_RUNS = [  # peer, kind, computations, limit on resident bytes each, limit
 ]
 
 
+# Compile time and size of the state example: peer, sources below bench/.
+COMPILED = [("plain C++", "plain/state_program"), ("Haft, C++", "cpp/state_program")]
+
 SPREAD = ("least", "median", "90th percentile")
 PROMISE_COLUMNS = ["what", "promised", "measured", "least / least", "met"]
+
+EVERYTHING = ["programs", *TARGETS, "compile", "memory"]
 
 
 class Failure(Exception):
@@ -232,6 +284,30 @@ def run_memory(build, quick):
     return results
 
 
+def run_compile(build, repeats):
+    """Seconds of compiling each program of COMPILED as the build did, and bytes of the outcome."""
+    database = json.loads((build.parent / "compile_commands.json").read_text(encoding="utf-8"))
+    results = []
+    for label, name in COMPILED:
+        source = f"bench/{name}.cpp"
+        entry = next((item for item in database if item["file"].endswith(source)), None)
+        if entry and (build / name).exists():
+            results.append({"label": label, "seconds": [], "entry": entry, "path": build / name})
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder) / "output"
+        for _ in range(repeats):
+            for result in results:
+                command = shlex.split(result["entry"]["command"])
+                command[command.index("-o") + 1] = str(output)
+                _, seconds, _ = run(command)
+                result["seconds"].append(seconds)
+        for result in results:
+            del result["entry"]
+            subprocess.run(["strip", "-o", output, result.pop("path")], check=True)
+            result["bytes"] = output.stat().st_size
+    return results
+
+
 def paired_ratio(samples, loop, baseline):
     pairs = zip(samples[loop], samples[baseline])
     return statistics.median(one / other for one, other in pairs)
@@ -321,27 +397,27 @@ def program_tables(programs):
 
 
 def series_table(samples):
-    """A row a size where loops are named loop/size in digits, else a row a loop."""
-    sized = {}
-    for loop in samples:
+    """A row a size for loops that are named loop/size in digits, a row a loop for the others."""
+    sized, single = {}, []
+    for loop, figures in sorted(samples.items()):
         base, _, size = loop.rpartition("/")
         if size.isdigit():
-            sized.setdefault(base, {})[int(size)] = loop
-    if not sized:
-        rows = [
-            [loop, *(f"{figure:.2f}" for figure in spread(figures))]
-            for loop, figures in sorted(samples.items())
-        ]
-        return table(["ns an operation", "least", "median", "90th percentile"], rows)
-    bases = sorted(sized)
-    rows = []
-    for size in sorted({size for sizes in sized.values() for size in sizes}):
-        cells = []
-        for base in bases:
-            loop = sized[base].get(size)
-            cells.append(f"{spread(samples[loop])[1]:.2f}" if loop else "")
-        rows.append([str(size), *cells])
-    return table(["ns an operation, median", *bases], rows)
+            sized.setdefault(base, {})[int(size)] = figures
+        else:
+            single.append([loop, *(f"{figure:.2f}" for figure in spread(figures))])
+    tables = []
+    if single:
+        tables.append(table(["ns an operation", "least", "median", "90th percentile"], single))
+    if sized:
+        rows = []
+        for size in sorted({size for sizes in sized.values() for size in sizes}):
+            cells = [
+                f"{spread(sizes[size])[1]:.2f}" if size in sizes else ""
+                for sizes in sized.values()
+            ]
+            rows.append([str(size), *cells])
+        tables.append(table(["ns an operation, median", *sized], rows))
+    return "\n\n".join(tables)
 
 
 def memory_table(entries):
@@ -379,6 +455,19 @@ def processor_name():
     return platform.machine()
 
 
+def compile_table(entries):
+    rows = [
+        [
+            entry["label"],
+            "{1:.2f} [{0:.2f}]".format(*spread(entry["seconds"])),
+            f"{entry['bytes']:,}",
+        ]
+        for entry in entries
+    ]
+    header = ["state example", "seconds to compile, median [least]", "bytes, stripped"]
+    return table(header, rows)
+
+
 def report(results):
     parts = [
         "# Benchmarks",
@@ -400,6 +489,8 @@ def report(results):
         ]
     for name, samples in results.get("series", {}).items():
         parts += [f"## {SERIES_TITLES[name]}", series_table(samples)]
+    if results.get("compile"):
+        parts += ["## C++: compile time and size", compile_table(results["compile"])]
     if results.get("memory"):
         parts += ["## Memory of suspended computations", memory_table(results["memory"])]
     return "\n\n".join(parts) + "\n"
@@ -448,6 +539,8 @@ def measure(arguments, wanted):
                 results[name] = run_programs(build, arguments.repeats, arguments.large)
             elif name == "memory":
                 results[name] = run_memory(build, quick=False)
+            elif name == "compile":
+                results[name] = run_compile(build, arguments.repeats)
             elif (build / name).exists():
                 results["series"][name] = run_series(
                     build, name, arguments.processes, arguments.rounds
@@ -480,7 +573,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--build", type=pathlib.Path, default=built, help="folder of the binaries")
-    parser.add_argument("--only", action="append", choices=["programs", *TARGETS, "memory"])
+    parser.add_argument("--only", action="append", choices=EVERYTHING)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--repeats", type=int, default=5, help="of each program")
@@ -494,7 +587,7 @@ def main():
         return quick(arguments.build)
 
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    results = measure(arguments, arguments.only or ["programs", *TARGETS, "memory"])
+    results = measure(arguments, arguments.only or EVERYTHING)
     text = report(results)
     (arguments.output / "report.md").write_text(text, encoding="utf-8")
     summary = json.dumps(summarise(results), indent=1) + "\n"
