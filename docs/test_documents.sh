@@ -31,7 +31,8 @@ for document in "$@"; do
     *) compile="$CC -std=gnu11 -fexceptions" ;;
     esac
     # shellcheck disable=SC2086 # a command with arguments
-    if ! $compile -Wall -Wextra -Werror -O1 -I"$HAFT_SOURCE_DIR/core/include" "$source" \
+    if ! $compile -Wall -Wextra -Werror -O1 -I"$HAFT_SOURCE_DIR/core/include" \
+      -I"$HAFT_SOURCE_DIR/cpp/include" -I"$HAFT_SOURCE_DIR/compat" "$source" \
       "$HAFT_BUILD_DIR/core/libhaft.a" -pthread -o "$work/program"; then
       echo "$title does not compile"
       failed=1
