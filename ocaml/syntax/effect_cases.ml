@@ -1,0 +1,347 @@
+(* The meaning of effect declarations and effect cases, as functions of the Effect module.
+
+     effect E : s -> t                type _ Effect.t += E : s -> t Effect.t
+
+     match e with                     Effect.Deep.match_with (fun () -> e) ()
+     | v -> e1                          { retc = (function v -> e1);
+     | exception X -> e2                  exnc = (fun exn -> try raise_notrace exn with X -> e2);
+     | effect (E x), k when g -> e3       effc = (fun (type result) -> function
+                                            | E x when g -> Some (fun k -> e3)
+                                            | _ -> None) }
+
+   Handlers are deep. The value, exception and effect cases run outside the handler, in tail
+   position. An exception that no case matches is raised on with its backtrace: the `try` above
+   re-raises it. The continuation is not in scope of the guard. What OCaml 5.3 refuses is refused
+   here with its message. Names that the cases could capture are fresh.
+
+   An application gives its arguments no expected type, but the type of the whole must be known in
+   the cases, as it is in those of a plain match: GADT and record patterns, and constructors, need
+   it. So the handler stands in
+
+     let expected = (Obj.magic 0 : _ ref) in if false then !expected else ...
+
+   and its functions in the like with [fun _ -> !expected]. `expected` is never read, and native code
+   has no trace of it. *)
+
+open Parsetree
+open Ast_helper
+
+let error ~loc ?hint message =
+  let sub = match hint with None -> [] | Some hint -> [ Location.msg "@[Hint: %s@]" hint ] in
+  raise (Location.Error (Location.errorf ~loc ~sub "%s" message))
+
+let name ~loc path =
+  let longident =
+    match path with
+    | [] -> invalid_arg "name"
+    | head :: rest ->
+        List.fold_left (fun path name -> Longident.Ldot (path, name)) (Longident.Lident head) rest
+  in
+  { Location.txt = longident; loc }
+
+let value ~loc path = Exp.ident ~loc (name ~loc path)
+let unit ~loc = name ~loc [ "()" ]
+
+(* Declarations *)
+
+(* [t] becomes [t Effect.t] where it is the declared constructor's result: the type that ends
+   last. *)
+let declare constructor =
+  let default = Ast_mapper.default_mapper in
+  let last = ref Lexing.dummy_pos in
+  let find _ core_type =
+    let stop = core_type.ptyp_loc.loc_end in
+    if stop.pos_cnum > !last.pos_cnum then last := stop;
+    core_type
+  in
+  let wrap _ core_type =
+    let loc = core_type.ptyp_loc in
+    if loc.loc_end = !last then Typ.constr ~loc (name ~loc [ "Effect"; "t" ]) [ core_type ]
+    else core_type
+  in
+  ignore (default.extension_constructor { default with typ = find } constructor);
+  let constructor = default.extension_constructor { default with typ = wrap } constructor in
+  let attributes =
+    List.filter (fun attribute -> attribute.attr_name.txt <> Effect_tokens.marker)
+      constructor.pext_attributes
+  in
+  { constructor with pext_attributes = attributes }
+
+(* The extension of Effect.t for a marked exception; none for one that the user declared. *)
+let declaration { ptyexn_constructor = constructor; ptyexn_attributes = attrs; ptyexn_loc = loc } =
+  let marked attribute = attribute.attr_name.txt = Effect_tokens.marker in
+  if List.exists marked constructor.pext_attributes then
+    let path = name ~loc [ "Effect"; "t" ] in
+    let parameter = (Typ.any ~loc (), (Asttypes.NoVariance, Asttypes.NoInjectivity)) in
+    Some (Te.mk ~loc ~attrs ~params:[ parameter ] path [ declare constructor ])
+  else None
+
+(* Patterns *)
+
+let effect_pattern pattern =
+  match pattern.ppat_desc with
+  | Ppat_extension
+      ({ txt; _ }, PPat ({ ppat_desc = Ppat_tuple [ performed; continuation ]; _ }, None))
+    when txt = Effect_tokens.marker ->
+      Some (performed, continuation)
+  | _ -> None
+
+let is_effect_pattern pattern = effect_pattern pattern <> None
+let is_effect_case case = is_effect_pattern case.pc_lhs
+
+let below_top_level ?hint pattern =
+  error ~loc:pattern.ppat_loc ?hint "Effect patterns must be at the top level of a match case."
+
+let rec has_only_effects pattern =
+  match pattern.ppat_desc with
+  | Ppat_or (left, right) -> has_only_effects left && has_only_effects right
+  | _ -> is_effect_pattern pattern
+
+(* Refuses every effect pattern that is not a whole case. *)
+let checked_pattern mapper pattern =
+  if is_effect_pattern pattern then
+    below_top_level pattern ~hint:"an effect case stands in a `match' or a `try', as a whole case.";
+  let refuse inner hint = if is_effect_pattern inner then below_top_level inner ~hint in
+  (match pattern.ppat_desc with
+  | Ppat_or (left, right) ->
+      let hint =
+        if has_only_effects pattern then
+          "put the or-pattern inside, as in `effect (A | B), k', or write a case for each effect."
+        else "write the effect case apart from the value and exception cases."
+      in
+      refuse left hint;
+      refuse right hint
+  | Ppat_exception inner ->
+      refuse inner "an effect is no exception: leave out `exception'."
+  | Ppat_alias (inner, _) ->
+      refuse inner "name parts of the effect inside, as in `effect (E x as e), k'."
+  | _ -> ());
+  Ast_mapper.default_mapper.pat mapper pattern
+
+(* The value and the exception part of a pattern. *)
+let rec split pattern =
+  match pattern.ppat_desc with
+  | Ppat_or (left, right) ->
+      let or_ left right =
+        match (left, right) with
+        | Some left, Some right -> Some { pattern with ppat_desc = Ppat_or (left, right) }
+        | part, None | None, part -> part
+      in
+      let left_value, left_exception = split left and right_value, right_exception = split right in
+      (or_ left_value right_value, or_ left_exception right_exception)
+  | Ppat_open (path, inner) ->
+      let open_ = Option.map (fun part -> { pattern with ppat_desc = Ppat_open (path, part) }) in
+      let value, exception_ = split inner in
+      (open_ value, open_ exception_)
+  | Ppat_exception inner -> (None, Some inner)
+  | _ -> (Some pattern, None)
+
+(* Whether the pattern matches every effect, so that no case can follow. *)
+let rec matches_everything pattern =
+  match pattern.ppat_desc with
+  | Ppat_any | Ppat_var _ -> true
+  | Ppat_alias (inner, _) | Ppat_constraint (inner, _) | Ppat_open (_, inner) ->
+      matches_everything inner
+  | Ppat_or (left, right) -> matches_everything left || matches_everything right
+  | _ -> false
+
+let check_continuation pattern =
+  match pattern.ppat_desc with
+  | Ppat_var _ | Ppat_any -> ()
+  | _ ->
+      error ~loc:pattern.ppat_loc "Invalid continuation pattern: only variables and _ are allowed."
+
+(* Handlers *)
+
+(* What only the type checker sees: [if false then typed else expression]. *)
+let typed_as ~loc typed expression =
+  Exp.ifthenelse ~loc (Exp.construct ~loc (name ~loc [ "false" ]) None) typed (Some expression)
+
+(* [!expected] *)
+let expected_value ~loc expected =
+  Exp.apply ~loc (value ~loc [ "Stdlib"; "!" ]) [ (Nolabel, value ~loc [ expected ]) ]
+
+(* [expression], that knows the type of [expected]. *)
+let with_expected ~loc ~expected expression =
+  let magic =
+    Exp.apply ~loc
+      (value ~loc [ "Stdlib"; "Obj"; "magic" ])
+      [ (Nolabel, Exp.constant ~loc (Const.int 0)) ]
+  in
+  let reference = Typ.constr ~loc (name ~loc [ "Stdlib"; "ref" ]) [ Typ.any ~loc () ] in
+  Exp.let_ ~loc Nonrecursive
+    [ Vb.mk ~loc (Pat.var ~loc { txt = expected; loc }) (Exp.constraint_ ~loc magic reference) ]
+    (typed_as ~loc (expected_value ~loc expected) expression)
+
+let ignoring ~loc ?typ body =
+  let pattern = Pat.any ~loc () in
+  let pattern =
+    match typ with None -> pattern | Some typ -> Pat.constraint_ ~loc pattern typ
+  in
+  Exp.fun_ ~loc Nolabel None pattern body
+
+let option ~loc constructor argument =
+  Exp.construct ~loc (name ~loc [ "Stdlib"; "Option"; constructor ]) argument
+
+(* The case of the effect function for an effect case. *)
+let effect_case mapper case =
+  match effect_pattern case.pc_lhs with
+  | None -> invalid_arg "effect_case"
+  | Some (performed, continuation) ->
+      check_continuation continuation;
+      let body = mapper.Ast_mapper.expr mapper case.pc_rhs in
+      let loc = { body.pexp_loc with loc_ghost = true } in
+      Exp.case
+        (mapper.pat mapper performed)
+        ?guard:(Option.map (mapper.expr mapper) case.pc_guard)
+        (option ~loc "Some" (Some (Exp.fun_ ~loc Nolabel None continuation body)))
+
+let effect_function ~loc ~fresh ~expected mapper cases =
+  let is_last_case case =
+    match effect_pattern case.pc_lhs with
+    | Some (performed, _) -> case.pc_guard = None && matches_everything performed
+    | None -> false
+  in
+  let others =
+    if List.exists is_last_case cases then []
+    else [ Exp.case (Pat.any ~loc ()) (option ~loc "None" None) ]
+  in
+  let result = fresh "effect_result" in
+  let result_type = Typ.constr ~loc (name ~loc [ result ]) [] in
+  let effect_type = Typ.constr ~loc (name ~loc [ "Effect"; "t" ]) [ result_type ] in
+  let continuation_type =
+    Typ.constr ~loc
+      (name ~loc [ "Effect"; "Deep"; "continuation" ])
+      [ result_type; Typ.any ~loc () ]
+  in
+  let typed =
+    ignoring ~loc ~typ:effect_type
+      (option ~loc "Some"
+         (Some (ignoring ~loc ~typ:continuation_type (expected_value ~loc expected))))
+  in
+  Exp.newtype ~loc { txt = result; loc }
+    (typed_as ~loc typed (Exp.function_ ~loc (List.map (effect_case mapper) cases @ others)))
+
+let field ~loc label = name ~loc [ "Effect"; "Deep"; label ]
+
+let handle ~loc ~attrs ~expected handler_function computation fields =
+  let ghost = { loc with Location.loc_ghost = true } in
+  let fields = List.map (fun (label, expression) -> (field ~loc:ghost label, expression)) fields in
+  let computation =
+    Exp.fun_ ~loc:computation.pexp_loc Nolabel None
+      (Pat.construct ~loc:ghost (unit ~loc:ghost) None)
+      computation
+  in
+  let handler =
+    Exp.apply ~loc
+      (value ~loc:ghost [ "Effect"; "Deep"; handler_function ])
+      [
+        (Nolabel, computation);
+        (Nolabel, Exp.construct ~loc:ghost (unit ~loc:ghost) None);
+        (Nolabel, Exp.record ~loc:ghost fields None);
+      ]
+  in
+  { (with_expected ~loc:ghost ~expected handler) with pexp_attributes = attrs }
+
+(* [fun exn -> try raise_notrace exn with cases]; with no cases of the user's, one that raises the
+   exception on. *)
+let exception_function ~loc ~variable cases =
+  let argument = value ~loc [ variable ] in
+  let cases =
+    if cases <> [] then cases
+    else
+      let raise_on = Exp.apply ~loc (value ~loc [ "Stdlib"; "raise" ]) [ (Nolabel, argument) ] in
+      [ Exp.case (Pat.var ~loc { txt = variable; loc }) raise_on ]
+  in
+  let raise_here =
+    Exp.apply ~loc (value ~loc [ "Stdlib"; "raise_notrace" ]) [ (Nolabel, argument) ]
+  in
+  Exp.fun_ ~loc Nolabel None
+    (Pat.var ~loc { txt = variable; loc })
+    (Exp.try_ ~loc raise_here cases)
+
+let handler_of_match ~fresh mapper expression computation cases =
+  let loc = { expression.pexp_loc with loc_ghost = true } in
+  let effect_cases, others = List.partition is_effect_case cases in
+  let with_pattern case = Option.map (fun pattern -> { case with pc_lhs = pattern }) in
+  let divide case =
+    let value, exception_ = split case.pc_lhs in
+    if value <> None && exception_ <> None && case.pc_guard <> None then
+      error ~loc:case.pc_lhs.ppat_loc
+        "Mixing value and exception patterns under when-guards is not supported.";
+    (with_pattern case value, with_pattern case exception_)
+  in
+  let value_cases, exception_cases = List.split (List.map divide others) in
+  let value_cases = List.filter_map Fun.id value_cases in
+  let exception_cases = List.filter_map Fun.id exception_cases in
+  if value_cases = [] then
+    error ~loc:expression.pexp_loc
+      "None of the patterns in this 'match' expression match values."
+      ~hint:"add a case for the value, or write `try ... with' to return it unchanged.";
+  let expected = fresh "expected" in
+  let value_function = Exp.function_ ~loc (mapper.Ast_mapper.cases mapper value_cases) in
+  handle ~loc:expression.pexp_loc ~expected
+    ~attrs:(mapper.attributes mapper expression.pexp_attributes)
+    "match_with"
+    (mapper.expr mapper computation)
+    [
+      ("retc", typed_as ~loc (ignoring ~loc (expected_value ~loc expected)) value_function);
+      ( "exnc",
+        exception_function ~loc ~variable:(fresh "exn") (mapper.cases mapper exception_cases) );
+      ("effc", effect_function ~loc ~fresh ~expected mapper effect_cases);
+    ]
+
+let handler_of_try ~fresh mapper expression computation cases =
+  let loc = { expression.pexp_loc with loc_ghost = true } in
+  let effect_cases, exception_cases = List.partition is_effect_case cases in
+  let expected = fresh "expected" in
+  let computation =
+    typed_as ~loc (expected_value ~loc expected) (mapper.Ast_mapper.expr mapper computation)
+  in
+  let handle =
+    handle ~loc:expression.pexp_loc ~expected
+      ~attrs:(mapper.attributes mapper expression.pexp_attributes)
+  in
+  let effects = ("effc", effect_function ~loc ~fresh ~expected mapper effect_cases) in
+  if exception_cases = [] then handle "try_with" computation [ effects ]
+  else
+    let variable = fresh "value" in
+    let identity =
+      Exp.fun_ ~loc Nolabel None (Pat.var ~loc { txt = variable; loc }) (value ~loc [ variable ])
+    in
+    handle "match_with" computation
+      [
+        ("retc", identity);
+        ( "exnc",
+          exception_function ~loc ~variable:(fresh "exn") (mapper.cases mapper exception_cases) );
+        effects;
+      ]
+
+(* The mapper from trees that Effect_tokens.parse makes to trees of stock OCaml. [is_used] tells
+   whether a lower-case name occurs in the source. Raises Location.Error at what is refused. *)
+let mapper ~is_used =
+  let rec fresh name = if is_used name then fresh (name ^ "_") else name in
+  let default = Ast_mapper.default_mapper in
+  let expr mapper expression =
+    match expression.pexp_desc with
+    | Pexp_match (computation, cases) when List.exists is_effect_case cases ->
+        handler_of_match ~fresh mapper expression computation cases
+    | Pexp_try (computation, cases) when List.exists is_effect_case cases ->
+        handler_of_try ~fresh mapper expression computation cases
+    | _ -> default.expr mapper expression
+  in
+  let structure_item mapper item =
+    match item.pstr_desc with
+    | Pstr_exception exception_ when declaration exception_ <> None ->
+        let declared = Option.get (declaration exception_) in
+        default.structure_item mapper { item with pstr_desc = Pstr_typext declared }
+    | _ -> default.structure_item mapper item
+  in
+  let signature_item mapper item =
+    match item.psig_desc with
+    | Psig_exception exception_ when declaration exception_ <> None ->
+        let declared = Option.get (declaration exception_) in
+        default.signature_item mapper { item with psig_desc = Psig_typext declared }
+    | _ -> default.signature_item mapper item
+  in
+  { default with expr; pat = checked_pattern; structure_item; signature_item }

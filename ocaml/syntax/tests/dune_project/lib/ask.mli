@@ -1,0 +1,3 @@
+effect Ask : string -> int
+
+val answering : (string -> int) -> (unit -> 'a) -> 'a

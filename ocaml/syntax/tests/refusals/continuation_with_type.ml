@@ -1,0 +1,2 @@
+let f g = match g () with x -> x
+  | effect A (k : (int, int) continuation) -> 1

@@ -1,0 +1,1 @@
+effect A : int -> int -> int

@@ -1,0 +1,3 @@
+effect A : int -> string
+let f x =
+  effect B : int

@@ -1,0 +1,1 @@
+let f = function effect A, k -> 1

@@ -1,0 +1,1 @@
+let (effect A, k) = 1

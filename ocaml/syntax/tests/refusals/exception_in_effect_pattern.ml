@@ -1,0 +1,2 @@
+effect A : int
+let f g = match g () with x -> x | effect (exception Not_found), k -> 1

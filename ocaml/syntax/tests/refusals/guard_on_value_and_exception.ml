@@ -1,0 +1,1 @@
+let f g = match g () with x | exception (Failure x) when x = "" -> x | effect A, k -> ""

@@ -1,0 +1,2 @@
+effect A : int
+let s = "abc

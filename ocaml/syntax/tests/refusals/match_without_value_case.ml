@@ -1,0 +1,1 @@
+let f g = match g () with effect A, k -> 1

@@ -1,0 +1,1 @@
+effect read : int -> string

@@ -1,0 +1,1 @@
+let f g = try g () with Not_found | effect A, _ -> 1

@@ -1,0 +1,1 @@
+let f g = match g () with x -> x | (_ | effect A, _) -> 1

@@ -1,0 +1,2 @@
+effect A : 'a -> 'a
+let f g = try g () with effect (A x) k -> x

@@ -1,0 +1,2 @@
+effect A : int
+val f : effect B : int

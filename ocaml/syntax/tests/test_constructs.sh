@@ -1,0 +1,61 @@
+#!/bin/sh
+# test_constructs.sh [PACKAGES]
+# Every program of constructs/, compiled with ocamlfind's -pp, prints what NAME.expected says, and so
+# does the source that the preprocessor prints for it. With PACKAGES, the folder of the package haft,
+# so do the programs of constructs/ and library/ as native code on the library.
+# Every file of refusals/ is refused, or warned of, with the message and the place of NAME.expected;
+# UPDATE=1 writes those anew.
+set -eu
+. "$HAFT_SOURCE_DIR/ocaml/syntax/tests/common.sh"
+
+packages=${1:-}
+
+compile() {
+  ocamlfind ocamlc -thread -package threads.posix -I . -w +a-4-9-40..42-44-45-70 "$@"
+}
+
+# runs PROGRAM EXPECTED
+runs() {
+  "./$1" >"$1.output"
+  diff -u "$2" "$1.output" || fail "$1 printed something else"
+}
+
+for program in "$tests"/constructs/*.ml; do
+  name=$(basename "$program" .ml)
+  expected=$tests/constructs/$name.expected
+  cp "$program" "$name.ml"
+  compile -pp "$syntax" -linkpkg effect.cmo "$name.ml" -o "$name"
+  runs "$name" "$expected"
+  "$syntax" --source -o "${name}_source.ml" "$name.ml"
+  compile -linkpkg effect.cmo "${name}_source.ml" -o "${name}_source"
+  runs "${name}_source" "$expected"
+done
+
+if [ -n "$packages" ]; then
+  # In a folder without the stand-in, and with little stack.
+  mkdir native
+  cd native
+  ulimit -s 1024
+  for program in "$tests"/constructs/*.ml "$tests"/library/*.ml; do
+    name=$(basename "$program" .ml)
+    cp "$program" "$name.ml"
+    OCAMLPATH=$packages ocamlfind ocamlopt -g -package haft -linkpkg -w +a-4-9-40..42-44-45-70 \
+      -pp "$syntax" "$name.ml" -o "$name"
+    runs "$name" "${program%.ml}.expected"
+  done
+  cd ..
+fi
+
+# What the compiler adds about the preprocessor that failed names temporary files.
+messages() {
+  sed -e '/^Command line: /d' -e '/^Error: Error while running/d' -e '/^File ".*", line 1:$/d' -e '/^$/d'
+}
+
+for source in "$tests"/refusals/*.ml "$tests"/refusals/*.mli; do
+  file=$(basename "$source")
+  name=${file%.*}
+  cp "$source" "$file"
+  compile -pp "$syntax" -c "$file" 2>&1 | messages >"$name.output" || true
+  [ -z "${UPDATE:-}" ] || cp "$name.output" "$tests/refusals/$name.expected"
+  diff -u "$tests/refusals/$name.expected" "$name.output" || fail "$file was not refused as expected"
+done
