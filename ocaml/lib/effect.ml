@@ -1,0 +1,169 @@
+type _ t = ..
+
+exception Unhandled : 'a t -> exn
+exception Continuation_already_resumed
+
+(* The layout is drawn in layout.h. The first field is the effect, then code. *)
+type captured = { code : Obj.t; fiber : int; stack : Obj.t }
+
+external magic : 'a -> 'b = "%identity"
+external reraise : exn -> 'a = "%reraise"
+external closure : int -> Obj.t = "haft_ocaml_closure" [@@noalloc]
+
+(* Closures of switch.S, and what they are. *)
+let perform_closure = closure 0
+let reperform_closure = closure 1
+let runstack_closure = closure 2
+let resume_with_closure = closure 3
+let resume_under_closure = closure 4
+
+let[@inline] reperform k = (magic reperform_closure : captured -> 'a) k
+
+let[@inline] runstack f x handler =
+  (magic runstack_closure : ('a -> 'b) -> 'a -> Obj.t -> 'c) f x handler
+
+let[@inline] resume_with k x f =
+  (magic resume_with_closure : captured -> 'a -> ('a -> 'b) -> 'c) k x f
+
+let[@inline] resume_under k x f handler =
+  (magic resume_under_closure : captured -> 'a -> ('a -> 'b) -> Obj.t -> 'c)
+    k x f handler
+
+let[@inline] captured effect =
+  { code = Obj.repr effect; fiber = 0; stack = Obj.repr () }
+
+let[@inline] perform (effect : 'a t) : 'a =
+  (magic perform_closure : captured -> 'a) (captured effect)
+
+let identity x = x
+let raising exn = raise exn
+
+let raising_with_backtrace backtrace exn =
+  Printexc.raise_with_backtrace exn backtrace
+
+external get_callstack : captured -> int -> Printexc.raw_backtrace
+  = "haft_ocaml_callstack"
+
+module Deep = struct
+  type ('a, 'b) continuation = captured
+
+  type ('a, 'b) handler = {
+    retc : 'a -> 'b;
+    exnc : exn -> 'b;
+    effc : 'c. 'c t -> (('c, 'b) continuation -> 'b) option;
+  }
+
+  type 'a effect_handler = {
+    effc : 'b. 'b t -> (('b, 'a) continuation -> 'a) option;
+  }
+
+  (* A continuation is applied like a closure: layout.h. *)
+  let[@inline] continue (k : ('a, 'b) continuation) (v : 'a) : 'b =
+    (magic k : 'a -> 'b) v
+
+  let discontinue k exn = resume_with k exn raising
+
+  let discontinue_with_backtrace k exn backtrace =
+    resume_with k exn (raising_with_backtrace backtrace)
+
+  let[@inline] match_with f x (handler : ('a, 'b) handler) =
+    runstack f x (Obj.repr handler)
+
+  let reraising exn = reraise exn
+
+  let[@inline] try_with f x ({ effc } : 'a effect_handler) =
+    match_with f x { retc = identity; exnc = reraising; effc = magic effc }
+
+  let get_callstack = get_callstack
+end
+
+module Shallow = struct
+  type ('a, 'b) continuation = captured
+
+  type ('a, 'b) handler = {
+    retc : 'a -> 'b;
+    exnc : exn -> 'b;
+    effc : 'c. 'c t -> (('c, 'a) continuation -> 'b) option;
+  }
+
+  type _ t += Start : 'a t
+
+  (* A fiber that waits for its first value has performed Start. *)
+  let fiber (type a b) (f : a -> b) : (a, b) continuation =
+    let effc : type c. c t -> ((c, b) continuation -> captured) option =
+      function
+      | Start -> Some (fun k -> k)
+      | _ -> None
+    in
+    Deep.match_with
+      (fun () -> f (perform Start))
+      ()
+      {
+        Deep.retc = (fun _ -> assert false);
+        exnc = reraise;
+        effc = magic effc;
+      }
+
+  let continue_with k v (handler : ('a, 'b) handler) =
+    resume_under k v identity (Obj.repr handler)
+
+  let discontinue_with k exn (handler : ('a, 'b) handler) =
+    resume_under k exn raising (Obj.repr handler)
+
+  let discontinue_with_backtrace k exn backtrace
+      (handler : ('a, 'b) handler) =
+    resume_under k exn
+      (raising_with_backtrace backtrace)
+      (Obj.repr handler)
+
+  let get_callstack = get_callstack
+end
+
+(* The first field, written without a barrier. *)
+type word = { mutable word : int }
+
+external release : captured -> captured -> bool = "haft_ocaml_release"
+  [@@noalloc]
+
+(* Called by switch.S in place of the handler's computation. *)
+let dispatch (handler : (Obj.t, Obj.t) Deep.handler) (effect : Obj.t t) k =
+  match handler.effc effect with
+  | Some clause -> clause k
+  | None ->
+      if k.stack == Obj.repr () then begin
+        (* No collection since the perform: [k] is in the minor heap. *)
+        (magic k : word).word <- (magic effect : int);
+        reperform k
+      end
+      else begin
+        let again = captured effect in
+        if release k again then reperform again else raise Out_of_memory
+      end
+
+let unhandled effect = raise (Unhandled effect)
+let already () = raise Continuation_already_resumed
+
+external probe : unit -> unit = "haft_ocaml_probe"
+external call_probe : (unit -> unit) -> unit = "haft_ocaml_call_probe"
+
+external start :
+  (_ Deep.handler -> _ t -> captured -> _) ->
+  (_ t -> _) ->
+  (unit -> _) ->
+  ('a -> 'a) ->
+  unit = "haft_ocaml_start"
+
+let () =
+  Callback.register_exception "haft.Continuation_already_resumed"
+    Continuation_already_resumed;
+  call_probe probe;
+  start dispatch unhandled already identity;
+  Printexc.register_printer (function
+    | Unhandled effect ->
+        (* An effect has the layout of an exception. *)
+        Some
+          (Printf.sprintf "Stdlib.Effect.Unhandled(%s)"
+             (Printexc.to_string_default (magic effect : exn)))
+    | Continuation_already_resumed ->
+        Some "Stdlib.Effect.Continuation_already_resumed"
+    | _ -> None)

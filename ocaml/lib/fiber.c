@@ -1,0 +1,222 @@
+/*
+ * The fibers of OCaml: taken from libhaft's pool, kept for reuse, ended; and the start of the
+ * library.
+ *
+ * Everything here is done by the thread that holds OCaml's master lock, so nothing is locked.
+ *
+ * Invariant: the fibers in `haft_ocaml_idle` have no serial, no caches, and nothing suspended on
+ * them.
+ */
+#define _GNU_SOURCE
+#include "runtime.h"
+
+#include <sys/resource.h>
+
+#define SAME(offset, field)                                                                        \
+    _Static_assert(offset == offsetof(ocaml_fiber_t, field), "layout.h tells where fields lie")
+#define SHARED(field, other)                                                                       \
+    _Static_assert(offsetof(ocaml_fiber_t, field) == offsetof(haft_fiber_t, other),                \
+                   "OCaml's view of a fiber's header is libhaft's")
+SAME(FIBER_YOUNG, young);
+SAME(FIBER_CONTINUATION, continuation);
+SAME(FIBER_SP, sp);
+SAME(FIBER_HANDLER, handler);
+SAME(FIBER_ROOTS, roots);
+SAME(FIBER_BASE_RETURN, base_return);
+SAME(FIBER_TOP, top);
+SAME(FIBER_PARENT, parent.bottom_of_stack);
+SAME(FIBER_PARENT_PC, parent.last_retaddr);
+SAME(FIBER_PARENT_SP, parent.gc_regs);
+SAME(FIBER_PARENT_EXCEPTION, parent_exception);
+SAME(FIBER_PARENT_ROOTS, parent_roots);
+SAME(FIBER_SCOPE, scope);
+SAME(FIBER_OUTER, scope.outer);
+SAME(FIBER_HANDLES, scope.handles);
+SAME(FIBER_SERIAL, scope.serial);
+SHARED(sp, context.sp);
+SHARED(base_return, owner);
+SHARED(gate, gate);
+SHARED(top, top);
+SHARED(parent.gc_regs, resumer.sp);
+SHARED(scope, scope);
+_Static_assert(THREAD_CURRENT == offsetof(haft_thread_t, current), "layout.h");
+_Static_assert(THREAD_STAMP == offsetof(haft_thread_t, stamp), "layout.h");
+
+const haft_handles_t haft_ocaml_handles = {.all = 0};
+ocaml_fiber_t *haft_ocaml_idle;
+value haft_ocaml_unhandled, haft_ocaml_already, haft_ocaml_identity;
+uintnat haft_ocaml_dispatch;
+uintnat haft_ocaml_callback_trap;
+
+/* Stacks that are in use before a minor collection is asked for, to put some away. */
+enum { FEW_STACKS = 512 };
+static long taken, limit = FEW_STACKS;
+static bool asked;
+static size_t stack_size;
+
+/* As deep as a recursion may go on the main stack. */
+static size_t main_stack_size(void) {
+    struct rlimit rlimit;
+    size_t size = (size_t)8 << 20;
+    if (getrlimit(RLIMIT_STACK, &rlimit) == 0 && rlimit.rlim_cur != RLIM_INFINITY)
+        size = rlimit.rlim_cur;
+    return size < (size_t)1 << 30 ? size : (size_t)1 << 30;
+}
+
+ocaml_fiber_t *haft_ocaml_take(void) {
+    ocaml_fiber_t *fiber = haft_ocaml_idle;
+    if (HAFT_LIKELY(fiber != NULL)) {
+        haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->top;
+        __builtin_prefetch(haft_ocaml_idle, 1);
+        return fiber;
+    }
+    if (taken >= limit && !asked) {
+        asked = true;
+        caml_request_minor_gc();
+    }
+    haft_fiber_t *taking = haft_language_take(&haft_ocaml_language, stack_size);
+    if (taking == NULL)
+        return NULL;
+    taken++;
+    fiber = ocaml_of(taking);
+    fiber->young = NULL;
+    fiber->continuation = FIBER_IDLE;
+    fiber->base_return = haft_ocaml_base;
+    ((void **)(void *)fiber)[FIBER_TRAP / 8 + 1] = (void *)(uintptr_t)haft_ocaml_raised;
+    return fiber;
+}
+
+static void make_idle(ocaml_fiber_t *fiber) {
+    fiber->continuation = FIBER_IDLE;
+    fiber->top = (haft_scope_t *)(void *)haft_ocaml_idle;
+    haft_ocaml_idle = fiber;
+}
+
+void haft_ocaml_trim(long put_away) {
+    if (asked && put_away < limit / 4)
+        limit *= 2;
+    asked = false;
+    if (taken <= 2 * limit)
+        return;
+    ocaml_fiber_t *last = haft_ocaml_idle;
+    for (long i = 1; i < limit && last != NULL; i++)
+        last = (ocaml_fiber_t *)(void *)last->top;
+    if (last == NULL)
+        return;
+    ocaml_fiber_t *given = (ocaml_fiber_t *)(void *)last->top;
+    last->top = NULL;
+    while (given != NULL) {
+        ocaml_fiber_t *next = (ocaml_fiber_t *)(void *)given->top;
+        if (haft_of(given)->alias != NULL) {
+            make_idle(given); /* A list of roots.c has it until the next collection. */
+        } else {
+            haft_language_give(haft_of(given));
+            taken--;
+        }
+        given = next;
+    }
+}
+
+void haft_ocaml_end_one(ocaml_fiber_t *fiber) {
+    if (fiber->scope.serial != 0)
+        haft_language_moved(&fiber->scope, haft_of(fiber));
+    haft_ocaml_forget_crossings(haft_of(fiber));
+    make_idle(fiber);
+}
+
+void haft_ocaml_end(ocaml_fiber_t *fiber) {
+    for (haft_scope_t *scope = fiber->top, *outer; scope != &fiber->scope; scope = outer) {
+        outer = scope->outer;
+        if (fiber_of_scope(scope) != NULL) {
+            haft_ocaml_end_one(fiber_of_scope(scope));
+        } else if (scope->kind == HAFT_SCOPE_FIBER) {
+            /* Its owner's frames have ended, too. */
+            haft_ocaml_forget_crossings(haft_fiber_of(scope));
+            haft_language_give(haft_fiber_of(scope));
+        }
+    }
+    haft_ocaml_end_one(fiber);
+}
+
+/* ---- What the assembly calls ---- */
+
+/* Sees to it that there is an idle fiber, and that the thread is known to libhaft. False: no
+ * memory. */
+bool haft_ocaml_refill(void);
+/* Nobody may rely on what was derived through the fiber: it has ended. */
+void haft_ocaml_forget(ocaml_fiber_t *fiber);
+/* The suspended fiber is about to get a parent, on this thread. */
+void haft_ocaml_prepare(ocaml_fiber_t *fiber);
+/* The innermost fiber of OCaml around the caller, further out than handlers of C. */
+ocaml_fiber_t *haft_ocaml_innermost(void);
+
+bool haft_ocaml_refill(void) {
+    (void)haft_language_thread();
+    haft_ocaml_watch_threads();
+    ocaml_fiber_t *fiber = haft_ocaml_take();
+    if (fiber == NULL)
+        return false;
+    make_idle(fiber);
+    return true;
+}
+
+void haft_ocaml_forget(ocaml_fiber_t *fiber) {
+    haft_language_moved(&fiber->scope, haft_of(fiber));
+}
+
+void haft_ocaml_prepare(ocaml_fiber_t *fiber) {
+    (void)haft_language_thread();
+    haft_ocaml_watch_threads();
+    if (fiber->scope.serial != 0)
+        haft_language_moved(fiber->top, haft_of(fiber));
+}
+
+ocaml_fiber_t *haft_ocaml_innermost(void) {
+    haft_scope_t *scope = haft_language_thread()->current;
+    while (scope != NULL && fiber_of_scope(scope) == NULL)
+        scope = scope->outer;
+    return scope == NULL ? NULL : fiber_of_scope(scope);
+}
+
+/* ---- The start ---- */
+
+extern intnat haft_ocaml_frametable[];
+extern value haft_ocaml_closure_perform[], haft_ocaml_closure_reperform[],
+    haft_ocaml_closure_runstack[], haft_ocaml_closure_resume_with[],
+    haft_ocaml_closure_resume_under[];
+value haft_ocaml_closure(value number);
+value haft_ocaml_start(value dispatch, value unhandled, value already, value identity);
+value haft_ocaml_probe(value unit);
+value haft_ocaml_call_probe(value probe);
+
+value haft_ocaml_closure(value number) {
+    value *const closures[] = {haft_ocaml_closure_perform, haft_ocaml_closure_reperform,
+                               haft_ocaml_closure_runstack, haft_ocaml_closure_resume_with,
+                               haft_ocaml_closure_resume_under};
+    return (value)closures[Long_val(number)];
+}
+
+/* Called by OCaml code that C has called back: finds the address that caml_start_program traps
+ * with. */
+value haft_ocaml_probe(value unit) {
+    haft_ocaml_callback_trap = ((const uintnat *)(const void *)Caml_state->exception_pointer)[1];
+    return unit;
+}
+
+value haft_ocaml_call_probe(value probe) {
+    return caml_callback(probe, Val_unit);
+}
+
+value haft_ocaml_start(value dispatch, value unhandled, value already, value identity) {
+    stack_size = main_stack_size();
+    haft_ocaml_dispatch = (uintnat)Field(dispatch, 2);
+    haft_ocaml_unhandled = unhandled;
+    haft_ocaml_already = already;
+    haft_ocaml_identity = identity;
+    caml_register_frametable(haft_ocaml_frametable);
+    caml_register_code_fragment(haft_ocaml_code_begin, haft_ocaml_code_end, DIGEST_IGNORE, NULL);
+    haft_language_register(&haft_ocaml_language);
+    haft_ocaml_watch_collector();
+    haft_ocaml_watch_threads();
+    return Val_unit;
+}

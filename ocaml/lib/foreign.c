@@ -1,0 +1,315 @@
+/*
+ * C among OCaml: what libhaft asks about OCaml's fibers; effects of OCaml under C functions that
+ * have called back; effects of C that suspend OCaml code.
+ */
+#define _GNU_SOURCE
+#include "runtime.h"
+
+#include <ucontext.h>
+#include <unwind.h>
+
+/* ---- What libhaft asks ---- */
+
+static haft_fiber_state_t state(const haft_fiber_t *fiber) {
+    switch (ocaml_of(fiber)->continuation) {
+    case FIBER_RUNNING:
+        return HAFT_FIBER_RUNNING;
+    case FIBER_IDLE:
+        return HAFT_FIBER_FREED;
+    default:
+        return HAFT_FIBER_SUSPENDED;
+    }
+}
+
+static void context(const haft_fiber_t *fiber, haft_context_t *context) {
+    char *sp = ocaml_of(fiber)->sp;
+    *context = (haft_context_t){.pc = ((void **)(void *)sp)[1], .sp = sp + 16};
+}
+
+void haft_ocaml_overflowed(void);
+
+/* In OCaml code a stack overflow is an exception. What the runtime of 4.13 itself does about the
+   fault loses what was allocated since the last call of C. */
+static bool overflows(void *context) {
+    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+    if (caml_find_code_fragment_by_pc((char *)registers[REG_RIP]) == NULL)
+        return false;
+    /* On the way from C into OCaml code its registers are not there yet. */
+    if (registers[REG_R14] != (greg_t)Caml_state)
+        registers[REG_R15] = (greg_t)Caml_state->young_ptr;
+    registers[REG_R14] = (greg_t)Caml_state;
+    registers[REG_RIP] = (greg_t)haft_ocaml_overflowed;
+    return true;
+}
+
+/* ---- Effects of OCaml under callbacks ---- */
+
+/*
+ * The runtime calls OCaml code on its own account, wherever the program happens to be: finalisers,
+ * signal handlers, memprof's callbacks. What they perform must not suspend the code that they
+ * interrupt. These are the functions of the runtime that call them.
+ */
+extern value caml_execute_signal_exn(int, int);
+extern value caml_final_do_calls_exn(void);
+extern value caml_memprof_handle_postponed_exn(void);
+extern void caml_memprof_track_young(uintnat, int, int, unsigned char *);
+
+typedef struct search {
+    const ocaml_fiber_t *fiber; /* where the walk ends */
+    bool interrupted;
+} search_t;
+
+static _Unwind_Reason_Code look(struct _Unwind_Context *context, void *argument) {
+    search_t *search = argument;
+    uintptr_t start = _Unwind_GetRegionStart(context);
+    search->interrupted |= start == (uintptr_t)caml_execute_signal_exn ||
+                           start == (uintptr_t)caml_final_do_calls_exn ||
+                           start == (uintptr_t)caml_memprof_handle_postponed_exn ||
+                           start == (uintptr_t)caml_memprof_track_young;
+    /* (What is called a frame's CFA here is its stack pointer.) */
+    bool base = _Unwind_GetIP(context) == (uintptr_t)haft_ocaml_returned &&
+                _Unwind_GetCFA(context) == (uintptr_t)search->fiber + FIBER_TRAP;
+    return base || search->interrupted ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+bool haft_ocaml_may_suspend(const ocaml_fiber_t *fiber);
+bool haft_ocaml_may_suspend_from(const ocaml_fiber_t *fiber, ocaml_fiber_t *inner);
+
+/* Whether all C functions between here and the base of `fiber` were called by OCaml code. */
+bool haft_ocaml_may_suspend(const ocaml_fiber_t *fiber) {
+    search_t search = {fiber, false};
+    (void)_Unwind_Backtrace(look, &search);
+    return !search.interrupted;
+}
+
+/* The same, for when this becomes the parent of `inner`: the functions of C may have local roots.
+ */
+bool haft_ocaml_may_suspend_from(const ocaml_fiber_t *fiber, ocaml_fiber_t *inner) {
+    haft_ocaml_list_rooted(inner);
+    return haft_ocaml_may_suspend(fiber);
+}
+
+/* ---- Effects of C ---- */
+
+/*
+ * A fiber of C may have called OCaml code back when an effect of C suspends it. What the runtime
+ * keeps for that code is put aside, and so is, on the other side, what it keeps for the code that
+ * resumes the fiber. The words lie on the stacks that do not run, and are listed.
+ *
+ *   resumer's stack             the fiber's stack
+ *   | OCaml  |                  | C  |
+ *   | C      |     trap <------ | callback: trap, link ----> the resumer's OCaml code
+ *   | INTO   | <--------------  | OCaml  |
+ *                               | C      |
+ *                               | OUT_OF |
+ *
+ * The trap and the link of the fiber's outermost callback lead to whoever resumed it; they are set
+ * anew when somebody else does.
+ */
+typedef struct crossing crossing_t;
+struct crossing {
+    char *exception;       /* } a trap, when the fiber is entered: exceptions that */
+    void (*escaped)(void); /* } nothing on it catches arrive there */
+    struct caml__roots_block *roots;
+    struct caml_context context;
+    haft_fiber_t *fiber;
+    const char *end; /* suspended: the resumer's stack at its last OCaml code */
+    value exception_value;
+    crossing_t *next, *previous;
+    bool inwards;
+    char *room; /* a place on the fiber's stack below what it keeps */
+};
+_Static_assert(sizeof(crossing_t) <= sizeof(haft_language_state_t), "it lies in there");
+_Static_assert(CROSSING_ROOM == offsetof(crossing_t, room), "layout.h");
+
+static crossing_t *crossings; /* newest first */
+
+static void list(crossing_t *crossing) {
+    crossing->previous = NULL;
+    crossing->next = crossings;
+    if (crossings != NULL)
+        crossings->previous = crossing;
+    crossings = crossing;
+}
+
+static void unlist(crossing_t *crossing) {
+    if (crossing->previous != NULL)
+        crossing->previous->next = crossing->next;
+    else
+        crossings = crossing->next;
+    if (crossing->next != NULL)
+        crossing->next->previous = crossing->previous;
+}
+
+/* Whether this thread runs OCaml code, or functions that it has called, and not a blocking section.
+ */
+static __thread bool holds_lock;
+static void (*enter_before)(void);
+static void (*leave_before)(void);
+
+static void enters_blocking_section(void) {
+    holds_lock = false;
+    enter_before();
+}
+
+static void leaves_blocking_section(void) {
+    leave_before();
+    holds_lock = true;
+}
+
+/* The thread library sets the hooks when it starts, which may be at any time. */
+void haft_ocaml_watch_threads(void) {
+    holds_lock = true;
+    if (caml_enter_blocking_section_hook == enters_blocking_section)
+        return;
+    enter_before = caml_enter_blocking_section_hook;
+    leave_before = caml_leave_blocking_section_hook;
+    caml_enter_blocking_section_hook = enters_blocking_section;
+    caml_leave_blocking_section_hook = leaves_blocking_section;
+}
+
+static crossing_t *find_crossing(const haft_fiber_t *fiber, bool inwards) {
+    crossing_t *crossing = crossings;
+    while (crossing != NULL && (crossing->inwards != inwards || crossing->fiber != fiber))
+        crossing = crossing->next;
+    return crossing;
+}
+
+/* Where the fiber, which is about to be entered, has stopped; or where it began, if that was on the
+   stack of a fiber inside, which may end before this one. */
+static char *room_on(const haft_fiber_t *fiber) {
+    char *sp = fiber->context.sp;
+    if (sp < fiber->low || sp > fiber->high) {
+        const crossing_t *suspended = find_crossing(fiber, false);
+        sp = suspended == NULL ? fiber->high : suspended->room;
+    }
+    return (char *)((uintptr_t)sp & ~(uintptr_t)15);
+}
+
+void haft_ocaml_escape(void);
+void haft_ocaml_escaped(crossing_t *crossing, value exception);
+
+/* In switch.S's haft_ocaml_escape: on the stack of the fiber, whose frames are given up. */
+void haft_ocaml_escaped(crossing_t *crossing, value exception) {
+    crossing->exception_value = exception;
+    haft_language_leave(crossing->fiber);
+}
+
+static void before(haft_fiber_t *fiber, enum haft_crossing direction,
+                   haft_language_state_t *words) {
+    crossing_t *mine = (crossing_t *)(void *)words;
+    if (!holds_lock) {
+        mine->fiber = NULL;
+        return;
+    }
+    *mine = (crossing_t){
+        .exception = Caml_state->exception_pointer,
+        .escaped = haft_ocaml_escape,
+        .roots = Caml_state->local_roots,
+        .context = {Caml_state->bottom_of_stack, Caml_state->last_return_address,
+                    Caml_state->gc_regs},
+        .fiber = fiber,
+        .inwards = direction == HAFT_INTO,
+    };
+    if (direction == HAFT_INTO) {
+        Caml_state->exception_pointer = (char *)mine;
+        Caml_state->local_roots = NULL;
+        mine->room = room_on(fiber);
+    } else {
+        const crossing_t *entrance = find_crossing(fiber, true);
+        mine->end = entrance == NULL ? NULL : entrance->context.bottom_of_stack;
+        mine->room = entrance == NULL ? NULL : entrance->room;
+    }
+    list(mine);
+}
+
+static frames_t frames_of_crossing(const crossing_t *crossing) {
+    return (frames_t){.sp = crossing->context.bottom_of_stack,
+                      .pc = crossing->context.last_retaddr,
+                      .registers = crossing->context.gc_regs,
+                      .end = crossing->end};
+}
+
+/* Makes the fiber's outermost callback return, and raise, to its present resumer. */
+static void set_outermost(const crossing_t *suspended, crossing_t *entrance) {
+    frames_t frames = frames_of_crossing(suspended);
+    char *sp;
+    bool border = false;
+    while (haft_ocaml_next_frame(&frames, &sp, &border) != NULL)
+        ;
+    frames.link->bottom_of_stack = entrance->context.bottom_of_stack;
+    frames.link->last_retaddr = entrance->context.last_retaddr;
+    frames.link->gc_regs = entrance->context.gc_regs;
+    ((crossing_t **)(void *)frames.link)[-2] = entrance;
+}
+
+static void after(haft_fiber_t *fiber, enum haft_crossing direction, haft_language_state_t *words) {
+    crossing_t *mine = (crossing_t *)(void *)words;
+    if (mine->fiber == NULL)
+        return;
+    if (!holds_lock)
+        caml_fatal_error("haft: %s was resumed outside of OCaml's lock, which it holds",
+                         haft_fiber_name(fiber));
+    unlist(mine);
+    Caml_state->local_roots = mine->roots;
+    crossing_t *entrance = direction == HAFT_INTO ? NULL : find_crossing(fiber, true);
+    if (entrance != NULL && mine->context.bottom_of_stack == mine->end) {
+        /* It has called nothing back: the runtime's state is the resumer's already. */
+        Caml_state->exception_pointer = (char *)entrance;
+        return;
+    }
+    if (entrance != NULL)
+        set_outermost(mine, entrance);
+    Caml_state->exception_pointer = mine->exception;
+    Caml_state->bottom_of_stack = mine->context.bottom_of_stack;
+    Caml_state->last_return_address = mine->context.last_retaddr;
+    Caml_state->gc_regs = mine->context.gc_regs;
+    if (mine->exception_value != 0) {
+        /* The exception passes the frame of haft_handle, which would have freed it. */
+        if (fiber->handler != NULL)
+            haft_language_give(fiber);
+        caml_raise(mine->exception_value);
+    }
+}
+
+void haft_ocaml_scan_foreign(scanning_action action) {
+    for (crossing_t *crossing = crossings; crossing != NULL; crossing = crossing->next) {
+        haft_ocaml_scan_roots_blocks(action, crossing->roots);
+        if (crossing->exception_value != 0)
+            action(crossing->exception_value, &crossing->exception_value);
+        if (crossing->inwards || crossing->context.bottom_of_stack == crossing->end)
+            continue;
+        frames_t frames = frames_of_crossing(crossing);
+        haft_ocaml_scan_frames(action, &frames);
+    }
+}
+
+void haft_ocaml_forget_crossings(const haft_fiber_t *fiber) {
+    for (crossing_t *crossing = crossings, *next; crossing != NULL; crossing = next) {
+        next = crossing->next;
+        if ((const char *)crossing >= fiber->low && (const char *)crossing < fiber->high)
+            unlist(crossing);
+    }
+}
+
+static void left(haft_scope_t *innermost, const haft_fiber_t *fiber) {
+    for (haft_scope_t *scope = innermost, *outer; scope != &fiber->scope; scope = outer) {
+        outer = scope->outer;
+        if (fiber_of_scope(scope) != NULL)
+            haft_ocaml_end_one(fiber_of_scope(scope));
+        else if (scope->kind == HAFT_SCOPE_FIBER)
+            haft_ocaml_forget_crossings(haft_fiber_of(scope));
+    }
+    haft_ocaml_forget_crossings(fiber);
+}
+
+const haft_language_t haft_ocaml_language = {
+    .name = "OCaml",
+    .handles = &haft_ocaml_handles,
+    .state = state,
+    .context = context,
+    .overflows = overflows,
+    .before = before,
+    .after = after,
+    .left = left,
+};

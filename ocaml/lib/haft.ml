@@ -1,0 +1,3 @@
+external clone :
+  ('a, 'b) Effect.Deep.continuation -> ('a, 'b) Effect.Deep.continuation
+  = "haft_ocaml_clone"

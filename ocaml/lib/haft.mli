@@ -1,0 +1,17 @@
+(** What Haft has beyond OCaml 5's [Effect]. *)
+
+val clone :
+  ('a, 'b) Effect.Deep.continuation -> ('a, 'b) Effect.Deep.continuation
+(** [clone k] is a copy of the suspended computation [k], which stays as it is: each of the two can be
+    resumed once. So a computation can be gone through several times, for backtracking search or
+    probabilistic programs (§A, "Experimental support for multi-shot continuations").
+
+    {b Unsafe.} OCaml code is written and compiled for calls that return once. What a computation that is
+    resumed twice shares, and what each copy has for itself, is up to the compiler's optimisations: a
+    reference that does not escape lives on the stack and is copied, any other is shared. What is closed,
+    unlocked or freed at the end is so twice. In types that are inferred nothing tells.
+
+    @raise Effect.Continuation_already_resumed if [k] was resumed before.
+    @raise Invalid_argument
+      if the computation cannot be copied: functions of C are on its stack, or its stack is larger than
+      an image (2 KiB), or it contains handlers. *)

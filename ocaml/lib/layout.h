@@ -1,0 +1,79 @@
+/*
+ * What the assembly and the C of this library share: where things lie.
+ *
+ * A fiber of OCaml is a fiber of libhaft (haft/layout.h) whose frames are OCaml's. Its header
+ * serves as the frames at the base of its stack, so that a switch touches two lines of the header
+ * and one of the stack:
+ *
+ *   offset                          in haft_fiber_t      while the fiber is
+ *     -24  return into runstack     (stack)
+ *     -16  trap: next, handler      (stack)              exceptions that leave the fiber
+ *       0  next young fiber         context.fp           on the list of roots.c; 0: it is not
+ *       8  continuation             context.pc           suspended; RUNNING, IDLE otherwise
+ *      16  stack pointer            context.sp           suspended: | exception pointer | return
+ * address | 24  handler                  context.base 32  local roots              context.control
+ * suspended 40  return into the base     owner 56  innermost scope          top suspended; idle:
+ * next idle fiber 64  parent's stack, above its return address      resumer.fp     } a caml_context
+ *      72  parent's return address                       resumer.pc     }
+ *      80  parent's stack, the same                      resumer.sp     }
+ *      88  parent's exception pointer                    resumer.base
+ *      96  parent's local roots                          resumer.control
+ *     104  scope: outer, handles, serial
+ *
+ * To OCaml's runtime these are two frames: one of 64 bytes from -16 on with one live slot, the
+ * handler, which returns into the base; and that, which is the end of a chunk of stack whose
+ * caml_context leads on to the parent.
+ *
+ * A fiber that is suspended together with fibers inside it is the outermost of them: that one has
+ * the continuation, the stack pointer (of the innermost) and the innermost scope.
+ */
+#ifndef HAFT_OCAML_LAYOUT_H
+#define HAFT_OCAML_LAYOUT_H
+
+#define FIBER_TRAP (-16)
+#define FIBER_YOUNG 0
+#define FIBER_CONTINUATION 8
+#define FIBER_SP 16
+#define FIBER_HANDLER 24
+#define FIBER_ROOTS 32
+#define FIBER_BASE_RETURN 40
+#define FIBER_TOP 56
+#define FIBER_PARENT 64
+#define FIBER_PARENT_PC 72
+#define FIBER_PARENT_SP 80
+#define FIBER_PARENT_EXCEPTION 88
+#define FIBER_PARENT_ROOTS 96
+#define FIBER_SCOPE 104
+#define FIBER_OUTER 104
+#define FIBER_HANDLES 112
+#define FIBER_SERIAL 120
+
+/* In the thread's state. */
+#define THREAD_CURRENT 0
+#define THREAD_STAMP 16
+
+/* In the words on the stack that are put aside around a switch of C (foreign.c). */
+#define CROSSING_ROOM 96
+
+/* In place of a continuation. */
+#define FIBER_RUNNING 0
+#define FIBER_IDLE 1
+
+/* The last fiber of the list of young ones has this for the next. */
+#define YOUNG_END 1
+
+/*
+ * A continuation is a block of three fields, made in the minor heap by `perform`:
+ *
+ *   0  the effect, until the handler is called; then the code of `continue`, at an odd address: so
+ * the block can be applied like a closure, and is none to the garbage collector 8  the fiber's
+ * address, tagged; or nothing, if the stack has been put away 16  what keeps its stack: YOUNG since
+ * no collection has happened yet, USED, or a block of stacks.c
+ */
+#define CONTINUATION_EFFECT 0
+#define CONTINUATION_FIBER 8
+#define CONTINUATION_STACK 16
+#define STACK_YOUNG 1
+#define STACK_USED 3
+
+#endif

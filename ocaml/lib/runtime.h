@@ -1,0 +1,129 @@
+/*
+ * What the files of this library share, one section a file.
+ */
+#ifndef HAFT_OCAML_RUNTIME_H
+#define HAFT_OCAML_RUNTIME_H
+
+#define CAML_NAME_SPACE
+#define CAML_INTERNALS
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#include <caml/mlvalues.h>
+
+#include <caml/address_class.h>
+#include <caml/alloc.h>
+#include <caml/backtrace.h>
+#include <caml/callback.h>
+#include <caml/codefrag.h>
+#include <caml/custom.h>
+#include <caml/fail.h>
+#include <caml/gc.h>
+#include <caml/gc_ctrl.h>
+#include <caml/major_gc.h>
+#include <caml/memory.h>
+#include <caml/minor_gc.h>
+#include <caml/roots.h>
+#include <caml/signals.h>
+#include <caml/stack.h>
+#pragma GCC diagnostic pop
+
+#include <haft.h>
+#include <haft/language.h>
+
+#include "layout.h"
+
+/* The fields of a fiber's header in OCaml's use (layout.h). */
+typedef struct ocaml_fiber ocaml_fiber_t;
+struct ocaml_fiber {
+    ocaml_fiber_t *young;
+    value continuation;
+    char *sp;
+    value handler;
+    struct caml__roots_block *roots;
+    const void *base_return;
+    uint64_t gate;
+    haft_scope_t *top; /* idle: the next idle fiber's header */
+    struct caml_context parent;
+    char *parent_exception;
+    struct caml__roots_block *parent_roots;
+    haft_scope_t scope;
+};
+
+/* A continuation's fields. */
+enum { CONTINUATION_CODE_FIELD, CONTINUATION_FIBER_FIELD, CONTINUATION_STACK_FIELD };
+
+HAFT_INLINE haft_fiber_t *haft_of(const ocaml_fiber_t *fiber) {
+    return (haft_fiber_t *)(uintptr_t)fiber;
+}
+HAFT_INLINE ocaml_fiber_t *ocaml_of(const haft_fiber_t *fiber) {
+    return (ocaml_fiber_t *)(uintptr_t)fiber;
+}
+HAFT_INLINE bool is_suspended(const ocaml_fiber_t *fiber) {
+    return fiber->continuation != FIBER_RUNNING && fiber->continuation != FIBER_IDLE;
+}
+
+/* switch.S */
+extern const haft_handles_t haft_ocaml_handles;
+extern char haft_ocaml_code_begin[], haft_ocaml_code_end[];
+extern char haft_ocaml_returned[], haft_ocaml_base[];
+void haft_ocaml_raised(void);
+void haft_ocaml_continue(void);
+
+/* fiber.c: fibers, and what the assembly calls. */
+extern ocaml_fiber_t *haft_ocaml_idle;
+/* The fiber of OCaml whose scope this is, or NULL. */
+HAFT_INLINE ocaml_fiber_t *fiber_of_scope(haft_scope_t *scope) {
+    return scope->handles == &haft_ocaml_handles ? ocaml_of(haft_fiber_of(scope)) : NULL;
+}
+/* A fiber that nothing runs on; NULL if memory is exhausted. */
+ocaml_fiber_t *haft_ocaml_take(void);
+/* Ends a fiber, as it is; a suspended one and those inside it. */
+void haft_ocaml_end_one(ocaml_fiber_t *fiber);
+void haft_ocaml_end(ocaml_fiber_t *fiber);
+/* After a minor collection: `put_away` stacks have become free. */
+void haft_ocaml_trim(long put_away);
+
+/* frames.c: the frames of code that does not run. */
+typedef struct frames {
+    char *sp;
+    uintnat pc;
+    value *registers; /* where the chunk was interrupted: what they held */
+    const char *end;  /* where the last chunk of stack ends, or what its link leads to begins */
+    struct caml_context *link; /* of the last chunk that was passed */
+} frames_t;
+/* Those of a suspended fiber and of the fibers inside it. */
+frames_t haft_ocaml_frames(const ocaml_fiber_t *fiber);
+/* The next frame, innermost first, or NULL; at the ends of chunks in between, `*border` becomes
+ * true. */
+frame_descr *haft_ocaml_next_frame(frames_t *frames, char **sp, bool *border);
+/* Calls `action` for the live slots of a frame. */
+void haft_ocaml_scan_frame(scanning_action action, const frame_descr *frame, char *sp,
+                           value *registers);
+void haft_ocaml_scan_frames(scanning_action action, frames_t *frames);
+/* All roots of a suspended fiber and of those inside it. */
+void haft_ocaml_scan_suspended(scanning_action action, ocaml_fiber_t *fiber);
+
+/* roots.c: the garbage collector's hooks. */
+/* The fiber's parent has local roots, or may have: they are looked for. */
+void haft_ocaml_list_rooted(ocaml_fiber_t *fiber);
+void haft_ocaml_watch_collector(void);
+
+/* stacks.c: the blocks that keep the stacks of continuations that have survived a minor collection.
+ */
+/* Whether a continuation's block has its stack; and the frames on that. */
+bool haft_ocaml_is_image(value block);
+frames_t haft_ocaml_frames_of_image(value image);
+/* Called for every one that does. Returns whether the stack was put away. */
+bool haft_ocaml_settle(value continuation, ocaml_fiber_t *fiber);
+/* For compaction: the roots on stacks that were not put away. */
+void haft_ocaml_scan_settled(scanning_action action);
+
+/* foreign.c: frames and effects of C among those of OCaml. */
+extern const haft_language_t haft_ocaml_language;
+void haft_ocaml_watch_threads(void);
+void haft_ocaml_scan_foreign(scanning_action action);
+/* What lies on the stack of `fiber`, which has ended, is no more. */
+void haft_ocaml_forget_crossings(const haft_fiber_t *fiber);
+void haft_ocaml_scan_roots_blocks(scanning_action action, struct caml__roots_block *blocks);
+
+#endif

@@ -1,0 +1,601 @@
+/*
+ * Switches between the fibers of OCaml, x86-64, in the calling convention of OCaml 4: arguments in rax,
+ * rbx, rdi, rsi; the result in rax; r14 is the runtime's state, r15 the allocation pointer, both live
+ * throughout; nothing else is preserved by callees. OCaml code calls these as closures, so that calls in
+ * tail position are jumps, which the compiler never makes of externals.
+ *
+ * The layouts of fibers and continuations are drawn in layout.h. Throughout: rcx is the fiber that is
+ * entered or left, r11 the offset of libhaft's state in thread-local storage.
+ *
+ * A switch saves rsp, the exception pointer and the local roots of C. Everything else that the runtime
+ * keeps for the running code is dead at a call of OCaml code.
+ */
+#include "layout.h"
+
+        .set    domain_state_field, 0
+#define DOMAIN_STATE(type, name)                                                                   \
+        .equ    domain_state_##name, domain_state_field;                                           \
+        .set    domain_state_field, domain_state_field + 8
+#include <caml/domain_state.tbl>
+#undef DOMAIN_STATE
+#define STATE(name) domain_state_##name(%r14)
+
+        .macro  function name
+        .globl  \name
+        .hidden \name
+        .type   \name, @function
+        .p2align 4
+\name:
+        .cfi_startproc
+        .endm
+
+        .macro  end_function name
+        .cfi_endproc
+        .size   \name, . - \name
+        .endm
+
+        .macro  save register
+        pushq   \register
+        .cfi_adjust_cfa_offset 8
+        .endm
+
+        .macro  restore register
+        popq    \register
+        .cfi_adjust_cfa_offset -8
+        .endm
+
+        .macro  load_thread
+        movq    haft_thread_state@gottpoff(%rip), %r11
+        .endm
+
+/* Back to the parent of the fiber in rcx: its registers, its place in the chain. */
+        .macro  to_parent
+        movq    FIBER_OUTER(%rcx), %r8
+        movq    %r8, %fs:THREAD_CURRENT(%r11)
+        movq    FIBER_PARENT_EXCEPTION(%rcx), %r8
+        movq    FIBER_PARENT_ROOTS(%rcx), %r9
+        movq    %r8, STATE(exception_pointer)
+        movq    %r9, STATE(local_roots)
+        movq    FIBER_PARENT_SP(%rcx), %rsp
+        subq    $8, %rsp
+        .endm
+
+/* The caller becomes the parent of the fiber whose address is `fiber` - `tag`. Leaves the local roots
+   in r10. */
+        .macro  attach fiber, tag=0
+        movq    (%rsp), %r8
+        leaq    8(%rsp), %r9
+        movq    %fs:THREAD_CURRENT(%r11), %r10
+        movq    %r8, FIBER_PARENT_PC-\tag(\fiber)
+        movq    %r9, FIBER_PARENT-\tag(\fiber)
+        movq    %r9, FIBER_PARENT_SP-\tag(\fiber)
+        movq    %r10, FIBER_OUTER-\tag(\fiber)
+        movq    STATE(exception_pointer), %r8
+        movq    STATE(local_roots), %r10
+        movq    %r8, FIBER_PARENT_EXCEPTION-\tag(\fiber)
+        movq    %r10, FIBER_PARENT_ROOTS-\tag(\fiber)
+        movq    $FIBER_RUNNING, FIBER_CONTINUATION-\tag(\fiber)
+        .endm
+
+/* The innermost fiber of OCaml around the caller, in rcx; goes to `far` if other handlers come first. */
+        .macro  find_fiber far
+        load_thread
+        movq    %fs:THREAD_CURRENT(%r11), %rdx
+        leaq    haft_ocaml_handles(%rip), %r8
+        cmpq    %r8, FIBER_HANDLES-FIBER_SCOPE(%rdx)
+        jne     \far
+        leaq    -FIBER_SCOPE(%rdx), %rcx
+        .endm
+
+/* Goes to `callback` if code that C has called back stands between here and the base of the fiber in
+   rcx: then one of the traps on the way is that of caml_start_program. */
+        .macro  find_callbacks callback
+        movq    STATE(exception_pointer), %r8
+        leaq    FIBER_TRAP(%rcx), %r9
+        cmpq    %r9, %r8
+        je      2f
+        movq    haft_ocaml_callback_trap(%rip), %r10
+1:      cmpq    8(%r8), %r10
+        je      \callback
+        movq    (%r8), %r8
+        cmpq    %r9, %r8
+        jne     1b
+2:
+        .endm
+
+/* Calls the dispatcher in the parent of the fiber in rcx, which is suspended in all but its continuation,
+   in rax. */
+        .macro  dispatch
+        leaq    haft_ocaml_continue(%rip), %r8
+        leaq    1(%rcx), %r9
+        movq    CONTINUATION_EFFECT(%rax), %rbx
+        movq    %r8, CONTINUATION_EFFECT(%rax)
+        movq    %r9, CONTINUATION_FIBER(%rax)
+        movq    %rax, FIBER_CONTINUATION(%rcx)
+        cmpq    $0, FIBER_YOUNG(%rcx)
+        jne     1f
+        movq    haft_ocaml_young(%rip), %r8
+        movq    %r8, FIBER_YOUNG(%rcx)
+        movq    %rcx, haft_ocaml_young(%rip)
+1:      movq    %rax, %rdi
+        movq    FIBER_HANDLER(%rcx), %rax
+        to_parent
+        jmp     *haft_ocaml_dispatch(%rip)
+        .endm
+
+/* Calls a function of C that keeps rax, rcx and rdx for us; the flags tell whether its result is 0. */
+        .macro  ask function
+        save    %rax
+        save    %rcx
+        save    %rdx
+        call    \function@PLT
+        testb   %al, %al
+        restore %rdx
+        restore %rcx
+        restore %rax
+        load_thread
+        .endm
+
+/* The fiber in rcx has ended. */
+        .macro  make_idle
+        movq    haft_ocaml_idle(%rip), %r8
+        movq    $FIBER_IDLE, FIBER_CONTINUATION(%rcx)
+        movq    %r8, FIBER_TOP(%rcx)
+        movq    %rcx, haft_ocaml_idle(%rip)
+        .endm
+
+        .text
+        .globl  haft_ocaml_code_begin
+        .hidden haft_ocaml_code_begin
+haft_ocaml_code_begin:
+
+/*
+ * runstack f x handler: runs f x on a new fiber under the handler, then handler.retc or handler.exnc in
+ * the caller's place.
+ *   in: rax f, rbx x, rdi handler
+ *
+ * The call is made under the local symbol __morestack: debuggers accept that the stack goes on at
+ * a lower address past a frame of that name. The code before it would be found under another one.
+ */
+        .globl  haft_ocaml_runstack
+        .hidden haft_ocaml_runstack
+        .type   __morestack, @function
+        .p2align 4
+haft_ocaml_runstack:
+__morestack:
+        .cfi_startproc
+        movq    haft_ocaml_idle(%rip), %rcx
+        load_thread
+        testq   %rcx, %rcx
+        jz      .Lrunstack_refill
+        cmpq    $0, %fs:THREAD_STAMP(%r11)
+        je      .Lrunstack_refill
+        movq    FIBER_TOP(%rcx), %rdx
+        movq    %rdx, haft_ocaml_idle(%rip)
+        movq    %rdi, FIBER_HANDLER(%rcx)
+        attach  %rcx
+        testq   %r10, %r10
+        jnz     .Lrunstack_roots
+.Lrunstack_go:
+        leaq    FIBER_SCOPE(%rcx), %r8
+        movq    %r8, %fs:THREAD_CURRENT(%r11)
+        .cfi_remember_state
+        leaq    FIBER_TRAP(%rcx), %rsp
+        .cfi_escape 0x0f, 0x04, 0x77, 0xe0, 0x00, 0x06 /* CFA = [rsp + 96], the parent's stack */
+        movq    %rsp, STATE(exception_pointer)
+        movq    %rax, %rdx
+        movq    %rbx, %rax
+        movq    %rdx, %rbx
+        call    *(%rbx)
+        .globl  haft_ocaml_returned
+        .hidden haft_ocaml_returned
+haft_ocaml_returned:
+        leaq    -FIBER_TRAP(%rsp), %rcx
+        cmpq    $0, FIBER_SERIAL(%rcx)
+        jne     .Lreturned_seen
+.Lreturned_go:
+        load_thread
+        make_idle
+        movq    FIBER_HANDLER(%rcx), %rdx
+        to_parent
+        .cfi_restore_state
+        movq    0(%rdx), %rbx
+        jmp     *(%rbx)
+
+        .cfi_remember_state
+        .cfi_escape 0x0f, 0x04, 0x77, 0xe0, 0x00, 0x06
+.Lreturned_seen:
+        movq    %rcx, %rdi
+        movq    %rax, %rbx
+        movq    %rcx, %rbp
+        call    haft_ocaml_forget@PLT
+        movq    %rbx, %rax
+        movq    %rbp, %rcx
+        jmp     .Lreturned_go
+
+        .cfi_restore_state
+.Lrunstack_roots:
+        save    %rax
+        save    %rbx
+        save    %rcx
+        movq    %rcx, %rdi
+        call    haft_ocaml_parent_has_roots@PLT
+        restore %rcx
+        restore %rbx
+        restore %rax
+        load_thread
+        jmp     .Lrunstack_go
+
+.Lrunstack_refill:
+        save    %rax
+        save    %rbx
+        save    %rdi
+        call    haft_ocaml_refill@PLT
+        movl    %eax, %ecx
+        restore %rdi
+        restore %rbx
+        restore %rax
+        testb   %cl, %cl
+        jnz     __morestack
+.Lout_of_memory:
+        movq    caml_exn_Out_of_memory@GOTPCREL(%rip), %rax
+        jmp     caml_raise_exn@PLT
+        .cfi_endproc
+        .size   __morestack, . - __morestack
+
+/* An exception has reached the base of a fiber.
+     in: rax exception, rsp the fiber */
+        function haft_ocaml_raised
+        .cfi_escape 0x0f, 0x04, 0x77, 0xd0, 0x00, 0x06 /* CFA = [rsp + 80] */
+        movq    %rsp, %rcx
+        cmpq    $0, FIBER_SERIAL(%rcx)
+        jne     .Lraised_seen
+.Lraised_go:
+        load_thread
+        make_idle
+        movq    FIBER_HANDLER(%rcx), %rdx
+        to_parent
+        .cfi_remember_state
+        .cfi_def_cfa %rsp, 8
+        movq    8(%rdx), %rbx
+        jmp     *(%rbx)
+        .cfi_restore_state
+.Lraised_seen:
+        leaq    FIBER_TRAP(%rsp), %rsp
+        .cfi_escape 0x0f, 0x04, 0x77, 0xe0, 0x00, 0x06
+        movq    %rcx, %rdi
+        movq    %rax, %rbx
+        movq    %rcx, %rbp
+        call    haft_ocaml_forget@PLT
+        movq    %rbx, %rax
+        movq    %rbp, %rcx
+        jmp     .Lraised_go
+        end_function haft_ocaml_raised
+
+/*
+ * perform continuation: suspends the current fiber and calls the dispatcher in its parent.
+ *   in: rax continuation, with the effect in it
+ *   to the dispatcher: rax handler, rbx effect, rdi continuation
+ */
+        function haft_ocaml_perform
+        find_fiber .Lperform_far
+.Lperform_found:
+        find_callbacks .Lperform_callback
+.Lperform_go:
+        pushq   STATE(exception_pointer)
+        movq    STATE(local_roots), %r9
+        movq    %rdx, FIBER_TOP(%rcx)
+        movq    %rsp, FIBER_SP(%rcx)
+        movq    %r9, FIBER_ROOTS(%rcx)
+        dispatch
+
+.Lperform_callback:
+        movq    %rcx, %rdi
+        ask     haft_ocaml_may_suspend
+        jnz     .Lperform_go
+.Lperform_unhandled:
+        movq    haft_ocaml_unhandled(%rip), %rbx
+        movq    CONTINUATION_EFFECT(%rax), %rax
+        jmp     *(%rbx)
+
+.Lperform_far:
+        leaq    .Lperform_found(%rip), %rsi
+        leaq    .Lperform_unhandled(%rip), %rdi
+        jmp     .Lfar
+        end_function haft_ocaml_perform
+
+/*
+ * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too, and the
+ * handler of that one is asked. Called like perform, with a continuation that is YOUNG and in tail
+ * position: the inner fiber goes on in the place of the caller's caller.
+ */
+        function haft_ocaml_reperform
+        find_fiber .Lreperform_far
+.Lreperform_found:
+        find_callbacks .Lreperform_callback
+.Lreperform_go:
+        movq    CONTINUATION_FIBER(%rax), %rsi
+        attach  %rsi, 1
+        movq    FIBER_SP-1(%rsi), %r8
+        movq    FIBER_ROOTS-1(%rsi), %r9
+        movq    FIBER_TOP-1(%rsi), %r10
+        movq    %r8, FIBER_SP(%rcx)
+        movq    %r9, FIBER_ROOTS(%rcx)
+        movq    %r10, FIBER_TOP(%rcx)
+        dispatch
+
+.Lreperform_callback:
+        movq    %rcx, %rdi
+        movq    CONTINUATION_FIBER(%rax), %rsi
+        decq    %rsi
+        ask     haft_ocaml_may_suspend_from
+        jnz     .Lreperform_go
+.Lreperform_unhandled:
+        movq    CONTINUATION_EFFECT(%rax), %rbx
+        movq    haft_ocaml_unhandled(%rip), %rdi
+        jmp     haft_ocaml_resume_with
+
+.Lreperform_far:
+        leaq    .Lreperform_found(%rip), %rsi
+        leaq    .Lreperform_unhandled(%rip), %rdi
+/* The innermost handler is not one of OCaml: goes to rsi with the fiber that is, or to rdi. */
+.Lfar:
+        save    %rsi
+        save    %rdi
+        save    %rax
+        save    %rdx
+        subq    $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        call    haft_ocaml_innermost@PLT
+        movq    %rax, %rcx
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        restore %rdx
+        restore %rax
+        restore %rdi
+        restore %rsi
+        load_thread
+        testq   %rcx, %rcx
+        cmovz   %rdi, %rsi
+        jmp     *%rsi
+        end_function haft_ocaml_reperform
+
+/* Into the suspended fiber in rcx, which is attached. */
+        .macro  to_child
+        movq    FIBER_TOP(%rcx), %r8
+        movq    FIBER_ROOTS(%rcx), %r9
+        movq    %r8, %fs:THREAD_CURRENT(%r11)
+        movq    %r9, STATE(local_roots)
+        movq    FIBER_SP(%rcx), %rsp
+        popq    STATE(exception_pointer)
+        .endm
+
+/* Enters the suspended fiber in rcx, with whatever is in rax, rbx and rdi. Goes to `slow` if that
+   takes more than a switch. */
+        .macro  enter slow
+        load_thread
+        cmpq    $0, FIBER_SERIAL(%rcx)
+        jne     \slow
+        cmpq    $0, %fs:THREAD_STAMP(%r11)
+        je      \slow
+        attach  %rcx
+        testq   %r10, %r10
+        jnz     \slow
+        to_child
+        .endm
+
+/*
+ * continue: the code of a continuation, applied to a value.
+ *   in: rax value, rbx continuation
+ * At an odd address: see layout.h.
+ */
+        .globl  haft_ocaml_continue
+        .hidden haft_ocaml_continue
+        .type   haft_ocaml_continue, @function
+        .p2align 4
+        nop
+haft_ocaml_continue:
+        .cfi_startproc
+        movq    CONTINUATION_FIBER(%rbx), %rcx
+        cmpq    $STACK_YOUNG, CONTINUATION_STACK(%rbx)
+        jne     .Lcontinue_awaken
+        movq    $STACK_USED, CONTINUATION_STACK(%rbx)
+        decq    %rcx
+.Lcontinue_go:
+        /* Resumed by the very call that it was suspended under: most of what attach stores is there. */
+        leaq    8(%rsp), %r9
+        load_thread
+        cmpq    %r9, FIBER_PARENT(%rcx)
+        jne     1f
+        movq    %fs:THREAD_CURRENT(%r11), %r8
+        cmpq    %r8, FIBER_OUTER(%rcx)
+        jne     1f
+        cmpq    $0, FIBER_SERIAL(%rcx)
+        jne     .Lcontinue_slow
+        movq    (%rsp), %r8
+        movq    STATE(exception_pointer), %r9
+        movq    STATE(local_roots), %r10
+        movq    %r8, FIBER_PARENT_PC(%rcx)
+        movq    %r9, FIBER_PARENT_EXCEPTION(%rcx)
+        orq     FIBER_PARENT_ROOTS(%rcx), %r10
+        jnz     .Lcontinue_slow
+        movq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx)
+        to_child
+        ret
+1:      enter   .Lcontinue_slow
+        ret
+
+.Lcontinue_awaken:
+        movq    %rbx, %rdi
+        save    %rax
+        call    haft_ocaml_awaken@PLT
+        movq    %rax, %rcx
+        restore %rax
+        cmpq    $1, %rcx
+        ja      .Lcontinue_go
+        jb      .Lalready
+        jmp     .Lno_memory
+
+.Lcontinue_slow:
+        movq    %rax, %rbx
+        movq    haft_ocaml_identity(%rip), %rdi
+        jmp     .Lenter_slow
+        .cfi_endproc
+        .size   haft_ocaml_continue, . - haft_ocaml_continue
+
+/*
+ * resume_with continuation argument function: function argument, called where the fiber was suspended.
+ *   in: rax continuation, rbx argument, rdi closure
+ */
+        function haft_ocaml_resume_with
+        xorl    %esi, %esi
+.Lresume:
+        movq    CONTINUATION_FIBER(%rax), %rcx
+        cmpq    $STACK_YOUNG, CONTINUATION_STACK(%rax)
+        jne     .Lresume_awaken
+        movq    $STACK_USED, CONTINUATION_STACK(%rax)
+        decq    %rcx
+.Lresume_go:
+        testq   %rsi, %rsi
+        jz      1f
+        movq    %rsi, FIBER_HANDLER(%rcx)
+1:      enter   .Lenter_slow
+        movq    %rbx, %rax
+        movq    %rdi, %rbx
+        jmp     *(%rbx)
+
+.Lresume_awaken:
+        save    %rdi
+        save    %rsi
+        subq    $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        movq    %rax, %rdi
+        call    haft_ocaml_awaken@PLT
+        movq    %rax, %rcx
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        restore %rsi
+        restore %rdi
+        cmpq    $1, %rcx
+        ja      .Lresume_go
+        je      .Lno_memory
+.Lalready:
+        movq    haft_ocaml_already(%rip), %rbx
+        movl    $1, %eax
+        jmp     *(%rbx)
+.Lno_memory:
+        movq    caml_exn_Out_of_memory@GOTPCREL(%rip), %rax
+        jmp     caml_raise_exn@PLT
+
+/* The fiber in rcx was looked through, or the thread is new to libhaft, or the caller has local roots. */
+.Lenter_slow:
+        save    %rbx
+        save    %rcx
+        save    %rdi
+        movq    %rcx, %rdi
+        call    haft_ocaml_prepare@PLT
+        restore %rdi
+        restore %rcx
+        restore %rbx
+        load_thread
+        attach  %rcx
+        testq   %r10, %r10
+        jz      1f
+        save    %rbx
+        save    %rcx
+        save    %rdi
+        movq    %rcx, %rdi
+        call    haft_ocaml_parent_has_roots@PLT
+        restore %rdi
+        restore %rcx
+        restore %rbx
+        load_thread
+1:      to_child
+        movq    %rbx, %rax
+        movq    %rdi, %rbx
+        jmp     *(%rbx)
+        end_function haft_ocaml_resume_with
+
+/* resume_under continuation argument function handler: the same, with another handler from now on. */
+        function haft_ocaml_resume_under
+        jmp     .Lresume
+        end_function haft_ocaml_resume_under
+
+/* The stack has overflowed in OCaml code: there is no room to call anything. */
+        function haft_ocaml_overflowed
+        movq    caml_exn_Stack_overflow@GOTPCREL(%rip), %rax
+        movq    STATE(exception_pointer), %rsp
+        popq    STATE(exception_pointer)
+        ret
+        end_function haft_ocaml_overflowed
+
+/*
+ * An exception has left a fiber of C: rsp is past the trap in its `struct crossing`, on the stack of its
+ * resumer, which must not be written to. Goes on on the fiber's own.
+ *   in: rax exception
+ */
+        function haft_ocaml_escape
+        .cfi_undefined %rip
+        leaq    -16(%rsp), %rdi
+        movq    %r15, STATE(young_ptr)
+        movq    CROSSING_ROOM(%rdi), %rsp
+        movq    %rax, %rsi
+        pushq   $0
+        jmp     haft_ocaml_escaped@PLT
+        end_function haft_ocaml_escape
+
+        .globl  haft_ocaml_code_end
+        .hidden haft_ocaml_code_end
+haft_ocaml_code_end:
+
+/* Never executed: what the base of a fiber returns to, the end of a chunk of stack. */
+        .globl  haft_ocaml_base
+        .hidden haft_ocaml_base
+haft_ocaml_base:
+        ud2
+
+        .data
+        .p2align 3
+        .globl  haft_ocaml_frametable
+        .hidden haft_ocaml_frametable
+haft_ocaml_frametable:
+        .quad   2
+        .quad   haft_ocaml_returned
+        .value  64                      /* bytes */
+        .value  1                       /* live slots: */
+        .value  FIBER_HANDLER-FIBER_TRAP
+        .p2align 3
+        .quad   haft_ocaml_base
+        .value  0xffff
+        .value  0
+        .p2align 3
+
+/* Static closures, black: the garbage collector leaves them alone. */
+#define CLOSURE_HEADER(fields) ((fields) << 10 | 0x300 | 247)
+#define CLOSURE_INFORMATION(arity, fields) ((arity) << 56) + ((fields) << 1) + 1
+        .macro  closure1 name, code
+        .p2align 3
+        .quad   CLOSURE_HEADER(2)
+        .globl  \name
+        .hidden \name
+\name:
+        .quad   \code
+        .quad   CLOSURE_INFORMATION(1, 2)
+        .endm
+        .macro  closure name, code, arity
+        .p2align 3
+        .quad   CLOSURE_HEADER(3)
+        .globl  \name
+        .hidden \name
+\name:
+        .quad   haft_ocaml_base         /* they are never applied partially */
+        .quad   CLOSURE_INFORMATION(\arity, 3)
+        .quad   \code
+        .endm
+        closure1 haft_ocaml_closure_perform, haft_ocaml_perform
+        closure1 haft_ocaml_closure_reperform, haft_ocaml_reperform
+        closure haft_ocaml_closure_runstack, haft_ocaml_runstack, 3
+        closure haft_ocaml_closure_resume_with, haft_ocaml_resume_with, 3
+        closure haft_ocaml_closure_resume_under, haft_ocaml_resume_under, 4
+
+        .section .note.GNU-stack, "", @progbits

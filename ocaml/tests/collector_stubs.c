@@ -1,0 +1,67 @@
+/* The C side of collector.ml. */
+#define CAML_NAME_SPACE
+#define CAML_INTERNALS
+#include <caml/alloc.h>
+#include <caml/callback.h>
+#include <caml/memory.h>
+#include <caml/minor_gc.h>
+#include <caml/mlvalues.h>
+
+#include <haft.h>
+#include <stdlib.h>
+#include <string.h>
+
+HAFT_EFFECT(collector_pause, void, {});
+
+value collector_call(value function, value argument);
+value collector_call_on_fiber(value function, value argument);
+value collector_pause(value unit);
+value collector_stacks(value unit);
+
+/* Frames of C, with a local root, between OCaml code. */
+value collector_call(value function, value argument) {
+    CAMLparam2(function, argument);
+    CAMLlocal2(text, result);
+    text = caml_copy_string("a local root");
+    result = caml_callback(function, argument);
+    if (strcmp(String_val(text), "a local root") != 0)
+        exit(6);
+    CAMLreturn(result);
+}
+
+static void *apply(void *application) {
+    value *values = application;
+    return (void *)collector_call(values[0], values[1]);
+}
+
+static void *on_pause(void *state, HAFT_PAYLOAD(collector_pause) * payload, haft_resumption_t k) {
+    (void)state, (void)payload;
+    caml_minor_collection();
+    return haft_tail_continue(k, NULL);
+}
+HAFT_HANDLER(pausing, NULL, HAFT_GENERAL(collector_pause, on_pause));
+
+/* The same on a fiber of C, which collects when the code on it asks for a pause. */
+value collector_call_on_fiber(value function, value argument) {
+    CAMLparam2(function, argument);
+    CAMLlocalN(application, 2);
+    application[0] = function;
+    application[1] = argument;
+    CAMLreturn((value)haft_handle(&pausing, NULL, apply, application));
+}
+
+static void no_pause(void *state, HAFT_PAYLOAD(collector_pause) * payload) {
+    (void)state, (void)payload;
+}
+
+value collector_pause(value unit) {
+    if (haft_get_default(HAFT_ID(collector_pause)) == NULL)
+        HAFT_SET_DEFAULT(collector_pause, no_pause);
+    HAFT_PERFORM(collector_pause);
+    return unit;
+}
+
+value collector_stacks(value unit) {
+    (void)unit;
+    return Val_long(haft_pool_report().stacks);
+}

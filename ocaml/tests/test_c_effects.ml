@@ -1,0 +1,300 @@
+(* One chain of handlers for OCaml and C: effects of OCaml under functions of C, and effects of C under
+   OCaml code. *)
+open Effect
+open Effect.Deep
+
+external perform_ask : int -> int = "test_perform_ask"
+external perform_tell : int -> unit = "test_perform_tell"
+external call : ('a -> 'b) -> 'a -> 'b = "test_call"
+external call_with_roots : ('a -> 'b) -> 'a -> 'b = "test_call_with_roots"
+external answer : (unit -> 'a) -> int -> 'a = "test_answer"
+external count_in_place : (unit -> unit) -> int = "test_count_in_place"
+
+type fiber
+
+external start : (unit -> unit) -> fiber = "test_start"
+external resume : fiber -> int -> int = "test_resume"
+external drop : fiber -> unit = "test_drop"
+external fibers : unit -> int = "test_fibers"
+
+type _ Effect.t += Ask : int -> int t | Wait : unit t
+
+exception Stop of string
+
+let check = Alcotest.(check int)
+
+(* Adds [number] to what [f] asks, after a collection. *)
+let answering number f =
+  try_with f ()
+    {
+      effc =
+        (fun (type a) (effect : a t) ->
+          match effect with
+          | Ask question ->
+              Some
+                (fun (k : (a, _) continuation) ->
+                  Gc.compact ();
+                  continue k (question + number))
+          | _ -> None);
+    }
+
+let text n = String.concat "," (List.init n string_of_int)
+
+let keeping f =
+  let kept = text 20 in
+  let result = f () in
+  Alcotest.(check string) "kept over a suspension" (text 20) kept;
+  result
+
+let ocaml_effects =
+  [
+    ( "an effect performed in a callback is handled further out",
+      fun () ->
+        let ask () = keeping (fun () -> perform (Ask 1)) in
+        check "one callback" 11 (answering 10 (fun () -> call ask ()));
+        check "many" 33
+          (answering 10 (fun () ->
+               keeping (fun () ->
+                   call_with_roots (fun () -> call ask () + call ask ()) ()
+                   + call_with_roots ask ()))) );
+    ( "the local roots of C functions survive, running and suspended",
+      fun () ->
+        let rec deep n =
+          if n = 0 then (
+            Gc.compact ();
+            perform (Ask n))
+          else
+            call_with_roots
+              (fun n ->
+                answering n (fun () ->
+                    if n mod 3 = 0 then ignore (perform (Ask n));
+                    deep n))
+              (n - 1)
+        in
+        check "nested" 0 (answering 5 (fun () -> deep 12)) );
+    ( "reperform passes callbacks",
+      fun () ->
+        let through f =
+          match_with f () { retc = succ; exnc = raise; effc = (fun _ -> None) }
+        in
+        check "sum" 13
+          (answering 10 (fun () ->
+               through (fun () ->
+                   call_with_roots
+                     (fun () -> through (fun () -> perform (Ask 1)))
+                     ()))) );
+    ( "a continuation with C frames is resumed after its handler has returned",
+      fun () ->
+        let kept : (unit, int) continuation option ref = ref None in
+        let handle f =
+          match_with f ()
+            {
+              retc = (fun n -> n);
+              exnc = raise;
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Wait ->
+                      Some
+                        (fun (k : (a, _) continuation) ->
+                          kept := Some k;
+                          0)
+                  | _ -> None);
+            }
+        in
+        let body () =
+          keeping (fun () ->
+              call_with_roots
+                (fun n ->
+                  perform Wait;
+                  n + 1)
+                6)
+        in
+        check "suspended" 0 (handle body);
+        Gc.compact ();
+        check "resumed in another callback" 7
+          (call (fun () -> continue (Option.get !kept) ()) ()) );
+    ( "a dropped continuation with C frames is collected",
+      fun () ->
+        let collected = ref 0 in
+        for _ = 1 to 10 do
+          match_with
+            (fun () ->
+              call_with_roots
+                (fun block ->
+                  perform Wait;
+                  Sys.opaque_identity (ignore (Sys.opaque_identity block)))
+                (let block = ref 0 in
+                 Gc.finalise (fun _ -> incr collected) block;
+                 block))
+            ()
+            {
+              retc = ignore;
+              exnc = raise;
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Wait -> Some (fun (_ : (a, _) continuation) -> Gc.minor ())
+                  | _ -> None);
+            }
+        done;
+        Gc.full_major ();
+        Gc.full_major ();
+        check "collected" 10 !collected );
+    ( "an exception passes C and fibers",
+      fun () ->
+        match
+          answering 1 (fun () ->
+              call
+                (fun () ->
+                  answering 2 (fun () ->
+                      call (fun n -> raise (Stop (text n))) 3))
+                ())
+        with
+        | (_ : int) -> Alcotest.fail "it returned"
+        | exception Stop text' ->
+            Alcotest.(check string) "the exception" (text 3) text' );
+  ]
+
+let c_effects =
+  [
+    ( "an effect of C under OCaml code is handled by C",
+      fun () ->
+        check "on C's fiber" 12 (answer (fun () -> perform_ask 2) 10);
+        check "on OCaml's" 12
+          (answer (fun () -> answering 100 (fun () -> perform_ask 2)) 10) );
+    ( "and the collector sees what is suspended by it",
+      fun () ->
+        let ask () =
+          keeping (fun () ->
+              let n = perform_ask 1 in
+              Gc.compact ();
+              n + call_with_roots perform_ask 2)
+        in
+        check "sum" 23 (answer ask 10);
+        check "sum, on OCaml's fiber" 23
+          (answer (fun () -> answering 100 ask) 10);
+        check "many times" 2300
+          (answer
+             (fun () ->
+               answering 0 (fun () ->
+                   let sum = ref 0 in
+                   for _ = 1 to 100 do
+                     sum := !sum + call_with_roots ask ()
+                   done;
+                   !sum))
+             10) );
+    ( "both kinds at once, each to its handler",
+      fun () ->
+        check "sum" 1218
+          (answering 1000 (fun () ->
+               answer
+                 (fun () ->
+                   let a = answering 100 (fun () -> perform_ask 1) in
+                   let b = perform (Ask 0) in
+                   let c = answering 200 (fun () -> perform (Ask a)) in
+                   a + b + c + perform_ask 1)
+                 5)) );
+    ( "a handler of C in place",
+      fun () ->
+        check "sum" 55
+          (count_in_place (fun () ->
+               for i = 1 to 10 do
+                 answering 0 (fun () ->
+                     perform_tell i;
+                     ignore (perform (Ask i)))
+                 |> ignore
+               done)) );
+    ( "an effect of OCaml crosses a handler of C in place",
+      fun () ->
+        check "sum" 6
+          (answering 1 (fun () ->
+               count_in_place (fun () ->
+                   perform_tell (perform (Ask 1));
+                   perform_tell (perform (Ask 3))))) );
+    ( "an effect of OCaml crosses a fiber of C",
+      fun () ->
+        check "sum" 22
+          (answering 1 (fun () ->
+               answer
+                 (fun () ->
+                   keeping (fun () ->
+                       let a = perform (Ask 1) in
+                       let b = perform_ask a in
+                       let c = keeping (fun () -> perform (Ask b)) in
+                       perform_ask (c - 1)))
+                 10)) );
+    ( "a fiber of C is resumed by OCaml code from different places",
+      fun () ->
+        let sum = ref 0 in
+        let fiber =
+          start (fun () ->
+              keeping (fun () ->
+                  for i = 1 to 5 do
+                    sum := !sum + answering 0 (fun () -> perform_ask i)
+                  done))
+        in
+        check "first" 1 (resume fiber 0);
+        check "in a callback" 2 (call (resume fiber) 10);
+        Gc.compact ();
+        check "in a fiber" 3 (answering 0 (fun () -> resume fiber 20));
+        check "deeper" 4
+          (answering 0 (fun () ->
+               call_with_roots (fun () -> answering 0 (fun () -> resume fiber 30)) ()));
+        check "again" 5 (resume fiber 40);
+        check "the end" (-1) (resume fiber 50);
+        check "what it got" 150 !sum );
+    ( "a fiber of C that waits over OCaml code is dropped",
+      fun () ->
+        let fiber = start (fun () -> ignore (call perform_ask 1)) in
+        check "waits" 1 (resume fiber 0);
+        drop fiber;
+        let fiber =
+          start (fun () -> ignore (answering 0 (fun () -> perform_ask 2)))
+        in
+        check "waits, on OCaml's fiber" 2 (resume fiber 0);
+        drop fiber;
+        Gc.compact () );
+    ( "an exception that nothing on a fiber of C catches reaches who resumed it",
+      fun () ->
+        let raises f =
+          match f () with
+          | (_ : int) -> Alcotest.fail "it returned"
+          | exception Stop text' ->
+              Gc.compact ();
+              Alcotest.(check string) "the exception" (text 4) text'
+        in
+        let stop () = raise (Stop (text 4)) in
+        raises (fun () -> resume (start stop) 0);
+        raises (fun () -> answer stop 1);
+        raises (fun () -> answering 0 (fun () -> answer stop 1));
+        raises (fun () ->
+            answer (fun () -> answering 0 (fun () -> call stop ())) 1);
+        raises (fun () ->
+            let fiber =
+              start (fun () ->
+                  ignore (perform_ask 1);
+                  stop ())
+            in
+            check "waits" 1 (resume fiber 0);
+            call (fun () -> answering 0 (fun () -> resume fiber 0)) ());
+        check "the chain is as it was" 11 (answer (fun () -> perform_ask 1) 10)
+    );
+    ( "the fibers of OCaml are listed with those of C",
+      fun () ->
+        let before = fibers () in
+        answering 0 (fun () ->
+            check "one more" (before + 1) (fibers ());
+            answer (fun () -> check "two more" (before + 2) (fibers ())) 0;
+            0)
+        |> ignore;
+        check "as before" before (fibers ()) );
+  ]
+
+let () =
+  let case (name, test) = Alcotest.test_case name `Quick test in
+  Alcotest.run "c_effects"
+    [
+      ("effects of OCaml", List.map case ocaml_effects);
+      ("effects of C", List.map case c_effects);
+    ]

@@ -1,0 +1,84 @@
+#!/bin/sh
+# The test of the collector's test: without any one of the pieces that scan, keep or end stacks, it fails.
+# Arguments: the folder of OCaml's headers; that of the package haft.
+set -eu
+headers=$1
+package=$2
+sources=$HAFT_SOURCE_DIR/ocaml
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+cp "$package"/* .
+cp "$sources"/lib/*.c "$sources"/lib/*.h "$sources"/lib/*.S "$sources"/tests/collector* .
+flags="-isystem $headers -I$HAFT_SOURCE_DIR/core/include -I. -DNATIVE_CODE -DTARGET_amd64 -DMODEL_default
+  -DSYS_linux -fPIC -O1 -fexceptions -w"
+
+compile() { # shellcheck disable=SC2086
+  "$CC" $flags -c "$1" -o "${1%.*}.o"
+}
+for file in fiber.c foreign.c frames.c roots.c stacks.c switch.S collector_stubs.c; do
+  compile "$file"
+done
+ocamlfind ocamlopt -g -I . -c collector.ml
+link() {
+  rm -f libhaft_ocaml.a
+  ar rcs libhaft_ocaml.a fiber.o foreign.o frames.o roots.o stacks.o switch.o
+  ocamlfind ocamlopt -I . -ccopt -L. haft.cmxa collector_stubs.o collector.cmx -o collector
+}
+# The settings of the tests proper, and one in which everything moves all the time.
+passes() {
+  timeout 120 ./collector 4000 && OCAMLRUNPARAM=s=256,i=1k,o=10 timeout 120 ./collector 1500
+}
+
+link
+if ! passes >/dev/null 2>&1; then
+  echo "the collector's test fails as it is"
+  exit 1
+fi
+
+failed=0
+# mutate NAME FILE SED-PROGRAM: the program takes the piece away.
+mutate() {
+  cp "$2" original
+  sed -i "$3" "$2"
+  if cmp -s original "$2"; then
+    echo "the piece is not there to be taken away: $1"
+    failed=1
+  else
+    compile "$2"
+    link
+    if passes >/dev/null 2>&1; then
+      echo "the collector's test passes without it: $1"
+      failed=1
+    fi
+  fi
+  cp original "$2"
+  compile "$2"
+}
+
+mutate 'roots of young suspended fibers' roots.c \
+  '/if (is_suspended(fiber))$/{N;s/.*haft_ocaml_scan_suspended.*//}'
+mutate 'local roots of parents' roots.c 's/^    scan_parents(action);//'
+mutate 'local roots of parents that have declined an effect' foreign.c \
+  's/^    haft_ocaml_list_rooted(inner);//'
+mutate 'what effects of C have suspended' roots.c 's/^    haft_ocaml_scan_foreign(action);//'
+mutate 'stacks that were not put away, when everything moves' roots.c \
+  's/^        haft_ocaml_scan_settled(action);/        ;/'
+mutate 'the end of fibers whose continuation has died' roots.c \
+  's/^                haft_ocaml_end(fiber);/                ;/'
+mutate 'local roots of the innermost fiber' frames.c \
+  's/^    haft_ocaml_scan_roots_blocks(action, fiber->roots);//'
+mutate 'local roots of fibers inside' frames.c \
+  's/^            haft_ocaml_scan_roots_blocks(action, inner->parent_roots);/            ;/'
+mutate 'live slots of continuations that survive' stacks.c \
+  's/if (live\[group\] >> bit & 1) {/if (0) {/; s/= (value)(live\[group\] << 1 | 1);/= 1;/'
+mutate 'live slots of stacks that stay' stacks.c 's/^        store(keeper, 1 + i, slots\[i\]);/        Field(keeper, 1 + i) = 1;/'
+mutate 'words that are no values' stacks.c 's/tops |= .*/;/'
+mutate 'what was reachable when marking began' stacks.c \
+  's/^        caml_darken(block, NULL);/        ;/'
+mutate 'the end of stacks that are not reachable' stacks.c \
+  '/It has been resumed/{n;n;s/haft_ocaml_end.*/;/}'
+mutate 'the handler on an image' stacks.c \
+  's/fiber->handler = Field(image, Wosize_val(image) - 1);//'
+mutate 'the links between traps' stacks.c 's/next = absolute ? \*link + (uintnat)fiber/next = absolute ? *link + (uintnat)fiber - 64/'
+exit $failed

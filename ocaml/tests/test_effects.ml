@@ -1,0 +1,533 @@
+(* The semantics of §4, and what OCaml 5's documentation adds to it: a sentence a test. *)
+open Effect
+
+type _ Effect.t +=
+  | Ask : int t
+  | Say : string -> unit t
+  | Wait : unit t
+  | Other : int t
+  | Next : string t
+
+exception Stop of int
+
+let check_int = Alcotest.(check int)
+let check_string = Alcotest.(check string)
+
+(* [f ()], where Ask is answered with [n]. *)
+let answering (n : int) f =
+  Deep.try_with f ()
+    {
+      effc =
+        (fun (type a) (effect : a t) ->
+          match effect with
+          | Ask -> Some (fun (k : (a, _) Deep.continuation) -> Deep.continue k n)
+          | _ -> None);
+    }
+
+(* [f ()] up to its first Wait. *)
+let suspended f =
+  let k : (unit, int) Deep.continuation option ref = ref None in
+  let result =
+    Deep.match_with f ()
+      {
+        retc = (fun n -> n);
+        exnc = raise;
+        effc =
+          (fun (type a) (effect : a t) ->
+            match effect with
+            | Wait ->
+                Some
+                  (fun (k' : (a, _) Deep.continuation) ->
+                    k := Some k';
+                    -1)
+            | _ -> None);
+      }
+  in
+  check_int "it waits" (-1) result;
+  Option.get !k
+
+let deep =
+  let open Deep in
+  [
+    ( "perform returns what the continuation is continued with",
+      fun () -> check_int "sum" 21 (answering 10 (fun () -> 1 + perform Ask + perform Ask)) );
+    ( "the return case makes the result, in the handler's context",
+      fun () ->
+        let result =
+          answering 5 (fun () ->
+              match_with
+                (fun () -> answering 1 (fun () -> perform Ask))
+                ()
+                {
+                  retc = (fun n -> Printf.sprintf "%d %d" n (perform Ask));
+                  exnc = raise;
+                  effc = (fun _ -> None);
+                })
+        in
+        check_string "result" "1 5" result );
+    ( "the exception case makes the result, in the handler's context",
+      fun () ->
+        let result =
+          answering 5 (fun () ->
+              match_with
+                (fun () -> answering 1 (fun () -> raise (Stop (perform Ask))))
+                ()
+                {
+                  retc = (fun () -> "no");
+                  exnc =
+                    (function
+                    | Stop n -> Printf.sprintf "%d %d" n (perform Ask)
+                    | e -> raise e);
+                  effc = (fun _ -> None);
+                })
+        in
+        check_string "result" "1 5" result );
+    ( "the effect case runs outside of its handler",
+      fun () ->
+        let handle (n : int) f =
+          try_with f ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Ask ->
+                      Some
+                        (fun (k : (a, _) continuation) ->
+                          continue k ((10 * perform Ask) + n))
+                  | _ -> None);
+            }
+        in
+        check_int "digits" 123
+          (answering 1 (fun () -> handle 2 (fun () -> handle 3 (fun () -> perform Ask)))) );
+    ( "a deep handler handles the rest of the computation, too",
+      fun () ->
+        let log = Buffer.create 16 in
+        let result =
+          match_with
+            (fun () ->
+              for i = 1 to 3 do
+                perform (Say (string_of_int i))
+              done;
+              Buffer.contents log)
+            ()
+            {
+              retc = (fun s -> s ^ "!");
+              exnc = raise;
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Say s ->
+                      Some
+                        (fun (k : (a, _) continuation) ->
+                          Buffer.add_string log s;
+                          continue k () ^ s)
+                  | _ -> None);
+            }
+        in
+        check_string "result" "123!321" result );
+    ( "the innermost handler that handles it is found, through any number of others",
+      fun () ->
+        let rec under (n : int) f =
+          if n = 0 then f ()
+          else
+            try_with (under (n - 1)) f
+              {
+                effc =
+                  (fun (type a) (effect : a t) ->
+                    match effect with
+                    | Other -> Some (fun (k : (a, _) continuation) -> continue k n)
+                    | _ -> None);
+              }
+        in
+        check_int "sum" 305
+          (answering 300 (fun () ->
+               under 100 (fun () -> perform Ask + (5 * perform Other)))) );
+    ( "reperform works after a collection between the handlers, too",
+      fun () ->
+        let collecting collect f =
+          try_with f ()
+            {
+              effc =
+                (fun _ ->
+                  collect ();
+                  None);
+            }
+        in
+        let kept = String.make 3 'k' in
+        let body () =
+          let inner = String.make 2 'i' in
+          let n = perform Ask in
+          n + String.length (kept ^ inner)
+        in
+        List.iter
+          (fun collect ->
+            check_int "sum" 15
+              (answering 10 (fun () ->
+                   collecting collect (fun () ->
+                       collecting ignore (fun () -> collecting collect body)))))
+          [ ignore; Gc.minor; Gc.full_major; Gc.compact ] );
+    ( "an effect without a handler raises Unhandled at the perform",
+      fun () ->
+        let cleaned = ref 0 in
+        let body () =
+          match perform Ask with
+          | (_ : int) -> Alcotest.fail "it returned"
+          | exception Unhandled Ask ->
+              incr cleaned;
+              0
+        in
+        let none f = try_with f () { effc = (fun _ -> None) } in
+        ignore (body ());
+        ignore (none body);
+        ignore (none (fun () -> none body));
+        check_int "cleaned up" 3 !cleaned );
+    ( "and resources are cleaned up by the handlers there",
+      fun () ->
+        let order = Buffer.create 16 in
+        let finally name f =
+          Fun.protect f ~finally:(fun () -> Buffer.add_string order name)
+        in
+        (match
+           finally "a" (fun () ->
+               try_with
+                 (fun () ->
+                   finally "b" (fun () ->
+                       try_with
+                         (fun () -> finally "c" (fun () -> perform Ask))
+                         ()
+                         { effc = (fun _ -> None) }))
+                 ()
+                 { effc = (fun _ -> None) })
+         with
+        | (_ : int) -> Alcotest.fail "it returned"
+        | exception Unhandled Ask -> ());
+        check_string "order" "cba" (Buffer.contents order) );
+    ( "continuations are one-shot",
+      fun () ->
+        let k = suspended (fun () -> perform Wait; 7) in
+        check_int "the first time" 7 (continue k ());
+        let used what f =
+          match f () with
+          | (_ : int) -> Alcotest.fail (what ^ " a second time")
+          | exception Continuation_already_resumed -> ()
+        in
+        used "continue" (fun () -> continue k ());
+        used "discontinue" (fun () -> discontinue k Exit);
+        Gc.full_major ();
+        used "continue, after a collection," (fun () -> continue k ());
+        let k = suspended (fun () -> perform Wait; 7) in
+        Gc.full_major ();
+        (match discontinue k Exit with
+        | (_ : int) -> Alcotest.fail "it returned"
+        | exception Exit -> ());
+        used "discontinue" (fun () -> discontinue k Exit);
+        let self () =
+          try_with
+            (fun () -> perform Ask)
+            ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Ask ->
+                      Some
+                        (fun (k : (a, _) continuation) ->
+                          ignore (continue k 1);
+                          continue k 2)
+                  | _ -> None);
+            }
+        in
+        used "continue in the handler" self );
+    ( "discontinue raises where the effect was performed",
+      fun () ->
+        let body () =
+          match perform Wait with
+          | () -> 0
+          | exception Stop n -> n
+        in
+        check_int "caught there" 5 (discontinue (suspended body) (Stop 5));
+        let k = suspended (fun () -> perform Wait; 0) in
+        Gc.compact ();
+        match discontinue k (Stop 6) with
+        | (_ : int) -> Alcotest.fail "it returned"
+        | exception Stop n -> check_int "not caught" 6 n );
+    ( "exceptions cross fibers in both directions",
+      fun () ->
+        let through f =
+          answering 0 (fun () -> answering 1 (fun () -> answering 2 f))
+        in
+        (match through (fun () -> raise (Stop 1)) with
+        | (_ : int) -> Alcotest.fail "it returned"
+        | exception Stop n -> check_int "outwards" 1 n);
+        check_int "inwards" 3
+          (try_with
+             (fun () ->
+               through (fun () ->
+                   match perform Wait with
+                   | () -> 0
+                   | exception Stop n -> n + perform Ask))
+             ()
+             {
+               effc =
+                 (fun (type a) (effect : a t) ->
+                   match effect with
+                   | Wait ->
+                       Some (fun (k : (a, _) continuation) -> discontinue k (Stop 1))
+                   | _ -> None);
+             }) );
+    ( "exceptions of the runtime and of C functions, too",
+      fun () ->
+        let array = [| 1 |] in
+        let caught f =
+          match answering 5 f with
+          | (_ : int) -> "nothing"
+          | exception (Failure _ | Invalid_argument _ | Division_by_zero | Not_found as e) ->
+              Printexc.to_string e
+        in
+        check_string "C" "Failure(\"int_of_string\")"
+          (caught (fun () -> int_of_string (string_of_int (perform Ask) ^ "?")));
+        check_string "bounds" "Invalid_argument(\"index out of bounds\")"
+          (caught (fun () -> array.(perform Ask)));
+        check_string "division" "Division_by_zero"
+          (caught (fun () -> perform Ask / (perform Ask - 5)));
+        check_int "caught inside" 6
+          (answering 5 (fun () ->
+               match Sys.getenv "HAFT NO SUCH VARIABLE" with
+               | (_ : string) -> 0
+               | exception Not_found -> 1 + perform Ask)) );
+    ( "continue in tail position takes no stack",
+      fun () ->
+        let count = ref 0 in
+        answering 1 (fun () ->
+            while !count < 10_000_000 do
+              count := !count + perform Ask
+            done;
+            0)
+        |> ignore;
+        check_int "steps" 10_000_000 !count );
+    ( "nor does a chain of tail calls through handlers",
+      fun () ->
+        let queue = Queue.create () in
+        let steps = ref 0 in
+        let next () = if Queue.is_empty queue then () else (Queue.pop queue) () in
+        let spawn f =
+          match_with f ()
+            {
+              retc = next;
+              exnc = raise;
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Wait ->
+                      Some
+                        (fun (k : (a, _) continuation) ->
+                          incr steps;
+                          Queue.push (fun () -> continue k ()) queue;
+                          next ())
+                  | _ -> None);
+            }
+        in
+        let body () =
+          for _ = 1 to 100_000 do
+            perform Wait
+          done
+        in
+        for _ = 1 to 9 do
+          Queue.push (fun () -> spawn body) queue
+        done;
+        spawn body;
+        check_int "steps" 1_000_000 !steps );
+    ( "a continuation may be resumed under other handlers than it was captured under",
+      fun () ->
+        let k = ref None in
+        let capture () =
+          k :=
+            Some
+              (suspended (fun () ->
+                   let before = perform Ask in
+                   perform Wait;
+                   (10 * before) + perform Ask));
+          0
+        in
+        check_int "captured" 0 (answering 1 capture);
+        check_int "digits" 12
+          (answering 2 (fun () -> continue (Option.get !k) ())) );
+    ( "floats, many arguments and registers survive a suspension",
+      fun () ->
+        let body a b c d e f g h (x : float) (y : float) =
+          let z = (x *. y) +. float a in
+          let n = perform Ask in
+          let s = Printf.sprintf "%d%d%d%d%d%d%d%d" a b c d e f g h in
+          check_string "arguments" "12345678" s;
+          int_of_float (z +. (x *. float n))
+        in
+        check_int "result" 26
+          (answering 10 (fun () -> body 1 2 3 4 5 6 7 8 2.0 2.5)) );
+    ( "handlers are found by identity of constructors",
+      fun () ->
+        let module A = struct type _ Effect.t += Same : int t end in
+        let module B = struct type _ Effect.t += Same : int t end in
+        let handle_a f =
+          try_with f ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | A.Same -> Some (fun (k : (a, _) continuation) -> continue k 1)
+                  | _ -> None);
+            }
+        in
+        check_int "A" 1 (handle_a (fun () -> perform A.Same));
+        match handle_a (fun () -> perform B.Same) with
+        | (_ : int) -> Alcotest.fail "B was handled"
+        | exception Unhandled B.Same -> () );
+    ( "exceptions of the module print as those of OCaml 5",
+      fun () ->
+        check_string "Unhandled" "Stdlib.Effect.Unhandled(Dune__exe__Test_effects.Say(\"x\"))"
+          (let s = Printexc.to_string (Unhandled (Say "x")) in
+           (* The compilation unit's name depends on the build. *)
+           let from = String.index s '(' + 1 and dot = String.rindex s '.' in
+           String.sub s 0 from ^ "Dune__exe__Test_effects"
+           ^ String.sub s dot (String.length s - dot));
+        check_string "Continuation_already_resumed"
+          "Stdlib.Effect.Continuation_already_resumed"
+          (Printexc.to_string Continuation_already_resumed) );
+    ( "a finaliser may discontinue what was dropped",
+      fun () ->
+        (* §5.6. *)
+        let cleaned = ref 0 in
+        for _ = 1 to 5 do
+          let k =
+            suspended (fun () ->
+                Fun.protect
+                  ~finally:(fun () -> incr cleaned)
+                  (fun () -> perform Wait);
+                0)
+          in
+          Gc.finalise (fun k -> try ignore (discontinue k Exit) with Exit -> ()) k
+        done;
+        Gc.full_major ();
+        Gc.full_major ();
+        check_int "cleaned up" 5 !cleaned );
+    ( "dropped continuations are collected, cycles included",
+      fun () ->
+        let collected = ref 0 in
+        let make collect =
+          let cycle = ref None in
+          let block = ref 0 in
+          Gc.finalise_last (fun () -> incr collected) block;
+          let k =
+            suspended (fun () ->
+                answering 1 (fun () ->
+                    perform Wait;
+                    !(Sys.opaque_identity block)
+                    + Option.fold ~none:0 ~some:(fun _ -> 1) !cycle))
+          in
+          cycle := Some k;
+          collect ()
+        in
+        List.iter make [ ignore; Gc.minor; Gc.full_major; Gc.compact ];
+        Gc.full_major ();
+        Gc.full_major ();
+        check_int "collected" 4 !collected );
+  ]
+
+let shallow =
+  let open Shallow in
+  let rec asked : type a. int -> (a, int) continuation -> a -> int =
+   fun n k v ->
+    continue_with k v
+      {
+        retc = (fun x -> x);
+        exnc = raise;
+        effc =
+          (fun (type a) (effect : a t) ->
+            match effect with
+            | Ask -> Some (fun (k : (a, _) continuation) -> asked (n + 1) k n)
+            | _ -> None);
+      }
+  in
+  [
+    ( "each effect is up to the handler of the last resumption",
+      fun () ->
+        let f start = List.init 5 (fun _ -> perform Ask) |> List.fold_left ( + ) start in
+        check_int "sum" 110 (asked 0 (fiber f) 100) );
+    ( "a handler that handles nothing passes effects on",
+      fun () ->
+        let k = fiber (fun () -> perform Ask) in
+        check_int "result" 3
+          (answering 3 (fun () ->
+               continue_with k ()
+                 { retc = (fun x -> x); exnc = raise; effc = (fun _ -> None) })) );
+    ( "discontinue_with raises where the computation waits",
+      fun () ->
+        let k = fiber (fun () -> 0) in
+        (match
+           discontinue_with k (Stop 1)
+             { retc = (fun _ -> 0); exnc = (function Stop n -> n | e -> raise e);
+               effc = (fun _ -> None) }
+         with
+        | n -> check_int "before the start" 1 n);
+        match continue_with k () { retc = (fun x -> x); exnc = raise; effc = (fun _ -> None) } with
+        | (_ : int) -> Alcotest.fail "a second time"
+        | exception Continuation_already_resumed -> () );
+    ( "a fiber that waits survives collections",
+      fun () ->
+        let k = fiber (fun s -> String.length s + perform Ask) in
+        Gc.compact ();
+        check_int "sum" 13 (asked 10 k "abc") );
+    ( "fibers that are never started are collected",
+      fun () ->
+        let collected = ref 0 in
+        for _ = 1 to 3 do
+          let block = ref 0 in
+          Gc.finalise_last (fun () -> incr collected) block;
+          let k = fiber (fun () -> !(Sys.opaque_identity block)) in
+          Gc.minor ();
+          ignore (Sys.opaque_identity k)
+        done;
+        Gc.full_major ();
+        Gc.full_major ();
+        check_int "collected" 3 !collected );
+    ( "producer and consumer",
+      fun () ->
+        (* Two computations, each of which handles the other's effects. *)
+        let rec produce : (unit, unit) continuation -> (string, int) continuation -> int =
+         fun p c ->
+          continue_with p ()
+            {
+              retc = (fun () -> consume c "end" None);
+              exnc = raise;
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Say s -> Some (fun (p : (a, _) continuation) -> consume c s (Some p))
+                  | _ -> None);
+            }
+        and consume :
+            (string, int) continuation -> string -> (unit, unit) continuation option -> int =
+         fun c s p ->
+          continue_with c s
+            {
+              retc = (fun n -> n);
+              exnc = raise;
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Next -> Some (fun (c : (a, _) continuation) -> produce (Option.get p) c)
+                  | _ -> None);
+            }
+        in
+        let producer = fiber (fun () -> List.iter (fun s -> perform (Say s)) [ "a"; "bc"; "def" ]) in
+        let consumer =
+          fiber (fun first ->
+              let rec count s n = if s = "end" then n else count (perform Next) (n + String.length s) in
+              count first 0)
+        in
+        check_int "letters" 6 (produce producer consumer) );
+  ]
+
+let () =
+  let case (name, test) = Alcotest.test_case name `Quick test in
+  Alcotest.run "effects"
+    [ ("deep handlers", List.map case deep); ("shallow handlers", List.map case shallow) ]

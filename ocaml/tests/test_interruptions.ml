@@ -1,0 +1,156 @@
+(* Finalisers, signal handlers and the callbacks of Gc.Memprof run inside whatever code happens to run.
+   What they perform is not handled by that code's handlers. *)
+open Effect
+open Effect.Deep
+
+type _ Effect.t += Ask : int t
+
+let leaked = ref 0
+
+let watching f =
+  try_with f ()
+    {
+      effc =
+        (fun (type a) (effect : a t) ->
+          match effect with
+          | Ask ->
+              Some
+                (fun (k : (a, _) continuation) ->
+                  incr leaked;
+                  continue k 1)
+          | _ -> None);
+    }
+
+let interruptions = ref 0
+
+(* What every interruption does. *)
+let interrupt () =
+  incr interruptions;
+  (match perform Ask with
+  | (_ : int) -> ()
+  | exception Unhandled Ask -> ());
+  (* Its own handlers work. *)
+  let n =
+    try_with
+      (fun () -> perform Ask)
+      ()
+      {
+        effc =
+          (fun (type a) (effect : a t) ->
+            match effect with
+            | Ask -> Some (fun (k : (a, _) continuation) -> continue k 5)
+            | _ -> None);
+      }
+  in
+  if n <> 5 then failwith "a handler inside an interruption"
+
+let nothing_leaks name run =
+  ( name,
+    fun () ->
+      leaked := 0;
+      interruptions := 0;
+      watching run;
+      (* With exception handlers on the stack as well. *)
+      watching (fun () -> try run () with Not_found -> ());
+      Alcotest.(check bool) "it was interrupted" true (!interruptions > 0);
+      Alcotest.(check int) "nothing leaked" 0 !leaked )
+
+let allocate () =
+  for i = 1 to 200_000 do
+    ignore (Sys.opaque_identity (Array.make 3 i))
+  done
+
+let finalisers () =
+  for _ = 1 to 100 do
+    Gc.finalise (fun (_ : int ref) -> interrupt ()) (ref 0)
+  done;
+  Gc.full_major ();
+  for _ = 1 to 100 do
+    Gc.finalise (fun (_ : int ref) -> interrupt ()) (ref 0)
+  done;
+  allocate ();
+  Gc.finalise_last interrupt (ref 0);
+  Gc.minor ();
+  allocate ()
+
+let signals () =
+  let before =
+    Sys.signal Sys.sigusr1 (Sys.Signal_handle (fun (_ : int) -> interrupt ()))
+  in
+  for _ = 1 to 50 do
+    (* In a function of C, and at the next allocation. *)
+    Unix.kill (Unix.getpid ()) Sys.sigusr1;
+    ignore (Sys.opaque_identity (ref 0));
+    Unix.kill (Unix.getpid ()) Sys.sigusr1;
+    Unix.sleepf 0.0;
+    allocate ()
+  done;
+  Sys.set_signal Sys.sigusr1 before
+
+let timer () =
+  let before =
+    Sys.signal Sys.sigalrm (Sys.Signal_handle (fun (_ : int) -> interrupt ()))
+  in
+  ignore
+    (Unix.setitimer Unix.ITIMER_REAL { it_interval = 0.001; it_value = 0.001 });
+  while !interruptions < 20 do
+    watching (fun () ->
+        try allocate ()
+        with Not_found -> ())
+  done;
+  ignore (Unix.setitimer Unix.ITIMER_REAL { it_interval = 0.; it_value = 0. });
+  Sys.set_signal Sys.sigalrm before
+
+let memprof () =
+  let callback _ =
+    interrupt ();
+    None
+  in
+  Gc.Memprof.start ~sampling_rate:0.001
+    {
+      Gc.Memprof.null_tracker with
+      alloc_minor = callback;
+      alloc_major = callback;
+    };
+  for _ = 1 to 100 do
+    ignore (Sys.opaque_identity (List.init 100 string_of_int));
+    ignore (Sys.opaque_identity (Array.make 1000 0))
+  done;
+  Gc.Memprof.stop ()
+
+(* The handler of whoever is interrupted goes on as if nothing had happened. *)
+let code_goes_on () =
+  let kept = List.init 50 string_of_int in
+  let sum = ref 0 in
+  try_with
+    (fun () ->
+      for i = 1 to 100 do
+        Gc.finalise (fun (_ : int ref) -> interrupt ()) (ref 0);
+        if i mod 10 = 0 then Gc.full_major ();
+        sum := !sum + perform Ask
+      done)
+    ()
+    {
+      effc =
+        (fun (type a) (effect : a t) ->
+          match effect with
+          | Ask -> Some (fun (k : (a, _) continuation) -> continue k 2)
+          | _ -> None);
+    };
+  Alcotest.(check int) "sum" 200 !sum;
+  Alcotest.(check (list string)) "kept" (List.init 50 string_of_int) kept
+
+let () =
+  let case (name, test) = Alcotest.test_case name `Quick test in
+  Alcotest.run "interruptions"
+    [
+      ( "effects do not leak from",
+        List.map case
+          [
+            nothing_leaks "finalisers" finalisers;
+            nothing_leaks "signal handlers" signals;
+            nothing_leaks "signal handlers, at any time" timer;
+            nothing_leaks "callbacks of memprof" memprof;
+            ("finalisers among effects", code_goes_on);
+          ] );
+    ]
