@@ -8,6 +8,8 @@
  */
 #include "seff.h"
 
+#include <haft/faces.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +18,7 @@
 
 static __attribute__((noreturn)) void fail(haft_error_code_t code, const haft_effect_t *effect,
                                            const char *message) {
-    haft_error_handler_t *handler = haft_set_error_handler(NULL);
-    haft_set_error_handler(handler);
-    haft_error_t error = {code, message, effect, NULL};
-    if (handler != NULL)
-        handler(&error);
-    else
-        fprintf(stderr, "haft: %s\n", message);
-    abort();
+    haft_misused(&(haft_error_t){code, message, effect, NULL});
 }
 
 void seff_check_id(effect_id id) {

@@ -54,8 +54,6 @@
 /* Some of these only because programs for cpp-effects use them without naming them. */
 #include <atomic>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <list>
@@ -117,14 +115,8 @@ inline constexpr std::int64_t no_label = -2;
 
 [[noreturn]] inline void fail(haft_error_code_t code, const haft_effect_t *effect,
                               const std::string &message) {
-    haft_error_handler_t *handler = haft_set_error_handler(nullptr);
-    haft_set_error_handler(handler);
-    haft_error_t error = {code, message.c_str(), effect, nullptr};
-    if (handler != nullptr)
-        handler(&error);
-    else
-        std::fprintf(stderr, "haft: %s\n", error.message);
-    std::abort();
+    const haft_error_t error = {code, message.c_str(), effect, nullptr};
+    haft_misused(&error);
 }
 
 /* ---- Clauses that run ---- */

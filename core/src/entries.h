@@ -49,5 +49,6 @@
 #    pragma redefine_extname haft_throw haft_entry_throw
 #    pragma redefine_extname haft_exit haft_entry_exit
 #    pragma redefine_extname haft_unwind_to haft_entry_unwind_to
+#    pragma redefine_extname haft_misused haft_entry_misused
 #    pragma redefine_extname haft_language_leave haft_entry_language_leave
 #endif

@@ -25,6 +25,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 bool haft_tools_active;
 static bool on_valgrind;
@@ -152,7 +153,8 @@ void haft_tools_thread_start(void) {
         own_stack =
             valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)low, (uintptr_t)low + size - 1) +
             1;
-        grow_to((const char *)low + size / 16);
+        if (getpid() == gettid()) /* those of other threads are mapped whole */
+            grow_to((const char *)low + size / 16);
     }
     pthread_attr_destroy(&attributes);
 }

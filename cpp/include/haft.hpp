@@ -237,12 +237,13 @@ HAFT_HPP_INLINE R from_word(void *word) {
             R value;
         } bytes = {0};
         __builtin_memcpy(static_cast<void *>(&bytes), &word, sizeof(R));
-        return bytes.value;
+        return std::move(bytes.value);
     }
 }
-template <typename R>
-HAFT_HPP_INLINE void *to_word(R &&value) {
-    if constexpr (std::is_lvalue_reference_v<R>) {
+/* T: the type of the result, a reference or the type of `value`. */
+template <typename T, typename Value>
+HAFT_HPP_INLINE void *to_word(Value &&value) {
+    if constexpr (std::is_reference_v<T>) {
         return const_cast<void *>(static_cast<const volatile void *>(std::addressof(value)));
     } else {
         void *word = nullptr;
@@ -269,8 +270,7 @@ struct declared {
         if constexpr (std::is_void_v<R>)
             clause(state, static_cast<E *>(payload));
         else if constexpr (std::is_reference_v<R>)
-            *static_cast<std::remove_reference_t<R> **>(result) =
-                std::addressof(clause(state, static_cast<E *>(payload)));
+            *static_cast<void **>(result) = to_word<R>(clause(state, static_cast<E *>(payload)));
         else
             ::new (result) R(clause(state, static_cast<E *>(payload)));
     }
@@ -1215,7 +1215,10 @@ template <>
 struct raised<std::exception_ptr> {
     std::exception_ptr &exception;
     static void *raise(void *argument) {
-        std::rethrow_exception(std::move(static_cast<raised *>(argument)->exception));
+        std::exception_ptr &exception = static_cast<raised *>(argument)->exception;
+        if (exception == nullptr)
+            throw std::logic_error("haft: discontinue() was given no exception, a null pointer");
+        std::rethrow_exception(std::move(exception));
     }
 };
 

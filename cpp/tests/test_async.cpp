@@ -4,6 +4,7 @@
 #include <haft/async.hpp>
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,30 @@ static void a_future_is_awaited_once() {
         CHECK(haft::await(shared) == 2);
         haft::await(second);
     });
+}
+
+static void a_thread_that_awaits_itself_is_told() {
+    haft::run([] {
+        haft::future<> own;
+        own = haft::async([&] {
+            for (auto awaiting : {+[](haft::future<> &of) { haft::await(of); },
+                                  +[](haft::future<> &of) { haft::await_any(of); },
+                                  +[](haft::future<> &of) { haft::await_any(std::span(&of, 1)); }})
+                CHECK(contains(thrown_by<std::logic_error>([&] { awaiting(own); }).what(),
+                               "cannot wait for itself"));
+        });
+        haft::yield();
+        haft::await(own);
+    });
+}
+
+static void a_promise_fails_with_an_exception() {
+    haft::promise<int> failing;
+    CHECK(contains(thrown_by<std::logic_error>([&] { failing.set_exception(nullptr); }).what(),
+                   "no exception"));
+    failing.set_exception(std::make_exception_ptr(3));
+    haft::future<int> failed = failing.get_future();
+    CHECK(thrown_by<int>([&] { haft::await(failed); }) == 3);
 }
 
 static void promises_are_kept_from_anywhere() {
@@ -252,6 +277,8 @@ int main() {
     results_of_any_type();
     exceptions_pass_through_await();
     a_future_is_awaited_once();
+    a_thread_that_awaits_itself_is_told();
+    a_promise_fails_with_an_exception();
     promises_are_kept_from_anywhere();
     a_promise_without_owner_is_broken();
     futures_outlive_the_scheduler();

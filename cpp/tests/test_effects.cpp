@@ -28,6 +28,14 @@ struct Write : haft::effect<> {
 struct Element : haft::effect<int &> {
     std::size_t index;
 };
+struct Expiring : haft::effect<std::string &&> {};
+struct ticket { /* move-only, though its bytes could be copied */
+    explicit ticket(int the_number) : number(the_number) {}
+    ticket(ticket &&) = default;
+    ticket &operator=(ticket &&) = default;
+    int number;
+};
+struct Draw : haft::effect<ticket> {};
 struct Open : haft::effect<std::unique_ptr<int>> {
     std::unique_ptr<int> wish;
 };
@@ -114,6 +122,26 @@ static void results_may_be_references() {
         return std::move(k).tail_resume(cells[e.index]);
     }) == &cells[2]);
     CHECK(cells[0] == 0 && cells[1] == 4 && cells[2] == 3);
+}
+
+static void results_may_be_references_to_what_expires() {
+    std::string text = "long enough to lie on the heap";
+    auto take = [] { return std::string(haft::perform(Expiring{})); };
+    CHECK(haft::handle(take).with([&](Expiring, haft::resumption<std::string(std::string &&)> k) {
+        return std::move(k).resume(std::move(text));
+    }) == "long enough to lie on the heap");
+    CHECK(text.empty());
+    text = "and another one for the clause in place";
+    CHECK(haft::handle(take).with([&](Expiring) -> std::string && { return std::move(text); }) ==
+          "and another one for the clause in place");
+}
+
+static void results_may_be_move_only_and_small() {
+    auto draw = [] { return haft::perform(Draw{}).number; };
+    CHECK(haft::handle(draw).with([](Draw) { return ticket(3); }) == 3);
+    CHECK(haft::handle(draw).with([](Draw, haft::resumption<int(ticket)> k) {
+        return std::move(k).resume(ticket(4));
+    }) == 4);
 }
 
 static void answers_may_be_references_and_move_only() {
@@ -233,6 +261,8 @@ int main() {
     are_made_without_empty_braces();
     templates_of_effects_are_effects_of_their_own();
     results_may_be_references();
+    results_may_be_references_to_what_expires();
+    results_may_be_move_only_and_small();
     answers_may_be_references_and_move_only();
     payloads_and_results_may_be_move_only();
     results_may_be_large_or_without_default();

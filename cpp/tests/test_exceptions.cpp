@@ -215,6 +215,20 @@ static void discontinue_throws_at_the_perform() {
     thrown_by<int>([&] { std::move(start).discontinue(4); });
 }
 
+static void discontinue_without_an_exception_is_an_error_that_says_so() {
+    std::string message;
+    haft::handle([&] {
+        try {
+            haft::perform(Outer{});
+        } catch (const std::logic_error &error) {
+            message = error.what();
+        }
+    }).with([](Outer, haft::resumption<void(int)> k) {
+        std::move(k).discontinue(std::exception_ptr());
+    });
+    CHECK(message.find("discontinue() was given no exception") != std::string::npos);
+}
+
 static void each_fiber_has_its_own_exceptions() {
     haft::resumption<void(int)> kept;
     auto hold = [&](Get, haft::resumption<void(int)> k) { kept = std::move(k); };
@@ -321,6 +335,7 @@ int main() {
     a_general_clause_throws_and_the_computation_is_unwound();
     a_clause_that_is_dropped_itself_is_unwound();
     discontinue_throws_at_the_perform();
+    discontinue_without_an_exception_is_an_error_that_says_so();
     each_fiber_has_its_own_exceptions();
     dropping_passes_a_catch_all_that_rethrows();
     handling_works_in_destructors_during_unwinding();

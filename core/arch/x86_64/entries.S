@@ -53,7 +53,7 @@ haft_\name:
         on_foreign_stack \name
         .endr
 
-        .irp    name, resume_slow, discontinue, fiber_free, fiber_reset, handle, handle_with, continue, continue_raising, drop, perform, yield, yield_slow, throw, exit, unwind_to, language_leave
+        .irp    name, resume_slow, discontinue, fiber_free, fiber_reset, handle, handle_with, continue, continue_raising, drop, perform, yield, yield_slow, throw, exit, unwind_to, misused, language_leave
         with_room \name
         .endr
 

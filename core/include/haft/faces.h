@@ -81,6 +81,10 @@ HAFT_INLINE void *haft_stack_pointer(void) {
     return sp;
 }
 
+/* Reports a misuse that a face has found, as the library reports its own: to the error handler or on
+   standard error. Aborts if the handler comes back. */
+HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_misused(const haft_error_t *error);
+
 /* Reports that a resumption of `effect` was used (continued, dropped...) a second time. */
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_used_resumption(const haft_effect_t *effect,
                                                                        const char *what);

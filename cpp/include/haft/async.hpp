@@ -125,8 +125,8 @@ class promise {
         return future<T>(detail::reference<detail::outcome<T>>(&*state));
     }
 
-    /* Completes it. Whoever awaits gets ready. Throws std::logic_error the second time, and what
-     * the constructor of the value throws. */
+    /* Completes it. Whoever awaits gets ready. Throws std::logic_error the second time, or for an
+     * exception that is none (NULL), and what the constructor of the value throws. */
     template <typename Value = T>
     requires(!std::is_void_v<T>) void set_value(Value &&value) {
         pending("set_value()").value.fill([&]() -> T { return static_cast<Value &&>(value); });
@@ -137,7 +137,10 @@ class promise {
         become(is::value);
     }
     void set_exception(std::exception_ptr exception) {
-        pending("set_exception()").failure = std::move(exception);
+        detail::promised<T> &failed = pending("set_exception()");
+        if (exception == nullptr)
+            throw std::logic_error("haft: set_exception() was given no exception, a null pointer");
+        failed.failure = std::move(exception);
         become(is::failure);
     }
 
@@ -190,10 +193,9 @@ struct all_futures {
             return await(value);
     }
     template <typename T>
-    static waiting_list &waiting(future<T> &value) {
+    static waiting_list &waiting(future<T> &value, const scheduled *self) {
         outcome<T> &of = value.held.get("await_any()");
-        if (of.expected)
-            throw std::logic_error("haft: await_any(): another thread waits for this already");
+        of.refuse(self, "await_any()");
         return of.waiting;
     }
 };
@@ -243,9 +245,10 @@ auto await_all(Range &&values) {
 template <detail::futures Range>
 std::size_t await_any(Range &&values) {
     for (;;) {
+        const scheduled *current = detail::here();
         std::size_t index = 0;
         for (auto &value : values) {
-            detail::all_futures::waiting(value);
+            detail::all_futures::waiting(value, current);
             if (value.ready())
                 return index;
             index++;
@@ -255,19 +258,20 @@ std::size_t await_any(Range &&values) {
         scheduled &self = detail::here("await_any()");
         std::deque<detail::waiter> waiters;
         for (auto &value : values)
-            waiters.emplace_back(detail::all_futures::waiting(value), self);
+            waiters.emplace_back(detail::all_futures::waiting(value, &self), self);
         detail::scheduler::suspend(self, "await_any()", nullptr, false);
     }
 }
 template <typename... T>
 requires(sizeof...(T) > 0) std::size_t await_any(future<T> &...values) {
     for (;;) {
-        (detail::all_futures::waiting(values), ...);
+        const scheduled *current = detail::here();
+        (detail::all_futures::waiting(values, current), ...);
         std::size_t index = 0;
         if (((values.ready() || (index++, false)) || ...))
             return index;
         scheduled &self = detail::here("await_any()");
-        detail::waiter waiters[] = {{detail::all_futures::waiting(values), self}...};
+        detail::waiter waiters[] = {{detail::all_futures::waiting(values, &self), self}...};
         (void)waiters;
         detail::scheduler::suspend(self, "await_any()", nullptr, false);
     }

@@ -10,8 +10,8 @@
  *     haft::bind<Indent>(haft::bound<Indent>() + 2, [] { print_line("further in"); });
  *
  *     haft::provide<Clock>(system_clock)                                    // by reference
- *         .provide<Store>([] { return FileStore(haft::inject<Clock>()); })  // made when first
- * needed .run([] { haft::inject<Store>().save("..."); });
+ *         .provide<Store>([] { return FileStore(haft::inject<Clock>()); })  // made when needed
+ *         .run([] { haft::inject<Store>().save("..."); });
  *
  * Both are an effect for each type, handled in place: finding a variable or an object is one
  * perform, in constant time, without run-time type information. Bindings and objects belong to a

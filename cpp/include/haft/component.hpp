@@ -21,8 +21,7 @@
  *
  * The tree compares what components return with what is mounted, and calls a component again only
  * if its state has changed, or a context that it uses, or its properties (if these can be compared
- * by
- * ==; otherwise whenever its parent is called). What keeps its place, or its key, among its
+ * by ==; otherwise whenever its parent is called). What keeps its place, or its key, among its
  * siblings keeps its memory; anything else is unmounted, and mounted anew:
  *
  *     node:     component<app>()           mounted:  app | hooks: a state, an effect

@@ -81,8 +81,8 @@ struct shifted : effect<> {
  * unwinds that when it is destroyed unused.
  *
  * k(value)          continues, and returns the answer; once
- * k.tail(value)     to be returned by the function of shift0, which then returns
- * haft::tail<Answer>: continues after the function is gone, so that loops run in constant space
+ * k.tail(value)     continues after the function of shift0, which returns this as a
+ *                   haft::tail<Answer>: loops run in constant space
  * k.discontinue(e)  continues by throwing e at the shift0
  * k.drop()          unwinds now
  */

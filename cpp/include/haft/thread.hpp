@@ -235,6 +235,8 @@ struct outcome_base {
     virtual void discard() noexcept {}
 
     void wait(const char *what);
+    /* Throws std::logic_error if the current thread must not wait for this. */
+    void refuse(const scheduled *self, const char *what) const;
 };
 
 template <typename T>
@@ -800,14 +802,18 @@ inline void waiter::leave() {
     list = nullptr;
 }
 
-inline void outcome_base::wait(const char *what) {
+inline void outcome_base::refuse(const scheduled *self, const char *what) const {
     using namespace std::string_literals;
-    scheduled *self = now == is::pending ? &here(what) : nullptr;
-    if (self != nullptr && self == thread_behind())
+    if (now == is::pending && self != nullptr && self == thread_behind())
         throw std::logic_error("haft: "s + what + ": " + self->description() +
                                " cannot wait for itself");
     if (expected)
         throw std::logic_error("haft: "s + what + ": another thread waits for this already");
+}
+
+inline void outcome_base::wait(const char *what) {
+    scheduled *self = now == is::pending ? &here(what) : nullptr;
+    refuse(self, what);
     struct expecting {
         bool &flag;
         ~expecting() { flag = false; }
