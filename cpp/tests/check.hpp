@@ -12,6 +12,16 @@
          : (std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #__VA_ARGS__),         \
             std::exit(1)))
 
+/* How often to do what shows more the more often it is done: fewer times where a tool makes
+   everything slow. */
+constexpr int check_times(int times) {
+#ifdef HAFT_TEST_FEW
+    return times / 20;
+#else
+    return times;
+#endif
+}
+
 /* Calls `function` and returns what it throws as an Exception; it must. */
 template <typename Exception, typename F>
 Exception thrown_by(F &&function) {

@@ -112,11 +112,7 @@ static void live(int count) {
 
 /* Fewer where a sanitizer keeps a thread's worth of state for each. */
 static void thousands_of_computations_live_at_once() {
-#ifdef HAFT_TEST_FEW
-    live(1000);
-#else
-    live(20'000);
-#endif
+    live(check_times(20'000));
 }
 
 static int deep(int depth) {
@@ -128,11 +124,12 @@ static int deep(int depth) {
 }
 
 static void thousands_of_nested_handlers_of_one_effect_end() {
+    constexpr int depth = check_times(3000);
     int answer =
-        haft::handle([] { return deep(3000); })
+        haft::handle([] { return deep(depth); })
             .on({.stack_size = 64 << 20})
             .with([](Get, haft::resumption<int(int)> k) { return std::move(k).resume(1); });
-    CHECK(answer == 3001);
+    CHECK(answer == depth + 1);
 }
 
 /* ---- What belongs to a thread, and to a fiber ---- */

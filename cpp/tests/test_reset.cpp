@@ -203,7 +203,7 @@ static void exceptions_go_to_the_reset_and_to_k() {
 }
 
 static void tail_calls_of_k_run_in_constant_space() {
-    constexpr int steps = 200'000;
+    constexpr int steps = check_times(200'000);
     CHECK(reset([] {
               int sum = 0;
               for (int i = 0; i < steps; i++)

@@ -641,7 +641,7 @@ struct measuring : haft::round_robin {
 };
 
 static void a_million_yields_take_constant_space() {
-    const long turns = 250'000;
+    const long turns = check_times(250'000);
     measuring policy;
     long before = 0, after = 0;
     haft::run(policy, [&] {
