@@ -8,10 +8,15 @@ _Static_assert(sizeof(struct _Unwind_Exception) <= sizeof((haft_landing_t *)0)->
                "a landing has room for the unwinder's record");
 
 void haft_used_resumption(const haft_effect_t *effect, const char *what) {
+    if (effect == NULL)
+        haft_fail(HAFT_ERROR_USED_RESUMPTION, NULL, NULL,
+                  "A resumption that waits on no effect cannot be %s: it is empty, has been used "
+                  "already, or moved away.",
+                  what);
     haft_fail(HAFT_ERROR_USED_RESUMPTION, effect, NULL,
               "A resumption of the effect '%s' cannot be %s: it has been used already, or moved "
               "away.",
-              effect == NULL ? "?" : effect->name, what);
+              effect->name, what);
 }
 
 void *haft_fiber_reserve(haft_fiber_t *fiber, size_t size) {

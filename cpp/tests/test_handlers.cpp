@@ -252,6 +252,18 @@ static void a_resumption_used_twice_is_an_error_that_names_the_effect() {
     haft_set_error_handler(nullptr);
 }
 
+static void an_empty_resumption_is_an_error_that_says_so() {
+    haft_set_error_handler([](const haft_error_t *error) {
+        CHECK(std::string(error->message).find("it is empty") != std::string::npos);
+        throw error->code;
+    });
+    CHECK(thrown_by<haft_error_code_t>([] {
+              haft::resumption<int(int)> none;
+              std::move(none).resume(1);
+          }) == HAFT_ERROR_USED_RESUMPTION);
+    haft_set_error_handler(nullptr);
+}
+
 int main() {
     classes_are_made_in_place();
     handlers_are_used_by_reference();
@@ -267,4 +279,5 @@ int main() {
     wrap_makes_a_resumption_that_is_not_started();
     threads_take_turns();
     a_resumption_used_twice_is_an_error_that_names_the_effect();
+    an_empty_resumption_is_an_error_that_says_so();
 }
