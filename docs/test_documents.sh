@@ -1,44 +1,98 @@
 #!/bin/sh
-# The code in the documents compiles without warnings and prints what they say it prints. The ```c (or
-# ```cpp) blocks of a section make one program; the ```text block after them is its output.
-# Usage: test_documents.sh FILE...
+# The code in the documents compiles without warnings and prints what they say it prints. The blocks of
+# a section in one language make one program; the ```text block after them is its output. A program in
+# OCaml may come with ```c blocks, its functions in C, and with a ```dune block, which builds it once more.
+# Usage: test_documents.sh c|ocaml FILE... The first does C and C++.
 set -u
+language=$1
+shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 programs=0
 
+# compile_LANGUAGE PART: makes $work/program. The part's source is PART.ml, PART.cpp or PART.c.
+compile_c() {
+  source=$1.c
+  compiler="$CC -std=gnu11 -fexceptions"
+  if [ -f "$1.cpp" ]; then
+    source=$1.cpp
+    compiler="$CXX -std=c++20"
+  fi
+  # shellcheck disable=SC2086 # a command with arguments
+  $compiler -Wall -Wextra -Werror -O1 -I"$HAFT_SOURCE_DIR/core/include" \
+    -I"$HAFT_SOURCE_DIR/cpp/include" -I"$HAFT_SOURCE_DIR/compat" "$source" \
+    "$HAFT_BUILD_DIR/core/libhaft.a" -pthread -o "$work/program"
+}
+
+compile_ocaml() {
+  rm -rf "$work/project"
+  mkdir "$work/project"
+  cp "$1.ml" "$work/project/main.ml"
+  stubs=
+  if [ -f "$1.c" ]; then
+    cp "$1.c" "$work/project/stubs.c"
+    stubs=stubs.c
+  fi
+  packages=haft,unix,threads.posix
+  if grep -q 'Lwt' "$1.ml"; then
+    packages=$packages,lwt.unix
+  fi
+  (
+    cd "$work/project" || exit 1
+    ocamlfind ocamlopt -g -w +a-4-9-32-40..42-44-45-70 -warn-error +a -pp haft-effect-syntax -thread \
+      -package "$packages" -linkpkg -ccopt "-Wall -Wextra -Werror -I$HAFT_SOURCE_DIR/core/include" \
+      $stubs main.ml -o "$work/program" || exit 1
+    if [ -f "$1.dune" ] && command -v dune >/dev/null; then
+      name=$(sed -n 's/.*(name \([a-z_]*\)).*/\1/p' "$1.dune")
+      mv main.ml "$name.ml"
+      rm -f main.*
+      cp "$1.dune" dune
+      echo '(lang dune 2.0)' >dune-project
+      dune build --root . --display quiet "./$name.exe" || exit 1
+      cp -f "_build/default/$name.exe" "$work/program"
+    fi
+  )
+}
+
+if [ "$language" = ocaml ]; then
+  OCAMLPATH=$HAFT_BUILD_DIR/ocaml/packages:${OCAMLPATH:-}
+  PATH=$HAFT_BUILD_DIR/ocaml/syntax:$PATH
+  export OCAMLPATH PATH
+fi
+
 for document in "$@"; do
   rm -f "$work"/part.*
-  # part.N.c, part.N.cpp and part.N.text: the blocks of the N-th section; part.N.title: its title.
+  # part.N.c and so on: the blocks of the N-th section; part.N.title: its title.
   awk -v work="$work" '
-    /^```/ { kind = kind == "" ? substr($0, 4) : ""; if (kind == "") kind = ""; else next }
-    /^```/ { next }
-    kind == "" && /^#+ / { part++; file = work "/part." part ".title"; print > file; close(file); next }
-    kind == "c" || kind == "cpp" || kind == "text" {
-      file = work "/part." part "." kind
+    BEGIN { extension["c"] = "c"; extension["cpp"] = "cpp"; extension["ocaml"] = "ml"
+            extension["dune"] = "dune"; extension["text"] = "text" }
+    /^```/ { inside = !inside; kind = inside ? substr($0, 4) : ""; next }
+    !inside && /^#+ / { part++; file = work "/part." part ".title"; print > file; close(file); next }
+    inside && kind in extension {
+      file = work "/part." part "." extension[kind]
       print >> file
       close(file)
     }' "$HAFT_SOURCE_DIR/$document"
 
-  for source in "$work"/part.*.c "$work"/part.*.cpp; do
-    [ -f "$source" ] || continue
-    part=${source%.*}
-    title="$document, \"$(cat "$part.title")\""
-    programs=$((programs + 1))
-    case $source in
-    *.cpp) compile="$CXX -std=c++20" ;;
-    *) compile="$CC -std=gnu11 -fexceptions" ;;
+  for title in "$work"/part.*.title; do
+    part=${title%.title}
+    case $language in
+    ocaml) [ -f "$part.ml" ] || continue ;;
+    *) [ ! -f "$part.ml" ] && { [ -f "$part.c" ] || [ -f "$part.cpp" ]; } || continue ;;
     esac
-    # shellcheck disable=SC2086 # a command with arguments
-    if ! $compile -Wall -Wextra -Werror -O1 -I"$HAFT_SOURCE_DIR/core/include" \
-      -I"$HAFT_SOURCE_DIR/cpp/include" -I"$HAFT_SOURCE_DIR/compat" "$source" \
-      "$HAFT_BUILD_DIR/core/libhaft.a" -pthread -o "$work/program"; then
+    title="$document, \"$(cat "$title")\""
+    if [ "$language" = ocaml ] && grep -q 'Lwt' "$part.ml" && ! ocamlfind query lwt.unix >/dev/null 2>&1; then
+      echo "$title needs the package lwt"
+      continue
+    fi
+    programs=$((programs + 1))
+    if ! "compile_$language" "$part"; then
       echo "$title does not compile"
       failed=1
       continue
     fi
-    # shellcheck disable=SC2086
+    # shellcheck disable=SC2086 # a command with arguments, or nothing
     if ! ${HAFT_LAUNCHER:-} "$work/program" >"$work/output" 2>"$work/errors"; then
       cat "$work/errors"
       echo "$title fails"

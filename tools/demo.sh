@@ -1,7 +1,8 @@
 #!/bin/sh
 # demo.sh BUILD: the tour. Runs the example programs of a build that examples/tour lists, each under
-# the first sentences of its source's opening comment; then the word-frequency pipeline over the
-# text of WordNet, the dictionary (or over the FILEs in HAFT_DEMO_TEXT), beside its callback twin.
+# the first sentences of its source's opening comment (those in OCaml where the build has them); then
+# the word-frequency pipeline over the text of WordNet, the dictionary (or over the FILEs in
+# HAFT_DEMO_TEXT), beside its callback twin.
 set -u
 build=$(cd "$1" && pwd) || exit 1
 cd "$(dirname "$0")/../examples" || exit 1
@@ -9,11 +10,11 @@ cd "$(dirname "$0")/../examples" || exit 1
 # The text of the comment that the file opens with, up to its first full stop or the second if the
 # first comes early.
 headline() {
-  awk 'NR == 1 && !/^\/\*/ { exit }
-       { line = $0; sub(/^\/?\*+\/? ?/, "", line); sub(/^ \*\/? ?/, "", line); text = text " " line }
-       /\*\// { exit }
+  awk 'NR == 1 && !/^[\/(]\*/ { exit }
+       { line = $0; sub(/^[\/(]?\*+\/? ?/, "", line); sub(/^ \*\/? ?/, "", line); text = text " " line }
+       /\*[\/)]/ { exit }
        END {
-         sub(/\*\/.*/, "", text); gsub(/  +/, " ", text); sub(/^ +/, "", text)
+         sub(/\*[\/)].*/, "", text); gsub(/  +/, " ", text); sub(/^ +/, "", text)
          sub(/ \("High-level.*/, "", text)
          print text
        }' "$1" | fold -s -w 96 | sed 's/^/   /; s/ *$//'
@@ -25,12 +26,21 @@ fail() {
   failed=1
 }
 
+ocaml=no
+if [ -f "$build/ocaml/packages/haft/haft.cmxa" ] && [ -x "$build/ocaml/syntax/haft-effect-syntax" ]; then
+  ocaml=yes
+fi
 for source in $(grep -Ev '^(#|$)' tour); do
+  case $ocaml:$source in
+  no:ocaml/*) continue ;;
+  esac
   printf '\n== examples/%s\n' "$source"
   headline "$source"
   echo
   "$build/examples/${source%.*}" || fail "examples/$source failed with status $?"
 done
+[ $ocaml = yes ] ||
+  printf '\n== The programs in OCaml are left out: they need OCaml 4.13 or 4.14, ocamlfind, compiler-libs.\n'
 
 texts=${HAFT_DEMO_TEXT:-$(ls /usr/share/wordnet/data.* 2>/dev/null)}
 printf '\n== examples/c/word_frequency.c beside examples/c/word_frequency_callbacks.c\n'

@@ -21,11 +21,11 @@ clang_runtime() {
 
 packages() {
   build='gcc g++ libc6-dev cmake'
-  ocaml='ocaml-nox? ocaml-findlib? ocaml-compiler-libs|libcompiler-libs-ocaml-dev?'
+  ocaml='ocaml|ocaml-nox? ocaml-findlib? ocaml-compiler-libs|libcompiler-libs-ocaml-dev?'
   case $1 in
   build) echo "$build" ;;
   demo) echo "$build wordnet-base $ocaml" ;;
-  bench) echo "$build libboost-context-dev python3" ;;
+  bench) echo "$build libboost-context-dev python3 $ocaml liblwt-ocaml-dev?" ;;
   format) echo clang-format ;;
   test)
     echo "$build binutils clang $(clang_runtime) gdb libc6-dbg? pkgconf|pkg-config valgrind"

@@ -17,6 +17,9 @@ let runstack_closure = closure 2
 let resume_with_closure = closure 3
 let resume_under_closure = closure 4
 
+(* What the last field of a continuation is between its perform and the next collection. *)
+let young = closure 5
+
 let[@inline] reperform k = (magic reperform_closure : captured -> 'a) k
 
 let[@inline] runstack f x handler =
@@ -130,7 +133,7 @@ let dispatch (handler : (Obj.t, Obj.t) Deep.handler) (effect : Obj.t t) k =
   match handler.effc effect with
   | Some clause -> clause k
   | None ->
-      if k.stack == Obj.repr () then begin
+      if k.stack == young then begin
         (* No collection since the perform: [k] is in the minor heap. *)
         (magic k : word).word <- (magic effect : int);
         reperform k

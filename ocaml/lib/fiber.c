@@ -48,8 +48,9 @@ value haft_ocaml_unhandled, haft_ocaml_already, haft_ocaml_identity;
 uintnat haft_ocaml_dispatch;
 uintnat haft_ocaml_callback_trap;
 
-/* Stacks that are in use before a minor collection is asked for, to put some away. */
-enum { FEW_STACKS = 512 };
+/* Stacks that are in use before a minor collection is asked for, to put some away. (More would fall
+ * out of the caches; with fewer, a thousand threads in turn are put away as often as they run.) */
+enum { FEW_STACKS = 2048 };
 static long taken, limit = FEW_STACKS;
 static bool asked;
 static size_t stack_size;
@@ -190,9 +191,9 @@ value haft_ocaml_probe(value unit);
 value haft_ocaml_call_probe(value probe);
 
 value haft_ocaml_closure(value number) {
-    value *const closures[] = {haft_ocaml_closure_perform, haft_ocaml_closure_reperform,
-                               haft_ocaml_closure_runstack, haft_ocaml_closure_resume_with,
-                               haft_ocaml_closure_resume_under};
+    value *const closures[] = {haft_ocaml_closure_perform,      haft_ocaml_closure_reperform,
+                               haft_ocaml_closure_runstack,     haft_ocaml_closure_resume_with,
+                               haft_ocaml_closure_resume_under, haft_ocaml_stack_young};
     return (value)closures[Long_val(number)];
 }
 

@@ -74,7 +74,7 @@ static frames_t frames_of_continuation(value continuation, bool *used) {
     *used = block == STACK_USED;
     if (*used)
         return (frames_t){.sp = NULL};
-    if (Is_block(block) && haft_ocaml_is_image(block))
+    if (block != STACK_YOUNG && haft_ocaml_is_image(block))
         return haft_ocaml_frames_of_image(block);
     return haft_ocaml_frames(
         (const ocaml_fiber_t *)(Field(continuation, CONTINUATION_FIBER_FIELD) & ~(value)1));

@@ -67,13 +67,14 @@
  *
  *   0  the effect, until the handler is called; then the code of `continue`, at an odd address: so
  * the block can be applied like a closure, and is none to the garbage collector 8  the fiber's
- * address, tagged; or nothing, if the stack has been put away 16  what keeps its stack: YOUNG since
+ * address, tagged; or IMAGE, if the stack has been put away 16  what keeps its stack: YOUNG since
  * no collection has happened yet, USED, or a block of stacks.c
+ *
+ * YOUNG, USED and IMAGE are static abstract values (switch.S), and keepers have a custom block: so
+ * Marshal refuses continuations, whatever their state.
  */
 #define CONTINUATION_EFFECT 0
 #define CONTINUATION_FIBER 8
 #define CONTINUATION_STACK 16
-#define STACK_YOUNG 1
-#define STACK_USED 3
 
 #endif

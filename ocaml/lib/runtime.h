@@ -68,6 +68,10 @@ extern char haft_ocaml_code_begin[], haft_ocaml_code_end[];
 extern char haft_ocaml_returned[], haft_ocaml_base[];
 void haft_ocaml_raised(void);
 void haft_ocaml_continue(void);
+extern value haft_ocaml_stack_young[], haft_ocaml_stack_used[], haft_ocaml_stack_image[];
+#define STACK_YOUNG ((value)haft_ocaml_stack_young)
+#define STACK_USED ((value)haft_ocaml_stack_used)
+#define STACK_IMAGE ((value)haft_ocaml_stack_image)
 
 /* fiber.c: fibers, and what the assembly calls. */
 extern ocaml_fiber_t *haft_ocaml_idle;

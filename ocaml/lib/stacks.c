@@ -211,6 +211,22 @@ static struct custom_operations anchor_operations = {"haft.fiber",
                                                      custom_compare_ext_default,
                                                      custom_fixed_length_default};
 
+/* The bytes in use on the stacks of a suspended fiber and of those of OCaml inside it. */
+static mlsize_t extent(const ocaml_fiber_t *fiber) {
+    mlsize_t bytes = 0;
+    const char *sp = fiber->sp;
+    for (haft_scope_t *scope = fiber->top;; scope = scope->outer) {
+        const haft_fiber_t *inner = haft_fiber_of(scope);
+        if (fiber_of_scope(scope) != NULL) {
+            if (sp >= inner->low && sp <= inner->high)
+                bytes += (mlsize_t)(inner->high - sp);
+            sp = ocaml_of(inner)->parent.bottom_of_stack;
+        }
+        if (scope == &fiber->scope)
+            return bytes;
+    }
+}
+
 static value make_keeper(ocaml_fiber_t *fiber) {
     value anchor = caml_alloc_shr_no_track_noexc(2, Custom_tag);
     if (anchor == 0)
@@ -227,8 +243,8 @@ static value make_keeper(ocaml_fiber_t *fiber) {
         store(keeper, 1 + i, slots[i]);
     *(haft_fiber_t **)Data_custom_val(anchor) = haft_of(fiber);
     list(haft_of(fiber));
-    /* A stack is a page or two beside the heap. */
-    caml_adjust_gc_speed(8192, (mlsize_t)1 << 28);
+    /* Beside the heap, a stack is a page or two more than what is in use of it. */
+    caml_adjust_gc_speed(8192 + extent(fiber), (mlsize_t)1 << 28);
     return keeper;
 }
 
@@ -242,7 +258,7 @@ bool haft_ocaml_settle(value continuation, ocaml_fiber_t *fiber) {
     Field(continuation, CONTINUATION_STACK_FIELD) = block;
     fiber->continuation = 2; /* Nothing reads it, and the real one may move. */
     if (movable) {
-        Field(continuation, CONTINUATION_FIBER_FIELD) = Val_unit;
+        Field(continuation, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
         haft_ocaml_end(fiber);
     }
     return movable;
@@ -264,6 +280,8 @@ ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
     } else {
         value anchor = Field(block, 0);
         fiber = ocaml_of(*(haft_fiber_t **)Data_custom_val(anchor));
+        if (fiber == NULL)
+            return NULL; /* Through a copy, of Weak.get_copy. */
         *(haft_fiber_t **)Data_custom_val(anchor) = NULL;
         unlist(haft_of(fiber));
     }
@@ -282,6 +300,8 @@ value haft_ocaml_release(value continuation, value again) {
     if (fiber == (ocaml_fiber_t *)1)
         return Val_false;
     Field(again, CONTINUATION_FIBER_FIELD) = (value)fiber | 1;
+    Field(again, CONTINUATION_STACK_FIELD) = STACK_YOUNG;
+    fiber->continuation = again;
     return Val_true;
 }
 
@@ -295,7 +315,7 @@ value haft_ocaml_clone(value continuation) {
     CAMLlocal1(copy);
     copy = caml_alloc_small(3, 0);
     Field(copy, CONTINUATION_CODE_FIELD) = (value)haft_ocaml_continue;
-    Field(copy, CONTINUATION_FIBER_FIELD) = Val_unit;
+    Field(copy, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
     Field(copy, CONTINUATION_STACK_FIELD) = STACK_USED;
     if (Field(continuation, CONTINUATION_STACK_FIELD) == STACK_USED)
         caml_raise_constant(*caml_named_value("haft.Continuation_already_resumed"));

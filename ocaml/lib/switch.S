@@ -111,7 +111,9 @@
         movq    CONTINUATION_EFFECT(%rax), %rbx
         movq    %r8, CONTINUATION_EFFECT(%rax)
         movq    %r9, CONTINUATION_FIBER(%rax)
+        leaq    haft_ocaml_stack_young(%rip), %r10
         movq    %rax, FIBER_CONTINUATION(%rcx)
+        movq    %r10, CONTINUATION_STACK(%rax)
         cmpq    $0, FIBER_YOUNG(%rcx)
         jne     1f
         movq    haft_ocaml_young(%rip), %r8
@@ -396,11 +398,15 @@ haft_ocaml_returned:
         nop
 haft_ocaml_continue:
         .cfi_startproc
+        leaq    haft_ocaml_stack_young(%rip), %r8
         movq    CONTINUATION_FIBER(%rbx), %rcx
-        cmpq    $STACK_YOUNG, CONTINUATION_STACK(%rbx)
+        cmpq    %r8, CONTINUATION_STACK(%rbx)
         jne     .Lcontinue_awaken
-        movq    $STACK_USED, CONTINUATION_STACK(%rbx)
+        leaq    haft_ocaml_stack_used(%rip), %r8
         decq    %rcx
+        movq    %r8, CONTINUATION_STACK(%rbx)
+        cmpq    %rbx, FIBER_CONTINUATION(%rcx)
+        jne     .Lalready               /* A copy, of Weak.get_copy. */
 .Lcontinue_go:
         /* Resumed by the very call that it was suspended under: most of what attach stores is there. */
         leaq    8(%rsp), %r9
@@ -450,11 +456,15 @@ haft_ocaml_continue:
         function haft_ocaml_resume_with
         xorl    %esi, %esi
 .Lresume:
+        leaq    haft_ocaml_stack_young(%rip), %r8
         movq    CONTINUATION_FIBER(%rax), %rcx
-        cmpq    $STACK_YOUNG, CONTINUATION_STACK(%rax)
+        cmpq    %r8, CONTINUATION_STACK(%rax)
         jne     .Lresume_awaken
-        movq    $STACK_USED, CONTINUATION_STACK(%rax)
+        leaq    haft_ocaml_stack_used(%rip), %r8
         decq    %rcx
+        movq    %r8, CONTINUATION_STACK(%rax)
+        cmpq    %rax, FIBER_CONTINUATION(%rcx)
+        jne     .Lalready               /* A copy, of Weak.get_copy. */
 .Lresume_go:
         testq   %rsi, %rsi
         jz      1f
@@ -569,6 +579,19 @@ haft_ocaml_frametable:
         .value  0xffff
         .value  0
         .p2align 3
+
+/* What continuations have in place of a block that keeps their stack: abstract values, so that
+   polymorphic functions do not take a continuation apart, black ones. */
+        .macro  abstract name
+        .quad   1 << 10 | 0x300 | 251
+        .globl  \name
+        .hidden \name
+\name:
+        .quad   0
+        .endm
+        abstract haft_ocaml_stack_young
+        abstract haft_ocaml_stack_used
+        abstract haft_ocaml_stack_image
 
 /* Static closures, black: the garbage collector leaves them alone. */
 #define CLOSURE_HEADER(fields) ((fields) << 10 | 0x300 | 247)

@@ -238,6 +238,50 @@ let deep =
             }
         in
         used "continue in the handler" self );
+    ( "continuations cannot be marshalled",
+      fun () ->
+        let nested () =
+          match_with
+            (fun () -> perform Wait; 7)
+            ()
+            { retc = Fun.id; exnc = raise; effc = (fun _ -> None) }
+        in
+        let refused k =
+          match Marshal.to_string k [ Marshal.Closures ] with
+          | (_ : string) -> Alcotest.fail "it was written"
+          | exception Invalid_argument _ -> ()
+        in
+        List.iter
+          (fun body ->
+            let k = suspended body in
+            refused k;
+            Gc.full_major ();
+            refused k;
+            check_int "it is as it was" 7 (continue k ());
+            refused k)
+          [ (fun () -> perform Wait; 7); nested ] );
+    ( "a copy of Weak's is resumed, or what it was copied from",
+      fun () ->
+        let nested () =
+          match_with
+            (fun () -> perform Wait; 7)
+            ()
+            { retc = Fun.id; exnc = raise; effc = (fun _ -> None) }
+        in
+        let check ~collect body =
+          let k = suspended body in
+          if collect then Gc.full_major ();
+          let weak = Weak.create 1 in
+          Weak.set weak 0 (Some k);
+          let copy = Option.get (Weak.get_copy weak 0) in
+          check_int "the first time" 7 (continue k ());
+          match continue copy () with
+          | (_ : int) -> Alcotest.fail "it returned"
+          | exception Continuation_already_resumed -> ()
+        in
+        check ~collect:false (fun () -> perform Wait; 7);
+        check ~collect:false nested;
+        check ~collect:true nested );
     ( "discontinue raises where the effect was performed",
       fun () ->
         let body () =
@@ -409,6 +453,29 @@ let deep =
         Gc.full_major ();
         Gc.full_major ();
         check_int "cleaned up" 5 !cleaned );
+    ( "deep stacks drive the major collector by their size",
+      fun () ->
+        let[@inline never] rec deep n =
+          if n = 0 then (perform Wait; 0) else 1 + deep (n - 1)
+        in
+        (* On a heap that takes the collector some time. *)
+        let heap = Array.init 1_000_000 (fun i -> [ i; i ]) in
+        let collections () = (Gc.quick_stat ()).major_collections in
+        Gc.full_major ();
+        let before = collections () in
+        let rec drop n =
+          if collections () > before then ()
+          else if n = 0 then Alcotest.fail "700 MB of dropped stacks and no collection"
+          else begin
+            let k = suspended (fun () -> deep 440_000) in
+            Gc.minor ();
+            ignore (Sys.opaque_identity k);
+            ignore (Gc.major_slice 0);
+            drop (n - 1)
+          end
+        in
+        drop 100;
+        ignore (Sys.opaque_identity heap) );
     ( "dropped continuations are collected, cycles included",
       fun () ->
         let collected = ref 0 in
