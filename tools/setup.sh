@@ -25,7 +25,7 @@ packages() {
   case $1 in
   build) echo "$build" ;;
   demo) echo "$build wordnet-base $ocaml" ;;
-  bench) echo "$build libboost-context-dev python3 $ocaml liblwt-ocaml-dev?" ;;
+  bench) echo "$build libboost-context-dev python3 $ocaml liblwt-ocaml-dev? binutils" ;;
   format) echo clang-format ;;
   test)
     echo "$build binutils clang $(clang_runtime) gdb libc6-dbg? pkgconf|pkg-config valgrind"

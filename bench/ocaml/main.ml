@@ -1,0 +1,1 @@
+let () = exit (Loops.run Sys.argv)
