@@ -3,8 +3,10 @@
  * have called back; effects of C that suspend OCaml code.
  */
 #define _GNU_SOURCE
+#undef _FORTIFY_SOURCE /* siglongjmp would be what stands in for it below. */
 #include "runtime.h"
 
+#include <setjmp.h>
 #include <ucontext.h>
 #include <unwind.h>
 
@@ -166,6 +168,16 @@ void haft_ocaml_watch_threads(void) {
     leave_before = caml_leave_blocking_section_hook;
     caml_enter_blocking_section_hook = enters_blocking_section;
     caml_leave_blocking_section_hook = leaves_blocking_section;
+}
+
+/*
+ * Thread.exit jumps to the start of its thread. The C library checks by the addresses that a jump
+ * leads to an outer frame, and aborts where that of a fiber is the higher: this takes its place.
+ */
+void __longjmp_chk(struct __jmp_buf_tag *environment, int result) __attribute__((noreturn));
+
+void __longjmp_chk(struct __jmp_buf_tag *environment, int result) {
+    siglongjmp(environment, result);
 }
 
 static crossing_t *find_crossing(const haft_fiber_t *fiber, bool inwards) {

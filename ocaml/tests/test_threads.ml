@@ -150,18 +150,19 @@ let tests =
         Gc.compact () );
     ( "a thread that exits inside a handler",
       fun () ->
-        for i = 1 to 20 do
-          Thread.join
-            (Thread.create
-               (fun () ->
-                 ignore
-                   (doubling (fun () ->
-                        let kept = text i in
-                        if i mod 2 = 0 then Thread.exit ();
-                        ignore (perform (Ask 1));
-                        Thread.exit ();
-                        List.length kept)))
-               ());
+        (* Fibers on both sides of the threads' stacks. *)
+        let rec nest n = if n = 0 then 1 else doubling (fun () -> nest (n - 1)) in
+        let exits i () =
+          let kept = text i in
+          if i mod 2 = 0 then Thread.exit ();
+          ignore (perform (Ask 1));
+          Thread.exit ();
+          List.length kept
+        in
+        for _ = 1 to 5 do
+          ignore (nest 200);
+          List.init 30 (fun i -> Thread.create (fun () -> ignore (doubling (exits i))) ())
+          |> List.iter Thread.join;
           Gc.full_major ()
         done;
         work 1 () );
