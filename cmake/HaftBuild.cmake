@@ -71,13 +71,22 @@ function(haft_test_properties name)
     ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1;${arg_ENVIRONMENT}")
 endfunction()
 
+# The C++ tests are C++20; in debug builds that run natively, and in those for an emulator, C++23
+# without run-time type information and with the assertions of the standard library.
+set(HAFT_STRICT_CPP OFF)
+if((HAFT_CONFIGURATION STREQUAL "native" AND CMAKE_BUILD_TYPE STREQUAL "Debug")
+    OR HAFT_CONFIGURATION STREQUAL "emulator")
+  set(HAFT_STRICT_CPP ON)
+endif()
+
 # haft_test(NAME SOURCES file... [DEFS NAME=VALUE...] [OPTIONS flag...] [LIBS target...] [SHARED]
-#           [NOT_IN configuration...] [LABELS label...] [TIMEOUT seconds] [SERIAL])
+#           [NOT_IN configuration...] [LABELS label...] [TIMEOUT seconds] [SERIAL] [STRICT_CPP])
 # A test program test_NAME, registered as NAME. It passes if it exits 0. NOT_IN leaves it out where
 # it cannot work: address, thread, valgrind or emulator (a cross build). SHARED links libhaft.so
-# instead of libhaft.a; SERIAL runs it with no other test beside it.
+# instead of libhaft.a; SERIAL runs it with no other test beside it; STRICT_CPP makes it one of those
+# that HAFT_STRICT_CPP changes.
 function(haft_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;SHARED" "TIMEOUT"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;SHARED;STRICT_CPP" "TIMEOUT"
     "SOURCES;DEFS;OPTIONS;LIBS;NOT_IN;LABELS")
   set_property(DIRECTORY APPEND PROPERTY HAFT_DECLARED_TESTS ${name})
   if(HAFT_CONFIGURATION IN_LIST arg_NOT_IN)
@@ -88,6 +97,10 @@ function(haft_test name)
   target_compile_options(test_${name} PRIVATE ${arg_OPTIONS})
   target_link_libraries(test_${name} PRIVATE
     ${arg_LIBS} $<IF:$<BOOL:${arg_SHARED}>,haft,haft_static> Threads::Threads m)
+  if(arg_STRICT_CPP AND HAFT_STRICT_CPP)
+    target_compile_options(test_${name} PRIVATE -fno-rtti -D_GLIBCXX_ASSERTIONS)
+    set_target_properties(test_${name} PROPERTIES CXX_STANDARD 23)
+  endif()
   # Backtraces by backtrace_symbols(3) need the program's own names.
   set_target_properties(test_${name} PROPERTIES ENABLE_EXPORTS ON)
   add_test(NAME ${name} COMMAND ${HAFT_TEST_LAUNCHER} $<TARGET_FILE:test_${name}>)
