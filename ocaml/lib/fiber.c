@@ -55,13 +55,13 @@ static long taken, limit = FEW_STACKS;
 static bool asked;
 static size_t stack_size;
 
-/* As deep as a recursion may go on the main stack. */
+/* As much as the main stack may take, and what the pool needs beside: the guard is a sixteenth. */
 static size_t main_stack_size(void) {
     struct rlimit rlimit;
     size_t size = (size_t)8 << 20;
     if (getrlimit(RLIMIT_STACK, &rlimit) == 0 && rlimit.rlim_cur != RLIM_INFINITY)
         size = rlimit.rlim_cur;
-    return size < (size_t)1 << 30 ? size : (size_t)1 << 30;
+    return (size < (size_t)1 << 30 ? size : (size_t)1 << 30) / 8 * 9;
 }
 
 ocaml_fiber_t *haft_ocaml_take(void) {

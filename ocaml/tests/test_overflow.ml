@@ -36,7 +36,7 @@ let tests =
   [
     ( "recursion as deep as the main stack allows works in a fiber",
       fun () ->
-        let n = main_depth * 7 / 8 in
+        let n = main_depth in
         check "depth" n (answering (fun () -> deep n));
         check "depth, in a nested fiber" n (answering (fun () -> answering (fun () -> deep n))) );
     ( "an effect at the bottom of a deep recursion",
