@@ -1,6 +1,7 @@
 /* Cooperative threads: order, results, kills, deadlocks, policies, nested schedulers. */
 #include "check.hpp"
 
+#include <atomic>
 #include <haft/generator.hpp>
 #include <haft/thread.hpp>
 #include <memory>
@@ -12,7 +13,7 @@
 struct Get : haft::effect<int> {};
 struct Stop : haft::effect<> {};
 
-static long allocations;
+static std::atomic<long> allocations;
 
 /* Not inlined: gcc would take malloc and delete for a mismatched pair. */
 #define OUT_OF_LINE __attribute__((noinline))
