@@ -127,20 +127,12 @@ static void give_strand(strand_t strand) {
    switch for a switch: it is told of the whole, and the stack made to grow to most of that. */
 static __thread uintptr_t own_stack; /* Valgrind's number for it, plus 1 */
 
-static void grow_to(const char *place) {
-    uintptr_t kept;
-    (void)valgrind_request(VALGRIND_MAKE_MEM_UNDEFINED, (uintptr_t)place - 16, 16);
-#if defined(__x86_64__)
-    __asm__ volatile("movq %%rsp, %0\n\tmovq %1, %%rsp\n\tpushq $0\n\tmovq %0, %%rsp"
-                     : "=&r"(kept)
-                     : "r"(place)
-                     : "memory");
-#else
-    __asm__ volatile("mov %0, sp\n\tmov sp, %1\n\tstr xzr, [sp, #-16]!\n\tmov sp, %0"
-                     : "=&r"(kept)
-                     : "r"(place)
-                     : "memory");
-#endif
+static __attribute__((noinline)) void grow_to(const char *place) {
+    volatile char frame[64 * 1024]; /* less than what Valgrind takes for a switch */
+    frame[0] = 0;
+    if ((const char *)frame > place + sizeof frame)
+        grow_to(place);
+    frame[sizeof frame - 1] = 0;
 }
 
 void haft_tools_thread_start(void) {
@@ -150,11 +142,11 @@ void haft_tools_thread_start(void) {
     if (!on_valgrind || pthread_getattr_np(pthread_self(), &attributes) != 0)
         return;
     if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
+        if (getpid() == gettid()) /* those of other threads are mapped whole */
+            grow_to((const char *)low + size / 16);
         own_stack =
             valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)low, (uintptr_t)low + size - 1) +
             1;
-        if (getpid() == gettid()) /* those of other threads are mapped whole */
-            grow_to((const char *)low + size / 16);
     }
     pthread_attr_destroy(&attributes);
 }
