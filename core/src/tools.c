@@ -25,6 +25,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 bool haft_tools_active;
 static bool on_valgrind;
@@ -123,8 +124,16 @@ static void give_strand(strand_t strand) {
 }
 
 /* Valgrind knows of the first thread's own stack only what is mapped, and takes growth after a
-   switch for a switch: it is told of the whole. */
+   switch for a switch: it is told of the whole, and the stack made to grow to most of that. */
 static __thread uintptr_t own_stack; /* Valgrind's number for it, plus 1 */
+
+static __attribute__((noinline)) void grow_to(const char *place) {
+    volatile char frame[64 * 1024]; /* less than what Valgrind takes for a switch */
+    frame[0] = 0;
+    if ((const char *)frame > place + sizeof frame)
+        grow_to(place);
+    frame[sizeof frame - 1] = 0;
+}
 
 void haft_tools_thread_start(void) {
     pthread_attr_t attributes;
@@ -133,6 +142,8 @@ void haft_tools_thread_start(void) {
     if (!on_valgrind || pthread_getattr_np(pthread_self(), &attributes) != 0)
         return;
     if (pthread_attr_getstack(&attributes, &low, &size) == 0) {
+        if (getpid() == gettid()) /* those of other threads are mapped whole */
+            grow_to((const char *)low + size / 16);
         own_stack =
             valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)low, (uintptr_t)low + size - 1) +
             1;
