@@ -1,5 +1,7 @@
-# Programs in OCaml, for tests, examples and the semantics. Needs HAFT_OCAMLFIND, and the targets
-# haft_ocaml_package and haft_effect_syntax for programs that use what they build.
+# Programs in OCaml, for tests, examples and the semantics. Needs the targets haft_ocaml_package and
+# haft_effect_syntax for programs that use what they build.
+find_program(HAFT_OCAMLFIND ocamlfind)
+mark_as_advanced(HAFT_OCAMLFIND)
 
 # haft_ocaml_program(NAME SOURCES file... [STUBS file...] [PACKAGES name...] [FLAGS flag...] [SYNTAX]
 #                    [TARGET target])

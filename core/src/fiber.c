@@ -114,8 +114,11 @@ static HAFT_COLD haft_fiber_t *make_segmented(haft_thread_t *thread,
 #endif
 }
 
-static haft_fiber_t *create(const haft_fiber_options_t *options, void *(*function)(void *),
-                            void *argument) {
+haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*function)(void *),
+                                void *argument) {
+    static const haft_fiber_options_t defaults = {.stack_size = 0};
+    if (options == NULL)
+        options = &defaults;
     haft_thread_t *thread = haft_thread_ready();
     haft_fiber_t *fiber;
     if (function == NULL)
@@ -141,12 +144,6 @@ static haft_fiber_t *create(const haft_fiber_options_t *options, void *(*functio
         haft_tools_born(fiber);
     wind_up(thread, fiber, function, argument);
     return fiber;
-}
-
-haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*function)(void *),
-                                void *argument) {
-    static const haft_fiber_options_t defaults = {.stack_size = 0};
-    return create(options != NULL ? options : &defaults, function, argument);
 }
 
 haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument) {

@@ -96,7 +96,8 @@ static void any_resumption_can_be_tail_resumed() {
     CHECK(turns[0] == times / 10 && turns[1] == times / 10 && turns[2] == times / 10);
 }
 
-/* A function as a resumption is called after the clause, too. */
+/* A function as a resumption is called after the clause, too: when the clause has dropped its own
+   resumption, and with it the handler, whose members the function must not use. */
 class Replacing : public eff::flat_handler<std::string, Yield> {
   public:
     explicit Replacing(std::string &where) : trace(where) {}
@@ -108,8 +109,8 @@ class Replacing : public eff::flat_handler<std::string, Yield> {
             std::string &trace;
             ~note() { trace += "clause ends, "; }
         } leaving{trace};
-        eff::resumption<std::string()> other([this] {
-            trace += "function runs";
+        eff::resumption<std::string()> other([&told = trace] {
+            told += "function runs";
             return std::string("replaced");
         });
         return std::move(other).tail_resume();
