@@ -12,11 +12,14 @@ static frame_descr *descriptor(uintnat pc) {
     return caml_frame_descriptors[hash];
 }
 
-frames_t haft_ocaml_frames(const ocaml_fiber_t *fiber) {
-    /* The exception pointer, the return address. */
-    return (frames_t){.sp = fiber->sp + 16,
-                      .pc = ((const uintnat *)(const void *)fiber->sp)[1],
+frames_t haft_ocaml_frames_from(const ocaml_fiber_t *fiber, const char *sp) {
+    return (frames_t){.sp = (char *)(uintptr_t)sp + 16,
+                      .pc = ((const uintnat *)(const void *)sp)[1],
                       .end = (const char *)&fiber->parent - 16};
+}
+
+frames_t haft_ocaml_frames(const ocaml_fiber_t *fiber) {
+    return haft_ocaml_frames_from(fiber, fiber->sp);
 }
 
 frame_descr *haft_ocaml_next_frame(frames_t *frames, char **sp, bool *border) {
@@ -69,30 +72,18 @@ void haft_ocaml_scan_suspended(scanning_action action, ocaml_fiber_t *fiber) {
 
 /* ---- Backtraces of continuations ---- */
 
-static frames_t frames_of_continuation(value continuation, bool *used) {
-    value block = Field(continuation, CONTINUATION_STACK_FIELD);
-    *used = block == STACK_USED;
-    if (*used)
-        return (frames_t){.sp = NULL};
-    if (block != STACK_YOUNG && haft_ocaml_is_image(block))
-        return haft_ocaml_frames_of_image(block);
-    return haft_ocaml_frames(
-        (const ocaml_fiber_t *)(Field(continuation, CONTINUATION_FIBER_FIELD) & ~(value)1));
-}
-
 /* The number of frames, at most `most`; stores them in `found` unless that is NULL. */
-static mlsize_t collect_frames(value continuation, mlsize_t most, frame_descr **found) {
-    bool used, border = false;
+static mlsize_t collect_frames(const ocaml_fiber_t *fiber, mlsize_t most, frame_descr **found) {
+    bool border = false;
     mlsize_t count = 0;
-    frames_t frames = frames_of_continuation(continuation, &used);
+    frames_t frames = haft_ocaml_frames(fiber);
     char *sp;
-    while (!used && count < most) {
+    for (; count < most; count++) {
         frame_descr *frame = haft_ocaml_next_frame(&frames, &sp, &border);
         if (frame == NULL)
             break;
         if (found != NULL)
             found[count] = frame;
-        count++;
     }
     return count;
 }
@@ -100,15 +91,24 @@ static mlsize_t collect_frames(value continuation, mlsize_t most, frame_descr **
 value haft_ocaml_callstack(value continuation, value most);
 
 value haft_ocaml_callstack(value continuation, value most) {
-    CAMLparam1(continuation);
-    CAMLlocal1(backtrace);
+    bool image;
+    ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
+    if (image)
+        fiber = haft_ocaml_restore(Field(continuation, CONTINUATION_STACK_FIELD));
+    if (image && fiber == NULL)
+        caml_raise_out_of_memory();
+    if (fiber == NULL || Long_val(most) <= 0)
+        most = Val_long(0);
     mlsize_t count =
-        Long_val(most) < 0 ? 0 : collect_frames(continuation, (mlsize_t)Long_val(most), NULL);
+        most == Val_long(0) ? 0 : collect_frames(fiber, (mlsize_t)Long_val(most), NULL);
     frame_descr **found = caml_stat_alloc((count + 1) * sizeof(frame_descr *));
-    (void)collect_frames(continuation, count, found);
-    backtrace = caml_alloc(count, 0);
+    if (count > 0)
+        (void)collect_frames(fiber, count, found);
+    if (image)
+        haft_ocaml_end(fiber);
+    value backtrace = caml_alloc(count, 0);
     for (mlsize_t i = 0; i < count; i++)
         caml_modify(&Field(backtrace, i), (value)found[i] | 1);
     caml_stat_free(found);
-    CAMLreturn(backtrace);
+    return backtrace;
 }

@@ -11,7 +11,9 @@ val clone :
     reference that does not escape lives on the stack and is copied, any other is shared. What is closed,
     unlocked or freed at the end is so twice. In types that are inferred nothing tells.
 
+    The handlers inside [k] go with it, so that each copy has its own. A copy costs what is on the stacks, to
+    make and to resume.
+
     @raise Effect.Continuation_already_resumed if [k] was resumed before.
-    @raise Invalid_argument
-      if the computation cannot be copied: functions of C are on its stack, or its stack is larger than
-      an image (2 KiB), or it contains handlers. *)
+    @raise Invalid_argument if functions of C are on the stack: they cannot be copied.
+    @raise Out_of_memory *)

@@ -95,6 +95,8 @@ typedef struct frames {
     const char *end;  /* where the last chunk of stack ends, or what its link leads to begins */
     struct caml_context *link; /* of the last chunk that was passed */
 } frames_t;
+/* Those on a fiber's stack from `sp` on: an exception pointer, a return address, frames. */
+frames_t haft_ocaml_frames_from(const ocaml_fiber_t *fiber, const char *sp);
 /* Those of a suspended fiber and of the fibers inside it. */
 frames_t haft_ocaml_frames(const ocaml_fiber_t *fiber);
 /* The next frame, innermost first, or NULL; at the ends of chunks in between, `*border` becomes
@@ -114,9 +116,10 @@ void haft_ocaml_watch_collector(void);
 
 /* stacks.c: the blocks that keep the stacks of continuations that have survived a minor collection.
  */
-/* Whether a continuation's block has its stack; and the frames on that. */
-bool haft_ocaml_is_image(value block);
-frames_t haft_ocaml_frames_of_image(value image);
+/* The fiber of a continuation. NULL if it was used, and if it has an image of it. */
+ocaml_fiber_t *haft_ocaml_fiber(value continuation, bool *image);
+/* An image as a suspended fiber, with those inside it. NULL: no memory for a stack. */
+ocaml_fiber_t *haft_ocaml_restore(value image);
 /* Called for every one that does. Returns whether the stack was put away. */
 bool haft_ocaml_settle(value continuation, ocaml_fiber_t *fiber);
 /* For compaction: the roots on stacks that were not put away. */

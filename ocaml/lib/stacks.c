@@ -2,18 +2,20 @@
  * What keeps the stack of a continuation that has survived a minor collection: a block of the major
  * heap, in the continuation's last field. There are two kinds.
  *
- * An image, for a fiber that is alone and small and has frames of OCaml only: the stack is copied
- * into the block, and the fiber's own is free. A million continuations so take a million small
- * blocks, and what dies is simply not marked. No word of an image but its live slots is a value to
- * the collector:
+ * An image, for a computation that is small and has frames of OCaml only: the stack is copied into
+ * the block, and the fiber's own is free. A million continuations so take a million small blocks,
+ * and what dies is simply not marked. Of fibers suspended inside one another each has its image,
+ * the innermost one in the continuation. No word of an image but the next image outwards and its
+ * live slots is a value to the collector:
  *
- *   | words | which are live ... | which have the top bit set ... | words of the stack ... |
- * handler |
+ *   | words | outer image | which are live ... | which have the top bit set ... | words of the
+ * stack
+ * ... | handler |
  *
  * A live slot that refers to a block stands for itself; any other word w is written as 2w + 1, its
  * top bit apart. A stack is restored onto any fiber: the only addresses of stack on it are the
- * links between traps, which an image has relative to the fiber. It is not written to, so
- * continuations can share it.
+ * links between traps, in place of which an image has the distance below the fiber. Continuations
+ * can share an image; it counts how often it may still be restored.
  *
  * A keeper, for all others: | anchor | handler and live slots ... |. The anchor is a custom block
  * whose finaliser ends the fiber. The fiber is listed, for compaction.
@@ -24,13 +26,16 @@
 #include <string.h>
 
 enum {
-    LARGEST_IMAGE = 256, /* words of stack */
+    LARGEST_IMAGE = 256, /* words of stack, when a collection makes it */
     WORD_BITS = 62,      /* that a word of bits holds: it is an OCaml integer, and positive */
-    MOST_BITS = (LARGEST_IMAGE + WORD_BITS - 1) / WORD_BITS
+    IMAGE_WORDS = 0,     /* fields of an image */
+    IMAGE_OUTER,
+    IMAGE_SHOTS,
+    IMAGE_LIVE
 };
 
-bool haft_ocaml_is_image(value block) {
-    return Is_long(Field(block, 0));
+static bool is_image(value block) {
+    return Is_long(Field(block, IMAGE_WORDS));
 }
 
 /* In a block that has just been allocated in the major heap. */
@@ -43,112 +48,203 @@ HAFT_INLINE void store(value block, size_t field, value content) {
 
 /* ---- Images ---- */
 
-HAFT_INLINE size_t words_of(const ocaml_fiber_t *fiber) {
-    return (size_t)((const char *)fiber + FIBER_TRAP - fiber->sp) / sizeof(value);
+/* One of the fibers of a suspended computation. Its stack begins with a word that is not in use or
+   the exception pointer, and the return address. */
+typedef struct part {
+    ocaml_fiber_t *fiber; /* NULL: it is not one of OCaml */
+    const value *stack;
+    const value *trap; /* the innermost one on it */
+} part_t;
+
+static part_t innermost_part(const ocaml_fiber_t *fiber) {
+    return (part_t){fiber_of_scope(fiber->top), (const value *)(const void *)fiber->sp,
+                    *(const value *const *)(const void *)fiber->sp};
 }
 
-HAFT_INLINE size_t bits_for(size_t words) {
+static part_t outer_part(const ocaml_fiber_t *inner) {
+    return (part_t){fiber_of_scope(inner->scope.outer),
+                    (const value *)(const void *)inner->parent.bottom_of_stack - 2,
+                    (const value *)(const void *)inner->parent_exception};
+}
+
+HAFT_INLINE const value *base_trap(const ocaml_fiber_t *fiber) {
+    return (const value *)(const void *)((const char *)fiber + FIBER_TRAP);
+}
+
+HAFT_INLINE size_t words_of(const part_t *part) {
+    return (size_t)(base_trap(part->fiber) - part->stack);
+}
+
+HAFT_INLINE size_t groups_for(size_t words) {
     return (words + WORD_BITS - 1) / WORD_BITS;
 }
 
-/* Which words of the stack that is looked at are live slots with blocks. */
-static uintnat live[MOST_BITS];
+/* Which words of the stacks that are looked at are live slots with blocks, in groups of WORD_BITS;
+   each fiber begins with a new one. */
+static uintnat *live;
+static size_t live_room;
+/* The fiber that is looked at. */
+static uintnat *live_here;
 static const value *live_from;
 static size_t live_words;
 
 static void note_slot(value content, value *slot) {
     size_t index = (size_t)(slot - live_from);
     if (Is_block(content) && index < live_words) /* The handler is none of them. */
-        live[index / WORD_BITS] |= (uintnat)1 << index % WORD_BITS;
+        live_here[index / WORD_BITS] |= (uintnat)1 << index % WORD_BITS;
 }
 
-/* Whether the stack can be moved; if so, `live` tells of its words. */
-static bool find_live(ocaml_fiber_t *fiber) {
-    if (fiber->top != &fiber->scope || fiber->roots != NULL || words_of(fiber) > LARGEST_IMAGE)
+static void make_room(size_t groups) {
+    if (groups <= live_room)
+        return;
+    live_room = groups < 64 ? 64 : 2 * groups;
+    live = realloc(live, live_room * sizeof *live);
+    if (live == NULL)
+        caml_fatal_error("haft: no memory to put a continuation away");
+}
+
+/* Whether the stacks can be moved, and have at most so many words; if so, `live` tells of them. */
+static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
+    size_t words = 0, groups = 0;
+    if (fiber->roots != NULL)
         return false;
-    frames_t frames = haft_ocaml_frames(fiber);
-    frame_descr *frame;
-    char *sp;
-    bool border = false;
-    live_from = (const value *)(const void *)fiber->sp;
-    live_words = words_of(fiber);
-    memset(live, 0, bits_for(live_words) * sizeof *live);
-    while ((frame = haft_ocaml_next_frame(&frames, &sp, &border)) != NULL && !border)
-        haft_ocaml_scan_frame(note_slot, frame, sp, NULL);
-    return !border;
-}
-
-/* Makes the links between the traps of a fiber's stack relative to the fiber, or absolute again. */
-static void move_traps(const ocaml_fiber_t *fiber, bool absolute) {
-    uintnat *link = (uintnat *)(void *)fiber->sp;
-    for (uintnat next = 0; next != (uintnat)fiber + FIBER_TRAP; link = (uintnat *)next) {
-        next = absolute ? *link + (uintnat)fiber : *link;
-        *link = absolute ? next : *link - (uintnat)fiber;
+    for (part_t part = innermost_part(fiber); part.fiber != NULL; part = outer_part(part.fiber)) {
+        live_from = part.stack;
+        live_words = words_of(&part);
+        words += live_words;
+        if (words > most)
+            return false;
+        size_t more = groups_for(live_words);
+        make_room(groups + more);
+        live_here = live + groups;
+        memset(live_here, 0, more * sizeof *live);
+        groups += more;
+        frames_t frames = haft_ocaml_frames_from(part.fiber, (const char *)part.stack);
+        frame_descr *frame;
+        char *sp;
+        bool border = false;
+        while ((frame = haft_ocaml_next_frame(&frames, &sp, &border)) != NULL && !border)
+            haft_ocaml_scan_frame(note_slot, frame, sp, NULL);
+        if (border)
+            return false;
+        if (part.fiber == fiber)
+            return true;
+        if (part.fiber->parent_roots != NULL)
+            return false;
     }
+    return false;
 }
 
-/* The stack is not used any more after this. */
-static value make_image(ocaml_fiber_t *fiber) {
-    size_t words = words_of(fiber), bits = bits_for(words);
-    value image = caml_alloc_shr_no_track_noexc(1 + 2 * bits + words + 1, 0);
+HAFT_INLINE value as_integer(uintnat word) {
+    return (value)(word << 1 | 1);
+}
+
+/* Of one fiber, given its live words. */
+static value make_part(const part_t *part, const uintnat *lives) {
+    size_t words = words_of(part), groups = groups_for(words);
+    size_t tops = IMAGE_LIVE + groups, at = tops + groups;
+    value image = caml_alloc_shr_no_track_noexc(at + words + 1, 0);
     if (image == 0)
         return 0;
-    move_traps(fiber, false);
-    const value *stack = (const value *)(const void *)fiber->sp;
-    Field(image, 0) = Val_long(words);
-    for (size_t group = 0; group < bits; group++) {
-        uintnat tops = 0;
+    Field(image, IMAGE_WORDS) = Val_long(words);
+    Field(image, IMAGE_OUTER) = Val_unit;
+    Field(image, IMAGE_SHOTS) = Val_int(1);
+    for (size_t group = 0; group < groups; group++) {
+        uintnat top_bits = 0;
         for (size_t i = group * WORD_BITS, bit = 0; i < words && bit < WORD_BITS; i++, bit++)
-            if (live[group] >> bit & 1) {
-                store(image, 1 + 2 * bits + i, stack[i]);
+            if (lives[group] >> bit & 1) {
+                store(image, at + i, part->stack[i]);
             } else {
-                tops |= ((uintnat)stack[i] >> 63) << bit;
-                Field(image, 1 + 2 * bits + i) = (value)((uintnat)stack[i] << 1 | 1);
+                top_bits |= ((uintnat)part->stack[i] >> 63) << bit;
+                Field(image, at + i) = as_integer((uintnat)part->stack[i]);
             }
-        Field(image, 1 + group) = (value)(live[group] << 1 | 1);
-        Field(image, 1 + bits + group) = (value)(tops << 1 | 1);
+        Field(image, IMAGE_LIVE + group) = as_integer(lives[group]);
+        Field(image, tops + group) = as_integer(top_bits);
     }
-    store(image, 1 + 2 * bits + words, fiber->handler);
+    const value *trap = part->trap;
+    for (value *link = &Field(image, at);; trap = (const value *)*trap) {
+        *link = as_integer((uintnat)part->fiber - (uintnat)trap);
+        if (trap == base_trap(part->fiber))
+            break;
+        link = &Field(image, at + (size_t)(trap - part->stack));
+    }
+    store(image, at + words, part->fiber->handler);
     return image;
 }
 
-/* The words of the stack, to where they end at `high`. Returns where they begin. */
-static char *write_stack(value image, char *high) {
-    size_t words = (size_t)Long_val(Field(image, 0)), bits = bits_for(words);
-    value *stack = (value *)(void *)high - words;
-    for (size_t group = 0; group < bits; group++) {
-        uintnat lives = (uintnat)Field(image, 1 + group) >> 1;
-        uintnat tops = (uintnat)Field(image, 1 + bits + group) >> 1;
+/* Of those that find_live has found movable. 0 if there is no memory. */
+static value make_image(const ocaml_fiber_t *fiber) {
+    const uintnat *lives = live;
+    value innermost = 0, inner = 0;
+    for (part_t part = innermost_part(fiber);; part = outer_part(part.fiber)) {
+        value image = make_part(&part, lives);
+        if (image == 0)
+            return 0;
+        if (inner == 0)
+            innermost = image;
+        else
+            Field(inner, IMAGE_OUTER) = image;
+        if (part.fiber == fiber)
+            return innermost;
+        inner = image;
+        lives += groups_for(words_of(&part));
+    }
+}
+
+/* Onto the stack of a fiber. Returns where it begins. */
+static char *write_stack(value image, ocaml_fiber_t *fiber) {
+    size_t words = (size_t)Long_val(Field(image, IMAGE_WORDS)), groups = groups_for(words);
+    size_t tops = IMAGE_LIVE + groups, at = tops + groups;
+    value *base = (value *)(void *)((char *)fiber + FIBER_TRAP), *stack = base - words;
+    for (size_t group = 0; group < groups; group++) {
+        uintnat lives = (uintnat)Field(image, IMAGE_LIVE + group) >> 1;
+        uintnat top_bits = (uintnat)Field(image, tops + group) >> 1;
         for (size_t i = group * WORD_BITS; i < words && i < (group + 1) * WORD_BITS; i++) {
-            value word = Field(image, 1 + 2 * bits + i);
-            stack[i] = lives & 1 ? word : (value)((uintnat)word >> 1 | tops << 63);
+            value word = Field(image, at + i);
+            stack[i] = lives & 1 ? word : (value)((uintnat)word >> 1 | top_bits << 63);
             lives >>= 1;
-            tops >>= 1;
+            top_bits >>= 1;
         }
     }
+    for (value *link = stack; link != base; link = (value *)*link)
+        *link = (value)((uintnat)fiber - (uintnat)*link);
     return (char *)stack;
 }
 
-/* Up to the base, which is not on it. */
-frames_t haft_ocaml_frames_of_image(value image) {
-    static value stack[LARGEST_IMAGE];
-    char *high = (char *)(stack + LARGEST_IMAGE);
-    const char *sp = write_stack(image, high);
-    return (frames_t){.sp = (char *)(uintptr_t)sp + 16,
-                      .pc = ((const uintnat *)(const void *)sp)[1],
-                      .end = high};
+/* The suspended fiber `inner` goes on inside `fiber`, whose stack begins at `sp`. */
+static void put_inside(ocaml_fiber_t *inner, ocaml_fiber_t *fiber, char *sp) {
+    fiber->sp = inner->sp;
+    fiber->top = inner->top;
+    inner->parent = (struct caml_context){.bottom_of_stack = sp + 16,
+                                          .last_retaddr = ((const uintnat *)(const void *)sp)[1],
+                                          .gc_regs = (value *)(void *)(sp + 16)};
+    inner->parent_exception = *(char **)(void *)sp;
+    inner->parent_roots = NULL;
+    inner->scope.outer = &fiber->scope;
+    inner->continuation = FIBER_RUNNING;
 }
 
-static ocaml_fiber_t *restore(value image) {
-    ocaml_fiber_t *fiber = haft_ocaml_take();
-    if (fiber == NULL)
-        return NULL;
-    fiber->sp = write_stack(image, (char *)fiber + FIBER_TRAP);
-    move_traps(fiber, true);
-    fiber->top = &fiber->scope;
-    fiber->roots = NULL;
-    fiber->handler = Field(image, Wosize_val(image) - 1);
-    return fiber;
+ocaml_fiber_t *haft_ocaml_restore(value image) {
+    ocaml_fiber_t *inner = NULL;
+    for (; Is_block(image); image = Field(image, IMAGE_OUTER)) {
+        ocaml_fiber_t *fiber = haft_ocaml_take();
+        if (fiber == NULL) {
+            if (inner != NULL)
+                haft_ocaml_end(inner);
+            return NULL;
+        }
+        char *sp = write_stack(image, fiber);
+        if (inner == NULL) {
+            fiber->sp = sp;
+            fiber->top = &fiber->scope;
+        } else {
+            put_inside(inner, fiber, sp);
+        }
+        fiber->roots = NULL;
+        fiber->handler = Field(image, Wosize_val(image) - 1);
+        inner = fiber;
+    }
+    return inner;
 }
 
 /* ---- Keepers ---- */
@@ -178,11 +274,11 @@ void haft_ocaml_scan_settled(scanning_action action) {
 }
 
 static void end_unreachable(value anchor) {
-    haft_fiber_t *fiber = *(haft_fiber_t **)Data_custom_val(anchor);
+    ocaml_fiber_t *fiber = *(ocaml_fiber_t **)Data_custom_val(anchor);
     if (fiber == NULL)
         return; /* It has been resumed. */
-    unlist(fiber);
-    haft_ocaml_end(ocaml_of(fiber));
+    unlist(haft_of(fiber));
+    haft_ocaml_end(fiber);
 }
 
 /* The live slots of a fiber, as values. */
@@ -232,7 +328,7 @@ static value make_keeper(ocaml_fiber_t *fiber) {
     if (anchor == 0)
         return 0;
     Custom_ops_val(anchor) = &anchor_operations;
-    *(haft_fiber_t **)Data_custom_val(anchor) = NULL;
+    *(ocaml_fiber_t **)Data_custom_val(anchor) = NULL;
     slot_count = 0;
     haft_ocaml_scan_suspended(add_slot, fiber);
     value keeper = caml_alloc_shr_no_track_noexc(slot_count + 1, 0);
@@ -241,7 +337,7 @@ static value make_keeper(ocaml_fiber_t *fiber) {
     Field(keeper, 0) = anchor;
     for (size_t i = 0; i < slot_count; i++)
         store(keeper, 1 + i, slots[i]);
-    *(haft_fiber_t **)Data_custom_val(anchor) = haft_of(fiber);
+    *(ocaml_fiber_t **)Data_custom_val(anchor) = fiber;
     list(haft_of(fiber));
     /* Beside the heap, a stack is a page or two more than what is in use of it. */
     caml_adjust_gc_speed(8192 + extent(fiber), (mlsize_t)1 << 28);
@@ -250,18 +346,58 @@ static value make_keeper(ocaml_fiber_t *fiber) {
 
 /* ---- A continuation survives, and is used ---- */
 
+/* The continuation has this block now for a stack. */
+static void keep_in(value continuation, ocaml_fiber_t *fiber, value block) {
+    Field(continuation, CONTINUATION_STACK_FIELD) = block;
+    fiber->continuation = 2; /* Nothing reads it, and the real one may move. */
+}
+
+static void replace_by_image(value continuation, ocaml_fiber_t *fiber, value image) {
+    keep_in(continuation, fiber, image);
+    Field(continuation, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
+    haft_ocaml_end(fiber);
+}
+
 bool haft_ocaml_settle(value continuation, ocaml_fiber_t *fiber) {
-    bool movable = find_live(fiber);
+    bool movable = find_live(fiber, LARGEST_IMAGE);
     value block = movable ? make_image(fiber) : make_keeper(fiber);
     if (block == 0)
         caml_fatal_error("haft: no memory for a continuation");
-    Field(continuation, CONTINUATION_STACK_FIELD) = block;
-    fiber->continuation = 2; /* Nothing reads it, and the real one may move. */
-    if (movable) {
-        Field(continuation, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
-        haft_ocaml_end(fiber);
-    }
+    if (movable)
+        replace_by_image(continuation, fiber, block);
+    else
+        keep_in(continuation, fiber, block);
     return movable;
+}
+
+/* What was on the stack when marking began is no longer reachable through the block. */
+static void leave_block(value block) {
+    if (caml_gc_phase == Phase_mark)
+        caml_darken(block, NULL);
+}
+
+static ocaml_fiber_t **anchored(value keeper) {
+    return (ocaml_fiber_t **)Data_custom_val(Field(keeper, 0));
+}
+
+static void take_from_keeper(value keeper, ocaml_fiber_t *fiber) {
+    *anchored(keeper) = NULL;
+    unlist(haft_of(fiber));
+    leave_block(keeper);
+}
+
+ocaml_fiber_t *haft_ocaml_fiber(value continuation, bool *image) {
+    value block = Field(continuation, CONTINUATION_STACK_FIELD);
+    *image = false;
+    if (block == STACK_USED)
+        return NULL;
+    if (block == STACK_YOUNG) {
+        ocaml_fiber_t *fiber =
+            (ocaml_fiber_t *)(Field(continuation, CONTINUATION_FIBER_FIELD) & ~(value)1);
+        return fiber->continuation == continuation ? fiber : NULL;
+    }
+    *image = is_image(block) && Field(block, IMAGE_SHOTS) != Val_int(0);
+    return is_image(block) ? NULL : *anchored(block);
 }
 
 /* Makes a continuation that is not YOUNG ready to be resumed and USED. Returns its fiber; NULL if
@@ -273,21 +409,20 @@ ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
     ocaml_fiber_t *fiber;
     if (block == STACK_USED)
         return NULL;
-    if (haft_ocaml_is_image(block)) {
-        fiber = restore(block);
+    if (is_image(block)) {
+        if (Field(block, IMAGE_SHOTS) == Val_int(0))
+            return NULL; /* Through a copy, of Weak.get_copy. */
+        fiber = haft_ocaml_restore(block);
         if (fiber == NULL)
             return (ocaml_fiber_t *)1;
+        Field(block, IMAGE_SHOTS) -= 2;
+        leave_block(block);
     } else {
-        value anchor = Field(block, 0);
-        fiber = ocaml_of(*(haft_fiber_t **)Data_custom_val(anchor));
+        fiber = *anchored(block);
         if (fiber == NULL)
-            return NULL; /* Through a copy, of Weak.get_copy. */
-        *(haft_fiber_t **)Data_custom_val(anchor) = NULL;
-        unlist(haft_of(fiber));
+            return NULL; /* The same. */
+        take_from_keeper(block, fiber);
     }
-    /* What was on the stack when marking began is no longer reachable through the block. */
-    if (caml_gc_phase == Phase_mark)
-        caml_darken(block, NULL);
     Field(continuation, CONTINUATION_STACK_FIELD) = STACK_USED;
     return fiber;
 }
@@ -317,19 +452,24 @@ value haft_ocaml_clone(value continuation) {
     Field(copy, CONTINUATION_CODE_FIELD) = (value)haft_ocaml_continue;
     Field(copy, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
     Field(copy, CONTINUATION_STACK_FIELD) = STACK_USED;
-    if (Field(continuation, CONTINUATION_STACK_FIELD) == STACK_USED)
-        caml_raise_constant(*caml_named_value("haft.Continuation_already_resumed"));
-    if (Field(continuation, CONTINUATION_STACK_FIELD) == STACK_YOUNG) {
-        ocaml_fiber_t *fiber =
-            (ocaml_fiber_t *)(Field(continuation, CONTINUATION_FIBER_FIELD) & ~(value)1);
-        if (find_live(fiber) && !haft_ocaml_settle(continuation, fiber))
+    bool image;
+    ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
+    if (!image) {
+        if (fiber == NULL)
+            caml_raise_constant(*caml_named_value("haft.Continuation_already_resumed"));
+        if (!find_live(fiber, SIZE_MAX))
+            caml_invalid_argument(
+                "Haft.clone: there are functions of C on the computation's stack");
+        value block = make_image(fiber);
+        if (block == 0)
             caml_raise_out_of_memory();
+        value before = Field(continuation, CONTINUATION_STACK_FIELD);
+        if (before != STACK_YOUNG)
+            take_from_keeper(before, fiber);
+        replace_by_image(continuation, fiber, block);
     }
-    value image = Field(continuation, CONTINUATION_STACK_FIELD);
-    if (image == STACK_YOUNG || !haft_ocaml_is_image(image))
-        caml_invalid_argument(
-            "Haft.clone: the computation has handlers of its own, functions of C, or "
-            "more than 2 KiB on its stack");
-    Field(copy, CONTINUATION_STACK_FIELD) = image;
+    value shared = Field(continuation, CONTINUATION_STACK_FIELD);
+    Field(shared, IMAGE_SHOTS) += 2;
+    Field(copy, CONTINUATION_STACK_FIELD) = shared;
     CAMLreturn(copy);
 }

@@ -39,7 +39,7 @@ let rec body depth =
   and b = [ text (random 30); text 3 ]
   and c = Array.init (random 5) text
   and d = counted ()
-  and x = float depth +. 0.5 in
+  and x = -0.5 -. float depth in
   let below =
     if depth = 0 then String.length (perform (Swap (text 5)))
     else
@@ -76,7 +76,7 @@ let rec body depth =
   (match perform None_handles with
   | (_ : int) -> exit 2
   | exception Unhandled None_handles -> ());
-  if x <> float depth +. 0.5 then exit 3;
+  if x <> -0.5 -. float depth then exit 3;
   if random 50 = 0 then (try raise_notrace Exit with Exit -> check a);
   if random 300 = 0 then failwith a;
   if random 300 = 0 then perform Drop;

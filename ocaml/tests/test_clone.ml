@@ -2,7 +2,14 @@
 open Effect
 open Effect.Deep
 
-type _ Effect.t += E : unit t | Choose : bool t | Wait : unit t
+type _ Effect.t +=
+  | E : unit t
+  | Choose : bool t
+  | Wait : unit t
+  | Get : int t
+  | Put : int -> unit t
+
+external call : ('a -> 'b) -> 'a -> 'b = "collector_call"
 
 let supplement () =
   (* The reference lives on the stack: each copy has its own. Without the optimisation it would be 1 2. *)
@@ -102,12 +109,83 @@ let copies () =
   | (_ : (unit, unit) continuation) -> Alcotest.fail "a used one was cloned"
   | exception Continuation_already_resumed -> ()
 
+(* Handlers of its own, a state among them, go with the computation: each way that the search takes has its
+   own. *)
+let nested () =
+  let with_state (initial : int) f =
+    let state = ref initial in
+    match_with f ()
+      {
+        retc = (fun x -> (x, !state));
+        exnc = raise;
+        effc =
+          (fun (type a) (effect : a t) ->
+            match effect with
+            | Get -> Some (fun (k : (a, _) continuation) -> continue k !state)
+            | Put n ->
+                Some (fun (k : (a, _) continuation) -> state := n; continue k ())
+            | _ -> None);
+      }
+  in
+  let passed = Array.init 4 string_of_int in
+  let body () =
+    with_state 1 (fun () ->
+        let mine = [ passed.(2); passed.(3) ] in
+        match
+          with_state 10 (fun () ->
+              try
+                let x = if perform Choose then 2 else 3 in
+                if perform Choose then raise Exit;
+                x
+              with Exit -> 100)
+        with
+        | x, _ -> String.concat "" mine ^ string_of_int (x * perform Get))
+  in
+  Alcotest.(check (list (pair string int)))
+    "every way"
+    [ ("23100", 1); ("232", 1); ("23100", 1); ("233", 1) ]
+    (all body)
+
+(* Of any depth, with a collection between. *)
+let large () =
+  let rec deep n = if n = 0 then if perform Choose then 1 else 2 else 1 + deep (n - 1) in
+  Alcotest.(check (list int)) "both" [ 10_001; 10_002 ] (all (fun () -> deep 10_000));
+  let count = ref 0 in
+  let rec waits n = if n = 0 then perform Wait else (waits (n - 1); incr count) in
+  let k = capture (fun () -> waits 10_000) in
+  Gc.full_major ();
+  let k' = Haft.clone k in
+  continue k ();
+  continue k' ();
+  Alcotest.(check int) "both" 20_000 !count
+
+(* So many handlers inside one another that each has a stack of many. *)
+let deeply_nested () =
+  let rec inside n f =
+    if n = 0 then f ()
+    else
+      1
+      + match_with
+          (fun () -> inside (n - 1) f)
+          ()
+          { retc = Fun.id; exnc = raise; effc = (fun _ -> None) }
+  in
+  Alcotest.(check (list int))
+    "both" [ 1001; 1002 ]
+    (all (fun () -> inside 1000 (fun () -> if perform Choose then 1 else 2)))
+
 let refusals () =
-  let rec deep n = if n = 0 then (perform Wait; 0) else 1 + deep (n - 1) in
-  let k = capture (fun () -> ignore (Sys.opaque_identity (deep 10_000))) in
-  (match Haft.clone k with
-  | (_ : (unit, unit) continuation) -> Alcotest.fail "a large stack was cloned"
-  | exception Invalid_argument _ -> ());
+  let k = capture (fun () -> List.iter perform (List.sort (fun _ _ -> 0) [ Wait ])) in
+  continue (Haft.clone k) ();
+  continue k ();
+  let k = capture (fun () -> call perform Wait) in
+  List.iter
+    (fun collect ->
+      if collect then Gc.full_major ();
+      match Haft.clone k with
+      | (_ : (unit, unit) continuation) -> Alcotest.fail "frames of C were cloned"
+      | exception Invalid_argument _ -> ())
+    [ false; true ];
   continue k ()
 
 let () =
@@ -120,6 +198,9 @@ let () =
             ("the example of the supplement", supplement);
             ("backtracking", search);
             ("copies are independent, before and after collections", copies);
-            ("what cannot be copied is refused", refusals);
+            ("handlers go with the computation", nested);
+            ("large computations", large);
+            ("many handlers inside one another", deeply_nested);
+            ("functions of C are refused", refusals);
           ] );
     ]

@@ -71,14 +71,17 @@ mutate 'local roots of the innermost fiber' frames.c \
 mutate 'local roots of fibers inside' frames.c \
   's/^            haft_ocaml_scan_roots_blocks(action, inner->parent_roots);/            ;/'
 mutate 'live slots of continuations that survive' stacks.c \
-  's/if (live\[group\] >> bit & 1) {/if (0) {/; s/= (value)(live\[group\] << 1 | 1);/= 1;/'
+  's/if (lives\[group\] >> bit & 1) {/if (0) {/; s/= as_integer(lives\[group\]);/= 1;/'
 mutate 'live slots of stacks that stay' stacks.c 's/^        store(keeper, 1 + i, slots\[i\]);/        Field(keeper, 1 + i) = 1;/'
-mutate 'words that are no values' stacks.c 's/tops |= .*/;/'
+mutate 'words that are no values' stacks.c 's/top_bits |= .*/;/'
 mutate 'what was reachable when marking began' stacks.c \
   's/^        caml_darken(block, NULL);/        ;/'
 mutate 'the end of stacks that are not reachable' stacks.c \
   '/It has been resumed/{n;n;s/haft_ocaml_end.*/;/}'
 mutate 'the handler on an image' stacks.c \
   's/fiber->handler = Field(image, Wosize_val(image) - 1);//'
-mutate 'the links between traps' stacks.c 's/next = absolute ? \*link + (uintnat)fiber/next = absolute ? *link + (uintnat)fiber - 64/'
+mutate 'the links between traps' stacks.c \
+  's/as_integer((uintnat)part->fiber - (uintnat)trap)/as_integer((uintnat)part->fiber - (uintnat)trap + 64)/'
+mutate 'the images further out' stacks.c 's/^            Field(inner, IMAGE_OUTER) = image;/            ;/'
+mutate 'the live slots of fibers further out' stacks.c 's/^        lives += groups_for.*/        ;/'
 exit $failed

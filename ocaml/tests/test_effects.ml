@@ -268,20 +268,27 @@ let deep =
             ()
             { retc = Fun.id; exnc = raise; effc = (fun _ -> None) }
         in
+        let rec deep n =
+          if n = 0 then (perform Wait; 7) else Sys.opaque_identity (deep (n - 1))
+        in
         let check ~collect body =
           let k = suspended body in
           if collect then Gc.full_major ();
           let weak = Weak.create 1 in
           Weak.set weak 0 (Some k);
           let copy = Option.get (Weak.get_copy weak 0) in
-          check_int "the first time" 7 (continue k ());
-          match continue copy () with
+          (* Before a collection, the copy has nothing. *)
+          let first, second = if collect then (copy, k) else (k, copy) in
+          check_int "the first time" 7 (continue first ());
+          match continue second () with
           | (_ : int) -> Alcotest.fail "it returned"
           | exception Continuation_already_resumed -> ()
         in
-        check ~collect:false (fun () -> perform Wait; 7);
-        check ~collect:false nested;
-        check ~collect:true nested );
+        let computations =
+          [ (fun () -> perform Wait; 7); nested; (fun () -> deep 1000) ]
+        in
+        List.iter (check ~collect:false) computations;
+        List.iter (check ~collect:true) computations );
     ( "discontinue raises where the effect was performed",
       fun () ->
         let body () =
