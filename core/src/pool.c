@@ -314,7 +314,8 @@ haft_fiber_t *haft_pool_exhausted(size_t size) {
 /* `uses` counts down to the next look; its upper half holds how many uses the last count was. */
 static HAFT_COLD void look(haft_fiber_t *fiber) {
     uint32_t count = fiber->uses >> 16;
-    bool deep = give_back_depth(fiber, KEEP_WARM);
+    bool kept = fiber->pool == haft_thread()->pool;
+    bool deep = give_back_depth(fiber, kept ? KEEP_WARM : KEEP_RESIDENT);
     count = deep || count == 0 ? 1 : count >= MOST_USES_UNSEEN ? count : count * 2;
     fiber->uses = count << 16 | count;
 

@@ -48,11 +48,11 @@ value haft_ocaml_unhandled, haft_ocaml_already, haft_ocaml_identity;
 uintnat haft_ocaml_dispatch;
 uintnat haft_ocaml_callback_trap;
 
-/* Stacks that are in use before a minor collection is asked for, to put some away. (More would fall
- * out of the caches; with fewer, a thousand threads in turn are put away as often as they run.) */
-enum { FEW_STACKS = 2048 };
-static long taken, limit = FEW_STACKS;
-static bool asked;
+/* With more stacks than these, what is suspended is put away (stacks.c): they lie far apart, so
+   that switching between many misses the caches and the tables of pages. */
+enum { FEW_STACKS = 1024 };
+static long taken;
+bool haft_ocaml_crowded;
 static size_t stack_size;
 
 /* As much as the main stack may take, and what the pool needs beside: the guard is a sixteenth. */
@@ -71,10 +71,7 @@ ocaml_fiber_t *haft_ocaml_take(void) {
         __builtin_prefetch(haft_ocaml_idle, 1);
         return fiber;
     }
-    if (taken >= limit && !asked) {
-        asked = true;
-        caml_request_minor_gc();
-    }
+    haft_ocaml_crowded = taken >= FEW_STACKS;
     haft_fiber_t *taking = haft_language_take(&haft_ocaml_language, stack_size);
     if (taking == NULL)
         return NULL;
@@ -93,50 +90,78 @@ static void make_idle(ocaml_fiber_t *fiber) {
     haft_ocaml_idle = fiber;
 }
 
-void haft_ocaml_trim(long put_away) {
-    if (asked && put_away < limit / 4)
-        limit *= 2;
-    asked = false;
-    if (taken <= 2 * limit)
-        return;
-    ocaml_fiber_t *last = haft_ocaml_idle;
-    for (long i = 1; i < limit && last != NULL; i++)
-        last = (ocaml_fiber_t *)(void *)last->top;
-    if (last == NULL)
-        return;
-    ocaml_fiber_t *given = (ocaml_fiber_t *)(void *)last->top;
-    last->top = NULL;
-    while (given != NULL) {
-        ocaml_fiber_t *next = (ocaml_fiber_t *)(void *)given->top;
-        if (haft_of(given)->alias != NULL) {
-            make_idle(given); /* A list of roots.c has it until the next collection. */
-        } else {
-            haft_language_give(haft_of(given));
-            taken--;
+static void give(ocaml_fiber_t *fiber) {
+    haft_language_give(haft_of(fiber));
+    taken--;
+}
+
+void haft_ocaml_give_idle(long most) {
+    ocaml_fiber_t *kept = NULL;
+    while (most-- > 0 && haft_ocaml_idle != NULL) {
+        ocaml_fiber_t *fiber = haft_ocaml_idle;
+        haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->top;
+        if (haft_of(fiber)->alias == NULL && fiber->young == NULL) {
+            give(fiber);
+        } else { /* A list of roots.c has it until the next collection. */
+            fiber->top = (haft_scope_t *)(void *)kept;
+            kept = fiber;
         }
-        given = next;
+    }
+    while (kept != NULL) {
+        ocaml_fiber_t *next = (ocaml_fiber_t *)(void *)kept->top;
+        make_idle(kept);
+        kept = next;
     }
 }
 
-void haft_ocaml_end_one(ocaml_fiber_t *fiber) {
+void haft_ocaml_trim(void) {
+    enum { PERIODS = 8, SOME = 64 };
+    static int periods;
+    static intnat cycles;
+    if (haft_ocaml_crowded && ++periods % PERIODS == 0)
+        haft_ocaml_crowded = false;
+    if (cycles == Caml_state->stat_major_collections)
+        return;
+    cycles = Caml_state->stat_major_collections;
+    haft_ocaml_give_idle(taken > 2 * FEW_STACKS ? taken - FEW_STACKS : SOME);
+}
+
+/* `depth`: how many bytes of its stack were in use. */
+static void end_one(ocaml_fiber_t *fiber, size_t depth) {
+    enum { DEEP = 64 * 1024 };
+    haft_ocaml_forget_recent(fiber);
+    if (is_shelf(fiber)) {
+        haft_ocaml_free_shelf(fiber);
+        return;
+    }
     if (fiber->scope.serial != 0)
         haft_language_moved(&fiber->scope, haft_of(fiber));
     haft_ocaml_forget_crossings(haft_of(fiber));
     make_idle(fiber);
+    if (depth > DEEP)
+        haft_ocaml_give_idle(1);
+}
+
+void haft_ocaml_end_one(ocaml_fiber_t *fiber) {
+    end_one(fiber, 0);
 }
 
 void haft_ocaml_end(ocaml_fiber_t *fiber) {
+    const char *sp = fiber->sp; /* of the fiber of OCaml that the scope is that of, or inside */
     for (haft_scope_t *scope = fiber->top, *outer; scope != &fiber->scope; scope = outer) {
+        ocaml_fiber_t *inner = fiber_of_scope(scope);
         outer = scope->outer;
-        if (fiber_of_scope(scope) != NULL) {
-            haft_ocaml_end_one(fiber_of_scope(scope));
+        if (inner != NULL) {
+            size_t depth = haft_ocaml_depth(inner, sp);
+            sp = inner->parent.bottom_of_stack;
+            end_one(inner, depth);
         } else if (scope->kind == HAFT_SCOPE_FIBER) {
             /* Its owner's frames have ended, too. */
             haft_ocaml_forget_crossings(haft_fiber_of(scope));
             haft_language_give(haft_fiber_of(scope));
         }
     }
-    haft_ocaml_end_one(fiber);
+    end_one(fiber, is_shelf(fiber) ? 0 : haft_ocaml_depth(fiber, sp));
 }
 
 /* ---- What the assembly calls ---- */

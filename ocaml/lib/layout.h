@@ -8,10 +8,10 @@
  *   offset                          in haft_fiber_t      while the fiber is
  *     -24  return into runstack     (stack)
  *     -16  trap: next, handler      (stack)              exceptions that leave the fiber
- *       0  next young fiber         context.fp           on the list of roots.c; 0: it is not
- *       8  continuation             context.pc           suspended; RUNNING, IDLE otherwise
- *      16  stack pointer            context.sp           suspended: | exception pointer | return
- * address | 24  handler                  context.base 32  local roots              context.control
+ *       0  next young fiber         context.fp           on the list of roots.c, or a place among
+ * the recent; 0: neither 8  continuation             context.pc           suspended; RUNNING, IDLE
+ * otherwise 16  stack pointer            context.sp           suspended: | exception pointer |
+ * return address | 24  handler                  context.base 32  local roots context.control
  * suspended 40  return into the base     owner 56  innermost scope          top suspended; idle:
  * next idle fiber 64  parent's stack, above its return address      resumer.fp     } a caml_context
  *      72  parent's return address                       resumer.pc     }
@@ -59,19 +59,21 @@
 #define FIBER_RUNNING 0
 #define FIBER_IDLE 1
 
-/* The last fiber of the list of young ones has this for the next. */
+/* The last fiber of the list of young ones has this for the next; higher odd numbers are places
+ * among the recent. */
 #define YOUNG_END 1
 
 /*
  * A continuation is a block of three fields, made in the minor heap by `perform`:
  *
- *   0  the effect, until the handler is called; then the code of `continue`, at an odd address: so
- * the block can be applied like a closure, and is none to the garbage collector 8  the fiber's
- * address, tagged; or IMAGE, if the stack has been put away 16  what keeps its stack: YOUNG since
- * no collection has happened yet, USED, or a block of stacks.c
+ *    0  the effect, until the handler is called; then the code of `continue`, at an odd address: so
+ *       the block can be applied like a closure, and is none to the garbage collector
+ *    8  the fiber's address, tagged; or IMAGE, if the heap has the stack
+ *   16  what keeps its stack: YOUNG, while the fiber has it and no collection has happened; ASIDE,
+ *       while a fiber or a shelf has it (shelves.c), to be asked for; a block of stacks.c; USED
  *
- * YOUNG, USED and IMAGE are static abstract values (switch.S), and keepers have a custom block: so
- * Marshal refuses continuations, whatever their state.
+ * YOUNG, ASIDE, USED and IMAGE are static abstract values (switch.S), and keepers have a custom
+ * block: so Marshal refuses continuations, whatever their state.
  */
 #define CONTINUATION_EFFECT 0
 #define CONTINUATION_FIBER 8

@@ -5,40 +5,72 @@
  *
  * - Fibers that were suspended since the last minor collection are on a list, `haft_ocaml_young`.
  * Every scan of the roots takes what is on them for live. When a minor collection ends, the list is
- * emptied: fibers whose continuation has died are ended; those whose continuation has survived get
- * a block of the major heap that keeps what their stacks refer to (stacks.c). From then on the
- * major collector decides. No minor collection looks at them again, because a suspended stack does
- * not change.
+ * emptied: fibers whose continuation has died are ended, the others are recent. No minor
+ * collection scans them again, because a suspended stack does not change.
+ * - A small fiber stays recent for a while: it is a root of the next cycle of the major collector.
+ * If it is still suspended when another one begins, or there are many, it gets a block of the major
+ * heap that keeps what its stack refers to (stacks.c), and from then on the collector decides.
+ * Threads in turn are mostly resumed before. A running cycle needs no such roots: what it could
+ * miss was reachable when it began.
  * - The local roots of C functions that have called back into code which has changed its fiber
  * since are no longer in the runtime's list; they are found from `fiber->parent_roots`.
  */
 #include "runtime.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
+typedef struct fibers {
+    ocaml_fiber_t **at;
+    size_t count, room;
+} fibers_t;
+
+static void add(fibers_t *fibers, ocaml_fiber_t *fiber) {
+    if (fibers->count == fibers->room) {
+        fibers->room = fibers->room == 0 ? 64 : fibers->room * 2;
+        fibers->at = realloc(fibers->at, fibers->room * sizeof(ocaml_fiber_t *));
+        if (fibers->at == NULL)
+            caml_fatal_error("haft: no memory for a list of fibers");
+    }
+    fibers->at[fibers->count++] = fiber;
+}
+
+/* What a scan of the fiber will need. */
+HAFT_INLINE void prefetch_shelf(const fibers_t *fibers, size_t index) {
+    if (index < fibers->count && fibers->at[index] != NULL) {
+        __builtin_prefetch(fibers->at[index]);
+        __builtin_prefetch((char *)fibers->at[index] - 64);
+        __builtin_prefetch((char *)fibers->at[index] - 128);
+    }
+}
+enum { AHEAD = 8 };
+
+/* ---- Fibers that were suspended since the last minor collection ---- */
+
 ocaml_fiber_t *haft_ocaml_young = (ocaml_fiber_t *)YOUNG_END;
+static fibers_t young_shelves;
 
 HAFT_INLINE bool is_end(const ocaml_fiber_t *fiber) {
     return fiber == (ocaml_fiber_t *)YOUNG_END;
 }
 
+void haft_ocaml_list_shelf(ocaml_fiber_t *shelf) {
+    if (shelf->young != NULL)
+        return;
+    shelf->young = (ocaml_fiber_t *)YOUNG_END;
+    add(&young_shelves, shelf);
+}
+
 /* ---- Local roots of functions whose stack is a parent's ---- */
 
-static ocaml_fiber_t **rooted;
-static size_t rooted_count, rooted_room;
+static fibers_t rooted;
 
 void haft_ocaml_list_rooted(ocaml_fiber_t *fiber) {
     haft_fiber_t *header = haft_of(fiber);
     if (header->alias != NULL)
         return; /* It is on the list. */
-    if (rooted_count == rooted_room) {
-        rooted_room = rooted_room == 0 ? 64 : rooted_room * 2;
-        rooted = realloc(rooted, rooted_room * sizeof(ocaml_fiber_t *));
-        if (rooted == NULL)
-            caml_fatal_error("haft: no memory for the list of local roots");
-    }
     header->alias = &haft_ocaml_handles;
-    rooted[rooted_count++] = fiber;
+    add(&rooted, fiber);
 }
 
 void haft_ocaml_parent_has_roots(ocaml_fiber_t *fiber);
@@ -70,17 +102,72 @@ void haft_ocaml_scan_roots_blocks(scanning_action action, struct caml__roots_blo
 
 static void scan_parents(scanning_action action) {
     size_t kept = 0;
-    for (size_t i = 0; i < rooted_count; i++) {
-        ocaml_fiber_t *fiber = rooted[i];
+    for (size_t i = 0; i < rooted.count; i++) {
+        ocaml_fiber_t *fiber = rooted.at[i];
         if (fiber->continuation != FIBER_RUNNING || fiber->parent_roots == NULL) {
             haft_of(fiber)->alias = NULL;
             continue;
         }
-        rooted[kept++] = fiber;
+        rooted.at[kept++] = fiber;
         if (!within_suspended(fiber))
             haft_ocaml_scan_roots_blocks(action, fiber->parent_roots);
     }
-    rooted_count = kept;
+    rooted.count = kept;
+}
+
+/* ---- Fibers that a minor collection has found suspended ---- */
+
+enum { MOST_RECENT = 65536, SMALL = 2048 }; /* fibers; bytes of stack */
+static fibers_t recent;                     /* oldest first; NULL: it has been resumed */
+static size_t recent_seen; /* the first so many were there when the present cycle began */
+
+HAFT_INLINE ocaml_fiber_t *recent_mark(size_t index) {
+    return (ocaml_fiber_t *)(2 * index + YOUNG_END + 2);
+}
+
+void haft_ocaml_forget_recent(ocaml_fiber_t *fiber) {
+    uintptr_t mark = (uintptr_t)fiber->young;
+    if ((mark & 1) == 0 || mark == YOUNG_END)
+        return;
+    size_t index = (mark - YOUNG_END - 2) / 2;
+    recent.at[index] = NULL;
+    prefetch_shelf(&recent, index + 2); /* Threads in turn are resumed in this order. */
+    fiber->young = NULL;
+}
+
+static void add_recent(value continuation, ocaml_fiber_t *fiber) {
+    fiber->young = recent_mark(recent.count);
+    fiber->continuation = continuation;
+    Field(continuation, CONTINUATION_STACK_FIELD) = STACK_ASIDE;
+    add(&recent, fiber);
+}
+
+/* The first `settled` get their blocks, the others stay. */
+static void settle_recent(size_t settled) {
+    size_t kept = 0, seen = 0;
+    for (size_t i = 0; i < recent.count; i++) {
+        ocaml_fiber_t *fiber = recent.at[i];
+        if (fiber == NULL)
+            continue;
+        if (i < settled) {
+            fiber->young = NULL;
+            haft_ocaml_settle(fiber->continuation, fiber);
+        } else {
+            seen += i < recent_seen;
+            fiber->young = recent_mark(kept);
+            recent.at[kept++] = fiber;
+        }
+    }
+    recent.count = kept;
+    recent_seen = seen;
+}
+
+static void scan_recent(scanning_action action) {
+    for (size_t i = 0; i < recent.count; i++)
+        if (recent.at[i] != NULL) {
+            haft_ocaml_scan_suspended(action, recent.at[i]);
+            action(recent.at[i]->continuation, &recent.at[i]->continuation);
+        }
 }
 
 /* ---- The hooks ---- */
@@ -88,40 +175,75 @@ static void scan_parents(scanning_action action) {
 static void (*scan_before)(scanning_action action);
 static void (*end_before)(void);
 
-static void scan(scanning_action action) {
-    if (scan_before != NULL)
-        scan_before(action);
-    scan_parents(action);
-    haft_ocaml_scan_foreign(action);
+/* The list is walked far apart in memory, the shelves side by side. */
+static void scan_young(scanning_action action) {
     for (ocaml_fiber_t *fiber = haft_ocaml_young; !is_end(fiber); fiber = fiber->young) {
         __builtin_prefetch(fiber->young);
         if (is_suspended(fiber))
             haft_ocaml_scan_suspended(action, fiber);
     }
-    if (action != caml_oldify_one && action != caml_darken) /* compaction: everything moves */
+    for (size_t i = 0; i < young_shelves.count; i++) {
+        prefetch_shelf(&young_shelves, i + AHEAD);
+        if (is_suspended(young_shelves.at[i]))
+            haft_ocaml_scan_suspended(action, young_shelves.at[i]);
+    }
+}
+
+static void scan(scanning_action action) {
+    if (scan_before != NULL)
+        scan_before(action);
+    scan_parents(action);
+    haft_ocaml_scan_foreign(action);
+    scan_young(action);
+    if (action == caml_darken) {
+        settle_recent(recent_seen); /* This cycle finds out whether they are reachable. */
+        scan_recent(action);
+        recent_seen = recent.count;
+    } else if (action != caml_oldify_one) { /* compaction: everything moves */
         haft_ocaml_scan_settled(action);
+        scan_recent(action);
+        haft_ocaml_give_idle(LONG_MAX);
+        haft_ocaml_trim_shelves();
+    }
+}
+
+static void end_youth(ocaml_fiber_t *fiber) {
+    fiber->young = NULL;
+    if (!is_suspended(fiber))
+        return;
+    value continuation = fiber->continuation;
+    if (Hd_val(continuation) != 0) /* it was not moved */
+        haft_ocaml_end(fiber);
+    else if (fiber->top == &fiber->scope && (char *)fiber - fiber->sp < SMALL)
+        add_recent(Field(continuation, 0), fiber);
+    else /* The collector is to know how much memory it stands for. */
+        haft_ocaml_settle(Field(continuation, 0), fiber);
 }
 
 static void minor_collection_ends(void) {
     if (end_before != NULL)
         end_before();
-    long put_away = 0;
     ocaml_fiber_t *fiber = haft_ocaml_young;
     haft_ocaml_young = (ocaml_fiber_t *)YOUNG_END;
     while (!is_end(fiber)) {
         ocaml_fiber_t *next = fiber->young;
         __builtin_prefetch(next);
-        fiber->young = NULL;
-        if (is_suspended(fiber)) {
-            value continuation = fiber->continuation;
-            if (Hd_val(continuation) != 0) /* it was not moved */
-                haft_ocaml_end(fiber);
-            else
-                put_away += haft_ocaml_settle(Field(continuation, 0), fiber);
-        }
+        end_youth(fiber);
         fiber = next;
     }
-    haft_ocaml_trim(put_away);
+    for (size_t i = 0; i < young_shelves.count; i++) {
+        prefetch_shelf(&young_shelves, i + 2 * AHEAD);
+        if (i + AHEAD < young_shelves.count)
+            __builtin_prefetch((void *)young_shelves.at[i + AHEAD]->continuation);
+        end_youth(young_shelves.at[i]);
+    }
+    young_shelves.count = 0;
+    if (recent.count > MOST_RECENT)
+        settle_recent(0);
+    if (recent.count > MOST_RECENT / 4 * 3)
+        settle_recent(recent.count - MOST_RECENT / 4 * 3);
+    haft_ocaml_forget_waiting();
+    haft_ocaml_trim();
     haft_ocaml_watch_threads();
 }
 

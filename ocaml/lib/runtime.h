@@ -68,13 +68,17 @@ extern char haft_ocaml_code_begin[], haft_ocaml_code_end[];
 extern char haft_ocaml_returned[], haft_ocaml_base[];
 void haft_ocaml_raised(void);
 void haft_ocaml_continue(void);
-extern value haft_ocaml_stack_young[], haft_ocaml_stack_used[], haft_ocaml_stack_image[];
+extern value haft_ocaml_stack_young[], haft_ocaml_stack_aside[], haft_ocaml_stack_used[],
+    haft_ocaml_stack_image[];
 #define STACK_YOUNG ((value)haft_ocaml_stack_young)
+#define STACK_ASIDE ((value)haft_ocaml_stack_aside)
 #define STACK_USED ((value)haft_ocaml_stack_used)
 #define STACK_IMAGE ((value)haft_ocaml_stack_image)
 
 /* fiber.c: fibers, and what the assembly calls. */
 extern ocaml_fiber_t *haft_ocaml_idle;
+/* The code of the trap that stands where C has called OCaml code. */
+extern uintnat haft_ocaml_callback_trap;
 /* The fiber of OCaml whose scope this is, or NULL. */
 HAFT_INLINE ocaml_fiber_t *fiber_of_scope(haft_scope_t *scope) {
     return scope->handles == &haft_ocaml_handles ? ocaml_of(haft_fiber_of(scope)) : NULL;
@@ -84,8 +88,17 @@ ocaml_fiber_t *haft_ocaml_take(void);
 /* Ends a fiber, as it is; a suspended one and those inside it. */
 void haft_ocaml_end_one(ocaml_fiber_t *fiber);
 void haft_ocaml_end(ocaml_fiber_t *fiber);
-/* After a minor collection: `put_away` stacks have become free. */
-void haft_ocaml_trim(long put_away);
+/* How many bytes of a fiber's stack are in use; 0 if `sp` is not on it. */
+HAFT_INLINE size_t haft_ocaml_depth(const ocaml_fiber_t *fiber, const char *sp) {
+    const haft_fiber_t *header = haft_of(fiber);
+    return sp >= header->low && sp <= header->high ? (size_t)(header->high - sp) : 0;
+}
+/* Gives idle stacks back, at most so many. */
+void haft_ocaml_give_idle(long most);
+/* After a minor collection. */
+void haft_ocaml_trim(void);
+/* There are so many stacks that what is suspended goes to the shelves. */
+extern bool haft_ocaml_crowded;
 
 /* frames.c: the frames of code that does not run. */
 typedef struct frames {
@@ -109,7 +122,23 @@ void haft_ocaml_scan_frames(scanning_action action, frames_t *frames);
 /* All roots of a suspended fiber and of those inside it. */
 void haft_ocaml_scan_suspended(scanning_action action, ocaml_fiber_t *fiber);
 
+/* shelves.c: small places for stacks that do not run. */
+HAFT_INLINE bool is_shelf(const ocaml_fiber_t *fiber) {
+    return fiber->base_return == NULL;
+}
+/* A suspended fiber, moved to a stack if it is a shelf. NULL: no memory for one. */
+ocaml_fiber_t *haft_ocaml_unshelve(ocaml_fiber_t *shelf);
+void haft_ocaml_free_shelf(ocaml_fiber_t *shelf);
+/* After a minor collection. */
+void haft_ocaml_forget_waiting(void);
+/* Gives the memory of shelves back if none is in use. */
+void haft_ocaml_trim_shelves(void);
+
 /* roots.c: the garbage collector's hooks. */
+/* A shelf holds a young continuation. */
+void haft_ocaml_list_shelf(ocaml_fiber_t *shelf);
+/* The fiber goes on, or ends: it is not recent any more. */
+void haft_ocaml_forget_recent(ocaml_fiber_t *fiber);
 /* The fiber's parent has local roots, or may have: they are looked for. */
 void haft_ocaml_list_rooted(ocaml_fiber_t *fiber);
 void haft_ocaml_watch_collector(void);
@@ -120,8 +149,8 @@ void haft_ocaml_watch_collector(void);
 ocaml_fiber_t *haft_ocaml_fiber(value continuation, bool *image);
 /* An image as a suspended fiber, with those inside it. NULL: no memory for a stack. */
 ocaml_fiber_t *haft_ocaml_restore(value image);
-/* Called for every one that does. Returns whether the stack was put away. */
-bool haft_ocaml_settle(value continuation, ocaml_fiber_t *fiber);
+/* A continuation that has survived a minor collection, and not been used, gets a block. */
+void haft_ocaml_settle(value continuation, ocaml_fiber_t *fiber);
 /* For compaction: the roots on stacks that were not put away. */
 void haft_ocaml_scan_settled(scanning_action action);
 

@@ -122,6 +122,8 @@
 1:      movq    %rax, %rdi
         movq    FIBER_HANDLER(%rcx), %rax
         to_parent
+        cmpb    $0, haft_ocaml_crowded(%rip)
+        jne     .Ldispatch_crowded
         jmp     *haft_ocaml_dispatch(%rip)
         .endm
 
@@ -150,6 +152,20 @@
         .globl  haft_ocaml_code_begin
         .hidden haft_ocaml_code_begin
 haft_ocaml_code_begin:
+
+/* The fiber in rcx has just been suspended, and others may have to be put away. */
+        function haft_ocaml_dispatch_crowded
+.Ldispatch_crowded:
+        save    %rax
+        save    %rbx
+        save    %rdi
+        movq    %rcx, %rdi
+        call    haft_ocaml_wait@PLT
+        restore %rdi
+        restore %rbx
+        restore %rax
+        jmp     *haft_ocaml_dispatch(%rip)
+        end_function haft_ocaml_dispatch_crowded
 
 /*
  * runstack f x handler: runs f x on a new fiber under the handler, then handler.retc or handler.exnc in
@@ -590,6 +606,7 @@ haft_ocaml_frametable:
         .quad   0
         .endm
         abstract haft_ocaml_stack_young
+        abstract haft_ocaml_stack_aside
         abstract haft_ocaml_stack_used
         abstract haft_ocaml_stack_image
 

@@ -84,14 +84,17 @@ let rec body depth =
 
 let nothing () = ()
 let kept = Array.make 500 nothing
+
+(* So many that stacks have to be put elsewhere. *)
+let crowd = Array.make 2500 nothing
 let finished = ref 0
 let failed = ref 0
 let discontinued = ref 0
 let dropped = ref 0
 
-let start i =
+let start ?(kept = kept) ?(depth = 12) i =
   let tag = text (1 + (i mod 7)) in
-  match_with body (random 12)
+  match_with body (random depth)
     {
       retc = (fun (_ : int) -> check tag; incr finished);
       exnc =
@@ -122,14 +125,23 @@ let () =
   let count = int_of_string Sys.argv.(1) in
   for i = 1 to count do
     start i;
+    if i mod 1000 = 0 then
+      for j = 1 to 1000 do
+        start ~kept:crowd ~depth:2 j;
+        if j mod 300 = 0 then Gc.minor ()
+      done;
     if i mod 101 = 0 then Gc.minor ();
     if i mod 997 = 0 then Gc.full_major ();
     if i mod 3001 = 0 then Gc.compact ()
   done;
-  for _ = 1 to 50 do
-    Array.iteri (fun i resume -> kept.(i) <- nothing; resume ()) kept
-  done;
-  Array.fill kept 0 (Array.length kept) nothing;
+  let finish kept =
+    for _ = 1 to 50 do
+      Array.iteri (fun i resume -> kept.(i) <- nothing; resume ()) kept
+    done;
+    Array.fill kept 0 (Array.length kept) nothing
+  in
+  finish kept;
+  finish crowd;
   Gc.compact ();
   Gc.compact ();
   Printf.printf "%d finished, %d failed, %d discontinued, at least %d dropped; %d values are still alive\n"

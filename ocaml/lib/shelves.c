@@ -1,0 +1,136 @@
+/*
+ * Shelves: where suspended stacks lie while there are many.
+ *
+ * Stacks lie far apart, so that to switch between thousands misses the caches and the tables of
+ * pages. So, while there are more than a few, a small stack is moved to a shelf when some more have
+ * been suspended after it (not at once, because most continuations are resumed soon), and back to a
+ * stack when it is resumed. Threads in turn then share a few stacks, which stay in the caches.
+ *
+ * A shelf is a suspended fiber that is too small to run on, and so it is for the garbage collector:
+ *
+ *   | ...words of the stack | header, up to the scope |      SHELF bytes
+ *
+ * They lie side by side in one reservation, and are never anything else: a stale pointer is
+ * recognised by the continuation in the header.
+ */
+#include "runtime.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    SHELF = 512,
+    HEADER = FIBER_SERIAL + 8,
+    LARGEST = SHELF - HEADER + FIBER_TRAP, /* bytes of stack */
+    WAITING = 16
+};
+static const size_t reservation = (size_t)256 << 20;
+
+static char *shelves;
+static size_t carved; /* bytes */
+static ocaml_fiber_t *free_shelves;
+static long in_use;
+
+static ocaml_fiber_t *take_shelf(void) {
+    ocaml_fiber_t *shelf = free_shelves;
+    if (HAFT_LIKELY(shelf != NULL)) {
+        free_shelves = (ocaml_fiber_t *)(void *)shelf->top;
+    } else {
+        if (shelves == NULL)
+            shelves = mmap(NULL, reservation, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (shelves == MAP_FAILED || carved == reservation)
+            return NULL;
+        carved += SHELF;
+        shelf = (ocaml_fiber_t *)(void *)(shelves + carved - HEADER);
+        shelf->scope.handles = &haft_ocaml_handles;
+    }
+    in_use++;
+    return shelf;
+}
+
+void haft_ocaml_free_shelf(ocaml_fiber_t *shelf) {
+    shelf->continuation = FIBER_IDLE;
+    shelf->top = (haft_scope_t *)(void *)free_shelves;
+    free_shelves = shelf;
+    in_use--;
+}
+
+void haft_ocaml_trim_shelves(void) {
+    if (in_use > 0 || carved == 0)
+        return;
+    madvise(shelves, carved, MADV_DONTNEED);
+    free_shelves = NULL;
+    carved = 0;
+}
+
+static void move(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
+    intnat distance = (char *)to - (char *)from;
+    to->sp = from->sp + distance;
+    to->top = &to->scope;
+    to->handler = from->handler;
+    to->roots = NULL;
+    memcpy(to->sp, from->sp, (size_t)((const char *)from + FIBER_TRAP - from->sp));
+    const char *base = (char *)to + FIBER_TRAP;
+    for (char **link = (char **)(void *)to->sp; (char *)link != base; link = (char **)(void *)*link)
+        *link += distance;
+}
+
+/* Whether code that C has called back is on the stack (compare find_callbacks of switch.S). */
+static bool has_callbacks(const ocaml_fiber_t *fiber) {
+    const uintnat *base = (const uintnat *)(const void *)((const char *)fiber + FIBER_TRAP);
+    const uintnat *trap = *(const uintnat *const *)(const void *)fiber->sp;
+    for (; trap != base; trap = (const uintnat *)trap[0])
+        if (trap[1] == haft_ocaml_callback_trap)
+            return true;
+    return false;
+}
+
+static void shelve(ocaml_fiber_t *fiber) {
+    value continuation = fiber->continuation;
+    if (!Is_young(continuation) || Field(continuation, CONTINUATION_STACK_FIELD) != STACK_YOUNG ||
+        fiber->top != &fiber->scope || fiber->roots != NULL ||
+        (const char *)fiber + FIBER_TRAP - fiber->sp > LARGEST || has_callbacks(fiber))
+        return;
+    ocaml_fiber_t *shelf = take_shelf();
+    if (shelf == NULL)
+        return;
+    move(fiber, shelf);
+    shelf->continuation = continuation;
+    Field(continuation, CONTINUATION_FIBER_FIELD) = (value)shelf | 1;
+    Field(continuation, CONTINUATION_STACK_FIELD) = STACK_ASIDE;
+    haft_ocaml_list_shelf(shelf);
+    haft_ocaml_end_one(fiber);
+}
+
+ocaml_fiber_t *haft_ocaml_unshelve(ocaml_fiber_t *shelf) {
+    if (!is_shelf(shelf))
+        return shelf;
+    ocaml_fiber_t *fiber = haft_ocaml_take();
+    if (fiber != NULL) {
+        move(shelf, fiber);
+        haft_ocaml_forget_recent(shelf);
+        haft_ocaml_free_shelf(shelf);
+    }
+    return fiber;
+}
+
+/* ---- Those that are to be moved ---- */
+
+static ocaml_fiber_t *waiting[WAITING];
+static size_t next_waiting;
+
+void haft_ocaml_wait(ocaml_fiber_t *suspended);
+
+/* Called by switch.S. */
+void haft_ocaml_wait(ocaml_fiber_t *suspended) {
+    ocaml_fiber_t *fiber = waiting[next_waiting];
+    waiting[next_waiting] = suspended;
+    next_waiting = (next_waiting + 1) % WAITING;
+    if (fiber != NULL && fiber != suspended && is_suspended(fiber))
+        shelve(fiber);
+}
+
+void haft_ocaml_forget_waiting(void) {
+    memset(waiting, 0, sizeof waiting);
+}
