@@ -35,13 +35,10 @@ static void add(fibers_t *fibers, ocaml_fiber_t *fiber) {
     fibers->at[fibers->count++] = fiber;
 }
 
-/* What a scan of the fiber will need. */
-HAFT_INLINE void prefetch_shelf(const fibers_t *fibers, size_t index) {
-    if (index < fibers->count && fibers->at[index] != NULL) {
-        __builtin_prefetch(fibers->at[index]);
-        __builtin_prefetch((char *)fibers->at[index] - 64);
-        __builtin_prefetch((char *)fibers->at[index] - 128);
-    }
+/* What a scan of the shelf will need. */
+HAFT_INLINE void prefetch_shelf(const ocaml_fiber_t *shelf) {
+    for (int line = 0; line < 3; line++)
+        __builtin_prefetch((const char *)shelf - 64 * line);
 }
 enum { AHEAD = 8 };
 
@@ -118,56 +115,60 @@ static void scan_parents(scanning_action action) {
 /* ---- Fibers that a minor collection has found suspended ---- */
 
 enum { MOST_RECENT = 65536, SMALL = 2048 }; /* fibers; bytes of stack */
-static fibers_t recent;                     /* oldest first; NULL: it has been resumed */
-static size_t recent_seen; /* the first so many were there when the present cycle began */
 
-HAFT_INLINE ocaml_fiber_t *recent_mark(size_t index) {
-    return (ocaml_fiber_t *)(2 * index + YOUNG_END + 2);
+/* In the order in which they were suspended; NULL: it has been resumed. Their places are counted on
+   for ever, modulo MOST_RECENT. */
+static ocaml_fiber_t *recent[MOST_RECENT];
+static size_t recent_first, recent_end;
+static size_t recent_seen; /* those before it were there when the present cycle began */
+
+HAFT_INLINE ocaml_fiber_t **recent_at(size_t place) {
+    return &recent[place % MOST_RECENT];
 }
 
 void haft_ocaml_forget_recent(ocaml_fiber_t *fiber) {
     uintptr_t mark = (uintptr_t)fiber->young;
     if ((mark & 1) == 0 || mark == YOUNG_END)
         return;
-    size_t index = (mark - YOUNG_END - 2) / 2;
-    recent.at[index] = NULL;
-    prefetch_shelf(&recent, index + 2); /* Threads in turn are resumed in this order. */
+    size_t place = (mark - YOUNG_END - 2) / 2;
+    *recent_at(place) = NULL;
     fiber->young = NULL;
+    prefetch_shelf(*recent_at(place + 2)); /* Threads in turn are resumed in this order. */
+}
+
+static void settle_oldest(void) {
+    ocaml_fiber_t *fiber = *recent_at(recent_first++);
+    prefetch_shelf(*recent_at(recent_first + AHEAD));
+    if (fiber != NULL) {
+        fiber->young = NULL;
+        haft_ocaml_settle(fiber->continuation, fiber);
+    }
 }
 
 static void add_recent(value continuation, ocaml_fiber_t *fiber) {
-    fiber->young = recent_mark(recent.count);
+    if (recent_end - recent_first == MOST_RECENT)
+        settle_oldest();
+    fiber->young = (ocaml_fiber_t *)(2 * recent_end + YOUNG_END + 2);
     fiber->continuation = continuation;
     Field(continuation, CONTINUATION_STACK_FIELD) = STACK_ASIDE;
-    add(&recent, fiber);
+    *recent_at(recent_end++) = fiber;
 }
 
-/* The first `settled` get their blocks, the others stay. */
-static void settle_recent(size_t settled) {
-    size_t kept = 0, seen = 0;
-    for (size_t i = 0; i < recent.count; i++) {
-        ocaml_fiber_t *fiber = recent.at[i];
-        if (fiber == NULL)
-            continue;
-        if (i < settled) {
-            fiber->young = NULL;
-            haft_ocaml_settle(fiber->continuation, fiber);
-        } else {
-            seen += i < recent_seen;
-            fiber->young = recent_mark(kept);
-            recent.at[kept++] = fiber;
-        }
-    }
-    recent.count = kept;
-    recent_seen = seen;
+static void settle_seen(void) {
+    while (recent_first < recent_seen)
+        settle_oldest();
+    recent_seen = recent_end;
 }
 
 static void scan_recent(scanning_action action) {
-    for (size_t i = 0; i < recent.count; i++)
-        if (recent.at[i] != NULL) {
-            haft_ocaml_scan_suspended(action, recent.at[i]);
-            action(recent.at[i]->continuation, &recent.at[i]->continuation);
+    for (size_t place = recent_first; place < recent_end; place++) {
+        ocaml_fiber_t *fiber = *recent_at(place);
+        prefetch_shelf(*recent_at(place + AHEAD));
+        if (fiber != NULL) {
+            haft_ocaml_scan_suspended(action, fiber);
+            action(fiber->continuation, &fiber->continuation);
         }
+    }
 }
 
 /* ---- The hooks ---- */
@@ -183,7 +184,8 @@ static void scan_young(scanning_action action) {
             haft_ocaml_scan_suspended(action, fiber);
     }
     for (size_t i = 0; i < young_shelves.count; i++) {
-        prefetch_shelf(&young_shelves, i + AHEAD);
+        if (i + AHEAD < young_shelves.count)
+            prefetch_shelf(young_shelves.at[i + AHEAD]);
         if (is_suspended(young_shelves.at[i]))
             haft_ocaml_scan_suspended(action, young_shelves.at[i]);
     }
@@ -196,9 +198,8 @@ static void scan(scanning_action action) {
     haft_ocaml_scan_foreign(action);
     scan_young(action);
     if (action == caml_darken) {
-        settle_recent(recent_seen); /* This cycle finds out whether they are reachable. */
+        settle_seen(); /* This cycle finds out whether they are reachable. */
         scan_recent(action);
-        recent_seen = recent.count;
     } else if (action != caml_oldify_one) { /* compaction: everything moves */
         haft_ocaml_scan_settled(action);
         scan_recent(action);
@@ -232,16 +233,13 @@ static void minor_collection_ends(void) {
         fiber = next;
     }
     for (size_t i = 0; i < young_shelves.count; i++) {
-        prefetch_shelf(&young_shelves, i + 2 * AHEAD);
+        if (i + 2 * AHEAD < young_shelves.count)
+            __builtin_prefetch(young_shelves.at[i + 2 * AHEAD]);
         if (i + AHEAD < young_shelves.count)
             __builtin_prefetch((void *)young_shelves.at[i + AHEAD]->continuation);
         end_youth(young_shelves.at[i]);
     }
     young_shelves.count = 0;
-    if (recent.count > MOST_RECENT)
-        settle_recent(0);
-    if (recent.count > MOST_RECENT / 4 * 3)
-        settle_recent(recent.count - MOST_RECENT / 4 * 3);
     haft_ocaml_forget_waiting();
     haft_ocaml_trim();
     haft_ocaml_watch_threads();

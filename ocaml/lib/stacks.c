@@ -2,18 +2,19 @@
  * What keeps the stack of a continuation that has survived a minor collection: a block of the major
  * heap, in the continuation's last field. There are two kinds.
  *
- * An image, for a computation that is small and has frames of OCaml only: the stack is copied to
- * the heap, and the fiber's own is free. A million continuations so take a million small blocks,
+ * An image, for a computation that is small and has frames of OCaml only: the stack is copied into
+ * the block, and the fiber's own is free. A million continuations so take a million small blocks,
  * and what dies is simply not marked. Of fibers suspended inside one another each has its image,
- * the innermost one in the continuation. What are values on the stack, and refer to blocks, are
- * fields of the image; the rest is in a block that the collector does not look into:
+ * the innermost one in the continuation. No word of an image but the next image outwards and its
+ * live slots is a value to the collector:
  *
- *   image:  | shots | rest | outer image | handler | values of the stack ... |
- *   rest:   | words of the stack | which are values, a bit each ... | the others ... |
+ *   | words | outer image | shots | live ... | tops ... | words of the stack ... | handler |
  *
- * A stack is restored onto any fiber: the only addresses of stack on it are the links between
- * traps, in place of which an image has the distance below the fiber. Continuations can share an
- * image; it counts how often it may still be restored.
+ * `live` tells, a bit each, which words refer to blocks, and stand for themselves; any other word w
+ * is written as 2w + 1, its top bit in `tops`. (More blocks, with less in each, cost the collector
+ * more.) A stack is restored onto any fiber: the only addresses of stack on it are the links
+ * between traps, in place of which an image has the distance below the fiber. Continuations can
+ * share an image; it counts how often it may still be restored.
  *
  * A keeper, for all others: | anchor | handler and live slots ... |. The anchor is a custom block
  * whose finaliser ends the fiber. The fiber is listed, for compaction.
@@ -23,14 +24,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGEST_IMAGE = 240 }; /* words of stack, when it is not a clone that needs it */
+enum {
+    LARGEST_IMAGE = 256, /* words of stack, when it is not a clone that needs it */
+    WORD_BITS = 62       /* that a word of bits holds: it is an OCaml integer, and positive */
+};
 
-/* The fields of an image, and of the rest. */
-enum { IMAGE_SHOTS, IMAGE_REST, IMAGE_OUTER, IMAGE_HANDLER, IMAGE_VALUES };
-enum { REST_WORDS, REST_BITS };
+/* The fields of an image; the last one is the handler. */
+enum { IMAGE_WORDS, IMAGE_OUTER, IMAGE_SHOTS, IMAGE_LIVE };
 
 static bool is_image(value block) {
-    return Is_long(Field(block, IMAGE_SHOTS));
+    return Is_long(Field(block, IMAGE_WORDS));
 }
 
 /* In a block that has just been allocated in the major heap. */
@@ -71,15 +74,11 @@ HAFT_INLINE size_t words_of(const part_t *part) {
 }
 
 HAFT_INLINE size_t groups_for(size_t words) {
-    return (words + 63) / 64;
+    return (words + WORD_BITS - 1) / WORD_BITS;
 }
 
-HAFT_INLINE bool is_live(const uintnat *lives, size_t word) {
-    return lives[word / 64] >> word % 64 & 1;
-}
-
-/* Which words of the stacks that are looked at are values that refer to blocks, a bit each; every
-   fiber begins with a new group of them. */
+/* Which words of the stacks that are looked at are live slots with blocks, in groups of WORD_BITS;
+   each fiber begins with a new one. */
 static uintnat *live;
 static size_t live_room;
 /* The fiber that is looked at. */
@@ -90,7 +89,7 @@ static size_t live_words;
 static void note_slot(value content, value *slot) {
     size_t index = (size_t)(slot - live_from);
     if (Is_block(content) && index < live_words) /* The handler is none of them. */
-        live_here[index / 64] |= (uintnat)1 << index % 64;
+        live_here[index / WORD_BITS] |= (uintnat)1 << index % WORD_BITS;
 }
 
 static void make_room(size_t groups) {
@@ -134,36 +133,40 @@ static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
     return false;
 }
 
-/* Of one fiber, given which of its words are live. */
+HAFT_INLINE value as_integer(uintnat word) {
+    return (value)(word << 1 | 1);
+}
+
+/* Of one fiber, given its live words. */
 static value make_part(const part_t *part, const uintnat *lives) {
-    size_t words = words_of(part), groups = groups_for(words), count = 0;
-    for (size_t group = 0; group < groups; group++)
-        count += (size_t)__builtin_popcountl(lives[group]);
-    value rest = caml_alloc_shr_no_track_noexc(REST_BITS + groups + words - count, Abstract_tag);
-    value image = rest == 0 ? 0 : caml_alloc_shr_no_track_noexc(IMAGE_VALUES + count, 0);
+    size_t words = words_of(part), groups = groups_for(words);
+    size_t tops = IMAGE_LIVE + groups, at = tops + groups;
+    value image = caml_alloc_shr_no_track_noexc(at + words + 1, 0);
     if (image == 0)
         return 0;
-    Field(image, IMAGE_SHOTS) = Val_int(1);
-    Field(image, IMAGE_REST) = rest;
+    Field(image, IMAGE_WORDS) = Val_long(words);
     Field(image, IMAGE_OUTER) = Val_unit;
-    store(image, IMAGE_HANDLER, part->fiber->handler);
-    Field(rest, REST_WORDS) = (value)words;
-    memcpy(&Field(rest, REST_BITS), lives, groups * sizeof *lives);
-    value *other = &Field(rest, REST_BITS + groups);
-    size_t next = IMAGE_VALUES;
-    const value *link = part->stack, *trap = part->trap;
-    for (size_t i = 0; i < words; i++) {
-        const value *word = part->stack + i;
-        if (is_live(lives, i)) {
-            store(image, next++, *word);
-        } else if (word == link) {
-            *other++ = (value)((uintnat)part->fiber - (uintnat)trap);
-            link = trap;
-            trap = (const value *)*trap;
-        } else {
-            *other++ = *word;
-        }
+    Field(image, IMAGE_SHOTS) = Val_int(1);
+    for (size_t group = 0; group < groups; group++) {
+        uintnat top_bits = 0;
+        for (size_t i = group * WORD_BITS, bit = 0; i < words && bit < WORD_BITS; i++, bit++)
+            if (lives[group] >> bit & 1) {
+                store(image, at + i, part->stack[i]);
+            } else {
+                top_bits |= ((uintnat)part->stack[i] >> 63) << bit;
+                Field(image, at + i) = as_integer((uintnat)part->stack[i]);
+            }
+        Field(image, IMAGE_LIVE + group) = as_integer(lives[group]);
+        Field(image, tops + group) = as_integer(top_bits);
     }
+    const value *trap = part->trap;
+    for (value *link = &Field(image, at);; trap = (const value *)*trap) {
+        *link = as_integer((uintnat)part->fiber - (uintnat)trap);
+        if (trap == base_trap(part->fiber))
+            break;
+        link = &Field(image, at + (size_t)(trap - part->stack));
+    }
+    store(image, at + words, part->fiber->handler);
     return image;
 }
 
@@ -188,14 +191,19 @@ static value make_image(const ocaml_fiber_t *fiber) {
 
 /* Onto the stack of a fiber. Returns where it begins. */
 static char *write_stack(value image, ocaml_fiber_t *fiber) {
-    value rest = Field(image, IMAGE_REST);
-    size_t words = (size_t)Field(rest, REST_WORDS);
-    const uintnat *lives = (const uintnat *)&Field(rest, REST_BITS);
-    const value *other = &Field(rest, REST_BITS + groups_for(words));
-    const value *live_value = &Field(image, IMAGE_VALUES);
+    size_t words = (size_t)Long_val(Field(image, IMAGE_WORDS)), groups = groups_for(words);
+    size_t tops = IMAGE_LIVE + groups, at = tops + groups;
     value *base = (value *)(void *)((char *)fiber + FIBER_TRAP), *stack = base - words;
-    for (size_t i = 0; i < words; i++)
-        stack[i] = is_live(lives, i) ? *live_value++ : *other++;
+    for (size_t group = 0; group < groups; group++) {
+        uintnat lives = (uintnat)Field(image, IMAGE_LIVE + group) >> 1;
+        uintnat top_bits = (uintnat)Field(image, tops + group) >> 1;
+        for (size_t i = group * WORD_BITS; i < words && i < (group + 1) * WORD_BITS; i++) {
+            value word = Field(image, at + i);
+            stack[i] = lives & 1 ? word : (value)((uintnat)word >> 1 | top_bits << 63);
+            lives >>= 1;
+            top_bits >>= 1;
+        }
+    }
     for (value *link = stack; link != base; link = (value *)*link)
         *link = (value)((uintnat)fiber - (uintnat)*link);
     return (char *)stack;
@@ -231,7 +239,7 @@ ocaml_fiber_t *haft_ocaml_restore(value image) {
             put_inside(inner, fiber, sp);
         }
         fiber->roots = NULL;
-        fiber->handler = Field(image, IMAGE_HANDLER);
+        fiber->handler = Field(image, Wosize_val(image) - 1);
         inner = fiber;
     }
     return inner;

@@ -67,10 +67,10 @@ mutate 'what effects of C have suspended' roots.c 's/^    haft_ocaml_scan_foreig
 mutate 'stacks that were not put away, when everything moves' roots.c \
   's/^        haft_ocaml_scan_settled(action);/        ;/'
 mutate 'recent stacks, when a cycle begins' roots.c \
-  '/settle_recent(recent_seen)/{n;s/scan_recent(action);/;/}'
+  '/settle_seen();/{n;s/scan_recent(action);/;/}'
 mutate 'recent stacks, when everything moves' roots.c \
   '/haft_ocaml_scan_settled(action);/{n;s/scan_recent(action);/;/}'
-mutate 'what keeps recent stacks' roots.c 's/^        settle_recent(recent_seen); .*/        ;/'
+mutate 'what keeps recent stacks' roots.c 's/^        settle_seen(); .*/        ;/'
 mutate 'the links between traps on a shelf' shelves.c 's/^        \*link += distance;/        *link += 0;/'
 mutate 'the end of fibers whose continuation has died' roots.c \
   's/^        haft_ocaml_end(fiber);/        ;/'
@@ -81,15 +81,15 @@ mutate 'local roots of fibers inside' frames.c \
 mutate 'live slots of continuations that survive' stacks.c \
   's/^        live_here\[index.*/        ;/'
 mutate 'live slots of stacks that stay' stacks.c 's/^        store(keeper, 1 + i, slots\[i\]);/        Field(keeper, 1 + i) = 1;/'
-mutate 'words that are no values' stacks.c 's/ Abstract_tag);/ 0);/'
+mutate 'words that are no values' stacks.c 's/top_bits |= .*/;/'
 mutate 'what was reachable when marking began' stacks.c \
   's/^        caml_darken(block, NULL);/        ;/'
 mutate 'the end of stacks that are not reachable' stacks.c \
   '/It has been resumed/{n;n;s/haft_ocaml_end.*/;/}'
 mutate 'the handler on an image' stacks.c \
-  's/fiber->handler = Field(image, IMAGE_HANDLER);//'
+  's/fiber->handler = Field(image, Wosize_val(image) - 1);//'
 mutate 'the links between traps' stacks.c \
-  's/(value)((uintnat)part->fiber - (uintnat)trap)/(value)((uintnat)part->fiber - (uintnat)trap + 64)/'
+  's/as_integer((uintnat)part->fiber - (uintnat)trap)/as_integer((uintnat)part->fiber - (uintnat)trap + 64)/'
 mutate 'the images further out' stacks.c 's/^            Field(inner, IMAGE_OUTER) = image;/            ;/'
 mutate 'the live slots of fibers further out' stacks.c 's/^        lives += groups_for.*/        ;/'
 exit $failed
