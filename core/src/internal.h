@@ -160,6 +160,8 @@ HAFT_INLINE haft_frame_t haft_this_frame(void) {
 /* An error if the frames of `fiber` are another language's, to be used by its means only. */
 void haft_check_own(const haft_fiber_t *fiber, const char *what);
 extern const haft_language_t *haft_process_language;
+/* Tells the language of the fibers that the thread leaves behind. */
+void haft_language_thread_exits(haft_thread_t *thread);
 
 /* leaving.c */
 /* Whether any of the fibers from the one that the suspended `fiber` stopped in, outwards, needs

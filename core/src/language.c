@@ -13,6 +13,19 @@ void haft_check_own(const haft_fiber_t *fiber, const char *what) {
 
 #ifndef HAFT_FREESTANDING
 
+void haft_language_thread_exits(haft_thread_t *thread) {
+    if (thread->language == NULL || thread->language->abandoned == NULL)
+        return;
+    /* What lies on the thread's own stack may have been overwritten. */
+    haft_scope_t *scope = thread->current;
+    while (scope != NULL && haft_pool_fiber_at(scope) != NULL) {
+        haft_scope_t *outer = scope->outer;
+        if (scope->kind == HAFT_SCOPE_FIBER)
+            thread->language->abandoned(haft_fiber_of(scope));
+        scope = outer;
+    }
+}
+
 void haft_language_register(const haft_language_t *language) {
     haft_process_language = language;
     haft_thread_t *thread = haft_thread_ready();

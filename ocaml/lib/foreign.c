@@ -315,6 +315,31 @@ static void left(haft_scope_t *innermost, const haft_fiber_t *fiber) {
     haft_ocaml_forget_crossings(fiber);
 }
 
+/* What threads have left behind by Thread.exit, linked by `next`. Not locked: they end outside of
+   OCaml's lock. */
+static haft_fiber_t *abandoned_fibers;
+
+static void abandoned(haft_fiber_t *fiber) {
+    if (fiber->language != &haft_ocaml_language)
+        caml_fatal_error("haft: a thread has exited (Thread.exit) on the fiber of C \"%s\", whose "
+                         "frames are lost: return or raise an exception out of it instead",
+                         haft_fiber_name(fiber));
+    ocaml_of(fiber)->parent_roots = NULL;
+    fiber->next = __atomic_load_n(&abandoned_fibers, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&abandoned_fibers, &fiber->next, fiber, true,
+                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+}
+
+void haft_ocaml_end_abandoned(void) {
+    haft_fiber_t *fiber = __atomic_exchange_n(&abandoned_fibers, NULL, __ATOMIC_ACQUIRE);
+    while (fiber != NULL) {
+        haft_fiber_t *next = fiber->next;
+        haft_ocaml_end_one(ocaml_of(fiber));
+        fiber = next;
+    }
+}
+
 const haft_language_t haft_ocaml_language = {
     .name = "OCaml",
     .handles = &haft_ocaml_handles,
@@ -324,4 +349,5 @@ const haft_language_t haft_ocaml_language = {
     .before = before,
     .after = after,
     .left = left,
+    .abandoned = abandoned,
 };

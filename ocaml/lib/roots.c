@@ -240,6 +240,7 @@ static void minor_collection_ends(void) {
         end_youth(young_shelves.at[i]);
     }
     young_shelves.count = 0;
+    haft_ocaml_end_abandoned();
     haft_ocaml_forget_waiting();
     haft_ocaml_trim();
     haft_ocaml_watch_threads();

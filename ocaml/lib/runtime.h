@@ -157,6 +157,8 @@ void haft_ocaml_scan_settled(scanning_action action);
 /* foreign.c: frames and effects of C among those of OCaml. */
 extern const haft_language_t haft_ocaml_language;
 void haft_ocaml_watch_threads(void);
+/* Ends the fibers of threads that have ended on them. */
+void haft_ocaml_end_abandoned(void);
 void haft_ocaml_scan_foreign(scanning_action action);
 /* What lies on the stack of `fiber`, which has ended, is no more. */
 void haft_ocaml_forget_crossings(const haft_fiber_t *fiber);

@@ -17,6 +17,7 @@ value collector_call(value function, value argument);
 value collector_call_on_fiber(value function, value argument);
 value collector_pause(value unit);
 value collector_stacks(value unit);
+value collector_resident(value unit);
 
 /* Frames of C, with a local root, between OCaml code. */
 value collector_call(value function, value argument) {
@@ -64,4 +65,9 @@ value collector_pause(value unit) {
 value collector_stacks(value unit) {
     (void)unit;
     return Val_long(haft_pool_report().stacks);
+}
+
+value collector_resident(value unit) {
+    (void)unit;
+    return Val_long(haft_pool_report().resident);
 }

@@ -1,6 +1,8 @@
 (* The semantics of §4, and what OCaml 5's documentation adds to it: a sentence a test. *)
 open Effect
 
+external resident : unit -> int = "collector_resident"
+
 type _ Effect.t +=
   | Ask : int t
   | Say : string -> unit t
@@ -483,6 +485,30 @@ let deep =
         in
         drop 100;
         ignore (Sys.opaque_identity heap) );
+    ( "the memory of deep stacks comes back, and many stacks do",
+      fun () ->
+        let[@inline never] rec deep n =
+          if n = 0 then (perform Wait; 0) else 1 + deep (n - 1)
+        in
+        Gc.compact ();
+        let before = resident () in
+        let hold count depth =
+          let kept = List.init count (fun _ -> suspended (fun () -> deep depth)) in
+          Gc.full_major ();
+          let held = resident () - before in
+          ignore (Sys.opaque_identity kept);
+          held
+        in
+        (* 100 of more than 600 KiB each, dropped; and as many that have returned. *)
+        if hold 100 40_000 < 60_000_000 then Alcotest.fail "they were not deep";
+        List.init 100 (fun _ -> suspended (fun () -> deep 40_000))
+        |> List.iter (fun k -> ignore (continue k ()));
+        ignore (hold 5000 100);
+        Gc.compact ();
+        let left = resident () - before in
+        (* A page of each stack stays. *)
+        if left > 30_000_000 then
+          Alcotest.fail (Printf.sprintf "%d bytes are resident" left) );
     ( "dropped continuations are collected, cycles included",
       fun () ->
         let collected = ref 0 in

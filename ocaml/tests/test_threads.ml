@@ -4,6 +4,8 @@ open Effect.Deep
 
 type _ Effect.t += Ask : int -> int t | Wait : unit t
 
+external stacks : unit -> int = "collector_stacks"
+
 let in_threads count f =
   let failures = ref [] in
   let guarded i =
@@ -165,7 +167,19 @@ let tests =
           |> List.iter Thread.join;
           Gc.full_major ()
         done;
-        work 1 () );
+        work 1 ();
+        (* The stacks come back, once the threads of the system are gone, too. *)
+        let rec wait n =
+          if stacks () > 0 then
+            if n = 0 then Alcotest.fail (Printf.sprintf "%d stacks are in use" (stacks ()))
+            else begin
+              Thread.delay 0.01;
+              ignore (Sys.opaque_identity (ref n));
+              Gc.minor ();
+              wait (n - 1)
+            end
+        in
+        wait 1000 );
     ( "a thread that waits in a blocking section inside a fiber",
       fun () ->
         let from, into = Unix.pipe () in

@@ -48,6 +48,9 @@ typedef struct haft_language {
     /* The scopes from `innermost` out to that of `fiber`, one of C, have ended, by unwinding or
      * without. */
     void (*left)(haft_scope_t *innermost, const haft_fiber_t *fiber);
+    /* A thread ends while it runs on `fiber`, one of the language or of C: its frames are gone.
+       Called by that thread, at its very end, for each of its fibers, innermost first. */
+    void (*abandoned)(haft_fiber_t *fiber);
 } haft_language_t;
 
 /*
