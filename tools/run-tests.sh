@@ -1,7 +1,8 @@
 #!/bin/sh
 # run-tests.sh [CONFIGURATION...]: build and test each configuration, a line each, then the totals.
 # Without arguments: a few configurations that find most mistakes, or with CI=true all of them.
-# A configuration is a preset of CMakePresets.json, or freestanding-COMPILER.
+# A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. That of ocaml-VERSION
+# gets its compiler from with-ocaml.sh, and tests what is in OCaml.
 # HAFT_CAMPAIGN=short|long bounds the tests that can go on for as long as one likes; long where
 # CI=true and the programs run at native speed; once a compiler.
 set -u
@@ -20,6 +21,12 @@ full='gcc-debug gcc-release clang-debug clang-release gcc-address clang-address
   gcc-thread clang-thread valgrind freestanding-gcc freestanding-clang'
 if [ "$(uname -m)" = x86_64 ]; then
   full="$full aarch64-release freestanding-aarch64-linux-gnu-gcc"
+  # (npm gets the compiler's source.)
+  if command -v npm >/dev/null || [ -f "$root/compilers/ocaml-4.14/complete" ]; then
+    full="$full ocaml-4.14"
+  elif [ "${CI:-}" = true ]; then
+    echo 'ocaml-4.14 is left out: there is no npm'
+  fi
 fi
 
 if [ $# -gt 0 ]; then
@@ -51,7 +58,9 @@ summary() {
 
 campaign_of() {
   case ${CI:-}:$1 in
-  true:valgrind | true:aarch64-* | true:clang-thread | true:gcc-debug | true:clang-release) echo short ;;
+  true:valgrind | true:aarch64-* | true:clang-thread | true:gcc-debug | true:clang-release | true:ocaml-*)
+    echo short
+    ;;
   true:*) echo long ;;
   *) echo short ;;
   esac
@@ -70,20 +79,26 @@ junit_count() {
 
 run_preset() {
   started=$(date +%s)
-  if ! sh tools/build.sh "$1"; then
+  with=
+  prefix=
+  labels=
+  case $1 in
+  *-address | *-thread) prefix=$fixed_addresses ;;
+  ocaml-*)
+    with="sh tools/with-ocaml.sh ${1#ocaml-}"
+    labels='ocaml|semantics'
+    ;;
+  esac
+  if ! $with sh tools/build.sh "$1"; then
     summary "$1" 0 1 0 "$started"
     return
   fi
-  prefix=
-  case $1 in
-  *-address | *-thread) prefix=$fixed_addresses ;;
-  esac
   log=$root/$1.test.log
   report=$root/$1.junit.xml
   rm -f "$report"
-  # shellcheck disable=SC2086 # the prefix is a command with arguments, or nothing
+  # shellcheck disable=SC2086 # the prefixes are commands with arguments, or nothing
   HAFT_CAMPAIGN=${HAFT_CAMPAIGN:-$(campaign_of "$1")} \
-    $prefix ctest --test-dir "$root/$1" --parallel "$JOBS" \
+    $with $prefix ctest --test-dir "$root/$1" --parallel "$JOBS" ${labels:+--label-regex "$labels"} \
     --output-on-failure --output-junit "$report" >"$log" 2>&1
   status=$?
   tests=$(junit_count tests "$report" 2>/dev/null)

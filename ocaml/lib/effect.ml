@@ -3,8 +3,14 @@ type _ t = ..
 exception Unhandled : 'a t -> exn
 exception Continuation_already_resumed
 
-(* The layout is drawn in layout.h. The first field is the effect, then code. *)
-type captured = { code : Obj.t; fiber : int; stack : Obj.t }
+(* The layout is drawn in layout.h. The first field is the effect, then code.
+   Mutable: every perform needs a block of its own, and flambda would make one
+   static block of constants. *)
+type captured = {
+  mutable code : Obj.t;
+  mutable fiber : int;
+  mutable stack : Obj.t;
+}
 
 external magic : 'a -> 'b = "%identity"
 external reraise : exn -> 'a = "%reraise"

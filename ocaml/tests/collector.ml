@@ -34,12 +34,15 @@ external call_on_fiber : ('a -> 'b) -> 'a -> 'b = "collector_call_on_fiber"
 external pause : unit -> unit = "collector_pause"
 external stacks : unit -> int = "collector_stacks"
 
+(* Mutable: what is computed from it is computed at once, and kept. *)
+let offset = [| -0.5 |]
+
 let rec body depth =
   let a = text (random 20)
   and b = [ text (random 30); text 3 ]
   and c = Array.init (random 5) text
   and d = counted ()
-  and x = -0.5 -. float depth in
+  and x = offset.(0) -. float depth in
   let below =
     if depth = 0 then String.length (perform (Swap (text 5)))
     else

@@ -1,0 +1,33 @@
+(* What the tests use of Alcotest, for compilers that the package has not been built with. *)
+
+type 'a testable = 'a -> string
+
+let bool = string_of_bool
+let int = string_of_int
+let string = Printf.sprintf "%S"
+let pair first second (a, b) = "(" ^ first a ^ ", " ^ second b ^ ")"
+let list element values = "[" ^ String.concat "; " (List.map element values) ^ "]"
+
+exception Failed of string
+
+let fail message = raise (Failed message)
+
+let check to_text what expected found =
+  if found <> expected then
+    fail (Printf.sprintf "%s: expected %s, found %s" what (to_text expected) (to_text found))
+
+let test_case name `Quick test = (name, test)
+
+(* Runs all, and exits 1 if one has raised. *)
+let run program suites =
+  let passes suite (name, test) =
+    match test () with
+    | () -> true
+    | exception failure ->
+        let backtrace = Printexc.get_backtrace () in
+        let message = match failure with Failed text -> text | _ -> Printexc.to_string failure in
+        Printf.printf "%s, %s, %s: %s\n%s%!" program suite name message backtrace;
+        false
+  in
+  let of_suite (suite, cases) = List.map (passes suite) cases in
+  if List.exists not (List.concat_map of_suite suites) then exit 1

@@ -1,0 +1,156 @@
+#!/bin/sh
+# with-ocaml.sh VERSION [COMMAND...]: run the command with this version of OCaml in front, e.g.
+#   sh tools/with-ocaml.sh 4.14 ctest --test-dir build/ocaml-4.14 --label-regex ocaml
+# VERSION is 4.14, or 4.14-flambda: with the optimizer flambda, frame pointers, and a garbage collector
+# that accepts no addresses of other things than blocks.
+# The compiler is built once, below $HAFT_BUILD_ROOT, from the source in the npm registry's package
+# `ocaml`; in place of npm, ocaml-RELEASE.tgz may lie there already. With it go the machine's ocamlfind
+# and, where the machine has the sources of qcheck-core, that package.
+set -u
+version=${1:?usage: with-ocaml.sh VERSION [COMMAND...]}
+shift
+unset MAKEFLAGS MFLAGS MAKELEVEL
+unset OCAMLPATH OCAMLLIB CAMLLIB CAML_LD_LIBRARY_PATH OCAMLFIND_CONF OCAMLFIND_TOOLCHAIN
+
+options=
+case $version in
+4.14-flambda) options='--enable-flambda --enable-frame-pointers --disable-naked-pointers' ;;
+esac
+case $version in
+4.14 | 4.14-flambda)
+  release=4.14.1000
+  sha512=f7c9d59ea9e82026b96eb6279bad16c1ebf2ef6fd85248bd2aaa203cf917737e7b8144285c2675bcab3130c13a9f268072e23d393e7fa33ba9a28e2f4e7f0740
+  ;;
+*)
+  echo "with-ocaml.sh: no source is known for OCaml $version" >&2
+  exit 2
+  ;;
+esac
+
+root=$(
+  cd "$(dirname "$0")/.." &&
+    mkdir -p "${HAFT_BUILD_ROOT:-build}/compilers" && cd "${HAFT_BUILD_ROOT:-build}/compilers" && pwd
+) || exit 1
+compiler=$root/ocaml-$version
+archive=$root/ocaml-$release.tgz
+source=$root/ocaml-$version-source
+log=$root/ocaml-$version.log
+packages=$compiler/packages
+
+fail() {
+  echo "with-ocaml.sh: $*" >&2
+  exit 1
+}
+
+# logged COMMAND...: quiet unless it fails.
+logged() {
+  if ! "$@" >"$log" 2>&1; then
+    tail -n 30 "$log" >&2
+    fail "failed: $*"
+  fi
+}
+
+is_intact() {
+  printf '%s  %s\n' "$sha512" "$archive" | sha512sum --check --status 2>/dev/null
+}
+
+fetch() {
+  is_intact && return
+  command -v npm >/dev/null || fail "put $archive there, or install npm, which gets it"
+  logged npm pack --silent --pack-destination "$root" "ocaml@$release"
+  is_intact || fail "$archive is not the file that was expected"
+}
+
+build_compiler() (
+  rm -rf "$compiler" "$source"
+  mkdir "$source" && tar -xzf "$archive" -C "$source" --strip-components=1 || exit 1
+  # (The registry's archives do not keep who may execute what.)
+  cd "$source" && chmod +x configure build-aux/* || exit 1
+  # shellcheck disable=SC2086 # a list of options
+  logged ./configure --prefix="$compiler" --disable-debugger --disable-debug-runtime \
+    --disable-instrumented-runtime --disable-ocamldoc --disable-ocamltest \
+    --disable-installing-bytecode-programs $options
+  logged make -j "${JOBS:-$(nproc)}" world.opt
+  logged make install
+  rm -rf "$source"
+)
+
+# package NAME: its META is the standard input.
+package() {
+  mkdir -p "$packages/$1" && cat >"$packages/$1/META"
+}
+
+# What ocamlfind knows about the compiler's own libraries.
+describe_libraries() {
+  package bytes </dev/null
+  package unix <<'END'
+directory = "^"
+archive(byte) = "unix.cma"
+archive(native) = "unix.cmxa"
+END
+  package threads <<'END'
+directory = "^"
+type_of_threads = "posix"
+requires(mt,mt_posix) = "threads.posix"
+package "posix" (
+  requires = "unix"
+  directory = "+threads"
+  archive(byte,mt,mt_posix) = "threads.cma"
+  archive(native,mt,mt_posix) = "threads.cmxa"
+)
+END
+  package compiler-libs <<'END'
+directory = "+compiler-libs"
+package "common" (
+  requires = "compiler-libs"
+  archive(byte) = "ocamlcommon.cma"
+  archive(native) = "ocamlcommon.cmxa"
+)
+END
+}
+
+# The machine's ocamlfind, which finds this compiler's packages.
+make_ocamlfind() {
+  cat >"$compiler/findlib.conf" <<END
+path="$packages"
+destdir="$packages"
+stdlib="$compiler/lib/ocaml"
+ldconf="$compiler/lib/ocaml/ld.conf"
+END
+  cat >"$compiler/bin/ocamlfind" <<END
+#!/bin/sh
+PATH='$compiler/bin':\$PATH
+OCAMLFIND_CONF='$compiler/findlib.conf'
+export PATH OCAMLFIND_CONF
+exec '$1' "\$@"
+END
+  chmod +x "$compiler/bin/ocamlfind"
+}
+
+# Packages keep their sources beside what was compiled from them.
+build_qcheck() (
+  mkdir "$packages/qcheck-core" && cd "$packages/qcheck-core" || exit
+  cp "$1"/*.ml "$1"/*.mli "$1/META" . 2>/dev/null || exit
+  files=$(ocamlfind ocamldep -sort ./*.mli ./*.ml) || exit
+  # shellcheck disable=SC2086 # a list of files
+  ocamlfind ocamlopt -w -a -g -package unix,bytes -a -o qcheck_core.cmxa $files
+)
+
+if [ ! -f "$compiler/complete" ]; then
+  machine_ocamlfind=$(command -v ocamlfind) || fail 'there is no ocamlfind'
+  machine_qcheck=$(ocamlfind query qcheck-core 2>/dev/null)
+  fetch
+  build_compiler || exit 1
+  PATH=$compiler/bin:$PATH
+  describe_libraries
+  make_ocamlfind "$machine_ocamlfind"
+  if ! build_qcheck "$machine_qcheck" >"$log" 2>&1; then
+    rm -rf "$packages/qcheck-core"
+    echo 'with-ocaml.sh: without qcheck-core, whose sources are not on this machine' >&2
+  fi
+  touch "$compiler/complete"
+fi
+
+PATH=$compiler/bin:$PATH
+export PATH
+[ $# -eq 0 ] || exec "$@"
