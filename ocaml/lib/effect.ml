@@ -131,7 +131,7 @@ end
 (* The first field, written without a barrier. *)
 type word = { mutable word : int }
 
-external release : captured -> captured -> bool = "haft_ocaml_release"
+external release : captured -> captured -> int = "haft_ocaml_release"
   [@@noalloc]
 
 (* Called by switch.S in place of the handler's computation. *)
@@ -146,7 +146,10 @@ let dispatch (handler : (Obj.t, Obj.t) Deep.handler) (effect : Obj.t t) k =
       end
       else begin
         let again = captured effect in
-        if release k again then reperform again else raise Out_of_memory
+        match release k again with
+        | 0 -> reperform again
+        | 1 -> raise Out_of_memory
+        | _ -> raise Continuation_already_resumed
       end
 
 let unhandled effect = raise (Unhandled effect)

@@ -55,6 +55,10 @@ static long taken;
 bool haft_ocaml_crowded;
 static size_t stack_size;
 
+bool haft_ocaml_many_stacks(void) {
+    return taken > 2 * FEW_STACKS;
+}
+
 /* As much as the main stack may take, and what the pool needs beside: the guard is a sixteenth. */
 static size_t main_stack_size(void) {
     struct rlimit rlimit;

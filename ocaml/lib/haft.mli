@@ -11,7 +11,9 @@ val clone :
     reference that does not escape lives on the stack and is copied, any other is shared. What is closed,
     unlocked or freed at the end is so twice. In types that are inferred nothing tells.
 
-    The handlers inside [k] go with it, so that each copy has its own. A copy costs what is on the stacks, to
+    The handlers inside [k] go with it, so that each copy has its own. What is captured inside stays one: if
+    [k] waits in an [effc] that has been given a continuation, both copies have that one, and the second that
+    declines the effect, or resumes it, gets {!Effect.Continuation_already_resumed}. A copy costs what is on the stacks, to
     make and to resume.
 
     @raise Effect.Continuation_already_resumed if [k] was resumed before.

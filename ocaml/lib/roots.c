@@ -215,7 +215,8 @@ static void end_youth(ocaml_fiber_t *fiber) {
     value continuation = fiber->continuation;
     if (Hd_val(continuation) != 0) /* it was not moved */
         haft_ocaml_end(fiber);
-    else if (fiber->top == &fiber->scope && (char *)fiber - fiber->sp < SMALL)
+    else if ((is_shelf(fiber) || !haft_ocaml_many_stacks()) && fiber->top == &fiber->scope &&
+             (char *)fiber - fiber->sp < SMALL)
         add_recent(Field(continuation, 0), fiber);
     else /* The collector is to know how much memory it stands for. */
         haft_ocaml_settle(Field(continuation, 0), fiber);

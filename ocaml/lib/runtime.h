@@ -99,6 +99,8 @@ void haft_ocaml_give_idle(long most);
 void haft_ocaml_trim(void);
 /* There are so many stacks that what is suspended goes to the shelves. */
 extern bool haft_ocaml_crowded;
+/* So many that nothing suspended is to hold one longer than until the next collection. */
+bool haft_ocaml_many_stacks(void);
 
 /* frames.c: the frames of code that does not run. */
 typedef struct frames {

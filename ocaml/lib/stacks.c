@@ -425,15 +425,18 @@ ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
 
 value haft_ocaml_release(value continuation, value again);
 
-/* Moves what `continuation` holds into `again`, which is new. False: no memory for a stack. */
+/* Moves what `continuation` holds into `again`, which is new: 0. 1: there is no memory for a stack.
+   2: it was used before, when another copy (Haft.clone) of the code that declines has declined. */
 value haft_ocaml_release(value continuation, value again) {
     ocaml_fiber_t *fiber = haft_ocaml_awaken(continuation);
+    if (fiber == NULL)
+        return Val_int(2);
     if (fiber == (ocaml_fiber_t *)1)
-        return Val_false;
+        return Val_int(1);
     Field(again, CONTINUATION_FIBER_FIELD) = (value)fiber | 1;
     Field(again, CONTINUATION_STACK_FIELD) = STACK_YOUNG;
     fiber->continuation = again;
-    return Val_true;
+    return Val_int(0);
 }
 
 /* ---- Copies ---- */

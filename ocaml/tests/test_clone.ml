@@ -174,6 +174,42 @@ let deeply_nested () =
     "both" [ 1001; 1002 ]
     (all (fun () -> inside 1000 (fun () -> if perform Choose then 1 else 2)))
 
+(* A computation that waits in a handler that will decline: only one of its copies can. *)
+let declining () =
+  let body () =
+    match_with
+      (fun () -> perform Get)
+      ()
+      {
+        retc = Fun.id;
+        exnc = raise;
+        effc =
+          (fun (type a) (_ : a t) ->
+            perform Wait;
+            (None : ((a, int) continuation -> int) option));
+      }
+  in
+  let answers = ref [] in
+  let k =
+    capture (fun () ->
+        match_with body ()
+          {
+            retc = (fun n -> answers := n :: !answers);
+            exnc = raise;
+            effc =
+              (fun (type a) (effect : a t) ->
+                match effect with
+                | Get -> Some (fun (k : (a, _) continuation) -> continue k 42)
+                | _ -> None);
+          })
+  in
+  let k' = Haft.clone k in
+  continue k ();
+  (match continue k' () with
+  | () -> Alcotest.fail "it declined twice"
+  | exception Continuation_already_resumed -> ());
+  Alcotest.(check (list int)) "one has" [ 42 ] !answers
+
 let refusals () =
   let k = capture (fun () -> List.iter perform (List.sort (fun _ _ -> 0) [ Wait ])) in
   continue (Haft.clone k) ();
@@ -201,6 +237,7 @@ let () =
             ("handlers go with the computation", nested);
             ("large computations", large);
             ("many handlers inside one another", deeply_nested);
+            ("a handler that declines in one copy", declining);
             ("functions of C are refused", refusals);
           ] );
     ]
