@@ -48,8 +48,7 @@ value haft_ocaml_unhandled, haft_ocaml_already, haft_ocaml_identity;
 uintnat haft_ocaml_dispatch;
 uintnat haft_ocaml_callback_trap;
 
-/* With more stacks than these, what is suspended is put away (stacks.c): they lie far apart, so
-   that switching between many misses the caches and the tables of pages. */
+/* With more stacks than these, what is suspended goes to the shelves (shelves.c). */
 enum { FEW_STACKS = 1024 };
 static long taken;
 bool haft_ocaml_crowded;

@@ -1,19 +1,24 @@
+/* clang-format off */
 /*
  * What the assembly and the C of this library share: where things lie.
  *
- * A fiber of OCaml is a fiber of libhaft (haft/layout.h) whose frames are OCaml's. Its header
- * serves as the frames at the base of its stack, so that a switch touches two lines of the header
- * and one of the stack:
+ * A fiber of OCaml is a fiber of libhaft (haft/layout.h) whose frames are OCaml's. Its header serves
+ * as the frames at the base of its stack, so that a switch touches two lines of the header and one of
+ * the stack:
  *
  *   offset                          in haft_fiber_t      while the fiber is
  *     -24  return into runstack     (stack)
  *     -16  trap: next, handler      (stack)              exceptions that leave the fiber
- *       0  next young fiber         context.fp           on the list of roots.c, or a place among
- * the recent; 0: neither 8  continuation             context.pc           suspended; RUNNING, IDLE
- * otherwise 16  stack pointer            context.sp           suspended: | exception pointer |
- * return address | 24  handler                  context.base 32  local roots context.control
- * suspended 40  return into the base     owner 56  innermost scope          top suspended; idle:
- * next idle fiber 64  parent's stack, above its return address      resumer.fp     } a caml_context
+ *       0  next young fiber         context.fp           on the list of roots.c; a place among the
+ *                                                        recent (odd); 0: neither
+ *       8  continuation             context.pc           suspended; RUNNING, IDLE otherwise
+ *      16  stack pointer            context.sp           suspended: | exception pointer | return
+ *                                                        address |
+ *      24  handler                  context.base
+ *      32  local roots              context.control      suspended
+ *      40  return into the base     owner                0: it is a shelf (shelves.c)
+ *      56  innermost scope          top                  suspended; idle: next idle fiber
+ *      64  parent's stack, above its return address      resumer.fp     } a caml_context
  *      72  parent's return address                       resumer.pc     }
  *      80  parent's stack, the same                      resumer.sp     }
  *      88  parent's exception pointer                    resumer.base
@@ -27,6 +32,7 @@
  * A fiber that is suspended together with fibers inside it is the outermost of them: that one has
  * the continuation, the stack pointer (of the innermost) and the innermost scope.
  */
+/* clang-format on */
 #ifndef HAFT_OCAML_LAYOUT_H
 #define HAFT_OCAML_LAYOUT_H
 
@@ -63,6 +69,7 @@
  * among the recent. */
 #define YOUNG_END 1
 
+/* clang-format off */
 /*
  * A continuation is a block of three fields, made in the minor heap by `perform`:
  *
@@ -70,11 +77,12 @@
  *       the block can be applied like a closure, and is none to the garbage collector
  *    8  the fiber's address, tagged; or IMAGE, if the heap has the stack
  *   16  what keeps its stack: YOUNG, while the fiber has it and no collection has happened; ASIDE,
- *       while a fiber or a shelf has it (shelves.c), to be asked for; a block of stacks.c; USED
+ *       while a fiber or a shelf has it, to be asked for (stacks.c); a block of stacks.c; USED
  *
  * YOUNG, ASIDE, USED and IMAGE are static abstract values (switch.S), and keepers have a custom
  * block: so Marshal refuses continuations, whatever their state.
  */
+/* clang-format on */
 #define CONTINUATION_EFFECT 0
 #define CONTINUATION_FIBER 8
 #define CONTINUATION_STACK 16
