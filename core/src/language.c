@@ -14,7 +14,7 @@ void haft_check_own(const haft_fiber_t *fiber, const char *what) {
 #ifndef HAFT_FREESTANDING
 
 void haft_language_thread_exits(haft_thread_t *thread) {
-    if (thread->language == NULL || thread->language->abandoned == NULL)
+    if (thread->language == NULL)
         return;
     /* What lies on the thread's own stack may have been overwritten. */
     haft_scope_t *scope = thread->current;

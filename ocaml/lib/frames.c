@@ -97,10 +97,9 @@ value haft_ocaml_callstack(value continuation, value most) {
         fiber = haft_ocaml_restore(Field(continuation, CONTINUATION_STACK_FIELD));
     if (image && fiber == NULL)
         caml_raise_out_of_memory();
-    if (fiber == NULL || Long_val(most) <= 0)
-        most = Val_long(0);
-    mlsize_t count =
-        most == Val_long(0) ? 0 : collect_frames(fiber, (mlsize_t)Long_val(most), NULL);
+    mlsize_t count = fiber != NULL && Long_val(most) > 0
+                         ? collect_frames(fiber, (mlsize_t)Long_val(most), NULL)
+                         : 0;
     frame_descr **found = caml_stat_alloc((count + 1) * sizeof(frame_descr *));
     if (count > 0)
         (void)collect_frames(fiber, count, found);

@@ -58,6 +58,10 @@ HAFT_INLINE haft_fiber_t *haft_of(const ocaml_fiber_t *fiber) {
 HAFT_INLINE ocaml_fiber_t *ocaml_of(const haft_fiber_t *fiber) {
     return (ocaml_fiber_t *)(uintptr_t)fiber;
 }
+/* The trap at the base of a fiber's stack, where the words that move end. */
+HAFT_INLINE value *base_trap(const ocaml_fiber_t *fiber) {
+    return (value *)(uintptr_t)((const char *)fiber + FIBER_TRAP);
+}
 HAFT_INLINE bool is_suspended(const ocaml_fiber_t *fiber) {
     return fiber->continuation != FIBER_RUNNING && fiber->continuation != FIBER_IDLE;
 }

@@ -64,21 +64,26 @@ void haft_ocaml_trim_shelves(void) {
     carved = 0;
 }
 
+/* That are in use of a suspended fiber's stack. */
+HAFT_INLINE size_t bytes_of(const ocaml_fiber_t *fiber) {
+    return (size_t)((const char *)base_trap(fiber) - fiber->sp);
+}
+
 static void move(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
     intnat distance = (char *)to - (char *)from;
     to->sp = from->sp + distance;
     to->top = &to->scope;
     to->handler = from->handler;
     to->roots = NULL;
-    memcpy(to->sp, from->sp, (size_t)((const char *)from + FIBER_TRAP - from->sp));
-    const char *base = (char *)to + FIBER_TRAP;
+    memcpy(to->sp, from->sp, bytes_of(from));
+    const char *base = (char *)base_trap(to);
     for (char **link = (char **)(void *)to->sp; (char *)link != base; link = (char **)(void *)*link)
         *link += distance;
 }
 
 /* Whether code that C has called back is on the stack (compare find_callbacks of switch.S). */
 static bool has_callbacks(const ocaml_fiber_t *fiber) {
-    const uintnat *base = (const uintnat *)(const void *)((const char *)fiber + FIBER_TRAP);
+    const uintnat *base = (const uintnat *)base_trap(fiber);
     const uintnat *trap = *(const uintnat *const *)(const void *)fiber->sp;
     for (; trap != base; trap = (const uintnat *)trap[0])
         if (trap[1] == haft_ocaml_callback_trap)
@@ -89,8 +94,8 @@ static bool has_callbacks(const ocaml_fiber_t *fiber) {
 static void shelve(ocaml_fiber_t *fiber) {
     value continuation = fiber->continuation;
     if (!Is_young(continuation) || Field(continuation, CONTINUATION_STACK_FIELD) != STACK_YOUNG ||
-        fiber->top != &fiber->scope || fiber->roots != NULL ||
-        (const char *)fiber + FIBER_TRAP - fiber->sp > LARGEST || has_callbacks(fiber))
+        fiber->top != &fiber->scope || fiber->roots != NULL || bytes_of(fiber) > LARGEST ||
+        has_callbacks(fiber))
         return;
     ocaml_fiber_t *shelf = take_shelf();
     if (shelf == NULL)

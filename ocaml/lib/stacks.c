@@ -65,10 +65,6 @@ static part_t outer_part(const ocaml_fiber_t *inner) {
                     (const value *)(const void *)inner->parent_exception};
 }
 
-HAFT_INLINE const value *base_trap(const ocaml_fiber_t *fiber) {
-    return (const value *)(const void *)((const char *)fiber + FIBER_TRAP);
-}
-
 HAFT_INLINE size_t words_of(const part_t *part) {
     return (size_t)(base_trap(part->fiber) - part->stack);
 }
@@ -193,7 +189,7 @@ static value make_image(const ocaml_fiber_t *fiber) {
 static char *write_stack(value image, ocaml_fiber_t *fiber) {
     size_t words = (size_t)Long_val(Field(image, IMAGE_WORDS)), groups = groups_for(words);
     size_t tops = IMAGE_LIVE + groups, at = tops + groups;
-    value *base = (value *)(void *)((char *)fiber + FIBER_TRAP), *stack = base - words;
+    value *base = base_trap(fiber), *stack = base - words;
     for (size_t group = 0; group < groups; group++) {
         uintnat lives = (uintnat)Field(image, IMAGE_LIVE + group) >> 1;
         uintnat top_bits = (uintnat)Field(image, tops + group) >> 1;
