@@ -45,14 +45,21 @@ _Static_assert(THREAD_STAMP == offsetof(haft_thread_t, stamp), "layout.h");
 const haft_handles_t haft_ocaml_handles = {.all = 0};
 ocaml_fiber_t *haft_ocaml_idle;
 value haft_ocaml_unhandled, haft_ocaml_already, haft_ocaml_identity;
-uintnat haft_ocaml_dispatch;
+/* Effect.dispatch; what is called in its place. */
+uintnat haft_ocaml_dispatcher, haft_ocaml_dispatch;
 uintnat haft_ocaml_callback_trap;
 
 /* With more stacks than these, what is suspended goes to the shelves (shelves.c). */
 enum { FEW_STACKS = 1024 };
 static long taken;
-bool haft_ocaml_crowded;
 static size_t stack_size;
+
+void haft_ocaml_dispatch_crowded(void);
+
+static void set_crowded(bool crowded) {
+    haft_ocaml_dispatch =
+        crowded ? (uintnat)haft_ocaml_dispatch_crowded : haft_ocaml_dispatcher;
+}
 
 bool haft_ocaml_many_stacks(void) {
     return taken > 2 * FEW_STACKS;
@@ -74,7 +81,7 @@ ocaml_fiber_t *haft_ocaml_take(void) {
         __builtin_prefetch(haft_ocaml_idle, 1);
         return fiber;
     }
-    haft_ocaml_crowded = taken >= FEW_STACKS;
+    set_crowded(taken >= FEW_STACKS);
     haft_fiber_t *taking = haft_language_take(&haft_ocaml_language, stack_size);
     if (taking == NULL)
         return NULL;
@@ -121,8 +128,8 @@ void haft_ocaml_trim(void) {
     enum { PERIODS = 8, SOME = 64 };
     static int periods;
     static intnat cycles;
-    if (haft_ocaml_crowded && ++periods % PERIODS == 0)
-        haft_ocaml_crowded = false;
+    if (++periods % PERIODS == 0)
+        set_crowded(false);
     if (cycles == Caml_state->stat_major_collections)
         return;
     cycles = Caml_state->stat_major_collections;
@@ -238,7 +245,8 @@ value haft_ocaml_call_probe(value probe) {
 
 value haft_ocaml_start(value dispatch, value unhandled, value already, value identity) {
     stack_size = main_stack_size();
-    haft_ocaml_dispatch = (uintnat)Field(dispatch, 2);
+    haft_ocaml_dispatcher = (uintnat)Field(dispatch, 2);
+    set_crowded(false);
     haft_ocaml_unhandled = unhandled;
     haft_ocaml_already = already;
     haft_ocaml_identity = identity;

@@ -15,6 +15,7 @@
 static haft_fiber_state_t state(const haft_fiber_t *fiber) {
     switch (ocaml_of(fiber)->continuation) {
     case FIBER_RUNNING:
+    case FIBER_CALLS:
         return HAFT_FIBER_RUNNING;
     case FIBER_IDLE:
         return HAFT_FIBER_FREED;

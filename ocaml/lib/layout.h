@@ -61,9 +61,12 @@
 /* In the words on the stack that are put aside around a switch of C (foreign.c). */
 #define CROSSING_ROOM 96
 
-/* In place of a continuation. */
+/* In place of a continuation. FIBER_CALLS: it runs, and what handles its effects is called rather than
+ * jumped to (switch.S). FIBER_KEPT: it is suspended, and a block of stacks.c keeps it. */
 #define FIBER_RUNNING 0
 #define FIBER_IDLE 1
+#define FIBER_CALLS 2
+#define FIBER_KEPT 3
 
 /* The last fiber of the list of young ones has this for the next; higher odd numbers are places
  * among the recent. */

@@ -101,7 +101,7 @@ static void scan_parents(scanning_action action) {
     size_t kept = 0;
     for (size_t i = 0; i < rooted.count; i++) {
         ocaml_fiber_t *fiber = rooted.at[i];
-        if (fiber->continuation != FIBER_RUNNING || fiber->parent_roots == NULL) {
+        if (!is_running(fiber) || fiber->parent_roots == NULL) {
             haft_of(fiber)->alias = NULL;
             continue;
         }

@@ -62,8 +62,11 @@ HAFT_INLINE ocaml_fiber_t *ocaml_of(const haft_fiber_t *fiber) {
 HAFT_INLINE value *base_trap(const ocaml_fiber_t *fiber) {
     return (value *)(uintptr_t)((const char *)fiber + FIBER_TRAP);
 }
+HAFT_INLINE bool is_running(const ocaml_fiber_t *fiber) {
+    return fiber->continuation == FIBER_RUNNING || fiber->continuation == FIBER_CALLS;
+}
 HAFT_INLINE bool is_suspended(const ocaml_fiber_t *fiber) {
-    return fiber->continuation != FIBER_RUNNING && fiber->continuation != FIBER_IDLE;
+    return (uintptr_t)fiber->continuation > FIBER_CALLS;
 }
 
 /* switch.S */
@@ -101,9 +104,7 @@ HAFT_INLINE size_t haft_ocaml_depth(const ocaml_fiber_t *fiber, const char *sp) 
 void haft_ocaml_give_idle(long most);
 /* After a minor collection. */
 void haft_ocaml_trim(void);
-/* There are so many stacks that what is suspended goes to the shelves. */
-extern bool haft_ocaml_crowded;
-/* So many that nothing suspended is to hold one longer than until the next collection. */
+/* There are so many stacks that nothing suspended is to hold one longer than until the next collection. */
 bool haft_ocaml_many_stacks(void);
 
 /* frames.c: the frames of code that does not run. */

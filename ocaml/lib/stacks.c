@@ -342,7 +342,7 @@ static value make_keeper(ocaml_fiber_t *fiber) {
 /* The continuation has this block now for a stack. */
 static void keep_in(value continuation, ocaml_fiber_t *fiber, value block) {
     Field(continuation, CONTINUATION_STACK_FIELD) = block;
-    fiber->continuation = 2; /* Nothing reads it, and the real one may move. */
+    fiber->continuation = FIBER_KEPT; /* Nothing reads it, and the real one may move. */
 }
 
 static void replace_by_image(value continuation, ocaml_fiber_t *fiber, value image) {

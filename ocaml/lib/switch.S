@@ -48,7 +48,7 @@
         movq    haft_thread_state@gottpoff(%rip), %r11
         .endm
 
-/* Back to the parent of the fiber in rcx: its registers, its place in the chain. */
+/* Back to the parent of the fiber in rcx: its registers, its place in the chain. Keeps the flags. */
         .macro  to_parent
         movq    FIBER_OUTER(%rcx), %r8
         movq    %r8, %fs:THREAD_CURRENT(%r11)
@@ -57,12 +57,12 @@
         movq    %r8, STATE(exception_pointer)
         movq    %r9, STATE(local_roots)
         movq    FIBER_PARENT_SP(%rcx), %rsp
-        subq    $8, %rsp
+        leaq    -8(%rsp), %rsp
         .endm
 
 /* The caller becomes the parent of the fiber whose address is `fiber` - `tag`. Leaves the local roots
    in r10. */
-        .macro  attach fiber, tag=0
+        .macro  attach fiber, tag=0, running=$FIBER_RUNNING
         movq    (%rsp), %r8
         leaq    8(%rsp), %r9
         movq    %fs:THREAD_CURRENT(%r11), %r10
@@ -74,7 +74,7 @@
         movq    STATE(local_roots), %r10
         movq    %r8, FIBER_PARENT_EXCEPTION-\tag(\fiber)
         movq    %r10, FIBER_PARENT_ROOTS-\tag(\fiber)
-        movq    $FIBER_RUNNING, FIBER_CONTINUATION-\tag(\fiber)
+        movq    \running, FIBER_CONTINUATION-\tag(\fiber)
         .endm
 
 /* The innermost fiber of OCaml around the caller, in rcx; goes to `far` if other handlers come first. */
@@ -103,9 +103,12 @@
 2:
         .endm
 
-/* Calls the dispatcher in the parent of the fiber in rcx, which is suspended in all but its continuation,
-   in rax. */
+/* The dispatcher in the parent of the fiber in rcx, which is suspended in all but its continuation, in
+   rax: jumps to it, or calls it, if FIBER_CALLS. */
         .macro  dispatch
+        cmpq    $0, FIBER_YOUNG(%rcx)
+        je      2f
+1:      cmpq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx) /* The flags last to the end. */
         leaq    haft_ocaml_continue(%rip), %r8
         leaq    1(%rcx), %r9
         movq    CONTINUATION_EFFECT(%rax), %rbx
@@ -114,17 +117,16 @@
         leaq    haft_ocaml_stack_young(%rip), %r10
         movq    %rax, FIBER_CONTINUATION(%rcx)
         movq    %r10, CONTINUATION_STACK(%rax)
-        cmpq    $0, FIBER_YOUNG(%rcx)
-        jne     1f
-        movq    haft_ocaml_young(%rip), %r8
-        movq    %r8, FIBER_YOUNG(%rcx)
-        movq    %rcx, haft_ocaml_young(%rip)
-1:      movq    %rax, %rdi
+        movq    %rax, %rdi
         movq    FIBER_HANDLER(%rcx), %rax
         to_parent
-        cmpb    $0, haft_ocaml_crowded(%rip)
-        jne     .Ldispatch_crowded
+        jne     .Ldispatch_call
         jmp     *haft_ocaml_dispatch(%rip)
+2:      movq    haft_ocaml_young(%rip), %r8
+        movq    %r8, FIBER_YOUNG(%rcx)
+        movq    %rcx, haft_ocaml_young(%rip)
+        movq    $FIBER_CALLS, FIBER_CONTINUATION(%rcx) /* To find out, once a collection. */
+        jmp     1b
         .endm
 
 /* Calls a function of C that keeps rax, rcx and rdx for us; the flags tell whether its result is 0. */
@@ -153,9 +155,42 @@
         .hidden haft_ocaml_code_begin
 haft_ocaml_code_begin:
 
-/* The fiber in rcx has just been suspended, and others may have to be put away. */
+/*
+ * Calls the dispatcher for the fiber in rcx.
+ *
+ * A processor predicts that the next return is to the place behind the last call. A clause that
+ * continues at once does return there, to the perform; but one that returns to the code which resumed the
+ * fiber does not, and after that wrong guess all that was remembered of the stack is off by one. Such
+ * clauses are called from here, and the way on is a jump; so is that of `continue` into the fiber. Which
+ * of the two a fiber needs is told by where it is continued from: in a clause, `continue` would return to
+ * haft_ocaml_clause_returned.
+ *
+ * Where a clause in tail position already runs under such a call, the frame is used again.
+ */
+        function haft_ocaml_dispatch_call
+.Ldispatch_call:
+        movq    $0, FIBER_PARENT(%rcx)  /* `continue` is to look. */
+        leaq    haft_ocaml_clause_returned(%rip), %r8
+        cmpq    %r8, (%rsp)
+        jne     1f
+        addq    $16, %rsp
+1:      subq    $8, %rsp
+        .cfi_adjust_cfa_offset 8
+        call    *haft_ocaml_dispatch(%rip)
+        .globl  haft_ocaml_clause_returned
+        .hidden haft_ocaml_clause_returned
+haft_ocaml_clause_returned:
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        popq    %rcx
+        .cfi_adjust_cfa_offset -8
+        .cfi_register %rip, %rcx
+        jmp     *%rcx
+        end_function haft_ocaml_dispatch_call
+
+/* What haft_ocaml_dispatch is while there are many stacks: the fiber in rcx has just been suspended, and
+   others may have to be put away. */
         function haft_ocaml_dispatch_crowded
-.Ldispatch_crowded:
         save    %rax
         save    %rbx
         save    %rdi
@@ -164,7 +199,7 @@ haft_ocaml_code_begin:
         restore %rdi
         restore %rbx
         restore %rax
-        jmp     *haft_ocaml_dispatch(%rip)
+        jmp     *haft_ocaml_dispatcher(%rip)
         end_function haft_ocaml_dispatch_crowded
 
 /*
@@ -390,13 +425,12 @@ haft_ocaml_returned:
 
 /* Enters the suspended fiber in rcx, with whatever is in rax, rbx and rdi. Goes to `slow` if that
    takes more than a switch. */
-        .macro  enter slow
-        load_thread
+        .macro  enter slow, running=$FIBER_RUNNING
         cmpq    $0, FIBER_SERIAL(%rcx)
         jne     \slow
         cmpq    $0, %fs:THREAD_STAMP(%r11)
         je      \slow
-        attach  %rcx
+        attach  %rcx, 0, \running
         testq   %r10, %r10
         jnz     \slow
         to_child
@@ -444,8 +478,15 @@ haft_ocaml_continue:
         movq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx)
         to_child
         ret
-1:      enter   .Lcontinue_slow
-        ret
+1:      movl    $FIBER_CALLS, %edx
+        leaq    haft_ocaml_clause_returned(%rip), %r8
+        cmpq    %r8, (%rsp)
+        jne     2f
+        xorl    %edx, %edx
+        addq    $16, %rsp
+2:      enter   .Lcontinue_slow, %rdx
+        popq    %rcx
+        jmp     *%rcx
 
 .Lcontinue_awaken:
         movq    %rbx, %rdi
@@ -485,7 +526,8 @@ haft_ocaml_continue:
         testq   %rsi, %rsi
         jz      1f
         movq    %rsi, FIBER_HANDLER(%rcx)
-1:      enter   .Lenter_slow
+1:      load_thread
+        enter   .Lenter_slow
         movq    %rbx, %rax
         movq    %rdi, %rbx
         jmp     *(%rbx)
@@ -585,7 +627,11 @@ haft_ocaml_base:
         .globl  haft_ocaml_frametable
         .hidden haft_ocaml_frametable
 haft_ocaml_frametable:
-        .quad   2
+        .quad   3
+        .quad   haft_ocaml_clause_returned
+        .value  16                      /* bytes */
+        .value  0
+        .p2align 3
         .quad   haft_ocaml_returned
         .value  64                      /* bytes */
         .value  1                       /* live slots: */
