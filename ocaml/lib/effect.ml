@@ -39,7 +39,7 @@ let[@inline] resume_under k x f handler =
     k x f handler
 
 let[@inline] captured effect =
-  { code = Obj.repr effect; fiber = 0; stack = Obj.repr () }
+  { code = Obj.repr effect; fiber = 0; stack = young }
 
 let[@inline] perform (effect : 'a t) : 'a =
   (magic perform_closure : captured -> 'a) (captured effect)
@@ -134,23 +134,20 @@ type word = { mutable word : int }
 external release : captured -> captured -> int = "haft_ocaml_release"
   [@@noalloc]
 
-(* Called by switch.S in place of the handler's computation. *)
-let dispatch (handler : (Obj.t, Obj.t) Deep.handler) (effect : Obj.t t) k =
-  match handler.effc effect with
-  | Some clause -> clause k
-  | None ->
-      if k.stack == young then begin
-        (* No collection since the perform: [k] is in the minor heap. *)
-        (magic k : word).word <- (magic effect : int);
-        reperform k
-      end
-      else begin
-        let again = captured effect in
-        match release k again with
-        | 0 -> reperform again
-        | 1 -> raise Out_of_memory
-        | _ -> raise Continuation_already_resumed
-      end
+(* Called by switch.S in place of the handler's computation, when it has no clause. *)
+let decline effect k =
+  if k.stack == young then begin
+    (* No collection since the perform: [k] is in the minor heap. *)
+    (magic k : word).word <- (magic effect : int);
+    reperform k
+  end
+  else begin
+    let again = captured effect in
+    match release k again with
+    | 0 -> reperform again
+    | 1 -> raise Out_of_memory
+    | _ -> raise Continuation_already_resumed
+  end
 
 let unhandled effect = raise (Unhandled effect)
 let already () = raise Continuation_already_resumed
@@ -159,7 +156,7 @@ external probe : unit -> unit = "haft_ocaml_probe"
 external call_probe : (unit -> unit) -> unit = "haft_ocaml_call_probe"
 
 external start :
-  (_ Deep.handler -> _ t -> captured -> _) ->
+  (_ t -> captured -> _) ->
   (_ t -> _) ->
   (unit -> _) ->
   ('a -> 'a) ->
@@ -169,7 +166,7 @@ let () =
   Callback.register_exception "haft.Continuation_already_resumed"
     Continuation_already_resumed;
   call_probe probe;
-  start dispatch unhandled already identity;
+  start decline unhandled already identity;
   Printexc.register_printer (function
     | Unhandled effect ->
         (* An effect has the layout of an exception. *)

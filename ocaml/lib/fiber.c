@@ -45,8 +45,9 @@ _Static_assert(THREAD_STAMP == offsetof(haft_thread_t, stamp), "layout.h");
 const haft_handles_t haft_ocaml_handles = {.all = 0};
 ocaml_fiber_t *haft_ocaml_idle;
 value haft_ocaml_unhandled, haft_ocaml_already, haft_ocaml_identity;
-/* Effect.dispatch; what is called in its place. */
-uintnat haft_ocaml_dispatcher, haft_ocaml_dispatch;
+uintnat haft_ocaml_decline;
+/* What a fiber has for a continuation that begins to run. */
+uintnat haft_ocaml_running = FIBER_RUNNING;
 uintnat haft_ocaml_callback_trap;
 
 /* With more stacks than these, what is suspended goes to the shelves (shelves.c). */
@@ -54,11 +55,9 @@ enum { FEW_STACKS = 1024 };
 static long taken;
 static size_t stack_size;
 
-void haft_ocaml_dispatch_crowded(void);
-
+/* The way to haft_ocaml_wait is by FIBER_CALLS. */
 static void set_crowded(bool crowded) {
-    haft_ocaml_dispatch =
-        crowded ? (uintnat)haft_ocaml_dispatch_crowded : haft_ocaml_dispatcher;
+    haft_ocaml_running = crowded ? FIBER_CALLS : FIBER_RUNNING;
 }
 
 bool haft_ocaml_many_stacks(void) {
@@ -77,7 +76,7 @@ static size_t main_stack_size(void) {
 ocaml_fiber_t *haft_ocaml_take(void) {
     ocaml_fiber_t *fiber = haft_ocaml_idle;
     if (HAFT_LIKELY(fiber != NULL)) {
-        haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->top;
+        haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->sp;
         __builtin_prefetch(haft_ocaml_idle, 1);
         return fiber;
     }
@@ -96,7 +95,7 @@ ocaml_fiber_t *haft_ocaml_take(void) {
 
 static void make_idle(ocaml_fiber_t *fiber) {
     fiber->continuation = FIBER_IDLE;
-    fiber->top = (haft_scope_t *)(void *)haft_ocaml_idle;
+    fiber->sp = (char *)haft_ocaml_idle;
     haft_ocaml_idle = fiber;
 }
 
@@ -109,16 +108,16 @@ void haft_ocaml_give_idle(long most) {
     ocaml_fiber_t *kept = NULL;
     while (most-- > 0 && haft_ocaml_idle != NULL) {
         ocaml_fiber_t *fiber = haft_ocaml_idle;
-        haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->top;
+        haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->sp;
         if (haft_of(fiber)->alias == NULL && fiber->young == NULL) {
             give(fiber);
         } else { /* A list of roots.c has it until the next collection. */
-            fiber->top = (haft_scope_t *)(void *)kept;
+            fiber->sp = (char *)kept;
             kept = fiber;
         }
     }
     while (kept != NULL) {
-        ocaml_fiber_t *next = (ocaml_fiber_t *)(void *)kept->top;
+        ocaml_fiber_t *next = (ocaml_fiber_t *)(void *)kept->sp;
         make_idle(kept);
         kept = next;
     }
@@ -221,7 +220,7 @@ extern value haft_ocaml_closure_perform[], haft_ocaml_closure_reperform[],
     haft_ocaml_closure_runstack[], haft_ocaml_closure_resume_with[],
     haft_ocaml_closure_resume_under[];
 value haft_ocaml_closure(value number);
-value haft_ocaml_start(value dispatch, value unhandled, value already, value identity);
+value haft_ocaml_start(value decline, value unhandled, value already, value identity);
 value haft_ocaml_probe(value unit);
 value haft_ocaml_call_probe(value probe);
 
@@ -243,10 +242,9 @@ value haft_ocaml_call_probe(value probe) {
     return caml_callback(probe, Val_unit);
 }
 
-value haft_ocaml_start(value dispatch, value unhandled, value already, value identity) {
+value haft_ocaml_start(value decline, value unhandled, value already, value identity) {
     stack_size = main_stack_size();
-    haft_ocaml_dispatcher = (uintnat)Field(dispatch, 2);
-    set_crowded(false);
+    haft_ocaml_decline = (uintnat)Field(decline, 2);
     haft_ocaml_unhandled = unhandled;
     haft_ocaml_already = already;
     haft_ocaml_identity = identity;

@@ -11,13 +11,13 @@
  *     -16  trap: next, handler      (stack)              exceptions that leave the fiber
  *       0  next young fiber         context.fp           on the list of roots.c; a place among the
  *                                                        recent (odd); 0: neither
- *       8  continuation             context.pc           suspended; RUNNING, IDLE otherwise
+ *       8  continuation             context.pc           suspended; RUNNING, CALLS, IDLE otherwise
  *      16  stack pointer            context.sp           suspended: | exception pointer | return
- *                                                        address |
+ *                                                        address |; idle: next idle fiber
  *      24  handler                  context.base
  *      32  local roots              context.control      suspended
  *      40  return into the base     owner                0: it is a shelf (shelves.c)
- *      56  innermost scope          top                  suspended; idle: next idle fiber
+ *      56  innermost scope          top                  suspended
  *      64  parent's stack, above its return address      resumer.fp     } a caml_context
  *      72  parent's return address                       resumer.pc     }
  *      80  parent's stack, the same                      resumer.sp     }

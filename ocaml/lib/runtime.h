@@ -37,12 +37,12 @@ typedef struct ocaml_fiber ocaml_fiber_t;
 struct ocaml_fiber {
     ocaml_fiber_t *young;
     value continuation;
-    char *sp;
+    char *sp; /* idle: the next idle fiber */
     value handler;
     struct caml__roots_block *roots;
     const void *base_return;
     uint64_t gate;
-    haft_scope_t *top; /* idle: the next idle fiber's header */
+    haft_scope_t *top;
     struct caml_context parent;
     char *parent_exception;
     struct caml__roots_block *parent_roots;
@@ -104,7 +104,8 @@ HAFT_INLINE size_t haft_ocaml_depth(const ocaml_fiber_t *fiber, const char *sp) 
 void haft_ocaml_give_idle(long most);
 /* After a minor collection. */
 void haft_ocaml_trim(void);
-/* There are so many stacks that nothing suspended is to hold one longer than until the next collection. */
+/* There are so many stacks that nothing suspended is to hold one longer than until the next
+ * collection. */
 bool haft_ocaml_many_stacks(void);
 
 /* frames.c: the frames of code that does not run. */

@@ -48,21 +48,24 @@
         movq    haft_thread_state@gottpoff(%rip), %r11
         .endm
 
-/* Back to the parent of the fiber in rcx: its registers, its place in the chain. Keeps the flags. */
+/* Back to the parent of the fiber in rcx, but for its local roots: its registers, its place in the chain. */
         .macro  to_parent
         movq    FIBER_OUTER(%rcx), %r8
+        movq    FIBER_PARENT_EXCEPTION(%rcx), %r9
         movq    %r8, %fs:THREAD_CURRENT(%r11)
-        movq    FIBER_PARENT_EXCEPTION(%rcx), %r8
-        movq    FIBER_PARENT_ROOTS(%rcx), %r9
-        movq    %r8, STATE(exception_pointer)
-        movq    %r9, STATE(local_roots)
+        movq    %r9, STATE(exception_pointer)
         movq    FIBER_PARENT_SP(%rcx), %rsp
-        leaq    -8(%rsp), %rsp
+        subq    $8, %rsp
+        .endm
+
+        .macro  to_parents_roots
+        movq    FIBER_PARENT_ROOTS(%rcx), %r8
+        movq    %r8, STATE(local_roots)
         .endm
 
 /* The caller becomes the parent of the fiber whose address is `fiber` - `tag`. Leaves the local roots
    in r10. */
-        .macro  attach fiber, tag=0, running=$FIBER_RUNNING
+        .macro  attach fiber, tag=0, running=%r9
         movq    (%rsp), %r8
         leaq    8(%rsp), %r9
         movq    %fs:THREAD_CURRENT(%r11), %r10
@@ -74,6 +77,9 @@
         movq    STATE(local_roots), %r10
         movq    %r8, FIBER_PARENT_EXCEPTION-\tag(\fiber)
         movq    %r10, FIBER_PARENT_ROOTS-\tag(\fiber)
+        .ifc    \running, %r9
+        movq    haft_ocaml_running(%rip), %r9
+        .endif
         movq    \running, FIBER_CONTINUATION-\tag(\fiber)
         .endm
 
@@ -103,30 +109,18 @@
 2:
         .endm
 
-/* The dispatcher in the parent of the fiber in rcx, which is suspended in all but its continuation, in
-   rax: jumps to it, or calls it, if FIBER_CALLS. */
-        .macro  dispatch
-        cmpq    $0, FIBER_YOUNG(%rcx)
-        je      2f
-1:      cmpq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx) /* The flags last to the end. */
-        leaq    haft_ocaml_continue(%rip), %r8
+/* The fiber in rcx, which is suspended otherwise, gets the continuation in rax, whose code is `continue`.
+   On to its parent, with the handler in rax, the effect in rbx, the continuation in rdi. */
+        .macro  capture continue
+        leaq    \continue(%rip), %r8
         leaq    1(%rcx), %r9
         movq    CONTINUATION_EFFECT(%rax), %rbx
         movq    %r8, CONTINUATION_EFFECT(%rax)
         movq    %r9, CONTINUATION_FIBER(%rax)
-        leaq    haft_ocaml_stack_young(%rip), %r10
         movq    %rax, FIBER_CONTINUATION(%rcx)
-        movq    %r10, CONTINUATION_STACK(%rax)
         movq    %rax, %rdi
         movq    FIBER_HANDLER(%rcx), %rax
         to_parent
-        jne     .Ldispatch_call
-        jmp     *haft_ocaml_dispatch(%rip)
-2:      movq    haft_ocaml_young(%rip), %r8
-        movq    %r8, FIBER_YOUNG(%rcx)
-        movq    %rcx, haft_ocaml_young(%rip)
-        movq    $FIBER_CALLS, FIBER_CONTINUATION(%rcx) /* To find out, once a collection. */
-        jmp     1b
         .endm
 
 /* Calls a function of C that keeps rax, rcx and rdx for us; the flags tell whether its result is 0. */
@@ -146,7 +140,7 @@
         .macro  make_idle
         movq    haft_ocaml_idle(%rip), %r8
         movq    $FIBER_IDLE, FIBER_CONTINUATION(%rcx)
-        movq    %r8, FIBER_TOP(%rcx)
+        movq    %r8, FIBER_SP(%rcx)
         movq    %rcx, haft_ocaml_idle(%rip)
         .endm
 
@@ -154,53 +148,6 @@
         .globl  haft_ocaml_code_begin
         .hidden haft_ocaml_code_begin
 haft_ocaml_code_begin:
-
-/*
- * Calls the dispatcher for the fiber in rcx.
- *
- * A processor predicts that the next return is to the place behind the last call. A clause that
- * continues at once does return there, to the perform; but one that returns to the code which resumed the
- * fiber does not, and after that wrong guess all that was remembered of the stack is off by one. Such
- * clauses are called from here, and the way on is a jump; so is that of `continue` into the fiber. Which
- * of the two a fiber needs is told by where it is continued from: in a clause, `continue` would return to
- * haft_ocaml_clause_returned.
- *
- * Where a clause in tail position already runs under such a call, the frame is used again.
- */
-        function haft_ocaml_dispatch_call
-.Ldispatch_call:
-        movq    $0, FIBER_PARENT(%rcx)  /* `continue` is to look. */
-        leaq    haft_ocaml_clause_returned(%rip), %r8
-        cmpq    %r8, (%rsp)
-        jne     1f
-        addq    $16, %rsp
-1:      subq    $8, %rsp
-        .cfi_adjust_cfa_offset 8
-        call    *haft_ocaml_dispatch(%rip)
-        .globl  haft_ocaml_clause_returned
-        .hidden haft_ocaml_clause_returned
-haft_ocaml_clause_returned:
-        addq    $8, %rsp
-        .cfi_adjust_cfa_offset -8
-        popq    %rcx
-        .cfi_adjust_cfa_offset -8
-        .cfi_register %rip, %rcx
-        jmp     *%rcx
-        end_function haft_ocaml_dispatch_call
-
-/* What haft_ocaml_dispatch is while there are many stacks: the fiber in rcx has just been suspended, and
-   others may have to be put away. */
-        function haft_ocaml_dispatch_crowded
-        save    %rax
-        save    %rbx
-        save    %rdi
-        movq    %rcx, %rdi
-        call    haft_ocaml_wait@PLT
-        restore %rdi
-        restore %rbx
-        restore %rax
-        jmp     *haft_ocaml_dispatcher(%rip)
-        end_function haft_ocaml_dispatch_crowded
 
 /*
  * runstack f x handler: runs f x on a new fiber under the handler, then handler.retc or handler.exnc in
@@ -223,7 +170,7 @@ __morestack:
         jz      .Lrunstack_refill
         cmpq    $0, %fs:THREAD_STAMP(%r11)
         je      .Lrunstack_refill
-        movq    FIBER_TOP(%rcx), %rdx
+        movq    FIBER_SP(%rcx), %rdx
         movq    %rdx, haft_ocaml_idle(%rip)
         movq    %rdi, FIBER_HANDLER(%rcx)
         attach  %rcx
@@ -250,6 +197,7 @@ haft_ocaml_returned:
         load_thread
         make_idle
         movq    FIBER_HANDLER(%rcx), %rdx
+        to_parents_roots
         to_parent
         .cfi_restore_state
         movq    0(%rdx), %rbx
@@ -307,6 +255,7 @@ haft_ocaml_returned:
         load_thread
         make_idle
         movq    FIBER_HANDLER(%rcx), %rdx
+        to_parents_roots
         to_parent
         .cfi_remember_state
         .cfi_def_cfa %rsp, 8
@@ -326,21 +275,123 @@ haft_ocaml_returned:
         end_function haft_ocaml_raised
 
 /*
- * perform continuation: suspends the current fiber and calls the dispatcher in its parent.
+ * perform continuation: suspends the current fiber and asks its handler for a clause, in the parent.
  *   in: rax continuation, with the effect in it
- *   to the dispatcher: rax handler, rbx effect, rdi continuation
+ *
+ * (Loads and comparisons are cheap; but no more than a store or two retires in a cycle.)
  */
         function haft_ocaml_perform
         find_fiber .Lperform_far
 .Lperform_found:
         find_callbacks .Lperform_callback
 .Lperform_go:
-        pushq   STATE(exception_pointer)
         movq    STATE(local_roots), %r9
-        movq    %rdx, FIBER_TOP(%rcx)
+        pushq   STATE(exception_pointer)
+        movq    FIBER_PARENT_ROOTS(%rcx), %r8
         movq    %rsp, FIBER_SP(%rcx)
+        orq     FIBER_ROOTS(%rcx), %r8
+        orq     %r9, %r8
+        jnz     .Lperform_roots
+        cmpq    %rdx, FIBER_TOP(%rcx)
+        jne     .Lperform_nested
+.Lask:
+        cmpq    $0, FIBER_YOUNG(%rcx)
+        je      .Lask_first
+        cmpq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx)
+        jne     .Lask_by_call
+        capture haft_ocaml_continue
+        end_function haft_ocaml_perform
+
+/* Jumps to the clause that the handler in rax has for the effect in rbx, or to Effect.decline; in rdi the
+   continuation. */
+        function haft_ocaml_ask
+        subq    $24, %rsp
+        .cfi_adjust_cfa_offset 24
+        movq    %rbx, (%rsp)
+        movq    %rdi, 8(%rsp)
+        movq    16(%rax), %rdx
+        movq    %rbx, %rax
+        movq    %rdx, %rbx
+        call    *(%rdx)
+        .globl  haft_ocaml_asked
+        .hidden haft_ocaml_asked
+haft_ocaml_asked:
+        cmpq    $1, %rax
+        je      1f
+        movq    (%rax), %rbx
+        movq    8(%rsp), %rax
+        addq    $24, %rsp
+        .cfi_remember_state
+        .cfi_adjust_cfa_offset -24
+        jmp     *(%rbx)
+        .cfi_restore_state
+1:      movq    (%rsp), %rax
+        movq    8(%rsp), %rbx
+        addq    $24, %rsp
+        .cfi_adjust_cfa_offset -24
+        jmp     *haft_ocaml_decline(%rip)
+        end_function haft_ocaml_ask
+
+/*
+ * The same as a call, from a fiber with FIBER_CALLS.
+ *
+ * A processor predicts that the next return is to the place behind the last call. A clause that
+ * continues at once does return there, to the perform; but one that returns to the code which resumed the
+ * fiber does not, and after that wrong guess all that was remembered of the stack is off by one. Such
+ * clauses are called from here, and the way on is a jump; so is that of `continue` into the fiber. Which
+ * of the two a fiber needs is told by where it is continued from: in a clause, `continue` would return to
+ * haft_ocaml_clause_returned.
+ *
+ * Where a clause in tail position already runs under such a call, the frame is used again.
+ */
+        function haft_ocaml_ask_by_call
+.Lask_first:                       /* Once a collection: to find out. */
+        movq    haft_ocaml_young(%rip), %r8
+        movq    %r8, FIBER_YOUNG(%rcx)
+        movq    %rcx, haft_ocaml_young(%rip)
+.Lask_by_call:
+        capture haft_ocaml_continue_called
+        cmpq    $FIBER_RUNNING, haft_ocaml_running(%rip)
+        jne     .Lput_away
+.Lcall_clause:
+        leaq    haft_ocaml_clause_returned(%rip), %r8
+        cmpq    %r8, (%rsp)
+        jne     1f
+        addq    $16, %rsp
+1:      subq    $8, %rsp
+        .cfi_remember_state
+        .cfi_adjust_cfa_offset 8
+        call    haft_ocaml_ask
+        .globl  haft_ocaml_clause_returned
+        .hidden haft_ocaml_clause_returned
+haft_ocaml_clause_returned:
+        addq    $8, %rsp
+        .cfi_adjust_cfa_offset -8
+        popq    %rcx
+        .cfi_adjust_cfa_offset -8
+        .cfi_register %rip, %rcx
+        jmp     *%rcx
+
+        .cfi_restore_state
+.Lput_away:                     /* Others may have to be put away. */
+        save    %rax
+        save    %rbx
+        save    %rdi
+        movq    %rcx, %rdi
+        call    haft_ocaml_wait@PLT
+        restore %rdi
+        restore %rbx
+        restore %rax
+        jmp     .Lcall_clause
+        end_function haft_ocaml_ask_by_call
+
+        function haft_ocaml_perform_rarely
+.Lperform_roots:
         movq    %r9, FIBER_ROOTS(%rcx)
-        dispatch
+        to_parents_roots
+.Lperform_nested:
+        movq    %rdx, FIBER_TOP(%rcx)
+        jmp     .Lask
 
 .Lperform_callback:
         movq    %rcx, %rdi
@@ -355,7 +406,7 @@ haft_ocaml_returned:
         leaq    .Lperform_found(%rip), %rsi
         leaq    .Lperform_unhandled(%rip), %rdi
         jmp     .Lfar
-        end_function haft_ocaml_perform
+        end_function haft_ocaml_perform_rarely
 
 /*
  * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too, and the
@@ -375,7 +426,8 @@ haft_ocaml_returned:
         movq    %r8, FIBER_SP(%rcx)
         movq    %r9, FIBER_ROOTS(%rcx)
         movq    %r10, FIBER_TOP(%rcx)
-        dispatch
+        to_parents_roots
+        jmp     .Lask
 
 .Lreperform_callback:
         movq    %rcx, %rdi
@@ -425,7 +477,7 @@ haft_ocaml_returned:
 
 /* Enters the suspended fiber in rcx, with whatever is in rax, rbx and rdi. Goes to `slow` if that
    takes more than a switch. */
-        .macro  enter slow, running=$FIBER_RUNNING
+        .macro  enter slow, running=%r9
         cmpq    $0, FIBER_SERIAL(%rcx)
         jne     \slow
         cmpq    $0, %fs:THREAD_STAMP(%r11)
@@ -439,15 +491,9 @@ haft_ocaml_returned:
 /*
  * continue: the code of a continuation, applied to a value.
  *   in: rax value, rbx continuation
- * At an odd address: see layout.h.
+ * At odd addresses: see layout.h.
  */
-        .globl  haft_ocaml_continue
-        .hidden haft_ocaml_continue
-        .type   haft_ocaml_continue, @function
-        .p2align 4
-        nop
-haft_ocaml_continue:
-        .cfi_startproc
+        .macro  continue running
         leaq    haft_ocaml_stack_young(%rip), %r8
         movq    CONTINUATION_FIBER(%rbx), %rcx
         cmpq    %r8, CONTINUATION_STACK(%rbx)
@@ -457,36 +503,42 @@ haft_ocaml_continue:
         movq    %r8, CONTINUATION_STACK(%rbx)
         cmpq    %rbx, FIBER_CONTINUATION(%rcx)
         jne     .Lalready               /* A copy, of Weak.get_copy. */
-.Lcontinue_go:
-        /* Resumed by the very call that it was suspended under: most of what attach stores is there. */
-        leaq    8(%rsp), %r9
         load_thread
-        cmpq    %r9, FIBER_PARENT(%rcx)
-        jne     1f
+        /* Where it was resumed before: then all is there that `attach` stores. */
+        leaq    8(%rsp), %r8
+        cmpq    %r8, FIBER_PARENT(%rcx)
+        jne     .Lcontinue_elsewhere
+        movq    (%rsp), %r9
+        cmpq    %r9, FIBER_PARENT_PC(%rcx)
+        jne     .Lcontinue_elsewhere
         movq    %fs:THREAD_CURRENT(%r11), %r8
         cmpq    %r8, FIBER_OUTER(%rcx)
-        jne     1f
-        cmpq    $0, FIBER_SERIAL(%rcx)
-        jne     .Lcontinue_slow
-        movq    (%rsp), %r8
+        jne     .Lcontinue_elsewhere
         movq    STATE(exception_pointer), %r9
+        cmpq    %r9, FIBER_PARENT_EXCEPTION(%rcx)
+        jne     .Lcontinue_elsewhere
         movq    STATE(local_roots), %r10
-        movq    %r8, FIBER_PARENT_PC(%rcx)
-        movq    %r9, FIBER_PARENT_EXCEPTION(%rcx)
         orq     FIBER_PARENT_ROOTS(%rcx), %r10
-        jnz     .Lcontinue_slow
-        movq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx)
-        to_child
+        orq     FIBER_ROOTS(%rcx), %r10
+        orq     FIBER_SERIAL(%rcx), %r10
+        jnz     .Lcontinue_elsewhere
+        movq    FIBER_TOP(%rcx), %r8
+        movq    \running, FIBER_CONTINUATION(%rcx)
+        movq    %r8, %fs:THREAD_CURRENT(%r11)
+        movq    FIBER_SP(%rcx), %rsp
+        popq    STATE(exception_pointer)
+        .endm
+
+        .globl  haft_ocaml_continue
+        .hidden haft_ocaml_continue
+        .type   haft_ocaml_continue, @function
+        .p2align 4
+        nop
+haft_ocaml_continue:
+        .cfi_startproc
+        movq    haft_ocaml_running(%rip), %rdx
+        continue %rdx
         ret
-1:      movl    $FIBER_CALLS, %edx
-        leaq    haft_ocaml_clause_returned(%rip), %r8
-        cmpq    %r8, (%rsp)
-        jne     2f
-        xorl    %edx, %edx
-        addq    $16, %rsp
-2:      enter   .Lcontinue_slow, %rdx
-        popq    %rcx
-        jmp     *%rcx
 
 .Lcontinue_awaken:
         movq    %rbx, %rdi
@@ -495,9 +547,19 @@ haft_ocaml_continue:
         movq    %rax, %rcx
         restore %rax
         cmpq    $1, %rcx
-        ja      .Lcontinue_go
+        je      .Lno_memory
         jb      .Lalready
-        jmp     .Lno_memory
+        load_thread
+.Lcontinue_elsewhere:
+        movl    $FIBER_CALLS, %edx
+        leaq    haft_ocaml_clause_returned(%rip), %r8
+        cmpq    %r8, (%rsp)
+        jne     1f
+        movl    haft_ocaml_running(%rip), %edx
+        addq    $16, %rsp
+1:      enter   .Lcontinue_slow, %rdx
+        popq    %rcx
+        jmp     *%rcx
 
 .Lcontinue_slow:
         movq    %rax, %rbx
@@ -505,6 +567,20 @@ haft_ocaml_continue:
         jmp     .Lenter_slow
         .cfi_endproc
         .size   haft_ocaml_continue, . - haft_ocaml_continue
+
+/* The same, of a fiber with FIBER_CALLS. */
+        .globl  haft_ocaml_continue_called
+        .hidden haft_ocaml_continue_called
+        .type   haft_ocaml_continue_called, @function
+        .p2align 4
+        nop
+haft_ocaml_continue_called:
+        .cfi_startproc
+        continue $FIBER_CALLS
+        popq    %rcx
+        jmp     *%rcx
+        .cfi_endproc
+        .size   haft_ocaml_continue_called, . - haft_ocaml_continue_called
 
 /*
  * resume_with continuation argument function: function argument, called where the fiber was suspended.
@@ -627,7 +703,12 @@ haft_ocaml_base:
         .globl  haft_ocaml_frametable
         .hidden haft_ocaml_frametable
 haft_ocaml_frametable:
-        .quad   3
+        .quad   4
+        .quad   haft_ocaml_asked
+        .value  32                      /* bytes */
+        .value  2                       /* live slots: */
+        .value  0, 8
+        .p2align 3
         .quad   haft_ocaml_clause_returned
         .value  16                      /* bytes */
         .value  0

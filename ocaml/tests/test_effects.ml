@@ -390,6 +390,102 @@ let deep =
         done;
         spawn body;
         check_int "steps" 1_000_000 !steps );
+    ( "whatever a clause ends with, however often the collector runs in between",
+      fun () ->
+        let shallowest = ref max_int and deepest = ref 0 in
+        let step () =
+          Gc.minor ();
+          let frames =
+            Printexc.(raw_backtrace_length (get_callstack 10_000))
+          in
+          shallowest := min !shallowest frames;
+          deepest := max !deepest frames
+        in
+        let check name f =
+          shallowest := max_int;
+          deepest := 0;
+          f ();
+          (* A frame of the library's may be there or not. *)
+          if !deepest > !shallowest + 2 then
+            Alcotest.failf "%s: from %d to %d frames" name !shallowest !deepest
+        in
+        let wait_often () =
+          for _ = 1 to 1000 do
+            perform Wait
+          done
+        in
+        let waking : unit effect_handler =
+          {
+            effc =
+              (fun (type a) (effect : a t) ->
+                match effect with
+                | Wait ->
+                    Some
+                      (fun (k : (a, _) continuation) ->
+                        step ();
+                        continue k ())
+                | _ -> None);
+          }
+        in
+        check "continue" (fun () -> try_with wait_often () waking);
+        check "declined" (fun () ->
+            try_with
+              (fun () -> ignore (answering 1 (fun () -> wait_often (); 0)))
+              () waking);
+        check "discontinue" (fun () ->
+            let ended = ref 0 in
+            try_with
+              (fun () ->
+                while !ended < 1000 do
+                  try perform Wait with Exit -> incr ended
+                done)
+              ()
+              {
+                effc =
+                  (fun (type a) (effect : a t) ->
+                    match effect with
+                    | Wait ->
+                        Some
+                          (fun (k : (a, unit) continuation) ->
+                            step ();
+                            discontinue k Exit)
+                    | _ -> None);
+              });
+        check "continue_with" (fun () ->
+            let rec go : (unit, unit) Shallow.continuation -> unit =
+             fun k ->
+              Shallow.continue_with k ()
+                {
+                  retc = ignore;
+                  exnc = raise;
+                  effc =
+                    (fun (type a) (effect : a t) ->
+                      match effect with
+                      | Wait ->
+                          Some
+                            (fun (k : (a, _) Shallow.continuation) ->
+                              step ();
+                              go k)
+                      | _ -> None);
+                }
+            in
+            go (Shallow.fiber wait_often));
+        check "match_with" (fun () ->
+            let rec spawn n =
+              try_with perform Wait
+                {
+                  effc =
+                    (fun (type a) (effect : a t) ->
+                      match effect with
+                      | Wait ->
+                          Some
+                            (fun (_ : (a, _) continuation) ->
+                              step ();
+                              if n > 0 then spawn (n - 1))
+                      | _ -> None);
+                }
+            in
+            spawn 1000) );
     ( "a continuation may be resumed under other handlers than it was captured under",
       fun () ->
         let k = ref None in
