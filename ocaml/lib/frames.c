@@ -1,7 +1,7 @@
 /*
  * The frames of suspended code, by the tables of the compiler. The runtime's own walk ends where a
- * caml_context says that nothing comes after it; this one ends at the base of the fiber that it
- * was asked about, whose context leads to whoever resumed it last.
+ * caml_context says that nothing comes after it; this one ends before the frame at the base of the
+ * fiber that it was asked about, whose context leads to whoever resumed it last.
  */
 #include "runtime.h"
 
@@ -15,7 +15,7 @@ static frame_descr *descriptor(uintnat pc) {
 frames_t haft_ocaml_frames_from(const ocaml_fiber_t *fiber, const char *sp) {
     return (frames_t){.sp = (char *)(uintptr_t)sp + 16,
                       .pc = ((const uintnat *)(const void *)sp)[1],
-                      .end = (const char *)&fiber->parent - 16};
+                      .end = (const char *)base_trap(fiber)};
 }
 
 frames_t haft_ocaml_frames(const ocaml_fiber_t *fiber) {
@@ -62,6 +62,7 @@ void haft_ocaml_scan_frames(scanning_action action, frames_t *frames) {
 void haft_ocaml_scan_suspended(scanning_action action, ocaml_fiber_t *fiber) {
     frames_t frames = haft_ocaml_frames(fiber);
     haft_ocaml_scan_frames(action, &frames);
+    action(fiber->handler, &fiber->handler);
     haft_ocaml_scan_roots_blocks(action, fiber->roots);
     for (haft_scope_t *scope = fiber->top; scope != &fiber->scope; scope = scope->outer) {
         const ocaml_fiber_t *inner = fiber_of_scope(scope);

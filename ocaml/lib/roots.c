@@ -160,13 +160,22 @@ static void settle_seen(void) {
     recent_seen = recent_end;
 }
 
+/* What it refers to is scanned with the fiber. */
+HAFT_INLINE void darken_alone(value continuation) {
+    if (Is_white_hd(Hd_val(continuation)))
+        Hd_val(continuation) = Blackhd_hd(Hd_val(continuation));
+}
+
 static void scan_recent(scanning_action action) {
     for (size_t place = recent_first; place < recent_end; place++) {
         ocaml_fiber_t *fiber = *recent_at(place);
         prefetch_shelf(*recent_at(place + AHEAD));
         if (fiber != NULL) {
             haft_ocaml_scan_suspended(action, fiber);
-            action(fiber->continuation, &fiber->continuation);
+            if (action == caml_darken)
+                darken_alone(fiber->continuation);
+            else
+                action(fiber->continuation, &fiber->continuation);
         }
     }
 }

@@ -75,8 +75,10 @@ static void move(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
     to->top = &to->scope;
     to->handler = from->handler;
     to->roots = NULL;
-    memcpy(to->sp, from->sp, bytes_of(from));
-    const char *base = (char *)base_trap(to);
+    char *base = (char *)base_trap(to);
+    /* Suspended stacks are aligned like running ones; most are a few of these. */
+    for (char *at = to->sp; at < base; at += 16)
+        memcpy(at, at - distance, 16);
     for (char **link = (char **)(void *)to->sp; (char *)link != base; link = (char **)(void *)*link)
         *link += distance;
 }

@@ -80,11 +80,10 @@ static size_t live_room;
 /* The fiber that is looked at. */
 static uintnat *live_here;
 static const value *live_from;
-static size_t live_words;
 
 static void note_slot(value content, value *slot) {
     size_t index = (size_t)(slot - live_from);
-    if (Is_block(content) && index < live_words) /* The handler is none of them. */
+    if (Is_block(content))
         live_here[index / WORD_BITS] |= (uintnat)1 << index % WORD_BITS;
 }
 
@@ -104,11 +103,10 @@ static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
         return false;
     for (part_t part = innermost_part(fiber); part.fiber != NULL; part = outer_part(part.fiber)) {
         live_from = part.stack;
-        live_words = words_of(&part);
-        words += live_words;
+        words += words_of(&part);
         if (words > most)
             return false;
-        size_t more = groups_for(live_words);
+        size_t more = groups_for(words_of(&part));
         make_room(groups + more);
         live_here = live + groups;
         memset(live_here, 0, more * sizeof *live);

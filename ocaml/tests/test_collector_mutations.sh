@@ -70,6 +70,9 @@ mutate 'recent stacks, when a cycle begins' roots.c \
   '/settle_seen();/{n;s/scan_recent(action);/;/}'
 mutate 'recent stacks, when everything moves' roots.c \
   '/haft_ocaml_scan_settled(action);/{n;s/scan_recent(action);/;/}'
+mutate 'the continuations of recent stacks' roots.c \
+  's/^                darken_alone(fiber->continuation);/                ;/'
+mutate 'the handlers of suspended fibers' frames.c 's/^    action(fiber->handler, &fiber->handler);//'
 mutate 'what keeps recent stacks' roots.c 's/^        settle_seen(); .*/        ;/'
 mutate 'the links between traps on a shelf' shelves.c 's/^        \*link += distance;/        *link += 0;/'
 mutate 'the end of fibers whose continuation has died' roots.c \
