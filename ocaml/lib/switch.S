@@ -144,6 +144,20 @@
         movq    %rcx, haft_ocaml_idle(%rip)
         .endm
 
+/* There is no memory for a stack: gives back those that nothing refers to any more. Keeps the values in
+   the first `used` of rax, rbx, rdi and rsi. */
+        .macro  collect used
+        .if     \used < 4
+        movl    $1, %esi
+        .endif
+        .if     \used < 3
+        movl    $1, %edi
+        .endif
+        leaq    7f(%rip), %rdx
+        jmp     .Lcollect
+7:
+        .endm
+
         .text
         .globl  haft_ocaml_code_begin
         .hidden haft_ocaml_code_begin
@@ -227,7 +241,7 @@ haft_ocaml_returned:
         load_thread
         jmp     .Lrunstack_go
 
-.Lrunstack_refill:
+        .macro  refill
         save    %rax
         save    %rbx
         save    %rdi
@@ -238,9 +252,13 @@ haft_ocaml_returned:
         restore %rax
         testb   %cl, %cl
         jnz     __morestack
-.Lout_of_memory:
-        movq    caml_exn_Out_of_memory@GOTPCREL(%rip), %rax
-        jmp     caml_raise_exn@PLT
+        .endm
+
+.Lrunstack_refill:
+        refill
+        collect used=3
+        refill
+        jmp     .Lno_memory
         .cfi_endproc
         .size   __morestack, . - __morestack
 
@@ -540,16 +558,23 @@ haft_ocaml_continue:
         continue %rdx
         ret
 
-.Lcontinue_awaken:
+        .macro  awaken_continued
         movq    %rbx, %rdi
         save    %rax
         call    haft_ocaml_awaken@PLT
         movq    %rax, %rcx
         restore %rax
         cmpq    $1, %rcx
-        je      .Lno_memory
         jb      .Lalready
-        load_thread
+        .endm
+
+.Lcontinue_awaken:
+        awaken_continued
+        ja      1f
+        collect used=2
+        awaken_continued
+        je      .Lno_memory
+1:      load_thread
 .Lcontinue_elsewhere:
         movl    $FIBER_CALLS, %edx
         leaq    haft_ocaml_clause_returned(%rip), %r8
@@ -587,7 +612,7 @@ haft_ocaml_continue_called:
  *   in: rax continuation, rbx argument, rdi closure
  */
         function haft_ocaml_resume_with
-        xorl    %esi, %esi
+        movl    $1, %esi
 .Lresume:
         leaq    haft_ocaml_stack_young(%rip), %r8
         movq    CONTINUATION_FIBER(%rax), %rcx
@@ -599,8 +624,8 @@ haft_ocaml_continue_called:
         cmpq    %rax, FIBER_CONTINUATION(%rcx)
         jne     .Lalready               /* A copy, of Weak.get_copy. */
 .Lresume_go:
-        testq   %rsi, %rsi
-        jz      1f
+        cmpq    $1, %rsi
+        je      1f
         movq    %rsi, FIBER_HANDLER(%rcx)
 1:      load_thread
         enter   .Lenter_slow
@@ -608,9 +633,11 @@ haft_ocaml_continue_called:
         movq    %rdi, %rbx
         jmp     *(%rbx)
 
-.Lresume_awaken:
+        .macro  awaken_resumed
         save    %rdi
         save    %rsi
+        save    %rbx
+        save    %rax
         subq    $8, %rsp
         .cfi_adjust_cfa_offset 8
         movq    %rax, %rdi
@@ -618,18 +645,26 @@ haft_ocaml_continue_called:
         movq    %rax, %rcx
         addq    $8, %rsp
         .cfi_adjust_cfa_offset -8
+        restore %rax
+        restore %rbx
         restore %rsi
         restore %rdi
         cmpq    $1, %rcx
         ja      .Lresume_go
-        je      .Lno_memory
+        jb      .Lalready
+        .endm
+
+.Lresume_awaken:
+        awaken_resumed
+        collect used=4
+        awaken_resumed
+.Lno_memory:
+        movq    caml_exn_Out_of_memory@GOTPCREL(%rip), %rax
+        jmp     caml_raise_exn@PLT
 .Lalready:
         movq    haft_ocaml_already(%rip), %rbx
         movl    $1, %eax
         jmp     *(%rbx)
-.Lno_memory:
-        movq    caml_exn_Out_of_memory@GOTPCREL(%rip), %rax
-        jmp     caml_raise_exn@PLT
 
 /* The fiber in rcx was looked through, or the thread is new to libhaft, or the caller has local roots. */
 .Lenter_slow:
@@ -664,6 +699,31 @@ haft_ocaml_continue_called:
         function haft_ocaml_resume_under
         jmp     .Lresume
         end_function haft_ocaml_resume_under
+
+/* `collect`, on the way back to rdx. */
+        function haft_ocaml_collect
+.Lcollect:
+        subq    $40, %rsp
+        .cfi_adjust_cfa_offset 40
+        movq    %rax, (%rsp)
+        movq    %rbx, 8(%rsp)
+        movq    %rdi, 16(%rsp)
+        movq    %rsi, 24(%rsp)
+        movq    %rdx, 32(%rsp)
+        movq    haft_ocaml_make_room@GOTPCREL(%rip), %rax
+        call    caml_c_call@PLT
+        .globl  haft_ocaml_collected
+        .hidden haft_ocaml_collected
+haft_ocaml_collected:
+        movq    (%rsp), %rax
+        movq    8(%rsp), %rbx
+        movq    16(%rsp), %rdi
+        movq    24(%rsp), %rsi
+        movq    32(%rsp), %rdx
+        addq    $40, %rsp
+        .cfi_adjust_cfa_offset -40
+        jmp     *%rdx
+        end_function haft_ocaml_collect
 
 /* The stack has overflowed in OCaml code: there is no room to call anything. */
         function haft_ocaml_overflowed
@@ -703,7 +763,12 @@ haft_ocaml_base:
         .globl  haft_ocaml_frametable
         .hidden haft_ocaml_frametable
 haft_ocaml_frametable:
-        .quad   4
+        .quad   5
+        .quad   haft_ocaml_collected
+        .value  48                      /* bytes */
+        .value  4                       /* live slots: */
+        .value  0, 8, 16, 24
+        .p2align 3
         .quad   haft_ocaml_asked
         .value  32                      /* bytes */
         .value  2                       /* live slots: */
