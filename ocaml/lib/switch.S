@@ -63,9 +63,9 @@
         movq    %r8, STATE(local_roots)
         .endm
 
-/* The caller becomes the parent of the fiber whose address is `fiber` - `tag`. Leaves the local roots
-   in r10. */
-        .macro  attach fiber, tag=0, running=%r9
+/* The caller becomes the parent of the fiber whose address is `fiber` - `tag`; not yet its local roots,
+   which are in r10 then. */
+        .macro  attach fiber, tag=0
         movq    (%rsp), %r8
         leaq    8(%rsp), %r9
         movq    %fs:THREAD_CURRENT(%r11), %r10
@@ -76,11 +76,6 @@
         movq    STATE(exception_pointer), %r8
         movq    STATE(local_roots), %r10
         movq    %r8, FIBER_PARENT_EXCEPTION-\tag(\fiber)
-        movq    %r10, FIBER_PARENT_ROOTS-\tag(\fiber)
-        .ifc    \running, %r9
-        movq    haft_ocaml_running(%rip), %r9
-        .endif
-        movq    \running, FIBER_CONTINUATION-\tag(\fiber)
         .endm
 
 /* The innermost fiber of OCaml around the caller, in rcx; goes to `far` if other handlers come first. */
@@ -187,8 +182,10 @@ __morestack:
         movq    FIBER_SP(%rcx), %rdx
         movq    %rdx, haft_ocaml_idle(%rip)
         movq    %rdi, FIBER_HANDLER(%rcx)
+        movq    haft_ocaml_running(%rip), %rdx
         attach  %rcx
-        testq   %r10, %r10
+        movq    %rdx, FIBER_CONTINUATION(%rcx)
+        orq     FIBER_PARENT_ROOTS(%rcx), %r10
         jnz     .Lrunstack_roots
 .Lrunstack_go:
         leaq    FIBER_SCOPE(%rcx), %r8
@@ -209,13 +206,30 @@ haft_ocaml_returned:
         jne     .Lreturned_seen
 .Lreturned_go:
         load_thread
-        make_idle
+        movq    haft_ocaml_idle(%rip), %r8
+        movq    $FIBER_IDLE, FIBER_CONTINUATION(%rcx)
+        movq    FIBER_PARENT_ROOTS(%rcx), %r9
+        movq    %rcx, haft_ocaml_idle(%rip)
+        cmpq    %r8, FIBER_SP(%rcx)
+        jne     .Lreturned_link
+.Lreturned_linked:
+        cmpq    %r9, STATE(local_roots)
+        jne     .Lreturned_roots
+.Lreturned_parent:
         movq    FIBER_HANDLER(%rcx), %rdx
-        to_parents_roots
         to_parent
-        .cfi_restore_state
+        .cfi_remember_state
+        .cfi_def_cfa %rsp, 8
         movq    0(%rdx), %rbx
         jmp     *(%rbx)
+        .cfi_restore_state
+.Lreturned_link:
+        movq    %r8, FIBER_SP(%rcx)
+        jmp     .Lreturned_linked
+.Lreturned_roots:
+        movq    %r9, STATE(local_roots)
+        jmp     .Lreturned_parent
+        .cfi_restore_state
 
         .cfi_remember_state
         .cfi_escape 0x0f, 0x04, 0x77, 0xe0, 0x00, 0x06
@@ -230,6 +244,10 @@ haft_ocaml_returned:
 
         .cfi_restore_state
 .Lrunstack_roots:
+        movq    STATE(local_roots), %r10
+        movq    %r10, FIBER_PARENT_ROOTS(%rcx)
+        testq   %r10, %r10
+        jz      .Lrunstack_go
         save    %rax
         save    %rbx
         save    %rcx
@@ -437,7 +455,10 @@ haft_ocaml_clause_returned:
         find_callbacks .Lreperform_callback
 .Lreperform_go:
         movq    CONTINUATION_FIBER(%rax), %rsi
+        movq    haft_ocaml_running(%rip), %rdx
         attach  %rsi, 1
+        movq    %rdx, FIBER_CONTINUATION-1(%rsi)
+        movq    %r10, FIBER_PARENT_ROOTS-1(%rsi)
         movq    FIBER_SP-1(%rsi), %r8
         movq    FIBER_ROOTS-1(%rsi), %r9
         movq    FIBER_TOP-1(%rsi), %r10
@@ -493,14 +514,16 @@ haft_ocaml_clause_returned:
         popq    STATE(exception_pointer)
         .endm
 
-/* Enters the suspended fiber in rcx, with whatever is in rax, rbx and rdi. Goes to `slow` if that
-   takes more than a switch. */
-        .macro  enter slow, running=%r9
+/* Enters the suspended fiber in rcx, which has rdx for a continuation from now on, with whatever is in
+   rax, rbx and rdi. Goes to `slow` if that takes more than a switch. */
+        .macro  enter slow
         cmpq    $0, FIBER_SERIAL(%rcx)
         jne     \slow
         cmpq    $0, %fs:THREAD_STAMP(%r11)
         je      \slow
-        attach  %rcx, 0, \running
+        attach  %rcx
+        movq    %rdx, FIBER_CONTINUATION(%rcx)
+        movq    %r10, FIBER_PARENT_ROOTS(%rcx)
         testq   %r10, %r10
         jnz     \slow
         to_child
@@ -511,7 +534,7 @@ haft_ocaml_clause_returned:
  *   in: rax value, rbx continuation
  * At odd addresses: see layout.h.
  */
-        .macro  continue running
+        .macro  continue
         leaq    haft_ocaml_stack_young(%rip), %r8
         movq    CONTINUATION_FIBER(%rbx), %rcx
         cmpq    %r8, CONTINUATION_STACK(%rbx)
@@ -541,7 +564,7 @@ haft_ocaml_clause_returned:
         orq     FIBER_SERIAL(%rcx), %r10
         jnz     .Lcontinue_elsewhere
         movq    FIBER_TOP(%rcx), %r8
-        movq    \running, FIBER_CONTINUATION(%rcx)
+        movq    %rdx, FIBER_CONTINUATION(%rcx)
         movq    %r8, %fs:THREAD_CURRENT(%r11)
         movq    FIBER_SP(%rcx), %rsp
         popq    STATE(exception_pointer)
@@ -555,7 +578,7 @@ haft_ocaml_clause_returned:
 haft_ocaml_continue:
         .cfi_startproc
         movq    haft_ocaml_running(%rip), %rdx
-        continue %rdx
+        continue
         ret
 
         .macro  awaken_continued
@@ -580,9 +603,9 @@ haft_ocaml_continue:
         leaq    haft_ocaml_clause_returned(%rip), %r8
         cmpq    %r8, (%rsp)
         jne     1f
-        movl    haft_ocaml_running(%rip), %edx
+        movq    haft_ocaml_running(%rip), %rdx
         addq    $16, %rsp
-1:      enter   .Lcontinue_slow, %rdx
+1:      enter   .Lcontinue_slow
         popq    %rcx
         jmp     *%rcx
 
@@ -601,7 +624,8 @@ haft_ocaml_continue:
         nop
 haft_ocaml_continue_called:
         .cfi_startproc
-        continue $FIBER_CALLS
+        movl    $FIBER_CALLS, %edx
+        continue
         popq    %rcx
         jmp     *%rcx
         .cfi_endproc
@@ -628,6 +652,7 @@ haft_ocaml_continue_called:
         je      1f
         movq    %rsi, FIBER_HANDLER(%rcx)
 1:      load_thread
+        movq    haft_ocaml_running(%rip), %rdx
         enter   .Lenter_slow
         movq    %rbx, %rax
         movq    %rdi, %rbx
@@ -677,7 +702,10 @@ haft_ocaml_continue_called:
         restore %rcx
         restore %rbx
         load_thread
+        movq    haft_ocaml_running(%rip), %rdx
         attach  %rcx
+        movq    %rdx, FIBER_CONTINUATION(%rcx)
+        movq    %r10, FIBER_PARENT_ROOTS(%rcx)
         testq   %r10, %r10
         jz      1f
         save    %rbx
