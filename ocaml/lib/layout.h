@@ -61,8 +61,8 @@
 /* In the words on the stack that are put aside around a switch of C (foreign.c). */
 #define CROSSING_ROOM 96
 
-/* In place of a continuation. FIBER_CALLS: it runs, and what handles its effects is called rather than
- * jumped to (switch.S). FIBER_KEPT: it is suspended, and a block of stacks.c keeps it. */
+/* In place of a continuation. FIBER_CALLS: it runs, and what handles its effects is called rather
+ * than jumped to (switch.S). FIBER_KEPT: it is suspended, and a block of stacks.c keeps it. */
 #define FIBER_RUNNING 0
 #define FIBER_IDLE 1
 #define FIBER_CALLS 2
