@@ -55,7 +55,7 @@ enum { FEW_STACKS = 1024 };
 static long taken;
 static size_t stack_size;
 
-/* The way to haft_ocaml_wait is by FIBER_CALLS. */
+/* A perform comes by haft_ocaml_wait only if it calls its clause. */
 static void set_crowded(bool crowded) {
     haft_ocaml_running = crowded ? FIBER_CALLS : FIBER_RUNNING;
 }

@@ -20,7 +20,7 @@
  *      56  innermost scope          top                  suspended
  *      64  parent's stack, above its return address      resumer.fp     } a caml_context
  *      72  parent's return address                       resumer.pc     }
- *      80  parent's stack, the same                      resumer.sp     }
+ *      80  parent's stack, always the same               resumer.sp     }
  *      88  parent's exception pointer                    resumer.base
  *      96  parent's local roots                          resumer.control
  *     104  scope: outer, handles, serial
@@ -79,7 +79,7 @@
  *    0  the effect, until the handler is called; then the code of `continue`, at an odd address: so
  *       the block can be applied like a closure, and is none to the garbage collector
  *    8  the fiber's address, tagged; or IMAGE, if the heap has the stack
- *   16  what keeps its stack: YOUNG, while the fiber has it and no collection has happened; ASIDE,
+ *   16  what keeps its stack: YOUNG, from the start until a collection happens; ASIDE,
  *       while a fiber or a shelf has it, to be asked for (stacks.c); a block of stacks.c; USED
  *
  * YOUNG, ASIDE, USED and IMAGE are static abstract values (switch.S), and keepers have a custom

@@ -160,7 +160,7 @@ static void settle_seen(void) {
     recent_seen = recent_end;
 }
 
-/* What it refers to is scanned with the fiber. */
+/* Its fields refer to nothing in the heap; what is on its stack is scanned with the fiber. */
 HAFT_INLINE void darken_alone(value continuation) {
     if (Is_white_hd(Hd_val(continuation)))
         Hd_val(continuation) = Blackhd_hd(Hd_val(continuation));

@@ -72,7 +72,7 @@ HAFT_INLINE bool is_suspended(const ocaml_fiber_t *fiber) {
 /* switch.S */
 extern const haft_handles_t haft_ocaml_handles;
 extern char haft_ocaml_code_begin[], haft_ocaml_code_end[];
-extern char haft_ocaml_returned[], haft_ocaml_base[];
+extern char haft_ocaml_asked[], haft_ocaml_returned[], haft_ocaml_base[];
 void haft_ocaml_raised(void);
 void haft_ocaml_continue(void);
 extern value haft_ocaml_stack_young[], haft_ocaml_stack_aside[], haft_ocaml_stack_used[],

@@ -24,6 +24,7 @@ enum {
     LARGEST = SHELF - HEADER + FIBER_TRAP, /* bytes of stack */
     WAITING = 16
 };
+_Static_assert(LARGEST % 16 == 0, "stacks are moved in steps of 16 bytes");
 static const size_t reservation = (size_t)256 << 20;
 
 static char *shelves;
@@ -76,7 +77,7 @@ static void move(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
     to->handler = from->handler;
     to->roots = NULL;
     char *base = (char *)base_trap(to);
-    /* Suspended stacks are aligned like running ones; most are a few of these. */
+    /* Most stacks are a few times this, which they are aligned to. */
     for (char *at = to->sp; at < base; at += 16)
         memcpy(at, at - distance, 16);
     for (char **link = (char **)(void *)to->sp; (char *)link != base; link = (char **)(void *)*link)

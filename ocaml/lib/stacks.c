@@ -46,8 +46,8 @@ HAFT_INLINE void store(value block, size_t field, value content) {
 
 /* ---- Images ---- */
 
-/* One of the fibers of a suspended computation. Its stack begins with a word that is not in use or
-   the exception pointer, and the return address. */
+/* One of the fibers of a suspended computation. Its stack begins with the exception pointer, or a
+   word that is not in use and may be anything, and the return address. */
 typedef struct part {
     ocaml_fiber_t *fiber; /* NULL: it is not one of OCaml */
     const value *stack;
@@ -80,6 +80,8 @@ static size_t live_room;
 /* The fiber that is looked at. */
 static uintnat *live_here;
 static const value *live_from;
+/* A handler on them is being asked for a clause, and its continuation is YOUNG. */
+static bool live_asked;
 
 static void note_slot(value content, value *slot) {
     size_t index = (size_t)(slot - live_from);
@@ -99,6 +101,7 @@ static void make_room(size_t groups) {
 /* Whether the stacks can be moved, and have at most so many words; if so, `live` tells of them. */
 static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
     size_t words = 0, groups = 0;
+    live_asked = false;
     if (fiber->roots != NULL)
         return false;
     for (part_t part = innermost_part(fiber); part.fiber != NULL; part = outer_part(part.fiber)) {
@@ -115,8 +118,12 @@ static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
         frame_descr *frame;
         char *sp;
         bool border = false;
-        while ((frame = haft_ocaml_next_frame(&frames, &sp, &border)) != NULL && !border)
+        while ((frame = haft_ocaml_next_frame(&frames, &sp, &border)) != NULL && !border) {
             haft_ocaml_scan_frame(note_slot, frame, sp, NULL);
+            if (frame->retaddr == (uintnat)haft_ocaml_asked)
+                live_asked |=
+                    Field(((value *)(void *)sp)[1], CONTINUATION_STACK_FIELD) == STACK_YOUNG;
+        }
         if (border)
             return false;
         if (part.fiber == fiber)
@@ -153,6 +160,8 @@ static value make_part(const part_t *part, const uintnat *lives) {
         Field(image, IMAGE_LIVE + group) = as_integer(lives[group]);
         Field(image, tops + group) = as_integer(top_bits);
     }
+    /* In place of the first word, whatever it was, and of the links: distances. */
+    Field(image, tops) &= ~(value)2;
     const value *trap = part->trap;
     for (value *link = &Field(image, at);; trap = (const value *)*trap) {
         *link = as_integer((uintnat)part->fiber - (uintnat)trap);
@@ -440,11 +449,6 @@ value haft_ocaml_clone(value continuation);
 /* Both continuations share an image. */
 value haft_ocaml_clone(value continuation) {
     CAMLparam1(continuation);
-    CAMLlocal1(copy);
-    copy = caml_alloc_small(3, 0);
-    Field(copy, CONTINUATION_CODE_FIELD) = (value)haft_ocaml_continue;
-    Field(copy, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
-    Field(copy, CONTINUATION_STACK_FIELD) = STACK_USED;
     bool image;
     ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
     if (!image) {
@@ -453,6 +457,10 @@ value haft_ocaml_clone(value continuation) {
         if (!find_live(fiber, SIZE_MAX))
             caml_invalid_argument(
                 "Haft.clone: there are functions of C on the computation's stack");
+        if (live_asked) { /* Both copies would decline it; after a collection one is told. */
+            caml_empty_minor_heap();
+            CAMLreturn(haft_ocaml_clone(continuation));
+        }
         value block = make_image(fiber);
         if (block == 0)
             caml_raise_out_of_memory();
@@ -461,8 +469,11 @@ value haft_ocaml_clone(value continuation) {
             take_from_keeper(before, fiber);
         replace_by_image(continuation, fiber, block);
     }
+    value copy = caml_alloc_small(3, 0);
     value shared = Field(continuation, CONTINUATION_STACK_FIELD);
     Field(shared, IMAGE_SHOTS) += 2;
+    Field(copy, CONTINUATION_CODE_FIELD) = (value)haft_ocaml_continue;
+    Field(copy, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
     Field(copy, CONTINUATION_STACK_FIELD) = shared;
     CAMLreturn(copy);
 }

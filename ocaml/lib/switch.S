@@ -44,6 +44,13 @@
         .cfi_adjust_cfa_offset -8
         .endm
 
+        .macro  return_by_jump
+        popq    %rcx
+        .cfi_adjust_cfa_offset -8
+        .cfi_register %rip, %rcx
+        jmp     *%rcx
+        .endm
+
         .macro  load_thread
         movq    haft_thread_state@gottpoff(%rip), %r11
         .endm
@@ -54,8 +61,8 @@
         movq    FIBER_PARENT_EXCEPTION(%rcx), %r9
         movq    %r8, %fs:THREAD_CURRENT(%r11)
         movq    %r9, STATE(exception_pointer)
-        movq    FIBER_PARENT_SP(%rcx), %rsp
-        subq    $8, %rsp
+        movq    FIBER_PARENT_SP(%rcx), %r8
+        leaq    -8(%r8), %rsp
         .endm
 
         .macro  to_parents_roots
@@ -88,38 +95,42 @@
         leaq    -FIBER_SCOPE(%rdx), %rcx
         .endm
 
-/* Goes to `callback` if code that C has called back stands between here and the base of the fiber in
-   rcx: then one of the traps on the way is that of caml_start_program. */
-        .macro  find_callbacks callback
+/* The innermost trap, in r8, is not that at the base of the fiber in rcx, in r9. */
+        .macro  compare_traps
         movq    STATE(exception_pointer), %r8
         leaq    FIBER_TRAP(%rcx), %r9
         cmpq    %r9, %r8
-        je      2f
+        .endm
+
+/* Goes to `callback` if code that C has called back stands between here and the base of the fiber: then
+   one of the traps on the way is that of caml_start_program. */
+        .macro  find_callbacks callback
         movq    haft_ocaml_callback_trap(%rip), %r10
 1:      cmpq    8(%r8), %r10
         je      \callback
         movq    (%r8), %r8
         cmpq    %r9, %r8
         jne     1b
-2:
         .endm
 
 /* The fiber in rcx, which is suspended otherwise, gets the continuation in rax, whose code is `continue`.
-   On to its parent, with the handler in rax, the effect in rbx, the continuation in rdi. */
+   On to its parent, with the effect in rax, the handler's function for effects in rbx, the continuation in
+   rdi. */
         .macro  capture continue
+        movq    %rax, %rdi
+        movq    FIBER_HANDLER(%rcx), %rbx
+        movq    CONTINUATION_EFFECT(%rdi), %rax
         leaq    \continue(%rip), %r8
         leaq    1(%rcx), %r9
-        movq    CONTINUATION_EFFECT(%rax), %rbx
-        movq    %r8, CONTINUATION_EFFECT(%rax)
-        movq    %r9, CONTINUATION_FIBER(%rax)
-        movq    %rax, FIBER_CONTINUATION(%rcx)
-        movq    %rax, %rdi
-        movq    FIBER_HANDLER(%rcx), %rax
+        movq    16(%rbx), %rbx
+        movq    %r8, CONTINUATION_EFFECT(%rdi)
+        movq    %r9, CONTINUATION_FIBER(%rdi)
+        movq    %rdi, FIBER_CONTINUATION(%rcx)
         to_parent
         .endm
 
 /* Calls a function of C that keeps rax, rcx and rdx for us; the flags tell whether its result is 0. */
-        .macro  ask function
+        .macro  call_test function
         save    %rax
         save    %rcx
         save    %rdx
@@ -319,36 +330,34 @@ haft_ocaml_returned:
         function haft_ocaml_perform
         find_fiber .Lperform_far
 .Lperform_found:
-        find_callbacks .Lperform_callback
+        compare_traps
+        jne     .Lperform_traps
 .Lperform_go:
+        movq    STATE(exception_pointer), %r8
+        leaq    -8(%rsp), %r10
         movq    STATE(local_roots), %r9
-        pushq   STATE(exception_pointer)
+        movq    %r8, -8(%rsp)           /* The red zone is ours. */
         movq    FIBER_PARENT_ROOTS(%rcx), %r8
-        movq    %rsp, FIBER_SP(%rcx)
+        movq    %r10, FIBER_SP(%rcx)
         orq     FIBER_ROOTS(%rcx), %r8
         orq     %r9, %r8
         jnz     .Lperform_roots
         cmpq    %rdx, FIBER_TOP(%rcx)
         jne     .Lperform_nested
-.Lask:
+.Lcapture:
         cmpq    $0, FIBER_YOUNG(%rcx)
-        je      .Lask_first
+        je      .Lcapture_first
         cmpq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx)
-        jne     .Lask_by_call
+        jne     .Lcapture_by_call
         capture haft_ocaml_continue
-        end_function haft_ocaml_perform
-
-/* Jumps to the clause that the handler in rax has for the effect in rbx, or to Effect.decline; in rdi the
-   continuation. */
-        function haft_ocaml_ask
+/* Jumps to the clause for the effect in rax, by the handler's function in rbx, or to Effect.decline; in
+   rdi the continuation. */
+.Lask_handler:
         subq    $24, %rsp
         .cfi_adjust_cfa_offset 24
-        movq    %rbx, (%rsp)
+        movq    %rax, (%rsp)
         movq    %rdi, 8(%rsp)
-        movq    16(%rax), %rdx
-        movq    %rbx, %rax
-        movq    %rdx, %rbx
-        call    *(%rdx)
+        call    *(%rbx)
         .globl  haft_ocaml_asked
         .hidden haft_ocaml_asked
 haft_ocaml_asked:
@@ -366,7 +375,7 @@ haft_ocaml_asked:
         addq    $24, %rsp
         .cfi_adjust_cfa_offset -24
         jmp     *haft_ocaml_decline(%rip)
-        end_function haft_ocaml_ask
+        end_function haft_ocaml_perform
 
 /*
  * The same as a call, from a fiber with FIBER_CALLS.
@@ -380,12 +389,12 @@ haft_ocaml_asked:
  *
  * Where a clause in tail position already runs under such a call, the frame is used again.
  */
-        function haft_ocaml_ask_by_call
-.Lask_first:                       /* Once a collection: to find out. */
+        function haft_ocaml_perform_by_call
+.Lcapture_first:                       /* Once a collection: to find out. */
         movq    haft_ocaml_young(%rip), %r8
         movq    %r8, FIBER_YOUNG(%rcx)
         movq    %rcx, haft_ocaml_young(%rip)
-.Lask_by_call:
+.Lcapture_by_call:
         capture haft_ocaml_continue_called
         cmpq    $FIBER_RUNNING, haft_ocaml_running(%rip)
         jne     .Lput_away
@@ -397,16 +406,13 @@ haft_ocaml_asked:
 1:      subq    $8, %rsp
         .cfi_remember_state
         .cfi_adjust_cfa_offset 8
-        call    haft_ocaml_ask
+        call    .Lask_handler
         .globl  haft_ocaml_clause_returned
         .hidden haft_ocaml_clause_returned
 haft_ocaml_clause_returned:
         addq    $8, %rsp
         .cfi_adjust_cfa_offset -8
-        popq    %rcx
-        .cfi_adjust_cfa_offset -8
-        .cfi_register %rip, %rcx
-        jmp     *%rcx
+        return_by_jump
 
         .cfi_restore_state
 .Lput_away:                     /* Others may have to be put away. */
@@ -419,19 +425,22 @@ haft_ocaml_clause_returned:
         restore %rbx
         restore %rax
         jmp     .Lcall_clause
-        end_function haft_ocaml_ask_by_call
+        end_function haft_ocaml_perform_by_call
 
         function haft_ocaml_perform_rarely
+.Lperform_traps:
+        find_callbacks .Lperform_callback
+        jmp     .Lperform_go
 .Lperform_roots:
         movq    %r9, FIBER_ROOTS(%rcx)
         to_parents_roots
 .Lperform_nested:
         movq    %rdx, FIBER_TOP(%rcx)
-        jmp     .Lask
+        jmp     .Lcapture
 
 .Lperform_callback:
         movq    %rcx, %rdi
-        ask     haft_ocaml_may_suspend
+        call_test haft_ocaml_may_suspend
         jnz     .Lperform_go
 .Lperform_unhandled:
         movq    haft_ocaml_unhandled(%rip), %rbx
@@ -452,6 +461,8 @@ haft_ocaml_clause_returned:
         function haft_ocaml_reperform
         find_fiber .Lreperform_far
 .Lreperform_found:
+        compare_traps
+        je      .Lreperform_go
         find_callbacks .Lreperform_callback
 .Lreperform_go:
         movq    CONTINUATION_FIBER(%rax), %rsi
@@ -466,13 +477,13 @@ haft_ocaml_clause_returned:
         movq    %r9, FIBER_ROOTS(%rcx)
         movq    %r10, FIBER_TOP(%rcx)
         to_parents_roots
-        jmp     .Lask
+        jmp     .Lcapture
 
 .Lreperform_callback:
         movq    %rcx, %rdi
         movq    CONTINUATION_FIBER(%rax), %rsi
         decq    %rsi
-        ask     haft_ocaml_may_suspend_from
+        call_test haft_ocaml_may_suspend_from
         jnz     .Lreperform_go
 .Lreperform_unhandled:
         movq    CONTINUATION_EFFECT(%rax), %rbx
@@ -504,14 +515,20 @@ haft_ocaml_clause_returned:
         jmp     *%rsi
         end_function haft_ocaml_reperform
 
+        .macro  to_child_stack
+        movq    FIBER_SP(%rcx), %r8
+        movq    (%r8), %r9
+        leaq    8(%r8), %rsp
+        movq    %r9, STATE(exception_pointer)
+        .endm
+
 /* Into the suspended fiber in rcx, which is attached. */
         .macro  to_child
         movq    FIBER_TOP(%rcx), %r8
         movq    FIBER_ROOTS(%rcx), %r9
         movq    %r8, %fs:THREAD_CURRENT(%r11)
         movq    %r9, STATE(local_roots)
-        movq    FIBER_SP(%rcx), %rsp
-        popq    STATE(exception_pointer)
+        to_child_stack
         .endm
 
 /* Enters the suspended fiber in rcx, which has rdx for a continuation from now on, with whatever is in
@@ -545,7 +562,7 @@ haft_ocaml_clause_returned:
         cmpq    %rbx, FIBER_CONTINUATION(%rcx)
         jne     .Lalready               /* A copy, of Weak.get_copy. */
         load_thread
-        /* Where it was resumed before: then all is there that `attach` stores. */
+        /* Where it was resumed before? Then all is there that `attach` stores. */
         leaq    8(%rsp), %r8
         cmpq    %r8, FIBER_PARENT(%rcx)
         jne     .Lcontinue_elsewhere
@@ -566,8 +583,7 @@ haft_ocaml_clause_returned:
         movq    FIBER_TOP(%rcx), %r8
         movq    %rdx, FIBER_CONTINUATION(%rcx)
         movq    %r8, %fs:THREAD_CURRENT(%r11)
-        movq    FIBER_SP(%rcx), %rsp
-        popq    STATE(exception_pointer)
+        to_child_stack
         .endm
 
         .globl  haft_ocaml_continue
@@ -599,6 +615,8 @@ haft_ocaml_continue:
         je      .Lno_memory
 1:      load_thread
 .Lcontinue_elsewhere:
+        /* By a clause that was called, and ends with this? Then its frame goes, and the next one need not be
+           called. By any other code: clauses of this fiber seem to return. */
         movl    $FIBER_CALLS, %edx
         leaq    haft_ocaml_clause_returned(%rip), %r8
         cmpq    %r8, (%rsp)
@@ -606,8 +624,9 @@ haft_ocaml_continue:
         movq    haft_ocaml_running(%rip), %rdx
         addq    $16, %rsp
 1:      enter   .Lcontinue_slow
-        popq    %rcx
-        jmp     *%rcx
+        .cfi_remember_state
+        return_by_jump
+        .cfi_restore_state
 
 .Lcontinue_slow:
         movq    %rax, %rbx
@@ -626,8 +645,7 @@ haft_ocaml_continue_called:
         .cfi_startproc
         movl    $FIBER_CALLS, %edx
         continue
-        popq    %rcx
-        jmp     *%rcx
+        return_by_jump
         .cfi_endproc
         .size   haft_ocaml_continue_called, . - haft_ocaml_continue_called
 

@@ -224,6 +224,63 @@ let refusals () =
     [ false; true ];
   continue k ()
 
+type _ Effect.t += Ask : int t
+
+(* The function of a handler waits while it is asked about [Ask]. Both copies of it decline, but there is
+   one continuation to pass on. *)
+let asked collects () =
+  let waiting : (unit, int) continuation option ref = ref None in
+  let passed_on : (int, int) continuation option ref = ref None in
+  let declining () =
+    try_with
+      (fun () -> 1 + perform Ask)
+      ()
+      {
+        effc =
+          (fun (type a) (effect : a t) ->
+            (match effect with Ask -> perform Wait | _ -> ());
+            (None : ((a, int) continuation -> int) option));
+      }
+  in
+  let handling () =
+    try_with declining ()
+      {
+        effc =
+          (fun (type a) (effect : a t) ->
+            match effect with
+            | Ask ->
+                Some
+                  (fun (k : (a, int) continuation) ->
+                    if !passed_on <> None then Alcotest.fail "passed on twice";
+                    passed_on := Some k;
+                    0)
+            | _ -> None);
+      }
+  in
+  let started =
+    try_with handling ()
+      {
+        effc =
+          (fun (type a) (effect : a t) ->
+            match effect with
+            | Wait ->
+                Some
+                  (fun (k : (a, int) continuation) ->
+                    waiting := Some k;
+                    -1)
+            | _ -> None);
+      }
+  in
+  Alcotest.(check int) "it waits" (-1) started;
+  if collects then Gc.full_major ();
+  let k = Option.get !waiting in
+  let copy = Haft.clone k in
+  Alcotest.(check int) "the first passes it on" 0 (continue k ());
+  (match continue copy () with
+  | (_ : int) -> Alcotest.fail "the copy had one, too"
+  | exception Continuation_already_resumed -> ());
+  Alcotest.(check int) "answered" 6 (continue (Option.get !passed_on) 5)
+
 let () =
   let case (name, test) = Alcotest.test_case name `Quick test in
   Alcotest.run "clone"
@@ -238,6 +295,8 @@ let () =
             ("large computations", large);
             ("many handlers inside one another", deeply_nested);
             ("a handler that declines in one copy", declining);
+            ("a handler that is asked while it is copied", asked false);
+            ("the same after a collection", asked true);
             ("functions of C are refused", refusals);
           ] );
     ]

@@ -486,6 +486,21 @@ let deep =
                 }
             in
             spawn 1000) );
+    ( "what calls have left below the stack pointer does not matter",
+      fun () ->
+        let rec leave n = if n = 0 then 0 else leave (n + 1) + n in
+        let program () =
+          ignore (Sys.opaque_identity (leave (-40)));
+          let answer = answering 1 (fun () -> perform Wait; 3) in
+          answer + Sys.opaque_identity 4
+        in
+        (* On the second stack nothing is written in between. *)
+        for _ = 1 to 2 do
+          let k = suspended program in
+          Gc.minor ();
+          Gc.full_major ();
+          check_int "answer" 7 (continue k ())
+        done );
     ( "a continuation may be resumed under other handlers than it was captured under",
       fun () ->
         let k = ref None in

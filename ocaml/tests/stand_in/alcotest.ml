@@ -11,6 +11,7 @@ let list element values = "[" ^ String.concat "; " (List.map element values) ^ "
 exception Failed of string
 
 let fail message = raise (Failed message)
+let failf format = Printf.ksprintf fail format
 
 let check to_text what expected found =
   if found <> expected then
