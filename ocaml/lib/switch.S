@@ -390,7 +390,7 @@ haft_ocaml_asked:
  * Where a clause in tail position already runs under such a call, the frame is used again.
  */
         function haft_ocaml_perform_by_call
-.Lcapture_first:                       /* Once a collection: to find out. */
+.Lcapture_first:                        /* Once a collection, to find out. */
         movq    haft_ocaml_young(%rip), %r8
         movq    %r8, FIBER_YOUNG(%rcx)
         movq    %rcx, haft_ocaml_young(%rip)
@@ -415,7 +415,7 @@ haft_ocaml_clause_returned:
         return_by_jump
 
         .cfi_restore_state
-.Lput_away:                     /* Others may have to be put away. */
+.Lput_away:                             /* Others may have to be. */
         save    %rax
         save    %rbx
         save    %rdi
