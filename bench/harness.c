@@ -76,6 +76,7 @@ static void calibrate(benchmark_t *benchmark, double slice_nanoseconds) {
     benchmark->operations = quick ? 10 : 1;
     if (quick)
         return;
+    (void)run_slice(benchmark); /* The first operation may make hundreds of stacks. */
     for (;;) {
         double nanoseconds = run_slice(benchmark);
         double total = nanoseconds * (double)benchmark->operations;

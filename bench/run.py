@@ -205,6 +205,12 @@ TARGETS = {
         ),
         *(Target(f"the same, {name}", f"haft/{name}", f"ocaml/{name}", None) for name in TABLE2),
         Target(
+            "OCaml: recursion under handlers / OCaml 5, the mean",
+            [f"haft/{name}" for name in TABLE2],
+            [f"ocaml5/{name}" for name in TABLE2],
+            5 / 10,
+        ),
+        Target(
             "OCaml: recursion in a concurrency monad / plain, the mean",
             [f"monad/{name}" for name in TABLE2],
             [f"ocaml/{name}" for name in TABLE2],

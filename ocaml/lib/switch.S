@@ -192,6 +192,10 @@ __morestack:
         je      .Lrunstack_refill
         movq    FIBER_SP(%rcx), %rdx
         movq    %rdx, haft_ocaml_idle(%rip)
+        /* The handler inside this one will need it. */
+        prefetcht0 (%rdx)
+        prefetcht0 64(%rdx)
+        prefetcht0 -64(%rdx)
         movq    %rdi, FIBER_HANDLER(%rcx)
         movq    haft_ocaml_running(%rip), %rdx
         attach  %rcx
