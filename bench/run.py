@@ -547,16 +547,16 @@ def life_of_a_million(entries):
         entry["label"]: [sum(times) for times in zip(*(entry[name] for name in MEMORY_TIMES))]
         for entry in entries
     }
-    ours, theirs = (whole.get(PEER_NAMES[peer]) for peer in ("ocaml/haft", "ocaml/ocaml5"))
-    if not ours or not theirs:
+    pair = PEER_NAMES["ocaml/haft"], PEER_NAMES["ocaml/ocaml5"]
+    if any(label not in whole for label in pair):
         return []
-    ratio = statistics.median(a / b for a, b in zip(ours, theirs))
+    ratio = paired_ratio(whole, *pair)
     return [
         (
             "OCaml: a million continuations made, resumed twice and finished / OCaml 5",
             "≤ 1 ×",
             f"{ratio:.2f} ×",
-            f"{min(ours) / min(theirs):.2f} ×",
+            f"{least_ratio(whole, *pair):.2f} ×",
             verdict(ratio <= 1),
         )
     ]
@@ -627,8 +627,8 @@ def memory_table(entries):
             f"{entry['page_tables']:,}",
             f"{entry['mappings']:,}",
             *(
-                f"{statistics.median(entry[name]):,.0f} [{min(entry[name]):,}]"
-                for name in MEMORY_TIMES
+                f"{middle:,.0f} [{least:,}]"
+                for least, middle, _ in (spread(entry[name]) for name in MEMORY_TIMES)
             ),
         ]
         for entry in entries

@@ -134,22 +134,24 @@ type word = { mutable word : int }
 external release : captured -> captured -> int = "haft_ocaml_release"
   [@@noalloc]
 
-external make_room : unit -> unit = "haft_ocaml_make_room"
+external free_dropped : unit -> unit = "haft_ocaml_free_dropped"
 
-(* The same when a collection may have put the stack away, and [k] is not in the minor heap. *)
+(* There has been a collection since the perform: what has the stack may be anything, and [k] is not in
+   the minor heap. *)
 let rec decline_again k effect ~tried =
   let again = captured effect in
   match release k again with
   | 0 -> reperform again
   | 1 when tried -> raise Out_of_memory
   | 1 ->
-      make_room ();
+      free_dropped ();
       decline_again k effect ~tried:true
   | _ -> raise Continuation_already_resumed
 
 (* Called by switch.S in place of the handler's computation, when it has no clause. *)
 let decline effect k =
   if k.stack == young then begin
+    (* No collection since the perform: [k] is in the minor heap. *)
     (magic k : word).word <- (magic effect : int);
     reperform k
   end

@@ -213,12 +213,12 @@ ocaml_fiber_t *haft_ocaml_innermost(void) {
     return scope == NULL ? NULL : fiber_of_scope(scope);
 }
 
-value haft_ocaml_make_room(value unit);
+value haft_ocaml_free_dropped(value unit);
 
 /* Called where there is no memory for a stack, before that is an exception: ends the fibers that
  * nothing refers to any more. (The first cycle may keep what was reachable when it began, the
  * second one recent fibers.) */
-value haft_ocaml_make_room(value unit) {
+value haft_ocaml_free_dropped(value unit) {
     for (int cycles = 0; cycles < 3; cycles++) {
         caml_empty_minor_heap();
         caml_finish_major_cycle();

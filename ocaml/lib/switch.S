@@ -70,8 +70,8 @@
         movq    %r8, STATE(local_roots)
         .endm
 
-/* The caller becomes the parent of the fiber whose address is `fiber` - `tag`; not yet its local roots,
-   which are in r10 then. */
+/* The caller becomes the parent of the fiber whose address is `fiber` - `tag`, which has rdx for a
+   continuation from now on; not yet its local roots, which are in r10 then. */
         .macro  attach fiber, tag=0
         movq    (%rsp), %r8
         leaq    8(%rsp), %r9
@@ -83,6 +83,7 @@
         movq    STATE(exception_pointer), %r8
         movq    STATE(local_roots), %r10
         movq    %r8, FIBER_PARENT_EXCEPTION-\tag(\fiber)
+        movq    %rdx, FIBER_CONTINUATION-\tag(\fiber)
         .endm
 
 /* The innermost fiber of OCaml around the caller, in rcx; goes to `far` if other handlers come first. */
@@ -199,7 +200,6 @@ __morestack:
         movq    %rdi, FIBER_HANDLER(%rcx)
         movq    haft_ocaml_running(%rip), %rdx
         attach  %rcx
-        movq    %rdx, FIBER_CONTINUATION(%rcx)
         orq     FIBER_PARENT_ROOTS(%rcx), %r10
         jnz     .Lrunstack_roots
 .Lrunstack_go:
@@ -472,7 +472,6 @@ haft_ocaml_clause_returned:
         movq    CONTINUATION_FIBER(%rax), %rsi
         movq    haft_ocaml_running(%rip), %rdx
         attach  %rsi, 1
-        movq    %rdx, FIBER_CONTINUATION-1(%rsi)
         movq    %r10, FIBER_PARENT_ROOTS-1(%rsi)
         movq    FIBER_SP-1(%rsi), %r8
         movq    FIBER_ROOTS-1(%rsi), %r9
@@ -543,7 +542,6 @@ haft_ocaml_clause_returned:
         cmpq    $0, %fs:THREAD_STAMP(%r11)
         je      \slow
         attach  %rcx
-        movq    %rdx, FIBER_CONTINUATION(%rcx)
         movq    %r10, FIBER_PARENT_ROOTS(%rcx)
         testq   %r10, %r10
         jnz     \slow
@@ -726,7 +724,6 @@ haft_ocaml_continue_called:
         load_thread
         movq    haft_ocaml_running(%rip), %rdx
         attach  %rcx
-        movq    %rdx, FIBER_CONTINUATION(%rcx)
         movq    %r10, FIBER_PARENT_ROOTS(%rcx)
         testq   %r10, %r10
         jz      1f
@@ -760,7 +757,7 @@ haft_ocaml_continue_called:
         movq    %rdi, 16(%rsp)
         movq    %rsi, 24(%rsp)
         movq    %rdx, 32(%rsp)
-        movq    haft_ocaml_make_room@GOTPCREL(%rip), %rax
+        movq    haft_ocaml_free_dropped@GOTPCREL(%rip), %rax
         call    caml_c_call@PLT
         .globl  haft_ocaml_collected
         .hidden haft_ocaml_collected

@@ -414,43 +414,34 @@ let deep =
             perform Wait
           done
         in
-        let waking : unit effect_handler =
-          {
-            effc =
-              (fun (type a) (effect : a t) ->
-                match effect with
-                | Wait ->
-                    Some
-                      (fun (k : (a, _) continuation) ->
-                        step ();
-                        continue k ())
-                | _ -> None);
-          }
+        (* [f ()] under a clause that ends with [last]. *)
+        let ending_with (last : (unit, unit) continuation -> unit) f =
+          try_with f ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Wait ->
+                      Some
+                        (fun (k : (a, _) continuation) ->
+                          step ();
+                          last k)
+                  | _ -> None);
+            }
         in
-        check "continue" (fun () -> try_with wait_often () waking);
+        let waking = ending_with (fun k -> continue k ()) in
+        check "continue" (fun () -> waking wait_often);
         check "declined" (fun () ->
-            try_with
-              (fun () -> ignore (answering 1 (fun () -> wait_often (); 0)))
-              () waking);
+            waking (fun () ->
+                ignore (answering 1 (fun () -> wait_often (); 0))));
         check "discontinue" (fun () ->
             let ended = ref 0 in
-            try_with
+            ending_with
+              (fun k -> discontinue k Exit)
               (fun () ->
                 while !ended < 1000 do
                   try perform Wait with Exit -> incr ended
-                done)
-              ()
-              {
-                effc =
-                  (fun (type a) (effect : a t) ->
-                    match effect with
-                    | Wait ->
-                        Some
-                          (fun (k : (a, unit) continuation) ->
-                            step ();
-                            discontinue k Exit)
-                    | _ -> None);
-              });
+                done));
         check "continue_with" (fun () ->
             let rec go : (unit, unit) Shallow.continuation -> unit =
              fun k ->
@@ -472,18 +463,9 @@ let deep =
             go (Shallow.fiber wait_often));
         check "match_with" (fun () ->
             let rec spawn n =
-              try_with perform Wait
-                {
-                  effc =
-                    (fun (type a) (effect : a t) ->
-                      match effect with
-                      | Wait ->
-                          Some
-                            (fun (_ : (a, _) continuation) ->
-                              step ();
-                              if n > 0 then spawn (n - 1))
-                      | _ -> None);
-                }
+              ending_with
+                (fun _ -> if n > 0 then spawn (n - 1))
+                (fun () -> perform Wait)
             in
             spawn 1000) );
     ( "what calls have left below the stack pointer does not matter",
