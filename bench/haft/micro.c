@@ -14,7 +14,7 @@ static haft_context_t this_side, other_side;
 
 static NOINLINE __attribute__((noreturn)) void bounce(void) {
     for (haft_words_t words = {.first = NULL};;)
-        words = haft_switch(&other_side, &this_side, words);
+        words = haft_switch(&other_side, &this_side, words.first, words.second);
 }
 
 /* The floating-point modes as they are, which a switch compares. */
@@ -43,7 +43,7 @@ BENCHMARK("haft/two-switches", two_switches) {
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i++) {
         words.second++;
-        words = haft_switch(&this_side, &other_side, words);
+        words = haft_switch(&this_side, &other_side, words.first, words.second);
     }
     benchmark_stop(benchmark);
     OPAQUE(words.second);

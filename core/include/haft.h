@@ -347,9 +347,17 @@ HAFT_API void *haft_handle_with(const haft_fiber_options_t *options, const haft_
 /* Continues a captured computation under its handler, with a reply made by HAFT_REPLY; returns the
    answer. */
 HAFT_API void *haft_continue(haft_resumption_t k, void *reply);
+HAFT_API HAFT_COLD void *haft_tail_continue_slow(haft_resumption_t k, void *reply);
 /* To be returned directly by a general clause: the handler continues `k`, which need not be the
    clause's own, after the clause is gone, so that a loop of such clauses runs in constant space. */
-HAFT_API void *haft_tail_continue(haft_resumption_t k, void *reply);
+HAFT_INLINE void *haft_tail_continue(haft_resumption_t k, void *reply) {
+    if (HAFT_UNLIKELY(k.fiber == (haft_fiber_t *)0 || k.fiber->shot != k.shot ||
+                      k.fiber->awaits->result_size > sizeof reply))
+        return haft_tail_continue_slow(k, reply);
+    k.fiber->shot = k.shot + 1;
+    k.fiber->resumer.base = reply;
+    return (char *)k.fiber + 1;
+}
 /* Continues by calling `raise(argument)` at the perform. */
 HAFT_API void *haft_continue_raising(haft_resumption_t k, void *(*raise)(void *), void *argument);
 /* Drops a captured computation: its stack is unwound and released. */

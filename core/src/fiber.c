@@ -162,7 +162,7 @@ haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument) {
 /* Ends what a fiber that is not running was doing, and makes it this thread's. */
 static void finish(haft_thread_t *thread, haft_fiber_t *fiber, const char *what) {
     if (fiber->state != HAFT_FIBER_FINISHED) {
-        fiber->shot++;
+        fiber->shot += 2;
         /* A cleanup may send an effect out of the fiber: that is dropped, too. */
         while (haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED && haft_needs_unwinding(fiber))
             (void)haft_enter(fiber, fiber, HAFT_WAKE_UNWIND, &haft_handles_none);

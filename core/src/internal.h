@@ -77,7 +77,7 @@ HAFT_INLINE haft_fiber_t *haft_fiber_here(void) {
 HAFT_INLINE void haft_scope_renew(haft_thread_t *thread, haft_scope_t *scope) {
     scope->serial = haft_stamp(thread);
     for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
-        scope->cache[i].effect = NULL;
+        scope->cache[i].key = 0;
 }
 /* A scope's serial, drawn now if nothing has asked for it before. */
 HAFT_INLINE uint64_t haft_scope_serial(haft_thread_t *thread, haft_scope_t *scope) {
@@ -85,25 +85,36 @@ HAFT_INLINE uint64_t haft_scope_serial(haft_thread_t *thread, haft_scope_t *scop
         scope->serial = haft_stamp(thread);
     return scope->serial;
 }
-typedef struct haft_found {
+typedef struct haft_handled {
     const haft_clause_t *clause; /* NULL: there is no handler */
     haft_scope_t *scope;
     bool slow; /* a scope on the way needs the out-of-line switch */
-} haft_found_t;
+} haft_handled_t;
+/* Where an effect was found from a scope: a serial also stands for all that lies outwards. */
+typedef struct haft_known {
+    uint64_t serial;
+    haft_effect_t *effect;
+    haft_found_t found;
+} haft_known_t;
+haft_handled_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t shape);
+/* How that is performed. */
+haft_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect);
 /* haft_lookup, without an error when nobody handles the effect. */
-haft_cache_entry_t *haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape);
-haft_found_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t shape);
-/* What a cache remembers of a clause that was found. */
-const haft_clause_t *haft_cached_clause(const haft_clause_t *clause, bool slow);
+haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape);
+void haft_write_entry(haft_cache_entry_t *entry, uintptr_t key, haft_found_t found);
 HAFT_INLINE haft_fiber_t *haft_scope_fiber(haft_scope_t *scope) {
     while (scope != NULL && scope->kind != HAFT_SCOPE_FIBER)
         scope = scope->outer;
     return scope == NULL ? NULL : haft_fiber_of(scope);
 }
 
-/* handler.c: what the handler of `fiber` does with an effect that is sent out of it; an error if it
-   has no clause to give it to. */
-uint32_t haft_clause_kind(const haft_fiber_t *fiber, const haft_effect_t *effect);
+/* handler.c: what the handler of `fiber` does with an effect that is sent out of it: NULL if that is
+   the code that resumed it; an error if a handler has no clause to give it to. */
+const haft_clause_t *haft_clause_taking(const haft_fiber_t *fiber, const haft_effect_t *effect);
+/* The second word with which the fiber is suspended: a handler is told its clause, whoever resumes
+   fibers himself the effect. */
+uintptr_t haft_sent_by(const haft_fiber_t *fiber, const haft_clause_t *clause,
+                       const haft_effect_t *effect);
 
 /* resume.c */
 haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,

@@ -77,7 +77,7 @@ void haft_language_leave(haft_fiber_t *fiber) {
 void haft_language_moved(haft_scope_t *top, haft_fiber_t *fiber) {
     for (haft_scope_t *scope = top;; scope = scope->outer) {
         for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
-            scope->cache[i].effect = NULL;
+            scope->cache[i].key = 0;
         scope->serial = scope->kind == HAFT_SCOPE_FIBER && haft_fiber_of(scope)->language != NULL
                             ? 0
                             : haft_stamp(haft_thread_ready());

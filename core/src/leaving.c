@@ -66,10 +66,10 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
         haft_fail(HAFT_ERROR_WRONG_TYPE, effect, fiber,
                   "The effect '%s' (%s) has a payload of %zu bytes; it was thrown with %zu.",
                   effect->name, effect->where, effect->payload_size, size);
-    (void)haft_clause_kind(fiber, effect);
+    (void)haft_clause_taking(fiber, effect);
     haft_fiber_t *here = haft_fiber_here();
     fiber->awaits = effect;
-    fiber->shot++;
+    fiber->shot += 2;
     bool abandoned = !cleanups_up_to(here, fiber);
     /* It stays where it is on a stack that nothing will run on. For a sanitizer it may lie on a
        fake stack, which ends here. */

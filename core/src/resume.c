@@ -19,7 +19,7 @@ haft_effect_t haft_special_dropped = {.name = "dropped"};     /* the fiber is un
 
 static haft_exceptions_t exceptions_put_aside(haft_thread_t *thread) {
     haft_exceptions_t mine = *thread->globals;
-    if (HAFT_UNLIKELY(haft_exceptions_pending(thread)))
+    if (HAFT_UNLIKELY(haft_exceptions_in(thread->exceptions)))
         *thread->globals = haft_no_exceptions;
     return mine;
 }
@@ -39,8 +39,9 @@ HAFT_INLINE haft_words_t cross_told(haft_fiber_t *fiber, enum haft_crossing cros
     bool into = crossing == HAFT_INTO;
     if (HAFT_UNLIKELY(haft_tools_active))
         haft_tools_before(fiber, crossing);
-    words = haft_switch(into ? &fiber->resumer : &fiber->context,
-                        into ? &fiber->context : &fiber->resumer, words);
+    words = !into          ? haft_switch_out_of(fiber, words.first, words.second)
+            : words.special ? haft_switch_into_specially(fiber, words.first, words.second)
+                            : haft_switch_into(fiber, words.first);
     if (HAFT_UNLIKELY(haft_tools_active))
         haft_tools_after(fiber, crossing);
     return words;
@@ -200,13 +201,14 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
     haft_footing_t footing;
     haft_leave_segments(thread, &footing);
     fiber->within = footing.fiber;
-    haft_words_t words = cross(thread, fiber, HAFT_INTO, (haft_words_t){word, wake});
+    haft_words_t words =
+        cross(thread, fiber, HAFT_INTO, (haft_words_t){word, wake, wake != HAFT_WAKE_REPLY});
     haft_return_to_segments(&footing);
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless it stopped in another one */
     exceptions_put_back(haft_thread(), mine);
-    if (words.second & HAFT_SPECIAL)
-        return haft_arrived(fiber, words.second, words.first);
+    if (words.special)
+        return haft_arrived(fiber, (haft_effect_t *)words.second, words.first);
     open_gate(fiber);
     if (fiber->checked)
         haft_check_canary(fiber);
@@ -237,10 +239,9 @@ HAFT_INLINE haft_request_t resume_new(haft_thread_t *thread, haft_fiber_t *fiber
     fiber->scope.outer = current;
     fiber->state = HAFT_FIBER_RUNNING;
     thread->current = &fiber->scope;
-    haft_words_t words =
-        haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){word, HAFT_WAKE_REPLY});
-    if (words.second & HAFT_SPECIAL)
-        return haft_arrived(fiber, words.second, words.first);
+    haft_words_t words = haft_switch_into(fiber, word);
+    if (words.special)
+        return haft_arrived(fiber, (haft_effect_t *)words.second, words.first);
     open_gate(fiber);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
@@ -248,7 +249,7 @@ HAFT_INLINE haft_request_t resume_new(haft_thread_t *thread, haft_fiber_t *fiber
 haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
     haft_thread_t *thread = haft_thread_ready();
     if (HAFT_LIKELY(fiber != NULL && fiber->gate == HAFT_GATE_NEW &&
-                    fiber->owner == thread->current->serial && !haft_exceptions_pending(thread)))
+                    fiber->owner == thread->current->serial && !haft_exceptions_pending(haft_here())))
         return resume_new(thread, fiber, word, handles);
     return haft_enter(fiber, word, HAFT_WAKE_REPLY, handles);
 }
@@ -259,8 +260,7 @@ haft_request_t haft_discontinue(haft_fiber_t *fiber, void *(*raise)(void *), voi
     return haft_enter(fiber, &call, HAFT_WAKE_CALL, handles);
 }
 
-haft_request_t haft_arrived(haft_fiber_t *fiber, uintptr_t second, void *payload) {
-    haft_effect_t *effect = (haft_effect_t *)(second & ~HAFT_SPECIAL);
+haft_request_t haft_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     if (HAFT_LIKELY(effect == HAFT_ID(return )))
         return (haft_request_t){effect, payload};
     haft_unwind_on(fiber, effect, payload);
@@ -269,7 +269,8 @@ haft_request_t haft_arrived(haft_fiber_t *fiber, uintptr_t second, void *payload
 
 /* ---- Suspending ---- */
 
-static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, bool slow) {
+static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t with, void *payload,
+                          bool slow) {
     haft_thread_t *thread = haft_thread();
     if (HAFT_UNLIKELY(haft_foreign_calls_seen))
         haft_check_foreign_calls(fiber, effect);
@@ -283,12 +284,12 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payl
     if (slow)
         fiber->owner = 0; /* the next resume has to take the slow path, too */
     haft_words_t words =
-        cross(thread, fiber, HAFT_OUT_OF, (haft_words_t){payload, (uintptr_t)effect});
+        cross(thread, fiber, HAFT_OUT_OF, (haft_words_t){payload, with, false});
     haft_return_to_segments(&footing);
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless another one has resumed it */
     exceptions_put_back(haft_thread(), mine);
-    return words.second == HAFT_WAKE_REPLY ? words.first : haft_woken(words.first, words.second);
+    return words.special ? haft_woken(words.first, words.second) : words.first;
 }
 
 typedef struct performed {
@@ -304,13 +305,16 @@ static void exit_with(void *argument) {
 }
 
 /* On a segmented fiber this and what it calls have to do with the last bytes of a segment. */
-void *haft_suspend_slow(haft_cache_entry_t *entry, haft_effect_t *effect, void *payload) {
-    bool slow = entry->clause != NULL;
-    if (slow && entry->clause->kind == HAFT_CLAUSE_NEVER) {
-        performed_t performed = {haft_fiber_of(entry->scope), effect, payload};
+void *haft_suspend_slow(haft_found_t found, haft_effect_t *effect, void *payload) {
+    haft_fiber_t *fiber = haft_fiber_of(found.scope);
+    const haft_clause_t *clause = haft_clause_of(found);
+    if (clause == NULL)
+        return suspend_slow(fiber, effect, found.with, payload, false);
+    if (clause->kind == HAFT_CLAUSE_NEVER) {
+        performed_t performed = {fiber, effect, payload};
         haft_on_thread_stack(exit_with, &performed);
     }
-    return suspend_slow(haft_fiber_of(entry->scope), effect, payload, slow);
+    return suspend_slow(fiber, effect, haft_sent_by(fiber, clause, effect), payload, true);
 }
 
 /* Whether crossing from the current scope out of `fiber` needs the slow switch; an error when
@@ -332,12 +336,14 @@ void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
     haft_thread_t *thread = haft_thread_ready();
     haft_check_own(fiber, "suspended");
     bool slow = around(thread, fiber, effect);
-    if (haft_clause_kind(fiber, effect) == HAFT_CLAUSE_NEVER)
+    const haft_clause_t *clause = haft_clause_taking(fiber, effect);
+    if (clause != NULL && clause->kind == HAFT_CLAUSE_NEVER)
         haft_exit(fiber, effect, payload, effect->payload_size);
-    haft_cache_entry_t *entry = haft_look_for(effect, slot, effect->default_clause.shape);
-    if (entry->scope == &fiber->scope && entry->clause == NULL && !haft_exceptions_pending(thread))
-        return haft_suspend(thread, fiber, effect, payload);
-    return suspend_slow(fiber, effect, payload, slow);
+    haft_found_t found = haft_look_for(effect, slot, effect->default_clause.shape);
+    haft_here_t here = haft_here();
+    if (found.scope == &fiber->scope && haft_clause_of(found) == NULL && !haft_exceptions_pending(here))
+        return haft_suspend(here, fiber, effect, found.with, payload);
+    return suspend_slow(fiber, effect, haft_sent_by(fiber, clause, effect), payload, slow);
 }
 
 void *haft_woken(void *word, uintptr_t wake) {
@@ -351,15 +357,14 @@ HAFT_INLINE HAFT_UNINSTRUMENTED __attribute__((noreturn)) void
 part(haft_thread_t *thread, haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     fiber->state = HAFT_FIBER_FINISHED;
     thread->current = fiber->scope.outer;
-    haft_switch_for_good(&fiber->context, &fiber->resumer,
-                         (haft_words_t){payload, (uintptr_t)effect | HAFT_SPECIAL});
+    haft_switch_out_for_good(fiber, payload, (uintptr_t)effect);
 }
 
 HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     haft_thread_t *thread = haft_thread();
     /* An unwinding by force ends here. Catch-alls that rethrew it have counted it as an exception.
      */
-    if (effect != &haft_special_exception && haft_exceptions_pending(thread))
+    if (effect != &haft_special_exception && haft_exceptions_in(thread->exceptions))
         *thread->globals = haft_no_exceptions;
     if (fiber->checked)
         haft_check_canary(fiber);
@@ -415,17 +420,17 @@ void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *resul
                   size_t result_size) {
     char nothing; /* instead of a NULL */
     check_sizes(effect, size, result_size);
-    haft_thread_t *thread = haft_thread();
-    haft_cache_entry_t *entry =
-        haft_find(thread, effect, slot_of(effect), effect->default_clause.shape);
-    if (entry->clause != NULL && entry->clause->kind == HAFT_CLAUSE_TAIL) {
-        haft_function_t *function = entry->clause->function;
-        void *state = entry->scope->state;
+    haft_here_t here = haft_here();
+    haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
+    const haft_clause_t *clause = haft_clause_in_place(found);
+    if (clause != NULL) {
+        haft_function_t *function = haft_clause_function(clause);
+        void *state = found.scope->state;
         __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =
-            haft_in_place_begin(thread, entry->scope);
+            haft_in_place_begin(here, found.scope);
         effect->call(function, state, payload, result_size == 0 ? &nothing : result);
     } else {
-        haft_unpack(effect, haft_perform_found(thread, entry, effect, payload),
+        haft_unpack(effect, haft_perform_found(here, found, effect, payload),
                     result_size == 0 ? &nothing : result, result_size);
     }
 }
@@ -440,17 +445,18 @@ void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_
 
 void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
     check_sizes(effect, size, effect->result_size);
-    haft_thread_t *thread = haft_thread_ready();
-    haft_cache_entry_t *entry =
-        haft_find(thread, effect, slot_of(effect), effect->default_clause.shape);
-    if (entry->clause == NULL || entry->clause->kind != HAFT_CLAUSE_TAIL)
-        haft_exit(haft_fiber_of(entry->scope), effect, payload, size);
+    (void)haft_thread_ready();
+    haft_here_t here = haft_here();
+    haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
+    const haft_clause_t *clause = haft_clause_in_place(found);
+    if (clause == NULL)
+        haft_exit(haft_fiber_of(found.scope), effect, payload, size);
     /* A clause in place may leave by itself: by another throw, or the like. */
     {
         uint64_t result[(effect->result_size + 15) / 8];
         __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =
-            haft_in_place_begin(thread, entry->scope);
-        effect->call(entry->clause->function, entry->scope->state, (void *)(uintptr_t)payload,
+            haft_in_place_begin(here, found.scope);
+        effect->call(haft_clause_function(clause), found.scope->state, (void *)(uintptr_t)payload,
                      result);
     }
     haft_fail(HAFT_ERROR_CAME_BACK, effect, NULL,

@@ -107,7 +107,7 @@ keeps_values_in_a_leaf(haft_context_t *from, haft_context_t *to, uint64_t seed, 
     bool kept = true;
     source = seed;
     VALUES(MAKE_VALUE)
-    haft_words_t words = haft_switch(from, to, (haft_words_t){to, word});
+    haft_words_t words = haft_switch(from, to, to, word);
     source = seed;
 #define LOOK_AT_VALUE(n) kept &= VALUE_IS_KEPT(n);
     VALUES(LOOK_AT_VALUE)
@@ -121,7 +121,7 @@ static __attribute__((noinline)) bool keeps_few_values_in_a_leaf(haft_context_t 
     volatile uint64_t values[8];
     for (unsigned i = 0; i < 8; i++)
         values[i] = seed * i;
-    haft_words_t words = haft_switch(from, to, (haft_words_t){to, word});
+    haft_words_t words = haft_switch(from, to, to, word);
     for (unsigned i = 0; i < 8; i++)
         if (values[i] != seed * i)
             return false;
@@ -136,7 +136,7 @@ static void *answering(void *argument) {
         CHECK(keeps_values_in_a_leaf(&fiber->context, &fiber->resumer, ~i, ~question));
         CHECK(keeps_few_values_in_a_leaf(&fiber->context, &fiber->resumer, ~i, ~question));
     }
-    haft_switch(&fiber->context, &fiber->resumer, (haft_words_t){&fiber->resumer, ~question});
+    haft_switch(&fiber->context, &fiber->resumer, &fiber->resumer, ~question);
     return NULL;
 }
 
@@ -145,7 +145,7 @@ static void leaf_functions_keep_their_values(void) {
         return;
     haft_fiber_t *fiber;
     fiber = haft_fiber_new(answering, &fiber);
-    haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){NULL, question});
+    haft_switch(&fiber->resumer, &fiber->context, NULL, question);
     for (uint64_t i = 1; i < ROUNDS; i++) {
         CHECK(keeps_values_in_a_leaf(&fiber->resumer, &fiber->context, i, question));
         CHECK(keeps_few_values_in_a_leaf(&fiber->resumer, &fiber->context, i, question));

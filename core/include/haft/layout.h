@@ -83,10 +83,21 @@ struct haft_effect {
 
 enum { HAFT_CACHE_SLOTS = 4, HAFT_THREAD_BITS = 28 };
 
-typedef struct haft_cache_entry {
-    haft_effect_t *effect;
-    const haft_clause_t *clause; /* NULL: suspend the fiber whose scope this is */
+/*
+ * How an effect is handled, and by which scope. `with` is the second word of the switch that suspends the
+ * fiber of the scope: the effect, or the general clause that takes it. Or it is a clause, marked by
+ * HAFT_CLAUSE_MARK, which says what is done.
+ */
+typedef struct haft_found {
+    uintptr_t with;
     haft_scope_t *scope;
+} haft_found_t;
+enum { HAFT_CLAUSE_MARK = 1, HAFT_AT_MARK = 2 };
+
+typedef struct haft_cache_entry {
+    uintptr_t key; /* the effect, with the mark of `with`, and HAFT_AT_MARK if it was performed to a
+                      scope by name (haft/faces.h); 0: empty */
+    haft_found_t found;
 } haft_cache_entry_t;
 
 enum haft_scope_kind {
@@ -144,17 +155,19 @@ struct haft_fiber {
     uint64_t gate;         /* haft_gate; whoever resumes the fiber closes it */
     haft_scope_t *top;      /* innermost scope of the suspended chain that ends in this fiber */
 
-    haft_context_t resumer;
+    haft_context_t resumer; /* while the fiber is suspended, haft_tail_continue leaves the reply in
+                               `base` */
     haft_scope_t scope; /* its first three words share a line with `resumer` */
     haft_effect_t *awaits; /* the effect that suspended it */
-    const haft_handles_t *alias; /* another set of the same effects as scope.handles: what a second
-                                    place in the program has resumed it with */
+    uint64_t shot; /* counts uses of the fiber's captures: a resumption is good for one; odd while
+                      haft_tail_continue has used one and its handler has not */
 
     void *(*function)(void *);
     void *argument;
     void *result;
     const char *name;
-    uint64_t shot; /* counts captures; a resumption is good for one */
+    const haft_handles_t *alias; /* another set of the same effects as scope.handles: what a second
+                                    place in the program has resumed it with */
     char *low;     /* lowest usable byte of the stack */
     char *high;    /* the first frame lies just below */
     void *thrown;  /* the payload of the effect that ended the fiber, once unwound */
@@ -181,12 +194,6 @@ typedef struct haft_exceptions {
     unsigned uncaught;
 } haft_exceptions_t;
 
-/* Where an effect was found from a scope; a serial also stands for all that lies outwards. */
-typedef struct haft_known {
-    uint64_t serial;
-    haft_cache_entry_t entry;
-} haft_known_t;
-
 struct haft_thread {
     haft_scope_t *current; /* the innermost scope */
     haft_exceptions_t *exceptions; /* those of C++; on a segmented fiber, and on threads with another
@@ -195,12 +202,11 @@ struct haft_thread {
     uint64_t stamp; /* the last serial that was drawn */
     haft_scope_t root;
     haft_scope_t defaults;
-    haft_known_t *known; /* what haft_lookup found before */
+    struct haft_known *known; /* what haft_lookup found before */
     haft_fiber_t *idle; /* stacks of `pool` that this thread keeps for its next fibers */
     struct haft_pool *pool;
     size_t idle_size;
     uint32_t idle_count;
-    haft_fiber_t *tail; /* haft_tail_continue: what to continue */
     void *signal_stack;
     haft_exceptions_t *globals;         /* the exceptions of C++ themselves */
     haft_fiber_t *segmented;            /* the fiber on which the code runs, if that is segmented */
