@@ -303,8 +303,15 @@ static void exit_with(void *argument) {
               performed->effect->payload_size);
 }
 
+/* Reports an effect whose default was found, and taken away since. */
+static void check_default(const haft_clause_t *clause, haft_effect_t *effect) {
+    if (clause == &effect->default_clause)
+        haft_unhandled(effect);
+}
+
 /* On a segmented fiber this and what it calls have to do with the last bytes of a segment. */
 void *haft_suspend_slow(haft_cache_entry_t *entry, haft_effect_t *effect, void *payload) {
+    check_default(entry->clause, effect);
     bool slow = entry->clause != NULL;
     if (slow && entry->clause->kind == HAFT_CLAUSE_NEVER) {
         performed_t performed = {haft_fiber_of(entry->scope), effect, payload};
@@ -418,8 +425,8 @@ void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *resul
     haft_thread_t *thread = haft_thread();
     haft_cache_entry_t *entry =
         haft_find(thread, effect, slot_of(effect), effect->default_clause.shape);
-    if (entry->clause != NULL && entry->clause->kind == HAFT_CLAUSE_TAIL) {
-        haft_function_t *function = entry->clause->function;
+    if (haft_runs_in_place(entry->clause)) {
+        haft_function_t *function = haft_clause_function(entry->clause);
         void *state = entry->scope->state;
         __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =
             haft_in_place_begin(thread, entry->scope);
@@ -443,14 +450,16 @@ void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
     haft_thread_t *thread = haft_thread_ready();
     haft_cache_entry_t *entry =
         haft_find(thread, effect, slot_of(effect), effect->default_clause.shape);
-    if (entry->clause == NULL || entry->clause->kind != HAFT_CLAUSE_TAIL)
+    if (!haft_runs_in_place(entry->clause)) {
+        check_default(entry->clause, effect);
         haft_exit(haft_fiber_of(entry->scope), effect, payload, size);
+    }
     /* A clause in place may leave by itself: by another throw, or the like. */
     {
         uint64_t result[(effect->result_size + 15) / 8];
         __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =
             haft_in_place_begin(thread, entry->scope);
-        effect->call(entry->clause->function, entry->scope->state, (void *)(uintptr_t)payload,
+        effect->call(haft_clause_function(entry->clause), entry->scope->state, (void *)(uintptr_t)payload,
                      result);
     }
     haft_fail(HAFT_ERROR_CAME_BACK, effect, NULL,

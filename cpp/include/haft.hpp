@@ -329,7 +329,7 @@ template <typename E>
 HAFT_HPP_INLINE typename effect_traits<E>::result
 perform_found(haft_thread_t *thread, haft_cache_entry_t *entry, haft_scope_t *scope, E &effect) {
     using R = typename effect_traits<E>::result;
-    if (entry->clause != nullptr && entry->clause->kind == HAFT_CLAUSE_TAIL) {
+    if (haft_runs_in_place(entry->clause)) {
         auto function = reinterpret_cast<R (*)(void *, E *)>(haft_clause_function(entry->clause));
         void *state = scope->state;
         in_place_guard guard{haft_in_place_begin(thread, scope)};

@@ -129,6 +129,11 @@ HAFT_INLINE haft_function_t *haft_clause_function(const haft_clause_t *clause) {
     return __atomic_load_n(&clause->function, __ATOMIC_RELAXED);
 }
 
+/* Whether what was found is called in place. A default that was taken away is not. */
+HAFT_INLINE bool haft_runs_in_place(const haft_clause_t *clause) {
+    return clause != NULL && __atomic_load_n(&clause->kind, __ATOMIC_RELAXED) == HAFT_CLAUSE_TAIL;
+}
+
 /* Performs an effect whose clause is not called in place. */
 HAFT_INLINE void *haft_perform_found(haft_thread_t *thread, haft_cache_entry_t *entry,
                                      haft_effect_t *effect, void *payload) {

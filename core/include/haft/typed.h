@@ -136,7 +136,7 @@ HAFT_EXTERN_C_BEGIN
         haft_thread_t *thread = haft_thread();                                                     \
         haft_cache_entry_t *entry =                                                                \
             haft_find(thread, HAFT_ID(name), haft_slot_##name, HAFT_SHAPE_OF(name));               \
-        if (entry->clause != NULL && entry->clause->kind == HAFT_CLAUSE_TAIL) {                    \
+        if (haft_runs_in_place(entry->clause)) {                                                    \
             haft_result_##name (*function)(void *, haft_payload_##name *) =                        \
                 (haft_result_##name (*)(void *, haft_payload_##name *))haft_clause_function(            \
                     entry->clause);                                                                \
