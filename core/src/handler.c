@@ -94,6 +94,26 @@ static haft_fiber_t *take_tail(void) {
     return fiber;
 }
 
+/* A clause has returned an answer. If haft_tail_continue was called on this stack since `before`, that
+   is what the clause should have returned; on another, it is that of a clause whose cleanups run. */
+static HAFT_COLD void check_tail_returned(const haft_fiber_t *before,
+                                          const haft_handler_t *handler) {
+    haft_thread_t *thread = haft_thread();
+    haft_fiber_t *fiber = thread->tail;
+    if (fiber == before || fiber->result != &tail_marker ||
+        haft_fiber_at(thread->tail_frame) != haft_fiber_at(__builtin_frame_address(0)))
+        return;
+    thread->tail = NULL;
+    fiber->result = NULL;
+    fiber->shot--;
+    if (large_reply(fiber))
+        haft_free_reply(fiber->argument);
+    haft_fail(HAFT_ERROR_BAD_ARGUMENT, fiber->awaits, fiber,
+              "A clause of '%s' has called haft_tail_continue and returned something else. Write "
+              "`return haft_tail_continue(k, reply);`.",
+              handler->name);
+}
+
 /* A clause's cleanups run after its haft_tail_continue, and may have handlers of their own. */
 static void restore_tail(haft_fiber_t **tail) {
     haft_thread()->tail = *tail;
@@ -101,6 +121,7 @@ static void restore_tail(haft_fiber_t **tail) {
 
 static void *drive(haft_fiber_t *fiber, void *word, enum haft_wake wake) {
     __attribute__((unused, cleanup(restore_tail))) haft_fiber_t *tail = haft_thread()->tail;
+    const haft_fiber_t *before = tail;
     void *copied = NULL;
     for (;;) {
         const haft_handler_t *handler = fiber->handler;
@@ -117,9 +138,13 @@ static void *drive(haft_fiber_t *fiber, void *word, enum haft_wake wake) {
         if (fiber->state == HAFT_FIBER_FINISHED)
             return run_never(fiber, request);
         void *answer = run_general(fiber, request);
-        if (answer != &tail_marker)
+        if (answer != &tail_marker) {
+            if (HAFT_UNLIKELY(haft_thread()->tail != NULL))
+                check_tail_returned(before, handler);
             return answer;
+        }
         fiber = take_tail();
+        before = NULL;
         word = fiber->argument;
         copied = large_reply(fiber) ? word : NULL;
         wake = HAFT_WAKE_REPLY;
@@ -208,7 +233,9 @@ void *haft_tail_continue(haft_resumption_t k, void *reply) {
         reply = haft_copy_reply(fiber->awaits, reply);
     fiber->argument = reply;
     fiber->result = &tail_marker;
-    haft_thread()->tail = fiber;
+    haft_thread_t *thread = haft_thread();
+    thread->tail = fiber;
+    thread->tail_frame = __builtin_frame_address(0);
     return &tail_marker;
 }
 

@@ -202,6 +202,7 @@ struct haft_thread {
     size_t idle_size;
     uint32_t idle_count;
     haft_fiber_t *tail; /* haft_tail_continue: what to continue */
+    void *tail_frame;   /* and where that was called */
     void *signal_stack;
     haft_exceptions_t *globals;         /* the exceptions of C++ themselves */
     haft_fiber_t *segmented;            /* the fiber on which the code runs, if that is segmented */
