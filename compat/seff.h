@@ -197,7 +197,7 @@ HAFT_INLINE void *seff_perform(effect_id id, void *payload) {
     haft_effect_t *effect = seff_effect_of(id);
     haft_thread_t *thread = haft_thread();
     haft_cache_entry_t *entry = haft_find(thread, effect, (unsigned)id, SEFF_SHAPE);
-    if (entry->clause != NULL && entry->clause->kind == HAFT_CLAUSE_TAIL)
+    if (haft_runs_in_place(entry->clause))
         return ((default_handler_t *)entry->clause->function)(payload);
     return haft_perform_found(thread, entry, effect, payload);
 }

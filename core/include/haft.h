@@ -350,7 +350,7 @@ HAFT_API void *haft_continue(haft_resumption_t k, void *reply);
 HAFT_API HAFT_COLD void *haft_tail_continue_slow(haft_resumption_t k, void *reply);
 /* To be returned directly by a general clause: the handler continues `k`, which need not be the
    clause's own, after the clause is gone, so that a loop of such clauses runs in constant space. */
-HAFT_INLINE void *haft_tail_continue(haft_resumption_t k, void *reply) {
+__attribute__((warn_unused_result)) HAFT_INLINE void *haft_tail_continue(haft_resumption_t k, void *reply) {
     if (HAFT_UNLIKELY(k.fiber == (haft_fiber_t *)0 || k.fiber->shot != k.shot ||
                       k.fiber->awaits->result_size > sizeof reply))
         return haft_tail_continue_slow(k, reply);

@@ -138,12 +138,15 @@ static HAFT_COLD haft_fiber_t *promised_by(const void *answer) {
     return (uintptr_t)fiber == place && (fiber->shot & 1) ? fiber : NULL;
 }
 
+/* The clause has promised its own computation and returned something else: as if it had not. */
 static HAFT_COLD void forgotten(haft_fiber_t *fiber) {
-    fiber->shot++;
+    fiber->shot--;
+    if (fiber->awaits->result_size > sizeof(void *))
+        haft_free_reply(fiber->resumer.base);
     haft_fail(HAFT_ERROR_BAD_ARGUMENT, fiber->awaits, fiber,
-              "A clause has called haft_tail_continue for the effect '%s' and returned something "
-              "else. Write `return haft_tail_continue(k, reply);`.",
-              fiber->awaits->name);
+              "A clause of '%s' has called haft_tail_continue and returned something else. Write "
+              "`return haft_tail_continue(k, reply);`.",
+              ((const haft_handler_t *)fiber->handler)->name);
 }
 
 /* The loop of the paper. */

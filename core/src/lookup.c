@@ -105,12 +105,14 @@ haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape)
     return known->found;
 }
 
-/* An effect that nobody handles is reported here, under the scopes of its performer, and not by the
-   clause that stands for the want of a default. */
+/* An effect that nobody handles is reported under the scopes of its performer, and nothing
+   remembers it: its next performer gets here again. */
 haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
     haft_found_t found = haft_look_for(effect, slot, shape);
-    if (haft_clause_of(found) == &effect->default_clause && haft_get_default(effect) == NULL)
+    if (haft_clause_of(found) == &effect->default_clause && haft_get_default(effect) == NULL) {
+        haft_thread()->current->cache[slot % HAFT_CACHE_SLOTS].key = 0;
         haft_unhandled(effect);
+    }
     return found;
 }
 
@@ -122,14 +124,21 @@ haft_fiber_t *haft_locate(haft_effect_t *effect) {
                : NULL;
 }
 
+/* The function of a default that is taken away stays where it is, for whoever is about to call it;
+   the kind sends everybody else to the slow path. */
 haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function) {
-    haft_function_t *before =
-        __atomic_exchange_n(&effect->default_clause.function,
-                            function == NULL ? effect->unhandled : function, __ATOMIC_ACQ_REL);
-    return before == effect->unhandled ? NULL : before;
+    haft_clause_t *clause = &effect->default_clause;
+    haft_function_t *before = haft_get_default(effect);
+    if (function != NULL)
+        __atomic_store_n(&clause->function, function, __ATOMIC_RELEASE);
+    __atomic_store_n(&clause->kind, function != NULL ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_SLOW,
+                     __ATOMIC_RELEASE);
+    return before;
 }
 
 haft_function_t *haft_get_default(const haft_effect_t *effect) {
-    haft_function_t *function = __atomic_load_n(&effect->default_clause.function, __ATOMIC_ACQUIRE);
-    return function == effect->unhandled ? NULL : function;
+    const haft_clause_t *clause = &effect->default_clause;
+    uint32_t kind = __atomic_load_n(&clause->kind, __ATOMIC_ACQUIRE);
+    haft_function_t *function = __atomic_load_n(&clause->function, __ATOMIC_ACQUIRE);
+    return kind != HAFT_CLAUSE_TAIL || function == effect->unhandled ? NULL : function;
 }

@@ -304,10 +304,17 @@ static void exit_with(void *argument) {
               performed->effect->payload_size);
 }
 
+/* Reports an effect whose default was found, and taken away since. */
+static void check_default(const haft_clause_t *clause, haft_effect_t *effect) {
+    if (clause == &effect->default_clause)
+        haft_unhandled(effect);
+}
+
 /* On a segmented fiber this and what it calls have to do with the last bytes of a segment. */
 void *haft_suspend_slow(haft_found_t found, haft_effect_t *effect, void *payload) {
     haft_fiber_t *fiber = haft_fiber_of(found.scope);
     const haft_clause_t *clause = haft_clause_of(found);
+    check_default(clause, effect);
     if (clause == NULL)
         return suspend_slow(fiber, effect, found.with, payload, false);
     if (clause->kind == HAFT_CLAUSE_NEVER) {
@@ -449,8 +456,10 @@ void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
     haft_here_t here = haft_here();
     haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
     const haft_clause_t *clause = haft_clause_in_place(found);
-    if (clause == NULL)
+    if (clause == NULL) {
+        check_default(haft_clause_of(found), effect);
         haft_exit(haft_fiber_of(found.scope), effect, payload, size);
+    }
     /* A clause in place may leave by itself: by another throw, or the like. */
     {
         uint64_t result[(effect->result_size + 15) / 8];

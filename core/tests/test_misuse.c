@@ -358,6 +358,89 @@ static void continue_empty(void) {
     haft_continue((haft_resumption_t){NULL, 0}, NULL);
 }
 
+/* ---- A forgotten return ---- */
+
+typedef struct forgetting {
+    haft_resumption_t other; /* to continue instead of the clause's own */
+    int clauses;
+} forgetting_t;
+
+static void *forget_to_return(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+    forgetting_t *forgetting = state;
+    (void)payload;
+    forgetting->clauses++;
+    haft_tail_continue(forgetting->other.fiber != NULL ? forgetting->other : k, HAFT_REPLY(ask, 1));
+    return NULL;
+}
+HAFT_HANDLER(forgetful, NULL, HAFT_GENERAL(ask, forget_to_return));
+static void forget(void) {
+    forgetting_t forgetting = {.clauses = 0};
+    haft_handle(&forgetful, &forgetting, perform_ask, NULL);
+}
+static void *keep_resumption(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+    (void)payload;
+    ((forgetting_t *)state)->other = k;
+    return NULL;
+}
+HAFT_HANDLER(storing, NULL, HAFT_GENERAL(ask, keep_resumption));
+static void forget_another(void) {
+    forgetting_t forgetting = {.clauses = 0};
+    haft_handle(&storing, &forgetting, perform_ask, NULL);
+    haft_handle(&forgetful, &forgetting, perform_ask, NULL);
+}
+static void *forget_inside(void *unused) {
+    forget();
+    return unused;
+}
+static void forget_on_a_fiber(void) {
+    haft_resume(haft_fiber_new(forget_inside, NULL), NULL, HAFT_HANDLES(wait));
+}
+
+static void *right_within(void *state, HAFT_PAYLOAD(wait) * payload, haft_resumption_t k) {
+    (void)state, (void)payload;
+    return haft_tail_continue(k, NULL);
+}
+HAFT_HANDLER(right, NULL, HAFT_GENERAL(wait, right_within));
+static void handle_rightly(int *unused) {
+    (void)unused;
+    haft_handle(&right, NULL, wait_once, NULL);
+}
+static void *continue_with_cleanup(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+    __attribute__((cleanup(handle_rightly))) int one = 1;
+    (void)state, (void)payload;
+    return haft_tail_continue(k, HAFT_REPLY(ask, one));
+}
+HAFT_HANDLER(cleaning, NULL, HAFT_GENERAL(ask, continue_with_cleanup));
+static void *drop_it(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+    (void)state, (void)payload;
+    haft_drop(k);
+    return NULL;
+}
+HAFT_HANDLER(dropping, NULL, HAFT_GENERAL(ask, drop_it));
+static void handle_and_drop(int *unused) {
+    (void)unused;
+    haft_handle(&dropping, NULL, perform_ask, NULL);
+}
+static void *continue_with_a_drop(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+    __attribute__((cleanup(handle_and_drop))) int one = 1;
+    (void)state, (void)payload;
+    return haft_tail_continue(k, HAFT_REPLY(ask, one));
+}
+HAFT_HANDLER(dropping_within, NULL, HAFT_GENERAL(ask, continue_with_a_drop));
+static void remember(void) {
+    haft_handle(&cleaning, NULL, perform_ask, NULL);
+    haft_handle(&dropping_within, NULL, perform_ask, NULL);
+}
+
+static void a_forgotten_return_before_tail_continue_is_reported(void) {
+    const char *message = "haft: A clause of 'forgetful' has called haft_tail_continue and "
+                          "returned something else.";
+    CHECK_ABORTS(forget, message);
+    CHECK_ABORTS(forget_another, message);
+    CHECK_ABORTS(forget_on_a_fiber, message);
+    CHECK_SUCCEEDS(remember);
+}
+
 static void a_resumption_used_twice_is_reported(void) {
     CHECK_ABORTS(continue_twice_in_clause,
                  "A resumption of the effect 'ask' cannot be continued: it has been used already.");
@@ -426,6 +509,7 @@ int main(void) {
     RUN(yield_and_exit_to_a_fiber_that_is_not_around_are_reported);
     RUN(a_throw_to_a_clause_that_resumes_is_reported);
     RUN(a_resumption_used_twice_is_reported);
+    RUN(a_forgotten_return_before_tail_continue_is_reported);
     RUN(a_payload_read_too_late_holds_a_pattern_in_a_debug_build);
     RUN(an_error_handler_is_told_code_effect_and_fiber);
     RUN(the_process_aborts_when_an_error_handler_returns);

@@ -318,33 +318,33 @@ struct in_place_guard {
 
 /* haft_perform_found, for the handler of a scope that the caller may know better than the entry. */
 template <typename E>
-HAFT_HPP_INLINE void *suspend_found(haft_thread_t *thread, haft_cache_entry_t *entry,
-                                    haft_scope_t *scope, void *payload) {
-    if (__builtin_expect(entry->clause != nullptr || haft_exceptions_pending(thread), false))
-        return haft_suspend_slow(entry, effect_traits<E>::id(), payload);
-    return haft_suspend(thread, haft_fiber_of(scope), effect_traits<E>::id(), payload);
+HAFT_HPP_INLINE void *suspend_found(haft_here_t here, haft_found_t found, haft_scope_t *scope,
+                                    void *payload) {
+    if (__builtin_expect(haft_clause_of(found) != nullptr || haft_exceptions_pending(here), false))
+        return haft_suspend_slow(found, effect_traits<E>::id(), payload);
+    return haft_suspend(here, haft_fiber_of(scope), effect_traits<E>::id(), found.with, payload);
 }
 
 template <typename E>
 HAFT_HPP_INLINE typename effect_traits<E>::result
-perform_found(haft_thread_t *thread, haft_cache_entry_t *entry, haft_scope_t *scope, E &effect) {
+perform_found(haft_here_t here, haft_found_t found, haft_scope_t *scope, E &effect) {
     using R = typename effect_traits<E>::result;
-    if (entry->clause != nullptr && entry->clause->kind == HAFT_CLAUSE_TAIL) {
-        auto function = reinterpret_cast<R (*)(void *, E *)>(haft_clause_function(entry->clause));
+    if (const haft_clause_t *clause = haft_clause_in_place(found)) {
+        auto function = reinterpret_cast<R (*)(void *, E *)>(haft_clause_function(clause));
         void *state = scope->state;
-        in_place_guard guard{haft_in_place_begin(thread, scope)};
+        in_place_guard guard{haft_in_place_begin(here, scope)};
         return function(state, &effect);
     }
     if constexpr (in_word<R>) {
-        return from_word<R>(suspend_found<E>(thread, entry, scope, &effect));
+        return from_word<R>(suspend_found<E>(here, found, scope, &effect));
     } else if constexpr (effect_traits<E>::native) {
         call<E> here{std::move(effect), {}};
-        suspend_found<E>(thread, entry, scope, &here);
+        suspend_found<E>(here, found, scope, &here);
         return here.result.take();
     } else {
         static_assert(std::is_trivially_copyable_v<R>);
         R result;
-        haft_unpack(effect_traits<E>::id(), suspend_found<E>(thread, entry, scope, &effect),
+        haft_unpack(effect_traits<E>::id(), suspend_found<E>(here, found, scope, &effect),
                     &result, sizeof result);
         return result;
     }
@@ -353,16 +353,18 @@ perform_found(haft_thread_t *thread, haft_cache_entry_t *entry, haft_scope_t *sc
 /* haft_find, with a second slot: two effects that are performed by turns and share their slot, as
    one in four do, must not push each other out. */
 template <typename E>
-HAFT_HPP_INLINE haft_cache_entry_t *find(haft_thread_t *thread) {
+HAFT_HPP_INLINE haft_found_t find(haft_here_t here) {
     using traits = effect_traits<E>;
     constexpr unsigned first = traits::slot % HAFT_CACHE_SLOTS;
     constexpr unsigned second = (first + 1) % HAFT_CACHE_SLOTS;
-    haft_cache_entry_t *cache = thread->current->cache;
-    if (__builtin_expect(cache[first].effect == traits::id(), true))
-        return &cache[first];
-    if (cache[second].effect == traits::id())
-        return &cache[second];
-    return haft_lookup(traits::id(), cache[first].effect == nullptr ? first : second, shape_of<E>);
+    const haft_cache_entry_t *cache = here.current->cache;
+    haft_found_t found;
+    if (haft_read_entry(&cache[first], traits::id(), 0, &found) ||
+        haft_read_entry(&cache[first], traits::id(), HAFT_CLAUSE_MARK, &found) ||
+        haft_read_entry(&cache[second], traits::id(), 0, &found) ||
+        haft_read_entry(&cache[second], traits::id(), HAFT_CLAUSE_MARK, &found))
+        return found;
+    return haft_lookup(traits::id(), cache[first].key == 0 ? first : second, shape_of<E>);
 }
 
 template <typename T>
@@ -390,9 +392,9 @@ E make(Fields &&...fields) {
  */
 template <typename Effect>
 HAFT_HPP_INLINE auto perform(Effect effect) -> typename effect_traits<Effect>::result {
-    haft_thread_t *thread = haft_thread();
-    haft_cache_entry_t *entry = detail::find<Effect>(thread);
-    return detail::perform_found(thread, entry, entry->scope, effect);
+    haft_here_t here = haft_here();
+    haft_found_t found = detail::find<Effect>(here);
+    return detail::perform_found(here, found, found.scope, effect);
 }
 template <typename Effect, typename... Fields>
 requires(!(sizeof...(Fields) == 1 &&
@@ -1445,10 +1447,10 @@ class instance {
     HAFT_HPP_INLINE result_of<Effect> perform(Effect effect) const {
         (void)sizeof(detail::an_effect_escapes_its_handlers<Effect, Effects...>);
         using traits = effect_traits<Effect>;
-        haft_thread_t *thread = haft_thread();
+        haft_here_t here = haft_here();
         return detail::perform_found(
-            thread,
-            haft_find_at(thread, scope, traits::id(), traits::slot + 2, detail::shape_of<Effect>),
+            here,
+            haft_find_at(here, scope, traits::id(), traits::slot + 2, detail::shape_of<Effect>),
             scope, effect);
     }
 

@@ -172,7 +172,7 @@ HAFT_INLINE const haft_clause_t *haft_clause_of(haft_found_t found) {
                ? (const haft_clause_t *)(found.with - HAFT_CLAUSE_MARK)
                : (const haft_clause_t *)0;
 }
-/* The same if that is called in place, else NULL. */
+/* The same if that is called in place, else NULL; so it is for a default that was taken away. */
 HAFT_INLINE const haft_clause_t *haft_clause_in_place(haft_found_t found) {
     const haft_clause_t *clause = haft_clause_of(found);
     return clause != (const haft_clause_t *)0 &&

@@ -78,7 +78,8 @@ struct haft_effect {
     /* Calls a clause that runs in place, for callers that do not know its type. */
     void (*call)(haft_function_t *function, void *state, void *payload, void *result);
     haft_function_t *unhandled;   /* reports that nobody handles the effect */
-    haft_clause_t default_clause; /* its function is `unhandled` while there is no default */
+    haft_clause_t default_clause; /* no default: its function is `unhandled`, or its kind is not that
+                                     of a clause in place */
 };
 
 enum { HAFT_CACHE_SLOTS = 4, HAFT_THREAD_BITS = 28 };
