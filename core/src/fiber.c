@@ -7,11 +7,11 @@
  */
 #include "internal.h"
 
-enum { CANARY_WORDS = 4, HEADER_ALIGNMENT = 64 };
+enum { HEADER_ALIGNMENT = 64 };
 static const uint64_t canary = 0x5afe57acc0ffee11u;
 
 void haft_check_canary(haft_fiber_t *fiber) {
-    for (int i = 0; i < CANARY_WORDS; i++)
+    for (int i = 0; i < HAFT_CANARY_WORDS; i++)
         if (((const uint64_t *)(const void *)fiber->low)[-1 - i] != canary)
             haft_fail(HAFT_ERROR_STACK_OVERFLOW, fiber->awaits, fiber,
                       "%s has overflowed its stack of %zu bytes, which has no guard page, and what "
@@ -61,21 +61,54 @@ static void furnish(haft_fiber_t *fiber, enum haft_fiber_kind kind, const char *
     fiber->checked = kind == HAFT_KIND_FIXED;
 }
 
-static haft_fiber_t *place_in(void *memory, size_t size) {
+static haft_fiber_t *place_in(const haft_fiber_options_t *options) {
+    void *memory = options->memory;
+    size_t size = options->memory_size;
     if (memory == NULL || size < HAFT_FIBER_MINIMUM)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
                   "A fiber in memory of the caller needs at least %zu bytes; it was given %zu.",
                   HAFT_FIBER_MINIMUM, memory == NULL ? 0 : size);
+    if (size > UINTPTR_MAX - (uintptr_t)memory)
+        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
+                  "A fiber was given %zu bytes of memory: there are not as many from there on.",
+                  size);
     uintptr_t end = ((uintptr_t)memory + size) & ~(uintptr_t)(HEADER_ALIGNMENT - 1);
     haft_fiber_t *fiber =
         (haft_fiber_t *)((end - sizeof *fiber) & ~(uintptr_t)(HEADER_ALIGNMENT - 1));
+    return haft_fibers_list(fiber, memory, size, options->name, true) ? fiber : NULL;
+}
+
+void haft_fiber_prepare(haft_fiber_t *fiber, void *memory) {
     __builtin_memset(fiber, 0, sizeof *fiber);
-    uint64_t *low = (uint64_t *)(((uintptr_t)memory + 15) & ~(uintptr_t)15);
-    for (int i = 0; i < CANARY_WORDS; i++)
-        low[i] = canary;
-    fiber->low = (char *)(low + CANARY_WORDS);
+    fiber->low = haft_stack_in(memory);
     fiber->high = (char *)fiber;
-    return fiber;
+    for (int i = 0; i < HAFT_CANARY_WORDS; i++)
+        ((uint64_t *)(void *)fiber->low)[-1 - i] = canary;
+}
+
+void haft_memory_taken(const haft_fiber_t *live, const char *name) {
+    haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, live,
+              "The memory for %s%s%s overlaps that of %s, which has not finished: free that one "
+              "before its memory is used for something else.",
+              name == NULL ? "a fiber" : "the fiber '", name == NULL ? "" : name,
+              name == NULL ? "" : "'",
+              live == NULL ? "another fiber, overwritten since" : haft_fiber_label(live));
+}
+
+/* A fiber in memory of the caller that has finished has left the list, and is to run again. */
+static bool place_again(haft_fiber_t *fiber) {
+    char *memory = fiber->low - HAFT_CANARY_WORDS * sizeof canary;
+    if (!haft_fibers_list(fiber, memory, (size_t)((char *)(fiber + 1) - memory), fiber->name, false))
+        return false;
+    if (fiber->tools == NULL)
+        haft_tools_born(fiber);
+    return true;
+}
+
+void *haft_fixed_ended(haft_fiber_t *fiber, void *payload) {
+    haft_fibers_unlist(fiber);
+    haft_tools_ended(fiber);
+    return haft_settle_kept(fiber, payload);
 }
 
 static void release_segments(haft_fiber_t *fiber) {
@@ -128,9 +161,10 @@ haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*fun
         if (fiber == NULL)
             return haft_pool_exhausted(HAFT_SEGMENTED_SIZE);
     } else if (options->memory != NULL || options->memory_size != 0) {
-        fiber = place_in(options->memory, options->memory_size);
+        fiber = place_in(options);
+        if (fiber == NULL)
+            return NULL;
         furnish(fiber, HAFT_KIND_FIXED, options->name);
-        haft_fibers_list(fiber);
     } else {
         size_t size = options->stack_size != 0 ? options->stack_size : haft_stack_size();
         fiber = haft_pool_take(thread, size);
@@ -172,6 +206,8 @@ static void finish(haft_thread_t *thread, haft_fiber_t *fiber, const char *what)
             if (waits)
                 haft_abandon_inside(fiber);
             fiber->state = HAFT_FIBER_FINISHED;
+            if (fiber->kind == HAFT_KIND_FIXED)
+                haft_fibers_unlist(fiber);
         }
     }
     if (HAFT_UNLIKELY(fiber->thrown != NULL))
@@ -187,14 +223,10 @@ static void release(haft_fiber_t **freed) {
     if (fiber->tools != NULL)
         haft_tools_gone(fiber);
     fiber->state = HAFT_FIBER_FREED;
-    if (HAFT_LIKELY(fiber->kind == HAFT_KIND_POOL)) {
-        haft_pool_give(haft_thread(), fiber);
-    } else if (fiber->kind == HAFT_KIND_FIXED) {
-        haft_fibers_unlist(fiber);
-    } else {
+    if (fiber->kind == HAFT_KIND_SEGMENTED)
         release_segments(fiber);
+    if (fiber->kind != HAFT_KIND_FIXED)
         haft_pool_give(haft_thread(), fiber);
-    }
 }
 
 /* One that has not finished, or left something behind. */
@@ -226,6 +258,8 @@ void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argu
     haft_check_own(fiber, "reset");
     haft_thread_t *thread = haft_thread_ready();
     finish(thread, fiber, "reset");
+    if (fiber->kind == HAFT_KIND_FIXED && !place_again(fiber))
+        return;
     haft_tools_reset(fiber);
     if (fiber->kind == HAFT_KIND_SEGMENTED)
         reset_segments(fiber);

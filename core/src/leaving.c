@@ -26,11 +26,14 @@ static bool cleanups_up_to(const haft_fiber_t *fiber, const haft_fiber_t *target
 }
 
 static void abandon_up_to(haft_fiber_t *fiber, const haft_fiber_t *target) {
-    for (; fiber != target; fiber = haft_resumer_of(fiber)) {
+    for (haft_fiber_t *outer; fiber != target; fiber = outer) {
+        outer = haft_resumer_of(fiber);
         fiber->state = HAFT_FIBER_FINISHED;
         haft_abandon_foreign_call(haft_thread(), fiber);
         haft_tools_abandon(fiber);
         haft_fibers_lost(fiber);
+        if (fiber->kind == HAFT_KIND_FIXED)
+            haft_fibers_unlist(fiber);
     }
     haft_fibers_lost(target);
 }

@@ -205,8 +205,11 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless it stopped in another one */
     exceptions_put_back(haft_thread(), mine);
-    if (words.second & HAFT_SPECIAL)
+    if (words.second & HAFT_SPECIAL) {
+        if (fiber->kind == HAFT_KIND_FIXED)
+            words.first = haft_fixed_ended(fiber, words.first);
         return haft_arrived(fiber, words.second, words.first);
+    }
     open_gate(fiber);
     if (fiber->checked)
         haft_check_canary(fiber);
@@ -361,8 +364,12 @@ HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, 
      */
     if (effect != &haft_special_exception && haft_exceptions_pending(thread))
         *thread->globals = haft_no_exceptions;
-    if (fiber->checked)
+    if (fiber->checked) {
+        char *here = __builtin_frame_address(0);
         haft_check_canary(fiber);
+        if (here >= fiber->low && here < fiber->high)
+            fiber->context.sp = here; /* its resumer uses what is below */
+    }
     if (thread->language != NULL)
         thread->language->left(thread->current, fiber);
     haft_end_segments(thread);

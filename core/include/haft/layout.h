@@ -173,6 +173,7 @@ struct haft_fiber {
     uint8_t cleanups;
     uint8_t checked; /* the stack has a canary instead of a guard */
     uint32_t uses;
+    uint64_t unwound_under; /* the scope's serial when the unwinding of the stack began */
 };
 
 /* The part of C++'s exception state (__cxa_eh_globals) that belongs to a fiber. */
