@@ -10,13 +10,32 @@
 enum { HEADER_ALIGNMENT = 64 };
 static const uint64_t canary = 0x5afe57acc0ffee11u;
 
-void haft_check_canary(haft_fiber_t *fiber) {
+static bool on_stack(const haft_fiber_t *fiber, const char *sp) {
+    return sp >= fiber->low && sp <= fiber->high;
+}
+
+/* Whether the stack of `at` is further in than the fiber's. That of another fiber, to which this one
+   has overflowed, is not. */
+static bool further_in(const haft_fiber_t *fiber, const haft_fiber_t *at) {
+    while (at != NULL && at != fiber && at->state == HAFT_FIBER_RUNNING)
+        at = haft_resumer_of(at);
+    return at == fiber;
+}
+
+void haft_check_stack(haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented) {
+    bool overflow = !on_stack(fiber, sp) &&
+                    !further_in(fiber, segmented != NULL ? segmented : haft_fiber_at(sp));
     for (int i = 0; i < HAFT_CANARY_WORDS; i++)
-        if (((const uint64_t *)(const void *)fiber->low)[-1 - i] != canary)
-            haft_fail(HAFT_ERROR_STACK_OVERFLOW, fiber->awaits, fiber,
-                      "%s has overflowed its stack of %zu bytes, which has no guard page, and what "
-                      "lies below is overwritten. Give it more memory.",
-                      haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low));
+        overflow |= ((const uint64_t *)(const void *)fiber->low)[-1 - i] != canary;
+    if (HAFT_UNLIKELY(overflow))
+        haft_fail(HAFT_ERROR_STACK_OVERFLOW, fiber->awaits, fiber,
+                  "%s has overflowed its stack of %zu bytes, which has no guard page, and what "
+                  "lies below is overwritten. Give it more memory.",
+                  haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low));
+}
+
+void haft_not_given(const char *function, const char *thing) {
+    haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "%s was given no %s (NULL).", function, thing);
 }
 
 /* Makes the fiber run `function(argument)` from the top of its empty stack. */
@@ -37,7 +56,7 @@ static void wind_up(haft_thread_t *thread, haft_fiber_t *fiber, void *(*function
     fiber->awaits = NULL;
     fiber->state = HAFT_FIBER_NEW;
     fiber->scope.handles = NULL;
-    fiber->alias = NULL;
+    fiber->alias = &haft_handles_none;
     fiber->scope.outer = NULL;
     fiber->top = &fiber->scope;
     fiber->within = NULL;
@@ -154,6 +173,7 @@ haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*fun
         options = &defaults;
     haft_thread_t *thread = haft_thread_ready();
     haft_fiber_t *fiber;
+    haft_check_here(thread);
     if (function == NULL)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "A fiber needs a function to run (NULL).");
     if (HAFT_UNLIKELY(options->segmented) && !haft_tools_know_stacks()) {
@@ -250,9 +270,7 @@ void haft_fiber_free(haft_fiber_t *fiber) {
 }
 
 void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argument) {
-    if (fiber == NULL)
-        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
-                  "haft_fiber_reset was given no fiber (NULL).");
+    haft_check_given(fiber, "haft_fiber_reset", "fiber");
     if (function == NULL)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, fiber, "A fiber needs a function to run (NULL).");
     haft_check_own(fiber, "reset");
@@ -267,6 +285,7 @@ void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argu
 }
 
 haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {
+    haft_check_given(fiber, "haft_fiber_state", "fiber");
     if (HAFT_UNLIKELY(fiber->language != NULL))
         return fiber->language->state(fiber);
     if (fiber->state == HAFT_FIBER_RUNNING &&
@@ -276,10 +295,12 @@ haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {
 }
 
 const char *haft_fiber_name(const haft_fiber_t *fiber) {
+    haft_check_given(fiber, "haft_fiber_name", "fiber");
     return fiber->name == NULL ? "" : fiber->name;
 }
 
 void haft_fiber_set_name(haft_fiber_t *fiber, const char *name) {
+    haft_check_given(fiber, "haft_fiber_set_name", "fiber");
     fiber->name = name;
 }
 
@@ -288,6 +309,7 @@ haft_fiber_t *haft_fiber_current(void) {
 }
 
 haft_fiber_t *haft_fiber_parent(const haft_fiber_t *fiber) {
+    haft_check_given(fiber, "haft_fiber_parent", "fiber");
     return haft_fiber_state(fiber) == HAFT_FIBER_RUNNING ? haft_scope_fiber(fiber->scope.outer)
                                                          : NULL;
 }

@@ -44,7 +44,14 @@ void haft_thread_barrier(void);
 
 /* fiber.c */
 enum haft_fiber_kind { HAFT_KIND_POOL, HAFT_KIND_FIXED, HAFT_KIND_SEGMENTED };
-void haft_check_canary(haft_fiber_t *fiber);
+/* Reports an overflow of a stack without a guard: the canary is gone, or `sp`, where the code under the
+   fiber's scope is or has stopped, lies outside. `segmented`: the segmented fiber that code is on. */
+void haft_check_stack(haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented);
+HAFT_INLINE void haft_check_here(const haft_thread_t *thread) {
+    haft_scope_t *scope = thread->current;
+    if (scope->kind == HAFT_SCOPE_FIBER && haft_fiber_of(scope)->checked)
+        haft_check_stack(haft_fiber_of(scope), __builtin_frame_address(0), thread->segmented);
+}
 
 /* Makes an empty header of what lies at `fiber`, at the high end of `memory`, and a canary. */
 void haft_fiber_prepare(haft_fiber_t *fiber, void *memory);
@@ -176,6 +183,9 @@ haft_fiber_t *haft_resumer_of(const haft_fiber_t *fiber);
 /* The fiber whose first frame an unwinder comes to first: this one, or, from a fiber of another
    language, the next one further out that is not. */
 haft_fiber_t *haft_fiber_to_unwind(void);
+/* What haft_throw and haft_exit are given. */
+void haft_check_thrown(const char *function, const haft_fiber_t *fiber, const haft_effect_t *effect,
+                       const void *payload, size_t size);
 /* Ends the fibers suspended inside `fiber`, as they are. */
 void haft_abandon_inside(haft_fiber_t *fiber);
 
@@ -189,6 +199,13 @@ __attribute__((noreturn, format(printf, 4, 5))) void haft_fail(haft_error_code_t
                                                                const haft_effect_t *effect,
                                                                const haft_fiber_t *fiber,
                                                                const char *format, ...);
+
+/* For arguments that must not be NULL: "FUNCTION was given no THING (NULL)." */
+HAFT_COLD __attribute__((noreturn)) void haft_not_given(const char *function, const char *thing);
+HAFT_INLINE void haft_check_given(const void *argument, const char *function, const char *thing) {
+    if (HAFT_UNLIKELY(argument == NULL))
+        haft_not_given(function, thing);
+}
 
 /* For functions that leave their stack between the sanitizer's being told and the switch. */
 #if defined(__clang__)

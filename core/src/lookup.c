@@ -104,6 +104,7 @@ haft_cache_entry_t *haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t s
 
 haft_fiber_t *haft_locate(haft_effect_t *effect) {
     haft_thread_t *thread = haft_thread_ready();
+    haft_check_given(effect, "haft_locate", "effect");
     haft_found_t found = haft_search(thread->current, effect, effect->default_clause.shape);
     return found.clause != NULL && found.clause->kind != HAFT_CLAUSE_TAIL
                ? haft_fiber_of(found.scope)
@@ -111,6 +112,7 @@ haft_fiber_t *haft_locate(haft_effect_t *effect) {
 }
 
 haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function) {
+    haft_check_given(effect, "haft_set_default", "effect");
     haft_function_t *before =
         __atomic_exchange_n(&effect->default_clause.function,
                             function == NULL ? effect->unhandled : function, __ATOMIC_ACQ_REL);
@@ -118,6 +120,7 @@ haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *functi
 }
 
 haft_function_t *haft_get_default(const haft_effect_t *effect) {
+    haft_check_given(effect, "haft_get_default", "effect");
     haft_function_t *function = __atomic_load_n(&effect->default_clause.function, __ATOMIC_ACQUIRE);
     return function == effect->unhandled ? NULL : function;
 }

@@ -286,18 +286,24 @@ static void memory_of_a_live_fiber_is_refused(void) {
 
 /* Random memory out of a large block: what is refused is what a model refuses, and from every fiber
    what it throws arrives. */
-enum { PIECES = 512, PIECE = 1024 };
+enum { PIECES = 512, PIECE = 4096 };
 static void *throw_later(void *unused) {
     HAFT_PERFORM(ask, 0);
     HAFT_THROW(stop, {1, 2, 3, 4});
     return unused;
 }
-static bool refused;
 static jmp_buf after_refusal;
 static void refuse(const haft_error_t *error) {
     CHECK_EQUAL(error->code, HAFT_ERROR_BAD_ARGUMENT);
-    refused = true;
     longjmp(after_refusal, 1);
+}
+static __attribute__((noinline)) haft_fiber_t *start_in(char *memory, size_t size) {
+    haft_fiber_t *k = make_in(memory, size, NULL, throw_later);
+    haft_resume(k, NULL, HAFT_HANDLES(ask));
+    return k;
+}
+static __attribute__((noinline)) haft_fiber_t *unless_refused(char *memory, size_t size) {
+    return setjmp(after_refusal) == 0 ? start_in(memory, size) : NULL;
 }
 static void any_number_of_fibers_is_told_apart_by_their_memory(void) {
     static _Alignas(64) char memory[PIECES * PIECE];
@@ -305,40 +311,31 @@ static void any_number_of_fibers_is_told_apart_by_their_memory(void) {
     static int sizes[PIECES];
     static uint32_t random = 1;
     haft_error_handler_t *before = haft_set_error_handler(refuse);
-    for (volatile int round = 0; round < check_times(40000); round++) {
+    for (int round = 0; round < check_times(40000); round++) {
         random = random * 1664525 + 1013904223;
-        volatile int at = (int)(random >> 8) % PIECES;
-        volatile int size = 4 + (int)(random >> 20) % 12;
+        int at = (int)(random >> 8) % PIECES, size = 4 + (int)(random >> 20) % 12;
         if (owners[at] != NULL && sizes[at] != 0) {
             haft_fiber_t *k = owners[at];
-            volatile int pieces = sizes[at];
-            if (random & 1) {
-                haft_request_t request = haft_resume(k, HAFT_REPLY(ask, 0), HAFT_HANDLES(stop));
-                CHECK(request.effect == HAFT_ID(stop));
-            } else {
+            if (random & 1)
+                CHECK(haft_resume(k, HAFT_REPLY(ask, 0), HAFT_HANDLES(stop)).effect ==
+                      HAFT_ID(stop));
+            else
                 haft_fiber_free(k);
-            }
-            for (int i = at; i < at + pieces; i++) {
+            for (int i = at + sizes[at] - 1; i >= at; i--)
                 owners[i] = NULL;
-                sizes[i] = 0;
-            }
+            sizes[at] = 0;
             continue;
         }
         if (at + size > PIECES)
             continue;
-        volatile bool taken = false;
+        bool taken = false;
         for (int i = at; i < at + size; i++)
             taken |= owners[i] != NULL;
-        refused = false;
-        if (setjmp(after_refusal) == 0) {
-            haft_fiber_t *k =
-                make_in(memory + at * PIECE, (size_t)size * PIECE, NULL, throw_later);
-            haft_resume(k, NULL, HAFT_HANDLES(ask));
-            for (int i = at; i < at + size; i++)
-                owners[i] = k;
-            sizes[at] = size;
-        }
-        CHECK_EQUAL(refused, taken);
+        haft_fiber_t *k = unless_refused(memory + at * PIECE, (size_t)size * PIECE);
+        CHECK_EQUAL(k == NULL, taken);
+        for (int i = at; i < at + size && k != NULL; i++)
+            owners[i] = k;
+        sizes[at] = k != NULL ? size : sizes[at];
     }
     for (int i = 0; i < PIECES; i++)
         if (sizes[i] != 0)

@@ -148,7 +148,8 @@ struct haft_fiber {
     haft_scope_t scope; /* its first three words share a line with `resumer` */
     haft_effect_t *awaits; /* the effect that suspended it */
     const haft_handles_t *alias; /* another set of the same effects as scope.handles: what a second
-                                    place in the program has resumed it with */
+                                    place in the program has resumed it with. Never NULL, so that no
+                                    set (NULL) does not seem to be one */
 
     void *(*function)(void *);
     void *argument;
