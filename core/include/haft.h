@@ -181,6 +181,10 @@ HAFT_API haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options,
  * Releases a fiber that is not running. One that is suspended is dropped: its stack is unwound, so that
  * cleanups and destructors on it run, innermost first, through the whole suspended chain of fibers.
  * NULL is ignored. Memory given by the caller is the caller's again.
+ *
+ * A fiber in memory of the caller that has finished need not be freed: the library has nothing left that
+ * points into the memory, and what it ended with lies there, too, if there is room. While it has not
+ * finished, another fiber in the same memory is refused, unless that lies in one of its frames.
  */
 HAFT_API void haft_fiber_free(haft_fiber_t *fiber);
 
@@ -232,7 +236,8 @@ HAFT_API void haft_fiber_detach(haft_fiber_t *fiber);
  * An exception of C++ (or of another language that unwinds) that leaves the fiber's function goes on
  * from here, in the resumer; the fiber is finished.
  *
- * Errors: a fiber that is running, finished or freed, here or on another thread.
+ * Errors: a fiber that is running, finished or freed, here or on another thread; no set of effects (the
+ * empty one is HAFT_HANDLES()).
  */
 HAFT_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, void *word,
                                        const haft_handles_t *handles) {
@@ -390,7 +395,8 @@ HAFT_API int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, i
  * use. Fibers that run meanwhile are shown as they were when looked at.
  */
 HAFT_API void haft_fibers_dump(FILE *stream);
-/* The same on standard error whenever the process gets this signal. 0, or -1 with errno. */
+/* The same on standard error whenever the process gets this signal. 0, or -1 with errno: EINVAL for what
+   is no signal, cannot be caught, or is sent for a fault. */
 HAFT_API int haft_dump_on_signal(int signal);
 
 /* ---- Memory --------------------------------------------------------------------------------- */

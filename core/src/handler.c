@@ -228,6 +228,8 @@ static void *handle_in_place(const haft_handler_t *handler, void *state, void *(
 
 void *haft_handle_with(const haft_fiber_options_t *options, const haft_handler_t *handler,
                        void *state, void *(*body)(void *), void *argument) {
+    haft_check_given(handler, "haft_handle", "handler");
+    haft_check_given((void *)(uintptr_t)body, "haft_handle", "body");
     if (in_place(handler))
         return handle_in_place(handler, state, body, argument);
     haft_fiber_t *fiber = haft_fiber_create(options, body, argument);
@@ -263,6 +265,7 @@ void *haft_continue(haft_resumption_t k, void *reply) {
 
 void *haft_continue_raising(haft_resumption_t k, void *(*raise)(void *), void *argument) {
     haft_call_t call = {raise, argument};
+    haft_check_given((void *)(uintptr_t)raise, "haft_continue_raising", "function to call");
     return drive(use(k, "continued"), &call, HAFT_WAKE_CALL);
 }
 

@@ -118,6 +118,7 @@ haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
 
 haft_fiber_t *haft_locate(haft_effect_t *effect) {
     haft_thread_t *thread = haft_thread_ready();
+    haft_check_given(effect, "haft_locate", "effect");
     haft_handled_t found = haft_search(thread->current, effect, effect->default_clause.shape);
     return found.clause != NULL && found.clause->kind != HAFT_CLAUSE_TAIL
                ? haft_fiber_of(found.scope)
@@ -127,6 +128,7 @@ haft_fiber_t *haft_locate(haft_effect_t *effect) {
 /* The function of a default that is taken away stays where it is, for whoever is about to call it;
    the kind sends everybody else to the slow path. */
 haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function) {
+    haft_check_given(effect, "haft_set_default", "effect");
     haft_clause_t *clause = &effect->default_clause;
     haft_function_t *before = haft_get_default(effect);
     if (function != NULL)
@@ -137,6 +139,7 @@ haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *functi
 }
 
 haft_function_t *haft_get_default(const haft_effect_t *effect) {
+    haft_check_given(effect, "haft_get_default", "effect");
     const haft_clause_t *clause = &effect->default_clause;
     uint32_t kind = __atomic_load_n(&clause->kind, __ATOMIC_ACQUIRE);
     haft_function_t *function = __atomic_load_n(&clause->function, __ATOMIC_ACQUIRE);

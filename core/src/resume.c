@@ -128,14 +128,20 @@ static void release(haft_fiber_t *fiber) {
     __atomic_store_n(&fiber->gate, HAFT_GATE_OPEN, __ATOMIC_RELEASE);
 }
 
-void haft_fiber_detach(haft_fiber_t *fiber) {
+static void detach(haft_fiber_t *fiber) {
     (void)haft_claim(haft_thread_ready(), fiber, HAFT_ERROR_NOT_RESUMABLE, "detached");
     release(fiber);
 }
 
+void haft_fiber_detach(haft_fiber_t *fiber) {
+    haft_check_given(fiber, "haft_fiber_detach", "fiber");
+    detach(fiber);
+}
+
 void haft_handles_changed(haft_fiber_t *fiber) {
-    haft_fiber_detach(fiber);
-    fiber->alias = NULL;
+    haft_check_given(fiber, "haft_handles_changed", "fiber");
+    detach(fiber);
+    fiber->alias = &haft_handles_none;
 }
 
 /* What was derived from the chain outwards of these scopes no longer holds. */
@@ -167,7 +173,7 @@ static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
         return false;
     bool same = same_effects(before, handles);
     fiber->scope.handles = handles;
-    fiber->alias = same ? before : NULL;
+    fiber->alias = same ? before : &haft_handles_none;
     return !same;
 }
 
@@ -207,19 +213,20 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless it stopped in another one */
     exceptions_put_back(haft_thread(), mine);
-    if (words.special)
+    if (words.special) {
+        if (fiber->kind == HAFT_KIND_FIXED)
+            words.first = haft_fixed_ended(fiber, words.first);
         return haft_arrived(fiber, (haft_effect_t *)words.second, words.first);
+    }
     open_gate(fiber);
     if (fiber->checked)
-        haft_check_canary(fiber);
+        haft_check_stack(fiber, fiber->context.sp, fiber->within);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
 
 haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,
                           const haft_handles_t *handles) {
     haft_thread_t *thread = haft_thread_ready();
-    if (fiber == NULL)
-        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "haft_resume was given no fiber (NULL).");
     haft_check_own(fiber, "resumed");
     uint64_t owner = claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "resumed");
     return enter(thread, fiber, word, wake, handles, owner);
@@ -248,8 +255,10 @@ HAFT_INLINE haft_request_t resume_new(haft_thread_t *thread, haft_fiber_t *fiber
 
 haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
     haft_thread_t *thread = haft_thread_ready();
-    if (HAFT_LIKELY(fiber != NULL && fiber->gate == HAFT_GATE_NEW &&
-                    fiber->owner == thread->current->serial && !haft_exceptions_pending(haft_here())))
+    haft_check_given(fiber, "haft_resume", "fiber");
+    haft_check_given(handles, "haft_resume", "set of effects");
+    if (HAFT_LIKELY(fiber->gate == HAFT_GATE_NEW && fiber->owner == thread->current->serial &&
+                    !haft_exceptions_in(thread->exceptions)))
         return resume_new(thread, fiber, word, handles);
     return haft_enter(fiber, word, HAFT_WAKE_REPLY, handles);
 }
@@ -257,6 +266,9 @@ haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_hand
 haft_request_t haft_discontinue(haft_fiber_t *fiber, void *(*raise)(void *), void *argument,
                                 const haft_handles_t *handles) {
     haft_call_t call = {raise, argument};
+    haft_check_given(fiber, "haft_discontinue", "fiber");
+    haft_check_given((void *)(uintptr_t)raise, "haft_discontinue", "function to call");
+    haft_check_given(handles, "haft_discontinue", "set of effects");
     return haft_enter(fiber, &call, HAFT_WAKE_CALL, handles);
 }
 
@@ -373,8 +385,12 @@ HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, 
      */
     if (effect != &haft_special_exception && haft_exceptions_in(thread->exceptions))
         *thread->globals = haft_no_exceptions;
-    if (fiber->checked)
-        haft_check_canary(fiber);
+    if (fiber->checked) {
+        char *here = __builtin_frame_address(0);
+        haft_check_stack(fiber, fiber->high, NULL); /* by the canary; this may be a stack further in */
+        if (here >= fiber->low && here < fiber->high)
+            fiber->context.sp = here; /* its resumer uses what is below */
+    }
     if (thread->language != NULL)
         thread->language->left(thread->current, fiber);
     haft_end_segments(thread);
@@ -410,13 +426,19 @@ HAFT_UNINSTRUMENTED void haft_fiber_returned(haft_fiber_t *fiber) {
 
 /* ---- The untyped calls ---- */
 
-static void check_sizes(const haft_effect_t *effect, size_t size, size_t result_size) {
+static void check_untyped(const char *function, const haft_effect_t *effect, const void *payload,
+                          size_t size, const void *result, size_t result_size) {
+    haft_check_given(effect, function, "effect");
     if (size != effect->payload_size || result_size != effect->result_size)
         haft_fail(HAFT_ERROR_WRONG_TYPE, effect, NULL,
                   "The effect '%s' (%s) has a payload of %zu bytes and a result of %zu; it was "
                   "performed with %zu and %zu.",
                   effect->name, effect->where, effect->payload_size, effect->result_size, size,
                   result_size);
+    if (size != 0)
+        haft_check_given(payload, function, "payload");
+    if (result_size != 0)
+        haft_check_given(result, function, "place for the result");
 }
 
 static unsigned slot_of(const haft_effect_t *effect) {
@@ -426,7 +448,7 @@ static unsigned slot_of(const haft_effect_t *effect) {
 void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *result,
                   size_t result_size) {
     char nothing; /* instead of a NULL */
-    check_sizes(effect, size, result_size);
+    check_untyped("haft_perform", effect, payload, size, result, result_size);
     haft_here_t here = haft_here();
     haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
     const haft_clause_t *clause = haft_clause_in_place(found);
@@ -445,13 +467,13 @@ void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *resul
 void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_t size,
                 void *result, size_t result_size) {
     char nothing; /* instead of a NULL */
-    check_sizes(effect, size, result_size);
+    check_untyped("haft_yield", effect, payload, size, result, result_size);
     haft_unpack(effect, haft_yield_hot(fiber, effect, slot_of(effect), payload),
                 result_size == 0 ? &nothing : result, result_size);
 }
 
 void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
-    check_sizes(effect, size, effect->result_size);
+    haft_check_thrown("haft_throw", NULL, effect, payload, size);
     (void)haft_thread_ready();
     haft_here_t here = haft_here();
     haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
@@ -475,11 +497,15 @@ void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
 }
 
 void *haft_reply(const haft_effect_t *effect, const void *value, size_t size) {
+    haft_check_given(effect, "haft_reply", "effect");
     if (size != effect->result_size)
         haft_fail(HAFT_ERROR_WRONG_TYPE, effect, NULL,
                   "The effect '%s' (%s) has a result of %zu bytes; the reply has %zu.",
                   effect->name, effect->where, effect->result_size, size);
-    return size == 0 ? NULL : haft_pack(value, size);
+    if (size == 0)
+        return NULL;
+    haft_check_given(value, "haft_reply", "value");
+    return haft_pack(value, size);
 }
 
 void haft_no_reply(const haft_effect_t *effect) {

@@ -220,8 +220,7 @@ HAFT_UNINSTRUMENTED static void end_fake(side_t *side) {
     side->fake = NULL;
 }
 
-static void end(haft_fiber_t *fiber) {
-    tools_t *tools = fiber->tools;
+static void end(const haft_fiber_t *fiber, tools_t *tools) {
     end_fake(&tools->inside);
     if (!fiber->cleanups) /* any number of frames may have been given up */
         tools->own.uses = MOST_USES;
@@ -233,28 +232,36 @@ void haft_tools_reserved(void *low, size_t size) {
         (void)valgrind_request(VALGRIND_MAKE_MEM_UNDEFINED, (uintptr_t)low, size);
 }
 
-void haft_tools_gone(haft_fiber_t *fiber) {
+/* `empty`: where what may still be read begins. */
+static void gone(haft_fiber_t *fiber, const char *empty) {
     tools_t *tools = fiber->tools;
     if (tools == NULL)
         return;
+    fiber->tools = NULL;
     if (!haft_tools_active) {
         /* What lay below the stack pointer counts as unaddressable, but is the caller's again. */
-        haft_tools_reserved(fiber->low, (size_t)(fiber->high - fiber->low));
+        haft_tools_reserved(fiber->low, (size_t)(empty - fiber->low));
         (void)valgrind_request(VALGRIND_STACK_DEREGISTER, (uintptr_t)tools - 1, 0);
-        fiber->tools = NULL;
         return;
     }
-    end(fiber);
-    fiber->tools = NULL;
+    end(fiber, tools);
     if (__asan_unpoison_memory_region)
         __asan_unpoison_memory_region(fiber->low, (size_t)(fiber->high - fiber->low));
     free(tools);
 }
 
+void haft_tools_gone(haft_fiber_t *fiber) {
+    gone(fiber, fiber->high);
+}
+
+void haft_tools_ended(haft_fiber_t *fiber) {
+    gone(fiber, fiber->context.sp);
+}
+
 void haft_tools_reset(haft_fiber_t *fiber) {
     if (!haft_tools_active || fiber->tools == NULL)
         return;
-    end(fiber);
+    end(fiber, fiber->tools);
     start(fiber, fiber->tools);
 }
 

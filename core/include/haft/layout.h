@@ -168,7 +168,8 @@ struct haft_fiber {
     void *result;
     const char *name;
     const haft_handles_t *alias; /* another set of the same effects as scope.handles: what a second
-                                    place in the program has resumed it with */
+                                    place in the program has resumed it with. Never NULL, so that
+                                    no set (NULL) does not seem to be one */
     char *low;     /* lowest usable byte of the stack */
     char *high;    /* the first frame lies just below */
     void *thrown;  /* the payload of the effect that ended the fiber, once unwound */
@@ -187,6 +188,7 @@ struct haft_fiber {
     uint8_t cleanups;
     uint8_t checked; /* the stack has a canary instead of a guard */
     uint32_t uses;
+    uint64_t unwound_under; /* the scope's serial when the unwinding of the stack began */
 };
 
 /* The part of C++'s exception state (__cxa_eh_globals) that belongs to a fiber. */
