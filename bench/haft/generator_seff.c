@@ -1,20 +1,27 @@
-/* iterator through seff.h: the coroutine emits, the loop that resumes it sums. */
+/* generator Haft, through seff.h: the traversal runs on a coroutine, in plain recursion. */
 #include "../program.h"
 
 #include <seff.h>
 
 DEFINE_EFFECT(emit, 0, void, { int64_t value; });
 
-static void *range(void *argument) {
-    int64_t last = *(const int64_t *)argument;
-    for (int64_t i = 0; i <= last; i++)
-        PERFORM(emit, i);
+static NOINLINE void traverse(const tree_t *tree) {
+    if (!tree)
+        return;
+    traverse(tree->left);
+    PERFORM(emit, tree->value);
+    traverse(tree->right);
+}
+
+static void *values_of(void *tree) {
+    traverse(tree);
     return NULL;
 }
 
 int main(int argc, char **argv) {
-    int64_t last = program_argument(argc, argv, 5), sum = 0;
-    seff_coroutine_t *k = seff_coroutine_new(range, &last);
+    const tree_t *tree = tree_new(program_argument(argc, argv, 5));
+    int64_t sum = 0;
+    seff_coroutine_t *k = seff_coroutine_new(values_of, (void *)(uintptr_t)tree);
     for (bool done = false; !done;) {
         seff_request_t request = seff_resume(k, NULL, HANDLES(emit));
         switch (request.effect) {
@@ -29,5 +36,6 @@ int main(int argc, char **argv) {
         }
     }
     seff_coroutine_delete(k);
+    tree_free(tree);
     return program_result(sum);
 }

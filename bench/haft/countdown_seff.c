@@ -1,4 +1,4 @@
-/* countdown through seff.h: the paper's state program (§2.1) without its output. */
+/* countdown Haft, through seff.h: the paper's state program (§2.1) without its output. */
 #include "../program.h"
 
 #include <seff.h>
