@@ -50,7 +50,7 @@ def program(name, small, usual, large, variants=()):
 
 # Variants are further Haft binaries of the same program, by their suffix.
 PROGRAMS = [
-    program("countdown", (5, 0), (20_000_000, 0), (200_000_000, 0), ("general", "tail")),
+    program("countdown", (5, 0), (20_000_000, 0), (200_000_000, 0), ("general", "tail", "seff")),
     program("fibonacci_recursive", (5, 5), (36, 14930352), (42, 267914296)),
     program("product_early", (5, 0), (3000, 0), (100_000, 0), ("never", "cleanups")),
     program(
@@ -58,9 +58,9 @@ PROGRAMS = [
         (5, 15),
         (20_000_000, 200000010000000),
         (40_000_000, 800000020000000),
-        ("tail",),
+        ("tail", "seff"),
     ),
-    program("generator", (5, 57), (24, 33554406), (25, 67108837)),
+    program("generator", (5, 57), (24, 33554406), (25, 67108837), ("seff",)),
     program("parsing_dollars", (10, 55), (6000, 18003000), (20_000, 200010000), ("tail",)),
     program("resume_nontail", (5, 37), (5000, None), (10_000, 860)),
     program("handler_sieve", (10, 17), (15_000, None), (60_000, 171848738), ("tail",)),

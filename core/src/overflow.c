@@ -19,13 +19,18 @@ enum { SIGNAL_STACK = 64 * 1024 };
 static struct sigaction before[2];
 static const int signals[2] = {SIGSEGV, SIGBUS};
 
+const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
+
 static void say(const haft_fiber_t *fiber) {
-    char line[320];
+    char line[400];
+    const char *advice = haft_stack_advice != NULL ? haft_stack_advice(fiber) : NULL;
+    if (advice == NULL)
+        advice = "Give it more with haft_fiber_options_t.stack_size.";
     int length = snprintf(
         line, sizeof line,
         "haft: %s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
-        "local variable. Give it more with haft_fiber_options_t.stack_size.\n",
-        haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024);
+        "local variable. %s\n",
+        haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024, advice);
     if (write(STDERR_FILENO, line, (size_t)length) < 0)
         return;
 }

@@ -84,6 +84,10 @@ HAFT_INLINE void *haft_stack_pointer(void) {
    standard error. Aborts if the handler comes back. */
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_misused(const haft_error_t *error);
 
+/* What the message of a stack overflow says about a fiber of the face: how it gets a larger stack. NULL
+   for other fibers. Called in a signal handler. */
+extern HAFT_API const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
+
 /* Reports that a resumption of `effect` was used (continued, dropped...) a second time. */
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_used_resumption(const haft_effect_t *effect,
                                                                        const char *what);
