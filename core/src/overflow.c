@@ -35,6 +35,17 @@ static void say(const haft_fiber_t *fiber) {
         return;
 }
 
+static void say_of_thread(void) {
+    static const char line[] =
+        "haft: the stack of the thread itself, not of a fiber, has overflowed inside of resumes. A "
+        "clause that goes on after it has resumed keeps its frames for as long as that takes, and "
+        "so does each that runs meanwhile. Let clauses end in tail_resume (C: "
+        "haft_tail_continue), or give the thread a larger stack (ulimit -s, "
+        "pthread_attr_setstacksize).\n";
+    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
+        return;
+}
+
 static void say_of_segments(const char *what) {
     char line[400];
     int length = snprintf(line, sizeof line, "haft: %s: %s.\n",
@@ -90,6 +101,9 @@ static void fault(int number, siginfo_t *information, void *context) {
             return;
         say(fiber);
     }
+    if (information->si_code > 0 && fiber == NULL && segments == NULL &&
+        haft_thread()->language == NULL && haft_thread_overflow(information->si_addr, context))
+        say_of_thread();
     pass_on(&before[number == signals[1]], number, information, context);
 }
 

@@ -37,7 +37,7 @@
  *                     body                  -+
  *
  * `drive` is the loop around a computation: it resumes the fiber, calls the clause for the request
- * that comes back, and ends with an outcome: an answer, or another computation to resume instead (a
+ * that comes back, and ends with an ending: an answer, or another computation to resume instead (a
  * clause that ended in tail_resume). A resumption owns a computation that is suspended, a running
  * drive one that runs. The task lives on while clauses of its own handler run (`clauses`), even
  * after the computation is over: a clause may use members of its handler after it has resumed
@@ -255,8 +255,26 @@ HAFT_HPP_INLINE void *to_word(Value &&value) {
 /* A perform whose result does not travel in a word. */
 template <typename E>
 struct call {
-    E payload;
+    E *payload;
     room<typename effect_traits<E>::result> result;
+};
+
+template <typename E>
+inline constexpr bool is_call =
+    effect_traits<E>::native && !in_word<typename effect_traits<E>::result>;
+/* What was performed, from the payload of a request. */
+template <typename E>
+HAFT_HPP_INLINE E *performed(void *request) {
+    if constexpr (is_call<E>)
+        return static_cast<call<E> *>(request)->payload;
+    else
+        return static_cast<E *>(request);
+}
+
+/* What a clause is given of a payload: it itself, to move from. */
+template <typename E>
+struct passed {
+    static HAFT_HPP_INLINE E &&on(E &payload) { return static_cast<E &&>(payload); }
 };
 
 /* The descriptor of an effect declared here: one for the process. */
@@ -338,9 +356,9 @@ perform_found(haft_here_t here, haft_found_t found, haft_scope_t *scope, E &effe
     if constexpr (in_word<R>) {
         return from_word<R>(suspend_found<E>(here, found, scope, &effect));
     } else if constexpr (effect_traits<E>::native) {
-        call<E> here{std::move(effect), {}};
-        suspend_found<E>(here, found, scope, &here);
-        return here.result.take();
+        call<E> asked{std::addressof(effect), {}};
+        suspend_found<E>(here, found, scope, &asked);
+        return asked.result.take();
     } else {
         static_assert(std::is_trivially_copyable_v<R>);
         R result;
@@ -429,6 +447,10 @@ struct no_resume {};
 
 namespace detail {
 struct driver;
+template <typename Holder, typename E>
+struct general_clause;
+template <typename E>
+struct captured;
 struct handler_base {};
 } // namespace detail
 
@@ -886,14 +908,15 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
         (void)payload;
         __builtin_unreachable();
     } else if constexpr (std::is_nothrow_invocable_v<typename Holder::H &, E>) {
-        return static_cast<typename effect_traits<E>::result>(held->handler()(std::move(*payload)));
+        return static_cast<typename effect_traits<E>::result>(
+            held->handler()(passed<E>::on(*payload)));
     } else {
         /* Not `exceptions`: on a segmented fiber those are never none. */
         if (__builtin_expect(haft_exceptions_in(haft_thread()->globals), false))
             return without_exceptions(&tail_clause<Holder, Entry>, state, payload);
         try {
             return static_cast<typename effect_traits<E>::result>(
-                held->handler()(std::move(*payload)));
+                held->handler()(passed<E>::on(*payload)));
         } catch (...) {
             held->thrown = caught_exception();
         }
@@ -918,20 +941,28 @@ struct clause_table<Holder, effects<Entries...>> {
 /* ---- Computations on fibers ---- */
 
 using raise_t = void *(*)(void *);
+struct computation;
+
+/* How a drive ends: with another computation to resume instead, and its word; or, if that is NULL,
+ * with an answer, which travels as a reply does: in the word, or made in `place`. */
+struct ending {
+    computation *next;
+    void *word;
+};
+using drive_t = ending(computation *task, void *word, raise_t raise, void *place);
 
 struct computation {
     haft_fiber_t *fiber = nullptr;
-    haft_function_t *drive = nullptr; /* drive_t<Answer> */
-    void *held = nullptr;             /* a holder */
-    unsigned clauses = 0;             /* clauses that run and may use their handler */
-    bool over = false;                /* finished, thrown out of, or dropped */
+    drive_t *drive = nullptr;
+    void *held = nullptr;   /* a holder */
+    void *slot = nullptr;   /* the room for the result that is waited for, if not in a word */
+    void *released[2] = {}; /* the resumption, while compat/cpp-effects has it released */
+    unsigned clauses = 0;   /* clauses that run and may use their handler */
+    bool over = false;      /* finished, thrown out of, or dropped */
     void (*destroy)(computation *) noexcept = nullptr;
     holder_base *swapped = nullptr; /* the holders that resume_with made */
     const void *result_type = nullptr;
 };
-
-template <typename Answer>
-using drive_t = tail<Answer>(computation *task, void *word, raise_t raise);
 
 template <typename B>
 struct computation_of : computation {
@@ -983,14 +1014,15 @@ __attribute__((noinline)) inline void drop(computation *task) {
         release(task);
 }
 
+HAFT_HPP_INLINE void clause_ended(computation *task) noexcept {
+    if (--task->clauses == 0 && task->over)
+        release(task);
+}
 /* A clause, or return clause, that runs. */
 class running_clause {
   public:
-    explicit running_clause(computation *of) : task(of) { task->clauses++; }
-    ~running_clause() {
-        if (--task->clauses == 0 && task->over)
-            release(task);
-    }
+    HAFT_HPP_INLINE explicit running_clause(computation *of) : task(of) { task->clauses++; }
+    HAFT_HPP_INLINE ~running_clause() { clause_ended(task); }
     running_clause(const running_clause &) = delete;
     running_clause &operator=(const running_clause &) = delete;
 
@@ -1023,7 +1055,7 @@ class [[nodiscard]] tail {
     template <typename Value>
     requires(detail::fits<Value, Answer> && !std::is_void_v<Answer> &&
              !std::is_same_v<std::remove_cvref_t<Value>, tail>) tail(Value &&value) {
-        fill([&]() -> Answer { return static_cast<Value &&>(value); });
+        answer.fill([&]() -> Answer { return static_cast<Value &&>(value); });
     }
     tail() requires std::is_void_v<Answer> {}
     tail(tail &&other)
@@ -1036,13 +1068,7 @@ class [[nodiscard]] tail {
     }
 
   private:
-    struct empty {};
-    explicit tail(empty) {}
     tail(detail::computation *task, void *reply) : next(task), word(reply) {}
-    template <typename Make>
-    void fill(Make &&make) {
-        answer.fill(static_cast<Make &&>(make));
-    }
 
     detail::computation *next = nullptr;
     void *word = nullptr;
@@ -1050,32 +1076,81 @@ class [[nodiscard]] tail {
 
     template <typename Signature>
     friend class resumption;
-    friend struct detail::driver;
+    template <typename, typename>
+    friend struct detail::general_clause;
 };
 
 /* ---- Resumptions (§2.1, §3.4) --------------------------------------------------------------- */
 
 namespace detail {
 
-/* The loop around computations. */
-struct driver {
+/* Makes an answer where it is wanted. */
+template <typename Answer, typename Make>
+HAFT_HPP_INLINE ending answered(void *place, Make &&make) {
+    if constexpr (std::is_void_v<Answer>) {
+        static_cast<Make &&>(make)();
+        return {nullptr, nullptr};
+    } else if constexpr (in_word<Answer>) {
+        return {nullptr, to_word<Answer>(static_cast<Make &&>(make)())};
+    } else {
+        ::new (place) Answer(static_cast<Make &&>(make)());
+        return {nullptr, nullptr};
+    }
+}
+
+/* A computation that performs an E, until a resumption owns it. Function arguments are made in
+ * either order: where the payload throws first, the computation is dropped here. */
+template <typename E>
+struct captured {
+    computation *task;
+    room<result_of<E>> *slot;
+    HAFT_HPP_INLINE ~captured() {
+        if (__builtin_expect(task != nullptr, false))
+            drop(task);
+    }
     template <typename Answer>
-    static Answer run(computation *task, void *word, raise_t raise = nullptr) {
-        for (;;) {
-            tail<Answer> outcome =
-                reinterpret_cast<drive_t<Answer> *>(task->drive)(task, word, raise);
-            if (outcome.next == nullptr)
-                return outcome.answer.take();
-            task = std::exchange(outcome.next, nullptr);
-            word = outcome.word;
-            raise = nullptr;
+    HAFT_HPP_INLINE auto resumption() {
+        return haft::resumption<typename signature<Answer, result_of<E>>::type>(
+            std::exchange(task, nullptr), effect_traits<E>::id(), slot);
+    }
+};
+
+/* Keeps a handler while one of its clauses runs, where the computation does not suffice. */
+template <typename Holder>
+using running_of =
+    std::conditional_t<Holder::managed && !Holder::copied, running_clause, no_running_clause>;
+
+/* The call of a general clause. */
+template <typename Holder, typename E>
+struct general_clause {
+    using Answer = typename Holder::Answer;
+    static HAFT_HPP_INLINE ending call(typename Holder::H &handler, captured<E> &computation,
+                                       E &payload, void *place) {
+        [[maybe_unused]] running_of<Holder> guard(computation.task);
+        auto clause = [&]() HAFT_HPP_INLINE_LAMBDA -> decltype(auto) {
+            return handler(passed<E>::on(payload), computation.template resumption<Answer>());
+        };
+        if constexpr (std::is_same_v<decltype(clause()), tail<Answer>>) {
+            tail<Answer> ended = clause();
+            if (ended.next != nullptr)
+                return {std::exchange(ended.next, nullptr), ended.word};
+            return answered<Answer>(place, [&]() -> Answer { return ended.answer.take(); });
+        } else {
+            return answered<Answer>(place, [&]() HAFT_HPP_INLINE_LAMBDA -> Answer {
+                return static_cast<Answer>(clause());
+            });
         }
     }
+};
 
+/* The loop around computations. A resume that is no tail call keeps on the stack the frame of
+ * `drive` and an `answering`: what is large, or needs registers that are then saved, is elsewhere.
+ */
+struct driver {
     /* Resumes a computation whose handler is a Holder until it, or one that it is replaced by, has
        an answer, or has to be resumed under a handler of another type. */
     template <typename Holder>
-    static tail<typename Holder::Answer> drive(computation *task, void *word, raise_t raise) {
+    static ending drive(computation *task, void *word, raise_t raise, void *place) {
         constexpr const haft_handles_t *handles = &clause_table<Holder>::handles;
         for (;;) {
             haft_request_t request;
@@ -1086,96 +1161,76 @@ struct driver {
                               : haft_resume_hot(task->fiber, word, handles);
                 running.task = nullptr;
             }
-            tail<typename Holder::Answer> outcome =
-                dispatch<Holder>(task, request, typename Holder::list{});
-            if (outcome.next == nullptr || outcome.next->drive != (haft_function_t *)&drive<Holder>)
-                return outcome;
-            task = std::exchange(outcome.next, nullptr);
-            word = outcome.word;
+            ending end = dispatch<Holder>(task, request, place, typename Holder::list{});
+            if (end.next == nullptr || end.next->drive != &drive<Holder>)
+                return end;
+            task = end.next;
+            word = end.word;
             raise = nullptr;
         }
     }
 
     /* The first drive of a computation made by wrap: the word is its argument. */
     template <typename Holder>
-    static tail<typename Holder::Answer> start(computation *task, void *word, raise_t raise) {
+    static ending start(computation *task, void *word, raise_t raise, void *place) {
         if (raise != nullptr) {
             running_computation running{task};
             raise(word);
         }
         static_cast<computation_of<typename Holder::body_result> *>(task)->word = word;
-        task->drive = (haft_function_t *)&drive<Holder>;
-        return drive<Holder>(task, word, nullptr);
+        task->drive = &drive<Holder>;
+        return drive<Holder>(task, word, nullptr, place);
     }
 
   private:
     template <typename Holder>
-    static tail<typename Holder::Answer> dispatch(computation *task, haft_request_t request,
-                                                  effects<>) {
-        return finish<Holder>(task, request);
+    static HAFT_HPP_INLINE ending dispatch(computation *task, haft_request_t request, void *place,
+                                           effects<>) {
+        return finish<Holder>(task, request, place);
     }
     template <typename Holder, typename Entry, typename... Rest>
-    static HAFT_HPP_INLINE tail<typename Holder::Answer>
-    dispatch(computation *task, haft_request_t request, effects<Entry, Rest...>) {
+    static HAFT_HPP_INLINE ending dispatch(computation *task, haft_request_t request, void *place,
+                                           effects<Entry, Rest...>) {
         constexpr clause_kind kind = kind_of<typename Holder::H, Entry>();
         if constexpr (kind != clause_kind::tail) {
             if (request.effect == effect_traits<effect_of<Entry>>::id()) {
-                auto *payload = static_cast<effect_of<Entry> *>(request.payload);
                 if constexpr (kind == clause_kind::general)
-                    return general<Holder, effect_of<Entry>>(task, payload);
+                    return general<Holder, effect_of<Entry>>(task, request.payload, place);
                 else
-                    return never<Holder, effect_of<Entry>>(task, payload);
+                    return never<Holder>(task, performed<effect_of<Entry>>(request.payload), place);
             }
         }
-        return dispatch<Holder>(task, request, effects<Rest...>{});
+        return dispatch<Holder>(task, request, place, effects<Rest...>{});
     }
 
-    template <typename Holder>
-    using running =
-        std::conditional_t<Holder::managed && !Holder::copied, running_clause, no_running_clause>;
     /* The handler as a clause uses it. */
     template <typename Holder>
     using used = std::conditional_t<Holder::copied, typename Holder::H, typename Holder::H &>;
 
     template <typename Holder, typename E>
-    static HAFT_HPP_INLINE tail<typename Holder::Answer> general(computation *task, E *payload) {
-        using Answer = typename Holder::Answer;
-        using Resumption = resumption<typename signature<Answer, result_of<E>>::type>;
+    static HAFT_HPP_INLINE ending general(computation *task, void *request, void *place) {
         Holder &held = *static_cast<Holder *>(task->held);
         used<Holder> handler = held.handler();
-        [[maybe_unused]] running<Holder> guard(task);
-        if constexpr (std::is_same_v<std::invoke_result_t<typename Holder::H &, E, Resumption>,
-                                     tail<Answer>>) {
-            return handler(std::move(*payload),
-                           Resumption(task, effect_traits<E>::id(), slot<E>(held, payload)));
-        } else {
-            tail<Answer> outcome{typename tail<Answer>::empty{}};
-            outcome.fill([&]() -> Answer {
-                return static_cast<Answer>(
-                    handler(std::move(*payload),
-                            Resumption(task, effect_traits<E>::id(), slot<E>(held, payload))));
-            });
-            return outcome;
-        }
+        captured<E> computation{task, slot<E>(held, request)};
+        return general_clause<Holder, E>::call(handler, computation, *performed<E>(request), place);
     }
 
     template <typename Holder, typename E>
-    static tail<typename Holder::Answer> never(computation *task, E *performed) {
+    static ending never(computation *task, E *request, void *place) {
         using Answer = typename Holder::Answer;
         used<Holder> handler = static_cast<Holder *>(task->held)->handler();
-        E payload(std::move(*performed));
-        [[maybe_unused]] running<Holder> guard(task);
+        E payload(passed<E>::on(*request));
+        [[maybe_unused]] running_of<Holder> guard(task);
         drop(task);
-        tail<Answer> outcome{typename tail<Answer>::empty{}};
-        outcome.fill([&]() -> Answer { return static_cast<Answer>(handler(std::move(payload))); });
-        return outcome;
+        return answered<Answer>(
+            place, [&]() -> Answer { return static_cast<Answer>(handler(std::move(payload))); });
     }
 
     /* The computation has returned, or a clause in place has thrown and its performer is unwound.
      */
     template <typename Holder>
-    static __attribute__((noinline)) tail<typename Holder::Answer> finish(computation *task,
-                                                                          haft_request_t request) {
+    static __attribute__((noinline)) ending finish(computation *task, haft_request_t request,
+                                                   void *place) {
         using Answer = typename Holder::Answer;
         Holder &held = *static_cast<Holder *>(task->held);
         running_clause guard(task);
@@ -1183,8 +1238,7 @@ struct driver {
         if (request.effect == &haft_special_landed)
             std::rethrow_exception(std::move(held.thrown));
         auto &result = static_cast<computation_of<typename Holder::body_result> *>(task)->result;
-        tail<Answer> outcome{typename tail<Answer>::empty{}};
-        outcome.fill([&]() -> Answer {
+        return answered<Answer>(place, [&]() -> Answer {
             if constexpr (!answer<typename Holder::H, typename Holder::body_result>::changed)
                 return result.take();
             else if constexpr (std::is_void_v<typename Holder::body_result>)
@@ -1192,18 +1246,53 @@ struct driver {
             else
                 return held.handler().on_return(result.take());
         });
-        return outcome;
     }
 
     template <typename E, typename Holder>
-    static HAFT_HPP_INLINE room<result_of<E>> *slot(Holder &held, E *payload) {
-        if constexpr (in_word<result_of<E>>)
-            return nullptr;
-        else if constexpr (effect_traits<E>::native)
-            return &reinterpret_cast<call<E> *>(payload)->result;
-        else
+    static HAFT_HPP_INLINE room<result_of<E>> *slot(Holder &held, void *request) {
+        if constexpr (is_call<E>)
+            return &static_cast<call<E> *>(request)->result;
+        else if constexpr (!in_word<result_of<E>>)
             return &static_cast<foreign_room<E> &>(held).value;
+        else
+            return nullptr;
     }
+};
+
+/* Runs a computation, and those that it is replaced by, to an answer. An object, because gcc keeps
+ * a copy of an answer for each function that returns it, inlined or not. */
+HAFT_HPP_INLINE void *run(computation *task, void *word, raise_t raise, void *place) {
+    ending end = task->drive(task, word, raise, place);
+    while (__builtin_expect(end.next != nullptr, false))
+        end = end.next->drive(end.next, end.word, nullptr, place);
+    return end.word;
+}
+template <typename Answer>
+class answering {
+  public:
+    HAFT_HPP_INLINE answering(computation *task, void *word, raise_t raise = nullptr) {
+        run(task, word, raise, std::addressof(value));
+    }
+    HAFT_HPP_INLINE ~answering() { value.~Answer(); }
+    answering(const answering &) = delete;
+    answering &operator=(const answering &) = delete;
+    HAFT_HPP_INLINE Answer &&take() { return static_cast<Answer &&>(value); }
+
+  private:
+    union {
+        Answer value;
+    };
+};
+template <typename Answer>
+requires in_word<Answer>
+class answering<Answer> {
+  public:
+    HAFT_HPP_INLINE answering(computation *task, void *given, raise_t raise = nullptr)
+        : word(run(task, given, raise, nullptr)) {}
+    HAFT_HPP_INLINE Answer take() { return from_word<Answer>(word); }
+
+  private:
+    void *word;
 };
 
 template <typename Exception>
@@ -1262,12 +1351,11 @@ class resumption_base {
   public:
     resumption_base() noexcept = default;
     resumption_base(resumption_base &&other) noexcept
-        : task(std::exchange(other.task, nullptr)), effect(other.effect), slot(other.slot) {}
+        : task(std::exchange(other.task, nullptr)), effect(other.effect) {}
     resumption_base &operator=(resumption_base &&other) {
         if (this != &other) {
             computation *before = std::exchange(task, std::exchange(other.task, nullptr));
             effect = other.effect;
-            slot = other.slot;
             if (before != nullptr)
                 detail::drop(before);
         }
@@ -1285,7 +1373,7 @@ class resumption_base {
     template <typename Exception>
     Answer discontinue(Exception exception) && {
         raised<Exception> raise{exception};
-        return driver::run<Answer>(use("discontinued"), &raise, &raised<Exception>::raise);
+        return answering<Answer>(use("discontinued"), &raise, &raised<Exception>::raise).take();
     }
 
     /* Drops the computation now: its stack is unwound, destructors run. */
@@ -1295,8 +1383,12 @@ class resumption_base {
     haft_fiber_t *fiber() const noexcept { return task == nullptr ? nullptr : task->fiber; }
 
   protected:
-    resumption_base(computation *captured, haft_effect_t *performed, room<A> *result) noexcept
-        : task(captured), effect(performed), slot(result) {}
+    HAFT_HPP_INLINE resumption_base(computation *captured, haft_effect_t *performed,
+                                    room<A> *result) noexcept
+        : task(captured), effect(performed) {
+        if constexpr (!in_word<A>)
+            captured->slot = result;
+    }
 
     computation *use(const char *what) {
         if (__builtin_expect(task == nullptr, false))
@@ -1304,12 +1396,18 @@ class resumption_base {
         return std::exchange(task, nullptr);
     }
 
+    /* If making the reply fails, the computation is dropped. */
+    static void *reply(computation *) { return nullptr; }
     template <typename Value>
-    void *reply(Value &&value) {
+    static HAFT_HPP_INLINE void *reply(computation *suspended, Value &&value) {
         if constexpr (in_word<A>) {
             return to_word<A>(static_cast<A &&>(value));
         } else {
+            room<A> *slot = static_cast<room<A> *>(suspended->slot);
+            resumption_base failed;
+            failed.task = suspended;
             slot->fill([&]() -> A { return static_cast<Value &&>(value); });
+            failed.task = nullptr;
             return slot->address();
         }
     }
@@ -1323,7 +1421,7 @@ class resumption_base {
             throw std::logic_error(
                 "haft: resume_with was given a handler for another result of the "
                 "body: name that type, resume_with<Body>(handler, value)");
-        bool same = task->drive == (haft_function_t *)&driver::drive<Holder>;
+        bool same = task->drive == &driver::drive<Holder>;
         if constexpr (!Holder::managed) {
             if (same) {
                 static_cast<Holder *>(task->held)->kept = kept<H...>::make(handlers...);
@@ -1338,14 +1436,13 @@ class resumption_base {
         held->destroy = [](holder_base *made) noexcept { delete static_cast<Holder *>(made); };
         held->older = std::exchange(task->swapped, held);
         task->held = held;
-        task->drive = (haft_function_t *)&driver::drive<Holder>;
+        task->drive = &driver::drive<Holder>;
         task->fiber->scope.state = held;
         return task;
     }
 
     computation *task = nullptr;
     haft_effect_t *effect = nullptr;
-    room<A> *slot = nullptr;
 };
 
 template <typename Body, typename... H>
@@ -1375,22 +1472,25 @@ class [[nodiscard]] resumption<Answer(Result)> : public detail::resumption_base<
 
     Answer resume(Result value) && {
         detail::computation *suspended = this->use("resumed");
-        return detail::driver::run<Answer>(suspended, this->reply(static_cast<Result &&>(value)));
+        void *reply = this->reply(suspended, static_cast<Result &&>(value));
+        return detail::answering<Answer>(suspended, reply).take();
     }
     tail<Answer> tail_resume(Result value) && {
         detail::computation *suspended = this->use("resumed");
-        return tail<Answer>(suspended, this->reply(static_cast<Result &&>(value)));
+        return tail<Answer>(suspended, this->reply(suspended, static_cast<Result &&>(value)));
     }
     template <typename Body = Answer, typename H>
     HAFT_HPP_INLINE detail::swapped_answer<Body, H> resume_with(H &&handler, Result value) && {
         this->template swap<Body, H>(handler);
-        return detail::driver::run<detail::swapped_answer<Body, H>>(
-            this->use("resumed"), this->reply(static_cast<Result &&>(value)));
+        detail::computation *suspended = this->use("resumed");
+        void *reply = this->reply(suspended, static_cast<Result &&>(value));
+        return detail::answering<detail::swapped_answer<Body, H>>(suspended, reply).take();
     }
 
   private:
     using base::base;
-    friend struct detail::driver;
+    template <typename>
+    friend struct detail::captured;
     template <typename, typename>
     friend class wrapping;
 };
@@ -1402,17 +1502,19 @@ class [[nodiscard]] resumption<Answer()> : public detail::resumption_base<Answer
   public:
     resumption() noexcept = default;
 
-    Answer resume() && { return detail::driver::run<Answer>(this->use("resumed"), nullptr); }
+    Answer resume() && { return detail::answering<Answer>(this->use("resumed"), nullptr).take(); }
     tail<Answer> tail_resume() && { return tail<Answer>(this->use("resumed"), nullptr); }
     template <typename Body = Answer, typename H>
     HAFT_HPP_INLINE detail::swapped_answer<Body, H> resume_with(H &&handler) && {
         this->template swap<Body, H>(handler);
-        return detail::driver::run<detail::swapped_answer<Body, H>>(this->use("resumed"), nullptr);
+        return detail::answering<detail::swapped_answer<Body, H>>(this->use("resumed"), nullptr)
+            .take();
     }
 
   private:
     using base::base;
-    friend struct detail::driver;
+    template <typename>
+    friend struct detail::captured;
     template <typename, typename>
     friend class wrapping;
 };
@@ -1621,7 +1723,7 @@ struct task : computation_of<typename Holder::body_result> {
         fiber->scope.state = static_cast<Holder *>(&self->held);
         self->fiber = fiber;
         self->computation::held = &self->held;
-        self->drive = (haft_function_t *)&driver::drive<Holder>;
+        self->drive = &driver::drive<Holder>;
         self->destroy = &task::destroy_task;
         self->result_type = &type_mark<typename Holder::body_result>;
         self->held.landing.fiber = fiber;
@@ -1693,7 +1795,8 @@ class [[nodiscard]] handling {
         } else {
             auto *made = task<Holder, Given, Body, void>::create(
                 options, static_cast<Make &&>(make), std::move(body));
-            return driver::run<typename Holder::Answer>(made, nullptr);
+            return static_cast<typename Holder::Answer>(
+                answering<typename Holder::Answer>(made, nullptr).take());
         }
     }
 
@@ -1752,7 +1855,7 @@ class [[nodiscard]] wrapping {
         using Holder = holder<Stored, typename decltype(result<Given>())::type>;
         auto *made = task<Holder, Given, Body, Argument>::create(
             options, static_cast<Make &&>(make), std::move(body));
-        made->drive = (haft_function_t *)&driver::start<Holder>;
+        made->drive = &driver::start<Holder>;
         room<Argument> *slot = nullptr;
         if constexpr (!in_word<Argument>)
             slot = &made->argument;

@@ -93,11 +93,12 @@ typedef struct haft_found {
     uintptr_t with;
     haft_scope_t *scope;
 } haft_found_t;
-enum { HAFT_CLAUSE_MARK = 1, HAFT_AT_MARK = 2 };
+enum { HAFT_CLAUSE_MARK = 1, HAFT_AT_MARK = 2, HAFT_OTHER_MARK = 4 };
 
 typedef struct haft_cache_entry {
     uintptr_t key; /* the effect, with the mark of `with`, and HAFT_AT_MARK if it was performed to a
-                      scope by name (haft/faces.h); 0: empty */
+                      scope by name (haft/faces.h), or HAFT_OTHER_MARK if found in a way that is the
+                      performer's own; 0: empty */
     haft_found_t found;
 } haft_cache_entry_t;
 
