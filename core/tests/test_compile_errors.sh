@@ -108,6 +108,9 @@ refuses 'cpp' 'wrong_payload\|haft_payload_name' '(void)handler;' \
 refuses 'cpp' 'general_ask\|haft_resumption_t' '(void)handler;' \
     'HAFT_HANDLER(handler, NULL, HAFT_TAIL(ask, general_ask));'
 refuses 'c cpp' 'int' 'HAFT_SET_DEFAULT(ask, wrong_result);'
+# A return forgotten before haft_tail_continue.
+refuses 'c cpp' 'warn_unused_result\|unused-result' '(void)forgetful;' \
+    'static void *forgetful(haft_resumption_t k) { haft_tail_continue(k, HAFT_REPLY(ask, 1)); return (void *)0; }'
 # Effects that nobody declared.
 refuses 'c cpp' 'nonesuch' 'HAFT_PERFORM(nonesuch, 1);'
 refuses 'c cpp' 'nonesuch' 'haft_resume(k, NULL, HAFT_HANDLES(ask, nonesuch));'
