@@ -39,8 +39,7 @@ void haft_not_given(const char *function, const char *thing) {
 }
 
 /* Makes the fiber run `function(argument)` from the top of its empty stack. */
-static void wind_up(haft_thread_t *thread, haft_fiber_t *fiber, void *(*function)(void *),
-                    void *argument) {
+static void wind_up(haft_fiber_t *fiber, void *(*function)(void *), void *argument) {
     fiber->context = (haft_context_t){
         .fp = &fiber->resumer, .pc = (void *)(uintptr_t)haft_fiber_start, .sp = fiber->high};
 #ifdef __x86_64__
@@ -60,10 +59,13 @@ static void wind_up(haft_thread_t *thread, haft_fiber_t *fiber, void *(*function
     fiber->scope.outer = NULL;
     fiber->top = &fiber->scope;
     fiber->within = NULL;
-    /* Its maker is the most likely to resume it. */
     bool ordinary = fiber->kind == HAFT_KIND_POOL && !haft_resume_slowly;
-    __atomic_store_n(&fiber->owner, thread->current->serial, __ATOMIC_RELAXED);
     __atomic_store_n(&fiber->gate, ordinary ? HAFT_GATE_NEW : HAFT_GATE_SLOW, __ATOMIC_RELEASE);
+}
+
+/* The maker of a fiber is the most likely to resume it. */
+static void own(const haft_thread_t *thread, haft_fiber_t *fiber) {
+    __atomic_store_n(&fiber->owner, thread->current->serial, __ATOMIC_RELAXED);
 }
 
 static void furnish(haft_fiber_t *fiber, enum haft_fiber_kind kind, const char *name) {
@@ -196,7 +198,8 @@ haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*fun
     fiber->cleanups = HAFT_UNWINDS && room && !options->no_cleanups;
     if (HAFT_UNLIKELY(haft_tools_active || fiber->kind != HAFT_KIND_POOL))
         haft_tools_born(fiber);
-    wind_up(thread, fiber, function, argument);
+    own(thread, fiber);
+    wind_up(fiber, function, argument);
     return fiber;
 }
 
@@ -209,34 +212,53 @@ haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument) {
         return haft_fiber_create(NULL, function, argument);
     furnish(fiber, HAFT_KIND_POOL, NULL);
     fiber->cleanups = HAFT_UNWINDS;
-    wind_up(thread, fiber, function, argument);
+    own(thread, fiber);
+    wind_up(fiber, function, argument);
     return fiber;
 }
 
-/* Ends what a fiber that is not running was doing, and makes it this thread's. */
-static void finish(haft_thread_t *thread, haft_fiber_t *fiber, const char *what) {
-    if (fiber->state != HAFT_FIBER_FINISHED) {
+/* Of several threads that want a finished fiber one gets it; for the others it is in use. */
+static bool take_finished(haft_fiber_t *fiber) {
+    uint32_t finished = HAFT_FIBER_FINISHED;
+    return __atomic_compare_exchange_n(&fiber->state, &finished, HAFT_FIBER_RUNNING, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* A fiber that is to be freed or reset. `claimed`: nobody else can use it, but it may have frames.
+   `taken`: it has none any more. */
+typedef struct ending {
+    haft_fiber_t *fiber;
+    bool claimed, taken;
+} ending_t;
+
+/* Ends what a fiber that is not running was doing, and takes it. */
+static void finish(ending_t *ending, const char *what) {
+    haft_fiber_t *fiber = ending->fiber;
+    /* A cleanup may send an effect out of the fiber: that is dropped, too. */
+    while (!take_finished(fiber)) {
+        uint64_t owner = haft_claim(haft_thread_ready(), fiber, HAFT_ERROR_IN_USE, what);
+        ending->claimed = true;
         fiber->shot += 2;
-        /* A cleanup may send an effect out of the fiber: that is dropped, too. */
-        while (haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED && haft_needs_unwinding(fiber))
-            (void)haft_enter(fiber, fiber, HAFT_WAKE_UNWIND, &haft_handles_none);
-        if (fiber->state != HAFT_FIBER_FINISHED) {
-            bool waits = haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED;
-            (void)haft_claim(thread, fiber, HAFT_ERROR_IN_USE, what);
-            if (waits)
-                haft_abandon_inside(fiber);
-            fiber->state = HAFT_FIBER_FINISHED;
-            if (fiber->kind == HAFT_KIND_FIXED)
-                haft_fibers_unlist(fiber);
+        bool waits = fiber->state != HAFT_FIBER_NEW;
+        if (waits && haft_needs_unwinding(fiber)) {
+            (void)haft_unwind_claimed(fiber, owner);
+            continue;
         }
+        if (waits)
+            haft_abandon_inside(fiber);
+        if (fiber->kind == HAFT_KIND_FIXED)
+            haft_fibers_unlist(fiber);
+        fiber->state = HAFT_FIBER_RUNNING;
+        break;
     }
+    ending->claimed = ending->taken = true;
     if (HAFT_UNLIKELY(fiber->thrown != NULL))
         haft_forget_kept(fiber);
 }
 
-static void release(haft_fiber_t **freed) {
-    haft_fiber_t *fiber = *freed;
-    if (fiber->state != HAFT_FIBER_FINISHED)
+static void release(const ending_t *freed) {
+    haft_fiber_t *fiber = freed->fiber;
+    if (!freed->claimed || (!freed->taken && !take_finished(fiber)))
         return; /* It was not ours to free, and the error handler has left. */
     if (HAFT_UNLIKELY(fiber->thrown != NULL))
         haft_forget_kept(fiber);
@@ -253,8 +275,8 @@ static void release(haft_fiber_t **freed) {
 static HAFT_COLD void free_slow(haft_fiber_t *fiber) {
     haft_check_own(fiber, "freed");
     /* Also when a cleanup of the fiber leaves for somewhere further out. */
-    __attribute__((unused, cleanup(release))) haft_fiber_t *freed = fiber;
-    finish(haft_thread_ready(), fiber, "freed");
+    __attribute__((unused, cleanup(release))) ending_t freed = {.fiber = fiber};
+    finish(&freed, "freed");
 }
 
 void haft_fiber_free(haft_fiber_t *fiber) {
@@ -274,14 +296,15 @@ void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argu
     if (function == NULL)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, fiber, "A fiber needs a function to run (NULL).");
     haft_check_own(fiber, "reset");
-    haft_thread_t *thread = haft_thread_ready();
-    finish(thread, fiber, "reset");
+    ending_t ending = {.fiber = fiber};
+    finish(&ending, "reset");
     if (fiber->kind == HAFT_KIND_FIXED && !place_again(fiber))
         return;
     haft_tools_reset(fiber);
     if (fiber->kind == HAFT_KIND_SEGMENTED)
         reset_segments(fiber);
-    wind_up(haft_thread(), fiber, function, argument);
+    /* `owner` stays: it may be the mark of a thread that tries to claim the fiber. */
+    wind_up(fiber, function, argument);
 }
 
 haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {

@@ -136,6 +136,8 @@ __attribute__((noreturn)) void haft_leave(haft_fiber_t *fiber, haft_effect_t *ef
 /* Makes `fiber` this thread's to use, or reports the error. Returns its owner before. */
 uint64_t haft_claim(haft_thread_t *thread, haft_fiber_t *fiber, haft_error_code_t code,
                     const char *what);
+/* Unwinds a suspended fiber that was claimed just now; `owner` is what haft_claim returned. */
+haft_request_t haft_unwind_claimed(haft_fiber_t *fiber, uint64_t owner);
 extern const haft_handles_t haft_handles_none;
 extern haft_effect_t haft_special_unwinding, haft_special_exception, haft_special_dropped;
 typedef struct haft_call {

@@ -90,12 +90,15 @@ void haft_resume_raced(haft_fiber_t *fiber) {
               haft_fiber_label(fiber));
 }
 
-/* Claiming from elsewhere than the scope that resumed the fiber last. */
+/* Claiming from elsewhere than the scope that resumed the fiber last. The stamp in `owner` is a mark:
+   as long as it is there, no other thread can have come in on the hot path. */
 static uint64_t claim_foreign(haft_thread_t *thread, haft_fiber_t *fiber) {
-    uint64_t owner = __atomic_exchange_n(&fiber->owner, haft_stamp(thread), __ATOMIC_SEQ_CST);
+    uint64_t mark = haft_stamp(thread);
+    uint64_t owner = __atomic_exchange_n(&fiber->owner, mark, __ATOMIC_SEQ_CST);
     if (owner != 0 && !haft_drawn_on(owner, thread))
         haft_thread_barrier();
-    if (__atomic_exchange_n(&fiber->gate, HAFT_GATE_CLOSED, __ATOMIC_SEQ_CST) == HAFT_GATE_CLOSED)
+    if (__atomic_exchange_n(&fiber->gate, HAFT_GATE_CLOSED, __ATOMIC_SEQ_CST) == HAFT_GATE_CLOSED ||
+        __atomic_load_n(&fiber->owner, __ATOMIC_SEQ_CST) != mark)
         haft_resume_raced(fiber);
     return owner;
 }
@@ -117,31 +120,40 @@ HAFT_INLINE uint64_t claim(haft_thread_t *thread, haft_fiber_t *fiber, haft_erro
     return claim_foreign(thread, fiber);
 }
 
+/* After a claim that returned `before`, and until the next serial is drawn: gives the fiber the owner
+   `after`. If a thread has tried to claim it meanwhile, the mark of that one stays. */
+HAFT_INLINE void set_owner(haft_thread_t *thread, haft_fiber_t *fiber, uint64_t before,
+                           uint64_t after) {
+    uint64_t serial = thread->current->serial;
+    uint64_t mine = before == serial ? serial : thread->stamp; /* what claim_foreign wrote */
+    if (mine != after)
+        (void)__atomic_compare_exchange_n(&fiber->owner, &mine, after, false, __ATOMIC_SEQ_CST,
+                                          __ATOMIC_SEQ_CST);
+}
+
 uint64_t haft_claim(haft_thread_t *thread, haft_fiber_t *fiber, haft_error_code_t code,
                     const char *what) {
     return claim(thread, fiber, code, what);
 }
 
-/* Makes a claimed fiber anybody's: nobody can be on its hot path. */
-static void release(haft_fiber_t *fiber) {
-    __atomic_store_n(&fiber->owner, 0, __ATOMIC_RELAXED);
+/* Makes the fiber anybody's: nobody can be on its hot path. */
+static void release(haft_thread_t *thread, haft_fiber_t *fiber, uint64_t owner) {
+    set_owner(thread, fiber, owner, 0);
     __atomic_store_n(&fiber->gate, HAFT_GATE_OPEN, __ATOMIC_RELEASE);
-}
-
-static void detach(haft_fiber_t *fiber) {
-    (void)haft_claim(haft_thread_ready(), fiber, HAFT_ERROR_NOT_RESUMABLE, "detached");
-    release(fiber);
 }
 
 void haft_fiber_detach(haft_fiber_t *fiber) {
     haft_check_given(fiber, "haft_fiber_detach", "fiber");
-    detach(fiber);
+    haft_thread_t *thread = haft_thread_ready();
+    release(thread, fiber, claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "detached"));
 }
 
 void haft_handles_changed(haft_fiber_t *fiber) {
     haft_check_given(fiber, "haft_handles_changed", "fiber");
-    detach(fiber);
+    haft_thread_t *thread = haft_thread_ready();
+    uint64_t owner = claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "detached");
     fiber->alias = &haft_handles_none;
+    release(thread, fiber, owner);
 }
 
 /* What was derived from the chain outwards of these scopes no longer holds. */
@@ -187,7 +199,7 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
                                  enum haft_wake wake, const haft_handles_t *handles,
                                  uint64_t owner) {
     haft_scope_t *current = thread->current;
-    uint64_t mark = thread->stamp; /* what claim_foreign wrote */
+    set_owner(thread, fiber, owner, thread->current->serial);
     bool changed = set_handles(fiber, handles);
     changed |= fiber->state == HAFT_FIBER_NEW || owner != current->serial;
     if (HAFT_UNLIKELY(thread->segmented != NULL))
@@ -196,12 +208,6 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
         renew(thread, fiber->top, fiber->scope.outer);
     fiber->scope.outer = current;
     fiber->state = HAFT_FIBER_RUNNING;
-    /* A thread that claims the fiber meanwhile must not lose its mark: it relies on it to keep this
-       thread off the hot path later. */
-    if (owner != current->serial &&
-        !__atomic_compare_exchange_n(&fiber->owner, &mark, current->serial, false, __ATOMIC_SEQ_CST,
-                                     __ATOMIC_SEQ_CST))
-        haft_resume_raced(fiber);
     thread->current = fiber->top;
     haft_exceptions_t mine = exceptions_put_aside(thread);
     haft_footing_t footing;
@@ -222,6 +228,10 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
     if (fiber->checked)
         haft_check_stack(fiber, fiber->context.sp, fiber->within);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
+}
+
+haft_request_t haft_unwind_claimed(haft_fiber_t *fiber, uint64_t owner) {
+    return enter(haft_thread(), fiber, fiber, HAFT_WAKE_UNWIND, &haft_handles_none, owner);
 }
 
 haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,
@@ -293,8 +303,11 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t 
     haft_footing_t footing;
     haft_leave_segments(thread, &footing);
     fiber->within = footing.fiber;
-    if (slow)
-        fiber->owner = 0; /* the next resume has to take the slow path, too */
+    if (slow) { /* the next resume has to take the slow path, too */
+        uint64_t owner = fiber->scope.outer->serial;
+        (void)__atomic_compare_exchange_n(&fiber->owner, &owner, 0, false, __ATOMIC_SEQ_CST,
+                                          __ATOMIC_SEQ_CST);
+    }
     haft_words_t words =
         cross(thread, fiber, HAFT_OUT_OF, (haft_words_t){payload, with, false});
     haft_return_to_segments(&footing);

@@ -31,9 +31,9 @@ void function(haft_fiber_t *k) {
 }
 EOF
     case $1 in
-        c) $CC -std=gnu11 -fexceptions -Wall -Wextra -Werror -fsyntax-only \
+        c) $CC -std=gnu11 -fexceptions -Wall -Wextra -Werror -S -o /dev/null \
             -I"$HAFT_SOURCE_DIR/core/include" "$work/snippet.c" ;;
-        cpp) $CXX -std=gnu++20 -Wall -Wextra -Werror -fsyntax-only \
+        cpp) $CXX -std=gnu++20 -Wall -Wextra -Werror -S -o /dev/null \
             -I"$HAFT_SOURCE_DIR/core/include" "$work/snippet.cpp" ;;
     esac >"$work/output" 2>&1
 }

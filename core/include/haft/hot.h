@@ -10,7 +10,9 @@
  * - Two threads that resume one fiber at once cannot both get in. The hot path, which only the scope
  *   named by `owner` can take, closes the gate and then reads `owner` again; whoever comes from
  *   elsewhere writes `owner`, makes the first thread's stores visible (membarrier, on the slow path
- *   only), and then exchanges the gate. One of the two sees the other.
+ *   only), and then exchanges the gate. One of the two sees the other. With three threads the second
+ *   may have overwritten what the third wrote into `owner`: so whoever comes from elsewhere looks at it
+ *   once more, and nobody changes anything else before.
  */
 #ifndef HAFT_HOT_H
 #define HAFT_HOT_H
