@@ -67,7 +67,8 @@ ALL(UNHANDLED)
       sizeof(void *),                                                                              \
       call_default,                                                                                \
       (haft_function_t *)unhandled_##n,                                                            \
-      {&seff_effects[n].effect, (haft_function_t *)unhandled_##n, HAFT_CLAUSE_TAIL, SEFF_SHAPE}}},
+      {&seff_effects[n].effect, (haft_function_t *)unhandled_##n, HAFT_CLAUSE_TAIL, SEFF_SHAPE},   \
+      false}},
 seff_effect_t seff_effects[64] = {ALL(EFFECT)};
 
 /* The effects that this program defines, for their names; two may share a number. */

@@ -230,19 +230,41 @@ static void finish(haft_thread_t *thread, haft_fiber_t *fiber, const char *what)
                 haft_fibers_unlist(fiber);
         }
     }
-    if (HAFT_UNLIKELY(fiber->thrown != NULL))
-        haft_forget_kept(fiber);
 }
 
-static void release(haft_fiber_t **freed) {
-    haft_fiber_t *fiber = *freed;
+/* What is given back, and from where on its stack lies the payload of what it waited on, if that is to be
+   overwritten. */
+typedef struct freed {
+    haft_fiber_t *fiber;
+    char *payload;
+} freed_t;
+
+static char *late_payload(const haft_fiber_t *fiber) {
+    char *stopped = fiber->context.sp;
+    bool waits = haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED && fiber->awaits != NULL;
+    return waits && fiber->awaits->spoils && on_stack(fiber, stopped) ? stopped : NULL;
+}
+
+static void spoil(char *from, const char *to) {
+    size_t size = (size_t)(to - from);
+    haft_tools_reserved(from, size);
+    __builtin_memset(from, 0xdb, size);
+    __asm__ volatile("" : : "r"(from) : "memory");
+}
+
+static void release(freed_t *freed) {
+    haft_fiber_t *fiber = freed->fiber;
     if (fiber->state != HAFT_FIBER_FINISHED)
         return; /* It was not ours to free, and the error handler has left. */
+    if (__atomic_exchange_n(&fiber->state, HAFT_FIBER_FREED, __ATOMIC_ACQ_REL) !=
+        HAFT_FIBER_FINISHED)
+        haft_freed_twice(fiber);
     if (HAFT_UNLIKELY(fiber->thrown != NULL))
         haft_forget_kept(fiber);
     if (fiber->tools != NULL)
         haft_tools_gone(fiber);
-    fiber->state = HAFT_FIBER_FREED;
+    if (freed->payload != NULL)
+        spoil(freed->payload, fiber->high);
     if (fiber->kind == HAFT_KIND_SEGMENTED)
         release_segments(fiber);
     if (fiber->kind != HAFT_KIND_FIXED)
@@ -253,20 +275,37 @@ static void release(haft_fiber_t **freed) {
 static HAFT_COLD void free_slow(haft_fiber_t *fiber) {
     haft_check_own(fiber, "freed");
     /* Also when a cleanup of the fiber leaves for somewhere further out. */
-    __attribute__((unused, cleanup(release))) haft_fiber_t *freed = fiber;
+    __attribute__((unused, cleanup(release))) freed_t freed = {fiber, late_payload(fiber)};
     finish(haft_thread_ready(), fiber, "freed");
 }
 
+void haft_freed_twice(const haft_fiber_t *fiber) {
+    haft_fail(HAFT_ERROR_IN_USE, NULL, fiber,
+              "%s was freed by two threads at once. Only one may own a fiber that has finished.",
+              haft_fiber_label(fiber));
+}
+
+/* Of two threads that free one finished fiber at once, one sees the other, without an atomic operation for
+   the thread that has resumed the fiber last: it writes `state` and then reads `owner` again. Any other
+   writes `owner`, exchanges `state`, and looks at it once more after a barrier (fibers.c). */
 void haft_fiber_free(haft_fiber_t *fiber) {
     if (fiber == NULL)
         return;
+    haft_thread_t *thread = haft_thread_ready();
+    uint64_t owner = __atomic_load_n(&fiber->owner, __ATOMIC_RELAXED);
     if (HAFT_UNLIKELY(fiber->state != HAFT_FIBER_FINISHED || fiber->kind != HAFT_KIND_POOL ||
-                      fiber->language != NULL || fiber->thrown != NULL || fiber->tools != NULL)) {
+                      fiber->language != NULL || fiber->thrown != NULL || fiber->tools != NULL ||
+                      haft_resume_slowly)) {
         free_slow(fiber);
-        return;
+    } else if (HAFT_UNLIKELY(!haft_drawn_on(owner, thread))) {
+        haft_free_elsewhere(thread, fiber);
+    } else {
+        __atomic_store_n(&fiber->state, HAFT_FIBER_FREED, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (HAFT_UNLIKELY(__atomic_load_n(&fiber->owner, __ATOMIC_RELAXED) != owner))
+            haft_freed_twice(fiber);
+        haft_pool_give(thread, fiber);
     }
-    fiber->state = HAFT_FIBER_FREED;
-    haft_pool_give(haft_thread_ready(), fiber);
 }
 
 void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argument) {
@@ -276,6 +315,8 @@ void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argu
     haft_check_own(fiber, "reset");
     haft_thread_t *thread = haft_thread_ready();
     finish(thread, fiber, "reset");
+    if (fiber->thrown != NULL)
+        haft_forget_kept(fiber);
     if (fiber->kind == HAFT_KIND_FIXED && !place_again(fiber))
         return;
     haft_tools_reset(fiber);
@@ -291,7 +332,8 @@ haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {
     if (fiber->state == HAFT_FIBER_RUNNING &&
         __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED) != HAFT_GATE_CLOSED)
         return HAFT_FIBER_SUSPENDED;
-    return (haft_fiber_state_t)fiber->state;
+    return fiber->state == HAFT_FREED_ELSEWHERE ? HAFT_FIBER_FREED
+                                                : (haft_fiber_state_t)fiber->state;
 }
 
 const char *haft_fiber_name(const haft_fiber_t *fiber) {

@@ -246,6 +246,40 @@ haft_fiber_t *haft_fiber_at(const void *address) {
     return haft_pool_fiber_at(address);
 }
 
+/* ---- Fibers freed by another thread than the one that resumed them last ---- */
+
+/* They wait for each other, so that one system call is enough for all. */
+static __thread haft_fiber_t *freed;
+static __thread unsigned freed_count;
+
+void haft_give_freed_elsewhere(haft_thread_t *thread) {
+    if (freed != NULL)
+        haft_thread_barrier();
+    while (freed != NULL) {
+        haft_fiber_t *fiber = freed;
+        uint32_t elsewhere = HAFT_FREED_ELSEWHERE;
+        freed = fiber->next;
+        freed_count--;
+        if (!__atomic_compare_exchange_n(&fiber->state, &elsewhere, HAFT_FIBER_FREED, false,
+                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            haft_freed_twice(fiber);
+        haft_pool_give(thread, fiber);
+    }
+}
+
+void haft_free_elsewhere(haft_thread_t *thread, haft_fiber_t *fiber) {
+    enum { ENOUGH = 64 };
+    __atomic_store_n(&fiber->owner, haft_stamp(thread), __ATOMIC_SEQ_CST);
+    uint32_t finished = HAFT_FIBER_FINISHED;
+    if (!__atomic_compare_exchange_n(&fiber->state, &finished, HAFT_FREED_ELSEWHERE, false,
+                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        haft_freed_twice(fiber);
+    fiber->next = freed;
+    freed = fiber;
+    if (++freed_count >= ENOUGH)
+        haft_give_freed_elsewhere(thread);
+}
+
 /* ---- A child of fork has the locks as they were, and only the thread that called it ---- */
 
 static void before_fork(void) {

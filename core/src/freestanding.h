@@ -34,6 +34,10 @@ HAFT_INLINE void haft_pool_give(haft_thread_t *thread, const haft_fiber_t *fiber
     (void)thread, (void)fiber;
 }
 
+HAFT_INLINE void haft_free_elsewhere(const haft_thread_t *thread, const haft_fiber_t *fiber) {
+    (void)thread, (void)fiber;
+}
+
 /* ---- No unwinding: stacks are left as they are, and a thrown payload stays where it is ---- */
 
 enum { HAFT_UNWINDS = 0 };
@@ -121,6 +125,9 @@ HAFT_INLINE void haft_tools_born(const haft_fiber_t *fiber) {
 }
 HAFT_INLINE void haft_tools_gone(const haft_fiber_t *fiber) {
     (void)fiber;
+}
+HAFT_INLINE void haft_tools_reserved(const void *low, size_t size) {
+    (void)low, (void)size;
 }
 HAFT_INLINE void haft_tools_ended(const haft_fiber_t *fiber) {
     (void)fiber;

@@ -53,6 +53,10 @@ HAFT_INLINE void haft_check_here(const haft_thread_t *thread) {
         haft_check_stack(haft_fiber_of(scope), __builtin_frame_address(0), thread->segmented);
 }
 
+/* `state` between a free by another thread than that of the last resume, and the look whether that has
+   freed the fiber, too. */
+enum { HAFT_FREED_ELSEWHERE = HAFT_FIBER_FREED + 1 };
+__attribute__((noreturn)) void haft_freed_twice(const haft_fiber_t *fiber);
 /* Makes an empty header of what lies at `fiber`, at the high end of `memory`, and a canary. */
 void haft_fiber_prepare(haft_fiber_t *fiber, void *memory);
 /* Memory of the caller: | up to 15 bytes | canary | stack | header |; where the stack begins. */
@@ -317,6 +321,10 @@ const char *haft_segments_fault(const void *address);
 /* fibers.c */
 void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
 void haft_fibers_watch_forks(void);
+/* Frees an ordinary finished fiber that another thread has resumed last. */
+HAFT_COLD void haft_free_elsewhere(haft_thread_t *thread, haft_fiber_t *fiber);
+/* Gives the pool what this thread has freed so. */
+HAFT_COLD void haft_give_freed_elsewhere(haft_thread_t *thread);
 
 /* cleanups.c */
 /* Whether nothing would run if the stack were unwound from `frame` to the fiber's first. */

@@ -348,6 +348,7 @@ void haft_pool_give_slow(haft_thread_t *thread, haft_fiber_t *fiber) {
 size_t haft_pool_trim(void) {
     size_t given = 0;
     pthread_once(&pools_once, pools_start);
+    haft_give_freed_elsewhere(haft_thread_ready());
     hand_over(haft_thread_ready(), 0, false);
     for (int shift = SMALLEST_SHIFT; shift < SHIFTS; shift++) {
         struct haft_pool *pool = &pools[shift];

@@ -29,6 +29,7 @@ bool haft_resume_slowly;
 static void thread_exits(void *value) {
     haft_thread_t *thread = value;
     haft_language_thread_exits(thread);
+    haft_give_freed_elsewhere(thread);
     haft_pool_thread_exit(thread);
     haft_tools_thread_exit();
     haft_overflow_unwatch_thread(thread);

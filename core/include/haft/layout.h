@@ -79,6 +79,7 @@ struct haft_effect {
     void (*call)(haft_function_t *function, void *state, void *payload, void *result);
     haft_function_t *unhandled;   /* reports that nobody handles the effect */
     haft_clause_t default_clause; /* its function is `unhandled` while there is no default */
+    bool spoils; /* declared without NDEBUG: payloads that are no longer valid are overwritten */
 };
 
 enum { HAFT_CACHE_SLOTS = 4, HAFT_THREAD_BITS = 28 };
