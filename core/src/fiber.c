@@ -14,8 +14,8 @@ static bool on_stack(const haft_fiber_t *fiber, const char *sp) {
     return sp >= fiber->low && sp <= fiber->high;
 }
 
-/* Whether the stack of `at` is further in than the fiber's. That of another fiber, to which this one
-   has overflowed, is not. */
+/* Whether the stack of `at` is further in than the fiber's. That of another fiber, to which this
+   one has overflowed, is not. */
 static bool further_in(const haft_fiber_t *fiber, const haft_fiber_t *at) {
     while (at != NULL && at != fiber && at->state == HAFT_FIBER_RUNNING)
         at = haft_resumer_of(at);
@@ -117,7 +117,8 @@ void haft_memory_taken(const haft_fiber_t *live, const char *name) {
 /* A fiber in memory of the caller that has finished has left the list, and is to run again. */
 static bool place_again(haft_fiber_t *fiber) {
     char *memory = fiber->low - HAFT_CANARY_WORDS * sizeof canary;
-    if (!haft_fibers_list(fiber, memory, (size_t)((char *)(fiber + 1) - memory), fiber->name, false))
+    if (!haft_fibers_list(fiber, memory, (size_t)((char *)(fiber + 1) - memory), fiber->name,
+                          false))
         return false;
     if (fiber->tools == NULL)
         haft_tools_born(fiber);
@@ -232,8 +233,8 @@ static void finish(haft_thread_t *thread, haft_fiber_t *fiber, const char *what)
     }
 }
 
-/* What is given back, and from where on its stack lies the payload of what it waited on, if that is to be
-   overwritten. */
+/* What is given back, and from where on its stack lies the payload of what it waited on, if that is
+   to be overwritten. */
 typedef struct freed {
     haft_fiber_t *fiber;
     char *payload;
@@ -285,9 +286,10 @@ void haft_freed_twice(const haft_fiber_t *fiber) {
               haft_fiber_label(fiber));
 }
 
-/* Of two threads that free one finished fiber at once, one sees the other, without an atomic operation for
-   the thread that has resumed the fiber last: it writes `state` and then reads `owner` again. Any other
-   writes `owner`, exchanges `state`, and looks at it once more after a barrier (fibers.c). */
+/* Of two threads that free one finished fiber at once, one sees the other, without an atomic
+   operation for the thread that has resumed the fiber last: it writes `state` and then reads
+   `owner` again. Any other writes `owner`, exchanges `state`, and looks at it once more after a
+   barrier (fibers.c). */
 void haft_fiber_free(haft_fiber_t *fiber) {
     if (fiber == NULL)
         return;

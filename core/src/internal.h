@@ -44,8 +44,9 @@ void haft_thread_barrier(void);
 
 /* fiber.c */
 enum haft_fiber_kind { HAFT_KIND_POOL, HAFT_KIND_FIXED, HAFT_KIND_SEGMENTED };
-/* Reports an overflow of a stack without a guard: the canary is gone, or `sp`, where the code under the
-   fiber's scope is or has stopped, lies outside. `segmented`: the segmented fiber that code is on. */
+/* Reports an overflow of a stack without a guard: the canary is gone, or `sp`, where the code under
+   the fiber's scope is or has stopped, lies outside. `segmented`: the segmented fiber that code is
+   on. */
 void haft_check_stack(haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented);
 HAFT_INLINE void haft_check_here(const haft_thread_t *thread) {
     haft_scope_t *scope = thread->current;
@@ -53,8 +54,8 @@ HAFT_INLINE void haft_check_here(const haft_thread_t *thread) {
         haft_check_stack(haft_fiber_of(scope), __builtin_frame_address(0), thread->segmented);
 }
 
-/* `state` between a free by another thread than that of the last resume, and the look whether that has
-   freed the fiber, too. */
+/* `state` between a free by another thread than that of the last resume, and the look whether that
+   has freed the fiber, too. */
 enum { HAFT_FREED_ELSEWHERE = HAFT_FIBER_FREED + 1 };
 __attribute__((noreturn)) void haft_freed_twice(const haft_fiber_t *fiber);
 /* Makes an empty header of what lies at `fiber`, at the high end of `memory`, and a canary. */
@@ -72,7 +73,8 @@ void *haft_fixed_ended(haft_fiber_t *fiber, void *payload);
 /* fibers.c: the fibers in memory of the caller, while they live. */
 /* Lists a fiber, and prepares it first if it is new; an error if the memory is that of another one.
    False: there is no memory for the list. */
-bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char *name, bool is_new);
+bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char *name,
+                      bool is_new);
 /* Does nothing if it is not listed. */
 void haft_fibers_unlist(haft_fiber_t *fiber);
 /* The frames of `fiber` are given up, and with them the fibers in memory on them. */
@@ -341,8 +343,8 @@ void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
 /* A copy of the payload, as something of the fiber's. */
 const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size);
 void haft_forget_kept(haft_fiber_t *fiber);
-/* `fiber`, in memory of the caller, ends with this payload. A copy of the library's is moved into the
-   stack, where there is room, so that nothing is left to be freed. Returns where it lies. */
+/* `fiber`, in memory of the caller, ends with this payload. A copy of the library's is moved into
+   the stack, where there is room, so that nothing is left to be freed. Returns where it lies. */
 void *haft_settle_kept(haft_fiber_t *fiber, void *payload);
 /* A copy of a reply that does not fit a word, to be freed once its performer has it. */
 void *haft_copy_reply(const haft_effect_t *effect, const void *reply);
@@ -372,6 +374,9 @@ void haft_tools_abandon(haft_fiber_t *fiber);
 /* Frames of the current stack are about to be left without returning. */
 void haft_tools_unwinding(void);
 void haft_tools_stack(haft_fiber_t *fiber, char *low, char *high);
+
+/* process.c */
+void haft_process_knows(void);
 
 /* overflow.c: the fault handler that recognises a fiber's guard. */
 void haft_overflow_watch(void);

@@ -256,8 +256,8 @@ haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_hand
     haft_thread_t *thread = haft_thread_ready();
     haft_check_given(fiber, "haft_resume", "fiber");
     haft_check_given(handles, "haft_resume", "set of effects");
-    if (HAFT_LIKELY(fiber->gate == HAFT_GATE_NEW &&
-                    fiber->owner == thread->current->serial && !haft_exceptions_pending(thread)))
+    if (HAFT_LIKELY(fiber->gate == HAFT_GATE_NEW && fiber->owner == thread->current->serial &&
+                    !haft_exceptions_pending(thread)))
         return resume_new(thread, fiber, word, handles);
     return haft_enter(fiber, word, HAFT_WAKE_REPLY, handles);
 }
@@ -375,7 +375,7 @@ HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, 
         *thread->globals = haft_no_exceptions;
     if (fiber->checked) {
         char *here = __builtin_frame_address(0);
-        haft_check_stack(fiber, fiber->high, NULL); /* by the canary; this may be a stack further in */
+        haft_check_stack(fiber, fiber->high, NULL); /* the canary: `here` may be further in */
         if (here >= fiber->low && here < fiber->high)
             fiber->context.sp = here; /* its resumer uses what is below */
     }

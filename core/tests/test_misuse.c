@@ -534,9 +534,10 @@ static void a_payload_read_too_late_holds_a_pattern_in_a_debug_build(void) {
         check_spoiled(payload);
     }
     static char memory[16 * 1024];
-    k = haft_fiber_create(
-        &(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory, .no_cleanups = true},
-        ask_and_wait, NULL);
+    k = haft_fiber_create(&(haft_fiber_options_t){.memory = memory,
+                                                  .memory_size = sizeof memory,
+                                                  .no_cleanups = true},
+                          ask_and_wait, NULL);
     payload = waiting_payload(k);
     haft_fiber_free(k);
     check_spoiled(payload);

@@ -279,8 +279,8 @@ static void a_thread_that_frees_what_another_resumes_is_caught(void) {
     run_race(two_threads_free, check_times(100), 100000);
 }
 
-/* Every pair of frees of one finished fiber is one error, when the fiber is freed or when it would serve
-   again. */
+/* Every pair of frees of one finished fiber is one error, when the fiber is freed or when it would
+   serve again. */
 enum { FINISHED = 500 };
 static haft_fiber_t *finished[FINISHED];
 static int next_round, freed_twice;
