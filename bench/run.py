@@ -171,6 +171,26 @@ TARGETS = {
             1,
         ),
     ],
+    "unwinding": [
+        Target(
+            "throw through 40,000 fibers / native throw through as many frames",
+            "haft/throw/40000",
+            "plain/throw/40000",
+            None,
+        ),
+        Target(
+            "throw beside 300,000 fibers in memory of the caller / beside none",
+            "haft/throw-beside/300000",
+            "haft/throw-beside/000000",
+            1.5,
+        ),
+        Target(
+            "drop beside 300,000 fibers in memory of the caller / beside none",
+            "haft/drop-beside/300000",
+            "haft/drop-beside/000000",
+            1.5,
+        ),
+    ],
     "ocaml/micro": [
         Target("OCaml: install a handler and return", "haft/install-return", None, 8),
         Target(
@@ -254,6 +274,7 @@ SERIES_TITLES = {
     "state": "C++: mutable state, a turn of put(get() + 1) (figures 6 and 7)",
     "generators": "C++: generators, an element; trees by their depth (figures 8 and 9)",
     "exceptions": "C++: an effect that never resumes, and exceptions (figures 10 and 11)",
+    "unwinding": "Leaving nested fibers by a throw or a drop, beside exceptions and beside other fibers",
     "ocaml/micro": "OCaml: operations of handlers, calls to and from C (§6.3)",
     "ocaml/table1": "OCaml: programs without effects, with and without the library (table 1)",
     "ocaml/table2": "OCaml: handlers and no perform (table 2)",

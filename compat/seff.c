@@ -110,7 +110,8 @@ static default_handler_t *const no_default[MAX_EFFECTS] = {ALL(UNHANDLED_ENTRY)}
       sizeof(void *),                                                                              \
       call_default,                                                                                \
       NULL,                                                                                        \
-      {&seff_effects[n].effect, (haft_function_t *)unhandled_##n, HAFT_CLAUSE_TAIL, SEFF_SHAPE}}},
+      {&seff_effects[n].effect, (haft_function_t *)unhandled_##n, HAFT_CLAUSE_TAIL, SEFF_SHAPE},   \
+      false}},
 seff_effect_t seff_effects[MAX_EFFECTS] = {ALL(EFFECT)};
 
 /* Stands for whatever a coroutine's `left_by` says. */

@@ -52,6 +52,13 @@
 
 #pragma GCC system_header
 
+/* Both keep a second stack for each thread, of which the switch knows nothing. */
+#if defined(__has_feature)
+#    if __has_feature(safe_stack) || __has_feature(shadow_call_stack)
+#        error "Haft's fibers do not work with -fsanitize=safe-stack or -fsanitize=shadow-call-stack"
+#    endif
+#endif
+
 #ifndef HAFT_FREESTANDING
 #    include <stdio.h>
 #endif

@@ -14,8 +14,8 @@ static bool on_stack(const haft_fiber_t *fiber, const char *sp) {
     return sp >= fiber->low && sp <= fiber->high;
 }
 
-/* Whether the stack of `at` is further in than the fiber's. That of another fiber, to which this one
-   has overflowed, is not. */
+/* Whether the stack of `at` is further in than the fiber's. That of another fiber, to which this
+   one has overflowed, is not. */
 static bool further_in(const haft_fiber_t *fiber, const haft_fiber_t *at) {
     while (at != NULL && at != fiber && at->state == HAFT_FIBER_RUNNING)
         at = haft_resumer_of(at);
@@ -119,7 +119,8 @@ void haft_memory_taken(const haft_fiber_t *live, const char *name) {
 /* A fiber in memory of the caller that has finished has left the list, and is to run again. */
 static bool place_again(haft_fiber_t *fiber) {
     char *memory = fiber->low - HAFT_CANARY_WORDS * sizeof canary;
-    if (!haft_fibers_list(fiber, memory, (size_t)((char *)(fiber + 1) - memory), fiber->name, false))
+    if (!haft_fibers_list(fiber, memory, (size_t)((char *)(fiber + 1) - memory), fiber->name,
+                          false))
         return false;
     if (fiber->tools == NULL)
         haft_tools_born(fiber);
@@ -217,18 +218,39 @@ haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument) {
     return fiber;
 }
 
-/* Of several threads that want a finished fiber one gets it; for the others it is in use. */
-static bool take_finished(haft_fiber_t *fiber) {
+/* Of several threads that want a finished fiber one gets it. */
+HAFT_INLINE bool take_finished(haft_fiber_t *fiber) {
+    if (HAFT_LIKELY(haft_is_alone())) {
+        bool finished = fiber->state == HAFT_FIBER_FINISHED;
+        if (finished)
+            fiber->state = HAFT_FIBER_FREED;
+        return finished;
+    }
     uint32_t finished = HAFT_FIBER_FINISHED;
-    return __atomic_compare_exchange_n(&fiber->state, &finished, HAFT_FIBER_RUNNING, false,
+    return __atomic_compare_exchange_n(&fiber->state, &finished, HAFT_FIBER_FREED, false,
                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+static char *late_payload(const haft_fiber_t *fiber) {
+    char *stopped = fiber->context.sp;
+    bool waits = haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED && fiber->awaits != NULL;
+    return waits && fiber->awaits->spoils && on_stack(fiber, stopped) ? stopped : NULL;
+}
+
+static void spoil(char *from, const char *to) {
+    size_t size = (size_t)(to - from);
+    haft_tools_reserved(from, size);
+    __builtin_memset(from, 0xdb, size);
+    __asm__ volatile("" : : "r"(from) : "memory");
+}
+
 /* A fiber that is to be freed or reset. `claimed`: nobody else can use it, but it may have frames.
-   `taken`: it has none any more. */
+   `taken`: it has none any more. `payload`: from where on its stack lies the payload of what it waited
+   on, if that is to be overwritten. */
 typedef struct ending {
     haft_fiber_t *fiber;
     bool claimed, taken;
+    char *payload;
 } ending_t;
 
 /* Ends what a fiber that is not running was doing, and takes it. */
@@ -248,7 +270,7 @@ static void finish(ending_t *ending, const char *what) {
             haft_abandon_inside(fiber);
         if (fiber->kind == HAFT_KIND_FIXED)
             haft_fibers_unlist(fiber);
-        fiber->state = HAFT_FIBER_RUNNING;
+        fiber->state = HAFT_FIBER_FREED;
         break;
     }
     ending->claimed = ending->taken = true;
@@ -264,6 +286,8 @@ static void release(const ending_t *freed) {
         haft_forget_kept(fiber);
     if (fiber->tools != NULL)
         haft_tools_gone(fiber);
+    if (freed->payload != NULL)
+        spoil(freed->payload, fiber->high);
     fiber->state = HAFT_FIBER_FREED;
     if (fiber->kind == HAFT_KIND_SEGMENTED)
         release_segments(fiber);
@@ -275,8 +299,14 @@ static void release(const ending_t *freed) {
 static HAFT_COLD void free_slow(haft_fiber_t *fiber) {
     haft_check_own(fiber, "freed");
     /* Also when a cleanup of the fiber leaves for somewhere further out. */
-    __attribute__((unused, cleanup(release))) ending_t freed = {.fiber = fiber};
+    __attribute__((unused, cleanup(release))) ending_t freed = {.fiber = fiber, .payload = late_payload(fiber)};
     finish(&freed, "freed");
+}
+
+static HAFT_COLD void freed_twice(const haft_fiber_t *fiber) {
+    haft_fail(HAFT_ERROR_IN_USE, NULL, fiber,
+              "%s was freed by two threads at once. Only one may own a fiber that has finished.",
+              haft_fiber_label(fiber));
 }
 
 void haft_fiber_free(haft_fiber_t *fiber) {
@@ -287,7 +317,8 @@ void haft_fiber_free(haft_fiber_t *fiber) {
         free_slow(fiber);
         return;
     }
-    fiber->state = HAFT_FIBER_FREED;
+    if (HAFT_UNLIKELY(!take_finished(fiber)))
+        freed_twice(fiber);
     haft_pool_give(haft_thread_ready(), fiber);
 }
 
@@ -298,8 +329,11 @@ void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argu
     haft_check_own(fiber, "reset");
     ending_t ending = {.fiber = fiber};
     finish(&ending, "reset");
-    if (fiber->kind == HAFT_KIND_FIXED && !place_again(fiber))
-        return;
+    if (fiber->kind == HAFT_KIND_FIXED) {
+        fiber->state = HAFT_FIBER_FINISHED; /* what it stays if its memory is another's by now */
+        if (!place_again(fiber))
+            return;
+    }
     haft_tools_reset(fiber);
     if (fiber->kind == HAFT_KIND_SEGMENTED)
         reset_segments(fiber);

@@ -1,17 +1,17 @@
 /*
- * The fibers outside the pool, by the memory that their callers gave them: for finding a fiber by an
- * address of its stack, for haft_fibers_dump, and for refusing memory that a live fiber has.
+ * The fibers outside the pool, by the memory that their callers gave them: for finding a fiber by
+ * an address of its stack, for haft_fibers_dump, and for refusing memory that a live fiber has.
  *
- * A fiber has a place from when it is made until it has finished or is given up. Places are nodes of
- * a search tree (a treap: ordered by address, and a heap by a hash of the address, which keeps it
- * balanced). They do not lie in the memory that they stand for, and what they need to know of it they
- * hold themselves: a program that uses the memory of a live fiber for something else harms that fiber
- * only.
+ * A fiber has a place from when it is made until it has finished or is given up. Places are nodes
+ * of a search tree (a treap: ordered by address, and a heap by a hash of the address, which keeps
+ * it balanced). They do not lie in the memory that they stand for, and what they need to know of it
+ * they hold themselves: a program that uses the memory of a live fiber for something else harms
+ * that fiber only.
  *
  * Invariants
  * - Places are disjoint, or one lies within the stack of the other: memory on a fiber's frame may
- *   serve another fiber. `around` is the next larger place around one. So the innermost place around
- *   an address is the last one that begins at or before it, or one around that.
+ *   serve another fiber. `around` is the next larger place around one. So the innermost place
+ * around an address is the last one that begins at or before it, or one around that.
  * - Nodes are never given back. A reader goes without the lock, whatever writers do meanwhile, and
  *   believes what it has read if `version` is even and did not change.
  */

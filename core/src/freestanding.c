@@ -56,10 +56,12 @@ static bool in_its_frames(const haft_fiber_t *outer, const char *low, const char
     }
 }
 
-bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char *name, bool is_new) {
+bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char *name,
+                      bool is_new) {
     const char *low = memory, *high = low + size;
     for (haft_fiber_t *other = fibers; other != NULL; other = other->next)
-        if (low < (const char *)(other + 1) && high > other->low && !in_its_frames(other, low, high))
+        if (low < (const char *)(other + 1) && high > other->low &&
+            !in_its_frames(other, low, high))
             haft_memory_taken(other, name);
     if (is_new)
         haft_fiber_prepare(fiber, memory);

@@ -122,6 +122,9 @@ HAFT_INLINE void haft_tools_born(const haft_fiber_t *fiber) {
 HAFT_INLINE void haft_tools_gone(const haft_fiber_t *fiber) {
     (void)fiber;
 }
+HAFT_INLINE void haft_tools_reserved(const void *low, size_t size) {
+    (void)low, (void)size;
+}
 HAFT_INLINE void haft_tools_ended(const haft_fiber_t *fiber) {
     (void)fiber;
 }

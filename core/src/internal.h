@@ -7,6 +7,11 @@
 
 #include "entries.h"
 
+#if !defined(HAFT_FREESTANDING) && __has_include(<sys/single_threaded.h>)
+#    include <sys/single_threaded.h>
+#    define HAFT_TELLS_ALONE
+#endif
+
 #include <haft.h>
 #include <haft/faces.h>
 #include <haft/language.h>
@@ -39,13 +44,24 @@ extern haft_exceptions_t haft_always_pending;
 HAFT_INLINE void haft_exceptions_at_rest(haft_thread_t *thread) {
     thread->exceptions = thread->language != NULL ? &haft_always_pending : thread->globals;
 }
+/* Whether the process has one thread, so that nothing need be atomic. */
+HAFT_INLINE bool haft_is_alone(void) {
+#ifdef HAFT_TELLS_ALONE
+    return __libc_single_threaded;
+#elif defined(HAFT_FREESTANDING)
+    return true;
+#else
+    return false;
+#endif
+}
 /* Makes what every thread of the process has stored so far visible to this one. */
 void haft_thread_barrier(void);
 
 /* fiber.c */
 enum haft_fiber_kind { HAFT_KIND_POOL, HAFT_KIND_FIXED, HAFT_KIND_SEGMENTED };
-/* Reports an overflow of a stack without a guard: the canary is gone, or `sp`, where the code under the
-   fiber's scope is or has stopped, lies outside. `segmented`: the segmented fiber that code is on. */
+/* Reports an overflow of a stack without a guard: the canary is gone, or `sp`, where the code under
+   the fiber's scope is or has stopped, lies outside. `segmented`: the segmented fiber that code is
+   on. */
 void haft_check_stack(haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented);
 HAFT_INLINE void haft_check_here(const haft_thread_t *thread) {
     haft_scope_t *scope = thread->current;
@@ -68,7 +84,8 @@ void *haft_fixed_ended(haft_fiber_t *fiber, void *payload);
 /* fibers.c: the fibers in memory of the caller, while they live. */
 /* Lists a fiber, and prepares it first if it is new; an error if the memory is that of another one.
    False: there is no memory for the list. */
-bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char *name, bool is_new);
+bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char *name,
+                      bool is_new);
 /* Does nothing if it is not listed. */
 void haft_fibers_unlist(haft_fiber_t *fiber);
 /* The frames of `fiber` are given up, and with them the fibers in memory on them. */
@@ -346,8 +363,8 @@ void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
 /* A copy of the payload, as something of the fiber's. */
 const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size);
 void haft_forget_kept(haft_fiber_t *fiber);
-/* `fiber`, in memory of the caller, ends with this payload. A copy of the library's is moved into the
-   stack, where there is room, so that nothing is left to be freed. Returns where it lies. */
+/* `fiber`, in memory of the caller, ends with this payload. A copy of the library's is moved into
+   the stack, where there is room, so that nothing is left to be freed. Returns where it lies. */
 void *haft_settle_kept(haft_fiber_t *fiber, void *payload);
 /* A copy of a reply that does not fit a word, to be freed once its performer has it. */
 void *haft_copy_reply(const haft_effect_t *effect, const void *reply);
@@ -377,6 +394,9 @@ void haft_tools_abandon(haft_fiber_t *fiber);
 /* Frames of the current stack are about to be left without returning. */
 void haft_tools_unwinding(void);
 void haft_tools_stack(haft_fiber_t *fiber, char *low, char *high);
+
+/* process.c */
+void haft_process_knows(void);
 
 /* overflow.c: the fault handler that recognises a fiber's guard. */
 void haft_overflow_watch(void);

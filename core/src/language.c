@@ -65,6 +65,7 @@ haft_fiber_t *haft_language_take(const haft_language_t *language, size_t size) {
 void haft_language_give(haft_fiber_t *fiber) {
     fiber->language = NULL;
     fiber->state = HAFT_FIBER_FINISHED;
+    fiber->owner = haft_thread_ready()->stamp; /* this thread's */
     if (fiber->kind == HAFT_KIND_POOL)
         fiber->uses = 1; /* A language keeps stacks for itself: this one may have been deep. */
     haft_fiber_free(fiber);

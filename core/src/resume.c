@@ -400,7 +400,7 @@ HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, 
         *thread->globals = haft_no_exceptions;
     if (fiber->checked) {
         char *here = __builtin_frame_address(0);
-        haft_check_stack(fiber, fiber->high, NULL); /* by the canary; this may be a stack further in */
+        haft_check_stack(fiber, fiber->high, NULL); /* the canary: `here` may be further in */
         if (here >= fiber->low && here < fiber->high)
             fiber->context.sp = here; /* its resumer uses what is below */
     }

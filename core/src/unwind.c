@@ -106,8 +106,8 @@ static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t 
 }
 
 /* The target was around the fiber when its unwinding began, and still is unless a cleanup was
-   suspended meanwhile and resumed by another parent: then the fiber's scope has a new serial. To look
-   at every fiber would make the unwinding of many take quadratic time. */
+   suspended meanwhile and resumed by another parent: then the fiber's scope has a new serial. To
+   look at every fiber would make the unwinding of many take quadratic time. */
 static void check_around(const haft_fiber_t *fiber, const haft_fiber_t *target) {
     const haft_scope_t *scope = &fiber->scope;
     if (HAFT_LIKELY(scope->serial == fiber->unwound_under))

@@ -116,5 +116,13 @@ refuses 'c cpp' 'nonesuch' 'HAFT_PERFORM(nonesuch, 1);'
 refuses 'c cpp' 'nonesuch' 'haft_resume(k, NULL, HAFT_HANDLES(ask, nonesuch));'
 # The same name twice with different types in one unit.
 refuses 'c cpp' 'redefinition\|conflicting' ';' 'HAFT_EFFECT(ask, double, {});'
+# A sanitizer of clang's that keeps a second stack.
+echo 'int main(void) { return 0; }' >"$work/plain.c"
+if $CC -fsanitize=safe-stack -fsyntax-only "$work/plain.c" 2>/dev/null; then
+    compiler=$CC
+    CC="$compiler -fsanitize=safe-stack"
+    refuses c 'do not work with -fsanitize=safe-stack' ';'
+    CC=$compiler
+fi
 
 [ "$failures" -eq 0 ]

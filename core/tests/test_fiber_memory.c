@@ -206,8 +206,8 @@ static void *finish_inside(void *unused) {
 }
 static void a_fiber_that_is_left_by_a_throw_leaves_its_memory(void) {
     for (int i = 0; i < 3; i++) {
-        haft_fiber_t *k = haft_fiber_create(&(haft_fiber_options_t){.no_cleanups = true},
-                                            finish_inside, NULL);
+        haft_fiber_t *k =
+            haft_fiber_create(&(haft_fiber_options_t){.no_cleanups = true}, finish_inside, NULL);
         haft_resume(k, NULL, HAFT_HANDLES(ask));
         haft_fiber_free(k); /* which abandons the inner one */
     }
@@ -223,9 +223,9 @@ static void *host(void *size) {
 static void a_frame_of_a_fiber_may_hold_another(void) {
     static char memory[8 * ROOM];
     for (int i = 0; i < 3; i++) {
-        haft_fiber_t *k =
-            haft_fiber_create(&(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory},
-                              host, (void *)(ROOM - 64));
+        haft_fiber_t *k = haft_fiber_create(
+            &(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory}, host,
+            (void *)(ROOM - 64));
         haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES());
         CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 90);
     }
@@ -271,8 +271,8 @@ static void overlap_what_was_overwritten(void) {
 }
 
 static void memory_of_a_live_fiber_is_refused(void) {
-    static void (*const overlaps[])(void) = {overlap_the_same, overlap_its_end, overlap_inside,
-                                             overlap_around, overlap_what_runs, overlap_by_reset};
+    static void (*const overlaps[])(void) = {overlap_the_same, overlap_its_end,   overlap_inside,
+                                             overlap_around,   overlap_what_runs, overlap_by_reset};
     for (size_t i = 0; i < sizeof overlaps / sizeof overlaps[0]; i++)
         CHECK_ABORTS(overlaps[i],
                      "haft: The memory for the fiber 'second' overlaps that of the fiber 'first', "
@@ -280,8 +280,9 @@ static void memory_of_a_live_fiber_is_refused(void) {
                      "something else.");
     CHECK_ABORTS(overlap_its_beginning, "haft: The memory for a fiber overlaps that of the fiber "
                                         "'first', which has not finished");
-    CHECK_ABORTS(overlap_what_was_overwritten,
-                 "overlaps that of another fiber, overwritten since, which has not finished");
+    if (!CHECK_ADDRESS_SANITIZER) /* which finds the overwriting first */
+        CHECK_ABORTS(overlap_what_was_overwritten,
+                     "overlaps that of another fiber, overwritten since, which has not finished");
 }
 
 /* Random memory out of a large block: what is refused is what a model refuses, and from every fiber

@@ -1,5 +1,5 @@
-/* fork while other threads make, throw out of and free fibers: the child has the locks of the library
- * as it needs them. */
+/* fork while other threads make, throw out of and free fibers: the child has the locks of the
+ * library as it needs them. */
 #include <haft.h>
 
 #include <pthread.h>

@@ -128,8 +128,8 @@ static void overflow_of_memory_of_the_caller_is_found_at_the_next_switch(void) {
     CHECK_ABORTS(return_after_overflow, "the fiber 'fixed' has overflowed its stack of ");
 }
 
-/* A frame so large that it skips the canary, hardly written to, into memory of the program's and into
-   that of another fiber. */
+/* A frame so large that it skips the canary, hardly written to, into memory of the program's and
+   into that of another fiber. */
 static char large_memory[4][16 * 1024];
 typedef void then_t(void);
 static void *use_large_frame(void *then) {

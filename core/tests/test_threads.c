@@ -373,6 +373,63 @@ static void threads_that_fight_for_fibers_and_survive_the_errors_never_meet_on_o
     CHECK_SUCCEEDS(roam_together);
 }
 
+/* Every pair of frees of one finished fiber is one error. */
+enum { FINISHED = 500 };
+static haft_fiber_t *finished[FINISHED];
+static int next_round, freed_twice;
+static __thread jmp_buf after_error;
+static void count_error(const haft_error_t *error) {
+    CHECK_EQUAL(error->code, HAFT_ERROR_IN_USE);
+    __atomic_add_fetch(&freed_twice, 1, __ATOMIC_RELAXED);
+    longjmp(after_error, 1);
+}
+static __attribute__((noinline)) void free_one(haft_fiber_t *fiber) {
+    if (setjmp(after_error) == 0)
+        haft_fiber_free(fiber);
+}
+static void *free_all(void *unused) {
+    for (int i = 0; i < FINISHED; i++) {
+        __atomic_add_fetch(&next_round, 1, __ATOMIC_SEQ_CST);
+        for (int tries = 1; __atomic_load_n(&next_round, __ATOMIC_SEQ_CST) < 2 * (i + 1); tries++)
+            if (tries % 1000 == 0)
+                sched_yield();
+        free_one(finished[i]);
+    }
+    return unused;
+}
+static void *return_at_once(void *unused) {
+    return unused;
+}
+static void free_on_two_threads(bool with_the_last) {
+    haft_set_error_handler(count_error);
+    for (int i = 0; i < FINISHED; i++) {
+        finished[i] = haft_fiber_new(return_at_once, NULL);
+        haft_resume(finished[i], NULL, HAFT_HANDLES(move));
+    }
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        if (i == 0 || !with_the_last)
+            pthread_create(&threads[i], NULL, free_all, NULL);
+    if (with_the_last)
+        free_all(NULL);
+    else
+        pthread_join(threads[1], NULL);
+    pthread_join(threads[0], NULL);
+    CHECK_EQUAL(freed_twice, FINISHED);
+}
+static void free_here_and_elsewhere(void) {
+    free_on_two_threads(true);
+}
+static void free_elsewhere_twice(void) {
+    free_on_two_threads(false);
+}
+static void two_threads_that_free_one_finished_fiber_are_always_caught(void) {
+    for (int i = 0; i < check_times(10); i++) {
+        CHECK_SUCCEEDS(free_here_and_elsewhere);
+        CHECK_SUCCEEDS(free_elsewhere_twice);
+    }
+}
+
 int main(void) {
     RUN(a_new_thread_has_no_handlers_of_the_one_that_started_it);
     RUN(threads_that_each_use_only_their_own_handlers_do_not_meet);
@@ -388,6 +445,7 @@ int main(void) {
         RUN(two_threads_that_resume_one_fiber_once_are_caught_or_take_turns);
         RUN(a_thread_that_frees_what_another_resumes_is_caught);
         RUN(threads_that_fight_for_fibers_and_survive_the_errors_never_meet_on_one);
+        RUN(two_threads_that_free_one_finished_fiber_are_always_caught);
     }
     return check_end();
 }

@@ -80,6 +80,7 @@ struct haft_effect {
     haft_function_t *unhandled;   /* reports that nobody handles the effect */
     haft_clause_t default_clause; /* no default: its function is `unhandled`, or its kind is not that
                                      of a clause in place */
+    bool spoils; /* declared without NDEBUG: payloads that are no longer valid are overwritten */
 };
 
 enum { HAFT_CACHE_SLOTS = 4, HAFT_THREAD_BITS = 28 };

@@ -90,10 +90,17 @@ HAFT_EXTERN_C_BEGIN
 #endif
 
 #ifdef NDEBUG
+#    define HAFT_SPOILS 0
 #    define HAFT_SPOIL(payload) ((void)0)
 #else
-/* A handler that reads the payload after it has resumed the fiber finds this pattern. */
-#    define HAFT_SPOIL(payload) __builtin_memset((void *)&payload, 0xdb, sizeof payload)
+/* A handler that reads the payload after it has resumed the fiber finds this pattern; the compiler is
+   made to believe that somebody does. After a free the library writes it. */
+#    define HAFT_SPOILS 1
+#    define HAFT_SPOIL(payload)                                                                    \
+        (__builtin_memset((void *)&payload, 0xdb, sizeof payload), haft_seen(&payload))
+HAFT_INLINE void haft_seen(const void *memory) {
+    __asm__ volatile("" : : "r"(memory) : "memory");
+}
 #endif
 
 #define HAFT_SHAPE_OF(name)                                                                        \
@@ -127,7 +134,8 @@ HAFT_EXTERN_C_BEGIN
         haft_typed_call_##name,                                                                          \
         (haft_function_t *)haft_typed_unhandled_##name,                                                  \
         {&haft_id_##name, (haft_function_t *)haft_typed_unhandled_##name, HAFT_CLAUSE_TAIL,          \
-         HAFT_SHAPE_OF(name)}};                                                                    \
+         HAFT_SHAPE_OF(name)},                                                                     \
+        HAFT_SPOILS};                                                                              \
     HAFT_ON_LOAD(static void haft_typed_declare_##name(void)) {                                          \
         haft_declare(HAFT_ID(name), HAFT_SHAPE_OF(name), __FILE__ ":" HAFT_TEXT(__LINE__));        \
     }                                                                                              \
