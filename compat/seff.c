@@ -9,8 +9,8 @@
  * Invariant: as long as a coroutine can be resumed, `handled` is the mask of its fiber's set. The
  * inlined seff_resume, which looks at nothing else, thus resumes it with the set that it has.
  *
- * Compiled a second time, with -fsplit-stack and SEFF_SEGMENTED, for programs whose coroutines run on
- * segmented stacks. There, functions of the system are called on the thread's stack.
+ * Compiled a second time, with -fsplit-stack and SEFF_SEGMENTED, for programs whose coroutines run
+ * on segmented stacks. There, functions of the system are called on the thread's stack.
  */
 #include "seff.h"
 
@@ -227,16 +227,17 @@ seff_request_t seff_resume_slow(seff_coroutine_t *k, void *argument, effect_set 
 /* A request that did not come by one of the descriptors: the coroutine has ended, or was sent a
    number that is no effect's. */
 seff_request_t seff_other_request(seff_coroutine_t *k, haft_request_t request) {
-    if (k->state == FINISHED)
-        return (seff_request_t){k->left_by, k->left};
-    if (request.effect == &numbered) {
+    bool finished = haft_fiber_state(k->fiber) == HAFT_FIBER_FINISHED;
+    if (finished)
+        ended(k);
+    else
         k->state = PAUSED;
-        return (seff_request_t){k->left_by, request.payload};
-    }
-    ended(k);
-    fail_with(HAFT_ERROR_BAD_ARGUMENT, request.effect,
-              "seff_resume was sent the effect '%s' (%s), which has no number: it is one of haft.h. "
-              "Handle '%s' with haft_resume, on a fiber.");
+    if (request.effect == HAFT_ID(return ) || request.effect == &numbered)
+        return (seff_request_t){k->left_by, finished ? k->left : request.payload};
+    fail_with(
+        HAFT_ERROR_BAD_ARGUMENT, request.effect,
+        "seff_resume was sent the effect '%s' (%s), which has no number: it is one of haft.h. "
+        "Handle '%s' with haft_resume, on a fiber.");
 }
 
 void *seff_yield_slow(seff_coroutine_t *k, effect_id id, void *payload) {
@@ -251,7 +252,6 @@ static void *run(void *argument) {
     seff_coroutine_t *k = argument;
     k->left = k->function(k->argument);
     k->left_by = RETURN_EFFECT_ID;
-    ended(k);
     return NULL;
 }
 
@@ -445,7 +445,6 @@ static bool check_exit(const seff_coroutine_t *k, effect_id id) {
 static __attribute__((noreturn)) void leave(seff_coroutine_t *k, effect_id id, void *payload) {
     k->left = payload;
     k->left_by = id;
-    ended(k);
     haft_exit(k->fiber, &numbered, NULL, 0);
 }
 

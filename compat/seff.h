@@ -239,7 +239,7 @@ HAFT_INLINE void *seff_yield(seff_coroutine_t *k, effect_id id, void *payload) {
     /* Whatever its type is: seen by the linker, and not declared here. */                         \
     extern void seff_wrapped_##function(void) __asm__(#function);                                  \
     static __attribute__((used)) void (*seff_needed_##function)(void) = seff_wrapped_##function;   \
-    result function##_syscall_wrapper(__VA_ARGS__)
+    result function##_syscall_wrapper(__VA_ARGS__) __asm__(#function "_syscall_wrapper")
 #ifdef __x86_64__
 /* (gold looks for a check at the beginning of every function of -fsplit-stack code but in files
    with that section.) */

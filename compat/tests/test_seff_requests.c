@@ -83,6 +83,30 @@ static void exit_with_return_ends_the_coroutine_with_the_value(void) {
     CHECK_EQUAL(cleanups, 1);
 }
 
+static void ask_while_leaving(int *unused) {
+    (void)unused;
+    CHECK_EQUAL(PERFORM(first, 4), 5);
+}
+static void *exits_and_asks(void *argument) {
+    __attribute__((unused, cleanup(ask_while_leaving))) int place;
+    return exits_two_coroutines(argument);
+}
+static void *runs_a_fiber_that_asks(void *argument) {
+    haft_resume(haft_fiber_new(exits_and_asks, argument), NULL, HAFT_HANDLES());
+    CHECK(!"reached");
+    return NULL;
+}
+
+static void cleanups_on_the_way_out_may_perform(void) {
+    around = seff_coroutine_new(runs_a_fiber_that_asks, (void *)60);
+    seff_request_t request = seff_resume(around, NULL, HANDLES(first));
+    CHECK(request.effect == EFF_ID(first) && around->state == PAUSED);
+    request = seff_resume(around, (void *)5, HANDLES(first));
+    CHECK(seff_finished(request) && around->state == FINISHED);
+    CHECK_EQUAL(request.payload, 60);
+    seff_coroutine_delete(around);
+}
+
 static void *sends_numbers(void *argument) {
     seff_coroutine_t *k = seff_current_coroutine();
     CHECK_EQUAL(seff_yield(k, 1000, argument), 1);
@@ -195,6 +219,7 @@ int main(void) {
     RUN(the_payload_of_a_finished_request_is_the_result);
     RUN(a_request_outlives_its_coroutine);
     RUN(exit_with_return_ends_the_coroutine_with_the_value);
+    RUN(cleanups_on_the_way_out_may_perform);
     RUN(numbers_that_are_no_effects_pass_through);
     RUN(tag_63_is_an_effect);
     RUN(a_case_falls_through_as_a_case_does);
