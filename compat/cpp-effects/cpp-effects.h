@@ -583,11 +583,24 @@ inline constexpr bool is_frame<frame<H, Stored, Base>> = true;
 
 namespace haft::detail {
 
-/* A command is the invoker's own: a clause gets a copy. */
+/* A command is the invoker's own: a clause, or a default, gets a copy. */
 template <typename Cmd>
 requires cpp_effects::detail::is_command<Cmd>
 struct passed<Cmd> {
+    using default_t = typename Cmd::out_type(void *, Cmd *);
     static HAFT_HPP_INLINE Cmd on(const Cmd &command) { return command; }
+    static default_t *to(default_t *given) {
+        if (given == nullptr)
+            return nullptr;
+        chosen.store(given, std::memory_order_release);
+        return [](void *state, Cmd *command) {
+            Cmd copy(std::as_const(*command));
+            return chosen.load(std::memory_order_acquire)(state, &copy);
+        };
+    }
+
+  private:
+    static inline std::atomic<default_t *> chosen = nullptr;
 };
 
 /* A plain clause is called as any function, so exceptions that leave it are the caller's. */
@@ -716,16 +729,11 @@ HAFT_HPP_INLINE haft_cache_entry_t *find_label(haft_thread_t *thread, std::int64
     return look_up_label(label, traits::id(), slot, haft::detail::shape_of<Cmd>);
 }
 
-/* Clauses copy the command: see `passed` above. A default, which is a function of anybody's, is
-   given a copy. */
+/* What is performed is the invoker's own: see `passed` above. */
 template <typename Cmd>
 HAFT_HPP_INLINE typename Cmd::out_type invoke_found(haft_thread_t *thread,
                                                     haft_cache_entry_t *entry, haft_scope_t *scope,
                                                     const Cmd &cmd) {
-    if (__builtin_expect(scope->kind == HAFT_SCOPE_DEFAULTS, false)) {
-        Cmd copy(cmd);
-        return haft::detail::perform_found(thread, entry, scope, copy);
-    }
     return haft::detail::perform_found(thread, entry, scope, const_cast<Cmd &>(cmd));
 }
 

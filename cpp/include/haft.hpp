@@ -274,7 +274,9 @@ HAFT_HPP_INLINE E *performed(void *request) {
 /* What a clause is given of a payload: it itself, to move from. */
 template <typename E>
 struct passed {
+    using default_t = typename effect_traits<E>::result(void *, E *);
     static HAFT_HPP_INLINE E &&on(E &payload) { return static_cast<E &&>(payload); }
+    static default_t *to(default_t *chosen) { return chosen; }
 };
 
 /* The descriptor of an effect declared here: one for the process. */
@@ -1878,7 +1880,8 @@ wrapping<Body, Argument> wrap(Body body) {
  */
 template <is_effect Effect>
 void set_default(result_of<Effect> (*function)(void *, Effect *)) {
-    (void)haft_set_default(effect_traits<Effect>::id(), (haft_function_t *)function);
+    (void)haft_set_default(effect_traits<Effect>::id(),
+                           (haft_function_t *)detail::passed<Effect>::to(function));
 }
 
 } // namespace haft
