@@ -141,9 +141,9 @@ struct clause_record {
     unsigned resumes : 31; /* in which other code runs on the clause's stack */
     unsigned tail_resumed : 1;
 
-    /* The word waits where the computation would keep its resumption, released. */
+    /* The word waits with the computation, whose room for the result is no longer asked for. */
     HAFT_HPP_INLINE void leave(haft::detail::computation *rest, void *word) {
-        rest->released[0] = word;
+        rest->slot = word;
         next = rest;
         tail_resumed = true;
     }
@@ -218,7 +218,7 @@ struct running_clause : clause_record {
         if constexpr (!haft::detail::in_word<Answer>)
             static_cast<Answer *>(place)->~Answer();
         tail_resumed = false;
-        return {next, next->released[0]};
+        return {next, next->slot};
     }
 };
 
@@ -758,8 +758,7 @@ inline handler_ref find_handler(std::int64_t label) {
                      "inside.");
 }
 
-/* The innermost handler for the command, which invoke_command(Cmd) would reach, in constant time.
- */
+/* The innermost handler for the command, which invoke_command would reach; in constant time. */
 template <typename Cmd>
 HAFT_HPP_INLINE handler_ref find_handler() {
     haft_scope_t *scope = haft::detail::find<Cmd>(haft_thread())->scope;

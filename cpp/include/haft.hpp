@@ -37,7 +37,7 @@
  *                     body                  -+
  *
  * `drive` is the loop around a computation: it resumes the fiber, calls the clause for the request
- * that comes back, and ends with an ending: an answer, or another computation to resume instead (a
+ * that comes back, and ends with an answer, or with another computation to resume instead (a
  * clause that ended in tail_resume). A resumption owns a computation that is suspended, a running
  * drive one that runs. The task lives on while clauses of its own handler run (`clauses`), even
  * after the computation is over: a clause may use members of its handler after it has resumed
@@ -1143,9 +1143,8 @@ struct general_clause {
     }
 };
 
-/* The loop around computations. A resume that is no tail call keeps on the stack the frame of
- * `drive` and an `answering`: what is large, or needs registers that are then saved, is elsewhere.
- */
+/* The loop around computations. What a resume that is no tail call keeps of the stack is the frame
+ * of `drive` and an `answering` in the frame of the clause, so both are kept small. */
 struct driver {
     /* Resumes a computation whose handler is a Holder until it, or one that it is replaced by, has
        an answer, or has to be resumed under a handler of another type. */
@@ -1259,8 +1258,9 @@ struct driver {
     }
 };
 
-/* Runs a computation, and those that it is replaced by, to an answer. An object, because gcc keeps
- * a copy of an answer for each function that returns it, inlined or not. */
+/* Runs a computation, and those that it is replaced by, to an answer. An `answering` is an object
+ * and no function, because gcc keeps a copy of an answer for each function that returns it, inlined
+ * or not. */
 HAFT_HPP_INLINE void *run(computation *task, void *word, raise_t raise, void *place) {
     ending end = task->drive(task, word, raise, place);
     while (__builtin_expect(end.next != nullptr, false))
