@@ -141,9 +141,9 @@ struct clause_record {
     unsigned resumes : 31; /* in which other code runs on the clause's stack */
     unsigned tail_resumed : 1;
 
-    /* The word waits where the computation would keep its resumption, released. */
+    /* The word waits with the computation, whose room for the result is no longer asked for. */
     HAFT_HPP_INLINE void leave(haft::detail::computation *rest, void *word) {
-        rest->released[0] = word;
+        rest->slot = word;
         next = rest;
         tail_resumed = true;
     }
@@ -218,7 +218,7 @@ struct running_clause : clause_record {
         if constexpr (!haft::detail::in_word<Answer>)
             static_cast<Answer *>(place)->~Answer();
         tail_resumed = false;
-        return {next, next->released[0]};
+        return {next, next->slot};
     }
 };
 
@@ -583,11 +583,24 @@ inline constexpr bool is_frame<frame<H, Stored, Base>> = true;
 
 namespace haft::detail {
 
-/* A command is the invoker's own: a clause gets a copy. */
+/* A command is the invoker's own: a clause, or a default, gets a copy. */
 template <typename Cmd>
 requires cpp_effects::detail::is_command<Cmd>
 struct passed<Cmd> {
+    using default_t = typename Cmd::out_type(void *, Cmd *);
     static HAFT_HPP_INLINE Cmd on(const Cmd &command) { return command; }
+    static default_t *to(default_t *given) {
+        if (given == nullptr)
+            return nullptr;
+        chosen.store(given, std::memory_order_release);
+        return [](void *state, Cmd *command) {
+            Cmd copy(std::as_const(*command));
+            return chosen.load(std::memory_order_acquire)(state, &copy);
+        };
+    }
+
+  private:
+    static inline std::atomic<default_t *> chosen = nullptr;
 };
 
 /* A plain clause is called as any function, so exceptions that leave it are the caller's. */
@@ -715,15 +728,10 @@ HAFT_HPP_INLINE haft_found_t find_label(haft_here_t here, std::int64_t label) {
     return look_up_label(label, traits::id(), slot, haft::detail::shape_of<Cmd>);
 }
 
-/* Clauses copy the command: see `passed` above. A default, which is a function of anybody's, is
-   given a copy. */
+/* What is performed is the invoker's own: see `passed` above. */
 template <typename Cmd>
 HAFT_HPP_INLINE typename Cmd::out_type invoke_found(haft_here_t here, haft_found_t found,
                                                     haft_scope_t *scope, const Cmd &cmd) {
-    if (__builtin_expect(scope->kind == HAFT_SCOPE_DEFAULTS, false)) {
-        Cmd copy(cmd);
-        return haft::detail::perform_found(here, found, scope, copy);
-    }
     return haft::detail::perform_found(here, found, scope, const_cast<Cmd &>(cmd));
 }
 
@@ -748,8 +756,7 @@ inline handler_ref find_handler(std::int64_t label) {
                      "inside.");
 }
 
-/* The innermost handler for the command, which invoke_command(Cmd) would reach, in constant time.
- */
+/* The innermost handler for the command, which invoke_command would reach; in constant time. */
 template <typename Cmd>
 HAFT_HPP_INLINE handler_ref find_handler() {
     haft_scope_t *scope = haft::detail::find<Cmd>(haft_here()).scope;

@@ -37,7 +37,7 @@
  *                     body                  -+
  *
  * `drive` is the loop around a computation: it resumes the fiber, calls the clause for the request
- * that comes back, and ends with an ending: an answer, or another computation to resume instead (a
+ * that comes back, and ends with an answer, or with another computation to resume instead (a
  * clause that ended in tail_resume). A resumption owns a computation that is suspended, a running
  * drive one that runs. The task lives on while clauses of its own handler run (`clauses`), even
  * after the computation is over: a clause may use members of its handler after it has resumed
@@ -274,7 +274,9 @@ HAFT_HPP_INLINE E *performed(void *request) {
 /* What a clause is given of a payload: it itself, to move from. */
 template <typename E>
 struct passed {
+    using default_t = typename effect_traits<E>::result(void *, E *);
     static HAFT_HPP_INLINE E &&on(E &payload) { return static_cast<E &&>(payload); }
+    static default_t *to(default_t *chosen) { return chosen; }
 };
 
 /* The descriptor of an effect declared here: one for the process. */
@@ -1143,9 +1145,8 @@ struct general_clause {
     }
 };
 
-/* The loop around computations. A resume that is no tail call keeps on the stack the frame of
- * `drive` and an `answering`: what is large, or needs registers that are then saved, is elsewhere.
- */
+/* The loop around computations. What a resume that is no tail call keeps of the stack is the frame
+ * of `drive` and an `answering` in the frame of the clause, so both are kept small. */
 struct driver {
     /* Resumes a computation whose handler is a Holder until it, or one that it is replaced by, has
        an answer, or has to be resumed under a handler of another type. */
@@ -1259,8 +1260,9 @@ struct driver {
     }
 };
 
-/* Runs a computation, and those that it is replaced by, to an answer. An object, because gcc keeps
- * a copy of an answer for each function that returns it, inlined or not. */
+/* Runs a computation, and those that it is replaced by, to an answer. An `answering` is an object
+ * and no function, because gcc keeps a copy of an answer for each function that returns it, inlined
+ * or not. */
 HAFT_HPP_INLINE void *run(computation *task, void *word, raise_t raise, void *place) {
     ending end = task->drive(task, word, raise, place);
     while (__builtin_expect(end.next != nullptr, false))
@@ -1880,7 +1882,8 @@ wrapping<Body, Argument> wrap(Body body) {
  */
 template <is_effect Effect>
 void set_default(result_of<Effect> (*function)(void *, Effect *)) {
-    (void)haft_set_default(effect_traits<Effect>::id(), (haft_function_t *)function);
+    (void)haft_set_default(effect_traits<Effect>::id(),
+                           (haft_function_t *)detail::passed<Effect>::to(function));
 }
 
 } // namespace haft
