@@ -490,11 +490,11 @@ static void *forget_to_return(void *state, HAFT_PAYLOAD(ask) * payload, haft_res
     return NULL;
 }
 HAFT_HANDLER(forgetful, NULL, HAFT_GENERAL(ask, forget_to_return));
-static void forget(void) {
+static void forget_once(void) {
     haft_handle(&forgetful, NULL, perform_ask, NULL);
 }
 static void *forget_inside(void *unused) {
-    forget();
+    forget_once();
     return unused;
 }
 static void forget_on_a_fiber(void) {
@@ -540,7 +540,7 @@ static void remember(void) {
 static void a_forgotten_return_before_tail_continue_is_reported(void) {
     const char *message = "haft: A clause of 'forgetful' has called haft_tail_continue and "
                           "returned something else.";
-    CHECK_ABORTS(forget, message);
+    CHECK_ABORTS(forget_once, message);
     CHECK_ABORTS(forget_on_a_fiber, message);
     CHECK_SUCCEEDS(remember);
 }
