@@ -181,13 +181,13 @@ TARGETS = {
         Target(
             "throw beside 300,000 fibers in memory of the caller / beside none",
             "haft/throw-beside/300000",
-            "haft/throw-beside/000000",
+            "haft/throw-beside/000",
             1.5,
         ),
         Target(
             "drop beside 300,000 fibers in memory of the caller / beside none",
             "haft/drop-beside/300000",
-            "haft/drop-beside/000000",
+            "haft/drop-beside/000",
             1.5,
         ),
     ],

@@ -234,7 +234,8 @@ HAFT_INLINE bool take_finished(haft_fiber_t *fiber) {
 static char *late_payload(const haft_fiber_t *fiber) {
     char *stopped = fiber->context.sp;
     bool waits = haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED && fiber->awaits != NULL;
-    return waits && fiber->awaits->spoils && on_stack(fiber, stopped) ? stopped : NULL;
+    bool stopped_here = waits && fiber->awaits->spoils && haft_fiber_at(stopped) == fiber;
+    return stopped_here && fiber->kind != HAFT_KIND_SEGMENTED ? stopped : NULL;
 }
 
 static void spoil(char *from, const char *to) {
