@@ -10,6 +10,11 @@
 enum { CANARY_WORDS = 4, HEADER_ALIGNMENT = 64 };
 static const uint64_t canary = 0x5afe57acc0ffee11u;
 
+void haft_place_canary(haft_fiber_t *fiber) {
+    for (int i = 0; i < CANARY_WORDS; i++)
+        ((uint64_t *)(void *)fiber->low)[-1 - i] = canary;
+}
+
 void haft_check_canary(haft_fiber_t *fiber) {
     for (int i = 0; i < CANARY_WORDS; i++)
         if (((const uint64_t *)(const void *)fiber->low)[-1 - i] != canary)
@@ -58,7 +63,7 @@ static void furnish(haft_fiber_t *fiber, enum haft_fiber_kind kind, const char *
     fiber->language = NULL;
     fiber->kind = (uint8_t)kind;
     fiber->cleanups = 1;
-    fiber->checked = kind == HAFT_KIND_FIXED;
+    fiber->checked = kind == HAFT_KIND_FIXED || kind == HAFT_KIND_UNGUARDED;
 }
 
 static haft_fiber_t *place_in(void *memory, size_t size) {
@@ -71,9 +76,8 @@ static haft_fiber_t *place_in(void *memory, size_t size) {
         (haft_fiber_t *)((end - sizeof *fiber) & ~(uintptr_t)(HEADER_ALIGNMENT - 1));
     __builtin_memset(fiber, 0, sizeof *fiber);
     uint64_t *low = (uint64_t *)(((uintptr_t)memory + 15) & ~(uintptr_t)15);
-    for (int i = 0; i < CANARY_WORDS; i++)
-        low[i] = canary;
     fiber->low = (char *)(low + CANARY_WORDS);
+    haft_place_canary(fiber);
     fiber->high = (char *)fiber;
     return fiber;
 }
@@ -133,12 +137,17 @@ haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*fun
         haft_fibers_list(fiber);
     } else {
         size_t size = options->stack_size != 0 ? options->stack_size : haft_stack_size();
-        fiber = haft_pool_take(thread, size);
+        if (HAFT_UNLIKELY(options->dense) && !haft_tools_know_stacks())
+            fiber = haft_pool_take_dense(thread, options->stack_size);
+        else
+            fiber = haft_pool_take(thread, size);
         if (fiber == NULL)
             return haft_pool_exhausted(size);
-        furnish(fiber, HAFT_KIND_POOL, options->name);
+        furnish(fiber, (enum haft_fiber_kind)fiber->kind, options->name);
     }
-    bool room = fiber->kind != HAFT_KIND_FIXED || options->memory_size >= HAFT_UNWINDING_MINIMUM;
+    bool room = fiber->kind == HAFT_KIND_FIXED
+                    ? options->memory_size >= HAFT_UNWINDING_MINIMUM
+                    : !options->dense || options->stack_size >= HAFT_UNWINDING_MINIMUM;
     fiber->cleanups = HAFT_UNWINDS && room && !options->no_cleanups;
     if (HAFT_UNLIKELY(haft_tools_active || fiber->kind != HAFT_KIND_POOL))
         haft_tools_born(fiber);
@@ -187,14 +196,13 @@ static void release(haft_fiber_t **freed) {
     if (fiber->tools != NULL)
         haft_tools_gone(fiber);
     fiber->state = HAFT_FIBER_FREED;
-    if (HAFT_LIKELY(fiber->kind == HAFT_KIND_POOL)) {
-        haft_pool_give(haft_thread(), fiber);
-    } else if (fiber->kind == HAFT_KIND_FIXED) {
+    if (fiber->kind == HAFT_KIND_FIXED) {
         haft_fibers_unlist(fiber);
-    } else {
-        release_segments(fiber);
-        haft_pool_give(haft_thread(), fiber);
+        return;
     }
+    if (fiber->kind == HAFT_KIND_SEGMENTED)
+        release_segments(fiber);
+    haft_pool_give(haft_thread(), fiber);
 }
 
 /* One that has not finished, or left something behind. */
@@ -235,6 +243,8 @@ void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argu
 haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {
     if (HAFT_UNLIKELY(fiber->language != NULL))
         return fiber->language->state(fiber);
+    if (fiber->state == HAFT_FIBER_NEW && fiber->high == NULL)
+        return HAFT_FIBER_FREED; /* and its memory has been given back */
     if (fiber->state == HAFT_FIBER_RUNNING &&
         __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED) != HAFT_GATE_CLOSED)
         return HAFT_FIBER_SUSPENDED;
