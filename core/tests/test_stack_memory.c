@@ -202,7 +202,12 @@ static void stacks_freed_on_another_thread_are_used_again(void) {
 static void dense_stacks_share_their_pages(void) {
     enum { COUNT = 1000 };
     static haft_fiber_t *fibers[COUNT];
-    for (size_t size = 1024; size <= 8192; size *= 2)
+#ifdef __OPTIMIZE__
+    size_t smallest = 1024;
+#else
+    size_t smallest = 4096; /* frames are larger */
+#endif
+    for (size_t size = smallest; size <= 8192; size *= 2)
         for (int round = 0; round < 2; round++) {
             haft_pool_report_t before = haft_pool_report();
             haft_fiber_options_t options = {.stack_size = size, .dense = true};
