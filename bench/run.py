@@ -121,6 +121,23 @@ TARGETS = {
             None,
         ),
     ],
+    "batch": [
+        Target(
+            "a fiber's life among 100 / alone", "haft/batch/100", "haft/batch/001", 1.5
+        ),
+        Target(
+            "a fiber's life among 1,000 / alone", "haft/batch/1000", "haft/batch/001", 1.5
+        ),
+        *[
+            Target(
+                f"a fiber's life among {count:,} / touching as many lines",
+                f"haft/batch/{count}",
+                f"plain/touch-batch/{count}",
+                None,
+            )
+            for count in (10_000, 100_000)
+        ],
+    ],
     "depth": [
         Target("100 handlers between / 1, general", "depth-general/100", "depth-general/001", 1.3),
         Target(
@@ -259,6 +276,7 @@ TARGETS = {
 }
 # Where the garbage collector's work has to be spread over a slice: its milliseconds, more than one.
 SLICES = {
+    "batch": 20,
     "ocaml/micro": 4,
     "ocaml/table1": 4,
     "ocaml/table2": 4,
@@ -268,6 +286,7 @@ SLICES = {
 }
 SERIES_TITLES = {
     "micro": "Microbenchmarks",
+    "batch": "Fibers that live at the same time: made, then run, then freed; the life of one",
     "depth": "Handlers between performer and handler (§4.1.1, figure 5)",
     "hotsplit": "Hot split: multiplications in the called function (§4.1.2, figure 6)",
     "prefetch": "Prefetching binary search: searches in flight (§4.2.2, figure 10)",
@@ -284,6 +303,7 @@ SERIES_TITLES = {
 }
 MEMORY_RUNS = [  # peer, kind, computations, limit on resident bytes each, limit on mappings
     ("haft", "pool", 1_000_000, 4.5 * 1024, 1000),
+    ("haft", "dense", 1_000_000, 1.2 * 1024, 1000),
     ("haft", "fixed", 1_000_000, 1.2 * 1024, 1000),
     ("haft", "segmented", 1_000_000, 1.2 * 1024, 1000),
     ("coroutines", None, 1_000_000, None, None),

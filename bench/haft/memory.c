@@ -1,4 +1,4 @@
-/* Memory of suspended fibers, by kind of stack: `memory pool|fixed|segmented [count]`. */
+/* Memory of suspended fibers, by kind of stack: `memory pool|dense|fixed|segmented [count]`. */
 #include "../memory.h"
 
 #include <haft.h>
@@ -28,6 +28,8 @@ int main(int argc, char **argv) {
     int64_t count = argc > 2 ? strtoll(argv[2], NULL, 10) : 1000;
     bool segmented = strcmp(kind, "segmented") == 0;
     haft_fiber_options_t options = {.segmented = segmented};
+    if (strcmp(kind, "dense") == 0)
+        options = (haft_fiber_options_t){.dense = true, .stack_size = 1024};
     char *fixed = strcmp(kind, "fixed") == 0 ? reserve((size_t)count * HAFT_FIBER_MINIMUM) : NULL;
     haft_fiber_t **fibers = memory_array(count, sizeof *fibers);
     const haft_handles_t *pauses = HAFT_HANDLES(pause);

@@ -159,7 +159,8 @@ HAFT_API haft_fiber_t *haft_locate(haft_effect_t *effect);
 /* ---- Fibers --------------------------------------------------------------------------------- */
 
 typedef struct haft_fiber_options {
-    size_t stack_size;  /* bytes reserved; 0: haft_stack_size(). Committed as used */
+    size_t stack_size;  /* bytes reserved; 0: haft_stack_size(). Committed as used. Rounded up as by
+                           haft_set_stack_size */
     void *memory;       /* if given: the fiber's stack and header lie in these `memory_size` bytes */
     size_t memory_size; /* at least HAFT_FIBER_MINIMUM */
     const char *name;   /* for messages and tools; not copied */
@@ -168,6 +169,9 @@ typedef struct haft_fiber_options {
     bool no_cleanups;   /* a promise that nothing on this stack needs unwinding: dropping the fiber
                            or throwing from it costs nothing, and cleanups and destructors on it do
                            not run */
+    bool dense;         /* a small stack among others on one page, header included: `stack_size` is 1,
+                           2 (or 0), 4 or 8 KiB, below 8 as if with `no_cleanups`. A canary instead
+                           of a guard, as for `memory`. Larger ones are ordinary stacks */
 } haft_fiber_options_t;
 
 /* The unwinder runs on the stack that it unwinds and needs room: a fiber in less memory than this, given
@@ -408,8 +412,15 @@ HAFT_API int haft_dump_on_signal(int signal);
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-/* The stack size of fibers that do not choose one: 1 MiB of reserved addresses. Rounded up to a power
-   of two of at least 16 KiB. For fibers made afterwards. */
+/*
+ * The stack size of fibers that do not choose one: 1 MiB of reserved addresses. Rounded up to a power
+ * of two of at least 16 KiB. For fibers made afterwards.
+ *
+ * Below a stack are at least 64 KiB of addresses that fault. Kernels before 6.13, and memory that is
+ * locked (mlockall), need two mappings of the process for that: when guards have three quarters of
+ * vm.max_map_count (24,573 stacks as Linux sets it), and where the kernel refuses both ways, further stacks
+ * have a canary, which is looked at when the fiber is suspended and when it ends.
+ */
 HAFT_API size_t haft_stack_size(void);
 HAFT_API void haft_set_stack_size(size_t bytes);
 
@@ -419,12 +430,20 @@ typedef struct haft_pool_report {
     size_t idle;     /* stacks kept for reuse */
     size_t mappings; /* regions asked of the system */
     size_t resident; /* bytes of memory in stacks, used and idle */
+    size_t unguarded; /* stacks in use that have a canary instead of a guard: dense ones, and those
+                         that the system had no guard for */
 } haft_pool_report_t;
 
 /* How the pool of stacks stands. Looks at every stack: slow. */
 HAFT_API haft_pool_report_t haft_pool_report(void);
-/* Gives the memory of idle stacks back to the system; their addresses stay reserved. Stacks that other
-   threads keep for themselves are not reached. Returns the bytes given back. */
+/*
+ * Gives the memory of idle stacks back to the system, and the page tables of those that lie side by side
+ * in runs of 16 MiB and more; their addresses stay reserved. Stacks that other threads keep for
+ * themselves, at most 128 each, are not reached. Returns the bytes given back, page tables not counted.
+ *
+ * Idle stacks that no thread keeps, and none has needed for a second, are given back without this: a few
+ * at a time, by any thread that makes or frees fibers.
+ */
 HAFT_API size_t haft_pool_trim(void);
 #endif
 

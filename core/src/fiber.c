@@ -10,6 +10,11 @@
 enum { HEADER_ALIGNMENT = 64 };
 static const uint64_t canary = 0x5afe57acc0ffee11u;
 
+void haft_place_canary(haft_fiber_t *fiber) {
+    for (int i = 0; i < HAFT_CANARY_WORDS; i++)
+        ((uint64_t *)(void *)fiber->low)[-1 - i] = canary;
+}
+
 static bool on_stack(const haft_fiber_t *fiber, const char *sp) {
     return sp >= fiber->low && sp <= fiber->high;
 }
@@ -79,7 +84,7 @@ static void furnish(haft_fiber_t *fiber, enum haft_fiber_kind kind, const char *
     fiber->language = NULL;
     fiber->kind = (uint8_t)kind;
     fiber->cleanups = 1;
-    fiber->checked = kind == HAFT_KIND_FIXED;
+    fiber->checked = kind == HAFT_KIND_FIXED || kind == HAFT_KIND_UNGUARDED;
 }
 
 static haft_fiber_t *place_in(const haft_fiber_options_t *options) {
@@ -103,8 +108,7 @@ void haft_fiber_prepare(haft_fiber_t *fiber, void *memory) {
     __builtin_memset(fiber, 0, sizeof *fiber);
     fiber->low = haft_stack_in(memory);
     fiber->high = (char *)fiber;
-    for (int i = 0; i < HAFT_CANARY_WORDS; i++)
-        ((uint64_t *)(void *)fiber->low)[-1 - i] = canary;
+    haft_place_canary(fiber);
 }
 
 void haft_memory_taken(const haft_fiber_t *live, const char *name) {
@@ -190,12 +194,17 @@ haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*fun
         furnish(fiber, HAFT_KIND_FIXED, options->name);
     } else {
         size_t size = options->stack_size != 0 ? options->stack_size : haft_stack_size();
-        fiber = haft_pool_take(thread, size);
+        if (HAFT_UNLIKELY(options->dense) && !haft_tools_know_stacks())
+            fiber = haft_pool_take_dense(thread, options->stack_size);
+        else
+            fiber = haft_pool_take(thread, size);
         if (fiber == NULL)
             return haft_pool_exhausted(size);
-        furnish(fiber, HAFT_KIND_POOL, options->name);
+        furnish(fiber, (enum haft_fiber_kind)fiber->kind, options->name);
     }
-    bool room = fiber->kind != HAFT_KIND_FIXED || options->memory_size >= HAFT_UNWINDING_MINIMUM;
+    bool room = fiber->kind == HAFT_KIND_FIXED
+                    ? options->memory_size >= HAFT_UNWINDING_MINIMUM
+                    : !options->dense || options->stack_size >= HAFT_UNWINDING_MINIMUM;
     fiber->cleanups = HAFT_UNWINDS && room && !options->no_cleanups;
     if (HAFT_UNLIKELY(haft_tools_active || fiber->kind != HAFT_KIND_POOL))
         haft_tools_born(fiber);
@@ -346,6 +355,8 @@ haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {
     haft_check_given(fiber, "haft_fiber_state", "fiber");
     if (HAFT_UNLIKELY(fiber->language != NULL))
         return fiber->language->state(fiber);
+    if (fiber->state == HAFT_FIBER_NEW && fiber->high == NULL)
+        return HAFT_FIBER_FREED; /* and its memory has been given back */
     if (fiber->state == HAFT_FIBER_RUNNING &&
         __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED) != HAFT_GATE_CLOSED)
         return HAFT_FIBER_SUSPENDED;

@@ -23,6 +23,10 @@ HAFT_INLINE haft_fiber_t *haft_pool_take(haft_thread_t *thread, size_t size) {
     (void)thread, (void)size;
     return NULL;
 }
+HAFT_INLINE haft_fiber_t *haft_pool_take_dense(haft_thread_t *thread, size_t size) {
+    (void)thread, (void)size;
+    return NULL;
+}
 HAFT_INLINE haft_fiber_t *haft_pool_exhausted(size_t size) {
     (void)size;
     haft_report(HAFT_ERROR_NO_MEMORY, NULL, NULL,

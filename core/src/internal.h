@@ -58,7 +58,13 @@ HAFT_INLINE bool haft_is_alone(void) {
 void haft_thread_barrier(void);
 
 /* fiber.c */
-enum haft_fiber_kind { HAFT_KIND_POOL, HAFT_KIND_FIXED, HAFT_KIND_SEGMENTED };
+enum haft_fiber_kind {
+    HAFT_KIND_POOL,
+    HAFT_KIND_FIXED,
+    HAFT_KIND_SEGMENTED,
+    HAFT_KIND_UNGUARDED /* in the pool, but with a canary below its stack */
+};
+void haft_place_canary(haft_fiber_t *fiber);
 /* Reports an overflow of a stack without a guard: the canary is gone, or `sp`, where the code under
    the fiber's scope is or has stopped, lies outside. `segmented`: the segmented fiber that code is
    on. */
@@ -256,19 +262,24 @@ enum { HAFT_KNOWN = 256 };
 haft_fiber_t *haft_pool_take_slow(haft_thread_t *thread, size_t size);
 void haft_pool_give_slow(haft_thread_t *thread, haft_fiber_t *fiber);
 haft_fiber_t *haft_pool_take_segmented(haft_thread_t *thread);
+/* A stack that shares its page; an ordinary one if `size` is too large for that. 0: the usual. */
+haft_fiber_t *haft_pool_take_dense(haft_thread_t *thread, size_t size);
 /* Reports that there was no stack to take; NULL. */
 haft_fiber_t *haft_pool_exhausted(size_t size);
 enum { HAFT_THREAD_KEEPS = 64 };
 /* A thread keeps free stacks of the default size for itself. */
 extern size_t haft_default_size; /* what haft_stack_size returns */
+typedef struct haft_batch {
+    haft_fiber_t *fibers[HAFT_THREAD_KEEPS];
+    struct haft_batch *older, *newer;
+} haft_batch_t;
 /* A stack that the thread keeps; NULL if it has none of this size. */
 HAFT_INLINE haft_fiber_t *haft_pool_take_kept(haft_thread_t *thread, size_t size) {
-    haft_fiber_t *fiber = thread->idle;
-    if (HAFT_UNLIKELY(fiber == NULL || thread->idle_size != size))
+    uint32_t count = thread->idle_count;
+    if (HAFT_UNLIKELY(count == 0 || thread->idle_size != size))
         return NULL;
-    thread->idle = fiber->next;
-    thread->idle_count--;
-    return fiber;
+    thread->idle_count = count - 1;
+    return thread->idle->fibers[count - 1];
 }
 HAFT_INLINE haft_fiber_t *haft_pool_take(haft_thread_t *thread, size_t size) {
     haft_fiber_t *fiber = haft_pool_take_kept(thread, size);
@@ -276,14 +287,14 @@ HAFT_INLINE haft_fiber_t *haft_pool_take(haft_thread_t *thread, size_t size) {
 }
 /* `uses` counts down to the next look at how deep the stack has been. */
 HAFT_INLINE void haft_pool_give(haft_thread_t *thread, haft_fiber_t *fiber) {
+    uint32_t count = thread->idle_count;
     if (HAFT_UNLIKELY((--fiber->uses & 0xffff) == 0 || fiber->pool != thread->pool ||
-                      thread->idle_count == HAFT_THREAD_KEEPS)) {
+                      count == HAFT_THREAD_KEEPS)) {
         haft_pool_give_slow(thread, fiber);
         return;
     }
-    fiber->next = thread->idle;
-    thread->idle = fiber;
-    thread->idle_count++;
+    thread->idle->fibers[count] = fiber;
+    thread->idle_count = count + 1;
 }
 void haft_pool_thread_exit(haft_thread_t *thread);
 /* The fiber in whose memory `address` lies, guard included; NULL if none. Safe in signal handlers.

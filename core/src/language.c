@@ -1,6 +1,8 @@
 /* What languages that own their frames build on: see haft/language.h. */
 #include "internal.h"
 
+#include <errno.h>
+
 const haft_language_t *haft_process_language;
 
 void haft_check_own(const haft_fiber_t *fiber, const char *what) {
@@ -41,6 +43,12 @@ haft_fiber_t *haft_language_take(const haft_language_t *language, size_t size) {
     haft_fiber_t *fiber = haft_pool_take(haft_thread_ready(), size);
     if (fiber == NULL)
         return NULL;
+    /* Nobody would look at a canary. */
+    if (fiber->kind != HAFT_KIND_POOL) {
+        haft_pool_give(haft_thread_ready(), fiber);
+        errno = ENOMEM;
+        return NULL;
+    }
     fiber->context = fiber->resumer = (haft_context_t){.sp = fiber->high};
     fiber->owner = 0;
     fiber->gate = HAFT_GATE_CLOSED;

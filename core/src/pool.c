@@ -1,110 +1,103 @@
 /*
- * Stacks of reserved addresses, committed by the system as they are touched.
+ * Stacks of reserved addresses, committed by the system as they are touched. A pool serves one
+ * size; its stacks lie in slots (slots.c).
  *
- * A pool serves one size, a power of two. It asks the system for chunks of many stacks in one
- * mapping:
+ * Where a free stack is:
  *
- *   chunk:  | slot 0 | slot 1 | ... | slot n-1 |     slots from `used` on were never touched
- *   slot:   | guard | ...stack... | header | colour |
+ *   two batches of a thread:  up to 64 each, of the default size; one that is full goes to the pool
+ *        |        ^            as it is, and comes back so: the lock is taken once in 64 times
+ *        v        |
+ *   full batches of the pool, and a loose one
+ *        |
+ *        v
+ *   slots that nothing uses:  found by their chunk, with or without memory
  *
- * - The guard is installed with MADV_GUARD_INSTALL where the kernel has it (6.13), which does not
- * split the mapping: a million stacks are a few dozen mappings. Elsewhere with mprotect, which
- * does: the system then ends the number of stacks at about 32,000 (vm.max_map_count), by an error.
- * - The guard is a sixteenth of the slot, so that a frame of some size cannot step over it.
- * - Headers lie at the high end, on the page of the first frames: a small fiber has one page
- * resident. The colour varies their offset, so that fibers do not compete for the same sets of the
- * cache.
- * - Free stacks are kept by the thread that freed them, up to a number, then by the pool.
- * - A stack that has gone deep gives its memory back when it is freed. To look costs a system call,
- * so a stack is looked at on its first free and then ever more rarely while it is found shallow,
- * and each look also takes one other idle stack of the pool in turn. A stack that its thread keeps
- * may keep some depth (KEEP_WARM): a program that goes deep again and again does not fault every
- * time.
- * - The slots of first segments are smaller than a page, side by side, without guards and colours.
- * - Slots do not lie a power of two apart: the entries of the page tables for the pages in use
- * would all fall into the same few sets of the cache.
- * - Chunks are never unmapped: an address that was once a fiber stays one, so that a stale pointer
- * is recognised.
+ * - No stack is given back to the system one by one while a program makes and frees fibers. Batches
+ * that nobody has needed for a period are: a bit at a time, by whoever comes by.
+ * - A stack that has gone deep is found on its first free, and then ever more rarely: to look is a
+ * system call. A thread's own few stacks may keep some depth (KEEP_WARM).
+ * - Where no guard can be had, the pool's twin takes over, whose stacks have canaries
+ * (HAFT_KIND_UNGUARDED). Threads keep none of these, and of the dense ones: every stack of a
+ * thread's lists is guarded.
  */
-#include "internal.h"
+#include "slots.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#ifndef MADV_GUARD_INSTALL
-#    define MADV_GUARD_INSTALL 102
-#endif
+#include <time.h>
 
 enum {
+    DENSEST_SHIFT = 10,
+    DENSE_SHIFT = 11, /* if none is asked for */
     SMALLEST_SHIFT = 14,
-    SEGMENTED = SMALLEST_SHIFT - 1, /* the pool of first segments: their size is no power of two */
+    SEGMENTED = DENSEST_SHIFT - 1, /* the pool of first segments: their size is no power of two */
     SHIFTS = 48,
-    COLOURS = 8,
-    COLOUR_STEP = 192,
-    THREAD_TAKES = 16,
-    FEWEST_SLOTS = 16,
-    MOST_SLOTS = 16384,
-    ODD_PAGES = 9,             /* between large slots; part of the guard */
+    POOLS = 2 * SHIFTS, /* and their twins */
+    GUARD = 64 * 1024,
+    /* Slots do not lie a power of two apart: the entries of the page tables for the pages in use
+       would all fall into the same few sets of the cache. */
+    ODD_PAGES = 9,
     KEEP_WARM = 256 * 1024,    /* bytes at the high end that a thread's own free stack keeps */
-    KEEP_RESIDENT = 16 * 1024, /* and one of the pool */
-    MOST_USES_UNSEEN = 512
+    KEEP_RESIDENT = 16 * 1024, /* and one of many */
+    MOST_USES_UNSEEN = 512,
+    PERIOD = 1000, /* milliseconds */
+    BATCHES_AT_ONCE = 4,
+    SLOTS_AT_ONCE = 256
 };
-
-typedef struct haft_chunk {
-    struct haft_chunk *next; /* older */
-    struct haft_pool *pool;
-    char *base;
-    size_t slots;
-    size_t used;
-} haft_chunk_t;
 
 struct haft_pool {
+    haft_slots_t slots;
+    struct haft_pool *twin;
     pthread_mutex_t lock;
-    size_t size;
-    size_t stride;        /* from slot to slot */
-    haft_fiber_t *idle;   /* free, perhaps with memory that could be given back */
-    haft_fiber_t *seen;   /* free, looked at since */
-    haft_chunk_t *chunks; /* newest first; written under the lock, read by anybody */
+    haft_batch_t *newest, *oldest; /* that are full */
+    size_t batches;
+    size_t needless;     /* of the oldest batches: to be given back */
+    size_t fewest;       /* batches there were in this period */
+    haft_batch_t *loose; /* one that is not, or NULL */
+    size_t loose_count;
+    haft_batch_t *empty;
 };
 
-static struct haft_pool pools[SHIFTS];
+static struct haft_pool pools[POOLS];
 static pthread_once_t pools_once = PTHREAD_ONCE_INIT;
-static size_t page; /* bytes */
 size_t haft_default_size = 1024 * 1024;
-static enum { GUARDS_UNKNOWN, GUARDS_ADVISED, GUARDS_SPLIT } guards; /* SPLIT: by mprotect */
-
-HAFT_INLINE void list_push(haft_fiber_t **list, haft_fiber_t *fiber) {
-    fiber->next = *list;
-    *list = fiber;
-}
-
-HAFT_INLINE haft_fiber_t *list_pop(haft_fiber_t **list) {
-    haft_fiber_t *fiber = *list;
-    if (fiber != NULL)
-        *list = fiber->next;
-    return fiber;
-}
 
 static void pools_start(void) {
-    page = (size_t)sysconf(_SC_PAGESIZE);
-    for (int shift = 0; shift < SHIFTS; shift++) {
-        pthread_mutex_init(&pools[shift].lock, NULL);
-        pools[shift].size = (size_t)1 << shift;
-        pools[shift].stride = pools[shift].size + (shift >= 18 ? ODD_PAGES * page : 0);
+    for (int i = 0; i < POOLS; i++) {
+        struct haft_pool *pool = &pools[i];
+        int shift = i % SHIFTS;
+        size_t beside =
+            (GUARD + haft_page() - 1) / haft_page() * haft_page() + ODD_PAGES * haft_page();
+        pthread_mutex_init(&pool->lock, NULL);
+        pool->slots = (haft_slots_t){.pool = pool,
+                                     .size = (size_t)1 << shift,
+                                     .stride = ((size_t)1 << shift) + beside,
+                                     .kind = HAFT_KIND_UNGUARDED};
+        if (shift == SEGMENTED) {
+            pool->slots.size = pool->slots.stride = HAFT_SEGMENTED_SIZE;
+            pool->slots.kind = HAFT_KIND_SEGMENTED;
+        } else if (shift < SMALLEST_SHIFT) {
+            pool->slots.stride = pool->slots.size;
+        } else if (i < SHIFTS) {
+            pool->slots.guard = beside;
+            pool->slots.kind = HAFT_KIND_POOL;
+            pool->twin = &pools[i + SHIFTS];
+        }
     }
-    pools[SEGMENTED].size = pools[SEGMENTED].stride = HAFT_SEGMENTED_SIZE;
 }
 
-static struct haft_pool *pool_for(size_t size) {
+static struct haft_pool *pool_for(size_t size, int shift) {
     pthread_once(&pools_once, pools_start);
-    int shift = SMALLEST_SHIFT;
-    while (shift < SHIFTS && (((size_t)1 << shift) < size || ((size_t)1 << shift) < 4 * page))
+    while (shift < SHIFTS && ((size_t)1 << shift) < size)
         shift++;
     return shift < SHIFTS ? &pools[shift] : NULL;
+}
+
+static struct haft_pool *guarded_pool_for(size_t size) {
+    size_t least = 4 * haft_page();
+    return pool_for(size < least ? least : size, SMALLEST_SHIFT);
 }
 
 size_t haft_stack_size(void) {
@@ -112,196 +105,251 @@ size_t haft_stack_size(void) {
 }
 
 void haft_set_stack_size(size_t bytes) {
-    struct haft_pool *pool = pool_for(bytes);
+    struct haft_pool *pool = guarded_pool_for(bytes);
     if (pool == NULL)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "A stack size of %zu bytes is too large.",
                   bytes);
-    __atomic_store_n(&haft_default_size, pool->size, __ATOMIC_RELAXED);
+    __atomic_store_n(&haft_default_size, pool->slots.size, __ATOMIC_RELAXED);
 }
 
-static bool is_segmented(const struct haft_pool *pool) {
-    return pool == &pools[SEGMENTED];
+/* ---- Batches ---- */
+
+static haft_batch_t *new_batch(struct haft_pool *pool) {
+    haft_batch_t *batch = pool->empty;
+    if (batch == NULL)
+        return malloc(sizeof *batch);
+    pool->empty = batch->older;
+    return batch;
 }
 
-static size_t guard_of(const struct haft_pool *pool) {
-    if (is_segmented(pool))
-        return 0;
-    size_t part = pool->size / 16 < page ? page : pool->size / 16;
-    return part + (pool->stride - pool->size);
+static void end_batch(struct haft_pool *pool, haft_batch_t *batch) {
+    batch->older = pool->empty;
+    pool->empty = batch;
 }
 
-static char *slot_at(const haft_chunk_t *chunk, size_t index) {
-    return chunk->base + index * chunk->pool->stride;
+static void push_batch(struct haft_pool *pool, haft_batch_t *batch) {
+    batch->older = pool->newest;
+    batch->newer = NULL;
+    *(pool->newest != NULL ? &pool->newest->newer : &pool->oldest) = batch;
+    pool->newest = batch;
+    pool->batches++;
 }
 
-static haft_fiber_t *fiber_of_slot(const haft_chunk_t *chunk, size_t index) {
-    char *end = slot_at(chunk, index + 1);
-    if (is_segmented(chunk->pool))
-        return (haft_fiber_t *)(void *)(end - sizeof(haft_fiber_t));
-    end -= index % COLOURS * COLOUR_STEP;
-    return (haft_fiber_t *)(((uintptr_t)end - sizeof(haft_fiber_t)) & ~(uintptr_t)63);
-}
-
-/* ---- New slots ---- */
-
-static bool grow(struct haft_pool *pool) {
-    size_t slots = pool->chunks == NULL ? FEWEST_SLOTS : pool->chunks->slots * 2;
-    if (slots > MOST_SLOTS)
-        slots = MOST_SLOTS;
-    haft_chunk_t *chunk = malloc(sizeof *chunk);
-    char *base = MAP_FAILED;
-    while (chunk != NULL && slots > 0 && base == MAP_FAILED) {
-        base = mmap(NULL, slots * pool->stride, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-        if (base == MAP_FAILED)
-            slots /= 2;
-    }
-    if (base == MAP_FAILED) {
-        free(chunk);
-        errno = ENOMEM;
-        return false;
-    }
-    /* A huge page would make every stack in it resident. */
-    madvise(base, slots * pool->stride, MADV_NOHUGEPAGE);
-    *chunk = (haft_chunk_t){pool->chunks, pool, base, slots, 0};
-    __atomic_store_n(&pool->chunks, chunk, __ATOMIC_RELEASE);
-    return true;
-}
-
-/* Emulators have been seen to accept an advice that they do not know. */
-static bool is_guarded(const char *address) {
-    int ends[2];
-    if (pipe(ends) != 0)
-        return true;
-    bool guarded = write(ends[1], address, 1) < 0;
-    close(ends[0]);
-    close(ends[1]);
-    return guarded;
-}
-
-static bool guard(char *low, size_t size) {
-    if (guards == GUARDS_UNKNOWN)
-        guards = madvise(low, size, MADV_GUARD_INSTALL) == 0 && is_guarded(low) ? GUARDS_ADVISED
-                                                                                : GUARDS_SPLIT;
-    return guards == GUARDS_ADVISED ? madvise(low, size, MADV_GUARD_INSTALL) == 0
-                                    : mprotect(low, size, PROT_NONE) == 0;
-}
-
-static haft_fiber_t *carve(struct haft_pool *pool) {
-    if ((pool->chunks == NULL || pool->chunks->used == pool->chunks->slots) && !grow(pool))
+static haft_batch_t *pop_batch(struct haft_pool *pool) {
+    haft_batch_t *batch = pool->newest;
+    if (batch == NULL)
         return NULL;
-    haft_chunk_t *chunk = pool->chunks;
-    char *slot = slot_at(chunk, chunk->used);
-    if (!is_segmented(pool) && !guard(slot, guard_of(pool)))
-        return NULL;
-    haft_fiber_t *fiber = fiber_of_slot(chunk, chunk->used);
-    fiber->pool = pool;
-    fiber->low = slot + guard_of(pool);
-    fiber->high = (char *)fiber;
-    fiber->state = HAFT_FIBER_FREED;
-    fiber->uses = 1;
-    if (!is_segmented(pool))
-        haft_tools_stack(fiber, fiber->low, fiber->high);
-    __atomic_store_n(&chunk->used, chunk->used + 1, __ATOMIC_RELEASE);
-    return fiber;
+    pool->newest = batch->older;
+    *(pool->newest != NULL ? &pool->newest->newer : &pool->oldest) = NULL;
+    pool->batches--;
+    if (pool->fewest > pool->batches)
+        pool->fewest = pool->batches;
+    if (pool->needless > pool->batches)
+        pool->needless = pool->batches;
+    return batch;
 }
 
-/* ---- Giving memory back ---- */
+static haft_batch_t *pop_oldest_batch(struct haft_pool *pool) {
+    haft_batch_t *batch = pool->oldest;
+    pool->oldest = batch->newer;
+    *(pool->oldest != NULL ? &pool->oldest->older : &pool->newest) = NULL;
+    pool->batches--;
+    return batch;
+}
 
-/* Bytes of memory in the pages from `low` on. Safe in signal handlers. */
-static size_t resident_in(const char *low, size_t size) {
-    unsigned char pages[1024];
-    size_t count = 0;
-    for (size_t at = 0; at < size; at += sizeof pages * page) {
-        size_t part = size - at < sizeof pages * page ? size - at : sizeof pages * page;
-        if (mincore((void *)(uintptr_t)(low + at), part, pages) != 0)
-            return count;
-        for (size_t i = 0; i < (part + page - 1) / page; i++)
-            count += pages[i] & 1 ? page : 0;
+static void push_loose(struct haft_pool *pool, haft_fiber_t *fiber) {
+    if (pool->loose_count == 0 && pool->loose == NULL && (pool->loose = new_batch(pool)) == NULL) {
+        haft_slots_leave(&pool->slots, fiber);
+        return;
     }
-    return count;
+    pool->loose->fibers[pool->loose_count++] = fiber;
+    if (pool->loose_count == HAFT_THREAD_KEEPS) {
+        push_batch(pool, pool->loose);
+        pool->loose = NULL;
+        pool->loose_count = 0;
+    }
 }
 
-size_t haft_pool_resident(const haft_fiber_t *fiber) {
-    if (is_segmented(fiber->pool))
-        return fiber->pool->size;
-    uintptr_t end = ((uintptr_t)(fiber + 1) + page - 1) & ~(uintptr_t)(page - 1);
-    return resident_in(fiber->low, end - (uintptr_t)fiber->low);
+static void leave_all(struct haft_pool *pool, const haft_batch_t *batch, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        haft_slots_leave(&pool->slots, batch->fibers[i]);
 }
 
-/* Gives back what a free stack has more than `keep` bytes from its high end. One page tells: a
-   stack that has been deeper has been there. */
-static bool give_back_depth(haft_fiber_t *fiber, size_t keep) {
-    uintptr_t end = ((uintptr_t)fiber->high - keep) & ~(uintptr_t)(page - 1);
-    if (end <= (uintptr_t)fiber->low || end > (uintptr_t)fiber->high)
-        return false;
-    if (resident_in((const char *)end - page, page) == 0)
-        return false;
-    madvise(fiber->low, end - (uintptr_t)fiber->low, MADV_DONTNEED);
-    return true;
-}
+/* ---- Giving back what nobody needs ---- */
 
-/* ---- Taking and giving ---- */
+static bool giving_back; /* there is some */
 
-static haft_fiber_t *take_free(struct haft_pool *pool) {
-    haft_fiber_t *fiber = list_pop(&pool->idle);
-    return fiber != NULL ? fiber : list_pop(&pool->seen);
-}
-
-static HAFT_COLD haft_fiber_t *refill(haft_thread_t *thread, struct haft_pool *pool) {
+static void end_period(struct haft_pool *pool) {
     pthread_mutex_lock(&pool->lock);
-    haft_fiber_t *fiber = take_free(pool);
-    if (fiber == NULL) {
-        fiber = carve(pool);
-    } else if (thread->pool == pool) {
-        haft_fiber_t *more;
-        while (thread->idle_count < THREAD_TAKES && (more = take_free(pool)) != NULL) {
-            list_push(&thread->idle, more);
-            thread->idle_count++;
-        }
-    }
+    pool->needless = pool->fewest;
+    pool->fewest = pool->batches;
+    if (pool->needless != 0)
+        __atomic_store_n(&giving_back, true, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&pool->lock);
+}
+
+/* All are left before any is given back: side by side they go at once. */
+static bool give_back_some(struct haft_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    bool some = pool->needless != 0 || pool->slots.dirty != 0;
+    if (pool->needless == 0 && some)
+        (void)haft_slots_give_back(&pool->slots, SLOTS_AT_ONCE, false);
+    for (int i = 0; i < BATCHES_AT_ONCE && pool->needless != 0; i++) {
+        pool->needless--;
+        haft_batch_t *batch = pop_oldest_batch(pool);
+        leave_all(pool, batch, HAFT_THREAD_KEEPS);
+        free(batch);
+    }
+    if (pool->fewest > pool->batches)
+        pool->fewest = pool->batches;
+    pthread_mutex_unlock(&pool->lock);
+    return some;
+}
+
+/* To be called now and then, without a lock. */
+static void tend(void) {
+    static uint64_t period_ends;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    uint64_t now = (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+    uint64_t end = __atomic_load_n(&period_ends, __ATOMIC_RELAXED);
+    if (now >= end && __atomic_compare_exchange_n(&period_ends, &end, now + PERIOD, false,
+                                                  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        for (int i = 0; i < POOLS; i++)
+            end_period(&pools[i]);
+    if (HAFT_LIKELY(!__atomic_load_n(&giving_back, __ATOMIC_RELAXED)))
+        return;
+    for (int i = 0; i < POOLS; i++)
+        if (give_back_some(&pools[i]))
+            return;
+    __atomic_store_n(&giving_back, false, __ATOMIC_RELAXED);
+}
+
+/* ---- Taking ---- */
+
+static haft_fiber_t *take_loose(struct haft_pool *pool) {
+    if (pool->loose_count == 0) {
+        haft_batch_t *batch = pop_batch(pool);
+        if (batch == NULL)
+            return NULL;
+        if (pool->loose != NULL)
+            end_batch(pool, pool->loose);
+        pool->loose = batch;
+        pool->loose_count = HAFT_THREAD_KEEPS;
+    }
+    return pool->loose->fibers[--pool->loose_count];
+}
+
+/* A free stack, and a batch for a thread that has none left. */
+static haft_fiber_t *take_free(haft_thread_t *thread, struct haft_pool *pool) {
+    haft_batch_t *batch = thread->pool == pool && thread->idle_count == 0 ? pop_batch(pool) : NULL;
+    if (batch == NULL)
+        return take_loose(pool);
+    end_batch(pool, thread->idle);
+    thread->idle = batch;
+    thread->idle_count = HAFT_THREAD_KEEPS - 1;
+    return batch->fibers[HAFT_THREAD_KEEPS - 1];
+}
+
+static haft_fiber_t *take_from_twin(haft_thread_t *thread, struct haft_pool *twin,
+                                    bool used_before) {
+    if (twin == NULL)
+        return NULL;
+    pthread_mutex_lock(&twin->lock);
+    haft_fiber_t *fiber = take_free(thread, twin);
+    if (fiber == NULL && !used_before)
+        fiber = haft_slots_take(&twin->slots);
+    pthread_mutex_unlock(&twin->lock);
     return fiber;
 }
 
-static HAFT_COLD void hand_over(haft_thread_t *thread, uint32_t keep, bool give_back) {
+static HAFT_COLD haft_fiber_t *take_slow(haft_thread_t *thread, struct haft_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    haft_fiber_t *fiber = take_free(thread, pool);
+    if (fiber == NULL)
+        fiber = take_from_twin(thread, pool->twin, true);
+    if (fiber == NULL)
+        fiber = haft_slots_take(&pool->slots);
+    if (fiber == NULL)
+        fiber = take_from_twin(thread, pool->twin, false);
+    pthread_mutex_unlock(&pool->lock);
+    tend();
+    if (fiber != NULL && fiber->kind == HAFT_KIND_UNGUARDED)
+        haft_place_canary(fiber);
+    return fiber;
+}
+
+static void hand_over(haft_thread_t *thread) {
     struct haft_pool *pool = thread->pool;
     if (pool == NULL)
         return;
-    haft_fiber_t *given = NULL;
-    for (; thread->idle_count > keep; thread->idle_count--) {
-        haft_fiber_t *fiber = list_pop(&thread->idle);
-        if (give_back)
-            (void)give_back_depth(fiber, KEEP_RESIDENT);
-        list_push(&given, fiber);
-    }
     pthread_mutex_lock(&pool->lock);
-    for (haft_fiber_t *fiber; (fiber = list_pop(&given)) != NULL;)
-        list_push(&pool->seen, fiber);
+    if (thread->other_full)
+        push_batch(pool, thread->other);
+    else
+        end_batch(pool, thread->other);
+    while (thread->idle_count != 0)
+        push_loose(pool, thread->idle->fibers[--thread->idle_count]);
+    end_batch(pool, thread->idle);
     pthread_mutex_unlock(&pool->lock);
+    thread->other_full = false;
+    thread->pool = NULL;
+    thread->idle_size = 0;
 }
 
 void haft_pool_thread_exit(haft_thread_t *thread) {
-    hand_over(thread, 0, true);
+    hand_over(thread);
+    tend();
+}
+
+/* From now on the thread keeps stacks of this pool. */
+static void keep_from(haft_thread_t *thread, struct haft_pool *pool) {
+    hand_over(thread);
+    pthread_mutex_lock(&pool->lock);
+    thread->idle = new_batch(pool);
+    thread->other = new_batch(pool);
+    if (thread->idle != NULL && thread->other != NULL) {
+        thread->pool = pool;
+        thread->idle_size = pool->slots.size;
+    } else {
+        free(thread->idle);
+        free(thread->other);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void swap_batches(haft_thread_t *thread) {
+    haft_batch_t *batch = thread->other;
+    thread->other = thread->idle;
+    thread->idle = batch;
 }
 
 haft_fiber_t *haft_pool_take_slow(haft_thread_t *thread, size_t size) {
-    struct haft_pool *pool = pool_for(size);
+    if (thread->idle_size == size && thread->other_full) {
+        swap_batches(thread);
+        thread->idle_count = HAFT_THREAD_KEEPS;
+        thread->other_full = false;
+        return haft_pool_take_kept(thread, size);
+    }
+    struct haft_pool *pool = guarded_pool_for(size);
     if (pool == NULL) {
         errno = ENOMEM;
         return NULL;
     }
-    if (pool != thread->pool && pool->size == haft_stack_size()) {
-        hand_over(thread, 0, true);
-        thread->pool = pool;
-        thread->idle_size = pool->size;
-    }
-    return refill(thread, pool);
+    if (pool != thread->pool && pool->slots.size == haft_stack_size())
+        keep_from(thread, pool);
+    return take_slow(thread, pool);
+}
+
+haft_fiber_t *haft_pool_take_dense(haft_thread_t *thread, size_t size) {
+    struct haft_pool *pool = pool_for(size != 0 ? size : (size_t)1 << DENSE_SHIFT, DENSEST_SHIFT);
+    return pool == NULL || pool >= &pools[SMALLEST_SHIFT] ? haft_pool_take(thread, size)
+                                                     : take_slow(thread, pool);
 }
 
 haft_fiber_t *haft_pool_take_segmented(haft_thread_t *thread) {
     pthread_once(&pools_once, pools_start);
-    return refill(thread, &pools[SEGMENTED]);
+    return take_slow(thread, &pools[SEGMENTED]);
 }
 
 haft_fiber_t *haft_pool_exhausted(size_t size) {
@@ -311,55 +359,79 @@ haft_fiber_t *haft_pool_exhausted(size_t size) {
     return NULL;
 }
 
-/* `uses` counts down to the next look; its upper half holds how many uses the last count was. */
-static HAFT_COLD void look(haft_fiber_t *fiber) {
-    uint32_t count = fiber->uses >> 16;
-    bool kept = fiber->pool == haft_thread()->pool;
-    bool deep = give_back_depth(fiber, kept ? KEEP_WARM : KEEP_RESIDENT);
-    count = deep || count == 0 ? 1 : count >= MOST_USES_UNSEEN ? count : count * 2;
-    fiber->uses = count << 16 | count;
+/* ---- Giving ---- */
 
-    struct haft_pool *pool = fiber->pool;
+/* `uses` counts down to the next look; its upper half holds how many uses the last count was. */
+static HAFT_COLD void look(const haft_thread_t *thread, haft_fiber_t *fiber) {
+    uint32_t count = fiber->uses >> 16;
+    count = count == 0 ? 1 : count >= MOST_USES_UNSEEN ? MOST_USES_UNSEEN : count * 2;
+    fiber->uses = count << 16 | count;
+    if (fiber->kind != HAFT_KIND_POOL)
+        return;
+    bool one_of_few = fiber->pool == thread->pool && !thread->other_full;
+    haft_slots_give_back_depth(fiber, one_of_few ? KEEP_WARM : KEEP_RESIDENT);
+    tend();
+}
+
+static void give_to_pool(struct haft_pool *pool, haft_fiber_t *fiber) {
     pthread_mutex_lock(&pool->lock);
-    haft_fiber_t *other = list_pop(&pool->idle);
-    if (other != NULL) {
-        (void)give_back_depth(other, KEEP_RESIDENT);
-        list_push(&pool->seen, other);
-    }
+    push_loose(pool, fiber);
     pthread_mutex_unlock(&pool->lock);
+    tend();
+}
+
+/* Makes an empty batch of one that is full, unless there is no memory for that. */
+static HAFT_COLD void make_room(haft_thread_t *thread, struct haft_pool *pool) {
+    if (thread->other_full) {
+        pthread_mutex_lock(&pool->lock);
+        haft_batch_t *batch = new_batch(pool);
+        if (batch != NULL) {
+            push_batch(pool, thread->other);
+            thread->other = batch;
+            thread->other_full = false;
+        }
+        pthread_mutex_unlock(&pool->lock);
+        tend();
+    }
+    if (!thread->other_full) {
+        swap_batches(thread);
+        thread->other_full = true;
+        thread->idle_count = 0;
+    }
 }
 
 void haft_pool_give_slow(haft_thread_t *thread, haft_fiber_t *fiber) {
     struct haft_pool *pool = fiber->pool;
-    if ((fiber->uses & 0xffff) == 0 && !is_segmented(pool))
-        look(fiber);
+    if ((fiber->uses & 0xffff) == 0)
+        look(thread, fiber);
     if (pool != thread->pool) {
-        pthread_mutex_lock(&pool->lock);
-        list_push(&pool->idle, fiber);
-        pthread_mutex_unlock(&pool->lock);
+        give_to_pool(pool, fiber);
         return;
     }
     if (thread->idle_count == HAFT_THREAD_KEEPS)
-        hand_over(thread, HAFT_THREAD_KEEPS / 2, true);
-    list_push(&thread->idle, fiber);
-    thread->idle_count++;
+        make_room(thread, pool);
+    if (thread->idle_count < HAFT_THREAD_KEEPS)
+        thread->idle->fibers[thread->idle_count++] = fiber;
+    else
+        give_to_pool(pool, fiber);
 }
 
 size_t haft_pool_trim(void) {
     size_t given = 0;
     pthread_once(&pools_once, pools_start);
-    hand_over(haft_thread_ready(), 0, false);
-    for (int shift = SMALLEST_SHIFT; shift < SHIFTS; shift++) {
-        struct haft_pool *pool = &pools[shift];
+    hand_over(haft_thread_ready());
+    for (int i = 0; i < POOLS; i++) {
+        struct haft_pool *pool = &pools[i];
         pthread_mutex_lock(&pool->lock);
-        for (haft_fiber_t *fiber; (fiber = list_pop(&pool->idle)) != NULL;)
-            list_push(&pool->seen, fiber);
-        for (haft_fiber_t *fiber = pool->seen; fiber != NULL; fiber = fiber->next) {
-            size_t size = ((uintptr_t)fiber & ~(uintptr_t)(page - 1)) - (uintptr_t)fiber->low;
-            size_t resident = resident_in(fiber->low, size);
-            if (resident != 0 && madvise(fiber->low, size, MADV_DONTNEED) == 0)
-                given += resident;
-        }
+        for (haft_batch_t *batch; (batch = pop_batch(pool)) != NULL; end_batch(pool, batch))
+            leave_all(pool, batch, HAFT_THREAD_KEEPS);
+        if (pool->loose != NULL)
+            leave_all(pool, pool->loose, pool->loose_count);
+        pool->loose_count = 0;
+        while (pool->slots.dirty != 0)
+            given += haft_slots_give_back(&pool->slots, SIZE_MAX, true);
+        for (haft_batch_t *batch; (batch = pool->empty) != NULL; free(batch))
+            pool->empty = batch->older;
         pthread_mutex_unlock(&pool->lock);
     }
     return given;
@@ -369,59 +441,57 @@ size_t haft_pool_trim(void) {
 
 void haft_pool_before_fork(void) {
     pthread_once(&pools_once, pools_start);
-    for (int shift = 0; shift < SHIFTS; shift++)
-        pthread_mutex_lock(&pools[shift].lock);
+    for (int i = 0; i < POOLS; i++)
+        pthread_mutex_lock(&pools[i].lock);
 }
 
 void haft_pool_after_fork(void) {
-    for (int shift = 0; shift < SHIFTS; shift++)
-        pthread_mutex_unlock(&pools[shift].lock);
+    for (int i = 0; i < POOLS; i++)
+        pthread_mutex_unlock(&pools[i].lock);
 }
 
 /* ---- Looking ---- */
 
-static haft_chunk_t *newest_chunk(int shift) {
-    return __atomic_load_n(&pools[shift].chunks, __ATOMIC_ACQUIRE);
-}
+typedef struct visitor {
+    void (*visit)(haft_fiber_t *fiber, void *argument);
+    void *argument;
+} visitor_t;
 
-haft_fiber_t *haft_pool_fiber_at(const void *address) {
-    for (int shift = SEGMENTED; shift < SHIFTS; shift++)
-        for (haft_chunk_t *chunk = newest_chunk(shift); chunk != NULL; chunk = chunk->next) {
-            size_t offset = (size_t)((uintptr_t)address - (uintptr_t)chunk->base);
-            if (offset < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE) * chunk->pool->stride)
-                return fiber_of_slot(chunk, offset / chunk->pool->stride);
-        }
-    return NULL;
+static void visit_live(haft_fiber_t *fiber, const struct haft_chunk *chunk, size_t index,
+                       void *argument) {
+    const visitor_t *visitor = argument;
+    (void)chunk, (void)index;
+    if (fiber != NULL && haft_fiber_state(fiber) != HAFT_FIBER_FREED)
+        visitor->visit(fiber, visitor->argument);
 }
 
 void haft_pool_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument) {
-    for (int shift = SEGMENTED; shift < SHIFTS; shift++)
-        for (haft_chunk_t *chunk = newest_chunk(shift); chunk != NULL; chunk = chunk->next)
-            for (size_t i = 0; i < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE); i++) {
-                haft_fiber_t *fiber = fiber_of_slot(chunk, i);
-                if (haft_fiber_state(fiber) != HAFT_FIBER_FREED)
-                    visit(fiber, argument);
-            }
+    visitor_t visitor = {visit, argument};
+    for (int i = 0; i < POOLS; i++)
+        haft_slots_each(&pools[i].slots, visit_live, &visitor);
 }
 
 size_t haft_pool_reserved(const haft_fiber_t *fiber) {
-    return fiber->pool->size;
+    return fiber->pool->slots.size;
+}
+
+static void count_in(haft_fiber_t *fiber, const struct haft_chunk *chunk, size_t index,
+                     void *argument) {
+    haft_pool_report_t *report = argument;
+    bool live = fiber != NULL && haft_fiber_state(fiber) != HAFT_FIBER_FREED;
+    report->stacks += live;
+    report->idle += !live;
+    report->unguarded += live && fiber->kind == HAFT_KIND_UNGUARDED;
+    report->resident += haft_slot_resident(chunk, index);
 }
 
 haft_pool_report_t haft_pool_report(void) {
     haft_pool_report_t report = {0};
-    for (int shift = SEGMENTED; shift < SHIFTS; shift++)
-        for (haft_chunk_t *chunk = newest_chunk(shift); chunk != NULL; chunk = chunk->next) {
-            report.mappings++;
-            report.reserved += chunk->slots * chunk->pool->stride;
-            for (size_t i = 0; i < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE); i++) {
-                const haft_fiber_t *fiber = fiber_of_slot(chunk, i);
-                if (haft_fiber_state(fiber) == HAFT_FIBER_FREED)
-                    report.idle++;
-                else
-                    report.stacks++;
-                report.resident += haft_pool_resident(fiber);
-            }
-        }
+    for (int i = 0; i < POOLS; i++) {
+        size_t bytes;
+        report.mappings += haft_slots_chunks(&pools[i].slots, &bytes);
+        report.reserved += bytes;
+        haft_slots_each(&pools[i].slots, count_in, &report);
+    }
     return report;
 }

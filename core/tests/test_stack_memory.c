@@ -3,6 +3,7 @@
 #include <haft.h>
 
 #include <errno.h>
+#include <pthread.h>
 
 #include "check.h"
 
@@ -106,6 +107,135 @@ static void trim_gives_back_what_idle_stacks_hold(void) {
     run_to_the_end(go_deep);
 }
 
+static size_t page_tables(void) {
+    char line[256];
+    size_t kibibytes = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        (void)sscanf(line, "VmPTE: %zu", &kibibytes);
+    fclose(file);
+    return kibibytes * 1024;
+}
+
+enum { MANY = 50000 };
+static haft_fiber_t *many[MANY];
+static void make_many(void) {
+    for (int i = 0; i < MANY; i++) {
+        many[i] = haft_fiber_new(stay_shallow, NULL);
+        haft_resume(many[i], NULL, HAFT_HANDLES(wait));
+    }
+}
+static void free_many(void) {
+    for (int i = 0; i < MANY; i++) {
+        haft_resume(many[i], NULL, HAFT_HANDLES(wait));
+        haft_fiber_free(many[i]);
+    }
+}
+
+static void count_freed(const haft_error_t *error) {
+    CHECK_CONTAINS(error->message, "it has been freed");
+    exit(check_failures == 0 ? 0 : 1);
+}
+static void resume_what_was_trimmed(void) {
+    make_many();
+    free_many();
+    haft_pool_trim();
+    CHECK_EQUAL(haft_fiber_state(many[MANY / 2]), HAFT_FIBER_FREED);
+    haft_set_error_handler(count_freed);
+    haft_resume(many[MANY / 2], NULL, HAFT_HANDLES(wait));
+    CHECK(!"to be reached");
+}
+static void a_freed_fiber_is_recognised_when_its_memory_is_gone(void) {
+    CHECK_SUCCEEDS(resume_what_was_trimmed);
+}
+
+static void trim_gives_back_page_tables_too(void) {
+    haft_pool_trim();
+    size_t resident = haft_pool_report().resident, tables = page_tables();
+    for (int round = 0; round < 2; round++) {
+        make_many();
+        CHECK(page_tables() > tables + MANY * (size_t)1024);
+        free_many();
+        CHECK(haft_pool_trim() >= MANY * (size_t)4096);
+        CHECK(haft_pool_report().resident <= resident);
+        CHECK(page_tables() < tables + MANY * (size_t)100);
+    }
+}
+
+/* Fibers are made and freed all the time, but not as many as before. */
+static void idle_memory_goes_back_by_itself(void) {
+    size_t resident = haft_pool_report().resident, tables = page_tables();
+    make_many();
+    free_many();
+    while (haft_pool_report().resident > resident + 256 * (size_t)4096 ||
+           page_tables() > tables + MANY * (size_t)200)
+        for (int i = 0; i < 100000; i++)
+            run_to_the_end(stay_shallow);
+}
+
+static void *free_half(void *first) {
+    haft_fiber_t **fibers = first;
+    for (int i = 0; i < MANY / 2; i++) {
+        haft_resume(fibers[i], NULL, HAFT_HANDLES(wait));
+        haft_fiber_free(fibers[i]);
+    }
+    return NULL;
+}
+static void stacks_freed_on_another_thread_are_used_again(void) {
+    size_t stacks = 0;
+    for (int round = 0; round < 4; round++) {
+        pthread_t threads[2];
+        make_many();
+        for (int i = 0; i < 2; i++)
+            pthread_create(&threads[i], NULL, free_half, many + i * (MANY / 2));
+        for (int i = 0; i < 2; i++)
+            pthread_join(threads[i], NULL);
+        haft_pool_report_t report = haft_pool_report();
+        CHECK_EQUAL(report.stacks, 0);
+        CHECK(round == 0 || report.idle == stacks);
+        stacks = report.idle;
+    }
+}
+
+/* ---- Dense stacks ---- */
+
+static void dense_stacks_share_their_pages(void) {
+    enum { COUNT = 1000 };
+    static haft_fiber_t *fibers[COUNT];
+#ifdef __OPTIMIZE__
+    size_t smallest = 1024;
+#else
+    size_t smallest = 4096; /* frames are larger */
+#endif
+    for (size_t size = smallest; size <= 8192; size *= 2)
+        for (int round = 0; round < 2; round++) {
+            haft_pool_report_t before = haft_pool_report();
+            haft_fiber_options_t options = {.stack_size = size, .dense = true};
+            for (int i = 0; i < COUNT; i++) {
+                fibers[i] = haft_fiber_create(&options, stay_shallow, NULL);
+                haft_resume(fibers[i], NULL, HAFT_HANDLES(wait));
+            }
+            haft_pool_report_t during = haft_pool_report();
+            CHECK_EQUAL(during.unguarded, before.unguarded + COUNT);
+            CHECK_EQUAL(during.stacks, before.stacks + COUNT);
+            CHECK(during.resident <= before.resident + COUNT * size);
+            for (int i = 0; i < COUNT; i++) {
+                CHECK(haft_finished(haft_resume(fibers[i], NULL, HAFT_HANDLES(wait))));
+                haft_fiber_free(fibers[i]);
+            }
+            haft_pool_trim();
+            CHECK_EQUAL(haft_pool_report().unguarded, before.unguarded);
+            CHECK(haft_pool_report().resident <= before.resident);
+        }
+}
+
+static void a_large_dense_stack_is_an_ordinary_one(void) {
+    haft_fiber_options_t options = {.stack_size = 100000, .dense = true};
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_create(&options, stay_shallow, NULL);
+    CHECK_EQUAL(haft_pool_report().unguarded, 0);
+    haft_resume(k, NULL, HAFT_HANDLES(wait));
+}
+
 /* ---- Exhaustion ---- */
 
 /* Half a gibibyte more than there is. */
@@ -185,6 +315,48 @@ static void impossible(void) {
           NULL);
     CHECK_EQUAL(errno, ENOMEM);
 }
+static int refused;
+static void count_refused(const haft_error_t *error) {
+    CHECK_EQUAL(error->code, HAFT_ERROR_NO_MEMORY);
+    refused++;
+}
+/* Sizes that can be had cost what is used of them. */
+static void absurd(void) {
+    size_t tables = page_tables();
+    haft_set_error_handler(count_refused);
+    for (int shift = 30; shift < 64; shift++) {
+        int before = refused;
+        haft_fiber_options_t options = {.stack_size = (size_t)1 << shift};
+        haft_fiber_t *k = haft_fiber_create(&options, stay_shallow, NULL);
+        CHECK_EQUAL(refused, before + (k == NULL));
+        CHECK(k != NULL || shift > 40);
+        if (k == NULL)
+            continue;
+        haft_resume(k, NULL, HAFT_HANDLES(wait));
+        haft_fiber_free(k);
+    }
+    CHECK(haft_pool_report().resident < 1 << 20);
+    CHECK(page_tables() < tables + (4 << 20));
+    haft_pool_trim();
+}
+static void an_absurd_stack_size_is_cheap_or_an_error(void) {
+    CHECK_SUCCEEDS(absurd);
+}
+
+/* The program's own needs come first. */
+static void share_addresses(void) {
+    struct rlimit limit = {(rlim_t)4000000 << 10, (rlim_t)4000000 << 10};
+    CHECK_EQUAL(setrlimit(RLIMIT_AS, &limit), 0);
+    for (int i = 0; i < 80; i++)
+        CHECK(haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow,
+                                NULL) != NULL);
+    void *memory = malloc((size_t)2 << 30);
+    CHECK(memory != NULL);
+    free(memory);
+}
+static void few_addresses_are_shared_with_the_program(void) {
+    CHECK_SUCCEEDS(share_addresses);
+}
 static void an_impossible_stack_size_is_out_of_memory(void) {
     check_child_t child = check_child(impossible);
     CHECK_CONTAINS(child.output,
@@ -193,13 +365,22 @@ static void an_impossible_stack_size_is_out_of_memory(void) {
 }
 
 int main(void) {
+    if (check_bare())
+        RUN(few_addresses_are_shared_with_the_program); /* first: here none are taken yet */
     RUN(the_pool_counts_its_stacks);
     RUN(trim_gives_back_what_idle_stacks_hold);
     RUN(an_impossible_stack_size_is_out_of_memory);
+    RUN(a_large_dense_stack_is_an_ordinary_one);
     if (check_bare()) {
         RUN(a_shallow_fiber_has_one_page_resident);
         RUN(the_memory_of_fibers_that_went_deep_is_given_back);
         RUN(many_deep_fibers_do_not_keep_their_memory);
+        RUN(trim_gives_back_page_tables_too);
+        RUN(a_freed_fiber_is_recognised_when_its_memory_is_gone);
+        RUN(stacks_freed_on_another_thread_are_used_again);
+        RUN(idle_memory_goes_back_by_itself);
+        RUN(dense_stacks_share_their_pages);
+        RUN(an_absurd_stack_size_is_cheap_or_an_error);
         RUN(exhausted_memory_is_reported);
         RUN(a_program_survives_the_want_of_a_stack);
         RUN(haft_handle_returns_null_when_no_stack_can_be_had);

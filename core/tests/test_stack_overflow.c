@@ -74,7 +74,7 @@ static void overflow_of_a_moved_fiber_is_named(void) {
 }
 
 static void *jump_into_guard(void *unused) {
-    char *large = alloca((1024 - 32) * 1024);
+    char *large = alloca((1024 + 32) * 1024);
     large[0] = 1;
     __asm__ volatile("" : : "r"(large) : "memory");
     return unused;
@@ -84,6 +84,20 @@ static void large_local(void) {
 }
 static void a_large_local_variable_hits_the_guard(void) {
     CHECK_FAULTS(large_local, "the fiber 'large' has overflowed");
+}
+
+/* Whatever the size of the stack: from its top over all of it, and most of the guard. */
+static void *jump_from_a_small_stack(void *unused) {
+    char *large = alloca((16 + 60) * 1024);
+    large[0] = 1;
+    __asm__ volatile("" : : "r"(large) : "memory");
+    return unused;
+}
+static void large_local_on_a_small_stack(void) {
+    run_named("small", 16 * 1024, jump_from_a_small_stack);
+}
+static void guards_of_small_stacks_are_as_large(void) {
+    CHECK_FAULTS(large_local_on_a_small_stack, "the fiber 'small' has overflowed");
 }
 
 /* ---- Memory of the caller has no guard, but a canary ---- */
@@ -103,6 +117,11 @@ static void *overflow_then_wait(void *unused) {
 }
 static void *overflow_then_return(void *unused) {
     fill(32);
+    return unused;
+}
+static void *overflow_by_little(void *unused) {
+    fill(3);
+    HAFT_PERFORM(wait);
     return unused;
 }
 static void run_fixed(void *(*function)(void *)) {
@@ -182,6 +201,19 @@ static void an_overflow_past_the_canary_is_found_where_the_stack_pointer_is_seen
                                           skip_to_neighbour};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         CHECK_ABORTS(cases[i], "the fiber 'fixed' has overflowed its stack of ");
+}
+
+static void run_dense(void) {
+    haft_fiber_options_t options = {.name = "dense", .stack_size = 2048, .dense = true};
+    haft_fiber_t *k[3];
+    for (int i = 0; i < 3; i++)
+        k[i] = haft_fiber_create(&options, overflow_by_little, NULL);
+    for (int i = 0; i < 3; i++)
+        haft_resume(k[i], NULL, HAFT_HANDLES(wait));
+}
+static void overflow_of_a_dense_stack_is_found_at_the_next_switch(void) {
+    if (check_bare())
+        CHECK_ABORTS(run_dense, "the fiber 'dense' has overflowed its stack of ");
 }
 
 /* ---- Other faults ---- */
@@ -294,6 +326,8 @@ int main(void) {
     RUN(a_large_local_variable_hits_the_guard);
     RUN(overflow_of_memory_of_the_caller_is_found_at_the_next_switch);
     RUN(an_overflow_past_the_canary_is_found_where_the_stack_pointer_is_seen);
+    RUN(guards_of_small_stacks_are_as_large);
+    RUN(overflow_of_a_dense_stack_is_found_at_the_next_switch);
     RUN(an_ordinary_crash_ends_the_process_by_its_signal);
     RUN(a_fault_signal_that_is_sent_does_what_it_did);
     if (!RUNNING_ON_VALGRIND) {

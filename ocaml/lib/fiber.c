@@ -64,7 +64,7 @@ bool haft_ocaml_many_stacks(void) {
     return taken > 2 * FEW_STACKS;
 }
 
-/* As much as the main stack may take, and what the pool needs beside: the guard is a sixteenth. */
+/* As much as the main stack may take, and what the library keeps on the stack beside. */
 static size_t main_stack_size(void) {
     struct rlimit rlimit;
     size_t size = (size_t)8 << 20;

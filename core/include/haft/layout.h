@@ -165,32 +165,33 @@ struct haft_fiber {
     uint64_t shot; /* counts uses of the fiber's captures: a resumption is good for one; odd while
                       haft_tail_continue has used one and its handler has not */
 
+    /* What every fiber needs from its making to its end, on two lines; then the rest. */
     void *(*function)(void *);
     void *argument;
     void *result;
     const char *name;
-    const haft_handles_t *alias; /* another set of the same effects as scope.handles: what a second
-                                    place in the program has resumed it with. Never NULL, so that
-                                    no set (NULL) does not seem to be one */
-    char *low;     /* lowest usable byte of the stack */
     char *high;    /* the first frame lies just below */
     void *thrown;  /* the payload of the effect that ended the fiber, once unwound */
     const void *handler;
     struct haft_pool *pool;
-    struct haft_fiber *next, *previous; /* free list, or list of the fibers outside the pool */
-    void *tools;                        /* what sanitizers and Valgrind know of this fiber */
-    haft_segments_t segments;           /* of a segmented fiber */
-    struct haft_fiber *within;          /* the segmented fiber on the other side of the switch: that
-                                           resumed this one, or in which it stopped; or NULL */
-    /* An _Unwind_Exception while the stack is unwound. */
-    __attribute__((aligned(16))) uint64_t unwinding[4];
+    void *tools;                          /* what sanitizers and Valgrind know of this fiber */
+    struct haft_fiber *within;            /* the segmented fiber on the other side of the switch: that
+                                             resumed this one, or in which it stopped; or NULL */
     const struct haft_language *language; /* that owns the frames (haft/language.h); NULL: C */
     uint32_t state; /* wide: read beside `kind` as one word, it would wait for both to be stored */
     uint8_t kind;
     uint8_t cleanups;
     uint8_t checked; /* the stack has a canary instead of a guard */
     uint32_t uses;
+    const haft_handles_t *alias; /* another set of the same effects as scope.handles: what a second
+                                    place in the program has resumed it with. Never NULL, so that
+                                    no set (NULL) does not seem to be one */
+    char *low;     /* lowest usable byte of the stack */
+    struct haft_fiber *next, *previous; /* lists of fibers */
     uint64_t unwound_under; /* the scope's serial when the unwinding of the stack began */
+    haft_segments_t segments;           /* of a segmented fiber */
+    /* An _Unwind_Exception while the stack is unwound. */
+    __attribute__((aligned(16))) uint64_t unwinding[4];
 };
 
 /* The part of C++'s exception state (__cxa_eh_globals) that belongs to a fiber. */
@@ -208,10 +209,12 @@ struct haft_thread {
     haft_scope_t root;
     haft_scope_t defaults;
     struct haft_known *known; /* what haft_lookup found before */
-    haft_fiber_t *idle; /* stacks of `pool` that this thread keeps for its next fibers */
+    struct haft_batch *idle; /* stacks of `pool` that this thread keeps for its next fibers */
     struct haft_pool *pool;
     size_t idle_size;
     uint32_t idle_count;
+    bool other_full;
+    struct haft_batch *other; /* as many again, or none */
     void *signal_stack;
     haft_exceptions_t *globals;         /* the exceptions of C++ themselves */
     haft_fiber_t *segmented;            /* the fiber on which the code runs, if that is segmented */

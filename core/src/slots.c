@@ -1,0 +1,522 @@
+/*
+ * Slots: addresses for stacks, and the memory behind them.
+ *
+ * Stacks of one size lie in chunks, each one mapping of many slots:
+ *
+ *   chunk:  | slot 0 | slot 1 | ... | slot n-1 |      slots from `used` on were never in use
+ *   slot:   | guard | ...stack... | header | colour |
+ *
+ *                 take: opened, guarded                       leave
+ *   closed  ------------------------------->  HELD (OPEN)  ---------->  DIRTY (OPEN)
+ *      ^                                           ^                       |     |
+ *      |    memory and page tables given back      |         take          |     |
+ *      +-------------------------------------------+-----------------------+     |
+ *      ^                                           ^          take               | memory given
+ * back
+ *      +---------  with its neighbours  ------  OPEN  <--------------------------+
+ *
+ * - Slots that were never in use have no access rights: they cost nothing where the system counts
+ * what might be written, and mlockall finds nothing to lock. They are opened some at a time. Those
+ * that are closed again, in long runs, can be read: what was once a fiber stays one, so that a
+ * stale pointer is recognised. Chunks are never unmapped.
+ * - The guard is installed with MADV_GUARD_INSTALL where the kernel has it (6.13), which does not
+ * split the mapping: a million stacks are a few dozen mappings. Elsewhere, and in locked memory,
+ * with mprotect, which does: of the mappings that a process may have (vm.max_map_count) guards take
+ * three quarters. Slots of the kind HAFT_KIND_UNGUARDED have a canary instead: at the end of the
+ * slot below, on a page that is in use anyway, or of the page before the first.
+ * - A guard is of one size for all stacks, so that a frame of some size cannot step over it, and
+ * large stacks do not pay for what they do not need.
+ * - Headers lie at the high end, on the page of the first frames: a small fiber has one page
+ * resident. The colour varies their offset, so that fibers do not compete for the same sets of the
+ * cache. Slots smaller than a page lie side by side, without guards and colours.
+ */
+#define _GNU_SOURCE
+#include "slots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#ifndef MADV_DONTNEED_LOCKED
+#    define MADV_DONTNEED_LOCKED 24
+#endif
+#ifndef MADV_GUARD_INSTALL
+#    define MADV_GUARD_INSTALL 102
+#endif
+#ifndef MLOCK_ONFAULT
+#    define MLOCK_ONFAULT 1
+#endif
+
+enum {
+    COLOURS = 8,
+    COLOUR_STEP = 192,
+    CANARY_ROOM = 32,
+    FEWEST_SLOTS = 16,
+    MOST_SLOTS = 16384,
+    OPENED_AT_ONCE = 16 << 20, /* bytes */
+    LONG_RUN = 16 << 20,       /* bytes whose page tables are worth a change of mappings */
+    EPOCH_SHIFT = 40
+};
+#define MOST_ADDRESSES ((size_t)1 << 40) /* of a chunk */
+
+enum { HELD = 1, DIRTY = 2, OPEN = 4, GUARDED = 8, SPLIT = 16 /* guarded by mprotect */ };
+
+typedef struct haft_chunk {
+    struct haft_chunk *next; /* older */
+    haft_slots_t *slots;
+    char *base;
+    size_t count;
+    size_t used;
+    size_t spare, dirty; /* as in haft_slots_t */
+    size_t first_spare;  /* there is none below this one */
+    uint8_t state[];
+} haft_chunk_t;
+
+size_t haft_page(void) {
+    static size_t page;
+    size_t known = __atomic_load_n(&page, __ATOMIC_RELAXED);
+    if (known == 0) {
+        known = (size_t)sysconf(_SC_PAGESIZE);
+        __atomic_store_n(&page, known, __ATOMIC_RELAXED);
+    }
+    return known;
+}
+
+static char *slot_at(const haft_chunk_t *chunk, size_t index) {
+    return chunk->base + index * chunk->slots->stride;
+}
+
+static bool shares_pages(const haft_slots_t *slots) {
+    return slots->stride % haft_page() != 0;
+}
+
+/* So many slots side by side are whole pages. */
+static size_t group_of(const haft_slots_t *slots) {
+    size_t group = 1;
+    while (group * slots->stride % haft_page() != 0)
+        group *= 2;
+    return group;
+}
+
+static haft_fiber_t *fiber_of_slot(const haft_chunk_t *chunk, size_t index) {
+    char *end = slot_at(chunk, index + 1);
+    if (chunk->slots->kind == HAFT_KIND_SEGMENTED)
+        return (haft_fiber_t *)(void *)(end - sizeof(haft_fiber_t));
+    if (chunk->slots->kind == HAFT_KIND_UNGUARDED)
+        end -= CANARY_ROOM;
+    if (!shares_pages(chunk->slots))
+        end -= index % COLOURS * COLOUR_STEP;
+    return (haft_fiber_t *)(((uintptr_t)end - sizeof(haft_fiber_t)) & ~(uintptr_t)63);
+}
+
+HAFT_INLINE unsigned state_of(const haft_chunk_t *chunk, size_t index) {
+    return __atomic_load_n(&chunk->state[index], __ATOMIC_RELAXED);
+}
+
+HAFT_INLINE void set_state(haft_chunk_t *chunk, size_t index, unsigned state) {
+    __atomic_store_n(&chunk->state[index], (uint8_t)state, __ATOMIC_RELAXED);
+}
+
+/* ---- All chunks by their addresses ---- */
+
+/* Never changed once it is to be seen, and never freed: somebody may be reading it, perhaps in a
+   signal handler. */
+typedef struct table {
+    struct table *older;
+    size_t count;
+    haft_chunk_t *chunks[]; /* by rising addresses */
+} table_t;
+
+static table_t *newest_table;
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool enter_into_table(haft_chunk_t *chunk) {
+    pthread_mutex_lock(&table_lock);
+    table_t *older = newest_table;
+    size_t count = older == NULL ? 0 : older->count;
+    table_t *table = malloc(sizeof *table + (count + 1) * sizeof *table->chunks);
+    if (table != NULL) {
+        size_t at = 0, below = 0;
+        for (; below < count && older->chunks[below]->base < chunk->base; below++)
+            table->chunks[at++] = older->chunks[below];
+        table->chunks[at++] = chunk;
+        for (; below < count; below++)
+            table->chunks[at++] = older->chunks[below];
+        table->older = older;
+        table->count = at;
+        __atomic_store_n(&newest_table, table, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&table_lock);
+    return table != NULL;
+}
+
+/* The chunk with this address in a slot that was ever in use; NULL if there is none. */
+static haft_chunk_t *chunk_at(const void *address, size_t *index) {
+    const table_t *table = __atomic_load_n(&newest_table, __ATOMIC_ACQUIRE);
+    size_t low = 0, high = table == NULL ? 0 : table->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if ((uintptr_t)table->chunks[middle]->base <= (uintptr_t)address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return NULL;
+    haft_chunk_t *chunk = table->chunks[low - 1];
+    *index = ((uintptr_t)address - (uintptr_t)chunk->base) / chunk->slots->stride;
+    return *index < __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE) ? chunk : NULL;
+}
+
+haft_fiber_t *haft_pool_fiber_at(const void *address) {
+    size_t index;
+    const haft_chunk_t *chunk = chunk_at(address, &index);
+    return chunk != NULL ? fiber_of_slot(chunk, index) : NULL;
+}
+
+/* ---- Addresses ---- */
+
+/* The program's own needs go before those of stacks to come. */
+static size_t most_addresses(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        return limit.rlim_cur / 32;
+    return MOST_ADDRESSES;
+}
+
+static haft_chunk_t *grow(haft_slots_t *slots) {
+    size_t group = group_of(slots), most = most_addresses() / slots->stride;
+    size_t count = slots->chunks == NULL ? FEWEST_SLOTS : slots->chunks->count * 2;
+    if (count > MOST_SLOTS)
+        count = MOST_SLOTS;
+    if (count > most)
+        count = most;
+    count = count < group ? group : count / group * group;
+    haft_chunk_t *chunk = calloc(1, sizeof *chunk + count);
+    size_t before = slots->kind == HAFT_KIND_UNGUARDED ? haft_page() : 0; /* for the first canary */
+    char *base = MAP_FAILED;
+    while (chunk != NULL) {
+        base = mmap(NULL, before + count * slots->stride, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+        if (base != MAP_FAILED || count == group)
+            break;
+        count = count / 2 < group ? group : count / 2 / group * group;
+    }
+    if (base == MAP_FAILED) {
+        free(chunk);
+        errno = ENOMEM;
+        return NULL;
+    }
+    /* A huge page would make every stack in it resident. */
+    madvise(base, before + count * slots->stride, MADV_NOHUGEPAGE);
+    chunk->next = slots->chunks;
+    chunk->slots = slots;
+    chunk->base = base + before;
+    chunk->count = count;
+    if (!enter_into_table(chunk)) {
+        munmap(base, before + count * slots->stride);
+        free(chunk);
+        errno = ENOMEM;
+        return NULL;
+    }
+    __atomic_store_n(&slots->chunks, chunk, __ATOMIC_RELEASE);
+    return chunk;
+}
+
+/* Opens the closed slot and some that follow. */
+static bool open_slots(haft_chunk_t *chunk, size_t index) {
+    const haft_slots_t *slots = chunk->slots;
+    size_t group = group_of(slots), first = index / group * group, end = first + group;
+    while (end < chunk->count && (state_of(chunk, end) & OPEN) == 0 &&
+           (end + group - first) * slots->stride <= OPENED_AT_ONCE)
+        end += group;
+    char *low = slot_at(chunk, first);
+    size_t size = (end - first) * slots->stride;
+    if (first == 0 && slots->kind == HAFT_KIND_UNGUARDED) {
+        low -= haft_page();
+        size += haft_page();
+    }
+    /* Memory that is to be locked (mlockall), as this advice tells, is locked as it is used; else
+       all that is opened would be. */
+    if (madvise(low, haft_page(), MADV_DONTNEED) != 0 && errno == EINVAL)
+        (void)mlock2(low, size, MLOCK_ONFAULT);
+    if (mprotect(low, size, PROT_READ | PROT_WRITE) != 0)
+        return false;
+    for (size_t i = first; i < end; i++)
+        set_state(chunk, i, state_of(chunk, i) | OPEN);
+    return true;
+}
+
+/* ---- Guards ---- */
+
+/* Emulators have been seen to accept an advice that they do not know. */
+static bool is_guarded(const char *address) {
+    int ends[2];
+    if (pipe(ends) != 0)
+        return true;
+    bool guarded = write(ends[1], address, 1) < 0;
+    close(ends[0]);
+    close(ends[1]);
+    return guarded;
+}
+
+static bool guard_by_advice(char *low, size_t size) {
+    static enum { UNKNOWN, HEEDED, IGNORED } advice;
+    int known = __atomic_load_n(&advice, __ATOMIC_RELAXED);
+    if (known == IGNORED || madvise(low, size, MADV_GUARD_INSTALL) != 0)
+        return false;
+    if (known == UNKNOWN) {
+        known = is_guarded(low) ? HEEDED : IGNORED;
+        __atomic_store_n(&advice, known, __ATOMIC_RELAXED);
+    }
+    return known == HEEDED;
+}
+
+static long splits; /* how many there are */
+
+static long most_splits(void) {
+    static long most;
+    long known = __atomic_load_n(&most, __ATOMIC_RELAXED);
+    if (known == 0) {
+        char text[32] = "";
+        int file = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+        if (file < 0 || read(file, text, sizeof text - 1) <= 0)
+            text[0] = '\0';
+        if (file >= 0)
+            close(file);
+        long mappings = strtol(text, NULL, 10);
+        known = (mappings > 0 ? mappings : 65530) / 8 * 3; /* two each */
+        __atomic_store_n(&most, known, __ATOMIC_RELAXED);
+    }
+    return known;
+}
+
+static bool guard_by_split(char *low, size_t size) {
+    if (__atomic_add_fetch(&splits, 1, __ATOMIC_RELAXED) <= most_splits() &&
+        mprotect(low, size, PROT_NONE) == 0)
+        return true;
+    __atomic_sub_fetch(&splits, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+static bool guard(haft_chunk_t *chunk, size_t index) {
+    char *low = slot_at(chunk, index);
+    size_t size = chunk->slots->guard;
+    unsigned state = state_of(chunk, index);
+    if (size == 0 || (state & GUARDED) != 0)
+        return true;
+    if (guard_by_advice(low, size))
+        set_state(chunk, index, state | GUARDED);
+    else if (guard_by_split(low, size))
+        set_state(chunk, index, state | GUARDED | SPLIT);
+    else
+        return false;
+    return true;
+}
+
+/* ---- Taking and leaving ---- */
+
+/* Counts what was given back from slots that may be used again. */
+static uint64_t epoch;
+
+static haft_chunk_t *find_free(haft_slots_t *slots, size_t *index) {
+    haft_chunk_t *chunk = slots->chunks;
+    if (slots->spare != 0) {
+        while (chunk->spare == 0)
+            chunk = chunk->next;
+        while ((state_of(chunk, chunk->first_spare) & HELD) != 0)
+            chunk->first_spare++;
+        *index = chunk->first_spare;
+        return chunk;
+    }
+    if (chunk == NULL || chunk->used == chunk->count)
+        chunk = grow(slots);
+    *index = chunk == NULL ? 0 : chunk->used;
+    return chunk;
+}
+
+haft_fiber_t *haft_slots_take(haft_slots_t *slots) {
+    size_t index;
+    haft_chunk_t *chunk = find_free(slots, &index);
+    if (chunk == NULL)
+        return NULL;
+    if ((state_of(chunk, index) & OPEN) == 0 && !open_slots(chunk, index))
+        return NULL;
+    if (!guard(chunk, index))
+        return NULL;
+    haft_fiber_t *fiber = fiber_of_slot(chunk, index);
+    /* A resumption of a fiber that was here is told by its number, also once the memory that
+       counted has been given back. */
+    if (fiber->pool == NULL)
+        fiber->shot = __atomic_load_n(&epoch, __ATOMIC_RELAXED) << EPOCH_SHIFT;
+    fiber->pool = slots->pool;
+    fiber->kind = slots->kind;
+    fiber->low = slot_at(chunk, index) + slots->guard;
+    fiber->high = (char *)fiber;
+    fiber->state = HAFT_FIBER_FREED;
+    fiber->uses = 1;
+    unsigned state = state_of(chunk, index);
+    if (index < chunk->used) {
+        slots->spare--;
+        chunk->spare--;
+        slots->dirty -= (state & DIRTY) != 0;
+        chunk->dirty -= (state & DIRTY) != 0;
+    } else if (slots->kind != HAFT_KIND_SEGMENTED) {
+        haft_tools_stack(fiber, fiber->low, fiber->high);
+    }
+    set_state(chunk, index, (state & ~(unsigned)DIRTY) | HELD);
+    if (index == chunk->used)
+        __atomic_store_n(&chunk->used, index + 1, __ATOMIC_RELEASE);
+    return fiber;
+}
+
+void haft_slots_leave(haft_slots_t *slots, const haft_fiber_t *fiber) {
+    size_t index;
+    haft_chunk_t *chunk = chunk_at(fiber, &index);
+    set_state(chunk, index, (state_of(chunk, index) & ~(unsigned)HELD) | DIRTY);
+    chunk->spare++;
+    chunk->dirty++;
+    slots->spare++;
+    slots->dirty++;
+    if (index < chunk->first_spare)
+        chunk->first_spare = index;
+}
+
+/* ---- Memory ---- */
+
+/* Bytes of memory below `end`. Of large stacks only what is near the rest: pages far below, past
+   some that were never used, are not looked for. */
+static size_t resident_in(const char *low, const char *end) {
+    enum { PART = 1024, FAR = 64 };
+    unsigned char pages[PART];
+    size_t count = 0, page = haft_page();
+    for (int without = 0; low < end && without < FAR; without++) {
+        size_t part = (size_t)(end - low);
+        if (part > PART * page)
+            part = PART * page;
+        end -= part;
+        if (mincore((void *)(uintptr_t)end, part, pages) != 0)
+            return count;
+        for (size_t i = 0; i < part / page; i++)
+            if (pages[i] & 1) {
+                count += page;
+                without = 0;
+            }
+    }
+    return count;
+}
+
+size_t haft_slot_resident(const haft_chunk_t *chunk, size_t index) {
+    const haft_slots_t *slots = chunk->slots;
+    if ((state_of(chunk, index) & (HELD | DIRTY)) == 0)
+        return 0;
+    return shares_pages(slots)
+               ? slots->stride
+               : resident_in(slot_at(chunk, index) + slots->guard, slot_at(chunk, index + 1));
+}
+
+size_t haft_pool_resident(const haft_fiber_t *fiber) {
+    size_t index;
+    const haft_chunk_t *chunk = chunk_at(fiber, &index);
+    return chunk == NULL ? 0 : haft_slot_resident(chunk, index);
+}
+
+static void give_back_pages(char *low, size_t size) {
+    if (madvise(low, size, MADV_DONTNEED) != 0)
+        (void)madvise(low, size, MADV_DONTNEED_LOCKED);
+}
+
+/* One page tells: a stack that has been deeper has been there. */
+void haft_slots_give_back_depth(haft_fiber_t *fiber, size_t keep) {
+    size_t page = haft_page();
+    uintptr_t end = ((uintptr_t)fiber->high - keep) & ~(uintptr_t)(page - 1);
+    if (end <= (uintptr_t)fiber->low || end > (uintptr_t)fiber->high)
+        return;
+    if (resident_in((const char *)end - page, (const char *)end) != 0)
+        give_back_pages(fiber->low, end - (uintptr_t)fiber->low);
+}
+
+/* Closes a run of slots: page tables go only with the mapping. */
+static bool close_slots(char *low, size_t size) {
+    if (mmap(low, size, PROT_READ,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_FIXED, -1, 0) != low)
+        return false;
+    madvise(low, size, MADV_NOHUGEPAGE);
+    return true;
+}
+
+static size_t give_back_run(haft_chunk_t *chunk, size_t first, size_t end, bool count) {
+    haft_slots_t *slots = chunk->slots;
+    size_t given = 0, group = group_of(slots);
+    for (size_t i = first; i < end; i++) {
+        unsigned state = state_of(chunk, i);
+        if ((state & DIRTY) == 0)
+            continue;
+        if (count)
+            given += haft_slot_resident(chunk, i);
+        set_state(chunk, i, state & ~(unsigned)DIRTY);
+        chunk->dirty--;
+        slots->dirty--;
+    }
+    first = (first + group - 1) / group * group;
+    end = end / group * group;
+    char *low = slot_at(chunk, first);
+    /* The last page may have the canary of the next slot. */
+    char *high = slot_at(chunk, end) - (slots->kind == HAFT_KIND_UNGUARDED ? haft_page() : 0);
+    if (first >= end || low >= high)
+        return given;
+    __atomic_add_fetch(&epoch, 1, __ATOMIC_RELAXED);
+    if (high - low < LONG_RUN || !close_slots(low, (size_t)(high - low))) {
+        give_back_pages(low, (size_t)(high - low));
+        return given;
+    }
+    for (size_t i = first; i < end; i++) {
+        if ((state_of(chunk, i) & SPLIT) != 0)
+            __atomic_sub_fetch(&splits, 1, __ATOMIC_RELAXED);
+        set_state(chunk, i, 0);
+    }
+    return given;
+}
+
+size_t haft_slots_give_back(haft_slots_t *slots, size_t most, bool count) {
+    haft_chunk_t *chunk = slots->chunks;
+    while (chunk != NULL && chunk->dirty == 0)
+        chunk = chunk->next;
+    if (chunk == NULL)
+        return 0;
+    size_t group = group_of(slots), first = 0;
+    while ((state_of(chunk, first) & DIRTY) == 0)
+        first++;
+    size_t end = first + 1;
+    while (first % group != 0 && (state_of(chunk, first - 1) & HELD) == 0)
+        first--;
+    while (end < chunk->used && end - first < most && (state_of(chunk, end) & HELD) == 0)
+        end++;
+    return give_back_run(chunk, first, end, count);
+}
+
+/* ---- Looking ---- */
+
+void haft_slots_each(const haft_slots_t *slots, haft_slot_visit_t *visit, void *argument) {
+    const haft_chunk_t *chunk = __atomic_load_n(&slots->chunks, __ATOMIC_ACQUIRE);
+    for (; chunk != NULL; chunk = chunk->next) {
+        size_t used = __atomic_load_n(&chunk->used, __ATOMIC_ACQUIRE);
+        for (size_t i = 0; i < used; i++)
+            visit((state_of(chunk, i) & HELD) != 0 ? fiber_of_slot(chunk, i) : NULL, chunk, i,
+                  argument);
+    }
+}
+
+size_t haft_slots_chunks(const haft_slots_t *slots, size_t *bytes) {
+    size_t count = 0;
+    const haft_chunk_t *chunk = __atomic_load_n(&slots->chunks, __ATOMIC_ACQUIRE);
+    for (*bytes = 0; chunk != NULL; chunk = chunk->next) {
+        *bytes += chunk->count * slots->stride;
+        count++;
+    }
+    return count;
+}
