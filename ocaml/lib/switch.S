@@ -772,6 +772,12 @@ haft_ocaml_collected:
         jmp     *%rdx
         end_function haft_ocaml_collect
 
+/* raise exception: raises it in the caller's place, where the backtrace begins. */
+        function haft_ocaml_raise
+        movq    $0, STATE(backtrace_pos)
+        jmp     caml_raise_exn@PLT
+        end_function haft_ocaml_raise
+
 /* The stack has overflowed in OCaml code: there is no room to call anything. */
         function haft_ocaml_overflowed
         movq    caml_exn_Stack_overflow@GOTPCREL(%rip), %rax
@@ -873,6 +879,9 @@ haft_ocaml_frametable:
         .endm
         closure1 haft_ocaml_closure_perform, haft_ocaml_perform
         closure1 haft_ocaml_closure_reperform, haft_ocaml_reperform
+        closure1 haft_ocaml_closure_raise, haft_ocaml_raise
+        /* The backtrace goes on as it is, with the callers of the caller. */
+        closure1 haft_ocaml_closure_reraise, caml_raise_exn
         closure haft_ocaml_closure_runstack, haft_ocaml_runstack, 3
         closure haft_ocaml_closure_resume_with, haft_ocaml_resume_with, 3
         closure haft_ocaml_closure_resume_under, haft_ocaml_resume_under, 4
