@@ -8,8 +8,12 @@ cmake --install "$HAFT_BUILD_DIR" --prefix "$folder/prefix" >"$folder/log" 2>&1 
   cat "$folder/log"
   exit 1
 }
-OCAMLPATH=$folder/prefix/$1${OCAMLPATH:+:$OCAMLPATH}
-export OCAMLPATH
+# As the installation says.
+settings=$(grep '^ *export OCAMLPATH=' "$folder/log")
+OCAMLPATH=${OCAMLPATH:-}
+eval "$settings"
+[ "$(ocamlfind query haft)" = "$folder/prefix/$1/haft" ]
+[ "$(command -v haft-effect-syntax)" = "$folder/prefix/bin/haft-effect-syntax" ]
 cd "$folder"
 cp "$HAFT_SOURCE_DIR"/ocaml/tests/programs/zero_to_four.* .
 
