@@ -9,6 +9,7 @@ exception Continuation_already_resumed
    static block of constants. *)
 type captured = {
   mutable code : Obj.t;
+  mutable number : int;
   mutable fiber : int;
   mutable stack : Obj.t;
 }
@@ -41,7 +42,7 @@ let[@inline] resume_under k x f handler =
     k x f handler
 
 let[@inline] captured effect =
-  { code = Obj.repr effect; fiber = 0; stack = young }
+  { code = Obj.repr effect; number = 0; fiber = 0; stack = young }
 
 let[@inline] perform (effect : 'a t) : 'a =
   (magic perform_closure : captured -> 'a) (captured effect)

@@ -17,6 +17,10 @@
 #define SHARED(field, other)                                                                       \
     _Static_assert(offsetof(ocaml_fiber_t, field) == offsetof(haft_fiber_t, other),                \
                    "OCaml's view of a fiber's header is libhaft's")
+_Static_assert(CONTINUATION_NUMBER == sizeof(value) * CONTINUATION_NUMBER_FIELD &&
+                   CONTINUATION_FIBER == sizeof(value) * CONTINUATION_FIBER_FIELD &&
+                   CONTINUATION_STACK == sizeof(value) * CONTINUATION_STACK_FIELD,
+               "layout.h tells where fields lie");
 SAME(FIBER_YOUNG, young);
 SAME(FIBER_CONTINUATION, continuation);
 SAME(FIBER_SP, sp);

@@ -114,7 +114,8 @@
         jne     1b
         .endm
 
-/* The fiber in rcx, which is suspended otherwise, gets the continuation in rax, whose code is `continue`.
+/* The fiber in rcx, which is suspended otherwise, gets the continuation in rax, whose code is `continue`. Its
+   number is made of its address in the minor heap and the number of collections before: nothing else has that.
    On to its parent, with the effect in rax, the handler's function for effects in rbx, the continuation in
    rdi. */
         .macro  capture continue
@@ -127,6 +128,12 @@
         movq    %r8, CONTINUATION_EFFECT(%rdi)
         movq    %r9, CONTINUATION_FIBER(%rdi)
         movq    %rdi, FIBER_CONTINUATION(%rcx)
+        movq    STATE(stat_minor_collections), %r8
+        movl    %edi, %r9d
+        shlq    $32, %r8
+        movq    $(CONTINUATION_FIELDS << 10 | 248), -8(%rdi)
+        leaq    1(%r8, %r9), %r8
+        movq    %r8, CONTINUATION_NUMBER(%rdi)
         to_parent
         .endm
 
