@@ -168,7 +168,8 @@ let rec settle checkpoint =
 let read state token =
   match state with
   | Reading checkpoint -> (
-      try settle (Machine.offer checkpoint token) with Syntaxerr.Error _ -> Refused)
+      try settle (Machine.offer checkpoint token)
+      with Syntaxerr.Error _ | Syntaxerr.Escape_error -> Refused)
   | Finished | Refused -> Refused
 
 let accepts state tokens = List.fold_left read state tokens <> Refused
@@ -220,7 +221,8 @@ let is_identifier ({ tokens; _ } as editing) state index =
     | _ -> 1
   in
   (not (is_rebinding editing index))
-  && accepts state (Array.to_list (Array.sub tokens index (behind + 1)))
+  && accepts state
+       (Array.to_list (Array.sub tokens index (min (behind + 1) (Array.length tokens - index))))
 
 (* The `effect` at [index] is a keyword: its edits. *)
 let keyword ({ tokens; _ } as editing) state index =
@@ -346,7 +348,7 @@ let second_reading grammar lexer edits text =
   let lexbuf = rewind text in
   Location.input_lexbuf := Some lexbuf;
   try grammar (edited_lexer lexer edits) lexbuf
-  with Parser.Error ->
+  with Parser.Error | Syntaxerr.Escape_error ->
     let loc = Location.curr lexbuf in
     raise (Syntaxerr.Error (Syntaxerr.Other loc))
 

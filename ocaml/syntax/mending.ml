@@ -138,7 +138,8 @@ and mend_inner_items editing ~refused state first stop =
       end
 
 and mend_tokens editing state first stop =
-  let rec mend state index =
+  (* Tokens are added once before each of the source's: those may have a meaning that [goes_on] does not see. *)
+  let rec mend ?(behind_added = false) state index =
     if index >= stop then
       supply editing stop state ~most:7 ~is_right:(is_complete editing first stop)
       |> Option.map (fun tokens -> insert editing stop tokens state)
@@ -150,9 +151,12 @@ and mend_tokens editing state first stop =
             accepts state
               (Array.to_list (Array.sub editing.tokens index (min 2 (stop - index))))
           in
-          let added = supply editing index state ~most:2 ~is_right:goes_on in
+          let added =
+            if index = first || behind_added then None
+            else supply editing index state ~most:2 ~is_right:goes_on
+          in
           (match added with
-          | Some tokens when index > first -> mend (insert editing index tokens state) index
+          | Some tokens -> mend ~behind_added:true (insert editing index tokens state) index
           | _ ->
               editing.edits.(index) <- { unchanged with skipped = true };
               mend state (index + 1))
