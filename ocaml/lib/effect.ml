@@ -1,4 +1,5 @@
-type _ t = ..
+type 'a eff = ..
+type 'a t = 'a eff = ..
 
 exception Unhandled : 'a t -> exn
 exception Continuation_already_resumed
@@ -8,12 +9,12 @@ exception Continuation_already_resumed
    static block of constants. *)
 type captured = {
   mutable code : Obj.t;
+  mutable number : int;
   mutable fiber : int;
   mutable stack : Obj.t;
 }
 
 external magic : 'a -> 'b = "%identity"
-external reraise : exn -> 'a = "%reraise"
 external closure : int -> Obj.t = "haft_ocaml_closure" [@@noalloc]
 
 (* Closures of switch.S, and what they are. *)
@@ -22,6 +23,8 @@ let reperform_closure = closure 1
 let runstack_closure = closure 2
 let resume_with_closure = closure 3
 let resume_under_closure = closure 4
+let raise_closure = closure 6
+let reraise_closure = closure 7
 
 (* What the last field of a continuation is between its perform and the next collection. *)
 let young = closure 5
@@ -39,16 +42,23 @@ let[@inline] resume_under k x f handler =
     k x f handler
 
 let[@inline] captured effect =
-  { code = Obj.repr effect; fiber = 0; stack = young }
+  { code = Obj.repr effect; number = 0; fiber = 0; stack = young }
 
 let[@inline] perform (effect : 'a t) : 'a =
   (magic perform_closure : captured -> 'a) (captured effect)
 
 let identity x = x
-let raising exn = raise exn
+
+(* They raise in their caller's place. This file is compiled without -g: no backtrace has a line of it. *)
+let raise : exn -> 'a = magic raise_closure
+let reraise : exn -> 'a = magic reraise_closure
+
+external restore_backtrace : exn -> Printexc.raw_backtrace -> unit
+  = "caml_restore_raw_backtrace"
 
 let raising_with_backtrace backtrace exn =
-  Printexc.raise_with_backtrace exn backtrace
+  restore_backtrace exn backtrace;
+  reraise exn
 
 external get_callstack : captured -> int -> Printexc.raw_backtrace
   = "haft_ocaml_callstack"
@@ -70,7 +80,7 @@ module Deep = struct
   let[@inline] continue (k : ('a, 'b) continuation) (v : 'a) : 'b =
     (magic k : 'a -> 'b) v
 
-  let discontinue k exn = resume_with k exn raising
+  let discontinue k exn = resume_with k exn raise
 
   let discontinue_with_backtrace k exn backtrace =
     resume_with k exn (raising_with_backtrace backtrace)
@@ -78,10 +88,8 @@ module Deep = struct
   let[@inline] match_with f x (handler : ('a, 'b) handler) =
     runstack f x (Obj.repr handler)
 
-  let reraising exn = reraise exn
-
   let[@inline] try_with f x ({ effc } : 'a effect_handler) =
-    match_with f x { retc = identity; exnc = reraising; effc = magic effc }
+    match_with f x { retc = identity; exnc = reraise; effc = magic effc }
 
   let get_callstack = get_callstack
 end
@@ -117,7 +125,7 @@ module Shallow = struct
     resume_under k v identity (Obj.repr handler)
 
   let discontinue_with k exn (handler : ('a, 'b) handler) =
-    resume_under k exn raising (Obj.repr handler)
+    resume_under k exn raise (Obj.repr handler)
 
   let discontinue_with_backtrace k exn backtrace
       (handler : ('a, 'b) handler) =

@@ -24,9 +24,13 @@
 
     Threads: each has handlers of its own. A continuation may be resumed by any thread. *)
 
-type _ t = ..
-(** The type of effects: [type _ Effect.t += E : argument -> result Effect.t] declares an effect which, when
-    performed, returns a [result] (§4.1). *)
+type 'a eff = ..
+(** The type of effects: [type _ eff += E : argument -> result eff] declares an effect which, when
+    performed, returns a [result] (§4.1). OCaml 5.3 has this type in scope everywhere; the preprocessor sees
+    to that. *)
+
+type 'a t = 'a eff = ..
+(** The same type under OCaml 5.0's name: [type _ Effect.t += E : argument -> result Effect.t]. *)
 
 exception Unhandled : 'a t -> exn
 (** Raised by {!perform}, where the effect was performed, if no handler handles it: so the code that

@@ -17,6 +17,10 @@
 #define SHARED(field, other)                                                                       \
     _Static_assert(offsetof(ocaml_fiber_t, field) == offsetof(haft_fiber_t, other),                \
                    "OCaml's view of a fiber's header is libhaft's")
+_Static_assert(CONTINUATION_NUMBER == sizeof(value) * CONTINUATION_NUMBER_FIELD &&
+                   CONTINUATION_FIBER == sizeof(value) * CONTINUATION_FIBER_FIELD &&
+                   CONTINUATION_STACK == sizeof(value) * CONTINUATION_STACK_FIELD,
+               "layout.h tells where fields lie");
 SAME(FIBER_YOUNG, young);
 SAME(FIBER_CONTINUATION, continuation);
 SAME(FIBER_SP, sp);
@@ -231,7 +235,7 @@ value haft_ocaml_free_dropped(value unit) {
 extern intnat haft_ocaml_frametable[];
 extern value haft_ocaml_closure_perform[], haft_ocaml_closure_reperform[],
     haft_ocaml_closure_runstack[], haft_ocaml_closure_resume_with[],
-    haft_ocaml_closure_resume_under[];
+    haft_ocaml_closure_resume_under[], haft_ocaml_closure_raise[], haft_ocaml_closure_reraise[];
 value haft_ocaml_closure(value number);
 value haft_ocaml_start(value decline, value unhandled, value already, value identity);
 value haft_ocaml_probe(value unit);
@@ -240,7 +244,8 @@ value haft_ocaml_call_probe(value probe);
 value haft_ocaml_closure(value number) {
     value *const closures[] = {haft_ocaml_closure_perform,      haft_ocaml_closure_reperform,
                                haft_ocaml_closure_runstack,     haft_ocaml_closure_resume_with,
-                               haft_ocaml_closure_resume_under, haft_ocaml_stack_young};
+                               haft_ocaml_closure_resume_under, haft_ocaml_stack_young,
+                               haft_ocaml_closure_raise,        haft_ocaml_closure_reraise};
     return (value)closures[Long_val(number)];
 }
 

@@ -19,3 +19,24 @@ val clone :
     @raise Effect.Continuation_already_resumed if [k] was resumed before.
     @raise Invalid_argument if functions of C are on the stack: they cannot be copied.
     @raise Out_of_memory *)
+
+module Effect = Effect
+(** For programs that write [Stdlib.Effect]: the preprocessor reads [Haft.Effect]. *)
+
+(** What the code uses that [haft-effect-syntax] generates. It is not for use by hand. *)
+module Syntax : sig
+  (** What is in scope everywhere in OCaml 5.3. *)
+  module Predefined : sig
+    type 'a eff = 'a Effect.eff = ..
+  end
+
+  (** {!Effect.Deep.handler}, with labels that nothing else has here. *)
+  type ('a, 'b) handler = ('a, 'b) Effect.Deep.handler = {
+    retc : 'a -> 'b;
+    exnc : exn -> 'b;
+    effc : 'c. 'c Effect.t -> (('c, 'b) Effect.Deep.continuation -> 'b) option;
+  }
+
+  val reraise : exn -> 'a
+  (** Raises in its caller's place: the backtrace goes on with the callers of that. *)
+end

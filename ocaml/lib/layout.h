@@ -74,12 +74,13 @@
 
 /* clang-format off */
 /*
- * A continuation is a block of three fields, made in the minor heap by `perform`:
+ * A continuation is a block of four fields with the tag of objects, made in the minor heap by `perform`:
  *
  *    0  the effect, until the handler is called; then the code of `continue`, at an odd address: so
  *       the block can be applied like a closure, and is none to the garbage collector
- *    8  the fiber's address, tagged; or IMAGE, if the heap has the stack
- *   16  what keeps its stack: YOUNG, from the start until a collection happens; ASIDE,
+ *    8  its number, as an object has one: it is compared and hashed by that, and no two have the same
+ *   16  the fiber's address, tagged; or IMAGE, if the heap has the stack
+ *   24  what keeps its stack: YOUNG, from the start until a collection happens; ASIDE,
  *       while a fiber or a shelf has it, to be asked for (stacks.c); a block of stacks.c; USED
  *
  * YOUNG, ASIDE, USED and IMAGE are static abstract values (switch.S), and keepers have a custom
@@ -87,7 +88,9 @@
  */
 /* clang-format on */
 #define CONTINUATION_EFFECT 0
-#define CONTINUATION_FIBER 8
-#define CONTINUATION_STACK 16
+#define CONTINUATION_NUMBER 8
+#define CONTINUATION_FIBER 16
+#define CONTINUATION_STACK 24
+#define CONTINUATION_FIELDS 4
 
 #endif

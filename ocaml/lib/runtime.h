@@ -50,7 +50,12 @@ struct ocaml_fiber {
 };
 
 /* A continuation's fields. */
-enum { CONTINUATION_CODE_FIELD, CONTINUATION_FIBER_FIELD, CONTINUATION_STACK_FIELD };
+enum {
+    CONTINUATION_CODE_FIELD,
+    CONTINUATION_NUMBER_FIELD,
+    CONTINUATION_FIBER_FIELD,
+    CONTINUATION_STACK_FIELD
+};
 
 HAFT_INLINE haft_fiber_t *haft_of(const ocaml_fiber_t *fiber) {
     return (haft_fiber_t *)(uintptr_t)fiber;

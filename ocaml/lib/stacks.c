@@ -444,6 +444,12 @@ value haft_ocaml_release(value continuation, value again) {
 
 /* ---- Copies ---- */
 
+/* That of a continuation in the minor heap, as the assembly makes it. */
+static value continuation_number(value continuation) {
+    uintnat collections = (uintnat)Caml_state->stat_minor_collections;
+    return (value)((collections << 32) + (uint32_t)continuation + 1);
+}
+
 value haft_ocaml_clone(value continuation);
 
 /* Both continuations share an image. */
@@ -469,10 +475,11 @@ value haft_ocaml_clone(value continuation) {
             take_from_keeper(before, fiber);
         replace_by_image(continuation, fiber, block);
     }
-    value copy = caml_alloc_small(3, 0);
+    value copy = caml_alloc_small(CONTINUATION_FIELDS, Object_tag);
     value shared = Field(continuation, CONTINUATION_STACK_FIELD);
     Field(shared, IMAGE_SHOTS) += 2;
     Field(copy, CONTINUATION_CODE_FIELD) = (value)haft_ocaml_continue;
+    Field(copy, CONTINUATION_NUMBER_FIELD) = continuation_number(copy);
     Field(copy, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
     Field(copy, CONTINUATION_STACK_FIELD) = shared;
     CAMLreturn(copy);

@@ -114,7 +114,8 @@
         jne     1b
         .endm
 
-/* The fiber in rcx, which is suspended otherwise, gets the continuation in rax, whose code is `continue`.
+/* The fiber in rcx, which is suspended otherwise, gets the continuation in rax, whose code is `continue`. Its
+   number is made of its address in the minor heap and the number of collections before: nothing else has that.
    On to its parent, with the effect in rax, the handler's function for effects in rbx, the continuation in
    rdi. */
         .macro  capture continue
@@ -127,6 +128,12 @@
         movq    %r8, CONTINUATION_EFFECT(%rdi)
         movq    %r9, CONTINUATION_FIBER(%rdi)
         movq    %rdi, FIBER_CONTINUATION(%rcx)
+        movq    STATE(stat_minor_collections), %r8
+        movl    %edi, %r9d
+        shlq    $32, %r8
+        movq    $(CONTINUATION_FIELDS << 10 | 248), -8(%rdi)
+        leaq    1(%r8, %r9), %r8
+        movq    %r8, CONTINUATION_NUMBER(%rdi)
         to_parent
         .endm
 
@@ -772,6 +779,12 @@ haft_ocaml_collected:
         jmp     *%rdx
         end_function haft_ocaml_collect
 
+/* raise exception: raises it in the caller's place, where the backtrace begins. */
+        function haft_ocaml_raise
+        movq    $0, STATE(backtrace_pos)
+        jmp     caml_raise_exn@PLT
+        end_function haft_ocaml_raise
+
 /* The stack has overflowed in OCaml code: there is no room to call anything. */
         function haft_ocaml_overflowed
         movq    caml_exn_Stack_overflow@GOTPCREL(%rip), %rax
@@ -873,6 +886,9 @@ haft_ocaml_frametable:
         .endm
         closure1 haft_ocaml_closure_perform, haft_ocaml_perform
         closure1 haft_ocaml_closure_reperform, haft_ocaml_reperform
+        closure1 haft_ocaml_closure_raise, haft_ocaml_raise
+        /* The backtrace goes on as it is, with the callers of the caller. */
+        closure1 haft_ocaml_closure_reraise, caml_raise_exn
         closure haft_ocaml_closure_runstack, haft_ocaml_runstack, 3
         closure haft_ocaml_closure_resume_with, haft_ocaml_resume_with, 3
         closure haft_ocaml_closure_resume_under, haft_ocaml_resume_under, 4

@@ -11,8 +11,12 @@
 
    Handlers are deep. The value, exception and effect cases run outside the handler, in tail
    position. An exception that no case matches is raised on with its backtrace: the `try` above
-   re-raises it. The continuation is not in scope of the guard. What OCaml 5.3 refuses is refused
-   here with its message. Names that the cases could capture are fresh.
+   re-raises it, and without any exception case there is Haft.Syntax.reraise in its place. The continuation is
+   not in scope of the guard. What OCaml 5.3 refuses is refused here with its message: it is reported, and the
+   tree is that of the rest. Names that the cases could capture are fresh.
+
+   The labels are those of Haft.Syntax, where nothing else has them. A tree for OCaml 5, which has no such module,
+   has those of Effect.Deep.
 
    An application gives its arguments no expected type, but the type of the whole must be known in
    the cases, as it is in those of a plain match: GADT and record patterns, and constructors, need
@@ -26,9 +30,15 @@
 open Parsetree
 open Ast_helper
 
-let error ~loc ?hint message =
+type context = {
+  report : Location.error -> unit;
+  fresh : string -> string;  (** a name that the source does not have *)
+  for_library : bool;
+}
+
+let error context ~loc ?hint message =
   let sub = match hint with None -> [] | Some hint -> [ Location.msg "@[Hint: %s@]" hint ] in
-  raise (Location.Error (Location.errorf ~loc ~sub "%s" message))
+  context.report (Location.errorf ~loc ~sub "%s" message)
 
 let name ~loc path =
   let longident =
@@ -89,34 +99,35 @@ let effect_pattern pattern =
 let is_effect_pattern pattern = effect_pattern pattern <> None
 let is_effect_case case = is_effect_pattern case.pc_lhs
 
-let below_top_level ?hint pattern =
-  error ~loc:pattern.ppat_loc ?hint "Effect patterns must be at the top level of a match case."
+let below_top_level context ?hint pattern =
+  error context ~loc:pattern.ppat_loc ?hint
+    "Effect patterns must be at the top level of a match case."
 
 let rec has_only_effects pattern =
   match pattern.ppat_desc with
   | Ppat_or (left, right) -> has_only_effects left && has_only_effects right
   | _ -> is_effect_pattern pattern
 
-(* Refuses every effect pattern that is not a whole case. *)
-let checked_pattern mapper pattern =
-  if is_effect_pattern pattern then
-    below_top_level pattern ~hint:"an effect case stands in a `match' or a `try', as a whole case.";
-  let refuse inner hint = if is_effect_pattern inner then below_top_level inner ~hint in
-  (match pattern.ppat_desc with
-  | Ppat_or (left, right) ->
-      let hint =
-        if has_only_effects pattern then
-          "put the or-pattern inside, as in `effect (A | B), k', or write a case for each effect."
-        else "write the effect case apart from the value and exception cases."
-      in
-      refuse left hint;
-      refuse right hint
-  | Ppat_exception inner ->
-      refuse inner "an effect is no exception: leave out `exception'."
-  | Ppat_alias (inner, _) ->
-      refuse inner "name parts of the effect inside, as in `effect (E x as e), k'."
-  | _ -> ());
-  Ast_mapper.default_mapper.pat mapper pattern
+(* Without the effect patterns that are not a whole case; they are refused. *)
+let checked_pattern context mapper pattern =
+  let hint_for_parts =
+    match pattern.ppat_desc with
+    | Ppat_or _ when has_only_effects pattern ->
+        "put the or-pattern inside, as in `effect (A | B), k', or write a case for each effect."
+    | Ppat_or _ -> "write the effect case apart from the value and exception cases."
+    | Ppat_exception _ -> "an effect is no exception: leave out `exception'."
+    | Ppat_alias _ -> "name parts of the effect inside, as in `effect (E x as e), k'."
+    | _ -> "an effect case stands in a `match' or a `try', as a whole case."
+  in
+  let without_effects part =
+    match effect_pattern part with
+    | None -> mapper.Ast_mapper.pat mapper part
+    | Some _ ->
+        below_top_level context part ~hint:hint_for_parts;
+        Pat.any ~loc:part.ppat_loc ()
+  in
+  if is_effect_pattern pattern then without_effects pattern
+  else Ast_mapper.default_mapper.pat { mapper with pat = (fun _ -> without_effects) } pattern
 
 (* The value and the exception part of a pattern. *)
 let rec split pattern =
@@ -145,11 +156,29 @@ let rec matches_everything pattern =
   | Ppat_or (left, right) -> matches_everything left || matches_everything right
   | _ -> false
 
-let check_continuation pattern =
+let variables pattern =
+  let found = ref [] in
+  let pat iterator pattern =
+    (match pattern.ppat_desc with
+    | Ppat_var { txt; _ } | Ppat_alias (_, { txt; _ }) -> found := txt :: !found
+    | _ -> ());
+    Ast_iterator.default_iterator.pat iterator pattern
+  in
+  let iterator = { Ast_iterator.default_iterator with pat } in
+  iterator.pat iterator pattern;
+  !found
+
+(* The continuation's pattern beside that of the effect, as far as it is right. *)
+let checked_continuation context performed pattern =
+  let refuse message =
+    error context ~loc:pattern.ppat_loc message;
+    Pat.any ~loc:pattern.ppat_loc ()
+  in
   match pattern.ppat_desc with
-  | Ppat_var _ | Ppat_any -> ()
-  | _ ->
-      error ~loc:pattern.ppat_loc "Invalid continuation pattern: only variables and _ are allowed."
+  | Ppat_var { txt; _ } when List.mem txt (variables performed) ->
+      refuse (Printf.sprintf "Variable \"%s\" is bound several times in this matching" txt)
+  | Ppat_var _ | Ppat_any -> pattern
+  | _ -> refuse "Invalid continuation pattern: only variables and _ are allowed."
 
 (* Handlers *)
 
@@ -184,11 +213,11 @@ let option ~loc constructor argument =
   Exp.construct ~loc (name ~loc [ "Stdlib"; "Option"; constructor ]) argument
 
 (* The case of the effect function for an effect case. *)
-let effect_case mapper case =
+let effect_case context mapper case =
   match effect_pattern case.pc_lhs with
   | None -> invalid_arg "effect_case"
   | Some (performed, continuation) ->
-      check_continuation continuation;
+      let continuation = checked_continuation context performed continuation in
       let body = mapper.Ast_mapper.expr mapper case.pc_rhs in
       let loc = { body.pexp_loc with loc_ghost = true } in
       Exp.case
@@ -196,7 +225,7 @@ let effect_case mapper case =
         ?guard:(Option.map (mapper.expr mapper) case.pc_guard)
         (option ~loc "Some" (Some (Exp.fun_ ~loc Nolabel None continuation body)))
 
-let effect_function ~loc ~fresh ~expected mapper cases =
+let effect_function context ~loc ~expected mapper cases =
   let is_last_case case =
     match effect_pattern case.pc_lhs with
     | Some (performed, _) -> case.pc_guard = None && matches_everything performed
@@ -206,7 +235,7 @@ let effect_function ~loc ~fresh ~expected mapper cases =
     if List.exists is_last_case cases then []
     else [ Exp.case (Pat.any ~loc ()) (option ~loc "None" None) ]
   in
-  let result = fresh "effect_result" in
+  let result = context.fresh "effect_result" in
   let result_type = Typ.constr ~loc (name ~loc [ result ]) [] in
   let effect_type = Typ.constr ~loc (name ~loc [ "Effect"; "t" ]) [ result_type ] in
   let continuation_type =
@@ -220,13 +249,13 @@ let effect_function ~loc ~fresh ~expected mapper cases =
          (Some (ignoring ~loc ~typ:continuation_type (expected_value ~loc expected))))
   in
   Exp.newtype ~loc { txt = result; loc }
-    (typed_as ~loc typed (Exp.function_ ~loc (List.map (effect_case mapper) cases @ others)))
+    (typed_as ~loc typed (Exp.function_ ~loc (List.map (effect_case context mapper) cases @ others)))
 
-let field ~loc label = name ~loc [ "Effect"; "Deep"; label ]
-
-let handle ~loc ~attrs ~expected handler_function computation fields =
+let handle handler_function ~labels ~loc ~attrs ~expected computation fields =
   let ghost = { loc with Location.loc_ghost = true } in
-  let fields = List.map (fun (label, expression) -> (field ~loc:ghost label, expression)) fields in
+  let fields =
+    List.map (fun (label, expression) -> (name ~loc:ghost (labels @ [ label ]), expression)) fields
+  in
   let computation =
     Exp.fun_ ~loc:computation.pexp_loc Nolabel None
       (Pat.construct ~loc:ghost (unit ~loc:ghost) None)
@@ -243,91 +272,93 @@ let handle ~loc ~attrs ~expected handler_function computation fields =
   in
   { (with_expected ~loc:ghost ~expected handler) with pexp_attributes = attrs }
 
-(* [fun exn -> try raise_notrace exn with cases]; with no cases of the user's, one that raises the
-   exception on. *)
-let exception_function ~loc ~variable cases =
+let handle_with_effc = handle "try_with" ~labels:[ "Effect"; "Deep" ]
+
+let handle_with_all context =
+  handle "match_with" ~labels:(if context.for_library then [ "Haft"; "Syntax" ] else [ "Effect"; "Deep" ])
+
+(* [fun exn -> try raise_notrace exn with cases], or what raises the exception on. *)
+let exception_function context ~loc cases =
+  let variable = context.fresh "exn" in
   let argument = value ~loc [ variable ] in
-  let cases =
-    if cases <> [] then cases
-    else
-      let raise_on = Exp.apply ~loc (value ~loc [ "Stdlib"; "raise" ]) [ (Nolabel, argument) ] in
-      [ Exp.case (Pat.var ~loc { txt = variable; loc }) raise_on ]
-  in
   let raise_here =
     Exp.apply ~loc (value ~loc [ "Stdlib"; "raise_notrace" ]) [ (Nolabel, argument) ]
   in
-  Exp.fun_ ~loc Nolabel None
-    (Pat.var ~loc { txt = variable; loc })
-    (Exp.try_ ~loc raise_here cases)
+  if cases <> [] then
+    Exp.fun_ ~loc Nolabel None
+      (Pat.var ~loc { txt = variable; loc })
+      (Exp.try_ ~loc raise_here cases)
+  else if context.for_library then value ~loc [ "Haft"; "Syntax"; "reraise" ]
+  else value ~loc [ "Stdlib"; "raise" ]
 
-let handler_of_match ~fresh mapper expression computation cases =
+let handler_of_match context mapper expression computation cases =
   let loc = { expression.pexp_loc with loc_ghost = true } in
   let effect_cases, others = List.partition is_effect_case cases in
   let with_pattern case = Option.map (fun pattern -> { case with pc_lhs = pattern }) in
   let divide case =
     let value, exception_ = split case.pc_lhs in
     if value <> None && exception_ <> None && case.pc_guard <> None then
-      error ~loc:case.pc_lhs.ppat_loc
+      error context ~loc:case.pc_lhs.ppat_loc
         "Mixing value and exception patterns under when-guards is not supported.";
     (with_pattern case value, with_pattern case exception_)
   in
   let value_cases, exception_cases = List.split (List.map divide others) in
   let value_cases = List.filter_map Fun.id value_cases in
   let exception_cases = List.filter_map Fun.id exception_cases in
-  if value_cases = [] then
-    error ~loc:expression.pexp_loc
-      "None of the patterns in this 'match' expression match values."
-      ~hint:"add a case for the value, or write `try ... with' to return it unchanged.";
-  let expected = fresh "expected" in
-  let value_function = Exp.function_ ~loc (mapper.Ast_mapper.cases mapper value_cases) in
-  handle ~loc:expression.pexp_loc ~expected
+  let expected = context.fresh "expected" in
+  let value_function =
+    if value_cases = [] then begin
+      error context ~loc:expression.pexp_loc
+        "None of the patterns in this 'match' expression match values."
+        ~hint:"add a case for the value, or write `try ... with' to return it unchanged.";
+      ignoring ~loc (expected_value ~loc expected)
+    end
+    else Exp.function_ ~loc (mapper.Ast_mapper.cases mapper value_cases)
+  in
+  handle_with_all context ~loc:expression.pexp_loc ~expected
     ~attrs:(mapper.attributes mapper expression.pexp_attributes)
-    "match_with"
     (mapper.expr mapper computation)
     [
       ("retc", typed_as ~loc (ignoring ~loc (expected_value ~loc expected)) value_function);
-      ( "exnc",
-        exception_function ~loc ~variable:(fresh "exn") (mapper.cases mapper exception_cases) );
-      ("effc", effect_function ~loc ~fresh ~expected mapper effect_cases);
+      ("exnc", exception_function context ~loc (mapper.cases mapper exception_cases));
+      ("effc", effect_function context ~loc ~expected mapper effect_cases);
     ]
 
-let handler_of_try ~fresh mapper expression computation cases =
+let handler_of_try context mapper expression computation cases =
   let loc = { expression.pexp_loc with loc_ghost = true } in
   let effect_cases, exception_cases = List.partition is_effect_case cases in
-  let expected = fresh "expected" in
+  let expected = context.fresh "expected" in
   let computation =
     typed_as ~loc (expected_value ~loc expected) (mapper.Ast_mapper.expr mapper computation)
   in
-  let handle =
-    handle ~loc:expression.pexp_loc ~expected
-      ~attrs:(mapper.attributes mapper expression.pexp_attributes)
-  in
-  let effects = ("effc", effect_function ~loc ~fresh ~expected mapper effect_cases) in
-  if exception_cases = [] then handle "try_with" computation [ effects ]
+  let attrs = mapper.attributes mapper expression.pexp_attributes in
+  let effects = ("effc", effect_function context ~loc ~expected mapper effect_cases) in
+  if exception_cases = [] then
+    handle_with_effc ~loc:expression.pexp_loc ~attrs ~expected computation [ effects ]
   else
-    let variable = fresh "value" in
+    let variable = context.fresh "value" in
     let identity =
       Exp.fun_ ~loc Nolabel None (Pat.var ~loc { txt = variable; loc }) (value ~loc [ variable ])
     in
-    handle "match_with" computation
+    handle_with_all context ~loc:expression.pexp_loc ~attrs ~expected computation
       [
         ("retc", identity);
-        ( "exnc",
-          exception_function ~loc ~variable:(fresh "exn") (mapper.cases mapper exception_cases) );
+        ("exnc", exception_function context ~loc (mapper.cases mapper exception_cases));
         effects;
       ]
 
 (* The mapper from trees that Effect_tokens.parse makes to trees of stock OCaml. [is_used] tells
-   whether a lower-case name occurs in the source. Raises Location.Error at what is refused. *)
-let mapper ~is_used =
+   whether a lower-case name occurs in the source. [report] is told what is refused. *)
+let mapper ?(for_library = true) ~report ~is_used () =
   let rec fresh name = if is_used name then fresh (name ^ "_") else name in
+  let context = { report; fresh; for_library } in
   let default = Ast_mapper.default_mapper in
   let expr mapper expression =
     match expression.pexp_desc with
     | Pexp_match (computation, cases) when List.exists is_effect_case cases ->
-        handler_of_match ~fresh mapper expression computation cases
+        handler_of_match context mapper expression computation cases
     | Pexp_try (computation, cases) when List.exists is_effect_case cases ->
-        handler_of_try ~fresh mapper expression computation cases
+        handler_of_try context mapper expression computation cases
     | _ -> default.expr mapper expression
   in
   let structure_item mapper item =
@@ -344,4 +375,4 @@ let mapper ~is_used =
         default.signature_item mapper { item with psig_desc = Psig_typext declared }
     | _ -> default.signature_item mapper item
   in
-  { default with expr; pat = checked_pattern; structure_item; signature_item }
+  { default with expr; pat = checked_pattern context; structure_item; signature_item }

@@ -5,6 +5,7 @@
    identifier stays: a program that stock OCaml accepts reads exactly as before. If it cannot, then
 
      effect E : t             where a definition may begin, becomes   exception[@haft.effect] E : t
+     effect E = M.F           in the same way
      effect p, k / effect p k where a pattern may begin, becomes      [%haft.effect? p, k]
 
    in tokens that stand at the places of those they replace, so that every location is the user's
@@ -17,16 +18,16 @@ let marker = "haft.effect"
 
 type source_token = Parser.token * Lexing.position * Lexing.position
 
-(* What becomes of one token of the source: itself or a replacement, then the tokens added. *)
-type edit = { replacement : Parser.token option; added : Parser.token list }
+(* What becomes of one token of the source: itself, a replacement or nothing, then the tokens added. *)
+type edit = { skipped : bool; replacement : Parser.token option; added : Parser.token list }
 
-let unchanged = { replacement = None; added = [] }
+let unchanged = { skipped = false; replacement = None; added = [] }
 
-let error (_, loc_start, _) (_, _, loc_end) (message, hint) =
-  let loc = { Location.loc_start; loc_end; loc_ghost = false } in
-  raise
-    (Location.Error
-       (Location.errorf ~loc ~sub:[ Location.msg "@[Hint: %s@]" hint ] "%s" message))
+let location (_, loc_start, _) (_, _, loc_end) = { Location.loc_start; loc_end; loc_ghost = false }
+
+let error first last (message, hint) =
+  let sub = [ Location.msg "@[Hint: %s@]" hint ] in
+  Location.errorf ~loc:(location first last) ~sub "%s" message
 
 let written = "write an effect case as `effect (E x), k -> ...' or `effect (E x) k -> ...'"
 
@@ -78,7 +79,10 @@ let behind_simple_pattern tokens index =
 
 let ends_pattern (token : Parser.token) =
   closes token
-  || match token with MINUSGREATER | WHEN | BAR | AS | EQUAL | COLON | IN -> true | _ -> false
+  ||
+  match token with
+  | MINUSGREATER | WHEN | BAR | AS | EQUAL | COLON | IN | LET | TYPE | OPEN | EXTERNAL | INCLUDE -> true
+  | _ -> false
 
 (* The index of the comma that parts the effect's pattern, which begins at [index], from its
    continuation. *)
@@ -90,28 +94,65 @@ let rec comma tokens index =
   | _ -> comma tokens (index + 1)
 
 (* The last token of the effect's pattern, that of the continuation's, and whether a comma stands
-   between them, for the `effect` at [index]. *)
+   between them, for the `effect` at [index]; or what is wrong, and the last token of the effect's pattern and
+   whether a comma follows, where there is one. *)
 let effect_pattern (tokens : source_token array) index =
   let effect_token = tokens.(index) in
-  let no_continuation last =
-    error effect_token tokens.(last) ("This effect case names no continuation.", written)
+  let no_continuation last found =
+    Error (error effect_token tokens.(last) ("This effect case names no continuation.", written), found)
   in
   match comma tokens (index + 1) with
   | Some comma -> (
       match behind_simple_pattern tokens (comma + 1) with
-      | Some behind -> (comma - 1, behind - 1, true)
-      | None -> no_continuation comma)
+      | Some behind -> Ok (comma - 1, behind - 1, true)
+      | None -> no_continuation comma (Some (comma, true)))
   | None -> (
       match behind_simple_pattern tokens (index + 1) with
-      | None -> no_continuation index
+      | None -> no_continuation index None
       | Some continuation -> (
           match behind_simple_pattern tokens continuation with
-          | None -> no_continuation (continuation - 1)
+          | None -> no_continuation (continuation - 1) (Some (continuation - 1, false))
           | Some behind when ends_pattern (token_at tokens behind) ->
-              (continuation - 1, behind - 1, false)
+              Ok (continuation - 1, behind - 1, false)
           | Some behind ->
-              error effect_token tokens.(behind)
-                ("This effect case has more than an effect and a continuation.", written)))
+              Error
+                ( error effect_token tokens.(behind)
+                    ("This effect case has more than an effect and a continuation.", written),
+                  None )))
+
+(* The layout of the source *)
+
+let column (_, start, _) = start.Lexing.pos_cnum - start.Lexing.pos_bol
+
+let begins_line (tokens : source_token array) index =
+  index = 0
+  ||
+  let _, _, stop_before = tokens.(index - 1) and _, start, _ = tokens.(index) in
+  stop_before.Lexing.pos_bol <> start.Lexing.pos_bol
+
+let begins_item : Parser.token -> bool = function
+  | LET | TYPE | MODULE | OPEN | EXCEPTION | VAL | EXTERNAL | INCLUDE | CLASS | SEMISEMI
+  | LBRACKETATATAT | LBRACKETPERCENTPERCENT
+  | LIDENT "effect" ->
+      true
+  | _ -> false
+
+(* Whether an item can be expected at [index] by the layout: behind the beginning of the items, or right below
+   the item before. *)
+let is_laid_out_as_item tokens index =
+  let rec item_above above =
+    above >= 0
+    &&
+    if begins_line tokens above && column tokens.(above) <= column tokens.(index) then
+      column tokens.(above) = column tokens.(index)
+      && (begins_item (token_at tokens above) || token_at tokens above = AND)
+    else item_above (above - 1)
+  in
+  index = 0
+  ||
+  match token_at tokens (index - 1) with
+  | STRUCT | SEMISEMI -> true
+  | _ -> begins_line tokens index && item_above (index - 1)
 
 (* The stock parser as a judge *)
 
@@ -127,68 +168,125 @@ let rec settle checkpoint =
 let read state token =
   match state with
   | Reading checkpoint -> (
-      try settle (Machine.offer checkpoint token) with Syntaxerr.Error _ -> Refused)
+      try settle (Machine.offer checkpoint token)
+      with Syntaxerr.Error _ | Syntaxerr.Escape_error -> Refused)
   | Finished | Refused -> Refused
 
 let accepts state tokens = List.fold_left read state tokens <> Refused
 
-(* The edits that make the stock grammar's program of [tokens]. What follows a syntax error is left
-   as it is, for the stock parser to report the error. *)
-let edits start (tokens : source_token array) =
-  let edits = Array.make (Array.length tokens) unchanged in
-  let replace index replacement = edits.(index) <- { edits.(index) with replacement } in
-  (* Of two additions behind one token, the inner pattern's, found later, comes first. *)
-  let add index added =
-    edits.(index) <- { edits.(index) with added = added @ edits.(index).added }
-  in
-  let at index token =
-    let _, start, stop = tokens.(index) in
-    (token, start, stop)
-  in
-  let is_identifier state index =
-    let behind =
-      match (token_at tokens (index + 1), token_at tokens (index + 2)) with
-      | (UIDENT _ | LIDENT _), COLON -> 2
-      | _ -> 1
-    in
-    accepts state (Array.to_list (Array.sub tokens index (behind + 1)))
-  in
-  let rec walk state index =
-    if index < Array.length tokens && state <> Refused then
-      match token_at tokens index with
-      | LIDENT "effect" when not (is_identifier state index) -> keyword state index
-      | _ -> walk (read_edited state index) (index + 1)
-  and read_edited state index =
-    let { replacement; added } = edits.(index) in
-    let first =
-      match replacement with Some token -> at index token | None -> tokens.(index)
-    in
-    List.fold_left (fun state token -> read state (at index token)) (read state first) added
-  and keyword state index =
-    let may_come possible = accepts state (List.map (at index) possible) in
-    (match (token_at tokens (index + 1), token_at tokens (index + 2)) with
-    | UIDENT _, COLON when may_come [ EXCEPTION ] ->
-        replace index (Some Parser.EXCEPTION);
-        add index [ Parser.LBRACKETAT; LIDENT marker; RBRACKET ]
-    | LIDENT name, COLON when may_come [ EXCEPTION ] ->
-        error tokens.(index + 1) tokens.(index + 1)
-          ( Printf.sprintf "The effect %s needs a name that begins with a capital letter." name,
-            "an effect is a constructor of Effect.t, as in `effect Read : in_channel -> string'." )
-    | _ ->
-        (* `0 as` begins a pattern, and nothing else. *)
-        if may_come [ INT ("0", None); AS ] then begin
-          let last_of_effect, last_of_continuation, has_comma = effect_pattern tokens index in
-          replace index (Some Parser.LBRACKETPERCENT);
-          add index [ Parser.LIDENT marker; QUESTION ];
-          if not has_comma then add last_of_effect [ Parser.COMMA ];
-          add last_of_continuation [ Parser.RBRACKET ]
-        end);
-    walk (read_edited state index) (index + 1)
-  in
-  walk (settle start) 0;
-  edits
+(* The edits of a file in the making. [report] is told what is wrong with effect cases. *)
+type editing = {
+  tokens : source_token array;
+  edits : edit array;
+  report : Location.error -> unit;
+  for_library : bool;  (** the tree is for OCaml 4, with the library *)
+}
 
-(* The two readings *)
+let start_editing ~for_library ~report tokens =
+  { tokens; edits = Array.make (Array.length tokens) unchanged; report; for_library }
+
+(* [token] in the place of the one at [index]. *)
+let at editing index token =
+  let _, start, stop = editing.tokens.(index) in
+  (token, start, stop)
+
+let replace editing index replacement =
+  editing.edits.(index) <- { (editing.edits.(index)) with replacement = Some replacement }
+
+(* Of two additions behind one token, the inner pattern's, found later, comes first. *)
+let add editing index added =
+  let edit = editing.edits.(index) in
+  editing.edits.(index) <- { edit with added = added @ edit.added }
+
+(* The token at [index] as it is edited. *)
+let read_edited editing state index =
+  let { skipped; replacement; added } = editing.edits.(index) in
+  let state =
+    match replacement with
+    | _ when skipped -> state
+    | Some token -> read state (at editing index token)
+    | None -> read state editing.tokens.(index)
+  in
+  List.fold_left (fun state token -> read state (at editing index token)) state added
+
+let is_rebinding { tokens; _ } index =
+  match (token_at tokens (index + 1), token_at tokens (index + 2), token_at tokens (index + 3)) with
+  | UIDENT _, EQUAL, UIDENT _ -> is_laid_out_as_item tokens index
+  | _ -> false
+
+let is_identifier ({ tokens; _ } as editing) state index =
+  let behind =
+    match (token_at tokens (index + 1), token_at tokens (index + 2)) with
+    | (UIDENT _ | LIDENT _), COLON -> 2
+    | _ -> 1
+  in
+  (not (is_rebinding editing index))
+  && accepts state
+       (Array.to_list (Array.sub tokens index (min (behind + 1) (Array.length tokens - index))))
+
+(* The `effect` at [index] is a keyword: its edits. *)
+let keyword ({ tokens; _ } as editing) state index =
+  let may_come possible = accepts state (List.map (at editing index) possible) in
+  match (token_at tokens (index + 1), token_at tokens (index + 2)) with
+  | UIDENT _, (COLON | EQUAL) when may_come [ EXCEPTION ] ->
+      replace editing index Parser.EXCEPTION;
+      add editing index [ Parser.LBRACKETAT; LIDENT marker; RBRACKET ]
+  | LIDENT name, COLON when may_come [ EXCEPTION ] ->
+      replace editing index Parser.EXCEPTION;
+      add editing index [ Parser.LBRACKETAT; LIDENT marker; RBRACKET ];
+      replace editing (index + 1) (Parser.UIDENT (String.capitalize_ascii name));
+      editing.report
+        (error tokens.(index + 1) tokens.(index + 1)
+           ( Printf.sprintf "The effect %s needs a name that begins with a capital letter." name,
+             "an effect is a constructor of Effect.t, as in `effect Read : in_channel -> string'." ))
+  | _ ->
+      (* `0 as` begins a pattern, and nothing else. *)
+      if may_come [ INT ("0", None); AS ] then begin
+        let mark () =
+          replace editing index Parser.LBRACKETPERCENT;
+          add editing index [ Parser.LIDENT marker; QUESTION ]
+        in
+        match effect_pattern tokens index with
+        | Ok (last_of_effect, last_of_continuation, has_comma) ->
+            mark ();
+            if not has_comma then add editing last_of_effect [ Parser.COMMA ];
+            add editing last_of_continuation [ Parser.RBRACKET ]
+        | Error (error, found) -> (
+            editing.report error;
+            match found with
+            | None ->
+                let rec skip index =
+                  if not (ends_pattern (token_at tokens index)) then begin
+                    editing.edits.(index) <- { unchanged with skipped = true };
+                    skip (index + 1)
+                  end
+                in
+                replace editing index Parser.UNDERSCORE;
+                skip (index + 1)
+            | Some (last, has_comma) ->
+                mark ();
+                let continuation = [ Parser.UNDERSCORE; RBRACKET ] in
+                add editing last (if has_comma then continuation else COMMA :: continuation))
+      end
+
+(* Reads the tokens from [index] up to [stop], and makes the edits that the stock grammar needs. Ends with the
+   index of the token that is refused, or [stop]. *)
+let rec walk editing state index stop =
+  if index >= stop then (state, stop)
+  else begin
+    (match token_at editing.tokens index with
+    | LIDENT "effect" when not (is_identifier editing state index) -> keyword editing state index
+    | UIDENT "Stdlib" when editing.for_library -> (
+        match (token_at editing.tokens (index + 1), token_at editing.tokens (index + 2)) with
+        | DOT, UIDENT "Effect" -> replace editing index (Parser.UIDENT "Haft")
+        | _ -> ())
+    | _ -> ());
+    match read_edited editing state index with
+    | Refused -> (Refused, index)
+    | state -> walk editing state (index + 1) stop
+  end
+
+(* The readings *)
 
 let rewind text =
   let lexbuf = Lexing.from_string text in
@@ -198,50 +296,69 @@ let rewind text =
   Lexer.skip_hash_bang lexbuf;
   lexbuf
 
-(* The tokens of [text], up to the first that the lexer refuses: the second reading reports it. *)
-let source_tokens text =
+let without_warnings f =
   let warnings = Warnings.backup () in
   ignore (Warnings.parse_options false "-a");
+  Fun.protect f ~finally:(fun () -> Warnings.restore warnings)
+
+(* The next token that the lexer accepts. *)
+let rec next_token lexbuf =
+  match Lexer.token lexbuf with
+  | token -> token
+  | exception Lexer.Error _ ->
+      Lexer.init ();
+      next_token lexbuf
+
+(* The tokens of [text]: up to the first that the lexer refuses, which the second reading reports; or with
+   [tolerant], without those. *)
+let source_tokens ?(tolerant = false) text =
+  without_warnings @@ fun () ->
   let lexbuf = rewind text in
   let rec collect tokens =
-    match Lexer.token lexbuf with
+    match (if tolerant then next_token else Lexer.token) lexbuf with
     | token ->
         let tokens = (token, Lexing.lexeme_start_p lexbuf, Lexing.lexeme_end_p lexbuf) :: tokens in
         if token = EOF then tokens else collect tokens
     | exception Lexer.Error _ -> tokens
   in
-  let tokens = Array.of_list (List.rev (collect [])) in
-  Warnings.restore warnings;
-  tokens
+  Array.of_list (List.rev (collect []))
 
-(* The lexer of the second reading: the source's tokens with the edits made. Added tokens have no
+(* The lexer of the second reading: the source's tokens, by [lexer], with the edits made. Added tokens have no
    width and stand where the token before them ends. *)
-let edited_lexer edits =
+let edited_lexer lexer edits =
   let index = ref 0 and added = ref [] in
-  fun lexbuf ->
+  let rec next lexbuf =
     match !added with
     | token :: rest ->
         added := rest;
         lexbuf.Lexing.lex_start_p <- lexbuf.Lexing.lex_curr_p;
         token
     | [] ->
-        let token = Lexer.token lexbuf in
+        let token = lexer lexbuf in
         let edit = if !index < Array.length edits then edits.(!index) else unchanged in
         incr index;
         added := edit.added;
-        Option.value edit.replacement ~default:token
+        if edit.skipped then next lexbuf else Option.value edit.replacement ~default:token
+  in
+  next
 
-(* [parse grammar text] is the syntax tree of [text] by [grammar], one of the two below, with the
-   markers in it. The lexer's and the parser's errors are the stock ones; Location.Error is raised
-   for an effect case that is not complete. *)
-let parse (start, grammar) text =
-  let edits = edits (start Lexing.dummy_pos) (source_tokens text) in
+(* [second_reading grammar lexer edits text] is the syntax tree. The lexer's and the parser's errors are the
+   stock ones. *)
+let second_reading grammar lexer edits text =
   let lexbuf = rewind text in
   Location.input_lexbuf := Some lexbuf;
-  try grammar (edited_lexer edits) lexbuf
-  with Parser.Error ->
+  try grammar (edited_lexer lexer edits) lexbuf
+  with Parser.Error | Syntaxerr.Escape_error ->
     let loc = Location.curr lexbuf in
     raise (Syntaxerr.Error (Syntaxerr.Other loc))
+
+(* [parse grammar text] is the syntax tree of [text] by [grammar], one of the two below, with the
+   markers in it. [report] is told of effect cases that are not complete. *)
+let parse ?(for_library = true) ~report (start, grammar) text =
+  let tokens = source_tokens text in
+  let editing = start_editing ~for_library ~report tokens in
+  ignore (walk editing (settle (start Lexing.dummy_pos)) 0 (Array.length tokens));
+  second_reading grammar Lexer.token editing.edits text
 
 let implementation = (Parser.Incremental.implementation, Parser.implementation)
 let interface = (Parser.Incremental.interface, Parser.interface)

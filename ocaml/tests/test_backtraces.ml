@@ -2,7 +2,7 @@
 open Effect
 open Effect.Deep
 
-type _ Effect.t += Wait : unit t
+type _ eff += Wait : unit eff | Nobody's : unit eff
 
 exception Stop
 
@@ -54,8 +54,42 @@ let suspended f =
 
 let[@inline never] waiting () = perform Wait; Sys.opaque_identity ()
 
+(* Whether no line of the backtrace is of the library, nor says that the exception was raised again. *)
+let is_of_the_program f =
+  match f () with
+  | () -> Alcotest.fail "it returned"
+  | exception _ ->
+      let mentions text line =
+        let rec from index =
+          index + String.length text <= String.length line
+          && (String.sub line index (String.length text) = text || from (index + 1))
+        in
+        from 0
+      in
+      let backtrace = Printexc.get_backtrace () in
+      mentions "test_backtraces.ml" backtrace
+      && not (mentions "effect.ml" backtrace || mentions "Re-raised" backtrace)
+
 let tests =
   [
+    ( "show the program, not the library",
+      fun () ->
+        let check what f =
+          let inside () = try_with f () { effc = (fun _ -> None) }; Sys.opaque_identity () in
+          Alcotest.(check bool) what true (is_of_the_program inside)
+        in
+        check "passed on by handlers" (fun () -> on_fibers raising);
+        check "unhandled" (fun () -> perform Nobody's; Sys.opaque_identity ());
+        check "discontinued" (fun () -> discontinue (suspended (fun () -> outer waiting)) Stop);
+        check "discontinued with a backtrace" (fun () ->
+            discontinue_with_backtrace (suspended (fun () -> outer waiting)) Stop
+              (Printexc.get_callstack 3));
+        check "resumed twice" (fun () ->
+            let k = suspended waiting in
+            continue k ();
+            continue k ());
+        Alcotest.(check bool) "unhandled anywhere" true
+          (is_of_the_program (fun () -> perform Nobody's; Sys.opaque_identity ())) );
     ( "of an exception that crosses fibers: the frames below and above",
       fun () ->
         check_functions "frames"

@@ -51,6 +51,34 @@ let suspended f =
 let deep =
   let open Deep in
   [
+    ( "a continuation's hash stays the same, and tells it from others",
+      fun () ->
+        let deep_frames n = let rec deep n = if n = 0 then (perform Wait; 0) else 1 + deep (n - 1) in deep n in
+        let check frames =
+          let k = suspended (fun () -> deep_frames frames) in
+          let hash = Hashtbl.hash k in
+          let check_hash when_ = check_int when_ hash (Hashtbl.hash k) in
+          Gc.minor ();
+          check_hash "after a minor collection";
+          Gc.full_major ();
+          Gc.full_major ();
+          check_hash "after two cycles of the major collector";
+          Gc.compact ();
+          check_hash "after a compaction";
+          let other = suspended (fun () -> deep_frames frames) in
+          Alcotest.(check bool) "the same" true (k = k && compare k k = 0);
+          Alcotest.(check bool) "another" false (k = other || Hashtbl.hash other = hash);
+          let copy = Haft.clone k in
+          check_hash "after it was copied";
+          Alcotest.(check bool) "a copy" false (k = copy || Hashtbl.hash copy = hash);
+          check_int "the copy" frames (continue copy ());
+          check_int "the other" frames (continue other ());
+          check_int "it" frames (continue k ());
+          check_hash "resumed"
+        in
+        check 0;
+        check 10;
+        check 10_000 );
     ( "perform returns what the continuation is continued with",
       fun () -> check_int "sum" 21 (answering 10 (fun () -> 1 + perform Ask + perform Ask)) );
     ( "the return case makes the result, in the handler's context",

@@ -8,8 +8,12 @@ cmake --install "$HAFT_BUILD_DIR" --prefix "$folder/prefix" >"$folder/log" 2>&1 
   cat "$folder/log"
   exit 1
 }
-OCAMLPATH=$folder/prefix/$1${OCAMLPATH:+:$OCAMLPATH}
-export OCAMLPATH
+# As the installation says.
+settings=$(grep '^ *export OCAMLPATH=' "$folder/log")
+OCAMLPATH=${OCAMLPATH:-}
+eval "$settings"
+[ "$(ocamlfind query haft)" = "$folder/prefix/$1/haft" ]
+[ "$(command -v haft-effect-syntax)" = "$folder/prefix/bin/haft-effect-syntax" ]
 cd "$folder"
 cp "$HAFT_SOURCE_DIR"/ocaml/tests/programs/zero_to_four.* .
 
@@ -20,6 +24,17 @@ ocamlfind ocamlopt -package haft -linkpkg zero_to_four.ml -o zero_to_four
 ocamlfind ocamlopt -opaque -package haft -linkpkg zero_to_four.ml -o zero_to_four
 ./zero_to_four | diff zero_to_four.expected -
 
+# Bytecode and the toplevel compile programs with effects, and say what cannot run.
+sentence='Haft needs native code: bytecode and the toplevel can compile programs with effects, ocamlopt runs them'
+ocamlfind ocamlc -package haft -linkpkg zero_to_four.ml -o zero_to_four.byte
+if ./zero_to_four.byte 2>errors; then exit 1; fi
+grep -F "$sentence" errors >/dev/null || { cat errors; exit 1; }
+echo '#directory "'"$(ocamlfind query haft)"'";;
+#load "haft.cma";;
+let _ : int = Effect.Deep.try_with (fun () -> 1) () { Effect.Deep.effc = fun _ -> None };;' |
+  ocaml -noinit 2>&1 | tr '\n' ' ' | tr -s ' ' >toplevel
+grep -F "$sentence" toplevel >/dev/null || { cat toplevel; exit 1; }
+
 if command -v dune >/dev/null; then
   mkdir project
   cp zero_to_four.ml project
@@ -27,4 +42,13 @@ if command -v dune >/dev/null; then
   echo '(executable (name zero_to_four) (libraries haft unix))' >project/dune
   (cd project && dune build --root . ./zero_to_four.exe 2>log || { cat log; exit 1; })
   project/_build/default/zero_to_four.exe | diff zero_to_four.expected -
+
+  # In all the modes that dune has without being told.
+  mkdir all all/lib
+  cp zero_to_four.ml all/lib
+  echo 'let run () = Effect.perform (Obj.magic 0)' >all/main.ml
+  echo '(lang dune 2.0)' >all/dune-project
+  echo '(executable (name main) (modes byte exe) (libraries zero_to_four haft))' >all/dune
+  echo '(library (name zero_to_four) (libraries haft))' >all/lib/dune
+  (cd all && dune build --root . 2>log && dune build --root . @all 2>log || { cat log; exit 1; })
 fi

@@ -11,5 +11,5 @@ fail() {
   exit 1
 }
 
-cp "$tests"/stand_in/effect.ml "$tests"/stand_in/effect.mli .
-ocamlfind ocamlc -thread -package threads.posix -c effect.mli effect.ml
+cp "$tests"/stand_in/*.ml "$tests"/stand_in/*.mli .
+ocamlfind ocamlc -thread -package threads.posix -c effect.mli effect.ml haft.ml

@@ -24,10 +24,10 @@ for program in "$tests"/constructs/*.ml; do
   name=$(basename "$program" .ml)
   expected=$tests/constructs/$name.expected
   cp "$program" "$name.ml"
-  compile -pp "$syntax" -linkpkg effect.cmo "$name.ml" -o "$name"
+  compile -pp "$syntax" -linkpkg effect.cmo haft.cmo "$name.ml" -o "$name"
   runs "$name" "$expected"
   "$syntax" --source -o "${name}_source.ml" "$name.ml"
-  compile -linkpkg effect.cmo "${name}_source.ml" -o "${name}_source"
+  compile -linkpkg effect.cmo haft.cmo "${name}_source.ml" -o "${name}_source"
   runs "${name}_source" "$expected"
 done
 
@@ -59,3 +59,33 @@ for source in "$tests"/refusals/*.ml "$tests"/refusals/*.mli; do
   [ -z "${UPDATE:-}" ] || cp "$name.output" "$tests/refusals/$name.expected"
   diff -u "$tests/refusals/$name.expected" "$name.output" || fail "$file was not refused as expected"
 done
+
+# What has no syntax errors in a file of mended/ is in the tree, and each error is a node at its place.
+# (The compiler stops at the first.)
+for source in "$tests"/mended/*.ml "$tests"/mended/*.mli; do
+  file=$(basename "$source")
+  name=${file%.*}
+  cp "$source" "$file"
+  { "$syntax" --source "$file" 2>&1 >/dev/null || true; } | grep '^File' >"$name.output"
+  compile -pp "$syntax" -dsource -c "$file" 2>&1 | sed '/^File/,$d' >>"$name.output"
+  [ -z "${UPDATE:-}" ] || cp "$name.output" "$tests/mended/$name.expected"
+  diff -u "$tests/mended/$name.expected" "$name.output" || fail "$file was mended otherwise"
+done
+
+# No warning comes from what is generated.
+cp "$tests/all_warnings.ml" .
+ocamlfind ocamlc -w +a-70 -warn-error +a -pp "$syntax" -I . -c all_warnings.ml
+
+# The preprocessor passes trees on, so it can be given twice.
+"$syntax" all_warnings.ml >once.tree
+"$syntax" once.tree | cmp once.tree -
+
+# Merlin's copies of a file have the name of the file, for "locate"; and any file that which is asked for.
+names() {
+  ocamlfind ocamlc -w -a -I . -impl "$1" -dparsetree -stop-after parsing 2>&1 | sed -n 's/.*structure_item (\([^[]*\)\[2,.*/\1/p' | uniq
+}
+cp all_warnings.ml merlinpp0a1b2cedited.ml
+"$syntax" merlinpp0a1b2cedited.ml >editor.tree
+[ "$(names editor.tree)" = edited.ml ] || fail "the file in the editor is called $(names editor.tree)"
+"$syntax" --source-name lib/other.ml all_warnings.ml >named.tree
+[ "$(names named.tree)" = lib/other.ml ] || fail "the file is called $(names named.tree)"

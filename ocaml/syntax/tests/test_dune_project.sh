@@ -1,6 +1,6 @@
 #!/bin/sh
-# A dune project uses the syntax as an action and in front of a ppx, and both report errors in the
-# user's own source.
+# A dune project uses the syntax as an action, in front of a ppx, beside a staged one and with instrumentation;
+# errors are reported in the user's own source.
 set -eu
 . "$HAFT_SOURCE_DIR/ocaml/syntax/tests/common.sh"
 
@@ -10,25 +10,35 @@ if ! command -v dune >/dev/null || ! ocamlfind query ppxlib >/dev/null 2>&1; the
 fi
 
 cp -r "$tests/dune_project" project
-cp "$tests"/stand_in/effect.ml* project/stand_in
+cp "$tests"/stand_in/*.ml* project/stand_in
 mkdir commands
 ln -s "$syntax" commands/haft-effect-syntax
 PATH=$work/commands:$PATH
 cd project
 
 build() {
-  dune build --root . --display quiet ./bin/main.exe
+  dune build --root . --display quiet "$@"
 }
 
-build || fail "the project does not build"
-output=$(./_build/default/bin/main.exe)
-[ "$output" = 47 ] || fail "the program printed $output"
+# prints FOLDER TEXT: what the program of the folder prints.
+prints() {
+  output=$("./_build/default/$1/main.exe")
+  [ "$output" = "$2" ] || fail "$1/main.exe printed $output"
+}
+
+build ./bin/main.exe ./staged/main.exe ./instrumented/main.exe || fail "the project does not build"
+prints bin 47
+prints staged '42 42'
+prints instrumented 5
+build ./instrumented/main.exe --instrument-with counting_ppx || fail "the instrumented program does not build"
+prints instrumented 'instrumented
+5'
 
 # refused FILE TEXT PLACE: with the text at its end, the file is refused at that place.
 refused() {
   cp "$1" saved
   printf '%s\n' "$2" >>"$1"
-  if build 2>errors; then fail "$1 was accepted with: $2"; fi
+  if build ./bin/main.exe 2>errors; then fail "$1 was accepted with: $2"; fi
   grep -F "File \"$1\", line $3" errors >/dev/null || { cat errors; fail "$1 was refused elsewhere"; }
   cp saved "$1"
 }

@@ -2,7 +2,8 @@
    of its own: a stand-in, so that the syntax can be tested on every platform that has OCaml. At any
    time one thread runs and the others wait for a message. *)
 
-type _ t = ..
+type 'a eff = ..
+type 'a t = 'a eff = ..
 
 exception Unhandled : 'a t -> exn
 exception Continuation_already_resumed

@@ -1,6 +1,7 @@
 (* The stand-in's interface: OCaml 5's, as far as translated programs and the tests use it. *)
 
-type _ t = ..
+type 'a eff = ..
+type 'a t = 'a eff = ..
 
 exception Unhandled : 'a t -> exn
 exception Continuation_already_resumed

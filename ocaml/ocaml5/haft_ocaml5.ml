@@ -1,0 +1,627 @@
+(* What OCaml 5's standard library has and that of 4.13 or 4.14 lacks, under its names: to be opened by the flag
+   -open Haft_ocaml5. Written from the manual of OCaml 5.3, which documents it. A domain is a thread of the
+   system, so one domain at a time runs OCaml code. *)
+
+module Thread = struct
+  include Thread
+
+  exception Exit
+
+  (* What each thread has of its own. It is forgotten when the thread ends. *)
+  type own = { domain : int; local : (int, Obj.t) Hashtbl.t }
+
+  let main = { domain = 0; local = Hashtbl.create 8 }
+  let main_thread = Thread.id (Thread.self ())
+  let owns : (int, own) Hashtbl.t = Hashtbl.create 8
+  let lock = Mutex.create ()
+
+  let locked f =
+    Mutex.lock lock;
+    Fun.protect f ~finally:(fun () -> Mutex.unlock lock)
+
+  let own () =
+    let thread = Thread.id (Thread.self ()) in
+    if thread = main_thread then main
+    else
+      locked @@ fun () ->
+      match Hashtbl.find_opt owns thread with
+      | Some own -> own
+      | None ->
+          let own = { domain = 0; local = Hashtbl.create 8 } in
+          Hashtbl.add owns thread own;
+          own
+
+  let create_with own f x =
+    let body () =
+      let thread = Thread.id (Thread.self ()) in
+      locked (fun () -> Hashtbl.replace owns thread own);
+      Fun.protect
+        (fun () -> try ignore (f x) with Exit -> ())
+        ~finally:(fun () -> locked (fun () -> Hashtbl.remove owns thread))
+    in
+    Thread.create body ()
+
+  let create f x = create_with { domain = (own ()).domain; local = Hashtbl.create 8 } f x
+  let exit () : unit = raise Exit
+end
+
+module Mutex = struct
+  include Mutex
+
+  let protect mutex f =
+    lock mutex;
+    Fun.protect f ~finally:(fun () -> unlock mutex)
+end
+
+module Condition = Condition
+module Semaphore = Semaphore
+
+module Domain : sig
+  type !'a t
+  type id = private int
+
+  val spawn : (unit -> 'a) -> 'a t
+  val join : 'a t -> 'a
+  val get_id : 'a t -> id
+  val self : unit -> id
+  val self_index : unit -> int
+  val is_main_domain : unit -> bool
+  val cpu_relax : unit -> unit
+  val recommended_domain_count : unit -> int
+  val before_first_spawn : (unit -> unit) -> unit
+  val at_exit : (unit -> unit) -> unit
+
+  module DLS : sig
+    type 'a key
+
+    val new_key : ?split_from_parent:('a -> 'a) -> (unit -> 'a) -> 'a key
+    val get : 'a key -> 'a
+    val set : 'a key -> 'a -> unit
+  end
+end = struct
+  type id = int
+
+  module DLS = struct
+    type 'a key = { index : int; initial : unit -> 'a }
+
+    let count = Atomic.make 0
+
+    (* For each key that is inherited: what a child gets of the parent's values. *)
+    let inherited : (Thread.own -> Thread.own -> unit) list ref = ref []
+
+    let get_in (own : Thread.own) key =
+      match Hashtbl.find_opt own.local key.index with
+      | Some value -> Obj.obj value
+      | None ->
+          let value = key.initial () in
+          Hashtbl.replace own.local key.index (Obj.repr value);
+          value
+
+    let set_in (own : Thread.own) key value = Hashtbl.replace own.local key.index (Obj.repr value)
+    let get key = get_in (Thread.own ()) key
+    let set key value = set_in (Thread.own ()) key value
+
+    let new_key ?split_from_parent initial =
+      let key = { index = Atomic.fetch_and_add count 1; initial } in
+      Option.iter
+        (fun split ->
+          inherited := (fun parent child -> set_in child key (split (get_in parent key))) :: !inherited)
+        split_from_parent;
+      key
+  end
+
+  type 'a t = {
+    id : id;
+    thread : Thread.t;
+    result : ('a, exn * Printexc.raw_backtrace) result option ref;
+  }
+
+  let last_id = Atomic.make 0
+  let recommended_domain_count () = 1
+  let cpu_relax () = Thread.yield ()
+  let self () = (Thread.own ()).domain
+  let self_index = self
+  let is_main_domain () = self () = 0
+  let get_id domain = domain.id
+  let spawned = ref false
+  let first = ref []
+
+  let before_first_spawn f =
+    if !spawned then invalid_arg "Domain.before_first_spawn: a domain has been spawned";
+    first := f :: !first
+
+  let exits : (unit -> unit) list ref DLS.key = DLS.new_key (fun () -> ref [])
+
+  let at_exit f =
+    if is_main_domain () then Stdlib.at_exit f
+    else
+      let exits = DLS.get exits in
+      exits := f :: !exits
+
+  let rec run_exits () =
+    let exits = DLS.get exits in
+    match !exits with
+    | [] -> ()
+    | f :: rest ->
+        exits := rest;
+        Fun.protect f ~finally:run_exits
+
+  let spawn f =
+    if not !spawned then begin
+      spawned := true;
+      List.iter (fun f -> f ()) (List.rev !first)
+    end;
+    let id = 1 + Atomic.fetch_and_add last_id 1 in
+    let own = { Thread.domain = id; local = Hashtbl.create 8 } in
+    let parent = Thread.own () in
+    List.iter (fun inherit_ -> inherit_ parent own) !DLS.inherited;
+    let result = ref None in
+    let body () =
+      let outcome =
+        match Fun.protect f ~finally:run_exits with
+        | value -> Ok value
+        | exception exn -> Error (exn, Printexc.get_raw_backtrace ())
+      in
+      result := Some outcome
+    in
+    { id; thread = Thread.create_with own body (); result }
+
+  let join domain =
+    Thread.join domain.thread;
+    match !(domain.result) with
+    | Some (Ok value) -> value
+    | Some (Error (exn, backtrace)) -> Printexc.raise_with_backtrace exn backtrace
+    | None -> failwith "Domain.join: the domain's thread has ended without a result"
+end
+
+(* Without events: nothing is recorded, and a cursor reads nothing. *)
+module Runtime_events = struct
+  type lifecycle =
+    | EV_RING_START
+    | EV_RING_STOP
+    | EV_RING_PAUSE
+    | EV_RING_RESUME
+    | EV_FORK_PARENT
+    | EV_FORK_CHILD
+    | EV_DOMAIN_SPAWN
+    | EV_DOMAIN_TERMINATE
+
+  module Timestamp = struct
+    type t = int64
+
+    let get_current () = Int64.of_float (Sys.time () *. 1e9)
+    let to_int64 timestamp = timestamp
+  end
+
+  module Type = struct
+    type span = Begin | End
+
+    type 'a t =
+      | Unit : unit t
+      | Int : int t
+      | Span : span t
+      | Custom : { encode : bytes -> 'a -> int; decode : bytes -> int -> 'a } -> 'a t
+
+    let unit = Unit
+    let int = Int
+    let span = Span
+    let register ~encode ~decode = Custom { encode; decode }
+  end
+
+  module User = struct
+    type tag = ..
+    type 'a t = { name : string; tag : tag }
+
+    let register name tag (_ : 'a Type.t) : 'a t = { name; tag }
+    let write (_ : 'a t) (_ : 'a) = ()
+    let name event = event.name
+    let tag event = event.tag
+  end
+
+  module Callbacks = struct
+    type t = unit
+
+    let create ?runtime_begin:_ ?runtime_end:_ ?runtime_counter:_ ?alloc:_ ?lifecycle:_ ?lost_events:_ () =
+      ()
+
+    let add_user_event (_ : 'a Type.t) (_ : int -> Timestamp.t -> 'a User.t -> 'a -> unit) () = ()
+  end
+
+  type cursor = unit
+
+  let start () = ()
+  let pause () = ()
+  let resume () = ()
+  let path () : string option = None
+  let create_cursor (_ : (string * int) option) : cursor = ()
+  let free_cursor (_ : cursor) = ()
+  let read_poll (_ : cursor) (_ : Callbacks.t) (_ : int option) = 0
+end
+
+module Seq = struct
+  include Stdlib.Seq
+
+  exception Forced_twice
+
+  let is_empty seq = match seq () with Nil -> true | Cons _ -> false
+  let uncons seq = match seq () with Nil -> None | Cons (head, tail) -> Some (head, tail)
+  let length seq = fold_left (fun count _ -> count + 1) 0 seq
+  let singleton = return
+
+  let fold_lefti f start seq =
+    snd (fold_left (fun (index, result) x -> (index + 1, f result index x)) (0, start) seq)
+
+  let iteri f seq = fold_lefti (fun () index x -> f index x) () seq
+
+  let rec find_map f seq =
+    match seq () with
+    | Nil -> None
+    | Cons (head, tail) -> ( match f head with None -> find_map f tail | found -> found)
+
+  let find is_right seq = find_map (fun x -> if is_right x then Some x else None) seq
+  let exists is_right seq = Option.is_some (find is_right seq)
+  let for_all is_right seq = not (exists (fun x -> not (is_right x)) seq)
+
+  let rec mapi_from index f seq () =
+    match seq () with
+    | Nil -> Nil
+    | Cons (head, tail) -> Cons (f index head, mapi_from (index + 1) f tail)
+
+  let mapi f seq = mapi_from 0 f seq
+  let find_mapi f seq = find_map Fun.id (mapi f seq)
+  let find_index is_right seq = find_mapi (fun index x -> if is_right x then Some index else None) seq
+
+  let rec map2 f left right () =
+    match left () with
+    | Nil -> Nil
+    | Cons (l, left) -> (
+        match right () with Nil -> Nil | Cons (r, right) -> Cons (f l r, map2 f left right))
+
+  let zip left right = map2 (fun l r -> (l, r)) left right
+  let iter2 f left right = iter (fun (l, r) -> f l r) (zip left right)
+  let fold_left2 f start left right = fold_left (fun result (l, r) -> f result l r) start (zip left right)
+  let for_all2 f left right = for_all (fun (l, r) -> f l r) (zip left right)
+  let exists2 f left right = exists (fun (l, r) -> f l r) (zip left right)
+
+  let rec equal eq left right =
+    match (left (), right ()) with
+    | Nil, Nil -> true
+    | Cons (l, left), Cons (r, right) -> eq l r && equal eq left right
+    | _ -> false
+
+  let rec compare cmp left right =
+    match (left (), right ()) with
+    | Nil, Nil -> 0
+    | Nil, Cons _ -> -1
+    | Cons _, Nil -> 1
+    | Cons (l, left), Cons (r, right) ->
+        let order = cmp l r in
+        if order <> 0 then order else compare cmp left right
+
+  let rec ints from () = Cons (from, ints (from + 1))
+  let rec forever f () = Cons (f (), forever f)
+  let rec repeat x () = Cons (x, repeat x)
+
+  let cycle seq () =
+    match seq () with
+    | Nil -> Nil
+    | Cons (head, tail) ->
+        let rec again () = append seq again () in
+        Cons (head, append tail again)
+
+  let rec iterate f x () = Cons (x, fun () -> iterate f (f x) ())
+
+  let rec take_some count seq () =
+    if count = 0 then Nil
+    else match seq () with Nil -> Nil | Cons (head, tail) -> Cons (head, take_some (count - 1) tail)
+
+  let take count seq =
+    if count < 0 then invalid_arg "Seq.take";
+    take_some count seq
+
+  let drop count seq =
+    if count < 0 then invalid_arg "Seq.drop";
+    let rec from count seq =
+      if count = 0 then seq ()
+      else match seq () with Nil -> Nil | Cons (_, tail) -> from (count - 1) tail
+    in
+    if count = 0 then seq else fun () -> from count seq
+
+  let init count f =
+    if count < 0 then invalid_arg "Seq.init";
+    map f (take_some count (ints 0))
+
+  let rec take_while is_right seq () =
+    match seq () with
+    | Cons (head, tail) when is_right head -> Cons (head, take_while is_right tail)
+    | _ -> Nil
+
+  let rec drop_while is_right seq () =
+    match seq () with
+    | Cons (head, tail) when is_right head -> drop_while is_right tail ()
+    | rest -> rest
+
+  let rec scan_from f state seq () =
+    match seq () with
+    | Nil -> Nil
+    | Cons (head, tail) ->
+        let state = f state head in
+        Cons (state, scan_from f state tail)
+
+  let scan f start seq = cons start (scan_from f start seq)
+
+  let rec group eq seq () =
+    match seq () with
+    | Nil -> Nil
+    | Cons (head, tail) ->
+        Cons (cons head (take_while (eq head) tail), group eq (drop_while (eq head) tail))
+
+  let rec memoize seq =
+    let node = lazy (match seq () with Nil -> Nil | Cons (head, tail) -> Cons (head, memoize tail)) in
+    fun () -> Lazy.force node
+
+  let rec once seq =
+    let is_forced = Atomic.make false in
+    fun () ->
+      if Atomic.exchange is_forced true then raise Forced_twice;
+      match seq () with Nil -> Nil | Cons (head, tail) -> Cons (head, once tail)
+
+  let rec interleave left right () =
+    match left () with Nil -> right () | Cons (head, left) -> Cons (head, interleave right left)
+
+  let rec sorted_merge cmp left right () =
+    match (left (), right ()) with
+    | Nil, rest | rest, Nil -> rest
+    | (Cons (l, left') as whole_left), (Cons (r, right') as whole_right) ->
+        if cmp l r <= 0 then Cons (l, sorted_merge cmp left' (fun () -> whole_right))
+        else Cons (r, sorted_merge cmp (fun () -> whole_left) right')
+
+  let rec transpose rows () =
+    let rows = filter_map uncons rows in
+    if is_empty rows then Nil else Cons (map fst rows, transpose (map snd rows))
+
+  (* The diagonals of the table of rows. *)
+  let rec diagonals seen rows () =
+    match rows () with
+    | Nil -> transpose seen ()
+    | Cons (row, rows) ->
+        let seen = cons row seen in
+        Cons (filter_map (fun row -> Option.map fst (uncons row)) seen,
+              diagonals (filter_map (fun row -> Option.map snd (uncons row)) seen) rows)
+
+  let map_product f left right = concat (diagonals empty (map (fun l -> map (f l) right) left))
+  let product left right = map_product (fun l r -> (l, r)) left right
+  let unzip seq = (map fst seq, map snd seq)
+  let split = unzip
+
+  let partition_map f seq =
+    let seq = map f seq in
+    (filter_map Either.find_left seq, filter_map Either.find_right seq)
+
+  let partition is_right seq = (filter is_right seq, filter (fun x -> not (is_right x)) seq)
+
+  let rec of_dispenser next () = match next () with None -> Nil | Some x -> Cons (x, of_dispenser next)
+
+  let to_dispenser seq =
+    let rest = ref seq in
+    fun () ->
+      Option.map
+        (fun (head, tail) ->
+          rest := tail;
+          head)
+        (uncons !rest)
+end
+
+module In_channel = struct
+  type t = in_channel
+
+  type open_flag = Stdlib.open_flag =
+    | Open_rdonly
+    | Open_wronly
+    | Open_append
+    | Open_creat
+    | Open_trunc
+    | Open_excl
+    | Open_binary
+    | Open_text
+    | Open_nonblock
+
+  let stdin = stdin
+  let open_bin = open_in_bin
+  let open_text = open_in
+  let open_gen = open_in_gen
+  let close = close_in
+  let close_noerr = close_in_noerr
+
+  let with_channel channel f = Fun.protect (fun () -> f channel) ~finally:(fun () -> close_noerr channel)
+  let with_open_bin name f = with_channel (open_bin name) f
+  let with_open_text name f = with_channel (open_text name) f
+  let with_open_gen flags mode name f = with_channel (open_gen flags mode name) f
+  let until_end read channel = match read channel with value -> Some value | exception End_of_file -> None
+  let input_char channel = until_end Stdlib.input_char channel
+  let input_byte channel = until_end Stdlib.input_byte channel
+  let input_line channel = until_end Stdlib.input_line channel
+  let input = input
+
+  let really_input channel buffer position length =
+    until_end (fun channel -> Stdlib.really_input channel buffer position length) channel
+
+  let really_input_string channel length =
+    until_end (fun channel -> Stdlib.really_input_string channel length) channel
+
+  let input_all channel =
+    let all = Buffer.create 65536 and chunk = Bytes.create 65536 in
+    let rec read () =
+      let count = input channel chunk 0 (Bytes.length chunk) in
+      if count > 0 then begin
+        Buffer.add_subbytes all chunk 0 count;
+        read ()
+      end
+    in
+    read ();
+    Buffer.contents all
+
+  let rec fold_lines f result channel =
+    match input_line channel with None -> result | Some line -> fold_lines f (f result line) channel
+
+  let input_lines channel = List.rev (fold_lines (fun lines line -> line :: lines) [] channel)
+  let seek = LargeFile.seek_in
+  let pos = LargeFile.pos_in
+  let length = LargeFile.in_channel_length
+  let set_binary_mode = set_binary_mode_in
+  let isatty channel = Unix.isatty (Unix.descr_of_in_channel channel)
+end
+
+module Out_channel = struct
+  type t = out_channel
+
+  type open_flag = Stdlib.open_flag =
+    | Open_rdonly
+    | Open_wronly
+    | Open_append
+    | Open_creat
+    | Open_trunc
+    | Open_excl
+    | Open_binary
+    | Open_text
+    | Open_nonblock
+
+  let stdout = stdout
+  let stderr = stderr
+  let open_bin = open_out_bin
+  let open_text = open_out
+  let open_gen = open_out_gen
+  let close = close_out
+  let close_noerr = close_out_noerr
+
+  (* What cannot be written is told; after an exception of [f], that one is. *)
+  let with_channel channel f =
+    match f channel with
+    | result ->
+        close channel;
+        result
+    | exception exn ->
+        let backtrace = Printexc.get_raw_backtrace () in
+        close_noerr channel;
+        Printexc.raise_with_backtrace exn backtrace
+
+  let with_open_bin name f = with_channel (open_bin name) f
+  let with_open_text name f = with_channel (open_text name) f
+  let with_open_gen flags mode name f = with_channel (open_gen flags mode name) f
+  let output_char = output_char
+  let output_byte = output_byte
+  let output_string = output_string
+  let output_bytes = output_bytes
+  let output = output
+  let output_substring = output_substring
+  let flush = flush
+  let flush_all = flush_all
+  let seek = LargeFile.seek_out
+  let pos = LargeFile.pos_out
+  let length = LargeFile.out_channel_length
+  let set_binary_mode = set_binary_mode_out
+  let isatty channel = Unix.isatty (Unix.descr_of_out_channel channel)
+end
+
+module Filename = struct
+  include Stdlib.Filename
+
+  let temp_dir ?temp_dir ?(perms = 0o700) prefix suffix =
+    let rec attempt left =
+      let name = temp_file ?temp_dir prefix suffix in
+      Sys.remove name;
+      match Sys.mkdir name perms with
+      | () -> name
+      | exception Sys_error _ when left > 0 -> attempt (left - 1)
+    in
+    attempt 100
+end
+
+module Scanf = struct
+  include Stdlib.Scanf
+
+  let unless_refused scan =
+    try scan () with Scan_failure _ | Failure _ | End_of_file -> None
+
+  let bscanf_opt channel format receiver =
+    unless_refused (fun () -> Some (bscanf channel format receiver))
+  let sscanf_opt text format receiver = bscanf_opt (Scanning.from_string text) format receiver
+  let scanf_opt format receiver = bscanf_opt Scanning.stdin format receiver
+end
+
+module Type = struct
+  type (_, _) eq = Equal : ('a, 'a) eq
+
+  module Id = struct
+    type _ id = ..
+
+    module type ID = sig
+      type t
+      type _ id += Id : t id
+    end
+
+    type 'a t = (module ID with type t = 'a)
+
+    let make (type a) () : a t =
+      (module struct
+        type t = a
+        type _ id += Id : t id
+      end)
+
+    let uid (type a) ((module Id) : a t) = Obj.Extension_constructor.id [%extension_constructor Id.Id]
+
+    let provably_equal (type a b) ((module Left) : a t) ((module Right) : b t) : (a, b) eq option =
+      match Left.Id with Right.Id -> Some Equal | _ -> None
+  end
+end
+
+module List = struct
+  include Stdlib.List
+
+  let is_empty = function [] -> true | _ :: _ -> false
+  let to_indexed list = Seq.mapi (fun index x -> (index, x)) (to_seq list)
+  let find_mapi f list = Seq.find_map (fun (index, x) -> f index x) (to_indexed list)
+  let find_index is_right list = Seq.find_index is_right (to_seq list)
+  let take count list = of_seq (Seq.take (max 0 count) (to_seq list))
+  let rec drop count list = match list with _ :: tail when count > 0 -> drop (count - 1) tail | _ -> list
+  let take_while is_right list = of_seq (Seq.take_while is_right (to_seq list))
+  let rec drop_while is_right = function head :: tail when is_right head -> drop_while is_right tail | list -> list
+end
+
+module Array = struct
+  include Stdlib.Array
+
+  let find_index is_right array = Seq.find_index is_right (to_seq array)
+  let find_mapi f array = Seq.find_mapi f (to_seq array)
+  let mapi_inplace f array = iteri (fun index x -> array.(index) <- f index x) array
+  let map_inplace f array = mapi_inplace (fun _ x -> f x) array
+end
+
+module Atomic = struct
+  include Stdlib.Atomic
+
+  let make_contended = make
+end
+
+(* (Behind `include Stdlib` the names are Stdlib's.) *)
+module Ocaml5 = struct
+  module Array = Array
+  module Atomic = Atomic
+  module Condition = Condition
+  module Domain = Domain
+  module Effect = Effect
+  module Filename = Filename
+  module In_channel = In_channel
+  module List = List
+  module Mutex = Mutex
+  module Out_channel = Out_channel
+  module Scanf = Scanf
+  module Semaphore = Semaphore
+  module Seq = Seq
+  module Type = Type
+end
+
+module Stdlib = struct
+  include Stdlib
+  include Ocaml5
+end

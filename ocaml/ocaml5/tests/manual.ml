@@ -1,0 +1,273 @@
+(* Every item of Haft_ocaml5, as OCaml 5's manual says that it behaves: written for OCaml 5, compiled with
+   -open Haft_ocaml5. *)
+
+let failures = ref 0
+
+let check what holds =
+  if not holds then begin
+    incr failures;
+    Printf.printf "%s: wrong\n" what
+  end
+
+let raises expected f = match f () with _ -> false | exception exn -> exn = expected
+
+(* Domain *)
+
+let fresh = Domain.DLS.new_key (fun () -> ref 0)
+let inherited = Domain.DLS.new_key ~split_from_parent:(fun n -> n + 1) (fun () -> 10)
+
+let domains () =
+  let before = ref 0 in
+  Domain.before_first_spawn (fun () -> incr before);
+  check "self" (Domain.is_main_domain () && (Domain.self () :> int) = 0 && Domain.self_index () = 0);
+  let fib_domain n =
+    let rec fib n = if n < 2 then 1 else fib (n - 1) + fib (n - 2) in
+    Domain.spawn (fun () -> fib n)
+  in
+  let first = fib_domain 10 and second = fib_domain 11 in
+  check "join" (Domain.join first = 89 && Domain.join second = 144 && Domain.join first = 89);
+  check "before_first_spawn" (!before = 1);
+  check "before_first_spawn, late"
+    (match Domain.before_first_spawn ignore with () -> false | exception Invalid_argument _ -> true);
+  check "exception" (raises Exit (fun () -> Domain.join (Domain.spawn (fun () -> raise Exit))));
+  let other = Domain.spawn (fun () -> (Domain.self (), Domain.is_main_domain ())) in
+  let id, is_main = Domain.join other in
+  check "get_id" (id = Domain.get_id other && (not is_main) && id <> Domain.get_id first);
+  Domain.DLS.get fresh := 5;
+  Domain.DLS.set inherited 20;
+  let in_child = Domain.spawn (fun () -> (!(Domain.DLS.get fresh), Domain.DLS.get inherited)) in
+  check "DLS" (Domain.join in_child = (0, 21));
+  check "DLS, parent" (!(Domain.DLS.get fresh) = 5 && Domain.DLS.get inherited = 20);
+  let order = ref [] in
+  let leave name () = order := name :: !order in
+  let leaving () = Domain.at_exit (leave "first"); Domain.at_exit (leave "last") in
+  Domain.join (Domain.spawn leaving);
+  check "at_exit" (!order = [ "first"; "last" ]);
+  Domain.at_exit (fun () -> print_endline "the main domain ends");
+  Domain.cpu_relax ();
+  check "recommended_domain_count" (Domain.recommended_domain_count () = 1)
+
+(* Mutex, Condition, Semaphore, Thread, Atomic *)
+
+let synchronisation () =
+  let mutex = Stdlib.Mutex.create () and arrived = Stdlib.Condition.create () in
+  let box = ref None in
+  let producer =
+    Domain.spawn (fun () ->
+        Mutex.protect mutex (fun () ->
+            box := Some "parcel";
+            Condition.signal arrived))
+  in
+  let received =
+    Mutex.protect mutex (fun () ->
+        while !box = None do
+          Condition.wait arrived mutex
+        done;
+        Option.get !box)
+  in
+  Domain.join producer;
+  check "condition" (received = "parcel");
+  check "protect raises" (raises Not_found (fun () -> Mutex.protect mutex (fun () -> raise Not_found)));
+  check "protect unlocks" (Mutex.try_lock mutex);
+  Mutex.unlock mutex;
+  let counting = Stdlib.Semaphore.Counting.make 1 in
+  Semaphore.Counting.acquire counting;
+  check "semaphore" (not (Semaphore.Counting.try_acquire counting));
+  Semaphore.Counting.release counting;
+  let binary = Semaphore.Binary.make true in
+  check "binary semaphore" (Semaphore.Binary.try_acquire binary);
+  let reached = Atomic.make_contended 0 in
+  let thread = Thread.create (fun () -> Atomic.incr reached; ignore (raise Thread.Exit)) () in
+  Thread.join thread;
+  let thread = Thread.create (fun () -> Atomic.incr reached; Thread.exit (); Atomic.incr reached) () in
+  Thread.join thread;
+  check "Thread.Exit" (Atomic.get reached = 2)
+
+(* Runtime_events *)
+
+type Runtime_events.User.tag += Counter
+
+let events () =
+  let open Runtime_events in
+  start ();
+  pause ();
+  resume ();
+  let counter = User.register "manual.counter" Counter Type.int in
+  let span = User.register "manual.span" Counter Type.span in
+  let encode buffer text =
+    Bytes.blit_string text 0 buffer 0 (String.length text);
+    String.length text
+  in
+  let decode buffer length = Bytes.sub_string buffer 0 length in
+  let text = User.register "manual.text" Counter (Type.register ~encode ~decode) in
+  User.write counter 1;
+  User.write span Begin;
+  User.write span End;
+  User.write text "text";
+  User.write (User.register "manual.unit" Counter Type.unit) ();
+  check "event" (User.name counter = "manual.counter" && User.tag counter = Counter);
+  let cursor = create_cursor None in
+  let callbacks =
+    Callbacks.create ~lifecycle:(fun _ _ (_ : lifecycle) _ -> ()) ~lost_events:(fun _ _ -> ()) ()
+    |> Callbacks.add_user_event Type.int (fun _ timestamp _ _ -> ignore (Timestamp.to_int64 timestamp))
+  in
+  check "no events" (read_poll cursor callbacks None = 0);
+  free_cursor cursor;
+  check "timestamp" (Timestamp.to_int64 (Timestamp.get_current ()) >= 0L);
+  check "path" (path () = None)
+
+(* Seq *)
+
+let seqs () =
+  let open Seq in
+  let list = List.of_seq and up_to n = take n (ints 0) in
+  let is_even n = n mod 2 = 0 in
+  check "is_empty" (is_empty empty && not (is_empty (return 1)));
+  check "uncons" (uncons empty = None && Option.map fst (uncons (ints 7)) = Some 7);
+  check "length" (length (up_to 4) = 4 && length (singleton ()) = 1);
+  let indices = ref [] in
+  iteri (fun index x -> indices := (index, x) :: !indices) (up_to 2);
+  check "iteri" (!indices = [ (1, 1); (0, 0) ]);
+  check "fold_lefti" (fold_lefti (fun sum index x -> sum + (index * x)) 0 (up_to 4) = 14);
+  check "for_all, exists" (for_all is_even (return 2) && exists is_even (up_to 2) && not (exists is_even (return 1)));
+  check "find" (find (fun n -> n > 2) (ints 0) = Some 3 && find is_even (return 1) = None);
+  check "find_index" (find_index (fun n -> n > 12) (ints 10) = Some 3);
+  check "find_map" (find_map (fun n -> if n > 2 then Some (n * n) else None) (ints 0) = Some 9);
+  check "find_mapi" (find_mapi (fun index n -> if index = n then None else Some n) (ints 1) = Some 1);
+  let sum = ref 0 in
+  iter2 (fun a b -> sum := !sum + (a * b)) (up_to 3) (ints 1);
+  check "iter2" (!sum = 8);
+  check "fold_left2" (fold_left2 (fun sum a b -> sum + (a * b)) 0 (up_to 3) (ints 1) = 8);
+  check "for_all2, exists2" (for_all2 ( < ) (up_to 3) (ints 1) && not (exists2 ( > ) (up_to 3) (ints 1)));
+  check "equal" (equal ( = ) (up_to 3) (up_to 3) && not (equal ( = ) (up_to 3) (up_to 4)));
+  check "compare" (compare Int.compare (up_to 3) (up_to 4) = -1 && compare Int.compare (return 1) (up_to 2) = 1);
+  check "init" (list (init 3 (fun n -> n * n)) = [ 0; 1; 4 ]);
+  check "repeat, forever" (list (take 2 (repeat 'a')) = list (take 2 (forever (fun () -> 'a'))));
+  check "cycle" (list (take 5 (cycle (up_to 2))) = [ 0; 1; 0; 1; 0 ] && is_empty (cycle empty));
+  check "iterate" (list (take 4 (iterate (fun n -> 2 * n) 1)) = [ 1; 2; 4; 8 ]);
+  check "mapi" (list (mapi ( * ) (ints 1 |> take 3)) = [ 0; 2; 6 ]);
+  check "scan" (list (scan ( + ) 0 (up_to 4)) = [ 0; 0; 1; 3; 6 ]);
+  check "take, drop" (list (drop 2 (up_to 4)) = [ 2; 3 ] && is_empty (drop 5 (up_to 4)));
+  check "take, negative" (raises (Invalid_argument "Seq.take") (fun () -> take (-1) empty));
+  check "take_while" (list (take_while (fun n -> n < 2) (ints 0)) = [ 0; 1 ]);
+  check "drop_while" (list (drop_while (fun n -> n < 2) (up_to 4)) = [ 2; 3 ]);
+  check "group" (list (map list (group ( = ) (List.to_seq [ 1; 1; 2; 1 ]))) = [ [ 1; 1 ]; [ 2 ]; [ 1 ] ]);
+  let forced = ref 0 in
+  let counted = memoize (map (fun n -> incr forced; n) (up_to 3)) in
+  check "memoize" (list counted = list counted && !forced = 3);
+  let ephemeral = once (up_to 2) in
+  check "once" (list ephemeral = [ 0; 1 ] && raises Forced_twice (fun () -> list ephemeral));
+  let rows = List.to_seq (List.map List.to_seq [ [ 1; 2; 3 ]; [ 4 ]; [ 5; 6 ] ]) in
+  check "transpose" (list (map list (transpose rows)) = [ [ 1; 4; 5 ]; [ 2; 6 ]; [ 3 ] ]);
+  check "zip" (list (zip (up_to 2) (forever (fun () -> 'x'))) = [ (0, 'x'); (1, 'x') ]);
+  check "map2" (list (map2 ( + ) (up_to 3) (ints 10)) = [ 10; 12; 14 ]);
+  check "interleave" (list (interleave (up_to 3) (return 9)) = [ 0; 9; 1; 2 ]);
+  check "sorted_merge"
+    (list (sorted_merge Int.compare (List.to_seq [ 1; 4 ]) (List.to_seq [ 2; 3; 5 ])) = [ 1; 2; 3; 4; 5 ]);
+  check "product" (List.sort Stdlib.compare (list (product (up_to 2) (up_to 2))) = [ (0, 0); (0, 1); (1, 0); (1, 1) ]);
+  check "product of endless ones" (exists (( = ) (3, 4)) (product (ints 0) (ints 0)));
+  check "map_product" (list (map_product ( + ) (return 1) (up_to 2)) = [ 1; 2 ]);
+  let left, right = unzip (zip (up_to 2) (ints 5)) in
+  check "unzip" (list left = [ 0; 1 ] && list right = [ 5; 6 ] && list (fst (split (return (1, 2)))) = [ 1 ]);
+  let even, odd = partition is_even (up_to 4) in
+  check "partition" (list even = [ 0; 2 ] && list odd = [ 1; 3 ]);
+  let left, right = partition_map (fun n -> if is_even n then Either.Left n else Right (string_of_int n)) (up_to 3) in
+  check "partition_map" (list left = [ 0; 2 ] && list right = [ "1" ]);
+  let next = to_dispenser (up_to 2) in
+  check "dispensers" (list (of_dispenser next) = [ 0; 1 ] && next () = None)
+
+(* In_channel, Out_channel, Filename, Scanf *)
+
+let files () =
+  let folder = Filename.temp_dir "manual" ".folder" in
+  let inner = Stdlib.Filename.temp_dir ~temp_dir:folder ~perms:0o755 "a" "b" in
+  check "temp_dir" (Sys.is_directory folder && Filename.dirname inner = folder && inner <> folder);
+  let name = Filename.concat folder "file" in
+  Out_channel.with_open_bin name (fun channel ->
+      let open Out_channel in
+      set_binary_mode channel true;
+      output_string channel "one\n";
+      output_char channel 't';
+      output_byte channel (Char.code 'w');
+      output_bytes channel (Bytes.of_string "o\n");
+      output channel (Bytes.of_string "--three") 2 5;
+      output_substring channel "four\n" 4 1;
+      flush channel;
+      check "Out_channel" (pos channel = 14L && length channel = 14L && not (isatty channel));
+      seek channel 0L;
+      output_char channel 'O');
+  Out_channel.flush_all ();
+  In_channel.with_open_text name (fun channel ->
+      let open In_channel in
+      set_binary_mode channel true;
+      check "input_char" (input_char channel = Some 'O' && input_byte channel = Some (Char.code 'n'));
+      check "input_line" (input_line channel = Some "e");
+      check "really_input_string" (really_input_string channel 3 = Some "two");
+      let buffer = Bytes.create 10 in
+      check "input" (input channel buffer 0 1 = 1 && Bytes.get buffer 0 = '\n');
+      check "really_input" (really_input channel buffer 0 3 = Some () && Bytes.sub_string buffer 0 3 = "thr");
+      check "pos" (pos channel = 11L && length channel = 14L && not (isatty channel));
+      check "the end" (really_input channel buffer 0 10 = None && input_line channel = None && input_char channel = None);
+      seek channel 0L;
+      check "input_all" (input_all channel = "One\ntwo\nthree\n");
+      seek channel 4L;
+      check "input_lines" (input_lines channel = [ "two"; "three" ]);
+      seek channel 4L;
+      check "fold_lines" (fold_lines (fun n line -> n + String.length line) 0 channel = 8));
+  Out_channel.with_open_gen [ Open_append ] 0o600 name (fun channel -> output_string channel "more");
+  check "with_open_gen" (In_channel.(with_open_gen [ Open_rdonly; Open_binary ] 0 name input_all) <> "");
+  check "with_open raises" (raises Exit (fun () -> Out_channel.with_open_text name (fun _ -> raise Exit)));
+  let channel = Out_channel.open_gen [ Open_wronly ] 0 name in
+  Out_channel.close channel;
+  Out_channel.close_noerr (Out_channel.open_text name);
+  Out_channel.close (Out_channel.open_bin name);
+  let channel = In_channel.open_gen [ Open_rdonly ] 0 name in
+  In_channel.close channel;
+  In_channel.close_noerr (In_channel.open_text name);
+  In_channel.close (In_channel.open_bin name);
+  check "standard channels" In_channel.(stdin == Stdlib.stdin && Out_channel.(stdout != stderr));
+  Sys.remove name;
+  Sys.rmdir inner;
+  Sys.rmdir folder;
+  check "sscanf_opt" (Scanf.sscanf_opt "1 2" "%d %d" ( + ) = Some 3 && Scanf.sscanf_opt "x" "%d" Fun.id = None);
+  check "bscanf_opt" (Scanf.(bscanf_opt (Scanning.from_string "") "%c" Fun.id) = None);
+  check "scanf_opt" (Scanf.scanf_opt "%d" Fun.id = Some 42)
+
+(* List, Array, Type, Effect *)
+
+type _ Effect.t += Ask : int Effect.t
+
+let others () =
+  let over n x = x > n in
+  check "List.take" (List.take 2 [ 1; 2; 3 ] = [ 1; 2 ] && List.drop 2 [ 1; 2; 3 ] = [ 3 ] && List.take 5 [ 1 ] = [ 1 ]);
+  check "List.take_while" (List.take_while (( > ) 2) [ 1; 2 ] = [ 1 ] && List.drop_while (( > ) 2) [ 1; 2 ] = [ 2 ]);
+  check "List.find_index" (List.find_index (over 1) [ 1; 2 ] = Some 1 && List.is_empty [] && not (List.is_empty [ 1 ]));
+  check "List.find_mapi" (List.find_mapi (fun i x -> if x > 1 then Some (i, x) else None) [ 1; 2 ] = Some (1, 2));
+  let array = [| 1; 2; 3 |] in
+  Array.map_inplace succ array;
+  Array.mapi_inplace ( * ) array;
+  check "Array" (array = [| 0; 3; 8 |] && Array.find_index (over 3) array = Some 2);
+  check "Array.find_mapi" (Array.find_mapi (fun i x -> if x > i then Some x else None) array = Some 3);
+  let int : int Type.Id.t = Type.Id.make () and other : int Type.Id.t = Type.Id.make () in
+  (match Type.Id.provably_equal int int with
+  | Some Type.Equal -> check "uid" (Type.Id.uid int <> Type.Id.uid other)
+  | None -> check "provably_equal" false);
+  check "provably different" (Option.is_none (Type.Id.provably_equal int other));
+  match Stdlib.Effect.Deep.try_with Stdlib.Effect.perform Ask
+      { effc = (fun (type a) (effect : a Effect.t) ->
+          match effect with
+          | Ask -> Some (fun (k : (a, _) Effect.Deep.continuation) -> Effect.Deep.continue k 1)
+          | _ -> None) } with
+  | answer -> check "effect" (answer = 1)
+  | exception Failure reason -> print_endline reason
+
+external refuse : string -> unit = "manual_refuse"
+external error_code : Unix.error -> Unix.error = "manual_error_code"
+
+let c_names () =
+  check "caml_uerror" (raises (Unix.Unix_error (ENOENT, "manual", "path")) (fun () -> refuse "path"));
+  check "caml_unix_code_of_unix_error" (error_code EAGAIN = EAGAIN)
+
+let () =
+  List.iter (fun part -> part ()) [ domains; synchronisation; events; seqs; files; others; c_names ];
+  print_endline (if !failures = 0 then "as in the manual" else "not as in the manual")

@@ -1,0 +1,51 @@
+#!/bin/sh
+# test_manual.sh PACKAGES: a program for OCaml 5 that uses every item as the manual shows it, in native code, in
+# bytecode and with dune; PACKAGES is the folder of the package haft.
+set -eu
+tests=$HAFT_SOURCE_DIR/ocaml/ocaml5/tests
+OCAMLPATH=$1${OCAMLPATH:+:$OCAMLPATH}
+export OCAMLPATH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+cp "$tests"/manual* .
+
+# runs COMMAND LINE...: the program prints these lines.
+runs() {
+  program=$1
+  shift
+  echo 42 | "$program" >output || { cat output; exit 1; }
+  printf '%s\n' "$@" | diff -u - output
+}
+
+folder=$(ocamlfind query haft.ocaml5)
+c_flags="-Wall -Wextra -Wno-unused-parameter -Werror -I$folder -include haft_ocaml5.h"
+flags='-g -thread -package haft.ocaml5 -linkpkg -w +a-4-9-40..42-44-45-70 -warn-error +a -open Haft_ocaml5'
+# shellcheck disable=SC2086 # a list of flags
+ocamlfind ocamlopt $flags -ccopt "$c_flags" manual_stubs.c manual.ml -o manual
+runs ./manual 'as in the manual' 'the main domain ends'
+
+# shellcheck disable=SC2086
+ocamlfind ocamlc $flags -custom -ccopt "$c_flags" manual_stubs.c manual.ml -o manual.byte
+runs ./manual.byte "$(sed -n 's/^ *"\(Haft needs native.*\)"$/\1/p' \
+  "$HAFT_SOURCE_DIR/ocaml/lib/bytecode/effect.ml")" 'as in the manual' 'the main domain ends'
+
+if command -v dune >/dev/null; then
+  mkdir project
+  cp manual.ml manual_stubs.c project
+  echo '(lang dune 2.0)' >project/dune-project
+  cat >project/dune <<'END'
+(executable
+ (name manual)
+ (libraries haft.ocaml5)
+ (flags
+  (:standard -open Haft_ocaml5))
+ (foreign_stubs
+  (language c)
+  (flags
+   (:standard -include haft_ocaml5.h))
+  (names manual_stubs)))
+END
+  (cd project && dune build --root . --profile release ./manual.exe 2>log || { cat log; exit 1; })
+  runs project/_build/default/manual.exe 'as in the manual' 'the main domain ends'
+fi

@@ -1,0 +1,7 @@
+effect A : string ->
+val x : int
+val y : 
+module M : sig
+  val a : 
+  val b : t
+end
