@@ -443,9 +443,11 @@ void haft_pool_before_fork(void) {
     pthread_once(&pools_once, pools_start);
     for (int i = 0; i < POOLS; i++)
         pthread_mutex_lock(&pools[i].lock);
+    haft_slots_before_fork();
 }
 
 void haft_pool_after_fork(void) {
+    haft_slots_after_fork();
     for (int i = 0; i < POOLS; i++)
         pthread_mutex_unlock(&pools[i].lock);
 }

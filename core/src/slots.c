@@ -520,3 +520,11 @@ size_t haft_slots_chunks(const haft_slots_t *slots, size_t *bytes) {
     }
     return count;
 }
+
+void haft_slots_before_fork(void) {
+    pthread_mutex_lock(&table_lock);
+}
+
+void haft_slots_after_fork(void) {
+    pthread_mutex_unlock(&table_lock);
+}

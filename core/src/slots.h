@@ -45,4 +45,8 @@ size_t haft_slot_resident(const struct haft_chunk *chunk, size_t index);
 /* The number of chunks and their bytes. */
 size_t haft_slots_chunks(const haft_slots_t *slots, size_t *bytes);
 
+/* The lock of the table, across fork. */
+void haft_slots_before_fork(void);
+void haft_slots_after_fork(void);
+
 #endif
