@@ -55,12 +55,6 @@ enum { WAKE_COPY = HAFT_WAKE_CALL + 1 };
 static void *run_never(haft_fiber_t *fiber, haft_request_t request) {
     HAFT_SCOPED haft_fiber_t *owned = fiber;
     const haft_clause_t *clause = clause_of(fiber->handler, request.effect);
-    if (clause->kind != HAFT_CLAUSE_NEVER)
-        haft_fail(HAFT_ERROR_CAME_BACK, request.effect, NULL,
-                  "The effect '%s' (%s) was thrown, but its clause in '%s' resumes. Perform it, or "
-                  "handle it with HAFT_NEVER.",
-                  request.effect->name, request.effect->where,
-                  ((const haft_handler_t *)fiber->handler)->name);
     return ((never_clause_t *)clause->function)(owned->scope.state, request.payload);
 }
 

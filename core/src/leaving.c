@@ -79,7 +79,12 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
                   "The effect '%s' cannot end %s: that fiber is not around the current code.",
                   effect->name, haft_fiber_label(fiber));
     haft_check_own(fiber, "ended");
-    (void)haft_clause_taking(fiber, effect);
+    const haft_clause_t *clause = haft_clause_taking(fiber, effect);
+    if (clause != NULL && clause->kind == HAFT_CLAUSE_GENERAL)
+        haft_fail(HAFT_ERROR_CAME_BACK, effect, fiber,
+                  "The effect '%s' (%s) was thrown, but its clause in '%s' resumes. Perform it, or "
+                  "handle it with HAFT_NEVER.",
+                  effect->name, effect->where, ((const haft_handler_t *)fiber->handler)->name);
     haft_fiber_t *here = haft_fiber_here();
     fiber->awaits = effect;
     fiber->shot += 2;

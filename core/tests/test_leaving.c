@@ -3,6 +3,8 @@
 
 #include "check.h"
 
+#include <setjmp.h>
+
 HAFT_EFFECT(ask, int, { int question; });
 HAFT_EFFECT(unlisted, int64_t, { int64_t value; });
 HAFT_EFFECT(failed, void, {
@@ -294,6 +296,40 @@ static void a_cleanup_during_a_throw_may_throw_something_else(void) {
 }
 #endif
 
+/* ---- A throw that is refused ---- */
+
+static void *answer_seven(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+    (void)state, (void)payload;
+    return haft_tail_continue(k, HAFT_REPLY(ask, 7));
+}
+HAFT_HANDLER(answering, NULL, HAFT_GENERAL(ask, answer_seven));
+
+static jmp_buf refused;
+static void jump(const haft_error_t *error) {
+    longjmp(refused, error->code);
+}
+
+static void *throw_to_general(void *unused) {
+    CLEANUP scope = 1;
+    int code = setjmp(refused);
+    if (code == 0)
+        HAFT_THROW(ask, 1);
+    CHECK_EQUAL(code, HAFT_ERROR_CAME_BACK);
+    CHECK_EQUAL(order_count, 0);
+    CHECK_EQUAL(HAFT_PERFORM(ask, 2), 7);
+    return unused;
+}
+
+static void a_throw_to_a_clause_that_resumes_changes_nothing(void) {
+    order_count = 0;
+    size_t stacks = haft_pool_report().stacks;
+    haft_error_handler_t *before = haft_set_error_handler(jump);
+    CHECK(haft_handle(&answering, NULL, throw_to_general, &refused) == &refused);
+    haft_set_error_handler(before);
+    CHECK_EQUAL(order_count, 1);
+    CHECK_EQUAL(haft_pool_report().stacks, stacks);
+}
+
 int main(void) {
     RUN(handles_all_handles_effects_it_never_heard_of);
     RUN(a_handler_of_everything_can_pass_effects_on);
@@ -307,6 +343,7 @@ int main(void) {
     RUN(a_fiber_that_threw_can_be_reset);
     RUN(without_cleanups_a_throw_skips_them);
     RUN(a_cleanup_during_a_throw_may_perform);
+    RUN(a_throw_to_a_clause_that_resumes_changes_nothing);
 #ifndef __clang__
     RUN(a_fiber_that_waits_in_a_cleanup_of_a_throw_can_be_freed);
     RUN(a_cleanup_during_a_throw_may_throw_something_else);

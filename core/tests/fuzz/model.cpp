@@ -32,7 +32,18 @@ namespace {
 enum class status { fresh, suspended, running, finished };
 
 /* Error codes and states as haft.h numbers them. */
-enum error { unhandled = 1, not_resumable, in_use, used_resumption, not_around, came_back = 11 };
+enum error {
+    unhandled = 1,
+    not_resumable,
+    in_use,
+    used_resumption,
+    not_around,
+    wrong_type,
+    no_reply,
+    no_memory,
+    came_back = 11,
+    bad_argument
+};
 
 struct frame;
 using frames = std::vector<frame>;
@@ -43,6 +54,7 @@ struct fiber {
     const body_t *body = nullptr;
     int64_t seed = 0;
     int awaits = 0;
+    bool careless = false, fixed = false, freed = false;
     frames captured; /* while suspended; the first is its border */
     /* A deep handler's */
     const handler_t *handler = nullptr;
@@ -79,6 +91,7 @@ enum class kind {
     cleanup,       /* a cleanup runs at a normal end: `value` is what goes on */
     cleanup_guard, /* no exception leaves a cleanup */
     pending,       /* unwinding waits for a duty to be done */
+    owned,         /* `f` has ended and is freed when what runs now is done */
     freeing,       /* `f` is being unwound, then freed, */
     resetting,     /* or reset */
     repeat,
@@ -108,9 +121,11 @@ struct request {
     bool thrown;
 };
 
-/* The process would end here: by libhaft, at a throw whose cleanup was suspended and resumed where
-   its handler is no longer around; */
+/* The process ends here: by an error whose handler does not leave; by libhaft, at a throw whose
+   cleanup was suspended and resumed where its handler is no longer around; */
 struct gave_up {};
+/* A promise was broken: a careless fiber that holds what needs unwinding is left as it is. */
+struct promise_broken {};
 
 /* or by code of clang, which lets nothing unwind a cleanup that is itself run by unwinding. */
 #ifdef __clang__
@@ -151,7 +166,7 @@ class machine {
   private:
     const program_t *program;
     int fuel = FUEL;
-    int fibers_made = 0;
+    int fibers_made = 0; /* or named */
     std::deque<fiber> fibers;
     fiber *slots[SLOTS] = {};
     resumption kept[KEPT];
@@ -223,6 +238,8 @@ class machine {
         why = reason;
     }
     void fail(int code) {
+        if (program->escape == BY_ABORT)
+            throw gave_up{};
         leaving reason;
         reason.why = leaving::error;
         reason.number = code;
@@ -288,11 +305,55 @@ class machine {
         const frame &f = list[find(effect)];
         return f.is == kind::border && clause_kind(f, effect) != TAIL ? f.f : nullptr;
     }
-    const fiber *current() const {
-        size_t i = list.size() - 1;
-        while (list[i].is != kind::root && list[i].is != kind::border)
+    const fiber *current() const { return fiber_around(list.size()); }
+    /* The fiber around what begins at this index; NULL at the bottom of a thread. */
+    const fiber *fiber_around(size_t i) const {
+        do
             i--;
+        while (list[i].is != kind::root && list[i].is != kind::border);
         return list[i].f;
+    }
+    /* The fiber around a running one, which may wait for a clause in place, or be inside of one
+       that is suspended. */
+    const fiber *parent(const fiber *f) const {
+        for (size_t i = list.size(); i-- > 0;) {
+            if (list[i].is == kind::border && list[i].f == f)
+                return fiber_around(i);
+            const fiber *found = nullptr;
+            if (list[i].cut != nullptr && parent_in(*list[i].cut, f, found))
+                return found != nullptr ? found : fiber_around(i);
+        }
+        const fiber *found = nullptr;
+        for (const fiber &other : fibers)
+            if (parent_in(other.captured, f, found))
+                break;
+        return found;
+    }
+    static bool parent_in(const frames &cut, const fiber *f, const fiber *&found) {
+        for (size_t i = cut.size(); i-- > 0;) {
+            bool here = cut[i].is == kind::border && cut[i].f == f;
+            if (!here && (cut[i].cut == nullptr || !parent_in(*cut[i].cut, f, found)))
+                continue;
+            while (found == nullptr && i-- > 0)
+                if (cut[i].is == kind::border)
+                    found = cut[i].f;
+            return true;
+        }
+        return false;
+    }
+    /* Those that are not freed; in memory of the caller, those that have not finished. */
+    int64_t count() const {
+        int64_t count = 0;
+        for (const fiber &f : fibers)
+            count += !f.freed && !(f.fixed && f.now == status::finished);
+        return count;
+    }
+    int64_t look(const fiber *f) const {
+        if (f == nullptr)
+            return -1;
+        const fiber *around = f->now == status::running ? parent(f) : nullptr;
+        return static_cast<int>(f->now) + (f->now == status::suspended ? 8 : 0) +
+               16 * (around == nullptr ? 0 : around->id + 1);
     }
 
     frames cut(size_t at) {
@@ -308,7 +369,9 @@ class machine {
 
     /* ---- Effects ---- */
 
-    void perform(int effect, int64_t payload, bool thrown) {
+    void perform(int effect, int64_t payload, bool thrown, form_t form) {
+        if (form == MISSIZED)
+            return fail(wrong_type);
         size_t at = find(effect);
         if (list[at].is == kind::root) {
             if (defaults[effect] == 0)
@@ -325,6 +388,8 @@ class machine {
             observe(CLAUSE, effect, payload);
             return push_body(&body.body, payload);
         }
+        if (thrown && clause == GENERAL)
+            return fail(came_back);
         if (thrown || clause == NEVER)
             return exit_to(list[at].f, effect, payload);
         suspend(at, effect, payload);
@@ -352,7 +417,55 @@ class machine {
         reason.target = f;
         reason.effect = effect;
         reason.number = payload;
-        leave(reason);
+        if (!careless_up_to(f))
+            return leave(reason);
+        abandon(find(f));
+        ask({effect, payload, true});
+    }
+
+    /* ---- Careless fibers ---- */
+
+    /* Whether all fibers from here out to this one, through what waits for clauses in place, are
+       careless. */
+    bool careless_up_to(const fiber *target) const {
+        bool reached = false;
+        return careless_up_to(list, target, reached);
+    }
+    static bool careless_up_to(const frames &some, const fiber *target, bool &reached) {
+        for (size_t i = some.size(); i-- > 0 && !reached;) {
+            if (some[i].cut != nullptr && !careless_up_to(*some[i].cut, target, reached))
+                return false;
+            if (some[i].is == kind::border) {
+                if (!some[i].f->careless)
+                    return false;
+                reached = some[i].f == target;
+            }
+        }
+        return true;
+    }
+    /* Forgets the frames from this one on. */
+    void abandon(size_t from) { forget(cut(from)); }
+    static void forget(const frames &some) {
+        for (const frame &f : some)
+            switch (f.is) {
+            case kind::border:
+                f.f->now = status::finished;
+                break;
+            case kind::clause:
+                forget(*f.cut);
+                break;
+            case kind::sequence:
+            case kind::handler:
+            case kind::on_return:
+            case kind::trying:
+                break;
+            case kind::repeat:
+                if (!f.k.usable())
+                    break;
+                [[fallthrough]];
+            default:
+                throw promise_broken{};
+            }
     }
 
     void send_out(const statement_t &s, int64_t value) {
@@ -363,6 +476,8 @@ class machine {
             missing(by_slot ? s.slot : s.target, 0);
             return statement_done(0);
         }
+        if (s.form == MISSIZED)
+            return fail(wrong_type);
         size_t at = find(f);
         if (list[at].is == kind::root)
             return fail(not_around);
@@ -371,6 +486,8 @@ class machine {
         /* A deep handler has to have a clause to give it to. */
         if (deep && (clause == ABSENT || clause == TAIL))
             return fail(unhandled);
+        if (for_good && clause == GENERAL)
+            return fail(came_back);
         if (for_good || clause == NEVER)
             return exit_to(f, s.effect, as_payload(s.effect, value));
         suspend(at, s.effect, as_payload(s.effect, value));
@@ -435,6 +552,10 @@ class machine {
             return dropped();
         }
         enter(f, 0);
+        if (careless_up_to(f)) {
+            abandon(find(f));
+            return dropped();
+        }
         leaving reason;
         reason.why = leaving::dropping;
         reason.target = f;
@@ -443,6 +564,10 @@ class machine {
     void dropped() {
         frame f = std::move(list.back());
         list.pop_back();
+        if (f.is == kind::freeing)
+            f.f->freed = true;
+        if (f.at != 0)
+            return fail(f.at);
         if (f.is == kind::resetting) {
             f.f->now = status::fresh;
             f.f->body = f.body;
@@ -455,7 +580,8 @@ class machine {
         release(k.of);
     }
 
-    void free_slot(int index, int64_t result) {
+    /* `again`: the error of what is done with the freed fiber. */
+    void free_slot(int index, int64_t result, int again = 0) {
         fiber *f = slots[index];
         if (f == nullptr) {
             missing(index, 0);
@@ -467,6 +593,7 @@ class machine {
         frame freeing{kind::freeing};
         freeing.f = f;
         freeing.value = result;
+        freeing.at = f->fixed ? 0 : again; /* of the caller's memory nothing is known then */
         list.push_back(std::move(freeing));
         unwind_or_finish(f);
     }
@@ -495,6 +622,8 @@ class machine {
         fiber *f = make();
         f->body = &s.body;
         f->seed = value;
+        f->careless = s.variant == CARELESS;
+        f->fixed = s.variant == FIXED;
         slots[s.slot] = f;
         statement_done(f->id + 1);
     }
@@ -516,10 +645,19 @@ class machine {
         loop.at = round;
         loop.value = value;
         list.push_back(std::move(loop));
-        if (s->rounds[round].action == DISCONTINUE && f->now == status::suspended)
-            resume_raising(f, s->rounds[round].effects, value);
-        else
-            resume(f, s->rounds[round].effects, value);
+        bool waits = f->now == status::suspended;
+        int awaits = f->awaits;
+        switch (s->rounds[round].action) {
+        case DISCONTINUE:
+            return resume_raising(f, s->rounds[round].effects, value);
+        case NO_REPLY:
+            resume(f, s->rounds[round].effects, 0);
+            if (waits && awaits == LARGE)
+                fail(no_reply);
+            return;
+        default:
+            return resume(f, s->rounds[round].effects, value);
+        }
     }
 
     void on_request(request r) {
@@ -586,10 +724,12 @@ class machine {
     void on_deep_request(fiber *f, request r) {
         list.pop_back(); /* no return clause: the answer is the clause's */
         const clause_t &clause = f->handler->clauses[r.effect];
-        if (r.thrown && clause.kind != NEVER)
-            return fail(came_back);
         observe(CLAUSE, r.effect, r.payload);
-        if (!r.thrown) {
+        if (r.thrown) {
+            frame owned{kind::owned};
+            owned.f = f;
+            list.push_back(std::move(owned));
+        } else {
             frame general{kind::general};
             general.k = {f, ++f->captures};
             general.clause = &clause;
@@ -691,6 +831,7 @@ class machine {
                 observe(RETURNED, value, 0);
                 return give(mix(waits.value, value));
             }
+            f.f->freed = true;
             return give(value); /* to a drive's return clause */
         }
         case kind::handler:
@@ -717,6 +858,9 @@ class machine {
             return give(as_result(f.at, value));
         case kind::general:
             return end_clause(*f.clause, f.k, value);
+        case kind::owned:
+            f.f->freed = true;
+            return give(value);
         case kind::general_after: {
             int64_t next = f.thrown ? f.value : mix(f.value, value);
             return push_body_and_mix(f.clause->after, next);
@@ -785,6 +929,11 @@ class machine {
             return drop(f.k);
         case kind::clause:
             return append(std::move(*f.cut));
+        case kind::owned:
+        case kind::drive:
+        case kind::freeing:
+            f.f->freed = true;
+            return;
         case kind::trying:
         case kind::cleanup_guard:
             if (!exception)
@@ -820,9 +969,9 @@ class machine {
     void execute(const statement_t &s, int64_t value) {
         switch (s.operation) {
         case PERFORM:
-            return perform(s.effect, as_payload(s.effect, value), false);
+            return perform(s.effect, as_payload(s.effect, value), false, s.form);
         case THROW:
-            return perform(s.effect, as_payload(s.effect, value), true);
+            return perform(s.effect, as_payload(s.effect, value), true, s.form);
         case YIELD:
         case YIELD_SLOT:
         case EXIT:
@@ -835,7 +984,10 @@ class machine {
         case NEW:
             return new_fiber(s, value);
         case FREE:
-            return free_slot(s.slot, 0);
+            return free_slot(s.slot, 0,
+                             s.variant == 0   ? 0
+                             : s.variant == 1 ? in_use
+                                              : not_resumable);
         case RESET:
             return reset(s, value);
         case SCOPED: {
@@ -852,9 +1004,35 @@ class machine {
             return statement_done((here == nullptr ? 0 : here->id + 1) * 1000 +
                                   (there == nullptr ? 0 : there->id + 1));
         }
-        case STATE:
-            return statement_done(slots[s.slot] == nullptr ? -1
-                                                           : static_cast<int>(slots[s.slot]->now));
+        case LOOK:
+            return statement_done(look(slots[s.slot]));
+        case RENAME:
+            if (slots[s.slot] == nullptr) {
+                missing(s.slot, 0);
+                return statement_done(0);
+            }
+            slots[s.slot]->id = fibers_made++;
+            return statement_done(0);
+        case DETACH:
+            if (slots[s.slot] == nullptr) {
+                missing(s.slot, 0);
+                return statement_done(0);
+            }
+            if (slots[s.slot]->now != status::fresh && slots[s.slot]->now != status::suspended)
+                return fail(not_resumable);
+            return statement_done(0);
+        case COUNT:
+            return statement_done(count());
+        case TRIM:
+            return statement_done(0);
+        case WANT:
+            if (s.variant != 0 && program->escape != BY_ABORT)
+                return fail(no_memory);
+            return statement_done(no_memory);
+        case MISTAKE:
+            return fail(bad_argument);
+        case WAITS_ON:
+            return statement_done(kept[s.slot].usable() ? kept[s.slot].of->awaits : -1);
         case CONTINUE:
         case CONTINUE_RAISE:
         case DROP:
@@ -864,8 +1042,7 @@ class machine {
         case RAISE:
             return raise(value);
         case SET_DEFAULT:
-            defaults[s.effect] = s.variant;
-            return statement_done(0);
+            return statement_done(std::exchange(defaults[s.effect], s.variant));
         case THREAD:
             list.push_back({kind::thread});
             list.push_back({kind::root});
@@ -878,11 +1055,13 @@ class machine {
 
 } // namespace
 
-bool run_on_model(const program_t *program) {
+outcome_t run_on_model(const program_t *program) {
     try {
         machine(program).run();
-        return true;
+        return ENDS;
     } catch (gave_up) {
-        return false;
+        return ABORTS;
+    } catch (promise_broken) {
+        return UNKNOWN;
     }
 }

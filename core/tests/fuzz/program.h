@@ -1,5 +1,5 @@
 /*
- * Programs as data: the language that the property test speaks. A program is run twice, on libhaft
+ * Programs as data: the language that the fuzzer speaks. A program is run twice, on libhaft
  * (interpreter.c) and on an abstract machine that knows nothing of it (model.cpp), and both write
  * down what can be observed: the two logs must be equal.
  *
@@ -8,8 +8,8 @@
  * be missing or in the wrong state: misuse is part of the language, its error is the statement's
  * result. Every statement that is executed burns fuel; without fuel no statement runs.
  */
-#ifndef HAFT_PROPERTY_PROGRAM_H
-#define HAFT_PROPERTY_PROGRAM_H
+#ifndef HAFT_FUZZ_PROGRAM_H
+#define HAFT_FUZZ_PROGRAM_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,37 +29,60 @@ typedef struct body {
 } body_t;
 
 typedef enum operation {
-    PERFORM,        /* effect */
+    PERFORM,        /* effect; `form` as for YIELD, THROW and EXIT */
     HANDLE,         /* run `body` under the deep `handler` */
     LOOP,           /* resume the fiber in `slot` with each of the rounds */
     NEW,            /* a fiber in `slot` that will run `body`; `variant`: its kind of stack */
     SCOPED,         /* run `body`, and however it is left, `other` */
     REPEAT,         /* run `body` `variant` + 2 times */
     WHERE,          /* which fiber runs, and which one would be suspended by `effect` */
-    STATE,          /* of the fiber in `slot` */
+    LOOK,           /* at the fiber in `slot`: its state, its parent, whether it has a backtrace */
+    RENAME,         /* the fiber in `slot` */
+    DETACH,         /* the fiber in `slot` */
+    COUNT,          /* the live fibers of the process, by haft_fibers_dump */
+    TRIM,           /* the pool of stacks */
+    WANT,           /* a fiber while the system gives no memory; `variant`: the handler leaves */
+    MISTAKE,        /* number `variant` of those that an argument can be */
     YIELD,          /* send `effect` out of the fiber that handles effect `target` */
     YIELD_SLOT,     /* send `effect` out of the fiber in `slot`, if that is around */
     THROW,          /* effect */
     EXIT,           /* like YIELD */
     EXIT_SLOT,      /* like YIELD_SLOT */
-    FREE,           /* the fiber in `slot` */
+    FREE,           /* the fiber in `slot`; `variant`: then free or resume it once more */
     RESET,          /* the fiber in `slot`, to run `body` */
     CONTINUE,       /* the resumption kept in `slot`; `variant`: leave the used resumption there */
     CONTINUE_RAISE, /* the same by an exception */
     DROP,           /* the resumption kept in `slot` */
+    WAITS_ON,       /* the effect of the resumption kept in `slot` */
     TRY,            /* run `body` and catch an exception */
     RAISE,          /* an exception with the value */
     SET_DEFAULT,    /* of `effect`, to its default number `variant`; none for 0 */
-    THREAD,         /* run `body` on a new thread and wait for it */
+    THREAD, /* run `body` on thread number `target`, a new one if that is busy, and wait for it */
     OPERATIONS
 } operation_t;
 
-typedef enum action { REPLY, DISCONTINUE, DISMISS, ACTIONS } action_t;
+/* Typed by the macros; untyped; untyped and of a wrong size. */
+typedef enum form { TYPED, UNTYPED, MISSIZED } form_t;
 
-/* Resume with a reply, or by raising an exception, handling `effects`; when there is a request, run
-   `body`; then, to dismiss, free the fiber. */
+/* Kinds of stacks of new fibers, their `variant`. One that is CARELESS has promised that nothing on
+   it needs unwinding. */
+enum { ORDINARY, SMALL, FIXED, CARELESS };
+enum { MISTAKES = 4 };
+
+typedef enum action {
+    REPLY,
+    DISCONTINUE, /* by raising an exception */
+    VISIT,       /* discontinue by a function that returns the reply */
+    NO_REPLY,    /* resume with NULL */
+    DISMISS,
+    ACTIONS
+} action_t;
+
+/* Resume with a reply, or the like, handling `effects`; when there is a request, run `body`; then,
+   to dismiss, free the fiber. */
 typedef struct round {
     unsigned effects;
+    bool rewritten; /* the set is written anew at an address that has held others */
     action_t action;
     body_t body;
 } round_t;
@@ -67,6 +90,7 @@ typedef struct round {
 struct statement {
     operation_t operation;
     int effect, target, slot, variant;
+    form_t form;
     int64_t number;
     body_t body, other;
     const handler_t *handler;
@@ -103,7 +127,12 @@ struct handler {
     body_t on_return;
 };
 
+/* What the error handler does. */
+typedef enum escape { BY_EXCEPTION, BY_LONGJMP, BY_ABORT } escape_t;
+
 typedef struct program {
+    escape_t escape;
+    bool signals; /* while it runs, a timer's signals perform effects that are handled in place */
     body_t main;
     body_t defaults[EFFECTS][2];
     const handler_t *const *handlers;
@@ -135,7 +164,9 @@ static inline int64_t mix(int64_t value, int64_t other) {
     return (int64_t)(((uint64_t)value * 31 + (uint64_t)other + 7) % 10007);
 }
 
-/* What an effect can carry: effect 5 has no payload, effect 1 no result. */
+/* What an effect can carry: effect 5 has no payload, effect 1 no result; the result of effect LARGE
+   is larger than a word. */
+enum { LARGE = 2 };
 static inline int64_t as_payload(int effect, int64_t value) {
     return effect == 5 ? 0 : value;
 }
@@ -144,16 +175,19 @@ static inline int64_t as_result(int effect, int64_t value) {
 }
 
 void run_on_haft(const program_t *program);
-/* False if the program does what ends the process. */
-bool run_on_model(const program_t *program);
+
+/* How a program ends on the model: normally; by abort; or it breaks a promise, and nothing is
+   known. */
+typedef enum outcome { ENDS, ABORTS, UNKNOWN } outcome_t;
+outcome_t run_on_model(const program_t *program);
 
 /* exceptions.cpp: what C cannot say. */
-/* Calls and returns 0, or the code of the error that it ended in. */
-int guarded(void (*call)(void *), void *argument);
+/* Calls and returns 0, or the code of the error whose exception ended it. */
+int guarded_by_catch(void (*call)(void *), void *argument);
+__attribute__((noreturn)) void raise_error(int code);
 /* Calls and returns whether an exception was caught. */
 bool catching(void (*call)(void *), void *argument, int64_t *number);
 __attribute__((noreturn)) void raise_exception(int64_t number);
-void errors_become_exceptions(void);
 
 #ifdef __cplusplus
 }

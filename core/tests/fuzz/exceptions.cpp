@@ -1,8 +1,6 @@
 /* Exceptions for the interpreter, which is C so that its cleanups may be unwound while they run. */
 #include "program.h"
 
-#include <haft.h>
-
 namespace {
 struct misuse {
     int code;
@@ -12,7 +10,7 @@ struct raised {
 };
 } // namespace
 
-int guarded(void (*call)(void *), void *argument) {
+int guarded_by_catch(void (*call)(void *), void *argument) {
     try {
         call(argument);
         return 0;
@@ -35,6 +33,6 @@ void raise_exception(int64_t number) {
     throw raised{number};
 }
 
-void errors_become_exceptions() {
-    haft_set_error_handler([](const haft_error_t *error) { throw misuse{error->code}; });
+void raise_error(int code) {
+    throw misuse{code};
 }

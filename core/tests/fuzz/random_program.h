@@ -2,8 +2,8 @@
  * Random programs: made from a list of numbers, the choices. Whoever shrinks the list shrinks the
  * program: where choices run out, or are 0, comes the least that can stand there.
  */
-#ifndef HAFT_PROPERTY_RANDOM_PROGRAM_H
-#define HAFT_PROPERTY_RANDOM_PROGRAM_H
+#ifndef HAFT_FUZZ_RANDOM_PROGRAM_H
+#define HAFT_FUZZ_RANDOM_PROGRAM_H
 
 #include "program.h"
 
@@ -14,7 +14,7 @@
 
 class random_program {
   public:
-    explicit random_program(std::vector<uint16_t> the_choices);
+    random_program(std::vector<uint16_t> the_choices, bool with_signals);
     random_program(const random_program &) = delete;
     random_program &operator=(const random_program &) = delete;
     const program_t *get() const { return &program; }
@@ -34,6 +34,7 @@ class random_program {
     unsigned choose_effects();
     operation_t choose_operation(int depth);
     body_t make_body(int depth, int most);
+    body_t make_careless_body();
     void add_visits(std::vector<statement_t> &statements, int depth);
     statement_t make_statement(int depth);
     const handler_t *make_handler(int depth);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The test of the property test: each change below breaks the core in one place of a copy, and the
-# property must fail within HAFT_MUTANT_PROGRAMS programs. Skipped (77) unless HAFT_CAMPAIGN=long.
+# The test of the fuzzer: each change below breaks the core in one place of a copy, and the fuzzer must
+# notice within HAFT_MUTANT_PROGRAMS programs. Skipped (77) unless HAFT_CAMPAIGN=long.
 set -u
 [ "${HAFT_CAMPAIGN:-}" = long ] || exit 77
 source=$HAFT_SOURCE_DIR/core
@@ -16,15 +16,17 @@ build() {
     "$CC" -std=gnu11 -O1 -fPIC -fexceptions -I"$1/include" -I"$1/src" -I"$1/arch/$(uname -m)" \
       -c "$file" -o "$1/$(basename "$file").o" || return 1
   done
-  "$CC" -std=gnu11 -O1 -fexceptions -I"$1/include" -c "$source/tests/property/interpreter.c" \
-    -o "$1/interpreter.o" || return 1
-  for file in exceptions model random_program property; do
+  for file in interpreter races; do
+    "$CC" -std=gnu11 -O1 -fexceptions -I"$1/include" -c "$source/tests/fuzz/$file.c" \
+      -o "$1/$file.o" || return 1
+  done
+  for file in exceptions model random_program fuzz; do
     if [ ! -f "$work/$file.o" ]; then
-      "$CXX" -std=c++20 -O1 -I"$source/include" -c "$source/tests/property/$file.cpp" \
+      "$CXX" -std=c++20 -O1 -I"$source/include" -c "$source/tests/fuzz/$file.cpp" \
         -o "$work/$file.o" || return 1
     fi
   done
-  "$CXX" "$1"/*.o "$work"/*.o -o "$1/property" -lrapidcheck -lpthread
+  "$CXX" "$1"/*.o "$work"/*.o -o "$1/fuzz" -Wl,--wrap=mmap -lpthread
 }
 
 fresh_copy() {
@@ -36,7 +38,7 @@ fresh_copy() {
 # What is not changed must pass, or the rest shows nothing.
 fresh_copy
 if ! build "$copy" >"$work/log" 2>&1 ||
-  ! HAFT_PROPERTY_PROGRAMS=$programs RC_PARAMS="seed=1 noshrink=1" "$copy/property" >"$work/log" 2>&1; then
+  ! "$copy/fuzz" --seed 1 --programs "$programs" --as-is >"$work/log" 2>&1; then
   cat "$work/log"
   echo "the unchanged core fails"
   exit 1
@@ -53,12 +55,11 @@ mutant() {
     cat "$work/log"
     echo "$1: does not compile"
     failed=1
-  elif HAFT_PROPERTY_PROGRAMS=$programs RC_PARAMS="seed=1 noshrink=1" timeout 120 "$copy/property" \
-    >"$work/log" 2>&1; then
+  elif (cd "$work" && timeout 120 "$copy/fuzz" --seed 1 --programs "$programs" --as-is >"$work/log" 2>&1); then
     echo "$1: not noticed in $programs programs"
     failed=1
   else
-    echo "$1: $(grep -o 'Program [0-9]* failed' "$work/log" || echo 'did not end')"
+    echo "$1: $(grep -o 'failed, after [0-9]*' "$work/log" || echo 'did not end')"
   fi
 }
 
@@ -67,12 +68,14 @@ mutant 'caches survive a new parent' src/resume.c \
 mutant 'a new handled set is not noticed' src/resume.c \
   's/bool changed = set_handles(fiber, handles);/(void)set_handles(fiber, handles); bool changed = false;/'
 mutant 'the inner scopes of a chain are forgotten' include/haft/hot.h \
-  's/fiber->top = thread->current;/fiber->top = \&fiber->scope;/'
+  's/fiber->top = here.current;/fiber->top = \&fiber->scope;/'
 mutant 'a clause in place runs under its own handler' include/haft/hot.h \
-  's/thread->current = handler->outer;/thread->current = (haft_scope_t *)(uintptr_t)handler;/'
+  's/haft_set_current(here, handler->outer);/haft_set_current(here, (haft_scope_t *)(uintptr_t)handler);/'
 mutant 'the performer is not restored after a clause in place' include/haft/hot.h \
-  's/haft_thread()->current = in_place->performer;/(void)in_place;/'
-mutant 'uses of a resumption are not counted' src/handler.c 's/^    fiber->shot++;$//'
+  's/haft_set_current(haft_here(), in_place->performer);/(void)in_place;/'
+mutant 'uses of a resumption are not counted' src/handler.c 's/^    fiber->shot += 2;$//'
 mutant 'a thrown effect is forgotten' src/unwind.c 's/if (thrown != NULL)/if (false)/'
 mutant 'a clause that is unwound keeps its computation' src/handler.c 's/^        haft_drop(\*k);/        (void)k;/'
+mutant 'a throw to a clause that resumes is let through' src/leaving.c \
+  's/clause->kind == HAFT_CLAUSE_GENERAL/false/'
 [ "$failed" -eq 0 ]

@@ -1,5 +1,6 @@
 #include "random_program.h"
 
+#include <iterator>
 #include <ostream>
 #include <utility>
 
@@ -12,18 +13,23 @@ struct weighted {
     bool nests; /* has a body */
 };
 constexpr weighted weights[] = {
-    {PERFORM, 34, false},       {HANDLE, 14, true},     {LOOP, 16, true},  {NEW, 10, true},
-    {SCOPED, 4, true},          {REPEAT, 3, true},      {WHERE, 4, false}, {STATE, 2, false},
-    {YIELD, 4, false},          {YIELD_SLOT, 3, false}, {THROW, 3, false}, {EXIT, 2, false},
-    {EXIT_SLOT, 2, false},      {FREE, 3, false},       {RESET, 3, true},  {CONTINUE, 6, false},
-    {CONTINUE_RAISE, 1, false}, {DROP, 2, false},       {TRY, 2, true},    {RAISE, 1, false},
-    {SET_DEFAULT, 1, false},    {THREAD, 1, true},
+    {PERFORM, 34, false},       {HANDLE, 14, true},     {LOOP, 16, true},   {NEW, 10, true},
+    {SCOPED, 4, true},          {REPEAT, 3, true},      {WHERE, 4, false},  {LOOK, 4, false},
+    {YIELD, 4, false},          {YIELD_SLOT, 3, false}, {THROW, 3, false},  {EXIT, 2, false},
+    {EXIT_SLOT, 2, false},      {FREE, 3, false},       {RESET, 3, true},   {CONTINUE, 6, false},
+    {CONTINUE_RAISE, 1, false}, {DROP, 2, false},       {TRY, 2, true},     {RAISE, 1, false},
+    {SET_DEFAULT, 1, false},    {THREAD, 3, true},      {RENAME, 1, false}, {DETACH, 2, false},
+    {COUNT, 1, false},          {TRIM, 1, false},       {WANT, 1, false},   {MISTAKE, 1, false},
+    {WAITS_ON, 1, false},
 };
 enum { DEEPEST = 5 };
 } // namespace
 
-random_program::random_program(std::vector<uint16_t> the_choices)
+random_program::random_program(std::vector<uint16_t> the_choices, bool with_signals)
     : choices(std::move(the_choices)) {
+    int escape = choose(16);
+    program.escape = escape == 15 ? BY_ABORT : escape >= 8 ? BY_LONGJMP : BY_EXCEPTION;
+    program.signals = choose(8) == 7 && with_signals;
     program.main = make_body(0, 7);
     for (auto &variants : program.defaults)
         for (body_t &body : variants)
@@ -82,6 +88,21 @@ body_t random_program::make_body(int depth, int most) {
     return {bodies.back().data(), static_cast<int>(bodies.back().size())};
 }
 
+/* Nothing in it needs unwinding. */
+body_t random_program::make_careless_body() {
+    static const operation_t operations[] = {PERFORM, PERFORM, YIELD, THROW, EXIT, WHERE, LOOK};
+    std::vector<statement_t> statements(static_cast<size_t>(choose(5)));
+    for (statement_t &s : statements) {
+        s.operation = operations[choose(std::size(operations))];
+        s.effect = choose_effect();
+        s.target = choose_effect();
+        s.slot = choose(SLOTS);
+        s.number = numbered++;
+    }
+    bodies.push_back(std::move(statements));
+    return {bodies.back().data(), static_cast<int>(bodies.back().size())};
+}
+
 /* One fiber under one handler and then under another, with handlers of its own: what it has found
    the first time must not be believed the second time. */
 void random_program::add_visits(std::vector<statement_t> &statements, int depth) {
@@ -126,12 +147,17 @@ statement_t random_program::make_statement(int depth) {
     s.operation = choose_operation(depth);
     s.effect = choose_effect();
     s.target = choose_effect();
-    s.slot = choose(s.operation == CONTINUE || s.operation == CONTINUE_RAISE || s.operation == DROP
+    s.slot = choose(s.operation == CONTINUE || s.operation == CONTINUE_RAISE ||
+                            s.operation == DROP || s.operation == WAITS_ON
                         ? KEPT
                         : SLOTS);
     if (choose(2) == 1)
         s.slot = 0;
     s.variant = choose(3);
+    int form = choose(16);
+    if (s.operation == PERFORM || s.operation == YIELD || s.operation == YIELD_SLOT ||
+        s.operation == THROW || s.operation == EXIT || s.operation == EXIT_SLOT)
+        s.form = form == 15 ? MISSIZED : form >= 10 ? UNTYPED : TYPED;
     s.number = numbered++;
     switch (s.operation) {
     case HANDLE:
@@ -146,6 +172,21 @@ statement_t random_program::make_statement(int depth) {
         s.other = make_body(depth + 2, 2);
         break;
     case NEW:
+        /* The error handler may jump only on stacks whose every frame is left in turn. */
+        if (program.escape != BY_LONGJMP && choose(8) == 7) {
+            s.variant = CARELESS;
+            s.body = make_careless_body();
+            break;
+        }
+        s.body = make_body(depth + 1, 4);
+        break;
+    case FREE:
+        if (choose(4) != 3)
+            s.variant = 0;
+        break;
+    case MISTAKE:
+        s.variant = choose(MISTAKES);
+        break;
     case RESET:
     case TRY:
     case REPEAT:
@@ -167,8 +208,10 @@ void random_program::make_rounds(statement_t &s, int depth) {
         if (choose(3) == 2)
             effects = choose_effects();
         round.effects = effects;
-        int action = choose(10);
-        round.action = action == 8 ? DISCONTINUE : action == 9 ? DISMISS : REPLY;
+        static const action_t unusual[] = {NO_REPLY, VISIT, DISCONTINUE, DISMISS};
+        int action = choose(14);
+        round.action = action < 10 ? REPLY : unusual[action - 10];
+        round.rewritten = choose(8) == 7;
         round.body = make_body(depth, 2);
         list.push_back(round);
     }
@@ -216,7 +259,13 @@ const char *const operation_names[OPERATIONS] = {"perform",
                                                  "scoped",
                                                  "repeat",
                                                  "where",
-                                                 "state",
+                                                 "look",
+                                                 "rename",
+                                                 "detach",
+                                                 "count",
+                                                 "trim",
+                                                 "want",
+                                                 "mistake",
                                                  "yield",
                                                  "yield",
                                                  "throw",
@@ -227,6 +276,7 @@ const char *const operation_names[OPERATIONS] = {"perform",
                                                  "continue",
                                                  "continue-raising",
                                                  "drop",
+                                                 "waits-on",
                                                  "try",
                                                  "raise",
                                                  "set-default",
@@ -291,7 +341,8 @@ class printer {
     }
 
     void statement(const statement_t &s, int depth) {
-        stream << operation_names[s.operation];
+        static const char *const forms[] = {"", " untyped", " missized"};
+        stream << operation_names[s.operation] << forms[s.form];
         switch (s.operation) {
         case PERFORM:
         case THROW:
@@ -313,16 +364,18 @@ class printer {
         case LOOP:
             stream << " f" << s.slot;
             for (int i = 0; i < s.round_count; i++) {
-                static const char *const actions[] = {"reply", "raise", "reply, then free"};
+                static const char *const actions[] = {"reply", "raise", "reply by a call",
+                                                      "reply NULL", "reply, then free"};
                 line(depth + 1);
-                stream << actions[s.rounds[i].action] << " handling ";
+                stream << actions[s.rounds[i].action] << " handling "
+                       << (s.rounds[i].rewritten ? "rewritten " : "");
                 effects(s.rounds[i].effects);
                 stream << " ";
                 body(s.rounds[i].body, depth + 1);
             }
             break;
         case NEW: {
-            static const char *const stacks[] = {"", " small", " fixed"};
+            static const char *const stacks[] = {"", " small", " fixed", " careless"};
             stream << stacks[s.variant] << " f" << s.slot << " ";
             body(s.body, depth);
             break;
@@ -341,9 +394,23 @@ class printer {
             stream << " f" << s.slot << " ";
             body(s.body, depth);
             break;
-        case STATE:
         case FREE:
+            stream << " f" << s.slot
+                   << (s.variant == 0   ? ""
+                       : s.variant == 1 ? " twice"
+                                        : " and resume it");
+            break;
+        case LOOK:
+        case RENAME:
+        case DETACH:
             stream << " f" << s.slot;
+            break;
+        case WAITS_ON:
+            stream << " k" << s.slot;
+            break;
+        case WANT:
+        case MISTAKE:
+            stream << " " << s.variant;
             break;
         case CONTINUE:
         case CONTINUE_RAISE:
@@ -351,8 +418,11 @@ class printer {
             stream << " k" << s.slot
                    << (s.variant != 0 && s.operation != DROP ? ", left in its place" : "");
             break;
-        case TRY:
         case THREAD:
+            stream << " " << s.target << " ";
+            body(s.body, depth);
+            break;
+        case TRY:
             stream << " ";
             body(s.body, depth);
             break;
@@ -368,6 +438,9 @@ class printer {
 } // namespace
 
 std::ostream &operator<<(std::ostream &stream, const program_t &program) {
+    static const char *const escapes[] = {"exceptions", "longjmp", "abort"};
+    stream << "errors by " << escapes[program.escape]
+           << (program.signals ? ", during signals\n" : "\n");
     printer print(stream);
     for (int i = 0; i < program.handler_count; i++)
         print.handler(*program.handlers[i]);

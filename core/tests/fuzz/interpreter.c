@@ -1,10 +1,16 @@
 /* Programs on libhaft. Every statement is what a C program would write by hand. */
 #include "program.h"
+#include "races.h"
 
+#include <errno.h>
 #include <haft.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <time.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef struct triple {
     int64_t words[3];
@@ -16,6 +22,13 @@ HAFT_EFFECT(effect_2, triple_t, { int64_t number; });
 HAFT_EFFECT(effect_3, int64_t, { int64_t words[6]; });
 HAFT_EFFECT(effect_4, double, { double number; });
 HAFT_EFFECT(effect_5, int64_t, {});
+
+/* What signals perform: one for each line of a scope's cache. */
+HAFT_EFFECT(signal_0, int64_t, { int64_t number; });
+HAFT_EFFECT(signal_1, int64_t, { int64_t number; });
+HAFT_EFFECT(signal_2, int64_t, { int64_t number; });
+HAFT_EFFECT(signal_3, int64_t, { int64_t number; });
+enum { SIGNAL_EFFECTS = 4 };
 
 /* The interpreter recurses; without optimisation, and with sanitizers, its frames are large. */
 #ifndef __has_feature
@@ -29,6 +42,8 @@ enum { KIBIBYTE = 2 * 1024 };
 enum { KIBIBYTE = 1024 };
 #endif
 enum { IDENTIFIERS = 4 * FUEL, FIXED_SIZE = 256 * KIBIBYTE, SMALL_SIZE = 256 * KIBIBYTE };
+enum { BETWEEN_SIGNALS = 20000 };                      /* nanoseconds */
+enum { WANTED_SIZE = 512 * 1024 * 1024, THREADS = 3 }; /* of such a size no other fiber is */
 
 typedef struct instance {
     struct instance *next;
@@ -55,7 +70,7 @@ typedef struct slot {
 
 typedef struct table {
     haft_handler_t handler;
-    haft_clause_t clauses[EFFECTS];
+    haft_clause_t clauses[EFFECTS + SIGNAL_EFFECTS];
 } table_t;
 
 /* All of a run's state; threads of a program run one at a time. */
@@ -74,6 +89,7 @@ static struct {
 static char names[IDENTIFIERS][16];
 static haft_clause_t set_clauses[ALL_EFFECTS + 1][EFFECTS];
 static haft_handles_t sets[ALL_EFFECTS + 1];
+static haft_handles_t rewritten_sets[SLOTS];
 
 static int64_t run_body(const body_t *body, int64_t value);
 
@@ -152,13 +168,17 @@ static int64_t run_default(int effect, int variant, int64_t payload);
         (void)unused;                                                                              \
         give(run_default(effect, 1, payload_##effect(payload)));                                   \
     }                                                                                              \
-    static void set_default_##effect(int variant) {                                                \
+    static int set_default_##effect(int variant) {                                                 \
+        haft_function_t *before = haft_get_default(HAFT_ID(name));                                 \
         if (variant == 0)                                                                          \
             HAFT_SET_DEFAULT(name, NULL);                                                          \
         else if (variant == 1)                                                                     \
             HAFT_SET_DEFAULT(name, first_default_##effect);                                        \
         else                                                                                       \
             HAFT_SET_DEFAULT(name, second_default_##effect);                                       \
+        return before == NULL                                                   ? 0                \
+               : before == (haft_function_t *)(uintptr_t)first_default_##effect ? 1                \
+                                                                                : 2;               \
     }
 
 /* Fields of a payload, as the arguments that follow the effect's name. */
@@ -189,7 +209,7 @@ typedef struct family {
     void (*throw)(int64_t value);
     void (*exit)(haft_fiber_t *fiber, int64_t value);
     int64_t (*payload)(const void *pointer);
-    void (*set_default)(int variant);
+    int (*set_default)(int variant); /* returns the one before */
     haft_function_t *clauses[CLAUSE_KINDS];
 } family_t;
 
@@ -227,7 +247,191 @@ static void *reply_to(int effect, int64_t value, reply_t *reply) {
     return haft_reply(effects[effect], reply, effects[effect]->result_size);
 }
 
+/* ---- The untyped calls ---- */
+
+typedef union payload {
+    int64_t number, words[6];
+    double real;
+} payload_t;
+
+static payload_t payload_of(int effect, int64_t value) {
+    payload_t payload = {.words = {value}};
+    if (effect == 3)
+        payload.words[5] = value;
+    if (effect == 4)
+        payload.real = (double)value;
+    return payload;
+}
+
+static int64_t value_of(int effect, const reply_t *reply) {
+    switch (effect) {
+    case 1:
+        return 0;
+    case 2:
+        return untriple(reply->triple);
+    case 4:
+        return (int64_t)reply->real;
+    default:
+        return reply->whole;
+    }
+}
+
+static int64_t perform(const statement_t *statement, int64_t value) {
+    haft_effect_t *effect = effects[statement->effect];
+    if (statement->form == TYPED)
+        return families[statement->effect].perform(value);
+    payload_t payload = payload_of(statement->effect, value);
+    reply_t reply;
+    haft_perform(effect, &payload, effect->payload_size + (statement->form == MISSIZED), &reply,
+                 effect->result_size);
+    return value_of(statement->effect, &reply);
+}
+
+static int64_t yield(const statement_t *statement, haft_fiber_t *fiber, int64_t value) {
+    haft_effect_t *effect = effects[statement->effect];
+    if (statement->form == TYPED)
+        return families[statement->effect].yield(fiber, value);
+    payload_t payload = payload_of(statement->effect, value);
+    reply_t reply;
+    haft_yield(fiber, effect, &payload, effect->payload_size, &reply,
+               effect->result_size + (statement->form == MISSIZED));
+    return value_of(statement->effect, &reply);
+}
+
+static __attribute__((noreturn)) void throw(const statement_t *statement, int64_t value) {
+    haft_effect_t *effect = effects[statement->effect];
+    if (statement->form == TYPED)
+        families[statement->effect].throw(value);
+    payload_t payload = payload_of(statement->effect, value);
+    haft_throw(effect, &payload, effect->payload_size + (statement->form == MISSIZED));
+}
+
+static __attribute__((noreturn)) void leave(const statement_t *statement, haft_fiber_t *fiber,
+                                            int64_t value) {
+    haft_effect_t *effect = effects[statement->effect];
+    if (statement->form == TYPED)
+        families[statement->effect].exit(fiber, value);
+    payload_t payload = payload_of(statement->effect, value);
+    haft_exit(fiber, effect, &payload, effect->payload_size + (statement->form == MISSIZED));
+}
+
+/* ---- Errors ---- */
+
+/* A place to which the error handler jumps: the innermost on the stack on which it runs. */
+typedef struct guard {
+    struct guard *next, **link;
+    char *frame;
+    jmp_buf jump;
+    volatile int code;
+} guard_t;
+
+static guard_t *guards;
+
+static void remove_guard(const guard_t *guard) {
+    *guard->link = guard->next;
+    if (guard->next != NULL)
+        guard->next->link = guard->link;
+}
+
+static int guarded_by_jump(void (*call)(void *), void *argument) {
+    __attribute__((cleanup(remove_guard)))
+    guard_t guard = {.next = guards, .link = &guards, .frame = __builtin_frame_address(0)};
+    if (guards != NULL)
+        guards->link = &guard.next;
+    guards = &guard;
+    if (setjmp(guard.jump) == 0)
+        call(argument);
+    return guard.code;
+}
+
+static void jump_out(const haft_error_t *error) {
+    const char *here = __builtin_frame_address(0);
+    guard_t *nearest = NULL;
+    for (guard_t *guard = guards; guard != NULL; guard = guard->next)
+        if (guard->frame > here && (nearest == NULL || guard->frame < nearest->frame))
+            nearest = guard;
+    if (nearest == NULL)
+        abort();
+    nearest->code = error->code;
+    longjmp(nearest->jump, 1);
+}
+
+/* Calls and returns 0, or the code of the error in which it ended. */
+static int guarded(void (*call)(void *), void *argument) {
+    switch (run.program->escape) {
+    case BY_EXCEPTION:
+        return guarded_by_catch(call, argument);
+    case BY_LONGJMP:
+        return guarded_by_jump(call, argument);
+    default:
+        call(argument);
+        return 0;
+    }
+}
+
+static bool nothing_is_mapped, tolerates_want;
+
+static void handle_error(const haft_error_t *error) {
+    nothing_is_mapped = false;
+    if (error->code == HAFT_ERROR_NO_MEMORY && tolerates_want)
+        return;
+    if (run.program->escape == BY_LONGJMP)
+        jump_out(error);
+    raise_error(error->code);
+}
+
+/* ---- Memory that the system does not give ---- */
+
+void *__real_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset) {
+    if (!nothing_is_mapped)
+        return __real_mmap(address, size, protection, flags, file, offset);
+    errno = ENOMEM;
+    return MAP_FAILED;
+}
+
+static void *never_run(void *argument) {
+    return argument;
+}
+
+/* The handler of errors ends what is set here. */
+static int64_t be_in_want(bool leaves) {
+    errno = 0;
+    tolerates_want = !leaves;
+    nothing_is_mapped = true;
+    haft_fiber_t *fiber =
+        haft_fiber_create(&(haft_fiber_options_t){.stack_size = WANTED_SIZE}, never_run, NULL);
+    nothing_is_mapped = false;
+    return fiber == NULL && errno == ENOMEM ? HAFT_ERROR_NO_MEMORY : 0;
+}
+
+/* ---- Mistakes ---- */
+
+static void make_mistake(int number) {
+    static char too_small[64];
+    switch (number) {
+    case 0:
+        haft_fiber_new(NULL, NULL);
+        break;
+    case 1:
+        haft_fiber_create(
+            &(haft_fiber_options_t){.memory = too_small, .memory_size = sizeof too_small},
+            never_run, NULL);
+        break;
+    case 2:
+        haft_fiber_reset(NULL, never_run, NULL);
+        break;
+    default:
+        haft_set_stack_size((size_t)1 << 60);
+    }
+}
+
 /* ---- Fibers in slots ---- */
+
+static void *return_reply(void *reply) {
+    return reply;
+}
 
 static void *raise_at(void *number) {
     raise_exception(*(const int64_t *)number);
@@ -275,9 +479,10 @@ static int64_t new_fiber(const statement_t *statement, int64_t value) {
         return 0;
     }
     haft_fiber_options_t options = {.name = next_name()};
-    if (statement->variant == 1)
+    options.no_cleanups = statement->variant == CARELESS;
+    if (statement->variant == SMALL)
         options.stack_size = SMALL_SIZE;
-    if (statement->variant == 2) {
+    if (statement->variant == FIXED) {
         slot->memory = take_memory();
         options.memory = slot->memory->bytes;
         options.memory_size = FIXED_SIZE;
@@ -286,7 +491,8 @@ static int64_t new_fiber(const statement_t *statement, int64_t value) {
     return identify(slot->fiber);
 }
 
-static void free_fiber(int index) {
+/* `again`: what to do with the freed fiber. */
+static void free_fiber(int index, int again) {
     slot_t *slot = &run.slots[index];
     if (slot->fiber == NULL) {
         observe(MISSING, index, 0);
@@ -299,17 +505,41 @@ static void free_fiber(int index) {
     __attribute__((cleanup(give_memory))) slot_t taken = *slot;
     *slot = (slot_t){NULL, 0, NULL};
     haft_fiber_free(taken.fiber);
+    if (again == 0 || taken.memory != NULL)
+        return;
+    if (again == 1)
+        haft_fiber_free(taken.fiber);
+    else
+        (void)haft_resume(taken.fiber, NULL, HAFT_HANDLES_ALL);
+}
+
+/* Writes the set of a fiber in a slot where other sets of such fibers have been. */
+static const haft_handles_t *rewritten(const slot_t *slot, unsigned effects_handled) {
+    haft_handles_t *set = &rewritten_sets[slot - run.slots];
+    *set = sets[effects_handled];
+    haft_handles_changed(slot->fiber);
+    return set;
 }
 
 static haft_request_t resume(slot_t *slot, const round_t *round, int64_t value) {
+    haft_fiber_state_t state = haft_fiber_state(slot->fiber);
     const haft_handles_t *set = &sets[round->effects];
-    if (round->effects == ALL_EFFECTS)
+    if (round->effects == ALL_EFFECTS && !run.program->signals)
         set = HAFT_HANDLES_ALL;
-    bool waits = haft_fiber_state(slot->fiber) == HAFT_FIBER_SUSPENDED;
+    else if (round->rewritten && (state == HAFT_FIBER_NEW || state == HAFT_FIBER_SUSPENDED))
+        set = rewritten(slot, round->effects);
     reply_t reply;
-    if (waits && round->action == DISCONTINUE)
+    void *word = state == HAFT_FIBER_SUSPENDED ? reply_to(slot->awaits, value, &reply) : NULL;
+    switch (round->action) {
+    case DISCONTINUE:
         return haft_discontinue(slot->fiber, raise_at, &value, set);
-    return haft_resume(slot->fiber, waits ? reply_to(slot->awaits, value, &reply) : NULL, set);
+    case VISIT:
+        return haft_discontinue(slot->fiber, return_reply, word, set);
+    case NO_REPLY:
+        return haft_resume(slot->fiber, NULL, set);
+    default:
+        return haft_resume(slot->fiber, word, set);
+    }
 }
 
 static int64_t run_loop(const statement_t *statement, int64_t value) {
@@ -336,7 +566,7 @@ static int64_t run_loop(const statement_t *statement, int64_t value) {
             return value;
         value = mix(value, run_body(&round->body, value));
         if (round->action == DISMISS) {
-            free_fiber(statement->slot);
+            free_fiber(statement->slot, 0);
             return value;
         }
     }
@@ -476,19 +706,94 @@ static int64_t try_body(const statement_t *statement, int64_t value) {
     return number;
 }
 
-static void *thread_main(void *argument) {
-    call_t *call = argument;
+/* ---- Threads ---- */
+
+/* A thread that stays, and so keeps what it has cached and the stacks that it has freed. */
+typedef struct worker {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool started;
+    call_t *call; /* NULL: idle */
+} worker_t;
+
+static worker_t workers[THREADS];
+
+/* Signals come to the thread that runs the program, not to those that wait. */
+static void take_signals(int how) {
+    sigset_t set;
+    if (!run.program->signals)
+        return;
+    sigemptyset(&set);
+    sigaddset(&set, SIGURG);
+    pthread_sigmask(how, &set, NULL);
+}
+
+static void run_call(call_t *call) {
+    take_signals(SIG_UNBLOCK);
     call->result = try_body(call->statement, call->value);
+    take_signals(SIG_BLOCK);
+}
+
+static void *work(void *argument) {
+    worker_t *worker = argument;
+    pthread_mutex_lock(&worker->lock);
+    for (;;) {
+        while (worker->call == NULL)
+            pthread_cond_wait(&worker->changed, &worker->lock);
+        call_t *call = worker->call;
+        pthread_mutex_unlock(&worker->lock);
+        run_call(call);
+        pthread_mutex_lock(&worker->lock);
+        worker->call = NULL;
+        pthread_cond_broadcast(&worker->changed);
+    }
+    return NULL;
+}
+
+static void start_thread(pthread_t *thread, void *(*function)(void *), void *argument) {
+    if (pthread_create(thread, NULL, function, argument) != 0)
+        abort();
+}
+
+static void *thread_main(void *argument) {
+    run_call(argument);
     return NULL;
 }
 
 static int64_t run_thread(const statement_t *statement, int64_t value) {
     call_t call = {statement, &statement->body, value, 0};
+    worker_t *worker = &workers[statement->target % THREADS];
     pthread_t thread;
-    if (pthread_create(&thread, NULL, thread_main, &call) != 0)
-        abort();
-    pthread_join(thread, NULL);
+    take_signals(SIG_BLOCK);
+    pthread_mutex_lock(&worker->lock);
+    bool busy = worker->call != NULL;
+    if (!busy) {
+        worker->call = &call;
+        if (!worker->started)
+            start_thread(&thread, work, worker);
+        worker->started = true;
+        pthread_cond_broadcast(&worker->changed);
+        while (worker->call != NULL)
+            pthread_cond_wait(&worker->changed, &worker->lock);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    if (busy) {
+        start_thread(&thread, thread_main, &call);
+        pthread_join(thread, NULL);
+    }
+    take_signals(SIG_UNBLOCK);
     return call.result;
+}
+
+/* In a child of fork no other thread is left. */
+static void forget_workers(void) {
+    for (int i = 0; i < THREADS; i++)
+        workers[i] = (worker_t){PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, NULL};
+}
+
+__attribute__((constructor)) static void prepare_workers(void) {
+    forget_workers();
+    pthread_atfork(NULL, NULL, forget_workers);
 }
 
 static int64_t send_out(const statement_t *statement, int64_t value) {
@@ -501,17 +806,41 @@ static int64_t send_out(const statement_t *statement, int64_t value) {
         return 0;
     }
     if (for_good)
-        families[statement->effect].exit(fiber, value);
-    return families[statement->effect].yield(fiber, value);
+        leave(statement, fiber, value);
+    return yield(statement, fiber, value);
+}
+
+/* ---- Looking ---- */
+
+static int64_t look(const haft_fiber_t *fiber) {
+    void *address;
+    if (fiber == NULL)
+        return -1;
+    return (int64_t)haft_fiber_state(fiber) +
+           (haft_fiber_backtrace(fiber, &address, 1) != 0 ? 8 : 0) +
+           16 * identify(haft_fiber_parent(fiber));
+}
+
+/* How many fibers there are, as the last line of the dump says. */
+static int64_t count_fibers(void) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    haft_fibers_dump(stream);
+    fclose(stream);
+    while (size > 1 && text[size - 2] != '\n')
+        size--;
+    int64_t count = strtol(text + size - 1, NULL, 10) - fibers_lost_in_races();
+    free(text);
+    return count;
 }
 
 static int64_t execute(const statement_t *statement, int64_t value) {
     switch (statement->operation) {
     case PERFORM:
-        return families[statement->effect].perform(value);
+        return perform(statement, value);
     case THROW:
-        families[statement->effect].throw(value);
-        return 0;
+        throw(statement, value);
     case YIELD:
     case YIELD_SLOT:
     case EXIT:
@@ -524,7 +853,7 @@ static int64_t execute(const statement_t *statement, int64_t value) {
     case NEW:
         return new_fiber(statement, value);
     case FREE:
-        free_fiber(statement->slot);
+        free_fiber(statement->slot, statement->variant);
         return 0;
     case RESET:
         if (run.slots[statement->slot].fiber == NULL)
@@ -542,10 +871,31 @@ static int64_t execute(const statement_t *statement, int64_t value) {
     case WHERE:
         return identify(haft_fiber_current()) * 1000 +
                identify(haft_locate(effects[statement->effect]));
-    case STATE:
-        return run.slots[statement->slot].fiber == NULL
-                   ? -1
-                   : (int64_t)haft_fiber_state(run.slots[statement->slot].fiber);
+    case LOOK:
+        return look(run.slots[statement->slot].fiber);
+    case RENAME:
+    case DETACH:
+        if (run.slots[statement->slot].fiber == NULL)
+            observe(MISSING, statement->slot, 0);
+        else if (statement->operation == RENAME)
+            haft_fiber_set_name(run.slots[statement->slot].fiber, next_name());
+        else
+            haft_fiber_detach(run.slots[statement->slot].fiber);
+        return 0;
+    case COUNT:
+        return count_fibers();
+    case TRIM:
+        (void)haft_pool_trim();
+        return 0;
+    case WANT:
+        return be_in_want(statement->variant != 0);
+    case MISTAKE:
+        make_mistake(statement->variant);
+        return 0;
+    case WAITS_ON: {
+        const haft_effect_t *effect = haft_resumption_effect(run.kept[statement->slot]);
+        return effect == NULL ? -1 : index_of(effect);
+    }
     case CONTINUE:
     case CONTINUE_RAISE:
     case DROP:
@@ -555,8 +905,7 @@ static int64_t execute(const statement_t *statement, int64_t value) {
     case RAISE:
         raise_exception(value);
     case SET_DEFAULT:
-        families[statement->effect].set_default(statement->variant);
-        return 0;
+        return families[statement->effect].set_default(statement->variant);
     case THREAD:
         return run_thread(statement, value);
     default:
@@ -584,6 +933,79 @@ static int64_t run_body(const body_t *body, int64_t value) {
     return value;
 }
 
+/* ---- Signals ---- */
+
+#define FOR_SIGNALS(macro) macro(0) macro(1) macro(2) macro(3)
+
+static int64_t answer_to(int which, int64_t number) {
+    return number * 5 + which;
+}
+
+#define SIGNAL_FAMILY(which)                                                                       \
+    static int64_t signalled_default_##which(void *unused,                                         \
+                                             HAFT_PAYLOAD(signal_##which) * payload) {             \
+        (void)unused;                                                                              \
+        return answer_to(which, payload->number);                                                  \
+    }                                                                                              \
+    static int64_t signalled_tail_##which(void *state, HAFT_PAYLOAD(signal_##which) * payload) {   \
+        const handler_t *handler = ((const instance_t *)state)->handler;                           \
+        bool known = handler == run.program->handlers[handler->index];                             \
+        return known ? answer_to(which, payload->number) : -1;                                     \
+    }
+FOR_SIGNALS(SIGNAL_FAMILY)
+
+static volatile bool signals_went_wrong;
+static timer_t signal_timer;
+
+/* The next signal; not before this one is done with, however slow the program is. */
+static void arm(void) {
+    struct itimerspec once = {{0, 0}, {0, BETWEEN_SIGNALS}};
+    timer_settime(signal_timer, 0, &once, NULL);
+}
+
+static void on_signal(int signal) {
+    static volatile int64_t number;
+    int saved = errno;
+    (void)signal;
+    number = number + 1;
+#define PERFORM_SIGNALLED(which)                                                                   \
+    if (HAFT_PERFORM(signal_##which, number) != answer_to(which, number))                          \
+        signals_went_wrong = true;
+    FOR_SIGNALS(PERFORM_SIGNALLED)
+    arm();
+    errno = saved;
+}
+
+static void start_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigaction(SIGURG, &action, NULL);
+#define SET_SIGNALLED(which) HAFT_SET_DEFAULT(signal_##which, signalled_default_##which);
+    FOR_SIGNALS(SET_SIGNALLED)
+    signals_went_wrong = false;
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGURG};
+    if (timer_create(CLOCK_MONOTONIC, &event, &signal_timer) != 0)
+        abort();
+    arm();
+}
+
+static void end_signals(void) {
+    timer_delete(signal_timer);
+    signal(SIGURG, SIG_IGN);
+    if (signals_went_wrong)
+        observe(BROKEN, -1, 0);
+}
+
+/* Clauses for them, in every other handler. */
+static uint32_t add_signal_clauses(haft_clause_t *clauses, uint32_t count, int index) {
+#define ADD_CLAUSE(which)                                                                          \
+    if (index % 2 == 0)                                                                            \
+        clauses[count++] =                                                                         \
+            (haft_clause_t){HAFT_ID(signal_##which), (haft_function_t *)signalled_tail_##which,    \
+                            HAFT_CLAUSE_TAIL, HAFT_ID(signal_##which)->default_clause.shape};
+    FOR_SIGNALS(ADD_CLAUSE)
+    return count;
+}
+
 /* ---- A run ---- */
 
 static void prepare(const program_t *program) {
@@ -591,7 +1013,7 @@ static void prepare(const program_t *program) {
     haft_set_stack_size(1024 * KIBIBYTE);
     run.fuel = FUEL;
     run.fibers = 0;
-    errors_become_exceptions();
+    haft_set_error_handler(program->escape == BY_ABORT ? NULL : handle_error);
     for (int i = 0; i < IDENTIFIERS; i++)
         snprintf(names[i], sizeof names[i], "f%d", i);
     for (int effect = 0; effect < EFFECTS; effect++)
@@ -619,6 +1041,8 @@ static void prepare(const program_t *program) {
                     (haft_clause_t){effects[effect], families[effect].clauses[kind], kinds[kind],
                                     effects[effect]->default_clause.shape};
         }
+        if (program->signals)
+            count = add_signal_clauses(table->clauses, count, i);
         table->handler = (haft_handler_t){
             {count, 0, table->clauses}, handler->returns ? on_return : NULL, "random"};
     }
@@ -631,7 +1055,7 @@ static void end_all(void *unused) {
     for (int i = 0; i < SLOTS; i++)
         if (run.slots[i].fiber != NULL &&
             haft_fiber_state(run.slots[i].fiber) != HAFT_FIBER_RUNNING)
-            free_fiber(i);
+            free_fiber(i, 0);
     for (int i = 0; i < KEPT; i++)
         if (haft_resumption_effect(run.kept[i]) != NULL)
             haft_drop(run.kept[i]);
@@ -651,6 +1075,8 @@ void run_on_haft(const program_t *program) {
     size_t stacks = haft_pool_report().stacks;
     memset(&run, 0, sizeof run);
     prepare(program);
+    if (program->signals)
+        start_signals();
     const statement_t whole = {.operation = TRY, .body = program->main};
     (void)try_body(&whole, 1);
     int error = 0;
@@ -658,6 +1084,8 @@ void run_on_haft(const program_t *program) {
         error = guarded(end_all, NULL);
     if (error != 0)
         observe(BROKEN, error, 0);
+    if (program->signals)
+        end_signals();
     if (haft_pool_report().stacks != stacks)
         observe(LEAKED, (int64_t)(haft_pool_report().stacks - stacks), 0);
     for (instance_t *next; run.instances != NULL; run.instances = next) {
