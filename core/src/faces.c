@@ -75,6 +75,7 @@ static __attribute__((noreturn)) void stopped(const char *how) {
 
 static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
     (void)reason, (void)exception;
+    haft_count_unwinding(haft_thread(), -1);
     stopped("a catch-all on it did not rethrow. Write catch (...) so that it ends in throw");
 }
 
@@ -104,6 +105,7 @@ static void unwind_to(void *argument) {
     memcpy(&exception->exception_class, "HAFTLAND", sizeof exception->exception_class);
     exception->exception_cleanup = swallowed;
     haft_tools_unwinding();
+    haft_count_unwinding(haft_thread(), 1);
     _Unwind_ForcedUnwind(exception, stop, NULL);
     stopped("the unwinder failed");
 }

@@ -39,6 +39,13 @@ extern haft_exceptions_t haft_always_pending;
 HAFT_INLINE void haft_exceptions_at_rest(haft_thread_t *thread) {
     thread->exceptions = thread->language != NULL ? &haft_always_pending : thread->globals;
 }
+/* Where there is a runtime of C++, std::uncaught_exceptions() is to see an unwinding by force, so that
+   guards that commit or roll back at the end of a scope roll back. Whatever ends the unwinding puts
+   the count back: haft_leave, or who lands. */
+HAFT_INLINE void haft_count_unwinding(haft_thread_t *thread, int change) {
+    if (thread->globals != &haft_no_exceptions)
+        thread->globals->uncaught += (unsigned)change;
+}
 /* Makes what every thread of the process has stored so far visible to this one. */
 void haft_thread_barrier(void);
 

@@ -32,6 +32,7 @@ static struct _Unwind_Exception *unwinding_of(haft_fiber_t *fiber) {
 /* A catch-all ended the unwinding: the runtime of C++ deletes the record that it holds. */
 static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
     (void)reason;
+    haft_count_unwinding(haft_thread(), -1);
     haft_fiber_t *fiber =
         (haft_fiber_t *)(void *)((char *)exception - offsetof(haft_fiber_t, unwinding));
     haft_fail(
@@ -124,6 +125,7 @@ static void unwind(void *target) {
     memcpy(&exception->exception_class, unwinding_class, sizeof unwinding_class);
     exception->exception_cleanup = swallowed;
     haft_tools_unwinding();
+    haft_count_unwinding(haft_thread(), 1);
     _Unwind_ForcedUnwind(exception, stop, target);
     haft_fail(HAFT_ERROR_UNWINDING_STOPPED, fiber->awaits, fiber,
               "%s cannot be unwound: the unwinder failed.", haft_fiber_label(fiber));
