@@ -39,13 +39,6 @@ extern haft_exceptions_t haft_always_pending;
 HAFT_INLINE void haft_exceptions_at_rest(haft_thread_t *thread) {
     thread->exceptions = thread->language != NULL ? &haft_always_pending : thread->globals;
 }
-/* Where there is a runtime of C++, std::uncaught_exceptions() is to see an unwinding by force, so that
-   guards that commit or roll back at the end of a scope roll back. Whatever ends the unwinding puts
-   the count back: haft_leave, or who lands. */
-HAFT_INLINE void haft_count_unwinding(haft_thread_t *thread, int change) {
-    if (thread->globals != &haft_no_exceptions)
-        thread->globals->uncaught += (unsigned)change;
-}
 /* Makes what every thread of the process has stored so far visible to this one. */
 void haft_thread_barrier(void);
 
@@ -314,6 +307,13 @@ enum { HAFT_UNWINDS = 1 }; /* whether there is anything that runs cleanups */
 /* Unwinds from here, through the fibers around, up to and including `target`. `frame` is one on
    this stack inside of which there are only the library's. */
 __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame);
+/* Around an unwinding by force, where there is a runtime of C++: std::uncaught_exceptions() is to see
+   it, so that guards that commit or roll back at the end of a scope roll back. What ends it where it
+   should (haft_leave, or who lands) puts the count back; haft_unwinding_stopped is for the rest. */
+extern const char haft_landing_class[8]; /* of the exceptions of faces.c */
+void haft_unwinding_starts(void);
+void haft_unwinding_stopped(void);
+void haft_unwinding_goes_on(bool goes_on); /* from frame to frame; false: it has landed */
 /* Goes on with an unwinding that has come out of `fiber`; comes back if the special effect is no
  * such. */
 void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);

@@ -394,16 +394,17 @@ struct in_place_of_base {
 
 template <typename E, typename... Fields>
 E make(Fields &&...fields) {
-    if constexpr (std::is_aggregate_v<E> &&
-                  requires { E{in_place_of_base<E>(), static_cast<Fields &&>(fields)...}; })
+    if constexpr (std::is_aggregate_v<E> && requires {
+                      E{in_place_of_base<E>(), static_cast<Fields &&>(fields)...};
+                  })
         return E{{}, static_cast<Fields &&>(fields)...};
     else if constexpr (!std::is_aggregate_v<E> && std::is_constructible_v<E, Fields...>)
         return E(static_cast<Fields &&>(fields)...);
     else if constexpr (requires { E{static_cast<Fields &&>(fields)...}; })
         return E{static_cast<Fields &&>(fields)...};
     else
-        return *static_cast<E *>(reinterpret_cast<void *>(
-            sizeof(these_are_not_the_fields_of<E, Fields...>)));
+        return *static_cast<E *>(
+            reinterpret_cast<void *>(sizeof(these_are_not_the_fields_of<E, Fields...>)));
 }
 
 } // namespace detail
@@ -520,8 +521,8 @@ HAFT_SIGNATURE(noexcept)
 HAFT_SIGNATURE(const noexcept)
 HAFT_SIGNATURE(&)
 HAFT_SIGNATURE(const &)
-HAFT_SIGNATURE(& noexcept)
-HAFT_SIGNATURE(const & noexcept)
+HAFT_SIGNATURE(&noexcept)
+HAFT_SIGNATURE(const &noexcept)
 #undef HAFT_SIGNATURE
 /* Static call operators, of C++23. */
 template <typename R, typename... P>
@@ -535,11 +536,10 @@ struct signature_of<R (*)(P...) noexcept> {
 
 template <typename F>
 struct a_clause_must_be_a_function_whose_parameters_have_types {
-    static_assert(
-        sizeof(F *) == 0,
-        "haft: a clause is a lambda or function that takes an effect, and perhaps a "
-        "resumption; its parameters must not be 'auto', and it must not be overloaded. "
-        "Handlers with overloads derive from haft::handler<Effects...>.");
+    static_assert(sizeof(F *) == 0,
+                  "haft: a clause is a lambda or function that takes an effect, and perhaps a "
+                  "resumption; its parameters must not be 'auto', and it must not be overloaded. "
+                  "Handlers with overloads derive from haft::handler<Effects...>.");
 };
 template <typename F, typename P>
 struct the_first_parameter_of_a_clause_must_be_an_effect {
@@ -565,8 +565,8 @@ consteval auto clause_list() {
         (void)sizeof(a_clause_must_be_a_function_whose_parameters_have_types<F>);
         return effects<>{};
     } else {
-        using E =
-            typename first_parameter<typename signature_of<decltype(&F::operator())>::parameters>::type;
+        using E = typename first_parameter<
+            typename signature_of<decltype(&F::operator())>::parameters>::type;
         if constexpr (is_effect<E>) {
             return effects<E>{};
         } else {
@@ -606,16 +606,15 @@ concept is_readable = requires {
     typename H::handled_effects;
 };
 template <typename H>
-consteval auto list_of_handler() {
-    if constexpr (is_readable<H>) {
-        return typename H::handled_effects{};
-    } else {
-        (void)sizeof(the_effects_of_the_handler_cannot_be_read<H>);
-        return effects<>{};
-    }
-}
+struct list_of_handler {
+    using type = effects<>;
+};
+template <is_readable H>
+struct list_of_handler<H> {
+    using type = typename H::handled_effects;
+};
 template <typename H>
-using list_of = decltype(list_of_handler<H>());
+using list_of = typename list_of_handler<H>::type;
 
 /* ---- A handler where it is kept ---- */
 
@@ -711,8 +710,8 @@ struct part<Stored, effects<Entries...>> {
     template <typename E, typename... K>
     requires((std::is_same_v<std::remove_cvref_t<E>, effect_of<Entries>> || ...) &&
              std::is_invocable_v<called &, E, K...>) decltype(auto)
-    operator()(E &&effect, K &&...resumption) noexcept(std::is_nothrow_invocable_v<called &, E,
-                                                                                   K...>) {
+    operator()(E &&effect,
+               K &&...resumption) noexcept(std::is_nothrow_invocable_v<called &, E, K...>) {
         return stored<Stored>::get(kept)(static_cast<E &&>(effect),
                                          static_cast<K &&>(resumption)...);
     }
@@ -858,9 +857,8 @@ struct signature<Answer, void> {
 template <typename H, typename Entry, typename Answer>
 inline constexpr bool takes_resumption =
     std::is_invocable_v<H &, effect_of<Entry>, any_resumption> ||
-    std::is_invocable_v<
-        H &, effect_of<Entry>,
-        resumption<typename signature<Answer, result_of_entry<Entry>>::type>>;
+    std::is_invocable_v<H &, effect_of<Entry>,
+                        resumption<typename signature<Answer, result_of_entry<Entry>>::type>>;
 
 template <typename H, typename Entry, typename Answer = void>
 consteval clause_kind kind_of() {
@@ -885,7 +883,7 @@ consteval bool all_in_place(effects<Entries...>) {
 template <typename H, typename B>
 struct the_return_clause_does_not_take {
     static_assert(sizeof(H *) == 0, "haft: the return clause (on_return) cannot be called with "
-                                       "what the body returns, the last of the types above.");
+                                    "what the body returns, the last of the types above.");
 };
 
 template <typename H, typename B>
@@ -912,7 +910,14 @@ struct answer<H, void> {
 
 /* ---- Checks, for messages that name the effect ---- */
 
-/* Each step is taken only if the one before was right, so that one mistake has one message. */
+/* Each step is taken only if the one before was right, so that one mistake has one message. A
+ * function in which a message was given is of no more use to the compiler: whether something is
+ * right is asked first, without `Tell`, and then, apart, to be told. */
+template <bool Tell, typename Message>
+constexpr void explain() {
+    if constexpr (Tell)
+        (void)sizeof(Message);
+}
 
 template <typename E, typename Expected>
 struct the_resumption_of_the_clause_must_be {
@@ -933,39 +938,48 @@ inline constexpr bool fits = std::is_void_v<Expected> || std::is_same_v<Given, E
                              (std::is_convertible_v<Given, Expected> &&
                               (!std::is_reference_v<Expected> || std::is_reference_v<Given>));
 
-template <typename E, typename... Entries>
-consteval bool check_once() {
+template <bool Tell, typename E, typename... Entries>
+constexpr bool check_once() {
     constexpr bool once = count_of<E, effect_of<Entries>...> == 1;
     if constexpr (!is_effect<E>)
-        (void)sizeof(X_is_not_an_effect<E>);
+        explain<Tell, X_is_not_an_effect<E>>();
     else if constexpr (!once)
-        (void)sizeof(two_clauses_for<E>);
+        explain<Tell, two_clauses_for<E>>();
     return is_effect<E> && once;
 }
 
-template <typename H, typename B>
-consteval bool check_answer() {
+template <bool Tell, typename H>
+constexpr bool check_readable() {
+    if constexpr (is_handler<H> && !is_readable<H>) {
+        explain<Tell, the_effects_of_the_handler_cannot_be_read<H>>();
+        return false;
+    }
+    return true;
+}
+
+template <bool Tell, typename H, typename B>
+constexpr bool check_answer() {
     constexpr bool right = answer<H, B>::changed || !names_on_return<H>;
     if constexpr (!right)
-        (void)sizeof(the_return_clause_does_not_take<H, B>);
+        explain<Tell, the_return_clause_does_not_take<H, B>>();
     return right;
 }
 
-template <typename H, typename Entry, typename Answer>
-consteval bool check_clause() {
+template <bool Tell, typename H, typename Entry, typename Answer>
+constexpr bool check_clause() {
     using E = effect_of<Entry>;
     using R = result_of_entry<Entry>;
     constexpr clause_kind kind = kind_of<H, Entry, Answer>();
     if constexpr (kind == clause_kind::general) {
         using Resumption = resumption<typename signature<Answer, R>::type>;
         if constexpr (!std::is_invocable_v<H &, E, Resumption>) {
-            (void)sizeof(the_resumption_of_the_clause_must_be<E, Resumption>);
+            explain<Tell, the_resumption_of_the_clause_must_be<E, Resumption>>();
         } else {
             using Given = std::invoke_result_t<H &, E, Resumption>;
             if constexpr (std::is_same_v<Given, tail<Answer>> || fits<Given, Answer>)
                 return true;
             else
-                (void)sizeof(the_clause_returns_the_wrong_type<E, Given, Answer>);
+                explain<Tell, the_clause_returns_the_wrong_type<E, Given, Answer>>();
         }
     } else if constexpr (std::is_invocable_v<H &, E>) {
         using Given = std::invoke_result_t<H &, E>;
@@ -973,30 +987,32 @@ consteval bool check_clause() {
         if constexpr (fits<Given, Expected>)
             return true;
         else
-            (void)sizeof(the_clause_returns_the_wrong_type<E, Given, Expected>);
+            explain<Tell, the_clause_returns_the_wrong_type<E, Given, Expected>>();
     } else if constexpr (std::is_const_v<H> &&
                          (std::is_invocable_v<std::remove_const_t<H> &, E> ||
                           takes_resumption<std::remove_const_t<H>, Entry, Answer>)) {
-        (void)sizeof(the_handler_is_const_and_its_clause_is_not<H, E>);
+        explain<Tell, the_handler_is_const_and_its_clause_is_not<H, E>>();
     } else {
-        (void)sizeof(the_handler_lacks_a_clause_for<H, E>);
+        explain<Tell, the_handler_lacks_a_clause_for<H, E>>();
     }
     return false;
 }
 
-template <typename... Entries>
-consteval bool check_each_once(effects<Entries...>) {
-    return (check_once<effect_of<Entries>, Entries...>() && ...);
+template <bool Tell, typename... Entries>
+constexpr bool check_each_once(effects<Entries...>) {
+    return (check_once<Tell, effect_of<Entries>, Entries...>() && ...);
 }
 
-template <typename H, typename B, typename... Entries>
-consteval bool check_handler(effects<Entries...> list) {
-    if constexpr (!check_each_once(list))
-        return false;
-    else if constexpr (!check_answer<H, B>())
-        return false;
+template <bool Tell, typename H, typename B, typename... Entries>
+constexpr bool check_handler(effects<Entries...> list) {
+    if constexpr (!check_readable<false, H>())
+        return check_readable<Tell, H>();
+    else if constexpr (!check_each_once<false>(effects<Entries...>{}))
+        return check_each_once<Tell>(list);
+    else if constexpr (!check_answer<false, H, B>())
+        return check_answer<Tell, H, B>();
     else
-        return (check_clause<H, Entries, typename answer<H, B>::type>() && ...);
+        return (check_clause<Tell, H, Entries, typename answer<H, B>::type>() && ...);
 }
 
 /* ---- A handler with a computation ---- */
@@ -1034,7 +1050,6 @@ struct holder : holder_base, foreign_rooms<list_of<typename stored<Stored>::hand
     static constexpr bool managed = !std::is_same_v<Stored, by_reference<H>>;
     /* Whether clauses may use what it keeps for longer than the computation lasts. */
     static constexpr bool counted = managed && !std::is_empty_v<Stored>;
-    static_assert(check_handler<H, B>(list{}));
 
     template <typename Make>
     HAFT_HPP_INLINE explicit holder(Make &&make) : kept(static_cast<Make &&>(make)()) {}
@@ -1476,14 +1491,15 @@ struct kept<H &> {
     static HAFT_HPP_INLINE type make(H &handler) { return {std::addressof(handler)}; }
 };
 [[noreturn]] inline __attribute__((cold, noinline)) void no_handler() {
-    haft_error_t error = {HAFT_ERROR_BAD_ARGUMENT,
-                          "A handler was given by a pointer that is null.", nullptr, nullptr};
+    haft_error_t error = {HAFT_ERROR_BAD_ARGUMENT, "A handler was given by a pointer that is null.",
+                          nullptr, nullptr};
     haft_misused(&error);
 }
 template <typename P>
 concept points_to_handler = requires {
     typename std::remove_cvref_t<P>::element_type;
-} && is_handler<typename std::remove_cvref_t<P>::element_type>;
+}
+&&is_handler<typename std::remove_cvref_t<P>::element_type>;
 template <typename P>
 requires points_to_handler<P>
 struct kept<P> {
@@ -1501,7 +1517,10 @@ template <typename F>
 struct kept_part {
     using type = clause_type<std::decay_t<F>>;
     static HAFT_HPP_INLINE type make(std::remove_reference_t<F> &function) {
-        return as_clause(std::decay_t<F>(static_cast<F &&>(function)));
+        if constexpr (std::is_same_v<type, no_clause>)
+            return {};
+        else
+            return as_clause(std::decay_t<F>(static_cast<F &&>(function)));
     }
 };
 template <typename H>
@@ -1516,16 +1535,30 @@ template <typename... Parts>
 struct two_return_clauses_in {
     static_assert(sizeof...(Parts) == 0, "haft: the handler has two return clauses (on_return).");
 };
-template <typename... Parts>
-consteval bool check_parts() {
-    if constexpr (!check_each_once(
-                      typename joined<typename clause_entry<Parts>::list...>::type{})) {
-        return false;
+template <typename Part>
+struct called_by {
+    using type = void;
+};
+template <typename Part>
+requires requires {
+    typename Part::called;
+}
+struct called_by<Part> {
+    using type = typename Part::called;
+};
+template <bool Tell, typename... Parts>
+constexpr bool check_parts() {
+    using list = typename joined<typename clause_entry<Parts>::list...>::type;
+    if constexpr (!(check_readable<false, typename called_by<Parts>::type>() && ...))
+        return (check_readable<Tell, typename called_by<Parts>::type>() && ...);
+    else if constexpr (!check_each_once<false>(list{})) {
+        return check_each_once<Tell>(list{});
     } else if constexpr ((std::size_t(names_on_return<Parts>) + ... + 0) > 1) {
-        (void)sizeof(two_return_clauses_in<Parts...>);
+        explain<Tell, two_return_clauses_in<Parts...>>();
         return false;
+    } else {
+        return ((count_of<Parts, Parts...> == 1) && ...);
     }
-    return ((count_of<Parts, Parts...> == 1) && ...);
 }
 template <bool Right, typename... Parts>
 struct set_of {
@@ -1537,7 +1570,8 @@ struct set_of<true, Parts...> {
 };
 template <typename... Handlers>
 struct kept {
-    static constexpr bool right = check_parts<typename kept_part<Handlers>::type...>();
+    static constexpr bool right = check_parts<false, typename kept_part<Handlers>::type...>();
+    static void explain() { (void)check_parts<true, typename kept_part<Handlers>::type...>(); }
     using type = typename set_of<right, typename kept_part<Handlers>::type...>::type;
     static HAFT_HPP_INLINE type make(Handlers &...parts) {
         if constexpr (right)
@@ -1574,7 +1608,6 @@ class resumption_base {
         std::swap(effect, other.effect);
         std::swap(slot, other.slot);
     }
-    friend void swap(resumption_base &one, resumption_base &other) noexcept { one.swap(other); }
 
     /* Whether there is something to resume. */
     explicit operator bool() const noexcept { return task != nullptr; }
@@ -1649,8 +1682,28 @@ class resumption_base {
     room<A> *slot = nullptr;
 };
 
-template <typename Body, typename... H>
-using swapped_answer = typename holder<typename kept<H...>::type, Body>::Answer;
+template <bool Tell, typename Body, typename H>
+constexpr bool check_swapped() {
+    using Stored = typename kept<H>::type;
+    using Handler = typename stored<Stored>::handler;
+    if constexpr (!kept<H>::right) {
+        if constexpr (Tell)
+            kept<H>::explain();
+        return false;
+    } else {
+        return check_handler<Tell, Handler, Body>(list_of<Handler>{});
+    }
+}
+template <bool Right, typename Body, typename H>
+struct swapped {
+    using type = Body; /* so that the clause around it is right */
+};
+template <typename Body, typename H>
+struct swapped<true, Body, H> {
+    using type = typename holder<typename kept<H>::type, Body>::Answer;
+};
+template <typename Body, typename H>
+using swapped_answer = typename swapped<check_swapped<false, Body, H>(), Body, H>::type;
 
 } // namespace detail
 
@@ -1673,11 +1726,12 @@ class [[nodiscard]] resumption<Answer(Result)> : public detail::resumption_base<
 
   public:
     resumption() noexcept = default;
+    friend void swap(resumption &one, resumption &other) noexcept { one.swap(other); }
 
     Answer resume(Result value) && {
         detail::computation *suspended = this->use("resumed");
-        return detail::driver::run<Answer>(
-            suspended, this->reply(suspended, static_cast<Result &&>(value)));
+        return detail::driver::run<Answer>(suspended,
+                                           this->reply(suspended, static_cast<Result &&>(value)));
     }
     tail<Answer> tail_resume(Result value) && {
         detail::computation *suspended = this->use("resumed");
@@ -1685,10 +1739,15 @@ class [[nodiscard]] resumption<Answer(Result)> : public detail::resumption_base<
     }
     template <typename Body = Answer, typename H>
     HAFT_HPP_INLINE detail::swapped_answer<Body, H> resume_with(H &&handler, Result value) && {
-        this->template put_under<Body, H>(handler);
-        detail::computation *suspended = this->use("resumed");
-        return detail::driver::run<detail::swapped_answer<Body, H>>(
-            suspended, this->reply(suspended, static_cast<Result &&>(value)));
+        if constexpr (!detail::check_swapped<false, Body, H>()) {
+            (void)detail::check_swapped<true, Body, H>();
+            __builtin_unreachable();
+        } else {
+            this->template put_under<Body, H>(handler);
+            detail::computation *suspended = this->use("resumed");
+            return detail::driver::run<detail::swapped_answer<Body, H>>(
+                suspended, this->reply(suspended, static_cast<Result &&>(value)));
+        }
     }
 
   private:
@@ -1704,13 +1763,20 @@ class [[nodiscard]] resumption<Answer()> : public detail::resumption_base<Answer
 
   public:
     resumption() noexcept = default;
+    friend void swap(resumption &one, resumption &other) noexcept { one.swap(other); }
 
     Answer resume() && { return detail::driver::run<Answer>(this->use("resumed"), nullptr); }
     tail<Answer> tail_resume() && { return tail<Answer>(this->use("resumed"), nullptr); }
     template <typename Body = Answer, typename H>
     HAFT_HPP_INLINE detail::swapped_answer<Body, H> resume_with(H &&handler) && {
-        this->template put_under<Body, H>(handler);
-        return detail::driver::run<detail::swapped_answer<Body, H>>(this->use("resumed"), nullptr);
+        if constexpr (!detail::check_swapped<false, Body, H>()) {
+            (void)detail::check_swapped<true, Body, H>();
+            __builtin_unreachable();
+        } else {
+            this->template put_under<Body, H>(handler);
+            return detail::driver::run<detail::swapped_answer<Body, H>>(this->use("resumed"),
+                                                                        nullptr);
+        }
     }
 
   private:
@@ -1855,22 +1921,20 @@ template <typename Body, typename Given>
 HAFT_HPP_INLINE decltype(auto) call_body(Body &body, haft_scope_t *scope) {
     if constexpr (std::is_invocable_v<Body &>)
         return body();
-    else if constexpr (std::is_invocable_v<Body &, Given>)
-        return body(grant_access::grant(scope, static_cast<Given *>(nullptr)));
     else
-        (void)sizeof(the_body_cannot_be_called<Body, Given>);
+        return body(grant_access::grant(scope, static_cast<Given *>(nullptr)));
 }
 template <typename Body, typename Given>
 using body_result_of = decltype(call_body<Body, Given>(std::declval<Body &>(), nullptr));
 
-/* Whether a computation is right: if not, a message has been given, and nothing is made of it. */
-template <typename H, typename Body, typename Given>
-consteval bool check_computation() {
+/* Whether a computation is right: if not, nothing is made of it. */
+template <bool Tell, typename H, typename Body, typename Given>
+constexpr bool check_computation() {
     if constexpr (!std::is_invocable_v<Body &> && !std::is_invocable_v<Body &, Given>) {
-        (void)sizeof(the_body_cannot_be_called<Body, Given>);
+        explain<Tell, the_body_cannot_be_called<Body, Given>>();
         return false;
     } else {
-        return check_handler<H, body_result_of<Body, Given>>(list_of<H>{});
+        return check_handler<Tell, H, body_result_of<Body, Given>>(list_of<H>{});
     }
 }
 
@@ -1944,7 +2008,8 @@ struct task : computation_of<typename Holder::body_result> {
         if (fiber == nullptr)
             throw std::bad_alloc();
         unfinished_fiber owned{fiber};
-        task *self = ::new (reserve<task>(fiber)) task(static_cast<Make &&>(make), std::move(function));
+        task *self =
+            ::new (reserve<task>(fiber)) task(static_cast<Make &&>(make), std::move(function));
         owned.fiber = nullptr;
         fiber->argument = self;
         fiber->scope.state = static_cast<Holder *>(&self->held);
@@ -1998,6 +2063,8 @@ class [[nodiscard]] handling {
         if constexpr (detail::kept<H...>::right)
             return std::move(*this).template run<typename detail::kept<H...>::type>(
                 [&]() HAFT_HPP_INLINE_LAMBDA { return detail::kept<H...>::make(handlers...); });
+        else
+            detail::kept<H...>::explain();
     }
     /* with_new<H>(arguments...): a handler that is made, in place, for this computation. */
     template <typename H, typename... Arguments>
@@ -2012,7 +2079,9 @@ class [[nodiscard]] handling {
         using namespace detail;
         using H = typename stored<Stored>::handler;
         using Given = typename given<Around, list_of<H>>::type;
-        if constexpr (check_computation<H, Body, Given>()) {
+        if constexpr (!check_computation<false, H, Body, Given>()) {
+            (void)check_computation<true, H, Body, Given>();
+        } else {
             using Holder = holder<Stored, body_result_of<Body, Given>>;
             if constexpr (!OwnStack && all_in_place<H, typename Holder::Answer>(list_of<H>{})) {
                 in_place_scope<Holder> here(static_cast<Make &&>(make));
@@ -2065,6 +2134,8 @@ class [[nodiscard]] wrapping {
         if constexpr (detail::kept<H...>::right)
             return std::move(*this).template run<typename detail::kept<H...>::type>(
                 [&]() HAFT_HPP_INLINE_LAMBDA { return detail::kept<H...>::make(handlers...); });
+        else
+            detail::kept<H...>::explain();
     }
     template <typename H, typename... Arguments>
     HAFT_HPP_INLINE auto with_new(Arguments &&...arguments) && {
@@ -2080,15 +2151,16 @@ class [[nodiscard]] wrapping {
         else
             return std::type_identity<std::invoke_result_t<Body &, Argument>>{};
     }
-    template <typename H, typename Given>
-    static consteval bool right() {
+    template <bool Tell, typename H, typename Given>
+    static constexpr bool check() {
         if constexpr (std::is_void_v<Argument>)
-            return detail::check_computation<H, Body, Given>();
+            return detail::check_computation<Tell, H, Body, Given>();
         else if constexpr (std::is_invocable_v<Body &, Argument>)
-            return detail::check_handler<H, std::invoke_result_t<Body &, Argument>>(
+            return detail::check_handler<Tell, H, std::invoke_result_t<Body &, Argument>>(
                 detail::list_of<H>{});
         else
-            return sizeof(detail::the_body_does_not_take<Body, Argument>) == 0;
+            detail::explain<Tell, detail::the_body_does_not_take<Body, Argument>>();
+        return false;
     }
 
     template <typename Stored, typename Make>
@@ -2096,7 +2168,9 @@ class [[nodiscard]] wrapping {
         using namespace detail;
         using H = typename stored<Stored>::handler;
         using Given = typename given<void, list_of<H>>::type;
-        if constexpr (right<H, Given>()) {
+        if constexpr (!check<false, H, Given>()) {
+            (void)check<true, H, Given>();
+        } else {
             using Holder = holder<Stored, typename decltype(result<Given>())::type>;
             auto *made = task<Holder, Given, Body, Argument>::create(
                 options, static_cast<Make &&>(make), std::move(body));
@@ -2155,8 +2229,8 @@ struct only_one_effect<effects<E>> {
 /* By a clause, which replies, and may be called by several threads at once: set_default([](Get) {
  * return 0; }). */
 template <is_effect Effect, typename Clause>
-requires std::is_invocable_r_v<result_of<Effect>, Clause &, Effect>
-void set_default(Clause clause) {
+requires std::is_invocable_r_v<result_of<Effect>, Clause &, Effect> void
+set_default(Clause clause) {
     using kept = detail::default_clause<Effect, Clause>;
     auto *made = new kept{std::move(clause), kept::set.load(std::memory_order_relaxed)};
     while (!kept::set.compare_exchange_weak(made->older, made, std::memory_order_release))

@@ -58,7 +58,7 @@ struct reference_qualified {
 };
 struct const_reference_qualified {
     int value;
-    int operator()(Get) const & noexcept { return value; }
+    int operator()(Get) const &noexcept { return value; }
 };
 struct last final {
     int value;
@@ -164,9 +164,8 @@ static void a_general_clause_may_be_a_template_over_the_answer() {
     CHECK(haft::handle([] { return std::to_string(increment()); }).with(generic) == "5");
     haft::handle([] { increment(); }).with(generic);
     CHECK(generic.puts == 3);
-    CHECK(haft::handle(increment).with(Generic{}, haft::on_return([](int n) {
-        return std::to_string(n) + "!";
-    })) == "5!");
+    CHECK(haft::handle(increment).with(
+              Generic{}, haft::on_return([](int n) { return std::to_string(n) + "!"; })) == "5!");
     auto later = haft::wrap([] { return std::to_string(get()); }).with(Generic{});
     CHECK(std::move(later).resume() == "5");
 }
@@ -208,7 +207,8 @@ static void handlers_and_clauses_are_parts_of_one_handler() {
     CHECK(haft::handle(increment).with(cell, stopper) == 10);
     CHECK(haft::handle(stopping).with(Cell(6), haft::never([](Stop stop) { return stop.value; })) ==
           7);
-    CHECK(haft::handle(increment).with(cell, haft::on_return([](int n) { return n + 0.5; })) == 6.5);
+    CHECK(haft::handle(increment).with(cell, haft::on_return([](int n) { return n + 0.5; })) ==
+          6.5);
     CHECK(haft::handle(named).with(haft::clauses([](Get) { return 1; }, [](Put) {}), Named{}) == 5);
     auto later = haft::wrap(increment).with(cell, [](Name) { return ""; });
     CHECK(std::move(later).resume() == 7);
@@ -233,9 +233,9 @@ static void a_class_may_inherit_two_handlers() {
     Both both;
     CHECK(haft::handle(named).with(both) == 6);
     CHECK(both.state == 1);
-    CHECK(haft::handle([] { return named() + stopping(); }).with(both, haft::never([](Stop stop) {
-        return stop.value;
-    })) == 3);
+    CHECK(haft::handle([] {
+              return named() + stopping();
+          }).with(both, haft::never([](Stop stop) { return stop.value; })) == 3);
 }
 
 struct Constant : haft::handler<Get> {
@@ -294,7 +294,8 @@ static void a_stack_that_is_chosen_is_used_though_all_clauses_are_in_place() {
               inside = &local >= memory && &local < memory + sizeof memory;
               name = haft_fiber_name(haft_fiber_current());
               return increment();
-          }).on({.memory = memory, .memory_size = sizeof memory, .name = "chosen"})
+          })
+              .on({.memory = memory, .memory_size = sizeof memory, .name = "chosen"})
               .with(Cell(1)) == 2);
     CHECK(inside && name == std::string("chosen"));
     /* More than a stack of the pool has. */
@@ -303,7 +304,8 @@ static void a_stack_that_is_chosen_is_used_though_all_clauses_are_in_place() {
               for (std::size_t i = 0; i < sizeof large; i += 4096)
                   large[i] = 1;
               return large[4096] + get();
-          }).on({.stack_size = 8 << 20})
+          })
+              .on({.stack_size = 8 << 20})
               .with([](Get) { return 1; }) == 2);
     /* An exception of a clause in place leaves it, too. */
     CHECK(thrown_by<int>([] {

@@ -116,9 +116,9 @@ static void cleanups_that_perform_and_handle_see_their_own() {
                       guard n('n');
                       return haft::perform(Get{});
                   }).with([](Get, haft::resumption<int(int)> k) {
-                      CHECK(std::uncaught_exceptions() == 1);
-                      return std::move(k).resume(4);
-                  }) == 4);
+                CHECK(std::uncaught_exceptions() == 1);
+                return std::move(k).resume(4);
+            }) == 4);
             { guard k('k'); }
             haft::perform(Pause{});
             { guard l('l'); }

@@ -102,10 +102,9 @@ static void a_payload_whose_move_throws_drops_the_computation() {
               }) == 6);
           }) > 0);
     CHECK(throws_everywhere([] {
-              CHECK(haft::handle(tell).with(
-                        [](Tell, haft::resumption<int()> k) -> haft::tail<int> {
-                            return std::move(k).tail_resume();
-                        }) == 3);
+              CHECK(haft::handle(tell).with([](Tell, haft::resumption<int()> k) -> haft::tail<int> {
+                  return std::move(k).tail_resume();
+              }) == 3);
           }) > 0);
     CHECK(throws_everywhere([] {
               CHECK(haft::handle(tell).with(

@@ -34,8 +34,8 @@
 
 namespace haft {
 
-/* The effect of yielding a T, which is handled by generator<T>; that of an object, also by generators
-   of references to such. */
+/* The effect of yielding a T, which is handled by generator<T>; that of an object, also by
+   generators of references to such. */
 template <typename T>
 struct yielded : effect<> {
     std::remove_reference_t<T> *value;
@@ -55,8 +55,8 @@ struct producing {
                                                 HAFT_CLAUSE_REQUEST, shape_of<Yielded>};
     static inline const haft_clause_t clauses[] = {clause_of<yielded<T>>,
                                                    clause_of<yielded<std::remove_cvref_t<T>>>};
-    static inline const haft_handles_t handles = {
-        std::is_same_v<T, std::remove_cvref_t<T>> ? 1 : 2, 0, clauses};
+    static inline const haft_handles_t handles = {std::is_same_v<T, std::remove_cvref_t<T>> ? 1 : 2,
+                                                  0, clauses};
 
     /* An exception of the producer, or an unwinding that passes through it, is its end. */
     struct left {
@@ -182,8 +182,7 @@ class generator : public std::ranges::view_base {
         if (fiber == nullptr)
             throw std::bad_alloc();
         detail::unfinished_fiber owned{fiber};
-        state *made =
-            ::new (detail::reserve<state>(fiber)) state(fiber, std::move(producer));
+        state *made = ::new (detail::reserve<state>(fiber)) state(fiber, std::move(producer));
         owned.fiber = nullptr;
         fiber->argument = made;
         self = made;
