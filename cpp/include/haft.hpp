@@ -2218,7 +2218,9 @@ struct default_clause {
     }
 };
 template <typename E>
-struct only_one_effect {};
+struct only_one_effect {
+    using type = void;
+};
 template <typename E>
 struct only_one_effect<effects<E>> {
     using type = E;
@@ -2241,7 +2243,8 @@ template <typename Clause>
 requires(!is_effect<Clause>) void set_default(Clause clause) {
     using Effect = typename detail::only_one_effect<
         typename detail::clause_entry<detail::clause_type<Clause>>::list>::type;
-    set_default<Effect>(detail::as_clause(std::move(clause)));
+    if constexpr (!std::is_void_v<Effect>) /* otherwise a message has said what is wrong */
+        set_default<Effect>(detail::as_clause(std::move(clause)));
 }
 
 } // namespace haft
