@@ -50,7 +50,7 @@ def program(name, small, usual, large, variants=()):
 
 # Variants are further Haft binaries of the same program, by their suffix.
 PROGRAMS = [
-    program("countdown", (5, 0), (20_000_000, 0), (200_000_000, 0), ("general", "tail")),
+    program("countdown", (5, 0), (20_000_000, 0), (200_000_000, 0), ("general", "tail", "seff")),
     program("fibonacci_recursive", (5, 5), (36, 14930352), (42, 267914296)),
     program("product_early", (5, 0), (3000, 0), (100_000, 0), ("never", "cleanups")),
     program(
@@ -58,9 +58,9 @@ PROGRAMS = [
         (5, 15),
         (20_000_000, 200000010000000),
         (40_000_000, 800000020000000),
-        ("tail",),
+        ("tail", "seff"),
     ),
-    program("generator", (5, 57), (24, 33554406), (25, 67108837)),
+    program("generator", (5, 57), (24, 33554406), (25, 67108837), ("seff",)),
     program("parsing_dollars", (10, 55), (6000, 18003000), (20_000, 200010000), ("tail",)),
     program("resume_nontail", (5, 37), (5000, None), (10_000, 860)),
     program("handler_sieve", (10, 17), (15_000, None), (60_000, 171848738), ("tail",)),
@@ -171,6 +171,26 @@ TARGETS = {
             1,
         ),
     ],
+    "unwinding": [
+        Target(
+            "throw through 40,000 fibers / native throw through as many frames",
+            "haft/throw/40000",
+            "plain/throw/40000",
+            None,
+        ),
+        Target(
+            "throw beside 300,000 fibers in memory of the caller / beside none",
+            "haft/throw-beside/300000",
+            "haft/throw-beside/000",
+            1.5,
+        ),
+        Target(
+            "drop beside 300,000 fibers in memory of the caller / beside none",
+            "haft/drop-beside/300000",
+            "haft/drop-beside/000",
+            1.5,
+        ),
+    ],
     "ocaml/micro": [
         Target("OCaml: install a handler and return", "haft/install-return", None, 8),
         Target(
@@ -254,6 +274,7 @@ SERIES_TITLES = {
     "state": "C++: mutable state, a turn of put(get() + 1) (figures 6 and 7)",
     "generators": "C++: generators, an element; trees by their depth (figures 8 and 9)",
     "exceptions": "C++: an effect that never resumes, and exceptions (figures 10 and 11)",
+    "unwinding": "Leaving nested fibers by a throw or a drop, beside exceptions and beside other fibers",
     "ocaml/micro": "OCaml: operations of handlers, calls to and from C (§6.3)",
     "ocaml/table1": "OCaml: programs without effects, with and without the library (table 1)",
     "ocaml/table2": "OCaml: handlers and no perform (table 2)",

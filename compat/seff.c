@@ -2,39 +2,78 @@
  * The out-of-line part of seff.h.
  *
  * A coroutine is a fiber whose function is `run` and whose argument is the coroutine, so either
- * leads to the other. Its numbered effects are the descriptors seff_effects[0..62], and a mask of
+ * leads to the other. Its numbered effects are the descriptors seff_effects, and a mask of
  * them is an immutable set that is made once in the process and never freed: a fiber's chain may
  * remember it.
+ *
+ * Invariant: as long as a coroutine can be resumed, `handled` is the mask of its fiber's set. The
+ * inlined seff_resume, which looks at nothing else, thus resumes it with the set that it has.
+ *
+ * Compiled a second time, with -fsplit-stack and SEFF_SEGMENTED, for programs whose coroutines run
+ * on segmented stacks. There, functions of the system are called on the thread's stack.
  */
 #include "seff.h"
 
 #include <haft/faces.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#ifdef SEFF_SEGMENTED
+enum { SEGMENTED = true };
+#else
+enum { SEGMENTED = false };
+#endif
+
+HAFT_FOREIGN(void *, allocate, malloc, (size_t, size))
+HAFT_FOREIGN(void *, reallocate, realloc, (void *, memory), (size_t, size))
+HAFT_FOREIGN_VOID(give_back, free, (void *, memory))
+HAFT_FOREIGN(void *, copy, memcpy, (void *, to), (const void *, from), (size_t, size))
+
 /* ---- Errors ---- */
+
+enum { MESSAGE = 400 };
+HAFT_FOREIGN(int, format_text, snprintf, (char *, message), (size_t, size), (const char *, format),
+             (const char *, one), (const char *, two), (const char *, three))
+HAFT_FOREIGN(int, format_number, snprintf, (char *, message), (size_t, size),
+             (const char *, format), (unsigned long long, number))
 
 static __attribute__((noreturn)) void fail(haft_error_code_t code, const haft_effect_t *effect,
                                            const char *message) {
     haft_misused(&(haft_error_t){code, message, effect, NULL});
 }
 
+/* `format` takes the effect's name, the place of its declaration, and the name again. */
+static __attribute__((noreturn)) void fail_with(haft_error_code_t code, const haft_effect_t *effect,
+                                                const char *format) {
+    char message[MESSAGE];
+    format_text(message, sizeof message, format, effect->name, effect->where, effect->name);
+    fail(code, effect, message);
+}
+
 void seff_check_id(effect_id id) {
-    char message[120];
-    snprintf(message, sizeof message, "%llu is not the number of an effect: those are 0 to 62.",
-             (unsigned long long)id);
+    char message[MESSAGE];
+    format_number(message, sizeof message,
+                  "%llu is not the number of an effect: those are 0 to 63.", id);
     fail(HAFT_ERROR_BAD_ARGUMENT, NULL, message);
 }
 
-void seff_check_coroutine(const seff_coroutine_t *k, const char *function) {
-    char message[160];
-    if (k != NULL && k->fiber != NULL)
-        return;
-    snprintf(message, sizeof message, "%s was given %s.", function,
-             k == NULL ? "no coroutine (NULL)" : "a coroutine that has been released or deleted");
+static HAFT_COLD void no_coroutine(const seff_coroutine_t *k, const char *function) {
+    char message[MESSAGE];
+    format_text(message, sizeof message, "%s was given %s.%s", function,
+                k == NULL ? "no coroutine (NULL)" : "a coroutine that has been released or deleted",
+                "");
     fail(k == NULL ? HAFT_ERROR_BAD_ARGUMENT : HAFT_ERROR_NOT_RESUMABLE, NULL, message);
+}
+static inline void check_coroutine(const seff_coroutine_t *k, const char *function) {
+    if (HAFT_UNLIKELY(k == NULL || k->fiber == NULL))
+        no_coroutine(k, function);
+}
+
+static __attribute__((noreturn)) void unhandled(const haft_effect_t *effect) {
+    fail_with(HAFT_ERROR_UNHANDLED, effect,
+              "Nobody handles the effect '%s' (%s). Resume a coroutine around the perform with "
+              "HANDLES(%s), or give the effect a default with seff_set_default_handler.");
 }
 
 /* ---- Effects ---- */
@@ -53,12 +92,16 @@ static void call_default(haft_function_t *function, void *state, void *payload, 
     EIGHT(macro, 04) EIGHT(macro, 05) EIGHT(macro, 06) EIGHT(macro, 07)
 /* clang-format on */
 
+/* What stands for a default handler while there is none. It is not what the library knows for that
+   (`unhandled` of the descriptor): the library would report the effect in its own words. */
 #define UNHANDLED(n)                                                                               \
     static void *unhandled_##n(void *payload) {                                                    \
         (void)payload;                                                                             \
-        haft_unhandled(&seff_effects[n].effect);                                                   \
+        unhandled(&seff_effects[n].effect);                                                        \
     }
 ALL(UNHANDLED)
+#define UNHANDLED_ENTRY(n) unhandled_##n,
+static default_handler_t *const no_default[MAX_EFFECTS] = {ALL(UNHANDLED_ENTRY)};
 
 #define EFFECT(n)                                                                                  \
     {{"number " #n " (octal)",                                                                     \
@@ -66,15 +109,22 @@ ALL(UNHANDLED)
       0,                                                                                           \
       sizeof(void *),                                                                              \
       call_default,                                                                                \
-      (haft_function_t *)unhandled_##n,                                                            \
-      {&seff_effects[n].effect, (haft_function_t *)unhandled_##n, HAFT_CLAUSE_TAIL, SEFF_SHAPE}}},
-seff_effect_t seff_effects[64] = {ALL(EFFECT)};
+      NULL,                                                                                        \
+      {&seff_effects[n].effect, (haft_function_t *)unhandled_##n, HAFT_CLAUSE_TAIL, SEFF_SHAPE},   \
+      false}},
+seff_effect_t seff_effects[MAX_EFFECTS] = {ALL(EFFECT)};
+
+/* Stands for whatever a coroutine's `left_by` says. */
+static haft_effect_t numbered = {.name = "sent by seff_yield or seff_exit with a number",
+                                 .where = "seff.h",
+                                 .result_size = sizeof(void *),
+                                 .default_clause = {&numbered, NULL, HAFT_CLAUSE_TAIL, SEFF_SHAPE}};
 
 /* The effects that this program defines, for their names; two may share a number. */
 extern const seff_name_t *__start_seff_names[] __attribute__((weak));
 extern const seff_name_t *__stop_seff_names[] __attribute__((weak));
 
-static __attribute__((constructor)) void name_effects(void) {
+static void name_effects(void) {
     if (__start_seff_names == NULL)
         return;
     for (const seff_name_t **name = __stop_seff_names; name-- > __start_seff_names;) {
@@ -84,11 +134,17 @@ static __attribute__((constructor)) void name_effects(void) {
 }
 
 default_handler_t *seff_set_default_handler(effect_id id, default_handler_t *handler) {
-    return (default_handler_t *)haft_set_default(seff_effect_of(id), (haft_function_t *)handler);
+    haft_effect_t *effect = seff_effect_of(id);
+    if (handler == NULL)
+        handler = no_default[id];
+    default_handler_t *before =
+        (default_handler_t *)haft_set_default(effect, (haft_function_t *)handler);
+    return before == no_default[id] ? NULL : before;
 }
 
 default_handler_t *seff_get_default_handler(effect_id id) {
-    return (default_handler_t *)haft_get_default(seff_effect_of(id));
+    default_handler_t *handler = (default_handler_t *)haft_get_default(seff_effect_of(id));
+    return handler == no_default[id] ? NULL : handler;
 }
 
 /* ---- Sets of effects ---- */
@@ -106,7 +162,7 @@ static effects_t *sets[BUCKETS];
 
 static effects_t *make_set(effect_set mask) {
     size_t count = (size_t)__builtin_popcountll(mask);
-    effects_t *set = malloc(sizeof *set + count * sizeof set->clauses[0]);
+    effects_t *set = allocate(sizeof *set + count * sizeof set->clauses[0]);
     if (set == NULL)
         fail(HAFT_ERROR_NO_MEMORY, NULL, "No memory for a set of effects.");
     set->mask = mask;
@@ -127,7 +183,7 @@ static const haft_handles_t *set_of(effect_set mask) {
     for (;;) {
         for (effects_t *set = first; set != NULL; set = set->next) {
             if (set->mask == mask) {
-                free(made);
+                give_back(made);
                 last = set;
                 return &set->handles;
             }
@@ -143,114 +199,198 @@ static const haft_handles_t *set_of(effect_set mask) {
     }
 }
 
-const haft_handles_t *seff_handles(seff_coroutine_t *k, effect_set handled) {
-    seff_check_coroutine(k, "seff_resume");
-    if (k->state != PAUSED) /* an error, which haft_resume reports */
-        (void)haft_resume(k->fiber, NULL, HAFT_HANDLES());
-    k->handled = handled;
-    k->handles = set_of(handled & ~HANDLES(return ));
-    return k->handles;
+/* ---- Resuming and yielding ---- */
+
+/* Keeps the inlined seff_resume from a coroutine that has ended. If a program does pass this set,
+   it is told all the same. */
+static void ended(seff_coroutine_t *k) {
+    k->state = FINISHED;
+    k->handled = 0x9e3779b97f4a7c15u;
 }
 
-effect_id seff_other_effect(seff_coroutine_t *k, haft_effect_t *effect) {
-    if (effect == HAFT_ID(return ))
-        return EFF_ID(return );
-    char message[200];
-    snprintf(message, sizeof message,
-             "seff_resume was sent the effect '%s' (%s), which has no number. Resume a coroutine "
-             "to which HAFT_YIELD sends such effects with haft_resume.",
-             effect->name, effect->where);
-    k->state = FINISHED;
-    fail(HAFT_ERROR_BAD_ARGUMENT, effect, message);
+/* Another set than the one before, and what cannot be resumed. */
+seff_request_t seff_resume_slow(seff_coroutine_t *k, void *argument, effect_set handled) {
+    check_coroutine(k, "seff_resume");
+    const haft_handles_t *handles = set_of(handled);
+    if (k->state != PAUSED) /* an error, which haft_resume_slow reports */
+        (void)haft_resume_slow(k->fiber, argument, handles);
+    k->handled = handled;
+    k->state = RUNNING;
+    haft_request_t request = haft_resume_slow(k->fiber, argument, handles);
+    uintptr_t offset = (uintptr_t)request.effect - (uintptr_t)seff_effects;
+    if (offset >= sizeof seff_effects)
+        return seff_other_request(k, request);
+    k->state = PAUSED;
+    return (seff_request_t){offset / sizeof(seff_effect_t), request.payload};
+}
+
+/* A request that did not come by one of the descriptors: the coroutine has ended, or was sent a
+   number that is no effect's. */
+seff_request_t seff_other_request(seff_coroutine_t *k, haft_request_t request) {
+    bool finished = haft_fiber_state(k->fiber) == HAFT_FIBER_FINISHED;
+    if (finished)
+        ended(k);
+    else
+        k->state = PAUSED;
+    if (request.effect == HAFT_ID(return ) || request.effect == &numbered)
+        return (seff_request_t){k->left_by, finished ? k->left : request.payload};
+    fail_with(
+        HAFT_ERROR_BAD_ARGUMENT, request.effect,
+        "seff_resume was sent the effect '%s' (%s), which has no number: it is one of haft.h. "
+        "Handle '%s' with haft_resume, on a fiber.");
+}
+
+void *seff_yield_slow(seff_coroutine_t *k, effect_id id, void *payload) {
+    check_coroutine(k, "seff_yield");
+    k->left_by = id;
+    return haft_yield_hot(k->fiber, &numbered, 0, payload);
 }
 
 /* ---- Coroutines ---- */
 
 static void *run(void *argument) {
     seff_coroutine_t *k = argument;
-    void *result = k->function(k->argument);
-    k->state = FINISHED;
-    return result;
+    k->left = k->function(k->argument);
+    k->left_by = RETURN_EFFECT_ID;
+    return NULL;
+}
+
+static size_t least_stack_size;
+
+static const char *stack_advice(const haft_fiber_t *fiber) {
+    return fiber->function != run
+               ? NULL
+               : "Give it more with LIBSEFF_DEFAULT_FRAME_SIZE=bytes in the environment, "
+                 "seff_coroutine_new_sized, seff_coroutine_init_sized or haft_set_stack_size.";
+}
+
+static __attribute__((constructor)) void start(void) {
+    name_effects();
+    haft_stack_advice = stack_advice;
+    const char *size = getenv("LIBSEFF_DEFAULT_FRAME_SIZE");
+    if (size != NULL)
+        least_stack_size = strtoull(size, NULL, 0);
+}
+
+static haft_fiber_t *make_fiber(size_t stack_size, void *argument) {
+    if (stack_size < least_stack_size)
+        stack_size = least_stack_size;
+    if (SEGMENTED || stack_size > haft_stack_size()) {
+        haft_fiber_options_t options = {
+            .stack_size = stack_size, .segmented = SEGMENTED, .no_cleanups = true};
+        return haft_fiber_create(&options, run, argument);
+    }
+    haft_fiber_t *fiber = haft_fiber_new(run, argument);
+    if (fiber != NULL)
+        fiber->cleanups = false;
+    return fiber;
+}
+
+/* Makes `k` the coroutine that the new fiber runs. */
+static void begin(seff_coroutine_t *k, haft_fiber_t *fiber) {
+    k->fiber = fiber;
+    k->handled = 0;
+    fiber->scope.handles = &no_effects;
+    k->state = PAUSED;
+}
+
+static bool init(seff_coroutine_t *k, haft_fiber_t *fiber, seff_start_fun_t *function,
+                 void *argument) {
+    k->function = function;
+    k->argument = argument;
+    k->left_large = NULL;
+    begin(k, fiber);
+    return true;
+}
+
+static void check_function(seff_start_fun_t *function) {
+    if (function == NULL)
+        fail(HAFT_ERROR_BAD_ARGUMENT, NULL, "A coroutine needs a function to run (NULL).");
 }
 
 bool seff_coroutine_init_sized(seff_coroutine_t *k, seff_start_fun_t *function, void *argument,
                                size_t stack_size) {
-    haft_fiber_options_t options = {.stack_size = stack_size, .no_cleanups = true};
-    *k = (seff_coroutine_t){.state = FINISHED, .function = function, .argument = argument};
-    k->fiber = function == NULL ? haft_fiber_create(&options, NULL, NULL)
-                                : haft_fiber_create(&options, run, k);
-    if (k->fiber == NULL)
+    check_function(function);
+    haft_fiber_t *fiber = make_fiber(stack_size, k);
+    if (fiber == NULL)
         return false;
-    k->handles = &no_effects;
-    k->state = PAUSED;
-    return true;
+    return init(k, fiber, function, argument);
 }
 
 bool seff_coroutine_init(seff_coroutine_t *k, seff_start_fun_t *function, void *argument) {
     return seff_coroutine_init_sized(k, function, argument, 0);
 }
 
-void seff_coroutine_release(seff_coroutine_t *k) {
-    seff_check_coroutine(k, "seff_coroutine_release");
-    haft_fiber_free(k->fiber);
-    free(k->left_large);
-    k->left_large = NULL;
-    k->fiber = NULL;
-    k->state = FINISHED;
-}
-
-void seff_coroutine_reset(seff_coroutine_t *k) {
-    seff_check_coroutine(k, "seff_coroutine_reset");
-    haft_fiber_reset(k->fiber, run, k);
-    k->state = PAUSED;
-}
-
-/* Deleted coroutines are kept for the next, so that the use of one that is gone is seen for what it
-   is as long as possible. */
-static seff_coroutine_t *spares;
-static bool spares_locked;
-
-static void lock_spares(void) {
-    while (__atomic_test_and_set(&spares_locked, __ATOMIC_ACQUIRE))
-        continue;
-}
-static void unlock_spares(void) {
-    __atomic_clear(&spares_locked, __ATOMIC_RELEASE);
-}
-
-static void give_back(seff_coroutine_t *k) {
-    lock_spares();
-    k->spare = spares;
-    spares = k;
-    unlock_spares();
+/* Where the memory of the fiber is, there is room for the coroutine, but on segments. It stays
+   readable for as long as nobody else gets it, so that the use of a coroutine that has been deleted
+   is seen for what it is. */
+static seff_coroutine_t *place_in(haft_fiber_t *fiber) {
+    seff_coroutine_t *k = haft_fiber_reserve(fiber, sizeof *k);
+    fiber->argument = k;
+    return k;
 }
 
 seff_coroutine_t *seff_coroutine_new_sized(seff_start_fun_t *function, void *argument,
                                            size_t stack_size) {
-    lock_spares();
-    seff_coroutine_t *k = spares;
-    if (k != NULL)
-        spares = k->spare;
-    unlock_spares();
-    if (k == NULL)
-        k = malloc(sizeof *k);
-    if (k == NULL)
+    check_function(function);
+    seff_coroutine_t *k = SEGMENTED ? allocate(sizeof *k) : NULL;
+    if (SEGMENTED && k == NULL)
         return NULL;
-    if (seff_coroutine_init_sized(k, function, argument, stack_size))
-        return k;
-    give_back(k);
-    return NULL;
+    haft_fiber_t *fiber = make_fiber(stack_size, k);
+    if (fiber == NULL) {
+        give_back(k);
+        return NULL;
+    }
+    if (!SEGMENTED)
+        k = place_in(fiber);
+    init(k, fiber, function, argument);
+    return k;
 }
 
 seff_coroutine_t *seff_coroutine_new(seff_start_fun_t *function, void *argument) {
     return seff_coroutine_new_sized(function, argument, 0);
 }
 
+void seff_coroutine_reset(seff_coroutine_t *k) {
+    check_coroutine(k, "seff_coroutine_reset");
+    haft_fiber_t *fiber = k->fiber;
+    bool inside = (char *)k > fiber->low && (char *)k < (char *)fiber;
+    haft_fiber_reset(fiber, run, k);
+    if (inside)
+        (void)place_in(fiber);
+    begin(k, fiber);
+}
+
+/* Before the fiber of a coroutine that has not ended is freed. */
+static void drop(seff_coroutine_t *k) {
+    haft_fiber_t *fiber = k->fiber;
+    haft_fiber_state_t state = haft_fiber_state(fiber);
+    if (state == HAFT_FIBER_RUNNING) /* an error, which haft_fiber_free reports */
+        haft_fiber_free(fiber);
+    /* Fibers of haft.h inside it have cleanups, which may still use the coroutine. */
+    if (state == HAFT_FIBER_SUSPENDED && fiber->top != &fiber->scope)
+        haft_fiber_reset(fiber, run, k);
+}
+
+void seff_coroutine_release(seff_coroutine_t *k) {
+    check_coroutine(k, "seff_coroutine_release");
+    if (k->state != FINISHED)
+        drop(k);
+    if (HAFT_UNLIKELY(k->left_large != NULL))
+        give_back(k->left_large);
+    k->left_large = NULL;
+    haft_fiber_t *fiber = k->fiber;
+    k->fiber = NULL;
+    ended(k);
+    haft_fiber_free(fiber); /* and `k` itself, if it lies in there */
+}
+
 void seff_coroutine_delete(seff_coroutine_t *k) {
     if (k == NULL)
         return;
     seff_coroutine_release(k);
-    give_back(k);
+    if (SEGMENTED)
+        give_back(k);
 }
 
 /* ---- The chain ---- */
@@ -264,6 +404,13 @@ seff_coroutine_t *seff_current_coroutine(void) {
     while (fiber != NULL && coroutine_of(fiber) == NULL)
         fiber = haft_fiber_parent(fiber);
     return coroutine_of(fiber);
+}
+
+void *seff_current_stack_top(void) {
+    const seff_coroutine_t *k = seff_current_coroutine();
+    if (haft_segments_limit() != 0)
+        return (void *)haft_segments_limit();
+    return k == NULL ? NULL : k->fiber->low;
 }
 
 seff_coroutine_t *seff_locate_handler(effect_id id) {
@@ -281,54 +428,68 @@ static bool is_around(const seff_coroutine_t *k, bool *cleanups) {
     return false;
 }
 
-static __attribute__((noreturn)) void leave(seff_coroutine_t *k, haft_effect_t *effect,
-                                            void *payload) {
+/* What an error in leaving by this number is about. */
+static haft_effect_t *effect_left_by(effect_id id) {
+    return id < MAX_EFFECTS ? &seff_effects[id].effect : &numbered;
+}
+
+/* Whether fibers on the way have cleanups. */
+static bool check_exit(const seff_coroutine_t *k, effect_id id) {
+    bool cleanups;
+    check_coroutine(k, "seff_exit");
+    if (!is_around(k, &cleanups)) /* an error, which haft_exit reports */
+        haft_exit(k->fiber, effect_left_by(id), NULL, 0);
+    return cleanups;
+}
+
+static __attribute__((noreturn)) void leave(seff_coroutine_t *k, effect_id id, void *payload) {
     k->left = payload;
-    k->state = FINISHED;
-    haft_exit(k->fiber, effect, NULL, 0);
+    k->left_by = id;
+    haft_exit(k->fiber, &numbered, NULL, 0);
 }
 
 void seff_exit(seff_coroutine_t *k, effect_id id, void *payload) {
-    haft_effect_t *effect = seff_effect_of(id);
-    seff_check_coroutine(k, "seff_exit");
-    bool cleanups;
-    if (!is_around(k, &cleanups)) /* an error, which haft_exit reports */
-        haft_exit(k->fiber, effect, NULL, 0);
-    if (cleanups && payload != NULL)
-        fail(HAFT_ERROR_BAD_ARGUMENT, effect,
+    if (check_exit(k, id) && payload != NULL && id != RETURN_EFFECT_ID)
+        fail(HAFT_ERROR_BAD_ARGUMENT, effect_left_by(id),
              "seff_exit and seff_throw do not know how large the payload is, and cleanups that run "
-             "on "
-             "the way would overwrite it. Use EXIT or THROW.");
-    leave(k, effect, payload);
+             "on the way would overwrite it. Use EXIT or THROW.");
+    leave(k, id, payload);
 }
 
 void seff_exit_sized(seff_coroutine_t *k, effect_id id, void *payload, size_t size) {
-    haft_effect_t *effect = seff_effect_of(id);
-    seff_check_coroutine(k, "seff_exit");
-    bool cleanups;
-    if (!is_around(k, &cleanups))
-        haft_exit(k->fiber, effect, NULL, 0);
-    void *copy = k->left_small;
+    (void)check_exit(k, id);
+    void *kept = k->left_small;
     if (size > sizeof k->left_small) {
-        copy = realloc(k->left_large, size);
-        if (copy == NULL)
-            fail(HAFT_ERROR_NO_MEMORY, effect, "No memory for the payload of an effect.");
-        k->left_large = copy;
+        kept = reallocate(k->left_large, size);
+        if (kept == NULL)
+            fail(HAFT_ERROR_NO_MEMORY, effect_left_by(id),
+                 "No memory for the payload of an effect.");
+        k->left_large = kept;
     }
-    leave(k, effect, memcpy(copy, payload, size));
+    leave(k, id, copy(kept, payload, size));
+}
+
+/* Nobody on the chain whom seff.h knows: the default handler, or a fiber of haft.h. */
+static __attribute__((noreturn)) void throw_elsewhere(effect_id id, void *payload) {
+    haft_effect_t *effect = seff_effect_of(id);
+    if (haft_locate(effect) != NULL)
+        haft_throw(effect, payload, 0);
+    ((default_handler_t *)haft_get_default(effect))(payload);
+    fail_with(HAFT_ERROR_CAME_BACK, effect,
+              "The effect '%s' (%s) was thrown, but its default handler came back. Perform it, or "
+              "resume a coroutine around the throw with HANDLES(%s).");
 }
 
 void seff_throw(effect_id id, void *payload) {
-    haft_effect_t *effect = seff_effect_of(id);
     seff_coroutine_t *k = seff_locate_handler(id);
     if (k != NULL)
         seff_exit(k, id, payload);
-    haft_throw(effect, payload, 0);
+    throw_elsewhere(id, payload);
 }
 
 void seff_throw_sized(effect_id id, void *payload, size_t size) {
     seff_coroutine_t *k = seff_locate_handler(id);
     if (k != NULL)
         seff_exit_sized(k, id, payload, size);
-    seff_throw(id, payload);
+    throw_elsewhere(id, payload);
 }

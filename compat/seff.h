@@ -15,11 +15,11 @@
  *     }
  *     seff_coroutine_delete(k);
  *
- * Effects are numbers from 0 to 62; 63 marks a return. What is sent with an effect, and what comes
- * back, are pointers: an integer result is cast to one and back. As in libseff, a coroutine that is
- * deleted or left by seff_exit and seff_throw is not unwound: cleanups on its stack do not run.
- * Programs that want them, wider results, or more effects, use haft.h, also beside this header: the
- * coroutines of both are fibers of one chain.
+ * Effects are numbers from 0 to 63. What is sent with an effect, and what comes back, are pointers:
+ * an integer result is cast to one and back. As in libseff, a coroutine that is deleted or left by
+ * seff_exit and seff_throw is not unwound: cleanups on its stack do not run. Programs that want
+ * them, wider results, or more effects, use haft.h, also beside this header: the coroutines of both
+ * are fibers of one chain. What differs from libseff is in the guide, "Coming from libseff".
  *
  * What is undefined in libseff is an error here, reported as haft.h says: a coroutine resumed while
  * it runs, after its end or after its release; one that is not around the caller yielded or exited;
@@ -30,10 +30,11 @@
 
 #pragma GCC system_header
 
+#include "seff_types.h"
+
+#include <assert.h>
 #include <haft.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdlib.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,9 +44,6 @@ extern "C" {
 #endif
 
 /* ---- Effects ---- */
-
-typedef uint64_t effect_id;
-typedef uint64_t effect_set; /* a bit for each effect */
 
 /* DEFINE_EFFECT(name, id, result type, { payload fields }); */
 #define DEFINE_EFFECT(name, id, result, ...)                                                       \
@@ -58,14 +56,15 @@ typedef uint64_t effect_set; /* a bit for each effect */
     static __attribute__((used, section("seff_names"))) const seff_name_t *seff_listed_##name =    \
         &seff_name_##name;                                                                         \
     _Pragma("GCC diagnostic pop") SEFF_STATIC_ASSERT(                                              \
-        (id) >= 0 && (id) < 63, "an effect's number is from 0 to 62 (63 marks a return): " #name)
+        (id) >= 0 && (id) < MAX_EFFECTS, "an effect's number is from 0 to 63: " #name)
 
 #define EFF_ID(name) seff_id_##name
 #define EFF_PAYLOAD_T(name) seff_payload_##name
 #define EFF_RET_T(name) seff_result_##name
-#define HANDLES(name) ((effect_set)1 << EFF_ID(name))
+#define HANDLES(name)                                                                              \
+    ((effect_set)((effect_id)EFF_ID(name) < MAX_EFFECTS) << ((effect_id)EFF_ID(name) % MAX_EFFECTS))
 
-enum { seff_id_return = 63 };
+#define seff_id_return RETURN_EFFECT_ID
 typedef struct seff_payload_return {
     void *result;
 } seff_payload_return;
@@ -73,37 +72,9 @@ typedef void seff_result_return;
 
 /* ---- Coroutines ---- */
 
-typedef void *seff_start_fun_t(void *);
-typedef void *default_handler_t(void *);
-
-typedef enum seff_coroutine_state {
-    PAUSED,
-    SUSPENDED = PAUSED, /* can be resumed */
-    RUNNING,            /* runs, or waits for a coroutine that it resumed */
-    FINISHED
-} seff_coroutine_state_t;
-
-/* May be a local variable; must not be copied while in use. Only `state` is for programs to read.
- */
-typedef struct seff_coroutine {
-    haft_fiber_t *fiber;           /* NULL: released */
-    const haft_handles_t *handles; /* the set `handled` */
-    effect_set handled;
-    seff_coroutine_state_t state;
-    seff_start_fun_t *function;
-    void *argument;
-    struct seff_coroutine *spare; /* of coroutines that have been deleted */
-    void *left;                   /* the payload of the effect that ended it, */
-    void *left_large;             /* allocated, if there is no room for it here: */
-    uint64_t left_small[4];
-} seff_coroutine_t;
-
-typedef struct seff_request {
-    effect_id effect;
-    void *payload;
-} seff_request_t;
-
-/* `_sized` chooses the size of the stack in bytes (rounded up); false or NULL: out of memory. */
+/* False or NULL: out of memory. A stack has the size that haft_set_stack_size says, 1 MiB by
+   default, in addresses; memory is committed as it is used. LIBSEFF_DEFAULT_FRAME_SIZE in the
+   environment, or `stack_size`, asks for more bytes; less than the default is the default. */
 bool seff_coroutine_init(seff_coroutine_t *k, seff_start_fun_t *function, void *argument);
 bool seff_coroutine_init_sized(seff_coroutine_t *k, seff_start_fun_t *function, void *argument,
                                size_t stack_size);
@@ -118,9 +89,13 @@ void seff_coroutine_delete(seff_coroutine_t *k); /* NULL is ignored */
 /* The coroutine whose resumer handles the effect, NULL if nobody does; the innermost coroutine. */
 seff_coroutine_t *seff_locate_handler(effect_id effect);
 seff_coroutine_t *seff_current_coroutine(void);
+/* The end that the running coroutine's stack grows towards: its lowest address, or that of the
+   segment in use. NULL outside of coroutines. */
+void *seff_current_stack_top(void);
 
 /* Sends the effect to the resumer of `k`, or to the handler, for good. The payload must outlive the
-   coroutine's stack, or at least what has cleanups on it; EXIT and THROW copy theirs. */
+   coroutine's stack, or at least what has cleanups on it; EXIT and THROW copy theirs.
+   seff_exit(k, EFF_ID(return), v) ends `k` as if its function had returned v. */
 void seff_exit(seff_coroutine_t *k, effect_id effect, void *payload) __attribute__((noreturn));
 void seff_throw(effect_id effect, void *payload) __attribute__((noreturn));
 
@@ -144,16 +119,16 @@ extern seff_effect_t seff_effects[64];
 
 #define SEFF_SHAPE HAFT_SHAPE(0, sizeof(void *))
 
-HAFT_COLD const haft_handles_t *seff_handles(seff_coroutine_t *k, effect_set handled);
-HAFT_COLD effect_id seff_other_effect(seff_coroutine_t *k, haft_effect_t *effect);
-HAFT_COLD void seff_check_id(effect_id id);
+seff_request_t seff_resume_slow(seff_coroutine_t *k, void *argument, effect_set handled);
+seff_request_t seff_other_request(seff_coroutine_t *k, haft_request_t request);
+HAFT_COLD void *seff_yield_slow(seff_coroutine_t *k, effect_id id, void *payload);
+HAFT_COLD void seff_check_id(effect_id id) __attribute__((noreturn));
 void seff_exit_sized(seff_coroutine_t *k, effect_id effect, void *payload, size_t size)
     __attribute__((noreturn));
 void seff_throw_sized(effect_id effect, void *payload, size_t size) __attribute__((noreturn));
-HAFT_COLD void seff_check_coroutine(const seff_coroutine_t *k, const char *function);
 
 HAFT_INLINE haft_effect_t *seff_effect_of(effect_id id) {
-    if (HAFT_UNLIKELY(id >= seff_id_return))
+    if (HAFT_UNLIKELY(id >= MAX_EFFECTS))
         seff_check_id(id);
     return &seff_effects[id].effect;
 }
@@ -162,22 +137,17 @@ HAFT_INLINE haft_effect_t *seff_effect_of(effect_id id) {
 
 /* Starts or resumes `k`, handling the effects in `handled`. The paper's name is seff_handle. */
 HAFT_INLINE seff_request_t seff_resume(seff_coroutine_t *k, void *argument, effect_set handled) {
-    const haft_handles_t *handles;
-    if (HAFT_UNLIKELY(k == NULL || k->state != PAUSED || k->handled != handled))
-        handles = seff_handles(k, handled);
-    else
-        handles = k->handles;
+    if (HAFT_UNLIKELY(k->handled != handled))
+        return seff_resume_slow(k, argument, handled);
+    /* A coroutine that cannot be resumed is reported in here. */
     k->state = RUNNING;
-    haft_request_t request = haft_resume_hot(k->fiber, argument, handles);
+    haft_fiber_t *fiber = k->fiber;
+    haft_request_t request = haft_resume_hot(fiber, argument, fiber->scope.handles);
     uintptr_t offset = (uintptr_t)request.effect - (uintptr_t)seff_effects;
-    effect_id id = offset / sizeof(seff_effect_t);
     if (HAFT_UNLIKELY(offset >= sizeof seff_effects))
-        id = seff_other_effect(k, request.effect);
-    if (HAFT_LIKELY(k->state == RUNNING))
-        k->state = PAUSED;
-    else if (id != EFF_ID(return ))
-        request.payload = k->left;
-    seff_request_t result = {id, request.payload};
+        return seff_other_request(k, request);
+    k->state = PAUSED;
+    seff_request_t result = {offset / sizeof(seff_effect_t), request.payload};
     return result;
 }
 
@@ -190,23 +160,25 @@ HAFT_INLINE seff_request_t seff_resume_handling_all(seff_coroutine_t *k, void *a
 }
 
 HAFT_INLINE bool seff_finished(seff_request_t request) {
-    return request.effect == EFF_ID(return );
+    return request.effect == RETURN_EFFECT_ID;
 }
 
 HAFT_INLINE void *seff_perform(effect_id id, void *payload) {
     haft_effect_t *effect = seff_effect_of(id);
-    haft_thread_t *thread = haft_thread();
-    haft_cache_entry_t *entry = haft_find(thread, effect, (unsigned)id, SEFF_SHAPE);
-    if (entry->clause != NULL && entry->clause->kind == HAFT_CLAUSE_TAIL)
-        return ((default_handler_t *)entry->clause->function)(payload);
-    return haft_perform_found(thread, entry, effect, payload);
+    haft_here_t here = haft_here();
+    haft_found_t found = haft_find(here, effect, (unsigned)id, SEFF_SHAPE);
+    const haft_clause_t *clause = haft_clause_in_place(found);
+    if (HAFT_UNLIKELY(clause != NULL))
+        return ((default_handler_t *)haft_clause_function(clause))(payload);
+    return haft_perform_found(here, found, effect, payload);
 }
 
-/* Suspends `k`, the current coroutine or one around it, whatever its resumer handles. */
+/* Suspends `k`, the current coroutine or one around it, whatever its resumer handles. The request
+   has the number that is given here, be it an effect's or not. */
 HAFT_INLINE void *seff_yield(seff_coroutine_t *k, effect_id id, void *payload) {
-    if (HAFT_UNLIKELY(k == NULL || k->fiber == NULL))
-        seff_check_coroutine(k, "seff_yield");
-    return haft_yield_hot(k->fiber, seff_effect_of(id), (unsigned)id, payload);
+    if (HAFT_UNLIKELY(k == NULL || k->fiber == NULL || id >= MAX_EFFECTS))
+        return seff_yield_slow(k, id, payload);
+    return haft_yield_hot(k->fiber, &seff_effects[id].effect, (unsigned)id, payload);
 }
 
 /* ---- The typed macros ---- */
@@ -239,18 +211,22 @@ HAFT_INLINE void *seff_yield(seff_coroutine_t *k, effect_id id, void *payload) {
 #define THROW(...) SEFF_THROW(__VA_ARGS__, )
 #define EXIT(k, ...) SEFF_EXIT(k, __VA_ARGS__, )
 
-/* Inside switch (request.effect). `payload` is a copy. */
+/* Inside switch (request.effect). `payload` is a copy. Without a break they fall through to the next
+   case. */
+#define SEFF_CASE(id, type, value, ...)                                                            \
+    case (id): {                                                                                   \
+        __attribute__((unused)) type payload = value;                                              \
+        __VA_ARGS__                                                                                \
+    }
 #define CASE_EFFECT(request, name, ...)                                                            \
-case EFF_ID(name): {                                                                               \
-    __attribute__((unused)) EFF_PAYLOAD_T(name) payload =                                          \
-        *(EFF_PAYLOAD_T(name) *)(request).payload;                                                 \
-    __VA_ARGS__                                                                                    \
-    break;                                                                                         \
-}
-#define CASE_RETURN(request, ...) CASE_EFFECT(request, return, __VA_ARGS__)
+    SEFF_CASE(EFF_ID(name), EFF_PAYLOAD_T(name), *(EFF_PAYLOAD_T(name) *)(request).payload,        \
+              __VA_ARGS__)
+#define CASE_RETURN(request, ...)                                                                  \
+    SEFF_CASE(RETURN_EFFECT_ID, seff_payload_return, {(request).payload}, __VA_ARGS__)
 
-/* Defines function_syscall_wrapper, to be called from coroutines with small stacks. The stacks here
-   are large enough for any function, so it goes straight there; any signature will do. */
+/* Defines function_syscall_wrapper, to be called from coroutines with small stacks. On a segmented
+   one it calls the function on a stack of the thread (arguments and result in registers); the others
+   are large enough for any function, so it goes straight there. */
 #define MAKE_SYSCALL_WRAPPER(result, function, ...)                                                \
     __asm__(".pushsection .text\n"                                                                 \
             ".weak " #function "_syscall_wrapper\n"                                                \
@@ -260,10 +236,25 @@ case EFF_ID(name): {                                                            
                                                        "_syscall_wrapper, . - " #function          \
                                                        "_syscall_wrapper\n"                        \
                                                        ".popsection\n");                           \
-    static __attribute__((used)) __typeof__(&function) function##_is_needed = &function;           \
-    result function##_syscall_wrapper(__VA_ARGS__)
+    /* Whatever its type is: seen by the linker, and not declared here. */                         \
+    extern void seff_wrapped_##function(void) __asm__(#function);                                  \
+    static __attribute__((used)) void (*seff_needed_##function)(void) = seff_wrapped_##function;   \
+    result function##_syscall_wrapper(__VA_ARGS__) __asm__(#function "_syscall_wrapper")
 #ifdef __x86_64__
-#    define SEFF_JUMP(function) "jmp " function "@PLT"
+/* (gold looks for a check at the beginning of every function of -fsplit-stack code but in files
+   with that section.) */
+#    define SEFF_JUMP(function)                                                                    \
+        ".cfi_startproc\n"                                                                         \
+        "cmpq $0, %fs:0x70\n"                                                                      \
+        "jne 1f\n"                                                                                 \
+        "jmp " function "@PLT\n"                                                                   \
+        "1: movq " function "@GOTPCREL(%rip), %r11\n"                                              \
+        ".weak haft_switch_to_thread_stack\n"                                                      \
+        "call *haft_switch_to_thread_stack@GOTPCREL(%rip)\n"                                       \
+        "ret\n"                                                                                    \
+        ".cfi_endproc\n"                                                                           \
+        ".pushsection .note.GNU-no-split-stack, \"\", %progbits\n"                                 \
+        ".popsection"
 #else
 #    define SEFF_JUMP(function) "b " function
 #endif

@@ -22,7 +22,8 @@ compile_c() {
   # shellcheck disable=SC2086 # a command with arguments
   $compiler -Wall -Wextra -Werror -O1 -I"$HAFT_SOURCE_DIR/core/include" \
     -I"$HAFT_SOURCE_DIR/cpp/include" -I"$HAFT_SOURCE_DIR/compat" "$source" \
-    "$HAFT_BUILD_DIR/core/libhaft.a" -pthread -o "$work/program"
+    "$HAFT_BUILD_DIR/compat/libhaft-compat.a" "$HAFT_BUILD_DIR/core/libhaft.a" -pthread \
+    -o "$work/program"
 }
 
 compile_ocaml() {

@@ -100,6 +100,11 @@ struct command<> {
 
 namespace detail {
 
+template <typename Cmd>
+concept is_command = requires {
+    typename Cmd::template resumption_type<void>;
+};
+
 enum class clause_mode { general, plain, no_resume };
 
 /* What stands in the list of a handler; clause-modifiers.h has those with a modifier. */
@@ -121,73 +126,117 @@ inline constexpr std::int64_t no_label = -2;
 
 /* ---- Clauses that run ---- */
 
-/* A running clause, where tail_resume finds it. */
+/*
+ * A general clause that runs, where tail_resume finds it. It lies in the frame of the clause's
+ * caller, of which a resume that is no tail call keeps one a level: so it is small.
+ */
 struct clause_record {
-    const void *answer;        /* stands for the type of the answer */
-    const haft_scope_t *scope; /* that the clause runs under */
+    clause_record *outer;
+    haft::detail::computation *task; /* whose clause it is */
+    union {
+        const void *answer;              /* stands for the type of the answer */
+        haft::detail::computation *next; /* what the clause has tail-resumed */
+    };
+    unsigned depth;        /* handlers without a stack that it runs under */
+    unsigned resumes : 31; /* in which other code runs on the clause's stack */
+    unsigned tail_resumed : 1;
+
+    /* The word waits with the computation, whose room for the result is no longer asked for. */
+    HAFT_HPP_INLINE void leave(haft::detail::computation *rest, void *word) {
+        rest->slot = word;
+        next = rest;
+        tail_resumed = true;
+    }
 };
 
 /*
- * The word for the clause whose code runs on this stack (and not in a computation that the clause
- * has resumed); empty if there is none. It travels with the fiber: the runtime fills in a fiber's
- * result when its function has returned, and has no use for the state of a thread's root.
+ * The clause whose code runs on this stack; NULL if there is none. The word travels with the fiber:
+ * the runtime fills in a fiber's result when its function has returned, and has no use for the
+ * state of a thread's root.
  */
-HAFT_HPP_INLINE void **clause_here(haft_thread_t *thread) {
+struct clause_place {
+    clause_record **word;
+    unsigned depth;
+};
+HAFT_HPP_INLINE clause_place clause_here() {
+    haft_thread_t *thread = haft_thread();
     haft_scope_t *scope = thread->current;
-    while (scope->kind == HAFT_SCOPE_STACKLESS)
-        scope = scope->outer;
-    return scope->kind == HAFT_SCOPE_FIBER ? &haft_fiber_of(scope)->result : &thread->root.state;
+    unsigned depth = 0;
+    for (; scope->kind == HAFT_SCOPE_STACKLESS; scope = scope->outer)
+        depth++;
+    void **word =
+        scope->kind == HAFT_SCOPE_FIBER ? &haft_fiber_of(scope)->result : &thread->root.state;
+    return {reinterpret_cast<clause_record **>(word), depth};
 }
 
-/* Sets the word for a scope of code. */
-class clause_in_force {
-  public:
-    HAFT_HPP_INLINE explicit clause_in_force(clause_record *clause,
-                                             haft_thread_t *thread = haft_thread())
-        : word(clause_here(thread)), outer(std::exchange(*word, clause)) {}
-    HAFT_HPP_INLINE ~clause_in_force() { *word = outer; }
-    clause_in_force(const clause_in_force &) = delete;
-    clause_in_force &operator=(const clause_in_force &) = delete;
+/* Whether tail_resume has something to return that is nobody's answer. */
+template <typename Answer>
+inline constexpr bool has_no_answer =
+    std::is_void_v<Answer> || std::is_default_constructible_v<Answer>;
 
-  private:
-    void **word;
-    void *outer;
-};
+/* The clause, if any, whose answer tail_resume may leave for later. */
+template <typename Answer>
+HAFT_HPP_INLINE clause_record *clause_to_leave() {
+    clause_place here = clause_here();
+    clause_record *clause = *here.word;
+    if (clause == nullptr || clause->depth != here.depth || clause->resumes != 0)
+        return nullptr;
+    if (__builtin_expect(clause->tail_resumed, false))
+        fail(HAFT_ERROR_BAD_ARGUMENT, nullptr,
+             "A command clause has called tail_resume twice. It is the last thing that a clause "
+             "does: use resume for all but the last.");
+    return clause->answer == &haft::detail::type_mark<Answer> ? clause : nullptr;
+}
 
+/* A clause while it runs. */
 template <typename Answer>
 struct running_clause : clause_record {
-    HAFT_HPP_INLINE explicit running_clause(const haft_scope_t *under)
-        : clause_record{&haft::detail::type_mark<Answer>, under} {}
-    bool tail_resumes = false;
-    haft::detail::room<haft::tail<Answer>> next;
+    HAFT_HPP_INLINE explicit running_clause(haft::detail::computation *of) {
+        clause_place here = clause_here();
+        outer = *here.word;
+        task = of;
+        answer = &haft::detail::type_mark<Answer>;
+        depth = here.depth;
+        resumes = 0;
+        tail_resumed = false;
+        *here.word = this;
+        task->clauses++;
+    }
+    HAFT_HPP_INLINE ~running_clause() {
+        *clause_here().word = outer;
+        haft::detail::clause_ended(task);
+        if (__builtin_expect(tail_resumed, false))
+            haft::detail::drop(next);
+    }
+    running_clause(const running_clause &) = delete;
+    running_clause &operator=(const running_clause &) = delete;
 
-    /* The clause, if any, whose answer tail_resume may leave for later. */
-    static HAFT_HPP_INLINE running_clause *here() {
-        haft_thread_t *thread = haft_thread();
-        auto *clause = static_cast<clause_record *>(*clause_here(thread));
-        bool fits = clause != nullptr && clause->answer == &haft::detail::type_mark<Answer> &&
-                    clause->scope == thread->current;
-        return fits ? static_cast<running_clause *>(clause) : nullptr;
+    /* What the clause has tail-resumed, and not its answer; or that. */
+    HAFT_HPP_INLINE haft::detail::ending ended(haft::detail::ending answered, void *place) {
+        if (!tail_resumed)
+            return answered;
+        if constexpr (!haft::detail::in_word<Answer>)
+            static_cast<Answer *>(place)->~Answer();
+        tail_resumed = false;
+        return {next, next->slot};
     }
 };
 
-/* Runs a general clause; what it returned, or what it tail-resumed. */
-template <typename Answer, typename Clause>
-HAFT_HPP_INLINE haft::tail<Answer> run_clause(Clause &&call) {
-    haft_thread_t *thread = haft_thread();
-    running_clause<Answer> running(thread->current);
-    clause_in_force in_force(&running, thread);
-    if constexpr (std::is_void_v<Answer>) {
-        call();
-        if (!running.tail_resumes)
-            return {};
-    } else {
-        Answer answer = call();
-        if (!running.tail_resumes)
-            return static_cast<Answer &&>(answer);
+/* While others run on the stack of a clause. The clause is looked up twice: a pointer to it would
+   take room in every frame of a nested resume. */
+struct resuming {
+    HAFT_HPP_INLINE resuming() { count(1); }
+    HAFT_HPP_INLINE ~resuming() { count(-1u); }
+    resuming(const resuming &) = delete;
+    resuming &operator=(const resuming &) = delete;
+
+  private:
+    static HAFT_HPP_INLINE void count(unsigned change) {
+        clause_record *clause = *clause_here().word;
+        if (clause != nullptr)
+            clause->resumes += change;
     }
-    return running.next.take();
-}
+};
 
 template <typename Answer, typename Out>
 class resumption_base;
@@ -198,10 +247,11 @@ using haft_resumption = haft::resumption<typename haft::detail::signature<Answer
 
 /* ---- Resumptions (§2.1, §2.4, §3.4) --------------------------------------------------------- */
 
-/* What a resumption holds while it is released. */
+/* What a resumption holds while it is released: kept with the computation, so that nothing is
+   allocated. */
 template <typename Out, typename Answer>
 class resumption_data {
-    explicit resumption_data(detail::haft_resumption<Answer, Out> &&released)
+    explicit resumption_data(detail::haft_resumption<Answer, Out> &&released) noexcept
         : suspended(std::move(released)) {}
     detail::haft_resumption<Answer, Out> suspended;
     template <typename, typename>
@@ -211,59 +261,55 @@ class resumption_data {
 namespace detail {
 
 template <typename Answer, typename Out>
-class resumption_base {
+class resumption_base : haft_resumption<Answer, Out> {
+    using base = haft_resumption<Answer, Out>;
+
   public:
     using data_type = resumption_data<Out, Answer>;
 
     resumption_base() = default;
-    /* Takes back what release() has given; NULL gives an empty one. */
-    resumption_base(data_type *released) {
-        std::unique_ptr<data_type> data(released);
-        if (data != nullptr)
-            suspended = std::move(data->suspended);
-    }
+    /* Take back what release() has given; NULL gives an empty one. */
+    resumption_base(data_type *released) noexcept
+        : base(released != nullptr ? std::move(released->suspended) : base()) {}
+    resumption_base(data_type &released) noexcept : base(std::move(released.suspended)) {}
     /* A function as a resumption: to resume is to call it. */
     resumption_base(std::function<typename haft::detail::signature<Answer, Out>::type> function)
-        : suspended(haft::wrap<Out>(std::move(function)).template with_new<haft::handler<>>()) {}
+        : base(haft::wrap<Out>(std::move(function)).template with_new<haft::handler<>>()) {}
     /* One of haft.hpp. */
-    resumption_base(haft_resumption<Answer, Out> &&other) noexcept : suspended(std::move(other)) {}
+    resumption_base(base &&other) noexcept : base(std::move(other)) {}
 
     /* Whether there is something to resume. */
-    explicit operator bool() const noexcept { return static_cast<bool>(suspended); }
-    bool operator!() const noexcept { return !suspended; }
+    using base::operator bool;
+    bool operator!() const noexcept { return this->task == nullptr; }
 
     /* Gives up the computation, to be owned by a new resumption made of what this returns. NULL if
      * there is none. */
-    data_type *release() { return suspended ? new data_type(std::move(suspended)) : nullptr; }
+    data_type *release() noexcept {
+        if (this->task == nullptr)
+            return nullptr;
+        static_assert(sizeof(data_type) == sizeof this->task->released);
+        return ::new (this->task->released) data_type(std::move(*this));
+    }
 
   protected:
+    using running = haft::detail::answering<Answer>;
     template <typename... Value>
-    HAFT_HPP_INLINE Answer run(Value &&...value) {
-        clause_in_force none(nullptr);
-        return std::move(suspended).resume(static_cast<Value &&>(value)...);
+    HAFT_HPP_INLINE running run(Value &&...value) {
+        resuming others;
+        haft::detail::computation *suspended = this->use("resumed");
+        return running(suspended, this->reply(suspended, static_cast<Value &&>(value)...));
     }
 
+    /* Leaves the computation to the clause that runs, if it can. */
     template <typename... Value>
-    HAFT_HPP_INLINE Answer run_later(Value &&...value) {
-        if constexpr (std::is_void_v<Answer> || std::is_default_constructible_v<Answer>) {
-            auto *clause = running_clause<Answer>::here();
-            if (clause != nullptr) {
-                if (clause->tail_resumes)
-                    fail(HAFT_ERROR_BAD_ARGUMENT, nullptr,
-                         "A command clause has called tail_resume twice. It is the last "
-                         "thing that a clause does: use resume for all but the last.");
-                clause->next.fill([&] {
-                    return std::move(suspended).tail_resume(static_cast<Value &&>(value)...);
-                });
-                clause->tail_resumes = true;
-                return Answer();
-            }
-        }
-        return run(static_cast<Value &&>(value)...);
+    HAFT_HPP_INLINE bool run_later(Value &&...value) {
+        clause_record *clause = clause_to_leave<Answer>();
+        if (clause == nullptr)
+            return false;
+        haft::detail::computation *suspended = this->use("resumed");
+        clause->leave(suspended, this->reply(suspended, static_cast<Value &&>(value)...));
+        return true;
     }
-
-  private:
-    haft_resumption<Answer, Out> suspended;
 };
 
 } // namespace detail
@@ -285,16 +331,28 @@ template <typename Answer, typename Out>
 class resumption<Answer(Out)> : public detail::resumption_base<Answer, Out> {
   public:
     using detail::resumption_base<Answer, Out>::resumption_base;
-    Answer resume(Out value) && { return this->run(static_cast<Out &&>(value)); }
-    Answer tail_resume(Out value) && { return this->run_later(static_cast<Out &&>(value)); }
+    HAFT_HPP_INLINE Answer resume(Out value) && {
+        return this->run(static_cast<Out &&>(value)).take();
+    }
+    HAFT_HPP_INLINE Answer tail_resume(Out value) && {
+        if constexpr (detail::has_no_answer<Answer>)
+            if (this->run_later(static_cast<Out &&>(value)))
+                return Answer();
+        return this->run(static_cast<Out &&>(value)).take();
+    }
 };
 
 template <typename Answer>
 class resumption<Answer()> : public detail::resumption_base<Answer, void> {
   public:
     using detail::resumption_base<Answer, void>::resumption_base;
-    Answer resume() && { return this->run(); }
-    Answer tail_resume() && { return this->run_later(); }
+    HAFT_HPP_INLINE Answer resume() && { return this->run().take(); }
+    HAFT_HPP_INLINE Answer tail_resume() && {
+        if constexpr (detail::has_no_answer<Answer>)
+            if (this->run_later())
+                return Answer();
+        return this->run().take();
+    }
 };
 
 /* ---- Handlers (§2.1, §2.4, §3.2) ------------------------------------------------------------ */
@@ -312,11 +370,14 @@ const char *type_name() {
 }
 } // namespace detail
 
-/* A handler, as handle_ref gives it to its body. To be copied freely; good for as long as that
-   handler is around the code that invokes. */
+/* A handler, as handle_ref gives it to its body, or find_handler. To be copied freely; good for as
+   long as that handler is around the code that invokes. */
 class handler_ref {
   public:
     handler_ref() = default;
+    bool operator==(const handler_ref &) const = default;
+    /* The handler itself; NULL if it is not of this header. */
+    metaframe *operator*() const;
 
   private:
     haft_scope_t *scope = nullptr;
@@ -326,6 +387,9 @@ class handler_ref {
 /* What all handlers have in common. */
 class metaframe {
   public:
+    /* That handle was given; a number of the library's own for a handler without one. Of a handler
+       that serves several computations: that of the last. */
+    std::int64_t label = 0;
     virtual ~metaframe() = default;
     /* Writes a line for debug_print_metastack. */
     virtual void debug_print() const { print<metaframe>(); }
@@ -342,10 +406,6 @@ class metaframe {
         ((std::cout << "[" << detail::type_name<Commands>() << "]"), ...);
         std::cout << std::endl;
     }
-
-  private:
-    std::int64_t label = 0;
-    friend struct detail::access;
 };
 
 /* The function that a handler has to define for a command. */
@@ -354,22 +414,19 @@ class command_clause;
 
 template <typename Answer, typename Cmd>
 class command_clause<Answer, Cmd, detail::clause_mode::general> {
-  protected:
+  public:
     virtual Answer handle_command(Cmd,
                                   resumption<typename Cmd::template resumption_type<Answer>>) = 0;
-    friend struct detail::access;
 };
 template <typename Answer, typename Cmd>
 class command_clause<Answer, Cmd, detail::clause_mode::plain> {
-  protected:
+  public:
     virtual typename Cmd::out_type handle_command(Cmd) = 0;
-    friend struct detail::access;
 };
 template <typename Answer, typename Cmd>
 class command_clause<Answer, Cmd, detail::clause_mode::no_resume> {
-  protected:
+  public:
     virtual Answer handle_command(Cmd) = 0;
-    friend struct detail::access;
 };
 
 /* The function that a handler has to define for the end of its computation. */
@@ -408,7 +465,6 @@ class handler
         this->template print<handler, detail::command_of<Cmds>...>();
     }
 
-  protected:
     using command_clause<Answer, detail::command_of<Cmds>,
                          detail::clause_entry<Cmds>::mode>::handle_command...;
 };
@@ -428,16 +484,10 @@ class flat_handler<void, Cmds...> : public handler<void, void, Cmds...> {
 namespace detail {
 
 struct access {
-    template <typename Answer, typename Cmd, clause_mode mode, typename... Resumption>
-    static HAFT_HPP_INLINE decltype(auto) handle(command_clause<Answer, Cmd, mode> &clause,
-                                                 Cmd &&command, Resumption &&...k) {
-        return clause.handle_command(std::move(command), std::move(k)...);
-    }
     template <typename Answer, typename Body, typename... Result>
     static HAFT_HPP_INLINE Answer finish(return_clause<Answer, Body> &clause, Result &&...result) {
         return clause.handle_return(static_cast<Result &&>(result)...);
     }
-    static void set_label(metaframe &handler, std::int64_t label) { handler.label = label; }
     static haft_scope_t *scope_of(handler_ref ref) { return ref.scope; }
     static handler_ref ref_to(haft_scope_t *scope) {
         handler_ref ref;
@@ -455,29 +505,14 @@ struct place {
 };
 struct HAFT_SHARED whereabouts : haft::effect<place> {};
 
-/* A clause as haft.hpp wants it. */
-template <typename Self, typename Answer, typename Cmd, clause_mode mode>
+/* A clause as haft.hpp wants it: by its type only, see general_clause below. */
+template <typename Answer, typename Cmd, clause_mode mode>
 struct frame_clause {
-    using Out = typename Cmd::out_type;
-    haft::tail<Answer> operator()(Cmd &&command, haft_resumption<Answer, Out> k) {
-        command_clause<Answer, Cmd, mode> &clause = static_cast<Self *>(this)->handler();
-        return run_clause<Answer>([&]() HAFT_HPP_INLINE_LAMBDA -> Answer {
-            if constexpr (mode == clause_mode::general)
-                return access::handle(
-                    clause, std::move(command),
-                    resumption<typename Cmd::template resumption_type<Answer>>(std::move(k)));
-            else
-                return access::handle(clause, std::move(command));
-        });
-    }
+    Answer operator()(const Cmd &command, haft_resumption<Answer, typename Cmd::out_type> k);
 };
-template <typename Self, typename Answer, typename Cmd>
-struct frame_clause<Self, Answer, Cmd, clause_mode::plain> {
-    typename Cmd::out_type operator()(Cmd &&command) {
-        command_clause<Answer, Cmd, clause_mode::plain> &clause =
-            static_cast<Self *>(this)->handler();
-        return access::handle(clause, std::move(command));
-    }
+template <typename Answer, typename Cmd>
+struct frame_clause<Answer, Cmd, clause_mode::plain> {
+    typename Cmd::out_type operator()(const Cmd &command);
 };
 
 template <typename Answer, typename Body, typename... Cmds>
@@ -491,16 +526,15 @@ class frame;
 template <typename H, typename Stored, typename Answer, typename Body, typename... Cmds>
 class frame<H, Stored, cpp_effects::handler<Answer, Body, Cmds...>>
     : public haft::handler<whereabouts, command_of<Cmds>...>,
-      public frame_clause<frame<H, Stored, cpp_effects::handler<Answer, Body, Cmds...>>, Answer,
-                          command_of<Cmds>, clause_entry<Cmds>::mode>... {
+      public frame_clause<Answer, command_of<Cmds>, clause_entry<Cmds>::mode>... {
   public:
     template <typename... Args>
     HAFT_HPP_INLINE explicit frame(std::int64_t label_given, Args &&...args)
         : label(label_given), stored(static_cast<Args &&>(args)...) {
-        access::set_label(handler(), label);
+        handler().label = label;
     }
 
-    using frame_clause<frame, Answer, command_of<Cmds>, clause_entry<Cmds>::mode>::operator()...;
+    using frame_clause<Answer, command_of<Cmds>, clause_entry<Cmds>::mode>::operator()...;
     place operator()(whereabouts) { return {label, &handler()}; }
 
     template <typename... Result>
@@ -532,6 +566,13 @@ struct the_handler_does_not_list {
                   "command; the two types are above.");
 };
 
+/* The clause of a handler for a command. */
+template <typename Cmd, typename Answer, clause_mode mode>
+HAFT_HPP_INLINE command_clause<Answer, Cmd, mode> &
+clause_for(command_clause<Answer, Cmd, mode> &clause) {
+    return clause;
+}
+
 template <typename T>
 inline constexpr bool is_frame = false;
 template <typename H, typename Stored, typename Base>
@@ -540,8 +581,29 @@ inline constexpr bool is_frame<frame<H, Stored, Base>> = true;
 } // namespace detail
 } // namespace cpp_effects
 
-/* A plain clause is called as any function, so exceptions that leave it are the caller's. */
 namespace haft::detail {
+
+/* A command is the invoker's own: a clause, or a default, gets a copy. */
+template <typename Cmd>
+requires cpp_effects::detail::is_command<Cmd>
+struct passed<Cmd> {
+    using default_t = typename Cmd::out_type(void *, Cmd *);
+    static HAFT_HPP_INLINE Cmd on(const Cmd &command) { return command; }
+    static default_t *to(default_t *given) {
+        if (given == nullptr)
+            return nullptr;
+        chosen.store(given, std::memory_order_release);
+        return [](void *state, Cmd *command) {
+            Cmd copy(std::as_const(*command));
+            return chosen.load(std::memory_order_acquire)(state, &copy);
+        };
+    }
+
+  private:
+    static inline std::atomic<default_t *> chosen = nullptr;
+};
+
+/* A plain clause is called as any function, so exceptions that leave it are the caller's. */
 template <typename Holder, typename... Entries>
 requires cpp_effects::detail::is_frame<typename Holder::H>
 struct clause_table<Holder, effects<Entries...>> {
@@ -549,8 +611,12 @@ struct clause_table<Holder, effects<Entries...>> {
     static constexpr bool in_place = kind_of<typename Holder::H, Entry>() == clause_kind::tail;
     template <typename E>
     static result_of<E> call(void *state, E *payload) {
-        if constexpr (in_place<E>)
-            return static_cast<Holder *>(state)->handler()(std::move(*payload));
+        auto &frame = static_cast<Holder *>(state)->handler();
+        if constexpr (std::is_same_v<E, cpp_effects::detail::whereabouts>)
+            return frame(*payload);
+        else if constexpr (in_place<E>)
+            return cpp_effects::detail::clause_for<E>(frame.handler())
+                .handle_command(std::as_const(*payload));
         else
             __builtin_unreachable();
     }
@@ -559,6 +625,43 @@ struct clause_table<Holder, effects<Entries...>> {
          in_place<Entries> ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_REQUEST, shape_of<Entries>}...};
     static inline const haft_handles_t handles = {sizeof...(Entries), 0, clauses};
 };
+
+/* The other clauses may tail-resume. */
+template <typename Holder, typename Cmd>
+requires cpp_effects::detail::is_frame<typename Holder::H>
+struct general_clause<Holder, Cmd> {
+    using Answer = typename Holder::Answer;
+    static HAFT_HPP_INLINE ending call(typename Holder::H &frame, captured<Cmd> &computation,
+                                       const Cmd &command, void *place) {
+        auto &clause = cpp_effects::detail::clause_for<Cmd>(frame.handler());
+        cpp_effects::detail::running_clause<Answer> running(computation.task);
+        if constexpr (requires { clause.handle_command(command); }) {
+            auto unused = computation.template resumption<Answer>();
+            return running.ended(invoke(place, clause, command), place);
+        } else {
+            return running.ended(invoke(place, clause, command, computation), place);
+        }
+    }
+
+  private:
+    /* As `answered`, without a copy of the answer in this frame. */
+    template <typename Clause, typename... Captured>
+    static HAFT_HPP_INLINE ending invoke(void *place, Clause &clause, const Cmd &command,
+                                         Captured &...computation) {
+        if constexpr (std::is_void_v<Answer>) {
+            clause.handle_command(command, computation.template resumption<Answer>()...);
+            return {nullptr, nullptr};
+        } else if constexpr (in_word<Answer>) {
+            return {nullptr, to_word<Answer>(clause.handle_command(
+                                 command, computation.template resumption<Answer>()...))};
+        } else {
+            ::new (place) Answer(
+                clause.handle_command(command, computation.template resumption<Answer>()...));
+            return {nullptr, nullptr};
+        }
+    }
+};
+
 } // namespace haft::detail
 
 namespace cpp_effects {
@@ -579,11 +682,8 @@ inline bool is_frame_scope(const haft_scope_t *scope) {
            handles->clauses[0].effect == haft::effect_traits<whereabouts>::id();
 }
 
-inline haft_effect_t *label_key(haft_effect_t *effect) {
-    return reinterpret_cast<haft_effect_t *>(reinterpret_cast<char *>(effect) + 2);
-}
-
-__attribute__((cold, noinline)) inline haft_cache_entry_t *
+/* Entries of commands invoked at a label are marked by HAFT_OTHER_MARK. */
+__attribute__((cold, noinline)) inline haft_found_t
 look_up_label(std::int64_t label, haft_effect_t *effect, unsigned slot, std::uint32_t shape) {
     for (haft_scope_t *scope = haft_thread()->current; scope != nullptr; scope = scope->outer) {
         if (!is_frame_scope(scope) || label == no_label || place_of(scope).label != label)
@@ -592,9 +692,9 @@ look_up_label(std::int64_t label, haft_effect_t *effect, unsigned slot, std::uin
         for (std::uint32_t i = 0; i < handles->count; i++) {
             if (handles->clauses[i].effect != effect)
                 continue;
-            haft_cache_entry_t *entry = haft_lookup_at(scope, effect, slot, shape);
-            entry->effect = label_key(effect);
-            return entry;
+            haft_found_t found = haft_lookup_at(scope, effect, slot, shape);
+            haft_here().current->cache[slot].key += HAFT_OTHER_MARK - HAFT_AT_MARK;
+            return found;
         }
         fail(HAFT_ERROR_UNHANDLED, effect,
              std::string("The command '") + effect->name + "' cannot be invoked at label " +
@@ -616,47 +716,85 @@ look_up_label(std::int64_t label, haft_effect_t *effect, unsigned slot, std::uin
 }
 
 template <typename Cmd>
-HAFT_HPP_INLINE haft_cache_entry_t *find_label(haft_thread_t *thread, std::int64_t label) {
+HAFT_HPP_INLINE haft_found_t find_label(haft_here_t here, std::int64_t label) {
     using traits = haft::effect_traits<Cmd>;
     unsigned slot = (traits::slot + static_cast<unsigned>(label)) % HAFT_CACHE_SLOTS;
-    haft_cache_entry_t *entry = &thread->current->cache[slot];
-    if (__builtin_expect(entry->effect == label_key(traits::id()), true) &&
-        __builtin_expect(place_of(entry->scope).label == label, true))
-        return entry;
+    const haft_cache_entry_t *entry = &here.current->cache[slot];
+    haft_found_t found;
+    if ((haft_read_entry(entry, traits::id(), HAFT_OTHER_MARK, &found) ||
+         haft_read_entry(entry, traits::id(), HAFT_OTHER_MARK | HAFT_CLAUSE_MARK, &found)) &&
+        __builtin_expect(place_of(found.scope).label == label, true))
+        return found;
     return look_up_label(label, traits::id(), slot, haft::detail::shape_of<Cmd>);
 }
 
+/* What is performed is the invoker's own: see `passed` above. */
+template <typename Cmd>
+HAFT_HPP_INLINE typename Cmd::out_type invoke_found(haft_here_t here, haft_found_t found,
+                                                    haft_scope_t *scope, const Cmd &cmd) {
+    return haft::detail::perform_found(here, found, scope, const_cast<Cmd &>(cmd));
+}
+
 } // namespace detail
+
+inline metaframe *handler_ref::operator*() const {
+    return scope != nullptr && detail::is_frame_scope(scope) ? detail::place_of(scope).handler
+                                                             : nullptr;
+}
+
+/* ---- Finding handlers ---- */
+
+/* The innermost handler with the label. */
+inline handler_ref find_handler(std::int64_t label) {
+    for (haft_scope_t *scope = haft_thread()->current; scope != nullptr; scope = scope->outer)
+        if (detail::is_frame_scope(scope) && label != detail::no_label &&
+            detail::place_of(scope).label == label)
+            return detail::access::ref_to(scope);
+    detail::fail(HAFT_ERROR_NOT_AROUND, nullptr,
+                 "No handler with the label " + std::to_string(label) +
+                     " is around the current code. Give the label to handle, and look for it "
+                     "inside.");
+}
+
+/* The innermost handler for the command, which invoke_command would reach; in constant time. */
+template <typename Cmd>
+HAFT_HPP_INLINE handler_ref find_handler() {
+    haft_scope_t *scope = haft::detail::find<Cmd>(haft_here()).scope;
+    if (__builtin_expect(scope->kind == HAFT_SCOPE_DEFAULTS, false))
+        haft_unhandled(haft::effect_traits<Cmd>::id());
+    return detail::access::ref_to(scope);
+}
 
 /* ---- Invoking (§2.1, §2.6, §3.3) ------------------------------------------------------------ */
 
 /*
  * Invokes a command: at the innermost handler for it, at the innermost handler with a label, or at
- * the very handler of a reference; in constant time. Returns what the command is resumed with. May
- * not return: the handler may drop the computation, whose destructors then run.
+ * the very handler of a reference; in constant time. The clause gets a copy of the command. Returns
+ * what the command is resumed with. May not return: the handler may drop the computation, whose
+ * destructors then run.
  */
 template <typename Cmd>
 HAFT_HPP_INLINE typename Cmd::out_type invoke_command(const Cmd &cmd) {
-    return haft::perform<Cmd>(cmd);
+    haft_here_t here = haft_here();
+    haft_found_t found = haft::detail::find<Cmd>(here);
+    return detail::invoke_found(here, found, found.scope, cmd);
 }
 template <typename Cmd>
 HAFT_HPP_INLINE typename Cmd::out_type invoke_command(std::int64_t label, const Cmd &cmd) {
-    Cmd payload(cmd);
-    haft_thread_t *thread = haft_thread();
-    haft_cache_entry_t *entry = detail::find_label<Cmd>(thread, label);
-    return haft::detail::perform_found(thread, entry, entry->scope, payload);
+    haft_here_t here = haft_here();
+    haft_found_t found = detail::find_label<Cmd>(here, label);
+    return detail::invoke_found(here, found, found.scope, cmd);
 }
 template <typename Cmd>
 HAFT_HPP_INLINE typename Cmd::out_type invoke_command(handler_ref ref, const Cmd &cmd) {
     using traits = haft::effect_traits<Cmd>;
-    Cmd payload(cmd);
-    haft_thread_t *thread = haft_thread();
+    haft_here_t here = haft_here();
     haft_scope_t *scope = detail::access::scope_of(ref);
     if (__builtin_expect(scope == nullptr, false))
         detail::empty_ref(traits::id());
-    haft_cache_entry_t *entry =
-        haft_find_at(thread, scope, traits::id(), traits::slot + 2, haft::detail::shape_of<Cmd>);
-    return haft::detail::perform_found(thread, entry, scope, payload);
+    haft_found_t found =
+        haft_find_at(here, scope, traits::id(), traits::slot + 2, haft::detail::shape_of<Cmd>);
+    return detail::invoke_found(here, found, scope, cmd);
 }
 
 /* The same where the type of the handler is known. Nothing depends on it: handlers are found
@@ -699,7 +837,7 @@ inline void debug_print_metastack() {
         if (!detail::is_frame_scope(scope))
             continue;
         detail::place found = detail::place_of(scope);
-        detail::access::set_label(*found.handler, found.label);
+        found.handler->label = found.label;
         found.handler->debug_print();
     }
     metaframe().debug_print();
@@ -740,7 +878,7 @@ HAFT_HPP_INLINE auto body_with_ref(Body &&body) {
 
 template <typename H, typename Stored, typename Body, typename... Args>
 HAFT_HPP_INLINE typename H::answer_type run(std::int64_t label, Body &&body, Args &&...args) {
-    clause_in_force none(nullptr);
+    resuming others;
     return haft::handle(std::move(body))
         .template with_new<frame<H, Stored>>(label, static_cast<Args &&>(args)...);
 }

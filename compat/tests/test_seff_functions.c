@@ -3,7 +3,7 @@
 #include <seff.h>
 
 DEFINE_EFFECT(ask, 0, int64_t, { int64_t question; });
-DEFINE_EFFECT(tell, 62, void, {
+DEFINE_EFFECT(tell, 63, void, {
     const char *text;
     double number;
 });
@@ -42,25 +42,34 @@ static void effects_and_results(void) {
             CASE_EFFECT(request, tell, {
                 CHECK(payload.number == 1.5);
                 request = seff_handle(k, NULL, all);
+                break;
             })
-            CASE_EFFECT(request, name_of, { request = seff_handle(k, "name", all); })
+            CASE_EFFECT(request, name_of, {
+                request = seff_handle(k, "name", all);
+                break;
+            })
             CASE_EFFECT(request, is_even, {
                 request = seff_handle(k, (void *)(uintptr_t)(payload.value % 2 == 0), all);
+                break;
             })
-            CASE_EFFECT(request, small, { request = seff_handle(k, (void *)(intptr_t)-3, all); })
+            CASE_EFFECT(request, small, {
+                request = seff_handle(k, (void *)(intptr_t)-3, all);
+                break;
+            })
             CASE_RETURN(request, {
                 CHECK(strcmp(payload.result, "result") == 0);
                 done = true;
+                break;
             })
         default:
             CHECK(!"reached");
         }
     }
-    CHECK(requests == 7 && request.effect == EFF_ID(return ) && request.effect == 63);
+    CHECK(requests == 7 && request.effect == EFF_ID(return ) && seff_finished(request));
     seff_coroutine_delete(k);
     EFF_RET_T(ask) answer = 42;
     EFF_PAYLOAD_T(ask) question = {answer};
-    CHECK(question.question == 42 && EFF_ID(tell) == 62);
+    CHECK(question.question == 42 && EFF_ID(tell) == 63);
 }
 
 static void *counts(void *count) {
@@ -200,7 +209,7 @@ static void default_handlers(void) {
     CHECK(request.effect == EFF_ID(small));
     request = seff_resume(k, (void *)100, HANDLES(small));
     CHECK(seff_finished(request));
-    CHECK((intptr_t)((EFF_PAYLOAD_T(return ) *)request.payload)->result == 105);
+    CHECK_EQUAL(request.payload, 105);
     seff_coroutine_delete(k);
     CHECK(seff_set_default_handler(EFF_ID(ask), NULL) == answer_by_default);
     CHECK(seff_get_default_handler(EFF_ID(ask)) == NULL);

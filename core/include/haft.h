@@ -52,6 +52,13 @@
 
 #pragma GCC system_header
 
+/* Both keep a second stack for each thread, of which the switch knows nothing. */
+#if defined(__has_feature)
+#    if __has_feature(safe_stack) || __has_feature(shadow_call_stack)
+#        error "Haft's fibers do not work with -fsanitize=safe-stack or -fsanitize=shadow-call-stack"
+#    endif
+#endif
+
 #ifndef HAFT_FREESTANDING
 #    include <stdio.h>
 #endif
@@ -181,6 +188,10 @@ HAFT_API haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options,
  * Releases a fiber that is not running. One that is suspended is dropped: its stack is unwound, so that
  * cleanups and destructors on it run, innermost first, through the whole suspended chain of fibers.
  * NULL is ignored. Memory given by the caller is the caller's again.
+ *
+ * A fiber in memory of the caller that has finished need not be freed: the library has nothing left that
+ * points into the memory, and what it ended with lies there, too, if there is room. While it has not
+ * finished, another fiber in the same memory is refused, unless that lies in one of its frames.
  */
 HAFT_API void haft_fiber_free(haft_fiber_t *fiber);
 
@@ -232,7 +243,8 @@ HAFT_API void haft_fiber_detach(haft_fiber_t *fiber);
  * An exception of C++ (or of another language that unwinds) that leaves the fiber's function goes on
  * from here, in the resumer; the fiber is finished.
  *
- * Errors: a fiber that is running, finished or freed, here or on another thread.
+ * Errors: a fiber that is running, finished or freed, here or on another thread; no set of effects (the
+ * empty one is HAFT_HANDLES()).
  */
 HAFT_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, void *word,
                                        const haft_handles_t *handles) {
@@ -347,9 +359,17 @@ HAFT_API void *haft_handle_with(const haft_fiber_options_t *options, const haft_
 /* Continues a captured computation under its handler, with a reply made by HAFT_REPLY; returns the
    answer. */
 HAFT_API void *haft_continue(haft_resumption_t k, void *reply);
+HAFT_API HAFT_COLD void *haft_tail_continue_slow(haft_resumption_t k, void *reply);
 /* To be returned directly by a general clause: the handler continues `k`, which need not be the
    clause's own, after the clause is gone, so that a loop of such clauses runs in constant space. */
-HAFT_API void *haft_tail_continue(haft_resumption_t k, void *reply);
+__attribute__((warn_unused_result)) HAFT_INLINE void *haft_tail_continue(haft_resumption_t k, void *reply) {
+    if (HAFT_UNLIKELY(k.fiber == (haft_fiber_t *)0 || k.fiber->shot != k.shot ||
+                      k.fiber->awaits->result_size > sizeof reply))
+        return haft_tail_continue_slow(k, reply);
+    k.fiber->shot = k.shot + 1;
+    k.fiber->resumer.base = reply;
+    return (char *)k.fiber + 1;
+}
 /* Continues by calling `raise(argument)` at the perform. */
 HAFT_API void *haft_continue_raising(haft_resumption_t k, void *(*raise)(void *), void *argument);
 /* Drops a captured computation: its stack is unwound and released. */
@@ -382,7 +402,8 @@ HAFT_API int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, i
  * use. Fibers that run meanwhile are shown as they were when looked at.
  */
 HAFT_API void haft_fibers_dump(FILE *stream);
-/* The same on standard error whenever the process gets this signal. 0, or -1 with errno. */
+/* The same on standard error whenever the process gets this signal. 0, or -1 with errno: EINVAL for what
+   is no signal, cannot be caught, or is sent for a fault. */
 HAFT_API int haft_dump_on_signal(int signal);
 
 /* ---- Memory --------------------------------------------------------------------------------- */

@@ -46,6 +46,9 @@ static int walk(void *argument) {
 }
 
 int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size) {
+    haft_check_given(fiber, "haft_fiber_backtrace", "fiber");
+    if (size > 0)
+        haft_check_given(addresses, "haft_fiber_backtrace", "array");
     if (haft_fiber_state(fiber) != HAFT_FIBER_SUSPENDED)
         return 0;
     trace_t trace = {fiber, addresses, size, 0, false};
@@ -105,6 +108,7 @@ static void dump_to(FILE *stream) {
 }
 
 void haft_fibers_dump(FILE *stream) {
+    haft_check_given(stream, "haft_fibers_dump", "stream");
     dump_to(stream);
 }
 
@@ -116,6 +120,11 @@ static void dump_signalled(int number) {
 }
 
 int haft_dump_on_signal(int number) {
+    /* The instruction that faulted would fault again. */
+    if (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE) {
+        errno = EINVAL;
+        return -1;
+    }
     struct sigaction action = {.sa_handler = dump_signalled, .sa_flags = SA_RESTART | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
     return sigaction(number, &action, NULL);

@@ -33,8 +33,8 @@ void *haft_fiber_reserve(haft_fiber_t *fiber, size_t size) {
 
 /* ---- Performing to a handler by name ---- */
 
-haft_cache_entry_t *haft_lookup_at(haft_scope_t *target, haft_effect_t *effect, unsigned slot,
-                                   uint32_t shape) {
+haft_found_t haft_lookup_at(haft_scope_t *target, haft_effect_t *effect, unsigned slot,
+                            uint32_t shape) {
     haft_thread_t *thread = haft_thread_ready();
     haft_scope_t *scope = thread->current;
     bool slow = haft_tools_active;
@@ -48,13 +48,14 @@ haft_cache_entry_t *haft_lookup_at(haft_scope_t *target, haft_effect_t *effect, 
             "The effect '%s' cannot be performed to that handler: it is not around the current "
             "code.",
             effect->name);
-    haft_found_t found = haft_search(target, effect, shape);
-    if (found.scope != target)
+    haft_handled_t handled = haft_search(target, effect, shape);
+    if (handled.scope != target)
         haft_unhandled(effect);
-    haft_cache_entry_t *entry = &thread->current->cache[slot % HAFT_CACHE_SLOTS];
-    const haft_clause_t *clause = haft_cached_clause(found.clause, slow || found.slow);
-    *entry = (haft_cache_entry_t){haft_key_at(effect), clause, target};
-    return entry;
+    handled.slow |= slow;
+    haft_found_t found = haft_found_of(handled, effect);
+    haft_write_entry(&thread->current->cache[slot % HAFT_CACHE_SLOTS],
+                     (uintptr_t)effect + HAFT_AT_MARK, found);
+    return found;
 }
 
 /* ---- Unwinding up to a frame ---- */

@@ -1,44 +1,263 @@
 /*
- * The fibers outside the pool, for haft_fibers_dump and for finding a fiber by an address of its
- * stack.
+ * The fibers outside the pool, by the memory that their callers gave them: for finding a fiber by
+ * an address of its stack, for haft_fibers_dump, and for refusing memory that a live fiber has.
+ *
+ * A fiber has a place from when it is made until it has finished or is given up. Places are nodes
+ * of a search tree (a treap: ordered by address, and a heap by a hash of the address, which keeps
+ * it balanced). They do not lie in the memory that they stand for, and what they need to know of it
+ * they hold themselves: a program that uses the memory of a live fiber for something else harms
+ * that fiber only.
+ *
+ * Invariants
+ * - Places are disjoint, or one lies within the stack of the other: memory on a fiber's frame may
+ *   serve another fiber. `around` is the next larger place around one. So the innermost place
+ * around an address is the last one that begins at or before it, or one around that.
+ * - Nodes are never given back. A reader goes without the lock, whatever writers do meanwhile, and
+ *   believes what it has read if `version` is even and did not change.
  */
+#define _GNU_SOURCE
 #include "internal.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
-static haft_fiber_t *outside;
-static pthread_mutex_t outside_lock = PTHREAD_MUTEX_INITIALIZER;
+typedef struct place {
+    struct place *left, *right;
+    struct place *around;
+    const char *low, *high;
+    haft_fiber_t *fiber;
+} place_t;
 
-void haft_fibers_list(haft_fiber_t *fiber) {
-    pthread_mutex_lock(&outside_lock);
-    haft_list_insert(&outside, fiber);
-    pthread_mutex_unlock(&outside_lock);
+static place_t *root, *spare;
+static uint64_t version; /* odd while the tree is being changed */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+#define GET(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+#define SET(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELEASE)
+
+static void begin_change(void) {
+    pthread_mutex_lock(&lock);
+    SET(version, version + 1);
+}
+
+static void end_change(void) {
+    SET(version, version + 1);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- The tree ---- */
+
+static uint64_t height_of(const place_t *place) {
+    uint64_t mixed = ((uintptr_t)place->low >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    return (mixed ^ mixed >> 32) * UINT64_C(0xd6e8feb86659fd93);
+}
+
+static void insert(place_t *place) {
+    place_t **link = &root;
+    uint64_t height = height_of(place);
+    while (*link != NULL && height_of(*link) > height)
+        link = place->low < (*link)->low ? &(*link)->left : &(*link)->right;
+    place_t *rest = *link, **left = &place->left, **right = &place->right;
+    while (rest != NULL) {
+        bool before = rest->low < place->low;
+        place_t ***end = before ? &left : &right;
+        SET(**end, rest);
+        *end = before ? &rest->right : &rest->left;
+        rest = **end;
+    }
+    SET(*left, NULL);
+    SET(*right, NULL);
+    SET(*link, place);
+}
+
+static void take_out(place_t *place) {
+    place_t **link = &root;
+    while (*link != place)
+        link = place->low < (*link)->low ? &(*link)->left : &(*link)->right;
+    place_t *left = place->left, *right = place->right;
+    while (left != NULL && right != NULL) {
+        bool left_on_top = height_of(left) > height_of(right);
+        place_t **top = left_on_top ? &left : &right;
+        SET(*link, *top);
+        link = left_on_top ? &left->right : &right->left;
+        *top = *link;
+    }
+    SET(*link, left != NULL ? left : right);
+    SET(place->left, spare);
+    spare = place;
+}
+
+/* The first place that begins after `address`. */
+static place_t *after(const char *address) {
+    place_t *found = NULL;
+    for (place_t *place = root; place != NULL;) {
+        bool later = place->low > address;
+        found = later ? place : found;
+        place = later ? place->left : place->right;
+    }
+    return found;
+}
+
+/* The innermost place around `address`; without the lock, while the tree is at version `at`. */
+static place_t *around(const char *address, uint64_t at) {
+    place_t *found = NULL;
+    for (place_t *place = GET(root); place != NULL && GET(version) == at;) {
+        bool later = GET(place->low) > address;
+        found = later ? found : place;
+        place = later ? GET(place->left) : GET(place->right);
+    }
+    while (found != NULL && address >= GET(found->high) && GET(version) == at)
+        found = GET(found->around);
+    return found;
+}
+
+static place_t *place_of(const haft_fiber_t *fiber) {
+    place_t *place = around(fiber->low, version);
+    while (place != NULL && place->fiber != fiber)
+        place = place->around;
+    return place;
+}
+
+static place_t *new_place(void) {
+    enum { BLOCK = 64 * 1024 };
+    if (spare == NULL) {
+        place_t *block =
+            mmap(NULL, BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (block == MAP_FAILED)
+            return NULL;
+        for (size_t i = 0; i < BLOCK / sizeof *block; i++) {
+            block[i].left = spare;
+            spare = &block[i];
+        }
+    }
+    place_t *place = spare;
+    spare = place->left;
+    return place;
+}
+
+/* ---- Listing ---- */
+
+/* Whether the fiber there is still what it was made as, and may be asked for its name and state. */
+static bool intact(const place_t *place) {
+    return place->fiber->low == haft_stack_in(place->low) &&
+           place->fiber->high == (const char *)place->fiber;
+}
+
+/* Whether frames of the fiber of `outer` may hold the memory in [low, high). */
+static bool in_its_frames(const place_t *outer, const char *low, const char *high) {
+    const haft_fiber_t *fiber = outer->fiber;
+    if (!intact(outer) || low < fiber->low || high > fiber->high)
+        return false;
+    const char *here = __builtin_frame_address(0);
+    const char *stopped = fiber->context.sp;
+    switch (haft_fiber_state(fiber)) {
+    case HAFT_FIBER_RUNNING:
+        return low >= here || around(here, version) != outer;
+    case HAFT_FIBER_SUSPENDED: /* perhaps in another one */
+        return low >= stopped || stopped >= fiber->high;
+    default:
+        return false;
+    }
+}
+
+bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char *name,
+                      bool is_new) {
+    const char *low = memory, *high = low + size;
+    begin_change();
+    place_t *outer = around(low, version);
+    place_t *taken = after(low);
+    if (taken == NULL || taken->low >= high)
+        taken = outer != NULL && !in_its_frames(outer, low, high) ? outer : NULL;
+    const haft_fiber_t *live = taken != NULL && intact(taken) ? taken->fiber : NULL;
+    place_t *place = taken == NULL ? new_place() : NULL;
+    if (place != NULL) {
+        if (is_new)
+            haft_fiber_prepare(fiber, memory);
+        SET(place->around, outer);
+        SET(place->low, low);
+        SET(place->high, high);
+        SET(place->fiber, fiber);
+        insert(place);
+    }
+    end_change();
+    if (taken != NULL)
+        haft_memory_taken(live, name);
+    if (place == NULL)
+        (void)haft_pool_exhausted(size);
+    return place != NULL;
+}
+
+static void remove_inside(const char *low, const char *high) {
+    for (place_t *inner; (inner = after(low)) != NULL && inner->low < high;) {
+        if (intact(inner)) {
+            inner->fiber->state = HAFT_FIBER_FREED;
+            __atomic_store_n(&inner->fiber->gate, HAFT_GATE_CLOSED, __ATOMIC_RELEASE);
+        }
+        take_out(inner);
+    }
 }
 
 void haft_fibers_unlist(haft_fiber_t *fiber) {
-    pthread_mutex_lock(&outside_lock);
-    haft_list_remove(&outside, fiber);
-    pthread_mutex_unlock(&outside_lock);
+    begin_change();
+    place_t *place = place_of(fiber);
+    if (place != NULL) {
+        remove_inside(place->low, place->high);
+        take_out(place);
+    }
+    end_change();
 }
+
+void haft_fibers_lost(const haft_fiber_t *fiber) {
+    if (GET(root) == NULL)
+        return;
+    begin_change();
+    remove_inside(fiber->low - 1, fiber->high);
+    end_change();
+}
+
+/* ---- Looking ---- */
 
 /* Called from signal handlers too: a list that is being changed is left out. */
 void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument) {
     haft_pool_each(visit, argument);
-    if (pthread_mutex_trylock(&outside_lock) != 0)
+    if (pthread_mutex_trylock(&lock) != 0)
         return;
-    for (haft_fiber_t *fiber = outside; fiber != NULL; fiber = fiber->next)
-        visit(fiber, argument);
-    pthread_mutex_unlock(&outside_lock);
+    for (place_t *place = after(NULL); place != NULL; place = after(place->low))
+        if (intact(place))
+            visit(place->fiber, argument);
+    pthread_mutex_unlock(&lock);
 }
 
-/* Memory of the caller may itself lie on another fiber's stack: the smallest that fits is meant. */
+/* A place may lie on a stack of the pool. */
 haft_fiber_t *haft_fiber_at(const void *address) {
-    haft_fiber_t *found = NULL;
-    pthread_mutex_lock(&outside_lock);
-    for (haft_fiber_t *fiber = outside; fiber != NULL; fiber = fiber->next)
-        if ((const char *)address >= fiber->low && (const char *)address < fiber->high &&
-            (found == NULL || fiber->high - fiber->low < found->high - found->low))
-            found = fiber;
-    pthread_mutex_unlock(&outside_lock);
-    return found != NULL ? found : haft_pool_fiber_at(address);
+    if (GET(root) != NULL) {
+        uint64_t at = GET(version);
+        place_t *place = around(address, at);
+        haft_fiber_t *fiber = place != NULL ? GET(place->fiber) : NULL;
+        if (HAFT_UNLIKELY((at & 1) != 0 || GET(version) != at)) {
+            pthread_mutex_lock(&lock);
+            place = around(address, version);
+            fiber = place != NULL ? place->fiber : NULL;
+            pthread_mutex_unlock(&lock);
+        }
+        if (fiber != NULL)
+            return fiber;
+    }
+    return haft_pool_fiber_at(address);
+}
+
+/* ---- A child of fork has the locks as they were, and only the thread that called it ---- */
+
+static void before_fork(void) {
+    pthread_mutex_lock(&lock);
+    haft_pool_before_fork();
+}
+
+static void after_fork(void) {
+    haft_pool_after_fork();
+    pthread_mutex_unlock(&lock);
+}
+
+void haft_fibers_watch_forks(void) {
+    (void)pthread_atfork(before_fork, after_fork, after_fork);
 }

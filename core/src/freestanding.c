@@ -33,31 +33,73 @@ uint64_t haft_stamp_block(haft_thread_t *thread) {
 }
 void haft_thread_barrier(void) {}
 
-/* ---- The fibers ---- */
+/* ---- The fibers: a list without a lock. Of one that is not on it, `previous` is itself ---- */
 
 static haft_fiber_t *fibers;
 
-void haft_fibers_list(haft_fiber_t *fiber) {
-    haft_list_insert(&fibers, fiber);
+static bool lies_on(const void *address, const haft_fiber_t *fiber) {
+    return (const char *)address >= fiber->low && (const char *)address < fiber->high;
+}
+
+/* As in fibers.c, as far as it can be told in one thread. */
+static bool in_its_frames(const haft_fiber_t *outer, const char *low, const char *high) {
+    const char *here = __builtin_frame_address(0), *stopped = outer->context.sp;
+    if (low < outer->low || high > outer->high)
+        return false;
+    switch (haft_fiber_state(outer)) {
+    case HAFT_FIBER_RUNNING:
+        return low >= here || !lies_on(here, outer);
+    case HAFT_FIBER_SUSPENDED:
+        return low >= stopped || stopped >= outer->high;
+    default:
+        return false;
+    }
+}
+
+bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char *name,
+                      bool is_new) {
+    const char *low = memory, *high = low + size;
+    for (haft_fiber_t *other = fibers; other != NULL; other = other->next)
+        if (low < (const char *)(other + 1) && high > other->low &&
+            !in_its_frames(other, low, high))
+            haft_memory_taken(other, name);
+    if (is_new)
+        haft_fiber_prepare(fiber, memory);
+    fiber->previous = NULL;
+    fiber->next = fibers;
+    if (fibers != NULL)
+        fibers->previous = fiber;
+    fibers = fiber;
+    return true;
 }
 
 void haft_fibers_unlist(haft_fiber_t *fiber) {
-    haft_list_remove(&fibers, fiber);
+    if (fiber->previous == fiber)
+        return;
+    if (fiber->previous != NULL)
+        fiber->previous->next = fiber->next;
+    else
+        fibers = fiber->next;
+    if (fiber->next != NULL)
+        fiber->next->previous = fiber->previous;
+    fiber->previous = fiber;
 }
 
+/* Memory of the caller may itself lie on another fiber's stack: the smallest that fits is meant. */
 haft_fiber_t *haft_fiber_at(const void *address) {
+    haft_fiber_t *found = NULL;
     for (haft_fiber_t *fiber = fibers; fiber != NULL; fiber = fiber->next)
-        if ((const char *)address >= fiber->low && (const char *)address < fiber->high)
-            return fiber;
-    return NULL;
+        if (lies_on(address, fiber) && (found == NULL || lies_on(fiber, found)))
+            found = fiber;
+    return found;
 }
 
 void haft_fibers_lost(const haft_fiber_t *fiber) {
     haft_fiber_t *next;
     for (haft_fiber_t *inner = fibers; inner != NULL; inner = next) {
         next = inner->next;
-        if ((const char *)inner >= fiber->low && (const char *)inner < fiber->high) {
-            haft_list_remove(&fibers, inner);
+        if (lies_on(inner, fiber)) {
+            haft_fibers_unlist(inner);
             inner->state = HAFT_FIBER_FREED;
             inner->gate = HAFT_GATE_CLOSED;
         }

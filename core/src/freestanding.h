@@ -34,9 +34,6 @@ HAFT_INLINE void haft_pool_give(haft_thread_t *thread, const haft_fiber_t *fiber
     (void)thread, (void)fiber;
 }
 
-/* The frames of `fiber` are given up: fibers in memory on them are no more. */
-void haft_fibers_lost(const haft_fiber_t *fiber);
-
 /* ---- No unwinding: stacks are left as they are, and a thrown payload stays where it is ---- */
 
 enum { HAFT_UNWINDS = 0 };
@@ -69,6 +66,10 @@ HAFT_INLINE void haft_free_reply(void *reply) {
 }
 HAFT_INLINE void haft_forget_kept(const haft_fiber_t *fiber) {
     (void)fiber;
+}
+HAFT_INLINE void *haft_settle_kept(const haft_fiber_t *fiber, void *payload) {
+    (void)fiber;
+    return payload;
 }
 
 /* ---- No segmented stacks ---- */
@@ -119,6 +120,12 @@ HAFT_INLINE void haft_tools_born(const haft_fiber_t *fiber) {
     (void)fiber;
 }
 HAFT_INLINE void haft_tools_gone(const haft_fiber_t *fiber) {
+    (void)fiber;
+}
+HAFT_INLINE void haft_tools_reserved(const void *low, size_t size) {
+    (void)low, (void)size;
+}
+HAFT_INLINE void haft_tools_ended(const haft_fiber_t *fiber) {
     (void)fiber;
 }
 HAFT_INLINE void haft_tools_reset(const haft_fiber_t *fiber) {

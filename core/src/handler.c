@@ -11,16 +11,6 @@
  */
 #include "internal.h"
 
-/* What haft_tail_continue returns: an address that no answer can have. */
-static char tail_marker;
-
-static void *answer_of(haft_fiber_t *fiber, void *result) {
-    const haft_handler_t *handler = fiber->handler;
-    void *state = fiber->scope.state;
-    haft_fiber_free(fiber);
-    return handler->on_return != NULL ? handler->on_return(state, result) : result;
-}
-
 static const haft_clause_t *clause_of(const haft_handler_t *handler, const haft_effect_t *effect) {
     for (uint32_t i = 0; i < handler->handles.count; i++)
         if (handler->handles.clauses[i].effect == effect)
@@ -28,10 +18,22 @@ static const haft_clause_t *clause_of(const haft_handler_t *handler, const haft_
     return NULL;
 }
 
-uint32_t haft_clause_kind(const haft_fiber_t *fiber, const haft_effect_t *effect) {
+/* Whether a handler's loop has resumed the fiber, and will get what is sent out of it. */
+static bool is_driven(const haft_fiber_t *fiber) {
     const haft_handler_t *handler = fiber->handler;
-    if (handler == NULL || fiber->scope.handles != &handler->handles)
-        return HAFT_CLAUSE_REQUEST;
+    return handler != NULL && fiber->scope.handles == &handler->handles;
+}
+
+uintptr_t haft_sent_by(const haft_fiber_t *fiber, const haft_clause_t *clause,
+                       const haft_effect_t *effect) {
+    bool general = clause != NULL && clause->kind == HAFT_CLAUSE_GENERAL && is_driven(fiber);
+    return general ? (uintptr_t)clause : (uintptr_t)effect;
+}
+
+const haft_clause_t *haft_clause_taking(const haft_fiber_t *fiber, const haft_effect_t *effect) {
+    const haft_handler_t *handler = fiber->handler;
+    if (!is_driven(fiber))
+        return NULL;
     const haft_clause_t *clause = clause_of(handler, effect);
     if (clause == NULL || clause->kind == HAFT_CLAUSE_TAIL)
         haft_fail(
@@ -39,11 +41,16 @@ uint32_t haft_clause_kind(const haft_fiber_t *fiber, const haft_effect_t *effect
             "The effect '%s' (%s) cannot be sent out of %s: its handler '%s' has no clause that "
             "takes a computation for it.",
             effect->name, effect->where, haft_fiber_label(fiber), handler->name);
-    return clause->kind;
+    return clause;
 }
+
+/* ---- The loop ---- */
 
 typedef void *never_clause_t(void *state, void *payload);
 typedef void *general_clause_t(void *state, void *payload, haft_resumption_t k);
+
+/* How drive resumes with a reply that is to be freed. */
+enum { WAKE_COPY = HAFT_WAKE_CALL + 1 };
 
 static void *run_never(haft_fiber_t *fiber, haft_request_t request) {
     HAFT_SCOPED haft_fiber_t *owned = fiber;
@@ -57,73 +64,130 @@ static void *run_never(haft_fiber_t *fiber, haft_request_t request) {
     return ((never_clause_t *)clause->function)(owned->scope.state, request.payload);
 }
 
+/* The answer of a computation that has ended: by returning, or by an effect that it threw. */
+static void *answer_of(haft_fiber_t *fiber, void *payload, uintptr_t effect) {
+    haft_request_t request = {(haft_effect_t *)effect, payload};
+    if (!haft_finished(request))
+        return run_never(fiber, request);
+    const haft_handler_t *handler = fiber->handler;
+    void *state = fiber->scope.state;
+    void *result = ((haft_payload_return *)request.payload)->result;
+    haft_fiber_free(fiber);
+    return handler->on_return != NULL ? handler->on_return(state, result) : result;
+}
+
+/* While the computation runs it is the loop's; when the loop is unwound meanwhile, it ends. */
+HAFT_INLINE void free_owned(haft_fiber_t **owned) {
+    if (*owned != NULL)
+        haft_fiber_free(*owned);
+}
+
 /* A clause that is unwound, by an exception or by being dropped, drops what it had not used. */
-static void drop_unused(haft_resumption_t *k) {
+HAFT_INLINE void drop_unused(haft_resumption_t *k) {
     if (k->fiber != NULL && k->fiber->shot == k->shot)
         haft_drop(*k);
-}
-
-static void *run_general(haft_fiber_t *fiber, haft_request_t request) {
-    const haft_clause_t *clause = clause_of(fiber->handler, request.effect);
-    __attribute__((cleanup(drop_unused))) haft_resumption_t unused = {fiber, ++fiber->shot};
-    void *answer = ((general_clause_t *)clause->function)(fiber->scope.state, request.payload,
-                                                          (haft_resumption_t){fiber, fiber->shot});
-    unused.fiber = NULL;
-    return answer;
-}
-
-static bool large_reply(const haft_fiber_t *fiber) {
-    return fiber->awaits->result_size > sizeof(void *);
 }
 
 static void free_reply(void **reply) {
     haft_free_reply(*reply);
 }
 
-/* What haft_tail_continue has left for the handler that called the clause. */
-static haft_fiber_t *take_tail(void) {
-    haft_thread_t *thread = haft_thread();
-    haft_fiber_t *fiber = thread->tail;
-    if (fiber == NULL || fiber->result != &tail_marker)
-        haft_fail(
-            HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
-            "A clause returned what haft_tail_continue had given to another one. Write `return "
-            "haft_tail_continue(k, reply);`.");
-    thread->tail = NULL;
-    fiber->result = NULL;
-    return fiber;
+/* Resumes by the out-of-line path. The words are special if the computation has ended. */
+static HAFT_COLD haft_words_t resume_slowly(haft_fiber_t *fiber, void *word, unsigned wake) {
+    const haft_handles_t *handles = fiber->scope.handles;
+    /* A copied reply: the performer has it by the time that it is suspended again. */
+    __attribute__((unused, cleanup(free_reply))) void *copy = wake == WAKE_COPY ? word : NULL;
+    __attribute__((cleanup(free_owned))) haft_fiber_t *owned = fiber;
+    haft_request_t request = wake == HAFT_WAKE_CALL
+                                 ? haft_enter(fiber, word, HAFT_WAKE_CALL, handles)
+                                 : haft_resume_slow(fiber, word, handles);
+    owned = NULL;
+    return (haft_words_t){request.payload, (uintptr_t)request.effect,
+                          fiber->state == HAFT_FIBER_FINISHED};
 }
 
-/* A clause's cleanups run after its haft_tail_continue, and may have handlers of their own. */
-static void restore_tail(haft_fiber_t **tail) {
-    haft_thread()->tail = *tail;
+/* The same by the inlined one, where that may be taken. */
+HAFT_INLINE haft_words_t resume(haft_fiber_t *fiber, void *word) {
+    haft_here_t here = haft_here();
+    if (HAFT_UNLIKELY(!haft_resumes_hot(here, fiber)))
+        return resume_slowly(fiber, word, HAFT_WAKE_REPLY);
+    __attribute__((cleanup(free_owned))) haft_fiber_t *owned = fiber;
+    haft_words_t words = haft_resume_now(here, fiber, word);
+    if (HAFT_UNLIKELY(words.special))
+        (void)haft_arrived(fiber, (haft_effect_t *)words.second, words.first);
+    else
+        fiber->gate = HAFT_GATE_OPEN;
+    owned = NULL;
+    return words;
 }
 
-static void *drive(haft_fiber_t *fiber, void *word, enum haft_wake wake) {
-    __attribute__((unused, cleanup(restore_tail))) haft_fiber_t *tail = haft_thread()->tail;
-    void *copied = NULL;
+/*
+ * What haft_tail_continue returns: an address in the fiber's own header, which no answer can have; the
+ * second where the reply is a copy to be freed. That the fiber has been promised so is told by its odd
+ * `shot`.
+ */
+enum { TAIL = 1, TAIL_COPY = 2 };
+
+/* The fiber whose promise a clause has returned, if its answer is one. */
+static HAFT_COLD haft_fiber_t *promised_by(const void *answer) {
+    uintptr_t place = (uintptr_t)answer & ~(uintptr_t)15; /* to which headers are aligned */
+    uintptr_t mark = (uintptr_t)answer - place;
+    if ((mark != TAIL && mark != TAIL_COPY) || place < 65536) /* most are small numbers */
+        return NULL;
+    haft_fiber_t *fiber = haft_fiber_at((const void *)place);
+    return (uintptr_t)fiber == place && (fiber->shot & 1) ? fiber : NULL;
+}
+
+/* The clause has promised its own computation and returned something else: as if it had not. */
+static HAFT_COLD void forgotten(haft_fiber_t *fiber) {
+    fiber->shot--;
+    if (fiber->awaits->result_size > sizeof(void *))
+        haft_free_reply(fiber->resumer.base);
+    haft_fail(HAFT_ERROR_BAD_ARGUMENT, fiber->awaits, fiber,
+              "A clause of '%s' has called haft_tail_continue and returned something else. Write "
+              "`return haft_tail_continue(k, reply);`.",
+              ((const haft_handler_t *)fiber->handler)->name);
+}
+
+/* The loop of the paper. */
+static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
+    haft_words_t words;
+    if (HAFT_UNLIKELY(wake != HAFT_WAKE_REPLY))
+        goto slowly;
     for (;;) {
-        const haft_handler_t *handler = fiber->handler;
-        haft_request_t request;
+        words = resume(fiber, word);
+    resumed:
+        if (HAFT_UNLIKELY(words.special))
+            return answer_of(fiber, words.first, words.second);
+        const haft_clause_t *clause = (const haft_clause_t *)words.second;
+        haft_resumption_t k = {fiber, fiber->shot};
+        void *answer;
         {
-            __attribute__((unused, cleanup(free_reply))) void *reply = copied;
-            HAFT_SCOPED haft_fiber_t *owned = fiber;
-            request = wake == HAFT_WAKE_REPLY ? haft_resume_hot(fiber, word, &handler->handles)
-                                              : haft_enter(fiber, word, wake, &handler->handles);
-            owned = NULL;
+            __attribute__((cleanup(drop_unused))) haft_resumption_t unused = k;
+            answer = ((general_clause_t *)clause->function)(fiber->scope.state, words.first, k);
+            unused.fiber = NULL;
         }
-        if (haft_finished(request))
-            return answer_of(fiber, ((haft_payload_return *)request.payload)->result);
-        if (fiber->state == HAFT_FIBER_FINISHED)
-            return run_never(fiber, request);
-        void *answer = run_general(fiber, request);
-        if (answer != &tail_marker)
-            return answer;
-        fiber = take_tail();
-        word = fiber->argument;
-        copied = large_reply(fiber) ? word : NULL;
-        wake = HAFT_WAKE_REPLY;
+        if (HAFT_UNLIKELY(answer != (char *)fiber + TAIL)) {
+            haft_fiber_t *promised = promised_by(answer);
+            if (promised == NULL) {
+                if (HAFT_UNLIKELY(fiber->shot == k.shot + 1))
+                    forgotten(fiber);
+                return answer;
+            }
+            fiber = promised;
+            k.shot = fiber->shot - 1;
+            if (answer == (char *)fiber + TAIL_COPY)
+                wake = WAKE_COPY;
+        }
+        fiber->shot = k.shot + 2;
+        word = fiber->resumer.base;
+        if (HAFT_UNLIKELY(wake != HAFT_WAKE_REPLY))
+            goto slowly;
     }
+slowly:
+    words = resume_slowly(fiber, word, wake);
+    wake = HAFT_WAKE_REPLY;
+    goto resumed;
 }
 
 /* ---- Installing ---- */
@@ -164,12 +228,15 @@ static void *handle_in_place(const haft_handler_t *handler, void *state, void *(
 
 void *haft_handle_with(const haft_fiber_options_t *options, const haft_handler_t *handler,
                        void *state, void *(*body)(void *), void *argument) {
+    haft_check_given(handler, "haft_handle", "handler");
+    haft_check_given((void *)(uintptr_t)body, "haft_handle", "body");
     if (in_place(handler))
         return handle_in_place(handler, state, body, argument);
     haft_fiber_t *fiber = haft_fiber_create(options, body, argument);
     if (fiber == NULL)
         return NULL;
     fiber->handler = handler;
+    fiber->scope.handles = &handler->handles;
     fiber->scope.state = state;
     return drive(fiber, NULL, HAFT_WAKE_REPLY);
 }
@@ -188,7 +255,7 @@ static haft_fiber_t *use(haft_resumption_t k, const char *what) {
         haft_fail(HAFT_ERROR_USED_RESUMPTION, fiber == NULL ? NULL : fiber->awaits, fiber,
                   "A resumption of the effect '%s' cannot be %s: it has been used already.",
                   fiber == NULL || fiber->awaits == NULL ? "?" : fiber->awaits->name, what);
-    fiber->shot++;
+    fiber->shot += 2;
     return fiber;
 }
 
@@ -198,18 +265,17 @@ void *haft_continue(haft_resumption_t k, void *reply) {
 
 void *haft_continue_raising(haft_resumption_t k, void *(*raise)(void *), void *argument) {
     haft_call_t call = {raise, argument};
+    haft_check_given((void *)(uintptr_t)raise, "haft_continue_raising", "function to call");
     return drive(use(k, "continued"), &call, HAFT_WAKE_CALL);
 }
 
-void *haft_tail_continue(haft_resumption_t k, void *reply) {
+void *haft_tail_continue_slow(haft_resumption_t k, void *reply) {
     haft_fiber_t *fiber = use(k, "continued");
-    /* A large reply lies in the block of the clause, which is about to end. */
-    if (large_reply(fiber) && reply != NULL)
-        reply = haft_copy_reply(fiber->awaits, reply);
-    fiber->argument = reply;
-    fiber->result = &tail_marker;
-    haft_thread()->tail = fiber;
-    return &tail_marker;
+    bool copied = reply != NULL && fiber->awaits->result_size > sizeof reply;
+    /* It lies in the block of the clause, which is about to end. */
+    fiber->resumer.base = copied ? haft_copy_reply(fiber->awaits, reply) : reply;
+    fiber->shot--;
+    return (char *)fiber + (copied ? TAIL_COPY : TAIL);
 }
 
 void haft_drop(haft_resumption_t k) {

@@ -7,6 +7,11 @@
 
 #include "entries.h"
 
+#if !defined(HAFT_FREESTANDING) && __has_include(<sys/single_threaded.h>)
+#    include <sys/single_threaded.h>
+#    define HAFT_TELLS_ALONE
+#endif
+
 #include <haft.h>
 #include <haft/faces.h>
 #include <haft/language.h>
@@ -39,31 +44,54 @@ extern haft_exceptions_t haft_always_pending;
 HAFT_INLINE void haft_exceptions_at_rest(haft_thread_t *thread) {
     thread->exceptions = thread->language != NULL ? &haft_always_pending : thread->globals;
 }
+/* Whether the process has one thread, so that nothing need be atomic. */
+HAFT_INLINE bool haft_is_alone(void) {
+#ifdef HAFT_TELLS_ALONE
+    return __libc_single_threaded;
+#elif defined(HAFT_FREESTANDING)
+    return true;
+#else
+    return false;
+#endif
+}
 /* Makes what every thread of the process has stored so far visible to this one. */
 void haft_thread_barrier(void);
 
 /* fiber.c */
 enum haft_fiber_kind { HAFT_KIND_POOL, HAFT_KIND_FIXED, HAFT_KIND_SEGMENTED };
-void haft_check_canary(haft_fiber_t *fiber);
+/* Reports an overflow of a stack without a guard: the canary is gone, or `sp`, where the code under
+   the fiber's scope is or has stopped, lies outside. `segmented`: the segmented fiber that code is
+   on. */
+void haft_check_stack(haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented);
+HAFT_INLINE void haft_check_here(const haft_thread_t *thread) {
+    haft_scope_t *scope = thread->current;
+    if (scope->kind == HAFT_SCOPE_FIBER && haft_fiber_of(scope)->checked)
+        haft_check_stack(haft_fiber_of(scope), __builtin_frame_address(0), thread->segmented);
+}
 
-/* fibers.c: the fibers outside the pool. */
-void haft_fibers_list(haft_fiber_t *fiber);
+/* Makes an empty header of what lies at `fiber`, at the high end of `memory`, and a canary. */
+void haft_fiber_prepare(haft_fiber_t *fiber, void *memory);
+/* Memory of the caller: | up to 15 bytes | canary | stack | header |; where the stack begins. */
+enum { HAFT_CANARY_WORDS = 4 };
+HAFT_INLINE char *haft_stack_in(const void *memory) {
+    return (char *)(((uintptr_t)memory + 15) & ~(uintptr_t)15) +
+           HAFT_CANARY_WORDS * sizeof(uint64_t);
+}
+/* A fiber in memory of the caller has finished, and its resumer goes on; returns where the payload
+   that it ended with now lies. */
+void *haft_fixed_ended(haft_fiber_t *fiber, void *payload);
+
+/* fibers.c: the fibers in memory of the caller, while they live. */
+/* Lists a fiber, and prepares it first if it is new; an error if the memory is that of another one.
+   False: there is no memory for the list. */
+bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char *name,
+                      bool is_new);
+/* Does nothing if it is not listed. */
 void haft_fibers_unlist(haft_fiber_t *fiber);
-HAFT_INLINE void haft_list_insert(haft_fiber_t **list, haft_fiber_t *fiber) {
-    fiber->previous = NULL;
-    fiber->next = *list;
-    if (*list != NULL)
-        (*list)->previous = fiber;
-    *list = fiber;
-}
-HAFT_INLINE void haft_list_remove(haft_fiber_t **list, const haft_fiber_t *fiber) {
-    if (fiber->previous != NULL)
-        fiber->previous->next = fiber->next;
-    else
-        *list = fiber->next;
-    if (fiber->next != NULL)
-        fiber->next->previous = fiber->previous;
-}
+/* The frames of `fiber` are given up, and with them the fibers in memory on them. */
+void haft_fibers_lost(const haft_fiber_t *fiber);
+/* Reports that `live`, or a fiber that has been overwritten (NULL), has the memory. */
+__attribute__((noreturn)) void haft_memory_taken(const haft_fiber_t *live, const char *name);
 /* The fiber whose stack `address` lies on. Unlike haft_fiber_current it tells where the code runs,
    not which handlers it is under: the two differ inside a clause that is called in place. */
 haft_fiber_t *haft_fiber_at(const void *address);
@@ -77,7 +105,7 @@ HAFT_INLINE haft_fiber_t *haft_fiber_here(void) {
 HAFT_INLINE void haft_scope_renew(haft_thread_t *thread, haft_scope_t *scope) {
     scope->serial = haft_stamp(thread);
     for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
-        scope->cache[i].effect = NULL;
+        scope->cache[i].key = 0;
 }
 /* A scope's serial, drawn now if nothing has asked for it before. */
 HAFT_INLINE uint64_t haft_scope_serial(haft_thread_t *thread, haft_scope_t *scope) {
@@ -85,25 +113,36 @@ HAFT_INLINE uint64_t haft_scope_serial(haft_thread_t *thread, haft_scope_t *scop
         scope->serial = haft_stamp(thread);
     return scope->serial;
 }
-typedef struct haft_found {
+typedef struct haft_handled {
     const haft_clause_t *clause; /* NULL: there is no handler */
     haft_scope_t *scope;
     bool slow; /* a scope on the way needs the out-of-line switch */
-} haft_found_t;
+} haft_handled_t;
+/* Where an effect was found from a scope: a serial also stands for all that lies outwards. */
+typedef struct haft_known {
+    uint64_t serial;
+    haft_effect_t *effect;
+    haft_found_t found;
+} haft_known_t;
+haft_handled_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t shape);
+/* How that is performed. */
+haft_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect);
 /* haft_lookup, without an error when nobody handles the effect. */
-haft_cache_entry_t *haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape);
-haft_found_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t shape);
-/* What a cache remembers of a clause that was found. */
-const haft_clause_t *haft_cached_clause(const haft_clause_t *clause, bool slow);
+haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape);
+void haft_write_entry(haft_cache_entry_t *entry, uintptr_t key, haft_found_t found);
 HAFT_INLINE haft_fiber_t *haft_scope_fiber(haft_scope_t *scope) {
     while (scope != NULL && scope->kind != HAFT_SCOPE_FIBER)
         scope = scope->outer;
     return scope == NULL ? NULL : haft_fiber_of(scope);
 }
 
-/* handler.c: what the handler of `fiber` does with an effect that is sent out of it; an error if it
-   has no clause to give it to. */
-uint32_t haft_clause_kind(const haft_fiber_t *fiber, const haft_effect_t *effect);
+/* handler.c: what the handler of `fiber` does with an effect that is sent out of it: NULL if that is
+   the code that resumed it; an error if a handler has no clause to give it to. */
+const haft_clause_t *haft_clause_taking(const haft_fiber_t *fiber, const haft_effect_t *effect);
+/* The second word with which the fiber is suspended: a handler is told its clause, whoever resumes
+   fibers himself the effect. */
+uintptr_t haft_sent_by(const haft_fiber_t *fiber, const haft_clause_t *clause,
+                       const haft_effect_t *effect);
 
 /* resume.c */
 haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,
@@ -114,6 +153,8 @@ __attribute__((noreturn)) void haft_leave(haft_fiber_t *fiber, haft_effect_t *ef
 /* Makes `fiber` this thread's to use, or reports the error. Returns its owner before. */
 uint64_t haft_claim(haft_thread_t *thread, haft_fiber_t *fiber, haft_error_code_t code,
                     const char *what);
+/* Unwinds a suspended fiber that was claimed just now; `owner` is what haft_claim returned. */
+haft_request_t haft_unwind_claimed(haft_fiber_t *fiber, uint64_t owner);
 extern const haft_handles_t haft_handles_none;
 extern haft_effect_t haft_special_unwinding, haft_special_exception, haft_special_dropped;
 typedef struct haft_call {
@@ -172,6 +213,9 @@ haft_fiber_t *haft_resumer_of(const haft_fiber_t *fiber);
 /* The fiber whose first frame an unwinder comes to first: this one, or, from a fiber of another
    language, the next one further out that is not. */
 haft_fiber_t *haft_fiber_to_unwind(void);
+/* What haft_throw and haft_exit are given. */
+void haft_check_thrown(const char *function, const haft_fiber_t *fiber, const haft_effect_t *effect,
+                       const void *payload, size_t size);
 /* Ends the fibers suspended inside `fiber`, as they are. */
 void haft_abandon_inside(haft_fiber_t *fiber);
 
@@ -185,6 +229,13 @@ __attribute__((noreturn, format(printf, 4, 5))) void haft_fail(haft_error_code_t
                                                                const haft_effect_t *effect,
                                                                const haft_fiber_t *fiber,
                                                                const char *format, ...);
+
+/* For arguments that must not be NULL: "FUNCTION was given no THING (NULL)." */
+HAFT_COLD __attribute__((noreturn)) void haft_not_given(const char *function, const char *thing);
+HAFT_INLINE void haft_check_given(const void *argument, const char *function, const char *thing) {
+    if (HAFT_UNLIKELY(argument == NULL))
+        haft_not_given(function, thing);
+}
 
 /* For functions that leave their stack between the sanitizer's being told and the switch. */
 #if defined(__clang__)
@@ -241,6 +292,9 @@ haft_fiber_t *haft_pool_fiber_at(const void *address);
 void haft_pool_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
 size_t haft_pool_reserved(const haft_fiber_t *fiber);
 size_t haft_pool_resident(const haft_fiber_t *fiber);
+/* A child of fork must not find a lock held by a thread that it does not have. */
+void haft_pool_before_fork(void);
+void haft_pool_after_fork(void);
 /* The size that stands for the first segments of segmented fibers, headers included. */
 #    define HAFT_SEGMENTED_SIZE ((size_t)1200)
 
@@ -292,11 +346,7 @@ const char *haft_segments_fault(const void *address);
 
 /* fibers.c */
 void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
-/* The frames of `fiber` are given up. Fibers in memory on them would end here, but to give frames
-   up is a promise that there are none. */
-HAFT_INLINE void haft_fibers_lost(const haft_fiber_t *fiber) {
-    (void)fiber;
-}
+void haft_fibers_watch_forks(void);
 
 /* cleanups.c */
 /* Whether nothing would run if the stack were unwound from `frame` to the fiber's first. */
@@ -320,6 +370,9 @@ void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
 /* A copy of the payload, as something of the fiber's. */
 const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size);
 void haft_forget_kept(haft_fiber_t *fiber);
+/* `fiber`, in memory of the caller, ends with this payload. A copy of the library's is moved into
+   the stack, where there is room, so that nothing is left to be freed. Returns where it lies. */
+void *haft_settle_kept(haft_fiber_t *fiber, void *payload);
 /* A copy of a reply that does not fit a word, to be freed once its performer has it. */
 void *haft_copy_reply(const haft_effect_t *effect, const void *reply);
 void haft_free_reply(void *reply);
@@ -339,6 +392,8 @@ void haft_tools_reserved(void *low, size_t size);
 /* Around every out-of-line switch across `fiber`'s border. */
 void haft_tools_before(haft_fiber_t *fiber, enum haft_crossing crossing);
 void haft_tools_after(haft_fiber_t *fiber, enum haft_crossing crossing);
+/* The stack, memory of the caller, is empty. What a throw has left on it stays. */
+void haft_tools_ended(haft_fiber_t *fiber);
 /* The fiber's stack is empty and will be used again. */
 void haft_tools_reset(haft_fiber_t *fiber);
 /* What had resumed the fiber will not run again, nor be unwound. */
@@ -347,10 +402,16 @@ void haft_tools_abandon(haft_fiber_t *fiber);
 void haft_tools_unwinding(void);
 void haft_tools_stack(haft_fiber_t *fiber, char *low, char *high);
 
+/* process.c */
+void haft_process_knows(void);
+
 /* overflow.c: the fault handler that recognises a fiber's guard. */
 void haft_overflow_watch(void);
 void haft_overflow_watch_thread(haft_thread_t *thread);
 void haft_overflow_unwatch_thread(haft_thread_t *thread);
+/* thread_overflow.c: whether a fault is the overflow of a thread's own stack by resumes within
+ * resumes. `context` is the signal handler's. */
+bool haft_thread_overflow(const void *address, const void *context);
 #endif
 
 #endif

@@ -65,6 +65,7 @@ haft_fiber_t *haft_language_take(const haft_language_t *language, size_t size) {
 void haft_language_give(haft_fiber_t *fiber) {
     fiber->language = NULL;
     fiber->state = HAFT_FIBER_FINISHED;
+    fiber->owner = haft_thread_ready()->stamp; /* this thread's */
     if (fiber->kind == HAFT_KIND_POOL)
         fiber->uses = 1; /* A language keeps stacks for itself: this one may have been deep. */
     haft_fiber_free(fiber);
@@ -77,7 +78,7 @@ void haft_language_leave(haft_fiber_t *fiber) {
 void haft_language_moved(haft_scope_t *top, haft_fiber_t *fiber) {
     for (haft_scope_t *scope = top;; scope = scope->outer) {
         for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
-            scope->cache[i].effect = NULL;
+            scope->cache[i].key = 0;
         scope->serial = scope->kind == HAFT_SCOPE_FIBER && haft_fiber_of(scope)->language != NULL
                             ? 0
                             : haft_stamp(haft_thread_ready());

@@ -26,11 +26,15 @@ static bool cleanups_up_to(const haft_fiber_t *fiber, const haft_fiber_t *target
 }
 
 static void abandon_up_to(haft_fiber_t *fiber, const haft_fiber_t *target) {
-    for (; fiber != target; fiber = haft_resumer_of(fiber)) {
-        fiber->state = HAFT_FIBER_FINISHED;
+    for (haft_fiber_t *outer; fiber != target; fiber = outer) {
+        outer = haft_resumer_of(fiber);
+        bool in_its_frames = (char *)fiber >= outer->low && (char *)fiber < outer->high;
+        fiber->state = in_its_frames ? HAFT_FIBER_FREED : HAFT_FIBER_FINISHED;
         haft_abandon_foreign_call(haft_thread(), fiber);
         haft_tools_abandon(fiber);
         haft_fibers_lost(fiber);
+        if (fiber->kind == HAFT_KIND_FIXED)
+            haft_fibers_unlist(fiber);
     }
     haft_fibers_lost(target);
 }
@@ -53,8 +57,21 @@ void haft_abandon_inside(haft_fiber_t *fiber) {
     abandon_up_to(innermost(fiber), fiber);
 }
 
+void haft_check_thrown(const char *function, const haft_fiber_t *fiber, const haft_effect_t *effect,
+                       const void *payload, size_t size) {
+    haft_check_given(effect, function, "effect");
+    if (size != effect->payload_size)
+        haft_fail(HAFT_ERROR_WRONG_TYPE, effect, fiber,
+                  "The effect '%s' (%s) has a payload of %zu bytes; it was thrown with %zu.",
+                  effect->name, effect->where, effect->payload_size, size);
+    if (size != 0)
+        haft_check_given(payload, function, "payload");
+}
+
 void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size) {
+    haft_check_thrown("haft_exit", fiber, effect, payload, size);
     haft_scope_t *scope = haft_thread_ready()->current;
+    haft_check_here(haft_thread());
     while (scope != NULL && (fiber == NULL || scope != &fiber->scope))
         scope = scope->outer;
     if (scope == NULL)
@@ -62,14 +79,10 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
                   "The effect '%s' cannot end %s: that fiber is not around the current code.",
                   effect->name, haft_fiber_label(fiber));
     haft_check_own(fiber, "ended");
-    if (size != effect->payload_size)
-        haft_fail(HAFT_ERROR_WRONG_TYPE, effect, fiber,
-                  "The effect '%s' (%s) has a payload of %zu bytes; it was thrown with %zu.",
-                  effect->name, effect->where, effect->payload_size, size);
-    (void)haft_clause_kind(fiber, effect);
+    (void)haft_clause_taking(fiber, effect);
     haft_fiber_t *here = haft_fiber_here();
     fiber->awaits = effect;
-    fiber->shot++;
+    fiber->shot += 2;
     bool abandoned = !cleanups_up_to(here, fiber);
     /* It stays where it is on a stack that nothing will run on. For a sanitizer it may lie on a
        fake stack, which ends here. */

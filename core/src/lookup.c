@@ -4,7 +4,7 @@
  */
 #include "internal.h"
 
-static const haft_clause_t slow_clause = {.kind = HAFT_CLAUSE_SLOW};
+static const haft_clause_t slow_request = {.kind = HAFT_CLAUSE_SLOW};
 static const haft_clause_t any_clause = {.kind = HAFT_CLAUSE_REQUEST};
 
 const haft_handles_t haft_handles_all = {.all = 1};
@@ -38,8 +38,8 @@ static const haft_clause_t *clause_for(const haft_handles_t *handles, haft_effec
     return handles->all ? &any_clause : NULL;
 }
 
-haft_found_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t shape) {
-    haft_found_t found = {.slow = haft_tools_active};
+haft_handled_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t shape) {
+    haft_handled_t found = {.slow = haft_tools_active};
     haft_thread_t *thread = haft_thread();
     for (haft_scope_t *scope = from; scope != NULL; scope = scope->outer) {
         (void)haft_scope_serial(thread, scope);
@@ -53,9 +53,23 @@ haft_found_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t sha
     return found;
 }
 
-const haft_clause_t *haft_cached_clause(const haft_clause_t *clause, bool slow) {
-    bool suspends = clause->kind == HAFT_CLAUSE_REQUEST || clause->kind == HAFT_CLAUSE_GENERAL;
-    return !suspends ? clause : slow ? &slow_clause : NULL;
+haft_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect) {
+    const haft_clause_t *clause = handled.clause;
+    if (clause->kind == HAFT_CLAUSE_TAIL || clause->kind == HAFT_CLAUSE_NEVER)
+        return (haft_found_t){(uintptr_t)clause + HAFT_CLAUSE_MARK, handled.scope};
+    uintptr_t with = haft_sent_by(haft_fiber_of(handled.scope), clause, effect);
+    if (handled.slow && with == (uintptr_t)effect)
+        with = (uintptr_t)&slow_request;
+    return (haft_found_t){with + (handled.slow ? HAFT_CLAUSE_MARK : 0), handled.scope};
+}
+
+/* A handler of signals may read the entry in between: it finds what was there before, or nothing. */
+void haft_write_entry(haft_cache_entry_t *entry, uintptr_t key, haft_found_t found) {
+    entry->key = 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    entry->found = found;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    entry->key = key + (found.with & HAFT_CLAUSE_MARK);
 }
 
 void haft_unhandled(haft_effect_t *effect) {
@@ -67,57 +81,67 @@ void haft_unhandled(haft_effect_t *effect) {
         effect->name, effect->where, haft_fiber_label(fiber));
 }
 
-static haft_cache_entry_t find(haft_thread_t *thread, haft_effect_t *effect, uint32_t shape) {
-    haft_found_t found = haft_search(thread->current, effect, shape);
-    if (found.clause == NULL) {
-        found.clause = clause_for(&(haft_handles_t){1, 0, &effect->default_clause}, effect, shape);
-        found.scope = &thread->defaults;
-    } else {
-        found.clause = haft_cached_clause(found.clause, found.slow);
-    }
-    return (haft_cache_entry_t){effect, found.clause, found.scope};
+static haft_found_t find(haft_thread_t *thread, haft_effect_t *effect, uint32_t shape) {
+    haft_handled_t handled = haft_search(thread->current, effect, shape);
+    if (handled.clause != NULL)
+        return haft_found_of(handled, effect);
+    const haft_clause_t *clause =
+        clause_for(&(haft_handles_t){1, 0, &effect->default_clause}, effect, shape);
+    return (haft_found_t){(uintptr_t)clause + HAFT_CLAUSE_MARK, &thread->defaults};
 }
 
-haft_cache_entry_t *haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
+haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
     haft_thread_t *thread = haft_thread_ready();
     haft_scope_t *current = thread->current;
-    haft_cache_entry_t *entry = &current->cache[slot % HAFT_CACHE_SLOTS];
     uint64_t hash = (haft_scope_serial(thread, current) ^ (uintptr_t)effect >> 4) *
                     UINT64_C(0x9e3779b97f4a7c15);
     haft_known_t *known = &thread->known[hash >> 32 & (HAFT_KNOWN - 1)];
-    if (known->serial != current->serial || known->entry.effect != effect) {
-        known->entry = find(thread, effect, shape);
+    if (known->serial != current->serial || known->effect != effect) {
+        known->found = find(thread, effect, shape);
+        known->effect = effect;
         known->serial = current->serial;
     }
-    *entry = known->entry;
-    return entry;
+    haft_write_entry(&current->cache[slot % HAFT_CACHE_SLOTS], (uintptr_t)effect, known->found);
+    return known->found;
 }
 
-/* An effect that nobody handles is reported here, under the scopes of its performer, and not by the
-   clause that stands for the want of a default. */
-haft_cache_entry_t *haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
-    haft_cache_entry_t *entry = haft_look_for(effect, slot, shape);
-    if (entry->clause == &effect->default_clause && haft_get_default(effect) == NULL)
+/* An effect that nobody handles is reported under the scopes of its performer, and nothing
+   remembers it: its next performer gets here again. */
+haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
+    haft_found_t found = haft_look_for(effect, slot, shape);
+    if (haft_clause_of(found) == &effect->default_clause && haft_get_default(effect) == NULL) {
+        haft_thread()->current->cache[slot % HAFT_CACHE_SLOTS].key = 0;
         haft_unhandled(effect);
-    return entry;
+    }
+    return found;
 }
 
 haft_fiber_t *haft_locate(haft_effect_t *effect) {
     haft_thread_t *thread = haft_thread_ready();
-    haft_found_t found = haft_search(thread->current, effect, effect->default_clause.shape);
+    haft_check_given(effect, "haft_locate", "effect");
+    haft_handled_t found = haft_search(thread->current, effect, effect->default_clause.shape);
     return found.clause != NULL && found.clause->kind != HAFT_CLAUSE_TAIL
                ? haft_fiber_of(found.scope)
                : NULL;
 }
 
+/* The function of a default that is taken away stays where it is, for whoever is about to call it;
+   the kind sends everybody else to the slow path. */
 haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function) {
-    haft_function_t *before =
-        __atomic_exchange_n(&effect->default_clause.function,
-                            function == NULL ? effect->unhandled : function, __ATOMIC_ACQ_REL);
-    return before == effect->unhandled ? NULL : before;
+    haft_check_given(effect, "haft_set_default", "effect");
+    haft_clause_t *clause = &effect->default_clause;
+    haft_function_t *before = haft_get_default(effect);
+    if (function != NULL)
+        __atomic_store_n(&clause->function, function, __ATOMIC_RELEASE);
+    __atomic_store_n(&clause->kind, function != NULL ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_SLOW,
+                     __ATOMIC_RELEASE);
+    return before;
 }
 
 haft_function_t *haft_get_default(const haft_effect_t *effect) {
-    haft_function_t *function = __atomic_load_n(&effect->default_clause.function, __ATOMIC_ACQUIRE);
-    return function == effect->unhandled ? NULL : function;
+    haft_check_given(effect, "haft_get_default", "effect");
+    const haft_clause_t *clause = &effect->default_clause;
+    uint32_t kind = __atomic_load_n(&clause->kind, __ATOMIC_ACQUIRE);
+    haft_function_t *function = __atomic_load_n(&clause->function, __ATOMIC_ACQUIRE);
+    return kind != HAFT_CLAUSE_TAIL || function == effect->unhandled ? NULL : function;
 }

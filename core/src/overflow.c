@@ -19,14 +19,30 @@ enum { SIGNAL_STACK = 64 * 1024 };
 static struct sigaction before[2];
 static const int signals[2] = {SIGSEGV, SIGBUS};
 
+const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
+
 static void say(const haft_fiber_t *fiber) {
-    char line[320];
+    char line[400];
+    const char *advice = haft_stack_advice != NULL ? haft_stack_advice(fiber) : NULL;
+    if (advice == NULL)
+        advice = "Give it more with haft_fiber_options_t.stack_size.";
     int length = snprintf(
         line, sizeof line,
         "haft: %s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
-        "local variable. Give it more with haft_fiber_options_t.stack_size.\n",
-        haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024);
+        "local variable. %s\n",
+        haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024, advice);
     if (write(STDERR_FILENO, line, (size_t)length) < 0)
+        return;
+}
+
+static void say_of_thread(void) {
+    static const char line[] =
+        "haft: the stack of the thread itself, not of a fiber, has overflowed inside of resumes. A "
+        "clause that goes on after it has resumed keeps its frames for as long as that takes, and "
+        "so does each that runs meanwhile. Let clauses end in tail_resume (C: "
+        "haft_tail_continue), or give the thread a larger stack (ulimit -s, "
+        "pthread_attr_setstacksize).\n";
+    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
         return;
 }
 
@@ -85,6 +101,9 @@ static void fault(int number, siginfo_t *information, void *context) {
             return;
         say(fiber);
     }
+    if (information->si_code > 0 && fiber == NULL && segments == NULL &&
+        haft_thread()->language == NULL && haft_thread_overflow(information->si_addr, context))
+        say_of_thread();
     pass_on(&before[number == signals[1]], number, information, context);
 }
 

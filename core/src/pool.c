@@ -365,6 +365,19 @@ size_t haft_pool_trim(void) {
     return given;
 }
 
+/* ---- A child of fork ---- */
+
+void haft_pool_before_fork(void) {
+    pthread_once(&pools_once, pools_start);
+    for (int shift = 0; shift < SHIFTS; shift++)
+        pthread_mutex_lock(&pools[shift].lock);
+}
+
+void haft_pool_after_fork(void) {
+    for (int shift = 0; shift < SHIFTS; shift++)
+        pthread_mutex_unlock(&pools[shift].lock);
+}
+
 /* ---- Looking ---- */
 
 static haft_chunk_t *newest_chunk(int shift) {

@@ -19,7 +19,7 @@ haft_effect_t haft_special_dropped = {.name = "dropped"};     /* the fiber is un
 
 static haft_exceptions_t exceptions_put_aside(haft_thread_t *thread) {
     haft_exceptions_t mine = *thread->globals;
-    if (HAFT_UNLIKELY(haft_exceptions_pending(thread)))
+    if (HAFT_UNLIKELY(haft_exceptions_in(thread->exceptions)))
         *thread->globals = haft_no_exceptions;
     return mine;
 }
@@ -39,8 +39,9 @@ HAFT_INLINE haft_words_t cross_told(haft_fiber_t *fiber, enum haft_crossing cros
     bool into = crossing == HAFT_INTO;
     if (HAFT_UNLIKELY(haft_tools_active))
         haft_tools_before(fiber, crossing);
-    words = haft_switch(into ? &fiber->resumer : &fiber->context,
-                        into ? &fiber->context : &fiber->resumer, words);
+    words = !into          ? haft_switch_out_of(fiber, words.first, words.second)
+            : words.special ? haft_switch_into_specially(fiber, words.first, words.second)
+                            : haft_switch_into(fiber, words.first);
     if (HAFT_UNLIKELY(haft_tools_active))
         haft_tools_after(fiber, crossing);
     return words;
@@ -89,12 +90,15 @@ void haft_resume_raced(haft_fiber_t *fiber) {
               haft_fiber_label(fiber));
 }
 
-/* Claiming from elsewhere than the scope that resumed the fiber last. */
+/* Claiming from elsewhere than the scope that resumed the fiber last. The stamp in `owner` is a mark:
+   as long as it is there, no other thread can have come in on the hot path. */
 static uint64_t claim_foreign(haft_thread_t *thread, haft_fiber_t *fiber) {
-    uint64_t owner = __atomic_exchange_n(&fiber->owner, haft_stamp(thread), __ATOMIC_SEQ_CST);
+    uint64_t mark = haft_stamp(thread);
+    uint64_t owner = __atomic_exchange_n(&fiber->owner, mark, __ATOMIC_SEQ_CST);
     if (owner != 0 && !haft_drawn_on(owner, thread))
         haft_thread_barrier();
-    if (__atomic_exchange_n(&fiber->gate, HAFT_GATE_CLOSED, __ATOMIC_SEQ_CST) == HAFT_GATE_CLOSED)
+    if (__atomic_exchange_n(&fiber->gate, HAFT_GATE_CLOSED, __ATOMIC_SEQ_CST) == HAFT_GATE_CLOSED ||
+        __atomic_load_n(&fiber->owner, __ATOMIC_SEQ_CST) != mark)
         haft_resume_raced(fiber);
     return owner;
 }
@@ -116,25 +120,40 @@ HAFT_INLINE uint64_t claim(haft_thread_t *thread, haft_fiber_t *fiber, haft_erro
     return claim_foreign(thread, fiber);
 }
 
+/* After a claim that returned `before`, and until the next serial is drawn: gives the fiber the owner
+   `after`. If a thread has tried to claim it meanwhile, the mark of that one stays. */
+HAFT_INLINE void set_owner(haft_thread_t *thread, haft_fiber_t *fiber, uint64_t before,
+                           uint64_t after) {
+    uint64_t serial = thread->current->serial;
+    uint64_t mine = before == serial ? serial : thread->stamp; /* what claim_foreign wrote */
+    if (mine != after)
+        (void)__atomic_compare_exchange_n(&fiber->owner, &mine, after, false, __ATOMIC_SEQ_CST,
+                                          __ATOMIC_SEQ_CST);
+}
+
 uint64_t haft_claim(haft_thread_t *thread, haft_fiber_t *fiber, haft_error_code_t code,
                     const char *what) {
     return claim(thread, fiber, code, what);
 }
 
-/* Makes a claimed fiber anybody's: nobody can be on its hot path. */
-static void release(haft_fiber_t *fiber) {
-    __atomic_store_n(&fiber->owner, 0, __ATOMIC_RELAXED);
+/* Makes the fiber anybody's: nobody can be on its hot path. */
+static void release(haft_thread_t *thread, haft_fiber_t *fiber, uint64_t owner) {
+    set_owner(thread, fiber, owner, 0);
     __atomic_store_n(&fiber->gate, HAFT_GATE_OPEN, __ATOMIC_RELEASE);
 }
 
 void haft_fiber_detach(haft_fiber_t *fiber) {
-    (void)haft_claim(haft_thread_ready(), fiber, HAFT_ERROR_NOT_RESUMABLE, "detached");
-    release(fiber);
+    haft_check_given(fiber, "haft_fiber_detach", "fiber");
+    haft_thread_t *thread = haft_thread_ready();
+    release(thread, fiber, claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "detached"));
 }
 
 void haft_handles_changed(haft_fiber_t *fiber) {
-    haft_fiber_detach(fiber);
-    fiber->alias = NULL;
+    haft_check_given(fiber, "haft_handles_changed", "fiber");
+    haft_thread_t *thread = haft_thread_ready();
+    uint64_t owner = claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "detached");
+    fiber->alias = &haft_handles_none;
+    release(thread, fiber, owner);
 }
 
 /* What was derived from the chain outwards of these scopes no longer holds. */
@@ -166,7 +185,7 @@ static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
         return false;
     bool same = same_effects(before, handles);
     fiber->scope.handles = handles;
-    fiber->alias = same ? before : NULL;
+    fiber->alias = same ? before : &haft_handles_none;
     return !same;
 }
 
@@ -180,7 +199,7 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
                                  enum haft_wake wake, const haft_handles_t *handles,
                                  uint64_t owner) {
     haft_scope_t *current = thread->current;
-    uint64_t mark = thread->stamp; /* what claim_foreign wrote */
+    set_owner(thread, fiber, owner, thread->current->serial);
     bool changed = set_handles(fiber, handles);
     changed |= fiber->state == HAFT_FIBER_NEW || owner != current->serial;
     if (HAFT_UNLIKELY(thread->segmented != NULL))
@@ -189,35 +208,35 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
         renew(thread, fiber->top, fiber->scope.outer);
     fiber->scope.outer = current;
     fiber->state = HAFT_FIBER_RUNNING;
-    /* A thread that claims the fiber meanwhile must not lose its mark: it relies on it to keep this
-       thread off the hot path later. */
-    if (owner != current->serial &&
-        !__atomic_compare_exchange_n(&fiber->owner, &mark, current->serial, false, __ATOMIC_SEQ_CST,
-                                     __ATOMIC_SEQ_CST))
-        haft_resume_raced(fiber);
     thread->current = fiber->top;
     haft_exceptions_t mine = exceptions_put_aside(thread);
     haft_footing_t footing;
     haft_leave_segments(thread, &footing);
     fiber->within = footing.fiber;
-    haft_words_t words = cross(thread, fiber, HAFT_INTO, (haft_words_t){word, wake});
+    haft_words_t words =
+        cross(thread, fiber, HAFT_INTO, (haft_words_t){word, wake, wake != HAFT_WAKE_REPLY});
     haft_return_to_segments(&footing);
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless it stopped in another one */
     exceptions_put_back(haft_thread(), mine);
-    if (words.second & HAFT_SPECIAL)
-        return haft_arrived(fiber, words.second, words.first);
+    if (words.special) {
+        if (fiber->kind == HAFT_KIND_FIXED)
+            words.first = haft_fixed_ended(fiber, words.first);
+        return haft_arrived(fiber, (haft_effect_t *)words.second, words.first);
+    }
     open_gate(fiber);
     if (fiber->checked)
-        haft_check_canary(fiber);
+        haft_check_stack(fiber, fiber->context.sp, fiber->within);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
+}
+
+haft_request_t haft_unwind_claimed(haft_fiber_t *fiber, uint64_t owner) {
+    return enter(haft_thread(), fiber, fiber, HAFT_WAKE_UNWIND, &haft_handles_none, owner);
 }
 
 haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,
                           const haft_handles_t *handles) {
     haft_thread_t *thread = haft_thread_ready();
-    if (fiber == NULL)
-        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "haft_resume was given no fiber (NULL).");
     haft_check_own(fiber, "resumed");
     uint64_t owner = claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "resumed");
     return enter(thread, fiber, word, wake, handles, owner);
@@ -237,18 +256,19 @@ HAFT_INLINE haft_request_t resume_new(haft_thread_t *thread, haft_fiber_t *fiber
     fiber->scope.outer = current;
     fiber->state = HAFT_FIBER_RUNNING;
     thread->current = &fiber->scope;
-    haft_words_t words =
-        haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){word, HAFT_WAKE_REPLY});
-    if (words.second & HAFT_SPECIAL)
-        return haft_arrived(fiber, words.second, words.first);
+    haft_words_t words = haft_switch_into(fiber, word);
+    if (words.special)
+        return haft_arrived(fiber, (haft_effect_t *)words.second, words.first);
     open_gate(fiber);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
 
 haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
     haft_thread_t *thread = haft_thread_ready();
-    if (HAFT_LIKELY(fiber != NULL && fiber->gate == HAFT_GATE_NEW &&
-                    fiber->owner == thread->current->serial && !haft_exceptions_pending(thread)))
+    haft_check_given(fiber, "haft_resume", "fiber");
+    haft_check_given(handles, "haft_resume", "set of effects");
+    if (HAFT_LIKELY(fiber->gate == HAFT_GATE_NEW && fiber->owner == thread->current->serial &&
+                    !haft_exceptions_in(thread->exceptions)))
         return resume_new(thread, fiber, word, handles);
     return haft_enter(fiber, word, HAFT_WAKE_REPLY, handles);
 }
@@ -256,11 +276,13 @@ haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_hand
 haft_request_t haft_discontinue(haft_fiber_t *fiber, void *(*raise)(void *), void *argument,
                                 const haft_handles_t *handles) {
     haft_call_t call = {raise, argument};
+    haft_check_given(fiber, "haft_discontinue", "fiber");
+    haft_check_given((void *)(uintptr_t)raise, "haft_discontinue", "function to call");
+    haft_check_given(handles, "haft_discontinue", "set of effects");
     return haft_enter(fiber, &call, HAFT_WAKE_CALL, handles);
 }
 
-haft_request_t haft_arrived(haft_fiber_t *fiber, uintptr_t second, void *payload) {
-    haft_effect_t *effect = (haft_effect_t *)(second & ~HAFT_SPECIAL);
+haft_request_t haft_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     if (HAFT_LIKELY(effect == HAFT_ID(return )))
         return (haft_request_t){effect, payload};
     haft_unwind_on(fiber, effect, payload);
@@ -269,7 +291,8 @@ haft_request_t haft_arrived(haft_fiber_t *fiber, uintptr_t second, void *payload
 
 /* ---- Suspending ---- */
 
-static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, bool slow) {
+static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t with, void *payload,
+                          bool slow) {
     haft_thread_t *thread = haft_thread();
     if (HAFT_UNLIKELY(haft_foreign_calls_seen))
         haft_check_foreign_calls(fiber, effect);
@@ -280,15 +303,18 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payl
     haft_footing_t footing;
     haft_leave_segments(thread, &footing);
     fiber->within = footing.fiber;
-    if (slow)
-        fiber->owner = 0; /* the next resume has to take the slow path, too */
+    if (slow) { /* the next resume has to take the slow path, too */
+        uint64_t owner = fiber->scope.outer->serial;
+        (void)__atomic_compare_exchange_n(&fiber->owner, &owner, 0, false, __ATOMIC_SEQ_CST,
+                                          __ATOMIC_SEQ_CST);
+    }
     haft_words_t words =
-        cross(thread, fiber, HAFT_OUT_OF, (haft_words_t){payload, (uintptr_t)effect});
+        cross(thread, fiber, HAFT_OUT_OF, (haft_words_t){payload, with, false});
     haft_return_to_segments(&footing);
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless another one has resumed it */
     exceptions_put_back(haft_thread(), mine);
-    return words.second == HAFT_WAKE_REPLY ? words.first : haft_woken(words.first, words.second);
+    return words.special ? haft_woken(words.first, words.second) : words.first;
 }
 
 typedef struct performed {
@@ -303,14 +329,24 @@ static void exit_with(void *argument) {
               performed->effect->payload_size);
 }
 
+/* Reports an effect whose default was found, and taken away since. */
+static void check_default(const haft_clause_t *clause, haft_effect_t *effect) {
+    if (clause == &effect->default_clause)
+        haft_unhandled(effect);
+}
+
 /* On a segmented fiber this and what it calls have to do with the last bytes of a segment. */
-void *haft_suspend_slow(haft_cache_entry_t *entry, haft_effect_t *effect, void *payload) {
-    bool slow = entry->clause != NULL;
-    if (slow && entry->clause->kind == HAFT_CLAUSE_NEVER) {
-        performed_t performed = {haft_fiber_of(entry->scope), effect, payload};
+void *haft_suspend_slow(haft_found_t found, haft_effect_t *effect, void *payload) {
+    haft_fiber_t *fiber = haft_fiber_of(found.scope);
+    const haft_clause_t *clause = haft_clause_of(found);
+    check_default(clause, effect);
+    if (clause == NULL)
+        return suspend_slow(fiber, effect, found.with, payload, false);
+    if (clause->kind == HAFT_CLAUSE_NEVER) {
+        performed_t performed = {fiber, effect, payload};
         haft_on_thread_stack(exit_with, &performed);
     }
-    return suspend_slow(haft_fiber_of(entry->scope), effect, payload, slow);
+    return suspend_slow(fiber, effect, haft_sent_by(fiber, clause, effect), payload, true);
 }
 
 /* Whether crossing from the current scope out of `fiber` needs the slow switch; an error when
@@ -332,12 +368,14 @@ void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
     haft_thread_t *thread = haft_thread_ready();
     haft_check_own(fiber, "suspended");
     bool slow = around(thread, fiber, effect);
-    if (haft_clause_kind(fiber, effect) == HAFT_CLAUSE_NEVER)
+    const haft_clause_t *clause = haft_clause_taking(fiber, effect);
+    if (clause != NULL && clause->kind == HAFT_CLAUSE_NEVER)
         haft_exit(fiber, effect, payload, effect->payload_size);
-    haft_cache_entry_t *entry = haft_look_for(effect, slot, effect->default_clause.shape);
-    if (entry->scope == &fiber->scope && entry->clause == NULL && !haft_exceptions_pending(thread))
-        return haft_suspend(thread, fiber, effect, payload);
-    return suspend_slow(fiber, effect, payload, slow);
+    haft_found_t found = haft_look_for(effect, slot, effect->default_clause.shape);
+    haft_here_t here = haft_here();
+    if (found.scope == &fiber->scope && haft_clause_of(found) == NULL && !haft_exceptions_pending(here))
+        return haft_suspend(here, fiber, effect, found.with, payload);
+    return suspend_slow(fiber, effect, haft_sent_by(fiber, clause, effect), payload, slow);
 }
 
 void *haft_woken(void *word, uintptr_t wake) {
@@ -351,18 +389,21 @@ HAFT_INLINE HAFT_UNINSTRUMENTED __attribute__((noreturn)) void
 part(haft_thread_t *thread, haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     fiber->state = HAFT_FIBER_FINISHED;
     thread->current = fiber->scope.outer;
-    haft_switch_for_good(&fiber->context, &fiber->resumer,
-                         (haft_words_t){payload, (uintptr_t)effect | HAFT_SPECIAL});
+    haft_switch_out_for_good(fiber, payload, (uintptr_t)effect);
 }
 
 HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     haft_thread_t *thread = haft_thread();
     /* An unwinding by force ends here. Catch-alls that rethrew it have counted it as an exception.
      */
-    if (effect != &haft_special_exception && haft_exceptions_pending(thread))
+    if (effect != &haft_special_exception && haft_exceptions_in(thread->exceptions))
         *thread->globals = haft_no_exceptions;
-    if (fiber->checked)
-        haft_check_canary(fiber);
+    if (fiber->checked) {
+        char *here = __builtin_frame_address(0);
+        haft_check_stack(fiber, fiber->high, NULL); /* the canary: `here` may be further in */
+        if (here >= fiber->low && here < fiber->high)
+            fiber->context.sp = here; /* its resumer uses what is below */
+    }
     if (thread->language != NULL)
         thread->language->left(thread->current, fiber);
     haft_end_segments(thread);
@@ -398,13 +439,19 @@ HAFT_UNINSTRUMENTED void haft_fiber_returned(haft_fiber_t *fiber) {
 
 /* ---- The untyped calls ---- */
 
-static void check_sizes(const haft_effect_t *effect, size_t size, size_t result_size) {
+static void check_untyped(const char *function, const haft_effect_t *effect, const void *payload,
+                          size_t size, const void *result, size_t result_size) {
+    haft_check_given(effect, function, "effect");
     if (size != effect->payload_size || result_size != effect->result_size)
         haft_fail(HAFT_ERROR_WRONG_TYPE, effect, NULL,
                   "The effect '%s' (%s) has a payload of %zu bytes and a result of %zu; it was "
                   "performed with %zu and %zu.",
                   effect->name, effect->where, effect->payload_size, effect->result_size, size,
                   result_size);
+    if (size != 0)
+        haft_check_given(payload, function, "payload");
+    if (result_size != 0)
+        haft_check_given(result, function, "place for the result");
 }
 
 static unsigned slot_of(const haft_effect_t *effect) {
@@ -414,18 +461,18 @@ static unsigned slot_of(const haft_effect_t *effect) {
 void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *result,
                   size_t result_size) {
     char nothing; /* instead of a NULL */
-    check_sizes(effect, size, result_size);
-    haft_thread_t *thread = haft_thread();
-    haft_cache_entry_t *entry =
-        haft_find(thread, effect, slot_of(effect), effect->default_clause.shape);
-    if (entry->clause != NULL && entry->clause->kind == HAFT_CLAUSE_TAIL) {
-        haft_function_t *function = entry->clause->function;
-        void *state = entry->scope->state;
+    check_untyped("haft_perform", effect, payload, size, result, result_size);
+    haft_here_t here = haft_here();
+    haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
+    const haft_clause_t *clause = haft_clause_in_place(found);
+    if (clause != NULL) {
+        haft_function_t *function = haft_clause_function(clause);
+        void *state = found.scope->state;
         __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =
-            haft_in_place_begin(thread, entry->scope);
+            haft_in_place_begin(here, found.scope);
         effect->call(function, state, payload, result_size == 0 ? &nothing : result);
     } else {
-        haft_unpack(effect, haft_perform_found(thread, entry, effect, payload),
+        haft_unpack(effect, haft_perform_found(here, found, effect, payload),
                     result_size == 0 ? &nothing : result, result_size);
     }
 }
@@ -433,24 +480,27 @@ void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *resul
 void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_t size,
                 void *result, size_t result_size) {
     char nothing; /* instead of a NULL */
-    check_sizes(effect, size, result_size);
+    check_untyped("haft_yield", effect, payload, size, result, result_size);
     haft_unpack(effect, haft_yield_hot(fiber, effect, slot_of(effect), payload),
                 result_size == 0 ? &nothing : result, result_size);
 }
 
 void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
-    check_sizes(effect, size, effect->result_size);
-    haft_thread_t *thread = haft_thread_ready();
-    haft_cache_entry_t *entry =
-        haft_find(thread, effect, slot_of(effect), effect->default_clause.shape);
-    if (entry->clause == NULL || entry->clause->kind != HAFT_CLAUSE_TAIL)
-        haft_exit(haft_fiber_of(entry->scope), effect, payload, size);
+    haft_check_thrown("haft_throw", NULL, effect, payload, size);
+    (void)haft_thread_ready();
+    haft_here_t here = haft_here();
+    haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
+    const haft_clause_t *clause = haft_clause_in_place(found);
+    if (clause == NULL) {
+        check_default(haft_clause_of(found), effect);
+        haft_exit(haft_fiber_of(found.scope), effect, payload, size);
+    }
     /* A clause in place may leave by itself: by another throw, or the like. */
     {
         uint64_t result[(effect->result_size + 15) / 8];
         __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =
-            haft_in_place_begin(thread, entry->scope);
-        effect->call(entry->clause->function, entry->scope->state, (void *)(uintptr_t)payload,
+            haft_in_place_begin(here, found.scope);
+        effect->call(haft_clause_function(clause), found.scope->state, (void *)(uintptr_t)payload,
                      result);
     }
     haft_fail(HAFT_ERROR_CAME_BACK, effect, NULL,
@@ -460,11 +510,15 @@ void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
 }
 
 void *haft_reply(const haft_effect_t *effect, const void *value, size_t size) {
+    haft_check_given(effect, "haft_reply", "effect");
     if (size != effect->result_size)
         haft_fail(HAFT_ERROR_WRONG_TYPE, effect, NULL,
                   "The effect '%s' (%s) has a result of %zu bytes; the reply has %zu.",
                   effect->name, effect->where, effect->result_size, size);
-    return size == 0 ? NULL : haft_pack(value, size);
+    if (size == 0)
+        return NULL;
+    haft_check_given(value, "haft_reply", "value");
+    return haft_pack(value, size);
 }
 
 void haft_no_reply(const haft_effect_t *effect) {

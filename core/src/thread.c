@@ -46,6 +46,8 @@ static void process_starts(void) {
     haft_tools_detect();
     haft_resume_slowly = haft_tools_active || !barrier_registered;
     haft_overflow_watch();
+    haft_fibers_watch_forks();
+    haft_process_knows();
 }
 
 /* Every thread draws its serials from blocks of its own. */

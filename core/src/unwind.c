@@ -133,6 +133,22 @@ void haft_forget_kept(haft_fiber_t *fiber) {
     fiber->thrown = NULL;
 }
 
+void *haft_settle_kept(haft_fiber_t *fiber, void *payload) {
+    thrown_t *thrown = fiber->thrown;
+    if (thrown == NULL)
+        return payload;
+    if (payload == thrown->payload) {
+        size_t size = thrown->effect->payload_size;
+        char *place = (char *)(((uintptr_t)fiber->low + _Alignof(thrown_t) - 1) &
+                               ~(uintptr_t)(_Alignof(thrown_t) - 1));
+        if (place > (char *)fiber->context.sp || size > (size_t)((char *)fiber->context.sp - place))
+            return payload;
+        payload = memcpy(place, payload, size);
+    }
+    haft_forget_kept(fiber);
+    return payload;
+}
+
 void *haft_copy_reply(const haft_effect_t *effect, const void *reply) {
     void *copy = malloc(effect->result_size);
     if (copy == NULL)
@@ -147,21 +163,27 @@ void haft_free_reply(void *reply) {
 
 static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t *target) {
     thrown_t *thrown = fiber->thrown;
-    if (fiber != target) {
-        haft_scope_t *scope = fiber->scope.outer;
-        while (scope != NULL && scope != &target->scope)
-            scope = scope->outer;
-        if (scope == NULL)
-            haft_fail(
-                HAFT_ERROR_NOT_AROUND, NULL, fiber,
-                "%s is being unwound on behalf of a fiber that is no longer around it: one of its "
-                "cleanups was suspended meanwhile, and resumed elsewhere.",
-                haft_fiber_label(fiber));
+    if (fiber != target)
         haft_leave(fiber, &haft_special_unwinding, target);
-    }
     if (thrown != NULL)
         haft_leave(fiber, fiber->awaits = thrown->effect, thrown->payload);
     haft_leave(fiber, &haft_special_dropped, NULL);
+}
+
+/* The target was around the fiber when its unwinding began, and still is unless a cleanup was
+   suspended meanwhile and resumed by another parent: then the fiber's scope has a new serial. To
+   look at every fiber would make the unwinding of many take quadratic time. */
+static void check_around(const haft_fiber_t *fiber, const haft_fiber_t *target) {
+    const haft_scope_t *scope = &fiber->scope;
+    if (HAFT_LIKELY(scope->serial == fiber->unwound_under))
+        return;
+    while (scope != NULL && scope != &target->scope)
+        scope = scope->outer;
+    if (scope == NULL)
+        haft_fail(HAFT_ERROR_NOT_AROUND, NULL, fiber,
+                  "%s is being unwound on behalf of a fiber that is no longer around it: one of "
+                  "its cleanups was suspended meanwhile, and resumed elsewhere.",
+                  haft_fiber_label(fiber));
 }
 
 static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
@@ -174,6 +196,7 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
     haft_unwinding_goes_on(true);
     if (haft_in_first_frame(_Unwind_GetIP(context))) {
         haft_unwinding_goes_on(false);
+        check_around(fiber, target);
         unwound(fiber, target);
     }
     if (actions & _UA_END_OF_STACK) {
@@ -188,6 +211,7 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
 static void unwind(void *target) {
     haft_fiber_t *fiber = haft_fiber_to_unwind();
     struct _Unwind_Exception *exception = unwinding_of(fiber);
+    fiber->unwound_under = haft_scope_serial(haft_thread(), &fiber->scope);
     memset(exception, 0, sizeof *exception);
     memcpy(&exception->exception_class, unwinding_class, sizeof unwinding_class);
     exception->exception_cleanup = swallowed;

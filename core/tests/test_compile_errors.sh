@@ -31,9 +31,9 @@ void function(haft_fiber_t *k) {
 }
 EOF
     case $1 in
-        c) $CC -std=gnu11 -fexceptions -Wall -Wextra -Werror -fsyntax-only \
+        c) $CC -std=gnu11 -fexceptions -Wall -Wextra -Werror -S -o /dev/null \
             -I"$HAFT_SOURCE_DIR/core/include" "$work/snippet.c" ;;
-        cpp) $CXX -std=gnu++20 -Wall -Wextra -Werror -fsyntax-only \
+        cpp) $CXX -std=gnu++20 -Wall -Wextra -Werror -S -o /dev/null \
             -I"$HAFT_SOURCE_DIR/core/include" "$work/snippet.cpp" ;;
     esac >"$work/output" 2>&1
 }
@@ -108,10 +108,21 @@ refuses 'cpp' 'wrong_payload\|haft_payload_name' '(void)handler;' \
 refuses 'cpp' 'general_ask\|haft_resumption_t' '(void)handler;' \
     'HAFT_HANDLER(handler, NULL, HAFT_TAIL(ask, general_ask));'
 refuses 'c cpp' 'int' 'HAFT_SET_DEFAULT(ask, wrong_result);'
+# A return forgotten before haft_tail_continue.
+refuses 'c cpp' 'warn_unused_result\|unused-result' '(void)forgetful;' \
+    'static void *forgetful(haft_resumption_t k) { haft_tail_continue(k, HAFT_REPLY(ask, 1)); return (void *)0; }'
 # Effects that nobody declared.
 refuses 'c cpp' 'nonesuch' 'HAFT_PERFORM(nonesuch, 1);'
 refuses 'c cpp' 'nonesuch' 'haft_resume(k, NULL, HAFT_HANDLES(ask, nonesuch));'
 # The same name twice with different types in one unit.
 refuses 'c cpp' 'redefinition\|conflicting' ';' 'HAFT_EFFECT(ask, double, {});'
+# A sanitizer of clang's that keeps a second stack.
+echo 'int main(void) { return 0; }' >"$work/plain.c"
+if $CC -fsanitize=safe-stack -fsyntax-only "$work/plain.c" 2>/dev/null; then
+    compiler=$CC
+    CC="$compiler -fsanitize=safe-stack"
+    refuses c 'do not work with -fsanitize=safe-stack' ';'
+    CC=$compiler
+fi
 
 [ "$failures" -eq 0 ]

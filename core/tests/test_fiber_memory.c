@@ -1,6 +1,8 @@
 /* Stacks of a chosen size, fibers in memory of the caller, reset. */
 #include <haft.h>
 
+#include <setjmp.h>
+
 #include "check.h"
 
 HAFT_EFFECT(ask, int, { int question; });
@@ -145,6 +147,203 @@ static void a_fiber_in_memory_of_the_caller_can_be_reset(void) {
     haft_fiber_free(k);
 }
 
+/* ---- Memory of the caller that serves again ---- */
+
+HAFT_EFFECT(stop, void, { int64_t words[4]; });
+
+enum { ROOM = 16 * 1024 };
+static _Alignas(64) char room[2 * ROOM];
+
+static haft_fiber_t *make_in(char *memory, size_t size, const char *name,
+                             void *(*function)(void *)) {
+    return haft_fiber_create(
+        &(haft_fiber_options_t){.name = name, .memory = memory, .memory_size = size}, function,
+        NULL);
+}
+
+static void *return_at_once(void *unused) {
+    return unused;
+}
+static void *throw_words(void *unused) {
+    __attribute__((cleanup(count_freed), unused)) int one = 1;
+    (void)unused;
+    HAFT_THROW(stop, {1, 2, 3, 4});
+}
+static void *throw_without_cleanups(void *unused) {
+    (void)unused;
+    HAFT_THROW(stop, {1, 2, 3, 4});
+}
+
+static void run_in_room(void *(*function)(void *)) {
+    haft_fiber_t *k = make_in(room, ROOM, NULL, function);
+    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(stop));
+    CHECK_EQUAL(haft_fiber_state(k), HAFT_FIBER_FINISHED);
+    if (request.effect == HAFT_ID(stop))
+        for (int i = 0; i < 4; i++)
+            CHECK_EQUAL(((HAFT_PAYLOAD(stop) *)request.payload)->words[i], i + 1);
+}
+
+static void the_memory_of_a_finished_fiber_can_be_used_again_without_free(void) {
+    for (int i = 0; i < 3; i++) {
+        run_in_room(return_at_once);
+        run_in_room(throw_words);
+        run_in_room(throw_without_cleanups);
+        memset(room, 0x5a, sizeof room);
+    }
+    haft_fiber_free(make_in(room, sizeof room, NULL, return_at_once));
+    haft_fiber_t *first = make_in(room, ROOM, NULL, ask_ten);
+    haft_fiber_t *second = make_in(room + ROOM, ROOM, NULL, ask_ten);
+    CHECK_EQUAL(drive(first), 90);
+    CHECK_EQUAL(drive(second), 90);
+    haft_fiber_free(first);
+    haft_fiber_free(second);
+}
+
+static void *finish_inside(void *unused) {
+    haft_fiber_t *inner = make_in(room, ROOM, "inner", ask_ten);
+    haft_resume(inner, NULL, HAFT_HANDLES());
+    return unused;
+}
+static void a_fiber_that_is_left_by_a_throw_leaves_its_memory(void) {
+    for (int i = 0; i < 3; i++) {
+        haft_fiber_t *k =
+            haft_fiber_create(&(haft_fiber_options_t){.no_cleanups = true}, finish_inside, NULL);
+        haft_resume(k, NULL, HAFT_HANDLES(ask));
+        haft_fiber_free(k); /* which abandons the inner one */
+    }
+}
+
+static void *host(void *size) {
+    char memory[ROOM];
+    haft_fiber_t *k = make_in(memory + 64, (size_t)(intptr_t)size, "guest", ask_ten);
+    int sum = drive(k);
+    haft_fiber_free(k);
+    return (void *)(intptr_t)sum;
+}
+static void a_frame_of_a_fiber_may_hold_another(void) {
+    static char memory[8 * ROOM];
+    for (int i = 0; i < 3; i++) {
+        haft_fiber_t *k = haft_fiber_create(
+            &(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory}, host,
+            (void *)(ROOM - 64));
+        haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES());
+        CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 90);
+    }
+}
+
+static void overlap_the_same(void) {
+    haft_resume(make_in(room, ROOM, "first", ask_ten), NULL, HAFT_HANDLES(ask));
+    make_in(room, ROOM, "second", ask_ten);
+}
+static void overlap_its_end(void) {
+    make_in(room, ROOM, "first", ask_ten);
+    make_in(room + ROOM - 512, ROOM, "second", ask_ten);
+}
+static void overlap_its_beginning(void) {
+    make_in(room + ROOM, ROOM, "first", ask_ten);
+    make_in(room, ROOM + 1, NULL, ask_ten);
+}
+static void overlap_inside(void) {
+    haft_resume(make_in(room, sizeof room, "first", ask_ten), NULL, HAFT_HANDLES(ask));
+    make_in(room + 1024, ROOM, "second", ask_ten);
+}
+static void overlap_around(void) {
+    make_in(room + 4096, 4096, "first", ask_ten);
+    make_in(room, sizeof room, "second", ask_ten);
+}
+static void *make_below_itself(void *unused) {
+    make_in(room + 1024, 4096, "second", ask_ten);
+    return unused;
+}
+static void overlap_what_runs(void) {
+    haft_resume(make_in(room, sizeof room, "first", make_below_itself), NULL, HAFT_HANDLES());
+}
+static void overlap_by_reset(void) {
+    haft_fiber_t *second = make_in(room, ROOM, "second", return_at_once);
+    haft_resume(second, NULL, HAFT_HANDLES());
+    make_in(room + 512, 4096, "first", ask_ten);
+    haft_fiber_reset(second, return_at_once, NULL);
+}
+static void overlap_what_was_overwritten(void) {
+    haft_resume(make_in(room, ROOM, "first", ask_ten), NULL, HAFT_HANDLES(ask));
+    memset(room, 0x5a, sizeof room);
+    make_in(room, ROOM, "second", ask_ten);
+}
+
+static void memory_of_a_live_fiber_is_refused(void) {
+    static void (*const overlaps[])(void) = {overlap_the_same, overlap_its_end,   overlap_inside,
+                                             overlap_around,   overlap_what_runs, overlap_by_reset};
+    for (size_t i = 0; i < sizeof overlaps / sizeof overlaps[0]; i++)
+        CHECK_ABORTS(overlaps[i],
+                     "haft: The memory for the fiber 'second' overlaps that of the fiber 'first', "
+                     "which has not finished: free that one before its memory is used for "
+                     "something else.");
+    CHECK_ABORTS(overlap_its_beginning, "haft: The memory for a fiber overlaps that of the fiber "
+                                        "'first', which has not finished");
+    if (!CHECK_ADDRESS_SANITIZER) /* which finds the overwriting first */
+        CHECK_ABORTS(overlap_what_was_overwritten,
+                     "overlaps that of another fiber, overwritten since, which has not finished");
+}
+
+/* Random memory out of a large block: what is refused is what a model refuses, and from every fiber
+   what it throws arrives. */
+enum { PIECES = 512, PIECE = 4096 };
+static void *throw_later(void *unused) {
+    HAFT_PERFORM(ask, 0);
+    HAFT_THROW(stop, {1, 2, 3, 4});
+    return unused;
+}
+static jmp_buf after_refusal;
+static void refuse(const haft_error_t *error) {
+    CHECK_EQUAL(error->code, HAFT_ERROR_BAD_ARGUMENT);
+    longjmp(after_refusal, 1);
+}
+static __attribute__((noinline)) haft_fiber_t *start_in(char *memory, size_t size) {
+    haft_fiber_t *k = make_in(memory, size, NULL, throw_later);
+    haft_resume(k, NULL, HAFT_HANDLES(ask));
+    return k;
+}
+static __attribute__((noinline)) haft_fiber_t *unless_refused(char *memory, size_t size) {
+    return setjmp(after_refusal) == 0 ? start_in(memory, size) : NULL;
+}
+static void any_number_of_fibers_is_told_apart_by_their_memory(void) {
+    static _Alignas(64) char memory[PIECES * PIECE];
+    static haft_fiber_t *owners[PIECES];
+    static int sizes[PIECES];
+    static uint32_t random = 1;
+    haft_error_handler_t *before = haft_set_error_handler(refuse);
+    for (int round = 0; round < check_times(40000); round++) {
+        random = random * 1664525 + 1013904223;
+        int at = (int)(random >> 8) % PIECES, size = 4 + (int)(random >> 20) % 12;
+        if (owners[at] != NULL && sizes[at] != 0) {
+            haft_fiber_t *k = owners[at];
+            if (random & 1)
+                CHECK(haft_resume(k, HAFT_REPLY(ask, 0), HAFT_HANDLES(stop)).effect ==
+                      HAFT_ID(stop));
+            else
+                haft_fiber_free(k);
+            for (int i = at + sizes[at] - 1; i >= at; i--)
+                owners[i] = NULL;
+            sizes[at] = 0;
+            continue;
+        }
+        if (at + size > PIECES)
+            continue;
+        bool taken = false;
+        for (int i = at; i < at + size; i++)
+            taken |= owners[i] != NULL;
+        haft_fiber_t *k = unless_refused(memory + at * PIECE, (size_t)size * PIECE);
+        CHECK_EQUAL(k == NULL, taken);
+        for (int i = at; i < at + size && k != NULL; i++)
+            owners[i] = k;
+        sizes[at] = k != NULL ? size : sizes[at];
+    }
+    for (int i = 0; i < PIECES; i++)
+        if (sizes[i] != 0)
+            haft_fiber_free(owners[i]);
+    haft_set_error_handler(before);
+}
+
 static void a_fiber_has_the_name_it_was_given(void) {
     HAFT_SCOPED haft_fiber_t *k =
         haft_fiber_create(&(haft_fiber_options_t){.name = "reader"}, ask_ten, NULL);
@@ -181,6 +380,11 @@ int main(void) {
     RUN(memory_of_the_caller_is_the_callers_after_free);
     RUN(a_reset_fiber_drops_what_it_did_and_starts_anew);
     RUN(a_fiber_in_memory_of_the_caller_can_be_reset);
+    RUN(the_memory_of_a_finished_fiber_can_be_used_again_without_free);
+    RUN(a_fiber_that_is_left_by_a_throw_leaves_its_memory);
+    RUN(a_frame_of_a_fiber_may_hold_another);
+    RUN(memory_of_a_live_fiber_is_refused);
+    RUN(any_number_of_fibers_is_told_apart_by_their_memory);
     RUN(a_fiber_has_the_name_it_was_given);
     RUN(thousands_of_fibers_live_side_by_side);
     return check_end();

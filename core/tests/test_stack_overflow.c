@@ -128,6 +128,62 @@ static void overflow_of_memory_of_the_caller_is_found_at_the_next_switch(void) {
     CHECK_ABORTS(return_after_overflow, "the fiber 'fixed' has overflowed its stack of ");
 }
 
+/* A frame so large that it skips the canary, hardly written to, into memory of the program's and
+   into that of another fiber. */
+static char large_memory[4][16 * 1024];
+typedef void then_t(void);
+static void *use_large_frame(void *then) {
+    char *frame = alloca(22 * 1024);
+    frame[0] = 1;
+    __asm__ volatile("" : : "r"(frame) : "memory");
+    (*(then_t **)then)();
+    return NULL;
+}
+static void then_perform(void) {
+    HAFT_PERFORM(wait);
+}
+static void then_throw(void) {
+    HAFT_THROW(wait);
+}
+static void then_make(void) {
+    haft_fiber_create(&(haft_fiber_options_t){.stack_size = 0}, overflow_then_wait, NULL);
+}
+static void *wait_here(void *unused) {
+    HAFT_PERFORM(wait);
+    return unused;
+}
+static void skip_canary(then_t *then, bool neighbour) {
+    if (neighbour)
+        haft_resume(haft_fiber_create(&(haft_fiber_options_t){.memory = large_memory[1],
+                                                              .memory_size = 16 * 1024},
+                                      wait_here, NULL),
+                    NULL, HAFT_HANDLES(wait));
+    haft_fiber_t *k = haft_fiber_create(
+        &(haft_fiber_options_t){.name = "fixed", .memory = large_memory[3], .memory_size = 4096},
+        use_large_frame, &then);
+    haft_resume(k, NULL, HAFT_HANDLES(wait));
+}
+static void skip_and_perform(void) {
+    skip_canary(then_perform, false);
+}
+static void skip_and_throw(void) {
+    skip_canary(then_throw, false);
+}
+static void skip_and_make(void) {
+    skip_canary(then_make, false);
+}
+static void skip_to_neighbour(void) {
+    skip_canary(then_perform, true);
+}
+static void an_overflow_past_the_canary_is_found_where_the_stack_pointer_is_seen(void) {
+    if (CHECK_ADDRESS_SANITIZER)
+        return;
+    static void (*const cases[])(void) = {skip_and_perform, skip_and_throw, skip_and_make,
+                                          skip_to_neighbour};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        CHECK_ABORTS(cases[i], "the fiber 'fixed' has overflowed its stack of ");
+}
+
 /* ---- Other faults ---- */
 
 static volatile uintptr_t nowhere = 8;
@@ -237,6 +293,7 @@ int main(void) {
     RUN(overflow_of_a_moved_fiber_is_named);
     RUN(a_large_local_variable_hits_the_guard);
     RUN(overflow_of_memory_of_the_caller_is_found_at_the_next_switch);
+    RUN(an_overflow_past_the_canary_is_found_where_the_stack_pointer_is_seen);
     RUN(an_ordinary_crash_ends_the_process_by_its_signal);
     RUN(a_fault_signal_that_is_sent_does_what_it_did);
     if (!RUNNING_ON_VALGRIND) {

@@ -102,30 +102,31 @@ static void registers_keep_their_values_when_a_fiber_is_unwound(void) {
 
 /* A function that calls nothing may keep its variables below the stack pointer. So here is the bare
    switch, with none of the library around it. */
-static __attribute__((noinline)) bool
-keeps_values_in_a_leaf(haft_context_t *from, haft_context_t *to, uint64_t seed, uintptr_t word) {
+static __attribute__((noinline)) bool keeps_values_in_a_leaf(haft_fiber_t *fiber, bool into,
+                                                             uint64_t seed, uintptr_t word) {
     bool kept = true;
     source = seed;
     VALUES(MAKE_VALUE)
-    haft_words_t words = haft_switch(from, to, (haft_words_t){to, word});
+    haft_words_t words = into ? haft_switch_into_specially(fiber, fiber, word)
+                              : haft_switch_out_of(fiber, fiber, word);
     source = seed;
 #define LOOK_AT_VALUE(n) kept &= VALUE_IS_KEPT(n);
     VALUES(LOOK_AT_VALUE)
-    return kept && words.first == from && words.second == ~word;
+    return kept && words.first == fiber && words.second == ~word && words.special == !into;
 }
 
 /* The same with few variables, so that all of them fit in the red zone. */
-static __attribute__((noinline)) bool keeps_few_values_in_a_leaf(haft_context_t *from,
-                                                                 haft_context_t *to, uint64_t seed,
-                                                                 uintptr_t word) {
+static __attribute__((noinline)) bool keeps_few_values_in_a_leaf(haft_fiber_t *fiber, bool into,
+                                                                 uint64_t seed, uintptr_t word) {
     volatile uint64_t values[8];
     for (unsigned i = 0; i < 8; i++)
         values[i] = seed * i;
-    haft_words_t words = haft_switch(from, to, (haft_words_t){to, word});
+    haft_words_t words = into ? haft_switch_into_specially(fiber, fiber, word)
+                              : haft_switch_out_of(fiber, fiber, word);
     for (unsigned i = 0; i < 8; i++)
         if (values[i] != seed * i)
             return false;
-    return words.first == from && words.second == ~word;
+    return words.first == fiber && words.second == ~word && words.special == !into;
 }
 
 static const uintptr_t question = 0x123456789abcdef0;
@@ -133,10 +134,10 @@ static const uintptr_t question = 0x123456789abcdef0;
 static void *answering(void *argument) {
     haft_fiber_t *fiber = *(haft_fiber_t **)argument;
     for (uint64_t i = 1; i < ROUNDS; i++) {
-        CHECK(keeps_values_in_a_leaf(&fiber->context, &fiber->resumer, ~i, ~question));
-        CHECK(keeps_few_values_in_a_leaf(&fiber->context, &fiber->resumer, ~i, ~question));
+        CHECK(keeps_values_in_a_leaf(fiber, false, ~i, ~question));
+        CHECK(keeps_few_values_in_a_leaf(fiber, false, ~i, ~question));
     }
-    haft_switch(&fiber->context, &fiber->resumer, (haft_words_t){&fiber->resumer, ~question});
+    haft_switch_out_of(fiber, fiber, ~question);
     return NULL;
 }
 
@@ -145,10 +146,10 @@ static void leaf_functions_keep_their_values(void) {
         return;
     haft_fiber_t *fiber;
     fiber = haft_fiber_new(answering, &fiber);
-    haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){NULL, question});
+    CHECK(!haft_switch_into(fiber, NULL).special);
     for (uint64_t i = 1; i < ROUNDS; i++) {
-        CHECK(keeps_values_in_a_leaf(&fiber->resumer, &fiber->context, i, question));
-        CHECK(keeps_few_values_in_a_leaf(&fiber->resumer, &fiber->context, i, question));
+        CHECK(keeps_values_in_a_leaf(fiber, true, i, question));
+        CHECK(keeps_few_values_in_a_leaf(fiber, true, i, question));
     }
     haft_fiber_free(fiber);
 }

@@ -2,6 +2,8 @@
 #include <haft.h>
 
 #include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
 
 #include "check.h"
 
@@ -277,6 +279,157 @@ static void a_thread_that_frees_what_another_resumes_is_caught(void) {
     run_race(two_threads_free, check_times(100), 100000);
 }
 
+/* Threads that do what they like with each other's fibers, and an error handler that leaves: whoever
+   gets an error has changed nothing, so nobody ever runs where another one does. */
+enum { ROGUES = 4, PREY = 4 };
+static haft_fiber_t *prey[PREY];
+static int inside[PREY];
+static int rogues_ready;
+static __thread jmp_buf way_out;
+
+static void leave(const haft_error_t *error) {
+    CHECK(error->code == HAFT_ERROR_NOT_RESUMABLE || error->code == HAFT_ERROR_IN_USE);
+    longjmp(way_out, 1);
+}
+static void enter_alone(intptr_t number) {
+    CHECK_EQUAL(__atomic_add_fetch(&inside[number], 1, __ATOMIC_SEQ_CST), 1);
+}
+static void leave_alone(intptr_t number) {
+    CHECK_EQUAL(__atomic_sub_fetch(&inside[number], 1, __ATOMIC_SEQ_CST), 0);
+}
+static void *look_around(void *number) {
+    enter_alone((intptr_t)number);
+    leave_alone((intptr_t)number);
+    return NULL;
+}
+static void *prey_body(void *number) {
+    for (;;) {
+        (void)look_around(number);
+        HAFT_PERFORM(move);
+    }
+    return NULL;
+}
+static void do_something(unsigned what, intptr_t number) {
+    switch (what) {
+    default:
+        if (what % 2 == 0)
+            haft_resume(prey[number], NULL, HAFT_HANDLES(move));
+        else
+            haft_resume(prey[number], NULL, HAFT_HANDLES(move, where));
+        break;
+    case 0:
+        haft_fiber_detach(prey[number]);
+        break;
+    case 1:
+        haft_handles_changed(prey[number]);
+        break;
+    case 2:
+        haft_fiber_reset(prey[number], prey_body, (void *)number);
+        break;
+    case 3:
+        haft_discontinue(prey[number], look_around, (void *)number, HAFT_HANDLES(move));
+        break;
+    }
+}
+static void wait_for_rogues(int round) {
+    __atomic_add_fetch(&rogues_ready, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&rogues_ready, __ATOMIC_SEQ_CST) < (round + 1) * ROGUES)
+        sched_yield();
+}
+static void *roam(void *number) {
+    volatile uint32_t state = (uint32_t)(uintptr_t)number * 2654435761u + 1;
+    volatile int round = 0;
+    while (round < 2 * check_times(1000)) {
+        if (number == NULL)
+            for (volatile intptr_t i = 0; i < PREY; i = i + 1) {
+                inside[i] = 0;
+                prey[i] = haft_fiber_create(
+                    &(haft_fiber_options_t){.stack_size = 16384, .no_cleanups = true},
+                    prey_body, (void *)i);
+                if (round % 4 == 0)
+                    haft_resume(prey[i], NULL, HAFT_HANDLES(move));
+            }
+        wait_for_rogues(round++);
+        for (volatile int i = 0; i < 500; i = i + 1) {
+            state = state * 1664525u + 1013904223u;
+            if (setjmp(way_out) == 0)
+                do_something((state >> 20) % 12, state >> 28 & (PREY - 1));
+        }
+        if (setjmp(way_out) == 0)
+            haft_fiber_free(prey[(intptr_t)number]);
+        wait_for_rogues(round++);
+    }
+    return NULL;
+}
+static void roam_together(void) {
+    haft_set_error_handler(leave);
+    pthread_t threads[ROGUES];
+    for (uintptr_t i = 0; i < ROGUES; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, roam, (void *)i), 0);
+    for (int i = 0; i < ROGUES; i++)
+        pthread_join(threads[i], NULL);
+}
+static void threads_that_fight_for_fibers_and_survive_the_errors_never_meet_on_one(void) {
+    CHECK_SUCCEEDS(roam_together);
+}
+
+/* Every pair of frees of one finished fiber is one error. */
+enum { FINISHED = 500 };
+static haft_fiber_t *finished[FINISHED];
+static int next_round, freed_twice;
+static __thread jmp_buf after_error;
+static void count_error(const haft_error_t *error) {
+    CHECK_EQUAL(error->code, HAFT_ERROR_IN_USE);
+    __atomic_add_fetch(&freed_twice, 1, __ATOMIC_RELAXED);
+    longjmp(after_error, 1);
+}
+static __attribute__((noinline)) void free_one(haft_fiber_t *fiber) {
+    if (setjmp(after_error) == 0)
+        haft_fiber_free(fiber);
+}
+static void *free_all(void *unused) {
+    for (int i = 0; i < FINISHED; i++) {
+        __atomic_add_fetch(&next_round, 1, __ATOMIC_SEQ_CST);
+        for (int tries = 1; __atomic_load_n(&next_round, __ATOMIC_SEQ_CST) < 2 * (i + 1); tries++)
+            if (tries % 1000 == 0)
+                sched_yield();
+        free_one(finished[i]);
+    }
+    return unused;
+}
+static void *return_at_once(void *unused) {
+    return unused;
+}
+static void free_on_two_threads(bool with_the_last) {
+    haft_set_error_handler(count_error);
+    for (int i = 0; i < FINISHED; i++) {
+        finished[i] = haft_fiber_new(return_at_once, NULL);
+        haft_resume(finished[i], NULL, HAFT_HANDLES(move));
+    }
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        if (i == 0 || !with_the_last)
+            pthread_create(&threads[i], NULL, free_all, NULL);
+    if (with_the_last)
+        free_all(NULL);
+    else
+        pthread_join(threads[1], NULL);
+    pthread_join(threads[0], NULL);
+    CHECK_EQUAL(freed_twice, FINISHED);
+}
+static void free_here_and_elsewhere(void) {
+    free_on_two_threads(true);
+}
+static void free_elsewhere_twice(void) {
+    free_on_two_threads(false);
+}
+static void two_threads_that_free_one_finished_fiber_are_always_caught(void) {
+    for (int i = 0; i < check_times(10); i++) {
+        CHECK_SUCCEEDS(free_here_and_elsewhere);
+        CHECK_SUCCEEDS(free_elsewhere_twice);
+    }
+}
+
 int main(void) {
     RUN(a_new_thread_has_no_handlers_of_the_one_that_started_it);
     RUN(threads_that_each_use_only_their_own_handlers_do_not_meet);
@@ -291,6 +444,8 @@ int main(void) {
         RUN(two_threads_that_resume_one_fiber_are_caught);
         RUN(two_threads_that_resume_one_fiber_once_are_caught_or_take_turns);
         RUN(a_thread_that_frees_what_another_resumes_is_caught);
+        RUN(threads_that_fight_for_fibers_and_survive_the_errors_never_meet_on_one);
+        RUN(two_threads_that_free_one_finished_fiber_are_always_caught);
     }
     return check_end();
 }

@@ -37,7 +37,7 @@
  *                     body                  -+
  *
  * `drive` is the loop around a computation: it resumes the fiber, calls the clause for the request
- * that comes back, and ends with an outcome: an answer, or another computation to resume instead (a
+ * that comes back, and ends with an answer, or with another computation to resume instead (a
  * clause that ended in tail_resume). A resumption owns a computation that is suspended, a running
  * drive one that runs. The task lives on while clauses of its own handler run (`clauses`), even
  * after the computation is over: a clause may use members of its handler after it has resumed
@@ -262,8 +262,28 @@ HAFT_HPP_INLINE void *to_word(Value &&value) {
 /* A perform whose result does not travel in a word. */
 template <typename E>
 struct call {
-    E payload;
+    E *payload;
     room<typename effect_traits<E>::result> result;
+};
+
+template <typename E>
+inline constexpr bool is_call =
+    effect_traits<E>::native && !in_word<typename effect_traits<E>::result>;
+/* What was performed, from the payload of a request. */
+template <typename E>
+HAFT_HPP_INLINE E *performed(void *request) {
+    if constexpr (is_call<E>)
+        return static_cast<call<E> *>(request)->payload;
+    else
+        return static_cast<E *>(request);
+}
+
+/* What a clause is given of a payload: it itself, to move from. */
+template <typename E>
+struct passed {
+    using default_t = typename effect_traits<E>::result(void *, E *);
+    static HAFT_HPP_INLINE E &&on(E &payload) { return static_cast<E &&>(payload); }
+    static default_t *to(default_t *chosen) { return chosen; }
 };
 
 /* The descriptor of an effect declared here: one for the process. */
@@ -325,34 +345,34 @@ struct in_place_guard {
 
 /* haft_perform_found, for the handler of a scope that the caller may know better than the entry. */
 template <typename E>
-HAFT_HPP_INLINE void *suspend_found(haft_thread_t *thread, haft_cache_entry_t *entry,
-                                    haft_scope_t *scope, void *payload) {
-    if (__builtin_expect(entry->clause != nullptr || haft_exceptions_pending(thread), false))
-        return haft_suspend_slow(entry, effect_traits<E>::id(), payload);
-    return haft_suspend(thread, haft_fiber_of(scope), effect_traits<E>::id(), payload);
+HAFT_HPP_INLINE void *suspend_found(haft_here_t here, haft_found_t found, haft_scope_t *scope,
+                                    void *payload) {
+    if (__builtin_expect(haft_clause_of(found) != nullptr || haft_exceptions_pending(here), false))
+        return haft_suspend_slow(found, effect_traits<E>::id(), payload);
+    return haft_suspend(here, haft_fiber_of(scope), effect_traits<E>::id(), found.with, payload);
 }
 
 template <typename E>
 HAFT_HPP_INLINE typename effect_traits<E>::result
-perform_found(haft_thread_t *thread, haft_cache_entry_t *entry, haft_scope_t *scope, E &effect) {
+perform_found(haft_here_t here, haft_found_t found, haft_scope_t *scope, E &effect) {
     using R = typename effect_traits<E>::result;
-    if (entry->clause != nullptr && entry->clause->kind == HAFT_CLAUSE_TAIL) {
-        auto function = reinterpret_cast<R (*)(void *, E *)>(haft_clause_function(entry->clause));
+    if (const haft_clause_t *clause = haft_clause_in_place(found)) {
+        auto function = reinterpret_cast<R (*)(void *, E *)>(haft_clause_function(clause));
         void *state = scope->state;
-        in_place_guard guard{haft_in_place_begin(thread, scope)};
+        in_place_guard guard{haft_in_place_begin(here, scope)};
         return function(state, &effect);
     }
     if constexpr (in_word<R>) {
-        return from_word<R>(suspend_found<E>(thread, entry, scope, &effect));
+        return from_word<R>(suspend_found<E>(here, found, scope, &effect));
     } else if constexpr (effect_traits<E>::native) {
-        call<E> here{std::move(effect), {}};
-        suspend_found<E>(thread, entry, scope, &here);
-        return here.result.take();
+        call<E> asked{std::addressof(effect), {}};
+        suspend_found<E>(here, found, scope, &asked);
+        return asked.result.take();
     } else {
         static_assert(std::is_trivially_copyable_v<R>);
         R result;
-        haft_unpack(effect_traits<E>::id(), suspend_found<E>(thread, entry, scope, &effect),
-                    &result, sizeof result);
+        haft_unpack(effect_traits<E>::id(), suspend_found<E>(here, found, scope, &effect), &result,
+                    sizeof result);
         return result;
     }
 }
@@ -360,16 +380,18 @@ perform_found(haft_thread_t *thread, haft_cache_entry_t *entry, haft_scope_t *sc
 /* haft_find, with a second slot: two effects that are performed by turns and share their slot, as
    one in four do, must not push each other out. */
 template <typename E>
-HAFT_HPP_INLINE haft_cache_entry_t *find(haft_thread_t *thread) {
+HAFT_HPP_INLINE haft_found_t find(haft_here_t here) {
     using traits = effect_traits<E>;
     constexpr unsigned first = traits::slot % HAFT_CACHE_SLOTS;
     constexpr unsigned second = (first + 1) % HAFT_CACHE_SLOTS;
-    haft_cache_entry_t *cache = thread->current->cache;
-    if (__builtin_expect(cache[first].effect == traits::id(), true))
-        return &cache[first];
-    if (cache[second].effect == traits::id())
-        return &cache[second];
-    return haft_lookup(traits::id(), cache[first].effect == nullptr ? first : second, shape_of<E>);
+    const haft_cache_entry_t *cache = here.current->cache;
+    haft_found_t found;
+    if (haft_read_entry(&cache[first], traits::id(), 0, &found) ||
+        haft_read_entry(&cache[first], traits::id(), HAFT_CLAUSE_MARK, &found) ||
+        haft_read_entry(&cache[second], traits::id(), 0, &found) ||
+        haft_read_entry(&cache[second], traits::id(), HAFT_CLAUSE_MARK, &found))
+        return found;
+    return haft_lookup(traits::id(), cache[first].key == 0 ? first : second, shape_of<E>);
 }
 
 template <typename T>
@@ -418,9 +440,9 @@ E make(Fields &&...fields) {
  */
 template <typename Effect>
 HAFT_HPP_INLINE auto perform(Effect effect) -> typename effect_traits<Effect>::result {
-    haft_thread_t *thread = haft_thread();
-    haft_cache_entry_t *entry = detail::find<Effect>(thread);
-    return detail::perform_found(thread, entry, entry->scope, effect);
+    haft_here_t here = haft_here();
+    haft_found_t found = detail::find<Effect>(here);
+    return detail::perform_found(here, found, found.scope, effect);
 }
 template <typename Effect, typename... Fields>
 requires(!(sizeof...(Fields) == 1 &&
@@ -455,6 +477,10 @@ struct no_resume {};
 
 namespace detail {
 struct driver;
+template <typename Holder, typename E>
+struct general_clause;
+template <typename E>
+struct captured;
 struct handler_base {};
 } // namespace detail
 
@@ -1115,14 +1141,15 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
         __builtin_unreachable();
     } else if constexpr (std::is_nothrow_invocable_r_v<typename effect_traits<E>::result,
                                                        typename Holder::H &, E>) {
-        return static_cast<typename effect_traits<E>::result>(held->handler()(std::move(*payload)));
+        return static_cast<typename effect_traits<E>::result>(
+            held->handler()(passed<E>::on(*payload)));
     } else {
         /* Not `exceptions`: on a segmented fiber those are never none. */
         if (__builtin_expect(haft_exceptions_in(haft_thread()->globals), false))
             return without_exceptions(&tail_clause<Holder, Entry>, state, payload);
         try {
             return static_cast<typename effect_traits<E>::result>(
-                held->handler()(std::move(*payload)));
+                held->handler()(passed<E>::on(*payload)));
         } catch (...) {
             held->thrown = caught_exception();
         }
@@ -1147,20 +1174,28 @@ struct clause_table<Holder, effects<Entries...>> {
 /* ---- Computations on fibers ---- */
 
 using raise_t = void *(*)(void *);
+struct computation;
+
+/* How a drive ends: with another computation to resume instead, and its word; or, if that is NULL,
+ * with an answer, which travels as a reply does: in the word, or made in `place`. */
+struct ending {
+    computation *next;
+    void *word;
+};
+using drive_t = ending(computation *task, void *word, raise_t raise, void *place);
 
 struct computation {
     haft_fiber_t *fiber = nullptr;
-    haft_function_t *drive = nullptr; /* drive_t<Answer> */
-    void *held = nullptr;             /* a holder */
-    unsigned clauses = 0;             /* clauses that run and may use their handler */
-    bool over = false;                /* finished, thrown out of, or dropped */
+    drive_t *drive = nullptr;
+    void *held = nullptr;   /* a holder */
+    void *slot = nullptr;   /* the room for the result that is waited for, if not in a word */
+    void *released[2] = {}; /* the resumption, while compat/cpp-effects has it released */
+    unsigned clauses = 0;   /* clauses that run and may use their handler */
+    bool over = false;      /* finished, thrown out of, or dropped */
     void (*destroy)(computation *) noexcept = nullptr;
     holder_base *swapped = nullptr; /* the holders that resume_with made */
     const void *result_type = nullptr;
 };
-
-template <typename Answer>
-using drive_t = tail<Answer>(computation *task, void *word, raise_t raise);
 
 template <typename B>
 struct computation_of : computation {
@@ -1233,14 +1268,15 @@ struct suspended_computation {
     }
 };
 
+HAFT_HPP_INLINE void clause_ended(computation *task) noexcept {
+    if (--task->clauses == 0 && task->over)
+        release(task);
+}
 /* A clause, or return clause, that runs. */
 class running_clause {
   public:
-    explicit running_clause(computation *of) : task(of) { task->clauses++; }
-    ~running_clause() {
-        if (--task->clauses == 0 && task->over)
-            release(task);
-    }
+    HAFT_HPP_INLINE explicit running_clause(computation *of) : task(of) { task->clauses++; }
+    HAFT_HPP_INLINE ~running_clause() { clause_ended(task); }
     running_clause(const running_clause &) = delete;
     running_clause &operator=(const running_clause &) = delete;
 
@@ -1273,7 +1309,7 @@ class [[nodiscard]] tail {
     template <typename Value>
     requires(detail::fits<Value, Answer> && !std::is_void_v<Answer> &&
              !std::is_same_v<std::remove_cvref_t<Value>, tail>) tail(Value &&value) {
-        fill([&]() -> Answer { return static_cast<Value &&>(value); });
+        answer.fill([&]() -> Answer { return static_cast<Value &&>(value); });
     }
     tail() requires std::is_void_v<Answer> {}
     tail(tail &&other)
@@ -1286,13 +1322,7 @@ class [[nodiscard]] tail {
     }
 
   private:
-    struct empty {};
-    explicit tail(empty) {}
     tail(detail::computation *task, void *reply) : next(task), word(reply) {}
-    template <typename Make>
-    void fill(Make &&make) {
-        answer.fill(static_cast<Make &&>(make));
-    }
 
     detail::computation *next = nullptr;
     void *word = nullptr;
@@ -1300,32 +1330,79 @@ class [[nodiscard]] tail {
 
     template <typename Signature>
     friend class resumption;
-    friend struct detail::driver;
+    template <typename, typename>
+    friend struct detail::general_clause;
 };
 
 /* ---- Resumptions (§2.1, §3.4) --------------------------------------------------------------- */
 
 namespace detail {
 
-/* The loop around computations. */
-struct driver {
+/* Makes an answer where it is wanted. */
+template <typename Answer, typename Make>
+HAFT_HPP_INLINE ending answered(void *place, Make &&make) {
+    if constexpr (std::is_void_v<Answer>) {
+        static_cast<Make &&>(make)();
+        return {nullptr, nullptr};
+    } else if constexpr (in_word<Answer>) {
+        return {nullptr, to_word<Answer>(static_cast<Make &&>(make)())};
+    } else {
+        ::new (place) Answer(static_cast<Make &&>(make)());
+        return {nullptr, nullptr};
+    }
+}
+
+/* A computation that performs an E, until a resumption owns it. Function arguments are made in
+ * either order: where the payload throws first, the computation is dropped here. */
+template <typename E>
+struct captured {
+    computation *task;
+    room<result_of<E>> *slot;
+    HAFT_HPP_INLINE ~captured() {
+        if (__builtin_expect(task != nullptr, false))
+            drop(task);
+    }
     template <typename Answer>
-    static Answer run(computation *task, void *word, raise_t raise = nullptr) {
-        for (;;) {
-            tail<Answer> outcome =
-                reinterpret_cast<drive_t<Answer> *>(task->drive)(task, word, raise);
-            if (outcome.next == nullptr)
-                return outcome.answer.take();
-            task = std::exchange(outcome.next, nullptr);
-            word = outcome.word;
-            raise = nullptr;
+    HAFT_HPP_INLINE auto resumption() {
+        return haft::resumption<typename signature<Answer, result_of<E>>::type>(
+            std::exchange(task, nullptr), effect_traits<E>::id(), slot);
+    }
+};
+
+/* Keeps a handler while one of its clauses runs, where the computation does not suffice. */
+template <typename Holder>
+using running_of = std::conditional_t<Holder::counted, running_clause, no_running_clause>;
+
+/* The call of a general clause. */
+template <typename Holder, typename E>
+struct general_clause {
+    using Answer = typename Holder::Answer;
+    static HAFT_HPP_INLINE ending call(typename Holder::H &handler, captured<E> &computation,
+                                       E &payload, void *place) {
+        [[maybe_unused]] running_of<Holder> guard(computation.task);
+        auto clause = [&]() HAFT_HPP_INLINE_LAMBDA -> decltype(auto) {
+            return handler(passed<E>::on(payload), computation.template resumption<Answer>());
+        };
+        if constexpr (std::is_same_v<decltype(clause()), tail<Answer>>) {
+            tail<Answer> ended = clause();
+            if (ended.next != nullptr)
+                return {std::exchange(ended.next, nullptr), ended.word};
+            return answered<Answer>(place, [&]() -> Answer { return ended.answer.take(); });
+        } else {
+            return answered<Answer>(place, [&]() HAFT_HPP_INLINE_LAMBDA -> Answer {
+                return static_cast<Answer>(clause());
+            });
         }
     }
+};
 
+/* The loop around computations. What a resume that is no tail call keeps of the stack is the frame
+ * of `drive` and an `answering` in the frame of the clause, so both are kept small. */
+struct driver {
     /* Resumes a computation whose handler is a Holder until it, or one that it is replaced by, has
        an answer, or has to be resumed under a handler of another type. */
     template <typename Holder>
-    static tail<typename Holder::Answer> drive(computation *task, void *word, raise_t raise) {
+    static ending drive(computation *task, void *word, raise_t raise, void *place) {
         constexpr const haft_handles_t *handles = &clause_table<Holder>::handles;
         for (;;) {
             haft_request_t request;
@@ -1336,93 +1413,74 @@ struct driver {
                               : haft_resume_hot(task->fiber, word, handles);
                 running.task = nullptr;
             }
-            tail<typename Holder::Answer> outcome =
-                dispatch<Holder>(task, request, typename Holder::list{});
-            if (outcome.next == nullptr || outcome.next->drive != (haft_function_t *)&drive<Holder>)
-                return outcome;
-            task = std::exchange(outcome.next, nullptr);
-            word = outcome.word;
+            ending end = dispatch<Holder>(task, request, place, typename Holder::list{});
+            if (end.next == nullptr || end.next->drive != &drive<Holder>)
+                return end;
+            task = end.next;
+            word = end.word;
             raise = nullptr;
         }
     }
 
     /* The first drive of a computation made by wrap: the word is its argument. */
     template <typename Holder>
-    static tail<typename Holder::Answer> start(computation *task, void *word, raise_t raise) {
+    static ending start(computation *task, void *word, raise_t raise, void *place) {
         if (raise != nullptr) {
             running_computation running{task};
             raise(word);
         }
         static_cast<computation_of<typename Holder::body_result> *>(task)->word = word;
-        task->drive = (haft_function_t *)&drive<Holder>;
-        return drive<Holder>(task, word, nullptr);
+        task->drive = &drive<Holder>;
+        return drive<Holder>(task, word, nullptr, place);
     }
 
   private:
     template <typename Holder>
-    static tail<typename Holder::Answer> dispatch(computation *task, haft_request_t request,
-                                                  effects<>) {
-        return finish<Holder>(task, request);
+    static HAFT_HPP_INLINE ending dispatch(computation *task, haft_request_t request, void *place,
+                                           effects<>) {
+        return finish<Holder>(task, request, place);
     }
     template <typename Holder, typename Entry, typename... Rest>
-    static HAFT_HPP_INLINE tail<typename Holder::Answer>
-    dispatch(computation *task, haft_request_t request, effects<Entry, Rest...>) {
+    static HAFT_HPP_INLINE ending dispatch(computation *task, haft_request_t request, void *place,
+                                           effects<Entry, Rest...>) {
         constexpr clause_kind kind = kind_in<Holder, Entry>();
         if constexpr (kind != clause_kind::tail) {
             if (request.effect == effect_traits<effect_of<Entry>>::id()) {
-                auto *payload = static_cast<effect_of<Entry> *>(request.payload);
                 if constexpr (kind == clause_kind::general)
-                    return general<Holder, effect_of<Entry>>(task, payload);
+                    return general<Holder, effect_of<Entry>>(task, request.payload, place);
                 else
-                    return never<Holder, effect_of<Entry>>(task, payload);
+                    return never<Holder>(task, performed<effect_of<Entry>>(request.payload), place);
             }
         }
-        return dispatch<Holder>(task, request, effects<Rest...>{});
+        return dispatch<Holder>(task, request, place, effects<Rest...>{});
     }
 
-    template <typename Holder>
-    using running = std::conditional_t<Holder::counted, running_clause, no_running_clause>;
-
     template <typename Holder, typename E>
-    static HAFT_HPP_INLINE tail<typename Holder::Answer> general(computation *task, E *payload) {
-        using Answer = typename Holder::Answer;
-        using Resumption = resumption<typename signature<Answer, result_of<E>>::type>;
+    static HAFT_HPP_INLINE ending general(computation *task, void *request, void *place) {
         Holder &held = *static_cast<Holder *>(task->held);
         typename Holder::H &handler = held.handler();
-        [[maybe_unused]] running<Holder> guard(task);
-        /* Before the payload is moved: that may throw. */
-        Resumption captured(task, effect_traits<E>::id(), slot<E>(held, payload));
-        if constexpr (std::is_same_v<std::invoke_result_t<typename Holder::H &, E, Resumption>,
-                                     tail<Answer>>) {
-            return handler(std::move(*payload), std::move(captured));
-        } else {
-            tail<Answer> outcome{typename tail<Answer>::empty{}};
-            outcome.fill([&]() -> Answer {
-                return static_cast<Answer>(handler(std::move(*payload), std::move(captured)));
-            });
-            return outcome;
-        }
+        captured<E> computation{task, slot<E>(held, request)};
+        return general_clause<Holder, E>::call(handler, computation, *performed<E>(request), place);
     }
 
     template <typename Holder, typename E>
-    static tail<typename Holder::Answer> never(computation *task, E *performed) {
+    static ending never(computation *task, E *request, void *place) {
         using Answer = typename Holder::Answer;
         typename Holder::H &handler = static_cast<Holder *>(task->held)->handler();
-        [[maybe_unused]] running<Holder> guard(task);
+        [[maybe_unused]] running_of<Holder> guard(task);
         suspended_computation left{task};
-        E payload(std::move(*performed));
+        E payload(passed<E>::on(*request));
         left.task = nullptr;
         drop(task);
-        tail<Answer> outcome{typename tail<Answer>::empty{}};
-        outcome.fill([&]() -> Answer { return static_cast<Answer>(handler(std::move(payload))); });
-        return outcome;
+        return answered<Answer>(
+            place, [&]() -> Answer { return static_cast<Answer>(handler(std::move(payload))); });
     }
 
     /* The computation has returned, or a clause in place has thrown and its performer is unwound.
      */
     template <typename Holder>
-    static __attribute__((noinline)) tail<typename Holder::Answer> finish(computation *task,
-                                                                          haft_request_t request) {
+    static __attribute__((noinline)) ending finish(computation *task, haft_request_t request,
+                                                   void *place) {
         using Answer = typename Holder::Answer;
         Holder &held = *static_cast<Holder *>(task->held);
         running_clause guard(task);
@@ -1430,8 +1488,7 @@ struct driver {
         if (request.effect == &haft_special_landed)
             std::rethrow_exception(std::move(held.thrown));
         auto &result = static_cast<computation_of<typename Holder::body_result> *>(task)->result;
-        tail<Answer> outcome{typename tail<Answer>::empty{}};
-        outcome.fill([&]() -> Answer {
+        return answered<Answer>(place, [&]() -> Answer {
             if constexpr (!answer<typename Holder::H, typename Holder::body_result>::changed)
                 return result.take();
             else if constexpr (std::is_void_v<typename Holder::body_result>)
@@ -1439,18 +1496,54 @@ struct driver {
             else
                 return held.handler().on_return(result.take());
         });
-        return outcome;
     }
 
     template <typename E, typename Holder>
-    static HAFT_HPP_INLINE room<result_of<E>> *slot(Holder &held, E *payload) {
-        if constexpr (in_word<result_of<E>>)
-            return nullptr;
-        else if constexpr (effect_traits<E>::native)
-            return &reinterpret_cast<call<E> *>(payload)->result;
-        else
+    static HAFT_HPP_INLINE room<result_of<E>> *slot(Holder &held, void *request) {
+        if constexpr (is_call<E>)
+            return &static_cast<call<E> *>(request)->result;
+        else if constexpr (!in_word<result_of<E>>)
             return &static_cast<foreign_room<E> &>(held).value;
+        else
+            return nullptr;
     }
+};
+
+/* Runs a computation, and those that it is replaced by, to an answer. An `answering` is an object
+ * and no function, because gcc keeps a copy of an answer for each function that returns it, inlined
+ * or not. */
+HAFT_HPP_INLINE void *run(computation *task, void *word, raise_t raise, void *place) {
+    ending end = task->drive(task, word, raise, place);
+    while (__builtin_expect(end.next != nullptr, false))
+        end = end.next->drive(end.next, end.word, nullptr, place);
+    return end.word;
+}
+template <typename Answer>
+class answering {
+  public:
+    HAFT_HPP_INLINE answering(computation *task, void *word, raise_t raise = nullptr) {
+        run(task, word, raise, std::addressof(value));
+    }
+    HAFT_HPP_INLINE ~answering() { value.~Answer(); }
+    answering(const answering &) = delete;
+    answering &operator=(const answering &) = delete;
+    HAFT_HPP_INLINE Answer &&take() { return static_cast<Answer &&>(value); }
+
+  private:
+    union {
+        Answer value;
+    };
+};
+template <typename Answer>
+requires in_word<Answer>
+class answering<Answer> {
+  public:
+    HAFT_HPP_INLINE answering(computation *task, void *given, raise_t raise = nullptr)
+        : word(run(task, given, raise, nullptr)) {}
+    HAFT_HPP_INLINE Answer take() { return from_word<Answer>(word); }
+
+  private:
+    void *word;
 };
 
 template <typename Exception>
@@ -1586,12 +1679,11 @@ class resumption_base {
   public:
     resumption_base() noexcept = default;
     resumption_base(resumption_base &&other) noexcept
-        : task(std::exchange(other.task, nullptr)), effect(other.effect), slot(other.slot) {}
+        : task(std::exchange(other.task, nullptr)), effect(other.effect) {}
     resumption_base &operator=(resumption_base &&other) {
         if (this != &other) {
             computation *before = std::exchange(task, std::exchange(other.task, nullptr));
             effect = other.effect;
-            slot = other.slot;
             if (before != nullptr)
                 detail::drop(before);
         }
@@ -1606,7 +1698,6 @@ class resumption_base {
     void swap(resumption_base &other) noexcept {
         std::swap(task, other.task);
         std::swap(effect, other.effect);
-        std::swap(slot, other.slot);
     }
 
     /* Whether there is something to resume. */
@@ -1616,7 +1707,7 @@ class resumption_base {
     template <typename Exception>
     Answer discontinue(Exception exception) && {
         raised<Exception> raise{exception};
-        return driver::run<Answer>(use("discontinued"), &raise, &raised<Exception>::raise);
+        return answering<Answer>(use("discontinued"), &raise, &raised<Exception>::raise).take();
     }
 
     /* Drops the computation now: its stack is unwound, destructors run. */
@@ -1626,8 +1717,12 @@ class resumption_base {
     haft_fiber_t *fiber() const noexcept { return task == nullptr ? nullptr : task->fiber; }
 
   protected:
-    resumption_base(computation *captured, haft_effect_t *performed, room<A> *result) noexcept
-        : task(captured), effect(performed), slot(result) {}
+    HAFT_HPP_INLINE resumption_base(computation *captured, haft_effect_t *performed,
+                                    room<A> *result) noexcept
+        : task(captured), effect(performed) {
+        if constexpr (!in_word<A>)
+            captured->slot = result;
+    }
 
     computation *use(const char *what) {
         if (__builtin_expect(task == nullptr, false))
@@ -1635,15 +1730,19 @@ class resumption_base {
         return std::exchange(task, nullptr);
     }
 
+    /* If making the reply fails, the computation is dropped. */
+    static void *reply(computation *) { return nullptr; }
     template <typename Value>
-    void *reply(computation *suspended, Value &&value) {
+    static HAFT_HPP_INLINE void *reply(computation *suspended, Value &&value) {
         if constexpr (in_word<A>) {
             (void)suspended;
             return to_word<A>(static_cast<A &&>(value));
         } else {
-            suspended_computation left{suspended};
+            room<A> *slot = static_cast<room<A> *>(suspended->slot);
+            resumption_base failed;
+            failed.task = suspended;
             slot->fill([&]() -> A { return static_cast<Value &&>(value); });
-            left.task = nullptr;
+            failed.task = nullptr;
             return slot->address();
         }
     }
@@ -1657,7 +1756,7 @@ class resumption_base {
             throw std::logic_error(
                 "haft: resume_with was given a handler for another result of the "
                 "body: name that type, resume_with<Body>(handler, value)");
-        bool same = task->drive == (haft_function_t *)&driver::drive<Holder>;
+        bool same = task->drive == &driver::drive<Holder>;
         if constexpr (!Holder::managed) {
             if (same) {
                 static_cast<Holder *>(task->held)->kept = kept<H...>::make(handlers...);
@@ -1672,14 +1771,13 @@ class resumption_base {
         held->destroy = [](holder_base *made) noexcept { delete static_cast<Holder *>(made); };
         held->older = std::exchange(task->swapped, held);
         task->held = held;
-        task->drive = (haft_function_t *)&driver::drive<Holder>;
+        task->drive = &driver::drive<Holder>;
         task->fiber->scope.state = held;
         return task;
     }
 
     computation *task = nullptr;
     haft_effect_t *effect = nullptr;
-    room<A> *slot = nullptr;
 };
 
 template <bool Tell, typename Body, typename H>
@@ -1730,8 +1828,8 @@ class [[nodiscard]] resumption<Answer(Result)> : public detail::resumption_base<
 
     Answer resume(Result value) && {
         detail::computation *suspended = this->use("resumed");
-        return detail::driver::run<Answer>(suspended,
-                                           this->reply(suspended, static_cast<Result &&>(value)));
+        void *reply = this->reply(suspended, static_cast<Result &&>(value));
+        return detail::answering<Answer>(suspended, reply).take();
     }
     tail<Answer> tail_resume(Result value) && {
         detail::computation *suspended = this->use("resumed");
@@ -1745,14 +1843,15 @@ class [[nodiscard]] resumption<Answer(Result)> : public detail::resumption_base<
         } else {
             this->template put_under<Body, H>(handler);
             detail::computation *suspended = this->use("resumed");
-            return detail::driver::run<detail::swapped_answer<Body, H>>(
-                suspended, this->reply(suspended, static_cast<Result &&>(value)));
+            void *reply = this->reply(suspended, static_cast<Result &&>(value));
+            return detail::answering<detail::swapped_answer<Body, H>>(suspended, reply).take();
         }
     }
 
   private:
     using base::base;
-    friend struct detail::driver;
+    template <typename>
+    friend struct detail::captured;
     template <typename, typename>
     friend class wrapping;
 };
@@ -1765,7 +1864,7 @@ class [[nodiscard]] resumption<Answer()> : public detail::resumption_base<Answer
     resumption() noexcept = default;
     friend void swap(resumption &one, resumption &other) noexcept { one.swap(other); }
 
-    Answer resume() && { return detail::driver::run<Answer>(this->use("resumed"), nullptr); }
+    Answer resume() && { return detail::answering<Answer>(this->use("resumed"), nullptr).take(); }
     tail<Answer> tail_resume() && { return tail<Answer>(this->use("resumed"), nullptr); }
     template <typename Body = Answer, typename H>
     HAFT_HPP_INLINE detail::swapped_answer<Body, H> resume_with(H &&handler) && {
@@ -1774,14 +1873,15 @@ class [[nodiscard]] resumption<Answer()> : public detail::resumption_base<Answer
             __builtin_unreachable();
         } else {
             this->template put_under<Body, H>(handler);
-            return detail::driver::run<detail::swapped_answer<Body, H>>(this->use("resumed"),
-                                                                        nullptr);
+            return detail::answering<detail::swapped_answer<Body, H>>(this->use("resumed"), nullptr)
+                .take();
         }
     }
 
   private:
     using base::base;
-    friend struct detail::driver;
+    template <typename>
+    friend struct detail::captured;
     template <typename, typename>
     friend class wrapping;
 };
@@ -1816,10 +1916,10 @@ class instance {
     HAFT_HPP_INLINE result_of<Effect> perform(Effect effect) const {
         (void)sizeof(detail::an_effect_escapes_its_handlers<Effect, Effects...>);
         using traits = effect_traits<Effect>;
-        haft_thread_t *thread = haft_thread();
+        haft_here_t here = haft_here();
         return detail::perform_found(
-            thread,
-            haft_find_at(thread, scope, traits::id(), traits::slot + 2, detail::shape_of<Effect>),
+            here,
+            haft_find_at(here, scope, traits::id(), traits::slot + 2, detail::shape_of<Effect>),
             scope, effect);
     }
 
@@ -2015,7 +2115,7 @@ struct task : computation_of<typename Holder::body_result> {
         fiber->scope.state = static_cast<Holder *>(&self->held);
         self->fiber = fiber;
         self->computation::held = &self->held;
-        self->drive = (haft_function_t *)&driver::drive<Holder>;
+        self->drive = &driver::drive<Holder>;
         self->destroy = &task::destroy_task;
         self->result_type = &type_mark<typename Holder::body_result>;
         self->held.landing.fiber = fiber;
@@ -2097,7 +2197,8 @@ class [[nodiscard]] handling {
             } else {
                 auto *made = task<Holder, Given, Body, void>::create(
                     options, static_cast<Make &&>(make), std::move(body));
-                return driver::run<typename Holder::Answer>(made, nullptr);
+                return static_cast<typename Holder::Answer>(
+                    answering<typename Holder::Answer>(made, nullptr).take());
             }
         }
     }
@@ -2174,7 +2275,7 @@ class [[nodiscard]] wrapping {
             using Holder = holder<Stored, typename decltype(result<Given>())::type>;
             auto *made = task<Holder, Given, Body, Argument>::create(
                 options, static_cast<Make &&>(make), std::move(body));
-            made->drive = (haft_function_t *)&driver::start<Holder>;
+            made->drive = &driver::start<Holder>;
             room<Argument> *slot = nullptr;
             if constexpr (!in_word<Argument>)
                 slot = &made->argument;
@@ -2200,7 +2301,8 @@ wrapping<Body, Argument> wrap(Body body) {
  */
 template <is_effect Effect>
 void set_default(result_of<Effect> (*function)(void *, Effect *)) {
-    (void)haft_set_default(effect_traits<Effect>::id(), (haft_function_t *)function);
+    (void)haft_set_default(effect_traits<Effect>::id(),
+                           (haft_function_t *)detail::passed<Effect>::to(function));
 }
 
 namespace detail {
@@ -2214,7 +2316,7 @@ struct default_clause {
 
     static result_of<E> call(void *, E *payload) {
         return static_cast<result_of<E>>(
-            set.load(std::memory_order_acquire)->clause(std::move(*payload)));
+            set.load(std::memory_order_acquire)->clause(passed<E>::on(*payload)));
     }
 };
 template <typename E>

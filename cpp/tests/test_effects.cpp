@@ -343,6 +343,26 @@ static void resumptions_are_exchanged_without_throwing() {
     CHECK(!two && std::move(one).resume(2) == 12);
 }
 
+static void an_error_handler_that_throws_leaves_the_handlers_as_they_were() {
+    haft_set_error_handler([](const haft_error_t *error) { throw error->code; });
+    auto perform_twice = [] {
+        for (int i = 0; i < 3; i++) {
+            CHECK(thrown_by<haft_error_code_t>([] { haft::perform(Read<int>{}); }) ==
+                  HAFT_ERROR_UNHANDLED);
+            CHECK(haft::perform(Get{}) == 1);
+        }
+    };
+    haft::handle([&] {
+        perform_twice();
+        haft::set_default<Read<int>>([](void *, Read<int> *) { return 5; });
+        CHECK(haft::perform(Read<int>{}) == 5);
+        haft::set_default<Read<int>>(nullptr);
+        perform_twice();
+        haft::handle(perform_twice).with([](Put, haft::resumption<void()>) {});
+    }).with([](Get) { return 1; });
+    haft_set_error_handler(nullptr);
+}
+
 int main() {
     are_made_without_empty_braces();
     templates_of_effects_are_effects_of_their_own();
@@ -360,4 +380,5 @@ int main() {
     a_result_may_be_const();
     a_default_is_a_clause();
     resumptions_are_exchanged_without_throwing();
+    an_error_handler_that_throws_leaves_the_handlers_as_they_were();
 }

@@ -1,4 +1,4 @@
-/* Nothing is allocated for handlers, invocations and resumptions. */
+/* Nothing is allocated for handlers, invocations and resumptions, released or not. */
 #include "../../../cpp/tests/check.hpp"
 
 #include "cpp-effects/cpp-effects.h"
@@ -51,5 +51,13 @@ int main() {
         sum += eff::wrap<State>([] { return eff::invoke_command(Get{}); }, i).resume();
     }
     CHECK(calls == 10 && sum == 110);
+
+    /* A list of released resumptions. */
+    eff::resumption_data<void, int> *released[10];
+    for (int i = 0; i < 10; i++)
+        released[i] = eff::wrap<State>([] { return eff::invoke_command(Get{}); }, i).release();
+    for (auto *data : released)
+        sum += eff::resumption<int()>(data).resume();
+    CHECK(sum == 155);
     CHECK(allocations == 0);
 }

@@ -88,6 +88,12 @@ static void reference_to_another_handler() {
         return 1;
     });
 }
+static void no_label_to_find() {
+    eff::handle<Asker>(3, [] { return (void)eff::find_handler(4), 1; });
+}
+static void no_command_to_find() {
+    eff::handle<Asker>(3, [] { return (void)eff::find_handler<Tell>(), 1; });
+}
 static void no_existing_handler() {
     eff::handle_with(ask, std::shared_ptr<Asker>());
 }
@@ -113,6 +119,8 @@ static void misuse_is_reported() {
     CHECK_ABORTS(left_reference, "'Ask' cannot be performed to that handler: it is not around");
     CHECK_ABORTS(empty_reference, "'Ask' cannot be invoked by an empty handler_ref");
     CHECK_ABORTS(reference_to_another_handler, "Nobody handles the effect 'Tell'");
+    CHECK_ABORTS(no_label_to_find, "No handler with the label 4 is around the current code");
+    CHECK_ABORTS(no_command_to_find, "Nobody handles the effect 'Tell'");
     CHECK_ABORTS(no_existing_handler, "handle_with was given no handler");
     CHECK_ABORTS(no_existing_handler_to_wrap, "wrap_with was given no handler");
     CHECK_ABORTS(no_existing_handler_with_ref, "handle_with_ref was given no handler");

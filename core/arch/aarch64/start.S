@@ -36,7 +36,8 @@ haft_fiber_start:
     hint #36
     sub x0, x29, #64
     mov x1, x2 /* the words of the switch */
-    mov x2, x3
+    cmp x4, #0 /* that are not special: HAFT_WAKE_REPLY */
+    csel x2, x3, xzr, ne
     .size haft_fiber_start, . - haft_fiber_start
     .type __morestack, %function
 __morestack:

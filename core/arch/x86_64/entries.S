@@ -41,7 +41,7 @@ haft_\name:
         jmp     haft_entry_\name
 1:      movl    $ROOM, %r10d
         xorl    %r11d, %r11d
-        call    __morestack
+        call    haft_morestack
         ret
         jmp     haft_entry_\name
         .cfi_endproc

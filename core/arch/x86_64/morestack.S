@@ -210,6 +210,17 @@ haft_switch_to_thread_stack:
         .cfi_endproc
         .size   __morestack, . - __morestack
 
+/* The same for the library itself: another library before this one may have a __morestack, too. */
+        .globl  haft_morestack
+        .hidden haft_morestack
+        .type   haft_morestack, @function
+haft_morestack:
+        .cfi_startproc
+        .cfi_def_cfa_offset 16
+        jmp     __morestack
+        .cfi_endproc
+        .size   haft_morestack, . - haft_morestack
+
 /* void haft_on_thread_stack(void (*function)(void *), void *argument) */
         .globl  haft_on_thread_stack
         .type   haft_on_thread_stack, @function

@@ -31,8 +31,11 @@ haft_fiber_start:
     .cfi_escape 0x10, 0x10, 0x02, 0x76, 0x08 /* return address at rbp + 8 */
     .cfi_escape 0x10, 0x06, 0x02, 0x76, 0x00 /* rbp at rbp + 0 */
     .cfi_escape 0x10, 0x03, 0x02, 0x76, 0x18 /* rbx at rbp + 24 */
+    jc 1f
+    xorl %edx, %edx /* words that are not special: HAFT_WAKE_REPLY */
+1:
     leaq -64(%rbp), %rdi
-    movq %rax, %rsi /* the words of the switch; the second is in rdx already */
+    movq %rax, %rsi /* the words of the switch; the second is in rdx */
     .size haft_fiber_start, . - haft_fiber_start
     .type __morestack, @function
 __morestack:

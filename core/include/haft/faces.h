@@ -19,32 +19,31 @@ extern "C" {
  */
 HAFT_API void haft_scope_push(haft_scope_t *scope, const haft_handles_t *handles, void *state);
 HAFT_INLINE void haft_scope_pop(const haft_scope_t *scope) {
-    haft_thread()->current = scope->outer;
+    haft_set_current(haft_here(), scope->outer);
 }
 
 /*
  * Performing to the very handler whose scope is `scope`, whatever lies between, in constant time:
- * like haft_find, with an entry of the current scope's cache that is marked in its lowest bit.
+ * like haft_find, with an entry of the current scope's cache that is marked by HAFT_AT_MARK.
  * There are two places for it, because handlers that are named tend to come in pairs.
  */
-HAFT_API HAFT_COLD haft_cache_entry_t *haft_lookup_at(haft_scope_t *scope, haft_effect_t *effect,
-                                                      unsigned slot, uint32_t shape);
-HAFT_INLINE haft_effect_t *haft_key_at(haft_effect_t *effect) {
-    return (haft_effect_t *)(void *)((char *)effect + 1);
+HAFT_API HAFT_COLD haft_found_t haft_lookup_at(haft_scope_t *scope, haft_effect_t *effect,
+                                               unsigned slot, uint32_t shape);
+HAFT_INLINE bool haft_read_entry_at(const haft_cache_entry_t *entry, const haft_scope_t *scope,
+                                    haft_effect_t *effect, haft_found_t *found) {
+    return (haft_read_entry(entry, effect, HAFT_AT_MARK, found) ||
+            haft_read_entry(entry, effect, HAFT_AT_MARK | HAFT_CLAUSE_MARK, found)) &&
+           HAFT_LIKELY(found->scope == scope);
 }
-HAFT_INLINE bool haft_is_at(const haft_cache_entry_t *entry, const haft_scope_t *scope,
-                            haft_effect_t *effect) {
-    return HAFT_LIKELY(entry->effect == haft_key_at(effect)) && HAFT_LIKELY(entry->scope == scope);
-}
-HAFT_INLINE haft_cache_entry_t *haft_find_at(haft_thread_t *thread, haft_scope_t *scope,
-                                             haft_effect_t *effect, unsigned slot, uint32_t shape) {
-    haft_cache_entry_t *first = &thread->current->cache[slot % HAFT_CACHE_SLOTS];
-    haft_cache_entry_t *second = &thread->current->cache[(slot + 1) % HAFT_CACHE_SLOTS];
-    if (HAFT_LIKELY(haft_is_at(first, scope, effect)))
-        return first;
-    if (haft_is_at(second, scope, effect))
-        return second;
-    return haft_lookup_at(scope, effect, first->effect == NULL ? slot : slot + 1, shape);
+HAFT_INLINE haft_found_t haft_find_at(haft_here_t here, haft_scope_t *scope,
+                                      haft_effect_t *effect, unsigned slot, uint32_t shape) {
+    const haft_cache_entry_t *first = &here.current->cache[slot % HAFT_CACHE_SLOTS];
+    const haft_cache_entry_t *second = &here.current->cache[(slot + 1) % HAFT_CACHE_SLOTS];
+    haft_found_t found;
+    if (haft_read_entry_at(first, scope, effect, &found) ||
+        haft_read_entry_at(second, scope, effect, &found))
+        return found;
+    return haft_lookup_at(scope, effect, first->key == 0 ? slot : slot + 1, shape);
 }
 
 /*
@@ -84,6 +83,10 @@ HAFT_INLINE void *haft_stack_pointer(void) {
 /* Reports a misuse that a face has found, as the library reports its own: to the error handler or on
    standard error. Aborts if the handler comes back. */
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_misused(const haft_error_t *error);
+
+/* What the message of a stack overflow says about a fiber of the face: how it gets a larger stack. NULL
+   for other fibers. Called in a signal handler. */
+extern HAFT_API const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
 
 /* Reports that a resumption of `effect` was used (continued, dropped...) a second time. */
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_used_resumption(const haft_effect_t *effect,

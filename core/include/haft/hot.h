@@ -10,7 +10,9 @@
  * - Two threads that resume one fiber at once cannot both get in. The hot path, which only the scope
  *   named by `owner` can take, closes the gate and then reads `owner` again; whoever comes from
  *   elsewhere writes `owner`, makes the first thread's stores visible (membarrier, on the slow path
- *   only), and then exchanges the gate. One of the two sees the other.
+ *   only), and then exchanges the gate. One of the two sees the other. With three threads the second
+ *   may have overwritten what the third wrote into `owner`: so whoever comes from elsewhere looks at it
+ *   once more, and nobody changes anything else before.
  */
 #ifndef HAFT_HOT_H
 #define HAFT_HOT_H
@@ -42,15 +44,15 @@ typedef struct haft_request {
 } haft_request_t;
 
 /*
- * The second word of a switch. Into a fiber: how it is woken. Out of a fiber: the effect, with the
- * lowest bit set for everything but a plain suspension.
+ * The words of a switch. Into a fiber: the result of perform, or, special, how the fiber is woken
+ * instead, in the second word. Out of a fiber: payload and effect; special, unless the fiber is only
+ * suspended.
  */
 enum haft_wake {
     HAFT_WAKE_REPLY = 0, /* the first word is the result of perform */
     HAFT_WAKE_UNWIND,    /* the first word is the fiber to unwind up to */
     HAFT_WAKE_CALL       /* the first word is a haft_call_t to run in place of a result */
 };
-#define HAFT_SPECIAL ((uintptr_t)1)
 
 #if defined(HAFT_FREESTANDING)
 extern haft_thread_t haft_thread_state;
@@ -76,15 +78,53 @@ HAFT_INLINE haft_thread_t *haft_thread(void) {
 }
 #endif
 
-HAFT_API HAFT_COLD haft_cache_entry_t *haft_lookup(haft_effect_t *effect, unsigned slot,
-                                                   uint32_t shape);
-HAFT_API HAFT_COLD void *haft_suspend_slow(haft_cache_entry_t *entry, haft_effect_t *effect,
+/*
+ * Where the code runs, for the hot paths: its thread, and the innermost scope. Good until the next
+ * switch. On x86-64 a thread is known by the distance of its state from the thread pointer, and a word
+ * is read there with no address in between. Volatile, and with memory clobbered, since the order among
+ * these and the switches counts.
+ */
+typedef struct haft_here {
+    uintptr_t thread;
+    haft_scope_t *current;
+} haft_here_t;
+
+#if defined(__x86_64__) && !defined(HAFT_FREESTANDING)
+HAFT_INLINE haft_here_t haft_here(void) {
+    haft_here_t here;
+    __asm__("movq haft_thread_state@gottpoff(%%rip), %0" : "=r"(here.thread));
+    __asm__ volatile("movq %%fs:0(%1), %0" : "=r"(here.current) : "r"(here.thread) : "memory");
+    return here;
+}
+HAFT_INLINE haft_exceptions_t *haft_exceptions(haft_here_t here) {
+    haft_exceptions_t *exceptions;
+    __asm__ volatile("movq %%fs:8(%1), %0" : "=r"(exceptions) : "r"(here.thread) : "memory");
+    return exceptions;
+}
+HAFT_INLINE void haft_set_current(haft_here_t here, haft_scope_t *current) {
+    __asm__ volatile("movq %0, %%fs:0(%1)" : : "r"(current), "r"(here.thread) : "memory");
+}
+#else
+HAFT_INLINE haft_here_t haft_here(void) {
+    haft_thread_t *thread = haft_thread();
+    return (haft_here_t){(uintptr_t)thread, thread->current};
+}
+HAFT_INLINE haft_exceptions_t *haft_exceptions(haft_here_t here) {
+    return ((haft_thread_t *)here.thread)->exceptions;
+}
+HAFT_INLINE void haft_set_current(haft_here_t here, haft_scope_t *current) {
+    ((haft_thread_t *)here.thread)->current = current;
+}
+#endif
+
+HAFT_API HAFT_COLD haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape);
+HAFT_API HAFT_COLD void *haft_suspend_slow(haft_found_t found, haft_effect_t *effect,
                                            void *payload);
 HAFT_API HAFT_COLD void *haft_woken(void *word, uintptr_t wake);
 HAFT_API haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word,
                                          const haft_handles_t *handles);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_resume_raced(haft_fiber_t *fiber);
-HAFT_API haft_request_t haft_arrived(haft_fiber_t *fiber, uintptr_t effect, void *payload);
+HAFT_API haft_request_t haft_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
 HAFT_API HAFT_COLD void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect,
                                          unsigned slot, void *payload);
 HAFT_API HAFT_COLD void haft_declare(const haft_effect_t *effect, uint32_t shape,
@@ -100,16 +140,52 @@ HAFT_INLINE bool haft_exceptions_in(const haft_exceptions_t *exceptions) {
     __builtin_memcpy(&both, (const char *)exceptions + 2, sizeof both);
     return both != 0;
 }
-HAFT_INLINE bool haft_exceptions_pending(const haft_thread_t *thread) {
-    return haft_exceptions_in(thread->exceptions);
+HAFT_INLINE bool haft_exceptions_pending(haft_here_t here) {
+    return haft_exceptions_in(haft_exceptions(here));
 }
 
-HAFT_INLINE haft_cache_entry_t *haft_find(haft_thread_t *thread, haft_effect_t *effect,
-                                          unsigned slot, uint32_t shape) {
-    haft_cache_entry_t *entry = &thread->current->cache[slot % HAFT_CACHE_SLOTS];
-    if (HAFT_UNLIKELY(entry->effect != effect))
-        entry = haft_lookup(effect, slot, shape);
-    return entry;
+/*
+ * The entry for `effect` with `marks`, by value. A handler of signals that performs may write to the slot
+ * between two reads: so the key is read again when everything else has been.
+ */
+HAFT_INLINE bool haft_read_entry(const haft_cache_entry_t *entry, haft_effect_t *effect,
+                                 unsigned marks, haft_found_t *found) {
+    uintptr_t key = (uintptr_t)effect + marks;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (HAFT_UNLIKELY(entry->key != key))
+        return false;
+    found->with = *(const volatile uintptr_t *)&entry->found.with;
+    found->scope = *(haft_scope_t *const volatile *)&entry->found.scope;
+    if ((found->with & HAFT_CLAUSE_MARK) != (marks & HAFT_CLAUSE_MARK))
+        __builtin_unreachable();
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return HAFT_LIKELY(entry->key == key);
+}
+
+HAFT_INLINE haft_found_t haft_find(haft_here_t here, haft_effect_t *effect, unsigned slot,
+                                   uint32_t shape) {
+    const haft_cache_entry_t *entry = &here.current->cache[slot % HAFT_CACHE_SLOTS];
+    haft_found_t found;
+    if (HAFT_LIKELY(haft_read_entry(entry, effect, 0, &found)))
+        return found;
+    if (haft_read_entry(entry, effect, HAFT_CLAUSE_MARK, &found))
+        return found;
+    return haft_lookup(effect, slot, shape);
+}
+
+/* The clause that says what is done; NULL: the fiber of the scope is suspended. */
+HAFT_INLINE const haft_clause_t *haft_clause_of(haft_found_t found) {
+    return found.with & HAFT_CLAUSE_MARK
+               ? (const haft_clause_t *)(found.with - HAFT_CLAUSE_MARK)
+               : (const haft_clause_t *)0;
+}
+/* The same if that is called in place, else NULL; so it is for a default that was taken away. */
+HAFT_INLINE const haft_clause_t *haft_clause_in_place(haft_found_t found) {
+    const haft_clause_t *clause = haft_clause_of(found);
+    return clause != (const haft_clause_t *)0 &&
+                   __atomic_load_n(&clause->kind, __ATOMIC_RELAXED) == HAFT_CLAUSE_TAIL
+               ? clause
+               : (const haft_clause_t *)0;
 }
 
 HAFT_INLINE haft_fiber_t *haft_fiber_of(haft_scope_t *scope) {
@@ -117,14 +193,13 @@ HAFT_INLINE haft_fiber_t *haft_fiber_of(haft_scope_t *scope) {
 }
 
 /* Suspends `fiber`, the current one or one that it runs in; its haft_resume returns the request. */
-HAFT_INLINE void *haft_suspend(haft_thread_t *thread, haft_fiber_t *fiber, haft_effect_t *effect,
-                               void *payload) {
-    fiber->top = thread->current;
+HAFT_INLINE void *haft_suspend(haft_here_t here, haft_fiber_t *fiber, haft_effect_t *effect,
+                               uintptr_t with, void *payload) {
+    fiber->top = here.current;
     fiber->awaits = effect;
-    thread->current = fiber->scope.outer;
-    haft_words_t words =
-        haft_switch(&fiber->context, &fiber->resumer, (haft_words_t){payload, (uintptr_t)effect});
-    if (HAFT_UNLIKELY(words.second != HAFT_WAKE_REPLY))
+    haft_set_current(here, fiber->scope.outer);
+    haft_words_t words = haft_switch_out_of(fiber, payload, with);
+    if (HAFT_UNLIKELY(words.special))
         return haft_woken(words.first, words.second);
     return words.first;
 }
@@ -135,11 +210,11 @@ HAFT_INLINE haft_function_t *haft_clause_function(const haft_clause_t *clause) {
 }
 
 /* Performs an effect whose clause is not called in place. */
-HAFT_INLINE void *haft_perform_found(haft_thread_t *thread, haft_cache_entry_t *entry,
+HAFT_INLINE void *haft_perform_found(haft_here_t here, haft_found_t found,
                                      haft_effect_t *effect, void *payload) {
-    if (HAFT_UNLIKELY(entry->clause != NULL || haft_exceptions_pending(thread)))
-        return haft_suspend_slow(entry, effect, payload);
-    return haft_suspend(thread, haft_fiber_of(entry->scope), effect, payload);
+    if (HAFT_UNLIKELY((found.with & HAFT_CLAUSE_MARK) != 0 || haft_exceptions_pending(here)))
+        return haft_suspend_slow(found, effect, payload);
+    return haft_suspend(here, haft_fiber_of(found.scope), effect, found.with, payload);
 }
 
 /*
@@ -155,14 +230,13 @@ typedef struct haft_in_place {
 /* By value: what a cold call takes the address of would have to lie in memory on the hot path, too. */
 HAFT_API HAFT_COLD void haft_in_place_moved(haft_scope_t *performer, const haft_scope_t *outer);
 
-HAFT_INLINE haft_in_place_t haft_in_place_begin(haft_thread_t *thread,
-                                                const haft_scope_t *handler) {
-    haft_in_place_t in_place = {thread->current, handler->outer, handler->outer->serial};
-    thread->current = handler->outer;
+HAFT_INLINE haft_in_place_t haft_in_place_begin(haft_here_t here, const haft_scope_t *handler) {
+    haft_in_place_t in_place = {here.current, handler->outer, handler->outer->serial};
+    haft_set_current(here, handler->outer);
     return in_place;
 }
 HAFT_INLINE void haft_in_place_end(const haft_in_place_t *in_place) {
-    haft_thread()->current = in_place->performer;
+    haft_set_current(haft_here(), in_place->performer);
     if (HAFT_UNLIKELY(in_place->outer->serial != in_place->serial))
         haft_in_place_moved(in_place->performer, in_place->outer);
 }
@@ -185,31 +259,40 @@ HAFT_INLINE void *haft_pack(const void *result, size_t size) {
 
 HAFT_INLINE void *haft_yield_hot(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
                                  void *payload) {
-    haft_thread_t *thread = haft_thread();
-    haft_cache_entry_t *entry = &thread->current->cache[slot % HAFT_CACHE_SLOTS];
-    if (HAFT_UNLIKELY(entry->effect != effect || entry->scope != &fiber->scope || entry->clause != NULL ||
-                      haft_exceptions_pending(thread)))
+    haft_here_t here = haft_here();
+    haft_found_t found;
+    if (HAFT_UNLIKELY(!haft_read_entry(&here.current->cache[slot % HAFT_CACHE_SLOTS], effect, 0,
+                                       &found) ||
+                      found.scope != &fiber->scope || haft_exceptions_pending(here)))
         return haft_yield_slow(fiber, effect, slot, payload);
-    return haft_suspend(thread, fiber, effect, payload);
+    return haft_suspend(here, fiber, effect, found.with, payload);
 }
 
-HAFT_INLINE haft_request_t haft_resume_hot(haft_fiber_t *fiber, void *word,
-                                           const haft_handles_t *handles) {
-    haft_thread_t *thread = haft_thread();
-    uint64_t serial = thread->current->serial;
-    if (HAFT_UNLIKELY(fiber->owner != serial || fiber->gate != HAFT_GATE_OPEN ||
-                      (fiber->scope.handles != handles && fiber->alias != handles) ||
-                      haft_exceptions_pending(thread)))
-        return haft_resume_slow(fiber, word, handles);
+/* Whether the current scope may resume the fiber without further ado. */
+HAFT_INLINE bool haft_resumes_hot(haft_here_t here, const haft_fiber_t *fiber) {
+    return HAFT_LIKELY(fiber->owner == here.current->serial && fiber->gate == HAFT_GATE_OPEN &&
+                       !haft_exceptions_pending(here));
+}
+/* Resumes it then; whatever comes back special has not been looked at, and the gate is closed. */
+HAFT_INLINE haft_words_t haft_resume_now(haft_here_t here, haft_fiber_t *fiber, void *word) {
+    uint64_t serial = here.current->serial;
     fiber->gate = HAFT_GATE_CLOSED;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (HAFT_UNLIKELY(fiber->owner != serial))
         haft_resume_raced(fiber);
-    thread->current = fiber->top;
-    haft_words_t words =
-        haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){word, HAFT_WAKE_REPLY});
-    if (HAFT_UNLIKELY(words.second & HAFT_SPECIAL))
-        return haft_arrived(fiber, words.second, words.first);
+    haft_set_current(here, fiber->top);
+    return haft_switch_into(fiber, word);
+}
+
+HAFT_INLINE haft_request_t haft_resume_hot(haft_fiber_t *fiber, void *word,
+                                           const haft_handles_t *handles) {
+    haft_here_t here = haft_here();
+    if (HAFT_UNLIKELY(!haft_resumes_hot(here, fiber) ||
+                      (fiber->scope.handles != handles && fiber->alias != handles)))
+        return haft_resume_slow(fiber, word, handles);
+    haft_words_t words = haft_resume_now(here, fiber, word);
+    if (HAFT_UNLIKELY(words.special))
+        return haft_arrived(fiber, (haft_effect_t *)words.second, words.first);
     fiber->gate = HAFT_GATE_OPEN;
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }

@@ -78,15 +78,29 @@ struct haft_effect {
     /* Calls a clause that runs in place, for callers that do not know its type. */
     void (*call)(haft_function_t *function, void *state, void *payload, void *result);
     haft_function_t *unhandled;   /* reports that nobody handles the effect */
-    haft_clause_t default_clause; /* its function is `unhandled` while there is no default */
+    haft_clause_t default_clause; /* no default: its function is `unhandled`, or its kind is not that
+                                     of a clause in place */
+    bool spoils; /* declared without NDEBUG: payloads that are no longer valid are overwritten */
 };
 
 enum { HAFT_CACHE_SLOTS = 4, HAFT_THREAD_BITS = 28 };
 
-typedef struct haft_cache_entry {
-    haft_effect_t *effect;
-    const haft_clause_t *clause; /* NULL: suspend the fiber whose scope this is */
+/*
+ * How an effect is handled, and by which scope. `with` is the second word of the switch that suspends the
+ * fiber of the scope: the effect, or the general clause that takes it. Or it is a clause, marked by
+ * HAFT_CLAUSE_MARK, which says what is done.
+ */
+typedef struct haft_found {
+    uintptr_t with;
     haft_scope_t *scope;
+} haft_found_t;
+enum { HAFT_CLAUSE_MARK = 1, HAFT_AT_MARK = 2, HAFT_OTHER_MARK = 4 };
+
+typedef struct haft_cache_entry {
+    uintptr_t key; /* the effect, with the mark of `with`, and HAFT_AT_MARK if it was performed to a
+                      scope by name (haft/faces.h), or HAFT_OTHER_MARK if found in a way that is the
+                      performer's own; 0: empty */
+    haft_found_t found;
 } haft_cache_entry_t;
 
 enum haft_scope_kind {
@@ -144,17 +158,20 @@ struct haft_fiber {
     uint64_t gate;         /* haft_gate; whoever resumes the fiber closes it */
     haft_scope_t *top;      /* innermost scope of the suspended chain that ends in this fiber */
 
-    haft_context_t resumer;
+    haft_context_t resumer; /* while the fiber is suspended, haft_tail_continue leaves the reply in
+                               `base` */
     haft_scope_t scope; /* its first three words share a line with `resumer` */
     haft_effect_t *awaits; /* the effect that suspended it */
-    const haft_handles_t *alias; /* another set of the same effects as scope.handles: what a second
-                                    place in the program has resumed it with */
+    uint64_t shot; /* counts uses of the fiber's captures: a resumption is good for one; odd while
+                      haft_tail_continue has used one and its handler has not */
 
     void *(*function)(void *);
     void *argument;
     void *result;
     const char *name;
-    uint64_t shot; /* counts captures; a resumption is good for one */
+    const haft_handles_t *alias; /* another set of the same effects as scope.handles: what a second
+                                    place in the program has resumed it with. Never NULL, so that
+                                    no set (NULL) does not seem to be one */
     char *low;     /* lowest usable byte of the stack */
     char *high;    /* the first frame lies just below */
     void *thrown;  /* the payload of the effect that ended the fiber, once unwound */
@@ -173,6 +190,7 @@ struct haft_fiber {
     uint8_t cleanups;
     uint8_t checked; /* the stack has a canary instead of a guard */
     uint32_t uses;
+    uint64_t unwound_under; /* the scope's serial when the unwinding of the stack began */
 };
 
 /* The part of C++'s exception state (__cxa_eh_globals) that belongs to a fiber. */
@@ -180,12 +198,6 @@ typedef struct haft_exceptions {
     void *caught;
     unsigned uncaught;
 } haft_exceptions_t;
-
-/* Where an effect was found from a scope; a serial also stands for all that lies outwards. */
-typedef struct haft_known {
-    uint64_t serial;
-    haft_cache_entry_t entry;
-} haft_known_t;
 
 struct haft_thread {
     haft_scope_t *current; /* the innermost scope */
@@ -195,12 +207,11 @@ struct haft_thread {
     uint64_t stamp; /* the last serial that was drawn */
     haft_scope_t root;
     haft_scope_t defaults;
-    haft_known_t *known; /* what haft_lookup found before */
+    struct haft_known *known; /* what haft_lookup found before */
     haft_fiber_t *idle; /* stacks of `pool` that this thread keeps for its next fibers */
     struct haft_pool *pool;
     size_t idle_size;
     uint32_t idle_count;
-    haft_fiber_t *tail; /* haft_tail_continue: what to continue */
     void *signal_stack;
     haft_exceptions_t *globals;         /* the exceptions of C++ themselves */
     haft_fiber_t *segmented;            /* the fiber on which the code runs, if that is segmented */

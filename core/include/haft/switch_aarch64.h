@@ -1,14 +1,14 @@
 /*
  * The context switch, AArch64 (AAPCS64).
  *
- * haft_switch stores the running context into `*from`, loads the one in `*to`, and carries two
- * words across. It is inline assembly that names every register as clobbered, those that a call
- * would keep included: the compiler saves what is live and nothing else. x29 and x19 cannot be
- * clobbers (frame pointer; the base pointer that clang uses in frames with dynamic alignment), so
- * they travel in the context.
+ * haft_switch_into stores the running context into the fiber's `resumer` and loads its `context`;
+ * haft_switch_out_of does the reverse. Two words are carried across. It is inline assembly that names
+ * every register as clobbered, those that a call would keep included: the compiler saves what is live
+ * and nothing else. x29 and x19 cannot be clobbers (frame pointer; the base pointer that clang uses in
+ * frames with dynamic alignment), so they travel in the context.
  *
  * On both sides:   x0  from, x1  to (in), anything (out)
- *                  x2  first word       x3  second word
+ *                  x2  first word       x3  second word       x4  whether the words are special
  * The target is entered by a branch: nobody pushed its address with a call, so a return would be
  * mispredicted. Every target begins with `bti j` (hint 36), which processors and code without
  * branch target identification take for a no-op.
@@ -23,14 +23,12 @@
 
 #include "layout.h"
 
-/* The vector registers contain the scalable ones; the predicates are named where there are any. */
-#ifdef __ARM_FEATURE_SVE
-#    define HAFT_CLOBBERS_SVE                                                                      \
-        , "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13",  \
-            "p14", "p15"
-#else
-#    define HAFT_CLOBBERS_SVE
-#endif
+/* The vector registers contain the scalable ones. The predicates are named in every file: a function
+   may have them by a target attribute or pragma. (The first-fault register, which only gcc has a name
+   for, lives across no call.) */
+#define HAFT_CLOBBERS_SVE                                                                          \
+    , "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13",      \
+        "p14", "p15"
 
 /* Continues with the context at x1; x11 is the control word so far. */
 #define HAFT_SWITCH_LOAD                                                                           \
@@ -48,6 +46,7 @@
 typedef struct haft_words {
     void *first;
     uintptr_t second;
+    bool special; /* whoever sent them says that they are */
 } haft_words_t;
 
 static inline __attribute__((always_inline)) haft_words_t
@@ -56,6 +55,7 @@ haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
     register void *x1 __asm__("x1") = to;
     register void *first __asm__("x2") = words.first;
     register uintptr_t second __asm__("x3") = words.second;
+    register uintptr_t special __asm__("x4") = words.special;
     __asm__ volatile("adr x9, 1f\n\t"
                      "mov x10, sp\n\t"
                      "stp x29, x9, [x0]\n\t"
@@ -65,27 +65,45 @@ haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
                      HAFT_SWITCH_LOAD
                      "1:\n\t"
                      "hint #36"
-                     : "+r"(x0), "+r"(x1), "+r"(first), "+r"(second)
+                     : "+r"(x0), "+r"(x1), "+r"(first), "+r"(second), "+r"(special)
                      :
-                     : "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
+                     : "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
                        "x16", "x17", "x18", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27",
                        "x28", "x30", "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7",
                        "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18",
                        "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29",
                        "v30", "v31" HAFT_CLOBBERS_SVE);
-    return (haft_words_t){first, second};
+    return (haft_words_t){first, second, special != 0};
 }
 
-/* The same for a context that nobody will continue: nothing has to be saved. */
+/* Into a fiber, with the result of its perform. */
+static inline __attribute__((always_inline)) haft_words_t haft_switch_into(haft_fiber_t *fiber,
+                                                                           void *first) {
+    return haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){first, 0, false});
+}
+
+/* Into a fiber, with words that are special. */
+static inline __attribute__((always_inline)) haft_words_t
+haft_switch_into_specially(haft_fiber_t *fiber, void *first, uintptr_t second) {
+    return haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){first, second, true});
+}
+
+/* Out of a fiber, which is suspended. */
+static inline __attribute__((always_inline)) haft_words_t
+haft_switch_out_of(haft_fiber_t *fiber, void *first, uintptr_t second) {
+    return haft_switch(&fiber->context, &fiber->resumer, (haft_words_t){first, second, false});
+}
+
+/* Out of a fiber that nobody will continue, with words that are special: nothing has to be saved. */
 static inline __attribute__((always_inline, noreturn)) void
-haft_switch_for_good(haft_context_t *from, haft_context_t *to, haft_words_t words) {
-    register void *x1 __asm__("x1") = to;
-    register void *first __asm__("x2") = words.first;
-    register uintptr_t second __asm__("x3") = words.second;
-    (void)from;
+haft_switch_out_for_good(haft_fiber_t *fiber, void *first, uintptr_t second) {
+    register void *x1 __asm__("x1") = &fiber->resumer;
+    register void *x2 __asm__("x2") = first;
+    register uintptr_t x3 __asm__("x3") = second;
+    register uintptr_t special __asm__("x4") = 1;
     __asm__ volatile("mrs x11, fpcr\n\t" HAFT_SWITCH_LOAD
                      :
-                     : "r"(x1), "r"(first), "r"(second)
+                     : "r"(x1), "r"(x2), "r"(x3), "r"(special)
                      : "memory");
     __builtin_unreachable();
 }

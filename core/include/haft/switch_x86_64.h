@@ -1,13 +1,14 @@
 /*
  * The context switch, x86-64 System V.
  *
- * haft_switch stores the running context into `*from`, loads the one in `*to`, and carries two words
- * across. It is inline assembly that names every register which a call would not keep as clobbered:
- * the compiler saves what is live and nothing else. rbp and rbx cannot be clobbers (frame pointer; the
- * base pointer that clang uses in frames with dynamic alignment), so they travel in the context.
+ * haft_switch_into stores the running context into the fiber's `resumer` and loads its `context`;
+ * haft_switch_out_of does the reverse. Two words are carried across. It is inline assembly that names
+ * every register which a call would not keep as clobbered: the compiler saves what is live and nothing
+ * else. rbp and rbx cannot be clobbers (frame pointer; the base pointer that clang uses in frames with
+ * dynamic alignment), so they travel in the context.
  *
- * On both sides:   rdi  from, rsi  to (in), anything (out)
- *                  rax  first word      rdx  second word
+ * On both sides:   rdi  the fiber (in), anything (out)
+ *                  rax  first word      rdx  second word      carry  whether the words are special
  * The target is entered by a jump: nobody pushed its address with a call, so a return would be
  * mispredicted. The red zone below rsp is left alone.
  *
@@ -21,7 +22,9 @@
 
 #include "layout.h"
 
-#ifdef __AVX512F__
+/* A function may have more registers than its file, by a target attribute. clang takes their names
+   everywhere, gcc only where the file is compiled with them: see docs/misuse.md. */
+#if defined(__AVX512F__) || defined(__clang__)
 #    define HAFT_CLOBBERS_AVX512                                                                   \
         , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24",         \
             "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", \
@@ -30,20 +33,27 @@
 #    define HAFT_CLOBBERS_AVX512
 #endif
 
-/* Continues with the context at rsi; 32(%%rdi) is the control word so far. */
-#define HAFT_SWITCH_LOAD                                                                           \
-    "movq 8(%%rsi), %%r10\n\t"                                                                     \
-    "movzwl 32(%%rsi), %%r9d\n\t"                                                                  \
-    "movq 0(%%rsi), %%rbp\n\t"                                                                     \
-    "movq 16(%%rsi), %%rsp\n\t"                                                                    \
-    "movq 24(%%rsi), %%rbx\n\t"                                                                    \
-    "cmpw 32(%%rdi), %%r9w\n\t"                                                                    \
-    "jne 2f\n\t"                                                                                   \
-    "jmp *%%r10\n"                                                                                 \
+/* Stores what runs at `from` bytes into the fiber, and continues with the context at `to`. Both ways
+   to the jump leave the carry clear, after a comparison of equals or an `or`; `mark` may set it. */
+#define HAFT_SWITCH_STORE(from)                                                                    \
+    "leaq 1f(%%rip), %%r8\n\t"                                                                     \
+    "movq %%rbp, " from "+0(%%rdi)\n\t"                                                            \
+    "movq %%r8, " from "+8(%%rdi)\n\t"                                                             \
+    "movq %%rsp, " from "+16(%%rdi)\n\t"                                                           \
+    "movq %%rbx, " from "+24(%%rdi)\n\t"
+#define HAFT_SWITCH_LOAD(from, to, mark)                                                           \
+    "fnstcw " from "+32(%%rdi)\n\t"                                                                \
+    "movq " to "+8(%%rdi), %%r10\n\t"                                                              \
+    "movzwl " to "+32(%%rdi), %%r9d\n\t"                                                           \
+    "movq " to "+0(%%rdi), %%rbp\n\t"                                                              \
+    "movq " to "+16(%%rdi), %%rsp\n\t"                                                             \
+    "movq " to "+24(%%rdi), %%rbx\n\t"                                                             \
+    "cmpw " from "+32(%%rdi), %%r9w\n\t"                                                           \
+    "jne 2f\n\t" mark "jmp *%%r10\n"                                                              \
     "2:\n\t" /* the other side rounds or traps differently */                                     \
-    "fldcw 32(%%rsi)\n\t"                                                                          \
-    "stmxcsr 36(%%rsi)\n\t"                                                                        \
-    "movl 36(%%rsi), %%ecx\n\t"                                                                    \
+    "fldcw " to "+32(%%rdi)\n\t"                                                                   \
+    "stmxcsr " to "+36(%%rdi)\n\t"                                                                 \
+    "movl " to "+36(%%rdi), %%ecx\n\t"                                                             \
     "andl $0xffff807f, %%ecx\n\t"                                                                  \
     "movl %%r9d, %%r8d\n\t"                                                                        \
     "andl $0x0c00, %%r8d\n\t"                                                                      \
@@ -52,40 +62,65 @@
     "andl $0x003f, %%r9d\n\t"                                                                      \
     "shll $7, %%r9d\n\t"                                                                           \
     "orl %%r9d, %%ecx\n\t"                                                                         \
-    "movl %%ecx, 36(%%rsi)\n\t"                                                                    \
-    "ldmxcsr 36(%%rsi)\n\t"                                                                        \
-    "jmp *%%r10\n"
+    "movl %%ecx, " to "+36(%%rdi)\n\t"                                                             \
+    "ldmxcsr " to "+36(%%rdi)\n\t" mark "jmp *%%r10\n"
+#define HAFT_SWITCH(from, to, mark) HAFT_SWITCH_STORE(from) HAFT_SWITCH_LOAD(from, to, mark) "1:"
+
+#define HAFT_AT_CONTEXT "0"
+#define HAFT_AT_RESUMER "64"
+
+#define HAFT_SWITCH_CLOBBERS                                                                       \
+    "rcx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "st", "st(1)",   \
+        "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)", "xmm0", "xmm1", "xmm2", "xmm3",      \
+        "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",        \
+        "xmm14", "xmm15" HAFT_CLOBBERS_AVX512
 
 typedef struct haft_words {
     void *first;
     uintptr_t second;
+    bool special; /* whoever sent them says that they are */
 } haft_words_t;
 
-static inline __attribute__((always_inline)) haft_words_t
-haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
-    __asm__ volatile("leaq 1f(%%rip), %%r8\n\t"
-                     "movq %%rbp, 0(%%rdi)\n\t"
-                     "movq %%r8, 8(%%rdi)\n\t"
-                     "movq %%rsp, 16(%%rdi)\n\t"
-                     "movq %%rbx, 24(%%rdi)\n\t"
-                     "fnstcw 32(%%rdi)\n\t"
-                     HAFT_SWITCH_LOAD
-                     "1:"
-                     : "+D"(from), "+S"(to), "+a"(words.first), "+d"(words.second)
+/* Into a fiber, with the result of its perform. */
+static inline __attribute__((always_inline)) haft_words_t haft_switch_into(haft_fiber_t *fiber,
+                                                                           void *first) {
+    uintptr_t second;
+    bool special;
+    __asm__ volatile(HAFT_SWITCH(HAFT_AT_RESUMER, HAFT_AT_CONTEXT, "")
+                     : "+D"(fiber), "+a"(first), "=d"(second), "=@ccc"(special)
                      :
-                     : "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "cc", "memory",
-                       "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)", "xmm0",
-                       "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
-                       "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15" HAFT_CLOBBERS_AVX512);
-    return words;
+                     : HAFT_SWITCH_CLOBBERS);
+    return (haft_words_t){first, second, special};
 }
 
-/* The same for a context that nobody will continue: nothing has to be saved. */
-static inline __attribute__((always_inline, noreturn)) void
-haft_switch_for_good(haft_context_t *from, haft_context_t *to, haft_words_t words) {
-    __asm__ volatile("fnstcw 32(%%rdi)\n\t" HAFT_SWITCH_LOAD
+/* Into a fiber, with words that are special. */
+static inline __attribute__((always_inline)) haft_words_t
+haft_switch_into_specially(haft_fiber_t *fiber, void *first, uintptr_t second) {
+    bool special;
+    __asm__ volatile(HAFT_SWITCH(HAFT_AT_RESUMER, HAFT_AT_CONTEXT, "stc\n\t")
+                     : "+D"(fiber), "+a"(first), "+d"(second), "=@ccc"(special)
                      :
-                     : "D"(from), "S"(to), "a"(words.first), "d"(words.second)
+                     : HAFT_SWITCH_CLOBBERS);
+    return (haft_words_t){first, second, special};
+}
+
+/* Out of a fiber, which is suspended. */
+static inline __attribute__((always_inline)) haft_words_t
+haft_switch_out_of(haft_fiber_t *fiber, void *first, uintptr_t second) {
+    bool special;
+    __asm__ volatile(HAFT_SWITCH(HAFT_AT_CONTEXT, HAFT_AT_RESUMER, "")
+                     : "+D"(fiber), "+a"(first), "+d"(second), "=@ccc"(special)
+                     :
+                     : HAFT_SWITCH_CLOBBERS);
+    return (haft_words_t){first, second, special};
+}
+
+/* Out of a fiber that nobody will continue, with words that are special: nothing has to be saved. */
+static inline __attribute__((always_inline, noreturn)) void
+haft_switch_out_for_good(haft_fiber_t *fiber, void *first, uintptr_t second) {
+    __asm__ volatile(HAFT_SWITCH_LOAD(HAFT_AT_CONTEXT, HAFT_AT_RESUMER, "stc\n\t")
+                     :
+                     : "D"(fiber), "a"(first), "d"(second)
                      : "memory");
     __builtin_unreachable();
 }

@@ -90,10 +90,17 @@ HAFT_EXTERN_C_BEGIN
 #endif
 
 #ifdef NDEBUG
+#    define HAFT_SPOILS 0
 #    define HAFT_SPOIL(payload) ((void)0)
 #else
-/* A handler that reads the payload after it has resumed the fiber finds this pattern. */
-#    define HAFT_SPOIL(payload) __builtin_memset((void *)&payload, 0xdb, sizeof payload)
+/* A handler that reads the payload after it has resumed the fiber finds this pattern; the compiler is
+   made to believe that somebody does. After a free the library writes it. */
+#    define HAFT_SPOILS 1
+#    define HAFT_SPOIL(payload)                                                                    \
+        (__builtin_memset((void *)&payload, 0xdb, sizeof payload), haft_seen(&payload))
+HAFT_INLINE void haft_seen(const void *memory) {
+    __asm__ volatile("" : : "r"(memory) : "memory");
+}
 #endif
 
 #define HAFT_SHAPE_OF(name)                                                                        \
@@ -127,25 +134,27 @@ HAFT_EXTERN_C_BEGIN
         haft_typed_call_##name,                                                                          \
         (haft_function_t *)haft_typed_unhandled_##name,                                                  \
         {&haft_id_##name, (haft_function_t *)haft_typed_unhandled_##name, HAFT_CLAUSE_TAIL,          \
-         HAFT_SHAPE_OF(name)}};                                                                    \
+         HAFT_SHAPE_OF(name)},                                                                     \
+        HAFT_SPOILS};                                                                              \
     HAFT_ON_LOAD(static void haft_typed_declare_##name(void)) {                                          \
         haft_declare(HAFT_ID(name), HAFT_SHAPE_OF(name), __FILE__ ":" HAFT_TEXT(__LINE__));        \
     }                                                                                              \
     HAFT_INLINE haft_result_##name haft_typed_perform_##name(haft_payload_##name payload) {              \
         haft_value_##name value;                                                                   \
-        haft_thread_t *thread = haft_thread();                                                     \
-        haft_cache_entry_t *entry =                                                                \
-            haft_find(thread, HAFT_ID(name), haft_slot_##name, HAFT_SHAPE_OF(name));               \
-        if (entry->clause != NULL && entry->clause->kind == HAFT_CLAUSE_TAIL) {                    \
+        haft_here_t here = haft_here();                                                            \
+        haft_found_t found =                                                                       \
+            haft_find(here, HAFT_ID(name), haft_slot_##name, HAFT_SHAPE_OF(name));              \
+        const haft_clause_t *clause = haft_clause_in_place(found);                                 \
+        if (clause != (const haft_clause_t *)0) {                                                  \
             haft_result_##name (*function)(void *, haft_payload_##name *) =                        \
-                (haft_result_##name (*)(void *, haft_payload_##name *))haft_clause_function(            \
-                    entry->clause);                                                                \
-            void *state = entry->scope->state;                                                     \
+                (haft_result_##name (*)(void *, haft_payload_##name *))haft_clause_function(       \
+                    clause);                                                                       \
+            void *state = found.scope->state;                                                      \
             __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =         \
-                haft_in_place_begin(thread, entry->scope);                                         \
+                haft_in_place_begin(here, found.scope);                                            \
             HAFT_CALL_TAIL(result, value, function(state, &payload));                              \
         } else {                                                                                   \
-            void *word = haft_perform_found(thread, entry, HAFT_ID(name), &payload);               \
+            void *word = haft_perform_found(here, found, HAFT_ID(name), &payload);                 \
             haft_unpack(HAFT_ID(name), word, &value, HAFT_RESULT_SIZE(result));                    \
         }                                                                                          \
         HAFT_SPOIL(payload);                                                                       \

@@ -54,6 +54,7 @@ struct exchanging {
     phase now = phase::fresh;
     bool answered = false;
     yielding *at = nullptr;                       /* where the body waits */
+    call<yielding> *waiting = nullptr;            /* the same, if an In does not fit a word */
     std::remove_reference_t<In> *first = nullptr; /* what the body is called with */
     room<Answer> answer{};
 
@@ -79,15 +80,16 @@ struct exchanging {
         } else if constexpr (in_word<In>) {
             return to_word<In>(std::move(value));
         } else {
-            reinterpret_cast<call<yielding> *>(at)->result.fill(
-                [&]() -> In { return std::move(value); });
+            waiting->result.fill([&]() -> In { return std::move(value); });
             return nullptr;
         }
     }
     HAFT_HPP_INLINE bool arrive(running &guard, haft_request_t request) {
         if (__builtin_expect(haft_finished(request), false))
             return false;
-        at = static_cast<yielding *>(request.payload);
+        at = performed<yielding>(request.payload);
+        if constexpr (is_call<yielding>)
+            waiting = static_cast<call<yielding> *>(request.payload);
         guard.after = phase::suspended;
         return true;
     }
@@ -118,7 +120,8 @@ class exchanger_to {
             yielding here{.value = value};
             return from_word<In>(haft_yield_hot(fiber, traits::id(), traits::slot, &here));
         } else {
-            call<yielding> here{yielding{.value = value}, {}};
+            yielding payload{.value = value};
+            call<yielding> here{&payload, {}};
             haft_yield_hot(fiber, traits::id(), traits::slot, &here);
             return here.result.take();
         }

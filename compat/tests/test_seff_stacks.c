@@ -1,0 +1,80 @@
+/* The size that a program gives is a first size: stacks are as large as others. And what the
+   messages say. */
+#include "../../core/tests/check.h"
+#include <seff.h>
+
+DEFINE_EFFECT(wait_here, 2, void, {});
+DEFINE_EFFECT(unanswered, 3, int64_t, {});
+
+enum { COROUTINES = 40, FRAME = 130 * 1024 };
+
+static void *fills_a_large_frame(void *argument) {
+    volatile unsigned char frame[FRAME];
+    unsigned char mine = (unsigned char)(uintptr_t)argument;
+    memset((void *)(uintptr_t)frame, mine, sizeof frame);
+    PERFORM(wait_here);
+    int wrong = 0;
+    for (int i = 0; i < FRAME; i++)
+        wrong += frame[i] != mine;
+    return (void *)(intptr_t)wrong;
+}
+
+static void a_small_size_is_a_first_size(void) {
+    seff_coroutine_t *coroutines[COROUTINES];
+    for (int i = 0; i < COROUTINES; i++) {
+        coroutines[i] =
+            seff_coroutine_new_sized(fills_a_large_frame, (void *)(intptr_t)(i + 1), 512);
+        seff_resume(coroutines[i], NULL, HANDLES(wait_here));
+    }
+    for (int i = 0; i < COROUTINES; i++) {
+        CHECK_EQUAL(seff_resume(coroutines[i], NULL, HANDLES(wait_here)).payload, 0);
+        seff_coroutine_delete(coroutines[i]);
+    }
+}
+
+static void *recurses(void *argument) {
+    volatile char frame[1024];
+    frame[0] = 1;
+    return (intptr_t)argument == 0 ? NULL : (char *)recurses((char *)argument - 1) + (frame[0] - 1);
+}
+
+static void a_large_size_is_had(void) {
+    seff_coroutine_t k;
+    CHECK(seff_coroutine_init_sized(&k, recurses, (void *)4000, 32 * 1024 * 1024));
+    CHECK(seff_finished(seff_resume(&k, NULL, 0)));
+    seff_coroutine_release(&k);
+}
+
+static void overflows(void) {
+    seff_resume(seff_coroutine_new(recurses, (void *)1000000), NULL, 0);
+}
+static void an_overflow_says_how_to_have_more(void) {
+    CHECK_FAULTS(overflows, check_bare() ? "LIBSEFF_DEFAULT_FRAME_SIZE" : "");
+}
+
+static void *performs_unanswered(void *argument) {
+    (void)argument;
+    return (void *)PERFORM(unanswered);
+}
+static void performs_alone(void) {
+    PERFORM(unanswered);
+}
+static void performs_in_a_coroutine(void) {
+    seff_resume(seff_coroutine_new(performs_unanswered, NULL), NULL, HANDLES(wait_here));
+}
+static void throws_alone(void) {
+    THROW(unanswered);
+}
+static void an_effect_that_nobody_handles_is_told_in_the_words_of_libseff(void) {
+    CHECK_ABORTS(performs_alone, "default with seff_set_default_handler");
+    CHECK_ABORTS(performs_in_a_coroutine, "HANDLES(unanswered)");
+    CHECK_ABORTS(throws_alone, "test_seff_stacks.c:7");
+}
+
+int main(void) {
+    RUN(a_small_size_is_a_first_size);
+    RUN(a_large_size_is_had);
+    RUN(an_overflow_says_how_to_have_more);
+    RUN(an_effect_that_nobody_handles_is_told_in_the_words_of_libseff);
+    return check_end();
+}
