@@ -17,7 +17,7 @@ compile_c() {
   compiler="$CC -std=gnu11 -fexceptions"
   if [ -f "$1.cpp" ]; then
     source=$1.cpp
-    compiler="$CXX -std=c++20"
+    compiler="$CXX -std=c++20 -Wno-missing-field-initializers"
   fi
   # shellcheck disable=SC2086 # a command with arguments
   $compiler -Wall -Wextra -Werror -O1 -I"$HAFT_SOURCE_DIR/core/include" \

@@ -76,6 +76,7 @@ static __attribute__((noreturn)) void stopped(const char *how) {
 
 static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
     (void)reason, (void)exception;
+    haft_unwinding_stopped();
     stopped("a catch-all on it did not rethrow. Write catch (...) so that it ends in throw");
 }
 
@@ -85,13 +86,17 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
                                 struct _Unwind_Context *context, void *argument) {
     (void)version, (void)exception_class, (void)argument;
     haft_landing_t *landing = landing_of(exception);
+    haft_unwinding_goes_on(true);
     if (landing->fiber == NULL && landing->here &&
         haft_unwound_to(_Unwind_GetCFA(context), landing->sp)) {
         haft_segments_set_limit(0); /* the unwinder has changed it ahead of the stack */
+        haft_unwinding_goes_on(false);
         landing->land(landing);
     }
-    if (haft_in_first_frame(_Unwind_GetIP(context)))
+    if (haft_in_first_frame(_Unwind_GetIP(context))) {
+        haft_unwinding_goes_on(false);
         haft_leave(haft_fiber_here(), &haft_special_landed, landing);
+    }
     if (actions & _UA_END_OF_STACK)
         stopped("a function on it was compiled without unwind tables");
     return _URC_NO_REASON;
@@ -102,9 +107,10 @@ static void unwind_to(void *argument) {
     struct _Unwind_Exception *exception = (struct _Unwind_Exception *)(void *)landing->unwinding;
     landing->here = haft_on_this_fiber(landing->sp);
     memset(exception, 0, sizeof *exception);
-    memcpy(&exception->exception_class, "HAFTLAND", sizeof exception->exception_class);
+    memcpy(&exception->exception_class, haft_landing_class, sizeof exception->exception_class);
     exception->exception_cleanup = swallowed;
     haft_tools_unwinding();
+    haft_unwinding_starts();
     _Unwind_ForcedUnwind(exception, stop, NULL);
     stopped("the unwinder failed");
 }

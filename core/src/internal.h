@@ -368,6 +368,13 @@ enum { HAFT_UNWINDS = 1 }; /* whether there is anything that runs cleanups */
 /* Unwinds from here, through the fibers around, up to and including `target`. `frame` is one on
    this stack inside of which there are only the library's. */
 __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame);
+/* Around an unwinding by force, where there is a runtime of C++: std::uncaught_exceptions() is to see
+   it, so that guards that commit or roll back at the end of a scope roll back. What ends it where it
+   should (haft_leave, or who lands) puts the count back; haft_unwinding_stopped is for the rest. */
+extern const char haft_landing_class[8]; /* of the exceptions of faces.c */
+void haft_unwinding_starts(void);
+void haft_unwinding_stopped(void);
+void haft_unwinding_goes_on(bool goes_on); /* from frame to frame; false: it has landed */
 /* Goes on with an unwinding that has come out of `fiber`; comes back if the special effect is no
  * such. */
 void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);

@@ -14,6 +14,7 @@
  */
 #include "internal.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unwind.h>
@@ -24,6 +25,69 @@ _Static_assert(offsetof(haft_fiber_t, unwinding) % _Alignof(struct _Unwind_Excep
                "and it is aligned");
 
 static const char unwinding_class[8] = {'H', 'A', 'F', 'T', 'U', 'N', 'W', 'D'};
+const char haft_landing_class[8] = {'H', 'A', 'F', 'T', 'L', 'A', 'N', 'D'};
+
+/* ---- What the runtime of C++ knows of it ---- */
+
+typedef void terminate_t(void);
+extern terminate_t *cxx_set_terminate(terminate_t *handler) __asm__("_ZSt13set_terminatePFvvE")
+    __attribute__((weak));
+static terminate_t *terminate_before;
+
+/* Whether what C++ has caught on this thread is an unwinding of ours. Its record of an exception
+   ends in the unwinder's, which comes after 80 bytes in libstdc++ and 96 in libc++abi. */
+static bool unwinding_caught(void) {
+    const char *caught = haft_thread()->globals->caught;
+    for (size_t before = 80; caught != NULL && before <= 96; before += 16)
+        if (memcmp(caught + before, unwinding_class, sizeof unwinding_class) == 0 ||
+            memcmp(caught + before, haft_landing_class, sizeof haft_landing_class) == 0)
+            return true;
+    return false;
+}
+
+/* Whether an unwinding has started on this thread and has not landed. Code that gcc makes
+   terminates in the middle of it, and has caught nothing. */
+static __thread __attribute__((tls_model("initial-exec"))) bool on_its_way;
+
+void haft_unwinding_goes_on(bool goes_on) {
+    on_its_way = goes_on;
+}
+static bool unwinding_here(void) {
+    const haft_exceptions_t *now = haft_thread()->globals;
+    return on_its_way && now->caught == NULL && now->uncaught != 0;
+}
+
+/* A function that is noexcept ends the program when it is to be unwound. */
+static void terminated(void) {
+    if (unwinding_caught() || unwinding_here()) {
+        const haft_fiber_t *fiber = haft_fiber_here();
+        haft_fail(HAFT_ERROR_UNWINDING_STOPPED, NULL, fiber,
+                  "%s was being unwound when the program was terminated: a function on it is "
+                  "noexcept, which nothing can leave. Let it perform only what is always resumed.",
+                  haft_fiber_label(fiber));
+    }
+    terminate_before();
+    abort();
+}
+
+static void watch_terminate(void) {
+    if (cxx_set_terminate)
+        terminate_before = cxx_set_terminate(terminated);
+}
+
+void haft_unwinding_starts(void) {
+    static pthread_once_t watched = PTHREAD_ONCE_INIT;
+    haft_thread_t *thread = haft_thread();
+    if (thread->globals == &haft_no_exceptions)
+        return;
+    thread->globals->uncaught++;
+    pthread_once(&watched, watch_terminate);
+}
+void haft_unwinding_stopped(void) {
+    haft_thread_t *thread = haft_thread();
+    if (thread->globals != &haft_no_exceptions)
+        thread->globals->uncaught--;
+}
 
 static struct _Unwind_Exception *unwinding_of(haft_fiber_t *fiber) {
     return (struct _Unwind_Exception *)(void *)fiber->unwinding;
@@ -32,6 +96,7 @@ static struct _Unwind_Exception *unwinding_of(haft_fiber_t *fiber) {
 /* A catch-all ended the unwinding: the runtime of C++ deletes the record that it holds. */
 static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
     (void)reason;
+    haft_unwinding_stopped();
     haft_fiber_t *fiber =
         (haft_fiber_t *)(void *)((char *)exception - offsetof(haft_fiber_t, unwinding));
     haft_fail(
@@ -128,7 +193,9 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
     (void)version, (void)exception_class;
     haft_fiber_t *fiber =
         (haft_fiber_t *)(void *)((char *)exception - offsetof(haft_fiber_t, unwinding));
+    haft_unwinding_goes_on(true);
     if (haft_in_first_frame(_Unwind_GetIP(context))) {
+        haft_unwinding_goes_on(false);
         check_around(fiber, target);
         unwound(fiber, target);
     }
@@ -149,6 +216,7 @@ static void unwind(void *target) {
     memcpy(&exception->exception_class, unwinding_class, sizeof unwinding_class);
     exception->exception_cleanup = swallowed;
     haft_tools_unwinding();
+    haft_unwinding_starts();
     _Unwind_ForcedUnwind(exception, stop, target);
     haft_fail(HAFT_ERROR_UNWINDING_STOPPED, fiber->awaits, fiber,
               "%s cannot be unwound: the unwinder failed.", haft_fiber_label(fiber));

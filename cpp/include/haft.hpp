@@ -54,18 +54,25 @@
 #ifndef HAFT_HPP
 #define HAFT_HPP
 
-#if defined(__GNUC__) && !defined(__clang__)
-/* gcc takes the base in Put{.value = 1} for a forgotten field. */
-#    pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+/* The second line, a file that does not exist, ends the compilation: what follows would only be
+   errors that hide the first. */
+#if __cplusplus <= 201703L
+#    error "haft.hpp is C++20: compile with -std=c++20 or later"
+#    include <haft.hpp is C++20>
+#elif !defined(__cpp_exceptions)
+#    error "haft.hpp needs exceptions: compile without -fno-exceptions"
+#    include <haft.hpp needs exceptions>
 #endif
 
 #include <haft.h>
 #include <haft/faces.h>
 
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -95,7 +102,7 @@ namespace haft {
 #define HAFT_SHARED __attribute__((visibility("default")))
 template <typename Result = void>
 struct effect {
-    using effect_result = Result;
+    using effect_result = std::remove_cv_t<Result>;
 };
 
 /* What the library knows of an effect; specialised by HAFT_ADOPT for effects of C. */
@@ -282,7 +289,7 @@ struct passed {
 /* The descriptor of an effect declared here: one for the process. */
 template <typename E>
 struct declared {
-    using R = typename E::effect_result;
+    using R = std::remove_cv_t<typename E::effect_result>;
     __attribute__((visibility("default"))) static haft_effect_t descriptor;
 
     static void call_clause(haft_function_t *function, void *state, void *payload, void *result) {
@@ -302,11 +309,11 @@ haft_effect_t declared<E>::descriptor = {
     name_text_of<E>.text,
     "C++",
     payload_size<E>,
-    result_size<typename E::effect_result>,
+    result_size<typename declared<E>::R>,
     &declared<E>::call_clause,
     (haft_function_t *)&declared<E>::unhandled,
     {&declared<E>::descriptor, (haft_function_t *)&declared<E>::unhandled, HAFT_CLAUSE_TAIL,
-     HAFT_SHAPE(payload_size<E>, result_size<typename E::effect_result>)}};
+     HAFT_SHAPE(payload_size<E>, result_size<typename declared<E>::R>)}};
 
 } // namespace detail
 
@@ -315,7 +322,7 @@ requires requires {
     typename Effect::effect_result;
 }
 struct effect_traits<Effect> {
-    using result = typename Effect::effect_result;
+    using result = std::remove_cv_t<typename Effect::effect_result>;
     static constexpr bool native = true;
     static constexpr unsigned slot = detail::slot_of(detail::pretty_name<Effect>());
     static constexpr haft_effect_t *id() { return &detail::declared<Effect>::descriptor; }
@@ -364,8 +371,8 @@ perform_found(haft_here_t here, haft_found_t found, haft_scope_t *scope, E &effe
     } else {
         static_assert(std::is_trivially_copyable_v<R>);
         R result;
-        haft_unpack(effect_traits<E>::id(), suspend_found<E>(here, found, scope, &effect),
-                    &result, sizeof result);
+        haft_unpack(effect_traits<E>::id(), suspend_found<E>(here, found, scope, &effect), &result,
+                    sizeof result);
         return result;
     }
 }
@@ -394,11 +401,32 @@ struct X_is_not_an_effect {
 };
 
 template <typename E, typename... Fields>
+struct these_are_not_the_fields_of {
+    static_assert(sizeof(E *) == 0, "haft: the effect cannot be made from these values: they are "
+                                    "not what its fields, in their order, are made from.");
+};
+
+/* Stands for a base of E, so that an aggregate with one is told from one that begins with a field.
+ */
+template <typename E>
+struct in_place_of_base {
+    template <typename Base>
+    requires(std::is_base_of_v<Base, E> && !std::is_same_v<Base, E>) operator Base() const;
+};
+
+template <typename E, typename... Fields>
 E make(Fields &&...fields) {
-    if constexpr (requires { E{{}, static_cast<Fields &&>(fields)...}; })
+    if constexpr (std::is_aggregate_v<E> && requires {
+                      E{in_place_of_base<E>(), static_cast<Fields &&>(fields)...};
+                  })
         return E{{}, static_cast<Fields &&>(fields)...};
-    else
+    else if constexpr (!std::is_aggregate_v<E> && std::is_constructible_v<E, Fields...>)
+        return E(static_cast<Fields &&>(fields)...);
+    else if constexpr (requires { E{static_cast<Fields &&>(fields)...}; })
         return E{static_cast<Fields &&>(fields)...};
+    else
+        return *static_cast<E *>(
+            reinterpret_cast<void *>(sizeof(these_are_not_the_fields_of<E, Fields...>)));
 }
 
 } // namespace detail
@@ -502,10 +530,12 @@ using result_of_entry = typename effect_traits<effect_of<Entry>>::result;
 template <typename T>
 inline constexpr bool is_handler = std::is_base_of_v<handler_base, T>;
 
-/* Lambdas, as parts of a handler. */
+/* ---- What the parts of a handler handle ---- */
 
 template <typename F>
-struct signature_of;
+struct signature_of {
+    using parameters = effects<>;
+};
 #define HAFT_SIGNATURE(qualifiers)                                                                 \
     template <typename R, typename C, typename... P>                                               \
     struct signature_of<R (C::*)(P...) qualifiers> {                                               \
@@ -515,62 +545,173 @@ HAFT_SIGNATURE()
 HAFT_SIGNATURE(const)
 HAFT_SIGNATURE(noexcept)
 HAFT_SIGNATURE(const noexcept)
+HAFT_SIGNATURE(&)
+HAFT_SIGNATURE(const &)
+HAFT_SIGNATURE(&noexcept)
+HAFT_SIGNATURE(const &noexcept)
 #undef HAFT_SIGNATURE
+/* Static call operators, of C++23. */
+template <typename R, typename... P>
+struct signature_of<R (*)(P...)> {
+    using parameters = effects<P...>;
+};
+template <typename R, typename... P>
+struct signature_of<R (*)(P...) noexcept> {
+    using parameters = effects<P...>;
+};
 
 template <typename F>
 struct a_clause_must_be_a_function_whose_parameters_have_types {
-    static_assert(
-        requires { &F::operator(); },
-        "haft: a clause is a lambda or function that takes an effect, and perhaps a "
-        "resumption; its parameters must not be 'auto', and it must not be overloaded. "
-        "Handlers with overloads derive from haft::handler<Effects...>.");
+    static_assert(sizeof(F *) == 0,
+                  "haft: a clause is a lambda or function that takes an effect, and perhaps a "
+                  "resumption; its parameters must not be 'auto', and it must not be overloaded. "
+                  "Handlers with overloads derive from haft::handler<Effects...>.");
 };
 template <typename F, typename P>
 struct the_first_parameter_of_a_clause_must_be_an_effect {
-    static_assert(is_effect<P>, "haft: the first parameter of a clause must be an effect: a type "
-                                "derived from haft::effect<Result>. To change what the body "
-                                "returns, use haft::on_return(function).");
+    static_assert(sizeof(F *) == 0,
+                  "haft: the first parameter of a clause must be an effect: a type "
+                  "derived from haft::effect<Result>. To change what the body "
+                  "returns, use haft::on_return(function).");
 };
 
-template <typename F, typename Parameters>
+template <typename Parameters>
 struct first_parameter {
     using type = void;
 };
-template <typename F, typename P, typename... Rest>
-struct first_parameter<F, effects<P, Rest...>> {
+template <typename P, typename... Rest>
+struct first_parameter<effects<P, Rest...>> {
     using type = std::remove_cvref_t<P>;
 };
 
+/* The effects that a part of a handler handles: one, if it is a clause. */
+template <typename F>
+consteval auto clause_list() {
+    if constexpr (!requires { &F::operator(); }) {
+        (void)sizeof(a_clause_must_be_a_function_whose_parameters_have_types<F>);
+        return effects<>{};
+    } else {
+        using E = typename first_parameter<
+            typename signature_of<decltype(&F::operator())>::parameters>::type;
+        if constexpr (is_effect<E>) {
+            return effects<E>{};
+        } else {
+            (void)sizeof(the_first_parameter_of_a_clause_must_be_an_effect<F, E>);
+            return effects<>{};
+        }
+    }
+}
 template <typename F>
 struct clause_entry {
-    static_assert(sizeof(a_clause_must_be_a_function_whose_parameters_have_types<F>) != 0);
-    using type =
-        typename first_parameter<F,
-                                 typename signature_of<decltype(&F::operator())>::parameters>::type;
-    static_assert(sizeof(the_first_parameter_of_a_clause_must_be_an_effect<F, type>) != 0);
-    using list = effects<type>;
+    using list = decltype(clause_list<F>());
 };
 
-template <typename R, typename... P>
+template <typename... Lists>
+struct joined;
+template <>
+struct joined<> {
+    using type = effects<>;
+};
+template <typename... A>
+struct joined<effects<A...>> {
+    using type = effects<A...>;
+};
+template <typename... A, typename... B, typename... Rest>
+struct joined<effects<A...>, effects<B...>, Rest...> : joined<effects<A..., B...>, Rest...> {};
+
+template <typename H>
+struct the_effects_of_the_handler_cannot_be_read {
+    static_assert(sizeof(H *) == 0,
+                  "haft: this handler derives from haft::handler<Effects...> privately: write "
+                  "': public haft::handler<Effects...>'. Or it derives from two handlers: then it "
+                  "says 'using handled_effects = haft::effects_of<One, Other>;', and names the "
+                  "clauses of both, 'using One::operator();'.");
+};
+template <typename H>
+concept is_readable = requires {
+    typename H::handled_effects;
+};
+template <typename H>
+struct list_of_handler {
+    using type = effects<>;
+};
+template <is_readable H>
+struct list_of_handler<H> {
+    using type = typename H::handled_effects;
+};
+template <typename H>
+using list_of = typename list_of_handler<H>::type;
+
+/* ---- A handler where it is kept ---- */
+
+template <typename H>
+struct by_reference {
+    H *pointer;
+};
+
+template <typename Stored>
+struct stored {
+    using handler = Stored;
+    static handler &get(Stored &stored) { return stored; }
+};
+template <typename H>
+struct stored<by_reference<H>> {
+    using handler = H;
+    static handler &get(by_reference<H> &stored) { return *stored.pointer; }
+};
+template <typename P>
+requires is_handler<typename P::element_type>
+struct stored<P> {
+    using handler = typename P::element_type;
+    static handler &get(P &stored) { return *stored; }
+};
+
+/* Whether a class has a member on_return, overloaded or not: then `probe` has it twice. */
+struct on_return_member {
+    int on_return;
+};
+template <typename H>
+struct probe : H, on_return_member {};
+template <typename H>
+concept names_on_return = requires {
+    &H::on_return;
+}
+|| (!std::is_final_v<H> && !requires { &probe<H>::on_return; });
+
+/* ---- Parts of a handler ---- */
+
+template <typename R, bool Noexcept, typename... P>
 struct function_clause {
-    R (*function)(P...);
-    R operator()(P... parameters) const { return function(static_cast<P &&>(parameters)...); }
+    R (*function)(P...) noexcept(Noexcept);
+    R operator()(P... parameters) const noexcept(Noexcept) {
+        return function(static_cast<P &&>(parameters)...);
+    }
 };
 
 template <typename F>
 struct never_clause : F {
     using F::operator();
 };
-template <typename F>
-struct clause_entry<never_clause<F>> {
-    using list = effects<no_resume<typename clause_entry<F>::type>>;
+template <typename E>
+struct never_entry {};
+template <typename E>
+struct never_entry<effects<E>> {
+    using list = effects<no_resume<E>>;
 };
+template <>
+struct never_entry<effects<>> {
+    using list = effects<>;
+};
+template <typename F>
+struct clause_entry<never_clause<F>> : never_entry<typename clause_entry<F>::list> {};
+
+/* What has a place in the overloads of a handler and is never called. */
+struct nothing_performed {};
 
 template <typename F>
 struct return_clause {
     F function;
-    struct nobody {};
-    void operator()(nobody);
+    void operator()(nothing_performed);
     template <typename... Result>
     requires std::is_invocable_v<F &, Result...>
     decltype(auto) on_return(Result &&...result) {
@@ -582,32 +723,95 @@ struct clause_entry<return_clause<F>> {
     using list = effects<>;
 };
 
+/* A whole handler, or a function object that cannot be a base class, as a part: by value, by
+ * reference, or by the pointer that owns it. */
+template <typename Stored, typename List>
+struct part;
+template <typename Stored, typename... Entries>
+struct part<Stored, effects<Entries...>> {
+    using called = typename stored<Stored>::handler;
+    Stored kept;
+
+    void operator()(nothing_performed);
+    template <typename E, typename... K>
+    requires((std::is_same_v<std::remove_cvref_t<E>, effect_of<Entries>> || ...) &&
+             std::is_invocable_v<called &, E, K...>) decltype(auto)
+    operator()(E &&effect,
+               K &&...resumption) noexcept(std::is_nothrow_invocable_v<called &, E, K...>) {
+        return stored<Stored>::get(kept)(static_cast<E &&>(effect),
+                                         static_cast<K &&>(resumption)...);
+    }
+};
+template <typename Stored, typename List>
+struct returning_part : part<Stored, List> {
+    using called = typename stored<Stored>::handler;
+    template <typename... Result>
+    requires requires(called &handler, Result &&...result) {
+        handler.on_return(static_cast<Result &&>(result)...);
+    }
+    decltype(auto) on_return(Result &&...result) {
+        return stored<Stored>::get(this->kept).on_return(static_cast<Result &&>(result)...);
+    }
+};
+template <typename Stored, typename List>
+struct clause_entry<part<Stored, List>> {
+    using list = List;
+};
+template <typename Stored, typename List>
+struct clause_entry<returning_part<Stored, List>> {
+    using list = List;
+};
+template <typename Stored, typename H = typename stored<Stored>::handler>
+using part_of_handler = std::conditional_t<names_on_return<H>, returning_part<Stored, list_of<H>>,
+                                           part<Stored, list_of<H>>>;
+
+/* In place of what is no clause, so that the message about it is the only one. */
+struct no_clause {
+    void operator()(nothing_performed);
+};
+template <>
+struct clause_entry<no_clause> {
+    using list = effects<>;
+};
+
 template <typename F>
-HAFT_HPP_INLINE F as_clause(F function) {
-    return function;
+HAFT_HPP_INLINE auto as_clause(F function) {
+    if constexpr (!std::is_class_v<F>) {
+        (void)sizeof(a_clause_must_be_a_function_whose_parameters_have_types<F>);
+        return no_clause();
+    } else if constexpr (std::is_final_v<F>) {
+        return part<F, typename clause_entry<F>::list>{std::move(function)};
+    } else {
+        return function;
+    }
 }
 template <typename R, typename... P>
-function_clause<R, P...> as_clause(R (*function)(P...)) {
+function_clause<R, false, P...> as_clause(R (*function)(P...)) {
     return {function};
+}
+template <typename R, typename... P>
+function_clause<R, true, P...> as_clause(R (*function)(P...) noexcept) {
+    return {function};
+}
+template <typename F>
+HAFT_HPP_INLINE auto as_clause(std::reference_wrapper<F> function) {
+    if constexpr (is_handler<F>)
+        return part_of_handler<by_reference<F>>{{&function.get()}};
+    else if constexpr (std::is_class_v<F>)
+        return part<by_reference<F>, typename clause_entry<F>::list>{{&function.get()}};
+    else
+        return as_clause(&function.get());
 }
 template <typename F>
 using clause_type = decltype(as_clause(std::declval<F>()));
 
-template <typename... Lists>
-struct concat;
-template <typename... A>
-struct concat<effects<A...>> {
-    using type = handler<A...>;
-};
-template <>
-struct concat<> {
-    using type = handler<>;
-};
-template <typename... A, typename... B, typename... Rest>
-struct concat<effects<A...>, effects<B...>, Rest...> : concat<effects<A..., B...>, Rest...> {};
+template <typename List>
+struct handler_of;
+template <typename... Effects>
+struct handler_of<effects<Effects...>> : handler<Effects...> {};
 
 template <typename... Fs>
-struct clause_set : concat<typename clause_entry<Fs>::list...>::type, Fs... {
+struct clause_set : handler_of<typename joined<typename clause_entry<Fs>::list...>::type>, Fs... {
     HAFT_HPP_INLINE explicit clause_set(Fs... functions) : Fs(std::move(functions))... {}
     using Fs::operator()...;
 };
@@ -615,6 +819,10 @@ template <>
 struct clause_set<> : handler<> {};
 
 } // namespace detail
+
+/* The effects of several handlers: what a class that derives from all of them handles. */
+template <typename... Handlers>
+using effects_of = typename detail::joined<detail::list_of<Handlers>...>::type;
 
 /* Marks a lambda as a clause that never resumes. */
 template <typename F>
@@ -646,65 +854,66 @@ struct any_resumption {
 
 template <typename H, typename E>
 struct the_handler_lacks_a_clause_for {
-    static_assert(std::is_invocable_v<H &, E>,
+    static_assert(sizeof(H *) == 0,
                   "haft: the handler lists this effect but has no clause for it. Add "
                   "operator()(Effect), or operator()(Effect, haft::resumption<Answer(Result)>); if "
                   "it is there, make it public.");
 };
+template <typename H, typename E>
+struct the_handler_is_const_and_its_clause_is_not {
+    static_assert(sizeof(H *) == 0, "haft: the handler is const, but its clause for this effect is "
+                                    "not a const member function.");
+};
+template <typename E>
+struct two_clauses_for {
+    static_assert(sizeof(E *) == 0, "haft: the handler has two clauses for this effect.");
+};
 
-template <typename H, typename Entry>
+template <typename Answer, typename R>
+struct signature {
+    using type = Answer(R);
+};
+template <typename Answer>
+struct signature<Answer, void> {
+    using type = Answer();
+};
+
+/* A clause may be a template that takes a resumption for any answer; then it matters which one the
+ * handler has. */
+template <typename H, typename Entry, typename Answer>
+inline constexpr bool takes_resumption =
+    std::is_invocable_v<H &, effect_of<Entry>, any_resumption> ||
+    std::is_invocable_v<H &, effect_of<Entry>,
+                        resumption<typename signature<Answer, result_of_entry<Entry>>::type>>;
+
+template <typename H, typename Entry, typename Answer = void>
 consteval clause_kind kind_of() {
-    using E = effect_of<Entry>;
-    (void)sizeof(X_is_not_an_effect<E>);
-    if constexpr (!entry<Entry>::never && std::is_invocable_v<H &, E, any_resumption>) {
+    if constexpr (entry<Entry>::never)
+        return clause_kind::never;
+    else if constexpr (takes_resumption<H, Entry, Answer>)
         return clause_kind::general;
-    } else {
-        (void)sizeof(the_handler_lacks_a_clause_for<H, E>);
-        return entry<Entry>::never ? clause_kind::never : clause_kind::tail;
-    }
+    else
+        return clause_kind::tail;
 }
 
 template <typename E, typename... Es>
 inline constexpr std::size_t count_of = (std::size_t(std::is_same_v<E, Es>) + ... + 0);
 
-template <typename E, typename... Es>
-struct two_clauses_for {
-    static_assert(count_of<E, Es...> == 1, "haft: the handler has two clauses for this effect.");
-};
-
-template <typename H, typename... Entries>
+template <typename H, typename Answer, typename... Entries>
 consteval bool all_in_place(effects<Entries...>) {
-    (void)(sizeof(two_clauses_for<effect_of<Entries>, effect_of<Entries>...>) + ... + 0);
-    return ((kind_of<H, Entries>() == clause_kind::tail) && ...);
-}
-template <typename H, typename... Entries>
-consteval bool all_noexcept(effects<Entries...>) {
-    return (std::is_nothrow_invocable_v<H &, effect_of<Entries>> && ...);
+    return ((kind_of<H, Entries, Answer>() == clause_kind::tail) && ...);
 }
 
 /* ---- Answers ---- */
 
-/* Whether a class has a member on_return, overloaded or not: then `probe` has it twice. */
-struct on_return_member {
-    int on_return;
-};
-template <typename H>
-struct probe : H, on_return_member {};
-template <typename H>
-concept names_on_return = requires {
-    &H::on_return;
-}
-|| (!std::is_final_v<H> && !requires { &probe<H>::on_return; });
-
 template <typename H, typename B>
 struct the_return_clause_does_not_take {
-    static_assert(!names_on_return<H>, "haft: the return clause (on_return) cannot be called with "
-                                       "what the body returns, the last of the types above.");
+    static_assert(sizeof(H *) == 0, "haft: the return clause (on_return) cannot be called with "
+                                    "what the body returns, the last of the types above.");
 };
 
 template <typename H, typename B>
 struct answer {
-    static_assert(sizeof(the_return_clause_does_not_take<H, B>) != 0);
     static constexpr bool changed = false;
     using type = B;
 };
@@ -725,16 +934,16 @@ struct answer<H, void> {
     using type = decltype(std::declval<H &>().on_return());
 };
 
-template <typename Answer, typename R>
-struct signature {
-    using type = Answer(R);
-};
-template <typename Answer>
-struct signature<Answer, void> {
-    using type = Answer();
-};
-
 /* ---- Checks, for messages that name the effect ---- */
+
+/* Each step is taken only if the one before was right, so that one mistake has one message. A
+ * function in which a message was given is of no more use to the compiler: whether something is
+ * right is asked first, without `Tell`, and then, apart, to be told. */
+template <bool Tell, typename Message>
+constexpr void explain() {
+    if constexpr (Tell)
+        (void)sizeof(Message);
+}
 
 template <typename E, typename Expected>
 struct the_resumption_of_the_clause_must_be {
@@ -755,58 +964,84 @@ inline constexpr bool fits = std::is_void_v<Expected> || std::is_same_v<Given, E
                              (std::is_convertible_v<Given, Expected> &&
                               (!std::is_reference_v<Expected> || std::is_reference_v<Given>));
 
-template <typename H, typename Entry, typename Answer>
-consteval bool check_clause() {
-    using E = effect_of<Entry>;
-    using R = result_of_entry<Entry>;
-    constexpr clause_kind kind = kind_of<H, Entry>();
-    if constexpr (kind == clause_kind::general) {
-        using Signature = typename signature<Answer, R>::type;
-        if constexpr (!std::is_invocable_v<H &, E, resumption<Signature>>) {
-            (void)sizeof(the_resumption_of_the_clause_must_be<E, resumption<Signature>>);
-        } else {
-            using Given = std::invoke_result_t<H &, E, resumption<Signature>>;
-            if constexpr (!std::is_same_v<Given, tail<Answer>> && !fits<Given, Answer>)
-                (void)sizeof(the_clause_returns_the_wrong_type<E, Given, Answer>);
-        }
-    } else {
-        using Given = std::invoke_result_t<H &, E>;
-        using Expected = std::conditional_t<kind == clause_kind::tail, R, Answer>;
-        if constexpr (!fits<Given, Expected>)
-            (void)sizeof(the_clause_returns_the_wrong_type<E, Given, Expected>);
+template <bool Tell, typename E, typename... Entries>
+constexpr bool check_once() {
+    constexpr bool once = count_of<E, effect_of<Entries>...> == 1;
+    if constexpr (!is_effect<E>)
+        explain<Tell, X_is_not_an_effect<E>>();
+    else if constexpr (!once)
+        explain<Tell, two_clauses_for<E>>();
+    return is_effect<E> && once;
+}
+
+template <bool Tell, typename H>
+constexpr bool check_readable() {
+    if constexpr (is_handler<H> && !is_readable<H>) {
+        explain<Tell, the_effects_of_the_handler_cannot_be_read<H>>();
+        return false;
     }
     return true;
 }
 
-template <typename H, typename Answer, typename... Entries>
-consteval bool check_handler(effects<Entries...>) {
-
-    return (check_clause<H, Entries, Answer>() && ...);
+template <bool Tell, typename H, typename B>
+constexpr bool check_answer() {
+    constexpr bool right = answer<H, B>::changed || !names_on_return<H>;
+    if constexpr (!right)
+        explain<Tell, the_return_clause_does_not_take<H, B>>();
+    return right;
 }
 
-/* ---- A handler where it is kept ---- */
+template <bool Tell, typename H, typename Entry, typename Answer>
+constexpr bool check_clause() {
+    using E = effect_of<Entry>;
+    using R = result_of_entry<Entry>;
+    constexpr clause_kind kind = kind_of<H, Entry, Answer>();
+    if constexpr (kind == clause_kind::general) {
+        using Resumption = resumption<typename signature<Answer, R>::type>;
+        if constexpr (!std::is_invocable_v<H &, E, Resumption>) {
+            explain<Tell, the_resumption_of_the_clause_must_be<E, Resumption>>();
+        } else {
+            using Given = std::invoke_result_t<H &, E, Resumption>;
+            if constexpr (std::is_same_v<Given, tail<Answer>> || fits<Given, Answer>)
+                return true;
+            else
+                explain<Tell, the_clause_returns_the_wrong_type<E, Given, Answer>>();
+        }
+    } else if constexpr (std::is_invocable_v<H &, E>) {
+        using Given = std::invoke_result_t<H &, E>;
+        using Expected = std::conditional_t<kind == clause_kind::tail, R, Answer>;
+        if constexpr (fits<Given, Expected>)
+            return true;
+        else
+            explain<Tell, the_clause_returns_the_wrong_type<E, Given, Expected>>();
+    } else if constexpr (std::is_const_v<H> &&
+                         (std::is_invocable_v<std::remove_const_t<H> &, E> ||
+                          takes_resumption<std::remove_const_t<H>, Entry, Answer>)) {
+        explain<Tell, the_handler_is_const_and_its_clause_is_not<H, E>>();
+    } else {
+        explain<Tell, the_handler_lacks_a_clause_for<H, E>>();
+    }
+    return false;
+}
 
-template <typename H>
-struct by_reference {
-    H *pointer;
-};
+template <bool Tell, typename... Entries>
+constexpr bool check_each_once(effects<Entries...>) {
+    return (check_once<Tell, effect_of<Entries>, Entries...>() && ...);
+}
 
-template <typename Stored>
-struct stored {
-    using handler = Stored;
-    static handler &get(Stored &stored) { return stored; }
-};
-template <typename H>
-struct stored<by_reference<H>> {
-    using handler = H;
-    static handler &get(by_reference<H> &stored) { return *stored.pointer; }
-};
-template <typename P>
-requires is_handler<typename P::element_type>
-struct stored<P> {
-    using handler = typename P::element_type;
-    static handler &get(P &stored) { return *stored; }
-};
+template <bool Tell, typename H, typename B, typename... Entries>
+constexpr bool check_handler(effects<Entries...> list) {
+    if constexpr (!check_readable<false, H>())
+        return check_readable<Tell, H>();
+    else if constexpr (!check_each_once<false>(effects<Entries...>{}))
+        return check_each_once<Tell>(list);
+    else if constexpr (!check_answer<false, H, B>())
+        return check_answer<Tell, H, B>();
+    else
+        return (check_clause<Tell, H, Entries, typename answer<H, B>::type>() && ...);
+}
+
+/* ---- A handler with a computation ---- */
 
 /* What an exception that leaves a clause in place needs, for handlers of every type. */
 struct holder_base {
@@ -830,33 +1065,17 @@ struct foreign_rooms;
 template <typename... Entries>
 struct foreign_rooms<effects<Entries...>> : foreign_room<effect_of<Entries>>... {};
 
-template <typename H>
-inline constexpr bool is_clause_set = false;
-template <typename... Fs>
-inline constexpr bool is_clause_set<clause_set<Fs...>> = true;
-template <typename Stored, typename... Entries>
-consteval bool is_copied(effects<Entries...>) {
-    if constexpr (is_clause_set<Stored> && std::is_trivially_copyable_v<Stored> &&
-                  sizeof(Stored) <= 64)
-        return ((std::is_invocable_v<const Stored &, effect_of<Entries>> ||
-                 std::is_invocable_v<const Stored &, effect_of<Entries>, any_resumption>)&&...);
-    else
-        return false;
-}
-
 template <typename Stored, typename B>
-struct holder : holder_base, foreign_rooms<typename stored<Stored>::handler::handled_effects> {
+struct holder : holder_base, foreign_rooms<list_of<typename stored<Stored>::handler>> {
     using H = typename stored<Stored>::handler;
     using body_result = B;
     using Answer = typename answer<H, B>::type;
-    using list = typename H::handled_effects;
+    using list = list_of<H>;
     using held_type = holder;
-    /* Whether clauses may use the handler for longer than the computation lasts, and it is ours. */
+    /* Whether it goes with the computation. */
     static constexpr bool managed = !std::is_same_v<Stored, by_reference<H>>;
-    /* Lambdas that only refer to things are copied for each clause instead: cheaper than counting.
-     */
-    static constexpr bool copied = managed && is_copied<Stored>(list{});
-    static_assert(check_handler<H, Answer>(list{}));
+    /* Whether clauses may use what it keeps for longer than the computation lasts. */
+    static constexpr bool counted = managed && !std::is_empty_v<Stored>;
 
     template <typename Make>
     HAFT_HPP_INLINE explicit holder(Make &&make) : kept(static_cast<Make &&>(make)()) {}
@@ -864,6 +1083,11 @@ struct holder : holder_base, foreign_rooms<typename stored<Stored>::handler::han
 
     Stored kept;
 };
+
+template <typename Holder, typename Entry>
+consteval clause_kind kind_in() {
+    return kind_of<typename Holder::H, Entry, typename Holder::Answer>();
+}
 
 /* ---- Clauses in place ---- */
 
@@ -886,11 +1110,17 @@ class performers_exceptions {
     haft_exceptions_t kept;
 };
 
+/* Puts the count of exceptions in flight back to what it was. */
+struct as_uncaught_before {
+    unsigned uncaught = haft_thread()->globals->uncaught;
+    ~as_uncaught_before() { haft_thread()->globals->uncaught = uncaught; }
+};
+
 /* In a catch-all: the exception, or, if this is an unwinding by force, goes on with it. */
 inline std::exception_ptr caught_exception() {
     std::exception_ptr exception = std::current_exception();
     if (exception == nullptr) {
-        haft_thread()->globals->uncaught--; /* rethrowing counts it, though it was never counted */
+        as_uncaught_before rethrown; /* some runtimes count what is rethrown a second time */
         throw;
     }
     return exception;
@@ -906,10 +1136,11 @@ __attribute__((cold, noinline)) R without_exceptions(R (*clause)(void *, E *), v
 template <typename Holder, typename Entry, typename E = effect_of<Entry>>
 typename effect_traits<E>::result tail_clause(void *state, E *payload) {
     [[maybe_unused]] Holder *held = static_cast<Holder *>(state);
-    if constexpr (kind_of<typename Holder::H, Entry>() != clause_kind::tail) {
+    if constexpr (kind_in<Holder, Entry>() != clause_kind::tail) {
         (void)payload;
         __builtin_unreachable();
-    } else if constexpr (std::is_nothrow_invocable_v<typename Holder::H &, E>) {
+    } else if constexpr (std::is_nothrow_invocable_r_v<typename effect_traits<E>::result,
+                                                       typename Holder::H &, E>) {
         return static_cast<typename effect_traits<E>::result>(
             held->handler()(passed<E>::on(*payload)));
     } else {
@@ -931,7 +1162,7 @@ struct clause_table;
 template <typename Holder, typename... Entries>
 struct clause_table<Holder, effects<Entries...>> {
     template <typename Entry>
-    static constexpr bool in_place = kind_of<typename Holder::H, Entry>() == clause_kind::tail;
+    static constexpr bool in_place = kind_in<Holder, Entry>() == clause_kind::tail;
     static inline const haft_clause_t clauses[] = {
         {effect_traits<effect_of<Entries>>::id(), (haft_function_t *)&tail_clause<Holder, Entries>,
          in_place<Entries> ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_REQUEST,
@@ -996,6 +1227,18 @@ inline void *run_nothing(void *) {
     return nullptr;
 }
 
+/* Room for a T at the high end of the stack of a new fiber, which is aligned to 64. */
+template <typename T>
+HAFT_HPP_INLINE void *reserve(haft_fiber_t *fiber) {
+    if constexpr (alignof(T) <= 64) {
+        return haft_fiber_reserve(fiber, sizeof(T));
+    } else {
+        auto room = reinterpret_cast<std::uintptr_t>(
+            haft_fiber_reserve(fiber, sizeof(T) + alignof(T) - 64));
+        return reinterpret_cast<void *>((room + alignof(T) - 1) & ~(alignof(T) - 1));
+    }
+}
+
 /* Frees a fiber if making what belongs on it fails. */
 struct unfinished_fiber {
     haft_fiber_t *fiber;
@@ -1015,6 +1258,15 @@ __attribute__((noinline)) inline void drop(computation *task) {
     if (task->clauses == 0)
         release(task);
 }
+
+/* Drops a computation if what has to be done before it is resumed or dropped throws. */
+struct suspended_computation {
+    computation *task;
+    HAFT_HPP_INLINE ~suspended_computation() {
+        if (task != nullptr)
+            drop(task);
+    }
+};
 
 HAFT_HPP_INLINE void clause_ended(computation *task) noexcept {
     if (--task->clauses == 0 && task->over)
@@ -1119,8 +1371,7 @@ struct captured {
 
 /* Keeps a handler while one of its clauses runs, where the computation does not suffice. */
 template <typename Holder>
-using running_of =
-    std::conditional_t<Holder::managed && !Holder::copied, running_clause, no_running_clause>;
+using running_of = std::conditional_t<Holder::counted, running_clause, no_running_clause>;
 
 /* The call of a general clause. */
 template <typename Holder, typename E>
@@ -1192,7 +1443,7 @@ struct driver {
     template <typename Holder, typename Entry, typename... Rest>
     static HAFT_HPP_INLINE ending dispatch(computation *task, haft_request_t request, void *place,
                                            effects<Entry, Rest...>) {
-        constexpr clause_kind kind = kind_of<typename Holder::H, Entry>();
+        constexpr clause_kind kind = kind_in<Holder, Entry>();
         if constexpr (kind != clause_kind::tail) {
             if (request.effect == effect_traits<effect_of<Entry>>::id()) {
                 if constexpr (kind == clause_kind::general)
@@ -1204,14 +1455,10 @@ struct driver {
         return dispatch<Holder>(task, request, place, effects<Rest...>{});
     }
 
-    /* The handler as a clause uses it. */
-    template <typename Holder>
-    using used = std::conditional_t<Holder::copied, typename Holder::H, typename Holder::H &>;
-
     template <typename Holder, typename E>
     static HAFT_HPP_INLINE ending general(computation *task, void *request, void *place) {
         Holder &held = *static_cast<Holder *>(task->held);
-        used<Holder> handler = held.handler();
+        typename Holder::H &handler = held.handler();
         captured<E> computation{task, slot<E>(held, request)};
         return general_clause<Holder, E>::call(handler, computation, *performed<E>(request), place);
     }
@@ -1219,9 +1466,11 @@ struct driver {
     template <typename Holder, typename E>
     static ending never(computation *task, E *request, void *place) {
         using Answer = typename Holder::Answer;
-        used<Holder> handler = static_cast<Holder *>(task->held)->handler();
-        E payload(passed<E>::on(*request));
+        typename Holder::H &handler = static_cast<Holder *>(task->held)->handler();
         [[maybe_unused]] running_of<Holder> guard(task);
+        suspended_computation left{task};
+        E payload(passed<E>::on(*request));
+        left.task = nullptr;
         drop(task);
         return answered<Answer>(
             place, [&]() -> Answer { return static_cast<Answer>(handler(std::move(payload))); });
@@ -1317,15 +1566,11 @@ struct raised<std::exception_ptr> {
 
 /* What `with` and resume_with take as a handler, and how it is kept. */
 template <typename... Handlers>
-struct kept {
-    using type = clause_set<clause_type<std::decay_t<Handlers>>...>;
-    static HAFT_HPP_INLINE type make(Handlers &...functions) {
-        return type(as_clause(std::decay_t<Handlers>(static_cast<Handlers &&>(functions)))...);
-    }
-};
+struct kept;
 template <typename H>
 requires is_handler<std::remove_cvref_t<H>>
 struct kept<H> {
+    static constexpr bool right = true;
     using type = std::remove_cvref_t<H>;
     static HAFT_HPP_INLINE type make(std::remove_reference_t<H> &handler) {
         return std::move(handler);
@@ -1334,17 +1579,98 @@ struct kept<H> {
 template <typename H>
 requires is_handler<H>
 struct kept<H &> {
+    static constexpr bool right = true;
     using type = by_reference<H>;
     static HAFT_HPP_INLINE type make(H &handler) { return {std::addressof(handler)}; }
 };
+[[noreturn]] inline __attribute__((cold, noinline)) void no_handler() {
+    haft_error_t error = {HAFT_ERROR_BAD_ARGUMENT, "A handler was given by a pointer that is null.",
+                          nullptr, nullptr};
+    haft_misused(&error);
+}
 template <typename P>
-requires requires {
+concept points_to_handler = requires {
     typename std::remove_cvref_t<P>::element_type;
-} && is_handler<typename std::remove_cvref_t<P>::element_type>
+}
+&&is_handler<typename std::remove_cvref_t<P>::element_type>;
+template <typename P>
+requires points_to_handler<P>
 struct kept<P> {
+    static constexpr bool right = true;
     using type = std::remove_cvref_t<P>;
     static HAFT_HPP_INLINE type make(std::remove_reference_t<P> &pointer) {
+        if (__builtin_expect(pointer == nullptr, false))
+            no_handler();
         return static_cast<P &&>(pointer);
+    }
+};
+
+/* The same as a part of a handler. */
+template <typename F>
+struct kept_part {
+    using type = clause_type<std::decay_t<F>>;
+    static HAFT_HPP_INLINE type make(std::remove_reference_t<F> &function) {
+        if constexpr (std::is_same_v<type, no_clause>)
+            return {};
+        else
+            return as_clause(std::decay_t<F>(static_cast<F &&>(function)));
+    }
+};
+template <typename H>
+requires(is_handler<std::remove_cvref_t<H>> || points_to_handler<H>) struct kept_part<H> {
+    using type = part_of_handler<typename kept<H>::type>;
+    static HAFT_HPP_INLINE type make(std::remove_reference_t<H> &handler) {
+        return type{{kept<H>::make(handler)}};
+    }
+};
+
+template <typename... Parts>
+struct two_return_clauses_in {
+    static_assert(sizeof...(Parts) == 0, "haft: the handler has two return clauses (on_return).");
+};
+template <typename Part>
+struct called_by {
+    using type = void;
+};
+template <typename Part>
+requires requires {
+    typename Part::called;
+}
+struct called_by<Part> {
+    using type = typename Part::called;
+};
+template <bool Tell, typename... Parts>
+constexpr bool check_parts() {
+    using list = typename joined<typename clause_entry<Parts>::list...>::type;
+    if constexpr (!(check_readable<false, typename called_by<Parts>::type>() && ...))
+        return (check_readable<Tell, typename called_by<Parts>::type>() && ...);
+    else if constexpr (!check_each_once<false>(list{})) {
+        return check_each_once<Tell>(list{});
+    } else if constexpr ((std::size_t(names_on_return<Parts>) + ... + 0) > 1) {
+        explain<Tell, two_return_clauses_in<Parts...>>();
+        return false;
+    } else {
+        return ((count_of<Parts, Parts...> == 1) && ...);
+    }
+}
+template <bool Right, typename... Parts>
+struct set_of {
+    using type = clause_set<>;
+};
+template <typename... Parts>
+struct set_of<true, Parts...> {
+    using type = clause_set<Parts...>;
+};
+template <typename... Handlers>
+struct kept {
+    static constexpr bool right = check_parts<false, typename kept_part<Handlers>::type...>();
+    static void explain() { (void)check_parts<true, typename kept_part<Handlers>::type...>(); }
+    using type = typename set_of<right, typename kept_part<Handlers>::type...>::type;
+    static HAFT_HPP_INLINE type make(Handlers &...parts) {
+        if constexpr (right)
+            return type(kept_part<Handlers>::make(parts)...);
+        else
+            return type();
     }
 };
 
@@ -1366,6 +1692,12 @@ class resumption_base {
     HAFT_HPP_INLINE ~resumption_base() {
         if (task != nullptr)
             detail::drop(task);
+    }
+
+    /* What is dropped by an assignment may report an error; an exchange drops nothing. */
+    void swap(resumption_base &other) noexcept {
+        std::swap(task, other.task);
+        std::swap(effect, other.effect);
     }
 
     /* Whether there is something to resume. */
@@ -1403,6 +1735,7 @@ class resumption_base {
     template <typename Value>
     static HAFT_HPP_INLINE void *reply(computation *suspended, Value &&value) {
         if constexpr (in_word<A>) {
+            (void)suspended;
             return to_word<A>(static_cast<A &&>(value));
         } else {
             room<A> *slot = static_cast<room<A> *>(suspended->slot);
@@ -1415,7 +1748,7 @@ class resumption_base {
     }
 
     template <typename Body, typename... H>
-    HAFT_HPP_INLINE auto swap(H &...handlers) {
+    HAFT_HPP_INLINE auto put_under(H &...handlers) {
         using Holder = holder<typename kept<H...>::type, Body>;
         if (task == nullptr)
             haft_used_resumption(effect, "resumed");
@@ -1447,8 +1780,28 @@ class resumption_base {
     haft_effect_t *effect = nullptr;
 };
 
-template <typename Body, typename... H>
-using swapped_answer = typename holder<typename kept<H...>::type, Body>::Answer;
+template <bool Tell, typename Body, typename H>
+constexpr bool check_swapped() {
+    using Stored = typename kept<H>::type;
+    using Handler = typename stored<Stored>::handler;
+    if constexpr (!kept<H>::right) {
+        if constexpr (Tell)
+            kept<H>::explain();
+        return false;
+    } else {
+        return check_handler<Tell, Handler, Body>(list_of<Handler>{});
+    }
+}
+template <bool Right, typename Body, typename H>
+struct swapped {
+    using type = Body; /* so that the clause around it is right */
+};
+template <typename Body, typename H>
+struct swapped<true, Body, H> {
+    using type = typename holder<typename kept<H>::type, Body>::Answer;
+};
+template <typename Body, typename H>
+using swapped_answer = typename swapped<check_swapped<false, Body, H>(), Body, H>::type;
 
 } // namespace detail
 
@@ -1471,6 +1824,7 @@ class [[nodiscard]] resumption<Answer(Result)> : public detail::resumption_base<
 
   public:
     resumption() noexcept = default;
+    friend void swap(resumption &one, resumption &other) noexcept { one.swap(other); }
 
     Answer resume(Result value) && {
         detail::computation *suspended = this->use("resumed");
@@ -1483,10 +1837,15 @@ class [[nodiscard]] resumption<Answer(Result)> : public detail::resumption_base<
     }
     template <typename Body = Answer, typename H>
     HAFT_HPP_INLINE detail::swapped_answer<Body, H> resume_with(H &&handler, Result value) && {
-        this->template swap<Body, H>(handler);
-        detail::computation *suspended = this->use("resumed");
-        void *reply = this->reply(suspended, static_cast<Result &&>(value));
-        return detail::answering<detail::swapped_answer<Body, H>>(suspended, reply).take();
+        if constexpr (!detail::check_swapped<false, Body, H>()) {
+            (void)detail::check_swapped<true, Body, H>();
+            __builtin_unreachable();
+        } else {
+            this->template put_under<Body, H>(handler);
+            detail::computation *suspended = this->use("resumed");
+            void *reply = this->reply(suspended, static_cast<Result &&>(value));
+            return detail::answering<detail::swapped_answer<Body, H>>(suspended, reply).take();
+        }
     }
 
   private:
@@ -1503,14 +1862,20 @@ class [[nodiscard]] resumption<Answer()> : public detail::resumption_base<Answer
 
   public:
     resumption() noexcept = default;
+    friend void swap(resumption &one, resumption &other) noexcept { one.swap(other); }
 
     Answer resume() && { return detail::answering<Answer>(this->use("resumed"), nullptr).take(); }
     tail<Answer> tail_resume() && { return tail<Answer>(this->use("resumed"), nullptr); }
     template <typename Body = Answer, typename H>
     HAFT_HPP_INLINE detail::swapped_answer<Body, H> resume_with(H &&handler) && {
-        this->template swap<Body, H>(handler);
-        return detail::answering<detail::swapped_answer<Body, H>>(this->use("resumed"), nullptr)
-            .take();
+        if constexpr (!detail::check_swapped<false, Body, H>()) {
+            (void)detail::check_swapped<true, Body, H>();
+            __builtin_unreachable();
+        } else {
+            this->template put_under<Body, H>(handler);
+            return detail::answering<detail::swapped_answer<Body, H>>(this->use("resumed"), nullptr)
+                .take();
+        }
     }
 
   private:
@@ -1558,10 +1923,20 @@ class instance {
             scope, effect);
     }
 
+    /* From an instance of more effects, or of the same in another order. */
+    template <typename... More>
+    instance(const instance<More...> &other) : scope(other.scope) {
+        (void)(sizeof(detail::an_effect_escapes_its_handlers<Effects, More...>) + ... + 0);
+    }
+    instance(const instance &) = default;
+    instance &operator=(const instance &) = default;
+
   private:
     explicit instance(haft_scope_t *of) : scope(of) {}
     haft_scope_t *scope;
     friend struct detail::grant_access;
+    template <typename...>
+    friend class instance;
 };
 
 /*
@@ -1631,14 +2006,19 @@ struct given<may<Outer...>, effects<Entries...>> {
 
 template <typename Body, typename Given>
 struct the_body_cannot_be_called {
-    static_assert(std::is_invocable_v<Body &> || std::is_invocable_v<Body &, Given>,
+    static_assert(sizeof(Body *) == 0,
                   "haft: the body of handle() is called with no arguments, or with the handler's "
                   "instance (haft::instance<Effects...> or haft::may<Effects...>).");
 };
 
+template <typename Body, typename Argument>
+struct the_body_does_not_take {
+    static_assert(sizeof(Body *) == 0, "haft: the body of wrap<Argument>() cannot be called with "
+                                       "the argument, the last of the types above.");
+};
+
 template <typename Body, typename Given>
 HAFT_HPP_INLINE decltype(auto) call_body(Body &body, haft_scope_t *scope) {
-    (void)sizeof(the_body_cannot_be_called<Body, Given>);
     if constexpr (std::is_invocable_v<Body &>)
         return body();
     else
@@ -1646,6 +2026,17 @@ HAFT_HPP_INLINE decltype(auto) call_body(Body &body, haft_scope_t *scope) {
 }
 template <typename Body, typename Given>
 using body_result_of = decltype(call_body<Body, Given>(std::declval<Body &>(), nullptr));
+
+/* Whether a computation is right: if not, nothing is made of it. */
+template <bool Tell, typename H, typename Body, typename Given>
+constexpr bool check_computation() {
+    if constexpr (!std::is_invocable_v<Body &> && !std::is_invocable_v<Body &, Given>) {
+        explain<Tell, the_body_cannot_be_called<Body, Given>>();
+        return false;
+    } else {
+        return check_handler<Tell, H, body_result_of<Body, Given>>(list_of<H>{});
+    }
+}
 
 /* ---- Handlers without a stack ---- */
 
@@ -1717,9 +2108,8 @@ struct task : computation_of<typename Holder::body_result> {
         if (fiber == nullptr)
             throw std::bad_alloc();
         unfinished_fiber owned{fiber};
-        static_assert(alignof(task) <= 64);
-        task *self = ::new (haft_fiber_reserve(fiber, sizeof(task)))
-            task(static_cast<Make &&>(make), std::move(function));
+        task *self =
+            ::new (reserve<task>(fiber)) task(static_cast<Make &&>(make), std::move(function));
         owned.fiber = nullptr;
         fiber->argument = self;
         fiber->scope.state = static_cast<Holder *>(&self->held);
@@ -1744,30 +2134,37 @@ inline haft_effect_t start_effect = {"start", "haft.hpp", 0, 0, nullptr, nullptr
 /* ---- Handling -------------------------------------------------------------------------------- */
 
 /* A body to be handled: made by handle(body), and used up by one of the forms of `with`. */
-template <typename Body, typename Around>
+template <typename Body, typename Around, bool OwnStack = false>
 class [[nodiscard]] handling {
   public:
     handling(Body computation) : body(std::move(computation)) {}
+    handling(Body &&computation, const haft_fiber_options_t &chosen)
+        : body(std::move(computation)), options(chosen) {}
 
-    /* Chooses the stack: its size, memory and name, as in haft.h. */
-    handling &&on(const haft_fiber_options_t &chosen) && {
-        options = chosen;
-        return std::move(*this);
+    /* Chooses the stack: its size, memory and name, as in haft.h. The body then has one even if all
+     * clauses are tail-resumptive. */
+    handling<Body, Around, true> on(const haft_fiber_options_t &chosen) && {
+        return {std::move(body), chosen};
     }
 
     /*
-     * with(lambdas...)     a handler made of lambdas: clauses, never(clause), on_return(function)
-     * with(handler)        an existing handler by reference, or one that is moved in; a handler
-     * that is referred to must live as long as the computation with(pointer)        the handler
-     * that a std::shared_ptr or std::unique_ptr owns
+     * with(parts...)   a handler made of parts. A part is a clause: a lambda, a function, a
+     *                  function object, std::ref of one, never(clause); on_return(function); or
+     *                  itself a handler:
+     * with(handler)    an lvalue is referred to, and must live as long as the computation; an
+     *                  rvalue is moved in
+     * with(pointer)    the handler that a std::shared_ptr or std::unique_ptr owns
      *
      * Runs the body under the handler, and returns the answer. The body is called on a fiber of its
      * own unless all clauses are tail-resumptive.
      */
     template <typename... H>
     HAFT_HPP_INLINE decltype(auto) with(H &&...handlers) && {
-        return std::move(*this).template run<typename detail::kept<H...>::type>(
-            [&]() HAFT_HPP_INLINE_LAMBDA { return detail::kept<H...>::make(handlers...); });
+        if constexpr (detail::kept<H...>::right)
+            return std::move(*this).template run<typename detail::kept<H...>::type>(
+                [&]() HAFT_HPP_INLINE_LAMBDA { return detail::kept<H...>::make(handlers...); });
+        else
+            detail::kept<H...>::explain();
     }
     /* with_new<H>(arguments...): a handler that is made, in place, for this computation. */
     template <typename H, typename... Arguments>
@@ -1781,24 +2178,28 @@ class [[nodiscard]] handling {
     HAFT_HPP_INLINE decltype(auto) run(Make &&make) && {
         using namespace detail;
         using H = typename stored<Stored>::handler;
-        using Given = typename given<Around, typename H::handled_effects>::type;
-        using Holder = holder<Stored, body_result_of<Body, Given>>;
-        if constexpr (all_in_place<H>(typename H::handled_effects{})) {
-            in_place_scope<Holder> here(static_cast<Make &&>(make));
-            if constexpr (!answer<H, typename Holder::body_result>::changed) {
-                return run_in_place<in_place_scope<Holder>, Given>(here, body);
-            } else if constexpr (std::is_void_v<typename Holder::body_result>) {
-                run_in_place<in_place_scope<Holder>, Given>(here, body);
-                return here.handler().on_return();
-            } else {
-                return here.handler().on_return(
-                    run_in_place<in_place_scope<Holder>, Given>(here, body));
-            }
+        using Given = typename given<Around, list_of<H>>::type;
+        if constexpr (!check_computation<false, H, Body, Given>()) {
+            (void)check_computation<true, H, Body, Given>();
         } else {
-            auto *made = task<Holder, Given, Body, void>::create(
-                options, static_cast<Make &&>(make), std::move(body));
-            return static_cast<typename Holder::Answer>(
-                answering<typename Holder::Answer>(made, nullptr).take());
+            using Holder = holder<Stored, body_result_of<Body, Given>>;
+            if constexpr (!OwnStack && all_in_place<H, typename Holder::Answer>(list_of<H>{})) {
+                in_place_scope<Holder> here(static_cast<Make &&>(make));
+                if constexpr (!answer<H, typename Holder::body_result>::changed) {
+                    return run_in_place<in_place_scope<Holder>, Given>(here, body);
+                } else if constexpr (std::is_void_v<typename Holder::body_result>) {
+                    run_in_place<in_place_scope<Holder>, Given>(here, body);
+                    return here.handler().on_return();
+                } else {
+                    return here.handler().on_return(
+                        run_in_place<in_place_scope<Holder>, Given>(here, body));
+                }
+            } else {
+                auto *made = task<Holder, Given, Body, void>::create(
+                    options, static_cast<Make &&>(make), std::move(body));
+                return static_cast<typename Holder::Answer>(
+                    answering<typename Holder::Answer>(made, nullptr).take());
+            }
         }
     }
 
@@ -1831,8 +2232,11 @@ class [[nodiscard]] wrapping {
     }
     template <typename... H>
     HAFT_HPP_INLINE auto with(H &&...handlers) && {
-        return std::move(*this).template run<typename detail::kept<H...>::type>(
-            [&]() HAFT_HPP_INLINE_LAMBDA { return detail::kept<H...>::make(handlers...); });
+        if constexpr (detail::kept<H...>::right)
+            return std::move(*this).template run<typename detail::kept<H...>::type>(
+                [&]() HAFT_HPP_INLINE_LAMBDA { return detail::kept<H...>::make(handlers...); });
+        else
+            detail::kept<H...>::explain();
     }
     template <typename H, typename... Arguments>
     HAFT_HPP_INLINE auto with_new(Arguments &&...arguments) && {
@@ -1848,21 +2252,36 @@ class [[nodiscard]] wrapping {
         else
             return std::type_identity<std::invoke_result_t<Body &, Argument>>{};
     }
+    template <bool Tell, typename H, typename Given>
+    static constexpr bool check() {
+        if constexpr (std::is_void_v<Argument>)
+            return detail::check_computation<Tell, H, Body, Given>();
+        else if constexpr (std::is_invocable_v<Body &, Argument>)
+            return detail::check_handler<Tell, H, std::invoke_result_t<Body &, Argument>>(
+                detail::list_of<H>{});
+        else
+            detail::explain<Tell, detail::the_body_does_not_take<Body, Argument>>();
+        return false;
+    }
 
     template <typename Stored, typename Make>
     HAFT_HPP_INLINE auto run(Make &&make) && {
         using namespace detail;
         using H = typename stored<Stored>::handler;
-        using Given = typename given<void, typename H::handled_effects>::type;
-        using Holder = holder<Stored, typename decltype(result<Given>())::type>;
-        auto *made = task<Holder, Given, Body, Argument>::create(
-            options, static_cast<Make &&>(make), std::move(body));
-        made->drive = &driver::start<Holder>;
-        room<Argument> *slot = nullptr;
-        if constexpr (!in_word<Argument>)
-            slot = &made->argument;
-        return resumption<typename signature<typename Holder::Answer, Argument>::type>(
-            made, &start_effect, slot);
+        using Given = typename given<void, list_of<H>>::type;
+        if constexpr (!check<false, H, Given>()) {
+            (void)check<true, H, Given>();
+        } else {
+            using Holder = holder<Stored, typename decltype(result<Given>())::type>;
+            auto *made = task<Holder, Given, Body, Argument>::create(
+                options, static_cast<Make &&>(make), std::move(body));
+            made->drive = &driver::start<Holder>;
+            room<Argument> *slot = nullptr;
+            if constexpr (!in_word<Argument>)
+                slot = &made->argument;
+            return resumption<typename signature<typename Holder::Answer, Argument>::type>(
+                made, &start_effect, slot);
+        }
     }
 
     Body body;
@@ -1884,6 +2303,50 @@ template <is_effect Effect>
 void set_default(result_of<Effect> (*function)(void *, Effect *)) {
     (void)haft_set_default(effect_traits<Effect>::id(),
                            (haft_function_t *)detail::passed<Effect>::to(function));
+}
+
+namespace detail {
+
+/* A clause that is a default. One that is replaced stays: another thread may be in it. */
+template <typename E, typename Clause>
+struct default_clause {
+    Clause clause;
+    default_clause *older;
+    static inline std::atomic<default_clause *> set = nullptr;
+
+    static result_of<E> call(void *, E *payload) {
+        return static_cast<result_of<E>>(
+            set.load(std::memory_order_acquire)->clause(passed<E>::on(*payload)));
+    }
+};
+template <typename E>
+struct only_one_effect {
+    using type = void;
+};
+template <typename E>
+struct only_one_effect<effects<E>> {
+    using type = E;
+};
+
+} // namespace detail
+
+/* By a clause, which replies, and may be called by several threads at once: set_default([](Get) {
+ * return 0; }). */
+template <is_effect Effect, typename Clause>
+requires std::is_invocable_r_v<result_of<Effect>, Clause &, Effect> void
+set_default(Clause clause) {
+    using kept = detail::default_clause<Effect, Clause>;
+    auto *made = new kept{std::move(clause), kept::set.load(std::memory_order_relaxed)};
+    while (!kept::set.compare_exchange_weak(made->older, made, std::memory_order_release))
+        continue;
+    set_default<Effect>(&kept::call);
+}
+template <typename Clause>
+requires(!is_effect<Clause>) void set_default(Clause clause) {
+    using Effect = typename detail::only_one_effect<
+        typename detail::clause_entry<detail::clause_type<Clause>>::list>::type;
+    if constexpr (!std::is_void_v<Effect>) /* otherwise a message has said what is wrong */
+        set_default<Effect>(detail::as_clause(std::move(clause)));
 }
 
 } // namespace haft

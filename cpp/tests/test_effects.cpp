@@ -257,6 +257,92 @@ static void an_effect_that_nobody_handles_is_an_error_that_names_it() {
     haft_set_error_handler(nullptr);
 }
 
+/* Made from values by the constructor that they choose. */
+struct Constructed : haft::effect<int> {
+    int which;
+    Constructed() : which(0) {}
+    explicit Constructed(int) : which(1) {}
+    Constructed(haft::effect<int>, int) : which(2) {}
+    Constructed(int, int) : which(3) {}
+};
+struct Baseless {
+    using effect_result = int;
+    std::string first, second;
+};
+struct Sized : haft::effect<std::size_t> {
+    std::vector<int> values;
+    explicit Sized(std::size_t size) : values(size) {}
+};
+
+static void values_choose_the_constructor_of_an_effect() {
+    auto which = [](auto body) {
+        return haft::handle(body).with([](Constructed made) { return made.which; });
+    };
+    CHECK(which([] { return haft::perform<Constructed>(); }) == 0);
+    CHECK(which([] { return haft::perform<Constructed>(5); }) == 1);
+    CHECK(which([] { return haft::perform<Constructed>(5, 6); }) == 3);
+    CHECK(haft::handle([] { return haft::perform<Baseless>("first"); }).with([](Baseless made) {
+        return made.first == "first" && made.second.empty() ? 1 : 0;
+    }) == 1);
+    CHECK(haft::handle([] { return haft::perform<Sized>(std::size_t(3)); }).with([](Sized made) {
+        return made.values.size();
+    }) == 3);
+}
+
+struct Constant : haft::effect<const int> {};
+struct Text : haft::effect<const std::string> {};
+
+static void a_result_may_be_const() {
+    CHECK(haft::handle([] { return haft::perform(Constant{}); }).with([](Constant) { return 4; }) ==
+          4);
+    CHECK(haft::handle([] {
+              return haft::perform(Constant{});
+          }).with([](Constant, haft::resumption<int(const int)> k) {
+        return std::move(k).resume(5);
+    }) == 5);
+    CHECK(haft::handle([] {
+              return haft::perform(Text{}) + "!";
+          }).with([](Text, haft::resumption<std::string(const std::string)> k) {
+        return std::move(k).resume("six");
+    }) == "six!");
+}
+
+struct Default : haft::effect<int> {};
+static int by_default(Default) noexcept {
+    return 3;
+}
+
+static void a_default_is_a_clause() {
+    int calls = 0;
+    haft::set_default([&calls](Default) { return ++calls; });
+    CHECK(haft::perform(Default{}) == 1);
+    haft::set_default<Default>([](auto) { return 10; });
+    CHECK(haft::perform(Default{}) == 10);
+    haft::set_default(by_default);
+    CHECK(haft::perform(Default{}) == 3);
+    CHECK(haft::handle([] { return haft::perform(Default{}); }).with([](Default) { return 5; }) ==
+          5);
+    haft::set_default([&calls](Default) -> int { throw calls; });
+    CHECK(thrown_by<int>([] { haft::perform(Default{}); }) == 1);
+    haft::set_default<Default>(nullptr);
+}
+
+static void resumptions_are_exchanged_without_throwing() {
+    using kept = haft::resumption<int(int)>;
+    static_assert(std::is_nothrow_swappable_v<kept>);
+    static_assert(std::is_nothrow_swappable_v<haft::resumption<void()>>);
+    auto made = [](int tens) {
+        return haft::wrap<int>([tens](int number) { return tens + number; }).with([](Default) {
+            return 0;
+        });
+    };
+    kept one = made(10), two = made(20);
+    swap(one, two);
+    CHECK(std::move(one).resume(1) == 21);
+    std::swap(one, two);
+    CHECK(!two && std::move(one).resume(2) == 12);
+}
+
 static void an_error_handler_that_throws_leaves_the_handlers_as_they_were() {
     haft_set_error_handler([](const haft_error_t *error) { throw error->code; });
     auto perform_twice = [] {
@@ -290,5 +376,9 @@ int main() {
     names_are_readable();
     defaults_are_for_effects_that_nobody_handles();
     an_effect_that_nobody_handles_is_an_error_that_names_it();
+    values_choose_the_constructor_of_an_effect();
+    a_result_may_be_const();
+    a_default_is_a_clause();
+    resumptions_are_exchanged_without_throwing();
     an_error_handler_that_throws_leaves_the_handlers_as_they_were();
 }

@@ -8,6 +8,9 @@
 #include <vector>
 
 static_assert(std::ranges::input_range<haft::generator<int>>);
+static_assert(std::ranges::view<haft::generator<int>>);
+static_assert(std::ranges::view<haft::generator<const std::string &>>);
+static_assert(std::is_nothrow_move_constructible_v<haft::generator<int>>);
 static_assert(
     std::is_same_v<std::ranges::range_value_t<haft::generator<const std::string &>>, std::string>);
 
@@ -151,6 +154,40 @@ static void effects_go_to_the_consumers_handlers() {
     }) == 6);
 }
 
+static void references_are_yielded_as_they_are() {
+    std::string text = "lvalue";
+    const std::string constant = "constant";
+    const std::string *places[] = {&text, &constant, nullptr, nullptr};
+    std::vector<std::string> got;
+    haft::generator<const std::string &> texts([&](haft::yielder<const std::string &> yield) {
+        yield(text);
+        yield(constant);
+        yield(std::string("temporary"));
+        yield("literal");
+    });
+    for (const std::string &each : texts) {
+        CHECK(places[got.size()] == nullptr || places[got.size()] == &each);
+        got.push_back(each);
+    }
+    CHECK(got == std::vector<std::string>({"lvalue", "constant", "temporary", "literal"}));
+    /* By the type of the value. */
+    haft::generator<const std::string &> found([&] { haft::yield(text), haft::yield(constant); });
+    auto at = found.begin();
+    CHECK(&*at == &text);
+    CHECK(*++at == "constant");
+    haft::generator<std::string &> changed([&] { haft::yield(text); });
+    for (std::string &each : changed)
+        each += "!";
+    CHECK(text == "lvalue!");
+}
+
+static void an_iterator_of_nothing_is_at_the_end() {
+    haft::generator<int>::iterator nothing;
+    CHECK(nothing == std::default_sentinel);
+    haft::generator<int> empty;
+    CHECK(empty.begin() == empty.end());
+}
+
 static void generators_move() {
     haft::generator<int> first([](auto yield) { yield(1), yield(2); });
     CHECK(*first.next() == 1);
@@ -171,6 +208,18 @@ static void views_take_generators() {
                          std::views::take(3))
         got.push_back(value);
     CHECK(got == std::vector<int>({1, 9, 25}));
+    got.clear();
+    haft::generator<int> named([](auto yield) {
+        for (int i = 1;; i++)
+            yield(i);
+    });
+    for (int value : named | std::views::take(2))
+        got.push_back(value);
+    for (int value : named | std::views::drop(1) | std::views::take(2))
+        got.push_back(value);
+    for (int value : std::move(named) | std::views::take(1))
+        got.push_back(value);
+    CHECK(got == std::vector<int>({1, 2, 4, 5, 6}));
 }
 #else
 static void views_take_generators() {}
@@ -185,6 +234,8 @@ int main() {
     exceptions_end_the_sequence();
     a_producer_that_is_dropped_ends_the_sequence();
     effects_go_to_the_consumers_handlers();
+    references_are_yielded_as_they_are();
+    an_iterator_of_nothing_is_at_the_end();
     generators_move();
     views_take_generators();
 }

@@ -30,7 +30,12 @@
 #define HAFT_LIKELY(x) __builtin_expect(!!(x), 1)
 #define HAFT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HAFT_COLD __attribute__((cold, noinline))
-#define HAFT_INLINE static inline __attribute__((always_inline, unused))
+#ifdef __cplusplus
+/* Not static: templates of haft.hpp that a module exports may not name what has internal linkage. */
+#    define HAFT_INLINE inline __attribute__((always_inline, unused))
+#else
+#    define HAFT_INLINE static inline __attribute__((always_inline, unused))
+#endif
 #define HAFT_API __attribute__((visibility("default")))
 
 typedef struct haft_request {

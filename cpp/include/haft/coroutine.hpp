@@ -197,8 +197,7 @@ struct exchanging_by : exchanging<Out, In, Answer> {
         if (fiber == nullptr)
             throw std::bad_alloc();
         HAFT_SCOPED haft_fiber_t *owned = fiber;
-        static_assert(alignof(exchanging_by) <= 64);
-        auto *made = ::new (haft_fiber_reserve(fiber, sizeof(exchanging_by)))
+        auto *made = ::new (detail::reserve<exchanging_by>(fiber))
             exchanging_by(fiber, std::move(function));
         owned = nullptr;
         fiber->argument = made;

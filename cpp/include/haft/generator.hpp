@@ -7,6 +7,9 @@
  *     });
  *     for (int square : squares | std::views::take(5)) ...
  *
+ * A generator is a view that can be moved and not copied: a pipeline refers to one that has a name,
+ * as here, and owns one that is moved into it.
+ *
  * The producer runs on a fiber of its own, which lies suspended between the elements. It is any
  * callable that takes a yielder, or nothing: then it calls haft::yield(value), which finds the
  * innermost generator of values of that type. A yielder belongs to its generator, so that producers
@@ -27,10 +30,12 @@
 #include "../haft.hpp"
 
 #include <iterator>
+#include <ranges>
 
 namespace haft {
 
-/* The effect of yielding a T, which is handled by generator<T>. */
+/* The effect of yielding a T, which is handled by generator<T>; that of an object, also by
+   generators of references to such. */
 template <typename T>
 struct yielded : effect<> {
     std::remove_reference_t<T> *value;
@@ -45,9 +50,13 @@ struct producing {
     bool finished = false;
     void (*destroy)(producing *) noexcept;
 
-    static inline const haft_clause_t clause = {effect_traits<yielded<T>>::id(), nullptr,
-                                                HAFT_CLAUSE_REQUEST, shape_of<yielded<T>>};
-    static inline const haft_handles_t handles = {1, 0, &clause};
+    template <typename Yielded>
+    static constexpr haft_clause_t clause_of = {effect_traits<Yielded>::id(), nullptr,
+                                                HAFT_CLAUSE_REQUEST, shape_of<Yielded>};
+    static inline const haft_clause_t clauses[] = {clause_of<yielded<T>>,
+                                                   clause_of<yielded<std::remove_cvref_t<T>>>};
+    static inline const haft_handles_t handles = {std::is_same_v<T, std::remove_cvref_t<T>> ? 1 : 2,
+                                                  0, clauses};
 
     /* An exception of the producer, or an unwinding that passes through it, is its end. */
     struct left {
@@ -68,7 +77,7 @@ struct producing {
         if (__builtin_expect(haft_finished(request), false))
             finished = true;
         else
-            element = static_cast<yielded<T> *>(request.payload)->value;
+            element = *static_cast<std::remove_reference_t<T> *const *>(request.payload);
     }
 };
 
@@ -103,7 +112,8 @@ class yielder {
     friend class generator;
 };
 
-/* Yields to the innermost generator<T>, T being the type of the value. */
+/* Yields to the innermost generator<T>, generator<T &> or generator<const T &>, T being the type of
+ * the value. */
 template <typename T>
 void yield(T &&value) {
     using element = std::remove_cvref_t<T>;
@@ -116,7 +126,7 @@ void yield(T &&value) {
 }
 
 template <typename T>
-class generator {
+class generator : public std::ranges::view_base {
     using producing = detail::producing<T>;
 
   public:
@@ -136,7 +146,7 @@ class generator {
         }
         HAFT_HPP_INLINE void operator++(int) { producer->advance(); }
         friend bool operator==(const iterator &at, std::default_sentinel_t) {
-            return at.producer->element == nullptr;
+            return at.producer == nullptr || at.producer->element == nullptr;
         }
 
       private:
@@ -172,8 +182,7 @@ class generator {
         if (fiber == nullptr)
             throw std::bad_alloc();
         detail::unfinished_fiber owned{fiber};
-        state *made =
-            ::new (haft_fiber_reserve(fiber, sizeof(state))) state(fiber, std::move(producer));
+        state *made = ::new (detail::reserve<state>(fiber)) state(fiber, std::move(producer));
         owned.fiber = nullptr;
         fiber->argument = made;
         self = made;
@@ -202,7 +211,7 @@ class generator {
             self->advance();
         return iterator(self);
     }
-    std::default_sentinel_t end() const { return {}; }
+    std::default_sentinel_t end() const noexcept { return {}; }
 
     /* The next element, or NULL after the last. */
     HAFT_HPP_INLINE std::remove_reference_t<T> *next() {
@@ -217,6 +226,13 @@ class generator {
     producing *release() { return std::exchange(self, nullptr); }
     producing *self = nullptr;
 };
+
+/* A view that has a name is piped by copying it, which a generator forbids. */
+template <typename T, typename Adaptor>
+requires std::is_invocable_v<Adaptor, std::ranges::ref_view<generator<T>>>
+auto operator|(generator<T> &range, Adaptor &&adaptor) {
+    return static_cast<Adaptor &&>(adaptor)(std::ranges::ref_view<generator<T>>(range));
+}
 
 } // namespace haft
 

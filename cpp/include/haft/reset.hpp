@@ -174,7 +174,7 @@ namespace detail {
 
 template <typename F>
 using shift_parameter = typename first_parameter<
-    clause_type<F>, typename signature_of<decltype(&clause_type<F>::operator())>::parameters>::type;
+    typename signature_of<decltype(&clause_type<F>::operator())>::parameters>::type;
 template <typename K>
 struct shift_signature;
 template <typename Signature>

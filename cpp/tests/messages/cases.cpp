@@ -12,6 +12,24 @@ struct Plain {
     int value;
 };
 
+struct Reader : haft::handler<Get> {
+    int operator()(Get) { return 1; }
+};
+struct Writer : haft::handler<Put> {
+    void operator()(Put) {}
+};
+class Hidden : haft::handler<Get> {
+  public:
+    int operator()(Get) { return 1; }
+};
+struct Twins : Reader, Writer {
+    using Reader::operator();
+    using Writer::operator();
+};
+struct Doubled : Reader {
+    int on_return(int result) { return result; }
+};
+
 int main() {
     int state = 0;
     (void)state;
@@ -88,5 +106,57 @@ int main() {
 #endif
 #ifdef CASE_forged // private
     haft::may<Get> can;
+#endif
+#ifdef CASE_wrong_values // Put these_are_not_the_fields_of
+    haft::perform<Put>("one");
+#endif
+#ifdef CASE_too_many_values // Put these_are_not_the_fields_of
+    haft::perform<Put>(1, 2);
+#endif
+#ifdef CASE_private_inheritance // Hidden privately
+    haft::handle([] {}).with(Hidden());
+#endif
+#ifdef CASE_inherits_two_handlers // Twins effects_of
+    haft::handle([] {}).with(Twins());
+#endif
+#ifdef CASE_const_handler // Get const
+    const Reader reader;
+    haft::handle([] {}).with(reader);
+#endif
+#ifdef CASE_const_handlers // Get const
+    haft::handle([] {}).with(std::make_shared<const Reader>());
+#endif
+#ifdef CASE_two_handlers_of_one_effect // Get two_clauses_for
+    haft::handle([] {}).with(Reader(), Reader());
+#endif
+#ifdef CASE_handler_and_clause_of_one_effect // Get two_clauses_for
+    Reader reader;
+    int answer = haft::handle([] { return 1; }).with(reader, Writer(), [](Get) { return 1; });
+#endif
+#ifdef CASE_two_return_clauses // two_return_clauses_in
+    haft::handle([] {
+        return 1;
+    }).with(Doubled(), haft::on_return([](int result) { return result; }));
+#endif
+#ifdef CASE_no_clause // clause
+    haft::handle([] {}).with(5);
+#endif
+#ifdef CASE_wrapped // Put lacks_a_clause
+    struct Handler : haft::handler<Get, Put> {
+        int operator()(Get) { return 1; }
+    };
+    auto wrapped = haft::wrap([] {}).with(Handler{});
+#endif
+#ifdef CASE_wrapped_argument // does_not_take
+    auto wrapped = haft::wrap<int>([](std::string) {}).with(Reader{});
+#endif
+#ifdef CASE_put_under_a_wrong_handler // Get wrong_type
+    haft::handle([] { return haft::perform(Put{.value = 1}), 1; })
+        .with([](Put, haft::resumption<int()> k) {
+            return std::move(k).resume_with([](Get) { return "one"; });
+        });
+#endif
+#ifdef CASE_default_of_nothing // clause
+    haft::set_default([](auto) { return 1; });
 #endif
 }

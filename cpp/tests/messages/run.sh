@@ -21,6 +21,13 @@ for case in $cases; do
         failures=1
         continue
     fi
+    # One mistake, one message: the second error at most says what the first means for the caller.
+    errors=$(grep -c 'error:' "$log")
+    if [ "$errors" -gt 2 ] || [ "$(wc -l <"$log")" -gt 40 ]; then
+        echo "$name: $errors errors in $(wc -l <"$log") lines"
+        cat "$log"
+        failures=1
+    fi
     for word in $(echo "${case#*,}" | tr ',' ' '); do
         if ! head -15 "$log" | grep -q -- "$word"; then
             echo "$name: the first lines do not name $word:"
@@ -29,4 +36,29 @@ for case in $cases; do
         fi
     done
 done
+
+# What cannot work says so, and no more.
+refuses() { # WORDS FLAG...
+    words=$1
+    shift
+    if $CXX $flags "$@" -DCASE_fine "$folder/cases.cpp" >"$log" 2>&1; then
+        echo "compiles with $*"
+        failures=1
+    elif ! head -8 "$log" | grep -q "error: .*$words" || [ "$(wc -l <"$log")" -gt 12 ]; then
+        echo "with $*:"
+        cat "$log"
+        failures=1
+    fi
+}
+refuses "haft.hpp is C++20" -std=c++17
+refuses "haft.hpp needs exceptions" -fno-exceptions
+
+# The warnings of the file that includes haft.hpp are its own.
+printf '%s\n' '#include <haft.hpp>' 'struct pair { int first, second; };' \
+    'pair half() { return {1}; }' >"$log.cpp"
+if $CXX $flags -Wextra -Werror "$log.cpp" >"$log" 2>&1; then
+    echo "a warning is switched off behind haft.hpp"
+    failures=1
+fi
+rm -f "$log.cpp"
 exit $failures
