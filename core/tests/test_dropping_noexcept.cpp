@@ -36,8 +36,10 @@ static void leave() {
 }
 
 static void dropping_terminates_at_a_noexcept_function() {
-    CHECK_ABORTS(drop, "terminate called");
-    CHECK_ABORTS(leave, "terminate called");
+    const char *message = "was being unwound when the program was terminated: a function on it is "
+                          "noexcept, which nothing can leave.";
+    CHECK_ABORTS(drop, message);
+    CHECK_ABORTS(leave, message);
 }
 static void fibers_without_cleanups_are_not_unwound() {
     haft_fiber_free(started(wait_inside, true));
