@@ -309,12 +309,15 @@ static void jump(const haft_error_t *error) {
     longjmp(refused, error->code);
 }
 
-static void *throw_to_general(void *unused) {
-    CLEANUP scope = 1;
+static __attribute__((noinline)) int refusal(void) {
     int code = setjmp(refused);
     if (code == 0)
-        HAFT_THROW(ask, 1);
-    CHECK_EQUAL(code, HAFT_ERROR_CAME_BACK);
+        haft_throw(HAFT_ID(ask), &(HAFT_PAYLOAD(ask)){1}, sizeof(HAFT_PAYLOAD(ask)));
+    return code;
+}
+static void *throw_to_general(void *unused) {
+    CLEANUP scope = 1;
+    CHECK_EQUAL(refusal(), HAFT_ERROR_CAME_BACK);
     CHECK_EQUAL(order_count, 0);
     CHECK_EQUAL(HAFT_PERFORM(ask, 2), 7);
     return unused;

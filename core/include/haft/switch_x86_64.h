@@ -64,13 +64,28 @@
     "orl %%r9d, %%ecx\n\t"                                                                         \
     "movl %%ecx, " to "+36(%%rdi)\n\t"                                                             \
     "ldmxcsr " to "+36(%%rdi)\n\t" mark "jmp *%%r10\n"
-#define HAFT_SWITCH(from, to, mark) HAFT_SWITCH_STORE(from) HAFT_SWITCH_LOAD(from, to, mark) "1:"
+#define HAFT_SWITCH(from, to, mark)                                                                \
+    HAFT_SWITCH_STORE(from) HAFT_SWITCH_LOAD(from, to, mark) "1:" HAFT_SWITCH_TELL
+
+/* The carry, as an output. clang wants a register for that, and has none in frames with a base pointer,
+   unless it is given one. */
+#ifdef __clang__
+#    define HAFT_SWITCH_TELL "\n\tsetc %%sil\n\tmovzbl %%sil, %%esi"
+#    define HAFT_SWITCH_TOLD "=S"
+#    define HAFT_SWITCH_SPARE
+typedef uint32_t haft_flag_t;
+#else
+#    define HAFT_SWITCH_TELL
+#    define HAFT_SWITCH_TOLD "=@ccc"
+#    define HAFT_SWITCH_SPARE "rsi",
+typedef bool haft_flag_t;
+#endif
 
 #define HAFT_AT_CONTEXT "0"
 #define HAFT_AT_RESUMER "64"
 
 #define HAFT_SWITCH_CLOBBERS                                                                       \
-    "rcx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "st", "st(1)",   \
+    HAFT_SWITCH_SPARE "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "st", "st(1)",   \
         "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)", "xmm0", "xmm1", "xmm2", "xmm3",      \
         "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",        \
         "xmm14", "xmm15" HAFT_CLOBBERS_AVX512
@@ -85,34 +100,34 @@ typedef struct haft_words {
 static inline __attribute__((always_inline)) haft_words_t haft_switch_into(haft_fiber_t *fiber,
                                                                            void *first) {
     uintptr_t second;
-    bool special;
+    haft_flag_t special;
     __asm__ volatile(HAFT_SWITCH(HAFT_AT_RESUMER, HAFT_AT_CONTEXT, "")
-                     : "+D"(fiber), "+a"(first), "=d"(second), "=@ccc"(special)
+                     : "+D"(fiber), "+a"(first), "=d"(second), HAFT_SWITCH_TOLD(special)
                      :
                      : HAFT_SWITCH_CLOBBERS);
-    return (haft_words_t){first, second, special};
+    return (haft_words_t){first, second, special != 0};
 }
 
 /* Into a fiber, with words that are special. */
 static inline __attribute__((always_inline)) haft_words_t
 haft_switch_into_specially(haft_fiber_t *fiber, void *first, uintptr_t second) {
-    bool special;
+    haft_flag_t special;
     __asm__ volatile(HAFT_SWITCH(HAFT_AT_RESUMER, HAFT_AT_CONTEXT, "stc\n\t")
-                     : "+D"(fiber), "+a"(first), "+d"(second), "=@ccc"(special)
+                     : "+D"(fiber), "+a"(first), "+d"(second), HAFT_SWITCH_TOLD(special)
                      :
                      : HAFT_SWITCH_CLOBBERS);
-    return (haft_words_t){first, second, special};
+    return (haft_words_t){first, second, special != 0};
 }
 
 /* Out of a fiber, which is suspended. */
 static inline __attribute__((always_inline)) haft_words_t
 haft_switch_out_of(haft_fiber_t *fiber, void *first, uintptr_t second) {
-    bool special;
+    haft_flag_t special;
     __asm__ volatile(HAFT_SWITCH(HAFT_AT_CONTEXT, HAFT_AT_RESUMER, "")
-                     : "+D"(fiber), "+a"(first), "+d"(second), "=@ccc"(special)
+                     : "+D"(fiber), "+a"(first), "+d"(second), HAFT_SWITCH_TOLD(special)
                      :
                      : HAFT_SWITCH_CLOBBERS);
-    return (haft_words_t){first, second, special};
+    return (haft_words_t){first, second, special != 0};
 }
 
 /* Out of a fiber that nobody will continue, with words that are special: nothing has to be saved. */
