@@ -164,6 +164,8 @@ static void tag_63_is_an_effect(void) {
     seff_coroutine_delete(k);
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wimplicit-fallthrough"
 static void a_case_falls_through_as_a_case_does(void) {
     EFF_PAYLOAD_T(first) sent = {3};
     seff_request_t request = {EFF_ID(first), &sent};
@@ -178,6 +180,7 @@ static void a_case_falls_through_as_a_case_does(void) {
     }
     CHECK_EQUAL(seen, 13);
 }
+#pragma GCC diagnostic pop
 
 static void the_states_have_the_values_of_the_original(void) {
     CHECK(FINISHED == 0 && PAUSED == 1 && SUSPENDED == PAUSED && RUNNING == 2);

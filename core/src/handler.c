@@ -18,21 +18,15 @@ static const haft_clause_t *clause_of(const haft_handler_t *handler, const haft_
     return NULL;
 }
 
-/* Whether a handler's loop has resumed the fiber, and will get what is sent out of it. */
-static bool is_driven(const haft_fiber_t *fiber) {
-    const haft_handler_t *handler = fiber->handler;
-    return handler != NULL && fiber->scope.handles == &handler->handles;
-}
-
 uintptr_t haft_sent_by(const haft_fiber_t *fiber, const haft_clause_t *clause,
                        const haft_effect_t *effect) {
-    bool general = clause != NULL && clause->kind == HAFT_CLAUSE_GENERAL && is_driven(fiber);
+    bool general = clause != NULL && clause->kind == HAFT_CLAUSE_GENERAL && haft_is_driven(fiber);
     return general ? (uintptr_t)clause : (uintptr_t)effect;
 }
 
 const haft_clause_t *haft_clause_taking(const haft_fiber_t *fiber, const haft_effect_t *effect) {
     const haft_handler_t *handler = fiber->handler;
-    if (!is_driven(fiber))
+    if (!haft_is_driven(fiber))
         return NULL;
     const haft_clause_t *clause = clause_of(handler, effect);
     if (clause == NULL || clause->kind == HAFT_CLAUSE_TAIL)
@@ -76,10 +70,24 @@ HAFT_INLINE void free_owned(haft_fiber_t **owned) {
         haft_fiber_free(*owned);
 }
 
-/* A clause that is unwound, by an exception or by being dropped, drops what it had not used. */
+/* Takes back what haft_tail_continue has promised: the fiber waits as before. */
+static HAFT_COLD void take_promise_back(haft_fiber_t *fiber) {
+    fiber->shot--;
+    if (fiber->awaits->result_size > sizeof(void *))
+        haft_free_reply(fiber->resumer.base);
+}
+
+/* A clause that is unwound, by an exception or by being dropped, drops what it had not used, or only
+   promised. */
+static HAFT_COLD void drop_left(haft_resumption_t k) {
+    if (k.fiber->shot == k.shot + 1)
+        take_promise_back(k.fiber);
+    if (k.fiber->shot == k.shot)
+        haft_drop(k);
+}
 HAFT_INLINE void drop_unused(haft_resumption_t *k) {
-    if (k->fiber != NULL && k->fiber->shot == k->shot)
-        haft_drop(*k);
+    if (k->fiber != NULL)
+        drop_left(*k);
 }
 
 static void free_reply(void **reply) {
@@ -120,7 +128,7 @@ HAFT_INLINE haft_words_t resume(haft_fiber_t *fiber, void *word) {
  * second where the reply is a copy to be freed. That the fiber has been promised so is told by its odd
  * `shot`.
  */
-enum { TAIL = 1, TAIL_COPY = 2 };
+enum { TAIL = 13, TAIL_COPY = 14 }; /* nor is it likely to be a tagged pointer to the header */
 
 /* The fiber whose promise a clause has returned, if its answer is one. */
 static HAFT_COLD haft_fiber_t *promised_by(const void *answer) {
@@ -134,9 +142,7 @@ static HAFT_COLD haft_fiber_t *promised_by(const void *answer) {
 
 /* The clause has promised its own computation and returned something else: as if it had not. */
 static HAFT_COLD void forgotten(haft_fiber_t *fiber) {
-    fiber->shot--;
-    if (fiber->awaits->result_size > sizeof(void *))
-        haft_free_reply(fiber->resumer.base);
+    take_promise_back(fiber);
     haft_fail(HAFT_ERROR_BAD_ARGUMENT, fiber->awaits, fiber,
               "A clause of '%s' has called haft_tail_continue and returned something else. Write "
               "`return haft_tail_continue(k, reply);`.",
@@ -162,12 +168,11 @@ static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
             unused.fiber = NULL;
         }
         if (HAFT_UNLIKELY(answer != (char *)fiber + TAIL)) {
+            if (HAFT_UNLIKELY(fiber->shot == k.shot + 1 && answer != (char *)fiber + TAIL_COPY))
+                forgotten(fiber);
             haft_fiber_t *promised = promised_by(answer);
-            if (promised == NULL) {
-                if (HAFT_UNLIKELY(fiber->shot == k.shot + 1))
-                    forgotten(fiber);
+            if (promised == NULL)
                 return answer;
-            }
             fiber = promised;
             k.shot = fiber->shot - 1;
             if (answer == (char *)fiber + TAIL_COPY)

@@ -142,6 +142,11 @@ HAFT_INLINE haft_fiber_t *haft_scope_fiber(haft_scope_t *scope) {
     return scope == NULL ? NULL : haft_fiber_of(scope);
 }
 
+/* Whether a handler's loop resumes the fiber, and gets what is sent out of it. */
+HAFT_INLINE bool haft_is_driven(const haft_fiber_t *fiber) {
+    const haft_handler_t *handler = fiber->handler;
+    return handler != NULL && fiber->scope.handles == &handler->handles;
+}
 /* handler.c: what the handler of `fiber` does with an effect that is sent out of it: NULL if that is
    the code that resumed it; an error if a handler has no clause to give it to. */
 const haft_clause_t *haft_clause_taking(const haft_fiber_t *fiber, const haft_effect_t *effect);

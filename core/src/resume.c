@@ -184,6 +184,8 @@ static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
     if (before == handles)
         return false;
     bool same = same_effects(before, handles);
+    if (HAFT_UNLIKELY(haft_is_driven(fiber)))
+        fiber->shot += 2; /* its handler has lost it: a resumption that is kept is used up */
     fiber->scope.handles = handles;
     fiber->alias = same ? before : &haft_handles_none;
     return !same;

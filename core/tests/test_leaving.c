@@ -304,6 +304,36 @@ static void *answer_seven(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumpt
 }
 HAFT_HANDLER(answering, NULL, HAFT_GENERAL(ask, answer_seven));
 
+HAFT_EFFECT(stop, void, { int code; });
+
+/* A clause that is unwound after its haft_tail_continue. */
+static void throw_stop(int *code) {
+    HAFT_THROW(stop, *code);
+}
+static void *promise_and_throw(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+    __attribute__((cleanup(throw_stop), unused)) int code = 5;
+    (void)state, (void)payload;
+    return haft_tail_continue(k, HAFT_REPLY(ask, 7));
+}
+HAFT_HANDLER(promising, NULL, HAFT_GENERAL(ask, promise_and_throw));
+static void *ask_with_cleanup(void *unused) {
+    CLEANUP scope = 1;
+    HAFT_PERFORM(ask, 1);
+    return unused;
+}
+static void *handle_promising(void *unused) {
+    return haft_handle(&promising, NULL, ask_with_cleanup, unused);
+}
+static void a_clause_unwound_after_its_tail_continue_drops_the_computation(void) {
+    order_count = 0;
+    size_t stacks = haft_pool_report().stacks;
+    haft_fiber_t *k = haft_fiber_new(handle_promising, NULL);
+    CHECK(haft_resume(k, NULL, HAFT_HANDLES(stop)).effect == HAFT_ID(stop));
+    haft_fiber_free(k);
+    CHECK_EQUAL(order_count, 1);
+    CHECK_EQUAL(haft_pool_report().stacks, stacks);
+}
+
 static jmp_buf refused;
 static void jump(const haft_error_t *error) {
     longjmp(refused, error->code);
@@ -335,6 +365,9 @@ static void a_throw_to_a_clause_that_resumes_changes_nothing(void) {
 
 int main(void) {
     RUN(handles_all_handles_effects_it_never_heard_of);
+#if !defined(__clang__) /* whose cleanups let nothing unwind them */
+    RUN(a_clause_unwound_after_its_tail_continue_drops_the_computation);
+#endif
     RUN(a_handler_of_everything_can_pass_effects_on);
     RUN(yielding_to_a_located_handler_is_performing);
     RUN(a_yield_reaches_the_resumer_whatever_it_handles);

@@ -477,6 +477,11 @@ HAFT_HANDLER(tail_continuing_twice, NULL, HAFT_GENERAL(ask, tail_twice));
 static void tail_continue_used(void) {
     haft_handle(&tail_continuing_twice, NULL, ask_twice, NULL);
 }
+static void continue_what_was_resumed(void) {
+    haft_handle(&keeping, NULL, ask_twice, NULL);
+    haft_resume(kept.fiber, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask));
+    haft_continue(kept, HAFT_REPLY(ask, 1));
+}
 static void continue_empty(void) {
     haft_continue((haft_resumption_t){NULL, 0}, NULL);
 }
@@ -492,6 +497,16 @@ static void *forget_to_return(void *state, HAFT_PAYLOAD(ask) * payload, haft_res
 HAFT_HANDLER(forgetful, NULL, HAFT_GENERAL(ask, forget_to_return));
 static void forget_once(void) {
     haft_handle(&forgetful, NULL, perform_ask, NULL);
+}
+static void *forget_for_another(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+    void *forgotten = haft_tail_continue(k, HAFT_REPLY(ask, 1));
+    (void)forgotten, (void)state, (void)payload;
+    return haft_tail_continue(kept, HAFT_REPLY(ask, 1));
+}
+HAFT_HANDLER(forgetful_for_another, NULL, HAFT_GENERAL(ask, forget_for_another));
+static void forget_and_return_another(void) {
+    haft_handle(&keeping, NULL, perform_ask, NULL);
+    haft_handle(&forgetful_for_another, NULL, perform_ask, NULL);
 }
 static void *forget_inside(void *unused) {
     forget_once();
@@ -542,6 +557,7 @@ static void a_forgotten_return_before_tail_continue_is_reported(void) {
                           "returned something else.";
     CHECK_ABORTS(forget_once, message);
     CHECK_ABORTS(forget_on_a_fiber, message);
+    CHECK_ABORTS(forget_and_return_another, "haft: A clause of 'forgetful_for_another' has called");
     CHECK_SUCCEEDS(remember);
 }
 
@@ -552,6 +568,7 @@ static void a_resumption_used_twice_is_reported(void) {
     CHECK_ABORTS(drop_twice, "cannot be dropped: it has been used already.");
     CHECK_ABORTS(continue_dropped, "cannot be continued: it has been used already.");
     CHECK_ABORTS(tail_continue_used, "cannot be continued: it has been used already.");
+    CHECK_ABORTS(continue_what_was_resumed, "cannot be continued: it has been used already.");
     CHECK_ABORTS(continue_empty, "cannot be continued: it has been used already.");
 }
 

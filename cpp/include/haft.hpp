@@ -313,7 +313,8 @@ haft_effect_t declared<E>::descriptor = {
     &declared<E>::call_clause,
     (haft_function_t *)&declared<E>::unhandled,
     {&declared<E>::descriptor, (haft_function_t *)&declared<E>::unhandled, HAFT_CLAUSE_TAIL,
-     HAFT_SHAPE(payload_size<E>, result_size<typename declared<E>::R>)}};
+     HAFT_SHAPE(payload_size<E>, result_size<typename declared<E>::R>)},
+    false};
 
 } // namespace detail
 
@@ -414,6 +415,9 @@ struct in_place_of_base {
     requires(std::is_base_of_v<Base, E> && !std::is_same_v<Base, E>) operator Base() const;
 };
 
+/* Fields that are left out have the values that their declarations give. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 template <typename E, typename... Fields>
 E make(Fields &&...fields) {
     if constexpr (std::is_aggregate_v<E> && requires {
@@ -428,6 +432,7 @@ E make(Fields &&...fields) {
         return *static_cast<E *>(
             reinterpret_cast<void *>(sizeof(these_are_not_the_fields_of<E, Fields...>)));
 }
+#pragma GCC diagnostic pop
 
 } // namespace detail
 
@@ -2127,7 +2132,7 @@ struct task : computation_of<typename Holder::body_result> {
     room<std::conditional_t<in_word<Argument>, void, Argument>> argument;
 };
 
-inline haft_effect_t start_effect = {"start", "haft.hpp", 0, 0, nullptr, nullptr, {}};
+inline haft_effect_t start_effect = {"start", "haft.hpp", 0, 0, nullptr, nullptr, {}, false};
 
 } // namespace detail
 
