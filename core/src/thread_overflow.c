@@ -89,14 +89,15 @@ static uintptr_t stack_pointer(const ucontext_t *context) {
 #endif
 }
 
-/* Whether the innermost frames have resumed a fiber: then they refer to it, and it to them. */
-static HAFT_UNINSTRUMENTED bool resumes_within(uintptr_t low, uintptr_t high) {
+/* Whether the innermost frames have resumed a fiber: then they refer to it, and it to them. The last of
+   them may begin at `sp`, in what is no memory any more. */
+static HAFT_UNINSTRUMENTED bool resumes_within(uintptr_t sp, uintptr_t low, uintptr_t high) {
     for (uintptr_t word = low; word + sizeof word <= high; word += sizeof word) {
         const haft_fiber_t *fiber = haft_pool_fiber_at(*(void **)word);
         if (fiber == NULL || haft_fiber_state(fiber) == HAFT_FIBER_FREED)
             continue;
         uintptr_t resumer = (uintptr_t)fiber->resumer.sp;
-        if (resumer >= low && resumer < high)
+        if (resumer >= sp && resumer < high)
             return true;
     }
     return false;
@@ -112,5 +113,5 @@ bool haft_thread_overflow(const void *address, const void *context) {
         return false;
     uintptr_t low = ((sp < stack.low ? stack.low : sp) + 7) & ~(uintptr_t)7;
     uintptr_t high = stack.high - low < LOOK_BACK ? stack.high : low + LOOK_BACK;
-    return resumes_within(low, high);
+    return resumes_within(sp, low, high);
 }

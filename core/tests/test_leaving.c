@@ -325,6 +325,9 @@ static void *handle_promising(void *unused) {
     return haft_handle(&promising, NULL, ask_with_cleanup, unused);
 }
 static void a_clause_unwound_after_its_tail_continue_drops_the_computation(void) {
+#ifdef __clang__
+    return; /* its cleanups let nothing unwind them */
+#endif
     order_count = 0;
     size_t stacks = haft_pool_report().stacks;
     haft_fiber_t *k = haft_fiber_new(handle_promising, NULL);
@@ -365,9 +368,7 @@ static void a_throw_to_a_clause_that_resumes_changes_nothing(void) {
 
 int main(void) {
     RUN(handles_all_handles_effects_it_never_heard_of);
-#if !defined(__clang__) /* whose cleanups let nothing unwind them */
     RUN(a_clause_unwound_after_its_tail_continue_drops_the_computation);
-#endif
     RUN(a_handler_of_everything_can_pass_effects_on);
     RUN(yielding_to_a_located_handler_is_performing);
     RUN(a_yield_reaches_the_resumer_whatever_it_handles);

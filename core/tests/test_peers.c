@@ -171,7 +171,7 @@ static void *nest(void *level) {
                           : haft_handle(&adding, &state, nest, NUMBER(state + 1));
 }
 static void thousands_of_nested_tail_resumptive_handlers_of_one_effect_end(void) {
-    nested = check_bare() ? 4000 : 400;
+    nested = check_bare() ? 3000 : 400;
     CHECK_EQUAL(VALUE(nest(NUMBER(1))), nested);
 }
 

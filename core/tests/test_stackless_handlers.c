@@ -45,7 +45,7 @@ static void *nest(void *depth) {
 /* Handlers of one effect, each of whose clauses performs it again: to the handler that is one
    further out, all the way down. */
 static void five_thousand_nested_handlers_of_one_effect_each_perform_it_again(void) {
-    nested = check_bare() ? 5000 : 100; /* sanitizers make frames of kilobytes */
+    nested = check_bare() ? 3000 : 100; /* sanitizers make frames of kilobytes */
     CHECK_EQUAL((intptr_t)nest((void *)1), nested * (nested + 1) / 2);
 }
 
