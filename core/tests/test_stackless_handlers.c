@@ -44,7 +44,7 @@ static void *nest(void *depth) {
 
 /* Handlers of one effect, each of whose clauses performs it again: to the handler that is one
    further out, all the way down. */
-static void five_thousand_nested_handlers_of_one_effect_each_perform_it_again(void) {
+static void three_thousand_nested_handlers_of_one_effect_each_perform_it_again(void) {
     nested = check_bare() ? 3000 : 100; /* sanitizers make frames of kilobytes */
     CHECK_EQUAL((intptr_t)nest((void *)1), nested * (nested + 1) / 2);
 }
@@ -195,7 +195,7 @@ static void scopes_at_one_address_do_not_share_what_they_cached(void) {
 
 int main(void) {
     RUN(the_body_runs_on_the_stack_of_the_caller);
-    RUN(five_thousand_nested_handlers_of_one_effect_each_perform_it_again);
+    RUN(three_thousand_nested_handlers_of_one_effect_each_perform_it_again);
     RUN(after_a_clause_the_performer_is_under_its_handlers_again);
     RUN(a_stackless_handler_is_captured_with_its_fiber);
     RUN(a_clause_in_place_may_suspend_the_fiber_it_runs_on);
