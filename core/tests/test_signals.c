@@ -124,7 +124,6 @@ static void perform_there(void) {
     }
 }
 
-/* Each twice: found by a lookup, and in the slot. */
 static void *perform_one_and_two(void *state) {
     for (int i = 0; i < 2; i++)
         wrong_outside += HAFT_PERFORM(one) != *(int *)state;
@@ -138,7 +137,7 @@ static void *rounds(void *unused) {
     for (int i = 0; i < count; i++) {
         int state = 100 + i;
         which = i % 5;
-        every = steps() ? 1 + i / 5 % 4 * 2 : 1; /* 1, 3, 5, 7 */
+        every = steps() ? 1 + i / 5 % 4 : 1;
         if (steps())
             interrupt_always(true);
         haft_handle(&of_one_and_two, &state, perform_one_and_two, &state);
@@ -164,10 +163,42 @@ static void performing_in_a_handler_changes_no_answer(void) {
     CHECK_EQUAL(wrong_inside, 0);
 }
 
+static volatile int steps_left;
+
+static void perform_at_last_step(void) {
+    if (--steps_left == 0)
+        wrong_inside += HAFT_PERFORM(three) != 3;
+}
+
+static void *read_entries(void *state) {
+    for (int n = 1; n < 80; n++) {
+        wrong_outside += HAFT_PERFORM(one) != *(int *)state; /* the next one is in the slot */
+        steps_left = n;
+        interrupt_always(true);
+        wrong_outside += HAFT_PERFORM(one) != *(int *)state;
+        interrupt_always(false);
+    }
+    return NULL;
+}
+static void *read_entries_inside(void *unused) {
+    int state = 1;
+    haft_handle(&of_one_and_two, &state, read_entries, &state);
+    return unused;
+}
+
+static void an_entry_that_a_handler_overwrites_is_not_half_read(void) {
+    int state = 3;
+    if (!steps())
+        return;
+    interrupt_by(perform_at_last_step, 0);
+    haft_handle(&of_three, &state, read_entries_inside, NULL);
+    CHECK_EQUAL(wrong_outside, 0);
+    CHECK_EQUAL(wrong_inside, 0);
+}
+
 /* ---- Leaving a handler ---- */
 
 static sigjmp_buf outside;
-static volatile int steps_left;
 static haft_scope_t *volatile interrupted_scope;
 
 static void leave_at_last_step(void) {
@@ -353,6 +384,7 @@ int main(void) {
     if (check_bare())
         RUN(the_first_use_may_be_in_a_handler_or_interrupted_by_one);
     RUN(performing_in_a_handler_changes_no_answer);
+    RUN(an_entry_that_a_handler_overwrites_is_not_half_read);
     RUN(a_handler_that_leaves_a_lookup_half_done_does_no_harm);
     if (!CHECK_THREAD_SANITIZER) { /* which calls handlers later, and elsewhere */
         RUN(what_switches_stacks_in_a_handler_is_an_error);
