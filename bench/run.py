@@ -153,6 +153,20 @@ TARGETS = {
             1.3,
         ),
     ],
+    "signals": [
+        Target(
+            "perform in place, 10,000 signals a second whose handler performs / no signals",
+            "haft/signal-loaded",
+            "haft/signal-free",
+            None,
+        ),
+        Target(
+            "the same / as many signals whose handler does nothing",
+            "haft/signal-loaded",
+            "haft/signal-loaded-idle",
+            None,
+        ),
+    ],
     "hotsplit": [
         Target(
             "hot split / unsplit call, no work in it",
@@ -288,6 +302,7 @@ SERIES_TITLES = {
     "micro": "Microbenchmarks",
     "batch": "Fibers that live at the same time: made, then run, then freed; the life of one",
     "depth": "Handlers between performer and handler (§4.1.1, figure 5)",
+    "signals": "Performing in place while signal handlers perform",
     "hotsplit": "Hot split: multiplications in the called function (§4.1.2, figure 6)",
     "prefetch": "Prefetching binary search: searches in flight (§4.2.2, figure 10)",
     "state": "C++: mutable state, a turn of put(get() + 1) (figures 6 and 7)",

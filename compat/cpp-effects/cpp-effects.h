@@ -693,7 +693,12 @@ look_up_label(std::int64_t label, haft_effect_t *effect, unsigned slot, std::uin
             if (handles->clauses[i].effect != effect)
                 continue;
             haft_found_t found = haft_lookup_at(scope, effect, slot, shape);
-            haft_here().current->cache[slot].key += HAFT_OTHER_MARK - HAFT_AT_MARK;
+            /* In one step, and unless a signal handler has used the slot since. */
+            std::uintptr_t key = reinterpret_cast<std::uintptr_t>(effect) + HAFT_AT_MARK +
+                                 (found.with & HAFT_CLAUSE_MARK);
+            __atomic_compare_exchange_n(&haft_here().current->cache[slot].key, &key,
+                                        key + HAFT_OTHER_MARK - HAFT_AT_MARK, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED);
             return found;
         }
         fail(HAFT_ERROR_UNHANDLED, effect,

@@ -461,7 +461,8 @@ typedef enum haft_error_code {
     HAFT_ERROR_STACK_OVERFLOW,    /* found by a canary: the stack has already been left */
     HAFT_ERROR_UNWINDING_STOPPED, /* a catch-all kept a fiber from being unwound */
     HAFT_ERROR_CAME_BACK,         /* a default handler returned to HAFT_THROW */
-    HAFT_ERROR_BAD_ARGUMENT
+    HAFT_ERROR_BAD_ARGUMENT,
+    HAFT_ERROR_IN_SIGNAL_HANDLER /* a signal handler suspends, makes, resumes or frees a fiber */
 } haft_error_code_t;
 
 typedef struct haft_error {

@@ -53,8 +53,9 @@ haft_found_t haft_lookup_at(haft_scope_t *target, haft_effect_t *effect, unsigne
         haft_unhandled(effect);
     handled.slow |= slow;
     haft_found_t found = haft_found_of(handled, effect);
-    haft_write_entry(&thread->current->cache[slot % HAFT_CACHE_SLOTS],
-                     (uintptr_t)effect + HAFT_AT_MARK, found);
+    if (haft_clause_in_place(found) == NULL)
+        haft_check_suspends(thread, effect);
+    haft_remember(thread, slot, (uintptr_t)effect + HAFT_AT_MARK, found);
     return found;
 }
 

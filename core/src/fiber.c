@@ -181,6 +181,7 @@ haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*fun
     haft_thread_t *thread = haft_thread_ready();
     haft_fiber_t *fiber;
     haft_check_here(thread);
+    haft_check_uses(thread, NULL, "made");
     if (function == NULL)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "A fiber needs a function to run (NULL).");
     if (HAFT_UNLIKELY(options->segmented) && !haft_tools_know_stacks()) {
@@ -266,6 +267,7 @@ typedef struct ending {
 /* Ends what a fiber that is not running was doing, and takes it. */
 static void finish(ending_t *ending, const char *what) {
     haft_fiber_t *fiber = ending->fiber;
+    haft_check_uses(haft_thread_ready(), fiber, what);
     /* A cleanup may send an effect out of the fiber: that is dropped, too. */
     while (!take_finished(fiber)) {
         uint64_t owner = haft_claim(haft_thread_ready(), fiber, HAFT_ERROR_IN_USE, what);

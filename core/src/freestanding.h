@@ -107,6 +107,23 @@ HAFT_INLINE bool haft_resumes_from_foreign_call(const haft_fiber_t *fiber) {
     return false;
 }
 
+/* ---- No alternate stacks for signals ---- */
+
+typedef struct haft_on_signal_stack {
+    bool here, there;
+} haft_on_signal_stack_t;
+HAFT_INLINE haft_on_signal_stack_t haft_on_signal_stack(const void *here, const void *there) {
+    (void)here, (void)there;
+    return (haft_on_signal_stack_t){false, false};
+}
+HAFT_INLINE void haft_check_suspends(const haft_thread_t *thread, const haft_effect_t *effect) {
+    (void)thread, (void)effect;
+}
+HAFT_INLINE void haft_check_uses(const haft_thread_t *thread, const haft_fiber_t *fiber,
+                                 const char *what) {
+    (void)thread, (void)fiber, (void)what;
+}
+
 /* ---- No tools ---- */
 
 #define haft_tools_active false

@@ -206,6 +206,7 @@ void haft_scope_push(haft_scope_t *scope, const haft_handles_t *handles, void *s
     scope->state = state;
     scope->kind = HAFT_SCOPE_STACKLESS;
     scope->slow = 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* signal handlers see whole scopes */
     thread->current = scope;
 }
 

@@ -24,11 +24,28 @@ HAFT_INLINE haft_thread_t *haft_thread_ready(void) {
         haft_thread_start(thread);
     return thread;
 }
+/* In one step, as far as signal handlers can tell. */
+HAFT_INLINE uint64_t haft_next_stamp(haft_thread_t *thread) {
+    uint64_t stamp;
+#if defined(__x86_64__)
+    stamp = 1;
+    __asm__ volatile("xaddq %0, %1" : "+r"(stamp), "+m"(thread->stamp) : : "cc");
+    stamp++;
+#else
+    uint32_t interrupted;
+    __asm__ volatile("1:\tldxr %0, %2\n\t"
+                     "add %0, %0, #1\n\t"
+                     "stxr %w1, %0, %2\n\t"
+                     "cbnz %w1, 1b"
+                     : "=&r"(stamp), "=&r"(interrupted), "+Q"(thread->stamp));
+#endif
+    return stamp;
+}
 /* A number that was never drawn before: for serials. */
 uint64_t haft_stamp_block(haft_thread_t *thread);
 enum { HAFT_STAMP_BITS = 64 - HAFT_THREAD_BITS };
 HAFT_INLINE uint64_t haft_stamp(haft_thread_t *thread) {
-    uint64_t stamp = ++thread->stamp;
+    uint64_t stamp = haft_next_stamp(thread);
     return HAFT_LIKELY(stamp << HAFT_THREAD_BITS != 0) ? stamp : haft_stamp_block(thread);
 }
 HAFT_INLINE bool haft_drawn_on(uint64_t stamp, const haft_thread_t *thread) {
@@ -135,7 +152,8 @@ haft_handled_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t s
 haft_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect);
 /* haft_lookup, without an error when nobody handles the effect. */
 haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape);
-void haft_write_entry(haft_cache_entry_t *entry, uintptr_t key, haft_found_t found);
+/* Remembers what was found for `key` in a slot of the current scope, unless that cannot be done safely. */
+void haft_remember(haft_thread_t *thread, unsigned slot, uintptr_t key, haft_found_t found);
 HAFT_INLINE haft_fiber_t *haft_scope_fiber(haft_scope_t *scope) {
     while (scope != NULL && scope->kind != HAFT_SCOPE_FIBER)
         scope = scope->outer;
@@ -420,6 +438,36 @@ void haft_tools_stack(haft_fiber_t *fiber, char *low, char *high);
 
 /* process.c */
 void haft_process_knows(void);
+
+/* signals.c */
+/* Whether these addresses are on the alternate stack, if the code runs there. */
+typedef struct haft_on_signal_stack {
+    bool here, there;
+} haft_on_signal_stack_t;
+haft_on_signal_stack_t haft_on_signal_stack(const void *here, const void *there);
+/* Reports what a signal handler may not do, if the code is one. */
+HAFT_COLD void haft_in_signal_handler(const haft_effect_t *effect, const haft_fiber_t *fiber,
+                                      const char *what);
+HAFT_INLINE bool haft_seems_in_handler(const haft_thread_t *thread) {
+    return HAFT_UNLIKELY((uintptr_t)__builtin_frame_address(0) - (uintptr_t)thread->signal_low <
+                         thread->signal_size);
+}
+/* For effects that suspend; and for what is done to fibers (NULL: a new one). */
+HAFT_INLINE void haft_check_suspends(const haft_thread_t *thread, const haft_effect_t *effect) {
+    if (haft_seems_in_handler(thread))
+        haft_in_signal_handler(effect, NULL, NULL);
+}
+HAFT_INLINE void haft_check_uses(const haft_thread_t *thread, const haft_fiber_t *fiber,
+                                 const char *what) {
+    if (haft_seems_in_handler(thread))
+        haft_in_signal_handler(NULL, fiber, what);
+}
+/* No signal is delivered between these. */
+typedef struct haft_signals {
+    uint64_t mask[16];
+} haft_signals_t;
+void haft_signals_block(haft_signals_t *before);
+void haft_signals_restore(const haft_signals_t *before);
 
 /* overflow.c: the fault handler that recognises a fiber's guard. */
 void haft_overflow_watch(void);

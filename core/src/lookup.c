@@ -63,14 +63,74 @@ haft_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect) {
     return (haft_found_t){with + (handled.slow ? HAFT_CLAUSE_MARK : 0), handled.scope};
 }
 
-/* A handler of signals may read the entry in between: it finds what was there before, or nothing. */
-void haft_write_entry(haft_cache_entry_t *entry, uintptr_t key, haft_found_t found) {
+/* ---- Remembering ----
+ *
+ * A signal handler may perform, and thus look up, anywhere in here. What it reads is what was there
+ * before, or nothing: the key is emptied first and written last. It writes nothing while it interrupts
+ * somebody who does. Who that is may never go on, since a handler may leave by siglongjmp; so the mark
+ * that he writes is his place on the stack: a handler is further in, or on the alternate stack.
+ */
+
+static HAFT_COLD bool interrupts(const char *here, const char *there) {
+    haft_on_signal_stack_t on = haft_on_signal_stack(here, there);
+    return on.here == on.there ? here < there : on.here;
+}
+
+static bool begin_to_write(haft_thread_t *thread) {
+    const char *here = __builtin_frame_address(0);
+    if (HAFT_UNLIKELY(thread->looking != NULL && interrupts(here, thread->looking)))
+        return false;
+    thread->looking = here;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return true;
+}
+
+static void end_to_write(haft_thread_t *thread) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    thread->looking = NULL;
+}
+
+static void write_entry(haft_cache_entry_t *entry, uintptr_t key, haft_found_t found) {
     entry->key = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     entry->found = found;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     entry->key = key + (found.with & HAFT_CLAUSE_MARK);
 }
+
+void haft_remember(haft_thread_t *thread, unsigned slot, uintptr_t key, haft_found_t found) {
+    if (begin_to_write(thread)) {
+        write_entry(&thread->current->cache[slot % HAFT_CACHE_SLOTS], key, found);
+        end_to_write(thread);
+    }
+}
+
+static void write_known(haft_known_t *known, uint64_t serial, haft_effect_t *effect,
+                        haft_found_t found) {
+    known->serial = 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    known->effect = effect;
+    known->found = found;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    known->serial = serial;
+}
+
+static bool is_for(const haft_known_t *known, uint64_t serial, const haft_effect_t *effect) {
+    return known->serial == serial && known->effect == effect;
+}
+
+/* As haft_read_entry. */
+static bool read_known(const haft_known_t *known, uint64_t serial, const haft_effect_t *effect,
+                       haft_found_t *found) {
+    if (!is_for(known, serial, effect))
+        return false;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    *found = known->found;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return is_for(known, serial, effect);
+}
+
+/* ---- Looking up ---- */
 
 void haft_unhandled(haft_effect_t *effect) {
     haft_fiber_t *fiber = haft_fiber_here();
@@ -90,29 +150,40 @@ static haft_found_t find(haft_thread_t *thread, haft_effect_t *effect, uint32_t 
     return (haft_found_t){(uintptr_t)clause + HAFT_CLAUSE_MARK, &thread->defaults};
 }
 
+/* Nobody handles it: its only clause is a default that is not there. */
+static bool is_unhandled(haft_found_t found, const haft_effect_t *effect) {
+    return haft_clause_of(found) == &effect->default_clause && haft_get_default(effect) == NULL;
+}
+
+/* No slot remembers an effect that nobody handles: its next performer gets here again. */
 haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
     haft_thread_t *thread = haft_thread_ready();
     haft_scope_t *current = thread->current;
-    uint64_t hash = (haft_scope_serial(thread, current) ^ (uintptr_t)effect >> 4) *
-                    UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t serial = haft_scope_serial(thread, current);
+    uint64_t hash = (serial ^ (uintptr_t)effect >> 4) * UINT64_C(0x9e3779b97f4a7c15);
     haft_known_t *known = &thread->known[hash >> 32 & (HAFT_KNOWN - 1)];
-    if (known->serial != current->serial || known->effect != effect) {
-        known->found = find(thread, effect, shape);
-        known->effect = effect;
-        known->serial = current->serial;
+    haft_found_t found;
+    bool is_known = read_known(known, serial, effect, &found);
+    if (!is_known)
+        found = find(thread, effect, shape);
+    bool unhandled = is_unhandled(found, effect);
+    if (!unhandled && haft_clause_in_place(found) == NULL)
+        haft_check_suspends(thread, effect);
+    if (begin_to_write(thread)) {
+        if (!is_known)
+            write_known(known, serial, effect, found);
+        if (!unhandled)
+            write_entry(&current->cache[slot % HAFT_CACHE_SLOTS], (uintptr_t)effect, found);
+        end_to_write(thread);
     }
-    haft_write_entry(&current->cache[slot % HAFT_CACHE_SLOTS], (uintptr_t)effect, known->found);
-    return known->found;
+    return found;
 }
 
-/* An effect that nobody handles is reported under the scopes of its performer, and nothing
-   remembers it: its next performer gets here again. */
+/* An effect that nobody handles is reported under the scopes of its performer. */
 haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
     haft_found_t found = haft_look_for(effect, slot, shape);
-    if (haft_clause_of(found) == &effect->default_clause && haft_get_default(effect) == NULL) {
-        haft_thread()->current->cache[slot % HAFT_CACHE_SLOTS].key = 0;
+    if (is_unhandled(found, effect))
         haft_unhandled(effect);
-    }
     return found;
 }
 

@@ -116,21 +116,29 @@ void haft_overflow_watch(void) {
 
 void haft_overflow_watch_thread(haft_thread_t *thread) {
     stack_t stack;
-    if (sigaltstack(NULL, &stack) != 0 || !(stack.ss_flags & SS_DISABLE))
+    if (sigaltstack(NULL, &stack) != 0)
         return;
+    if (!(stack.ss_flags & SS_DISABLE)) {
+        thread->signal_low = stack.ss_sp;
+        thread->signal_size = stack.ss_size;
+        return;
+    }
     void *memory = mmap(NULL, SIGNAL_STACK, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return;
     stack = (stack_t){.ss_sp = memory, .ss_size = SIGNAL_STACK};
-    if (sigaltstack(&stack, NULL) == 0)
-        thread->signal_stack = memory;
-    else
+    if (sigaltstack(&stack, NULL) == 0) {
+        thread->signal_stack = thread->signal_low = memory;
+        thread->signal_size = SIGNAL_STACK;
+    } else {
         munmap(memory, SIGNAL_STACK);
+    }
 }
 
 void haft_overflow_unwatch_thread(haft_thread_t *thread) {
     stack_t stack;
+    thread->signal_size = 0;
     if (thread->signal_stack == NULL)
         return;
     if (sigaltstack(NULL, &stack) == 0 && stack.ss_sp == thread->signal_stack) {

@@ -210,6 +210,7 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
         renew(thread, fiber->top, fiber->scope.outer);
     fiber->scope.outer = current;
     fiber->state = HAFT_FIBER_RUNNING;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* signal handlers see whole scopes */
     thread->current = fiber->top;
     haft_exceptions_t mine = exceptions_put_aside(thread);
     haft_footing_t footing;
@@ -240,6 +241,7 @@ haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,
                           const haft_handles_t *handles) {
     haft_thread_t *thread = haft_thread_ready();
     haft_check_own(fiber, "resumed");
+    haft_check_uses(thread, fiber, "resumed");
     uint64_t owner = claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "resumed");
     return enter(thread, fiber, word, wake, handles, owner);
 }
@@ -257,6 +259,7 @@ HAFT_INLINE haft_request_t resume_new(haft_thread_t *thread, haft_fiber_t *fiber
     fiber->scope.handles = handles;
     fiber->scope.outer = current;
     fiber->state = HAFT_FIBER_RUNNING;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->current = &fiber->scope;
     haft_words_t words = haft_switch_into(fiber, word);
     if (words.special)
@@ -342,6 +345,7 @@ void *haft_suspend_slow(haft_found_t found, haft_effect_t *effect, void *payload
     haft_fiber_t *fiber = haft_fiber_of(found.scope);
     const haft_clause_t *clause = haft_clause_of(found);
     check_default(clause, effect);
+    haft_check_suspends(haft_thread(), effect);
     if (clause == NULL)
         return suspend_slow(fiber, effect, found.with, payload, false);
     if (clause->kind == HAFT_CLAUSE_NEVER) {
@@ -369,6 +373,7 @@ static bool around(haft_thread_t *thread, haft_fiber_t *fiber, const haft_effect
 void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot, void *payload) {
     haft_thread_t *thread = haft_thread_ready();
     haft_check_own(fiber, "suspended");
+    haft_check_suspends(thread, effect);
     bool slow = around(thread, fiber, effect);
     const haft_clause_t *clause = haft_clause_taking(fiber, effect);
     if (clause != NULL && clause->kind == HAFT_CLAUSE_NEVER)

@@ -9,7 +9,7 @@
 
 #include <linux/membarrier.h>
 #include <pthread.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +21,7 @@ static haft_scope_t unborn = {.kind = HAFT_SCOPE_ROOT, .serial = 1};
 __thread __attribute__((tls_model("initial-exec"), used)) haft_thread_t haft_thread_state = {
     .current = &unborn, .exceptions = &haft_no_exceptions, .globals = &haft_no_exceptions};
 
+static const size_t KNOWN_BYTES = HAFT_KNOWN * sizeof(haft_known_t);
 static pthread_key_t exit_key;
 static pthread_once_t process_once = PTHREAD_ONCE_INIT;
 static bool barrier_registered;
@@ -28,14 +29,17 @@ bool haft_resume_slowly;
 
 static void thread_exits(void *value) {
     haft_thread_t *thread = value;
+    haft_signals_t signals;
+    haft_signals_block(&signals); /* whose handlers may perform */
     haft_language_thread_exits(thread);
     haft_pool_thread_exit(thread);
     haft_tools_thread_exit();
     haft_overflow_unwatch_thread(thread);
     haft_foreign_stack_free(thread);
-    free(thread->known);
+    munmap(thread->known, KNOWN_BYTES);
     thread->current = &unborn;
     thread->stamp = 0;
+    haft_signals_restore(&signals);
 }
 
 static void process_starts(void) {
@@ -61,20 +65,34 @@ uint64_t haft_stamp_block(haft_thread_t *thread) {
 /* libstdc++ and libc++abi keep a thread's exceptions behind this function; absent in C programs. */
 extern haft_exceptions_t *__cxa_get_globals(void) __attribute__((weak));
 
-void haft_thread_start(haft_thread_t *thread) {
+static bool start(haft_thread_t *thread) {
     pthread_once(&process_once, process_starts);
     thread->root = (haft_scope_t){.kind = HAFT_SCOPE_ROOT, .serial = haft_stamp_block(thread)};
     thread->defaults = (haft_scope_t){.kind = HAFT_SCOPE_DEFAULTS, .outer = &thread->root};
     thread->globals = __cxa_get_globals ? __cxa_get_globals() : &haft_no_exceptions;
     thread->language = haft_process_language;
     haft_exceptions_at_rest(thread);
-    thread->known = calloc(HAFT_KNOWN, sizeof *thread->known);
-    if (thread->known == NULL)
-        haft_fail(HAFT_ERROR_NO_MEMORY, NULL, NULL, "No memory for the state of a thread.");
+    void *known =
+        mmap(NULL, KNOWN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (known == MAP_FAILED)
+        return false;
+    thread->known = known;
     thread->current = &thread->root;
     pthread_setspecific(exit_key, thread);
     haft_tools_thread_start();
     haft_overflow_watch_thread(thread);
+    return true;
+}
+
+/* The first use may be in a signal handler: that of the next signal waits for the end of this, and what
+   was interrupted may be in the middle of malloc. */
+void haft_thread_start(haft_thread_t *thread) {
+    haft_signals_t signals;
+    haft_signals_block(&signals);
+    bool started = start(thread);
+    haft_signals_restore(&signals);
+    if (!started)
+        haft_fail(HAFT_ERROR_NO_MEMORY, NULL, NULL, "No memory for the state of a thread.");
 }
 
 void haft_thread_barrier(void) {

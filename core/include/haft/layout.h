@@ -215,7 +215,10 @@ struct haft_thread {
     uint32_t idle_count;
     bool other_full;
     struct haft_batch *other; /* as many again, or none */
-    void *signal_stack;
+    void *signal_stack; /* the alternate one for signals, if it is the library's */
+    char *signal_low;   /* where the alternate stack was when the thread started, whoever has set it */
+    size_t signal_size; /* 0: there was none */
+    const char *looking; /* where on the stack a lookup writes down what it found; NULL: none does */
     haft_exceptions_t *globals;         /* the exceptions of C++ themselves */
     haft_fiber_t *segmented;            /* the fiber on which the code runs, if that is segmented */
     struct haft_footing *foreign_calls; /* in which fibers were resumed, innermost first */
