@@ -372,6 +372,7 @@ __attribute__((warn_unused_result)) HAFT_INLINE void *haft_tail_continue(haft_re
         return haft_tail_continue_slow(k, reply);
     k.fiber->shot = k.shot + 1;
     k.fiber->resumer.base = reply;
+    haft_set_tail(k.fiber);
     return (char *)k.fiber + 13; /* see handler.c */
 }
 /* Continues by calling `raise(argument)` at the perform. */

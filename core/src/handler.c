@@ -72,15 +72,22 @@ HAFT_INLINE void free_owned(haft_fiber_t **owned) {
 
 /* Takes back what haft_tail_continue has promised: the fiber waits as before. */
 static HAFT_COLD void take_promise_back(haft_fiber_t *fiber) {
+    haft_set_tail(NULL);
     fiber->shot--;
     if (fiber->awaits->result_size > sizeof(void *))
         haft_free_reply(fiber->resumer.base);
 }
 
+/* Whether the clause that was given `k` has promised it. Nothing of the fiber is looked at unless this
+   thread has promised it: it may be another's by now, or gone. */
+static bool has_promised(haft_resumption_t k) {
+    return haft_thread()->tail == k.fiber && k.fiber->shot == k.shot + 1;
+}
+
 /* A clause that is unwound, by an exception or by being dropped, drops what it had not used, or only
    promised. */
 static HAFT_COLD void drop_left(haft_resumption_t k) {
-    if (k.fiber->shot == k.shot + 1)
+    if (has_promised(k))
         take_promise_back(k.fiber);
     if (k.fiber->shot == k.shot)
         haft_drop(k);
@@ -168,7 +175,7 @@ static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
             unused.fiber = NULL;
         }
         if (HAFT_UNLIKELY(answer != (char *)fiber + TAIL)) {
-            if (HAFT_UNLIKELY(fiber->shot == k.shot + 1 && answer != (char *)fiber + TAIL_COPY))
+            if (HAFT_UNLIKELY(answer != (char *)fiber + TAIL_COPY && has_promised(k)))
                 forgotten(fiber);
             haft_fiber_t *promised = promised_by(answer);
             if (promised == NULL)
@@ -179,6 +186,7 @@ static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
                 wake = WAKE_COPY;
         }
         fiber->shot = k.shot + 2;
+        haft_set_tail(NULL);
         word = fiber->resumer.base;
         if (HAFT_UNLIKELY(wake != HAFT_WAKE_REPLY))
             goto slowly;
@@ -275,6 +283,7 @@ void *haft_tail_continue_slow(haft_resumption_t k, void *reply) {
     /* It lies in the block of the clause, which is about to end. */
     fiber->resumer.base = copied ? haft_copy_reply(fiber->awaits, reply) : reply;
     fiber->shot--;
+    haft_set_tail(fiber);
     return (char *)fiber + (copied ? TAIL_COPY : TAIL);
 }
 

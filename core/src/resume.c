@@ -5,6 +5,9 @@
  */
 #include "internal.h"
 
+_Static_assert(offsetof(haft_fiber_t, context) == 0 && offsetof(haft_fiber_t, resumer) == 64,
+               "the switch knows where the contexts are");
+
 haft_effect_t haft_id_return = {.name = "return",
                                 .where = "haft.h",
                                 .payload_size = sizeof(haft_payload_return),

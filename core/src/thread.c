@@ -13,6 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+_Static_assert(offsetof(haft_thread_t, current) == 0 && offsetof(haft_thread_t, exceptions) == 8 &&
+                   offsetof(haft_thread_t, tail) == 16,
+               "haft/hot.h knows where these are");
+
 haft_exceptions_t haft_no_exceptions;
 haft_exceptions_t haft_always_pending = {&haft_always_pending, 1};
 static haft_scope_t unborn = {.kind = HAFT_SCOPE_ROOT, .serial = 1};

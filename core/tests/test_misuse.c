@@ -498,16 +498,6 @@ HAFT_HANDLER(forgetful, NULL, HAFT_GENERAL(ask, forget_to_return));
 static void forget_once(void) {
     haft_handle(&forgetful, NULL, perform_ask, NULL);
 }
-static void *forget_for_another(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
-    void *forgotten = haft_tail_continue(k, HAFT_REPLY(ask, 1));
-    (void)forgotten, (void)state, (void)payload;
-    return haft_tail_continue(kept, HAFT_REPLY(ask, 1));
-}
-HAFT_HANDLER(forgetful_for_another, NULL, HAFT_GENERAL(ask, forget_for_another));
-static void forget_and_return_another(void) {
-    haft_handle(&keeping, NULL, perform_ask, NULL);
-    haft_handle(&forgetful_for_another, NULL, perform_ask, NULL);
-}
 static void *forget_inside(void *unused) {
     forget_once();
     return unused;
@@ -557,7 +547,6 @@ static void a_forgotten_return_before_tail_continue_is_reported(void) {
                           "returned something else.";
     CHECK_ABORTS(forget_once, message);
     CHECK_ABORTS(forget_on_a_fiber, message);
-    CHECK_ABORTS(forget_and_return_another, "haft: A clause of 'forgetful_for_another' has called");
     CHECK_SUCCEEDS(remember);
 }
 

@@ -104,6 +104,11 @@ HAFT_INLINE haft_exceptions_t *haft_exceptions(haft_here_t here) {
 HAFT_INLINE void haft_set_current(haft_here_t here, haft_scope_t *current) {
     __asm__ volatile("movq %0, %%fs:0(%1)" : : "r"(current), "r"(here.thread) : "memory");
 }
+HAFT_INLINE void haft_set_tail(haft_fiber_t *tail) {
+    uintptr_t thread;
+    __asm__("movq haft_thread_state@gottpoff(%%rip), %0" : "=r"(thread));
+    __asm__ volatile("movq %0, %%fs:16(%1)" : : "r"(tail), "r"(thread) : "memory");
+}
 #else
 HAFT_INLINE haft_here_t haft_here(void) {
     haft_thread_t *thread = haft_thread();
@@ -115,6 +120,7 @@ HAFT_INLINE haft_exceptions_t *haft_exceptions(haft_here_t here) {
 HAFT_INLINE void haft_set_current(haft_here_t here, haft_scope_t *current) {
     ((haft_thread_t *)here.thread)->current = current;
 }
+HAFT_INLINE void haft_set_tail(haft_fiber_t *tail) { haft_thread()->tail = tail; }
 #endif
 
 HAFT_API HAFT_COLD haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape);

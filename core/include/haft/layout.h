@@ -205,6 +205,8 @@ struct haft_thread {
     haft_exceptions_t *exceptions; /* those of C++; on a segmented fiber, and on threads with another
                                       language, something that is not empty and keeps the hot
                                       paths from switching */
+    haft_fiber_t *tail; /* what haft_tail_continue has promised last on this thread, until the handler
+                           has it */
     uint64_t stamp; /* the last serial that was drawn */
     haft_scope_t root;
     haft_scope_t defaults;
