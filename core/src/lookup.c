@@ -141,7 +141,7 @@ void haft_unhandled(haft_effect_t *effect) {
         effect->name, effect->where, haft_fiber_label(fiber));
 }
 
-static haft_found_t find(haft_thread_t *thread, haft_effect_t *effect, uint32_t shape) {
+static __attribute__((noinline)) haft_found_t find(haft_thread_t *thread, haft_effect_t *effect, uint32_t shape) {
     haft_handled_t handled = haft_search(thread->current, effect, shape);
     if (handled.clause != NULL)
         return haft_found_of(handled, effect);
@@ -151,12 +151,15 @@ static haft_found_t find(haft_thread_t *thread, haft_effect_t *effect, uint32_t 
 }
 
 /* Nobody handles it: its only clause is a default that is not there. */
-static bool is_unhandled(haft_found_t found, const haft_effect_t *effect) {
-    return haft_clause_of(found) == &effect->default_clause && haft_get_default(effect) == NULL;
+HAFT_INLINE bool is_unhandled(haft_found_t found, const haft_effect_t *effect) {
+    return HAFT_UNLIKELY(haft_clause_of(found) == &effect->default_clause) &&
+           haft_get_default(effect) == NULL;
 }
 
-/* No slot remembers an effect that nobody handles: its next performer gets here again. */
-haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
+/* haft_look_for, inlined into its two callers. No slot remembers an effect that nobody handles: its next
+   performer gets here again. */
+HAFT_INLINE haft_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t shape,
+                                  bool is_error) {
     haft_thread_t *thread = haft_thread_ready();
     haft_scope_t *current = thread->current;
     uint64_t serial = haft_scope_serial(thread, current);
@@ -164,13 +167,15 @@ haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape)
     haft_known_t *known = &thread->known[hash >> 32 & (HAFT_KNOWN - 1)];
     haft_found_t found;
     bool is_known = read_known(known, serial, effect, &found);
-    if (!is_known)
+    if (HAFT_UNLIKELY(!is_known))
         found = find(thread, effect, shape);
     bool unhandled = is_unhandled(found, effect);
+    if (HAFT_UNLIKELY(unhandled && is_error))
+        haft_unhandled(effect);
     if (!unhandled && haft_clause_in_place(found) == NULL)
         haft_check_suspends(thread, effect);
-    if (begin_to_write(thread)) {
-        if (!is_known)
+    if (HAFT_LIKELY(begin_to_write(thread))) {
+        if (HAFT_UNLIKELY(!is_known))
             write_known(known, serial, effect, found);
         if (!unhandled)
             write_entry(&current->cache[slot % HAFT_CACHE_SLOTS], (uintptr_t)effect, found);
@@ -179,12 +184,13 @@ haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape)
     return found;
 }
 
+haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
+    return look_for(effect, slot, shape, false);
+}
+
 /* An effect that nobody handles is reported under the scopes of its performer. */
 haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
-    haft_found_t found = haft_look_for(effect, slot, shape);
-    if (is_unhandled(found, effect))
-        haft_unhandled(effect);
-    return found;
+    return look_for(effect, slot, shape, true);
 }
 
 haft_fiber_t *haft_locate(haft_effect_t *effect) {

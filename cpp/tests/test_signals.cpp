@@ -36,7 +36,7 @@ static void the_interrupted_code_gets_its_own_answers() {
     sigaction(SIGALRM, &action, nullptr);
     auto interrupted = [] {
         interrupt_every(100);
-        for (long i = 0; signals < check_times(2000); i++) {
+        for (long i = 0; i < check_times(500000); i++) {
             long sum = 0;
             bool wrong = haft::handle([] {
                              return haft::perform(Get{}) + haft::perform(Add{.value = 3}) +
