@@ -200,7 +200,7 @@ struct running_clause : clause_record {
         resumes = 0;
         tail_resumed = false;
         *here.word = this;
-        task->clauses++;
+        haft::detail::change_use(task, haft::detail::task_clause);
     }
     HAFT_HPP_INLINE ~running_clause() {
         *clause_here().word = outer;

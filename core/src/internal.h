@@ -7,11 +7,6 @@
 
 #include "entries.h"
 
-#if !defined(HAFT_FREESTANDING) && __has_include(<sys/single_threaded.h>)
-#    include <sys/single_threaded.h>
-#    define HAFT_TELLS_ALONE
-#endif
-
 #include <haft.h>
 #include <haft/faces.h>
 #include <haft/language.h>
@@ -60,16 +55,6 @@ extern bool haft_resume_slowly;
 extern haft_exceptions_t haft_always_pending;
 HAFT_INLINE void haft_exceptions_at_rest(haft_thread_t *thread) {
     thread->exceptions = thread->language != NULL ? &haft_always_pending : thread->globals;
-}
-/* Whether the process has one thread, so that nothing need be atomic. */
-HAFT_INLINE bool haft_is_alone(void) {
-#ifdef HAFT_TELLS_ALONE
-    return __libc_single_threaded;
-#elif defined(HAFT_FREESTANDING)
-    return true;
-#else
-    return false;
-#endif
 }
 /* Makes what every thread of the process has stored so far visible to this one. */
 void haft_thread_barrier(void);

@@ -244,8 +244,14 @@ static bool open_slots(haft_chunk_t *chunk, size_t index) {
        all that is opened would be. */
     if (madvise(low, haft_page(), MADV_DONTNEED) != 0 && errno == EINVAL)
         (void)mlock2(low, size, MLOCK_ONFAULT);
-    if (mprotect(low, size, PROT_READ | PROT_WRITE) != 0)
-        return false;
+    /* A filter of system calls may refuse the one and not the other. */
+    if (mprotect(low, size, PROT_READ | PROT_WRITE) != 0) {
+        if (mmap(low, size, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_FIXED, -1,
+                 0) == MAP_FAILED)
+            return false;
+        madvise(low, size, MADV_NOHUGEPAGE);
+    }
     for (size_t i = first; i < end; i++)
         set_state(chunk, i, state_of(chunk, i) | OPEN);
     return true;

@@ -1195,8 +1195,9 @@ struct computation {
     void *held = nullptr;   /* a holder */
     void *slot = nullptr;   /* the room for the result that is waited for, if not in a word */
     void *released[2] = {}; /* the resumption, while compat/cpp-effects has it released */
-    unsigned clauses = 0;   /* clauses that run and may use their handler */
-    bool over = false;      /* finished, thrown out of, or dropped */
+    /* Two for each clause that runs and may use its handler, on whatever thread; and one once the
+       computation has finished, was thrown out of, or dropped. */
+    std::uint32_t use = 0;
     void (*destroy)(computation *) noexcept = nullptr;
     holder_base *swapped = nullptr; /* the holders that resume_with made */
     const void *result_type = nullptr;
@@ -1223,9 +1224,18 @@ inline void release(computation *task) noexcept {
     task->destroy(task);
     haft_fiber_free(fiber);
 }
+enum : std::uint32_t { task_over = 1, task_clause = 2 };
+/* Whoever makes the sum `task_over` alone releases the task. */
+HAFT_HPP_INLINE std::uint32_t change_use(computation *task, std::uint32_t by) noexcept {
+    if (haft_is_alone())
+        return task->use += by;
+    return __atomic_add_fetch(&task->use, by, __ATOMIC_ACQ_REL);
+}
+inline bool is_over(const computation *task) noexcept {
+    return (__atomic_load_n(&task->use, __ATOMIC_ACQUIRE) & task_over) != 0;
+}
 inline void end(computation *task) noexcept {
-    task->over = true;
-    if (task->clauses == 0)
+    if (change_use(task, task_over) == task_over)
         release(task);
 }
 inline void *run_nothing(void *) {
@@ -1253,15 +1263,23 @@ struct unfinished_fiber {
     }
 };
 
+HAFT_HPP_INLINE void clause_ended(computation *task) noexcept {
+    if (change_use(task, 0u - task_clause) == task_over)
+        release(task);
+}
+
 /* Unwinds what is suspended; its task stays while clauses of its handler run. Not inlined: every
  * resumption's destructor has a call of it, and most find nothing to drop. */
 __attribute__((noinline)) inline void drop(computation *task) {
-    if (task->over)
+    if (is_over(task))
         return;
-    task->over = true;
+    /* Over for its own cleanups, too; and in use until they have run. */
+    change_use(task, task_over + task_clause);
+    struct dropped {
+        computation *task;
+        ~dropped() { clause_ended(task); }
+    } left{task};
     haft_fiber_reset(task->fiber, run_nothing, nullptr);
-    if (task->clauses == 0)
-        release(task);
 }
 
 /* Drops a computation if what has to be done before it is resumed or dropped throws. */
@@ -1273,14 +1291,12 @@ struct suspended_computation {
     }
 };
 
-HAFT_HPP_INLINE void clause_ended(computation *task) noexcept {
-    if (--task->clauses == 0 && task->over)
-        release(task);
-}
 /* A clause, or return clause, that runs. */
 class running_clause {
   public:
-    HAFT_HPP_INLINE explicit running_clause(computation *of) : task(of) { task->clauses++; }
+    HAFT_HPP_INLINE explicit running_clause(computation *of) : task(of) {
+        change_use(task, task_clause);
+    }
     HAFT_HPP_INLINE ~running_clause() { clause_ended(task); }
     running_clause(const running_clause &) = delete;
     running_clause &operator=(const running_clause &) = delete;
@@ -1489,7 +1505,7 @@ struct driver {
         using Answer = typename Holder::Answer;
         Holder &held = *static_cast<Holder *>(task->held);
         running_clause guard(task);
-        task->over = true;
+        change_use(task, task_over);
         if (request.effect == &haft_special_landed)
             std::rethrow_exception(std::move(held.thrown));
         auto &result = static_cast<computation_of<typename Holder::body_result> *>(task)->result;
@@ -1768,7 +1784,7 @@ class resumption_base {
                 return task;
             }
         }
-        if (task->clauses == 0)
+        if (__atomic_load_n(&task->use, __ATOMIC_ACQUIRE) == 0)
             destroy_swapped(task);
         Holder *held =
             new Holder([&]() HAFT_HPP_INLINE_LAMBDA { return kept<H...>::make(handlers...); });

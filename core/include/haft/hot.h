@@ -27,6 +27,11 @@
 #    error "Haft runs on x86-64 and AArch64"
 #endif
 
+#if !defined(HAFT_FREESTANDING) && __has_include(<sys/single_threaded.h>)
+#    include <sys/single_threaded.h>
+#    define HAFT_TELLS_ALONE
+#endif
+
 #define HAFT_LIKELY(x) __builtin_expect(!!(x), 1)
 #define HAFT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HAFT_COLD __attribute__((cold, noinline))
@@ -137,6 +142,17 @@ HAFT_API HAFT_COLD void haft_declare(const haft_effect_t *effect, uint32_t shape
                                      const char *where);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_unhandled(haft_effect_t *effect);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_no_reply(const haft_effect_t *effect);
+
+/* Whether the process has one thread, so that nothing need be atomic. */
+HAFT_INLINE bool haft_is_alone(void) {
+#if defined(HAFT_TELLS_ALONE)
+    return __libc_single_threaded;
+#elif defined(HAFT_FREESTANDING)
+    return true;
+#else
+    return false;
+#endif
+}
 
 /* C++ keeps the exceptions being handled in a global of the thread; while there are any, the
    out-of-line path saves them with the fiber. One comparison sees both fields: all of the pointer but
