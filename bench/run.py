@@ -79,7 +79,7 @@ TARGETS = {
             "perform, handle, resume / bare loop of two switches",
             "haft/round-trip",
             "haft/two-switches",
-            1.4,
+            None,
         ),
         Target(
             "the same / the least that is a switch",
@@ -91,7 +91,19 @@ TARGETS = {
             "the same / a switch that saves all callee-saved registers",
             "haft/round-trip",
             "plain/two-full-switches",
-            None,
+            1.35,
+        ),
+        Target(
+            "the same / resume and suspend of a C++20 coroutine",
+            "haft/round-trip",
+            "coroutines/round-trip",
+            2,
+        ),
+        Target(
+            "by general clauses that end by continuing / by requests",
+            "haft/general-clause",
+            "haft/round-trip",
+            1.25,
         ),
         Target(
             "tail-resumptive clause / indirect call",

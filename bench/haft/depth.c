@@ -5,7 +5,11 @@
  *   tail      get and put are tail-resumptive clauses, across `depth` handlers without stacks
  *   tail-across-fibers   the same across `depth` fibers
  *
- * One operation is one perform, a get or a put.
+ * One operation is one perform, a get or a put. And the worst cases of lookup, in which nothing that was
+ * found before helps, so that they grow with the depth:
+ *
+ *   new-handler   a handler is installed inside `depth` others, and its body performs once
+ *   two-scopes    a fiber with `depth` fibers inside is resumed by turns from two scopes
  */
 #include "../harness.h"
 
@@ -105,6 +109,53 @@ static void handle_in_place(benchmark_t *benchmark, void *(*nest)(void *)) {
     task_t task = {benchmark, perform_loop, benchmark->parameter};
     int64_t state = 0;
     haft_handle(&with_state, &state, nest, &task);
+}
+
+/* ---- Worst cases ---- */
+
+#define FEWER_DEPTHS 1, 10, 100, 1000
+
+static void *perform_once(void *unused) {
+    (void)HAFT_PERFORM(get);
+    return unused;
+}
+
+static void new_handler_loop(uint64_t operations) {
+    for (uint64_t i = 0; i < operations; i++)
+        haft_handle(&surviving, NULL, perform_once, NULL);
+}
+
+static void *get_forever(void *argument) {
+    intptr_t depth = (intptr_t)argument;
+    if (depth == 0)
+        for (;;)
+            (void)HAFT_PERFORM(get);
+    haft_fiber_t *k = haft_fiber_new(get_forever, (void *)(depth - 1));
+    haft_resume(k, NULL, HAFT_HANDLES(failure));
+    return NULL;
+}
+
+static void *resume_once(void *k) {
+    haft_resume(k, HAFT_REPLY(get, 1), HAFT_HANDLES(get));
+    return NULL;
+}
+
+BENCHMARK_SERIES("depth-new-handler", depth_new_handler, FEWER_DEPTHS) {
+    task_t task = {benchmark, new_handler_loop, benchmark->parameter};
+    int64_t state = 0;
+    haft_handle(&with_state, &state, nest_handlers, &task);
+}
+
+BENCHMARK_SERIES("depth-two-scopes", depth_two_scopes, FEWER_DEPTHS) {
+    haft_fiber_t *k = haft_fiber_new(get_forever, (void *)(intptr_t)benchmark->parameter);
+    resume_once(k);
+    benchmark_start(benchmark);
+    for (uint64_t i = 0; i < benchmark->operations; i += 2) {
+        resume_once(k);
+        haft_handle(&surviving, NULL, resume_once, k);
+    }
+    benchmark_stop(benchmark);
+    haft_fiber_free(k);
 }
 
 BENCHMARK_SERIES("depth-general", depth_general, DEPTHS) {

@@ -104,7 +104,9 @@ HAFT_EXTERN_C_BEGIN
 /*
  * HAFT_PERFORM(name, fields...)
  *
- * Performs the effect: finds the innermost handler for it and lets it decide. Returns what the handler
+ * Performs the effect: finds the innermost handler for it and lets it decide. The first perform in a new
+ * handler looks at each handler that stands between; from then on that is remembered, and the number of
+ * handlers between does not count. Returns what the handler
  * replies. The fields are checked against the declaration by the compiler, like arguments. With no
  * handler in scope the effect's default handler is called; with no default either it is an error.
  *

@@ -437,7 +437,8 @@ E make(Fields &&...fields) {
 } // namespace detail
 
 /*
- * Performs an effect: finds the innermost handler for it, in constant time, and returns what that
+ * Performs an effect: finds the innermost handler for it (the first time in a handler by looking at
+ * each that stands between, from then on in constant time), and returns what that
  * replies. perform<Put>(1) makes the effect from its fields. The clause may move from the payload.
  *
  * May not return: the handler may drop the computation; destructors then run, and catch (...)
