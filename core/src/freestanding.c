@@ -13,6 +13,7 @@
 
 haft_exceptions_t haft_no_exceptions;
 static haft_known_t known[HAFT_KNOWN];
+haft_scope_t haft_unborn; /* never current */
 
 haft_thread_t haft_thread_state = {
     .current = &haft_thread_state.root,

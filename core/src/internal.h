@@ -13,9 +13,12 @@
 
 /* thread.c: the calling thread's state, made ready on its first use. */
 HAFT_COLD void haft_thread_start(haft_thread_t *thread);
+/* What is current before the first use on a thread, and again after it: the perform in place that was that
+   use puts back what it found. All threads share it, so nothing is ever written there. */
+extern haft_scope_t haft_unborn;
 HAFT_INLINE haft_thread_t *haft_thread_ready(void) {
     haft_thread_t *thread = haft_thread();
-    if (HAFT_UNLIKELY(thread->stamp == 0))
+    if (HAFT_UNLIKELY(thread->current == &haft_unborn))
         haft_thread_start(thread);
     return thread;
 }

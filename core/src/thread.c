@@ -19,11 +19,11 @@ _Static_assert(offsetof(haft_thread_t, current) == 0 && offsetof(haft_thread_t, 
 
 haft_exceptions_t haft_no_exceptions;
 haft_exceptions_t haft_always_pending = {&haft_always_pending, 1};
-static haft_scope_t unborn = {.kind = HAFT_SCOPE_ROOT, .serial = 1};
+haft_scope_t haft_unborn = {.kind = HAFT_SCOPE_ROOT, .serial = 1};
 
 /* The switch names it in assembly only. */
 __thread __attribute__((tls_model("initial-exec"), used)) haft_thread_t haft_thread_state = {
-    .current = &unborn, .exceptions = &haft_no_exceptions, .globals = &haft_no_exceptions};
+    .current = &haft_unborn, .exceptions = &haft_no_exceptions, .globals = &haft_no_exceptions};
 
 static const size_t KNOWN_BYTES = HAFT_KNOWN * sizeof(haft_known_t);
 static pthread_key_t exit_key;
@@ -41,7 +41,7 @@ static void thread_exits(void *value) {
     haft_overflow_unwatch_thread(thread);
     haft_foreign_stack_free(thread);
     munmap(thread->known, KNOWN_BYTES);
-    thread->current = &unborn;
+    thread->current = &haft_unborn;
     thread->stamp = 0;
     haft_signals_restore(&signals);
 }
@@ -91,6 +91,10 @@ static bool start(haft_thread_t *thread) {
 /* The first use may be in a signal handler: that of the next signal waits for the end of this, and what
    was interrupted may be in the middle of malloc. */
 void haft_thread_start(haft_thread_t *thread) {
+    if (thread->stamp != 0) {
+        thread->current = &thread->root;
+        return;
+    }
     haft_signals_t signals;
     haft_signals_block(&signals);
     bool started = start(thread);

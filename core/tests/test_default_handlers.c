@@ -9,6 +9,7 @@ typedef struct pair {
     double first, second;
 } pair_t;
 
+HAFT_EFFECT(nothing_but_a_default, int64_t, {});
 HAFT_EFFECT(print, int, { const char *text; });
 HAFT_EFFECT(two, pair_t, { double value; });
 HAFT_EFFECT(inner, int, {});
@@ -128,7 +129,35 @@ static void a_throw_that_nobody_handles_runs_the_default(void) {
     CHECK_SUCCEEDS(throw_to_default);
 }
 
+static void *see_what_others_left(void *unused) {
+    for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
+        CHECK(haft_here().current->cache[i].key == 0);
+    return unused;
+}
+static void *use_a_default_first(void *effect) {
+    int64_t result;
+    for (int i = 0; i < 3; i++) /* nothing else starts the thread */
+        haft_perform(effect, NULL, 0, &result, sizeof result);
+    CHECK_EQUAL(result, 12);
+    return NULL;
+}
+static int64_t twelve(void *unused, HAFT_PAYLOAD(nothing_but_a_default) * payload) {
+    (void)unused, (void)payload;
+    return 12;
+}
+static void threads_whose_first_use_is_a_default_share_nothing(void) {
+    HAFT_SET_DEFAULT(nothing_but_a_default, twelve);
+    void *(*functions[])(void *) = {use_a_default_first, see_what_others_left,
+                                    use_a_default_first};
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, functions[i], HAFT_ID(nothing_but_a_default));
+        pthread_join(thread, NULL);
+    }
+}
+
 int main(void) {
+    RUN(threads_whose_first_use_is_a_default_share_nothing);
     RUN(an_unhandled_effect_runs_its_default);
     RUN(a_handler_overrides_the_default);
     RUN(a_default_returns_a_result_of_any_type);
