@@ -55,8 +55,8 @@ extern "C" {
     static const seff_name_t seff_name_##name = {(id), #name, __FILE__ ":" HAFT_TEXT(__LINE__)};   \
     static __attribute__((used, section("seff_names"))) const seff_name_t *seff_listed_##name =    \
         &seff_name_##name;                                                                         \
-    _Pragma("GCC diagnostic pop") SEFF_STATIC_ASSERT(                                              \
-        (id) >= 0 && (id) < MAX_EFFECTS, "an effect's number is from 0 to 63: " #name)
+    _Pragma("GCC diagnostic pop") SEFF_STATIC_ASSERT((id) >= 0 && (id) < MAX_EFFECTS,              \
+                                                     "an effect's number is from 0 to 63: " #name)
 
 #define EFF_ID(name) seff_id_##name
 #define EFF_PAYLOAD_T(name) seff_payload_##name
@@ -214,10 +214,10 @@ HAFT_INLINE void *seff_yield(seff_coroutine_t *k, effect_id id, void *payload) {
 /* Inside switch (request.effect). `payload` is a copy. Without a break they fall through to the next
    case. */
 #define SEFF_CASE(id, type, value, ...)                                                            \
-    case (id): {                                                                                   \
-        __attribute__((unused)) type payload = value;                                              \
-        __VA_ARGS__                                                                                \
-    }
+case (id): {                                                                                       \
+    __attribute__((unused)) type payload = value;                                                  \
+    __VA_ARGS__                                                                                    \
+}
 #define CASE_EFFECT(request, name, ...)                                                            \
     SEFF_CASE(EFF_ID(name), EFF_PAYLOAD_T(name), *(EFF_PAYLOAD_T(name) *)(request).payload,        \
               __VA_ARGS__)

@@ -23,15 +23,19 @@ static void *program(void *arg) {
 }
 
 int main(void) {
-    machine_t machine = {seff_coroutine_new(program, NULL), HANDLES(add) | HANDLES(times) | HANDLES(halt)};
+    machine_t machine = {seff_coroutine_new(program, NULL),
+                         HANDLES(add) | HANDLES(times) | HANDLES(halt)};
     int64_t reply = 0, steps = 0;
     for (;; machine.last = seff_resume(machine.program, (void *)reply, machine.understood)) {
-        if (steps++ == 0) { machine.last.effect = 1000; continue; }
+        if (steps++ == 0) {
+            machine.last.effect = 1000;
+            continue;
+        }
         machine.state = machine.program->state;
         switch (machine.last.effect) {
             CASE_EFFECT(machine.last, add, { reply = payload.a + payload.b; })
             if (false)
-            CASE_EFFECT(machine.last, times, { reply = payload.a * payload.b; })
+                CASE_EFFECT(machine.last, times, { reply = payload.a * payload.b; })
             printf("%ld replies %ld\n", (long)machine.last.effect, reply);
             break;
             CASE_EFFECT(machine.last, halt, {})

@@ -20,12 +20,20 @@ void *asks_the_system(void *arg) {
 
 int main(void) {
     seff_coroutine_t k;
-    if (!seff_coroutine_init(&k, asks_the_system, "the end")) abort();
+    if (!seff_coroutine_init(&k, asks_the_system, "the end"))
+        abort();
     while (true) {
         seff_request_t request = seff_resume(&k, NULL, HANDLES(report));
         switch (request.effect) {
-            CASE_EFFECT(request, report, { puts(payload.text); break; })
-            CASE_RETURN(request, { puts(payload.result); seff_coroutine_release(&k); exit(0); })
+            CASE_EFFECT(request, report, {
+                puts(payload.text);
+                break;
+            })
+            CASE_RETURN(request, {
+                puts(payload.result);
+                seff_coroutine_release(&k);
+                exit(0);
+            })
         }
     }
 }

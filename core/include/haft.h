@@ -55,7 +55,8 @@
 /* Both keep a second stack for each thread, of which the switch knows nothing. */
 #if defined(__has_feature)
 #    if __has_feature(safe_stack) || __has_feature(shadow_call_stack)
-#        error "Haft's fibers do not work with -fsanitize=safe-stack or -fsanitize=shadow-call-stack"
+#        error                                                                                     \
+            "Haft's fibers do not work with -fsanitize=safe-stack or -fsanitize=shadow-call-stack"
 #    endif
 #endif
 
@@ -161,17 +162,17 @@ HAFT_API haft_fiber_t *haft_locate(haft_effect_t *effect);
 /* ---- Fibers --------------------------------------------------------------------------------- */
 
 typedef struct haft_fiber_options {
-    size_t stack_size;  /* bytes reserved; 0: haft_stack_size(). Committed as used. Rounded up as by
+    size_t stack_size; /* bytes reserved; 0: haft_stack_size(). Committed as used. Rounded up as by
                            haft_set_stack_size */
-    void *memory;       /* if given: the fiber's stack and header lie in these `memory_size` bytes */
+    void *memory;      /* if given: the fiber's stack and header lie in these `memory_size` bytes */
     size_t memory_size; /* at least HAFT_FIBER_MINIMUM */
     const char *name;   /* for messages and tools; not copied */
-    bool segmented;     /* the stack grows by segments; for code compiled with -fsplit-stack (x86-64;
+    bool segmented;   /* the stack grows by segments; for code compiled with -fsplit-stack (x86-64;
                            docs/segmented.md). `stack_size` means nothing then, `memory` is refused */
-    bool no_cleanups;   /* a promise that nothing on this stack needs unwinding: dropping the fiber
+    bool no_cleanups; /* a promise that nothing on this stack needs unwinding: dropping the fiber
                            or throwing from it costs nothing, and cleanups and destructors on it do
                            not run */
-    bool dense;         /* a small stack among others on one page, header included: `stack_size` is 1,
+    bool dense;       /* a small stack among others on one page, header included: `stack_size` is 1,
                            2 (or 0), 4 or 8 KiB, below 8 as if with `no_cleanups`. A canary instead
                            of a guard, as for `memory`. Larger ones are ordinary stacks */
 } haft_fiber_options_t;
@@ -208,7 +209,9 @@ HAFT_API void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), v
 /* Declares a fiber variable that is freed when its scope is left, by unwinding too:
    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(...); */
 #define HAFT_SCOPED __attribute__((cleanup(haft_fiber_free_scoped)))
-HAFT_INLINE void haft_fiber_free_scoped(haft_fiber_t **fiber) { haft_fiber_free(*fiber); }
+HAFT_INLINE void haft_fiber_free_scoped(haft_fiber_t **fiber) {
+    haft_fiber_free(*fiber);
+}
 
 typedef enum haft_fiber_state {
     HAFT_FIBER_NEW,       /* not started */
@@ -219,7 +222,7 @@ typedef enum haft_fiber_state {
 } haft_fiber_state_t;
 
 HAFT_API haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber);
-HAFT_API const char *haft_fiber_name(const haft_fiber_t *fiber); /* "" when it has none */
+HAFT_API const char *haft_fiber_name(const haft_fiber_t *fiber);          /* "" when it has none */
 HAFT_API void haft_fiber_set_name(haft_fiber_t *fiber, const char *name); /* not copied */
 /* The innermost fiber, NULL on a thread's own stack. In a clause that runs in place: of the code
    around the handler. */
@@ -297,7 +300,7 @@ typedef struct {
 extern HAFT_API haft_effect_t haft_id_return;
 
 HAFT_INLINE bool haft_finished(haft_request_t request) {
-    return request.effect == HAFT_ID(return);
+    return request.effect == HAFT_ID(return );
 }
 
 /*
@@ -368,7 +371,8 @@ HAFT_API void *haft_continue(haft_resumption_t k, void *reply);
 HAFT_API HAFT_COLD void *haft_tail_continue_slow(haft_resumption_t k, void *reply);
 /* To be returned directly by a general clause: the handler continues `k`, which need not be the
    clause's own, after the clause is gone, so that a loop of such clauses runs in constant space. */
-__attribute__((warn_unused_result)) HAFT_INLINE void *haft_tail_continue(haft_resumption_t k, void *reply) {
+__attribute__((warn_unused_result)) HAFT_INLINE void *haft_tail_continue(haft_resumption_t k,
+                                                                         void *reply) {
     if (HAFT_UNLIKELY(k.fiber == (haft_fiber_t *)0 || k.fiber->shot != k.shot ||
                       k.fiber->awaits->result_size > sizeof reply))
         return haft_tail_continue_slow(k, reply);
@@ -428,11 +432,11 @@ HAFT_API size_t haft_stack_size(void);
 HAFT_API void haft_set_stack_size(size_t bytes);
 
 typedef struct haft_pool_report {
-    size_t reserved; /* bytes of addresses */
-    size_t stacks;   /* stacks in use */
-    size_t idle;     /* stacks kept for reuse */
-    size_t mappings; /* regions asked of the system */
-    size_t resident; /* bytes of memory in stacks, used and idle */
+    size_t reserved;  /* bytes of addresses */
+    size_t stacks;    /* stacks in use */
+    size_t idle;      /* stacks kept for reuse */
+    size_t mappings;  /* regions asked of the system */
+    size_t resident;  /* bytes of memory in stacks, used and idle */
     size_t unguarded; /* stacks in use that have a canary instead of a guard: dense ones, and those
                          that the system had no guard for */
 } haft_pool_report_t;
@@ -453,15 +457,15 @@ HAFT_API size_t haft_pool_trim(void);
 /* ---- Errors --------------------------------------------------------------------------------- */
 
 typedef enum haft_error_code {
-    HAFT_ERROR_UNHANDLED = 1,     /* nobody handles an effect, and it has no default */
-    HAFT_ERROR_NOT_RESUMABLE,     /* resumed while running, after the end, or by two threads */
-    HAFT_ERROR_IN_USE,            /* freed or reset while running */
-    HAFT_ERROR_USED_RESUMPTION,   /* a resumption was used twice */
-    HAFT_ERROR_NOT_AROUND,        /* yield or exit with a fiber that is not around the current one */
-    HAFT_ERROR_WRONG_TYPE,        /* sizes that do not fit the effect */
-    HAFT_ERROR_NO_REPLY,          /* resumed with NULL where the effect's result needs a value */
-    HAFT_ERROR_NO_MEMORY,         /* no stack could be had */
-    HAFT_ERROR_STACK_OVERFLOW,    /* found by a canary: the stack has already been left */
+    HAFT_ERROR_UNHANDLED = 1,   /* nobody handles an effect, and it has no default */
+    HAFT_ERROR_NOT_RESUMABLE,   /* resumed while running, after the end, or by two threads */
+    HAFT_ERROR_IN_USE,          /* freed or reset while running */
+    HAFT_ERROR_USED_RESUMPTION, /* a resumption was used twice */
+    HAFT_ERROR_NOT_AROUND,      /* yield or exit with a fiber that is not around the current one */
+    HAFT_ERROR_WRONG_TYPE,      /* sizes that do not fit the effect */
+    HAFT_ERROR_NO_REPLY,        /* resumed with NULL where the effect's result needs a value */
+    HAFT_ERROR_NO_MEMORY,       /* no stack could be had */
+    HAFT_ERROR_STACK_OVERFLOW,  /* found by a canary: the stack has already been left */
     HAFT_ERROR_UNWINDING_STOPPED, /* a catch-all kept a fiber from being unwound */
     HAFT_ERROR_CAME_BACK,         /* a default handler returned to HAFT_THROW */
     HAFT_ERROR_BAD_ARGUMENT,

@@ -311,7 +311,8 @@ static void release(const ending_t *freed) {
 static HAFT_COLD void free_slow(haft_fiber_t *fiber) {
     haft_check_own(fiber, "freed");
     /* Also when a cleanup of the fiber leaves for somewhere further out. */
-    __attribute__((unused, cleanup(release))) ending_t freed = {.fiber = fiber, .payload = late_payload(fiber)};
+    __attribute__((unused, cleanup(release)))
+    ending_t freed = {.fiber = fiber, .payload = late_payload(fiber)};
     finish(&freed, "freed");
 }
 

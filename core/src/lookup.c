@@ -141,7 +141,8 @@ void haft_unhandled(haft_effect_t *effect) {
         effect->name, effect->where, haft_fiber_label(fiber));
 }
 
-static __attribute__((noinline)) haft_found_t find(haft_thread_t *thread, haft_effect_t *effect, uint32_t shape) {
+static __attribute__((noinline)) haft_found_t find(haft_thread_t *thread, haft_effect_t *effect,
+                                                   uint32_t shape) {
     haft_handled_t handled = haft_search(thread->current, effect, shape);
     if (handled.clause != NULL)
         return haft_found_of(handled, effect);

@@ -344,7 +344,7 @@ haft_fiber_t *haft_pool_take_slow(haft_thread_t *thread, size_t size) {
 haft_fiber_t *haft_pool_take_dense(haft_thread_t *thread, size_t size) {
     struct haft_pool *pool = pool_for(size != 0 ? size : (size_t)1 << DENSE_SHIFT, DENSEST_SHIFT);
     return pool == NULL || pool >= &pools[SMALLEST_SHIFT] ? haft_pool_take(thread, size)
-                                                     : take_slow(thread, pool);
+                                                          : take_slow(thread, pool);
 }
 
 haft_fiber_t *haft_pool_take_segmented(haft_thread_t *thread) {

@@ -42,7 +42,7 @@ HAFT_INLINE haft_words_t cross_told(haft_fiber_t *fiber, enum haft_crossing cros
     bool into = crossing == HAFT_INTO;
     if (HAFT_UNLIKELY(haft_tools_active))
         haft_tools_before(fiber, crossing);
-    words = !into          ? haft_switch_out_of(fiber, words.first, words.second)
+    words = !into           ? haft_switch_out_of(fiber, words.first, words.second)
             : words.special ? haft_switch_into_specially(fiber, words.first, words.second)
                             : haft_switch_into(fiber, words.first);
     if (HAFT_UNLIKELY(haft_tools_active))
@@ -316,8 +316,7 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t 
         (void)__atomic_compare_exchange_n(&fiber->owner, &owner, 0, false, __ATOMIC_SEQ_CST,
                                           __ATOMIC_SEQ_CST);
     }
-    haft_words_t words =
-        cross(thread, fiber, HAFT_OUT_OF, (haft_words_t){payload, with, false});
+    haft_words_t words = cross(thread, fiber, HAFT_OUT_OF, (haft_words_t){payload, with, false});
     haft_return_to_segments(&footing);
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless another one has resumed it */
@@ -383,7 +382,8 @@ void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
         haft_exit(fiber, effect, payload, effect->payload_size);
     haft_found_t found = haft_look_for(effect, slot, effect->default_clause.shape);
     haft_here_t here = haft_here();
-    if (found.scope == &fiber->scope && haft_clause_of(found) == NULL && !haft_exceptions_pending(here))
+    if (found.scope == &fiber->scope && haft_clause_of(found) == NULL &&
+        !haft_exceptions_pending(here))
         return haft_suspend(here, fiber, effect, found.with, payload);
     return suspend_slow(fiber, effect, haft_sent_by(fiber, clause, effect), payload, slow);
 }

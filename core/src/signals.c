@@ -38,12 +38,14 @@ void haft_in_signal_handler(const haft_effect_t *effect, const haft_fiber_t *fib
     if (!haft_on_signal_stack(here, here).here)
         return;
     if (effect != NULL)
-        haft_fail(HAFT_ERROR_IN_SIGNAL_HANDLER, effect, NULL,
-                  "The effect '%s' (%s) suspends who performs it, and was performed in a signal handler: "
-                  "perform there only effects whose clauses run in place, and do the rest afterwards.",
-                  effect->name, effect->where);
-    haft_fail(HAFT_ERROR_IN_SIGNAL_HANDLER, NULL, fiber,
-              "%s cannot be %s in a signal handler: perform there only effects whose clauses run in "
-              "place, and do the rest afterwards.",
-              fiber == NULL ? "A fiber" : haft_fiber_label(fiber), what);
+        haft_fail(
+            HAFT_ERROR_IN_SIGNAL_HANDLER, effect, NULL,
+            "The effect '%s' (%s) suspends who performs it, and was performed in a signal handler: "
+            "perform there only effects whose clauses run in place, and do the rest afterwards.",
+            effect->name, effect->where);
+    haft_fail(
+        HAFT_ERROR_IN_SIGNAL_HANDLER, NULL, fiber,
+        "%s cannot be %s in a signal handler: perform there only effects whose clauses run in "
+        "place, and do the rest afterwards.",
+        fiber == NULL ? "A fiber" : haft_fiber_label(fiber), what);
 }

@@ -147,8 +147,7 @@ static int64_t twelve(void *unused, HAFT_PAYLOAD(nothing_but_a_default) * payloa
 }
 static void threads_whose_first_use_is_a_default_share_nothing(void) {
     HAFT_SET_DEFAULT(nothing_but_a_default, twelve);
-    void *(*functions[])(void *) = {use_a_default_first, see_what_others_left,
-                                    use_a_default_first};
+    void *(*functions[])(void *) = {use_a_default_first, see_what_others_left, use_a_default_first};
     for (int i = 0; i < 3; i++) {
         pthread_t thread;
         pthread_create(&thread, NULL, functions[i], HAFT_ID(nothing_but_a_default));

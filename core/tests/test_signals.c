@@ -69,11 +69,12 @@ HAFT_INLINE void interrupt_always(bool on) {
                              :
                              : "memory", "cc");
         else
-            __asm__ volatile("leaq -128(%%rsp), %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
-                             "leaq 128(%%rsp), %%rsp"
-                             :
-                             :
-                             : "memory", "cc");
+            __asm__ volatile(
+                "leaq -128(%%rsp), %%rsp\n\tpushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq\n\t"
+                "leaq 128(%%rsp), %%rsp"
+                :
+                :
+                : "memory", "cc");
         return;
     }
 #endif
@@ -347,7 +348,8 @@ static void reset(void) {
 }
 
 #define ADVICE                                                                                     \
-    " in a signal handler: perform there only effects whose clauses run in place, and do the rest " \
+    " in a signal handler: perform there only effects whose clauses run in place, and do the "     \
+    "rest "                                                                                        \
     "afterwards."
 
 static void what_switches_stacks_in_a_handler_is_an_error(void) {
@@ -363,9 +365,12 @@ static void leave_error(const haft_error_t *error) {
     CHECK_EQUAL(error->code, HAFT_ERROR_IN_SIGNAL_HANDLER);
     siglongjmp(outside, 1);
 }
-static void *raise_and_go_on(void *unused) {
+static __attribute__((noinline)) void raise_and_be_left(void) {
     if (sigsetjmp(outside, 1) == 0)
         raise(SIGUSR1);
+}
+static void *raise_and_go_on(void *unused) {
+    raise_and_be_left();
     CHECK_EQUAL(HAFT_PERFORM(suspending), 5);
     return unused;
 }

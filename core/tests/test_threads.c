@@ -344,8 +344,8 @@ static void *roam(void *number) {
             for (volatile intptr_t i = 0; i < PREY; i = i + 1) {
                 inside[i] = 0;
                 prey[i] = haft_fiber_create(
-                    &(haft_fiber_options_t){.stack_size = 16384, .no_cleanups = true},
-                    prey_body, (void *)i);
+                    &(haft_fiber_options_t){.stack_size = 16384, .no_cleanups = true}, prey_body,
+                    (void *)i);
                 if (round % 4 == 0)
                     haft_resume(prey[i], NULL, HAFT_HANDLES(move));
             }

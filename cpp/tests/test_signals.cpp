@@ -18,7 +18,8 @@ static volatile long signals, wrong_answers;
 static void perform_there(int) {
     signals = signals + 1;
     bool wrong = haft::perform(Tick{}) != 11 || haft::perform(Tock{}) != 12;
-    wrong |= haft::handle([] { return haft::perform(Level{}); }).with([](Level) { return 14L; }) != 14;
+    wrong |=
+        haft::handle([] { return haft::perform(Level{}); }).with([](Level) { return 14L; }) != 14;
     if (wrong)
         wrong_answers = wrong_answers + 1;
 }
@@ -48,8 +49,9 @@ static void the_interrupted_code_gets_its_own_answers() {
         }
         interrupt_every(0);
     };
-    haft::handle([&] { haft::handle(interrupted).with([](Level) { return 13L; }); })
-        .with([](Tick) { return 11L; }, [](Tock) { return 12L; });
+    haft::handle([&] {
+        haft::handle(interrupted).with([](Level) { return 13L; });
+    }).with([](Tick) { return 11L; }, [](Tock) { return 12L; });
     CHECK(wrong_answers == 0);
 }
 

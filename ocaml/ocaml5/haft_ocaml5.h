@@ -9,31 +9,31 @@
 
 #if OCAML_VERSION < 50000
 
-#ifndef CAMLnoret
-#define CAMLnoret __attribute__((noreturn))
-#endif
+#    ifndef CAMLnoret
+#        define CAMLnoret __attribute__((noreturn))
+#    endif
 
 /* caml/unixsupport.h */
-#define caml_unix_error_of_code unix_error_of_code
-#define caml_unix_code_of_unix_error code_of_unix_error
-#define caml_unix_error unix_error
-#define caml_uerror uerror
-#define caml_unix_cstringvect cstringvect
-#define caml_unix_cstringvect_free cstringvect_free
-#define caml_unix_cloexec_default unix_cloexec_default
-#define caml_unix_cloexec_p unix_cloexec_p
-#define caml_unix_set_cloexec unix_set_cloexec
-#define caml_unix_clear_cloexec unix_clear_cloexec
+#    define caml_unix_error_of_code unix_error_of_code
+#    define caml_unix_code_of_unix_error code_of_unix_error
+#    define caml_unix_error unix_error
+#    define caml_uerror uerror
+#    define caml_unix_cstringvect cstringvect
+#    define caml_unix_cstringvect_free cstringvect_free
+#    define caml_unix_cloexec_default unix_cloexec_default
+#    define caml_unix_cloexec_p unix_cloexec_p
+#    define caml_unix_set_cloexec unix_set_cloexec
+#    define caml_unix_clear_cloexec unix_clear_cloexec
 
 /* caml/socketaddr.h */
-#define caml_unix_get_sockaddr get_sockaddr
-#define caml_unix_alloc_sockaddr alloc_sockaddr
-#define caml_unix_alloc_inet_addr alloc_inet_addr
-#define caml_unix_alloc_inet6_addr alloc_inet6_addr
-#define caml_unix_alloc_unix_sockaddr alloc_unix_sockaddr
+#    define caml_unix_get_sockaddr get_sockaddr
+#    define caml_unix_alloc_sockaddr alloc_sockaddr
+#    define caml_unix_alloc_inet_addr alloc_inet_addr
+#    define caml_unix_alloc_inet6_addr alloc_inet6_addr
+#    define caml_unix_alloc_unix_sockaddr alloc_unix_sockaddr
 
 /* (In no header.) */
-#define caml_unix_cst_to_constr cst_to_constr
+#    define caml_unix_cst_to_constr cst_to_constr
 
 #endif
 

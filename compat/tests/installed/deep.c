@@ -17,7 +17,8 @@ static int64_t down(int64_t depth) {
 
 static void *dives(void *depth) {
     int64_t reached = down((int64_t)depth);
-    if (seff_current_stack_top() == NULL) return NULL;
+    if (seff_current_stack_top() == NULL)
+        return NULL;
     return (void *)reached;
 }
 static void *talks(void *text) {
@@ -34,13 +35,15 @@ int main(void) {
     }
     for (int i = 0; i < 1000; i++) {
         seff_request_t request = seff_resume(k[i], (void *)1, HANDLES(bottom));
-        if (!seff_finished(request)) return 1;
+        if (!seff_finished(request))
+            return 1;
         sum += (int64_t)request.payload;
         seff_coroutine_delete(k[i]);
     }
     printf("%ld\n", sum);
     seff_coroutine_t talker;
-    if (!seff_coroutine_init(&talker, talks, "from a segment")) return 1;
+    if (!seff_coroutine_init(&talker, talks, "from a segment"))
+        return 1;
     seff_request_t request = seff_resume(&talker, NULL, HANDLES(bottom));
     printf("%ld\n", ((EFF_PAYLOAD_T(bottom) *)request.payload)->depth);
     seff_coroutine_release(&talker);

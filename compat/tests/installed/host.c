@@ -21,8 +21,15 @@ int main(int count, char **names) {
     while (true) {
         seff_request_t request = seff_resume(k, (void *)reply, HANDLES(ask));
         switch (request.effect) {
-            CASE_EFFECT(request, ask, { reply = payload.question * 2; break; })
-            CASE_RETURN(request, { printf("%ld\n", (long)payload.result); seff_coroutine_delete(k); return 0; })
+            CASE_EFFECT(request, ask, {
+                reply = payload.question * 2;
+                break;
+            })
+            CASE_RETURN(request, {
+                printf("%ld\n", (long)payload.result);
+                seff_coroutine_delete(k);
+                return 0;
+            })
         }
     }
 }

@@ -4,7 +4,7 @@
 DEFINE_EFFECT(ask, 9, int64_t, { int64_t question; });
 
 static void *asks_again(void *arg) {
-    seff_exit(seff_current_coroutine(), EFF_ID(return), (void *)(PERFORM(ask, 20) + (int64_t)arg));
+    seff_exit(seff_current_coroutine(), EFF_ID(return ), (void *)(PERFORM(ask, 20) + (int64_t)arg));
 }
 
 int64_t answer(void);

@@ -7,7 +7,9 @@ static int64_t down(int64_t depth) {
     frame[depth % 1000] = 1;
     return depth == 0 ? 0 : frame[depth % 1000] + down(depth - 1);
 }
-static void *dives(void *depth) { return (void *)down((int64_t)depth); }
+static void *dives(void *depth) {
+    return (void *)down((int64_t)depth);
+}
 
 int main(void) {
     seff_coroutine_t *k = seff_coroutine_new_sized(dives, (void *)3000, 256);

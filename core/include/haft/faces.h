@@ -35,8 +35,8 @@ HAFT_INLINE bool haft_read_entry_at(const haft_cache_entry_t *entry, const haft_
             haft_read_entry(entry, effect, HAFT_AT_MARK | HAFT_CLAUSE_MARK, found)) &&
            HAFT_LIKELY(found->scope == scope);
 }
-HAFT_INLINE haft_found_t haft_find_at(haft_here_t here, haft_scope_t *scope,
-                                      haft_effect_t *effect, unsigned slot, uint32_t shape) {
+HAFT_INLINE haft_found_t haft_find_at(haft_here_t here, haft_scope_t *scope, haft_effect_t *effect,
+                                      unsigned slot, uint32_t shape) {
     const haft_cache_entry_t *first = &here.current->cache[slot % HAFT_CACHE_SLOTS];
     const haft_cache_entry_t *second = &here.current->cache[(slot + 1) % HAFT_CACHE_SLOTS];
     haft_found_t found;

@@ -61,7 +61,9 @@ enum haft_wake {
 
 #if defined(HAFT_FREESTANDING)
 extern haft_thread_t haft_thread_state;
-HAFT_INLINE haft_thread_t *haft_thread(void) { return &haft_thread_state; }
+HAFT_INLINE haft_thread_t *haft_thread(void) {
+    return &haft_thread_state;
+}
 #else
 extern HAFT_API __thread __attribute__((tls_model("initial-exec"))) haft_thread_t haft_thread_state;
 HAFT_INLINE haft_thread_t *haft_thread(void) {
@@ -125,7 +127,9 @@ HAFT_INLINE haft_exceptions_t *haft_exceptions(haft_here_t here) {
 HAFT_INLINE void haft_set_current(haft_here_t here, haft_scope_t *current) {
     ((haft_thread_t *)here.thread)->current = current;
 }
-HAFT_INLINE void haft_set_tail(haft_fiber_t *tail) { haft_thread()->tail = tail; }
+HAFT_INLINE void haft_set_tail(haft_fiber_t *tail) {
+    haft_thread()->tail = tail;
+}
 #endif
 
 HAFT_API HAFT_COLD haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape);
@@ -136,8 +140,8 @@ HAFT_API haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word,
                                          const haft_handles_t *handles);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_resume_raced(haft_fiber_t *fiber);
 HAFT_API haft_request_t haft_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
-HAFT_API HAFT_COLD void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect,
-                                         unsigned slot, void *payload);
+HAFT_API HAFT_COLD void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
+                                         void *payload);
 HAFT_API HAFT_COLD void haft_declare(const haft_effect_t *effect, uint32_t shape,
                                      const char *where);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_unhandled(haft_effect_t *effect);
@@ -197,9 +201,8 @@ HAFT_INLINE haft_found_t haft_find(haft_here_t here, haft_effect_t *effect, unsi
 
 /* The clause that says what is done; NULL: the fiber of the scope is suspended. */
 HAFT_INLINE const haft_clause_t *haft_clause_of(haft_found_t found) {
-    return found.with & HAFT_CLAUSE_MARK
-               ? (const haft_clause_t *)(found.with - HAFT_CLAUSE_MARK)
-               : (const haft_clause_t *)0;
+    return found.with & HAFT_CLAUSE_MARK ? (const haft_clause_t *)(found.with - HAFT_CLAUSE_MARK)
+                                         : (const haft_clause_t *)0;
 }
 /* The same if that is called in place, else NULL; so it is for a default that was taken away. */
 HAFT_INLINE const haft_clause_t *haft_clause_in_place(haft_found_t found) {
@@ -232,8 +235,8 @@ HAFT_INLINE haft_function_t *haft_clause_function(const haft_clause_t *clause) {
 }
 
 /* Performs an effect whose clause is not called in place. */
-HAFT_INLINE void *haft_perform_found(haft_here_t here, haft_found_t found,
-                                     haft_effect_t *effect, void *payload) {
+HAFT_INLINE void *haft_perform_found(haft_here_t here, haft_found_t found, haft_effect_t *effect,
+                                     void *payload) {
     if (HAFT_UNLIKELY((found.with & HAFT_CLAUSE_MARK) != 0 || haft_exceptions_pending(here)))
         return haft_suspend_slow(found, effect, payload);
     return haft_suspend(here, haft_fiber_of(found.scope), effect, found.with, payload);
@@ -283,9 +286,9 @@ HAFT_INLINE void *haft_yield_hot(haft_fiber_t *fiber, haft_effect_t *effect, uns
                                  void *payload) {
     haft_here_t here = haft_here();
     haft_found_t found;
-    if (HAFT_UNLIKELY(!haft_read_entry(&here.current->cache[slot % HAFT_CACHE_SLOTS], effect, 0,
-                                       &found) ||
-                      found.scope != &fiber->scope || haft_exceptions_pending(here)))
+    if (HAFT_UNLIKELY(
+            !haft_read_entry(&here.current->cache[slot % HAFT_CACHE_SLOTS], effect, 0, &found) ||
+            found.scope != &fiber->scope || haft_exceptions_pending(here)))
         return haft_yield_slow(fiber, effect, slot, payload);
     return haft_suspend(here, fiber, effect, found.with, payload);
 }

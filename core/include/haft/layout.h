@@ -68,7 +68,7 @@ typedef struct haft_handles {
 /* Sizes of payload and result in one word: compared when a handler is looked up, so that two
    different effects that were given one name are told apart instead of confused. */
 #define HAFT_SHAPE(payload_size, result_size)                                                      \
-    ((uint32_t)((uint32_t)(payload_size) * 65599u ^ (uint32_t)(result_size)))
+    ((uint32_t)((uint32_t)(payload_size)*65599u ^ (uint32_t)(result_size)))
 
 struct haft_effect {
     const char *name;
@@ -77,8 +77,9 @@ struct haft_effect {
     size_t result_size;
     /* Calls a clause that runs in place, for callers that do not know its type. */
     void (*call)(haft_function_t *function, void *state, void *payload, void *result);
-    haft_function_t *unhandled;   /* reports that nobody handles the effect */
-    haft_clause_t default_clause; /* no default: its function is `unhandled`, or its kind is not that
+    haft_function_t *unhandled; /* reports that nobody handles the effect */
+    haft_clause_t
+        default_clause; /* no default: its function is `unhandled`, or its kind is not that
                                      of a clause in place */
     bool spoils; /* declared without NDEBUG: payloads that are no longer valid are overwritten */
 };
@@ -153,15 +154,15 @@ enum haft_gate {
  */
 struct haft_fiber {
     haft_context_t context;
-    uint64_t owner;        /* serial of the scope that resumed it last, and may again without further
+    uint64_t owner;    /* serial of the scope that resumed it last, and may again without further
                               ado; 0: nobody may. Whoever changes it has claimed the fiber */
-    uint64_t gate;         /* haft_gate; whoever resumes the fiber closes it */
-    haft_scope_t *top;      /* innermost scope of the suspended chain that ends in this fiber */
+    uint64_t gate;     /* haft_gate; whoever resumes the fiber closes it */
+    haft_scope_t *top; /* innermost scope of the suspended chain that ends in this fiber */
 
     haft_context_t resumer; /* while the fiber is suspended, haft_tail_continue leaves the reply in
                                `base` */
-    haft_scope_t scope; /* its first three words share a line with `resumer` */
-    haft_effect_t *awaits; /* the effect that suspended it */
+    haft_scope_t scope;     /* its first three words share a line with `resumer` */
+    haft_effect_t *awaits;  /* the effect that suspended it */
     uint64_t shot; /* counts uses of the fiber's captures: a resumption is good for one; odd while
                       haft_tail_continue has used one and its handler has not */
 
@@ -170,12 +171,12 @@ struct haft_fiber {
     void *argument;
     void *result;
     const char *name;
-    char *high;    /* the first frame lies just below */
-    void *thrown;  /* the payload of the effect that ended the fiber, once unwound */
+    char *high;   /* the first frame lies just below */
+    void *thrown; /* the payload of the effect that ended the fiber, once unwound */
     const void *handler;
     struct haft_pool *pool;
-    void *tools;                          /* what sanitizers and Valgrind know of this fiber */
-    struct haft_fiber *within;            /* the segmented fiber on the other side of the switch: that
+    void *tools;               /* what sanitizers and Valgrind know of this fiber */
+    struct haft_fiber *within; /* the segmented fiber on the other side of the switch: that
                                              resumed this one, or in which it stopped; or NULL */
     const struct haft_language *language; /* that owns the frames (haft/language.h); NULL: C */
     uint32_t state; /* wide: read beside `kind` as one word, it would wait for both to be stored */
@@ -186,10 +187,10 @@ struct haft_fiber {
     const haft_handles_t *alias; /* another set of the same effects as scope.handles: what a second
                                     place in the program has resumed it with. Never NULL, so that
                                     no set (NULL) does not seem to be one */
-    char *low;     /* lowest usable byte of the stack */
+    char *low;                   /* lowest usable byte of the stack */
     struct haft_fiber *next, *previous; /* lists of fibers */
-    uint64_t unwound_under; /* the scope's serial when the unwinding of the stack began */
-    haft_segments_t segments;           /* of a segmented fiber */
+    uint64_t unwound_under;   /* the scope's serial when the unwinding of the stack began */
+    haft_segments_t segments; /* of a segmented fiber */
     /* An _Unwind_Exception while the stack is unwound. */
     __attribute__((aligned(16))) uint64_t unwinding[4];
 };
@@ -202,25 +203,29 @@ typedef struct haft_exceptions {
 
 struct haft_thread {
     haft_scope_t *current; /* the innermost scope */
-    haft_exceptions_t *exceptions; /* those of C++; on a segmented fiber, and on threads with another
+    haft_exceptions_t
+        *exceptions; /* those of C++; on a segmented fiber, and on threads with another
                                       language, something that is not empty and keeps the hot
                                       paths from switching */
-    haft_fiber_t *tail; /* what haft_tail_continue has promised last on this thread, until the handler
+    haft_fiber_t
+        *tail;      /* what haft_tail_continue has promised last on this thread, until the handler
                            has it */
     uint64_t stamp; /* the last serial that was drawn */
     haft_scope_t root;
     haft_scope_t defaults;
     struct haft_known *known; /* what haft_lookup found before */
-    struct haft_batch *idle; /* stacks of `pool` that this thread keeps for its next fibers */
+    struct haft_batch *idle;  /* stacks of `pool` that this thread keeps for its next fibers */
     struct haft_pool *pool;
     size_t idle_size;
     uint32_t idle_count;
     bool other_full;
     struct haft_batch *other; /* as many again, or none */
-    void *signal_stack; /* the alternate one for signals, if it is the library's */
-    char *signal_low;   /* where the alternate stack was when the thread started, whoever has set it */
+    void *signal_stack;       /* the alternate one for signals, if it is the library's */
+    char
+        *signal_low; /* where the alternate stack was when the thread started, whoever has set it */
     size_t signal_size; /* 0: there was none */
-    const char *looking; /* where on the stack a lookup writes down what it found; NULL: none does */
+    const char
+        *looking; /* where on the stack a lookup writes down what it found; NULL: none does */
     haft_exceptions_t *globals;         /* the exceptions of C++ themselves */
     haft_fiber_t *segmented;            /* the fiber on which the code runs, if that is segmented */
     struct haft_footing *foreign_calls; /* in which fibers were resumed, innermost first */

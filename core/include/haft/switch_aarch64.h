@@ -39,7 +39,7 @@
     "cmp x8, x11\n\t"                                                                              \
     "b.ne 2f\n\t"                                                                                  \
     "br x5\n"                                                                                      \
-    "2:\n\t" /* the other side rounds or traps differently */                                     \
+    "2:\n\t" /* the other side rounds or traps differently */                                      \
     "msr fpcr, x8\n\t"                                                                             \
     "br x5\n"
 
@@ -61,9 +61,7 @@ haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
                      "stp x29, x9, [x0]\n\t"
                      "stp x10, x19, [x0, #16]\n\t"
                      "mrs x11, fpcr\n\t"
-                     "str x11, [x0, #32]\n\t"
-                     HAFT_SWITCH_LOAD
-                     "1:\n\t"
+                     "str x11, [x0, #32]\n\t" HAFT_SWITCH_LOAD "1:\n\t"
                      "hint #36"
                      : "+r"(x0), "+r"(x1), "+r"(first), "+r"(second), "+r"(special)
                      :

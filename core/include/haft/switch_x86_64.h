@@ -27,8 +27,8 @@
 #if defined(__AVX512F__) || defined(__clang__)
 #    define HAFT_CLOBBERS_AVX512                                                                   \
         , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24",         \
-            "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", \
-            "k5", "k6", "k7"
+            "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", \
+            "k4", "k5", "k6", "k7"
 #else
 #    define HAFT_CLOBBERS_AVX512
 #endif
@@ -49,8 +49,8 @@
     "movq " to "+16(%%rdi), %%rsp\n\t"                                                             \
     "movq " to "+24(%%rdi), %%rbx\n\t"                                                             \
     "cmpw " from "+32(%%rdi), %%r9w\n\t"                                                           \
-    "jne 2f\n\t" mark "jmp *%%r10\n"                                                              \
-    "2:\n\t" /* the other side rounds or traps differently */                                     \
+    "jne 2f\n\t" mark "jmp *%%r10\n"                                                               \
+    "2:\n\t" /* the other side rounds or traps differently */                                      \
     "fldcw " to "+32(%%rdi)\n\t"                                                                   \
     "stmxcsr " to "+36(%%rdi)\n\t"                                                                 \
     "movl " to "+36(%%rdi), %%ecx\n\t"                                                             \
@@ -85,10 +85,10 @@ typedef bool haft_flag_t;
 #define HAFT_AT_RESUMER "64"
 
 #define HAFT_SWITCH_CLOBBERS                                                                       \
-    HAFT_SWITCH_SPARE "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "st", "st(1)",   \
-        "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)", "xmm0", "xmm1", "xmm2", "xmm3",      \
-        "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",        \
-        "xmm14", "xmm15" HAFT_CLOBBERS_AVX512
+    HAFT_SWITCH_SPARE "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "st", \
+        "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)", "st(7)", "xmm0", "xmm1", "xmm2",     \
+        "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",         \
+        "xmm13", "xmm14", "xmm15" HAFT_CLOBBERS_AVX512
 
 typedef struct haft_words {
     void *first;

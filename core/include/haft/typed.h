@@ -8,20 +8,34 @@
 HAFT_EXTERN_C_END
 
 namespace haft::detail {
-template <typename T> struct value { using type = T; };
-template <> struct value<void> { using type = char; };
-template <typename T> constexpr size_t value_size = sizeof(T);
-template <> inline constexpr size_t value_size<void> = 0;
-template <typename T> constexpr size_t payload_size = __is_empty(T) ? 0 : sizeof(T);
-template <typename R, typename P> using tail_function = R (*)(void *, P *);
+template <typename T>
+struct value {
+    using type = T;
+};
+template <>
+struct value<void> {
+    using type = char;
+};
+template <typename T>
+constexpr size_t value_size = sizeof(T);
+template <>
+inline constexpr size_t value_size<void> = 0;
+template <typename T>
+constexpr size_t payload_size = __is_empty(T) ? 0 : sizeof(T);
+template <typename R, typename P>
+using tail_function = R (*)(void *, P *);
 
 /* `(call, nothing{})` is the call's value, or zero where the call returns nothing. */
 struct nothing {
     operator char() const { return 0; }
 };
-template <typename T> T operator,(T &&value, nothing) { return static_cast<T &&>(value); }
+template <typename T>
+T operator,(T &&value, nothing) {
+    return static_cast<T &&>(value);
+}
 
-template <typename T, bool is_void, bool empty> struct reply {
+template <typename T, bool is_void, bool empty>
+struct reply {
     static_assert(is_void == empty, "HAFT_REPLY takes a value exactly if the effect has a result");
     T value;
     operator void *() const { return haft_pack(&value, sizeof value); }
@@ -67,8 +81,8 @@ HAFT_EXTERN_C_BEGIN
         (kind) +                                                                                   \
             0 * sizeof(struct {                                                                    \
                 _Static_assert(__builtin_types_compatible_p(__typeof__(&function), __VA_ARGS__),   \
-                               "the clause " #function " does not have the type for effect " #effect \
-                               ": " #__VA_ARGS__);                                                 \
+                               "the clause " #function                                             \
+                               " does not have the type for effect " #effect ": " #__VA_ARGS__);   \
                 int unused;                                                                        \
             })
 #    define HAFT_REPLY_(name, ...)                                                                 \
@@ -107,47 +121,48 @@ HAFT_INLINE void haft_seen(const void *memory) {
     HAFT_SHAPE(HAFT_PAYLOAD_SIZE(name), HAFT_RESULT_SIZE(haft_result_##name))
 
 #define HAFT_EFFECT_(name, result, ...)                                                            \
-    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wpedantic\"")                \
-    __extension__ typedef struct haft_payload_##name __VA_ARGS__ haft_payload_##name;              \
+    _Pragma("GCC diagnostic push") _Pragma(                                                        \
+        "GCC diagnostic ignored \"-Wpedantic\"") __extension__ typedef struct haft_payload_##name  \
+        __VA_ARGS__ haft_payload_##name;                                                           \
     HAFT_EXTERN_C_BEGIN                                                                            \
     typedef result haft_result_##name;                                                             \
     typedef HAFT_VALUE_TYPE(result) haft_value_##name;                                             \
     enum { haft_slot_##name = __LINE__ % HAFT_CACHE_SLOTS };                                       \
-    extern haft_effect_t haft_id_##name;                                                       \
-    static __attribute__((unused)) haft_result_##name haft_typed_unhandled_##name(                       \
-        void *state, haft_payload_##name *payload) {                                               \
+    extern haft_effect_t haft_id_##name;                                                           \
+    static __attribute__((unused))                                                                 \
+    haft_result_##name haft_typed_unhandled_##name(void *state, haft_payload_##name *payload) {    \
         (void)state, (void)payload;                                                                \
         haft_unhandled(HAFT_ID(name));                                                             \
     }                                                                                              \
-    static __attribute__((unused)) void haft_typed_call_##name(haft_function_t *function, void *state,   \
-                                                         void *payload, void *result_) {           \
+    static __attribute__((unused)) void haft_typed_call_##name(                                    \
+        haft_function_t *function, void *state, void *payload, void *result_) {                    \
         haft_value_##name *value = (haft_value_##name *)result_;                                   \
         HAFT_CALL_TAIL(result, *value,                                                             \
-                       ((haft_result_##name (*)(void *, haft_payload_##name *))function)(          \
+                       ((haft_result_##name(*)(void *, haft_payload_##name *))function)(           \
                            state, (haft_payload_##name *)payload));                                \
     }                                                                                              \
-    __attribute__((weak, visibility("default"))) haft_effect_t haft_id_##name = {              \
+    __attribute__((weak, visibility("default"))) haft_effect_t haft_id_##name = {                  \
         #name,                                                                                     \
         __FILE__ ":" HAFT_TEXT(__LINE__),                                                          \
         HAFT_PAYLOAD_SIZE(name),                                                                   \
         HAFT_RESULT_SIZE(result),                                                                  \
-        haft_typed_call_##name,                                                                          \
-        (haft_function_t *)haft_typed_unhandled_##name,                                                  \
-        {&haft_id_##name, (haft_function_t *)haft_typed_unhandled_##name, HAFT_CLAUSE_TAIL,          \
+        haft_typed_call_##name,                                                                    \
+        (haft_function_t *)haft_typed_unhandled_##name,                                            \
+        {&haft_id_##name, (haft_function_t *)haft_typed_unhandled_##name, HAFT_CLAUSE_TAIL,        \
          HAFT_SHAPE_OF(name)},                                                                     \
         HAFT_SPOILS};                                                                              \
-    HAFT_ON_LOAD(static void haft_typed_declare_##name(void)) {                                          \
+    HAFT_ON_LOAD(static void haft_typed_declare_##name(void)) {                                    \
         haft_declare(HAFT_ID(name), HAFT_SHAPE_OF(name), __FILE__ ":" HAFT_TEXT(__LINE__));        \
     }                                                                                              \
-    HAFT_INLINE haft_result_##name haft_typed_perform_##name(haft_payload_##name payload) {              \
+    HAFT_INLINE haft_result_##name haft_typed_perform_##name(haft_payload_##name payload) {        \
         haft_value_##name value;                                                                   \
         haft_here_t here = haft_here();                                                            \
         haft_found_t found =                                                                       \
-            haft_find(here, HAFT_ID(name), haft_slot_##name, HAFT_SHAPE_OF(name));              \
+            haft_find(here, HAFT_ID(name), haft_slot_##name, HAFT_SHAPE_OF(name));                 \
         const haft_clause_t *clause = haft_clause_in_place(found);                                 \
         if (clause != (const haft_clause_t *)0) {                                                  \
             haft_result_##name (*function)(void *, haft_payload_##name *) =                        \
-                (haft_result_##name (*)(void *, haft_payload_##name *))haft_clause_function(       \
+                (haft_result_##name(*)(void *, haft_payload_##name *))haft_clause_function(        \
                     clause);                                                                       \
             void *state = found.scope->state;                                                      \
             __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =         \
@@ -160,28 +175,29 @@ HAFT_INLINE void haft_seen(const void *memory) {
         HAFT_SPOIL(payload);                                                                       \
         HAFT_GIVE(result, value);                                                                  \
     }                                                                                              \
-    HAFT_INLINE haft_result_##name haft_typed_yield_##name(haft_fiber_t *fiber,                          \
-                                                     haft_payload_##name payload) {                \
+    HAFT_INLINE haft_result_##name haft_typed_yield_##name(haft_fiber_t *fiber,                    \
+                                                           haft_payload_##name payload) {          \
         haft_value_##name value;                                                                   \
-        void *word = haft_yield_hot(fiber, HAFT_ID(name), haft_slot_##name, &payload);                               \
+        void *word = haft_yield_hot(fiber, HAFT_ID(name), haft_slot_##name, &payload);             \
         haft_unpack(HAFT_ID(name), word, &value, HAFT_RESULT_SIZE(result));                        \
         HAFT_SPOIL(payload);                                                                       \
         HAFT_GIVE(result, value);                                                                  \
     }                                                                                              \
-    HAFT_INLINE __attribute__((noreturn)) void haft_typed_throw_##name(haft_payload_##name payload) {    \
+    HAFT_INLINE                                                                                    \
+        __attribute__((noreturn)) void haft_typed_throw_##name(haft_payload_##name payload) {      \
         haft_throw(HAFT_ID(name), &payload, HAFT_PAYLOAD_SIZE(name));                              \
     }                                                                                              \
-    HAFT_INLINE __attribute__((noreturn)) void haft_typed_exit_##name(haft_fiber_t *fiber,               \
-                                                                haft_payload_##name payload) {     \
+    HAFT_INLINE __attribute__((noreturn)) void haft_typed_exit_##name(                             \
+        haft_fiber_t *fiber, haft_payload_##name payload) {                                        \
         haft_exit(fiber, HAFT_ID(name), &payload, HAFT_PAYLOAD_SIZE(name));                        \
     }                                                                                              \
-    HAFT_INLINE void haft_typed_set_default_##name(                                                      \
+    HAFT_INLINE void haft_typed_set_default_##name(                                                \
         haft_result_##name (*function)(void *, haft_payload_##name *)) {                           \
         (void)haft_set_default(HAFT_ID(name), (haft_function_t *)function);                        \
     }                                                                                              \
-    _Pragma("GCC diagnostic pop") HAFT_EXTERN_C_END                                                \
-    HAFT_STATIC_ASSERT(HAFT_COPYABLE(haft_value_##name) && HAFT_COPYABLE(haft_payload_##name),     \
-                       "payload and result of the effect " #name " are copied as bytes")
+    _Pragma("GCC diagnostic pop") HAFT_EXTERN_C_END HAFT_STATIC_ASSERT(                            \
+        HAFT_COPYABLE(haft_value_##name) && HAFT_COPYABLE(haft_payload_##name),                    \
+        "payload and result of the effect " #name " are copied as bytes")
 
 /* The empty last argument of these is what lets effects without fields be performed; it ends up as
    the trailing comma of an initialiser. */
@@ -196,9 +212,8 @@ HAFT_INLINE void haft_seen(const void *memory) {
 
 #define HAFT_HANDLES_(...)                                                                         \
     (__extension__({                                                                               \
-        static const haft_clause_t haft_clauses_[] = {                                             \
-            HAFT_FOR_EACH(HAFT_HANDLES_ENTRY, __VA_ARGS__){                                        \
-                (haft_effect_t *)0, (haft_function_t *)0, 0, 0}};                                  \
+        static const haft_clause_t haft_clauses_[] = {HAFT_FOR_EACH(                               \
+            HAFT_HANDLES_ENTRY, __VA_ARGS__){(haft_effect_t *)0, (haft_function_t *)0, 0, 0}};     \
         static const haft_handles_t haft_handles_ = {                                              \
             sizeof haft_clauses_ / sizeof haft_clauses_[0] - 1, 0, haft_clauses_};                 \
         &haft_handles_;                                                                            \
@@ -216,7 +231,7 @@ HAFT_INLINE void haft_seen(const void *memory) {
              haft_once_ != (haft_request_t *)0 && ((void)haft_case_, (void)variable, 1);           \
              haft_once_ = (haft_request_t *)0)
 #define HAFT_RETURN_(variable)                                                                     \
-    if (haft_matched_.effect == HAFT_ID(return))                                                   \
+    if (haft_matched_.effect == HAFT_ID(return ))                                                  \
         for (void *variable = ((haft_payload_return *)haft_matched_.payload)->result;              \
              haft_once_ != (haft_request_t *)0 && ((void)variable, 1);                             \
              haft_once_ = (haft_request_t *)0)
@@ -239,6 +254,8 @@ HAFT_INLINE void haft_seen(const void *memory) {
 #define HAFT_HANDLER_(name, on_return, ...)                                                        \
     static const haft_clause_t name##_clauses_[] = {__VA_ARGS__};                                  \
     static const haft_handler_t name = {                                                           \
-        {sizeof name##_clauses_ / sizeof name##_clauses_[0], 0, name##_clauses_}, on_return, #name}
+        {sizeof name##_clauses_ / sizeof name##_clauses_[0], 0, name##_clauses_},                  \
+        on_return,                                                                                 \
+        #name}
 
 #endif

@@ -197,8 +197,8 @@ struct exchanging_by : exchanging<Out, In, Answer> {
         if (fiber == nullptr)
             throw std::bad_alloc();
         HAFT_SCOPED haft_fiber_t *owned = fiber;
-        auto *made = ::new (detail::reserve<exchanging_by>(fiber))
-            exchanging_by(fiber, std::move(function));
+        auto *made =
+            ::new (detail::reserve<exchanging_by>(fiber)) exchanging_by(fiber, std::move(function));
         owned = nullptr;
         fiber->argument = made;
         return made;

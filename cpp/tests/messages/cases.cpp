@@ -151,10 +151,11 @@ int main() {
     auto wrapped = haft::wrap<int>([](std::string) {}).with(Reader{});
 #endif
 #ifdef CASE_put_under_a_wrong_handler // Get wrong_type
-    haft::handle([] { return haft::perform(Put{.value = 1}), 1; })
-        .with([](Put, haft::resumption<int()> k) {
-            return std::move(k).resume_with([](Get) { return "one"; });
-        });
+    haft::handle([] {
+        return haft::perform(Put{.value = 1}), 1;
+    }).with([](Put, haft::resumption<int()> k) {
+        return std::move(k).resume_with([](Get) { return "one"; });
+    });
 #endif
 #ifdef CASE_default_of_nothing // clause
     haft::set_default([](auto) { return 1; });
