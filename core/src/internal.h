@@ -256,7 +256,9 @@ HAFT_INLINE void haft_check_given(const void *argument, const char *function, co
 
 /* For functions that leave their stack between the sanitizer's being told and the switch. */
 #if defined(__clang__)
-#    define HAFT_UNINSTRUMENTED __attribute__((disable_sanitizer_instrumentation))
+#    define HAFT_UNINSTRUMENTED                                                                    \
+        __attribute__((disable_sanitizer_instrumentation,                                          \
+                       no_sanitize("address", "thread", "undefined")))
 #else
 #    define HAFT_UNINSTRUMENTED                                                                    \
         __attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined")))

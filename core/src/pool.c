@@ -50,7 +50,6 @@ enum {
 struct haft_pool {
     haft_slots_t slots;
     struct haft_pool *twin;
-    pthread_mutex_t lock;
     haft_batch_t *newest, *oldest; /* that are full */
     size_t batches;
     size_t needless;     /* of the oldest batches: to be given back */
@@ -61,6 +60,8 @@ struct haft_pool {
 };
 
 static struct haft_pool pools[POOLS];
+/* Of all of them: a thread comes here once in a batch. */
+static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t pools_once = PTHREAD_ONCE_INIT;
 size_t haft_default_size = 1024 * 1024;
 
@@ -70,7 +71,6 @@ static void pools_start(void) {
         int shift = i % SHIFTS;
         size_t beside =
             (GUARD + haft_page() - 1) / haft_page() * haft_page() + ODD_PAGES * haft_page();
-        pthread_mutex_init(&pool->lock, NULL);
         pool->slots = (haft_slots_t){.pool = pool,
                                      .size = (size_t)1 << shift,
                                      .stride = ((size_t)1 << shift) + beside,
@@ -180,17 +180,17 @@ static void leave_all(struct haft_pool *pool, const haft_batch_t *batch, size_t 
 static bool giving_back; /* there is some */
 
 static void end_period(struct haft_pool *pool) {
-    pthread_mutex_lock(&pool->lock);
+    pthread_mutex_lock(&pools_lock);
     pool->needless = pool->fewest;
     pool->fewest = pool->batches;
     if (pool->needless != 0)
         __atomic_store_n(&giving_back, true, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pools_lock);
 }
 
 /* All are left before any is given back: side by side they go at once. */
 static bool give_back_some(struct haft_pool *pool) {
-    pthread_mutex_lock(&pool->lock);
+    pthread_mutex_lock(&pools_lock);
     bool some = pool->needless != 0 || pool->slots.dirty != 0;
     if (pool->needless == 0 && some)
         (void)haft_slots_give_back(&pool->slots, SLOTS_AT_ONCE, false);
@@ -202,7 +202,7 @@ static bool give_back_some(struct haft_pool *pool) {
     }
     if (pool->fewest > pool->batches)
         pool->fewest = pool->batches;
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pools_lock);
     return some;
 }
 
@@ -255,16 +255,14 @@ static haft_fiber_t *take_from_twin(haft_thread_t *thread, struct haft_pool *twi
                                     bool used_before) {
     if (twin == NULL)
         return NULL;
-    pthread_mutex_lock(&twin->lock);
     haft_fiber_t *fiber = take_free(thread, twin);
     if (fiber == NULL && !used_before)
         fiber = haft_slots_take(&twin->slots);
-    pthread_mutex_unlock(&twin->lock);
     return fiber;
 }
 
 static HAFT_COLD haft_fiber_t *take_slow(haft_thread_t *thread, struct haft_pool *pool) {
-    pthread_mutex_lock(&pool->lock);
+    pthread_mutex_lock(&pools_lock);
     haft_fiber_t *fiber = take_free(thread, pool);
     if (fiber == NULL)
         fiber = take_from_twin(thread, pool->twin, true);
@@ -272,7 +270,7 @@ static HAFT_COLD haft_fiber_t *take_slow(haft_thread_t *thread, struct haft_pool
         fiber = haft_slots_take(&pool->slots);
     if (fiber == NULL)
         fiber = take_from_twin(thread, pool->twin, false);
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pools_lock);
     tend();
     if (fiber != NULL && fiber->kind == HAFT_KIND_UNGUARDED)
         haft_place_canary(fiber);
@@ -283,7 +281,7 @@ static void hand_over(haft_thread_t *thread) {
     struct haft_pool *pool = thread->pool;
     if (pool == NULL)
         return;
-    pthread_mutex_lock(&pool->lock);
+    pthread_mutex_lock(&pools_lock);
     if (thread->other_full)
         push_batch(pool, thread->other);
     else
@@ -291,7 +289,7 @@ static void hand_over(haft_thread_t *thread) {
     while (thread->idle_count != 0)
         push_loose(pool, thread->idle->fibers[--thread->idle_count]);
     end_batch(pool, thread->idle);
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pools_lock);
     thread->other_full = false;
     thread->pool = NULL;
     thread->idle_size = 0;
@@ -305,7 +303,7 @@ void haft_pool_thread_exit(haft_thread_t *thread) {
 /* From now on the thread keeps stacks of this pool. */
 static void keep_from(haft_thread_t *thread, struct haft_pool *pool) {
     hand_over(thread);
-    pthread_mutex_lock(&pool->lock);
+    pthread_mutex_lock(&pools_lock);
     thread->idle = new_batch(pool);
     thread->other = new_batch(pool);
     if (thread->idle != NULL && thread->other != NULL) {
@@ -315,7 +313,7 @@ static void keep_from(haft_thread_t *thread, struct haft_pool *pool) {
         free(thread->idle);
         free(thread->other);
     }
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pools_lock);
 }
 
 static void swap_batches(haft_thread_t *thread) {
@@ -374,23 +372,23 @@ static HAFT_COLD void look(const haft_thread_t *thread, haft_fiber_t *fiber) {
 }
 
 static void give_to_pool(struct haft_pool *pool, haft_fiber_t *fiber) {
-    pthread_mutex_lock(&pool->lock);
+    pthread_mutex_lock(&pools_lock);
     push_loose(pool, fiber);
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pools_lock);
     tend();
 }
 
 /* Makes an empty batch of one that is full, unless there is no memory for that. */
 static HAFT_COLD void make_room(haft_thread_t *thread, struct haft_pool *pool) {
     if (thread->other_full) {
-        pthread_mutex_lock(&pool->lock);
+        pthread_mutex_lock(&pools_lock);
         haft_batch_t *batch = new_batch(pool);
         if (batch != NULL) {
             push_batch(pool, thread->other);
             thread->other = batch;
             thread->other_full = false;
         }
-        pthread_mutex_unlock(&pool->lock);
+        pthread_mutex_unlock(&pools_lock);
         tend();
     }
     if (!thread->other_full) {
@@ -422,7 +420,7 @@ size_t haft_pool_trim(void) {
     hand_over(haft_thread_ready());
     for (int i = 0; i < POOLS; i++) {
         struct haft_pool *pool = &pools[i];
-        pthread_mutex_lock(&pool->lock);
+        pthread_mutex_lock(&pools_lock);
         for (haft_batch_t *batch; (batch = pop_batch(pool)) != NULL; end_batch(pool, batch))
             leave_all(pool, batch, HAFT_THREAD_KEEPS);
         if (pool->loose != NULL)
@@ -432,7 +430,7 @@ size_t haft_pool_trim(void) {
             given += haft_slots_give_back(&pool->slots, SIZE_MAX, true);
         for (haft_batch_t *batch; (batch = pool->empty) != NULL; free(batch))
             pool->empty = batch->older;
-        pthread_mutex_unlock(&pool->lock);
+        pthread_mutex_unlock(&pools_lock);
     }
     return given;
 }
@@ -440,16 +438,13 @@ size_t haft_pool_trim(void) {
 /* ---- A child of fork ---- */
 
 void haft_pool_before_fork(void) {
-    pthread_once(&pools_once, pools_start);
-    for (int i = 0; i < POOLS; i++)
-        pthread_mutex_lock(&pools[i].lock);
+    pthread_mutex_lock(&pools_lock);
     haft_slots_before_fork();
 }
 
 void haft_pool_after_fork(void) {
     haft_slots_after_fork();
-    for (int i = 0; i < POOLS; i++)
-        pthread_mutex_unlock(&pools[i].lock);
+    pthread_mutex_unlock(&pools_lock);
 }
 
 /* ---- Looking ---- */
