@@ -21,8 +21,10 @@ static void throw_once(const haft_fiber_options_t *options) {
 
 /* In memory of the caller, of the default size, and of a size that no thread keeps for itself. */
 static void throw_from_each_kind(void) {
-    static __thread char memory[16 * 1024]; /* on a stack Valgrind would take it for that */
-    throw_once(&(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory});
+    enum { SIZE = 16 * 1024 };
+    char *memory = malloc(SIZE); /* on a stack Valgrind would take it for that */
+    throw_once(&(haft_fiber_options_t){.memory = memory, .memory_size = SIZE});
+    free(memory);
     throw_once(NULL);
     throw_once(&(haft_fiber_options_t){.stack_size = 32 * 1024});
 }

@@ -397,6 +397,7 @@ static void *never_run(void *argument) {
 
 /* The handler of errors ends what is set here. */
 static int64_t be_in_want(bool leaves) {
+    (void)haft_fiber_current(); /* the state of the thread needs memory, too: without it nothing can follow */
     errno = 0;
     tolerates_want = !leaves;
     nothing_is_mapped = true;

@@ -235,7 +235,10 @@ static void do_step(attempted_t *attempted) {
         continue;
     int code = attempt(try_operation, attempted);
     bool own = attempted->step.operation == RACE_PERFORM;
-    if (code != 0 && code != HAFT_ERROR_NOT_RESUMABLE && code != HAFT_ERROR_IN_USE && !own)
+    /* Memory of the caller that another reset has taken meanwhile. */
+    bool taken = code == HAFT_ERROR_BAD_ARGUMENT && attempted->step.operation == RACE_RESET;
+    if (code != 0 && code != HAFT_ERROR_NOT_RESUMABLE && code != HAFT_ERROR_IN_USE && !own &&
+        !taken)
         wrong("refused with a code that does not say why", code, (int)attempted->step.operation);
     if (code != 0 && !own)
         atomic_fetch_add(&race.fibers[attempted->step.fiber].refused, 1);
