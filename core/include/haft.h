@@ -379,7 +379,7 @@ __attribute__((warn_unused_result)) HAFT_INLINE void *haft_tail_continue(haft_re
     k.fiber->shot = k.shot + 1;
     k.fiber->resumer.base = reply;
     haft_set_tail(k.fiber);
-    return (char *)k.fiber + 13; /* see handler.c */
+    return (char *)k.fiber + HAFT_TAIL_MARK;
 }
 /* Continues by calling `raise(argument)` at the perform. */
 HAFT_API void *haft_continue_raising(haft_resumption_t k, void *(*raise)(void *), void *argument);

@@ -130,18 +130,12 @@ HAFT_INLINE haft_words_t resume(haft_fiber_t *fiber, void *word) {
     return words;
 }
 
-/*
- * What haft_tail_continue returns: an address in the fiber's own header, which no answer can have; the
- * second where the reply is a copy to be freed. That the fiber has been promised so is told by its odd
- * `shot`.
- */
-enum { TAIL = 13, TAIL_COPY = 14 }; /* nor is it likely to be a tagged pointer to the header */
-
 /* The fiber whose promise a clause has returned, if its answer is one. */
 static HAFT_COLD haft_fiber_t *promised_by(const void *answer) {
     uintptr_t place = (uintptr_t)answer & ~(uintptr_t)15; /* to which headers are aligned */
     uintptr_t mark = (uintptr_t)answer - place;
-    if ((mark != TAIL && mark != TAIL_COPY) || place < 65536) /* most are small numbers */
+    if ((mark != HAFT_TAIL_MARK && mark != HAFT_TAIL_COPY_MARK) ||
+        place < 65536) /* most are small numbers */
         return NULL;
     haft_fiber_t *fiber = haft_fiber_at((const void *)place);
     return (uintptr_t)fiber == place && (fiber->shot & 1) ? fiber : NULL;
@@ -174,15 +168,15 @@ static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
             answer = ((general_clause_t *)clause->function)(fiber->scope.state, words.first, k);
             unused.fiber = NULL;
         }
-        if (HAFT_UNLIKELY(answer != (char *)fiber + TAIL)) {
-            if (HAFT_UNLIKELY(answer != (char *)fiber + TAIL_COPY && has_promised(k)))
+        if (HAFT_UNLIKELY(answer != (char *)fiber + HAFT_TAIL_MARK)) {
+            if (HAFT_UNLIKELY(answer != (char *)fiber + HAFT_TAIL_COPY_MARK && has_promised(k)))
                 forgotten(fiber);
             haft_fiber_t *promised = promised_by(answer);
             if (promised == NULL)
                 return answer;
             fiber = promised;
             k.shot = fiber->shot - 1;
-            if (answer == (char *)fiber + TAIL_COPY)
+            if (answer == (char *)fiber + HAFT_TAIL_COPY_MARK)
                 wake = WAKE_COPY;
         }
         fiber->shot = k.shot + 2;
@@ -284,7 +278,7 @@ void *haft_tail_continue_slow(haft_resumption_t k, void *reply) {
     fiber->resumer.base = copied ? haft_copy_reply(fiber->awaits, reply) : reply;
     fiber->shot--;
     haft_set_tail(fiber);
-    return (char *)fiber + (copied ? TAIL_COPY : TAIL);
+    return (char *)fiber + (copied ? HAFT_TAIL_COPY_MARK : HAFT_TAIL_MARK);
 }
 
 void haft_drop(haft_resumption_t k) {

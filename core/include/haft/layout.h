@@ -195,6 +195,13 @@ struct haft_fiber {
     __attribute__((aligned(16))) uint64_t unwinding[4];
 };
 
+/*
+ * What haft_tail_continue returns: an address in the fiber's own header, which no answer can have, nor is
+ * it likely to be a tagged pointer to that; the second where the reply is a copy to be freed. That the
+ * fiber has been promised so is told by its odd `shot`.
+ */
+enum { HAFT_TAIL_MARK = 13, HAFT_TAIL_COPY_MARK = 14 };
+
 /* The part of C++'s exception state (__cxa_eh_globals) that belongs to a fiber. */
 typedef struct haft_exceptions {
     void *caught;
