@@ -50,7 +50,7 @@ void *nest(void *argument) {
     }
     now->fibers--;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(nest, now);
-    haft_resume(k, nullptr, HAFT_HANDLES(unrelated));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(unrelated));
     return nullptr;
 }
 
@@ -59,7 +59,7 @@ void leave(benchmark_t *benchmark, intptr_t fibers, bool drops) {
     for (uint64_t i = 0; i < benchmark->operations; i++) {
         task now = {fibers - 1, drops};
         HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(nest, &now);
-        haft_resume(k, nullptr, HAFT_HANDLES(failed, waited));
+        haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failed, waited));
     }
     benchmark_stop(benchmark);
 }
@@ -78,7 +78,7 @@ void leave_beside(benchmark_t *benchmark, bool drops) {
         options.memory = memory + i * HAFT_FIBER_MINIMUM;
         options.memory_size = HAFT_FIBER_MINIMUM;
         others[i] = haft_fiber_create(&options, wait_once, nullptr);
-        haft_resume(others[i], nullptr, HAFT_HANDLES(waited));
+        haft_resume(others[i], HAFT_NO_REPLY, HAFT_HANDLES(waited));
     }
     leave(benchmark, 10, drops);
     for (haft_fiber_t *other : others)

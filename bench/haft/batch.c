@@ -24,7 +24,7 @@ BENCHMARK_SERIES("haft/batch", batch, 1, 64, 65, 100, 1000, 10000, 100000) {
         for (uint64_t i = 0; i < count; i++)
             fibers[i] = haft_fiber_new(return_at_once, NULL);
         for (uint64_t i = 0; i < count; i++)
-            haft_resume(fibers[i], NULL, none);
+            haft_resume(fibers[i], HAFT_NO_REPLY, none);
         for (uint64_t i = 0; i < count; i++)
             haft_fiber_free(fibers[i]);
     }

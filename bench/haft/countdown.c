@@ -5,7 +5,7 @@ int main(int argc, char **argv) {
     int64_t state = program_argument(argc, argv, 5);
     const haft_handles_t *state_effects = HAFT_HANDLES(get, put);
     haft_fiber_t *k = haft_fiber_new(countdown, NULL);
-    haft_request_t request = haft_resume(k, NULL, state_effects);
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, state_effects);
     while (!haft_finished(request)) {
         HAFT_MATCH(request) {
             HAFT_CASE(get, payload) {
@@ -13,7 +13,7 @@ int main(int argc, char **argv) {
             }
             HAFT_CASE(put, payload) {
                 state = payload->new_value;
-                request = haft_resume(k, NULL, state_effects);
+                request = haft_resume(k, HAFT_NO_REPLY, state_effects);
             }
         }
     }

@@ -1,14 +1,14 @@
 /* countdown, Haft, by general clauses: each gets the resumption and ends by continuing it. */
 #include "countdown.h"
 
-static void *on_get(void *state, HAFT_PAYLOAD(get) * payload, haft_resumption_t k) {
+static haft_answer_t on_get(void *state, HAFT_PAYLOAD(get) * payload, haft_resumption_t k) {
     (void)payload;
     return haft_tail_continue(k, HAFT_REPLY(get, *(int64_t *)state));
 }
 
-static void *on_put(void *state, HAFT_PAYLOAD(put) * payload, haft_resumption_t k) {
+static haft_answer_t on_put(void *state, HAFT_PAYLOAD(put) * payload, haft_resumption_t k) {
     *(int64_t *)state = payload->new_value;
-    return haft_tail_continue(k, NULL);
+    return haft_tail_continue(k, HAFT_NO_REPLY);
 }
 
 HAFT_HANDLER(with_state, NULL, HAFT_GENERAL(get, on_get), HAFT_GENERAL(put, on_put));

@@ -55,7 +55,7 @@ static void *nest_fibers(void *argument) {
         return innermost(task);
     task->depth--;
     haft_fiber_t *k = haft_fiber_new(nest_fibers, task);
-    haft_resume(k, NULL, HAFT_HANDLES(failure));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failure));
     haft_fiber_free(k);
     return NULL;
 }
@@ -79,7 +79,7 @@ static void handle_by_requests(benchmark_t *benchmark, void (*loop)(uint64_t)) {
     task_t task = {benchmark, loop, benchmark->parameter};
     int64_t state = 0;
     haft_fiber_t *k = haft_fiber_new(nest_fibers, &task);
-    haft_request_t request = haft_resume(k, NULL, state_effects);
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, state_effects);
     while (!haft_finished(request)) {
         HAFT_MATCH(request) {
             HAFT_CASE(get, payload) {
@@ -87,7 +87,7 @@ static void handle_by_requests(benchmark_t *benchmark, void (*loop)(uint64_t)) {
             }
             HAFT_CASE(put, payload) {
                 state = payload->new_value;
-                request = haft_resume(k, NULL, state_effects);
+                request = haft_resume(k, HAFT_NO_REPLY, state_effects);
             }
         }
     }
@@ -131,7 +131,7 @@ static void *get_forever(void *argument) {
         for (;;)
             (void)HAFT_PERFORM(get);
     haft_fiber_t *k = haft_fiber_new(get_forever, (void *)(depth - 1));
-    haft_resume(k, NULL, HAFT_HANDLES(failure));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failure));
     return NULL;
 }
 
@@ -148,7 +148,7 @@ BENCHMARK_SERIES("depth-new-handler", depth_new_handler, FEWER_DEPTHS) {
 
 BENCHMARK_SERIES("depth-two-scopes", depth_two_scopes, FEWER_DEPTHS) {
     haft_fiber_t *k = haft_fiber_new(get_forever, (void *)(intptr_t)benchmark->parameter);
-    resume_once(k);
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get));
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i += 2) {
         resume_once(k);

@@ -16,6 +16,6 @@ static void *compute(void *argument) {
 int main(int argc, char **argv) {
     int64_t number = program_argument(argc, argv, 5);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(compute, &number);
-    haft_resume(k, NULL, HAFT_HANDLES());
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
     return program_result(number);
 }

@@ -21,7 +21,7 @@ static void *primes(void *argument) {
     search->sum += prime;
     const haft_handles_t *questions = HAFT_HANDLES(is_prime);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(primes, search);
-    haft_request_t request = haft_resume(k, NULL, questions);
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, questions);
     while (!haft_finished(request)) {
         int64_t number = ((HAFT_PAYLOAD(is_prime) *)request.payload)->number;
         bool answer = number % prime != 0 && HAFT_PERFORM(is_prime, number);
@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
     search_t search = {.next = 2, .end = program_argument(argc, argv, 10), .sum = 0};
     const haft_handles_t *questions = HAFT_HANDLES(is_prime);
     haft_fiber_t *k = haft_fiber_new(primes, &search);
-    haft_request_t request = haft_resume(k, NULL, questions);
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, questions);
     while (!haft_finished(request))
         request = haft_resume(k, HAFT_REPLY(is_prime, true), questions);
     haft_fiber_free(k);

@@ -12,7 +12,8 @@
 typedef struct task {
     void (*function)(void);
     uint64_t operations;
-    uintptr_t margin; /* descend until less than this is left of the segment; 0: make room instead */
+    uintptr_t
+        margin; /* descend until less than this is left of the segment; 0: make room instead */
 } task_t;
 
 /* Bytes left of the current segment, by the limit that the prologues compare with. */
@@ -62,7 +63,7 @@ static void measure(benchmark_t *benchmark, uintptr_t margin) {
     haft_fiber_options_t options = {.segmented = true};
     haft_fiber_t *k = haft_fiber_create(&options, start, &task);
     benchmark_start(benchmark);
-    haft_resume(k, NULL, HAFT_HANDLES());
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
     benchmark_stop(benchmark);
     haft_fiber_free(k);
 }

@@ -5,10 +5,10 @@ int main(int argc, char **argv) {
     int64_t last = program_argument(argc, argv, 5), sum = 0;
     const haft_handles_t *emissions = HAFT_HANDLES(emit);
     haft_fiber_t *k = haft_fiber_new(range, &last);
-    haft_request_t request = haft_resume(k, NULL, emissions);
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, emissions);
     while (!haft_finished(request)) {
         sum += ((HAFT_PAYLOAD(emit) *)request.payload)->value;
-        request = haft_resume(k, NULL, emissions);
+        request = haft_resume(k, HAFT_NO_REPLY, emissions);
     }
     haft_fiber_free(k);
     return program_result(sum);

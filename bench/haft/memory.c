@@ -41,11 +41,11 @@ int main(int argc, char **argv) {
             options.memory_size = HAFT_FIBER_MINIMUM;
         }
         fibers[i] = haft_fiber_create(&options, pause_once, NULL);
-        haft_resume(fibers[i], NULL, pauses);
+        haft_resume(fibers[i], HAFT_NO_REPLY, pauses);
     }
     memory_use_t after = memory_measure();
     for (int64_t i = 0; i < count; i++) {
-        haft_resume(fibers[i], NULL, pauses);
+        haft_resume(fibers[i], HAFT_NO_REPLY, pauses);
         haft_fiber_free(fibers[i]);
     }
     memory_print(count, before, after, memory_measure());

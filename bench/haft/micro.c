@@ -72,7 +72,7 @@ static inline __attribute__((always_inline)) void measure_answering(benchmark_t 
                                                                     void *(*function)(void *)) {
     const haft_handles_t *questions = HAFT_HANDLES(ask);
     haft_fiber_t *k = haft_fiber_new(function, NULL);
-    haft_request_t request = haft_resume(k, NULL, questions);
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, questions);
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i++) {
         if (request.effect != HAFT_ID(ask))
@@ -104,7 +104,8 @@ static void *measure_asking(void *argument) {
     return NULL;
 }
 
-static void *answer_and_resume(void *unused, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t answer_and_resume(void *unused, HAFT_PAYLOAD(ask) * payload,
+                                       haft_resumption_t k) {
     (void)unused;
     return haft_tail_continue(k, HAFT_REPLY(ask, payload->value + 1));
 }
@@ -128,7 +129,7 @@ BENCHMARK("haft/tail-resumptive", tail_resumptive) {
 /* The same on a fiber that handles something else, so that the handler is not the innermost. */
 static void *measure_asking_on_fiber(void *benchmark) {
     haft_fiber_t *k = haft_fiber_new(measure_asking, benchmark);
-    haft_resume(k, NULL, HAFT_HANDLES(unrelated));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(unrelated));
     haft_fiber_free(k);
     return NULL;
 }
@@ -219,7 +220,7 @@ measure_lives(benchmark_t *benchmark, bool no_cleanups, void *(*function)(void *
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i++) {
         haft_fiber_t *k = haft_fiber_create(&options, function, NULL);
-        haft_resume(k, NULL, questions);
+        haft_resume(k, HAFT_NO_REPLY, questions);
         haft_fiber_free(k);
     }
     benchmark_stop(benchmark);
@@ -230,7 +231,7 @@ BENCHMARK("haft/create-run-free", create_run_free) {
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i++) {
         haft_fiber_t *k = haft_fiber_new(return_at_once, NULL);
-        haft_resume(k, NULL, questions);
+        haft_resume(k, HAFT_NO_REPLY, questions);
         haft_fiber_free(k);
     }
     benchmark_stop(benchmark);
@@ -241,7 +242,7 @@ BENCHMARK("haft/create-perform-resume-free", create_perform_resume_free) {
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i++) {
         haft_fiber_t *k = haft_fiber_new(ask_once, NULL);
-        haft_resume(k, NULL, questions);
+        haft_resume(k, HAFT_NO_REPLY, questions);
         haft_resume(k, HAFT_REPLY(ask, 1), questions);
         haft_fiber_free(k);
     }

@@ -57,7 +57,7 @@ BENCHMARK_SERIES("prefetch-haft", prefetch_haft, PREFETCH_STREAMS) {
         searches[i] =
             (search_t){.fiber = haft_fiber_new(binary_search, &searches[i]), .data = data};
         searches[i].key = prefetch_key(&data, next++);
-        wait_for(&searches[i], haft_resume(searches[i].fiber, NULL, reads));
+        wait_for(&searches[i], haft_resume(searches[i].fiber, HAFT_NO_REPLY, reads));
         active++;
     }
     benchmark_start(benchmark);
@@ -74,7 +74,7 @@ BENCHMARK_SERIES("prefetch-haft", prefetch_haft, PREFETCH_STREAMS) {
                 search->found = false;
                 search->key = prefetch_key(&data, next++);
                 haft_fiber_reset(fiber, binary_search, search);
-                wait_for(search, haft_resume(fiber, NULL, reads));
+                wait_for(search, haft_resume(fiber, HAFT_NO_REPLY, reads));
             } else {
                 haft_fiber_free(fiber);
                 search->fiber = NULL;

@@ -26,10 +26,13 @@ static void *compute_product(void *list) {
 static inline int64_t product_on_fiber(const haft_fiber_options_t *options, const list_t *list) {
     int64_t result = 0;
     haft_fiber_t *k = haft_fiber_create(options, compute_product, (void *)(uintptr_t)list);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(aborted));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(aborted));
     HAFT_MATCH(request) {
         HAFT_RETURN(value) {
             result = (intptr_t)value;
+        }
+        HAFT_CASE(aborted, payload) {
+            result = 0;
         }
     }
     haft_fiber_free(k);

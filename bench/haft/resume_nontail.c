@@ -16,11 +16,12 @@ static void *loop(void *argument) {
     return (void *)(intptr_t)task->start;
 }
 
-static void *on_operate(void *unused, HAFT_PAYLOAD(operate) * payload, haft_resumption_t k) {
+static haft_answer_t on_operate(void *unused, HAFT_PAYLOAD(operate) * payload,
+                                haft_resumption_t k) {
     (void)unused;
     int64_t operand = payload->operand;
-    int64_t rest = (intptr_t)haft_continue(k, NULL);
-    return (void *)(intptr_t)program_operator(operand, rest);
+    int64_t rest = (intptr_t)haft_continue(k, HAFT_NO_REPLY);
+    return haft_answer((void *)(intptr_t)program_operator(operand, rest));
 }
 
 HAFT_HANDLER(operating, NULL, HAFT_GENERAL(operate, on_operate));

@@ -173,7 +173,7 @@ static void *throws_large(void *argument) {
 }
 static void *around_native_fiber(void *argument) {
     HAFT_SCOPED haft_fiber_t *native = haft_fiber_new(throws_large, NULL);
-    haft_resume(native, NULL, HAFT_HANDLES());
+    haft_resume(native, HAFT_NO_REPLY, HAFT_HANDLES());
     return argument;
 }
 

@@ -123,7 +123,7 @@ static void *native(void *argument) {
     return argument;
 }
 static void *around_native(void *argument) {
-    haft_resume(haft_fiber_new(native, NULL), NULL, HAFT_HANDLES());
+    haft_resume(haft_fiber_new(native, NULL), HAFT_NO_REPLY, HAFT_HANDLES());
     return argument;
 }
 static void throw_through_native(void) {

@@ -66,7 +66,7 @@ static void *exits_with_cleanups(void *argument) {
     return exits_two_coroutines(argument);
 }
 static void *runs_a_fiber(void *argument) {
-    haft_resume(haft_fiber_new(exits_with_cleanups, argument), NULL, HAFT_HANDLES());
+    haft_resume(haft_fiber_new(exits_with_cleanups, argument), HAFT_NO_REPLY, HAFT_HANDLES());
     CHECK(!"reached");
     return NULL;
 }
@@ -92,7 +92,7 @@ static void *exits_and_asks(void *argument) {
     return exits_two_coroutines(argument);
 }
 static void *runs_a_fiber_that_asks(void *argument) {
-    haft_resume(haft_fiber_new(exits_and_asks, argument), NULL, HAFT_HANDLES());
+    haft_resume(haft_fiber_new(exits_and_asks, argument), HAFT_NO_REPLY, HAFT_HANDLES());
     CHECK(!"reached");
     return NULL;
 }

@@ -20,7 +20,7 @@
  *
  *     int64_t state = 100;
  *     haft_fiber_t *k = haft_fiber_new(counter, NULL);
- *     haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(get, put));
+ *     haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get, put));
  *     while (!haft_finished(request)) {
  *         HAFT_MATCH(request) {
  *             HAFT_CASE(get, payload) {
@@ -28,7 +28,7 @@
  *             }
  *             HAFT_CASE(put, payload) {
  *                 state = payload->new_value;
- *                 request = haft_resume(k, NULL, HAFT_HANDLES(get, put));
+ *                 request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get, put));
  *             }
  *         }
  *     }
@@ -241,9 +241,25 @@ HAFT_API void haft_fiber_detach(haft_fiber_t *fiber);
 /* ---- Handling by requests (§2.1, "sheep" handlers) ------------------------------------------ */
 
 /*
- * haft_resume(fiber, word, handles): starts or resumes a fiber and handles the effects in `handles`
- * until it is suspended by one of them, returns, or throws. `word` becomes the result of the perform
- * that suspended it: HAFT_REPLY(name, value), or NULL for effects without a result and at the start.
+ * A reply to an effect: HAFT_REPLY(name, value), which the compiler checks against the effect's
+ * declaration. The value stays where it was written: a reply is good until the end of the enclosing
+ * block (C++: of the full expression). HAFT_REPLY(name) replies to an effect that returns nothing;
+ * HAFT_NO_REPLY does so, too, and starts a fiber that has not run.
+ */
+typedef struct haft_reply {
+    const haft_effect_t *effect; /* NULL: HAFT_NO_REPLY */
+    void *word; /* the result's bytes, or the address of a result larger than this */
+} haft_reply_t;
+#define HAFT_REPLY(...) HAFT_REPLY_(__VA_ARGS__, )
+#define HAFT_NO_REPLY HAFT_NO_REPLY_
+
+/* The untyped reply: `value` points to `size` bytes, which must be what the effect declares. */
+HAFT_API haft_reply_t haft_reply(const haft_effect_t *effect, const void *value, size_t size);
+
+/*
+ * haft_resume(fiber, reply, handles): starts or resumes a fiber and handles the effects in `handles`
+ * until it is suspended by one of them, returns, or throws. `reply` becomes the result of the perform
+ * that suspended it; one to another effect is an error, which names both.
  *
  * The request's `effect` says which it was: HAFT_ID(name), or HAFT_ID(return) when the function has
  * returned. `payload` points into the performer's stack: it is valid until the fiber is resumed or
@@ -252,12 +268,18 @@ HAFT_API void haft_fiber_detach(haft_fiber_t *fiber);
  * An exception of C++ (or of another language that unwinds) that leaves the fiber's function goes on
  * from here, in the resumer; the fiber is finished.
  *
- * Errors: a fiber that is running, finished or freed, here or on another thread; no set of effects (the
- * empty one is HAFT_HANDLES()).
+ * Errors: a fiber that is running, finished or freed, here or on another thread; a reply that is not
+ * one to the effect that suspended it; no set of effects (the empty one is HAFT_HANDLES()).
  */
-HAFT_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, void *word,
+HAFT_API haft_request_t haft_resume_checked(haft_fiber_t *fiber, haft_reply_t reply,
+                                            const haft_handles_t *handles);
+HAFT_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, haft_reply_t reply,
                                        const haft_handles_t *handles) {
-    return haft_resume_hot(fiber, word, handles);
+    haft_here_t here = haft_here();
+    if (HAFT_UNLIKELY(!haft_resumes_hot(here, fiber, handles) ||
+                      !haft_is_reply_to(fiber->awaits, reply.effect)))
+        return haft_resume_checked(fiber, reply, handles);
+    return haft_resume_known(here, fiber, reply.word);
 }
 
 /*
@@ -272,24 +294,18 @@ HAFT_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, void *word,
 extern HAFT_API const haft_handles_t haft_handles_all;
 HAFT_API void haft_handles_changed(haft_fiber_t *fiber);
 
-/* HAFT_REPLY(name, value)
-   The reply to an effect, checked by the compiler against the effect's declaration. HAFT_REPLY(name)
-   for effects that return nothing. Good until the end of the enclosing block (C++: of the full
-   expression). */
-#define HAFT_REPLY(...) HAFT_REPLY_(__VA_ARGS__, )
-
-/* The untyped reply: `value` points to `size` bytes, which must be what the effect declares. */
-HAFT_API void *haft_reply(const haft_effect_t *effect, const void *value, size_t size);
-
 /*
  * HAFT_MATCH(request) {
  *     HAFT_CASE(name, payload) { ... payload->field ... }      payload: a HAFT_PAYLOAD(name) *
  *     HAFT_RETURN(result) { ... }                              result: the void * that was returned
+ *     HAFT_OTHERWISE(rest) { ... }                             rest: the haft_request_t itself
  * }
- * Runs the block that fits the request as it was on entry; `request` may be assigned to inside.
- * `break` and `continue` leave the block.
+ * Runs the first block that fits the request as it was on entry; `request` may be assigned to inside.
+ * `break` and `continue` leave the block. A request that no block fits is an error that names its effect;
+ * HAFT_OTHERWISE, which comes last, fits every one.
  */
 #define HAFT_MATCH(request) HAFT_MATCH_(request)
+#define HAFT_OTHERWISE(request) HAFT_OTHERWISE_(request)
 #define HAFT_CASE(name, payload) HAFT_CASE_(name, payload)
 #define HAFT_RETURN(result) HAFT_RETURN_(result)
 
@@ -305,11 +321,12 @@ HAFT_INLINE bool haft_finished(haft_request_t request) {
 
 /*
  * Resumes a suspended fiber by calling `raise(argument)` at the perform that suspended it, on the
- * fiber's stack: to raise an exception there (discontinue), or to look around. If `raise` returns, its
- * value is the perform's result. Otherwise like haft_resume.
+ * fiber's stack: to raise an exception there, or to look around. If `raise` returns, it returns the reply.
+ * Otherwise like haft_resume.
  */
-HAFT_API haft_request_t haft_discontinue(haft_fiber_t *fiber, void *(*raise)(void *),
-                                         void *argument, const haft_handles_t *handles);
+typedef haft_reply_t haft_raise_t(void *argument);
+HAFT_API haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *raise, void *argument,
+                                         const haft_handles_t *handles);
 
 /* ---- Handling by clauses (deep handlers) ---------------------------------------------------- */
 
@@ -325,6 +342,18 @@ typedef struct haft_resumption {
 } haft_resumption_t;
 
 /*
+ * How a general clause ends: with an answer, haft_answer(value), or by resuming a computation whose answer
+ * will be the clause's, haft_tail_continue(k, reply).
+ */
+typedef struct haft_answer {
+    void *value;
+    uintptr_t next; /* 0, or the fiber that is to be resumed, see haft_tail_continue */
+} haft_answer_t;
+HAFT_INLINE haft_answer_t haft_answer(void *value) {
+    return (haft_answer_t){value, 0};
+}
+
+/*
  * HAFT_HANDLER(name, on_return, clauses...);
  *
  * Defines, at file scope, the constant table `name` of a deep handler. A clause is one of
@@ -332,11 +361,11 @@ typedef struct haft_resumption {
  *   HAFT_TAIL(effect, function)     result function(void *state, HAFT_PAYLOAD(effect) *payload)
  *       Tail-resumptive: called in place, on the performer's stack, without a switch; what it returns
  *       is the result of the perform.
- *   HAFT_GENERAL(effect, function)  void *function(void *state, HAFT_PAYLOAD(effect) *payload,
- *                                                  haft_resumption_t k)
+ *   HAFT_GENERAL(effect, function)  haft_answer_t function(void *state, HAFT_PAYLOAD(effect) *payload,
+ *                                                          haft_resumption_t k)
  *       The computation is suspended; the clause continues it (haft_continue), ends by continuing it
- *       (return haft_tail_continue(k, reply)), drops it, or keeps it for later. What the clause
- *       returns is the answer of haft_handle, or of the haft_continue that let the computation run.
+ *       (return haft_tail_continue(k, reply)), drops it, or keeps it for later. Its answer is the
+ *       answer of haft_handle, or of the haft_continue that let the computation run.
  *   HAFT_NEVER(effect, function)    void *function(void *state, HAFT_PAYLOAD(effect) *payload)
  *       The computation is unwound, with a copy of the payload kept, before the clause is called;
  *       what it returns is the answer.
@@ -359,7 +388,11 @@ typedef struct haft_handler {
 /*
  * Runs `body(argument)` under a handler and returns the answer. `state` is handed to every clause. A
  * handler with only tail-resumptive clauses needs no fiber: the body runs on the stack of the caller.
+ * HAFT_NO_ANSWER, which is no other pointer, if no stack could be had and the error handler returned
+ * (errno: ENOMEM); nothing has run then.
  */
+#define HAFT_NO_ANSWER ((void *)(uintptr_t)&haft_no_answer)
+extern HAFT_API const char haft_no_answer;
 HAFT_API void *haft_handle(const haft_handler_t *handler, void *state, void *(*body)(void *),
                            void *argument);
 HAFT_API void *haft_handle_with(const haft_fiber_options_t *options, const haft_handler_t *handler,
@@ -367,22 +400,23 @@ HAFT_API void *haft_handle_with(const haft_fiber_options_t *options, const haft_
 
 /* Continues a captured computation under its handler, with a reply made by HAFT_REPLY; returns the
    answer. */
-HAFT_API void *haft_continue(haft_resumption_t k, void *reply);
-HAFT_API HAFT_COLD void *haft_tail_continue_slow(haft_resumption_t k, void *reply);
-/* To be returned directly by a general clause: the handler continues `k`, which need not be the
-   clause's own, after the clause is gone, so that a loop of such clauses runs in constant space. */
-__attribute__((warn_unused_result)) HAFT_INLINE void *haft_tail_continue(haft_resumption_t k,
-                                                                         void *reply) {
+HAFT_API void *haft_continue(haft_resumption_t k, haft_reply_t reply);
+HAFT_API HAFT_COLD haft_answer_t haft_tail_continue_slow(haft_resumption_t k, haft_reply_t reply);
+/*
+ * To be returned by a general clause: the handler continues `k`, which need not be the clause's own, when
+ * the clause is gone, so that a loop of such clauses runs in constant space. `k` is used up by the call.
+ */
+__attribute__((warn_unused_result)) HAFT_INLINE haft_answer_t
+haft_tail_continue(haft_resumption_t k, haft_reply_t reply) {
     if (HAFT_UNLIKELY(k.fiber == (haft_fiber_t *)0 || k.fiber->shot != k.shot ||
-                      k.fiber->awaits->result_size > sizeof reply))
+                      !haft_is_reply_to(k.fiber->awaits, reply.effect) ||
+                      k.fiber->awaits->result_size > sizeof reply.word))
         return haft_tail_continue_slow(k, reply);
     k.fiber->shot = k.shot + 1;
-    k.fiber->resumer.base = reply;
-    haft_set_tail(k.fiber);
-    return (char *)k.fiber + HAFT_TAIL_MARK;
+    return (haft_answer_t){reply.word, (uintptr_t)k.fiber};
 }
-/* Continues by calling `raise(argument)` at the perform. */
-HAFT_API void *haft_continue_raising(haft_resumption_t k, void *(*raise)(void *), void *argument);
+/* Continues by calling `raise(argument)` at the perform; what it returns, if it does, is the reply. */
+HAFT_API void *haft_continue_raising(haft_resumption_t k, haft_raise_t *raise, void *argument);
 /* Drops a captured computation: its stack is unwound and released. */
 HAFT_API void haft_drop(haft_resumption_t k);
 /* The effect a resumption waits on; NULL once it has been used. */
@@ -462,14 +496,15 @@ typedef enum haft_error_code {
     HAFT_ERROR_IN_USE,          /* freed or reset while running */
     HAFT_ERROR_USED_RESUMPTION, /* a resumption was used twice */
     HAFT_ERROR_NOT_AROUND,      /* yield or exit with a fiber that is not around the current one */
-    HAFT_ERROR_WRONG_TYPE,      /* sizes that do not fit the effect */
-    HAFT_ERROR_NO_REPLY,        /* resumed with NULL where the effect's result needs a value */
+    HAFT_ERROR_WRONG_TYPE,      /* sizes that do not fit the effect, or a reply to another one */
+    HAFT_ERROR_NO_REPLY,        /* resumed without a reply where the effect has a result */
     HAFT_ERROR_NO_MEMORY,       /* no stack could be had */
     HAFT_ERROR_STACK_OVERFLOW,  /* found by a canary: the stack has already been left */
     HAFT_ERROR_UNWINDING_STOPPED, /* a catch-all kept a fiber from being unwound */
     HAFT_ERROR_CAME_BACK,         /* a default handler returned to HAFT_THROW */
     HAFT_ERROR_BAD_ARGUMENT,
-    HAFT_ERROR_IN_SIGNAL_HANDLER /* a signal handler suspends, makes, resumes or frees a fiber */
+    HAFT_ERROR_IN_SIGNAL_HANDLER, /* a signal handler suspends, makes, resumes or frees a fiber */
+    HAFT_ERROR_NO_CASE            /* a request that no case of a HAFT_MATCH takes */
 } haft_error_code_t;
 
 typedef struct haft_error {

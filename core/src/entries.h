@@ -13,6 +13,7 @@
 #    pragma redefine_extname haft_locate haft_entry_locate
 #    pragma redefine_extname haft_unhandled haft_entry_unhandled
 #    pragma redefine_extname haft_no_reply haft_entry_no_reply
+#    pragma redefine_extname haft_no_case haft_entry_no_case
 #    pragma redefine_extname haft_resume_raced haft_entry_resume_raced
 #    pragma redefine_extname haft_used_resumption haft_entry_used_resumption
 #    pragma redefine_extname haft_fiber_new haft_entry_fiber_new
@@ -35,6 +36,8 @@
 #    pragma redefine_extname haft_language_moved haft_entry_language_moved
 /* They stay on the fiber, as frames between the one that they resume, or suspend, and its code. */
 #    pragma redefine_extname haft_resume_slow haft_entry_resume_slow
+#    pragma redefine_extname haft_resume_checked haft_entry_resume_checked
+#    pragma redefine_extname haft_resume_calling haft_entry_resume_calling
 #    pragma redefine_extname haft_discontinue haft_entry_discontinue
 #    pragma redefine_extname haft_fiber_free haft_entry_fiber_free
 #    pragma redefine_extname haft_fiber_reset haft_entry_fiber_reset

@@ -11,6 +11,8 @@
  */
 #include "internal.h"
 
+const char haft_no_answer = 0;
+
 static const haft_clause_t *clause_of(const haft_handler_t *handler, const haft_effect_t *effect) {
     for (uint32_t i = 0; i < handler->handles.count; i++)
         if (handler->handles.clauses[i].effect == effect)
@@ -41,10 +43,10 @@ const haft_clause_t *haft_clause_taking(const haft_fiber_t *fiber, const haft_ef
 /* ---- The loop ---- */
 
 typedef void *never_clause_t(void *state, void *payload);
-typedef void *general_clause_t(void *state, void *payload, haft_resumption_t k);
+typedef haft_answer_t general_clause_t(void *state, void *payload, haft_resumption_t k);
 
-/* How drive resumes with a reply that is to be freed. */
-enum { WAKE_COPY = HAFT_WAKE_CALL + 1 };
+/* How drive resumes with a reply that is to be freed; an answer's `next` has it as a mark. */
+enum { WAKE_COPY = HAFT_WAKE_CALL + 1, COPY_MARK = 1 };
 
 static void *run_never(haft_fiber_t *fiber, haft_request_t request) {
     HAFT_SCOPED haft_fiber_t *owned = fiber;
@@ -72,22 +74,15 @@ HAFT_INLINE void free_owned(haft_fiber_t **owned) {
 
 /* Takes back what haft_tail_continue has promised: the fiber waits as before. */
 static HAFT_COLD void take_promise_back(haft_fiber_t *fiber) {
-    haft_set_tail(NULL);
     fiber->shot--;
     if (fiber->awaits->result_size > sizeof(void *))
         haft_free_reply(fiber->resumer.base);
 }
 
-/* Whether the clause that was given `k` has promised it. Nothing of the fiber is looked at unless this
-   thread has promised it: it may be another's by now, or gone. */
-static bool has_promised(haft_resumption_t k) {
-    return haft_thread()->tail == k.fiber && k.fiber->shot == k.shot + 1;
-}
-
 /* A clause that is unwound, by an exception or by being dropped, drops what it had not used, or only
    promised. */
 static HAFT_COLD void drop_left(haft_resumption_t k) {
-    if (has_promised(k))
+    if (k.fiber->shot == k.shot + 1)
         take_promise_back(k.fiber);
     if (k.fiber->shot == k.shot)
         haft_drop(k);
@@ -118,7 +113,7 @@ static HAFT_COLD haft_words_t resume_slowly(haft_fiber_t *fiber, void *word, uns
 /* The same by the inlined one, where that may be taken. */
 HAFT_INLINE haft_words_t resume(haft_fiber_t *fiber, void *word) {
     haft_here_t here = haft_here();
-    if (HAFT_UNLIKELY(!haft_resumes_hot(here, fiber)))
+    if (HAFT_UNLIKELY(!haft_resumes_again(here, fiber)))
         return resume_slowly(fiber, word, HAFT_WAKE_REPLY);
     __attribute__((cleanup(free_owned))) haft_fiber_t *owned = fiber;
     haft_words_t words = haft_resume_now(here, fiber, word);
@@ -130,17 +125,6 @@ HAFT_INLINE haft_words_t resume(haft_fiber_t *fiber, void *word) {
     return words;
 }
 
-/* The fiber whose promise a clause has returned, if its answer is one. */
-static HAFT_COLD haft_fiber_t *promised_by(const void *answer) {
-    uintptr_t place = (uintptr_t)answer & ~(uintptr_t)15; /* to which headers are aligned */
-    uintptr_t mark = (uintptr_t)answer - place;
-    if ((mark != HAFT_TAIL_MARK && mark != HAFT_TAIL_COPY_MARK) ||
-        place < 65536) /* most are small numbers */
-        return NULL;
-    haft_fiber_t *fiber = haft_fiber_at((const void *)place);
-    return (uintptr_t)fiber == place && (fiber->shot & 1) ? fiber : NULL;
-}
-
 /* The clause has promised its own computation and returned something else: as if it had not. */
 static HAFT_COLD void forgotten(haft_fiber_t *fiber) {
     take_promise_back(fiber);
@@ -150,9 +134,22 @@ static HAFT_COLD void forgotten(haft_fiber_t *fiber) {
               ((const haft_handler_t *)fiber->handler)->name);
 }
 
-/* The loop of the paper. */
+static HAFT_COLD void answered_twice(const haft_fiber_t *fiber) {
+    haft_fail(
+        HAFT_ERROR_USED_RESUMPTION, fiber->awaits, fiber,
+        "A clause has returned what haft_tail_continue gave it a second time. Return it once, at "
+        "once.");
+}
+
+/* Of a fiber that the clause may have dropped: another thread's by now, perhaps. */
+static HAFT_UNINSTRUMENTED uint64_t shot_of(const haft_fiber_t *fiber) {
+    return __atomic_load_n(&fiber->shot, __ATOMIC_RELAXED);
+}
+
+/* The loop of the paper. `lasts`: the fiber's header can be read when the fiber is gone. */
 static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
     haft_words_t words;
+    bool lasts = fiber->kind == HAFT_KIND_POOL;
     if (HAFT_UNLIKELY(wake != HAFT_WAKE_REPLY))
         goto slowly;
     for (;;) {
@@ -162,26 +159,28 @@ static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
             return answer_of(fiber, words.first, words.second);
         const haft_clause_t *clause = (const haft_clause_t *)words.second;
         haft_resumption_t k = {fiber, fiber->shot};
-        void *answer;
+        haft_answer_t answer;
         {
             __attribute__((cleanup(drop_unused))) haft_resumption_t unused = k;
             answer = ((general_clause_t *)clause->function)(fiber->scope.state, words.first, k);
             unused.fiber = NULL;
         }
-        if (HAFT_UNLIKELY(answer != (char *)fiber + HAFT_TAIL_MARK)) {
-            if (HAFT_UNLIKELY(answer != (char *)fiber + HAFT_TAIL_COPY_MARK && has_promised(k)))
-                forgotten(fiber);
-            haft_fiber_t *promised = promised_by(answer);
-            if (promised == NULL)
-                return answer;
-            fiber = promised;
-            k.shot = fiber->shot - 1;
-            if (answer == (char *)fiber + HAFT_TAIL_COPY_MARK)
+        if (HAFT_UNLIKELY(answer.next != (uintptr_t)fiber)) {
+            if (HAFT_LIKELY(answer.next == 0)) {
+                if (HAFT_UNLIKELY(lasts && shot_of(fiber) == k.shot + 1))
+                    forgotten(fiber);
+                return answer.value;
+            }
+            fiber = (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
+            k.shot = fiber->shot & ~UINT64_C(1);
+            lasts = fiber->kind == HAFT_KIND_POOL;
+            if (answer.next & COPY_MARK)
                 wake = WAKE_COPY;
         }
+        if (HAFT_UNLIKELY(fiber->shot != k.shot + 1))
+            answered_twice(fiber);
         fiber->shot = k.shot + 2;
-        haft_set_tail(NULL);
-        word = fiber->resumer.base;
+        word = answer.value;
         if (HAFT_UNLIKELY(wake != HAFT_WAKE_REPLY))
             goto slowly;
     }
@@ -236,7 +235,7 @@ void *haft_handle_with(const haft_fiber_options_t *options, const haft_handler_t
         return handle_in_place(handler, state, body, argument);
     haft_fiber_t *fiber = haft_fiber_create(options, body, argument);
     if (fiber == NULL)
-        return NULL;
+        return HAFT_NO_ANSWER;
     fiber->handler = handler;
     fiber->scope.handles = &handler->handles;
     fiber->scope.state = state;
@@ -251,34 +250,45 @@ void *haft_handle(const haft_handler_t *handler, void *state, void *(*body)(void
 
 /* ---- Using a resumption ---- */
 
-static haft_fiber_t *use(haft_resumption_t k, const char *what) {
+static void check_unused(haft_resumption_t k, const char *what) {
     haft_fiber_t *fiber = k.fiber;
-    if (fiber == NULL || fiber->shot != k.shot)
+    if (HAFT_UNLIKELY(fiber == NULL || fiber->shot != k.shot))
         haft_fail(HAFT_ERROR_USED_RESUMPTION, fiber == NULL ? NULL : fiber->awaits, fiber,
                   "A resumption of the effect '%s' cannot be %s: it has been used already.",
                   fiber == NULL || fiber->awaits == NULL ? "?" : fiber->awaits->name, what);
-    fiber->shot += 2;
-    return fiber;
 }
 
-void *haft_continue(haft_resumption_t k, void *reply) {
-    return drive(use(k, "continued"), reply, HAFT_WAKE_REPLY);
+static haft_fiber_t *use(haft_resumption_t k, const char *what) {
+    check_unused(k, what);
+    k.fiber->shot += 2;
+    return k.fiber;
 }
 
-void *haft_continue_raising(haft_resumption_t k, void *(*raise)(void *), void *argument) {
-    haft_call_t call = {raise, argument};
+void *haft_continue(haft_resumption_t k, haft_reply_t reply) {
+    check_unused(k, "continued");
+    haft_check_reply(k.fiber, k.fiber->awaits, reply);
+    k.fiber->shot += 2;
+    return drive(k.fiber, reply.word, HAFT_WAKE_REPLY);
+}
+
+void *haft_continue_raising(haft_resumption_t k, haft_raise_t *raise, void *argument) {
     haft_check_given((void *)(uintptr_t)raise, "haft_continue_raising", "function to call");
-    return drive(use(k, "continued"), &call, HAFT_WAKE_CALL);
+    haft_fiber_t *fiber = use(k, "continued");
+    haft_raising_t raising = {raise, argument, fiber, fiber->awaits};
+    haft_call_t call = {haft_raise, &raising};
+    return drive(fiber, &call, HAFT_WAKE_CALL);
 }
 
-void *haft_tail_continue_slow(haft_resumption_t k, void *reply) {
-    haft_fiber_t *fiber = use(k, "continued");
-    bool copied = reply != NULL && fiber->awaits->result_size > sizeof reply;
+haft_answer_t haft_tail_continue_slow(haft_resumption_t k, haft_reply_t reply) {
+    check_unused(k, "continued");
+    haft_fiber_t *fiber = k.fiber;
+    haft_check_reply(fiber, fiber->awaits, reply);
+    bool copied = fiber->awaits->result_size > sizeof reply.word;
     /* It lies in the block of the clause, which is about to end. */
-    fiber->resumer.base = copied ? haft_copy_reply(fiber->awaits, reply) : reply;
-    fiber->shot--;
-    haft_set_tail(fiber);
-    return (char *)fiber + (copied ? HAFT_TAIL_COPY_MARK : HAFT_TAIL_MARK);
+    if (copied)
+        reply.word = fiber->resumer.base = haft_copy_reply(fiber->awaits, reply.word);
+    fiber->shot++;
+    return (haft_answer_t){reply.word, (uintptr_t)fiber + (copied ? COPY_MARK : 0)};
 }
 
 void haft_drop(haft_resumption_t k) {

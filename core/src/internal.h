@@ -178,6 +178,17 @@ typedef struct haft_call {
     void *(*function)(void *);
     void *argument;
 } haft_call_t;
+/* That of haft_discontinue: haft_raise, given this. */
+typedef struct haft_raising {
+    haft_raise_t *raise;
+    void *argument;
+    const haft_fiber_t *fiber;
+    const haft_effect_t *awaits;
+} haft_raising_t;
+void *haft_raise(void *raising);
+/* An error if the fiber, which waits for the result of `awaits` (NULL: to be started), is not to get this
+   reply. */
+void haft_check_reply(const haft_fiber_t *fiber, const haft_effect_t *awaits, haft_reply_t reply);
 /* Called on a fiber's stack by its first frame. The two are apart so that calls and returns pair
    up: the processor predicts a return by the calls before it. */
 void haft_fiber_run(haft_fiber_t *fiber, void *word, uintptr_t wake);

@@ -240,12 +240,17 @@ haft_request_t haft_unwind_claimed(haft_fiber_t *fiber, uint64_t owner) {
     return enter(haft_thread(), fiber, fiber, HAFT_WAKE_UNWIND, &haft_handles_none, owner);
 }
 
+/* Claims the fiber for a resume. */
+HAFT_INLINE uint64_t claim_to_resume(haft_thread_t *thread, haft_fiber_t *fiber) {
+    haft_check_own(fiber, "resumed");
+    haft_check_uses(thread, fiber, "resumed");
+    return claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "resumed");
+}
+
 haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,
                           const haft_handles_t *handles) {
     haft_thread_t *thread = haft_thread_ready();
-    haft_check_own(fiber, "resumed");
-    haft_check_uses(thread, fiber, "resumed");
-    uint64_t owner = claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "resumed");
+    uint64_t owner = claim_to_resume(thread, fiber);
     return enter(thread, fiber, word, wake, handles, owner);
 }
 
@@ -271,23 +276,85 @@ HAFT_INLINE haft_request_t resume_new(haft_thread_t *thread, haft_fiber_t *fiber
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
 
+/* Whether resume_new may do it. */
+HAFT_INLINE bool is_simply_new(const haft_thread_t *thread, const haft_fiber_t *fiber) {
+    return HAFT_LIKELY(fiber->gate == HAFT_GATE_NEW && fiber->owner == thread->current->serial &&
+                       !haft_exceptions_in(thread->exceptions));
+}
+
 haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
     haft_thread_t *thread = haft_thread_ready();
     haft_check_given(fiber, "haft_resume", "fiber");
     haft_check_given(handles, "haft_resume", "set of effects");
-    if (HAFT_LIKELY(fiber->gate == HAFT_GATE_NEW && fiber->owner == thread->current->serial &&
-                    !haft_exceptions_in(thread->exceptions)))
+    if (is_simply_new(thread, fiber))
         return resume_new(thread, fiber, word, handles);
     return haft_enter(fiber, word, HAFT_WAKE_REPLY, handles);
 }
 
-haft_request_t haft_discontinue(haft_fiber_t *fiber, void *(*raise)(void *), void *argument,
-                                const haft_handles_t *handles) {
-    haft_call_t call = {raise, argument};
+static HAFT_COLD __attribute__((noreturn)) void
+wrong_reply(const haft_fiber_t *fiber, const haft_effect_t *awaits, haft_reply_t reply) {
+    if (awaits == NULL)
+        haft_fail(
+            HAFT_ERROR_WRONG_TYPE, reply.effect, fiber,
+            "%s was resumed with a reply to the effect '%s' (%s), but it has not started. Give "
+            "it HAFT_NO_REPLY.",
+            haft_fiber_label(fiber), reply.effect->name, reply.effect->where);
+    if (reply.effect == NULL)
+        haft_no_reply(awaits);
+    haft_fail(
+        HAFT_ERROR_WRONG_TYPE, awaits, fiber,
+        "%s waits for a reply to the effect '%s' (%s), and was resumed with one to '%s' (%s). "
+        "Give it HAFT_REPLY(%s...).",
+        haft_fiber_label(fiber), awaits->name, awaits->where, reply.effect->name,
+        reply.effect->where, awaits->name);
+}
+
+static bool fits(const haft_effect_t *awaits, haft_reply_t reply) {
+    return awaits == NULL ? reply.effect == NULL : haft_is_reply_to(awaits, reply.effect);
+}
+
+void haft_check_reply(const haft_fiber_t *fiber, const haft_effect_t *awaits, haft_reply_t reply) {
+    if (HAFT_UNLIKELY(!fits(awaits, reply)))
+        wrong_reply(fiber, awaits, reply);
+}
+
+haft_request_t haft_resume_checked(haft_fiber_t *fiber, haft_reply_t reply,
+                                   const haft_handles_t *handles) {
+    haft_thread_t *thread = haft_thread_ready();
+    haft_check_given(fiber, "haft_resume", "fiber");
+    haft_check_given(handles, "haft_resume", "set of effects");
+    if (is_simply_new(thread, fiber) && HAFT_LIKELY(reply.effect == NULL))
+        return resume_new(thread, fiber, NULL, handles);
+    uint64_t owner = claim_to_resume(thread, fiber);
+    if (HAFT_UNLIKELY(!fits(fiber->awaits, reply))) {
+        release(thread, fiber, owner);
+        wrong_reply(fiber, fiber->awaits, reply);
+    }
+    return enter(thread, fiber, reply.word, HAFT_WAKE_REPLY, handles, owner);
+}
+
+void *haft_raise(void *argument) {
+    haft_raising_t raising =
+        *(const haft_raising_t *)argument; /* who gave it goes on if `raise` performs */
+    haft_reply_t reply = raising.raise(raising.argument);
+    haft_check_reply(raising.fiber, raising.awaits, reply);
+    return reply.word;
+}
+
+haft_request_t haft_resume_calling(haft_fiber_t *fiber, void *(*function)(void *), void *argument,
+                                   const haft_handles_t *handles) {
+    haft_call_t call = {function, argument};
     haft_check_given(fiber, "haft_discontinue", "fiber");
-    haft_check_given((void *)(uintptr_t)raise, "haft_discontinue", "function to call");
     haft_check_given(handles, "haft_discontinue", "set of effects");
     return haft_enter(fiber, &call, HAFT_WAKE_CALL, handles);
+}
+
+haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *raise, void *argument,
+                                const haft_handles_t *handles) {
+    haft_check_given(fiber, "haft_discontinue", "fiber");
+    haft_check_given((void *)(uintptr_t)raise, "haft_discontinue", "function to call");
+    haft_raising_t raising = {raise, argument, fiber, fiber->awaits};
+    return haft_resume_calling(fiber, haft_raise, &raising, handles);
 }
 
 haft_request_t haft_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
@@ -519,21 +586,33 @@ void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
               effect->name, effect->where);
 }
 
-void *haft_reply(const haft_effect_t *effect, const void *value, size_t size) {
+haft_reply_t haft_reply(const haft_effect_t *effect, const void *value, size_t size) {
     haft_check_given(effect, "haft_reply", "effect");
     if (size != effect->result_size)
         haft_fail(HAFT_ERROR_WRONG_TYPE, effect, NULL,
                   "The effect '%s' (%s) has a result of %zu bytes; the reply has %zu.",
                   effect->name, effect->where, effect->result_size, size);
     if (size == 0)
-        return NULL;
+        return (haft_reply_t){effect, NULL};
     haft_check_given(value, "haft_reply", "value");
-    return haft_pack(value, size);
+    return (haft_reply_t){effect, haft_pack(value, size)};
+}
+
+void haft_no_case(const haft_effect_t *effect) {
+    bool returned = effect == HAFT_ID(return );
+    haft_fail(
+        HAFT_ERROR_NO_CASE, effect, NULL,
+        "No case of a HAFT_MATCH takes the %s '%s' (%s). Add %s%s%s, or HAFT_OTHERWISE(request) "
+        "{ } for what is to be passed over.",
+        returned ? "request" : "effect", effect->name, effect->where,
+        returned ? "HAFT_RETURN(result" : "HAFT_CASE(", returned ? "" : effect->name,
+        returned ? ") { ... }" : ", payload) { ... }");
 }
 
 void haft_no_reply(const haft_effect_t *effect) {
-    haft_fail(HAFT_ERROR_NO_REPLY, effect, NULL,
-              "The effect '%s' (%s) has a result of %zu bytes, but its handler resumed with NULL. "
-              "Reply with HAFT_REPLY(%s, value).",
-              effect->name, effect->where, effect->result_size, effect->name);
+    haft_fail(
+        HAFT_ERROR_NO_REPLY, effect, NULL,
+        "The effect '%s' (%s) has a result of %zu bytes, but its handler resumed without one. "
+        "Reply with HAFT_REPLY(%s, value).",
+        effect->name, effect->where, effect->result_size, effect->name);
 }

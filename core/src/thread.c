@@ -13,8 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-_Static_assert(offsetof(haft_thread_t, current) == 0 && offsetof(haft_thread_t, exceptions) == 8 &&
-                   offsetof(haft_thread_t, tail) == 16,
+_Static_assert(offsetof(haft_thread_t, current) == 0 && offsetof(haft_thread_t, exceptions) == 8,
                "haft/hot.h knows where these are");
 
 haft_exceptions_t haft_no_exceptions;

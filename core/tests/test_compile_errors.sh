@@ -18,8 +18,8 @@ HAFT_EFFECT(tell, void, { int value; });
 static int tail_ask(void *state, HAFT_PAYLOAD(ask) *payload) { (void)state; return payload->question; }
 static double wrong_result(void *state, HAFT_PAYLOAD(ask) *payload) { (void)state, (void)payload; return 0; }
 static int wrong_payload(void *state, HAFT_PAYLOAD(name) *payload) { (void)state, (void)payload; return 0; }
-static void *general_ask(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
-    (void)state, (void)payload; return haft_continue(k, HAFT_REPLY(ask, 1));
+static haft_answer_t general_ask(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
+    (void)state, (void)payload; return haft_answer(haft_continue(k, HAFT_REPLY(ask, 1)));
 }
 static void *unused[] __attribute__((unused)) = {(void *)tail_ask, (void *)wrong_result,
     (void *)wrong_payload, (void *)general_ask};
@@ -110,10 +110,10 @@ refuses 'cpp' 'general_ask\|haft_resumption_t' '(void)handler;' \
 refuses 'c cpp' 'int' 'HAFT_SET_DEFAULT(ask, wrong_result);'
 # A return forgotten before haft_tail_continue.
 refuses 'c cpp' 'warn_unused_result\|unused-result' '(void)forgetful;' \
-    'static void *forgetful(haft_resumption_t k) { haft_tail_continue(k, HAFT_REPLY(ask, 1)); return (void *)0; }'
+    'static haft_answer_t forgetful(haft_resumption_t k) { haft_tail_continue(k, HAFT_REPLY(ask, 1)); return haft_answer((void *)0); }'
 # Effects that nobody declared.
 refuses 'c cpp' 'nonesuch' 'HAFT_PERFORM(nonesuch, 1);'
-refuses 'c cpp' 'nonesuch' 'haft_resume(k, NULL, HAFT_HANDLES(ask, nonesuch));'
+refuses 'c cpp' 'nonesuch' 'haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask, nonesuch));'
 # The same name twice with different types in one unit.
 refuses 'c cpp' 'redefinition\|conflicting' ';' 'HAFT_EFFECT(ask, double, {});'
 # A sanitizer of clang's that keeps a second stack.

@@ -17,11 +17,11 @@ static int answer_in_place(void *state, HAFT_PAYLOAD(ask) * payload) {
     *(int *)state += 1;
     return payload->question * 10;
 }
-static void *answer_general(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t answer_general(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     *(int *)state += 100;
-    return haft_continue(k, HAFT_REPLY(ask, payload->question * 10));
+    return haft_answer(haft_continue(k, HAFT_REPLY(ask, payload->question * 10)));
 }
-static void *answer_tail(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t answer_tail(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     *(int *)state += 1000;
     return haft_tail_continue(k, HAFT_REPLY(ask, payload->question * 10));
 }
@@ -119,10 +119,11 @@ static void a_body_that_performs_nothing_goes_through_the_return_clause(void) {
 
 /* ---- Work after the resumption, state, nesting ---- */
 
-static void *sum_on_the_way_back(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
+static haft_answer_t sum_on_the_way_back(void *state, HAFT_PAYLOAD(tell) * payload,
+                                         haft_resumption_t k) {
     int value = payload->value;
     (void)state;
-    return NUMBER(value + VALUE(haft_continue(k, NULL)));
+    return haft_answer(NUMBER(value + VALUE(haft_continue(k, HAFT_NO_REPLY))));
 }
 HAFT_HANDLER(summing, NULL, HAFT_GENERAL(tell, sum_on_the_way_back));
 
@@ -137,15 +138,16 @@ static void a_clause_may_work_on_after_the_computation_has_ended(void) {
     CHECK_EQUAL(VALUE(haft_handle(&summing, NULL, tell_ten, NULL)), 1055);
 }
 
-static void *ask_inside_tell(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
+static haft_answer_t ask_inside_tell(void *state, HAFT_PAYLOAD(tell) * payload,
+                                     haft_resumption_t k) {
     /* Handled further out: a clause is not under its own handler. */
     *(int *)state += HAFT_PERFORM(ask, payload->value);
-    return haft_tail_continue(k, NULL);
+    return haft_tail_continue(k, HAFT_NO_REPLY);
 }
-static void *tell_again(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
+static haft_answer_t tell_again(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
     *(int *)state += payload->value;
     HAFT_PERFORM(tell, payload->value * 100);
-    return haft_tail_continue(k, NULL);
+    return haft_tail_continue(k, HAFT_NO_REPLY);
 }
 HAFT_HANDLER(asking, NULL, HAFT_GENERAL(tell, ask_inside_tell));
 HAFT_HANDLER(telling, NULL, HAFT_GENERAL(tell, tell_again));
@@ -165,9 +167,9 @@ static void a_clause_performs_to_the_handlers_further_out(void) {
     CHECK_EQUAL(inner_state, 550);
 }
 
-static void *outer_sum(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
+static haft_answer_t outer_sum(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
     *(int *)state += payload->value;
-    return haft_tail_continue(k, NULL);
+    return haft_tail_continue(k, HAFT_NO_REPLY);
 }
 HAFT_HANDLER(outer_summing, NULL, HAFT_GENERAL(tell, outer_sum));
 
@@ -183,10 +185,10 @@ static void an_effect_performed_again_in_its_clause_reaches_the_outer_handler(vo
 
 static haft_resumption_t kept;
 
-static void *keep(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t keep(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state;
     kept = k;
-    return NUMBER(payload->question);
+    return haft_answer(NUMBER(payload->question));
 }
 HAFT_HANDLER(keeping, plus_one, HAFT_GENERAL(ask, keep));
 
@@ -219,7 +221,7 @@ static void a_dropped_resumption_runs_the_cleanups(void) {
     CHECK_EQUAL(state, 0);
 }
 
-static void *raise_reply(void *argument) {
+static haft_reply_t raise_reply(void *argument) {
     return HAFT_REPLY(ask, *(int *)argument);
 }
 
@@ -236,17 +238,17 @@ static haft_resumption_t waiting;
 static bool somebody_waits;
 static int handovers;
 
-static void *hand_over(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
+static haft_answer_t hand_over(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
     handovers++;
     if (!somebody_waits) {
         somebody_waits = true;
         waiting = k;
-        return NULL;
+        return haft_answer(NULL);
     }
     haft_resumption_t next = waiting;
     waiting = k;
-    return haft_tail_continue(next, NULL);
+    return haft_tail_continue(next, HAFT_NO_REPLY);
 }
 HAFT_HANDLER(swapping, NULL, HAFT_GENERAL(tell, hand_over));
 
@@ -259,7 +261,7 @@ static void a_clause_may_continue_another_resumption_than_its_own(void) {
     CHECK_EQUAL(VALUE(haft_handle(&swapping, NULL, tell_ten, NULL)), 1000);
     CHECK(haft_resumption_effect(waiting) == HAFT_ID(tell));
     CHECK_EQUAL(handovers, 20);
-    CHECK_EQUAL(VALUE(haft_continue(waiting, NULL)), 1000);
+    CHECK_EQUAL(VALUE(haft_continue(waiting, HAFT_NO_REPLY)), 1000);
 }
 
 /* ---- Constant space ---- */
@@ -281,7 +283,7 @@ static long resident_kilobytes(void) {
     return resident * 4;
 }
 
-static void *note_stack(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t note_stack(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     char here;
     uintptr_t *lowest = state;
     (void)payload;
@@ -323,10 +325,10 @@ static void haft_handle_with_runs_the_body_on_the_fiber_that_the_options_describ
                 11);
 }
 
-static void *choose_both(void *state, HAFT_PAYLOAD(choose) * payload, haft_resumption_t k) {
+static haft_answer_t choose_both(void *state, HAFT_PAYLOAD(choose) * payload, haft_resumption_t k) {
     (void)payload;
     bool reply = ++*(int *)state % 2 == 0;
-    return haft_continue(k, HAFT_REPLY(choose, reply));
+    return haft_answer(haft_continue(k, HAFT_REPLY(choose, reply)));
 }
 HAFT_HANDLER(choosing, NULL, HAFT_GENERAL(choose, choose_both));
 

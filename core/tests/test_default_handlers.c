@@ -34,7 +34,7 @@ static void an_unhandled_effect_runs_its_default(void) {
     printed = 0;
     CHECK_EQUAL(HAFT_PERFORM(print, "four"), 4);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(print_body, "on a fiber");
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(two));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(two));
     CHECK(haft_finished(request));
     CHECK_EQUAL(printed, 14);
     HAFT_SET_DEFAULT(print, NULL);
@@ -44,7 +44,7 @@ static void a_handler_overrides_the_default(void) {
     HAFT_SET_DEFAULT(print, print_default);
     printed = 0;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(print_body, "text");
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(print));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(print));
     CHECK(request.effect == HAFT_ID(print));
     haft_resume(k, HAFT_REPLY(print, -1), HAFT_HANDLES(print));
     CHECK_EQUAL(printed, 0);
@@ -96,7 +96,7 @@ static void a_default_runs_outside_all_handlers(void) {
     HAFT_SET_DEFAULT(print, print_with_inner);
     HAFT_SET_DEFAULT(inner, inner_default);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(print_body, "text");
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(inner));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(inner));
     CHECK(haft_finished(request));
     CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 5);
     HAFT_SET_DEFAULT(print, NULL);

@@ -35,7 +35,7 @@ static void *ten_frames(void *unused) {
 
 static void freeing_runs_the_cleanups_innermost_first(void) {
     haft_fiber_t *k = haft_fiber_new(ten_frames, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     CHECK_EQUAL(order_count, 0);
     haft_fiber_free(k);
     check_order(10);
@@ -50,7 +50,7 @@ static void *chain(void *level_word) {
     } else {
         HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(chain, (void *)(intptr_t)(level + 1));
         CLEANUP between = 2 * level;
-        haft_resume(inner, NULL, HAFT_HANDLES(other));
+        haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(other));
     }
     CHECK(!"dropped");
     return NULL;
@@ -59,7 +59,7 @@ static void *chain(void *level_word) {
 static void freeing_unwinds_the_whole_suspended_chain(void) {
     size_t before = haft_pool_report().stacks;
     haft_fiber_t *k = haft_fiber_new(chain, (void *)1);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     CHECK(request.effect == HAFT_ID(ask));
     CHECK_EQUAL(haft_pool_report().stacks, before + 20);
     haft_fiber_free(k);
@@ -78,14 +78,14 @@ static void *chain_in_fixed_memory(void *level_word) {
         HAFT_SCOPED haft_fiber_t *inner = haft_fiber_create(
             &(haft_fiber_options_t){.memory = memory[level], .memory_size = sizeof memory[level]},
             chain_in_fixed_memory, (void *)(intptr_t)(level + 1));
-        haft_resume(inner, NULL, HAFT_HANDLES(other));
+        haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(other));
     }
     return NULL;
 }
 
 static void a_chain_in_memory_of_the_caller_is_unwound_alike(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(chain_in_fixed_memory, (void *)1);
-    haft_resume(k, NULL, HAFT_HANDLES(ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     haft_fiber_free(k);
     k = NULL;
     check_order(4);
@@ -129,7 +129,7 @@ static void *free_it(void *k) {
 static void a_cleanup_may_perform_to_the_handlers_around_the_free(void) {
     asked = 0;
     haft_fiber_t *k = haft_fiber_new(cleanup_asks, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(ask, other));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask, other));
     haft_handle(&answering, NULL, free_it, k);
     CHECK_EQUAL(asked, 5);
     check_order(1);
@@ -138,9 +138,9 @@ static void a_cleanup_may_perform_to_the_handlers_around_the_free(void) {
 /* And it may suspend whoever frees. */
 static void a_cleanup_may_suspend_the_fiber_that_frees(void) {
     haft_fiber_t *k = haft_fiber_new(cleanup_asks, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(ask, other));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask, other));
     HAFT_SCOPED haft_fiber_t *freeing = haft_fiber_new(free_it, k);
-    haft_request_t request = haft_resume(freeing, NULL, HAFT_HANDLES(ask));
+    haft_request_t request = haft_resume(freeing, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     CHECK(request.effect == HAFT_ID(ask));
     CHECK_EQUAL(order_count, 0);
     CHECK(haft_finished(haft_resume(freeing, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask))));
@@ -150,7 +150,7 @@ static void a_cleanup_may_suspend_the_fiber_that_frees(void) {
 static void *fibers_in_cleanup(void *unused) {
     (void)unused;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ten_frames, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     HAFT_PERFORM(other);
     return NULL;
 }
@@ -158,7 +158,7 @@ static void *fibers_in_cleanup(void *unused) {
 static void a_suspended_fiber_owned_by_a_dropped_one_is_dropped_too(void) {
     size_t before = haft_pool_report().stacks;
     haft_fiber_t *k = haft_fiber_new(fibers_in_cleanup, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(other));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     haft_fiber_free(k);
     check_order(10);
     CHECK_EQUAL(haft_pool_report().stacks, before);
@@ -167,18 +167,19 @@ static void a_suspended_fiber_owned_by_a_dropped_one_is_dropped_too(void) {
 static void without_cleanups_freeing_runs_none(void) {
     haft_fiber_t *k =
         haft_fiber_create(&(haft_fiber_options_t){.no_cleanups = true}, ten_frames, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     haft_fiber_free(k);
     CHECK_EQUAL(order_count, 0);
 }
 
 /* A clause that keeps nothing: its haft_handle is on a fiber that is dropped, so the resumption
    that it was given is dropped with it. */
-static void *suspend_in_clause(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t suspend_in_clause(void *state, HAFT_PAYLOAD(ask) * payload,
+                                       haft_resumption_t k) {
     CLEANUP clause = 2;
     (void)state, (void)payload;
     HAFT_PERFORM(other);
-    return haft_continue(k, HAFT_REPLY(ask, 1));
+    return haft_answer(haft_continue(k, HAFT_REPLY(ask, 1)));
 }
 HAFT_HANDLER(suspending, NULL, HAFT_GENERAL(ask, suspend_in_clause));
 static void *ask_once(void *unused) {
@@ -193,7 +194,7 @@ static void *under_suspending(void *unused) {
 static void a_resumption_whose_clause_is_dropped_is_dropped_with_it(void) {
     size_t before = haft_pool_report().stacks;
     haft_fiber_t *k = haft_fiber_new(under_suspending, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(other));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     haft_fiber_free(k);
     check_order(2);
     CHECK_EQUAL(haft_pool_report().stacks, before);
@@ -212,7 +213,7 @@ static void *handle_inside(void *unused) {
 static void a_dropped_haft_handle_gives_its_fiber_back(void) {
     size_t before = haft_pool_report().stacks;
     haft_fiber_t *k = haft_fiber_new(handle_inside, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(other));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     CHECK_EQUAL(haft_pool_report().stacks, before + 2);
     haft_fiber_free(k);
     check_order(1);

@@ -25,7 +25,7 @@ static haft_fiber_t *started(void *(*function)(void *), bool no_cleanups) {
     haft_fiber_options_t options = {};
     options.no_cleanups = no_cleanups;
     haft_fiber_t *k = haft_fiber_create(&options, function, nullptr);
-    haft_resume(k, nullptr, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     return k;
 }
 static void drop() {

@@ -18,7 +18,7 @@ static void *throws(void *argument) {
 static void words_of_the_library_name_effects_of_the_program(void) {
     const haft_handles_t *handles = HAFT_HANDLES(exception, dropped, unwinding);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(throws, NULL);
-    haft_request_t request = haft_resume(k, NULL, handles);
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, handles);
     CHECK(request.effect == HAFT_ID(dropped));
     request = haft_resume(k, HAFT_REPLY(dropped, 2), handles);
     CHECK(request.effect == HAFT_ID(unwinding));

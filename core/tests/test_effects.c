@@ -45,16 +45,16 @@ HAFT_EFFECT(take_many, int, {
         ++*(int *)state;                                                                           \
         return payload->value;                                                                     \
     }                                                                                              \
-    static void *name##_general(void *state, HAFT_PAYLOAD(give_##name) * payload,                  \
-                                haft_resumption_t k) {                                             \
+    static haft_answer_t name##_general(void *state, HAFT_PAYLOAD(give_##name) * payload,          \
+                                        haft_resumption_t k) {                                     \
         ++*(int *)state;                                                                           \
-        return haft_continue(k, HAFT_REPLY(give_##name, payload->value));                          \
+        return haft_answer(haft_continue(k, HAFT_REPLY(give_##name, payload->value)));             \
     }                                                                                              \
     HAFT_HANDLER(name##_tail_handler, NULL, HAFT_TAIL(give_##name, name##_in_place));              \
     HAFT_HANDLER(name##_general_handler, NULL, HAFT_GENERAL(give_##name, name##_general));         \
     static void name##_travels_there_and_back(void) {                                              \
         haft_fiber_t *fiber = haft_fiber_new(name##_body, NULL);                                   \
-        haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(give_##name));              \
+        haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(give_##name));     \
         CHECK(request.effect == HAFT_ID(give_##name));                                             \
         HAFT_PAYLOAD(give_##name) *payload = request.payload;                                      \
         request = haft_resume(fiber, HAFT_REPLY(give_##name, payload->value),                      \
@@ -84,7 +84,7 @@ static void *long_double_body(void *unused) {
 
 static void a_long_double_travels_there_and_back(void) {
     HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new(long_double_body, NULL);
-    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(give_long_double));
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(give_long_double));
     HAFT_PAYLOAD(give_long_double) *payload = request.payload;
     haft_resume(fiber, HAFT_REPLY(give_long_double, payload->value), HAFT_HANDLES());
 }
@@ -97,10 +97,11 @@ static void *nothing_body(void *unused) {
 
 static void an_effect_without_payload_and_result_is_resumed_with_null(void) {
     HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new(nothing_body, &check_tests);
-    CHECK(haft_resume(fiber, NULL, HAFT_HANDLES(take_nothing)).effect == HAFT_ID(take_nothing));
+    CHECK(haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(take_nothing)).effect ==
+          HAFT_ID(take_nothing));
     CHECK(haft_resume(fiber, HAFT_REPLY(take_nothing), HAFT_HANDLES(take_nothing)).effect ==
           HAFT_ID(take_nothing));
-    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(take_nothing));
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(take_nothing));
     CHECK(haft_finished(request));
     CHECK(((HAFT_PAYLOAD(return ) *)request.payload)->result == &check_tests);
 }
@@ -187,7 +188,7 @@ static void *perform_each(void *unused) {
 
 static void a_thousand_effects_are_told_apart(void) {
     HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new(perform_each, NULL);
-    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES_ALL);
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES_ALL);
     for (int i = 0; i < 1000; i++) {
         CHECK(request.effect == numbered[i]);
         CHECK_EQUAL(*(int *)request.payload, i);
@@ -210,7 +211,7 @@ static void a_set_may_name_three_hundred_effects(void) {
     HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new(perform_last_of_each_hundred, NULL);
     const haft_handles_t *set = HAFT_HANDLES(THREE_HUNDRED(NAME) take_nothing);
     CHECK_EQUAL(set->count, 301);
-    haft_request_t request = haft_resume(fiber, NULL, set);
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, set);
     CHECK(request.effect == HAFT_ID(numbered_099));
     request = haft_resume(fiber, HAFT_REPLY(numbered_099, 1), set);
     CHECK(request.effect == HAFT_ID(numbered_199));
@@ -244,12 +245,13 @@ static void *perform_untyped(void *unused) {
 
 static void untyped_calls_carry_the_same_values(void) {
     HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new(perform_untyped, NULL);
-    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(give_line, take_nothing));
+    haft_request_t request =
+        haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(give_line, take_nothing));
     line_t copy = ((HAFT_PAYLOAD(give_line) *)request.payload)->value;
     request = haft_resume(fiber, haft_reply(request.effect, &copy, sizeof copy),
                           HAFT_HANDLES(give_line, take_nothing));
     CHECK(request.effect == HAFT_ID(take_nothing));
-    CHECK(haft_finished(haft_resume(fiber, NULL, HAFT_HANDLES())));
+    CHECK(haft_finished(haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES())));
 }
 
 int main(void) {

@@ -71,7 +71,7 @@ static void *nobody_handles_it(void *unused) {
 static void *nobody_handles_on_fibers(void *unused) {
     nobody_handles();
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(nobody_handles_it, NULL);
-    CHECK(haft_finished(haft_resume(k, NULL, HAFT_HANDLES(wait))));
+    CHECK(haft_finished(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait))));
     return haft_handle(&adding, NULL, nobody_handles_it, unused);
 }
 
@@ -101,7 +101,7 @@ static void *take_the_default_away(void *unused) {
 static void *take_it_away_on_a_fiber(void *unused) {
     take_the_default_away(unused);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(take_the_default_away, NULL);
-    CHECK(haft_finished(haft_resume(k, NULL, HAFT_HANDLES(wait))));
+    CHECK(haft_finished(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait))));
     return unused;
 }
 

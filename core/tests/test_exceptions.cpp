@@ -41,7 +41,7 @@ void payloads_and_results_are_typed_as_in_c() {
             return nullptr;
         },
         nullptr);
-    haft_request_t request = haft_resume(k, nullptr, HAFT_HANDLES(give_three, other));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(give_three, other));
     HAFT_MATCH(request) {
         HAFT_CASE(other, payload) {
             (void)payload;
@@ -55,7 +55,7 @@ void payloads_and_results_are_typed_as_in_c() {
     }
     CHECK(request.effect == HAFT_ID(other));
     CHECK_EQUAL(HAFT_ID(other)->payload_size, 0);
-    CHECK(haft_finished(haft_resume(k, nullptr, HAFT_HANDLES())));
+    CHECK(haft_finished(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES())));
     haft_fiber_free(k);
 }
 
@@ -67,7 +67,7 @@ void *chain(void *level_word) {
     } else {
         HAFT_SCOPED haft_fiber_t *inner =
             haft_fiber_new(chain, reinterpret_cast<void *>(level + 1));
-        haft_resume(inner, nullptr, HAFT_HANDLES(other));
+        haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(other));
     }
     return nullptr;
 }
@@ -76,7 +76,7 @@ void dropping_runs_destructors_innermost_first_through_the_chain() {
     order.clear();
     size_t before = haft_pool_report().stacks;
     haft_fiber_t *k = haft_fiber_new(chain, reinterpret_cast<void *>(1));
-    haft_resume(k, nullptr, HAFT_HANDLES(ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     CHECK(order.empty());
     haft_fiber_free(k);
     CHECK_EQUAL(order.size(), 10);
@@ -101,7 +101,7 @@ void an_exception_that_leaves_a_fiber_keeps_its_type_and_identity() {
     haft_fiber_t *k = haft_fiber_new(throw_error, nullptr);
     bool caught_it = false;
     try {
-        haft_resume(k, nullptr, HAFT_HANDLES(ask));
+        haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
         CHECK(!"thrown");
     } catch (error_with_text &caught) {
         caught_it = true;
@@ -124,7 +124,7 @@ void *throw_through(void *level_word) {
         throw error_with_text("deep", 5);
     HAFT_SCOPED haft_fiber_t *inner =
         haft_fiber_new(throw_through, reinterpret_cast<void *>(level + 1));
-    haft_resume(inner, nullptr, HAFT_HANDLES());
+    haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES());
     return nullptr;
 }
 
@@ -134,7 +134,7 @@ void an_exception_passes_through_fibers_to_the_catch_around_them() {
     haft_fiber_t *k = haft_fiber_new(throw_through, reinterpret_cast<void *>(1));
     int code = 0;
     try {
-        haft_resume(k, nullptr, HAFT_HANDLES());
+        haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
     } catch (error_with_text &caught) {
         code = caught.code;
     }
@@ -144,7 +144,7 @@ void an_exception_passes_through_fibers_to_the_catch_around_them() {
     CHECK_EQUAL(haft_pool_report().stacks, before);
 }
 
-void *rethrow_pointer(void *pointer) {
+haft_reply_t rethrow_pointer(void *pointer) {
     std::rethrow_exception(*static_cast<std::exception_ptr *>(pointer));
 }
 
@@ -160,7 +160,7 @@ void discontinue_raises_an_exception_at_the_perform() {
             return nullptr;
         },
         nullptr);
-    haft_resume(k, nullptr, HAFT_HANDLES(ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     auto pointer = std::make_exception_ptr(error_with_text("raised", 7));
     CHECK(haft_finished(haft_discontinue(k, rethrow_pointer, &pointer, HAFT_HANDLES(ask))));
     CHECK(caught_it);
@@ -190,17 +190,17 @@ void each_fiber_handles_its_own_exception() {
     haft_fiber_t *a = haft_fiber_new(suspend_in_catch, const_cast<char *>("of fiber a"));
     haft_fiber_t *b = haft_fiber_new(suspend_in_catch, const_cast<char *>("of fiber b"));
     for (int i = 0; i < 3; i++) {
-        haft_resume(a, nullptr, HAFT_HANDLES(other));
+        haft_resume(a, HAFT_NO_REPLY, HAFT_HANDLES(other));
         CHECK(!std::current_exception());
-        haft_resume(b, nullptr, HAFT_HANDLES(other));
+        haft_resume(b, HAFT_NO_REPLY, HAFT_HANDLES(other));
         CHECK(!std::current_exception());
     }
     try {
         throw 1;
     } catch (int) {
-        CHECK(haft_finished(haft_resume(a, nullptr, HAFT_HANDLES(other))));
+        CHECK(haft_finished(haft_resume(a, HAFT_NO_REPLY, HAFT_HANDLES(other))));
         CHECK(std::current_exception() != nullptr);
-        CHECK(haft_finished(haft_resume(b, nullptr, HAFT_HANDLES(other))));
+        CHECK(haft_finished(haft_resume(b, HAFT_NO_REPLY, HAFT_HANDLES(other))));
         try {
             throw;
         } catch (int one) {
@@ -231,12 +231,12 @@ void *suspend_while_unwinding(void *) {
 void exceptions_in_flight_are_counted_per_fiber() {
     haft_fiber_t *a = haft_fiber_new(suspend_while_unwinding, nullptr);
     haft_fiber_t *b = haft_fiber_new(suspend_while_unwinding, nullptr);
-    CHECK(haft_resume(a, nullptr, HAFT_HANDLES(other)).effect == HAFT_ID(other));
+    CHECK(haft_resume(a, HAFT_NO_REPLY, HAFT_HANDLES(other)).effect == HAFT_ID(other));
     CHECK_EQUAL(std::uncaught_exceptions(), 0);
-    CHECK(haft_resume(b, nullptr, HAFT_HANDLES(other)).effect == HAFT_ID(other));
+    CHECK(haft_resume(b, HAFT_NO_REPLY, HAFT_HANDLES(other)).effect == HAFT_ID(other));
     CHECK_EQUAL(std::uncaught_exceptions(), 0);
-    CHECK(haft_finished(haft_resume(a, nullptr, HAFT_HANDLES(other))));
-    CHECK(haft_finished(haft_resume(b, nullptr, HAFT_HANDLES(other))));
+    CHECK(haft_finished(haft_resume(a, HAFT_NO_REPLY, HAFT_HANDLES(other))));
+    CHECK(haft_finished(haft_resume(b, HAFT_NO_REPLY, HAFT_HANDLES(other))));
     CHECK_EQUAL(std::uncaught_exceptions(), 0);
     haft_fiber_free(a);
     haft_fiber_free(b);
@@ -244,7 +244,7 @@ void exceptions_in_flight_are_counted_per_fiber() {
 
 void a_fiber_dropped_in_a_catch_block_leaves_no_exception_behind() {
     haft_fiber_t *k = haft_fiber_new(suspend_in_catch, const_cast<char *>("dropped"));
-    haft_resume(k, nullptr, HAFT_HANDLES(other));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     haft_fiber_free(k);
     CHECK(!std::current_exception());
     CHECK_EQUAL(std::uncaught_exceptions(), 0);
@@ -263,7 +263,7 @@ void *catch_all_and_rethrow(void *) {
 void a_catch_all_that_rethrows_lets_the_fiber_be_dropped() {
     order.clear();
     haft_fiber_t *k = haft_fiber_new(catch_all_and_rethrow, nullptr);
-    haft_resume(k, nullptr, HAFT_HANDLES(ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     haft_fiber_free(k);
     CHECK_EQUAL(order.size(), 1);
 }
@@ -278,7 +278,7 @@ void *swallow_everything(void *) {
 void swallow() {
     haft_fiber_t *k = haft_fiber_new(swallow_everything, nullptr);
     haft_fiber_set_name(k, "swallower");
-    haft_resume(k, nullptr, HAFT_HANDLES(ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     haft_fiber_free(k);
 }
 
@@ -289,7 +289,7 @@ void a_catch_all_that_swallows_the_dropping_is_reported() {
 
 void let_escape() {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(throw_error, nullptr);
-    haft_resume(k, nullptr, HAFT_HANDLES());
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
 }
 void an_exception_that_nobody_catches_terminates_as_without_fibers() {
     CHECK_ABORTS(let_escape, "from the fiber");
@@ -297,7 +297,7 @@ void an_exception_that_nobody_catches_terminates_as_without_fibers() {
 
 /* Deep handlers: an exception from the body passes haft_handle; from a clause too, and the
    computation that the clause had captured is dropped. */
-void *throw_clause(void *, HAFT_PAYLOAD(ask) *, haft_resumption_t) {
+haft_answer_t throw_clause(void *, HAFT_PAYLOAD(ask) *, haft_resumption_t) {
     throw error_with_text("from the clause", 9);
 }
 int throw_in_place(void *, HAFT_PAYLOAD(ask) *) {
@@ -338,7 +338,7 @@ void an_exception_from_a_clause_in_place_passes_the_perform() {
     /* The chain of handlers is what it was: the effect is unhandled again. */
     CHECK(haft_locate(HAFT_ID(ask)) == nullptr);
     haft_fiber_t *k = haft_fiber_new(swallow_everything, nullptr);
-    CHECK(haft_resume(k, nullptr, HAFT_HANDLES(ask)).effect == HAFT_ID(ask));
+    CHECK(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask)).effect == HAFT_ID(ask));
     CHECK(haft_finished(haft_resume(k, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask))));
     haft_fiber_free(k);
 }
@@ -361,7 +361,7 @@ void an_error_handler_may_throw_and_the_program_goes_on() {
     }
     CHECK_EQUAL(code, HAFT_ERROR_UNHANDLED);
     haft_fiber_t *k = haft_fiber_new(swallow_everything, nullptr);
-    haft_resume(k, nullptr, HAFT_HANDLES(ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     haft_resume(k, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask));
     try {
         haft_resume(k, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask));

@@ -16,7 +16,7 @@ static void *ask_ten(void *unused) {
 }
 
 static int drive(haft_fiber_t *k) {
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     while (!haft_finished(request)) {
         int reply = ((HAFT_PAYLOAD(ask) *)request.payload)->question * 2;
         request = haft_resume(k, HAFT_REPLY(ask, reply), HAFT_HANDLES(ask));
@@ -44,7 +44,7 @@ static void a_fiber_gets_the_stack_size_it_asks_for(void) {
     int depth = check_bare() ? 20000 : 5000;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_create(&(haft_fiber_options_t){.stack_size = 64 << 20},
                                                     go_deep, (void *)(intptr_t)depth);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES());
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
     CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, depth);
 }
 
@@ -54,7 +54,7 @@ static void the_default_size_can_be_set(void) {
     haft_set_stack_size(5 << 20);
     CHECK_EQUAL(haft_stack_size(), 8 << 20);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(go_deep, (void *)4000);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES());
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
     CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 4000);
     haft_set_stack_size(1);
     CHECK_EQUAL(haft_stack_size(), 16 * 1024);
@@ -123,7 +123,7 @@ static void a_reset_fiber_drops_what_it_did_and_starts_anew(void) {
     haft_fiber_t *k = haft_fiber_new(ask_with_cleanup, NULL);
     freed = 0;
     for (int i = 0; i < 100; i++) {
-        haft_resume(k, NULL, HAFT_HANDLES(ask));
+        haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
         haft_fiber_reset(k, i % 2 ? ask_with_cleanup : ask_ten, NULL);
         CHECK_EQUAL(haft_fiber_state(k), HAFT_FIBER_NEW);
         if (i % 2 == 0) {
@@ -176,7 +176,7 @@ static void *throw_without_cleanups(void *unused) {
 
 static void run_in_room(void *(*function)(void *)) {
     haft_fiber_t *k = make_in(room, ROOM, NULL, function);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(stop));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(stop));
     CHECK_EQUAL(haft_fiber_state(k), HAFT_FIBER_FINISHED);
     if (request.effect == HAFT_ID(stop))
         for (int i = 0; i < 4; i++)
@@ -201,14 +201,14 @@ static void the_memory_of_a_finished_fiber_can_be_used_again_without_free(void) 
 
 static void *finish_inside(void *unused) {
     haft_fiber_t *inner = make_in(room, ROOM, "inner", ask_ten);
-    haft_resume(inner, NULL, HAFT_HANDLES());
+    haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES());
     return unused;
 }
 static void a_fiber_that_is_left_by_a_throw_leaves_its_memory(void) {
     for (int i = 0; i < 3; i++) {
         haft_fiber_t *k =
             haft_fiber_create(&(haft_fiber_options_t){.no_cleanups = true}, finish_inside, NULL);
-        haft_resume(k, NULL, HAFT_HANDLES(ask));
+        haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
         haft_fiber_free(k); /* which abandons the inner one */
     }
 }
@@ -228,13 +228,13 @@ static void a_frame_of_a_fiber_may_hold_another(void) {
         haft_fiber_t *k = haft_fiber_create(
             &(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory}, host,
             (void *)(ROOM - 64));
-        haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES());
+        haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
         CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 90);
     }
 }
 
 static void overlap_the_same(void) {
-    haft_resume(make_in(room, ROOM, "first", ask_ten), NULL, HAFT_HANDLES(ask));
+    haft_resume(make_in(room, ROOM, "first", ask_ten), HAFT_NO_REPLY, HAFT_HANDLES(ask));
     make_in(room, ROOM, "second", ask_ten);
 }
 static void overlap_its_end(void) {
@@ -246,7 +246,7 @@ static void overlap_its_beginning(void) {
     make_in(room, ROOM + 1, NULL, ask_ten);
 }
 static void overlap_inside(void) {
-    haft_resume(make_in(room, sizeof room, "first", ask_ten), NULL, HAFT_HANDLES(ask));
+    haft_resume(make_in(room, sizeof room, "first", ask_ten), HAFT_NO_REPLY, HAFT_HANDLES(ask));
     make_in(room + 1024, ROOM, "second", ask_ten);
 }
 static void overlap_around(void) {
@@ -258,16 +258,17 @@ static void *make_below_itself(void *unused) {
     return unused;
 }
 static void overlap_what_runs(void) {
-    haft_resume(make_in(room, sizeof room, "first", make_below_itself), NULL, HAFT_HANDLES());
+    haft_resume(make_in(room, sizeof room, "first", make_below_itself), HAFT_NO_REPLY,
+                HAFT_HANDLES());
 }
 static void overlap_by_reset(void) {
     haft_fiber_t *second = make_in(room, ROOM, "second", return_at_once);
-    haft_resume(second, NULL, HAFT_HANDLES());
+    haft_resume(second, HAFT_NO_REPLY, HAFT_HANDLES());
     make_in(room + 512, 4096, "first", ask_ten);
     haft_fiber_reset(second, return_at_once, NULL);
 }
 static void overlap_what_was_overwritten(void) {
-    haft_resume(make_in(room, ROOM, "first", ask_ten), NULL, HAFT_HANDLES(ask));
+    haft_resume(make_in(room, ROOM, "first", ask_ten), HAFT_NO_REPLY, HAFT_HANDLES(ask));
     memset(room, 0x5a, sizeof room);
     make_in(room, ROOM, "second", ask_ten);
 }
@@ -302,7 +303,7 @@ static void refuse(const haft_error_t *error) {
 }
 static __attribute__((noinline)) haft_fiber_t *start_in(char *memory, size_t size) {
     haft_fiber_t *k = make_in(memory, size, NULL, throw_later);
-    haft_resume(k, NULL, HAFT_HANDLES(ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     return k;
 }
 static __attribute__((noinline)) haft_fiber_t *unless_refused(char *memory, size_t size) {
@@ -362,7 +363,7 @@ static void thousands_of_fibers_live_side_by_side(void) {
     int count = check_bare() ? COUNT : 100;
     for (int i = 0; i < count; i++) {
         fibers[i] = haft_fiber_new(ask_ten, NULL);
-        haft_resume(fibers[i], NULL, HAFT_HANDLES(ask));
+        haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(ask));
     }
     for (int i = 1; i < 10; i++)
         for (int j = 0; j < count; j++)

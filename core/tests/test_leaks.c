@@ -19,7 +19,7 @@ static void *wait_with_memory(void *unused) {
     return unused;
 }
 static void *nest(void *unused) {
-    haft_resume(haft_fiber_new(wait_with_memory, NULL), NULL, HAFT_HANDLES());
+    haft_resume(haft_fiber_new(wait_with_memory, NULL), HAFT_NO_REPLY, HAFT_HANDLES());
     return unused;
 }
 static void *end_here(void *unused) {
@@ -29,13 +29,13 @@ static void *end_here(void *unused) {
 
 /* Out of sight of the thread's own stack and registers. */
 static __attribute__((noinline)) void leave_suspended(void *(*function)(void *)) {
-    haft_resume(haft_fiber_new(function, NULL), NULL, HAFT_HANDLES(wait));
+    haft_resume(haft_fiber_new(function, NULL), HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static __attribute__((noinline)) void end_inside(void) {
     char *memory = malloc(1000);
     use(&memory);
     haft_fiber_t *k = haft_fiber_new(end_here, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES());
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
     use(&memory);
 }
 

@@ -34,7 +34,7 @@ static void *perform_both(void *unused) {
 
 static void handles_all_handles_effects_it_never_heard_of(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(perform_both, NULL);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES_ALL);
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES_ALL);
     CHECK(request.effect == HAFT_ID(ask));
     request = haft_resume(k, HAFT_REPLY(ask, 10), HAFT_HANDLES_ALL);
     CHECK(request.effect == HAFT_ID(unlisted));
@@ -44,7 +44,7 @@ static void handles_all_handles_effects_it_never_heard_of(void) {
 
 /* A wrapper that handles everything and passes it on by yielding the same request further out. */
 static void *pass_on(void *inner) {
-    haft_request_t request = haft_resume(inner, NULL, HAFT_HANDLES_ALL);
+    haft_request_t request = haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES_ALL);
     while (!haft_finished(request)) {
         uint64_t result[4];
         haft_perform(request.effect, request.payload, request.effect->payload_size, result,
@@ -59,7 +59,7 @@ static void *pass_on(void *inner) {
 static void a_handler_of_everything_can_pass_effects_on(void) {
     HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(perform_both, NULL);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(pass_on, inner);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask, unlisted));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask, unlisted));
     CHECK(request.effect == HAFT_ID(ask));
     request = haft_resume(k, HAFT_REPLY(ask, 10), HAFT_HANDLES(ask, unlisted));
     CHECK(request.effect == HAFT_ID(unlisted));
@@ -79,14 +79,14 @@ static void *locate_and_yield(void *unused) {
 
 static void *through_another_fiber(void *unused) {
     HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(locate_and_yield, unused);
-    return (void *)(intptr_t)result_of(haft_resume(inner, NULL, HAFT_HANDLES(failed)));
+    return (void *)(intptr_t)result_of(haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(failed)));
 }
 
 static void yielding_to_a_located_handler_is_performing(void) {
     for (int nested = 0; nested < 2; nested++) {
         HAFT_SCOPED haft_fiber_t *k =
             haft_fiber_new(nested ? through_another_fiber : locate_and_yield, NULL);
-        haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask));
+        haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
         for (int i = 0; i < 10; i++) {
             CHECK(request.effect == HAFT_ID(ask));
             CHECK_EQUAL(((HAFT_PAYLOAD(ask) *)request.payload)->question, i);
@@ -104,7 +104,7 @@ static void *yield_to_self(void *unused) {
 
 static void a_yield_reaches_the_resumer_whatever_it_handles(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(yield_to_self, NULL);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES());
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
     CHECK(request.effect == HAFT_ID(ask));
     request = haft_resume(k, HAFT_REPLY(ask, 10), HAFT_HANDLES());
     CHECK(request.effect == HAFT_ID(unlisted));
@@ -125,7 +125,7 @@ static void locate_finds_nothing_where_no_fiber_would_be_suspended(void) {
     CHECK(haft_locate(HAFT_ID(ask)) == NULL);
     CHECK(haft_handle(&in_place_handler, NULL, locate_ask, NULL) == NULL);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(locate_ask, NULL);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     CHECK(((HAFT_PAYLOAD(return ) *)request.payload)->result == k);
 }
 
@@ -149,7 +149,7 @@ static void *throw_body(void *depth) {
 static void a_throw_runs_the_cleanups_innermost_first_and_keeps_the_payload(void) {
     order_count = 0;
     haft_fiber_t *k = haft_fiber_new(throw_body, (void *)3);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(failed));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failed));
     CHECK(request.effect == HAFT_ID(failed));
     HAFT_PAYLOAD(failed) *payload = request.payload;
     CHECK_EQUAL(order_count, 4);
@@ -169,7 +169,7 @@ static void *throw_quiet(void *unused) {
 
 static void an_effect_without_payload_can_be_thrown(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(throw_quiet, NULL);
-    CHECK(haft_resume(k, NULL, HAFT_HANDLES(quiet)).effect == HAFT_ID(quiet));
+    CHECK(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(quiet)).effect == HAFT_ID(quiet));
 }
 
 /* Three fibers; the innermost throws to the handler around the outermost. */
@@ -179,7 +179,7 @@ static void *chain(void *level_word) {
     if (level == 3)
         HAFT_THROW(failed, .code = 5);
     HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(chain, (void *)(intptr_t)(level + 1));
-    haft_resume(inner, NULL, HAFT_HANDLES(ask));
+    haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     CHECK(!"unwound");
     return NULL;
 }
@@ -188,7 +188,7 @@ static void a_throw_unwinds_the_fibers_between_and_frees_those_that_are_scoped(v
     order_count = 0;
     size_t before = haft_pool_report().stacks;
     haft_fiber_t *k = haft_fiber_new(chain, (void *)1);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(failed));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failed));
     CHECK_EQUAL(((HAFT_PAYLOAD(failed) *)request.payload)->code, 5);
     CHECK_EQUAL(order_count, 3);
     for (int i = 0; i < 3; i++)
@@ -207,7 +207,7 @@ static void *exit_middle(void *unused) {
 static void *run_inner(void *unused) {
     CLEANUP here = 2;
     HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(exit_middle, unused);
-    haft_resume(inner, NULL, HAFT_HANDLES_ALL);
+    haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES_ALL);
     CHECK(!"unwound");
     return NULL;
 }
@@ -215,7 +215,7 @@ static void *run_inner(void *unused) {
 static void an_exit_ends_the_named_fiber_whatever_is_handled_between(void) {
     order_count = 0;
     middle = haft_fiber_new(run_inner, NULL);
-    haft_request_t request = haft_resume(middle, NULL, HAFT_HANDLES());
+    haft_request_t request = haft_resume(middle, HAFT_NO_REPLY, HAFT_HANDLES());
     CHECK(request.effect == HAFT_ID(unlisted));
     CHECK_EQUAL(*(int64_t *)request.payload, 99);
     CHECK_EQUAL(order_count, 2);
@@ -229,7 +229,7 @@ static void a_fiber_that_threw_can_be_reset(void) {
     haft_fiber_t *k = haft_fiber_new(throw_body, (void *)0);
     for (int i = 0; i < 100; i++) {
         order_count = 0;
-        haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(failed));
+        haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failed));
         CHECK_EQUAL(((HAFT_PAYLOAD(failed) *)request.payload)->code, 77);
         haft_fiber_reset(k, throw_body, (void *)0);
     }
@@ -240,7 +240,7 @@ static void without_cleanups_a_throw_skips_them(void) {
     order_count = 0;
     haft_fiber_t *k =
         haft_fiber_create(&(haft_fiber_options_t){.no_cleanups = true}, throw_body, (void *)3);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(failed));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failed));
     CHECK_EQUAL(((HAFT_PAYLOAD(failed) *)request.payload)->code, 77);
     CHECK_EQUAL(order_count, 0);
     haft_fiber_free(k);
@@ -258,7 +258,7 @@ static void *throw_past_performing_cleanup(void *unused) {
 
 static void a_cleanup_during_a_throw_may_perform(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(throw_past_performing_cleanup, NULL);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(failed, ask));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failed, ask));
     CHECK(request.effect == HAFT_ID(ask));
     CHECK_EQUAL(((HAFT_PAYLOAD(ask) *)request.payload)->question, 31);
     request = haft_resume(k, HAFT_REPLY(ask, 1), HAFT_HANDLES(failed, ask));
@@ -271,7 +271,7 @@ static void a_cleanup_during_a_throw_may_perform(void) {
 #ifndef __clang__
 static void a_fiber_that_waits_in_a_cleanup_of_a_throw_can_be_freed(void) {
     haft_fiber_t *k = haft_fiber_new(throw_past_performing_cleanup, NULL);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(failed, ask));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failed, ask));
     CHECK(request.effect == HAFT_ID(ask));
     haft_fiber_free(k);
 }
@@ -289,7 +289,7 @@ static void *throw_past_throwing_cleanup(void *unused) {
 static void a_cleanup_during_a_throw_may_throw_something_else(void) {
     order_count = 0;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(throw_past_throwing_cleanup, NULL);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(failed, unlisted));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failed, unlisted));
     CHECK(request.effect == HAFT_ID(unlisted));
     CHECK_EQUAL(((HAFT_PAYLOAD(unlisted) *)request.payload)->value, 32);
     CHECK_EQUAL(order_count, 1);
@@ -298,7 +298,7 @@ static void a_cleanup_during_a_throw_may_throw_something_else(void) {
 
 /* ---- A throw that is refused ---- */
 
-static void *answer_seven(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t answer_seven(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
     return haft_tail_continue(k, HAFT_REPLY(ask, 7));
 }
@@ -310,7 +310,8 @@ HAFT_EFFECT(stop, void, { int code; });
 static void throw_stop(int *code) {
     HAFT_THROW(stop, *code);
 }
-static void *promise_and_throw(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t promise_and_throw(void *state, HAFT_PAYLOAD(ask) * payload,
+                                       haft_resumption_t k) {
     __attribute__((cleanup(throw_stop), unused)) int code = 5;
     (void)state, (void)payload;
     return haft_tail_continue(k, HAFT_REPLY(ask, 7));
@@ -331,7 +332,7 @@ static void a_clause_unwound_after_its_tail_continue_drops_the_computation(void)
     order_count = 0;
     size_t stacks = haft_pool_report().stacks;
     haft_fiber_t *k = haft_fiber_new(handle_promising, NULL);
-    CHECK(haft_resume(k, NULL, HAFT_HANDLES(stop)).effect == HAFT_ID(stop));
+    CHECK(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(stop)).effect == HAFT_ID(stop));
     haft_fiber_free(k);
     CHECK_EQUAL(order_count, 1);
     CHECK_EQUAL(haft_pool_report().stacks, stacks);

@@ -30,13 +30,13 @@ __attribute__((noinline)) void *middle_body(void *memory) {
                                     .memory_size = memory != NULL ? 64 * 1024 : 0};
     HAFT_SCOPED haft_fiber_t *inner = haft_fiber_create(&options, innermost_body, NULL);
     haft_fiber_set_name(inner, "inner");
-    haft_resume(inner, NULL, HAFT_HANDLES(other));
+    haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(other));
     return NULL;
 }
 __attribute__((noinline)) void *outer_body(void *memory) {
     HAFT_SCOPED haft_fiber_t *middle = haft_fiber_new(middle_body, memory);
     haft_fiber_set_name(middle, "middle");
-    haft_resume(middle, NULL, HAFT_HANDLES(other));
+    haft_resume(middle, HAFT_NO_REPLY, HAFT_HANDLES(other));
     return NULL;
 }
 
@@ -70,7 +70,7 @@ static haft_fiber_t *waiting_chain(void *memory) {
     then_function = wait_here;
     haft_fiber_t *k = haft_fiber_new(outer_body, memory);
     haft_fiber_set_name(k, "outer");
-    CHECK(haft_resume(k, NULL, HAFT_HANDLES(wait)).effect == HAFT_ID(wait));
+    CHECK(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait)).effect == HAFT_ID(wait));
     return k;
 }
 
@@ -91,7 +91,7 @@ static void the_backtrace_of_a_suspended_fiber_shows_its_whole_chain(void) {
         CHECK_EQUAL(haft_fiber_backtrace(k, addresses, 3), 3);
         CHECK_EQUAL(haft_fiber_backtrace(k, addresses, 0), 0);
         /* And the fiber goes on as if nothing had been. */
-        CHECK(haft_finished(haft_resume(k, NULL, HAFT_HANDLES(wait))));
+        CHECK(haft_finished(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait))));
         CHECK_EQUAL(haft_fiber_backtrace(k, addresses, 100), 0);
         haft_fiber_free(k);
     }
@@ -107,7 +107,7 @@ static void *self_backtrace(void) {
 static void run_chain(void *(*then)(void), void *memory) {
     then_function = then;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(outer_body, memory);
-    haft_resume(k, NULL, HAFT_HANDLES());
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
 }
 
 static void backtrace_leads_from_the_innermost_fiber_to_main(void) {
@@ -168,7 +168,7 @@ static void the_dump_shows_every_fiber_with_state_effect_and_stack(void) {
     CHECK_CONTAINS(text, "new        'fixed'");
     CHECK_CONTAINS(text, " resident\n");
     CHECK_CONTAINS(text, "\n5 fibers\n");
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     CHECK_CONTAINS(dump(), "finished   'outer'");
     haft_fiber_free(k);
     haft_fiber_free(made);

@@ -38,7 +38,7 @@ static void *ask_between_pauses(void *unused) {
     return NUMBER(sum);
 }
 static void *resume_body(void *fiber) {
-    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(pause));
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(pause));
     return NUMBER(haft_finished(request) ? result_of(request) : 0);
 }
 static int resume_under(haft_fiber_t *k, int number) {
@@ -54,13 +54,13 @@ static void a_fiber_resumed_under_other_handlers_finds_those(void) {
 
 static void *resume_on_a_fiber(void *fiber) {
     HAFT_SCOPED haft_fiber_t *between = haft_fiber_new(resume_body, fiber);
-    return NUMBER(result_of(haft_resume(between, NULL, HAFT_HANDLES(yield))));
+    return NUMBER(result_of(haft_resume(between, HAFT_NO_REPLY, HAFT_HANDLES(yield))));
 }
 
 /* The performer sits in a fiber inside the one that is re-parented. */
 static void *ask_deeper(void *unused) {
     HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(ask_between_pauses, unused);
-    return NUMBER(result_of(haft_resume(inner, NULL, HAFT_HANDLES(one, two))));
+    return NUMBER(result_of(haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(one, two))));
 }
 static void a_chain_resumed_under_other_handlers_finds_those(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_deeper, NULL);
@@ -85,7 +85,7 @@ static void *ask_six(void *unused) {
 static void *alternate_sets(void *unused) {
     (void)unused;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_six, NULL);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     /* The reply is given, and the next ask goes to the handler further out, which answers in place;
        then the one after it too, until the fiber is finished. */
     request = haft_resume(k, HAFT_REPLY(ask, 7), HAFT_HANDLES(one));
@@ -105,8 +105,8 @@ static void *ask_and_pause(void *unused) {
 static void *widen_set(void *unused) {
     (void)unused;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_and_pause, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(pause));
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(pause, ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(pause));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(pause, ask));
     CHECK(request.effect == HAFT_ID(ask));
     return NUMBER(result_of(haft_resume(k, HAFT_REPLY(ask, 8), HAFT_HANDLES(pause))));
 }
@@ -120,10 +120,10 @@ static void *reuse_memory_of_set(void *unused) {
     haft_clause_t clauses[2] = {HAFT_HANDLES(pause)->clauses[0], HAFT_HANDLES(ask)->clauses[0]};
     haft_handles_t set = {1, 0, clauses};
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_and_pause, NULL);
-    haft_resume(k, NULL, &set);
+    haft_resume(k, HAFT_NO_REPLY, &set);
     set.count = 2;
     haft_handles_changed(k);
-    haft_request_t request = haft_resume(k, NULL, &set);
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, &set);
     CHECK(request.effect == HAFT_ID(ask));
     return NUMBER(result_of(haft_resume(k, HAFT_REPLY(ask, 8), &set)));
 }
@@ -160,7 +160,7 @@ static void *under_giving(void *unused) {
 
 static void effects_that_share_a_slot_are_told_apart(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(under_giving, NULL);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(three, four));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(three, four));
     for (int i = 0; i < 100; i++) {
         CHECK(request.effect == HAFT_ID(three));
         request = haft_resume(k, HAFT_REPLY(three, 3), HAFT_HANDLES(three, four));
@@ -179,7 +179,7 @@ static void *generate(void *unused) {
 }
 static haft_fiber_t *shared_generator;
 static int next_value(void) {
-    haft_request_t request = haft_resume(shared_generator, NULL, HAFT_HANDLES(yield));
+    haft_request_t request = haft_resume(shared_generator, HAFT_NO_REPLY, HAFT_HANDLES(yield));
     CHECK(request.effect == HAFT_ID(yield));
     return ((HAFT_PAYLOAD(yield) *)request.payload)->value;
 }
@@ -201,7 +201,7 @@ static void a_generator_consumed_by_two_fibers_in_turn_finds_the_handlers_of_eac
                                   haft_fiber_new(consumer, NUMBER(2))};
     for (int i = 0; i < 11; i++)
         for (int j = 0; j < 2; j++)
-            haft_resume(consumers[j], NULL, HAFT_HANDLES(pause));
+            haft_resume(consumers[j], HAFT_NO_REPLY, HAFT_HANDLES(pause));
     for (int j = 0; j < 2; j++) {
         CHECK_EQUAL(haft_fiber_state(consumers[j]), HAFT_FIBER_FINISHED);
         haft_fiber_free(consumers[j]);
@@ -240,7 +240,7 @@ static void a_new_fiber_in_the_memory_of_an_old_one_finds_its_own_handlers(void)
             CHECK_EQUAL(VALUE(haft_handle(&answering, &state, resume_body, k)),
                         12345 + 111111 * state);
         } else {
-            haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask));
+            haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
             for (int j = 0; j < 6; j++)
                 request = haft_resume(k, HAFT_REPLY(ask, 5), HAFT_HANDLES(ask));
             CHECK_EQUAL(result_of(request), 555555);
@@ -287,11 +287,11 @@ HAFT_EFFECT(moved_ask, int, {});
 HAFT_EFFECT(moved_detour, int, {});
 HAFT_EFFECT(moved_pause, int, {});
 
-static int detour_by_pausing(void *state, HAFT_PAYLOAD(moved_detour) *payload) {
+static int detour_by_pausing(void *state, HAFT_PAYLOAD(moved_detour) * payload) {
     (void)state, (void)payload;
     return HAFT_PERFORM(moved_pause);
 }
-static int answer_state(void *state, HAFT_PAYLOAD(moved_ask) *payload) {
+static int answer_state(void *state, HAFT_PAYLOAD(moved_ask) * payload) {
     (void)payload;
     return *(int *)state;
 }
@@ -308,7 +308,9 @@ static void *ask_under_detours(void *heard) {
     return haft_handle(&detours, NULL, ask_around_a_detour, heard);
 }
 static void *resume_moved(void *fiber) {
-    haft_resume(fiber, HAFT_REPLY(moved_pause, 7), HAFT_HANDLES(moved_pause));
+    bool is_new = haft_fiber_state(fiber) == HAFT_FIBER_NEW;
+    haft_resume(fiber, is_new ? HAFT_NO_REPLY : HAFT_REPLY(moved_pause, 7),
+                HAFT_HANDLES(moved_pause));
     return NULL;
 }
 

@@ -35,7 +35,7 @@ static void *perform_ask(void *unused) {
     return unused;
 }
 static void perform_on_fiber(void) {
-    haft_resume(named("worker", perform_ask), NULL, HAFT_HANDLES(wait));
+    haft_resume(named("worker", perform_ask), HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void throw_on_thread(void) {
     HAFT_THROW(stop, 1);
@@ -58,7 +58,7 @@ static void *ask_untyped_payload(void *unused) {
     return unused;
 }
 static void wrong_payload(void) {
-    haft_resume(haft_fiber_new(ask_untyped_payload, NULL), NULL, HAFT_HANDLES(ask));
+    haft_resume(haft_fiber_new(ask_untyped_payload, NULL), HAFT_NO_REPLY, HAFT_HANDLES(ask));
 }
 static void wrong_result(void) {
     int payload = 0;
@@ -76,7 +76,7 @@ static void *exit_wrongly(void *unused) {
     haft_exit(haft_fiber_current(), HAFT_ID(stop), "text", 5);
 }
 static void wrong_exit(void) {
-    haft_resume(haft_fiber_new(exit_wrongly, NULL), NULL, HAFT_HANDLES(stop));
+    haft_resume(haft_fiber_new(exit_wrongly, NULL), HAFT_NO_REPLY, HAFT_HANDLES(stop));
 }
 
 static void a_value_of_the_wrong_size_in_an_untyped_call_is_reported(void) {
@@ -96,14 +96,109 @@ static void *perform_wide(void *unused) {
 }
 static void no_reply(void) {
     haft_fiber_t *k = haft_fiber_new(perform_wide, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(wide));
-    haft_resume(k, NULL, HAFT_HANDLES(wide));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wide));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wide));
 }
 
-static void null_for_a_result_larger_than_a_word_is_reported(void) {
+static void reply_to_another(void) {
+    haft_fiber_t *k = named("worker", perform_wide);
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wide));
+    haft_resume(k, HAFT_REPLY(ask, 1), HAFT_HANDLES(wide));
+}
+static void reply_before_the_start(void) {
+    haft_resume(named("worker", perform_wide), HAFT_REPLY(ask, 1), HAFT_HANDLES(wide));
+}
+static haft_reply_t reply_wrongly(void *unused) {
+    (void)unused;
+    return HAFT_REPLY(ask, 1);
+}
+static void reply_to_another_by_a_call(void) {
+    haft_fiber_t *k = named("worker", perform_wide);
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wide));
+    haft_discontinue(k, reply_wrongly, NULL, HAFT_HANDLES(wide));
+}
+static haft_answer_t continue_wrongly(void *how, HAFT_PAYLOAD(wide) * payload,
+                                      haft_resumption_t k) {
+    (void)payload;
+    switch (*(int *)how) {
+    case 0:
+        return haft_answer(haft_continue(k, HAFT_REPLY(ask, 1)));
+    case 1:
+        return haft_tail_continue(k, HAFT_REPLY(ask, 1));
+    default:
+        return haft_answer(haft_continue_raising(k, reply_wrongly, NULL));
+    }
+}
+HAFT_HANDLER(wrongly, NULL, HAFT_GENERAL(wide, continue_wrongly));
+static void handle_wrongly(int how) {
+    haft_handle(&wrongly, &how, perform_wide, NULL);
+}
+static void continue_with_another(void) {
+    handle_wrongly(0);
+}
+static void tail_continue_with_another(void) {
+    handle_wrongly(1);
+}
+static void continue_by_a_call_with_another(void) {
+    handle_wrongly(2);
+}
+
+static void a_reply_to_another_effect_is_reported(void) {
+    const char *given[] = {"to the effect 'wide' (", "with one to 'ask' (",
+                           "Give it HAFT_REPLY(wide...)."};
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        CHECK_ABORTS(reply_to_another, given[i]);
+        CHECK_ABORTS(reply_to_another_by_a_call, given[i]);
+        CHECK_ABORTS(continue_with_another, given[i]);
+        CHECK_ABORTS(tail_continue_with_another, given[i]);
+        CHECK_ABORTS(continue_by_a_call_with_another, given[i]);
+    }
+    CHECK_ABORTS(reply_to_another, "haft: the fiber 'worker' waits for a reply to the effect");
+    CHECK_ABORTS(reply_before_the_start,
+                 "the fiber 'worker' was resumed with a reply to the effect "
+                 "'ask' (");
+    CHECK_ABORTS(reply_before_the_start, "), but it has not started. Give it HAFT_NO_REPLY.");
+}
+
+static void a_missing_reply_is_reported(void) {
     CHECK_ABORTS(no_reply,
-                 ") has a result of 32 bytes, but its handler resumed with NULL. Reply with "
+                 ") has a result of 32 bytes, but its handler resumed without one. Reply with "
                  "HAFT_REPLY(wide, value).");
+}
+
+static void match_nothing(void) {
+    haft_request_t request =
+        haft_resume(named("worker", perform_wide), HAFT_NO_REPLY, HAFT_HANDLES(wide));
+    HAFT_MATCH(request) {
+        HAFT_CASE(ask, payload) {
+            (void)payload;
+        }
+        HAFT_RETURN(result) {
+            (void)result;
+        }
+    }
+}
+static void *return_at_once(void *unused) {
+    return unused;
+}
+static void match_no_return(void) {
+    haft_request_t request =
+        haft_resume(named("worker", return_at_once), HAFT_NO_REPLY, HAFT_HANDLES(wide));
+    HAFT_MATCH(request) {
+        HAFT_CASE(wide, payload) {
+            (void)payload;
+        }
+    }
+}
+
+static void a_request_that_no_case_takes_is_reported(void) {
+    CHECK_ABORTS(match_nothing, "haft: No case of a HAFT_MATCH takes the effect 'wide' (");
+    CHECK_ABORTS(match_nothing,
+                 "). Add HAFT_CASE(wide, payload) { ... }, or HAFT_OTHERWISE(request) "
+                 "{ } for what is to be passed over.");
+    CHECK_ABORTS(match_no_return,
+                 "takes the request 'return' (haft.h). Add HAFT_RETURN(result) { ... "
+                 "}, or");
 }
 
 /* Two libraries that chose one name: made here by a clause that claims another shape. */
@@ -111,7 +206,7 @@ static void other_declaration(void) {
     static haft_clause_t clause = {HAFT_ID(ask), NULL, HAFT_CLAUSE_REQUEST,
                                    HAFT_SHAPE(sizeof(double), 0)};
     static haft_handles_t handles = {1, 0, &clause};
-    haft_resume(haft_fiber_new(perform_ask, NULL), NULL, &handles);
+    haft_resume(haft_fiber_new(perform_ask, NULL), HAFT_NO_REPLY, &handles);
 }
 
 static void one_name_declared_in_two_ways_is_reported(void) {
@@ -124,43 +219,47 @@ static void one_name_declared_in_two_ways_is_reported(void) {
 /* ---- Fibers ---- */
 
 static void *resume_self(void *unused) {
-    haft_resume(haft_fiber_current(), NULL, HAFT_HANDLES(wait));
+    haft_resume(haft_fiber_current(), HAFT_NO_REPLY, HAFT_HANDLES(wait));
     return unused;
 }
 static void resume_running(void) {
-    haft_resume(named("worker", resume_self), NULL, HAFT_HANDLES(wait));
+    haft_resume(named("worker", resume_self), HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static haft_fiber_t *outermost;
 static void *resume_outermost(void *unused) {
-    haft_resume(outermost, NULL, HAFT_HANDLES(wait));
+    haft_resume(outermost, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     return unused;
 }
 static void *start_inner(void *unused) {
-    haft_resume(haft_fiber_new(resume_outermost, NULL), NULL, HAFT_HANDLES(wait));
+    haft_resume(haft_fiber_new(resume_outermost, NULL), HAFT_NO_REPLY, HAFT_HANDLES(wait));
     return unused;
 }
 static void resume_around(void) {
     outermost = named("outermost", start_inner);
-    haft_resume(outermost, NULL, HAFT_HANDLES(wait));
+    haft_resume(outermost, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void resume_finished(void) {
     haft_fiber_t *k = named("worker", wait_once);
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void resume_freed(void) {
     haft_fiber_t *k = named("worker", wait_once);
     haft_fiber_free(k);
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 /* Not checked on the hot path: the fault is at address zero, where nothing is ever mapped. */
 static void resume_null(void) {
     haft_fiber_t *volatile none = NULL;
-    haft_resume(none, NULL, HAFT_HANDLES(wait));
+    haft_resume(none, HAFT_NO_REPLY, HAFT_HANDLES(wait));
+}
+static haft_reply_t look_around(void *unused) {
+    (void)unused;
+    return HAFT_NO_REPLY;
 }
 static void discontinue_null(void) {
-    haft_discontinue(NULL, wait_once, NULL, HAFT_HANDLES(wait));
+    haft_discontinue(NULL, look_around, NULL, HAFT_HANDLES(wait));
 }
 static void reset_null(void) {
     haft_fiber_reset(NULL, wait_once, NULL);
@@ -183,18 +282,18 @@ static void *free_self(void *unused) {
     return unused;
 }
 static void free_running(void) {
-    haft_resume(named("worker", free_self), NULL, HAFT_HANDLES(wait));
+    haft_resume(named("worker", free_self), HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void *reset_self(void *unused) {
     haft_fiber_reset(haft_fiber_current(), wait_once, NULL);
     return unused;
 }
 static void reset_running(void) {
-    haft_resume(named("worker", reset_self), NULL, HAFT_HANDLES(wait));
+    haft_resume(named("worker", reset_self), HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void free_twice(void) {
     haft_fiber_t *k = named("worker", wait_once);
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     haft_fiber_free(k);
     haft_fiber_free(k);
 }
@@ -241,16 +340,16 @@ static void bad_arguments_are_reported(void) {
 /* Every function of haft.h, with NULL where there has to be something. */
 static void *suspended_fiber(void) {
     haft_fiber_t *k = named("worker", wait_once);
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     return k;
 }
 static int in_place(void *unused, HAFT_PAYLOAD(ask) * payload) {
     (void)unused;
     return payload->question;
 }
-static void *raise_nothing(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t raise_nothing(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
-    return haft_continue_raising(k, NULL, NULL);
+    return haft_answer(haft_continue_raising(k, NULL, NULL));
 }
 HAFT_HANDLER(raising, NULL, HAFT_GENERAL(ask, raise_nothing));
 HAFT_HANDLER(answering, NULL, HAFT_TAIL(ask, in_place));
@@ -276,9 +375,9 @@ MISSING(dump_to_nowhere, (haft_fibers_dump(NULL), 0))
 MISSING(discontinue_by_nothing,
         haft_discontinue(suspended_fiber(), NULL, NULL, HAFT_HANDLES(wait)).effect)
 MISSING(discontinue_under_nothing,
-        haft_discontinue(suspended_fiber(), return_it, NULL, NULL).effect)
-MISSING(start_under_nothing, haft_resume(named("worker", wait_once), NULL, NULL).effect)
-MISSING(resume_under_nothing, haft_resume(suspended_fiber(), NULL, NULL).effect)
+        haft_discontinue(suspended_fiber(), look_around, NULL, NULL).effect)
+MISSING(start_under_nothing, haft_resume(named("worker", wait_once), HAFT_NO_REPLY, NULL).effect)
+MISSING(resume_under_nothing, haft_resume(suspended_fiber(), HAFT_NO_REPLY, NULL).effect)
 MISSING(continue_raising_nothing, haft_handle(&raising, NULL, perform_ask, NULL))
 MISSING(handle_by_nothing, haft_handle(NULL, NULL, return_it, NULL))
 MISSING(handle_nothing, haft_handle(&raising, NULL, NULL, NULL))
@@ -367,8 +466,8 @@ static void *yield_elsewhere(void *unused) {
 }
 static void yield_not_around(void) {
     elsewhere = named("elsewhere", wait_once);
-    haft_resume(elsewhere, NULL, HAFT_HANDLES(wait));
-    haft_resume(haft_fiber_new(yield_elsewhere, NULL), NULL, HAFT_HANDLES(wait));
+    haft_resume(elsewhere, HAFT_NO_REPLY, HAFT_HANDLES(wait));
+    haft_resume(haft_fiber_new(yield_elsewhere, NULL), HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void *exit_elsewhere(void *unused) {
     (void)unused;
@@ -376,7 +475,7 @@ static void *exit_elsewhere(void *unused) {
 }
 static void exit_not_around(void) {
     elsewhere = named("elsewhere", wait_once);
-    haft_resume(haft_fiber_new(exit_elsewhere, NULL), NULL, HAFT_HANDLES(wait));
+    haft_resume(haft_fiber_new(exit_elsewhere, NULL), HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void yield_null(void) {
     HAFT_YIELD((haft_fiber_t *)NULL, wait);
@@ -399,9 +498,9 @@ static void yield_and_exit_to_a_fiber_that_is_not_around_are_reported(void) {
 static void come_back(void *unused, HAFT_PAYLOAD(stop) * payload) {
     (void)unused, (void)payload;
 }
-static void *general(void *state, HAFT_PAYLOAD(stop) * payload, haft_resumption_t k) {
+static haft_answer_t general(void *state, HAFT_PAYLOAD(stop) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
-    return haft_continue(k, NULL);
+    return haft_answer(haft_continue(k, HAFT_NO_REPLY));
 }
 HAFT_HANDLER(coming_back, NULL, HAFT_TAIL(stop, come_back));
 HAFT_HANDLER(resuming, NULL, HAFT_GENERAL(stop, general));
@@ -432,10 +531,10 @@ static void a_throw_to_a_clause_that_resumes_is_reported(void) {
 /* ---- Resumptions ---- */
 
 static haft_resumption_t kept;
-static void *keep(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t keep(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
     kept = k;
-    return NULL;
+    return haft_answer(NULL);
 }
 HAFT_HANDLER(keeping, NULL, HAFT_GENERAL(ask, keep));
 
@@ -444,10 +543,11 @@ static void continue_twice(void) {
     haft_continue(kept, HAFT_REPLY(ask, 1));
     haft_continue(kept, HAFT_REPLY(ask, 1));
 }
-static void *twice_in_clause(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t twice_in_clause(void *state, HAFT_PAYLOAD(ask) * payload,
+                                     haft_resumption_t k) {
     (void)state, (void)payload;
     haft_continue(k, HAFT_REPLY(ask, 1));
-    return haft_continue(k, HAFT_REPLY(ask, 1));
+    return haft_answer(haft_continue(k, HAFT_REPLY(ask, 1)));
 }
 HAFT_HANDLER(continuing_twice, NULL, HAFT_GENERAL(ask, twice_in_clause));
 static void *ask_twice(void *unused) {
@@ -468,7 +568,7 @@ static void continue_dropped(void) {
     haft_drop(kept);
     haft_continue(kept, HAFT_REPLY(ask, 1));
 }
-static void *tail_twice(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t tail_twice(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
     haft_continue(k, HAFT_REPLY(ask, 1));
     return haft_tail_continue(k, HAFT_REPLY(ask, 1));
@@ -483,16 +583,18 @@ static void continue_what_was_resumed(void) {
     haft_continue(kept, HAFT_REPLY(ask, 1));
 }
 static void continue_empty(void) {
-    haft_continue((haft_resumption_t){NULL, 0}, NULL);
+    haft_continue((haft_resumption_t){NULL, 0}, HAFT_NO_REPLY);
 }
 
 /* ---- A forgotten return ---- */
 
-static void *forget_to_return(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t forget_to_return(void *state, HAFT_PAYLOAD(ask) * payload,
+                                      haft_resumption_t k) {
     (void)state, (void)payload;
-    void *forgotten = haft_tail_continue(k, HAFT_REPLY(ask, 1)); /* the compiler warns otherwise */
+    haft_answer_t forgotten =
+        haft_tail_continue(k, HAFT_REPLY(ask, 1)); /* the compiler warns otherwise */
     (void)forgotten;
-    return NULL;
+    return haft_answer(NULL);
 }
 HAFT_HANDLER(forgetful, NULL, HAFT_GENERAL(ask, forget_to_return));
 static void forget_once(void) {
@@ -503,35 +605,55 @@ static void *forget_inside(void *unused) {
     return unused;
 }
 static void forget_on_a_fiber(void) {
-    haft_resume(haft_fiber_new(forget_inside, NULL), NULL, HAFT_HANDLES(wait));
+    haft_resume(haft_fiber_new(forget_inside, NULL), HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 
-static void *right_within(void *state, HAFT_PAYLOAD(wait) * payload, haft_resumption_t k) {
+/* Returns what haft_tail_continue gave it for the perform before. */
+static haft_answer_t answer_again(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+    haft_answer_t *before = state;
+    (void)payload;
+    if (before->next == 0)
+        *before = haft_tail_continue(k, HAFT_REPLY(ask, 1));
+    return *before;
+}
+HAFT_HANDLER(answering_again, NULL, HAFT_GENERAL(ask, answer_again));
+static void answer_twice(void) {
+    haft_answer_t before = haft_answer(NULL);
+    haft_handle(&answering_again, &before, ask_twice, NULL);
+}
+static void an_answer_returned_twice_is_reported(void) {
+    CHECK_ABORTS(answer_twice,
+                 "haft: A clause has returned what haft_tail_continue gave it a second time.");
+}
+
+static haft_answer_t right_within(void *state, HAFT_PAYLOAD(wait) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
-    return haft_tail_continue(k, NULL);
+    return haft_tail_continue(k, HAFT_NO_REPLY);
 }
 HAFT_HANDLER(right, NULL, HAFT_GENERAL(wait, right_within));
 static void handle_rightly(int *unused) {
     (void)unused;
     haft_handle(&right, NULL, wait_once, NULL);
 }
-static void *continue_with_cleanup(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t continue_with_cleanup(void *state, HAFT_PAYLOAD(ask) * payload,
+                                           haft_resumption_t k) {
     __attribute__((cleanup(handle_rightly))) int one = 1;
     (void)state, (void)payload;
     return haft_tail_continue(k, HAFT_REPLY(ask, one));
 }
 HAFT_HANDLER(cleaning, NULL, HAFT_GENERAL(ask, continue_with_cleanup));
-static void *drop_it(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t drop_it(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
     haft_drop(k);
-    return NULL;
+    return haft_answer(NULL);
 }
 HAFT_HANDLER(dropping, NULL, HAFT_GENERAL(ask, drop_it));
 static void handle_and_drop(int *unused) {
     (void)unused;
     haft_handle(&dropping, NULL, perform_ask, NULL);
 }
-static void *continue_with_a_drop(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t continue_with_a_drop(void *state, HAFT_PAYLOAD(ask) * payload,
+                                          haft_resumption_t k) {
     __attribute__((cleanup(handle_and_drop))) int one = 1;
     (void)state, (void)payload;
     return haft_tail_continue(k, HAFT_REPLY(ask, one));
@@ -578,7 +700,7 @@ static void *ask_and_wait_with_cleanup(void *unused) {
     return ask_and_wait(unused);
 }
 static int *waiting_payload(haft_fiber_t *k) {
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(ask, wait));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask, wait));
     int *payload = &((HAFT_PAYLOAD(ask) *)request.payload)->question;
     CHECK_EQUAL(*payload, 1);
     return payload;
@@ -647,7 +769,9 @@ static void the_process_aborts_when_an_error_handler_returns(void) {
 int main(void) {
     RUN(an_effect_that_nobody_handles_is_named_with_its_place_and_fiber);
     RUN(a_value_of_the_wrong_size_in_an_untyped_call_is_reported);
-    RUN(null_for_a_result_larger_than_a_word_is_reported);
+    RUN(a_missing_reply_is_reported);
+    RUN(a_reply_to_another_effect_is_reported);
+    RUN(a_request_that_no_case_takes_is_reported);
     RUN(one_name_declared_in_two_ways_is_reported);
     RUN(resuming_what_cannot_be_resumed_is_reported);
     RUN(freeing_what_cannot_be_freed_is_reported);
@@ -658,6 +782,7 @@ int main(void) {
     RUN(a_throw_to_a_clause_that_resumes_is_reported);
     RUN(a_resumption_used_twice_is_reported);
     RUN(a_forgotten_return_before_tail_continue_is_reported);
+    RUN(an_answer_returned_twice_is_reported);
     RUN(a_payload_read_too_late_holds_a_pattern_in_a_debug_build);
     RUN(an_error_handler_is_told_code_effect_and_fiber);
     RUN(the_process_aborts_when_an_error_handler_returns);

@@ -68,10 +68,10 @@ static void use_fibers(int count, size_t stack_size) {
     for (int i = 0; i < count; i++) {
         fibers[i] =
             haft_fiber_create(&(haft_fiber_options_t){.stack_size = stack_size}, wait_once, NULL);
-        CHECK(haft_resume(fibers[i], NULL, HAFT_HANDLES(wait)).effect == HAFT_ID(wait));
+        CHECK(haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait)).effect == HAFT_ID(wait));
     }
     for (int i = 0; i < count; i++) {
-        CHECK(haft_finished(haft_resume(fibers[i], NULL, HAFT_HANDLES(wait))));
+        CHECK(haft_finished(haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait))));
         haft_fiber_free(fibers[i]);
     }
     free(fibers);
@@ -80,7 +80,7 @@ static void use_fibers(int count, size_t stack_size) {
 static void overflow_on_an_old_kernel(void) {
     if (!be_an_old_kernel())
         raise(SIGSEGV);
-    haft_resume(haft_fiber_new(overflow, NULL), NULL, HAFT_HANDLES());
+    haft_resume(haft_fiber_new(overflow, NULL), HAFT_NO_REPLY, HAFT_HANDLES());
 }
 static void old_kernels_have_guards(void) {
     CHECK_FAULTS(overflow_on_an_old_kernel, "");
@@ -126,8 +126,8 @@ static void overflow_without_a_guard(void) {
     haft_fiber_options_t options = {.name = "bare", .stack_size = 16 * 1024};
     haft_fiber_t *below = haft_fiber_create(&options, wait_once, NULL);
     haft_fiber_t *k = haft_fiber_create(&options, fill_and_wait, (void *)250);
-    haft_resume(below, NULL, HAFT_HANDLES(wait));
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(below, HAFT_NO_REPLY, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void without_guards_an_overflow_is_found_by_a_canary(void) {
     CHECK_SUCCEEDS(live_without_guards);

@@ -38,7 +38,7 @@ static void *descend_body(void *depth) {
 
 static void recursion_a_thousand_frames_deep_needs_no_setting(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(descend_body, NUMBER(1000));
-    CHECK(haft_resume(k, NULL, HAFT_HANDLES(ask)).effect == HAFT_ID(ask));
+    CHECK(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask)).effect == HAFT_ID(ask));
     haft_request_t request = haft_resume(k, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask));
     CHECK_EQUAL(VALUE(((HAFT_PAYLOAD(return ) *)request.payload)->result), 1001);
 }
@@ -60,7 +60,7 @@ static void *perform_and_go_on(void *unused) {
     return unused;
 }
 static void perform_unhandled(void) {
-    haft_resume(haft_fiber_new(perform_and_go_on, NULL), NULL, HAFT_HANDLES());
+    haft_resume(haft_fiber_new(perform_and_go_on, NULL), HAFT_NO_REPLY, HAFT_HANDLES());
 }
 static void an_effect_nobody_handles_is_no_silent_exit_and_no_null_result(void) {
     check_child_t child = check_child(perform_unhandled);
@@ -74,7 +74,7 @@ static void an_effect_nobody_handles_is_no_silent_exit_and_no_null_result(void) 
 static void resume_finished(void) {
     haft_fiber_t *k = haft_fiber_new(wait_once, NULL);
     for (int i = 0; i < 3; i++)
-        haft_resume(k, NULL, HAFT_HANDLES(wait));
+        haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void a_finished_coroutine_that_is_resumed_runs_no_stale_code(void) {
     CHECK_ABORTS(resume_finished, "cannot be resumed: it has finished");
@@ -86,10 +86,10 @@ static int cleaned;
 static void count_cleanup(int *one) {
     cleaned += *one;
 }
-static void *keep_nothing(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+static haft_answer_t keep_nothing(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)payload;
     haft_drop(k);
-    return state;
+    return haft_answer(state);
 }
 HAFT_HANDLER(dropping, NULL, HAFT_GENERAL(ask, keep_nothing));
 static void *ask_with_cleanup(void *unused) {
@@ -112,7 +112,7 @@ static void *fail_deep(void *level) {
     if (VALUE(level) == 0)
         HAFT_THROW(failed, 3);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(fail_deep, NUMBER(VALUE(level) - 1));
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     return NULL;
 }
 static void throwing_across_coroutines_leaks_none_of_them(void) {
@@ -120,7 +120,7 @@ static void throwing_across_coroutines_leaks_none_of_them(void) {
     cleaned = 0;
     for (int i = 0; i < 100; i++) {
         HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(fail_deep, NUMBER(9));
-        haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(failed));
+        haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failed));
         CHECK(request.effect == HAFT_ID(failed));
     }
     CHECK_EQUAL(cleaned, 1000);
@@ -133,10 +133,10 @@ static void live(int count) {
     haft_fiber_t **fibers = malloc((size_t)count * sizeof *fibers);
     for (int i = 0; i < count; i++) {
         fibers[i] = haft_fiber_new(wait_once, NUMBER(i));
-        CHECK(haft_resume(fibers[i], NULL, HAFT_HANDLES(wait)).effect == HAFT_ID(wait));
+        CHECK(haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait)).effect == HAFT_ID(wait));
     }
     for (int i = 0; i < count; i++) {
-        CHECK(haft_finished(haft_resume(fibers[i], NULL, HAFT_HANDLES(wait))));
+        CHECK(haft_finished(haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait))));
         haft_fiber_free(fibers[i]);
     }
     free(fibers);
@@ -194,9 +194,9 @@ static void a_rounding_mode_set_in_a_fiber_stays_in_it(void) {
     HAFT_SCOPED haft_fiber_t *a = haft_fiber_new(round_upwards, NULL);
     HAFT_SCOPED haft_fiber_t *b = haft_fiber_new(round_upwards, NULL);
     for (int i = 0; i < 3; i++) {
-        haft_resume(a, NULL, HAFT_HANDLES(wait));
+        haft_resume(a, HAFT_NO_REPLY, HAFT_HANDLES(wait));
         CHECK_EQUAL(fegetround(), FE_TONEAREST);
-        haft_resume(b, NULL, HAFT_HANDLES(wait));
+        haft_resume(b, HAFT_NO_REPLY, HAFT_HANDLES(wait));
         CHECK_EQUAL(fegetround(), FE_TONEAREST);
     }
     CHECK_EQUAL(haft_fiber_state(a), HAFT_FIBER_FINISHED);

@@ -18,7 +18,7 @@ static void the_program_of_the_paper_counts_to_zero(void) {
     int64_t state = 1000;
     void *result = NULL;
     haft_fiber_t *k = haft_fiber_new(counter, NULL);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(get, put));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get, put));
     bool done = false;
     while (!done) {
         HAFT_MATCH(request) {
@@ -28,7 +28,7 @@ static void the_program_of_the_paper_counts_to_zero(void) {
             }
             HAFT_CASE(put, payload) {
                 state = payload->new_value;
-                request = haft_resume(k, NULL, HAFT_HANDLES(get, put));
+                request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get, put));
             }
             HAFT_RETURN(value) {
                 result = value;
@@ -48,7 +48,7 @@ static void *perform_other(void *value) {
 
 static void a_match_runs_one_block_though_the_request_is_assigned_in_it(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(perform_other, (void *)5);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(other));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     int blocks = 0;
     HAFT_MATCH(request) {
         HAFT_CASE(other, payload) {
@@ -66,7 +66,7 @@ static void a_match_runs_one_block_though_the_request_is_assigned_in_it(void) {
 
 static void break_and_continue_leave_the_block(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(perform_other, (void *)5);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(other));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     int steps = 0;
     HAFT_MATCH(request) {
         HAFT_CASE(other, payload) {
@@ -86,30 +86,53 @@ static void break_and_continue_leave_the_block(void) {
             steps += 100;
         }
     }
-    CHECK_EQUAL(steps, 2);
+    HAFT_MATCH(request) {
+        HAFT_OTHERWISE(rest) {
+            CHECK(rest.effect == HAFT_ID(other));
+            if (++steps == 3)
+                break;
+            steps += 100;
+        }
+    }
+    CHECK_EQUAL(steps, 3);
 }
 
-static void a_request_that_no_case_names_runs_no_block(void) {
+static void otherwise_takes_what_no_case_names(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(perform_other, (void *)5);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(other));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     int blocks = 0;
     HAFT_MATCH(request) {
         HAFT_CASE(get, payload) {
             (void)payload;
+            blocks += 100;
+        }
+        HAFT_OTHERWISE(rest) {
+            CHECK(rest.effect == request.effect && rest.payload == request.payload);
+            blocks++;
+            request = haft_resume(k, HAFT_REPLY(other, 1), HAFT_HANDLES());
+        }
+    }
+    HAFT_MATCH(request) {
+        HAFT_CASE(get, payload) {
+            (void)payload;
+            blocks += 100;
+        }
+        HAFT_OTHERWISE(rest) {
+            CHECK(haft_finished(rest));
             blocks++;
         }
     }
-    CHECK_EQUAL(blocks, 0);
+    CHECK_EQUAL(blocks, 2);
 }
 
 static void *inner_then_other(void *unused) {
     HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(counter, NULL);
-    haft_request_t request = haft_resume(inner, NULL, HAFT_HANDLES(put));
+    haft_request_t request = haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(put));
     int puts = 0;
     while (!haft_finished(request)) {
         CHECK(request.effect == HAFT_ID(put));
         puts++;
-        request = haft_resume(inner, NULL, HAFT_HANDLES(put));
+        request = haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(put));
     }
     (void)unused;
     return (void *)(intptr_t)puts;
@@ -117,7 +140,7 @@ static void *inner_then_other(void *unused) {
 
 static void an_effect_that_the_inner_resume_does_not_name_goes_to_the_outer(void) {
     HAFT_SCOPED haft_fiber_t *outer = haft_fiber_new(inner_then_other, NULL);
-    haft_request_t request = haft_resume(outer, NULL, HAFT_HANDLES(get, put));
+    haft_request_t request = haft_resume(outer, HAFT_NO_REPLY, HAFT_HANDLES(get, put));
     int64_t gets = 3;
     while (!haft_finished(request)) {
         CHECK(request.effect == HAFT_ID(get));
@@ -136,7 +159,7 @@ static void *three_others(void *unused) {
 
 static void the_handled_set_may_change_at_every_resume(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(three_others, NULL);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(other));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     CHECK_EQUAL(((HAFT_PAYLOAD(other) *)request.payload)->value, 0);
     request = haft_resume(k, HAFT_REPLY(other, 1), HAFT_HANDLES(get, other, put));
     CHECK_EQUAL(((HAFT_PAYLOAD(other) *)request.payload)->value, 1);
@@ -160,7 +183,7 @@ static void a_fiber_knows_its_state(void) {
     haft_fiber_t *k = haft_fiber_new(current_state, NULL);
     CHECK(haft_fiber_current() == NULL);
     CHECK_EQUAL(haft_fiber_state(k), HAFT_FIBER_NEW);
-    haft_resume(k, NULL, HAFT_HANDLES(other));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     CHECK_EQUAL(haft_fiber_state(k), HAFT_FIBER_SUSPENDED);
     haft_request_t request = haft_resume(k, HAFT_REPLY(other, 0), HAFT_HANDLES(other));
     CHECK(((HAFT_PAYLOAD(return ) *)request.payload)->result == k);
@@ -180,19 +203,19 @@ static void *see_parents(void *depth) {
         return NULL;
     }
     HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(see_parents, (void *)(intptr_t)(level + 1));
-    haft_resume(inner, NULL, HAFT_HANDLES());
+    haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES());
     return NULL;
 }
 
 static void the_parent_of_a_running_fiber_is_who_resumed_it(void) {
     haft_fiber_t *k = haft_fiber_new(see_parents, (void *)0);
-    haft_resume(k, NULL, HAFT_HANDLES());
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
     haft_fiber_free(k);
 }
 
 static void a_finished_fiber_can_be_freed_and_null_is_ignored(void) {
     haft_fiber_t *k = haft_fiber_new(perform_other, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(other));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     haft_resume(k, HAFT_REPLY(other, 1), HAFT_HANDLES(other));
     haft_fiber_free(k);
     haft_fiber_free(NULL);
@@ -212,19 +235,19 @@ static void *recurse_body(void *unused) {
 
 static void all_frames_of_the_performer_are_kept(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(recurse_body, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(get));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get));
     haft_request_t request = haft_resume(k, HAFT_REPLY(get, 7), HAFT_HANDLES(get));
     CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 7 + 100 * 101 / 2);
 }
 
-static void *raise_seven(void *argument) {
+static haft_reply_t raise_seven(void *argument) {
     CHECK(haft_fiber_current() == argument);
     return HAFT_REPLY(other, 7);
 }
 
 static void discontinue_runs_a_function_at_the_perform(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(perform_other, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(other));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     haft_request_t request = haft_discontinue(k, raise_seven, k, HAFT_HANDLES(other));
     CHECK(haft_finished(request));
     CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 7);
@@ -234,7 +257,7 @@ int main(void) {
     RUN(the_program_of_the_paper_counts_to_zero);
     RUN(a_match_runs_one_block_though_the_request_is_assigned_in_it);
     RUN(break_and_continue_leave_the_block);
-    RUN(a_request_that_no_case_names_runs_no_block);
+    RUN(otherwise_takes_what_no_case_names);
     RUN(an_effect_that_the_inner_resume_does_not_name_goes_to_the_outer);
     RUN(the_handled_set_may_change_at_every_resume);
     RUN(a_fiber_knows_its_state);

@@ -293,8 +293,9 @@ static void *wait_once(void *unused) {
     HAFT_PERFORM(suspending);
     return unused;
 }
-static void *raise_nothing(void *unused) {
-    return unused;
+static haft_reply_t raise_nothing(void *unused) {
+    (void)unused;
+    return HAFT_NO_REPLY;
 }
 static void suspend_there(void) {
     (void)HAFT_PERFORM(suspending);
@@ -322,11 +323,11 @@ static void *raise_on_fiber(void *unused) {
 static void do_on_fiber(void (*there)(void)) {
     waiting = haft_fiber_new(wait_once, NULL);
     haft_fiber_set_name(waiting, "waiting");
-    (void)haft_resume(waiting, NULL, HAFT_HANDLES(suspending));
+    (void)haft_resume(waiting, HAFT_NO_REPLY, HAFT_HANDLES(suspending));
     in_handler = there;
     on_signal(SIGUSR1, SA_ONSTACK);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(raise_on_fiber, NULL);
-    (void)haft_resume(k, NULL, HAFT_HANDLES(suspending));
+    (void)haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(suspending));
 }
 static void suspend(void) {
     do_on_fiber(suspend_there);
@@ -379,7 +380,7 @@ static void after_such_an_error_all_is_as_it_was(void) {
     on_signal(SIGUSR1, SA_ONSTACK);
     haft_error_handler_t *before = haft_set_error_handler(leave_error);
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(raise_and_go_on, NULL);
-    CHECK(haft_resume(k, NULL, HAFT_HANDLES(suspending)).effect == HAFT_ID(suspending));
+    CHECK(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(suspending)).effect == HAFT_ID(suspending));
     CHECK(haft_finished(haft_resume(k, HAFT_REPLY(suspending, 5), HAFT_HANDLES(suspending))));
     haft_set_error_handler(before);
 }

@@ -27,8 +27,8 @@ static void *stay_shallow(void *unused) {
 
 static void run_to_the_end(void *(*function)(void *)) {
     haft_fiber_t *k = haft_fiber_new(function, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     haft_fiber_free(k);
 }
 
@@ -56,7 +56,7 @@ static void a_shallow_fiber_has_one_page_resident(void) {
     size_t before = haft_pool_report().resident;
     for (int i = 0; i < COUNT; i++) {
         fibers[i] = haft_fiber_new(stay_shallow, NULL);
-        haft_resume(fibers[i], NULL, HAFT_HANDLES(wait));
+        haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait));
     }
     size_t each = (haft_pool_report().resident - before) / COUNT;
     CHECK(each <= 4096);
@@ -70,7 +70,7 @@ static void the_memory_of_fibers_that_went_deep_is_given_back(void) {
     haft_pool_trim();
     size_t before = haft_pool_report().resident;
     haft_fiber_t *k = haft_fiber_new(go_deep, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     CHECK(haft_pool_report().resident >= before + DEPTH);
     haft_fiber_free(k);
     for (int i = 0; i < 1000; i++)
@@ -85,7 +85,7 @@ static void many_deep_fibers_do_not_keep_their_memory(void) {
     size_t before = haft_pool_report().resident;
     for (int i = 0; i < COUNT; i++) {
         fibers[i] = haft_fiber_new(go_deep, NULL);
-        haft_resume(fibers[i], NULL, HAFT_HANDLES(wait));
+        haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait));
     }
     CHECK(haft_pool_report().resident >= before + COUNT * DEPTH);
     for (int i = 0; i < COUNT; i++)
@@ -122,12 +122,12 @@ static haft_fiber_t *many[MANY];
 static void make_many(void) {
     for (int i = 0; i < MANY; i++) {
         many[i] = haft_fiber_new(stay_shallow, NULL);
-        haft_resume(many[i], NULL, HAFT_HANDLES(wait));
+        haft_resume(many[i], HAFT_NO_REPLY, HAFT_HANDLES(wait));
     }
 }
 static void free_many(void) {
     for (int i = 0; i < MANY; i++) {
-        haft_resume(many[i], NULL, HAFT_HANDLES(wait));
+        haft_resume(many[i], HAFT_NO_REPLY, HAFT_HANDLES(wait));
         haft_fiber_free(many[i]);
     }
 }
@@ -142,7 +142,7 @@ static void resume_what_was_trimmed(void) {
     haft_pool_trim();
     CHECK_EQUAL(haft_fiber_state(many[MANY / 2]), HAFT_FIBER_FREED);
     haft_set_error_handler(count_freed);
-    haft_resume(many[MANY / 2], NULL, HAFT_HANDLES(wait));
+    haft_resume(many[MANY / 2], HAFT_NO_REPLY, HAFT_HANDLES(wait));
     CHECK(!"to be reached");
 }
 static void a_freed_fiber_is_recognised_when_its_memory_is_gone(void) {
@@ -176,7 +176,7 @@ static void idle_memory_goes_back_by_itself(void) {
 static void *free_half(void *first) {
     haft_fiber_t **fibers = first;
     for (int i = 0; i < MANY / 2; i++) {
-        haft_resume(fibers[i], NULL, HAFT_HANDLES(wait));
+        haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait));
         haft_fiber_free(fibers[i]);
     }
     return NULL;
@@ -213,14 +213,14 @@ static void dense_stacks_share_their_pages(void) {
             haft_fiber_options_t options = {.stack_size = size, .dense = true};
             for (int i = 0; i < COUNT; i++) {
                 fibers[i] = haft_fiber_create(&options, stay_shallow, NULL);
-                haft_resume(fibers[i], NULL, HAFT_HANDLES(wait));
+                haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait));
             }
             haft_pool_report_t during = haft_pool_report();
             CHECK_EQUAL(during.unguarded, before.unguarded + COUNT);
             CHECK_EQUAL(during.stacks, before.stacks + COUNT);
             CHECK(during.resident <= before.resident + COUNT * size);
             for (int i = 0; i < COUNT; i++) {
-                CHECK(haft_finished(haft_resume(fibers[i], NULL, HAFT_HANDLES(wait))));
+                CHECK(haft_finished(haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait))));
                 haft_fiber_free(fibers[i]);
             }
             haft_pool_trim();
@@ -233,7 +233,7 @@ static void a_large_dense_stack_is_an_ordinary_one(void) {
     haft_fiber_options_t options = {.stack_size = 100000, .dense = true};
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_create(&options, stay_shallow, NULL);
     CHECK_EQUAL(haft_pool_report().unguarded, 0);
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 
 /* ---- Exhaustion ---- */
@@ -276,16 +276,16 @@ static void survive(void) {
     CHECK_EQUAL(errors, 1);
     CHECK_EQUAL(errno, ENOMEM);
     for (int i = 0; i < count; i++) {
-        CHECK(haft_resume(fibers[i], NULL, HAFT_HANDLES(wait)).effect == HAFT_ID(wait));
+        CHECK(haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait)).effect == HAFT_ID(wait));
         haft_fiber_free(fibers[i]);
     }
     /* And there is memory again. */
     CHECK(haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow, NULL) !=
           NULL);
 }
-static void *keep_state(void *state, HAFT_PAYLOAD(wait) * payload, haft_resumption_t k) {
+static haft_answer_t keep_state(void *state, HAFT_PAYLOAD(wait) * payload, haft_resumption_t k) {
     (void)payload, (void)k;
-    return state;
+    return haft_answer(state);
 }
 HAFT_HANDLER(keeping, NULL, HAFT_GENERAL(wait, keep_state));
 static void handle_without_memory(void) {
@@ -293,7 +293,7 @@ static void handle_without_memory(void) {
     limit_addresses();
     while (errors == 0)
         if (haft_handle_with(&(haft_fiber_options_t){.stack_size = 16 << 20}, &keeping, &errors,
-                             stay_shallow, NULL) == NULL)
+                             stay_shallow, NULL) == HAFT_NO_ANSWER)
             CHECK_EQUAL(errors, 1);
 }
 
@@ -306,7 +306,7 @@ static void exhausted_memory_is_reported(void) {
 static void a_program_survives_the_want_of_a_stack(void) {
     CHECK_SUCCEEDS(survive);
 }
-static void haft_handle_returns_null_when_no_stack_can_be_had(void) {
+static void haft_handle_tells_when_no_stack_can_be_had(void) {
     CHECK_SUCCEEDS(handle_without_memory);
 }
 
@@ -332,7 +332,7 @@ static void absurd(void) {
         CHECK(k != NULL || shift > 40);
         if (k == NULL)
             continue;
-        haft_resume(k, NULL, HAFT_HANDLES(wait));
+        haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
         haft_fiber_free(k);
     }
     CHECK(haft_pool_report().resident < 1 << 20);
@@ -383,7 +383,7 @@ int main(void) {
         RUN(an_absurd_stack_size_is_cheap_or_an_error);
         RUN(exhausted_memory_is_reported);
         RUN(a_program_survives_the_want_of_a_stack);
-        RUN(haft_handle_returns_null_when_no_stack_can_be_had);
+        RUN(haft_handle_tells_when_no_stack_can_be_had);
     }
     return check_end();
 }

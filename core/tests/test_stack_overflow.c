@@ -22,7 +22,7 @@ static void *overflow(void *unused) {
 static void run_named(const char *name, size_t stack_size, void *(*function)(void *)) {
     haft_fiber_t *k = haft_fiber_create(
         &(haft_fiber_options_t){.name = name, .stack_size = stack_size}, function, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 
 static void overflow_default(void) {
@@ -60,7 +60,7 @@ static void overflow_on_any_thread_is_named(void) {
 /* A fiber that was made by one thread, and overflows on another that has made none. */
 static haft_fiber_t *made_elsewhere;
 static void *resume_made_elsewhere(void *unused) {
-    haft_resume(made_elsewhere, NULL, HAFT_HANDLES(wait));
+    haft_resume(made_elsewhere, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     return unused;
 }
 static void moved_to_another_thread(void) {
@@ -129,7 +129,7 @@ static void run_fixed(void *(*function)(void *)) {
                                                                 .memory = fixed_memory[1],
                                                                 .memory_size = 16 * 1024},
                                         function, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void wait_after_overflow(void) {
     run_fixed(overflow_then_wait);
@@ -176,11 +176,11 @@ static void skip_canary(then_t *then, bool neighbour) {
         haft_resume(haft_fiber_create(&(haft_fiber_options_t){.memory = large_memory[1],
                                                               .memory_size = 16 * 1024},
                                       wait_here, NULL),
-                    NULL, HAFT_HANDLES(wait));
+                    HAFT_NO_REPLY, HAFT_HANDLES(wait));
     haft_fiber_t *k = haft_fiber_create(
         &(haft_fiber_options_t){.name = "fixed", .memory = large_memory[3], .memory_size = 4096},
         use_large_frame, &then);
-    haft_resume(k, NULL, HAFT_HANDLES(wait));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void skip_and_perform(void) {
     skip_canary(then_perform, false);
@@ -209,7 +209,7 @@ static void run_dense(void) {
     for (int i = 0; i < 3; i++)
         k[i] = haft_fiber_create(&options, overflow_by_little, NULL);
     for (int i = 0; i < 3; i++)
-        haft_resume(k[i], NULL, HAFT_HANDLES(wait));
+        haft_resume(k[i], HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void overflow_of_a_dense_stack_is_found_at_the_next_switch(void) {
     if (check_bare())

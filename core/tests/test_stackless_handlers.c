@@ -94,10 +94,10 @@ static void *fiber_with_stackless(void *state) {
 static void a_stackless_handler_is_captured_with_its_fiber(void) {
     int state = 10;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(fiber_with_stackless, &state);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(note, ask));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(note, ask));
     CHECK(request.effect == HAFT_ID(note));
     state = 20;
-    request = haft_resume(k, NULL, HAFT_HANDLES(note));
+    request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(note));
     CHECK(haft_finished(request));
     CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 11 + 22);
 }
@@ -119,12 +119,12 @@ static void *fiber_with_suspending(void *state) {
 static void a_clause_in_place_may_suspend_the_fiber_it_runs_on(void) {
     int state = 3;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(fiber_with_suspending, &state);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(note));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(note));
     CHECK_EQUAL(((HAFT_PAYLOAD(note) *)request.payload)->value, 1);
     state = 4;
-    request = haft_resume(k, NULL, HAFT_HANDLES(note));
+    request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(note));
     CHECK_EQUAL(((HAFT_PAYLOAD(note) *)request.payload)->value, 2);
-    request = haft_resume(k, NULL, HAFT_HANDLES(note));
+    request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(note));
     CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 8);
 }
 
@@ -155,7 +155,7 @@ static void *ask_upwards(void *unused) {
 static void *ask_on_a_fiber(void *unused) {
     __attribute__((cleanup(count_cleanup), unused)) int ten = 10;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_upwards, unused);
-    haft_resume(k, NULL, HAFT_HANDLES());
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
     return NULL;
 }
 static void *under_inner(void *state) {

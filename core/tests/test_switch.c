@@ -61,16 +61,17 @@ static void *ticking(void *argument) {
     return NULL;
 }
 
-static __attribute__((noinline)) haft_request_t resume_in_a_call(haft_fiber_t *fiber, void *word) {
-    return haft_resume(fiber, word, TICKS);
+static __attribute__((noinline)) haft_request_t resume_in_a_call(haft_fiber_t *fiber,
+                                                                 haft_reply_t reply) {
+    return haft_resume(fiber, reply, TICKS);
 }
 
 static void registers_keep_their_values_on_both_sides(void) {
     haft_fiber_t *one = haft_fiber_new(ticking, (void *)1000);
     haft_fiber_t *two = haft_fiber_new(ticking, (void *)7777777);
     haft_request_t request_one, request_two;
-    KEEPING_VALUES(31, request_one = haft_resume(one, NULL, TICKS));
-    KEEPING_VALUES(32, request_two = resume_in_a_call(two, NULL));
+    KEEPING_VALUES(31, request_one = haft_resume(one, HAFT_NO_REPLY, TICKS));
+    KEEPING_VALUES(32, request_two = resume_in_a_call(two, HAFT_NO_REPLY));
     for (uint64_t i = 0; i < ROUNDS; i++) {
         CHECK(request_one.effect == HAFT_ID(tick) && request_two.effect == HAFT_ID(tick));
         uint64_t reply_one = 1000 + 2 * i, reply_two = 7777777 + 2 * i;
@@ -90,11 +91,11 @@ static void *throwing(void *argument) {
 
 static void registers_keep_their_values_when_a_fiber_is_unwound(void) {
     haft_fiber_t *fiber = haft_fiber_new(throwing, NULL);
-    haft_request_t request = haft_resume(fiber, NULL, TICKS);
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, TICKS);
     KEEPING_VALUES(6, request = haft_resume(fiber, HAFT_REPLY(tick, 2), TICKS));
     CHECK(request.effect == HAFT_ID(stop));
     haft_fiber_reset(fiber, throwing, NULL);
-    (void)haft_resume(fiber, NULL, TICKS);
+    (void)haft_resume(fiber, HAFT_NO_REPLY, TICKS);
     KEEPING_VALUES(7, haft_fiber_free(fiber));
 }
 
@@ -191,7 +192,7 @@ static void a_fiber_keeps_its_rounding_mode_to_itself(void) {
     CHECK(fesetround(FE_TONEAREST) == 0);
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) {
-            (void)haft_resume(fibers[j], i == 0 ? NULL : HAFT_REPLY(tick, 0), TICKS);
+            (void)haft_resume(fibers[j], i == 0 ? HAFT_NO_REPLY : HAFT_REPLY(tick, 0), TICKS);
             CHECK(rounds(FE_TONEAREST));
         }
     /* The way out does not matter: return, being freed, or throwing. */
@@ -217,7 +218,7 @@ static void a_fiber_keeps_its_exception_masks_to_itself(void) {
     if (!can_trap)
         return;
     haft_fiber_t *fiber = haft_fiber_new(trapping, NULL);
-    (void)haft_resume(fiber, NULL, TICKS);
+    (void)haft_resume(fiber, HAFT_NO_REPLY, TICKS);
     CHECK(fegetexcept() == 0);
     volatile double zero = 0;
     CHECK(one / zero > 1);
@@ -257,7 +258,7 @@ static void the_stack_is_aligned_at_entry(void) {
         fibers[FIBERS + i] = haft_fiber_new(looks_at_its_frame, &two);
     }
     for (int i = 0; i < 2 * FIBERS; i++) {
-        CHECK(haft_finished(haft_resume(fibers[i], NULL, TICKS)));
+        CHECK(haft_finished(haft_resume(fibers[i], HAFT_NO_REPLY, TICKS)));
         haft_fiber_free(fibers[i]);
     }
 }
@@ -293,8 +294,8 @@ static __attribute__((noinline)) void resume_in_a_frame(size_t size) {
     haft_fiber_t *first = haft_fiber_new(ticking_in_a_frame, (void *)size);
     haft_fiber_t *second = haft_fiber_new(ticking_in_a_frame, (void *)(3 * size));
     haft_request_t request;
-    (void)haft_resume(first, NULL, TICKS);
-    KEEPING_A_FRAME(128, size, (void)haft_resume(second, NULL, TICKS));
+    (void)haft_resume(first, HAFT_NO_REPLY, TICKS);
+    KEEPING_A_FRAME(128, size, (void)haft_resume(second, HAFT_NO_REPLY, TICKS));
     for (uint64_t i = 0; i < ROUNDS; i++) {
         KEEPING_A_FRAME(32, (size + i), request = haft_resume(first, HAFT_REPLY(tick, i), TICKS));
         KEEPING_A_FRAME(64, (size + i), request = haft_resume(second, HAFT_REPLY(tick, i), TICKS));
@@ -337,7 +338,7 @@ static void *nesting(void *argument) {
     trace_t *trace = argument;
     if (trace->depth++ < DEPTH) {
         haft_fiber_t *inner = haft_fiber_new(nesting, trace);
-        CHECK(haft_resume(inner, NULL, HAFT_HANDLES()).effect == HAFT_ID(return ));
+        CHECK(haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES()).effect == HAFT_ID(return ));
         haft_fiber_free(inner);
     } else {
         HAFT_PERFORM(tick, 0); /* suspends the whole chain: the addresses are as after a switch */
@@ -349,7 +350,7 @@ static void *nesting(void *argument) {
 
 static __attribute__((noinline)) void run_nested(trace_t *trace) {
     haft_fiber_t *fiber = haft_fiber_new(nesting, trace);
-    (void)haft_resume(fiber, NULL, TICKS);
+    (void)haft_resume(fiber, HAFT_NO_REPLY, TICKS);
     (void)haft_resume(fiber, HAFT_REPLY(tick, 0), TICKS);
     haft_fiber_free(fiber);
 }

@@ -34,7 +34,7 @@ static void *start_thread_inside(void *unused) {
 
 static void a_new_thread_has_no_handlers_of_the_one_that_started_it(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(start_thread_inside, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
 }
 
 static int add(void *state, HAFT_PAYLOAD(ask) * payload) {
@@ -85,7 +85,9 @@ static void *ask_everywhere(void *inner_state) {
 }
 static void *resume_moving(void *argument) {
     moving_t *moving = argument;
-    moving->request = haft_resume(moving->fiber, HAFT_REPLY(ask, moving->reply), HAFT_HANDLES(ask));
+    bool is_new = haft_fiber_state(moving->fiber) == HAFT_FIBER_NEW;
+    moving->request = haft_resume(
+        moving->fiber, is_new ? HAFT_NO_REPLY : HAFT_REPLY(ask, moving->reply), HAFT_HANDLES(ask));
     if (moving->detach && !haft_finished(moving->request))
         haft_fiber_detach(moving->fiber);
     return NULL;
@@ -132,7 +134,7 @@ static void *ask_innermost(void *unused) {
 }
 static void *ask_middle(void *unused) {
     HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(ask_innermost, unused);
-    haft_request_t request = haft_resume(inner, NULL, HAFT_HANDLES(move));
+    haft_request_t request = haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(move));
     CHECK(haft_finished(request));
     return ((HAFT_PAYLOAD(return ) *)request.payload)->result;
 }
@@ -152,11 +154,11 @@ static void *ask_twice(void *unused) {
     return (void *)(intptr_t)(1000 * first + HAFT_PERFORM(ask, 100));
 }
 static void *finish_it(void *fiber) {
-    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(move));
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(move));
     return ((HAFT_PAYLOAD(return ) *)request.payload)->result;
 }
 static void *start_it(void *fiber) {
-    haft_resume(fiber, NULL, HAFT_HANDLES(move));
+    haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(move));
     return NULL;
 }
 static void *finish_under_handler(void *fiber) {
@@ -187,7 +189,7 @@ static void *free_on_thread(void *fiber) {
 
 static void a_fiber_may_be_dropped_by_another_thread_than_it_ran_on(void) {
     haft_fiber_t *k = haft_fiber_new(wait_with_cleanup, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(move));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(move));
     run_on_thread(free_on_thread, k);
     CHECK_EQUAL(cleaned, 1);
     run_on_thread(free_on_thread, haft_fiber_new(wait_with_cleanup, NULL));
@@ -195,7 +197,7 @@ static void a_fiber_may_be_dropped_by_another_thread_than_it_ran_on(void) {
 }
 
 static void *leave_suspended(void *fiber) {
-    haft_resume(fiber, NULL, HAFT_HANDLES(move));
+    haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(move));
     return NULL;
 }
 
@@ -203,7 +205,7 @@ static void a_fiber_outlives_the_thread_that_it_was_suspended_on(void) {
     for (int i = 0; i < 20; i++) {
         haft_fiber_t *k = haft_fiber_new(wait_with_cleanup, NULL);
         run_on_thread(leave_suspended, k);
-        CHECK(haft_finished(haft_resume(k, NULL, HAFT_HANDLES(move))));
+        CHECK(haft_finished(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(move))));
         haft_fiber_free(k);
     }
 }
@@ -229,14 +231,14 @@ static void meet(void) {
 static void *contend(void *unused) {
     meet();
     for (int i = 0; i < loops; i++)
-        haft_resume(contested, NULL, HAFT_HANDLES(move));
+        haft_resume(contested, HAFT_NO_REPLY, HAFT_HANDLES(move));
     return unused;
 }
 
 static void two_threads_resume(void) {
     pthread_t thread;
     contested = haft_fiber_new(loop_body, NULL);
-    haft_resume(contested, NULL, HAFT_HANDLES(move));
+    haft_resume(contested, HAFT_NO_REPLY, HAFT_HANDLES(move));
     CHECK_EQUAL(pthread_create(&thread, NULL, contend, NULL), 0);
     contend(NULL);
     pthread_join(thread, NULL);
@@ -245,7 +247,7 @@ static void two_threads_resume(void) {
 static void two_threads_free(void) {
     pthread_t thread;
     contested = haft_fiber_new(loop_body, NULL);
-    haft_resume(contested, NULL, HAFT_HANDLES(move));
+    haft_resume(contested, HAFT_NO_REPLY, HAFT_HANDLES(move));
     CHECK_EQUAL(pthread_create(&thread, NULL, contend, NULL), 0);
     meet();
     haft_fiber_free(contested);
@@ -297,10 +299,10 @@ static void enter_alone(intptr_t number) {
 static void leave_alone(intptr_t number) {
     CHECK_EQUAL(__atomic_sub_fetch(&inside[number], 1, __ATOMIC_SEQ_CST), 0);
 }
-static void *look_around(void *number) {
+static haft_reply_t look_around(void *number) {
     enter_alone((intptr_t)number);
     leave_alone((intptr_t)number);
-    return NULL;
+    return HAFT_NO_REPLY;
 }
 static void *prey_body(void *number) {
     for (;;) {
@@ -313,9 +315,9 @@ static void do_something(unsigned what, intptr_t number) {
     switch (what) {
     default:
         if (what % 2 == 0)
-            haft_resume(prey[number], NULL, HAFT_HANDLES(move));
+            haft_resume(prey[number], HAFT_NO_REPLY, HAFT_HANDLES(move));
         else
-            haft_resume(prey[number], NULL, HAFT_HANDLES(move, where));
+            haft_resume(prey[number], HAFT_NO_REPLY, HAFT_HANDLES(move, where));
         break;
     case 0:
         haft_fiber_detach(prey[number]);
@@ -347,7 +349,7 @@ static void *roam(void *number) {
                     &(haft_fiber_options_t){.stack_size = 16384, .no_cleanups = true}, prey_body,
                     (void *)i);
                 if (round % 4 == 0)
-                    haft_resume(prey[i], NULL, HAFT_HANDLES(move));
+                    haft_resume(prey[i], HAFT_NO_REPLY, HAFT_HANDLES(move));
             }
         wait_for_rogues(round++);
         for (volatile int i = 0; i < 500; i = i + 1) {
@@ -404,7 +406,7 @@ static void free_on_two_threads(bool with_the_last) {
     haft_set_error_handler(count_error);
     for (int i = 0; i < FINISHED; i++) {
         finished[i] = haft_fiber_new(return_at_once, NULL);
-        haft_resume(finished[i], NULL, HAFT_HANDLES(move));
+        haft_resume(finished[i], HAFT_NO_REPLY, HAFT_HANDLES(move));
     }
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)

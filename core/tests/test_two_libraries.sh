@@ -15,7 +15,7 @@ static void *body(void *unused) { (void)unused; return (void *)(long)HAFT_PERFOR
 int use(void);
 int use(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(body, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(ask));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     haft_request_t request = haft_resume(k, HAFT_REPLY(ask, 42), HAFT_HANDLES(ask));
     return (int)(long)((HAFT_PAYLOAD(return) *)request.payload)->result;
 }

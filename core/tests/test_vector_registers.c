@@ -68,10 +68,10 @@ static void what_is_in_wide_registers_outlives_a_perform(void) {
             one[i] = two[i] = 1;
         HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(compute_on_a_fiber, NULL);
         const haft_handles_t *handles = HAFT_HANDLES(next);
-        haft_resume(k, NULL, handles);
-        haft_resume(k, NULL, handles);
+        haft_resume(k, HAFT_NO_REPLY, handles);
+        haft_resume(k, HAFT_NO_REPLY, handles);
         overwrite();
-        CHECK(haft_finished(haft_resume(k, NULL, handles)));
+        CHECK(haft_finished(haft_resume(k, HAFT_NO_REPLY, handles)));
         CHECK(one[0] == 5);
         CHECK(two[0] == 6);
     }

@@ -1431,7 +1431,7 @@ struct driver {
             {
                 running_computation running{task};
                 request = __builtin_expect(raise != nullptr, false)
-                              ? haft_discontinue(task->fiber, raise, word, handles)
+                              ? haft_resume_calling(task->fiber, raise, word, handles)
                               : haft_resume_hot(task->fiber, word, handles);
                 running.task = nullptr;
             }

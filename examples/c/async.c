@@ -51,8 +51,10 @@ static void concurrently(void *(*function)(void *), download_t *arguments, int c
                 (tasks[next].fiber == NULL || tasks[i].ready_at < tasks[next].ready_at))
                 next = i;
         clock_now = tasks[next].ready_at;
+        bool is_new = haft_fiber_state(tasks[next].fiber) == HAFT_FIBER_NEW;
         haft_request_t request = haft_resume(
-            tasks[next].fiber, HAFT_REPLY(fetch, tasks[next].reply), HAFT_HANDLES(fetch));
+            tasks[next].fiber, is_new ? HAFT_NO_REPLY : HAFT_REPLY(fetch, tasks[next].reply),
+            HAFT_HANDLES(fetch));
         HAFT_MATCH(request) {
             HAFT_CASE(fetch, payload) {
                 tasks[next].ready_at = clock_now + payload->takes;

@@ -34,13 +34,13 @@ static void on_put(void *state, HAFT_PAYLOAD(put) * payload) {
 HAFT_HANDLER(stateful, NULL, HAFT_TAIL(get, on_get), HAFT_TAIL(put, on_put));
 
 /* General: the clause holds the resumption `k`, and goes on after the computation has ended. */
-static void *on_note(void *state, HAFT_PAYLOAD(note) * payload, haft_resumption_t k) {
+static haft_answer_t on_note(void *state, HAFT_PAYLOAD(note) * payload, haft_resumption_t k) {
     int *notes = state;
     const char *text = payload->text;
     int number = ++*notes;
-    void *answer = haft_continue(k, NULL);
+    void *answer = haft_continue(k, HAFT_NO_REPLY);
     printf("note %d of %d: %s\n", number, *notes, text);
-    return answer;
+    return haft_answer(answer);
 }
 static void *on_end(void *state, void *result) {
     (void)state;

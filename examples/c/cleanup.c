@@ -31,14 +31,15 @@ static void *in_the_house(void *argument) {
     ROOM house = "house";
     (void)house;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(in_the_hall, argument);
-    haft_resume(k, NULL, HAFT_HANDLES()); /* handles nothing: pause_work goes further out */
+    haft_resume(k, HAFT_NO_REPLY,
+                HAFT_HANDLES()); /* handles nothing: pause_work goes further out */
     return argument;
 }
 
 int main(void) {
     haft_fiber_t *k = haft_fiber_new(in_the_house, NULL);
     for (int i = 0; i < 2; i++)
-        haft_resume(k, NULL, HAFT_HANDLES(pause_work));
+        haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(pause_work));
     puts("that is enough");
     haft_fiber_free(k);
     puts("everything is closed");

@@ -39,7 +39,7 @@ static void *squares(void *limit) {
 static void *print_all(void *limit) {
     HAFT_SCOPED haft_fiber_t *generator = haft_fiber_new(squares, limit);
     for (;;) {
-        haft_request_t request = haft_resume(generator, NULL, HAFT_HANDLES(yield_string));
+        haft_request_t request = haft_resume(generator, HAFT_NO_REPLY, HAFT_HANDLES(yield_string));
         HAFT_MATCH(request) {
             HAFT_CASE(yield_string, payload) {
                 puts(payload->element);
@@ -53,12 +53,15 @@ static void *print_all(void *limit) {
 }
 
 static void handle_defer(haft_fiber_t *k) {
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(defer));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(defer));
     HAFT_MATCH(request) {
         HAFT_CASE(defer, payload) {
             HAFT_PAYLOAD(defer) deferred = *payload;
             handle_defer(k);
             deferred.function(deferred.argument);
+        }
+        HAFT_RETURN(result) {
+            (void)result;
         }
     }
 }

@@ -30,9 +30,9 @@ static void *inside(void *argument) {
 
 static void *around(void *argument) {
     fibers_t *fibers = argument;
-    haft_resume(fibers->inner, NULL, HAFT_HANDLES(inner_effect));
+    haft_resume(fibers->inner, HAFT_NO_REPLY, HAFT_HANDLES(inner_effect));
     show("after inner_effect", fibers->outer, fibers->inner);
-    haft_resume(fibers->inner, NULL, HAFT_HANDLES(inner_effect));
+    haft_resume(fibers->inner, HAFT_NO_REPLY, HAFT_HANDLES(inner_effect));
     show("after the end of inside", fibers->outer, fibers->inner);
     return NULL;
 }
@@ -42,9 +42,9 @@ int main(void) {
     fibers.outer = haft_fiber_new(around, &fibers);
     fibers.inner = haft_fiber_new(inside, &fibers);
     show("at the beginning", fibers.outer, fibers.inner);
-    haft_resume(fibers.outer, NULL, HAFT_HANDLES(outer_effect));
+    haft_resume(fibers.outer, HAFT_NO_REPLY, HAFT_HANDLES(outer_effect));
     show("after outer_effect", fibers.outer, fibers.inner);
-    haft_resume(fibers.outer, NULL, HAFT_HANDLES(outer_effect));
+    haft_resume(fibers.outer, HAFT_NO_REPLY, HAFT_HANDLES(outer_effect));
     show("at the end", fibers.outer, fibers.inner);
     haft_fiber_free(fibers.inner);
     haft_fiber_free(fibers.outer);

@@ -32,7 +32,7 @@ static void default_print(void *unused, HAFT_PAYLOAD(print) * payload) {
 static void *with_output_to_buffer(char *buffer, void *(*function)(void *), void *argument) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(function, argument);
     for (;;) {
-        haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(print));
+        haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(print));
         HAFT_MATCH(request) {
             HAFT_CASE(print, payload) {
                 buffer = stpcpy(buffer, payload->message);

@@ -43,7 +43,7 @@ static void *uses_resources(void *argument) {
 }
 
 static void *handle_defer(haft_fiber_t *k) {
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(defer));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(defer));
     if (haft_finished(request))
         return ((HAFT_PAYLOAD(return ) *)request.payload)->result;
     HAFT_PAYLOAD(defer) deferred = *(HAFT_PAYLOAD(defer) *)request.payload;

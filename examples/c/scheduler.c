@@ -46,7 +46,8 @@ static void with_scheduler(void *(*function)(void *), void *argument) {
     push(&queue, haft_fiber_new(function, argument));
     while (queue.first != queue.end) {
         haft_fiber_t *next = pop(&queue);
-        haft_request_t request = haft_resume(next, NULL, HAFT_HANDLES(fork_thread, yield_thread));
+        haft_request_t request =
+            haft_resume(next, HAFT_NO_REPLY, HAFT_HANDLES(fork_thread, yield_thread));
         HAFT_MATCH(request) {
             HAFT_CASE(yield_thread, payload) {
                 push(&queue, next);

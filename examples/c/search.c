@@ -52,7 +52,8 @@ static void run(int wanted, int limit) {
     search_t search = {wanted, limit, 0, NULL};
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(start, &search);
     while (haft_fiber_state(k) != HAFT_FIBER_FINISHED) {
-        haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(visit, success, failure));
+        haft_request_t request =
+            haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(visit, success, failure));
         HAFT_MATCH(request) {
             HAFT_CASE(visit, payload) {
                 printf("  at %d\n", payload->value);

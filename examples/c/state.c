@@ -25,7 +25,7 @@ int main(void) {
     int64_t state = 5;
     bool done = false;
     haft_fiber_t *k = haft_fiber_new(counter, NULL);
-    haft_request_t request = haft_resume(k, NULL, state_effects);
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, state_effects);
     while (!done) {
         HAFT_MATCH(request) {
             HAFT_CASE(get, payload) {
@@ -33,7 +33,7 @@ int main(void) {
             }
             HAFT_CASE(put, payload) {
                 state = payload->new_value;
-                request = haft_resume(k, NULL, state_effects);
+                request = haft_resume(k, HAFT_NO_REPLY, state_effects);
             }
             HAFT_RETURN(result) {
                 printf("%s; the state is %" PRId64 "\n", (const char *)result, state);

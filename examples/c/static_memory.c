@@ -47,7 +47,7 @@ int main(void) {
         for (int i = 0; i < TASKS; i++) {
             while (wakes_at[i] <= tick) {
                 haft_request_t request =
-                    haft_resume(tasks[i], NULL, HAFT_HANDLES(sleep_ticks, light));
+                    haft_resume(tasks[i], HAFT_NO_REPLY, HAFT_HANDLES(sleep_ticks, light));
                 HAFT_MATCH(request) {
                     HAFT_CASE(light, payload) {
                         lights[i] = payload->on;

@@ -54,7 +54,7 @@ static void *thread(void *argument) {
         haft_fiber_t *fiber = take(&done);
         if (fiber == NULL)
             continue;
-        haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(step_done));
+        haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(step_done));
         HAFT_MATCH(request) {
             HAFT_CASE(step_done, payload) {
                 put_back(fiber, payload->amount);

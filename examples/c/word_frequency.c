@@ -66,7 +66,7 @@ static void *report(void *unused) {
 /* `next` runs the stage before until it gives something. */
 static text_t pull(void *stage_before, HAFT_PAYLOAD(next) * payload) {
     (void)payload;
-    haft_request_t request = haft_resume(stage_before, NULL, HAFT_HANDLES(give));
+    haft_request_t request = haft_resume(stage_before, HAFT_NO_REPLY, HAFT_HANDLES(give));
     if (haft_finished(request))
         return (text_t){NULL, 0};
     return ((HAFT_PAYLOAD(give) *)request.payload)->piece;

@@ -56,7 +56,7 @@
 
 /* In the thread's state. */
 #define THREAD_CURRENT 0
-#define THREAD_STAMP 24
+#define THREAD_STAMP 16
 
 /* In the words on the stack that are put aside around a switch of C (foreign.c). */
 #define CROSSING_ROOM 96

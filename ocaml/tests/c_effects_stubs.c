@@ -53,7 +53,7 @@ static void *run(void *function) {
     return (void *)caml_callback(*(value *)function, Val_unit);
 }
 
-static void *answer(void *state, HAFT_PAYLOAD(test_ask) * payload, haft_resumption_t k) {
+static haft_answer_t answer(void *state, HAFT_PAYLOAD(test_ask) * payload, haft_resumption_t k) {
     int64_t sum = payload->question + *(int64_t *)state;
     return haft_tail_continue(k, HAFT_REPLY(test_ask, sum));
 }
@@ -110,7 +110,9 @@ value test_start(value function) {
 
 value test_resume(value fiber, value reply) {
     held_t *held = (held_t *)Nativeint_val(fiber);
-    return next(held, haft_resume(held->fiber, HAFT_REPLY(test_ask, Long_val(reply)),
+    bool is_new = haft_fiber_state(held->fiber) == HAFT_FIBER_NEW;
+    return next(held, haft_resume(held->fiber,
+                                  is_new ? HAFT_NO_REPLY : HAFT_REPLY(test_ask, Long_val(reply)),
                                   HAFT_HANDLES(test_ask)));
 }
 

@@ -35,10 +35,11 @@ static void *apply(void *application) {
     return (void *)collector_call(values[0], values[1]);
 }
 
-static void *on_pause(void *state, HAFT_PAYLOAD(collector_pause) * payload, haft_resumption_t k) {
+static haft_answer_t on_pause(void *state, HAFT_PAYLOAD(collector_pause) * payload,
+                              haft_resumption_t k) {
     (void)state, (void)payload;
     caml_minor_collection();
-    return haft_tail_continue(k, NULL);
+    return haft_tail_continue(k, HAFT_NO_REPLY);
 }
 HAFT_HANDLER(pausing, NULL, HAFT_GENERAL(collector_pause, on_pause));
 

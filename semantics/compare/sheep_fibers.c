@@ -423,7 +423,7 @@ static const value_t *resume(unsigned set, const value_t *k, const value_t *argu
         end_program("a resumable fiber in the wrong state");
     ++coroutine->shot;
     coroutine->is_head = false;
-    void *reply = NULL;
+    haft_reply_t reply = HAFT_NO_REPLY;
     if (coroutine->waits)
         reply = haft_reply(coroutine->waits, &argument, sizeof argument);
     else
@@ -595,7 +595,7 @@ static void run_line(const char *line) {
         refuse("the end of the program");
 
     program = haft_fiber_new(run_program, (void *)(uintptr_t)parsed);
-    haft_request_t request = haft_resume(program, NULL, HAFT_HANDLES());
+    haft_request_t request = haft_resume(program, HAFT_NO_REPLY, HAFT_HANDLES());
     if (ended) {
         puts(ended);
     } else {

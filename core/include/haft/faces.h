@@ -46,6 +46,10 @@ HAFT_INLINE haft_found_t haft_find_at(haft_here_t here, haft_scope_t *scope, haf
     return haft_lookup_at(scope, effect, first->key == 0 ? slot : slot + 1, shape);
 }
 
+/* As haft_discontinue, for languages that check replies themselves: `function` returns the word. */
+HAFT_API haft_request_t haft_resume_calling(haft_fiber_t *fiber, void *(*function)(void *),
+                                            void *argument, const haft_handles_t *handles);
+
 /*
  * Takes `size` bytes, aligned to 64, at the high end of the stack of a fiber that is new. They stay
  * as they are until the fiber is freed; a reset leaves them alone as long as the fiber is not

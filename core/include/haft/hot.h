@@ -111,11 +111,6 @@ HAFT_INLINE haft_exceptions_t *haft_exceptions(haft_here_t here) {
 HAFT_INLINE void haft_set_current(haft_here_t here, haft_scope_t *current) {
     __asm__ volatile("movq %0, %%fs:0(%1)" : : "r"(current), "r"(here.thread) : "memory");
 }
-HAFT_INLINE void haft_set_tail(haft_fiber_t *tail) {
-    uintptr_t thread;
-    __asm__("movq haft_thread_state@gottpoff(%%rip), %0" : "=r"(thread));
-    __asm__ volatile("movq %0, %%fs:16(%1)" : : "r"(tail), "r"(thread) : "memory");
-}
 #else
 HAFT_INLINE haft_here_t haft_here(void) {
     haft_thread_t *thread = haft_thread();
@@ -126,9 +121,6 @@ HAFT_INLINE haft_exceptions_t *haft_exceptions(haft_here_t here) {
 }
 HAFT_INLINE void haft_set_current(haft_here_t here, haft_scope_t *current) {
     ((haft_thread_t *)here.thread)->current = current;
-}
-HAFT_INLINE void haft_set_tail(haft_fiber_t *tail) {
-    haft_thread()->tail = tail;
 }
 #endif
 
@@ -146,6 +138,7 @@ HAFT_API HAFT_COLD void haft_declare(const haft_effect_t *effect, uint32_t shape
                                      const char *where);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_unhandled(haft_effect_t *effect);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_no_reply(const haft_effect_t *effect);
+HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_no_case(const haft_effect_t *effect);
 
 /* Whether the process has one thread, so that nothing need be atomic. */
 HAFT_INLINE bool haft_is_alone(void) {
@@ -293,10 +286,16 @@ HAFT_INLINE void *haft_yield_hot(haft_fiber_t *fiber, haft_effect_t *effect, uns
     return haft_suspend(here, fiber, effect, found.with, payload);
 }
 
-/* Whether the current scope may resume the fiber without further ado. */
-HAFT_INLINE bool haft_resumes_hot(haft_here_t here, const haft_fiber_t *fiber) {
+/* Whether the current scope may resume the fiber, under the handler that it had, without further ado. */
+HAFT_INLINE bool haft_resumes_again(haft_here_t here, const haft_fiber_t *fiber) {
     return HAFT_LIKELY(fiber->owner == here.current->serial && fiber->gate == HAFT_GATE_OPEN &&
                        !haft_exceptions_pending(here));
+}
+/* The same for a handler of these effects. */
+HAFT_INLINE bool haft_resumes_hot(haft_here_t here, const haft_fiber_t *fiber,
+                                  const haft_handles_t *handles) {
+    return haft_resumes_again(here, fiber) &&
+           (fiber->scope.handles == handles || fiber->alias == handles);
 }
 /* Resumes it then; whatever comes back special has not been looked at, and the gate is closed. */
 HAFT_INLINE haft_words_t haft_resume_now(haft_here_t here, haft_fiber_t *fiber, void *word) {
@@ -309,17 +308,29 @@ HAFT_INLINE haft_words_t haft_resume_now(haft_here_t here, haft_fiber_t *fiber, 
     return haft_switch_into(fiber, word);
 }
 
-HAFT_INLINE haft_request_t haft_resume_hot(haft_fiber_t *fiber, void *word,
-                                           const haft_handles_t *handles) {
-    haft_here_t here = haft_here();
-    if (HAFT_UNLIKELY(!haft_resumes_hot(here, fiber) ||
-                      (fiber->scope.handles != handles && fiber->alias != handles)))
-        return haft_resume_slow(fiber, word, handles);
+/* Where haft_resumes_hot says so. */
+HAFT_INLINE haft_request_t haft_resume_known(haft_here_t here, haft_fiber_t *fiber, void *word) {
     haft_words_t words = haft_resume_now(here, fiber, word);
     if (HAFT_UNLIKELY(words.special))
         return haft_arrived(fiber, (haft_effect_t *)words.second, words.first);
     fiber->gate = HAFT_GATE_OPEN;
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
+}
+
+/* For languages that check replies themselves. */
+HAFT_INLINE haft_request_t haft_resume_hot(haft_fiber_t *fiber, void *word,
+                                           const haft_handles_t *handles) {
+    haft_here_t here = haft_here();
+    if (HAFT_UNLIKELY(!haft_resumes_hot(here, fiber, handles)))
+        return haft_resume_slow(fiber, word, handles);
+    return haft_resume_known(here, fiber, word);
+}
+
+/* Whether a reply to `replied` fits a fiber that waits for `awaited`. No reply (NULL) fits effects that
+   return nothing. */
+HAFT_INLINE bool haft_is_reply_to(const haft_effect_t *awaited, const haft_effect_t *replied) {
+    return HAFT_LIKELY(awaited == replied) ||
+           (replied == (const haft_effect_t *)0 && awaited->result_size == 0);
 }
 
 #endif

@@ -159,10 +159,9 @@ struct haft_fiber {
     uint64_t gate;     /* haft_gate; whoever resumes the fiber closes it */
     haft_scope_t *top; /* innermost scope of the suspended chain that ends in this fiber */
 
-    haft_context_t resumer; /* while the fiber is suspended, haft_tail_continue leaves the reply in
-                               `base` */
-    haft_scope_t scope;     /* its first three words share a line with `resumer` */
-    haft_effect_t *awaits;  /* the effect that suspended it */
+    haft_context_t resumer;
+    haft_scope_t scope;    /* its first three words share a line with `resumer` */
+    haft_effect_t *awaits; /* the effect that suspended it */
     uint64_t shot; /* counts uses of the fiber's captures: a resumption is good for one; odd while
                       haft_tail_continue has used one and its handler has not */
 
@@ -195,13 +194,6 @@ struct haft_fiber {
     __attribute__((aligned(16))) uint64_t unwinding[4];
 };
 
-/*
- * What haft_tail_continue returns: an address in the fiber's own header, which no answer can have, nor is
- * it likely to be a tagged pointer to that; the second where the reply is a copy to be freed. That the
- * fiber has been promised so is told by its odd `shot`.
- */
-enum { HAFT_TAIL_MARK = 13, HAFT_TAIL_COPY_MARK = 14 };
-
 /* The part of C++'s exception state (__cxa_eh_globals) that belongs to a fiber. */
 typedef struct haft_exceptions {
     void *caught;
@@ -214,10 +206,7 @@ struct haft_thread {
         *exceptions; /* those of C++; on a segmented fiber, and on threads with another
                                       language, something that is not empty and keeps the hot
                                       paths from switching */
-    haft_fiber_t
-        *tail;      /* what haft_tail_continue has promised last on this thread, until the handler
-                           has it */
-    uint64_t stamp; /* the last serial that was drawn */
+    uint64_t stamp;  /* the last serial that was drawn */
     haft_scope_t root;
     haft_scope_t defaults;
     struct haft_known *known; /* what haft_lookup found before */

@@ -38,7 +38,9 @@ template <typename T, bool is_void, bool empty>
 struct reply {
     static_assert(is_void == empty, "HAFT_REPLY takes a value exactly if the effect has a result");
     T value;
-    operator void *() const { return haft_pack(&value, sizeof value); }
+    haft_reply_t to(const haft_effect_t *effect) const {
+        return {effect, haft_pack(&value, sizeof value)};
+    }
 };
 } // namespace haft::detail
 
@@ -56,8 +58,10 @@ HAFT_EXTERN_C_BEGIN
         ((haft_function_t *)static_cast<__VA_ARGS__>(function))
 #    define HAFT_TYPED_KIND(effect, function, kind, ...) kind
 #    define HAFT_REPLY_(name, ...)                                                                 \
-        ((void *)::haft::detail::reply<haft_value_##name, HAFT_IS_VOID(name),                      \
-                                       sizeof(#__VA_ARGS__) == 1>{__VA_ARGS__})
+        (::haft::detail::reply<haft_value_##name, HAFT_IS_VOID(name), sizeof(#__VA_ARGS__) == 1>{  \
+            __VA_ARGS__}                                                                           \
+             .to(HAFT_ID(name)))
+#    define HAFT_NO_REPLY_ (haft_reply_t{nullptr, nullptr})
 #    define HAFT_IS_VOID(name) (HAFT_RESULT_SIZE(haft_result_##name) == 0)
 #else
 #    define HAFT_STATIC_ASSERT _Static_assert
@@ -86,14 +90,18 @@ HAFT_EXTERN_C_BEGIN
                 int unused;                                                                        \
             })
 #    define HAFT_REPLY_(name, ...)                                                                 \
-        (haft_pack((__extension__(haft_value_##name[1]){__VA_ARGS__}),                             \
-                   sizeof(haft_value_##name) +                                                     \
-                       0 * sizeof(struct {                                                         \
-                           _Static_assert(HAFT_IS_VOID(name) == (sizeof(#__VA_ARGS__) == 1),       \
-                                          "HAFT_REPLY(" #name                                      \
-                                          ") takes a value exactly if the effect has a result");   \
-                           int unused;                                                             \
-                       })))
+        ((haft_reply_t){HAFT_ID(name),                                                             \
+                        haft_pack((__extension__(haft_value_##name[1]){__VA_ARGS__}),              \
+                                  sizeof(haft_value_##name) +                                      \
+                                      0 * sizeof(struct {                                          \
+                                          _Static_assert(                                          \
+                                              HAFT_IS_VOID(name) == (sizeof(#__VA_ARGS__) == 1),   \
+                                              "HAFT_REPLY(" #name                                  \
+                                              ") takes a value exactly if the effect has a "       \
+                                              "result");                                           \
+                                          int unused;                                              \
+                                      }))})
+#    define HAFT_NO_REPLY_ ((haft_reply_t){(const haft_effect_t *)0, (void *)0})
 #endif
 
 /* Every translation unit compares its declaration of an effect with the one that the process goes by. */
@@ -184,7 +192,7 @@ HAFT_INLINE void haft_seen(const void *memory) {
         HAFT_GIVE(result, value);                                                                  \
     }                                                                                              \
     HAFT_INLINE                                                                                    \
-        __attribute__((noreturn)) void haft_typed_throw_##name(haft_payload_##name payload) {      \
+    __attribute__((noreturn)) void haft_typed_throw_##name(haft_payload_##name payload) {          \
         haft_throw(HAFT_ID(name), &payload, HAFT_PAYLOAD_SIZE(name));                              \
     }                                                                                              \
     HAFT_INLINE __attribute__((noreturn)) void haft_typed_exit_##name(                             \
@@ -221,27 +229,49 @@ HAFT_INLINE void haft_seen(const void *memory) {
 #define HAFT_HANDLES_ENTRY(name)                                                                   \
     {HAFT_ID(name), (haft_function_t *)0, HAFT_CLAUSE_REQUEST, HAFT_SHAPE_OF(name)},
 
+/* A match is a loop of one turn around blocks, each of which is a loop of one turn, too. */
+enum haft_match_stage { HAFT_MATCH_OPEN, HAFT_MATCH_TAKEN, HAFT_MATCH_LEFT };
+typedef struct haft_match {
+    haft_request_t request;
+    enum haft_match_stage stage; /* open: no block has taken the request */
+    bool ended;
+} haft_match_t;
+HAFT_INLINE void haft_match_end(haft_match_t *match) {
+    if (HAFT_UNLIKELY(match->stage == HAFT_MATCH_OPEN))
+        haft_no_case(match->request.effect);
+    match->ended = true;
+}
+/* The request, for the block that takes it. */
+HAFT_INLINE haft_request_t haft_match_take(haft_match_t *match) {
+    match->stage = HAFT_MATCH_TAKEN;
+    return match->request;
+}
 #define HAFT_MATCH_(request)                                                                       \
-    for (haft_request_t haft_matched_ = (request), *haft_once_ = &haft_matched_;                   \
-         haft_once_ != (haft_request_t *)0; haft_once_ = (haft_request_t *)0)
+    for (haft_match_t haft_match_ = {(request), HAFT_MATCH_OPEN, false}; !haft_match_.ended;       \
+         haft_match_end(&haft_match_))
+#define HAFT_MATCH_BLOCK(condition, declaration, variable)                                         \
+    if (haft_match_.stage == HAFT_MATCH_OPEN && (condition))                                       \
+        for (declaration; haft_match_.stage == HAFT_MATCH_TAKEN && ((void)variable, 1);            \
+             haft_match_.stage = HAFT_MATCH_LEFT)
 #define HAFT_CASE_(name, variable)                                                                 \
-    if (haft_matched_.effect == HAFT_ID(name))                                                     \
-        for (haft_payload_##name *variable = (haft_payload_##name *)haft_matched_.payload,         \
-                                 *haft_case_ = variable;                                           \
-             haft_once_ != (haft_request_t *)0 && ((void)haft_case_, (void)variable, 1);           \
-             haft_once_ = (haft_request_t *)0)
+    HAFT_MATCH_BLOCK(haft_match_.request.effect == HAFT_ID(name),                                  \
+                     haft_payload_##name *variable =                                               \
+                         (haft_payload_##name *)haft_match_take(&haft_match_).payload,             \
+                     variable)
 #define HAFT_RETURN_(variable)                                                                     \
-    if (haft_matched_.effect == HAFT_ID(return ))                                                  \
-        for (void *variable = ((haft_payload_return *)haft_matched_.payload)->result;              \
-             haft_once_ != (haft_request_t *)0 && ((void)variable, 1);                             \
-             haft_once_ = (haft_request_t *)0)
+    HAFT_MATCH_BLOCK(haft_match_.request.effect == HAFT_ID(return ),                               \
+                     void *variable =                                                              \
+                         ((haft_payload_return *)haft_match_take(&haft_match_).payload)->result,   \
+                     variable)
+#define HAFT_OTHERWISE_(variable)                                                                  \
+    HAFT_MATCH_BLOCK(true, haft_request_t variable = haft_match_take(&haft_match_), variable)
 
 #define HAFT_TAIL_(effect, function)                                                               \
     HAFT_CLAUSE_ENTRY(effect, function, HAFT_CLAUSE_TAIL,                                          \
                       haft_result_##effect (*)(void *, haft_payload_##effect *))
 #define HAFT_GENERAL_(effect, function)                                                            \
     HAFT_CLAUSE_ENTRY(effect, function, HAFT_CLAUSE_GENERAL,                                       \
-                      void *(*)(void *, haft_payload_##effect *, haft_resumption_t))
+                      haft_answer_t (*)(void *, haft_payload_##effect *, haft_resumption_t))
 #define HAFT_NEVER_(effect, function)                                                              \
     HAFT_CLAUSE_ENTRY(effect, function, HAFT_CLAUSE_NEVER,                                         \
                       void *(*)(void *, haft_payload_##effect *))

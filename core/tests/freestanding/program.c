@@ -59,7 +59,7 @@ static void state_is_handled_by_requests(void) {
     static _Alignas(64) char memory[SIZE];
     int64_t state = 1000, steps = 0;
     haft_fiber_t *k = FIBER_IN(memory, count_down, &steps);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(get, put));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get, put));
     while (!haft_finished(request)) {
         HAFT_MATCH(request) {
             HAFT_CASE(get, payload) {
@@ -67,7 +67,7 @@ static void state_is_handled_by_requests(void) {
             }
             HAFT_CASE(put, payload) {
                 state = payload->new_value;
-                request = haft_resume(k, NULL, HAFT_HANDLES(get, put));
+                request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get, put));
             }
         }
     }
@@ -84,13 +84,15 @@ static void put_in_place(void *state, HAFT_PAYLOAD(put) * payload) {
 }
 HAFT_HANDLER(in_place, NULL, HAFT_TAIL(get, get_in_place), HAFT_TAIL(put, put_in_place));
 
-static void *get_by_resumption(void *state, HAFT_PAYLOAD(get) * payload, haft_resumption_t k) {
+static haft_answer_t get_by_resumption(void *state, HAFT_PAYLOAD(get) * payload,
+                                       haft_resumption_t k) {
     (void)payload;
     return haft_tail_continue(k, HAFT_REPLY(get, *(int64_t *)state));
 }
-static void *put_by_resumption(void *state, HAFT_PAYLOAD(put) * payload, haft_resumption_t k) {
+static haft_answer_t put_by_resumption(void *state, HAFT_PAYLOAD(put) * payload,
+                                       haft_resumption_t k) {
     *(int64_t *)state = payload->new_value;
-    return haft_tail_continue(k, NULL);
+    return haft_tail_continue(k, HAFT_NO_REPLY);
 }
 HAFT_HANDLER(by_resumption, NULL, HAFT_GENERAL(get, get_by_resumption),
              HAFT_GENERAL(put, put_by_resumption));
@@ -128,8 +130,9 @@ static void a_generator_lives_in_a_kibibyte_and_is_reset(void) {
         &(haft_fiber_options_t){.memory = memory + SIZE, .memory_size = SIZE}, squares, &count);
     for (int round = 0; round < 3; round++) {
         int sum = 0;
-        haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(produce));
-        for (; !haft_finished(request); request = haft_resume(k, NULL, HAFT_HANDLES(produce)))
+        haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(produce));
+        for (; !haft_finished(request);
+             request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(produce)))
             sum += ((HAFT_PAYLOAD(produce) *)request.payload)->value;
         CHECK(sum == 2470);
         haft_fiber_reset(k, squares, &count);
@@ -155,7 +158,7 @@ static void *nest(void *argument) {
     char memory[levels * 2 * SIZE];
     levels--;
     haft_fiber_t *k = FIBER_IN(memory, nest, &levels);
-    void *result = result_of(haft_resume(k, NULL, HAFT_HANDLES(produce)));
+    void *result = result_of(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(produce)));
     haft_fiber_free(k);
     return result;
 }
@@ -166,12 +169,12 @@ static void effects_pass_through_fibers_that_do_not_handle_them(void) {
     int64_t state = 41;
     levels_entered = 0;
     haft_fiber_t *k = FIBER_IN(memory, nest, &levels);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(get, put));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get, put));
     CHECK(request.effect == HAFT_ID(get));
     request = haft_resume(k, HAFT_REPLY(get, state), HAFT_HANDLES(get, put));
     CHECK(request.effect == HAFT_ID(put));
     state = ((HAFT_PAYLOAD(put) *)request.payload)->new_value;
-    (void)result_of(haft_resume(k, NULL, HAFT_HANDLES(get, put)));
+    (void)result_of(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get, put)));
     CHECK(state == 42 && levels_entered == 3);
     haft_fiber_free(k);
 }
@@ -181,7 +184,7 @@ static haft_fiber_t *innermost;
 static void *run_in_own_frame(void *function) {
     char memory[2 * SIZE];
     innermost = FIBER_IN(memory, *(void *(**)(void *))function, NULL);
-    return result_of(haft_resume(innermost, NULL, HAFT_HANDLES(put)));
+    return result_of(haft_resume(innermost, HAFT_NO_REPLY, HAFT_HANDLES(put)));
 }
 
 static void *ask_once(void *unused) {
@@ -194,7 +197,7 @@ static void dropping_a_fiber_forgets_those_in_its_frames(void) {
     static void *(*body)(void *) = ask_once;
     for (int i = 0; i < 3; i++) {
         haft_fiber_t *k = FIBER_IN(memory, run_in_own_frame, &body);
-        haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(get));
+        haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get));
         CHECK(request.effect == HAFT_ID(get));
         CHECK(haft_fiber_state(innermost) == HAFT_FIBER_RUNNING);
         haft_fiber_free(k);
@@ -219,7 +222,7 @@ static void a_throw_ends_the_fibers_up_to_its_handler(void) {
     static _Alignas(64) char memory[8 * SIZE];
     static void *(*body)(void *) = throw_fail;
     haft_fiber_t *k = FIBER_IN(memory, run_in_own_frame, &body);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(fail));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(fail));
     CHECK(request.effect == HAFT_ID(fail));
     const HAFT_PAYLOAD(fail) *payload = request.payload;
     CHECK(payload->code == 7 && same_text(payload->reason, "no reason"));
@@ -258,7 +261,7 @@ static void *throw_under_a_clause_that_throws(void *unused) {
 static void a_clause_in_place_may_throw(void) {
     static _Alignas(64) char memory[2 * SIZE];
     haft_fiber_t *k = FIBER_IN(memory, throw_under_a_clause_that_throws, NULL);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(produce));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(produce));
     CHECK(request.effect == HAFT_ID(produce));
     CHECK(((HAFT_PAYLOAD(produce) *)request.payload)->value == 8);
     haft_fiber_free(k);
@@ -280,7 +283,7 @@ static void an_effect_that_nobody_handles_has_its_default(void) {
 static void a_computation_is_discontinued_where_it_waits(void) {
     static _Alignas(64) char memory[2 * SIZE];
     haft_fiber_t *k = FIBER_IN(memory, ask_once, NULL);
-    CHECK(haft_resume(k, NULL, HAFT_HANDLES(get)).effect == HAFT_ID(get));
+    CHECK(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get)).effect == HAFT_ID(get));
     haft_request_t request = haft_discontinue(k, throw_fail, NULL, HAFT_HANDLES(fail));
     CHECK(request.effect == HAFT_ID(fail));
     haft_fiber_free(k);
@@ -304,7 +307,7 @@ static haft_error_code_t mistake_of(void *(*body)(void *), void *argument) {
     static _Alignas(64) char memory[4 * SIZE];
     haft_error_handler_t *before = haft_set_error_handler(throw_mistake);
     haft_fiber_t *k = FIBER_IN(memory, body, argument);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(mistake));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(mistake));
     CHECK(request.effect == HAFT_ID(mistake));
     haft_error_code_t code = ((HAFT_PAYLOAD(mistake) *)request.payload)->code;
     haft_fiber_free(k);
@@ -313,7 +316,7 @@ static haft_error_code_t mistake_of(void *(*body)(void *), void *argument) {
 }
 
 static void *resume_it(void *fiber) {
-    (void)haft_resume(fiber, NULL, HAFT_HANDLES());
+    (void)haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES());
     return NULL;
 }
 static void *do_nothing(void *unused) {
@@ -324,10 +327,10 @@ static void *continue_twice(void *k) {
     haft_continue(*(haft_resumption_t *)k, HAFT_REPLY(get, 1));
     return NULL;
 }
-static void *keep(void *k, HAFT_PAYLOAD(get) * payload, haft_resumption_t resumption) {
+static haft_answer_t keep(void *k, HAFT_PAYLOAD(get) * payload, haft_resumption_t resumption) {
     (void)payload;
     *(haft_resumption_t *)k = resumption;
-    return NULL;
+    return haft_answer(NULL);
 }
 HAFT_HANDLER(keeps, NULL, HAFT_GENERAL(get, keep));
 
@@ -338,7 +341,7 @@ static void misuse_is_told_to_the_error_handler(void) {
                                                                 .memory_size = sizeof memory,
                                                                 .name = "short-lived"},
                                         do_nothing, NULL);
-    (void)result_of(haft_resume(k, NULL, HAFT_HANDLES()));
+    (void)result_of(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES()));
     CHECK(mistake_of(resume_it, k) == HAFT_ERROR_NOT_RESUMABLE);
     CHECK(same_text(message, "the fiber 'short-lived' cannot be resumed: it has finished."));
     haft_fiber_free(k);
@@ -381,7 +384,7 @@ static void an_overflow_is_found_by_the_canary(void) {
     haft_fiber_t *k = haft_fiber_create(
         &(haft_fiber_options_t){.memory = memory + 7 * SIZE, .memory_size = SIZE, .name = "small"},
         go_deep, NULL);
-    haft_resume(k, NULL, HAFT_HANDLES(get));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get));
 }
 
 #ifndef WITHOUT_PANIC

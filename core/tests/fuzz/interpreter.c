@@ -124,7 +124,7 @@ static int64_t last_of(const int64_t *words) {
 }
 
 static int64_t run_tail(void *state, int effect, int64_t payload);
-static void *run_general(void *state, int effect, int64_t payload, haft_resumption_t k);
+static haft_answer_t run_general(void *state, int effect, int64_t payload, haft_resumption_t k);
 static void *run_never(void *state, int effect, int64_t payload);
 static int64_t run_default(int effect, int variant, int64_t payload);
 
@@ -153,8 +153,8 @@ static int64_t run_default(int effect, int variant, int64_t payload);
     static result tail_##effect(void *state, HAFT_PAYLOAD(name) * payload) {                       \
         give(run_tail(state, effect, payload_##effect(payload)));                                  \
     }                                                                                              \
-    static void *general_##effect(void *state, HAFT_PAYLOAD(name) * payload,                       \
-                                  haft_resumption_t k) {                                           \
+    static haft_answer_t general_##effect(void *state, HAFT_PAYLOAD(name) * payload,               \
+                                          haft_resumption_t k) {                                   \
         return run_general(state, effect, payload_##effect(payload), k);                           \
     }                                                                                              \
     static void *never_##effect(void *state, HAFT_PAYLOAD(name) * payload) {                       \
@@ -231,10 +231,10 @@ typedef union reply {
     triple_t triple;
 } reply_t;
 
-static void *reply_to(int effect, int64_t value, reply_t *reply) {
+static haft_reply_t reply_to(int effect, int64_t value, reply_t *reply) {
     switch (effect) {
     case 1:
-        return NULL;
+        return HAFT_NO_REPLY;
     case 2:
         reply->triple = make_triple(value);
         break;
@@ -397,7 +397,8 @@ static void *never_run(void *argument) {
 
 /* The handler of errors ends what is set here. */
 static int64_t be_in_want(bool leaves) {
-    (void)haft_fiber_current(); /* the state of the thread needs memory, too: without it nothing can follow */
+    (void)
+        haft_fiber_current(); /* the state of the thread needs memory, too: without it nothing can follow */
     errno = 0;
     tolerates_want = !leaves;
     nothing_is_mapped = true;
@@ -430,11 +431,11 @@ static void make_mistake(int number) {
 
 /* ---- Fibers in slots ---- */
 
-static void *return_reply(void *reply) {
-    return reply;
+static haft_reply_t return_reply(void *reply) {
+    return *(const haft_reply_t *)reply;
 }
 
-static void *raise_at(void *number) {
+static haft_reply_t raise_at(void *number) {
     raise_exception(*(const int64_t *)number);
 }
 
@@ -511,7 +512,7 @@ static void free_fiber(int index, int again) {
     if (again == 1)
         haft_fiber_free(taken.fiber);
     else
-        (void)haft_resume(taken.fiber, NULL, HAFT_HANDLES_ALL);
+        (void)haft_resume(taken.fiber, HAFT_NO_REPLY, HAFT_HANDLES_ALL);
 }
 
 /* Writes the set of a fiber in a slot where other sets of such fibers have been. */
@@ -530,16 +531,17 @@ static haft_request_t resume(slot_t *slot, const round_t *round, int64_t value) 
     else if (round->rewritten && (state == HAFT_FIBER_NEW || state == HAFT_FIBER_SUSPENDED))
         set = rewritten(slot, round->effects);
     reply_t reply;
-    void *word = state == HAFT_FIBER_SUSPENDED ? reply_to(slot->awaits, value, &reply) : NULL;
+    haft_reply_t given =
+        state == HAFT_FIBER_SUSPENDED ? reply_to(slot->awaits, value, &reply) : HAFT_NO_REPLY;
     switch (round->action) {
     case DISCONTINUE:
         return haft_discontinue(slot->fiber, raise_at, &value, set);
     case VISIT:
-        return haft_discontinue(slot->fiber, return_reply, word, set);
+        return haft_discontinue(slot->fiber, return_reply, &given, set);
     case NO_REPLY:
-        return haft_resume(slot->fiber, NULL, set);
+        return haft_resume(slot->fiber, HAFT_NO_REPLY, set);
     default:
-        return haft_resume(slot->fiber, word, set);
+        return haft_resume(slot->fiber, given, set);
     }
 }
 
@@ -557,6 +559,7 @@ static int64_t run_loop(const statement_t *statement, int64_t value) {
                 observe(RETURNED, (intptr_t)result, 0);
                 return mix(value, (intptr_t)result);
             }
+            HAFT_OTHERWISE(other) {}
         }
         slot->awaits = index_of(request.effect);
         int64_t payload = families[slot->awaits].payload(request.payload);
@@ -594,17 +597,17 @@ static int64_t run_default(int effect, int variant, int64_t payload) {
 static int64_t continue_with(haft_resumption_t k, int64_t value) {
     const haft_effect_t *effect = haft_resumption_effect(k);
     reply_t reply;
-    void *word = effect == NULL ? NULL : reply_to(index_of(effect), value, &reply);
-    return (intptr_t)haft_continue(k, word);
+    haft_reply_t given = effect == NULL ? HAFT_NO_REPLY : reply_to(index_of(effect), value, &reply);
+    return (intptr_t)haft_continue(k, given);
 }
 
 /* The reply to a tail-continue is read when the clause is gone. */
-static void *tail_continue_with(haft_resumption_t k, int64_t value) {
+static haft_answer_t tail_continue_with(haft_resumption_t k, int64_t value) {
     static reply_t reply;
     return haft_tail_continue(k, reply_to(index_of(haft_resumption_effect(k)), value, &reply));
 }
 
-static void *run_general(void *state, int effect, int64_t payload, haft_resumption_t k) {
+static haft_answer_t run_general(void *state, int effect, int64_t payload, haft_resumption_t k) {
     const clause_t *clause = &((const instance_t *)state)->handler->clauses[effect];
     haft_resumption_t *kept = &run.kept[clause->slot];
     int64_t value = run_tail(state, effect, payload);
@@ -634,7 +637,7 @@ static void *run_general(void *state, int effect, int64_t payload, haft_resumpti
     default:
         haft_drop(k);
     }
-    return (void *)(intptr_t)mix(value, run_body(&clause->after, value));
+    return haft_answer((void *)(intptr_t)mix(value, run_body(&clause->after, value)));
 }
 
 static void *on_return(void *state, void *result) {

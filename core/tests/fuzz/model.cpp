@@ -651,10 +651,9 @@ class machine {
         case DISCONTINUE:
             return resume_raising(f, s->rounds[round].effects, value);
         case NO_REPLY:
-            resume(f, s->rounds[round].effects, 0);
-            if (waits && awaits == LARGE)
-                fail(no_reply);
-            return;
+            if (waits && awaits != SILENT)
+                return fail(no_reply);
+            return resume(f, s->rounds[round].effects, 0);
         default:
             return resume(f, s->rounds[round].effects, value);
         }

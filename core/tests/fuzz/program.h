@@ -73,7 +73,7 @@ typedef enum action {
     REPLY,
     DISCONTINUE, /* by raising an exception */
     VISIT,       /* discontinue by a function that returns the reply */
-    NO_REPLY,    /* resume with NULL */
+    NO_REPLY,    /* resume without a reply */
     DISMISS,
     ACTIONS
 } action_t;
@@ -166,7 +166,7 @@ static inline int64_t mix(int64_t value, int64_t other) {
 
 /* What an effect can carry: effect 5 has no payload, effect 1 no result; the result of effect LARGE
    is larger than a word. */
-enum { LARGE = 2 };
+enum { SILENT = 1, LARGE = 2 };
 static inline int64_t as_payload(int effect, int64_t value) {
     return effect == 5 ? 0 : value;
 }

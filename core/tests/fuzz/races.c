@@ -139,7 +139,7 @@ static void *run_shared(void *argument) {
     go(shared);
     if (shared->inner == NULL || haft_fiber_state(shared->inner) != HAFT_FIBER_NEW)
         return take_steps(shared);
-    (void)haft_resume(shared->inner, NULL, HAFT_HANDLES());
+    (void)haft_resume(shared->inner, HAFT_NO_REPLY, HAFT_HANDLES());
     return shared;
 }
 
@@ -176,16 +176,18 @@ typedef struct attempted {
     int identifier;
 } attempted_t;
 
-static void *wake(void *argument) {
-    return argument;
+static haft_reply_t wake(void *argument) {
+    return *(haft_reply_t *)argument;
 }
 
 static void resume(shared_t *shared, int identifier, bool visits) {
     const haft_handles_t *set = HAFT_HANDLES(race_step);
     int64_t number = identifier;
-    haft_request_t request =
-        visits ? haft_discontinue(shared->fiber, wake, HAFT_REPLY(race_step, number), set)
-               : haft_resume(shared->fiber, HAFT_REPLY(race_step, number), set);
+    haft_reply_t reply = haft_fiber_state(shared->fiber) == HAFT_FIBER_NEW
+                             ? HAFT_NO_REPLY
+                             : HAFT_REPLY(race_step, number);
+    haft_request_t request = visits ? haft_discontinue(shared->fiber, wake, &reply, set)
+                                    : haft_resume(shared->fiber, reply, set);
     if (request.effect != HAFT_ID(race_step) && !haft_finished(request))
         wrong("a request of no effect of the fiber", identifier, 0);
     atomic_fetch_add(&race.resumed[identifier], 1);
@@ -237,8 +239,10 @@ static void do_step(attempted_t *attempted) {
     bool own = attempted->step.operation == RACE_PERFORM;
     /* Memory of the caller that another reset has taken meanwhile. */
     bool taken = code == HAFT_ERROR_BAD_ARGUMENT && attempted->step.operation == RACE_RESET;
+    /* It was reset, or started, since its state was looked at. */
+    bool other_reply = code == HAFT_ERROR_WRONG_TYPE || code == HAFT_ERROR_NO_REPLY;
     if (code != 0 && code != HAFT_ERROR_NOT_RESUMABLE && code != HAFT_ERROR_IN_USE && !own &&
-        !taken)
+        !taken && !other_reply)
         wrong("refused with a code that does not say why", code, (int)attempted->step.operation);
     if (code != 0 && !own)
         atomic_fetch_add(&race.fibers[attempted->step.fiber].refused, 1);
@@ -264,7 +268,7 @@ static void run_step(attempted_t *attempted, haft_fiber_t *helper, attempted_t *
         return;
     }
     *given = attempted;
-    (void)haft_resume(helper, NULL, HAFT_HANDLES(race_done));
+    (void)haft_resume(helper, HAFT_NO_REPLY, HAFT_HANDLES(race_done));
 }
 
 /* Resumes the fibers that are this thread's before the race. */
@@ -278,7 +282,7 @@ static void prepare(int thread) {
 static void take_part(int thread, pthread_barrier_t *barrier) {
     attempted_t *given = NULL;
     HAFT_SCOPED haft_fiber_t *helper = haft_fiber_new(help, &given);
-    (void)haft_resume(helper, NULL, HAFT_HANDLES(race_done));
+    (void)haft_resume(helper, HAFT_NO_REPLY, HAFT_HANDLES(race_done));
     prepare(thread);
     pthread_barrier_wait(barrier);
     for (int i = 0; i < race.plan.counts[thread]; i++) {

@@ -37,7 +37,7 @@ static haft_fiber_t *make(int level) {
 
 static __attribute__((noinline)) void run(int level) {
     haft_fiber_t *k = places[level] == 'q' ? beforehand[level] : make(level);
-    haft_resume(k, NULL, HAFT_HANDLES(unused));
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(unused));
     haft_fiber_free(k);
 }
 

@@ -15,7 +15,7 @@ static void *run(void *question) {
 static int handle(int (*function)(int question), int question) {
     inner = function;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(run, (void *)(intptr_t)question);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(shared_ask));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(shared_ask));
     HAFT_MATCH(request) {
         HAFT_CASE(shared_ask, payload) {
             request = haft_resume(k, HAFT_REPLY(shared_ask, payload->question + 1), HAFT_HANDLES());

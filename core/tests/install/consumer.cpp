@@ -16,7 +16,7 @@ static void *question(void *argument) {
 int main() {
     int64_t answer = 0;
     haft_fiber_t *fiber = haft_fiber_new(question, &answer);
-    haft_request_t request = haft_resume(fiber, nullptr, HAFT_HANDLES(ask));
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     if (request.effect != HAFT_ID(ask)) {
         return 1;
     }

@@ -65,7 +65,7 @@ static void exceptions_are_caught_on_the_fiber() {
     haft_fiber_t *fibers[2];
     for (haft_fiber_t *&fiber : fibers) {
         fiber = make(true, catches_on_the_fiber, nullptr);
-        haft_resume(fiber, nullptr, HAFT_HANDLES(ask));
+        haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     }
     for (int i = 0; i < 40; i++)
         for (haft_fiber_t *fiber : fibers) {
@@ -94,7 +94,7 @@ static void *throws_from_inside(void *argument) {
     if (level->depth == 2)
         resume_foreign(fiber, HAFT_HANDLES(ask));
     else
-        haft_resume(fiber, nullptr, HAFT_HANDLES(ask));
+        haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     return nullptr;
 }
 
@@ -105,7 +105,7 @@ static void exceptions_leave_fibers_of_all_kinds() {
         haft_fiber_t *fiber = make(kinds % 2 != 0, throws_from_inside, &level);
         long caught = 0;
         try {
-            haft_resume(fiber, nullptr, HAFT_HANDLES(ask));
+            haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask));
         } catch (const oops &exception) {
             caught = exception.value;
         }
@@ -121,7 +121,7 @@ static void *asks_deep(void *argument) {
     return nullptr;
 }
 
-static void *raise_oops(void *) {
+static haft_reply_t raise_oops(void *) {
     throw oops{3};
 }
 
@@ -129,7 +129,7 @@ static void exceptions_are_raised_in_suspended_fibers() {
     for (long depth = 0; depth < 50; depth += 10) {
         destroyed = 0;
         haft_fiber_t *fiber = make(true, asks_deep, reinterpret_cast<void *>(depth));
-        haft_resume(fiber, nullptr, HAFT_HANDLES(ask));
+        haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask));
         long caught = 0;
         try {
             haft_discontinue(fiber, raise_oops, nullptr, HAFT_HANDLES(ask));
@@ -146,7 +146,7 @@ static void dropping_runs_destructors_on_all_segments() {
     for (long depth = 0; depth < 50; depth += 10) {
         destroyed = 0;
         haft_fiber_t *fiber = make(true, asks_deep, reinterpret_cast<void *>(depth));
-        haft_resume(fiber, nullptr, HAFT_HANDLES(ask));
+        haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask));
         haft_fiber_free(fiber);
         CHECK_EQUAL(destroyed, depth + 1);
     }
@@ -170,7 +170,7 @@ static void *makes_a_mistake(void *) {
 static void errors_are_exceptions_on_segments() {
     haft_set_error_handler(throwing_handler);
     haft_fiber_t *fiber = make(true, makes_a_mistake, nullptr);
-    haft_request_t request = haft_resume(fiber, nullptr, HAFT_HANDLES(tell));
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(tell));
     CHECK(static_cast<haft_payload_return *>(request.payload)->result ==
           reinterpret_cast<void *>(40L * HAFT_ERROR_UNHANDLED));
     haft_fiber_free(fiber);

@@ -44,7 +44,7 @@ static __attribute__((noinline)) long at_depth(long depth, long (*function)(long
 
 /* Answers every question with ten times itself. */
 static long answer_all(haft_fiber_t *fiber) {
-    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(ask));
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     while (!haft_finished(request)) {
         long question = ((HAFT_PAYLOAD(ask) *)request.payload)->question;
         request = haft_resume(fiber, HAFT_REPLY(ask, question * 10), HAFT_HANDLES(ask));
@@ -97,7 +97,7 @@ static void a_suspended_fiber_takes_little_memory(void) {
     size_t segments = haft_segments_statistics().taken;
     for (int i = 0; i < COUNT; i++) {
         fibers[i] = segmented(asks_once, NULL);
-        haft_resume(fibers[i], NULL, HAFT_HANDLES(ask));
+        haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(ask));
     }
     haft_pool_report_t after = haft_pool_report();
     CHECK_EQUAL(after.stacks - before.stacks, COUNT);
@@ -144,7 +144,7 @@ static void *performs_large(void *argument) {
 
 static void large_payloads_and_results_travel(void) {
     haft_fiber_t *fiber = segmented(performs_large, NULL);
-    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(large));
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(large));
     CHECK_EQUAL(((HAFT_PAYLOAD(large) *)request.payload)->words[1], 2);
     table_t result = {{40}};
     result.words[19] = 2;
@@ -166,7 +166,7 @@ static void *asks_nobody(void *argument) {
 static void default_handlers_run_in_place(void) {
     HAFT_SET_DEFAULT(ask, default_answer);
     haft_fiber_t *fiber = segmented(asks_nobody, NULL);
-    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(tell));
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(tell));
     CHECK_EQUAL(((haft_payload_return *)request.payload)->result, 42);
     haft_fiber_free(fiber);
     HAFT_SET_DEFAULT(ask, NULL);
@@ -175,7 +175,7 @@ static void default_handlers_run_in_place(void) {
 static void perform_to_nobody(void) {
     haft_fiber_t *fiber = segmented(asks_nobody, NULL);
     haft_fiber_set_name(fiber, "lonely");
-    haft_resume(fiber, NULL, HAFT_HANDLES(tell));
+    haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(tell));
 }
 
 static void an_unhandled_effect_is_reported(void) {
@@ -188,9 +188,9 @@ static void an_unhandled_effect_is_reported(void) {
 static long tail_ask(void *state, HAFT_PAYLOAD(ask) * payload) {
     return payload->question + *(long *)state;
 }
-static void *general_tell(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
+static haft_answer_t general_tell(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
     *(long *)state += payload->fact;
-    return haft_tail_continue(k, NULL);
+    return haft_tail_continue(k, HAFT_NO_REPLY);
 }
 static void *never_stop(void *state, HAFT_PAYLOAD(stop) * payload) {
     return (void *)(*(long *)state + payload->why);
@@ -266,11 +266,11 @@ static void *nested(void *argument) {
     if (nest->depth > 0) {
         nest_t inner = {nest->kinds / KINDS, nest->depth - 1, nest->memory + 64 * 1024};
         haft_fiber_t *fiber = make((enum kind)(nest->kinds % KINDS), nested, &inner, nest->memory);
-        haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(tell));
+        haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(tell));
         while (!haft_finished(request)) {
             sum += ((HAFT_PAYLOAD(tell) *)request.payload)->fact;
             sum += at_depth(5, perform_ask, 100);
-            request = haft_resume(fiber, NULL, HAFT_HANDLES(tell));
+            request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(tell));
         }
         sum += (long)((haft_payload_return *)request.payload)->result;
         haft_fiber_free(fiber);
@@ -309,7 +309,7 @@ static void fibers_of_all_kinds_nest(void) {
 static haft_fiber_t *shared;
 static long clause_resumes(void *state, HAFT_PAYLOAD(ask) * payload) {
     (void)state;
-    haft_request_t request = haft_resume(shared, NULL, HAFT_HANDLES(tell));
+    haft_request_t request = haft_resume(shared, HAFT_NO_REPLY, HAFT_HANDLES(tell));
     return payload->question + ((HAFT_PAYLOAD(tell) *)request.payload)->fact;
 }
 HAFT_HANDLER(resuming_handler, NULL, HAFT_TAIL(ask, clause_resumes));
@@ -334,12 +334,12 @@ static void *tells_for_ever(void *argument) {
 static void *in_resuming_handler(void *argument) {
     haft_fiber_t *inner = segmented(asks, NULL);
     for (int i = 0; i < 5; i++)
-        haft_resume(shared, NULL, HAFT_HANDLES(tell));
-    haft_request_t request = haft_resume(inner, NULL, HAFT_HANDLES());
+        haft_resume(shared, HAFT_NO_REPLY, HAFT_HANDLES(tell));
+    haft_request_t request = haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES());
     *(long *)argument = (long)((haft_payload_return *)request.payload)->result;
     haft_fiber_free(inner);
     for (int i = 0; i < 5; i++)
-        haft_resume(shared, NULL, HAFT_HANDLES(tell));
+        haft_resume(shared, HAFT_NO_REPLY, HAFT_HANDLES(tell));
     return NULL;
 }
 
@@ -347,7 +347,7 @@ static void clauses_in_place_resume_fibers_of_the_thread(void) {
     for (int kind = 0; kind < 2; kind++) {
         shared = make(kind == 0 ? POOL : SEGMENTED, tells_for_ever, NULL, NULL);
         for (int i = 0; i < 5; i++)
-            haft_resume(shared, NULL, HAFT_HANDLES(tell));
+            haft_resume(shared, HAFT_NO_REPLY, HAFT_HANDLES(tell));
         long result = 0;
         haft_handle(&resuming_handler, NULL, in_resuming_handler, &result);
         CHECK_EQUAL(result, 9);
@@ -381,7 +381,7 @@ static void *suspended_inside(void *argument) {
     chain_t inner = {chain->kinds / KINDS, chain->depth - 1, chain->memory + 64 * 1024};
     HAFT_SCOPED haft_fiber_t *fiber =
         make((enum kind)(chain->kinds % KINDS), suspended_inside, &inner, chain->memory);
-    haft_resume(fiber, NULL, HAFT_HANDLES());
+    haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES());
     return NULL;
 }
 
@@ -392,7 +392,7 @@ static void dropping_unwinds_fibers_of_all_kinds(void) {
         cleaned = 0;
         chain_t chain = {kinds / KINDS, DEPTH, memory + 64 * 1024};
         haft_fiber_t *fiber = make((enum kind)(kinds % KINDS), suspended_inside, &chain, memory);
-        CHECK(haft_resume(fiber, NULL, HAFT_HANDLES(ask)).effect == HAFT_ID(ask));
+        CHECK(haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask)).effect == HAFT_ID(ask));
         haft_fiber_free(fiber);
         CHECK_EQUAL(cleaned, DEPTH + 3);
     }
@@ -410,7 +410,7 @@ static void throwing_unwinds_segments(void) {
             haft_fiber_options_t options = {.segmented = true, .no_cleanups = no_cleanups};
             cleaned = 0;
             haft_fiber_t *fiber = haft_fiber_create(&options, throws_deep, (void *)depth);
-            haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(stop));
+            haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(stop));
             CHECK(request.effect == HAFT_ID(stop));
             CHECK_EQUAL(((HAFT_PAYLOAD(stop) *)request.payload)->why, 5);
             CHECK_EQUAL(cleaned, !no_cleanups);
@@ -420,13 +420,13 @@ static void throwing_unwinds_segments(void) {
         }
 }
 
-static void *raise_answer(void *argument) {
-    return (void *)(perform_ask(1) + (long)argument);
+static haft_reply_t raise_answer(void *argument) {
+    return HAFT_REPLY(ask, perform_ask(1) + (long)argument);
 }
 
 static void discontinuing_calls_on_the_fiber(void) {
     haft_fiber_t *fiber = segmented(asks, NULL);
-    haft_resume(fiber, NULL, HAFT_HANDLES(ask));
+    haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     haft_request_t request = haft_discontinue(fiber, raise_answer, (void *)100, HAFT_HANDLES(ask));
     CHECK(request.effect == HAFT_ID(ask));
     haft_resume(fiber, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask));
@@ -516,7 +516,7 @@ static void throwing_passes_through_foreign_functions(void) {
         cleaned = 0;
         haft_fiber_options_t options = {.segmented = true, .no_cleanups = why >= 2};
         haft_fiber_t *fiber = haft_fiber_create(&options, throws_through, (void *)why);
-        CHECK(haft_resume(fiber, NULL, HAFT_HANDLES(stop)).effect == HAFT_ID(stop));
+        CHECK(haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(stop)).effect == HAFT_ID(stop));
         CHECK_EQUAL(cleaned, why < 2);
         haft_fiber_free(fiber);
     }
@@ -564,7 +564,7 @@ static void overflow_a_segment(void) {
         haft_fiber_t *fiber = segmented(calls_unaware, NULL);
         highest = fiber > highest ? fiber : highest;
     }
-    haft_resume(highest, NULL, HAFT_HANDLES(ask));
+    haft_resume(highest, HAFT_NO_REPLY, HAFT_HANDLES(ask));
 }
 
 static void recurse_in_foreign(void) {
@@ -583,7 +583,7 @@ static void overflows_are_reported(void) {
 static void suspended_segments_can_be_looked_at(void) {
     haft_fiber_t *fiber = segmented(asks_deep_with_cleanups, (void *)100);
     haft_fiber_set_name(fiber, "looked at");
-    haft_resume(fiber, NULL, HAFT_HANDLES(ask));
+    haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     void *addresses[300];
     int count = haft_fiber_backtrace(fiber, addresses, 300);
     CHECK(count >= 100 && count < 200);
@@ -626,7 +626,7 @@ static void *resume_once(void *fiber) {
 static void fibers_move_between_threads(void) {
     for (long depth = 0; depth < 100; depth += 30) {
         haft_fiber_t *fiber = segmented(works_at_depth, (void *)depth);
-        haft_resume(fiber, NULL, HAFT_HANDLES(ask));
+        haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask));
         void *result = NULL;
         for (int i = 0; i < 20; i++) {
             pthread_t thread;

@@ -33,7 +33,7 @@ long unaware_call(long (*function)(long), long argument) {
 haft_effect_t *unaware_resume(haft_fiber_t *fiber, const haft_handles_t *handles) {
     volatile char frame[MUCH];
     touch(frame);
-    haft_request_t request = haft_resume(fiber, NULL, handles);
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, handles);
     return frame[512] == 1 ? request.effect : NULL;
 }
 

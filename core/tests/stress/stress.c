@@ -105,12 +105,13 @@ static int64_t tail_inner(void *state, HAFT_PAYLOAD(stress_inner) * payload) {
 }
 HAFT_HANDLER(in_place, NULL, HAFT_TAIL(stress_inner, tail_inner));
 
-static void *general_inner(void *state, HAFT_PAYLOAD(stress_inner) * payload, haft_resumption_t k) {
+static haft_answer_t general_inner(void *state, HAFT_PAYLOAD(stress_inner) * payload,
+                                   haft_resumption_t k) {
     (void)state;
     SCOPE(scope);
     int64_t answer = HAFT_PERFORM(stress_ask, payload->number);
     HAFT_PERFORM(stress_yield);
-    return haft_continue(k, HAFT_REPLY(stress_inner, answer + 1));
+    return haft_answer(haft_continue(k, HAFT_REPLY(stress_inner, answer + 1)));
 }
 HAFT_HANDLER(general, NULL, HAFT_GENERAL(stress_inner, general_inner));
 
@@ -127,7 +128,7 @@ static void *handled(void *argument) {
  * both. */
 static void nest(int64_t number) {
     HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(handled, &number);
-    haft_request_t request = haft_resume(inner, NULL, HAFT_HANDLES(stress_inner));
+    haft_request_t request = haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(stress_inner));
     while (!haft_finished(request)) {
         HAFT_MATCH(request) {
             HAFT_CASE(stress_inner, payload) {
@@ -206,7 +207,7 @@ static void end(job_t *job) {
     atomic_fetch_sub(&live, 1);
 }
 
-static haft_request_t resume(job_t *job, void *reply) {
+static haft_request_t resume(job_t *job, haft_reply_t reply) {
     return haft_resume(job->fiber, reply,
                        HAFT_HANDLES(stress_yield, stress_fork, stress_ask, stress_quit));
 }
@@ -214,7 +215,7 @@ static haft_request_t resume(job_t *job, void *reply) {
 /* Runs the job until it gives way or ends. */
 static void run(queue_t *queue, job_t *job) {
     uint64_t random = job->random * 0x9e3779b97f4a7c15u ^ (uint64_t)job->number++;
-    haft_request_t request = resume(job, NULL);
+    haft_request_t request = resume(job, HAFT_NO_REPLY);
     for (bool goes_on = true; goes_on;) {
         goes_on = false;
         HAFT_MATCH(request) {

@@ -102,7 +102,7 @@ struct exchanging {
         running guard(this);
         if (fresh)
             function(argument);
-        return arrive(guard, haft_discontinue(fiber, function, argument, &handles));
+        return arrive(guard, haft_resume_calling(fiber, function, argument, &handles));
     }
 };
 
