@@ -111,6 +111,7 @@ static default_handler_t *const no_default[MAX_EFFECTS] = {ALL(UNHANDLED_ENTRY)}
       call_default,                                                                                \
       NULL,                                                                                        \
       {&seff_effects[n].effect, (haft_function_t *)unhandled_##n, HAFT_CLAUSE_TAIL, SEFF_SHAPE},   \
+      n % HAFT_CACHE_SLOTS * sizeof(haft_cache_entry_t),                                           \
       false}},
 seff_effect_t seff_effects[MAX_EFFECTS] = {ALL(EFFECT)};
 
@@ -166,7 +167,7 @@ static effects_t *make_set(effect_set mask) {
     if (set == NULL)
         fail(HAFT_ERROR_NO_MEMORY, NULL, "No memory for a set of effects.");
     set->mask = mask;
-    set->handles = (haft_handles_t){(uint32_t)count, 0, set->clauses};
+    set->handles = (haft_handles_t){(uint32_t)count, 0, HAFT_SET_FIXED, set->clauses};
     for (size_t i = 0; mask != 0; mask &= mask - 1, i++)
         set->clauses[i] = (haft_clause_t){&seff_effects[__builtin_ctzll(mask)].effect, NULL,
                                           HAFT_CLAUSE_REQUEST, SEFF_SHAPE};
@@ -243,7 +244,7 @@ seff_request_t seff_other_request(seff_coroutine_t *k, haft_request_t request) {
 void *seff_yield_slow(seff_coroutine_t *k, effect_id id, void *payload) {
     check_coroutine(k, "seff_yield");
     k->left_by = id;
-    return haft_yield_hot(k->fiber, &numbered, 0, payload);
+    return haft_yield_hot(k->fiber, &numbered, payload, sizeof(void *));
 }
 
 /* ---- Coroutines ---- */

@@ -247,8 +247,8 @@ HAFT_API void haft_fiber_detach(haft_fiber_t *fiber);
  * HAFT_NO_REPLY does so, too, and starts a fiber that has not run.
  */
 typedef struct haft_reply {
-    const haft_effect_t *effect; /* NULL: HAFT_NO_REPLY */
-    void *word; /* the result's bytes, or the address of a result larger than this */
+    uintptr_t to; /* the effect, see haft_awaited; 0: HAFT_NO_REPLY */
+    void *word;   /* the result's bytes, or the address of a result larger than this */
 } haft_reply_t;
 #define HAFT_REPLY(...) HAFT_REPLY_(__VA_ARGS__, )
 #define HAFT_NO_REPLY HAFT_NO_REPLY_
@@ -276,18 +276,19 @@ HAFT_API haft_request_t haft_resume_checked(haft_fiber_t *fiber, haft_reply_t re
 HAFT_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, haft_reply_t reply,
                                        const haft_handles_t *handles) {
     haft_here_t here = haft_here();
-    if (HAFT_UNLIKELY(!haft_resumes_hot(here, fiber, handles) ||
-                      !haft_is_reply_to(fiber->awaits, reply.effect)))
-        return haft_resume_checked(fiber, reply, handles);
-    return haft_resume_known(here, fiber, reply.word);
+    if (HAFT_LIKELY(haft_resumes_hot(here, fiber, handles) &&
+                    haft_is_reply_to(fiber->scope.awaits, reply.to)))
+        return haft_resume_known(here, fiber, reply.word);
+    return haft_resume_checked(fiber, reply, handles);
 }
 
 /*
  * HAFT_HANDLES(name, name...)  a set of effects (up to 364 names; it may be empty)
  * HAFT_HANDLES_ALL             the set of every effect
  *
- * Sets are constants. A program may build one itself; before a fiber is resumed with a set whose contents
- * are not what they were at that address the last time, haft_handles_changed(fiber) must say so.
+ * Sets are constants. A program may build one itself, with `number` 0; before a fiber is resumed with a set
+ * whose contents are not what they were at that address the last time, haft_handles_changed(fiber) must
+ * say so.
  */
 #define HAFT_HANDLES(...) HAFT_HANDLES_(__VA_ARGS__)
 #define HAFT_HANDLES_ALL (&haft_handles_all)
@@ -408,11 +409,11 @@ HAFT_API HAFT_COLD haft_answer_t haft_tail_continue_slow(haft_resumption_t k, ha
  */
 __attribute__((warn_unused_result)) HAFT_INLINE haft_answer_t
 haft_tail_continue(haft_resumption_t k, haft_reply_t reply) {
-    if (HAFT_UNLIKELY(k.fiber == (haft_fiber_t *)0 || k.fiber->shot != k.shot ||
-                      !haft_is_reply_to(k.fiber->awaits, reply.effect) ||
-                      k.fiber->awaits->result_size > sizeof reply.word))
+    if (HAFT_UNLIKELY(k.fiber == (haft_fiber_t *)0 || k.fiber->scope.shot != k.shot ||
+                      !haft_is_reply_to(k.fiber->scope.awaits, reply.to) ||
+                      (reply.to & HAFT_AWAITS_MUCH) != 0))
         return haft_tail_continue_slow(k, reply);
-    k.fiber->shot = k.shot + 1;
+    k.fiber->scope.shot = k.shot + 1;
     return (haft_answer_t){reply.word, (uintptr_t)k.fiber};
 }
 /* Continues by calling `raise(argument)` at the perform; what it returns, if it does, is the reply. */

@@ -79,11 +79,11 @@ static void print_fiber(haft_fiber_t *fiber, void *argument) {
     char line[320];
     dump->fibers++;
     haft_fiber_state_t state = haft_fiber_state(fiber);
-    bool waits = state == HAFT_FIBER_SUSPENDED && fiber->awaits != NULL;
-    int length = snprintf(line, sizeof line, "fiber %p  %-9s  %s%s%s%s%.64s%s", (void *)fiber,
-                          states[state], waits ? "waits on " : "", waits ? fiber->awaits->name : "",
-                          waits ? "  " : "", fiber->name != NULL ? "'" : "", haft_fiber_name(fiber),
-                          fiber->name != NULL ? "'  " : "");
+    bool waits = state == HAFT_FIBER_SUSPENDED && haft_awaited(fiber) != NULL;
+    int length = snprintf(
+        line, sizeof line, "fiber %p  %-9s  %s%s%s%s%.64s%s", (void *)fiber, states[state],
+        waits ? "waits on " : "", waits ? haft_awaited(fiber)->name : "", waits ? "  " : "",
+        fiber->name != NULL ? "'" : "", haft_fiber_name(fiber), fiber->name != NULL ? "'  " : "");
     const char *sp = fiber->context.sp;
     size_t size = (size_t)(fiber->high - fiber->low);
     if (state == HAFT_FIBER_SUSPENDED && sp >= fiber->low && sp < fiber->high)

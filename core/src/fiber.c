@@ -33,7 +33,7 @@ void haft_check_stack(haft_fiber_t *fiber, const char *sp, const haft_fiber_t *s
     for (int i = 0; i < HAFT_CANARY_WORDS; i++)
         overflow |= ((const uint64_t *)(const void *)fiber->low)[-1 - i] != canary;
     if (HAFT_UNLIKELY(overflow))
-        haft_fail(HAFT_ERROR_STACK_OVERFLOW, fiber->awaits, fiber,
+        haft_fail(HAFT_ERROR_STACK_OVERFLOW, haft_awaited(fiber), fiber,
                   "%s has overflowed its stack of %zu bytes, which has no guard page, and what "
                   "lies below is overwritten. Give it more memory.",
                   haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low));
@@ -57,10 +57,10 @@ static void wind_up(haft_fiber_t *fiber, void *(*function)(void *), void *argume
     fiber->function = function;
     fiber->argument = argument;
     fiber->result = NULL;
-    fiber->awaits = NULL;
+    fiber->scope.awaits = HAFT_AWAITS_NOTHING;
     fiber->state = HAFT_FIBER_NEW;
     fiber->scope.handles = NULL;
-    fiber->alias = &haft_handles_none;
+    fiber->set = HAFT_SET_NONE;
     fiber->scope.outer = NULL;
     fiber->top = &fiber->scope;
     fiber->within = NULL;
@@ -243,8 +243,8 @@ HAFT_INLINE bool take_finished(haft_fiber_t *fiber) {
 
 static char *late_payload(const haft_fiber_t *fiber) {
     char *stopped = fiber->context.sp;
-    bool waits = haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED && fiber->awaits != NULL;
-    bool stopped_here = waits && fiber->awaits->spoils && haft_fiber_at(stopped) == fiber;
+    bool waits = haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED && haft_awaited(fiber) != NULL;
+    bool stopped_here = waits && haft_awaited(fiber)->spoils && haft_fiber_at(stopped) == fiber;
     return stopped_here && fiber->kind != HAFT_KIND_SEGMENTED ? stopped : NULL;
 }
 
@@ -272,7 +272,7 @@ static void finish(ending_t *ending, const char *what) {
     while (!take_finished(fiber)) {
         uint64_t owner = haft_claim(haft_thread_ready(), fiber, HAFT_ERROR_IN_USE, what);
         ending->claimed = true;
-        fiber->shot += 2;
+        fiber->scope.shot += 2;
         bool waits = fiber->state != HAFT_FIBER_NEW;
         if (waits && haft_needs_unwinding(fiber)) {
             (void)haft_unwind_claimed(fiber, owner);

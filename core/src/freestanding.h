@@ -45,7 +45,7 @@ enum { HAFT_UNWINDS = 0 };
 /* Only for code on a stack that is not a fiber's, beyond the one that is to be left. */
 HAFT_INLINE __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame) {
     (void)frame;
-    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, target->awaits, target,
+    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, haft_awaited(target), target,
               "%s cannot be left from here: this stack is not a fiber's.",
               haft_fiber_label(target));
 }

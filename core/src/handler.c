@@ -74,17 +74,17 @@ HAFT_INLINE void free_owned(haft_fiber_t **owned) {
 
 /* Takes back what haft_tail_continue has promised: the fiber waits as before. */
 static HAFT_COLD void take_promise_back(haft_fiber_t *fiber) {
-    fiber->shot--;
-    if (fiber->awaits->result_size > sizeof(void *))
+    fiber->scope.shot--;
+    if (haft_awaited(fiber)->result_size > sizeof(void *))
         haft_free_reply(fiber->resumer.base);
 }
 
 /* A clause that is unwound, by an exception or by being dropped, drops what it had not used, or only
    promised. */
 static HAFT_COLD void drop_left(haft_resumption_t k) {
-    if (k.fiber->shot == k.shot + 1)
+    if (k.fiber->scope.shot == k.shot + 1)
         take_promise_back(k.fiber);
-    if (k.fiber->shot == k.shot)
+    if (k.fiber->scope.shot == k.shot)
         haft_drop(k);
 }
 HAFT_INLINE void drop_unused(haft_resumption_t *k) {
@@ -128,7 +128,7 @@ HAFT_INLINE haft_words_t resume(haft_fiber_t *fiber, void *word) {
 /* The clause has promised its own computation and returned something else: as if it had not. */
 static HAFT_COLD void forgotten(haft_fiber_t *fiber) {
     take_promise_back(fiber);
-    haft_fail(HAFT_ERROR_BAD_ARGUMENT, fiber->awaits, fiber,
+    haft_fail(HAFT_ERROR_BAD_ARGUMENT, haft_awaited(fiber), fiber,
               "A clause of '%s' has called haft_tail_continue and returned something else. Write "
               "`return haft_tail_continue(k, reply);`.",
               ((const haft_handler_t *)fiber->handler)->name);
@@ -136,14 +136,14 @@ static HAFT_COLD void forgotten(haft_fiber_t *fiber) {
 
 static HAFT_COLD void answered_twice(const haft_fiber_t *fiber) {
     haft_fail(
-        HAFT_ERROR_USED_RESUMPTION, fiber->awaits, fiber,
+        HAFT_ERROR_USED_RESUMPTION, haft_awaited(fiber), fiber,
         "A clause has returned what haft_tail_continue gave it a second time. Return it once, at "
         "once.");
 }
 
 /* Of a fiber that the clause may have dropped: another thread's by now, perhaps. */
 static HAFT_UNINSTRUMENTED uint64_t shot_of(const haft_fiber_t *fiber) {
-    return __atomic_load_n(&fiber->shot, __ATOMIC_RELAXED);
+    return __atomic_load_n(&fiber->scope.shot, __ATOMIC_RELAXED);
 }
 
 /* The loop of the paper. `lasts`: the fiber's header can be read when the fiber is gone. */
@@ -158,7 +158,7 @@ static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
         if (HAFT_UNLIKELY(words.special))
             return answer_of(fiber, words.first, words.second);
         const haft_clause_t *clause = (const haft_clause_t *)words.second;
-        haft_resumption_t k = {fiber, fiber->shot};
+        haft_resumption_t k = {fiber, fiber->scope.shot};
         haft_answer_t answer;
         {
             __attribute__((cleanup(drop_unused))) haft_resumption_t unused = k;
@@ -172,14 +172,14 @@ static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
                 return answer.value;
             }
             fiber = (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
-            k.shot = fiber->shot & ~UINT64_C(1);
+            k.shot = fiber->scope.shot & ~UINT64_C(1);
             lasts = fiber->kind == HAFT_KIND_POOL;
             if (answer.next & COPY_MARK)
                 wake = WAKE_COPY;
         }
-        if (HAFT_UNLIKELY(fiber->shot != k.shot + 1))
+        if (HAFT_UNLIKELY(fiber->scope.shot != k.shot + 1))
             answered_twice(fiber);
-        fiber->shot = k.shot + 2;
+        fiber->scope.shot = k.shot + 2;
         word = answer.value;
         if (HAFT_UNLIKELY(wake != HAFT_WAKE_REPLY))
             goto slowly;
@@ -203,6 +203,7 @@ void haft_scope_push(haft_scope_t *scope, const haft_handles_t *handles, void *s
     haft_thread_t *thread = haft_thread_ready();
     scope->outer = thread->current;
     scope->handles = handles;
+    scope->filled = UINT8_MAX; /* by what was in the frame before */
     haft_scope_renew(thread, scope);
     scope->state = state;
     scope->kind = HAFT_SCOPE_STACKLESS;
@@ -252,29 +253,30 @@ void *haft_handle(const haft_handler_t *handler, void *state, void *(*body)(void
 
 static void check_unused(haft_resumption_t k, const char *what) {
     haft_fiber_t *fiber = k.fiber;
-    if (HAFT_UNLIKELY(fiber == NULL || fiber->shot != k.shot))
-        haft_fail(HAFT_ERROR_USED_RESUMPTION, fiber == NULL ? NULL : fiber->awaits, fiber,
+    if (HAFT_UNLIKELY(fiber == NULL || fiber->scope.shot != k.shot))
+        haft_fail(HAFT_ERROR_USED_RESUMPTION, fiber == NULL ? NULL : haft_awaited(fiber), fiber,
                   "A resumption of the effect '%s' cannot be %s: it has been used already.",
-                  fiber == NULL || fiber->awaits == NULL ? "?" : fiber->awaits->name, what);
+                  fiber == NULL || haft_awaited(fiber) == NULL ? "?" : haft_awaited(fiber)->name,
+                  what);
 }
 
 static haft_fiber_t *use(haft_resumption_t k, const char *what) {
     check_unused(k, what);
-    k.fiber->shot += 2;
+    k.fiber->scope.shot += 2;
     return k.fiber;
 }
 
 void *haft_continue(haft_resumption_t k, haft_reply_t reply) {
     check_unused(k, "continued");
-    haft_check_reply(k.fiber, k.fiber->awaits, reply);
-    k.fiber->shot += 2;
+    haft_check_reply(k.fiber, k.fiber->scope.awaits, reply);
+    k.fiber->scope.shot += 2;
     return drive(k.fiber, reply.word, HAFT_WAKE_REPLY);
 }
 
 void *haft_continue_raising(haft_resumption_t k, haft_raise_t *raise, void *argument) {
     haft_check_given((void *)(uintptr_t)raise, "haft_continue_raising", "function to call");
     haft_fiber_t *fiber = use(k, "continued");
-    haft_raising_t raising = {raise, argument, fiber, fiber->awaits};
+    haft_raising_t raising = {raise, argument, fiber, fiber->scope.awaits};
     haft_call_t call = {haft_raise, &raising};
     return drive(fiber, &call, HAFT_WAKE_CALL);
 }
@@ -282,12 +284,12 @@ void *haft_continue_raising(haft_resumption_t k, haft_raise_t *raise, void *argu
 haft_answer_t haft_tail_continue_slow(haft_resumption_t k, haft_reply_t reply) {
     check_unused(k, "continued");
     haft_fiber_t *fiber = k.fiber;
-    haft_check_reply(fiber, fiber->awaits, reply);
-    bool copied = fiber->awaits->result_size > sizeof reply.word;
+    haft_check_reply(fiber, fiber->scope.awaits, reply);
+    bool copied = haft_awaited(fiber)->result_size > sizeof reply.word;
     /* It lies in the block of the clause, which is about to end. */
     if (copied)
-        reply.word = fiber->resumer.base = haft_copy_reply(fiber->awaits, reply.word);
-    fiber->shot++;
+        reply.word = fiber->resumer.base = haft_copy_reply(haft_awaited(fiber), reply.word);
+    fiber->scope.shot++;
     return (haft_answer_t){reply.word, (uintptr_t)fiber + (copied ? COPY_MARK : 0)};
 }
 
@@ -296,5 +298,5 @@ void haft_drop(haft_resumption_t k) {
 }
 
 haft_effect_t *haft_resumption_effect(haft_resumption_t k) {
-    return k.fiber != NULL && k.fiber->shot == k.shot ? k.fiber->awaits : NULL;
+    return k.fiber != NULL && k.fiber->scope.shot == k.shot ? haft_awaited(k.fiber) : NULL;
 }

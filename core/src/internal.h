@@ -111,12 +111,21 @@ HAFT_INLINE haft_fiber_t *haft_fiber_here(void) {
     return segmented != NULL ? segmented : haft_fiber_at(__builtin_frame_address(0));
 }
 
+/* sets.c */
+bool haft_same_effects(const haft_handles_t *one, const haft_handles_t *other);
+/* The number by which a fiber knows the set; draws it if need be. */
+uint32_t haft_number_of(const haft_handles_t *handles);
+
 /* lookup.c */
 /* Forgets what was derived from the chain outwards of a scope. */
+HAFT_INLINE void haft_scope_forget(haft_scope_t *scope) {
+    for (unsigned left = scope->filled; left != 0; left &= left - 1)
+        scope->cache[__builtin_ctz(left)].key = 0;
+    scope->filled = 0;
+}
 HAFT_INLINE void haft_scope_renew(haft_thread_t *thread, haft_scope_t *scope) {
     scope->serial = haft_stamp(thread);
-    for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
-        scope->cache[i].key = 0;
+    haft_scope_forget(scope);
 }
 /* A scope's serial, drawn now if nothing has asked for it before. */
 HAFT_INLINE uint64_t haft_scope_serial(haft_thread_t *thread, haft_scope_t *scope) {
@@ -139,9 +148,9 @@ haft_handled_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t s
 /* How that is performed. */
 haft_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect);
 /* haft_lookup, without an error when nobody handles the effect. */
-haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape);
-/* Remembers what was found for `key` in a slot of the current scope, unless that cannot be done safely. */
-void haft_remember(haft_thread_t *thread, unsigned slot, uintptr_t key, haft_found_t found);
+haft_found_t haft_look_for(haft_effect_t *effect, uint32_t shape);
+/* Remembers what was found for `key` at a place of the current scope, unless that cannot be done safely. */
+void haft_remember(haft_thread_t *thread, uint32_t place, uintptr_t key, haft_found_t found);
 HAFT_INLINE haft_fiber_t *haft_scope_fiber(haft_scope_t *scope) {
     while (scope != NULL && scope->kind != HAFT_SCOPE_FIBER)
         scope = scope->outer;
@@ -183,12 +192,11 @@ typedef struct haft_raising {
     haft_raise_t *raise;
     void *argument;
     const haft_fiber_t *fiber;
-    const haft_effect_t *awaits;
+    uintptr_t awaits;
 } haft_raising_t;
 void *haft_raise(void *raising);
-/* An error if the fiber, which waits for the result of `awaits` (NULL: to be started), is not to get this
-   reply. */
-void haft_check_reply(const haft_fiber_t *fiber, const haft_effect_t *awaits, haft_reply_t reply);
+/* An error if the fiber, which waits or has waited for `awaits`, is not to get this reply. */
+void haft_check_reply(const haft_fiber_t *fiber, uintptr_t awaits, haft_reply_t reply);
 /* Called on a fiber's stack by its first frame. The two are apart so that calls and returns pair
    up: the processor predicts a return by the calls before it. */
 void haft_fiber_run(haft_fiber_t *fiber, void *word, uintptr_t wake);

@@ -7,7 +7,7 @@ const haft_language_t *haft_process_language;
 
 void haft_check_own(const haft_fiber_t *fiber, const char *what) {
     if (HAFT_UNLIKELY(fiber != NULL && fiber->language != NULL))
-        haft_fail(HAFT_ERROR_NOT_RESUMABLE, fiber->awaits, fiber,
+        haft_fail(HAFT_ERROR_NOT_RESUMABLE, haft_awaited(fiber), fiber,
                   "%s cannot be %s from here: its frames are those of %s. Use the means of that "
                   "language.",
                   haft_fiber_label(fiber), what, fiber->language->name);
@@ -55,8 +55,8 @@ haft_fiber_t *haft_language_take(const haft_language_t *language, size_t size) {
     fiber->scope =
         (haft_scope_t){.handles = language->handles, .kind = HAFT_SCOPE_FIBER, .slow = 1};
     fiber->top = &fiber->scope;
-    fiber->awaits = NULL;
-    fiber->alias = NULL;
+    fiber->scope.awaits = HAFT_AWAITS_NOTHING;
+    fiber->of_language = 0;
     fiber->name = language->name;
     fiber->handler = NULL;
     fiber->thrown = NULL;
@@ -85,8 +85,7 @@ void haft_language_leave(haft_fiber_t *fiber) {
 
 void haft_language_moved(haft_scope_t *top, haft_fiber_t *fiber) {
     for (haft_scope_t *scope = top;; scope = scope->outer) {
-        for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
-            scope->cache[i].key = 0;
+        haft_scope_forget(scope);
         scope->serial = scope->kind == HAFT_SCOPE_FIBER && haft_fiber_of(scope)->language != NULL
                             ? 0
                             : haft_stamp(haft_thread_ready());

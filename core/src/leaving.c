@@ -86,8 +86,8 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
                   "handle it with HAFT_NEVER.",
                   effect->name, effect->where, ((const haft_handler_t *)fiber->handler)->name);
     haft_fiber_t *here = haft_fiber_here();
-    fiber->awaits = effect;
-    fiber->shot += 2;
+    fiber->scope.awaits = HAFT_AWAITING(effect, effect->result_size);
+    fiber->scope.shot += 2;
     bool abandoned = !cleanups_up_to(here, fiber);
     /* It stays where it is on a stack that nothing will run on. For a sanitizer it may lie on a
        fake stack, which ends here. */

@@ -90,7 +90,9 @@ static void end_to_write(haft_thread_t *thread) {
     thread->looking = NULL;
 }
 
-static void write_entry(haft_cache_entry_t *entry, uintptr_t key, haft_found_t found) {
+static void write_entry(haft_scope_t *scope, uint32_t place, uintptr_t key, haft_found_t found) {
+    haft_cache_entry_t *entry = haft_entry_at(scope, place);
+    scope->filled |= (uint8_t)(1u << (entry - scope->cache));
     entry->key = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     entry->found = found;
@@ -98,11 +100,33 @@ static void write_entry(haft_cache_entry_t *entry, uintptr_t key, haft_found_t f
     entry->key = key + (found.with & HAFT_CLAUSE_MARK);
 }
 
-void haft_remember(haft_thread_t *thread, unsigned slot, uintptr_t key, haft_found_t found) {
+void haft_remember(haft_thread_t *thread, uint32_t place, uintptr_t key, haft_found_t found) {
     if (begin_to_write(thread)) {
-        write_entry(&thread->current->cache[slot % HAFT_CACHE_SLOTS], key, found);
+        write_entry(thread->current, place, key, found);
         end_to_write(thread);
     }
+}
+
+/*
+ * An effect has one place, in all caches; only which one is found out as the program goes on: when the place
+ * is another effect's in this scope and there is an empty one, the effect moves there. Entries that it
+ * leaves behind elsewhere are never read again. When the cache is full the other effect's entry goes, and
+ * now and then the effect moves all the same: what lies there may be left behind.
+ */
+static uint32_t place_for(haft_thread_t *thread, const haft_scope_t *scope, haft_effect_t *effect) {
+    enum { SIZE = sizeof(haft_cache_entry_t), ALL = (1 << HAFT_CACHE_SLOTS) - 1, STAYS = 8 };
+    const uintptr_t marks = HAFT_CLAUSE_MARK | HAFT_AT_MARK | HAFT_OTHER_MARK;
+    uint32_t place = haft_place(effect);
+    uintptr_t key = scope->cache[place / SIZE].key;
+    if (HAFT_LIKELY(key == 0 || (key & ~marks) == (uintptr_t)effect))
+        return place;
+    uint32_t turn = thread->moves++;
+    if (scope->filled != ALL)
+        place = (uint32_t)__builtin_ctz(~(unsigned)scope->filled) * SIZE;
+    else if (turn % STAYS == 0)
+        place = turn / STAYS % HAFT_CACHE_SLOTS * SIZE;
+    __atomic_store_n(&effect->place, place, __ATOMIC_RELAXED);
+    return place;
 }
 
 static void write_known(haft_known_t *known, uint64_t serial, haft_effect_t *effect,
@@ -147,7 +171,7 @@ static __attribute__((noinline)) haft_found_t find(haft_thread_t *thread, haft_e
     if (handled.clause != NULL)
         return haft_found_of(handled, effect);
     const haft_clause_t *clause =
-        clause_for(&(haft_handles_t){1, 0, &effect->default_clause}, effect, shape);
+        clause_for(&(haft_handles_t){1, 0, HAFT_SET_FIXED, &effect->default_clause}, effect, shape);
     return (haft_found_t){(uintptr_t)clause + HAFT_CLAUSE_MARK, &thread->defaults};
 }
 
@@ -159,8 +183,7 @@ HAFT_INLINE bool is_unhandled(haft_found_t found, const haft_effect_t *effect) {
 
 /* haft_look_for, inlined into its two callers. No slot remembers an effect that nobody handles: its next
    performer gets here again. */
-HAFT_INLINE haft_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t shape,
-                                  bool is_error) {
+HAFT_INLINE haft_found_t look_for(haft_effect_t *effect, uint32_t shape, bool is_error) {
     haft_thread_t *thread = haft_thread_ready();
     haft_scope_t *current = thread->current;
     uint64_t serial = haft_scope_serial(thread, current);
@@ -179,19 +202,19 @@ HAFT_INLINE haft_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t
         if (HAFT_UNLIKELY(!is_known))
             write_known(known, serial, effect, found);
         if (!unhandled)
-            write_entry(&current->cache[slot % HAFT_CACHE_SLOTS], (uintptr_t)effect, found);
+            write_entry(current, place_for(thread, current, effect), (uintptr_t)effect, found);
         end_to_write(thread);
     }
     return found;
 }
 
-haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
-    return look_for(effect, slot, shape, false);
+haft_found_t haft_look_for(haft_effect_t *effect, uint32_t shape) {
+    return look_for(effect, shape, false);
 }
 
 /* An effect that nobody handles is reported under the scopes of its performer. */
-haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
-    return look_for(effect, slot, shape, true);
+haft_found_t haft_lookup(haft_effect_t *effect, uint32_t shape) {
+    return look_for(effect, shape, true);
 }
 
 haft_fiber_t *haft_locate(haft_effect_t *effect) {

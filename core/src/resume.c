@@ -83,12 +83,12 @@ static const char *state_text(const haft_fiber_t *fiber) {
 
 static HAFT_COLD void not_resumable(const haft_fiber_t *fiber, haft_error_code_t code,
                                     const char *what) {
-    haft_fail(code, fiber->awaits, fiber, "%s cannot be %s: %s.", haft_fiber_label(fiber), what,
-              state_text(fiber));
+    haft_fail(code, haft_awaited(fiber), fiber, "%s cannot be %s: %s.", haft_fiber_label(fiber),
+              what, state_text(fiber));
 }
 
 void haft_resume_raced(haft_fiber_t *fiber) {
-    haft_fail(HAFT_ERROR_NOT_RESUMABLE, fiber->awaits, fiber,
+    haft_fail(HAFT_ERROR_NOT_RESUMABLE, haft_awaited(fiber), fiber,
               "%s is being resumed by two threads at once. Only one may own a suspended fiber.",
               haft_fiber_label(fiber));
 }
@@ -155,7 +155,8 @@ void haft_handles_changed(haft_fiber_t *fiber) {
     haft_check_given(fiber, "haft_handles_changed", "fiber");
     haft_thread_t *thread = haft_thread_ready();
     uint64_t owner = claim(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "detached");
-    fiber->alias = &haft_handles_none;
+    fiber->set = HAFT_SET_NONE;
+    fiber->scope.handles = &haft_handles_none;
     release(thread, fiber, owner);
 }
 
@@ -169,28 +170,16 @@ void haft_in_place_moved(haft_scope_t *performer, const haft_scope_t *outer) {
     renew(haft_thread(), performer, outer);
 }
 
-/* Every place in a program where a set is written has one of its own. */
-static bool same_effects(const haft_handles_t *one, const haft_handles_t *other) {
-    if (one == NULL || other == NULL || one->count != other->count || one->all != other->all)
-        return false;
-    for (uint32_t i = 0; i < one->count; i++)
-        if (one->clauses[i].effect != other->clauses[i].effect ||
-            one->clauses[i].kind != other->clauses[i].kind ||
-            one->clauses[i].function != other->clauses[i].function)
-            return false;
-    return true;
-}
-
 /* Whether the fiber now handles other effects than before. */
 static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
     const haft_handles_t *before = fiber->scope.handles;
     if (before == handles)
         return false;
-    bool same = same_effects(before, handles);
+    bool same = haft_same_effects(before, handles);
     if (HAFT_UNLIKELY(haft_is_driven(fiber)))
-        fiber->shot += 2; /* its handler has lost it: a resumption that is kept is used up */
+        fiber->scope.shot += 2; /* its handler has lost it: a resumption that is kept is used up */
     fiber->scope.handles = handles;
-    fiber->alias = same ? before : &haft_handles_none;
+    fiber->set = haft_number_of(handles);
     return !same;
 }
 
@@ -291,30 +280,31 @@ haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_hand
     return haft_enter(fiber, word, HAFT_WAKE_REPLY, handles);
 }
 
-static HAFT_COLD __attribute__((noreturn)) void
-wrong_reply(const haft_fiber_t *fiber, const haft_effect_t *awaits, haft_reply_t reply) {
+static const haft_effect_t *effect_in(uintptr_t awaits) {
+    return haft_awaited(&(haft_fiber_t){.scope.awaits = awaits});
+}
+
+static HAFT_COLD __attribute__((noreturn)) void wrong_reply(const haft_fiber_t *fiber,
+                                                            uintptr_t awaits_, haft_reply_t given) {
+    const haft_effect_t *awaits = effect_in(awaits_), *reply = effect_in(given.to);
     if (awaits == NULL)
         haft_fail(
-            HAFT_ERROR_WRONG_TYPE, reply.effect, fiber,
+            HAFT_ERROR_WRONG_TYPE, reply, fiber,
             "%s was resumed with a reply to the effect '%s' (%s), but it has not started. Give "
             "it HAFT_NO_REPLY.",
-            haft_fiber_label(fiber), reply.effect->name, reply.effect->where);
-    if (reply.effect == NULL)
+            haft_fiber_label(fiber), reply->name, reply->where);
+    if (reply == NULL)
         haft_no_reply(awaits);
     haft_fail(
         HAFT_ERROR_WRONG_TYPE, awaits, fiber,
         "%s waits for a reply to the effect '%s' (%s), and was resumed with one to '%s' (%s). "
         "Give it HAFT_REPLY(%s...).",
-        haft_fiber_label(fiber), awaits->name, awaits->where, reply.effect->name,
-        reply.effect->where, awaits->name);
+        haft_fiber_label(fiber), awaits->name, awaits->where, reply->name, reply->where,
+        awaits->name);
 }
 
-static bool fits(const haft_effect_t *awaits, haft_reply_t reply) {
-    return awaits == NULL ? reply.effect == NULL : haft_is_reply_to(awaits, reply.effect);
-}
-
-void haft_check_reply(const haft_fiber_t *fiber, const haft_effect_t *awaits, haft_reply_t reply) {
-    if (HAFT_UNLIKELY(!fits(awaits, reply)))
+void haft_check_reply(const haft_fiber_t *fiber, uintptr_t awaits, haft_reply_t reply) {
+    if (HAFT_UNLIKELY(!haft_is_reply_to(awaits, reply.to)))
         wrong_reply(fiber, awaits, reply);
 }
 
@@ -323,12 +313,12 @@ haft_request_t haft_resume_checked(haft_fiber_t *fiber, haft_reply_t reply,
     haft_thread_t *thread = haft_thread_ready();
     haft_check_given(fiber, "haft_resume", "fiber");
     haft_check_given(handles, "haft_resume", "set of effects");
-    if (is_simply_new(thread, fiber) && HAFT_LIKELY(reply.effect == NULL))
+    if (is_simply_new(thread, fiber) && HAFT_LIKELY(reply.to == 0))
         return resume_new(thread, fiber, NULL, handles);
     uint64_t owner = claim_to_resume(thread, fiber);
-    if (HAFT_UNLIKELY(!fits(fiber->awaits, reply))) {
+    if (HAFT_UNLIKELY(!haft_is_reply_to(fiber->scope.awaits, reply.to))) {
         release(thread, fiber, owner);
-        wrong_reply(fiber, fiber->awaits, reply);
+        wrong_reply(fiber, fiber->scope.awaits, reply);
     }
     return enter(thread, fiber, reply.word, HAFT_WAKE_REPLY, handles, owner);
 }
@@ -353,7 +343,7 @@ haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *raise, void *
                                 const haft_handles_t *handles) {
     haft_check_given(fiber, "haft_discontinue", "fiber");
     haft_check_given((void *)(uintptr_t)raise, "haft_discontinue", "function to call");
-    haft_raising_t raising = {raise, argument, fiber, fiber->awaits};
+    haft_raising_t raising = {raise, argument, fiber, fiber->scope.awaits};
     return haft_resume_calling(fiber, haft_raise, &raising, handles);
 }
 
@@ -372,7 +362,7 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t 
     if (HAFT_UNLIKELY(haft_foreign_calls_seen))
         haft_check_foreign_calls(fiber, effect);
     fiber->top = thread->current;
-    fiber->awaits = effect;
+    fiber->scope.awaits = HAFT_AWAITING(effect, effect->result_size);
     thread->current = fiber->scope.outer;
     haft_exceptions_t mine = exceptions_put_aside(thread);
     haft_footing_t footing;
@@ -439,7 +429,7 @@ static bool around(haft_thread_t *thread, haft_fiber_t *fiber, const haft_effect
         effect->name, haft_fiber_label(fiber));
 }
 
-void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot, void *payload) {
+void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     haft_thread_t *thread = haft_thread_ready();
     haft_check_own(fiber, "suspended");
     haft_check_suspends(thread, effect);
@@ -447,11 +437,12 @@ void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
     const haft_clause_t *clause = haft_clause_taking(fiber, effect);
     if (clause != NULL && clause->kind == HAFT_CLAUSE_NEVER)
         haft_exit(fiber, effect, payload, effect->payload_size);
-    haft_found_t found = haft_look_for(effect, slot, effect->default_clause.shape);
+    haft_found_t found = haft_look_for(effect, effect->default_clause.shape);
     haft_here_t here = haft_here();
     if (found.scope == &fiber->scope && haft_clause_of(found) == NULL &&
         !haft_exceptions_pending(here))
-        return haft_suspend(here, fiber, effect, found.with, payload);
+        return haft_suspend(here, fiber, HAFT_AWAITING(effect, effect->result_size), found.with,
+                            payload);
     return suspend_slow(fiber, effect, haft_sent_by(fiber, clause, effect), payload, slow);
 }
 
@@ -531,16 +522,12 @@ static void check_untyped(const char *function, const haft_effect_t *effect, con
         haft_check_given(result, function, "place for the result");
 }
 
-static unsigned slot_of(const haft_effect_t *effect) {
-    return (unsigned)((uintptr_t)effect / sizeof *effect % HAFT_CACHE_SLOTS);
-}
-
 void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *result,
                   size_t result_size) {
     char nothing; /* instead of a NULL */
     check_untyped("haft_perform", effect, payload, size, result, result_size);
     haft_here_t here = haft_here();
-    haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
+    haft_found_t found = haft_find(here, effect, effect->default_clause.shape);
     const haft_clause_t *clause = haft_clause_in_place(found);
     if (clause != NULL) {
         haft_function_t *function = haft_clause_function(clause);
@@ -549,7 +536,7 @@ void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *resul
             haft_in_place_begin(here, found.scope);
         effect->call(function, state, payload, result_size == 0 ? &nothing : result);
     } else {
-        haft_unpack(effect, haft_perform_found(here, found, effect, payload),
+        haft_unpack(effect, haft_perform_found(here, found, effect, payload, result_size),
                     result_size == 0 ? &nothing : result, result_size);
     }
 }
@@ -558,7 +545,7 @@ void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_
                 void *result, size_t result_size) {
     char nothing; /* instead of a NULL */
     check_untyped("haft_yield", effect, payload, size, result, result_size);
-    haft_unpack(effect, haft_yield_hot(fiber, effect, slot_of(effect), payload),
+    haft_unpack(effect, haft_yield_hot(fiber, effect, payload, result_size),
                 result_size == 0 ? &nothing : result, result_size);
 }
 
@@ -566,7 +553,7 @@ void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
     haft_check_thrown("haft_throw", NULL, effect, payload, size);
     (void)haft_thread_ready();
     haft_here_t here = haft_here();
-    haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
+    haft_found_t found = haft_find(here, effect, effect->default_clause.shape);
     const haft_clause_t *clause = haft_clause_in_place(found);
     if (clause == NULL) {
         check_default(haft_clause_of(found), effect);
@@ -593,9 +580,9 @@ haft_reply_t haft_reply(const haft_effect_t *effect, const void *value, size_t s
                   "The effect '%s' (%s) has a result of %zu bytes; the reply has %zu.",
                   effect->name, effect->where, effect->result_size, size);
     if (size == 0)
-        return (haft_reply_t){effect, NULL};
+        return (haft_reply_t){HAFT_AWAITING(effect, 0), NULL};
     haft_check_given(value, "haft_reply", "value");
-    return (haft_reply_t){effect, haft_pack(value, size)};
+    return (haft_reply_t){HAFT_AWAITING(effect, size), haft_pack(value, size)};
 }
 
 void haft_no_case(const haft_effect_t *effect) {

@@ -358,7 +358,7 @@ haft_fiber_t *haft_slots_take(haft_slots_t *slots) {
     /* A resumption of a fiber that was here is told by its number, also once the memory that
        counted has been given back. */
     if (fiber->pool == NULL)
-        fiber->shot = __atomic_load_n(&epoch, __ATOMIC_RELAXED) << EPOCH_SHIFT;
+        fiber->scope.shot = __atomic_load_n(&epoch, __ATOMIC_RELAXED) << EPOCH_SHIFT;
     fiber->pool = slots->pool;
     fiber->kind = slots->kind;
     fiber->low = slot_at(chunk, index) + slots->guard;

@@ -100,7 +100,7 @@ static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exce
     haft_fiber_t *fiber =
         (haft_fiber_t *)(void *)((char *)exception - offsetof(haft_fiber_t, unwinding));
     haft_fail(
-        HAFT_ERROR_UNWINDING_STOPPED, fiber->awaits, fiber,
+        HAFT_ERROR_UNWINDING_STOPPED, haft_awaited(fiber), fiber,
         "%s is being unwound, and a catch-all on it did not rethrow. Write catch (...) so that "
         "it ends in throw.",
         haft_fiber_label(fiber));
@@ -165,8 +165,10 @@ static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t 
     thrown_t *thrown = fiber->thrown;
     if (fiber != target)
         haft_leave(fiber, &haft_special_unwinding, target);
-    if (thrown != NULL)
-        haft_leave(fiber, fiber->awaits = thrown->effect, thrown->payload);
+    if (thrown != NULL) {
+        fiber->scope.awaits = HAFT_AWAITING(thrown->effect, thrown->effect->result_size);
+        haft_leave(fiber, thrown->effect, thrown->payload);
+    }
     haft_leave(fiber, &haft_special_dropped, NULL);
 }
 
@@ -201,7 +203,7 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
     }
     if (actions & _UA_END_OF_STACK) {
         haft_segments_set_limit(0); /* it was changed ahead of the stack */
-        haft_fail(HAFT_ERROR_UNWINDING_STOPPED, fiber->awaits, fiber,
+        haft_fail(HAFT_ERROR_UNWINDING_STOPPED, haft_awaited(fiber), fiber,
                   "%s cannot be unwound: a function on it was compiled without unwind tables.",
                   haft_fiber_label(fiber));
     }
@@ -218,7 +220,7 @@ static void unwind(void *target) {
     haft_tools_unwinding();
     haft_unwinding_starts();
     _Unwind_ForcedUnwind(exception, stop, target);
-    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, fiber->awaits, fiber,
+    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, haft_awaited(fiber), fiber,
               "%s cannot be unwound: the unwinder failed.", haft_fiber_label(fiber));
 }
 

@@ -227,7 +227,7 @@ static void *leave_at_many_places(void *state) {
         }
         perform_both(state);
         const haft_cache_entry_t *entry =
-            &haft_here().current->cache[haft_slot_two % HAFT_CACHE_SLOTS];
+            &haft_here().current->cache[HAFT_ID(two)->place / sizeof(haft_cache_entry_t)];
         unremembered += entry->key != (uintptr_t)HAFT_ID(two) + HAFT_CLAUSE_MARK;
     }
     CHECK_EQUAL(unremembered, 0);

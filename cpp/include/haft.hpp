@@ -124,7 +124,6 @@ using result_of = typename effect_traits<Effect>::result;
     struct haft::effect_traits<haft_payload_##name> {                                              \
         using result = haft_result_##name;                                                         \
         static constexpr bool native = false;                                                      \
-        static constexpr unsigned slot = haft_slot_##name;                                         \
         static constexpr haft_effect_t *id() { return HAFT_ID(name); }                             \
     }
 
@@ -147,16 +146,6 @@ struct name_text {
 };
 template <typename E>
 inline constexpr name_text<E> name_text_of{};
-
-/* The effects of a program are found in a few slots. A plain sum, because it depends only on the
-   letters in which two names differ: Get and Put have slots of their own in any namespace, and so
-   have Get<S> and Put<S>. */
-constexpr unsigned slot_of(std::string_view name) {
-    unsigned sum = 0;
-    for (char letter : name)
-        sum += static_cast<unsigned char>(letter);
-    return sum % HAFT_CACHE_SLOTS;
-}
 
 /* How a value travels from the handler to the performer. In a word, if it fits and can be copied as
    bytes, as in C; any other is made by the handler in a slot of the performer's frame. */
@@ -314,6 +303,7 @@ haft_effect_t declared<E>::descriptor = {
     (haft_function_t *)&declared<E>::unhandled,
     {&declared<E>::descriptor, (haft_function_t *)&declared<E>::unhandled, HAFT_CLAUSE_TAIL,
      HAFT_SHAPE(payload_size<E>, result_size<typename declared<E>::R>)},
+    0,
     false};
 
 } // namespace detail
@@ -325,7 +315,6 @@ requires requires {
 struct effect_traits<Effect> {
     using result = std::remove_cv_t<typename Effect::effect_result>;
     static constexpr bool native = true;
-    static constexpr unsigned slot = detail::slot_of(detail::pretty_name<Effect>());
     static constexpr haft_effect_t *id() { return &detail::declared<Effect>::descriptor; }
 };
 
@@ -350,7 +339,9 @@ HAFT_HPP_INLINE void *suspend_found(haft_here_t here, haft_found_t found, haft_s
                                     void *payload) {
     if (__builtin_expect(haft_clause_of(found) != nullptr || haft_exceptions_pending(here), false))
         return haft_suspend_slow(found, effect_traits<E>::id(), payload);
-    return haft_suspend(here, haft_fiber_of(scope), effect_traits<E>::id(), found.with, payload);
+    constexpr std::size_t size = result_size<result_of<E>>;
+    return haft_suspend(here, haft_fiber_of(scope), HAFT_AWAITING(effect_traits<E>::id(), size),
+                        found.with, payload);
 }
 
 template <typename E>
@@ -378,21 +369,9 @@ perform_found(haft_here_t here, haft_found_t found, haft_scope_t *scope, E &effe
     }
 }
 
-/* haft_find, with a second slot: two effects that are performed by turns and share their slot, as
-   one in four do, must not push each other out. */
 template <typename E>
 HAFT_HPP_INLINE haft_found_t find(haft_here_t here) {
-    using traits = effect_traits<E>;
-    constexpr unsigned first = traits::slot % HAFT_CACHE_SLOTS;
-    constexpr unsigned second = (first + 1) % HAFT_CACHE_SLOTS;
-    const haft_cache_entry_t *cache = here.current->cache;
-    haft_found_t found;
-    if (haft_read_entry(&cache[first], traits::id(), 0, &found) ||
-        haft_read_entry(&cache[first], traits::id(), HAFT_CLAUSE_MARK, &found) ||
-        haft_read_entry(&cache[second], traits::id(), 0, &found) ||
-        haft_read_entry(&cache[second], traits::id(), HAFT_CLAUSE_MARK, &found))
-        return found;
-    return haft_lookup(traits::id(), cache[first].key == 0 ? first : second, shape_of<E>);
+    return haft_find(here, effect_traits<E>::id(), shape_of<E>);
 }
 
 template <typename T>
@@ -1174,7 +1153,7 @@ struct clause_table<Holder, effects<Entries...>> {
          in_place<Entries> ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_REQUEST,
          shape_of<effect_of<Entries>>}...,
         {nullptr, nullptr, 0, 0}};
-    static inline const haft_handles_t handles = {sizeof...(Entries), 0, clauses};
+    static inline const haft_handles_t handles = {sizeof...(Entries), 0, HAFT_SET_FIXED, clauses};
 };
 
 /* ---- Computations on fibers ---- */
@@ -1940,9 +1919,7 @@ class instance {
         using traits = effect_traits<Effect>;
         haft_here_t here = haft_here();
         return detail::perform_found(
-            here,
-            haft_find_at(here, scope, traits::id(), traits::slot + 2, detail::shape_of<Effect>),
-            scope, effect);
+            here, haft_find_at(here, scope, traits::id(), detail::shape_of<Effect>), scope, effect);
     }
 
     /* From an instance of more effects, or of the same in another order. */

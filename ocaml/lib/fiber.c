@@ -113,7 +113,7 @@ void haft_ocaml_give_idle(long most) {
     while (most-- > 0 && haft_ocaml_idle != NULL) {
         ocaml_fiber_t *fiber = haft_ocaml_idle;
         haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->sp;
-        if (haft_of(fiber)->alias == NULL && fiber->young == NULL) {
+        if (haft_of(fiber)->of_language == 0 && fiber->young == NULL) {
             give(fiber);
         } else { /* A list of roots.c has it until the next collection. */
             fiber->sp = (char *)kept;

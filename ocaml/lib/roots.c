@@ -64,9 +64,9 @@ static fibers_t rooted;
 
 void haft_ocaml_list_rooted(ocaml_fiber_t *fiber) {
     haft_fiber_t *header = haft_of(fiber);
-    if (header->alias != NULL)
+    if (header->of_language != 0)
         return; /* It is on the list. */
-    header->alias = &haft_ocaml_handles;
+    header->of_language = 1;
     add(&rooted, fiber);
 }
 
@@ -102,7 +102,7 @@ static void scan_parents(scanning_action action) {
     for (size_t i = 0; i < rooted.count; i++) {
         ocaml_fiber_t *fiber = rooted.at[i];
         if (!is_running(fiber) || fiber->parent_roots == NULL) {
-            haft_of(fiber)->alias = NULL;
+            haft_of(fiber)->of_language = 0;
             continue;
         }
         rooted.at[kept++] = fiber;

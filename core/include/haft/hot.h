@@ -124,7 +124,7 @@ HAFT_INLINE void haft_set_current(haft_here_t here, haft_scope_t *current) {
 }
 #endif
 
-HAFT_API HAFT_COLD haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape);
+HAFT_API HAFT_COLD haft_found_t haft_lookup(haft_effect_t *effect, uint32_t shape);
 HAFT_API HAFT_COLD void *haft_suspend_slow(haft_found_t found, haft_effect_t *effect,
                                            void *payload);
 HAFT_API HAFT_COLD void *haft_woken(void *word, uintptr_t wake);
@@ -132,8 +132,7 @@ HAFT_API haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word,
                                          const haft_handles_t *handles);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_resume_raced(haft_fiber_t *fiber);
 HAFT_API haft_request_t haft_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
-HAFT_API HAFT_COLD void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
-                                         void *payload);
+HAFT_API HAFT_COLD void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
 HAFT_API HAFT_COLD void haft_declare(const haft_effect_t *effect, uint32_t shape,
                                      const char *where);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_unhandled(haft_effect_t *effect);
@@ -181,15 +180,27 @@ HAFT_INLINE bool haft_read_entry(const haft_cache_entry_t *entry, haft_effect_t 
     return HAFT_LIKELY(entry->key == key);
 }
 
-HAFT_INLINE haft_found_t haft_find(haft_here_t here, haft_effect_t *effect, unsigned slot,
-                                   uint32_t shape) {
-    const haft_cache_entry_t *entry = &here.current->cache[slot % HAFT_CACHE_SLOTS];
+/* Where the cache of a scope has the entry of an effect, and the entries `next` further on. */
+HAFT_INLINE haft_cache_entry_t *haft_entry_at(haft_scope_t *scope, uint32_t place) {
+    return (haft_cache_entry_t *)(void *)((char *)scope->cache + place);
+}
+HAFT_INLINE uint32_t haft_place(const haft_effect_t *effect) {
+    return __atomic_load_n(&effect->place, __ATOMIC_RELAXED);
+}
+HAFT_INLINE uint32_t haft_place_after(uint32_t place, unsigned next) {
+    uint32_t end = HAFT_CACHE_SLOTS * (uint32_t)sizeof(haft_cache_entry_t);
+    place += next % HAFT_CACHE_SLOTS * (uint32_t)sizeof(haft_cache_entry_t);
+    return place < end ? place : place - end;
+}
+
+HAFT_INLINE haft_found_t haft_find(haft_here_t here, haft_effect_t *effect, uint32_t shape) {
+    const haft_cache_entry_t *entry = haft_entry_at(here.current, haft_place(effect));
     haft_found_t found;
     if (HAFT_LIKELY(haft_read_entry(entry, effect, 0, &found)))
         return found;
     if (haft_read_entry(entry, effect, HAFT_CLAUSE_MARK, &found))
         return found;
-    return haft_lookup(effect, slot, shape);
+    return haft_lookup(effect, shape);
 }
 
 /* The clause that says what is done; NULL: the fiber of the scope is suspended. */
@@ -210,11 +221,30 @@ HAFT_INLINE haft_fiber_t *haft_fiber_of(haft_scope_t *scope) {
     return (haft_fiber_t *)(void *)((char *)scope - offsetof(haft_fiber_t, scope));
 }
 
+/*
+ * What a suspended fiber waits for, in a word: the effect, and marks that say whether a reply without a
+ * value will do, and whether one in a word. A new fiber waits for no effect's reply.
+ */
+enum { HAFT_AWAITS_NOTHING = 1, HAFT_AWAITS_MUCH = 2 };
+#define HAFT_AWAITING(effect, result_size)                                                         \
+    ((uintptr_t)(effect) + ((result_size) == 0               ? HAFT_AWAITS_NOTHING                 \
+                            : (result_size) > sizeof(void *) ? HAFT_AWAITS_MUCH                    \
+                                                             : 0))
+HAFT_INLINE haft_effect_t *haft_awaited(const haft_fiber_t *fiber) {
+    return (haft_effect_t *)(fiber->scope.awaits &
+                             ~(uintptr_t)(HAFT_AWAITS_NOTHING | HAFT_AWAITS_MUCH));
+}
+/* Whether a fiber that waits for `awaits` can be given the reply to `replied`, a word of the same kind; 0:
+   no reply. */
+HAFT_INLINE bool haft_is_reply_to(uintptr_t awaits, uintptr_t replied) {
+    return replied == 0 ? (awaits & HAFT_AWAITS_NOTHING) != 0 : awaits == replied;
+}
+
 /* Suspends `fiber`, the current one or one that it runs in; its haft_resume returns the request. */
-HAFT_INLINE void *haft_suspend(haft_here_t here, haft_fiber_t *fiber, haft_effect_t *effect,
+HAFT_INLINE void *haft_suspend(haft_here_t here, haft_fiber_t *fiber, uintptr_t awaits,
                                uintptr_t with, void *payload) {
     fiber->top = here.current;
-    fiber->awaits = effect;
+    fiber->scope.awaits = awaits;
     haft_set_current(here, fiber->scope.outer);
     haft_words_t words = haft_switch_out_of(fiber, payload, with);
     if (HAFT_UNLIKELY(words.special))
@@ -229,10 +259,11 @@ HAFT_INLINE haft_function_t *haft_clause_function(const haft_clause_t *clause) {
 
 /* Performs an effect whose clause is not called in place. */
 HAFT_INLINE void *haft_perform_found(haft_here_t here, haft_found_t found, haft_effect_t *effect,
-                                     void *payload) {
+                                     void *payload, size_t result_size) {
     if (HAFT_UNLIKELY((found.with & HAFT_CLAUSE_MARK) != 0 || haft_exceptions_pending(here)))
         return haft_suspend_slow(found, effect, payload);
-    return haft_suspend(here, haft_fiber_of(found.scope), effect, found.with, payload);
+    return haft_suspend(here, haft_fiber_of(found.scope), HAFT_AWAITING(effect, result_size),
+                        found.with, payload);
 }
 
 /*
@@ -275,15 +306,15 @@ HAFT_INLINE void *haft_pack(const void *result, size_t size) {
     return word;
 }
 
-HAFT_INLINE void *haft_yield_hot(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
-                                 void *payload) {
+HAFT_INLINE void *haft_yield_hot(haft_fiber_t *fiber, haft_effect_t *effect, void *payload,
+                                 size_t result_size) {
     haft_here_t here = haft_here();
     haft_found_t found;
     if (HAFT_UNLIKELY(
-            !haft_read_entry(&here.current->cache[slot % HAFT_CACHE_SLOTS], effect, 0, &found) ||
+            !haft_read_entry(haft_entry_at(here.current, haft_place(effect)), effect, 0, &found) ||
             found.scope != &fiber->scope || haft_exceptions_pending(here)))
-        return haft_yield_slow(fiber, effect, slot, payload);
-    return haft_suspend(here, fiber, effect, found.with, payload);
+        return haft_yield_slow(fiber, effect, payload);
+    return haft_suspend(here, fiber, HAFT_AWAITING(effect, result_size), found.with, payload);
 }
 
 /* Whether the current scope may resume the fiber, under the handler that it had, without further ado. */
@@ -295,7 +326,9 @@ HAFT_INLINE bool haft_resumes_again(haft_here_t here, const haft_fiber_t *fiber)
 HAFT_INLINE bool haft_resumes_hot(haft_here_t here, const haft_fiber_t *fiber,
                                   const haft_handles_t *handles) {
     return haft_resumes_again(here, fiber) &&
-           (fiber->scope.handles == handles || fiber->alias == handles);
+           (HAFT_LIKELY(fiber->scope.handles == handles) ||
+            (handles != (const haft_handles_t *)0 &&
+             fiber->set == __atomic_load_n(&handles->number, __ATOMIC_RELAXED)));
 }
 /* Resumes it then; whatever comes back special has not been looked at, and the gate is closed. */
 HAFT_INLINE haft_words_t haft_resume_now(haft_here_t here, haft_fiber_t *fiber, void *word) {
@@ -324,13 +357,6 @@ HAFT_INLINE haft_request_t haft_resume_hot(haft_fiber_t *fiber, void *word,
     if (HAFT_UNLIKELY(!haft_resumes_hot(here, fiber, handles)))
         return haft_resume_slow(fiber, word, handles);
     return haft_resume_known(here, fiber, word);
-}
-
-/* Whether a reply to `replied` fits a fiber that waits for `awaited`. No reply (NULL) fits effects that
-   return nothing. */
-HAFT_INLINE bool haft_is_reply_to(const haft_effect_t *awaited, const haft_effect_t *replied) {
-    return HAFT_LIKELY(awaited == replied) ||
-           (replied == (const haft_effect_t *)0 && awaited->result_size == 0);
 }
 
 #endif

@@ -61,9 +61,18 @@ typedef struct haft_clause {
 
 typedef struct haft_handles {
     uint32_t count;
-    uint32_t all; /* handles every effect, listed or not */
+    uint16_t all; /* handles every effect, listed or not */
+    uint16_t
+        number; /* of the set's contents in this process, drawn when it is first used: every place in
+                        a program where a set is written has one of its own. HAFT_SET_...: it has none */
     const haft_clause_t *clauses;
 } haft_handles_t;
+enum {
+    HAFT_SET_FIXED, /* in memory that may not be written, or the program's own: never numbered */
+    HAFT_SET_UNNUMBERED, /* to be numbered */
+    HAFT_SET_NONE,       /* of a fiber whose set has no number */
+    HAFT_SET_FIRST
+};
 
 /* Sizes of payload and result in one word: compared when a handler is looked up, so that two
    different effects that were given one name are told apart instead of confused. */
@@ -81,10 +90,11 @@ struct haft_effect {
     haft_clause_t
         default_clause; /* no default: its function is `unhandled`, or its kind is not that
                                      of a clause in place */
+    uint32_t place;     /* of its entry in the caches of scopes, in bytes; see lookup.c */
     bool spoils; /* declared without NDEBUG: payloads that are no longer valid are overwritten */
 };
 
-enum { HAFT_CACHE_SLOTS = 4, HAFT_THREAD_BITS = 28 };
+enum { HAFT_CACHE_SLOTS = 8, HAFT_THREAD_BITS = 28 };
 
 /*
  * How an effect is handled, and by which scope. `with` is the second word of the switch that suspends the
@@ -115,10 +125,15 @@ struct haft_scope {
     haft_scope_t *outer;
     const haft_handles_t *handles;
     uint64_t serial; /* upper HAFT_THREAD_BITS: the thread on which it was drawn */
-    haft_cache_entry_t cache[HAFT_CACHE_SLOTS];
-    void *state; /* handed to the clauses */
+    void *state;     /* handed to the clauses */
     uint8_t kind;
-    uint8_t slow; /* crossing this scope needs the out-of-line switch */
+    uint8_t slow;   /* crossing this scope needs the out-of-line switch */
+    uint8_t filled; /* a bit for each entry of the cache that may have a key */
+    /* Of a fiber, here for the sake of the cache line: */
+    uintptr_t awaits; /* what suspended it, see haft_awaiting */
+    uint64_t shot; /* counts uses of the fiber's captures: a resumption is good for one; odd while
+                         haft_tail_continue has used one and its handler has not */
+    haft_cache_entry_t cache[HAFT_CACHE_SLOTS];
 };
 
 /* A context that is not executing. The first two words are laid out like a frame record. */
@@ -147,7 +162,7 @@ enum haft_gate {
  * switch stores into the one and loads the other. The frame pointer of a fiber's first frame points to
  * `resumer`, so that walking frame pointers leads from a running fiber into its parent at no cost.
  *
- * A switch needs the first two cache lines, and a third for what the fiber has cached.
+ * A switch needs the first two cache lines, and a third for what the fiber waits for and has cached.
  *
  * The first segment of a segmented fiber lies in a block with its header in the same way; haft/segments.h
  * draws it.
@@ -160,10 +175,7 @@ struct haft_fiber {
     haft_scope_t *top; /* innermost scope of the suspended chain that ends in this fiber */
 
     haft_context_t resumer;
-    haft_scope_t scope;    /* its first three words share a line with `resumer` */
-    haft_effect_t *awaits; /* the effect that suspended it */
-    uint64_t shot; /* counts uses of the fiber's captures: a resumption is good for one; odd while
-                      haft_tail_continue has used one and its handler has not */
+    haft_scope_t scope; /* its first three words share a line with `resumer` */
 
     /* What every fiber needs from its making to its end, on two lines; then the rest. */
     void *(*function)(void *);
@@ -183,10 +195,9 @@ struct haft_fiber {
     uint8_t cleanups;
     uint8_t checked; /* the stack has a canary instead of a guard */
     uint32_t uses;
-    const haft_handles_t *alias; /* another set of the same effects as scope.handles: what a second
-                                    place in the program has resumed it with. Never NULL, so that
-                                    no set (NULL) does not seem to be one */
-    char *low;                   /* lowest usable byte of the stack */
+    uint32_t set;                       /* the number of scope.handles, or HAFT_SET_NONE */
+    uintptr_t of_language;              /* for the language that owns the frames */
+    char *low;                          /* lowest usable byte of the stack */
     struct haft_fiber *next, *previous; /* lists of fibers */
     uint64_t unwound_under;   /* the scope's serial when the unwinding of the stack began */
     haft_segments_t segments; /* of a segmented fiber */
@@ -214,6 +225,7 @@ struct haft_thread {
     struct haft_pool *pool;
     size_t idle_size;
     uint32_t idle_count;
+    uint32_t moves; /* of effects to other places of caches, counted */
     bool other_full;
     struct haft_batch *other; /* as many again, or none */
     void *signal_stack;       /* the alternate one for signals, if it is the library's */

@@ -39,7 +39,7 @@ struct reply {
     static_assert(is_void == empty, "HAFT_REPLY takes a value exactly if the effect has a result");
     T value;
     haft_reply_t to(const haft_effect_t *effect) const {
-        return {effect, haft_pack(&value, sizeof value)};
+        return {HAFT_AWAITING(effect, is_void ? 0 : sizeof value), haft_pack(&value, sizeof value)};
     }
 };
 } // namespace haft::detail
@@ -61,7 +61,7 @@ HAFT_EXTERN_C_BEGIN
         (::haft::detail::reply<haft_value_##name, HAFT_IS_VOID(name), sizeof(#__VA_ARGS__) == 1>{  \
             __VA_ARGS__}                                                                           \
              .to(HAFT_ID(name)))
-#    define HAFT_NO_REPLY_ (haft_reply_t{nullptr, nullptr})
+#    define HAFT_NO_REPLY_ (haft_reply_t{0, nullptr})
 #    define HAFT_IS_VOID(name) (HAFT_RESULT_SIZE(haft_result_##name) == 0)
 #else
 #    define HAFT_STATIC_ASSERT _Static_assert
@@ -90,7 +90,7 @@ HAFT_EXTERN_C_BEGIN
                 int unused;                                                                        \
             })
 #    define HAFT_REPLY_(name, ...)                                                                 \
-        ((haft_reply_t){HAFT_ID(name),                                                             \
+        ((haft_reply_t){HAFT_AWAITING(HAFT_ID(name), HAFT_RESULT_SIZE(haft_result_##name)),        \
                         haft_pack((__extension__(haft_value_##name[1]){__VA_ARGS__}),              \
                                   sizeof(haft_value_##name) +                                      \
                                       0 * sizeof(struct {                                          \
@@ -101,7 +101,7 @@ HAFT_EXTERN_C_BEGIN
                                               "result");                                           \
                                           int unused;                                              \
                                       }))})
-#    define HAFT_NO_REPLY_ ((haft_reply_t){(const haft_effect_t *)0, (void *)0})
+#    define HAFT_NO_REPLY_ ((haft_reply_t){0, (void *)0})
 #endif
 
 /* Every translation unit compares its declaration of an effect with the one that the process goes by. */
@@ -135,7 +135,6 @@ HAFT_INLINE void haft_seen(const void *memory) {
     HAFT_EXTERN_C_BEGIN                                                                            \
     typedef result haft_result_##name;                                                             \
     typedef HAFT_VALUE_TYPE(result) haft_value_##name;                                             \
-    enum { haft_slot_##name = __LINE__ % HAFT_CACHE_SLOTS };                                       \
     extern haft_effect_t haft_id_##name;                                                           \
     static __attribute__((unused))                                                                 \
     haft_result_##name haft_typed_unhandled_##name(void *state, haft_payload_##name *payload) {    \
@@ -158,6 +157,7 @@ HAFT_INLINE void haft_seen(const void *memory) {
         (haft_function_t *)haft_typed_unhandled_##name,                                            \
         {&haft_id_##name, (haft_function_t *)haft_typed_unhandled_##name, HAFT_CLAUSE_TAIL,        \
          HAFT_SHAPE_OF(name)},                                                                     \
+        0,                                                                                         \
         HAFT_SPOILS};                                                                              \
     HAFT_ON_LOAD(static void haft_typed_declare_##name(void)) {                                    \
         haft_declare(HAFT_ID(name), HAFT_SHAPE_OF(name), __FILE__ ":" HAFT_TEXT(__LINE__));        \
@@ -165,8 +165,7 @@ HAFT_INLINE void haft_seen(const void *memory) {
     HAFT_INLINE haft_result_##name haft_typed_perform_##name(haft_payload_##name payload) {        \
         haft_value_##name value;                                                                   \
         haft_here_t here = haft_here();                                                            \
-        haft_found_t found =                                                                       \
-            haft_find(here, HAFT_ID(name), haft_slot_##name, HAFT_SHAPE_OF(name));                 \
+        haft_found_t found = haft_find(here, HAFT_ID(name), HAFT_SHAPE_OF(name));                  \
         const haft_clause_t *clause = haft_clause_in_place(found);                                 \
         if (clause != (const haft_clause_t *)0) {                                                  \
             haft_result_##name (*function)(void *, haft_payload_##name *) =                        \
@@ -177,7 +176,8 @@ HAFT_INLINE void haft_seen(const void *memory) {
                 haft_in_place_begin(here, found.scope);                                            \
             HAFT_CALL_TAIL(result, value, function(state, &payload));                              \
         } else {                                                                                   \
-            void *word = haft_perform_found(here, found, HAFT_ID(name), &payload);                 \
+            void *word = haft_perform_found(here, found, HAFT_ID(name), &payload,                  \
+                                            HAFT_RESULT_SIZE(result));                             \
             haft_unpack(HAFT_ID(name), word, &value, HAFT_RESULT_SIZE(result));                    \
         }                                                                                          \
         HAFT_SPOIL(payload);                                                                       \
@@ -186,7 +186,7 @@ HAFT_INLINE void haft_seen(const void *memory) {
     HAFT_INLINE haft_result_##name haft_typed_yield_##name(haft_fiber_t *fiber,                    \
                                                            haft_payload_##name payload) {          \
         haft_value_##name value;                                                                   \
-        void *word = haft_yield_hot(fiber, HAFT_ID(name), haft_slot_##name, &payload);             \
+        void *word = haft_yield_hot(fiber, HAFT_ID(name), &payload, HAFT_RESULT_SIZE(result));     \
         haft_unpack(HAFT_ID(name), word, &value, HAFT_RESULT_SIZE(result));                        \
         HAFT_SPOIL(payload);                                                                       \
         HAFT_GIVE(result, value);                                                                  \
@@ -222,9 +222,9 @@ HAFT_INLINE void haft_seen(const void *memory) {
     (__extension__({                                                                               \
         static const haft_clause_t haft_clauses_[] = {HAFT_FOR_EACH(                               \
             HAFT_HANDLES_ENTRY, __VA_ARGS__){(haft_effect_t *)0, (haft_function_t *)0, 0, 0}};     \
-        static const haft_handles_t haft_handles_ = {                                              \
-            sizeof haft_clauses_ / sizeof haft_clauses_[0] - 1, 0, haft_clauses_};                 \
-        &haft_handles_;                                                                            \
+        static haft_handles_t haft_handles_ = {sizeof haft_clauses_ / sizeof haft_clauses_[0] - 1, \
+                                               0, HAFT_SET_UNNUMBERED, haft_clauses_};             \
+        (const haft_handles_t *)&haft_handles_;                                                    \
     }))
 #define HAFT_HANDLES_ENTRY(name)                                                                   \
     {HAFT_ID(name), (haft_function_t *)0, HAFT_CLAUSE_REQUEST, HAFT_SHAPE_OF(name)},
@@ -284,7 +284,7 @@ HAFT_INLINE haft_request_t haft_match_take(haft_match_t *match) {
 #define HAFT_HANDLER_(name, on_return, ...)                                                        \
     static const haft_clause_t name##_clauses_[] = {__VA_ARGS__};                                  \
     static const haft_handler_t name = {                                                           \
-        {sizeof name##_clauses_ / sizeof name##_clauses_[0], 0, name##_clauses_},                  \
+        {sizeof name##_clauses_ / sizeof name##_clauses_[0], 0, HAFT_SET_FIXED, name##_clauses_},  \
         on_return,                                                                                 \
         #name}
 

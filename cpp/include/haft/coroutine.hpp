@@ -60,7 +60,7 @@ struct exchanging {
 
     static inline const haft_clause_t clause = {effect_traits<yielding>::id(), nullptr,
                                                 HAFT_CLAUSE_REQUEST, shape_of<yielding>};
-    static inline const haft_handles_t handles = {1, 0, &clause};
+    static inline const haft_handles_t handles = {1, 0, HAFT_SET_FIXED, &clause};
 
     struct running {
         exchanging *self;
@@ -118,11 +118,11 @@ class exchanger_to {
         using traits = effect_traits<yielding>;
         if constexpr (in_word<In>) {
             yielding here{.value = value};
-            return from_word<In>(haft_yield_hot(fiber, traits::id(), traits::slot, &here));
+            return from_word<In>(haft_yield_hot(fiber, traits::id(), &here, sizeof(void *)));
         } else {
             yielding payload{.value = value};
             call<yielding> here{&payload, {}};
-            haft_yield_hot(fiber, traits::id(), traits::slot, &here);
+            haft_yield_hot(fiber, traits::id(), &here, sizeof(void *));
             return here.result.take();
         }
     }

@@ -56,7 +56,7 @@ struct producing {
     static inline const haft_clause_t clauses[] = {clause_of<yielded<T>>,
                                                    clause_of<yielded<std::remove_cvref_t<T>>>};
     static inline const haft_handles_t handles = {std::is_same_v<T, std::remove_cvref_t<T>> ? 1 : 2,
-                                                  0, clauses};
+                                                  0, HAFT_SET_FIXED, clauses};
 
     /* An exception of the producer, or an unwinding that passes through it, is its end. */
     struct left {
@@ -104,8 +104,7 @@ class yielder {
     explicit yielder(haft_fiber_t *of) : fiber(of) {}
     HAFT_HPP_INLINE void yield(element *value) const {
         yielded<T> payload{.value = value};
-        haft_yield_hot(fiber, effect_traits<yielded<T>>::id(), effect_traits<yielded<T>>::slot,
-                       &payload);
+        haft_yield_hot(fiber, effect_traits<yielded<T>>::id(), &payload, 0);
     }
     haft_fiber_t *fiber;
     template <typename>

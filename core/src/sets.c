@@ -1,0 +1,81 @@
+/*
+ * Numbers for sets of effects. Every place in a program where HAFT_HANDLES is written has a set of its
+ * own; those with the same contents get the same number when they are first used, so that a fiber which
+ * is resumed at many places, as a loop of cases does, is seen to handle what it did before.
+ *
+ * Invariant: two sets with one number have the same contents. (The converse does not hold: two threads
+ * that number a set at once may draw two.)
+ */
+#include "internal.h"
+
+bool haft_same_effects(const haft_handles_t *one, const haft_handles_t *other) {
+    if (one == NULL || other == NULL || one->count != other->count || one->all != other->all)
+        return false;
+    for (uint32_t i = 0; i < one->count; i++)
+        if (one->clauses[i].effect != other->clauses[i].effect ||
+            one->clauses[i].kind != other->clauses[i].kind ||
+            one->clauses[i].function != other->clauses[i].function)
+            return false;
+    return true;
+}
+
+#ifdef HAFT_FREESTANDING
+
+uint32_t haft_number_of(const haft_handles_t *handles) {
+    (void)handles;
+    return HAFT_SET_NONE;
+}
+
+#else
+
+#    include <stdlib.h>
+#    include <string.h>
+
+/* What has been numbered: copies, since a plugin may be closed. Only ever prepended to. */
+typedef struct numbered {
+    struct numbered *next;
+    haft_handles_t set;
+    haft_clause_t clauses[];
+} numbered_t;
+static numbered_t *known;
+
+static uint16_t known_number(const haft_handles_t *handles) {
+    for (const numbered_t *at = __atomic_load_n(&known, __ATOMIC_ACQUIRE); at != NULL; at = at->next)
+        if (haft_same_effects(&at->set, handles))
+            return at->set.number;
+    return HAFT_SET_NONE;
+}
+
+static uint16_t draw_number(const haft_handles_t *handles) {
+    size_t size = handles->count * sizeof handles->clauses[0];
+    numbered_t *drawn = malloc(sizeof *drawn + size);
+    if (drawn == NULL)
+        return HAFT_SET_NONE;
+    if (size != 0)
+        memcpy(drawn->clauses, handles->clauses, size);
+    drawn->set = (haft_handles_t){handles->count, handles->all, 0, drawn->clauses};
+    drawn->next = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+    do {
+        if (drawn->next != NULL && drawn->next->set.number == UINT16_MAX) {
+            free(drawn);
+            return HAFT_SET_NONE;
+        }
+        drawn->set.number =
+            drawn->next == NULL ? HAFT_SET_FIRST : (uint16_t)(drawn->next->set.number + 1);
+    } while (!__atomic_compare_exchange_n(&known, &drawn->next, drawn, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+    return drawn->set.number;
+}
+
+uint32_t haft_number_of(const haft_handles_t *handles) {
+    uint16_t number = __atomic_load_n(&handles->number, __ATOMIC_RELAXED);
+    if (number != HAFT_SET_UNNUMBERED)
+        return number == HAFT_SET_FIXED ? HAFT_SET_NONE : number;
+    number = known_number(handles);
+    if (number == HAFT_SET_NONE)
+        number = draw_number(handles);
+    __atomic_store_n(&((haft_handles_t *)(uintptr_t)handles)->number, number, __ATOMIC_RELAXED);
+    return number;
+}
+
+#endif
