@@ -111,7 +111,7 @@ static default_handler_t *const no_default[MAX_EFFECTS] = {ALL(UNHANDLED_ENTRY)}
       call_default,                                                                                \
       NULL,                                                                                        \
       {&seff_effects[n].effect, (haft_function_t *)unhandled_##n, HAFT_CLAUSE_TAIL, SEFF_SHAPE},   \
-      n % HAFT_CACHE_SLOTS * sizeof(haft_cache_entry_t),                                           \
+      0,                                                                                           \
       false}},
 seff_effect_t seff_effects[MAX_EFFECTS] = {ALL(EFFECT)};
 
@@ -244,7 +244,7 @@ seff_request_t seff_other_request(seff_coroutine_t *k, haft_request_t request) {
 void *seff_yield_slow(seff_coroutine_t *k, effect_id id, void *payload) {
     check_coroutine(k, "seff_yield");
     k->left_by = id;
-    return haft_yield_hot(k->fiber, &numbered, payload, sizeof(void *));
+    return haft_yield_hot(k->fiber, &numbered, 0, payload, sizeof(void *));
 }
 
 /* ---- Coroutines ---- */

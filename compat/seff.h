@@ -166,7 +166,7 @@ HAFT_INLINE bool seff_finished(seff_request_t request) {
 HAFT_INLINE void *seff_perform(effect_id id, void *payload) {
     haft_effect_t *effect = seff_effect_of(id);
     haft_here_t here = haft_here();
-    haft_found_t found = haft_find(here, effect, SEFF_SHAPE);
+    haft_found_t found = haft_find(here, effect, (unsigned)id, SEFF_SHAPE);
     const haft_clause_t *clause = haft_clause_in_place(found);
     if (HAFT_UNLIKELY(clause != NULL))
         return ((default_handler_t *)haft_clause_function(clause))(payload);
@@ -178,7 +178,8 @@ HAFT_INLINE void *seff_perform(effect_id id, void *payload) {
 HAFT_INLINE void *seff_yield(seff_coroutine_t *k, effect_id id, void *payload) {
     if (HAFT_UNLIKELY(k == NULL || k->fiber == NULL || id >= MAX_EFFECTS))
         return seff_yield_slow(k, id, payload);
-    return haft_yield_hot(k->fiber, &seff_effects[id].effect, payload, sizeof(void *));
+    return haft_yield_hot(k->fiber, &seff_effects[id].effect, (unsigned)id, payload,
+                          sizeof(void *));
 }
 
 /* ---- The typed macros ---- */

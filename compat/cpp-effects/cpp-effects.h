@@ -684,7 +684,7 @@ inline bool is_frame_scope(const haft_scope_t *scope) {
 
 /* Entries of commands invoked at a label are marked by HAFT_OTHER_MARK. */
 __attribute__((cold, noinline)) inline haft_found_t
-look_up_label(std::int64_t label, haft_effect_t *effect, std::uint32_t place, std::uint32_t shape) {
+look_up_label(std::int64_t label, haft_effect_t *effect, unsigned slot, std::uint32_t shape) {
     for (haft_scope_t *scope = haft_thread()->current; scope != nullptr; scope = scope->outer) {
         if (!is_frame_scope(scope) || label == no_label || place_of(scope).label != label)
             continue;
@@ -692,11 +692,11 @@ look_up_label(std::int64_t label, haft_effect_t *effect, std::uint32_t place, st
         for (std::uint32_t i = 0; i < handles->count; i++) {
             if (handles->clauses[i].effect != effect)
                 continue;
-            haft_found_t found = haft_lookup_at(scope, effect, place, shape);
+            haft_found_t found = haft_lookup_at(scope, effect, slot, shape);
             /* In one step, and unless a signal handler has used the slot since. */
             std::uintptr_t key = reinterpret_cast<std::uintptr_t>(effect) + HAFT_AT_MARK +
                                  (found.with & HAFT_CLAUSE_MARK);
-            __atomic_compare_exchange_n(&haft_entry_at(haft_here().current, place)->key, &key,
+            __atomic_compare_exchange_n(&haft_entry_in(haft_here().current, slot)->key, &key,
                                         key + HAFT_OTHER_MARK - HAFT_AT_MARK, false,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED);
             return found;
@@ -723,14 +723,14 @@ look_up_label(std::int64_t label, haft_effect_t *effect, std::uint32_t place, st
 template <typename Cmd>
 HAFT_HPP_INLINE haft_found_t find_label(haft_here_t here, std::int64_t label) {
     using traits = haft::effect_traits<Cmd>;
-    std::uint32_t place = haft_place_after(haft_place(traits::id()), static_cast<unsigned>(label));
-    const haft_cache_entry_t *entry = haft_entry_at(here.current, place);
+    unsigned slot = traits::slot + static_cast<unsigned>(label);
+    const haft_cache_entry_t *entry = haft_entry_in(here.current, slot);
     haft_found_t found;
     if ((haft_read_entry(entry, traits::id(), HAFT_OTHER_MARK, &found) ||
          haft_read_entry(entry, traits::id(), HAFT_OTHER_MARK | HAFT_CLAUSE_MARK, &found)) &&
         __builtin_expect(place_of(found.scope).label == label, true))
         return found;
-    return look_up_label(label, traits::id(), place, haft::detail::shape_of<Cmd>);
+    return look_up_label(label, traits::id(), slot, haft::detail::shape_of<Cmd>);
 }
 
 /* What is performed is the invoker's own: see `passed` above. */
@@ -797,7 +797,8 @@ HAFT_HPP_INLINE typename Cmd::out_type invoke_command(handler_ref ref, const Cmd
     haft_scope_t *scope = detail::access::scope_of(ref);
     if (__builtin_expect(scope == nullptr, false))
         detail::empty_ref(traits::id());
-    haft_found_t found = haft_find_at(here, scope, traits::id(), haft::detail::shape_of<Cmd>);
+    haft_found_t found =
+        haft_find_at(here, scope, traits::id(), traits::slot + 2, haft::detail::shape_of<Cmd>);
     return detail::invoke_found(here, found, scope, cmd);
 }
 

@@ -33,7 +33,7 @@ void *haft_fiber_reserve(haft_fiber_t *fiber, size_t size) {
 
 /* ---- Performing to a handler by name ---- */
 
-haft_found_t haft_lookup_at(haft_scope_t *target, haft_effect_t *effect, uint32_t place,
+haft_found_t haft_lookup_at(haft_scope_t *target, haft_effect_t *effect, unsigned slot,
                             uint32_t shape) {
     haft_thread_t *thread = haft_thread_ready();
     haft_scope_t *scope = thread->current;
@@ -55,7 +55,7 @@ haft_found_t haft_lookup_at(haft_scope_t *target, haft_effect_t *effect, uint32_
     haft_found_t found = haft_found_of(handled, effect);
     if (haft_clause_in_place(found) == NULL)
         haft_check_suspends(thread, effect);
-    haft_remember(thread, place, (uintptr_t)effect + HAFT_AT_MARK, found);
+    haft_remember(thread, slot, (uintptr_t)effect + HAFT_AT_MARK, found);
     return found;
 }
 

@@ -148,9 +148,9 @@ haft_handled_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t s
 /* How that is performed. */
 haft_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect);
 /* haft_lookup, without an error when nobody handles the effect. */
-haft_found_t haft_look_for(haft_effect_t *effect, uint32_t shape);
-/* Remembers what was found for `key` at a place of the current scope, unless that cannot be done safely. */
-void haft_remember(haft_thread_t *thread, uint32_t place, uintptr_t key, haft_found_t found);
+haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape);
+/* Remembers what was found for `key` in a slot of the current scope, unless that cannot be done safely. */
+void haft_remember(haft_thread_t *thread, unsigned slot, uintptr_t key, haft_found_t found);
 HAFT_INLINE haft_fiber_t *haft_scope_fiber(haft_scope_t *scope) {
     while (scope != NULL && scope->kind != HAFT_SCOPE_FIBER)
         scope = scope->outer;

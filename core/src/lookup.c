@@ -90,8 +90,8 @@ static void end_to_write(haft_thread_t *thread) {
     thread->looking = NULL;
 }
 
-static void write_entry(haft_scope_t *scope, uint32_t place, uintptr_t key, haft_found_t found) {
-    haft_cache_entry_t *entry = haft_entry_at(scope, place);
+static void write_entry(haft_scope_t *scope, haft_cache_entry_t *entry, uintptr_t key,
+                        haft_found_t found) {
     scope->filled |= (uint8_t)(1u << (entry - scope->cache));
     entry->key = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -100,33 +100,42 @@ static void write_entry(haft_scope_t *scope, uint32_t place, uintptr_t key, haft
     entry->key = key + (found.with & HAFT_CLAUSE_MARK);
 }
 
-void haft_remember(haft_thread_t *thread, uint32_t place, uintptr_t key, haft_found_t found) {
+void haft_remember(haft_thread_t *thread, unsigned slot, uintptr_t key, haft_found_t found) {
     if (begin_to_write(thread)) {
-        write_entry(thread->current, place, key, found);
+        write_entry(thread->current, haft_entry_in(thread->current, slot), key, found);
         end_to_write(thread);
     }
 }
 
-/*
- * An effect has one place, in all caches; only which one is found out as the program goes on: when the place
- * is another effect's in this scope and there is an empty one, the effect moves there. Entries that it
- * leaves behind elsewhere are never read again. When the cache is full the other effect's entry goes, and
- * now and then the effect moves all the same: what lies there may be left behind.
- */
-static uint32_t place_for(haft_thread_t *thread, const haft_scope_t *scope, haft_effect_t *effect) {
-    enum { SIZE = sizeof(haft_cache_entry_t), ALL = (1 << HAFT_CACHE_SLOTS) - 1, STAYS = 8 };
+static bool has(const haft_cache_entry_t *entry, const haft_effect_t *effect) {
     const uintptr_t marks = HAFT_CLAUSE_MARK | HAFT_AT_MARK | HAFT_OTHER_MARK;
-    uint32_t place = haft_place(effect);
-    uintptr_t key = scope->cache[place / SIZE].key;
-    if (HAFT_LIKELY(key == 0 || (key & ~marks) == (uintptr_t)effect))
-        return place;
+    return entry->key == 0 || (entry->key & ~marks) == (uintptr_t)effect;
+}
+
+/*
+ * Which entry an effect gets. That of its slot, or else its second one; if both are other effects' and there
+ * is an empty entry, that becomes its second one, in all scopes. (What it leaves behind elsewhere is never
+ * read again.) When the cache is full somebody's entry goes: as a rule that at the effect's second place,
+ * and now and then the effect moves all the same, since what lies elsewhere may be left behind.
+ */
+static haft_cache_entry_t *entry_for(haft_thread_t *thread, haft_scope_t *scope,
+                                     haft_effect_t *effect, unsigned slot) {
+    enum { SIZE = sizeof(haft_cache_entry_t), FULL = (1 << HAFT_CACHE_SLOTS) - 1, STAYS = 8 };
+    haft_cache_entry_t *entry = haft_entry_in(scope, slot);
+    if (HAFT_LIKELY(has(entry, effect)))
+        return entry;
+    entry = haft_second_entry(scope, effect);
+    if (has(entry, effect))
+        return entry;
     uint32_t turn = thread->moves++;
-    if (scope->filled != ALL)
-        place = (uint32_t)__builtin_ctz(~(unsigned)scope->filled) * SIZE;
+    if (scope->filled != FULL)
+        slot = (unsigned)__builtin_ctz(~(unsigned)scope->filled);
     else if (turn % STAYS == 0)
-        place = turn / STAYS % HAFT_CACHE_SLOTS * SIZE;
-    __atomic_store_n(&effect->place, place, __ATOMIC_RELAXED);
-    return place;
+        slot = turn / STAYS % HAFT_CACHE_SLOTS;
+    else
+        return entry;
+    __atomic_store_n(&effect->place, slot * SIZE, __ATOMIC_RELAXED);
+    return &scope->cache[slot];
 }
 
 static void write_known(haft_known_t *known, uint64_t serial, haft_effect_t *effect,
@@ -183,7 +192,8 @@ HAFT_INLINE bool is_unhandled(haft_found_t found, const haft_effect_t *effect) {
 
 /* haft_look_for, inlined into its two callers. No slot remembers an effect that nobody handles: its next
    performer gets here again. */
-HAFT_INLINE haft_found_t look_for(haft_effect_t *effect, uint32_t shape, bool is_error) {
+HAFT_INLINE haft_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t shape,
+                                  bool is_error) {
     haft_thread_t *thread = haft_thread_ready();
     haft_scope_t *current = thread->current;
     uint64_t serial = haft_scope_serial(thread, current);
@@ -202,19 +212,20 @@ HAFT_INLINE haft_found_t look_for(haft_effect_t *effect, uint32_t shape, bool is
         if (HAFT_UNLIKELY(!is_known))
             write_known(known, serial, effect, found);
         if (!unhandled)
-            write_entry(current, place_for(thread, current, effect), (uintptr_t)effect, found);
+            write_entry(current, entry_for(thread, current, effect, slot), (uintptr_t)effect,
+                        found);
         end_to_write(thread);
     }
     return found;
 }
 
-haft_found_t haft_look_for(haft_effect_t *effect, uint32_t shape) {
-    return look_for(effect, shape, false);
+haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
+    return look_for(effect, slot, shape, false);
 }
 
 /* An effect that nobody handles is reported under the scopes of its performer. */
-haft_found_t haft_lookup(haft_effect_t *effect, uint32_t shape) {
-    return look_for(effect, shape, true);
+haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
+    return look_for(effect, slot, shape, true);
 }
 
 haft_fiber_t *haft_locate(haft_effect_t *effect) {

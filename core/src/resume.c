@@ -429,7 +429,7 @@ static bool around(haft_thread_t *thread, haft_fiber_t *fiber, const haft_effect
         effect->name, haft_fiber_label(fiber));
 }
 
-void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot, void *payload) {
     haft_thread_t *thread = haft_thread_ready();
     haft_check_own(fiber, "suspended");
     haft_check_suspends(thread, effect);
@@ -437,7 +437,7 @@ void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payload)
     const haft_clause_t *clause = haft_clause_taking(fiber, effect);
     if (clause != NULL && clause->kind == HAFT_CLAUSE_NEVER)
         haft_exit(fiber, effect, payload, effect->payload_size);
-    haft_found_t found = haft_look_for(effect, effect->default_clause.shape);
+    haft_found_t found = haft_look_for(effect, slot, effect->default_clause.shape);
     haft_here_t here = haft_here();
     if (found.scope == &fiber->scope && haft_clause_of(found) == NULL &&
         !haft_exceptions_pending(here))
@@ -507,6 +507,10 @@ HAFT_UNINSTRUMENTED void haft_fiber_returned(haft_fiber_t *fiber) {
 
 /* ---- The untyped calls ---- */
 
+static unsigned slot_of(const haft_effect_t *effect) {
+    return (unsigned)((uintptr_t)effect / sizeof *effect);
+}
+
 static void check_untyped(const char *function, const haft_effect_t *effect, const void *payload,
                           size_t size, const void *result, size_t result_size) {
     haft_check_given(effect, function, "effect");
@@ -527,7 +531,7 @@ void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *resul
     char nothing; /* instead of a NULL */
     check_untyped("haft_perform", effect, payload, size, result, result_size);
     haft_here_t here = haft_here();
-    haft_found_t found = haft_find(here, effect, effect->default_clause.shape);
+    haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
     const haft_clause_t *clause = haft_clause_in_place(found);
     if (clause != NULL) {
         haft_function_t *function = haft_clause_function(clause);
@@ -545,7 +549,7 @@ void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_
                 void *result, size_t result_size) {
     char nothing; /* instead of a NULL */
     check_untyped("haft_yield", effect, payload, size, result, result_size);
-    haft_unpack(effect, haft_yield_hot(fiber, effect, payload, result_size),
+    haft_unpack(effect, haft_yield_hot(fiber, effect, slot_of(effect), payload, result_size),
                 result_size == 0 ? &nothing : result, result_size);
 }
 
@@ -553,7 +557,7 @@ void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
     haft_check_thrown("haft_throw", NULL, effect, payload, size);
     (void)haft_thread_ready();
     haft_here_t here = haft_here();
-    haft_found_t found = haft_find(here, effect, effect->default_clause.shape);
+    haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
     const haft_clause_t *clause = haft_clause_in_place(found);
     if (clause == NULL) {
         check_default(haft_clause_of(found), effect);

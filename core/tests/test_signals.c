@@ -226,8 +226,7 @@ static void *leave_at_many_places(void *state) {
             interrupt_always(false);
         }
         perform_both(state);
-        const haft_cache_entry_t *entry =
-            &haft_here().current->cache[HAFT_ID(two)->place / sizeof(haft_cache_entry_t)];
+        const haft_cache_entry_t *entry = &haft_here().current->cache[haft_slot_two];
         unremembered += entry->key != (uintptr_t)HAFT_ID(two) + HAFT_CLAUSE_MARK;
     }
     CHECK_EQUAL(unremembered, 0);

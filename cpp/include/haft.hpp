@@ -124,6 +124,7 @@ using result_of = typename effect_traits<Effect>::result;
     struct haft::effect_traits<haft_payload_##name> {                                              \
         using result = haft_result_##name;                                                         \
         static constexpr bool native = false;                                                      \
+        static constexpr unsigned slot = haft_slot_##name;                                         \
         static constexpr haft_effect_t *id() { return HAFT_ID(name); }                             \
     }
 
@@ -146,6 +147,16 @@ struct name_text {
 };
 template <typename E>
 inline constexpr name_text<E> name_text_of{};
+
+/* The effects of a program are found in a few slots. A plain sum, because it depends only on the
+   letters in which two names differ: Get and Put have slots of their own in any namespace, and so
+   have Get<S> and Put<S>. */
+constexpr unsigned slot_of(std::string_view name) {
+    unsigned sum = 0;
+    for (char letter : name)
+        sum += static_cast<unsigned char>(letter);
+    return sum % HAFT_CACHE_SLOTS;
+}
 
 /* How a value travels from the handler to the performer. In a word, if it fits and can be copied as
    bytes, as in C; any other is made by the handler in a slot of the performer's frame. */
@@ -315,6 +326,7 @@ requires requires {
 struct effect_traits<Effect> {
     using result = std::remove_cv_t<typename Effect::effect_result>;
     static constexpr bool native = true;
+    static constexpr unsigned slot = detail::slot_of(detail::pretty_name<Effect>());
     static constexpr haft_effect_t *id() { return &detail::declared<Effect>::descriptor; }
 };
 
@@ -371,7 +383,7 @@ perform_found(haft_here_t here, haft_found_t found, haft_scope_t *scope, E &effe
 
 template <typename E>
 HAFT_HPP_INLINE haft_found_t find(haft_here_t here) {
-    return haft_find(here, effect_traits<E>::id(), shape_of<E>);
+    return haft_find(here, effect_traits<E>::id(), effect_traits<E>::slot, shape_of<E>);
 }
 
 template <typename T>
@@ -1919,7 +1931,9 @@ class instance {
         using traits = effect_traits<Effect>;
         haft_here_t here = haft_here();
         return detail::perform_found(
-            here, haft_find_at(here, scope, traits::id(), detail::shape_of<Effect>), scope, effect);
+            here,
+            haft_find_at(here, scope, traits::id(), traits::slot + 2, detail::shape_of<Effect>),
+            scope, effect);
     }
 
     /* From an instance of more effects, or of the same in another order. */

@@ -28,7 +28,7 @@ HAFT_INLINE void haft_scope_pop(const haft_scope_t *scope) {
  * There are two places for it, because handlers that are named tend to come in pairs.
  */
 HAFT_API HAFT_COLD haft_found_t haft_lookup_at(haft_scope_t *scope, haft_effect_t *effect,
-                                               uint32_t place, uint32_t shape);
+                                               unsigned slot, uint32_t shape);
 HAFT_INLINE bool haft_read_entry_at(const haft_cache_entry_t *entry, const haft_scope_t *scope,
                                     haft_effect_t *effect, haft_found_t *found) {
     return (haft_read_entry(entry, effect, HAFT_AT_MARK, found) ||
@@ -36,15 +36,14 @@ HAFT_INLINE bool haft_read_entry_at(const haft_cache_entry_t *entry, const haft_
            HAFT_LIKELY(found->scope == scope);
 }
 HAFT_INLINE haft_found_t haft_find_at(haft_here_t here, haft_scope_t *scope, haft_effect_t *effect,
-                                      uint32_t shape) {
-    uint32_t place = haft_place_after(haft_place(effect), 1), next = haft_place_after(place, 1);
-    const haft_cache_entry_t *first = haft_entry_at(here.current, place);
-    const haft_cache_entry_t *second = haft_entry_at(here.current, next);
+                                      unsigned slot, uint32_t shape) {
+    const haft_cache_entry_t *first = haft_entry_in(here.current, slot);
+    const haft_cache_entry_t *second = haft_entry_in(here.current, slot + 1);
     haft_found_t found;
     if (haft_read_entry_at(first, scope, effect, &found) ||
         haft_read_entry_at(second, scope, effect, &found))
         return found;
-    return haft_lookup_at(scope, effect, first->key == 0 ? place : next, shape);
+    return haft_lookup_at(scope, effect, first->key == 0 ? slot : slot + 1, shape);
 }
 
 /* As haft_discontinue, for languages that check replies themselves: `function` returns the word. */

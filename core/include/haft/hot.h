@@ -124,7 +124,7 @@ HAFT_INLINE void haft_set_current(haft_here_t here, haft_scope_t *current) {
 }
 #endif
 
-HAFT_API HAFT_COLD haft_found_t haft_lookup(haft_effect_t *effect, uint32_t shape);
+HAFT_API HAFT_COLD haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape);
 HAFT_API HAFT_COLD void *haft_suspend_slow(haft_found_t found, haft_effect_t *effect,
                                            void *payload);
 HAFT_API HAFT_COLD void *haft_woken(void *word, uintptr_t wake);
@@ -132,7 +132,8 @@ HAFT_API haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word,
                                          const haft_handles_t *handles);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_resume_raced(haft_fiber_t *fiber);
 HAFT_API haft_request_t haft_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
-HAFT_API HAFT_COLD void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
+HAFT_API HAFT_COLD void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
+                                         void *payload);
 HAFT_API HAFT_COLD void haft_declare(const haft_effect_t *effect, uint32_t shape,
                                      const char *where);
 HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_unhandled(haft_effect_t *effect);
@@ -180,27 +181,32 @@ HAFT_INLINE bool haft_read_entry(const haft_cache_entry_t *entry, haft_effect_t 
     return HAFT_LIKELY(entry->key == key);
 }
 
-/* Where the cache of a scope has the entry of an effect, and the entries `next` further on. */
-HAFT_INLINE haft_cache_entry_t *haft_entry_at(haft_scope_t *scope, uint32_t place) {
+/*
+ * An effect has two places in the cache of a scope: the slot that its declaration gives, which is known
+ * when the program is compiled, and one that is found at run time where the former is another effect's.
+ */
+HAFT_INLINE haft_cache_entry_t *haft_entry_in(haft_scope_t *scope, unsigned slot) {
+    return &scope->cache[slot % HAFT_CACHE_SLOTS];
+}
+HAFT_INLINE haft_cache_entry_t *haft_second_entry(haft_scope_t *scope,
+                                                  const haft_effect_t *effect) {
+    uint32_t place = __atomic_load_n(&effect->place, __ATOMIC_RELAXED);
     return (haft_cache_entry_t *)(void *)((char *)scope->cache + place);
 }
-HAFT_INLINE uint32_t haft_place(const haft_effect_t *effect) {
-    return __atomic_load_n(&effect->place, __ATOMIC_RELAXED);
-}
-HAFT_INLINE uint32_t haft_place_after(uint32_t place, unsigned next) {
-    uint32_t end = HAFT_CACHE_SLOTS * (uint32_t)sizeof(haft_cache_entry_t);
-    place += next % HAFT_CACHE_SLOTS * (uint32_t)sizeof(haft_cache_entry_t);
-    return place < end ? place : place - end;
-}
 
-HAFT_INLINE haft_found_t haft_find(haft_here_t here, haft_effect_t *effect, uint32_t shape) {
-    const haft_cache_entry_t *entry = haft_entry_at(here.current, haft_place(effect));
+HAFT_INLINE haft_found_t haft_find(haft_here_t here, haft_effect_t *effect, unsigned slot,
+                                   uint32_t shape) {
+    const haft_cache_entry_t *entry = haft_entry_in(here.current, slot);
     haft_found_t found;
     if (HAFT_LIKELY(haft_read_entry(entry, effect, 0, &found)))
         return found;
     if (haft_read_entry(entry, effect, HAFT_CLAUSE_MARK, &found))
         return found;
-    return haft_lookup(effect, shape);
+    entry = haft_second_entry(here.current, effect);
+    if (haft_read_entry(entry, effect, 0, &found) ||
+        haft_read_entry(entry, effect, HAFT_CLAUSE_MARK, &found))
+        return found;
+    return haft_lookup(effect, slot, shape);
 }
 
 /* The clause that says what is done; NULL: the fiber of the scope is suspended. */
@@ -306,14 +312,15 @@ HAFT_INLINE void *haft_pack(const void *result, size_t size) {
     return word;
 }
 
-HAFT_INLINE void *haft_yield_hot(haft_fiber_t *fiber, haft_effect_t *effect, void *payload,
-                                 size_t result_size) {
+HAFT_INLINE void *haft_yield_hot(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
+                                 void *payload, size_t result_size) {
     haft_here_t here = haft_here();
     haft_found_t found;
     if (HAFT_UNLIKELY(
-            !haft_read_entry(haft_entry_at(here.current, haft_place(effect)), effect, 0, &found) ||
+            (!haft_read_entry(haft_entry_in(here.current, slot), effect, 0, &found) &&
+             !haft_read_entry(haft_second_entry(here.current, effect), effect, 0, &found)) ||
             found.scope != &fiber->scope || haft_exceptions_pending(here)))
-        return haft_yield_slow(fiber, effect, payload);
+        return haft_yield_slow(fiber, effect, slot, payload);
     return haft_suspend(here, fiber, HAFT_AWAITING(effect, result_size), found.with, payload);
 }
 

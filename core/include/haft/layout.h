@@ -90,7 +90,8 @@ struct haft_effect {
     haft_clause_t
         default_clause; /* no default: its function is `unhandled`, or its kind is not that
                                      of a clause in place */
-    uint32_t place;     /* of its entry in the caches of scopes, in bytes; see lookup.c */
+    uint32_t
+        place; /* of its entry in caches where the one of its slot is another's, in bytes; see lookup.c */
     bool spoils; /* declared without NDEBUG: payloads that are no longer valid are overwritten */
 };
 

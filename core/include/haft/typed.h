@@ -135,6 +135,7 @@ HAFT_INLINE void haft_seen(const void *memory) {
     HAFT_EXTERN_C_BEGIN                                                                            \
     typedef result haft_result_##name;                                                             \
     typedef HAFT_VALUE_TYPE(result) haft_value_##name;                                             \
+    enum { haft_slot_##name = __LINE__ % HAFT_CACHE_SLOTS };                                       \
     extern haft_effect_t haft_id_##name;                                                           \
     static __attribute__((unused))                                                                 \
     haft_result_##name haft_typed_unhandled_##name(void *state, haft_payload_##name *payload) {    \
@@ -165,7 +166,8 @@ HAFT_INLINE void haft_seen(const void *memory) {
     HAFT_INLINE haft_result_##name haft_typed_perform_##name(haft_payload_##name payload) {        \
         haft_value_##name value;                                                                   \
         haft_here_t here = haft_here();                                                            \
-        haft_found_t found = haft_find(here, HAFT_ID(name), HAFT_SHAPE_OF(name));                  \
+        haft_found_t found =                                                                       \
+            haft_find(here, HAFT_ID(name), haft_slot_##name, HAFT_SHAPE_OF(name));                 \
         const haft_clause_t *clause = haft_clause_in_place(found);                                 \
         if (clause != (const haft_clause_t *)0) {                                                  \
             haft_result_##name (*function)(void *, haft_payload_##name *) =                        \
@@ -186,7 +188,8 @@ HAFT_INLINE void haft_seen(const void *memory) {
     HAFT_INLINE haft_result_##name haft_typed_yield_##name(haft_fiber_t *fiber,                    \
                                                            haft_payload_##name payload) {          \
         haft_value_##name value;                                                                   \
-        void *word = haft_yield_hot(fiber, HAFT_ID(name), &payload, HAFT_RESULT_SIZE(result));     \
+        void *word = haft_yield_hot(fiber, HAFT_ID(name), haft_slot_##name, &payload,              \
+                                    HAFT_RESULT_SIZE(result));                                     \
         haft_unpack(HAFT_ID(name), word, &value, HAFT_RESULT_SIZE(result));                        \
         HAFT_SPOIL(payload);                                                                       \
         HAFT_GIVE(result, value);                                                                  \

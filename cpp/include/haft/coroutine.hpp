@@ -118,11 +118,12 @@ class exchanger_to {
         using traits = effect_traits<yielding>;
         if constexpr (in_word<In>) {
             yielding here{.value = value};
-            return from_word<In>(haft_yield_hot(fiber, traits::id(), &here, sizeof(void *)));
+            return from_word<In>(
+                haft_yield_hot(fiber, traits::id(), traits::slot, &here, sizeof(void *)));
         } else {
             yielding payload{.value = value};
             call<yielding> here{&payload, {}};
-            haft_yield_hot(fiber, traits::id(), &here, sizeof(void *));
+            haft_yield_hot(fiber, traits::id(), traits::slot, &here, sizeof(void *));
             return here.result.take();
         }
     }

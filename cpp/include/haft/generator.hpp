@@ -104,7 +104,8 @@ class yielder {
     explicit yielder(haft_fiber_t *of) : fiber(of) {}
     HAFT_HPP_INLINE void yield(element *value) const {
         yielded<T> payload{.value = value};
-        haft_yield_hot(fiber, effect_traits<yielded<T>>::id(), &payload, 0);
+        haft_yield_hot(fiber, effect_traits<yielded<T>>::id(), effect_traits<yielded<T>>::slot,
+                       &payload, 0);
     }
     haft_fiber_t *fiber;
     template <typename>
