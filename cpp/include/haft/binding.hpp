@@ -25,7 +25,7 @@
 #ifndef HAFT_BINDING_HPP
 #define HAFT_BINDING_HPP
 
-#include "default.hpp"
+#include "detail/default.hpp"
 
 #include <string>
 #include <tuple>

@@ -40,7 +40,7 @@
 #define HAFT_THREAD_HPP
 
 #include "../haft.hpp"
-#include "default.hpp"
+#include "detail/default.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -6,10 +6,10 @@
  * A default is set when its effect is first performed through the function that the header offers,
  * and leaves one that the program has set alone.
  */
-#ifndef HAFT_DEFAULT_HPP
-#define HAFT_DEFAULT_HPP
+#ifndef HAFT_DETAIL_DEFAULT_HPP
+#define HAFT_DETAIL_DEFAULT_HPP
 
-#include "../haft.hpp"
+#include "../../haft.hpp"
 
 namespace haft::detail {
 
