@@ -518,7 +518,7 @@ class scheduler : public handler<parked, running> {
     /* Unwinds a thread. Does not come back if this is, or runs inside, that thread. */
     static void kill(scheduled &thread) {
         if (thread.now == phase::running)
-            thread.place->perform(parked{.then = parking::end});
+            thread.place->perform(parked{{}, parking::end});
         else if (unwindable(thread))
             unwind(thread);
     }
@@ -529,7 +529,7 @@ class scheduler : public handler<parked, running> {
         thread.waits = what;
         thread.whom = whom;
         thread.idle = idle;
-        perform(parked{.then = parking::wait});
+        perform(parked{{}, parking::wait});
         thread.idle = false;
     }
 
@@ -907,9 +907,9 @@ thread<std::invoke_result_t<F &>> fork(F function) {
 }
 
 /* Lets the other threads that are ready run. Throws std::logic_error outside of run(). */
-HAFT_HPP_INLINE void yield() {
+HAFT_DETAIL_INLINE void yield() {
     detail::ensure_default<detail::parked, detail::cannot_park>();
-    perform(detail::parked{.then = detail::parking::ready});
+    perform(detail::parked{{}, detail::parking::ready});
 }
 
 /* The current thread: its number and name. Throws std::logic_error outside of run(). */

@@ -14,7 +14,7 @@
 namespace haft::detail {
 
 template <is_effect Effect, result_of<Effect> (*Function)(void *, Effect *)>
-HAFT_HPP_INLINE void ensure_default() {
+HAFT_DETAIL_INLINE void ensure_default() {
     static const bool set = [] {
         if (haft_get_default(effect_traits<Effect>::id()) == nullptr)
             set_default<Effect>(Function);
