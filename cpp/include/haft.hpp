@@ -11,9 +11,11 @@
  *         .with([&](Get) { return state; },
  *               [&](Put p) { state = p.value; });
  *
- * What a user needs is declared in sections, each with its manual: effects; performing;
- * resumptions; handlers; handling; instances and effect safety; default handlers. Everything in
- * haft::detail is machinery. Numbers of sections (§) refer to "High-level effect handlers in C++".
+ * What a user needs is declared here, in sections, each with its manual: effects; performing;
+ * handlers; resumptions; instances and effect safety; handling; default handlers. Everything in
+ * haft::detail is machinery, in the files of haft/detail/, each of which is included below what it
+ * needs and above what needs it. Numbers of sections (§) refer to "High-level effect handlers in
+ * C++".
  *
  * Threads: as in haft.h. A resumption may be moved to another thread and resumed there.
  */
@@ -203,6 +205,7 @@ namespace haft {
 template <typename... Handlers>
 using effects_of = typename detail::joined<detail::list_of<Handlers>...>::type;
 
+/* never(function): see above. */
 template <typename Clause>
 requires detail::is_clause<Clause>
 struct never<Clause> : Clause {

@@ -11,7 +11,7 @@
  *   low                                                                        high
  *   | free ...  <- sp | frames of the body | task                  | haft_fiber_t |
  *                                            |
- *                     computation ----------+  fiber, drive, held
+ *                     computation           -+  fiber, drive, held
  *                     result of the body     |
  *                     holder                 |  the handler, or a reference to it
  *                     body                  -+
@@ -19,9 +19,8 @@
  * `drive` is the loop around a computation: it resumes the fiber, calls the clause for the request
  * that comes back, and ends with an answer, or with another computation to resume instead (a
  * clause that ended in tail_resume). A resumption owns a computation that is suspended, a running
- * drive one that runs. The task lives on while clauses of its own handler run (`clauses`), even
- * after the computation is over: a clause may use members of its handler after it has resumed
- * (§3.5).
+ * drive one that runs. The task lives on while clauses of its own handler run (`use`), even after
+ * the computation is over: a clause may use members of its handler after it has resumed (§3.5).
  *
  * An exception that leaves the body is carried by the runtime to whoever resumed it. One that
  * leaves a general clause is already in the handler's context, and unwinding the clause drops the
