@@ -33,7 +33,7 @@ NOINLINE void descend(int64_t depth, Raise raise) {
 }
 
 template <typename Operation>
-HAFT_HPP_INLINE void repeat(benchmark_t *benchmark, Operation operation) {
+HAFT_DETAIL_INLINE void repeat(benchmark_t *benchmark, Operation operation) {
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i++)
         operation();
@@ -51,9 +51,9 @@ NOINLINE void do_nothing() {
 }
 
 template <typename Body>
-HAFT_HPP_INLINE void native(benchmark_t *benchmark, Body body) {
+HAFT_DETAIL_INLINE void native(benchmark_t *benchmark, Body body) {
     int64_t sum = 0;
-    repeat(benchmark, [&]() HAFT_HPP_INLINE_LAMBDA {
+    repeat(benchmark, [&]() HAFT_DETAIL_INLINE_LAMBDA {
         try {
             body();
         } catch (const failure &caught) {
@@ -64,10 +64,10 @@ HAFT_HPP_INLINE void native(benchmark_t *benchmark, Body body) {
 }
 
 template <typename Body>
-HAFT_HPP_INLINE void handled(benchmark_t *benchmark, Body body,
-                             const haft_fiber_options_t &options = {}) {
+HAFT_DETAIL_INLINE void handled(benchmark_t *benchmark, Body body,
+                                const haft_fiber_options_t &options = {}) {
     int64_t sum = 0;
-    repeat(benchmark, [&]() HAFT_HPP_INLINE_LAMBDA {
+    repeat(benchmark, [&]() HAFT_DETAIL_INLINE_LAMBDA {
         haft::handle(body).on(options).with(haft::never([&](Fail fail) { sum += fail.value; }));
     });
     OPAQUE(sum);

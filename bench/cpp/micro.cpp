@@ -19,7 +19,7 @@ struct Other : haft::effect<int64_t> {
 /* ---- Round trips: the body measures, so that installing the handler is not counted ---------- */
 
 template <typename Perform>
-HAFT_HPP_INLINE void measure(benchmark_t *benchmark, Perform perform) {
+HAFT_DETAIL_INLINE void measure(benchmark_t *benchmark, Perform perform) {
     int64_t value = perform(0);
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i++)
@@ -31,13 +31,13 @@ HAFT_HPP_INLINE void measure(benchmark_t *benchmark, Perform perform) {
 auto asking(benchmark_t *benchmark) {
     return [=] {
         measure(benchmark,
-                [](int64_t value) HAFT_HPP_INLINE_LAMBDA { return haft::perform<Ask>(value); });
+                [](int64_t value) HAFT_DETAIL_INLINE_LAMBDA { return haft::perform<Ask>(value); });
     };
 }
 /* To the handler of that instance. */
 auto asking_by_name(benchmark_t *benchmark) {
     return [=](haft::instance<Ask> named) {
-        measure(benchmark, [=](int64_t value) HAFT_HPP_INLINE_LAMBDA {
+        measure(benchmark, [=](int64_t value) HAFT_DETAIL_INLINE_LAMBDA {
             return named.perform(Ask{.value = value});
         });
     };

@@ -142,7 +142,7 @@ struct clause_record {
     unsigned tail_resumed : 1;
 
     /* The word waits with the computation, whose room for the result is no longer asked for. */
-    HAFT_HPP_INLINE void leave(haft::detail::computation *rest, void *word) {
+    HAFT_DETAIL_INLINE void leave(haft::detail::computation *rest, void *word) {
         rest->slot = word;
         next = rest;
         tail_resumed = true;
@@ -158,7 +158,7 @@ struct clause_place {
     clause_record **word;
     unsigned depth;
 };
-HAFT_HPP_INLINE clause_place clause_here() {
+HAFT_DETAIL_INLINE clause_place clause_here() {
     haft_thread_t *thread = haft_thread();
     haft_scope_t *scope = thread->current;
     unsigned depth = 0;
@@ -176,7 +176,7 @@ inline constexpr bool has_no_answer =
 
 /* The clause, if any, whose answer tail_resume may leave for later. */
 template <typename Answer>
-HAFT_HPP_INLINE clause_record *clause_to_leave() {
+HAFT_DETAIL_INLINE clause_record *clause_to_leave() {
     clause_place here = clause_here();
     clause_record *clause = *here.word;
     if (clause == nullptr || clause->depth != here.depth || clause->resumes != 0)
@@ -191,7 +191,7 @@ HAFT_HPP_INLINE clause_record *clause_to_leave() {
 /* A clause while it runs. */
 template <typename Answer>
 struct running_clause : clause_record {
-    HAFT_HPP_INLINE explicit running_clause(haft::detail::computation *of) {
+    HAFT_DETAIL_INLINE explicit running_clause(haft::detail::computation *of) {
         clause_place here = clause_here();
         outer = *here.word;
         task = of;
@@ -202,7 +202,7 @@ struct running_clause : clause_record {
         *here.word = this;
         haft::detail::change_use(task, haft::detail::task_clause);
     }
-    HAFT_HPP_INLINE ~running_clause() {
+    HAFT_DETAIL_INLINE ~running_clause() {
         *clause_here().word = outer;
         haft::detail::clause_ended(task);
         if (__builtin_expect(tail_resumed, false))
@@ -212,7 +212,7 @@ struct running_clause : clause_record {
     running_clause &operator=(const running_clause &) = delete;
 
     /* What the clause has tail-resumed, and not its answer; or that. */
-    HAFT_HPP_INLINE haft::detail::ending ended(haft::detail::ending answered, void *place) {
+    HAFT_DETAIL_INLINE haft::detail::ending ended(haft::detail::ending answered, void *place) {
         if (!tail_resumed)
             return answered;
         if constexpr (!haft::detail::in_word<Answer>)
@@ -225,17 +225,16 @@ struct running_clause : clause_record {
 /* While others run on the stack of a clause. The clause is looked up twice: a pointer to it would
    take room in every frame of a nested resume. */
 struct resuming {
-    HAFT_HPP_INLINE resuming() { count(1); }
-    HAFT_HPP_INLINE ~resuming() { count(-1u); }
+    HAFT_DETAIL_INLINE resuming() {
+        if (clause_record *clause = *clause_here().word)
+            clause->resumes++;
+    }
+    HAFT_DETAIL_INLINE ~resuming() {
+        if (clause_record *clause = *clause_here().word)
+            clause->resumes--;
+    }
     resuming(const resuming &) = delete;
     resuming &operator=(const resuming &) = delete;
-
-  private:
-    static HAFT_HPP_INLINE void count(unsigned change) {
-        clause_record *clause = *clause_here().word;
-        if (clause != nullptr)
-            clause->resumes += change;
-    }
 };
 
 template <typename Answer, typename Out>
@@ -294,7 +293,7 @@ class resumption_base : haft_resumption<Answer, Out> {
   protected:
     using running = haft::detail::answering<Answer>;
     template <typename... Value>
-    HAFT_HPP_INLINE running run(Value &&...value) {
+    HAFT_DETAIL_INLINE running run(Value &&...value) {
         resuming others;
         haft::detail::computation *suspended = this->use("resumed");
         return running(suspended, this->reply(suspended, static_cast<Value &&>(value)...));
@@ -302,7 +301,7 @@ class resumption_base : haft_resumption<Answer, Out> {
 
     /* Leaves the computation to the clause that runs, if it can. */
     template <typename... Value>
-    HAFT_HPP_INLINE bool run_later(Value &&...value) {
+    HAFT_DETAIL_INLINE bool run_later(Value &&...value) {
         clause_record *clause = clause_to_leave<Answer>();
         if (clause == nullptr)
             return false;
@@ -331,10 +330,10 @@ template <typename Answer, typename Out>
 class resumption<Answer(Out)> : public detail::resumption_base<Answer, Out> {
   public:
     using detail::resumption_base<Answer, Out>::resumption_base;
-    HAFT_HPP_INLINE Answer resume(Out value) && {
+    HAFT_DETAIL_INLINE Answer resume(Out value) && {
         return this->run(static_cast<Out &&>(value)).take();
     }
-    HAFT_HPP_INLINE Answer tail_resume(Out value) && {
+    HAFT_DETAIL_INLINE Answer tail_resume(Out value) && {
         if constexpr (detail::has_no_answer<Answer>)
             if (this->run_later(static_cast<Out &&>(value)))
                 return Answer();
@@ -346,8 +345,8 @@ template <typename Answer>
 class resumption<Answer()> : public detail::resumption_base<Answer, void> {
   public:
     using detail::resumption_base<Answer, void>::resumption_base;
-    HAFT_HPP_INLINE Answer resume() && { return this->run().take(); }
-    HAFT_HPP_INLINE Answer tail_resume() && {
+    HAFT_DETAIL_INLINE Answer resume() && { return this->run().take(); }
+    HAFT_DETAIL_INLINE Answer tail_resume() && {
         if constexpr (detail::has_no_answer<Answer>)
             if (this->run_later())
                 return Answer();
@@ -485,7 +484,8 @@ namespace detail {
 
 struct access {
     template <typename Answer, typename Body, typename... Result>
-    static HAFT_HPP_INLINE Answer finish(return_clause<Answer, Body> &clause, Result &&...result) {
+    static HAFT_DETAIL_INLINE Answer finish(return_clause<Answer, Body> &clause,
+                                            Result &&...result) {
         return clause.handle_return(static_cast<Result &&>(result)...);
     }
     static haft_scope_t *scope_of(handler_ref ref) { return ref.scope; }
@@ -529,7 +529,7 @@ class frame<H, Stored, cpp_effects::handler<Answer, Body, Cmds...>>
       public frame_clause<Answer, command_of<Cmds>, clause_entry<Cmds>::mode>... {
   public:
     template <typename... Args>
-    HAFT_HPP_INLINE explicit frame(std::int64_t label_given, Args &&...args)
+    HAFT_DETAIL_INLINE explicit frame(std::int64_t label_given, Args &&...args)
         : label(label_given), stored(static_cast<Args &&>(args)...) {
         handler().label = label;
     }
@@ -568,7 +568,7 @@ struct the_handler_does_not_list {
 
 /* The clause of a handler for a command. */
 template <typename Cmd, typename Answer, clause_mode mode>
-HAFT_HPP_INLINE command_clause<Answer, Cmd, mode> &
+HAFT_DETAIL_INLINE command_clause<Answer, Cmd, mode> &
 clause_for(command_clause<Answer, Cmd, mode> &clause) {
     return clause;
 }
@@ -588,7 +588,7 @@ template <typename Cmd>
 requires cpp_effects::detail::is_command<Cmd>
 struct passed<Cmd> {
     using default_t = typename Cmd::out_type(void *, Cmd *);
-    static HAFT_HPP_INLINE Cmd on(const Cmd &command) { return command; }
+    static HAFT_DETAIL_INLINE Cmd on(const Cmd &command) { return command; }
     static default_t *to(default_t *given) {
         if (given == nullptr)
             return nullptr;
@@ -621,7 +621,7 @@ struct clause_table<Holder, effects<Entries...>> {
             __builtin_unreachable();
     }
     static inline const haft_clause_t clauses[] = {
-        {effect_traits<Entries>::id(), (haft_function_t *)&call<Entries>,
+        {effect_traits<Entries>::id(), reinterpret_cast<haft_function_t *>(&call<Entries>),
          in_place<Entries> ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_REQUEST, shape_of<Entries>}...};
     static inline const haft_handles_t handles = {sizeof...(Entries), 0, HAFT_SET_FIXED, clauses};
 };
@@ -631,8 +631,8 @@ template <typename Holder, typename Cmd>
 requires cpp_effects::detail::is_frame<typename Holder::H>
 struct general_clause<Holder, Cmd> {
     using Answer = typename Holder::Answer;
-    static HAFT_HPP_INLINE ending call(typename Holder::H &frame, captured<Cmd> &computation,
-                                       const Cmd &command, void *place) {
+    static HAFT_DETAIL_INLINE ending call(typename Holder::H &frame, captured<Cmd> &computation,
+                                          const Cmd &command, void *place) {
         auto &clause = cpp_effects::detail::clause_for<Cmd>(frame.handler());
         cpp_effects::detail::running_clause<Answer> running(computation.task);
         if constexpr (requires { clause.handle_command(command); }) {
@@ -646,8 +646,8 @@ struct general_clause<Holder, Cmd> {
   private:
     /* As `answered`, without a copy of the answer in this frame. */
     template <typename Clause, typename... Captured>
-    static HAFT_HPP_INLINE ending invoke(void *place, Clause &clause, const Cmd &command,
-                                         Captured &...computation) {
+    static HAFT_DETAIL_INLINE ending invoke(void *place, Clause &clause, const Cmd &command,
+                                            Captured &...computation) {
         if constexpr (std::is_void_v<Answer>) {
             clause.handle_command(command, computation.template resumption<Answer>()...);
             return {nullptr, nullptr};
@@ -670,7 +670,7 @@ namespace detail {
 /* ---- Handlers by label ---- */
 
 /* Of a scope that is a frame's. */
-HAFT_HPP_INLINE place place_of(const haft_scope_t *scope) {
+HAFT_DETAIL_INLINE place place_of(const haft_scope_t *scope) {
     auto *clause =
         reinterpret_cast<place (*)(void *, whereabouts *)>(scope->handles->clauses[0].function);
     whereabouts asked;
@@ -721,7 +721,7 @@ look_up_label(std::int64_t label, haft_effect_t *effect, unsigned slot, std::uin
 }
 
 template <typename Cmd>
-HAFT_HPP_INLINE haft_found_t find_label(haft_here_t here, std::int64_t label) {
+HAFT_DETAIL_INLINE haft_found_t find_label(haft_here_t here, std::int64_t label) {
     using traits = haft::effect_traits<Cmd>;
     unsigned slot = traits::slot + static_cast<unsigned>(label);
     const haft_cache_entry_t *entry = haft_entry_in(here.current, slot);
@@ -735,8 +735,8 @@ HAFT_HPP_INLINE haft_found_t find_label(haft_here_t here, std::int64_t label) {
 
 /* What is performed is the invoker's own: see `passed` above. */
 template <typename Cmd>
-HAFT_HPP_INLINE typename Cmd::out_type invoke_found(haft_here_t here, haft_found_t found,
-                                                    haft_scope_t *scope, const Cmd &cmd) {
+HAFT_DETAIL_INLINE typename Cmd::out_type invoke_found(haft_here_t here, haft_found_t found,
+                                                       haft_scope_t *scope, const Cmd &cmd) {
     return haft::detail::perform_found(here, found, scope, const_cast<Cmd &>(cmd));
 }
 
@@ -763,7 +763,7 @@ inline handler_ref find_handler(std::int64_t label) {
 
 /* The innermost handler for the command, which invoke_command would reach; in constant time. */
 template <typename Cmd>
-HAFT_HPP_INLINE handler_ref find_handler() {
+HAFT_DETAIL_INLINE handler_ref find_handler() {
     haft_scope_t *scope = haft::detail::find<Cmd>(haft_here()).scope;
     if (__builtin_expect(scope->kind == HAFT_SCOPE_DEFAULTS, false))
         haft_unhandled(haft::effect_traits<Cmd>::id());
@@ -779,19 +779,19 @@ HAFT_HPP_INLINE handler_ref find_handler() {
  * destructors then run.
  */
 template <typename Cmd>
-HAFT_HPP_INLINE typename Cmd::out_type invoke_command(const Cmd &cmd) {
+HAFT_DETAIL_INLINE typename Cmd::out_type invoke_command(const Cmd &cmd) {
     haft_here_t here = haft_here();
     haft_found_t found = haft::detail::find<Cmd>(here);
     return detail::invoke_found(here, found, found.scope, cmd);
 }
 template <typename Cmd>
-HAFT_HPP_INLINE typename Cmd::out_type invoke_command(std::int64_t label, const Cmd &cmd) {
+HAFT_DETAIL_INLINE typename Cmd::out_type invoke_command(std::int64_t label, const Cmd &cmd) {
     haft_here_t here = haft_here();
     haft_found_t found = detail::find_label<Cmd>(here, label);
     return detail::invoke_found(here, found, found.scope, cmd);
 }
 template <typename Cmd>
-HAFT_HPP_INLINE typename Cmd::out_type invoke_command(handler_ref ref, const Cmd &cmd) {
+HAFT_DETAIL_INLINE typename Cmd::out_type invoke_command(handler_ref ref, const Cmd &cmd) {
     using traits = haft::effect_traits<Cmd>;
     haft_here_t here = haft_here();
     haft_scope_t *scope = detail::access::scope_of(ref);
@@ -805,22 +805,24 @@ HAFT_HPP_INLINE typename Cmd::out_type invoke_command(handler_ref ref, const Cmd
 /* The same where the type of the handler is known. Nothing depends on it: handlers are found
    without a look at their types. */
 template <typename H, typename Cmd>
-HAFT_HPP_INLINE typename Cmd::out_type static_invoke_command(const Cmd &cmd) {
+HAFT_DETAIL_INLINE typename Cmd::out_type static_invoke_command(const Cmd &cmd) {
     (void)sizeof(detail::the_handler_does_not_list<H, Cmd>);
     return cpp_effects::invoke_command(cmd);
 }
 template <typename H, typename Cmd>
-HAFT_HPP_INLINE typename Cmd::out_type static_invoke_command(std::int64_t label, const Cmd &cmd) {
+HAFT_DETAIL_INLINE typename Cmd::out_type static_invoke_command(std::int64_t label,
+                                                                const Cmd &cmd) {
     (void)sizeof(detail::the_handler_does_not_list<H, Cmd>);
     return cpp_effects::invoke_command(label, cmd);
 }
 template <typename H, typename Cmd>
-HAFT_HPP_INLINE typename Cmd::out_type static_invoke_command(handler_ref ref, const Cmd &cmd) {
+HAFT_DETAIL_INLINE typename Cmd::out_type static_invoke_command(handler_ref ref, const Cmd &cmd) {
     (void)sizeof(detail::the_handler_does_not_list<H, Cmd>);
     return cpp_effects::invoke_command(ref, cmd);
 }
 template <typename Cmd>
-HAFT_HPP_INLINE typename Cmd::out_type static_invoke_command(std::int64_t label, const Cmd &cmd) {
+HAFT_DETAIL_INLINE typename Cmd::out_type static_invoke_command(std::int64_t label,
+                                                                const Cmd &cmd) {
     return cpp_effects::invoke_command(label, cmd);
 }
 
@@ -866,7 +868,7 @@ struct argument_of<std::function<Result(A)>> {
 };
 
 template <typename H, typename... Argument, typename Body>
-HAFT_HPP_INLINE auto body_of(Body &&body) {
+HAFT_DETAIL_INLINE auto body_of(Body &&body) {
     return [function = std::decay_t<Body>(static_cast<Body &&>(body))](
                Argument... argument) mutable -> typename H::body_type {
         return static_cast<typename H::body_type>(function(static_cast<Argument &&>(argument)...));
@@ -874,7 +876,7 @@ HAFT_HPP_INLINE auto body_of(Body &&body) {
 }
 /* Its own handler is the innermost one when a body starts. */
 template <typename H, typename Body>
-HAFT_HPP_INLINE auto body_with_ref(Body &&body) {
+HAFT_DETAIL_INLINE auto body_with_ref(Body &&body) {
     return [function =
                 std::decay_t<Body>(static_cast<Body &&>(body))]() mutable -> typename H::body_type {
         return static_cast<typename H::body_type>(function(access::ref_to(haft_thread()->current)));
@@ -882,14 +884,14 @@ HAFT_HPP_INLINE auto body_with_ref(Body &&body) {
 }
 
 template <typename H, typename Stored, typename Body, typename... Args>
-HAFT_HPP_INLINE typename H::answer_type run(std::int64_t label, Body &&body, Args &&...args) {
+HAFT_DETAIL_INLINE typename H::answer_type run(std::int64_t label, Body &&body, Args &&...args) {
     resuming others;
     return haft::handle(std::move(body))
         .template with_new<frame<H, Stored>>(label, static_cast<Args &&>(args)...);
 }
 
 template <typename H, typename Stored, typename Out, typename Body, typename... Args>
-HAFT_HPP_INLINE auto make(std::int64_t label, Body &&body, Args &&...args) {
+HAFT_DETAIL_INLINE auto make(std::int64_t label, Body &&body, Args &&...args) {
     return resumption<typename haft::detail::signature<typename H::answer_type, Out>::type>(
         haft::wrap<Out>(std::move(body))
             .template with_new<frame<H, Stored>>(label, static_cast<Args &&>(args)...));
@@ -915,50 +917,50 @@ std::shared_ptr<H> present(std::shared_ptr<H> &&handler, const char *function) {
  * stack of its own. If memory is exhausted: std::bad_alloc.
  */
 template <typename H, typename Body, typename... Args>
-requires detail::is_body<Body, H> HAFT_HPP_INLINE typename H::answer_type handle(Body &&body,
-                                                                                 Args &&...args) {
+requires detail::is_body<Body, H> HAFT_DETAIL_INLINE typename H::answer_type
+handle(Body &&body, Args &&...args) {
     return detail::run<H, H>(detail::no_label, detail::body_of<H>(static_cast<Body &&>(body)),
                              static_cast<Args &&>(args)...);
 }
 template <typename H, typename Body, typename... Args>
-requires detail::is_body<Body, H> HAFT_HPP_INLINE typename H::answer_type
+requires detail::is_body<Body, H> HAFT_DETAIL_INLINE typename H::answer_type
 handle(std::int64_t label, Body &&body, Args &&...args) {
     return detail::run<H, H>(label, detail::body_of<H>(static_cast<Body &&>(body)),
                              static_cast<Args &&>(args)...);
 }
 template <typename H, typename Body, typename... Args>
-requires detail::is_body<Body, H, handler_ref> HAFT_HPP_INLINE typename H::answer_type
+requires detail::is_body<Body, H, handler_ref> HAFT_DETAIL_INLINE typename H::answer_type
 handle_ref(Body &&body, Args &&...args) {
     return detail::run<H, H>(detail::no_label, detail::body_with_ref<H>(static_cast<Body &&>(body)),
                              static_cast<Args &&>(args)...);
 }
 template <typename H, typename Body, typename... Args>
-requires detail::is_body<Body, H, handler_ref> HAFT_HPP_INLINE typename H::answer_type
+requires detail::is_body<Body, H, handler_ref> HAFT_DETAIL_INLINE typename H::answer_type
 handle_ref(std::int64_t label, Body &&body, Args &&...args) {
     return detail::run<H, H>(label, detail::body_with_ref<H>(static_cast<Body &&>(body)),
                              static_cast<Args &&>(args)...);
 }
 template <typename H, typename Body>
-requires detail::is_body<Body, H> HAFT_HPP_INLINE typename H::answer_type
+requires detail::is_body<Body, H> HAFT_DETAIL_INLINE typename H::answer_type
 handle_with(std::int64_t label, Body &&body, std::shared_ptr<H> handler) {
     return detail::run<H, std::shared_ptr<H>>(label, detail::body_of<H>(static_cast<Body &&>(body)),
                                               detail::present(std::move(handler), "handle_with"));
 }
 template <typename H, typename Body>
-requires detail::is_body<Body, H> HAFT_HPP_INLINE typename H::answer_type
+requires detail::is_body<Body, H> HAFT_DETAIL_INLINE typename H::answer_type
 handle_with(Body &&body, std::shared_ptr<H> handler) {
     return cpp_effects::handle_with<H>(detail::no_label, static_cast<Body &&>(body),
                                        std::move(handler));
 }
 template <typename H, typename Body>
-requires detail::is_body<Body, H, handler_ref> HAFT_HPP_INLINE typename H::answer_type
+requires detail::is_body<Body, H, handler_ref> HAFT_DETAIL_INLINE typename H::answer_type
 handle_with_ref(std::int64_t label, Body &&body, std::shared_ptr<H> handler) {
     return detail::run<H, std::shared_ptr<H>>(
         label, detail::body_with_ref<H>(static_cast<Body &&>(body)),
         detail::present(std::move(handler), "handle_with_ref"));
 }
 template <typename H, typename Body>
-requires detail::is_body<Body, H, handler_ref> HAFT_HPP_INLINE typename H::answer_type
+requires detail::is_body<Body, H, handler_ref> HAFT_DETAIL_INLINE typename H::answer_type
 handle_with_ref(Body &&body, std::shared_ptr<H> handler) {
     return cpp_effects::handle_with_ref<H>(detail::no_label, static_cast<Body &&>(body),
                                            std::move(handler));
@@ -972,63 +974,63 @@ handle_with_ref(Body &&body, std::shared_ptr<H> handler) {
  * wrap_with([label,] body, handler)         The same with an existing handler; wrap_with<H, A>.
  */
 template <typename H, typename Body, typename... Args>
-requires detail::is_body<Body, H> HAFT_HPP_INLINE resumption<typename H::answer_type()>
+requires detail::is_body<Body, H> HAFT_DETAIL_INLINE resumption<typename H::answer_type()>
 wrap(std::int64_t label, Body &&body, Args &&...args) {
     return detail::make<H, H, void>(label, detail::body_of<H>(static_cast<Body &&>(body)),
                                     static_cast<Args &&>(args)...);
 }
 template <typename H, typename Body, typename... Args>
-requires detail::is_body<Body, H> HAFT_HPP_INLINE resumption<typename H::answer_type()>
+requires detail::is_body<Body, H> HAFT_DETAIL_INLINE resumption<typename H::answer_type()>
 wrap(Body &&body, Args &&...args) {
     return cpp_effects::wrap<H>(detail::no_label, static_cast<Body &&>(body),
                                 static_cast<Args &&>(args)...);
 }
 template <typename H, typename A, typename Body, typename... Args>
-requires detail::is_body<Body, H, A> HAFT_HPP_INLINE resumption<typename H::answer_type(A)>
+requires detail::is_body<Body, H, A> HAFT_DETAIL_INLINE resumption<typename H::answer_type(A)>
 wrap(std::int64_t label, Body &&body, Args &&...args) {
     return detail::make<H, H, A>(label, detail::body_of<H, A>(static_cast<Body &&>(body)),
                                  static_cast<Args &&>(args)...);
 }
 template <typename H, typename A, typename Body, typename... Args>
-requires detail::is_body<Body, H, A> HAFT_HPP_INLINE resumption<typename H::answer_type(A)>
+requires detail::is_body<Body, H, A> HAFT_DETAIL_INLINE resumption<typename H::answer_type(A)>
 wrap(Body &&body, Args &&...args) {
     return cpp_effects::wrap<H, A>(detail::no_label, static_cast<Body &&>(body),
                                    static_cast<Args &&>(args)...);
 }
 template <typename H, typename Body, typename... Args,
           typename A = typename detail::argument_of<std::decay_t<Body>>::type>
-HAFT_HPP_INLINE resumption<typename H::answer_type(A)> wrap(std::int64_t label, Body &&body,
-                                                            Args &&...args) {
+HAFT_DETAIL_INLINE resumption<typename H::answer_type(A)> wrap(std::int64_t label, Body &&body,
+                                                               Args &&...args) {
     return cpp_effects::wrap<H, A>(label, static_cast<Body &&>(body),
                                    static_cast<Args &&>(args)...);
 }
 template <typename H, typename Body, typename... Args,
           typename A = typename detail::argument_of<std::decay_t<Body>>::type>
-HAFT_HPP_INLINE resumption<typename H::answer_type(A)> wrap(Body &&body, Args &&...args) {
+HAFT_DETAIL_INLINE resumption<typename H::answer_type(A)> wrap(Body &&body, Args &&...args) {
     return cpp_effects::wrap<H, A>(static_cast<Body &&>(body), static_cast<Args &&>(args)...);
 }
 template <typename H, typename Body>
-requires detail::is_body<Body, H> HAFT_HPP_INLINE resumption<typename H::answer_type()>
+requires detail::is_body<Body, H> HAFT_DETAIL_INLINE resumption<typename H::answer_type()>
 wrap_with(std::int64_t label, Body &&body, std::shared_ptr<H> handler) {
     return detail::make<H, std::shared_ptr<H>, void>(
         label, detail::body_of<H>(static_cast<Body &&>(body)),
         detail::present(std::move(handler), "wrap_with"));
 }
 template <typename H, typename Body>
-requires detail::is_body<Body, H> HAFT_HPP_INLINE resumption<typename H::answer_type()>
+requires detail::is_body<Body, H> HAFT_DETAIL_INLINE resumption<typename H::answer_type()>
 wrap_with(Body &&body, std::shared_ptr<H> handler) {
     return cpp_effects::wrap_with<H>(detail::no_label, static_cast<Body &&>(body),
                                      std::move(handler));
 }
 template <typename H, typename A, typename Body>
-requires detail::is_body<Body, H, A> HAFT_HPP_INLINE resumption<typename H::answer_type(A)>
+requires detail::is_body<Body, H, A> HAFT_DETAIL_INLINE resumption<typename H::answer_type(A)>
 wrap_with(std::int64_t label, Body &&body, std::shared_ptr<H> handler) {
     return detail::make<H, std::shared_ptr<H>, A>(label,
                                                   detail::body_of<H, A>(static_cast<Body &&>(body)),
                                                   detail::present(std::move(handler), "wrap_with"));
 }
 template <typename H, typename A, typename Body>
-requires detail::is_body<Body, H, A> HAFT_HPP_INLINE resumption<typename H::answer_type(A)>
+requires detail::is_body<Body, H, A> HAFT_DETAIL_INLINE resumption<typename H::answer_type(A)>
 wrap_with(Body &&body, std::shared_ptr<H> handler) {
     return cpp_effects::wrap_with<H, A>(detail::no_label, static_cast<Body &&>(body),
                                         std::move(handler));

@@ -1,10 +1,28 @@
 /* Actors: typed mailboxes, replies, behaviours, ends and who is told of them. */
 #include "check.hpp"
 
+#include <cstdlib>
 #include <haft/actor.hpp>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
+
+/* Not inlined: gcc would take a pair of which it has inlined one for a mismatch. */
+static int allocations;
+[[gnu::noinline]] void *operator new(std::size_t size) {
+    allocations++;
+    void *memory = std::malloc(size);
+    if (memory == nullptr)
+        throw std::bad_alloc();
+    return memory;
+}
+[[gnu::noinline]] void operator delete(void *memory) noexcept {
+    std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void *memory, std::size_t) noexcept {
+    std::free(memory);
+}
 
 static bool contains(const std::string &text, const char *part) {
     return text.find(part) != std::string::npos;
@@ -106,6 +124,32 @@ static void receiving_selects_by_type() {
         reader.send(finish{});
     });
     CHECK(log == "a1b");
+}
+
+static void receiving_allocates_nothing_and_keeps_the_order_of_the_others() {
+    struct fixed {
+        const int number;
+    };
+    int allocated = -1;
+    std::vector<int> numbers;
+    haft::run([&] {
+        auto reader = haft::spawn<fixed, char>([&](haft::actor<fixed, char> &self) {
+            numbers.reserve(20);
+            int before = allocations;
+            for (int i = 0; i < 20; i++)
+                (void)self.receive<char>();
+            for (int i = 0; i < 20; i++)
+                numbers.push_back(self.receive<fixed>().number);
+            allocated = allocations - before;
+        });
+        for (int i = 0; i < 20; i++) {
+            reader.send(fixed{i});
+            reader.send('x');
+        }
+    });
+    CHECK(allocated == 0);
+    for (int i = 0; i < 20; i++)
+        CHECK(numbers[static_cast<std::size_t>(i)] == i);
 }
 
 static void behaviours_replace_each_other() {
@@ -353,6 +397,7 @@ int main() {
     asking_gets_a_reply();
     move_only_messages_are_moved();
     receiving_selects_by_type();
+    receiving_allocates_nothing_and_keeps_the_order_of_the_others();
     behaviours_replace_each_other();
     stop_ends_a_direct_body_at_its_next_receive();
     a_parent_is_told_how_its_children_end();

@@ -178,7 +178,7 @@ struct Cell : haft::handler<Get, Put> {
     int operator()(Get) noexcept { return state; }
     void operator()(Put put) noexcept { state = put.value; }
 };
-struct Stopper : haft::handler<haft::no_resume<Stop>> {
+struct Stopper : haft::handler<haft::never<Stop>> {
     int operator()(Stop stop) { return -stop.value; }
     int on_return(int result) { return result * 2; }
 };

@@ -24,7 +24,7 @@ static int increment() {
 }
 
 template <typename Answer>
-class Stateful : public haft::handler<Put, Get, haft::no_resume<Stop>> {
+class Stateful : public haft::handler<Put, Get, haft::never<Stop>> {
   public:
     explicit Stateful(int initial) : state(initial) {}
     Stateful(Stateful &&) = delete;

@@ -14,7 +14,7 @@ struct Log : haft::effect<> {
 };
 struct Pause : haft::effect<> {};
 
-class Logger : public haft::handler<Log, haft::no_resume<Pause>> {
+class Logger : public haft::handler<Log, haft::never<Pause>> {
   public:
     explicit Logger(std::string text) : separator(std::move(text)) {}
     std::string on_return() { return ""; }

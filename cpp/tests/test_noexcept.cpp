@@ -1,12 +1,9 @@
 /* A computation that is dropped inside a function that nothing can leave: both compilers' programs
  * end with one message. */
-#include "check.hpp"
+#include "last_words.hpp"
 
-#include <csignal>
 #include <haft.hpp>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 
 struct Get : haft::effect<int> {};
 struct Stop : haft::effect<> {};
@@ -16,29 +13,6 @@ static void stopping() noexcept {
 }
 static int getting() noexcept {
     return haft::perform(Get{});
-}
-
-/* What a process that runs it prints on standard error before it aborts. */
-static std::string last_words(void (*run)()) {
-    int ends[2];
-    CHECK(pipe(ends) == 0);
-    pid_t child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        run();
-        _exit(0);
-    }
-    close(ends[1]);
-    std::string text;
-    char part[256];
-    for (ssize_t size; (size = read(ends[0], part, sizeof part)) > 0;)
-        text.append(part, static_cast<std::size_t>(size));
-    close(ends[0]);
-    int status = 0;
-    CHECK(waitpid(child, &status, 0) == child);
-    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-    return text;
 }
 
 static const char expected[] =

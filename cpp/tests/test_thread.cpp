@@ -1,5 +1,6 @@
 /* Cooperative threads: order, results, kills, deadlocks, policies, nested schedulers. */
 #include "check.hpp"
+#include "last_words.hpp"
 
 #include <atomic>
 #include <haft/generator.hpp>
@@ -325,6 +326,46 @@ static void a_deadlock_is_told() {
                      "\n  thread 2 'left' waits in join() for thread 3 'right'"
                      "\n  thread 3 'right' waits in join() for thread 2 'left'");
     CHECK(counted::alive == 0);
+}
+
+/* Waits for ever when it is left. */
+struct never_left {
+    ~never_left() { wait_forever(); }
+};
+
+static void a_deadlock_in_a_destructor_that_cannot_be_unwound_is_told() {
+    std::string while_an_exception_is_in_flight = last_words([] {
+        (void)thrown_by<haft::deadlock>([] {
+            haft::run([] {
+                never_left stuck;
+                throw 1;
+            });
+        });
+    });
+    std::string when_the_body_returns = last_words(
+        [] { (void)thrown_by<haft::deadlock>([] { haft::run([] { never_left stuck; }); }); });
+    for (const std::string &text : {while_an_exception_is_in_flight, when_the_body_returns}) {
+        CHECK(text.find("haft: deadlock: no thread can go on."
+                        "\n  thread 1 'main' waits in wait_forever()\n") != std::string::npos);
+        CHECK(text.find("the fiber 'main' was being unwound when the program was terminated") !=
+              std::string::npos);
+    }
+}
+
+static void the_error_handler_is_as_before_after_a_deadlock() {
+    static bool told = false;
+    haft_set_error_handler([](const haft_error_t *) {
+        told = true;
+        throw 1;
+    });
+    (void)thrown_by<haft::deadlock>([] { haft::run([] { wait_forever(); }); });
+    haft::resumption<int()> none;
+    (void)thrown_by<int>([&] { std::move(none).resume(); });
+    CHECK(told);
+    haft_error_handler_t *mine = haft_set_error_handler(nullptr);
+    CHECK(mine != nullptr);
+    (void)thrown_by<haft::deadlock>([] { haft::run([] { wait_forever(); }); });
+    CHECK(haft_set_error_handler(nullptr) == nullptr);
 }
 
 static void threads_run_under_the_handlers_around_run() {
@@ -716,6 +757,8 @@ int main() {
     destructors_of_killed_threads_may_wait();
     destructors_may_wait_when_the_run_is_left();
     a_deadlock_is_told();
+    a_deadlock_in_a_destructor_that_cannot_be_unwound_is_told();
+    the_error_handler_is_as_before_after_a_deadlock();
     threads_run_under_the_handlers_around_run();
     a_run_that_is_dropped_unwinds_its_threads();
     schedulers_nest();

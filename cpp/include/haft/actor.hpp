@@ -141,14 +141,16 @@ struct mailbox_of final : mailbox, inlet<mailbox_of<Messages...>, Messages>... {
         messages.pop_front();
         return message;
     }
-    /* Messages need not be assignable. */
+    /* Moves those before it up by one: messages need not be assignable. */
     std::variant<Messages...> take(std::size_t index) {
-        std::deque<std::variant<Messages...>> others;
-        for (std::size_t i = 0; i < messages.size(); i++)
-            if (i != index)
-                others.push_back(std::move(messages[i]));
         std::variant<Messages...> message = std::move(messages[index]);
-        messages.swap(others);
+        for (; index > 0; index--)
+            std::visit(
+                [&]<typename Message>(Message &earlier) {
+                    messages[index].template emplace<Message>(std::move(earlier));
+                },
+                messages[index - 1]);
+        messages.pop_front();
         return message;
     }
 };

@@ -25,7 +25,7 @@
 #ifndef HAFT_BINDING_HPP
 #define HAFT_BINDING_HPP
 
-#include "default.hpp"
+#include "detail/default.hpp"
 
 #include <string>
 #include <tuple>
@@ -95,7 +95,7 @@ template <typename V, typename Body>
 decltype(auto) bind(typename V::variable_value value, Body body) {
     struct binding : handler<looked_up<V>> {
         typename V::variable_value value;
-        HAFT_HPP_INLINE explicit binding(typename V::variable_value &&given)
+        HAFT_DETAIL_INLINE explicit binding(typename V::variable_value &&given)
             : value(static_cast<typename V::variable_value &&>(given)) {}
         bound_reference<V> operator()(looked_up<V>) noexcept {
             return static_cast<bound_reference<V>>(value);
@@ -149,7 +149,7 @@ template <typename Interface>
 Interface &inject() {
     detail::ensure_default<injected<Interface>, detail::nobody_provides<Interface>>();
     std::exception_ptr error;
-    Interface *found = perform(injected<Interface>{.error = &error});
+    Interface *found = perform(injected<Interface>{{}, &error});
     if (__builtin_expect(found != nullptr, true))
         return *found;
     if (error != nullptr)
@@ -212,7 +212,7 @@ using source_of =
     std::conditional_t<std::is_lvalue_reference_v<Argument> && is_object<Interface, Argument>,
                        referred<std::remove_reference_t<Argument>>, std::decay_t<Argument>>;
 template <typename Interface, typename Argument>
-HAFT_HPP_INLINE source_of<Interface, Argument> make_source(Argument &argument) {
+HAFT_DETAIL_INLINE source_of<Interface, Argument> make_source(Argument &argument) {
     if constexpr (std::is_lvalue_reference_v<Argument> && is_object<Interface, Argument>)
         return {std::addressof(argument)};
     else
@@ -225,7 +225,7 @@ class provided_object {
     static constexpr bool lazy = makes_object<Interface, Source>;
 
   public:
-    HAFT_HPP_INLINE explicit provided_object(Source &&given) : source(std::move(given)) {
+    HAFT_DETAIL_INLINE explicit provided_object(Source &&given) : source(std::move(given)) {
         if constexpr (!lazy)
             (void)check(object_in<Interface>(source));
     }
@@ -284,11 +284,11 @@ class provided_object {
 template <typename Interface, typename Source>
 struct provider : handler<injected<Interface>> {
     provided_object<Interface, Source> object;
-    HAFT_HPP_INLINE explicit provider(Source &&source) : object(std::move(source)) {}
+    HAFT_DETAIL_INLINE explicit provider(Source &&source) : object(std::move(source)) {}
 
     Interface *operator()(injected<Interface> asked) {
         ensure_default<substituted<Interface>, nobody_substitutes<Interface>>();
-        Interface *instead = perform(substituted<Interface>{.error = asked.error});
+        Interface *instead = perform(substituted<Interface>{{}, asked.error});
         return instead != nullptr || *asked.error ? instead : object.get(*asked.error);
     }
 };
@@ -296,7 +296,7 @@ struct provider : handler<injected<Interface>> {
 template <typename Interface, typename Source>
 struct substitute_handler : handler<injected<Interface>, substituted<Interface>> {
     provided_object<Interface, Source> object;
-    HAFT_HPP_INLINE explicit substitute_handler(Source &&source) : object(std::move(source)) {}
+    HAFT_DETAIL_INLINE explicit substitute_handler(Source &&source) : object(std::move(source)) {}
 
     Interface *operator()(injected<Interface> asked) { return object.get(*asked.error); }
     Interface *operator()(substituted<Interface> asked) { return object.get(*asked.error); }
@@ -312,7 +312,7 @@ struct provision {
 template <typename... Provisions>
 class [[nodiscard]] providing {
   public:
-    HAFT_HPP_INLINE explicit providing(std::tuple<Provisions...> &&all)
+    HAFT_DETAIL_INLINE explicit providing(std::tuple<Provisions...> &&all)
         : provisions(std::move(all)) {}
 
     template <typename Interface, typename Given>

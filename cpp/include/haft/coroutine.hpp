@@ -71,7 +71,7 @@ struct exchanging {
 
     /* The word to resume with; a value that does not fit is made in the body's frame. */
     template <typename Value>
-    HAFT_HPP_INLINE void *reply(Value &value) {
+    HAFT_DETAIL_INLINE void *reply(Value &value) {
         if (now == phase::fresh) {
             first = std::addressof(value);
             return nullptr;
@@ -84,7 +84,7 @@ struct exchanging {
             return nullptr;
         }
     }
-    HAFT_HPP_INLINE bool arrive(running &guard, haft_request_t request) {
+    HAFT_DETAIL_INLINE bool arrive(running &guard, haft_request_t request) {
         if (__builtin_expect(haft_finished(request), false))
             return false;
         at = performed<yielding>(request.payload);
@@ -93,7 +93,7 @@ struct exchanging {
         guard.after = phase::suspended;
         return true;
     }
-    HAFT_HPP_INLINE bool resume(void *word) {
+    HAFT_DETAIL_INLINE bool resume(void *word) {
         running guard(this);
         return arrive(guard, haft_resume_hot(fiber, word, &handles));
     }
@@ -113,15 +113,15 @@ template <typename Out, typename In>
 class exchanger_to {
   protected:
     explicit exchanger_to(haft_fiber_t *of) : fiber(of) {}
-    HAFT_HPP_INLINE In exchange(std::remove_reference_t<Out> *value) const {
+    HAFT_DETAIL_INLINE In exchange(std::remove_reference_t<Out> *value) const {
         using yielding = exchanged<Out, In>;
         using traits = effect_traits<yielding>;
         if constexpr (in_word<In>) {
-            yielding here{.value = value};
+            yielding here{{}, value};
             return from_word<In>(
                 haft_yield_hot(fiber, traits::id(), traits::slot, &here, sizeof(void *)));
         } else {
-            yielding payload{.value = value};
+            yielding payload{{}, value};
             call<yielding> here{&payload, {}};
             haft_yield_hot(fiber, traits::id(), traits::slot, &here, sizeof(void *));
             return here.result.take();
@@ -141,14 +141,14 @@ class exchanger : detail::exchanger_to<Out, In> {
     using element = std::remove_reference_t<Out>;
 
   public:
-    HAFT_HPP_INLINE In operator()(element &value) const {
+    HAFT_DETAIL_INLINE In operator()(element &value) const {
         return this->exchange(std::addressof(value));
     }
-    HAFT_HPP_INLINE In operator()(element &&value) const
+    HAFT_DETAIL_INLINE In operator()(element &&value) const
         requires(!std::is_lvalue_reference_v<Out> || std::is_const_v<element>) {
         return this->exchange(std::addressof(value));
     }
-    HAFT_HPP_INLINE In operator()(const element &value) const
+    HAFT_DETAIL_INLINE In operator()(const element &value) const
         requires(!std::is_reference_v<Out> && !std::is_const_v<element>) {
         element copy(value);
         return this->exchange(std::addressof(copy));
@@ -162,7 +162,7 @@ class exchanger : detail::exchanger_to<Out, In> {
 template <typename In>
 class exchanger<void, In> : detail::exchanger_to<void, In> {
   public:
-    HAFT_HPP_INLINE In operator()() const { return this->exchange(nullptr); }
+    HAFT_DETAIL_INLINE In operator()() const { return this->exchange(nullptr); }
 
   private:
     using detail::exchanger_to<void, In>::exchanger_to;
@@ -176,9 +176,9 @@ In exchange(Value &&value) {
     using element = std::remove_cvref_t<Value>;
     if constexpr (std::is_const_v<std::remove_reference_t<Value>>) {
         element copy(value);
-        return perform(exchanged<element, In>{.value = std::addressof(copy)});
+        return perform(exchanged<element, In>{{}, std::addressof(copy)});
     } else {
-        return perform(exchanged<element, In>{.value = std::addressof(value)});
+        return perform(exchanged<element, In>{{}, std::addressof(value)});
     }
 }
 
@@ -186,7 +186,7 @@ namespace detail {
 
 template <typename Body, typename Out, typename In, typename Answer>
 struct exchanging_by : exchanging<Out, In, Answer> {
-    HAFT_HPP_INLINE exchanging_by(haft_fiber_t *of, Body &&function)
+    HAFT_DETAIL_INLINE exchanging_by(haft_fiber_t *of, Body &&function)
         : exchanging<Out, In, Answer>{of,
                                       [](exchanging<Out, In, Answer> *made) noexcept {
                                           static_cast<exchanging_by *>(made)->~exchanging_by();
@@ -288,13 +288,14 @@ class [[nodiscard]] coroutine {
      * std::logic_error when the coroutine has finished, was moved from, or is running.
      */
     template <typename Value = In>
-    requires(!std::is_void_v<In> && std::is_convertible_v<Value, In>) HAFT_HPP_INLINE yielded_value
+    requires(!std::is_void_v<In> &&
+             std::is_convertible_v<Value, In>) HAFT_DETAIL_INLINE yielded_value
         resume(Value &&value) {
         check("resumed");
         In given = static_cast<Value &&>(value);
         return yielded(self->resume(self->reply(given)));
     }
-    HAFT_HPP_INLINE yielded_value resume() requires std::is_void_v<In> {
+    HAFT_DETAIL_INLINE yielded_value resume() requires std::is_void_v<In> {
         check("resumed");
         return yielded(self->resume(nullptr));
     }
@@ -321,7 +322,7 @@ class [[nodiscard]] coroutine {
     }
 
   private:
-    HAFT_HPP_INLINE void check(const char *what) const {
+    HAFT_DETAIL_INLINE void check(const char *what) const {
         if (__builtin_expect(finished() || self->now == phase::running, false))
             misused(what);
     }
@@ -331,7 +332,7 @@ class [[nodiscard]] coroutine {
                                 : finished()    ? "it has finished; ask finished() first"
                                                 : "it is running already"));
     }
-    HAFT_HPP_INLINE yielded_value yielded(bool suspended) {
+    HAFT_DETAIL_INLINE yielded_value yielded(bool suspended) {
         if constexpr (std::is_void_v<Out>)
             return suspended;
         else

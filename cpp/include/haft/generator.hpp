@@ -61,7 +61,7 @@ struct producing {
     /* An exception of the producer, or an unwinding that passes through it, is its end. */
     struct left {
         producing *self;
-        HAFT_HPP_INLINE ~left() {
+        HAFT_DETAIL_INLINE ~left() {
             if (self != nullptr)
                 self->finished = true;
         }
@@ -69,7 +69,7 @@ struct producing {
 
     /* Always inlined, and whatever calls it: a call around a switch, and its return, are
        mispredicted when the other side returns in between. */
-    HAFT_HPP_INLINE void advance() {
+    HAFT_DETAIL_INLINE void advance() {
         element = nullptr;
         left guard{this};
         haft_request_t request = haft_resume_hot(fiber, nullptr, &handles);
@@ -89,12 +89,12 @@ class yielder {
     using element = std::remove_reference_t<T>;
 
   public:
-    HAFT_HPP_INLINE void operator()(element &value) const { yield(std::addressof(value)); }
-    HAFT_HPP_INLINE void operator()(element &&value) const
+    HAFT_DETAIL_INLINE void operator()(element &value) const { yield(std::addressof(value)); }
+    HAFT_DETAIL_INLINE void operator()(element &&value) const
         requires(!std::is_lvalue_reference_v<T> || std::is_const_v<element>) {
         yield(std::addressof(value));
     }
-    HAFT_HPP_INLINE void operator()(const element &value) const
+    HAFT_DETAIL_INLINE void operator()(const element &value) const
         requires(!std::is_reference_v<T> && !std::is_const_v<element>) {
         element copy(value);
         yield(std::addressof(copy));
@@ -102,8 +102,8 @@ class yielder {
 
   private:
     explicit yielder(haft_fiber_t *of) : fiber(of) {}
-    HAFT_HPP_INLINE void yield(element *value) const {
-        yielded<T> payload{.value = value};
+    HAFT_DETAIL_INLINE void yield(element *value) const {
+        yielded<T> payload{{}, value};
         haft_yield_hot(fiber, effect_traits<yielded<T>>::id(), effect_traits<yielded<T>>::slot,
                        &payload, 0);
     }
@@ -119,9 +119,9 @@ void yield(T &&value) {
     using element = std::remove_cvref_t<T>;
     if constexpr (std::is_const_v<std::remove_reference_t<T>>) {
         element copy(value);
-        perform(yielded<element>{.value = std::addressof(copy)});
+        perform(yielded<element>{{}, std::addressof(copy)});
     } else {
-        perform(yielded<element>{.value = std::addressof(value)});
+        perform(yielded<element>{{}, std::addressof(value)});
     }
 }
 
@@ -140,11 +140,11 @@ class generator : public std::ranges::view_base {
 
         iterator() = default;
         reference operator*() const { return static_cast<reference>(*producer->element); }
-        HAFT_HPP_INLINE iterator &operator++() {
+        HAFT_DETAIL_INLINE iterator &operator++() {
             producer->advance();
             return *this;
         }
-        HAFT_HPP_INLINE void operator++(int) { producer->advance(); }
+        HAFT_DETAIL_INLINE void operator++(int) { producer->advance(); }
         friend bool operator==(const iterator &at, std::default_sentinel_t) {
             return at.producer == nullptr || at.producer->element == nullptr;
         }
@@ -163,7 +163,7 @@ class generator : public std::ranges::view_base {
     requires(std::is_invocable_v<Producer &, yielder<T>> ||
              std::is_invocable_v<Producer &>) explicit generator(Producer producer) {
         struct state : producing {
-            HAFT_HPP_INLINE state(haft_fiber_t *of, Producer &&function)
+            HAFT_DETAIL_INLINE state(haft_fiber_t *of, Producer &&function)
                 : producing{of, nullptr, false,
                             [](producing *made) noexcept { static_cast<state *>(made)->~state(); }},
                   body(std::move(function)) {}
@@ -214,7 +214,7 @@ class generator : public std::ranges::view_base {
     std::default_sentinel_t end() const noexcept { return {}; }
 
     /* The next element, or NULL after the last. */
-    HAFT_HPP_INLINE std::remove_reference_t<T> *next() {
+    HAFT_DETAIL_INLINE std::remove_reference_t<T> *next() {
         if (self == nullptr || self->finished)
             return nullptr;
         self->advance();

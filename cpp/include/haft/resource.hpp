@@ -50,7 +50,7 @@ template <typename F>
 struct release_by final : kept_thing {
     F function;
     bool done = false;
-    HAFT_HPP_INLINE explicit release_by(F &&action) : function(std::move(action)) {}
+    HAFT_DETAIL_INLINE explicit release_by(F &&action) : function(std::move(action)) {}
     ~release_by() override {
         if (!done)
             function();
@@ -89,7 +89,7 @@ struct bracketed final : kept_thing {
 };
 
 template <typename F>
-HAFT_HPP_INLINE std::unique_ptr<kept_thing> make_release(F function) {
+HAFT_DETAIL_INLINE std::unique_ptr<kept_thing> make_release(F function) {
     try {
         return std::unique_ptr<kept_thing>(new release_by<F>(std::move(function)));
     } catch (...) {
@@ -154,7 +154,7 @@ template <typename Scope>
 struct acquiring {
     template <typename F>
     static void defer(const Scope &scope, F function) {
-        scope.defer_to(deferred{.what = make_release(std::move(function))});
+        scope.defer_to(deferred{{}, make_release(std::move(function))});
     }
     template <typename T, typename Release>
     static T acquire(const Scope &scope, T value, Release release) {
@@ -168,7 +168,7 @@ struct acquiring {
     static T &keep(const Scope &scope, Arguments &&...arguments) {
         auto made = std::make_unique<release_of<T>>(static_cast<Arguments &&>(arguments)...);
         T &value = made->value;
-        scope.defer_to(deferred{.what = std::move(made)});
+        scope.defer_to(deferred{{}, std::move(made)});
         return value;
     }
 };
@@ -266,7 +266,7 @@ decltype(auto) bracket(Acquire acquire, Use use, Release release) {
         auto made =
             std::make_unique<detail::bracketed<decltype(acquire()), Release>>(acquire, release);
         auto &thing = made->thing;
-        perform(deferred{.what = std::move(made)});
+        perform(deferred{{}, std::move(made)});
         return use(thing);
     });
 }

@@ -40,9 +40,11 @@
 #define HAFT_THREAD_HPP
 
 #include "../haft.hpp"
-#include "default.hpp"
+#include "detail/default.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -471,6 +473,48 @@ struct thread_by final : thread_of<T> {
     void discard() noexcept override { function.reset(); }
 };
 
+/* Says why a run() is left in case that the program ends meanwhile, because a thread waits in a
+ * destructor and cannot be unwound: then nobody catches the deadlock. */
+class last_words {
+  public:
+    explicit last_words(const std::string &text) {
+        if (text.empty())
+            return;
+        words = text.c_str();
+        std::lock_guard guard(mutex);
+        if (users++ == 0)
+            before = haft_set_error_handler(&say);
+    }
+    ~last_words() {
+        if (words == nullptr)
+            return;
+        words = nullptr;
+        std::lock_guard guard(mutex);
+        if (--users != 0)
+            return;
+        haft_error_handler_t *now = haft_set_error_handler(before);
+        if (now != &say) /* the program has set its own */
+            haft_set_error_handler(now);
+    }
+    last_words(const last_words &) = delete;
+    last_words &operator=(const last_words &) = delete;
+
+  private:
+    static void say(const haft_error_t *error) {
+        if (error->code == HAFT_ERROR_UNWINDING_STOPPED && words != nullptr)
+            std::fprintf(stderr, "%s\n", words);
+        if (haft_error_handler_t *handler = before)
+            handler(error);
+        else
+            std::fprintf(stderr, "haft: %s\n", error->message);
+    }
+
+    static inline thread_local const char *words = nullptr;
+    static inline std::mutex mutex;
+    static inline unsigned users = 0;
+    static inline std::atomic<haft_error_handler_t *> before = nullptr;
+};
+
 /* The handler of all threads of one run(), and its loop; all but the policy. */
 class scheduler : public handler<parked, running> {
     using phase = scheduled::phase;
@@ -518,7 +562,7 @@ class scheduler : public handler<parked, running> {
     /* Unwinds a thread. Does not come back if this is, or runs inside, that thread. */
     static void kill(scheduled &thread) {
         if (thread.now == phase::running)
-            thread.place->perform(parked{.then = parking::end});
+            thread.place->perform(parked{{}, parking::end});
         else if (unwindable(thread))
             unwind(thread);
     }
@@ -529,7 +573,7 @@ class scheduler : public handler<parked, running> {
         thread.waits = what;
         thread.whom = whom;
         thread.idle = idle;
-        perform(parked{.then = parking::wait});
+        perform(parked{{}, parking::wait});
         thread.idle = false;
     }
 
@@ -543,6 +587,7 @@ class scheduler : public handler<parked, running> {
 
     /* To be called by the destructor of what has the policy, when run() is left early. */
     void leave() noexcept {
+        last_words reason(deadlocked);
         unwind_all();
         while (oldest != nullptr)
             forget(*oldest);
@@ -755,8 +800,9 @@ class scheduler : public handler<parked, running> {
         }
         return text;
     }
-    [[noreturn]] void throw_deadlock(const char *title) const {
-        throw deadlock(title + waiting_threads("\n  "));
+    [[noreturn]] void throw_deadlock(const char *title) {
+        deadlocked = title + waiting_threads("\n  ");
+        throw deadlock(deadlocked);
     }
     void throw_lost() {
         if (__builtin_expect(lost != nullptr, false))
@@ -771,6 +817,7 @@ class scheduler : public handler<parked, running> {
     unsigned long threads = 0;
     bool leaving = false;    /* the end: threads are unwound */
     std::exception_ptr lost; /* what a thread threw that nobody can join */
+    std::string deadlocked;  /* the message of the deadlock by which run() is left */
 };
 
 template <typename Policy>
@@ -907,9 +954,9 @@ thread<std::invoke_result_t<F &>> fork(F function) {
 }
 
 /* Lets the other threads that are ready run. Throws std::logic_error outside of run(). */
-HAFT_HPP_INLINE void yield() {
+HAFT_DETAIL_INLINE void yield() {
     detail::ensure_default<detail::parked, detail::cannot_park>();
-    perform(detail::parked{.then = detail::parking::ready});
+    perform(detail::parked{{}, detail::parking::ready});
 }
 
 /* The current thread: its number and name. Throws std::logic_error outside of run(). */

@@ -6,15 +6,15 @@
  * A default is set when its effect is first performed through the function that the header offers,
  * and leaves one that the program has set alone.
  */
-#ifndef HAFT_DEFAULT_HPP
-#define HAFT_DEFAULT_HPP
+#ifndef HAFT_DETAIL_DEFAULT_HPP
+#define HAFT_DETAIL_DEFAULT_HPP
 
-#include "../haft.hpp"
+#include "../../haft.hpp"
 
 namespace haft::detail {
 
 template <is_effect Effect, result_of<Effect> (*Function)(void *, Effect *)>
-HAFT_HPP_INLINE void ensure_default() {
+HAFT_DETAIL_INLINE void ensure_default() {
     static const bool set = [] {
         if (haft_get_default(effect_traits<Effect>::id()) == nullptr)
             set_default<Effect>(Function);

@@ -1,20 +1,20 @@
 /* Trees of components with hooks: what is called again, what is remembered, what is cleaned up. */
 #include "check.hpp"
+#include "tree.hpp"
 
-#include <haft/component.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-using haft::attribute;
-using haft::component;
-using haft::element;
-using haft::node;
-using haft::on;
-using haft::tree;
-using haft::use_effect;
-using haft::use_state;
+using gui::attribute;
+using gui::component;
+using gui::element;
+using gui::node;
+using gui::on;
+using gui::tree;
+using gui::use_effect;
+using gui::use_state;
 
 struct Pause : haft::effect<> {};
 
@@ -165,7 +165,7 @@ static void effects_run_after_the_render_and_are_cleaned_up() {
 static void effects_without_dependencies_run_every_time_and_those_on_once_once() {
     constexpr auto body = [](int) {
         use_effect([] { trace += "always "; });
-        use_effect([] { trace += "once "; }, haft::once);
+        use_effect([] { trace += "once "; }, gui::once);
         return node("x");
     };
     tree shown(component<body>(1));
@@ -180,7 +180,7 @@ static node outer_watched() {
             trace += "+outer ";
             return [] { trace += "-outer "; };
         },
-        haft::once);
+        gui::once);
     return element("box", component<watched>("first", 1), component<watched>("second", 2));
 }
 
@@ -194,7 +194,7 @@ static void children_come_before_their_parents() {
 
 static node loader() {
     auto data = use_state(std::string("loading"));
-    use_effect([=] { data.set("loaded"); }, haft::once);
+    use_effect([=] { data.set("loaded"); }, gui::once);
     return node(data.value);
 }
 
@@ -214,7 +214,7 @@ static void rendering_without_end_is_an_error_that_names_the_component() {
     CHECK(what.find("endless") != what.npos);
 }
 
-static std::optional<haft::setter<int>> kept;
+static std::optional<gui::setter<int>> kept;
 static node exposing() {
     auto count = use_state(1);
     kept = count.set;
@@ -240,7 +240,7 @@ static void a_memo_is_computed_when_its_dependencies_change() {
     static int computed;
     computed = 0;
     constexpr auto body = [](int number, std::string label) {
-        const int &square = haft::use_memo([&] { return computed++, number * number; }, number);
+        const int &square = gui::use_memo([&] { return computed++, number * number; }, number);
         return node(label + std::to_string(square));
     };
     tree shown(component<body>(3, "a"));
@@ -255,15 +255,15 @@ struct Theme : haft::variable<std::string> {
 };
 static node themed(std::string name) {
     trace += name + " ";
-    return node(name + ":" + haft::use_context<Theme>());
+    return node(name + ":" + gui::use_context<Theme>());
 }
 
 static void a_context_reaches_everything_below() {
     auto make = [](std::string theme) {
         return element("page", component<themed>("out"),
-                       haft::context<Theme>(
+                       gui::context<Theme>(
                            theme, component<themed>("in"), component<counter>("c"),
-                           element("deep", haft::context<Theme>("own", component<themed>("own")))));
+                           element("deep", gui::context<Theme>("own", component<themed>("own")))));
     };
     tree shown(make("dark"));
     CHECK(shown.show() ==
@@ -300,7 +300,7 @@ static void hooks_in_another_order_are_an_error_that_names_them() {
     auto error = [](int mode) {
         tree shown(component<conditional>(0));
         std::string what =
-            thrown_by<haft::hook_error>([&] { shown.set(component<conditional>(mode)); }).what();
+            thrown_by<gui::hook_error>([&] { shown.set(component<conditional>(mode)); }).what();
         CHECK(what.find("conditional") != what.npos);
         /* The tree goes on when the component is right again. */
         shown.set(component<conditional>(4));
@@ -316,19 +316,19 @@ static void hooks_in_another_order_are_an_error_that_names_them() {
     what = error(3);
     CHECK(what.find("fewer hooks") != what.npos && what.find("hook 2, use_effect") != what.npos);
     tree shown(component<sometimes>(false));
-    what = thrown_by<haft::hook_error>([&] { shown.set(component<sometimes>(true)); }).what();
+    what = thrown_by<gui::hook_error>([&] { shown.set(component<sometimes>(true)); }).what();
     CHECK(what.find("more hooks") != what.npos && what.find("use_state<int>") != what.npos);
 }
 
 static void a_hook_outside_of_a_component_is_an_error() {
-    std::string what = thrown_by<haft::hook_error>([] { use_state(0); }).what();
+    std::string what = thrown_by<gui::hook_error>([] { use_state(0); }).what();
     CHECK(what.find("use_state<int>") != what.npos && what.find("outside") != what.npos);
     /* In a listener, too. */
     constexpr auto body = [] {
         return element("e", attribute("id", "e"), on("click", [] { use_state(0); }));
     };
     tree shown(component<body>());
-    (void)thrown_by<haft::hook_error>([&] { shown.send("e", "click"); });
+    (void)thrown_by<gui::hook_error>([&] { shown.send("e", "click"); });
 }
 
 static node failing(int mode) {
@@ -340,7 +340,7 @@ static node failing(int mode) {
             if (mode == 2)
                 throw mode;
         },
-        haft::once);
+        gui::once);
     if (mode == 1)
         throw mode;
     return element("f", attribute("id", "f"), on("click", [=] { count.set(count.value + 1); }),
@@ -386,7 +386,7 @@ static void an_exception_of_a_clean_up_lets_the_others_run() {
                         throw 1;
                 };
             },
-            haft::once);
+            gui::once);
         return node(name);
     };
     tree shown(element("row", component<body>("a"), component<body>("b"), component<body>("c")));
@@ -450,7 +450,7 @@ static void a_tree_that_has_ended_or_was_moved_from_is_told() {
                     }
                 };
             },
-            haft::once);
+            gui::once);
         return node("y");
     };
     {
@@ -483,7 +483,7 @@ static void unknown_elements_and_events_are_errors_that_name_them() {
 static node asking() {
     auto count = use_state(0);
     haft::perform(Pause{});
-    use_effect([] { trace += "effect "; }, haft::once);
+    use_effect([] { trace += "effect "; }, gui::once);
     return node(std::to_string(count.value));
 }
 

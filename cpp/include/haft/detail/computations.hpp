@@ -1,0 +1,317 @@
+/*
+ * Computations, their handlers, and clauses in place.
+ *
+ * A handler is an object with an overload of operator() an effect; lambdas are gathered into one. A
+ * constant table of clauses for each type of handler is what the runtime searches. Clauses without
+ * a resumption run in place, on the stack of the performer, and if a handler has no others it is a
+ * scope in the frame of handle() (`in_place_scope`). Otherwise the computation has a fiber, and
+ * everything that belongs to it lies at the high end of the fiber's stack, so that nothing is
+ * allocated:
+ *
+ *   low                                                                        high
+ *   | free ...  <- sp | frames of the body | task                  | haft_fiber_t |
+ *                                            |
+ *                     computation           -+  fiber, drive, held
+ *                     result of the body     |
+ *                     holder                 |  the handler, or a reference to it
+ *                     body                  -+
+ *
+ * `drive` is the loop around a computation: it resumes the fiber, calls the clause for the request
+ * that comes back, and ends with an answer, or with another computation to resume instead (a
+ * clause that ended in tail_resume). A resumption owns a computation that is suspended, a running
+ * drive one that runs. The task lives on while clauses of its own handler run (`use`), even after
+ * the computation is over: a clause may use members of its handler after it has resumed (§3.5).
+ *
+ * An exception that leaves the body is carried by the runtime to whoever resumed it. One that
+ * leaves a general clause is already in the handler's context, and unwinding the clause drops the
+ * resumption. One that leaves a clause in place must not be seen by the performer's frames: it is
+ * caught at once and kept with the handler, the performer's frames are unwound by force up to the
+ * handler, and there it goes on (`run_in_place`).
+ */
+#ifndef HAFT_DETAIL_COMPUTATIONS_HPP
+#define HAFT_DETAIL_COMPUTATIONS_HPP
+
+namespace haft::detail {
+
+/* ---- A handler with a computation ---- */
+
+/* What an exception that leaves a clause in place needs, for handlers of every type. */
+struct holder_base {
+    haft_landing_t landing = {};
+    std::exception_ptr thrown;
+    /* Of a holder that resume_with made: how to delete it, and the one before. */
+    void (*destroy)(holder_base *) noexcept = nullptr;
+    holder_base *older = nullptr;
+};
+
+/* A large result of an effect of C has to lie somewhere until the performer has read it. */
+template <typename E>
+struct foreign_room {};
+template <typename E>
+requires(!effect_traits<E>::native &&
+         !in_word<typename effect_traits<E>::result>) struct foreign_room<E> {
+    room<typename effect_traits<E>::result> value;
+};
+template <typename List>
+struct foreign_rooms;
+template <typename... Entries>
+struct foreign_rooms<effects<Entries...>> : foreign_room<effect_of<Entries>>... {};
+
+template <typename Stored, typename B>
+struct holder : holder_base, foreign_rooms<list_of<typename stored<Stored>::handler>> {
+    using H = typename stored<Stored>::handler;
+    using body_result = B;
+    using Answer = typename answer<H, B>::type;
+    using list = list_of<H>;
+    using held_type = holder;
+    /* Whether it goes with the computation. */
+    static constexpr bool managed = !std::is_same_v<Stored, by_reference<H>>;
+    /* Whether clauses may use what it keeps for longer than the computation lasts. */
+    static constexpr bool counted = managed && !std::is_empty_v<Stored>;
+
+    template <typename Make>
+    HAFT_DETAIL_INLINE explicit holder(Make &&make) : kept(static_cast<Make &&>(make)()) {}
+    H &handler() { return stored<Stored>::get(kept); }
+
+    Stored kept;
+};
+
+template <typename Holder, typename Entry>
+consteval clause_kind kind_in() {
+    return kind_of<typename Holder::H, Entry, typename Holder::Answer>();
+}
+
+/* ---- Clauses in place ---- */
+
+/* Puts aside the exceptions that the performer is handling: a clause runs in the context of its
+ * handler. */
+class performers_exceptions {
+  public:
+    performers_exceptions() noexcept : kept(*haft_thread()->globals) {
+        *haft_thread()->globals = {nullptr, 0};
+    }
+    ~performers_exceptions() {
+        haft_exceptions_t *now = haft_thread()->globals;
+        now->caught = kept.caught;
+        now->uncaught += kept.uncaught;
+    }
+    performers_exceptions(const performers_exceptions &) = delete;
+    performers_exceptions &operator=(const performers_exceptions &) = delete;
+
+  private:
+    haft_exceptions_t kept;
+};
+
+/* Puts the count of exceptions in flight back to what it was. */
+struct as_uncaught_before {
+    unsigned uncaught = haft_thread()->globals->uncaught;
+    ~as_uncaught_before() { haft_thread()->globals->uncaught = uncaught; }
+};
+
+/* In a catch-all: the exception, or, if this is an unwinding by force, goes on with it. */
+inline std::exception_ptr caught_exception() {
+    std::exception_ptr exception = std::current_exception();
+    if (exception == nullptr) {
+        as_uncaught_before rethrown; /* some runtimes count what is rethrown a second time */
+        throw;
+    }
+    return exception;
+}
+
+template <typename R, typename E>
+__attribute__((cold, noinline)) R without_exceptions(R (*clause)(void *, E *), void *state,
+                                                     E *payload) {
+    performers_exceptions aside;
+    return clause(state, payload);
+}
+
+template <typename Holder, typename Entry, typename E = effect_of<Entry>>
+typename effect_traits<E>::result tail_clause(void *state, E *payload) {
+    [[maybe_unused]] Holder *held = static_cast<Holder *>(state);
+    if constexpr (kind_in<Holder, Entry>() != clause_kind::tail) {
+        (void)payload;
+        __builtin_unreachable();
+    } else if constexpr (std::is_nothrow_invocable_r_v<typename effect_traits<E>::result,
+                                                       typename Holder::H &, E>) {
+        return static_cast<typename effect_traits<E>::result>(
+            held->handler()(passed<E>::on(*payload)));
+    } else {
+        /* Not `exceptions`: on a segmented fiber those are never none. */
+        if (__builtin_expect(haft_exceptions_in(haft_thread()->globals), false))
+            return without_exceptions(&tail_clause<Holder, Entry>, state, payload);
+        try {
+            return static_cast<typename effect_traits<E>::result>(
+                held->handler()(passed<E>::on(*payload)));
+        } catch (...) {
+            held->thrown = caught_exception();
+        }
+        haft_unwind_to(&held->landing);
+    }
+}
+
+template <typename Holder, typename List = typename Holder::list>
+struct clause_table;
+template <typename Holder, typename... Entries>
+struct clause_table<Holder, effects<Entries...>> {
+    template <typename Entry>
+    static constexpr bool in_place = kind_in<Holder, Entry>() == clause_kind::tail;
+    static inline const haft_clause_t clauses[] = {
+        {effect_traits<effect_of<Entries>>::id(),
+         reinterpret_cast<haft_function_t *>(&tail_clause<Holder, Entries>),
+         in_place<Entries> ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_REQUEST,
+         shape_of<effect_of<Entries>>}...,
+        {nullptr, nullptr, 0, 0}};
+    static inline const haft_handles_t handles = {sizeof...(Entries), 0, HAFT_SET_FIXED, clauses};
+};
+
+/* ---- Computations on fibers ---- */
+
+using raise_t = void *(*)(void *);
+struct computation;
+
+/* How a drive ends: with another computation to resume instead, and its word; or, if that is NULL,
+ * with an answer, which travels as a reply does: in the word, or made in `place`. */
+struct ending {
+    computation *next;
+    void *word;
+};
+using drive_t = ending(computation *task, void *word, raise_t raise, void *place);
+
+struct computation {
+    haft_fiber_t *fiber = nullptr;
+    drive_t *drive = nullptr;
+    void *held = nullptr;   /* a holder */
+    void *slot = nullptr;   /* the room for the result that is waited for, if not in a word */
+    void *released[2] = {}; /* the resumption, while compat/cpp-effects has it released */
+    /* Two for each clause that runs and may use its handler, on whatever thread; and one once the
+       computation has finished, was thrown out of, or dropped. */
+    std::uint32_t use = 0;
+    void (*destroy)(computation *) noexcept = nullptr;
+    holder_base *swapped = nullptr; /* the holders that resume_with made */
+    const void *result_type = nullptr;
+};
+
+template <typename Holder, typename E>
+struct general_clause;
+template <typename E>
+struct captured;
+
+template <typename B>
+struct computation_of : computation {
+    void *word = nullptr; /* the argument of a computation made by wrap */
+    room<B> result;
+};
+template <typename B>
+inline constexpr char type_mark = 0;
+
+inline void destroy_swapped(computation *task) noexcept {
+    while (task->swapped != nullptr) {
+        holder_base *held = task->swapped;
+        task->swapped = held->older;
+        held->destroy(held);
+    }
+}
+inline void release(computation *task) noexcept {
+    haft_fiber_t *fiber = task->fiber;
+    destroy_swapped(task);
+    task->destroy(task);
+    haft_fiber_free(fiber);
+}
+enum : std::uint32_t { task_over = 1, task_clause = 2 };
+/* Whoever makes the sum `task_over` alone releases the task. */
+HAFT_DETAIL_INLINE std::uint32_t change_use(computation *task, std::uint32_t by) noexcept {
+    if (haft_is_alone())
+        return task->use += by;
+    std::uint32_t *use = &task->use;
+    __asm__("" : "+r"(use)); /* gcc 12 takes it for NULL where it is not (-Wstringop-overflow) */
+    return __atomic_add_fetch(use, by, __ATOMIC_ACQ_REL);
+}
+inline bool is_over(const computation *task) noexcept {
+    return (__atomic_load_n(&task->use, __ATOMIC_ACQUIRE) & task_over) != 0;
+}
+inline void end(computation *task) noexcept {
+    if (change_use(task, task_over) == task_over)
+        release(task);
+}
+inline void *run_nothing(void *) {
+    return nullptr;
+}
+
+/* Room for a T at the high end of the stack of a new fiber, which is aligned to 64. */
+template <typename T>
+HAFT_DETAIL_INLINE void *reserve(haft_fiber_t *fiber) {
+    if constexpr (alignof(T) <= 64) {
+        return haft_fiber_reserve(fiber, sizeof(T));
+    } else {
+        auto room = reinterpret_cast<std::uintptr_t>(
+            haft_fiber_reserve(fiber, sizeof(T) + alignof(T) - 64));
+        return reinterpret_cast<void *>((room + alignof(T) - 1) & ~(alignof(T) - 1));
+    }
+}
+
+/* Frees a fiber if making what belongs on it fails. */
+struct unfinished_fiber {
+    haft_fiber_t *fiber;
+    HAFT_DETAIL_INLINE ~unfinished_fiber() {
+        if (fiber != nullptr)
+            haft_fiber_free(fiber);
+    }
+};
+
+HAFT_DETAIL_INLINE void clause_ended(computation *task) noexcept {
+    if (change_use(task, 0u - task_clause) == task_over)
+        release(task);
+}
+
+/* Unwinds what is suspended; its task stays while clauses of its handler run. Not inlined: every
+ * resumption's destructor has a call of it, and most find nothing to drop. */
+__attribute__((noinline)) inline void drop(computation *task) {
+    if (is_over(task))
+        return;
+    /* Over for its own cleanups, too; and in use until they have run. */
+    change_use(task, task_over + task_clause);
+    struct dropped {
+        computation *task;
+        ~dropped() { clause_ended(task); }
+    } left{task};
+    haft_fiber_reset(task->fiber, run_nothing, nullptr);
+}
+
+/* Drops a computation if what has to be done before it is resumed or dropped throws. */
+struct suspended_computation {
+    computation *task;
+    HAFT_DETAIL_INLINE ~suspended_computation() {
+        if (task != nullptr)
+            drop(task);
+    }
+};
+
+/* A clause, or return clause, that runs. */
+class running_clause {
+  public:
+    HAFT_DETAIL_INLINE explicit running_clause(computation *of) : task(of) {
+        change_use(task, task_clause);
+    }
+    HAFT_DETAIL_INLINE ~running_clause() { clause_ended(task); }
+    running_clause(const running_clause &) = delete;
+    running_clause &operator=(const running_clause &) = delete;
+
+  private:
+    computation *task;
+};
+struct no_running_clause {
+    explicit no_running_clause(computation *) {}
+};
+
+/* Ends the task if the resume is left by an exception or unwound. */
+struct running_computation {
+    computation *task;
+    ~running_computation() {
+        if (task != nullptr)
+            end(task);
+    }
+};
+
+} // namespace haft::detail
+
+#endif

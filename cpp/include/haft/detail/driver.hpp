@@ -1,0 +1,235 @@
+/* The loop around a computation, and the calls of its clauses. */
+#ifndef HAFT_DETAIL_DRIVER_HPP
+#define HAFT_DETAIL_DRIVER_HPP
+
+namespace haft::detail {
+
+/* Makes an answer where it is wanted. */
+template <typename Answer, typename Make>
+HAFT_DETAIL_INLINE ending answered(void *place, Make &&make) {
+    if constexpr (std::is_void_v<Answer>) {
+        static_cast<Make &&>(make)();
+        return {nullptr, nullptr};
+    } else if constexpr (in_word<Answer>) {
+        return {nullptr, to_word<Answer>(static_cast<Make &&>(make)())};
+    } else {
+        ::new (place) Answer(static_cast<Make &&>(make)());
+        return {nullptr, nullptr};
+    }
+}
+
+/* A computation that performs an E, until a resumption owns it. Function arguments are made in
+ * either order: where the payload throws first, the computation is dropped here. */
+template <typename E>
+struct captured {
+    computation *task;
+    room<result_of<E>> *slot;
+    HAFT_DETAIL_INLINE ~captured() {
+        if (__builtin_expect(task != nullptr, false))
+            drop(task);
+    }
+    template <typename Answer>
+    HAFT_DETAIL_INLINE auto resumption() {
+        return haft::resumption<typename signature<Answer, result_of<E>>::type>(
+            std::exchange(task, nullptr), effect_traits<E>::id(), slot);
+    }
+};
+
+/* Keeps a handler while one of its clauses runs, where the computation does not suffice. */
+template <typename Holder>
+using running_of = std::conditional_t<Holder::counted, running_clause, no_running_clause>;
+
+/* The call of a general clause. */
+template <typename Holder, typename E>
+struct general_clause {
+    using Answer = typename Holder::Answer;
+    static HAFT_DETAIL_INLINE ending call(typename Holder::H &handler, captured<E> &computation,
+                                          E &payload, void *place) {
+        [[maybe_unused]] running_of<Holder> guard(computation.task);
+        auto clause = [&]() HAFT_DETAIL_INLINE_LAMBDA -> decltype(auto) {
+            return handler(passed<E>::on(payload), computation.template resumption<Answer>());
+        };
+        if constexpr (std::is_same_v<decltype(clause()), tail<Answer>>) {
+            tail<Answer> ended = clause();
+            if (ended.next != nullptr)
+                return {std::exchange(ended.next, nullptr), ended.word};
+            return answered<Answer>(place, [&]() -> Answer { return ended.answer.take(); });
+        } else {
+            return answered<Answer>(place, [&]() HAFT_DETAIL_INLINE_LAMBDA -> Answer {
+                return static_cast<Answer>(clause());
+            });
+        }
+    }
+};
+
+/* The loop around computations. What a resume that is no tail call keeps of the stack is the frame
+ * of `drive` and an `answering` in the frame of the clause, so both are kept small. */
+struct driver {
+    /* Resumes a computation whose handler is a Holder until it, or one that it is replaced by, has
+       an answer, or has to be resumed under a handler of another type. */
+    template <typename Holder>
+    static ending drive(computation *task, void *word, raise_t raise, void *place) {
+        constexpr const haft_handles_t *handles = &clause_table<Holder>::handles;
+        for (;;) {
+            haft_request_t request;
+            {
+                running_computation running{task};
+                request = __builtin_expect(raise != nullptr, false)
+                              ? haft_resume_calling(task->fiber, raise, word, handles)
+                              : haft_resume_hot(task->fiber, word, handles);
+                running.task = nullptr;
+            }
+            ending end = dispatch<Holder>(task, request, place, typename Holder::list{});
+            if (end.next == nullptr || end.next->drive != &drive<Holder>)
+                return end;
+            task = end.next;
+            word = end.word;
+            raise = nullptr;
+        }
+    }
+
+    /* The first drive of a computation made by wrap: the word is its argument. */
+    template <typename Holder>
+    static ending start(computation *task, void *word, raise_t raise, void *place) {
+        if (raise != nullptr) {
+            running_computation running{task};
+            raise(word);
+        }
+        static_cast<computation_of<typename Holder::body_result> *>(task)->word = word;
+        task->drive = &drive<Holder>;
+        return drive<Holder>(task, word, nullptr, place);
+    }
+
+  private:
+    template <typename Holder>
+    static HAFT_DETAIL_INLINE ending dispatch(computation *task, haft_request_t request,
+                                              void *place, effects<>) {
+        return finish<Holder>(task, request, place);
+    }
+    template <typename Holder, typename Entry, typename... Rest>
+    static HAFT_DETAIL_INLINE ending dispatch(computation *task, haft_request_t request,
+                                              void *place, effects<Entry, Rest...>) {
+        constexpr clause_kind kind = kind_in<Holder, Entry>();
+        if constexpr (kind != clause_kind::tail) {
+            if (request.effect == effect_traits<effect_of<Entry>>::id()) {
+                if constexpr (kind == clause_kind::general)
+                    return general<Holder, effect_of<Entry>>(task, request.payload, place);
+                else
+                    return never<Holder>(task, performed<effect_of<Entry>>(request.payload), place);
+            }
+        }
+        return dispatch<Holder>(task, request, place, effects<Rest...>{});
+    }
+
+    template <typename Holder, typename E>
+    static HAFT_DETAIL_INLINE ending general(computation *task, void *request, void *place) {
+        Holder &held = *static_cast<Holder *>(task->held);
+        typename Holder::H &handler = held.handler();
+        captured<E> computation{task, slot<E>(held, request)};
+        return general_clause<Holder, E>::call(handler, computation, *performed<E>(request), place);
+    }
+
+    template <typename Holder, typename E>
+    static ending never(computation *task, E *request, void *place) {
+        using Answer = typename Holder::Answer;
+        typename Holder::H &handler = static_cast<Holder *>(task->held)->handler();
+        [[maybe_unused]] running_of<Holder> guard(task);
+        suspended_computation left{task};
+        E payload(passed<E>::on(*request));
+        left.task = nullptr;
+        drop(task);
+        return answered<Answer>(
+            place, [&]() -> Answer { return static_cast<Answer>(handler(std::move(payload))); });
+    }
+
+    /* The computation has returned, or a clause in place has thrown and its performer is unwound.
+     */
+    template <typename Holder>
+    static __attribute__((noinline)) ending finish(computation *task, haft_request_t request,
+                                                   void *place) {
+        using Answer = typename Holder::Answer;
+        Holder &held = *static_cast<Holder *>(task->held);
+        running_clause guard(task);
+        change_use(task, task_over);
+        if (request.effect == &haft_special_landed)
+            std::rethrow_exception(std::move(held.thrown));
+        auto &result = static_cast<computation_of<typename Holder::body_result> *>(task)->result;
+        return answered<Answer>(place, [&]() -> Answer {
+            if constexpr (!answer<typename Holder::H, typename Holder::body_result>::changed)
+                return result.take();
+            else if constexpr (std::is_void_v<typename Holder::body_result>)
+                return held.handler().on_return();
+            else
+                return held.handler().on_return(result.take());
+        });
+    }
+
+    template <typename E, typename Holder>
+    static HAFT_DETAIL_INLINE room<result_of<E>> *slot(Holder &held, void *request) {
+        if constexpr (is_call<E>)
+            return &static_cast<call<E> *>(request)->result;
+        else if constexpr (!in_word<result_of<E>>)
+            return &static_cast<foreign_room<E> &>(held).value;
+        else
+            return nullptr;
+    }
+};
+
+/* Runs a computation, and those that it is replaced by, to an answer. An `answering` is an object
+ * and no function, because gcc keeps a copy of an answer for each function that returns it, inlined
+ * or not. */
+HAFT_DETAIL_INLINE void *run(computation *task, void *word, raise_t raise, void *place) {
+    ending end = task->drive(task, word, raise, place);
+    while (__builtin_expect(end.next != nullptr, false))
+        end = end.next->drive(end.next, end.word, nullptr, place);
+    return end.word;
+}
+template <typename Answer>
+class answering {
+  public:
+    HAFT_DETAIL_INLINE answering(computation *task, void *word, raise_t raise = nullptr) {
+        run(task, word, raise, std::addressof(value));
+    }
+    HAFT_DETAIL_INLINE ~answering() { value.~Answer(); }
+    answering(const answering &) = delete;
+    answering &operator=(const answering &) = delete;
+    HAFT_DETAIL_INLINE Answer &&take() { return static_cast<Answer &&>(value); }
+
+  private:
+    union {
+        Answer value;
+    };
+};
+template <typename Answer>
+requires in_word<Answer>
+class answering<Answer> {
+  public:
+    HAFT_DETAIL_INLINE answering(computation *task, void *given, raise_t raise = nullptr)
+        : word(run(task, given, raise, nullptr)) {}
+    HAFT_DETAIL_INLINE Answer take() { return from_word<Answer>(word); }
+
+  private:
+    void *word;
+};
+
+template <typename Exception>
+struct raised {
+    Exception &exception;
+    static void *raise(void *argument) {
+        throw std::move(static_cast<raised *>(argument)->exception);
+    }
+};
+template <>
+struct raised<std::exception_ptr> {
+    std::exception_ptr &exception;
+    static void *raise(void *argument) {
+        std::exception_ptr &exception = static_cast<raised *>(argument)->exception;
+        if (exception == nullptr)
+            throw std::logic_error("haft: discontinue() was given no exception, a null pointer");
+        std::rethrow_exception(std::move(exception));
+    }
+};
+
+} // namespace haft::detail
+
+#endif
