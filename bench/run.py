@@ -3,7 +3,8 @@
 
     bench/run.py [--build DIR]              all figures: report.md and results.json
     bench/run.py --only micro --only depth  some of them
-    bench/run.py --large                    the programs at the sizes of the public set
+    bench/run.py --large                    the programs at the sizes of the public set, and
+                                            a batch of a million fibers (13 GB)
     bench/run.py --quick                    every program once at its small size, results checked;
                                             writes nothing, what the tests run
 
@@ -853,6 +854,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=31, help="in each process")
     parser.add_argument("--output", type=pathlib.Path, default=here, help="folder for the report")
     arguments = parser.parse_args()
+    if arguments.large:
+        os.environ["HAFT_BENCH_LARGE"] = "1"  # the series of the harness
     if not arguments.build.is_dir():
         parser.error(f"{arguments.build}: no such folder; build first, or give --build")
     if arguments.quick:

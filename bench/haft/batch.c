@@ -31,3 +31,10 @@ BENCHMARK_SERIES("haft/batch", batch, 1, 64, 65, 100, 1000, 10000, 100000) {
     benchmark_stop(benchmark);
     free(fibers);
 }
+
+/* A million takes more than 6 GB: with --large only. */
+__attribute__((constructor)) static void batch_of_a_million(void) {
+    static const int size = 1000000;
+    if (getenv("HAFT_BENCH_LARGE") != NULL)
+        benchmark_register_series("haft/batch", batch, &size, 1);
+}

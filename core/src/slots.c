@@ -28,7 +28,9 @@
  * large stacks do not pay for what they do not need.
  * - Headers lie at the high end, on the page of the first frames: a small fiber has one page
  * resident. The colour varies their offset, so that fibers do not compete for the same sets of the
- * cache. Slots smaller than a page lie side by side, without guards and colours.
+ * cache. The second level of the cache can hold what a switch needs of a few thousand fibers, if
+ * colours take most of a page: so they do for as many slots. Of more they leave more to the frames.
+ * Slots smaller than a page lie side by side, without guards and colours.
  */
 #define _GNU_SOURCE
 #include "slots.h"
@@ -53,6 +55,8 @@
 
 enum {
     COLOURS = 8,
+    MORE_COLOURS = 16, /* of chunks of up to FEW_SLOTS */
+    FEW_SLOTS = 2048,
     COLOUR_STEP = 192,
     CANARY_ROOM = 32,
     FEWEST_SLOTS = 16,
@@ -102,14 +106,20 @@ static size_t group_of(const haft_slots_t *slots) {
     return group;
 }
 
+static size_t colours_of(const haft_chunk_t *chunk) {
+    if (shares_pages(chunk->slots))
+        return 1;
+    bool dense = chunk->slots->stride == chunk->slots->size;
+    return dense || chunk->count > FEW_SLOTS ? COLOURS : MORE_COLOURS;
+}
+
 static haft_fiber_t *fiber_of_slot(const haft_chunk_t *chunk, size_t index) {
     char *end = slot_at(chunk, index + 1);
     if (chunk->slots->kind == HAFT_KIND_SEGMENTED)
         return (haft_fiber_t *)(void *)(end - sizeof(haft_fiber_t));
     if (chunk->slots->kind == HAFT_KIND_UNGUARDED)
         end -= CANARY_ROOM;
-    if (!shares_pages(chunk->slots))
-        end -= index % COLOURS * COLOUR_STEP;
+    end -= index % colours_of(chunk) * COLOUR_STEP;
     return (haft_fiber_t *)(((uintptr_t)end - sizeof(haft_fiber_t)) & ~(uintptr_t)63);
 }
 
@@ -355,6 +365,9 @@ haft_fiber_t *haft_slots_take(haft_slots_t *slots) {
     if (!guard(chunk, index))
         return NULL;
     haft_fiber_t *fiber = fiber_of_slot(chunk, index);
+    /* Written before anything is read: new memory is then mapped by one fault and not by two. */
+    fiber->state = HAFT_FIBER_FREED;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     /* A resumption of a fiber that was here is told by its number, also once the memory that
        counted has been given back. */
     if (fiber->pool == NULL)
@@ -363,7 +376,6 @@ haft_fiber_t *haft_slots_take(haft_slots_t *slots) {
     fiber->kind = slots->kind;
     fiber->low = slot_at(chunk, index) + slots->guard;
     fiber->high = (char *)fiber;
-    fiber->state = HAFT_FIBER_FREED;
     fiber->uses = 1;
     unsigned state = state_of(chunk, index);
     if (index < chunk->used) {
@@ -442,7 +454,8 @@ void haft_slots_give_back_depth(haft_fiber_t *fiber, size_t keep) {
     uintptr_t end = ((uintptr_t)fiber->high - keep) & ~(uintptr_t)(page - 1);
     if (end <= (uintptr_t)fiber->low || end > (uintptr_t)fiber->high)
         return;
-    if (resident_in((const char *)end - page, (const char *)end) != 0)
+    unsigned char resident = 0;
+    if (mincore((void *)(end - page), page, &resident) == 0 && (resident & 1) != 0)
         give_back_pages(fiber->low, end - (uintptr_t)fiber->low);
 }
 
