@@ -60,10 +60,6 @@
 #    endif
 #endif
 
-#ifndef HAFT_FREESTANDING
-#    include <stdio.h>
-#endif
-
 #ifdef __cplusplus
 #    define HAFT_EXTERN_C_BEGIN extern "C" {
 #    define HAFT_EXTERN_C_END }
@@ -78,8 +74,15 @@ HAFT_EXTERN_C_BEGIN
 #include "haft/hot.h"
 
 #define HAFT_VERSION_MAJOR 0
-#define HAFT_VERSION_MINOR 1
+#define HAFT_VERSION_MINOR 2
 #define HAFT_VERSION_PATCH 0
+/* The version of the library that the program runs with, as "0.2.0". */
+HAFT_API const char *haft_version(void);
+
+/* Hot paths are compiled into programs, and with them the layout of fibers and handlers. A program that was
+   compiled for another layout than its library has lacks this symbol: it does not link, or does not start. */
+extern HAFT_API const char haft_abi_0_2;
+__attribute__((used)) static const char *const haft_abi_of_this_file = &haft_abi_0_2;
 
 /* ---- Effects (§2.1) ------------------------------------------------------------------------- */
 
@@ -161,6 +164,7 @@ HAFT_API haft_fiber_t *haft_locate(haft_effect_t *effect);
 
 /* ---- Fibers --------------------------------------------------------------------------------- */
 
+/* Later versions may add fields; those that a program leaves out are 0. */
 typedef struct haft_fiber_options {
     size_t stack_size; /* bytes reserved; 0: haft_stack_size(). Committed as used. Rounded up as by
                            haft_set_stack_size */
@@ -181,15 +185,19 @@ typedef struct haft_fiber_options {
    by the caller, is as if made with `no_cleanups`. */
 #define HAFT_UNWINDING_MINIMUM ((size_t)8192)
 /* The least memory for a fiber: its header and some 500 bytes of stack. */
-#define HAFT_FIBER_MINIMUM ((size_t)1024)
+#define HAFT_FIBER_MINIMUM ((size_t)1152)
 
 /*
  * `options` may be NULL. Makes a fiber that will run `function(argument)`; nothing runs until it is resumed. To be released
  * with haft_fiber_free. NULL if memory is exhausted and the error handler returned (errno: ENOMEM).
  */
 HAFT_API haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument);
-HAFT_API haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options,
-                                         void *(*function)(void *), void *argument);
+HAFT_API haft_fiber_t *haft_fiber_create_sized(const haft_fiber_options_t *options, size_t size,
+                                               void *(*function)(void *), void *argument);
+HAFT_INLINE haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options,
+                                            void *(*function)(void *), void *argument) {
+    return haft_fiber_create_sized(options, sizeof *options, function, argument);
+}
 
 /*
  * Releases a fiber that is not running. One that is suspended is dropped: its stack is unwound, so that
@@ -396,8 +404,14 @@ typedef struct haft_handler {
 extern HAFT_API const char haft_no_answer;
 HAFT_API void *haft_handle(const haft_handler_t *handler, void *state, void *(*body)(void *),
                            void *argument);
-HAFT_API void *haft_handle_with(const haft_fiber_options_t *options, const haft_handler_t *handler,
-                                void *state, void *(*body)(void *), void *argument);
+HAFT_API void *haft_handle_sized(const haft_fiber_options_t *options, size_t size,
+                                 const haft_handler_t *handler, void *state, void *(*body)(void *),
+                                 void *argument);
+HAFT_INLINE void *haft_handle_with(const haft_fiber_options_t *options,
+                                   const haft_handler_t *handler, void *state,
+                                   void *(*body)(void *), void *argument) {
+    return haft_handle_sized(options, sizeof *options, handler, state, body, argument);
+}
 
 /* Continues a captured computation under its handler, with a reply made by HAFT_REPLY; returns the
    answer. */
@@ -444,10 +458,11 @@ HAFT_API haft_function_t *haft_get_default(const haft_effect_t *effect);
 HAFT_API int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size);
 
 /*
- * Writes a line for every live fiber of the process: its name, state, the effect it waits on, its stack
- * use. Fibers that run meanwhile are shown as they were when looked at.
+ * Writes a line for every live fiber of the process to a file descriptor: its name, state, the effect it
+ * waits on, its stack use. Fibers that run meanwhile are shown as they were when looked at. 0, or -1 with
+ * the errno of write(2).
  */
-HAFT_API void haft_fibers_dump(FILE *stream);
+HAFT_API int haft_fibers_dump(int descriptor);
 /* The same on standard error whenever the process gets this signal. 0, or -1 with errno: EINVAL for what
    is no signal, cannot be caught, or is sent for a fault. */
 HAFT_API int haft_dump_on_signal(int signal);
@@ -466,6 +481,7 @@ HAFT_API int haft_dump_on_signal(int signal);
 HAFT_API size_t haft_stack_size(void);
 HAFT_API void haft_set_stack_size(size_t bytes);
 
+/* Later versions may add fields. */
 typedef struct haft_pool_report {
     size_t reserved;  /* bytes of addresses */
     size_t stacks;    /* stacks in use */
@@ -477,7 +493,12 @@ typedef struct haft_pool_report {
 } haft_pool_report_t;
 
 /* How the pool of stacks stands. Looks at every stack: slow. */
-HAFT_API haft_pool_report_t haft_pool_report(void);
+HAFT_API void haft_pool_report_sized(haft_pool_report_t *report, size_t size);
+HAFT_INLINE haft_pool_report_t haft_pool_report(void) {
+    haft_pool_report_t report;
+    haft_pool_report_sized(&report, sizeof report);
+    return report;
+}
 /*
  * Gives the memory of idle stacks back to the system, and the page tables of those that lie side by side
  * in runs of 16 MiB and more; their addresses stay reserved. Stacks that other threads keep for

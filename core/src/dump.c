@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -62,15 +63,18 @@ int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size) 
 /* ---- Dump ---- */
 
 typedef struct dump {
-    FILE *stream; /* NULL: standard error, from a signal handler */
+    int descriptor;
+    bool failed;
     size_t fibers;
 } dump_t;
 
-static void print(const dump_t *dump, const char *text, int length) {
-    if (dump->stream != NULL)
-        fwrite(text, 1, (size_t)length, dump->stream);
-    else if (write(STDERR_FILENO, text, (size_t)length) < 0)
-        return;
+static void print(dump_t *dump, const char *text, int length) {
+    for (ssize_t written; length > 0 && !dump->failed;) {
+        written = write(dump->descriptor, text, (size_t)length);
+        dump->failed = written < 0 && errno != EINTR;
+        text += written < 0 ? 0 : written;
+        length -= (int)(written < 0 ? 0 : written);
+    }
 }
 
 static void print_fiber(haft_fiber_t *fiber, void *argument) {
@@ -98,24 +102,20 @@ static void print_fiber(haft_fiber_t *fiber, void *argument) {
     print(dump, line, length);
 }
 
-static void dump_to(FILE *stream) {
-    dump_t dump = {stream, 0};
+int haft_fibers_dump(int descriptor) {
+    dump_t dump = {descriptor, false, 0};
     haft_fibers_each(print_fiber, &dump);
     char line[64];
     int length =
         snprintf(line, sizeof line, "%zu fiber%s\n", dump.fibers, dump.fibers == 1 ? "" : "s");
     print(&dump, line, length);
-}
-
-void haft_fibers_dump(FILE *stream) {
-    haft_check_given(stream, "haft_fibers_dump", "stream");
-    dump_to(stream);
+    return dump.failed ? -1 : 0;
 }
 
 static void dump_signalled(int number) {
     (void)number;
     int saved = errno;
-    dump_to(NULL);
+    (void)haft_fibers_dump(STDERR_FILENO);
     errno = saved;
 }
 

@@ -17,7 +17,7 @@
 #    pragma redefine_extname haft_resume_raced haft_entry_resume_raced
 #    pragma redefine_extname haft_used_resumption haft_entry_used_resumption
 #    pragma redefine_extname haft_fiber_new haft_entry_fiber_new
-#    pragma redefine_extname haft_fiber_create haft_entry_fiber_create
+#    pragma redefine_extname haft_fiber_create_sized haft_entry_fiber_create_sized
 #    pragma redefine_extname haft_fiber_detach haft_entry_fiber_detach
 #    pragma redefine_extname haft_handles_changed haft_entry_handles_changed
 #    pragma redefine_extname haft_fiber_reserve haft_entry_fiber_reserve
@@ -25,7 +25,7 @@
 #    pragma redefine_extname haft_fiber_backtrace haft_entry_fiber_backtrace
 #    pragma redefine_extname haft_fibers_dump haft_entry_fibers_dump
 #    pragma redefine_extname haft_dump_on_signal haft_entry_dump_on_signal
-#    pragma redefine_extname haft_pool_report haft_entry_pool_report
+#    pragma redefine_extname haft_pool_report_sized haft_entry_pool_report_sized
 #    pragma redefine_extname haft_pool_trim haft_entry_pool_trim
 #    pragma redefine_extname haft_reply haft_entry_reply
 #    pragma redefine_extname haft_in_place_moved haft_entry_in_place_moved
@@ -42,7 +42,7 @@
 #    pragma redefine_extname haft_fiber_free haft_entry_fiber_free
 #    pragma redefine_extname haft_fiber_reset haft_entry_fiber_reset
 #    pragma redefine_extname haft_handle haft_entry_handle
-#    pragma redefine_extname haft_handle_with haft_entry_handle_with
+#    pragma redefine_extname haft_handle_sized haft_entry_handle_sized
 #    pragma redefine_extname haft_continue haft_entry_continue
 #    pragma redefine_extname haft_continue_raising haft_entry_continue_raising
 #    pragma redefine_extname haft_drop haft_entry_drop

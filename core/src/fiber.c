@@ -173,11 +173,15 @@ static HAFT_COLD haft_fiber_t *make_segmented(haft_thread_t *thread,
 #endif
 }
 
-haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*function)(void *),
-                                void *argument) {
-    static const haft_fiber_options_t defaults = {.stack_size = 0};
-    if (options == NULL)
-        options = &defaults;
+haft_fiber_t *haft_fiber_create_sized(const haft_fiber_options_t *given, size_t size,
+                                      void *(*function)(void *), void *argument) {
+    haft_fiber_options_t known = {.stack_size = 0};
+    const haft_fiber_options_t *options = given == NULL ? &known : given;
+    if (HAFT_UNLIKELY(size !=
+                      sizeof known)) { /* of a program that was compiled for another version */
+        __builtin_memcpy(&known, options, size < sizeof known ? size : sizeof known);
+        options = &known;
+    }
     haft_thread_t *thread = haft_thread_ready();
     haft_fiber_t *fiber;
     haft_check_here(thread);
@@ -194,13 +198,13 @@ haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options, void *(*fun
             return NULL;
         furnish(fiber, HAFT_KIND_FIXED, options->name);
     } else {
-        size_t size = options->stack_size != 0 ? options->stack_size : haft_stack_size();
+        size_t bytes = options->stack_size != 0 ? options->stack_size : haft_stack_size();
         if (HAFT_UNLIKELY(options->dense) && !haft_tools_know_stacks())
             fiber = haft_pool_take_dense(thread, options->stack_size);
         else
-            fiber = haft_pool_take(thread, size);
+            fiber = haft_pool_take(thread, bytes);
         if (fiber == NULL)
-            return haft_pool_exhausted(size);
+            return haft_pool_exhausted(bytes);
         furnish(fiber, (enum haft_fiber_kind)fiber->kind, options->name);
     }
     bool room = fiber->kind == HAFT_KIND_FIXED

@@ -228,13 +228,14 @@ static void *handle_in_place(const haft_handler_t *handler, void *state, void *(
     return handler->on_return != NULL ? handler->on_return(state, result) : result;
 }
 
-void *haft_handle_with(const haft_fiber_options_t *options, const haft_handler_t *handler,
-                       void *state, void *(*body)(void *), void *argument) {
+void *haft_handle_sized(const haft_fiber_options_t *options, size_t size,
+                        const haft_handler_t *handler, void *state, void *(*body)(void *),
+                        void *argument) {
     haft_check_given(handler, "haft_handle", "handler");
     haft_check_given((void *)(uintptr_t)body, "haft_handle", "body");
     if (in_place(handler))
         return handle_in_place(handler, state, body, argument);
-    haft_fiber_t *fiber = haft_fiber_create(options, body, argument);
+    haft_fiber_t *fiber = haft_fiber_create_sized(options, size, body, argument);
     if (fiber == NULL)
         return HAFT_NO_ANSWER;
     fiber->handler = handler;

@@ -482,7 +482,7 @@ static void count_in(haft_fiber_t *fiber, const struct haft_chunk *chunk, size_t
     report->resident += haft_slot_resident(chunk, index);
 }
 
-haft_pool_report_t haft_pool_report(void) {
+void haft_pool_report_sized(haft_pool_report_t *asked, size_t size) {
     haft_pool_report_t report = {0};
     for (int i = 0; i < POOLS; i++) {
         size_t bytes;
@@ -490,5 +490,6 @@ haft_pool_report_t haft_pool_report(void) {
         report.reserved += bytes;
         haft_slots_each(&pools[i].slots, count_in, &report);
     }
-    return report;
+    memset(asked, 0, size);
+    memcpy(asked, &report, size < sizeof report ? size : sizeof report);
 }

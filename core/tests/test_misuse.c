@@ -332,8 +332,8 @@ static void bad_arguments_are_reported(void) {
     CHECK_ABORTS(no_function, "A fiber needs a function to run (NULL).");
     CHECK_ABORTS(reset_to_nothing, "A fiber needs a function to run (NULL).");
     CHECK_ABORTS(small_memory,
-                 "A fiber in memory of the caller needs at least 1024 bytes; it was given 1000.");
-    CHECK_ABORTS(no_memory_but_size, "needs at least 1024 bytes; it was given 0.");
+                 "A fiber in memory of the caller needs at least 1152 bytes; it was given 1000.");
+    CHECK_ABORTS(no_memory_but_size, "needs at least 1152 bytes; it was given 0.");
     CHECK_ABORTS(huge_default, "A stack size of 1152921504606846976 bytes is too large.");
 }
 
@@ -371,7 +371,6 @@ MISSING(detach_none, (haft_fiber_detach(NULL), 0))
 MISSING(handles_changed_of_none, (haft_handles_changed(NULL), 0))
 MISSING(backtrace_of_none, haft_fiber_backtrace(NULL, addresses, 4))
 MISSING(backtrace_to_nowhere, haft_fiber_backtrace(suspended_fiber(), NULL, 4))
-MISSING(dump_to_nowhere, (haft_fibers_dump(NULL), 0))
 MISSING(discontinue_by_nothing,
         haft_discontinue(suspended_fiber(), NULL, NULL, HAFT_HANDLES(wait)).effect)
 MISSING(discontinue_under_nothing,
@@ -410,7 +409,6 @@ static void null_is_reported_with_the_function_that_was_given_it(void) {
         {handles_changed_of_none, "haft_handles_changed was given no fiber (NULL)."},
         {backtrace_of_none, "haft_fiber_backtrace was given no fiber (NULL)."},
         {backtrace_to_nowhere, "haft_fiber_backtrace was given no array (NULL)."},
-        {dump_to_nowhere, "haft_fibers_dump was given no stream (NULL)."},
         {discontinue_by_nothing, "haft_discontinue was given no function to call (NULL)."},
         {discontinue_under_nothing, "haft_discontinue was given no set of effects (NULL)."},
         {start_under_nothing, "haft_resume was given no set of effects (NULL)."},

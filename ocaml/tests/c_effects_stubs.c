@@ -9,6 +9,8 @@
 
 #include <haft.h>
 
+#include <stdio.h>
+
 HAFT_EFFECT(test_ask, int64_t, { int64_t question; });
 HAFT_EFFECT(test_tell, void, { int64_t number; });
 
@@ -126,6 +128,7 @@ value test_drop(value fiber) {
 
 value test_fibers(value unit) {
     (void)unit;
-    haft_fibers_dump(stdout);
+    fflush(stdout);
+    (void)haft_fibers_dump(1);
     return Val_long(haft_pool_report().stacks);
 }

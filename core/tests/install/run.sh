@@ -30,7 +30,7 @@ step pkg-config, shared
 # shellcheck disable=SC2046,SC2086 # flags
 "$CC" -std=gnu11 $strict consumer.c -o "$work/shared" $(pkg-config --cflags --libs haft)
 expect_42 env LD_LIBRARY_PATH="$libraries" "$work/shared"
-readelf -d "$work/shared" | grep -q 'NEEDED.*libhaft\.so\.0'
+readelf -d "$work/shared" | grep -q 'NEEDED.*libhaft\.so\.0\.2'
 
 step pkg-config, static
 # shellcheck disable=SC2046,SC2086
@@ -51,7 +51,45 @@ strays=$(nm -D --defined-only "$library" | awk '{ print $NF }' | grep -Ev '^(haf
 [ -z "$strays" ] || { echo "libhaft.so exports: $strays"; exit 1; }
 
 step soname
-readelf -d "$library" | grep -q 'SONAME.*\[libhaft\.so\.0\]'
+readelf -d "$library" | grep -q 'SONAME.*\[libhaft\.so\.0\.2\]'
+
+step a program of another ABI does not link
+sed 's/haft_abi_0_2/haft_abi_0_1/g' "$prefix/include/haft.h" >"$work/other.h"
+mkdir -p "$work/other"
+cp -r "$prefix/include/." "$work/other/"
+mv "$work/other.h" "$work/other/haft.h"
+# shellcheck disable=SC2046,SC2086
+! "$CC" -I"$work/other" -std=gnu11 $strict consumer.c -o "$work/mismatch" \
+  $(pkg-config --cflags --libs haft) 2>"$work/log"
+grep -q 'haft_abi_0_1' "$work/log"
+
+step a program that knows fewer, or more, options
+cat >"$work/grown.c" <<'END'
+#include <haft.h>
+#include <string.h>
+static void *give(void *it) { return it; }
+struct { haft_fiber_options_t options; char later[64]; } more;
+int main(void) {
+    size_t fewer = offsetof(haft_fiber_options_t, segmented);
+    haft_fiber_options_t options;
+    memset(&options, 0xff, sizeof options);
+    memset(&options, 0, fewer);
+    options.name = "old";
+    more.options.name = "new";
+    haft_fiber_t *old = haft_fiber_create_sized(&options, fewer, give, &fewer);
+    haft_fiber_t *new = haft_fiber_create_sized(&more.options, sizeof more, give, &fewer);
+    return strcmp(haft_fiber_name(old), "old") != 0 || strcmp(haft_fiber_name(new), "new") != 0 ||
+           !haft_finished(haft_resume(old, HAFT_NO_REPLY, HAFT_HANDLES())) ||
+           strcmp(haft_version(), "0.2.0") != 0;
+}
+END
+# shellcheck disable=SC2046,SC2086
+"$CC" -std=gnu11 $strict "$work/grown.c" -o "$work/grown" $(pkg-config --cflags --libs haft)
+LD_LIBRARY_PATH="$libraries" "$work/grown"
+
+step haft.h brings no stdio.h
+echo '#include <haft.h>' | "$CC" -I"$prefix/include" -M -xc - >"$work/log"
+! grep -q stdio.h "$work/log"
 
 step no executable stack
 for file in "$library" "$work/shared" "$work/static"; do

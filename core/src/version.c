@@ -1,0 +1,9 @@
+/* Which version of the library a program runs with, and the symbol that it needs for that. */
+#include "internal.h"
+
+const char haft_abi_0_2 = 0;
+
+const char *haft_version(void) {
+    return HAFT_TEXT(HAFT_VERSION_MAJOR) "." HAFT_TEXT(HAFT_VERSION_MINOR) "." HAFT_TEXT(
+        HAFT_VERSION_PATCH);
+}
