@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What every benchmark program shares, whatever peer it is written for: its one argument, its one
  * line of output, and the operator, the tree and the list of the public benchmark set.
  */

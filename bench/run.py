@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Runs the benchmarks, Haft beside its peers, and writes the report.
 
     bench/run.py [--build DIR]              all figures: results.json, and the pages made of it

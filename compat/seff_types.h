@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The types of seff.h, for headers of programs that only name them. */
 #ifndef HAFT_COMPAT_SEFF_TYPES_H
 #define HAFT_COMPAT_SEFF_TYPES_H

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # setup.sh build|demo|test|bench|format: make sure that the Debian or Ubuntu packages which that
 # command needs are installed. Touches no network when none is missing. As root, or with sudo that
 # asks no password, it installs the missing ones; otherwise it names them and exits 1.

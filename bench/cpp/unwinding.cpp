@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Leaving nested fibers, beside exceptions through as many frames: an operation makes a chain of
  * fibers, each with a local that has a destructor, and throws from the innermost to the outermost,
  * or drops the chain. `beside`: through ten, while that many other fibers wait in memory of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Fibers that live at the same time: so many are made, then run, then freed. One operation is the
  * life of one.
  */

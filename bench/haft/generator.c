@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* generator, Haft: the traversal runs on a fiber, in plain recursion, and its fiber is the
  * generator that the loop keeps.
  */

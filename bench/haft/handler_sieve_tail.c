@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* handler_sieve, Haft, by tail-resumptive clauses: the handlers are scopes on one stack, and the
  * questions are calls from each to the next.
  */

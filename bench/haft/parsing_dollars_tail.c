@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parsing_dollars, Haft, by clauses: reading and emitting are tail-resumptive, stopping never
  * resumes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Effects handled in place, without signals, and while a timer's handler performs another effect that
  * shares the slot of the cache: every signal costs the interrupted code a lookup, and itself one.
  * One operation is one perform.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parsing_dollars, plain C: reading and emitting are calls through pointers, the end of the input
  * is a return value.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The prefetching binary search in plain C: sequentially, and interleaved by a state machine
  * written by hand. Also the data that all peers search.
  */

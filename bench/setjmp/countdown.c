@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* countdown, setjmp: Get and Set are requests to the coroutine's driver; Get is -1, which no Set
  * asks for.
  */

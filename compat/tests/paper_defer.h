@@ -37,3 +37,4 @@ void *run_with_handle_defer(void *(*fn)(void*), void *arg) {
     seff_coroutine_t *k = seff_coroutine_new(fn, arg); void *result = handle_defer(k); seff_coroutine_delete(k);
     return result;
 }
+/* SPDX-License-Identifier: MIT */

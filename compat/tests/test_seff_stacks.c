@@ -80,3 +80,4 @@ int main(void) {
     RUN(an_effect_that_nobody_handles_is_told_in_the_words_of_libseff);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -30,3 +30,4 @@ static inline void *tl_queue_steal(tl_queue_t *queue) {
 }
 
 #endif
+/* SPDX-License-Identifier: MIT */

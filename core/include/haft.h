@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Haft: effect handlers for C.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Telling the user: every message of the library is made here. */
 #include "internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the files of the library share. One section a file, in the order of a fiber's life; last the
  * files that a freestanding build does without (see freestanding.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The out-of-line paths of resuming and suspending: the first resume, a new parent, another handled
  * set, another thread, exceptions in flight, tools that want to be told, special stacks; and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Numbers for sets of effects. Every place in a program where HAFT_HANDLES is written has a set of its
  * own; those with the same contents get the same number when they are first used, so that a fiber which

@@ -190,3 +190,4 @@ static inline void check_succeeds(const char *file, int line, void (*function)(v
 }
 
 #endif
+/* SPDX-License-Identifier: MIT */

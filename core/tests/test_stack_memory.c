@@ -408,3 +408,4 @@ int main(void) {
     }
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -45,3 +45,4 @@ struct counted {
 };
 
 #endif
+// SPDX-License-Identifier: MIT

@@ -33,3 +33,4 @@ inline std::string last_words(void (*run)()) {
 }
 
 #endif
+// SPDX-License-Identifier: MIT

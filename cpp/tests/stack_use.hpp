@@ -38,3 +38,4 @@ inline void at_most(const char *what, long bound, long bytes) {
 } // namespace stack_use
 
 #endif
+// SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Effects in types: a function states what it may perform, and the compiler holds callers to it. */
 #include <haft.hpp>
 #include <iostream>

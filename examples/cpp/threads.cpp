@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Cooperative threads: forked, joined, killed, and a channel between them, built on a waiting list.
  */
 #include <deque>

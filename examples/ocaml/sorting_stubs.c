@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The C side of sorting.ml: qsort, with a comparison that calls OCaml code. An exception there
    would pass over qsort's frames, and what they have allocated would be lost. */
 #define CAML_NAME_SPACE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The fibers of OCaml: taken from libhaft's pool, kept for reuse, ended; and the start of the
  * library.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * C among OCaml: what libhaft asks about OCaml's fibers; effects of OCaml under C functions that
  * have called back; effects of C that suspend OCaml code.

@@ -129,3 +129,4 @@ value test_fibers(value unit) {
     haft_fibers_dump(stdout);
     return Val_long(haft_pool_report().stacks);
 }
+/* SPDX-License-Identifier: MIT */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The hot paths: finding a handler, suspending a fiber, resuming one. Everything here is inlined into
  * the caller; whatever is rare is a call to a function of the library that is marked cold.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * For languages that own their frames: whose runtime scans, moves or frees stacks by rules of its
  * own, and switches them itself. Such a language takes its stacks from the pool, puts them into the

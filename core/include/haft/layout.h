@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The layouts that the inlined hot paths read: effect descriptors, sets of handled effects, the
  * scopes of the handler chain, fibers, threads. Programs use the names of haft.h; the fields here

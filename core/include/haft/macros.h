@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Applies a macro to each of up to 364 arguments; helpers for haft.h. */
 #ifndef HAFT_MACROS_H
 #define HAFT_MACROS_H

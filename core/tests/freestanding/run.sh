@@ -68,3 +68,4 @@ status=0
 ${HAFT_LAUNCHER:-} "$build/program" >"$build/log" 2>&1 || status=$?
 [ $status -ge 128 ] || { cat "$build/log"; echo "an error without a haft_panic did not trap"; exit 1; }
 echo "ok   an error traps if the program defines no haft_panic"
+# SPDX-License-Identifier: MIT

@@ -15,3 +15,4 @@ void *memset(void *to, int value, size_t size);
 int memcmp(const void *first, const void *second, size_t size);
 
 #endif
+/* SPDX-License-Identifier: MIT */

@@ -194,3 +194,4 @@ __attribute__((noreturn)) void raise_exception(int64_t number);
 #endif
 
 #endif
+/* SPDX-License-Identifier: MIT */

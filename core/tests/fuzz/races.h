@@ -24,3 +24,4 @@ void show_race(const uint16_t *choices, size_t count, char *text, size_t size);
 #endif
 
 #endif
+/* SPDX-License-Identifier: MIT */

@@ -44,3 +44,4 @@ class random_program {
 std::ostream &operator<<(std::ostream &stream, const program_t &program);
 
 #endif
+/* SPDX-License-Identifier: MIT */

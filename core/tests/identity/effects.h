@@ -20,3 +20,4 @@ typedef struct part {
 #endif
 
 #endif
+/* SPDX-License-Identifier: MIT */

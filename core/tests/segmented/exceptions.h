@@ -22,3 +22,4 @@ void start_forced_unwind();
 int count_frames();
 
 #endif
+/* SPDX-License-Identifier: MIT */

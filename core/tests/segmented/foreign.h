@@ -26,3 +26,4 @@ void foreign_nest(void *function, int depth);
 void stop_here(void);
 
 #endif
+/* SPDX-License-Identifier: MIT */

@@ -46,3 +46,4 @@ extern const frames_t frames_gcc_O0, frames_gcc_O2, frames_clang_O0, frames_clan
 extern const frames_t *next_frames(void);
 
 #endif
+/* SPDX-License-Identifier: MIT */

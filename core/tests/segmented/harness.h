@@ -40,3 +40,4 @@ extern haft_segments_t test_segments;
 }
 #endif
 #endif
+/* SPDX-License-Identifier: MIT */

@@ -47,3 +47,4 @@ bool unaware_dump_contains(const char *text) {
     free(dump);
     return contains;
 }
+/* SPDX-License-Identifier: MIT */

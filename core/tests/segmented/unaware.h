@@ -23,3 +23,4 @@ bool unaware_dump_contains(const char *text);
 }
 #endif
 #endif
+/* SPDX-License-Identifier: MIT */

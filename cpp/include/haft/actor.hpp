@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * Actors (§2.3): threads that share nothing and send messages, each with a typed mailbox.
  *

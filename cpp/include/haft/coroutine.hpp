@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * haft::coroutine<Out, In, Answer>: a computation that is resumed with an In, runs until it yields
  * an Out, and so on, until it returns an Answer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * haft::generator<T>: an input range over what a producer yields, from however deep in its calls.
  *

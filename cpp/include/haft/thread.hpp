@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * Cooperative threads: fork, yield, join and kill, under a scheduler that can be chosen (§2.2).
  *

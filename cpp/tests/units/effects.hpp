@@ -15,3 +15,4 @@ __attribute__((visibility("default"))) int ask_in_a_library();
 __attribute__((visibility("default"))) int answer_in_a_library(int (*body)());
 
 #endif
+// SPDX-License-Identifier: MIT

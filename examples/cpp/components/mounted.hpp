@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* What is mounted: the components that are shown, what their hooks remember, and how both follow
    what the components return. */
 #ifndef COMPONENTS_MOUNTED_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* What components return: a description of what is to be seen. */
 #ifndef COMPONENTS_NODE_HPP
 #define COMPONENTS_NODE_HPP

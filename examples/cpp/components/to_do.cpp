@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* A to-do list as a tree of components: functions with hooks, called again only when they must be.
  */
 #include "tree.hpp"

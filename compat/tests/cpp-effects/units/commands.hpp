@@ -18,3 +18,4 @@ class HAFT_SHARED Adder : public cpp_effects::flat_handler<int, cpp_effects::pla
 int sum_in_other_unit(std::int64_t label);
 HAFT_SHARED int sum_in_library(std::int64_t label);
 HAFT_SHARED int handle_in_library(int (*body)());
+// SPDX-License-Identifier: MIT

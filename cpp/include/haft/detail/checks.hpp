@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* What kind of clause a handler has for an effect, what its answer is, and whether it all fits: with
    messages that name the effect. */
 #ifndef HAFT_DETAIL_CHECKS_HPP

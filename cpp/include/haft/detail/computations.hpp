@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * Computations, their handlers, and clauses in place.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* The loop around a computation, and the calls of its clauses. */
 #ifndef HAFT_DETAIL_DRIVER_HPP
 #define HAFT_DETAIL_DRIVER_HPP

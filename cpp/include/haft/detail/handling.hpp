@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* What handle() and wrap() make: a scope in a frame, or a task on a fiber. And clauses as defaults. */
 #ifndef HAFT_DETAIL_HANDLING_HPP
 #define HAFT_DETAIL_HANDLING_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Performing: finding the handler, and the call or the switch. */
 #ifndef HAFT_DETAIL_PERFORMING_HPP
 #define HAFT_DETAIL_PERFORMING_HPP
