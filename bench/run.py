@@ -752,7 +752,8 @@ def report(results):
         "# Benchmarks",
         "Written by `bench/run.py`, which says how it measures. "
         f"{results['machine']}, {results['date']}. "
-        "Trust ratios, and those only from about 1.5 on: the machine may have been shared.",
+        "Compare figures of one table only; other programs may have run on the machine, so two figures "
+        "that differ by less than half may be equal.",
         "## What is promised",
         table(PROMISE_COLUMNS, [list(row.values()) for row in results["promised"]]),
         f"*at the limit*: one of the two ratios is within {NOISE:.0%} of what is promised, or they lie on "

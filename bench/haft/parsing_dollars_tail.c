@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* parsing_dollars, Haft, by clauses: reading and emitting are tail-resumptive, stopping never
- * resumes.
- */
+/* parsing_dollars, Haft, by clauses: reading and emitting are tail-resumptive,
+ * stopping never resumes. */
 #include "parser.h"
 
 typedef struct input {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* countdown, setjmp: Get and Set are requests to the coroutine's driver; Get is -1, which no Set
- * asks for.
- */
+/* countdown, setjmp: Get and Set are requests to the coroutine's driver; Get is -1, which no
+ * Set asks for. */
 #include "../program.h"
 #include "coroutine.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Telling the user: every message of the library is made here. */
+/* The errors of a hosted build: their messages, and who is told (a freestanding build: freestanding.c). */
 #include "internal.h"
 
 #include <stdarg.h>

@@ -68,8 +68,7 @@ struct accepts {
     ~accepts() = default;
 };
 
-/* What does not depend on the messages. Counted by addresses, and by the actor as long as it runs.
- */
+/* What does not depend on the messages. Counted by addresses, and by the actor as long as it runs. */
 struct mailbox {
     unsigned references = 0;
     unsigned addresses = 0;

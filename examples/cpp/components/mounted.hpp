@@ -61,8 +61,8 @@ struct mounted {
 
 } // namespace detail
 
-/* The effect of calling a hook: replies with its slot, which is made by `make(argument)` in the
- * first render. */
+/* The effect of calling a hook: replies with its slot, which is made by `make(argument)` in
+ * the first render. */
 struct hook : haft::effect<detail::slot &> {
     const char *kind;
     const char *type;

@@ -43,8 +43,8 @@ namespace detail {
 
 struct mounted;
 
-/* A component with its properties, or a context with its value. `type` is one for each component or
- * context. */
+/* A component with its properties, or a context with its value. `type` is one for each
+ * component or context. */
 struct description {
     const char *type;
     explicit description(const char *of) : type(of) {}

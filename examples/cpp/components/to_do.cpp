@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* A to-do list as a tree of components: functions with hooks, called again only when they must be.
- */
+/* A to-do list as a tree of components: functions with hooks, called again only when they must be. */
 #include "tree.hpp"
 
 #include <iostream>

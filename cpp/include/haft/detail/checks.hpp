@@ -41,8 +41,8 @@ struct signature<Answer, void> {
     using type = Answer();
 };
 
-/* A clause may be a template that takes a resumption for any answer; then it matters which one the
- * handler has. */
+/* A clause may be a template that takes a resumption for any answer; then it matters which one
+ * the handler has. */
 template <typename H, typename Entry, typename Answer>
 inline constexpr bool takes_resumption =
     std::is_invocable_v<H &, effect_of<Entry>, any_resumption> ||

@@ -83,8 +83,8 @@ __attribute__((noinline)) typename Scope::body_result run_body(Scope &here, Body
     return call_body<Body, Given>(body, &here.scope);
 }
 
-/* Neither this nor run_body is inlined: the stack pointer is then the same at the call as before
- * it. */
+/* Neither this nor run_body is inlined: the stack pointer is then the same at the call
+ * as before it. */
 template <typename Scope, typename Given, typename Body>
 __attribute__((noinline)) typename Scope::body_result run_in_place(Scope &here, Body &body) {
     using Holder = typename Scope::held_type;
