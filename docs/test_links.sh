@@ -5,7 +5,7 @@ set -eu
 cd "$HAFT_SOURCE_DIR"
 failed=0
 for page in README.md docs/*.md; do
-  for link in $(awk '/^```/ { code = !code } !code' "$page" | grep -o '[]]([^)#]*' | sed 's/^](//' | grep -v '^http' | sort -u); do
+  for link in $(awk '/^```/ { code = !code } !code' "$page" | sed 's/`[^`]*`//g' | grep -o '[]]([^)#]*' | sed 's/^](//' | grep -v '^http' | sort -u); do
     if [ ! -e "$(dirname "$page")/$link" ]; then
       echo "$page links to $link, which is not there"
       failed=1
