@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # licences.sh check|add: whether every source file has the line that names its licence; `add` puts it
-# into those that lack it: at the top, or at the end of a test, whose lines may be counted.
+# into those that lack it: at the top, or at the end of a test, whose lines may be counted (its headers: at the top).
 # The inputs of the preprocessor's tests are data.
 set -eu
 cd "$(dirname "$0")/.."
@@ -25,6 +25,7 @@ add() {
   esac
   new=$(mktemp)
   case $1 in
+  */tests/*.h | */tests/*.hpp) { echo "$line"; cat "$1"; } >"$new" ;;
   */tests/*)
     cat "$1" >"$new"
     echo "$line" >>"$new"

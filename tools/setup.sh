@@ -30,7 +30,7 @@ packages() {
   format) echo clang-format ;;
   test)
     echo "$build binutils clang $(clang_runtime) gdb libc6-dbg? pkgconf|pkg-config valgrind"
-    echo 'python3 libboost-context-dev'
+    echo 'python3 libboost-context-dev clang-format'
     echo "$ocaml ocaml-dune? libppxlib-ocaml-dev? libqcheck-core-ocaml-dev? libalcotest-ocaml-dev?"
     echo 'liblwt-ocaml-dev?'
     if [ "$(uname -m)" = x86_64 ]; then

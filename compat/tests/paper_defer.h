@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* §2.3 of the paper, as printed, but that fclose gets the type that `defer` wants and the result of
    the handled function is returned. §2.4 builds on it. */
 /* clang-format off */
@@ -37,4 +38,3 @@ void *run_with_handle_defer(void *(*fn)(void*), void *arg) {
     seff_coroutine_t *k = seff_coroutine_new(fn, arg); void *result = handle_defer(k); seff_coroutine_delete(k);
     return result;
 }
-/* SPDX-License-Identifier: MIT */

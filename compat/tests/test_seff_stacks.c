@@ -36,8 +36,7 @@ static void *recurses(void *argument) {
     volatile char frame[1024];
     frame[0] = 1;
     intptr_t depth = (intptr_t)argument;
-    return depth == 0 ? NULL
-                      : (void *)((intptr_t)recurses((void *)(depth - 1)) + (frame[0] - 1));
+    return depth == 0 ? NULL : (void *)((intptr_t)recurses((void *)(depth - 1)) + (frame[0] - 1));
 }
 
 static void a_large_size_is_had(void) {

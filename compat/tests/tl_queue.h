@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The queue that the paper's scheduler uses: first in, first out, of the power of two asked for. */
 #ifndef TL_QUEUE_H
 #define TL_QUEUE_H
@@ -30,4 +31,3 @@ static inline void *tl_queue_steal(tl_queue_t *queue) {
 }
 
 #endif
-/* SPDX-License-Identifier: MIT */

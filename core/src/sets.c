@@ -41,7 +41,8 @@ typedef struct numbered {
 static numbered_t *known;
 
 static uint16_t known_number(const haft_handles_t *handles) {
-    for (const numbered_t *at = __atomic_load_n(&known, __ATOMIC_ACQUIRE); at != NULL; at = at->next)
+    for (const numbered_t *at = __atomic_load_n(&known, __ATOMIC_ACQUIRE); at != NULL;
+         at = at->next)
         if (haft_same_effects(&at->set, handles))
             return at->set.number;
     return HAFT_SET_NONE;

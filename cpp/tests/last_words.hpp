@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Programs that end by an abort. */
 #ifndef HAFT_TESTS_LAST_WORDS_HPP
 #define HAFT_TESTS_LAST_WORDS_HPP
@@ -33,4 +34,3 @@ inline std::string last_words(void (*run)()) {
 }
 
 #endif
-// SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* How much of the stack a level of something nested takes. */
 #ifndef HAFT_TESTS_STACK_USE_HPP
 #define HAFT_TESTS_STACK_USE_HPP
@@ -38,4 +39,3 @@ inline void at_most(const char *what, long bound, long bytes) {
 } // namespace stack_use
 
 #endif
-// SPDX-License-Identifier: MIT

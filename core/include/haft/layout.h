@@ -192,8 +192,9 @@ struct haft_fiber {
     struct haft_fiber *within; /* the segmented fiber on the other side of the switch: that
                                 * resumed this one, or in which it stopped; or NULL */
     const struct haft_language *language; /* that owns the frames (haft/language.h); NULL: C */
-    uint32_t state; /* enum haft_fiber_state; 32 bits wide, so that compilers read it alone: one load
-                     * of it and `kind` would have to wait for the stores of both */
+    /* enum haft_fiber_state. 32 bits wide, so that compilers read it alone: one load of it and `kind`
+       would have to wait for the stores of both. */
+    uint32_t state;
     uint8_t kind;
     uint8_t cleanups;
     uint8_t checked; /* the stack has a canary instead of a guard */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the test program can ask of the world. */
 #ifndef SYSTEM_H
 #define SYSTEM_H
@@ -15,4 +16,3 @@ void *memset(void *to, int value, size_t size);
 int memcmp(const void *first, const void *second, size_t size);
 
 #endif
-/* SPDX-License-Identifier: MIT */

@@ -1047,8 +1047,9 @@ static void prepare(const program_t *program) {
         }
         if (program->signals)
             count = add_signal_clauses(table->clauses, count, i);
-        table->handler = (haft_handler_t){
-            {count, 0, HAFT_SET_FIXED, table->clauses}, handler->returns ? on_return : NULL, "random"};
+        table->handler = (haft_handler_t){{count, 0, HAFT_SET_FIXED, table->clauses},
+                                          handler->returns ? on_return : NULL,
+                                          "random"};
     }
 }
 

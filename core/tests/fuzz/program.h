@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Programs as data: the language that the fuzzer speaks. A program is run twice, on libhaft
  * (interpreter.c) and on an abstract machine that knows nothing of it (model.cpp), and both write
@@ -194,4 +195,3 @@ __attribute__((noreturn)) void raise_exception(int64_t number);
 #endif
 
 #endif
-/* SPDX-License-Identifier: MIT */

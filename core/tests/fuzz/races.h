@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Races: three threads use a few fibers at once, against the rule that a fiber is used by one
  * thread at a time, with an error handler that leaves. Which of them is refused cannot be
@@ -24,4 +25,3 @@ void show_race(const uint16_t *choices, size_t count, char *text, size_t size);
 #endif
 
 #endif
-/* SPDX-License-Identifier: MIT */

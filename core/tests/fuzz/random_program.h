@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Random programs: made from a list of numbers, the choices. Whoever shrinks the list shrinks the
  * program: where choices run out, or are 0, comes the least that can stand there.
@@ -44,4 +45,3 @@ class random_program {
 std::ostream &operator<<(std::ostream &stream, const program_t &program);
 
 #endif
-/* SPDX-License-Identifier: MIT */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef HAFT_TESTS_SEGMENTED_EXCEPTIONS_H
 #define HAFT_TESTS_SEGMENTED_EXCEPTIONS_H
 
@@ -22,4 +23,3 @@ void start_forced_unwind();
 int count_frames();
 
 #endif
-/* SPDX-License-Identifier: MIT */

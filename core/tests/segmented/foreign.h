@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef HAFT_TESTS_SEGMENTED_FOREIGN_H
 #define HAFT_TESTS_SEGMENTED_FOREIGN_H
 
@@ -26,4 +27,3 @@ void foreign_nest(void *function, int depth);
 void stop_here(void);
 
 #endif
-/* SPDX-License-Identifier: MIT */

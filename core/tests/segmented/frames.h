@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* -fsplit-stack code that frames.c is built from several times, by each compiler and at each
    optimisation level, under names with the suffix FRAMES. The copies call each other. */
 #ifndef HAFT_TESTS_SEGMENTED_FRAMES_H
@@ -46,4 +47,3 @@ extern const frames_t frames_gcc_O0, frames_gcc_O2, frames_clang_O0, frames_clan
 extern const frames_t *next_frames(void);
 
 #endif
-/* SPDX-License-Identifier: MIT */

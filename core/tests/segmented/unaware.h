@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions that know nothing of segments: compiled without -fsplit-stack. */
 #ifndef HAFT_TESTS_SEGMENTED_UNAWARE_H
 #define HAFT_TESTS_SEGMENTED_UNAWARE_H
@@ -23,4 +24,3 @@ bool unaware_dump_contains(const char *text);
 }
 #endif
 #endif
-/* SPDX-License-Identifier: MIT */

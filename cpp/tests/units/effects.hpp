@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Effects that the parts of this test share. */
 #ifndef HAFT_TESTS_UNITS_HPP
 #define HAFT_TESTS_UNITS_HPP
@@ -15,4 +16,3 @@ __attribute__((visibility("default"))) int ask_in_a_library();
 __attribute__((visibility("default"))) int answer_in_a_library(int (*body)());
 
 #endif
-// SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* What the translation units and the library of this test share. */
 #include "cpp-effects/clause-modifiers.h"
 #include "cpp-effects/cpp-effects.h"
@@ -18,4 +19,3 @@ class HAFT_SHARED Adder : public cpp_effects::flat_handler<int, cpp_effects::pla
 int sum_in_other_unit(std::int64_t label);
 HAFT_SHARED int sum_in_library(std::int64_t label);
 HAFT_SHARED int handle_in_library(int (*body)());
-// SPDX-License-Identifier: MIT
