@@ -28,9 +28,8 @@ bench:
 	$(call build,bench)
 	@python3 bench/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"
 
-# DESTDIR is honoured, as packagers expect.
+# DESTDIR is honoured, and nothing is fetched or installed for the build, as packagers expect.
 install:
-	@sh tools/setup.sh build
 	$(call build,release)
 	@cmake --install "$(HAFT_BUILD_ROOT)/release" --prefix "$(abspath $(PREFIX))"
 

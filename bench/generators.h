@@ -1,7 +1,7 @@
+/* SPDX-License-Identifier: MIT */
 /* Generators (figures 8 and 9): consecutive numbers, and the leaves of complete binary trees of
  * depths 1 to 20, summed up by their consumer. One operation is one element; what creating a
- * generator costs is shared by the elements of its tree.
- */
+ * generator costs is shared by the elements of its tree. */
 #ifndef BENCH_GENERATORS_H
 #define BENCH_GENERATORS_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The microbenchmark harness: see harness.h for what it promises.
  *
  *     executable [--rounds N] [--slice MILLISECONDS] [--only PREFIX]... [--samples] [--quick]

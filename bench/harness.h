@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The microbenchmark harness.
  *
  * An executable is harness.c linked with any number of files that each register loops. The loops

@@ -1,8 +1,8 @@
+/* SPDX-License-Identifier: MIT */
 /* The function of the hot-split benchmark (§4.1.2, figures 6 and 7): a frame of about 0x800 bytes,
  * m multiplications in a chain, no calls. The file that includes this is compiled with or without
  * -fsplit-stack; with it, the same body gets the prologue's check and, where too little is left of
- * a segment, a segment.
- */
+ * a segment, a segment. */
 #ifndef BENCH_HOTSPLIT_H
 #define BENCH_HOTSPLIT_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Barriers that keep the optimiser from removing or reshaping what a benchmark measures. */
 #ifndef BENCH_OPTIMISER_H
 #define BENCH_OPTIMISER_H

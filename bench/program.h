@@ -1,6 +1,6 @@
+/* SPDX-License-Identifier: MIT */
 /* What every benchmark program shares, whatever peer it is written for: its one argument, its one
- * line of output, and the operator, the tree and the list of the public benchmark set.
- */
+ * line of output, and the operator, the tree and the list of the public benchmark set. */
 #ifndef BENCH_PROGRAM_H
 #define BENCH_PROGRAM_H
 

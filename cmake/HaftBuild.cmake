@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # How everything in this repository is compiled, and the functions that declare tests and examples.
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The package files for find_package(haft) and pkg-config. Both find the prefix from where they
 # themselves stand, so an installed tree can be moved.
 include(CMakePackageConfigHelpers)
@@ -33,3 +34,10 @@ if(TARGET haft_split)
     DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endif()
 install(FILES "${PROJECT_BINARY_DIR}/haft.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+file(GLOB documents CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md"
+  "${PROJECT_SOURCE_DIR}/CHANGELOG.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES ${documents} DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
+install(FILES "${PROJECT_SOURCE_DIR}/bench/figures.svg" "${PROJECT_SOURCE_DIR}/bench/report.md"
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}/bench")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Programs in OCaml, for tests, examples and the semantics. Needs the targets haft_ocaml_package and
 # haft_effect_syntax for programs that use what they build.
 find_program(HAFT_OCAMLFIND ocamlfind)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The types of seff.h, for headers of programs that only name them. */
 #ifndef HAFT_COMPAT_SEFF_TYPES_H
 #define HAFT_COMPAT_SEFF_TYPES_H
@@ -23,8 +24,7 @@ typedef enum seff_coroutine_state {
     RUNNING             /* runs, or waits for a coroutine that it resumed */
 } seff_coroutine_state_t;
 
-/* May be a local variable; must not be copied while in use. Only `state` is for programs to read.
- */
+/* May be a local variable; must not be copied while in use. Only `state` is for programs to read. */
 typedef struct seff_coroutine {
     struct haft_fiber *fiber; /* NULL: released */
     effect_set handled;       /* the set that the fiber handles, while the coroutine can be resumed;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What code compiled with -fsplit-stack finds in libhaft-compat when it asks for more stack. Coroutines
  * there have stacks of the default kind, and the check of such code would compare with a limit that

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The abstract machine of "Retrofitting effect handlers onto OCaml", §4.2 and figure 2. Every rule
    stands here under its name, in the figure's order.
 

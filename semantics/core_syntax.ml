@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The core language of "Retrofitting effect handlers onto OCaml", figure 2a, and its concrete
    syntax, which README.md describes. *)
 

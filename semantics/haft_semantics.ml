@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* haft-semantics core|sheep FILE: runs a program on one of the papers' abstract machines. *)
 
 let usage =

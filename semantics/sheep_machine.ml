@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The abstract machine of appendix A of "High-level effect handlers in C", for sheep handlers.
    Every rule stands here under its name, in the paper's order. *)
 

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The calculus of appendix A of "High-level effect handlers in C", fine-grain call-by-value with
    sheep handlers, and its concrete syntax, which README.md describes. *)
 

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The tokens of both concrete syntaxes, and how a parser takes them. *)
 
 type token =

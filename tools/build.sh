@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # build.sh PRESET [CMAKE OPTION...]: configure and build one preset below $HAFT_BUILD_ROOT.
 # Quiet when all is well; on failure prints what the tools said and exits 1.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # compare-output.sh EXPECTED COMMAND...: run the command; pass if it exits 0 and its standard
 # output is exactly the file's text.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # demo.sh BUILD: the tour. Runs the example programs of a build that examples/tour lists, each under
 # the first sentences of its source's opening comment (those in OCaml where the build has them); then
 # the word-frequency pipeline over the text of WordNet, the dictionary (or over the FILEs in
@@ -10,14 +11,15 @@ cd "$(dirname "$0")/../examples" || exit 1
 # The text of the comment that the file opens with, up to its first full stop or the second if the
 # first comes early.
 headline() {
-  awk 'NR == 1 && !/^[\/(]\*/ { exit }
+  sed '/SPDX-License-Identifier/d' "$1" |
+    awk 'NR == 1 && !/^[\/(]\*/ { exit }
        { line = $0; sub(/^[\/(]?\*+\/? ?/, "", line); sub(/^ \*\/? ?/, "", line); text = text " " line }
        /\*[\/)]/ { exit }
        END {
          sub(/\*[\/)].*/, "", text); gsub(/  +/, " ", text); sub(/^ +/, "", text)
          sub(/ \("High-level.*/, "", text)
          print text
-       }' "$1" | fold -s -w 96 | sed 's/^/   /; s/ *$//'
+       }' | fold -s -w 96 | sed 's/^/   /; s/ *$//'
 }
 
 failed=0

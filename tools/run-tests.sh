@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # run-tests.sh [CONFIGURATION...]: build and test each configuration, a line each, then the totals.
 # Without arguments: a few configurations that find most mistakes, or with CI=true all of them.
 # A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. That of ocaml-VERSION

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # setup.sh build|demo|test|bench|format: make sure that the Debian or Ubuntu packages which that
 # command needs are installed. Touches no network when none is missing. As root, or with sudo that
 # asks no password, it installs the missing ones; otherwise it names them and exits 1.
@@ -29,7 +30,7 @@ packages() {
   format) echo clang-format ;;
   test)
     echo "$build binutils clang $(clang_runtime) gdb libc6-dbg? pkgconf|pkg-config valgrind"
-    echo 'python3 libboost-context-dev'
+    echo 'python3 libboost-context-dev clang-format'
     echo "$ocaml ocaml-dune? libppxlib-ocaml-dev? libqcheck-core-ocaml-dev? libalcotest-ocaml-dev?"
     echo 'liblwt-ocaml-dev?'
     if [ "$(uname -m)" = x86_64 ]; then

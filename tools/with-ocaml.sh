@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # with-ocaml.sh VERSION [COMMAND...]: run the command with this version of OCaml in front, e.g.
 #   sh tools/with-ocaml.sh 4.14 ctest --test-dir build/ocaml-4.14 --label-regex ocaml
 # VERSION is 4.14, or 4.14-flambda: with the optimizer flambda, frame pointers, and a garbage collector

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // countdown, Boost.Context: Get and Set are requests to the fiber's driver, which holds the state.
 #include "../program.h"
 #include "requester.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // generator, Boost.Context: the traversal runs on a fiber, in plain recursion.
 #include "../program.h"
 #include "requester.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Generators on Boost.Context fibers.
 #include "../generators.h"
 #include "requester.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // handler_sieve, Boost.Context: every prime found drives the rest of the search on a fiber of its
 // own, says no for its multiples and passes the other questions outwards.
 #include "../program.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // iterator, Boost.Context: the fiber emits, its driver sums.
 #include "../program.h"
 #include "requester.hpp"

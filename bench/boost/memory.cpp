@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory of suspended Boost.Context fibers on the stacks that the library makes by default, cut to
 // 16 KiB and without guards.
 #include "../memory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Boost.Context's microbenchmarks: the raw jump, the public fiber, and a fiber's life.
 #include "../harness.h"
 #include "requester.hpp"

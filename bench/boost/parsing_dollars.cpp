@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // parsing_dollars, Boost.Context: three nested drivers. Feeding answers Read and passes Emit on to
 // the sum; its Stop is never answered, and is caught outside.
 #include "../program.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // product_early, Boost.Context: the abort is a request that is never answered; dropping the fiber
 // unwinds its frames, by the exception that the library throws into it.
 #include "../program.h"

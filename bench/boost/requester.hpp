@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A computation on a Boost.Context fiber that sends requests to whoever resumes it: what an
 // effect's performer and handler look like when written for boost::context::fiber, the library's
 // public one-shot continuation. The destructor unwinds an unfinished computation.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // resume_nontail, Boost.Context: the driver resumes first and applies the operator afterwards, so
 // the driver recurses.
 #include "../program.h"

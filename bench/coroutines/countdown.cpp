@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // countdown, C++20 coroutines: Get and Set are requests to the driver, which holds the state.
 #include "../program.h"
 #include "requester.hpp"

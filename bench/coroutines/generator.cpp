@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // generator, C++20 coroutines: a recursive generator that resumes its leaf directly.
 #include "../program.h"
 #include "requester.hpp"

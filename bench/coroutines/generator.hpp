@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The plain, non-recursive generator that C++23 will bring: one coroutine, values by co_yield.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Generators by C++20 coroutines: a plain one for the numbers, whose frame the compiler may elide,
 // and one in the manner of std::generator for the trees.
 #include "../generators.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // handler_sieve, C++20 coroutines: every prime found drives the rest of the search, says no for
 // its multiples and passes the other questions outwards.
 #include "../program.h"

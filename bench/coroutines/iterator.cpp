@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // iterator, C++20 coroutines: a generator, kept from being inlined into its consumer.
 #include "../program.h"
 #include "generator.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory of suspended C++20 coroutines, one frame each: stackless, so the least there is, and no
 // recursion without a further frame on the heap for every level.
 #include "../memory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // C++20 coroutines' microbenchmarks: a stackless round trip, and a coroutine's life.
 #include "../harness.h"
 #include "requester.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The prefetching binary search as C++20 coroutines: each search hints at the address it will
 // read, suspends, and reads when it is its turn again.
 #include "../prefetch.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // product_early, C++20 coroutines: a thousand nested tasks, dropped while the innermost waits for
 // an answer.
 #include "../program.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A recursive generator in the manner of C++23's std::generator: a producer may yield all elements
 // of another one, co_yield elements_of(other). The generators in progress form a stack; the one
 // that is iterated knows its leaf and resumes that directly, and a finished one continues the

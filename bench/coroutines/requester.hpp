@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Computations as C++20 coroutines that send requests to whoever resumes them: what an effect's
 // performer and handler look like when written for stackless coroutines. Every function between
 // the driver and a perform is itself a coroutine, a `task`, and is awaited.

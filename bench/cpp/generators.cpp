@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Generators by haft::generator. */
 #include "../generators.h"
 

@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: MIT
 /* The microbenchmarks of haft.hpp: what the C++ face adds to the calls of C (haft/round-trip,
  * haft/create-run-free...), and a lambda as a clause beside a virtual call. One operation is one
- * perform, or one life of a handled computation.
- */
+ * perform, or one life of a handled computation. */
 #include "../harness.h"
 
 #include <haft.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Mutable state (figures 6 and 7): an operation is one turn of a loop that increments a state by
  * put(get() + 1), with the paper's gradation of handlers.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* The state example as a program of its own: its compile time and size, beside plain C++. */
 #include "../program.h"
 

@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: MIT
 /* Leaving nested fibers, beside exceptions through as many frames: an operation makes a chain of
- * fibers, each with a local that has a destructor, and throws from the innermost to the outermost,
- * or drops the chain. `beside`: through ten, while that many other fibers wait in memory of the
- * caller.
- */
+ * fibers, each with a local that has a destructor, and throws from the innermost to the
+ * outermost, or drops the chain. `beside`: through ten, while that many other fibers wait in
+ * memory of the caller. */
 #include "../harness.h"
 
 #include <haft.h>

@@ -1,6 +1,6 @@
+/* SPDX-License-Identifier: MIT */
 /* Fibers that live at the same time: so many are made, then run, then freed. One operation is the
- * life of one.
- */
+ * life of one. */
 #include "../harness.h"
 
 #include <haft.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* countdown, Haft, by requests: the loop that resumes the fiber holds the state. */
 #include "countdown.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* countdown for Haft, whatever handles it: the effects and the computation. */
 #ifndef BENCH_HAFT_COUNTDOWN_H
 #define BENCH_HAFT_COUNTDOWN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* countdown, Haft, by general clauses: each gets the resumption and ends by continuing it. */
 #include "countdown.h"
 

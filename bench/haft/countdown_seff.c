@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* countdown Haft, through seff.h: the paper's state program (§2.1) without its output. */
 #include "../program.h"
 

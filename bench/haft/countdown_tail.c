@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* countdown, Haft, by tail-resumptive clauses: called in place, without a fiber. */
 #include "countdown.h"
 

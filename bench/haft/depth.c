@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Handlers of another effect between the performer and its handler (§4.1.1, figure 5).
  *
  *   general   get and put suspend the performer's fiber, across `depth` fibers

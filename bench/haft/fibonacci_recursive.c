@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fibonacci_recursive, Haft: plain code that happens to run on a fiber. */
 #include "../program.h"
 

@@ -1,6 +1,6 @@
+/* SPDX-License-Identifier: MIT */
 /* generator, Haft: the traversal runs on a fiber, in plain recursion, and its fiber is the
- * generator that the loop keeps.
- */
+ * generator that the loop keeps. */
 #include "../program.h"
 
 #include <haft.h>

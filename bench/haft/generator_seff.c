@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* generator Haft, through seff.h: the traversal runs on a coroutine, in plain recursion. */
 #include "../program.h"
 

@@ -1,6 +1,6 @@
+/* SPDX-License-Identifier: MIT */
 /* handler_sieve, Haft, by tail-resumptive clauses: the handlers are scopes on one stack, and the
- * questions are calls from each to the next.
- */
+ * questions are calls from each to the next. */
 #include "../program.h"
 
 #include <haft.h>

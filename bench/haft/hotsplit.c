@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Hot split, Haft's segmented stacks (§3.3.2, §4.1.2): compiled with -fsplit-stack. A fiber
  * descends until less is left of its segment than the function needs, and calls it from there in
  * a loop, so that every call moves to the next segment and back.

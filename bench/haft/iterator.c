@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* iterator, Haft, by requests: the fiber emits, the loop that resumes it sums. */
 #include "iterator.h"
 

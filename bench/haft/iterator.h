@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* iterator for Haft, whatever handles it: the effect and the computation. */
 #ifndef BENCH_HAFT_ITERATOR_H
 #define BENCH_HAFT_ITERATOR_H

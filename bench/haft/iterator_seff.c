@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* iterator Haft, through seff.h: the coroutine emits, the loop that resumes it sums. */
 #include "../program.h"
 

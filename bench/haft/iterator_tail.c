@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* iterator, Haft, by a tail-resumptive clause. */
 #include "iterator.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Memory of suspended fibers, by kind of stack: `memory pool|dense|fixed|segmented [count]`. */
 #include "../memory.h"
 

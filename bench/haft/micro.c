@@ -1,7 +1,7 @@
+/* SPDX-License-Identifier: MIT */
 /* Haft's microbenchmarks: the bare switch of haft.h, a perform with each kind of handler and
- * clause, and a fiber's life. One operation of a round trip is one perform: the fiber is
- * suspended, the request is told apart and answered, the fiber goes on.
- */
+ * clause, and a fiber's life. One operation of a round trip is one perform: the fiber is suspended,
+ * the request is told apart and answered, the fiber goes on. */
 #include "../harness.h"
 
 #include <haft.h>

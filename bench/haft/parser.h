@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parsing_dollars for Haft, whatever handles it: the effects and the parser. */
 #ifndef BENCH_HAFT_PARSER_H
 #define BENCH_HAFT_PARSER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parsing_dollars, Haft, by requests: three nested handlers, each on a fiber of its own. */
 #include "parser.h"
 

@@ -1,6 +1,6 @@
-/* parsing_dollars, Haft, by clauses: reading and emitting are tail-resumptive, stopping never
- * resumes.
- */
+/* SPDX-License-Identifier: MIT */
+/* parsing_dollars, Haft, by clauses: reading and emitting are tail-resumptive,
+ * stopping never resumes. */
 #include "parser.h"
 
 typedef struct input {

@@ -1,7 +1,7 @@
-/* The prefetching binary search, Haft (§4.2.2): reading from memory is an effect. The search is
- * the plain one; its handler hints at the address, lets the other searches run, and replies with
- * what is there by then.
- */
+/* SPDX-License-Identifier: MIT */
+/* The prefetching binary search, Haft (§4.2.2): reading from memory is an effect. The search is the
+ * plain one; its handler hints at the address, lets the other searches run, and replies with what
+ * is there by then. */
 #include "../prefetch.h"
 
 #include <haft.h>

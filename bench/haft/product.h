@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* product_early for Haft, whatever handles it: the effect and the computation. */
 #ifndef BENCH_HAFT_PRODUCT_H
 #define BENCH_HAFT_PRODUCT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* product_early, Haft: frames that promise to have nothing to clean up are dropped at no cost. */
 #include "product.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* product_early, Haft, with default options: every frame is unwound, in case it has cleanups. */
 #include "product.h"
 

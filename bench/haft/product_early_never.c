@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* product_early, Haft, by a never-resuming clause. */
 #include "product.h"
 

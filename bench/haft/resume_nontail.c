@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* resume_nontail, Haft: a general clause that continues first and works on the answer. */
 #include "../program.h"
 

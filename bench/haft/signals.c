@@ -1,7 +1,7 @@
-/* Effects handled in place, without signals, and while a timer's handler performs another effect that
- * shares the slot of the cache: every signal costs the interrupted code a lookup, and itself one.
- * One operation is one perform.
- */
+/* SPDX-License-Identifier: MIT */
+/* Effects handled in place, without signals, and while a timer's handler performs another effect
+ * that shares the slot of the cache: every signal costs the interrupted code a lookup, and itself
+ * one. One operation is one perform. */
 #include "../harness.h"
 
 #include <haft.h>

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Chameneos (§6.3): four creatures meet in pairs, MVars bring them together. An operation is a
    meeting. *)
 module Direct = struct

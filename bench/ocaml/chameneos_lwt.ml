@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Chameneos with Lwt's threads and MVars. *)
 module Place = Meeting_place.Make (struct
   type 'a t = 'a Lwt.t

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* What chameneos are and how their colours change when two meet. *)
 type t = Blue | Red | Yellow
 

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Queues for schedulers. A cell that was taken forgets the next one: of Stdlib.Queue, once a taken cell
    is in the major heap, minor collections keep all that were added after it. *)
 type 'a cell = Nil | Cons of { content : 'a; mutable next : 'a cell }

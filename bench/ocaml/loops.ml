@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Loops of the microbenchmark harness (harness.h) in OCaml. *)
 
 (* [loop name body]: [body n] performs [n] operations. *)

@@ -1,1 +1,2 @@
+(* SPDX-License-Identifier: MIT *)
 let () = exit (Loops.run Sys.argv)

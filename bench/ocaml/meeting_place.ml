@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The game of the chameneos in a monad with MVars. *)
 module type Monad = sig
   type 'a t

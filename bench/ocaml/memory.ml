@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Memory and time of continuations that are all live at once: made, resumed to their next suspension,
    resumed to the end. The argument is their number; the output is memory.h's, where resume_and_free
    is both resumptions, and peak: the process's peak resident bytes, by continuation. *)

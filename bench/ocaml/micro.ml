@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The operations of effect handlers (§6.3), calls between OCaml and C, and exception handlers. *)
 open Effect
 open Effect.Deep

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* A concurrency monad: a thread is a function of what is to be done with its result, threads that can go
    on wait in a queue. *)
 type 'a t = ('a -> unit) -> unit

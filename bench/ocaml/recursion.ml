@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The recursive programs of tables 1 and 2, and their arguments. *)
 
 let rec ack m n =

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Threads that do nothing but yield to each other in turn. An operation is a turn. *)
 
 (* The threads of a loop wait in a queue of their own while others run. *)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* OCaml's loops as benchmarks of the harness, whose main is renamed benchmark_main here; C
  * functions for OCaml to call; and what a million continuations cost in memory.
  *

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Table 1: programs without effects. One object, linked into a program with the library and into one
    without it. *)
 external identity : int -> int = "bench_identity"

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Table 2: calls that are not tail calls, plain, surrounded by handlers, and as threads of a concurrency
    monad. *)
 open Effect.Deep

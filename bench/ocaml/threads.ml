@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Threads in direct style, and MVars for them, by effects. *)
 open Effect
 open Effect.Deep

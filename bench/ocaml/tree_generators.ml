@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The elements of a complete binary tree of depth 25, on demand (§6.3): by effects from the tree's
    iterator, by a traversal in a monad, and by one in continuation-passing style, defunctionalised. An
    operation is an element: two switches. Both children of a node are the same, so the tree lies in

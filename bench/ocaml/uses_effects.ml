@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Linked into table 1's program to make it one that uses the library before its loops run. *)
 open Effect.Deep
 

@@ -1,7 +1,7 @@
-/* What a batch of fibers costs whoever makes it: as many lines of memory as the life of a fiber
- * touches, on a page of its own each, a little more than a mebibyte apart, as the stacks of fibers
- * are.
- */
+/* SPDX-License-Identifier: MIT */
+/* What a batch of fibers costs whoever makes it: as many lines of memory as the life of a
+ * fiber touches, on a page of its own each, a little more than a mebibyte apart, as the stacks
+ * of fibers are. */
 #include "../harness.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* countdown, plain C: the state's two operations are calls through pointers. */
 #include "../program.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fibonacci_recursive, plain C: what the same code costs where no effect library is linked. */
 #include "../program.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* generator, plain C: the traversal is turned inside out by hand, with its stack made explicit. */
 #include "../program.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The floor of the generators: loops and recursion without a generator.
 #include "../generators.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* handler_sieve, plain C: handlers are a linked chain of function pointers, innermost first. */
 #include "../program.h"
 

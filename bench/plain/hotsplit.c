@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Hot split, plain C: the call as it is without segmented stacks. */
 #include "../hotsplit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* iterator, plain C: each value is emitted by a call through a pointer. */
 #include "../program.h"
 

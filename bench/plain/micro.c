@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The floors of the microbenchmarks: an indirect call, and bare loops of two context switches.
  *
  * plain/two-switches is the least that can be called a switch: the stack pointer, the frame

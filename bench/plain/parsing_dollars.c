@@ -1,6 +1,6 @@
+/* SPDX-License-Identifier: MIT */
 /* parsing_dollars, plain C: reading and emitting are calls through pointers, the end of the input
- * is a return value.
- */
+ * is a return value. */
 #include "../program.h"
 
 static int64_t lines, line, dollars_left, sum;

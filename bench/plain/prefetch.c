@@ -1,6 +1,6 @@
+/* SPDX-License-Identifier: MIT */
 /* The prefetching binary search in plain C: sequentially, and interleaved by a state machine
- * written by hand. Also the data that all peers search.
- */
+ * written by hand. Also the data that all peers search. */
 #include "../prefetch.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* product_early, plain C: the zero is reported up through the frames by a flag. */
 #include "../program.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* resume_nontail, plain C: the work left after each resume is a frame of a recursion. */
 #include "../program.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The floors of the state benchmark: a loop that increments a variable in memory, and one that does
 // it through two virtual calls.
 #include "../harness.h"

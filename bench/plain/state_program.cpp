@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The state example without effects: its compile time and size.
 #include "../program.h"
 

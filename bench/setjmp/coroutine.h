@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Coroutines from setjmp and longjmp, the way that many C programs make them: makecontext gives
  * the first frame its stack, and from then on the two sides jump to each other's jmp_buf. The C
  * standard does not define a jump to another stack; the C libraries of Linux do what is meant,

@@ -1,6 +1,6 @@
-/* countdown, setjmp: Get and Set are requests to the coroutine's driver; Get is -1, which no Set
- * asks for.
- */
+/* SPDX-License-Identifier: MIT */
+/* countdown, setjmp: Get and Set are requests to the coroutine's driver; Get is -1, which no
+ * Set asks for. */
 #include "../program.h"
 #include "coroutine.h"
 

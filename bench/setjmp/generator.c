@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* generator, setjmp: the traversal runs on its own stack, in plain recursion. */
 #include "../program.h"
 #include "coroutine.h"

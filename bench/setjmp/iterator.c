@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* iterator, setjmp: the coroutine emits, its driver sums. */
 #include "../program.h"
 #include "coroutine.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* setjmp's microbenchmarks: a round trip between two stacks, a coroutine's life, and an abort. */
 #include "../harness.h"
 #include "coroutine.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* product_early, setjmp in its own trade: the zero jumps out of the thousand frames. */
 #undef _FORTIFY_SOURCE
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Modifiers of commands in the list of a handler (§2.4, §3.5): what the clause does not do, and
  * what it is therefore not asked to write or pay.

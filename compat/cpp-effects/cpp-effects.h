@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The interface of cpp-effects ("High-level effect handlers in C++"), on Haft: programs written for
  * that library compile with this header and link with haft (pkg-config: haft-cpp-effects). C++20.

@@ -29,3 +29,4 @@ int main(void) {
     run_with_handle_defer(print_all, (void*)50);
     printf("%d resources are in use\n", deferred);
 }
+/* SPDX-License-Identifier: MIT */

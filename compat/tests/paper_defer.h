@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* §2.3 of the paper, as printed, but that fclose gets the type that `defer` wants and the result of
    the handled function is returned. §2.4 builds on it. */
 /* clang-format off */

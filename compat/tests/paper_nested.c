@@ -30,3 +30,4 @@ int main(void) {
     printf("k1 has %s\n", seff_finished(req2) ? "finished" : "not finished");
     seff_coroutine_delete(k1);
 }
+/* SPDX-License-Identifier: MIT */

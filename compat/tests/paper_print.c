@@ -37,3 +37,4 @@ int main(void) {
     with_output_to_buffer(buffer, example, NULL);
     printf("\nIn the buffer: %s\n", buffer);
 }
+/* SPDX-License-Identifier: MIT */

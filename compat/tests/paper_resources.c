@@ -13,3 +13,4 @@ int main(void) {
     printf("%s\n", (char *)run_with_handle_defer(uses_resources, NULL));
     printf("%d resources are in use\n", deferred);
 }
+/* SPDX-License-Identifier: MIT */

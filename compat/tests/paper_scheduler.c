@@ -45,3 +45,4 @@ void with_scheduler(seff_coroutine_t *initial_coroutine) {
     free(queue.tasks);
 }
 int main(void) { with_scheduler(seff_coroutine_new(root, (void*)0)); return 0; }
+/* SPDX-License-Identifier: MIT */

@@ -36,3 +36,4 @@ int main(void) {
     seff_coroutine_delete(k);
     return 0;
 }
+/* SPDX-License-Identifier: MIT */

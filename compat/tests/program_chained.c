@@ -47,3 +47,4 @@ int main(void) {
         }
     }
 }
+/* SPDX-License-Identifier: MIT */

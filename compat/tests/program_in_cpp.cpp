@@ -34,3 +34,4 @@ int main() {
         }
     }
 }
+// SPDX-License-Identifier: MIT

@@ -37,3 +37,4 @@ int main(void) {
         }
     }
 }
+/* SPDX-License-Identifier: MIT */

@@ -271,3 +271,4 @@ int main(void) {
     RUN(changing_sets);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -80,3 +80,4 @@ for compiler in gcc clang; do
     done
   done
 done
+# SPDX-License-Identifier: MIT

@@ -168,3 +168,4 @@ int main(void) {
     RUN(misuse_is_reported);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -231,3 +231,4 @@ int main(void) {
     RUN(a_coroutine_runs_again_after_a_reset_wherever_it_was);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -36,8 +36,7 @@ static void *recurses(void *argument) {
     volatile char frame[1024];
     frame[0] = 1;
     intptr_t depth = (intptr_t)argument;
-    return depth == 0 ? NULL
-                      : (void *)((intptr_t)recurses((void *)(depth - 1)) + (frame[0] - 1));
+    return depth == 0 ? NULL : (void *)((intptr_t)recurses((void *)(depth - 1)) + (frame[0] - 1));
 }
 
 static void a_large_size_is_had(void) {
@@ -80,3 +79,4 @@ int main(void) {
     RUN(an_effect_that_nobody_handles_is_told_in_the_words_of_libseff);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -40,3 +40,4 @@ int main(void) {
     RUN(by_turns_on_other_threads);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The queue that the paper's scheduler uses: first in, first out, of the power of two asked for. */
 #ifndef TL_QUEUE_H
 #define TL_QUEUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Haft: effect handlers for C.
  *
@@ -239,10 +240,9 @@ HAFT_API haft_fiber_t *haft_fiber_current(void);
 HAFT_API haft_fiber_t *haft_fiber_parent(const haft_fiber_t *fiber);
 
 /*
- * Says that the next thread to resume the suspended `fiber` may be another one. Never needed; a
- * scheduler that hands fibers to other threads saves them a system call each by it (the first resume
- * on a new thread must otherwise make sure, across cores, that the old one is not in the middle of a
- * resume of its own).
+ * Says that the next thread to resume the suspended `fiber` may be another one. No
+ * program has to call this: it saves time. Without it, the first resume on a new thread makes a system
+ * call, by which it makes sure that the old thread is not in the middle of a resume of its own.
  */
 HAFT_API void haft_fiber_detach(haft_fiber_t *fiber);
 
@@ -539,8 +539,9 @@ typedef struct haft_error {
 /*
  * Sets the function that is told of errors; NULL: the default, which prints the message on standard
  * error. Returns the one before. It runs where the mistake was made and may leave by throwing an
- * exception or by longjmp within the same stack: nothing has happened yet then. If it returns, the
- * process is aborted, save for HAFT_ERROR_NO_MEMORY, where the failing call returns NULL.
+ * exception or by longjmp within the same stack: the call that made the mistake has changed nothing
+ * before the handler is called. If it returns, the process is aborted, save for HAFT_ERROR_NO_MEMORY,
+ * where the failing call returns NULL.
  */
 typedef void haft_error_handler_t(const haft_error_t *error);
 HAFT_API haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *handler);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Whether a stack that is about to be unwound has anything to run. The unwinder of the platform
  * takes hundreds of nanoseconds for each frame; most stacks that are dropped have no cleanups, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Looking at fibers from outside: backtraces of suspended ones, and the list of all. */
 #include "internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The functions of the library that need more stack than a segment promises. A program calls them
  * by their names and gets arch/x86_64/entries.S, which makes room if it must and goes on to the

@@ -1,4 +1,5 @@
-/* Telling the user: every message of the library is made here. */
+/* SPDX-License-Identifier: MIT */
+/* The errors of a hosted build: their messages, and who is told (a freestanding build: freestanding.c). */
 #include "internal.h"
 
 #include <stdarg.h>

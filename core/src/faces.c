@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the faces of other languages build on: see haft/faces.h. */
 #include "internal.h"
 

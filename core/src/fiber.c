@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The life of a fiber: made in a stack of the pool, in memory of the caller, or in a first segment;
  * reset; freed. The layout is drawn in haft/layout.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The fibers outside the pool, by the memory that their callers gave them: for finding a fiber by
  * an address of its stack, for haft_fibers_dump, and for refusing memory that a live fiber has.

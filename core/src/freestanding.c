@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The parts of a freestanding build that the hosted one has in thread.c, fibers.c and error.c: one
  * thread, a list of the fibers without a lock, messages without libc.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a freestanding build has in place of the pool, of unwinding and of tools: nothing, in a form
  * that the files it shares with the hosted build can call. Included by internal.h.

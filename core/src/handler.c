@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Deep handlers: a table of clauses around a computation.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the files of the library share. One section a file, in the order of a fiber's life; last the
  * files that a freestanding build does without (see freestanding.h).
@@ -53,8 +54,8 @@ extern haft_exceptions_t haft_no_exceptions;
 /* Keeps every resume off the hot path: tools want to be told, or there is no barrier to tell two
    threads apart with. */
 extern bool haft_resume_slowly;
-/* What `thread->exceptions` is where no inlined path may switch: every field counts as an
- * exception. */
+/* What `thread->exceptions` is where no inlined path may switch: every field counts
+ * as an exception. */
 extern haft_exceptions_t haft_always_pending;
 HAFT_INLINE void haft_exceptions_at_rest(haft_thread_t *thread) {
     thread->exceptions = thread->language != NULL ? &haft_always_pending : thread->globals;
@@ -241,8 +242,8 @@ extern const haft_language_t *haft_process_language;
 void haft_language_thread_exits(haft_thread_t *thread);
 
 /* leaving.c */
-/* Whether any of the fibers from the one that the suspended `fiber` stopped in, outwards, needs
- * unwinding. */
+/* Whether any of the fibers from the one that the suspended `fiber` stopped in,
+ * outwards, needs unwinding. */
 bool haft_needs_unwinding(haft_fiber_t *fiber);
 /* The fiber whose stack resumed this one. */
 haft_fiber_t *haft_resumer_of(const haft_fiber_t *fiber);
@@ -329,8 +330,7 @@ HAFT_INLINE void haft_pool_give(haft_thread_t *thread, haft_fiber_t *fiber) {
     thread->idle_count = count + 1;
 }
 void haft_pool_thread_exit(haft_thread_t *thread);
-/* The fiber in whose memory `address` lies, guard included; NULL if none. Safe in signal handlers.
- */
+/* The fiber in whose memory `address` lies, guard included; NULL if none. Safe in signal handlers. */
 haft_fiber_t *haft_pool_fiber_at(const void *address);
 void haft_pool_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
 size_t haft_pool_reserved(const haft_fiber_t *fiber);
@@ -370,8 +370,7 @@ HAFT_INLINE void haft_end_segments(haft_thread_t *thread) {
 HAFT_COLD void haft_enter_segments(haft_fiber_t *fiber);
 /* Functions that were called through HAFT_FOREIGN, and had resumed `fiber`, are given up. */
 void haft_abandon_foreign_call(haft_thread_t *thread, const haft_fiber_t *fiber);
-/* The suspension of `target` by code on its stack or inside must not leave such functions behind.
- */
+/* The suspension of `target` by code on its stack or inside must not leave such functions behind. */
 HAFT_COLD void haft_check_foreign_calls(const haft_fiber_t *target, const haft_effect_t *effect);
 extern bool haft_foreign_calls_seen;
 /* Whether what a fiber resumes is resumed by such a function; marks it, and tells whether that is
@@ -407,8 +406,8 @@ extern const char haft_landing_class[8]; /* of the exceptions of faces.c */
 void haft_unwinding_starts(void);
 void haft_unwinding_stopped(void);
 void haft_unwinding_goes_on(bool goes_on); /* from frame to frame; false: it has landed */
-/* Goes on with an unwinding that has come out of `fiber`; comes back if the special effect is no
- * such. */
+/* Goes on with an unwinding that has come out of `fiber`; comes back if the special effect
+ * is no such. */
 void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
 /* A copy of the payload, as something of the fiber's. */
 const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What languages that own their frames build on: see haft/language.h. */
 #include "internal.h"
 

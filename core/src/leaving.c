@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Leaving fibers for good: throwing out of them, and giving up what is suspended in them. Where a
  * fiber on the way has asked for its cleanups, the stacks are unwound (unwind.c); otherwise they

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Finding the handler of an effect when the cache of the current scope does not have it: a walk
  * outwards, once for as long as the chain keeps its shape and the thread's table has room.

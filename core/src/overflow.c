@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Recognising a stack overflow: a fault on a fiber's guard is told apart from every other fault,
  * and named. Everything else goes to whoever handled faults before, or ends the process as it would

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Stacks of reserved addresses, committed by the system as they are touched. A pool serves one
  * size; its stacks lie in slots (slots.c).

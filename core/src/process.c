@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a process does with the object (program or shared library) that holds this copy of the
  * library, when that is loaded: it is looked for others, and kept.

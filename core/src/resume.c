@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The out-of-line paths of resuming and suspending: the first resume, a new parent, another handled
  * set, another thread, exceptions in flight, tools that want to be told, special stacks; and the
@@ -462,8 +463,7 @@ part(haft_thread_t *thread, haft_fiber_t *fiber, haft_effect_t *effect, void *pa
 
 HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     haft_thread_t *thread = haft_thread();
-    /* An unwinding by force ends here. Catch-alls that rethrew it have counted it as an exception.
-     */
+    /* An unwinding by force ends here. Catch-alls that rethrew it have counted it as an exception. */
     if (effect != &haft_special_exception && haft_exceptions_in(thread->exceptions))
         *thread->globals = haft_no_exceptions;
     if (fiber->checked) {

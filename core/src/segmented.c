@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Segmented fibers among the others: what a switch has to do where code on segments is left or
  * reached. (segments.c has the segments themselves.)

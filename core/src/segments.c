@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Segmented stacks: what __morestack (arch/x86_64/morestack.S) needs done in C. haft/segments.h
  * draws a segment.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Numbers for sets of effects. Every place in a program where HAFT_HANDLES is written has a set of its
  * own; those with the same contents get the same number when they are first used, so that a fiber which
@@ -40,7 +41,8 @@ typedef struct numbered {
 static numbered_t *known;
 
 static uint16_t known_number(const haft_handles_t *handles) {
-    for (const numbered_t *at = __atomic_load_n(&known, __ATOMIC_ACQUIRE); at != NULL; at = at->next)
+    for (const numbered_t *at = __atomic_load_n(&known, __ATOMIC_ACQUIRE); at != NULL;
+         at = at->next)
         if (haft_same_effects(&at->set, handles))
             return at->set.number;
     return HAFT_SET_NONE;

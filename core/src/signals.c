@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Signal handlers that use the library. Effects whose clauses run in place may be performed there:
  * every word that the lookup and the hot paths share with a handler is written so that the handler finds what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Slots: addresses for stacks, and the memory behind them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Slots, the memory that stacks of a pool lie in: what slots.c does for pool.c. */
 #ifndef HAFT_SLOTS_H
 #define HAFT_SLOTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A thread's state: the root of its chain of handlers, its serials, its place for C++'s exceptions.
  *

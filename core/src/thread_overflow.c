@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Recognising the overflow of a thread's own stack where it comes from resumes within resumes: a
  * clause that goes on after its resume keeps its frames, once a level. Any other overflow of such a

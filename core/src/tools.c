@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Telling sanitizers and Valgrind about fibers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Unwinding fibers: for dropping and throwing (leaving.c), and for exceptions that leave a fiber.
  *

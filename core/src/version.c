@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which version of the library a program runs with, and the symbol that it needs for that. */
 #include "internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the tests share: checks that print the place and the values and go on, and running a
  * function in a forked child to see how it ends.

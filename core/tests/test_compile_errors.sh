@@ -126,3 +126,4 @@ if $CC -fsanitize=safe-stack -fsyntax-only "$work/plain.c" 2>/dev/null; then
 fi
 
 [ "$failures" -eq 0 ]
+# SPDX-License-Identifier: MIT

@@ -21,3 +21,4 @@ case $message in
 *"The effect 'library_get' is declared in two ways, at first.c:2 and at second.c:2"*) ;;
 *) echo "unexpected: $message"; exit 1 ;;
 esac
+# SPDX-License-Identifier: MIT

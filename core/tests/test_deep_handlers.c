@@ -367,3 +367,4 @@ int main(void) {
     RUN(deep_handlers_nest);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

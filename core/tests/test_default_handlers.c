@@ -167,3 +167,4 @@ int main(void) {
     RUN(a_throw_that_nobody_handles_runs_the_default);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

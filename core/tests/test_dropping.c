@@ -233,3 +233,4 @@ int main(void) {
     RUN(a_dropped_haft_handle_gives_its_fiber_back);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -53,3 +53,4 @@ int main() {
     RUN(fibers_without_cleanups_are_not_unwound);
     return check_end();
 }
+// SPDX-License-Identifier: MIT

@@ -46,3 +46,4 @@ c "$sources/host.c" -ldl -o host
 check ./host ./plugin_c.so ./plugin_cpp.so
 
 [ "$failures" -eq 0 ]
+# SPDX-License-Identifier: MIT

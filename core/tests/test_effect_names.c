@@ -32,3 +32,4 @@ int main(void) {
     RUN(words_of_the_library_name_effects_of_the_program);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -281,3 +281,4 @@ int main(void) {
     RUN(untyped_calls_carry_the_same_values);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

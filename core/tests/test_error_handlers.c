@@ -116,3 +116,4 @@ int main(void) {
     RUN(a_default_that_was_taken_away_leaves_the_handlers_as_they_were);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -392,3 +392,4 @@ int main() {
     RUN(an_error_handler_may_throw_and_the_program_goes_on);
     return check_end();
 }
+// SPDX-License-Identifier: MIT

@@ -392,3 +392,4 @@ int main(void) {
     RUN(thousands_of_fibers_live_side_by_side);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -71,3 +71,4 @@ int main(void) {
         RUN(a_child_of_fork_goes_on_whatever_other_threads_did);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

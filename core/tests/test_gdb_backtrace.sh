@@ -24,3 +24,4 @@ for options in '-O0 -g' '-O2 -g' '-O2 -fomit-frame-pointer'; do
     done
 done
 [ "$failures" -eq 0 ]
+# SPDX-License-Identifier: MIT

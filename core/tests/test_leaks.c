@@ -44,3 +44,4 @@ int main(void) {
     leave_suspended(nest);
     end_inside();
 }
+/* SPDX-License-Identifier: MIT */

@@ -388,3 +388,4 @@ int main(void) {
 #endif
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -202,3 +202,4 @@ int main(void) {
         RUN(the_dump_comes_on_a_signal);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

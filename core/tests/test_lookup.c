@@ -339,3 +339,4 @@ int main(void) {
     RUN(a_fiber_moved_while_a_clause_ran_in_place_finds_its_new_handlers);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

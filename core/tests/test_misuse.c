@@ -786,3 +786,4 @@ int main(void) {
     RUN(the_process_aborts_when_an_error_handler_returns);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

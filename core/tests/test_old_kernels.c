@@ -190,3 +190,4 @@ int main(void) {
     }
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -248,3 +248,4 @@ int main(void) {
  * Tail resumption grows memory                test_deep_handlers:
  *                          general_clauses_that_end_in_continuing_run_in_constant_space
  */
+/* SPDX-License-Identifier: MIT */

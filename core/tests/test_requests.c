@@ -267,3 +267,4 @@ int main(void) {
     RUN(discontinue_runs_a_function_at_the_perform);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -399,3 +399,4 @@ int main(void) {
     }
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

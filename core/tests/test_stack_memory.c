@@ -62,7 +62,7 @@ static void a_shallow_fiber_has_one_page_resident(void) {
 #ifdef __OPTIMIZE__
     CHECK(each <= 4096);
 #else
-    CHECK(each <= 8192); /* frames are larger */
+    CHECK(each <= 8192);    /* frames are larger */
 #endif
     for (int i = 0; i < COUNT; i++)
         haft_fiber_free(fibers[i]);
@@ -408,3 +408,4 @@ int main(void) {
     }
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -336,3 +336,4 @@ int main(void) {
     }
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -203,3 +203,4 @@ int main(void) {
     RUN(scopes_at_one_address_do_not_share_what_they_cached);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

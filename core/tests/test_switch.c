@@ -387,3 +387,4 @@ int main(void) {
     RUN(frame_pointers_lead_through_nested_fibers);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

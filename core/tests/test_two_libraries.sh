@@ -89,3 +89,4 @@ case $output in
 *) fail "a program with a copy and a plugin with libhaft.so say: $output" ;;
 esac
 exit $failures
+# SPDX-License-Identifier: MIT

@@ -85,3 +85,4 @@ int main(void) {
 #endif
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * Haft: effect handlers for C++20.
  *
@@ -85,8 +86,8 @@ concept is_effect = requires {
 template <typename Effect>
 using result_of = typename effect_traits<Effect>::result;
 
-/* Makes an effect that HAFT_EFFECT declared known here, by the type of its payload. At global
- * scope. */
+/* Makes an effect that HAFT_EFFECT declared known here, by the type of its payload.
+ * At global scope. */
 #define HAFT_ADOPT(name)                                                                           \
     template <>                                                                                    \
     struct haft::effect_traits<haft_payload_##name> {                                              \
@@ -534,8 +535,7 @@ class [[nodiscard]] handling {
     haft_fiber_options_t options = {};
 };
 
-/* handle(body).with(...): see above. handle(can, body): the body may also perform what `can` may.
- */
+/* handle(body).with(...): see above. handle(can, body): the body may also perform what `can` may. */
 template <typename Body>
 handling<Body, void> handle(Body body) {
     return {std::move(body)};

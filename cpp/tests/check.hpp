@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Checks for the tests of this folder: the first that fails says so and ends the program. */
 #ifndef HAFT_TESTS_CHECK_HPP
 #define HAFT_TESTS_CHECK_HPP

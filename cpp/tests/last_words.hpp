@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Programs that end by an abort. */
 #ifndef HAFT_TESTS_LAST_WORDS_HPP
 #define HAFT_TESTS_LAST_WORDS_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* How much of the stack a level of something nested takes. */
 #ifndef HAFT_TESTS_STACK_USE_HPP
 #define HAFT_TESTS_STACK_USE_HPP

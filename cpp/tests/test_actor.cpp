@@ -409,3 +409,4 @@ int main() {
     an_actor_kills_itself_and_others();
     a_ring_of_actors();
 }
+// SPDX-License-Identifier: MIT

@@ -290,3 +290,4 @@ int main() {
     a_deadlock_names_await();
     threads_become_futures();
 }
+// SPDX-License-Identifier: MIT

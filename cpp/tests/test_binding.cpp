@@ -306,3 +306,4 @@ int main() {
     any_type_is_an_interface();
     objects_end_in_reverse_order();
 }
+// SPDX-License-Identifier: MIT

@@ -329,3 +329,4 @@ int main() {
     an_instance_is_one_of_fewer_effects_and_in_any_order();
     a_stack_that_is_chosen_is_used_though_all_clauses_are_in_place();
 }
+// SPDX-License-Identifier: MIT

@@ -204,3 +204,4 @@ int main() {
     computations_that_are_dropped();
     a_scheduler_of_kept_resumptions();
 }
+// SPDX-License-Identifier: MIT

@@ -223,3 +223,4 @@ int main() {
     effects_go_to_the_resumers_handlers();
     a_handler_may_drop_what_resumes_a_coroutine();
 }
+// SPDX-License-Identifier: MIT

@@ -168,3 +168,4 @@ int main() {
     clauses_in_place();
     computations_inside();
 }
+// SPDX-License-Identifier: MIT

@@ -382,3 +382,4 @@ int main() {
     resumptions_are_exchanged_without_throwing();
     an_error_handler_that_throws_leaves_the_handlers_as_they_were();
 }
+// SPDX-License-Identifier: MIT

@@ -341,3 +341,4 @@ int main() {
     handling_works_in_destructors_during_unwinding();
     a_default_handler_throws_to_the_performer();
 }
+// SPDX-License-Identifier: MIT

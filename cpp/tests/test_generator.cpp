@@ -239,3 +239,4 @@ int main() {
     generators_move();
     views_take_generators();
 }
+// SPDX-License-Identifier: MIT

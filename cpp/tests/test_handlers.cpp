@@ -282,3 +282,4 @@ int main() {
     a_resumption_used_twice_is_an_error_that_names_the_effect();
     an_empty_resumption_is_an_error_that_says_so();
 }
+// SPDX-License-Identifier: MIT

@@ -278,3 +278,4 @@ int main() {
     bodies_are_kept_with_the_computation();
     a_constructor_that_throws_leaves_nothing();
 }
+// SPDX-License-Identifier: MIT

@@ -55,3 +55,4 @@ int main() {
     other_ends_are_as_before();
     what_is_resumed_returns_through_noexcept();
 }
+// SPDX-License-Identifier: MIT

@@ -200,3 +200,4 @@ int main() {
     a_resumption_goes_on_and_is_dropped_on_another_thread();
     a_rounding_mode_set_in_a_body_stays_in_it();
 }
+// SPDX-License-Identifier: MIT

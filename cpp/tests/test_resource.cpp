@@ -396,3 +396,4 @@ int main() {
     a_scope_answers_references_and_move_only_values();
     many_resources_need_no_stack_to_be_released();
 }
+// SPDX-License-Identifier: MIT

@@ -191,3 +191,4 @@ int main() {
     dropping_while_an_exception_is_in_flight_is_counted_apart();
     what_ends_well_commits();
 }
+// SPDX-License-Identifier: MIT

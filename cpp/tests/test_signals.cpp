@@ -58,3 +58,4 @@ static void the_interrupted_code_gets_its_own_answers() {
 int main() {
     the_interrupted_code_gets_its_own_answers();
 }
+// SPDX-License-Identifier: MIT

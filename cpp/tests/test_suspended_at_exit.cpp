@@ -22,3 +22,4 @@ int main() {
         });
     CHECK(std::move(kept->at(3)).resume(1) == 4);
 }
+// SPDX-License-Identifier: MIT

@@ -775,3 +775,4 @@ int main() {
     a_million_yields_take_constant_space();
     thousands_of_threads();
 }
+// SPDX-License-Identifier: MIT

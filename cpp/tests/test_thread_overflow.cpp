@@ -102,3 +102,4 @@ int main() {
     RUN(other_faults_are_as_without_haft);
     return check_end();
 }
+// SPDX-License-Identifier: MIT

@@ -147,3 +147,4 @@ int main() {
     a_payload_whose_move_throws_drops_the_computation();
     a_conversion_of_what_a_clause_that_does_not_throw_returns_leaves_the_handler();
 }
+// SPDX-License-Identifier: MIT

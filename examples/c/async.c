@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Async: code that waits, written as if it blocked. `fetch` looks like a call that takes a while.
  * Run alone, its default really waits; under `concurrently` it suspends the fiber, and the three

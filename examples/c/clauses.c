@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Clauses: deep handlers, given once as a table. The state of state.c with clauses that run in
  * place, a transcript whose clauses continue the computation and add to its answer afterwards, and

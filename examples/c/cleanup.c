@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Cleanup: a computation that is dropped half-way is unwound. Freeing a suspended fiber runs the
  * clean-ups on its stack, innermost first, through every fiber that is suspended with it.

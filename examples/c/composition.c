@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Composition: a generator whose values own memory. `squares` yields strings to the handler that
  * prints them and defers their release to another one further out; neither handler knows of the

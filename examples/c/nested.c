@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Nested: two fibers, one inside the other, and effects that stop at different ones. `outer_effect`
  * passes the inner resumer, which does not handle it, and suspends both fibers at once.

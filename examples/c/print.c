@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Print: one function, three meanings of `print`. With nobody around who handles it, the effect's
  * default writes to standard output; inside a handler the same code fills a buffer, or shouts.

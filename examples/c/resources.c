@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Resources: memory and files that release themselves. Whoever allocates says `defer`; the handler
  * resumes by calling itself, and runs the clean-up after that call: last acquired, first released.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Scheduler: cooperative threads in thirty lines. Workers say `fork` and `yield`; the scheduler is
  * an ordinary loop over a queue of suspended fibers. ("High-level effect handlers in C", §2.2.)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Search: the ways out of a computation. A tree walk finds its handler once and reports to it
  * directly (locate, yield), leaves for good when it has found what it wants (exit), or gives up

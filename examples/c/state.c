@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * State: a function counts down in a variable that its caller keeps. The function only says `get`
  * and `put`; the loop in main decides what they mean. ("High-level effect handlers in C", §2.1.)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Static memory: fibers without an allocator. Two small fibers live in an array of the program, as
  * they would on a microcontroller, and blink at their own pace; one is reset and used again.

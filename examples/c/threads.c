@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Threads: a hundred fibers on three threads. Each fiber is resumed by whichever thread takes it
  * from the shared queue, and goes on where it was: its stack does not move, only its thread

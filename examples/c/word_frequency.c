@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Word frequency: a streaming pipeline in direct style. Reading, tokenising, filtering and
  * reporting are four functions with loops of their own; each takes its input by `next` and hands

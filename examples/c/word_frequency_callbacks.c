@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Word frequency with callbacks: the program word_frequency.c as one writes it without effects.
  * Every stage is called with a piece and must keep where it was in a struct; who calls whom is

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # The pipeline with effects and the one with callbacks count alike: on a small text with known
 # words, and on input of many chunks whose words cross their borders.
 set -eu

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the two word-frequency programs share: pieces of text, a table that counts words, the
  * report.

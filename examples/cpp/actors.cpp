@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Actors: a bank whose accounts are actors, and a teller that is told when an account fails. */
 #include <haft/actor.hpp>
 #include <iostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* async and await: a slow service is asked for several things at once, and plain functions wait. */
 #include <haft/async.hpp>
 #include <iostream>

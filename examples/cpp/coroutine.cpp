@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Two coroutines hold a conversation: a parser asks for tokens, a lexer provides them. Neither is
  * written inside out, and both recurse where they like. */
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* A recursive producer as a range, and two producers compared element by element. */
 #include <haft/generator.hpp>
 #include <iostream>

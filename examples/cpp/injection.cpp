@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Dependency injection and dynamic binding: a program, and the test of that program. */
 #include <haft/binding.hpp>
 #include <iostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Scoped resources: a helper acquires for its caller, and whatever happens all is released. */
 #include <haft/resource.hpp>
 #include <iostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Rollback: a bank whose transfers happen as a whole, or not at all. A transaction is a handler that
    stands between whoever writes and the bank, and notes what was there before the first write. */
 #include <haft.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Effects in types: a function states what it may perform, and the compiler holds callers to it. */
 #include <haft.hpp>
 #include <iostream>
@@ -31,8 +32,7 @@ int ask_patiently(haft::may<Ask> can) {
 int main() {
     const char *answers[] = {"many", "", "12"};
     int next = 0;
-    /* ask_patiently outside of a handler of Ask would not compile: nobody could give it a may<Ask>.
-     */
+    /* ask_patiently outside of a handler of Ask would not compile: nobody could give it a may<Ask>. */
     int number = haft::handle(ask_patiently).with([&](Ask ask) -> std::string {
         std::cout << ask.question << ' ' << answers[next] << '\n';
         return answers[next++];

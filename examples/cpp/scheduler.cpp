@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Cooperative threads in thirty lines (§2.2): the scheduler is a handler of Yield and Fork. */
 #include <deque>
 #include <functional>

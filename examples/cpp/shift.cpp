@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* shift0 and reset, one-shot delimited control, from an effect and a handler of it. */
 #include <functional>
 #include <haft.hpp>

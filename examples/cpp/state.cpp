@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Mutable state as an effect: one program, and three handlers that make something else of it. */
 #include <haft.hpp>
 #include <iostream>

@@ -1,5 +1,5 @@
-/* Cooperative threads: forked, joined, killed, and a channel between them, built on a waiting list.
- */
+// SPDX-License-Identifier: MIT
+/* Cooperative threads: forked, joined, killed, and a channel between them, built on a waiting list. */
 #include <deque>
 #include <haft/thread.hpp>
 #include <iostream>

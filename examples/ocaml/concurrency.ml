@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Threads and promises in direct style: fork, yield and await are effects, and the scheduler is their
    handler. The threads do not know what a scheduler is, and nothing in their types tells that they
    wait. *)

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* A sequence from any iterator: what pushes its elements into a function becomes something that they
    are pulled from, one at a time. The iterator is suspended in between, wherever it is. *)
 open Effect

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* A function of C in the middle: qsort of the C library asks OCaml code which of two elements comes
    first, and the comparison performs an effect. So the sort waits for the answer, with the frames of qsort
    on its stack; here two sorts take turns, as if each question went to somebody who has to think. *)

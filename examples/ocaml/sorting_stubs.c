@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The C side of sorting.ml: qsort, with a comparison that calls OCaml code. An exception there
    would pass over qsort's frames, and what they have allocated would be lost. */
 #define CAML_NAME_SPACE
@@ -10,8 +11,7 @@
 
 value example_sorted_indices(value count, value compare);
 
-/* `compare` points to a local root: the collector may move the closure while the comparison waits.
- */
+/* `compare` points to a local root: the collector may move the closure while the comparison waits. */
 static int compare_indices(const void *a, const void *b, void *compare) {
     return (int)Long_val(caml_callback2(*(value *)compare, *(const value *)a, *(const value *)b));
 }

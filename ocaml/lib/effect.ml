@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 type 'a eff = ..
 type 'a t = 'a eff = ..
 

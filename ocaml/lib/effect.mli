@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (** Effect handlers: the module [Effect] of OCaml 5, for native OCaml 4.
 
     {[

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The fibers of OCaml: taken from libhaft's pool, kept for reuse, ended; and the start of the
  * library.
@@ -179,8 +180,8 @@ void haft_ocaml_end(ocaml_fiber_t *fiber) {
 
 /* ---- What the assembly calls ---- */
 
-/* Sees to it that there is an idle fiber, and that the thread is known to libhaft. False: no
- * memory. */
+/* Sees to it that there is an idle fiber, and that the thread is known to libhaft.
+ * False: no memory. */
 bool haft_ocaml_refill(void);
 /* Nobody may rely on what was derived through the fiber: it has ended. */
 void haft_ocaml_forget(ocaml_fiber_t *fiber);
@@ -249,8 +250,8 @@ value haft_ocaml_closure(value number) {
     return (value)closures[Long_val(number)];
 }
 
-/* Called by OCaml code that C has called back: finds the address that caml_start_program traps
- * with. */
+/* Called by OCaml code that C has called back: finds the address that
+ * caml_start_program traps with. */
 value haft_ocaml_probe(value unit) {
     haft_ocaml_callback_trap = ((const uintnat *)(const void *)Caml_state->exception_pointer)[1];
     return unit;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * C among OCaml: what libhaft asks about OCaml's fibers; effects of OCaml under C functions that
  * have called back; effects of C that suspend OCaml code.
@@ -85,8 +86,7 @@ bool haft_ocaml_may_suspend(const ocaml_fiber_t *fiber) {
     return !search.interrupted;
 }
 
-/* The same, for when this becomes the parent of `inner`: the functions of C may have local roots.
- */
+/* The same, for when this becomes the parent of `inner`: the functions of C may have local roots. */
 bool haft_ocaml_may_suspend_from(const ocaml_fiber_t *fiber, ocaml_fiber_t *inner) {
     haft_ocaml_list_rooted(inner);
     return haft_ocaml_may_suspend(fiber);
@@ -144,8 +144,7 @@ static void unlist(crossing_t *crossing) {
         crossing->next->previous = crossing->previous;
 }
 
-/* Whether this thread runs OCaml code, or functions that it has called, and not a blocking section.
- */
+/* Whether this thread runs OCaml code, or functions that it has called, and not a blocking section. */
 static __thread bool holds_lock;
 static void (*enter_before)(void);
 static void (*leave_before)(void);

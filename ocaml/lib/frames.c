@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The frames of suspended code, by the tables of the compiler. The runtime's own walk ends where a
  * caml_context says that nothing comes after it; this one ends before the frame at the base of the

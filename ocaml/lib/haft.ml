@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 module Effect = Effect
 
 module Syntax = struct

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (** What Haft has beyond OCaml 5's [Effect]. *)
 
 val clone :

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* clang-format off */
 /*
  * What the assembly and the C of this library share: where things lie.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Shelves: where suspended stacks lie while there are many.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What keeps the stack of a continuation that has survived a minor collection: a block of the major
  * heap, in the continuation's last field. There are two kinds.

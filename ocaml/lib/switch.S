@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Switches between the fibers of OCaml, x86-64, in the calling convention of OCaml 4: arguments in rax,
  * rbx, rdi, rsi; the result in rax; r14 is the runtime's state, r15 the allocation pointer, both live

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* A rewriter for effect.ml: what is inlined has no locations, so that a backtrace shows the callers only. *)
 
 open Parsetree

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * OCaml 5's names for what the C interface of OCaml 4.13 and 4.14 has under others: to be included before any
  * other header, by the flag -include haft_ocaml5.h.

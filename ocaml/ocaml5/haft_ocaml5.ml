@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* What OCaml 5's standard library has and that of 4.13 or 4.14 lacks, under its names: to be opened by the flag
    -open Haft_ocaml5. Written from the manual of OCaml 5.3, which documents it. A domain is a thread of the
    system, so one domain at a time runs OCaml code. *)

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The meaning of effect declarations and effect cases, as functions of the Effect module.
 
      effect E : s -> t                type _ Effect.t += E : s -> t Effect.t

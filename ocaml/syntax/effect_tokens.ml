@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Where `effect` is a keyword, and the tokens that the stock parser reads in its place.
 
    The stock parser decides. It runs once over the source's tokens, and at each identifier `effect`

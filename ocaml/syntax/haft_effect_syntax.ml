@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* haft-effect-syntax: OCaml's effect syntax for stock compilers, as a preprocessor. *)
 
 let usage =

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The tree of a file with syntax errors, for editors: right but for what is wrong.
 
    The file is taken apart by its layout: an item begins a line, in the column of the items around it. Each is

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The type `eff`, which OCaml 5.3 has in scope everywhere. A file that mentions it before it opens Effect begins
    with
 

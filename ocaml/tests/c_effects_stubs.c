@@ -132,3 +132,4 @@ value test_fibers(value unit) {
     (void)haft_fibers_dump(1);
     return Val_long(haft_pool_report().stacks);
 }
+/* SPDX-License-Identifier: MIT */

@@ -154,3 +154,4 @@ let () =
   if stacks () > 0 then (
     Printf.printf "%d stacks are still in use\n" (stacks ());
     exit 7)
+(* SPDX-License-Identifier: MIT *)

@@ -72,3 +72,4 @@ value collector_resident(value unit) {
     (void)unit;
     return Val_long(haft_pool_report().resident);
 }
+/* SPDX-License-Identifier: MIT */

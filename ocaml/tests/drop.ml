@@ -82,3 +82,4 @@ let () =
               perform Pause)));
   Printf.printf "%d dropped\n" !dropped;
   assert (!dropped = 5 * count)
+(* SPDX-License-Identifier: MIT *)

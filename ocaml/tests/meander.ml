@@ -33,3 +33,4 @@ let handled () =
 let () =
   let n = handled () in
   Printf.printf "%d\n" n
+(* SPDX-License-Identifier: MIT *)

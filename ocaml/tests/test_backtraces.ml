@@ -158,3 +158,4 @@ let () =
   Printexc.record_backtrace true;
   let case (name, test) = Alcotest.test_case name `Quick test in
   Alcotest.run "backtraces" [ ("backtraces", List.map case tests) ]
+(* SPDX-License-Identifier: MIT *)

@@ -298,3 +298,4 @@ let () =
       ("effects of OCaml", List.map case ocaml_effects);
       ("effects of C", List.map case c_effects);
     ]
+(* SPDX-License-Identifier: MIT *)

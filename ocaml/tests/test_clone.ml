@@ -300,3 +300,4 @@ let () =
             ("functions of C are refused", refusals);
           ] );
     ]
+(* SPDX-License-Identifier: MIT *)

@@ -96,3 +96,4 @@ mutate 'the links between traps' stacks.c \
 mutate 'the images further out' stacks.c 's/^            Field(inner, IMAGE_OUTER) = image;/            ;/'
 mutate 'the live slots of fibers further out' stacks.c 's/^        lives += groups_for.*/        ;/'
 exit $failed
+# SPDX-License-Identifier: MIT

@@ -3,3 +3,4 @@
 set -eu
 ulimit -v 2000000 2>/dev/null || exit 77
 "$HAFT_TEST_DIR/drop" 400
+# SPDX-License-Identifier: MIT

@@ -752,3 +752,4 @@ let () =
   let case (name, test) = Alcotest.test_case name `Quick test in
   Alcotest.run "effects"
     [ ("deep handlers", List.map case deep); ("shallow handlers", List.map case shallow) ]
+(* SPDX-License-Identifier: MIT *)

@@ -21,3 +21,4 @@ done
 case $backtrace in
 *corrupt* | *'inner to this frame'*) echo "$backtrace"; exit 1 ;;
 esac
+# SPDX-License-Identifier: MIT

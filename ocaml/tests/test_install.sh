@@ -52,3 +52,4 @@ if command -v dune >/dev/null; then
   echo '(library (name zero_to_four) (libraries haft))' >all/lib/dune
   (cd all && dune build --root . 2>log && dune build --root . @all 2>log || { cat log; exit 1; })
 fi
+# SPDX-License-Identifier: MIT

@@ -154,3 +154,4 @@ let () =
             ("finalisers among effects", code_goes_on);
           ] );
     ]
+(* SPDX-License-Identifier: MIT *)

@@ -71,3 +71,4 @@ let tests =
 let () =
   let case (name, test) = Alcotest.test_case name `Quick test in
   Alcotest.run "overflow" [ ("stacks", List.map case tests) ]
+(* SPDX-License-Identifier: MIT *)

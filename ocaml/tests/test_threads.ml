@@ -231,3 +231,4 @@ let tests =
 let () =
   let case (name, test) = Alcotest.test_case name `Quick test in
   Alcotest.run "threads" [ ("threads", List.map case tests) ]
+(* SPDX-License-Identifier: MIT *)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A frame of C between two of OCaml, for Core_direct. */
 #define CAML_NAME_SPACE
 #include <caml/callback.h>

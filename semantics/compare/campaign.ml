@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* What the random comparisons share: how many programs, the seed, and the report. *)
 
 (* HAFT_SEMANTICS_PROGRAMS, or as many as the campaign is long. *)

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* compare_core [--through-c] [FILE...]: the machine of figure 2, or the one whose effects pass
    through C, against the library, on these programs or on random ones. See Campaign and
    Core_direct. *)

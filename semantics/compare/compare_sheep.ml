@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* compare_sheep FIBERS [FILE...]: the machine of appendix A against libhaft, on these programs or
    on random ones. FIBERS is the program of sheep_fibers.c, which is fed a program a line; if one
    ends it, it is started again for the next. *)

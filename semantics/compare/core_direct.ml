@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The core language in direct style on the Effect module: handlers are Effect.Deep's, performing is
    Effect.perform, exceptions are OCaml's, and a call between the languages goes through a frame of
    C. What the machine says of a program, this must do. *)

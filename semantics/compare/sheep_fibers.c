@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The calculus of appendix A on libhaft: reads a program a line, in the concrete syntax of
  * README.md, runs it with a fiber for every newcont, and prints a line with how it ended, as

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Random programs of the sheep calculus: closed, and typed with few exceptions, so that most of
    them run for a while. *)
 

@@ -83,3 +83,4 @@ sheep 'continuations are multi-shot' 'Some shot when Shots.mem shot used ->' \
   'Some shot when false && Shots.mem shot used ->'
 
 [ "$missed" -eq 0 ]
+# SPDX-License-Identifier: MIT

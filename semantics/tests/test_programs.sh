@@ -55,3 +55,4 @@ for language in core sheep; do
 done
 
 exit "$failures"
+# SPDX-License-Identifier: MIT

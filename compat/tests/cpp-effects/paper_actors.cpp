@@ -137,3 +137,4 @@ int main()
 {
     Scheduler::Start(std::bind(spawn, ping));
 }
+// SPDX-License-Identifier: MIT

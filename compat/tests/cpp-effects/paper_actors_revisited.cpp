@@ -171,3 +171,4 @@ int main()
 {
     Scheduler::Start([]() { eff::handle<Act<void>>(std::bind(spawn, ping)); });
 }
+// SPDX-License-Identifier: MIT

@@ -93,3 +93,4 @@ int main()
     }
     std::cout << answer->Value() << std::endl;
 }
+// SPDX-License-Identifier: MIT

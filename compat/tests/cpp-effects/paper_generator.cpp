@@ -84,3 +84,4 @@ int main()
         naturals.Next();
     }
 }
+// SPDX-License-Identifier: MIT

@@ -29,3 +29,4 @@ int main()
         }
     }, " and, at some length, ") << std::endl;
 }
+// SPDX-License-Identifier: MIT

@@ -168,3 +168,4 @@ int main()
     }
     std::cout << caught << " of 1000" << std::endl;
 }
+// SPDX-License-Identifier: MIT

@@ -52,3 +52,4 @@ int main()
 {
     std::cout << eff::handle<Stateful<int, int>>(inc, 100); // Output: 101
 }
+// SPDX-License-Identifier: MIT

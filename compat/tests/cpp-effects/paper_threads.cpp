@@ -91,3 +91,4 @@ int main()
     });
     std::cout << std::endl;
 }
+// SPDX-License-Identifier: MIT

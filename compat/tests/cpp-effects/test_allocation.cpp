@@ -61,3 +61,4 @@ int main() {
     CHECK(sum == 155);
     CHECK(allocations == 0);
 }
+// SPDX-License-Identifier: MIT

@@ -66,3 +66,4 @@ int main() {
     labels_are_found_past_handlers_of_haft();
     resumptions_of_haft_are_taken();
 }
+// SPDX-License-Identifier: MIT

@@ -130,3 +130,4 @@ int main() {
     handlers_of_haft_get_a_copy();
     a_copy_that_fails_drops_the_computation();
 }
+// SPDX-License-Identifier: MIT

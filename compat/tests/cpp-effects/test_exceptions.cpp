@@ -115,3 +115,4 @@ int main() {
     commands_can_be_invoked_while_one_is_handled();
     a_return_clauses_go_to_who_resumed();
 }
+// SPDX-License-Identifier: MIT

@@ -111,3 +111,4 @@ int main() {
     clauses_may_be_called();
     a_resumption_is_made_of_a_reference_to_its_data();
 }
+// SPDX-License-Identifier: MIT

@@ -202,3 +202,4 @@ int main() {
     a_reference_is_to_one_handler();
     existing_handlers_can_be_used_again();
 }
+// SPDX-License-Identifier: MIT

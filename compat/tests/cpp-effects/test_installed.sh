@@ -27,3 +27,4 @@ if "$CXX" -std=c++17 -fsyntax-only "$folder/paper_state.cpp" \
 fi
 grep -q 'needs C++20' "$work/said"
 rm -rf "$work"
+# SPDX-License-Identifier: MIT

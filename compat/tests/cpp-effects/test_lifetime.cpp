@@ -181,3 +181,4 @@ int main() {
     bodies_live_with_their_computation();
     handlers_that_cannot_be_moved_or_made();
 }
+// SPDX-License-Identifier: MIT

@@ -102,3 +102,4 @@ int main() {
     other_handlers_are_left_out();
     one_handler_in_two_frames_has_two_labels();
 }
+// SPDX-License-Identifier: MIT

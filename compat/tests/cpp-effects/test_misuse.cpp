@@ -149,3 +149,4 @@ int main() {
     RUN(errors_can_be_caught);
     return check_end();
 }
+// SPDX-License-Identifier: MIT

@@ -138,3 +138,4 @@ int main() {
     plain_clauses_run_outside_their_handler();
     exceptions_of_plain_clauses_come_out_of_the_invocation();
 }
+// SPDX-License-Identifier: MIT

@@ -213,3 +213,4 @@ int main() {
     values_of_any_type_pass();
     answers_of_any_type_pass();
 }
+// SPDX-License-Identifier: MIT

@@ -54,3 +54,4 @@ static void nested_resumes_are_small() {
 int main() {
     nested_resumes_are_small();
 }
+// SPDX-License-Identifier: MIT

@@ -202,3 +202,4 @@ int main() {
     RUN(a_clause_that_throws_drops_what_it_tail_resumed);
     return check_end();
 }
+// SPDX-License-Identifier: MIT

@@ -106,3 +106,4 @@ int main() {
     labels_are_fresh_in_every_thread();
     a_computation_may_go_from_thread_to_thread();
 }
+// SPDX-License-Identifier: MIT

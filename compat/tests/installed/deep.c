@@ -48,3 +48,4 @@ int main(void) {
     printf("%ld\n", ((EFF_PAYLOAD_T(bottom) *)request.payload)->depth);
     seff_coroutine_release(&talker);
 }
+/* SPDX-License-Identifier: MIT */

@@ -33,3 +33,4 @@ int main(int count, char **names) {
         }
     }
 }
+/* SPDX-License-Identifier: MIT */

@@ -14,3 +14,4 @@ int64_t answer(void) {
     seff_coroutine_delete(k);
     return (int64_t)request.payload;
 }
+/* SPDX-License-Identifier: MIT */

@@ -16,3 +16,4 @@ int main(void) {
     printf("%ld\n", (long)seff_resume(k, NULL, 0).payload);
     seff_coroutine_delete(k);
 }
+/* SPDX-License-Identifier: MIT */

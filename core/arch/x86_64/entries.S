@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Where programs enter the library's larger functions (src/entries.h): on a segmented fiber there may be
  * next to no stack left. A limit word of 0, which means that there is no segment, passes every test.

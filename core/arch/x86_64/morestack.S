@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The entry points that -fsplit-stack code of gcc and clang calls when its stack is used up, and
  * the call from a segmented fiber to the thread's foreign stack. include/haft/segments.h draws a

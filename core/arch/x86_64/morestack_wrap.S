@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Moves a function of the system's that -fsplit-stack code calls without being asked to, such as
  * _Unwind_Resume at the end of a cleanup, to the thread's stack. Assembled once for every such

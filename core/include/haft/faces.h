@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the faces of other languages build on, beside haft.h: scopes in frames of their own,
  * handlers performed to by name, room on a fiber's stack, and unwinding up to a frame. Not for C

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The hot paths: finding a handler, suspending a fiber, resuming one. Everything here is inlined into
  * the caller; whatever is rare is a call to a function of the library that is marked cold.
@@ -153,7 +154,8 @@ HAFT_INLINE bool haft_is_alone(void) {
 
 /* C++ keeps the exceptions being handled in a global of the thread; while there are any, the
    out-of-line path saves them with the fiber. One comparison sees both fields: all of the pointer but
-   its lowest 16 bits, in which alone no address differs from NULL, and the low half of the count. */
+   its lowest 16 bits, and the low half of the count. (No object lies in the first 64 KiB, so a pointer
+   that is not NULL has a bit set above the lowest 16.) */
 HAFT_INLINE bool haft_exceptions_in(const haft_exceptions_t *exceptions) {
     uint64_t both;
     __builtin_memcpy(&both, (const char *)exceptions + 2, sizeof both);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The layouts that the inlined hot paths read: effect descriptors, sets of handled effects, the
  * scopes of the handler chain, fibers, threads. Programs use the names of haft.h; the fields here
@@ -189,9 +190,11 @@ struct haft_fiber {
     struct haft_pool *pool;
     void *tools;               /* what sanitizers and Valgrind know of this fiber */
     struct haft_fiber *within; /* the segmented fiber on the other side of the switch: that
-                                             resumed this one, or in which it stopped; or NULL */
+                                * resumed this one, or in which it stopped; or NULL */
     const struct haft_language *language; /* that owns the frames (haft/language.h); NULL: C */
-    uint32_t state; /* wide: read beside `kind` as one word, it would wait for both to be stored */
+    /* enum haft_fiber_state. 32 bits wide, so that compilers read it alone: one load of it and `kind`
+       would have to wait for the stores of both. */
+    uint32_t state;
     uint8_t kind;
     uint8_t cleanups;
     uint8_t checked; /* the stack has a canary instead of a guard */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Applies a macro to each of up to 364 arguments; helpers for haft.h. */
 #ifndef HAFT_MACROS_H
 #define HAFT_MACROS_H
@@ -10,8 +11,7 @@
 #define HAFT_EXPAND(...) __VA_ARGS__
 #define HAFT_PARENS ()
 
-#define HAFT_FOR_EACH(macro, ...)                                                                  \
-    __VA_OPT__(HAFT_EXPAND4(HAFT_FOR_EACH_STEP(macro, __VA_ARGS__, )))
+#define HAFT_FOR_EACH(macro, ...) __VA_OPT__(HAFT_EXPAND4(HAFT_FOR_EACH_STEP(macro, __VA_ARGS__, )))
 /* The arguments end in an empty one: ISO C wants at least one argument for the dots. */
 #define HAFT_FOR_EACH_STEP(macro, first, ...)                                                      \
     macro(first) __VA_OPT__(HAFT_FOR_EACH_AGAIN HAFT_PARENS(macro, __VA_ARGS__))

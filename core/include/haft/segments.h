@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Segmented stacks: a fiber whose stack is a list of segments, for code that gcc or clang compiled
  * with -fsplit-stack (x86-64 Linux), and calls from such a fiber to functions that were not. How to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the macros of haft.h expand to: the functions and types that HAFT_EFFECT generates. */
 #ifndef HAFT_TYPED_H
 #define HAFT_TYPED_H

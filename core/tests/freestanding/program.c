@@ -416,3 +416,4 @@ void run_tests(void) {
     print("FAILED: the overflow was not found\n");
     leave(1);
 }
+/* SPDX-License-Identifier: MIT */

@@ -28,6 +28,33 @@ compile() {
     -I"$root/core/include" "$@" "$here/program.c" "$here/system.c" "$library" -o "$output"
 }
 
+# docs/freestanding.md: its command as it stands there, with this compiler and architecture, makes a
+# library that lacks nothing; and the size of a header that it states is the size.
+document=$root/docs/freestanding.md
+rm -rf "$build/recipe"
+mkdir -p "$build/recipe"
+awk '/^    cc -DHAFT_FREESTANDING/ { on = 1 } on { print } on && !/\\$/ { exit }' "$document" |
+  sed -e "s|^ *cc |\"\$CC\" $outline |" -e "s|core/arch/x86_64|core/arch/$machine|" >"$build/recipe/run"
+ln -s "$root/core" "$build/recipe/core"
+(cd "$build/recipe" && CC=$CC sh ./run)
+nm -P "$build"/recipe/*.o | awk '
+  $2 == "U" { needed[$1] = 1 }
+  $2 ~ /^[A-TV-Za-tv-z]$/ { defined[$1] = 1 }
+  END {
+    for (name in needed)
+      if (!(name in defined) && name !~ /^(mem(cpy|set|move|cmp)|_GLOBAL_OFFSET_TABLE_)$/) {
+        print "what the recipe of docs/freestanding.md builds lacks " name
+        strays = 1
+      }
+    exit strays
+  }'
+stated=$(sed -n "s/^A fiber's header is \([0-9]*\) bytes.*/\1/p" "$document")
+printf '#include "internal.h"\n_Static_assert(sizeof(haft_fiber_t) == %s, "docs/freestanding.md");\n' \
+  "$stated" >"$build/recipe/header.c"
+"$CC" -DHAFT_FREESTANDING -ffreestanding -I"$root/core/include" -I"$root/core/src" -fsyntax-only \
+  "$build/recipe/header.c"
+echo "ok   the recipe and the size of a header in docs/freestanding.md"
+
 for type in Release Debug; do
   cmake -S "$root" -B "$build/$type" -DCMAKE_BUILD_TYPE=$type -DCMAKE_C_COMPILER="$CC" \
     ${toolchain:+"$toolchain"} -DHAFT_FREESTANDING=ON -DHAFT_TESTS=OFF -DHAFT_EXAMPLES=OFF \
@@ -68,3 +95,4 @@ status=0
 ${HAFT_LAUNCHER:-} "$build/program" >"$build/log" 2>&1 || status=$?
 [ $status -ge 128 ] || { cat "$build/log"; echo "an error without a haft_panic did not trap"; exit 1; }
 echo "ok   an error traps if the program defines no haft_panic"
+# SPDX-License-Identifier: MIT

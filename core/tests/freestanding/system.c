@@ -91,3 +91,4 @@ int memcmp(const void *first, const void *second, size_t size) {
             return a[i] - b[i];
     return 0;
 }
+/* SPDX-License-Identifier: MIT */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the test program can ask of the world. */
 #ifndef SYSTEM_H
 #define SYSTEM_H

@@ -36,3 +36,4 @@ void raise_exception(int64_t number) {
 void raise_error(int code) {
     throw misuse{code};
 }
+// SPDX-License-Identifier: MIT

@@ -416,3 +416,4 @@ int main(int count, char **arguments) {
 }
 
 #endif
+// SPDX-License-Identifier: MIT

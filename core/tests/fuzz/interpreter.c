@@ -1106,3 +1106,4 @@ void run_on_haft(const program_t *program) {
     }
     free(run.tables);
 }
+/* SPDX-License-Identifier: MIT */

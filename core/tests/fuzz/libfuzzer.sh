@@ -10,3 +10,4 @@ if ! "$HAFT_TEST_DIR/fuzz_with_libfuzzer" -max_total_time=$seconds -max_len=800 
   cat "$work/log"
   exit 1
 fi
+# SPDX-License-Identifier: MIT

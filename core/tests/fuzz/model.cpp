@@ -1064,3 +1064,4 @@ outcome_t run_on_model(const program_t *program) {
         return UNKNOWN;
     }
 }
+// SPDX-License-Identifier: MIT

@@ -77,3 +77,4 @@ mutant 'a clause that is unwound keeps its computation' src/handler.c 's/^      
 mutant 'a throw to a clause that resumes is let through' src/leaving.c \
   's/clause->kind == HAFT_CLAUSE_GENERAL/false/'
 [ "$failed" -eq 0 ]
+# SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Programs as data: the language that the fuzzer speaks. A program is run twice, on libhaft
  * (interpreter.c) and on an abstract machine that knows nothing of it (model.cpp), and both write

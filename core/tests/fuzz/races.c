@@ -474,3 +474,4 @@ void show_race(const uint16_t *choices, size_t count, char *text, size_t size) {
     }
     fclose(stream);
 }
+/* SPDX-License-Identifier: MIT */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Races: three threads use a few fibers at once, against the rule that a fiber is used by one
  * thread at a time, with an error handler that leaves. Which of them is refused cannot be

@@ -455,3 +455,4 @@ std::ostream &operator<<(std::ostream &stream, const program_t &program) {
     print.body(program.main, 0);
     return stream << "\n";
 }
+// SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Random programs: made from a list of numbers, the choices. Whoever shrinks the list shrinks the
  * program: where choices run out, or are 0, comes the least that can stand there.

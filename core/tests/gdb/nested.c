@@ -62,3 +62,4 @@ int main(int count, char **arguments) {
     run(0);
     return 0;
 }
+/* SPDX-License-Identifier: MIT */

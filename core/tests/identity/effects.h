@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* One declaration, in every part of the program. */
 #ifndef EFFECTS_H
 #define EFFECTS_H

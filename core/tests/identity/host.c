@@ -10,3 +10,4 @@ int main(int count, char **arguments) {
         }
     return 0;
 }
+/* SPDX-License-Identifier: MIT */

@@ -40,3 +40,4 @@ int main(int count, char **arguments) {
     }
     return failures != 0;
 }
+/* SPDX-License-Identifier: MIT */

@@ -29,3 +29,4 @@ extern "C"
 #endif
     __attribute__((visibility("default"))) part_t PART;
 part_t PART = {identity, perform, handle};
+/* SPDX-License-Identifier: MIT */

@@ -25,3 +25,4 @@ int main(void) {
     printf("%d\n", (int)answer);
     return answer == 42 ? 0 : 1;
 }
+/* SPDX-License-Identifier: MIT */

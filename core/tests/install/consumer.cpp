@@ -25,3 +25,4 @@ int main() {
     std::printf("%d\n", static_cast<int>(answer));
     return answer == 42 ? 0 : 1;
 }
+// SPDX-License-Identifier: MIT

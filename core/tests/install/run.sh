@@ -26,6 +26,14 @@ expect_42() {
 
 strict='-Wall -Wextra -Wpedantic -Werror'
 
+step licence and documents
+for file in LICENSE README.md docs/guide.md bench/figures.svg; do
+  [ -s "$prefix/share/doc/haft/$file" ] || { echo "$file is not installed"; exit 1; }
+done
+for file in "$libraries"/pkgconfig/*.pc; do
+  grep -q '^URL: https://' "$file" || { echo "$file has no URL"; exit 1; }
+done
+
 step pkg-config, shared
 # shellcheck disable=SC2046,SC2086 # flags
 "$CC" -std=gnu11 $strict consumer.c -o "$work/shared" $(pkg-config --cflags --libs haft)
@@ -95,3 +103,4 @@ step no executable stack
 for file in "$library" "$work/shared" "$work/static"; do
   readelf -lW "$file" | grep -Eq 'GNU_STACK.* RW +0x' || { echo "$file"; exit 1; }
 done
+# SPDX-License-Identifier: MIT

@@ -41,3 +41,4 @@ int main(void) {
     run_on_new_segments(1024, on_first_segments, NULL);
     return 0;
 }
+/* SPDX-License-Identifier: MIT */

@@ -42,3 +42,4 @@ for compiler in gcc clang; do
       "$work/unaware.o" $libs
   done
 done
+# SPDX-License-Identifier: MIT

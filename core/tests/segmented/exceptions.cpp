@@ -100,3 +100,4 @@ void exceptions_forced_unwind(int depth) {
 int exceptions_count_frames(int depth) {
     return descend(depth, count) - (depth + 1) / 2;
 }
+// SPDX-License-Identifier: MIT

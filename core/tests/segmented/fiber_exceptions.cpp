@@ -185,3 +185,4 @@ int main() {
     RUN(errors_are_exceptions_on_segments);
     return check_end();
 }
+// SPDX-License-Identifier: MIT

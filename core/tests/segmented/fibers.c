@@ -683,3 +683,4 @@ int main(void) {
     RUN(threads_use_segments_at_once);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

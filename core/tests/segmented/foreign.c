@@ -60,3 +60,4 @@ int foreign_nothing_anywhere(void) {
     }
     return 42;
 }
+/* SPDX-License-Identifier: MIT */

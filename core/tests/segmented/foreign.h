@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef HAFT_TESTS_SEGMENTED_FOREIGN_H
 #define HAFT_TESTS_SEGMENTED_FOREIGN_H
 

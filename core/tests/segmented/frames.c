@@ -197,3 +197,4 @@ const frames_t FRAMES = {
     return_extended,     return_complex, use_alloca,    use_array,      loop_alloca,
     alloca_once,         variadic,       nested,        vectors,        huge_frame,
     large_frame,         call_large};
+/* SPDX-License-Identifier: MIT */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* -fsplit-stack code that frames.c is built from several times, by each compiler and at each
    optimisation level, under names with the suffix FRAMES. The copies call each other. */
 #ifndef HAFT_TESTS_SEGMENTED_FRAMES_H

@@ -81,3 +81,4 @@ void run_on_new_segments(size_t size, void (*function)(void *), void *argument) 
     free(memory);
     test_segments = outer;
 }
+/* SPDX-License-Identifier: MIT */

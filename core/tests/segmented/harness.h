@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Runs code on segments without fibers: what a switch to a segmented fiber does, and no more. */
 #ifndef HAFT_TESTS_SEGMENTED_HARNESS_H
 #define HAFT_TESTS_SEGMENTED_HARNESS_H

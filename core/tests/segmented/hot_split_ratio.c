@@ -59,3 +59,4 @@ int main(void) {
     return 0;
 }
 #endif
+/* SPDX-License-Identifier: MIT */

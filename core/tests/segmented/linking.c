@@ -73,3 +73,4 @@ int main(void) {
     CHECK(result == 1);
     return 0;
 }
+/* SPDX-License-Identifier: MIT */

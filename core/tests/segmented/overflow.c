@@ -37,3 +37,4 @@ int main(void) {
     puts("ok 1 overflow of a segment is reported");
     return 0;
 }
+/* SPDX-License-Identifier: MIT */

@@ -119,3 +119,4 @@ done
 gcc -std=gnu11 -O1 -g $warnings $include "$here/overflow.c" harness.o segments.o -L. -lhaft-split \
     -o segmented_overflow
 ./segmented_overflow
+# SPDX-License-Identifier: MIT

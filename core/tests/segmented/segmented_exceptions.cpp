@@ -132,3 +132,4 @@ int main() {
     std::puts("ok 5 forced unwinding passes segments");
     return 0;
 }
+// SPDX-License-Identifier: MIT

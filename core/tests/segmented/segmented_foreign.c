@@ -97,3 +97,4 @@ int main(void) {
     puts("ok 5 outside of segments");
     return 0;
 }
+/* SPDX-License-Identifier: MIT */

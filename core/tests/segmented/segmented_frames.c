@@ -167,3 +167,4 @@ int main(void) {
     CHECK(end.taken == end.given);
     return 0;
 }
+/* SPDX-License-Identifier: MIT */

@@ -48,3 +48,4 @@ bool unaware_dump_contains(const char *text) {
     fclose(stream);
     return contains;
 }
+/* SPDX-License-Identifier: MIT */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions that know nothing of segments: compiled without -fsplit-stack. */
 #ifndef HAFT_TESTS_SEGMENTED_UNAWARE_H
 #define HAFT_TESTS_SEGMENTED_UNAWARE_H

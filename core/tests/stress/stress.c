@@ -298,3 +298,4 @@ int main(int count, char **arguments) {
            stacks, atomic_load(&wrong));
     return started == ended && entered == left && stacks == 0 && wrong == 0 ? 0 : 1;
 }
+/* SPDX-License-Identifier: MIT */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * Actors (§2.3): threads that share nothing and send messages, each with a typed mailbox.
  *
@@ -67,8 +68,7 @@ struct accepts {
     ~accepts() = default;
 };
 
-/* What does not depend on the messages. Counted by addresses, and by the actor as long as it runs.
- */
+/* What does not depend on the messages. Counted by addresses, and by the actor as long as it runs. */
 struct mailbox {
     unsigned references = 0;
     unsigned addresses = 0;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * async and await: functions that run beside their caller, and futures for what they return.
  *

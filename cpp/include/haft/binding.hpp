@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * Dynamic binding: variables whose value is that of the innermost binding around the call; and
  * dependency injection: objects found by the type of their interface.

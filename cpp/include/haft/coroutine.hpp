@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * haft::coroutine<Out, In, Answer>: a computation that is resumed with an In, runs until it yields
  * an Out, and so on, until it returns an Answer.
@@ -253,8 +254,8 @@ class [[nodiscard]] coroutine {
     }
 
   public:
-    /* What resume() returns: where the Out is, NULL at the end. Without an Out: whether this is not
-     * the end. */
+    /* What resume() returns: where the Out is, NULL at the end. Without an Out: whether this is
+     * not the end. */
     using yielded_value =
         std::conditional_t<std::is_void_v<Out>, bool, std::remove_reference_t<Out> *>;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * Scoped resources: what is acquired in a scope, from however deep in its calls, is released when
  * the scope is left, in reverse order ("High-level effect handlers in C", §2.3).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * Cooperative threads: fork, yield, join and kill, under a scheduler that can be chosen (§2.2).
  *
@@ -191,8 +192,8 @@ class waiting_list {
      * it is not copied. Throws std::logic_error outside of run(). */
     void wait(const char *what) { wait(detail::here(what), what); }
 
-    /* Lets one, or all of those that wait now, go on. Not at once: they get ready. False: nobody
-     * waits. */
+    /* Lets one, or all of those that wait now, go on. Not at once: they get ready.
+     * False: nobody waits. */
     bool wake_one();
     void wake_all() {
         while (wake_one())
@@ -384,8 +385,7 @@ class last_in_first_out {
     scheduled *top = nullptr;
 };
 
-/* Any, chosen by a generator of numbers that is the same everywhere: for tests, to try many orders.
- */
+/* Any, chosen by a generator of numbers that is the same everywhere: for tests, to try many orders. */
 class random_order {
   public:
     explicit random_order(std::uint64_t seed) : state(seed) {}

@@ -14,3 +14,4 @@ void frame_of_c(void) {
     __attribute__((cleanup(waiting), unused)) int local = 0;
     throw_here();
 }
+/* SPDX-License-Identifier: MIT */

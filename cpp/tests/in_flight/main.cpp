@@ -49,3 +49,4 @@ int main() {
     the_computation_is_unwound_and_the_exception_is_lost();
     what_is_resumed_goes_on_with_its_exception();
 }
+// SPDX-License-Identifier: MIT

@@ -161,3 +161,4 @@ int main() {
     haft::set_default([](auto) { return 1; });
 #endif
 }
+// SPDX-License-Identifier: MIT

@@ -54,3 +54,4 @@ refuses "haft.hpp is C++20" -std=c++17
 refuses "haft.hpp needs exceptions" -fno-exceptions
 
 exit $failures
+# SPDX-License-Identifier: MIT

@@ -13,3 +13,4 @@ export int with(int (*body)(), int value) {
                return body();
            }).with([=](Get, haft::resumption<int(int)> k) { return std::move(k).resume(value); });
 }
+// SPDX-License-Identifier: MIT

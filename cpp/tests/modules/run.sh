@@ -16,3 +16,4 @@ else
 fi
 $CXX user.o effects.o "$HAFT_BUILD_DIR/core/libhaft.a" -pthread -o program
 ./program
+# SPDX-License-Identifier: MIT

@@ -6,3 +6,4 @@ static int body() {
 int main() {
     return with(body, 4) == 8 ? 0 : 1;
 }
+// SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Effects that the parts of this test share. */
 #ifndef HAFT_TESTS_UNITS_HPP
 #define HAFT_TESTS_UNITS_HPP

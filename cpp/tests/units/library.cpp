@@ -10,3 +10,4 @@ int answer_in_a_library(int (*body)()) {
                                        return std::move(k).resume(t.value * 10);
                                    });
 }
+// SPDX-License-Identifier: MIT

@@ -14,3 +14,4 @@ int main() {
     CHECK(answer_in_a_library(ask_in_another_unit) == 30);
     CHECK(answer_in_a_library(ask_in_a_library) == 40);
 }
+// SPDX-License-Identifier: MIT

@@ -381,3 +381,4 @@ int resources_and_bindings() {
     sum += haft::substitute<timekeeper>(own, ask);
     return sum;
 }
+// SPDX-License-Identifier: MIT

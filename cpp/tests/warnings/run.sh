@@ -63,3 +63,4 @@ mistake -Wold-style-cast 'long cast(void *p) { return (long)p; }'
 mistake -Wunused-variable 'void unused() { int x = 1; }'
 mistake -Wpedantic 'struct extension { int a; struct { int b; }; };'
 exit $failures
+# SPDX-License-Identifier: MIT

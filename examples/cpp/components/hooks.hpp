@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* The hooks that components call: state, effects, memos and contexts. */
 #ifndef COMPONENTS_HOOKS_HPP
 #define COMPONENTS_HOOKS_HPP

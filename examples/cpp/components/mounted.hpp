@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* What is mounted: the components that are shown, what their hooks remember, and how both follow
    what the components return. */
 #ifndef COMPONENTS_MOUNTED_HPP
@@ -60,8 +61,8 @@ struct mounted {
 
 } // namespace detail
 
-/* The effect of calling a hook: replies with its slot, which is made by `make(argument)` in the
- * first render. */
+/* The effect of calling a hook: replies with its slot, which is made by `make(argument)` in
+ * the first render. */
 struct hook : haft::effect<detail::slot &> {
     const char *kind;
     const char *type;

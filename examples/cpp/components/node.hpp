@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* What components return: a description of what is to be seen. */
 #ifndef COMPONENTS_NODE_HPP
 #define COMPONENTS_NODE_HPP
@@ -42,8 +43,8 @@ namespace detail {
 
 struct mounted;
 
-/* A component with its properties, or a context with its value. `type` is one for each component or
- * context. */
+/* A component with its properties, or a context with its value. `type` is one for each
+ * component or context. */
 struct description {
     const char *type;
     explicit description(const char *of) : type(of) {}

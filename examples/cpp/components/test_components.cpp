@@ -560,3 +560,4 @@ int main() {
     components_perform_effects_of_handlers_around_the_update();
     hooks_are_found_from_inner_fibers();
 }
+// SPDX-License-Identifier: MIT

@@ -1,5 +1,5 @@
-/* A to-do list as a tree of components: functions with hooks, called again only when they must be.
- */
+// SPDX-License-Identifier: MIT
+/* A to-do list as a tree of components: functions with hooks, called again only when they must be. */
 #include "tree.hpp"
 
 #include <iostream>

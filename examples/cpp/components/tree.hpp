@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * A tree of components with hooks, in the manner of React (the paper's toy GUI library). node.hpp
  * has what components return, hooks.hpp what they call, mounted.hpp how the tree is kept up to

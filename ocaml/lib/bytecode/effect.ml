@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* The module for bytecode and the toplevel, so that projects which build those, too, build: whatever needs a
    handler fails. *)
 type 'a eff = ..

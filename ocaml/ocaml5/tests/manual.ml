@@ -271,3 +271,4 @@ let c_names () =
 let () =
   List.iter (fun part -> part ()) [ domains; synchronisation; events; seqs; files; others; c_names ];
   print_endline (if !failures = 0 then "as in the manual" else "not as in the manual")
+(* SPDX-License-Identifier: MIT *)

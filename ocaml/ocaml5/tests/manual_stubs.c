@@ -22,3 +22,4 @@ value manual_refuse(value path) {
 value manual_error_code(value error) {
     return caml_unix_error_of_code(caml_unix_code_of_unix_error(error));
 }
+/* SPDX-License-Identifier: MIT */

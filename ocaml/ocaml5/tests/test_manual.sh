@@ -49,3 +49,4 @@ END
   (cd project && dune build --root . --profile release ./manual.exe 2>log || { cat log; exit 1; })
   runs project/_build/default/manual.exe 'as in the manual' 'the main domain ends'
 fi
+# SPDX-License-Identifier: MIT

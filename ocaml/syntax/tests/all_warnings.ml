@@ -20,3 +20,4 @@ let () =
   ignore (matched_without_exceptions (fun () -> Effect.perform (B 1)));
   tried (fun () -> Effect.perform C);
   tried_with_exceptions (fun () -> Effect.perform C)
+(* SPDX-License-Identifier: MIT *)

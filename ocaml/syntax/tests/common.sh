@@ -13,3 +13,4 @@ fail() {
 
 cp "$tests"/stand_in/*.ml "$tests"/stand_in/*.mli .
 ocamlfind ocamlc -thread -package threads.posix -c effect.mli effect.ml haft.ml
+# SPDX-License-Identifier: MIT

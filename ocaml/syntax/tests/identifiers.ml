@@ -31,3 +31,4 @@ let aa = [%ocaml.extension_constructor E] [@effect]
 let bb effect (E x : exn) = effect x [@@ocaml.warning "-8"]
 let effect (E x) = x [@@ocaml.warning "-8"]
 let cc = effect (E (new effect))
+(* SPDX-License-Identifier: MIT *)

@@ -41,3 +41,4 @@ let () =
   List.iter (Printf.eprintf "%s is read differently\n") different;
   Printf.printf "%d files compared\n" (List.length files);
   exit (if different = [] && files <> [] then 0 else 1)
+(* SPDX-License-Identifier: MIT *)

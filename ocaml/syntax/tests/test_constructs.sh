@@ -89,3 +89,4 @@ cp all_warnings.ml merlinpp0a1b2cedited.ml
 [ "$(names editor.tree)" = edited.ml ] || fail "the file in the editor is called $(names editor.tree)"
 "$syntax" --source-name lib/other.ml all_warnings.ml >named.tree
 [ "$(names named.tree)" = lib/other.ml ] || fail "the file is called $(names named.tree)"
+# SPDX-License-Identifier: MIT

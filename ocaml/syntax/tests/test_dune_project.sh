@@ -47,3 +47,4 @@ refused lib/ask.ml 'let f g = try g () with effect (Ask x) -> x' '9, characters 
 refused lib/ask.ml 'let f g = try g () with effect (Ask x) _ -> x + 1' '9, characters 44-45'
 refused bin/main.ml 'let f g = try g () with effect (Local) -> 1' '7, characters 24-38'
 refused bin/main.ml 'let f g = try g () with effect Local, k -> ""; g' '7, characters 43-45'
+# SPDX-License-Identifier: MIT

@@ -10,3 +10,4 @@ export OCAMLFIND_IGNORE_DUPS_IN
 ocamlfind ocamlopt -package compiler-libs.common -linkpkg \
   -I "$HAFT_TEST_DIR" "$HAFT_TEST_DIR/effect_tokens.cmx" same_tree.ml -o same_tree
 ./same_tree "$tests/identifiers.ml" $(find "$(ocamlfind ocamlc -where)" -name '*.ml' -o -name '*.mli')
+# SPDX-License-Identifier: MIT

@@ -91,3 +91,4 @@ let () =
   | None ->
       print_endline "the user interface goes on";
       Printf.printf "84 / input: %s\n" (show ((Option.get !waiting) "2"))
+(* SPDX-License-Identifier: MIT *)

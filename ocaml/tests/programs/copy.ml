@@ -75,3 +75,4 @@ let () =
       (fun () -> copy (input "third" [ "lost" ]) closed);
     ];
   Printf.printf "%S %S\n" (Buffer.contents first.buffer) (Buffer.contents second.buffer)
+(* SPDX-License-Identifier: MIT *)

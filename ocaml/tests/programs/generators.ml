@@ -83,3 +83,4 @@ let () =
   let next = T.gen (make 17) in
   let rec sum n = match next () with Some x -> sum (n + x) | None -> n in
   Printf.printf "sum %d\n" (sum 0)
+(* SPDX-License-Identifier: MIT *)

@@ -49,3 +49,4 @@ let main () =
       print_endline "2.b")
 
 let () = run main
+(* SPDX-License-Identifier: MIT *)

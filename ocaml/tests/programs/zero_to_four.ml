@@ -55,3 +55,4 @@ let () =
   print_newline ();
   foo ();
   print_newline ()
+(* SPDX-License-Identifier: MIT *)

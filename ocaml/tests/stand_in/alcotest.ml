@@ -32,3 +32,4 @@ let run program suites =
   in
   let of_suite (suite, cases) = List.map (passes suite) cases in
   if List.exists not (List.concat_map of_suite suites) then exit 1
+(* SPDX-License-Identifier: MIT *)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* What the translation units and the library of this test share. */
 #include "cpp-effects/clause-modifiers.h"
 #include "cpp-effects/cpp-effects.h"

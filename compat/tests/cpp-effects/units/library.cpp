@@ -7,3 +7,4 @@ int sum_in_library(std::int64_t label) {
 int handle_in_library(int (*body)()) {
     return cpp_effects::handle<Adder>(7, body);
 }
+// SPDX-License-Identifier: MIT

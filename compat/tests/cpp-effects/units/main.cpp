@@ -9,3 +9,4 @@ int main() {
           }) == 307);
     CHECK(handle_in_library([] { return sum_in_other_unit(7) * 100 + sum_in_library(7); }) == 307);
 }
+// SPDX-License-Identifier: MIT

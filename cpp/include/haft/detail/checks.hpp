@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* What kind of clause a handler has for an effect, what its answer is, and whether it all fits: with
    messages that name the effect. */
 #ifndef HAFT_DETAIL_CHECKS_HPP
@@ -40,8 +41,8 @@ struct signature<Answer, void> {
     using type = Answer();
 };
 
-/* A clause may be a template that takes a resumption for any answer; then it matters which one the
- * handler has. */
+/* A clause may be a template that takes a resumption for any answer; then it matters which one
+ * the handler has. */
 template <typename H, typename Entry, typename Answer>
 inline constexpr bool takes_resumption =
     std::is_invocable_v<H &, effect_of<Entry>, any_resumption> ||

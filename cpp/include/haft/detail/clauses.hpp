@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* What the parts of a handler are: clauses, return clauses, whole handlers; and how they are kept. */
 #ifndef HAFT_DETAIL_CLAUSES_HPP
 #define HAFT_DETAIL_CLAUSES_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * Computations, their handlers, and clauses in place.
  *
@@ -83,8 +84,8 @@ consteval clause_kind kind_in() {
 
 /* ---- Clauses in place ---- */
 
-/* Puts aside the exceptions that the performer is handling: a clause runs in the context of its
- * handler. */
+/* Puts aside the exceptions that the performer is handling: a clause runs in the context
+ * of its handler. */
 class performers_exceptions {
   public:
     performers_exceptions() noexcept : kept(*haft_thread()->globals) {

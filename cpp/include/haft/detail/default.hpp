@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * Default handlers of the effects that the headers of this folder declare: what they do where
  * nobody handles them is an exception in the words of their users, or nothing at all, instead of

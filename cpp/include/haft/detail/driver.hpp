@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* The loop around a computation, and the calls of its clauses. */
 #ifndef HAFT_DETAIL_DRIVER_HPP
 #define HAFT_DETAIL_DRIVER_HPP
@@ -142,8 +143,7 @@ struct driver {
             place, [&]() -> Answer { return static_cast<Answer>(handler(std::move(payload))); });
     }
 
-    /* The computation has returned, or a clause in place has thrown and its performer is unwound.
-     */
+    /* The computation has returned, or a clause in place has thrown and its performer is unwound. */
     template <typename Holder>
     static __attribute__((noinline)) ending finish(computation *task, haft_request_t request,
                                                    void *place) {
@@ -176,8 +176,8 @@ struct driver {
 };
 
 /* Runs a computation, and those that it is replaced by, to an answer. An `answering` is an object
- * and no function, because gcc keeps a copy of an answer for each function that returns it, inlined
- * or not. */
+ * and no function, because gcc keeps a copy of an answer for each function that returns it,
+ * inlined or not. */
 HAFT_DETAIL_INLINE void *run(computation *task, void *word, raise_t raise, void *place) {
     ending end = task->drive(task, word, raise, place);
     while (__builtin_expect(end.next != nullptr, false))

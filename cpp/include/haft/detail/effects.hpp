@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * Effects, as haft.hpp knows them: their names and descriptors, and how their payloads and results
  * travel.

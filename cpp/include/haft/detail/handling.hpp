@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* What handle() and wrap() make: a scope in a frame, or a task on a fiber. And clauses as defaults. */
 #ifndef HAFT_DETAIL_HANDLING_HPP
 #define HAFT_DETAIL_HANDLING_HPP
@@ -82,8 +83,8 @@ __attribute__((noinline)) typename Scope::body_result run_body(Scope &here, Body
     return call_body<Body, Given>(body, &here.scope);
 }
 
-/* Neither this nor run_body is inlined: the stack pointer is then the same at the call as before
- * it. */
+/* Neither this nor run_body is inlined: the stack pointer is then the same at the call
+ * as before it. */
 template <typename Scope, typename Given, typename Body>
 __attribute__((noinline)) typename Scope::body_result run_in_place(Scope &here, Body &body) {
     using Holder = typename Scope::held_type;

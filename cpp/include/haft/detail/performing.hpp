@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Performing: finding the handler, and the call or the switch. */
 #ifndef HAFT_DETAIL_PERFORMING_HPP
 #define HAFT_DETAIL_PERFORMING_HPP
@@ -62,8 +63,7 @@ struct these_are_not_the_fields_of {
                                     "not what its fields, in their order, are made from.");
 };
 
-/* Stands for a base of E, so that an aggregate with one is told from one that begins with a field.
- */
+/* Stands for a base of E, so that an aggregate with one is told from one that begins with a field. */
 template <typename E>
 struct in_place_of_base {
     template <typename Base>

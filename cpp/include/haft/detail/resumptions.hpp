@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* What resumptions are made of, and what is taken as a handler. */
 #ifndef HAFT_DETAIL_RESUMPTIONS_HPP
 #define HAFT_DETAIL_RESUMPTIONS_HPP

@@ -104,3 +104,4 @@ module Deep = struct
   let try_with computation argument { effc } =
     match_with computation argument { retc = Fun.id; exnc = raise; effc }
 end
+(* SPDX-License-Identifier: MIT *)

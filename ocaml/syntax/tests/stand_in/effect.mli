@@ -26,3 +26,4 @@ module Deep : sig
 
   val try_with : ('b -> 'a) -> 'b -> 'a effect_handler -> 'a
 end
+(* SPDX-License-Identifier: MIT *)

@@ -14,3 +14,4 @@ module Syntax = struct
 
   let reraise = raise
 end
+(* SPDX-License-Identifier: MIT *)
