@@ -213,7 +213,7 @@ HAFT_EFFECT(fail, void, {
     const char *reason;
 });
 
-static void *throw_fail(void *unused) {
+static haft_reply_t throw_fail(void *unused) {
     (void)unused;
     HAFT_THROW(fail, 7, "no reason");
 }
