@@ -145,7 +145,7 @@ default_handler_t *seff_set_default_handler(effect_id id, default_handler_t *han
 }
 
 default_handler_t *seff_get_default_handler(effect_id id) {
-    default_handler_t *handler = (default_handler_t *)haft_get_default(seff_effect_of(id));
+    default_handler_t *handler = (default_handler_t *)haft_default(seff_effect_of(id));
     return handler == no_default[id] ? NULL : handler;
 }
 
@@ -280,7 +280,7 @@ static haft_fiber_t *make_fiber(size_t stack_size, void *argument) {
     if (SEGMENTED || stack_size > haft_stack_size()) {
         haft_fiber_options_t options = {
             .stack_size = stack_size, .segmented = SEGMENTED, .no_cleanups = true};
-        return haft_fiber_create(&options, run, argument);
+        return haft_fiber_new_with(&options, run, argument);
     }
     haft_fiber_t *fiber = haft_fiber_new(run, argument);
     if (fiber != NULL)
@@ -369,8 +369,8 @@ void seff_coroutine_reset(seff_coroutine_t *k) {
 static void drop(seff_coroutine_t *k) {
     haft_fiber_t *fiber = k->fiber;
     haft_fiber_state_t state = haft_fiber_state(fiber);
-    if (state == HAFT_FIBER_RUNNING) /* an error, which haft_fiber_free reports */
-        haft_fiber_free(fiber);
+    if (state == HAFT_FIBER_RUNNING) /* an error, which haft_fiber_drop reports */
+        haft_fiber_drop(fiber);
     /* Fibers of haft.h inside it have cleanups, which may still use the coroutine. */
     if (state == HAFT_FIBER_SUSPENDED && fiber->top != &fiber->scope)
         haft_fiber_reset(fiber, run, k);
@@ -386,7 +386,7 @@ void seff_coroutine_release(seff_coroutine_t *k) {
     haft_fiber_t *fiber = k->fiber;
     k->fiber = NULL;
     ended(k);
-    haft_fiber_free(fiber); /* and `k` itself, if it lies in there */
+    haft_fiber_drop(fiber); /* and `k` itself, if it lies in there */
 }
 
 void seff_coroutine_delete(seff_coroutine_t *k) {
@@ -478,7 +478,7 @@ static __attribute__((noreturn)) void throw_elsewhere(effect_id id, void *payloa
     haft_effect_t *effect = seff_effect_of(id);
     if (haft_locate(effect) != NULL)
         haft_throw(effect, payload, 0);
-    ((default_handler_t *)haft_get_default(effect))(payload);
+    ((default_handler_t *)haft_default(effect))(payload);
     fail_with(HAFT_ERROR_CAME_BACK, effect,
               "The effect '%s' (%s) was thrown, but its default handler came back. Perform it, or "
               "resume a coroutine around the throw with HANDLES(%s).");

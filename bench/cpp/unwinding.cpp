@@ -77,12 +77,12 @@ void leave_beside(benchmark_t *benchmark, bool drops) {
         haft_fiber_options_t options = {};
         options.memory = memory + i * HAFT_FIBER_MINIMUM;
         options.memory_size = HAFT_FIBER_MINIMUM;
-        others[i] = haft_fiber_create(&options, wait_once, nullptr);
+        others[i] = haft_fiber_new_with(&options, wait_once, nullptr);
         haft_resume(others[i], HAFT_NO_REPLY, HAFT_HANDLES(waited));
     }
     leave(benchmark, 10, drops);
     for (haft_fiber_t *other : others)
-        haft_fiber_free(other);
+        haft_fiber_drop(other);
     std::free(memory);
 }
 

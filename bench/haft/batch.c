@@ -26,7 +26,7 @@ BENCHMARK_SERIES("haft/batch", batch, 1, 64, 65, 100, 1000, 10000, 100000) {
         for (uint64_t i = 0; i < count; i++)
             haft_resume(fibers[i], HAFT_NO_REPLY, none);
         for (uint64_t i = 0; i < count; i++)
-            haft_fiber_free(fibers[i]);
+            haft_fiber_drop(fibers[i]);
     }
     benchmark_stop(benchmark);
     free(fibers);

@@ -18,6 +18,6 @@ int main(int argc, char **argv) {
             }
         }
     }
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     return program_result(state);
 }

@@ -57,7 +57,7 @@ static void *nest_fibers(void *argument) {
     task->depth--;
     haft_fiber_t *k = haft_fiber_new(nest_fibers, task);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failure));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     return NULL;
 }
 
@@ -92,7 +92,7 @@ static void handle_by_requests(benchmark_t *benchmark, void (*loop)(uint64_t)) {
             }
         }
     }
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static int64_t on_get(void *state, HAFT_PAYLOAD(get) * payload) {
@@ -156,7 +156,7 @@ BENCHMARK_SERIES("depth-two-scopes", depth_two_scopes, FEWER_DEPTHS) {
         haft_handle(&surviving, NULL, resume_once, k);
     }
     benchmark_stop(benchmark);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 BENCHMARK_SERIES("depth-general", depth_general, DEPTHS) {

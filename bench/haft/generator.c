@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
         sum += ((HAFT_PAYLOAD(emit) *)request.payload)->value;
         request = haft_resume(k, HAFT_NO_REPLY, emissions);
     }
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     tree_free(tree);
     return program_result(sum);
 }

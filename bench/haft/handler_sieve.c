@@ -37,6 +37,6 @@ int main(int argc, char **argv) {
     haft_request_t request = haft_resume(k, HAFT_NO_REPLY, questions);
     while (!haft_finished(request))
         request = haft_resume(k, HAFT_REPLY(is_prime, true), questions);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     return program_result(search.sum);
 }

@@ -62,11 +62,11 @@ static void *start(void *argument) {
 static void measure(benchmark_t *benchmark, uintptr_t margin) {
     task_t task = {hotsplit_function(benchmark->parameter), benchmark->operations, margin};
     haft_fiber_options_t options = {.segmented = true};
-    haft_fiber_t *k = haft_fiber_create(&options, start, &task);
+    haft_fiber_t *k = haft_fiber_new_with(&options, start, &task);
     benchmark_start(benchmark);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
     benchmark_stop(benchmark);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 BENCHMARK_SERIES("hotsplit-segmented", hotsplit_segmented, HOTSPLIT_MULTIPLICATIONS) {

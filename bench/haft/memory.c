@@ -41,13 +41,13 @@ int main(int argc, char **argv) {
             options.memory = fixed + (size_t)i * HAFT_FIBER_MINIMUM;
             options.memory_size = HAFT_FIBER_MINIMUM;
         }
-        fibers[i] = haft_fiber_create(&options, pause_once, NULL);
+        fibers[i] = haft_fiber_new_with(&options, pause_once, NULL);
         haft_resume(fibers[i], HAFT_NO_REPLY, pauses);
     }
     memory_use_t after = memory_measure();
     for (int64_t i = 0; i < count; i++) {
         haft_resume(fibers[i], HAFT_NO_REPLY, pauses);
-        haft_fiber_free(fibers[i]);
+        haft_fiber_drop(fibers[i]);
     }
     memory_print(count, before, after, memory_measure());
     free(fibers);

@@ -122,7 +122,7 @@ static inline __attribute__((always_inline)) void measure_answering(benchmark_t 
         request = haft_resume(k, HAFT_REPLY(ask, value + 1), questions);
     }
     benchmark_stop(benchmark);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 BENCHMARK("haft/round-trip", round_trip) {
@@ -148,7 +148,7 @@ static void *measure_asking(void *argument) {
 static haft_answer_t answer_and_resume(void *unused, HAFT_PAYLOAD(ask) * payload,
                                        haft_resumption_t k) {
     (void)unused;
-    return haft_tail_continue(k, HAFT_REPLY(ask, payload->value + 1));
+    return haft_tail_resume(k, HAFT_REPLY(ask, payload->value + 1));
 }
 
 static int64_t answer_in_place(void *unused, HAFT_PAYLOAD(ask) * payload) {
@@ -171,7 +171,7 @@ BENCHMARK("haft/tail-resumptive", tail_resumptive) {
 static void *measure_asking_on_fiber(void *benchmark) {
     haft_fiber_t *k = haft_fiber_new(measure_asking, benchmark);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(unrelated));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     return NULL;
 }
 
@@ -260,9 +260,9 @@ measure_lives(benchmark_t *benchmark, bool no_cleanups, void *(*function)(void *
     const haft_handles_t *questions = HAFT_HANDLES(ask);
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i++) {
-        haft_fiber_t *k = haft_fiber_create(&options, function, NULL);
+        haft_fiber_t *k = haft_fiber_new_with(&options, function, NULL);
         haft_resume(k, HAFT_NO_REPLY, questions);
-        haft_fiber_free(k);
+        haft_fiber_drop(k);
     }
     benchmark_stop(benchmark);
 }
@@ -273,7 +273,7 @@ BENCHMARK("haft/create-run-free", create_run_free) {
     for (uint64_t i = 0; i < benchmark->operations; i++) {
         haft_fiber_t *k = haft_fiber_new(return_at_once, NULL);
         haft_resume(k, HAFT_NO_REPLY, questions);
-        haft_fiber_free(k);
+        haft_fiber_drop(k);
     }
     benchmark_stop(benchmark);
 }
@@ -285,7 +285,7 @@ BENCHMARK("haft/create-perform-resume-free", create_perform_resume_free) {
         haft_fiber_t *k = haft_fiber_new(ask_once, NULL);
         haft_resume(k, HAFT_NO_REPLY, questions);
         haft_resume(k, HAFT_REPLY(ask, 1), questions);
-        haft_fiber_free(k);
+        haft_fiber_drop(k);
     }
     benchmark_stop(benchmark);
 }

@@ -37,6 +37,6 @@ int main(int argc, char **argv) {
         sum += ((HAFT_PAYLOAD(emit) *)request.payload)->dollars;
         request = haft_resume(k, HAFT_NO_REPLY, emissions);
     }
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     return program_result(sum);
 }

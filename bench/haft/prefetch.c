@@ -76,7 +76,7 @@ BENCHMARK_SERIES("prefetch-haft", prefetch_haft, PREFETCH_STREAMS) {
                 haft_fiber_reset(fiber, binary_search, search);
                 wait_for(search, haft_resume(fiber, HAFT_NO_REPLY, reads));
             } else {
-                haft_fiber_free(fiber);
+                haft_fiber_drop(fiber);
                 search->fiber = NULL;
                 active--;
             }

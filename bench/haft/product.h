@@ -26,7 +26,7 @@ static void *compute_product(void *list) {
 /* One product: the fiber that waits at the abort is freed with its thousand frames. */
 static inline int64_t product_on_fiber(const haft_fiber_options_t *options, const list_t *list) {
     int64_t result = 0;
-    haft_fiber_t *k = haft_fiber_create(options, compute_product, (void *)(uintptr_t)list);
+    haft_fiber_t *k = haft_fiber_new_with(options, compute_product, (void *)(uintptr_t)list);
     haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(aborted));
     HAFT_MATCH(request) {
         HAFT_RETURN(value) {
@@ -36,7 +36,7 @@ static inline int64_t product_on_fiber(const haft_fiber_options_t *options, cons
             result = 0;
         }
     }
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     return result;
 }
 

@@ -21,7 +21,7 @@ static haft_answer_t on_operate(void *unused, HAFT_PAYLOAD(operate) * payload,
                                 haft_resumption_t k) {
     (void)unused;
     int64_t operand = payload->operand;
-    int64_t rest = (intptr_t)haft_continue(k, HAFT_NO_REPLY);
+    int64_t rest = (intptr_t)haft_resumption_resume(k, HAFT_NO_REPLY);
     return haft_answer((void *)(intptr_t)program_operator(operand, rest));
 }
 

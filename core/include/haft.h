@@ -33,7 +33,7 @@
  *             }
  *         }
  *     }
- *     haft_fiber_free(k);
+ *     haft_fiber_drop(k);
  *
  * Sections in this file: effects; performing; fibers; handling by requests; handling by clauses;
  * ending a computation; default handlers; looking at fibers; memory; errors.
@@ -190,14 +190,14 @@ typedef struct haft_fiber_options {
 
 /*
  * `options` may be NULL. Makes a fiber that will run `function(argument)`; nothing runs until it is resumed. To be released
- * with haft_fiber_free. NULL if memory is exhausted and the error handler returned (errno: ENOMEM).
+ * with haft_fiber_drop. NULL if memory is exhausted and the error handler returned (errno: ENOMEM).
  */
 HAFT_API haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument);
-HAFT_API haft_fiber_t *haft_fiber_create_sized(const haft_fiber_options_t *options, size_t size,
-                                               void *(*function)(void *), void *argument);
-HAFT_INLINE haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options,
-                                            void *(*function)(void *), void *argument) {
-    return haft_fiber_create_sized(options, sizeof *options, function, argument);
+HAFT_API haft_fiber_t *haft_fiber_new_sized(const haft_fiber_options_t *options, size_t size,
+                                            void *(*function)(void *), void *argument);
+HAFT_INLINE haft_fiber_t *haft_fiber_new_with(const haft_fiber_options_t *options,
+                                              void *(*function)(void *), void *argument) {
+    return haft_fiber_new_sized(options, sizeof *options, function, argument);
 }
 
 /*
@@ -209,17 +209,17 @@ HAFT_INLINE haft_fiber_t *haft_fiber_create(const haft_fiber_options_t *options,
  * points into the memory, and what it ended with lies there, too, if there is room. While it has not
  * finished, another fiber in the same memory is refused, unless that lies in one of its frames.
  */
-HAFT_API void haft_fiber_free(haft_fiber_t *fiber);
+HAFT_API void haft_fiber_drop(haft_fiber_t *fiber);
 
-/* Drops what a fiber was doing, as haft_fiber_free does, and makes it run `function(argument)` when it
+/* Drops what a fiber was doing, as haft_fiber_drop does, and makes it run `function(argument)` when it
    is resumed next. */
 HAFT_API void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argument);
 
 /* Declares a fiber variable that is freed when its scope is left, by unwinding too:
    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(...); */
-#define HAFT_SCOPED __attribute__((cleanup(haft_fiber_free_scoped)))
-HAFT_INLINE void haft_fiber_free_scoped(haft_fiber_t **fiber) {
-    haft_fiber_free(*fiber);
+#define HAFT_SCOPED __attribute__((cleanup(haft_fiber_drop_scoped)))
+HAFT_INLINE void haft_fiber_drop_scoped(haft_fiber_t **fiber) {
+    haft_fiber_drop(*fiber);
 }
 
 typedef enum haft_fiber_state {
@@ -352,11 +352,11 @@ typedef struct haft_resumption {
 
 /*
  * How a general clause ends: with an answer, haft_answer(value), or by resuming a computation whose answer
- * will be the clause's, haft_tail_continue(k, reply).
+ * will be the clause's, haft_tail_resume(k, reply).
  */
 typedef struct haft_answer {
     void *value;
-    uintptr_t next; /* 0, or the fiber that is to be resumed, see haft_tail_continue */
+    uintptr_t next; /* 0, or the fiber that is to be resumed, see haft_tail_resume */
 } haft_answer_t;
 HAFT_INLINE haft_answer_t haft_answer(void *value) {
     return (haft_answer_t){value, 0};
@@ -372,9 +372,9 @@ HAFT_INLINE haft_answer_t haft_answer(void *value) {
  *       is the result of the perform.
  *   HAFT_GENERAL(effect, function)  haft_answer_t function(void *state, HAFT_PAYLOAD(effect) *payload,
  *                                                          haft_resumption_t k)
- *       The computation is suspended; the clause continues it (haft_continue), ends by continuing it
- *       (return haft_tail_continue(k, reply)), drops it, or keeps it for later. Its answer is the
- *       answer of haft_handle, or of the haft_continue that let the computation run.
+ *       The computation is suspended; the clause continues it (haft_resumption_resume), ends by continuing it
+ *       (return haft_tail_resume(k, reply)), drops it, or keeps it for later. Its answer is the
+ *       answer of haft_handle, or of the haft_resumption_resume that let the computation run.
  *   HAFT_NEVER(effect, function)    void *function(void *state, HAFT_PAYLOAD(effect) *payload)
  *       The computation is unwound, with a copy of the payload kept, before the clause is called;
  *       what it returns is the answer.
@@ -415,25 +415,26 @@ HAFT_INLINE void *haft_handle_with(const haft_fiber_options_t *options,
 
 /* Continues a captured computation under its handler, with a reply made by HAFT_REPLY; returns the
    answer. */
-HAFT_API void *haft_continue(haft_resumption_t k, haft_reply_t reply);
-HAFT_API HAFT_COLD haft_answer_t haft_tail_continue_slow(haft_resumption_t k, haft_reply_t reply);
+HAFT_API void *haft_resumption_resume(haft_resumption_t k, haft_reply_t reply);
+HAFT_API HAFT_COLD haft_answer_t haft_tail_resume_slow(haft_resumption_t k, haft_reply_t reply);
 /*
  * To be returned by a general clause: the handler continues `k`, which need not be the clause's own, when
  * the clause is gone, so that a loop of such clauses runs in constant space. `k` is used up by the call.
  */
-__attribute__((warn_unused_result)) HAFT_INLINE haft_answer_t
-haft_tail_continue(haft_resumption_t k, haft_reply_t reply) {
+__attribute__((warn_unused_result)) HAFT_INLINE haft_answer_t haft_tail_resume(haft_resumption_t k,
+                                                                               haft_reply_t reply) {
     if (HAFT_UNLIKELY(k.fiber == (haft_fiber_t *)0 || k.fiber->scope.shot != k.shot ||
                       !haft_is_reply_to(k.fiber->scope.awaits, reply.to) ||
                       (reply.to & HAFT_AWAITS_MUCH) != 0))
-        return haft_tail_continue_slow(k, reply);
+        return haft_tail_resume_slow(k, reply);
     k.fiber->scope.shot = k.shot + 1;
     return (haft_answer_t){reply.word, (uintptr_t)k.fiber};
 }
 /* Continues by calling `raise(argument)` at the perform; what it returns, if it does, is the reply. */
-HAFT_API void *haft_continue_raising(haft_resumption_t k, haft_raise_t *raise, void *argument);
+HAFT_API void *haft_resumption_discontinue(haft_resumption_t k, haft_raise_t *raise,
+                                           void *argument);
 /* Drops a captured computation: its stack is unwound and released. */
-HAFT_API void haft_drop(haft_resumption_t k);
+HAFT_API void haft_resumption_drop(haft_resumption_t k);
 /* The effect a resumption waits on; NULL once it has been used. */
 HAFT_API haft_effect_t *haft_resumption_effect(haft_resumption_t k);
 
@@ -446,7 +447,7 @@ HAFT_API haft_effect_t *haft_resumption_effect(haft_resumption_t k);
  */
 #define HAFT_SET_DEFAULT(name, function) HAFT_SET_DEFAULT_(name, function)
 HAFT_API haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function);
-HAFT_API haft_function_t *haft_get_default(const haft_effect_t *effect);
+HAFT_API haft_function_t *haft_default(const haft_effect_t *effect);
 
 #ifndef HAFT_FREESTANDING
 /* ---- Looking at fibers ---------------------------------------------------------------------- */

@@ -18,7 +18,7 @@
 #    pragma redefine_extname haft_resume_raced haft_entry_resume_raced
 #    pragma redefine_extname haft_used_resumption haft_entry_used_resumption
 #    pragma redefine_extname haft_fiber_new haft_entry_fiber_new
-#    pragma redefine_extname haft_fiber_create_sized haft_entry_fiber_create_sized
+#    pragma redefine_extname haft_fiber_new_sized haft_entry_fiber_new_sized
 #    pragma redefine_extname haft_fiber_detach haft_entry_fiber_detach
 #    pragma redefine_extname haft_handles_changed haft_entry_handles_changed
 #    pragma redefine_extname haft_fiber_reserve haft_entry_fiber_reserve
@@ -40,13 +40,13 @@
 #    pragma redefine_extname haft_resume_checked haft_entry_resume_checked
 #    pragma redefine_extname haft_resume_calling haft_entry_resume_calling
 #    pragma redefine_extname haft_discontinue haft_entry_discontinue
-#    pragma redefine_extname haft_fiber_free haft_entry_fiber_free
+#    pragma redefine_extname haft_fiber_drop haft_entry_fiber_drop
 #    pragma redefine_extname haft_fiber_reset haft_entry_fiber_reset
 #    pragma redefine_extname haft_handle haft_entry_handle
 #    pragma redefine_extname haft_handle_sized haft_entry_handle_sized
-#    pragma redefine_extname haft_continue haft_entry_continue
-#    pragma redefine_extname haft_continue_raising haft_entry_continue_raising
-#    pragma redefine_extname haft_drop haft_entry_drop
+#    pragma redefine_extname haft_resumption_resume haft_entry_resumption_resume
+#    pragma redefine_extname haft_resumption_discontinue haft_entry_resumption_discontinue
+#    pragma redefine_extname haft_resumption_drop haft_entry_resumption_drop
 #    pragma redefine_extname haft_perform haft_entry_perform
 #    pragma redefine_extname haft_yield haft_entry_yield
 #    pragma redefine_extname haft_yield_slow haft_entry_yield_slow

@@ -174,8 +174,8 @@ static HAFT_COLD haft_fiber_t *make_segmented(haft_thread_t *thread,
 #endif
 }
 
-haft_fiber_t *haft_fiber_create_sized(const haft_fiber_options_t *given, size_t size,
-                                      void *(*function)(void *), void *argument) {
+haft_fiber_t *haft_fiber_new_sized(const haft_fiber_options_t *given, size_t size,
+                                   void *(*function)(void *), void *argument) {
     haft_fiber_options_t known = {.stack_size = 0};
     const haft_fiber_options_t *options = given == NULL ? &known : given;
     if (HAFT_UNLIKELY(size !=
@@ -225,7 +225,7 @@ haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument) {
     if (HAFT_LIKELY(function != NULL && !haft_tools_active))
         fiber = haft_pool_take_kept(thread, haft_default_size);
     if (HAFT_UNLIKELY(fiber == NULL))
-        return haft_fiber_create(NULL, function, argument);
+        return haft_fiber_new_with(NULL, function, argument);
     furnish(fiber, HAFT_KIND_POOL, NULL);
     fiber->cleanups = HAFT_UNWINDS;
     own(thread, fiber);
@@ -327,7 +327,7 @@ static HAFT_COLD void freed_twice(const haft_fiber_t *fiber) {
               haft_fiber_label(fiber));
 }
 
-void haft_fiber_free(haft_fiber_t *fiber) {
+void haft_fiber_drop(haft_fiber_t *fiber) {
     if (fiber == NULL)
         return;
     if (HAFT_UNLIKELY(fiber->state != HAFT_FIBER_FINISHED || fiber->kind != HAFT_KIND_POOL ||

@@ -32,7 +32,7 @@ HAFT_INLINE haft_fiber_t *haft_pool_exhausted(size_t size) {
     (void)size;
     haft_report(HAFT_ERROR_NO_MEMORY, NULL, NULL,
                 "No memory for a fiber: in a freestanding program it has to be given, by "
-                "haft_fiber_create with `memory` or haft_handle_with.");
+                "haft_fiber_new_with with `memory` or haft_handle_with.");
     return NULL;
 }
 HAFT_INLINE void haft_pool_give(haft_thread_t *thread, const haft_fiber_t *fiber) {
@@ -63,7 +63,7 @@ HAFT_INLINE void *haft_copy_reply(const haft_effect_t *effect, const void *reply
     (void)reply;
     haft_fail(HAFT_ERROR_NO_MEMORY, effect, NULL,
               "A freestanding program has no memory to keep the reply to the effect '%s' in: use "
-              "haft_continue.",
+              "haft_resumption_resume.",
               effect->name);
 }
 HAFT_INLINE void haft_free_reply(void *reply) {

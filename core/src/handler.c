@@ -5,7 +5,7 @@
  * A handler whose clauses all run in place is a scope in the frame of haft_handle. Any other has a
  * fiber, and `drive` is the loop of the paper around it, written once: it resumes, dispatches the
  * request to its clause, and ends with the clause's answer. A clause that ends in
- * haft_tail_continue comes back into the loop, so that such clauses run in constant space.
+ * haft_tail_resume comes back into the loop, so that such clauses run in constant space.
  *
  * A resumption names its fiber and the number of the capture. Every use counts that number up, so
  * that a second use, or a use after the fiber's end, is recognised.
@@ -63,17 +63,17 @@ static void *answer_of(haft_fiber_t *fiber, void *payload, uintptr_t effect) {
     const haft_handler_t *handler = fiber->handler;
     void *state = fiber->scope.state;
     void *result = ((haft_payload_return *)request.payload)->result;
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
     return handler->on_return != NULL ? handler->on_return(state, result) : result;
 }
 
 /* While the computation runs it is the loop's; when the loop is unwound meanwhile, it ends. */
 HAFT_INLINE void free_owned(haft_fiber_t **owned) {
     if (*owned != NULL)
-        haft_fiber_free(*owned);
+        haft_fiber_drop(*owned);
 }
 
-/* Takes back what haft_tail_continue has promised: the fiber waits as before. */
+/* Takes back what haft_tail_resume has promised: the fiber waits as before. */
 static HAFT_COLD void take_promise_back(haft_fiber_t *fiber) {
     fiber->scope.shot--;
     if (haft_awaited(fiber)->result_size > sizeof(void *))
@@ -86,7 +86,7 @@ static HAFT_COLD void drop_left(haft_resumption_t k) {
     if (k.fiber->scope.shot == k.shot + 1)
         take_promise_back(k.fiber);
     if (k.fiber->scope.shot == k.shot)
-        haft_drop(k);
+        haft_resumption_drop(k);
 }
 HAFT_INLINE void drop_unused(haft_resumption_t *k) {
     if (k->fiber != NULL)
@@ -130,15 +130,15 @@ HAFT_INLINE haft_words_t resume(haft_fiber_t *fiber, void *word) {
 static HAFT_COLD void forgotten(haft_fiber_t *fiber) {
     take_promise_back(fiber);
     haft_fail(HAFT_ERROR_BAD_ARGUMENT, haft_awaited(fiber), fiber,
-              "A clause of '%s' has called haft_tail_continue and returned something else. Write "
-              "`return haft_tail_continue(k, reply);`.",
+              "A clause of '%s' has called haft_tail_resume and returned something else. Write "
+              "`return haft_tail_resume(k, reply);`.",
               ((const haft_handler_t *)fiber->handler)->name);
 }
 
 static HAFT_COLD void answered_twice(const haft_fiber_t *fiber) {
     haft_fail(
         HAFT_ERROR_USED_RESUMPTION, haft_awaited(fiber), fiber,
-        "A clause has returned what haft_tail_continue gave it a second time. Return it once, at "
+        "A clause has returned what haft_tail_resume gave it a second time. Return it once, at "
         "once.");
 }
 
@@ -236,7 +236,7 @@ void *haft_handle_sized(const haft_fiber_options_t *options, size_t size,
     haft_check_given((void *)(uintptr_t)body, "haft_handle", "body");
     if (in_place(handler))
         return handle_in_place(handler, state, body, argument);
-    haft_fiber_t *fiber = haft_fiber_create_sized(options, size, body, argument);
+    haft_fiber_t *fiber = haft_fiber_new_sized(options, size, body, argument);
     if (fiber == NULL)
         return HAFT_NO_ANSWER;
     fiber->handler = handler;
@@ -268,23 +268,23 @@ static haft_fiber_t *use(haft_resumption_t k, const char *what) {
     return k.fiber;
 }
 
-void *haft_continue(haft_resumption_t k, haft_reply_t reply) {
-    check_unused(k, "continued");
+void *haft_resumption_resume(haft_resumption_t k, haft_reply_t reply) {
+    check_unused(k, "resumed");
     haft_check_reply(k.fiber, k.fiber->scope.awaits, reply);
     k.fiber->scope.shot += 2;
     return drive(k.fiber, reply.word, HAFT_WAKE_REPLY);
 }
 
-void *haft_continue_raising(haft_resumption_t k, haft_raise_t *raise, void *argument) {
-    haft_check_given((void *)(uintptr_t)raise, "haft_continue_raising", "function to call");
-    haft_fiber_t *fiber = use(k, "continued");
+void *haft_resumption_discontinue(haft_resumption_t k, haft_raise_t *raise, void *argument) {
+    haft_check_given((void *)(uintptr_t)raise, "haft_resumption_discontinue", "function to call");
+    haft_fiber_t *fiber = use(k, "resumed");
     haft_raising_t raising = {raise, argument, fiber, fiber->scope.awaits};
     haft_call_t call = {haft_raise, &raising};
     return drive(fiber, &call, HAFT_WAKE_CALL);
 }
 
-haft_answer_t haft_tail_continue_slow(haft_resumption_t k, haft_reply_t reply) {
-    check_unused(k, "continued");
+haft_answer_t haft_tail_resume_slow(haft_resumption_t k, haft_reply_t reply) {
+    check_unused(k, "resumed");
     haft_fiber_t *fiber = k.fiber;
     haft_check_reply(fiber, fiber->scope.awaits, reply);
     bool copied = haft_awaited(fiber)->result_size > sizeof reply.word;
@@ -295,8 +295,8 @@ haft_answer_t haft_tail_continue_slow(haft_resumption_t k, haft_reply_t reply) {
     return (haft_answer_t){reply.word, (uintptr_t)fiber + (copied ? COPY_MARK : 0)};
 }
 
-void haft_drop(haft_resumption_t k) {
-    haft_fiber_free(use(k, "dropped"));
+void haft_resumption_drop(haft_resumption_t k) {
+    haft_fiber_drop(use(k, "dropped"));
 }
 
 haft_effect_t *haft_resumption_effect(haft_resumption_t k) {

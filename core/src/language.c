@@ -77,7 +77,7 @@ void haft_language_give(haft_fiber_t *fiber) {
     fiber->owner = haft_thread_ready()->stamp; /* this thread's */
     if (fiber->kind == HAFT_KIND_POOL)
         fiber->uses = 1; /* A language keeps stacks for itself: this one may have been deep. */
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
 }
 
 void haft_language_leave(haft_fiber_t *fiber) {

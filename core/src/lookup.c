@@ -188,7 +188,7 @@ static __attribute__((noinline)) haft_found_t find(haft_thread_t *thread, haft_e
 /* Nobody handles it: its only clause is a default that is not there. */
 HAFT_INLINE bool is_unhandled(haft_found_t found, const haft_effect_t *effect) {
     return HAFT_UNLIKELY(haft_clause_of(found) == &effect->default_clause) &&
-           haft_get_default(effect) == NULL;
+           haft_default(effect) == NULL;
 }
 
 /* haft_look_for, inlined into its two callers. No slot remembers an effect that nobody handles: its next
@@ -243,7 +243,7 @@ haft_fiber_t *haft_locate(haft_effect_t *effect) {
 haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function) {
     haft_check_given(effect, "haft_set_default", "effect");
     haft_clause_t *clause = &effect->default_clause;
-    haft_function_t *before = haft_get_default(effect);
+    haft_function_t *before = haft_default(effect);
     if (function != NULL)
         __atomic_store_n(&clause->function, function, __ATOMIC_RELEASE);
     __atomic_store_n(&clause->kind, function != NULL ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_SLOW,
@@ -251,8 +251,8 @@ haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *functi
     return before;
 }
 
-haft_function_t *haft_get_default(const haft_effect_t *effect) {
-    haft_check_given(effect, "haft_get_default", "effect");
+haft_function_t *haft_default(const haft_effect_t *effect) {
+    haft_check_given(effect, "haft_default", "effect");
     const haft_clause_t *clause = &effect->default_clause;
     uint32_t kind = __atomic_load_n(&clause->kind, __ATOMIC_ACQUIRE);
     haft_function_t *function = __atomic_load_n(&clause->function, __ATOMIC_ACQUIRE);

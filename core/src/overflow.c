@@ -42,7 +42,7 @@ static void say_of_thread(void) {
         "haft: the stack of the thread itself, not of a fiber, has overflowed inside of resumes. A "
         "clause that goes on after it has resumed keeps its frames for as long as that takes, and "
         "so does each that runs meanwhile. Let clauses end in tail_resume (C: "
-        "haft_tail_continue), or give the thread a larger stack (ulimit -s, "
+        "haft_tail_resume), or give the thread a larger stack (ulimit -s, "
         "pthread_attr_setstacksize).\n";
     if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
         return;

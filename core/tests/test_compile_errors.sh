@@ -19,7 +19,7 @@ static int tail_ask(void *state, HAFT_PAYLOAD(ask) *payload) { (void)state; retu
 static double wrong_result(void *state, HAFT_PAYLOAD(ask) *payload) { (void)state, (void)payload; return 0; }
 static int wrong_payload(void *state, HAFT_PAYLOAD(name) *payload) { (void)state, (void)payload; return 0; }
 static haft_answer_t general_ask(void *state, HAFT_PAYLOAD(ask) *payload, haft_resumption_t k) {
-    (void)state, (void)payload; return haft_answer(haft_continue(k, HAFT_REPLY(ask, 1)));
+    (void)state, (void)payload; return haft_answer(haft_resumption_resume(k, HAFT_REPLY(ask, 1)));
 }
 static void *unused[] __attribute__((unused)) = {(void *)tail_ask, (void *)wrong_result,
     (void *)wrong_payload, (void *)general_ask};
@@ -108,9 +108,9 @@ refuses 'cpp' 'wrong_payload\|haft_payload_name' '(void)handler;' \
 refuses 'cpp' 'general_ask\|haft_resumption_t' '(void)handler;' \
     'HAFT_HANDLER(handler, NULL, HAFT_TAIL(ask, general_ask));'
 refuses 'c cpp' 'int' 'HAFT_SET_DEFAULT(ask, wrong_result);'
-# A return forgotten before haft_tail_continue.
+# A return forgotten before haft_tail_resume.
 refuses 'c cpp' 'warn_unused_result\|unused-result' '(void)forgetful;' \
-    'static haft_answer_t forgetful(haft_resumption_t k) { haft_tail_continue(k, HAFT_REPLY(ask, 1)); return haft_answer((void *)0); }'
+    'static haft_answer_t forgetful(haft_resumption_t k) { haft_tail_resume(k, HAFT_REPLY(ask, 1)); return haft_answer((void *)0); }'
 # Effects that nobody declared.
 refuses 'c cpp' 'nonesuch' 'HAFT_PERFORM(nonesuch, 1);'
 refuses 'c cpp' 'nonesuch' 'haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask, nonesuch));'

@@ -19,11 +19,11 @@ static int answer_in_place(void *state, HAFT_PAYLOAD(ask) * payload) {
 }
 static haft_answer_t answer_general(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     *(int *)state += 100;
-    return haft_answer(haft_continue(k, HAFT_REPLY(ask, payload->question * 10)));
+    return haft_answer(haft_resumption_resume(k, HAFT_REPLY(ask, payload->question * 10)));
 }
 static haft_answer_t answer_tail(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     *(int *)state += 1000;
-    return haft_tail_continue(k, HAFT_REPLY(ask, payload->question * 10));
+    return haft_tail_resume(k, HAFT_REPLY(ask, payload->question * 10));
 }
 static void *stop_with_code(void *state, HAFT_PAYLOAD(stop) * payload) {
     *(int *)state += 10000;
@@ -123,7 +123,7 @@ static haft_answer_t sum_on_the_way_back(void *state, HAFT_PAYLOAD(tell) * paylo
                                          haft_resumption_t k) {
     int value = payload->value;
     (void)state;
-    return haft_answer(NUMBER(value + VALUE(haft_continue(k, HAFT_NO_REPLY))));
+    return haft_answer(NUMBER(value + VALUE(haft_resumption_resume(k, HAFT_NO_REPLY))));
 }
 HAFT_HANDLER(summing, NULL, HAFT_GENERAL(tell, sum_on_the_way_back));
 
@@ -142,12 +142,12 @@ static haft_answer_t ask_inside_tell(void *state, HAFT_PAYLOAD(tell) * payload,
                                      haft_resumption_t k) {
     /* Handled further out: a clause is not under its own handler. */
     *(int *)state += HAFT_PERFORM(ask, payload->value);
-    return haft_tail_continue(k, HAFT_NO_REPLY);
+    return haft_tail_resume(k, HAFT_NO_REPLY);
 }
 static haft_answer_t tell_again(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
     *(int *)state += payload->value;
     HAFT_PERFORM(tell, payload->value * 100);
-    return haft_tail_continue(k, HAFT_NO_REPLY);
+    return haft_tail_resume(k, HAFT_NO_REPLY);
 }
 HAFT_HANDLER(asking, NULL, HAFT_GENERAL(tell, ask_inside_tell));
 HAFT_HANDLER(telling, NULL, HAFT_GENERAL(tell, tell_again));
@@ -169,7 +169,7 @@ static void a_clause_performs_to_the_handlers_further_out(void) {
 
 static haft_answer_t outer_sum(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
     *(int *)state += payload->value;
-    return haft_tail_continue(k, HAFT_NO_REPLY);
+    return haft_tail_resume(k, HAFT_NO_REPLY);
 }
 HAFT_HANDLER(outer_summing, NULL, HAFT_GENERAL(tell, outer_sum));
 
@@ -196,10 +196,10 @@ static void a_kept_resumption_outlives_haft_handle_and_takes_its_handler_along(v
     int state = 0;
     CHECK_EQUAL(VALUE(haft_handle(&keeping, &state, ask_three, NULL)), 1);
     CHECK(haft_resumption_effect(kept) == HAFT_ID(ask));
-    CHECK_EQUAL(VALUE(haft_continue(kept, HAFT_REPLY(ask, 5))), 2);
-    CHECK_EQUAL(VALUE(haft_continue(kept, HAFT_REPLY(ask, 6))), 3);
+    CHECK_EQUAL(VALUE(haft_resumption_resume(kept, HAFT_REPLY(ask, 5))), 2);
+    CHECK_EQUAL(VALUE(haft_resumption_resume(kept, HAFT_REPLY(ask, 6))), 3);
     haft_resumption_t last = kept;
-    CHECK_EQUAL(VALUE(haft_continue(last, HAFT_REPLY(ask, 7))), 19);
+    CHECK_EQUAL(VALUE(haft_resumption_resume(last, HAFT_REPLY(ask, 7))), 19);
     CHECK(haft_resumption_effect(last) == NULL);
     CHECK_EQUAL(state, 100000);
 }
@@ -215,7 +215,7 @@ static void a_dropped_resumption_runs_the_cleanups(void) {
     int state = 0, count = 0;
     haft_handle(&keeping, &state, count_and_ask, &count);
     CHECK_EQUAL(count, 0);
-    haft_drop(kept);
+    haft_resumption_drop(kept);
     CHECK_EQUAL(count, 1);
     CHECK(haft_resumption_effect(kept) == NULL);
     CHECK_EQUAL(state, 0);
@@ -228,9 +228,9 @@ static haft_reply_t raise_reply(void *argument) {
 static void a_resumption_can_be_continued_by_a_call_at_the_perform(void) {
     int state = 0, value = 9;
     haft_handle(&keeping, &state, ask_three, NULL);
-    haft_continue(kept, HAFT_REPLY(ask, 1));
-    haft_continue(kept, HAFT_REPLY(ask, 1));
-    CHECK_EQUAL(VALUE(haft_continue_raising(kept, raise_reply, &value)), 12);
+    haft_resumption_resume(kept, HAFT_REPLY(ask, 1));
+    haft_resumption_resume(kept, HAFT_REPLY(ask, 1));
+    CHECK_EQUAL(VALUE(haft_resumption_discontinue(kept, raise_reply, &value)), 12);
 }
 
 /* Two computations that hand over to each other: each clause continues the other's resumption. */
@@ -248,7 +248,7 @@ static haft_answer_t hand_over(void *state, HAFT_PAYLOAD(tell) * payload, haft_r
     }
     haft_resumption_t next = waiting;
     waiting = k;
-    return haft_tail_continue(next, HAFT_NO_REPLY);
+    return haft_tail_resume(next, HAFT_NO_REPLY);
 }
 HAFT_HANDLER(swapping, NULL, HAFT_GENERAL(tell, hand_over));
 
@@ -261,7 +261,7 @@ static void a_clause_may_continue_another_resumption_than_its_own(void) {
     CHECK_EQUAL(VALUE(haft_handle(&swapping, NULL, tell_ten, NULL)), 1000);
     CHECK(haft_resumption_effect(waiting) == HAFT_ID(tell));
     CHECK_EQUAL(handovers, 20);
-    CHECK_EQUAL(VALUE(haft_continue(waiting, HAFT_NO_REPLY)), 1000);
+    CHECK_EQUAL(VALUE(haft_resumption_resume(waiting, HAFT_NO_REPLY)), 1000);
 }
 
 /* ---- Constant space ---- */
@@ -289,7 +289,7 @@ static haft_answer_t note_stack(void *state, HAFT_PAYLOAD(ask) * payload, haft_r
     (void)payload;
     if ((uintptr_t)&here < *lowest)
         *lowest = (uintptr_t)&here;
-    return haft_tail_continue(k, HAFT_REPLY(ask, 1));
+    return haft_tail_resume(k, HAFT_REPLY(ask, 1));
 }
 HAFT_HANDLER(noting_stack, NULL, HAFT_GENERAL(ask, note_stack));
 
@@ -328,7 +328,7 @@ static void haft_handle_with_runs_the_body_on_the_fiber_that_the_options_describ
 static haft_answer_t choose_both(void *state, HAFT_PAYLOAD(choose) * payload, haft_resumption_t k) {
     (void)payload;
     bool reply = ++*(int *)state % 2 == 0;
-    return haft_answer(haft_continue(k, HAFT_REPLY(choose, reply)));
+    return haft_answer(haft_resumption_resume(k, HAFT_REPLY(choose, reply)));
 }
 HAFT_HANDLER(choosing, NULL, HAFT_GENERAL(choose, choose_both));
 

@@ -62,11 +62,11 @@ static void a_default_returns_a_result_of_any_type(void) {
 }
 
 static void a_default_can_be_asked_for_replaced_and_taken_away(void) {
-    CHECK(haft_get_default(HAFT_ID(print)) == NULL);
+    CHECK(haft_default(HAFT_ID(print)) == NULL);
     CHECK(haft_set_default(HAFT_ID(print), (haft_function_t *)print_default) == NULL);
-    CHECK(haft_get_default(HAFT_ID(print)) == (haft_function_t *)print_default);
+    CHECK(haft_default(HAFT_ID(print)) == (haft_function_t *)print_default);
     CHECK(haft_set_default(HAFT_ID(print), NULL) == (haft_function_t *)print_default);
-    CHECK(haft_get_default(HAFT_ID(print)) == NULL);
+    CHECK(haft_default(HAFT_ID(print)) == NULL);
 }
 
 static int louder(void *unused, HAFT_PAYLOAD(print) * payload) {

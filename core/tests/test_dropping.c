@@ -37,7 +37,7 @@ static void freeing_runs_the_cleanups_innermost_first(void) {
     haft_fiber_t *k = haft_fiber_new(ten_frames, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     CHECK_EQUAL(order_count, 0);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     check_order(10);
 }
 
@@ -62,7 +62,7 @@ static void freeing_unwinds_the_whole_suspended_chain(void) {
     haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     CHECK(request.effect == HAFT_ID(ask));
     CHECK_EQUAL(haft_pool_report().stacks, before + 20);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     check_order(40);
     CHECK_EQUAL(haft_pool_report().stacks, before);
 }
@@ -75,7 +75,7 @@ static void *chain_in_fixed_memory(void *level_word) {
     if (level == 4) {
         HAFT_PERFORM(ask, 0);
     } else {
-        HAFT_SCOPED haft_fiber_t *inner = haft_fiber_create(
+        HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new_with(
             &(haft_fiber_options_t){.memory = memory[level], .memory_size = sizeof memory[level]},
             chain_in_fixed_memory, (void *)(intptr_t)(level + 1));
         haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(other));
@@ -86,7 +86,7 @@ static void *chain_in_fixed_memory(void *level_word) {
 static void a_chain_in_memory_of_the_caller_is_unwound_alike(void) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(chain_in_fixed_memory, (void *)1);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     k = NULL;
     check_order(4);
 }
@@ -97,10 +97,10 @@ static void *never_runs(void *unused) {
 }
 
 static void a_fiber_that_was_never_started_is_freed_without_running(void) {
-    haft_fiber_free(haft_fiber_new(never_runs, NULL));
+    haft_fiber_drop(haft_fiber_new(never_runs, NULL));
     haft_fiber_t *k = haft_fiber_new(never_runs, NULL);
     haft_fiber_reset(k, never_runs, NULL);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 /* A cleanup that performs while its fiber is dropped: its effects go past the fiber's resumer,
@@ -122,7 +122,7 @@ static int answer(void *state, HAFT_PAYLOAD(ask) * payload) {
 }
 HAFT_HANDLER(answering, NULL, HAFT_TAIL(ask, answer));
 static void *free_it(void *k) {
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     return NULL;
 }
 
@@ -159,16 +159,16 @@ static void a_suspended_fiber_owned_by_a_dropped_one_is_dropped_too(void) {
     size_t before = haft_pool_report().stacks;
     haft_fiber_t *k = haft_fiber_new(fibers_in_cleanup, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     check_order(10);
     CHECK_EQUAL(haft_pool_report().stacks, before);
 }
 
 static void without_cleanups_freeing_runs_none(void) {
     haft_fiber_t *k =
-        haft_fiber_create(&(haft_fiber_options_t){.no_cleanups = true}, ten_frames, NULL);
+        haft_fiber_new_with(&(haft_fiber_options_t){.no_cleanups = true}, ten_frames, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     CHECK_EQUAL(order_count, 0);
 }
 
@@ -179,7 +179,7 @@ static haft_answer_t suspend_in_clause(void *state, HAFT_PAYLOAD(ask) * payload,
     CLEANUP clause = 2;
     (void)state, (void)payload;
     HAFT_PERFORM(other);
-    return haft_answer(haft_continue(k, HAFT_REPLY(ask, 1)));
+    return haft_answer(haft_resumption_resume(k, HAFT_REPLY(ask, 1)));
 }
 HAFT_HANDLER(suspending, NULL, HAFT_GENERAL(ask, suspend_in_clause));
 static void *ask_once(void *unused) {
@@ -195,7 +195,7 @@ static void a_resumption_whose_clause_is_dropped_is_dropped_with_it(void) {
     size_t before = haft_pool_report().stacks;
     haft_fiber_t *k = haft_fiber_new(under_suspending, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     check_order(2);
     CHECK_EQUAL(haft_pool_report().stacks, before);
 }
@@ -215,7 +215,7 @@ static void a_dropped_haft_handle_gives_its_fiber_back(void) {
     haft_fiber_t *k = haft_fiber_new(handle_inside, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     CHECK_EQUAL(haft_pool_report().stacks, before + 2);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     check_order(1);
     CHECK_EQUAL(haft_pool_report().stacks, before);
 }

@@ -24,15 +24,15 @@ static void *throw_inside(void *unused) {
 static haft_fiber_t *started(void *(*function)(void *), bool no_cleanups) {
     haft_fiber_options_t options = {};
     options.no_cleanups = no_cleanups;
-    haft_fiber_t *k = haft_fiber_create(&options, function, nullptr);
+    haft_fiber_t *k = haft_fiber_new_with(&options, function, nullptr);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     return k;
 }
 static void drop() {
-    haft_fiber_free(started(wait_inside, false));
+    haft_fiber_drop(started(wait_inside, false));
 }
 static void leave() {
-    haft_fiber_free(started(throw_inside, false));
+    haft_fiber_drop(started(throw_inside, false));
 }
 
 static void dropping_terminates_at_a_noexcept_function() {
@@ -42,10 +42,10 @@ static void dropping_terminates_at_a_noexcept_function() {
     CHECK_ABORTS(leave, message);
 }
 static void fibers_without_cleanups_are_not_unwound() {
-    haft_fiber_free(started(wait_inside, true));
+    haft_fiber_drop(started(wait_inside, true));
     haft_fiber_t *k = started(throw_inside, true);
     CHECK_EQUAL(haft_fiber_state(k), HAFT_FIBER_FINISHED);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 int main() {

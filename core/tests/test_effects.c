@@ -48,7 +48,7 @@ HAFT_EFFECT(take_many, int, {
     static haft_answer_t name##_general(void *state, HAFT_PAYLOAD(give_##name) * payload,          \
                                         haft_resumption_t k) {                                     \
         ++*(int *)state;                                                                           \
-        return haft_answer(haft_continue(k, HAFT_REPLY(give_##name, payload->value)));             \
+        return haft_answer(haft_resumption_resume(k, HAFT_REPLY(give_##name, payload->value)));    \
     }                                                                                              \
     HAFT_HANDLER(name##_tail_handler, NULL, HAFT_TAIL(give_##name, name##_in_place));              \
     HAFT_HANDLER(name##_general_handler, NULL, HAFT_GENERAL(give_##name, name##_general));         \
@@ -60,7 +60,7 @@ HAFT_EFFECT(take_many, int, {
         request = haft_resume(fiber, HAFT_REPLY(give_##name, payload->value),                      \
                               HAFT_HANDLES(give_##name));                                          \
         CHECK(haft_finished(request));                                                             \
-        haft_fiber_free(fiber);                                                                    \
+        haft_fiber_drop(fiber);                                                                    \
         int clauses = 0;                                                                           \
         haft_handle(&name##_tail_handler, &clauses, name##_body, NULL);                            \
         haft_handle(&name##_general_handler, &clauses, name##_body, NULL);                         \

@@ -89,10 +89,10 @@ static void *take_the_default_away(void *unused) {
     haft_fiber_t *before = haft_fiber_current();
     for (int i = 0; i < 3; i++) {
         HAFT_SET_DEFAULT(nobody, answer);
-        CHECK(haft_get_default(HAFT_ID(nobody)) == (haft_function_t *)answer);
+        CHECK(haft_default(HAFT_ID(nobody)) == (haft_function_t *)answer);
         CHECK_EQUAL(HAFT_PERFORM(nobody, i), i + 100);
         HAFT_SET_DEFAULT(nobody, NULL);
-        CHECK(haft_get_default(HAFT_ID(nobody)) == NULL);
+        CHECK(haft_default(HAFT_ID(nobody)) == NULL);
         nobody_handles();
         CHECK(haft_fiber_current() == before);
     }

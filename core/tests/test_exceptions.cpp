@@ -56,7 +56,7 @@ void payloads_and_results_are_typed_as_in_c() {
     CHECK(request.effect == HAFT_ID(other));
     CHECK_EQUAL(HAFT_ID(other)->payload_size, 0);
     CHECK(haft_finished(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES())));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 void *chain(void *level_word) {
@@ -78,7 +78,7 @@ void dropping_runs_destructors_innermost_first_through_the_chain() {
     haft_fiber_t *k = haft_fiber_new(chain, reinterpret_cast<void *>(1));
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     CHECK(order.empty());
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     CHECK_EQUAL(order.size(), 10);
     for (int i = 0; i < 10; i++)
         CHECK_EQUAL(order[static_cast<size_t>(i)], 10 - i);
@@ -114,7 +114,7 @@ void an_exception_that_leaves_a_fiber_keeps_its_type_and_identity() {
     CHECK_EQUAL(haft_fiber_state(k), HAFT_FIBER_FINISHED);
     CHECK_EQUAL(std::uncaught_exceptions(), 0);
     CHECK(!std::current_exception());
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 void *throw_through(void *level_word) {
@@ -140,7 +140,7 @@ void an_exception_passes_through_fibers_to_the_catch_around_them() {
     }
     CHECK_EQUAL(code, 5);
     CHECK_EQUAL(order.size(), 5);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     CHECK_EQUAL(haft_pool_report().stacks, before);
 }
 
@@ -164,7 +164,7 @@ void discontinue_raises_an_exception_at_the_perform() {
     auto pointer = std::make_exception_ptr(error_with_text("raised", 7));
     CHECK(haft_finished(haft_discontinue(k, rethrow_pointer, &pointer, HAFT_HANDLES(ask))));
     CHECK(caught_it);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 /* Suspends inside a catch block, with a caught exception of its own. */
@@ -207,8 +207,8 @@ void each_fiber_handles_its_own_exception() {
             CHECK_EQUAL(one, 1);
         }
     }
-    haft_fiber_free(a);
-    haft_fiber_free(b);
+    haft_fiber_drop(a);
+    haft_fiber_drop(b);
 }
 
 struct performs_in_destructor {
@@ -238,14 +238,14 @@ void exceptions_in_flight_are_counted_per_fiber() {
     CHECK(haft_finished(haft_resume(a, HAFT_NO_REPLY, HAFT_HANDLES(other))));
     CHECK(haft_finished(haft_resume(b, HAFT_NO_REPLY, HAFT_HANDLES(other))));
     CHECK_EQUAL(std::uncaught_exceptions(), 0);
-    haft_fiber_free(a);
-    haft_fiber_free(b);
+    haft_fiber_drop(a);
+    haft_fiber_drop(b);
 }
 
 void a_fiber_dropped_in_a_catch_block_leaves_no_exception_behind() {
     haft_fiber_t *k = haft_fiber_new(suspend_in_catch, const_cast<char *>("dropped"));
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     CHECK(!std::current_exception());
     CHECK_EQUAL(std::uncaught_exceptions(), 0);
 }
@@ -264,7 +264,7 @@ void a_catch_all_that_rethrows_lets_the_fiber_be_dropped() {
     order.clear();
     haft_fiber_t *k = haft_fiber_new(catch_all_and_rethrow, nullptr);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     CHECK_EQUAL(order.size(), 1);
 }
 
@@ -279,7 +279,7 @@ void swallow() {
     haft_fiber_t *k = haft_fiber_new(swallow_everything, nullptr);
     haft_fiber_set_name(k, "swallower");
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 void a_catch_all_that_swallows_the_dropping_is_reported() {
@@ -340,7 +340,7 @@ void an_exception_from_a_clause_in_place_passes_the_perform() {
     haft_fiber_t *k = haft_fiber_new(swallow_everything, nullptr);
     CHECK(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask)).effect == HAFT_ID(ask));
     CHECK(haft_finished(haft_resume(k, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask))));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 /* An error handler may throw: nothing has happened yet. */
@@ -369,7 +369,7 @@ void an_error_handler_may_throw_and_the_program_goes_on() {
         code = caught.code;
     }
     CHECK_EQUAL(code, HAFT_ERROR_NOT_RESUMABLE);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     haft_set_error_handler(nullptr);
 }
 

@@ -37,13 +37,13 @@ static void a_fiber_gets_the_stack_size_it_asks_for(void) {
     static const size_t sizes[] = {1, 16 * 1024, 100 * 1000, 1 << 20, 64 << 20};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         HAFT_SCOPED haft_fiber_t *k =
-            haft_fiber_create(&(haft_fiber_options_t){.stack_size = sizes[i]}, ask_ten, NULL);
+            haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = sizes[i]}, ask_ten, NULL);
         CHECK_EQUAL(drive(k), 90);
     }
     /* A frame takes more than its thousand bytes. */
     int depth = check_bare() ? 20000 : 5000;
-    HAFT_SCOPED haft_fiber_t *k = haft_fiber_create(&(haft_fiber_options_t){.stack_size = 64 << 20},
-                                                    go_deep, (void *)(intptr_t)depth);
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new_with(
+        &(haft_fiber_options_t){.stack_size = 64 << 20}, go_deep, (void *)(intptr_t)depth);
     haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
     CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, depth);
 }
@@ -69,10 +69,10 @@ static void a_kibibyte_is_enough_for_a_fiber(void) {
     memset(memory, 0x77, sizeof memory);
 #ifdef __OPTIMIZE__
     if (check_bare()) {
-        haft_fiber_t *k = haft_fiber_create(
+        haft_fiber_t *k = haft_fiber_new_with(
             &(haft_fiber_options_t){.memory = memory + SIZE, .memory_size = SIZE}, ask_ten, NULL);
         CHECK_EQUAL(drive(k), 90);
-        haft_fiber_free(k);
+        haft_fiber_drop(k);
     }
 #endif
     for (int i = 0; i < SIZE; i++)
@@ -84,11 +84,11 @@ static void memory_of_any_alignment_and_size_will_do(void) {
     for (size_t offset = 0; offset < 64; offset += 7)
         for (size_t size = 16 * 1024; size < 32 * 1024; size += 3001) {
             memset(memory, 0x77, sizeof memory);
-            haft_fiber_t *k = haft_fiber_create(
+            haft_fiber_t *k = haft_fiber_new_with(
                 &(haft_fiber_options_t){.memory = memory + offset, .memory_size = size}, ask_ten,
                 NULL);
             CHECK_EQUAL(drive(k), 90);
-            haft_fiber_free(k);
+            haft_fiber_drop(k);
             for (size_t i = 0; i < offset; i++)
                 CHECK(memory[i] == 0x77);
             for (size_t i = offset + size; i < sizeof memory; i++)
@@ -100,10 +100,10 @@ static void memory_of_the_caller_is_the_callers_after_free(void) {
     enum { SIZE = 16 * 1024 };
     char *memory = malloc(SIZE);
     for (int i = 0; i < 10; i++) {
-        haft_fiber_t *k = haft_fiber_create(
+        haft_fiber_t *k = haft_fiber_new_with(
             &(haft_fiber_options_t){.memory = memory, .memory_size = SIZE}, ask_ten, NULL);
         CHECK_EQUAL(drive(k), 90);
-        haft_fiber_free(k);
+        haft_fiber_drop(k);
         memset(memory, 0, SIZE);
     }
     free(memory);
@@ -133,18 +133,18 @@ static void a_reset_fiber_drops_what_it_did_and_starts_anew(void) {
     }
     CHECK_EQUAL(freed, 100);
     haft_fiber_reset(k, ask_ten, NULL);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static void a_fiber_in_memory_of_the_caller_can_be_reset(void) {
     static char memory[16 * 1024];
-    haft_fiber_t *k = haft_fiber_create(
+    haft_fiber_t *k = haft_fiber_new_with(
         &(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory}, ask_ten, NULL);
     for (int i = 0; i < 10; i++) {
         CHECK_EQUAL(drive(k), 90);
         haft_fiber_reset(k, ask_ten, NULL);
     }
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 /* ---- Memory of the caller that serves again ---- */
@@ -156,7 +156,7 @@ static _Alignas(64) char room[2 * ROOM];
 
 static haft_fiber_t *make_in(char *memory, size_t size, const char *name,
                              void *(*function)(void *)) {
-    return haft_fiber_create(
+    return haft_fiber_new_with(
         &(haft_fiber_options_t){.name = name, .memory = memory, .memory_size = size}, function,
         NULL);
 }
@@ -190,13 +190,13 @@ static void the_memory_of_a_finished_fiber_can_be_used_again_without_free(void) 
         run_in_room(throw_without_cleanups);
         memset(room, 0x5a, sizeof room);
     }
-    haft_fiber_free(make_in(room, sizeof room, NULL, return_at_once));
+    haft_fiber_drop(make_in(room, sizeof room, NULL, return_at_once));
     haft_fiber_t *first = make_in(room, ROOM, NULL, ask_ten);
     haft_fiber_t *second = make_in(room + ROOM, ROOM, NULL, ask_ten);
     CHECK_EQUAL(drive(first), 90);
     CHECK_EQUAL(drive(second), 90);
-    haft_fiber_free(first);
-    haft_fiber_free(second);
+    haft_fiber_drop(first);
+    haft_fiber_drop(second);
 }
 
 static void *finish_inside(void *unused) {
@@ -207,9 +207,9 @@ static void *finish_inside(void *unused) {
 static void a_fiber_that_is_left_by_a_throw_leaves_its_memory(void) {
     for (int i = 0; i < 3; i++) {
         haft_fiber_t *k =
-            haft_fiber_create(&(haft_fiber_options_t){.no_cleanups = true}, finish_inside, NULL);
+            haft_fiber_new_with(&(haft_fiber_options_t){.no_cleanups = true}, finish_inside, NULL);
         haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
-        haft_fiber_free(k); /* which abandons the inner one */
+        haft_fiber_drop(k); /* which abandons the inner one */
     }
 }
 
@@ -217,7 +217,7 @@ static void *host(void *size) {
     char memory[ROOM];
     haft_fiber_t *k = make_in(memory + 64, (size_t)(intptr_t)size, "guest", ask_ten);
     int sum = drive(k);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     return (void *)(intptr_t)sum;
 }
 static void a_frame_of_a_fiber_may_hold_another(void) {
@@ -225,7 +225,7 @@ static void a_frame_of_a_fiber_may_hold_another(void) {
         return; /* it takes a stack within another for that one */
     static char memory[8 * ROOM];
     for (int i = 0; i < 3; i++) {
-        haft_fiber_t *k = haft_fiber_create(
+        haft_fiber_t *k = haft_fiber_new_with(
             &(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory}, host,
             (void *)(ROOM - 64));
         haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
@@ -324,7 +324,7 @@ static void any_number_of_fibers_is_told_apart_by_their_memory(void) {
                 CHECK(haft_resume(k, HAFT_REPLY(ask, 0), HAFT_HANDLES(stop)).effect ==
                       HAFT_ID(stop));
             else
-                haft_fiber_free(k);
+                haft_fiber_drop(k);
             for (int i = at + sizes[at] - 1; i >= at; i--)
                 owners[i] = NULL;
             sizes[at] = 0;
@@ -343,13 +343,13 @@ static void any_number_of_fibers_is_told_apart_by_their_memory(void) {
     }
     for (int i = 0; i < PIECES; i++)
         if (sizes[i] != 0)
-            haft_fiber_free(owners[i]);
+            haft_fiber_drop(owners[i]);
     haft_set_error_handler(before);
 }
 
 static void a_fiber_has_the_name_it_was_given(void) {
     HAFT_SCOPED haft_fiber_t *k =
-        haft_fiber_create(&(haft_fiber_options_t){.name = "reader"}, ask_ten, NULL);
+        haft_fiber_new_with(&(haft_fiber_options_t){.name = "reader"}, ask_ten, NULL);
     CHECK_SAME_TEXT(haft_fiber_name(k), "reader");
     haft_fiber_set_name(k, "writer");
     CHECK_SAME_TEXT(haft_fiber_name(k), "writer");
@@ -371,7 +371,7 @@ static void thousands_of_fibers_live_side_by_side(void) {
     for (int i = 0; i < count; i++) {
         haft_request_t request = haft_resume(fibers[i], HAFT_REPLY(ask, i), HAFT_HANDLES(ask));
         CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 45 + i);
-        haft_fiber_free(fibers[i]);
+        haft_fiber_drop(fibers[i]);
     }
 }
 

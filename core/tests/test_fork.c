@@ -14,7 +14,7 @@ static void *throw_stop(void *unused) {
 }
 
 static void throw_once(const haft_fiber_options_t *options) {
-    HAFT_SCOPED haft_fiber_t *k = haft_fiber_create(options, throw_stop, NULL);
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new_with(options, throw_stop, NULL);
     haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(stop));
     CHECK(request.effect == HAFT_ID(stop));
 }

@@ -159,7 +159,7 @@ static void a_throw_runs_the_cleanups_innermost_first_and_keeps_the_payload(void
     for (size_t i = 0; i < sizeof payload->text; i++)
         CHECK(payload->text[i] == 'x');
     CHECK_EQUAL(haft_fiber_state(k), HAFT_FIBER_FINISHED);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static void *throw_quiet(void *unused) {
@@ -194,7 +194,7 @@ static void a_throw_unwinds_the_fibers_between_and_frees_those_that_are_scoped(v
     for (int i = 0; i < 3; i++)
         CHECK_EQUAL(order[i], 3 - i);
     CHECK_EQUAL(haft_pool_report().stacks, before + 1);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     CHECK_EQUAL(haft_pool_report().stacks, before);
 }
 
@@ -222,7 +222,7 @@ static void an_exit_ends_the_named_fiber_whatever_is_handled_between(void) {
     CHECK_EQUAL(order[0], 1);
     CHECK_EQUAL(order[1], 2);
     CHECK_EQUAL(haft_fiber_state(middle), HAFT_FIBER_FINISHED);
-    haft_fiber_free(middle);
+    haft_fiber_drop(middle);
 }
 
 static void a_fiber_that_threw_can_be_reset(void) {
@@ -233,17 +233,17 @@ static void a_fiber_that_threw_can_be_reset(void) {
         CHECK_EQUAL(((HAFT_PAYLOAD(failed) *)request.payload)->code, 77);
         haft_fiber_reset(k, throw_body, (void *)0);
     }
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static void without_cleanups_a_throw_skips_them(void) {
     order_count = 0;
     haft_fiber_t *k =
-        haft_fiber_create(&(haft_fiber_options_t){.no_cleanups = true}, throw_body, (void *)3);
+        haft_fiber_new_with(&(haft_fiber_options_t){.no_cleanups = true}, throw_body, (void *)3);
     haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failed));
     CHECK_EQUAL(((HAFT_PAYLOAD(failed) *)request.payload)->code, 77);
     CHECK_EQUAL(order_count, 0);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 /* A cleanup that runs while a throw unwinds may perform and be resumed. */
@@ -273,7 +273,7 @@ static void a_fiber_that_waits_in_a_cleanup_of_a_throw_can_be_freed(void) {
     haft_fiber_t *k = haft_fiber_new(throw_past_performing_cleanup, NULL);
     haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(failed, ask));
     CHECK(request.effect == HAFT_ID(ask));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static void throw_in_cleanup(int *value) {
@@ -300,13 +300,13 @@ static void a_cleanup_during_a_throw_may_throw_something_else(void) {
 
 static haft_answer_t answer_seven(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
-    return haft_tail_continue(k, HAFT_REPLY(ask, 7));
+    return haft_tail_resume(k, HAFT_REPLY(ask, 7));
 }
 HAFT_HANDLER(answering, NULL, HAFT_GENERAL(ask, answer_seven));
 
 HAFT_EFFECT(stop, void, { int code; });
 
-/* A clause that is unwound after its haft_tail_continue. */
+/* A clause that is unwound after its haft_tail_resume. */
 static void throw_stop(int *code) {
     HAFT_THROW(stop, *code);
 }
@@ -314,7 +314,7 @@ static haft_answer_t promise_and_throw(void *state, HAFT_PAYLOAD(ask) * payload,
                                        haft_resumption_t k) {
     __attribute__((cleanup(throw_stop), unused)) int code = 5;
     (void)state, (void)payload;
-    return haft_tail_continue(k, HAFT_REPLY(ask, 7));
+    return haft_tail_resume(k, HAFT_REPLY(ask, 7));
 }
 HAFT_HANDLER(promising, NULL, HAFT_GENERAL(ask, promise_and_throw));
 static void *ask_with_cleanup(void *unused) {
@@ -333,7 +333,7 @@ static void a_clause_unwound_after_its_tail_continue_drops_the_computation(void)
     size_t stacks = haft_pool_report().stacks;
     haft_fiber_t *k = haft_fiber_new(handle_promising, NULL);
     CHECK(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(stop)).effect == HAFT_ID(stop));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     CHECK_EQUAL(order_count, 1);
     CHECK_EQUAL(haft_pool_report().stacks, stacks);
 }

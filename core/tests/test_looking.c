@@ -28,7 +28,7 @@ __attribute__((noinline)) void *innermost_body(void *unused) {
 __attribute__((noinline)) void *middle_body(void *memory) {
     haft_fiber_options_t options = {.memory = memory,
                                     .memory_size = memory != NULL ? 64 * 1024 : 0};
-    HAFT_SCOPED haft_fiber_t *inner = haft_fiber_create(&options, innermost_body, NULL);
+    HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new_with(&options, innermost_body, NULL);
     haft_fiber_set_name(inner, "inner");
     haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(other));
     return NULL;
@@ -93,7 +93,7 @@ static void the_backtrace_of_a_suspended_fiber_shows_its_whole_chain(void) {
         /* And the fiber goes on as if nothing had been. */
         CHECK(haft_finished(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait))));
         CHECK_EQUAL(haft_fiber_backtrace(k, addresses, 100), 0);
-        haft_fiber_free(k);
+        haft_fiber_drop(k);
     }
 }
 
@@ -157,8 +157,8 @@ static const char *dump(void) {
 static void the_dump_shows_every_fiber_with_state_effect_and_stack(void) {
     haft_fiber_t *k = waiting_chain(NULL);
     haft_fiber_t *made =
-        haft_fiber_create(&(haft_fiber_options_t){.name = "made"}, outer_body, NULL);
-    haft_fiber_t *fixed = haft_fiber_create(
+        haft_fiber_new_with(&(haft_fiber_options_t){.name = "made"}, outer_body, NULL);
+    haft_fiber_t *fixed = haft_fiber_new_with(
         &(haft_fiber_options_t){
             .name = "fixed", .memory = static_memory, .memory_size = sizeof static_memory},
         outer_body, NULL);
@@ -172,9 +172,9 @@ static void the_dump_shows_every_fiber_with_state_effect_and_stack(void) {
     CHECK_CONTAINS(text, "\n5 fibers\n");
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     CHECK_CONTAINS(dump(), "finished   'outer'");
-    haft_fiber_free(k);
-    haft_fiber_free(made);
-    haft_fiber_free(fixed);
+    haft_fiber_drop(k);
+    haft_fiber_drop(made);
+    haft_fiber_drop(fixed);
     CHECK_SAME_TEXT(dump(), "0 fibers\n");
 }
 
@@ -182,7 +182,7 @@ static void dump_by_signal(void) {
     haft_fiber_t *k = waiting_chain(NULL);
     CHECK_EQUAL(haft_dump_on_signal(SIGUSR1), 0);
     raise(SIGUSR1);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 static void the_dump_comes_on_a_signal(void) {
     check_child_t child = check_child(dump_by_signal);

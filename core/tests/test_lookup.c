@@ -204,9 +204,9 @@ static void a_generator_consumed_by_two_fibers_in_turn_finds_the_handlers_of_eac
             haft_resume(consumers[j], HAFT_NO_REPLY, HAFT_HANDLES(pause));
     for (int j = 0; j < 2; j++) {
         CHECK_EQUAL(haft_fiber_state(consumers[j]), HAFT_FIBER_FINISHED);
-        haft_fiber_free(consumers[j]);
+        haft_fiber_drop(consumers[j]);
     }
-    haft_fiber_free(shared_generator);
+    haft_fiber_drop(shared_generator);
 }
 
 /* ---- Handlers that come and go ---- */
@@ -254,7 +254,7 @@ static void a_reset_fiber_finds_its_own_handlers(void) {
         CHECK_EQUAL(VALUE(haft_handle(&answering, &i, resume_body, k)), 12345 + 111111 * i);
         haft_fiber_reset(k, ask_six, NULL);
     }
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 /* ---- Other threads ---- */
@@ -278,7 +278,7 @@ static void a_fiber_on_another_thread_finds_the_handlers_there(void) {
         pthread_join(thread, NULL);
     }
     CHECK_EQUAL(visiting.result, 123456);
-    haft_fiber_free(visiting.fiber);
+    haft_fiber_drop(visiting.fiber);
 }
 
 /* ---- A fiber that a clause in place suspends, resumed elsewhere ---- */

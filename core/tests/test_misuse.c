@@ -122,11 +122,11 @@ static haft_answer_t continue_wrongly(void *how, HAFT_PAYLOAD(wide) * payload,
     (void)payload;
     switch (*(int *)how) {
     case 0:
-        return haft_answer(haft_continue(k, HAFT_REPLY(ask, 1)));
+        return haft_answer(haft_resumption_resume(k, HAFT_REPLY(ask, 1)));
     case 1:
-        return haft_tail_continue(k, HAFT_REPLY(ask, 1));
+        return haft_tail_resume(k, HAFT_REPLY(ask, 1));
     default:
-        return haft_answer(haft_continue_raising(k, reply_wrongly, NULL));
+        return haft_answer(haft_resumption_discontinue(k, reply_wrongly, NULL));
     }
 }
 HAFT_HANDLER(wrongly, NULL, HAFT_GENERAL(wide, continue_wrongly));
@@ -246,7 +246,7 @@ static void resume_finished(void) {
 }
 static void resume_freed(void) {
     haft_fiber_t *k = named("worker", wait_once);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 /* Not checked on the hot path: the fault is at address zero, where nothing is ever mapped. */
@@ -278,7 +278,7 @@ static void resuming_what_cannot_be_resumed_is_reported(void) {
 }
 
 static void *free_self(void *unused) {
-    haft_fiber_free(haft_fiber_current());
+    haft_fiber_drop(haft_fiber_current());
     return unused;
 }
 static void free_running(void) {
@@ -294,12 +294,12 @@ static void reset_running(void) {
 static void free_twice(void) {
     haft_fiber_t *k = named("worker", wait_once);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
-    haft_fiber_free(k);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
+    haft_fiber_drop(k);
 }
 static void reset_freed(void) {
     haft_fiber_t *k = named("worker", wait_once);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     haft_fiber_reset(k, wait_once, NULL);
 }
 
@@ -315,11 +315,11 @@ static void no_function(void) {
 }
 static void small_memory(void) {
     static char memory[1000];
-    haft_fiber_create(&(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory},
-                      wait_once, NULL);
+    haft_fiber_new_with(&(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory},
+                        wait_once, NULL);
 }
 static void no_memory_but_size(void) {
-    haft_fiber_create(&(haft_fiber_options_t){.memory_size = 4096}, wait_once, NULL);
+    haft_fiber_new_with(&(haft_fiber_options_t){.memory_size = 4096}, wait_once, NULL);
 }
 static void reset_to_nothing(void) {
     haft_fiber_reset(named("worker", wait_once), NULL, NULL);
@@ -349,7 +349,7 @@ static int in_place(void *unused, HAFT_PAYLOAD(ask) * payload) {
 }
 static haft_answer_t raise_nothing(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
-    return haft_answer(haft_continue_raising(k, NULL, NULL));
+    return haft_answer(haft_resumption_discontinue(k, NULL, NULL));
 }
 HAFT_HANDLER(raising, NULL, HAFT_GENERAL(ask, raise_nothing));
 HAFT_HANDLER(answering, NULL, HAFT_TAIL(ask, in_place));
@@ -393,7 +393,7 @@ MISSING(exit_no_payload, (haft_exit(suspended_fiber(), HAFT_ID(stop), NULL, 4), 
 MISSING(locate_nothing, haft_locate(NULL))
 MISSING(reply_to_nothing, haft_reply(NULL, &scratch, 4))
 MISSING(reply_no_value, haft_reply(HAFT_ID(ask), NULL, 4))
-MISSING(default_of_nothing, haft_get_default(NULL))
+MISSING(default_of_nothing, haft_default(NULL))
 MISSING(set_default_of_nothing, haft_set_default(NULL, NULL))
 
 static void null_is_reported_with_the_function_that_was_given_it(void) {
@@ -413,7 +413,8 @@ static void null_is_reported_with_the_function_that_was_given_it(void) {
         {discontinue_under_nothing, "haft_discontinue was given no set of effects (NULL)."},
         {start_under_nothing, "haft_resume was given no set of effects (NULL)."},
         {resume_under_nothing, "haft_resume was given no set of effects (NULL)."},
-        {continue_raising_nothing, "haft_continue_raising was given no function to call (NULL)."},
+        {continue_raising_nothing,
+         "haft_resumption_discontinue was given no function to call (NULL)."},
         {handle_by_nothing, "haft_handle was given no handler (NULL)."},
         {handle_nothing, "haft_handle was given no body (NULL)."},
         {handle_nothing_in_place, "haft_handle was given no body (NULL)."},
@@ -429,7 +430,7 @@ static void null_is_reported_with_the_function_that_was_given_it(void) {
         {locate_nothing, "haft_locate was given no effect (NULL)."},
         {reply_to_nothing, "haft_reply was given no effect (NULL)."},
         {reply_no_value, "haft_reply was given no value (NULL)."},
-        {default_of_nothing, "haft_get_default was given no effect (NULL)."},
+        {default_of_nothing, "haft_default was given no effect (NULL)."},
         {set_default_of_nothing, "haft_set_default was given no effect (NULL)."},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -438,8 +439,8 @@ static void null_is_reported_with_the_function_that_was_given_it(void) {
 
 static void more_memory_than_there_is(void) {
     static char memory[4096];
-    haft_fiber_create(&(haft_fiber_options_t){.memory = memory, .memory_size = SIZE_MAX}, wait_once,
-                      NULL);
+    haft_fiber_new_with(&(haft_fiber_options_t){.memory = memory, .memory_size = SIZE_MAX},
+                        wait_once, NULL);
 }
 static void absurd_arguments_are_reported(void) {
     CHECK_ABORTS(more_memory_than_there_is,
@@ -498,7 +499,7 @@ static void come_back(void *unused, HAFT_PAYLOAD(stop) * payload) {
 }
 static haft_answer_t general(void *state, HAFT_PAYLOAD(stop) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
-    return haft_answer(haft_continue(k, HAFT_NO_REPLY));
+    return haft_answer(haft_resumption_resume(k, HAFT_NO_REPLY));
 }
 HAFT_HANDLER(coming_back, NULL, HAFT_TAIL(stop, come_back));
 HAFT_HANDLER(resuming, NULL, HAFT_GENERAL(stop, general));
@@ -538,14 +539,14 @@ HAFT_HANDLER(keeping, NULL, HAFT_GENERAL(ask, keep));
 
 static void continue_twice(void) {
     haft_handle(&keeping, NULL, perform_ask, NULL);
-    haft_continue(kept, HAFT_REPLY(ask, 1));
-    haft_continue(kept, HAFT_REPLY(ask, 1));
+    haft_resumption_resume(kept, HAFT_REPLY(ask, 1));
+    haft_resumption_resume(kept, HAFT_REPLY(ask, 1));
 }
 static haft_answer_t twice_in_clause(void *state, HAFT_PAYLOAD(ask) * payload,
                                      haft_resumption_t k) {
     (void)state, (void)payload;
-    haft_continue(k, HAFT_REPLY(ask, 1));
-    return haft_answer(haft_continue(k, HAFT_REPLY(ask, 1)));
+    haft_resumption_resume(k, HAFT_REPLY(ask, 1));
+    return haft_answer(haft_resumption_resume(k, HAFT_REPLY(ask, 1)));
 }
 HAFT_HANDLER(continuing_twice, NULL, HAFT_GENERAL(ask, twice_in_clause));
 static void *ask_twice(void *unused) {
@@ -558,18 +559,18 @@ static void continue_twice_in_clause(void) {
 }
 static void drop_twice(void) {
     haft_handle(&keeping, NULL, perform_ask, NULL);
-    haft_drop(kept);
-    haft_drop(kept);
+    haft_resumption_drop(kept);
+    haft_resumption_drop(kept);
 }
 static void continue_dropped(void) {
     haft_handle(&keeping, NULL, perform_ask, NULL);
-    haft_drop(kept);
-    haft_continue(kept, HAFT_REPLY(ask, 1));
+    haft_resumption_drop(kept);
+    haft_resumption_resume(kept, HAFT_REPLY(ask, 1));
 }
 static haft_answer_t tail_twice(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
-    haft_continue(k, HAFT_REPLY(ask, 1));
-    return haft_tail_continue(k, HAFT_REPLY(ask, 1));
+    haft_resumption_resume(k, HAFT_REPLY(ask, 1));
+    return haft_tail_resume(k, HAFT_REPLY(ask, 1));
 }
 HAFT_HANDLER(tail_continuing_twice, NULL, HAFT_GENERAL(ask, tail_twice));
 static void tail_continue_used(void) {
@@ -578,10 +579,10 @@ static void tail_continue_used(void) {
 static void continue_what_was_resumed(void) {
     haft_handle(&keeping, NULL, ask_twice, NULL);
     haft_resume(kept.fiber, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask));
-    haft_continue(kept, HAFT_REPLY(ask, 1));
+    haft_resumption_resume(kept, HAFT_REPLY(ask, 1));
 }
 static void continue_empty(void) {
-    haft_continue((haft_resumption_t){NULL, 0}, HAFT_NO_REPLY);
+    haft_resumption_resume((haft_resumption_t){NULL, 0}, HAFT_NO_REPLY);
 }
 
 /* ---- A forgotten return ---- */
@@ -590,7 +591,7 @@ static haft_answer_t forget_to_return(void *state, HAFT_PAYLOAD(ask) * payload,
                                       haft_resumption_t k) {
     (void)state, (void)payload;
     haft_answer_t forgotten =
-        haft_tail_continue(k, HAFT_REPLY(ask, 1)); /* the compiler warns otherwise */
+        haft_tail_resume(k, HAFT_REPLY(ask, 1)); /* the compiler warns otherwise */
     (void)forgotten;
     return haft_answer(NULL);
 }
@@ -606,12 +607,12 @@ static void forget_on_a_fiber(void) {
     haft_resume(haft_fiber_new(forget_inside, NULL), HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 
-/* Returns what haft_tail_continue gave it for the perform before. */
+/* Returns what haft_tail_resume gave it for the perform before. */
 static haft_answer_t answer_again(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     haft_answer_t *before = state;
     (void)payload;
     if (before->next == 0)
-        *before = haft_tail_continue(k, HAFT_REPLY(ask, 1));
+        *before = haft_tail_resume(k, HAFT_REPLY(ask, 1));
     return *before;
 }
 HAFT_HANDLER(answering_again, NULL, HAFT_GENERAL(ask, answer_again));
@@ -621,12 +622,12 @@ static void answer_twice(void) {
 }
 static void an_answer_returned_twice_is_reported(void) {
     CHECK_ABORTS(answer_twice,
-                 "haft: A clause has returned what haft_tail_continue gave it a second time.");
+                 "haft: A clause has returned what haft_tail_resume gave it a second time.");
 }
 
 static haft_answer_t right_within(void *state, HAFT_PAYLOAD(wait) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
-    return haft_tail_continue(k, HAFT_NO_REPLY);
+    return haft_tail_resume(k, HAFT_NO_REPLY);
 }
 HAFT_HANDLER(right, NULL, HAFT_GENERAL(wait, right_within));
 static void handle_rightly(int *unused) {
@@ -637,12 +638,12 @@ static haft_answer_t continue_with_cleanup(void *state, HAFT_PAYLOAD(ask) * payl
                                            haft_resumption_t k) {
     __attribute__((cleanup(handle_rightly))) int one = 1;
     (void)state, (void)payload;
-    return haft_tail_continue(k, HAFT_REPLY(ask, one));
+    return haft_tail_resume(k, HAFT_REPLY(ask, one));
 }
 HAFT_HANDLER(cleaning, NULL, HAFT_GENERAL(ask, continue_with_cleanup));
 static haft_answer_t drop_it(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)state, (void)payload;
-    haft_drop(k);
+    haft_resumption_drop(k);
     return haft_answer(NULL);
 }
 HAFT_HANDLER(dropping, NULL, HAFT_GENERAL(ask, drop_it));
@@ -654,7 +655,7 @@ static haft_answer_t continue_with_a_drop(void *state, HAFT_PAYLOAD(ask) * paylo
                                           haft_resumption_t k) {
     __attribute__((cleanup(handle_and_drop))) int one = 1;
     (void)state, (void)payload;
-    return haft_tail_continue(k, HAFT_REPLY(ask, one));
+    return haft_tail_resume(k, HAFT_REPLY(ask, one));
 }
 HAFT_HANDLER(dropping_within, NULL, HAFT_GENERAL(ask, continue_with_a_drop));
 static void remember(void) {
@@ -663,7 +664,7 @@ static void remember(void) {
 }
 
 static void a_forgotten_return_before_tail_continue_is_reported(void) {
-    const char *message = "haft: A clause of 'forgetful' has called haft_tail_continue and "
+    const char *message = "haft: A clause of 'forgetful' has called haft_tail_resume and "
                           "returned something else.";
     CHECK_ABORTS(forget_once, message);
     CHECK_ABORTS(forget_on_a_fiber, message);
@@ -672,13 +673,13 @@ static void a_forgotten_return_before_tail_continue_is_reported(void) {
 
 static void a_resumption_used_twice_is_reported(void) {
     CHECK_ABORTS(continue_twice_in_clause,
-                 "A resumption of the effect 'ask' cannot be continued: it has been used already.");
-    CHECK_ABORTS(continue_twice, "cannot be continued: it has been used already.");
+                 "A resumption of the effect 'ask' cannot be resumed: it has been used already.");
+    CHECK_ABORTS(continue_twice, "cannot be resumed: it has been used already.");
     CHECK_ABORTS(drop_twice, "cannot be dropped: it has been used already.");
-    CHECK_ABORTS(continue_dropped, "cannot be continued: it has been used already.");
-    CHECK_ABORTS(tail_continue_used, "cannot be continued: it has been used already.");
-    CHECK_ABORTS(continue_what_was_resumed, "cannot be continued: it has been used already.");
-    CHECK_ABORTS(continue_empty, "cannot be continued: it has been used already.");
+    CHECK_ABORTS(continue_dropped, "cannot be resumed: it has been used already.");
+    CHECK_ABORTS(tail_continue_used, "cannot be resumed: it has been used already.");
+    CHECK_ABORTS(continue_what_was_resumed, "cannot be resumed: it has been used already.");
+    CHECK_ABORTS(continue_empty, "cannot be resumed: it has been used already.");
 }
 
 /* ---- Payloads ---- */
@@ -715,21 +716,21 @@ static void a_payload_read_too_late_holds_a_pattern_in_a_debug_build(void) {
     const int *payload = waiting_payload(k);
     haft_resume(k, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask, wait));
     check_spoiled(payload);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     static void *(*const functions[])(void *) = {ask_and_wait, ask_and_wait_with_cleanup};
     for (int i = 0; i < 2; i++) {
         k = haft_fiber_new(functions[i], NULL);
         payload = waiting_payload(k);
-        haft_fiber_free(k);
+        haft_fiber_drop(k);
         check_spoiled(payload);
     }
     static char memory[16 * 1024];
-    k = haft_fiber_create(&(haft_fiber_options_t){.memory = memory,
-                                                  .memory_size = sizeof memory,
-                                                  .no_cleanups = true},
-                          ask_and_wait, NULL);
+    k = haft_fiber_new_with(&(haft_fiber_options_t){.memory = memory,
+                                                    .memory_size = sizeof memory,
+                                                    .no_cleanups = true},
+                            ask_and_wait, NULL);
     payload = waiting_payload(k);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     check_spoiled(payload);
 }
 

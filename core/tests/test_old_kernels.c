@@ -67,12 +67,12 @@ static void use_fibers(int count, size_t stack_size) {
     haft_fiber_t **fibers = calloc((size_t)count, sizeof *fibers);
     for (int i = 0; i < count; i++) {
         fibers[i] =
-            haft_fiber_create(&(haft_fiber_options_t){.stack_size = stack_size}, wait_once, NULL);
+            haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = stack_size}, wait_once, NULL);
         CHECK(haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait)).effect == HAFT_ID(wait));
     }
     for (int i = 0; i < count; i++) {
         CHECK(haft_finished(haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait))));
-        haft_fiber_free(fibers[i]);
+        haft_fiber_drop(fibers[i]);
     }
     free(fibers);
 }
@@ -115,17 +115,17 @@ static void live_without_guards(void) {
         return;
     use_fibers(100, 0);
     haft_fiber_t *k =
-        haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 * 1024}, wait_once, NULL);
+        haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = 16 * 1024}, wait_once, NULL);
     CHECK_EQUAL(haft_pool_report().unguarded, 1);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     CHECK_EQUAL(haft_pool_report().unguarded, 0);
 }
 static void overflow_without_a_guard(void) {
     if (!refuse_guards())
         abort();
     haft_fiber_options_t options = {.name = "bare", .stack_size = 16 * 1024};
-    haft_fiber_t *below = haft_fiber_create(&options, wait_once, NULL);
-    haft_fiber_t *k = haft_fiber_create(&options, fill_and_wait, (void *)250);
+    haft_fiber_t *below = haft_fiber_new_with(&options, wait_once, NULL);
+    haft_fiber_t *k = haft_fiber_new_with(&options, fill_and_wait, (void *)250);
     haft_resume(below, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }

@@ -45,7 +45,7 @@ static void recursion_a_thousand_frames_deep_needs_no_setting(void) {
 
 static volatile uintptr_t nowhere = 8;
 static void crash_after_start(void) {
-    haft_fiber_free(haft_fiber_new(wait_once, NULL));
+    haft_fiber_drop(haft_fiber_new(wait_once, NULL));
     *(volatile int *)nowhere = 1;
 }
 static void after_start_up_an_ordinary_crash_still_ends_the_process(void) {
@@ -88,7 +88,7 @@ static void count_cleanup(int *one) {
 }
 static haft_answer_t keep_nothing(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
     (void)payload;
-    haft_drop(k);
+    haft_resumption_drop(k);
     return haft_answer(state);
 }
 HAFT_HANDLER(dropping, NULL, HAFT_GENERAL(ask, keep_nothing));
@@ -137,7 +137,7 @@ static void live(int count) {
     }
     for (int i = 0; i < count; i++) {
         CHECK(haft_finished(haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait))));
-        haft_fiber_free(fibers[i]);
+        haft_fiber_drop(fibers[i]);
     }
     free(fibers);
 }

@@ -39,7 +39,7 @@ static void the_program_of_the_paper_counts_to_zero(void) {
     CHECK_EQUAL(state, 0);
     CHECK(result == &check_tests);
     CHECK_EQUAL(haft_fiber_state(k), HAFT_FIBER_FINISHED);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static void *perform_other(void *value) {
@@ -188,7 +188,7 @@ static void a_fiber_knows_its_state(void) {
     haft_request_t request = haft_resume(k, HAFT_REPLY(other, 0), HAFT_HANDLES(other));
     CHECK(((HAFT_PAYLOAD(return ) *)request.payload)->result == k);
     CHECK_EQUAL(haft_fiber_state(k), HAFT_FIBER_FINISHED);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static haft_fiber_t *seen[3];
@@ -210,15 +210,15 @@ static void *see_parents(void *depth) {
 static void the_parent_of_a_running_fiber_is_who_resumed_it(void) {
     haft_fiber_t *k = haft_fiber_new(see_parents, (void *)0);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES());
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static void a_finished_fiber_can_be_freed_and_null_is_ignored(void) {
     haft_fiber_t *k = haft_fiber_new(perform_other, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(other));
     haft_resume(k, HAFT_REPLY(other, 1), HAFT_HANDLES(other));
-    haft_fiber_free(k);
-    haft_fiber_free(NULL);
+    haft_fiber_drop(k);
+    haft_fiber_drop(NULL);
 }
 
 /* A function that performs deep in its own calls is captured with all its frames. */

@@ -302,13 +302,13 @@ static void suspend_there(void) {
     (void)HAFT_PERFORM(suspending);
 }
 static void make_there(void) {
-    (void)haft_fiber_create(NULL, wait_once, NULL);
+    (void)haft_fiber_new_with(NULL, wait_once, NULL);
 }
 static void resume_there(void) {
     (void)haft_discontinue(waiting, raise_nothing, NULL, HAFT_HANDLES(suspending));
 }
 static void free_there(void) {
-    haft_fiber_free(waiting);
+    haft_fiber_drop(waiting);
 }
 static void reset_there(void) {
     haft_fiber_reset(waiting, wait_once, NULL);

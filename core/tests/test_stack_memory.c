@@ -29,7 +29,7 @@ static void run_to_the_end(void *(*function)(void *)) {
     haft_fiber_t *k = haft_fiber_new(function, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static void the_pool_counts_its_stacks(void) {
@@ -42,7 +42,7 @@ static void the_pool_counts_its_stacks(void) {
     CHECK(during.mappings >= 1);
     CHECK(during.reserved >= 10 * haft_stack_size());
     for (int i = 0; i < 10; i++)
-        haft_fiber_free(fibers[i]);
+        haft_fiber_drop(fibers[i]);
     haft_pool_report_t after = haft_pool_report();
     CHECK_EQUAL(after.stacks, before.stacks);
     CHECK(after.idle >= 10);
@@ -65,23 +65,23 @@ static void a_shallow_fiber_has_one_page_resident(void) {
     CHECK(each <= 8192);    /* frames are larger */
 #endif
     for (int i = 0; i < COUNT; i++)
-        haft_fiber_free(fibers[i]);
+        haft_fiber_drop(fibers[i]);
 }
 
 static void a_new_stack_costs_one_page_fault(void) {
     enum { COUNT = 1000, STACK = 128 * 1024 }; /* of which no other test has any */
     haft_fiber_t *fibers[COUNT];
     struct rusage before, after;
-    haft_fiber_free(
-        haft_fiber_create(&(haft_fiber_options_t){.stack_size = STACK}, stay_shallow, NULL));
+    haft_fiber_drop(
+        haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = STACK}, stay_shallow, NULL));
     getrusage(RUSAGE_SELF, &before);
     for (int i = 0; i < COUNT; i++)
         fibers[i] =
-            haft_fiber_create(&(haft_fiber_options_t){.stack_size = STACK}, stay_shallow, NULL);
+            haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = STACK}, stay_shallow, NULL);
     getrusage(RUSAGE_SELF, &after);
     CHECK(after.ru_minflt - before.ru_minflt < COUNT + COUNT / 4);
     for (int i = 0; i < COUNT; i++)
-        haft_fiber_free(fibers[i]);
+        haft_fiber_drop(fibers[i]);
 }
 
 static void the_memory_of_fibers_that_went_deep_is_given_back(void) {
@@ -92,7 +92,7 @@ static void the_memory_of_fibers_that_went_deep_is_given_back(void) {
     haft_fiber_t *k = haft_fiber_new(go_deep, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
     CHECK(haft_pool_report().resident >= before + DEPTH);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     for (int i = 0; i < 1000; i++)
         run_to_the_end(stay_shallow);
     CHECK(haft_pool_report().resident < before + DEPTH / 2);
@@ -109,7 +109,7 @@ static void many_deep_fibers_do_not_keep_their_memory(void) {
     }
     CHECK(haft_pool_report().resident >= before + COUNT * DEPTH);
     for (int i = 0; i < COUNT; i++)
-        haft_fiber_free(fibers[i]);
+        haft_fiber_drop(fibers[i]);
     for (int i = 0; i < 10000; i++)
         run_to_the_end(stay_shallow);
     CHECK(haft_pool_report().resident < before + COUNT * DEPTH / 2);
@@ -148,7 +148,7 @@ static void make_many(void) {
 static void free_many(void) {
     for (int i = 0; i < MANY; i++) {
         haft_resume(many[i], HAFT_NO_REPLY, HAFT_HANDLES(wait));
-        haft_fiber_free(many[i]);
+        haft_fiber_drop(many[i]);
     }
 }
 
@@ -197,7 +197,7 @@ static void *free_half(void *first) {
     haft_fiber_t **fibers = first;
     for (int i = 0; i < MANY / 2; i++) {
         haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait));
-        haft_fiber_free(fibers[i]);
+        haft_fiber_drop(fibers[i]);
     }
     return NULL;
 }
@@ -232,7 +232,7 @@ static void dense_stacks_share_their_pages(void) {
             haft_pool_report_t before = haft_pool_report();
             haft_fiber_options_t options = {.stack_size = size, .dense = true};
             for (int i = 0; i < COUNT; i++) {
-                fibers[i] = haft_fiber_create(&options, stay_shallow, NULL);
+                fibers[i] = haft_fiber_new_with(&options, stay_shallow, NULL);
                 haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait));
             }
             haft_pool_report_t during = haft_pool_report();
@@ -241,7 +241,7 @@ static void dense_stacks_share_their_pages(void) {
             CHECK(during.resident <= before.resident + COUNT * size);
             for (int i = 0; i < COUNT; i++) {
                 CHECK(haft_finished(haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait))));
-                haft_fiber_free(fibers[i]);
+                haft_fiber_drop(fibers[i]);
             }
             haft_pool_trim();
             CHECK_EQUAL(haft_pool_report().unguarded, before.unguarded);
@@ -251,7 +251,7 @@ static void dense_stacks_share_their_pages(void) {
 
 static void a_large_dense_stack_is_an_ordinary_one(void) {
     haft_fiber_options_t options = {.stack_size = 100000, .dense = true};
-    HAFT_SCOPED haft_fiber_t *k = haft_fiber_create(&options, stay_shallow, NULL);
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new_with(&options, stay_shallow, NULL);
     CHECK_EQUAL(haft_pool_report().unguarded, 0);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
@@ -271,8 +271,8 @@ static haft_fiber_t *newest;
 static void exhaust(void) {
     limit_addresses();
     for (int i = 0; i < 100000; i++)
-        newest =
-            haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow, NULL);
+        newest = haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow,
+                                     NULL);
 }
 static int errors;
 static void count_error(const haft_error_t *error) {
@@ -287,8 +287,8 @@ static void survive(void) {
     limit_addresses();
     for (; count < 100000; count++) {
         errno = 0;
-        fibers[count] =
-            haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow, NULL);
+        fibers[count] = haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = 16 << 20},
+                                            stay_shallow, NULL);
         if (fibers[count] == NULL)
             break;
     }
@@ -297,11 +297,11 @@ static void survive(void) {
     CHECK_EQUAL(errno, ENOMEM);
     for (int i = 0; i < count; i++) {
         CHECK(haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait)).effect == HAFT_ID(wait));
-        haft_fiber_free(fibers[i]);
+        haft_fiber_drop(fibers[i]);
     }
     /* And there is memory again. */
-    CHECK(haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow, NULL) !=
-          NULL);
+    CHECK(haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow,
+                              NULL) != NULL);
 }
 static haft_answer_t keep_state(void *state, HAFT_PAYLOAD(wait) * payload, haft_resumption_t k) {
     (void)payload, (void)k;
@@ -331,8 +331,8 @@ static void haft_handle_tells_when_no_stack_can_be_had(void) {
 }
 
 static void impossible(void) {
-    CHECK(haft_fiber_create(&(haft_fiber_options_t){.stack_size = SIZE_MAX}, stay_shallow, NULL) ==
-          NULL);
+    CHECK(haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = SIZE_MAX}, stay_shallow,
+                              NULL) == NULL);
     CHECK_EQUAL(errno, ENOMEM);
 }
 static int refused;
@@ -347,13 +347,13 @@ static void absurd(void) {
     for (int shift = 30; shift < 64; shift++) {
         int before = refused;
         haft_fiber_options_t options = {.stack_size = (size_t)1 << shift};
-        haft_fiber_t *k = haft_fiber_create(&options, stay_shallow, NULL);
+        haft_fiber_t *k = haft_fiber_new_with(&options, stay_shallow, NULL);
         CHECK_EQUAL(refused, before + (k == NULL));
         CHECK(k != NULL || shift > 40);
         if (k == NULL)
             continue;
         haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
-        haft_fiber_free(k);
+        haft_fiber_drop(k);
     }
     CHECK(haft_pool_report().resident < 1 << 20);
     CHECK(page_tables() < tables + (4 << 20));
@@ -368,8 +368,8 @@ static void share_addresses(void) {
     struct rlimit limit = {(rlim_t)4000000 << 10, (rlim_t)4000000 << 10};
     CHECK_EQUAL(setrlimit(RLIMIT_AS, &limit), 0);
     for (int i = 0; i < 80; i++)
-        CHECK(haft_fiber_create(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow,
-                                NULL) != NULL);
+        CHECK(haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = 16 << 20}, stay_shallow,
+                                  NULL) != NULL);
     void *memory = malloc((size_t)2 << 30);
     CHECK(memory != NULL);
     free(memory);

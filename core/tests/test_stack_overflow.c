@@ -20,7 +20,7 @@ static void *overflow(void *unused) {
     return unused;
 }
 static void run_named(const char *name, size_t stack_size, void *(*function)(void *)) {
-    haft_fiber_t *k = haft_fiber_create(
+    haft_fiber_t *k = haft_fiber_new_with(
         &(haft_fiber_options_t){.name = name, .stack_size = stack_size}, function, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
@@ -65,7 +65,7 @@ static void *resume_made_elsewhere(void *unused) {
 }
 static void moved_to_another_thread(void) {
     pthread_t thread;
-    made_elsewhere = haft_fiber_create(&(haft_fiber_options_t){.name = "moved"}, overflow, NULL);
+    made_elsewhere = haft_fiber_new_with(&(haft_fiber_options_t){.name = "moved"}, overflow, NULL);
     pthread_create(&thread, NULL, resume_made_elsewhere, NULL);
     pthread_join(thread, NULL);
 }
@@ -125,10 +125,10 @@ static void *overflow_by_little(void *unused) {
     return unused;
 }
 static void run_fixed(void *(*function)(void *)) {
-    haft_fiber_t *k = haft_fiber_create(&(haft_fiber_options_t){.name = "fixed",
-                                                                .memory = fixed_memory[1],
-                                                                .memory_size = 16 * 1024},
-                                        function, NULL);
+    haft_fiber_t *k = haft_fiber_new_with(&(haft_fiber_options_t){.name = "fixed",
+                                                                  .memory = fixed_memory[1],
+                                                                  .memory_size = 16 * 1024},
+                                          function, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
 static void wait_after_overflow(void) {
@@ -165,7 +165,7 @@ static void then_throw(void) {
     HAFT_THROW(wait);
 }
 static void then_make(void) {
-    haft_fiber_create(&(haft_fiber_options_t){.stack_size = 0}, overflow_then_wait, NULL);
+    haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = 0}, overflow_then_wait, NULL);
 }
 static void *wait_here(void *unused) {
     HAFT_PERFORM(wait);
@@ -173,11 +173,11 @@ static void *wait_here(void *unused) {
 }
 static void skip_canary(then_t *then, bool neighbour) {
     if (neighbour)
-        haft_resume(haft_fiber_create(&(haft_fiber_options_t){.memory = large_memory[1],
-                                                              .memory_size = 16 * 1024},
-                                      wait_here, NULL),
+        haft_resume(haft_fiber_new_with(&(haft_fiber_options_t){.memory = large_memory[1],
+                                                                .memory_size = 16 * 1024},
+                                        wait_here, NULL),
                     HAFT_NO_REPLY, HAFT_HANDLES(wait));
-    haft_fiber_t *k = haft_fiber_create(
+    haft_fiber_t *k = haft_fiber_new_with(
         &(haft_fiber_options_t){.name = "fixed", .memory = large_memory[3], .memory_size = 4096},
         use_large_frame, &then);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
@@ -207,7 +207,7 @@ static void run_dense(void) {
     haft_fiber_options_t options = {.name = "dense", .stack_size = 2048, .dense = true};
     haft_fiber_t *k[3];
     for (int i = 0; i < 3; i++)
-        k[i] = haft_fiber_create(&options, overflow_by_little, NULL);
+        k[i] = haft_fiber_new_with(&options, overflow_by_little, NULL);
     for (int i = 0; i < 3; i++)
         haft_resume(k[i], HAFT_NO_REPLY, HAFT_HANDLES(wait));
 }
@@ -227,7 +227,7 @@ static void crash_on_fiber(void) {
     run_named("crashing", 0, crash);
 }
 static void crash_on_thread(void) {
-    haft_fiber_free(haft_fiber_new(crash, NULL));
+    haft_fiber_drop(haft_fiber_new(crash, NULL));
     crash(NULL);
 }
 
@@ -239,7 +239,7 @@ static void an_ordinary_crash_ends_the_process_by_its_signal(void) {
 }
 
 static void raise_fault(void) {
-    haft_fiber_free(haft_fiber_new(crash, NULL));
+    haft_fiber_drop(haft_fiber_new(crash, NULL));
     raise(SIGSEGV);
 }
 static void raise_ignored_fault(void) {
@@ -279,7 +279,7 @@ static void simple_handler_before(void) {
     crash_on_fiber();
 }
 static void handler_after(void) {
-    haft_fiber_free(haft_fiber_new(crash, NULL));
+    haft_fiber_drop(haft_fiber_new(crash, NULL));
     install(user_handler, NULL);
     crash_on_fiber();
 }
@@ -310,7 +310,7 @@ static void recover(int number, siginfo_t *information, void *context) {
 }
 static void recover_many_times(void) {
     install(recover, NULL);
-    haft_fiber_free(haft_fiber_new(crash, NULL));
+    haft_fiber_drop(haft_fiber_new(crash, NULL));
     for (volatile int i = 0; i < 100; i++)
         if (sigsetjmp(recovery, 1) == 0)
             crash(NULL);

@@ -79,8 +79,8 @@ static void registers_keep_their_values_on_both_sides(void) {
         KEEPING_VALUES(~i, request_two = resume_in_a_call(two, HAFT_REPLY(tick, reply_two)));
     }
     CHECK(haft_finished(request_one) && haft_finished(request_two));
-    haft_fiber_free(one);
-    haft_fiber_free(two);
+    haft_fiber_drop(one);
+    haft_fiber_drop(two);
 }
 
 static void *throwing(void *argument) {
@@ -96,7 +96,7 @@ static void registers_keep_their_values_when_a_fiber_is_unwound(void) {
     CHECK(request.effect == HAFT_ID(stop));
     haft_fiber_reset(fiber, throwing, NULL);
     (void)haft_resume(fiber, HAFT_NO_REPLY, TICKS);
-    KEEPING_VALUES(7, haft_fiber_free(fiber));
+    KEEPING_VALUES(7, haft_fiber_drop(fiber));
 }
 
 /* ---- The red zone ---- */
@@ -152,7 +152,7 @@ static void leaf_functions_keep_their_values(void) {
         CHECK(keeps_values_in_a_leaf(fiber, true, i, question));
         CHECK(keeps_few_values_in_a_leaf(fiber, true, i, question));
     }
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
 }
 
 /* ---- The floating-point environment ---- */
@@ -199,7 +199,7 @@ static void a_fiber_keeps_its_rounding_mode_to_itself(void) {
     CHECK(haft_resume(fibers[0], HAFT_REPLY(tick, 0), TICKS).effect == HAFT_ID(return ));
     CHECK(rounds(FE_TONEAREST));
     for (int j = 0; j < 3; j++) {
-        haft_fiber_free(fibers[j]);
+        haft_fiber_drop(fibers[j]);
         CHECK(rounds(FE_TONEAREST));
     }
 }
@@ -225,7 +225,7 @@ static void a_fiber_keeps_its_exception_masks_to_itself(void) {
     CHECK(haft_finished(haft_resume(fiber, HAFT_REPLY(tick, 0), TICKS)));
     CHECK(fegetexcept() == 0);
     CHECK(one / zero > 1);
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
 }
 
 /* ---- Frames ---- */
@@ -254,12 +254,12 @@ static void the_stack_is_aligned_at_entry(void) {
     haft_fiber_t *fibers[2 * FIBERS];
     for (size_t i = 0; i < FIBERS; i++) {
         haft_fiber_options_t odd = {.memory = memory[i] + i, .memory_size = 65000 - 3 * i};
-        fibers[i] = haft_fiber_create(&odd, looks_at_its_frame, &two);
+        fibers[i] = haft_fiber_new_with(&odd, looks_at_its_frame, &two);
         fibers[FIBERS + i] = haft_fiber_new(looks_at_its_frame, &two);
     }
     for (int i = 0; i < 2 * FIBERS; i++) {
         CHECK(haft_finished(haft_resume(fibers[i], HAFT_NO_REPLY, TICKS)));
-        haft_fiber_free(fibers[i]);
+        haft_fiber_drop(fibers[i]);
     }
 }
 
@@ -301,8 +301,8 @@ static __attribute__((noinline)) void resume_in_a_frame(size_t size) {
         KEEPING_A_FRAME(64, (size + i), request = haft_resume(second, HAFT_REPLY(tick, i), TICKS));
     }
     CHECK(haft_finished(request));
-    haft_fiber_free(first);
-    haft_fiber_free(second);
+    haft_fiber_drop(first);
+    haft_fiber_drop(second);
 }
 
 static void frames_of_unknown_size_are_found_again(void) {
@@ -339,7 +339,7 @@ static void *nesting(void *argument) {
     if (trace->depth++ < DEPTH) {
         haft_fiber_t *inner = haft_fiber_new(nesting, trace);
         CHECK(haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES()).effect == HAFT_ID(return ));
-        haft_fiber_free(inner);
+        haft_fiber_drop(inner);
     } else {
         HAFT_PERFORM(tick, 0); /* suspends the whole chain: the addresses are as after a switch */
         trace->count = backtrace(trace->addresses, ADDRESSES);
@@ -352,7 +352,7 @@ static __attribute__((noinline)) void run_nested(trace_t *trace) {
     haft_fiber_t *fiber = haft_fiber_new(nesting, trace);
     (void)haft_resume(fiber, HAFT_NO_REPLY, TICKS);
     (void)haft_resume(fiber, HAFT_REPLY(tick, 0), TICKS);
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
 }
 
 static void backtraces_lead_through_nested_fibers(void) {

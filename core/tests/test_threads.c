@@ -107,7 +107,7 @@ static void move_around(void *(*body)(void *), bool detach) {
     }
     CHECK(haft_finished(moving.request));
     CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)moving.request.payload)->result, 2450);
-    haft_fiber_free(moving.fiber);
+    haft_fiber_drop(moving.fiber);
 }
 
 static void a_suspended_fiber_goes_on_on_any_thread(void) {
@@ -183,7 +183,7 @@ static void *wait_with_cleanup(void *unused) {
     return unused;
 }
 static void *free_on_thread(void *fiber) {
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
     return NULL;
 }
 
@@ -206,7 +206,7 @@ static void a_fiber_outlives_the_thread_that_it_was_suspended_on(void) {
         haft_fiber_t *k = haft_fiber_new(wait_with_cleanup, NULL);
         run_on_thread(leave_suspended, k);
         CHECK(haft_finished(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(move))));
-        haft_fiber_free(k);
+        haft_fiber_drop(k);
     }
 }
 
@@ -250,7 +250,7 @@ static void two_threads_free(void) {
     haft_resume(contested, HAFT_NO_REPLY, HAFT_HANDLES(move));
     CHECK_EQUAL(pthread_create(&thread, NULL, contend, NULL), 0);
     meet();
-    haft_fiber_free(contested);
+    haft_fiber_drop(contested);
     pthread_join(thread, NULL);
 }
 
@@ -345,7 +345,7 @@ static void *roam(void *number) {
         if (number == NULL)
             for (volatile intptr_t i = 0; i < PREY; i = i + 1) {
                 inside[i] = 0;
-                prey[i] = haft_fiber_create(
+                prey[i] = haft_fiber_new_with(
                     &(haft_fiber_options_t){.stack_size = 16384, .no_cleanups = true}, prey_body,
                     (void *)i);
                 if (round % 4 == 0)
@@ -358,7 +358,7 @@ static void *roam(void *number) {
                 do_something((state >> 20) % 12, state >> 28 & (PREY - 1));
         }
         if (setjmp(way_out) == 0)
-            haft_fiber_free(prey[(intptr_t)number]);
+            haft_fiber_drop(prey[(intptr_t)number]);
         wait_for_rogues(round++);
     }
     return NULL;
@@ -387,7 +387,7 @@ static void count_error(const haft_error_t *error) {
 }
 static __attribute__((noinline)) void free_one(haft_fiber_t *fiber) {
     if (setjmp(after_error) == 0)
-        haft_fiber_free(fiber);
+        haft_fiber_drop(fiber);
 }
 static void *free_all(void *unused) {
     for (int i = 0; i < FINISHED; i++) {

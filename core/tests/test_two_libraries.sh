@@ -40,7 +40,7 @@ static void *run(void *unused) {
 }
 int main(void) {
 #ifdef WITH_HAFT
-    haft_fiber_free(haft_fiber_new(nothing, NULL));
+    haft_fiber_drop(haft_fiber_new(nothing, NULL));
 #endif
     plugin = dlopen("./plugin.so", RTLD_NOW | RTLD_LOCAL);
     if (plugin == NULL) { puts(dlerror()); return 1; }

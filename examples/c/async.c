@@ -62,7 +62,7 @@ static void concurrently(void *(*function)(void *), download_t *arguments, int c
                 tasks[next].reply = payload->takes / 10;
             }
             HAFT_RETURN(result) {
-                haft_fiber_free(tasks[next].fiber);
+                haft_fiber_drop(tasks[next].fiber);
                 tasks[next].fiber = NULL;
                 live--;
             }

@@ -39,7 +39,7 @@ static haft_answer_t on_note(void *state, HAFT_PAYLOAD(note) * payload, haft_res
     int *notes = state;
     const char *text = payload->text;
     int number = ++*notes;
-    void *answer = haft_continue(k, HAFT_NO_REPLY);
+    void *answer = haft_resumption_resume(k, HAFT_NO_REPLY);
     printf("note %d of %d: %s\n", number, *notes, text);
     return haft_answer(answer);
 }

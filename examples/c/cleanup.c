@@ -42,7 +42,7 @@ int main(void) {
     for (int i = 0; i < 2; i++)
         haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(pause_work));
     puts("that is enough");
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     puts("everything is closed");
     return 0;
 }

@@ -70,7 +70,7 @@ static void handle_defer(haft_fiber_t *k) {
 int main(void) {
     haft_fiber_t *k = haft_fiber_new(print_all, (void *)(intptr_t)10);
     handle_defer(k);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     printf("%d strings are allocated at the end\n", blocks);
     return 0;
 }

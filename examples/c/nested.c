@@ -47,7 +47,7 @@ int main(void) {
     show("after outer_effect", fibers.outer, fibers.inner);
     haft_resume(fibers.outer, HAFT_NO_REPLY, HAFT_HANDLES(outer_effect));
     show("at the end", fibers.outer, fibers.inner);
-    haft_fiber_free(fibers.inner);
-    haft_fiber_free(fibers.outer);
+    haft_fiber_drop(fibers.inner);
+    haft_fiber_drop(fibers.outer);
     return 0;
 }

@@ -58,7 +58,7 @@ static void with_scheduler(void *(*function)(void *), void *argument) {
                 push(&queue, haft_fiber_new(payload->function, payload->argument));
             }
             HAFT_RETURN(result) {
-                haft_fiber_free(next);
+                haft_fiber_drop(next);
             }
         }
     }

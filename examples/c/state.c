@@ -42,6 +42,6 @@ int main(void) {
             }
         }
     }
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     return 0;
 }

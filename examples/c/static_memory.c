@@ -37,7 +37,7 @@ int main(void) {
     for (int i = 0; i < TASKS; i++) {
         haft_fiber_options_t options = {
             .memory = memory[i], .memory_size = sizeof memory[i], .no_cleanups = true};
-        tasks[i] = haft_fiber_create(&options, blink, &blinkers[i]);
+        tasks[i] = haft_fiber_new_with(&options, blink, &blinkers[i]);
     }
     for (int tick = 0; tick < 12; tick++) {
         if (tick == 8) { /* the second light starts again, three times as fast */
@@ -62,6 +62,6 @@ int main(void) {
         printf("tick %2d  %c %c\n", tick, lights[0] ? '*' : '.', lights[1] ? '*' : '.');
     }
     for (int i = 0; i < TASKS; i++)
-        haft_fiber_free(tasks[i]);
+        haft_fiber_drop(tasks[i]);
     return 0;
 }

@@ -34,7 +34,7 @@ static void put_back(haft_fiber_t *fiber, int amount) {
 }
 
 static void retire(haft_fiber_t *fiber) {
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
     pthread_mutex_lock(&lock);
     live--;
     pthread_mutex_unlock(&lock);

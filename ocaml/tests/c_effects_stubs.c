@@ -57,7 +57,7 @@ static void *run(void *function) {
 
 static haft_answer_t answer(void *state, HAFT_PAYLOAD(test_ask) * payload, haft_resumption_t k) {
     int64_t sum = payload->question + *(int64_t *)state;
-    return haft_tail_continue(k, HAFT_REPLY(test_ask, sum));
+    return haft_tail_resume(k, HAFT_REPLY(test_ask, sum));
 }
 
 HAFT_HANDLER(answering, NULL, HAFT_GENERAL(test_ask, answer));
@@ -96,7 +96,7 @@ static void *run_held(void *argument) {
 static value next(held_t *held, haft_request_t request) {
     if (!haft_finished(request))
         return Val_long(((HAFT_PAYLOAD(test_ask) *)request.payload)->question);
-    haft_fiber_free(held->fiber);
+    haft_fiber_drop(held->fiber);
     held->fiber = NULL;
     caml_remove_generational_global_root(&held->function);
     return Val_long(-1);
@@ -120,7 +120,7 @@ value test_resume(value fiber, value reply) {
 
 value test_drop(value fiber) {
     held_t *held = (held_t *)Nativeint_val(fiber);
-    haft_fiber_free(held->fiber);
+    haft_fiber_drop(held->fiber);
     caml_remove_generational_global_root(&held->function);
     caml_stat_free(held);
     return Val_unit;

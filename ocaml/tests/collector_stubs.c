@@ -39,7 +39,7 @@ static haft_answer_t on_pause(void *state, HAFT_PAYLOAD(collector_pause) * paylo
                               haft_resumption_t k) {
     (void)state, (void)payload;
     caml_minor_collection();
-    return haft_tail_continue(k, HAFT_NO_REPLY);
+    return haft_tail_resume(k, HAFT_NO_REPLY);
 }
 HAFT_HANDLER(pausing, NULL, HAFT_GENERAL(collector_pause, on_pause));
 
@@ -57,7 +57,7 @@ static void no_pause(void *state, HAFT_PAYLOAD(collector_pause) * payload) {
 }
 
 value collector_pause(value unit) {
-    if (haft_get_default(HAFT_ID(collector_pause)) == NULL)
+    if (haft_default(HAFT_ID(collector_pause)) == NULL)
         HAFT_SET_DEFAULT(collector_pause, no_pause);
     HAFT_PERFORM(collector_pause);
     return unit;

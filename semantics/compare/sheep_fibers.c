@@ -611,14 +611,14 @@ static void run_line(const char *line) {
     fflush(stdout);
 
     /* Who is part of another's suspended chain ends with it. */
-    haft_fiber_free(program);
+    haft_fiber_drop(program);
     for (coroutine_t *coroutine = coroutines; coroutine; coroutine = coroutine->next)
         if (coroutine->is_head) {
-            haft_fiber_free(coroutine->fiber);
+            haft_fiber_drop(coroutine->fiber);
             coroutine->fiber = NULL;
         }
     for (coroutine_t *coroutine = coroutines; coroutine; coroutine = coroutine->next)
-        haft_fiber_free(coroutine->fiber);
+        haft_fiber_drop(coroutine->fiber);
 }
 
 int main(void) {

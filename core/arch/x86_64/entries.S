@@ -50,11 +50,11 @@ haft_\name:
         .endm
 
         .text
-        .irp    name, lookup, lookup_at, locate, unhandled, no_reply, no_case, resume_raced, used_resumption, fiber_new, fiber_create_sized, fiber_detach, handles_changed, fiber_reserve, set_stack_size, fiber_backtrace, fibers_dump, dump_on_signal, pool_report_sized, pool_trim, reply, in_place_moved, language_register, language_thread, language_take, language_give, language_moved
+        .irp    name, lookup, lookup_at, locate, unhandled, no_reply, no_case, resume_raced, used_resumption, fiber_new, fiber_new_sized, fiber_detach, handles_changed, fiber_reserve, set_stack_size, fiber_backtrace, fibers_dump, dump_on_signal, pool_report_sized, pool_trim, reply, in_place_moved, language_register, language_thread, language_take, language_give, language_moved
         on_foreign_stack \name
         .endr
 
-        .irp    name, resume_slow, resume_checked, resume_calling, discontinue, fiber_free, fiber_reset, handle, handle_sized, continue, continue_raising, drop, perform, yield, yield_slow, throw, exit, unwind_to, misused, language_leave
+        .irp    name, resume_slow, resume_checked, resume_calling, discontinue, fiber_drop, fiber_reset, handle, handle_sized, resumption_resume, resumption_discontinue, resumption_drop, perform, yield, yield_slow, throw, exit, unwind_to, misused, language_leave
         with_room \name
         .endr
 

@@ -134,7 +134,7 @@ struct haft_scope {
     /* Of a fiber, here for the sake of the cache line: */
     uintptr_t awaits; /* what suspended it, see haft_awaiting */
     uint64_t shot; /* counts uses of the fiber's captures: a resumption is good for one; odd while
-                         haft_tail_continue has used one and its handler has not */
+                         haft_tail_resume has used one and its handler has not */
     haft_cache_entry_t cache[HAFT_CACHE_SLOTS];
 };
 

@@ -32,8 +32,9 @@ static bool same_text(const char *first, const char *second) {
 
 /* A fiber in `memory`, an array. */
 #define FIBER_IN(memory, function, argument)                                                       \
-    haft_fiber_create(&(haft_fiber_options_t){.memory = (memory), .memory_size = sizeof(memory)},  \
-                      function, argument)
+    haft_fiber_new_with(                                                                           \
+        &(haft_fiber_options_t){.memory = (memory), .memory_size = sizeof(memory)}, function,      \
+        argument)
 
 static void *result_of(haft_request_t request) {
     CHECK(haft_finished(request));
@@ -72,7 +73,7 @@ static void state_is_handled_by_requests(void) {
         }
     }
     CHECK(result_of(request) == &steps && steps == 1000 && state == 0);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static int64_t get_in_place(void *state, HAFT_PAYLOAD(get) * payload) {
@@ -87,12 +88,12 @@ HAFT_HANDLER(in_place, NULL, HAFT_TAIL(get, get_in_place), HAFT_TAIL(put, put_in
 static haft_answer_t get_by_resumption(void *state, HAFT_PAYLOAD(get) * payload,
                                        haft_resumption_t k) {
     (void)payload;
-    return haft_tail_continue(k, HAFT_REPLY(get, *(int64_t *)state));
+    return haft_tail_resume(k, HAFT_REPLY(get, *(int64_t *)state));
 }
 static haft_answer_t put_by_resumption(void *state, HAFT_PAYLOAD(put) * payload,
                                        haft_resumption_t k) {
     *(int64_t *)state = payload->new_value;
-    return haft_tail_continue(k, HAFT_NO_REPLY);
+    return haft_tail_resume(k, HAFT_NO_REPLY);
 }
 HAFT_HANDLER(by_resumption, NULL, HAFT_GENERAL(get, get_by_resumption),
              HAFT_GENERAL(put, put_by_resumption));
@@ -126,7 +127,7 @@ static void a_generator_lives_in_a_kibibyte_and_is_reset(void) {
     for (size_t i = 0; i < sizeof memory; i++)
         memory[i] = 0x77;
     int count = 20;
-    haft_fiber_t *k = haft_fiber_create(
+    haft_fiber_t *k = haft_fiber_new_with(
         &(haft_fiber_options_t){.memory = memory + SIZE, .memory_size = SIZE}, squares, &count);
     for (int round = 0; round < 3; round++) {
         int sum = 0;
@@ -138,7 +139,7 @@ static void a_generator_lives_in_a_kibibyte_and_is_reset(void) {
         haft_fiber_reset(k, squares, &count);
     }
     CHECK(haft_fiber_state(k) == HAFT_FIBER_NEW);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     for (int i = 0; i < SIZE; i++)
         CHECK(memory[i] == 0x77 && memory[2 * SIZE + i] == 0x77);
 }
@@ -159,7 +160,7 @@ static void *nest(void *argument) {
     levels--;
     haft_fiber_t *k = FIBER_IN(memory, nest, &levels);
     void *result = result_of(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(produce)));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     return result;
 }
 
@@ -176,7 +177,7 @@ static void effects_pass_through_fibers_that_do_not_handle_them(void) {
     state = ((HAFT_PAYLOAD(put) *)request.payload)->new_value;
     (void)result_of(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get, put)));
     CHECK(state == 42 && levels_entered == 3);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static haft_fiber_t *innermost;
@@ -200,7 +201,7 @@ static void dropping_a_fiber_forgets_those_in_its_frames(void) {
         haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get));
         CHECK(request.effect == HAFT_ID(get));
         CHECK(haft_fiber_state(innermost) == HAFT_FIBER_RUNNING);
-        haft_fiber_free(k);
+        haft_fiber_drop(k);
         CHECK(haft_fiber_state(innermost) == HAFT_FIBER_FREED);
         memset(memory, 0xff, sizeof memory);
     }
@@ -228,7 +229,7 @@ static void a_throw_ends_the_fibers_up_to_its_handler(void) {
     CHECK(payload->code == 7 && same_text(payload->reason, "no reason"));
     CHECK(haft_fiber_state(k) == HAFT_FIBER_FINISHED);
     CHECK(haft_fiber_state(innermost) == HAFT_FIBER_FREED);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static void *code_of(void *unused, HAFT_PAYLOAD(fail) * payload) {
@@ -264,7 +265,7 @@ static void a_clause_in_place_may_throw(void) {
     haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(produce));
     CHECK(request.effect == HAFT_ID(produce));
     CHECK(((HAFT_PAYLOAD(produce) *)request.payload)->value == 8);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 /* ---- Defaults, and calls at the perform ---- */
@@ -286,7 +287,7 @@ static void a_computation_is_discontinued_where_it_waits(void) {
     CHECK(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get)).effect == HAFT_ID(get));
     haft_request_t request = haft_discontinue(k, throw_fail, NULL, HAFT_HANDLES(fail));
     CHECK(request.effect == HAFT_ID(fail));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 /* ---- Misuse: an error handler may leave the fiber by a throw ---- */
@@ -310,7 +311,7 @@ static haft_error_code_t mistake_of(void *(*body)(void *), void *argument) {
     haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(mistake));
     CHECK(request.effect == HAFT_ID(mistake));
     haft_error_code_t code = ((HAFT_PAYLOAD(mistake) *)request.payload)->code;
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     haft_set_error_handler(before);
     return code;
 }
@@ -323,8 +324,8 @@ static void *do_nothing(void *unused) {
     return unused;
 }
 static void *continue_twice(void *k) {
-    haft_continue(*(haft_resumption_t *)k, HAFT_REPLY(get, 1));
-    haft_continue(*(haft_resumption_t *)k, HAFT_REPLY(get, 1));
+    haft_resumption_resume(*(haft_resumption_t *)k, HAFT_REPLY(get, 1));
+    haft_resumption_resume(*(haft_resumption_t *)k, HAFT_REPLY(get, 1));
     return NULL;
 }
 static haft_answer_t keep(void *k, HAFT_PAYLOAD(get) * payload, haft_resumption_t resumption) {
@@ -337,14 +338,14 @@ HAFT_HANDLER(keeps, NULL, HAFT_GENERAL(get, keep));
 static void misuse_is_told_to_the_error_handler(void) {
     static _Alignas(64) char memory[2 * SIZE];
 
-    haft_fiber_t *k = haft_fiber_create(&(haft_fiber_options_t){.memory = memory,
-                                                                .memory_size = sizeof memory,
-                                                                .name = "short-lived"},
-                                        do_nothing, NULL);
+    haft_fiber_t *k = haft_fiber_new_with(&(haft_fiber_options_t){.memory = memory,
+                                                                  .memory_size = sizeof memory,
+                                                                  .name = "short-lived"},
+                                          do_nothing, NULL);
     (void)result_of(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES()));
     CHECK(mistake_of(resume_it, k) == HAFT_ERROR_NOT_RESUMABLE);
     CHECK(same_text(message, "the fiber 'short-lived' cannot be resumed: it has finished."));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
     CHECK(mistake_of(resume_it, k) == HAFT_ERROR_NOT_RESUMABLE);
     CHECK(same_text(message, "the fiber 'short-lived' cannot be resumed: it has been freed."));
 
@@ -381,7 +382,7 @@ static void an_overflow_is_found_by_the_canary(void) {
     (void)HAFT_PERFORM(get); /* Nobody handles it. */
 #endif
     static _Alignas(64) char memory[8 * SIZE];
-    haft_fiber_t *k = haft_fiber_create(
+    haft_fiber_t *k = haft_fiber_new_with(
         &(haft_fiber_options_t){.memory = memory + 7 * SIZE, .memory_size = SIZE, .name = "small"},
         go_deep, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(get));

@@ -170,7 +170,7 @@ static int64_t run_default(int effect, int variant, int64_t payload);
         give(run_default(effect, 1, payload_##effect(payload)));                                   \
     }                                                                                              \
     static int set_default_##effect(int variant) {                                                 \
-        haft_function_t *before = haft_get_default(HAFT_ID(name));                                 \
+        haft_function_t *before = haft_default(HAFT_ID(name));                                     \
         if (variant == 0)                                                                          \
             HAFT_SET_DEFAULT(name, NULL);                                                          \
         else if (variant == 1)                                                                     \
@@ -404,7 +404,7 @@ static int64_t be_in_want(bool leaves) {
     tolerates_want = !leaves;
     nothing_is_mapped = true;
     haft_fiber_t *fiber =
-        haft_fiber_create(&(haft_fiber_options_t){.stack_size = WANTED_SIZE}, never_run, NULL);
+        haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = WANTED_SIZE}, never_run, NULL);
     nothing_is_mapped = false;
     return fiber == NULL && errno == ENOMEM ? HAFT_ERROR_NO_MEMORY : 0;
 }
@@ -418,7 +418,7 @@ static void make_mistake(int number) {
         haft_fiber_new(NULL, NULL);
         break;
     case 1:
-        haft_fiber_create(
+        haft_fiber_new_with(
             &(haft_fiber_options_t){.memory = too_small, .memory_size = sizeof too_small},
             never_run, NULL);
         break;
@@ -490,7 +490,7 @@ static int64_t new_fiber(const statement_t *statement, int64_t value) {
         options.memory = slot->memory->bytes;
         options.memory_size = FIXED_SIZE;
     }
-    slot->fiber = haft_fiber_create(&options, task_main, make_task(&statement->body, value));
+    slot->fiber = haft_fiber_new_with(&options, task_main, make_task(&statement->body, value));
     return identify(slot->fiber);
 }
 
@@ -502,16 +502,16 @@ static void free_fiber(int index, int again) {
         return;
     }
     if (haft_fiber_state(slot->fiber) == HAFT_FIBER_RUNNING) {
-        haft_fiber_free(slot->fiber);
+        haft_fiber_drop(slot->fiber);
         return;
     }
     __attribute__((cleanup(give_memory))) slot_t taken = *slot;
     *slot = (slot_t){NULL, 0, NULL};
-    haft_fiber_free(taken.fiber);
+    haft_fiber_drop(taken.fiber);
     if (again == 0 || taken.memory != NULL)
         return;
     if (again == 1)
-        haft_fiber_free(taken.fiber);
+        haft_fiber_drop(taken.fiber);
     else
         (void)haft_resume(taken.fiber, HAFT_NO_REPLY, HAFT_HANDLES_ALL);
 }
@@ -599,13 +599,13 @@ static int64_t continue_with(haft_resumption_t k, int64_t value) {
     const haft_effect_t *effect = haft_resumption_effect(k);
     reply_t reply;
     haft_reply_t given = effect == NULL ? HAFT_NO_REPLY : reply_to(index_of(effect), value, &reply);
-    return (intptr_t)haft_continue(k, given);
+    return (intptr_t)haft_resumption_resume(k, given);
 }
 
 /* The reply to a tail-continue is read when the clause is gone. */
 static haft_answer_t tail_continue_with(haft_resumption_t k, int64_t value) {
     static reply_t reply;
-    return haft_tail_continue(k, reply_to(index_of(haft_resumption_effect(k)), value, &reply));
+    return haft_tail_resume(k, reply_to(index_of(haft_resumption_effect(k)), value, &reply));
 }
 
 static haft_answer_t run_general(void *state, int effect, int64_t payload, haft_resumption_t k) {
@@ -627,7 +627,7 @@ static haft_answer_t run_general(void *state, int effect, int64_t payload, haft_
         value = mix(value, continue_with(k, value));
         break;
     case END_RAISE:
-        value = mix(value, (intptr_t)haft_continue_raising(k, raise_at, &value));
+        value = mix(value, (intptr_t)haft_resumption_discontinue(k, raise_at, &value));
         break;
     case END_KEEP:
         if (!occupied) {
@@ -636,7 +636,7 @@ static haft_answer_t run_general(void *state, int effect, int64_t payload, haft_
         }
         __attribute__((fallthrough));
     default:
-        haft_drop(k);
+        haft_resumption_drop(k);
     }
     return haft_answer((void *)(intptr_t)mix(value, run_body(&clause->after, value)));
 }
@@ -669,9 +669,9 @@ static int64_t use_kept(const statement_t *statement, int64_t value) {
     case CONTINUE:
         return continue_with(k, value);
     case CONTINUE_RAISE:
-        return (intptr_t)haft_continue_raising(k, raise_at, &value);
+        return (intptr_t)haft_resumption_discontinue(k, raise_at, &value);
     default:
-        haft_drop(k);
+        haft_resumption_drop(k);
         return 0;
     }
 }
@@ -1062,7 +1062,7 @@ static void end_all(void *unused) {
             free_fiber(i, 0);
     for (int i = 0; i < KEPT; i++)
         if (haft_resumption_effect(run.kept[i]) != NULL)
-            haft_drop(run.kept[i]);
+            haft_resumption_drop(run.kept[i]);
 }
 
 static bool anything_left(void) {

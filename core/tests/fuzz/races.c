@@ -202,7 +202,7 @@ static void try_operation(void *argument) {
         resume(shared, attempted->identifier, attempted->step.operation == RACE_VISIT);
         break;
     case RACE_FREE:
-        haft_fiber_free(shared->fiber);
+        haft_fiber_drop(shared->fiber);
         if (atomic_fetch_add(&shared->freed, 1) != 0)
             wrong("a fiber was freed twice", attempted->step.fiber, 0);
         break;
@@ -351,7 +351,7 @@ static void set_up(void) {
         }
         if (race.plan.fibers[i].nested)
             shared->inner = haft_fiber_new(take_steps, shared);
-        shared->fiber = haft_fiber_create(&options, run_shared, shared);
+        shared->fiber = haft_fiber_new_with(&options, run_shared, shared);
     }
 }
 
@@ -367,7 +367,7 @@ static void finish(void *argument) {
         }
         resume(shared, AFTER, false);
     }
-    haft_fiber_free(shared->fiber);
+    haft_fiber_drop(shared->fiber);
 }
 
 static void clear_up(void) {
@@ -395,7 +395,7 @@ static void clear_up(void) {
             wrong("a fiber cannot be used any more", i, code);
         if (race.verdict[0] == '\0' && shared->started != shared->ended)
             wrong("cleanups that have not run", shared->started, shared->ended);
-        haft_fiber_free(race.verdict[0] == '\0' ? shared->inner : NULL);
+        haft_fiber_drop(race.verdict[0] == '\0' ? shared->inner : NULL);
         free(shared->memory);
     }
 }

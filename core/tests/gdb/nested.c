@@ -32,13 +32,13 @@ static haft_fiber_t *make(int level) {
     if (places[level] == 'h')
         options.memory = malloc(SIZE);
     options.memory_size = options.memory != NULL ? SIZE : 0;
-    return haft_fiber_create(&options, bodies[level], NULL);
+    return haft_fiber_new_with(&options, bodies[level], NULL);
 }
 
 static __attribute__((noinline)) void run(int level) {
     haft_fiber_t *k = places[level] == 'q' ? beforehand[level] : make(level);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(unused));
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 static __attribute__((noinline)) void *body_0(void *place) {

@@ -21,7 +21,7 @@ int main(void) {
         return 1;
     }
     haft_resume(fiber, HAFT_REPLY(ask, 42), HAFT_HANDLES(ask));
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
     printf("%d\n", (int)answer);
     return answer == 42 ? 0 : 1;
 }

@@ -26,7 +26,7 @@ struct guard {
 static haft_fiber_t *make(bool segmented, void *(*body)(void *), void *argument) {
     haft_fiber_options_t options = {};
     options.segmented = segmented;
-    return haft_fiber_create(&options, body, argument);
+    return haft_fiber_new_with(&options, body, argument);
 }
 
 [[gnu::noinline]] static long at_depth(long depth, long (*function)(long), long argument) {
@@ -76,7 +76,7 @@ static void exceptions_are_caught_on_the_fiber() {
         }
     for (haft_fiber_t *fiber : fibers) {
         CHECK(haft_fiber_state(fiber) == HAFT_FIBER_FINISHED);
-        haft_fiber_free(fiber);
+        haft_fiber_drop(fiber);
     }
 }
 
@@ -112,7 +112,7 @@ static void exceptions_leave_fibers_of_all_kinds() {
         CHECK_EQUAL(caught, 7);
         CHECK_EQUAL(destroyed, 4 + 21);
         CHECK(haft_fiber_state(fiber) == HAFT_FIBER_FINISHED);
-        haft_fiber_free(fiber);
+        haft_fiber_drop(fiber);
     }
 }
 
@@ -138,7 +138,7 @@ static void exceptions_are_raised_in_suspended_fibers() {
         }
         CHECK_EQUAL(caught, 3);
         CHECK_EQUAL(destroyed, depth + 1);
-        haft_fiber_free(fiber);
+        haft_fiber_drop(fiber);
     }
 }
 
@@ -147,7 +147,7 @@ static void dropping_runs_destructors_on_all_segments() {
         destroyed = 0;
         haft_fiber_t *fiber = make(true, asks_deep, reinterpret_cast<void *>(depth));
         haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask));
-        haft_fiber_free(fiber);
+        haft_fiber_drop(fiber);
         CHECK_EQUAL(destroyed, depth + 1);
     }
 }
@@ -173,7 +173,7 @@ static void errors_are_exceptions_on_segments() {
     haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(tell));
     CHECK(static_cast<haft_payload_return *>(request.payload)->result ==
           reinterpret_cast<void *>(40L * HAFT_ERROR_UNHANDLED));
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
     haft_set_error_handler(nullptr);
 }
 

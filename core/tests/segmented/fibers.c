@@ -26,7 +26,7 @@ static haft_fiber_t *make(enum kind kind, body_t *body, void *argument, void *me
     haft_fiber_options_t options = {.segmented = kind == SEGMENTED,
                                     .memory = kind == FIXED ? memory : NULL,
                                     .memory_size = kind == FIXED ? SIZE : 0};
-    return haft_fiber_create(&options, body, argument);
+    return haft_fiber_new_with(&options, body, argument);
 }
 
 static haft_fiber_t *segmented(body_t *body, void *argument) {
@@ -55,7 +55,7 @@ static long answer_all(haft_fiber_t *fiber) {
 static long run_segmented(body_t *body, void *argument) {
     haft_fiber_t *fiber = segmented(body, argument);
     long answer = answer_all(fiber);
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
     return answer;
 }
 
@@ -109,7 +109,7 @@ static void a_suspended_fiber_takes_little_memory(void) {
 #endif
     for (int i = 0; i < COUNT; i++) {
         CHECK(haft_finished(haft_resume(fibers[i], HAFT_REPLY(ask, 1), HAFT_HANDLES(ask))));
-        haft_fiber_free(fibers[i]);
+        haft_fiber_drop(fibers[i]);
     }
 }
 
@@ -150,7 +150,7 @@ static void large_payloads_and_results_travel(void) {
     result.words[19] = 2;
     request = haft_resume(fiber, HAFT_REPLY(large, result), HAFT_HANDLES(large));
     CHECK_EQUAL(((haft_payload_return *)request.payload)->result, 42);
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
 }
 
 static long default_answer(void *unused, HAFT_PAYLOAD(ask) * payload) {
@@ -168,7 +168,7 @@ static void default_handlers_run_in_place(void) {
     haft_fiber_t *fiber = segmented(asks_nobody, NULL);
     haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(tell));
     CHECK_EQUAL(((haft_payload_return *)request.payload)->result, 42);
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
     HAFT_SET_DEFAULT(ask, NULL);
 }
 
@@ -190,7 +190,7 @@ static long tail_ask(void *state, HAFT_PAYLOAD(ask) * payload) {
 }
 static haft_answer_t general_tell(void *state, HAFT_PAYLOAD(tell) * payload, haft_resumption_t k) {
     *(long *)state += payload->fact;
-    return haft_tail_continue(k, HAFT_NO_REPLY);
+    return haft_tail_resume(k, HAFT_NO_REPLY);
 }
 static void *never_stop(void *state, HAFT_PAYLOAD(stop) * payload) {
     return (void *)(*(long *)state + payload->why);
@@ -273,7 +273,7 @@ static void *nested(void *argument) {
             request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(tell));
         }
         sum += (long)((haft_payload_return *)request.payload)->result;
-        haft_fiber_free(fiber);
+        haft_fiber_drop(fiber);
     }
     HAFT_PERFORM(tell, 7);
     return (void *)(sum + at_depth(2, perform_ask, 1));
@@ -298,7 +298,7 @@ static void fibers_of_all_kinds_nest(void) {
         char *own = malloc(64 * 1024);
         haft_fiber_t *fiber = make((enum kind)(kinds % KINDS), nested_under_tell, &nest, own);
         CHECK_EQUAL(answer_all(fiber), DEPTH * (20 + 7 + 1000) + 20);
-        haft_fiber_free(fiber);
+        haft_fiber_drop(fiber);
         free(own);
     }
     free(memory);
@@ -337,7 +337,7 @@ static void *in_resuming_handler(void *argument) {
         haft_resume(shared, HAFT_NO_REPLY, HAFT_HANDLES(tell));
     haft_request_t request = haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES());
     *(long *)argument = (long)((haft_payload_return *)request.payload)->result;
-    haft_fiber_free(inner);
+    haft_fiber_drop(inner);
     for (int i = 0; i < 5; i++)
         haft_resume(shared, HAFT_NO_REPLY, HAFT_HANDLES(tell));
     return NULL;
@@ -351,7 +351,7 @@ static void clauses_in_place_resume_fibers_of_the_thread(void) {
         long result = 0;
         haft_handle(&resuming_handler, NULL, in_resuming_handler, &result);
         CHECK_EQUAL(result, 9);
-        haft_fiber_free(shared);
+        haft_fiber_drop(shared);
     }
 }
 
@@ -393,7 +393,7 @@ static void dropping_unwinds_fibers_of_all_kinds(void) {
         chain_t chain = {kinds / KINDS, DEPTH, memory + 64 * 1024};
         haft_fiber_t *fiber = make((enum kind)(kinds % KINDS), suspended_inside, &chain, memory);
         CHECK(haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask)).effect == HAFT_ID(ask));
-        haft_fiber_free(fiber);
+        haft_fiber_drop(fiber);
         CHECK_EQUAL(cleaned, DEPTH + 3);
     }
     free(memory);
@@ -409,14 +409,14 @@ static void throwing_unwinds_segments(void) {
         for (int no_cleanups = 0; no_cleanups < 2; no_cleanups++) {
             haft_fiber_options_t options = {.segmented = true, .no_cleanups = no_cleanups};
             cleaned = 0;
-            haft_fiber_t *fiber = haft_fiber_create(&options, throws_deep, (void *)depth);
+            haft_fiber_t *fiber = haft_fiber_new_with(&options, throws_deep, (void *)depth);
             haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(stop));
             CHECK(request.effect == HAFT_ID(stop));
             CHECK_EQUAL(((HAFT_PAYLOAD(stop) *)request.payload)->why, 5);
             CHECK_EQUAL(cleaned, !no_cleanups);
             haft_fiber_reset(fiber, asks, (void *)1);
             CHECK_EQUAL(answer_all(fiber), 61);
-            haft_fiber_free(fiber);
+            haft_fiber_drop(fiber);
         }
 }
 
@@ -433,7 +433,7 @@ static void discontinuing_calls_on_the_fiber(void) {
     haft_resume(fiber, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask));
     request = haft_resume(fiber, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask));
     CHECK_EQUAL(((haft_payload_return *)request.payload)->result, 103);
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
 }
 
 static void segments_are_given_back(void) {
@@ -474,8 +474,8 @@ static long nested_foreign(long level) {
         haft_fiber_t *inner =
             segmented((body_t *)(void (*)(void))nested_foreign, (void *)(level - 1));
         CHECK(resume_foreign(inner, HAFT_HANDLES(ask)) == HAFT_ID(return ));
-        haft_fiber_free(inner);
-        haft_fiber_free(fiber);
+        haft_fiber_drop(inner);
+        haft_fiber_drop(fiber);
     }
     return sum + (long)sum_foreign(0, 0);
 }
@@ -500,7 +500,7 @@ static void *thrower(void *argument) {
 static long throw_through(long why) {
     __attribute__((cleanup(clean), unused)) int cleanup = 0;
     haft_fiber_options_t options = {.segmented = why & 1, .no_cleanups = why >= 2};
-    haft_fiber_t *fiber = haft_fiber_create(&options, thrower, (void *)why);
+    haft_fiber_t *fiber = haft_fiber_new_with(&options, thrower, (void *)why);
     resume_foreign(fiber, HAFT_HANDLES());
     return 0;
 }
@@ -515,10 +515,10 @@ static void throwing_passes_through_foreign_functions(void) {
         long why = i & 3;
         cleaned = 0;
         haft_fiber_options_t options = {.segmented = true, .no_cleanups = why >= 2};
-        haft_fiber_t *fiber = haft_fiber_create(&options, throws_through, (void *)why);
+        haft_fiber_t *fiber = haft_fiber_new_with(&options, throws_through, (void *)why);
         CHECK(haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(stop)).effect == HAFT_ID(stop));
         CHECK_EQUAL(cleaned, why < 2);
-        haft_fiber_free(fiber);
+        haft_fiber_drop(fiber);
     }
     foreign_functions_resume_fibers();
 }
@@ -588,14 +588,14 @@ static void suspended_segments_can_be_looked_at(void) {
     int count = haft_fiber_backtrace(fiber, addresses, 300);
     CHECK(count >= 100 && count < 200);
     CHECK(unaware_dump_contains("suspended  waits on ask  'looked at'"));
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
 }
 
 static void give_memory_and_ask_for_segments(void) {
     static _Alignas(64) char memory[4096];
     haft_fiber_options_t options = {
         .segmented = true, .memory = memory, .memory_size = sizeof memory};
-    (void)haft_fiber_create(&options, asks, NULL);
+    (void)haft_fiber_new_with(&options, asks, NULL);
 }
 
 static void memory_of_the_caller_is_refused(void) {
@@ -638,7 +638,7 @@ static void fibers_move_between_threads(void) {
             pthread_join(thread, &result);
         }
         CHECK_EQUAL(result, 200);
-        haft_fiber_free(fiber);
+        haft_fiber_drop(fiber);
     }
 }
 

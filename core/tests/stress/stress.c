@@ -112,7 +112,7 @@ static haft_answer_t general_inner(void *state, HAFT_PAYLOAD(stress_inner) * pay
     SCOPE(scope);
     int64_t answer = HAFT_PERFORM(stress_ask, payload->number);
     HAFT_PERFORM(stress_yield);
-    return haft_answer(haft_continue(k, HAFT_REPLY(stress_inner, answer + 1)));
+    return haft_answer(haft_resumption_resume(k, HAFT_REPLY(stress_inner, answer + 1)));
 }
 HAFT_HANDLER(general, NULL, HAFT_GENERAL(stress_inner, general_inner));
 
@@ -194,14 +194,14 @@ static void spawn(queue_t *queue, uint64_t seed) {
         options.memory = job->memory;
         options.memory_size = FIXED_SIZE;
     }
-    job->fiber = haft_fiber_create(&options, work, job);
+    job->fiber = haft_fiber_new_with(&options, work, job);
     atomic_fetch_add(&live, 1);
     atomic_fetch_add(&started, 1);
     push(queue, job);
 }
 
 static void end(job_t *job) {
-    haft_fiber_free(job->fiber);
+    haft_fiber_drop(job->fiber);
     free(job->memory);
     free(job);
     atomic_fetch_add(&ended, 1);

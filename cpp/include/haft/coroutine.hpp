@@ -195,7 +195,7 @@ struct exchanging_by : exchanging<Out, In, Answer> {
           body(std::move(function)) {}
 
     static exchanging_by *create(const haft_fiber_options_t &options, Body &&function) {
-        haft_fiber_t *fiber = haft_fiber_create(&options, &exchanging_by::run, nullptr);
+        haft_fiber_t *fiber = haft_fiber_new_with(&options, &exchanging_by::run, nullptr);
         if (fiber == nullptr)
             throw std::bad_alloc();
         HAFT_SCOPED haft_fiber_t *owned = fiber;
@@ -281,7 +281,7 @@ class [[nodiscard]] coroutine {
         if (self->now != phase::finished)
             haft_fiber_reset(fiber, detail::run_nothing, nullptr);
         self->destroy(self);
-        haft_fiber_free(fiber);
+        haft_fiber_drop(fiber);
     }
 
     /*

@@ -179,7 +179,7 @@ class generator : public std::ranges::view_base {
             Producer body;
         };
         haft_fiber_options_t options = {};
-        haft_fiber_t *fiber = haft_fiber_create(&options, &state::run, nullptr);
+        haft_fiber_t *fiber = haft_fiber_new_with(&options, &state::run, nullptr);
         if (fiber == nullptr)
             throw std::bad_alloc();
         detail::unfinished_fiber owned{fiber};
@@ -201,7 +201,7 @@ class generator : public std::ranges::view_base {
         if (!self->finished)
             haft_fiber_reset(fiber, detail::run_nothing, nullptr);
         self->destroy(self);
-        haft_fiber_free(fiber);
+        haft_fiber_drop(fiber);
     }
 
     /* Runs the producer up to its first element, if it has not run yet. */

@@ -216,7 +216,7 @@ inline void release(computation *task) noexcept {
     haft_fiber_t *fiber = task->fiber;
     destroy_swapped(task);
     task->destroy(task);
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
 }
 enum : std::uint32_t { task_over = 1, task_clause = 2 };
 /* Whoever makes the sum `task_over` alone releases the task. */
@@ -255,7 +255,7 @@ struct unfinished_fiber {
     haft_fiber_t *fiber;
     HAFT_DETAIL_INLINE ~unfinished_fiber() {
         if (fiber != nullptr)
-            haft_fiber_free(fiber);
+            haft_fiber_drop(fiber);
     }
 };
 

@@ -17,7 +17,7 @@ namespace haft::detail {
 template <is_effect Effect, result_of<Effect> (*Function)(void *, Effect *)>
 HAFT_DETAIL_INLINE void ensure_default() {
     static const bool set = [] {
-        if (haft_get_default(effect_traits<Effect>::id()) == nullptr)
+        if (haft_default(effect_traits<Effect>::id()) == nullptr)
             set_default<Effect>(Function);
         return true;
     }();

@@ -128,7 +128,7 @@ struct task : computation_of<typename Holder::body_result> {
     template <typename Make>
     static HAFT_DETAIL_INLINE task *create(const haft_fiber_options_t &options, Make &&make,
                                            Body &&function) {
-        haft_fiber_t *fiber = haft_fiber_create(&options, &task::run, nullptr);
+        haft_fiber_t *fiber = haft_fiber_new_with(&options, &task::run, nullptr);
         if (fiber == nullptr)
             throw std::bad_alloc();
         unfinished_fiber owned{fiber};
