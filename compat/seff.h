@@ -29,8 +29,6 @@
 #ifndef HAFT_COMPAT_SEFF_H
 #define HAFT_COMPAT_SEFF_H
 
-#pragma GCC system_header
-
 #include "seff_types.h"
 
 #include <assert.h>

@@ -51,7 +51,16 @@
 #ifndef HAFT_H
 #define HAFT_H
 
-#pragma GCC system_header
+/* What is right in C and is warned of in C++; for this header alone. */
+#ifdef __cplusplus
+#    pragma GCC diagnostic push
+#    pragma GCC diagnostic ignored "-Wold-style-cast"
+#    pragma GCC diagnostic ignored "-Wpedantic"
+#    pragma GCC diagnostic ignored "-Wshadow"
+#    ifdef __clang__
+#        pragma GCC diagnostic ignored "-Wc99-extensions"
+#    endif
+#endif
 
 /* Both keep a second stack for each thread, of which the switch knows nothing. */
 #if defined(__has_feature)
@@ -556,5 +565,9 @@ void haft_panic(const char *message);
 #include "haft/typed.h"
 
 HAFT_EXTERN_C_END
+
+#ifdef __cplusplus
+#    pragma GCC diagnostic pop
+#endif
 
 #endif

@@ -18,6 +18,17 @@
 #ifndef HAFT_HOT_H
 #define HAFT_HOT_H
 
+/* What is right in C and is warned of in C++; for this header alone. */
+#ifdef __cplusplus
+#    pragma GCC diagnostic push
+#    pragma GCC diagnostic ignored "-Wold-style-cast"
+#    pragma GCC diagnostic ignored "-Wpedantic"
+#    pragma GCC diagnostic ignored "-Wshadow"
+#    ifdef __clang__
+#        pragma GCC diagnostic ignored "-Wc99-extensions"
+#    endif
+#endif
+
 #include "layout.h"
 
 #if defined(__x86_64__)
@@ -234,10 +245,15 @@ HAFT_INLINE haft_fiber_t *haft_fiber_of(haft_scope_t *scope) {
  * value will do, and whether one in a word. A new fiber waits for no effect's reply.
  */
 enum { HAFT_AWAITS_NOTHING = 1, HAFT_AWAITS_MUCH = 2 };
+#ifdef __cplusplus
+#    define HAFT_ADDRESS(pointer) (reinterpret_cast<uintptr_t>(pointer))
+#else
+#    define HAFT_ADDRESS(pointer) ((uintptr_t)(pointer))
+#endif
 #define HAFT_AWAITING(effect, result_size)                                                         \
-    ((uintptr_t)(effect) + ((result_size) == 0               ? HAFT_AWAITS_NOTHING                 \
-                            : (result_size) > sizeof(void *) ? HAFT_AWAITS_MUCH                    \
-                                                             : 0))
+    (HAFT_ADDRESS(effect) + ((result_size) == 0               ? HAFT_AWAITS_NOTHING                \
+                             : (result_size) > sizeof(void *) ? HAFT_AWAITS_MUCH                   \
+                                                              : 0))
 HAFT_INLINE haft_effect_t *haft_awaited(const haft_fiber_t *fiber) {
     return (haft_effect_t *)(fiber->scope.awaits &
                              ~(uintptr_t)(HAFT_AWAITS_NOTHING | HAFT_AWAITS_MUCH));
@@ -367,5 +383,9 @@ HAFT_INLINE haft_request_t haft_resume_hot(haft_fiber_t *fiber, void *word,
         return haft_resume_slow(fiber, word, handles);
     return haft_resume_known(here, fiber, word);
 }
+
+#ifdef __cplusplus
+#    pragma GCC diagnostic pop
+#endif
 
 #endif

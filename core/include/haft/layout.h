@@ -77,8 +77,13 @@ enum {
 
 /* Sizes of payload and result in one word: compared when a handler is looked up, so that two
    different effects that were given one name are told apart instead of confused. */
+#ifdef __cplusplus
+#    define HAFT_TO(type, value) (type(value))
+#else
+#    define HAFT_TO(type, value) ((type)(value))
+#endif
 #define HAFT_SHAPE(payload_size, result_size)                                                      \
-    ((uint32_t)((uint32_t)(payload_size)*65599u ^ (uint32_t)(result_size)))
+    HAFT_TO(uint32_t, HAFT_TO(uint32_t, payload_size) * 65599u ^ HAFT_TO(uint32_t, result_size))
 
 struct haft_effect {
     const char *name;

@@ -3,8 +3,6 @@
 #ifndef HAFT_TYPED_H
 #define HAFT_TYPED_H
 
-#pragma GCC system_header
-
 #ifdef __cplusplus
 HAFT_EXTERN_C_END
 
@@ -129,10 +127,16 @@ HAFT_INLINE void haft_seen(const void *memory) {
 #define HAFT_SHAPE_OF(name)                                                                        \
     HAFT_SHAPE(HAFT_PAYLOAD_SIZE(name), HAFT_RESULT_SIZE(haft_result_##name))
 
+#ifdef __cplusplus
+#    define HAFT_QUIETLY                                                                           \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wpedantic\"")            \
+            _Pragma("GCC diagnostic ignored \"-Wold-style-cast\"")
+#else
+#    define HAFT_QUIETLY                                                                           \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wpedantic\"")
+#endif
 #define HAFT_EFFECT_(name, result, ...)                                                            \
-    _Pragma("GCC diagnostic push") _Pragma(                                                        \
-        "GCC diagnostic ignored \"-Wpedantic\"") __extension__ typedef struct haft_payload_##name  \
-        __VA_ARGS__ haft_payload_##name;                                                           \
+    HAFT_QUIETLY __extension__ typedef struct haft_payload_##name __VA_ARGS__ haft_payload_##name; \
     HAFT_EXTERN_C_BEGIN                                                                            \
     typedef result haft_result_##name;                                                             \
     typedef HAFT_VALUE_TYPE(result) haft_value_##name;                                             \

@@ -81,7 +81,7 @@ for type in Release Debug; do
     echo "---- $type library, program with $level"
     size=4096
     if [ "$type$level" = Release-O2 ]; then
-      size=1024
+      size=1152
     fi
     compile "$build/program" "$level" -DSIZE=$size
     # shellcheck disable=SC2086 # a command with arguments
