@@ -11,7 +11,11 @@
 #define _GNU_SOURCE
 #include "runtime.h"
 
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define SAME(offset, field)                                                                        \
     _Static_assert(offset == offsetof(ocaml_fiber_t, field), "layout.h tells where fields lie")
@@ -44,6 +48,32 @@ SHARED(gate, gate);
 SHARED(top, top);
 SHARED(parent.gc_regs, resumer.sp);
 SHARED(scope, scope);
+#define NESTED(offset, field)                                                                      \
+    _Static_assert(offset == offsetof(haft_fiber_t, field), "layout.h tells where fields lie")
+NESTED(FIBER_GATE, gate);
+NESTED(FIBER_CACHE, scope.cache);
+NESTED(FIBER_CACHE + (HAFT_CACHE_SLOTS - 1) * FIBER_CACHE_STEP,
+       scope.cache[HAFT_CACHE_SLOTS - 1].key);
+NESTED(FIBER_CACHE + HAFT_CACHE_SLOTS * FIBER_CACHE_STEP, scope.state);
+NESTED(FIBER_STATE, scope.state);
+NESTED(FIBER_SCOPE_KIND, scope.kind);
+NESTED(FIBER_SCOPE_KIND + 1, scope.slow);
+NESTED(FIBER_AWAITS, awaits);
+NESTED(FIBER_HOST, argument);
+NESTED(FIBER_NAME, name);
+NESTED(FIBER_HIGH, high);
+NESTED(FIBER_RECEIVER, handler);
+NESTED(FIBER_RECEIVER + 8, pool);
+NESTED(FIBER_TOOLS, tools);
+NESTED(FIBER_TOOLS + 8, within);
+NESTED(FIBER_LANGUAGE, language);
+NESTED(FIBER_KIND, state);
+NESTED(FIBER_KIND + 4, kind);
+NESTED(FIBER_ALIAS, alias);
+NESTED(FIBER_LOW, low);
+_Static_assert(FIBER_ROOM % 16 == 0 && FIBER_ROOM > offsetof(haft_fiber_t, previous),
+               "a nested fiber has what its lists need");
+_Static_assert(HAFT_SCOPE_FIBER == 1, "switch.S writes it beside `slow`");
 _Static_assert(THREAD_CURRENT == offsetof(haft_thread_t, current), "layout.h");
 _Static_assert(THREAD_STAMP == offsetof(haft_thread_t, stamp), "layout.h");
 
@@ -55,41 +85,88 @@ uintnat haft_ocaml_decline;
 uintnat haft_ocaml_running = FIBER_RUNNING;
 uintnat haft_ocaml_callback_trap;
 
-/* With more stacks than these, what is suspended goes to the shelves (shelves.c). */
+/* With more stacks than the first, what begins to run is nested, if it can be (nests.c); with more
+   than the second, what is suspended goes to the shelves (shelves.c). */
+static size_t stacks_before_nests = 128;
 enum { FEW_STACKS = 1024 };
-static long taken;
+static long taken, most_stacks = LONG_MAX;
 static size_t stack_size;
+uintnat haft_ocaml_nest_reserve = UINTPTR_MAX;
 
 /* A perform comes by haft_ocaml_wait only if it calls its clause. */
 static void set_crowded(bool crowded) {
     haft_ocaml_running = crowded ? FIBER_CALLS : FIBER_RUNNING;
 }
 
+static void set_taken(long count) {
+    taken = count;
+    haft_ocaml_nest_reserve = taken > (long)stacks_before_nests ? stack_size / 2 : UINTPTR_MAX;
+}
+
 bool haft_ocaml_many_stacks(void) {
     return taken > 2 * FEW_STACKS;
 }
 
-/* As much as the main stack may take, and what the library keeps on the stack beside. */
-static size_t main_stack_size(void) {
-    struct rlimit rlimit;
-    size_t size = (size_t)8 << 20;
-    if (getrlimit(RLIMIT_STACK, &rlimit) == 0 && rlimit.rlim_cur != RLIM_INFINITY)
-        size = rlimit.rlim_cur;
-    return (size < (size_t)1 << 30 ? size : (size_t)1 << 30) / 8 * 9;
+/* ---- Settings ---- */
+
+/* A number from the environment, as OCAMLRUNPARAM has them: 64k, 64M, 1G. */
+static bool setting(const char *name, size_t *number) {
+    const char *text = getenv(name);
+    char *end;
+    if (text == NULL || *text < '0' || *text > '9')
+        return false;
+    *number = strtoull(text, &end, 0);
+    *number <<= *end == 'k' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    return true;
 }
 
-ocaml_fiber_t *haft_ocaml_take(void) {
+/* Whether the system counts what might be written (vm.overcommit_memory). */
+static bool counts_addresses(void) {
+    int file = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+    char mode = '0';
+    if (file >= 0 && read(file, &mode, 1) != 1)
+        mode = '0';
+    if (file >= 0)
+        close(file);
+    return mode == '2';
+}
+
+/*
+ * How deep a fiber may go: as OCaml 5's, or the main stack, whichever is more, since addresses cost
+ * nothing; but no more than a small part of what addresses the process may have.
+ */
+static size_t stack_depth(void) {
+    static const size_t least = (size_t)64 << 20, most = (size_t)1 << 30;
+    struct rlimit limit;
+    size_t depth;
+    if (setting("HAFT_OCAML_STACK", &depth))
+        return depth < most ? depth : most;
+    depth = (size_t)8 << 20;
+    if (getrlimit(RLIMIT_STACK, &limit) == 0)
+        depth = limit.rlim_cur < most ? limit.rlim_cur / 8 * 9 : most;
+    if (depth < least && !counts_addresses())
+        depth = least;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && depth > limit.rlim_cur / 512)
+        depth = limit.rlim_cur / 512;
+    return depth < most ? depth : most;
+}
+
+/* ---- Taking and giving ---- */
+
+ocaml_fiber_t *haft_ocaml_take_stack(void) {
     ocaml_fiber_t *fiber = haft_ocaml_idle;
     if (HAFT_LIKELY(fiber != NULL)) {
         haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->sp;
         __builtin_prefetch(haft_ocaml_idle, 1);
         return fiber;
     }
+    if (taken >= most_stacks)
+        return NULL;
     set_crowded(taken >= FEW_STACKS);
     haft_fiber_t *taking = haft_language_take(&haft_ocaml_language, stack_size);
     if (taking == NULL)
         return NULL;
-    taken++;
+    set_taken(taken + 1);
     fiber = ocaml_of(taking);
     fiber->young = NULL;
     fiber->continuation = FIBER_IDLE;
@@ -106,7 +183,7 @@ static void make_idle(ocaml_fiber_t *fiber) {
 
 static void give(ocaml_fiber_t *fiber) {
     haft_language_give(haft_of(fiber));
-    taken--;
+    set_taken(taken - 1);
 }
 
 void haft_ocaml_give_idle(long most) {
@@ -148,9 +225,15 @@ static void end_one(ocaml_fiber_t *fiber, size_t depth) {
         haft_ocaml_free_shelf(fiber);
         return;
     }
+    haft_ocaml_forget_crossings(haft_of(fiber));
+    if (is_nested(fiber)) {
+        if (is_settler(fiber))
+            haft_ocaml_leave_host(fiber);
+        fiber->continuation = FIBER_IDLE;
+        return;
+    }
     if (fiber->scope.serial != 0)
         haft_language_moved(&fiber->scope, haft_of(fiber));
-    haft_ocaml_forget_crossings(haft_of(fiber));
     make_idle(fiber);
     if (depth > DEEP)
         haft_ocaml_give_idle(1);
@@ -193,7 +276,7 @@ ocaml_fiber_t *haft_ocaml_innermost(void);
 bool haft_ocaml_refill(void) {
     (void)haft_language_thread();
     haft_ocaml_watch_threads();
-    ocaml_fiber_t *fiber = haft_ocaml_take();
+    ocaml_fiber_t *fiber = haft_ocaml_take_stack();
     if (fiber == NULL)
         return false;
     make_idle(fiber);
@@ -262,7 +345,11 @@ value haft_ocaml_call_probe(value probe) {
 }
 
 value haft_ocaml_start(value decline, value unhandled, value already, value identity) {
-    stack_size = main_stack_size();
+    stack_size = 2 * stack_depth(); /* nested fibers have the other half */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        most_stacks = (long)(limit.rlim_cur / 4 * 3 / stack_size); /* the rest is for the heap */
+    (void)setting("HAFT_OCAML_STACKS", &stacks_before_nests);
     haft_ocaml_decline = (uintnat)Field(decline, 2);
     haft_ocaml_unhandled = unhandled;
     haft_ocaml_already = already;

@@ -54,6 +54,23 @@
 #define FIBER_OUTER 104
 #define FIBER_HANDLES 112
 #define FIBER_SERIAL 120
+/* What else of haft_fiber_t a nested fiber has (nests.c), whose header ends after FIBER_ROOM. */
+#define FIBER_GATE 48
+#define FIBER_CACHE 128
+#define FIBER_CACHE_STEP 24
+#define FIBER_STATE 224
+#define FIBER_SCOPE_KIND 232 /* and `slow` */
+#define FIBER_AWAITS 240
+#define FIBER_HOST 264 /* argument: that of a settler, or 0 */
+#define FIBER_NAME 280
+#define FIBER_HIGH 288
+#define FIBER_RECEIVER 304 /* `handler`, and `pool` */
+#define FIBER_TOOLS 320    /* and `within` */
+#define FIBER_LANGUAGE 336
+#define FIBER_KIND 344 /* `state` and `kind` */
+#define FIBER_ALIAS 360
+#define FIBER_LOW 368
+#define FIBER_ROOM 400
 
 /* In the thread's state. */
 #define THREAD_CURRENT 0
@@ -63,11 +80,13 @@
 #define CROSSING_ROOM 96
 
 /* In place of a continuation. FIBER_CALLS: it runs, and what handles its effects is called rather
- * than jumped to (switch.S). FIBER_KEPT: it is suspended, and a block of stacks.c keeps it. */
+ * than jumped to (switch.S). FIBER_NESTED: it runs on the stack of another one (nests.c).
+ * FIBER_KEPT: it is suspended, and a block of stacks.c keeps it. */
 #define FIBER_RUNNING 0
 #define FIBER_IDLE 1
 #define FIBER_CALLS 2
-#define FIBER_KEPT 3
+#define FIBER_NESTED 3
+#define FIBER_KEPT 4
 
 /* The last fiber of the list of young ones has this for the next; higher odd numbers are places
  * among the recent. */

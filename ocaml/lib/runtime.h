@@ -69,16 +69,18 @@ HAFT_INLINE value *base_trap(const ocaml_fiber_t *fiber) {
     return (value *)(uintptr_t)((const char *)fiber + FIBER_TRAP);
 }
 HAFT_INLINE bool is_running(const ocaml_fiber_t *fiber) {
-    return fiber->continuation == FIBER_RUNNING || fiber->continuation == FIBER_CALLS;
+    return fiber->continuation == FIBER_RUNNING || fiber->continuation == FIBER_CALLS ||
+           fiber->continuation == FIBER_NESTED;
 }
 HAFT_INLINE bool is_suspended(const ocaml_fiber_t *fiber) {
-    return (uintptr_t)fiber->continuation > FIBER_CALLS;
+    return (uintptr_t)fiber->continuation >= FIBER_KEPT;
 }
 
 /* switch.S */
 extern const haft_handles_t haft_ocaml_handles;
 extern char haft_ocaml_code_begin[], haft_ocaml_code_end[];
-extern char haft_ocaml_asked[], haft_ocaml_returned[], haft_ocaml_base[];
+extern char haft_ocaml_asked[], haft_ocaml_returned[], haft_ocaml_nested_returned[],
+    haft_ocaml_base[];
 void haft_ocaml_raised(void);
 void haft_ocaml_continue(void);
 extern value haft_ocaml_stack_young[], haft_ocaml_stack_aside[], haft_ocaml_stack_used[],
@@ -97,7 +99,7 @@ HAFT_INLINE ocaml_fiber_t *fiber_of_scope(haft_scope_t *scope) {
     return scope->handles == &haft_ocaml_handles ? ocaml_of(haft_fiber_of(scope)) : NULL;
 }
 /* A fiber that nothing runs on; NULL if memory is exhausted. */
-ocaml_fiber_t *haft_ocaml_take(void);
+ocaml_fiber_t *haft_ocaml_take_stack(void);
 /* Ends a fiber, as it is; a suspended one and those inside it. */
 void haft_ocaml_end_one(ocaml_fiber_t *fiber);
 void haft_ocaml_end(ocaml_fiber_t *fiber);
@@ -136,6 +138,29 @@ void haft_ocaml_scan_frames(scanning_action action, frames_t *frames);
 /* All roots of a suspended fiber and of those inside it. */
 void haft_ocaml_scan_suspended(scanning_action action, ocaml_fiber_t *fiber);
 
+/* nests.c: fibers that run on the stacks of others. */
+/* Of one that is no shelf: it is nested, or a settler. */
+HAFT_INLINE bool is_nested(const ocaml_fiber_t *fiber) {
+    return haft_of(fiber)->pool == NULL;
+}
+HAFT_INLINE bool is_settler(const ocaml_fiber_t *fiber) {
+    return is_nested(fiber) && haft_of(fiber)->argument != NULL;
+}
+/* Bytes of stack that are left to a nested fiber, at least; more than there can be: none is to be
+   nested now. */
+extern uintnat haft_ocaml_nest_reserve;
+/* A settler has ended. */
+void haft_ocaml_leave_host(ocaml_fiber_t *settler);
+void haft_ocaml_reuse_hosts(void);
+/* Whether, from a trap on the stack of `fiber` outwards, there is code on it that C has called
+   back. */
+bool haft_ocaml_has_callbacks(const ocaml_fiber_t *fiber, const char *innermost_trap);
+/* The links between the traps from `link` to the base of `to` get the addresses that they have been
+   moved to. */
+void haft_ocaml_move_traps(char **link, const ocaml_fiber_t *to, intnat distance);
+/* What was moved to the fiber ends as on a stack of its own. */
+void haft_ocaml_set_end(ocaml_fiber_t *fiber);
+
 /* shelves.c: small places for stacks that do not run. */
 HAFT_INLINE bool is_shelf(const ocaml_fiber_t *fiber) {
     return fiber->base_return == NULL;
@@ -143,12 +168,21 @@ HAFT_INLINE bool is_shelf(const ocaml_fiber_t *fiber) {
 /* A suspended fiber, moved to a stack if it is a shelf. NULL: no memory for one. */
 ocaml_fiber_t *haft_ocaml_unshelve(ocaml_fiber_t *shelf);
 void haft_ocaml_free_shelf(ocaml_fiber_t *shelf);
+/* One for so many bytes of stack; NULL: they are too many, or there is no memory. */
+ocaml_fiber_t *haft_ocaml_take_shelf(size_t bytes);
+/* Copies the stack of a suspended fiber, with nothing inside. */
+void haft_ocaml_move(const ocaml_fiber_t *from, ocaml_fiber_t *to);
+/* A nested fiber that is captured, as it is on a shelf. NULL: it is too large, or there is no
+   memory. */
+ocaml_fiber_t *haft_ocaml_shelve_nested(const ocaml_fiber_t *fiber);
 /* After a minor collection. */
 void haft_ocaml_forget_waiting(void);
 /* Gives the memory of shelves back if none is in use. */
 void haft_ocaml_trim_shelves(void);
 
 /* roots.c: the garbage collector's hooks. */
+/* A fiber on a stack is about to get a young continuation. */
+void haft_ocaml_list_young(ocaml_fiber_t *fiber);
 /* A shelf holds a young continuation. */
 void haft_ocaml_list_shelf(ocaml_fiber_t *shelf);
 /* The fiber goes on, or ends: it is not recent any more. */

@@ -159,6 +159,17 @@
         movq    %rcx, haft_ocaml_idle(%rip)
         .endm
 
+/* The settler in rcx has ended. Keeps rax and rcx. */
+        .macro  leave_host
+        movq    %rcx, %rdi
+        movq    %rax, %rbx
+        movq    %rcx, %rbp
+        call    haft_ocaml_leave_host@PLT
+        movq    %rbx, %rax
+        movq    %rbp, %rcx
+        load_thread
+        .endm
+
 /* There is no memory for a stack: gives back those that nothing refers to any more. Keeps the values in
    the first `used` of rax, rbx, rdi and rsi. */
         .macro  collect used
@@ -171,6 +182,78 @@
         leaq    7f(%rip), %rdx
         jmp     .Lcollect
 7:
+        .endm
+
+/* Whether what the caller starts may be nested in the fiber that it runs on (nests.c): goes to `no`, or has the
+   scope of that in rdx. rsi: the caller's stack pointer. */
+        .macro  may_nest no
+        cmpq    $0, %fs:THREAD_STAMP(%r11)
+        je      \no
+        movq    %fs:THREAD_CURRENT(%r11), %rdx
+        leaq    haft_ocaml_handles(%rip), %r8
+        cmpq    %r8, FIBER_HANDLES-FIBER_SCOPE(%rdx)
+        jne     \no
+        movq    %rsi, %r9
+        subq    FIBER_LOW-FIBER_SCOPE(%rdx), %r9
+        cmpq    haft_ocaml_nest_reserve(%rip), %r9
+        jb      \no
+        cmpq    $0, STATE(local_roots)
+        jne     \no
+        movq    STATE(exception_pointer), %r8
+        leaq    FIBER_TRAP-FIBER_SCOPE(%rdx), %r9
+        cmpq    %r9, %r8
+        je      8f
+        find_callbacks \no
+8:
+        .endm
+
+/* The header of a nested fiber at rcx, without its handler. Its parent's scope is in rdx, the parent's stack
+   pointer in rsi; both stay. The exception pointer is still the parent's. */
+        .macro  nest
+        pxor    %xmm0, %xmm0
+        movq    (%rsi), %r8
+        leaq    8(%rsi), %r9
+        movq    STATE(exception_pointer), %r10
+        movq    %r8, FIBER_PARENT_PC(%rcx)
+        movq    %r9, FIBER_PARENT(%rcx)
+        movq    %r9, FIBER_PARENT_SP(%rcx)
+        movq    %r10, FIBER_PARENT_EXCEPTION(%rcx)
+        movq    $0, FIBER_PARENT_ROOTS(%rcx)
+        leaq    haft_ocaml_base(%rip), %r8
+        leaq    haft_ocaml_handles(%rip), %r9
+        leaq    FIBER_SCOPE(%rcx), %r10
+        movq    $YOUNG_END, FIBER_YOUNG(%rcx)
+        movq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
+        movq    $0, FIBER_ROOTS(%rcx)
+        movq    %r8, FIBER_BASE_RETURN(%rcx)
+        movq    $0, FIBER_GATE(%rcx)
+        movq    %r10, FIBER_TOP(%rcx)
+        movq    %rdx, FIBER_OUTER(%rcx)
+        movq    %r9, FIBER_HANDLES(%rcx)
+        movups  %xmm0, FIBER_SERIAL(%rcx) /* and the first of the cache */
+        movq    $0, FIBER_CACHE+FIBER_CACHE_STEP(%rcx)
+        movq    $0, FIBER_CACHE+2*FIBER_CACHE_STEP(%rcx)
+        movq    $0, FIBER_CACHE+3*FIBER_CACHE_STEP(%rcx)
+        movq    $0, FIBER_STATE(%rcx)
+        movq    $0x101, FIBER_SCOPE_KIND(%rcx)
+        movq    $0, FIBER_AWAITS(%rcx)
+        movq    $0, FIBER_HOST(%rcx)
+        movq    FIBER_NAME-FIBER_SCOPE(%rdx), %r8
+        movq    FIBER_LANGUAGE-FIBER_SCOPE(%rdx), %r9
+        movq    FIBER_KIND-FIBER_SCOPE(%rdx), %r10
+        movq    %r8, FIBER_NAME(%rcx)
+        movq    %rcx, FIBER_HIGH(%rcx)
+        movups  %xmm0, FIBER_RECEIVER(%rcx)
+        movups  %xmm0, FIBER_TOOLS(%rcx)
+        movq    %r9, FIBER_LANGUAGE(%rcx)
+        movq    %r10, FIBER_KIND(%rcx)
+        movq    FIBER_LOW-FIBER_SCOPE(%rdx), %r8
+        leaq    haft_ocaml_nested_raised(%rip), %r9
+        leaq    FIBER_SCOPE(%rcx), %r10
+        movq    $0, FIBER_ALIAS(%rcx)
+        movq    %r8, FIBER_LOW(%rcx)
+        movq    %r9, FIBER_TRAP+8(%rcx)
+        movq    %r10, %fs:THREAD_CURRENT(%r11)
         .endm
 
         .text
@@ -296,6 +379,43 @@ haft_ocaml_returned:
         .endm
 
 .Lrunstack_refill:
+        movq    %rsp, %rsi
+        may_nest .Lrunstack_take
+        .cfi_remember_state
+        .cfi_def_cfa %rsi, 8
+        leaq    -FIBER_ROOM(%rsp), %rcx
+        andq    $-16, %rcx
+        leaq    FIBER_TRAP(%rcx), %rsp
+        nest
+        movq    %rdi, FIBER_HANDLER(%rcx)
+        .cfi_escape 0x0f, 0x04, 0x77, 0xe0, 0x00, 0x06
+        movq    %rsp, STATE(exception_pointer)
+        movq    %rax, %rdx
+        movq    %rbx, %rax
+        movq    %rdx, %rbx
+        call    *(%rbx)
+        .globl  haft_ocaml_nested_returned
+        .hidden haft_ocaml_nested_returned
+haft_ocaml_nested_returned:
+        leaq    -FIBER_TRAP(%rsp), %rcx
+        load_thread
+        cmpq    $0, FIBER_HOST(%rcx)
+        jne     .Lsettler_returned
+.Lnested_returned_go:
+        movq    FIBER_HANDLER(%rcx), %rdx
+        to_parents_roots
+        to_parent
+        .cfi_remember_state
+        .cfi_def_cfa %rsp, 8
+        movq    0(%rdx), %rbx
+        jmp     *(%rbx)
+        .cfi_restore_state
+.Lsettler_returned:
+        leave_host
+        jmp     .Lnested_returned_go
+        .cfi_restore_state
+
+.Lrunstack_take:
         refill
         collect used=3
         refill
@@ -332,6 +452,29 @@ haft_ocaml_returned:
         movq    %rbp, %rcx
         jmp     .Lraised_go
         end_function haft_ocaml_raised
+
+/* The same, of a nested one. */
+        function haft_ocaml_nested_raised
+        .cfi_escape 0x0f, 0x04, 0x77, 0xd0, 0x00, 0x06 /* CFA = [rsp + 80] */
+        movq    %rsp, %rcx
+        load_thread
+        cmpq    $0, FIBER_HOST(%rcx)
+        jne     .Lsettler_raised
+.Lnested_raised_go:
+        movq    FIBER_HANDLER(%rcx), %rdx
+        to_parents_roots
+        to_parent
+        .cfi_remember_state
+        .cfi_def_cfa %rsp, 8
+        movq    8(%rdx), %rbx
+        jmp     *(%rbx)
+        .cfi_restore_state
+.Lsettler_raised:
+        leaq    FIBER_TRAP(%rsp), %rsp
+        .cfi_escape 0x0f, 0x04, 0x77, 0xe0, 0x00, 0x06
+        leave_host
+        jmp     .Lnested_raised_go
+        end_function haft_ocaml_nested_raised
 
 /*
  * perform continuation: suspends the current fiber and asks its handler for a clause, in the parent.
@@ -407,6 +550,8 @@ haft_ocaml_asked:
         movq    %r8, FIBER_YOUNG(%rcx)
         movq    %rcx, haft_ocaml_young(%rip)
 .Lcapture_by_call:
+        cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
+        je      .Lcapture_nested
         capture haft_ocaml_continue_called
         cmpq    $FIBER_RUNNING, haft_ocaml_running(%rip)
         jne     .Lput_away
@@ -438,6 +583,35 @@ haft_ocaml_clause_returned:
         restore %rax
         jmp     .Lcall_clause
         end_function haft_ocaml_perform_by_call
+
+/* The same, from a nested fiber, which goes to a shelf or a stack of its own. */
+        function haft_ocaml_perform_nested
+.Lcapture_nested:
+        subq    $24, %rsp               /* What is below has the exception pointer. */
+        .cfi_adjust_cfa_offset 24
+        movq    %rax, (%rsp)
+        movq    %rcx, 8(%rsp)
+        movq    %rcx, %rdi
+        call    haft_ocaml_leave_nest@PLT
+        movq    %rax, %rdx
+        movq    8(%rsp), %rcx
+        movq    (%rsp), %rax
+        addq    $24, %rsp
+        .cfi_adjust_cfa_offset -24
+        testq   %rdx, %rdx
+        jz      1f
+        movq    %rdx, %rcx
+        load_thread
+        cmpq    $0, FIBER_BASE_RETURN(%rcx)
+        jne     2f
+        leaq    haft_ocaml_stack_aside(%rip), %r8
+        movq    %r8, CONTINUATION_STACK(%rax)
+2:      capture haft_ocaml_continue_called
+        jmp     .Lask_handler
+1:      movq    FIBER_ROOTS(%rcx), %r8
+        movq    %r8, STATE(local_roots)
+        jmp     .Lno_memory
+        end_function haft_ocaml_perform_nested
 
         function haft_ocaml_perform_rarely
 .Lperform_traps:
@@ -618,6 +792,78 @@ haft_ocaml_continue:
         .endm
 
 .Lcontinue_awaken:
+        /* No stack is idle? Then it is nested, if it can be, from a shelf. */
+        cmpq    $0, haft_ocaml_idle(%rip)
+        jne     .Lcontinue_take
+        load_thread
+        movq    %rsp, %rsi
+        leaq    haft_ocaml_clause_returned(%rip), %r8
+        leaq    16(%rsp), %r9
+        cmpq    %r8, (%rsp)
+        cmoveq  %r9, %rsi
+        may_nest .Lcontinue_take
+        leaq    haft_ocaml_stack_aside(%rip), %r8
+        cmpq    %r8, CONTINUATION_STACK(%rbx)
+        jne     .Lcontinue_shelve
+        decq    %rcx
+        cmpq    %rbx, FIBER_CONTINUATION(%rcx)
+        jne     .Lalready
+        cmpq    $0, FIBER_BASE_RETURN(%rcx)
+        jne     .Lcontinue_take
+        cmpq    $YOUNG_END, FIBER_YOUNG(%rcx)
+        ja      .Lcontinue_shelve
+.Lcontinue_nest:
+        .cfi_remember_state
+        .cfi_def_cfa %rsi, 8
+        movq    %rcx, %rdi
+        leaq    -FIBER_ROOM(%rsi), %rcx
+        andq    $-16, %rcx
+        movq    %rcx, %r9
+        subq    %rdi, %r9
+        movq    FIBER_SP(%rdi), %r8
+        leaq    FIBER_TRAP(%rdi), %r10
+        leaq    (%r8, %r9), %rsp
+2:      movups  (%r8), %xmm0
+        movups  %xmm0, (%r8, %r9)
+        addq    $16, %r8
+        cmpq    %r10, %r8
+        jb      2b
+        leaq    haft_ocaml_nested_returned(%rip), %r8
+        leaq    FIBER_TRAP(%rcx), %r10
+        movq    %r8, FIBER_TRAP-8(%rcx)
+        movq    %rsp, %r8
+3:      addq    %r9, (%r8)              /* from trap to trap */
+        movq    (%r8), %r8
+        cmpq    %r10, %r8
+        jne     3b
+        nest
+        movq    FIBER_HANDLER(%rdi), %r8
+        movq    haft_ocaml_free_shelves(%rip), %r9
+        leaq    haft_ocaml_stack_used(%rip), %r10
+        movq    %r8, FIBER_HANDLER(%rcx)
+        movq    $FIBER_IDLE, FIBER_CONTINUATION(%rdi)
+        movq    %r9, FIBER_TOP(%rdi)
+        movq    %rdi, haft_ocaml_free_shelves(%rip)
+        decq    haft_ocaml_shelves_in_use(%rip)
+        movq    %r10, CONTINUATION_STACK(%rbx)
+        popq    STATE(exception_pointer)
+        .cfi_def_cfa %rsp, 8
+        return_by_jump
+        .cfi_restore_state
+.Lcontinue_shelve:
+        save    %rax
+        save    %rsi
+        save    %rdx
+        movq    %rbx, %rdi
+        call    haft_ocaml_shelve_awakened@PLT
+        movq    %rax, %rcx
+        restore %rdx
+        restore %rsi
+        restore %rax
+        load_thread
+        testq   %rcx, %rcx
+        jnz     .Lcontinue_nest
+.Lcontinue_take:
         awaken_continued
         ja      1f
         collect used=2
@@ -824,7 +1070,7 @@ haft_ocaml_base:
         .globl  haft_ocaml_frametable
         .hidden haft_ocaml_frametable
 haft_ocaml_frametable:
-        .quad   5
+        .quad   6
         .quad   haft_ocaml_collected
         .value  48                      /* bytes */
         .value  4                       /* live slots: */
@@ -840,6 +1086,11 @@ haft_ocaml_frametable:
         .value  0
         .p2align 3
         .quad   haft_ocaml_returned
+        .value  64                      /* bytes */
+        .value  1                       /* live slots: */
+        .value  FIBER_HANDLER-FIBER_TRAP
+        .p2align 3
+        .quad   haft_ocaml_nested_returned
         .value  64                      /* bytes */
         .value  1                       /* live slots: */
         .value  FIBER_HANDLER-FIBER_TRAP

@@ -16,18 +16,19 @@ flags="-isystem $headers -I$HAFT_SOURCE_DIR/core/include -I. -DNATIVE_CODE -DTAR
 compile() { # shellcheck disable=SC2086
   "$CC" $flags -c "$1" -o "${1%.*}.o"
 }
-for file in fiber.c foreign.c frames.c roots.c shelves.c stacks.c switch.S collector_stubs.c; do
+for file in fiber.c foreign.c frames.c nests.c roots.c shelves.c stacks.c switch.S collector_stubs.c; do
   compile "$file"
 done
 ocamlfind ocamlopt -g -I . -c collector.ml
 link() {
   rm -f libhaft_ocaml.a
-  ar rcs libhaft_ocaml.a fiber.o foreign.o frames.o roots.o shelves.o stacks.o switch.o
+  ar rcs libhaft_ocaml.a fiber.o foreign.o frames.o nests.o roots.o shelves.o stacks.o switch.o
   ocamlfind ocamlopt -I . -ccopt -L. haft.cmxa collector_stubs.o collector.cmx -o collector
 }
 # The settings of the tests proper, and one in which everything moves all the time.
 passes() {
-  timeout 120 ./collector 5000 && OCAMLRUNPARAM=s=256,i=1k,o=10 timeout 120 ./collector 1500
+  timeout 120 ./collector 5000 && OCAMLRUNPARAM=s=256,i=1k,o=10 timeout 120 ./collector 1500 &&
+    HAFT_OCAML_STACKS=0 timeout 120 ./collector 5000
 }
 
 link
@@ -74,7 +75,13 @@ mutate 'the continuations of recent stacks' roots.c \
   's/^                darken_alone(fiber->continuation);/                ;/'
 mutate 'the handlers of suspended fibers' frames.c 's/^    action(fiber->handler, &fiber->handler);//'
 mutate 'what keeps recent stacks' roots.c 's/^        settle_seen(); .*/        ;/'
-mutate 'the links between traps on a shelf' shelves.c 's/^        \*link += distance;/        *link += 0;/'
+mutate 'the links between traps that are moved' nests.c 's/^        \*link += distance;/        *link += 0;/'
+mutate 'the local roots of what is no longer nested' nests.c 's/^        haft_ocaml_list_rooted(child);/        ;/'
+mutate 'the links between traps of a moved parent' nests.c \
+  's/^    haft_ocaml_move_traps(&child->parent_exception.*/    ;/'
+mutate 'the roots of captured nested fibers' shelves.c 's/^        haft_ocaml_list_shelf(shelf);/        ;/'
+mutate 'the roots of settlers' nests.c 's/^    haft_ocaml_list_young(fiber);/    ;/'
+mutate 'the roots of nested fibers that get stacks' nests.c 's/^    haft_ocaml_list_young(to);/    ;/'
 mutate 'the end of fibers whose continuation has died' roots.c \
   's/^        haft_ocaml_end(fiber);/        ;/'
 mutate 'local roots of the innermost fiber' frames.c \

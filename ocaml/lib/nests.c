@@ -1,0 +1,192 @@
+/*
+ * Nests: many handlers around one another on one stack.
+ *
+ * A fiber that runs inside another one needs no stack of its own while both run: its frames may as
+ * well lie below those of its parent, which waits. So, once there are some stacks, a fiber begins
+ * there, and deep recursion with a handler at each level is dense in memory:
+ *
+ *   | guard | ...free... <- rsp | frames | header | frames | header | frames | header |
+ *                                \____ nested ____/ \____ nested ___/         host
+ *
+ * - Nested fibers run; what is suspended would be overwritten by its parent. A small one that is
+ *   captured goes to a shelf, any other to a stack. Resumed from the shelf, it is nested again,
+ *   below whoever resumes it (switch.S).
+ * - A fiber in which functions of C wait cannot be moved: its parents are, those that share the
+ *   stack with it. It has that for itself then, as a settler. Therefore fibers begin to be nested
+ *   only in parents that can be moved: nothing of C waits on those, nor has local roots.
+ * - Enough is left below: `haft_ocaml_nest_reserve` bytes for every nested fiber. Where there is
+ *   not, the next fiber has a stack of its own, and is the next host.
+ * - The header is as large as of use (FIBER_ROOM). libhaft's pool knows nothing of it.
+ *
+ * The word below the base trap of a fiber tells where it ends: in haft_ocaml_returned, or in
+ * haft_ocaml_nested_returned. Whoever moves the fiber sets it.
+ */
+#include "runtime.h"
+
+#include <string.h>
+
+/* Whether traps show code that C has called back (compare find_callbacks of switch.S). */
+bool haft_ocaml_has_callbacks(const ocaml_fiber_t *fiber, const char *innermost_trap) {
+    const uintnat *base = (const uintnat *)base_trap(fiber);
+    const uintnat *trap = (const uintnat *)(const void *)innermost_trap;
+    for (; trap != base; trap = (const uintnat *)trap[0])
+        if (trap[1] == haft_ocaml_callback_trap)
+            return true;
+    return false;
+}
+
+void haft_ocaml_move_traps(char **link, const ocaml_fiber_t *to, intnat distance) {
+    char *base = (char *)base_trap(to);
+    while ((char *)link != base) {
+        *link += distance;
+        link = (char **)(void *)*link;
+    }
+}
+
+void haft_ocaml_set_end(ocaml_fiber_t *fiber) {
+    base_trap(fiber)[-1] = (value)haft_ocaml_returned;
+}
+
+/* The fiber of OCaml that runs directly in `outer`, on the way to the scope `top`; NULL: that is of
+   C. */
+static ocaml_fiber_t *child_of(const ocaml_fiber_t *outer, haft_scope_t *top) {
+    haft_scope_t *scope = top;
+    while (scope->outer != &outer->scope)
+        scope = scope->outer;
+    return fiber_of_scope(scope);
+}
+
+static void copy_parent(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
+    to->parent = from->parent;
+    to->parent_exception = from->parent_exception;
+    to->parent_roots = from->parent_roots;
+    to->scope.outer = from->scope.outer;
+}
+
+/* The fiber, in which `child` runs or is suspended, goes on on the stack of `to`, which is idle. */
+static void move_parent(const ocaml_fiber_t *fiber, ocaml_fiber_t *child, ocaml_fiber_t *to) {
+    intnat distance = (char *)to - (char *)fiber;
+    char *from = child->parent.bottom_of_stack - sizeof(value);
+    memcpy(from + distance, from, (size_t)((char *)base_trap(fiber) - from));
+    haft_ocaml_set_end(to);
+    copy_parent(fiber, to);
+    to->handler = fiber->handler;
+    to->roots = NULL;
+    to->top = &to->scope;
+    child->parent.bottom_of_stack += distance;
+    child->parent.gc_regs = (value *)(void *)child->parent.bottom_of_stack;
+    haft_ocaml_move_traps(&child->parent_exception, to, distance);
+    child->scope.outer = &to->scope;
+}
+
+/* The fiber has the stack that it is on: it is nested in nobody. */
+static bool is_host(const ocaml_fiber_t *fiber) {
+    return !is_nested(fiber) || is_settler(fiber);
+}
+
+/* So many idle fibers, linked by `sp`; NULL: there is no memory. */
+static ocaml_fiber_t *take_stacks(size_t count) {
+    ocaml_fiber_t *taken = NULL;
+    while (count-- > 0) {
+        ocaml_fiber_t *fiber = haft_ocaml_take_stack();
+        if (fiber != NULL) {
+            fiber->sp = (char *)taken;
+            taken = fiber;
+            continue;
+        }
+        while (taken != NULL) {
+            ocaml_fiber_t *next = (ocaml_fiber_t *)(void *)taken->sp;
+            haft_ocaml_end_one(taken);
+            taken = next;
+        }
+        return NULL;
+    }
+    return taken;
+}
+
+/* Gives the stack on which the fiber is nested to it alone. False: no memory for its parents. */
+static bool settle(ocaml_fiber_t *fiber) {
+    size_t parents = 1;
+    ocaml_fiber_t *host = fiber_of_scope(fiber->scope.outer);
+    for (; !is_host(host); host = fiber_of_scope(host->scope.outer))
+        parents++;
+    ocaml_fiber_t *stacks = take_stacks(parents), *child = fiber;
+    if (stacks == NULL)
+        return false;
+    while (parents-- > 0) {
+        ocaml_fiber_t *parent = fiber_of_scope(child->scope.outer), *to = stacks;
+        stacks = (ocaml_fiber_t *)(void *)to->sp;
+        move_parent(parent, child, to);
+        to->continuation = parent == host ? host->continuation : FIBER_RUNNING;
+        child = to;
+    }
+    if (child->parent_roots != NULL)
+        haft_ocaml_list_rooted(child);
+    host->continuation = FIBER_IDLE; /* and not to be used again before the settler has ended */
+    haft_of(fiber)->argument = is_settler(host) ? haft_of(host)->argument : host;
+    fiber->continuation = FIBER_RUNNING;
+    fiber->young = NULL;
+    return true;
+}
+
+/* Where a nested fiber goes that is captured: its stack begins at `sp`, or at the child's. */
+static ocaml_fiber_t *move_captured(ocaml_fiber_t *fiber, ocaml_fiber_t *child) {
+    ocaml_fiber_t *to = NULL;
+    if (child == NULL) {
+        to = haft_ocaml_shelve_nested(fiber);
+        if (to != NULL) {
+            copy_parent(fiber, to);
+            return to;
+        }
+    }
+    to = haft_ocaml_take_stack();
+    if (to == NULL)
+        return NULL;
+    if (child == NULL) {
+        haft_ocaml_move(fiber, to);
+        copy_parent(fiber, to);
+    } else {
+        move_parent(fiber, child, to);
+        to->sp = fiber->sp;
+        to->top = fiber->top;
+    }
+    haft_ocaml_list_young(to);
+    return to;
+}
+
+ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber);
+
+/* Called by switch.S: the nested fiber is about to be captured. Returns the fiber that it is then;
+   NULL: there is no memory. */
+ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber) {
+    bool within = fiber->top != &fiber->scope;
+    ocaml_fiber_t *child = within ? child_of(fiber, fiber->top) : NULL;
+    char *trap = within && child != NULL ? child->parent_exception : *(char **)(void *)fiber->sp;
+    bool movable = within ? child != NULL && child->parent_roots == NULL : fiber->roots == NULL;
+    if (movable && !haft_ocaml_has_callbacks(fiber, trap))
+        return move_captured(fiber, child);
+    if (!settle(fiber))
+        return NULL;
+    haft_ocaml_list_young(fiber);
+    return fiber;
+}
+
+/* ---- Settlers ---- */
+
+static ocaml_fiber_t *left_hosts;
+
+void haft_ocaml_leave_host(ocaml_fiber_t *settler) {
+    ocaml_fiber_t *host = haft_of(settler)->argument;
+    settler->continuation = FIBER_IDLE;
+    host->sp = (char *)left_hosts;
+    left_hosts = host;
+}
+
+/* After a minor collection: no list has an ended settler any more. */
+void haft_ocaml_reuse_hosts(void) {
+    while (left_hosts != NULL) {
+        ocaml_fiber_t *host = left_hosts;
+        left_hosts = (ocaml_fiber_t *)(void *)host->sp;
+        haft_ocaml_end_one(host);
+    }
+}
