@@ -25,28 +25,6 @@
 
 #include <string.h>
 
-/* Whether traps show code that C has called back (compare find_callbacks of switch.S). */
-bool haft_ocaml_has_callbacks(const ocaml_fiber_t *fiber, const char *innermost_trap) {
-    const uintnat *base = (const uintnat *)base_trap(fiber);
-    const uintnat *trap = (const uintnat *)(const void *)innermost_trap;
-    for (; trap != base; trap = (const uintnat *)trap[0])
-        if (trap[1] == haft_ocaml_callback_trap)
-            return true;
-    return false;
-}
-
-void haft_ocaml_move_traps(char **link, const ocaml_fiber_t *to, intnat distance) {
-    char *base = (char *)base_trap(to);
-    while ((char *)link != base) {
-        *link += distance;
-        link = (char **)(void *)*link;
-    }
-}
-
-void haft_ocaml_set_end(ocaml_fiber_t *fiber) {
-    base_trap(fiber)[-1] = (value)haft_ocaml_returned;
-}
-
 /* The fiber of OCaml that runs directly in `outer`, on the way to the scope `top`; NULL: that is of
    C. */
 static ocaml_fiber_t *child_of(const ocaml_fiber_t *outer, haft_scope_t *top) {
@@ -68,14 +46,14 @@ static void move_parent(const ocaml_fiber_t *fiber, ocaml_fiber_t *child, ocaml_
     intnat distance = (char *)to - (char *)fiber;
     char *from = child->parent.bottom_of_stack - sizeof(value);
     memcpy(from + distance, from, (size_t)((char *)base_trap(fiber) - from));
-    haft_ocaml_set_end(to);
+    set_end(to);
     copy_parent(fiber, to);
     to->handler = fiber->handler;
     to->roots = NULL;
     to->top = &to->scope;
     child->parent.bottom_of_stack += distance;
     child->parent.gc_regs = (value *)(void *)child->parent.bottom_of_stack;
-    haft_ocaml_move_traps(&child->parent_exception, to, distance);
+    move_traps(&child->parent_exception, to, distance);
     child->scope.outer = &to->scope;
 }
 
@@ -129,27 +107,30 @@ static bool settle(ocaml_fiber_t *fiber) {
     return true;
 }
 
-/* Where a nested fiber goes that is captured: its stack begins at `sp`, or at the child's. */
-static ocaml_fiber_t *move_captured(ocaml_fiber_t *fiber, ocaml_fiber_t *child) {
-    ocaml_fiber_t *to = NULL;
-    if (child == NULL) {
-        to = haft_ocaml_shelve_nested(fiber);
-        if (to != NULL) {
-            copy_parent(fiber, to);
-            return to;
-        }
+/* Where a nested fiber goes that is captured, with nothing inside. */
+HAFT_INLINE ocaml_fiber_t *move_alone(const ocaml_fiber_t *fiber) {
+    ocaml_fiber_t *to = haft_ocaml_take_shelf(bytes_of(fiber));
+    if (HAFT_LIKELY(to != NULL)) {
+        haft_ocaml_list_shelf(to);
+    } else {
+        to = haft_ocaml_take_stack();
+        if (to == NULL)
+            return NULL;
+        haft_ocaml_list_young(to);
     }
-    to = haft_ocaml_take_stack();
+    move_stack(fiber, to);
+    copy_parent(fiber, to);
+    return to;
+}
+
+/* The same, with another one inside. */
+static ocaml_fiber_t *move_around(ocaml_fiber_t *fiber, ocaml_fiber_t *child) {
+    ocaml_fiber_t *to = haft_ocaml_take_stack();
     if (to == NULL)
         return NULL;
-    if (child == NULL) {
-        haft_ocaml_move(fiber, to);
-        copy_parent(fiber, to);
-    } else {
-        move_parent(fiber, child, to);
-        to->sp = fiber->sp;
-        to->top = fiber->top;
-    }
+    move_parent(fiber, child, to);
+    to->sp = fiber->sp;
+    to->top = fiber->top;
     haft_ocaml_list_young(to);
     return to;
 }
@@ -159,12 +140,15 @@ ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber);
 /* Called by switch.S: the nested fiber is about to be captured. Returns the fiber that it is then;
    NULL: there is no memory. */
 ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber) {
-    bool within = fiber->top != &fiber->scope;
-    ocaml_fiber_t *child = within ? child_of(fiber, fiber->top) : NULL;
-    char *trap = within && child != NULL ? child->parent_exception : *(char **)(void *)fiber->sp;
-    bool movable = within ? child != NULL && child->parent_roots == NULL : fiber->roots == NULL;
-    if (movable && !haft_ocaml_has_callbacks(fiber, trap))
-        return move_captured(fiber, child);
+    if (HAFT_LIKELY(fiber->top == &fiber->scope)) {
+        if (fiber->roots == NULL && !has_callbacks(fiber, *(char **)(void *)fiber->sp))
+            return move_alone(fiber);
+    } else {
+        ocaml_fiber_t *child = child_of(fiber, fiber->top);
+        if (child != NULL && child->parent_roots == NULL &&
+            !has_callbacks(fiber, child->parent_exception))
+            return move_around(fiber, child);
+    }
     if (!settle(fiber))
         return NULL;
     haft_ocaml_list_young(fiber);

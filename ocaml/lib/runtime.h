@@ -152,14 +152,50 @@ extern uintnat haft_ocaml_nest_reserve;
 /* A settler has ended. */
 void haft_ocaml_leave_host(ocaml_fiber_t *settler);
 void haft_ocaml_reuse_hosts(void);
-/* Whether, from a trap on the stack of `fiber` outwards, there is code on it that C has called
-   back. */
-bool haft_ocaml_has_callbacks(const ocaml_fiber_t *fiber, const char *innermost_trap);
+
+/* ---- Stacks that are moved ---- */
+
+/* Whether, from a trap on the stack of `fiber` outwards, there is code on it that C has called back
+   (compare find_callbacks of switch.S). */
+HAFT_INLINE bool has_callbacks(const ocaml_fiber_t *fiber, const char *innermost_trap) {
+    const uintnat *base = (const uintnat *)base_trap(fiber);
+    const uintnat *trap = (const uintnat *)(const void *)innermost_trap;
+    for (; trap != base; trap = (const uintnat *)trap[0])
+        if (trap[1] == haft_ocaml_callback_trap)
+            return true;
+    return false;
+}
 /* The links between the traps from `link` to the base of `to` get the addresses that they have been
    moved to. */
-void haft_ocaml_move_traps(char **link, const ocaml_fiber_t *to, intnat distance);
+HAFT_INLINE void move_traps(char **link, const ocaml_fiber_t *to, intnat distance) {
+    const char *base = (const char *)base_trap(to);
+    while ((const char *)link != base) {
+        *link += distance;
+        link = (char **)(void *)*link;
+    }
+}
 /* What was moved to the fiber ends as on a stack of its own. */
-void haft_ocaml_set_end(ocaml_fiber_t *fiber);
+HAFT_INLINE void set_end(ocaml_fiber_t *fiber) {
+    base_trap(fiber)[-1] = (value)haft_ocaml_returned;
+}
+/* The bytes that are in use of a suspended fiber's stack. */
+HAFT_INLINE size_t bytes_of(const ocaml_fiber_t *fiber) {
+    return (size_t)((const char *)base_trap(fiber) - fiber->sp);
+}
+/* Copies the stack of a suspended fiber, with nothing inside. */
+HAFT_INLINE void move_stack(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
+    intnat distance = (char *)to - (char *)from;
+    to->sp = from->sp + distance;
+    to->top = &to->scope;
+    to->handler = from->handler;
+    to->roots = NULL;
+    const char *base = (const char *)base_trap(to);
+    /* Most stacks are a few times this, which they are aligned to. */
+    for (char *at = to->sp; at < base; at += 16)
+        __builtin_memcpy(at, at - distance, 16);
+    set_end(to);
+    move_traps((char **)(void *)to->sp, to, distance);
+}
 
 /* shelves.c: small places for stacks that do not run. */
 HAFT_INLINE bool is_shelf(const ocaml_fiber_t *fiber) {
@@ -170,11 +206,6 @@ ocaml_fiber_t *haft_ocaml_unshelve(ocaml_fiber_t *shelf);
 void haft_ocaml_free_shelf(ocaml_fiber_t *shelf);
 /* One for so many bytes of stack; NULL: they are too many, or there is no memory. */
 ocaml_fiber_t *haft_ocaml_take_shelf(size_t bytes);
-/* Copies the stack of a suspended fiber, with nothing inside. */
-void haft_ocaml_move(const ocaml_fiber_t *from, ocaml_fiber_t *to);
-/* A nested fiber that is captured, as it is on a shelf. NULL: it is too large, or there is no
-   memory. */
-ocaml_fiber_t *haft_ocaml_shelve_nested(const ocaml_fiber_t *fiber);
 /* After a minor collection. */
 void haft_ocaml_forget_waiting(void);
 /* Gives the memory of shelves back if none is in use. */

@@ -69,35 +69,16 @@ void haft_ocaml_trim_shelves(void) {
     carved = 0;
 }
 
-/* That are in use of a suspended fiber's stack. */
-HAFT_INLINE size_t bytes_of(const ocaml_fiber_t *fiber) {
-    return (size_t)((const char *)base_trap(fiber) - fiber->sp);
-}
-
-void haft_ocaml_move(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
-    intnat distance = (char *)to - (char *)from;
-    to->sp = from->sp + distance;
-    to->top = &to->scope;
-    to->handler = from->handler;
-    to->roots = NULL;
-    char *base = (char *)base_trap(to);
-    /* Most stacks are a few times this, which they are aligned to. */
-    for (char *at = to->sp; at < base; at += 16)
-        memcpy(at, at - distance, 16);
-    haft_ocaml_set_end(to);
-    haft_ocaml_move_traps((char **)(void *)to->sp, to, distance);
-}
-
 static void shelve(ocaml_fiber_t *fiber) {
     value continuation = fiber->continuation;
     if (!Is_young(continuation) || Field(continuation, CONTINUATION_STACK_FIELD) != STACK_YOUNG ||
         fiber->top != &fiber->scope || fiber->roots != NULL ||
-        haft_ocaml_has_callbacks(fiber, *(char **)(void *)fiber->sp))
+        has_callbacks(fiber, *(char **)(void *)fiber->sp))
         return;
     ocaml_fiber_t *shelf = haft_ocaml_take_shelf(bytes_of(fiber));
     if (shelf == NULL)
         return;
-    haft_ocaml_move(fiber, shelf);
+    move_stack(fiber, shelf);
     shelf->continuation = continuation;
     Field(continuation, CONTINUATION_FIBER_FIELD) = (value)shelf | 1;
     Field(continuation, CONTINUATION_STACK_FIELD) = STACK_ASIDE;
@@ -105,21 +86,12 @@ static void shelve(ocaml_fiber_t *fiber) {
     haft_ocaml_end_one(fiber);
 }
 
-ocaml_fiber_t *haft_ocaml_shelve_nested(const ocaml_fiber_t *fiber) {
-    ocaml_fiber_t *shelf = haft_ocaml_take_shelf(bytes_of(fiber));
-    if (shelf != NULL) {
-        haft_ocaml_move(fiber, shelf);
-        haft_ocaml_list_shelf(shelf);
-    }
-    return shelf;
-}
-
 ocaml_fiber_t *haft_ocaml_unshelve(ocaml_fiber_t *shelf) {
     if (!is_shelf(shelf))
         return shelf;
     ocaml_fiber_t *fiber = haft_ocaml_take_stack();
     if (fiber != NULL) {
-        haft_ocaml_move(shelf, fiber);
+        move_stack(shelf, fiber);
         haft_ocaml_forget_recent(shelf);
         haft_ocaml_free_shelf(shelf);
     }

@@ -210,7 +210,7 @@ static char *write_stack(value image, ocaml_fiber_t *fiber) {
     }
     for (value *link = stack; link != base; link = (value *)*link)
         *link = (value)((uintnat)fiber - (uintnat)*link);
-    haft_ocaml_set_end(fiber);
+    set_end(fiber);
     return (char *)stack;
 }
 

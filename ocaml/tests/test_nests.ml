@@ -207,6 +207,27 @@ let tests =
         check "sum" (some * 4)
           (let rec deep n = if n = 0 then 0 else nested () + 1 + others (fun () -> deep (n - 1)) in
            deep some) );
+    ( "local roots around the fiber that had the stack are still found",
+      fun () ->
+        let body () = call (fun () -> perform Ask) () in
+        let host () = answering 1 (fun () -> others (fun () -> answering 1 (fun () -> others body))) in
+        let collecting f =
+          try_with f ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Ask ->
+                      Some
+                        (fun (k : (a, _) continuation) ->
+                          Gc.compact ();
+                          continue k 1)
+                  | _ -> None);
+            }
+        in
+        let host_collecting () = others (fun () -> collecting (fun () -> others body)) in
+        check "results" (some + 2)
+          (below some (fun () -> call_with_roots host () + call_with_roots host_collecting ())) );
     ( "what is kept goes on later, elsewhere",
       fun () ->
         let kept = ref [] in
