@@ -80,7 +80,7 @@ _Static_assert(THREAD_STAMP == offsetof(haft_thread_t, stamp), "layout.h");
 const haft_handles_t haft_ocaml_handles = {.all = 0};
 ocaml_fiber_t *haft_ocaml_idle;
 value haft_ocaml_unhandled, haft_ocaml_already, haft_ocaml_identity;
-uintnat haft_ocaml_decline;
+uintnat haft_ocaml_decline, haft_ocaml_perform_rarely;
 /* What a fiber has for a continuation that begins to run. */
 uintnat haft_ocaml_running = FIBER_RUNNING;
 uintnat haft_ocaml_callback_trap;
@@ -317,11 +317,13 @@ value haft_ocaml_free_dropped(value unit) {
 /* ---- The start ---- */
 
 extern intnat haft_ocaml_frametable[];
-extern value haft_ocaml_closure_perform[], haft_ocaml_closure_reperform[],
+extern value haft_ocaml_closure_perform[], haft_ocaml_closure_perform_captured[],
+    haft_ocaml_closure_reperform[],
     haft_ocaml_closure_runstack[], haft_ocaml_closure_resume_with[],
     haft_ocaml_closure_resume_under[], haft_ocaml_closure_raise[], haft_ocaml_closure_reraise[];
 value haft_ocaml_closure(value number);
-value haft_ocaml_start(value decline, value unhandled, value already, value identity);
+value haft_ocaml_start(value decline, value perform_rarely, value unhandled, value already,
+                       value identity);
 value haft_ocaml_probe(value unit);
 value haft_ocaml_call_probe(value probe);
 
@@ -329,7 +331,8 @@ value haft_ocaml_closure(value number) {
     value *const closures[] = {haft_ocaml_closure_perform,      haft_ocaml_closure_reperform,
                                haft_ocaml_closure_runstack,     haft_ocaml_closure_resume_with,
                                haft_ocaml_closure_resume_under, haft_ocaml_stack_young,
-                               haft_ocaml_closure_raise,        haft_ocaml_closure_reraise};
+                               haft_ocaml_closure_raise,        haft_ocaml_closure_reraise,
+                               haft_ocaml_closure_perform_captured};
     return (value)closures[Long_val(number)];
 }
 
@@ -344,13 +347,15 @@ value haft_ocaml_call_probe(value probe) {
     return caml_callback(probe, Val_unit);
 }
 
-value haft_ocaml_start(value decline, value unhandled, value already, value identity) {
+value haft_ocaml_start(value decline, value perform_rarely, value unhandled, value already,
+                       value identity) {
     stack_size = 2 * stack_depth(); /* nested fibers have the other half */
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         most_stacks = (long)(limit.rlim_cur / 4 * 3 / stack_size); /* the rest is for the heap */
     (void)setting("HAFT_OCAML_STACKS", &stacks_before_nests);
     haft_ocaml_decline = (uintnat)Field(decline, 2);
+    haft_ocaml_perform_rarely = (uintnat)Field(perform_rarely, 0);
     haft_ocaml_unhandled = unhandled;
     haft_ocaml_already = already;
     haft_ocaml_identity = identity;

@@ -115,14 +115,19 @@
         jne     1b
         .endm
 
-/* The fiber in rcx, which is suspended otherwise, gets the continuation in rax, whose code is `continue`. Its
-   number is made of its address in the minor heap and the number of collections before: nothing else has that.
+/* The fiber in rcx, which is suspended otherwise, gets the continuation in rax, whose code is `continue`.
    On to its parent, with the effect in rax, the handler's function for effects in rbx, the continuation in
    rdi. */
         .macro  capture continue
         movq    %rax, %rdi
-        movq    FIBER_HANDLER(%rcx), %rbx
         movq    CONTINUATION_EFFECT(%rdi), %rax
+        capture_in \continue
+        .endm
+
+/* The same, with the effect in rax and the continuation, whose last field is YOUNG, in rdi. Its number is made of its address
+   in the minor heap and the number of collections before: nothing else has that. */
+        .macro  capture_in continue
+        movq    FIBER_HANDLER(%rcx), %rbx
         leaq    \continue(%rip), %r8
         leaq    1(%rcx), %r9
         movq    16(%rbx), %rbx
@@ -477,12 +482,116 @@ haft_ocaml_nested_returned:
         end_function haft_ocaml_nested_raised
 
 /*
- * perform continuation: suspends the current fiber and asks its handler for a clause, in the parent.
- *   in: rax continuation, with the effect in it
+ * perform effect: suspends the current fiber and asks its handler for a clause, in the parent. What is not
+ * the common case, or is no mere switch, is left to perform_rarely (effect.ml).
+ *   in: rax effect
  *
- * (Loads and comparisons are cheap; but no more than a store or two retires in a cycle.)
+ * A continuation that is made here knows that its fiber has nothing inside, and that there are no local roots
+ * (haft_ocaml_continue_alone). (Loads and comparisons are cheap; but no more than a store or two retires
+ * in a cycle.)
  */
         function haft_ocaml_perform
+        find_fiber .Lperform_rarely
+        compare_traps
+        jne     .Lperform_effect_traps
+.Lperform_effect_go:
+        movq    FIBER_PARENT_ROOTS(%rcx), %r9
+        orq     STATE(local_roots), %r9
+        orq     FIBER_ROOTS(%rcx), %r9
+        orq     FIBER_SERIAL(%rcx), %r9
+        orq     FIBER_CONTINUATION(%rcx), %r9 /* FIBER_RUNNING */
+        jnz     .Lperform_rarely
+        cmpq    %rdx, FIBER_TOP(%rcx)
+        jne     .Lperform_rarely
+        cmpq    $0, FIBER_YOUNG(%rcx)
+        je      .Lperform_rarely
+        leaq    -8*(CONTINUATION_FIELDS + 1)(%r15), %rdi
+        cmpq    STATE(young_limit), %rdi
+        jb      .Lperform_rarely
+        movq    %rdi, %r15
+        addq    $8, %rdi
+        movq    %r8, -8(%rsp)           /* The red zone is ours. */
+        leaq    -8(%rsp), %r10
+        leaq    haft_ocaml_stack_young(%rip), %r9
+        movq    %r10, FIBER_SP(%rcx)
+        movq    %r9, CONTINUATION_STACK(%rdi)
+        capture_in haft_ocaml_continue_alone
+/* Jumps to the clause for the effect in rax, by the handler's function in rbx, or to Effect.decline; in
+   rdi the continuation. */
+.Lask_handler:
+        subq    $24, %rsp
+        .cfi_adjust_cfa_offset 24
+        movq    %rax, (%rsp)
+        movq    %rdi, 8(%rsp)
+        call    *(%rbx)
+        .globl  haft_ocaml_asked
+        .hidden haft_ocaml_asked
+haft_ocaml_asked:
+        cmpq    $1, %rax
+        je      1f
+        movq    (%rax), %rbx
+        movq    8(%rsp), %rax
+        addq    $24, %rsp
+        .cfi_remember_state
+        .cfi_adjust_cfa_offset -24
+        jmp     *(%rbx)
+        .cfi_restore_state
+/* It has none: the fiber that was asked in is suspended, too, with the other one inside, and its handler is
+   asked. If that is a mere switch, the continuation becomes that of the outer fiber. */
+1:      movq    (%rsp), %rax
+        movq    8(%rsp), %rdi
+        addq    $24, %rsp
+        .cfi_adjust_cfa_offset -24
+        leaq    haft_ocaml_stack_young(%rip), %r8
+        leaq    8(%rsp), %r9
+        movq    CONTINUATION_FIBER(%rdi), %rsi
+        cmpq    %r8, CONTINUATION_STACK(%rdi)
+        jne     .Ldecline
+        cmpq    %r9, FIBER_PARENT-1(%rsi)
+        jne     .Ldecline               /* The outer one was moved. */
+        find_fiber .Ldecline
+        compare_traps
+        jne     .Ldecline
+        movq    FIBER_PARENT_ROOTS(%rcx), %r9
+        orq     STATE(local_roots), %r9
+        orq     FIBER_ROOTS-1(%rsi), %r9
+        orq     FIBER_ROOTS(%rcx), %r9
+        orq     FIBER_CONTINUATION(%rcx), %r9 /* FIBER_RUNNING */
+        jnz     .Ldecline
+        cmpq    $0, FIBER_YOUNG(%rcx)
+        je      .Ldecline
+        movq    haft_ocaml_running(%rip), %rdx
+        movq    FIBER_SP-1(%rsi), %r8
+        movq    FIBER_TOP-1(%rsi), %r9
+        movq    FIBER_HANDLER(%rcx), %rbx
+        movq    %rdx, FIBER_CONTINUATION-1(%rsi)
+        movq    %r8, FIBER_SP(%rcx)
+        movq    %r9, FIBER_TOP(%rcx)
+        leaq    haft_ocaml_continue(%rip), %r8
+        leaq    1(%rcx), %r9
+        movq    16(%rbx), %rbx
+        movq    %r8, CONTINUATION_EFFECT(%rdi)
+        movq    %r9, CONTINUATION_FIBER(%rdi)
+        movq    %rdi, FIBER_CONTINUATION(%rcx)
+        to_parent
+        jmp     .Lask_handler
+.Ldecline:
+        movq    %rdi, %rbx
+        jmp     *haft_ocaml_decline(%rip)
+
+.Lperform_effect_traps:
+        find_callbacks .Lperform_rarely
+        movq    STATE(exception_pointer), %r8
+        jmp     .Lperform_effect_go
+.Lperform_rarely:
+        jmp     *haft_ocaml_perform_rarely(%rip)
+        end_function haft_ocaml_perform
+
+/*
+ * perform_captured continuation: the same, whatever it takes.
+ *   in: rax continuation, with the effect in it
+ */
+        function haft_ocaml_perform_captured
         find_fiber .Lperform_far
 .Lperform_found:
         compare_traps
@@ -505,32 +614,8 @@ haft_ocaml_nested_returned:
         cmpq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx)
         jne     .Lcapture_by_call
         capture haft_ocaml_continue
-/* Jumps to the clause for the effect in rax, by the handler's function in rbx, or to Effect.decline; in
-   rdi the continuation. */
-.Lask_handler:
-        subq    $24, %rsp
-        .cfi_adjust_cfa_offset 24
-        movq    %rax, (%rsp)
-        movq    %rdi, 8(%rsp)
-        call    *(%rbx)
-        .globl  haft_ocaml_asked
-        .hidden haft_ocaml_asked
-haft_ocaml_asked:
-        cmpq    $1, %rax
-        je      1f
-        movq    (%rax), %rbx
-        movq    8(%rsp), %rax
-        addq    $24, %rsp
-        .cfi_remember_state
-        .cfi_adjust_cfa_offset -24
-        jmp     *(%rbx)
-        .cfi_restore_state
-1:      movq    (%rsp), %rax
-        movq    8(%rsp), %rbx
-        addq    $24, %rsp
-        .cfi_adjust_cfa_offset -24
-        jmp     *haft_ocaml_decline(%rip)
-        end_function haft_ocaml_perform
+        jmp     .Lask_handler
+        end_function haft_ocaml_perform_captured
 
 /*
  * The same as a call, from a fiber with FIBER_CALLS.
@@ -613,7 +698,7 @@ haft_ocaml_clause_returned:
         jmp     .Lno_memory
         end_function haft_ocaml_perform_nested
 
-        function haft_ocaml_perform_rarely
+        function haft_ocaml_perform_slow
 .Lperform_traps:
         find_callbacks .Lperform_callback
         jmp     .Lperform_go
@@ -637,7 +722,7 @@ haft_ocaml_clause_returned:
         leaq    .Lperform_found(%rip), %rsi
         leaq    .Lperform_unhandled(%rip), %rdi
         jmp     .Lfar
-        end_function haft_ocaml_perform_rarely
+        end_function haft_ocaml_perform_slow
 
 /*
  * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too, and the
@@ -735,7 +820,7 @@ haft_ocaml_clause_returned:
  *   in: rax value, rbx continuation
  * At odd addresses: see layout.h.
  */
-        .macro  continue
+        .macro  begin_continue
         leaq    haft_ocaml_stack_young(%rip), %r8
         movq    CONTINUATION_FIBER(%rbx), %rcx
         cmpq    %r8, CONTINUATION_STACK(%rbx)
@@ -759,6 +844,10 @@ haft_ocaml_clause_returned:
         movq    STATE(exception_pointer), %r9
         cmpq    %r9, FIBER_PARENT_EXCEPTION(%rcx)
         jne     .Lcontinue_elsewhere
+        .endm
+
+        .macro  continue
+        begin_continue
         movq    STATE(local_roots), %r10
         orq     FIBER_PARENT_ROOTS(%rcx), %r10
         orq     FIBER_ROOTS(%rcx), %r10
@@ -890,6 +979,26 @@ haft_ocaml_continue:
         jmp     .Lenter_slow
         .cfi_endproc
         .size   haft_ocaml_continue, . - haft_ocaml_continue
+
+/* The same, of a fiber that was captured by haft_ocaml_perform. */
+        .globl  haft_ocaml_continue_alone
+        .hidden haft_ocaml_continue_alone
+        .type   haft_ocaml_continue_alone, @function
+        .p2align 4
+        nop
+haft_ocaml_continue_alone:
+        .cfi_startproc
+        begin_continue
+        cmpq    $0, STATE(local_roots)
+        jne     .Lcontinue_elsewhere
+        movq    haft_ocaml_running(%rip), %rdx
+        leaq    FIBER_SCOPE(%rcx), %r8
+        movq    %rdx, FIBER_CONTINUATION(%rcx)
+        movq    %r8, %fs:THREAD_CURRENT(%r11)
+        to_child_stack
+        ret
+        .cfi_endproc
+        .size   haft_ocaml_continue_alone, . - haft_ocaml_continue_alone
 
 /* The same, of a fiber with FIBER_CALLS. */
         .globl  haft_ocaml_continue_called
@@ -1137,6 +1246,7 @@ haft_ocaml_frametable:
         .quad   \code
         .endm
         closure1 haft_ocaml_closure_perform, haft_ocaml_perform
+        closure1 haft_ocaml_closure_perform_captured, haft_ocaml_perform_captured
         closure1 haft_ocaml_closure_reperform, haft_ocaml_reperform
         closure1 haft_ocaml_closure_raise, haft_ocaml_raise
         /* The backtrace goes on as it is, with the callers of the caller. */
