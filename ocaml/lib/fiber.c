@@ -48,32 +48,6 @@ SHARED(gate, gate);
 SHARED(top, top);
 SHARED(parent.gc_regs, resumer.sp);
 SHARED(scope, scope);
-#define NESTED(offset, field)                                                                      \
-    _Static_assert(offset == offsetof(haft_fiber_t, field), "layout.h tells where fields lie")
-NESTED(FIBER_GATE, gate);
-NESTED(FIBER_CACHE, scope.cache);
-NESTED(FIBER_CACHE + (HAFT_CACHE_SLOTS - 1) * FIBER_CACHE_STEP,
-       scope.cache[HAFT_CACHE_SLOTS - 1].key);
-NESTED(FIBER_CACHE + HAFT_CACHE_SLOTS * FIBER_CACHE_STEP, scope.state);
-NESTED(FIBER_STATE, scope.state);
-NESTED(FIBER_SCOPE_KIND, scope.kind);
-NESTED(FIBER_SCOPE_KIND + 1, scope.slow);
-NESTED(FIBER_AWAITS, awaits);
-NESTED(FIBER_HOST, argument);
-NESTED(FIBER_NAME, name);
-NESTED(FIBER_HIGH, high);
-NESTED(FIBER_RECEIVER, handler);
-NESTED(FIBER_RECEIVER + 8, pool);
-NESTED(FIBER_TOOLS, tools);
-NESTED(FIBER_TOOLS + 8, within);
-NESTED(FIBER_LANGUAGE, language);
-NESTED(FIBER_KIND, state);
-NESTED(FIBER_KIND + 4, kind);
-NESTED(FIBER_ALIAS, alias);
-NESTED(FIBER_LOW, low);
-_Static_assert(FIBER_ROOM % 16 == 0 && FIBER_ROOM > offsetof(haft_fiber_t, previous),
-               "a nested fiber has what its lists need");
-_Static_assert(HAFT_SCOPE_FIBER == 1, "switch.S writes it beside `slow`");
 _Static_assert(THREAD_CURRENT == offsetof(haft_thread_t, current), "layout.h");
 _Static_assert(THREAD_STAMP == offsetof(haft_thread_t, stamp), "layout.h");
 

@@ -37,6 +37,10 @@
 #ifndef HAFT_OCAML_LAYOUT_H
 #define HAFT_OCAML_LAYOUT_H
 
+/* What else of a fiber's header a nested fiber has (nests.c): generate_offsets.sh. FIBER_ROOM: where
+   it ends. */
+#include "offsets.h"
+
 #define FIBER_TRAP (-16)
 #define FIBER_YOUNG 0
 #define FIBER_CONTINUATION 8
@@ -54,23 +58,6 @@
 #define FIBER_OUTER 104
 #define FIBER_HANDLES 112
 #define FIBER_SERIAL 120
-/* What else of haft_fiber_t a nested fiber has (nests.c), whose header ends after FIBER_ROOM. */
-#define FIBER_GATE 48
-#define FIBER_CACHE 128
-#define FIBER_CACHE_STEP 24
-#define FIBER_STATE 224
-#define FIBER_SCOPE_KIND 232 /* and `slow` */
-#define FIBER_AWAITS 240
-#define FIBER_HOST 264 /* argument: that of a settler, or 0 */
-#define FIBER_NAME 280
-#define FIBER_HIGH 288
-#define FIBER_RECEIVER 304 /* `handler`, and `pool` */
-#define FIBER_TOOLS 320    /* and `within` */
-#define FIBER_LANGUAGE 336
-#define FIBER_KIND 344 /* `state` and `kind` */
-#define FIBER_ALIAS 360
-#define FIBER_LOW 368
-#define FIBER_ROOM 400
 
 /* In the thread's state. */
 #define THREAD_CURRENT 0

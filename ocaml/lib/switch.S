@@ -215,7 +215,6 @@
 /* The header of a nested fiber at rcx, without its handler. Its parent's scope is in rdx, the parent's stack
    pointer in rsi; both stay. The exception pointer is still the parent's. */
         .macro  nest
-        pxor    %xmm0, %xmm0
         movq    (%rsi), %r8
         leaq    8(%rsi), %r9
         movq    STATE(exception_pointer), %r10
@@ -235,27 +234,34 @@
         movq    %r10, FIBER_TOP(%rcx)
         movq    %rdx, FIBER_OUTER(%rcx)
         movq    %r9, FIBER_HANDLES(%rcx)
-        movups  %xmm0, FIBER_SERIAL(%rcx) /* and the first of the cache */
-        movq    $0, FIBER_CACHE+FIBER_CACHE_STEP(%rcx)
-        movq    $0, FIBER_CACHE+2*FIBER_CACHE_STEP(%rcx)
-        movq    $0, FIBER_CACHE+3*FIBER_CACHE_STEP(%rcx)
-        movq    $0, FIBER_STATE(%rcx)
-        movq    $0x101, FIBER_SCOPE_KIND(%rcx)
-        movq    $0, FIBER_AWAITS(%rcx)
-        movq    $0, FIBER_HOST(%rcx)
+        movq    $0, FIBER_SERIAL(%rcx)
+        movq    $0, FIBER_SCOPE_STATE(%rcx)
+        movb    $SCOPE_FIBER, FIBER_SCOPE_KIND(%rcx)
+        movb    $1, FIBER_SCOPE_SLOW(%rcx)
+        movb    $0, FIBER_SCOPE_FILLED(%rcx)
+        movq    $AWAITS_NOTHING, FIBER_AWAITS(%rcx)
+        .set    entry, 0
+        .rept   FIBER_CACHE_SLOTS
+        movq    $0, FIBER_CACHE+entry*FIBER_CACHE_STEP(%rcx)
+        .set    entry, entry + 1
+        .endr
         movq    FIBER_NAME-FIBER_SCOPE(%rdx), %r8
         movq    FIBER_LANGUAGE-FIBER_SCOPE(%rdx), %r9
-        movq    FIBER_KIND-FIBER_SCOPE(%rdx), %r10
+        movq    FIBER_STATE-FIBER_SCOPE(%rdx), %r10 /* and `kind` */
+        movq    $0, FIBER_HOST(%rcx)
         movq    %r8, FIBER_NAME(%rcx)
         movq    %rcx, FIBER_HIGH(%rcx)
-        movups  %xmm0, FIBER_RECEIVER(%rcx)
-        movups  %xmm0, FIBER_TOOLS(%rcx)
+        movq    $0, FIBER_THROWN(%rcx)
+        movq    $0, FIBER_RECEIVER(%rcx)
+        movq    $0, FIBER_POOL(%rcx)
+        movq    $0, FIBER_TOOLS(%rcx)
+        movq    $0, FIBER_WITHIN(%rcx)
         movq    %r9, FIBER_LANGUAGE(%rcx)
-        movq    %r10, FIBER_KIND(%rcx)
+        movq    %r10, FIBER_STATE(%rcx)
         movq    FIBER_LOW-FIBER_SCOPE(%rdx), %r8
         leaq    haft_ocaml_nested_raised(%rip), %r9
         leaq    FIBER_SCOPE(%rcx), %r10
-        movq    $0, FIBER_ALIAS(%rcx)
+        movq    $0, FIBER_OF_LANGUAGE(%rcx)
         movq    %r8, FIBER_LOW(%rcx)
         movq    %r9, FIBER_TRAP+8(%rcx)
         movq    %r10, %fs:THREAD_CURRENT(%r11)

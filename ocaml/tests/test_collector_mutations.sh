@@ -10,6 +10,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 cp "$package"/* .
 cp "$sources"/lib/*.c "$sources"/lib/*.h "$sources"/lib/*.S "$sources"/tests/collector* .
+sh "$sources/lib/generate_offsets.sh" "$CC" "$HAFT_SOURCE_DIR/core/include" >offsets.h
 flags="-isystem $headers -I$HAFT_SOURCE_DIR/core/include -I. -DNATIVE_CODE -DTARGET_amd64 -DMODEL_default
   -DSYS_linux -fPIC -O1 -fexceptions -w"
 
