@@ -5,8 +5,39 @@
  *
  * Everything here is done by the thread that holds OCaml's master lock, so nothing is locked.
  *
- * Invariant: the fibers in `haft_ocaml_idle` have no serial, no caches, and nothing suspended on
- * them.
+ * Where a fiber is, and what its fields mean there (haft_ocaml_is_valid):
+ *
+ *   state      header at        `continuation`    `young`              moved by, to
+ *   --------------------------------------------------------------------------------------------
+ *   IDLE       end of a stack   FIBER_IDLE        may be on the list   switch.S (runstack, continue):
+ *                                                                      RUNNING; give: the pool
+ *   RUNNING    end of a stack   FIBER_RUNNING,    may be on the list   switch.S (perform): SUSPENDED;
+ *                               FIBER_CALLS                            nests.c (settle): another stack
+ *   NESTED     on the stack of  FIBER_NESTED      YOUNG_END            nests.c (leave_nest): SHELVED,
+ *              another one                                             SUSPENDED; or it is a SETTLER
+ *   SETTLER    the same         as of RUNNING and SUSPENDED            as those; when it has ended,
+ *                                                                      the stack is IDLE
+ *   SUSPENDED  end of a stack   the continuation  on the list          roots.c, when a collection
+ *                                                                      ends: IDLE (dropped), RECENT, an
+ *                                                                      image, KEPT; shelves.c: SHELVED
+ *   SHELVED    on a shelf       the continuation  in the list of       the same; switch.S (continue):
+ *                                                 shelves              NESTED; shelves.c: RUNNING
+ *   RECENT     either           the continuation  its place, odd       roots.c: an image, KEPT;
+ *                                                                      resumed: as before
+ *   KEPT       end of a stack   FIBER_KEPT        NULL                 stacks.c: RUNNING; IDLE when the
+ *                                                                      keeper is not reachable
+ *   (an image) none: a block of the heap (stacks.c)                    stacks.c, switch.S: RUNNING,
+ *                                                                      NESTED
+ *
+ * Only what is NESTED shares a stack, and only what is SUSPENDED, SHELVED, RECENT or KEPT is not in
+ * the chain of a thread. A fiber that is suspended inside another one stays RUNNING: the outermost
+ * is the one that has the continuation.
+ *
+ * - `sp`: IDLE: the next idle fiber. SUSPENDED and such: where the stack begins. RUNNING: nothing.
+ * - `of_language`: whether the fiber is on the list of those whose parents may have local roots.
+ * - `argument`: of a SETTLER, the fiber whose stack it has.
+ * - `next`, `previous`: KEPT: those of the list of all that are.
+ * - IDLE fibers have no serial, no caches, and nothing suspended on them.
  */
 #define _GNU_SOURCE
 #include "runtime.h"
@@ -127,9 +158,35 @@ static size_t stack_depth(void) {
 
 /* ---- Taking and giving ---- */
 
+bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
+    const haft_fiber_t *header = haft_of(fiber);
+    if (fiber == NULL || (uintptr_t)fiber % 16 != 0 ||
+        fiber->scope.handles != &haft_ocaml_handles)
+        return false;
+    if (is_shelf(fiber))
+        return fiber->continuation == FIBER_IDLE ||
+               (is_suspended(fiber) && fiber->top == &fiber->scope && fiber->roots == NULL &&
+                fiber->sp < (const char *)fiber && (uintptr_t)fiber->sp % 16 == 0);
+    if (fiber->base_return != haft_ocaml_base || header->gate != HAFT_GATE_CLOSED ||
+        header->scope.kind != HAFT_SCOPE_FIBER || !header->scope.slow ||
+        header->high != (const char *)fiber || header->low >= header->high)
+        return false;
+    if (fiber->continuation == FIBER_NESTED)
+        return is_nested(fiber) && !is_settler(fiber) && fiber->young == (void *)YOUNG_END &&
+               fiber->parent_roots == NULL && fiber->parent.bottom_of_stack > (char *)fiber;
+    if (is_nested(fiber) && !is_settler(fiber))
+        return fiber->continuation == FIBER_IDLE;
+    if (fiber->continuation == FIBER_IDLE)
+        return fiber->scope.serial == 0;
+    return !is_suspended(fiber) || fiber->top != &fiber->scope ||
+           (fiber->sp >= header->low && fiber->sp < (const char *)base_trap(fiber) &&
+            (uintptr_t)fiber->sp % 16 == 0);
+}
+
 ocaml_fiber_t *haft_ocaml_take_stack(void) {
     ocaml_fiber_t *fiber = haft_ocaml_idle;
     if (HAFT_LIKELY(fiber != NULL)) {
+        assert(fiber->continuation == FIBER_IDLE && haft_ocaml_is_valid(fiber));
         haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->sp;
         __builtin_prefetch(haft_ocaml_idle, 1);
         return fiber;
@@ -194,6 +251,7 @@ void haft_ocaml_trim(void) {
 /* `depth`: how many bytes of its stack were in use. */
 static void end_one(ocaml_fiber_t *fiber, size_t depth) {
     enum { DEEP = 64 * 1024 };
+    assert(haft_ocaml_is_valid(fiber));
     haft_ocaml_forget_recent(fiber);
     if (is_shelf(fiber)) {
         haft_ocaml_free_shelf(fiber);

@@ -94,6 +94,7 @@ static bool settle(ocaml_fiber_t *fiber) {
     while (parents-- > 0) {
         ocaml_fiber_t *parent = fiber_of_scope(child->scope.outer), *to = stacks;
         stacks = (ocaml_fiber_t *)(void *)to->sp;
+        assert(is_running(parent) && haft_ocaml_is_valid(parent));
         move_parent(parent, child, to);
         to->continuation = parent == host ? host->continuation : FIBER_RUNNING;
         child = to;
@@ -140,6 +141,7 @@ ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber);
 /* Called by switch.S: the nested fiber is about to be captured. Returns the fiber that it is then;
    NULL: there is no memory. */
 ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber) {
+    assert(fiber->continuation == FIBER_NESTED && haft_ocaml_is_valid(fiber));
     if (HAFT_LIKELY(fiber->top == &fiber->scope)) {
         if (fiber->roots == NULL && !has_callbacks(fiber, *(char **)(void *)fiber->sp))
             return move_alone(fiber);

@@ -229,6 +229,7 @@ static void end_youth(ocaml_fiber_t *fiber) {
     fiber->young = NULL;
     if (!is_suspended(fiber))
         return;
+    assert(haft_ocaml_is_valid(fiber));
     value continuation = fiber->continuation;
     if (Hd_val(continuation) != 0) /* it was not moved */
         haft_ocaml_end(fiber);

@@ -28,6 +28,7 @@
 #include <caml/stack.h>
 #pragma GCC diagnostic pop
 
+#include <assert.h>
 #include <haft.h>
 #include <haft/language.h>
 
@@ -98,6 +99,8 @@ extern uintnat haft_ocaml_callback_trap;
 HAFT_INLINE ocaml_fiber_t *fiber_of_scope(haft_scope_t *scope) {
     return scope->handles == &haft_ocaml_handles ? ocaml_of(haft_fiber_of(scope)) : NULL;
 }
+/* Whether the fields agree with one another, and with the table of fiber.c. For assertions. */
+bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber);
 /* A fiber that nothing runs on; NULL if memory is exhausted. */
 ocaml_fiber_t *haft_ocaml_take_stack(void);
 /* Ends a fiber, as it is; a suspended one and those inside it. */

@@ -80,6 +80,7 @@ static void shelve(ocaml_fiber_t *fiber) {
         return;
     move_stack(fiber, shelf);
     shelf->continuation = continuation;
+    assert(haft_ocaml_is_valid(shelf));
     Field(continuation, CONTINUATION_FIBER_FIELD) = (value)shelf | 1;
     Field(continuation, CONTINUATION_STACK_FIELD) = STACK_ASIDE;
     haft_ocaml_list_shelf(shelf);

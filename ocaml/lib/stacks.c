@@ -440,6 +440,7 @@ ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
     ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
     if (fiber == NULL && !image)
         return NULL;
+    assert(image || (is_suspended(fiber) && haft_ocaml_is_valid(fiber)));
     if (image)
         fiber = haft_ocaml_restore(block);
     else
