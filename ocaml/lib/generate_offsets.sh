@@ -24,8 +24,6 @@ void tell(void) {
     FIELD(FIBER_HOST, argument);
     FIELD(FIBER_NAME, name);
     FIELD(FIBER_HIGH, high);
-    FIELD(FIBER_THROWN, thrown);
-    FIELD(FIBER_RECEIVER, handler);
     FIELD(FIBER_POOL, pool);
     FIELD(FIBER_TOOLS, tools);
     FIELD(FIBER_WITHIN, within);

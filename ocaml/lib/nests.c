@@ -102,7 +102,9 @@ static bool settle(ocaml_fiber_t *fiber) {
     if (child->parent_roots != NULL)
         haft_ocaml_list_rooted(child);
     host->continuation = FIBER_IDLE; /* and not to be used again before the settler has ended */
-    haft_of(fiber)->argument = is_settler(host) ? haft_of(host)->argument : host;
+    haft_fiber_t *stack = is_settler(host) ? haft_of(host)->argument : haft_of(host);
+    haft_of(fiber)->argument = stack;
+    stack->within = haft_of(fiber); /* libhaft goes on to the settler's resumer */
     fiber->continuation = FIBER_RUNNING;
     fiber->young = NULL;
     return true;
@@ -163,6 +165,7 @@ static ocaml_fiber_t *left_hosts;
 
 void haft_ocaml_leave_host(ocaml_fiber_t *settler) {
     ocaml_fiber_t *host = haft_of(settler)->argument;
+    haft_of(host)->within = NULL;
     settler->continuation = FIBER_IDLE;
     host->sp = (char *)left_hosts;
     left_hosts = host;

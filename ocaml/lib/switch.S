@@ -236,9 +236,10 @@
         movq    %r9, FIBER_HANDLES(%rcx)
         movq    $0, FIBER_SERIAL(%rcx)
         movq    $0, FIBER_SCOPE_STATE(%rcx)
-        movb    $SCOPE_FIBER, FIBER_SCOPE_KIND(%rcx)
-        movb    $1, FIBER_SCOPE_SLOW(%rcx)
-        movb    $0, FIBER_SCOPE_FILLED(%rcx)
+        .if     FIBER_SCOPE_SLOW - FIBER_SCOPE_KIND != 1 || FIBER_SCOPE_FILLED - FIBER_SCOPE_KIND != 2
+        .error  "the kind of a scope, `slow` and `filled` are written as one word"
+        .endif
+        movl    $(SCOPE_FIBER | 1 << 8), FIBER_SCOPE_KIND(%rcx)
         movq    $AWAITS_NOTHING, FIBER_AWAITS(%rcx)
         .set    entry, 0
         .rept   FIBER_CACHE_SLOTS
@@ -251,8 +252,6 @@
         movq    $0, FIBER_HOST(%rcx)
         movq    %r8, FIBER_NAME(%rcx)
         movq    %rcx, FIBER_HIGH(%rcx)
-        movq    $0, FIBER_THROWN(%rcx)
-        movq    $0, FIBER_RECEIVER(%rcx)
         movq    $0, FIBER_POOL(%rcx)
         movq    $0, FIBER_TOOLS(%rcx)
         movq    $0, FIBER_WITHIN(%rcx)
