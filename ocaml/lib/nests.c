@@ -25,15 +25,6 @@
 
 #include <string.h>
 
-/* The fiber of OCaml that runs directly in `outer`, on the way to the scope `top`; NULL: that is of
-   C. */
-static ocaml_fiber_t *child_of(const ocaml_fiber_t *outer, haft_scope_t *top) {
-    haft_scope_t *scope = top;
-    while (scope->outer != &outer->scope)
-        scope = scope->outer;
-    return fiber_of_scope(scope);
-}
-
 static void copy_parent(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
     to->parent = from->parent;
     to->parent_exception = from->parent_exception;
@@ -138,20 +129,18 @@ static ocaml_fiber_t *move_around(ocaml_fiber_t *fiber, ocaml_fiber_t *child) {
     return to;
 }
 
-ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber);
+ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber, ocaml_fiber_t *child);
 
-/* Called by switch.S: the nested fiber is about to be captured. Returns the fiber that it is then;
-   NULL: there is no memory. */
-ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber) {
+/* Called by switch.S: the nested fiber is about to be captured, with `child` inside. Returns the
+   fiber that it is then; NULL: there is no memory. */
+ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber, ocaml_fiber_t *child) {
     assert(fiber->continuation == FIBER_NESTED && haft_ocaml_is_valid(fiber));
     if (HAFT_LIKELY(fiber->top == &fiber->scope)) {
         if (fiber->roots == NULL && !has_callbacks(fiber, *(char **)(void *)fiber->sp))
             return move_alone(fiber);
-    } else {
-        ocaml_fiber_t *child = child_of(fiber, fiber->top);
-        if (child != NULL && child->parent_roots == NULL &&
-            !has_callbacks(fiber, child->parent_exception))
-            return move_around(fiber, child);
+    } else if (child != NULL && child->scope.outer == &fiber->scope &&
+               child->parent_roots == NULL && !has_callbacks(fiber, child->parent_exception)) {
+        return move_around(fiber, child);
     }
     if (!settle(fiber))
         return NULL;

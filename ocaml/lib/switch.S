@@ -495,21 +495,7 @@ haft_ocaml_nested_returned:
  * (haft_ocaml_continue_alone). (Loads and comparisons are cheap; but no more than a store or two retires
  * in a cycle.)
  */
-        function haft_ocaml_perform
-        find_fiber .Lperform_rarely
-        compare_traps
-        jne     .Lperform_effect_traps
-.Lperform_effect_go:
-        movq    FIBER_PARENT_ROOTS(%rcx), %r9
-        orq     STATE(local_roots), %r9
-        orq     FIBER_ROOTS(%rcx), %r9
-        orq     FIBER_SERIAL(%rcx), %r9
-        orq     FIBER_CONTINUATION(%rcx), %r9 /* FIBER_RUNNING */
-        jnz     .Lperform_rarely
-        cmpq    %rdx, FIBER_TOP(%rcx)
-        jne     .Lperform_rarely
-        cmpq    $0, FIBER_YOUNG(%rcx)
-        je      .Lperform_rarely
+        .macro  begin_capture
         leaq    -8*(CONTINUATION_FIELDS + 1)(%r15), %rdi
         cmpq    STATE(young_limit), %rdi
         jb      .Lperform_rarely
@@ -520,6 +506,25 @@ haft_ocaml_nested_returned:
         leaq    haft_ocaml_stack_young(%rip), %r9
         movq    %r10, FIBER_SP(%rcx)
         movq    %r9, CONTINUATION_STACK(%rdi)
+        .endm
+
+        function haft_ocaml_perform
+        find_fiber .Lperform_rarely
+        compare_traps
+        jne     .Lperform_effect_traps
+.Lperform_effect_go:
+        movq    FIBER_PARENT_ROOTS(%rcx), %r9
+        orq     STATE(local_roots), %r9
+        orq     FIBER_ROOTS(%rcx), %r9
+        orq     FIBER_SERIAL(%rcx), %r9
+        jnz     .Lperform_rarely
+        cmpq    %rdx, FIBER_TOP(%rcx)
+        jne     .Lperform_rarely
+        cmpq    $0, FIBER_YOUNG(%rcx)
+        je      .Lperform_rarely
+        cmpq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx)
+        jne     .Lperform_effect_nested
+        begin_capture
         capture_in haft_ocaml_continue_alone
 /* Jumps to the clause for the effect in rax, by the handler's function in rbx, or to Effect.decline; in
    rdi the continuation. */
@@ -584,6 +589,14 @@ haft_ocaml_asked:
         movq    %rdi, %rbx
         jmp     *haft_ocaml_decline(%rip)
 
+.Lperform_effect_nested:
+        cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
+        jne     .Lperform_rarely
+        begin_capture
+        movq    %rax, CONTINUATION_EFFECT(%rdi)
+        movq    %rdi, %rax
+        xorl    %esi, %esi
+        jmp     .Lcapture_nested
 .Lperform_effect_traps:
         find_callbacks .Lperform_rarely
         movq    STATE(exception_pointer), %r8
@@ -613,7 +626,9 @@ haft_ocaml_asked:
         jnz     .Lperform_roots
         cmpq    %rdx, FIBER_TOP(%rcx)
         jne     .Lperform_nested
-.Lcapture:
+.Lcapture_alone:
+        xorl    %esi, %esi
+.Lcapture:                              /* rsi: the fiber of OCaml inside, or 0 */
         cmpq    $0, FIBER_YOUNG(%rcx)
         je      .Lcapture_first
         cmpq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx)
@@ -674,7 +689,8 @@ haft_ocaml_clause_returned:
         jmp     .Lcall_clause
         end_function haft_ocaml_perform_by_call
 
-/* The same, from a nested fiber, which goes to a shelf or a stack of its own. */
+/* The same, from a nested fiber, which goes to a shelf or a stack of its own. rsi: the fiber of OCaml inside, or
+   0. */
         function haft_ocaml_perform_nested
 .Lcapture_nested:
         subq    $24, %rsp               /* What is below has the exception pointer. */
@@ -712,7 +728,7 @@ haft_ocaml_clause_returned:
         to_parents_roots
 .Lperform_nested:
         movq    %rdx, FIBER_TOP(%rcx)
-        jmp     .Lcapture
+        jmp     .Lcapture_alone
 
 .Lperform_callback:
         movq    %rcx, %rdi
@@ -752,6 +768,7 @@ haft_ocaml_clause_returned:
         movq    %r9, FIBER_ROOTS(%rcx)
         movq    %r10, FIBER_TOP(%rcx)
         to_parents_roots
+        decq    %rsi
         jmp     .Lcapture
 
 .Lreperform_callback:
