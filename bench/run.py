@@ -256,7 +256,16 @@ TARGETS = {
             "plain/two-switches",
             None,
         ),
-        Target("the same / OCaml 5", "haft/perform-continue", "ocaml5/perform-continue", 13 / 15),
+        Target("the same / OCaml 5", "haft/perform-continue", "ocaml5/perform-continue", 1),
+        *(
+            Target(
+                f"OCaml: through {count} handlers that decline / OCaml 5",
+                f"haft/reperform-{count}",
+                f"ocaml5/reperform-{count}",
+                1,
+            )
+            for count in (1, 10)
+        ),
     ],
     # (The paper: differences under 15 % come from where loops happen to be aligned.)
     "ocaml/table1": [
@@ -305,6 +314,23 @@ TARGETS = {
         ),
         Target("the same / OCaml 5", "haft/round-robin-20000", "ocaml5/round-robin-20000", 1),
     ],
+    "ocaml/nested": [
+        *(
+            Target(
+                f"OCaml: recursion with a handler at each of {depth:,} levels / OCaml 5",
+                f"haft/nested-{depth}",
+                f"ocaml5/nested-{depth}",
+                1.5,
+            )
+            for depth in (10, 300, 3_000, 10_000, 100_000)
+        ),
+        Target(
+            "OCaml: a sieve with a handler for each prime / OCaml 5",
+            "haft/sieve-4000",
+            "ocaml5/sieve-4000",
+            1.5,
+        ),
+    ],
 }
 # Where the garbage collector's work has to be spread over a slice: its milliseconds, more than one.
 SLICES = {
@@ -315,6 +341,7 @@ SLICES = {
     "ocaml/generators": 20,
     "ocaml/chameneos": 20,
     "ocaml/round_robin": 20,
+    "ocaml/nested": 20,
 }
 SERIES_TITLES = {
     "micro": "Microbenchmarks",
@@ -333,6 +360,7 @@ SERIES_TITLES = {
     "ocaml/generators": "OCaml: generators of a tree of depth 25, an element (§6.3)",
     "ocaml/chameneos": "OCaml: chameneos, a meeting (§6.3)",
     "ocaml/round_robin": "OCaml: threads in turn, a turn",
+    "ocaml/nested": "OCaml: handlers around one another, a level; a sieve of them",
 }
 MEMORY_RUNS = [  # peer, kind, computations, limit on resident bytes each, limit on mappings
     ("haft", "pool", 1_000_000, 4.5 * 1024, 1000),

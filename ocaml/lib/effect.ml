@@ -20,6 +20,7 @@ external closure : int -> Obj.t = "haft_ocaml_closure" [@@noalloc]
 
 (* Closures of switch.S, and what they are. *)
 let perform_closure = closure 0
+let perform_captured_closure = closure 8
 let reperform_closure = closure 1
 let runstack_closure = closure 2
 let resume_with_closure = closure 3
@@ -46,7 +47,11 @@ let[@inline] captured effect =
   { code = Obj.repr effect; number = 0; fiber = 0; stack = young }
 
 let[@inline] perform (effect : 'a t) : 'a =
-  (magic perform_closure : captured -> 'a) (captured effect)
+  (magic perform_closure : 'a t -> 'a) effect
+
+(* Called by switch.S where a perform takes more than a switch, or memory for its continuation. *)
+let perform_rarely effect =
+  (magic perform_captured_closure : captured -> 'a) (captured effect)
 
 let identity x = x
 
@@ -175,6 +180,7 @@ external call_probe : (unit -> unit) -> unit = "haft_ocaml_call_probe"
 external start :
   (_ t -> captured -> _) ->
   (_ t -> _) ->
+  (_ t -> _) ->
   (unit -> _) ->
   ('a -> 'a) ->
   unit = "haft_ocaml_start"
@@ -183,7 +189,7 @@ let () =
   Callback.register_exception "haft.Continuation_already_resumed"
     Continuation_already_resumed;
   call_probe probe;
-  start decline unhandled already identity;
+  start decline perform_rarely unhandled already identity;
   Printexc.register_printer (function
     | Unhandled effect ->
         (* An effect has the layout of an exception. *)

@@ -5,13 +5,48 @@
  *
  * Everything here is done by the thread that holds OCaml's master lock, so nothing is locked.
  *
- * Invariant: the fibers in `haft_ocaml_idle` have no serial, no caches, and nothing suspended on
- * them.
+ * Where a fiber is, and what its fields mean there (haft_ocaml_is_valid):
+ *
+ *   state      header at        `continuation`    `young`              moved by, to
+ *   --------------------------------------------------------------------------------------------
+ *   IDLE       end of a stack   FIBER_IDLE        may be on the list   switch.S (runstack, continue):
+ *                                                                      RUNNING; give: the pool
+ *   RUNNING    end of a stack   FIBER_RUNNING,    may be on the list   switch.S (perform): SUSPENDED;
+ *                               FIBER_CALLS                            nests.c (settle): another stack
+ *   NESTED     on the stack of  FIBER_NESTED      YOUNG_END            nests.c (leave_nest): SHELVED,
+ *              another one                                             SUSPENDED; or it is a SETTLER
+ *   SETTLER    the same         as of RUNNING and SUSPENDED            as those; when it has ended,
+ *                                                                      the stack is IDLE
+ *   SUSPENDED  end of a stack   the continuation  on the list          roots.c, when a collection
+ *                                                                      ends: IDLE (dropped), RECENT, an
+ *                                                                      image, KEPT; shelves.c: SHELVED
+ *   SHELVED    on a shelf       the continuation  in the list of       the same; switch.S (continue):
+ *                                                 shelves              NESTED; shelves.c: RUNNING
+ *   RECENT     either           the continuation  its place, odd       roots.c: an image, KEPT;
+ *                                                                      resumed: as before
+ *   KEPT       end of a stack   FIBER_KEPT        NULL                 stacks.c: RUNNING; IDLE when the
+ *                                                                      keeper is not reachable
+ *   (an image) none: a block of the heap (stacks.c)                    stacks.c, switch.S: RUNNING,
+ *                                                                      NESTED
+ *
+ * Only what is NESTED shares a stack, and only what is SUSPENDED, SHELVED, RECENT or KEPT is not in
+ * the chain of a thread. A fiber that is suspended inside another one stays RUNNING: the outermost
+ * is the one that has the continuation.
+ *
+ * - `sp`: IDLE: the next idle fiber. SUSPENDED and such: where the stack begins. RUNNING: nothing.
+ * - `of_language`: whether the fiber is on the list of those whose parents may have local roots.
+ * - `argument`: of a SETTLER, the fiber whose stack it has.
+ * - `next`, `previous`: KEPT: those of the list of all that are.
+ * - IDLE fibers have no serial, no caches, and nothing suspended on them.
  */
 #define _GNU_SOURCE
 #include "runtime.h"
 
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define SAME(offset, field)                                                                        \
     _Static_assert(offset == offsetof(ocaml_fiber_t, field), "layout.h tells where fields lie")
@@ -50,46 +85,119 @@ _Static_assert(THREAD_STAMP == offsetof(haft_thread_t, stamp), "layout.h");
 const haft_handles_t haft_ocaml_handles = {.all = 0};
 ocaml_fiber_t *haft_ocaml_idle;
 value haft_ocaml_unhandled, haft_ocaml_already, haft_ocaml_identity;
-uintnat haft_ocaml_decline;
+uintnat haft_ocaml_decline, haft_ocaml_perform_rarely;
 /* What a fiber has for a continuation that begins to run. */
 uintnat haft_ocaml_running = FIBER_RUNNING;
 uintnat haft_ocaml_callback_trap;
 
-/* With more stacks than these, what is suspended goes to the shelves (shelves.c). */
+/* With more stacks than the first, what begins to run is nested, if it can be (nests.c); with more
+   than the second, what is suspended goes to the shelves (shelves.c). */
+static size_t stacks_before_nests = 128;
 enum { FEW_STACKS = 1024 };
-static long taken;
+static long taken, most_stacks = LONG_MAX;
 static size_t stack_size;
+uintnat haft_ocaml_nest_reserve = UINTPTR_MAX;
 
 /* A perform comes by haft_ocaml_wait only if it calls its clause. */
 static void set_crowded(bool crowded) {
     haft_ocaml_running = crowded ? FIBER_CALLS : FIBER_RUNNING;
 }
 
+static void set_taken(long count) {
+    taken = count;
+    haft_ocaml_nest_reserve = taken > (long)stacks_before_nests ? stack_size / 2 : UINTPTR_MAX;
+}
+
 bool haft_ocaml_many_stacks(void) {
     return taken > 2 * FEW_STACKS;
 }
 
-/* As much as the main stack may take, and what the library keeps on the stack beside. */
-static size_t main_stack_size(void) {
-    struct rlimit rlimit;
-    size_t size = (size_t)8 << 20;
-    if (getrlimit(RLIMIT_STACK, &rlimit) == 0 && rlimit.rlim_cur != RLIM_INFINITY)
-        size = rlimit.rlim_cur;
-    return (size < (size_t)1 << 30 ? size : (size_t)1 << 30) / 8 * 9;
+/* ---- Settings ---- */
+
+/* A number from the environment, as OCAMLRUNPARAM has them: 64k, 64M, 1G. */
+static bool setting(const char *name, size_t *number) {
+    const char *text = getenv(name);
+    char *end;
+    if (text == NULL || *text < '0' || *text > '9')
+        return false;
+    *number = strtoull(text, &end, 0);
+    *number <<= *end == 'k' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    return true;
 }
 
-ocaml_fiber_t *haft_ocaml_take(void) {
+/* Whether the system counts what might be written (vm.overcommit_memory). */
+static bool counts_addresses(void) {
+    int file = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+    char mode = '0';
+    if (file >= 0 && read(file, &mode, 1) != 1)
+        mode = '0';
+    if (file >= 0)
+        close(file);
+    return mode == '2';
+}
+
+/*
+ * How deep a fiber may go: as OCaml 5's, or the main stack, whichever is more, since addresses cost
+ * nothing; but no more than a small part of what addresses the process may have.
+ */
+static size_t stack_depth(void) {
+    static const size_t least = (size_t)64 << 20, most = (size_t)1 << 30;
+    struct rlimit limit;
+    size_t depth;
+    if (setting("HAFT_OCAML_STACK", &depth))
+        return depth < most ? depth : most;
+    depth = (size_t)8 << 20;
+    if (getrlimit(RLIMIT_STACK, &limit) == 0)
+        depth = limit.rlim_cur < most ? limit.rlim_cur / 8 * 9 : most;
+    if (depth < least && !counts_addresses())
+        depth = least;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && depth > limit.rlim_cur / 512)
+        depth = limit.rlim_cur / 512;
+    return depth < most ? depth : most;
+}
+
+/* ---- Taking and giving ---- */
+
+bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
+    const haft_fiber_t *header = haft_of(fiber);
+    if (fiber == NULL || (uintptr_t)fiber % 16 != 0 ||
+        fiber->scope.handles != &haft_ocaml_handles)
+        return false;
+    if (is_shelf(fiber))
+        return fiber->continuation == FIBER_IDLE ||
+               (is_suspended(fiber) && fiber->top == &fiber->scope && fiber->roots == NULL &&
+                fiber->sp < (const char *)fiber && (uintptr_t)fiber->sp % 16 == 0);
+    if (fiber->base_return != haft_ocaml_base || header->gate != HAFT_GATE_CLOSED ||
+        header->scope.kind != HAFT_SCOPE_FIBER || !header->scope.slow ||
+        header->high != (const char *)fiber || header->low >= header->high)
+        return false;
+    if (fiber->continuation == FIBER_NESTED)
+        return is_nested(fiber) && !is_settler(fiber) && fiber->young == (void *)YOUNG_END &&
+               fiber->parent_roots == NULL && fiber->parent.bottom_of_stack > (char *)fiber;
+    if (is_nested(fiber) && !is_settler(fiber))
+        return fiber->continuation == FIBER_IDLE;
+    if (fiber->continuation == FIBER_IDLE)
+        return fiber->scope.serial == 0;
+    return !is_suspended(fiber) || fiber->top != &fiber->scope ||
+           (fiber->sp >= header->low && fiber->sp < (const char *)base_trap(fiber) &&
+            (uintptr_t)fiber->sp % 16 == 0);
+}
+
+ocaml_fiber_t *haft_ocaml_take_stack(void) {
     ocaml_fiber_t *fiber = haft_ocaml_idle;
     if (HAFT_LIKELY(fiber != NULL)) {
+        assert(fiber->continuation == FIBER_IDLE && haft_ocaml_is_valid(fiber));
         haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->sp;
         __builtin_prefetch(haft_ocaml_idle, 1);
         return fiber;
     }
+    if (taken >= most_stacks)
+        return NULL;
     set_crowded(taken >= FEW_STACKS);
     haft_fiber_t *taking = haft_language_take(&haft_ocaml_language, stack_size);
     if (taking == NULL)
         return NULL;
-    taken++;
+    set_taken(taken + 1);
     fiber = ocaml_of(taking);
     fiber->young = NULL;
     fiber->continuation = FIBER_IDLE;
@@ -106,7 +214,7 @@ static void make_idle(ocaml_fiber_t *fiber) {
 
 static void give(ocaml_fiber_t *fiber) {
     haft_language_give(haft_of(fiber));
-    taken--;
+    set_taken(taken - 1);
 }
 
 void haft_ocaml_give_idle(long most) {
@@ -143,14 +251,21 @@ void haft_ocaml_trim(void) {
 /* `depth`: how many bytes of its stack were in use. */
 static void end_one(ocaml_fiber_t *fiber, size_t depth) {
     enum { DEEP = 64 * 1024 };
+    assert(haft_ocaml_is_valid(fiber));
     haft_ocaml_forget_recent(fiber);
     if (is_shelf(fiber)) {
         haft_ocaml_free_shelf(fiber);
         return;
     }
+    haft_ocaml_forget_crossings(haft_of(fiber));
+    if (is_nested(fiber)) {
+        if (is_settler(fiber))
+            haft_ocaml_leave_host(fiber);
+        fiber->continuation = FIBER_IDLE;
+        return;
+    }
     if (fiber->scope.serial != 0)
         haft_language_moved(&fiber->scope, haft_of(fiber));
-    haft_ocaml_forget_crossings(haft_of(fiber));
     make_idle(fiber);
     if (depth > DEEP)
         haft_ocaml_give_idle(1);
@@ -193,7 +308,7 @@ ocaml_fiber_t *haft_ocaml_innermost(void);
 bool haft_ocaml_refill(void) {
     (void)haft_language_thread();
     haft_ocaml_watch_threads();
-    ocaml_fiber_t *fiber = haft_ocaml_take();
+    ocaml_fiber_t *fiber = haft_ocaml_take_stack();
     if (fiber == NULL)
         return false;
     make_idle(fiber);
@@ -234,11 +349,13 @@ value haft_ocaml_free_dropped(value unit) {
 /* ---- The start ---- */
 
 extern intnat haft_ocaml_frametable[];
-extern value haft_ocaml_closure_perform[], haft_ocaml_closure_reperform[],
+extern value haft_ocaml_closure_perform[], haft_ocaml_closure_perform_captured[],
+    haft_ocaml_closure_reperform[],
     haft_ocaml_closure_runstack[], haft_ocaml_closure_resume_with[],
     haft_ocaml_closure_resume_under[], haft_ocaml_closure_raise[], haft_ocaml_closure_reraise[];
 value haft_ocaml_closure(value number);
-value haft_ocaml_start(value decline, value unhandled, value already, value identity);
+value haft_ocaml_start(value decline, value perform_rarely, value unhandled, value already,
+                       value identity);
 value haft_ocaml_probe(value unit);
 value haft_ocaml_call_probe(value probe);
 
@@ -246,7 +363,8 @@ value haft_ocaml_closure(value number) {
     value *const closures[] = {haft_ocaml_closure_perform,      haft_ocaml_closure_reperform,
                                haft_ocaml_closure_runstack,     haft_ocaml_closure_resume_with,
                                haft_ocaml_closure_resume_under, haft_ocaml_stack_young,
-                               haft_ocaml_closure_raise,        haft_ocaml_closure_reraise};
+                               haft_ocaml_closure_raise,        haft_ocaml_closure_reraise,
+                               haft_ocaml_closure_perform_captured};
     return (value)closures[Long_val(number)];
 }
 
@@ -261,9 +379,15 @@ value haft_ocaml_call_probe(value probe) {
     return caml_callback(probe, Val_unit);
 }
 
-value haft_ocaml_start(value decline, value unhandled, value already, value identity) {
-    stack_size = main_stack_size();
+value haft_ocaml_start(value decline, value perform_rarely, value unhandled, value already,
+                       value identity) {
+    stack_size = 2 * stack_depth(); /* nested fibers have the other half */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        most_stacks = (long)(limit.rlim_cur / 4 * 3 / stack_size); /* the rest is for the heap */
+    (void)setting("HAFT_OCAML_STACKS", &stacks_before_nests);
     haft_ocaml_decline = (uintnat)Field(decline, 2);
+    haft_ocaml_perform_rarely = (uintnat)Field(perform_rarely, 0);
     haft_ocaml_unhandled = unhandled;
     haft_ocaml_already = already;
     haft_ocaml_identity = identity;

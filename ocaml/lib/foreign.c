@@ -17,6 +17,7 @@ static haft_fiber_state_t state(const haft_fiber_t *fiber) {
     switch (ocaml_of(fiber)->continuation) {
     case FIBER_RUNNING:
     case FIBER_CALLS:
+    case FIBER_NESTED:
         return HAFT_FIBER_RUNNING;
     case FIBER_IDLE:
         return HAFT_FIBER_FREED;
@@ -71,7 +72,9 @@ static _Unwind_Reason_Code look(struct _Unwind_Context *context, void *argument)
                            start == (uintptr_t)caml_memprof_handle_postponed_exn ||
                            start == (uintptr_t)caml_memprof_track_young;
     /* (What is called a frame's CFA here is its stack pointer.) */
-    bool base = _Unwind_GetIP(context) == (uintptr_t)haft_ocaml_returned &&
+    uintptr_t address = _Unwind_GetIP(context);
+    bool base = (address == (uintptr_t)haft_ocaml_returned ||
+                 address == (uintptr_t)haft_ocaml_nested_returned) &&
                 _Unwind_GetCFA(context) == (uintptr_t)search->fiber + FIBER_TRAP;
     return base || search->interrupted ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
@@ -324,6 +327,8 @@ static void abandoned(haft_fiber_t *fiber) {
         caml_fatal_error("haft: a thread has exited (Thread.exit) on the fiber of C \"%s\", whose "
                          "frames are lost: return or raise an exception out of it instead",
                          haft_fiber_name(fiber));
+    if (is_nested(ocaml_of(fiber)) && !is_settler(ocaml_of(fiber)))
+        return; /* It goes with the stack. */
     ocaml_of(fiber)->parent_roots = NULL;
     fiber->next = __atomic_load_n(&abandoned_fibers, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&abandoned_fibers, &fiber->next, fiber, true,

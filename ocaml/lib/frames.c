@@ -61,6 +61,7 @@ void haft_ocaml_scan_frames(scanning_action action, frames_t *frames) {
 }
 
 void haft_ocaml_scan_suspended(scanning_action action, ocaml_fiber_t *fiber) {
+    assert(is_suspended(fiber) && haft_ocaml_is_valid(fiber));
     frames_t frames = haft_ocaml_frames(fiber);
     haft_ocaml_scan_frames(action, &frames);
     action(fiber->handler, &fiber->handler);

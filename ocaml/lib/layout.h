@@ -37,6 +37,10 @@
 #ifndef HAFT_OCAML_LAYOUT_H
 #define HAFT_OCAML_LAYOUT_H
 
+/* What else of a fiber's header a nested fiber has (nests.c): generate_offsets.sh. FIBER_ROOM: where
+   it ends. */
+#include "offsets.h"
+
 #define FIBER_TRAP (-16)
 #define FIBER_YOUNG 0
 #define FIBER_CONTINUATION 8
@@ -63,11 +67,13 @@
 #define CROSSING_ROOM 96
 
 /* In place of a continuation. FIBER_CALLS: it runs, and what handles its effects is called rather
- * than jumped to (switch.S). FIBER_KEPT: it is suspended, and a block of stacks.c keeps it. */
+ * than jumped to (switch.S). FIBER_NESTED: it runs on the stack of another one (nests.c).
+ * FIBER_KEPT: it is suspended, and a block of stacks.c keeps it. */
 #define FIBER_RUNNING 0
 #define FIBER_IDLE 1
 #define FIBER_CALLS 2
-#define FIBER_KEPT 3
+#define FIBER_NESTED 3
+#define FIBER_KEPT 4
 
 /* The last fiber of the list of young ones has this for the next; higher odd numbers are places
  * among the recent. */

@@ -52,6 +52,13 @@ HAFT_INLINE bool is_end(const ocaml_fiber_t *fiber) {
     return fiber == (ocaml_fiber_t *)YOUNG_END;
 }
 
+void haft_ocaml_list_young(ocaml_fiber_t *fiber) {
+    if (fiber->young != NULL)
+        return;
+    fiber->young = haft_ocaml_young;
+    haft_ocaml_young = fiber;
+}
+
 void haft_ocaml_list_shelf(ocaml_fiber_t *shelf) {
     if (shelf->young != NULL)
         return;
@@ -222,6 +229,7 @@ static void end_youth(ocaml_fiber_t *fiber) {
     fiber->young = NULL;
     if (!is_suspended(fiber))
         return;
+    assert(haft_ocaml_is_valid(fiber));
     value continuation = fiber->continuation;
     if (Hd_val(continuation) != 0) /* it was not moved */
         haft_ocaml_end(fiber);
@@ -252,6 +260,7 @@ static void minor_collection_ends(void) {
     }
     young_shelves.count = 0;
     haft_ocaml_end_abandoned();
+    haft_ocaml_reuse_hosts();
     haft_ocaml_forget_waiting();
     haft_ocaml_trim();
     haft_ocaml_watch_threads();

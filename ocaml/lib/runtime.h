@@ -28,6 +28,7 @@
 #include <caml/stack.h>
 #pragma GCC diagnostic pop
 
+#include <assert.h>
 #include <haft.h>
 #include <haft/language.h>
 
@@ -69,16 +70,18 @@ HAFT_INLINE value *base_trap(const ocaml_fiber_t *fiber) {
     return (value *)(uintptr_t)((const char *)fiber + FIBER_TRAP);
 }
 HAFT_INLINE bool is_running(const ocaml_fiber_t *fiber) {
-    return fiber->continuation == FIBER_RUNNING || fiber->continuation == FIBER_CALLS;
+    return fiber->continuation == FIBER_RUNNING || fiber->continuation == FIBER_CALLS ||
+           fiber->continuation == FIBER_NESTED;
 }
 HAFT_INLINE bool is_suspended(const ocaml_fiber_t *fiber) {
-    return (uintptr_t)fiber->continuation > FIBER_CALLS;
+    return (uintptr_t)fiber->continuation >= FIBER_KEPT;
 }
 
 /* switch.S */
 extern const haft_handles_t haft_ocaml_handles;
 extern char haft_ocaml_code_begin[], haft_ocaml_code_end[];
-extern char haft_ocaml_asked[], haft_ocaml_returned[], haft_ocaml_base[];
+extern char haft_ocaml_asked[], haft_ocaml_returned[], haft_ocaml_nested_returned[],
+    haft_ocaml_base[];
 void haft_ocaml_raised(void);
 void haft_ocaml_continue(void);
 extern value haft_ocaml_stack_young[], haft_ocaml_stack_aside[], haft_ocaml_stack_used[],
@@ -96,8 +99,10 @@ extern uintnat haft_ocaml_callback_trap;
 HAFT_INLINE ocaml_fiber_t *fiber_of_scope(haft_scope_t *scope) {
     return scope->handles == &haft_ocaml_handles ? ocaml_of(haft_fiber_of(scope)) : NULL;
 }
+/* Whether the fields agree with one another, and with the table of fiber.c. For assertions. */
+bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber);
 /* A fiber that nothing runs on; NULL if memory is exhausted. */
-ocaml_fiber_t *haft_ocaml_take(void);
+ocaml_fiber_t *haft_ocaml_take_stack(void);
 /* Ends a fiber, as it is; a suspended one and those inside it. */
 void haft_ocaml_end_one(ocaml_fiber_t *fiber);
 void haft_ocaml_end(ocaml_fiber_t *fiber);
@@ -136,6 +141,65 @@ void haft_ocaml_scan_frames(scanning_action action, frames_t *frames);
 /* All roots of a suspended fiber and of those inside it. */
 void haft_ocaml_scan_suspended(scanning_action action, ocaml_fiber_t *fiber);
 
+/* nests.c: fibers that run on the stacks of others. */
+/* Of one that is no shelf: it is nested, or a settler. */
+HAFT_INLINE bool is_nested(const ocaml_fiber_t *fiber) {
+    return haft_of(fiber)->pool == NULL;
+}
+HAFT_INLINE bool is_settler(const ocaml_fiber_t *fiber) {
+    return is_nested(fiber) && haft_of(fiber)->argument != NULL;
+}
+/* Bytes of stack that are left to a nested fiber, at least; more than there can be: none is to be
+   nested now. */
+extern uintnat haft_ocaml_nest_reserve;
+/* A settler has ended. */
+void haft_ocaml_leave_host(ocaml_fiber_t *settler);
+void haft_ocaml_reuse_hosts(void);
+
+/* ---- Stacks that are moved ---- */
+
+/* Whether, from a trap on the stack of `fiber` outwards, there is code on it that C has called back
+   (compare find_callbacks of switch.S). */
+HAFT_INLINE bool has_callbacks(const ocaml_fiber_t *fiber, const char *innermost_trap) {
+    const uintnat *base = (const uintnat *)base_trap(fiber);
+    const uintnat *trap = (const uintnat *)(const void *)innermost_trap;
+    for (; trap != base; trap = (const uintnat *)trap[0])
+        if (trap[1] == haft_ocaml_callback_trap)
+            return true;
+    return false;
+}
+/* The links between the traps from `link` to the base of `to` get the addresses that they have been
+   moved to. */
+HAFT_INLINE void move_traps(char **link, const ocaml_fiber_t *to, intnat distance) {
+    const char *base = (const char *)base_trap(to);
+    while ((const char *)link != base) {
+        *link += distance;
+        link = (char **)(void *)*link;
+    }
+}
+/* What was moved to the fiber ends as on a stack of its own. */
+HAFT_INLINE void set_end(ocaml_fiber_t *fiber) {
+    base_trap(fiber)[-1] = (value)haft_ocaml_returned;
+}
+/* The bytes that are in use of a suspended fiber's stack. */
+HAFT_INLINE size_t bytes_of(const ocaml_fiber_t *fiber) {
+    return (size_t)((const char *)base_trap(fiber) - fiber->sp);
+}
+/* Copies the stack of a suspended fiber, with nothing inside. */
+HAFT_INLINE void move_stack(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
+    intnat distance = (char *)to - (char *)from;
+    to->sp = from->sp + distance;
+    to->top = &to->scope;
+    to->handler = from->handler;
+    to->roots = NULL;
+    const char *base = (const char *)base_trap(to);
+    /* Most stacks are a few times this, which they are aligned to. */
+    for (char *at = to->sp; at < base; at += 16)
+        __builtin_memcpy(at, at - distance, 16);
+    set_end(to);
+    move_traps((char **)(void *)to->sp, to, distance);
+}
+
 /* shelves.c: small places for stacks that do not run. */
 HAFT_INLINE bool is_shelf(const ocaml_fiber_t *fiber) {
     return fiber->base_return == NULL;
@@ -143,12 +207,16 @@ HAFT_INLINE bool is_shelf(const ocaml_fiber_t *fiber) {
 /* A suspended fiber, moved to a stack if it is a shelf. NULL: no memory for one. */
 ocaml_fiber_t *haft_ocaml_unshelve(ocaml_fiber_t *shelf);
 void haft_ocaml_free_shelf(ocaml_fiber_t *shelf);
+/* One for so many bytes of stack; NULL: they are too many, or there is no memory. */
+ocaml_fiber_t *haft_ocaml_take_shelf(size_t bytes);
 /* After a minor collection. */
 void haft_ocaml_forget_waiting(void);
 /* Gives the memory of shelves back if none is in use. */
 void haft_ocaml_trim_shelves(void);
 
 /* roots.c: the garbage collector's hooks. */
+/* A fiber on a stack is about to get a young continuation. */
+void haft_ocaml_list_young(ocaml_fiber_t *fiber);
 /* A shelf holds a young continuation. */
 void haft_ocaml_list_shelf(ocaml_fiber_t *shelf);
 /* The fiber goes on, or ends: it is not recent any more. */

@@ -30,13 +30,16 @@ static const size_t reservation = (size_t)256 << 20;
 
 static char *shelves;
 static size_t carved; /* bytes */
-static ocaml_fiber_t *free_shelves;
-static long in_use;
+/* switch.S frees them, too. */
+ocaml_fiber_t *haft_ocaml_free_shelves;
+long haft_ocaml_shelves_in_use;
 
-static ocaml_fiber_t *take_shelf(void) {
-    ocaml_fiber_t *shelf = free_shelves;
+ocaml_fiber_t *haft_ocaml_take_shelf(size_t bytes) {
+    if (bytes > LARGEST)
+        return NULL;
+    ocaml_fiber_t *shelf = haft_ocaml_free_shelves;
     if (HAFT_LIKELY(shelf != NULL)) {
-        free_shelves = (ocaml_fiber_t *)(void *)shelf->top;
+        haft_ocaml_free_shelves = (ocaml_fiber_t *)(void *)shelf->top;
     } else {
         if (shelves == NULL)
             shelves = mmap(NULL, reservation, PROT_READ | PROT_WRITE,
@@ -47,65 +50,37 @@ static ocaml_fiber_t *take_shelf(void) {
         shelf = (ocaml_fiber_t *)(void *)(shelves + carved - HEADER);
         shelf->scope.handles = &haft_ocaml_handles;
     }
-    in_use++;
+    haft_ocaml_shelves_in_use++;
     return shelf;
 }
 
 void haft_ocaml_free_shelf(ocaml_fiber_t *shelf) {
     shelf->continuation = FIBER_IDLE;
-    shelf->top = (haft_scope_t *)(void *)free_shelves;
-    free_shelves = shelf;
-    in_use--;
+    shelf->top = (haft_scope_t *)(void *)haft_ocaml_free_shelves;
+    haft_ocaml_free_shelves = shelf;
+    haft_ocaml_shelves_in_use--;
 }
 
 void haft_ocaml_trim_shelves(void) {
-    if (in_use > 0 || carved == 0)
+    if (haft_ocaml_shelves_in_use > 0 || carved == 0)
         return;
     madvise(shelves, carved, MADV_DONTNEED);
-    free_shelves = NULL;
+    haft_ocaml_free_shelves = NULL;
     carved = 0;
-}
-
-/* That are in use of a suspended fiber's stack. */
-HAFT_INLINE size_t bytes_of(const ocaml_fiber_t *fiber) {
-    return (size_t)((const char *)base_trap(fiber) - fiber->sp);
-}
-
-static void move(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
-    intnat distance = (char *)to - (char *)from;
-    to->sp = from->sp + distance;
-    to->top = &to->scope;
-    to->handler = from->handler;
-    to->roots = NULL;
-    char *base = (char *)base_trap(to);
-    /* Most stacks are a few times this, which they are aligned to. */
-    for (char *at = to->sp; at < base; at += 16)
-        memcpy(at, at - distance, 16);
-    for (char **link = (char **)(void *)to->sp; (char *)link != base; link = (char **)(void *)*link)
-        *link += distance;
-}
-
-/* Whether code that C has called back is on the stack (compare find_callbacks of switch.S). */
-static bool has_callbacks(const ocaml_fiber_t *fiber) {
-    const uintnat *base = (const uintnat *)base_trap(fiber);
-    const uintnat *trap = *(const uintnat *const *)(const void *)fiber->sp;
-    for (; trap != base; trap = (const uintnat *)trap[0])
-        if (trap[1] == haft_ocaml_callback_trap)
-            return true;
-    return false;
 }
 
 static void shelve(ocaml_fiber_t *fiber) {
     value continuation = fiber->continuation;
     if (!Is_young(continuation) || Field(continuation, CONTINUATION_STACK_FIELD) != STACK_YOUNG ||
-        fiber->top != &fiber->scope || fiber->roots != NULL || bytes_of(fiber) > LARGEST ||
-        has_callbacks(fiber))
+        fiber->top != &fiber->scope || fiber->roots != NULL ||
+        has_callbacks(fiber, *(char **)(void *)fiber->sp))
         return;
-    ocaml_fiber_t *shelf = take_shelf();
+    ocaml_fiber_t *shelf = haft_ocaml_take_shelf(bytes_of(fiber));
     if (shelf == NULL)
         return;
-    move(fiber, shelf);
+    move_stack(fiber, shelf);
     shelf->continuation = continuation;
+    assert(haft_ocaml_is_valid(shelf));
     Field(continuation, CONTINUATION_FIBER_FIELD) = (value)shelf | 1;
     Field(continuation, CONTINUATION_STACK_FIELD) = STACK_ASIDE;
     haft_ocaml_list_shelf(shelf);
@@ -115,9 +90,9 @@ static void shelve(ocaml_fiber_t *fiber) {
 ocaml_fiber_t *haft_ocaml_unshelve(ocaml_fiber_t *shelf) {
     if (!is_shelf(shelf))
         return shelf;
-    ocaml_fiber_t *fiber = haft_ocaml_take();
+    ocaml_fiber_t *fiber = haft_ocaml_take_stack();
     if (fiber != NULL) {
-        move(shelf, fiber);
+        move_stack(shelf, fiber);
         haft_ocaml_forget_recent(shelf);
         haft_ocaml_free_shelf(shelf);
     }

@@ -210,6 +210,7 @@ static char *write_stack(value image, ocaml_fiber_t *fiber) {
     }
     for (value *link = stack; link != base; link = (value *)*link)
         *link = (value)((uintnat)fiber - (uintnat)*link);
+    set_end(fiber);
     return (char *)stack;
 }
 
@@ -229,7 +230,7 @@ static void put_inside(ocaml_fiber_t *inner, ocaml_fiber_t *fiber, char *sp) {
 ocaml_fiber_t *haft_ocaml_restore(value image) {
     ocaml_fiber_t *inner = NULL;
     for (; Is_block(image); image = Field(image, IMAGE_OUTER)) {
-        ocaml_fiber_t *fiber = haft_ocaml_take();
+        ocaml_fiber_t *fiber = haft_ocaml_take_stack();
         if (fiber == NULL) {
             if (inner != NULL)
                 haft_ocaml_end(inner);
@@ -376,6 +377,12 @@ static void leave_block(value block) {
         caml_darken(block, NULL);
 }
 
+/* It has been restored. */
+static void leave_image(value image) {
+    Field(image, IMAGE_SHOTS) -= 2;
+    leave_block(image);
+}
+
 static ocaml_fiber_t **anchored(value keeper) {
     return (ocaml_fiber_t **)Data_custom_val(Field(keeper, 0));
 }
@@ -400,6 +407,29 @@ ocaml_fiber_t *haft_ocaml_fiber(value continuation, bool *image) {
     return is_image(block) ? NULL : *anchored(block);
 }
 
+ocaml_fiber_t *haft_ocaml_shelve_awakened(value continuation);
+
+/* Called by switch.S: a continuation that is not YOUNG is about to be nested. Returns the shelf that
+   has its stack, and is on no list; NULL: that cannot be. */
+ocaml_fiber_t *haft_ocaml_shelve_awakened(value continuation) {
+    bool image;
+    ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
+    if (fiber != NULL && is_shelf(fiber))
+        haft_ocaml_forget_recent(fiber);
+    if (!image)
+        return fiber != NULL && is_shelf(fiber) ? fiber : NULL;
+    value block = Field(continuation, CONTINUATION_STACK_FIELD);
+    size_t bytes = sizeof(value) * (size_t)Long_val(Field(block, IMAGE_WORDS));
+    ocaml_fiber_t *shelf =
+        Is_block(Field(block, IMAGE_OUTER)) ? NULL : haft_ocaml_take_shelf(bytes);
+    if (shelf == NULL)
+        return NULL;
+    shelf->sp = write_stack(block, shelf);
+    shelf->handler = Field(block, Wosize_val(block) - 1);
+    leave_image(block);
+    return shelf;
+}
+
 /* Makes a continuation that is not YOUNG ready to be resumed and USED. Returns its fiber; NULL if
    it was used before; 1 if there is no memory for a stack. */
 ocaml_fiber_t *haft_ocaml_awaken(value continuation);
@@ -410,6 +440,7 @@ ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
     ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
     if (fiber == NULL && !image)
         return NULL;
+    assert(image || (is_suspended(fiber) && haft_ocaml_is_valid(fiber)));
     if (image)
         fiber = haft_ocaml_restore(block);
     else
@@ -418,8 +449,7 @@ ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
         return (ocaml_fiber_t *)1;
     haft_ocaml_forget_recent(fiber);
     if (image) {
-        Field(block, IMAGE_SHOTS) -= 2;
-        leave_block(block);
+        leave_image(block);
     } else if (block != STACK_ASIDE) {
         take_from_keeper(block, fiber);
     }

@@ -115,14 +115,19 @@
         jne     1b
         .endm
 
-/* The fiber in rcx, which is suspended otherwise, gets the continuation in rax, whose code is `continue`. Its
-   number is made of its address in the minor heap and the number of collections before: nothing else has that.
+/* The fiber in rcx, which is suspended otherwise, gets the continuation in rax, whose code is `continue`.
    On to its parent, with the effect in rax, the handler's function for effects in rbx, the continuation in
    rdi. */
         .macro  capture continue
         movq    %rax, %rdi
-        movq    FIBER_HANDLER(%rcx), %rbx
         movq    CONTINUATION_EFFECT(%rdi), %rax
+        capture_in \continue
+        .endm
+
+/* The same, with the effect in rax and the continuation, whose last field is YOUNG, in rdi. Its number is made of its address
+   in the minor heap and the number of collections before: nothing else has that. */
+        .macro  capture_in continue
+        movq    FIBER_HANDLER(%rcx), %rbx
         leaq    \continue(%rip), %r8
         leaq    1(%rcx), %r9
         movq    16(%rbx), %rbx
@@ -159,6 +164,17 @@
         movq    %rcx, haft_ocaml_idle(%rip)
         .endm
 
+/* The settler in rcx has ended. Keeps rax and rcx. */
+        .macro  leave_host
+        movq    %rcx, %rdi
+        movq    %rax, %rbx
+        movq    %rcx, %rbp
+        call    haft_ocaml_leave_host@PLT
+        movq    %rbx, %rax
+        movq    %rbp, %rcx
+        load_thread
+        .endm
+
 /* There is no memory for a stack: gives back those that nothing refers to any more. Keeps the values in
    the first `used` of rax, rbx, rdi and rsi. */
         .macro  collect used
@@ -171,6 +187,83 @@
         leaq    7f(%rip), %rdx
         jmp     .Lcollect
 7:
+        .endm
+
+/* Whether what the caller starts may be nested in the fiber that it runs on (nests.c): goes to `no`, or has the
+   scope of that in rdx. rsi: the caller's stack pointer. */
+        .macro  may_nest no
+        cmpq    $0, %fs:THREAD_STAMP(%r11)
+        je      \no
+        movq    %fs:THREAD_CURRENT(%r11), %rdx
+        leaq    haft_ocaml_handles(%rip), %r8
+        cmpq    %r8, FIBER_HANDLES-FIBER_SCOPE(%rdx)
+        jne     \no
+        movq    %rsi, %r9
+        subq    FIBER_LOW-FIBER_SCOPE(%rdx), %r9
+        cmpq    haft_ocaml_nest_reserve(%rip), %r9
+        jb      \no
+        cmpq    $0, STATE(local_roots)
+        jne     \no
+        movq    STATE(exception_pointer), %r8
+        leaq    FIBER_TRAP-FIBER_SCOPE(%rdx), %r9
+        cmpq    %r9, %r8
+        je      8f
+        find_callbacks \no
+8:
+        .endm
+
+/* The header of a nested fiber at rcx, without its handler. Its parent's scope is in rdx, the parent's stack
+   pointer in rsi; both stay. The exception pointer is still the parent's. */
+        .macro  nest
+        movq    (%rsi), %r8
+        leaq    8(%rsi), %r9
+        movq    STATE(exception_pointer), %r10
+        movq    %r8, FIBER_PARENT_PC(%rcx)
+        movq    %r9, FIBER_PARENT(%rcx)
+        movq    %r9, FIBER_PARENT_SP(%rcx)
+        movq    %r10, FIBER_PARENT_EXCEPTION(%rcx)
+        movq    $0, FIBER_PARENT_ROOTS(%rcx)
+        leaq    haft_ocaml_base(%rip), %r8
+        leaq    haft_ocaml_handles(%rip), %r9
+        leaq    FIBER_SCOPE(%rcx), %r10
+        movq    $YOUNG_END, FIBER_YOUNG(%rcx)
+        movq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
+        movq    $0, FIBER_ROOTS(%rcx)
+        movq    %r8, FIBER_BASE_RETURN(%rcx)
+        movq    $0, FIBER_GATE(%rcx)
+        movq    %r10, FIBER_TOP(%rcx)
+        movq    %rdx, FIBER_OUTER(%rcx)
+        movq    %r9, FIBER_HANDLES(%rcx)
+        movq    $0, FIBER_SERIAL(%rcx)
+        movq    $0, FIBER_SCOPE_STATE(%rcx)
+        .if     FIBER_SCOPE_SLOW - FIBER_SCOPE_KIND != 1 || FIBER_SCOPE_FILLED - FIBER_SCOPE_KIND != 2
+        .error  "the kind of a scope, `slow` and `filled` are written as one word"
+        .endif
+        movl    $(SCOPE_FIBER | 1 << 8), FIBER_SCOPE_KIND(%rcx)
+        movq    $AWAITS_NOTHING, FIBER_AWAITS(%rcx)
+        .set    entry, 0
+        .rept   FIBER_CACHE_SLOTS
+        movq    $0, FIBER_CACHE+entry*FIBER_CACHE_STEP(%rcx)
+        .set    entry, entry + 1
+        .endr
+        movq    FIBER_NAME-FIBER_SCOPE(%rdx), %r8
+        movq    FIBER_LANGUAGE-FIBER_SCOPE(%rdx), %r9
+        movq    FIBER_STATE-FIBER_SCOPE(%rdx), %r10 /* and `kind` */
+        movq    $0, FIBER_HOST(%rcx)
+        movq    %r8, FIBER_NAME(%rcx)
+        movq    %rcx, FIBER_HIGH(%rcx)
+        movq    $0, FIBER_POOL(%rcx)
+        movq    $0, FIBER_TOOLS(%rcx)
+        movq    $0, FIBER_WITHIN(%rcx)
+        movq    %r9, FIBER_LANGUAGE(%rcx)
+        movq    %r10, FIBER_STATE(%rcx)
+        movq    FIBER_LOW-FIBER_SCOPE(%rdx), %r8
+        leaq    haft_ocaml_nested_raised(%rip), %r9
+        leaq    FIBER_SCOPE(%rcx), %r10
+        movq    $0, FIBER_OF_LANGUAGE(%rcx)
+        movq    %r8, FIBER_LOW(%rcx)
+        movq    %r9, FIBER_TRAP+8(%rcx)
+        movq    %r10, %fs:THREAD_CURRENT(%r11)
         .endm
 
         .text
@@ -296,6 +389,43 @@ haft_ocaml_returned:
         .endm
 
 .Lrunstack_refill:
+        movq    %rsp, %rsi
+        may_nest .Lrunstack_take
+        .cfi_remember_state
+        .cfi_def_cfa %rsi, 8
+        leaq    -FIBER_ROOM(%rsp), %rcx
+        andq    $-16, %rcx
+        leaq    FIBER_TRAP(%rcx), %rsp
+        nest
+        movq    %rdi, FIBER_HANDLER(%rcx)
+        .cfi_escape 0x0f, 0x04, 0x77, 0xe0, 0x00, 0x06
+        movq    %rsp, STATE(exception_pointer)
+        movq    %rax, %rdx
+        movq    %rbx, %rax
+        movq    %rdx, %rbx
+        call    *(%rbx)
+        .globl  haft_ocaml_nested_returned
+        .hidden haft_ocaml_nested_returned
+haft_ocaml_nested_returned:
+        leaq    -FIBER_TRAP(%rsp), %rcx
+        load_thread
+        cmpq    $0, FIBER_HOST(%rcx)
+        jne     .Lsettler_returned
+.Lnested_returned_go:
+        movq    FIBER_HANDLER(%rcx), %rdx
+        to_parents_roots
+        to_parent
+        .cfi_remember_state
+        .cfi_def_cfa %rsp, 8
+        movq    0(%rdx), %rbx
+        jmp     *(%rbx)
+        .cfi_restore_state
+.Lsettler_returned:
+        leave_host
+        jmp     .Lnested_returned_go
+        .cfi_restore_state
+
+.Lrunstack_take:
         refill
         collect used=3
         refill
@@ -333,35 +463,69 @@ haft_ocaml_returned:
         jmp     .Lraised_go
         end_function haft_ocaml_raised
 
+/* The same, of a nested one. */
+        function haft_ocaml_nested_raised
+        .cfi_escape 0x0f, 0x04, 0x77, 0xd0, 0x00, 0x06 /* CFA = [rsp + 80] */
+        movq    %rsp, %rcx
+        load_thread
+        cmpq    $0, FIBER_HOST(%rcx)
+        jne     .Lsettler_raised
+.Lnested_raised_go:
+        movq    FIBER_HANDLER(%rcx), %rdx
+        to_parents_roots
+        to_parent
+        .cfi_remember_state
+        .cfi_def_cfa %rsp, 8
+        movq    8(%rdx), %rbx
+        jmp     *(%rbx)
+        .cfi_restore_state
+.Lsettler_raised:
+        leaq    FIBER_TRAP(%rsp), %rsp
+        .cfi_escape 0x0f, 0x04, 0x77, 0xe0, 0x00, 0x06
+        leave_host
+        jmp     .Lnested_raised_go
+        end_function haft_ocaml_nested_raised
+
 /*
- * perform continuation: suspends the current fiber and asks its handler for a clause, in the parent.
- *   in: rax continuation, with the effect in it
+ * perform effect: suspends the current fiber and asks its handler for a clause, in the parent. What is not
+ * the common case, or is no mere switch, is left to perform_rarely (effect.ml).
+ *   in: rax effect
  *
- * (Loads and comparisons are cheap; but no more than a store or two retires in a cycle.)
+ * A continuation that is made here knows that its fiber has nothing inside, and that there are no local roots
+ * (haft_ocaml_continue_alone). (Loads and comparisons are cheap; but no more than a store or two retires
+ * in a cycle.)
  */
-        function haft_ocaml_perform
-        find_fiber .Lperform_far
-.Lperform_found:
-        compare_traps
-        jne     .Lperform_traps
-.Lperform_go:
-        movq    STATE(exception_pointer), %r8
-        leaq    -8(%rsp), %r10
-        movq    STATE(local_roots), %r9
+        .macro  begin_capture
+        leaq    -8*(CONTINUATION_FIELDS + 1)(%r15), %rdi
+        cmpq    STATE(young_limit), %rdi
+        jb      .Lperform_rarely
+        movq    %rdi, %r15
+        addq    $8, %rdi
         movq    %r8, -8(%rsp)           /* The red zone is ours. */
-        movq    FIBER_PARENT_ROOTS(%rcx), %r8
+        leaq    -8(%rsp), %r10
+        leaq    haft_ocaml_stack_young(%rip), %r9
         movq    %r10, FIBER_SP(%rcx)
-        orq     FIBER_ROOTS(%rcx), %r8
-        orq     %r9, %r8
-        jnz     .Lperform_roots
+        movq    %r9, CONTINUATION_STACK(%rdi)
+        .endm
+
+        function haft_ocaml_perform
+        find_fiber .Lperform_rarely
+        compare_traps
+        jne     .Lperform_effect_traps
+.Lperform_effect_go:
+        movq    FIBER_PARENT_ROOTS(%rcx), %r9
+        orq     STATE(local_roots), %r9
+        orq     FIBER_ROOTS(%rcx), %r9
+        orq     FIBER_SERIAL(%rcx), %r9
+        jnz     .Lperform_rarely
         cmpq    %rdx, FIBER_TOP(%rcx)
-        jne     .Lperform_nested
-.Lcapture:
+        jne     .Lperform_rarely
         cmpq    $0, FIBER_YOUNG(%rcx)
-        je      .Lcapture_first
+        je      .Lperform_rarely
         cmpq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx)
-        jne     .Lcapture_by_call
-        capture haft_ocaml_continue
+        jne     .Lperform_effect_nested
+        begin_capture
+        capture_in haft_ocaml_continue_alone
 /* Jumps to the clause for the effect in rax, by the handler's function in rbx, or to Effect.decline; in
    rdi the continuation. */
 .Lask_handler:
@@ -382,12 +546,96 @@ haft_ocaml_asked:
         .cfi_adjust_cfa_offset -24
         jmp     *(%rbx)
         .cfi_restore_state
+/* It has none: the fiber that was asked in is suspended, too, with the other one inside, and its handler is
+   asked. If that is a mere switch, the continuation becomes that of the outer fiber. */
 1:      movq    (%rsp), %rax
-        movq    8(%rsp), %rbx
+        movq    8(%rsp), %rdi
         addq    $24, %rsp
         .cfi_adjust_cfa_offset -24
+        leaq    haft_ocaml_stack_young(%rip), %r8
+        leaq    8(%rsp), %r9
+        movq    CONTINUATION_FIBER(%rdi), %rsi
+        cmpq    %r8, CONTINUATION_STACK(%rdi)
+        jne     .Ldecline
+        cmpq    %r9, FIBER_PARENT-1(%rsi)
+        jne     .Ldecline               /* The outer one was moved. */
+        find_fiber .Ldecline
+        compare_traps
+        jne     .Ldecline
+        movq    FIBER_PARENT_ROOTS(%rcx), %r9
+        orq     STATE(local_roots), %r9
+        orq     FIBER_ROOTS-1(%rsi), %r9
+        orq     FIBER_ROOTS(%rcx), %r9
+        orq     FIBER_CONTINUATION(%rcx), %r9 /* FIBER_RUNNING */
+        jnz     .Ldecline
+        cmpq    $0, FIBER_YOUNG(%rcx)
+        je      .Ldecline
+        movq    haft_ocaml_running(%rip), %rdx
+        movq    FIBER_SP-1(%rsi), %r8
+        movq    FIBER_TOP-1(%rsi), %r9
+        movq    FIBER_HANDLER(%rcx), %rbx
+        movq    %rdx, FIBER_CONTINUATION-1(%rsi)
+        movq    %r8, FIBER_SP(%rcx)
+        movq    %r9, FIBER_TOP(%rcx)
+        leaq    haft_ocaml_continue(%rip), %r8
+        leaq    1(%rcx), %r9
+        movq    16(%rbx), %rbx
+        movq    %r8, CONTINUATION_EFFECT(%rdi)
+        movq    %r9, CONTINUATION_FIBER(%rdi)
+        movq    %rdi, FIBER_CONTINUATION(%rcx)
+        to_parent
+        jmp     .Lask_handler
+.Ldecline:
+        movq    %rdi, %rbx
         jmp     *haft_ocaml_decline(%rip)
+
+.Lperform_effect_nested:
+        cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
+        jne     .Lperform_rarely
+        begin_capture
+        movq    %rax, CONTINUATION_EFFECT(%rdi)
+        movq    %rdi, %rax
+        xorl    %esi, %esi
+        jmp     .Lcapture_nested
+.Lperform_effect_traps:
+        find_callbacks .Lperform_rarely
+        movq    STATE(exception_pointer), %r8
+        jmp     .Lperform_effect_go
+.Lperform_rarely:
+        jmp     *haft_ocaml_perform_rarely(%rip)
         end_function haft_ocaml_perform
+
+/*
+ * perform_captured continuation: the same, whatever it takes.
+ *   in: rax continuation, with the effect in it
+ */
+        function haft_ocaml_perform_captured
+        find_fiber .Lperform_far
+.Lperform_found:
+        compare_traps
+        jne     .Lperform_traps
+.Lperform_go:
+        movq    STATE(exception_pointer), %r8
+        leaq    -8(%rsp), %r10
+        movq    STATE(local_roots), %r9
+        movq    %r8, -8(%rsp)           /* The red zone is ours. */
+        movq    FIBER_PARENT_ROOTS(%rcx), %r8
+        movq    %r10, FIBER_SP(%rcx)
+        orq     FIBER_ROOTS(%rcx), %r8
+        orq     %r9, %r8
+        jnz     .Lperform_roots
+        cmpq    %rdx, FIBER_TOP(%rcx)
+        jne     .Lperform_nested
+.Lcapture_alone:
+        xorl    %esi, %esi
+.Lcapture:                              /* rsi: the fiber of OCaml inside, or 0 */
+        cmpq    $0, FIBER_YOUNG(%rcx)
+        je      .Lcapture_first
+        cmpq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx)
+        jne     .Lcapture_by_call
+        capture haft_ocaml_continue
+        jmp     .Lask_handler
+        end_function haft_ocaml_perform_captured
 
 /*
  * The same as a call, from a fiber with FIBER_CALLS.
@@ -407,6 +655,8 @@ haft_ocaml_asked:
         movq    %r8, FIBER_YOUNG(%rcx)
         movq    %rcx, haft_ocaml_young(%rip)
 .Lcapture_by_call:
+        cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
+        je      .Lcapture_nested
         capture haft_ocaml_continue_called
         cmpq    $FIBER_RUNNING, haft_ocaml_running(%rip)
         jne     .Lput_away
@@ -439,7 +689,37 @@ haft_ocaml_clause_returned:
         jmp     .Lcall_clause
         end_function haft_ocaml_perform_by_call
 
-        function haft_ocaml_perform_rarely
+/* The same, from a nested fiber, which goes to a shelf or a stack of its own. rsi: the fiber of OCaml inside, or
+   0. */
+        function haft_ocaml_perform_nested
+.Lcapture_nested:
+        subq    $24, %rsp               /* What is below has the exception pointer. */
+        .cfi_adjust_cfa_offset 24
+        movq    %rax, (%rsp)
+        movq    %rcx, 8(%rsp)
+        movq    %rcx, %rdi
+        call    haft_ocaml_leave_nest@PLT
+        movq    %rax, %rdx
+        movq    8(%rsp), %rcx
+        movq    (%rsp), %rax
+        addq    $24, %rsp
+        .cfi_adjust_cfa_offset -24
+        testq   %rdx, %rdx
+        jz      1f
+        movq    %rdx, %rcx
+        load_thread
+        cmpq    $0, FIBER_BASE_RETURN(%rcx)
+        jne     2f
+        leaq    haft_ocaml_stack_aside(%rip), %r8
+        movq    %r8, CONTINUATION_STACK(%rax)
+2:      capture haft_ocaml_continue_called
+        jmp     .Lask_handler
+1:      movq    FIBER_ROOTS(%rcx), %r8
+        movq    %r8, STATE(local_roots)
+        jmp     .Lno_memory
+        end_function haft_ocaml_perform_nested
+
+        function haft_ocaml_perform_slow
 .Lperform_traps:
         find_callbacks .Lperform_callback
         jmp     .Lperform_go
@@ -448,7 +728,7 @@ haft_ocaml_clause_returned:
         to_parents_roots
 .Lperform_nested:
         movq    %rdx, FIBER_TOP(%rcx)
-        jmp     .Lcapture
+        jmp     .Lcapture_alone
 
 .Lperform_callback:
         movq    %rcx, %rdi
@@ -463,7 +743,7 @@ haft_ocaml_clause_returned:
         leaq    .Lperform_found(%rip), %rsi
         leaq    .Lperform_unhandled(%rip), %rdi
         jmp     .Lfar
-        end_function haft_ocaml_perform_rarely
+        end_function haft_ocaml_perform_slow
 
 /*
  * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too, and the
@@ -488,6 +768,7 @@ haft_ocaml_clause_returned:
         movq    %r9, FIBER_ROOTS(%rcx)
         movq    %r10, FIBER_TOP(%rcx)
         to_parents_roots
+        decq    %rsi
         jmp     .Lcapture
 
 .Lreperform_callback:
@@ -561,7 +842,7 @@ haft_ocaml_clause_returned:
  *   in: rax value, rbx continuation
  * At odd addresses: see layout.h.
  */
-        .macro  continue
+        .macro  begin_continue
         leaq    haft_ocaml_stack_young(%rip), %r8
         movq    CONTINUATION_FIBER(%rbx), %rcx
         cmpq    %r8, CONTINUATION_STACK(%rbx)
@@ -585,6 +866,10 @@ haft_ocaml_clause_returned:
         movq    STATE(exception_pointer), %r9
         cmpq    %r9, FIBER_PARENT_EXCEPTION(%rcx)
         jne     .Lcontinue_elsewhere
+        .endm
+
+        .macro  continue
+        begin_continue
         movq    STATE(local_roots), %r10
         orq     FIBER_PARENT_ROOTS(%rcx), %r10
         orq     FIBER_ROOTS(%rcx), %r10
@@ -618,6 +903,78 @@ haft_ocaml_continue:
         .endm
 
 .Lcontinue_awaken:
+        /* No stack is idle? Then it is nested, if it can be, from a shelf. */
+        cmpq    $0, haft_ocaml_idle(%rip)
+        jne     .Lcontinue_take
+        load_thread
+        movq    %rsp, %rsi
+        leaq    haft_ocaml_clause_returned(%rip), %r8
+        leaq    16(%rsp), %r9
+        cmpq    %r8, (%rsp)
+        cmoveq  %r9, %rsi
+        may_nest .Lcontinue_take
+        leaq    haft_ocaml_stack_aside(%rip), %r8
+        cmpq    %r8, CONTINUATION_STACK(%rbx)
+        jne     .Lcontinue_shelve
+        decq    %rcx
+        cmpq    %rbx, FIBER_CONTINUATION(%rcx)
+        jne     .Lalready
+        cmpq    $0, FIBER_BASE_RETURN(%rcx)
+        jne     .Lcontinue_take
+        cmpq    $YOUNG_END, FIBER_YOUNG(%rcx)
+        ja      .Lcontinue_shelve
+.Lcontinue_nest:
+        .cfi_remember_state
+        .cfi_def_cfa %rsi, 8
+        movq    %rcx, %rdi
+        leaq    -FIBER_ROOM(%rsi), %rcx
+        andq    $-16, %rcx
+        movq    %rcx, %r9
+        subq    %rdi, %r9
+        movq    FIBER_SP(%rdi), %r8
+        leaq    FIBER_TRAP(%rdi), %r10
+        leaq    (%r8, %r9), %rsp
+2:      movups  (%r8), %xmm0
+        movups  %xmm0, (%r8, %r9)
+        addq    $16, %r8
+        cmpq    %r10, %r8
+        jb      2b
+        leaq    haft_ocaml_nested_returned(%rip), %r8
+        leaq    FIBER_TRAP(%rcx), %r10
+        movq    %r8, FIBER_TRAP-8(%rcx)
+        movq    %rsp, %r8
+3:      addq    %r9, (%r8)              /* from trap to trap */
+        movq    (%r8), %r8
+        cmpq    %r10, %r8
+        jne     3b
+        nest
+        movq    FIBER_HANDLER(%rdi), %r8
+        movq    haft_ocaml_free_shelves(%rip), %r9
+        leaq    haft_ocaml_stack_used(%rip), %r10
+        movq    %r8, FIBER_HANDLER(%rcx)
+        movq    $FIBER_IDLE, FIBER_CONTINUATION(%rdi)
+        movq    %r9, FIBER_TOP(%rdi)
+        movq    %rdi, haft_ocaml_free_shelves(%rip)
+        decq    haft_ocaml_shelves_in_use(%rip)
+        movq    %r10, CONTINUATION_STACK(%rbx)
+        popq    STATE(exception_pointer)
+        .cfi_def_cfa %rsp, 8
+        return_by_jump
+        .cfi_restore_state
+.Lcontinue_shelve:
+        save    %rax
+        save    %rsi
+        save    %rdx
+        movq    %rbx, %rdi
+        call    haft_ocaml_shelve_awakened@PLT
+        movq    %rax, %rcx
+        restore %rdx
+        restore %rsi
+        restore %rax
+        load_thread
+        testq   %rcx, %rcx
+        jnz     .Lcontinue_nest
+.Lcontinue_take:
         awaken_continued
         ja      1f
         collect used=2
@@ -644,6 +1001,26 @@ haft_ocaml_continue:
         jmp     .Lenter_slow
         .cfi_endproc
         .size   haft_ocaml_continue, . - haft_ocaml_continue
+
+/* The same, of a fiber that was captured by haft_ocaml_perform. */
+        .globl  haft_ocaml_continue_alone
+        .hidden haft_ocaml_continue_alone
+        .type   haft_ocaml_continue_alone, @function
+        .p2align 4
+        nop
+haft_ocaml_continue_alone:
+        .cfi_startproc
+        begin_continue
+        cmpq    $0, STATE(local_roots)
+        jne     .Lcontinue_elsewhere
+        movq    haft_ocaml_running(%rip), %rdx
+        leaq    FIBER_SCOPE(%rcx), %r8
+        movq    %rdx, FIBER_CONTINUATION(%rcx)
+        movq    %r8, %fs:THREAD_CURRENT(%r11)
+        to_child_stack
+        ret
+        .cfi_endproc
+        .size   haft_ocaml_continue_alone, . - haft_ocaml_continue_alone
 
 /* The same, of a fiber with FIBER_CALLS. */
         .globl  haft_ocaml_continue_called
@@ -824,7 +1201,7 @@ haft_ocaml_base:
         .globl  haft_ocaml_frametable
         .hidden haft_ocaml_frametable
 haft_ocaml_frametable:
-        .quad   5
+        .quad   6
         .quad   haft_ocaml_collected
         .value  48                      /* bytes */
         .value  4                       /* live slots: */
@@ -840,6 +1217,11 @@ haft_ocaml_frametable:
         .value  0
         .p2align 3
         .quad   haft_ocaml_returned
+        .value  64                      /* bytes */
+        .value  1                       /* live slots: */
+        .value  FIBER_HANDLER-FIBER_TRAP
+        .p2align 3
+        .quad   haft_ocaml_nested_returned
         .value  64                      /* bytes */
         .value  1                       /* live slots: */
         .value  FIBER_HANDLER-FIBER_TRAP
@@ -886,6 +1268,7 @@ haft_ocaml_frametable:
         .quad   \code
         .endm
         closure1 haft_ocaml_closure_perform, haft_ocaml_perform
+        closure1 haft_ocaml_closure_perform_captured, haft_ocaml_perform_captured
         closure1 haft_ocaml_closure_reperform, haft_ocaml_reperform
         closure1 haft_ocaml_closure_raise, haft_ocaml_raise
         /* The backtrace goes on as it is, with the callers of the caller. */

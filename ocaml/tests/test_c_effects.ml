@@ -255,6 +255,25 @@ let c_effects =
         check "waits, on OCaml's fiber" 2 (resume fiber 0);
         drop fiber;
         Gc.compact () );
+    ( "a fiber of C over handlers in handlers, and callbacks that were suspended there, is dropped",
+      fun () ->
+        let rec below depth f =
+          if depth = 0 then f () else 1 + answering 0 (fun () -> below (depth - 1) f)
+        in
+        let start_below () =
+          start (fun () ->
+              let ask () =
+                let a = perform (Ask 1) in
+                a + perform_ask 3
+              in
+              check "the depth, and answers" 305 (below 300 (call ask)))
+        in
+        let dropped = start_below () and resumed = start_below () in
+        check "waits" 3 (resume dropped 0);
+        check "waits" 3 (resume resumed 0);
+        drop dropped;
+        check "depth" 300 (below 300 (fun () -> 0));
+        check "ends" (-1) (resume resumed 4) );
     ( "an exception that nothing on a fiber of C catches reaches who resumed it",
       fun () ->
         let raises f =

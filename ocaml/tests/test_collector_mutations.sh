@@ -10,24 +10,34 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 cp "$package"/* .
 cp "$sources"/lib/*.c "$sources"/lib/*.h "$sources"/lib/*.S "$sources"/tests/collector* .
+sh "$sources/lib/generate_offsets.sh" "$CC" "$HAFT_SOURCE_DIR/core/include" >offsets.h
 flags="-isystem $headers -I$HAFT_SOURCE_DIR/core/include -I. -DNATIVE_CODE -DTARGET_amd64 -DMODEL_default
   -DSYS_linux -fPIC -O1 -fexceptions -w"
 
 compile() { # shellcheck disable=SC2086
   "$CC" $flags -c "$1" -o "${1%.*}.o"
 }
-for file in fiber.c foreign.c frames.c roots.c shelves.c stacks.c switch.S collector_stubs.c; do
-  compile "$file"
-done
+sources_in_c="fiber.c foreign.c frames.c nests.c roots.c shelves.c stacks.c"
+# What a changed file is in.
+compile_with() {
+  case $1 in
+    *.h) for file in $sources_in_c; do compile "$file"; done ;;
+    *) compile "$1" ;;
+  esac
+}
+compile_with runtime.h
+compile switch.S
+compile collector_stubs.c
 ocamlfind ocamlopt -g -I . -c collector.ml
 link() {
   rm -f libhaft_ocaml.a
-  ar rcs libhaft_ocaml.a fiber.o foreign.o frames.o roots.o shelves.o stacks.o switch.o
+  ar rcs libhaft_ocaml.a fiber.o foreign.o frames.o nests.o roots.o shelves.o stacks.o switch.o
   ocamlfind ocamlopt -I . -ccopt -L. haft.cmxa collector_stubs.o collector.cmx -o collector
 }
 # The settings of the tests proper, and one in which everything moves all the time.
 passes() {
-  timeout 120 ./collector 5000 && OCAMLRUNPARAM=s=256,i=1k,o=10 timeout 120 ./collector 1500
+  timeout 120 ./collector 5000 && OCAMLRUNPARAM=s=256,i=1k,o=10 timeout 120 ./collector 1500 &&
+    HAFT_OCAML_STACKS=0 timeout 120 ./collector 5000
 }
 
 link
@@ -45,7 +55,7 @@ mutate() {
     echo "the piece is not there to be taken away: $1"
     failed=1
   else
-    compile "$2"
+    compile_with "$2"
     link
     if passes >/dev/null 2>&1; then
       echo "the collector's test passes without it: $1"
@@ -53,7 +63,7 @@ mutate() {
     fi
   fi
   cp original "$2"
-  compile "$2"
+  compile_with "$2"
 }
 
 mutate 'roots of young suspended fibers' roots.c \
@@ -74,7 +84,12 @@ mutate 'the continuations of recent stacks' roots.c \
   's/^                darken_alone(fiber->continuation);/                ;/'
 mutate 'the handlers of suspended fibers' frames.c 's/^    action(fiber->handler, &fiber->handler);//'
 mutate 'what keeps recent stacks' roots.c 's/^        settle_seen(); .*/        ;/'
-mutate 'the links between traps on a shelf' shelves.c 's/^        \*link += distance;/        *link += 0;/'
+mutate 'the links between traps that are moved' runtime.h 's/^        \*link += distance;/        *link += 0;/'
+mutate 'the links between traps of a moved parent' nests.c \
+  's/^    move_traps(&child->parent_exception.*/    ;/'
+mutate 'the roots of captured nested fibers' nests.c 's/^        haft_ocaml_list_shelf(to);/        ;/'
+mutate 'the roots of settlers' nests.c 's/^    haft_ocaml_list_young(fiber);/    ;/'
+mutate 'the roots of nested fibers that get stacks' nests.c 's/^ *haft_ocaml_list_young(to);/    ;/'
 mutate 'the end of fibers whose continuation has died' roots.c \
   's/^        haft_ocaml_end(fiber);/        ;/'
 mutate 'local roots of the innermost fiber' frames.c \

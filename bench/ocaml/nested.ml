@@ -1,0 +1,66 @@
+(* Handlers around one another: recursion with a handler at each level, a level; and a sieve whose numbers
+   pass a handler for each prime, a sieve. *)
+open Effect
+open Effect.Deep
+
+type _ Effect.t += Never : unit Effect.t | Prime : int -> bool Effect.t
+
+let rec deep depth =
+  if depth = 0 then 0
+  else
+    match_with deep (depth - 1)
+      {
+        retc = (fun n -> n + 1);
+        exnc = raise;
+        effc =
+          (fun (type a) (performed : a Effect.t) ->
+            match performed with
+            | Never -> Some (fun (k : (a, _) continuation) -> continue k ())
+            | _ -> None);
+      }
+
+let rec primes i limit sum =
+  if i >= limit then sum
+  else if perform (Prime i) then
+    try_with
+      (fun sum -> primes (i + 1) limit sum)
+      (sum + i)
+      {
+        effc =
+          (fun (type a) (performed : a Effect.t) ->
+            match performed with
+            | Prime n ->
+                Some
+                  (fun (k : (a, _) continuation) ->
+                    if n mod i = 0 then continue k false
+                    else continue k (perform (Prime n)))
+            | _ -> None);
+      }
+  else primes (i + 1) limit sum
+
+let sieve limit =
+  try_with
+    (fun limit -> primes 2 limit 0)
+    limit
+    {
+      effc =
+        (fun (type a) (performed : a Effect.t) ->
+          match performed with
+          | Prime _ -> Some (fun (k : (a, _) continuation) -> continue k true)
+          | _ -> None);
+    }
+
+let () =
+  List.iter
+    (fun depth ->
+      Loops.loop
+        (Printf.sprintf "nested-%d" depth)
+        (fun n ->
+          let left = ref n in
+          while !left > 0 do
+            let levels = min depth !left in
+            assert (deep levels = levels);
+            left := !left - levels
+          done))
+    [ 10; 300; 3_000; 10_000; 100_000 ];
+  Loops.calls "sieve-4000" (fun () -> assert (sieve 4000 = 1_013_507))

@@ -1,0 +1,334 @@
+(* Many handlers around one another. HAFT_TEST_DEPTH: how many, where a test is about that. *)
+open Effect
+open Effect.Deep
+
+type _ Effect.t +=
+  | Ask : int t
+  | Never : unit t
+  | Keep : int t
+  | Prime : int -> bool t
+
+external call : ('a -> 'b) -> 'a -> 'b = "nests_call"
+external call_with_roots : ('a -> 'b) -> 'a -> 'b = "collector_call"
+external call_on_fiber : ('a -> 'b) -> 'a -> 'b = "collector_call_on_fiber"
+external be_an_old_kernel : unit -> bool = "nests_be_an_old_kernel"
+external kibibytes : string -> int = "nests_kibibytes"
+
+let most =
+  match Sys.getenv_opt "HAFT_TEST_DEPTH" with
+  | Some depth -> int_of_string depth
+  | None -> 30_000
+
+(* More than those that have a stack each. *)
+let some = 400
+let check = Alcotest.(check int)
+
+exception Stop
+
+let others f =
+  try_with f ()
+    {
+      effc =
+        (fun (type a) (effect : a t) ->
+          match effect with
+          | Never -> Some (fun (k : (a, _) continuation) -> continue k ())
+          | _ -> None);
+    }
+
+let answering (n : int) f =
+  try_with f ()
+    {
+      effc =
+        (fun (type a) (effect : a t) ->
+          match effect with
+          | Ask -> Some (fun (k : (a, _) continuation) -> continue k n)
+          | _ -> None);
+    }
+
+(* [f ()], each time that it asks one more than before. *)
+let counting f =
+  match_with f ()
+    {
+      retc = (fun x _ -> x);
+      exnc = raise;
+      effc =
+        (fun (type a) (effect : a t) ->
+          match effect with
+          | Ask -> Some (fun (k : (a, _) continuation) (n : int) -> continue k n (n + 1))
+          | _ -> None);
+    }
+    0
+
+(* [f ()] up to where it performs Keep, or its result. *)
+let keeping f =
+  let kept : (int, int) continuation option ref = ref None in
+  let result =
+    try_with f ()
+      {
+        effc =
+          (fun (type a) (effect : a t) ->
+            match effect with
+            | Keep ->
+                Some
+                  (fun (k : (a, int) continuation) ->
+                    kept := Some k;
+                    0)
+            | _ -> None);
+      }
+  in
+  (result, !kept)
+
+(* The depth and what [f] returns, under so many handlers that do not handle what it performs. *)
+let rec below depth f =
+  if depth = 0 then f () else 1 + others (fun () -> below (depth - 1) f)
+
+(* The same with code of C, or local roots, or exception handlers, at each level. *)
+let rec below_calls depth f =
+  if depth = 0 then f ()
+  else
+    let deeper () = below_calls (depth - 1) f in
+    match depth mod 7 with
+    | 0 -> 1 + others (fun () -> call deeper ())
+    | 1 -> 1 + call others deeper
+    | 2 -> 1 + others (fun () -> call_with_roots deeper ())
+    | 3 -> 1 + call_on_fiber others deeper
+    | 4 -> 1 + others (fun () -> try deeper () with Stop -> raise Stop)
+    | _ -> 1 + others deeper
+
+let rec primes i n sum =
+  if i >= n then sum
+  else if perform (Prime i) then
+    try_with
+      (fun () -> primes (i + 1) n (sum + i))
+      ()
+      {
+        effc =
+          (fun (type a) (effect : a t) ->
+            match effect with
+            | Prime e ->
+                Some
+                  (fun (k : (a, _) continuation) ->
+                    if e mod i = 0 then continue k false
+                    else continue k (perform (Prime e)))
+            | _ -> None);
+      }
+  else primes (i + 1) n sum
+
+let sieve n =
+  try_with
+    (fun () -> primes 2 n 0)
+    ()
+    {
+      effc =
+        (fun (type a) (effect : a t) ->
+          match effect with
+          | Prime _ -> Some (fun (k : (a, _) continuation) -> continue k true)
+          | _ -> None);
+    }
+
+let use_many () =
+  check "returns" most (below most (fun () -> 0));
+  match below most (fun () -> raise Stop) with
+  | (_ : int) -> Alcotest.fail "it returned"
+  | exception Stop -> ()
+
+(* Whether the test fails in a process of its own. *)
+let apart test () =
+  flush_all ();
+  match Unix.fork () with
+  | 0 -> (
+      match test () with
+      | () -> Unix._exit 0
+      | exception exn ->
+          prerr_endline (Printexc.to_string exn);
+          Unix._exit 1)
+  | child -> (
+      match Unix.waitpid [] child with
+      | _, Unix.WEXITED 0 -> ()
+      | _ -> Alcotest.fail "the process has failed")
+
+let tests =
+  [
+    ("handlers in handlers end as calls do", use_many);
+    ( "and take less than 1 KiB each",
+      apart (fun () ->
+          let before = kibibytes "VmRSS" + kibibytes "VmPTE" in
+          ignore
+            (below most (fun () ->
+                 let now = kibibytes "VmRSS" + kibibytes "VmPTE" in
+                 if now - before > most + 8192 then
+                   Alcotest.fail (Printf.sprintf "%d KiB for %d handlers" (now - before) most);
+                 0))) );
+    ( "as many on kernels that split mappings for guards",
+      apart (fun () -> if be_an_old_kernel () then below most (fun () -> 0) |> check "returns" most)
+    );
+    ( "each handles effects",
+      fun () ->
+        let rec sum depth = if depth = 0 then 0 else answering depth (fun () -> sum (depth - 1) + perform Ask) in
+        check "sum" (some * (some + 1) / 2) (sum some);
+        let rec twice depth =
+          if depth = 0 then 0
+          else
+            answering depth (fun () ->
+                let first = perform Ask in
+                let below = twice (depth - 1) in
+                first + below + perform Ask)
+        in
+        check "twice" (some * (some + 1)) (twice some) );
+    ( "an effect passes handlers to the outermost",
+      fun () ->
+        check "sum" (some + 3)
+          (counting (fun () ->
+               below some (fun () ->
+                   let a = perform Ask in
+                   let b = perform Ask in
+                   a + b + perform Ask))) );
+    ( "with exception handlers and calls of C among them",
+      fun () ->
+        check "sum" (some + 3)
+          (counting (fun () ->
+               below_calls some (fun () ->
+                   let a = perform Ask in
+                   Gc.compact ();
+                   let b = perform Ask in
+                   a + b + perform Ask)));
+        match counting (fun () -> below_calls some (fun () -> if perform Ask = 0 then raise Stop else 0)) with
+        | (_ : int) -> Alcotest.fail "it returned"
+        | exception Stop -> () );
+    ( "a fiber on which functions of C wait is captured where it is, again and again",
+      fun () ->
+        let ask_twice () =
+          let a = perform Ask in
+          a + perform Ask
+        in
+        let nested () = answering 1 (fun () -> call (fun () -> counting ask_twice + call ask_twice ()) ()) in
+        let rec often n = if n = 0 then 0 else nested () + often (n - 1) in
+        check "sum" ((some * 3) + some) (below some (fun () -> often some));
+        check "sum" (some * 4)
+          (let rec deep n = if n = 0 then 0 else nested () + 1 + others (fun () -> deep (n - 1)) in
+           deep some) );
+    ( "local roots around the fiber that had the stack are still found",
+      fun () ->
+        let body () = call (fun () -> perform Ask) () in
+        let host () = answering 1 (fun () -> others (fun () -> answering 1 (fun () -> others body))) in
+        let collecting f =
+          try_with f ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Ask ->
+                      Some
+                        (fun (k : (a, _) continuation) ->
+                          Gc.compact ();
+                          continue k 1)
+                  | _ -> None);
+            }
+        in
+        let host_collecting () = others (fun () -> collecting (fun () -> others body)) in
+        check "results" (some + 2)
+          (below some (fun () -> call_with_roots host () + call_with_roots host_collecting ())) );
+    ( "what is kept goes on later, elsewhere",
+      fun () ->
+        let kept = ref [] in
+        let start calls () =
+          let body () = 
+            let a = perform Keep in
+            a + perform Ask
+          in
+          let result, k = keeping (fun () -> if calls then call body () else body ()) in
+          kept := Option.get k :: !kept;
+          result
+        in
+        let rec many n = if n = 0 then 0 else start (n mod 5 = 0) () + many (n - 1) in
+        check "starts" some (below some (fun () -> many some));
+        Gc.minor ();
+        check "starts" some (below some (fun () -> many some));
+        check "kept" (2 * some) (List.length !kept);
+        let sum =
+          below some (fun () ->
+              List.fold_left (fun sum k -> sum + answering 2 (fun () -> continue k 1)) 0 !kept)
+        in
+        (* Ask is performed under the handler of Keep, and found around the continue. *)
+        check "sum" (some + (3 * 2 * some)) sum );
+    ( "what was dropped is collected",
+      fun () ->
+        let alive = ref 0 in
+        let body () =
+          let block = ref (Sys.opaque_identity 1) in
+          incr alive;
+          Gc.finalise (fun _ -> decr alive) block;
+          let n = perform Keep in
+          n + !block
+        in
+        ignore
+          (below some (fun () ->
+               for i = 1 to some do
+                 ignore (keeping (if i mod 3 = 0 then call body else body))
+               done;
+               0));
+        Gc.full_major ();
+        Gc.full_major ();
+        check "alive" 0 !alive );
+    ( "discontinued computations raise where they are",
+      fun () ->
+        let stopped = ref 0 in
+        let body () = try perform Keep with Stop -> incr stopped; 1 in
+        let go calls =
+          match keeping (if calls then call body else body) with
+          | _, Some k -> discontinue k Stop
+          | _ -> Alcotest.fail "it is not kept"
+        in
+        check "results" (some + 2) (below some (fun () -> go false + go true));
+        check "stopped" 2 !stopped );
+    ( "what is cloned is resumed by each",
+      fun () ->
+        let body () = 
+            let a = perform Keep in
+            a + perform Ask
+          in
+        check "sum" (some + 3 + 4)
+          (below some (fun () ->
+               match keeping body with
+               | _, Some k ->
+                   let copy = Haft.clone k in
+                   let first = answering 1 (fun () -> continue k 2) in
+                   first + answering 2 (fun () -> continue copy 2)
+               | _ -> Alcotest.fail "it is not kept")) );
+    ( "a stack that overflows is an exception",
+      fun () ->
+        let[@inline never] rec deep n = if n = 0 then 0 else 1 + deep (n - 1) in
+        check "caught" (some + 1)
+          (below some (fun () ->
+               match answering 1 (fun () -> deep max_int) with
+               | n -> n
+               | exception Stack_overflow -> answering 1 (fun () -> perform Ask)));
+        check "deep" (some + 1_000_000) (below some (fun () -> deep 1_000_000)) );
+    ( "threads have nests of their own",
+      fun () ->
+        let results = Array.make 4 0 in
+        let work i =
+          results.(i) <-
+            counting (fun () ->
+                below some (fun () ->
+                    let a = perform Ask in
+                    Thread.yield ();
+                    Gc.minor ();
+                    a + perform Ask))
+        in
+        let threads = List.init 4 (Thread.create work) in
+        List.iter Thread.join threads;
+        Array.iter (check "sum" (some + 1)) results;
+        let ends () = ignore (below some (fun () -> call (fun () -> Thread.exit (); 0) ())) in
+        Thread.join (Thread.create ends ());
+        check "after that" some (below some (fun () -> 0)) );
+    ( "a sieve of handlers",
+      fun () ->
+        check "sum" 171_848_738
+          (if most >= 60_000 then sieve 60_000 else 171_848_738);
+        check "sum" 1_548_136 (sieve 5000) );
+  ]
+
+let () =
+  let case (name, test) = Alcotest.test_case name `Quick test in
+  Alcotest.run "nests" [ ("nests", List.map case tests) ]
