@@ -1,0 +1,356 @@
+/*
+ * Haft I/O: tasks, time and I/O in direct style, for C.
+ *
+ *     #include <haft/io.h>
+ *
+ *     static void *echo(void *argument) {
+ *         int connection = (int)(intptr_t)argument;
+ *         char buffer[4096];
+ *         for (ssize_t got; (got = haft_io_read(connection, buffer, sizeof buffer)) > 0;)
+ *             if (haft_io_write_all(connection, buffer, (size_t)got) < 0)
+ *                 break;
+ *         haft_io_close(connection);
+ *         return NULL;
+ *     }
+ *     static void *serve(void *argument) {
+ *         int listener = haft_io_listen_tcp("::", 7000, 0), connection;
+ *         while ((connection = haft_io_accept(listener)) >= 0)
+ *             haft_io_spawn(echo, (void *)(intptr_t)connection);
+ *         return NULL;
+ *     }
+ *     int main(void) {
+ *         return haft_io_run(serve, NULL, NULL);
+ *     }
+ *
+ * A task is a function that runs on a fiber of its own beside others. What would block the thread
+ * lets another task run instead. Every operation is an effect (haft.h): the scheduler of haft_io_run
+ * handles it; with no scheduler around, its default handler makes the blocking call. So a function that
+ * reads, writes and sleeps by this header is right in both places.
+ *
+ * Sections: running; tasks; scopes; cancellation; time; descriptors; sockets; blocking work;
+ * synchronisation; testing; looking.
+ *
+ * Results: functions that can fail return 0, or what they have counted, or a negative error number of
+ * errno.h (-ECONNRESET). errno belongs to the task: a wait leaves it as it was.
+ *
+ * Threads: the tasks of one haft_io_run share its thread. Unless said otherwise the functions here are for
+ * tasks, and for threads that have no scheduler where a blocking default is mentioned.
+ *
+ * Link with -lhaft-io, or by pkg-config haft-io; compile C with -fexceptions, so that a task that is
+ * cancelled runs its cleanups.
+ */
+#ifndef HAFT_IO_H
+#define HAFT_IO_H
+
+#include <haft.h>
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* ---- Running -------------------------------------------------------------------------------- */
+
+typedef struct haft_io_options {
+    const char *backend;  /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment, or what
+                             the system has */
+    size_t stack_size;    /* of a task; 0: haft_stack_size() */
+    int blocking_threads; /* most threads for blocking work at a time; 0: 64 */
+} haft_io_options_t;
+
+/*
+ * Runs `main(argument)` as the first task, in a scope of its own, and returns when that and all tasks
+ * below it have ended. `options` may be NULL. 0, or what ended the scope (see haft_io_scope): good as
+ * the exit status of a program. Errors of its own: -EBUSY on a thread that runs a scheduler already,
+ * -EINVAL for an unknown back end, and those of the system when it refuses descriptors or memory.
+ */
+int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options);
+
+/* ---- Tasks ---------------------------------------------------------------------------------- */
+
+typedef struct haft_io_task haft_io_task_t;
+typedef struct haft_io_scope haft_io_scope_t;
+
+/*
+ * Starts `function(argument)` as a task of the current scope: the innermost one that the caller is in.
+ * It runs when the caller waits next; tasks start in the order in which they were spawned. What the
+ * function returns is ignored, and the task is released at its end. The argument must live as long as
+ * the scope: open one of your own (haft_io_scope) for what lies in your frame.
+ *
+ * The task inherits name and local values, but not the handlers around the caller: it may
+ * run when those have gone. 0, or -ENOMEM.
+ */
+int haft_io_spawn(void *(*function)(void *), void *argument);
+
+typedef struct haft_io_task_options {
+    haft_io_scope_t *scope; /* NULL: the current one */
+    const char *name;       /* not copied; NULL: inherited */
+} haft_io_task_options_t;
+
+/*
+ * The same for a task whose result is wanted: to be joined once, from any task of its run, or never.
+ * Its handle holds until it has been joined, or else until its scope ends. NULL: no memory.
+ */
+haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument);
+haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options,
+                                   void *(*function)(void *), void *argument);
+
+/*
+ * Waits for the end of the task and stores what it returned in `*result`, which may be NULL. 0;
+ * -ECANCELED if the task was cancelled; or the code with which it failed. Releases the handle, also
+ * when the caller is cancelled meanwhile. To join a task twice, or oneself, is an error.
+ */
+int haft_io_join(haft_io_task_t *task, void **result);
+
+/* Lets every other task that can run do so first. */
+int haft_io_yield(void);
+
+/* The current task; NULL outside of a scheduler. */
+HAFT_EFFECT(haft_io_self, haft_io_task_t *, {});
+haft_io_task_t *haft_io_self(void);
+
+const char *haft_io_task_name(const haft_io_task_t *task); /* "" when it has none */
+void haft_io_set_task_name(const char *name);              /* of the current task; not copied */
+
+/*
+ * Values of a task by key, which the tasks that it spawns afterwards inherit. A key is the address of
+ * any object. haft_io_local returns NULL for a key that was not set.
+ */
+void *haft_io_local(const void *key);
+int haft_io_set_local(const void *key, void *value);
+
+/* ---- Scopes --------------------------------------------------------------------------------- */
+
+typedef struct haft_io_failure {
+    int code;            /* negative */
+    const char *message; /* as it was given */
+    const char *task;    /* the name of the task that failed */
+} haft_io_failure_t;
+
+enum { HAFT_IO_FAILURES_KEPT = 8 };
+typedef struct haft_io_failures {
+    size_t count;                                     /* of all that were reported */
+    haft_io_failure_t failures[HAFT_IO_FAILURES_KEPT]; /* the first of them, in order */
+} haft_io_failures_t;
+
+typedef struct haft_io_scope_options {
+    const char *name;             /* for the dump; not copied */
+    int64_t deadline;             /* when to cancel it, by haft_io_now(); 0: never */
+    bool shielded;                /* a cancel from outside does not reach into it */
+    haft_io_failures_t *failures; /* what failed is written here; may be NULL */
+} haft_io_scope_options_t;
+
+/*
+ * Calls `body(argument)` in a new scope, under the handlers of the caller, and returns when it and all
+ * tasks that were spawned in the scope have ended: no task outlives its scope. What the body returned
+ * is stored in `*result`, which may be NULL.
+ *
+ * If the body or a task of the scope fails (haft_io_fail), the others and the body are cancelled; the
+ * scope returns the code of the first failure when they have ended. 0 when nothing failed; -ETIMEDOUT
+ * after the deadline; -ECANCELED after haft_io_cancel. What cancels the caller cancels the scope.
+ */
+int haft_io_scope(void *(*body)(void *), void *argument, void **result);
+int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
+                       void *argument, void **result);
+
+/* The innermost scope that the caller is in; NULL outside of a scheduler. Until that scope ends. */
+haft_io_scope_t *haft_io_this_scope(void);
+
+/*
+ * Ends the current task, or the body of the scope that it opened last, with an error: from here up to
+ * it the stack is unwound, cleanups and destructors run. `code` is negative, `message` is not copied.
+ */
+__attribute__((noreturn)) void haft_io_fail(int code, const char *message);
+/* The same, for cleanups that run while the stack is unwound: notes the failure and returns. */
+void haft_io_note_failure(int code, const char *message);
+
+typedef struct haft_io_call {
+    void *(*function)(void *);
+    void *argument;
+    void *result; /* out: what the function returned, if it did */
+} haft_io_call_t;
+
+/* All of these: runs each call as a task of a scope of its own and waits for all. 0, or the code of the
+   first failure, after which the others were cancelled. */
+int haft_io_all(haft_io_call_t *calls, size_t count);
+/* The first of these: the index of the call that returned first; the others were cancelled and have
+   ended. If one fails before, its code. */
+int haft_io_first(haft_io_call_t *calls, size_t count);
+
+/* ---- Cancellation --------------------------------------------------------------------------- */
+
+/*
+ * A cancel reaches a task where it waits, and nowhere else: an operation that can be done at once is
+ * done. The wait is withdrawn, from the kernel too, and the stack is unwound up to the body of the
+ * cancelled scope, so that its cleanups and destructors run (C: __attribute__((cleanup)), with
+ * -fexceptions). What the kernel had finished at that moment counts as done: its result is
+ * returned, and the cancel comes with the next wait.
+ *
+ * In a cleanup that runs while the stack is unwound, a wait is refused with -ECANCELED, unless it is
+ * shielded.
+ */
+
+/* Cancels what runs in the scope, now and later, and in the scopes below, except for shielded ones. The
+   scope returns -ECANCELED. May be called by the tasks of the run. */
+void haft_io_cancel(haft_io_scope_t *scope);
+
+/* Calls `body(argument)` in a scope that no cancel from outside reaches: for cleanups that must wait. */
+int haft_io_shield(void *(*body)(void *), void *argument);
+
+/* Makes a cancelled wait of the current task return -ECANCELED instead of unwinding (true), or not
+   (false). Returns what it was. Tasks begin with false. */
+bool haft_io_return_cancels(bool returns);
+
+/* What a wait does that was cancelled: unwinds up to the innermost scope's body, or the end of the task.
+   -ECANCELED where that was asked for, or where the stack is being unwound already. For operations of
+   your own. */
+int haft_io_cancelled(void);
+
+/* ---- Time ----------------------------------------------------------------------------------- */
+
+/* Nanoseconds. Deadlines are points of haft_io_now(), which begins anywhere and never goes back. */
+#define HAFT_IO_MICROSECOND ((int64_t)1000)
+#define HAFT_IO_MILLISECOND ((int64_t)1000000)
+#define HAFT_IO_SECOND ((int64_t)1000000000)
+#define HAFT_IO_FOREVER INT64_MAX
+
+int64_t haft_io_now(void);
+
+/* Timers fire at the first tick, of 65.5 microseconds, that is not before their time. */
+int haft_io_sleep(int64_t nanoseconds);
+int haft_io_sleep_until(int64_t deadline);
+
+/* ---- Descriptors ---------------------------------------------------------------------------- */
+
+/*
+ * Each waits until it can be done, and returns what the system call of that name returns, or a
+ * negative error number. Descriptors made by this header do not block and close on exec. Others
+ * may be used, too, whether they block or not, and are left as they are.
+ *
+ * Two tasks that read from one stream at once, or write to it, would each get parts: the second is
+ * refused with -EBUSY. Several may accept from one socket.
+ */
+ssize_t haft_io_read(int descriptor, void *buffer, size_t size);
+ssize_t haft_io_write(int descriptor, const void *buffer, size_t size);
+/* Writes everything, or fails. 0 or an error. */
+int haft_io_write_all(int descriptor, const void *buffer, size_t size);
+
+/* Waits for one of `events` of poll(2); returns those that are there. */
+int haft_io_wait_for(int descriptor, short events);
+
+/*
+ * Closes the descriptor. A task that waits on it gets -EBADF as the result of its operation: never data
+ * of another file that gets the same number. A descriptor that the scheduler has waited on is to be
+ * closed by this function and no other.
+ */
+int haft_io_close(int descriptor);
+
+int haft_io_pipe(int ends[2]); /* as pipe(2): [0] to read from, [1] to write to */
+
+/* ---- Sockets -------------------------------------------------------------------------------- */
+
+/* `flags` are those of recv(2) and send(2). A broken connection is -EPIPE, without a signal. */
+ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags);
+ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags);
+ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
+                             struct sockaddr *address, socklen_t *address_size);
+ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
+                        const struct sockaddr *address, socklen_t address_size);
+
+/* The next connection. When the process has run out of descriptors it waits for one and goes on. */
+int haft_io_accept(int listener);
+int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size);
+
+int haft_io_socket(int domain, int type, int protocol);
+int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]);
+/* A listening socket. `host` is a numeric address, "::" for all; `port` 0: the system chooses (see
+   haft_io_port). `backlog` 0: the system's most. */
+int haft_io_listen_tcp(const char *host, uint16_t port, int backlog);
+int haft_io_listen_unix(const char *path, int backlog);
+/* Resolves the name and tries its addresses in turn. */
+int haft_io_connect_tcp(const char *host, uint16_t port);
+int haft_io_connect_unix(const char *path);
+/* The local port of a socket of an Internet protocol. */
+int haft_io_port(int socket);
+
+/* ---- Blocking work -------------------------------------------------------------------------- */
+
+/*
+ * Calls `function(argument)` on a thread of the pool, where it may block, and waits for it; with no
+ * scheduler, calls it here. A cancel withdraws work that has not begun; work that has is waited for.
+ * 0, or -ECANCELED.
+ */
+int haft_io_call_blocking(void (*function)(void *), void *argument);
+
+/* Files, in the pool. As open(2), pread(2), pwrite(2), fsync(2). */
+int haft_io_open(const char *path, int flags, mode_t mode);
+ssize_t haft_io_read_at(int descriptor, void *buffer, size_t size, int64_t offset);
+ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_t offset);
+int haft_io_sync(int descriptor);
+
+struct addrinfo;
+/* As getaddrinfo(3), in the pool: 0 or an EAI_ code; -ECANCELED. */
+int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
+                    struct addrinfo **result);
+
+/* ---- The effects ---------------------------------------------------------------------------- */
+
+/*
+ * What the functions above perform. A handler of your own around a computation sees its operations, to
+ * count, refuse, or imitate them. Results are those of the functions; a cancelled wait has the
+ * result -ECANCELED here, and it is the function that unwinds. All have blocking defaults.
+ */
+HAFT_EFFECT(haft_io_read, ssize_t, {
+    int descriptor;
+    void *buffer;
+    size_t size;
+});
+HAFT_EFFECT(haft_io_write, ssize_t, {
+    int descriptor;
+    const void *buffer;
+    size_t size;
+});
+HAFT_EFFECT(haft_io_wait_for, int, {
+    int descriptor;
+    short events;
+});
+HAFT_EFFECT(haft_io_close, int, { int descriptor; });
+HAFT_EFFECT(haft_io_receive, ssize_t, {
+    int socket;
+    void *buffer;
+    size_t size;
+    int flags;
+    struct sockaddr *address; /* may be NULL */
+    socklen_t *address_size;
+});
+HAFT_EFFECT(haft_io_send, ssize_t, {
+    int socket;
+    const void *buffer;
+    size_t size;
+    int flags;
+    const struct sockaddr *address; /* may be NULL */
+    socklen_t address_size;
+});
+HAFT_EFFECT(haft_io_accept, int, { int listener; });
+HAFT_EFFECT(haft_io_connect, int, {
+    int socket;
+    const struct sockaddr *address;
+    socklen_t address_size;
+});
+HAFT_EFFECT(haft_io_sleep_until, int, { int64_t deadline; });
+HAFT_EFFECT(haft_io_now, int64_t, {});
+HAFT_EFFECT(haft_io_call_blocking, int, {
+    void (*function)(void *);
+    void *argument;
+});
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,17 @@
+/* Mistakes in the use of the library: a message, and the end of the process. */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void haft_io_misuse(const char *format, ...) {
+    char message[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "haft-io: %s\n", message);
+    fflush(stderr);
+    abort();
+}
