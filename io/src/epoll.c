@@ -39,13 +39,16 @@ static int watch(state_t *state, haft_io_descriptor_t *entry, int descriptor) {
 /* Waits for an edge. 0, or an error. */
 static int wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *operation,
                    haft_io_task_t *task) {
+    haft_io_worker_t *worker = task->worker;
     haft_io_cell_t cell = {HAFT_IO_WAITING, task};
     haft_io_waiter_t waiter;
     int code = haft_io_enlist(entry, &waiter, &cell, operation);
     if (code != 0)
         return code;
+    worker->waiting++;
     uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
                                          haft_io_kind_name(operation->kind));
+    worker->waiting--;
     haft_io_delist(&waiter);
     return outcome == HAFT_IO_CANCELLED ? -ECANCELED : waiter.closed ? -EBADF : 0;
 }

@@ -31,8 +31,9 @@ typedef struct haft_io_several haft_io_several_t;
 
 /* ---- Effects between tasks and their scheduler ---- */
 
-/* Suspends the task until its cell has been won; with no scheduler there is no task, and the default is
-   an error of the library. */
+/* Suspends the task until its cell has been won. Without a scheduler there is no task that could. (Its
+   line is other than haft_io_self's: see io_effects.h.) */
+
 HAFT_EFFECT(haft_io_park, void, {});
 /* Thrown to unwind a task, or a scope's body: -ECANCELED, or how it failed. */
 HAFT_EFFECT(haft_io_unwind, void, {
@@ -87,6 +88,7 @@ typedef struct haft_io_cell {
 
 enum haft_io_wait_kind { HAFT_IO_CANCELLABLE, HAFT_IO_TO_THE_END };
 
+/* True: the caller was first, and the waiter will run. */
 bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome);
 uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
                            const char *waits_for);
@@ -141,7 +143,6 @@ typedef struct haft_io_runner {
     haft_io_task_t *task; /* NULL: idle */
     haft_io_worker_t *worker;
     struct haft_io_runner *next; /* of the idle ones */
-    int rounding;                /* of floating point, when it was made */
 } haft_io_runner_t;
 
 struct haft_io_task {
@@ -232,6 +233,7 @@ struct haft_io_worker {
     haft_io_queue_t ready;
     unsigned operations; /* that the running task has done since it waited last */
     unsigned resumed;    /* tasks since the last poll */
+    size_t waiting;      /* tasks that wait for the back end */
     haft_io_runner_t *idle;
     unsigned idle_count;
     haft_io_task_t *free;
@@ -254,8 +256,6 @@ haft_io_worker_t *haft_io_worker(void);
 void haft_io_ready(haft_io_task_t *task);
 /* Puts it at the end of the queue of its worker, which is the caller's. */
 void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task);
-/* Lets the others run first; the caller is this task. */
-void haft_io_give_way(haft_io_task_t *task);
 /* A new task for a runner that has nothing to do; NULL: it is to give way. */
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker);
 

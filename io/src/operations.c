@@ -165,16 +165,9 @@ ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
 /* A task for which everything is ready at once must not keep the others waiting for ever. */
 enum { OPERATIONS_IN_A_ROW = 64 };
 
-static HAFT_IO_COLD bool gives_way(haft_io_runner_t *runner) {
-    if (runner->task->scope->cancelled)
-        return false;
-    haft_io_give_way(runner->task);
-    return true;
-}
-
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     haft_io_worker_t *worker = runner->worker;
-    if (HAFT_UNLIKELY(++worker->operations > OPERATIONS_IN_A_ROW) && !gives_way(runner))
+    if (HAFT_UNLIKELY(++worker->operations > OPERATIONS_IN_A_ROW) && HAFT_PERFORM(haft_io_yield) != 0)
         return -ECANCELED;
     return worker->backend->operate(runner, operation);
 }
@@ -248,6 +241,11 @@ static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking)
     return haft_io_pool_call(runner, payload->function, payload->argument);
 }
 
+static int default_yield(void *unused, HAFT_PAYLOAD(haft_io_yield) *payload) {
+    (void)unused, (void)payload;
+    return 0;
+}
+
 static haft_io_task_t *default_self(void *unused, HAFT_PAYLOAD(haft_io_self) *payload) {
     (void)unused, (void)payload;
     return NULL;
@@ -268,6 +266,7 @@ const haft_handler_t *const haft_io_operations = &operations;
 
 __attribute__((constructor)) static void set_defaults(void) {
     HAFT_SET_DEFAULT(haft_io_self, default_self);
+    HAFT_SET_DEFAULT(haft_io_yield, default_yield);
     HAFT_SET_DEFAULT(haft_io_read, default_read);
     HAFT_SET_DEFAULT(haft_io_write, default_write);
     HAFT_SET_DEFAULT(haft_io_receive, default_receive);
@@ -317,7 +316,7 @@ int haft_io_close(int descriptor) {
 
 ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
                              struct sockaddr *address, socklen_t *address_size) {
-    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_receive, socket, buffer, size, flags, address,
+    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_receive, socket, flags, buffer, size, address,
                                        address_size));
 }
 
@@ -328,7 +327,7 @@ ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags) {
 ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
                         const struct sockaddr *address, socklen_t address_size) {
     OR_CANCELLED(ssize_t,
-                 HAFT_PERFORM(haft_io_send, socket, buffer, size, flags, address, address_size));
+                 HAFT_PERFORM(haft_io_send, socket, flags, buffer, size, address, address_size));
 }
 
 ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags) {

@@ -9,13 +9,12 @@
  *   loop -- haft_resume --> runner's fiber: haft_handle(operations)
  *                              task's function
  *                                 a scope's body, on a fiber inside; and so on
- *        <-- haft_io_park ----  whoever waits, however deep
+ *        <-- haft_io_park ----  whoever waits, however deep; haft_io_yield: who could go on
  *        <-- haft_io_unwind --  a task that was cancelled or has failed: its fiber is finished
  *        <-- return ----------  a runner that is not needed any more
  */
 #include "internal.h"
 
-#include <fenv.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,12 +56,6 @@ haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
         return NULL;
     worker->resumed++;
     return dequeue(&worker->ready);
-}
-
-void haft_io_give_way(haft_io_task_t *task) {
-    task->state = HAFT_IO_READY;
-    haft_io_enqueue(task->worker, task);
-    HAFT_PERFORM(haft_io_park);
 }
 
 /* ---- Tasks readied by other threads ---- */
@@ -119,11 +112,6 @@ static void *run_tasks(void *argument) {
         runner->worker->operations = 0;
         task->result = task->function(task->argument);
         haft_io_task_end(task, 0);
-        /* The mode of floating point is the fiber's: the next task must not find one that is set. */
-        if (HAFT_UNLIKELY(fegetround() != runner->rounding)) {
-            runner->task = NULL;
-            break;
-        }
         runner->task = haft_io_take_new(runner->worker);
         if (runner->task == NULL)
             HAFT_PERFORM(haft_io_park);
@@ -146,7 +134,7 @@ static haft_io_runner_t *runner_new(haft_io_worker_t *worker) {
     if (runner == NULL)
         return NULL;
     haft_fiber_options_t options = {.stack_size = worker->stack_size};
-    *runner = (haft_io_runner_t){.worker = worker, .rounding = fegetround()};
+    *runner = (haft_io_runner_t){.worker = worker};
     runner->fiber = haft_fiber_create(&options, run_runner, runner);
     if (runner->fiber == NULL) {
         free(runner);
@@ -160,9 +148,12 @@ static void runner_free(haft_io_runner_t *runner) {
     free(runner);
 }
 
+/* What suspends a task. */
+#define FROM_TASKS HAFT_HANDLES(haft_io_park, haft_io_yield, haft_io_unwind)
+
 /* An idle one finds no task, and returns. */
 static void runner_ends(haft_io_runner_t *runner) {
-    haft_resume(runner->fiber, NULL, HAFT_HANDLES(haft_io_park, haft_io_unwind));
+    haft_resume(runner->fiber, NULL, FROM_TASKS);
     runner_free(runner);
 }
 
@@ -201,12 +192,20 @@ static void run(haft_io_worker_t *worker, haft_io_task_t *task) {
     }
     task->state = HAFT_IO_RUNNING;
     worker->operations = 0;
-    haft_request_t request =
-        haft_resume(runner->fiber, NULL, HAFT_HANDLES(haft_io_park, haft_io_unwind));
+    haft_request_t request = haft_resume(runner->fiber, NULL, FROM_TASKS);
+    while (HAFT_LIKELY(request.effect == HAFT_ID(haft_io_yield))) {
+        task = runner->task;
+        if (HAFT_LIKELY(!task->scope->cancelled)) {
+            task->state = HAFT_IO_READY;
+            haft_io_enqueue(worker, task);
+            return;
+        }
+        request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, -ECANCELED), FROM_TASKS);
+    }
     if (HAFT_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
         if (runner->task == NULL)
             runner_rests(worker, runner);
-        else if (runner->task->state == HAFT_IO_RUNNING)
+        else
             runner->task->state = HAFT_IO_PARKED;
         return;
     }
@@ -234,8 +233,10 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
         if (__atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) != NULL)
             wait = 0;
     }
-    worker->backend->poll(worker, wait);
-    __atomic_store_n(&worker->sleeping, 0, __ATOMIC_SEQ_CST);
+    if (may_sleep || worker->waiting != 0) {
+        worker->backend->poll(worker, wait);
+        __atomic_store_n(&worker->sleeping, 0, __ATOMIC_RELAXED);
+    }
     take_mail(worker);
     if (worker->timers.count != 0)
         haft_io_timers_advance(&worker->timers, haft_io_clock());

@@ -112,7 +112,10 @@ static int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
         io_uring_prep_poll_add(entry, operation->descriptor,
                                (unsigned)haft_io_events_of(operation));
     io_uring_sqe_set_data(entry, &request);
-    return await(state, &request, runner->task, operation->kind);
+    runner->worker->waiting++;
+    int result = await(state, &request, runner->task, operation->kind);
+    runner->worker->waiting--;
+    return result;
 }
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {

@@ -28,7 +28,7 @@
  * reads, writes and sleeps by this header is right in both places.
  *
  * Sections: running; tasks; scopes; cancellation; time; descriptors; sockets; blocking work;
- * synchronisation; testing; looking.
+ * synchronisation; testing; looking. What the operations perform stands in haft/io_effects.h.
  *
  * Results: functions that can fail return 0, or what they have counted, or a negative error number of
  * errno.h (-ECONNRESET). errno belongs to the task: a wait leaves it as it was.
@@ -54,6 +54,13 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+typedef struct haft_io_task haft_io_task_t;
+typedef struct haft_io_scope haft_io_scope_t;
+
+#include "io_effects.h"
+
+int haft_io_cancelled(void); /* see "cancellation" */
+
 /* ---- Running -------------------------------------------------------------------------------- */
 
 typedef struct haft_io_options {
@@ -73,9 +80,6 @@ int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *
 
 /* ---- Tasks ---------------------------------------------------------------------------------- */
 
-typedef struct haft_io_task haft_io_task_t;
-typedef struct haft_io_scope haft_io_scope_t;
-
 /*
  * Starts `function(argument)` as a task of the current scope: the innermost one that the caller is in.
  * It runs when the caller waits next; tasks start in the order in which they were spawned. What the
@@ -83,7 +87,8 @@ typedef struct haft_io_scope haft_io_scope_t;
  * the scope: open one of your own (haft_io_scope) for what lies in your frame.
  *
  * The task inherits name and local values, but not the handlers around the caller: it may
- * run when those have gone. 0, or -ENOMEM.
+ * run when those have gone. It returns with the rounding mode with which it began, and lets no exception of
+ * C++ out. 0, or -ENOMEM.
  */
 int haft_io_spawn(void *(*function)(void *), void *argument);
 
@@ -108,10 +113,12 @@ haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options,
 int haft_io_join(haft_io_task_t *task, void **result);
 
 /* Lets every other task that can run do so first. */
-int haft_io_yield(void);
+HAFT_INLINE int haft_io_yield(void) {
+    int code = HAFT_PERFORM(haft_io_yield);
+    return HAFT_LIKELY(code == 0) ? 0 : haft_io_cancelled();
+}
 
 /* The current task; NULL outside of a scheduler. */
-HAFT_EFFECT(haft_io_self, haft_io_task_t *, {});
 haft_io_task_t *haft_io_self(void);
 
 const char *haft_io_task_name(const haft_io_task_t *task); /* "" when it has none */
@@ -297,57 +304,6 @@ struct addrinfo;
 /* As getaddrinfo(3), in the pool: 0 or an EAI_ code; -ECANCELED. */
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
                     struct addrinfo **result);
-
-/* ---- The effects ---------------------------------------------------------------------------- */
-
-/*
- * What the functions above perform. A handler of your own around a computation sees its operations, to
- * count, refuse, or imitate them. Results are those of the functions; a cancelled wait has the
- * result -ECANCELED here, and it is the function that unwinds. All have blocking defaults.
- */
-HAFT_EFFECT(haft_io_read, ssize_t, {
-    int descriptor;
-    void *buffer;
-    size_t size;
-});
-HAFT_EFFECT(haft_io_write, ssize_t, {
-    int descriptor;
-    const void *buffer;
-    size_t size;
-});
-HAFT_EFFECT(haft_io_wait_for, int, {
-    int descriptor;
-    short events;
-});
-HAFT_EFFECT(haft_io_close, int, { int descriptor; });
-HAFT_EFFECT(haft_io_receive, ssize_t, {
-    int socket;
-    void *buffer;
-    size_t size;
-    int flags;
-    struct sockaddr *address; /* may be NULL */
-    socklen_t *address_size;
-});
-HAFT_EFFECT(haft_io_send, ssize_t, {
-    int socket;
-    const void *buffer;
-    size_t size;
-    int flags;
-    const struct sockaddr *address; /* may be NULL */
-    socklen_t address_size;
-});
-HAFT_EFFECT(haft_io_accept, int, { int listener; });
-HAFT_EFFECT(haft_io_connect, int, {
-    int socket;
-    const struct sockaddr *address;
-    socklen_t address_size;
-});
-HAFT_EFFECT(haft_io_sleep_until, int, { int64_t deadline; });
-HAFT_EFFECT(haft_io_now, int64_t, {});
-HAFT_EFFECT(haft_io_call_blocking, int, {
-    void (*function)(void *);
-    void *argument;
-});
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
