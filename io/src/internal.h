@@ -294,6 +294,29 @@ const char *haft_io_kind_name(enum haft_io_kind kind);
 
 int64_t haft_io_clock(void);
 
+/* ---- Synchronisation (waiting.c) ---- */
+
+/* Who waits in a list of an object; in the waiter's frame. The object's lock guards all but the cell. */
+typedef struct haft_io_place {
+    struct haft_io_place *next, *previous;
+    haft_io_waiting_t *list; /* NULL: in none */
+    haft_io_cell_t *cell;
+    uint32_t outcome; /* with which its cell is won */
+    bool closed;      /* it was won because the channel was closed */
+    void *value;      /* what is sent, or where to receive to */
+} haft_io_place_t;
+
+void haft_io_guard(uint32_t *lock);
+void haft_io_unguard(uint32_t *lock);
+void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *place);
+void haft_io_leave_place(haft_io_place_t *place);
+/* Lets the first go on whose cell can be won; false: there is none. Under the lock. */
+bool haft_io_wake_first(haft_io_waiting_t *list);
+/* Waits in the list; called under the lock, returns without it. 0, -ETIMEDOUT or -ECANCELED. */
+int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
+                    enum haft_io_wait_kind kind, const char *waits_for);
+int haft_io_code_of(uint32_t outcome);
+
 /* ---- Blocking work (pool.c) ---- */
 
 int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument);

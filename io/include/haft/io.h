@@ -28,7 +28,7 @@
  * reads, writes and sleeps by this header is right in both places.
  *
  * Sections: running; tasks; scopes; cancellation; time; descriptors; sockets; blocking work;
- * synchronisation; testing; looking. What the operations perform stands in haft/io_effects.h.
+ * synchronisation. What the operations perform stands in haft/io_effects.h.
  *
  * Results: functions that can fail return 0, or what they have counted, or a negative error number of
  * errno.h (-ECONNRESET). errno belongs to the task: a wait leaves it as it was.
@@ -304,6 +304,111 @@ struct addrinfo;
 /* As getaddrinfo(3), in the pool: 0 or an EAI_ code; -ECANCELED. */
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
                     struct addrinfo **result);
+
+/* ---- Synchronisation ------------------------------------------------------------------------ */
+
+/*
+ * Between the tasks of any runs, and ordinary threads: a task that waits lets others run; a thread without
+ * a scheduler blocks. Who waits first is served first: what is released is handed to the first in the
+ * queue, so nobody starves. Objects that are not made by a function are zeroed, or initialised by {0}, and
+ * need no destruction; they must outlive their use.
+ *
+ * Functions ending in `_until` give up at a deadline of haft_io_now(), with -ETIMEDOUT; HAFT_IO_FOREVER:
+ * never. All waits may be cancelled; what was not got then was not taken.
+ */
+
+/* A list of those who wait. */
+typedef struct haft_io_waiting {
+    struct haft_io_place *first, *last;
+} haft_io_waiting_t;
+
+typedef struct haft_io_mutex {
+    uint32_t lock;
+    bool held;
+    haft_io_waiting_t waiting;
+} haft_io_mutex_t;
+
+/* A mutex belongs to no task: who unlocks need not be who has locked. To unlock one that is not locked is an
+   error. */
+int haft_io_lock(haft_io_mutex_t *mutex);
+int haft_io_lock_until(haft_io_mutex_t *mutex, int64_t deadline);
+bool haft_io_try_lock(haft_io_mutex_t *mutex);
+void haft_io_unlock(haft_io_mutex_t *mutex);
+
+typedef struct haft_io_semaphore {
+    uint32_t lock;
+    uint64_t count; /* may be set before the first use */
+    haft_io_waiting_t waiting;
+} haft_io_semaphore_t;
+
+int haft_io_acquire(haft_io_semaphore_t *semaphore);
+int haft_io_acquire_until(haft_io_semaphore_t *semaphore, int64_t deadline);
+bool haft_io_try_acquire(haft_io_semaphore_t *semaphore);
+void haft_io_release(haft_io_semaphore_t *semaphore);
+
+typedef struct haft_io_condition {
+    uint32_t lock;
+    haft_io_waiting_t waiting;
+} haft_io_condition_t;
+
+/* Unlocks the mutex and waits for a signal, as one step; locks it again before it returns or unwinds. */
+int haft_io_wait(haft_io_condition_t *condition, haft_io_mutex_t *mutex);
+int haft_io_wait_until(haft_io_condition_t *condition, haft_io_mutex_t *mutex, int64_t deadline);
+/* Wakes the first who waits; all. */
+void haft_io_signal(haft_io_condition_t *condition);
+void haft_io_broadcast(haft_io_condition_t *condition);
+
+typedef struct haft_io_event {
+    uint32_t lock;
+    bool set;
+    haft_io_waiting_t waiting;
+} haft_io_event_t;
+
+/* An event is set or not; who waits goes on while it is. */
+void haft_io_set_event(haft_io_event_t *event);
+void haft_io_clear_event(haft_io_event_t *event);
+int haft_io_wait_event(haft_io_event_t *event);
+int haft_io_wait_event_until(haft_io_event_t *event, int64_t deadline);
+
+typedef struct haft_io_promise {
+    haft_io_event_t kept;
+    void *value;
+} haft_io_promise_t;
+
+/* A value that comes once. To keep a promise twice is an error. */
+void haft_io_keep(haft_io_promise_t *promise, void *value);
+int haft_io_await(haft_io_promise_t *promise, void **value);
+int haft_io_await_until(haft_io_promise_t *promise, void **value, int64_t deadline);
+
+/*
+ * Channels carry values of `size` bytes, in order. A send waits while `capacity` values are inside; with
+ * capacity 0 until a receiver takes the value. NULL: no memory. Freed when nobody uses it any more; values
+ * inside are forgotten.
+ */
+typedef struct haft_io_channel haft_io_channel_t;
+haft_io_channel_t *haft_io_channel_new(size_t size, size_t capacity);
+void haft_io_channel_free(haft_io_channel_t *channel);
+
+/* 0; -EPIPE when the channel has been closed. */
+int haft_io_channel_send(haft_io_channel_t *channel, const void *value);
+int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, int64_t deadline);
+/* 0; -EPIPE when the channel has been closed and is empty. After an error `*value` holds anything. */
+int haft_io_channel_receive(haft_io_channel_t *channel, void *value);
+int haft_io_channel_receive_until(haft_io_channel_t *channel, void *value, int64_t deadline);
+/* Nothing is sent any more; what is inside can be received. Who waits gets -EPIPE. Twice: ignored. */
+void haft_io_channel_close(haft_io_channel_t *channel);
+
+typedef struct haft_io_choice {
+    haft_io_channel_t *channel;
+    const void *send; /* what to send; NULL: */
+    void *receive;    /* where to receive to */
+    int code;         /* out, of the one that was done: 0 or -EPIPE */
+} haft_io_choice_t;
+
+/* Does one of the choices, the first that can be done, and returns its index; of several that can be
+   done at once, they take turns. */
+int haft_io_choose(haft_io_choice_t *choices, size_t count);
+int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
