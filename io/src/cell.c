@@ -4,6 +4,7 @@
  *
  *   word                  | who may write it
  *   WAITING               | the waiter, when it makes the cell
+ *   CLAIMED, then         |
  *   WOKEN, ARMS + n       | who has what the waiter waits for: a lock's holder, the sender, the back end
  *   CANCELLED             | who cancels the scope that the waiter is in
  *   TIMED_OUT             | the waiter's timer
@@ -41,15 +42,29 @@ static bool swap(haft_io_cell_t *cell, uint32_t outcome) {
                                        __ATOMIC_ACQUIRE);
 }
 
-bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome) {
-    haft_io_task_t *task = cell->task;
-    if (!swap(cell, outcome))
-        return false;
+static void let_go_on(haft_io_cell_t *cell, haft_io_task_t *task) {
     if (task != NULL)
         haft_io_ready(task);
     else /* The address may be another thing's by now; that has a needless look at itself then. */
         futex(&cell->word, FUTEX_WAKE, 1, NULL);
+}
+
+bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome) {
+    haft_io_task_t *task = cell->task;
+    if (!swap(cell, outcome))
+        return false;
+    let_go_on(cell, task);
     return true;
+}
+
+bool haft_io_cell_claim(haft_io_cell_t *cell) {
+    return swap(cell, HAFT_IO_CLAIMED);
+}
+
+void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome) {
+    haft_io_task_t *task = cell->task;
+    __atomic_store_n(&cell->word, outcome, __ATOMIC_RELEASE);
+    let_go_on(cell, task);
 }
 
 static HAFT_IO_COLD uint32_t wait_as_thread(haft_io_cell_t *cell, int64_t deadline) {
@@ -58,10 +73,11 @@ static HAFT_IO_COLD uint32_t wait_as_thread(haft_io_cell_t *cell, int64_t deadli
     struct timespec until = {deadline / HAFT_IO_SECOND, deadline % HAFT_IO_SECOND};
     for (;;) {
         uint32_t word = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
-        if (word != HAFT_IO_WAITING)
+        if (word > HAFT_IO_CLAIMED)
             return word;
-        long failed = futex(&cell->word, FUTEX_WAIT_BITSET, HAFT_IO_WAITING,
-                            deadline == HAFT_IO_FOREVER ? NULL : &until);
+        bool for_ever = deadline == HAFT_IO_FOREVER || word == HAFT_IO_CLAIMED;
+        long failed =
+            futex(&cell->word, FUTEX_WAIT_BITSET, word, for_ever ? NULL : &until);
         if (failed != 0 && errno == ETIMEDOUT)
             swap(cell, HAFT_IO_TIMED_OUT);
     }

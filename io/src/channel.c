@@ -8,9 +8,8 @@
  * can be done and then takes a place in each with one cell. So its cell is not yet to be won while it
  * wins that of another.
  *
- * A value is copied before the cell of who waits is won, since afterwards his frame may be gone. If the cell is
- * lost, the copy was in vain: a receiver that gave up finds anything in its place, a sender's value is
- * still to be sent.
+ * A value is copied between claiming the cell of who waits and letting him go on: before, another choice of
+ * his may be done and have its value in the same place; afterwards his frame may be gone.
  */
 #include "internal.h"
 
@@ -53,9 +52,11 @@ static int send_now(haft_io_channel_t *channel, const void *value) {
     while (channel->receivers.first != NULL) {
         haft_io_place_t *receiver = channel->receivers.first;
         haft_io_leave_place(receiver);
+        if (!haft_io_cell_claim(receiver->cell))
+            continue;
         memcpy(receiver->value, value, channel->size);
-        if (haft_io_cell_win(receiver->cell, receiver->outcome))
-            return 0;
+        haft_io_cell_finish(receiver->cell, receiver->outcome);
+        return 0;
     }
     if (channel->count == channel->capacity)
         return -EAGAIN;
@@ -68,9 +69,11 @@ static bool take_from_sender(haft_io_channel_t *channel, void *value) {
     while (channel->senders.first != NULL) {
         haft_io_place_t *sender = channel->senders.first;
         haft_io_leave_place(sender);
+        if (!haft_io_cell_claim(sender->cell))
+            continue;
         memcpy(value, sender->value, channel->size);
-        if (haft_io_cell_win(sender->cell, sender->outcome))
-            return true;
+        haft_io_cell_finish(sender->cell, sender->outcome);
+        return true;
     }
     return false;
 }
@@ -146,8 +149,10 @@ static void close_places(haft_io_waiting_t *list) {
     while (list->first != NULL) {
         haft_io_place_t *place = list->first;
         haft_io_leave_place(place);
+        if (!haft_io_cell_claim(place->cell))
+            continue;
         place->closed = true;
-        haft_io_cell_win(place->cell, place->outcome);
+        haft_io_cell_finish(place->cell, place->outcome);
     }
 }
 

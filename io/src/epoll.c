@@ -36,31 +36,6 @@ static int watch(state_t *state, haft_io_descriptor_t *entry, int descriptor) {
     return 0;
 }
 
-/* Waits for an edge. 0, or an error. */
-static int wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *operation,
-                   haft_io_task_t *task) {
-    haft_io_worker_t *worker = task->worker;
-    haft_io_cell_t cell = {HAFT_IO_WAITING, task};
-    haft_io_waiter_t waiter;
-    int code = haft_io_enlist(entry, &waiter, &cell, operation);
-    if (code != 0)
-        return code;
-    worker->waiting++;
-    uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
-                                         haft_io_kind_name(operation->kind));
-    worker->waiting--;
-    haft_io_delist(&waiter);
-    return outcome == HAFT_IO_CANCELLED ? -ECANCELED : waiter.closed ? -EBADF : 0;
-}
-
-static void wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed) {
-    for (haft_io_waiter_t *waiter; (waiter = haft_io_first_waiter(entry, direction)) != NULL;) {
-        haft_io_delist(waiter);
-        waiter->closed = closed;
-        haft_io_cell_win(waiter->cell, HAFT_IO_WOKEN);
-    }
-}
-
 /* ---- Files: always ready, and yet they may block ---- */
 
 typedef struct in_pool {
@@ -98,7 +73,7 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
             if (code != 0)
                 return code;
         }
-        int code = wait_on(entry, operation, runner->task);
+        int code = haft_io_wait_on(entry, operation, runner->task);
         if (code != 0)
             return code;
     }
@@ -108,8 +83,8 @@ static int close_descriptor(haft_io_worker_t *worker, int descriptor) {
     state_t *state = worker->backend_state;
     haft_io_descriptor_t *entry = haft_io_descriptor(&state->descriptors, descriptor, false);
     if (entry != NULL) {
-        wake(entry, HAFT_IO_INWARD, true);
-        wake(entry, HAFT_IO_OUTWARD, true);
+        haft_io_wake(entry, HAFT_IO_INWARD, true);
+        haft_io_wake(entry, HAFT_IO_OUTWARD, true);
         /* The file may be open by other numbers, and would stay registered. */
         if (entry->registered)
             epoll_ctl(state->epoll, EPOLL_CTL_DEL, descriptor, NULL);
@@ -132,9 +107,9 @@ static void happened(state_t *state, const struct epoll_event *event) {
         return;
     const uint32_t end = EPOLLERR | EPOLLHUP;
     if ((event->events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | end)) != 0)
-        wake(entry, HAFT_IO_INWARD, false);
+        haft_io_wake(entry, HAFT_IO_INWARD, false);
     if ((event->events & (EPOLLOUT | end)) != 0)
-        wake(entry, HAFT_IO_OUTWARD, false);
+        haft_io_wake(entry, HAFT_IO_OUTWARD, false);
 }
 
 /* The system counts in milliseconds: a little late rather than often too early. */

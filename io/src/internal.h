@@ -75,6 +75,7 @@ static inline void haft_io_unlink(haft_io_link_t *link) {
 
 enum haft_io_outcome {
     HAFT_IO_WAITING = 0,
+    HAFT_IO_CLAIMED, /* won by somebody who still hands something over */
     HAFT_IO_WOKEN,
     HAFT_IO_CANCELLED,
     HAFT_IO_TIMED_OUT,
@@ -90,6 +91,9 @@ enum haft_io_wait_kind { HAFT_IO_CANCELLABLE, HAFT_IO_TO_THE_END };
 
 /* True: the caller was first, and the waiter will run. */
 bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome);
+/* The same in two steps; between them the waiter stays where it is, for a value to be copied. */
+bool haft_io_cell_claim(haft_io_cell_t *cell);
+void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome);
 uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
                            const char *waits_for);
 
@@ -229,6 +233,14 @@ typedef struct haft_io_backend {
     void (*interrupt)(haft_io_worker_t *worker); /* ends a poll; any thread */
 } haft_io_backend_t;
 
+/* What replaces chance and time in a run for tests (simulation.c). */
+typedef struct haft_io_simulated {
+    uint64_t seed;
+    uint64_t random; /* the state of the generator */
+    int64_t now;
+    bool short_counts;
+} haft_io_simulated_t;
+
 struct haft_io_worker {
     haft_io_queue_t ready;
     unsigned operations; /* that the running task has done since it waited last */
@@ -245,10 +257,16 @@ struct haft_io_worker {
     size_t stack_size;
     int blocking_threads;
     struct haft_io_pool *pool;
+    haft_io_simulated_t *simulated; /* NULL: a real run */
     bool forked; /* this is a child of the process that it was made in */
     haft_io_task_t *inbox; /* tasks readied by other threads, last first; any thread */
     int sleeping;          /* in a poll that may block; any thread */
 };
+
+/* A run with this back end and, if it is not NULL, this simulation. */
+int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_options_t *options,
+                     haft_io_simulated_t *simulated);
+int64_t haft_io_worker_now(const haft_io_worker_t *worker);
 
 /* The calling thread's. Looked up afresh by every call. */
 haft_io_worker_t *haft_io_worker(void);
@@ -358,12 +376,23 @@ void haft_io_delist(haft_io_waiter_t *waiter);
 haft_io_waiter_t *haft_io_first_waiter(haft_io_descriptor_t *descriptor,
                                        enum haft_io_direction direction);
 
+/* Waits until somebody wakes those of its direction. 0, -EBUSY, -ECANCELED, or -EBADF: it was closed. */
+int haft_io_wait_on(haft_io_descriptor_t *descriptor, const haft_io_operation_t *operation,
+                    haft_io_task_t *task);
+void haft_io_wake(haft_io_descriptor_t *descriptor, enum haft_io_direction direction, bool closed);
+
 /* ---- Back ends ---- */
 
 extern const haft_io_backend_t haft_io_epoll;
+extern const haft_io_backend_t haft_io_simulation;
 #ifdef HAFT_IO_URING
 extern const haft_io_backend_t haft_io_uring;
 #endif
+
+/* ---- Simulation (simulation.c) ---- */
+
+/* A number below `bound`, which is not 0. */
+uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound);
 
 /* ---- Mistakes (misuse.c) ---- */
 

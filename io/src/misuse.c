@@ -12,6 +12,10 @@ void haft_io_misuse(const char *format, ...) {
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     fprintf(stderr, "haft-io: %s\n", message);
+    const haft_io_worker_t *worker = haft_io_worker();
+    if (worker != NULL && worker->simulated != NULL)
+        fprintf(stderr, "haft-io: the seed was %llu\n",
+                (unsigned long long)worker->simulated->seed);
     fflush(stderr);
     abort();
 }

@@ -231,6 +231,11 @@ static int64_t default_now(void *unused, HAFT_PAYLOAD(haft_io_now) *payload) {
     return haft_io_clock();
 }
 
+static int64_t clause_now(void *state, HAFT_PAYLOAD(haft_io_now) *payload) {
+    (void)payload;
+    return haft_io_worker_now(((haft_io_runner_t *)state)->worker);
+}
+
 static int default_call_blocking(void *unused, HAFT_PAYLOAD(haft_io_call_blocking) *payload) {
     (void)unused;
     payload->function(payload->argument);
@@ -238,6 +243,8 @@ static int default_call_blocking(void *unused, HAFT_PAYLOAD(haft_io_call_blockin
 }
 static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) *payload) {
     haft_io_runner_t *runner = state;
+    if (runner->worker->simulated != NULL)
+        return default_call_blocking(NULL, payload);
     return haft_io_pool_call(runner, payload->function, payload->argument);
 }
 
@@ -260,7 +267,7 @@ HAFT_HANDLER(operations, NULL, HAFT_TAIL(haft_io_self, clause_self),
              HAFT_TAIL(haft_io_receive, clause_receive), HAFT_TAIL(haft_io_send, clause_send),
              HAFT_TAIL(haft_io_accept, clause_accept), HAFT_TAIL(haft_io_connect, clause_connect),
              HAFT_TAIL(haft_io_wait_for, clause_wait_for), HAFT_TAIL(haft_io_close, clause_close),
-             HAFT_TAIL(haft_io_sleep_until, clause_sleep_until),
+             HAFT_TAIL(haft_io_sleep_until, clause_sleep_until), HAFT_TAIL(haft_io_now, clause_now),
              HAFT_TAIL(haft_io_call_blocking, clause_call_blocking));
 const haft_handler_t *const haft_io_operations = &operations;
 

@@ -50,9 +50,23 @@ static haft_io_task_t *dequeue(haft_io_queue_t *queue) {
     return task;
 }
 
+/* Any of the ready tasks. */
+static HAFT_IO_COLD haft_io_task_t *dequeue_at_random(haft_io_worker_t *worker) {
+    haft_io_queue_t *queue = &worker->ready;
+    size_t count = 0;
+    for (haft_io_task_t *task = queue->first; task != NULL; task = task->next)
+        count++;
+    if (count == 0)
+        return NULL;
+    for (size_t turns = haft_io_random(worker->simulated, count); turns != 0; turns--)
+        haft_io_enqueue(worker, dequeue(queue));
+    return dequeue(queue);
+}
+
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
     haft_io_task_t *task = worker->ready.first;
-    if (task == NULL || task->state != HAFT_IO_NEW || worker->resumed >= TASKS_BETWEEN_POLLS)
+    if (task == NULL || task->state != HAFT_IO_NEW || worker->resumed >= TASKS_BETWEEN_POLLS ||
+        worker->simulated != NULL)
         return NULL;
     worker->resumed++;
     return dequeue(&worker->ready);
@@ -216,12 +230,16 @@ static void run(haft_io_worker_t *worker, haft_io_task_t *task) {
 
 /* ---- The loop ---- */
 
+int64_t haft_io_worker_now(const haft_io_worker_t *worker) {
+    return worker->simulated != NULL ? worker->simulated->now : haft_io_clock();
+}
+
 /* How long a poll may take; negative: for ever. */
 static int64_t time_to_sleep(haft_io_worker_t *worker) {
     int64_t next = haft_io_timers_next(&worker->timers);
     if (next == HAFT_IO_FOREVER)
         return -1;
-    int64_t now = haft_io_clock();
+    int64_t now = haft_io_worker_now(worker);
     return next > now ? next - now : 0;
 }
 
@@ -239,7 +257,7 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     }
     take_mail(worker);
     if (worker->timers.count != 0)
-        haft_io_timers_advance(&worker->timers, haft_io_clock());
+        haft_io_timers_advance(&worker->timers, haft_io_worker_now(worker));
     worker->resumed = 0;
 }
 
@@ -247,7 +265,7 @@ static void loop(haft_io_worker_t *worker) {
     while (worker->root.live != 0) {
         haft_io_task_t *task = NULL;
         if (worker->resumed < TASKS_BETWEEN_POLLS)
-            task = dequeue(&worker->ready);
+            task = worker->simulated == NULL ? dequeue(&worker->ready) : dequeue_at_random(worker);
         if (task == NULL) {
             poll_backend(worker, worker->ready.first == NULL);
             continue;
@@ -269,6 +287,10 @@ static void watch_forks(void) {
 }
 
 static int choose_backend(haft_io_worker_t *worker, const char *name) {
+    if (worker->simulated != NULL) {
+        worker->backend = &haft_io_simulation;
+        return worker->backend->start(worker);
+    }
     if (name == NULL)
         name = getenv("HAFT_IO_BACKEND");
     static const haft_io_backend_t *const backends[] = {
@@ -303,6 +325,11 @@ static void worker_free(haft_io_worker_t *worker) {
 }
 
 int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options) {
+    return haft_io_run_with(main, argument, options, NULL);
+}
+
+int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_options_t *options,
+                     haft_io_simulated_t *simulated) {
     static pthread_once_t watching = PTHREAD_ONCE_INIT;
     pthread_once(&watching, watch_forks);
     if (haft_io_worker() != NULL)
@@ -315,7 +342,8 @@ int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *
         options = &defaults;
     worker->stack_size = options->stack_size;
     worker->blocking_threads = options->blocking_threads;
-    haft_io_timers_start(&worker->timers, haft_io_clock());
+    worker->simulated = simulated;
+    haft_io_timers_start(&worker->timers, haft_io_worker_now(worker));
     haft_io_scope_start(&worker->root, worker, NULL, &(haft_io_scope_options_t){.name = "main"});
     int code = choose_backend(worker, options->backend);
     if (code == 0) {

@@ -9,7 +9,7 @@ static void note_end(char **text) {
     note(*text);
 }
 /* Notes the text when the frame is left, by unwinding too. */
-#define NOTES __attribute__((cleanup(note_end))) char *
+#define NOTES __attribute__((cleanup(note_end), unused)) char *
 
 static void *sleep_long(void *text) {
     NOTES end = text;

@@ -271,6 +271,29 @@ static void a_choice_does_the_first_that_can_be_done(void) {
     CHECK_RUNS(choose_between);
 }
 
+static void *send_its_number(void *to) {
+    int number = to == channel ? 1 : 2;
+    haft_io_channel_send_until(to, &number, haft_io_now() + HAFT_IO_MILLISECOND);
+    return NULL;
+}
+BODY(receive_to_one_place) {
+    channel = haft_io_channel_new(sizeof(int), 0);
+    other = haft_io_channel_new(sizeof(int), 0);
+    haft_io_spawn(send_its_number, channel);
+    haft_io_spawn(send_its_number, other);
+    int value = 0;
+    haft_io_choice_t choices[] = {{channel, NULL, &value, 0}, {other, NULL, &value, 0}};
+    CHECK_EQUAL(haft_io_choose(choices, 2), 0);
+    CHECK_EQUAL(value, 1);
+    haft_io_sleep(2 * HAFT_IO_MILLISECOND);
+    haft_io_channel_free(channel);
+    haft_io_channel_free(other);
+    return NULL;
+}
+static void a_choice_that_was_done_is_not_overwritten_by_the_other(void) {
+    CHECK_RUNS(receive_to_one_place);
+}
+
 /* ---- Tasks and threads ---- */
 
 enum { ROUNDS = 3000 };
@@ -365,6 +388,7 @@ int main(void) {
     RUN(a_channel_keeps_the_order_and_ends_when_it_is_closed);
     RUN(a_channel_is_waited_for_until_a_deadline);
     RUN(a_choice_does_the_first_that_can_be_done);
+    RUN(a_choice_that_was_done_is_not_overwritten_by_the_other);
     RUN(two_runs_and_two_threads_share_a_mutex);
     RUN(runs_and_threads_send_to_each_other);
     return check_end();

@@ -28,7 +28,7 @@
  * reads, writes and sleeps by this header is right in both places.
  *
  * Sections: running; tasks; scopes; cancellation; time; descriptors; sockets; blocking work;
- * synchronisation. What the operations perform stands in haft/io_effects.h.
+ * synchronisation; testing. What the operations perform stands in haft/io_effects.h.
  *
  * Results: functions that can fail return 0, or what they have counted, or a negative error number of
  * errno.h (-ECONNRESET). errno belongs to the task: a wait leaves it as it was.
@@ -392,7 +392,7 @@ void haft_io_channel_free(haft_io_channel_t *channel);
 /* 0; -EPIPE when the channel has been closed. */
 int haft_io_channel_send(haft_io_channel_t *channel, const void *value);
 int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, int64_t deadline);
-/* 0; -EPIPE when the channel has been closed and is empty. After an error `*value` holds anything. */
+/* 0; -EPIPE when the channel has been closed and is empty. */
 int haft_io_channel_receive(haft_io_channel_t *channel, void *value);
 int haft_io_channel_receive_until(haft_io_channel_t *channel, void *value, int64_t deadline);
 /* Nothing is sent any more; what is inside can be received. Who waits gets -EPIPE. Twice: ignored. */
@@ -409,6 +409,33 @@ typedef struct haft_io_choice {
    done at once, they take turns. */
 int haft_io_choose(haft_io_choice_t *choices, size_t count);
 int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline);
+
+/* ---- Testing -------------------------------------------------------------------------------- */
+
+typedef struct haft_io_simulation {
+    uint64_t seed;     /* 0: HAFT_IO_SEED in the environment, or another one each time */
+    bool short_counts; /* simulated streams read and write less than asked, at random */
+} haft_io_simulation_t;
+
+/*
+ * Runs `main(argument)` as haft_io_run does, for tests, the same way each time: which ready task goes on is
+ * drawn from the seed; time stands still while anybody can go on and then jumps to the next timer; blocking
+ * work is done in place. When nobody can go on for ever, it says who waits for what, cancels all, and
+ * the result is -EDEADLK. Whenever the result is not 0 the seed is printed on standard error; with it in
+ * HAFT_IO_SEED the run is repeated. `options` may be NULL. Operations on real descriptors block.
+ */
+int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simulation_t *options);
+
+/* The seed of the simulation around; 0: there is none. For messages of a test that fails. */
+uint64_t haft_io_seed(void);
+
+/*
+ * Two ends of a stream in both directions that exists only in this simulation; for read, write, receive,
+ * send, wait_for and close. Each direction holds 4096 bytes. 0, or -ENOMEM.
+ */
+int haft_io_simulated_pair(int ends[2]);
+/* The stream breaks: from now on both ends get -ECONNRESET. */
+void haft_io_simulated_break(int end);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
