@@ -8,6 +8,21 @@
 
 #include <errno.h>
 
+#if CHECK_THREAD_SANITIZER
+/* liburing unmaps a ring by a system call that the sanitizer does not see: it takes the next ring at that
+   address, another thread's, for the same memory. */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) {
+    return "race:io_uring_\n";
+}
+#endif
+
+/* Whether fibers can be followed in a child of fork: the thread sanitizer sees races between those of one
+   thread there. */
+static inline bool check_follows_children(void) {
+    return !CHECK_THREAD_SANITIZER;
+}
+
 /* Declares a body without argument or result. */
 #define BODY(name) static void *name(__attribute__((unused)) void *argument)
 
