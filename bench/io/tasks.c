@@ -122,3 +122,94 @@ static void *who_am_i(void *argument) {
 BENCHMARK("haft/io-self", self) {
     run(benchmark, who_am_i);
 }
+
+/* ---- Synchronisation ---- */
+
+typedef struct {
+    benchmark_t *benchmark;
+    haft_io_channel_t *there, *back;
+    int64_t patience; /* HAFT_IO_FOREVER, or how long to wait */
+} players_t;
+
+static int64_t limit(const players_t *players) {
+    return players->patience == HAFT_IO_FOREVER ? HAFT_IO_FOREVER
+                                                : haft_io_now() + players->patience;
+}
+
+static void *answer(void *argument) {
+    const players_t *players = argument;
+    for (int ball; haft_io_channel_receive_until(players->there, &ball, limit(players)) == 0;)
+        haft_io_channel_send_until(players->back, &ball, limit(players));
+    return NULL;
+}
+
+static void *play(void *argument) {
+    players_t *players = argument;
+    benchmark_t *benchmark = players->benchmark;
+    haft_io_spawn(answer, players);
+    int ball = 1;
+    benchmark_start(benchmark);
+    for (uint64_t i = 0; i < benchmark->operations; i++) {
+        haft_io_channel_send_until(players->there, &ball, limit(players));
+        haft_io_channel_receive_until(players->back, &ball, limit(players));
+    }
+    benchmark_stop(benchmark);
+    haft_io_channel_close(players->there);
+    return NULL;
+}
+
+static void ping_pong(benchmark_t *benchmark, size_t capacity, int64_t patience) {
+    players_t players = {benchmark, haft_io_channel_new(sizeof(int), capacity),
+                         haft_io_channel_new(sizeof(int), capacity), patience};
+    if (haft_io_run(play, &players, NULL) != 0)
+        abort();
+    haft_io_channel_free(players.there);
+    haft_io_channel_free(players.back);
+}
+BENCHMARK("haft/io-channel-unbuffered", channel_unbuffered) {
+    ping_pong(benchmark, 0, HAFT_IO_FOREVER);
+}
+BENCHMARK("haft/io-channel-capacity-1", channel_capacity_1) {
+    ping_pong(benchmark, 1, HAFT_IO_FOREVER);
+}
+/* Each of the four waits sets a timer and cancels it. */
+BENCHMARK("haft/io-channel-deadlines", channel_deadlines) {
+    ping_pong(benchmark, 1, HAFT_IO_SECOND);
+}
+
+typedef struct {
+    benchmark_t *benchmark;
+    haft_io_mutex_t mutex;
+} contest_t;
+enum { CONTESTANTS = 1000 };
+
+static void *contend(void *argument) {
+    contest_t *contest = argument;
+    for (uint64_t i = 0; i < contest->benchmark->operations / CONTESTANTS; i++) {
+        haft_io_lock(&contest->mutex);
+        if (i % 10 == 0)
+            haft_io_yield();
+        haft_io_unlock(&contest->mutex);
+    }
+    return NULL;
+}
+static void *hold_contest(void *argument) {
+    contest_t *contest = argument;
+    haft_io_call_t calls[CONTESTANTS];
+    for (int i = 0; i < CONTESTANTS; i++)
+        calls[i] = (haft_io_call_t){contend, contest, NULL};
+    benchmark_start(contest->benchmark);
+    for (uint64_t i = contest->benchmark->operations % CONTESTANTS; i > 0; i--) {
+        haft_io_lock(&contest->mutex);
+        haft_io_unlock(&contest->mutex);
+    }
+    haft_io_all(calls, CONTESTANTS);
+    benchmark_stop(contest->benchmark);
+    return NULL;
+}
+/* A thousand tasks; every tenth holder yields. */
+BENCHMARK("haft/io-mutex-contended", mutex_contended) {
+    contest_t contest = {benchmark, {.held = false}};
+    if (haft_io_run(hold_contest, &contest, NULL) != 0)
+        abort();
+}

@@ -143,6 +143,21 @@ static void a_failure_while_unwinding_is_kept(void) {
     CHECK_RUNS(see_both);
 }
 
+static void fail_in_cleanup(__attribute__((unused)) int *unused) {
+    haft_io_fail(-EIO, "could not flush");
+}
+BODY(fail_unwinding) {
+    __attribute__((cleanup(fail_in_cleanup), unused)) int guard;
+    haft_io_fail(-EPROTO, "first");
+}
+static void run_fail_unwinding(void) {
+    haft_io_run(fail_unwinding, NULL, NULL);
+}
+static void a_cleanup_that_fails_is_a_mistake(void) {
+    if (check_follows_children())
+        CHECK_ABORTS(run_fail_unwinding, "A cleanup notes a failure with haft_io_note_failure");
+}
+
 BODY(fail_main) {
     haft_io_spawn(sleep_long, "");
     haft_io_yield();
@@ -365,6 +380,7 @@ int main(void) {
     RUN(a_body_sees_the_handlers_around_its_scope);
     RUN(a_failure_cancels_siblings_and_body_and_each_unwinds);
     RUN(a_failure_while_unwinding_is_kept);
+    RUN(a_cleanup_that_fails_is_a_mistake);
     RUN(a_failure_of_the_first_task_is_what_the_run_returns);
     RUN(a_task_that_fails_has_no_result);
     RUN(a_cancel_comes_with_the_next_wait_and_ends_at_its_scope);

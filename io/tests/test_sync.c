@@ -9,6 +9,8 @@ static void note(const char *what) {
     strncat(order, what, sizeof order - strlen(order) - 1);
 }
 
+static haft_io_channel_t *channel, *other;
+
 /* ---- Mutexes ---- */
 
 static haft_io_mutex_t mutex;
@@ -72,7 +74,24 @@ static void keep_twice(void) {
     haft_io_keep(&promise, NULL);
     haft_io_keep(&promise, NULL);
 }
+BODY(receive_for_ever) {
+    int number;
+    haft_io_channel_receive(channel, &number);
+    return NULL;
+}
+BODY(free_in_use) {
+    channel = haft_io_channel_new(sizeof(int), 0);
+    haft_io_spawn(receive_for_ever, NULL);
+    haft_io_yield();
+    haft_io_channel_free(channel);
+    return NULL;
+}
+static void run_free_in_use(void) {
+    haft_io_run(free_in_use, NULL, NULL);
+}
 static void mistakes_are_named(void) {
+    if (check_follows_children())
+        CHECK_ABORTS(run_free_in_use, "A channel was freed while somebody waits for it");
     CHECK_ABORTS(unlock_unlocked, "A mutex that is not locked was unlocked");
     CHECK_ABORTS(keep_twice, "A promise was kept twice");
 }
@@ -188,8 +207,6 @@ static void a_promise_is_awaited_before_and_after_it_is_kept(void) {
 }
 
 /* ---- Channels ---- */
-
-static haft_io_channel_t *channel, *other;
 
 BODY(send_numbers) {
     for (int i = 1; i <= 100; i++)
