@@ -150,7 +150,8 @@ typedef struct haft_io_runner {
 } haft_io_runner_t;
 
 struct haft_io_task {
-    haft_io_task_t *next; /* in the ready queue, the inbox (any thread), the free list */
+    haft_io_task_t *next;  /* in the inbox (any thread), the free list */
+    haft_io_link_t queued; /* in the ready queue */
     haft_io_worker_t *worker;
     haft_io_runner_t *runner; /* once it has started */
     haft_io_scope_t *home;    /* in which it was spawned */
@@ -216,10 +217,6 @@ void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, c
 
 /* ---- The scheduler (scheduler.c) ---- */
 
-typedef struct haft_io_queue {
-    haft_io_task_t *first, *last;
-} haft_io_queue_t;
-
 /* One set of operations that wait: epoll, io_uring, simulated. */
 typedef struct haft_io_backend {
     const char *name;
@@ -242,7 +239,7 @@ typedef struct haft_io_simulated {
 } haft_io_simulated_t;
 
 struct haft_io_worker {
-    haft_io_queue_t ready;
+    haft_io_link_t ready; /* the queue of tasks that can run */
     unsigned operations; /* that the running task has done since it waited last */
     unsigned resumed;    /* tasks since the last poll */
     size_t waiting;      /* tasks that wait for the back end */
@@ -274,6 +271,8 @@ haft_io_worker_t *haft_io_worker(void);
 void haft_io_ready(haft_io_task_t *task);
 /* Puts it at the end of the queue of its worker, which is the caller's. */
 void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task);
+/* Moves a task that is in the queue to its front, unless others have been passed over too often. */
+void haft_io_favour(haft_io_task_t *task);
 /* A new task for a runner that has nothing to do; NULL: it is to give way. */
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker);
 

@@ -34,42 +34,51 @@ __attribute__((noinline)) haft_io_worker_t *haft_io_worker(void) {
 /* ---- The ready queue ---- */
 
 void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task) {
-    haft_io_queue_t *queue = &worker->ready;
-    task->next = NULL;
-    if (queue->first == NULL)
-        queue->first = task;
-    else
-        queue->last->next = task;
-    queue->last = task;
+    haft_io_append(&worker->ready, &task->queued);
 }
 
-static haft_io_task_t *dequeue(haft_io_queue_t *queue) {
-    haft_io_task_t *task = queue->first;
+static haft_io_task_t *first_ready(haft_io_worker_t *worker) {
+    return haft_io_ring_empty(&worker->ready)
+               ? NULL
+               : HAFT_IO_OWNER(worker->ready.next, haft_io_task_t, queued);
+}
+
+static haft_io_task_t *dequeue(haft_io_worker_t *worker) {
+    haft_io_task_t *task = first_ready(worker);
     if (task != NULL)
-        queue->first = task->next;
+        haft_io_unlink(&task->queued);
     return task;
+}
+
+/* Depth before breadth: who waits for a new task lets it go first, and goes on when it has ended. So a tree
+   of tasks needs stacks for a branch, not for a level. */
+void haft_io_favour(haft_io_task_t *task) {
+    haft_io_worker_t *worker = task->worker;
+    if (worker->resumed >= TASKS_BETWEEN_POLLS)
+        return;
+    haft_io_unlink(&task->queued);
+    haft_io_append(worker->ready.next, &task->queued);
 }
 
 /* Any of the ready tasks. */
 static HAFT_IO_COLD haft_io_task_t *dequeue_at_random(haft_io_worker_t *worker) {
-    haft_io_queue_t *queue = &worker->ready;
     size_t count = 0;
-    for (haft_io_task_t *task = queue->first; task != NULL; task = task->next)
+    for (haft_io_link_t *link = worker->ready.next; link != &worker->ready; link = link->next)
         count++;
     if (count == 0)
         return NULL;
     for (size_t turns = haft_io_random(worker->simulated, count); turns != 0; turns--)
-        haft_io_enqueue(worker, dequeue(queue));
-    return dequeue(queue);
+        haft_io_enqueue(worker, dequeue(worker));
+    return dequeue(worker);
 }
 
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
-    haft_io_task_t *task = worker->ready.first;
+    haft_io_task_t *task = first_ready(worker);
     if (task == NULL || task->state != HAFT_IO_NEW || worker->resumed >= TASKS_BETWEEN_POLLS ||
         worker->simulated != NULL)
         return NULL;
     worker->resumed++;
-    return dequeue(&worker->ready);
+    return dequeue(worker);
 }
 
 /* ---- Tasks readied by other threads ---- */
@@ -265,9 +274,9 @@ static void loop(haft_io_worker_t *worker) {
     while (worker->root.live != 0) {
         haft_io_task_t *task = NULL;
         if (worker->resumed < TASKS_BETWEEN_POLLS)
-            task = worker->simulated == NULL ? dequeue(&worker->ready) : dequeue_at_random(worker);
+            task = worker->simulated == NULL ? dequeue(worker) : dequeue_at_random(worker);
         if (task == NULL) {
-            poll_backend(worker, worker->ready.first == NULL);
+            poll_backend(worker, haft_io_ring_empty(&worker->ready));
             continue;
         }
         worker->resumed++;
@@ -342,6 +351,7 @@ int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_option
         options = &defaults;
     worker->stack_size = options->stack_size;
     worker->blocking_threads = options->blocking_threads;
+    haft_io_ring(&worker->ready);
     worker->simulated = simulated;
     haft_io_timers_start(&worker->timers, haft_io_worker_now(worker));
     haft_io_scope_start(&worker->root, worker, NULL, &(haft_io_scope_options_t){.name = "main"});

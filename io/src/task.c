@@ -69,8 +69,11 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
         release(task);
     } else {
         haft_io_append(&home->ended, &task->link);
-        if (task->joiner != NULL)
-            haft_io_cell_win(task->joiner, HAFT_IO_WOKEN);
+        if (task->joiner != NULL) {
+            haft_io_task_t *joiner = task->joiner->task;
+            if (haft_io_cell_win(task->joiner, HAFT_IO_WOKEN))
+                haft_io_favour(joiner);
+        }
     }
     if (--home->live == 0 && home->closer != NULL)
         haft_io_cell_win(home->closer, HAFT_IO_WOKEN);
@@ -141,6 +144,8 @@ int haft_io_join(haft_io_task_t *task, void **result) {
     if (task->state != HAFT_IO_ENDED) {
         haft_io_cell_t cell = {HAFT_IO_WAITING, self};
         task->joiner = &cell;
+        if (task->state == HAFT_IO_NEW)
+            haft_io_favour(task);
         if (haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "a task to end") ==
             HAFT_IO_CANCELLED) {
             if (task->state == HAFT_IO_ENDED) {
@@ -160,10 +165,6 @@ int haft_io_join(haft_io_task_t *task, void **result) {
 }
 
 /* ---- Names and values ---- */
-
-haft_io_task_t *haft_io_self(void) {
-    return HAFT_PERFORM(haft_io_self);
-}
 
 const char *haft_io_task_name(const haft_io_task_t *task) {
     return task->name != NULL ? task->name : "";

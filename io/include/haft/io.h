@@ -119,7 +119,9 @@ HAFT_INLINE int haft_io_yield(void) {
 }
 
 /* The current task; NULL outside of a scheduler. */
-haft_io_task_t *haft_io_self(void);
+HAFT_INLINE haft_io_task_t *haft_io_self(void) {
+    return HAFT_PERFORM(haft_io_self);
+}
 
 const char *haft_io_task_name(const haft_io_task_t *task); /* "" when it has none */
 void haft_io_set_task_name(const char *name);              /* of the current task; not copied */
