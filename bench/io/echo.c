@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * TCP echo: the server's processor time a message. The server is a process of its own on the second
  * processor: an epoll loop written by hand, or tasks on either back end; the load comes from the first.
@@ -77,7 +78,7 @@ static void echo_all(int connection) {
             close(connection);
         if (got <= 0)
             return;
-        for (ssize_t sent = 0, more; sent < got; sent += more > 0 ? more : 0)
+        for (ssize_t sent = 0, more; sent<got; sent += more> 0 ? more : 0)
             more = send(connection, buffer + sent, (size_t)(got - sent), MSG_NOSIGNAL);
     }
 }
@@ -157,8 +158,9 @@ int main(int count, char **arguments) {
     if (wait4(server, NULL, 0, &used) != server || messages == 0)
         return 1;
     double user = microseconds(used.ru_utime), all = user + microseconds(used.ru_stime);
-    printf("%-8s %5d connections %5zu bytes: %8.0f messages/s, %.2f us a message, %.2f in user mode\n",
-           kind, connections, size, (double)messages / seconds, all / (double)messages,
-           user / (double)messages);
+    printf(
+        "%-8s %5d connections %5zu bytes: %8.0f messages/s, %.2f us a message, %.2f in user mode\n",
+        kind, connections, size, (double)messages / seconds, all / (double)messages,
+        user / (double)messages);
     return 0;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Skynet: a tree of tasks, each the parent of ten, with a million leaves whose numbers are summed up. */
 #include <haft/io.h>
 

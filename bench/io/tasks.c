@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Tasks of libhaft-io: what each step costs, beside a perform-resume round trip of core. One run of the
  * scheduler does a slice. */
 #include "../harness.h"
@@ -24,7 +25,7 @@ static void *ask_forever(void *unused) {
 
 BENCHMARK("haft/round-trip", round_trip) {
     haft_fiber_t *k = haft_fiber_new(ask_forever, NULL);
-    haft_request_t request = haft_resume(k, NULL, HAFT_HANDLES(io_ask));
+    haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(io_ask));
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i++) {
         if (request.effect != HAFT_ID(io_ask))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Chat room: whatever one says all hear. Each member has a task that reads and one that writes, with a
  * channel between the room and the writer; a member that does not listen is put out, and nobody waits for it. A

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Copy: one function, blocking and asynchronous. `copy` reads and writes in direct style; without a
  * scheduler it blocks, and under one two of them take turns on one thread. ("Retrofitting Effect Handlers onto OCaml",

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Echo server: a task a connection, each a plain loop of reads and writes. With a port as its argument it
  * serves for ever; without, it talks to itself: a thousand clients at once, on one thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Fetcher: asks ten servers at once, three at a time, each try with a deadline, and tries again where that
  * passed. Of the servers, every third answers only when it is asked for the second time, and the
@@ -66,8 +67,8 @@ static void *fetch(void *argument) {
     haft_io_acquire(&slots);
     for (int tries = 1; tries <= TRIES; tries++) {
         int64_t deadline = haft_io_now() + 50 * HAFT_IO_MILLISECOND;
-        code = haft_io_scope_with(&(haft_io_scope_options_t){.deadline = deadline}, try_once, &fetch,
-                                  NULL);
+        code = haft_io_scope_with(&(haft_io_scope_options_t){.deadline = deadline}, try_once,
+                                  &fetch, NULL);
         snprintf(results[fetch.number], sizeof results[0], "%s after %d %s",
                  code == 0 ? fetch.page : strerror(-code), tries, tries == 1 ? "try" : "tries");
         if (code == 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * TCP proxy: passes bytes both ways, and ends of streams as they come: when one side has said all, the
  * other is told so, and may still answer. A client sends a text and closes its half; the server behind the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The wait cell: everything that waits does so by one word in its own frame, which whoever swaps it first
  * has won.
@@ -76,8 +77,7 @@ static HAFT_IO_COLD uint32_t wait_as_thread(haft_io_cell_t *cell, int64_t deadli
         if (word > HAFT_IO_CLAIMED)
             return word;
         bool for_ever = deadline == HAFT_IO_FOREVER || word == HAFT_IO_CLAIMED;
-        long failed =
-            futex(&cell->word, FUTEX_WAIT_BITSET, word, for_ever ? NULL : &until);
+        long failed = futex(&cell->word, FUTEX_WAIT_BITSET, word, for_ever ? NULL : &until);
         if (failed != 0 && errno == ETIMEDOUT)
             swap(cell, HAFT_IO_TIMED_OUT);
     }
@@ -113,9 +113,10 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
     }
     haft_io_worker_t *worker = task->worker;
     if (HAFT_UNLIKELY(worker->forked))
-        haft_io_misuse("The task '%s' waits in a child of fork: a scheduler stays with the process that "
-                       "made it. In the child, only exec or exit.",
-                       haft_io_task_name(task));
+        haft_io_misuse(
+            "The task '%s' waits in a child of fork: a scheduler stays with the process that "
+            "made it. In the child, only exec or exit.",
+            haft_io_task_name(task));
     if (kind == HAFT_IO_CANCELLABLE) {
         /* Who has lost here finds the task in the ready queue, and must not run twice. */
         if (HAFT_UNLIKELY(task->scope->cancelled) && swap(cell, HAFT_IO_CANCELLED))

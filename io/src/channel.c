@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Channels, and the choice among several.
  *
@@ -209,8 +210,7 @@ static int choose(haft_io_choice_t *choices, size_t count, int64_t deadline) {
     }
     haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
     for (size_t i = 0; i < count; i++) {
-        places[i] =
-            (haft_io_place_t){.cell = &cell, .outcome = HAFT_IO_ARMS + (uint32_t)i};
+        places[i] = (haft_io_place_t){.cell = &cell, .outcome = HAFT_IO_ARMS + (uint32_t)i};
         take_place(&choices[i], &places[i]);
     }
     unguard_all(channels, count);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a back end knows of each descriptor: a table by number, and the lists of those who wait. */
 #include "internal.h"
 
@@ -82,9 +83,8 @@ void haft_io_delist(haft_io_waiter_t *waiter) {
 haft_io_waiter_t *haft_io_first_waiter(haft_io_descriptor_t *entry,
                                        enum haft_io_direction direction) {
     haft_io_link_t *head = &entry->waiters[direction];
-    return haft_io_ring_empty(head)
-               ? NULL
-               : HAFT_IO_OWNER(head->next, haft_io_waiter_t, links[direction]);
+    return haft_io_ring_empty(head) ? NULL
+                                    : HAFT_IO_OWNER(head->next, haft_io_waiter_t, links[direction]);
 }
 
 int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *operation,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The back end on epoll. An operation is tried first; only what would block waits, for an edge of its
  * descriptor, and is tried again. A descriptor is registered once, when it is first waited on, for
@@ -166,8 +167,7 @@ static int start(haft_io_worker_t *worker) {
     worker->backend_state = state;
     state->epoll = epoll_create1(EPOLL_CLOEXEC);
     state->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET,
-                                .data.u64 = (uint32_t)state->wake};
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = (uint32_t)state->wake};
     if (state->epoll >= 0 && state->wake >= 0 &&
         epoll_ctl(state->epoll, EPOLL_CTL_ADD, state->wake, &event) == 0)
         return 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the files of libhaft-io share. docs/io.md, "Inside", says what the parts are; each struct stands
  * here with who may touch it.
@@ -31,8 +32,10 @@ typedef struct haft_io_several haft_io_several_t;
 
 /* ---- Effects between tasks and their scheduler ---- */
 
-/* Suspends the task until its cell has been won. Without a scheduler there is no task that could. (Its
-   line is other than haft_io_self's: see io_effects.h.) */
+/*
+ * Suspends the task until its cell has been won. Without a scheduler there is no task that could. Its
+ * line, modulo four, is that of no operation which tasks perform by turns with it: see io_effects.h.
+ */
 
 HAFT_EFFECT(haft_io_park, void, {});
 /* Thrown to unwind a task, or a scope's body: -ECANCELED, or how it failed. */
@@ -167,6 +170,7 @@ struct haft_io_task {
     haft_io_binding_t *locals;
     int code; /* how it ended */
     uint8_t state;
+    bool yielded; /* it is READY after haft_io_yield, which wants a reply */
     bool joinable;
     bool unwinding;       /* its stack, up to the innermost scope, is being unwound */
     bool returns_cancels; /* instead of unwinding */
@@ -186,8 +190,8 @@ struct haft_io_scope {
     haft_io_failures_t *failures;
     haft_io_timer_t timer;
     haft_io_several_t *several; /* whose calls its tasks are */
-    int code;       /* why it was cancelled, or 0 */
-    bool cancelled; /* itself or by one further out */
+    int code;                   /* why it was cancelled, or 0 */
+    bool cancelled;             /* itself or by one further out */
     bool shielded;
     bool owner_unwinding, owner_returns_cancels; /* as they were outside */
 };
@@ -240,9 +244,9 @@ typedef struct haft_io_simulated {
 
 struct haft_io_worker {
     haft_io_link_t ready; /* the queue of tasks that can run */
-    unsigned operations; /* that the running task has done since it waited last */
-    unsigned resumed;    /* tasks since the last poll */
-    size_t waiting;      /* tasks that wait for the back end */
+    unsigned operations;  /* that the running task has done since it waited last */
+    unsigned resumed;     /* tasks since the last poll */
+    size_t waiting;       /* tasks that wait for the back end */
     haft_io_runner_t *idle;
     unsigned idle_count;
     haft_io_task_t *free;
@@ -255,9 +259,9 @@ struct haft_io_worker {
     int blocking_threads;
     struct haft_io_pool *pool;
     haft_io_simulated_t *simulated; /* NULL: a real run */
-    bool forked; /* this is a child of the process that it was made in */
-    haft_io_task_t *inbox; /* tasks readied by other threads, last first; any thread */
-    int sleeping;          /* in a poll that may block; any thread */
+    bool forked;                    /* this is a child of the process that it was made in */
+    haft_io_task_t *inbox;          /* tasks readied by other threads, last first; any thread */
+    int sleeping;                   /* in a poll that may block; any thread */
 };
 
 /* A run with this back end and, if it is not NULL, this simulation. */
@@ -369,8 +373,8 @@ haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *descriptors, int
                                          bool make);
 void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
 /* 0; -EBUSY if another task transfers bytes of the same stream in that direction. */
-int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter,
-                   haft_io_cell_t *cell, const haft_io_operation_t *operation);
+int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
+                   const haft_io_operation_t *operation);
 void haft_io_delist(haft_io_waiter_t *waiter);
 haft_io_waiter_t *haft_io_first_waiter(haft_io_descriptor_t *descriptor,
                                        enum haft_io_direction direction);
@@ -396,7 +400,7 @@ uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound);
 /* ---- Mistakes (misuse.c) ---- */
 
 /* Prints what was done wrong, and to which task, and aborts. */
-HAFT_IO_COLD __attribute__((noreturn, format(printf, 1, 2))) void
-haft_io_misuse(const char *format, ...);
+HAFT_IO_COLD __attribute__((noreturn, format(printf, 1, 2))) void haft_io_misuse(const char *format,
+                                                                                 ...);
 
 #endif

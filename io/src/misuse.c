@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Mistakes in the use of the library: a message, and the end of the process. */
 #include "internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The operations: the functions of io.h that perform effects, the blocking defaults of these, and the
  * clauses by which a scheduler handles them in place, on the task's stack.
@@ -167,7 +168,8 @@ enum { OPERATIONS_IN_A_ROW = 64 };
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     haft_io_worker_t *worker = runner->worker;
-    if (HAFT_UNLIKELY(++worker->operations > OPERATIONS_IN_A_ROW) && HAFT_PERFORM(haft_io_yield) != 0)
+    if (HAFT_UNLIKELY(++worker->operations > OPERATIONS_IN_A_ROW) &&
+        HAFT_PERFORM(haft_io_yield) != 0)
         return -ECANCELED;
     return worker->backend->operate(runner, operation);
 }
@@ -176,12 +178,12 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
 
 /* An operation is made from the payload twice: for the default, and for the clause. */
 #define OPERATION(name, result, ...)                                                               \
-    static result default_##name(void *unused, HAFT_PAYLOAD(haft_io_##name) *p) {                  \
+    static result default_##name(void *unused, HAFT_PAYLOAD(haft_io_##name) * p) {                 \
         (void)unused;                                                                              \
         haft_io_operation_t operation = {__VA_ARGS__};                                             \
         return (result)haft_io_operate_blocking(&operation);                                       \
     }                                                                                              \
-    static result clause_##name(void *runner, HAFT_PAYLOAD(haft_io_##name) *p) {                   \
+    static result clause_##name(void *runner, HAFT_PAYLOAD(haft_io_##name) * p) {                  \
         haft_io_operation_t operation = {__VA_ARGS__};                                             \
         return (result)operate(runner, &operation);                                                \
     }
@@ -198,16 +200,16 @@ OPERATION(connect, int, HAFT_IO_CONNECT, p->socket, 0, NULL, 0,
           (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
 OPERATION(wait_for, int, HAFT_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
 
-static int default_close(void *unused, HAFT_PAYLOAD(haft_io_close) *payload) {
+static int default_close(void *unused, HAFT_PAYLOAD(haft_io_close) * payload) {
     (void)unused;
     return close(payload->descriptor) == 0 ? 0 : -errno;
 }
-static int clause_close(void *state, HAFT_PAYLOAD(haft_io_close) *payload) {
+static int clause_close(void *state, HAFT_PAYLOAD(haft_io_close) * payload) {
     haft_io_runner_t *runner = state;
     return runner->worker->backend->close(runner->worker, payload->descriptor);
 }
 
-static int default_sleep_until(void *unused, HAFT_PAYLOAD(haft_io_sleep_until) *payload) {
+static int default_sleep_until(void *unused, HAFT_PAYLOAD(haft_io_sleep_until) * payload) {
     (void)unused;
     int64_t deadline = payload->deadline > 0 ? payload->deadline : 0;
     struct timespec until = {deadline / HAFT_IO_SECOND, deadline % HAFT_IO_SECOND};
@@ -217,7 +219,7 @@ static int default_sleep_until(void *unused, HAFT_PAYLOAD(haft_io_sleep_until) *
     while (code == EINTR);
     return -code;
 }
-static int clause_sleep_until(void *state, HAFT_PAYLOAD(haft_io_sleep_until) *payload) {
+static int clause_sleep_until(void *state, HAFT_PAYLOAD(haft_io_sleep_until) * payload) {
     haft_io_runner_t *runner = state;
     haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
     return haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, payload->deadline, "a time") ==
@@ -226,38 +228,38 @@ static int clause_sleep_until(void *state, HAFT_PAYLOAD(haft_io_sleep_until) *pa
                : 0;
 }
 
-static int64_t default_now(void *unused, HAFT_PAYLOAD(haft_io_now) *payload) {
+static int64_t default_now(void *unused, HAFT_PAYLOAD(haft_io_now) * payload) {
     (void)unused, (void)payload;
     return haft_io_clock();
 }
 
-static int64_t clause_now(void *state, HAFT_PAYLOAD(haft_io_now) *payload) {
+static int64_t clause_now(void *state, HAFT_PAYLOAD(haft_io_now) * payload) {
     (void)payload;
     return haft_io_worker_now(((haft_io_runner_t *)state)->worker);
 }
 
-static int default_call_blocking(void *unused, HAFT_PAYLOAD(haft_io_call_blocking) *payload) {
+static int default_call_blocking(void *unused, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
     (void)unused;
     payload->function(payload->argument);
     return 0;
 }
-static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) *payload) {
+static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
     haft_io_runner_t *runner = state;
     if (runner->worker->simulated != NULL)
         return default_call_blocking(NULL, payload);
     return haft_io_pool_call(runner, payload->function, payload->argument);
 }
 
-static int default_yield(void *unused, HAFT_PAYLOAD(haft_io_yield) *payload) {
+static int default_yield(void *unused, HAFT_PAYLOAD(haft_io_yield) * payload) {
     (void)unused, (void)payload;
     return 0;
 }
 
-static haft_io_task_t *default_self(void *unused, HAFT_PAYLOAD(haft_io_self) *payload) {
+static haft_io_task_t *default_self(void *unused, HAFT_PAYLOAD(haft_io_self) * payload) {
     (void)unused, (void)payload;
     return NULL;
 }
-static haft_io_task_t *clause_self(void *state, HAFT_PAYLOAD(haft_io_self) *payload) {
+static haft_io_task_t *clause_self(void *state, HAFT_PAYLOAD(haft_io_self) * payload) {
     (void)payload;
     return ((haft_io_runner_t *)state)->task;
 }
@@ -323,8 +325,8 @@ int haft_io_close(int descriptor) {
 
 ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
                              struct sockaddr *address, socklen_t *address_size) {
-    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_receive, socket, flags, buffer, size, address,
-                                       address_size));
+    OR_CANCELLED(ssize_t,
+                 HAFT_PERFORM(haft_io_receive, socket, flags, buffer, size, address, address_size));
 }
 
 ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags) {

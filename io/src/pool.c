@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Blocking work: threads that take calls from a queue. One is started when there is work and none is
  * idle, up to a limit; all end with the run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The scheduler: a loop on the thread's own stack that resumes tasks, in the order in which they became
  * ready, and polls the back end when there are none.
@@ -176,7 +177,7 @@ static void runner_free(haft_io_runner_t *runner) {
 
 /* An idle one finds no task, and returns. */
 static void runner_ends(haft_io_runner_t *runner) {
-    haft_resume(runner->fiber, NULL, FROM_TASKS);
+    haft_resume(runner->fiber, HAFT_NO_REPLY, FROM_TASKS);
     runner_free(runner);
 }
 
@@ -215,11 +216,14 @@ static void run(haft_io_worker_t *worker, haft_io_task_t *task) {
     }
     task->state = HAFT_IO_RUNNING;
     worker->operations = 0;
-    haft_request_t request = haft_resume(runner->fiber, NULL, FROM_TASKS);
+    haft_reply_t reply = task->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
+    task->yielded = false;
+    haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
     while (HAFT_LIKELY(request.effect == HAFT_ID(haft_io_yield))) {
         task = runner->task;
         if (HAFT_LIKELY(!task->scope->cancelled)) {
             task->state = HAFT_IO_READY;
+            task->yielded = true;
             haft_io_enqueue(worker, task);
             return;
         }

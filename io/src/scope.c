@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Scopes: who waits for whom, and how a cancel spreads.
  *
@@ -122,7 +123,7 @@ static bool run_body(void *(*body)(void *), void *argument, void **result,
         return true;
     }
     bool was_unwound = false;
-    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(haft_io_unwind));
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(haft_io_unwind));
     HAFT_MATCH(request) {
         HAFT_CASE(haft_io_unwind, payload) {
             *unwound = *payload;
@@ -198,9 +199,10 @@ void haft_io_fail(int code, const char *message) {
     if (code >= 0)
         haft_io_misuse("haft_io_fail takes a negative error number; it was given %d.", code);
     if (task != NULL && task->unwinding)
-        haft_io_misuse("The task '%s' fails while it is unwound (%s). A cleanup notes a failure with "
-                       "haft_io_note_failure, and goes on.",
-                       haft_io_task_name(task), message);
+        haft_io_misuse(
+            "The task '%s' fails while it is unwound (%s). A cleanup notes a failure with "
+            "haft_io_note_failure, and goes on.",
+            haft_io_task_name(task), message);
     if (task != NULL)
         task->unwinding = true;
     HAFT_THROW(haft_io_unwind, code, message);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Runs for tests: the order of tasks and the sizes of transfers are drawn from a seed, time is virtual,
  * and streams exist in memory only. So a run is repeated by its seed.
@@ -128,8 +129,8 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         ssize_t done = attempt(runner->worker, end, operation);
         if (done != -EAGAIN)
             return done;
-        int code = haft_io_wait_on(waiters_of(state, operation->descriptor), operation,
-                                   runner->task);
+        int code =
+            haft_io_wait_on(waiters_of(state, operation->descriptor), operation, runner->task);
         if (code != 0)
             return code;
     }
@@ -177,8 +178,7 @@ int haft_io_simulated_pair(int ends[2]) {
         return -ENOMEM;
     }
     for (int i = 0; i < 2; i++)
-        state->ends[state->count++] =
-            (end_t){.open = true, .peer = ends[1 - i], .bytes = bytes[i]};
+        state->ends[state->count++] = (end_t){.open = true, .peer = ends[1 - i], .bytes = bytes[i]};
     return 0;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Descriptors: making pipes and sockets, listening, connecting by name; files, which go through the
    pool. */
 #include "internal.h"
@@ -106,8 +107,8 @@ static void close_owned(owned_t *owned) {
 }
 
 static int connect_to(const struct sockaddr *address, socklen_t size) {
-    __attribute__((cleanup(close_owned))) owned_t owned = {
-        haft_io_socket(address->sa_family, SOCK_STREAM, 0)};
+    __attribute__((cleanup(close_owned)))
+    owned_t owned = {haft_io_socket(address->sa_family, SOCK_STREAM, 0)};
     if (owned.descriptor < 0)
         return owned.descriptor;
     int code = haft_io_connect(owned.descriptor, address, size);
@@ -203,10 +204,9 @@ int haft_io_open(const char *path, int flags, mode_t mode) {
 }
 
 ssize_t haft_io_read_at(int descriptor, void *buffer, size_t size, int64_t offset) {
-    return finish_file_call(call_read_at, &(file_call_t){.descriptor = descriptor,
-                                                         .buffer = buffer,
-                                                         .size = size,
-                                                         .offset = offset});
+    return finish_file_call(
+        call_read_at,
+        &(file_call_t){.descriptor = descriptor, .buffer = buffer, .size = size, .offset = offset});
 }
 
 ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_t offset) {

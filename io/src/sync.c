@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Mutexes, semaphores, conditions, events, promises: each a few fields, a lock for them, and the list of
    those who wait. What is released is handed to the first of these. */
 #include "internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Tasks: their making and end, joining, names, values by key. */
 #include "internal.h"
 
@@ -35,7 +36,7 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->name = NULL;
     task->locals = NULL;
     task->state = HAFT_IO_NEW;
-    task->joinable = task->unwinding = task->returns_cancels = false;
+    task->yielded = task->joinable = task->unwinding = task->returns_cancels = false;
     scope->live++;
     haft_io_append(&scope->tasks, &task->link);
     return task;
@@ -123,8 +124,8 @@ haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {
     return task;
 }
 
-haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options,
-                                   void *(*function)(void *), void *argument) {
+haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
+                                   void *argument) {
     haft_io_task_t *task = spawn(options->scope, options->name, function, argument);
     if (task != NULL)
         task->joinable = true;

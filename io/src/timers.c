@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Timers: a hierarchy of wheels. Time is counted in ticks of 2^16 ns. A timer stands at the level of the
  * highest digit, to the base 64, in which its tick differs from `elapsed`, in the slot of that digit:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The back end on io_uring, through liburing. What a socket receives is asked of the kernel at once, since
  * most often it has not come yet; the kernel takes all that was asked in one system call, the one
@@ -70,9 +71,9 @@ static int await(state_t *state, request_t *request, haft_io_task_t *task, enum 
 static void learn_nature(haft_io_descriptor_t *entry, int descriptor) {
     struct stat status;
     if (fstat(descriptor, &status) == 0)
-        entry->nature = S_ISSOCK(status.st_mode)                                ? HAFT_IO_SOCKET
+        entry->nature = S_ISSOCK(status.st_mode)                             ? HAFT_IO_SOCKET
                         : S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) ? HAFT_IO_FILE
-                                                                                : HAFT_IO_STREAM;
+                                                                             : HAFT_IO_STREAM;
 }
 
 /* Prepares what the kernel does itself; false: it is to be tried, and waited for by poll. */
@@ -191,8 +192,7 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
                                          NULL);
     struct io_uring_cqe *completions[COMPLETED_AT_ONCE];
     for (;;) {
-        unsigned count =
-            io_uring_peek_batch_cqe(&state->ring, completions, COMPLETED_AT_ONCE);
+        unsigned count = io_uring_peek_batch_cqe(&state->ring, completions, COMPLETED_AT_ONCE);
         for (unsigned i = 0; i < count; i++)
             completed(state, completions[i]);
         io_uring_cq_advance(&state->ring, count);

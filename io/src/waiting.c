@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the synchronisation objects share: a lock for a few instructions, and the list of those who wait.
  *
@@ -86,7 +87,9 @@ bool haft_io_wake_first(haft_io_waiting_t *list) {
 }
 
 int haft_io_code_of(uint32_t outcome) {
-    return outcome == HAFT_IO_CANCELLED ? -ECANCELED : outcome == HAFT_IO_TIMED_OUT ? -ETIMEDOUT : 0;
+    return outcome == HAFT_IO_CANCELLED   ? -ECANCELED
+           : outcome == HAFT_IO_TIMED_OUT ? -ETIMEDOUT
+                                          : 0;
 }
 
 int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the tests of libhaft-io share: the checks of core's tests, and a run that has to end well. */
 #ifndef HAFT_IO_TESTS_CHECK_H
 #define HAFT_IO_TESTS_CHECK_H

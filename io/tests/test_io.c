@@ -123,8 +123,9 @@ BODY(serve) {
     return NULL;
 }
 static void *talk(void *argument) {
-    int connection = argument != NULL ? haft_io_connect_unix(argument)
-                                      : haft_io_connect_tcp("localhost", (uint16_t)haft_io_port(listener));
+    int connection = argument != NULL
+                         ? haft_io_connect_unix(argument)
+                         : haft_io_connect_tcp("localhost", (uint16_t)haft_io_port(listener));
     CHECK(connection >= 0);
     char text[32], answer[32];
     for (int i = 0; i < 10; i++) {
@@ -176,17 +177,15 @@ static void clients_talk_to_a_server_over_tcp_and_unix_sockets(void) {
 
 BODY(datagrams) {
     int a = haft_io_socket(AF_INET, SOCK_DGRAM, 0), b = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     CHECK_EQUAL(bind(a, (struct sockaddr *)&address, sizeof address), 0);
     CHECK_EQUAL(bind(b, (struct sockaddr *)&address, sizeof address), 0);
     address.sin_port = htons((uint16_t)haft_io_port(b));
     CHECK_EQUAL(haft_io_send_to(a, "ping", 4, 0, (struct sockaddr *)&address, sizeof address), 4);
     char buffer[16];
     socklen_t size = sizeof address;
-    CHECK_EQUAL(haft_io_receive_from(b, buffer, sizeof buffer, 0, (struct sockaddr *)&address,
-                                     &size),
-                4);
+    CHECK_EQUAL(
+        haft_io_receive_from(b, buffer, sizeof buffer, 0, (struct sockaddr *)&address, &size), 4);
     CHECK_EQUAL(ntohs(address.sin_port), haft_io_port(a));
     haft_io_close(a);
     haft_io_close(b);
@@ -284,9 +283,10 @@ BODY(cancelled_reads) {
     counted = 0;
     for (int i = 0; i < 2 * check_times(500); i++) {
         if (i % 2 == 0)
-            CHECK_EQUAL(i % 4 == 0 ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : haft_io_pipe(ends), 0);
-        haft_io_scope_options_t at_once = {.deadline = haft_io_now() +
-                                                       (i % 7) * 30 * HAFT_IO_MICROSECOND};
+            CHECK_EQUAL(i % 4 == 0 ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : haft_io_pipe(ends),
+                        0);
+        haft_io_scope_options_t at_once = {.deadline =
+                                               haft_io_now() + (i % 7) * 30 * HAFT_IO_MICROSECOND};
         haft_io_task_t *sender = haft_io_async(send_soon, check_number(i % 5 * 30));
         int code = haft_io_scope_with(&at_once, count_bytes, NULL, NULL);
         CHECK(code == 0 || code == -ETIMEDOUT);
@@ -356,7 +356,8 @@ BODY(block_many) {
     /* Taken work is waited for, and counts; what is queued behind it is withdrawn. */
     done_in_pool = 0;
     int64_t soon = haft_io_now() + HAFT_IO_MILLISECOND;
-    int code = haft_io_scope_with(&(haft_io_scope_options_t){.deadline = soon}, call_blocking, NULL, NULL);
+    int code =
+        haft_io_scope_with(&(haft_io_scope_options_t){.deadline = soon}, call_blocking, NULL, NULL);
     CHECK_EQUAL(code, -ETIMEDOUT);
     CHECK_EQUAL(done_in_pool, 1);
     return NULL;
@@ -388,7 +389,8 @@ BODY(one_thread_of_work) {
     return NULL;
 }
 static void work_that_has_not_begun_is_withdrawn(void) {
-    CHECK_EQUAL(haft_io_run(one_thread_of_work, NULL, &(haft_io_options_t){.blocking_threads = 1}), 0);
+    CHECK_EQUAL(haft_io_run(one_thread_of_work, NULL, &(haft_io_options_t){.blocking_threads = 1}),
+                0);
 }
 
 BODY(use_files) {
@@ -444,7 +446,7 @@ static void a_wait_for_events_returns_those_that_are_there(void) {
 
 /* ---- Effects ---- */
 
-static ssize_t imagine(void *state, HAFT_PAYLOAD(haft_io_read) *payload) {
+static ssize_t imagine(void *state, HAFT_PAYLOAD(haft_io_read) * payload) {
     (void)state;
     memset(payload->buffer, 'z', payload->size);
     return (ssize_t)payload->size;
@@ -487,3 +489,4 @@ int main(void) {
     RUN(a_handler_of_the_program_sees_the_operations);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -89,7 +89,8 @@ static void give_back(__attribute__((unused)) int *unused) {
     haft_io_release(&semaphore);
 }
 BODY(use) {
-    int code = draw(2) == 0 ? haft_io_acquire(&semaphore) : haft_io_acquire_until(&semaphore, soon());
+    int code =
+        draw(2) == 0 ? haft_io_acquire(&semaphore) : haft_io_acquire_until(&semaphore, soon());
     if (code != 0)
         return NULL;
     __attribute__((cleanup(give_back), unused)) int guard;
@@ -190,7 +191,8 @@ static int senders;
 static void *send_value(void *argument) {
     int value = (int)(intptr_t)argument, code;
     if (draw(2) == 0) {
-        haft_io_choice_t choices[] = {{channels[0], &value, NULL, 0}, {channels[1], &value, NULL, 0}};
+        haft_io_choice_t choices[] = {{channels[0], &value, NULL, 0},
+                                      {channels[1], &value, NULL, 0}};
         code = haft_io_choose_until(choices, 2, draw(2) == 0 ? soon() : HAFT_IO_FOREVER);
         code = code > 0 ? 0 : code;
     } else {
@@ -228,7 +230,8 @@ static void *receive_value(void *argument) {
     receiver_t *receiver = argument;
     int value = -1, chosen = 0, code;
     if (draw(2) == 0) {
-        haft_io_choice_t choices[] = {{channels[0], NULL, &value, 0}, {channels[1], NULL, &value, 0}};
+        haft_io_choice_t choices[] = {{channels[0], NULL, &value, 0},
+                                      {channels[1], NULL, &value, 0}};
         chosen = haft_io_choose_until(choices, 2, draw(2) == 0 ? soon() : HAFT_IO_FOREVER);
         code = chosen >= 0 ? choices[chosen].code : chosen;
     } else {
@@ -316,18 +319,18 @@ BODY(stream_model) {
 static void begin_stream(void) {
     bytes_read = 0;
 }
-static void end_stream(void) {
-}
+static void end_stream(void) {}
 
 /* ---- Many runs ---- */
 
-static void simulate_with(uint64_t seed, void (*begin)(void), void *(*model)(void *), void (*end)(void)) {
+static void simulate_with(uint64_t seed, void (*begin)(void), void *(*model)(void *),
+                          void (*end)(void)) {
     int before = check_failures;
     drawn = seed;
     begin();
-    CHECK_EQUAL(haft_io_simulate(
-                    model, NULL, &(haft_io_simulation_t){.seed = seed, .short_counts = true}),
-                0);
+    CHECK_EQUAL(
+        haft_io_simulate(model, NULL, &(haft_io_simulation_t){.seed = seed, .short_counts = true}),
+        0);
     end();
     if (check_failures != before)
         fprintf(stderr, "the seed was %llu\n", (unsigned long long)seed);
@@ -405,7 +408,8 @@ BODY(wait_for_ever) {
 }
 static void simulate_deadlock(void) {
     begin_mutex();
-    CHECK_EQUAL(haft_io_simulate(wait_for_ever, NULL, &(haft_io_simulation_t){.seed = 77}), -EDEADLK);
+    CHECK_EQUAL(haft_io_simulate(wait_for_ever, NULL, &(haft_io_simulation_t){.seed = 77}),
+                -EDEADLK);
 }
 static void who_waits_for_ever_is_named_with_the_seed(void) {
     if (!check_follows_children()) {
@@ -446,3 +450,4 @@ int main(void) {
     RUN(streams_deliver_every_byte_once_and_in_order);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -57,7 +57,7 @@ static void a_scope_without_a_scheduler_runs_its_body_and_gives_its_failure(void
 }
 
 HAFT_EFFECT(ask_around, int, {});
-static int answer_around(void *state, HAFT_PAYLOAD(ask_around) *payload) {
+static int answer_around(void *state, HAFT_PAYLOAD(ask_around) * payload) {
     (void)payload;
     return *(int *)state;
 }
@@ -332,7 +332,7 @@ BODY(scope_to_throw_from) {
 BODY(throw_across) {
     order[0] = '\0';
     HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new(scope_to_throw_from, NULL);
-    haft_request_t request = haft_resume(fiber, NULL, HAFT_HANDLES(get_out));
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(get_out));
     CHECK(request.effect == HAFT_ID(get_out));
     note("out ");
     CHECK_EQUAL(haft_io_sleep(HAFT_IO_MILLISECOND), 0);
@@ -393,3 +393,4 @@ int main(void) {
     RUN(all_of_these_and_the_first_of_these);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

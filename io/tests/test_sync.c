@@ -410,3 +410,4 @@ int main(void) {
     RUN(runs_and_threads_send_to_each_other);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

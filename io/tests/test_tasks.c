@@ -233,3 +233,4 @@ int main(void) {
     RUN(mistakes_are_named);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Haft I/O: tasks, time and I/O in direct style, for C.
  *
@@ -64,9 +65,9 @@ int haft_io_cancelled(void); /* see "cancellation" */
 /* ---- Running -------------------------------------------------------------------------------- */
 
 typedef struct haft_io_options {
-    const char *backend;  /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment, or what
+    const char *backend; /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment, or what
                              the system has */
-    size_t stack_size;    /* of a task; 0: haft_stack_size() */
+    size_t stack_size;   /* of a task; 0: haft_stack_size() */
     int blocking_threads; /* most threads for blocking work at a time; 0: 64 */
 } haft_io_options_t;
 
@@ -102,8 +103,8 @@ typedef struct haft_io_task_options {
  * Its handle holds until it has been joined, or else until its scope ends. NULL: no memory.
  */
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument);
-haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options,
-                                   void *(*function)(void *), void *argument);
+haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
+                                   void *argument);
 
 /*
  * Waits for the end of the task and stores what it returned in `*result`, which may be NULL. 0;
@@ -143,7 +144,7 @@ typedef struct haft_io_failure {
 
 enum { HAFT_IO_FAILURES_KEPT = 8 };
 typedef struct haft_io_failures {
-    size_t count;                                     /* of all that were reported */
+    size_t count;                                      /* of all that were reported */
     haft_io_failure_t failures[HAFT_IO_FAILURES_KEPT]; /* the first of them, in order */
 } haft_io_failures_t;
 

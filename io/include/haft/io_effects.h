@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The effects that the functions of haft/io.h perform. A handler of your own around a computation sees its
  * operations: to count, refuse, or imitate them. Results are those of the functions; a cancelled wait has
@@ -21,13 +22,13 @@ HAFT_EFFECT(haft_io_write, ssize_t, {
     size_t size;
 });
 
-
+/* Of these two `address` may be NULL. */
 HAFT_EFFECT(haft_io_receive, ssize_t, {
     int socket;
     int flags;
     void *buffer;
     size_t size;
-    struct sockaddr *address; /* may be NULL */
+    struct sockaddr *address;
     socklen_t *address_size;
 });
 
@@ -36,7 +37,7 @@ HAFT_EFFECT(haft_io_send, ssize_t, {
     int flags;
     const void *buffer;
     size_t size;
-    const struct sockaddr *address; /* may be NULL */
+    const struct sockaddr *address;
     socklen_t address_size;
 });
 HAFT_EFFECT(haft_io_yield, int, {}); /* by default nothing */

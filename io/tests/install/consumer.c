@@ -18,3 +18,4 @@ static void *ask(void *unused) {
 int main(void) {
     return haft_io_run(ask, NULL, NULL);
 }
+/* SPDX-License-Identifier: MIT */
