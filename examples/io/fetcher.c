@@ -66,7 +66,7 @@ static void *fetch(void *argument) {
     int code = 0;
     haft_io_acquire(&slots);
     for (int tries = 1; tries <= TRIES; tries++) {
-        int64_t deadline = haft_io_now() + 50 * HAFT_IO_MILLISECOND;
+        int64_t deadline = haft_io_now() + 300 * HAFT_IO_MILLISECOND;
         code = haft_io_scope_with(&(haft_io_scope_options_t){.deadline = deadline}, try_once,
                                   &fetch, NULL);
         snprintf(results[fetch.number], sizeof results[0], "%s after %d %s",
