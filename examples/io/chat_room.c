@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Chat room: whatever one says all hear. Each member has a task that reads and one that writes, with a
- * channel between the room and the writer; a member that does not listen is put out, and nobody waits for it. A
+ * channel between the room and the writer; a member that does not listen hears no more, and nobody waits for it. A
  * hundred clients join, each says its name, and each hears all the others.
  */
 #include <errno.h>
@@ -19,23 +19,11 @@ typedef struct member {
 } member_t;
 static member_t *room;
 
-static void leave(member_t *member) {
-    member_t **place = &room;
-    while (*place != NULL && *place != member)
-        place = &(*place)->next;
-    if (*place != NULL)
-        *place = member->next;
-    haft_io_channel_close(member->hears);
-}
-
+/* Waits for nobody, so the room stays as it is meanwhile. */
 static void say_to_all(const char *line) {
-    int64_t patience = haft_io_now() + HAFT_IO_SECOND;
-    for (member_t *member = room, *next; member != NULL; member = next) {
-        int code = haft_io_channel_send_until(member->hears, line, patience);
-        next = member->next;
-        if (code != 0)
-            leave(member);
-    }
+    for (member_t *member = room; member != NULL; member = member->next)
+        if (haft_io_channel_try_send(member->hears, line) == -EAGAIN)
+            haft_io_channel_close(member->hears);
 }
 
 static bool read_line(int connection, line_t line) {
@@ -54,16 +42,29 @@ static void *write_to(void *argument) {
     return NULL;
 }
 
-static void *join_room(void *argument) {
-    member_t member = {(int)(intptr_t)argument, haft_io_channel_new(LINE, CLIENTS), room};
-    room = &member;
-    haft_io_task_t *writer = haft_io_async(write_to, &member);
-    for (line_t line; read_line(member.connection, line);)
+static void *talk(void *argument) {
+    member_t *member = argument;
+    haft_io_spawn(write_to, member);
+    for (line_t line; read_line(member->connection, line);)
         say_to_all(line);
-    leave(&member);
-    haft_io_join(writer, NULL);
-    haft_io_channel_free(member.hears);
-    haft_io_close(member.connection);
+    haft_io_channel_close(member->hears);
+    return NULL;
+}
+
+static void leave(member_t *member) {
+    member_t **place = &room;
+    while (*place != member)
+        place = &(*place)->next;
+    *place = member->next;
+    haft_io_channel_free(member->hears);
+    haft_io_close(member->connection);
+}
+
+static void *join_room(void *argument) {
+    __attribute__((cleanup(leave)))
+    member_t member = {(int)(intptr_t)argument, haft_io_channel_new(LINE, 2 * CLIENTS), room};
+    room = &member;
+    haft_io_scope(talk, &member, NULL);
     return NULL;
 }
 

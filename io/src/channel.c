@@ -146,6 +146,21 @@ int haft_io_channel_receive(haft_io_channel_t *channel, void *value) {
     return haft_io_channel_receive_until(channel, value, HAFT_IO_FOREVER);
 }
 
+static int try_one(const haft_io_choice_t *choice) {
+    haft_io_guard(&choice->channel->lock);
+    int code = do_now(choice);
+    haft_io_unguard(&choice->channel->lock);
+    return code;
+}
+
+int haft_io_channel_try_send(haft_io_channel_t *channel, const void *value) {
+    return try_one(&(haft_io_choice_t){.channel = channel, .send = value});
+}
+
+int haft_io_channel_try_receive(haft_io_channel_t *channel, void *value) {
+    return try_one(&(haft_io_choice_t){.channel = channel, .receive = value});
+}
+
 static void close_places(haft_io_waiting_t *list) {
     while (list->first != NULL) {
         haft_io_place_t *place = list->first;

@@ -247,6 +247,19 @@ static void a_channel_is_waited_for_until_a_deadline(void) {
     give_up_on_channels(NULL);
 }
 
+static void who_tries_does_not_wait(void) {
+    int number = 3;
+    channel = haft_io_channel_new(sizeof(int), 1);
+    CHECK_EQUAL(haft_io_channel_try_receive(channel, &number), -EAGAIN);
+    CHECK_EQUAL(haft_io_channel_try_send(channel, &number), 0);
+    CHECK_EQUAL(haft_io_channel_try_send(channel, &number), -EAGAIN);
+    haft_io_channel_close(channel);
+    CHECK_EQUAL(haft_io_channel_try_send(channel, &number), -EPIPE);
+    CHECK_EQUAL(haft_io_channel_try_receive(channel, &number), 0);
+    CHECK_EQUAL(haft_io_channel_try_receive(channel, &number), -EPIPE);
+    haft_io_channel_free(channel);
+}
+
 static void *send_one(void *to) {
     int number = to == channel ? 1 : 2;
     haft_io_sleep(HAFT_IO_MILLISECOND / 2);
@@ -404,6 +417,7 @@ int main(void) {
     RUN(a_promise_is_awaited_before_and_after_it_is_kept);
     RUN(a_channel_keeps_the_order_and_ends_when_it_is_closed);
     RUN(a_channel_is_waited_for_until_a_deadline);
+    RUN(who_tries_does_not_wait);
     RUN(a_choice_does_the_first_that_can_be_done);
     RUN(a_choice_that_was_done_is_not_overwritten_by_the_other);
     RUN(two_runs_and_two_threads_share_a_mutex);

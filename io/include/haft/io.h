@@ -398,6 +398,9 @@ int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, in
 /* 0; -EPIPE when the channel has been closed and is empty. */
 int haft_io_channel_receive(haft_io_channel_t *channel, void *value);
 int haft_io_channel_receive_until(haft_io_channel_t *channel, void *value, int64_t deadline);
+/* The same without waiting: -EAGAIN where they would. */
+int haft_io_channel_try_send(haft_io_channel_t *channel, const void *value);
+int haft_io_channel_try_receive(haft_io_channel_t *channel, void *value);
 /* Nothing is sent any more; what is inside can be received. Who waits gets -EPIPE. Twice: ignored. */
 void haft_io_channel_close(haft_io_channel_t *channel);
 
