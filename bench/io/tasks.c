@@ -34,7 +34,7 @@ BENCHMARK("haft/round-trip", round_trip) {
         request = haft_resume(k, HAFT_REPLY(io_ask, value + 1), HAFT_HANDLES(io_ask));
     }
     benchmark_stop(benchmark);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }
 
 /* ---- Tasks ---- */

@@ -159,7 +159,7 @@ static haft_io_runner_t *runner_new(haft_io_worker_t *worker) {
         return NULL;
     haft_fiber_options_t options = {.stack_size = worker->stack_size};
     *runner = (haft_io_runner_t){.worker = worker};
-    runner->fiber = haft_fiber_create(&options, run_runner, runner);
+    runner->fiber = haft_fiber_new_with(&options, run_runner, runner);
     if (runner->fiber == NULL) {
         free(runner);
         return NULL;
@@ -168,7 +168,7 @@ static haft_io_runner_t *runner_new(haft_io_worker_t *worker) {
 }
 
 static void runner_free(haft_io_runner_t *runner) {
-    haft_fiber_free(runner->fiber);
+    haft_fiber_drop(runner->fiber);
     free(runner);
 }
 
