@@ -32,5 +32,5 @@ expect_42 "$work/build/c_haft_io_static"
 
 strays=$(nm -D --defined-only "$library" | awk '{ print $NF }' | grep -Ev '^haft_' || true)
 [ -z "$strays" ] || { echo "libhaft-io.so exports: $strays"; exit 1; }
-readelf -d "$library" | grep -q 'SONAME.*\[libhaft-io\.so\.0\]'
+readelf -d "$library" | grep -q 'SONAME.*\[libhaft-io\.so\.0\.2\]'
 # SPDX-License-Identifier: MIT
