@@ -22,7 +22,8 @@ compile_c() {
   fi
   # shellcheck disable=SC2086 # a command with arguments
   $compiler -Wall -Wextra -Werror -O1 -I"$HAFT_SOURCE_DIR/core/include" \
-    -I"$HAFT_SOURCE_DIR/cpp/include" -I"$HAFT_SOURCE_DIR/compat" "$source" \
+    -I"$HAFT_SOURCE_DIR/cpp/include" -I"$HAFT_SOURCE_DIR/compat" -I"$HAFT_SOURCE_DIR/io/include" \
+    "$source" $HAFT_IO_LIBRARIES \
     "$HAFT_BUILD_DIR/compat/libhaft-compat.a" "$HAFT_BUILD_DIR/core/libhaft.a" -pthread \
     -o "$work/program"
 }
@@ -56,6 +57,12 @@ compile_ocaml() {
     fi
   )
 }
+
+# The programs that need them; io_uring is in only if the build has it.
+HAFT_IO_LIBRARIES=$HAFT_BUILD_DIR/io/libhaft-io.a
+if grep -q '^Libs.private:.*-luring' "$HAFT_BUILD_DIR/io/haft-io.pc" 2>/dev/null; then
+  HAFT_IO_LIBRARIES="$HAFT_IO_LIBRARIES -luring"
+fi
 
 if [ "$language" = ocaml ]; then
   OCAMLPATH=$HAFT_BUILD_DIR/ocaml/packages:${OCAMLPATH:-}

@@ -21,7 +21,7 @@ clang_runtime() {
 }
 
 packages() {
-  build='gcc g++ libc6-dev cmake'
+  build='gcc g++ libc6-dev cmake liburing-dev?'
   ocaml='ocaml|ocaml-nox? ocaml-findlib? ocaml-compiler-libs|libcompiler-libs-ocaml-dev?'
   case $1 in
   build) echo "$build" ;;

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Haft I/O: tasks, time and I/O in direct style, for C.
+ *
+ *     #include <haft/io.h>
+ *
+ *     static void *echo(void *argument) {
+ *         int connection = (int)(intptr_t)argument;
+ *         char buffer[4096];
+ *         for (ssize_t got; (got = haft_io_read(connection, buffer, sizeof buffer)) > 0;)
+ *             if (haft_io_write_all(connection, buffer, (size_t)got) < 0)
+ *                 break;
+ *         haft_io_close(connection);
+ *         return NULL;
+ *     }
+ *     static void *serve(void *argument) {
+ *         int listener = haft_io_listen_tcp("::", 7000, 0), connection;
+ *         while ((connection = haft_io_accept(listener)) >= 0)
+ *             haft_io_spawn(echo, (void *)(intptr_t)connection);
+ *         return NULL;
+ *     }
+ *     int main(void) {
+ *         return haft_io_run(serve, NULL, NULL);
+ *     }
+ *
+ * A task is a function that runs on a fiber of its own beside others. What would block the thread
+ * lets another task run instead. Every operation is an effect (haft.h): the scheduler of haft_io_run
+ * handles it; with no scheduler around, its default handler makes the blocking call. So a function that
+ * reads, writes and sleeps by this header is right in both places.
+ *
+ * Sections: running; tasks; scopes; cancellation; time; descriptors; sockets; blocking work;
+ * synchronisation; testing. What the operations perform stands in haft/io_effects.h.
+ *
+ * Results: functions that can fail return 0, or what they have counted, or a negative error number of
+ * errno.h (-ECONNRESET). errno belongs to the task: a wait leaves it as it was.
+ *
+ * Threads: the tasks of one haft_io_run share its thread. Unless said otherwise the functions here are for
+ * tasks, and for threads that have no scheduler where a blocking default is mentioned.
+ *
+ * Link with -lhaft-io, or by pkg-config haft-io; compile C with -fexceptions, so that a task that is
+ * cancelled runs its cleanups.
+ */
+#ifndef HAFT_IO_H
+#define HAFT_IO_H
+
+#include <haft.h>
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+typedef struct haft_io_task haft_io_task_t;
+typedef struct haft_io_scope haft_io_scope_t;
+
+#include "io_effects.h"
+
+int haft_io_cancelled(void); /* see "cancellation" */
+
+/* ---- Running -------------------------------------------------------------------------------- */
+
+typedef struct haft_io_options {
+    const char *backend; /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment, or what
+                             the system has */
+    size_t stack_size;   /* of a task; 0: haft_stack_size() */
+    int blocking_threads; /* most threads for blocking work at a time; 0: 64 */
+} haft_io_options_t;
+
+/*
+ * Runs `main(argument)` as the first task, in a scope of its own, and returns when that and all tasks
+ * below it have ended. `options` may be NULL. 0, or what ended the scope (see haft_io_scope): good as
+ * the exit status of a program. Errors of its own: -EBUSY on a thread that runs a scheduler already,
+ * -EINVAL for an unknown back end, and those of the system when it refuses descriptors or memory.
+ */
+int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options);
+
+/* ---- Tasks ---------------------------------------------------------------------------------- */
+
+/*
+ * Starts `function(argument)` as a task of the current scope: the innermost one that the caller is in.
+ * It runs when the caller waits next; tasks start in the order in which they were spawned. What the
+ * function returns is ignored, and the task is released at its end. The argument must live as long as
+ * the scope: open one of your own (haft_io_scope) for what lies in your frame.
+ *
+ * The task inherits name and local values, but not the handlers around the caller: it may
+ * run when those have gone. It returns with the rounding mode with which it began, and lets no exception of
+ * C++ out. 0, or -ENOMEM.
+ */
+int haft_io_spawn(void *(*function)(void *), void *argument);
+
+typedef struct haft_io_task_options {
+    haft_io_scope_t *scope; /* NULL: the current one */
+    const char *name;       /* not copied; NULL: inherited */
+} haft_io_task_options_t;
+
+/*
+ * The same for a task whose result is wanted: to be joined once, from any task of its run, or never.
+ * Its handle holds until it has been joined, or else until its scope ends. NULL: no memory.
+ */
+haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument);
+haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
+                                   void *argument);
+
+/*
+ * Waits for the end of the task and stores what it returned in `*result`, which may be NULL. 0;
+ * -ECANCELED if the task was cancelled; or the code with which it failed. Releases the handle, also
+ * when the caller is cancelled meanwhile. To join a task twice, or oneself, is an error.
+ */
+int haft_io_join(haft_io_task_t *task, void **result);
+
+/* Lets every other task that can run do so first. */
+HAFT_INLINE int haft_io_yield(void) {
+    int code = HAFT_PERFORM(haft_io_yield);
+    return HAFT_LIKELY(code == 0) ? 0 : haft_io_cancelled();
+}
+
+/* The current task; NULL outside of a scheduler. */
+HAFT_INLINE haft_io_task_t *haft_io_self(void) {
+    return HAFT_PERFORM(haft_io_self);
+}
+
+const char *haft_io_task_name(const haft_io_task_t *task); /* "" when it has none */
+void haft_io_set_task_name(const char *name);              /* of the current task; not copied */
+
+/*
+ * Values of a task by key, which the tasks that it spawns afterwards inherit. A key is the address of
+ * any object. haft_io_local returns NULL for a key that was not set.
+ */
+void *haft_io_local(const void *key);
+int haft_io_set_local(const void *key, void *value);
+
+/* ---- Scopes --------------------------------------------------------------------------------- */
+
+typedef struct haft_io_failure {
+    int code;            /* negative */
+    const char *message; /* as it was given */
+    const char *task;    /* the name of the task that failed */
+} haft_io_failure_t;
+
+enum { HAFT_IO_FAILURES_KEPT = 8 };
+typedef struct haft_io_failures {
+    size_t count;                                      /* of all that were reported */
+    haft_io_failure_t failures[HAFT_IO_FAILURES_KEPT]; /* the first of them, in order */
+} haft_io_failures_t;
+
+typedef struct haft_io_scope_options {
+    const char *name;             /* for the dump; not copied */
+    int64_t deadline;             /* when to cancel it, by haft_io_now(); 0: never */
+    bool shielded;                /* a cancel from outside does not reach into it */
+    haft_io_failures_t *failures; /* what failed is written here; may be NULL */
+} haft_io_scope_options_t;
+
+/*
+ * Calls `body(argument)` in a new scope, under the handlers of the caller, and returns when it and all
+ * tasks that were spawned in the scope have ended: no task outlives its scope. What the body returned
+ * is stored in `*result`, which may be NULL.
+ *
+ * If the body or a task of the scope fails (haft_io_fail), the others and the body are cancelled; the
+ * scope returns the code of the first failure when they have ended. 0 when nothing failed; -ETIMEDOUT
+ * after the deadline; -ECANCELED after haft_io_cancel. What cancels the caller cancels the scope.
+ */
+int haft_io_scope(void *(*body)(void *), void *argument, void **result);
+int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
+                       void *argument, void **result);
+
+/* The innermost scope that the caller is in; NULL outside of a scheduler. Until that scope ends. */
+haft_io_scope_t *haft_io_this_scope(void);
+
+/*
+ * Ends the current task, or the body of the scope that it opened last, with an error: from here up to
+ * it the stack is unwound, cleanups and destructors run. `code` is negative, `message` is not copied.
+ */
+__attribute__((noreturn)) void haft_io_fail(int code, const char *message);
+/* The same, for cleanups that run while the stack is unwound: notes the failure and returns. */
+void haft_io_note_failure(int code, const char *message);
+
+typedef struct haft_io_call {
+    void *(*function)(void *);
+    void *argument;
+    void *result; /* out: what the function returned, if it did */
+} haft_io_call_t;
+
+/* All of these: runs each call as a task of a scope of its own and waits for all. 0, or the code of the
+   first failure, after which the others were cancelled. */
+int haft_io_all(haft_io_call_t *calls, size_t count);
+/* The first of these: the index of the call that returned first; the others were cancelled and have
+   ended. If one fails before, its code. */
+int haft_io_first(haft_io_call_t *calls, size_t count);
+
+/* ---- Cancellation --------------------------------------------------------------------------- */
+
+/*
+ * A cancel reaches a task where it waits, and nowhere else: an operation that can be done at once is
+ * done. The wait is withdrawn, from the kernel too, and the stack is unwound up to the body of the
+ * cancelled scope, so that its cleanups and destructors run (C: __attribute__((cleanup)), with
+ * -fexceptions). What the kernel had finished at that moment counts as done: its result is
+ * returned, and the cancel comes with the next wait.
+ *
+ * In a cleanup that runs while the stack is unwound, a wait is refused with -ECANCELED, unless it is
+ * shielded.
+ */
+
+/* Cancels what runs in the scope, now and later, and in the scopes below, except for shielded ones. The
+   scope returns -ECANCELED. May be called by the tasks of the run. */
+void haft_io_cancel(haft_io_scope_t *scope);
+
+/* Calls `body(argument)` in a scope that no cancel from outside reaches: for cleanups that must wait. */
+int haft_io_shield(void *(*body)(void *), void *argument);
+
+/* Makes a cancelled wait of the current task return -ECANCELED instead of unwinding (true), or not
+   (false). Returns what it was. Tasks begin with false. */
+bool haft_io_return_cancels(bool returns);
+
+/* What a wait does that was cancelled: unwinds up to the innermost scope's body, or the end of the task.
+   -ECANCELED where that was asked for, or where the stack is being unwound already. For operations of
+   your own. */
+int haft_io_cancelled(void);
+
+/* ---- Time ----------------------------------------------------------------------------------- */
+
+/* Nanoseconds. Deadlines are points of haft_io_now(), which begins anywhere and never goes back. */
+#define HAFT_IO_MICROSECOND ((int64_t)1000)
+#define HAFT_IO_MILLISECOND ((int64_t)1000000)
+#define HAFT_IO_SECOND ((int64_t)1000000000)
+#define HAFT_IO_FOREVER INT64_MAX
+
+int64_t haft_io_now(void);
+
+/* Timers fire at the first tick, of 65.5 microseconds, that is not before their time. */
+int haft_io_sleep(int64_t nanoseconds);
+int haft_io_sleep_until(int64_t deadline);
+
+/* ---- Descriptors ---------------------------------------------------------------------------- */
+
+/*
+ * Each waits until it can be done, and returns what the system call of that name returns, or a
+ * negative error number. Descriptors made by this header do not block and close on exec. Others
+ * may be used, too, whether they block or not, and are left as they are.
+ *
+ * Two tasks that read from one stream at once, or write to it, would each get parts: the second is
+ * refused with -EBUSY. Several may accept from one socket.
+ */
+ssize_t haft_io_read(int descriptor, void *buffer, size_t size);
+ssize_t haft_io_write(int descriptor, const void *buffer, size_t size);
+/* Writes everything, or fails. 0 or an error. */
+int haft_io_write_all(int descriptor, const void *buffer, size_t size);
+
+/* Waits for one of `events` of poll(2); returns those that are there. */
+int haft_io_wait_for(int descriptor, short events);
+
+/*
+ * Closes the descriptor. A task that waits on it gets -EBADF as the result of its operation: never data
+ * of another file that gets the same number. A descriptor that the scheduler has waited on is to be
+ * closed by this function and no other.
+ */
+int haft_io_close(int descriptor);
+
+int haft_io_pipe(int ends[2]); /* as pipe(2): [0] to read from, [1] to write to */
+
+/* ---- Sockets -------------------------------------------------------------------------------- */
+
+/* `flags` are those of recv(2) and send(2). A broken connection is -EPIPE, without a signal. */
+ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags);
+ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags);
+ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
+                             struct sockaddr *address, socklen_t *address_size);
+ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
+                        const struct sockaddr *address, socklen_t address_size);
+
+/* The next connection. When the process has run out of descriptors it waits for one and goes on. */
+int haft_io_accept(int listener);
+int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size);
+
+int haft_io_socket(int domain, int type, int protocol);
+int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]);
+/* A listening socket. `host` is a numeric address, "::" for all; `port` 0: the system chooses (see
+   haft_io_port). `backlog` 0: the system's most. */
+int haft_io_listen_tcp(const char *host, uint16_t port, int backlog);
+int haft_io_listen_unix(const char *path, int backlog);
+/* Resolves the name and tries its addresses in turn. */
+int haft_io_connect_tcp(const char *host, uint16_t port);
+int haft_io_connect_unix(const char *path);
+/* The local port of a socket of an Internet protocol. */
+int haft_io_port(int socket);
+
+/* ---- Blocking work -------------------------------------------------------------------------- */
+
+/*
+ * Calls `function(argument)` on a thread of the pool, where it may block, and waits for it; with no
+ * scheduler, calls it here. A cancel withdraws work that has not begun; work that has is waited for.
+ * 0, or -ECANCELED.
+ */
+int haft_io_call_blocking(void (*function)(void *), void *argument);
+
+/* Files, in the pool. As open(2), pread(2), pwrite(2), fsync(2). */
+int haft_io_open(const char *path, int flags, mode_t mode);
+ssize_t haft_io_read_at(int descriptor, void *buffer, size_t size, int64_t offset);
+ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_t offset);
+int haft_io_sync(int descriptor);
+
+struct addrinfo;
+/* As getaddrinfo(3), in the pool: 0 or an EAI_ code; -ECANCELED. */
+int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
+                    struct addrinfo **result);
+
+/* ---- Synchronisation ------------------------------------------------------------------------ */
+
+/*
+ * Between the tasks of any runs, and ordinary threads: a task that waits lets others run; a thread without
+ * a scheduler blocks. Who waits first is served first: what is released is handed to the first in the
+ * queue, so nobody starves. Objects that are not made by a function are zeroed, or initialised by {0}, and
+ * need no destruction; they must outlive their use.
+ *
+ * Functions ending in `_until` give up at a deadline of haft_io_now(), with -ETIMEDOUT; HAFT_IO_FOREVER:
+ * never. All waits may be cancelled; what was not got then was not taken.
+ */
+
+/* A list of those who wait. */
+typedef struct haft_io_waiting {
+    struct haft_io_place *first, *last;
+} haft_io_waiting_t;
+
+typedef struct haft_io_mutex {
+    uint32_t lock;
+    bool held;
+    haft_io_waiting_t waiting;
+} haft_io_mutex_t;
+
+/* A mutex belongs to no task: who unlocks need not be who has locked. To unlock one that is not locked is an
+   error. */
+int haft_io_lock(haft_io_mutex_t *mutex);
+int haft_io_lock_until(haft_io_mutex_t *mutex, int64_t deadline);
+bool haft_io_try_lock(haft_io_mutex_t *mutex);
+void haft_io_unlock(haft_io_mutex_t *mutex);
+
+typedef struct haft_io_semaphore {
+    uint32_t lock;
+    uint64_t count; /* may be set before the first use */
+    haft_io_waiting_t waiting;
+} haft_io_semaphore_t;
+
+int haft_io_acquire(haft_io_semaphore_t *semaphore);
+int haft_io_acquire_until(haft_io_semaphore_t *semaphore, int64_t deadline);
+bool haft_io_try_acquire(haft_io_semaphore_t *semaphore);
+void haft_io_release(haft_io_semaphore_t *semaphore);
+
+typedef struct haft_io_condition {
+    uint32_t lock;
+    haft_io_waiting_t waiting;
+} haft_io_condition_t;
+
+/* Unlocks the mutex and waits for a signal, as one step; locks it again before it returns or unwinds. */
+int haft_io_wait(haft_io_condition_t *condition, haft_io_mutex_t *mutex);
+int haft_io_wait_until(haft_io_condition_t *condition, haft_io_mutex_t *mutex, int64_t deadline);
+/* Wakes the first who waits; all. */
+void haft_io_signal(haft_io_condition_t *condition);
+void haft_io_broadcast(haft_io_condition_t *condition);
+
+typedef struct haft_io_event {
+    uint32_t lock;
+    bool set;
+    haft_io_waiting_t waiting;
+} haft_io_event_t;
+
+/* An event is set or not; who waits goes on while it is. */
+void haft_io_set_event(haft_io_event_t *event);
+void haft_io_clear_event(haft_io_event_t *event);
+int haft_io_wait_event(haft_io_event_t *event);
+int haft_io_wait_event_until(haft_io_event_t *event, int64_t deadline);
+
+typedef struct haft_io_promise {
+    haft_io_event_t kept;
+    void *value;
+} haft_io_promise_t;
+
+/* A value that comes once. To keep a promise twice is an error. */
+void haft_io_keep(haft_io_promise_t *promise, void *value);
+int haft_io_await(haft_io_promise_t *promise, void **value);
+int haft_io_await_until(haft_io_promise_t *promise, void **value, int64_t deadline);
+
+/*
+ * Channels carry values of `size` bytes, in order. A send waits while `capacity` values are inside; with
+ * capacity 0 until a receiver takes the value. NULL: no memory. Freed when nobody uses it any more; values
+ * inside are forgotten.
+ */
+typedef struct haft_io_channel haft_io_channel_t;
+haft_io_channel_t *haft_io_channel_new(size_t size, size_t capacity);
+void haft_io_channel_free(haft_io_channel_t *channel);
+
+/* 0; -EPIPE when the channel has been closed. */
+int haft_io_channel_send(haft_io_channel_t *channel, const void *value);
+int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, int64_t deadline);
+/* 0; -EPIPE when the channel has been closed and is empty. */
+int haft_io_channel_receive(haft_io_channel_t *channel, void *value);
+int haft_io_channel_receive_until(haft_io_channel_t *channel, void *value, int64_t deadline);
+/* The same without waiting: -EAGAIN where they would. */
+int haft_io_channel_try_send(haft_io_channel_t *channel, const void *value);
+int haft_io_channel_try_receive(haft_io_channel_t *channel, void *value);
+/* Nothing is sent any more; what is inside can be received. Who waits gets -EPIPE. Twice: ignored. */
+void haft_io_channel_close(haft_io_channel_t *channel);
+
+typedef struct haft_io_choice {
+    haft_io_channel_t *channel;
+    const void *send; /* what to send; NULL: */
+    void *receive;    /* where to receive to */
+    int code;         /* out, of the one that was done: 0 or -EPIPE */
+} haft_io_choice_t;
+
+/* Does one of the choices, the first that can be done, and returns its index; of several that can be
+   done at once, they take turns. */
+int haft_io_choose(haft_io_choice_t *choices, size_t count);
+int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline);
+
+/* ---- Testing -------------------------------------------------------------------------------- */
+
+typedef struct haft_io_simulation {
+    uint64_t seed;     /* 0: HAFT_IO_SEED in the environment, or another one each time */
+    bool short_counts; /* simulated streams read and write less than asked, at random */
+} haft_io_simulation_t;
+
+/*
+ * Runs `main(argument)` as haft_io_run does, for tests, the same way each time: which ready task goes on is
+ * drawn from the seed; time stands still while anybody can go on and then jumps to the next timer; blocking
+ * work is done in place. When nobody can go on for ever, it says who waits for what, cancels all, and
+ * the result is -EDEADLK. Whenever the result is not 0 the seed is printed on standard error; with it in
+ * HAFT_IO_SEED the run is repeated. `options` may be NULL. Operations on real descriptors block.
+ */
+int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simulation_t *options);
+
+/* The seed of the simulation around; 0: there is none. For messages of a test that fails. */
+uint64_t haft_io_seed(void);
+
+/*
+ * Two ends of a stream in both directions that exists only in this simulation; for read, write, receive,
+ * send, wait_for and close. Each direction holds 4096 bytes. 0, or -ENOMEM.
+ */
+int haft_io_simulated_pair(int ends[2]);
+/* The stream breaks: from now on both ends get -ECONNRESET. */
+void haft_io_simulated_break(int end);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wait cell: everything that waits does so by one word in its own frame, which whoever swaps it first
+ * has won.
+ *
+ *   word                  | who may write it
+ *   WAITING               | the waiter, when it makes the cell
+ *   CLAIMED, then         |
+ *   WOKEN, ARMS + n       | who has what the waiter waits for: a lock's holder, the sender, the back end
+ *   CANCELLED             | who cancels the scope that the waiter is in
+ *   TIMED_OUT             | the waiter's timer
+ *
+ * The winner lets the waiter run again; everybody else gets "no", and gives what he had to the next. The
+ * waiter withdraws its cell from where it had put it, and then looks at who has won. So a result that
+ * was handed over is never lost to a cancel, nor a cancel to a result.
+ *
+ * The cell is gone as soon as the waiter runs again. So who holds a cell must keep the waiter from
+ * withdrawing it until he has tried to win it: by the lock of the list that it is in, or by being of
+ * the waiter's own thread.
+ */
+#include "internal.h"
+
+#include <linux/futex.h>
+#include <sys/single_threaded.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *until) {
+    return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, until, NULL,
+                   FUTEX_BITSET_MATCH_ANY);
+}
+
+static bool swap(haft_io_cell_t *cell, uint32_t outcome) {
+    uint32_t expected = HAFT_IO_WAITING;
+    if (__libc_single_threaded) { /* Nobody can come between. */
+        if (__atomic_load_n(&cell->word, __ATOMIC_RELAXED) != expected)
+            return false;
+        __atomic_store_n(&cell->word, outcome, __ATOMIC_RELAXED);
+        return true;
+    }
+    return __atomic_compare_exchange_n(&cell->word, &expected, outcome, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
+
+static void let_go_on(haft_io_cell_t *cell, haft_io_task_t *task) {
+    if (task != NULL)
+        haft_io_ready(task);
+    else /* The address may be another thing's by now; that has a needless look at itself then. */
+        futex(&cell->word, FUTEX_WAKE, 1, NULL);
+}
+
+bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome) {
+    haft_io_task_t *task = cell->task;
+    if (!swap(cell, outcome))
+        return false;
+    let_go_on(cell, task);
+    return true;
+}
+
+bool haft_io_cell_claim(haft_io_cell_t *cell) {
+    return swap(cell, HAFT_IO_CLAIMED);
+}
+
+void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome) {
+    haft_io_task_t *task = cell->task;
+    __atomic_store_n(&cell->word, outcome, __ATOMIC_RELEASE);
+    let_go_on(cell, task);
+}
+
+static HAFT_IO_COLD uint32_t wait_as_thread(haft_io_cell_t *cell, int64_t deadline) {
+    if (deadline < 0)
+        deadline = 0;
+    struct timespec until = {deadline / HAFT_IO_SECOND, deadline % HAFT_IO_SECOND};
+    for (;;) {
+        uint32_t word = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
+        if (word > HAFT_IO_CLAIMED)
+            return word;
+        bool for_ever = deadline == HAFT_IO_FOREVER || word == HAFT_IO_CLAIMED;
+        long failed = futex(&cell->word, FUTEX_WAIT_BITSET, word, for_ever ? NULL : &until);
+        if (failed != 0 && errno == ETIMEDOUT)
+            swap(cell, HAFT_IO_TIMED_OUT);
+    }
+}
+
+typedef struct deadline {
+    haft_io_timer_t timer;
+    haft_io_cell_t *cell;
+} deadline_t;
+
+static void time_out(haft_io_timer_t *timer) {
+    haft_io_cell_win(HAFT_IO_OWNER(timer, deadline_t, timer)->cell, HAFT_IO_TIMED_OUT);
+}
+
+/* errno is a variable of the thread; the compiler must not keep its address across the wait. */
+static __attribute__((noinline)) int read_errno(void) {
+    __asm__ volatile("" : : : "memory");
+    return errno;
+}
+static __attribute__((noinline)) void write_errno(int value) {
+    __asm__ volatile("" : : : "memory");
+    errno = value;
+}
+
+uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
+                           const char *waits_for) {
+    haft_io_task_t *task = cell->task;
+    if (HAFT_UNLIKELY(task == NULL)) {
+        int saved = read_errno();
+        uint32_t outcome = wait_as_thread(cell, deadline);
+        write_errno(saved);
+        return outcome;
+    }
+    haft_io_worker_t *worker = task->worker;
+    if (HAFT_UNLIKELY(worker->forked))
+        haft_io_misuse(
+            "The task '%s' waits in a child of fork: a scheduler stays with the process that "
+            "made it. In the child, only exec or exit.",
+            haft_io_task_name(task));
+    if (kind == HAFT_IO_CANCELLABLE) {
+        /* Who has lost here finds the task in the ready queue, and must not run twice. */
+        if (HAFT_UNLIKELY(task->scope->cancelled) && swap(cell, HAFT_IO_CANCELLED))
+            return HAFT_IO_CANCELLED;
+        task->cell = cell;
+    }
+    deadline_t limit = {.cell = cell};
+    if (deadline != HAFT_IO_FOREVER) {
+        limit.timer.fire = time_out;
+        haft_io_timer_add(&worker->timers, &limit.timer, deadline);
+    }
+    task->waits_for = waits_for;
+    int saved = read_errno();
+    HAFT_PERFORM(haft_io_park);
+    write_errno(saved);
+    task->waits_for = NULL;
+    task->cell = NULL;
+    if (deadline != HAFT_IO_FOREVER)
+        haft_io_timer_remove(&worker->timers, &limit.timer);
+    return __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
+}

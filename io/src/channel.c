@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Channels, and the choice among several.
+ *
+ * A channel is a ring of values, the senders that wait because it is full, and the receivers that wait
+ * because it is empty. Values go from sender to receiver directly where one of them waits.
+ *
+ * A choice holds the locks of all its channels, in the order of their addresses, while it looks whether one
+ * can be done and then takes a place in each with one cell. So its cell is not yet to be won while it
+ * wins that of another.
+ *
+ * A value is copied between claiming the cell of who waits and letting him go on: before, another choice of
+ * his may be done and have its value in the same place; afterwards his frame may be gone.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct haft_io_channel {
+    uint32_t lock;
+    bool closed;
+    size_t size, capacity;
+    size_t first, count; /* of the values in the ring */
+    haft_io_waiting_t senders, receivers;
+    char values[];
+};
+
+haft_io_channel_t *haft_io_channel_new(size_t size, size_t capacity) {
+    if (size != 0 && capacity > (SIZE_MAX - sizeof(haft_io_channel_t)) / size)
+        return NULL;
+    haft_io_channel_t *channel = malloc(sizeof *channel + size * capacity);
+    if (channel != NULL)
+        *channel = (haft_io_channel_t){.size = size, .capacity = capacity};
+    return channel;
+}
+
+void haft_io_channel_free(haft_io_channel_t *channel) {
+    if (channel != NULL && (channel->senders.first != NULL || channel->receivers.first != NULL))
+        haft_io_misuse("A channel was freed while somebody waits for it.");
+    free(channel);
+}
+
+static char *slot(haft_io_channel_t *channel, size_t index) {
+    return channel->values + (channel->first + index) % channel->capacity * channel->size;
+}
+
+/* ---- Under the lock: what can be done at once; -EAGAIN if it has to wait ---- */
+
+static int send_now(haft_io_channel_t *channel, const void *value) {
+    if (channel->closed)
+        return -EPIPE;
+    while (channel->receivers.first != NULL) {
+        haft_io_place_t *receiver = channel->receivers.first;
+        haft_io_leave_place(receiver);
+        if (!haft_io_cell_claim(receiver->cell))
+            continue;
+        memcpy(receiver->value, value, channel->size);
+        haft_io_cell_finish(receiver->cell, receiver->outcome);
+        return 0;
+    }
+    if (channel->count == channel->capacity)
+        return -EAGAIN;
+    memcpy(slot(channel, channel->count++), value, channel->size);
+    return 0;
+}
+
+/* Takes what the first sender has, if there is one that still wants to send. */
+static bool take_from_sender(haft_io_channel_t *channel, void *value) {
+    while (channel->senders.first != NULL) {
+        haft_io_place_t *sender = channel->senders.first;
+        haft_io_leave_place(sender);
+        if (!haft_io_cell_claim(sender->cell))
+            continue;
+        memcpy(value, sender->value, channel->size);
+        haft_io_cell_finish(sender->cell, sender->outcome);
+        return true;
+    }
+    return false;
+}
+
+static int receive_now(haft_io_channel_t *channel, void *value) {
+    if (channel->count != 0) {
+        memcpy(value, slot(channel, 0), channel->size);
+        channel->first = (channel->first + 1) % channel->capacity;
+        channel->count--;
+        if (take_from_sender(channel, slot(channel, channel->count)))
+            channel->count++;
+        return 0;
+    }
+    if (take_from_sender(channel, value))
+        return 0;
+    return channel->closed ? -EPIPE : -EAGAIN;
+}
+
+static int do_now(const haft_io_choice_t *choice) {
+    return choice->send != NULL ? send_now(choice->channel, choice->send)
+                                : receive_now(choice->channel, choice->receive);
+}
+
+static void take_place(const haft_io_choice_t *choice, haft_io_place_t *place) {
+    haft_io_channel_t *channel = choice->channel;
+    bool sends = choice->send != NULL;
+    place->value = sends ? (void *)(uintptr_t)choice->send : choice->receive;
+    haft_io_take_place(sends ? &channel->senders : &channel->receivers, place);
+}
+
+/* ---- One channel ---- */
+
+static int do_one(const haft_io_choice_t *choice, int64_t deadline) {
+    haft_io_channel_t *channel = choice->channel;
+    haft_io_guard(&channel->lock);
+    int code = do_now(choice);
+    if (code != -EAGAIN) {
+        haft_io_unguard(&channel->lock);
+        return code;
+    }
+    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
+    haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
+    take_place(choice, &place);
+    haft_io_unguard(&channel->lock);
+    uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
+                                         choice->send != NULL ? "a channel to send to"
+                                                              : "a channel to receive from");
+    if (HAFT_LIKELY(outcome == HAFT_IO_WOKEN))
+        return place.closed ? -EPIPE : 0;
+    haft_io_guard(&channel->lock);
+    haft_io_leave_place(&place);
+    haft_io_unguard(&channel->lock);
+    return outcome == HAFT_IO_CANCELLED ? haft_io_cancelled() : -ETIMEDOUT;
+}
+
+int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, int64_t deadline) {
+    return do_one(&(haft_io_choice_t){.channel = channel, .send = value}, deadline);
+}
+
+int haft_io_channel_send(haft_io_channel_t *channel, const void *value) {
+    return haft_io_channel_send_until(channel, value, HAFT_IO_FOREVER);
+}
+
+int haft_io_channel_receive_until(haft_io_channel_t *channel, void *value, int64_t deadline) {
+    return do_one(&(haft_io_choice_t){.channel = channel, .receive = value}, deadline);
+}
+
+int haft_io_channel_receive(haft_io_channel_t *channel, void *value) {
+    return haft_io_channel_receive_until(channel, value, HAFT_IO_FOREVER);
+}
+
+static int try_one(const haft_io_choice_t *choice) {
+    haft_io_guard(&choice->channel->lock);
+    int code = do_now(choice);
+    haft_io_unguard(&choice->channel->lock);
+    return code;
+}
+
+int haft_io_channel_try_send(haft_io_channel_t *channel, const void *value) {
+    return try_one(&(haft_io_choice_t){.channel = channel, .send = value});
+}
+
+int haft_io_channel_try_receive(haft_io_channel_t *channel, void *value) {
+    return try_one(&(haft_io_choice_t){.channel = channel, .receive = value});
+}
+
+static void close_places(haft_io_waiting_t *list) {
+    while (list->first != NULL) {
+        haft_io_place_t *place = list->first;
+        haft_io_leave_place(place);
+        if (!haft_io_cell_claim(place->cell))
+            continue;
+        place->closed = true;
+        haft_io_cell_finish(place->cell, place->outcome);
+    }
+}
+
+void haft_io_channel_close(haft_io_channel_t *channel) {
+    haft_io_guard(&channel->lock);
+    channel->closed = true;
+    close_places(&channel->senders);
+    close_places(&channel->receivers);
+    haft_io_unguard(&channel->lock);
+}
+
+/* ---- Several ---- */
+
+static int by_address(const void *one, const void *other) {
+    uintptr_t a = (uintptr_t) * (haft_io_channel_t *const *)one;
+    uintptr_t b = (uintptr_t) * (haft_io_channel_t *const *)other;
+    return (a > b) - (a < b);
+}
+
+static void guard_all(haft_io_channel_t **channels, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || channels[i] != channels[i - 1])
+            haft_io_guard(&channels[i]->lock);
+}
+
+static void unguard_all(haft_io_channel_t **channels, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || channels[i] != channels[i - 1])
+            haft_io_unguard(&channels[i]->lock);
+}
+
+/* Where to begin to look, so that no choice is always passed over. */
+static size_t next_turn(void) {
+    static size_t turn;
+    return __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED);
+}
+
+static int choose(haft_io_choice_t *choices, size_t count, int64_t deadline) {
+    haft_io_channel_t *channels[count];
+    haft_io_place_t places[count];
+    for (size_t i = 0; i < count; i++)
+        channels[i] = choices[i].channel;
+    qsort(channels, count, sizeof *channels, by_address);
+    guard_all(channels, count);
+    size_t turn = next_turn();
+    for (size_t i = 0; i < count; i++) {
+        size_t index = (turn + i) % count;
+        int code = do_now(&choices[index]);
+        if (code != -EAGAIN) {
+            unguard_all(channels, count);
+            choices[index].code = code;
+            return (int)index;
+        }
+    }
+    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
+    for (size_t i = 0; i < count; i++) {
+        places[i] = (haft_io_place_t){.cell = &cell, .outcome = HAFT_IO_ARMS + (uint32_t)i};
+        take_place(&choices[i], &places[i]);
+    }
+    unguard_all(channels, count);
+    uint32_t outcome =
+        haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline, "one of several channels");
+    guard_all(channels, count);
+    for (size_t i = 0; i < count; i++)
+        haft_io_leave_place(&places[i]);
+    unguard_all(channels, count);
+    if (outcome < HAFT_IO_ARMS)
+        return haft_io_code_of(outcome);
+    size_t index = outcome - HAFT_IO_ARMS;
+    choices[index].code = places[index].closed ? -EPIPE : 0;
+    return (int)index;
+}
+
+int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline) {
+    if (count == 0)
+        haft_io_misuse("haft_io_choose needs a choice.");
+    int chosen = choose(choices, count, deadline);
+    return chosen != -ECANCELED ? chosen : haft_io_cancelled();
+}
+
+int haft_io_choose(haft_io_choice_t *choices, size_t count) {
+    return haft_io_choose_until(choices, count, HAFT_IO_FOREVER);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of libhaft-io share. docs/io.md, "Inside", says what the parts are; each struct stands
+ * here with who may touch it.
+ *
+ * A task's states:
+ *
+ *   state    | in                          | moved on by
+ *   NEW      | the worker's ready queue    | a runner, which takes it from there
+ *   READY    | the worker's ready queue    | the loop, which resumes its runner
+ *   RUNNING  | its runner                  | itself: it waits, yields, ends
+ *   WAITING  | its cell's owner's list     | who wins the cell
+ *   ENDED    | its home's list of ended,   | haft_io_join, or the end of the scope
+ *            | if it is to be joined       |
+ *   FREE     | the worker's free list      | the next spawn
+ *
+ * Everything of a task, a scope, a timer or a worker is touched by the worker's own thread only, but for
+ * the words marked "any thread".
+ */
+#ifndef HAFT_IO_INTERNAL_H
+#define HAFT_IO_INTERNAL_H
+
+#include "haft/io.h"
+
+#include <errno.h>
+
+#define HAFT_IO_COLD __attribute__((cold, noinline))
+
+typedef struct haft_io_worker haft_io_worker_t;
+typedef struct haft_io_operation haft_io_operation_t;
+typedef struct haft_io_several haft_io_several_t;
+
+/* ---- Effects between tasks and their scheduler ---- */
+
+/*
+ * Suspends the task until its cell has been won. Without a scheduler there is no task that could. Its
+ * line, modulo four, is that of no operation which tasks perform by turns with it: see io_effects.h.
+ */
+
+HAFT_EFFECT(haft_io_park, void, {});
+/* Thrown to unwind a task, or a scope's body: -ECANCELED, or how it failed. */
+HAFT_EFFECT(haft_io_unwind, void, {
+    int code;
+    const char *message;
+});
+
+/* ---- Lists ---- */
+
+/* A link of a ring; the ring's head is one, too. Zeroed: not in a ring. */
+typedef struct haft_io_link {
+    struct haft_io_link *next, *previous;
+} haft_io_link_t;
+
+static inline void haft_io_ring(haft_io_link_t *head) {
+    head->next = head->previous = head;
+}
+static inline bool haft_io_ring_empty(const haft_io_link_t *head) {
+    return head->next == head;
+}
+static inline void haft_io_append(haft_io_link_t *head, haft_io_link_t *link) {
+    link->next = head;
+    link->previous = head->previous;
+    head->previous->next = link;
+    head->previous = link;
+}
+static inline bool haft_io_linked(const haft_io_link_t *link) {
+    return link->next != NULL;
+}
+static inline void haft_io_unlink(haft_io_link_t *link) {
+    link->next->previous = link->previous;
+    link->previous->next = link->next;
+    link->next = link->previous = NULL;
+}
+#define HAFT_IO_OWNER(pointer, type, field)                                                        \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, field)))
+
+/* ---- The wait cell (cell.c) ---- */
+
+enum haft_io_outcome {
+    HAFT_IO_WAITING = 0,
+    HAFT_IO_CLAIMED, /* won by somebody who still hands something over */
+    HAFT_IO_WOKEN,
+    HAFT_IO_CANCELLED,
+    HAFT_IO_TIMED_OUT,
+    HAFT_IO_ARMS /* of a wait for several: this plus the arm */
+};
+
+typedef struct haft_io_cell {
+    uint32_t word;        /* a haft_io_outcome; any thread may swap WAITING for another, once */
+    haft_io_task_t *task; /* NULL: a thread without a scheduler waits, for `word` as a futex */
+} haft_io_cell_t;
+
+enum haft_io_wait_kind { HAFT_IO_CANCELLABLE, HAFT_IO_TO_THE_END };
+
+/* True: the caller was first, and the waiter will run. */
+bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome);
+/* The same in two steps; between them the waiter stays where it is, for a value to be copied. */
+bool haft_io_cell_claim(haft_io_cell_t *cell);
+void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome);
+uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
+                           const char *waits_for);
+
+/* ---- Timers (timers.c) ---- */
+
+typedef struct haft_io_timer {
+    haft_io_link_t link;
+    int64_t tick;
+    void (*fire)(struct haft_io_timer *timer);
+} haft_io_timer_t;
+
+enum { HAFT_IO_TICK_BITS = 16, HAFT_IO_LEVEL_BITS = 6, HAFT_IO_LEVELS = 8 };
+enum { HAFT_IO_SLOTS = 1 << HAFT_IO_LEVEL_BITS };
+
+typedef struct haft_io_timers {
+    int64_t elapsed; /* the tick up to which all have fired */
+    size_t count;
+    haft_io_link_t due;
+    uint64_t occupied[HAFT_IO_LEVELS];
+    haft_io_link_t slots[HAFT_IO_LEVELS][HAFT_IO_SLOTS];
+} haft_io_timers_t;
+
+void haft_io_timers_start(haft_io_timers_t *timers, int64_t now);
+void haft_io_timer_add(haft_io_timers_t *timers, haft_io_timer_t *timer, int64_t deadline);
+void haft_io_timer_remove(haft_io_timers_t *timers, haft_io_timer_t *timer);
+/* When something has to be done next: not later than the first timer; HAFT_IO_FOREVER for none. */
+int64_t haft_io_timers_next(const haft_io_timers_t *timers);
+void haft_io_timers_advance(haft_io_timers_t *timers, int64_t now);
+
+/* ---- Tasks and scopes (task.c, scope.c) ---- */
+
+enum haft_io_task_state {
+    HAFT_IO_FREE,
+    HAFT_IO_NEW,
+    HAFT_IO_READY,
+    HAFT_IO_RUNNING,
+    HAFT_IO_PARKED,
+    HAFT_IO_ENDED
+};
+
+/* A value by key, shared by the tasks that have inherited it. */
+typedef struct haft_io_binding {
+    struct haft_io_binding *outer;
+    size_t uses;
+    const void *key;
+    void *value;
+} haft_io_binding_t;
+
+typedef struct haft_io_runner {
+    haft_fiber_t *fiber;
+    haft_io_task_t *task; /* NULL: idle */
+    haft_io_worker_t *worker;
+    struct haft_io_runner *next; /* of the idle ones */
+} haft_io_runner_t;
+
+struct haft_io_task {
+    haft_io_task_t *next;  /* in the inbox (any thread), the free list */
+    haft_io_link_t queued; /* in the ready queue */
+    haft_io_worker_t *worker;
+    haft_io_runner_t *runner; /* once it has started */
+    haft_io_scope_t *home;    /* in which it was spawned */
+    haft_io_scope_t *scope;   /* the innermost that it is in: whose cancel is its own */
+    haft_io_link_t link;      /* in scope->tasks, or home->ended */
+    haft_io_cell_t *cell;     /* what it waits for, if a cancel may win that */
+    haft_io_cell_t *joiner;
+    const char *waits_for; /* for the dump; NULL while it does not wait */
+    void *(*function)(void *);
+    void *argument;
+    void *result;
+    const char *name;
+    haft_io_binding_t *locals;
+    int code; /* how it ended */
+    uint8_t state;
+    bool yielded; /* it is READY after haft_io_yield, which wants a reply */
+    bool joinable;
+    bool unwinding;       /* its stack, up to the innermost scope, is being unwound */
+    bool returns_cancels; /* instead of unwinding */
+};
+
+struct haft_io_scope {
+    haft_io_scope_t *outer;
+    haft_io_link_t sibling; /* in outer->inner */
+    haft_io_link_t inner;   /* the scopes whose outer is this */
+    haft_io_link_t tasks;   /* that have this as their innermost */
+    haft_io_link_t ended;   /* tasks of this home that have not been joined */
+    size_t live;            /* tasks of this home that have not ended */
+    haft_io_cell_t *closer; /* of who waits for `live` to be 0 */
+    haft_io_worker_t *worker;
+    haft_io_task_t *owner; /* who opened it; NULL: haft_io_run */
+    const char *name;
+    haft_io_failures_t *failures;
+    haft_io_timer_t timer;
+    haft_io_several_t *several; /* whose calls its tasks are */
+    int code;                   /* why it was cancelled, or 0 */
+    bool cancelled;             /* itself or by one further out */
+    bool shielded;
+    bool owner_unwinding, owner_returns_cancels; /* as they were outside */
+};
+
+/* The memory of tasks. */
+enum { HAFT_IO_TASKS_IN_BLOCK = 32 };
+typedef struct haft_io_block {
+    struct haft_io_block *next;
+    haft_io_task_t tasks[HAFT_IO_TASKS_IN_BLOCK];
+} haft_io_block_t;
+
+/* NULL: no memory. The task is not in the ready queue yet. */
+haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scope,
+                                 void *(*function)(void *), void *argument);
+void haft_io_task_end(haft_io_task_t *task, int code);
+/* Gives up the record of a task that has ended and was to be joined. */
+void haft_io_task_forget(haft_io_task_t *task);
+/* Withdraws what it waits for. */
+void haft_io_task_interrupt(haft_io_task_t *task);
+
+void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_io_scope_t *outer,
+                         const haft_io_scope_options_t *options);
+/* Waits for the tasks and takes the scope out of its outer one. */
+void haft_io_scope_finish(haft_io_scope_t *scope);
+void haft_io_scope_cancel(haft_io_scope_t *scope, int code);
+void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, const char *name);
+
+/* ---- The scheduler (scheduler.c) ---- */
+
+/* One set of operations that wait: epoll, io_uring, simulated. */
+typedef struct haft_io_backend {
+    const char *name;
+    int (*start)(haft_io_worker_t *worker); /* 0 or a negative error number */
+    void (*stop)(haft_io_worker_t *worker);
+    /* Called on the stack of a task, which waits in it. */
+    ssize_t (*operate)(haft_io_runner_t *runner, haft_io_operation_t *operation);
+    int (*close)(haft_io_worker_t *worker, int descriptor);
+    /* Wins the cells of what has happened; waits for that at most so long (negative: for ever). */
+    void (*poll)(haft_io_worker_t *worker, int64_t nanoseconds);
+    void (*interrupt)(haft_io_worker_t *worker); /* ends a poll; any thread */
+} haft_io_backend_t;
+
+/* What replaces chance and time in a run for tests (simulation.c). */
+typedef struct haft_io_simulated {
+    uint64_t seed;
+    uint64_t random; /* the state of the generator */
+    int64_t now;
+    bool short_counts;
+} haft_io_simulated_t;
+
+struct haft_io_worker {
+    haft_io_link_t ready; /* the queue of tasks that can run */
+    unsigned operations;  /* that the running task has done since it waited last */
+    unsigned resumed;     /* tasks since the last poll */
+    size_t waiting;       /* tasks that wait for the back end */
+    haft_io_runner_t *idle;
+    unsigned idle_count;
+    haft_io_task_t *free;
+    haft_io_block_t *blocks;
+    haft_io_timers_t timers;
+    const haft_io_backend_t *backend;
+    void *backend_state;
+    haft_io_scope_t root;
+    size_t stack_size;
+    int blocking_threads;
+    struct haft_io_pool *pool;
+    haft_io_simulated_t *simulated; /* NULL: a real run */
+    bool forked;                    /* this is a child of the process that it was made in */
+    haft_io_task_t *inbox;          /* tasks readied by other threads, last first; any thread */
+    int sleeping;                   /* in a poll that may block; any thread */
+};
+
+/* A run with this back end and, if it is not NULL, this simulation. */
+int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_options_t *options,
+                     haft_io_simulated_t *simulated);
+int64_t haft_io_worker_now(const haft_io_worker_t *worker);
+
+/* The calling thread's. Looked up afresh by every call. */
+haft_io_worker_t *haft_io_worker(void);
+/* Lets the task run again; any thread. */
+void haft_io_ready(haft_io_task_t *task);
+/* Puts it at the end of the queue of its worker, which is the caller's. */
+void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task);
+/* Moves a task that is in the queue to its front, unless others have been passed over too often. */
+void haft_io_favour(haft_io_task_t *task);
+/* A new task for a runner that has nothing to do; NULL: it is to give way. */
+haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker);
+
+/* ---- Operations (operations.c) ---- */
+
+enum haft_io_kind {
+    HAFT_IO_READ,
+    HAFT_IO_WRITE,
+    HAFT_IO_RECEIVE,
+    HAFT_IO_SEND,
+    HAFT_IO_ACCEPT,
+    HAFT_IO_CONNECT,
+    HAFT_IO_POLL
+};
+
+struct haft_io_operation {
+    enum haft_io_kind kind;
+    int descriptor;
+    int flags; /* POLL: events */
+    void *buffer;
+    size_t size;
+    struct sockaddr *address;
+    socklen_t *address_size;
+};
+
+/* What is handled in place on a task's stack; its state is the runner. */
+extern const haft_handler_t *const haft_io_operations;
+
+/* Makes the system call, without blocking where that can be had; -EAGAIN if it would block. */
+ssize_t haft_io_attempt(const haft_io_operation_t *operation);
+/* Makes the system call and waits for it on this thread. */
+ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation);
+/* The events of poll(2) after which to try again. */
+short haft_io_events_of(const haft_io_operation_t *operation);
+const char *haft_io_kind_name(enum haft_io_kind kind);
+
+int64_t haft_io_clock(void);
+
+/* ---- Synchronisation (waiting.c) ---- */
+
+/* Who waits in a list of an object; in the waiter's frame. The object's lock guards all but the cell. */
+typedef struct haft_io_place {
+    struct haft_io_place *next, *previous;
+    haft_io_waiting_t *list; /* NULL: in none */
+    haft_io_cell_t *cell;
+    uint32_t outcome; /* with which its cell is won */
+    bool closed;      /* it was won because the channel was closed */
+    void *value;      /* what is sent, or where to receive to */
+} haft_io_place_t;
+
+void haft_io_guard(uint32_t *lock);
+void haft_io_unguard(uint32_t *lock);
+void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *place);
+void haft_io_leave_place(haft_io_place_t *place);
+/* Lets the first go on whose cell can be won; false: there is none. Under the lock. */
+bool haft_io_wake_first(haft_io_waiting_t *list);
+/* Waits in the list; called under the lock, returns without it. 0, -ETIMEDOUT or -ECANCELED. */
+int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
+                    enum haft_io_wait_kind kind, const char *waits_for);
+int haft_io_code_of(uint32_t outcome);
+
+/* ---- Blocking work (pool.c) ---- */
+
+int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument);
+void haft_io_pool_stop(haft_io_worker_t *worker);
+
+/* ---- Who waits on which descriptor (descriptors.c) ---- */
+
+enum haft_io_direction { HAFT_IO_INWARD, HAFT_IO_OUTWARD };
+
+typedef struct haft_io_waiter {
+    haft_io_link_t links[2]; /* by direction */
+    haft_io_cell_t *cell;
+    bool transfers; /* bytes of a stream */
+    bool closed;    /* the descriptor was, meanwhile */
+} haft_io_waiter_t;
+
+enum haft_io_nature { HAFT_IO_UNKNOWN, HAFT_IO_SOCKET, HAFT_IO_FILE, HAFT_IO_STREAM };
+
+typedef struct haft_io_descriptor {
+    uint32_t life;   /* counts how often the number was closed */
+    bool registered; /* with epoll */
+    uint8_t nature;  /* a haft_io_nature */
+    haft_io_link_t waiters[2];
+} haft_io_descriptor_t;
+
+typedef struct haft_io_descriptors {
+    haft_io_descriptor_t **blocks;
+    size_t block_count;
+} haft_io_descriptors_t;
+
+/* NULL: no memory, or, unless it is to be made, nothing was known of it. Stays where it is. */
+haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *descriptors, int descriptor,
+                                         bool make);
+void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
+/* 0; -EBUSY if another task transfers bytes of the same stream in that direction. */
+int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
+                   const haft_io_operation_t *operation);
+void haft_io_delist(haft_io_waiter_t *waiter);
+haft_io_waiter_t *haft_io_first_waiter(haft_io_descriptor_t *descriptor,
+                                       enum haft_io_direction direction);
+
+/* Waits until somebody wakes those of its direction. 0, -EBUSY, -ECANCELED, or -EBADF: it was closed. */
+int haft_io_wait_on(haft_io_descriptor_t *descriptor, const haft_io_operation_t *operation,
+                    haft_io_task_t *task);
+void haft_io_wake(haft_io_descriptor_t *descriptor, enum haft_io_direction direction, bool closed);
+
+/* ---- Back ends ---- */
+
+extern const haft_io_backend_t haft_io_epoll;
+extern const haft_io_backend_t haft_io_simulation;
+#ifdef HAFT_IO_URING
+extern const haft_io_backend_t haft_io_uring;
+#endif
+
+/* ---- Simulation (simulation.c) ---- */
+
+/* A number below `bound`, which is not 0. */
+uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound);
+
+/* ---- Mistakes (misuse.c) ---- */
+
+/* Prints what was done wrong, and to which task, and aborts. */
+HAFT_IO_COLD __attribute__((noreturn, format(printf, 1, 2))) void haft_io_misuse(const char *format,
+                                                                                 ...);
+
+#endif

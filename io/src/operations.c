@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The operations: the functions of io.h that perform effects, the blocking defaults of these, and the
+ * clauses by which a scheduler handles them in place, on the task's stack.
+ */
+#include "internal.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- The system calls ---- */
+
+int64_t haft_io_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * HAFT_IO_SECOND + now.tv_nsec;
+}
+
+const char *haft_io_kind_name(enum haft_io_kind kind) {
+    static const char *const names[] = {"read",   "write",   "receive", "send",
+                                        "accept", "connect", "poll"};
+    return names[kind];
+}
+
+short haft_io_events_of(const haft_io_operation_t *operation) {
+    switch (operation->kind) {
+    case HAFT_IO_WRITE:
+    case HAFT_IO_SEND:
+    case HAFT_IO_CONNECT:
+        return POLLOUT;
+    case HAFT_IO_POLL:
+        return (short)operation->flags;
+    default:
+        return POLLIN;
+    }
+}
+
+static int poll_now(int descriptor, short events, int milliseconds) {
+    struct pollfd entry = {descriptor, events, 0};
+    int ready = poll(&entry, 1, milliseconds);
+    if (ready < 0)
+        return -errno;
+    return ready == 0 ? -EAGAIN : entry.revents & POLLNVAL ? -EBADF : entry.revents;
+}
+
+static bool blocks(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    return flags >= 0 && (flags & O_NONBLOCK) == 0;
+}
+
+/* A read or write as of a socket, which needs no mode of its own not to block, nor sends a signal.
+   -ENOTSOCK for others. */
+static ssize_t transfer_by_socket(const haft_io_operation_t *o) {
+    ssize_t done = o->kind == HAFT_IO_READ
+                       ? recv(o->descriptor, o->buffer, o->size, MSG_DONTWAIT)
+                       : send(o->descriptor, o->buffer, o->size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return done >= 0 ? done : -errno;
+}
+
+static ssize_t transfer_plainly(const haft_io_operation_t *o, size_t most) {
+    size_t size = o->size < most ? o->size : most;
+    ssize_t done = o->kind == HAFT_IO_READ ? read(o->descriptor, o->buffer, size)
+                                           : write(o->descriptor, o->buffer, size);
+    return done >= 0 ? done : -errno;
+}
+
+/* Reads or writes without blocking, whether the descriptor blocks or not. */
+static ssize_t transfer(const haft_io_operation_t *o) {
+    ssize_t done = transfer_by_socket(o);
+    if (done != -ENOTSOCK)
+        return done;
+    struct iovec part = {o->buffer, o->size};
+    done = o->kind == HAFT_IO_READ ? preadv2(o->descriptor, &part, 1, -1, RWF_NOWAIT)
+                                   : pwritev2(o->descriptor, &part, 1, -1, RWF_NOWAIT);
+    if (done >= 0)
+        return done;
+    if (errno != EOPNOTSUPP && errno != ENOSYS)
+        return -errno;
+    if (!blocks(o->descriptor))
+        return transfer_plainly(o, SIZE_MAX);
+    /* What poll says is ready then takes or gives some bytes at once. */
+    int ready = poll_now(o->descriptor, haft_io_events_of(o), 0);
+    return ready < 0 ? ready : transfer_plainly(o, PIPE_BUF);
+}
+
+/* A connect that was begun goes on by itself; it is asked again when the socket can be written to. */
+static ssize_t attempt_connect(const haft_io_operation_t *o) {
+    bool blocked = blocks(o->descriptor);
+    if (blocked)
+        fcntl(o->descriptor, F_SETFL, fcntl(o->descriptor, F_GETFL) | O_NONBLOCK);
+    int code = connect(o->descriptor, o->address, *o->address_size) == 0 ? 0 : -errno;
+    if (blocked)
+        fcntl(o->descriptor, F_SETFL, fcntl(o->descriptor, F_GETFL) & ~O_NONBLOCK);
+    if (code == -EISCONN)
+        return 0;
+    return code == -EINPROGRESS || code == -EALREADY || code == -EINTR ? -EAGAIN : code;
+}
+
+static ssize_t attempt_accept(const haft_io_operation_t *o) {
+    int connection =
+        accept4(o->descriptor, o->address, o->address_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return connection >= 0 ? connection : -errno;
+}
+
+static ssize_t attempt_once(const haft_io_operation_t *o) {
+    ssize_t done;
+    switch (o->kind) {
+    case HAFT_IO_READ:
+    case HAFT_IO_WRITE:
+        return transfer(o);
+    case HAFT_IO_RECEIVE:
+        done = recvfrom(o->descriptor, o->buffer, o->size, o->flags | MSG_DONTWAIT, o->address,
+                        o->address_size);
+        break;
+    case HAFT_IO_SEND:
+        done = sendto(o->descriptor, o->buffer, o->size, o->flags | MSG_DONTWAIT | MSG_NOSIGNAL,
+                      o->address, o->address != NULL ? *o->address_size : 0);
+        break;
+    case HAFT_IO_ACCEPT: {
+        int ready = blocks(o->descriptor) ? poll_now(o->descriptor, POLLIN, 0) : 1;
+        return ready < 0 ? ready : attempt_accept(o);
+    }
+    case HAFT_IO_CONNECT:
+        return attempt_connect(o);
+    case HAFT_IO_POLL:
+        return poll_now(o->descriptor, (short)o->flags, 0);
+    default:
+        return -EINVAL;
+    }
+    return done >= 0 ? done : -errno;
+}
+
+ssize_t haft_io_attempt(const haft_io_operation_t *operation) {
+    ssize_t done;
+    do
+        done = attempt_once(operation);
+    while (done == -EINTR);
+    return done;
+}
+
+ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
+    for (;;) {
+        ssize_t done = -ENOTSOCK;
+        if (operation->kind == HAFT_IO_READ || operation->kind == HAFT_IO_WRITE) {
+            done = transfer_by_socket(operation);
+            if (done == -ENOTSOCK)
+                done = transfer_plainly(operation, SIZE_MAX);
+        } else {
+            done = haft_io_attempt(operation);
+        }
+        if (done == -EAGAIN)
+            done = poll_now(operation->descriptor, haft_io_events_of(operation), -1);
+        else if (done != -EINTR)
+            return done;
+        if (done < 0 && done != -EINTR && done != -EAGAIN)
+            return done;
+    }
+}
+
+/* ---- Scheduled ---- */
+
+/* A task for which everything is ready at once must not keep the others waiting for ever. */
+enum { OPERATIONS_IN_A_ROW = 64 };
+
+static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+    haft_io_worker_t *worker = runner->worker;
+    if (HAFT_UNLIKELY(++worker->operations > OPERATIONS_IN_A_ROW) &&
+        HAFT_PERFORM(haft_io_yield) != 0)
+        return -ECANCELED;
+    return worker->backend->operate(runner, operation);
+}
+
+/* ---- Each operation: its default, its clause ---- */
+
+/* An operation is made from the payload twice: for the default, and for the clause. */
+#define OPERATION(name, result, ...)                                                               \
+    static result default_##name(void *unused, HAFT_PAYLOAD(haft_io_##name) * p) {                 \
+        (void)unused;                                                                              \
+        haft_io_operation_t operation = {__VA_ARGS__};                                             \
+        return (result)haft_io_operate_blocking(&operation);                                       \
+    }                                                                                              \
+    static result clause_##name(void *runner, HAFT_PAYLOAD(haft_io_##name) * p) {                  \
+        haft_io_operation_t operation = {__VA_ARGS__};                                             \
+        return (result)operate(runner, &operation);                                                \
+    }
+
+OPERATION(read, ssize_t, HAFT_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)
+OPERATION(write, ssize_t, HAFT_IO_WRITE, p->descriptor, 0, (void *)(uintptr_t)p->buffer, p->size,
+          NULL, NULL)
+OPERATION(receive, ssize_t, HAFT_IO_RECEIVE, p->socket, p->flags, p->buffer, p->size, p->address,
+          p->address_size)
+OPERATION(send, ssize_t, HAFT_IO_SEND, p->socket, p->flags, (void *)(uintptr_t)p->buffer, p->size,
+          (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
+OPERATION(accept, int, HAFT_IO_ACCEPT, p->listener, 0, NULL, 0, NULL, NULL)
+OPERATION(connect, int, HAFT_IO_CONNECT, p->socket, 0, NULL, 0,
+          (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
+OPERATION(wait_for, int, HAFT_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
+
+static int default_close(void *unused, HAFT_PAYLOAD(haft_io_close) * payload) {
+    (void)unused;
+    return close(payload->descriptor) == 0 ? 0 : -errno;
+}
+static int clause_close(void *state, HAFT_PAYLOAD(haft_io_close) * payload) {
+    haft_io_runner_t *runner = state;
+    return runner->worker->backend->close(runner->worker, payload->descriptor);
+}
+
+static int default_sleep_until(void *unused, HAFT_PAYLOAD(haft_io_sleep_until) * payload) {
+    (void)unused;
+    int64_t deadline = payload->deadline > 0 ? payload->deadline : 0;
+    struct timespec until = {deadline / HAFT_IO_SECOND, deadline % HAFT_IO_SECOND};
+    int code;
+    do
+        code = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+    while (code == EINTR);
+    return -code;
+}
+static int clause_sleep_until(void *state, HAFT_PAYLOAD(haft_io_sleep_until) * payload) {
+    haft_io_runner_t *runner = state;
+    haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
+    return haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, payload->deadline, "a time") ==
+                   HAFT_IO_CANCELLED
+               ? -ECANCELED
+               : 0;
+}
+
+static int64_t default_now(void *unused, HAFT_PAYLOAD(haft_io_now) * payload) {
+    (void)unused, (void)payload;
+    return haft_io_clock();
+}
+
+static int64_t clause_now(void *state, HAFT_PAYLOAD(haft_io_now) * payload) {
+    (void)payload;
+    return haft_io_worker_now(((haft_io_runner_t *)state)->worker);
+}
+
+static int default_call_blocking(void *unused, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
+    (void)unused;
+    payload->function(payload->argument);
+    return 0;
+}
+static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
+    haft_io_runner_t *runner = state;
+    if (runner->worker->simulated != NULL)
+        return default_call_blocking(NULL, payload);
+    return haft_io_pool_call(runner, payload->function, payload->argument);
+}
+
+static int default_yield(void *unused, HAFT_PAYLOAD(haft_io_yield) * payload) {
+    (void)unused, (void)payload;
+    return 0;
+}
+
+static haft_io_task_t *default_self(void *unused, HAFT_PAYLOAD(haft_io_self) * payload) {
+    (void)unused, (void)payload;
+    return NULL;
+}
+static haft_io_task_t *clause_self(void *state, HAFT_PAYLOAD(haft_io_self) * payload) {
+    (void)payload;
+    return ((haft_io_runner_t *)state)->task;
+}
+
+HAFT_HANDLER(operations, NULL, HAFT_TAIL(haft_io_self, clause_self),
+             HAFT_TAIL(haft_io_read, clause_read), HAFT_TAIL(haft_io_write, clause_write),
+             HAFT_TAIL(haft_io_receive, clause_receive), HAFT_TAIL(haft_io_send, clause_send),
+             HAFT_TAIL(haft_io_accept, clause_accept), HAFT_TAIL(haft_io_connect, clause_connect),
+             HAFT_TAIL(haft_io_wait_for, clause_wait_for), HAFT_TAIL(haft_io_close, clause_close),
+             HAFT_TAIL(haft_io_sleep_until, clause_sleep_until), HAFT_TAIL(haft_io_now, clause_now),
+             HAFT_TAIL(haft_io_call_blocking, clause_call_blocking));
+const haft_handler_t *const haft_io_operations = &operations;
+
+__attribute__((constructor)) static void set_defaults(void) {
+    HAFT_SET_DEFAULT(haft_io_self, default_self);
+    HAFT_SET_DEFAULT(haft_io_yield, default_yield);
+    HAFT_SET_DEFAULT(haft_io_read, default_read);
+    HAFT_SET_DEFAULT(haft_io_write, default_write);
+    HAFT_SET_DEFAULT(haft_io_receive, default_receive);
+    HAFT_SET_DEFAULT(haft_io_send, default_send);
+    HAFT_SET_DEFAULT(haft_io_accept, default_accept);
+    HAFT_SET_DEFAULT(haft_io_connect, default_connect);
+    HAFT_SET_DEFAULT(haft_io_wait_for, default_wait_for);
+    HAFT_SET_DEFAULT(haft_io_close, default_close);
+    HAFT_SET_DEFAULT(haft_io_sleep_until, default_sleep_until);
+    HAFT_SET_DEFAULT(haft_io_now, default_now);
+    HAFT_SET_DEFAULT(haft_io_call_blocking, default_call_blocking);
+}
+
+/* ---- The functions ---- */
+
+#define OR_CANCELLED(type, operation)                                                              \
+    do {                                                                                           \
+        type done = operation;                                                                     \
+        return HAFT_LIKELY(done != -ECANCELED) ? done : (type)haft_io_cancelled();                 \
+    } while (0)
+
+ssize_t haft_io_read(int descriptor, void *buffer, size_t size) {
+    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read, descriptor, buffer, size));
+}
+
+ssize_t haft_io_write(int descriptor, const void *buffer, size_t size) {
+    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_write, descriptor, buffer, size));
+}
+
+int haft_io_write_all(int descriptor, const void *buffer, size_t size) {
+    for (size_t sent = 0; sent < size;) {
+        ssize_t done = haft_io_write(descriptor, (const char *)buffer + sent, size - sent);
+        if (done < 0)
+            return (int)done;
+        sent += (size_t)done;
+    }
+    return 0;
+}
+
+int haft_io_wait_for(int descriptor, short events) {
+    OR_CANCELLED(int, HAFT_PERFORM(haft_io_wait_for, descriptor, events));
+}
+
+int haft_io_close(int descriptor) {
+    return HAFT_PERFORM(haft_io_close, descriptor);
+}
+
+ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
+                             struct sockaddr *address, socklen_t *address_size) {
+    OR_CANCELLED(ssize_t,
+                 HAFT_PERFORM(haft_io_receive, socket, flags, buffer, size, address, address_size));
+}
+
+ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags) {
+    return haft_io_receive_from(socket, buffer, size, flags, NULL, NULL);
+}
+
+ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
+                        const struct sockaddr *address, socklen_t address_size) {
+    OR_CANCELLED(ssize_t,
+                 HAFT_PERFORM(haft_io_send, socket, flags, buffer, size, address, address_size));
+}
+
+ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags) {
+    return haft_io_send_to(socket, buffer, size, flags, NULL, 0);
+}
+
+/* How long to wait for a descriptor before asking again: nothing tells when the process has one. */
+static const int64_t DESCRIPTOR_PAUSE = 10 * HAFT_IO_MILLISECOND;
+
+int haft_io_accept(int listener) {
+    for (;;) {
+        int connection = HAFT_PERFORM(haft_io_accept, listener);
+        if (HAFT_UNLIKELY(connection == -EMFILE || connection == -ENFILE)) {
+            int code = haft_io_sleep(DESCRIPTOR_PAUSE);
+            if (code != 0)
+                return code;
+        } else if (connection != -ECONNABORTED) {
+            return connection != -ECANCELED ? connection : haft_io_cancelled();
+        }
+    }
+}
+
+int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size) {
+    OR_CANCELLED(int, HAFT_PERFORM(haft_io_connect, socket, address, address_size));
+}
+
+int64_t haft_io_now(void) {
+    return HAFT_PERFORM(haft_io_now);
+}
+
+int haft_io_sleep_until(int64_t deadline) {
+    OR_CANCELLED(int, HAFT_PERFORM(haft_io_sleep_until, deadline));
+}
+
+int haft_io_sleep(int64_t nanoseconds) {
+    int64_t now = haft_io_now();
+    return haft_io_sleep_until(nanoseconds < HAFT_IO_FOREVER - now ? now + nanoseconds
+                                                                   : HAFT_IO_FOREVER);
+}
+
+int haft_io_call_blocking(void (*function)(void *), void *argument) {
+    OR_CANCELLED(int, HAFT_PERFORM(haft_io_call_blocking, function, argument));
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocking work: threads that take calls from a queue. One is started when there is work and none is
+ * idle, up to a limit; all end with the run.
+ *
+ * A call lies in the frame of the task that waits for it. While it is queued a cancelled task withdraws it;
+ * once a thread has taken it, the task waits for its end with a second cell. The thread wins the cell
+ * under the lock, under which alone the task changes it, and does not touch the call any more.
+ */
+#include "internal.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+typedef struct call {
+    haft_io_link_t link; /* in the queue, until it is taken */
+    haft_io_cell_t *cell;
+    void (*function)(void *);
+    void *argument;
+    bool done;
+} call_t;
+
+enum { DEFAULT_THREADS = 64 };
+
+typedef struct haft_io_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    haft_io_link_t queue;
+    int queued, idle, count, most;
+    bool ends;
+    pthread_t *threads;
+} haft_io_pool_t;
+
+static void *serve(void *argument) {
+    haft_io_pool_t *pool = argument;
+    pthread_mutex_lock(&pool->lock);
+    for (;;) {
+        while (haft_io_ring_empty(&pool->queue) && !pool->ends) {
+            pool->idle++;
+            pthread_cond_wait(&pool->work, &pool->lock);
+            pool->idle--;
+        }
+        if (haft_io_ring_empty(&pool->queue))
+            break;
+        call_t *call = HAFT_IO_OWNER(pool->queue.next, call_t, link);
+        haft_io_unlink(&call->link);
+        pool->queued--;
+        pthread_mutex_unlock(&pool->lock);
+        call->function(call->argument);
+        pthread_mutex_lock(&pool->lock);
+        call->done = true;
+        haft_io_cell_win(call->cell, HAFT_IO_WOKEN);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+static haft_io_pool_t *pool_of(haft_io_worker_t *worker) {
+    if (worker->pool != NULL)
+        return worker->pool;
+    haft_io_pool_t *pool = calloc(1, sizeof *pool);
+    if (pool == NULL)
+        return NULL;
+    pool->most = worker->blocking_threads > 0 ? worker->blocking_threads : DEFAULT_THREADS;
+    pool->threads = calloc((size_t)pool->most, sizeof *pool->threads);
+    if (pool->threads == NULL) {
+        free(pool);
+        return NULL;
+    }
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->work, NULL);
+    haft_io_ring(&pool->queue);
+    worker->pool = pool;
+    return pool;
+}
+
+/* Signals are for the program's own threads. */
+static int start_thread(haft_io_pool_t *pool) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&pool->threads[pool->count], NULL, serve, pool);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code == 0)
+        pool->count++;
+    return -code;
+}
+
+/* False: there is no thread to serve it, and none can be had. */
+static bool submit(haft_io_pool_t *pool, call_t *call) {
+    pthread_mutex_lock(&pool->lock);
+    if (pool->queued >= pool->idle && pool->count < pool->most)
+        start_thread(pool);
+    bool served = pool->count != 0;
+    if (served) {
+        haft_io_append(&pool->queue, &call->link);
+        pool->queued++;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (served)
+        pthread_cond_signal(&pool->work);
+    return served;
+}
+
+/* True: it will not be called. Otherwise it has been, or `cell` is won when it has. */
+static bool withdraw(haft_io_pool_t *pool, call_t *call, haft_io_cell_t *cell) {
+    pthread_mutex_lock(&pool->lock);
+    bool queued = haft_io_linked(&call->link);
+    if (queued) {
+        haft_io_unlink(&call->link);
+        pool->queued--;
+    } else if (call->done) {
+        cell->word = HAFT_IO_WOKEN;
+    } else {
+        call->cell = cell;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return queued;
+}
+
+int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument) {
+    haft_io_pool_t *pool = pool_of(runner->worker);
+    if (pool == NULL)
+        return -ENOMEM;
+    haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
+    call_t call = {.cell = &cell, .function = function, .argument = argument};
+    if (runner->task->scope->cancelled)
+        return -ECANCELED;
+    if (!submit(pool, &call))
+        return -EAGAIN;
+    if (haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "blocking work") ==
+        HAFT_IO_CANCELLED) {
+        haft_io_cell_t last = {HAFT_IO_WAITING, runner->task};
+        if (withdraw(pool, &call, &last))
+            return -ECANCELED;
+        if (__atomic_load_n(&last.word, __ATOMIC_ACQUIRE) == HAFT_IO_WAITING)
+            haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "blocking work");
+    }
+    return 0;
+}
+
+void haft_io_pool_stop(haft_io_worker_t *worker) {
+    haft_io_pool_t *pool = worker->pool;
+    if (pool == NULL)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->ends = true;
+    pthread_mutex_unlock(&pool->lock);
+    pthread_cond_broadcast(&pool->work);
+    for (int i = 0; i < pool->count; i++)
+        pthread_join(pool->threads[i], NULL);
+    pthread_cond_destroy(&pool->work);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool->threads);
+    free(pool);
+    worker->pool = NULL;
+}

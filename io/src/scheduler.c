@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The scheduler: a loop on the thread's own stack that resumes tasks, in the order in which they became
+ * ready, and polls the back end when there are none.
+ *
+ * A task runs on the fiber of a runner. A runner whose task has ended takes the next one itself if that
+ * is new, so a task that never waits costs no fiber and no switch. What was suspended is resumed by the
+ * loop only.
+ *
+ *   loop -- haft_resume --> runner's fiber: haft_handle(operations)
+ *                              task's function
+ *                                 a scope's body, on a fiber inside; and so on
+ *        <-- haft_io_park ----  whoever waits, however deep; haft_io_yield: who could go on
+ *        <-- haft_io_unwind --  a task that was cancelled or has failed: its fiber is finished
+ *        <-- return ----------  a runner that is not needed any more
+ */
+#include "internal.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TASKS_BETWEEN_POLLS = 64, /* so that neither I/O nor timers starve */
+    MOST_IDLE_RUNNERS = 64
+};
+
+static __thread haft_io_worker_t *this_worker;
+
+__attribute__((noinline)) haft_io_worker_t *haft_io_worker(void) {
+    __asm__ volatile("" : : : "memory");
+    return this_worker;
+}
+
+/* ---- The ready queue ---- */
+
+void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task) {
+    haft_io_append(&worker->ready, &task->queued);
+}
+
+static haft_io_task_t *first_ready(haft_io_worker_t *worker) {
+    return haft_io_ring_empty(&worker->ready)
+               ? NULL
+               : HAFT_IO_OWNER(worker->ready.next, haft_io_task_t, queued);
+}
+
+static haft_io_task_t *dequeue(haft_io_worker_t *worker) {
+    haft_io_task_t *task = first_ready(worker);
+    if (task != NULL)
+        haft_io_unlink(&task->queued);
+    return task;
+}
+
+/* Depth before breadth: who waits for a new task lets it go first, and goes on when it has ended. So a tree
+   of tasks needs stacks for a branch, not for a level. */
+void haft_io_favour(haft_io_task_t *task) {
+    haft_io_worker_t *worker = task->worker;
+    if (worker->resumed >= TASKS_BETWEEN_POLLS)
+        return;
+    haft_io_unlink(&task->queued);
+    haft_io_append(worker->ready.next, &task->queued);
+}
+
+/* Any of the ready tasks. */
+static HAFT_IO_COLD haft_io_task_t *dequeue_at_random(haft_io_worker_t *worker) {
+    size_t count = 0;
+    for (haft_io_link_t *link = worker->ready.next; link != &worker->ready; link = link->next)
+        count++;
+    if (count == 0)
+        return NULL;
+    for (size_t turns = haft_io_random(worker->simulated, count); turns != 0; turns--)
+        haft_io_enqueue(worker, dequeue(worker));
+    return dequeue(worker);
+}
+
+haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
+    haft_io_task_t *task = first_ready(worker);
+    if (task == NULL || task->state != HAFT_IO_NEW || worker->resumed >= TASKS_BETWEEN_POLLS ||
+        worker->simulated != NULL)
+        return NULL;
+    worker->resumed++;
+    return dequeue(worker);
+}
+
+/* ---- Tasks readied by other threads ---- */
+
+static HAFT_IO_COLD void post(haft_io_worker_t *worker, haft_io_task_t *task) {
+    haft_io_task_t *first = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED);
+    do {
+        task->next = first;
+    } while (!__atomic_compare_exchange_n(&worker->inbox, &first, task, true, __ATOMIC_SEQ_CST,
+                                          __ATOMIC_RELAXED));
+    /* The worker says that it sleeps before it looks at the inbox for the last time: one of the two
+       sees the other. */
+    if (__atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_SEQ_CST) != 0)
+        worker->backend->interrupt(worker);
+}
+
+void haft_io_ready(haft_io_task_t *task) {
+    haft_io_worker_t *worker = task->worker;
+    if (HAFT_UNLIKELY(haft_io_worker() != worker)) {
+        post(worker, task);
+        return;
+    }
+    task->state = HAFT_IO_READY;
+    haft_io_enqueue(worker, task);
+}
+
+static void take_mail(haft_io_worker_t *worker) {
+    if (__atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) == NULL)
+        return;
+    haft_io_task_t *task = __atomic_exchange_n(&worker->inbox, NULL, __ATOMIC_ACQUIRE);
+    haft_io_task_t *in_order = NULL;
+    while (task != NULL) {
+        haft_io_task_t *next = task->next;
+        task->next = in_order;
+        in_order = task;
+        task = next;
+    }
+    while (in_order != NULL) {
+        haft_io_task_t *next = in_order->next;
+        in_order->state = HAFT_IO_READY;
+        haft_io_enqueue(worker, in_order);
+        in_order = next;
+    }
+}
+
+/* ---- Runners ---- */
+
+static void *run_tasks(void *argument) {
+    haft_io_runner_t *runner = argument;
+    while (runner->task != NULL) {
+        haft_io_task_t *task = runner->task;
+        task->runner = runner;
+        task->state = HAFT_IO_RUNNING;
+        runner->worker->operations = 0;
+        task->result = task->function(task->argument);
+        haft_io_task_end(task, 0);
+        runner->task = haft_io_take_new(runner->worker);
+        if (runner->task == NULL)
+            HAFT_PERFORM(haft_io_park);
+    }
+    return NULL;
+}
+
+static void *run_runner(void *argument) {
+    return haft_handle(haft_io_operations, argument, run_tasks, argument);
+}
+
+static haft_io_runner_t *runner_new(haft_io_worker_t *worker) {
+    haft_io_runner_t *runner = worker->idle;
+    if (runner != NULL) {
+        worker->idle = runner->next;
+        worker->idle_count--;
+        return runner;
+    }
+    runner = malloc(sizeof *runner);
+    if (runner == NULL)
+        return NULL;
+    haft_fiber_options_t options = {.stack_size = worker->stack_size};
+    *runner = (haft_io_runner_t){.worker = worker};
+    runner->fiber = haft_fiber_new_with(&options, run_runner, runner);
+    if (runner->fiber == NULL) {
+        free(runner);
+        return NULL;
+    }
+    return runner;
+}
+
+static void runner_free(haft_io_runner_t *runner) {
+    haft_fiber_drop(runner->fiber);
+    free(runner);
+}
+
+/* What suspends a task. */
+#define FROM_TASKS HAFT_HANDLES(haft_io_park, haft_io_yield, haft_io_unwind)
+
+/* An idle one finds no task, and returns. */
+static void runner_ends(haft_io_runner_t *runner) {
+    haft_resume(runner->fiber, HAFT_NO_REPLY, FROM_TASKS);
+    runner_free(runner);
+}
+
+static void runner_rests(haft_io_worker_t *worker, haft_io_runner_t *runner) {
+    if (worker->idle_count == MOST_IDLE_RUNNERS) {
+        runner_ends(runner);
+        return;
+    }
+    runner->next = worker->idle;
+    worker->idle = runner;
+    worker->idle_count++;
+}
+
+static void task_was_unwound(haft_io_runner_t *runner, const haft_payload_haft_io_unwind *unwound) {
+    haft_io_task_t *task = runner->task;
+    if (unwound->code != -ECANCELED)
+        haft_io_scope_fail(task->home, unwound->code, unwound->message, haft_io_task_name(task));
+    haft_io_task_end(task, unwound->code);
+}
+
+/* No stack: the task fails before it has run. */
+static HAFT_IO_COLD void task_has_no_stack(haft_io_task_t *task) {
+    haft_io_scope_fail(task->home, -ENOMEM, "no stack for a task", haft_io_task_name(task));
+    haft_io_task_end(task, -ENOMEM);
+}
+
+static void run(haft_io_worker_t *worker, haft_io_task_t *task) {
+    haft_io_runner_t *runner = task->runner;
+    if (task->state == HAFT_IO_NEW) {
+        runner = runner_new(worker);
+        if (runner == NULL) {
+            task_has_no_stack(task);
+            return;
+        }
+        runner->task = task;
+    }
+    task->state = HAFT_IO_RUNNING;
+    worker->operations = 0;
+    haft_reply_t reply = task->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
+    task->yielded = false;
+    haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
+    while (HAFT_LIKELY(request.effect == HAFT_ID(haft_io_yield))) {
+        task = runner->task;
+        if (HAFT_LIKELY(!task->scope->cancelled)) {
+            task->state = HAFT_IO_READY;
+            task->yielded = true;
+            haft_io_enqueue(worker, task);
+            return;
+        }
+        request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, -ECANCELED), FROM_TASKS);
+    }
+    if (HAFT_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
+        if (runner->task == NULL)
+            runner_rests(worker, runner);
+        else
+            runner->task->state = HAFT_IO_PARKED;
+        return;
+    }
+    if (!haft_finished(request))
+        task_was_unwound(runner, request.payload);
+    runner_free(runner);
+}
+
+/* ---- The loop ---- */
+
+int64_t haft_io_worker_now(const haft_io_worker_t *worker) {
+    return worker->simulated != NULL ? worker->simulated->now : haft_io_clock();
+}
+
+/* How long a poll may take; negative: for ever. */
+static int64_t time_to_sleep(haft_io_worker_t *worker) {
+    int64_t next = haft_io_timers_next(&worker->timers);
+    if (next == HAFT_IO_FOREVER)
+        return -1;
+    int64_t now = haft_io_worker_now(worker);
+    return next > now ? next - now : 0;
+}
+
+static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
+    int64_t wait = 0;
+    if (may_sleep) {
+        wait = time_to_sleep(worker);
+        __atomic_store_n(&worker->sleeping, 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) != NULL)
+            wait = 0;
+    }
+    if (may_sleep || worker->waiting != 0) {
+        worker->backend->poll(worker, wait);
+        __atomic_store_n(&worker->sleeping, 0, __ATOMIC_RELAXED);
+    }
+    take_mail(worker);
+    if (worker->timers.count != 0)
+        haft_io_timers_advance(&worker->timers, haft_io_worker_now(worker));
+    worker->resumed = 0;
+}
+
+static void loop(haft_io_worker_t *worker) {
+    while (worker->root.live != 0) {
+        haft_io_task_t *task = NULL;
+        if (worker->resumed < TASKS_BETWEEN_POLLS)
+            task = worker->simulated == NULL ? dequeue(worker) : dequeue_at_random(worker);
+        if (task == NULL) {
+            poll_backend(worker, haft_io_ring_empty(&worker->ready));
+            continue;
+        }
+        worker->resumed++;
+        run(worker, task);
+    }
+}
+
+/* ---- Running ---- */
+
+static void in_child_of_fork(void) {
+    if (this_worker != NULL)
+        this_worker->forked = true;
+}
+
+static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, in_child_of_fork);
+}
+
+static int choose_backend(haft_io_worker_t *worker, const char *name) {
+    if (worker->simulated != NULL) {
+        worker->backend = &haft_io_simulation;
+        return worker->backend->start(worker);
+    }
+    if (name == NULL)
+        name = getenv("HAFT_IO_BACKEND");
+    static const haft_io_backend_t *const backends[] = {
+#ifdef HAFT_IO_URING
+        &haft_io_uring,
+#endif
+        &haft_io_epoll};
+    int code = -EINVAL;
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+        if (name != NULL && strcmp(name, backends[i]->name) != 0)
+            continue;
+        worker->backend = backends[i];
+        code = backends[i]->start(worker);
+        if (code == 0)
+            return 0;
+    }
+    return code;
+}
+
+static void worker_free(haft_io_worker_t *worker) {
+    while (worker->idle != NULL) {
+        haft_io_runner_t *runner = worker->idle;
+        worker->idle = runner->next;
+        runner_ends(runner);
+    }
+    while (worker->blocks != NULL) {
+        haft_io_block_t *block = worker->blocks;
+        worker->blocks = block->next;
+        free(block);
+    }
+    free(worker);
+}
+
+int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options) {
+    return haft_io_run_with(main, argument, options, NULL);
+}
+
+int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_options_t *options,
+                     haft_io_simulated_t *simulated) {
+    static pthread_once_t watching = PTHREAD_ONCE_INIT;
+    pthread_once(&watching, watch_forks);
+    if (haft_io_worker() != NULL)
+        return -EBUSY;
+    haft_io_worker_t *worker = calloc(1, sizeof *worker);
+    if (worker == NULL)
+        return -ENOMEM;
+    static const haft_io_options_t defaults = {NULL, 0, 0};
+    if (options == NULL)
+        options = &defaults;
+    worker->stack_size = options->stack_size;
+    worker->blocking_threads = options->blocking_threads;
+    haft_io_ring(&worker->ready);
+    worker->simulated = simulated;
+    haft_io_timers_start(&worker->timers, haft_io_worker_now(worker));
+    haft_io_scope_start(&worker->root, worker, NULL, &(haft_io_scope_options_t){.name = "main"});
+    int code = choose_backend(worker, options->backend);
+    if (code == 0) {
+        haft_io_task_t *task = haft_io_task_new(worker, &worker->root, main, argument);
+        code = task != NULL ? 0 : -ENOMEM;
+        if (code == 0) {
+            this_worker = worker;
+            haft_io_enqueue(worker, task);
+            loop(worker);
+            haft_io_scope_finish(&worker->root);
+            code = worker->root.code;
+            this_worker = NULL;
+        }
+        haft_io_pool_stop(worker);
+        worker->backend->stop(worker);
+    }
+    worker_free(worker);
+    return code;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scopes: who waits for whom, and how a cancel spreads.
+ *
+ * The scopes of a run are a tree. A task is spawned in one, its home, and is in the list of the innermost
+ * scope that it has opened since, or of its home. A cancel goes down from a scope to the scopes below and
+ * wins the cells of the tasks in them; from then on what waits there is refused. Shielded scopes
+ * stop it.
+ *
+ * The body of a scope runs on a fiber of its own inside its task's: so that it can be unwound up to the
+ * scope, also in C, where nothing else catches.
+ */
+#include "internal.h"
+
+void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_io_scope_t *outer,
+                         const haft_io_scope_options_t *options) {
+    *scope = (haft_io_scope_t){.outer = outer,
+                               .worker = worker,
+                               .name = options->name,
+                               .failures = options->failures,
+                               .shielded = options->shielded};
+    haft_io_ring(&scope->inner);
+    haft_io_ring(&scope->tasks);
+    haft_io_ring(&scope->ended);
+    if (scope->failures != NULL)
+        scope->failures->count = 0;
+    if (outer != NULL) {
+        haft_io_append(&outer->inner, &scope->sibling);
+        scope->cancelled = outer->cancelled && !scope->shielded;
+    }
+}
+
+void haft_io_scope_finish(haft_io_scope_t *scope) {
+    while (scope->live != 0) {
+        haft_io_cell_t cell = {HAFT_IO_WAITING, scope->owner};
+        scope->closer = &cell;
+        haft_io_cell_wait(&cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "the tasks of its scope");
+        scope->closer = NULL;
+    }
+    while (!haft_io_ring_empty(&scope->ended))
+        haft_io_task_forget(HAFT_IO_OWNER(scope->ended.next, haft_io_task_t, link));
+    haft_io_timer_remove(&scope->worker->timers, &scope->timer);
+    if (scope->outer != NULL)
+        haft_io_unlink(&scope->sibling);
+}
+
+/* Depth is that of the nesting of scopes in the program. */
+static void spread(haft_io_scope_t *scope) {
+    if (scope->cancelled)
+        return;
+    scope->cancelled = true;
+    for (haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next)
+        haft_io_task_interrupt(HAFT_IO_OWNER(link, haft_io_task_t, link));
+    for (haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next) {
+        haft_io_scope_t *inner = HAFT_IO_OWNER(link, haft_io_scope_t, sibling);
+        if (!inner->shielded)
+            spread(inner);
+    }
+}
+
+void haft_io_scope_cancel(haft_io_scope_t *scope, int code) {
+    if (scope->code == 0)
+        scope->code = code;
+    spread(scope);
+}
+
+void haft_io_cancel(haft_io_scope_t *scope) {
+    haft_io_scope_cancel(scope, -ECANCELED);
+}
+
+void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, const char *name) {
+    haft_io_failures_t *failures = scope->failures;
+    if (failures != NULL && failures->count++ < HAFT_IO_FAILURES_KEPT)
+        failures->failures[failures->count - 1] = (haft_io_failure_t){code, message, name};
+    haft_io_scope_cancel(scope, code);
+}
+
+static void time_out(haft_io_timer_t *timer) {
+    haft_io_scope_cancel(HAFT_IO_OWNER(timer, haft_io_scope_t, timer), -ETIMEDOUT);
+}
+
+/* ---- Opening ---- */
+
+/* The task is in this scope from now on. */
+static void enter(haft_io_scope_t *scope, haft_io_task_t *task) {
+    scope->owner = task;
+    scope->owner_unwinding = task->unwinding;
+    scope->owner_returns_cancels = task->returns_cancels;
+    task->unwinding = false;
+    task->scope = scope;
+    haft_io_unlink(&task->link);
+    haft_io_append(&scope->tasks, &task->link);
+}
+
+static void leave(haft_io_scope_t *scope) {
+    haft_io_task_t *task = scope->owner;
+    if (task->scope != scope)
+        haft_io_misuse("The task '%s' has left the scope '%s' before one that it opened inside.",
+                       haft_io_task_name(task), scope->name != NULL ? scope->name : "");
+    task->unwinding = scope->owner_unwinding;
+    task->returns_cancels = scope->owner_returns_cancels;
+    task->scope = scope->outer;
+    haft_io_unlink(&task->link);
+    haft_io_append(&scope->outer->tasks, &task->link);
+    haft_io_scope_finish(scope);
+    scope->owner = NULL;
+}
+
+/* For a scope that is unwound by an effect or exception that is none of ours. */
+static void abandon(haft_io_scope_t *scope) {
+    if (scope->owner == NULL)
+        return;
+    haft_io_scope_cancel(scope, -ECANCELED);
+    leave(scope);
+}
+
+/* Runs the body until it returns or is unwound: true, with how it was. */
+static bool run_body(void *(*body)(void *), void *argument, void **result,
+                     haft_payload_haft_io_unwind *unwound) {
+    HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new(body, argument);
+    if (fiber == NULL) {
+        *unwound = (haft_payload_haft_io_unwind){-ENOMEM, "no stack for the body of a scope"};
+        return true;
+    }
+    bool was_unwound = false;
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(haft_io_unwind));
+    HAFT_MATCH(request) {
+        HAFT_CASE(haft_io_unwind, payload) {
+            *unwound = *payload;
+            was_unwound = true;
+        }
+        HAFT_RETURN(value) {
+            *result = value;
+        }
+    }
+    return was_unwound;
+}
+
+int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
+                       void *argument, void **result) {
+    haft_io_task_t *task = haft_io_self();
+    haft_payload_haft_io_unwind unwound = {0, NULL};
+    void *unused;
+    if (result == NULL)
+        result = &unused;
+    if (task == NULL)
+        return run_body(body, argument, result, &unwound) ? unwound.code : 0;
+
+    __attribute__((cleanup(abandon))) haft_io_scope_t scope;
+    haft_io_scope_start(&scope, task->worker, task->scope, options);
+    if (options->deadline != 0) {
+        scope.timer.fire = time_out;
+        haft_io_timer_add(&task->worker->timers, &scope.timer, options->deadline);
+    }
+    enter(&scope, task);
+    bool was_unwound = run_body(body, argument, result, &unwound);
+    if (was_unwound && unwound.code != -ECANCELED)
+        haft_io_scope_fail(&scope, unwound.code, unwound.message, haft_io_task_name(task));
+    leave(&scope);
+    if (scope.code != 0)
+        return scope.code;
+    return was_unwound ? haft_io_cancelled() : 0;
+}
+
+int haft_io_scope(void *(*body)(void *), void *argument, void **result) {
+    return haft_io_scope_with(&(haft_io_scope_options_t){.deadline = 0}, body, argument, result);
+}
+
+int haft_io_shield(void *(*body)(void *), void *argument) {
+    return haft_io_scope_with(&(haft_io_scope_options_t){.shielded = true}, body, argument, NULL);
+}
+
+haft_io_scope_t *haft_io_this_scope(void) {
+    haft_io_task_t *task = haft_io_self();
+    return task != NULL ? task->scope : NULL;
+}
+
+/* ---- Unwinding ---- */
+
+bool haft_io_return_cancels(bool returns) {
+    haft_io_task_t *task = haft_io_self();
+    if (task == NULL)
+        return false;
+    bool before = task->returns_cancels;
+    task->returns_cancels = returns;
+    return before;
+}
+
+int haft_io_cancelled(void) {
+    haft_io_task_t *task = haft_io_self();
+    if (task == NULL || task->unwinding || task->returns_cancels)
+        return -ECANCELED;
+    task->unwinding = true;
+    HAFT_THROW(haft_io_unwind, -ECANCELED, NULL);
+}
+
+void haft_io_fail(int code, const char *message) {
+    haft_io_task_t *task = haft_io_self();
+    if (code >= 0)
+        haft_io_misuse("haft_io_fail takes a negative error number; it was given %d.", code);
+    if (task != NULL && task->unwinding)
+        haft_io_misuse(
+            "The task '%s' fails while it is unwound (%s). A cleanup notes a failure with "
+            "haft_io_note_failure, and goes on.",
+            haft_io_task_name(task), message);
+    if (task != NULL)
+        task->unwinding = true;
+    HAFT_THROW(haft_io_unwind, code, message);
+}
+
+void haft_io_note_failure(int code, const char *message) {
+    haft_io_task_t *task = haft_io_self();
+    if (task == NULL)
+        haft_io_misuse("haft_io_note_failure was called outside of a task (%s).", message);
+    haft_io_scope_fail(task->scope, code, message, haft_io_task_name(task));
+}
+
+/* ---- Several at once ---- */
+
+struct haft_io_several {
+    haft_io_call_t *calls;
+    size_t count;
+    bool only_first;
+    int first; /* the call that returned first; -1: none yet */
+};
+
+static void *run_call(void *argument) {
+    haft_io_call_t *call = argument;
+    haft_io_scope_t *scope = haft_io_this_scope();
+    haft_io_several_t *several = scope->several;
+    call->result = call->function(call->argument);
+    if (several->only_first && several->first < 0) {
+        several->first = (int)(call - several->calls);
+        haft_io_cancel(scope);
+    }
+    return NULL;
+}
+
+static void *run_several(void *argument) {
+    haft_io_several_t *several = argument;
+    haft_io_this_scope()->several = several;
+    for (size_t i = 0; i < several->count; i++) {
+        several->calls[i].result = NULL;
+        if (haft_io_spawn(run_call, &several->calls[i]) != 0)
+            haft_io_fail(-ENOMEM, "no memory for a task");
+    }
+    return NULL;
+}
+
+int haft_io_all(haft_io_call_t *calls, size_t count) {
+    return haft_io_scope(run_several, &(haft_io_several_t){calls, count, false, -1}, NULL);
+}
+
+int haft_io_first(haft_io_call_t *calls, size_t count) {
+    haft_io_several_t several = {calls, count, true, -1};
+    int code = haft_io_scope(run_several, &several, NULL);
+    return code == -ECANCELED && several.first >= 0 ? several.first : code;
+}

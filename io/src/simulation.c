@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs for tests: the order of tasks and the sizes of transfers are drawn from a seed, time is virtual,
+ * and streams exist in memory only. So a run is repeated by its seed.
+ *
+ * A stream's end is a number from FIRST_END on, beyond what the system gives. What one end writes lies in
+ * the buffer of the other.
+ */
+#include "internal.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FIRST_END = 1 << 28, STREAM_SIZE = 4096 };
+
+typedef struct end {
+    bool open;
+    bool broken;
+    bool finished; /* its peer was closed: nothing comes any more */
+    int peer;
+    size_t first, count;
+    char *bytes; /* to be read here */
+} end_t;
+
+typedef struct state {
+    haft_io_descriptors_t descriptors;
+    end_t *ends;
+    int count;
+} state_t;
+
+/* ---- Chance (splitmix64) ---- */
+
+uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound) {
+    uint64_t z = simulated->random += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (z ^ (z >> 31)) % bound;
+}
+
+/* ---- Streams ---- */
+
+static end_t *end_of(state_t *state, int descriptor) {
+    int index = descriptor - FIRST_END;
+    return index >= 0 && index < state->count && state->ends[index].open ? &state->ends[index]
+                                                                         : NULL;
+}
+
+static haft_io_descriptor_t *waiters_of(state_t *state, int descriptor) {
+    return haft_io_descriptor(&state->descriptors, descriptor - FIRST_END, true);
+}
+
+static size_t drawn_size(haft_io_simulated_t *simulated, size_t size) {
+    return simulated->short_counts && size > 1 ? 1 + haft_io_random(simulated, size) : size;
+}
+
+static ssize_t read_end(haft_io_simulated_t *simulated, end_t *end, char *buffer, size_t size) {
+    if (end->broken)
+        return -ECONNRESET;
+    if (end->count == 0)
+        return end->finished || size == 0 ? 0 : -EAGAIN;
+    size = drawn_size(simulated, size < end->count ? size : end->count);
+    for (size_t i = 0; i < size; i++)
+        buffer[i] = end->bytes[(end->first + i) % STREAM_SIZE];
+    end->first = (end->first + size) % STREAM_SIZE;
+    end->count -= size;
+    return (ssize_t)size;
+}
+
+static ssize_t write_end(haft_io_simulated_t *simulated, const end_t *end, end_t *peer,
+                         const char *buffer, size_t size) {
+    if (end->broken)
+        return -ECONNRESET;
+    if (end->finished)
+        return -EPIPE;
+    size_t room = STREAM_SIZE - peer->count;
+    if (room == 0)
+        return size == 0 ? 0 : -EAGAIN;
+    size = drawn_size(simulated, size < room ? size : room);
+    for (size_t i = 0; i < size; i++)
+        peer->bytes[(peer->first + peer->count + i) % STREAM_SIZE] = buffer[i];
+    peer->count += size;
+    return (ssize_t)size;
+}
+
+static int poll_end(const end_t *end, const end_t *peer, short events) {
+    int ready = end->broken ? POLLERR : 0;
+    if (end->count != 0 || end->finished || end->broken)
+        ready |= events & POLLIN;
+    if (end->finished || end->broken || peer->count < STREAM_SIZE)
+        ready |= events & POLLOUT;
+    return ready != 0 ? ready : -EAGAIN;
+}
+
+static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_operation_t *operation) {
+    state_t *state = worker->backend_state;
+    end_t *peer = &state->ends[end->peer - FIRST_END];
+    ssize_t done;
+    switch (operation->kind) {
+    case HAFT_IO_READ:
+    case HAFT_IO_RECEIVE:
+        done = read_end(worker->simulated, end, operation->buffer, operation->size);
+        if (done > 0)
+            haft_io_wake(waiters_of(state, end->peer), HAFT_IO_OUTWARD, false);
+        return done;
+    case HAFT_IO_WRITE:
+    case HAFT_IO_SEND:
+        done = write_end(worker->simulated, end, peer, operation->buffer, operation->size);
+        if (done > 0)
+            haft_io_wake(waiters_of(state, end->peer), HAFT_IO_INWARD, false);
+        return done;
+    case HAFT_IO_POLL:
+        return poll_end(end, peer, (short)operation->flags);
+    default:
+        return -EOPNOTSUPP;
+    }
+}
+
+static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+    state_t *state = runner->worker->backend_state;
+    if (operation->descriptor < FIRST_END)
+        return haft_io_operate_blocking(operation);
+    for (;;) {
+        end_t *end = end_of(state, operation->descriptor);
+        if (end == NULL)
+            return -EBADF;
+        ssize_t done = attempt(runner->worker, end, operation);
+        if (done != -EAGAIN)
+            return done;
+        int code =
+            haft_io_wait_on(waiters_of(state, operation->descriptor), operation, runner->task);
+        if (code != 0)
+            return code;
+    }
+}
+
+static void wake_both_ways(state_t *state, int descriptor, bool closed) {
+    haft_io_wake(waiters_of(state, descriptor), HAFT_IO_INWARD, closed);
+    haft_io_wake(waiters_of(state, descriptor), HAFT_IO_OUTWARD, closed);
+}
+
+static int close_end(haft_io_worker_t *worker, int descriptor) {
+    state_t *state = worker->backend_state;
+    if (descriptor < FIRST_END)
+        return close(descriptor) == 0 ? 0 : -errno;
+    end_t *end = end_of(state, descriptor);
+    if (end == NULL)
+        return -EBADF;
+    end->open = false;
+    wake_both_ways(state, descriptor, true);
+    state->ends[end->peer - FIRST_END].finished = true;
+    wake_both_ways(state, end->peer, false);
+    return 0;
+}
+
+static haft_io_worker_t *simulating(const char *function) {
+    haft_io_worker_t *worker = haft_io_worker();
+    if (worker == NULL || worker->simulated == NULL)
+        haft_io_misuse("%s was called outside of haft_io_simulate.", function);
+    return worker;
+}
+
+int haft_io_simulated_pair(int ends[2]) {
+    state_t *state = simulating("haft_io_simulated_pair")->backend_state;
+    end_t *grown = realloc(state->ends, ((size_t)state->count + 2) * sizeof *grown);
+    if (grown == NULL)
+        return -ENOMEM;
+    state->ends = grown;
+    char *bytes[2] = {malloc(STREAM_SIZE), malloc(STREAM_SIZE)};
+    ends[0] = FIRST_END + state->count;
+    ends[1] = ends[0] + 1;
+    if (bytes[0] == NULL || bytes[1] == NULL || waiters_of(state, ends[0]) == NULL ||
+        waiters_of(state, ends[1]) == NULL) {
+        free(bytes[0]);
+        free(bytes[1]);
+        return -ENOMEM;
+    }
+    for (int i = 0; i < 2; i++)
+        state->ends[state->count++] = (end_t){.open = true, .peer = ends[1 - i], .bytes = bytes[i]};
+    return 0;
+}
+
+void haft_io_simulated_break(int descriptor) {
+    state_t *state = simulating("haft_io_simulated_break")->backend_state;
+    end_t *end = end_of(state, descriptor);
+    if (end == NULL)
+        haft_io_misuse("haft_io_simulated_break was given no open end of a stream.");
+    end->broken = state->ends[end->peer - FIRST_END].broken = true;
+    wake_both_ways(state, descriptor, false);
+    wake_both_ways(state, end->peer, false);
+}
+
+/* ---- Time, and nobody who can go on ---- */
+
+static void tell_who_waits(const haft_io_scope_t *scope) {
+    for (const haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next) {
+        const haft_io_task_t *task = HAFT_IO_OWNER(link, haft_io_task_t, link);
+        fprintf(stderr, "haft-io:   the task '%s' waits for: %s\n", haft_io_task_name(task),
+                task->waits_for != NULL ? task->waits_for : "?");
+    }
+    for (const haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next)
+        tell_who_waits(HAFT_IO_OWNER(link, haft_io_scope_t, sibling));
+}
+
+static void poll_time(haft_io_worker_t *worker, int64_t nanoseconds) {
+    if (nanoseconds >= 0) {
+        worker->simulated->now += nanoseconds;
+        return;
+    }
+    fprintf(stderr, "haft-io: nobody can go on:\n");
+    tell_who_waits(&worker->root);
+    if (worker->root.cancelled)
+        haft_io_misuse("Tasks wait for ever, and cannot be cancelled.");
+    haft_io_scope_cancel(&worker->root, -EDEADLK);
+}
+
+/* ---- The table ---- */
+
+static void interrupt(haft_io_worker_t *worker) {
+    (void)worker;
+}
+
+static void stop(haft_io_worker_t *worker) {
+    state_t *state = worker->backend_state;
+    for (int i = 0; i < state->count; i++)
+        free(state->ends[i].bytes);
+    free(state->ends);
+    haft_io_descriptors_free(&state->descriptors);
+    free(state);
+}
+
+static int start(haft_io_worker_t *worker) {
+    worker->backend_state = calloc(1, sizeof(state_t));
+    return worker->backend_state != NULL ? 0 : -ENOMEM;
+}
+
+const haft_io_backend_t haft_io_simulation = {
+    .name = "simulation",
+    .start = start,
+    .stop = stop,
+    .operate = operate,
+    .close = close_end,
+    .poll = poll_time,
+    .interrupt = interrupt,
+};
+
+static uint64_t choose_seed(const haft_io_simulation_t *options) {
+    if (options->seed != 0)
+        return options->seed;
+    const char *text = getenv("HAFT_IO_SEED");
+    uint64_t seed = text != NULL ? strtoull(text, NULL, 10) : (uint64_t)haft_io_clock();
+    return seed != 0 ? seed : 1;
+}
+
+int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simulation_t *options) {
+    static const haft_io_simulation_t defaults = {0, false};
+    if (options == NULL)
+        options = &defaults;
+    uint64_t seed = choose_seed(options);
+    haft_io_simulated_t simulated = {
+        .seed = seed, .random = seed, .now = HAFT_IO_SECOND, .short_counts = options->short_counts};
+    int code = haft_io_run_with(main, argument, NULL, &simulated);
+    if (code != 0)
+        fprintf(stderr, "haft-io: the simulation ended with %d (%s); the seed was %llu\n", code,
+                strerror(-code), (unsigned long long)seed);
+    return code;
+}
+
+uint64_t haft_io_seed(void) {
+    const haft_io_worker_t *worker = haft_io_worker();
+    return worker != NULL && worker->simulated != NULL ? worker->simulated->seed : 0;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* Descriptors: making pipes and sockets, listening, connecting by name; files, which go through the
+   pool. */
+#include "internal.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+int haft_io_pipe(int ends[2]) {
+    return pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 : -errno;
+}
+
+int haft_io_socket(int domain, int type, int protocol) {
+    int made = socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+    return made >= 0 ? made : -errno;
+}
+
+int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]) {
+    return socketpair(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol, ends) == 0 ? 0
+                                                                                        : -errno;
+}
+
+typedef union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_un local;
+} address_t;
+
+/* Its size; 0 for what is no numeric address. */
+static socklen_t numeric_address(address_t *address, const char *host, uint16_t port) {
+    memset(address, 0, sizeof *address);
+    if (inet_pton(AF_INET, host, &address->v4.sin_addr) == 1) {
+        address->v4.sin_family = AF_INET;
+        address->v4.sin_port = htons(port);
+        return sizeof address->v4;
+    }
+    if (inet_pton(AF_INET6, host, &address->v6.sin6_addr) == 1) {
+        address->v6.sin6_family = AF_INET6;
+        address->v6.sin6_port = htons(port);
+        return sizeof address->v6;
+    }
+    return 0;
+}
+
+static socklen_t local_address(address_t *address, const char *path) {
+    memset(address, 0, sizeof *address);
+    if (strlen(path) >= sizeof address->local.sun_path)
+        return 0;
+    address->local.sun_family = AF_UNIX;
+    strcpy(address->local.sun_path, path);
+    return sizeof address->local;
+}
+
+static int listen_at(const address_t *address, socklen_t size, int backlog) {
+    if (size == 0)
+        return -EINVAL;
+    int listener = haft_io_socket(address->any.sa_family, SOCK_STREAM, 0);
+    if (listener < 0)
+        return listener;
+    int yes = 1;
+    if (address->any.sa_family != AF_UNIX)
+        setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(listener, &address->any, size) != 0 ||
+        listen(listener, backlog > 0 ? backlog : SOMAXCONN) != 0) {
+        int code = -errno;
+        close(listener);
+        return code;
+    }
+    return listener;
+}
+
+int haft_io_listen_tcp(const char *host, uint16_t port, int backlog) {
+    address_t address;
+    return listen_at(&address, numeric_address(&address, host, port), backlog);
+}
+
+int haft_io_listen_unix(const char *path, int backlog) {
+    address_t address;
+    return listen_at(&address, local_address(&address, path), backlog);
+}
+
+int haft_io_port(int socket) {
+    address_t address;
+    socklen_t size = sizeof address;
+    if (getsockname(socket, &address.any, &size) != 0)
+        return -errno;
+    if (address.any.sa_family == AF_INET)
+        return ntohs(address.v4.sin_port);
+    return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : -EAFNOSUPPORT;
+}
+
+/* The socket is closed also when the task is cancelled while it connects. */
+typedef struct owned {
+    int descriptor;
+} owned_t;
+static void close_owned(owned_t *owned) {
+    if (owned->descriptor >= 0)
+        haft_io_close(owned->descriptor);
+}
+
+static int connect_to(const struct sockaddr *address, socklen_t size) {
+    __attribute__((cleanup(close_owned)))
+    owned_t owned = {haft_io_socket(address->sa_family, SOCK_STREAM, 0)};
+    if (owned.descriptor < 0)
+        return owned.descriptor;
+    int code = haft_io_connect(owned.descriptor, address, size);
+    if (code < 0)
+        return code;
+    int connected = owned.descriptor;
+    owned.descriptor = -1;
+    return connected;
+}
+
+int haft_io_connect_unix(const char *path) {
+    address_t address;
+    socklen_t size = local_address(&address, path);
+    return size != 0 ? connect_to(&address.any, size) : -EINVAL;
+}
+
+static void free_addresses(struct addrinfo **addresses) {
+    if (*addresses != NULL)
+        freeaddrinfo(*addresses);
+}
+
+static int code_of_resolver(int code) {
+    switch (code) {
+    case EAI_SYSTEM:
+        return -errno;
+    case EAI_MEMORY:
+        return -ENOMEM;
+    case EAI_AGAIN:
+        return -EAGAIN;
+    case -ECANCELED:
+        return code;
+    default:
+        return -EHOSTUNREACH;
+    }
+}
+
+int haft_io_connect_tcp(const char *host, uint16_t port) {
+    address_t address;
+    socklen_t size = numeric_address(&address, host, port);
+    if (size != 0)
+        return connect_to(&address.any, size);
+    char service[8];
+    snprintf(service, sizeof service, "%u", (unsigned)port);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    __attribute__((cleanup(free_addresses))) struct addrinfo *addresses = NULL;
+    int code = haft_io_resolve(host, service, &hints, &addresses);
+    if (code != 0)
+        return code_of_resolver(code);
+    for (struct addrinfo *one = addresses; one != NULL; one = one->ai_next) {
+        code = connect_to(one->ai_addr, one->ai_addrlen);
+        if (code >= 0 || code == -ECANCELED)
+            break;
+    }
+    return code;
+}
+
+/* ---- In the pool ---- */
+
+typedef struct file_call {
+    const char *path;
+    int descriptor;
+    int flags;
+    mode_t mode;
+    void *buffer;
+    size_t size;
+    int64_t offset;
+    ssize_t done;
+} file_call_t;
+
+static ssize_t finish_file_call(void (*function)(void *), file_call_t *call) {
+    int code = haft_io_call_blocking(function, call);
+    return code == 0 ? call->done : code;
+}
+
+#define FILE_CALL(name, ...)                                                                       \
+    static void name(void *argument) {                                                             \
+        file_call_t *call = argument;                                                              \
+        do                                                                                         \
+            call->done = __VA_ARGS__;                                                              \
+        while (call->done < 0 && errno == EINTR);                                                  \
+        if (call->done < 0)                                                                        \
+            call->done = -errno;                                                                   \
+    }
+
+FILE_CALL(call_open, open(call->path, call->flags | O_CLOEXEC, call->mode))
+FILE_CALL(call_read_at, pread(call->descriptor, call->buffer, call->size, call->offset))
+FILE_CALL(call_write_at, pwrite(call->descriptor, call->buffer, call->size, call->offset))
+FILE_CALL(call_sync, fsync(call->descriptor))
+
+int haft_io_open(const char *path, int flags, mode_t mode) {
+    return (int)finish_file_call(call_open,
+                                 &(file_call_t){.path = path, .flags = flags, .mode = mode});
+}
+
+ssize_t haft_io_read_at(int descriptor, void *buffer, size_t size, int64_t offset) {
+    return finish_file_call(
+        call_read_at,
+        &(file_call_t){.descriptor = descriptor, .buffer = buffer, .size = size, .offset = offset});
+}
+
+ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_t offset) {
+    return finish_file_call(call_write_at, &(file_call_t){.descriptor = descriptor,
+                                                          .buffer = (void *)(uintptr_t)buffer,
+                                                          .size = size,
+                                                          .offset = offset});
+}
+
+int haft_io_sync(int descriptor) {
+    return (int)finish_file_call(call_sync, &(file_call_t){.descriptor = descriptor});
+}
+
+typedef struct resolve_call {
+    const char *host, *service;
+    const struct addrinfo *hints;
+    struct addrinfo **result;
+    int code;
+    int error; /* errno of the thread that has called */
+} resolve_call_t;
+
+static void call_resolve(void *argument) {
+    resolve_call_t *call = argument;
+    call->code = getaddrinfo(call->host, call->service, call->hints, call->result);
+    call->error = errno;
+}
+
+int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
+                    struct addrinfo **result) {
+    resolve_call_t call = {host, service, hints, result, 0, 0};
+    int code = haft_io_call_blocking(call_resolve, &call);
+    if (code == 0 && call.code == EAI_SYSTEM)
+        errno = call.error;
+    return code == 0 ? call.code : code;
+}

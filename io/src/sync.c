@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* Mutexes, semaphores, conditions, events, promises: each a few fields, a lock for them, and the list of
+   those who wait. What is released is handed to the first of these. */
+#include "internal.h"
+
+/* A wait that was cancelled unwinds here, when nothing is held any more. */
+static int finish(int code) {
+    return HAFT_LIKELY(code != -ECANCELED) ? code : haft_io_cancelled();
+}
+
+/* ---- Mutexes ---- */
+
+static int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
+    haft_io_guard(&mutex->lock);
+    if (HAFT_UNLIKELY(mutex->held))
+        return haft_io_wait_in(&mutex->lock, &mutex->waiting, deadline, kind, "a mutex");
+    mutex->held = true;
+    haft_io_unguard(&mutex->lock);
+    return 0;
+}
+
+int haft_io_lock_until(haft_io_mutex_t *mutex, int64_t deadline) {
+    return finish(lock_mutex(mutex, deadline, HAFT_IO_CANCELLABLE));
+}
+
+int haft_io_lock(haft_io_mutex_t *mutex) {
+    return haft_io_lock_until(mutex, HAFT_IO_FOREVER);
+}
+
+bool haft_io_try_lock(haft_io_mutex_t *mutex) {
+    haft_io_guard(&mutex->lock);
+    bool was_free = !mutex->held;
+    mutex->held = true;
+    haft_io_unguard(&mutex->lock);
+    return was_free;
+}
+
+void haft_io_unlock(haft_io_mutex_t *mutex) {
+    haft_io_guard(&mutex->lock);
+    bool held = mutex->held;
+    mutex->held = haft_io_wake_first(&mutex->waiting);
+    haft_io_unguard(&mutex->lock);
+    if (HAFT_UNLIKELY(!held))
+        haft_io_misuse("A mutex that is not locked was unlocked.");
+}
+
+/* ---- Semaphores ---- */
+
+int haft_io_acquire_until(haft_io_semaphore_t *semaphore, int64_t deadline) {
+    haft_io_guard(&semaphore->lock);
+    if (semaphore->count == 0)
+        return finish(haft_io_wait_in(&semaphore->lock, &semaphore->waiting, deadline,
+                                      HAFT_IO_CANCELLABLE, "a semaphore"));
+    semaphore->count--;
+    haft_io_unguard(&semaphore->lock);
+    return 0;
+}
+
+int haft_io_acquire(haft_io_semaphore_t *semaphore) {
+    return haft_io_acquire_until(semaphore, HAFT_IO_FOREVER);
+}
+
+bool haft_io_try_acquire(haft_io_semaphore_t *semaphore) {
+    haft_io_guard(&semaphore->lock);
+    bool had_one = semaphore->count != 0;
+    semaphore->count -= had_one;
+    haft_io_unguard(&semaphore->lock);
+    return had_one;
+}
+
+void haft_io_release(haft_io_semaphore_t *semaphore) {
+    haft_io_guard(&semaphore->lock);
+    if (!haft_io_wake_first(&semaphore->waiting))
+        semaphore->count++;
+    haft_io_unguard(&semaphore->lock);
+}
+
+/* ---- Conditions ---- */
+
+int haft_io_wait_until(haft_io_condition_t *condition, haft_io_mutex_t *mutex, int64_t deadline) {
+    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
+    haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
+    haft_io_guard(&condition->lock);
+    haft_io_take_place(&condition->waiting, &place);
+    haft_io_unguard(&condition->lock);
+    haft_io_unlock(mutex);
+    uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline, "a condition");
+    if (outcome != HAFT_IO_WOKEN) {
+        haft_io_guard(&condition->lock);
+        haft_io_leave_place(&place);
+        haft_io_unguard(&condition->lock);
+    }
+    lock_mutex(mutex, HAFT_IO_FOREVER, HAFT_IO_TO_THE_END);
+    return finish(haft_io_code_of(outcome));
+}
+
+int haft_io_wait(haft_io_condition_t *condition, haft_io_mutex_t *mutex) {
+    return haft_io_wait_until(condition, mutex, HAFT_IO_FOREVER);
+}
+
+void haft_io_signal(haft_io_condition_t *condition) {
+    haft_io_guard(&condition->lock);
+    haft_io_wake_first(&condition->waiting);
+    haft_io_unguard(&condition->lock);
+}
+
+void haft_io_broadcast(haft_io_condition_t *condition) {
+    haft_io_guard(&condition->lock);
+    while (haft_io_wake_first(&condition->waiting))
+        continue;
+    haft_io_unguard(&condition->lock);
+}
+
+/* ---- Events and promises ---- */
+
+void haft_io_set_event(haft_io_event_t *event) {
+    haft_io_guard(&event->lock);
+    event->set = true;
+    while (haft_io_wake_first(&event->waiting))
+        continue;
+    haft_io_unguard(&event->lock);
+}
+
+void haft_io_clear_event(haft_io_event_t *event) {
+    haft_io_guard(&event->lock);
+    event->set = false;
+    haft_io_unguard(&event->lock);
+}
+
+int haft_io_wait_event_until(haft_io_event_t *event, int64_t deadline) {
+    haft_io_guard(&event->lock);
+    if (!event->set)
+        return finish(haft_io_wait_in(&event->lock, &event->waiting, deadline, HAFT_IO_CANCELLABLE,
+                                      "an event"));
+    haft_io_unguard(&event->lock);
+    return 0;
+}
+
+int haft_io_wait_event(haft_io_event_t *event) {
+    return haft_io_wait_event_until(event, HAFT_IO_FOREVER);
+}
+
+void haft_io_keep(haft_io_promise_t *promise, void *value) {
+    haft_io_guard(&promise->kept.lock);
+    bool kept = promise->kept.set;
+    if (!kept) {
+        promise->value = value;
+        promise->kept.set = true;
+        while (haft_io_wake_first(&promise->kept.waiting))
+            continue;
+    }
+    haft_io_unguard(&promise->kept.lock);
+    if (kept)
+        haft_io_misuse("A promise was kept twice.");
+}
+
+int haft_io_await_until(haft_io_promise_t *promise, void **value, int64_t deadline) {
+    int code = haft_io_wait_event_until(&promise->kept, deadline);
+    if (code == 0)
+        *value = promise->value;
+    return code;
+}
+
+int haft_io_await(haft_io_promise_t *promise, void **value) {
+    return haft_io_await_until(promise, value, HAFT_IO_FOREVER);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Timers: a hierarchy of wheels. Time is counted in ticks of 2^16 ns. A timer stands at the level of the
+ * highest digit, to the base 64, in which its tick differs from `elapsed`, in the slot of that digit:
+ *
+ *   level 7 ... level 1: 64 slots of 64 ticks   level 0: 64 slots of one tick   due: not later than elapsed
+ *
+ * So adding and removing are a few stores, whatever the number of timers, and each moves down at most
+ * once a level. Invariants:
+ * - at every level the occupied slots lie after the digit of `elapsed`; so the lowest occupied
+ *   slot of the lowest occupied level holds the first timers;
+ * - a bit of `occupied` is set if its slot has timers; it may still be set when the last has been
+ *   removed, and is then cleared when the time has come.
+ */
+#include "internal.h"
+
+static int64_t tick_after(int64_t time) {
+    const int64_t latest = INT64_MAX - (INT64_C(2) << HAFT_IO_TICK_BITS);
+    time = time < 0 ? 0 : time > latest ? latest : time;
+    int64_t tick = time >> HAFT_IO_TICK_BITS;
+    return (tick << HAFT_IO_TICK_BITS) < time ? tick + 1 : tick;
+}
+
+void haft_io_timers_start(haft_io_timers_t *timers, int64_t now) {
+    timers->elapsed = now >> HAFT_IO_TICK_BITS;
+    timers->count = 0;
+    haft_io_ring(&timers->due);
+    for (int level = 0; level < HAFT_IO_LEVELS; level++) {
+        timers->occupied[level] = 0;
+        for (int slot = 0; slot < HAFT_IO_SLOTS; slot++)
+            haft_io_ring(&timers->slots[level][slot]);
+    }
+}
+
+static void place(haft_io_timers_t *timers, haft_io_timer_t *timer) {
+    if (timer->tick <= timers->elapsed) {
+        haft_io_append(&timers->due, &timer->link);
+        return;
+    }
+    int digit = 63 - __builtin_clzll((uint64_t)(timer->tick ^ timers->elapsed));
+    int level = digit / HAFT_IO_LEVEL_BITS;
+    unsigned slot = (unsigned)(timer->tick >> (level * HAFT_IO_LEVEL_BITS)) % HAFT_IO_SLOTS;
+    timers->occupied[level] |= UINT64_C(1) << slot;
+    haft_io_append(&timers->slots[level][slot], &timer->link);
+}
+
+void haft_io_timer_add(haft_io_timers_t *timers, haft_io_timer_t *timer, int64_t deadline) {
+    timer->tick = tick_after(deadline);
+    timers->count++;
+    place(timers, timer);
+}
+
+void haft_io_timer_remove(haft_io_timers_t *timers, haft_io_timer_t *timer) {
+    if (!haft_io_linked(&timer->link))
+        return;
+    haft_io_unlink(&timer->link);
+    timers->count--;
+}
+
+/* The first occupied slot and the tick at which it begins. */
+static bool first_slot(const haft_io_timers_t *timers, int *level, unsigned *slot, int64_t *tick) {
+    for (int l = 0; l < HAFT_IO_LEVELS; l++) {
+        if (timers->occupied[l] == 0)
+            continue;
+        int shift = l * HAFT_IO_LEVEL_BITS;
+        unsigned s = (unsigned)__builtin_ctzll(timers->occupied[l]);
+        int64_t above = timers->elapsed >> shift >> HAFT_IO_LEVEL_BITS;
+        *level = l;
+        *slot = s;
+        *tick = ((above << HAFT_IO_LEVEL_BITS) + s) << shift;
+        return true;
+    }
+    return false;
+}
+
+int64_t haft_io_timers_next(const haft_io_timers_t *timers) {
+    if (!haft_io_ring_empty(&timers->due))
+        return timers->elapsed << HAFT_IO_TICK_BITS;
+    int level;
+    unsigned slot;
+    int64_t tick;
+    if (timers->count == 0 || !first_slot(timers, &level, &slot, &tick))
+        return HAFT_IO_FOREVER;
+    return tick << HAFT_IO_TICK_BITS;
+}
+
+static void fire_due(haft_io_timers_t *timers) {
+    while (!haft_io_ring_empty(&timers->due)) {
+        haft_io_timer_t *timer = HAFT_IO_OWNER(timers->due.next, haft_io_timer_t, link);
+        haft_io_timer_remove(timers, timer);
+        timer->fire(timer);
+    }
+}
+
+void haft_io_timers_advance(haft_io_timers_t *timers, int64_t now) {
+    int64_t tick_now = now >> HAFT_IO_TICK_BITS;
+    fire_due(timers);
+    int level;
+    unsigned slot;
+    int64_t tick;
+    while (first_slot(timers, &level, &slot, &tick) && tick <= tick_now) {
+        timers->elapsed = tick;
+        timers->occupied[level] &= ~(UINT64_C(1) << slot);
+        haft_io_link_t *head = &timers->slots[level][slot];
+        while (!haft_io_ring_empty(head)) {
+            haft_io_timer_t *timer = HAFT_IO_OWNER(head->next, haft_io_timer_t, link);
+            haft_io_unlink(&timer->link);
+            place(timers, timer);
+        }
+        fire_due(timers);
+    }
+    if (tick_now > timers->elapsed)
+        timers->elapsed = tick_now;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The back end on io_uring, through liburing. What a socket receives is asked of the kernel at once, since
+ * most often it has not come yet; the kernel takes all that was asked in one system call, the one
+ * that waits. What most often can be done at once (sending, accepting) is tried first, and waits for the
+ * descriptor to be ready if it cannot.
+ *
+ * A request lies in the frame of the task that waits. The kernel may write to its buffer until it has
+ * completed the request. So a cancelled task asks for the request back, and waits with a second cell
+ * until the kernel has answered: with -ECANCELED, or with the result if it had one already.
+ */
+#include "internal.h"
+
+#include <fcntl.h>
+#include <liburing.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ENTRIES = 1024, COMPLETIONS = 8192, COMPLETED_AT_ONCE = 256 };
+
+typedef struct request {
+    haft_io_waiter_t waiter;
+    int result;
+    bool done;
+} request_t;
+
+typedef struct state {
+    struct io_uring ring;
+    int wake; /* an eventfd, by which other threads end a poll */
+    haft_io_descriptors_t descriptors;
+} state_t;
+
+/* Completions that are nobody's request. */
+static char woken, ignored;
+
+static struct io_uring_sqe *next_entry(state_t *state) {
+    struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
+    while (entry == NULL) {
+        io_uring_submit(&state->ring);
+        entry = io_uring_get_sqe(&state->ring);
+    }
+    return entry;
+}
+
+static void ask_back(state_t *state, request_t *request) {
+    struct io_uring_sqe *entry = next_entry(state);
+    io_uring_prep_cancel(entry, request, 0);
+    io_uring_sqe_set_data(entry, &ignored);
+}
+
+/* Waits for the kernel's answer to a request that has been prepared. */
+static int await(state_t *state, request_t *request, haft_io_task_t *task, enum haft_io_kind kind) {
+    if (haft_io_cell_wait(request->waiter.cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
+                          haft_io_kind_name(kind)) == HAFT_IO_CANCELLED &&
+        !request->done) {
+        haft_io_cell_t last = {HAFT_IO_WAITING, task};
+        request->waiter.cell = &last;
+        ask_back(state, request);
+        haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, haft_io_kind_name(kind));
+    }
+    haft_io_delist(&request->waiter);
+    if (request->waiter.closed && request->result == -ECANCELED)
+        return -EBADF;
+    return request->result;
+}
+
+static void learn_nature(haft_io_descriptor_t *entry, int descriptor) {
+    struct stat status;
+    if (fstat(descriptor, &status) == 0)
+        entry->nature = S_ISSOCK(status.st_mode)                             ? HAFT_IO_SOCKET
+                        : S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) ? HAFT_IO_FILE
+                                                                             : HAFT_IO_STREAM;
+}
+
+/* Prepares what the kernel does itself; false: it is to be tried, and waited for by poll. */
+static bool prepare(struct io_uring_sqe *entry, const haft_io_operation_t *o, int nature) {
+    bool receives = o->kind == HAFT_IO_RECEIVE || o->kind == HAFT_IO_READ;
+    if (nature == HAFT_IO_SOCKET && receives && o->address == NULL)
+        io_uring_prep_recv(entry, o->descriptor, o->buffer, o->size, o->flags);
+    else if (nature == HAFT_IO_FILE && o->kind == HAFT_IO_READ)
+        io_uring_prep_read(entry, o->descriptor, o->buffer, (unsigned)o->size, (uint64_t)-1);
+    else if (nature == HAFT_IO_FILE && o->kind == HAFT_IO_WRITE)
+        io_uring_prep_write(entry, o->descriptor, o->buffer, (unsigned)o->size, (uint64_t)-1);
+    else
+        return false;
+    return true;
+}
+
+static bool kernel_does(const haft_io_operation_t *o, int nature) {
+    struct io_uring_sqe scratch;
+    return prepare(&scratch, o, nature);
+}
+
+/* One request of the kernel: the operation itself, or that the descriptor be ready. */
+static int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
+               const haft_io_operation_t *operation, bool itself) {
+    state_t *state = runner->worker->backend_state;
+    if (runner->task->scope->cancelled)
+        return -ECANCELED;
+    haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
+    request_t request = {.done = false};
+    int code = haft_io_enlist(known, &request.waiter, &cell, operation);
+    if (code != 0)
+        return code;
+    struct io_uring_sqe *entry = next_entry(state);
+    if (itself)
+        prepare(entry, operation, known->nature);
+    else
+        io_uring_prep_poll_add(entry, operation->descriptor,
+                               (unsigned)haft_io_events_of(operation));
+    io_uring_sqe_set_data(entry, &request);
+    runner->worker->waiting++;
+    int result = await(state, &request, runner->task, operation->kind);
+    runner->worker->waiting--;
+    return result;
+}
+
+static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+    state_t *state = runner->worker->backend_state;
+    haft_io_descriptor_t *known =
+        haft_io_descriptor(&state->descriptors, operation->descriptor, true);
+    if (known == NULL)
+        return operation->descriptor < 0 ? -EBADF : -ENOMEM;
+    if (known->nature == HAFT_IO_UNKNOWN)
+        learn_nature(known, operation->descriptor);
+    if (kernel_does(operation, known->nature)) {
+        ssize_t done = ask(runner, known, operation, true);
+        /* A descriptor that does not block, or that is another file by now. */
+        if (done != -EAGAIN && done != -ENOTSOCK)
+            return done;
+        learn_nature(known, operation->descriptor);
+    }
+    for (;;) {
+        ssize_t done = haft_io_attempt(operation);
+        if (done != -EAGAIN)
+            return done;
+        int ready = ask(runner, known, operation, false);
+        if (ready < 0)
+            return ready;
+    }
+}
+
+static int close_descriptor(haft_io_worker_t *worker, int descriptor) {
+    state_t *state = worker->backend_state;
+    haft_io_descriptor_t *known = haft_io_descriptor(&state->descriptors, descriptor, false);
+    if (known != NULL) {
+        known->nature = HAFT_IO_UNKNOWN;
+        for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD; d++)
+            for (haft_io_waiter_t *waiter; (waiter = haft_io_first_waiter(known, d)) != NULL;) {
+                haft_io_delist(waiter);
+                waiter->closed = true;
+                ask_back(state, HAFT_IO_OWNER(waiter, request_t, waiter));
+            }
+    }
+    return close(descriptor) == 0 ? 0 : -errno;
+}
+
+static void watch_for_wakes(state_t *state) {
+    struct io_uring_sqe *entry = next_entry(state);
+    io_uring_prep_poll_add(entry, state->wake, POLLIN);
+    io_uring_sqe_set_data(entry, &woken);
+}
+
+static void completed(state_t *state, const struct io_uring_cqe *completion) {
+    request_t *request = io_uring_cqe_get_data(completion);
+    if ((void *)request == &ignored)
+        return;
+    if ((void *)request == &woken) {
+        uint64_t count;
+        while (read(state->wake, &count, sizeof count) < 0 && errno == EINTR)
+            continue;
+        watch_for_wakes(state);
+        return;
+    }
+    request->result = completion->res;
+    request->done = true;
+    haft_io_cell_win(request->waiter.cell, HAFT_IO_WOKEN);
+}
+
+static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
+    state_t *state = worker->backend_state;
+    struct io_uring_cqe *first;
+    struct __kernel_timespec limit = {nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
+    if (nanoseconds == 0)
+        io_uring_submit_and_get_events(&state->ring);
+    else
+        io_uring_submit_and_wait_timeout(&state->ring, &first, 1, nanoseconds > 0 ? &limit : NULL,
+                                         NULL);
+    struct io_uring_cqe *completions[COMPLETED_AT_ONCE];
+    for (;;) {
+        unsigned count = io_uring_peek_batch_cqe(&state->ring, completions, COMPLETED_AT_ONCE);
+        for (unsigned i = 0; i < count; i++)
+            completed(state, completions[i]);
+        io_uring_cq_advance(&state->ring, count);
+        if (count < COMPLETED_AT_ONCE)
+            break;
+    }
+}
+
+static void interrupt(haft_io_worker_t *worker) {
+    state_t *state = worker->backend_state;
+    uint64_t one = 1;
+    while (write(state->wake, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
+static void stop(haft_io_worker_t *worker) {
+    state_t *state = worker->backend_state;
+    io_uring_queue_exit(&state->ring);
+    if (state->wake >= 0)
+        close(state->wake);
+    haft_io_descriptors_free(&state->descriptors);
+    free(state);
+}
+
+/* The newest way of setting it up that the kernel takes. */
+static int set_up(struct io_uring *ring) {
+    static const unsigned ways[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+                                    IORING_SETUP_COOP_TASKRUN, 0};
+    int code = -ENOSYS;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct io_uring_params parameters = {.flags = ways[i] | IORING_SETUP_CQSIZE,
+                                             .cq_entries = COMPLETIONS};
+        code = io_uring_queue_init_params(ENTRIES, ring, &parameters);
+        if (code != -EINVAL)
+            break;
+    }
+    if (code != 0)
+        return code;
+    /* Below that a wait with a limit takes an entry of its own, and completions may be lost. */
+    const unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
+    if ((ring->features & needed) == needed)
+        return 0;
+    io_uring_queue_exit(ring);
+    return -ENOSYS;
+}
+
+static int start(haft_io_worker_t *worker) {
+    state_t *state = calloc(1, sizeof *state);
+    if (state == NULL)
+        return -ENOMEM;
+    int code = set_up(&state->ring);
+    if (code != 0) {
+        free(state);
+        return code;
+    }
+    worker->backend_state = state;
+    state->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (state->wake < 0) {
+        code = -errno;
+        stop(worker);
+        return code;
+    }
+    watch_for_wakes(state);
+    return 0;
+}
+
+const haft_io_backend_t haft_io_uring = {
+    .name = "io_uring",
+    .start = start,
+    .stop = stop,
+    .operate = operate,
+    .close = close_descriptor,
+    .poll = poll_completions,
+    .interrupt = interrupt,
+};

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the synchronisation objects share: a lock for a few instructions, and the list of those who wait.
+ *
+ * Whoever releases something takes the first place out of the list and tries to win its cell, under the
+ * object's lock. A waiter that was cancelled, or whose time was up, leaves its place under the same
+ * lock. So a place in the list, and its cell, are always alive.
+ */
+#include "internal.h"
+
+#include <linux/futex.h>
+#include <sys/single_threaded.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- The lock: 0 free, 1 held, 2 held and somebody sleeps for it ---- */
+
+static HAFT_IO_COLD void guard_contended(uint32_t *lock) {
+    enum { SPINS = 100 };
+    for (int i = 0; i < SPINS; i++) {
+        uint32_t is_free = 0;
+        if (__atomic_load_n(lock, __ATOMIC_RELAXED) == 0 &&
+            __atomic_compare_exchange_n(lock, &is_free, 1, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED))
+            return;
+    }
+    while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE) != 0)
+        syscall(SYS_futex, lock, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+}
+
+void haft_io_guard(uint32_t *lock) {
+    if (__libc_single_threaded) {
+        *lock = 1;
+        return;
+    }
+    uint32_t is_free = 0;
+    if (HAFT_UNLIKELY(!__atomic_compare_exchange_n(lock, &is_free, 1, false, __ATOMIC_ACQUIRE,
+                                                   __ATOMIC_RELAXED)))
+        guard_contended(lock);
+}
+
+void haft_io_unguard(uint32_t *lock) {
+    if (__libc_single_threaded) {
+        *lock = 0;
+        return;
+    }
+    if (HAFT_UNLIKELY(__atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2))
+        syscall(SYS_futex, lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* ---- The list ---- */
+
+void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *place) {
+    place->list = list;
+    place->next = NULL;
+    place->previous = list->last;
+    if (list->last != NULL)
+        list->last->next = place;
+    else
+        list->first = place;
+    list->last = place;
+}
+
+void haft_io_leave_place(haft_io_place_t *place) {
+    haft_io_waiting_t *list = place->list;
+    if (list == NULL)
+        return;
+    if (place->next != NULL)
+        place->next->previous = place->previous;
+    else
+        list->last = place->previous;
+    if (place->previous != NULL)
+        place->previous->next = place->next;
+    else
+        list->first = place->next;
+    place->list = NULL;
+}
+
+bool haft_io_wake_first(haft_io_waiting_t *list) {
+    while (list->first != NULL) {
+        haft_io_place_t *place = list->first;
+        haft_io_leave_place(place);
+        if (haft_io_cell_win(place->cell, place->outcome))
+            return true;
+    }
+    return false;
+}
+
+int haft_io_code_of(uint32_t outcome) {
+    return outcome == HAFT_IO_CANCELLED   ? -ECANCELED
+           : outcome == HAFT_IO_TIMED_OUT ? -ETIMEDOUT
+                                          : 0;
+}
+
+int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
+                    enum haft_io_wait_kind kind, const char *waits_for) {
+    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
+    haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
+    haft_io_take_place(list, &place);
+    haft_io_unguard(lock);
+    uint32_t outcome = haft_io_cell_wait(&cell, kind, deadline, waits_for);
+    if (HAFT_LIKELY(outcome == HAFT_IO_WOKEN))
+        return 0;
+    haft_io_guard(lock);
+    haft_io_leave_place(&place);
+    haft_io_unguard(lock);
+    return haft_io_code_of(outcome);
+}

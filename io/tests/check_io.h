@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of libhaft-io share: the checks of core's tests, and a run that has to end well. */
+#ifndef HAFT_IO_TESTS_CHECK_H
+#define HAFT_IO_TESTS_CHECK_H
+
+#include "../../core/tests/check.h"
+
+#include <haft/io.h>
+
+#include <errno.h>
+
+#if CHECK_THREAD_SANITIZER
+/* liburing unmaps a ring by a system call that the sanitizer does not see: it takes the next ring at that
+   address, another thread's, for the same memory. */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) {
+    return "race:io_uring_\n";
+}
+#endif
+
+/* Whether fibers can be followed in a child of fork: the thread sanitizer sees races between those of one
+   thread there. */
+static inline bool check_follows_children(void) {
+    return !CHECK_THREAD_SANITIZER;
+}
+
+/* Declares a body without argument or result. */
+#define BODY(name) static void *name(__attribute__((unused)) void *argument)
+
+/* Runs the body as a program's first task. */
+#define CHECK_RUNS(body) CHECK_EQUAL(haft_io_run(body, NULL, NULL), 0)
+
+/* Ends the program as one that cannot run where the back end that the environment asks for is refused. */
+static inline void *check_nothing(void *argument) {
+    return argument;
+}
+static inline void check_backend(void) {
+    const char *name = getenv("HAFT_IO_BACKEND");
+    if (name == NULL)
+        return;
+    int code = haft_io_run(check_nothing, NULL, NULL);
+    if (code == 0)
+        return;
+    printf("%s: %s\n", name, strerror(-code));
+    exit(77);
+}
+
+static inline void *check_number(intptr_t number) {
+    return (void *)number;
+}
+
+#endif

@@ -1,0 +1,36 @@
+#!/bin/sh
+# What a user gets of libhaft-io from `make install`: a program is compiled against an installed tree by
+# pkg-config and by find_package, shared and static, in C and C++, and runs; and what the library shows.
+set -eu
+cd "$(dirname "$0")"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$HAFT_BUILD_DIR" --prefix "$work/prefix" >/dev/null
+library=$(find "$work/prefix" -name libhaft-io.so)
+libraries=$(dirname "$library")
+export PKG_CONFIG_PATH="$libraries/pkgconfig"
+
+expect_42() {
+  [ "$(env LD_LIBRARY_PATH="$libraries" "$@")" = 42 ]
+}
+
+# shellcheck disable=SC2046 # flags
+"$CC" -std=gnu11 -Wall -Wextra -Wpedantic -Werror consumer.c -o "$work/shared" \
+  $(pkg-config --cflags --libs haft-io)
+expect_42 "$work/shared"
+
+# shellcheck disable=SC2046
+"$CXX" -x c++ -std=c++20 -Wall -Wextra -Werror -Wno-missing-field-initializers consumer.c \
+  -o "$work/cpp" $(pkg-config --cflags --libs haft-io)
+expect_42 "$work/cpp"
+
+cmake -S . -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_C_COMPILER="$CC" >"$work/log" || { cat "$work/log"; exit 1; }
+cmake --build "$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+expect_42 "$work/build/c_haft_io"
+expect_42 "$work/build/c_haft_io_static"
+
+strays=$(nm -D --defined-only "$library" | awk '{ print $NF }' | grep -Ev '^haft_' || true)
+[ -z "$strays" ] || { echo "libhaft-io.so exports: $strays"; exit 1; }
+readelf -d "$library" | grep -q 'SONAME.*\[libhaft-io\.so\.0\.2\]'
+# SPDX-License-Identifier: MIT

@@ -1,0 +1,453 @@
+/*
+ * The synchronisation objects and streams against what must hold of them, in many simulated runs: tasks
+ * that take, give up at deadlines, are cancelled, yield and sleep as the seed has it. A run that fails
+ * prints its seed; HAFT_IO_SEED=... repeats that one.
+ */
+#include "check_io.h"
+
+static uint64_t drawn; /* the tests' own chance, apart from the scheduler's */
+static unsigned draw(unsigned bound) {
+    drawn = drawn * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned)(drawn >> 33) % bound;
+}
+
+static void pause_a_little(void) {
+    switch (draw(4)) {
+    case 0:
+        haft_io_yield();
+        break;
+    case 1:
+        haft_io_sleep(draw(5) * HAFT_IO_MILLISECOND);
+        break;
+    default:
+        break;
+    }
+}
+
+static int64_t soon(void) {
+    return haft_io_now() + draw(6) * HAFT_IO_MILLISECOND;
+}
+
+/* Calls the body as it is, or in a scope with a deadline, whose cancel unwinds it. */
+static void call_in_some_way(void *(*body)(void *), void *argument) {
+    haft_io_scope_options_t limited = {.deadline = draw(2) == 0 ? soon() : 0};
+    if (draw(3) == 0)
+        body(argument);
+    else
+        haft_io_scope_with(&limited, body, argument, NULL);
+}
+
+enum { TASKS = 6, ROUNDS = 6 };
+
+/* ---- Mutex ---- */
+
+static haft_io_mutex_t mutex;
+static int holders;
+
+static void let_go(__attribute__((unused)) int *unused) {
+    CHECK_EQUAL(--holders, 0);
+    haft_io_unlock(&mutex);
+}
+BODY(hold) {
+    int code = draw(2) == 0 ? haft_io_lock(&mutex) : haft_io_lock_until(&mutex, soon());
+    CHECK(code == 0 || code == -ETIMEDOUT);
+    if (code != 0)
+        return NULL;
+    __attribute__((cleanup(let_go), unused)) int guard;
+    CHECK_EQUAL(++holders, 1);
+    pause_a_little();
+    return NULL;
+}
+BODY(hold_often) {
+    for (int i = 0; i < ROUNDS; i++) {
+        call_in_some_way(hold, NULL);
+        pause_a_little();
+    }
+    return NULL;
+}
+BODY(mutex_model) {
+    for (int i = 0; i < TASKS; i++)
+        haft_io_spawn(hold_often, NULL);
+    return NULL;
+}
+static void begin_mutex(void) {
+    memset(&mutex, 0, sizeof mutex);
+    holders = 0;
+}
+static void end_mutex(void) {
+    CHECK_EQUAL(holders, 0);
+    CHECK(!mutex.held && mutex.waiting.first == NULL);
+}
+
+/* ---- Semaphore ---- */
+
+static haft_io_semaphore_t semaphore;
+static unsigned permits, users;
+
+static void give_back(__attribute__((unused)) int *unused) {
+    users--;
+    haft_io_release(&semaphore);
+}
+BODY(use) {
+    int code =
+        draw(2) == 0 ? haft_io_acquire(&semaphore) : haft_io_acquire_until(&semaphore, soon());
+    if (code != 0)
+        return NULL;
+    __attribute__((cleanup(give_back), unused)) int guard;
+    CHECK(++users <= permits);
+    pause_a_little();
+    return NULL;
+}
+BODY(use_often) {
+    for (int i = 0; i < ROUNDS; i++)
+        call_in_some_way(use, NULL);
+    return NULL;
+}
+BODY(semaphore_model) {
+    for (int i = 0; i < TASKS; i++)
+        haft_io_spawn(use_often, NULL);
+    return NULL;
+}
+static void begin_semaphore(void) {
+    permits = 1 + draw(3);
+    users = 0;
+    semaphore = (haft_io_semaphore_t){.count = permits};
+}
+static void end_semaphore(void) {
+    CHECK_EQUAL(users, 0);
+    CHECK_EQUAL(semaphore.count, permits);
+    CHECK(semaphore.waiting.first == NULL);
+}
+
+/* ---- Condition: a stock that producers fill and consumers empty ---- */
+
+static haft_io_condition_t condition;
+static int stock, produced, consumed;
+
+static void unlock_stock(__attribute__((unused)) int *unused) {
+    CHECK_EQUAL(--holders, 0);
+    haft_io_unlock(&mutex);
+}
+BODY(consume) {
+    haft_io_lock(&mutex);
+    __attribute__((cleanup(unlock_stock), unused)) int guard;
+    CHECK_EQUAL(++holders, 1);
+    int64_t limit = draw(2) == 0 ? HAFT_IO_FOREVER : soon();
+    while (stock == 0) {
+        holders--;
+        bool returned = haft_io_return_cancels(true);
+        int code = haft_io_wait_until(&condition, &mutex, limit);
+        haft_io_return_cancels(returned);
+        CHECK_EQUAL(++holders, 1);
+        if (code == -ECANCELED)
+            haft_io_cancelled();
+        if (code != 0)
+            return NULL;
+    }
+    stock--;
+    consumed++;
+    return NULL;
+}
+BODY(consume_often) {
+    for (int i = 0; i < ROUNDS; i++)
+        call_in_some_way(consume, NULL);
+    return NULL;
+}
+BODY(produce_often) {
+    for (int i = 0; i < TASKS * ROUNDS; i++) {
+        haft_io_lock(&mutex);
+        stock++;
+        produced++;
+        draw(2) == 0 ? haft_io_signal(&condition) : haft_io_broadcast(&condition);
+        haft_io_unlock(&mutex);
+        pause_a_little();
+    }
+    return NULL;
+}
+BODY(condition_model) {
+    for (int i = 0; i < TASKS - 1; i++)
+        haft_io_spawn(consume_often, NULL);
+    haft_io_spawn(produce_often, NULL);
+    return NULL;
+}
+static void begin_condition(void) {
+    begin_mutex();
+    memset(&condition, 0, sizeof condition);
+    stock = produced = consumed = 0;
+}
+static void end_condition(void) {
+    end_mutex();
+    CHECK_EQUAL(stock, produced - consumed);
+    CHECK(condition.waiting.first == NULL);
+}
+
+/* ---- Channels: what was sent is received once, in order; what was given up is not ---- */
+
+enum { VALUES = TASKS * ROUNDS };
+static haft_io_channel_t *channels[2];
+static bool was_sent[VALUES], was_received[VALUES];
+static int senders;
+
+static void *send_value(void *argument) {
+    int value = (int)(intptr_t)argument, code;
+    if (draw(2) == 0) {
+        haft_io_choice_t choices[] = {{channels[0], &value, NULL, 0},
+                                      {channels[1], &value, NULL, 0}};
+        code = haft_io_choose_until(choices, 2, draw(2) == 0 ? soon() : HAFT_IO_FOREVER);
+        code = code > 0 ? 0 : code;
+    } else {
+        code = haft_io_channel_send_until(channels[draw(2)], &value,
+                                          draw(2) == 0 ? soon() : HAFT_IO_FOREVER);
+    }
+    CHECK(code == 0 || code == -ETIMEDOUT);
+    was_sent[value] = code == 0;
+    return NULL;
+}
+static void *send_often(void *argument) {
+    for (int i = 0; i < ROUNDS; i++) {
+        call_in_some_way(send_value, check_number((intptr_t)argument * ROUNDS + i));
+        pause_a_little();
+    }
+    if (--senders == 0) {
+        haft_io_channel_close(channels[0]);
+        haft_io_channel_close(channels[1]);
+    }
+    return NULL;
+}
+
+typedef struct receiver {
+    int latest[2][TASKS]; /* of each channel and sender */
+    bool ends;
+} receiver_t;
+
+static void received(receiver_t *receiver, int from, int value) {
+    CHECK(value >= 0 && value < VALUES && !was_received[value]);
+    was_received[value] = true;
+    CHECK(value > receiver->latest[from][value / ROUNDS]);
+    receiver->latest[from][value / ROUNDS] = value;
+}
+static void *receive_value(void *argument) {
+    receiver_t *receiver = argument;
+    int value = -1, chosen = 0, code;
+    if (draw(2) == 0) {
+        haft_io_choice_t choices[] = {{channels[0], NULL, &value, 0},
+                                      {channels[1], NULL, &value, 0}};
+        chosen = haft_io_choose_until(choices, 2, draw(2) == 0 ? soon() : HAFT_IO_FOREVER);
+        code = chosen >= 0 ? choices[chosen].code : chosen;
+    } else {
+        chosen = (int)draw(2);
+        code = haft_io_channel_receive_until(channels[chosen], &value, soon());
+    }
+    if (code == 0)
+        received(receiver, chosen, value);
+    receiver->ends = code == -EPIPE;
+    return NULL;
+}
+BODY(receive_often) {
+    receiver_t receiver = {.ends = false};
+    memset(receiver.latest, -1, sizeof receiver.latest);
+    while (!receiver.ends) {
+        call_in_some_way(receive_value, &receiver);
+        pause_a_little();
+    }
+    return NULL;
+}
+BODY(channel_model) {
+    for (int i = 0; i < senders; i++)
+        haft_io_spawn(send_often, check_number(i));
+    for (int i = 0; i < 3; i++)
+        haft_io_spawn(receive_often, NULL);
+    return NULL;
+}
+static void begin_channels(void) {
+    senders = 3;
+    memset(was_sent, 0, sizeof was_sent);
+    memset(was_received, 0, sizeof was_received);
+    for (int i = 0; i < 2; i++)
+        channels[i] = haft_io_channel_new(sizeof(int), draw(3));
+}
+static void end_channels(void) {
+    for (int i = 0; i < 2; i++) {
+        for (int value; haft_io_channel_receive_until(channels[i], &value, 0) == 0;) {
+            CHECK(!was_received[value]);
+            was_received[value] = true;
+        }
+        haft_io_channel_free(channels[i]);
+    }
+    for (int value = 0; value < VALUES; value++)
+        CHECK_EQUAL(was_received[value], was_sent[value]);
+}
+
+/* ---- Streams: every byte comes once and in order, however reads are cancelled ---- */
+
+enum { BYTES = 6000 };
+static int ends[2];
+static size_t bytes_read;
+
+BODY(write_bytes) {
+    char buffer[700];
+    for (size_t sent = 0; sent < BYTES;) {
+        size_t size = 1 + draw(sizeof buffer);
+        size = size < BYTES - sent ? size : BYTES - sent;
+        for (size_t i = 0; i < size; i++)
+            buffer[i] = (char)((sent + i) * 7);
+        CHECK_EQUAL(haft_io_write_all(ends[1], buffer, size), 0);
+        sent += size;
+        pause_a_little();
+    }
+    haft_io_close(ends[1]);
+    return NULL;
+}
+static void *read_some(void *at_end) {
+    char buffer[500];
+    ssize_t got = haft_io_read(ends[0], buffer, 1 + draw(sizeof buffer));
+    CHECK(got >= 0);
+    for (ssize_t i = 0; i < got; i++)
+        CHECK(buffer[i] == (char)(bytes_read++ * 7));
+    *(bool *)at_end = got == 0;
+    return NULL;
+}
+BODY(stream_model) {
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    haft_io_spawn(write_bytes, NULL);
+    for (bool at_end = false; !at_end;)
+        call_in_some_way(read_some, &at_end);
+    CHECK_EQUAL(bytes_read, BYTES);
+    haft_io_close(ends[0]);
+    return NULL;
+}
+static void begin_stream(void) {
+    bytes_read = 0;
+}
+static void end_stream(void) {}
+
+/* ---- Many runs ---- */
+
+static void simulate_with(uint64_t seed, void (*begin)(void), void *(*model)(void *),
+                          void (*end)(void)) {
+    int before = check_failures;
+    drawn = seed;
+    begin();
+    CHECK_EQUAL(
+        haft_io_simulate(model, NULL, &(haft_io_simulation_t){.seed = seed, .short_counts = true}),
+        0);
+    end();
+    if (check_failures != before)
+        fprintf(stderr, "the seed was %llu\n", (unsigned long long)seed);
+}
+
+static void simulate_often(void (*begin)(void), void *(*model)(void *), void (*end)(void)) {
+    const char *seed = getenv("HAFT_IO_SEED"), *campaign = getenv("HAFT_CAMPAIGN");
+    if (seed != NULL) {
+        simulate_with(strtoull(seed, NULL, 10), begin, model, end);
+        return;
+    }
+    int runs = check_times(campaign != NULL && strcmp(campaign, "long") == 0 ? 100000 : 1500);
+    for (int i = 1; i <= runs && check_failures == 0; i++)
+        simulate_with((uint64_t)i, begin, model, end);
+}
+
+static void a_mutex_has_one_holder(void) {
+    simulate_often(begin_mutex, mutex_model, end_mutex);
+}
+static void a_semaphore_loses_no_permit(void) {
+    simulate_often(begin_semaphore, semaphore_model, end_semaphore);
+}
+static void a_condition_loses_no_signal(void) {
+    simulate_often(begin_condition, condition_model, end_condition);
+}
+static void channels_deliver_what_was_sent_once_and_in_order(void) {
+    simulate_often(begin_channels, channel_model, end_channels);
+}
+static void streams_deliver_every_byte_once_and_in_order(void) {
+    simulate_often(begin_stream, stream_model, end_stream);
+}
+
+/* ---- The simulation itself ---- */
+
+static char order[128];
+static void *note_in_turn(void *text) {
+    for (int i = 0; i < 4; i++) {
+        strncat(order, text, sizeof order - strlen(order) - 1);
+        haft_io_yield();
+    }
+    return NULL;
+}
+BODY(notes) {
+    order[0] = '\0';
+    haft_io_spawn(note_in_turn, "a");
+    haft_io_spawn(note_in_turn, "b");
+    haft_io_spawn(note_in_turn, "c");
+    return NULL;
+}
+static void a_seed_is_one_order_and_another_seed_another(void) {
+    char first[sizeof order];
+    CHECK_EQUAL(haft_io_simulate(notes, NULL, &(haft_io_simulation_t){.seed = 5}), 0);
+    strcpy(first, order);
+    CHECK_EQUAL(haft_io_simulate(notes, NULL, &(haft_io_simulation_t){.seed = 5}), 0);
+    CHECK_SAME_TEXT(order, first);
+    CHECK_EQUAL(haft_io_simulate(notes, NULL, &(haft_io_simulation_t){.seed = 6}), 0);
+    CHECK(strcmp(order, first) != 0);
+}
+
+BODY(sleep_for_days) {
+    int64_t before = haft_io_now();
+    haft_io_sleep(86400 * HAFT_IO_SECOND);
+    CHECK(haft_io_now() - before >= 86400 * HAFT_IO_SECOND);
+    return NULL;
+}
+static void time_passes_only_when_nobody_can_go_on(void) {
+    CHECK_EQUAL(haft_io_simulate(sleep_for_days, NULL, NULL), 0);
+}
+
+BODY(wait_for_ever) {
+    haft_io_set_task_name("the forgotten");
+    haft_io_lock(&mutex);
+    haft_io_lock(&mutex);
+    return NULL;
+}
+static void simulate_deadlock(void) {
+    begin_mutex();
+    CHECK_EQUAL(haft_io_simulate(wait_for_ever, NULL, &(haft_io_simulation_t){.seed = 77}),
+                -EDEADLK);
+}
+static void who_waits_for_ever_is_named_with_the_seed(void) {
+    if (!check_follows_children()) {
+        simulate_deadlock();
+        return;
+    }
+    check_child_t child = check_child(simulate_deadlock);
+    CHECK_EQUAL(child.status, 0);
+    CHECK_CONTAINS(child.output, "the task 'the forgotten' waits for: a mutex");
+    CHECK_CONTAINS(child.output, "the seed was 77");
+}
+
+BODY(break_it) {
+    char byte;
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    haft_io_simulated_break(ends[0]);
+    CHECK_EQUAL(haft_io_read(ends[1], &byte, 1), -ECONNRESET);
+    CHECK_EQUAL(haft_io_write(ends[0], "x", 1), -ECONNRESET);
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    CHECK_EQUAL(haft_io_close(ends[1]), 0);
+    CHECK_EQUAL(haft_io_close(ends[1]), -EBADF);
+    return NULL;
+}
+static void a_simulated_stream_breaks_when_it_is_told_to(void) {
+    CHECK_EQUAL(haft_io_simulate(break_it, NULL, NULL), 0);
+}
+
+int main(void) {
+    check_backend();
+    RUN(a_seed_is_one_order_and_another_seed_another);
+    RUN(time_passes_only_when_nobody_can_go_on);
+    RUN(who_waits_for_ever_is_named_with_the_seed);
+    RUN(a_simulated_stream_breaks_when_it_is_told_to);
+    RUN(a_mutex_has_one_holder);
+    RUN(a_semaphore_loses_no_permit);
+    RUN(a_condition_loses_no_signal);
+    RUN(channels_deliver_what_was_sent_once_and_in_order);
+    RUN(streams_deliver_every_byte_once_and_in_order);
+    return check_end();
+}
+/* SPDX-License-Identifier: MIT */

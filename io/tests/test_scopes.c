@@ -1,0 +1,396 @@
+/* Scopes: waiting, failing, cancelling, deadlines, shields; all of these and the first of these. */
+#include "check_io.h"
+
+static char order[256];
+static void note(const char *what) {
+    strncat(order, what, sizeof order - strlen(order) - 1);
+}
+static void note_end(char **text) {
+    note(*text);
+}
+/* Notes the text when the frame is left, by unwinding too. */
+#define NOTES __attribute__((cleanup(note_end), unused)) char *
+
+static void *sleep_long(void *text) {
+    NOTES end = text;
+    haft_io_sleep(100 * HAFT_IO_SECOND);
+    note("never");
+    return NULL;
+}
+
+/* ---- Waiting ---- */
+
+static void *sleep_short(void *text) {
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    note(text);
+    return NULL;
+}
+BODY(spawn_short) {
+    haft_io_spawn(sleep_short, "child ");
+    note("body ");
+    return check_number(7);
+}
+BODY(open_scope) {
+    order[0] = '\0';
+    void *result = NULL;
+    CHECK_EQUAL(haft_io_scope(spawn_short, NULL, &result), 0);
+    note("after");
+    CHECK_EQUAL((intptr_t)result, 7);
+    return NULL;
+}
+static void a_scope_is_left_when_its_tasks_have_ended(void) {
+    CHECK_RUNS(open_scope);
+    CHECK_SAME_TEXT(order, "body child after");
+}
+
+BODY(only_body) {
+    return check_number(5);
+}
+BODY(only_fail) {
+    haft_io_fail(-EPROTO, "bad");
+}
+static void a_scope_without_a_scheduler_runs_its_body_and_gives_its_failure(void) {
+    void *result = NULL;
+    CHECK_EQUAL(haft_io_scope(only_body, NULL, &result), 0);
+    CHECK_EQUAL((intptr_t)result, 5);
+    CHECK_EQUAL(haft_io_scope(only_fail, NULL, NULL), -EPROTO);
+}
+
+HAFT_EFFECT(ask_around, int, {});
+static int answer_around(void *state, HAFT_PAYLOAD(ask_around) * payload) {
+    (void)payload;
+    return *(int *)state;
+}
+HAFT_HANDLER(answering, NULL, HAFT_TAIL(ask_around, answer_around));
+BODY(ask_in_body) {
+    haft_io_yield();
+    return check_number(HAFT_PERFORM(ask_around));
+}
+BODY(scope_under_handler) {
+    void *result = NULL;
+    haft_io_scope(ask_in_body, NULL, &result);
+    return result;
+}
+BODY(handle_around_scope) {
+    int answer = 42;
+    CHECK_EQUAL((intptr_t)haft_handle(&answering, &answer, scope_under_handler, NULL), 42);
+    return NULL;
+}
+static void a_body_sees_the_handlers_around_its_scope(void) {
+    CHECK_RUNS(handle_around_scope);
+}
+
+/* ---- Failing ---- */
+
+static void *fail_soon(void *text) {
+    NOTES end = text;
+    haft_io_yield();
+    haft_io_fail(-ECONNRESET, "the peer is gone");
+}
+BODY(fail_among_others) {
+    NOTES end = "body ";
+    haft_io_spawn(sleep_long, "sibling ");
+    haft_io_async_with(&(haft_io_task_options_t){.name = "failing"}, fail_soon, "failed ");
+    haft_io_sleep(100 * HAFT_IO_SECOND);
+    return NULL;
+}
+BODY(see_failure) {
+    order[0] = '\0';
+    haft_io_failures_t failures;
+    CHECK_EQUAL(haft_io_scope_with(&(haft_io_scope_options_t){.failures = &failures},
+                                   fail_among_others, NULL, NULL),
+                -ECONNRESET);
+    CHECK_EQUAL(failures.count, 1);
+    CHECK_SAME_TEXT(failures.failures[0].message, "the peer is gone");
+    CHECK_SAME_TEXT(failures.failures[0].task, "failing");
+    CHECK_EQUAL(haft_io_sleep(HAFT_IO_MILLISECOND), 0);
+    note("after");
+    return NULL;
+}
+static void a_failure_cancels_siblings_and_body_and_each_unwinds(void) {
+    CHECK_RUNS(see_failure);
+    CHECK_CONTAINS(order, "failed ");
+    CHECK_CONTAINS(order, "sibling ");
+    CHECK_CONTAINS(order, "body ");
+    CHECK_CONTAINS(order, "after");
+    CHECK(strstr(order, "never") == NULL);
+}
+
+static void note_trouble(__attribute__((unused)) int *unused) {
+    haft_io_note_failure(-EIO, "could not flush");
+}
+static void *fail_while_unwound(void *argument) {
+    (void)argument;
+    __attribute__((cleanup(note_trouble), unused)) int guard;
+    haft_io_sleep(100 * HAFT_IO_SECOND);
+    return NULL;
+}
+BODY(fail_twice) {
+    haft_io_spawn(fail_while_unwound, NULL);
+    haft_io_yield();
+    haft_io_fail(-EPROTO, "first");
+}
+BODY(see_both) {
+    haft_io_failures_t failures;
+    CHECK_EQUAL(haft_io_scope_with(&(haft_io_scope_options_t){.failures = &failures}, fail_twice,
+                                   NULL, NULL),
+                -EPROTO);
+    CHECK_EQUAL(failures.count, 2);
+    CHECK_EQUAL(failures.failures[1].code, -EIO);
+    return NULL;
+}
+static void a_failure_while_unwinding_is_kept(void) {
+    CHECK_RUNS(see_both);
+}
+
+static void fail_in_cleanup(__attribute__((unused)) int *unused) {
+    haft_io_fail(-EIO, "could not flush");
+}
+BODY(fail_unwinding) {
+    __attribute__((cleanup(fail_in_cleanup), unused)) int guard;
+    haft_io_fail(-EPROTO, "first");
+}
+static void run_fail_unwinding(void) {
+    haft_io_run(fail_unwinding, NULL, NULL);
+}
+static void a_cleanup_that_fails_is_a_mistake(void) {
+    if (check_follows_children())
+        CHECK_ABORTS(run_fail_unwinding, "A cleanup notes a failure with haft_io_note_failure");
+}
+
+BODY(fail_main) {
+    haft_io_spawn(sleep_long, "");
+    haft_io_yield();
+    haft_io_fail(-EHOSTDOWN, "no");
+}
+static void a_failure_of_the_first_task_is_what_the_run_returns(void) {
+    CHECK_EQUAL(haft_io_run(fail_main, NULL, NULL), -EHOSTDOWN);
+}
+
+static void *return_code(void *argument) {
+    haft_io_fail(-EPIPE, argument);
+}
+BODY(join_failing) {
+    haft_io_task_t *task = haft_io_async(return_code, "broken");
+    haft_io_return_cancels(true);
+    /* The failure of the one has cancelled the other. */
+    int code = haft_io_join(task, NULL);
+    CHECK(code == -EPIPE || code == -ECANCELED);
+    return NULL;
+}
+BODY(join_failing_in_scope) {
+    CHECK_EQUAL(haft_io_scope(join_failing, NULL, NULL), -EPIPE);
+    return NULL;
+}
+static void a_task_that_fails_has_no_result(void) {
+    CHECK_RUNS(join_failing_in_scope);
+}
+
+/* ---- Cancelling ---- */
+
+BODY(cancel_this) {
+    haft_io_spawn(sleep_long, "child ");
+    haft_io_yield();
+    haft_io_cancel(haft_io_this_scope());
+    note("still here ");
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    note("never");
+    return NULL;
+}
+BODY(see_cancel) {
+    order[0] = '\0';
+    CHECK_EQUAL(haft_io_scope(cancel_this, NULL, NULL), -ECANCELED);
+    note("after");
+    return NULL;
+}
+static void a_cancel_comes_with_the_next_wait_and_ends_at_its_scope(void) {
+    CHECK_RUNS(see_cancel);
+    CHECK_SAME_TEXT(order, "still here child after");
+}
+
+BODY(nest_deeper) {
+    NOTES end = "inner ";
+    haft_io_spawn(sleep_long, "grandchild ");
+    haft_io_sleep(100 * HAFT_IO_SECOND);
+    return NULL;
+}
+static void *nest(void *argument) {
+    NOTES end = "outer ";
+    haft_io_scope(nest_deeper, argument, NULL);
+    note("never");
+    return NULL;
+}
+BODY(cancel_nest) {
+    haft_io_spawn(nest, NULL);
+    haft_io_yield();
+    haft_io_yield();
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+BODY(see_nest) {
+    order[0] = '\0';
+    CHECK_EQUAL(haft_io_scope(cancel_nest, NULL, NULL), -ECANCELED);
+    return NULL;
+}
+static void a_cancel_goes_down_the_tree_and_inner_scopes_are_waited_for(void) {
+    CHECK_RUNS(see_nest);
+    CHECK_SAME_TEXT(order, "inner grandchild outer ");
+}
+
+BODY(return_instead) {
+    CHECK(!haft_io_return_cancels(true));
+    haft_io_cancel(haft_io_this_scope());
+    CHECK_EQUAL(haft_io_sleep(HAFT_IO_SECOND), -ECANCELED);
+    CHECK_EQUAL(haft_io_yield(), -ECANCELED);
+    note("returned ");
+    return NULL;
+}
+BODY(see_returned) {
+    order[0] = '\0';
+    CHECK_EQUAL(haft_io_scope(return_instead, NULL, NULL), -ECANCELED);
+    CHECK_EQUAL(haft_io_return_cancels(false), false);
+    return NULL;
+}
+static void who_asked_for_it_gets_a_code_instead_of_unwinding(void) {
+    CHECK_RUNS(see_returned);
+    CHECK_SAME_TEXT(order, "returned ");
+}
+
+BODY(wait_shielded) {
+    CHECK_EQUAL(haft_io_sleep(HAFT_IO_MILLISECOND), 0);
+    note("shielded ");
+    return NULL;
+}
+static void flush_in_cleanup(__attribute__((unused)) int *unused) {
+    CHECK_EQUAL(haft_io_sleep(HAFT_IO_MILLISECOND), -ECANCELED);
+    note("refused ");
+    CHECK_EQUAL(haft_io_shield(wait_shielded, NULL), 0);
+}
+BODY(clean_up_waiting) {
+    __attribute__((cleanup(flush_in_cleanup), unused)) int guard;
+    haft_io_cancel(haft_io_this_scope());
+    haft_io_sleep(HAFT_IO_SECOND);
+    return NULL;
+}
+BODY(see_shield) {
+    order[0] = '\0';
+    CHECK_EQUAL(haft_io_scope(clean_up_waiting, NULL, NULL), -ECANCELED);
+    return NULL;
+}
+static void a_cleanup_that_waits_is_refused_unless_it_is_shielded(void) {
+    CHECK_RUNS(see_shield);
+    CHECK_SAME_TEXT(order, "refused shielded ");
+}
+
+BODY(too_late) {
+    haft_io_sleep(100 * HAFT_IO_SECOND);
+    return NULL;
+}
+BODY(limited) {
+    CHECK_EQUAL(haft_io_scope_with(
+                    &(haft_io_scope_options_t){.deadline = haft_io_now() + HAFT_IO_MILLISECOND},
+                    too_late, NULL, NULL),
+                -ETIMEDOUT);
+    CHECK_EQUAL(haft_io_scope_with(
+                    &(haft_io_scope_options_t){.deadline = haft_io_now() + 100 * HAFT_IO_SECOND},
+                    only_body, NULL, NULL),
+                0);
+    return NULL;
+}
+static void a_deadline_cancels_a_scope_that_has_not_ended(void) {
+    CHECK_RUNS(limited);
+}
+
+BODY(join_long) {
+    haft_io_task_t *task = haft_io_async(sleep_long, "joined ");
+    haft_io_join(task, NULL);
+    return NULL;
+}
+BODY(cancel_joiner) {
+    order[0] = '\0';
+    CHECK_EQUAL(haft_io_scope_with(
+                    &(haft_io_scope_options_t){.deadline = haft_io_now() + HAFT_IO_MILLISECOND},
+                    join_long, NULL, NULL),
+                -ETIMEDOUT);
+    return NULL;
+}
+static void a_cancelled_join_leaves_nothing_behind(void) {
+    CHECK_RUNS(cancel_joiner);
+    CHECK_SAME_TEXT(order, "joined ");
+}
+
+HAFT_EFFECT(get_out, void, {});
+BODY(throw_out) {
+    haft_io_spawn(sleep_long, "child ");
+    haft_io_yield();
+    HAFT_THROW(get_out);
+}
+BODY(scope_to_throw_from) {
+    haft_io_scope(throw_out, NULL, NULL);
+    return NULL;
+}
+BODY(throw_across) {
+    order[0] = '\0';
+    HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new(scope_to_throw_from, NULL);
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(get_out));
+    CHECK(request.effect == HAFT_ID(get_out));
+    note("out ");
+    CHECK_EQUAL(haft_io_sleep(HAFT_IO_MILLISECOND), 0);
+    return NULL;
+}
+static void a_scope_that_another_effect_unwinds_ends_its_tasks_first(void) {
+    CHECK_RUNS(throw_across);
+    CHECK_SAME_TEXT(order, "child out ");
+}
+
+/* ---- Several ---- */
+
+static void *sleep_for(void *milliseconds) {
+    haft_io_sleep((intptr_t)milliseconds * HAFT_IO_MILLISECOND);
+    return milliseconds;
+}
+BODY(all_and_first) {
+    haft_io_call_t all[] = {{sleep_for, check_number(3), NULL},
+                            {sleep_for, check_number(1), NULL},
+                            {sleep_for, check_number(2), NULL}};
+    CHECK_EQUAL(haft_io_all(all, 3), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(all[i].result == all[i].argument);
+    CHECK_EQUAL(haft_io_all(NULL, 0), 0);
+
+    order[0] = '\0';
+    haft_io_call_t first[] = {{sleep_long, "slow ", NULL}, {sleep_for, check_number(1), NULL}};
+    CHECK_EQUAL(haft_io_first(first, 2), 1);
+    CHECK_EQUAL((intptr_t)first[1].result, 1);
+    CHECK_SAME_TEXT(order, "slow ");
+
+    haft_io_call_t failing[] = {{sleep_long, "", NULL}, {return_code, "x", NULL}};
+    CHECK_EQUAL(haft_io_all(failing, 2), -EPIPE);
+    CHECK_EQUAL(haft_io_first(failing, 2), -EPIPE);
+    return NULL;
+}
+static void all_of_these_and_the_first_of_these(void) {
+    CHECK_RUNS(all_and_first);
+}
+
+int main(void) {
+    check_backend();
+    RUN(a_scope_is_left_when_its_tasks_have_ended);
+    RUN(a_scope_without_a_scheduler_runs_its_body_and_gives_its_failure);
+    RUN(a_body_sees_the_handlers_around_its_scope);
+    RUN(a_failure_cancels_siblings_and_body_and_each_unwinds);
+    RUN(a_failure_while_unwinding_is_kept);
+    RUN(a_cleanup_that_fails_is_a_mistake);
+    RUN(a_failure_of_the_first_task_is_what_the_run_returns);
+    RUN(a_task_that_fails_has_no_result);
+    RUN(a_cancel_comes_with_the_next_wait_and_ends_at_its_scope);
+    RUN(a_cancel_goes_down_the_tree_and_inner_scopes_are_waited_for);
+    RUN(who_asked_for_it_gets_a_code_instead_of_unwinding);
+    RUN(a_cleanup_that_waits_is_refused_unless_it_is_shielded);
+    RUN(a_deadline_cancels_a_scope_that_has_not_ended);
+    RUN(a_cancelled_join_leaves_nothing_behind);
+    RUN(a_scope_that_another_effect_unwinds_ends_its_tasks_first);
+    RUN(all_of_these_and_the_first_of_these);
+    return check_end();
+}
+/* SPDX-License-Identifier: MIT */

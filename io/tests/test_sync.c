@@ -1,0 +1,427 @@
+/* Mutexes, semaphores, conditions, events, promises, channels: between tasks, and between tasks and
+   threads. */
+#include "check_io.h"
+
+#include <pthread.h>
+
+static char order[256];
+static void note(const char *what) {
+    strncat(order, what, sizeof order - strlen(order) - 1);
+}
+
+static haft_io_channel_t *channel, *other;
+
+/* ---- Mutexes ---- */
+
+static haft_io_mutex_t mutex;
+static int inside;
+
+static void *hold_and_note(void *text) {
+    CHECK_EQUAL(haft_io_lock(&mutex), 0);
+    CHECK_EQUAL(++inside, 1);
+    haft_io_yield();
+    note(text);
+    inside--;
+    haft_io_unlock(&mutex);
+    return NULL;
+}
+BODY(three_holders) {
+    order[0] = '\0';
+    haft_io_spawn(hold_and_note, "a");
+    haft_io_spawn(hold_and_note, "b");
+    haft_io_spawn(hold_and_note, "c");
+    return NULL;
+}
+static void a_mutex_is_handed_over_in_order(void) {
+    CHECK_RUNS(three_holders);
+    CHECK_SAME_TEXT(order, "abc");
+    CHECK(haft_io_try_lock(&mutex));
+    CHECK(!haft_io_try_lock(&mutex));
+    haft_io_unlock(&mutex);
+}
+
+BODY(lock_for_long) {
+    haft_io_lock(&mutex);
+    haft_io_unlock(&mutex);
+    note("never");
+    return NULL;
+}
+BODY(give_up) {
+    order[0] = '\0';
+    haft_io_lock(&mutex);
+    int64_t soon = haft_io_now() + HAFT_IO_MILLISECOND;
+    CHECK_EQUAL(haft_io_lock_until(&mutex, soon), -ETIMEDOUT);
+    haft_io_scope_options_t limited = {.deadline = soon};
+    CHECK_EQUAL(haft_io_scope_with(&limited, lock_for_long, NULL, NULL), -ETIMEDOUT);
+    haft_io_unlock(&mutex);
+    CHECK(haft_io_try_lock(&mutex));
+    haft_io_unlock(&mutex);
+    return NULL;
+}
+static void who_gives_up_waiting_has_no_lock_and_is_in_nobodys_way(void) {
+    CHECK_RUNS(give_up);
+    CHECK_SAME_TEXT(order, "");
+    haft_io_lock(&mutex);
+    CHECK_EQUAL(haft_io_lock_until(&mutex, haft_io_now() + HAFT_IO_MILLISECOND), -ETIMEDOUT);
+    haft_io_unlock(&mutex);
+}
+
+static void unlock_unlocked(void) {
+    haft_io_unlock(&mutex);
+}
+static void keep_twice(void) {
+    haft_io_promise_t promise = {.value = NULL};
+    haft_io_keep(&promise, NULL);
+    haft_io_keep(&promise, NULL);
+}
+BODY(receive_for_ever) {
+    int number;
+    haft_io_channel_receive(channel, &number);
+    return NULL;
+}
+BODY(free_in_use) {
+    channel = haft_io_channel_new(sizeof(int), 0);
+    haft_io_spawn(receive_for_ever, NULL);
+    haft_io_yield();
+    haft_io_channel_free(channel);
+    return NULL;
+}
+static void run_free_in_use(void) {
+    haft_io_run(free_in_use, NULL, NULL);
+}
+static void mistakes_are_named(void) {
+    if (check_follows_children())
+        CHECK_ABORTS(run_free_in_use, "A channel was freed while somebody waits for it");
+    CHECK_ABORTS(unlock_unlocked, "A mutex that is not locked was unlocked");
+    CHECK_ABORTS(keep_twice, "A promise was kept twice");
+}
+
+/* ---- Semaphores, events, conditions, promises ---- */
+
+static haft_io_semaphore_t semaphore = {.count = 2};
+static int most;
+BODY(use_one_of_two) {
+    CHECK_EQUAL(haft_io_acquire(&semaphore), 0);
+    inside++;
+    most = inside > most ? inside : most;
+    haft_io_sleep(HAFT_IO_MILLISECOND / 4);
+    inside--;
+    haft_io_release(&semaphore);
+    return NULL;
+}
+BODY(ten_users) {
+    for (int i = 0; i < 10; i++)
+        haft_io_spawn(use_one_of_two, NULL);
+    return NULL;
+}
+static void a_semaphore_lets_as_many_in_as_it_counts(void) {
+    inside = most = 0;
+    CHECK_RUNS(ten_users);
+    CHECK_EQUAL(most, 2);
+    CHECK(haft_io_try_acquire(&semaphore) && haft_io_try_acquire(&semaphore));
+    CHECK(!haft_io_try_acquire(&semaphore));
+    haft_io_release(&semaphore);
+    haft_io_release(&semaphore);
+}
+
+static haft_io_event_t event;
+static void *wait_and_note(void *text) {
+    CHECK_EQUAL(haft_io_wait_event(&event), 0);
+    note(text);
+    return NULL;
+}
+BODY(set_it) {
+    order[0] = '\0';
+    haft_io_spawn(wait_and_note, "1");
+    haft_io_spawn(wait_and_note, "2");
+    CHECK_EQUAL(haft_io_wait_event_until(&event, haft_io_now() + HAFT_IO_MILLISECOND), -ETIMEDOUT);
+    note("set");
+    haft_io_set_event(&event);
+    haft_io_yield();
+    CHECK_EQUAL(haft_io_wait_event(&event), 0);
+    haft_io_clear_event(&event);
+    return NULL;
+}
+static void an_event_lets_all_go_on_once_it_is_set(void) {
+    CHECK_RUNS(set_it);
+    CHECK_SAME_TEXT(order, "set12");
+}
+
+static haft_io_condition_t condition;
+static int stock;
+BODY(take_from_stock) {
+    haft_io_lock(&mutex);
+    while (stock == 0)
+        CHECK_EQUAL(haft_io_wait(&condition, &mutex), 0);
+    stock--;
+    haft_io_unlock(&mutex);
+    return NULL;
+}
+static void unlock_mutex(__attribute__((unused)) int *unused) {
+    haft_io_unlock(&mutex);
+}
+BODY(wait_in_vain) {
+    haft_io_lock(&mutex);
+    __attribute__((cleanup(unlock_mutex), unused)) int guard;
+    haft_io_wait(&condition, &mutex);
+    return NULL;
+}
+BODY(fill_stock) {
+    for (int i = 0; i < 3; i++)
+        haft_io_spawn(take_from_stock, NULL);
+    haft_io_yield();
+    for (int i = 0; i < 3; i++) {
+        haft_io_lock(&mutex);
+        stock++;
+        haft_io_signal(&condition);
+        haft_io_unlock(&mutex);
+    }
+    haft_io_scope_options_t limited = {.deadline = haft_io_now() + HAFT_IO_MILLISECOND};
+    CHECK_EQUAL(haft_io_scope_with(&limited, wait_in_vain, NULL, NULL), -ETIMEDOUT);
+    CHECK(haft_io_try_lock(&mutex));
+    CHECK_EQUAL(haft_io_wait_until(&condition, &mutex, haft_io_now() + HAFT_IO_MILLISECOND),
+                -ETIMEDOUT);
+    haft_io_unlock(&mutex);
+    return NULL;
+}
+static void a_condition_releases_its_mutex_and_has_it_again_afterwards(void) {
+    CHECK_RUNS(fill_stock);
+    CHECK_EQUAL(stock, 0);
+}
+
+static haft_io_promise_t promise;
+BODY(keep_it) {
+    haft_io_keep(&promise, check_number(9));
+    return NULL;
+}
+BODY(await_it) {
+    haft_io_spawn(keep_it, NULL);
+    void *value = NULL;
+    CHECK_EQUAL(haft_io_await(&promise, &value), 0);
+    CHECK_EQUAL((intptr_t)value, 9);
+    CHECK_EQUAL(haft_io_await(&promise, &value), 0);
+    return NULL;
+}
+static void a_promise_is_awaited_before_and_after_it_is_kept(void) {
+    CHECK_RUNS(await_it);
+}
+
+/* ---- Channels ---- */
+
+BODY(send_numbers) {
+    for (int i = 1; i <= 100; i++)
+        CHECK_EQUAL(haft_io_channel_send(channel, &i), 0);
+    haft_io_channel_close(channel);
+    return NULL;
+}
+static void *sum_up(void *capacity) {
+    channel = haft_io_channel_new(sizeof(int), (size_t)(intptr_t)capacity);
+    haft_io_spawn(send_numbers, NULL);
+    int sum = 0, number, code;
+    for (int next = 1; (code = haft_io_channel_receive(channel, &number)) == 0; next++) {
+        CHECK_EQUAL(number, next);
+        sum += number;
+    }
+    CHECK_EQUAL(code, -EPIPE);
+    CHECK_EQUAL(sum, 5050);
+    CHECK_EQUAL(haft_io_channel_send(channel, &sum), -EPIPE);
+    haft_io_channel_free(channel);
+    return NULL;
+}
+static void a_channel_keeps_the_order_and_ends_when_it_is_closed(void) {
+    for (int capacity = 0; capacity < 5; capacity++)
+        CHECK_EQUAL(haft_io_run(sum_up, check_number(capacity), NULL), 0);
+}
+
+BODY(give_up_on_channels) {
+    channel = haft_io_channel_new(sizeof(int), 0);
+    int number = 1;
+    int64_t soon = haft_io_now() + HAFT_IO_MILLISECOND;
+    CHECK_EQUAL(haft_io_channel_send_until(channel, &number, soon), -ETIMEDOUT);
+    CHECK_EQUAL(haft_io_channel_receive_until(channel, &number, soon), -ETIMEDOUT);
+    haft_io_channel_free(channel);
+    return NULL;
+}
+static void a_channel_is_waited_for_until_a_deadline(void) {
+    CHECK_RUNS(give_up_on_channels);
+    give_up_on_channels(NULL);
+}
+
+static void who_tries_does_not_wait(void) {
+    int number = 3;
+    channel = haft_io_channel_new(sizeof(int), 1);
+    CHECK_EQUAL(haft_io_channel_try_receive(channel, &number), -EAGAIN);
+    CHECK_EQUAL(haft_io_channel_try_send(channel, &number), 0);
+    CHECK_EQUAL(haft_io_channel_try_send(channel, &number), -EAGAIN);
+    haft_io_channel_close(channel);
+    CHECK_EQUAL(haft_io_channel_try_send(channel, &number), -EPIPE);
+    CHECK_EQUAL(haft_io_channel_try_receive(channel, &number), 0);
+    CHECK_EQUAL(haft_io_channel_try_receive(channel, &number), -EPIPE);
+    haft_io_channel_free(channel);
+}
+
+static void *send_one(void *to) {
+    int number = to == channel ? 1 : 2;
+    haft_io_sleep(HAFT_IO_MILLISECOND / 2);
+    CHECK_EQUAL(haft_io_channel_send(to, &number), 0);
+    return NULL;
+}
+BODY(choose_between) {
+    channel = haft_io_channel_new(sizeof(int), 0);
+    other = haft_io_channel_new(sizeof(int), 1);
+    int a = 0, b = 0;
+    haft_io_choice_t choices[] = {{channel, NULL, &a, 0}, {other, NULL, &b, 0}};
+    CHECK_EQUAL(haft_io_choose_until(choices, 2, haft_io_now() + HAFT_IO_MILLISECOND / 4),
+                -ETIMEDOUT);
+    haft_io_spawn(send_one, channel);
+    CHECK_EQUAL(haft_io_choose(choices, 2), 0);
+    CHECK_EQUAL(a, 1);
+    haft_io_spawn(send_one, other);
+    CHECK_EQUAL(haft_io_choose(choices, 2), 1);
+    CHECK_EQUAL(b, 2);
+
+    /* To send where there is room, or to receive from the other. */
+    haft_io_choice_t both[] = {{channel, NULL, &a, 0}, {other, &b, NULL, 0}};
+    CHECK_EQUAL(haft_io_choose(both, 2), 1);
+    CHECK_EQUAL(haft_io_channel_receive(other, &a), 0);
+    CHECK_EQUAL(a, 2);
+
+    /* Its own places on both sides of one channel are none to deal with. */
+    haft_io_choice_t same[] = {{channel, NULL, &a, 0}, {channel, &b, NULL, 0}};
+    CHECK_EQUAL(haft_io_choose_until(same, 2, haft_io_now() + HAFT_IO_MILLISECOND / 4), -ETIMEDOUT);
+
+    haft_io_channel_close(other);
+    CHECK_EQUAL(haft_io_choose(choices, 2), 1);
+    CHECK_EQUAL(choices[1].code, -EPIPE);
+    haft_io_channel_free(channel);
+    haft_io_channel_free(other);
+    return NULL;
+}
+static void a_choice_does_the_first_that_can_be_done(void) {
+    CHECK_RUNS(choose_between);
+}
+
+static void *send_its_number(void *to) {
+    int number = to == channel ? 1 : 2;
+    haft_io_channel_send_until(to, &number, haft_io_now() + HAFT_IO_MILLISECOND);
+    return NULL;
+}
+BODY(receive_to_one_place) {
+    channel = haft_io_channel_new(sizeof(int), 0);
+    other = haft_io_channel_new(sizeof(int), 0);
+    haft_io_spawn(send_its_number, channel);
+    haft_io_spawn(send_its_number, other);
+    int value = 0;
+    haft_io_choice_t choices[] = {{channel, NULL, &value, 0}, {other, NULL, &value, 0}};
+    CHECK_EQUAL(haft_io_choose(choices, 2), 0);
+    CHECK_EQUAL(value, 1);
+    haft_io_sleep(2 * HAFT_IO_MILLISECOND);
+    haft_io_channel_free(channel);
+    haft_io_channel_free(other);
+    return NULL;
+}
+static void a_choice_that_was_done_is_not_overwritten_by_the_other(void) {
+    CHECK_RUNS(receive_to_one_place);
+}
+
+/* ---- Tasks and threads ---- */
+
+enum { ROUNDS = 3000 };
+static long total;
+
+static int rounds(void) {
+    return check_times(ROUNDS);
+}
+BODY(add_under_mutex) {
+    for (int i = 0; i < rounds(); i++) {
+        CHECK_EQUAL(haft_io_lock(&mutex), 0);
+        total++;
+        if (i % 16 == 0)
+            haft_io_yield();
+        haft_io_unlock(&mutex);
+    }
+    return NULL;
+}
+BODY(produce) {
+    for (int i = 1; i <= rounds(); i++)
+        CHECK_EQUAL(haft_io_channel_send(channel, &i), 0);
+    return NULL;
+}
+BODY(consume) {
+    for (int i = 0; i < rounds(); i++) {
+        int number = 0;
+        haft_io_choice_t choices[] = {{channel, NULL, &number, 0}, {other, NULL, &number, 0}};
+        if (i % 2 == 0)
+            CHECK_EQUAL(haft_io_channel_receive(channel, &number), 0);
+        else
+            CHECK_EQUAL(haft_io_choose(choices, 2), 0);
+        __atomic_add_fetch(&total, number, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+static void *(*on_both)(void *);
+BODY(several_tasks) {
+    for (int i = 0; i < 4; i++)
+        haft_io_spawn(on_both, NULL);
+    return NULL;
+}
+BODY(run_several_tasks) {
+    CHECK_RUNS(several_tasks);
+    return NULL;
+}
+static void in_threads(void *(*const bodies[])(void *), int count) {
+    pthread_t threads[8];
+    for (int i = 0; i < count; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, bodies[i], NULL), 0);
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+static void two_runs_and_two_threads_share_a_mutex(void) {
+    total = 0;
+    on_both = add_under_mutex;
+    in_threads((void *(*const[])(void *)){run_several_tasks, run_several_tasks, add_under_mutex,
+                                          add_under_mutex},
+               4);
+    CHECK_EQUAL(total, 10L * rounds());
+}
+
+BODY(produce_in_run) {
+    CHECK_RUNS(produce);
+    return NULL;
+}
+BODY(consume_in_run) {
+    CHECK_RUNS(consume);
+    return NULL;
+}
+static void runs_and_threads_send_to_each_other(void) {
+    other = haft_io_channel_new(sizeof(int), 0);
+    for (size_t capacity = 0; capacity < 3; capacity++) {
+        total = 0;
+        channel = haft_io_channel_new(sizeof(int), capacity);
+        in_threads((void *(*const[])(void *)){produce_in_run, consume, produce, consume_in_run}, 4);
+        CHECK_EQUAL(total, (long)rounds() * (rounds() + 1));
+        haft_io_channel_free(channel);
+    }
+    haft_io_channel_free(other);
+}
+
+int main(void) {
+    check_backend();
+    RUN(a_mutex_is_handed_over_in_order);
+    RUN(who_gives_up_waiting_has_no_lock_and_is_in_nobodys_way);
+    RUN(mistakes_are_named);
+    RUN(a_semaphore_lets_as_many_in_as_it_counts);
+    RUN(an_event_lets_all_go_on_once_it_is_set);
+    RUN(a_condition_releases_its_mutex_and_has_it_again_afterwards);
+    RUN(a_promise_is_awaited_before_and_after_it_is_kept);
+    RUN(a_channel_keeps_the_order_and_ends_when_it_is_closed);
+    RUN(a_channel_is_waited_for_until_a_deadline);
+    RUN(who_tries_does_not_wait);
+    RUN(a_choice_does_the_first_that_can_be_done);
+    RUN(a_choice_that_was_done_is_not_overwritten_by_the_other);
+    RUN(two_runs_and_two_threads_share_a_mutex);
+    RUN(runs_and_threads_send_to_each_other);
+    return check_end();
+}
+/* SPDX-License-Identifier: MIT */

@@ -1,0 +1,238 @@
+/* Tasks: spawning, joining, order, names, values, sleeping. */
+#include "check_io.h"
+
+static char order[64];
+static void note(const char *what) {
+    strncat(order, what, sizeof order - strlen(order) - 1);
+}
+
+static void *note_argument(void *text) {
+    note(text);
+    return NULL;
+}
+
+BODY(spawn_three) {
+    order[0] = '\0';
+    haft_io_spawn(note_argument, "a");
+    haft_io_spawn(note_argument, "b");
+    haft_io_spawn(note_argument, "c");
+    note("m");
+    return NULL;
+}
+static void tasks_start_in_the_order_of_spawning_and_the_run_waits_for_them(void) {
+    CHECK_RUNS(spawn_three);
+    CHECK_SAME_TEXT(order, "mabc");
+}
+
+static void *double_it(void *argument) {
+    haft_io_yield();
+    return check_number((intptr_t)argument * 2);
+}
+BODY(join_three) {
+    haft_io_task_t *tasks[3];
+    for (intptr_t i = 0; i < 3; i++)
+        tasks[i] = haft_io_async(double_it, check_number(i + 1));
+    for (int i = 2; i >= 0; i--) {
+        void *result = NULL;
+        CHECK_EQUAL(haft_io_join(tasks[i], &result), 0);
+        CHECK_EQUAL((intptr_t)result, (i + 1) * 2);
+    }
+    return NULL;
+}
+static void a_join_gives_the_result_whether_the_task_has_ended_or_not(void) {
+    CHECK_RUNS(join_three);
+}
+
+BODY(leave_unjoined) {
+    for (int i = 0; i < 1000; i++)
+        haft_io_async(double_it, NULL);
+    return NULL;
+}
+static void a_task_that_nobody_joins_is_released_with_its_scope(void) {
+    CHECK_RUNS(leave_unjoined);
+}
+
+static void *count_up(void *counter) {
+    for (int i = 0; i < 3; i++) {
+        note(counter);
+        haft_io_yield();
+    }
+    return NULL;
+}
+BODY(take_turns) {
+    order[0] = '\0';
+    haft_io_spawn(count_up, "x");
+    haft_io_spawn(count_up, "y");
+    return NULL;
+}
+static void tasks_that_yield_take_turns(void) {
+    CHECK_RUNS(take_turns);
+    CHECK_SAME_TEXT(order, "xyxyxy");
+}
+
+static int64_t start;
+static void *sleep_and_note(void *text) {
+    haft_io_sleep_until(start + (((const char *)text)[0] - '0') * 3 * HAFT_IO_MILLISECOND);
+    note(text);
+    return NULL;
+}
+BODY(sleep_sort) {
+    order[0] = '\0';
+    start = haft_io_now();
+    haft_io_spawn(sleep_and_note, "3");
+    haft_io_spawn(sleep_and_note, "1");
+    haft_io_spawn(sleep_and_note, "2");
+    return NULL;
+}
+static void sleepers_wake_in_the_order_of_their_times(void) {
+    CHECK_RUNS(sleep_sort);
+    CHECK_SAME_TEXT(order, "123");
+}
+
+BODY(sleep_a_little) {
+    int64_t before = haft_io_now();
+    CHECK_EQUAL(haft_io_sleep(2 * HAFT_IO_MILLISECOND), 0);
+    CHECK(haft_io_now() - before >= 2 * HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(haft_io_sleep(0), 0);
+    CHECK_EQUAL(haft_io_sleep_until(-5), 0);
+    return NULL;
+}
+static void nobody_wakes_early_with_a_scheduler_or_without(void) {
+    CHECK_RUNS(sleep_a_little);
+    sleep_a_little(NULL);
+}
+
+static const char key, other_key;
+BODY(see_inherited) {
+    CHECK_SAME_TEXT(haft_io_task_name(haft_io_self()), "family");
+    CHECK_EQUAL((intptr_t)haft_io_local(&key), 1);
+    haft_io_set_local(&key, check_number(2));
+    CHECK_EQUAL((intptr_t)haft_io_local(&key), 2);
+    haft_io_set_task_name("child");
+    return NULL;
+}
+BODY(pass_on) {
+    CHECK(haft_io_local(&key) == NULL);
+    haft_io_set_task_name("family");
+    haft_io_set_local(&key, check_number(1));
+    haft_io_set_local(&other_key, check_number(7));
+    haft_io_task_t *task = haft_io_async(see_inherited, NULL);
+    haft_io_set_local(&key, check_number(3));
+    CHECK_EQUAL(haft_io_join(task, NULL), 0);
+    CHECK_EQUAL((intptr_t)haft_io_local(&key), 3);
+    CHECK_EQUAL((intptr_t)haft_io_local(&other_key), 7);
+    CHECK_SAME_TEXT(haft_io_task_name(haft_io_self()), "family");
+    return NULL;
+}
+static void names_and_values_are_inherited_and_changes_stay_with_the_task(void) {
+    CHECK_RUNS(pass_on);
+}
+
+static void *keep_errno(void *argument) {
+    for (int i = 0; i < 10; i++) {
+        errno = (int)(intptr_t)argument;
+        haft_io_sleep(HAFT_IO_MILLISECOND / 10);
+        CHECK_EQUAL(errno, (intptr_t)argument);
+    }
+    return NULL;
+}
+BODY(two_errnos) {
+    haft_io_spawn(keep_errno, check_number(11));
+    haft_io_spawn(keep_errno, check_number(22));
+    return NULL;
+}
+static void errno_is_the_tasks_own(void) {
+    CHECK_RUNS(two_errnos);
+}
+
+static void *spawn_tree(void *depth) {
+    if ((intptr_t)depth == 0)
+        return check_number(1);
+    haft_io_task_t *left = haft_io_async(spawn_tree, check_number((intptr_t)depth - 1));
+    haft_io_task_t *right = haft_io_async(spawn_tree, check_number((intptr_t)depth - 1));
+    void *a, *b;
+    haft_io_join(left, &a);
+    haft_io_join(right, &b);
+    return check_number((intptr_t)a + (intptr_t)b);
+}
+BODY(grow_tree) {
+    CHECK_EQUAL((intptr_t)spawn_tree(check_number(10)), 1024);
+    return NULL;
+}
+static void a_tree_of_tasks_that_join_theirs_adds_up(void) {
+    CHECK_RUNS(grow_tree);
+}
+
+BODY(do_nothing) {
+    return NULL;
+}
+BODY(run_inside) {
+    CHECK_EQUAL(haft_io_run(do_nothing, NULL, NULL), -EBUSY);
+    return NULL;
+}
+static void a_run_inside_a_run_and_an_unknown_backend_are_refused(void) {
+    CHECK_RUNS(run_inside);
+    CHECK_EQUAL(haft_io_run(do_nothing, NULL, &(haft_io_options_t){.backend = "carrier pigeon"}),
+                -EINVAL);
+    CHECK_RUNS(do_nothing);
+}
+
+static void spawn_outside(void) {
+    haft_io_spawn(do_nothing, NULL);
+}
+BODY(join_itself) {
+    haft_io_join(haft_io_self(), NULL);
+    return NULL;
+}
+static void run_join_itself(void) {
+    haft_io_run(join_itself, NULL, NULL);
+}
+BODY(join_twice) {
+    haft_io_task_t *task = haft_io_async(do_nothing, NULL);
+    haft_io_join(task, NULL);
+    haft_io_join(task, NULL);
+    return NULL;
+}
+static void run_join_twice(void) {
+    haft_io_run(join_twice, NULL, NULL);
+}
+BODY(wait_in_child) {
+    if (fork() == 0) {
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        _exit(0);
+    }
+    int status;
+    CHECK(wait(&status) > 0);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    return NULL;
+}
+static void run_wait_in_child(void) {
+    haft_io_run(wait_in_child, NULL, NULL);
+}
+static void mistakes_are_named(void) {
+    CHECK_ABORTS(spawn_outside, "A task is spawned outside of a scheduler");
+    if (!check_follows_children())
+        return;
+    CHECK_ABORTS(run_join_itself, "cannot be joined: it would wait for itself");
+    CHECK_ABORTS(run_join_twice, "it has been joined, or its scope has ended");
+    check_child_t child = check_child(run_wait_in_child);
+    CHECK_EQUAL(child.status, 0);
+    CHECK_CONTAINS(child.output, "waits in a child of fork");
+}
+
+int main(void) {
+    check_backend();
+    RUN(tasks_start_in_the_order_of_spawning_and_the_run_waits_for_them);
+    RUN(a_join_gives_the_result_whether_the_task_has_ended_or_not);
+    RUN(a_task_that_nobody_joins_is_released_with_its_scope);
+    RUN(tasks_that_yield_take_turns);
+    RUN(sleepers_wake_in_the_order_of_their_times);
+    RUN(nobody_wakes_early_with_a_scheduler_or_without);
+    RUN(names_and_values_are_inherited_and_changes_stay_with_the_task);
+    RUN(errno_is_the_tasks_own);
+    RUN(a_tree_of_tasks_that_join_theirs_adds_up);
+    RUN(a_run_inside_a_run_and_an_unknown_backend_are_refused);
+    RUN(mistakes_are_named);
+    return check_end();
+}
+/* SPDX-License-Identifier: MIT */
