@@ -89,18 +89,24 @@ HAFT_EXTERN_C_BEGIN
                 int unused;                                                                        \
             })
 #    define HAFT_REPLY_(name, ...)                                                                 \
-        ((haft_reply_t){HAFT_AWAITING(HAFT_ID(name), HAFT_RESULT_SIZE(haft_result_##name)),        \
-                        haft_pack((__extension__(haft_value_##name[1]){__VA_ARGS__}),              \
-                                  sizeof(haft_value_##name) +                                      \
-                                      0 * sizeof(struct {                                          \
-                                          _Static_assert(                                          \
-                                              HAFT_IS_VOID(name) == (sizeof(#__VA_ARGS__) == 1),   \
-                                              "HAFT_REPLY(" #name                                  \
-                                              ") takes a value exactly if the effect has a "       \
-                                              "result");                                           \
-                                          int unused;                                              \
-                                      }))})
-#    define HAFT_NO_REPLY_ ((haft_reply_t){0, (void *)0})
+        haft_reply_to(HAFT_AWAITING(HAFT_ID(name), HAFT_RESULT_SIZE(haft_result_##name)),          \
+                      haft_pack((__extension__(haft_value_##name[1]){__VA_ARGS__}),                \
+                                sizeof(haft_value_##name) +                                        \
+                                    0 * sizeof(struct {                                            \
+                                        _Static_assert(                                            \
+                                            HAFT_IS_VOID(name) == (sizeof(#__VA_ARGS__) == 1),     \
+                                            "HAFT_REPLY(" #name                                    \
+                                            ") takes a value exactly if the effect has a "         \
+                                            "result");                                             \
+                                        int unused;                                                \
+                                    })))
+#    define HAFT_NO_REPLY_ haft_reply_to(0, (void *)0)
+/* A function: a compound literal of a structure would be a variable of the caller's, of which gcc warns in
+   functions that call setjmp. */
+HAFT_INLINE haft_reply_t haft_reply_to(uintptr_t to, void *word) {
+    haft_reply_t reply = {to, word};
+    return reply;
+}
 #endif
 
 /* Every translation unit compares its declaration of an effect with the one that the process goes by. */

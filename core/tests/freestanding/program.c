@@ -396,7 +396,10 @@ static void an_overflow_is_found_by_the_canary(void) {
 void haft_panic(const char *text) {
     static const char start[] = "the fiber 'small' has overflowed its stack of ";
     for (size_t i = 0; i < sizeof start - 1; i++)
-        CHECK(text[i] == start[i]);
+        if (text[i] != start[i]) {
+            print(text);
+            CHECK(text[i] == start[i]);
+        }
     CHECK(text[sizeof start - 1] >= '1' && text[sizeof start - 1] <= '9');
     print("ok   an_overflow_is_found_by_the_canary\n");
     leave(0);

@@ -79,7 +79,7 @@ for type in Release Debug; do
 
   for level in -O0 -O2; do
     echo "---- $type library, program with $level"
-    size=4096
+    size=8192
     if [ "$type$level" = Release-O2 ]; then
       size=1152
     fi
