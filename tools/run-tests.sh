@@ -1,8 +1,8 @@
 #!/bin/sh
 # run-tests.sh [CONFIGURATION...]: build and test each configuration, a line each, then the totals.
 # Without arguments: a few configurations that find most mistakes, or with CI=true all of them.
-# A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. That of ocaml-VERSION
-# gets its compiler from with-ocaml.sh, and tests what is in OCaml.
+# A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. Those of ocaml-VERSION
+# get their compiler from with-ocaml.sh, and test what is in OCaml.
 # HAFT_CAMPAIGN=short|long bounds the tests that can go on for as long as one likes; long where
 # CI=true and the programs run at native speed; once a compiler.
 set -u
@@ -26,6 +26,12 @@ if [ "$(uname -m)" = x86_64 ]; then
     full="$full ocaml-4.14"
   elif [ "${CI:-}" = true ]; then
     echo 'ocaml-4.14 is left out: there is no npm'
+  fi
+  # (apt-get gets the compiler.)
+  if command -v apt-get >/dev/null || [ -f "$root/compilers/ocaml-aarch64/complete" ]; then
+    full="$full ocaml-aarch64"
+  elif [ "${CI:-}" = true ]; then
+    echo 'ocaml-aarch64 is left out: there is no apt-get'
   fi
 fi
 

@@ -10,6 +10,8 @@
 #include <ucontext.h>
 #include <unwind.h>
 
+#include "registers.h"
+
 /* ---- What libhaft asks ---- */
 
 static haft_fiber_state_t state(const haft_fiber_t *fiber) {
@@ -34,14 +36,13 @@ void haft_ocaml_overflowed(void);
 /* In OCaml code a stack overflow is an exception. What the runtime of 4.13 itself does about the
    fault loses what was allocated since the last call of C. */
 static bool overflows(void *context) {
-    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-    if (caml_find_code_fragment_by_pc((char *)registers[REG_RIP]) == NULL)
+    mcontext_t *registers = &((ucontext_t *)context)->uc_mcontext;
+    if (caml_find_code_fragment_by_pc((char *)PC(registers)) == NULL)
         return false;
     /* On the way from C into OCaml code its registers are not there yet. */
-    if (registers[REG_R14] != (greg_t)Caml_state)
-        registers[REG_R15] = (greg_t)Caml_state->young_ptr;
-    registers[REG_R14] = (greg_t)Caml_state;
-    registers[REG_RIP] = (greg_t)haft_ocaml_overflowed;
+    if ((uintptr_t)RUNTIME_STATE(registers) != (uintptr_t)Caml_state)
+        load_registers(registers);
+    PC(registers) = (uintptr_t)haft_ocaml_overflowed;
     return true;
 }
 

@@ -9,8 +9,12 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 cp "$package"/* .
-cp "$sources"/lib/*.c "$sources"/lib/*.h "$sources"/lib/*.S "$sources"/tests/collector* .
-flags="-isystem $headers -I$HAFT_SOURCE_DIR/core/include -I. -DNATIVE_CODE -DTARGET_amd64 -DMODEL_default
+case $(uname -m) in
+aarch64) target=arm64 ;;
+*) target=amd64 ;;
+esac
+cp "$sources"/lib/*.c "$sources"/lib/*.h "$sources/lib/arch/$(uname -m)"/* "$sources"/tests/collector* .
+flags="-isystem $headers -I$HAFT_SOURCE_DIR/core/include -I. -DNATIVE_CODE -DTARGET_$target -DMODEL_default
   -DSYS_linux -fPIC -O1 -fexceptions -w"
 
 compile() { # shellcheck disable=SC2086
