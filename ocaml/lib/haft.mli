@@ -1,8 +1,8 @@
 (** What Haft has beyond OCaml 5's [Effect]. *)
 
-val clone :
+val unsafe_clone :
   ('a, 'b) Effect.Deep.continuation -> ('a, 'b) Effect.Deep.continuation
-(** [clone k] is a copy of the suspended computation [k], which stays as it is: each of the two can be
+(** [unsafe_clone k] is a copy of the suspended computation [k], which stays as it is: each of the two can be
     resumed once. So a computation can be gone through several times, for backtracking search or
     probabilistic programs (§A, "Experimental support for multi-shot continuations").
 
