@@ -1,0 +1,1 @@
+let () = print_endline (Option.get (In_channel.input_line In_channel.stdin))
