@@ -13,8 +13,8 @@ val unsafe_clone :
 
     The handlers inside [k] go with it, so that each copy has its own. What is captured inside stays one: if
     [k] waits in an [effc] that has been given a continuation, both copies have that one, and the second that
-    declines the effect, or resumes it, gets {!Effect.Continuation_already_resumed}. A copy costs what is on the stacks, to
-    make and to resume.
+    declines the effect, or resumes it, gets {!Effect.Continuation_already_resumed}. A copy costs what is on the
+    stacks, to make and to resume.
 
     @raise Effect.Continuation_already_resumed if [k] was resumed before.
     @raise Invalid_argument if functions of C are on the stack: they cannot be copied.
