@@ -22,11 +22,13 @@ full='gcc-debug gcc-release clang-debug clang-release gcc-address clang-address
 if [ "$(uname -m)" = x86_64 ]; then
   full="$full aarch64-release freestanding-aarch64-linux-gnu-gcc"
   # (npm gets the compiler's source.)
-  if command -v npm >/dev/null || [ -f "$root/compilers/ocaml-4.14/complete" ]; then
-    full="$full ocaml-4.14"
-  elif [ "${CI:-}" = true ]; then
-    echo 'ocaml-4.14 is left out: there is no npm'
-  fi
+  for version in 4.14 4.14-flambda; do
+    if command -v npm >/dev/null || [ -f "$root/compilers/ocaml-$version/complete" ]; then
+      full="$full ocaml-$version"
+    elif [ "${CI:-}" = true ]; then
+      echo "ocaml-$version is left out: there is no npm"
+    fi
+  done
   # (apt-get gets the compiler.)
   if command -v apt-get >/dev/null || [ -f "$root/compilers/ocaml-aarch64/complete" ]; then
     full="$full ocaml-aarch64"

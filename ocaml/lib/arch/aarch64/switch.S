@@ -415,12 +415,14 @@ haft_ocaml_asked:
  * Where a clause in tail position already runs under such a call, the frame is used again.
  */
         function haft_ocaml_perform_by_call
+        .cfi_adjust_cfa_offset 16
 .Lcapture_first:                        /* Once a collection, to find out. */
         load    x9, haft_ocaml_young
         str     x9, [x20, #FIBER_YOUNG]
         store   x20, haft_ocaml_young, x9
 .Lcapture_by_call:
         capture haft_ocaml_continue_called
+        parent_in_registers
         load    x9, haft_ocaml_running
         cbnz    x9, .Lput_away          /* It is not FIBER_RUNNING. */
 .Lcall_clause:
@@ -450,12 +452,15 @@ haft_ocaml_clause_returned:
 .Lperform_traps:
         find_callbacks .Lperform_callback
         b       .Lperform_go
+        .cfi_remember_state
+        .cfi_adjust_cfa_offset 16
 .Lperform_roots:
         str     x9, [x20, #FIBER_ROOTS]
         to_parents_roots
 .Lperform_nested:
         str     x4, [x20, #FIBER_TOP]
         b       .Lcapture
+        .cfi_restore_state
 
 .Lperform_callback:
         call_c  haft_ocaml_may_suspend
