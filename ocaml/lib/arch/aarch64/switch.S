@@ -96,6 +96,16 @@
         .cfi_restore x30
         .endm
 
+/* Whether the fiber in x20 may be suspended here: the flags tell. Keeps x0. */
+        .macro  ask_may_suspend
+        leave_stack
+        mov     x3, sp
+        call_c  haft_ocaml_may_suspend, x20, x3
+        add     sp, sp, #16
+        .cfi_adjust_cfa_offset -16
+        tst     w9, #255
+        .endm
+
 /* Back to the parent of the fiber in x20, but for its local roots: its registers, its place in the chain. */
         .macro  to_parent
         ldr     x9, [x20, #FIBER_OUTER]
@@ -463,9 +473,8 @@ haft_ocaml_clause_returned:
         .cfi_restore_state
 
 .Lperform_callback:
-        call_c  haft_ocaml_may_suspend
+        ask_may_suspend
         ldr     x4, [x21, #THREAD_CURRENT]
-        tst     w9, #255
         b.ne    .Lperform_go
 .Lperform_unhandled:
         load    x1, haft_ocaml_unhandled
@@ -509,8 +518,8 @@ haft_ocaml_clause_returned:
 .Lreperform_callback:
         ldr     x3, [x0, #CONTINUATION_FIBER]
         sub     x3, x3, #1
-        call_c  haft_ocaml_may_suspend_from, x20, x3
-        tst     w9, #255
+        call_c  haft_ocaml_list_rooted, x3 /* The functions of C may have local roots. */
+        ask_may_suspend
         b.ne    .Lreperform_go
 .Lreperform_unhandled:
         ldr     x1, [x0, #CONTINUATION_EFFECT]
