@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # run-tests.sh [CONFIGURATION...]: build and test each configuration, a line each, then the totals.
 # Without arguments: a few configurations that find most mistakes, or with CI=true all of them.
-# A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. That of ocaml-VERSION
-# gets its compiler from with-ocaml.sh, and tests what is in OCaml.
+# A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. Those of ocaml-VERSION
+# get their compiler from with-ocaml.sh, and test what is in OCaml.
 # HAFT_CAMPAIGN=short|long bounds the tests that can go on for as long as one likes; long where
 # CI=true and the programs run at native speed; once a compiler.
 set -u
@@ -23,11 +23,13 @@ full='gcc-debug gcc-release clang-debug clang-release gcc-address clang-address
 if [ "$(uname -m)" = x86_64 ]; then
   full="$full aarch64-release freestanding-aarch64-linux-gnu-gcc"
   # (npm gets the compiler's source.)
-  if command -v npm >/dev/null || [ -f "$root/compilers/ocaml-4.14/complete" ]; then
-    full="$full ocaml-4.14"
-  elif [ "${CI:-}" = true ]; then
-    echo 'ocaml-4.14 is left out: there is no npm'
-  fi
+  for version in 4.14 4.14-flambda; do
+    if command -v npm >/dev/null || [ -f "$root/compilers/ocaml-$version/complete" ]; then
+      full="$full ocaml-$version"
+    elif [ "${CI:-}" = true ]; then
+      echo "ocaml-$version is left out: there is no npm"
+    fi
+  done
 fi
 
 if [ $# -gt 0 ]; then

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 # with-ocaml.sh VERSION [COMMAND...]: run the command with this version of OCaml in front, e.g.
 #   sh tools/with-ocaml.sh 4.14 ctest --test-dir build/ocaml-4.14 --label-regex ocaml
-# VERSION is 4.14, or 4.14-flambda: with the optimizer flambda, frame pointers, and a garbage collector
-# that accepts no addresses of other things than blocks.
-# The compiler is built once, below $HAFT_BUILD_ROOT, from the source in the npm registry's package
-# `ocaml`; in place of npm, ocaml-RELEASE.tgz may lie there already. With it go the machine's ocamlfind
-# and, where the machine has the sources of qcheck-core, that package.
+# VERSION is 4.14; or 4.14-flambda: with the optimizer flambda, frame pointers, and a garbage collector
+# that accepts no addresses of other things than blocks; or aarch64: the distribution's, for AArch64, where
+# qemu-user runs it and gcc for AArch64 assembles and links.
+# The compiler is made once, below $HAFT_BUILD_ROOT: built from the source in the npm registry's package
+# `ocaml`, in place of which ocaml-RELEASE.tgz may lie there already; that for AArch64, from the packages
+# of the machine's own distribution, which are unpacked there and not installed. With it go the machine's
+# ocamlfind and, where the machine has the sources of qcheck-core, that package.
 set -u
 version=${1:?usage: with-ocaml.sh VERSION [COMMAND...]}
 shift
@@ -22,6 +24,7 @@ case $version in
   release=4.14.1000
   sha512=f7c9d59ea9e82026b96eb6279bad16c1ebf2ef6fd85248bd2aaa203cf917737e7b8144285c2675bcab3130c13a9f268072e23d393e7fa33ba9a28e2f4e7f0740
   ;;
+aarch64) release=distribution ;;
 *)
   echo "with-ocaml.sh: no source is known for OCaml $version" >&2
   exit 2
@@ -37,6 +40,7 @@ archive=$root/ocaml-$release.tgz
 source=$root/ocaml-$version-source
 log=$root/ocaml-$version.log
 packages=$compiler/packages
+library=$compiler/lib/ocaml
 
 fail() {
   echo "with-ocaml.sh: $*" >&2
@@ -73,6 +77,34 @@ build_compiler() (
     --disable-installing-bytecode-programs $options
   logged make -j "${JOBS:-$(nproc)}" world.opt
   logged make install
+  rm -rf "$source"
+)
+
+# apt-get for AArch64, with lists of its own: what is installed stays as it is.
+apt_for_aarch64() {
+  apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State::status=/dev/null \
+    -o Dir::State::Lists="$source/lists" -o Dir::Cache="$source/cache" -o APT::Sandbox::User=root "$@"
+}
+
+unpack_compiler() (
+  qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || fail 'there is no qemu-user'
+  command -v aarch64-linux-gnu-gcc >/dev/null || fail 'there is no gcc for AArch64'
+  rm -rf "$compiler" "$source"
+  mkdir -p "$source/lists/partial" "$source/cache/archives/partial" "$compiler/bin" && cd "$source" || exit 1
+  logged apt_for_aarch64 update
+  logged apt_for_aarch64 download ocaml ocaml-base ocaml-compiler-libs
+  for file in *.deb; do
+    dpkg-deb --fsys-tarfile "$file" | tar -x -C "$compiler" --strip-components=2 \
+      --wildcards --exclude='*.byte' --exclude='*.cmt*' --exclude='*/share/*' './usr/*' || exit 1
+  done
+  for name in ocamlopt ocamlc ocamldep ocamlobjinfo ocamlmklib; do
+    rm -f "$compiler/bin/$name"
+    cat >"$compiler/bin/$name" <<END
+#!/bin/sh
+OCAMLLIB='$library' exec '$qemu' -L /usr/aarch64-linux-gnu '$compiler/bin/$name.opt' "\$@"
+END
+    chmod +x "$compiler/bin/$name"
+  done
   rm -rf "$source"
 )
 
@@ -115,8 +147,8 @@ make_ocamlfind() {
   cat >"$compiler/findlib.conf" <<END
 path="$packages"
 destdir="$packages"
-stdlib="$compiler/lib/ocaml"
-ldconf="$compiler/lib/ocaml/ld.conf"
+stdlib="$library"
+ldconf="$library/ld.conf"
 END
   cat >"$compiler/bin/ocamlfind" <<END
 #!/bin/sh
@@ -140,12 +172,17 @@ build_qcheck() (
 if [ ! -f "$compiler/complete" ]; then
   machine_ocamlfind=$(command -v ocamlfind) || fail 'there is no ocamlfind'
   machine_qcheck=$(ocamlfind query qcheck-core 2>/dev/null)
-  fetch
-  build_compiler || exit 1
+  if [ "$version" = aarch64 ]; then
+    unpack_compiler || exit 1
+  else
+    fetch
+    build_compiler || exit 1
+  fi
   PATH=$compiler/bin:$PATH
   describe_libraries
   make_ocamlfind "$machine_ocamlfind"
-  if ! build_qcheck "$machine_qcheck" >"$log" 2>&1; then
+  # (For AArch64 nothing needs it.)
+  if [ "$version" != aarch64 ] && ! build_qcheck "$machine_qcheck" >"$log" 2>&1; then
     rm -rf "$packages/qcheck-core"
     echo 'with-ocaml.sh: without qcheck-core, whose sources are not on this machine' >&2
   fi

@@ -1,3 +1,4 @@
+(* SPDX-License-Identifier: MIT *)
 (* Handlers around one another: recursion with a handler at each level, a level; and a sieve whose numbers
    pass a handler for each prime, a sieve. *)
 open Effect

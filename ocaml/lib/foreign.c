@@ -11,6 +11,8 @@
 #include <ucontext.h>
 #include <unwind.h>
 
+#include "registers.h"
+
 /* ---- What libhaft asks ---- */
 
 static haft_fiber_state_t state(const haft_fiber_t *fiber) {
@@ -36,14 +38,13 @@ void haft_ocaml_overflowed(void);
 /* In OCaml code a stack overflow is an exception. What the runtime of 4.13 itself does about the
    fault loses what was allocated since the last call of C. */
 static bool overflows(void *context) {
-    greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-    if (caml_find_code_fragment_by_pc((char *)registers[REG_RIP]) == NULL)
+    mcontext_t *registers = &((ucontext_t *)context)->uc_mcontext;
+    if (caml_find_code_fragment_by_pc((char *)PC(registers)) == NULL)
         return false;
     /* On the way from C into OCaml code its registers are not there yet. */
-    if (registers[REG_R14] != (greg_t)Caml_state)
-        registers[REG_R15] = (greg_t)Caml_state->young_ptr;
-    registers[REG_R14] = (greg_t)Caml_state;
-    registers[REG_RIP] = (greg_t)haft_ocaml_overflowed;
+    if ((uintptr_t)RUNTIME_STATE(registers) != (uintptr_t)Caml_state)
+        load_registers(registers);
+    PC(registers) = (uintptr_t)haft_ocaml_overflowed;
     return true;
 }
 
@@ -59,6 +60,41 @@ extern value caml_final_do_calls_exn(void);
 extern value caml_memprof_handle_postponed_exn(void);
 extern void caml_memprof_track_young(uintnat, int, int, unsigned char *);
 
+static bool calls_on_own_account(uintptr_t function) {
+    return function == (uintptr_t)caml_execute_signal_exn ||
+           function == (uintptr_t)caml_final_do_calls_exn ||
+           function == (uintptr_t)caml_memprof_handle_postponed_exn ||
+           function == (uintptr_t)caml_memprof_track_young;
+}
+
+#ifdef UNWINDS_BY_RECORDS
+
+/* Whether one of them is among the functions of C that have led to the callback with this link. */
+static bool is_called_on_own_account(const struct caml_context *link) {
+    const uintptr_t *record = FRAME_RECORD_OF_CALLBACK(link);
+    while (caml_find_code_fragment_by_pc((char *)record[1]) == NULL) {
+        if (calls_on_own_account((uintptr_t)_Unwind_FindEnclosingFunction((void *)record[1])))
+            return true;
+        record = (const uintptr_t *)record[0];
+    }
+    return false;
+}
+
+bool haft_ocaml_may_suspend(const ocaml_fiber_t *fiber, const char *sp);
+
+/* Whether all C functions between `sp`, where the fiber would be suspended, and the base of `fiber`
+   were called by OCaml code. */
+bool haft_ocaml_may_suspend(const ocaml_fiber_t *fiber, const char *sp) {
+    frames_t frames = haft_ocaml_frames_from(fiber, sp);
+    char *frame;
+    for (bool border = false; haft_ocaml_next_frame(&frames, &frame, &border) != NULL; border = false)
+        if (border && is_called_on_own_account(frames.link))
+            return false;
+    return true;
+}
+
+#else
+
 typedef struct search {
     const ocaml_fiber_t *fiber; /* where the walk ends */
     bool interrupted;
@@ -66,11 +102,7 @@ typedef struct search {
 
 static _Unwind_Reason_Code look(struct _Unwind_Context *context, void *argument) {
     search_t *search = argument;
-    uintptr_t start = _Unwind_GetRegionStart(context);
-    search->interrupted |= start == (uintptr_t)caml_execute_signal_exn ||
-                           start == (uintptr_t)caml_final_do_calls_exn ||
-                           start == (uintptr_t)caml_memprof_handle_postponed_exn ||
-                           start == (uintptr_t)caml_memprof_track_young;
+    search->interrupted |= calls_on_own_account(_Unwind_GetRegionStart(context));
     /* (What is called a frame's CFA here is its stack pointer.) */
     uintptr_t address = _Unwind_GetIP(context);
     bool base = (address == (uintptr_t)haft_ocaml_returned ||
@@ -94,6 +126,8 @@ bool haft_ocaml_may_suspend_from(const ocaml_fiber_t *fiber, ocaml_fiber_t *inne
     haft_ocaml_list_rooted(inner);
     return haft_ocaml_may_suspend(fiber);
 }
+
+#endif
 
 /* ---- Effects of C ---- */
 

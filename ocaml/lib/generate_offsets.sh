@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Prints where fields of libhaft's fibers lie, for switch.S, as the C compiler has it.
 # Arguments: the compiler; the folder of haft.h.
 set -eu

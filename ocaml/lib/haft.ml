@@ -17,6 +17,6 @@ module Syntax = struct
   let reraise : exn -> 'a = Obj.magic (closure 7)
 end
 
-external clone :
+external unsafe_clone :
   ('a, 'b) Effect.Deep.continuation -> ('a, 'b) Effect.Deep.continuation
   = "haft_ocaml_clone"

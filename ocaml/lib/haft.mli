@@ -1,9 +1,9 @@
 (* SPDX-License-Identifier: MIT *)
 (** What Haft has beyond OCaml 5's [Effect]. *)
 
-val clone :
+val unsafe_clone :
   ('a, 'b) Effect.Deep.continuation -> ('a, 'b) Effect.Deep.continuation
-(** [clone k] is a copy of the suspended computation [k], which stays as it is: each of the two can be
+(** [unsafe_clone k] is a copy of the suspended computation [k], which stays as it is: each of the two can be
     resumed once. So a computation can be gone through several times, for backtracking search or
     probabilistic programs (§A, "Experimental support for multi-shot continuations").
 
@@ -14,8 +14,8 @@ val clone :
 
     The handlers inside [k] go with it, so that each copy has its own. What is captured inside stays one: if
     [k] waits in an [effc] that has been given a continuation, both copies have that one, and the second that
-    declines the effect, or resumes it, gets {!Effect.Continuation_already_resumed}. A copy costs what is on the stacks, to
-    make and to resume.
+    declines the effect, or resumes it, gets {!Effect.Continuation_already_resumed}. A copy costs what is on the
+    stacks, to make and to resume.
 
     @raise Effect.Continuation_already_resumed if [k] was resumed before.
     @raise Invalid_argument if functions of C are on the stack: they cannot be copied.

@@ -83,8 +83,9 @@
 /*
  * A continuation is a block of four fields with the tag of objects, made in the minor heap by `perform`:
  *
- *    0  the effect, until the handler is called; then the code of `continue`, at an odd address: so
- *       the block can be applied like a closure, and is none to the garbage collector
+ *    0  the effect, until the handler is called; then the code of `continue`: so the block can be
+ *       applied like a closure. To the garbage collector that is no block, because its address is
+ *       odd; on AArch64, where code has none, it looks like a static block without fields
  *    8  its number, as an object has one: it is compared and hashed by that, and no two have the same
  *   16  the fiber's address, tagged; or IMAGE, if the heap has the stack
  *   24  what keeps its stack: YOUNG, from the start until a collection happens; ASIDE,

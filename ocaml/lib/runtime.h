@@ -77,7 +77,7 @@ HAFT_INLINE bool is_suspended(const ocaml_fiber_t *fiber) {
     return (uintptr_t)fiber->continuation >= FIBER_KEPT;
 }
 
-/* switch.S */
+/* arch/NAME/switch.S */
 extern const haft_handles_t haft_ocaml_handles;
 extern char haft_ocaml_code_begin[], haft_ocaml_code_end[];
 extern char haft_ocaml_asked[], haft_ocaml_returned[], haft_ocaml_nested_returned[],

@@ -460,7 +460,7 @@ ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
 value haft_ocaml_release(value continuation, value again);
 
 /* Moves what `continuation` holds into `again`, which is new: 0. 1: there is no memory for a stack.
-   2: it was used before, when another copy (Haft.clone) of the code that declines has declined. */
+   2: it was used before, when another copy (Haft.unsafe_clone) of the code that declines has declined. */
 value haft_ocaml_release(value continuation, value again) {
     ocaml_fiber_t *fiber = haft_ocaml_awaken(continuation);
     if (fiber == NULL)
@@ -493,7 +493,7 @@ value haft_ocaml_clone(value continuation) {
             caml_raise_constant(*caml_named_value("haft.Continuation_already_resumed"));
         if (!find_live(fiber, SIZE_MAX))
             caml_invalid_argument(
-                "Haft.clone: there are functions of C on the computation's stack");
+                "Haft.unsafe_clone: there are functions of C on the computation's stack");
         if (live_asked) { /* Both copies would decline it; after a collection one is told. */
             caml_empty_minor_heap();
             CAMLreturn(haft_ocaml_clone(continuation));

@@ -52,3 +52,4 @@ value nests_kibibytes(value field) {
         fclose(file);
     return Val_long(kibibytes);
 }
+/* SPDX-License-Identifier: MIT */

@@ -32,7 +32,9 @@ let[@inline never] inner f = f (); Sys.opaque_identity ()
 let[@inline never] middle f = inner f; Sys.opaque_identity ()
 let[@inline never] outer f = middle f; Sys.opaque_identity ()
 let passing f x = try_with f x { effc = (fun _ -> None) }
-let[@inline never] on_fibers f = passing (fun () -> outer (fun () -> passing (fun () -> middle f) (); Sys.opaque_identity ())) (); Sys.opaque_identity ()
+let[@inline never] on_fibers f =
+  passing (fun () -> outer (fun () -> passing (fun () -> middle f) (); Sys.opaque_identity ())) ();
+  Sys.opaque_identity ()
 let[@inline never] raising () = raise Stop
 
 let caught f =

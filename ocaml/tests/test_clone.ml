@@ -1,4 +1,4 @@
-(* Haft.clone: multi-shot resumptions, with the caveat of the paper's supplement. *)
+(* Haft.unsafe_clone: multi-shot resumptions, with the caveat of the paper's supplement. *)
 open Effect
 open Effect.Deep
 
@@ -31,7 +31,7 @@ let supplement () =
             | E ->
                 Some
                   (fun (k : (a, _) continuation) ->
-                    let k' = Haft.clone k in
+                    let k' = Haft.unsafe_clone k in
                     let r1 = continue k () in
                     let r2 = continue k' () in
                     r1 ^ " " ^ r2)
@@ -52,7 +52,7 @@ let all f =
           | Choose ->
               Some
                 (fun (k : (a, _) continuation) ->
-                  let k' = Haft.clone k in
+                  let k' = Haft.unsafe_clone k in
                   let results = continue k true in
                   Gc.minor ();
                   results @ continue k' false)
@@ -99,13 +99,13 @@ let copies () =
         perform Wait;
         Buffer.add_string log (String.concat "" kept))
   in
-  let before = Haft.clone k in
+  let before = Haft.unsafe_clone k in
   Gc.compact ();
-  let after = Haft.clone k in
-  let copy = Haft.clone after in
+  let after = Haft.unsafe_clone k in
+  let copy = Haft.unsafe_clone after in
   List.iter (fun k -> Gc.compact (); continue k ()) [ k; before; after; copy ];
   Alcotest.(check string) "each ran once" "012012012012" (Buffer.contents log);
-  match Haft.clone k with
+  match Haft.unsafe_clone k with
   | (_ : (unit, unit) continuation) -> Alcotest.fail "a used one was cloned"
   | exception Continuation_already_resumed -> ()
 
@@ -154,7 +154,7 @@ let large () =
   let rec waits n = if n = 0 then perform Wait else (waits (n - 1); incr count) in
   let k = capture (fun () -> waits 10_000) in
   Gc.full_major ();
-  let k' = Haft.clone k in
+  let k' = Haft.unsafe_clone k in
   continue k ();
   continue k' ();
   Alcotest.(check int) "both" 20_000 !count
@@ -203,7 +203,7 @@ let declining () =
                 | _ -> None);
           })
   in
-  let k' = Haft.clone k in
+  let k' = Haft.unsafe_clone k in
   continue k ();
   (match continue k' () with
   | () -> Alcotest.fail "it declined twice"
@@ -212,15 +212,17 @@ let declining () =
 
 let refusals () =
   let k = capture (fun () -> List.iter perform (List.sort (fun _ _ -> 0) [ Wait ])) in
-  continue (Haft.clone k) ();
+  continue (Haft.unsafe_clone k) ();
   continue k ();
   let k = capture (fun () -> call perform Wait) in
   List.iter
     (fun collect ->
       if collect then Gc.full_major ();
-      match Haft.clone k with
+      match Haft.unsafe_clone k with
       | (_ : (unit, unit) continuation) -> Alcotest.fail "frames of C were cloned"
-      | exception Invalid_argument _ -> ())
+      | exception Invalid_argument reason ->
+          Alcotest.(check string)
+            "the reason" "Haft.unsafe_clone: there are functions of C on the computation's stack" reason)
     [ false; true ];
   continue k ()
 
@@ -274,7 +276,7 @@ let asked collects () =
   Alcotest.(check int) "it waits" (-1) started;
   if collects then Gc.full_major ();
   let k = Option.get !waiting in
-  let copy = Haft.clone k in
+  let copy = Haft.unsafe_clone k in
   Alcotest.(check int) "the first passes it on" 0 (continue k ());
   (match continue copy () with
   | (_ : int) -> Alcotest.fail "the copy had one, too"

@@ -9,9 +9,13 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 cp "$package"/* .
-cp "$sources"/lib/*.c "$sources"/lib/*.h "$sources"/lib/*.S "$sources"/tests/collector* .
+case $(uname -m) in
+aarch64) target=arm64 ;;
+*) target=amd64 ;;
+esac
+cp "$sources"/lib/*.c "$sources"/lib/*.h "$sources/lib/arch/$(uname -m)"/* "$sources"/tests/collector* .
 sh "$sources/lib/generate_offsets.sh" "$CC" "$HAFT_SOURCE_DIR/core/include" >offsets.h
-flags="-isystem $headers -I$HAFT_SOURCE_DIR/core/include -I. -DNATIVE_CODE -DTARGET_amd64 -DMODEL_default
+flags="-isystem $headers -I$HAFT_SOURCE_DIR/core/include -I. -DNATIVE_CODE -DTARGET_$target -DMODEL_default
   -DSYS_linux -fPIC -O1 -fexceptions -w"
 
 compile() { # shellcheck disable=SC2086

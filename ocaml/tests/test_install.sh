@@ -14,6 +14,8 @@ OCAMLPATH=${OCAMLPATH:-}
 eval "$settings"
 [ "$(ocamlfind query haft)" = "$folder/prefix/$1/haft" ]
 [ "$(command -v haft-effect-syntax)" = "$folder/prefix/bin/haft-effect-syntax" ]
+ocamlfind lint "$(ocamlfind query haft)/META" >"$folder/lint" || { cat "$folder/lint"; exit 1; }
+[ -n "$(ocamlfind query -recursive -predicates native -format '%D' haft)" ]
 cd "$folder"
 cp "$HAFT_SOURCE_DIR"/ocaml/tests/programs/zero_to_four.* .
 

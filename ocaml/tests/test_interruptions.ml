@@ -5,6 +5,8 @@ open Effect.Deep
 
 type _ Effect.t += Ask : int t
 
+external call : ('a -> 'b) -> 'a -> 'b = "interruptions_call"
+
 let leaked = ref 0
 
 let watching f =
@@ -27,6 +29,9 @@ let interruptions = ref 0
 let interrupt () =
   incr interruptions;
   (match perform Ask with
+  | (_ : int) -> ()
+  | exception Unhandled Ask -> ());
+  (match call (fun () -> perform Ask + 0) () with
   | (_ : int) -> ()
   | exception Unhandled Ask -> ());
   (* Its own handlers work. *)
@@ -140,6 +145,14 @@ let code_goes_on () =
   Alcotest.(check int) "sum" 200 !sum;
   Alcotest.(check (list string)) "kept" (List.init 50 string_of_int) kept
 
+(* Functions of C, in functions of OCaml, in functions of C: none of them on the runtime's own account. *)
+let under_c () =
+  let ask n = n + perform Ask in
+  let twice n = call ask (ask n) + 0 in
+  let sum = ref 0 in
+  watching (fun () -> sum := call (fun n -> twice (call twice n) + 0) 0);
+  Alcotest.(check int) "sum" 4 !sum
+
 let () =
   let case (name, test) = Alcotest.test_case name `Quick test in
   Alcotest.run "interruptions"
@@ -151,7 +164,9 @@ let () =
             nothing_leaks "signal handlers" signals;
             nothing_leaks "signal handlers, at any time" timer;
             nothing_leaks "callbacks of memprof" memprof;
+            nothing_leaks "finalisers, in code that C has called" (fun () -> call finalisers ());
             ("finalisers among effects", code_goes_on);
+            ("and are handled under functions of C", under_c);
           ] );
     ]
 (* SPDX-License-Identifier: MIT *)

@@ -232,7 +232,7 @@ let tests =
       fun () ->
         let kept = ref [] in
         let start calls () =
-          let body () = 
+          let body () =
             let a = perform Keep in
             a + perform Ask
           in
@@ -283,7 +283,7 @@ let tests =
         check "stopped" 2 !stopped );
     ( "what is cloned is resumed by each",
       fun () ->
-        let body () = 
+        let body () =
             let a = perform Keep in
             a + perform Ask
           in
@@ -291,7 +291,7 @@ let tests =
           (below some (fun () ->
                match keeping body with
                | _, Some k ->
-                   let copy = Haft.clone k in
+                   let copy = Haft.unsafe_clone k in
                    let first = answering 1 (fun () -> continue k 2) in
                    first + answering 2 (fun () -> continue copy 2)
                | _ -> Alcotest.fail "it is not kept")) );
@@ -332,3 +332,4 @@ let tests =
 let () =
   let case (name, test) = Alcotest.test_case name `Quick test in
   Alcotest.run "nests" [ ("nests", List.map case tests) ]
+(* SPDX-License-Identifier: MIT *)

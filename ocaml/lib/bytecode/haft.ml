@@ -15,6 +15,6 @@ module Syntax = struct
   let reraise = raise
 end
 
-type _ Effect.t += Clone : 'a Effect.t
+type _ Effect.t += Unsafe_clone : 'a Effect.t
 
-let clone _ = Effect.perform Clone
+let unsafe_clone _ = Effect.perform Unsafe_clone

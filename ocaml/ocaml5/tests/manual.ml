@@ -207,7 +207,8 @@ let files () =
       check "input" (input channel buffer 0 1 = 1 && Bytes.get buffer 0 = '\n');
       check "really_input" (really_input channel buffer 0 3 = Some () && Bytes.sub_string buffer 0 3 = "thr");
       check "pos" (pos channel = 11L && length channel = 14L && not (isatty channel));
-      check "the end" (really_input channel buffer 0 10 = None && input_line channel = None && input_char channel = None);
+      check "the end"
+    (really_input channel buffer 0 10 = None && input_line channel = None && input_char channel = None);
       seek channel 0L;
       check "input_all" (input_all channel = "One\ntwo\nthree\n");
       seek channel 4L;
@@ -233,13 +234,93 @@ let files () =
   check "bscanf_opt" (Scanf.(bscanf_opt (Scanning.from_string "") "%c" Fun.id) = None);
   check "scanf_opt" (Scanf.scanf_opt "%d" Fun.id = Some 42)
 
-(* List, Array, Type, Effect *)
+(* Dynarray *)
+
+let dynarrays () =
+  let open Dynarray in
+  let of_three () = of_list [ 1; 2; 3 ] and is_even n = n mod 2 = 0 in
+  let refuses f = match f () with _ -> false | exception Invalid_argument _ -> true in
+  let a = create () in
+  check "empty" (is_empty a && length a = 0 && find_last a = None && refuses (fun () -> get_last a));
+  for n = 0 to 9 do
+    add_last a n
+  done;
+  set a 3 33;
+  check "get, set" (get a 3 = 33 && get_last a = 9 && refuses (fun () -> get a 10) && refuses (fun () -> set a (-1) 0));
+  check "pop_last" (pop_last a = 9 && pop_last_opt a = Some 8 && find_last a = Some 7);
+  remove_last a;
+  truncate a 2;
+  check "truncate"
+    (to_list a = [ 0; 1 ] && pop_last_opt (create ()) = None && raises Not_found (fun () -> pop_last (create ())));
+  append_array a [| 2 |];
+  append_list a [ 3 ];
+  append a (of_seq (Seq.return 4));
+  append_seq a (Seq.return 5);
+  append_iter a List.iter [ 6 ];
+  check "append" (to_array a = [| 0; 1; 2; 3; 4; 5; 6 |]);
+  let b = copy a in
+  clear a;
+  check "copy" (is_empty a && length b = 7);
+  ensure_capacity a 20;
+  ensure_extra_capacity a 30;
+  check "capacity" (capacity a >= 30);
+  set_capacity b 3;
+  fit_capacity a;
+  check "fit_capacity" (capacity a = 0 && capacity b = 3 && to_list b = [ 0; 1; 2 ]);
+  reset b;
+  check "reset"
+    (capacity b = 0 && equal ( = ) (make 2 'x') (init 2 (fun _ -> 'x'))
+    && equal ( = ) (of_array [| 1 |]) (of_list [ 1 ]));
+  let sum = ref 0 in
+  iter (fun n -> sum := !sum + n) (of_three ());
+  iteri (fun index n -> sum := !sum + (index * n)) (of_three ());
+  check "iter" (!sum = 14 && refuses (fun () -> let c = of_three () in iter (add_last c) c));
+  check "fold" (fold_left ( - ) 0 (of_three ()) = -6 && fold_right ( - ) (of_three ()) 0 = 2);
+  check "map" (to_list (map succ (of_three ())) = [ 2; 3; 4 ] && to_list (mapi ( * ) (of_three ())) = [ 0; 2; 6 ]);
+  check "filter" (to_list (filter is_even (of_three ())) = [ 2 ]
+    && to_list (filter_map (fun n -> if is_even n then Some (-n) else None) (of_three ())) = [ -2 ]);
+  check "find" (find_opt is_even (of_three ()) = Some 2 && find_index is_even (of_three ()) = Some 1
+    && find_map (fun n -> if is_even n then Some 'e' else None) (of_three ()) = Some 'e'
+    && find_mapi (fun index n -> if is_even n then Some index else None) (of_three ()) = Some 1);
+  check "exists"
+    (exists is_even (of_three ()) && not (for_all is_even (of_three ())) && mem 3 (of_three ())
+    && not (memq 4 (of_three ())));
+  check "compare"
+    (compare Int.compare (of_three ()) (of_list [ 9 ]) > 0 && compare Int.compare (of_list [ 1 ]) (of_list [ 2 ]) < 0);
+  check "to_seq_rev"
+    (List.of_seq (to_seq_rev (of_three ())) = [ 3; 2; 1 ]
+    && List.of_seq (to_seq_rev_reentrant (of_three ())) = [ 3; 2; 1 ]);
+  let c = of_three () in
+  let growing = Seq.map (fun n -> if n = 3 then add_last c 4; n) in
+  check "to_seq_reentrant" (List.of_seq (growing (to_seq_reentrant c)) = [ 1; 2; 3; 4 ]);
+  check "to_seq" (refuses (fun () -> List.of_seq (growing (to_seq c))))
+
+(* List, Array, Map, Set, Queue, Stack, Fun, Type, Effect *)
+
+module Names = Map.Make (String)
+module Numbers : Set.S with type elt = int = Set.Make (Int)
+
+let containers () =
+  let names = Names.of_list [ ("b", [ 2 ]); ("a", [ 1 ]) ] in
+  let names = Names.add_to_list "c" 4 (Names.add_to_list "a" 0 names) in
+  check "Map" (Names.to_list names = [ ("a", [ 0; 1 ]); ("b", [ 2 ]); ("c", [ 4 ]) ]);
+  check "Set" (Numbers.to_list (Numbers.of_list [ 2; 1; 2 ]) = [ 1; 2 ]);
+  (* From a library that was compiled without the flag. *)
+  let theirs : int list Stdlib__Map.Make(String).t = names in
+  check "the same maps" (Names.mem "a" theirs);
+  let queue = Queue.of_seq (List.to_seq [ 1; 2 ]) and stack = Stack.of_seq (List.to_seq [ 1; 2 ]) in
+  Queue.drop queue;
+  Stack.drop stack;
+  check "drop"
+    (Queue.peek queue = 2 && Stack.top stack = 1 && raises Queue.Empty (fun () -> Queue.drop (Queue.create ())));
+  check "Fun.compose" (Fun.compose succ (fun n -> 2 * n) 3 = 7)
 
 type _ Effect.t += Ask : int Effect.t
 
 let others () =
   let over n x = x > n in
-  check "List.take" (List.take 2 [ 1; 2; 3 ] = [ 1; 2 ] && List.drop 2 [ 1; 2; 3 ] = [ 3 ] && List.take 5 [ 1 ] = [ 1 ]);
+  check "List.take"
+    (List.take 2 [ 1; 2; 3 ] = [ 1; 2 ] && List.drop 2 [ 1; 2; 3 ] = [ 3 ] && List.take 5 [ 1 ] = [ 1 ]);
   check "List.take_while" (List.take_while (( > ) 2) [ 1; 2 ] = [ 1 ] && List.drop_while (( > ) 2) [ 1; 2 ] = [ 2 ]);
   check "List.find_index" (List.find_index (over 1) [ 1; 2 ] = Some 1 && List.is_empty [] && not (List.is_empty [ 1 ]));
   check "List.find_mapi" (List.find_mapi (fun i x -> if x > 1 then Some (i, x) else None) [ 1; 2 ] = Some (1, 2));
@@ -269,6 +350,8 @@ let c_names () =
   check "caml_unix_code_of_unix_error" (error_code EAGAIN = EAGAIN)
 
 let () =
-  List.iter (fun part -> part ()) [ domains; synchronisation; events; seqs; files; others; c_names ];
+  List.iter
+    (fun part -> part ())
+    [ domains; synchronisation; events; seqs; files; dynarrays; containers; others; c_names ];
   print_endline (if !failures = 0 then "as in the manual" else "not as in the manual")
 (* SPDX-License-Identifier: MIT *)

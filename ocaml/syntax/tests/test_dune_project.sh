@@ -34,6 +34,21 @@ build ./instrumented/main.exe --instrument-with counting_ppx || fail "the instru
 prints instrumented 'instrumented
 5'
 
+# merlin_is_told FILE FLAGS: what dune answers Merlin, and so ocaml-lsp, when it asks about the file.
+merlin_is_told() {
+  file=$PWD/$1
+  printf '(4:File%d:%s)' "${#file}" "$file" | dune ocaml-merlin --root . >answer 2>/dev/null
+  grep -F -e "$2" answer >/dev/null || { cat answer; fail "Merlin is not told $2 about $1"; }
+}
+
+if [ "$(dune --version | cut -d . -f 1)" -ge 2 ]; then
+  preprocessor=$(command -v haft-effect-syntax)
+  merlin_is_told lib/ask.ml "(3:FLG(3:-pp${#preprocessor}:$preprocessor))"
+  merlin_is_told staged/main.ml "(3:FLG(3:-pp${#preprocessor}:$preprocessor))"
+  merlin_is_told staged/both.effects.ml '3:-pp18:haft-effect-syntax'
+  merlin_is_told instrumented/main.ml '3:-pp18:haft-effect-syntax'
+fi
+
 # refused FILE TEXT PLACE: with the text at its end, the file is refused at that place.
 refused() {
   cp "$1" saved

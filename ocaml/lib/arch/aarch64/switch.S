@@ -1,0 +1,890 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Switches between the fibers of OCaml, AArch64, in the calling convention of OCaml 4: arguments in x0, x1,
+ * x2, x3; the result in x0; x26 is the exception pointer, x27 the allocation pointer, x28 the runtime's
+ * state, all live throughout; nothing else is preserved by callees. OCaml code calls these as closures, so
+ * that calls in tail position are jumps, which the compiler never makes of externals.
+ *
+ * The layouts of fibers and continuations are drawn in layout.h. Throughout: x20 is the fiber that is
+ * entered or left, x21 libhaft's state of the thread; functions of C preserve both.
+ *
+ * A switch saves sp, the return address, the exception pointer and the local roots of C. Everything else
+ * that the runtime keeps for the running code is dead at a call of OCaml code.
+ *
+ * The same functions in the same order as for x86-64. What differs: a function is entered with its return
+ * address in x30 rather than on the stack, where the code that reads suspended stacks expects it. So whoever
+ * leaves a stack first puts two words on it, the exception pointer (or anything) and the return address.
+ * (One instruction moves sp and writes them: below sp a signal may write at any time.)
+ */
+#include "layout.h"
+
+        .set    domain_state_field, 0
+#define DOMAIN_STATE(type, name)                                                                   \
+        .equ    domain_state_##name, domain_state_field;                                           \
+        .set    domain_state_field, domain_state_field + 8
+#include <caml/domain_state.tbl>
+#undef DOMAIN_STATE
+#define STATE(name) [x28, #domain_state_##name]
+
+        .macro  function name
+        .globl  \name
+        .hidden \name
+        .type   \name, %function
+        .p2align 4
+\name:
+        .cfi_startproc
+        .endm
+
+        .macro  end_function name
+        .cfi_endproc
+        .size   \name, . - \name
+        .endm
+
+        .macro  address register, name
+        adrp    \register, \name
+        add     \register, \register, :lo12:\name
+        .endm
+
+        .macro  load register, name
+        adrp    \register, \name
+        ldr     \register, [\register, :lo12:\name]
+        .endm
+
+        .macro  store register, name, scratch
+        adrp    \scratch, \name
+        str     \register, [\scratch, :lo12:\name]
+        .endm
+
+        .macro  call_closure instruction, closure
+        ldr     x9, [\closure]
+        \instruction x9
+        .endm
+
+/* The words that whoever leaves a stack puts on it. */
+        .macro  leave_stack
+        stp     x26, x30, [sp, #-16]!
+        .cfi_adjust_cfa_offset 16
+        .endm
+
+        .macro  return_by_jump
+        br      x30
+        .endm
+
+        .macro  load_thread
+        mrs     x21, tpidr_el0
+        adrp    x9, :gottprel:haft_thread_state
+        ldr     x9, [x9, :gottprel_lo12:haft_thread_state]
+        add     x21, x21, x9
+        .endm
+
+/* Calls a function of C that keeps x0 to x3 and x30 for us; its result goes to x9. */
+        .macro  call_c function, first=x20, second=x3
+        mov     x19, x30
+        .cfi_register x30, x19
+        mov     x22, x0
+        mov     x23, x1
+        mov     x24, x2
+        mov     x25, x3
+        mov     x0, \first
+        mov     x1, \second
+        bl      \function
+        mov     x9, x0
+        mov     x0, x22
+        mov     x1, x23
+        mov     x2, x24
+        mov     x3, x25
+        mov     x30, x19
+        .cfi_restore x30
+        .endm
+
+/* Whether the fiber in x20 may be suspended here: the flags tell. Keeps x0. */
+        .macro  ask_may_suspend
+        leave_stack
+        mov     x3, sp
+        call_c  haft_ocaml_may_suspend, x20, x3
+        add     sp, sp, #16
+        .cfi_adjust_cfa_offset -16
+        tst     w9, #255
+        .endm
+
+/* Back to the parent of the fiber in x20, but for its local roots: its registers, its place in the chain. */
+        .macro  to_parent
+        ldr     x9, [x20, #FIBER_OUTER]
+        ldr     x26, [x20, #FIBER_PARENT_EXCEPTION]
+        str     x9, [x21, #THREAD_CURRENT]
+        ldp     x30, x9, [x20, #FIBER_PARENT_PC]
+        mov     sp, x9
+        .endm
+
+        .macro  to_parents_roots
+        ldr     x9, [x20, #FIBER_PARENT_ROOTS]
+        str     x9, STATE(local_roots)
+        .endm
+
+/* The caller becomes the parent of the fiber, which has x4 for a continuation from now on; not yet its local
+   roots, which are in x11 then. */
+        .macro  attach fiber
+        leave_stack
+        add     x10, sp, #16
+        ldr     x11, [x21, #THREAD_CURRENT]
+        stp     x10, x30, [\fiber, #FIBER_PARENT]
+        str     x10, [\fiber, #FIBER_PARENT_SP]
+        str     x11, [\fiber, #FIBER_OUTER]
+        ldr     x11, STATE(local_roots)
+        str     x26, [\fiber, #FIBER_PARENT_EXCEPTION]
+        str     x4, [\fiber, #FIBER_CONTINUATION]
+        .endm
+
+/* The innermost fiber of OCaml around the caller, in x20; goes to `far` if other handlers come first. The
+   innermost scope is in x4. */
+        .macro  find_fiber far
+        load_thread
+        ldr     x4, [x21, #THREAD_CURRENT]
+        address x9, haft_ocaml_handles
+        ldr     x10, [x4, #FIBER_HANDLES-FIBER_SCOPE]
+        cmp     x9, x10
+        b.ne    \far
+        sub     x20, x4, #FIBER_SCOPE
+        .endm
+
+/* The innermost trap is not that at the base of the fiber in x20, in x10. */
+        .macro  compare_traps
+        add     x10, x20, #FIBER_TRAP
+        cmp     x26, x10
+        .endm
+
+/* Goes to `callback` if code that C has called back stands between here and the base of the fiber: then
+   one of the traps on the way is that of caml_start_program. */
+        .macro  find_callbacks callback
+        load    x11, haft_ocaml_callback_trap
+        mov     x9, x26
+1:      ldr     x12, [x9, #8]
+        cmp     x11, x12
+        b.eq    \callback
+        ldr     x9, [x9]
+        cmp     x9, x10
+        b.ne    1b
+        .endm
+
+/* The fiber in x20, which is suspended otherwise, gets the continuation in x0, whose code is `continue`. Its
+   number is made of its address in the minor heap and the number of collections before: nothing else has that.
+   On to its parent, with the effect in x0, the handler's function for effects in x1, the continuation in
+   x2. */
+        .macro  capture continue
+        mov     x2, x0
+        ldr     x1, [x20, #FIBER_HANDLER]
+        ldr     x0, [x2, #CONTINUATION_EFFECT]
+        address x9, \continue
+        add     x10, x20, #1
+        ldr     x1, [x1, #16]
+        str     x9, [x2, #CONTINUATION_EFFECT]
+        str     x10, [x2, #CONTINUATION_FIBER]
+        str     x2, [x20, #FIBER_CONTINUATION]
+        ldr     x9, STATE(stat_minor_collections)
+        mov     w10, w2
+        mov     x11, #(CONTINUATION_FIELDS << 10 | 248)
+        str     x11, [x2, #-8]
+        add     x9, x10, x9, lsl #32
+        add     x9, x9, #1
+        str     x9, [x2, #CONTINUATION_NUMBER]
+        to_parent
+        .endm
+
+/* The fiber in x20 has ended. */
+        .macro  make_idle
+        load    x9, haft_ocaml_idle
+        mov     x10, #FIBER_IDLE
+        str     x10, [x20, #FIBER_CONTINUATION]
+        str     x9, [x20, #FIBER_SP]
+        store   x20, haft_ocaml_idle, x9
+        .endm
+
+/* There is no memory for a stack: gives back those that nothing refers to any more. Keeps the values in
+   the first `used` of x0 to x3. */
+        .macro  collect used
+        .if     \used < 4
+        mov     x3, #1
+        .endif
+        .if     \used < 3
+        mov     x2, #1
+        .endif
+        adr     x4, 7f
+        b       .Lcollect
+7:
+        .endm
+
+/* On the stack of a fiber, `offset` below its header: where its parent is. */
+        .macro  parent_in_header offset
+        .if     \offset == 16
+        .cfi_escape 0x0f, 0x04, 0x8f, 0xe0, 0x00, 0x06 /* CFA = [sp + 96], the parent's stack */
+        .cfi_escape 0x10, 0x1e, 0x03, 0x8f, 0xd8, 0x00 /* return address (x30) at sp + 88 */
+        .else
+        .cfi_escape 0x0f, 0x04, 0x8f, 0xd0, 0x00, 0x06 /* CFA = [sp + 80] */
+        .cfi_escape 0x10, 0x1e, 0x03, 0x8f, 0xc8, 0x00 /* x30 at sp + 72 */
+        .endif
+        .endm
+
+        .macro  parent_in_registers
+        .cfi_def_cfa sp, 0
+        .cfi_same_value x30
+        .endm
+
+        .text
+        .globl  haft_ocaml_code_begin
+        .hidden haft_ocaml_code_begin
+haft_ocaml_code_begin:
+
+/*
+ * runstack f x handler: runs f x on a new fiber under the handler, then handler.retc or handler.exnc in
+ * the caller's place.
+ *   in: x0 f, x1 x, x2 handler
+ *
+ * The call is made under the local symbol __morestack: debuggers accept that the stack goes on at
+ * a lower address past a frame of that name. The code before it would be found under another one.
+ */
+        .globl  haft_ocaml_runstack
+        .hidden haft_ocaml_runstack
+        .type   __morestack, %function
+        .p2align 4
+haft_ocaml_runstack:
+__morestack:
+        .cfi_startproc
+        load    x20, haft_ocaml_idle
+        load_thread
+        cbz     x20, .Lrunstack_refill
+        ldr     x9, [x21, #THREAD_STAMP]
+        cbz     x9, .Lrunstack_refill
+        ldr     x4, [x20, #FIBER_SP]
+        store   x4, haft_ocaml_idle, x9
+        /* The handler inside this one will need it. */
+        prfm    pstl1keep, [x4]
+        prfm    pstl1keep, [x4, #64]
+        prfum   pstl1keep, [x4, #-64]
+        str     x2, [x20, #FIBER_HANDLER]
+        load    x4, haft_ocaml_running
+        .cfi_remember_state
+        attach  x20
+        ldr     x9, [x20, #FIBER_PARENT_ROOTS]
+        orr     x11, x11, x9
+        cbnz    x11, .Lrunstack_roots
+.Lrunstack_go:
+        add     x9, x20, #FIBER_SCOPE
+        str     x9, [x21, #THREAD_CURRENT]
+        .cfi_remember_state
+        add     sp, x20, #FIBER_TRAP
+        parent_in_header 16
+        mov     x26, sp
+        mov     x9, x0
+        mov     x0, x1
+        mov     x1, x9
+        call_closure blr, x1
+        .globl  haft_ocaml_returned
+        .hidden haft_ocaml_returned
+haft_ocaml_returned:
+        sub     x20, sp, #FIBER_TRAP
+        ldr     x9, [x20, #FIBER_SERIAL]
+        cbnz    x9, .Lreturned_seen
+.Lreturned_go:
+        load_thread
+        make_idle
+        ldr     x4, [x20, #FIBER_HANDLER]
+        to_parents_roots
+        .cfi_remember_state
+        to_parent
+        parent_in_registers
+        ldr     x1, [x4]
+        call_closure br, x1
+        .cfi_restore_state
+.Lreturned_seen:
+        mov     x22, x0
+        mov     x0, x20
+        bl      haft_ocaml_forget
+        mov     x0, x22
+        b       .Lreturned_go
+
+        .cfi_restore_state
+.Lrunstack_roots:
+        ldr     x11, STATE(local_roots)
+        str     x11, [x20, #FIBER_PARENT_ROOTS]
+        cbz     x11, .Lrunstack_go
+        call_c  haft_ocaml_parent_has_roots
+        b       .Lrunstack_go
+
+        .macro  refill
+        call_c  haft_ocaml_refill
+        tst     w9, #255
+        b.ne    __morestack
+        .endm
+
+        .cfi_restore_state
+.Lrunstack_refill:
+        refill
+        collect used=3
+        refill
+        b       .Lno_memory
+        .cfi_endproc
+        .size   __morestack, . - __morestack
+
+/* An exception has reached the base of a fiber.
+     in: x0 exception, sp the fiber */
+        function haft_ocaml_raised
+        parent_in_header 0
+        mov     x20, sp
+        ldr     x9, [x20, #FIBER_SERIAL]
+        cbnz    x9, .Lraised_seen
+.Lraised_go:
+        load_thread
+        make_idle
+        ldr     x4, [x20, #FIBER_HANDLER]
+        to_parents_roots
+        .cfi_remember_state
+        to_parent
+        parent_in_registers
+        ldr     x1, [x4, #8]
+        call_closure br, x1
+        .cfi_restore_state
+.Lraised_seen:
+        add     sp, sp, #FIBER_TRAP
+        parent_in_header 16
+        mov     x22, x0
+        mov     x0, x20
+        bl      haft_ocaml_forget
+        mov     x0, x22
+        b       .Lraised_go
+        end_function haft_ocaml_raised
+
+/*
+ * perform continuation: suspends the current fiber and asks its handler for a clause, in the parent.
+ *   in: x0 continuation, with the effect in it
+ */
+        function haft_ocaml_perform
+        find_fiber .Lperform_far
+.Lperform_found:
+        compare_traps
+        b.ne    .Lperform_traps
+.Lperform_go:
+        leave_stack
+        ldr     x9, STATE(local_roots)
+        mov     x10, sp
+        str     x10, [x20, #FIBER_SP]
+        ldr     x10, [x20, #FIBER_PARENT_ROOTS]
+        ldr     x11, [x20, #FIBER_ROOTS]
+        orr     x10, x10, x9
+        orr     x10, x10, x11
+        cbnz    x10, .Lperform_roots
+        ldr     x10, [x20, #FIBER_TOP]
+        cmp     x4, x10
+        b.ne    .Lperform_nested
+.Lcapture:
+        ldr     x9, [x20, #FIBER_YOUNG]
+        cbz     x9, .Lcapture_first
+        ldr     x9, [x20, #FIBER_CONTINUATION]
+        cbnz    x9, .Lcapture_by_call   /* It is not FIBER_RUNNING. */
+        capture haft_ocaml_continue
+        parent_in_registers
+/* Jumps to the clause for the effect in x0, by the handler's function in x1, or to Effect.decline; in
+   x2 the continuation. */
+.Lask_handler:
+        sub     sp, sp, #32
+        .cfi_adjust_cfa_offset 32
+        str     x30, [sp, #24]
+        .cfi_rel_offset x30, 24
+        str     x0, [sp]
+        str     x2, [sp, #8]
+        call_closure blr, x1
+        .globl  haft_ocaml_asked
+        .hidden haft_ocaml_asked
+haft_ocaml_asked:
+        cmp     x0, #1
+        b.eq    1f
+        ldr     x1, [x0]
+        ldr     x0, [sp, #8]
+        ldr     x30, [sp, #24]
+        .cfi_remember_state
+        add     sp, sp, #32
+        parent_in_registers
+        call_closure br, x1
+        .cfi_restore_state
+1:      ldp     x0, x1, [sp]
+        ldr     x30, [sp, #24]
+        add     sp, sp, #32
+        parent_in_registers
+        load    x9, haft_ocaml_decline
+        br      x9
+        end_function haft_ocaml_perform
+
+/*
+ * The same as a call, from a fiber with FIBER_CALLS.
+ *
+ * A processor predicts that the next return is to the place behind the last call. A clause that
+ * continues at once does return there, to the perform; but one that returns to the code which resumed the
+ * fiber does not, and after that wrong guess all that was remembered of the stack is off by one. Such
+ * clauses are called from here, and the way on is a jump; so is that of `continue` into the fiber. Which
+ * of the two a fiber needs is told by where it is continued from: in a clause, `continue` would return to
+ * haft_ocaml_clause_returned.
+ *
+ * Where a clause in tail position already runs under such a call, the frame is used again.
+ */
+        function haft_ocaml_perform_by_call
+        .cfi_adjust_cfa_offset 16
+.Lcapture_first:                        /* Once a collection, to find out. */
+        load    x9, haft_ocaml_young
+        str     x9, [x20, #FIBER_YOUNG]
+        store   x20, haft_ocaml_young, x9
+.Lcapture_by_call:
+        capture haft_ocaml_continue_called
+        parent_in_registers
+        load    x9, haft_ocaml_running
+        cbnz    x9, .Lput_away          /* It is not FIBER_RUNNING. */
+.Lcall_clause:
+        address x9, haft_ocaml_clause_returned
+        .cfi_remember_state
+        cmp     x30, x9
+        b.eq    1f
+        stp     xzr, x30, [sp, #-16]!
+1:      .cfi_def_cfa sp, 16
+        .cfi_rel_offset x30, 8
+        bl      .Lask_handler
+        .globl  haft_ocaml_clause_returned
+        .hidden haft_ocaml_clause_returned
+haft_ocaml_clause_returned:
+        ldr     x30, [sp, #8]
+        add     sp, sp, #16
+        parent_in_registers
+        return_by_jump
+
+        .cfi_restore_state
+.Lput_away:                             /* Others may have to be. */
+        call_c  haft_ocaml_wait
+        b       .Lcall_clause
+        end_function haft_ocaml_perform_by_call
+
+        function haft_ocaml_perform_rarely
+.Lperform_traps:
+        find_callbacks .Lperform_callback
+        b       .Lperform_go
+        .cfi_remember_state
+        .cfi_adjust_cfa_offset 16
+.Lperform_roots:
+        str     x9, [x20, #FIBER_ROOTS]
+        to_parents_roots
+.Lperform_nested:
+        str     x4, [x20, #FIBER_TOP]
+        b       .Lcapture
+        .cfi_restore_state
+
+.Lperform_callback:
+        ask_may_suspend
+        ldr     x4, [x21, #THREAD_CURRENT]
+        b.ne    .Lperform_go
+.Lperform_unhandled:
+        load    x1, haft_ocaml_unhandled
+        ldr     x0, [x0, #CONTINUATION_EFFECT]
+        call_closure br, x1
+
+.Lperform_far:
+        adr     x3, .Lperform_found
+        adr     x2, .Lperform_unhandled
+        b       .Lfar
+        end_function haft_ocaml_perform_rarely
+
+/*
+ * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too, and the
+ * handler of that one is asked. Called like perform, with a continuation that is YOUNG and in tail
+ * position: the inner fiber goes on in the place of the caller's caller.
+ */
+        function haft_ocaml_reperform
+        find_fiber .Lreperform_far
+.Lreperform_found:
+        compare_traps
+        b.eq    .Lreperform_go
+        find_callbacks .Lreperform_callback
+.Lreperform_go:
+        ldr     x3, [x0, #CONTINUATION_FIBER]
+        sub     x3, x3, #1
+        load    x4, haft_ocaml_running
+        .cfi_remember_state
+        attach  x3
+        str     x11, [x3, #FIBER_PARENT_ROOTS]
+        ldr     x9, [x3, #FIBER_SP]
+        ldr     x10, [x3, #FIBER_ROOTS]
+        ldr     x11, [x3, #FIBER_TOP]
+        str     x9, [x20, #FIBER_SP]
+        str     x10, [x20, #FIBER_ROOTS]
+        str     x11, [x20, #FIBER_TOP]
+        to_parents_roots
+        b       .Lcapture
+
+        .cfi_restore_state
+.Lreperform_callback:
+        ldr     x3, [x0, #CONTINUATION_FIBER]
+        sub     x3, x3, #1
+        call_c  haft_ocaml_list_rooted, x3 /* The functions of C may have local roots. */
+        ask_may_suspend
+        b.ne    .Lreperform_go
+.Lreperform_unhandled:
+        ldr     x1, [x0, #CONTINUATION_EFFECT]
+        load    x2, haft_ocaml_unhandled
+        b       haft_ocaml_resume_with
+
+.Lreperform_far:
+        adr     x3, .Lreperform_found
+        adr     x2, .Lreperform_unhandled
+/* The innermost handler is not one of OCaml: goes to x3 with the fiber that is, or to x2. */
+.Lfar:
+        call_c  haft_ocaml_innermost
+        mov     x20, x9
+        ldr     x4, [x21, #THREAD_CURRENT]
+        cmp     x20, #0
+        csel    x3, x2, x3, eq
+        br      x3
+        end_function haft_ocaml_reperform
+
+        .macro  to_child_stack
+        ldr     x9, [x20, #FIBER_SP]
+        add     sp, x9, #16
+        ldp     x26, x30, [x9]
+        parent_in_registers
+        .endm
+
+/* Into the suspended fiber in x20, which is attached. */
+        .macro  to_child
+        ldr     x9, [x20, #FIBER_TOP]
+        ldr     x10, [x20, #FIBER_ROOTS]
+        str     x9, [x21, #THREAD_CURRENT]
+        str     x10, STATE(local_roots)
+        to_child_stack
+        .endm
+
+/* Enters the suspended fiber in x20, which has x4 for a continuation from now on, with whatever is in
+   x0, x1 and x2. Goes to `slow` if that takes more than a switch. */
+        .macro  enter slow
+        ldr     x9, [x20, #FIBER_SERIAL]
+        cbnz    x9, \slow
+        ldr     x9, [x21, #THREAD_STAMP]
+        cbz     x9, \slow
+        ldr     x9, STATE(local_roots)
+        cbnz    x9, \slow
+        attach  x20
+        str     xzr, [x20, #FIBER_PARENT_ROOTS]
+        to_child
+        .endm
+
+/*
+ * continue: the code of a continuation, applied to a value.
+ *   in: x0 value, x1 continuation
+ * Behind the header of a black abstract block: see layout.h.
+ */
+        .macro  continue
+        address x9, haft_ocaml_stack_young
+        ldr     x20, [x1, #CONTINUATION_FIBER]
+        ldr     x10, [x1, #CONTINUATION_STACK]
+        cmp     x9, x10
+        b.ne    .Lcontinue_awaken
+        address x9, haft_ocaml_stack_used
+        sub     x20, x20, #1
+        str     x9, [x1, #CONTINUATION_STACK]
+        ldr     x10, [x20, #FIBER_CONTINUATION]
+        cmp     x1, x10
+        b.ne    .Lalready               /* A copy, of Weak.get_copy. */
+        load_thread
+        /* Where it was resumed before? Then all is there that `attach` stores in the header. */
+        ldp     x10, x11, [x20, #FIBER_PARENT]
+        mov     x9, sp
+        cmp     x9, x10
+        ccmp    x30, x11, #0, eq
+        b.ne    .Lcontinue_elsewhere
+        ldr     x9, [x21, #THREAD_CURRENT]
+        ldr     x10, [x20, #FIBER_OUTER]
+        ldr     x11, [x20, #FIBER_PARENT_EXCEPTION]
+        cmp     x9, x10
+        ccmp    x26, x11, #0, eq
+        b.ne    .Lcontinue_elsewhere
+        ldr     x9, STATE(local_roots)
+        ldr     x10, [x20, #FIBER_PARENT_ROOTS]
+        ldr     x11, [x20, #FIBER_ROOTS]
+        ldr     x12, [x20, #FIBER_SERIAL]
+        orr     x9, x9, x10
+        orr     x11, x11, x12
+        orr     x9, x9, x11
+        cbnz    x9, .Lcontinue_elsewhere
+        ldr     x9, [x20, #FIBER_TOP]
+        str     x4, [x20, #FIBER_CONTINUATION]
+        str     x9, [x21, #THREAD_CURRENT]
+        leave_stack
+        to_child_stack
+        .endm
+
+        .macro  continuation_code name
+        .p2align 4
+        .quad   0
+        .quad   1 << 10 | 0x300 | 251
+        .globl  \name
+        .hidden \name
+        .type   \name, %function
+\name:
+        .cfi_startproc
+        .endm
+
+        continuation_code haft_ocaml_continue
+        load    x4, haft_ocaml_running
+        .cfi_remember_state
+        continue
+        ret
+        .cfi_restore_state
+
+        .macro  awaken_continued
+        call_c  haft_ocaml_awaken, x1
+        mov     x20, x9
+        cmp     x20, #1
+        b.lo    .Lalready
+        .endm
+
+.Lcontinue_awaken:
+        awaken_continued
+        b.hi    1f
+        collect used=2
+        awaken_continued
+        b.eq    .Lno_memory
+1:      load_thread
+.Lcontinue_elsewhere:
+        /* By a clause that was called, and ends with this? Then its frame goes, and the next one need not be
+           called. By any other code: clauses of this fiber seem to return. */
+        mov     x4, #FIBER_CALLS
+        address x9, haft_ocaml_clause_returned
+        cmp     x30, x9
+        b.ne    1f
+        load    x4, haft_ocaml_running
+        ldr     x30, [sp, #8]
+        add     sp, sp, #16
+1:      .cfi_remember_state
+        enter   .Lcontinue_slow
+        return_by_jump
+        .cfi_restore_state
+
+.Lcontinue_slow:
+        mov     x1, x0
+        load    x2, haft_ocaml_identity
+        b       .Lenter_slow
+        end_function haft_ocaml_continue
+
+/* The same, of a fiber with FIBER_CALLS. */
+        continuation_code haft_ocaml_continue_called
+        mov     x4, #FIBER_CALLS
+        continue
+        return_by_jump
+        end_function haft_ocaml_continue_called
+
+/*
+ * resume_with continuation argument function: function argument, called where the fiber was suspended.
+ *   in: x0 continuation, x1 argument, x2 closure
+ */
+        function haft_ocaml_resume_with
+        mov     x3, #1
+.Lresume:
+        address x9, haft_ocaml_stack_young
+        ldr     x20, [x0, #CONTINUATION_FIBER]
+        ldr     x10, [x0, #CONTINUATION_STACK]
+        cmp     x9, x10
+        b.ne    .Lresume_awaken
+        address x9, haft_ocaml_stack_used
+        sub     x20, x20, #1
+        str     x9, [x0, #CONTINUATION_STACK]
+        ldr     x10, [x20, #FIBER_CONTINUATION]
+        cmp     x0, x10
+        b.ne    .Lalready               /* A copy, of Weak.get_copy. */
+.Lresume_go:
+        cmp     x3, #1
+        b.eq    1f
+        str     x3, [x20, #FIBER_HANDLER]
+1:      load_thread
+        load    x4, haft_ocaml_running
+        .cfi_remember_state
+        enter   .Lenter_slow
+        mov     x0, x1
+        mov     x1, x2
+        call_closure br, x1
+        .cfi_restore_state
+
+        .macro  awaken_resumed
+        call_c  haft_ocaml_awaken, x0
+        mov     x20, x9
+        cmp     x20, #1
+        b.hi    .Lresume_go
+        b.lo    .Lalready
+        .endm
+
+.Lresume_awaken:
+        awaken_resumed
+        collect used=4
+        awaken_resumed
+.Lno_memory:
+        adrp    x0, :got:caml_exn_Out_of_memory
+        ldr     x0, [x0, :got_lo12:caml_exn_Out_of_memory]
+        b       caml_raise_exn
+.Lalready:
+        load    x1, haft_ocaml_already
+        mov     x0, #1
+        call_closure br, x1
+
+/* The fiber in x20 was looked through, or the thread is new to libhaft, or the caller has local roots. */
+.Lenter_slow:
+        call_c  haft_ocaml_prepare
+        load_thread
+        load    x4, haft_ocaml_running
+        attach  x20
+        str     x11, [x20, #FIBER_PARENT_ROOTS]
+        cbz     x11, 1f
+        call_c  haft_ocaml_parent_has_roots
+1:      to_child
+        mov     x0, x1
+        mov     x1, x2
+        call_closure br, x1
+        end_function haft_ocaml_resume_with
+
+/* resume_under continuation argument function handler: the same, with another handler from now on. */
+        function haft_ocaml_resume_under
+        b       .Lresume
+        end_function haft_ocaml_resume_under
+
+/* `collect`, on the way back to x4. */
+        function haft_ocaml_collect
+.Lcollect:
+        sub     sp, sp, #48
+        .cfi_adjust_cfa_offset 48
+        stp     x0, x1, [sp]
+        stp     x2, x3, [sp, #16]
+        stp     x4, x30, [sp, #32]
+        .cfi_rel_offset x30, 40
+        address x8, haft_ocaml_free_dropped
+        bl      caml_c_call
+        .globl  haft_ocaml_collected
+        .hidden haft_ocaml_collected
+haft_ocaml_collected:
+        ldp     x0, x1, [sp]
+        ldp     x2, x3, [sp, #16]
+        ldp     x4, x30, [sp, #32]
+        add     sp, sp, #48
+        parent_in_registers
+        br      x4
+        end_function haft_ocaml_collect
+
+/* raise exception: raises it in the caller's place, where the backtrace begins. */
+        function haft_ocaml_raise
+        str     xzr, STATE(backtrace_pos)
+        b       caml_raise_exn
+        end_function haft_ocaml_raise
+
+/* The stack has overflowed in OCaml code: there is no room to call anything. */
+        function haft_ocaml_overflowed
+        adrp    x0, :got:caml_exn_Stack_overflow
+        ldr     x0, [x0, :got_lo12:caml_exn_Stack_overflow]
+        mov     sp, x26
+        ldr     x9, [sp, #8]
+        ldr     x26, [sp], #16
+        br      x9
+        end_function haft_ocaml_overflowed
+
+/*
+ * An exception has left a fiber of C: sp is past the trap in its `struct crossing`, on the stack of its
+ * resumer, which must not be written to. Goes on on the fiber's own.
+ *   in: x0 exception
+ */
+        function haft_ocaml_escape
+        .cfi_undefined x30
+        mov     x1, x0
+        sub     x0, sp, #16
+        str     x27, STATE(young_ptr)
+        str     x26, STATE(exception_pointer)
+        ldr     x9, [x0, #CROSSING_ROOM]
+        mov     sp, x9
+        mov     x30, #0
+        b       haft_ocaml_escaped
+        end_function haft_ocaml_escape
+
+        .globl  haft_ocaml_code_end
+        .hidden haft_ocaml_code_end
+haft_ocaml_code_end:
+
+/* Never executed: what the base of a fiber returns to, the end of a chunk of stack. */
+        .globl  haft_ocaml_base
+        .hidden haft_ocaml_base
+haft_ocaml_base:
+        brk     #1
+
+        .data
+        .p2align 3
+        .globl  haft_ocaml_frametable
+        .hidden haft_ocaml_frametable
+haft_ocaml_frametable:
+        .quad   5
+        .quad   haft_ocaml_collected
+        .hword  48                      /* bytes */
+        .hword  4                       /* live slots: */
+        .hword  0, 8, 16, 24
+        .p2align 3
+        .quad   haft_ocaml_asked
+        .hword  32                      /* bytes */
+        .hword  2                       /* live slots: */
+        .hword  0, 8
+        .p2align 3
+        .quad   haft_ocaml_clause_returned
+        .hword  16                      /* bytes */
+        .hword  0
+        .p2align 3
+        .quad   haft_ocaml_returned
+        .hword  64                      /* bytes */
+        .hword  1                       /* live slots: */
+        .hword  FIBER_HANDLER-FIBER_TRAP
+        .p2align 3
+        .quad   haft_ocaml_base
+        .hword  0xffff
+        .hword  0
+        .p2align 3
+
+/* What continuations have in place of a block that keeps their stack: abstract values, so that
+   polymorphic functions do not take a continuation apart, black ones. */
+        .macro  abstract name
+        .quad   1 << 10 | 0x300 | 251
+        .globl  \name
+        .hidden \name
+\name:
+        .quad   0
+        .endm
+        abstract haft_ocaml_stack_young
+        abstract haft_ocaml_stack_aside
+        abstract haft_ocaml_stack_used
+        abstract haft_ocaml_stack_image
+
+/* Static closures, black: the garbage collector leaves them alone. */
+#define CLOSURE_HEADER(fields) ((fields) << 10 | 0x300 | 247)
+#define CLOSURE_INFORMATION(arity, fields) ((arity) << 56) + ((fields) << 1) + 1
+        .macro  closure1 name, code
+        .p2align 3
+        .quad   CLOSURE_HEADER(2)
+        .globl  \name
+        .hidden \name
+\name:
+        .quad   \code
+        .quad   CLOSURE_INFORMATION(1, 2)
+        .endm
+        .macro  closure name, code, arity
+        .p2align 3
+        .quad   CLOSURE_HEADER(3)
+        .globl  \name
+        .hidden \name
+\name:
+        .quad   haft_ocaml_base         /* they are never applied partially */
+        .quad   CLOSURE_INFORMATION(\arity, 3)
+        .quad   \code
+        .endm
+        closure1 haft_ocaml_closure_perform, haft_ocaml_perform
+        closure1 haft_ocaml_closure_reperform, haft_ocaml_reperform
+        closure1 haft_ocaml_closure_raise, haft_ocaml_raise
+        /* The backtrace goes on as it is, with the callers of the caller. */
+        closure1 haft_ocaml_closure_reraise, caml_raise_exn
+        closure haft_ocaml_closure_runstack, haft_ocaml_runstack, 3
+        closure haft_ocaml_closure_resume_with, haft_ocaml_resume_with, 3
+        closure haft_ocaml_closure_resume_under, haft_ocaml_resume_under, 4
+
+        .section .note.GNU-stack, "", %progbits

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The registers of interrupted code, x86-64.
+ */
+#define PC(registers) ((registers)->gregs[REG_RIP])
+#define RUNTIME_STATE(registers) ((registers)->gregs[REG_R14])
+
+/* What OCaml code keeps in registers. */
+static void load_registers(mcontext_t *registers) {
+    RUNTIME_STATE(registers) = (greg_t)Caml_state;
+    registers->gregs[REG_R15] = (greg_t)Caml_state->young_ptr;
+}

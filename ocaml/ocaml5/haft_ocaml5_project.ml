@@ -1,0 +1,161 @@
+(* SPDX-License-Identifier: MIT *)
+(* haft-ocaml5-project FOLDER...: changes the dune files of a project that was written for OCaml 5, so that it is
+   built by OCaml 4 with the package haft.ocaml5: every library and program gets the package, in place of
+   runtime_events; the flag that opens Haft_ocaml5; and for its functions in C, haft_ocaml5.h. What has the
+   package already stays as it is. *)
+
+(* ---- A dune file, with where things stand in it ---- *)
+
+type item = { first : int; after : int; content : content }
+and content = Atom of string | List of item list
+
+exception Wrong of int
+
+let end_of_line text at =
+  Option.value (String.index_from_opt text at '\n') ~default:(String.length text)
+
+(* The items from [at] on, and where they end: at a parenthesis, or the end of the text. *)
+let rec items text at =
+  let at = past_blanks text at in
+  if at = String.length text || text.[at] = ')' then ([], at)
+  else
+    let item = item text at in
+    let rest, last = items text item.after in
+    (item :: rest, last)
+
+and item text first =
+  if first = String.length text then raise (Wrong first);
+  match text.[first] with
+  | '(' ->
+      let inside, last = items text (first + 1) in
+      if last = String.length text then raise (Wrong first);
+      { first; after = last + 1; content = List inside }
+  | '"' ->
+      (* A string up to its end, or that of the line. *)
+      let begins = String.sub text first (min 3 (String.length text - first)) in
+      let to_end_of_line = begins = {|"\||} || begins = {|"\>|} in
+      let after = if to_end_of_line then end_of_line text first else past_string text (first + 1) in
+      { first; after; content = Atom (String.sub text first (after - first)) }
+  | _ ->
+      let after = ref first in
+      let ends = function ' ' | '\t' | '\n' | '\r' | '(' | ')' | ';' -> true | _ -> false in
+      while !after < String.length text && not (ends text.[!after]) do
+        incr after
+      done;
+      { first; after = !after; content = Atom (String.sub text first (!after - first)) }
+
+and past_string text at =
+  if at >= String.length text then raise (Wrong at);
+  match text.[at] with '"' -> at + 1 | '\\' -> past_string text (at + 2) | _ -> past_string text (at + 1)
+
+and past_blanks text at =
+  if at = String.length text then at
+  else
+    match text.[at] with
+    | ' ' | '\t' | '\n' | '\r' -> past_blanks text (at + 1)
+    | ';' -> past_blanks text (end_of_line text at)
+    | _ -> at
+
+let atoms = List.filter_map (fun item -> match item.content with Atom text -> Some (item, text) | List _ -> None)
+
+(* The field of that name: its name, and the items after. *)
+let field name =
+  List.find_map (fun item ->
+      match item.content with
+      | List (({ content = Atom text; _ } as head) :: rest) when text = name -> Some (head, rest)
+      | _ -> None)
+
+(* ---- What is to be changed: the text between two places becomes another one ---- *)
+
+let insert at text = (at, at, text)
+
+(* The flags come first, before those that open modules of the project. *)
+let add_flags stanza fields flags =
+  match field "flags" fields with
+  | Some (head, _ :: _) -> [ insert head.after (" " ^ flags) ]
+  | Some (head, []) -> [ insert head.after (" :standard " ^ flags) ]
+  | None -> [ insert (stanza.after - 1) (Printf.sprintf "\n (flags (:standard %s))" flags) ]
+
+let add_library stanza fields =
+  match field "libraries" fields with
+  | None -> [ insert (stanza.after - 1) "\n (libraries haft.ocaml5)" ]
+  | Some (head, libraries) -> (
+      match List.find_opt (fun (_, name) -> name = "runtime_events") (atoms libraries) with
+      | Some (library, _) -> [ (library.first, library.after, "haft.ocaml5") ]
+      | None -> [ insert head.after " haft.ocaml5" ])
+
+let add_header fields =
+  List.concat_map
+    (fun stubs ->
+      match stubs.content with
+      | List ({ content = Atom "foreign_stubs"; _ } :: inside)
+        when Option.map (fun (_, language) -> List.map snd (atoms language)) (field "language" inside)
+             = Some [ "c" ] ->
+          add_flags stubs inside "-include haft_ocaml5.h"
+      | _ -> [])
+    fields
+
+let has_package fields =
+  match field "libraries" fields with
+  | Some (_, libraries) -> List.exists (fun (_, name) -> name = "haft.ocaml5") (atoms libraries)
+  | None -> false
+
+let rec changes stanza =
+  match stanza.content with
+  | List ({ content = Atom ("library" | "executable" | "executables" | "test" | "tests"); _ } :: fields)
+    when not (has_package fields) ->
+      add_library stanza fields @ add_flags stanza fields "-open Haft_ocaml5" @ add_header fields
+  | List ({ content = Atom "subdir"; _ } :: stanzas) -> List.concat_map changes stanzas
+  | _ -> []
+
+let changed text =
+  let stanzas, last = items text 0 in
+  if last < String.length text then raise (Wrong last);
+  let latest_first (first, _, _) (other, _, _) = compare other first in
+  List.fold_left
+    (fun text (first, after, new_text) ->
+      String.sub text 0 first ^ new_text ^ String.sub text after (String.length text - after))
+    text
+    (List.stable_sort latest_first (List.rev (List.concat_map changes stanzas)))
+
+(* ---- Files ---- *)
+
+let read name =
+  let channel = open_in_bin name in
+  Fun.protect
+    (fun () -> really_input_string channel (in_channel_length channel))
+    ~finally:(fun () -> close_in channel)
+
+let change name =
+  let text = read name in
+  match changed text with
+  | new_text when new_text = text -> ()
+  | new_text ->
+      let channel = open_out_bin name in
+      output_string channel new_text;
+      close_out channel;
+      print_endline name
+  | exception Wrong at ->
+      Printf.eprintf "%s: not a dune file, from its character %d on\n" name (at + 1);
+      exit 1
+
+let rec walk folder =
+  Array.iter
+    (fun base ->
+      let name = Filename.concat folder base in
+      if base = "dune" && not (Sys.is_directory name) then change name
+      else if base.[0] <> '.' && base.[0] <> '_' && Sys.is_directory name then walk name)
+    (let names = Sys.readdir folder in
+     Array.sort compare names;
+     names)
+
+let () =
+  match List.tl (Array.to_list Sys.argv) with
+  | [] | "-help" :: _ | "--help" :: _ ->
+      prerr_endline "usage: haft-ocaml5-project FOLDER...";
+      exit 2
+  | folders -> (
+      try List.iter walk folders
+      with Sys_error reason ->
+        prerr_endline ("haft-ocaml5-project: " ^ reason);
+        exit 1)
