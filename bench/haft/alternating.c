@@ -16,8 +16,9 @@
 
 #define EIGHT(X, name, tens)                                                                       \
     X(name##tens##0)                                                                               \
-    X(name##tens##1) X(name##tens##2) X(name##tens##3) X(name##tens##4) X(name##tens##5)           \
-        X(name##tens##6) X(name##tens##7)
+    X(name##tens##1)                                                                               \
+    X(name##tens##2)                                                                               \
+    X(name##tens##3) X(name##tens##4) X(name##tens##5) X(name##tens##6) X(name##tens##7)
 #define ALL(X, name) EIGHT(X, name, 0) EIGHT(X, name, 1) EIGHT(X, name, 2) EIGHT(X, name, 3)
 
 #define DECLARE(name) HAFT_EFFECT(name, int64_t, {});
