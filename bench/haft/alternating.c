@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Effects performed by turns under one handler: 1, 2, 4, 8, 9, 16, 32 of them.
  *
  *   apart      declared on lines of their own, so that up to eight have different slots of a scope's cache:
@@ -96,7 +97,7 @@ PERFORMER(together)
     static haft_answer_t general_##name(void *unused, HAFT_PAYLOAD(name) * payload,                \
                                         haft_resumption_t k) {                                     \
         (void)unused, (void)payload;                                                               \
-        return haft_tail_continue(k, HAFT_REPLY(name, 1));                                         \
+        return haft_tail_resume(k, HAFT_REPLY(name, 1));                                           \
     }
 #define TAIL_ENTRY(name) HAFT_TAIL(name, tail_##name),
 #define GENERAL_ENTRY(name) HAFT_GENERAL(name, general_##name),
@@ -119,7 +120,7 @@ PERFORMER(together)
         while (!haft_finished(request))                                                            \
             request =                                                                              \
                 haft_resume(k, haft_reply(request.effect, &one, sizeof one), HAFT_HANDLES_ALL);    \
-        haft_fiber_free(k);                                                                        \
+        haft_fiber_drop(k);                                                                        \
     }
 HANDLERS(apart)
 HANDLERS(together)
@@ -153,5 +154,5 @@ BENCHMARK_SERIES("places", places, 1, 2, 3, 8) {
     benchmark_start(benchmark);
     resume_by_turns(k, benchmark->parameter, benchmark->operations);
     benchmark_stop(benchmark);
-    haft_fiber_free(k);
+    haft_fiber_drop(k);
 }

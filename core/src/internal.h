@@ -163,7 +163,7 @@ HAFT_INLINE bool haft_is_driven(const haft_fiber_t *fiber) {
     const haft_handler_t *handler = fiber->handler;
     return handler != NULL && fiber->scope.handles == &handler->handles;
 }
-/* Uses up every capture of the fiber, also one that haft_tail_continue has promised: the count is even again. */
+/* Uses up every capture of the fiber, also one that haft_tail_resume has promised: the count is even again. */
 HAFT_INLINE void haft_use_up(haft_fiber_t *fiber) {
     fiber->scope.shot = (fiber->scope.shot + 2) & ~UINT64_C(1);
 }

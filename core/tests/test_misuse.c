@@ -678,9 +678,9 @@ static haft_resumption_t waiting_elsewhere;
 static haft_answer_t return_the_other(void *state, HAFT_PAYLOAD(wait) * payload,
                                       haft_resumption_t k) {
     (void)state, (void)payload;
-    haft_answer_t own = haft_tail_continue(k, HAFT_NO_REPLY);
+    haft_answer_t own = haft_tail_resume(k, HAFT_NO_REPLY);
     (void)own;
-    return haft_tail_continue(waiting_elsewhere, HAFT_REPLY(ask, 1));
+    return haft_tail_resume(waiting_elsewhere, HAFT_REPLY(ask, 1));
 }
 HAFT_HANDLER(distracted, NULL, HAFT_GENERAL(wait, return_the_other));
 static void forget_for_another(void) {
@@ -697,14 +697,14 @@ static void forget_for_another_and_go_on(void) {
     haft_set_error_handler(leave_by_jump);
     if (setjmp(after_error) == 0)
         forget_for_another();
-    haft_continue(waiting_elsewhere, HAFT_REPLY(ask, 1));
+    haft_resumption_resume(waiting_elsewhere, HAFT_REPLY(ask, 1));
 }
 
 static haft_answer_t promise_and_jump(void *state, HAFT_PAYLOAD(ask) * payload,
                                       haft_resumption_t k) {
     (void)state, (void)payload;
     kept = k;
-    haft_answer_t answer = haft_tail_continue(k, HAFT_REPLY(ask, 1));
+    haft_answer_t answer = haft_tail_resume(k, HAFT_REPLY(ask, 1));
     if (answer.next != 0)
         longjmp(after_error, 1);
     return answer;
@@ -713,15 +713,15 @@ HAFT_HANDLER(jumping, NULL, HAFT_GENERAL(ask, promise_and_jump));
 static haft_answer_t continue_the_other(void *state, HAFT_PAYLOAD(wait) * payload,
                                         haft_resumption_t k) {
     (void)state, (void)payload;
-    haft_drop(k);
-    return haft_tail_continue(kept, HAFT_REPLY(ask, 1));
+    haft_resumption_drop(k);
+    return haft_tail_resume(kept, HAFT_REPLY(ask, 1));
 }
 HAFT_HANDLER(replacing, NULL, HAFT_GENERAL(wait, continue_the_other));
 static void free_what_was_promised(void) {
     if (setjmp(after_error) == 0)
         haft_handle(&jumping, NULL, perform_ask, NULL);
     haft_fiber_t *fiber = kept.fiber;
-    haft_fiber_free(fiber);
+    haft_fiber_drop(fiber);
     haft_handle(&keeping, NULL, perform_ask, NULL);
     CHECK(kept.fiber == fiber);
     haft_handle(&replacing, NULL, wait_once, NULL);
@@ -735,8 +735,7 @@ static void a_forgotten_return_before_tail_continue_is_reported(void) {
                           "returned something else.";
     CHECK_ABORTS(forget_once, message);
     CHECK_ABORTS(forget_on_a_fiber, message);
-    CHECK_ABORTS(forget_for_another,
-                 "haft: A clause of 'distracted' has called haft_tail_continue");
+    CHECK_ABORTS(forget_for_another, "haft: A clause of 'distracted' has called haft_tail_resume");
     CHECK_SUCCEEDS(forget_for_another_and_go_on);
     CHECK_SUCCEEDS(remember);
 }
