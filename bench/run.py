@@ -171,6 +171,18 @@ TARGETS = {
             1.3,
         ),
     ],
+    "alternating": [
+        *[
+            Target(
+                f"8 effects by turns, {how}: all in one slot / each in its own",
+                f"alternating-{how}-together/008",
+                f"alternating-{how}-apart/008",
+                1.15,
+            )
+            for how in ("requests", "tail", "general")
+        ],
+        Target("resumed at 8 places by turns / at one", "places/008", "places/001", 1.15),
+    ],
     "signals": [
         Target(
             "perform in place, 10,000 signals a second whose handler performs / no signals",
@@ -347,6 +359,7 @@ SERIES_TITLES = {
     "micro": "Microbenchmarks",
     "batch": "Fibers that live at the same time: made, then run, then freed; the life of one",
     "depth": "Handlers between performer and handler (§4.1.1, figure 5)",
+    "alternating": "Effects performed by turns, by the slots they share; places of resuming by turns",
     "signals": "Performing in place while signal handlers perform",
     "hotsplit": "Hot split: multiplications in the called function (§4.1.2, figure 6)",
     "prefetch": "Prefetching binary search: searches in flight (§4.2.2, figure 10)",

@@ -277,7 +277,7 @@ static void finish(ending_t *ending, const char *what) {
     while (!take_finished(fiber)) {
         uint64_t owner = haft_claim(haft_thread_ready(), fiber, HAFT_ERROR_IN_USE, what);
         ending->claimed = true;
-        fiber->scope.shot += 2;
+        haft_use_up(fiber);
         bool waits = fiber->state != HAFT_FIBER_NEW;
         if (waits && haft_needs_unwinding(fiber)) {
             (void)haft_unwind_claimed(fiber, owner);

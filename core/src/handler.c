@@ -172,7 +172,13 @@ static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
                     forgotten(fiber);
                 return answer.value;
             }
-            fiber = (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
+            haft_fiber_t *next = (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
+            if (HAFT_UNLIKELY(next != fiber && lasts && shot_of(fiber) == k.shot + 1)) {
+                if (next->scope.shot & 1)
+                    take_promise_back(next);
+                forgotten(fiber);
+            }
+            fiber = next;
             k.shot = fiber->scope.shot & ~UINT64_C(1);
             lasts = fiber->kind == HAFT_KIND_POOL;
             if (answer.next & COPY_MARK)

@@ -163,6 +163,10 @@ HAFT_INLINE bool haft_is_driven(const haft_fiber_t *fiber) {
     const haft_handler_t *handler = fiber->handler;
     return handler != NULL && fiber->scope.handles == &handler->handles;
 }
+/* Uses up every capture of the fiber, also one that haft_tail_resume has promised: the count is even again. */
+HAFT_INLINE void haft_use_up(haft_fiber_t *fiber) {
+    fiber->scope.shot = (fiber->scope.shot + 2) & ~UINT64_C(1);
+}
 /* handler.c: what the handler of `fiber` does with an effect that is sent out of it: NULL if that is
    the code that resumed it; an error if a handler has no clause to give it to. */
 const haft_clause_t *haft_clause_taking(const haft_fiber_t *fiber, const haft_effect_t *effect);

@@ -178,7 +178,7 @@ static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
         return false;
     bool same = haft_same_effects(before, handles);
     if (HAFT_UNLIKELY(haft_is_driven(fiber)))
-        fiber->scope.shot += 2; /* its handler has lost it: a resumption that is kept is used up */
+        haft_use_up(fiber); /* its handler has lost it: a resumption that is kept is used up */
     fiber->scope.handles = handles;
     fiber->set = haft_number_of(handles);
     return !same;
@@ -590,6 +590,7 @@ haft_reply_t haft_reply(const haft_effect_t *effect, const void *value, size_t s
 }
 
 void haft_no_case(const haft_effect_t *effect) {
+    haft_check_given(effect, "HAFT_MATCH", "request");
     bool returned = effect == HAFT_ID(return );
     haft_fail(
         HAFT_ERROR_NO_CASE, effect, NULL,

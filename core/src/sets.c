@@ -76,7 +76,9 @@ uint32_t haft_number_of(const haft_handles_t *handles) {
     number = known_number(handles);
     if (number == HAFT_SET_NONE)
         number = draw_number(handles);
-    __atomic_store_n(&((haft_handles_t *)(uintptr_t)handles)->number, number, __ATOMIC_RELAXED);
+    /* Not HAFT_SET_NONE, which fibers have: it would be taken for the number of theirs. */
+    __atomic_store_n(&((haft_handles_t *)(uintptr_t)handles)->number,
+                     number == HAFT_SET_NONE ? HAFT_SET_FIXED : number, __ATOMIC_RELAXED);
     return number;
 }
 

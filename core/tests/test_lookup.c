@@ -132,6 +132,56 @@ static void a_set_whose_memory_was_reused_holds_once_that_is_said(void) {
     CHECK_EQUAL(VALUE(haft_handle(&answering, &state, reuse_memory_of_set, NULL)), 18);
 }
 
+/* ---- Sets without numbers ---- */
+
+/* Takes what memory there is. */
+static void exhaust_memory(void) {
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%ld", &pages) == 1);
+    fclose(file);
+    struct rlimit limit = {(rlim_t)pages * 4096, (rlim_t)pages * 4096};
+    CHECK_EQUAL(setrlimit(RLIMIT_AS, &limit), 0);
+    for (size_t size = 1 << 20; size > 16; size -= size > 8192 ? size / 2 : 16)
+        for (void *volatile taken = malloc(size); taken != NULL;)
+            taken = malloc(size);
+}
+static void *ask_pause_ask_pause(void *unused) {
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(HAFT_PERFORM(ask, 0), 5);
+        HAFT_PERFORM(pause);
+    }
+    return unused;
+}
+/* The sets are those of the same places for every fiber, and used nowhere before. */
+static void *resume_at_three_places(void *fibers) {
+    exhaust_memory();
+    for (int i = 0; i < 2; i++) {
+        haft_fiber_t *k = ((haft_fiber_t **)fibers)[i];
+        haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask, one));
+        for (int turn = 0; turn < 2; turn++) {
+            CHECK(request.effect == HAFT_ID(ask));
+            request = haft_resume(k, HAFT_REPLY(ask, 5), HAFT_HANDLES(pause, one));
+            CHECK(request.effect == HAFT_ID(pause));
+            if (turn == 0)
+                request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask, two));
+        }
+    }
+    return NULL;
+}
+static void resume_without_memory(void) {
+    int state = 1;
+    haft_fiber_t *fibers[] = {haft_fiber_new(ask_pause_ask_pause, NULL),
+                              haft_fiber_new(ask_pause_ask_pause, NULL)};
+    haft_handle(&answering, &state, resume_at_three_places, fibers);
+    if (check_failures != 0)
+        _exit(1);
+}
+static void sets_that_could_not_be_numbered_are_told_apart(void) {
+    if (check_bare())
+        CHECK_SUCCEEDS(resume_without_memory);
+}
+
 /* ---- Slots ---- */
 
 static void *ask_sharers(void *unused) {
@@ -330,6 +380,7 @@ int main(void) {
     RUN(a_changed_set_lets_effects_pass_that_it_held_before);
     RUN(a_changed_set_holds_effects_that_it_let_pass_before);
     RUN(a_set_whose_memory_was_reused_holds_once_that_is_said);
+    RUN(sets_that_could_not_be_numbered_are_told_apart);
     RUN(effects_that_share_a_slot_are_told_apart);
     RUN(a_generator_consumed_by_two_fibers_in_turn_finds_the_handlers_of_each);
     RUN(an_inner_handler_shadows_the_outer_only_while_it_stands);

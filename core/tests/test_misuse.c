@@ -3,6 +3,7 @@
 #include <haft.h>
 
 #include <errno.h>
+#include <setjmp.h>
 
 #include "check.h"
 
@@ -44,7 +45,7 @@ static void throw_on_thread(void) {
 static void an_effect_that_nobody_handles_is_named_with_its_place_and_fiber(void) {
     CHECK_ABORTS(perform_on_thread, "haft: Nobody handles the effect 'ask' (");
     CHECK_ABORTS(perform_on_thread,
-                 "test_misuse.c:13), performed on the thread's own stack. Handle it "
+                 "test_misuse.c:14), performed on the thread's own stack. Handle it "
                  "in a call around the perform, or give it a default with "
                  "HAFT_SET_DEFAULT.");
     CHECK_ABORTS(perform_on_fiber, "performed on the fiber 'worker'.");
@@ -191,8 +192,17 @@ static void match_no_return(void) {
     }
 }
 
+static void match_no_request(void) {
+    haft_request_t request = {NULL, NULL};
+    HAFT_MATCH(request) {
+        HAFT_CASE(ask, payload) {
+            CHECK(payload == NULL);
+        }
+    }
+}
 static void a_request_that_no_case_takes_is_reported(void) {
     CHECK_ABORTS(match_nothing, "haft: No case of a HAFT_MATCH takes the effect 'wide' (");
+    CHECK_ABORTS(match_no_request, "haft: HAFT_MATCH was given no request (NULL).");
     CHECK_ABORTS(match_nothing,
                  "). Add HAFT_CASE(wide, payload) { ... }, or HAFT_OTHERWISE(request) "
                  "{ } for what is to be passed over.");
@@ -663,11 +673,70 @@ static void remember(void) {
     haft_handle(&dropping_within, NULL, perform_ask, NULL);
 }
 
+/* Promises its own computation, and returns what was promised of another. */
+static haft_resumption_t waiting_elsewhere;
+static haft_answer_t return_the_other(void *state, HAFT_PAYLOAD(wait) * payload,
+                                      haft_resumption_t k) {
+    (void)state, (void)payload;
+    haft_answer_t own = haft_tail_resume(k, HAFT_NO_REPLY);
+    (void)own;
+    return haft_tail_resume(waiting_elsewhere, HAFT_REPLY(ask, 1));
+}
+HAFT_HANDLER(distracted, NULL, HAFT_GENERAL(wait, return_the_other));
+static void forget_for_another(void) {
+    haft_handle(&keeping, NULL, perform_ask, NULL);
+    waiting_elsewhere = kept;
+    haft_handle(&distracted, NULL, wait_once, NULL);
+}
+static jmp_buf after_error;
+static void leave_by_jump(const haft_error_t *error) {
+    (void)error;
+    longjmp(after_error, 1);
+}
+static void forget_for_another_and_go_on(void) {
+    haft_set_error_handler(leave_by_jump);
+    if (setjmp(after_error) == 0)
+        forget_for_another();
+    haft_resumption_resume(waiting_elsewhere, HAFT_REPLY(ask, 1));
+}
+
+static haft_answer_t promise_and_jump(void *state, HAFT_PAYLOAD(ask) * payload,
+                                      haft_resumption_t k) {
+    (void)state, (void)payload;
+    kept = k;
+    haft_answer_t answer = haft_tail_resume(k, HAFT_REPLY(ask, 1));
+    if (answer.next != 0)
+        longjmp(after_error, 1);
+    return answer;
+}
+HAFT_HANDLER(jumping, NULL, HAFT_GENERAL(ask, promise_and_jump));
+static haft_answer_t continue_the_other(void *state, HAFT_PAYLOAD(wait) * payload,
+                                        haft_resumption_t k) {
+    (void)state, (void)payload;
+    haft_resumption_drop(k);
+    return haft_tail_resume(kept, HAFT_REPLY(ask, 1));
+}
+HAFT_HANDLER(replacing, NULL, HAFT_GENERAL(wait, continue_the_other));
+static void free_what_was_promised(void) {
+    if (setjmp(after_error) == 0)
+        haft_handle(&jumping, NULL, perform_ask, NULL);
+    haft_fiber_t *fiber = kept.fiber;
+    haft_fiber_drop(fiber);
+    haft_handle(&keeping, NULL, perform_ask, NULL);
+    CHECK(kept.fiber == fiber);
+    haft_handle(&replacing, NULL, wait_once, NULL);
+}
+static void a_stack_whose_fiber_was_freed_with_a_promise_serves_again(void) {
+    CHECK_SUCCEEDS(free_what_was_promised);
+}
+
 static void a_forgotten_return_before_tail_continue_is_reported(void) {
     const char *message = "haft: A clause of 'forgetful' has called haft_tail_resume and "
                           "returned something else.";
     CHECK_ABORTS(forget_once, message);
     CHECK_ABORTS(forget_on_a_fiber, message);
+    CHECK_ABORTS(forget_for_another, "haft: A clause of 'distracted' has called haft_tail_resume");
+    CHECK_SUCCEEDS(forget_for_another_and_go_on);
     CHECK_SUCCEEDS(remember);
 }
 
@@ -781,6 +850,7 @@ int main(void) {
     RUN(a_throw_to_a_clause_that_resumes_is_reported);
     RUN(a_resumption_used_twice_is_reported);
     RUN(a_forgotten_return_before_tail_continue_is_reported);
+    RUN(a_stack_whose_fiber_was_freed_with_a_promise_serves_again);
     RUN(an_answer_returned_twice_is_reported);
     RUN(a_payload_read_too_late_holds_a_pattern_in_a_debug_build);
     RUN(an_error_handler_is_told_code_effect_and_fiber);

@@ -18,6 +18,7 @@
     HAFT_EFFECT(four, int, {});                                                                    \
     HAFT_EFFECT(suspending, int, {})
 EFFECTS;
+HAFT_EFFECT(pausing, void, {});
 
 #define CLAUSE(name)                                                                               \
     static int on_##name(void *state, HAFT_PAYLOAD(name) * payload) {                              \
@@ -193,6 +194,68 @@ static void an_entry_that_a_handler_overwrites_is_not_half_read(void) {
         return;
     interrupt_by(perform_at_last_step, 0);
     haft_handle(&of_three, &state, read_entries_inside, NULL);
+    CHECK_EQUAL(wrong_outside, 0);
+    CHECK_EQUAL(wrong_inside, 0);
+}
+
+/* ---- While a scope is renewed ---- */
+
+static volatile int level;
+static haft_fiber_t *moved;
+
+static void perform_one_at_last_step(void) {
+    if (--steps_left == 0)
+        wrong_inside += HAFT_PERFORM(one) != level;
+}
+static int suspend_in_place(void *unused, HAFT_PAYLOAD(suspending) * payload) {
+    (void)unused, (void)payload;
+    HAFT_PERFORM(pausing);
+    interrupt_always(true);
+    return 0;
+}
+HAFT_HANDLER(of_suspending, NULL, HAFT_TAIL(suspending, suspend_in_place));
+
+/* On level 1 to the first pause, which is within the clause; on level 2 to the second; on level 3 to the end. */
+static void *perform_on_three_levels(void *remembers) {
+    wrong_outside += HAFT_PERFORM(two) != 1;
+    if (remembers != NULL)
+        wrong_outside += HAFT_PERFORM(one) != 1;
+    HAFT_PERFORM(suspending);
+    interrupt_always(false);
+    wrong_outside += HAFT_PERFORM(one) != 2;
+    HAFT_PERFORM(pausing);
+    wrong_outside += HAFT_PERFORM(one) != 3;
+    wrong_outside += HAFT_PERFORM(two) != 3;
+    return NULL;
+}
+static void *under_suspending(void *remembers) {
+    return haft_handle(&of_suspending, NULL, perform_on_three_levels, remembers);
+}
+static void *resume_moved(void *unused) {
+    haft_resume(moved, HAFT_NO_REPLY, HAFT_HANDLES(pausing));
+    return unused;
+}
+/* By a handler that lies elsewhere on the stack for each level. */
+static void *resume_on_level(void *depth) {
+    static int no_level = -1;
+    int left = (int)(intptr_t)depth, state = level;
+    if (left == 0)
+        return haft_handle(&of_one_and_two, &state, resume_moved, NULL);
+    return haft_handle(&of_three, &no_level, resume_on_level, (void *)(intptr_t)(left - 1));
+}
+
+static void a_handler_that_performs_while_scopes_are_renewed_leaves_nothing_behind(void) {
+    if (!steps())
+        return;
+    interrupt_by(perform_one_at_last_step, 0);
+    for (int remembers = 0; remembers < 2; remembers++)
+        for (int n = 1; n < 200; n++) {
+            HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(under_suspending, remembers ? &n : NULL);
+            moved = k;
+            steps_left = n;
+            for (level = 1; level <= 3; level++)
+                resume_on_level((void *)(intptr_t)level);
+        }
     CHECK_EQUAL(wrong_outside, 0);
     CHECK_EQUAL(wrong_inside, 0);
 }
@@ -392,6 +455,7 @@ int main(void) {
         RUN(the_first_use_may_be_in_a_handler_or_interrupted_by_one);
     RUN(performing_in_a_handler_changes_no_answer);
     RUN(an_entry_that_a_handler_overwrites_is_not_half_read);
+    RUN(a_handler_that_performs_while_scopes_are_renewed_leaves_nothing_behind);
     RUN(a_handler_that_leaves_a_lookup_half_done_does_no_harm);
     if (!CHECK_THREAD_SANITIZER) { /* which calls handlers later, and elsewhere */
         RUN(what_switches_stacks_in_a_handler_is_an_error);

@@ -308,10 +308,12 @@ HAFT_INLINE haft_in_place_t haft_in_place_begin(haft_here_t here, const haft_sco
     haft_set_current(here, handler->outer);
     return in_place;
 }
+/* In this order: a signal handler that performs meanwhile remembers what it finds in the current scope,
+   and must not do so in one that is being renewed. */
 HAFT_INLINE void haft_in_place_end(const haft_in_place_t *in_place) {
-    haft_set_current(haft_here(), in_place->performer);
     if (HAFT_UNLIKELY(in_place->outer->serial != in_place->serial))
         haft_in_place_moved(in_place->performer, in_place->outer);
+    haft_set_current(haft_here(), in_place->performer);
 }
 
 /* A result of at most a word travels in the word that haft_resume is given, a larger one by address:
