@@ -160,8 +160,7 @@ static size_t stack_depth(void) {
 
 bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
     const haft_fiber_t *header = haft_of(fiber);
-    if (fiber == NULL || (uintptr_t)fiber % 16 != 0 ||
-        fiber->scope.handles != &haft_ocaml_handles)
+    if (fiber == NULL || (uintptr_t)fiber % 16 != 0 || fiber->scope.handles != &haft_ocaml_handles)
         return false;
     if (is_shelf(fiber))
         return fiber->continuation == FIBER_IDLE ||
@@ -350,8 +349,7 @@ value haft_ocaml_free_dropped(value unit) {
 
 extern intnat haft_ocaml_frametable[];
 extern value haft_ocaml_closure_perform[], haft_ocaml_closure_perform_captured[],
-    haft_ocaml_closure_reperform[],
-    haft_ocaml_closure_runstack[], haft_ocaml_closure_resume_with[],
+    haft_ocaml_closure_reperform[], haft_ocaml_closure_runstack[], haft_ocaml_closure_resume_with[],
     haft_ocaml_closure_resume_under[], haft_ocaml_closure_raise[], haft_ocaml_closure_reraise[];
 value haft_ocaml_closure(value number);
 value haft_ocaml_start(value decline, value perform_rarely, value unhandled, value already,
@@ -360,10 +358,10 @@ value haft_ocaml_probe(value unit);
 value haft_ocaml_call_probe(value probe);
 
 value haft_ocaml_closure(value number) {
-    value *const closures[] = {haft_ocaml_closure_perform,      haft_ocaml_closure_reperform,
-                               haft_ocaml_closure_runstack,     haft_ocaml_closure_resume_with,
-                               haft_ocaml_closure_resume_under, haft_ocaml_stack_young,
-                               haft_ocaml_closure_raise,        haft_ocaml_closure_reraise,
+    value *const closures[] = {haft_ocaml_closure_perform,         haft_ocaml_closure_reperform,
+                               haft_ocaml_closure_runstack,        haft_ocaml_closure_resume_with,
+                               haft_ocaml_closure_resume_under,    haft_ocaml_stack_young,
+                               haft_ocaml_closure_raise,           haft_ocaml_closure_reraise,
                                haft_ocaml_closure_perform_captured};
     return (value)closures[Long_val(number)];
 }

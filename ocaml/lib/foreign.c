@@ -87,7 +87,8 @@ bool haft_ocaml_may_suspend(const ocaml_fiber_t *fiber, const char *sp);
 bool haft_ocaml_may_suspend(const ocaml_fiber_t *fiber, const char *sp) {
     frames_t frames = haft_ocaml_frames_from(fiber, sp);
     char *frame;
-    for (bool border = false; haft_ocaml_next_frame(&frames, &frame, &border) != NULL; border = false)
+    for (bool border = false; haft_ocaml_next_frame(&frames, &frame, &border) != NULL;
+         border = false)
         if (border && is_called_on_own_account(frames.link))
             return false;
     return true;

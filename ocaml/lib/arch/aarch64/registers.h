@@ -19,4 +19,5 @@ static void load_registers(mcontext_t *registers) {
  * caml_start_program keeps that of its caller above the link.
  */
 #define UNWINDS_BY_RECORDS 1
-#define FRAME_RECORD_OF_CALLBACK(link) ((const uintptr_t *)(const void *)((const char *)(link) + 32))
+#define FRAME_RECORD_OF_CALLBACK(link)                                                             \
+    ((const uintptr_t *)(const void *)((const char *)(link) + 32))
