@@ -338,6 +338,14 @@ static void wait_for_rogues(int round) {
     while (__atomic_load_n(&rogues_ready, __ATOMIC_SEQ_CST) < (round + 1) * ROGUES)
         sched_yield();
 }
+/* Apart from what calls setjmp. */
+static __attribute__((noinline)) haft_fiber_t *make_prey(intptr_t number, bool started) {
+    haft_fiber_options_t options = {.stack_size = 16384, .no_cleanups = true};
+    haft_fiber_t *made = haft_fiber_new_with(&options, prey_body, (void *)number);
+    if (started)
+        haft_resume(made, HAFT_NO_REPLY, HAFT_HANDLES(move));
+    return made;
+}
 static void *roam(void *number) {
     volatile uint32_t state = (uint32_t)(uintptr_t)number * 2654435761u + 1;
     volatile int round = 0;
@@ -345,11 +353,7 @@ static void *roam(void *number) {
         if (number == NULL)
             for (volatile intptr_t i = 0; i < PREY; i = i + 1) {
                 inside[i] = 0;
-                prey[i] = haft_fiber_new_with(
-                    &(haft_fiber_options_t){.stack_size = 16384, .no_cleanups = true}, prey_body,
-                    (void *)i);
-                if (round % 4 == 0)
-                    haft_resume(prey[i], HAFT_NO_REPLY, HAFT_HANDLES(move));
+                prey[i] = make_prey(i, round % 4 == 0);
             }
         wait_for_rogues(round++);
         for (volatile int i = 0; i < 500; i = i + 1) {

@@ -133,13 +133,20 @@ HAFT_INLINE void haft_seen(const void *memory) {
 #define HAFT_SHAPE_OF(name)                                                                        \
     HAFT_SHAPE(HAFT_PAYLOAD_SIZE(name), HAFT_RESULT_SIZE(haft_result_##name))
 
+/* What is right in C and is warned of in C++, or where C++ includes it. */
+#ifdef __clang__
+#    define HAFT_QUIETLY_MORE _Pragma("GCC diagnostic ignored \"-Wextern-c-compat\"")
+#else
+#    define HAFT_QUIETLY_MORE
+#endif
 #ifdef __cplusplus
 #    define HAFT_QUIETLY                                                                           \
         _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wpedantic\"")            \
-            _Pragma("GCC diagnostic ignored \"-Wold-style-cast\"")
+            _Pragma("GCC diagnostic ignored \"-Wold-style-cast\"") HAFT_QUIETLY_MORE
 #else
 #    define HAFT_QUIETLY                                                                           \
-        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wpedantic\"")
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wpedantic\"")            \
+            HAFT_QUIETLY_MORE
 #endif
 #define HAFT_EFFECT_(name, result, ...)                                                            \
     HAFT_QUIETLY __extension__ typedef struct haft_payload_##name __VA_ARGS__ haft_payload_##name; \
