@@ -129,7 +129,7 @@ void seff_throw_sized(effect_id effect, void *payload, size_t size) __attribute_
 HAFT_INLINE haft_effect_t *seff_effect_of(effect_id id) {
     if (HAFT_UNLIKELY(id >= MAX_EFFECTS))
         seff_check_id(id);
-    return &seff_effects[id].effect;
+    return &seff_effects[id % MAX_EFFECTS].effect; /* for compilers that do not see the test */
 }
 
 /* ---- Resuming and performing ---- */
@@ -177,7 +177,7 @@ HAFT_INLINE void *seff_perform(effect_id id, void *payload) {
 HAFT_INLINE void *seff_yield(seff_coroutine_t *k, effect_id id, void *payload) {
     if (HAFT_UNLIKELY(k == NULL || k->fiber == NULL || id >= MAX_EFFECTS))
         return seff_yield_slow(k, id, payload);
-    return haft_yield_hot(k->fiber, &seff_effects[id].effect, (unsigned)id, payload,
+    return haft_yield_hot(k->fiber, &seff_effects[id % MAX_EFFECTS].effect, (unsigned)id, payload,
                           sizeof(void *));
 }
 
