@@ -281,13 +281,9 @@ haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_hand
     return haft_enter(fiber, word, HAFT_WAKE_REPLY, handles);
 }
 
-static const haft_effect_t *effect_in(uintptr_t awaits) {
-    return haft_awaited(&(haft_fiber_t){.scope.awaits = awaits});
-}
-
 static HAFT_COLD __attribute__((noreturn)) void wrong_reply(const haft_fiber_t *fiber,
                                                             uintptr_t awaits_, haft_reply_t given) {
-    const haft_effect_t *awaits = effect_in(awaits_), *reply = effect_in(given.to);
+    const haft_effect_t *awaits = haft_effect_in(awaits_), *reply = haft_effect_in(given.to);
     if (awaits == NULL)
         haft_fail(
             HAFT_ERROR_WRONG_TYPE, reply, fiber,

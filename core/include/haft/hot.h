@@ -254,9 +254,11 @@ enum { HAFT_AWAITS_NOTHING = 1, HAFT_AWAITS_MUCH = 2 };
     (HAFT_ADDRESS(effect) + ((result_size) == 0               ? HAFT_AWAITS_NOTHING                \
                              : (result_size) > sizeof(void *) ? HAFT_AWAITS_MUCH                   \
                                                               : 0))
+HAFT_INLINE haft_effect_t *haft_effect_in(uintptr_t awaits) {
+    return (haft_effect_t *)(awaits & ~(uintptr_t)(HAFT_AWAITS_NOTHING | HAFT_AWAITS_MUCH));
+}
 HAFT_INLINE haft_effect_t *haft_awaited(const haft_fiber_t *fiber) {
-    return (haft_effect_t *)(fiber->scope.awaits &
-                             ~(uintptr_t)(HAFT_AWAITS_NOTHING | HAFT_AWAITS_MUCH));
+    return haft_effect_in(fiber->scope.awaits);
 }
 /* Whether a fiber that waits for `awaits` can be given the reply to `replied`, a word of the same kind; 0:
    no reply. */

@@ -137,7 +137,7 @@ struct haft_scope {
     uint8_t slow;   /* crossing this scope needs the out-of-line switch */
     uint8_t filled; /* a bit for each entry of the cache that may have a key */
     /* Of a fiber, here for the sake of the cache line: */
-    uintptr_t awaits; /* what suspended it, see haft_awaiting */
+    uintptr_t awaits; /* what suspended it, see HAFT_AWAITING */
     uint64_t shot; /* counts uses of the fiber's captures: a resumption is good for one; odd while
                          haft_tail_resume has used one and its handler has not */
     haft_cache_entry_t cache[HAFT_CACHE_SLOTS];
