@@ -270,14 +270,14 @@ static void check_unused(haft_resumption_t k, const char *what) {
 
 static haft_fiber_t *use(haft_resumption_t k, const char *what) {
     check_unused(k, what);
-    k.fiber->scope.shot += 2;
+    haft_use_up(k.fiber);
     return k.fiber;
 }
 
 void *haft_resumption_resume(haft_resumption_t k, haft_reply_t reply) {
     check_unused(k, "resumed");
     haft_check_reply(k.fiber, k.fiber->scope.awaits, reply);
-    k.fiber->scope.shot += 2;
+    haft_use_up(k.fiber);
     return drive(k.fiber, reply.word, HAFT_WAKE_REPLY);
 }
 

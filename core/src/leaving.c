@@ -88,7 +88,7 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
                   effect->name, effect->where, ((const haft_handler_t *)fiber->handler)->name);
     haft_fiber_t *here = haft_fiber_here();
     fiber->scope.awaits = HAFT_AWAITING(effect, effect->result_size);
-    fiber->scope.shot += 2;
+    haft_use_up(fiber);
     bool abandoned = !cleanups_up_to(here, fiber);
     /* It stays where it is on a stack that nothing will run on. For a sanitizer it may lie on a
        fake stack, which ends here. */
