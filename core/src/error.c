@@ -1,5 +1,5 @@
-/* Telling the user: every message of the library is made here. */
-#include "internal.h"
+/* Telling the user: what is wrong, and with which fiber. */
+#include "ground.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -71,4 +71,20 @@ void haft_fail(haft_error_code_t code, const haft_effect_t *effect, const haft_f
     haft_on_thread_stack(tell, &report);
     va_end(report.arguments);
     abort();
+}
+
+void haft_not_given(const char *function, const char *thing) {
+    haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "%s was given no %s (NULL).", function, thing);
+}
+
+void haft_used_resumption(const haft_effect_t *effect, const char *what) {
+    if (effect == NULL)
+        haft_fail(HAFT_ERROR_USED_RESUMPTION, NULL, NULL,
+                  "A resumption that waits on no effect cannot be %s: it is empty, has been used "
+                  "already, or moved away.",
+                  what);
+    haft_fail(HAFT_ERROR_USED_RESUMPTION, effect, NULL,
+              "A resumption of the effect '%s' cannot be %s: it has been used already, or moved "
+              "away.",
+              effect->name, what);
 }

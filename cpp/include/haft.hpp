@@ -33,7 +33,7 @@
 #endif
 
 #include <haft.h>
-#include <haft/faces.h>
+#include <haft/language.h>
 
 #include <atomic>
 #include <concepts>
