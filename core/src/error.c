@@ -73,10 +73,6 @@ void haft_fail(haft_error_code_t code, const haft_effect_t *effect, const haft_f
     abort();
 }
 
-void haft_not_given(const char *function, const char *thing) {
-    haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "%s was given no %s (NULL).", function, thing);
-}
-
 void haft_used_resumption(const haft_effect_t *effect, const char *what) {
     if (effect == NULL)
         haft_fail(HAFT_ERROR_USED_RESUMPTION, NULL, NULL,

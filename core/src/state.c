@@ -49,3 +49,7 @@ void haft_memory_taken(const haft_fiber_t *live, const char *name) {
               name == NULL ? "" : "'",
               live == NULL ? "another fiber, overwritten since" : haft_fiber_label(live));
 }
+
+void haft_not_given(const char *function, const char *thing) {
+    haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "%s was given no %s (NULL).", function, thing);
+}

@@ -1,7 +1,7 @@
 /* The invariants that debug builds check: see valid.h. */
 #include "stacks.h"
 
-#ifndef NDEBUG
+#if !defined(NDEBUG) && !defined(HAFT_FREESTANDING)
 
 enum { LOOKED_AT = 16 }; /* scopes of a chain: it may be long, and is looked at often */
 

@@ -1,6 +1,6 @@
 /*
  * The invariants of fibers, scopes and the chain, checked where the slow paths begin and end; nothing in release
- * builds (NDEBUG).
+ * builds (NDEBUG) nor in freestanding ones, whose stacks are small.
  */
 #ifndef HAFT_VALID_H
 #define HAFT_VALID_H
@@ -19,7 +19,7 @@ const char *haft_invalid_chain(const haft_thread_t *thread);
 HAFT_COLD __attribute__((noreturn)) void haft_invalid(const char *invariant,
                                                       const haft_fiber_t *fiber);
 
-#ifdef NDEBUG
+#if defined(NDEBUG) || defined(HAFT_FREESTANDING)
 #    define HAFT_CHECK_FIBER(fiber) ((void)0)
 #    define HAFT_CHECK_CLAIMED(fiber) ((void)0)
 #    define HAFT_CHECK_CHAIN(thread) ((void)0)
