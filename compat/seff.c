@@ -15,7 +15,8 @@
  */
 #include "seff.h"
 
-#include <haft/faces.h>
+#include <haft/language.h>
+#include <haft/segments.h>
 
 #include <stdio.h>
 #include <string.h>

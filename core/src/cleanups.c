@@ -14,7 +14,7 @@
  * the unwinder, which also reports what is wrong. Nothing is remembered between walks, so code may
  * be unloaded.
  */
-#include "internal.h"
+#include "unwinding.h"
 
 #include <string.h>
 

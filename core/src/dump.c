@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Looking at fibers from outside: backtraces of suspended ones, and the list of all. */
-#include "internal.h"
+#include "whole.h"
 
 #include <errno.h>
 #include <signal.h>

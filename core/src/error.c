@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The errors of a hosted build: their messages, and who is told (a freestanding build: freestanding.c). */
-#include "internal.h"
+#include "ground.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -73,4 +73,16 @@ void haft_fail(haft_error_code_t code, const haft_effect_t *effect, const haft_f
     haft_on_thread_stack(tell, &report);
     va_end(report.arguments);
     abort();
+}
+
+void haft_used_resumption(const haft_effect_t *effect, const char *what) {
+    if (effect == NULL)
+        haft_fail(HAFT_ERROR_USED_RESUMPTION, NULL, NULL,
+                  "A resumption that waits on no effect cannot be %s: it is empty, has been used "
+                  "already, or moved away.",
+                  what);
+    haft_fail(HAFT_ERROR_USED_RESUMPTION, effect, NULL,
+              "A resumption of the effect '%s' cannot be %s: it has been used already, or moved "
+              "away.",
+              effect->name, what);
 }

@@ -17,7 +17,7 @@
  *   believes what it has read if `version` is even and did not change.
  */
 #define _GNU_SOURCE
-#include "internal.h"
+#include "stacks.h"
 
 #include <pthread.h>
 #include <sys/mman.h>

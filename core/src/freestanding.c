@@ -6,7 +6,7 @@
  * Invariant: stacks are small, those on which errors are reported too. Messages are therefore made
  * in static memory, without recursion.
  */
-#include "internal.h"
+#include "stacks.h"
 
 #include <stdarg.h>
 
@@ -15,6 +15,7 @@
 haft_exceptions_t haft_no_exceptions;
 static haft_known_t known[HAFT_KNOWN];
 haft_scope_t haft_unborn; /* never current */
+const haft_language_t *haft_process_language;
 
 haft_thread_t haft_thread_state = {
     .current = &haft_thread_state.root,
@@ -106,27 +107,6 @@ void haft_fibers_lost(const haft_fiber_t *fiber) {
             inner->gate = HAFT_GATE_CLOSED;
         }
     }
-}
-
-/* ---- No segments ---- */
-
-void haft_segments_release(haft_segments_t *segments) {
-    (void)segments;
-}
-void haft_segments_reset(haft_segments_t *segments) {
-    (void)segments;
-}
-
-/* ---- Exceptions: the first frame (arch/) names what would take them ---- */
-
-int haft_base_personality(void);
-int haft_base_personality(void) {
-    return 3; /* _URC_FATAL_PHASE1_ERROR */
-}
-
-void haft_fiber_threw(void);
-void haft_fiber_threw(void) {
-    __builtin_trap();
 }
 
 /* ---- Errors ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a freestanding build has in place of the pool, of unwinding and of tools: nothing, in a form
- * that the files it shares with the hosted build can call. Included by internal.h.
+ * that the files it shares with the hosted build can call. Included by ground.h.
  *
  * Invariant: nothing here or in freestanding.c needs more than memcpy and memset.
  */
@@ -43,17 +43,6 @@ HAFT_INLINE void haft_pool_give(haft_thread_t *thread, const haft_fiber_t *fiber
 
 enum { HAFT_UNWINDS = 0 };
 
-/* Only for code on a stack that is not a fiber's, beyond the one that is to be left. */
-HAFT_INLINE __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame) {
-    (void)frame;
-    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, haft_awaited(target), target,
-              "%s cannot be left from here: this stack is not a fiber's.",
-              haft_fiber_label(target));
-}
-HAFT_INLINE void haft_unwind_on(const haft_fiber_t *fiber, const haft_effect_t *effect,
-                                const void *payload) {
-    (void)fiber, (void)effect, (void)payload;
-}
 HAFT_INLINE const void *haft_keep(const haft_fiber_t *fiber, const haft_effect_t *effect,
                                   const void *payload, size_t size) {
     (void)fiber, (void)effect, (void)size;
@@ -92,9 +81,6 @@ HAFT_INLINE void haft_return_to_segments(const haft_footing_t *footing) {
 }
 HAFT_INLINE void haft_end_segments(const haft_thread_t *thread) {
     (void)thread;
-}
-HAFT_INLINE void haft_enter_segments(const haft_fiber_t *fiber) {
-    (void)fiber;
 }
 HAFT_INLINE void haft_abandon_foreign_call(const haft_thread_t *thread, const haft_fiber_t *fiber) {
     (void)thread, (void)fiber;

@@ -10,9 +10,7 @@
  * A resumption names its fiber and the number of the capture. Every use counts that number up, so
  * that a second use, or a use after the fiber's end, is recognised.
  */
-#include "internal.h"
-
-const char haft_no_answer = 0;
+#include "resuming.h"
 
 static const haft_clause_t *clause_of(const haft_handler_t *handler, const haft_effect_t *effect) {
     for (uint32_t i = 0; i < handler->handles.count; i++)
@@ -21,25 +19,7 @@ static const haft_clause_t *clause_of(const haft_handler_t *handler, const haft_
     return NULL;
 }
 
-uintptr_t haft_sent_by(const haft_fiber_t *fiber, const haft_clause_t *clause,
-                       const haft_effect_t *effect) {
-    bool general = clause != NULL && clause->kind == HAFT_CLAUSE_GENERAL && haft_is_driven(fiber);
-    return general ? (uintptr_t)clause : (uintptr_t)effect;
-}
-
-const haft_clause_t *haft_clause_taking(const haft_fiber_t *fiber, const haft_effect_t *effect) {
-    const haft_handler_t *handler = fiber->handler;
-    if (!haft_is_driven(fiber))
-        return NULL;
-    const haft_clause_t *clause = clause_of(handler, effect);
-    if (clause == NULL || clause->kind == HAFT_CLAUSE_TAIL)
-        haft_fail(
-            HAFT_ERROR_UNHANDLED, effect, fiber,
-            "The effect '%s' (%s) cannot be sent out of %s: its handler '%s' has no clause that "
-            "takes a computation for it.",
-            effect->name, effect->where, haft_fiber_label(fiber), handler->name);
-    return clause;
-}
+const char haft_no_answer = 0;
 
 /* ---- The loop ---- */
 

@@ -1,20 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What languages that own their frames build on: see haft/language.h. */
-#include "internal.h"
+/* What those who build a language on the library use: see haft/language.h. */
+#include "languages.h"
 
 #include <errno.h>
-
-const haft_language_t *haft_process_language;
-
-void haft_check_own(const haft_fiber_t *fiber, const char *what) {
-    if (HAFT_UNLIKELY(fiber != NULL && fiber->language != NULL))
-        haft_fail(HAFT_ERROR_NOT_RESUMABLE, haft_awaited(fiber), fiber,
-                  "%s cannot be %s from here: its frames are those of %s. Use the means of that "
-                  "language.",
-                  haft_fiber_label(fiber), what, fiber->language->name);
-}
-
-#ifndef HAFT_FREESTANDING
 
 void haft_language_thread_exits(haft_thread_t *thread) {
     if (thread->language == NULL)
@@ -53,19 +41,12 @@ haft_fiber_t *haft_language_take(const haft_language_t *language, size_t size) {
     fiber->context = fiber->resumer = (haft_context_t){.sp = fiber->high};
     fiber->owner = 0;
     fiber->gate = HAFT_GATE_CLOSED;
-    fiber->scope =
-        (haft_scope_t){.handles = language->handles, .kind = HAFT_SCOPE_FIBER, .slow = 1};
+    fiber->scope = (haft_scope_t){.handles = language->handles, .awaits = HAFT_AWAITS_NOTHING};
+    haft_furnish(fiber, language->name);
+    fiber->scope.slow = 1;
     fiber->top = &fiber->scope;
-    fiber->scope.awaits = HAFT_AWAITS_NOTHING;
     fiber->of_language = 0;
-    fiber->name = language->name;
-    fiber->handler = NULL;
-    fiber->thrown = NULL;
     fiber->within = NULL;
-    fiber->tools = NULL;
-    fiber->kind = HAFT_KIND_POOL;
-    fiber->cleanups = 1;
-    fiber->checked = 0;
     fiber->state = HAFT_FIBER_RUNNING;
     fiber->language = language;
     return fiber;
@@ -95,4 +76,14 @@ void haft_language_moved(haft_scope_t *top, haft_fiber_t *fiber) {
     }
 }
 
-#endif
+void *haft_fiber_reserve(haft_fiber_t *fiber, size_t size) {
+    char *high = fiber->context.sp;
+    char *low = (char *)(((uintptr_t)high - size) & ~(uintptr_t)63);
+    if ((size_t)(high - fiber->low) < size + HAFT_FIBER_MINIMUM / 2)
+        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, fiber,
+                  "The stack of %s has no room for the %zu bytes of its computation.",
+                  haft_fiber_label(fiber), size);
+    haft_tools_reserved(low, (size_t)(high - low));
+    fiber->context.sp = low;
+    return low;
+}

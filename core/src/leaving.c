@@ -4,20 +4,7 @@
  * fiber on the way has asked for its cleanups, the stacks are unwound (unwind.c); otherwise they
  * are left as they are.
  */
-#include "internal.h"
-
-/* The fiber whose stack resumed this one. The scopes do not tell: a clause that is called in place
-   resumes fibers from a stack that its scope is not on. */
-haft_fiber_t *haft_resumer_of(const haft_fiber_t *fiber) {
-    return fiber->within != NULL ? fiber->within : haft_fiber_at(fiber->resumer.sp);
-}
-
-haft_fiber_t *haft_fiber_to_unwind(void) {
-    haft_fiber_t *fiber = haft_fiber_here();
-    while (fiber != NULL && fiber->language != NULL)
-        fiber = haft_resumer_of(fiber);
-    return fiber;
-}
+#include "unwinding.h"
 
 /* Whether a fiber from here out to `target` has asked for its cleanups. */
 static bool cleanups_up_to(const haft_fiber_t *fiber, const haft_fiber_t *target) {
@@ -34,8 +21,7 @@ static void abandon_up_to(haft_fiber_t *fiber, const haft_fiber_t *target) {
         haft_abandon_foreign_call(haft_thread(), fiber);
         haft_tools_abandon(fiber);
         haft_fibers_lost(fiber);
-        if (fiber->kind == HAFT_KIND_FIXED)
-            haft_fibers_unlist(fiber);
+        haft_kind_of(fiber)->given_up(fiber);
     }
     haft_fibers_lost(target);
 }

@@ -3,7 +3,7 @@
  * Finding the handler of an effect when the cache of the current scope does not have it: a walk
  * outwards, once for as long as the chain keeps its shape and the thread's table has room.
  */
-#include "internal.h"
+#include "lookup.h"
 
 static const haft_clause_t slow_request = {.kind = HAFT_CLAUSE_SLOW};
 static const haft_clause_t any_clause = {.kind = HAFT_CLAUSE_REQUEST};
@@ -197,6 +197,7 @@ HAFT_INLINE haft_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t
                                   bool is_error) {
     haft_thread_t *thread = haft_thread_ready();
     haft_scope_t *current = thread->current;
+    HAFT_CHECK_CHAIN(thread);
     uint64_t serial = haft_scope_serial(thread, current);
     uint64_t hash = (serial ^ (uintptr_t)effect >> 4) * UINT64_C(0x9e3779b97f4a7c15);
     haft_known_t *known = &thread->known[hash >> 32 & (HAFT_KNOWN - 1)];
@@ -257,4 +258,61 @@ haft_function_t *haft_default(const haft_effect_t *effect) {
     uint32_t kind = __atomic_load_n(&clause->kind, __ATOMIC_ACQUIRE);
     haft_function_t *function = __atomic_load_n(&clause->function, __ATOMIC_ACQUIRE);
     return kind != HAFT_CLAUSE_TAIL || function == effect->unhandled ? NULL : function;
+}
+
+/* ---- Sending an effect out of a fiber ---- */
+
+static const haft_clause_t *clause_of(const haft_handler_t *handler, const haft_effect_t *effect) {
+    for (uint32_t i = 0; i < handler->handles.count; i++)
+        if (handler->handles.clauses[i].effect == effect)
+            return &handler->handles.clauses[i];
+    return NULL;
+}
+
+uintptr_t haft_sent_by(const haft_fiber_t *fiber, const haft_clause_t *clause,
+                       const haft_effect_t *effect) {
+    bool general = clause != NULL && clause->kind == HAFT_CLAUSE_GENERAL && haft_is_driven(fiber);
+    return general ? (uintptr_t)clause : (uintptr_t)effect;
+}
+
+const haft_clause_t *haft_clause_taking(const haft_fiber_t *fiber, const haft_effect_t *effect) {
+    const haft_handler_t *handler = fiber->handler;
+    if (!haft_is_driven(fiber))
+        return NULL;
+    const haft_clause_t *clause = clause_of(handler, effect);
+    if (clause == NULL || clause->kind == HAFT_CLAUSE_TAIL)
+        haft_fail(
+            HAFT_ERROR_UNHANDLED, effect, fiber,
+            "The effect '%s' (%s) cannot be sent out of %s: its handler '%s' has no clause that "
+            "takes a computation for it.",
+            effect->name, effect->where, haft_fiber_label(fiber), handler->name);
+    return clause;
+}
+
+/* ---- Performing to a handler by name ---- */
+
+haft_found_t haft_lookup_at(haft_scope_t *target, haft_effect_t *effect, unsigned slot,
+                            uint32_t shape) {
+    haft_thread_t *thread = haft_thread_ready();
+    haft_scope_t *scope = thread->current;
+    bool slow = haft_tools_active;
+    for (; scope != NULL && scope != target; scope = scope->outer) {
+        (void)haft_scope_serial(thread, scope);
+        slow |= scope->slow;
+    }
+    if (scope == NULL)
+        haft_fail(
+            HAFT_ERROR_NOT_AROUND, effect, NULL,
+            "The effect '%s' cannot be performed to that handler: it is not around the current "
+            "code.",
+            effect->name);
+    haft_handled_t handled = haft_search(target, effect, shape);
+    if (handled.scope != target)
+        haft_unhandled(effect);
+    handled.slow |= slow;
+    haft_found_t found = haft_found_of(handled, effect);
+    if (haft_clause_in_place(found) == NULL)
+        haft_check_suspends(thread, effect);
+    haft_remember(thread, slot, (uintptr_t)effect + HAFT_AT_MARK, found);
+    return found;
 }

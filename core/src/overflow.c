@@ -6,7 +6,7 @@
  *
  * The handler runs on a signal stack, one a thread: the overflowing stack has no room.
  */
-#include "internal.h"
+#include "whole.h"
 
 #include <signal.h>
 #include <stdio.h>

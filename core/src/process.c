@@ -12,7 +12,7 @@
  * it is closed.
  */
 #define _GNU_SOURCE
-#include "internal.h"
+#include "whole.h"
 
 #include <dlfcn.h>
 #include <elf.h>

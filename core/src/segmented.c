@@ -19,7 +19,7 @@
  *
  * - A suspended fiber leaves nothing on the foreign stack: what would is an error.
  */
-#include "internal.h"
+#include "stacks.h"
 
 #include <errno.h>
 #include <string.h>
@@ -85,7 +85,7 @@ bool haft_on_this_fiber(const void *sp) {
     const haft_fiber_t *segmented = haft_thread()->segmented;
     void *low, *high;
     if (segmented != NULL)
-        return haft_segments_find(&segmented->segments, sp, &low, &high);
+        return haft_segments_find(&(haft_segments_t){segmented->segments}, sp, &low, &high);
 #endif
     return haft_fiber_here() == haft_fiber_at(sp);
 }
@@ -95,7 +95,8 @@ bool haft_unwound_to(uintptr_t frame, const void *sp) {
 #ifdef HAFT_SEGMENTS
     const haft_fiber_t *segmented = haft_thread()->segmented;
     void *low, *high;
-    if (segmented != NULL && haft_segments_find(&segmented->segments, sp, &low, &high))
+    if (segmented != NULL &&
+        haft_segments_find(&(haft_segments_t){segmented->segments}, sp, &low, &high))
         limit = (uintptr_t)high;
 #endif
     return frame >= (uintptr_t)sp && frame <= limit;
@@ -117,6 +118,20 @@ void haft_foreign_stack_make(haft_thread_t *thread) {
     haft_thread_stack_pointer = low + FOREIGN_STACK;
 }
 
+void haft_segmented_init(haft_fiber_t *fiber) {
+    haft_segments_t segments;
+    haft_segments_init(&segments, fiber->low, fiber->high);
+    fiber->segments = segments.limit;
+}
+
+void haft_segmented_reset(haft_fiber_t *fiber) {
+    haft_segments_reset(&(haft_segments_t){fiber->segments});
+}
+
+void haft_segmented_release(haft_fiber_t *fiber) {
+    haft_segments_release(&(haft_segments_t){fiber->segments});
+}
+
 static void stand_on(haft_thread_t *thread, haft_fiber_t *fiber) {
     haft_foreign_stack_make(thread);
     thread->segmented = fiber;
@@ -125,7 +140,7 @@ static void stand_on(haft_thread_t *thread, haft_fiber_t *fiber) {
 
 void haft_enter_segments(haft_fiber_t *fiber) {
     stand_on(haft_thread(), fiber);
-    haft_segments_set_limit(fiber->segments.limit);
+    haft_segments_set_limit(fiber->segments);
 }
 
 void haft_footing_end(haft_thread_t *thread) {
@@ -174,6 +189,18 @@ void haft_segments_failed(const char *message) {
 
 #else
 
+void haft_foreign_stack_make(haft_thread_t *thread) {
+    (void)thread;
+}
+void haft_segmented_init(haft_fiber_t *fiber) {
+    (void)fiber;
+}
+void haft_segmented_reset(haft_fiber_t *fiber) {
+    (void)fiber;
+}
+void haft_segmented_release(haft_fiber_t *fiber) {
+    (void)fiber;
+}
 void haft_enter_segments(haft_fiber_t *fiber) {
     (void)fiber;
 }

@@ -7,7 +7,7 @@
  * Invariant: two sets with one number have the same contents. (The converse does not hold: two threads
  * that number a set at once may draw two.)
  */
-#include "internal.h"
+#include "lookup.h"
 
 bool haft_same_effects(const haft_handles_t *one, const haft_handles_t *other) {
     if (one == NULL || other == NULL || one->count != other->count || one->all != other->all)

@@ -6,7 +6,7 @@
  * left half done, with its signal blocked. That is seen where the handler runs on the thread's alternate
  * stack.
  */
-#include "internal.h"
+#include "ground.h"
 
 #include <signal.h>
 

@@ -3,7 +3,7 @@
 #ifndef HAFT_SLOTS_H
 #define HAFT_SLOTS_H
 
-#include "internal.h"
+#include "stacks.h"
 
 struct haft_chunk;
 

@@ -6,7 +6,7 @@
  * cache and a serial that no fiber has, so that the hot paths need no test for it: their first
  * lookup or resume comes here.
  */
-#include "internal.h"
+#include "ground.h"
 
 #include <linux/membarrier.h>
 #include <pthread.h>
@@ -30,16 +30,13 @@ static pthread_key_t exit_key;
 static pthread_once_t process_once = PTHREAD_ONCE_INIT;
 static bool barrier_registered;
 bool haft_resume_slowly;
+const haft_language_t *haft_process_language;
 
 static void thread_exits(void *value) {
     haft_thread_t *thread = value;
     haft_signals_t signals;
     haft_signals_block(&signals); /* whose handlers may perform */
-    haft_language_thread_exits(thread);
-    haft_pool_thread_exit(thread);
-    haft_tools_thread_exit();
-    haft_overflow_unwatch_thread(thread);
-    haft_foreign_stack_free(thread);
+    haft_life.thread_ends(thread);
     munmap(thread->known, KNOWN_BYTES);
     thread->current = &haft_unborn;
     thread->stamp = 0;
@@ -51,11 +48,7 @@ static void process_starts(void) {
         haft_fail(HAFT_ERROR_NO_MEMORY, NULL, NULL, "The process is out of thread-local keys.");
     barrier_registered =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-    haft_tools_detect();
-    haft_resume_slowly = haft_tools_active || !barrier_registered;
-    haft_overflow_watch();
-    haft_fibers_watch_forks();
-    haft_process_knows();
+    haft_resume_slowly = haft_life.process_starts() || !barrier_registered;
 }
 
 /* Every thread draws its serials from blocks of its own. */
@@ -83,8 +76,7 @@ static bool start(haft_thread_t *thread) {
     thread->known = known;
     thread->current = &thread->root;
     pthread_setspecific(exit_key, thread);
-    haft_tools_thread_start();
-    haft_overflow_watch_thread(thread);
+    haft_life.thread_starts(thread);
     return true;
 }
 

@@ -9,7 +9,7 @@
  * thread, whose stack grows, and whose limit may change.
  */
 #define _GNU_SOURCE /* names of registers */
-#include "internal.h"
+#include "whole.h"
 
 #include <fcntl.h>
 #include <string.h>

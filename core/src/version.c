@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which version of the library a program runs with, and the symbol that it needs for that. */
-#include "internal.h"
+#include "ground.h"
 
 const char haft_abi_0_2 = 0;
 

@@ -34,7 +34,7 @@
 #endif
 
 #include <haft.h>
-#include <haft/faces.h>
+#include <haft/language.h>
 
 #include <atomic>
 #include <concepts>

@@ -35,8 +35,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "segments.h"
-
 typedef struct haft_effect haft_effect_t;
 typedef struct haft_scope haft_scope_t;
 typedef struct haft_fiber haft_fiber_t;
@@ -116,7 +114,7 @@ enum { HAFT_CLAUSE_MARK = 1, HAFT_AT_MARK = 2, HAFT_OTHER_MARK = 4 };
 
 typedef struct haft_cache_entry {
     uintptr_t key; /* the effect, with the mark of `with`, and HAFT_AT_MARK if it was performed to a
-                      scope by name (haft/faces.h), or HAFT_OTHER_MARK if found in a way that is the
+                      scope by name (haft/language.h), or HAFT_OTHER_MARK if found in a way that is the
                       performer's own; 0: empty */
     haft_found_t found;
 } haft_cache_entry_t;
@@ -208,8 +206,8 @@ struct haft_fiber {
     uintptr_t of_language;              /* for the language that owns the frames */
     char *low;                          /* lowest usable byte of the stack */
     struct haft_fiber *next, *previous; /* lists of fibers */
-    uint64_t unwound_under;   /* the scope's serial when the unwinding of the stack began */
-    haft_segments_t segments; /* of a segmented fiber */
+    uint64_t unwound_under; /* the scope's serial when the unwinding of the stack began */
+    uintptr_t segments;     /* of a segmented fiber: the limit word of its first segment */
     /* An _Unwind_Exception while the stack is unwound. */
     __attribute__((aligned(16))) uint64_t unwinding[4];
 };

@@ -49,7 +49,7 @@ nm -P "$build"/recipe/*.o | awk '
     exit strays
   }'
 stated=$(sed -n "s/^A fiber's header is \([0-9]*\) bytes.*/\1/p" "$document")
-printf '#include "internal.h"\n_Static_assert(sizeof(haft_fiber_t) == %s, "docs/freestanding.md");\n' \
+printf '#include "ground.h"\n_Static_assert(sizeof(haft_fiber_t) == %s, "docs/freestanding.md");\n' \
   "$stated" >"$build/recipe/header.c"
 "$CC" -DHAFT_FREESTANDING -ffreestanding -I"$root/core/include" -I"$root/core/src" -fsyntax-only \
   "$build/recipe/header.c"

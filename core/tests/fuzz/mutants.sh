@@ -71,7 +71,7 @@ mutant 'a clause in place runs under its own handler' include/haft/hot.h \
   's/haft_set_current(here, handler->outer);/haft_set_current(here, (haft_scope_t *)(uintptr_t)handler);/'
 mutant 'the performer is not restored after a clause in place' include/haft/hot.h \
   's/haft_set_current(haft_here(), in_place->performer);/(void)in_place;/'
-mutant 'uses of a resumption are not counted' src/internal.h \
+mutant 'uses of a resumption are not counted' src/lookup.h \
   's/(fiber->scope.shot + 2) & ~UINT64_C(1)/fiber->scope.shot \& ~UINT64_C(1)/'
 mutant 'a thrown effect is forgotten' src/unwind.c 's/if (thrown != NULL)/if (false)/'
 mutant 'a clause that is unwound keeps its computation' src/handler.c 's/^        drop_left(\*k);/        (void)k;/'

@@ -3,6 +3,8 @@
 #include "../check.h"
 #include "unaware.h"
 
+#include <haft/segments.h>
+
 #include <stdexcept>
 
 HAFT_EFFECT(ask, long, { long question; });

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of a fiber: it is freed, or reset for another run. */
+#include "fiber.h"
+
+/* Of several threads that want a finished fiber one gets it. */
+HAFT_INLINE bool take_finished(haft_fiber_t *fiber) {
+    if (HAFT_LIKELY(haft_is_alone())) {
+        bool finished = fiber->state == HAFT_FIBER_FINISHED;
+        if (finished)
+            fiber->state = HAFT_FIBER_FREED;
+        return finished;
+    }
+    uint32_t finished = HAFT_FIBER_FINISHED;
+    return __atomic_compare_exchange_n(&fiber->state, &finished, HAFT_FIBER_FREED, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static char *late_payload(const haft_fiber_t *fiber) {
+    char *stopped = fiber->context.sp;
+    bool waits = haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED && haft_awaited(fiber) != NULL;
+    bool stopped_here = waits && haft_awaited(fiber)->spoils && haft_fiber_at(stopped) == fiber;
+    return stopped_here && fiber->kind != HAFT_KIND_SEGMENTED ? stopped : NULL;
+}
+
+/* To the thread sanitizer the stack is another thread's. */
+static HAFT_UNINSTRUMENTED void spoil(char *from, const char *to) {
+    haft_tools_reserved(from, (size_t)(to - from));
+    for (volatile char *byte = from; byte < to; byte++)
+        *byte = (char)0xdb;
+}
+
+/* A fiber that is to be freed or reset. `claimed`: nobody else can use it, but it may have frames.
+   `taken`: it has none any more. `payload`: from where on its stack lies the payload of what it waited
+   on, if that is to be overwritten. */
+typedef struct ending {
+    haft_fiber_t *fiber;
+    bool claimed, taken;
+    char *payload;
+} ending_t;
+
+/* Ends what a fiber that is not running was doing, and takes it. */
+static void finish(ending_t *ending, const char *what) {
+    haft_fiber_t *fiber = ending->fiber;
+    haft_check_uses(haft_thread_ready(), fiber, what);
+    /* A cleanup may send an effect out of the fiber: that is dropped, too. */
+    while (!take_finished(fiber)) {
+        uint64_t owner = haft_claim(haft_thread_ready(), fiber, HAFT_ERROR_IN_USE, what);
+        ending->claimed = true;
+        HAFT_CHECK_CLAIMED(fiber);
+        haft_use_up(fiber);
+        bool waits = fiber->state != HAFT_FIBER_NEW;
+        if (waits && haft_needs_unwinding(fiber)) {
+            (void)haft_unwind_claimed(fiber, owner);
+            continue;
+        }
+        if (waits)
+            haft_abandon_inside(fiber);
+        haft_kind_of(fiber)->given_up(fiber);
+        fiber->state = HAFT_FIBER_FREED;
+        break;
+    }
+    ending->claimed = ending->taken = true;
+    if (HAFT_UNLIKELY(fiber->thrown != NULL))
+        haft_forget_kept(fiber);
+}
+
+static void release(const ending_t *freed) {
+    haft_fiber_t *fiber = freed->fiber;
+    if (!freed->claimed || (!freed->taken && !take_finished(fiber)))
+        return; /* It was not ours to free, and the error handler has left. */
+    if (HAFT_UNLIKELY(fiber->thrown != NULL))
+        haft_forget_kept(fiber);
+    if (fiber->tools != NULL)
+        haft_tools_gone(fiber);
+    if (freed->payload != NULL)
+        spoil(freed->payload, fiber->high);
+    fiber->state = HAFT_FIBER_FREED;
+    haft_kind_of(fiber)->give(fiber);
+}
+
+/* One that has not finished, or left something behind. */
+static HAFT_COLD void free_slow(haft_fiber_t *fiber) {
+    haft_check_own(fiber, "freed");
+    /* Also when a cleanup of the fiber leaves for somewhere further out. */
+    __attribute__((unused, cleanup(release)))
+    ending_t freed = {.fiber = fiber, .payload = late_payload(fiber)};
+    finish(&freed, "freed");
+}
+
+static HAFT_COLD void freed_twice(const haft_fiber_t *fiber) {
+    haft_fail(HAFT_ERROR_IN_USE, NULL, fiber,
+              "%s was freed by two threads at once. Only one may own a fiber that has finished.",
+              haft_fiber_label(fiber));
+}
+
+void haft_fiber_drop(haft_fiber_t *fiber) {
+    if (fiber == NULL)
+        return;
+    if (HAFT_UNLIKELY(fiber->state != HAFT_FIBER_FINISHED || fiber->kind != HAFT_KIND_POOL ||
+                      fiber->language != NULL || fiber->thrown != NULL || fiber->tools != NULL)) {
+        free_slow(fiber);
+        return;
+    }
+    if (HAFT_UNLIKELY(!take_finished(fiber)))
+        freed_twice(fiber);
+    haft_pool_give(haft_thread_ready(), fiber);
+}
+
+void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argument) {
+    haft_check_given(fiber, "haft_fiber_reset", "fiber");
+    if (function == NULL)
+        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, fiber, "A fiber needs a function to run (NULL).");
+    haft_check_own(fiber, "reset");
+    ending_t ending = {.fiber = fiber};
+    finish(&ending, "reset");
+    if (!haft_kind_of(fiber)->again(fiber))
+        return;
+    /* `owner` stays: it may be the mark of a thread that tries to claim the fiber. */
+    haft_wind_up(fiber, function, argument);
+}

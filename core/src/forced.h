@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Unwinding by force, as the platform does it: for unwind.c and landing.c. */
+#ifndef HAFT_FORCED_H
+#define HAFT_FORCED_H
+
+#include "unwinding.h"
+
+#include <unwind.h>
+
+/* Around an unwinding by force, where there is a runtime of C++: std::uncaught_exceptions() is to see
+   it, so that guards that commit or roll back at the end of a scope roll back. What ends it where it
+   should (haft_leave, or who lands) puts the count back; haft_unwinding_stopped is for the rest. */
+
+void haft_unwinding_stopped(void);
+void haft_unwinding_goes_on(bool goes_on); /* from frame to frame; false: it has landed */
+
+/* Unwinds the frames from here until `stop` leaves; comes back if the unwinder fails. `record`, an
+   _Unwind_Exception, lies elsewhere; `swallowed` is called if a catch-all ends the unwinding. */
+void haft_force_unwinding(void *record, _Unwind_Exception_Cleanup_Fn swallowed,
+                          _Unwind_Stop_Fn stop, void *argument);
+
+#endif

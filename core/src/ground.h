@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ground floor: messages, the threads' states, signals, and what a fiber's header says by itself. Every
+ * source includes the header of its floor, which includes those below; tools/floors.txt has the floors.
+ */
+#ifndef HAFT_GROUND_H
+#define HAFT_GROUND_H
+
+#include "entries.h"
+
+#include <haft.h>
+#include <haft/language.h>
+#include <haft/segments.h>
+
+/* error.c */
+/* For messages: the fiber's name, else the name of what it does not have. */
+const char *haft_fiber_label(const haft_fiber_t *fiber);
+void haft_report(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
+                 const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The same for errors that nothing can follow. */
+__attribute__((noreturn, format(printf, 4, 5))) void haft_fail(haft_error_code_t code,
+                                                               const haft_effect_t *effect,
+                                                               const haft_fiber_t *fiber,
+                                                               const char *format, ...);
+
+/* For arguments that must not be NULL: "FUNCTION was given no THING (NULL)." */
+HAFT_COLD __attribute__((noreturn)) void haft_not_given(const char *function, const char *thing);
+HAFT_INLINE void haft_check_given(const void *argument, const char *function, const char *thing) {
+    if (HAFT_UNLIKELY(argument == NULL))
+        haft_not_given(function, thing);
+}
+
+/* For functions that leave their stack between the sanitizer's being told and the switch. */
+#if defined(__clang__)
+#    define HAFT_UNINSTRUMENTED                                                                    \
+        __attribute__((disable_sanitizer_instrumentation,                                          \
+                       no_sanitize("address", "thread", "undefined")))
+#else
+#    define HAFT_UNINSTRUMENTED                                                                    \
+        __attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined")))
+#endif
+
+/* thread.c: the calling thread's state, made ready on its first use. */
+HAFT_COLD void haft_thread_start(haft_thread_t *thread);
+/* What is current before the first use on a thread, and again after it: the perform in place that was that
+   use puts back what it found. All threads share it, so nothing is ever written there. */
+
+/*
+ * What the floors above do when threads and the process begin and end: the one place where the ground
+ * calls up (the other is haft_segments_failed). life.c has it.
+ */
+typedef struct haft_life {
+    bool (*process_starts)(void); /* returns whether tools want to be told of every resume */
+    void (*thread_starts)(haft_thread_t *thread);
+    void (*thread_ends)(haft_thread_t *thread);
+} haft_life_t;
+extern const haft_life_t haft_life;
+
+extern haft_scope_t haft_unborn;
+HAFT_INLINE haft_thread_t *haft_thread_ready(void) {
+    haft_thread_t *thread = haft_thread();
+    if (HAFT_UNLIKELY(thread->current == &haft_unborn))
+        haft_thread_start(thread);
+    return thread;
+}
+/* In one step, as far as signal handlers can tell. */
+HAFT_INLINE uint64_t haft_next_stamp(haft_thread_t *thread) {
+    uint64_t stamp;
+#if defined(__x86_64__)
+    stamp = 1;
+    __asm__ volatile("xaddq %0, %1" : "+r"(stamp), "+m"(thread->stamp) : : "cc");
+    stamp++;
+#else
+    uint32_t interrupted;
+    __asm__ volatile("1:\tldxr %0, %2\n\t"
+                     "add %0, %0, #1\n\t"
+                     "stxr %w1, %0, %2\n\t"
+                     "cbnz %w1, 1b"
+                     : "=&r"(stamp), "=&r"(interrupted), "+Q"(thread->stamp));
+#endif
+    return stamp;
+}
+/* A number that was never drawn before: for serials. */
+uint64_t haft_stamp_block(haft_thread_t *thread);
+enum { HAFT_STAMP_BITS = 64 - HAFT_THREAD_BITS };
+HAFT_INLINE uint64_t haft_stamp(haft_thread_t *thread) {
+    uint64_t stamp = haft_next_stamp(thread);
+    return HAFT_LIKELY(stamp << HAFT_THREAD_BITS != 0) ? stamp : haft_stamp_block(thread);
+}
+HAFT_INLINE bool haft_drawn_on(uint64_t stamp, const haft_thread_t *thread) {
+    return stamp >> HAFT_STAMP_BITS == thread->stamp >> HAFT_STAMP_BITS;
+}
+extern haft_exceptions_t haft_no_exceptions;
+/* Keeps every resume off the hot path: tools want to be told, or there is no barrier to tell two
+   threads apart with. */
+extern bool haft_resume_slowly;
+/* What `thread->exceptions` is where no inlined path may switch: every field counts as an
+ * exception. */
+extern haft_exceptions_t haft_always_pending;
+HAFT_INLINE void haft_exceptions_at_rest(haft_thread_t *thread) {
+    thread->exceptions = thread->language != NULL ? &haft_always_pending : thread->globals;
+}
+/* Makes what every thread of the process has stored so far visible to this one. */
+void haft_thread_barrier(void);
+
+/* Of the process, or NULL. */
+extern const haft_language_t *haft_process_language;
+
+/* The kinds of stacks: see stacks.h. */
+enum haft_fiber_kind {
+    HAFT_KIND_POOL,
+    HAFT_KIND_FIXED,
+    HAFT_KIND_SEGMENTED,
+    HAFT_KIND_UNGUARDED /* in the pool, but with a canary below its stack */
+};
+
+/* state.c */
+/* An error if the frames of `fiber` are another language's, to be used by its means only. */
+void haft_check_own(const haft_fiber_t *fiber, const char *what);
+HAFT_INLINE haft_fiber_t *haft_scope_fiber(haft_scope_t *scope) {
+    while (scope != NULL && scope->kind != HAFT_SCOPE_FIBER)
+        scope = scope->outer;
+    return scope == NULL ? NULL : haft_fiber_of(scope);
+}
+
+/* Where an effect was found from a scope: a serial also stands for all that lies outwards. */
+typedef struct haft_known {
+    uint64_t serial;
+    haft_effect_t *effect;
+    haft_found_t found;
+} haft_known_t;
+
+#ifdef HAFT_FREESTANDING
+#    include "freestanding.h"
+#else
+
+enum { HAFT_KNOWN = 256 }; /* how many handlers a thread remembers */
+
+/* signals.c */
+/* Whether these addresses are on the alternate stack, if the code runs there. */
+typedef struct haft_on_signal_stack {
+    bool here, there;
+} haft_on_signal_stack_t;
+haft_on_signal_stack_t haft_on_signal_stack(const void *here, const void *there);
+/* Reports what a signal handler may not do, if the code is one. */
+HAFT_COLD void haft_in_signal_handler(const haft_effect_t *effect, const haft_fiber_t *fiber,
+                                      const char *what);
+HAFT_INLINE bool haft_seems_in_handler(const haft_thread_t *thread) {
+    return HAFT_UNLIKELY((uintptr_t)__builtin_frame_address(0) - (uintptr_t)thread->signal_low <
+                         thread->signal_size);
+}
+/* For effects that suspend; and for what is done to fibers (NULL: a new one). */
+HAFT_INLINE void haft_check_suspends(const haft_thread_t *thread, const haft_effect_t *effect) {
+    if (haft_seems_in_handler(thread))
+        haft_in_signal_handler(effect, NULL, NULL);
+}
+HAFT_INLINE void haft_check_uses(const haft_thread_t *thread, const haft_fiber_t *fiber,
+                                 const char *what) {
+    if (haft_seems_in_handler(thread))
+        haft_in_signal_handler(NULL, fiber, what);
+}
+/* No signal is delivered between these. */
+typedef struct haft_signals {
+    uint64_t mask[16];
+} haft_signals_t;
+void haft_signals_block(haft_signals_t *before);
+void haft_signals_restore(const haft_signals_t *before);
+
+#endif
+
+#endif

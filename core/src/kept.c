@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies that outlive the frames they came from: of a payload that a fiber ends with once it is unwound,
+   and of a reply that does not fit a word. */
+#include "kept.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
+                      size_t size) {
+    enum { ALIGNMENT = _Alignof(haft_thrown_t) };
+    haft_thrown_t *thrown =
+        aligned_alloc(ALIGNMENT, (sizeof *thrown + size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    if (thrown == NULL)
+        haft_fail(HAFT_ERROR_NO_MEMORY, effect, fiber,
+                  "No memory for the payload of the effect '%s', which was thrown.", effect->name);
+    thrown->effect = effect;
+    if (size != 0)
+        memcpy(thrown->payload, payload, size);
+    haft_forget_kept(fiber); /* of a throw whose cleanups throw in their turn */
+    fiber->thrown = thrown;
+    return thrown->payload;
+}
+
+void haft_forget_kept(haft_fiber_t *fiber) {
+    free(fiber->thrown);
+    fiber->thrown = NULL;
+}
+
+void *haft_settle_kept(haft_fiber_t *fiber, void *payload) {
+    haft_thrown_t *thrown = fiber->thrown;
+    if (thrown == NULL)
+        return payload;
+    if (payload == thrown->payload) {
+        size_t size = thrown->effect->payload_size;
+        char *place = (char *)(((uintptr_t)fiber->low + _Alignof(haft_thrown_t) - 1) &
+                               ~(uintptr_t)(_Alignof(haft_thrown_t) - 1));
+        if (place > (char *)fiber->context.sp || size > (size_t)((char *)fiber->context.sp - place))
+            return payload;
+        payload = memcpy(place, payload, size);
+    }
+    haft_forget_kept(fiber);
+    return payload;
+}
+
+void *haft_copy_reply(const haft_effect_t *effect, const void *reply) {
+    void *copy = malloc(effect->result_size);
+    if (copy == NULL)
+        haft_fail(HAFT_ERROR_NO_MEMORY, effect, NULL, "No memory for a reply to the effect '%s'.",
+                  effect->name);
+    return memcpy(copy, reply, effect->result_size);
+}
+
+void haft_free_reply(void *reply) {
+    free(reply);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The floor of languages: what haft/language.h offers to those who build one on the library. */
+#ifndef HAFT_LANGUAGES_H
+#define HAFT_LANGUAGES_H
+
+#include "fiber.h"
+
+/* Tells the language of the fibers that the thread leaves behind. */
+void haft_language_thread_exits(haft_thread_t *thread);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* Replies: whether one is what a fiber waits for, and the messages when it is not. */
+#include "resuming.h"
+
+static HAFT_COLD __attribute__((noreturn)) void wrong_reply(const haft_fiber_t *fiber,
+                                                            uintptr_t awaits_, haft_reply_t given) {
+    const haft_effect_t *awaits = haft_effect_in(awaits_), *reply = haft_effect_in(given.to);
+    if (awaits == NULL)
+        haft_fail(
+            HAFT_ERROR_WRONG_TYPE, reply, fiber,
+            "%s was resumed with a reply to the effect '%s' (%s), but it has not started. Give "
+            "it HAFT_NO_REPLY.",
+            haft_fiber_label(fiber), reply->name, reply->where);
+    if (reply == NULL)
+        haft_no_reply(awaits);
+    haft_fail(
+        HAFT_ERROR_WRONG_TYPE, awaits, fiber,
+        "%s waits for a reply to the effect '%s' (%s), and was resumed with one to '%s' (%s). "
+        "Give it HAFT_REPLY(%s...).",
+        haft_fiber_label(fiber), awaits->name, awaits->where, reply->name, reply->where,
+        awaits->name);
+}
+
+void haft_check_reply(const haft_fiber_t *fiber, uintptr_t awaits, haft_reply_t reply) {
+    if (HAFT_UNLIKELY(!haft_is_reply_to(awaits, reply.to)))
+        wrong_reply(fiber, awaits, reply);
+}
+
+void *haft_raise(void *argument) {
+    haft_raising_t raising =
+        *(const haft_raising_t *)argument; /* who gave it goes on if `raise` performs */
+    haft_reply_t reply = raising.raise(raising.argument);
+    haft_check_reply(raising.fiber, raising.awaits, reply);
+    return reply.word;
+}
+
+haft_reply_t haft_reply(const haft_effect_t *effect, const void *value, size_t size) {
+    haft_check_given(effect, "haft_reply", "effect");
+    if (size != effect->result_size)
+        haft_fail(HAFT_ERROR_WRONG_TYPE, effect, NULL,
+                  "The effect '%s' (%s) has a result of %zu bytes; the reply has %zu.",
+                  effect->name, effect->where, effect->result_size, size);
+    if (size == 0)
+        return (haft_reply_t){HAFT_AWAITING(effect, 0), NULL};
+    haft_check_given(value, "haft_reply", "value");
+    return (haft_reply_t){HAFT_AWAITING(effect, size), haft_pack(value, size)};
+}
+
+void haft_no_case(const haft_effect_t *effect) {
+    haft_check_given(effect, "HAFT_MATCH", "request");
+    bool returned = effect == HAFT_ID(return );
+    haft_fail(
+        HAFT_ERROR_NO_CASE, effect, NULL,
+        "No case of a HAFT_MATCH takes the %s '%s' (%s). Add %s%s%s, or HAFT_OTHERWISE(request) "
+        "{ } for what is to be passed over.",
+        returned ? "request" : "effect", effect->name, effect->where,
+        returned ? "HAFT_RETURN(result" : "HAFT_CASE(", returned ? "" : effect->name,
+        returned ? ") { ... }" : ", payload) { ... }");
+}
+
+void haft_no_reply(const haft_effect_t *effect) {
+    haft_fail(
+        HAFT_ERROR_NO_REPLY, effect, NULL,
+        "The effect '%s' (%s) has a result of %zu bytes, but its handler resumed without one. "
+        "Reply with HAFT_REPLY(%s, value).",
+        effect->name, effect->where, effect->result_size, effect->name);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* The floor of stacks: where they come from, whose they are, and what tools know of them. */
+#ifndef HAFT_STACKS_H
+#define HAFT_STACKS_H
+
+#include "kept.h"
+#include "pool.h"
+#include "segmented.h"
+#include "tools.h"
+#include "valid.h"
+
+/*
+ * What the kinds of stacks do differently. Everything else about a fiber is the same for all; the usual
+ * kind, HAFT_KIND_POOL, also has short ways of its own (haft_pool_take, haft_pool_give).
+ */
+typedef struct haft_stack_kind {
+    /* A fiber with an empty stack. NULL: no memory, which has been reported. */
+    haft_fiber_t *(*make)(haft_thread_t *thread, const haft_fiber_options_t *options);
+    /* On the stack, before its function runs. */
+    void (*begins)(haft_fiber_t *fiber);
+    /* It has ended with `payload`, and its resumer goes on. Returns where the payload now lies. */
+    void *(*ended)(haft_fiber_t *fiber, void *payload);
+    /* Its frames are given up. */
+    void (*given_up)(haft_fiber_t *fiber);
+    /* It is to run again. False: its memory is another's. */
+    bool (*again)(haft_fiber_t *fiber);
+    /* Nothing uses it any more. */
+    void (*give)(haft_fiber_t *fiber);
+} haft_stack_kind_t;
+extern const haft_stack_kind_t haft_stack_kinds[];
+/* The kind that is asked for. */
+const haft_stack_kind_t *haft_kind_for(const haft_fiber_options_t *options);
+HAFT_INLINE const haft_stack_kind_t *haft_kind_of(const haft_fiber_t *fiber) {
+    return &haft_stack_kinds[fiber->kind];
+}
+
+/* Memory of the caller: | up to 15 bytes | canary | stack | header |; where the stack begins. */
+enum { HAFT_CANARY_WORDS = 4 };
+static const uint64_t haft_canary = 0x5afe57acc0ffee11u;
+HAFT_INLINE char *haft_stack_in(const void *memory) {
+    return (char *)(((uintptr_t)memory + 15) & ~(uintptr_t)15) +
+           HAFT_CANARY_WORDS * sizeof(uint64_t);
+}
+HAFT_INLINE void haft_place_canary(haft_fiber_t *fiber) {
+    for (int i = 0; i < HAFT_CANARY_WORDS; i++)
+        ((uint64_t *)(void *)fiber->low)[-1 - i] = haft_canary;
+}
+
+/* Reports an overflow of a stack without a guard: the canary is gone, or `sp`, where the code under
+   the fiber's scope is or has stopped, lies outside. `segmented`: the segmented fiber that code is
+   on. */
+void haft_check_stack(haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented);
+HAFT_INLINE void haft_check_here(const haft_thread_t *thread) {
+    haft_scope_t *scope = thread->current;
+    if (scope->kind == HAFT_SCOPE_FIBER && haft_fiber_of(scope)->checked)
+        haft_check_stack(haft_fiber_of(scope), __builtin_frame_address(0), thread->segmented);
+}
+
+/* Makes an empty header of what lies at `fiber`, at the high end of `memory`, and a canary. */
+HAFT_INLINE void haft_fiber_prepare(haft_fiber_t *fiber, void *memory) {
+    __builtin_memset(fiber, 0, sizeof *fiber);
+    fiber->low = haft_stack_in(memory);
+    fiber->high = (char *)fiber;
+    haft_place_canary(fiber);
+}
+
+/* fibers.c: the fibers in memory of the caller, while they live. */
+/* Lists a fiber, and prepares it first if it is new; an error if the memory is that of another one.
+   False: there is no memory for the list. */
+bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char *name,
+                      bool is_new);
+/* Does nothing if it is not listed. */
+void haft_fibers_unlist(haft_fiber_t *fiber);
+/* The frames of `fiber` are given up, and with them the fibers in memory on them. */
+void haft_fibers_lost(const haft_fiber_t *fiber);
+/* Reports that `live`, or a fiber that has been overwritten (NULL), has the memory. */
+__attribute__((noreturn)) void haft_memory_taken(const haft_fiber_t *live, const char *name);
+/* The fiber whose stack `address` lies on. Unlike haft_fiber_current it tells where the code runs,
+   not which handlers it is under: the two differ inside a clause that is called in place. */
+haft_fiber_t *haft_fiber_at(const void *address);
+HAFT_INLINE haft_fiber_t *haft_fiber_here(void) {
+    haft_fiber_t *segmented = haft_thread()->segmented;
+    return segmented != NULL ? segmented : haft_fiber_at(__builtin_frame_address(0));
+}
+
+/* stacks.c */
+/* The fiber whose stack resumed this one. */
+haft_fiber_t *haft_resumer_of(const haft_fiber_t *fiber);
+/* The fiber whose first frame an unwinder comes to first: this one, or, from a fiber of another
+   language, the next one further out that is not. */
+haft_fiber_t *haft_fiber_to_unwind(void);
+
+#ifndef HAFT_FREESTANDING
+void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
+void haft_fibers_watch_forks(void);
+enum { HAFT_UNWINDS = 1 }; /* whether there is anything that runs cleanups */
+#endif
+
+#endif

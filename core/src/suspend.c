@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* The out-of-line paths of suspending: exceptions in flight, tools that want to be told, special stacks,
+   clauses that unwind; and effects that are sent out of a fiber by its name. */
+#include "crossing.h"
+#include "resuming.h"
+
+static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t with, void *payload,
+                          bool slow) {
+    haft_thread_t *thread = haft_thread();
+    HAFT_CHECK_CHAIN(thread);
+    HAFT_CHECK_FIBER(fiber);
+    if (HAFT_UNLIKELY(haft_foreign_calls_seen))
+        haft_check_foreign_calls(fiber, effect);
+    fiber->top = thread->current;
+    fiber->scope.awaits = HAFT_AWAITING(effect, effect->result_size);
+    thread->current = fiber->scope.outer;
+    haft_exceptions_t mine = haft_exceptions_put_aside(thread);
+    haft_footing_t footing;
+    haft_leave_segments(thread, &footing);
+    fiber->within = footing.fiber;
+    if (slow) { /* the next resume has to take the slow path, too */
+        uint64_t owner = fiber->scope.outer->serial;
+        (void)__atomic_compare_exchange_n(&fiber->owner, &owner, 0, false, __ATOMIC_SEQ_CST,
+                                          __ATOMIC_SEQ_CST);
+    }
+    haft_words_t words =
+        haft_cross(thread, fiber, HAFT_OUT_OF, (haft_words_t){payload, with, false});
+    haft_return_to_segments(&footing);
+    if (fiber->within == footing.fiber)
+        fiber->within = NULL; /* unless another one has resumed it */
+    haft_exceptions_put_back(haft_thread(), mine);
+    return words.special ? haft_woken(words.first, words.second) : words.first;
+}
+
+typedef struct performed {
+    haft_fiber_t *fiber;
+    haft_effect_t *effect;
+    void *payload;
+} performed_t;
+
+static void exit_with(void *argument) {
+    const performed_t *performed = argument;
+    haft_exit(performed->fiber, performed->effect, performed->payload,
+              performed->effect->payload_size);
+}
+
+/* On a segmented fiber this and what it calls have to do with the last bytes of a segment. */
+void *haft_suspend_slow(haft_found_t found, haft_effect_t *effect, void *payload) {
+    haft_fiber_t *fiber = haft_fiber_of(found.scope);
+    const haft_clause_t *clause = haft_clause_of(found);
+    haft_check_default(clause, effect);
+    haft_check_suspends(haft_thread(), effect);
+    if (clause == NULL)
+        return suspend_slow(fiber, effect, found.with, payload, false);
+    if (clause->kind == HAFT_CLAUSE_NEVER) {
+        performed_t performed = {fiber, effect, payload};
+        haft_on_thread_stack(exit_with, &performed);
+    }
+    return suspend_slow(fiber, effect, haft_sent_by(fiber, clause, effect), payload, true);
+}
+
+/* Whether crossing from the current scope out of `fiber` needs the slow switch; an error when
+   `fiber` is not around the current scope. */
+static bool around(haft_thread_t *thread, haft_fiber_t *fiber, const haft_effect_t *effect) {
+    bool slow = haft_tools_active;
+    for (haft_scope_t *scope = thread->current; scope != NULL; scope = scope->outer) {
+        slow |= scope->slow;
+        if (fiber != NULL && scope == &fiber->scope)
+            return slow;
+    }
+    haft_fail(
+        HAFT_ERROR_NOT_AROUND, effect, fiber,
+        "The effect '%s' cannot be sent out of %s: that fiber is not around the current code.",
+        effect->name, haft_fiber_label(fiber));
+}
+
+void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot, void *payload) {
+    haft_thread_t *thread = haft_thread_ready();
+    haft_check_own(fiber, "suspended");
+    haft_check_suspends(thread, effect);
+    bool slow = around(thread, fiber, effect);
+    const haft_clause_t *clause = haft_clause_taking(fiber, effect);
+    if (clause != NULL && clause->kind == HAFT_CLAUSE_NEVER)
+        haft_exit(fiber, effect, payload, effect->payload_size);
+    haft_found_t found = haft_look_for(effect, slot, effect->default_clause.shape);
+    haft_here_t here = haft_here();
+    if (found.scope == &fiber->scope && haft_clause_of(found) == NULL &&
+        !haft_exceptions_pending(here))
+        return haft_suspend(here, fiber, HAFT_AWAITING(effect, effect->result_size), found.with,
+                            payload);
+    return suspend_slow(fiber, effect, haft_sent_by(fiber, clause, effect), payload, slow);
+}
+
+void *haft_woken(void *word, uintptr_t wake) {
+    if (wake == HAFT_WAKE_UNWIND)
+        haft_unwind(word, HAFT_CALLERS_FRAME());
+    const haft_call_t *call = word;
+    return call->function(call->argument);
+}

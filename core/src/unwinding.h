@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* The floor of unwinding: running the cleanups of stacks, and leaving them without. */
+#ifndef HAFT_UNWINDING_H
+#define HAFT_UNWINDING_H
+
+#include "switching.h"
+
+/* A frame of the running code, by the registers that it was left with. */
+typedef struct haft_frame {
+    uintptr_t pc, sp, fp;
+} haft_frame_t;
+HAFT_INLINE haft_frame_t haft_this_frame(void) {
+    haft_frame_t frame;
+#if defined(__x86_64__)
+    __asm__ volatile("leaq 1f(%%rip), %0\n1:\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
+                     : "=&r"(frame.pc), "=&r"(frame.sp), "=&r"(frame.fp));
+#else
+    __asm__ volatile("adr %0, 1f\n1:\tmov %1, sp\n\tmov %2, x29"
+                     : "=&r"(frame.pc), "=&r"(frame.sp), "=&r"(frame.fp));
+#endif
+    return frame;
+}
+/* The frame of the caller, where it is known without a look at the unwind tables; else this one. */
+#if defined(__x86_64__)
+#    define HAFT_CALLERS_FRAME()                                                                   \
+        ((haft_frame_t){.pc = (uintptr_t)__builtin_return_address(0),                              \
+                        .sp = (uintptr_t)__builtin_frame_address(0) + 2 * sizeof(void *),          \
+                        .fp = *(uintptr_t *)__builtin_frame_address(0)})
+#else
+#    define HAFT_CALLERS_FRAME() haft_this_frame()
+#endif
+
+/* leaving.c */
+/* Whether any of the fibers from the one that the suspended `fiber` stopped in, outwards, needs
+ * unwinding. */
+bool haft_needs_unwinding(haft_fiber_t *fiber);
+/* What haft_throw and haft_exit are given. */
+void haft_check_thrown(const char *function, const haft_fiber_t *fiber, const haft_effect_t *effect,
+                       const void *payload, size_t size);
+/* Ends the fibers suspended inside `fiber`, as they are. */
+void haft_abandon_inside(haft_fiber_t *fiber);
+
+#ifdef HAFT_FREESTANDING
+
+/* There is no unwinding: only for code on a stack that is not a fiber's, beyond the one that is to be left. */
+HAFT_INLINE __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame) {
+    (void)frame;
+    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, haft_awaited(target), target,
+              "%s cannot be left from here: this stack is not a fiber's.",
+              haft_fiber_label(target));
+}
+HAFT_INLINE void haft_unwind_on(const haft_fiber_t *fiber, const haft_effect_t *effect,
+                                const void *payload) {
+    (void)fiber, (void)effect, (void)payload;
+}
+
+#else
+
+/* Whether nothing would run if the stack were unwound from `frame` to the fiber's first. */
+bool haft_nothing_to_clean(haft_frame_t frame);
+
+/* Unwinds from here, through the fibers around, up to and including `target`. `frame` is one on
+   this stack inside of which there are only the library's. */
+__attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame);
+
+/* Goes on with an unwinding that has come out of `fiber`; comes back if the special effect is no
+ * such. */
+void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
+
+#endif
+
+#endif

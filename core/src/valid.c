@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* The invariants that debug builds check: see valid.h. */
+#include "stacks.h"
+
+#if !defined(NDEBUG) && !defined(HAFT_FREESTANDING)
+
+enum { LOOKED_AT = 16 }; /* scopes of a chain: it may be long, and is looked at often */
+
+/* A handler of signals may write to a cache meanwhile, but leaves it whole. */
+static const char *invalid_scope(const haft_scope_t *scope) {
+    if (scope->kind > HAFT_SCOPE_DEFAULTS)
+        return "a scope is of a kind that there is";
+    for (unsigned i = 0; i < HAFT_CACHE_SLOTS; i++) {
+        const haft_cache_entry_t *entry = &scope->cache[i];
+        if ((scope->filled >> i & 1) == 0 && entry->key != 0)
+            return "every entry of a scope's cache with a key has its bit in `filled`";
+    }
+    return NULL;
+}
+
+const char *haft_invalid_fiber(const haft_fiber_t *fiber) {
+    if (fiber->kind > HAFT_KIND_UNGUARDED)
+        return "a fiber's stack is of a kind that there is";
+    if (fiber->scope.kind != HAFT_SCOPE_FIBER)
+        return "the scope in a fiber's header is that of a fiber";
+    if (fiber->state > HAFT_FIBER_FREED)
+        return "a fiber's state is one that there is";
+    if (fiber->low >= fiber->high || fiber->high > (const char *)fiber)
+        return "a fiber's stack lies below its header";
+    if (fiber->gate > HAFT_GATE_NEW)
+        return "a fiber's gate is in a state that there is";
+    return invalid_scope(&fiber->scope);
+}
+
+const char *haft_invalid_claimed(const haft_fiber_t *fiber) {
+    const char *invalid = haft_invalid_fiber(fiber);
+    if (invalid != NULL)
+        return invalid;
+    if (fiber->gate != HAFT_GATE_CLOSED)
+        return "the gate of a claimed fiber is closed";
+    if (fiber->state != HAFT_FIBER_NEW && fiber->state != HAFT_FIBER_RUNNING)
+        return "a claimed fiber is new or suspended";
+    if (fiber->state == HAFT_FIBER_NEW &&
+        (fiber->top != &fiber->scope || fiber->scope.awaits != HAFT_AWAITS_NOTHING))
+        return "a new fiber has no scopes inside, and waits for nothing";
+    if (fiber->context.pc == NULL || fiber->context.sp == NULL)
+        return "a suspended fiber has a context to go on with";
+    unsigned seen = 0;
+    for (const haft_scope_t *scope = fiber->top; scope != &fiber->scope; scope = scope->outer) {
+        if (scope == NULL)
+            return "the suspended chain of a fiber ends in its scope";
+        if (++seen > LOOKED_AT)
+            break;
+        invalid = invalid_scope(scope);
+        if (invalid != NULL)
+            return invalid;
+    }
+    return NULL;
+}
+
+const char *haft_invalid_chain(const haft_thread_t *thread) {
+    const haft_scope_t *scope = thread->current;
+    for (unsigned seen = 0; seen < LOOKED_AT && scope->kind != HAFT_SCOPE_ROOT; seen++) {
+        const char *invalid = invalid_scope(scope);
+        if (invalid != NULL)
+            return invalid;
+        const haft_fiber_t *fiber = haft_fiber_of((haft_scope_t *)(uintptr_t)scope);
+        if (scope->kind == HAFT_SCOPE_FIBER && fiber->language == NULL &&
+            (fiber->state != HAFT_FIBER_RUNNING || fiber->gate != HAFT_GATE_CLOSED))
+            return "the fibers around the running code are running";
+        scope = scope->outer;
+        if (scope == NULL)
+            return "a chain ends in the root of a thread";
+    }
+    return scope->kind == HAFT_SCOPE_ROOT && scope != &thread->root
+               ? "a chain ends in its own thread's root"
+               : NULL;
+}
+
+void haft_invalid(const char *invariant, const haft_fiber_t *fiber) {
+    haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, fiber,
+              "An invariant of the library does not hold: %s. Memory of the library has been "
+              "overwritten, "
+              "or it has a defect.",
+              invariant);
+}
+
+#endif

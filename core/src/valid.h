@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The invariants of fibers, scopes and the chain, checked where the slow paths begin and end; nothing in release
+ * builds (NDEBUG) nor in freestanding ones, whose stacks are small.
+ */
+#ifndef HAFT_VALID_H
+#define HAFT_VALID_H
+
+#include "ground.h"
+
+/* Each returns NULL, or the invariant that does not hold. */
+
+/* Of a fiber whoever uses it: its header. */
+const char *haft_invalid_fiber(const haft_fiber_t *fiber);
+/* Of one that the caller has claimed, and that is new or suspended: also what it goes on with. */
+const char *haft_invalid_claimed(const haft_fiber_t *fiber);
+/* Of the scopes around the running code, as far out as can be looked at each time. */
+const char *haft_invalid_chain(const haft_thread_t *thread);
+
+HAFT_COLD __attribute__((noreturn)) void haft_invalid(const char *invariant,
+                                                      const haft_fiber_t *fiber);
+
+#if defined(NDEBUG) || defined(HAFT_FREESTANDING)
+#    define HAFT_CHECK_FIBER(fiber) ((void)0)
+#    define HAFT_CHECK_CLAIMED(fiber) ((void)0)
+#    define HAFT_CHECK_CHAIN(thread) ((void)0)
+#else
+#    define HAFT_CHECK_VALID(invariant, fiber)                                                     \
+        do {                                                                                       \
+            const char *invariant_ = (invariant);                                                  \
+            if (HAFT_UNLIKELY(invariant_ != NULL))                                                 \
+                haft_invalid(invariant_, fiber);                                                   \
+        } while (0)
+#    define HAFT_CHECK_FIBER(fiber) HAFT_CHECK_VALID(haft_invalid_fiber(fiber), fiber)
+#    define HAFT_CHECK_CLAIMED(fiber) HAFT_CHECK_VALID(haft_invalid_claimed(fiber), fiber)
+#    define HAFT_CHECK_CHAIN(thread) HAFT_CHECK_VALID(haft_invalid_chain(thread), NULL)
+#endif
+
+#endif
