@@ -28,12 +28,12 @@ compile() {
     -I"$root/core/include" "$@" "$here/program.c" "$here/system.c" "$library" -o "$output"
 }
 
-# docs/freestanding.md: its command as it stands there, with this compiler and architecture, makes a
+# docs/freestanding.md: its commands as they stand there, with this compiler and architecture, make a
 # library that lacks nothing; and the size of a header that it states is the size.
 document=$root/docs/freestanding.md
 rm -rf "$build/recipe"
 mkdir -p "$build/recipe"
-awk '/^    cc -DHAFT_FREESTANDING/ { on = 1 } on { print } on && !/\\$/ { exit }' "$document" |
+awk '/^    for file in/ { on = 1 } on && !/^    / { exit } on { print }' "$document" |
   sed -e "s|^ *cc |\"\$CC\" $outline |" -e "s|core/arch/x86_64|core/arch/$machine|" >"$build/recipe/run"
 ln -s "$root/core" "$build/recipe/core"
 (cd "$build/recipe" && CC=$CC sh ./run)
