@@ -16,7 +16,7 @@
 #include "seff.h"
 
 #include <haft/language.h>
-#include <haft/segments.h>
+#include <haft/inner/segments.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +60,7 @@ void seff_check_id(effect_id id) {
     fail(HAFT_ERROR_BAD_ARGUMENT, NULL, message);
 }
 
-static HAFT_COLD void no_coroutine(const seff_coroutine_t *k, const char *function) {
+static HAFTI_COLD void no_coroutine(const seff_coroutine_t *k, const char *function) {
     char message[MESSAGE];
     format_text(message, sizeof message, "%s was given %s.%s", function,
                 k == NULL ? "no coroutine (NULL)" : "a coroutine that has been released or deleted",
@@ -68,7 +68,7 @@ static HAFT_COLD void no_coroutine(const seff_coroutine_t *k, const char *functi
     fail(k == NULL ? HAFT_ERROR_BAD_ARGUMENT : HAFT_ERROR_NOT_RESUMABLE, NULL, message);
 }
 static inline void check_coroutine(const seff_coroutine_t *k, const char *function) {
-    if (HAFT_UNLIKELY(k == NULL || k->fiber == NULL))
+    if (HAFTI_UNLIKELY(k == NULL || k->fiber == NULL))
         no_coroutine(k, function);
 }
 
@@ -169,7 +169,7 @@ static effects_t *make_set(effect_set mask) {
     if (set == NULL)
         fail(HAFT_ERROR_NO_MEMORY, NULL, "No memory for a set of effects.");
     set->mask = mask;
-    set->handles = (haft_handles_t){(uint32_t)count, 0, HAFT_SET_FIXED, set->clauses};
+    set->handles = (haft_handles_t){(uint32_t)count, 0, HAFTI_SET_FIXED, set->clauses};
     for (size_t i = 0; mask != 0; mask &= mask - 1, i++)
         set->clauses[i] = (haft_clause_t){&seff_effects[__builtin_ctzll(mask)].effect, NULL,
                                           HAFT_CLAUSE_REQUEST, SEFF_SHAPE};
@@ -215,11 +215,11 @@ static void ended(seff_coroutine_t *k) {
 seff_request_t seff_resume_slow(seff_coroutine_t *k, void *argument, effect_set handled) {
     check_coroutine(k, "seff_resume");
     const haft_handles_t *handles = set_of(handled);
-    if (k->state != PAUSED) /* an error, which haft_resume_slow reports */
-        (void)haft_resume_slow(k->fiber, argument, handles);
+    if (k->state != PAUSED) /* an error, which hafti_resume_slow reports */
+        (void)hafti_resume_slow(k->fiber, argument, handles);
     k->handled = handled;
     k->state = RUNNING;
-    haft_request_t request = haft_resume_slow(k->fiber, argument, handles);
+    haft_request_t request = hafti_resume_slow(k->fiber, argument, handles);
     uintptr_t offset = (uintptr_t)request.effect - (uintptr_t)seff_effects;
     if (offset >= sizeof seff_effects)
         return seff_other_request(k, request);
@@ -246,7 +246,7 @@ seff_request_t seff_other_request(seff_coroutine_t *k, haft_request_t request) {
 void *seff_yield_slow(seff_coroutine_t *k, effect_id id, void *payload) {
     check_coroutine(k, "seff_yield");
     k->left_by = id;
-    return haft_yield_hot(k->fiber, &numbered, 0, payload, sizeof(void *));
+    return hafti_yield_hot(k->fiber, &numbered, 0, payload, sizeof(void *));
 }
 
 /* ---- Coroutines ---- */
@@ -381,7 +381,7 @@ void seff_coroutine_release(seff_coroutine_t *k) {
     check_coroutine(k, "seff_coroutine_release");
     if (k->state != FINISHED)
         drop(k);
-    if (HAFT_UNLIKELY(k->left_large != NULL))
+    if (HAFTI_UNLIKELY(k->left_large != NULL))
         give_back(k->left_large);
     k->left_large = NULL;
     haft_fiber_t *fiber = k->fiber;
@@ -413,8 +413,8 @@ seff_coroutine_t *seff_current_coroutine(void) {
 
 void *seff_current_stack_top(void) {
     const seff_coroutine_t *k = seff_current_coroutine();
-    if (haft_segments_limit() != 0)
-        return (void *)haft_segments_limit();
+    if (hafti_segments_limit() != 0)
+        return (void *)hafti_segments_limit();
     return k == NULL ? NULL : k->fiber->low;
 }
 

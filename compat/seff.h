@@ -51,7 +51,7 @@ extern "C" {
     };                                                                                             \
     typedef result seff_result_##name;                                                             \
     __extension__ typedef struct seff_payload_##name __VA_ARGS__ seff_payload_##name;              \
-    static const seff_name_t seff_name_##name = {(id), #name, __FILE__ ":" HAFT_TEXT(__LINE__)};   \
+    static const seff_name_t seff_name_##name = {(id), #name, __FILE__ ":" HAFTI_TEXT(__LINE__)};  \
     static __attribute__((used, section("seff_names"))) const seff_name_t *seff_listed_##name =    \
         &seff_name_##name;                                                                         \
     _Pragma("GCC diagnostic pop") SEFF_STATIC_ASSERT((id) >= 0 && (id) < MAX_EFFECTS,              \
@@ -116,18 +116,18 @@ typedef struct seff_effect {
 } __attribute__((aligned(128))) seff_effect_t;
 extern seff_effect_t seff_effects[64];
 
-#define SEFF_SHAPE HAFT_SHAPE(0, sizeof(void *))
+#define SEFF_SHAPE HAFTI_SHAPE(0, sizeof(void *))
 
 seff_request_t seff_resume_slow(seff_coroutine_t *k, void *argument, effect_set handled);
 seff_request_t seff_other_request(seff_coroutine_t *k, haft_request_t request);
-HAFT_COLD void *seff_yield_slow(seff_coroutine_t *k, effect_id id, void *payload);
-HAFT_COLD void seff_check_id(effect_id id) __attribute__((noreturn));
+HAFTI_COLD void *seff_yield_slow(seff_coroutine_t *k, effect_id id, void *payload);
+HAFTI_COLD void seff_check_id(effect_id id) __attribute__((noreturn));
 void seff_exit_sized(seff_coroutine_t *k, effect_id effect, void *payload, size_t size)
     __attribute__((noreturn));
 void seff_throw_sized(effect_id effect, void *payload, size_t size) __attribute__((noreturn));
 
-HAFT_INLINE haft_effect_t *seff_effect_of(effect_id id) {
-    if (HAFT_UNLIKELY(id >= MAX_EFFECTS))
+HAFTI_INLINE haft_effect_t *seff_effect_of(effect_id id) {
+    if (HAFTI_UNLIKELY(id >= MAX_EFFECTS))
         seff_check_id(id);
     return &seff_effects[id % MAX_EFFECTS].effect; /* for compilers that do not see the test */
 }
@@ -135,50 +135,50 @@ HAFT_INLINE haft_effect_t *seff_effect_of(effect_id id) {
 /* ---- Resuming and performing ---- */
 
 /* Starts or resumes `k`, handling the effects in `handled`. The paper's name is seff_handle. */
-HAFT_INLINE seff_request_t seff_resume(seff_coroutine_t *k, void *argument, effect_set handled) {
-    if (HAFT_UNLIKELY(k->handled != handled))
+HAFTI_INLINE seff_request_t seff_resume(seff_coroutine_t *k, void *argument, effect_set handled) {
+    if (HAFTI_UNLIKELY(k->handled != handled))
         return seff_resume_slow(k, argument, handled);
     /* A coroutine that cannot be resumed is reported in here. */
     k->state = RUNNING;
     haft_fiber_t *fiber = k->fiber;
-    haft_request_t request = haft_resume_hot(fiber, argument, fiber->scope.handles);
+    haft_request_t request = hafti_resume_hot(fiber, argument, fiber->scope.handles);
     uintptr_t offset = (uintptr_t)request.effect - (uintptr_t)seff_effects;
-    if (HAFT_UNLIKELY(offset >= sizeof seff_effects))
+    if (HAFTI_UNLIKELY(offset >= sizeof seff_effects))
         return seff_other_request(k, request);
     k->state = PAUSED;
     seff_request_t result = {offset / sizeof(seff_effect_t), request.payload};
     return result;
 }
 
-HAFT_INLINE seff_request_t seff_handle(seff_coroutine_t *k, void *argument, effect_set handled) {
+HAFTI_INLINE seff_request_t seff_handle(seff_coroutine_t *k, void *argument, effect_set handled) {
     return seff_resume(k, argument, handled);
 }
 
-HAFT_INLINE seff_request_t seff_resume_handling_all(seff_coroutine_t *k, void *argument) {
+HAFTI_INLINE seff_request_t seff_resume_handling_all(seff_coroutine_t *k, void *argument) {
     return seff_resume(k, argument, ~(effect_set)0);
 }
 
-HAFT_INLINE bool seff_finished(seff_request_t request) {
+HAFTI_INLINE bool seff_finished(seff_request_t request) {
     return request.effect == RETURN_EFFECT_ID;
 }
 
-HAFT_INLINE void *seff_perform(effect_id id, void *payload) {
+HAFTI_INLINE void *seff_perform(effect_id id, void *payload) {
     haft_effect_t *effect = seff_effect_of(id);
-    haft_here_t here = haft_here();
-    haft_found_t found = haft_find(here, effect, (unsigned)id, SEFF_SHAPE);
-    const haft_clause_t *clause = haft_clause_in_place(found);
-    if (HAFT_UNLIKELY(clause != NULL))
-        return ((default_handler_t *)haft_clause_function(clause))(payload);
-    return haft_perform_found(here, found, effect, payload, sizeof(void *));
+    hafti_here_t here = hafti_here();
+    hafti_found_t found = hafti_find(here, effect, (unsigned)id, SEFF_SHAPE);
+    const haft_clause_t *clause = hafti_clause_in_place(found);
+    if (HAFTI_UNLIKELY(clause != NULL))
+        return ((default_handler_t *)hafti_clause_function(clause))(payload);
+    return hafti_perform_found(here, found, effect, payload, sizeof(void *));
 }
 
 /* Suspends `k`, the current coroutine or one around it, whatever its resumer handles. The request
    has the number that is given here, be it an effect's or not. */
-HAFT_INLINE void *seff_yield(seff_coroutine_t *k, effect_id id, void *payload) {
-    if (HAFT_UNLIKELY(k == NULL || k->fiber == NULL || id >= MAX_EFFECTS))
+HAFTI_INLINE void *seff_yield(seff_coroutine_t *k, effect_id id, void *payload) {
+    if (HAFTI_UNLIKELY(k == NULL || k->fiber == NULL || id >= MAX_EFFECTS))
         return seff_yield_slow(k, id, payload);
-    return haft_yield_hot(k->fiber, &seff_effects[id % MAX_EFFECTS].effect, (unsigned)id, payload,
-                          sizeof(void *));
+    return hafti_yield_hot(k->fiber, &seff_effects[id % MAX_EFFECTS].effect, (unsigned)id, payload,
+                           sizeof(void *));
 }
 
 /* ---- The typed macros ---- */

@@ -13,8 +13,8 @@
 static haft_fiber_t sides; /* only the contexts of one */
 
 static NOINLINE __attribute__((noreturn)) void bounce(void) {
-    for (haft_words_t words = {.first = NULL};;)
-        words = haft_switch_out_of(&sides, words.first, 0);
+    for (hafti_words_t words = {.first = NULL};;)
+        words = hafti_switch_out_of(&sides, words.first, 0);
 }
 
 /* The floating-point modes as they are, which a switch compares. */
@@ -37,12 +37,12 @@ BENCHMARK("haft/two-switches", two_switches) {
 #if defined(__x86_64__)
     top -= sizeof(void *); /* as if a call had pushed a return address */
 #endif
-    sides.context = (haft_context_t){
+    sides.context = (hafti_context_t){
         .pc = (void *)(uintptr_t)bounce, .sp = (void *)top, .control = floating_point_control()};
     char *counter = stack;
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i++)
-        counter = (char *)haft_switch_into(&sides, counter + 1).first;
+        counter = (char *)hafti_switch_into(&sides, counter + 1).first;
     benchmark_stop(benchmark);
     OPAQUE(counter);
     free(stack);
@@ -61,9 +61,9 @@ static inline __attribute__((always_inline)) void keep_mxcsr(uint32_t *mine,
 static uint32_t mxcsr_inside, mxcsr_outside;
 
 static NOINLINE __attribute__((noreturn)) void bounce_with_mxcsr(void) {
-    for (haft_words_t words = {.first = NULL};;) {
+    for (hafti_words_t words = {.first = NULL};;) {
         keep_mxcsr(&mxcsr_inside, &mxcsr_outside);
-        words = haft_switch_out_of(&sides, words.first, 0);
+        words = hafti_switch_out_of(&sides, words.first, 0);
     }
 }
 
@@ -73,15 +73,15 @@ BENCHMARK("haft/two-switches-with-mxcsr", two_switches_with_mxcsr) {
     if (!stack)
         abort();
     uintptr_t top = (((uintptr_t)stack + STACK_SIZE) & ~(uintptr_t)15) - sizeof(void *);
-    sides.context = (haft_context_t){.pc = (void *)(uintptr_t)bounce_with_mxcsr,
-                                     .sp = (void *)top,
-                                     .control = floating_point_control()};
+    sides.context = (hafti_context_t){.pc = (void *)(uintptr_t)bounce_with_mxcsr,
+                                      .sp = (void *)top,
+                                      .control = floating_point_control()};
     __asm__ volatile("stmxcsr %0" : "=m"(mxcsr_inside));
     char *counter = stack;
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i++) {
         keep_mxcsr(&mxcsr_outside, &mxcsr_inside);
-        counter = (char *)haft_switch_into(&sides, counter + 1).first;
+        counter = (char *)hafti_switch_into(&sides, counter + 1).first;
     }
     benchmark_stop(benchmark);
     OPAQUE(counter);

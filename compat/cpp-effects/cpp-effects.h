@@ -160,13 +160,13 @@ struct clause_place {
     unsigned depth;
 };
 HAFT_DETAIL_INLINE clause_place clause_here() {
-    haft_thread_t *thread = haft_thread();
-    haft_scope_t *scope = thread->current;
+    hafti_thread_t *thread = hafti_thread();
+    hafti_scope_t *scope = thread->current;
     unsigned depth = 0;
-    for (; scope->kind == HAFT_SCOPE_STACKLESS; scope = scope->outer)
+    for (; scope->kind == HAFTI_SCOPE_STACKLESS; scope = scope->outer)
         depth++;
     void **word =
-        scope->kind == HAFT_SCOPE_FIBER ? &haft_fiber_of(scope)->result : &thread->root.state;
+        scope->kind == HAFTI_SCOPE_FIBER ? &hafti_fiber_of(scope)->result : &thread->root.state;
     return {reinterpret_cast<clause_record **>(word), depth};
 }
 
@@ -380,7 +380,7 @@ class handler_ref {
     metaframe *operator*() const;
 
   private:
-    haft_scope_t *scope = nullptr;
+    hafti_scope_t *scope = nullptr;
     friend struct detail::access;
 };
 
@@ -489,8 +489,8 @@ struct access {
                                             Result &&...result) {
         return clause.handle_return(static_cast<Result &&>(result)...);
     }
-    static haft_scope_t *scope_of(handler_ref ref) { return ref.scope; }
-    static handler_ref ref_to(haft_scope_t *scope) {
+    static hafti_scope_t *scope_of(handler_ref ref) { return ref.scope; }
+    static handler_ref ref_to(hafti_scope_t *scope) {
         handler_ref ref;
         ref.scope = scope;
         return ref;
@@ -624,7 +624,7 @@ struct clause_table<Holder, effects<Entries...>> {
     static inline const haft_clause_t clauses[] = {
         {effect_traits<Entries>::id(), reinterpret_cast<haft_function_t *>(&call<Entries>),
          in_place<Entries> ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_REQUEST, shape_of<Entries>}...};
-    static inline const haft_handles_t handles = {sizeof...(Entries), 0, HAFT_SET_FIXED, clauses};
+    static inline const haft_handles_t handles = {sizeof...(Entries), 0, HAFTI_SET_FIXED, clauses};
 };
 
 /* The other clauses may tail-resume. */
@@ -671,34 +671,34 @@ namespace detail {
 /* ---- Handlers by label ---- */
 
 /* Of a scope that is a frame's. */
-HAFT_DETAIL_INLINE place place_of(const haft_scope_t *scope) {
+HAFT_DETAIL_INLINE place place_of(const hafti_scope_t *scope) {
     auto *clause =
         reinterpret_cast<place (*)(void *, whereabouts *)>(scope->handles->clauses[0].function);
     whereabouts asked;
     return clause(scope->state, &asked);
 }
-inline bool is_frame_scope(const haft_scope_t *scope) {
+inline bool is_frame_scope(const hafti_scope_t *scope) {
     const haft_handles_t *handles = scope->handles;
     return handles != nullptr && handles->count != 0 &&
            handles->clauses[0].effect == haft::effect_traits<whereabouts>::id();
 }
 
-/* Entries of commands invoked at a label are marked by HAFT_OTHER_MARK. */
-__attribute__((cold, noinline)) inline haft_found_t
+/* Entries of commands invoked at a label are marked by HAFTI_OTHER_MARK. */
+__attribute__((cold, noinline)) inline hafti_found_t
 look_up_label(std::int64_t label, haft_effect_t *effect, unsigned slot, std::uint32_t shape) {
-    for (haft_scope_t *scope = haft_thread()->current; scope != nullptr; scope = scope->outer) {
+    for (hafti_scope_t *scope = hafti_thread()->current; scope != nullptr; scope = scope->outer) {
         if (!is_frame_scope(scope) || label == no_label || place_of(scope).label != label)
             continue;
         const haft_handles_t *handles = scope->handles;
         for (std::uint32_t i = 0; i < handles->count; i++) {
             if (handles->clauses[i].effect != effect)
                 continue;
-            haft_found_t found = haft_lookup_at(scope, effect, slot, shape);
+            hafti_found_t found = haft_lookup_at(scope, effect, slot, shape);
             /* In one step, and unless a signal handler has used the slot since. */
-            std::uintptr_t key = reinterpret_cast<std::uintptr_t>(effect) + HAFT_AT_MARK +
-                                 (found.with & HAFT_CLAUSE_MARK);
-            __atomic_compare_exchange_n(&haft_entry_in(haft_here().current, slot)->key, &key,
-                                        key + HAFT_OTHER_MARK - HAFT_AT_MARK, false,
+            std::uintptr_t key = reinterpret_cast<std::uintptr_t>(effect) + HAFTI_AT_MARK +
+                                 (found.with & HAFTI_CLAUSE_MARK);
+            __atomic_compare_exchange_n(&hafti_entry_in(hafti_here().current, slot)->key, &key,
+                                        key + HAFTI_OTHER_MARK - HAFTI_AT_MARK, false,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED);
             return found;
         }
@@ -722,13 +722,13 @@ look_up_label(std::int64_t label, haft_effect_t *effect, unsigned slot, std::uin
 }
 
 template <typename Cmd>
-HAFT_DETAIL_INLINE haft_found_t find_label(haft_here_t here, std::int64_t label) {
+HAFT_DETAIL_INLINE hafti_found_t find_label(hafti_here_t here, std::int64_t label) {
     using traits = haft::effect_traits<Cmd>;
     unsigned slot = traits::slot + static_cast<unsigned>(label);
-    const haft_cache_entry_t *entry = haft_entry_in(here.current, slot);
-    haft_found_t found;
-    if ((haft_read_entry(entry, traits::id(), HAFT_OTHER_MARK, &found) ||
-         haft_read_entry(entry, traits::id(), HAFT_OTHER_MARK | HAFT_CLAUSE_MARK, &found)) &&
+    const hafti_cache_entry_t *entry = hafti_entry_in(here.current, slot);
+    hafti_found_t found;
+    if ((hafti_read_entry(entry, traits::id(), HAFTI_OTHER_MARK, &found) ||
+         hafti_read_entry(entry, traits::id(), HAFTI_OTHER_MARK | HAFTI_CLAUSE_MARK, &found)) &&
         __builtin_expect(place_of(found.scope).label == label, true))
         return found;
     return look_up_label(label, traits::id(), slot, haft::detail::shape_of<Cmd>);
@@ -736,8 +736,8 @@ HAFT_DETAIL_INLINE haft_found_t find_label(haft_here_t here, std::int64_t label)
 
 /* What is performed is the invoker's own: see `passed` above. */
 template <typename Cmd>
-HAFT_DETAIL_INLINE typename Cmd::out_type invoke_found(haft_here_t here, haft_found_t found,
-                                                       haft_scope_t *scope, const Cmd &cmd) {
+HAFT_DETAIL_INLINE typename Cmd::out_type invoke_found(hafti_here_t here, hafti_found_t found,
+                                                       hafti_scope_t *scope, const Cmd &cmd) {
     return haft::detail::perform_found(here, found, scope, const_cast<Cmd &>(cmd));
 }
 
@@ -752,7 +752,7 @@ inline metaframe *handler_ref::operator*() const {
 
 /* The innermost handler with the label. */
 inline handler_ref find_handler(std::int64_t label) {
-    for (haft_scope_t *scope = haft_thread()->current; scope != nullptr; scope = scope->outer)
+    for (hafti_scope_t *scope = hafti_thread()->current; scope != nullptr; scope = scope->outer)
         if (detail::is_frame_scope(scope) && label != detail::no_label &&
             detail::place_of(scope).label == label)
             return detail::access::ref_to(scope);
@@ -765,9 +765,9 @@ inline handler_ref find_handler(std::int64_t label) {
 /* The innermost handler for the command, which invoke_command would reach; in constant time. */
 template <typename Cmd>
 HAFT_DETAIL_INLINE handler_ref find_handler() {
-    haft_scope_t *scope = haft::detail::find<Cmd>(haft_here()).scope;
-    if (__builtin_expect(scope->kind == HAFT_SCOPE_DEFAULTS, false))
-        haft_unhandled(haft::effect_traits<Cmd>::id());
+    hafti_scope_t *scope = haft::detail::find<Cmd>(hafti_here()).scope;
+    if (__builtin_expect(scope->kind == HAFTI_SCOPE_DEFAULTS, false))
+        hafti_unhandled(haft::effect_traits<Cmd>::id());
     return detail::access::ref_to(scope);
 }
 
@@ -781,24 +781,24 @@ HAFT_DETAIL_INLINE handler_ref find_handler() {
  */
 template <typename Cmd>
 HAFT_DETAIL_INLINE typename Cmd::out_type invoke_command(const Cmd &cmd) {
-    haft_here_t here = haft_here();
-    haft_found_t found = haft::detail::find<Cmd>(here);
+    hafti_here_t here = hafti_here();
+    hafti_found_t found = haft::detail::find<Cmd>(here);
     return detail::invoke_found(here, found, found.scope, cmd);
 }
 template <typename Cmd>
 HAFT_DETAIL_INLINE typename Cmd::out_type invoke_command(std::int64_t label, const Cmd &cmd) {
-    haft_here_t here = haft_here();
-    haft_found_t found = detail::find_label<Cmd>(here, label);
+    hafti_here_t here = hafti_here();
+    hafti_found_t found = detail::find_label<Cmd>(here, label);
     return detail::invoke_found(here, found, found.scope, cmd);
 }
 template <typename Cmd>
 HAFT_DETAIL_INLINE typename Cmd::out_type invoke_command(handler_ref ref, const Cmd &cmd) {
     using traits = haft::effect_traits<Cmd>;
-    haft_here_t here = haft_here();
-    haft_scope_t *scope = detail::access::scope_of(ref);
+    hafti_here_t here = hafti_here();
+    hafti_scope_t *scope = detail::access::scope_of(ref);
     if (__builtin_expect(scope == nullptr, false))
         detail::empty_ref(traits::id());
-    haft_found_t found =
+    hafti_found_t found =
         haft_find_at(here, scope, traits::id(), traits::slot + 2, haft::detail::shape_of<Cmd>);
     return detail::invoke_found(here, found, scope, cmd);
 }
@@ -841,7 +841,7 @@ inline std::int64_t fresh_label() {
  * that are not of this header are left out.
  */
 inline void debug_print_metastack() {
-    for (haft_scope_t *scope = haft_thread()->current; scope != nullptr; scope = scope->outer) {
+    for (hafti_scope_t *scope = hafti_thread()->current; scope != nullptr; scope = scope->outer) {
         if (!detail::is_frame_scope(scope))
             continue;
         detail::place found = detail::place_of(scope);
@@ -878,10 +878,11 @@ HAFT_DETAIL_INLINE auto body_of(Body &&body) {
 /* Its own handler is the innermost one when a body starts. */
 template <typename H, typename Body>
 HAFT_DETAIL_INLINE auto body_with_ref(Body &&body) {
-    return [function =
-                std::decay_t<Body>(static_cast<Body &&>(body))]() mutable -> typename H::body_type {
-        return static_cast<typename H::body_type>(function(access::ref_to(haft_thread()->current)));
-    };
+    return [function = std::decay_t<Body>(static_cast<Body &&>(body))]() mutable ->
+           typename H::body_type {
+               return static_cast<typename H::body_type>(
+                   function(access::ref_to(hafti_thread()->current)));
+           };
 }
 
 template <typename H, typename Stored, typename Body, typename... Args>

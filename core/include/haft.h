@@ -40,6 +40,9 @@
  *
  * Numbers of sections (§) refer to "High-level effect handlers in C".
  *
+ * Names that begin with hafti_ or HAFTI_ are the library's own: the macros below expand to them, and they
+ * change from version to version. All others are documented here.
+ *
  * Threads: every thread has a chain of handlers of its own. A fiber is used by one thread at a time; a
  * suspended fiber may be resumed by any thread. Unless said otherwise a function may be called by any
  * thread, and a fiber that is passed in must not be in use by another.
@@ -71,28 +74,28 @@
 #endif
 
 #ifdef __cplusplus
-#    define HAFT_EXTERN_C_BEGIN extern "C" {
-#    define HAFT_EXTERN_C_END }
+#    define HAFTI_EXTERN_C_BEGIN extern "C" {
+#    define HAFTI_EXTERN_C_END }
 #else
-#    define HAFT_EXTERN_C_BEGIN
-#    define HAFT_EXTERN_C_END
+#    define HAFTI_EXTERN_C_BEGIN
+#    define HAFTI_EXTERN_C_END
 #endif
 
-HAFT_EXTERN_C_BEGIN
+HAFTI_EXTERN_C_BEGIN
 
-#include "haft/macros.h"
-#include "haft/hot.h"
+#include "haft/inner/macros.h"
+#include "haft/inner/hot.h"
 
 #define HAFT_VERSION_MAJOR 0
 #define HAFT_VERSION_MINOR 2
 #define HAFT_VERSION_PATCH 0
 /* The version of the library that the program runs with, as "0.2.0". */
-HAFT_API const char *haft_version(void);
+HAFTI_API const char *haft_version(void);
 
 /* Hot paths are compiled into programs, and with them the layout of fibers and handlers. A program that was
    compiled for another layout than its library has lacks this symbol: it does not link, or does not start. */
-extern HAFT_API const char haft_abi_0_2;
-__attribute__((used)) static const char *const haft_abi_of_this_file = &haft_abi_0_2;
+extern HAFTI_API const char haft_abi_0_2;
+__attribute__((used)) static const char *const hafti_abi_of_this_file = &haft_abi_0_2;
 
 /* ---- Effects (§2.1) ------------------------------------------------------------------------- */
 
@@ -107,7 +110,7 @@ __attribute__((used)) static const char *const haft_abi_of_this_file = &haft_abi
  *
  * An effect is identified by the address of its descriptor, HAFT_ID(name), a haft_effect_t *.
  */
-#define HAFT_EFFECT(name, result, ...) HAFT_EFFECT_(name, result, __VA_ARGS__)
+#define HAFT_EFFECT(name, result, ...) HAFTI_EFFECT(name, result, __VA_ARGS__)
 
 #define HAFT_ID(name) (&haft_id_##name)
 #define HAFT_PAYLOAD(name) haft_payload_##name /* the payload's type */
@@ -128,7 +131,7 @@ __attribute__((used)) static const char *const haft_abi_of_this_file = &haft_abi
  * (compile C with -fexceptions for the former). May return on another thread: addresses of
  * thread-local variables, errno's among them, do not hold across it.
  */
-#define HAFT_PERFORM(...) HAFT_PERFORM_(__VA_ARGS__, )
+#define HAFT_PERFORM(...) HAFTI_PERFORM(__VA_ARGS__, )
 
 /*
  * HAFT_YIELD(fiber, name, fields...)
@@ -137,7 +140,7 @@ __attribute__((used)) static const char *const haft_abi_of_this_file = &haft_abi
  * whatever its resumer handles; with a fiber from haft_locate this is a perform without the search
  * (§3.2, §4.1.1). A fiber that is not around the current one is an error.
  */
-#define HAFT_YIELD(fiber, ...) HAFT_YIELD_(fiber, __VA_ARGS__, )
+#define HAFT_YIELD(fiber, ...) HAFTI_YIELD(fiber, __VA_ARGS__, )
 
 /*
  * HAFT_THROW(name, fields...)       performs an effect and never comes back (§3.2)
@@ -148,29 +151,29 @@ __attribute__((used)) static const char *const haft_abi_of_this_file = &haft_abi
  * payload is copied; it stays valid until the fiber is freed or reset. With no handler: the default
  * handler runs, and coming back from it is an error.
  */
-#define HAFT_THROW(...) HAFT_THROW_(__VA_ARGS__, )
-#define HAFT_EXIT(fiber, ...) HAFT_EXIT_(fiber, __VA_ARGS__, )
+#define HAFT_THROW(...) HAFTI_THROW(__VA_ARGS__, )
+#define HAFT_EXIT(fiber, ...) HAFTI_EXIT(fiber, __VA_ARGS__, )
 
 /*
  * The untyped forms, for language bindings and generic code. `payload` points to `size` bytes; the
  * result is stored in the `result_size` bytes at `result`. Both must be what the effect declares:
  * another size is an error that names the effect.
  */
-HAFT_API void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *result,
-                           size_t result_size);
-HAFT_API void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_t size,
-                         void *result, size_t result_size);
-HAFT_API __attribute__((noreturn)) void haft_throw(haft_effect_t *effect, const void *payload,
-                                                   size_t size);
-HAFT_API __attribute__((noreturn)) void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect,
-                                                  const void *payload, size_t size);
+HAFTI_API void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *result,
+                            size_t result_size);
+HAFTI_API void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_t size,
+                          void *result, size_t result_size);
+HAFTI_API __attribute__((noreturn)) void haft_throw(haft_effect_t *effect, const void *payload,
+                                                    size_t size);
+HAFTI_API __attribute__((noreturn)) void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect,
+                                                   const void *payload, size_t size);
 
 /*
  * Finds the handler that performing `effect` here would reach: the fiber that would be suspended. NULL
  * when there is none, or when its clause would run in place. The answer holds for as long as the
  * current fiber is not suspended and the fibers around it stay as they are.
  */
-HAFT_API haft_fiber_t *haft_locate(haft_effect_t *effect);
+HAFTI_API haft_fiber_t *haft_locate(haft_effect_t *effect);
 
 /* ---- Fibers --------------------------------------------------------------------------------- */
 
@@ -201,12 +204,12 @@ typedef struct haft_fiber_options {
  * `options` may be NULL. Makes a fiber that will run `function(argument)`; nothing runs until it is resumed. To be released
  * with haft_fiber_drop. NULL if memory is exhausted and the error handler returned (errno: ENOMEM).
  */
-HAFT_API haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument);
-HAFT_API haft_fiber_t *haft_fiber_new_sized(const haft_fiber_options_t *options, size_t size,
-                                            void *(*function)(void *), void *argument);
-HAFT_INLINE haft_fiber_t *haft_fiber_new_with(const haft_fiber_options_t *options,
-                                              void *(*function)(void *), void *argument) {
-    return haft_fiber_new_sized(options, sizeof *options, function, argument);
+HAFTI_API haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument);
+HAFTI_API haft_fiber_t *hafti_fiber_new_sized(const haft_fiber_options_t *options, size_t size,
+                                              void *(*function)(void *), void *argument);
+HAFTI_INLINE haft_fiber_t *haft_fiber_new_with(const haft_fiber_options_t *options,
+                                               void *(*function)(void *), void *argument) {
+    return hafti_fiber_new_sized(options, sizeof *options, function, argument);
 }
 
 /*
@@ -218,16 +221,16 @@ HAFT_INLINE haft_fiber_t *haft_fiber_new_with(const haft_fiber_options_t *option
  * points into the memory, and what it ended with lies there, too, if there is room. While it has not
  * finished, another fiber in the same memory is refused, unless that lies in one of its frames.
  */
-HAFT_API void haft_fiber_drop(haft_fiber_t *fiber);
+HAFTI_API void haft_fiber_drop(haft_fiber_t *fiber);
 
 /* Drops what a fiber was doing, as haft_fiber_drop does, and makes it run `function(argument)` when it
    is resumed next. */
-HAFT_API void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argument);
+HAFTI_API void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argument);
 
 /* Declares a fiber variable that is freed when its scope is left, by unwinding too:
    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(...); */
-#define HAFT_SCOPED __attribute__((cleanup(haft_fiber_drop_scoped)))
-HAFT_INLINE void haft_fiber_drop_scoped(haft_fiber_t **fiber) {
+#define HAFT_SCOPED __attribute__((cleanup(hafti_fiber_drop_scoped)))
+HAFTI_INLINE void hafti_fiber_drop_scoped(haft_fiber_t **fiber) {
     haft_fiber_drop(*fiber);
 }
 
@@ -239,21 +242,21 @@ typedef enum haft_fiber_state {
     HAFT_FIBER_FREED      /* only seen by mistake */
 } haft_fiber_state_t;
 
-HAFT_API haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber);
-HAFT_API const char *haft_fiber_name(const haft_fiber_t *fiber);          /* "" when it has none */
-HAFT_API void haft_fiber_set_name(haft_fiber_t *fiber, const char *name); /* not copied */
+HAFTI_API haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber);
+HAFTI_API const char *haft_fiber_name(const haft_fiber_t *fiber);          /* "" when it has none */
+HAFTI_API void haft_fiber_set_name(haft_fiber_t *fiber, const char *name); /* not copied */
 /* The innermost fiber, NULL on a thread's own stack. In a clause that runs in place: of the code
    around the handler. */
-HAFT_API haft_fiber_t *haft_fiber_current(void);
+HAFTI_API haft_fiber_t *haft_fiber_current(void);
 /* The fiber around a running fiber; NULL when the thread's own stack resumed it. */
-HAFT_API haft_fiber_t *haft_fiber_parent(const haft_fiber_t *fiber);
+HAFTI_API haft_fiber_t *haft_fiber_parent(const haft_fiber_t *fiber);
 
 /*
  * Says that the next thread to resume the suspended `fiber` may be another one. No
  * program has to call this: it saves time. Without it, the first resume on a new thread makes a system
  * call, by which it makes sure that the old thread is not in the middle of a resume of its own.
  */
-HAFT_API void haft_fiber_detach(haft_fiber_t *fiber);
+HAFTI_API void haft_fiber_detach(haft_fiber_t *fiber);
 
 /* ---- Handling by requests (§2.1, "sheep" handlers) ------------------------------------------ */
 
@@ -264,14 +267,14 @@ HAFT_API void haft_fiber_detach(haft_fiber_t *fiber);
  * HAFT_NO_REPLY does so, too, and starts a fiber that has not run.
  */
 typedef struct haft_reply {
-    uintptr_t to; /* the effect, see haft_awaited; 0: HAFT_NO_REPLY */
+    uintptr_t to; /* the effect, see hafti_awaited; 0: HAFT_NO_REPLY */
     void *word;   /* the result's bytes, or the address of a result larger than this */
 } haft_reply_t;
-#define HAFT_REPLY(...) HAFT_REPLY_(__VA_ARGS__, )
-#define HAFT_NO_REPLY HAFT_NO_REPLY_
+#define HAFT_REPLY(...) HAFTI_REPLY(__VA_ARGS__, )
+#define HAFT_NO_REPLY HAFTI_NO_REPLY
 
 /* The untyped reply: `value` points to `size` bytes, which must be what the effect declares. */
-HAFT_API haft_reply_t haft_reply(const haft_effect_t *effect, const void *value, size_t size);
+HAFTI_API haft_reply_t haft_reply(const haft_effect_t *effect, const void *value, size_t size);
 
 /*
  * haft_resume(fiber, reply, handles): starts or resumes a fiber and handles the effects in `handles`
@@ -288,15 +291,15 @@ HAFT_API haft_reply_t haft_reply(const haft_effect_t *effect, const void *value,
  * Errors: a fiber that is running, finished or freed, here or on another thread; a reply that is not
  * one to the effect that suspended it; no set of effects (the empty one is HAFT_HANDLES()).
  */
-HAFT_API haft_request_t haft_resume_checked(haft_fiber_t *fiber, haft_reply_t reply,
-                                            const haft_handles_t *handles);
-HAFT_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, haft_reply_t reply,
-                                       const haft_handles_t *handles) {
-    haft_here_t here = haft_here();
-    if (HAFT_LIKELY(haft_resumes_hot(here, fiber, handles) &&
-                    haft_is_reply_to(fiber->scope.awaits, reply.to)))
-        return haft_resume_known(here, fiber, reply.word);
-    return haft_resume_checked(fiber, reply, handles);
+HAFTI_API haft_request_t hafti_resume_checked(haft_fiber_t *fiber, haft_reply_t reply,
+                                              const haft_handles_t *handles);
+HAFTI_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, haft_reply_t reply,
+                                        const haft_handles_t *handles) {
+    hafti_here_t here = hafti_here();
+    if (HAFTI_LIKELY(hafti_resumes_hot(here, fiber, handles) &&
+                     hafti_is_reply_to(fiber->scope.awaits, reply.to)))
+        return hafti_resume_known(here, fiber, reply.word);
+    return hafti_resume_checked(fiber, reply, handles);
 }
 
 /*
@@ -307,10 +310,10 @@ HAFT_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, haft_reply_t reply,
  * whose contents are not what they were at that address the last time, haft_handles_changed(fiber) must
  * say so.
  */
-#define HAFT_HANDLES(...) HAFT_HANDLES_(__VA_ARGS__)
+#define HAFT_HANDLES(...) HAFTI_HANDLES(__VA_ARGS__)
 #define HAFT_HANDLES_ALL (&haft_handles_all)
-extern HAFT_API const haft_handles_t haft_handles_all;
-HAFT_API void haft_handles_changed(haft_fiber_t *fiber);
+extern HAFTI_API const haft_handles_t haft_handles_all;
+HAFTI_API void haft_handles_changed(haft_fiber_t *fiber);
 
 /*
  * HAFT_MATCH(request) {
@@ -322,18 +325,18 @@ HAFT_API void haft_handles_changed(haft_fiber_t *fiber);
  * `break` and `continue` leave the block. A request that no block fits is an error that names its effect;
  * HAFT_OTHERWISE, which comes last, fits every one.
  */
-#define HAFT_MATCH(request) HAFT_MATCH_(request)
-#define HAFT_OTHERWISE(request) HAFT_OTHERWISE_(request)
-#define HAFT_CASE(name, payload) HAFT_CASE_(name, payload)
-#define HAFT_RETURN(result) HAFT_RETURN_(result)
+#define HAFT_MATCH(request) HAFTI_MATCH(request)
+#define HAFT_OTHERWISE(request) HAFTI_OTHERWISE(request)
+#define HAFT_CASE(name, payload) HAFTI_CASE(name, payload)
+#define HAFT_RETURN(result) HAFTI_RETURN(result)
 
 /* The request of a fiber that has returned: HAFT_ID(return), HAFT_PAYLOAD(return). */
 typedef struct {
     void *result;
 } haft_payload_return;
-extern HAFT_API haft_effect_t haft_id_return;
+extern HAFTI_API haft_effect_t haft_id_return;
 
-HAFT_INLINE bool haft_finished(haft_request_t request) {
+HAFTI_INLINE bool haft_finished(haft_request_t request) {
     return request.effect == HAFT_ID(return );
 }
 
@@ -343,8 +346,8 @@ HAFT_INLINE bool haft_finished(haft_request_t request) {
  * Otherwise like haft_resume.
  */
 typedef haft_reply_t haft_raise_t(void *argument);
-HAFT_API haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *raise, void *argument,
-                                         const haft_handles_t *handles);
+HAFTI_API haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *raise, void *argument,
+                                          const haft_handles_t *handles);
 
 /* ---- Handling by clauses (deep handlers) ---------------------------------------------------- */
 
@@ -367,7 +370,7 @@ typedef struct haft_answer {
     void *value;
     uintptr_t next; /* 0, or the fiber that is to be resumed, see haft_tail_resume */
 } haft_answer_t;
-HAFT_INLINE haft_answer_t haft_answer(void *value) {
+HAFTI_INLINE haft_answer_t haft_answer(void *value) {
     return (haft_answer_t){value, 0};
 }
 
@@ -392,10 +395,10 @@ HAFT_INLINE haft_answer_t haft_answer(void *value) {
  * answer from what the body returned; NULL: the answer is the result. A clause runs outside its own
  * handler: what it performs goes to the handlers further out.
  */
-#define HAFT_HANDLER(name, on_return, ...) HAFT_HANDLER_(name, on_return, __VA_ARGS__)
-#define HAFT_TAIL(effect, function) HAFT_TAIL_(effect, function)
-#define HAFT_GENERAL(effect, function) HAFT_GENERAL_(effect, function)
-#define HAFT_NEVER(effect, function) HAFT_NEVER_(effect, function)
+#define HAFT_HANDLER(name, on_return, ...) HAFTI_HANDLER(name, on_return, __VA_ARGS__)
+#define HAFT_TAIL(effect, function) HAFTI_TAIL(effect, function)
+#define HAFT_GENERAL(effect, function) HAFTI_GENERAL(effect, function)
+#define HAFT_NEVER(effect, function) HAFTI_NEVER(effect, function)
 
 typedef struct haft_handler {
     haft_handles_t handles;
@@ -410,42 +413,42 @@ typedef struct haft_handler {
  * (errno: ENOMEM); nothing has run then.
  */
 #define HAFT_NO_ANSWER ((void *)(uintptr_t)&haft_no_answer)
-extern HAFT_API const char haft_no_answer;
-HAFT_API void *haft_handle(const haft_handler_t *handler, void *state, void *(*body)(void *),
-                           void *argument);
-HAFT_API void *haft_handle_sized(const haft_fiber_options_t *options, size_t size,
-                                 const haft_handler_t *handler, void *state, void *(*body)(void *),
-                                 void *argument);
-HAFT_INLINE void *haft_handle_with(const haft_fiber_options_t *options,
+extern HAFTI_API const char haft_no_answer;
+HAFTI_API void *haft_handle(const haft_handler_t *handler, void *state, void *(*body)(void *),
+                            void *argument);
+HAFTI_API void *hafti_handle_sized(const haft_fiber_options_t *options, size_t size,
                                    const haft_handler_t *handler, void *state,
-                                   void *(*body)(void *), void *argument) {
-    return haft_handle_sized(options, sizeof *options, handler, state, body, argument);
+                                   void *(*body)(void *), void *argument);
+HAFTI_INLINE void *haft_handle_with(const haft_fiber_options_t *options,
+                                    const haft_handler_t *handler, void *state,
+                                    void *(*body)(void *), void *argument) {
+    return hafti_handle_sized(options, sizeof *options, handler, state, body, argument);
 }
 
 /* Continues a captured computation under its handler, with a reply made by HAFT_REPLY; returns the
    answer. */
-HAFT_API void *haft_resumption_resume(haft_resumption_t k, haft_reply_t reply);
-HAFT_API HAFT_COLD haft_answer_t haft_tail_resume_slow(haft_resumption_t k, haft_reply_t reply);
+HAFTI_API void *haft_resumption_resume(haft_resumption_t k, haft_reply_t reply);
+HAFTI_API HAFTI_COLD haft_answer_t hafti_tail_resume_slow(haft_resumption_t k, haft_reply_t reply);
 /*
  * To be returned by a general clause: the handler continues `k`, which need not be the clause's own, when
  * the clause is gone, so that a loop of such clauses runs in constant space. `k` is used up by the call.
  */
-__attribute__((warn_unused_result)) HAFT_INLINE haft_answer_t haft_tail_resume(haft_resumption_t k,
-                                                                               haft_reply_t reply) {
-    if (HAFT_UNLIKELY(k.fiber == (haft_fiber_t *)0 || k.fiber->scope.shot != k.shot ||
-                      !haft_is_reply_to(k.fiber->scope.awaits, reply.to) ||
-                      (reply.to & HAFT_AWAITS_MUCH) != 0))
-        return haft_tail_resume_slow(k, reply);
+__attribute__((warn_unused_result)) HAFTI_INLINE haft_answer_t
+haft_tail_resume(haft_resumption_t k, haft_reply_t reply) {
+    if (HAFTI_UNLIKELY(k.fiber == (haft_fiber_t *)0 || k.fiber->scope.shot != k.shot ||
+                       !hafti_is_reply_to(k.fiber->scope.awaits, reply.to) ||
+                       (reply.to & HAFTI_AWAITS_MUCH) != 0))
+        return hafti_tail_resume_slow(k, reply);
     k.fiber->scope.shot = k.shot + 1;
     return (haft_answer_t){reply.word, (uintptr_t)k.fiber};
 }
 /* Continues by calling `raise(argument)` at the perform; what it returns, if it does, is the reply. */
-HAFT_API void *haft_resumption_discontinue(haft_resumption_t k, haft_raise_t *raise,
-                                           void *argument);
+HAFTI_API void *haft_resumption_discontinue(haft_resumption_t k, haft_raise_t *raise,
+                                            void *argument);
 /* Drops a captured computation: its stack is unwound and released. */
-HAFT_API void haft_resumption_drop(haft_resumption_t k);
+HAFTI_API void haft_resumption_drop(haft_resumption_t k);
 /* The effect a resumption waits on; NULL once it has been used. */
-HAFT_API haft_effect_t *haft_resumption_effect(haft_resumption_t k);
+HAFTI_API haft_effect_t *haft_resumption_effect(haft_resumption_t k);
 
 /* ---- Default handlers (§2.5) ---------------------------------------------------------------- */
 
@@ -454,9 +457,9 @@ HAFT_API haft_effect_t *haft_resumption_effect(haft_resumption_t k);
  * effect: result function(void *unused, HAFT_PAYLOAD(name) *payload), called in place, outside all
  * handlers. NULL takes the default away. Returns nothing. The untyped form returns the one before.
  */
-#define HAFT_SET_DEFAULT(name, function) HAFT_SET_DEFAULT_(name, function)
-HAFT_API haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function);
-HAFT_API haft_function_t *haft_default(const haft_effect_t *effect);
+#define HAFT_SET_DEFAULT(name, function) HAFTI_SET_DEFAULT(name, function)
+HAFTI_API haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function);
+HAFTI_API haft_function_t *haft_default(const haft_effect_t *effect);
 
 #ifndef HAFT_FREESTANDING
 /* ---- Looking at fibers ---------------------------------------------------------------------- */
@@ -465,17 +468,17 @@ HAFT_API haft_function_t *haft_default(const haft_effect_t *effect);
  * Return addresses of a suspended fiber, innermost first, through the whole suspended chain, at most
  * `size`; returns how many. For backtrace_symbols_fd and its like. 0 for a fiber that is not suspended.
  */
-HAFT_API int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size);
+HAFTI_API int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size);
 
 /*
  * Writes a line for every live fiber of the process to a file descriptor: its name, state, the effect it
  * waits on, its stack use. Fibers that run meanwhile are shown as they were when looked at. 0, or -1 with
  * the errno of write(2).
  */
-HAFT_API int haft_fibers_dump(int descriptor);
+HAFTI_API int haft_fibers_dump(int descriptor);
 /* The same on standard error whenever the process gets this signal. 0, or -1 with errno: EINVAL for what
    is no signal, cannot be caught, or is sent for a fault. */
-HAFT_API int haft_dump_on_signal(int signal);
+HAFTI_API int haft_dump_on_signal(int signal);
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
@@ -488,8 +491,8 @@ HAFT_API int haft_dump_on_signal(int signal);
  * vm.max_map_count (24,573 stacks as Linux sets it), and where the kernel refuses both ways, further stacks
  * have a canary, which is looked at when the fiber is suspended and when it ends.
  */
-HAFT_API size_t haft_stack_size(void);
-HAFT_API void haft_set_stack_size(size_t bytes);
+HAFTI_API size_t haft_stack_size(void);
+HAFTI_API void haft_set_stack_size(size_t bytes);
 
 /* Later versions may add fields. */
 typedef struct haft_pool_report {
@@ -503,10 +506,10 @@ typedef struct haft_pool_report {
 } haft_pool_report_t;
 
 /* How the pool of stacks stands. Looks at every stack: slow. */
-HAFT_API void haft_pool_report_sized(haft_pool_report_t *report, size_t size);
-HAFT_INLINE haft_pool_report_t haft_pool_report(void) {
+HAFTI_API void hafti_pool_report_sized(haft_pool_report_t *report, size_t size);
+HAFTI_INLINE haft_pool_report_t haft_pool_report(void) {
     haft_pool_report_t report;
-    haft_pool_report_sized(&report, sizeof report);
+    hafti_pool_report_sized(&report, sizeof report);
     return report;
 }
 /*
@@ -517,7 +520,7 @@ HAFT_INLINE haft_pool_report_t haft_pool_report(void) {
  * Idle stacks that no thread keeps, and none has needed for a second, are given back without this: a few
  * at a time, by any thread that makes or frees fibers.
  */
-HAFT_API size_t haft_pool_trim(void);
+HAFTI_API size_t haft_pool_trim(void);
 #endif
 
 /* ---- Errors --------------------------------------------------------------------------------- */
@@ -554,7 +557,7 @@ typedef struct haft_error {
  * where the failing call returns NULL.
  */
 typedef void haft_error_handler_t(const haft_error_t *error);
-HAFT_API haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *handler);
+HAFTI_API haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *handler);
 
 #ifdef HAFT_FREESTANDING
 /* What is told of errors while there is no error handler. To be defined by the program; the library's
@@ -562,9 +565,9 @@ HAFT_API haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *hand
 void haft_panic(const char *message);
 #endif
 
-#include "haft/typed.h"
+#include "haft/inner/typed.h"
 
-HAFT_EXTERN_C_END
+HAFTI_EXTERN_C_END
 
 #ifdef __cplusplus
 #    pragma GCC diagnostic pop

@@ -5,24 +5,24 @@
 
 #include "resuming.h"
 
-HAFT_COLD void haft_not_resumable(const haft_fiber_t *fiber, haft_error_code_t code,
-                                  const char *what);
+HAFTI_COLD void haft_not_resumable(const haft_fiber_t *fiber, haft_error_code_t code,
+                                   const char *what);
 /* Claims from elsewhere than the scope that resumed the fiber last. */
-uint64_t haft_claim_foreign(haft_thread_t *thread, haft_fiber_t *fiber);
+uint64_t haft_claim_foreign(hafti_thread_t *thread, haft_fiber_t *fiber);
 
 /* haft_claim. */
-HAFT_INLINE uint64_t haft_claim_here(haft_thread_t *thread, haft_fiber_t *fiber,
-                                     haft_error_code_t code, const char *what) {
+HAFTI_INLINE uint64_t haft_claim_here(hafti_thread_t *thread, haft_fiber_t *fiber,
+                                      haft_error_code_t code, const char *what) {
     uint64_t gate = __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED);
-    if (gate == HAFT_GATE_CLOSED)
+    if (gate == HAFTI_GATE_CLOSED)
         haft_not_resumable(fiber, code, what);
     uint64_t serial = haft_scope_serial(thread, thread->current);
     if (__atomic_load_n(&fiber->owner, __ATOMIC_RELAXED) == serial) {
-        /* As on the hot path: see haft/hot.h. */
-        __atomic_store_n(&fiber->gate, HAFT_GATE_CLOSED, __ATOMIC_RELAXED);
+        /* As on the hot path: see haft/inner/hot.h. */
+        __atomic_store_n(&fiber->gate, HAFTI_GATE_CLOSED, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         if (__atomic_load_n(&fiber->owner, __ATOMIC_RELAXED) != serial)
-            haft_resume_raced(fiber);
+            hafti_resume_raced(fiber);
         return serial;
     }
     return haft_claim_foreign(thread, fiber);
@@ -30,8 +30,8 @@ HAFT_INLINE uint64_t haft_claim_here(haft_thread_t *thread, haft_fiber_t *fiber,
 
 /* After a claim that returned `before`, and until the next serial is drawn: gives the fiber the owner
    `after`. If a thread has tried to claim it meanwhile, the mark of that one stays. */
-HAFT_INLINE void haft_set_owner(haft_thread_t *thread, haft_fiber_t *fiber, uint64_t before,
-                                uint64_t after) {
+HAFTI_INLINE void haft_set_owner(hafti_thread_t *thread, haft_fiber_t *fiber, uint64_t before,
+                                 uint64_t after) {
     uint64_t serial = thread->current->serial;
     uint64_t mine = before == serial ? serial : thread->stamp; /* what haft_claim_foreign wrote */
     if (mine != after)
@@ -40,9 +40,9 @@ HAFT_INLINE void haft_set_owner(haft_thread_t *thread, haft_fiber_t *fiber, uint
 }
 
 /* Makes the fiber anybody's: nobody can be on its hot path. */
-HAFT_INLINE void haft_release(haft_thread_t *thread, haft_fiber_t *fiber, uint64_t owner) {
+HAFTI_INLINE void haft_release(hafti_thread_t *thread, haft_fiber_t *fiber, uint64_t owner) {
     haft_set_owner(thread, fiber, owner, 0);
-    __atomic_store_n(&fiber->gate, HAFT_GATE_OPEN, __ATOMIC_RELEASE);
+    __atomic_store_n(&fiber->gate, HAFTI_GATE_OPEN, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -358,7 +358,7 @@ static uintptr_t word_at(uintptr_t address) {
 }
 
 bool haft_nothing_to_clean(haft_frame_t frame) {
-    if (_Unwind_Find_FDE == NULL || haft_tools_active || haft_thread()->segmented != NULL)
+    if (_Unwind_Find_FDE == NULL || haft_tools_active || hafti_thread()->segmented != NULL)
         return false;
     while (!haft_in_first_frame(frame.pc)) {
         function_t function;

@@ -11,7 +11,7 @@
 
 /* ---- Backtrace ---- */
 
-int haft_walk_from(const haft_context_t *context, int (*walk)(void *), void *argument);
+int haft_walk_from(const hafti_context_t *context, int (*walk)(void *), void *argument);
 
 typedef struct trace {
     const haft_fiber_t *fiber;
@@ -54,7 +54,7 @@ int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size) 
     if (haft_fiber_state(fiber) != HAFT_FIBER_SUSPENDED)
         return 0;
     trace_t trace = {fiber, addresses, size, 0, false};
-    haft_context_t context = fiber->context;
+    hafti_context_t context = fiber->context;
     if (fiber->language != NULL)
         fiber->language->context(fiber, &context);
     haft_walk_from(&context, walk, &trace);
@@ -70,11 +70,14 @@ typedef struct dump {
 } dump_t;
 
 static void print(dump_t *dump, const char *text, int length) {
-    for (ssize_t written; length > 0 && !dump->failed;) {
-        written = write(dump->descriptor, text, (size_t)length);
-        dump->failed = written < 0 && errno != EINTR;
-        text += written < 0 ? 0 : written;
-        length -= (int)(written < 0 ? 0 : written);
+    while (length > 0 && !dump->failed) {
+        ssize_t written = write(dump->descriptor, text, (size_t)length);
+        if (written >= 0) {
+            text += written;
+            length -= (int)written;
+        } else {
+            dump->failed = errno != EINTR;
+        }
     }
 }
 
@@ -84,10 +87,10 @@ static void print_fiber(haft_fiber_t *fiber, void *argument) {
     char line[320];
     dump->fibers++;
     haft_fiber_state_t state = haft_fiber_state(fiber);
-    bool waits = state == HAFT_FIBER_SUSPENDED && haft_awaited(fiber) != NULL;
+    bool waits = state == HAFT_FIBER_SUSPENDED && hafti_awaited(fiber) != NULL;
     int length = snprintf(
         line, sizeof line, "fiber %p  %-9s  %s%s%s%s%.64s%s", (void *)fiber, states[state],
-        waits ? "waits on " : "", waits ? haft_awaited(fiber)->name : "", waits ? "  " : "",
+        waits ? "waits on " : "", waits ? hafti_awaited(fiber)->name : "", waits ? "  " : "",
         fiber->name != NULL ? "'" : "", haft_fiber_name(fiber), fiber->name != NULL ? "'  " : "");
     const char *sp = fiber->context.sp;
     size_t size = (size_t)(fiber->high - fiber->low);

@@ -3,8 +3,8 @@
 #include "fiber.h"
 
 /* Of several threads that want a finished fiber one gets it. */
-HAFT_INLINE bool take_finished(haft_fiber_t *fiber) {
-    if (HAFT_LIKELY(haft_is_alone())) {
+HAFTI_INLINE bool take_finished(haft_fiber_t *fiber) {
+    if (HAFTI_LIKELY(hafti_is_alone())) {
         bool finished = fiber->state == HAFT_FIBER_FINISHED;
         if (finished)
             fiber->state = HAFT_FIBER_FREED;
@@ -17,8 +17,8 @@ HAFT_INLINE bool take_finished(haft_fiber_t *fiber) {
 
 static char *late_payload(const haft_fiber_t *fiber) {
     char *stopped = fiber->context.sp;
-    bool waits = haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED && haft_awaited(fiber) != NULL;
-    bool stopped_here = waits && haft_awaited(fiber)->spoils && haft_fiber_at(stopped) == fiber;
+    bool waits = haft_fiber_state(fiber) == HAFT_FIBER_SUSPENDED && hafti_awaited(fiber) != NULL;
+    bool stopped_here = waits && hafti_awaited(fiber)->spoils && haft_fiber_at(stopped) == fiber;
     return stopped_here && fiber->kind != HAFT_KIND_SEGMENTED ? stopped : NULL;
 }
 
@@ -60,7 +60,7 @@ static void finish(ending_t *ending, const char *what) {
         break;
     }
     ending->claimed = ending->taken = true;
-    if (HAFT_UNLIKELY(fiber->thrown != NULL))
+    if (HAFTI_UNLIKELY(fiber->thrown != NULL))
         haft_forget_kept(fiber);
 }
 
@@ -68,7 +68,7 @@ static void release(const ending_t *freed) {
     haft_fiber_t *fiber = freed->fiber;
     if (!freed->claimed || (!freed->taken && !take_finished(fiber)))
         return; /* It was not ours to free, and the error handler has left. */
-    if (HAFT_UNLIKELY(fiber->thrown != NULL))
+    if (HAFTI_UNLIKELY(fiber->thrown != NULL))
         haft_forget_kept(fiber);
     if (fiber->tools != NULL)
         haft_tools_gone(fiber);
@@ -79,7 +79,7 @@ static void release(const ending_t *freed) {
 }
 
 /* One that has not finished, or left something behind. */
-static HAFT_COLD void free_slow(haft_fiber_t *fiber) {
+static HAFTI_COLD void free_slow(haft_fiber_t *fiber) {
     haft_check_own(fiber, "freed");
     /* Also when a cleanup of the fiber leaves for somewhere further out. */
     __attribute__((unused, cleanup(release)))
@@ -87,7 +87,7 @@ static HAFT_COLD void free_slow(haft_fiber_t *fiber) {
     finish(&freed, "freed");
 }
 
-static HAFT_COLD void freed_twice(const haft_fiber_t *fiber) {
+static HAFTI_COLD void freed_twice(const haft_fiber_t *fiber) {
     haft_fail(HAFT_ERROR_IN_USE, NULL, fiber,
               "%s was freed by two threads at once. Only one may own a fiber that has finished.",
               haft_fiber_label(fiber));
@@ -96,12 +96,12 @@ static HAFT_COLD void freed_twice(const haft_fiber_t *fiber) {
 void haft_fiber_drop(haft_fiber_t *fiber) {
     if (fiber == NULL)
         return;
-    if (HAFT_UNLIKELY(fiber->state != HAFT_FIBER_FINISHED || fiber->kind != HAFT_KIND_POOL ||
-                      fiber->language != NULL || fiber->thrown != NULL || fiber->tools != NULL)) {
+    if (HAFTI_UNLIKELY(fiber->state != HAFT_FIBER_FINISHED || fiber->kind != HAFT_KIND_POOL ||
+                       fiber->language != NULL || fiber->thrown != NULL || fiber->tools != NULL)) {
         free_slow(fiber);
         return;
     }
-    if (HAFT_UNLIKELY(!take_finished(fiber)))
+    if (HAFTI_UNLIKELY(!take_finished(fiber)))
         freed_twice(fiber);
     haft_pool_give(haft_thread_ready(), fiber);
 }

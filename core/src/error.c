@@ -41,7 +41,7 @@ typedef struct report {
 } report_t;
 
 /* On a stack that has room for whatever the error handler does. */
-static HAFT_COLD void tell(void *argument) {
+static HAFTI_COLD void tell(void *argument) {
     report_t *report = argument;
     char message[600];
     vsnprintf(message, sizeof message, report->format, report->arguments);

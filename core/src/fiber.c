@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making a fiber, in a stack of any kind (kinds.c). The layout is drawn in haft/layout.h; ending.c has the
+ * Making a fiber, in a stack of any kind (kinds.c). The layout is drawn in haft/inner/layout.h; ending.c has the
  * other end of its life.
  *
  * Invariant: the gate is open exactly while the fiber is suspended, or new, and nobody resumes it;
@@ -9,19 +9,19 @@
 #include "fiber.h"
 
 /* The maker of a fiber is the most likely to resume it. */
-static void own(const haft_thread_t *thread, haft_fiber_t *fiber) {
+static void own(const hafti_thread_t *thread, haft_fiber_t *fiber) {
     __atomic_store_n(&fiber->owner, thread->current->serial, __ATOMIC_RELAXED);
 }
 
-haft_fiber_t *haft_fiber_new_sized(const haft_fiber_options_t *given, size_t size,
-                                   void *(*function)(void *), void *argument) {
+haft_fiber_t *hafti_fiber_new_sized(const haft_fiber_options_t *given, size_t size,
+                                    void *(*function)(void *), void *argument) {
     haft_fiber_options_t known = {.stack_size = 0};
     const haft_fiber_options_t *options = given == NULL ? &known : given;
-    if (HAFT_UNLIKELY(size != sizeof known)) { /* of a program compiled for another version */
+    if (HAFTI_UNLIKELY(size != sizeof known)) { /* of a program compiled for another version */
         __builtin_memcpy(&known, options, size < sizeof known ? size : sizeof known);
         options = &known;
     }
-    haft_thread_t *thread = haft_thread_ready();
+    hafti_thread_t *thread = haft_thread_ready();
     haft_check_here(thread);
     haft_check_uses(thread, NULL, "made");
     if (function == NULL)
@@ -34,7 +34,7 @@ haft_fiber_t *haft_fiber_new_sized(const haft_fiber_options_t *given, size_t siz
                     ? options->memory_size >= HAFT_UNWINDING_MINIMUM
                     : !options->dense || options->stack_size >= HAFT_UNWINDING_MINIMUM;
     fiber->cleanups = HAFT_UNWINDS && room && !options->no_cleanups;
-    if (HAFT_UNLIKELY(haft_tools_active || fiber->kind != HAFT_KIND_POOL))
+    if (HAFTI_UNLIKELY(haft_tools_active || fiber->kind != HAFT_KIND_POOL))
         haft_tools_born(fiber);
     own(thread, fiber);
     haft_wind_up(fiber, function, argument);
@@ -43,11 +43,11 @@ haft_fiber_t *haft_fiber_new_sized(const haft_fiber_options_t *given, size_t siz
 }
 
 haft_fiber_t *haft_fiber_new(void *(*function)(void *), void *argument) {
-    haft_thread_t *thread = haft_thread();
+    hafti_thread_t *thread = hafti_thread();
     haft_fiber_t *fiber = NULL;
-    if (HAFT_LIKELY(function != NULL && !haft_tools_active))
+    if (HAFTI_LIKELY(function != NULL && !haft_tools_active))
         fiber = haft_pool_take_kept(thread, haft_default_size);
-    if (HAFT_UNLIKELY(fiber == NULL))
+    if (HAFTI_UNLIKELY(fiber == NULL))
         return haft_fiber_new_with(NULL, function, argument);
     haft_furnish(fiber, NULL);
     fiber->cleanups = HAFT_UNWINDS;

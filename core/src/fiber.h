@@ -6,8 +6,8 @@
 #include "resuming.h"
 
 /* Makes the fiber run `function(argument)` from the top of its empty stack. */
-HAFT_INLINE void haft_wind_up(haft_fiber_t *fiber, void *(*function)(void *), void *argument) {
-    fiber->context = (haft_context_t){
+HAFTI_INLINE void haft_wind_up(haft_fiber_t *fiber, void *(*function)(void *), void *argument) {
+    fiber->context = (hafti_context_t){
         .fp = &fiber->resumer, .pc = (void *)(uintptr_t)haft_fiber_start, .sp = fiber->high};
 #ifdef __x86_64__
     uint16_t control;
@@ -19,20 +19,20 @@ HAFT_INLINE void haft_wind_up(haft_fiber_t *fiber, void *(*function)(void *), vo
     fiber->function = function;
     fiber->argument = argument;
     fiber->result = NULL;
-    fiber->scope.awaits = HAFT_AWAITS_NOTHING;
+    fiber->scope.awaits = HAFTI_AWAITS_NOTHING;
     fiber->state = HAFT_FIBER_NEW;
     fiber->scope.handles = NULL;
-    fiber->set = HAFT_SET_NONE;
+    fiber->set = HAFTI_SET_NONE;
     fiber->scope.outer = NULL;
     fiber->top = &fiber->scope;
     fiber->within = NULL;
     bool ordinary = fiber->kind == HAFT_KIND_POOL && !haft_resume_slowly;
-    __atomic_store_n(&fiber->gate, ordinary ? HAFT_GATE_NEW : HAFT_GATE_SLOW, __ATOMIC_RELEASE);
+    __atomic_store_n(&fiber->gate, ordinary ? HAFTI_GATE_NEW : HAFTI_GATE_SLOW, __ATOMIC_RELEASE);
 }
 
 /* What all fibers have when they are made; `kind` is there. */
-HAFT_INLINE void haft_furnish(haft_fiber_t *fiber, const char *name) {
-    fiber->scope.kind = HAFT_SCOPE_FIBER;
+HAFTI_INLINE void haft_furnish(haft_fiber_t *fiber, const char *name) {
+    fiber->scope.kind = HAFTI_SCOPE_FIBER;
     fiber->scope.slow = 0;
     fiber->scope.state = NULL;
     fiber->name = name;

@@ -192,7 +192,7 @@ static void remove_inside(const char *low, const char *high) {
     for (place_t *inner; (inner = after(low)) != NULL && inner->low < high;) {
         if (intact(inner)) {
             inner->fiber->state = HAFT_FIBER_FREED;
-            __atomic_store_n(&inner->fiber->gate, HAFT_GATE_CLOSED, __ATOMIC_RELEASE);
+            __atomic_store_n(&inner->fiber->gate, HAFTI_GATE_CLOSED, __ATOMIC_RELEASE);
         }
         take_out(inner);
     }
@@ -235,7 +235,7 @@ haft_fiber_t *haft_fiber_at(const void *address) {
         uint64_t at = GET(version);
         place_t *place = around(address, at);
         haft_fiber_t *fiber = place != NULL ? GET(place->fiber) : NULL;
-        if (HAFT_UNLIKELY((at & 1) != 0 || GET(version) != at)) {
+        if (HAFTI_UNLIKELY((at & 1) != 0 || GET(version) != at)) {
             pthread_mutex_lock(&lock);
             place = around(address, version);
             fiber = place != NULL ? place->fiber : NULL;

@@ -11,12 +11,13 @@
 /* What the switch (haft/switch_*.h) and the first frame (arch/) have as numbers. */
 _Static_assert(offsetof(haft_fiber_t, context) == 0, "a switch finds a fiber's context there");
 _Static_assert(offsetof(haft_fiber_t, resumer) == 64, "and its resumer's there, as start.S does");
-_Static_assert(offsetof(haft_context_t, fp) == 0 && offsetof(haft_context_t, pc) == 8 &&
-                   offsetof(haft_context_t, sp) == 16 && offsetof(haft_context_t, base) == 24,
+_Static_assert(offsetof(hafti_context_t, fp) == 0 && offsetof(hafti_context_t, pc) == 8 &&
+                   offsetof(hafti_context_t, sp) == 16 && offsetof(hafti_context_t, base) == 24,
                "registers in a context; the unwind information of start.S has them, too");
-_Static_assert(offsetof(haft_context_t, control) == 32 && sizeof((haft_context_t *)0)->control == 8,
+_Static_assert(offsetof(hafti_context_t, control) == 32 &&
+                   sizeof((hafti_context_t *)0)->control == 8,
                "the control word of floating point, and on x86-64 a scratch word at 36");
-_Static_assert(HAFT_WAKE_REPLY == 0, "start.S clears a register for it");
+_Static_assert(HAFTI_WAKE_REPLY == 0, "start.S clears a register for it");
 
 haft_effect_t haft_id_return = {.name = "return",
                                 .where = "haft.h",
@@ -30,18 +31,18 @@ haft_effect_t haft_special_dropped = {.name = "dropped"};     /* the fiber is un
 
 haft_effect_t haft_special_landed = {.name = "landed"};
 
-HAFT_INLINE HAFT_UNINSTRUMENTED __attribute__((noreturn)) void
-part(haft_thread_t *thread, haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+HAFTI_INLINE HAFT_UNINSTRUMENTED __attribute__((noreturn)) void
+part(hafti_thread_t *thread, haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     fiber->state = HAFT_FIBER_FINISHED;
     thread->current = fiber->scope.outer;
-    haft_switch_out_for_good(fiber, payload, (uintptr_t)effect);
+    hafti_switch_out_for_good(fiber, payload, (uintptr_t)effect);
 }
 
 HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
-    haft_thread_t *thread = haft_thread();
+    hafti_thread_t *thread = hafti_thread();
     /* An unwinding by force ends here. Catch-alls that rethrew it have counted it as an exception.
      */
-    if (effect != &haft_special_exception && haft_exceptions_in(thread->exceptions))
+    if (effect != &haft_special_exception && hafti_exceptions_in(thread->exceptions))
         *thread->globals = haft_no_exceptions;
     if (fiber->checked) {
         char *here = __builtin_frame_address(0);
@@ -58,27 +59,27 @@ HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, 
 }
 
 /* Before the fiber's function. */
-static HAFT_COLD void arrive(haft_fiber_t *fiber, void *word, uintptr_t wake) {
+static HAFTI_COLD void arrive(haft_fiber_t *fiber, void *word, uintptr_t wake) {
     if (haft_tools_active)
         haft_tools_after(fiber, HAFT_OUT_OF);
     haft_kind_of(fiber)->begins(fiber);
-    if (wake == HAFT_WAKE_CALL) {
+    if (wake == HAFTI_WAKE_CALL) {
         const haft_call_t *call = word;
         (void)call->function(call->argument);
     }
 }
 
 void haft_fiber_run(haft_fiber_t *fiber, void *word, uintptr_t wake) {
-    if (HAFT_UNLIKELY(haft_tools_active || fiber->kind == HAFT_KIND_SEGMENTED ||
-                      wake == HAFT_WAKE_CALL))
+    if (HAFTI_UNLIKELY(haft_tools_active || fiber->kind == HAFT_KIND_SEGMENTED ||
+                       wake == HAFTI_WAKE_CALL))
         arrive(fiber, word, wake);
     fiber->result = fiber->function(fiber->argument);
 }
 
 HAFT_UNINSTRUMENTED void haft_fiber_returned(haft_fiber_t *fiber) {
-    haft_thread_t *thread = haft_thread();
-    if (HAFT_UNLIKELY(fiber->kind != HAFT_KIND_POOL || thread->language != NULL ||
-                      haft_tools_active))
+    hafti_thread_t *thread = hafti_thread();
+    if (HAFTI_UNLIKELY(fiber->kind != HAFT_KIND_POOL || thread->language != NULL ||
+                       haft_tools_active))
         haft_leave(fiber, HAFT_ID(return ), &fiber->result);
     part(thread, fiber, HAFT_ID(return ), &fiber->result);
 }

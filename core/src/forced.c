@@ -20,7 +20,7 @@ static terminate_t *terminate_before;
 /* Whether what C++ has caught on this thread is an unwinding of ours. Its record of an exception
    ends in the unwinder's, which comes after 80 bytes in libstdc++ and 96 in libc++abi. */
 static bool unwinding_caught(void) {
-    const char *caught = haft_thread()->globals->caught;
+    const char *caught = hafti_thread()->globals->caught;
     for (size_t before = 80; caught != NULL && before <= 96; before += 16)
         if (memcmp(caught + before, unwinding_class, sizeof unwinding_class) == 0)
             return true;
@@ -35,7 +35,7 @@ void haft_unwinding_goes_on(bool goes_on) {
     on_its_way = goes_on;
 }
 static bool unwinding_here(void) {
-    const haft_exceptions_t *now = haft_thread()->globals;
+    const hafti_exceptions_t *now = hafti_thread()->globals;
     return on_its_way && now->caught == NULL && now->uncaught != 0;
 }
 
@@ -61,14 +61,14 @@ static void watch_terminate(void) {
    roll back. */
 static void unwinding_starts(void) {
     static pthread_once_t watched = PTHREAD_ONCE_INIT;
-    haft_thread_t *thread = haft_thread();
+    hafti_thread_t *thread = hafti_thread();
     if (thread->globals == &haft_no_exceptions)
         return;
     thread->globals->uncaught++;
     pthread_once(&watched, watch_terminate);
 }
 void haft_unwinding_stopped(void) {
-    haft_thread_t *thread = haft_thread();
+    hafti_thread_t *thread = hafti_thread();
     if (thread->globals != &haft_no_exceptions)
         thread->globals->uncaught--;
 }

@@ -12,26 +12,26 @@
 
 /* ---- The thread ---- */
 
-haft_exceptions_t haft_no_exceptions;
+hafti_exceptions_t haft_no_exceptions;
 static haft_known_t known[HAFT_KNOWN];
-haft_scope_t haft_unborn; /* never current */
+hafti_scope_t haft_unborn; /* never current */
 const haft_language_t *haft_process_language;
 
-haft_thread_t haft_thread_state = {
-    .current = &haft_thread_state.root,
+hafti_thread_t hafti_thread_state = {
+    .current = &hafti_thread_state.root,
     .exceptions = &haft_no_exceptions,
     .globals = &haft_no_exceptions,
     .stamp = 1,
-    .root = {.kind = HAFT_SCOPE_ROOT, .serial = 1},
-    .defaults = {.kind = HAFT_SCOPE_DEFAULTS, .outer = &haft_thread_state.root},
+    .root = {.kind = HAFTI_SCOPE_ROOT, .serial = 1},
+    .defaults = {.kind = HAFTI_SCOPE_DEFAULTS, .outer = &hafti_thread_state.root},
     .known = known,
 };
 
 /* It is ready from the start, has no blocks of serials, and nobody to wait for. */
-void haft_thread_start(haft_thread_t *thread) {
+void haft_thread_start(hafti_thread_t *thread) {
     (void)thread;
 }
-uint64_t haft_stamp_block(haft_thread_t *thread) {
+uint64_t haft_stamp_block(hafti_thread_t *thread) {
     return thread->stamp;
 }
 void haft_thread_barrier(void) {}
@@ -104,7 +104,7 @@ void haft_fibers_lost(const haft_fiber_t *fiber) {
         if (lies_on(inner, fiber)) {
             haft_fibers_unlist(inner);
             inner->state = HAFT_FIBER_FREED;
-            inner->gate = HAFT_GATE_CLOSED;
+            inner->gate = HAFTI_GATE_CLOSED;
         }
     }
 }
@@ -178,8 +178,8 @@ const char *haft_fiber_label(const haft_fiber_t *fiber) {
     return label;
 }
 
-static HAFT_COLD void report(haft_error_code_t code, const haft_effect_t *effect,
-                             const haft_fiber_t *fiber, const char *format, va_list arguments) {
+static HAFTI_COLD void report(haft_error_code_t code, const haft_effect_t *effect,
+                              const haft_fiber_t *fiber, const char *format, va_list arguments) {
     static char message[512];
     writer_t writer = {message, message + sizeof message - 1};
     write_format(&writer, format, arguments);

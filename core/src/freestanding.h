@@ -12,30 +12,30 @@ enum { HAFT_KNOWN = 32 };
 
 /* ---- No pool ---- */
 
-HAFT_INLINE size_t haft_stack_size(void) {
+HAFTI_INLINE size_t haft_stack_size(void) {
     return 0;
 }
 #define haft_default_size ((size_t)0)
-HAFT_INLINE haft_fiber_t *haft_pool_take_kept(haft_thread_t *thread, size_t size) {
+HAFTI_INLINE haft_fiber_t *haft_pool_take_kept(hafti_thread_t *thread, size_t size) {
     (void)thread, (void)size;
     return NULL;
 }
-HAFT_INLINE haft_fiber_t *haft_pool_take(haft_thread_t *thread, size_t size) {
+HAFTI_INLINE haft_fiber_t *haft_pool_take(hafti_thread_t *thread, size_t size) {
     (void)thread, (void)size;
     return NULL;
 }
-HAFT_INLINE haft_fiber_t *haft_pool_take_dense(haft_thread_t *thread, size_t size) {
+HAFTI_INLINE haft_fiber_t *haft_pool_take_dense(hafti_thread_t *thread, size_t size) {
     (void)thread, (void)size;
     return NULL;
 }
-HAFT_INLINE haft_fiber_t *haft_pool_exhausted(size_t size) {
+HAFTI_INLINE haft_fiber_t *haft_pool_exhausted(size_t size) {
     (void)size;
     haft_report(HAFT_ERROR_NO_MEMORY, NULL, NULL,
                 "No memory for a fiber: in a freestanding program it has to be given, by "
                 "haft_fiber_new_with with `memory` or haft_handle_with.");
     return NULL;
 }
-HAFT_INLINE void haft_pool_give(haft_thread_t *thread, const haft_fiber_t *fiber) {
+HAFTI_INLINE void haft_pool_give(hafti_thread_t *thread, const haft_fiber_t *fiber) {
     (void)thread, (void)fiber;
 }
 
@@ -43,25 +43,25 @@ HAFT_INLINE void haft_pool_give(haft_thread_t *thread, const haft_fiber_t *fiber
 
 enum { HAFT_UNWINDS = 0 };
 
-HAFT_INLINE const void *haft_keep(const haft_fiber_t *fiber, const haft_effect_t *effect,
-                                  const void *payload, size_t size) {
+HAFTI_INLINE const void *haft_keep(const haft_fiber_t *fiber, const haft_effect_t *effect,
+                                   const void *payload, size_t size) {
     (void)fiber, (void)effect, (void)size;
     return payload;
 }
-HAFT_INLINE void *haft_copy_reply(const haft_effect_t *effect, const void *reply) {
+HAFTI_INLINE void *haft_copy_reply(const haft_effect_t *effect, const void *reply) {
     (void)reply;
     haft_fail(HAFT_ERROR_NO_MEMORY, effect, NULL,
               "A freestanding program has no memory to keep the reply to the effect '%s' in: use "
               "haft_resumption_resume.",
               effect->name);
 }
-HAFT_INLINE void haft_free_reply(void *reply) {
+HAFTI_INLINE void haft_free_reply(void *reply) {
     (void)reply;
 }
-HAFT_INLINE void haft_forget_kept(const haft_fiber_t *fiber) {
+HAFTI_INLINE void haft_forget_kept(const haft_fiber_t *fiber) {
     (void)fiber;
 }
-HAFT_INLINE void *haft_settle_kept(const haft_fiber_t *fiber, void *payload) {
+HAFTI_INLINE void *haft_settle_kept(const haft_fiber_t *fiber, void *payload) {
     (void)fiber;
     return payload;
 }
@@ -72,24 +72,26 @@ HAFT_INLINE void *haft_settle_kept(const haft_fiber_t *fiber, void *payload) {
 typedef struct haft_footing {
     haft_fiber_t *fiber;
 } haft_footing_t;
-HAFT_INLINE void haft_leave_segments(const haft_thread_t *thread, haft_footing_t *footing) {
+HAFTI_INLINE void haft_leave_segments(const hafti_thread_t *thread, haft_footing_t *footing) {
     (void)thread;
     footing->fiber = NULL;
 }
-HAFT_INLINE void haft_return_to_segments(const haft_footing_t *footing) {
+HAFTI_INLINE void haft_return_to_segments(const haft_footing_t *footing) {
     (void)footing;
 }
-HAFT_INLINE void haft_end_segments(const haft_thread_t *thread) {
+HAFTI_INLINE void haft_end_segments(const hafti_thread_t *thread) {
     (void)thread;
 }
-HAFT_INLINE void haft_abandon_foreign_call(const haft_thread_t *thread, const haft_fiber_t *fiber) {
+HAFTI_INLINE void haft_abandon_foreign_call(const hafti_thread_t *thread,
+                                            const haft_fiber_t *fiber) {
     (void)thread, (void)fiber;
 }
 #define haft_foreign_calls_seen false
-HAFT_INLINE void haft_check_foreign_calls(const haft_fiber_t *target, const haft_effect_t *effect) {
+HAFTI_INLINE void haft_check_foreign_calls(const haft_fiber_t *target,
+                                           const haft_effect_t *effect) {
     (void)target, (void)effect;
 }
-HAFT_INLINE bool haft_resumes_from_foreign_call(const haft_fiber_t *fiber) {
+HAFTI_INLINE bool haft_resumes_from_foreign_call(const haft_fiber_t *fiber) {
     (void)fiber;
     return false;
 }
@@ -99,15 +101,15 @@ HAFT_INLINE bool haft_resumes_from_foreign_call(const haft_fiber_t *fiber) {
 typedef struct haft_on_signal_stack {
     bool here, there;
 } haft_on_signal_stack_t;
-HAFT_INLINE haft_on_signal_stack_t haft_on_signal_stack(const void *here, const void *there) {
+HAFTI_INLINE haft_on_signal_stack_t haft_on_signal_stack(const void *here, const void *there) {
     (void)here, (void)there;
     return (haft_on_signal_stack_t){false, false};
 }
-HAFT_INLINE void haft_check_suspends(const haft_thread_t *thread, const haft_effect_t *effect) {
+HAFTI_INLINE void haft_check_suspends(const hafti_thread_t *thread, const haft_effect_t *effect) {
     (void)thread, (void)effect;
 }
-HAFT_INLINE void haft_check_uses(const haft_thread_t *thread, const haft_fiber_t *fiber,
-                                 const char *what) {
+HAFTI_INLINE void haft_check_uses(const hafti_thread_t *thread, const haft_fiber_t *fiber,
+                                  const char *what) {
     (void)thread, (void)fiber, (void)what;
 }
 
@@ -115,31 +117,31 @@ HAFT_INLINE void haft_check_uses(const haft_thread_t *thread, const haft_fiber_t
 
 #define haft_tools_active false
 #define haft_resume_slowly false
-HAFT_INLINE bool haft_tools_know_stacks(void) {
+HAFTI_INLINE bool haft_tools_know_stacks(void) {
     return false;
 }
-HAFT_INLINE void haft_tools_before(const haft_fiber_t *fiber, enum haft_crossing crossing) {
+HAFTI_INLINE void haft_tools_before(const haft_fiber_t *fiber, enum haft_crossing crossing) {
     (void)fiber, (void)crossing;
 }
-HAFT_INLINE void haft_tools_after(const haft_fiber_t *fiber, enum haft_crossing crossing) {
+HAFTI_INLINE void haft_tools_after(const haft_fiber_t *fiber, enum haft_crossing crossing) {
     (void)fiber, (void)crossing;
 }
-HAFT_INLINE void haft_tools_born(const haft_fiber_t *fiber) {
+HAFTI_INLINE void haft_tools_born(const haft_fiber_t *fiber) {
     (void)fiber;
 }
-HAFT_INLINE void haft_tools_gone(const haft_fiber_t *fiber) {
+HAFTI_INLINE void haft_tools_gone(const haft_fiber_t *fiber) {
     (void)fiber;
 }
-HAFT_INLINE void haft_tools_reserved(const void *low, size_t size) {
+HAFTI_INLINE void haft_tools_reserved(const void *low, size_t size) {
     (void)low, (void)size;
 }
-HAFT_INLINE void haft_tools_ended(const haft_fiber_t *fiber) {
+HAFTI_INLINE void haft_tools_ended(const haft_fiber_t *fiber) {
     (void)fiber;
 }
-HAFT_INLINE void haft_tools_reset(const haft_fiber_t *fiber) {
+HAFTI_INLINE void haft_tools_reset(const haft_fiber_t *fiber) {
     (void)fiber;
 }
-HAFT_INLINE void haft_tools_abandon(const haft_fiber_t *fiber) {
+HAFTI_INLINE void haft_tools_abandon(const haft_fiber_t *fiber) {
     (void)fiber;
 }
 

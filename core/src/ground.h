@@ -10,7 +10,7 @@
 
 #include <haft.h>
 #include <haft/language.h>
-#include <haft/segments.h>
+#include <haft/inner/segments.h>
 
 /* error.c */
 /* For messages: the fiber's name, else the name of what it does not have. */
@@ -24,10 +24,15 @@ __attribute__((noreturn, format(printf, 4, 5))) void haft_fail(haft_error_code_t
                                                                const char *format, ...);
 
 /* For arguments that must not be NULL: "FUNCTION was given no THING (NULL)." */
-HAFT_COLD __attribute__((noreturn)) void haft_not_given(const char *function, const char *thing);
-HAFT_INLINE void haft_check_given(const void *argument, const char *function, const char *thing) {
-    if (HAFT_UNLIKELY(argument == NULL))
+HAFTI_COLD __attribute__((noreturn)) void haft_not_given(const char *function, const char *thing);
+HAFTI_INLINE void haft_check_given(const void *argument, const char *function, const char *thing) {
+    if (HAFTI_UNLIKELY(argument == NULL))
         haft_not_given(function, thing);
+}
+
+/* The word of what a fiber waits for that has performed `effect`. */
+HAFTI_INLINE uintptr_t haft_awaiting(const haft_effect_t *effect) {
+    return HAFTI_AWAITING(effect, effect->result_size);
 }
 
 /* For functions that leave their stack between the sanitizer's being told and the switch. */
@@ -41,30 +46,30 @@ HAFT_INLINE void haft_check_given(const void *argument, const char *function, co
 #endif
 
 /* thread.c: the calling thread's state, made ready on its first use. */
-HAFT_COLD void haft_thread_start(haft_thread_t *thread);
+HAFTI_COLD void haft_thread_start(hafti_thread_t *thread);
 /* What is current before the first use on a thread, and again after it: the perform in place that was that
    use puts back what it found. All threads share it, so nothing is ever written there. */
 
 /*
  * What the floors above do when threads and the process begin and end: the one place where the ground
- * calls up (the other is haft_segments_failed). life.c has it.
+ * calls up (the other is hafti_segments_failed). life.c has it.
  */
 typedef struct haft_life {
     bool (*process_starts)(void); /* returns whether tools want to be told of every resume */
-    void (*thread_starts)(haft_thread_t *thread);
-    void (*thread_ends)(haft_thread_t *thread);
+    void (*thread_starts)(hafti_thread_t *thread);
+    void (*thread_ends)(hafti_thread_t *thread);
 } haft_life_t;
 extern const haft_life_t haft_life;
 
-extern haft_scope_t haft_unborn;
-HAFT_INLINE haft_thread_t *haft_thread_ready(void) {
-    haft_thread_t *thread = haft_thread();
-    if (HAFT_UNLIKELY(thread->current == &haft_unborn))
+extern hafti_scope_t haft_unborn;
+HAFTI_INLINE hafti_thread_t *haft_thread_ready(void) {
+    hafti_thread_t *thread = hafti_thread();
+    if (HAFTI_UNLIKELY(thread->current == &haft_unborn))
         haft_thread_start(thread);
     return thread;
 }
 /* In one step, as far as signal handlers can tell. */
-HAFT_INLINE uint64_t haft_next_stamp(haft_thread_t *thread) {
+HAFTI_INLINE uint64_t haft_next_stamp(hafti_thread_t *thread) {
     uint64_t stamp;
 #if defined(__x86_64__)
     stamp = 1;
@@ -81,23 +86,23 @@ HAFT_INLINE uint64_t haft_next_stamp(haft_thread_t *thread) {
     return stamp;
 }
 /* A number that was never drawn before: for serials. */
-uint64_t haft_stamp_block(haft_thread_t *thread);
-enum { HAFT_STAMP_BITS = 64 - HAFT_THREAD_BITS };
-HAFT_INLINE uint64_t haft_stamp(haft_thread_t *thread) {
+uint64_t haft_stamp_block(hafti_thread_t *thread);
+enum { HAFT_STAMP_BITS = 64 - HAFTI_THREAD_BITS };
+HAFTI_INLINE uint64_t haft_stamp(hafti_thread_t *thread) {
     uint64_t stamp = haft_next_stamp(thread);
-    return HAFT_LIKELY(stamp << HAFT_THREAD_BITS != 0) ? stamp : haft_stamp_block(thread);
+    return HAFTI_LIKELY(stamp << HAFTI_THREAD_BITS != 0) ? stamp : haft_stamp_block(thread);
 }
-HAFT_INLINE bool haft_drawn_on(uint64_t stamp, const haft_thread_t *thread) {
+HAFTI_INLINE bool haft_drawn_on(uint64_t stamp, const hafti_thread_t *thread) {
     return stamp >> HAFT_STAMP_BITS == thread->stamp >> HAFT_STAMP_BITS;
 }
-extern haft_exceptions_t haft_no_exceptions;
+extern hafti_exceptions_t haft_no_exceptions;
 /* Keeps every resume off the hot path: tools want to be told, or there is no barrier to tell two
    threads apart with. */
 extern bool haft_resume_slowly;
 /* What `thread->exceptions` is where no inlined path may switch: every field counts as an
  * exception. */
-extern haft_exceptions_t haft_always_pending;
-HAFT_INLINE void haft_exceptions_at_rest(haft_thread_t *thread) {
+extern hafti_exceptions_t haft_always_pending;
+HAFTI_INLINE void haft_exceptions_at_rest(hafti_thread_t *thread) {
     thread->exceptions = thread->language != NULL ? &haft_always_pending : thread->globals;
 }
 /* Makes what every thread of the process has stored so far visible to this one. */
@@ -117,17 +122,17 @@ enum haft_fiber_kind {
 /* state.c */
 /* An error if the frames of `fiber` are another language's, to be used by its means only. */
 void haft_check_own(const haft_fiber_t *fiber, const char *what);
-HAFT_INLINE haft_fiber_t *haft_scope_fiber(haft_scope_t *scope) {
-    while (scope != NULL && scope->kind != HAFT_SCOPE_FIBER)
+HAFTI_INLINE haft_fiber_t *haft_scope_fiber(hafti_scope_t *scope) {
+    while (scope != NULL && scope->kind != HAFTI_SCOPE_FIBER)
         scope = scope->outer;
-    return scope == NULL ? NULL : haft_fiber_of(scope);
+    return scope == NULL ? NULL : hafti_fiber_of(scope);
 }
 
 /* Where an effect was found from a scope: a serial also stands for all that lies outwards. */
 typedef struct haft_known {
     uint64_t serial;
     haft_effect_t *effect;
-    haft_found_t found;
+    hafti_found_t found;
 } haft_known_t;
 
 #ifdef HAFT_FREESTANDING
@@ -143,19 +148,19 @@ typedef struct haft_on_signal_stack {
 } haft_on_signal_stack_t;
 haft_on_signal_stack_t haft_on_signal_stack(const void *here, const void *there);
 /* Reports what a signal handler may not do, if the code is one. */
-HAFT_COLD void haft_in_signal_handler(const haft_effect_t *effect, const haft_fiber_t *fiber,
-                                      const char *what);
-HAFT_INLINE bool haft_seems_in_handler(const haft_thread_t *thread) {
-    return HAFT_UNLIKELY((uintptr_t)__builtin_frame_address(0) - (uintptr_t)thread->signal_low <
-                         thread->signal_size);
+HAFTI_COLD void haft_in_signal_handler(const haft_effect_t *effect, const haft_fiber_t *fiber,
+                                       const char *what);
+HAFTI_INLINE bool haft_seems_in_handler(const hafti_thread_t *thread) {
+    return HAFTI_UNLIKELY((uintptr_t)__builtin_frame_address(0) - (uintptr_t)thread->signal_low <
+                          thread->signal_size);
 }
 /* For effects that suspend; and for what is done to fibers (NULL: a new one). */
-HAFT_INLINE void haft_check_suspends(const haft_thread_t *thread, const haft_effect_t *effect) {
+HAFTI_INLINE void haft_check_suspends(const hafti_thread_t *thread, const haft_effect_t *effect) {
     if (haft_seems_in_handler(thread))
         haft_in_signal_handler(effect, NULL, NULL);
 }
-HAFT_INLINE void haft_check_uses(const haft_thread_t *thread, const haft_fiber_t *fiber,
-                                 const char *what) {
+HAFTI_INLINE void haft_check_uses(const hafti_thread_t *thread, const haft_fiber_t *fiber,
+                                  const char *what) {
     if (haft_seems_in_handler(thread))
         haft_in_signal_handler(NULL, fiber, what);
 }

@@ -27,7 +27,7 @@ typedef void *never_clause_t(void *state, void *payload);
 typedef haft_answer_t general_clause_t(void *state, void *payload, haft_resumption_t k);
 
 /* How drive resumes with a reply that is to be freed; an answer's `next` has it as a mark. */
-enum { WAKE_COPY = HAFT_WAKE_CALL + 1, COPY_MARK = 1 };
+enum { WAKE_COPY = HAFTI_WAKE_CALL + 1, COPY_MARK = 1 };
 
 static void *run_never(haft_fiber_t *fiber, haft_request_t request) {
     HAFT_SCOPED haft_fiber_t *owned = fiber;
@@ -48,27 +48,27 @@ static void *answer_of(haft_fiber_t *fiber, void *payload, uintptr_t effect) {
 }
 
 /* While the computation runs it is the loop's; when the loop is unwound meanwhile, it ends. */
-HAFT_INLINE void free_owned(haft_fiber_t **owned) {
+HAFTI_INLINE void free_owned(haft_fiber_t **owned) {
     if (*owned != NULL)
         haft_fiber_drop(*owned);
 }
 
 /* Takes back what haft_tail_resume has promised: the fiber waits as before. */
-static HAFT_COLD void take_promise_back(haft_fiber_t *fiber) {
+static HAFTI_COLD void take_promise_back(haft_fiber_t *fiber) {
     fiber->scope.shot--;
-    if (haft_awaited(fiber)->result_size > sizeof(void *))
+    if (hafti_awaited(fiber)->result_size > sizeof(void *))
         haft_free_reply(fiber->resumer.base);
 }
 
 /* A clause that is unwound, by an exception or by being dropped, drops what it had not used, or only
    promised. */
-static HAFT_COLD void drop_left(haft_resumption_t k) {
+static HAFTI_COLD void drop_left(haft_resumption_t k) {
     if (k.fiber->scope.shot == k.shot + 1)
         take_promise_back(k.fiber);
     if (k.fiber->scope.shot == k.shot)
         haft_resumption_drop(k);
 }
-HAFT_INLINE void drop_unused(haft_resumption_t *k) {
+HAFTI_INLINE void drop_unused(haft_resumption_t *k) {
     if (k->fiber != NULL)
         drop_left(*k);
 }
@@ -78,46 +78,46 @@ static void free_reply(void **reply) {
 }
 
 /* Resumes by the out-of-line path. The words are special if the computation has ended. */
-static HAFT_COLD haft_words_t resume_slowly(haft_fiber_t *fiber, void *word, unsigned wake) {
+static HAFTI_COLD hafti_words_t resume_slowly(haft_fiber_t *fiber, void *word, unsigned wake) {
     const haft_handles_t *handles = fiber->scope.handles;
     /* A copied reply: the performer has it by the time that it is suspended again. */
     __attribute__((unused, cleanup(free_reply))) void *copy = wake == WAKE_COPY ? word : NULL;
     __attribute__((cleanup(free_owned))) haft_fiber_t *owned = fiber;
-    haft_request_t request = wake == HAFT_WAKE_CALL
-                                 ? haft_enter(fiber, word, HAFT_WAKE_CALL, handles)
-                                 : haft_resume_slow(fiber, word, handles);
+    haft_request_t request = wake == HAFTI_WAKE_CALL
+                                 ? haft_enter(fiber, word, HAFTI_WAKE_CALL, handles)
+                                 : hafti_resume_slow(fiber, word, handles);
     owned = NULL;
-    return (haft_words_t){request.payload, (uintptr_t)request.effect,
-                          fiber->state == HAFT_FIBER_FINISHED};
+    return (hafti_words_t){request.payload, (uintptr_t)request.effect,
+                           fiber->state == HAFT_FIBER_FINISHED};
 }
 
 /* The same by the inlined one, where that may be taken. */
-HAFT_INLINE haft_words_t resume(haft_fiber_t *fiber, void *word) {
-    haft_here_t here = haft_here();
-    if (HAFT_UNLIKELY(!haft_resumes_again(here, fiber)))
-        return resume_slowly(fiber, word, HAFT_WAKE_REPLY);
+HAFTI_INLINE hafti_words_t resume(haft_fiber_t *fiber, void *word) {
+    hafti_here_t here = hafti_here();
+    if (HAFTI_UNLIKELY(!hafti_resumes_again(here, fiber)))
+        return resume_slowly(fiber, word, HAFTI_WAKE_REPLY);
     __attribute__((cleanup(free_owned))) haft_fiber_t *owned = fiber;
-    haft_words_t words = haft_resume_now(here, fiber, word);
-    if (HAFT_UNLIKELY(words.special))
-        (void)haft_arrived(fiber, (haft_effect_t *)words.second, words.first);
+    hafti_words_t words = hafti_resume_now(here, fiber, word);
+    if (HAFTI_UNLIKELY(words.special))
+        (void)hafti_arrived(fiber, (haft_effect_t *)words.second, words.first);
     else
-        fiber->gate = HAFT_GATE_OPEN;
+        fiber->gate = HAFTI_GATE_OPEN;
     owned = NULL;
     return words;
 }
 
 /* The clause has promised its own computation and returned something else: as if it had not. */
-static HAFT_COLD void forgotten(haft_fiber_t *fiber) {
+static HAFTI_COLD void forgotten(haft_fiber_t *fiber) {
     take_promise_back(fiber);
-    haft_fail(HAFT_ERROR_BAD_ARGUMENT, haft_awaited(fiber), fiber,
+    haft_fail(HAFT_ERROR_BAD_ARGUMENT, hafti_awaited(fiber), fiber,
               "A clause of '%s' has called haft_tail_resume and returned something else. Write "
               "`return haft_tail_resume(k, reply);`.",
               ((const haft_handler_t *)fiber->handler)->name);
 }
 
-static HAFT_COLD void answered_twice(const haft_fiber_t *fiber) {
+static HAFTI_COLD void answered_twice(const haft_fiber_t *fiber) {
     haft_fail(
-        HAFT_ERROR_USED_RESUMPTION, haft_awaited(fiber), fiber,
+        HAFT_ERROR_USED_RESUMPTION, hafti_awaited(fiber), fiber,
         "A clause has returned what haft_tail_resume gave it a second time. Return it once, at "
         "once.");
 }
@@ -129,14 +129,14 @@ static HAFT_UNINSTRUMENTED uint64_t shot_of(const haft_fiber_t *fiber) {
 
 /* The loop of the paper. `lasts`: the fiber's header can be read when the fiber is gone. */
 static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
-    haft_words_t words;
+    hafti_words_t words;
     bool lasts = fiber->kind == HAFT_KIND_POOL;
-    if (HAFT_UNLIKELY(wake != HAFT_WAKE_REPLY))
+    if (HAFTI_UNLIKELY(wake != HAFTI_WAKE_REPLY))
         goto slowly;
     for (;;) {
         words = resume(fiber, word);
     resumed:
-        if (HAFT_UNLIKELY(words.special))
+        if (HAFTI_UNLIKELY(words.special))
             return answer_of(fiber, words.first, words.second);
         const haft_clause_t *clause = (const haft_clause_t *)words.second;
         haft_resumption_t k = {fiber, fiber->scope.shot};
@@ -146,14 +146,14 @@ static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
             answer = ((general_clause_t *)clause->function)(fiber->scope.state, words.first, k);
             unused.fiber = NULL;
         }
-        if (HAFT_UNLIKELY(answer.next != (uintptr_t)fiber)) {
-            if (HAFT_LIKELY(answer.next == 0)) {
-                if (HAFT_UNLIKELY(lasts && shot_of(fiber) == k.shot + 1))
+        if (HAFTI_UNLIKELY(answer.next != (uintptr_t)fiber)) {
+            if (HAFTI_LIKELY(answer.next == 0)) {
+                if (HAFTI_UNLIKELY(lasts && shot_of(fiber) == k.shot + 1))
                     forgotten(fiber);
                 return answer.value;
             }
             haft_fiber_t *next = (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
-            if (HAFT_UNLIKELY(next != fiber && lasts && shot_of(fiber) == k.shot + 1)) {
+            if (HAFTI_UNLIKELY(next != fiber && lasts && shot_of(fiber) == k.shot + 1)) {
                 if (next->scope.shot & 1)
                     take_promise_back(next);
                 forgotten(fiber);
@@ -164,16 +164,16 @@ static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
             if (answer.next & COPY_MARK)
                 wake = WAKE_COPY;
         }
-        if (HAFT_UNLIKELY(fiber->scope.shot != k.shot + 1))
+        if (HAFTI_UNLIKELY(fiber->scope.shot != k.shot + 1))
             answered_twice(fiber);
         fiber->scope.shot = k.shot + 2;
         word = answer.value;
-        if (HAFT_UNLIKELY(wake != HAFT_WAKE_REPLY))
+        if (HAFTI_UNLIKELY(wake != HAFTI_WAKE_REPLY))
             goto slowly;
     }
 slowly:
     words = resume_slowly(fiber, word, wake);
-    wake = HAFT_WAKE_REPLY;
+    wake = HAFTI_WAKE_REPLY;
     goto resumed;
 }
 
@@ -186,49 +186,49 @@ static bool in_place(const haft_handler_t *handler) {
     return true;
 }
 
-void haft_scope_push(haft_scope_t *scope, const haft_handles_t *handles, void *state) {
-    haft_thread_t *thread = haft_thread_ready();
+void haft_scope_push(hafti_scope_t *scope, const haft_handles_t *handles, void *state) {
+    hafti_thread_t *thread = haft_thread_ready();
     scope->outer = thread->current;
     scope->handles = handles;
     scope->filled = UINT8_MAX; /* by what was in the frame before */
     haft_scope_renew(thread, scope);
     scope->state = state;
-    scope->kind = HAFT_SCOPE_STACKLESS;
+    scope->kind = HAFTI_SCOPE_STACKLESS;
     scope->slow = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* signal handlers see whole scopes */
     thread->current = scope;
 }
 
-static void pop(haft_scope_t **scope) {
+static void pop(hafti_scope_t **scope) {
     haft_scope_pop(*scope);
 }
 
 static void *handle_in_place(const haft_handler_t *handler, void *state, void *(*body)(void *),
                              void *argument) {
-    haft_scope_t scope;
+    hafti_scope_t scope;
     void *result;
     haft_scope_push(&scope, &handler->handles, state);
     {
-        __attribute__((cleanup(pop), unused)) haft_scope_t *pushed = &scope;
+        __attribute__((cleanup(pop), unused)) hafti_scope_t *pushed = &scope;
         result = body(argument);
     }
     return handler->on_return != NULL ? handler->on_return(state, result) : result;
 }
 
-void *haft_handle_sized(const haft_fiber_options_t *options, size_t size,
-                        const haft_handler_t *handler, void *state, void *(*body)(void *),
-                        void *argument) {
+void *hafti_handle_sized(const haft_fiber_options_t *options, size_t size,
+                         const haft_handler_t *handler, void *state, void *(*body)(void *),
+                         void *argument) {
     haft_check_given(handler, "haft_handle", "handler");
     haft_check_given((void *)(uintptr_t)body, "haft_handle", "body");
     if (in_place(handler))
         return handle_in_place(handler, state, body, argument);
-    haft_fiber_t *fiber = haft_fiber_new_sized(options, size, body, argument);
+    haft_fiber_t *fiber = hafti_fiber_new_sized(options, size, body, argument);
     if (fiber == NULL)
         return HAFT_NO_ANSWER;
     fiber->handler = handler;
     fiber->scope.handles = &handler->handles;
     fiber->scope.state = state;
-    return drive(fiber, NULL, HAFT_WAKE_REPLY);
+    return drive(fiber, NULL, HAFTI_WAKE_REPLY);
 }
 
 void *haft_handle(const haft_handler_t *handler, void *state, void *(*body)(void *),
@@ -241,10 +241,10 @@ void *haft_handle(const haft_handler_t *handler, void *state, void *(*body)(void
 
 static void check_unused(haft_resumption_t k, const char *what) {
     haft_fiber_t *fiber = k.fiber;
-    if (HAFT_UNLIKELY(fiber == NULL || fiber->scope.shot != k.shot))
-        haft_fail(HAFT_ERROR_USED_RESUMPTION, fiber == NULL ? NULL : haft_awaited(fiber), fiber,
+    if (HAFTI_UNLIKELY(fiber == NULL || fiber->scope.shot != k.shot))
+        haft_fail(HAFT_ERROR_USED_RESUMPTION, fiber == NULL ? NULL : hafti_awaited(fiber), fiber,
                   "A resumption of the effect '%s' cannot be %s: it has been used already.",
-                  fiber == NULL || haft_awaited(fiber) == NULL ? "?" : haft_awaited(fiber)->name,
+                  fiber == NULL || hafti_awaited(fiber) == NULL ? "?" : hafti_awaited(fiber)->name,
                   what);
 }
 
@@ -258,7 +258,7 @@ void *haft_resumption_resume(haft_resumption_t k, haft_reply_t reply) {
     check_unused(k, "resumed");
     haft_check_reply(k.fiber, k.fiber->scope.awaits, reply);
     haft_use_up(k.fiber);
-    return drive(k.fiber, reply.word, HAFT_WAKE_REPLY);
+    return drive(k.fiber, reply.word, HAFTI_WAKE_REPLY);
 }
 
 void *haft_resumption_discontinue(haft_resumption_t k, haft_raise_t *raise, void *argument) {
@@ -266,17 +266,17 @@ void *haft_resumption_discontinue(haft_resumption_t k, haft_raise_t *raise, void
     haft_fiber_t *fiber = use(k, "resumed");
     haft_raising_t raising = {raise, argument, fiber, fiber->scope.awaits};
     haft_call_t call = {haft_raise, &raising};
-    return drive(fiber, &call, HAFT_WAKE_CALL);
+    return drive(fiber, &call, HAFTI_WAKE_CALL);
 }
 
-haft_answer_t haft_tail_resume_slow(haft_resumption_t k, haft_reply_t reply) {
+haft_answer_t hafti_tail_resume_slow(haft_resumption_t k, haft_reply_t reply) {
     check_unused(k, "resumed");
     haft_fiber_t *fiber = k.fiber;
     haft_check_reply(fiber, fiber->scope.awaits, reply);
-    bool copied = haft_awaited(fiber)->result_size > sizeof reply.word;
+    bool copied = hafti_awaited(fiber)->result_size > sizeof reply.word;
     /* It lies in the block of the clause, which is about to end. */
     if (copied)
-        reply.word = fiber->resumer.base = haft_copy_reply(haft_awaited(fiber), reply.word);
+        reply.word = fiber->resumer.base = haft_copy_reply(hafti_awaited(fiber), reply.word);
     fiber->scope.shot++;
     return (haft_answer_t){reply.word, (uintptr_t)fiber + (copied ? COPY_MARK : 0)};
 }
@@ -286,5 +286,5 @@ void haft_resumption_drop(haft_resumption_t k) {
 }
 
 haft_effect_t *haft_resumption_effect(haft_resumption_t k) {
-    return k.fiber != NULL && k.fiber->scope.shot == k.shot ? haft_awaited(k.fiber) : NULL;
+    return k.fiber != NULL && k.fiber->scope.shot == k.shot ? hafti_awaited(k.fiber) : NULL;
 }

@@ -13,7 +13,7 @@ static void nothing(haft_fiber_t *fiber) {
 
 /* ---- Memory of the caller ---- */
 
-static haft_fiber_t *make_fixed(haft_thread_t *thread, const haft_fiber_options_t *options) {
+static haft_fiber_t *make_fixed(hafti_thread_t *thread, const haft_fiber_options_t *options) {
     (void)thread;
     void *memory = options->memory;
     size_t size = options->memory_size;
@@ -59,12 +59,12 @@ static void no_longer_fixed(haft_fiber_t *fiber) {
 
 #ifdef HAFT_FREESTANDING
 
-static haft_fiber_t *make_pooled(haft_thread_t *thread, const haft_fiber_options_t *options) {
+static haft_fiber_t *make_pooled(hafti_thread_t *thread, const haft_fiber_options_t *options) {
     (void)thread, (void)options;
     return haft_pool_exhausted(0);
 }
 
-static haft_fiber_t *make_segmented(haft_thread_t *thread, const haft_fiber_options_t *options) {
+static haft_fiber_t *make_segmented(hafti_thread_t *thread, const haft_fiber_options_t *options) {
     (void)thread, (void)options;
     haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
               "A freestanding program has no segmented fibers.");
@@ -80,10 +80,10 @@ const haft_stack_kind_t haft_stack_kinds[] = {
 
 /* ---- The pool ---- */
 
-static haft_fiber_t *make_pooled(haft_thread_t *thread, const haft_fiber_options_t *options) {
+static haft_fiber_t *make_pooled(hafti_thread_t *thread, const haft_fiber_options_t *options) {
     size_t size = options->stack_size != 0 ? options->stack_size : haft_stack_size();
     haft_fiber_t *fiber;
-    if (HAFT_UNLIKELY(options->dense) && !haft_tools_know_stacks())
+    if (HAFTI_UNLIKELY(options->dense) && !haft_tools_know_stacks())
         fiber = haft_pool_take_dense(thread, options->stack_size);
     else
         fiber = haft_pool_take(thread, size);
@@ -101,14 +101,14 @@ static bool again_pooled(haft_fiber_t *fiber) {
 }
 
 static void give_pooled(haft_fiber_t *fiber) {
-    haft_pool_give(haft_thread(), fiber);
+    haft_pool_give(hafti_thread(), fiber);
 }
 
 /* ---- Segments ---- */
 
-static HAFT_COLD haft_fiber_t *make_segmented(haft_thread_t *thread,
-                                              const haft_fiber_options_t *options) {
-#    ifdef HAFT_SEGMENTS
+static HAFTI_COLD haft_fiber_t *make_segmented(hafti_thread_t *thread,
+                                               const haft_fiber_options_t *options) {
+#    ifdef HAFTI_SEGMENTS
     if (options->memory != NULL || options->memory_size != 0)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
                   "A segmented fiber cannot lie in memory of the caller.");
@@ -149,7 +149,7 @@ const haft_stack_kind_t haft_stack_kinds[] = {
 #endif
 
 const haft_stack_kind_t *haft_kind_for(const haft_fiber_options_t *options) {
-    if (HAFT_UNLIKELY(options->segmented) && !haft_tools_know_stacks())
+    if (HAFTI_UNLIKELY(options->segmented) && !haft_tools_know_stacks())
         return &haft_stack_kinds[HAFT_KIND_SEGMENTED];
     bool given = options->memory != NULL || options->memory_size != 0;
     return &haft_stack_kinds[given ? HAFT_KIND_FIXED : HAFT_KIND_POOL];

@@ -10,7 +10,7 @@ static haft_landing_t *landing_of(struct _Unwind_Exception *exception) {
 }
 
 static __attribute__((noreturn)) void stopped(const char *how) {
-    haft_segments_set_limit(0); /* the unwinder may have changed it ahead of the stack */
+    hafti_segments_set_limit(0); /* the unwinder may have changed it ahead of the stack */
     haft_fiber_t *fiber = haft_fiber_here();
     haft_fail(HAFT_ERROR_UNWINDING_STOPPED, NULL, fiber,
               "A clause has thrown, and %s, which it leaves, cannot be unwound: %s.",
@@ -32,7 +32,7 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
     haft_unwinding_goes_on(true);
     if (landing->fiber == NULL && landing->here &&
         haft_unwound_to(_Unwind_GetCFA(context), landing->sp)) {
-        haft_segments_set_limit(0); /* the unwinder has changed it ahead of the stack */
+        hafti_segments_set_limit(0); /* the unwinder has changed it ahead of the stack */
         haft_unwinding_goes_on(false);
         landing->land(landing);
     }

@@ -4,27 +4,27 @@
 
 #include <errno.h>
 
-void haft_language_thread_exits(haft_thread_t *thread) {
+void haft_language_thread_exits(hafti_thread_t *thread) {
     if (thread->language == NULL)
         return;
     /* What lies on the thread's own stack may have been overwritten. */
-    haft_scope_t *scope = thread->current;
+    hafti_scope_t *scope = thread->current;
     while (scope != NULL && haft_pool_fiber_at(scope) != NULL) {
-        haft_scope_t *outer = scope->outer;
-        if (scope->kind == HAFT_SCOPE_FIBER)
-            thread->language->abandoned(haft_fiber_of(scope));
+        hafti_scope_t *outer = scope->outer;
+        if (scope->kind == HAFTI_SCOPE_FIBER)
+            thread->language->abandoned(hafti_fiber_of(scope));
         scope = outer;
     }
 }
 
 void haft_language_register(const haft_language_t *language) {
     haft_process_language = language;
-    haft_thread_t *thread = haft_thread_ready();
+    hafti_thread_t *thread = haft_thread_ready();
     thread->language = language;
     haft_exceptions_at_rest(thread);
 }
 
-haft_thread_t *haft_language_thread(void) {
+hafti_thread_t *haft_language_thread(void) {
     return haft_thread_ready();
 }
 
@@ -38,10 +38,10 @@ haft_fiber_t *haft_language_take(const haft_language_t *language, size_t size) {
         errno = ENOMEM;
         return NULL;
     }
-    fiber->context = fiber->resumer = (haft_context_t){.sp = fiber->high};
+    fiber->context = fiber->resumer = (hafti_context_t){.sp = fiber->high};
     fiber->owner = 0;
-    fiber->gate = HAFT_GATE_CLOSED;
-    fiber->scope = (haft_scope_t){.handles = language->handles, .awaits = HAFT_AWAITS_NOTHING};
+    fiber->gate = HAFTI_GATE_CLOSED;
+    fiber->scope = (hafti_scope_t){.handles = language->handles, .awaits = HAFTI_AWAITS_NOTHING};
     haft_furnish(fiber, language->name);
     fiber->scope.slow = 1;
     fiber->top = &fiber->scope;
@@ -65,10 +65,10 @@ void haft_language_leave(haft_fiber_t *fiber) {
     haft_leave(fiber, &haft_special_dropped, NULL);
 }
 
-void haft_language_moved(haft_scope_t *top, haft_fiber_t *fiber) {
-    for (haft_scope_t *scope = top;; scope = scope->outer) {
+void haft_language_moved(hafti_scope_t *top, haft_fiber_t *fiber) {
+    for (hafti_scope_t *scope = top;; scope = scope->outer) {
         haft_scope_forget(scope);
-        scope->serial = scope->kind == HAFT_SCOPE_FIBER && haft_fiber_of(scope)->language != NULL
+        scope->serial = scope->kind == HAFTI_SCOPE_FIBER && hafti_fiber_of(scope)->language != NULL
                             ? 0
                             : haft_stamp(haft_thread_ready());
         if (scope == &fiber->scope)

@@ -6,6 +6,6 @@
 #include "fiber.h"
 
 /* Tells the language of the fibers that the thread leaves behind. */
-void haft_language_thread_exits(haft_thread_t *thread);
+void haft_language_thread_exits(hafti_thread_t *thread);
 
 #endif

@@ -18,7 +18,7 @@ static void abandon_up_to(haft_fiber_t *fiber, const haft_fiber_t *target) {
         outer = haft_resumer_of(fiber);
         bool in_its_frames = (char *)fiber >= outer->low && (char *)fiber < outer->high;
         fiber->state = in_its_frames ? HAFT_FIBER_FREED : HAFT_FIBER_FINISHED;
-        haft_abandon_foreign_call(haft_thread(), fiber);
+        haft_abandon_foreign_call(hafti_thread(), fiber);
         haft_tools_abandon(fiber);
         haft_fibers_lost(fiber);
         haft_kind_of(fiber)->given_up(fiber);
@@ -39,7 +39,7 @@ bool haft_needs_unwinding(haft_fiber_t *fiber) {
 }
 
 void haft_abandon_inside(haft_fiber_t *fiber) {
-    if (HAFT_UNLIKELY(haft_process_language != NULL))
+    if (HAFTI_UNLIKELY(haft_process_language != NULL))
         haft_process_language->left(fiber->top, fiber);
     abandon_up_to(innermost(fiber), fiber);
 }
@@ -57,8 +57,8 @@ void haft_check_thrown(const char *function, const haft_fiber_t *fiber, const ha
 
 void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size) {
     haft_check_thrown("haft_exit", fiber, effect, payload, size);
-    haft_scope_t *scope = haft_thread_ready()->current;
-    haft_check_here(haft_thread());
+    hafti_scope_t *scope = haft_thread_ready()->current;
+    haft_check_here(hafti_thread());
     while (scope != NULL && (fiber == NULL || scope != &fiber->scope))
         scope = scope->outer;
     if (scope == NULL)
@@ -73,7 +73,7 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
                   "handle it with HAFT_NEVER.",
                   effect->name, effect->where, ((const haft_handler_t *)fiber->handler)->name);
     haft_fiber_t *here = haft_fiber_here();
-    fiber->scope.awaits = HAFT_AWAITING(effect, effect->result_size);
+    fiber->scope.awaits = haft_awaiting(effect);
     haft_use_up(fiber);
     bool abandoned = !cleanups_up_to(here, fiber);
     /* It stays where it is on a stack that nothing will run on. For a sanitizer it may lie on a

@@ -11,12 +11,12 @@ static bool process_starts(void) {
     return haft_tools_active;
 }
 
-static void thread_starts(haft_thread_t *thread) {
+static void thread_starts(hafti_thread_t *thread) {
     haft_tools_thread_start();
     haft_overflow_watch_thread(thread);
 }
 
-static void thread_ends(haft_thread_t *thread) {
+static void thread_ends(hafti_thread_t *thread) {
     haft_language_thread_exits(thread);
     haft_pool_thread_exit(thread);
     haft_tools_thread_exit();

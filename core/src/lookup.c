@@ -5,13 +5,13 @@
  */
 #include "lookup.h"
 
-static const haft_clause_t slow_request = {.kind = HAFT_CLAUSE_SLOW};
+static const haft_clause_t slow_request = {.kind = HAFTI_CLAUSE_SLOW};
 static const haft_clause_t any_clause = {.kind = HAFT_CLAUSE_REQUEST};
 
 const haft_handles_t haft_handles_all = {.all = 1};
 const haft_handles_t haft_handles_none = {.all = 0};
 
-void haft_declare(const haft_effect_t *effect, uint32_t shape, const char *where) {
+void hafti_declare(const haft_effect_t *effect, uint32_t shape, const char *where) {
     if (shape != effect->default_clause.shape)
         haft_fail(
             HAFT_ERROR_WRONG_TYPE, effect, NULL,
@@ -39,10 +39,10 @@ static const haft_clause_t *clause_for(const haft_handles_t *handles, haft_effec
     return handles->all ? &any_clause : NULL;
 }
 
-haft_handled_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t shape) {
+haft_handled_t haft_search(hafti_scope_t *from, haft_effect_t *effect, uint32_t shape) {
     haft_handled_t found = {.slow = haft_tools_active};
-    haft_thread_t *thread = haft_thread();
-    for (haft_scope_t *scope = from; scope != NULL; scope = scope->outer) {
+    hafti_thread_t *thread = hafti_thread();
+    for (hafti_scope_t *scope = from; scope != NULL; scope = scope->outer) {
         (void)haft_scope_serial(thread, scope);
         found.slow |= scope->slow;
         found.clause = clause_for(scope->handles, effect, shape);
@@ -54,14 +54,14 @@ haft_handled_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t s
     return found;
 }
 
-haft_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect) {
+hafti_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect) {
     const haft_clause_t *clause = handled.clause;
     if (clause->kind == HAFT_CLAUSE_TAIL || clause->kind == HAFT_CLAUSE_NEVER)
-        return (haft_found_t){(uintptr_t)clause + HAFT_CLAUSE_MARK, handled.scope};
-    uintptr_t with = haft_sent_by(haft_fiber_of(handled.scope), clause, effect);
+        return (hafti_found_t){(uintptr_t)clause + HAFTI_CLAUSE_MARK, handled.scope};
+    uintptr_t with = haft_sent_by(hafti_fiber_of(handled.scope), clause, effect);
     if (handled.slow && with == (uintptr_t)effect)
         with = (uintptr_t)&slow_request;
-    return (haft_found_t){with + (handled.slow ? HAFT_CLAUSE_MARK : 0), handled.scope};
+    return (hafti_found_t){with + (handled.slow ? HAFTI_CLAUSE_MARK : 0), handled.scope};
 }
 
 /* ---- Remembering ----
@@ -72,44 +72,44 @@ haft_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect) {
  * that he writes is his place on the stack: a handler is further in, or on the alternate stack.
  */
 
-static HAFT_COLD bool interrupts(const char *here, const char *there) {
+static HAFTI_COLD bool interrupts(const char *here, const char *there) {
     haft_on_signal_stack_t on = haft_on_signal_stack(here, there);
     return on.here == on.there ? here < there : on.here;
 }
 
-static bool begin_to_write(haft_thread_t *thread) {
+static bool begin_to_write(hafti_thread_t *thread) {
     const char *here = __builtin_frame_address(0);
-    if (HAFT_UNLIKELY(thread->looking != NULL && interrupts(here, thread->looking)))
+    if (HAFTI_UNLIKELY(thread->looking != NULL && interrupts(here, thread->looking)))
         return false;
     thread->looking = here;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     return true;
 }
 
-static void end_to_write(haft_thread_t *thread) {
+static void end_to_write(hafti_thread_t *thread) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->looking = NULL;
 }
 
-static void write_entry(haft_scope_t *scope, haft_cache_entry_t *entry, uintptr_t key,
-                        haft_found_t found) {
+static void write_entry(hafti_scope_t *scope, hafti_cache_entry_t *entry, uintptr_t key,
+                        hafti_found_t found) {
     scope->filled |= (uint8_t)(1u << (entry - scope->cache));
     entry->key = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     entry->found = found;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    entry->key = key + (found.with & HAFT_CLAUSE_MARK);
+    entry->key = key + (found.with & HAFTI_CLAUSE_MARK);
 }
 
-void haft_remember(haft_thread_t *thread, unsigned slot, uintptr_t key, haft_found_t found) {
+void haft_remember(hafti_thread_t *thread, unsigned slot, uintptr_t key, hafti_found_t found) {
     if (begin_to_write(thread)) {
-        write_entry(thread->current, haft_entry_in(thread->current, slot), key, found);
+        write_entry(thread->current, hafti_entry_in(thread->current, slot), key, found);
         end_to_write(thread);
     }
 }
 
-static bool has(const haft_cache_entry_t *entry, const haft_effect_t *effect) {
-    const uintptr_t marks = HAFT_CLAUSE_MARK | HAFT_AT_MARK | HAFT_OTHER_MARK;
+static bool has(const hafti_cache_entry_t *entry, const haft_effect_t *effect) {
+    const uintptr_t marks = HAFTI_CLAUSE_MARK | HAFTI_AT_MARK | HAFTI_OTHER_MARK;
     return entry->key == 0 || (entry->key & ~marks) == (uintptr_t)effect;
 }
 
@@ -119,20 +119,20 @@ static bool has(const haft_cache_entry_t *entry, const haft_effect_t *effect) {
  * read again.) When the cache is full somebody's entry goes: as a rule that at the effect's second place,
  * and now and then the effect moves all the same, since what lies elsewhere may be left behind.
  */
-static haft_cache_entry_t *entry_for(haft_thread_t *thread, haft_scope_t *scope,
-                                     haft_effect_t *effect, unsigned slot) {
-    enum { SIZE = sizeof(haft_cache_entry_t), FULL = (1 << HAFT_CACHE_SLOTS) - 1, STAYS = 8 };
-    haft_cache_entry_t *entry = haft_entry_in(scope, slot);
-    if (HAFT_LIKELY(has(entry, effect)))
+static hafti_cache_entry_t *entry_for(hafti_thread_t *thread, hafti_scope_t *scope,
+                                      haft_effect_t *effect, unsigned slot) {
+    enum { SIZE = sizeof(hafti_cache_entry_t), FULL = (1 << HAFTI_CACHE_SLOTS) - 1, STAYS = 8 };
+    hafti_cache_entry_t *entry = hafti_entry_in(scope, slot);
+    if (HAFTI_LIKELY(has(entry, effect)))
         return entry;
-    entry = haft_second_entry(scope, effect);
+    entry = hafti_second_entry(scope, effect);
     if (has(entry, effect))
         return entry;
     uint32_t turn = thread->moves++;
     if (scope->filled != FULL)
         slot = (unsigned)__builtin_ctz(~(unsigned)scope->filled);
     else if (turn % STAYS == 0)
-        slot = turn / STAYS % HAFT_CACHE_SLOTS;
+        slot = turn / STAYS % HAFTI_CACHE_SLOTS;
     else
         return entry;
     __atomic_store_n(&effect->place, slot * SIZE, __ATOMIC_RELAXED);
@@ -140,7 +140,7 @@ static haft_cache_entry_t *entry_for(haft_thread_t *thread, haft_scope_t *scope,
 }
 
 static void write_known(haft_known_t *known, uint64_t serial, haft_effect_t *effect,
-                        haft_found_t found) {
+                        hafti_found_t found) {
     known->serial = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     known->effect = effect;
@@ -153,9 +153,9 @@ static bool is_for(const haft_known_t *known, uint64_t serial, const haft_effect
     return known->serial == serial && known->effect == effect;
 }
 
-/* As haft_read_entry. */
+/* As hafti_read_entry. */
 static bool read_known(const haft_known_t *known, uint64_t serial, const haft_effect_t *effect,
-                       haft_found_t *found) {
+                       hafti_found_t *found) {
     if (!is_for(known, serial, effect))
         return false;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -166,7 +166,7 @@ static bool read_known(const haft_known_t *known, uint64_t serial, const haft_ef
 
 /* ---- Looking up ---- */
 
-void haft_unhandled(haft_effect_t *effect) {
+void hafti_unhandled(haft_effect_t *effect) {
     haft_fiber_t *fiber = haft_fiber_here();
     haft_fail(
         HAFT_ERROR_UNHANDLED, effect, fiber,
@@ -175,43 +175,43 @@ void haft_unhandled(haft_effect_t *effect) {
         effect->name, effect->where, haft_fiber_label(fiber));
 }
 
-static __attribute__((noinline)) haft_found_t find(haft_thread_t *thread, haft_effect_t *effect,
-                                                   uint32_t shape) {
+static __attribute__((noinline)) hafti_found_t find(hafti_thread_t *thread, haft_effect_t *effect,
+                                                    uint32_t shape) {
     haft_handled_t handled = haft_search(thread->current, effect, shape);
     if (handled.clause != NULL)
         return haft_found_of(handled, effect);
-    const haft_clause_t *clause =
-        clause_for(&(haft_handles_t){1, 0, HAFT_SET_FIXED, &effect->default_clause}, effect, shape);
-    return (haft_found_t){(uintptr_t)clause + HAFT_CLAUSE_MARK, &thread->defaults};
+    const haft_clause_t *clause = clause_for(
+        &(haft_handles_t){1, 0, HAFTI_SET_FIXED, &effect->default_clause}, effect, shape);
+    return (hafti_found_t){(uintptr_t)clause + HAFTI_CLAUSE_MARK, &thread->defaults};
 }
 
 /* Nobody handles it: its only clause is a default that is not there. */
-HAFT_INLINE bool is_unhandled(haft_found_t found, const haft_effect_t *effect) {
-    return HAFT_UNLIKELY(haft_clause_of(found) == &effect->default_clause) &&
+HAFTI_INLINE bool is_unhandled(hafti_found_t found, const haft_effect_t *effect) {
+    return HAFTI_UNLIKELY(hafti_clause_of(found) == &effect->default_clause) &&
            haft_default(effect) == NULL;
 }
 
 /* haft_look_for, inlined into its two callers. No slot remembers an effect that nobody handles: its next
    performer gets here again. */
-HAFT_INLINE haft_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t shape,
-                                  bool is_error) {
-    haft_thread_t *thread = haft_thread_ready();
-    haft_scope_t *current = thread->current;
+HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t shape,
+                                    bool is_error) {
+    hafti_thread_t *thread = haft_thread_ready();
+    hafti_scope_t *current = thread->current;
     HAFT_CHECK_CHAIN(thread);
     uint64_t serial = haft_scope_serial(thread, current);
     uint64_t hash = (serial ^ (uintptr_t)effect >> 4) * UINT64_C(0x9e3779b97f4a7c15);
     haft_known_t *known = &thread->known[hash >> 32 & (HAFT_KNOWN - 1)];
-    haft_found_t found;
+    hafti_found_t found;
     bool is_known = read_known(known, serial, effect, &found);
-    if (HAFT_UNLIKELY(!is_known))
+    if (HAFTI_UNLIKELY(!is_known))
         found = find(thread, effect, shape);
     bool unhandled = is_unhandled(found, effect);
-    if (HAFT_UNLIKELY(unhandled && is_error))
-        haft_unhandled(effect);
-    if (!unhandled && haft_clause_in_place(found) == NULL)
+    if (HAFTI_UNLIKELY(unhandled && is_error))
+        hafti_unhandled(effect);
+    if (!unhandled && hafti_clause_in_place(found) == NULL)
         haft_check_suspends(thread, effect);
-    if (HAFT_LIKELY(begin_to_write(thread))) {
-        if (HAFT_UNLIKELY(!is_known))
+    if (HAFTI_LIKELY(begin_to_write(thread))) {
+        if (HAFTI_UNLIKELY(!is_known))
             write_known(known, serial, effect, found);
         if (!unhandled)
             write_entry(current, entry_for(thread, current, effect, slot), (uintptr_t)effect,
@@ -221,21 +221,21 @@ HAFT_INLINE haft_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t
     return found;
 }
 
-haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
+hafti_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
     return look_for(effect, slot, shape, false);
 }
 
 /* An effect that nobody handles is reported under the scopes of its performer. */
-haft_found_t haft_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
+hafti_found_t hafti_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
     return look_for(effect, slot, shape, true);
 }
 
 haft_fiber_t *haft_locate(haft_effect_t *effect) {
-    haft_thread_t *thread = haft_thread_ready();
+    hafti_thread_t *thread = haft_thread_ready();
     haft_check_given(effect, "haft_locate", "effect");
     haft_handled_t found = haft_search(thread->current, effect, effect->default_clause.shape);
     return found.clause != NULL && found.clause->kind != HAFT_CLAUSE_TAIL
-               ? haft_fiber_of(found.scope)
+               ? hafti_fiber_of(found.scope)
                : NULL;
 }
 
@@ -247,7 +247,7 @@ haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *functi
     haft_function_t *before = haft_default(effect);
     if (function != NULL)
         __atomic_store_n(&clause->function, function, __ATOMIC_RELEASE);
-    __atomic_store_n(&clause->kind, function != NULL ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_SLOW,
+    __atomic_store_n(&clause->kind, function != NULL ? HAFT_CLAUSE_TAIL : HAFTI_CLAUSE_SLOW,
                      __ATOMIC_RELEASE);
     return before;
 }
@@ -291,10 +291,10 @@ const haft_clause_t *haft_clause_taking(const haft_fiber_t *fiber, const haft_ef
 
 /* ---- Performing to a handler by name ---- */
 
-haft_found_t haft_lookup_at(haft_scope_t *target, haft_effect_t *effect, unsigned slot,
-                            uint32_t shape) {
-    haft_thread_t *thread = haft_thread_ready();
-    haft_scope_t *scope = thread->current;
+hafti_found_t haft_lookup_at(hafti_scope_t *target, haft_effect_t *effect, unsigned slot,
+                             uint32_t shape) {
+    hafti_thread_t *thread = haft_thread_ready();
+    hafti_scope_t *scope = thread->current;
     bool slow = haft_tools_active;
     for (; scope != NULL && scope != target; scope = scope->outer) {
         (void)haft_scope_serial(thread, scope);
@@ -308,11 +308,11 @@ haft_found_t haft_lookup_at(haft_scope_t *target, haft_effect_t *effect, unsigne
             effect->name);
     haft_handled_t handled = haft_search(target, effect, shape);
     if (handled.scope != target)
-        haft_unhandled(effect);
+        hafti_unhandled(effect);
     handled.slow |= slow;
-    haft_found_t found = haft_found_of(handled, effect);
-    if (haft_clause_in_place(found) == NULL)
+    hafti_found_t found = haft_found_of(handled, effect);
+    if (hafti_clause_in_place(found) == NULL)
         haft_check_suspends(thread, effect);
-    haft_remember(thread, slot, (uintptr_t)effect + HAFT_AT_MARK, found);
+    haft_remember(thread, slot, (uintptr_t)effect + HAFTI_AT_MARK, found);
     return found;
 }

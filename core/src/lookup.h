@@ -11,45 +11,45 @@ bool haft_same_effects(const haft_handles_t *one, const haft_handles_t *other);
 uint32_t haft_number_of(const haft_handles_t *handles);
 
 /* Forgets what was derived from the chain outwards of a scope. */
-HAFT_INLINE void haft_scope_forget(haft_scope_t *scope) {
+HAFTI_INLINE void haft_scope_forget(hafti_scope_t *scope) {
     for (unsigned left = scope->filled; left != 0; left &= left - 1)
         scope->cache[__builtin_ctz(left)].key = 0;
     scope->filled = 0;
 }
-HAFT_INLINE void haft_scope_renew(haft_thread_t *thread, haft_scope_t *scope) {
+HAFTI_INLINE void haft_scope_renew(hafti_thread_t *thread, hafti_scope_t *scope) {
     scope->serial = haft_stamp(thread);
     haft_scope_forget(scope);
 }
 /* A scope's serial, drawn now if nothing has asked for it before. */
-HAFT_INLINE uint64_t haft_scope_serial(haft_thread_t *thread, haft_scope_t *scope) {
-    if (HAFT_UNLIKELY(scope->serial == 0))
+HAFTI_INLINE uint64_t haft_scope_serial(hafti_thread_t *thread, hafti_scope_t *scope) {
+    if (HAFTI_UNLIKELY(scope->serial == 0))
         scope->serial = haft_stamp(thread);
     return scope->serial;
 }
 typedef struct haft_handled {
     const haft_clause_t *clause; /* NULL: there is no handler */
-    haft_scope_t *scope;
+    hafti_scope_t *scope;
     bool slow; /* a scope on the way needs the out-of-line switch */
 } haft_handled_t;
 
-haft_handled_t haft_search(haft_scope_t *from, haft_effect_t *effect, uint32_t shape);
+haft_handled_t haft_search(hafti_scope_t *from, haft_effect_t *effect, uint32_t shape);
 /* How that is performed. */
-haft_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect);
-/* haft_lookup, without an error when nobody handles the effect. */
-haft_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape);
+hafti_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect);
+/* hafti_lookup, without an error when nobody handles the effect. */
+hafti_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape);
 /* Remembers what was found for `key` in a slot of the current scope, unless that cannot be done safely. */
-void haft_remember(haft_thread_t *thread, unsigned slot, uintptr_t key, haft_found_t found);
+void haft_remember(hafti_thread_t *thread, unsigned slot, uintptr_t key, hafti_found_t found);
 
 extern const haft_handles_t haft_handles_none;
 
 /* Whether a handler's loop resumes the fiber, and gets what is sent out of it. */
-HAFT_INLINE bool haft_is_driven(const haft_fiber_t *fiber) {
+HAFTI_INLINE bool haft_is_driven(const haft_fiber_t *fiber) {
     const haft_handler_t *handler = fiber->handler;
     return handler != NULL && fiber->scope.handles == &handler->handles;
 }
 /* Uses up every capture of the fiber, also one that haft_tail_resume has promised: the count is even
    again. */
-HAFT_INLINE void haft_use_up(haft_fiber_t *fiber) {
+HAFTI_INLINE void haft_use_up(haft_fiber_t *fiber) {
     fiber->scope.shot = (fiber->scope.shot + 2) & ~UINT64_C(1);
 }
 /* What the handler of `fiber` does with an effect that is sent out of it: NULL if that is

@@ -51,7 +51,7 @@ static void say_of_thread(void) {
 static void say_of_segments(const char *what) {
     char line[400];
     int length = snprintf(line, sizeof line, "haft: %s: %s.\n",
-                          haft_fiber_label(haft_thread()->segmented), what);
+                          haft_fiber_label(hafti_thread()->segmented), what);
     if (write(STDERR_FILENO, line, (size_t)length) < 0)
         return;
 }
@@ -104,7 +104,7 @@ static void fault(int number, siginfo_t *information, void *context) {
         say(fiber);
     }
     if (information->si_code > 0 && fiber == NULL && segments == NULL &&
-        haft_thread()->language == NULL && haft_thread_overflow(information->si_addr, context))
+        hafti_thread()->language == NULL && haft_thread_overflow(information->si_addr, context))
         say_of_thread();
     pass_on(&before[number == signals[1]], number, information, context);
 }
@@ -116,7 +116,7 @@ void haft_overflow_watch(void) {
         sigaction(signals[i], &ours, &before[i]);
 }
 
-void haft_overflow_watch_thread(haft_thread_t *thread) {
+void haft_overflow_watch_thread(hafti_thread_t *thread) {
     stack_t stack;
     if (sigaltstack(NULL, &stack) != 0)
         return;
@@ -138,7 +138,7 @@ void haft_overflow_watch_thread(haft_thread_t *thread) {
     }
 }
 
-void haft_overflow_unwatch_thread(haft_thread_t *thread) {
+void haft_overflow_unwatch_thread(hafti_thread_t *thread) {
     stack_t stack;
     thread->signal_size = 0;
     if (thread->signal_stack == NULL)

@@ -218,7 +218,7 @@ static void tend(void) {
                                                   __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         for (int i = 0; i < POOLS; i++)
             end_period(&pools[i]);
-    if (HAFT_LIKELY(!__atomic_load_n(&giving_back, __ATOMIC_RELAXED)))
+    if (HAFTI_LIKELY(!__atomic_load_n(&giving_back, __ATOMIC_RELAXED)))
         return;
     for (int i = 0; i < POOLS; i++)
         if (give_back_some(&pools[i]))
@@ -242,7 +242,7 @@ static haft_fiber_t *take_loose(struct haft_pool *pool) {
 }
 
 /* A free stack, and a batch for a thread that has none left. */
-static haft_fiber_t *take_free(haft_thread_t *thread, struct haft_pool *pool) {
+static haft_fiber_t *take_free(hafti_thread_t *thread, struct haft_pool *pool) {
     haft_batch_t *batch = thread->pool == pool && thread->idle_count == 0 ? pop_batch(pool) : NULL;
     if (batch == NULL)
         return take_loose(pool);
@@ -252,7 +252,7 @@ static haft_fiber_t *take_free(haft_thread_t *thread, struct haft_pool *pool) {
     return batch->fibers[HAFT_THREAD_KEEPS - 1];
 }
 
-static haft_fiber_t *take_from_twin(haft_thread_t *thread, struct haft_pool *twin,
+static haft_fiber_t *take_from_twin(hafti_thread_t *thread, struct haft_pool *twin,
                                     bool used_before) {
     if (twin == NULL)
         return NULL;
@@ -262,7 +262,7 @@ static haft_fiber_t *take_from_twin(haft_thread_t *thread, struct haft_pool *twi
     return fiber;
 }
 
-static HAFT_COLD haft_fiber_t *take_slow(haft_thread_t *thread, struct haft_pool *pool) {
+static HAFTI_COLD haft_fiber_t *take_slow(hafti_thread_t *thread, struct haft_pool *pool) {
     pthread_mutex_lock(&pools_lock);
     haft_fiber_t *fiber = take_free(thread, pool);
     if (fiber == NULL)
@@ -278,7 +278,7 @@ static HAFT_COLD haft_fiber_t *take_slow(haft_thread_t *thread, struct haft_pool
     return fiber;
 }
 
-static void hand_over(haft_thread_t *thread) {
+static void hand_over(hafti_thread_t *thread) {
     struct haft_pool *pool = thread->pool;
     if (pool == NULL)
         return;
@@ -296,13 +296,13 @@ static void hand_over(haft_thread_t *thread) {
     thread->idle_size = 0;
 }
 
-void haft_pool_thread_exit(haft_thread_t *thread) {
+void haft_pool_thread_exit(hafti_thread_t *thread) {
     hand_over(thread);
     tend();
 }
 
 /* From now on the thread keeps stacks of this pool. */
-static void keep_from(haft_thread_t *thread, struct haft_pool *pool) {
+static void keep_from(hafti_thread_t *thread, struct haft_pool *pool) {
     hand_over(thread);
     pthread_mutex_lock(&pools_lock);
     thread->idle = new_batch(pool);
@@ -317,13 +317,13 @@ static void keep_from(haft_thread_t *thread, struct haft_pool *pool) {
     pthread_mutex_unlock(&pools_lock);
 }
 
-static void swap_batches(haft_thread_t *thread) {
+static void swap_batches(hafti_thread_t *thread) {
     haft_batch_t *batch = thread->other;
     thread->other = thread->idle;
     thread->idle = batch;
 }
 
-haft_fiber_t *haft_pool_take_slow(haft_thread_t *thread, size_t size) {
+haft_fiber_t *haft_pool_take_slow(hafti_thread_t *thread, size_t size) {
     if (thread->idle_size == size && thread->other_full) {
         swap_batches(thread);
         thread->idle_count = HAFT_THREAD_KEEPS;
@@ -340,13 +340,13 @@ haft_fiber_t *haft_pool_take_slow(haft_thread_t *thread, size_t size) {
     return take_slow(thread, pool);
 }
 
-haft_fiber_t *haft_pool_take_dense(haft_thread_t *thread, size_t size) {
+haft_fiber_t *haft_pool_take_dense(hafti_thread_t *thread, size_t size) {
     struct haft_pool *pool = pool_for(size != 0 ? size : (size_t)1 << DENSE_SHIFT, DENSEST_SHIFT);
     return pool == NULL || pool >= &pools[SMALLEST_SHIFT] ? haft_pool_take(thread, size)
                                                           : take_slow(thread, pool);
 }
 
-haft_fiber_t *haft_pool_take_segmented(haft_thread_t *thread) {
+haft_fiber_t *haft_pool_take_segmented(hafti_thread_t *thread) {
     pthread_once(&pools_once, pools_start);
     return take_slow(thread, &pools[SEGMENTED]);
 }
@@ -361,7 +361,7 @@ haft_fiber_t *haft_pool_exhausted(size_t size) {
 /* ---- Giving ---- */
 
 /* `uses` counts down to the next look; its upper half holds how many uses the last count was. */
-static HAFT_COLD void look(const haft_thread_t *thread, haft_fiber_t *fiber) {
+static HAFTI_COLD void look(const hafti_thread_t *thread, haft_fiber_t *fiber) {
     uint32_t count = fiber->uses >> 16;
     count = count == 0 ? 1 : count >= MOST_USES_UNSEEN ? MOST_USES_UNSEEN : count * 2;
     fiber->uses = count << 16 | count;
@@ -380,7 +380,7 @@ static void give_to_pool(struct haft_pool *pool, haft_fiber_t *fiber) {
 }
 
 /* Makes an empty batch of one that is full, unless there is no memory for that. */
-static HAFT_COLD void make_room(haft_thread_t *thread, struct haft_pool *pool) {
+static HAFTI_COLD void make_room(hafti_thread_t *thread, struct haft_pool *pool) {
     if (thread->other_full) {
         pthread_mutex_lock(&pools_lock);
         haft_batch_t *batch = new_batch(pool);
@@ -399,7 +399,7 @@ static HAFT_COLD void make_room(haft_thread_t *thread, struct haft_pool *pool) {
     }
 }
 
-void haft_pool_give_slow(haft_thread_t *thread, haft_fiber_t *fiber) {
+void haft_pool_give_slow(hafti_thread_t *thread, haft_fiber_t *fiber) {
     struct haft_pool *pool = fiber->pool;
     if ((fiber->uses & 0xffff) == 0)
         look(thread, fiber);
@@ -483,7 +483,7 @@ static void count_in(haft_fiber_t *fiber, const struct haft_chunk *chunk, size_t
     report->resident += haft_slot_resident(chunk, index);
 }
 
-void haft_pool_report_sized(haft_pool_report_t *asked, size_t size) {
+void hafti_pool_report_sized(haft_pool_report_t *asked, size_t size) {
     haft_pool_report_t report = {0};
     for (int i = 0; i < POOLS; i++) {
         size_t bytes;

@@ -7,11 +7,11 @@
 
 #ifndef HAFT_FREESTANDING
 
-haft_fiber_t *haft_pool_take_slow(haft_thread_t *thread, size_t size);
-void haft_pool_give_slow(haft_thread_t *thread, haft_fiber_t *fiber);
-haft_fiber_t *haft_pool_take_segmented(haft_thread_t *thread);
+haft_fiber_t *haft_pool_take_slow(hafti_thread_t *thread, size_t size);
+void haft_pool_give_slow(hafti_thread_t *thread, haft_fiber_t *fiber);
+haft_fiber_t *haft_pool_take_segmented(hafti_thread_t *thread);
 /* A stack that shares its page; an ordinary one if `size` is too large for that. 0: the usual. */
-haft_fiber_t *haft_pool_take_dense(haft_thread_t *thread, size_t size);
+haft_fiber_t *haft_pool_take_dense(hafti_thread_t *thread, size_t size);
 /* Reports that there was no stack to take; NULL. */
 haft_fiber_t *haft_pool_exhausted(size_t size);
 enum { HAFT_THREAD_KEEPS = 64 };
@@ -22,29 +22,29 @@ typedef struct haft_batch {
     struct haft_batch *older, *newer;
 } haft_batch_t;
 /* A stack that the thread keeps; NULL if it has none of this size. */
-HAFT_INLINE haft_fiber_t *haft_pool_take_kept(haft_thread_t *thread, size_t size) {
+HAFTI_INLINE haft_fiber_t *haft_pool_take_kept(hafti_thread_t *thread, size_t size) {
     uint32_t count = thread->idle_count;
-    if (HAFT_UNLIKELY(count == 0 || thread->idle_size != size))
+    if (HAFTI_UNLIKELY(count == 0 || thread->idle_size != size))
         return NULL;
     thread->idle_count = count - 1;
     return thread->idle->fibers[count - 1];
 }
-HAFT_INLINE haft_fiber_t *haft_pool_take(haft_thread_t *thread, size_t size) {
+HAFTI_INLINE haft_fiber_t *haft_pool_take(hafti_thread_t *thread, size_t size) {
     haft_fiber_t *fiber = haft_pool_take_kept(thread, size);
-    return HAFT_LIKELY(fiber != NULL) ? fiber : haft_pool_take_slow(thread, size);
+    return HAFTI_LIKELY(fiber != NULL) ? fiber : haft_pool_take_slow(thread, size);
 }
 /* `uses` counts down to the next look at how deep the stack has been. */
-HAFT_INLINE void haft_pool_give(haft_thread_t *thread, haft_fiber_t *fiber) {
+HAFTI_INLINE void haft_pool_give(hafti_thread_t *thread, haft_fiber_t *fiber) {
     uint32_t count = thread->idle_count;
-    if (HAFT_UNLIKELY((--fiber->uses & 0xffff) == 0 || fiber->pool != thread->pool ||
-                      count == HAFT_THREAD_KEEPS)) {
+    if (HAFTI_UNLIKELY((--fiber->uses & 0xffff) == 0 || fiber->pool != thread->pool ||
+                       count == HAFT_THREAD_KEEPS)) {
         haft_pool_give_slow(thread, fiber);
         return;
     }
     thread->idle->fibers[count] = fiber;
     thread->idle_count = count + 1;
 }
-void haft_pool_thread_exit(haft_thread_t *thread);
+void haft_pool_thread_exit(hafti_thread_t *thread);
 /* The fiber in whose memory `address` lies, guard included; NULL if none. Safe in signal handlers.
  */
 haft_fiber_t *haft_pool_fiber_at(const void *address);

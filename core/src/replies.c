@@ -2,9 +2,9 @@
 /* Replies: whether one is what a fiber waits for, and the messages when it is not. */
 #include "resuming.h"
 
-static HAFT_COLD __attribute__((noreturn)) void wrong_reply(const haft_fiber_t *fiber,
-                                                            uintptr_t awaits_, haft_reply_t given) {
-    const haft_effect_t *awaits = haft_effect_in(awaits_), *reply = haft_effect_in(given.to);
+static HAFTI_COLD __attribute__((noreturn)) void
+wrong_reply(const haft_fiber_t *fiber, uintptr_t awaits_, haft_reply_t given) {
+    const haft_effect_t *awaits = hafti_effect_in(awaits_), *reply = hafti_effect_in(given.to);
     if (awaits == NULL)
         haft_fail(
             HAFT_ERROR_WRONG_TYPE, reply, fiber,
@@ -12,7 +12,7 @@ static HAFT_COLD __attribute__((noreturn)) void wrong_reply(const haft_fiber_t *
             "it HAFT_NO_REPLY.",
             haft_fiber_label(fiber), reply->name, reply->where);
     if (reply == NULL)
-        haft_no_reply(awaits);
+        hafti_no_reply(awaits);
     haft_fail(
         HAFT_ERROR_WRONG_TYPE, awaits, fiber,
         "%s waits for a reply to the effect '%s' (%s), and was resumed with one to '%s' (%s). "
@@ -22,7 +22,7 @@ static HAFT_COLD __attribute__((noreturn)) void wrong_reply(const haft_fiber_t *
 }
 
 void haft_check_reply(const haft_fiber_t *fiber, uintptr_t awaits, haft_reply_t reply) {
-    if (HAFT_UNLIKELY(!haft_is_reply_to(awaits, reply.to)))
+    if (HAFTI_UNLIKELY(!hafti_is_reply_to(awaits, reply.to)))
         wrong_reply(fiber, awaits, reply);
 }
 
@@ -41,12 +41,12 @@ haft_reply_t haft_reply(const haft_effect_t *effect, const void *value, size_t s
                   "The effect '%s' (%s) has a result of %zu bytes; the reply has %zu.",
                   effect->name, effect->where, effect->result_size, size);
     if (size == 0)
-        return (haft_reply_t){HAFT_AWAITING(effect, 0), NULL};
+        return (haft_reply_t){haft_awaiting(effect), NULL};
     haft_check_given(value, "haft_reply", "value");
-    return (haft_reply_t){HAFT_AWAITING(effect, size), haft_pack(value, size)};
+    return (haft_reply_t){haft_awaiting(effect), hafti_pack(value, size)};
 }
 
-void haft_no_case(const haft_effect_t *effect) {
+void hafti_no_case(const haft_effect_t *effect) {
     haft_check_given(effect, "HAFT_MATCH", "request");
     bool returned = effect == HAFT_ID(return );
     haft_fail(
@@ -58,7 +58,7 @@ void haft_no_case(const haft_effect_t *effect) {
         returned ? ") { ... }" : ", payload) { ... }");
 }
 
-void haft_no_reply(const haft_effect_t *effect) {
+void hafti_no_reply(const haft_effect_t *effect) {
     haft_fail(
         HAFT_ERROR_NO_REPLY, effect, NULL,
         "The effect '%s' (%s) has a result of %zu bytes, but its handler resumed without one. "

@@ -7,13 +7,13 @@
 #include "crossing.h"
 
 /* What was derived from the chain outwards of these scopes no longer holds. */
-static void renew(haft_thread_t *thread, haft_scope_t *from, const haft_scope_t *end) {
-    for (haft_scope_t *scope = from; scope != end; scope = scope->outer)
+static void renew(hafti_thread_t *thread, hafti_scope_t *from, const hafti_scope_t *end) {
+    for (hafti_scope_t *scope = from; scope != end; scope = scope->outer)
         haft_scope_renew(thread, scope);
 }
 
-void haft_in_place_moved(haft_scope_t *performer, const haft_scope_t *outer) {
-    renew(haft_thread(), performer, outer);
+void hafti_in_place_moved(hafti_scope_t *performer, const hafti_scope_t *outer) {
+    renew(hafti_thread(), performer, outer);
 }
 
 /* Whether the fiber now handles other effects than before. */
@@ -22,7 +22,7 @@ static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
     if (before == handles)
         return false;
     bool same = haft_same_effects(before, handles);
-    if (HAFT_UNLIKELY(haft_is_driven(fiber)))
+    if (HAFTI_UNLIKELY(haft_is_driven(fiber)))
         haft_use_up(fiber); /* its handler has lost it: a resumption that is kept is used up */
     fiber->scope.handles = handles;
     fiber->set = haft_number_of(handles);
@@ -30,21 +30,21 @@ static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
 }
 
 /* The fiber is suspended, and the code that resumed it has arrived back. */
-HAFT_INLINE void open_gate(haft_fiber_t *fiber) {
+HAFTI_INLINE void open_gate(haft_fiber_t *fiber) {
     bool slow = haft_resume_slowly || fiber->scope.slow || fiber->checked;
-    __atomic_store_n(&fiber->gate, slow ? HAFT_GATE_SLOW : HAFT_GATE_OPEN, __ATOMIC_RELEASE);
+    __atomic_store_n(&fiber->gate, slow ? HAFTI_GATE_SLOW : HAFTI_GATE_OPEN, __ATOMIC_RELEASE);
 }
 
-HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, void *word,
-                                 enum haft_wake wake, const haft_handles_t *handles,
-                                 uint64_t owner) {
-    haft_scope_t *current = thread->current;
+HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, void *word,
+                                  enum hafti_wake wake, const haft_handles_t *handles,
+                                  uint64_t owner) {
+    hafti_scope_t *current = thread->current;
     HAFT_CHECK_CHAIN(thread);
     HAFT_CHECK_CLAIMED(fiber);
     haft_set_owner(thread, fiber, owner, thread->current->serial);
     bool changed = set_handles(fiber, handles);
     changed |= fiber->state == HAFT_FIBER_NEW || owner != current->serial;
-    if (HAFT_UNLIKELY(thread->segmented != NULL))
+    if (HAFTI_UNLIKELY(thread->segmented != NULL))
         changed |= haft_resumes_from_foreign_call(fiber);
     if (changed)
         renew(thread, fiber->top, fiber->scope.outer);
@@ -52,22 +52,22 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
     fiber->state = HAFT_FIBER_RUNNING;
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* signal handlers see whole scopes */
     thread->current = fiber->top;
-    haft_exceptions_t mine = haft_exceptions_put_aside(thread);
+    hafti_exceptions_t mine = haft_exceptions_put_aside(thread);
     haft_footing_t footing;
     haft_leave_segments(thread, &footing);
     fiber->within = footing.fiber;
-    haft_words_t words =
-        haft_cross(thread, fiber, HAFT_INTO, (haft_words_t){word, wake, wake != HAFT_WAKE_REPLY});
+    hafti_words_t words =
+        haft_cross(thread, fiber, HAFT_INTO, (hafti_words_t){word, wake, wake != HAFTI_WAKE_REPLY});
     haft_return_to_segments(&footing);
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless it stopped in another one */
-    haft_exceptions_put_back(haft_thread(), mine);
-    HAFT_CHECK_CHAIN(haft_thread());
+    haft_exceptions_put_back(hafti_thread(), mine);
+    HAFT_CHECK_CHAIN(hafti_thread());
     HAFT_CHECK_FIBER(fiber);
     if (words.special) {
         if (fiber->kind != HAFT_KIND_POOL)
             words.first = haft_kind_of(fiber)->ended(fiber, words.first);
-        return haft_arrived(fiber, (haft_effect_t *)words.second, words.first);
+        return hafti_arrived(fiber, (haft_effect_t *)words.second, words.first);
     }
     open_gate(fiber);
     if (fiber->checked)
@@ -76,74 +76,74 @@ HAFT_INLINE haft_request_t enter(haft_thread_t *thread, haft_fiber_t *fiber, voi
 }
 
 haft_request_t haft_unwind_claimed(haft_fiber_t *fiber, uint64_t owner) {
-    return enter(haft_thread(), fiber, fiber, HAFT_WAKE_UNWIND, &haft_handles_none, owner);
+    return enter(hafti_thread(), fiber, fiber, HAFTI_WAKE_UNWIND, &haft_handles_none, owner);
 }
 
 /* Claims the fiber for a resume. */
-HAFT_INLINE uint64_t claim_to_resume(haft_thread_t *thread, haft_fiber_t *fiber) {
+HAFTI_INLINE uint64_t claim_to_resume(hafti_thread_t *thread, haft_fiber_t *fiber) {
     haft_check_own(fiber, "resumed");
     haft_check_uses(thread, fiber, "resumed");
     return haft_claim_here(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "resumed");
 }
 
-haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,
+haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum hafti_wake wake,
                           const haft_handles_t *handles) {
-    haft_thread_t *thread = haft_thread_ready();
+    hafti_thread_t *thread = haft_thread_ready();
     uint64_t owner = claim_to_resume(thread, fiber);
     return enter(thread, fiber, word, wake, handles, owner);
 }
 
 /* The first resume of an ordinary fiber by the scope that made it: nothing inside it has a parent,
    a cache or a context worth a look. */
-HAFT_INLINE haft_request_t resume_new(haft_thread_t *thread, haft_fiber_t *fiber, void *word,
-                                      const haft_handles_t *handles) {
-    haft_scope_t *current = thread->current;
-    fiber->gate = HAFT_GATE_CLOSED;
+HAFTI_INLINE haft_request_t resume_new(hafti_thread_t *thread, haft_fiber_t *fiber, void *word,
+                                       const haft_handles_t *handles) {
+    hafti_scope_t *current = thread->current;
+    fiber->gate = HAFTI_GATE_CLOSED;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (HAFT_UNLIKELY(fiber->owner != current->serial))
-        haft_resume_raced(fiber);
+    if (HAFTI_UNLIKELY(fiber->owner != current->serial))
+        hafti_resume_raced(fiber);
     haft_scope_renew(thread, &fiber->scope);
     fiber->scope.handles = handles;
     fiber->scope.outer = current;
     fiber->state = HAFT_FIBER_RUNNING;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->current = &fiber->scope;
-    haft_words_t words = haft_switch_into(fiber, word);
+    hafti_words_t words = hafti_switch_into(fiber, word);
     if (words.special)
-        return haft_arrived(fiber, (haft_effect_t *)words.second, words.first);
+        return hafti_arrived(fiber, (haft_effect_t *)words.second, words.first);
     open_gate(fiber);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
 
 /* Whether resume_new may do it. */
-HAFT_INLINE bool is_simply_new(const haft_thread_t *thread, const haft_fiber_t *fiber) {
-    return HAFT_LIKELY(fiber->gate == HAFT_GATE_NEW && fiber->owner == thread->current->serial &&
-                       !haft_exceptions_in(thread->exceptions));
+HAFTI_INLINE bool is_simply_new(const hafti_thread_t *thread, const haft_fiber_t *fiber) {
+    return HAFTI_LIKELY(fiber->gate == HAFTI_GATE_NEW && fiber->owner == thread->current->serial &&
+                        !hafti_exceptions_in(thread->exceptions));
 }
 
-haft_request_t haft_resume_slow(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
-    haft_thread_t *thread = haft_thread_ready();
+haft_request_t hafti_resume_slow(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
+    hafti_thread_t *thread = haft_thread_ready();
     haft_check_given(fiber, "haft_resume", "fiber");
     haft_check_given(handles, "haft_resume", "set of effects");
     if (is_simply_new(thread, fiber))
         return resume_new(thread, fiber, word, handles);
-    return haft_enter(fiber, word, HAFT_WAKE_REPLY, handles);
+    return haft_enter(fiber, word, HAFTI_WAKE_REPLY, handles);
 }
 
-haft_request_t haft_resume_checked(haft_fiber_t *fiber, haft_reply_t reply,
-                                   const haft_handles_t *handles) {
-    haft_thread_t *thread = haft_thread_ready();
+haft_request_t hafti_resume_checked(haft_fiber_t *fiber, haft_reply_t reply,
+                                    const haft_handles_t *handles) {
+    hafti_thread_t *thread = haft_thread_ready();
     haft_check_given(fiber, "haft_resume", "fiber");
     haft_check_given(handles, "haft_resume", "set of effects");
-    if (is_simply_new(thread, fiber) && HAFT_LIKELY(reply.to == 0))
+    if (is_simply_new(thread, fiber) && HAFTI_LIKELY(reply.to == 0))
         return resume_new(thread, fiber, NULL, handles);
     uint64_t owner = claim_to_resume(thread, fiber);
-    if (HAFT_UNLIKELY(!haft_is_reply_to(fiber->scope.awaits, reply.to))) {
+    if (HAFTI_UNLIKELY(!hafti_is_reply_to(fiber->scope.awaits, reply.to))) {
         haft_release(thread, fiber, owner);
         haft_check_reply(fiber, fiber->scope.awaits, reply); /* reports it */
         __builtin_unreachable();
     }
-    return enter(thread, fiber, reply.word, HAFT_WAKE_REPLY, handles, owner);
+    return enter(thread, fiber, reply.word, HAFTI_WAKE_REPLY, handles, owner);
 }
 
 haft_request_t haft_resume_calling(haft_fiber_t *fiber, void *(*function)(void *), void *argument,
@@ -151,7 +151,7 @@ haft_request_t haft_resume_calling(haft_fiber_t *fiber, void *(*function)(void *
     haft_call_t call = {function, argument};
     haft_check_given(fiber, "haft_discontinue", "fiber");
     haft_check_given(handles, "haft_discontinue", "set of effects");
-    return haft_enter(fiber, &call, HAFT_WAKE_CALL, handles);
+    return haft_enter(fiber, &call, HAFTI_WAKE_CALL, handles);
 }
 
 haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *raise, void *argument,
@@ -162,8 +162,8 @@ haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *raise, void *
     return haft_resume_calling(fiber, haft_raise, &raising, handles);
 }
 
-haft_request_t haft_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
-    if (HAFT_LIKELY(effect == HAFT_ID(return )))
+haft_request_t hafti_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+    if (HAFTI_LIKELY(effect == HAFT_ID(return )))
         return (haft_request_t){effect, payload};
     haft_unwind_on(fiber, effect, payload);
     return (haft_request_t){effect, payload};

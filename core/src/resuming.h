@@ -7,13 +7,13 @@
 
 /* suspend.c, untyped.c */
 /* Reports an effect whose default was found, and taken away since. */
-HAFT_INLINE void haft_check_default(const haft_clause_t *clause, haft_effect_t *effect) {
+HAFTI_INLINE void haft_check_default(const haft_clause_t *clause, haft_effect_t *effect) {
     if (clause == &effect->default_clause)
-        haft_unhandled(effect);
+        hafti_unhandled(effect);
 }
 
 /* resume.c */
-haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum haft_wake wake,
+haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum hafti_wake wake,
                           const haft_handles_t *handles);
 
 /* Unwinds a suspended fiber that was claimed just now; `owner` is what haft_claim returned. */
@@ -21,7 +21,7 @@ haft_request_t haft_unwind_claimed(haft_fiber_t *fiber, uint64_t owner);
 
 /* claim.c */
 /* Makes `fiber` this thread's to use, or reports the error. Returns its owner before. */
-uint64_t haft_claim(haft_thread_t *thread, haft_fiber_t *fiber, haft_error_code_t code,
+uint64_t haft_claim(hafti_thread_t *thread, haft_fiber_t *fiber, haft_error_code_t code,
                     const char *what);
 
 /* replies.c */

@@ -15,7 +15,7 @@
  * below.
  *
  *     high | f called by fiber A | haft_resume(B) | g called by fiber B | ...free... | guard | low
- *                                                 ^ haft_thread_stack_pointer while B runs
+ *                                                 ^ hafti_thread_stack_pointer while B runs
  *
  * - A suspended fiber leaves nothing on the foreign stack: what would is an error.
  */
@@ -29,38 +29,38 @@ bool haft_foreign_calls_seen;
 
 enum { FOREIGN_STACK = 9 * 1024 * 1024, GUARD = 1024 * 1024 };
 
-static bool on_foreign_stack(const haft_thread_t *thread, const void *address) {
+static bool on_foreign_stack(const hafti_thread_t *thread, const void *address) {
     return thread->foreign_stack != NULL &&
            (uintptr_t)address - (uintptr_t)thread->foreign_stack < FOREIGN_STACK;
 }
 
 const char *haft_segments_fault(const void *address) {
-    const haft_thread_t *thread = haft_thread();
+    const hafti_thread_t *thread = hafti_thread();
     if (thread->segmented == NULL)
         return NULL;
     if (on_foreign_stack(thread, address))
         return "a function called through HAFT_FOREIGN has overflowed the stack that the thread "
                "has "
                "for those";
-#ifdef HAFT_SEGMENTS
-    if (haft_segments_limit() != 0 && !haft_segment_intact(haft_segments_limit()))
-        return HAFT_SEGMENT_OVERFLOW;
+#ifdef HAFTI_SEGMENTS
+    if (hafti_segments_limit() != 0 && !hafti_segment_intact(hafti_segments_limit()))
+        return HAFTI_SEGMENT_OVERFLOW;
 #endif
     return NULL;
 }
 
-void haft_foreign_stack_free(haft_thread_t *thread) {
+void haft_foreign_stack_free(hafti_thread_t *thread) {
     if (thread->foreign_stack != NULL)
         munmap(thread->foreign_stack, FOREIGN_STACK);
     thread->foreign_stack = NULL;
 }
 
-void haft_abandon_foreign_call(haft_thread_t *thread, const haft_fiber_t *fiber) {
-#ifdef HAFT_SEGMENTS
+void haft_abandon_foreign_call(hafti_thread_t *thread, const haft_fiber_t *fiber) {
+#ifdef HAFTI_SEGMENTS
     haft_footing_t *call = thread->foreign_calls;
     if (call == NULL || !on_foreign_stack(thread, fiber->resumer.sp))
         return;
-    haft_thread_stack_pointer = call->foreign_stack;
+    hafti_thread_stack_pointer = call->foreign_stack;
     thread->foreign_calls = call->outer;
 #else
     (void)thread, (void)fiber;
@@ -68,9 +68,9 @@ void haft_abandon_foreign_call(haft_thread_t *thread, const haft_fiber_t *fiber)
 }
 
 void haft_check_foreign_calls(const haft_fiber_t *target, const haft_effect_t *effect) {
-    const haft_thread_t *thread = haft_thread();
+    const hafti_thread_t *thread = hafti_thread();
     const haft_fiber_t *fiber = haft_fiber_here();
-    bool foreign = thread->segmented != NULL && haft_segments_limit() == 0;
+    bool foreign = thread->segmented != NULL && hafti_segments_limit() == 0;
     for (; !foreign && fiber != NULL && fiber != target; fiber = haft_resumer_of(fiber))
         foreign = on_foreign_stack(thread, fiber->resumer.sp);
     if (foreign)
@@ -81,30 +81,30 @@ void haft_check_foreign_calls(const haft_fiber_t *target, const haft_effect_t *e
 }
 
 bool haft_on_this_fiber(const void *sp) {
-#ifdef HAFT_SEGMENTS
-    const haft_fiber_t *segmented = haft_thread()->segmented;
+#ifdef HAFTI_SEGMENTS
+    const haft_fiber_t *segmented = hafti_thread()->segmented;
     void *low, *high;
     if (segmented != NULL)
-        return haft_segments_find(&(haft_segments_t){segmented->segments}, sp, &low, &high);
+        return hafti_segments_find(&(hafti_segments_t){segmented->segments}, sp, &low, &high);
 #endif
     return haft_fiber_here() == haft_fiber_at(sp);
 }
 
 bool haft_unwound_to(uintptr_t frame, const void *sp) {
     uintptr_t limit = UINTPTR_MAX;
-#ifdef HAFT_SEGMENTS
-    const haft_fiber_t *segmented = haft_thread()->segmented;
+#ifdef HAFTI_SEGMENTS
+    const haft_fiber_t *segmented = hafti_thread()->segmented;
     void *low, *high;
     if (segmented != NULL &&
-        haft_segments_find(&(haft_segments_t){segmented->segments}, sp, &low, &high))
+        hafti_segments_find(&(hafti_segments_t){segmented->segments}, sp, &low, &high))
         limit = (uintptr_t)high;
 #endif
     return frame >= (uintptr_t)sp && frame <= limit;
 }
 
-#ifdef HAFT_SEGMENTS
+#ifdef HAFTI_SEGMENTS
 
-void haft_foreign_stack_make(haft_thread_t *thread) {
+void haft_foreign_stack_make(hafti_thread_t *thread) {
     if (thread->foreign_stack != NULL)
         return;
     char *low = mmap(NULL, FOREIGN_STACK, PROT_READ | PROT_WRITE,
@@ -115,66 +115,66 @@ void haft_foreign_stack_make(haft_thread_t *thread) {
                   "check theirs: %s.",
                   strerror(errno));
     thread->foreign_stack = low;
-    haft_thread_stack_pointer = low + FOREIGN_STACK;
+    hafti_thread_stack_pointer = low + FOREIGN_STACK;
 }
 
 void haft_segmented_init(haft_fiber_t *fiber) {
-    haft_segments_t segments;
-    haft_segments_init(&segments, fiber->low, fiber->high);
+    hafti_segments_t segments;
+    hafti_segments_init(&segments, fiber->low, fiber->high);
     fiber->segments = segments.limit;
 }
 
 void haft_segmented_reset(haft_fiber_t *fiber) {
-    haft_segments_reset(&(haft_segments_t){fiber->segments});
+    hafti_segments_reset(&(hafti_segments_t){fiber->segments});
 }
 
 void haft_segmented_release(haft_fiber_t *fiber) {
-    haft_segments_release(&(haft_segments_t){fiber->segments});
+    hafti_segments_release(&(hafti_segments_t){fiber->segments});
 }
 
-static void stand_on(haft_thread_t *thread, haft_fiber_t *fiber) {
+static void stand_on(hafti_thread_t *thread, haft_fiber_t *fiber) {
     haft_foreign_stack_make(thread);
     thread->segmented = fiber;
     thread->exceptions = &haft_always_pending;
 }
 
 void haft_enter_segments(haft_fiber_t *fiber) {
-    stand_on(haft_thread(), fiber);
-    haft_segments_set_limit(fiber->segments);
+    stand_on(hafti_thread(), fiber);
+    hafti_segments_set_limit(fiber->segments);
 }
 
-void haft_footing_end(haft_thread_t *thread) {
-    haft_segments_set_limit(0);
+void haft_footing_end(hafti_thread_t *thread) {
+    hafti_segments_set_limit(0);
     thread->segmented = NULL;
     haft_exceptions_at_rest(thread);
 }
 
-void haft_footing_leave(haft_thread_t *thread, haft_footing_t *footing) {
-    footing->limit = haft_segments_limit();
+void haft_footing_leave(hafti_thread_t *thread, haft_footing_t *footing) {
+    footing->limit = hafti_segments_limit();
     if (footing->limit == 0) {
-        footing->foreign_stack = haft_thread_stack_pointer;
+        footing->foreign_stack = hafti_thread_stack_pointer;
         footing->outer = thread->foreign_calls;
         thread->foreign_calls = footing;
         /* The caller's frame lies above this one. */
-        haft_thread_stack_pointer = __builtin_frame_address(0);
+        hafti_thread_stack_pointer = __builtin_frame_address(0);
     } else {
-        haft_segments_check(footing->limit);
+        hafti_segments_check(footing->limit);
     }
     haft_footing_end(thread);
 }
 
 void haft_footing_return(const haft_footing_t *footing) {
-    haft_thread_t *thread = haft_thread();
+    hafti_thread_t *thread = hafti_thread();
     stand_on(thread, footing->fiber);
     if (footing->limit == 0) {
-        haft_thread_stack_pointer = footing->foreign_stack;
+        hafti_thread_stack_pointer = footing->foreign_stack;
         thread->foreign_calls = footing->outer;
     }
-    haft_segments_set_limit(footing->limit);
+    hafti_segments_set_limit(footing->limit);
 }
 
 bool haft_resumes_from_foreign_call(haft_fiber_t *fiber) {
-    if (haft_segments_limit() != 0)
+    if (hafti_segments_limit() != 0)
         return false;
     haft_foreign_calls_seen = true;
     bool news = !fiber->scope.slow;
@@ -182,14 +182,14 @@ bool haft_resumes_from_foreign_call(haft_fiber_t *fiber) {
     return news;
 }
 
-void haft_segments_failed(const char *message) {
-    haft_fail(HAFT_ERROR_STACK_OVERFLOW, NULL, haft_thread()->segmented, "%s: %s",
-              haft_fiber_label(haft_thread()->segmented), message);
+void hafti_segments_failed(const char *message) {
+    haft_fail(HAFT_ERROR_STACK_OVERFLOW, NULL, hafti_thread()->segmented, "%s: %s",
+              haft_fiber_label(hafti_thread()->segmented), message);
 }
 
 #else
 
-void haft_foreign_stack_make(haft_thread_t *thread) {
+void haft_foreign_stack_make(hafti_thread_t *thread) {
     (void)thread;
 }
 void haft_segmented_init(haft_fiber_t *fiber) {
@@ -204,10 +204,10 @@ void haft_segmented_release(haft_fiber_t *fiber) {
 void haft_enter_segments(haft_fiber_t *fiber) {
     (void)fiber;
 }
-void haft_footing_leave(haft_thread_t *thread, haft_footing_t *footing) {
+void haft_footing_leave(hafti_thread_t *thread, haft_footing_t *footing) {
     (void)thread, (void)footing;
 }
-void haft_footing_end(haft_thread_t *thread) {
+void haft_footing_end(hafti_thread_t *thread) {
     (void)thread;
 }
 void haft_footing_return(const haft_footing_t *footing) {

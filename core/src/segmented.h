@@ -13,31 +13,31 @@ typedef struct haft_footing {
     void *foreign_stack; /* where it was free before */
     struct haft_footing *outer;
 } haft_footing_t;
-HAFT_COLD void haft_footing_leave(haft_thread_t *thread, haft_footing_t *footing);
-HAFT_COLD void haft_footing_return(const haft_footing_t *footing);
+HAFTI_COLD void haft_footing_leave(hafti_thread_t *thread, haft_footing_t *footing);
+HAFTI_COLD void haft_footing_return(const haft_footing_t *footing);
 /* To be called around an out-of-line switch. */
-HAFT_INLINE void haft_leave_segments(haft_thread_t *thread, haft_footing_t *footing) {
+HAFTI_INLINE void haft_leave_segments(hafti_thread_t *thread, haft_footing_t *footing) {
     footing->fiber = thread->segmented;
-    if (HAFT_UNLIKELY(footing->fiber != NULL))
+    if (HAFTI_UNLIKELY(footing->fiber != NULL))
         haft_footing_leave(thread, footing);
 }
-HAFT_INLINE void haft_return_to_segments(const haft_footing_t *footing) {
-    if (HAFT_UNLIKELY(footing->fiber != NULL))
+HAFTI_INLINE void haft_return_to_segments(const haft_footing_t *footing) {
+    if (HAFTI_UNLIKELY(footing->fiber != NULL))
         haft_footing_return(footing);
 }
 /* Before a switch away for good. */
-HAFT_COLD void haft_footing_end(haft_thread_t *thread);
-HAFT_INLINE void haft_end_segments(haft_thread_t *thread) {
-    if (HAFT_UNLIKELY(thread->segmented != NULL))
+HAFTI_COLD void haft_footing_end(hafti_thread_t *thread);
+HAFTI_INLINE void haft_end_segments(hafti_thread_t *thread) {
+    if (HAFTI_UNLIKELY(thread->segmented != NULL))
         haft_footing_end(thread);
 }
 /* For the first frame of a segmented fiber. */
-HAFT_COLD void haft_enter_segments(haft_fiber_t *fiber);
+HAFTI_COLD void haft_enter_segments(haft_fiber_t *fiber);
 /* Functions that were called through HAFT_FOREIGN, and had resumed `fiber`, are given up. */
-void haft_abandon_foreign_call(haft_thread_t *thread, const haft_fiber_t *fiber);
+void haft_abandon_foreign_call(hafti_thread_t *thread, const haft_fiber_t *fiber);
 /* The suspension of `target` by code on its stack or inside must not leave such functions behind.
  */
-HAFT_COLD void haft_check_foreign_calls(const haft_fiber_t *target, const haft_effect_t *effect);
+HAFTI_COLD void haft_check_foreign_calls(const haft_fiber_t *target, const haft_effect_t *effect);
 extern bool haft_foreign_calls_seen;
 /* Whether what a fiber resumes is resumed by such a function; marks it, and tells whether that is
    news: what performs inside it must then be looked up again. */
@@ -46,8 +46,8 @@ bool haft_resumes_from_foreign_call(haft_fiber_t *fiber);
 void haft_segmented_init(haft_fiber_t *fiber);
 void haft_segmented_reset(haft_fiber_t *fiber);
 void haft_segmented_release(haft_fiber_t *fiber);
-void haft_foreign_stack_make(haft_thread_t *thread);
-void haft_foreign_stack_free(haft_thread_t *thread);
+void haft_foreign_stack_make(hafti_thread_t *thread);
+void haft_foreign_stack_free(hafti_thread_t *thread);
 /* For unwinding: whether a frame at `sp` is on the fiber that runs, and whether one whose caller's
    frame ends at `frame` is that or one further out. Segments do not lie in the order of their
    frames. */

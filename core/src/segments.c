@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Segmented stacks: what __morestack (arch/x86_64/morestack.S) needs done in C. haft/segments.h
+ * Segmented stacks: what __morestack (arch/x86_64/morestack.S) needs done in C. haft/inner/segments.h
  * draws a segment.
  *
  * The list of a fiber's segments, with two in use:
@@ -15,10 +15,10 @@
  * - A new segment has twice the size of the one before, within bounds: deep recursion of small
  *   frames crosses few borders.
  *
- * haft_segments_grow and haft_segments_allocate run on the thread's stack, with the limit word 0.
+ * hafti_segments_grow and hafti_segments_allocate run on the thread's stack, with the limit word 0.
  */
 #define _GNU_SOURCE
-#include "haft/segments.h"
+#include "haft/inner/segments.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
@@ -41,10 +41,10 @@ typedef struct haft_segment {
     uintptr_t canary;
 } haft_segment_t;
 
-_Static_assert(offsetof(haft_segment_t, next) == HAFT_SEGMENT_NEXT, "morestack.S reads it");
-_Static_assert(offsetof(haft_segment_t, top) == HAFT_SEGMENT_TOP, "morestack.S reads it");
-_Static_assert(offsetof(haft_segment_t, room) == HAFT_SEGMENT_ROOM, "morestack.S reads it");
-_Static_assert(sizeof(haft_segment_t) == HAFT_SEGMENT_HEADER, "morestack.S relies on it");
+_Static_assert(offsetof(haft_segment_t, next) == HAFTI_SEGMENT_NEXT, "morestack.S reads it");
+_Static_assert(offsetof(haft_segment_t, top) == HAFTI_SEGMENT_TOP, "morestack.S reads it");
+_Static_assert(offsetof(haft_segment_t, room) == HAFTI_SEGMENT_ROOM, "morestack.S reads it");
+_Static_assert(sizeof(haft_segment_t) == HAFTI_SEGMENT_HEADER, "morestack.S relies on it");
 
 /* Memory for alloca that found no room on its segment. It lives as long as the two words at `slot`
    on that segment, where __morestack_allocate_stack_space puts its address: they are free again
@@ -71,25 +71,25 @@ enum {
 
 static const uintptr_t canary_value = 0x7365676d656e7421;
 
-__thread void *haft_thread_stack_pointer __attribute__((tls_model("initial-exec")));
+__thread void *hafti_thread_stack_pointer __attribute__((tls_model("initial-exec")));
 
 /* What the vector registers that hold arguments are: 0 xmm, 1 ymm, 2 zmm. Read by morestack.S. */
-EXPORTED int haft_segments_vectors;
+EXPORTED int hafti_segments_vectors;
 
 __attribute__((constructor)) static void find_vectors(void) {
     __builtin_cpu_init();
-    haft_segments_vectors =
+    hafti_segments_vectors =
         __builtin_cpu_supports("avx512f") ? 2 : (__builtin_cpu_supports("avx") ? 1 : 0);
 }
 
 static const haft_segment_t empty_segment;
 
 static uintptr_t limit_of(const haft_segment_t *segment) {
-    return (uintptr_t)segment + HAFT_SEGMENT_HEADER + HAFT_SEGMENT_SLACK;
+    return (uintptr_t)segment + HAFTI_SEGMENT_HEADER + HAFTI_SEGMENT_SLACK;
 }
 
 static haft_segment_t *segment_of(uintptr_t limit) {
-    return (haft_segment_t *)(limit - HAFT_SEGMENT_SLACK - HAFT_SEGMENT_HEADER);
+    return (haft_segment_t *)(limit - HAFTI_SEGMENT_SLACK - HAFTI_SEGMENT_HEADER);
 }
 
 static bool is_empty(const haft_segment_t *segment) {
@@ -101,7 +101,7 @@ static haft_segment_t *next_of(const haft_segment_t *segment) {
 }
 
 static void __attribute__((noreturn, cold)) fail(const char *message) {
-    haft_segments_failed(message);
+    hafti_segments_failed(message);
 }
 
 /* The allocator. Small sizes are carved from chunks of their own size class; free memory waits in a
@@ -239,23 +239,23 @@ static bool intact(const haft_segment_t *segment) {
 
 static void check(const haft_segment_t *segment) {
     if (!intact(segment)) {
-        fail(HAFT_SEGMENT_OVERFLOW ".");
+        fail(HAFTI_SEGMENT_OVERFLOW ".");
     }
 }
 
-bool haft_segment_intact(uintptr_t limit) {
+bool hafti_segment_intact(uintptr_t limit) {
     return intact(segment_of(limit));
 }
 
-void haft_segments_check(uintptr_t limit) {
+void hafti_segments_check(uintptr_t limit) {
     check(segment_of(limit));
 }
 
-void haft_segments_init(haft_segments_t *segments, void *low, void *high) {
+void hafti_segments_init(hafti_segments_t *segments, void *low, void *high) {
     segments->limit = limit_of(make_segment(low, (size_t)((char *)high - (char *)low), 0));
 }
 
-void haft_segments_trim(uintptr_t limit) {
+void hafti_segments_trim(uintptr_t limit) {
     haft_segment_t *segment = segment_of(limit);
     check(segment);
     while (!is_empty(next_of(segment))) {
@@ -263,12 +263,12 @@ void haft_segments_trim(uintptr_t limit) {
     }
 }
 
-void haft_segments_release(haft_segments_t *segments) {
-    haft_segments_trim(segments->limit);
+void hafti_segments_release(hafti_segments_t *segments) {
+    hafti_segments_trim(segments->limit);
     free_blocks(segment_of(segments->limit));
 }
 
-void haft_segments_reset(haft_segments_t *segments) {
+void hafti_segments_reset(hafti_segments_t *segments) {
     haft_segment_t *segment = segment_of(segments->limit);
     for (; !is_empty(segment); segment = next_of(segment)) {
         check(segment);
@@ -276,7 +276,7 @@ void haft_segments_reset(haft_segments_t *segments) {
     }
 }
 
-bool haft_segments_intact(const haft_segments_t *segments, uintptr_t limit) {
+bool hafti_segments_intact(const hafti_segments_t *segments, uintptr_t limit) {
     const haft_segment_t *segment = segment_of(segments->limit);
     while (segment->canary == canary_value && segment != segment_of(limit)) {
         segment = next_of(segment);
@@ -284,8 +284,8 @@ bool haft_segments_intact(const haft_segments_t *segments, uintptr_t limit) {
     return segment->canary == canary_value;
 }
 
-bool haft_segments_find(const haft_segments_t *segments, const void *address, void **low,
-                        void **high) {
+bool hafti_segments_find(const hafti_segments_t *segments, const void *address, void **low,
+                         void **high) {
     const haft_segment_t *segment = segment_of(segments->limit);
     for (; !is_empty(segment); segment = next_of(segment)) {
         if ((uintptr_t)address - (uintptr_t)segment < segment->top - (uintptr_t)segment) {
@@ -297,7 +297,7 @@ bool haft_segments_find(const haft_segments_t *segments, const void *address, vo
     return false;
 }
 
-size_t haft_segments_size(const haft_segments_t *segments) {
+size_t hafti_segments_size(const hafti_segments_t *segments) {
     size_t size = 0;
     const haft_segment_t *segment = segment_of(segments->limit);
     for (; !is_empty(segment); segment = next_of(segment)) {
@@ -307,22 +307,22 @@ size_t haft_segments_size(const haft_segments_t *segments) {
 }
 
 /* Called by morestack.S only. */
-EXPORTED void haft_segments_grow(uintptr_t limit, size_t needed);
-EXPORTED _Unwind_Reason_Code haft_segments_personality(int version, _Unwind_Action actions,
-                                                       _Unwind_Exception_Class exception_class,
-                                                       struct _Unwind_Exception *exception,
-                                                       struct _Unwind_Context *context);
+EXPORTED void hafti_segments_grow(uintptr_t limit, size_t needed);
+EXPORTED _Unwind_Reason_Code hafti_segments_personality(int version, _Unwind_Action actions,
+                                                        _Unwind_Exception_Class exception_class,
+                                                        struct _Unwind_Exception *exception,
+                                                        struct _Unwind_Context *context);
 
 typedef struct haft_allocation {
     void *memory;
     size_t lower; /* by how much the stack pointer must be lower afterwards */
 } haft_allocation_t;
 
-EXPORTED haft_allocation_t haft_segments_allocate(size_t size, uintptr_t stack_pointer,
-                                                  uintptr_t limit);
+EXPORTED haft_allocation_t hafti_segments_allocate(size_t size, uintptr_t stack_pointer,
+                                                   uintptr_t limit);
 
 /* Puts a segment with room for `needed` bytes after the one in use. */
-void haft_segments_grow(uintptr_t limit, size_t needed) {
+void hafti_segments_grow(uintptr_t limit, size_t needed) {
     haft_segment_t *segment = segment_of(limit);
     check(segment);
     while (!is_empty(next_of(segment)) && next_of(segment)->room <= needed) {
@@ -332,7 +332,7 @@ void haft_segments_grow(uintptr_t limit, size_t needed) {
         return;
     }
     size_t size = 2 * segment->size < LARGEST ? 2 * segment->size : LARGEST;
-    size_t least = needed + HAFT_SEGMENT_HEADER + HAFT_SEGMENT_SLACK + 2 * sizeof(uintptr_t);
+    size_t least = needed + HAFTI_SEGMENT_HEADER + HAFTI_SEGMENT_SLACK + 2 * sizeof(uintptr_t);
     if (least < needed) {
         fail("a frame of a segmented stack is larger than memory.");
     }
@@ -358,7 +358,7 @@ static void free_dead_blocks(haft_segment_t *segment, uintptr_t stack_pointer) {
     }
 }
 
-haft_allocation_t haft_segments_allocate(size_t size, uintptr_t stack_pointer, uintptr_t limit) {
+haft_allocation_t hafti_segments_allocate(size_t size, uintptr_t stack_pointer, uintptr_t limit) {
     haft_segment_t *segment = segment_of(limit);
     check(segment);
     free_dead_blocks(segment, stack_pointer);
@@ -378,16 +378,16 @@ haft_allocation_t haft_segments_allocate(size_t size, uintptr_t stack_pointer, u
 
 /* Unwinding leaves a segment, or the thread's stack: the limit word becomes that of the stack it
    goes on with. The personality routine of __morestack, which keeps that in rbx. */
-_Unwind_Reason_Code haft_segments_personality(int version, _Unwind_Action actions,
-                                              _Unwind_Exception_Class exception_class,
-                                              struct _Unwind_Exception *exception,
-                                              struct _Unwind_Context *context) {
+_Unwind_Reason_Code hafti_segments_personality(int version, _Unwind_Action actions,
+                                               _Unwind_Exception_Class exception_class,
+                                               struct _Unwind_Exception *exception,
+                                               struct _Unwind_Context *context) {
     enum { RBX = 3 };
     (void)version;
     (void)exception_class;
     (void)exception;
     if (actions & _UA_CLEANUP_PHASE) {
-        haft_segments_set_limit(_Unwind_GetGR(context, RBX));
+        hafti_segments_set_limit(_Unwind_GetGR(context, RBX));
     }
     return _URC_CONTINUE_UNWIND;
 }

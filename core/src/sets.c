@@ -24,7 +24,7 @@ bool haft_same_effects(const haft_handles_t *one, const haft_handles_t *other) {
 
 uint32_t haft_number_of(const haft_handles_t *handles) {
     (void)handles;
-    return HAFT_SET_NONE;
+    return HAFTI_SET_NONE;
 }
 
 #else
@@ -45,14 +45,14 @@ static uint16_t known_number(const haft_handles_t *handles) {
          at = at->next)
         if (haft_same_effects(&at->set, handles))
             return at->set.number;
-    return HAFT_SET_NONE;
+    return HAFTI_SET_NONE;
 }
 
 static uint16_t draw_number(const haft_handles_t *handles) {
     size_t size = handles->count * sizeof handles->clauses[0];
     numbered_t *drawn = malloc(sizeof *drawn + size);
     if (drawn == NULL)
-        return HAFT_SET_NONE;
+        return HAFTI_SET_NONE;
     if (size != 0)
         memcpy(drawn->clauses, handles->clauses, size);
     drawn->set = (haft_handles_t){handles->count, handles->all, 0, drawn->clauses};
@@ -60,10 +60,10 @@ static uint16_t draw_number(const haft_handles_t *handles) {
     do {
         if (drawn->next != NULL && drawn->next->set.number == UINT16_MAX) {
             free(drawn);
-            return HAFT_SET_NONE;
+            return HAFTI_SET_NONE;
         }
         drawn->set.number =
-            drawn->next == NULL ? HAFT_SET_FIRST : (uint16_t)(drawn->next->set.number + 1);
+            drawn->next == NULL ? HAFTI_SET_FIRST : (uint16_t)(drawn->next->set.number + 1);
     } while (!__atomic_compare_exchange_n(&known, &drawn->next, drawn, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_ACQUIRE));
     return drawn->set.number;
@@ -71,14 +71,14 @@ static uint16_t draw_number(const haft_handles_t *handles) {
 
 uint32_t haft_number_of(const haft_handles_t *handles) {
     uint16_t number = __atomic_load_n(&handles->number, __ATOMIC_RELAXED);
-    if (number != HAFT_SET_UNNUMBERED)
-        return number == HAFT_SET_FIXED ? HAFT_SET_NONE : number;
+    if (number != HAFTI_SET_UNNUMBERED)
+        return number == HAFTI_SET_FIXED ? HAFTI_SET_NONE : number;
     number = known_number(handles);
-    if (number == HAFT_SET_NONE)
+    if (number == HAFTI_SET_NONE)
         number = draw_number(handles);
-    /* Not HAFT_SET_NONE, which fibers have: it would be taken for the number of theirs. */
+    /* Not HAFTI_SET_NONE, which fibers have: it would be taken for the number of theirs. */
     __atomic_store_n(&((haft_handles_t *)(uintptr_t)handles)->number,
-                     number == HAFT_SET_NONE ? HAFT_SET_FIXED : number, __ATOMIC_RELAXED);
+                     number == HAFTI_SET_NONE ? HAFTI_SET_FIXED : number, __ATOMIC_RELAXED);
     return number;
 }
 

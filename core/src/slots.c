@@ -124,11 +124,11 @@ static haft_fiber_t *fiber_of_slot(const haft_chunk_t *chunk, size_t index) {
     return (haft_fiber_t *)(((uintptr_t)end - sizeof(haft_fiber_t)) & ~(uintptr_t)63);
 }
 
-HAFT_INLINE unsigned state_of(const haft_chunk_t *chunk, size_t index) {
+HAFTI_INLINE unsigned state_of(const haft_chunk_t *chunk, size_t index) {
     return __atomic_load_n(&chunk->state[index], __ATOMIC_RELAXED);
 }
 
-HAFT_INLINE void set_state(haft_chunk_t *chunk, size_t index, unsigned state) {
+HAFTI_INLINE void set_state(haft_chunk_t *chunk, size_t index, unsigned state) {
     __atomic_store_n(&chunk->state[index], (uint8_t)state, __ATOMIC_RELAXED);
 }
 

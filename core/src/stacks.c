@@ -32,8 +32,8 @@ void haft_check_stack(haft_fiber_t *fiber, const char *sp, const haft_fiber_t *s
                     !further_in(fiber, segmented != NULL ? segmented : haft_fiber_at(sp));
     for (int i = 0; i < HAFT_CANARY_WORDS; i++)
         overflow |= ((const uint64_t *)(const void *)fiber->low)[-1 - i] != haft_canary;
-    if (HAFT_UNLIKELY(overflow))
-        haft_fail(HAFT_ERROR_STACK_OVERFLOW, haft_awaited(fiber), fiber,
+    if (HAFTI_UNLIKELY(overflow))
+        haft_fail(HAFT_ERROR_STACK_OVERFLOW, hafti_awaited(fiber), fiber,
                   "%s has overflowed its stack of %zu bytes, which has no guard page, and what "
                   "lies below is overwritten. Give it more memory.",
                   haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low));

@@ -15,7 +15,7 @@
  */
 typedef struct haft_stack_kind {
     /* A fiber with an empty stack. NULL: no memory, which has been reported. */
-    haft_fiber_t *(*make)(haft_thread_t *thread, const haft_fiber_options_t *options);
+    haft_fiber_t *(*make)(hafti_thread_t *thread, const haft_fiber_options_t *options);
     /* On the stack, before its function runs. */
     void (*begins)(haft_fiber_t *fiber);
     /* It has ended with `payload`, and its resumer goes on. Returns where the payload now lies. */
@@ -30,18 +30,18 @@ typedef struct haft_stack_kind {
 extern const haft_stack_kind_t haft_stack_kinds[];
 /* The kind that is asked for. */
 const haft_stack_kind_t *haft_kind_for(const haft_fiber_options_t *options);
-HAFT_INLINE const haft_stack_kind_t *haft_kind_of(const haft_fiber_t *fiber) {
+HAFTI_INLINE const haft_stack_kind_t *haft_kind_of(const haft_fiber_t *fiber) {
     return &haft_stack_kinds[fiber->kind];
 }
 
 /* Memory of the caller: | up to 15 bytes | canary | stack | header |; where the stack begins. */
 enum { HAFT_CANARY_WORDS = 4 };
 static const uint64_t haft_canary = 0x5afe57acc0ffee11u;
-HAFT_INLINE char *haft_stack_in(const void *memory) {
+HAFTI_INLINE char *haft_stack_in(const void *memory) {
     return (char *)(((uintptr_t)memory + 15) & ~(uintptr_t)15) +
            HAFT_CANARY_WORDS * sizeof(uint64_t);
 }
-HAFT_INLINE void haft_place_canary(haft_fiber_t *fiber) {
+HAFTI_INLINE void haft_place_canary(haft_fiber_t *fiber) {
     for (int i = 0; i < HAFT_CANARY_WORDS; i++)
         ((uint64_t *)(void *)fiber->low)[-1 - i] = haft_canary;
 }
@@ -50,14 +50,14 @@ HAFT_INLINE void haft_place_canary(haft_fiber_t *fiber) {
    the fiber's scope is or has stopped, lies outside. `segmented`: the segmented fiber that code is
    on. */
 void haft_check_stack(haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented);
-HAFT_INLINE void haft_check_here(const haft_thread_t *thread) {
-    haft_scope_t *scope = thread->current;
-    if (scope->kind == HAFT_SCOPE_FIBER && haft_fiber_of(scope)->checked)
-        haft_check_stack(haft_fiber_of(scope), __builtin_frame_address(0), thread->segmented);
+HAFTI_INLINE void haft_check_here(const hafti_thread_t *thread) {
+    hafti_scope_t *scope = thread->current;
+    if (scope->kind == HAFTI_SCOPE_FIBER && hafti_fiber_of(scope)->checked)
+        haft_check_stack(hafti_fiber_of(scope), __builtin_frame_address(0), thread->segmented);
 }
 
 /* Makes an empty header of what lies at `fiber`, at the high end of `memory`, and a canary. */
-HAFT_INLINE void haft_fiber_prepare(haft_fiber_t *fiber, void *memory) {
+HAFTI_INLINE void haft_fiber_prepare(haft_fiber_t *fiber, void *memory) {
     __builtin_memset(fiber, 0, sizeof *fiber);
     fiber->low = haft_stack_in(memory);
     fiber->high = (char *)fiber;
@@ -78,8 +78,8 @@ __attribute__((noreturn)) void haft_memory_taken(const haft_fiber_t *live, const
 /* The fiber whose stack `address` lies on. Unlike haft_fiber_current it tells where the code runs,
    not which handlers it is under: the two differ inside a clause that is called in place. */
 haft_fiber_t *haft_fiber_at(const void *address);
-HAFT_INLINE haft_fiber_t *haft_fiber_here(void) {
-    haft_fiber_t *segmented = haft_thread()->segmented;
+HAFTI_INLINE haft_fiber_t *haft_fiber_here(void) {
+    haft_fiber_t *segmented = hafti_thread()->segmented;
     return segmented != NULL ? segmented : haft_fiber_at(__builtin_frame_address(0));
 }
 

@@ -4,12 +4,12 @@
 
 haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {
     haft_check_given(fiber, "haft_fiber_state", "fiber");
-    if (HAFT_UNLIKELY(fiber->language != NULL))
+    if (HAFTI_UNLIKELY(fiber->language != NULL))
         return fiber->language->state(fiber);
     if (fiber->state == HAFT_FIBER_NEW && fiber->high == NULL)
         return HAFT_FIBER_FREED; /* and its memory has been given back */
     if (fiber->state == HAFT_FIBER_RUNNING &&
-        __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED) != HAFT_GATE_CLOSED)
+        __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED) != HAFTI_GATE_CLOSED)
         return HAFT_FIBER_SUSPENDED;
     return (haft_fiber_state_t)fiber->state;
 }
@@ -35,8 +35,8 @@ haft_fiber_t *haft_fiber_parent(const haft_fiber_t *fiber) {
 }
 
 void haft_check_own(const haft_fiber_t *fiber, const char *what) {
-    if (HAFT_UNLIKELY(fiber != NULL && fiber->language != NULL))
-        haft_fail(HAFT_ERROR_NOT_RESUMABLE, haft_awaited(fiber), fiber,
+    if (HAFTI_UNLIKELY(fiber != NULL && fiber->language != NULL))
+        haft_fail(HAFT_ERROR_NOT_RESUMABLE, hafti_awaited(fiber), fiber,
                   "%s cannot be %s from here: its frames are those of %s. Use the means of that "
                   "language.",
                   haft_fiber_label(fiber), what, fiber->language->name);

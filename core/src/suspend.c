@@ -6,15 +6,15 @@
 
 static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t with, void *payload,
                           bool slow) {
-    haft_thread_t *thread = haft_thread();
+    hafti_thread_t *thread = hafti_thread();
     HAFT_CHECK_CHAIN(thread);
     HAFT_CHECK_FIBER(fiber);
-    if (HAFT_UNLIKELY(haft_foreign_calls_seen))
+    if (HAFTI_UNLIKELY(haft_foreign_calls_seen))
         haft_check_foreign_calls(fiber, effect);
     fiber->top = thread->current;
-    fiber->scope.awaits = HAFT_AWAITING(effect, effect->result_size);
+    fiber->scope.awaits = haft_awaiting(effect);
     thread->current = fiber->scope.outer;
-    haft_exceptions_t mine = haft_exceptions_put_aside(thread);
+    hafti_exceptions_t mine = haft_exceptions_put_aside(thread);
     haft_footing_t footing;
     haft_leave_segments(thread, &footing);
     fiber->within = footing.fiber;
@@ -23,13 +23,13 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t 
         (void)__atomic_compare_exchange_n(&fiber->owner, &owner, 0, false, __ATOMIC_SEQ_CST,
                                           __ATOMIC_SEQ_CST);
     }
-    haft_words_t words =
-        haft_cross(thread, fiber, HAFT_OUT_OF, (haft_words_t){payload, with, false});
+    hafti_words_t words =
+        haft_cross(thread, fiber, HAFT_OUT_OF, (hafti_words_t){payload, with, false});
     haft_return_to_segments(&footing);
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless another one has resumed it */
-    haft_exceptions_put_back(haft_thread(), mine);
-    return words.special ? haft_woken(words.first, words.second) : words.first;
+    haft_exceptions_put_back(hafti_thread(), mine);
+    return words.special ? hafti_woken(words.first, words.second) : words.first;
 }
 
 typedef struct performed {
@@ -45,11 +45,11 @@ static void exit_with(void *argument) {
 }
 
 /* On a segmented fiber this and what it calls have to do with the last bytes of a segment. */
-void *haft_suspend_slow(haft_found_t found, haft_effect_t *effect, void *payload) {
-    haft_fiber_t *fiber = haft_fiber_of(found.scope);
-    const haft_clause_t *clause = haft_clause_of(found);
+void *hafti_suspend_slow(hafti_found_t found, haft_effect_t *effect, void *payload) {
+    haft_fiber_t *fiber = hafti_fiber_of(found.scope);
+    const haft_clause_t *clause = hafti_clause_of(found);
     haft_check_default(clause, effect);
-    haft_check_suspends(haft_thread(), effect);
+    haft_check_suspends(hafti_thread(), effect);
     if (clause == NULL)
         return suspend_slow(fiber, effect, found.with, payload, false);
     if (clause->kind == HAFT_CLAUSE_NEVER) {
@@ -61,9 +61,9 @@ void *haft_suspend_slow(haft_found_t found, haft_effect_t *effect, void *payload
 
 /* Whether crossing from the current scope out of `fiber` needs the slow switch; an error when
    `fiber` is not around the current scope. */
-static bool around(haft_thread_t *thread, haft_fiber_t *fiber, const haft_effect_t *effect) {
+static bool around(hafti_thread_t *thread, haft_fiber_t *fiber, const haft_effect_t *effect) {
     bool slow = haft_tools_active;
-    for (haft_scope_t *scope = thread->current; scope != NULL; scope = scope->outer) {
+    for (hafti_scope_t *scope = thread->current; scope != NULL; scope = scope->outer) {
         slow |= scope->slow;
         if (fiber != NULL && scope == &fiber->scope)
             return slow;
@@ -74,25 +74,24 @@ static bool around(haft_thread_t *thread, haft_fiber_t *fiber, const haft_effect
         effect->name, haft_fiber_label(fiber));
 }
 
-void *haft_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot, void *payload) {
-    haft_thread_t *thread = haft_thread_ready();
+void *hafti_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot, void *payload) {
+    hafti_thread_t *thread = haft_thread_ready();
     haft_check_own(fiber, "suspended");
     haft_check_suspends(thread, effect);
     bool slow = around(thread, fiber, effect);
     const haft_clause_t *clause = haft_clause_taking(fiber, effect);
     if (clause != NULL && clause->kind == HAFT_CLAUSE_NEVER)
         haft_exit(fiber, effect, payload, effect->payload_size);
-    haft_found_t found = haft_look_for(effect, slot, effect->default_clause.shape);
-    haft_here_t here = haft_here();
-    if (found.scope == &fiber->scope && haft_clause_of(found) == NULL &&
-        !haft_exceptions_pending(here))
-        return haft_suspend(here, fiber, HAFT_AWAITING(effect, effect->result_size), found.with,
-                            payload);
+    hafti_found_t found = haft_look_for(effect, slot, effect->default_clause.shape);
+    hafti_here_t here = hafti_here();
+    if (found.scope == &fiber->scope && hafti_clause_of(found) == NULL &&
+        !hafti_exceptions_pending(here))
+        return hafti_suspend(here, fiber, haft_awaiting(effect), found.with, payload);
     return suspend_slow(fiber, effect, haft_sent_by(fiber, clause, effect), payload, slow);
 }
 
-void *haft_woken(void *word, uintptr_t wake) {
-    if (wake == HAFT_WAKE_UNWIND)
+void *hafti_woken(void *word, uintptr_t wake) {
+    if (wake == HAFTI_WAKE_UNWIND)
         haft_unwind(word, HAFT_CALLERS_FRAME());
     const haft_call_t *call = word;
     return call->function(call->argument);

@@ -23,7 +23,7 @@ __attribute__((noreturn)) void haft_fiber_returned(haft_fiber_t *fiber);
 void haft_fiber_start(void); /* arch/: the first frame; never called */
 extern const char haft_fiber_start_end[];
 /* Whether a frame with this program counter is the first of a fiber. */
-HAFT_INLINE bool haft_in_first_frame(uintptr_t pc) {
+HAFTI_INLINE bool haft_in_first_frame(uintptr_t pc) {
     return pc >= (uintptr_t)haft_fiber_start && pc < (uintptr_t)haft_fiber_start_end;
 }
 

@@ -14,15 +14,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-_Static_assert(offsetof(haft_thread_t, current) == 0 && offsetof(haft_thread_t, exceptions) == 8,
-               "haft/hot.h knows where these are");
+_Static_assert(offsetof(hafti_thread_t, current) == 0 && offsetof(hafti_thread_t, exceptions) == 8,
+               "haft/inner/hot.h knows where these are");
 
-haft_exceptions_t haft_no_exceptions;
-haft_exceptions_t haft_always_pending = {&haft_always_pending, 1};
-haft_scope_t haft_unborn = {.kind = HAFT_SCOPE_ROOT, .serial = 1};
+hafti_exceptions_t haft_no_exceptions;
+hafti_exceptions_t haft_always_pending = {&haft_always_pending, 1};
+hafti_scope_t haft_unborn = {.kind = HAFTI_SCOPE_ROOT, .serial = 1};
 
 /* The switch names it in assembly only. */
-__thread __attribute__((tls_model("initial-exec"), used)) haft_thread_t haft_thread_state = {
+__thread __attribute__((tls_model("initial-exec"), used)) hafti_thread_t hafti_thread_state = {
     .current = &haft_unborn, .exceptions = &haft_no_exceptions, .globals = &haft_no_exceptions};
 
 static const size_t KNOWN_BYTES = HAFT_KNOWN * sizeof(haft_known_t);
@@ -33,7 +33,7 @@ bool haft_resume_slowly;
 const haft_language_t *haft_process_language;
 
 static void thread_exits(void *value) {
-    haft_thread_t *thread = value;
+    hafti_thread_t *thread = value;
     haft_signals_t signals;
     haft_signals_block(&signals); /* whose handlers may perform */
     haft_life.thread_ends(thread);
@@ -52,7 +52,7 @@ static void process_starts(void) {
 }
 
 /* Every thread draws its serials from blocks of its own. */
-uint64_t haft_stamp_block(haft_thread_t *thread) {
+uint64_t haft_stamp_block(hafti_thread_t *thread) {
     static uint64_t blocks;
     uint64_t block = __atomic_add_fetch(&blocks, 1, __ATOMIC_RELAXED);
     thread->stamp = (block << HAFT_STAMP_BITS) + 1;
@@ -60,12 +60,12 @@ uint64_t haft_stamp_block(haft_thread_t *thread) {
 }
 
 /* libstdc++ and libc++abi keep a thread's exceptions behind this function; absent in C programs. */
-extern haft_exceptions_t *__cxa_get_globals(void) __attribute__((weak));
+extern hafti_exceptions_t *__cxa_get_globals(void) __attribute__((weak));
 
-static bool start(haft_thread_t *thread) {
+static bool start(hafti_thread_t *thread) {
     pthread_once(&process_once, process_starts);
-    thread->root = (haft_scope_t){.kind = HAFT_SCOPE_ROOT, .serial = haft_stamp_block(thread)};
-    thread->defaults = (haft_scope_t){.kind = HAFT_SCOPE_DEFAULTS, .outer = &thread->root};
+    thread->root = (hafti_scope_t){.kind = HAFTI_SCOPE_ROOT, .serial = haft_stamp_block(thread)};
+    thread->defaults = (hafti_scope_t){.kind = HAFTI_SCOPE_DEFAULTS, .outer = &thread->root};
     thread->globals = __cxa_get_globals ? __cxa_get_globals() : &haft_no_exceptions;
     thread->language = haft_process_language;
     haft_exceptions_at_rest(thread);
@@ -82,7 +82,7 @@ static bool start(haft_thread_t *thread) {
 
 /* The first use may be in a signal handler: that of the next signal waits for the end of this, and what
    was interrupted may be in the middle of malloc. */
-void haft_thread_start(haft_thread_t *thread) {
+void haft_thread_start(hafti_thread_t *thread) {
     if (thread->stamp != 0) {
         thread->current = &thread->root;
         return;

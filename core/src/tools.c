@@ -4,7 +4,7 @@
  *
  * While a sanitizer is in the process, haft_tools_active sends every switch through the out-of-line
  * path, however the program around was compiled: no cache entry leads to the inlined one, and every
- * gate that is open is HAFT_GATE_SLOW. Here is what that path calls around the switch.
+ * gate that is open is HAFTI_GATE_SLOW. Here is what that path calls around the switch.
  *
  * Every fiber has a border with two sides. A switch goes from the stack on one side to the stack on
  * the other and says so to the sanitizer; what it has to remember of the stack that was left stands

@@ -25,18 +25,18 @@ void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *resul
                   size_t result_size) {
     char nothing; /* instead of a NULL */
     check_untyped("haft_perform", effect, payload, size, result, result_size);
-    haft_here_t here = haft_here();
-    haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
-    const haft_clause_t *clause = haft_clause_in_place(found);
+    hafti_here_t here = hafti_here();
+    hafti_found_t found = hafti_find(here, effect, slot_of(effect), effect->default_clause.shape);
+    const haft_clause_t *clause = hafti_clause_in_place(found);
     if (clause != NULL) {
-        haft_function_t *function = haft_clause_function(clause);
+        haft_function_t *function = hafti_clause_function(clause);
         void *state = found.scope->state;
-        __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =
-            haft_in_place_begin(here, found.scope);
+        __attribute__((unused, cleanup(hafti_in_place_end))) hafti_in_place_t in_place =
+            hafti_in_place_begin(here, found.scope);
         effect->call(function, state, payload, result_size == 0 ? &nothing : result);
     } else {
-        haft_unpack(effect, haft_perform_found(here, found, effect, payload, result_size),
-                    result_size == 0 ? &nothing : result, result_size);
+        hafti_unpack(effect, hafti_perform_found(here, found, effect, payload, result_size),
+                     result_size == 0 ? &nothing : result, result_size);
     }
 }
 
@@ -44,26 +44,26 @@ void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_
                 void *result, size_t result_size) {
     char nothing; /* instead of a NULL */
     check_untyped("haft_yield", effect, payload, size, result, result_size);
-    haft_unpack(effect, haft_yield_hot(fiber, effect, slot_of(effect), payload, result_size),
-                result_size == 0 ? &nothing : result, result_size);
+    hafti_unpack(effect, hafti_yield_hot(fiber, effect, slot_of(effect), payload, result_size),
+                 result_size == 0 ? &nothing : result, result_size);
 }
 
 void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
     haft_check_thrown("haft_throw", NULL, effect, payload, size);
     (void)haft_thread_ready();
-    haft_here_t here = haft_here();
-    haft_found_t found = haft_find(here, effect, slot_of(effect), effect->default_clause.shape);
-    const haft_clause_t *clause = haft_clause_in_place(found);
+    hafti_here_t here = hafti_here();
+    hafti_found_t found = hafti_find(here, effect, slot_of(effect), effect->default_clause.shape);
+    const haft_clause_t *clause = hafti_clause_in_place(found);
     if (clause == NULL) {
-        haft_check_default(haft_clause_of(found), effect);
-        haft_exit(haft_fiber_of(found.scope), effect, payload, size);
+        haft_check_default(hafti_clause_of(found), effect);
+        haft_exit(hafti_fiber_of(found.scope), effect, payload, size);
     }
     /* A clause in place may leave by itself: by another throw, or the like. */
     {
         uint64_t result[(effect->result_size + 15) / 8];
-        __attribute__((unused, cleanup(haft_in_place_end))) haft_in_place_t in_place =
-            haft_in_place_begin(here, found.scope);
-        effect->call(haft_clause_function(clause), found.scope->state, (void *)(uintptr_t)payload,
+        __attribute__((unused, cleanup(hafti_in_place_end))) hafti_in_place_t in_place =
+            hafti_in_place_begin(here, found.scope);
+        effect->call(hafti_clause_function(clause), found.scope->state, (void *)(uintptr_t)payload,
                      result);
     }
     haft_fail(HAFT_ERROR_CAME_BACK, effect, NULL,

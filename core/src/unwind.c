@@ -27,7 +27,7 @@ static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exce
     haft_fiber_t *fiber =
         (haft_fiber_t *)(void *)((char *)exception - offsetof(haft_fiber_t, unwinding));
     haft_fail(
-        HAFT_ERROR_UNWINDING_STOPPED, haft_awaited(fiber), fiber,
+        HAFT_ERROR_UNWINDING_STOPPED, hafti_awaited(fiber), fiber,
         "%s is being unwound, and a catch-all on it did not rethrow. Write catch (...) so that "
         "it ends in throw.",
         haft_fiber_label(fiber));
@@ -38,7 +38,7 @@ static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t 
     if (fiber != target)
         haft_leave(fiber, &haft_special_unwinding, target);
     if (thrown != NULL) {
-        fiber->scope.awaits = HAFT_AWAITING(thrown->effect, thrown->effect->result_size);
+        fiber->scope.awaits = haft_awaiting(thrown->effect);
         haft_leave(fiber, thrown->effect, thrown->payload);
     }
     haft_leave(fiber, &haft_special_dropped, NULL);
@@ -48,8 +48,8 @@ static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t 
    suspended meanwhile and resumed by another parent: then the fiber's scope has a new serial. To
    look at every fiber would make the unwinding of many take quadratic time. */
 static void check_around(const haft_fiber_t *fiber, const haft_fiber_t *target) {
-    const haft_scope_t *scope = &fiber->scope;
-    if (HAFT_LIKELY(scope->serial == fiber->unwound_under))
+    const hafti_scope_t *scope = &fiber->scope;
+    if (HAFTI_LIKELY(scope->serial == fiber->unwound_under))
         return;
     while (scope != NULL && scope != &target->scope)
         scope = scope->outer;
@@ -74,8 +74,8 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
         unwound(fiber, target);
     }
     if (actions & _UA_END_OF_STACK) {
-        haft_segments_set_limit(0); /* it was changed ahead of the stack */
-        haft_fail(HAFT_ERROR_UNWINDING_STOPPED, haft_awaited(fiber), fiber,
+        hafti_segments_set_limit(0); /* it was changed ahead of the stack */
+        haft_fail(HAFT_ERROR_UNWINDING_STOPPED, hafti_awaited(fiber), fiber,
                   "%s cannot be unwound: a function on it was compiled without unwind tables.",
                   haft_fiber_label(fiber));
     }
@@ -84,9 +84,9 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
 
 static void unwind(void *target) {
     haft_fiber_t *fiber = haft_fiber_to_unwind();
-    fiber->unwound_under = haft_scope_serial(haft_thread(), &fiber->scope);
+    fiber->unwound_under = haft_scope_serial(hafti_thread(), &fiber->scope);
     haft_force_unwinding(fiber->unwinding, swallowed, stop, target);
-    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, haft_awaited(fiber), fiber,
+    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, hafti_awaited(fiber), fiber,
               "%s cannot be unwound: the unwinder failed.", haft_fiber_label(fiber));
 }
 

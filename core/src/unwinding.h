@@ -9,7 +9,7 @@
 typedef struct haft_frame {
     uintptr_t pc, sp, fp;
 } haft_frame_t;
-HAFT_INLINE haft_frame_t haft_this_frame(void) {
+HAFTI_INLINE haft_frame_t haft_this_frame(void) {
     haft_frame_t frame;
 #if defined(__x86_64__)
     __asm__ volatile("leaq 1f(%%rip), %0\n1:\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
@@ -43,14 +43,14 @@ void haft_abandon_inside(haft_fiber_t *fiber);
 #ifdef HAFT_FREESTANDING
 
 /* There is no unwinding: only for code on a stack that is not a fiber's, beyond the one that is to be left. */
-HAFT_INLINE __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame) {
+HAFTI_INLINE __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame) {
     (void)frame;
-    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, haft_awaited(target), target,
+    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, hafti_awaited(target), target,
               "%s cannot be left from here: this stack is not a fiber's.",
               haft_fiber_label(target));
 }
-HAFT_INLINE void haft_unwind_on(const haft_fiber_t *fiber, const haft_effect_t *effect,
-                                const void *payload) {
+HAFTI_INLINE void haft_unwind_on(const haft_fiber_t *fiber, const haft_effect_t *effect,
+                                 const void *payload) {
     (void)fiber, (void)effect, (void)payload;
 }
 

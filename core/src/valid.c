@@ -7,11 +7,11 @@
 enum { LOOKED_AT = 16 }; /* scopes of a chain: it may be long, and is looked at often */
 
 /* A handler of signals may write to a cache meanwhile, but leaves it whole. */
-static const char *invalid_scope(const haft_scope_t *scope) {
-    if (scope->kind > HAFT_SCOPE_DEFAULTS)
+static const char *invalid_scope(const hafti_scope_t *scope) {
+    if (scope->kind > HAFTI_SCOPE_DEFAULTS)
         return "a scope is of a kind that there is";
-    for (unsigned i = 0; i < HAFT_CACHE_SLOTS; i++) {
-        const haft_cache_entry_t *entry = &scope->cache[i];
+    for (unsigned i = 0; i < HAFTI_CACHE_SLOTS; i++) {
+        const hafti_cache_entry_t *entry = &scope->cache[i];
         if ((scope->filled >> i & 1) == 0 && entry->key != 0)
             return "every entry of a scope's cache with a key has its bit in `filled`";
     }
@@ -21,13 +21,13 @@ static const char *invalid_scope(const haft_scope_t *scope) {
 const char *haft_invalid_fiber(const haft_fiber_t *fiber) {
     if (fiber->kind > HAFT_KIND_UNGUARDED)
         return "a fiber's stack is of a kind that there is";
-    if (fiber->scope.kind != HAFT_SCOPE_FIBER)
+    if (fiber->scope.kind != HAFTI_SCOPE_FIBER)
         return "the scope in a fiber's header is that of a fiber";
     if (fiber->state > HAFT_FIBER_FREED)
         return "a fiber's state is one that there is";
     if (fiber->low >= fiber->high || fiber->high > (const char *)fiber)
         return "a fiber's stack lies below its header";
-    if (fiber->gate > HAFT_GATE_NEW)
+    if (fiber->gate > HAFTI_GATE_NEW)
         return "a fiber's gate is in a state that there is";
     return invalid_scope(&fiber->scope);
 }
@@ -36,17 +36,17 @@ const char *haft_invalid_claimed(const haft_fiber_t *fiber) {
     const char *invalid = haft_invalid_fiber(fiber);
     if (invalid != NULL)
         return invalid;
-    if (fiber->gate != HAFT_GATE_CLOSED)
+    if (fiber->gate != HAFTI_GATE_CLOSED)
         return "the gate of a claimed fiber is closed";
     if (fiber->state != HAFT_FIBER_NEW && fiber->state != HAFT_FIBER_RUNNING)
         return "a claimed fiber is new or suspended";
     if (fiber->state == HAFT_FIBER_NEW &&
-        (fiber->top != &fiber->scope || fiber->scope.awaits != HAFT_AWAITS_NOTHING))
+        (fiber->top != &fiber->scope || fiber->scope.awaits != HAFTI_AWAITS_NOTHING))
         return "a new fiber has no scopes inside, and waits for nothing";
     if (fiber->context.pc == NULL || fiber->context.sp == NULL)
         return "a suspended fiber has a context to go on with";
     unsigned seen = 0;
-    for (const haft_scope_t *scope = fiber->top; scope != &fiber->scope; scope = scope->outer) {
+    for (const hafti_scope_t *scope = fiber->top; scope != &fiber->scope; scope = scope->outer) {
         if (scope == NULL)
             return "the suspended chain of a fiber ends in its scope";
         if (++seen > LOOKED_AT)
@@ -58,21 +58,21 @@ const char *haft_invalid_claimed(const haft_fiber_t *fiber) {
     return NULL;
 }
 
-const char *haft_invalid_chain(const haft_thread_t *thread) {
-    const haft_scope_t *scope = thread->current;
-    for (unsigned seen = 0; seen < LOOKED_AT && scope->kind != HAFT_SCOPE_ROOT; seen++) {
+const char *haft_invalid_chain(const hafti_thread_t *thread) {
+    const hafti_scope_t *scope = thread->current;
+    for (unsigned seen = 0; seen < LOOKED_AT && scope->kind != HAFTI_SCOPE_ROOT; seen++) {
         const char *invalid = invalid_scope(scope);
         if (invalid != NULL)
             return invalid;
-        const haft_fiber_t *fiber = haft_fiber_of((haft_scope_t *)(uintptr_t)scope);
-        if (scope->kind == HAFT_SCOPE_FIBER && fiber->language == NULL &&
-            (fiber->state != HAFT_FIBER_RUNNING || fiber->gate != HAFT_GATE_CLOSED))
+        const haft_fiber_t *fiber = hafti_fiber_of((hafti_scope_t *)(uintptr_t)scope);
+        if (scope->kind == HAFTI_SCOPE_FIBER && fiber->language == NULL &&
+            (fiber->state != HAFT_FIBER_RUNNING || fiber->gate != HAFTI_GATE_CLOSED))
             return "the fibers around the running code are running";
         scope = scope->outer;
         if (scope == NULL)
             return "a chain ends in the root of a thread";
     }
-    return scope->kind == HAFT_SCOPE_ROOT && scope != &thread->root
+    return scope->kind == HAFTI_SCOPE_ROOT && scope != &thread->root
                ? "a chain ends in its own thread's root"
                : NULL;
 }

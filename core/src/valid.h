@@ -15,10 +15,10 @@ const char *haft_invalid_fiber(const haft_fiber_t *fiber);
 /* Of one that the caller has claimed, and that is new or suspended: also what it goes on with. */
 const char *haft_invalid_claimed(const haft_fiber_t *fiber);
 /* Of the scopes around the running code, as far out as can be looked at each time. */
-const char *haft_invalid_chain(const haft_thread_t *thread);
+const char *haft_invalid_chain(const hafti_thread_t *thread);
 
-HAFT_COLD __attribute__((noreturn)) void haft_invalid(const char *invariant,
-                                                      const haft_fiber_t *fiber);
+HAFTI_COLD __attribute__((noreturn)) void haft_invalid(const char *invariant,
+                                                       const haft_fiber_t *fiber);
 
 #if defined(NDEBUG) || defined(HAFT_FREESTANDING)
 #    define HAFT_CHECK_FIBER(fiber) ((void)0)
@@ -28,7 +28,7 @@ HAFT_COLD __attribute__((noreturn)) void haft_invalid(const char *invariant,
 #    define HAFT_CHECK_VALID(invariant, fiber)                                                     \
         do {                                                                                       \
             const char *invariant_ = (invariant);                                                  \
-            if (HAFT_UNLIKELY(invariant_ != NULL))                                                 \
+            if (HAFTI_UNLIKELY(invariant_ != NULL))                                                \
                 haft_invalid(invariant_, fiber);                                                   \
         } while (0)
 #    define HAFT_CHECK_FIBER(fiber) HAFT_CHECK_VALID(haft_invalid_fiber(fiber), fiber)

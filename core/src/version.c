@@ -5,6 +5,6 @@
 const char haft_abi_0_2 = 0;
 
 const char *haft_version(void) {
-    return HAFT_TEXT(HAFT_VERSION_MAJOR) "." HAFT_TEXT(HAFT_VERSION_MINOR) "." HAFT_TEXT(
+    return HAFTI_TEXT(HAFT_VERSION_MAJOR) "." HAFTI_TEXT(HAFT_VERSION_MINOR) "." HAFTI_TEXT(
         HAFT_VERSION_PATCH);
 }

@@ -130,8 +130,8 @@ static void a_throw_that_nobody_handles_runs_the_default(void) {
 }
 
 static void *see_what_others_left(void *unused) {
-    for (int i = 0; i < HAFT_CACHE_SLOTS; i++)
-        CHECK(haft_here().current->cache[i].key == 0);
+    for (int i = 0; i < HAFTI_CACHE_SLOTS; i++)
+        CHECK(hafti_here().current->cache[i].key == 0);
     return unused;
 }
 static void *use_a_default_first(void *effect) {

@@ -37,8 +37,8 @@ static void in_no_state(void) {
 }
 static void with_a_cut_chain(void) {
     haft_fiber_t *fiber = suspended();
-    static haft_scope_t stray;
-    stray.kind = HAFT_SCOPE_STACKLESS;
+    static hafti_scope_t stray;
+    stray.kind = HAFTI_SCOPE_STACKLESS;
     stray.filled = UINT8_MAX;
     fiber->top = &stray;
     go_on(fiber);

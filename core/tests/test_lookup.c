@@ -119,7 +119,7 @@ static void a_changed_set_holds_effects_that_it_let_pass_before(void) {
 static void *reuse_memory_of_set(void *unused) {
     (void)unused;
     haft_clause_t clauses[2] = {HAFT_HANDLES(pause)->clauses[0], HAFT_HANDLES(ask)->clauses[0]};
-    haft_handles_t set = {1, 0, HAFT_SET_FIXED, clauses};
+    haft_handles_t set = {1, 0, HAFTI_SET_FIXED, clauses};
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_and_pause, NULL);
     haft_resume(k, HAFT_NO_REPLY, &set);
     set.count = 2;

@@ -214,8 +214,8 @@ static void a_request_that_no_case_takes_is_reported(void) {
 /* Two libraries that chose one name: made here by a clause that claims another shape. */
 static void other_declaration(void) {
     static haft_clause_t clause = {HAFT_ID(ask), NULL, HAFT_CLAUSE_REQUEST,
-                                   HAFT_SHAPE(sizeof(double), 0)};
-    static haft_handles_t handles = {1, 0, HAFT_SET_FIXED, &clause};
+                                   HAFTI_SHAPE(sizeof(double), 0)};
+    static haft_handles_t handles = {1, 0, HAFTI_SET_FIXED, &clause};
     haft_resume(haft_fiber_new(perform_ask, NULL), HAFT_NO_REPLY, &handles);
 }
 

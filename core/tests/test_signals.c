@@ -60,7 +60,7 @@ static bool steps(void) {
 #endif
 }
 
-HAFT_INLINE void interrupt_always(bool on) {
+HAFTI_INLINE void interrupt_always(bool on) {
 #if defined(__x86_64__)
     if (steps()) {
         if (on)
@@ -263,11 +263,11 @@ static void a_handler_that_performs_while_scopes_are_renewed_leaves_nothing_behi
 /* ---- Leaving a handler ---- */
 
 static sigjmp_buf outside;
-static haft_scope_t *volatile interrupted_scope;
+static hafti_scope_t *volatile interrupted_scope;
 
 static void leave_at_last_step(void) {
     wrong_inside += HAFT_PERFORM(four) != 4;
-    if (--steps_left <= 0 && haft_here().current == interrupted_scope) {
+    if (--steps_left <= 0 && hafti_here().current == interrupted_scope) {
         steps_left = 1 << 30;
         siglongjmp(outside, 1);
     }
@@ -279,7 +279,7 @@ static __attribute__((noinline)) void perform_both(const int *state) {
 }
 
 static void *leave_at_many_places(void *state) {
-    interrupted_scope = haft_here().current;
+    interrupted_scope = hafti_here().current;
     volatile int unremembered = 0;
     for (volatile int n = 1; n < 350; n += 7) {
         if (sigsetjmp(outside, 1) == 0) {
@@ -289,10 +289,10 @@ static void *leave_at_many_places(void *state) {
             interrupt_always(false);
         }
         perform_both(state);
-        haft_scope_t *current = haft_here().current;
-        uintptr_t key = (uintptr_t)HAFT_ID(two) + HAFT_CLAUSE_MARK;
-        unremembered += haft_entry_in(current, haft_slot_two)->key != key &&
-                        haft_second_entry(current, HAFT_ID(two))->key != key;
+        hafti_scope_t *current = hafti_here().current;
+        uintptr_t key = (uintptr_t)HAFT_ID(two) + HAFTI_CLAUSE_MARK;
+        unremembered += hafti_entry_in(current, hafti_slot_two)->key != key &&
+                        hafti_second_entry(current, HAFT_ID(two))->key != key;
     }
     CHECK_EQUAL(unremembered, 0);
     return NULL;
@@ -317,7 +317,7 @@ static int raises_left;
 /* The library asks for C++'s exceptions in the middle of its start. */
 void *__cxa_get_globals(void);
 void *__cxa_get_globals(void) {
-    static __thread haft_exceptions_t none;
+    static __thread hafti_exceptions_t none;
     if (raises_left > 0) {
         raises_left--;
         raise(SIGUSR1);

@@ -108,8 +108,8 @@ static __attribute__((noinline)) bool keeps_values_in_a_leaf(haft_fiber_t *fiber
     bool kept = true;
     source = seed;
     VALUES(MAKE_VALUE)
-    haft_words_t words = into ? haft_switch_into_specially(fiber, fiber, word)
-                              : haft_switch_out_of(fiber, fiber, word);
+    hafti_words_t words = into ? hafti_switch_into_specially(fiber, fiber, word)
+                               : hafti_switch_out_of(fiber, fiber, word);
     source = seed;
 #define LOOK_AT_VALUE(n) kept &= VALUE_IS_KEPT(n);
     VALUES(LOOK_AT_VALUE)
@@ -122,8 +122,8 @@ static __attribute__((noinline)) bool keeps_few_values_in_a_leaf(haft_fiber_t *f
     volatile uint64_t values[8];
     for (unsigned i = 0; i < 8; i++)
         values[i] = seed * i;
-    haft_words_t words = into ? haft_switch_into_specially(fiber, fiber, word)
-                              : haft_switch_out_of(fiber, fiber, word);
+    hafti_words_t words = into ? hafti_switch_into_specially(fiber, fiber, word)
+                               : hafti_switch_out_of(fiber, fiber, word);
     for (unsigned i = 0; i < 8; i++)
         if (values[i] != seed * i)
             return false;
@@ -138,7 +138,7 @@ static void *answering(void *argument) {
         CHECK(keeps_values_in_a_leaf(fiber, false, ~i, ~question));
         CHECK(keeps_few_values_in_a_leaf(fiber, false, ~i, ~question));
     }
-    haft_switch_out_of(fiber, fiber, ~question);
+    hafti_switch_out_of(fiber, fiber, ~question);
     return NULL;
 }
 
@@ -147,7 +147,7 @@ static void leaf_functions_keep_their_values(void) {
         return;
     haft_fiber_t *fiber;
     fiber = haft_fiber_new(answering, &fiber);
-    CHECK(!haft_switch_into(fiber, NULL).special);
+    CHECK(!hafti_switch_into(fiber, NULL).special);
     for (uint64_t i = 1; i < ROUNDS; i++) {
         CHECK(keeps_values_in_a_leaf(fiber, true, i, question));
         CHECK(keeps_few_values_in_a_leaf(fiber, true, i, question));

@@ -93,7 +93,7 @@ using result_of = typename effect_traits<Effect>::result;
     struct haft::effect_traits<haft_payload_##name> {                                              \
         using result = haft_result_##name;                                                         \
         static constexpr bool native = false;                                                      \
-        static constexpr unsigned slot = haft_slot_##name;                                         \
+        static constexpr unsigned slot = hafti_slot_##name;                                        \
         static constexpr haft_effect_t *id() { return HAFT_ID(name); }                             \
     }
 
@@ -122,8 +122,8 @@ namespace haft {
  */
 template <typename Effect>
 HAFT_DETAIL_INLINE auto perform(Effect effect) -> typename effect_traits<Effect>::result {
-    haft_here_t here = haft_here();
-    haft_found_t found = detail::find<Effect>(here);
+    hafti_here_t here = hafti_here();
+    hafti_found_t found = detail::find<Effect>(here);
     return detail::perform_found(here, found, found.scope, effect);
 }
 template <typename Effect, typename... Fields>
@@ -390,7 +390,7 @@ class instance {
     HAFT_DETAIL_INLINE result_of<Effect> perform(Effect effect) const {
         (void)sizeof(detail::an_effect_escapes_its_handlers<Effect, Effects...>);
         using traits = effect_traits<Effect>;
-        haft_here_t here = haft_here();
+        hafti_here_t here = hafti_here();
         return detail::perform_found(
             here,
             haft_find_at(here, scope, traits::id(), traits::slot + 2, detail::shape_of<Effect>),
@@ -406,8 +406,8 @@ class instance {
     instance &operator=(const instance &) = default;
 
   private:
-    explicit instance(haft_scope_t *of) : scope(of) {}
-    haft_scope_t *scope;
+    explicit instance(hafti_scope_t *of) : scope(of) {}
+    hafti_scope_t *scope;
     friend struct detail::grant_access;
     template <typename...>
     friend class instance;

@@ -105,21 +105,21 @@ static __attribute__((noinline)) void write_errno(int value) {
 uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
                            const char *waits_for) {
     haft_io_task_t *task = cell->task;
-    if (HAFT_UNLIKELY(task == NULL)) {
+    if (HAFTI_UNLIKELY(task == NULL)) {
         int saved = read_errno();
         uint32_t outcome = wait_as_thread(cell, deadline);
         write_errno(saved);
         return outcome;
     }
     haft_io_worker_t *worker = task->worker;
-    if (HAFT_UNLIKELY(worker->forked))
+    if (HAFTI_UNLIKELY(worker->forked))
         haft_io_misuse(
             "The task '%s' waits in a child of fork: a scheduler stays with the process that "
             "made it. In the child, only exec or exit.",
             haft_io_task_name(task));
     if (kind == HAFT_IO_CANCELLABLE) {
         /* Who has lost here finds the task in the ready queue, and must not run twice. */
-        if (HAFT_UNLIKELY(task->scope->cancelled) && swap(cell, HAFT_IO_CANCELLED))
+        if (HAFTI_UNLIKELY(task->scope->cancelled) && swap(cell, HAFT_IO_CANCELLED))
             return HAFT_IO_CANCELLED;
         task->cell = cell;
     }

@@ -168,7 +168,7 @@ enum { OPERATIONS_IN_A_ROW = 64 };
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     haft_io_worker_t *worker = runner->worker;
-    if (HAFT_UNLIKELY(++worker->operations > OPERATIONS_IN_A_ROW) &&
+    if (HAFTI_UNLIKELY(++worker->operations > OPERATIONS_IN_A_ROW) &&
         HAFT_PERFORM(haft_io_yield) != 0)
         return -ECANCELED;
     return worker->backend->operate(runner, operation);
@@ -294,7 +294,7 @@ __attribute__((constructor)) static void set_defaults(void) {
 #define OR_CANCELLED(type, operation)                                                              \
     do {                                                                                           \
         type done = operation;                                                                     \
-        return HAFT_LIKELY(done != -ECANCELED) ? done : (type)haft_io_cancelled();                 \
+        return HAFTI_LIKELY(done != -ECANCELED) ? done : (type)haft_io_cancelled();                \
     } while (0)
 
 ssize_t haft_io_read(int descriptor, void *buffer, size_t size) {
@@ -349,7 +349,7 @@ static const int64_t DESCRIPTOR_PAUSE = 10 * HAFT_IO_MILLISECOND;
 int haft_io_accept(int listener) {
     for (;;) {
         int connection = HAFT_PERFORM(haft_io_accept, listener);
-        if (HAFT_UNLIKELY(connection == -EMFILE || connection == -ENFILE)) {
+        if (HAFTI_UNLIKELY(connection == -EMFILE || connection == -ENFILE)) {
             int code = haft_io_sleep(DESCRIPTOR_PAUSE);
             if (code != 0)
                 return code;

@@ -98,7 +98,7 @@ static HAFT_IO_COLD void post(haft_io_worker_t *worker, haft_io_task_t *task) {
 
 void haft_io_ready(haft_io_task_t *task) {
     haft_io_worker_t *worker = task->worker;
-    if (HAFT_UNLIKELY(haft_io_worker() != worker)) {
+    if (HAFTI_UNLIKELY(haft_io_worker() != worker)) {
         post(worker, task);
         return;
     }
@@ -219,9 +219,9 @@ static void run(haft_io_worker_t *worker, haft_io_task_t *task) {
     haft_reply_t reply = task->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
     task->yielded = false;
     haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
-    while (HAFT_LIKELY(request.effect == HAFT_ID(haft_io_yield))) {
+    while (HAFTI_LIKELY(request.effect == HAFT_ID(haft_io_yield))) {
         task = runner->task;
-        if (HAFT_LIKELY(!task->scope->cancelled)) {
+        if (HAFTI_LIKELY(!task->scope->cancelled)) {
             task->state = HAFT_IO_READY;
             task->yielded = true;
             haft_io_enqueue(worker, task);
@@ -229,7 +229,7 @@ static void run(haft_io_worker_t *worker, haft_io_task_t *task) {
         }
         request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, -ECANCELED), FROM_TASKS);
     }
-    if (HAFT_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
+    if (HAFTI_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
         if (runner->task == NULL)
             runner_rests(worker, runner);
         else

@@ -22,7 +22,7 @@ HAFT_IO_COLD static haft_io_task_t *refill(haft_io_worker_t *worker) {
 haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scope,
                                  void *(*function)(void *), void *argument) {
     haft_io_task_t *task = worker->free;
-    if (HAFT_UNLIKELY(task == NULL) && (task = refill(worker)) == NULL)
+    if (HAFTI_UNLIKELY(task == NULL) && (task = refill(worker)) == NULL)
         return NULL;
     worker->free = task->next;
     /* Field by field: clearing the whole costs as much as all the rest of a spawn. */
@@ -64,7 +64,7 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
     task->code = code;
     task->state = HAFT_IO_ENDED;
     haft_io_unlink(&task->link);
-    if (HAFT_UNLIKELY(task->locals != NULL))
+    if (HAFTI_UNLIKELY(task->locals != NULL))
         forget_locals(task);
     if (!task->joinable) {
         release(task);
@@ -95,17 +95,17 @@ void haft_io_task_interrupt(haft_io_task_t *task) {
 static haft_io_task_t *spawn(haft_io_scope_t *scope, const char *name, void *(*function)(void *),
                              void *argument) {
     haft_io_task_t *parent = haft_io_self();
-    if (HAFT_UNLIKELY(parent == NULL))
+    if (HAFTI_UNLIKELY(parent == NULL))
         haft_io_misuse("A task is spawned outside of a scheduler: call this under haft_io_run.");
-    if (HAFT_UNLIKELY(function == NULL))
+    if (HAFTI_UNLIKELY(function == NULL))
         haft_io_misuse("A task needs a function to run (NULL).");
     haft_io_worker_t *worker = parent->worker;
     haft_io_task_t *task =
         haft_io_task_new(worker, scope != NULL ? scope : parent->scope, function, argument);
-    if (HAFT_UNLIKELY(task == NULL))
+    if (HAFTI_UNLIKELY(task == NULL))
         return NULL;
     task->name = name != NULL ? name : parent->name;
-    if (HAFT_UNLIKELY(parent->locals != NULL)) {
+    if (HAFTI_UNLIKELY(parent->locals != NULL)) {
         task->locals = parent->locals;
         task->locals->uses++;
     }

@@ -79,8 +79,8 @@ SHARED(gate, gate);
 SHARED(top, top);
 SHARED(parent.gc_regs, resumer.sp);
 SHARED(scope, scope);
-_Static_assert(THREAD_CURRENT == offsetof(haft_thread_t, current), "layout.h");
-_Static_assert(THREAD_STAMP == offsetof(haft_thread_t, stamp), "layout.h");
+_Static_assert(THREAD_CURRENT == offsetof(hafti_thread_t, current), "layout.h");
+_Static_assert(THREAD_STAMP == offsetof(hafti_thread_t, stamp), "layout.h");
 
 const haft_handles_t haft_ocaml_handles = {.all = 0};
 ocaml_fiber_t *haft_ocaml_idle;
@@ -166,8 +166,8 @@ bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
         return fiber->continuation == FIBER_IDLE ||
                (is_suspended(fiber) && fiber->top == &fiber->scope && fiber->roots == NULL &&
                 fiber->sp < (const char *)fiber && (uintptr_t)fiber->sp % 16 == 0);
-    if (fiber->base_return != haft_ocaml_base || header->gate != HAFT_GATE_CLOSED ||
-        header->scope.kind != HAFT_SCOPE_FIBER || !header->scope.slow ||
+    if (fiber->base_return != haft_ocaml_base || header->gate != HAFTI_GATE_CLOSED ||
+        header->scope.kind != HAFTI_SCOPE_FIBER || !header->scope.slow ||
         header->high != (const char *)fiber || header->low >= header->high)
         return false;
     if (fiber->continuation == FIBER_NESTED)
@@ -184,7 +184,7 @@ bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
 
 ocaml_fiber_t *haft_ocaml_take_stack(void) {
     ocaml_fiber_t *fiber = haft_ocaml_idle;
-    if (HAFT_LIKELY(fiber != NULL)) {
+    if (HAFTI_LIKELY(fiber != NULL)) {
         assert(fiber->continuation == FIBER_IDLE && haft_ocaml_is_valid(fiber));
         haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->sp;
         __builtin_prefetch(haft_ocaml_idle, 1);
@@ -276,17 +276,17 @@ void haft_ocaml_end_one(ocaml_fiber_t *fiber) {
 
 void haft_ocaml_end(ocaml_fiber_t *fiber) {
     const char *sp = fiber->sp; /* of the fiber of OCaml that the scope is that of, or inside */
-    for (haft_scope_t *scope = fiber->top, *outer; scope != &fiber->scope; scope = outer) {
+    for (hafti_scope_t *scope = fiber->top, *outer; scope != &fiber->scope; scope = outer) {
         ocaml_fiber_t *inner = fiber_of_scope(scope);
         outer = scope->outer;
         if (inner != NULL) {
             size_t depth = haft_ocaml_depth(inner, sp);
             sp = inner->parent.bottom_of_stack;
             end_one(inner, depth);
-        } else if (scope->kind == HAFT_SCOPE_FIBER) {
+        } else if (scope->kind == HAFTI_SCOPE_FIBER) {
             /* Its owner's frames have ended, too. */
-            haft_ocaml_forget_crossings(haft_fiber_of(scope));
-            haft_language_give(haft_fiber_of(scope));
+            haft_ocaml_forget_crossings(hafti_fiber_of(scope));
+            haft_language_give(hafti_fiber_of(scope));
         }
     }
     end_one(fiber, is_shelf(fiber) ? 0 : haft_ocaml_depth(fiber, sp));
@@ -326,7 +326,7 @@ void haft_ocaml_prepare(ocaml_fiber_t *fiber) {
 }
 
 ocaml_fiber_t *haft_ocaml_innermost(void) {
-    haft_scope_t *scope = haft_language_thread()->current;
+    hafti_scope_t *scope = haft_language_thread()->current;
     while (scope != NULL && fiber_of_scope(scope) == NULL)
         scope = scope->outer;
     return scope == NULL ? NULL : fiber_of_scope(scope);

@@ -28,9 +28,9 @@ static haft_fiber_state_t state(const haft_fiber_t *fiber) {
     }
 }
 
-static void context(const haft_fiber_t *fiber, haft_context_t *context) {
+static void context(const haft_fiber_t *fiber, hafti_context_t *context) {
     char *sp = ocaml_of(fiber)->sp;
-    *context = (haft_context_t){.pc = ((void **)(void *)sp)[1], .sp = sp + 16};
+    *context = (hafti_context_t){.pc = ((void **)(void *)sp)[1], .sp = sp + 16};
 }
 
 void haft_ocaml_overflowed(void);
@@ -342,13 +342,13 @@ void haft_ocaml_forget_crossings(const haft_fiber_t *fiber) {
     }
 }
 
-static void left(haft_scope_t *innermost, const haft_fiber_t *fiber) {
-    for (haft_scope_t *scope = innermost, *outer; scope != &fiber->scope; scope = outer) {
+static void left(hafti_scope_t *innermost, const haft_fiber_t *fiber) {
+    for (hafti_scope_t *scope = innermost, *outer; scope != &fiber->scope; scope = outer) {
         outer = scope->outer;
         if (fiber_of_scope(scope) != NULL)
             haft_ocaml_end_one(fiber_of_scope(scope));
-        else if (scope->kind == HAFT_SCOPE_FIBER)
-            haft_ocaml_forget_crossings(haft_fiber_of(scope));
+        else if (scope->kind == HAFTI_SCOPE_FIBER)
+            haft_ocaml_forget_crossings(hafti_fiber_of(scope));
     }
     haft_ocaml_forget_crossings(fiber);
 }

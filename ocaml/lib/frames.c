@@ -66,7 +66,7 @@ void haft_ocaml_scan_suspended(scanning_action action, ocaml_fiber_t *fiber) {
     haft_ocaml_scan_frames(action, &frames);
     action(fiber->handler, &fiber->handler);
     haft_ocaml_scan_roots_blocks(action, fiber->roots);
-    for (haft_scope_t *scope = fiber->top; scope != &fiber->scope; scope = scope->outer) {
+    for (hafti_scope_t *scope = fiber->top; scope != &fiber->scope; scope = scope->outer) {
         const ocaml_fiber_t *inner = fiber_of_scope(scope);
         if (inner != NULL)
             haft_ocaml_scan_roots_blocks(action, inner->parent_roots);

@@ -20,8 +20,8 @@ void tell(void) {
     FIELD(FIBER_SCOPE_FILLED, scope.filled);
     FIELD(FIBER_AWAITS, scope.awaits);
     FIELD(FIBER_CACHE, scope.cache[0].key);
-    TELL(FIBER_CACHE_SLOTS, HAFT_CACHE_SLOTS);
-    TELL(FIBER_CACHE_STEP, sizeof(haft_cache_entry_t));
+    TELL(FIBER_CACHE_SLOTS, HAFTI_CACHE_SLOTS);
+    TELL(FIBER_CACHE_STEP, sizeof(hafti_cache_entry_t));
     FIELD(FIBER_HOST, argument);
     FIELD(FIBER_NAME, name);
     FIELD(FIBER_HIGH, high);
@@ -33,8 +33,8 @@ void tell(void) {
     FIELD(FIBER_OF_LANGUAGE, of_language);
     FIELD(FIBER_LOW, low);
     TELL(FIBER_ROOM, (offsetof(haft_fiber_t, previous) + sizeof(void *) + 15) / 16 * 16);
-    TELL(SCOPE_FIBER, HAFT_SCOPE_FIBER);
-    TELL(AWAITS_NOTHING, HAFT_AWAITS_NOTHING);
+    TELL(SCOPE_FIBER, HAFTI_SCOPE_FIBER);
+    TELL(AWAITS_NOTHING, HAFTI_AWAITS_NOTHING);
 }
 END
 }

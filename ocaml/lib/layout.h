@@ -3,7 +3,7 @@
 /*
  * What the assembly and the C of this library share: where things lie.
  *
- * A fiber of OCaml is a fiber of libhaft (haft/layout.h) whose frames are OCaml's. Its header serves
+ * A fiber of OCaml is a fiber of libhaft (haft/inner/layout.h) whose frames are OCaml's. Its header serves
  * as the frames at the base of its stack, so that a switch touches two lines of the header and one of
  * the stack:
  *

@@ -103,9 +103,9 @@ static bool settle(ocaml_fiber_t *fiber) {
 }
 
 /* Where a nested fiber goes that is captured, with nothing inside. */
-HAFT_INLINE ocaml_fiber_t *move_alone(const ocaml_fiber_t *fiber) {
+HAFTI_INLINE ocaml_fiber_t *move_alone(const ocaml_fiber_t *fiber) {
     ocaml_fiber_t *to = haft_ocaml_take_shelf(bytes_of(fiber));
-    if (HAFT_LIKELY(to != NULL)) {
+    if (HAFTI_LIKELY(to != NULL)) {
         haft_ocaml_list_shelf(to);
     } else {
         to = haft_ocaml_take_stack();
@@ -136,7 +136,7 @@ ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber, ocaml_fiber_t *child)
    fiber that it is then; NULL: there is no memory. */
 ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber, ocaml_fiber_t *child) {
     assert(fiber->continuation == FIBER_NESTED && haft_ocaml_is_valid(fiber));
-    if (HAFT_LIKELY(fiber->top == &fiber->scope)) {
+    if (HAFTI_LIKELY(fiber->top == &fiber->scope)) {
         if (fiber->roots == NULL && !has_callbacks(fiber, *(char **)(void *)fiber->sp))
             return move_alone(fiber);
     } else if (child != NULL && child->scope.outer == &fiber->scope &&

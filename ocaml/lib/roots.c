@@ -37,7 +37,7 @@ static void add(fibers_t *fibers, ocaml_fiber_t *fiber) {
 }
 
 /* What a scan of the shelf will need. */
-HAFT_INLINE void prefetch_shelf(const ocaml_fiber_t *shelf) {
+HAFTI_INLINE void prefetch_shelf(const ocaml_fiber_t *shelf) {
     for (int line = 0; line < 3; line++)
         __builtin_prefetch((const char *)shelf - 64 * line);
 }
@@ -48,7 +48,7 @@ enum { AHEAD = 8 };
 ocaml_fiber_t *haft_ocaml_young = (ocaml_fiber_t *)YOUNG_END;
 static fibers_t young_shelves;
 
-HAFT_INLINE bool is_end(const ocaml_fiber_t *fiber) {
+HAFTI_INLINE bool is_end(const ocaml_fiber_t *fiber) {
     return fiber == (ocaml_fiber_t *)YOUNG_END;
 }
 
@@ -88,7 +88,7 @@ void haft_ocaml_parent_has_roots(ocaml_fiber_t *fiber) {
 
 /* Whether the fiber is suspended inside another one. */
 static bool within_suspended(const ocaml_fiber_t *fiber) {
-    for (haft_scope_t *scope = fiber->scope.outer; scope != NULL; scope = scope->outer) {
+    for (hafti_scope_t *scope = fiber->scope.outer; scope != NULL; scope = scope->outer) {
         const ocaml_fiber_t *outer = fiber_of_scope(scope);
         if (outer != NULL && is_suspended(outer))
             return true;
@@ -130,7 +130,7 @@ static ocaml_fiber_t *recent[MOST_RECENT];
 static size_t recent_first, recent_end;
 static size_t recent_seen; /* those before it were there when the present cycle began */
 
-HAFT_INLINE ocaml_fiber_t **recent_at(size_t place) {
+HAFTI_INLINE ocaml_fiber_t **recent_at(size_t place) {
     return &recent[place % MOST_RECENT];
 }
 
@@ -169,7 +169,7 @@ static void settle_seen(void) {
 }
 
 /* Its fields refer to nothing in the heap; what is on its stack is scanned with the fiber. */
-HAFT_INLINE void darken_alone(value continuation) {
+HAFTI_INLINE void darken_alone(value continuation) {
     if (Is_white_hd(Hd_val(continuation)))
         Hd_val(continuation) = Blackhd_hd(Hd_val(continuation));
 }

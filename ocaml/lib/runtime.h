@@ -44,11 +44,11 @@ struct ocaml_fiber {
     struct caml__roots_block *roots;
     const void *base_return;
     uint64_t gate;
-    haft_scope_t *top;
+    hafti_scope_t *top;
     struct caml_context parent;
     char *parent_exception;
     struct caml__roots_block *parent_roots;
-    haft_scope_t scope;
+    hafti_scope_t scope;
 };
 
 /* A continuation's fields. */
@@ -59,21 +59,21 @@ enum {
     CONTINUATION_STACK_FIELD
 };
 
-HAFT_INLINE haft_fiber_t *haft_of(const ocaml_fiber_t *fiber) {
+HAFTI_INLINE haft_fiber_t *haft_of(const ocaml_fiber_t *fiber) {
     return (haft_fiber_t *)(uintptr_t)fiber;
 }
-HAFT_INLINE ocaml_fiber_t *ocaml_of(const haft_fiber_t *fiber) {
+HAFTI_INLINE ocaml_fiber_t *ocaml_of(const haft_fiber_t *fiber) {
     return (ocaml_fiber_t *)(uintptr_t)fiber;
 }
 /* The trap at the base of a fiber's stack, where the words that move end. */
-HAFT_INLINE value *base_trap(const ocaml_fiber_t *fiber) {
+HAFTI_INLINE value *base_trap(const ocaml_fiber_t *fiber) {
     return (value *)(uintptr_t)((const char *)fiber + FIBER_TRAP);
 }
-HAFT_INLINE bool is_running(const ocaml_fiber_t *fiber) {
+HAFTI_INLINE bool is_running(const ocaml_fiber_t *fiber) {
     return fiber->continuation == FIBER_RUNNING || fiber->continuation == FIBER_CALLS ||
            fiber->continuation == FIBER_NESTED;
 }
-HAFT_INLINE bool is_suspended(const ocaml_fiber_t *fiber) {
+HAFTI_INLINE bool is_suspended(const ocaml_fiber_t *fiber) {
     return (uintptr_t)fiber->continuation >= FIBER_KEPT;
 }
 
@@ -96,8 +96,8 @@ extern ocaml_fiber_t *haft_ocaml_idle;
 /* The code of the trap that stands where C has called OCaml code. */
 extern uintnat haft_ocaml_callback_trap;
 /* The fiber of OCaml whose scope this is, or NULL. */
-HAFT_INLINE ocaml_fiber_t *fiber_of_scope(haft_scope_t *scope) {
-    return scope->handles == &haft_ocaml_handles ? ocaml_of(haft_fiber_of(scope)) : NULL;
+HAFTI_INLINE ocaml_fiber_t *fiber_of_scope(hafti_scope_t *scope) {
+    return scope->handles == &haft_ocaml_handles ? ocaml_of(hafti_fiber_of(scope)) : NULL;
 }
 /* Whether the fields agree with one another, and with the table of fiber.c. For assertions. */
 bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber);
@@ -107,7 +107,7 @@ ocaml_fiber_t *haft_ocaml_take_stack(void);
 void haft_ocaml_end_one(ocaml_fiber_t *fiber);
 void haft_ocaml_end(ocaml_fiber_t *fiber);
 /* How many bytes of a fiber's stack are in use; 0 if `sp` is not on it. */
-HAFT_INLINE size_t haft_ocaml_depth(const ocaml_fiber_t *fiber, const char *sp) {
+HAFTI_INLINE size_t haft_ocaml_depth(const ocaml_fiber_t *fiber, const char *sp) {
     const haft_fiber_t *header = haft_of(fiber);
     return sp >= header->low && sp <= header->high ? (size_t)(header->high - sp) : 0;
 }
@@ -143,10 +143,10 @@ void haft_ocaml_scan_suspended(scanning_action action, ocaml_fiber_t *fiber);
 
 /* nests.c: fibers that run on the stacks of others. */
 /* Of one that is no shelf: it is nested, or a settler. */
-HAFT_INLINE bool is_nested(const ocaml_fiber_t *fiber) {
+HAFTI_INLINE bool is_nested(const ocaml_fiber_t *fiber) {
     return haft_of(fiber)->pool == NULL;
 }
-HAFT_INLINE bool is_settler(const ocaml_fiber_t *fiber) {
+HAFTI_INLINE bool is_settler(const ocaml_fiber_t *fiber) {
     return is_nested(fiber) && haft_of(fiber)->argument != NULL;
 }
 /* Bytes of stack that are left to a nested fiber, at least; more than there can be: none is to be
@@ -160,7 +160,7 @@ void haft_ocaml_reuse_hosts(void);
 
 /* Whether, from a trap on the stack of `fiber` outwards, there is code on it that C has called back
    (compare find_callbacks of switch.S). */
-HAFT_INLINE bool has_callbacks(const ocaml_fiber_t *fiber, const char *innermost_trap) {
+HAFTI_INLINE bool has_callbacks(const ocaml_fiber_t *fiber, const char *innermost_trap) {
     const uintnat *base = (const uintnat *)base_trap(fiber);
     const uintnat *trap = (const uintnat *)(const void *)innermost_trap;
     for (; trap != base; trap = (const uintnat *)trap[0])
@@ -170,7 +170,7 @@ HAFT_INLINE bool has_callbacks(const ocaml_fiber_t *fiber, const char *innermost
 }
 /* The links between the traps from `link` to the base of `to` get the addresses that they have been
    moved to. */
-HAFT_INLINE void move_traps(char **link, const ocaml_fiber_t *to, intnat distance) {
+HAFTI_INLINE void move_traps(char **link, const ocaml_fiber_t *to, intnat distance) {
     const char *base = (const char *)base_trap(to);
     while ((const char *)link != base) {
         *link += distance;
@@ -178,15 +178,15 @@ HAFT_INLINE void move_traps(char **link, const ocaml_fiber_t *to, intnat distanc
     }
 }
 /* What was moved to the fiber ends as on a stack of its own. */
-HAFT_INLINE void set_end(ocaml_fiber_t *fiber) {
+HAFTI_INLINE void set_end(ocaml_fiber_t *fiber) {
     base_trap(fiber)[-1] = (value)haft_ocaml_returned;
 }
 /* The bytes that are in use of a suspended fiber's stack. */
-HAFT_INLINE size_t bytes_of(const ocaml_fiber_t *fiber) {
+HAFTI_INLINE size_t bytes_of(const ocaml_fiber_t *fiber) {
     return (size_t)((const char *)base_trap(fiber) - fiber->sp);
 }
 /* Copies the stack of a suspended fiber, with nothing inside. */
-HAFT_INLINE void move_stack(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
+HAFTI_INLINE void move_stack(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
     intnat distance = (char *)to - (char *)from;
     to->sp = from->sp + distance;
     to->top = &to->scope;
@@ -201,7 +201,7 @@ HAFT_INLINE void move_stack(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
 }
 
 /* shelves.c: small places for stacks that do not run. */
-HAFT_INLINE bool is_shelf(const ocaml_fiber_t *fiber) {
+HAFTI_INLINE bool is_shelf(const ocaml_fiber_t *fiber) {
     return fiber->base_return == NULL;
 }
 /* A suspended fiber, moved to a stack if it is a shelf. NULL: no memory for one. */

@@ -38,7 +38,7 @@ ocaml_fiber_t *haft_ocaml_take_shelf(size_t bytes) {
     if (bytes > LARGEST)
         return NULL;
     ocaml_fiber_t *shelf = haft_ocaml_free_shelves;
-    if (HAFT_LIKELY(shelf != NULL)) {
+    if (HAFTI_LIKELY(shelf != NULL)) {
         haft_ocaml_free_shelves = (ocaml_fiber_t *)(void *)shelf->top;
     } else {
         if (shelves == NULL)
@@ -56,7 +56,7 @@ ocaml_fiber_t *haft_ocaml_take_shelf(size_t bytes) {
 
 void haft_ocaml_free_shelf(ocaml_fiber_t *shelf) {
     shelf->continuation = FIBER_IDLE;
-    shelf->top = (haft_scope_t *)(void *)haft_ocaml_free_shelves;
+    shelf->top = (hafti_scope_t *)(void *)haft_ocaml_free_shelves;
     haft_ocaml_free_shelves = shelf;
     haft_ocaml_shelves_in_use--;
 }

@@ -38,8 +38,8 @@ static bool is_image(value block) {
 }
 
 /* In a block that has just been allocated in the major heap. */
-HAFT_INLINE void store(value block, size_t field, value content) {
-    if (HAFT_UNLIKELY(Is_block(content) && Is_young(content)))
+HAFTI_INLINE void store(value block, size_t field, value content) {
+    if (HAFTI_UNLIKELY(Is_block(content) && Is_young(content)))
         caml_initialize(&Field(block, field), content);
     else
         Field(block, field) = content;
@@ -66,11 +66,11 @@ static part_t outer_part(const ocaml_fiber_t *inner) {
                     (const value *)(const void *)inner->parent_exception};
 }
 
-HAFT_INLINE size_t words_of(const part_t *part) {
+HAFTI_INLINE size_t words_of(const part_t *part) {
     return (size_t)(base_trap(part->fiber) - part->stack);
 }
 
-HAFT_INLINE size_t groups_for(size_t words) {
+HAFTI_INLINE size_t groups_for(size_t words) {
     return (words + WORD_BITS - 1) / WORD_BITS;
 }
 
@@ -135,7 +135,7 @@ static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
     return false;
 }
 
-HAFT_INLINE value as_integer(uintnat word) {
+HAFTI_INLINE value as_integer(uintnat word) {
     return (value)(word << 1 | 1);
 }
 
@@ -314,7 +314,7 @@ static struct custom_operations anchor_operations = {"haft.fiber",
 static mlsize_t extent(const ocaml_fiber_t *fiber) {
     mlsize_t bytes = 0;
     const char *sp = fiber->sp;
-    for (haft_scope_t *scope = fiber->top;; scope = scope->outer) {
+    for (hafti_scope_t *scope = fiber->top;; scope = scope->outer) {
         const ocaml_fiber_t *inner = fiber_of_scope(scope);
         if (inner != NULL) {
             bytes += haft_ocaml_depth(inner, sp);

@@ -37,7 +37,7 @@ haft_fiber_start:
     hint #36
     sub x0, x29, #64
     mov x1, x2 /* the words of the switch */
-    cmp x4, #0 /* that are not special: HAFT_WAKE_REPLY */
+    cmp x4, #0 /* that are not special: HAFTI_WAKE_REPLY */
     csel x2, x3, xzr, ne
     .size haft_fiber_start, . - haft_fiber_start
     .type __morestack, %function
@@ -62,7 +62,7 @@ haft_fiber_caught:
 haft_fiber_start_end:
 
 /*
- * int haft_walk_from(haft_context_t *context, int (*walk)(void *), void *argument)
+ * int haft_walk_from(hafti_context_t *context, int (*walk)(void *), void *argument)
  *
  * Calls walk(argument) in such a way that to an unwinder the caller seems to be whatever `context`
  * holds: for backtraces of code that is not running. Returns normally.

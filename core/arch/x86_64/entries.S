@@ -3,47 +3,47 @@
  * Where programs enter the library's larger functions (src/entry_list.h): on a segmented fiber there may be
  * next to no stack left. A limit word of 0, which means that there is no segment, passes every test.
  */
-#include "haft/segments.h"
+#include "haft/inner/segments.h"
 
 #define LIMIT %fs:0x70
 /* Goes to the function itself, on the thread's foreign stack if this is a segment. */
         .macro  on_foreign_stack name
-        .hidden haft_entry_\name
-        .globl  haft_\name
-        .type   haft_\name, @function
+        .hidden \name\()_entry
+        .globl  \name
+        .type   \name, @function
         .p2align 4
-haft_\name:
+\name:
         .cfi_startproc
         cmpq    $0, LIMIT
         jne     1f
-        jmp     haft_entry_\name
-1:      leaq    haft_entry_\name(%rip), %r11
+        jmp     \name\()_entry
+1:      leaq    \name\()_entry(%rip), %r11
         call    haft_switch_to_thread_stack
         ret
         .cfi_endproc
-        .size   haft_\name, . - haft_\name
+        .size   \name, . - \name
         .endm
 
 /* Goes to the function itself, on the next segment if this one has less than `room` left: what the prologue
    of -fsplit-stack code does. */
         .macro  with_room name, room
-        .hidden haft_entry_\name
-        .globl  haft_\name
-        .type   haft_\name, @function
+        .hidden \name\()_entry
+        .globl  \name
+        .type   \name, @function
         .p2align 4
-haft_\name:
+\name:
         .cfi_startproc
         leaq    -\room(%rsp), %r10
         cmpq    LIMIT, %r10
         jb      1f
-        jmp     haft_entry_\name
+        jmp     \name\()_entry
 1:      movl    $\room, %r10d
         xorl    %r11d, %r11d
         call    haft_morestack
         ret
-        jmp     haft_entry_\name
+        jmp     \name\()_entry
         .cfi_endproc
-        .size   haft_\name, . - haft_\name
+        .size   \name, . - \name
         .endm
 
         .text

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The entry points that -fsplit-stack code of gcc and clang calls when its stack is used up, and
- * the call from a segmented fiber to the thread's foreign stack. include/haft/segments.h draws a
+ * the call from a segmented fiber to the thread's foreign stack. haft/inner/segments.h draws a
  * segment; src/segments.c finds and makes them.
  *
  * The prologue of a function F that found too little room:
@@ -31,13 +31,13 @@
  * gdb demands that the stack pointers of successive frames grow, except past a function of the name
  * __morestack: so everything that runs on another stack is called from within that function.
  */
-#include "haft/segments.h"
+#include "haft/inner/segments.h"
 
 #define LIMIT %fs:0x70
 /* Fields of the segment that a limit word belongs to. */
-#define NEXT (HAFT_SEGMENT_NEXT - HAFT_SEGMENT_HEADER - HAFT_SEGMENT_SLACK)
-#define TOP (HAFT_SEGMENT_TOP - HAFT_SEGMENT_HEADER - HAFT_SEGMENT_SLACK)
-#define ROOM (HAFT_SEGMENT_ROOM - HAFT_SEGMENT_HEADER - HAFT_SEGMENT_SLACK)
+#define NEXT (HAFTI_SEGMENT_NEXT - HAFTI_SEGMENT_HEADER - HAFTI_SEGMENT_SLACK)
+#define TOP (HAFTI_SEGMENT_TOP - HAFTI_SEGMENT_HEADER - HAFTI_SEGMENT_SLACK)
+#define ROOM (HAFTI_SEGMENT_ROOM - HAFTI_SEGMENT_HEADER - HAFTI_SEGMENT_SLACK)
 
 /* A copy of the arguments begins at a multiple of this, so that any that are over-aligned
    (vectors) remain so. */
@@ -54,7 +54,7 @@
         .p2align 6
 __morestack:
         .cfi_startproc
-        .cfi_personality 0x9b, DW.ref.haft_segments_personality
+        .cfi_personality 0x9b, DW.ref.hafti_segments_personality
         .cfi_def_cfa_offset 16
         pushq   %rbp
         .cfi_def_cfa_offset 24
@@ -117,7 +117,7 @@ __morestack:
 .Lgrow:
         xorl    %r11d, %r11d
 1:      pushq   %r11
-        movq    haft_thread_stack_pointer@gottpoff(%rip), %r11
+        movq    hafti_thread_stack_pointer@gottpoff(%rip), %r11
         movq    %fs:(%r11), %r11
         subq    $RED_ZONE + 64, %r11
         andq    $-64, %r11
@@ -133,7 +133,7 @@ __morestack:
         movq    %r8, 56(%rsp)
         pushq   %r9
         subq    $8 * 64 + 56, %rsp
-        movq    haft_segments_vectors@GOTPCREL(%rip), %rax
+        movq    hafti_segments_vectors@GOTPCREL(%rip), %rax
         movl    (%rax), %eax
         cmpl    $1, %eax
         ja      2f
@@ -154,9 +154,9 @@ __morestack:
         addq    8 * 64 + 64(%rsp), %rsi
         addq    8 * 64 + 72(%rsp), %rsi
         movq    $0, LIMIT
-        call    *haft_segments_grow@GOTPCREL(%rip)
+        call    *hafti_segments_grow@GOTPCREL(%rip)
         movq    %rbx, LIMIT
-        movq    haft_segments_vectors@GOTPCREL(%rip), %rax
+        movq    hafti_segments_vectors@GOTPCREL(%rip), %rax
         movl    (%rax), %eax
         cmpl    $1, %eax
         ja      2f
@@ -201,7 +201,7 @@ haft_switch_to_thread_stack:
         pushq   %rbx
         .cfi_offset %rbx, -32
         movq    LIMIT, %rbx
-        movq    haft_thread_stack_pointer@gottpoff(%rip), %r10
+        movq    hafti_thread_stack_pointer@gottpoff(%rip), %r10
         movq    %fs:(%r10), %rsp
         subq    $RED_ZONE, %rsp
         andq    $-64, %rsp
@@ -247,7 +247,7 @@ haft_on_thread_stack:
         .p2align 4
 __morestack_non_split:
         .cfi_startproc
-        addq    $HAFT_SEGMENT_FOREIGN_ROOM, %r10
+        addq    $HAFTI_SEGMENT_FOREIGN_ROOM, %r10
         negq    %r10
         addq    %rsp, %r10
         cmpq    LIMIT, %r10
@@ -285,7 +285,7 @@ __morestack_allocate_stack_space:
         movq    LIMIT, %rdx
         testq   %rdx, %rdx
         jz      2f
-        movq    haft_segments_allocate@GOTPCREL(%rip), %r11
+        movq    hafti_segments_allocate@GOTPCREL(%rip), %r11
         call    1f
         leaq    8(%rsp), %r8
         .cfi_def_cfa %r8, 0
@@ -306,14 +306,14 @@ __morestack_allocate_stack_space:
         .cfi_endproc
         .size   __morestack_allocate_stack_space, . - __morestack_allocate_stack_space
 
-        .hidden DW.ref.haft_segments_personality
-        .weak   DW.ref.haft_segments_personality
-        .section .data.rel.local.DW.ref.haft_segments_personality, "awG", @progbits, DW.ref.haft_segments_personality, comdat
+        .hidden DW.ref.hafti_segments_personality
+        .weak   DW.ref.hafti_segments_personality
+        .section .data.rel.local.DW.ref.hafti_segments_personality, "awG", @progbits, DW.ref.hafti_segments_personality, comdat
         .p2align 3
-        .type   DW.ref.haft_segments_personality, @object
-        .size   DW.ref.haft_segments_personality, 8
-DW.ref.haft_segments_personality:
-        .quad   haft_segments_personality
+        .type   DW.ref.hafti_segments_personality, @object
+        .size   DW.ref.hafti_segments_personality, 8
+DW.ref.hafti_segments_personality:
+        .quad   hafti_segments_personality
 
 /* For gold: callers need no room for these, and these have no prologue to change. */
         .section .note.GNU-split-stack, "", @progbits

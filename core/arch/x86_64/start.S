@@ -33,7 +33,7 @@ haft_fiber_start:
     .cfi_escape 0x10, 0x06, 0x02, 0x76, 0x00 /* rbp at rbp + 0 */
     .cfi_escape 0x10, 0x03, 0x02, 0x76, 0x18 /* rbx at rbp + 24 */
     jc 1f
-    xorl %edx, %edx /* words that are not special: HAFT_WAKE_REPLY */
+    xorl %edx, %edx /* words that are not special: HAFTI_WAKE_REPLY */
 1:
     leaq -64(%rbp), %rdi
     movq %rax, %rsi /* the words of the switch; the second is in rdx */
@@ -60,7 +60,7 @@ haft_fiber_caught:
 haft_fiber_start_end:
 
 /*
- * int haft_walk_from(haft_context_t *context, int (*walk)(void *), void *argument)
+ * int haft_walk_from(hafti_context_t *context, int (*walk)(void *), void *argument)
  *
  * Calls walk(argument) in such a way that to an unwinder the caller seems to be whatever `context`
  * holds: for backtraces of code that is not running. Returns normally.

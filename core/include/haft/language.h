@@ -35,29 +35,29 @@ extern "C" {
  * a frame of the caller; `handles` lists only HAFT_CLAUSE_TAIL clauses, which are called with
  * `state`.
  */
-HAFT_API void haft_scope_push(haft_scope_t *scope, const haft_handles_t *handles, void *state);
-HAFT_INLINE void haft_scope_pop(const haft_scope_t *scope) {
-    haft_set_current(haft_here(), scope->outer);
+HAFTI_API void haft_scope_push(hafti_scope_t *scope, const haft_handles_t *handles, void *state);
+HAFTI_INLINE void haft_scope_pop(const hafti_scope_t *scope) {
+    hafti_set_current(hafti_here(), scope->outer);
 }
 
 /*
  * Performing to the very handler whose scope is `scope`, whatever lies between, in constant time:
- * like haft_find, with an entry of the current scope's cache that is marked by HAFT_AT_MARK.
+ * like hafti_find, with an entry of the current scope's cache that is marked by HAFTI_AT_MARK.
  * There are two places for it, because handlers that are named tend to come in pairs.
  */
-HAFT_API HAFT_COLD haft_found_t haft_lookup_at(haft_scope_t *scope, haft_effect_t *effect,
-                                               unsigned slot, uint32_t shape);
-HAFT_INLINE bool haft_read_entry_at(const haft_cache_entry_t *entry, const haft_scope_t *scope,
-                                    haft_effect_t *effect, haft_found_t *found) {
-    return (haft_read_entry(entry, effect, HAFT_AT_MARK, found) ||
-            haft_read_entry(entry, effect, HAFT_AT_MARK | HAFT_CLAUSE_MARK, found)) &&
-           HAFT_LIKELY(found->scope == scope);
+HAFTI_API HAFTI_COLD hafti_found_t haft_lookup_at(hafti_scope_t *scope, haft_effect_t *effect,
+                                                  unsigned slot, uint32_t shape);
+HAFTI_INLINE bool haft_read_entry_at(const hafti_cache_entry_t *entry, const hafti_scope_t *scope,
+                                     haft_effect_t *effect, hafti_found_t *found) {
+    return (hafti_read_entry(entry, effect, HAFTI_AT_MARK, found) ||
+            hafti_read_entry(entry, effect, HAFTI_AT_MARK | HAFTI_CLAUSE_MARK, found)) &&
+           HAFTI_LIKELY(found->scope == scope);
 }
-HAFT_INLINE haft_found_t haft_find_at(haft_here_t here, haft_scope_t *scope, haft_effect_t *effect,
-                                      unsigned slot, uint32_t shape) {
-    const haft_cache_entry_t *first = haft_entry_in(here.current, slot);
-    const haft_cache_entry_t *second = haft_entry_in(here.current, slot + 1);
-    haft_found_t found;
+HAFTI_INLINE hafti_found_t haft_find_at(hafti_here_t here, hafti_scope_t *scope,
+                                        haft_effect_t *effect, unsigned slot, uint32_t shape) {
+    const hafti_cache_entry_t *first = hafti_entry_in(here.current, slot);
+    const hafti_cache_entry_t *second = hafti_entry_in(here.current, slot + 1);
+    hafti_found_t found;
     if (haft_read_entry_at(first, scope, effect, &found) ||
         haft_read_entry_at(second, scope, effect, &found))
         return found;
@@ -65,15 +65,15 @@ HAFT_INLINE haft_found_t haft_find_at(haft_here_t here, haft_scope_t *scope, haf
 }
 
 /* As haft_discontinue, for languages that check replies themselves: `function` returns the word. */
-HAFT_API haft_request_t haft_resume_calling(haft_fiber_t *fiber, void *(*function)(void *),
-                                            void *argument, const haft_handles_t *handles);
+HAFTI_API haft_request_t haft_resume_calling(haft_fiber_t *fiber, void *(*function)(void *),
+                                             void *argument, const haft_handles_t *handles);
 
 /*
  * Takes `size` bytes, aligned to 64, at the high end of the stack of a fiber that is new. They stay
  * as they are until the fiber is freed; a reset leaves them alone as long as the fiber is not
  * resumed.
  */
-HAFT_API void *haft_fiber_reserve(haft_fiber_t *fiber, size_t size);
+HAFTI_API void *haft_fiber_reserve(haft_fiber_t *fiber, size_t size);
 
 /*
  * Unwinds from here, through fibers if need be, up to a handler; no frame on the way can stop it.
@@ -90,9 +90,9 @@ typedef struct haft_landing {
     uint64_t here; /* the frame is on the stack that is being unwound */
     __attribute__((aligned(16))) uint64_t unwinding[4];
 } haft_landing_t;
-HAFT_API __attribute__((noreturn)) void haft_unwind_to(haft_landing_t *landing);
-extern HAFT_API haft_effect_t haft_special_landed;
-HAFT_INLINE void *haft_stack_pointer(void) {
+HAFTI_API __attribute__((noreturn)) void haft_unwind_to(haft_landing_t *landing);
+extern HAFTI_API haft_effect_t haft_special_landed;
+HAFTI_INLINE void *haft_stack_pointer(void) {
     void *sp;
 #if defined(__x86_64__)
     __asm__ volatile("movq %%rsp, %0" : "=r"(sp));
@@ -104,15 +104,15 @@ HAFT_INLINE void *haft_stack_pointer(void) {
 
 /* Reports a misuse that the language has found, as the library reports its own: to the error handler or on
    standard error. Aborts if the handler comes back. */
-HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_misused(const haft_error_t *error);
+HAFTI_API HAFTI_COLD __attribute__((noreturn)) void haft_misused(const haft_error_t *error);
 
 /* What the message of a stack overflow says about a fiber of the language: how it gets a larger stack. NULL
    for other fibers. Called in a signal handler. */
-extern HAFT_API const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
+extern HAFTI_API const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
 
 /* Reports that a resumption of `effect` was used (continued, dropped...) a second time. */
-HAFT_API HAFT_COLD __attribute__((noreturn)) void haft_used_resumption(const haft_effect_t *effect,
-                                                                       const char *what);
+HAFTI_API HAFTI_COLD __attribute__((noreturn)) void
+haft_used_resumption(const haft_effect_t *effect, const char *what);
 
 /* ---- For languages that own their frames ---- */
 
@@ -130,7 +130,7 @@ typedef struct haft_language {
     const haft_handles_t *handles;
     haft_fiber_state_t (*state)(const haft_fiber_t *fiber);
     /* Where a suspended fiber goes on, for backtraces. */
-    void (*context)(const haft_fiber_t *fiber, haft_context_t *context);
+    void (*context)(const haft_fiber_t *fiber, hafti_context_t *context);
     /* The stack of one of its fibers has overflowed. If the language has an error of its own for
        that, it changes the interrupted context (a ucontext_t) so as to raise it, and returns true.
        Called in a signal handler. */
@@ -140,7 +140,7 @@ typedef struct haft_language {
     void (*after)(haft_fiber_t *fiber, enum haft_crossing crossing, haft_language_state_t *mine);
     /* The scopes from `innermost` out to that of `fiber`, one of C, have ended, by
      * unwinding or without. */
-    void (*left)(haft_scope_t *innermost, const haft_fiber_t *fiber);
+    void (*left)(hafti_scope_t *innermost, const haft_fiber_t *fiber);
     /* A thread ends while it runs on `fiber`, one of the language or of C: its frames are gone.
        Called by that thread, at its very end, for each of its fibers, innermost first. */
     void (*abandoned)(haft_fiber_t *fiber);
@@ -150,20 +150,20 @@ typedef struct haft_language {
  * Makes this the language of the calling thread and of all that use the library from now on: there
  * is one a process. Fibers of C are then switched by the out-of-line path on these threads.
  */
-HAFT_API void haft_language_register(const haft_language_t *language);
+HAFTI_API void haft_language_register(const haft_language_t *language);
 /* The calling thread's state, ready for use. */
-HAFT_API haft_thread_t *haft_language_thread(void);
+HAFTI_API hafti_thread_t *haft_language_thread(void);
 /* A fiber with a stack of `size` bytes, whose frames are the language's. NULL if
  * memory is exhausted. */
-HAFT_API haft_fiber_t *haft_language_take(const haft_language_t *language, size_t size);
+HAFTI_API haft_fiber_t *haft_language_take(const haft_language_t *language, size_t size);
 /* Gives back a fiber on which nothing runs or will run: one that haft_language_take made, or a fiber
  * of C that was suspended inside a fiber that has ended. */
-HAFT_API void haft_language_give(haft_fiber_t *fiber);
+HAFTI_API void haft_language_give(haft_fiber_t *fiber);
 /* Ends `fiber`, one of C that the caller runs on, as if it had been dropped: back to its resumer. */
-HAFT_API __attribute__((noreturn)) void haft_language_leave(haft_fiber_t *fiber);
+HAFTI_API __attribute__((noreturn)) void haft_language_leave(haft_fiber_t *fiber);
 /* The scopes from `top` out to that of `fiber` have got, or are about to get, another
  * chain further out. */
-HAFT_API void haft_language_moved(haft_scope_t *top, haft_fiber_t *fiber);
+HAFTI_API void haft_language_moved(hafti_scope_t *top, haft_fiber_t *fiber);
 
 #ifdef __cplusplus
 }

@@ -1028,7 +1028,7 @@ static void prepare(const program_t *program) {
                 set_clauses[set][count++] =
                     (haft_clause_t){effects[effect], NULL, HAFT_CLAUSE_REQUEST,
                                     effects[effect]->default_clause.shape};
-        sets[set] = (haft_handles_t){count, 0, HAFT_SET_FIXED, set_clauses[set]};
+        sets[set] = (haft_handles_t){count, 0, HAFTI_SET_FIXED, set_clauses[set]};
     }
     run.tables = calloc((size_t)program->handler_count + 1, sizeof *run.tables);
     for (int i = 0; i < program->handler_count; i++) {
@@ -1046,7 +1046,7 @@ static void prepare(const program_t *program) {
         }
         if (program->signals)
             count = add_signal_clauses(table->clauses, count, i);
-        table->handler = (haft_handler_t){{count, 0, HAFT_SET_FIXED, table->clauses},
+        table->handler = (haft_handler_t){{count, 0, HAFTI_SET_FIXED, table->clauses},
                                           handler->returns ? on_return : NULL,
                                           "random"};
     }

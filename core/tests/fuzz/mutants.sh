@@ -65,12 +65,12 @@ mutant() {
 
 mutant 'caches survive a new parent' src/resume.c \
   's/^        renew(thread, fiber->top, fiber->scope.outer);/        (void)renew;/'
-mutant 'the inner scopes of a chain are forgotten' include/haft/hot.h \
+mutant 'the inner scopes of a chain are forgotten' include/haft/inner/hot.h \
   's/fiber->top = here.current;/fiber->top = \&fiber->scope;/'
-mutant 'a clause in place runs under its own handler' include/haft/hot.h \
-  's/haft_set_current(here, handler->outer);/haft_set_current(here, (haft_scope_t *)(uintptr_t)handler);/'
-mutant 'the performer is not restored after a clause in place' include/haft/hot.h \
-  's/haft_set_current(haft_here(), in_place->performer);/(void)in_place;/'
+mutant 'a clause in place runs under its own handler' include/haft/inner/hot.h \
+  's/hafti_set_current(here, handler->outer);/hafti_set_current(here, (hafti_scope_t *)(uintptr_t)handler);/'
+mutant 'the performer is not restored after a clause in place' include/haft/inner/hot.h \
+  's/hafti_set_current(hafti_here(), in_place->performer);/(void)in_place;/'
 mutant 'uses of a resumption are not counted' src/lookup.h \
   's/(fiber->scope.shot + 2) & ~UINT64_C(1)/fiber->scope.shot \& ~UINT64_C(1)/'
 mutant 'a thrown effect is forgotten' src/unwind.c 's/if (thrown != NULL)/if (false)/'

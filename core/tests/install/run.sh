@@ -55,7 +55,7 @@ for program in c_haft c_haft_static cpp_haft cpp_haft_static; do
 done
 
 step exported symbols
-strays=$(nm -D --defined-only "$library" | awk '{ print $NF }' | grep -Ev '^(haft_|HAFT_)' || true)
+strays=$(nm -D --defined-only "$library" | awk '{ print $NF }' | grep -Ev '^(hafti?_|HAFT_)' || true)
 [ -z "$strays" ] || { echo "libhaft.so exports: $strays"; exit 1; }
 
 step soname
@@ -84,8 +84,8 @@ int main(void) {
     memset(&options, 0, fewer);
     options.name = "old";
     more.options.name = "new";
-    haft_fiber_t *old = haft_fiber_new_sized(&options, fewer, give, &fewer);
-    haft_fiber_t *new = haft_fiber_new_sized(&more.options, sizeof more, give, &fewer);
+    haft_fiber_t *old = hafti_fiber_new_sized(&options, fewer, give, &fewer);
+    haft_fiber_t *new = hafti_fiber_new_sized(&more.options, sizeof more, give, &fewer);
     return strcmp(haft_fiber_name(old), "old") != 0 || strcmp(haft_fiber_name(new), "new") != 0 ||
            !haft_finished(haft_resume(old, HAFT_NO_REPLY, HAFT_HANDLES())) ||
            strcmp(haft_version(), "0.2.0") != 0;

@@ -9,7 +9,7 @@ namespace {
 struct Guard {
     ~Guard() {
         guards_destroyed++;
-        wrong_limits += !limit_is_right(haft_segments_limit(), __builtin_frame_address(0));
+        wrong_limits += !limit_is_right(hafti_segments_limit(), __builtin_frame_address(0));
     }
 };
 
@@ -60,7 +60,7 @@ int count(int) {
 }
 
 int caught(int depth, int (*bottom)(int)) {
-    uintptr_t before = haft_segments_limit();
+    uintptr_t before = hafti_segments_limit();
     int result = 0;
     try {
         descend(depth, bottom);
@@ -69,7 +69,7 @@ int caught(int depth, int (*bottom)(int)) {
     } catch (const std::runtime_error &) {
         result = 2;
     }
-    wrong_limits += before != haft_segments_limit();
+    wrong_limits += before != hafti_segments_limit();
     return result;
 }
 

@@ -7,7 +7,7 @@ static void use_stack(void) {
         frame[i] = 1;
     }
     CHECK(!runs_on_segment());
-    CHECK(haft_segments_limit() == 0);
+    CHECK(hafti_segments_limit() == 0);
 }
 
 double foreign_many(int a, double b, point_t c, long d, long e, long f, long g, long h,

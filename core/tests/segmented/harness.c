@@ -1,15 +1,15 @@
 #define _GNU_SOURCE
 #include "harness.h"
 
-haft_segments_t test_segments;
+hafti_segments_t test_segments;
 
-void haft_segments_failed(const char *message) {
+void hafti_segments_failed(const char *message) {
     fprintf(stderr, "%s\n", message);
     abort();
 }
 
 void report_failure(const char *file, int line, const char *condition) {
-    haft_segments_set_limit(0);
+    hafti_segments_set_limit(0);
     fprintf(stderr, "%s:%d: failed: %s\n", file, line, condition);
     _Exit(1);
 }
@@ -18,14 +18,14 @@ bool runs_on_segment(void) {
     void *low;
     void *high;
     return test_segments.limit != 0 &&
-           haft_segments_find(&test_segments, __builtin_frame_address(0), &low, &high);
+           hafti_segments_find(&test_segments, __builtin_frame_address(0), &low, &high);
 }
 
 bool limit_is_right(uintptr_t limit, const void *frame) {
     void *low;
     void *high;
-    return haft_segments_find(&test_segments, frame, &low, &high)
-               ? limit == (uintptr_t)low + HAFT_SEGMENT_HEADER + HAFT_SEGMENT_SLACK
+    return hafti_segments_find(&test_segments, frame, &low, &high)
+               ? limit == (uintptr_t)low + HAFTI_SEGMENT_HEADER + HAFTI_SEGMENT_SLACK
                : limit == 0;
 }
 
@@ -49,7 +49,7 @@ __asm__(".text\n"
         ".cfi_offset %r13, -40\n"
         ".cfi_offset %r14, -48\n"
         "movq %fs:0x70, %rbx\n"
-        "movq haft_thread_stack_pointer@gottpoff(%rip), %r12\n"
+        "movq hafti_thread_stack_pointer@gottpoff(%rip), %r12\n"
         "movq %fs:(%r12), %r13\n"
         "movq %rsp, %fs:(%r12)\n"
         "movq (%rdi), %rax\n"
@@ -71,13 +71,13 @@ __asm__(".text\n"
         ".size run_on_segments, . - run_on_segments\n");
 
 void run_on_new_segments(size_t size, void (*function)(void *), void *argument) {
-    haft_segments_t outer = test_segments;
+    hafti_segments_t outer = test_segments;
     char *memory = aligned_alloc(64, size);
     CHECK(memory);
-    haft_segments_init(&test_segments, memory, memory + size);
+    hafti_segments_init(&test_segments, memory, memory + size);
     run_on_segments(&test_segments, memory + size, function, argument);
-    CHECK(haft_segments_intact(&test_segments, test_segments.limit));
-    haft_segments_release(&test_segments);
+    CHECK(hafti_segments_intact(&test_segments, test_segments.limit));
+    hafti_segments_release(&test_segments);
     free(memory);
     test_segments = outer;
 }

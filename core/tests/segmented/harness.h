@@ -3,7 +3,7 @@
 #ifndef HAFT_TESTS_SEGMENTED_HARNESS_H
 #define HAFT_TESTS_SEGMENTED_HARNESS_H
 
-#include "haft/segments.h"
+#include "haft/inner/segments.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ extern "C" {
 void report_failure(const char *file, int line, const char *condition) __attribute__((noreturn));
 
 /* Runs function(argument) on `segments`, whose first segment ends at `high`. */
-void run_on_segments(haft_segments_t *segments, void *high, void (*function)(void *),
+void run_on_segments(hafti_segments_t *segments, void *high, void (*function)(void *),
                      void *argument);
 
 /* The same on a first segment of `size` bytes that is made for the call. */
@@ -35,7 +35,7 @@ bool runs_on_segment(void);
 bool limit_is_right(uintptr_t limit, const void *frame);
 
 /* The segments in use by run_on_new_segments. */
-extern haft_segments_t test_segments;
+extern hafti_segments_t test_segments;
 
 #ifdef __cplusplus
 }

@@ -23,10 +23,10 @@ int main(void) {
     if (child == 0) {
         char *memory = aligned_alloc(64, BELOW + SIZE);
         dup2(ends[1], STDERR_FILENO);
-        haft_segments_init(&test_segments, memory + BELOW, memory + BELOW + SIZE);
+        hafti_segments_init(&test_segments, memory + BELOW, memory + BELOW + SIZE);
         run_on_segments(&test_segments, memory + BELOW + SIZE, overflow, NULL);
-        CHECK(!haft_segments_intact(&test_segments, test_segments.limit));
-        haft_segments_release(&test_segments);
+        CHECK(!hafti_segments_intact(&test_segments, test_segments.limit));
+        hafti_segments_release(&test_segments);
         _exit(0);
     }
     int status;

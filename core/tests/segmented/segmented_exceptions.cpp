@@ -17,7 +17,7 @@ static void use_stack() {
         frame[i] = 1;
     }
     CHECK(!runs_on_segment());
-    CHECK(haft_segments_limit() == 0);
+    CHECK(hafti_segments_limit() == 0);
 }
 
 int throw_from_foreign_code(int value) {
@@ -37,8 +37,8 @@ static _Unwind_Reason_Code stop(int, _Unwind_Action actions, _Unwind_Exception_C
                                 void *) {
     auto function = _Unwind_FindEnclosingFunction(reinterpret_cast<void *>(_Unwind_GetIP(context)));
     if (function == reinterpret_cast<void *>(run_on_segments)) {
-        CHECK(haft_segments_limit() == test_segments.limit);
-        haft_segments_set_limit(0);
+        CHECK(hafti_segments_limit() == test_segments.limit);
+        hafti_segments_set_limit(0);
         longjmp(unwound, 1);
     }
     CHECK(!(actions & _UA_END_OF_STACK));

@@ -31,7 +31,7 @@ static void structs_floats_and_many_arguments(void *argument) {
     CHECK(on_thread_table(10).words[9] == 19);
     CHECK(on_thread_nothing() == 42);
     on_thread_noop();
-    CHECK(haft_segments_limit() != 0);
+    CHECK(hafti_segments_limit() != 0);
 }
 
 static void variadic_function(void *argument) {
@@ -43,7 +43,7 @@ static void variadic_function(void *argument) {
 
 /* Called back on the thread's stack: needs no segments there, however deep. */
 static int compare(const void *a, const void *b) {
-    CHECK(haft_segments_limit() == 0);
+    CHECK(hafti_segments_limit() == 0);
     CHECK(deep(1000) == 1000);
     CHECK(on_thread_nothing() == 42);
     return *(const int *)a - *(const int *)b;
@@ -70,10 +70,10 @@ static void segments_under_foreign_code(void *argument) {
 
 static void at_every_depth(void *function) {
     for (int depth = 0; depth < 20; depth++) {
-        uintptr_t limit = haft_segments_limit();
+        uintptr_t limit = hafti_segments_limit();
         deep(depth);
         ((test_function_t *)function)((void *)(intptr_t)(depth % 4));
-        CHECK(limit == haft_segments_limit());
+        CHECK(limit == hafti_segments_limit());
     }
 }
 

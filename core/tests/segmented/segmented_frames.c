@@ -28,7 +28,7 @@ static void one_million_frames(void *argument) {
     CHECK(statistics().taken - before.taken < 400);
     CHECK(test->frames->recurse(1000000) == 1000000);
     CHECK(statistics().taken - before.taken < 400);
-    CHECK(haft_segments_limit() == test_segments.limit);
+    CHECK(hafti_segments_limit() == test_segments.limit);
 }
 
 static void frames_of_all_sizes(void *argument) {

@@ -61,7 +61,7 @@ struct exchanging {
 
     static inline const haft_clause_t clause = {effect_traits<yielding>::id(), nullptr,
                                                 HAFT_CLAUSE_REQUEST, shape_of<yielding>};
-    static inline const haft_handles_t handles = {1, 0, HAFT_SET_FIXED, &clause};
+    static inline const haft_handles_t handles = {1, 0, HAFTI_SET_FIXED, &clause};
 
     struct running {
         exchanging *self;
@@ -96,7 +96,7 @@ struct exchanging {
     }
     HAFT_DETAIL_INLINE bool resume(void *word) {
         running guard(this);
-        return arrive(guard, haft_resume_hot(fiber, word, &handles));
+        return arrive(guard, hafti_resume_hot(fiber, word, &handles));
     }
     bool raise(raise_t function, void *argument) {
         bool fresh = now == phase::fresh;
@@ -120,11 +120,11 @@ class exchanger_to {
         if constexpr (in_word<In>) {
             yielding here{{}, value};
             return from_word<In>(
-                haft_yield_hot(fiber, traits::id(), traits::slot, &here, sizeof(void *)));
+                hafti_yield_hot(fiber, traits::id(), traits::slot, &here, sizeof(void *)));
         } else {
             yielding payload{{}, value};
             call<yielding> here{&payload, {}};
-            haft_yield_hot(fiber, traits::id(), traits::slot, &here, sizeof(void *));
+            hafti_yield_hot(fiber, traits::id(), traits::slot, &here, sizeof(void *));
             return here.result.take();
         }
     }

@@ -57,7 +57,7 @@ struct producing {
     static inline const haft_clause_t clauses[] = {clause_of<yielded<T>>,
                                                    clause_of<yielded<std::remove_cvref_t<T>>>};
     static inline const haft_handles_t handles = {std::is_same_v<T, std::remove_cvref_t<T>> ? 1 : 2,
-                                                  0, HAFT_SET_FIXED, clauses};
+                                                  0, HAFTI_SET_FIXED, clauses};
 
     /* An exception of the producer, or an unwinding that passes through it, is its end. */
     struct left {
@@ -73,7 +73,7 @@ struct producing {
     HAFT_DETAIL_INLINE void advance() {
         element = nullptr;
         left guard{this};
-        haft_request_t request = haft_resume_hot(fiber, nullptr, &handles);
+        haft_request_t request = hafti_resume_hot(fiber, nullptr, &handles);
         guard.self = nullptr;
         if (__builtin_expect(haft_finished(request), false))
             finished = true;
@@ -105,8 +105,8 @@ class yielder {
     explicit yielder(haft_fiber_t *of) : fiber(of) {}
     HAFT_DETAIL_INLINE void yield(element *value) const {
         yielded<T> payload{{}, value};
-        haft_yield_hot(fiber, effect_traits<yielded<T>>::id(), effect_traits<yielded<T>>::slot,
-                       &payload, 0);
+        hafti_yield_hot(fiber, effect_traits<yielded<T>>::id(), effect_traits<yielded<T>>::slot,
+                        &payload, 0);
     }
     haft_fiber_t *fiber;
     template <typename>

@@ -114,13 +114,13 @@ haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *
 int haft_io_join(haft_io_task_t *task, void **result);
 
 /* Lets every other task that can run do so first. */
-HAFT_INLINE int haft_io_yield(void) {
+HAFTI_INLINE int haft_io_yield(void) {
     int code = HAFT_PERFORM(haft_io_yield);
-    return HAFT_LIKELY(code == 0) ? 0 : haft_io_cancelled();
+    return HAFTI_LIKELY(code == 0) ? 0 : haft_io_cancelled();
 }
 
 /* The current task; NULL outside of a scheduler. */
-HAFT_INLINE haft_io_task_t *haft_io_self(void) {
+HAFTI_INLINE haft_io_task_t *haft_io_self(void) {
     return HAFT_PERFORM(haft_io_self);
 }
 

@@ -88,11 +88,11 @@ consteval clause_kind kind_in() {
  * of its handler. */
 class performers_exceptions {
   public:
-    performers_exceptions() noexcept : kept(*haft_thread()->globals) {
-        *haft_thread()->globals = {nullptr, 0};
+    performers_exceptions() noexcept : kept(*hafti_thread()->globals) {
+        *hafti_thread()->globals = {nullptr, 0};
     }
     ~performers_exceptions() {
-        haft_exceptions_t *now = haft_thread()->globals;
+        hafti_exceptions_t *now = hafti_thread()->globals;
         now->caught = kept.caught;
         now->uncaught += kept.uncaught;
     }
@@ -100,13 +100,13 @@ class performers_exceptions {
     performers_exceptions &operator=(const performers_exceptions &) = delete;
 
   private:
-    haft_exceptions_t kept;
+    hafti_exceptions_t kept;
 };
 
 /* Puts the count of exceptions in flight back to what it was. */
 struct as_uncaught_before {
-    unsigned uncaught = haft_thread()->globals->uncaught;
-    ~as_uncaught_before() { haft_thread()->globals->uncaught = uncaught; }
+    unsigned uncaught = hafti_thread()->globals->uncaught;
+    ~as_uncaught_before() { hafti_thread()->globals->uncaught = uncaught; }
 };
 
 /* In a catch-all: the exception, or, if this is an unwinding by force, goes on with it. */
@@ -138,7 +138,7 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
             held->handler()(passed<E>::on(*payload)));
     } else {
         /* Not `exceptions`: on a segmented fiber those are never none. */
-        if (__builtin_expect(haft_exceptions_in(haft_thread()->globals), false))
+        if (__builtin_expect(hafti_exceptions_in(hafti_thread()->globals), false))
             return without_exceptions(&tail_clause<Holder, Entry>, state, payload);
         try {
             return static_cast<typename effect_traits<E>::result>(
@@ -162,7 +162,7 @@ struct clause_table<Holder, effects<Entries...>> {
          in_place<Entries> ? HAFT_CLAUSE_TAIL : HAFT_CLAUSE_REQUEST,
          shape_of<effect_of<Entries>>}...,
         {nullptr, nullptr, 0, 0}};
-    static inline const haft_handles_t handles = {sizeof...(Entries), 0, HAFT_SET_FIXED, clauses};
+    static inline const haft_handles_t handles = {sizeof...(Entries), 0, HAFTI_SET_FIXED, clauses};
 };
 
 /* ---- Computations on fibers ---- */
@@ -221,7 +221,7 @@ inline void release(computation *task) noexcept {
 enum : std::uint32_t { task_over = 1, task_clause = 2 };
 /* Whoever makes the sum `task_over` alone releases the task. */
 HAFT_DETAIL_INLINE std::uint32_t change_use(computation *task, std::uint32_t by) noexcept {
-    if (haft_is_alone())
+    if (hafti_is_alone())
         return task->use += by;
     std::uint32_t *use = &task->use;
     __asm__("" : "+r"(use)); /* gcc 12 takes it for NULL where it is not (-Wstringop-overflow) */

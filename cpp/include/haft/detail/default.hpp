@@ -27,7 +27,7 @@ HAFT_DETAIL_INLINE void ensure_default() {
 /* Whether a perform here would reach a handler; only for effects that have a default. */
 template <is_effect Effect>
 bool reaches_handler() {
-    return haft_clause_of(find<Effect>(haft_here())) !=
+    return hafti_clause_of(find<Effect>(hafti_here())) !=
            &effect_traits<Effect>::id()->default_clause;
 }
 

@@ -77,7 +77,7 @@ struct driver {
                 running_computation running{task};
                 request = __builtin_expect(raise != nullptr, false)
                               ? haft_resume_calling(task->fiber, raise, word, handles)
-                              : haft_resume_hot(task->fiber, word, handles);
+                              : hafti_resume_hot(task->fiber, word, handles);
                 running.task = nullptr;
             }
             ending end = dispatch<Holder>(task, request, place, typename Holder::list{});

@@ -37,7 +37,7 @@ constexpr unsigned slot_of(std::string_view name) {
     unsigned sum = 0;
     for (char letter : name)
         sum += static_cast<unsigned char>(letter);
-    return sum % HAFT_CACHE_SLOTS;
+    return sum % HAFTI_CACHE_SLOTS;
 }
 
 /* How a value travels from the handler to the performer. In a word, if it fits and can be copied as
@@ -59,7 +59,7 @@ inline constexpr std::size_t result_size<T &&> = sizeof(void *);
 
 template <typename E>
 inline constexpr std::uint32_t
-    shape_of = HAFT_SHAPE(payload_size<E>, result_size<typename effect_traits<E>::result>);
+    shape_of = HAFTI_SHAPE(payload_size<E>, result_size<typename effect_traits<E>::result>);
 
 /* Room for a value of any type that may be a result or answer; references are kept as pointers. */
 template <typename T>
@@ -183,7 +183,7 @@ struct declared {
         else
             ::new (result) R(clause(state, static_cast<E *>(payload)));
     }
-    static R unhandled(void *, E *) { haft_unhandled(&descriptor); }
+    static R unhandled(void *, E *) { hafti_unhandled(&descriptor); }
 };
 
 template <typename E>
@@ -195,7 +195,7 @@ haft_effect_t declared<E>::descriptor = {
     &declared<E>::call_clause,
     reinterpret_cast<haft_function_t *>(&declared<E>::unhandled),
     {&declared<E>::descriptor, reinterpret_cast<haft_function_t *>(&declared<E>::unhandled),
-     HAFT_CLAUSE_TAIL, HAFT_SHAPE(payload_size<E>, result_size<typename declared<E>::R>)},
+     HAFT_CLAUSE_TAIL, HAFTI_SHAPE(payload_size<E>, result_size<typename declared<E>::R>)},
     0,
     false};
 

@@ -7,11 +7,11 @@ namespace haft::detail {
 
 struct grant_access {
     template <typename... Effects>
-    static auto grant(haft_scope_t *scope, instance<Effects...> *) {
+    static auto grant(hafti_scope_t *scope, instance<Effects...> *) {
         return instance<Effects...>(scope);
     }
     template <typename... Effects>
-    static auto grant(haft_scope_t *, may<Effects...> *) {
+    static auto grant(hafti_scope_t *, may<Effects...> *) {
         return may<Effects...>();
     }
 };
@@ -42,7 +42,7 @@ struct the_body_does_not_take {
 };
 
 template <typename Body, typename Given>
-HAFT_DETAIL_INLINE decltype(auto) call_body(Body &body, haft_scope_t *scope) {
+HAFT_DETAIL_INLINE decltype(auto) call_body(Body &body, hafti_scope_t *scope) {
     if constexpr (std::is_invocable_v<Body &>)
         return body();
     else
@@ -70,11 +70,11 @@ template <typename Holder>
 struct in_place_scope : Holder {
     template <typename Make>
     HAFT_DETAIL_INLINE explicit in_place_scope(Make &&make) : Holder(static_cast<Make &&>(make)) {}
-    haft_scope_t scope;
+    hafti_scope_t scope;
     unsigned uncaught; /* exceptions in flight around the handler */
 };
 struct pushed_scope {
-    haft_scope_t *scope;
+    hafti_scope_t *scope;
     ~pushed_scope() { haft_scope_pop(scope); }
 };
 
@@ -93,10 +93,10 @@ __attribute__((noinline)) typename Scope::body_result run_in_place(Scope &here, 
     try {
         haft_scope_push(&here.scope, &clause_table<Holder>::handles, static_cast<Holder *>(&here));
         pushed_scope pushed{&here.scope};
-        here.uncaught = haft_thread()->globals->uncaught;
+        here.uncaught = hafti_thread()->globals->uncaught;
         return run_body<Scope, Given>(here, body);
     } catch (const landed &) {
-        haft_thread()->globals->uncaught = here.uncaught;
+        hafti_thread()->globals->uncaught = here.uncaught;
     }
 
     std::rethrow_exception(std::move(here.thrown));

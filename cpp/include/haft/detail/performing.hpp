@@ -6,29 +6,30 @@
 namespace haft::detail {
 
 struct in_place_guard {
-    haft_in_place_t in_place;
-    ~in_place_guard() { haft_in_place_end(&in_place); }
+    hafti_in_place_t in_place;
+    ~in_place_guard() { hafti_in_place_end(&in_place); }
 };
 
-/* haft_perform_found, for the handler of a scope that the caller may know better than the entry. */
+/* hafti_perform_found, for the handler of a scope that the caller may know better than the entry. */
 template <typename E>
-HAFT_DETAIL_INLINE void *suspend_found(haft_here_t here, haft_found_t found, haft_scope_t *scope,
+HAFT_DETAIL_INLINE void *suspend_found(hafti_here_t here, hafti_found_t found, hafti_scope_t *scope,
                                        void *payload) {
-    if (__builtin_expect(haft_clause_of(found) != nullptr || haft_exceptions_pending(here), false))
-        return haft_suspend_slow(found, effect_traits<E>::id(), payload);
+    if (__builtin_expect(hafti_clause_of(found) != nullptr || hafti_exceptions_pending(here),
+                         false))
+        return hafti_suspend_slow(found, effect_traits<E>::id(), payload);
     constexpr std::size_t size = result_size<result_of<E>>;
-    return haft_suspend(here, haft_fiber_of(scope), HAFT_AWAITING(effect_traits<E>::id(), size),
-                        found.with, payload);
+    return hafti_suspend(here, hafti_fiber_of(scope), HAFTI_AWAITING(effect_traits<E>::id(), size),
+                         found.with, payload);
 }
 
 template <typename E>
 HAFT_DETAIL_INLINE typename effect_traits<E>::result
-perform_found(haft_here_t here, haft_found_t found, haft_scope_t *scope, E &effect) {
+perform_found(hafti_here_t here, hafti_found_t found, hafti_scope_t *scope, E &effect) {
     using R = typename effect_traits<E>::result;
-    if (const haft_clause_t *clause = haft_clause_in_place(found)) {
-        auto function = reinterpret_cast<R (*)(void *, E *)>(haft_clause_function(clause));
+    if (const haft_clause_t *clause = hafti_clause_in_place(found)) {
+        auto function = reinterpret_cast<R (*)(void *, E *)>(hafti_clause_function(clause));
         void *state = scope->state;
-        in_place_guard guard{haft_in_place_begin(here, scope)};
+        in_place_guard guard{hafti_in_place_begin(here, scope)};
         return function(state, &effect);
     }
     if constexpr (in_word<R>) {
@@ -40,15 +41,15 @@ perform_found(haft_here_t here, haft_found_t found, haft_scope_t *scope, E &effe
     } else {
         static_assert(std::is_trivially_copyable_v<R>);
         R result;
-        haft_unpack(effect_traits<E>::id(), suspend_found<E>(here, found, scope, &effect), &result,
-                    sizeof result);
+        hafti_unpack(effect_traits<E>::id(), suspend_found<E>(here, found, scope, &effect), &result,
+                     sizeof result);
         return result;
     }
 }
 
 template <typename E>
-HAFT_DETAIL_INLINE haft_found_t find(haft_here_t here) {
-    return haft_find(here, effect_traits<E>::id(), effect_traits<E>::slot, shape_of<E>);
+HAFT_DETAIL_INLINE hafti_found_t find(hafti_here_t here) {
+    return hafti_find(here, effect_traits<E>::id(), effect_traits<E>::slot, shape_of<E>);
 }
 
 template <typename T>

@@ -72,8 +72,8 @@
 
         .macro  load_thread
         mrs     x21, tpidr_el0
-        adrp    x9, :gottprel:haft_thread_state
-        ldr     x9, [x9, :gottprel_lo12:haft_thread_state]
+        adrp    x9, :gottprel:hafti_thread_state
+        ldr     x9, [x9, :gottprel_lo12:hafti_thread_state]
         add     x21, x21, x9
         .endm
 

@@ -53,7 +53,7 @@
         .endm
 
         .macro  load_thread
-        movq    haft_thread_state@gottpoff(%rip), %r11
+        movq    hafti_thread_state@gottpoff(%rip), %r11
         .endm
 
 /* Back to the parent of the fiber in rcx, but for its local roots: its registers, its place in the chain. */

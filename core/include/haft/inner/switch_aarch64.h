@@ -2,8 +2,8 @@
 /*
  * The context switch, AArch64 (AAPCS64).
  *
- * haft_switch_into stores the running context into the fiber's `resumer` and loads its `context`;
- * haft_switch_out_of does the reverse. Two words are carried across. It is inline assembly that names
+ * hafti_switch_into stores the running context into the fiber's `resumer` and loads its `context`;
+ * hafti_switch_out_of does the reverse. Two words are carried across. It is inline assembly that names
  * every register as clobbered, those that a call would keep included: the compiler saves what is live
  * and nothing else. x29 and x19 cannot be clobbers (frame pointer; the base pointer that clang uses in
  * frames with dynamic alignment), so they travel in the context.
@@ -19,20 +19,20 @@
  * it is written on a difference only. (FPSR, the flags of what has happened, stays with the
  * thread.)
  */
-#ifndef HAFT_SWITCH_H
-#define HAFT_SWITCH_H
+#ifndef HAFTI_SWITCH_H
+#define HAFTI_SWITCH_H
 
 #include "layout.h"
 
 /* The vector registers contain the scalable ones. The predicates are named in every file: a function
    may have them by a target attribute or pragma. (The first-fault register, which only gcc has a name
    for, lives across no call.) */
-#define HAFT_CLOBBERS_SVE                                                                          \
+#define HAFTI_CLOBBERS_SVE                                                                         \
     , "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13",      \
         "p14", "p15"
 
 /* Continues with the context at x1; x11 is the control word so far. */
-#define HAFT_SWITCH_LOAD                                                                           \
+#define HAFTI_SWITCH_LOAD                                                                          \
     "ldr x8, [x1, #32]\n\t"                                                                        \
     "ldp x29, x5, [x1]\n\t"                                                                        \
     "ldp x6, x19, [x1, #16]\n\t"                                                                   \
@@ -44,14 +44,14 @@
     "msr fpcr, x8\n\t"                                                                             \
     "br x5\n"
 
-typedef struct haft_words {
+typedef struct hafti_words {
     void *first;
     uintptr_t second;
     bool special; /* whoever sent them says that they are */
-} haft_words_t;
+} hafti_words_t;
 
-static inline __attribute__((always_inline)) haft_words_t
-haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
+static inline __attribute__((always_inline)) hafti_words_t
+hafti_switch(hafti_context_t *from, hafti_context_t *to, hafti_words_t words) {
     register void *x0 __asm__("x0") = from;
     register void *x1 __asm__("x1") = to;
     register void *first __asm__("x2") = words.first;
@@ -62,7 +62,7 @@ haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
                      "stp x29, x9, [x0]\n\t"
                      "stp x10, x19, [x0, #16]\n\t"
                      "mrs x11, fpcr\n\t"
-                     "str x11, [x0, #32]\n\t" HAFT_SWITCH_LOAD "1:\n\t"
+                     "str x11, [x0, #32]\n\t" HAFTI_SWITCH_LOAD "1:\n\t"
                      "hint #36"
                      : "+r"(x0), "+r"(x1), "+r"(first), "+r"(second), "+r"(special)
                      :
@@ -71,36 +71,36 @@ haft_switch(haft_context_t *from, haft_context_t *to, haft_words_t words) {
                        "x28", "x30", "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7",
                        "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18",
                        "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29",
-                       "v30", "v31" HAFT_CLOBBERS_SVE);
-    return (haft_words_t){first, second, special != 0};
+                       "v30", "v31" HAFTI_CLOBBERS_SVE);
+    return (hafti_words_t){first, second, special != 0};
 }
 
 /* Into a fiber, with the result of its perform. */
-static inline __attribute__((always_inline)) haft_words_t haft_switch_into(haft_fiber_t *fiber,
-                                                                           void *first) {
-    return haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){first, 0, false});
+static inline __attribute__((always_inline)) hafti_words_t hafti_switch_into(haft_fiber_t *fiber,
+                                                                             void *first) {
+    return hafti_switch(&fiber->resumer, &fiber->context, (hafti_words_t){first, 0, false});
 }
 
 /* Into a fiber, with words that are special. */
-static inline __attribute__((always_inline)) haft_words_t
-haft_switch_into_specially(haft_fiber_t *fiber, void *first, uintptr_t second) {
-    return haft_switch(&fiber->resumer, &fiber->context, (haft_words_t){first, second, true});
+static inline __attribute__((always_inline)) hafti_words_t
+hafti_switch_into_specially(haft_fiber_t *fiber, void *first, uintptr_t second) {
+    return hafti_switch(&fiber->resumer, &fiber->context, (hafti_words_t){first, second, true});
 }
 
 /* Out of a fiber, which is suspended. */
-static inline __attribute__((always_inline)) haft_words_t
-haft_switch_out_of(haft_fiber_t *fiber, void *first, uintptr_t second) {
-    return haft_switch(&fiber->context, &fiber->resumer, (haft_words_t){first, second, false});
+static inline __attribute__((always_inline)) hafti_words_t
+hafti_switch_out_of(haft_fiber_t *fiber, void *first, uintptr_t second) {
+    return hafti_switch(&fiber->context, &fiber->resumer, (hafti_words_t){first, second, false});
 }
 
 /* Out of a fiber that nobody will continue, with words that are special: nothing has to be saved. */
 static inline __attribute__((always_inline, noreturn)) void
-haft_switch_out_for_good(haft_fiber_t *fiber, void *first, uintptr_t second) {
+hafti_switch_out_for_good(haft_fiber_t *fiber, void *first, uintptr_t second) {
     register void *x1 __asm__("x1") = &fiber->resumer;
     register void *x2 __asm__("x2") = first;
     register uintptr_t x3 __asm__("x3") = second;
     register uintptr_t special __asm__("x4") = 1;
-    __asm__ volatile("mrs x11, fpcr\n\t" HAFT_SWITCH_LOAD
+    __asm__ volatile("mrs x11, fpcr\n\t" HAFTI_SWITCH_LOAD
                      :
                      : "r"(x1), "r"(x2), "r"(x3), "r"(special)
                      : "memory");

@@ -6,7 +6,7 @@
  *
  * The chain of handlers of a thread, innermost first:
  *
- *   haft_thread_t.current
+ *   hafti_thread_t.current
  *        |
  *        v
  *   +---------+ outer  +-----------+ outer  +---------+ outer  +------+
@@ -28,17 +28,17 @@
  *
  * Fibers of other languages (haft/language.h) have no serial, 0, until one is needed.
  */
-#ifndef HAFT_LAYOUT_H
-#define HAFT_LAYOUT_H
+#ifndef HAFTI_LAYOUT_H
+#define HAFTI_LAYOUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef struct haft_effect haft_effect_t;
-typedef struct haft_scope haft_scope_t;
+typedef struct hafti_scope hafti_scope_t;
 typedef struct haft_fiber haft_fiber_t;
-typedef struct haft_thread haft_thread_t;
+typedef struct hafti_thread hafti_thread_t;
 struct haft_language;
 typedef void haft_function_t(void);
 
@@ -48,14 +48,14 @@ enum haft_clause_kind {
     HAFT_CLAUSE_GENERAL, /* the fiber is suspended and the clause gets the resumption */
     HAFT_CLAUSE_NEVER,   /* the fiber is unwound, then the clause runs */
     HAFT_CLAUSE_TAIL,    /* the clause is called in place */
-    HAFT_CLAUSE_SLOW     /* in caches only: suspend through the out-of-line path */
+    HAFTI_CLAUSE_SLOW    /* in caches only: suspend through the out-of-line path */
 };
 
 typedef struct haft_clause {
     haft_effect_t *effect;
     haft_function_t *function;
     uint32_t kind;
-    uint32_t shape; /* HAFT_SHAPE where the clause was written */
+    uint32_t shape; /* HAFTI_SHAPE where the clause was written */
 } haft_clause_t;
 
 typedef struct haft_handles {
@@ -67,21 +67,21 @@ typedef struct haft_handles {
     const haft_clause_t *clauses;
 } haft_handles_t;
 enum {
-    HAFT_SET_FIXED, /* in memory that may not be written, or the program's own: never numbered */
-    HAFT_SET_UNNUMBERED, /* to be numbered */
-    HAFT_SET_NONE,       /* of a fiber whose set has no number */
-    HAFT_SET_FIRST
+    HAFTI_SET_FIXED, /* in memory that may not be written, or the program's own: never numbered */
+    HAFTI_SET_UNNUMBERED, /* to be numbered */
+    HAFTI_SET_NONE,       /* of a fiber whose set has no number */
+    HAFTI_SET_FIRST
 };
 
 /* Sizes of payload and result in one word: compared when a handler is looked up, so that two
    different effects that were given one name are told apart instead of confused. */
 #ifdef __cplusplus
-#    define HAFT_TO(type, value) (type(value))
+#    define HAFTI_TO(type, value) (type(value))
 #else
-#    define HAFT_TO(type, value) ((type)(value))
+#    define HAFTI_TO(type, value) ((type)(value))
 #endif
-#define HAFT_SHAPE(payload_size, result_size)                                                      \
-    HAFT_TO(uint32_t, HAFT_TO(uint32_t, payload_size) * 65599u ^ HAFT_TO(uint32_t, result_size))
+#define HAFTI_SHAPE(payload_size, result_size)                                                     \
+    HAFTI_TO(uint32_t, HAFTI_TO(uint32_t, payload_size) * 65599u ^ HAFTI_TO(uint32_t, result_size))
 
 struct haft_effect {
     const char *name;
@@ -99,62 +99,63 @@ struct haft_effect {
     bool spoils; /* declared without NDEBUG: payloads that are no longer valid are overwritten */
 };
 
-enum { HAFT_CACHE_SLOTS = 8, HAFT_THREAD_BITS = 28 };
+enum { HAFTI_CACHE_SLOTS = 8, HAFTI_THREAD_BITS = 28 };
 
 /*
  * How an effect is handled, and by which scope. `with` is the second word of the switch that suspends the
  * fiber of the scope: the effect, or the general clause that takes it. Or it is a clause, marked by
- * HAFT_CLAUSE_MARK, which says what is done.
+ * HAFTI_CLAUSE_MARK, which says what is done.
  */
-typedef struct haft_found {
+typedef struct hafti_found {
     uintptr_t with;
-    haft_scope_t *scope;
-} haft_found_t;
-enum { HAFT_CLAUSE_MARK = 1, HAFT_AT_MARK = 2, HAFT_OTHER_MARK = 4 };
+    hafti_scope_t *scope;
+} hafti_found_t;
+enum { HAFTI_CLAUSE_MARK = 1, HAFTI_AT_MARK = 2, HAFTI_OTHER_MARK = 4 };
 
-typedef struct haft_cache_entry {
-    uintptr_t key; /* the effect, with the mark of `with`, and HAFT_AT_MARK if it was performed to a
-                      scope by name (haft/language.h), or HAFT_OTHER_MARK if found in a way that is the
+typedef struct hafti_cache_entry {
+    uintptr_t
+        key; /* the effect, with the mark of `with`, and HAFTI_AT_MARK if it was performed to a
+                      scope by name (haft/language.h), or HAFTI_OTHER_MARK if found in a way that is the
                       performer's own; 0: empty */
-    haft_found_t found;
-} haft_cache_entry_t;
+    hafti_found_t found;
+} hafti_cache_entry_t;
 
-enum haft_scope_kind {
-    HAFT_SCOPE_ROOT,
-    HAFT_SCOPE_FIBER,
-    HAFT_SCOPE_STACKLESS,
-    HAFT_SCOPE_DEFAULTS
+enum hafti_scope_kind {
+    HAFTI_SCOPE_ROOT,
+    HAFTI_SCOPE_FIBER,
+    HAFTI_SCOPE_STACKLESS,
+    HAFTI_SCOPE_DEFAULTS
 };
 
-struct haft_scope {
-    haft_scope_t *outer;
+struct hafti_scope {
+    hafti_scope_t *outer;
     const haft_handles_t *handles;
-    uint64_t serial; /* upper HAFT_THREAD_BITS: the thread on which it was drawn */
+    uint64_t serial; /* upper HAFTI_THREAD_BITS: the thread on which it was drawn */
     void *state;     /* handed to the clauses */
     uint8_t kind;
     uint8_t slow;   /* crossing this scope needs the out-of-line switch */
     uint8_t filled; /* a bit for each entry of the cache that may have a key */
     /* Of a fiber, here for the sake of the cache line: */
-    uintptr_t awaits; /* what suspended it, see HAFT_AWAITING */
+    uintptr_t awaits; /* what suspended it, see HAFTI_AWAITING */
     uint64_t shot; /* counts uses of the fiber's captures: a resumption is good for one; odd while
                          haft_tail_resume has used one and its handler has not */
-    haft_cache_entry_t cache[HAFT_CACHE_SLOTS];
+    hafti_cache_entry_t cache[HAFTI_CACHE_SLOTS];
 };
 
 /* A context that is not executing. The first two words are laid out like a frame record. */
-typedef struct haft_context {
+typedef struct hafti_context {
     void *fp;
     void *pc;
     void *sp;
     void *base;       /* the callee-saved register that compilers reserve: rbx, x19 */
     uint64_t control; /* rounding mode and exception masks of floating point */
-} haft_context_t;
+} hafti_context_t;
 
-enum haft_gate {
-    HAFT_GATE_CLOSED, /* running, finished or freed */
-    HAFT_GATE_OPEN,   /* suspended */
-    HAFT_GATE_SLOW,   /* the same, but every resume has to take the out-of-line path */
-    HAFT_GATE_NEW     /* new, with a stack of the pool and no tools: the first resume is short */
+enum hafti_gate {
+    HAFTI_GATE_CLOSED, /* running, finished or freed */
+    HAFTI_GATE_OPEN,   /* suspended */
+    HAFTI_GATE_SLOW,   /* the same, but every resume has to take the out-of-line path */
+    HAFTI_GATE_NEW     /* new, with a stack of the pool and no tools: the first resume is short */
 };
 
 /*
@@ -169,18 +170,18 @@ enum haft_gate {
  *
  * A switch needs the first two cache lines, and a third for what the fiber waits for and has cached.
  *
- * The first segment of a segmented fiber lies in a block with its header in the same way; haft/segments.h
+ * The first segment of a segmented fiber lies in a block with its header in the same way; haft/inner/segments.h
  * draws it.
  */
 struct haft_fiber {
-    haft_context_t context;
-    uint64_t owner;    /* serial of the scope that resumed it last, and may again without further
+    hafti_context_t context;
+    uint64_t owner;     /* serial of the scope that resumed it last, and may again without further
                               ado; 0: nobody may. Whoever changes it has claimed the fiber */
-    uint64_t gate;     /* haft_gate; whoever resumes the fiber closes it */
-    haft_scope_t *top; /* innermost scope of the suspended chain that ends in this fiber */
+    uint64_t gate;      /* hafti_gate; whoever resumes the fiber closes it */
+    hafti_scope_t *top; /* innermost scope of the suspended chain that ends in this fiber */
 
-    haft_context_t resumer;
-    haft_scope_t scope; /* its first three words share a line with `resumer` */
+    hafti_context_t resumer;
+    hafti_scope_t scope; /* its first three words share a line with `resumer` */
 
     /* What every fiber needs from its making to its end, on two lines; then the rest. */
     void *(*function)(void *);
@@ -202,7 +203,7 @@ struct haft_fiber {
     uint8_t cleanups;
     uint8_t checked; /* the stack has a canary instead of a guard */
     uint32_t uses;
-    uint32_t set;                       /* the number of scope.handles, or HAFT_SET_NONE */
+    uint32_t set;                       /* the number of scope.handles, or HAFTI_SET_NONE */
     uintptr_t of_language;              /* for the language that owns the frames */
     char *low;                          /* lowest usable byte of the stack */
     struct haft_fiber *next, *previous; /* lists of fibers */
@@ -213,21 +214,21 @@ struct haft_fiber {
 };
 
 /* The part of C++'s exception state (__cxa_eh_globals) that belongs to a fiber. */
-typedef struct haft_exceptions {
+typedef struct hafti_exceptions {
     void *caught;
     unsigned uncaught;
-} haft_exceptions_t;
+} hafti_exceptions_t;
 
-struct haft_thread {
-    haft_scope_t *current; /* the innermost scope */
-    haft_exceptions_t
+struct hafti_thread {
+    hafti_scope_t *current; /* the innermost scope */
+    hafti_exceptions_t
         *exceptions; /* those of C++; on a segmented fiber, and on threads with another
                                       language, something that is not empty and keeps the hot
                                       paths from switching */
     uint64_t stamp;  /* the last serial that was drawn */
-    haft_scope_t root;
-    haft_scope_t defaults;
-    struct haft_known *known; /* what haft_lookup found before */
+    hafti_scope_t root;
+    hafti_scope_t defaults;
+    struct haft_known *known; /* what hafti_lookup found before */
     struct haft_batch *idle;  /* stacks of `pool` that this thread keeps for its next fibers */
     struct haft_pool *pool;
     size_t idle_size;
@@ -241,7 +242,7 @@ struct haft_thread {
     size_t signal_size; /* 0: there was none */
     const char
         *looking; /* where on the stack a lookup writes down what it found; NULL: none does */
-    haft_exceptions_t *globals;         /* the exceptions of C++ themselves */
+    hafti_exceptions_t *globals;        /* the exceptions of C++ themselves */
     haft_fiber_t *segmented;            /* the fiber on which the code runs, if that is segmented */
     struct haft_footing *foreign_calls; /* in which fibers were resumed, innermost first */
     void *foreign_stack;                /* of the functions called through HAFT_FOREIGN */
