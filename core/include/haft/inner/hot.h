@@ -185,6 +185,19 @@ HAFTI_INLINE bool hafti_read_entry(const hafti_cache_entry_t *entry, haft_effect
     return HAFTI_LIKELY(entry->key == key);
 }
 
+/* The same whether it has HAFTI_CLAUSE_MARK or no mark. */
+HAFTI_INLINE bool hafti_read_either(const hafti_cache_entry_t *entry, haft_effect_t *effect,
+                                    hafti_found_t *found) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    uintptr_t key = *(const volatile uintptr_t *)&entry->key;
+    if (HAFTI_UNLIKELY((key & ~(uintptr_t)HAFTI_CLAUSE_MARK) != (uintptr_t)effect))
+        return false;
+    found->with = *(const volatile uintptr_t *)&entry->found.with;
+    found->scope = *(hafti_scope_t *const volatile *)&entry->found.scope;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return HAFTI_LIKELY(entry->key == key);
+}
+
 /*
  * An effect has two places in the cache of a scope: the slot that its declaration gives, which is known
  * when the program is compiled, and one that is found at run time where the former is another effect's.
@@ -206,9 +219,7 @@ HAFTI_INLINE hafti_found_t hafti_find(hafti_here_t here, haft_effect_t *effect, 
         return found;
     if (hafti_read_entry(entry, effect, HAFTI_CLAUSE_MARK, &found))
         return found;
-    entry = hafti_second_entry(here.current, effect);
-    if (hafti_read_entry(entry, effect, 0, &found) ||
-        hafti_read_entry(entry, effect, HAFTI_CLAUSE_MARK, &found))
+    if (hafti_read_either(hafti_second_entry(here.current, effect), effect, &found))
         return found;
     return hafti_lookup(effect, slot, shape);
 }
