@@ -58,6 +58,9 @@ HAFTI_INLINE void *haft_copy_reply(const haft_effect_t *effect, const void *repl
 HAFTI_INLINE void haft_free_reply(void *reply) {
     (void)reply;
 }
+HAFTI_INLINE void haft_forget_promised(haft_fiber_t *fiber) {
+    (void)fiber;
+}
 HAFTI_INLINE void haft_forget_kept(const haft_fiber_t *fiber) {
     (void)fiber;
 }

@@ -55,9 +55,8 @@ HAFTI_INLINE void free_owned(haft_fiber_t **owned) {
 
 /* Takes back what haft_tail_resume has promised: the fiber waits as before. */
 static HAFTI_COLD void take_promise_back(haft_fiber_t *fiber) {
+    haft_forget_promised(fiber);
     fiber->scope.shot--;
-    if (hafti_awaited(fiber)->result_size > sizeof(void *))
-        haft_free_reply(fiber->resumer.base);
 }
 
 /* A clause that is unwound, by an exception or by being dropped, drops what it had not used, or only

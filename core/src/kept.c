@@ -54,3 +54,8 @@ void *haft_copy_reply(const haft_effect_t *effect, const void *reply) {
 void haft_free_reply(void *reply) {
     free(reply);
 }
+
+void haft_forget_promised(haft_fiber_t *fiber) {
+    if (hafti_awaited(fiber)->result_size > sizeof(void *))
+        free(fiber->resumer.base);
+}

@@ -22,6 +22,8 @@ void *haft_settle_kept(haft_fiber_t *fiber, void *payload);
 /* A copy of a reply that does not fit a word, to be freed once its performer has it. */
 void *haft_copy_reply(const haft_effect_t *effect, const void *reply);
 void haft_free_reply(void *reply);
+/* Of a fiber whose resumption is promised (`shot` is odd): the copy of the reply, if there is one. */
+void haft_forget_promised(haft_fiber_t *fiber);
 
 #endif
 

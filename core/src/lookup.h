@@ -8,7 +8,11 @@
 /* sets.c */
 bool haft_same_effects(const haft_handles_t *one, const haft_handles_t *other);
 /* The number by which a fiber knows the set; draws it if need be. */
-uint32_t haft_number_of(const haft_handles_t *handles);
+HAFTI_COLD uint32_t haft_number_of_new(const haft_handles_t *handles);
+HAFTI_INLINE uint32_t haft_number_of(const haft_handles_t *handles) {
+    uint32_t number = __atomic_load_n(&handles->number, __ATOMIC_RELAXED);
+    return HAFTI_LIKELY(number >= HAFTI_SET_FIRST) ? number : haft_number_of_new(handles);
+}
 
 /* Forgets what was derived from the chain outwards of a scope. */
 HAFTI_INLINE void haft_scope_forget(hafti_scope_t *scope) {
@@ -50,6 +54,8 @@ HAFTI_INLINE bool haft_is_driven(const haft_fiber_t *fiber) {
 /* Uses up every capture of the fiber, also one that haft_tail_resume has promised: the count is even
    again. */
 HAFTI_INLINE void haft_use_up(haft_fiber_t *fiber) {
+    if (HAFTI_UNLIKELY(fiber->scope.shot & 1))
+        haft_forget_promised(fiber);
     fiber->scope.shot = (fiber->scope.shot + 2) & ~UINT64_C(1);
 }
 /* What the handler of `fiber` does with an effect that is sent out of it: NULL if that is

@@ -21,11 +21,14 @@ static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
     const haft_handles_t *before = fiber->scope.handles;
     if (before == handles)
         return false;
-    bool same = haft_same_effects(before, handles);
+    uint32_t number = haft_number_of(handles);
+    /* `before` may have been in a plugin that is closed by now: a number stands for its contents. */
+    bool same =
+        fiber->set != HAFTI_SET_NONE ? fiber->set == number : haft_same_effects(before, handles);
     if (HAFTI_UNLIKELY(haft_is_driven(fiber)))
         haft_use_up(fiber); /* its handler has lost it: a resumption that is kept is used up */
     fiber->scope.handles = handles;
-    fiber->set = haft_number_of(handles);
+    fiber->set = number;
     return !same;
 }
 
@@ -104,6 +107,7 @@ HAFTI_INLINE haft_request_t resume_new(hafti_thread_t *thread, haft_fiber_t *fib
         hafti_resume_raced(fiber);
     haft_scope_renew(thread, &fiber->scope);
     fiber->scope.handles = handles;
+    fiber->set = haft_number_of(handles);
     fiber->scope.outer = current;
     fiber->state = HAFT_FIBER_RUNNING;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -22,7 +22,7 @@ bool haft_same_effects(const haft_handles_t *one, const haft_handles_t *other) {
 
 #ifdef HAFT_FREESTANDING
 
-uint32_t haft_number_of(const haft_handles_t *handles) {
+uint32_t haft_number_of_new(const haft_handles_t *handles) {
     (void)handles;
     return HAFTI_SET_NONE;
 }
@@ -69,10 +69,10 @@ static uint16_t draw_number(const haft_handles_t *handles) {
     return drawn->set.number;
 }
 
-uint32_t haft_number_of(const haft_handles_t *handles) {
+uint32_t haft_number_of_new(const haft_handles_t *handles) {
     uint16_t number = __atomic_load_n(&handles->number, __ATOMIC_RELAXED);
     if (number != HAFTI_SET_UNNUMBERED)
-        return number == HAFTI_SET_FIXED ? HAFTI_SET_NONE : number;
+        return HAFTI_SET_NONE;
     number = known_number(handles);
     if (number == HAFTI_SET_NONE)
         number = draw_number(handles);

@@ -133,6 +133,34 @@ static void a_set_whose_memory_was_reused_holds_once_that_is_said(void) {
     CHECK_EQUAL(VALUE(haft_handle(&answering, &state, reuse_memory_of_set, NULL)), 18);
 }
 
+/* The set of a HAFT_HANDLES in a plugin that is closed. */
+static void *outlive_a_set(void *unused) {
+    (void)unused;
+    struct {
+        haft_handles_t set;
+        haft_clause_t clauses[1];
+    } *plugin = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK((void *)plugin != MAP_FAILED);
+    const haft_handles_t *here = HAFT_HANDLES(pause, ask);
+    memcpy(plugin->clauses, here->clauses, sizeof plugin->clauses);
+    plugin->set = (haft_handles_t){1, 0, HAFTI_SET_UNNUMBERED, plugin->clauses};
+    haft_fiber_t *fibers[] = {haft_fiber_new(ask_and_pause, NULL),
+                              haft_fiber_new(ask_and_pause, NULL)};
+    for (int i = 0; i < 2; i++)
+        CHECK(haft_resume(fibers[i], HAFT_NO_REPLY, &plugin->set).effect == HAFT_ID(pause));
+    munmap(plugin, 4096);
+    haft_request_t request = haft_resume(fibers[0], HAFT_NO_REPLY, here);
+    CHECK(request.effect == HAFT_ID(ask));
+    int64_t result = result_of(haft_resume(fibers[0], HAFT_REPLY(ask, 8), here));
+    haft_fiber_drop(fibers[0]);
+    haft_fiber_drop(fibers[1]);
+    return NUMBER(result);
+}
+static void a_fiber_outlives_the_set_of_a_closed_plugin(void) {
+    int state = 1;
+    CHECK_EQUAL(VALUE(haft_handle(&answering, &state, outlive_a_set, NULL)), 18);
+}
+
 /* ---- Sets without numbers ---- */
 
 /* Takes what memory there is. False where a limit takes no effect, as in an emulator. */
@@ -385,6 +413,7 @@ int main(void) {
     RUN(a_changed_set_lets_effects_pass_that_it_held_before);
     RUN(a_changed_set_holds_effects_that_it_let_pass_before);
     RUN(a_set_whose_memory_was_reused_holds_once_that_is_said);
+    RUN(a_fiber_outlives_the_set_of_a_closed_plugin);
     RUN(sets_that_could_not_be_numbered_are_told_apart);
     RUN(effects_that_share_a_slot_are_told_apart);
     RUN(a_generator_consumed_by_two_fibers_in_turn_finds_the_handlers_of_each);

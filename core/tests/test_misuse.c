@@ -3,6 +3,7 @@
 #include <haft.h>
 
 #include <errno.h>
+#include <malloc.h>
 #include <setjmp.h>
 
 #include "check.h"
@@ -45,7 +46,7 @@ static void throw_on_thread(void) {
 static void an_effect_that_nobody_handles_is_named_with_its_place_and_fiber(void) {
     CHECK_ABORTS(perform_on_thread, "haft: Nobody handles the effect 'ask' (");
     CHECK_ABORTS(perform_on_thread,
-                 "test_misuse.c:14), performed on the thread's own stack. Handle it "
+                 "test_misuse.c:15), performed on the thread's own stack. Handle it "
                  "in a call around the perform, or give it a default with "
                  "HAFT_SET_DEFAULT.");
     CHECK_ABORTS(perform_on_fiber, "performed on the fiber 'worker'.");
@@ -730,6 +731,38 @@ static void a_stack_whose_fiber_was_freed_with_a_promise_serves_again(void) {
     CHECK_SUCCEEDS(free_what_was_promised);
 }
 
+typedef struct {
+    char bytes[1000];
+} large_t;
+HAFT_EFFECT(ask_much, large_t, {});
+static void *perform_ask_much(void *unused) {
+    HAFT_PERFORM(ask_much);
+    return unused;
+}
+static haft_answer_t promise_much_and_jump(void *state, HAFT_PAYLOAD(ask_much) * payload,
+                                           haft_resumption_t k) {
+    (void)state, (void)payload;
+    static const large_t much;
+    kept = k;
+    haft_answer_t answer = haft_tail_resume(k, HAFT_REPLY(ask_much, much));
+    if (answer.next != 0)
+        longjmp(after_error, 1);
+    return answer;
+}
+HAFT_HANDLER(jumping_with_much, NULL, HAFT_GENERAL(ask_much, promise_much_and_jump));
+static void free_much_that_was_promised(void) {
+    if (setjmp(after_error) == 0)
+        haft_handle(&jumping_with_much, NULL, perform_ask_much, NULL);
+    haft_fiber_drop(kept.fiber);
+}
+static void a_promised_reply_goes_with_its_fiber(void) {
+    free_much_that_was_promised();
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < 100; i++)
+        free_much_that_was_promised();
+    CHECK_EQUAL(mallinfo2().uordblks - before, 0);
+}
+
 static void a_forgotten_return_before_tail_continue_is_reported(void) {
     const char *message = "haft: A clause of 'forgetful' has called haft_tail_resume and "
                           "returned something else.";
@@ -851,6 +884,7 @@ int main(void) {
     RUN(a_resumption_used_twice_is_reported);
     RUN(a_forgotten_return_before_tail_continue_is_reported);
     RUN(a_stack_whose_fiber_was_freed_with_a_promise_serves_again);
+    RUN(a_promised_reply_goes_with_its_fiber);
     RUN(an_answer_returned_twice_is_reported);
     RUN(a_payload_read_too_late_holds_a_pattern_in_a_debug_build);
     RUN(an_error_handler_is_told_code_effect_and_fiber);
