@@ -12,10 +12,10 @@
  *         .with([&](Get) { return state; },
  *               [&](Put p) { state = p.value; });
  *
- * What a user needs is declared here, in sections, each with its manual: effects; performing;
- * handlers; resumptions; instances and effect safety; handling; default handlers. Everything in
- * haft::detail is machinery, in the files of haft/detail/, each of which is included below what it
- * needs and above what needs it. Numbers of sections (§) refer to "High-level effect handlers in
+ * This file declares what a user needs, in sections, each with its manual: effects; performing;
+ * handlers; resumptions; instances and effect safety; handling; default handlers. The namespace
+ * haft::detail is not for users; its files, in haft/detail/, are included here after the
+ * declarations that they need. Numbers of sections (§) refer to "High-level effect handlers in
  * C++".
  *
  * Threads: as in haft.h. A resumption may be moved to another thread and resumed there.
@@ -23,8 +23,8 @@
 #ifndef HAFT_HPP
 #define HAFT_HPP
 
-/* The second line, a file that does not exist, ends the compilation: what follows would only be
-   errors that hide the first. */
+/* The #include of a file that does not exist ends the compilation: further errors would hide the
+   first. */
 #if __cplusplus <= 201703L
 #    error "haft.hpp is C++20: compile with -std=c++20 or later"
 #    include <haft.hpp is C++20>
@@ -49,8 +49,9 @@
 #include <type_traits>
 #include <utility>
 
-/* What is inlined for speed; and what passes handlers on, because gcc 12 takes it that pointers in
-   what a constructor copies through two references do not escape (-fipa-modref). */
+/* For functions that are inlined for speed; and for those that pass handlers on: if they were
+   called, gcc 12 (-fipa-modref) would assume that pointers do not escape from objects which a
+   constructor copies through two references. */
 #define HAFT_DETAIL_INLINE inline __attribute__((always_inline))
 #define HAFT_DETAIL_INLINE_LAMBDA __attribute__((always_inline))
 
@@ -59,14 +60,14 @@ namespace haft {
 /* ---- Effects (§2.1: commands) --------------------------------------------------------------- */
 
 /*
- * An effect is a struct that derives from haft::effect<Result>; its fields are the payload. It is
- * made with designators, Put{.value = 1}, or by perform<Put>(1). A struct with a member type
- * `effect_result` is an effect, too. Result may be void, a reference, or any type that can be
- * moved.
+ * An effect is a struct that derives from haft::effect<Result>; its fields are the payload. A
+ * program writes one with designators, Put{.value = 1}, or lets perform<Put>(1) make it. A struct
+ * with a member type `effect_result` is an effect, too. Result may be void, a reference, or any
+ * type that can be moved.
  *
- * An effect is one for the whole process, as its type is. Like exceptions, effects that cross the
- * border of a shared library compiled with -fvisibility=hidden are to be marked: struct HAFT_SHARED
- * Get ...
+ * A type is the same effect in the whole process. Like the type of an exception, an effect that
+ * crosses the border of a shared library compiled with -fvisibility=hidden must be marked:
+ * struct HAFT_SHARED Get ...
  */
 #define HAFT_SHARED __attribute__((visibility("default")))
 template <typename Result = void>
@@ -86,8 +87,8 @@ concept is_effect = requires {
 template <typename Effect>
 using result_of = typename effect_traits<Effect>::result;
 
-/* Makes an effect that HAFT_EFFECT declared known here, by the type of its payload.
- * At global scope. */
+/* Makes an effect of C, declared by HAFT_EFFECT, an effect of C++, whose type is that of its
+   payload. To be written at global scope. */
 #define HAFT_ADOPT(name)                                                                           \
     template <>                                                                                    \
     struct haft::effect_traits<haft_payload_##name> {                                              \
@@ -113,9 +114,9 @@ const char *name_of() {
 namespace haft {
 
 /*
- * Performs an effect: finds the innermost handler for it (the first time in a handler by looking at
- * each that stands between, from then on in constant time), and returns what that replies.
- * perform<Put>(1) makes the effect from its fields. The clause may move from the payload.
+ * Performs an effect: finds its innermost handler, and returns the handler's reply. The first
+ * search in a new handler looks at every handler that stands between; later searches take constant
+ * time. perform<Put>(1) makes the effect from its fields. The clause may move from the payload.
  *
  * May not return: the handler may drop the computation; destructors then run, and catch (...)
  * blocks, which must rethrow. May throw, if the handler discontinues. May return on another thread.
@@ -153,8 +154,8 @@ class may;
 template <typename... Effects>
 struct effects {};
 
-/* never<Effect>, in the list of a handler: an effect whose clause never resumes. never(function), in
-   its place among lambdas: a clause that never resumes. */
+/* In the list of a handler, never<Effect> marks an effect whose clause never resumes. Among
+   lambdas, never(function) makes a clause that never resumes. */
 template <typename EffectOrClause>
 struct never {};
 
@@ -171,26 +172,26 @@ struct handler_base {};
  *         S state;
  *         void operator()(Put<S> p) ...
  *
- * Each is one of these, which says what it does with the computation that performs:
+ * Each operator() is a clause. Its type says what it does with the computation that performs:
  *
  *     Result operator()(Effect)
  *         Tail-resumptive (§2.4: plain). Called in place, on the performer's stack, without a
- *         switch; what it returns is the result of the perform.
+ *         switch. It returns the result of the perform.
  *
  *     Answer operator()(Effect, resumption<Answer(Result)>)
- *         General. The computation is suspended; the clause resumes it, keeps it, or drops it. What
- *         it returns is the answer of handle(), or of the resume() that let the computation run. A
+ *         General. The computation is suspended; the clause resumes it, keeps it, or drops it. The
+ *         clause returns the answer of handle(), or of the resume() that let the computation run. A
  *         clause that ends in a resume returns tail<Answer>.
  *
  *     Answer operator()(Effect), for never<Effect>
- *         The computation is unwound first, destructors run. What it returns is the answer.
+ *         The computation is unwound first, and destructors run. The clause returns the answer.
  *
- * And it may have
+ * The class may also have
  *
  *     Answer on_return(Body)
- *         Makes the answer from what the body returns; without it the answer is that.
+ *         Makes the answer from what the body returns. Without it, the body returns the answer.
  *
- * Code of a clause runs outside its own handler: what it performs goes to the handlers further out.
+ * A clause runs outside its own handler: what it performs goes to the handlers further out.
  */
 template <typename... Effects>
 struct handler : detail::handler_base {
@@ -203,7 +204,8 @@ struct handler : detail::handler_base {
 
 namespace haft {
 
-/* The effects of several handlers: what a class that derives from all of them handles. */
+/* The effects of several handlers, for `handled_effects` of a class that derives from all of
+   them. */
 template <typename... Handlers>
 using effects_of = typename detail::joined<detail::list_of<Handlers>...>::type;
 
@@ -241,9 +243,9 @@ namespace haft {
 /* ---- Resumptions (§2.1, §3.4) --------------------------------------------------------------- */
 
 /*
- * What a clause returns that ends by resuming: std::move(k).tail_resume(value), or an answer. The
- * handler resumes `k` after the clause is gone, so that a loop of such clauses runs in constant
- * space.
+ * The type that a clause returns if it may end by resuming: it returns either
+ * std::move(k).tail_resume(value) or an answer. The handler resumes `k` after the clause is gone,
+ * so that a loop of such clauses runs in constant space.
  */
 template <typename Answer>
 class [[nodiscard]] tail {
@@ -284,26 +286,27 @@ class [[nodiscard]] tail {
 namespace haft {
 
 /*
- * A computation that waits at a perform whose result is a Result, under a handler whose answer is
- * an Answer. Owns it: one-shot, move-only. Dropping it unwinds the stack, destructors run. A second
- * use is an error that names the effect. A resumption may outlive the handle() that captured it,
- * and a handler that was given by value goes with it. (A resumption that is kept in the handler of
- * its own computation, where that was given by value, is a cycle: nobody drops it.)
+ * Owns a computation that waits at a perform whose result is a Result, under a handler whose answer
+ * is an Answer. One-shot and move-only: a second use is an error that names the effect. Dropping
+ * the resumption unwinds the computation's stack, and destructors run. A resumption may outlive the
+ * handle() that captured it; a handler that was given by value then lives as long as the
+ * resumption. If such a handler keeps a resumption of its own computation, neither is ever
+ * released.
  *
  * std::move(k).resume(value)         continues; returns the answer
  * std::move(k).tail_resume(value)    to be returned by a clause: continues after the clause
- * std::move(k).resume_with(h, value) continues under another handler from here on, whose answer it
- *                                    returns; `h` is what handle().with takes, one handler or one
- *                                    lambda (several: clauses(...)). What the body returns must be
- *                                    the Answer here, or be named: resume_with<Body>
- * std::move(k).discontinue(e)        continues by throwing at the perform: an exception of any type,
- *                                    or an std::exception_ptr; returns the answer
+ * std::move(k).resume_with(h, value) continues under the handler `h` from here on, and returns its
+ *                                    answer; `h` is one handler or one lambda, as handle().with
+ *                                    takes it (several lambdas: clauses(...)). If the body returns
+ *                                    another type than Answer, name it: resume_with<Body>
+ * std::move(k).discontinue(e)        continues by throwing `e` at the perform, an exception of any
+ *                                    type or an std::exception_ptr; returns the answer
  * std::move(k).drop()                unwinds the computation now
  * static_cast<bool>(k)               whether there is something to resume
  * k.fiber()                          the computation's fiber, NULL once used: for its name,
  *                                    backtrace and state (haft.h)
  *
- * Assigning drops what was there before; swap drops nothing.
+ * Assigning to a resumption drops the computation that it owned before; swap drops nothing.
  */
 template <typename Answer, typename Result>
 class [[nodiscard]] resumption<Answer(Result)> : public detail::resumption_base<Answer, Result> {
@@ -376,12 +379,13 @@ class [[nodiscard]] resumption<Answer()> : public detail::resumption_base<Answer
 /* ---- Instances and effect safety ------------------------------------------------------------ */
 
 /*
- * A handler by name: performs to that very handler, found in constant time, whatever handlers of
- * the same effects lie between. A body that takes a parameter is given the instance of its handler:
+ * A name for one handler: performing through it reaches that handler, in constant time, whatever
+ * handlers of the same effects lie between. A body that takes a parameter is given the instance of
+ * its own handler:
  *
  *     haft::handle([](haft::instance<Get> cell) { return cell.perform(Get{}); }).with(...)
  *
- * Valid in that body. To be copied freely. Performing elsewhere is an error.
+ * May be copied freely. Performing through it outside that body is an error.
  */
 template <typename... Effects>
 class instance {
@@ -423,10 +427,10 @@ class instance {
  *         return value;
  *     }
  *
- * Only handlers make a `may`: the body of handle() is given one for the effects that are handled,
- * and handle(can, body) one for these and those of `can`. It converts to a `may` of fewer effects.
- * So a call that could let an effect escape its handlers does not compile. Code without `may` is as
- * before.
+ * Only handlers make a `may`: handle(body) gives the body one for the effects that it handles, and
+ * handle(can, body) gives one for these and the effects of `can`. A `may` converts to a `may` of
+ * fewer effects. So a call that could let an effect escape its handlers does not compile. Code that
+ * does not use `may` is not checked.
  */
 template <typename... Effects>
 class may {
@@ -469,22 +473,22 @@ class [[nodiscard]] handling {
     handling(Body &&computation, const haft_fiber_options_t &chosen)
         : body(std::move(computation)), options(chosen) {}
 
-    /* Chooses the stack: its size, memory and name, as in haft.h. The body then has one even if all
-     * clauses are tail-resumptive. */
+    /* Chooses the stack: its size, memory and name, as in haft.h. The body then has a stack of its
+       own even if all clauses are tail-resumptive. */
     handling<Body, Around, true> on(const haft_fiber_options_t &chosen) && {
         return {std::move(body), chosen};
     }
 
     /*
-     * with(parts...)   a handler made of parts. A part is a clause: a lambda, a function, a
-     *                  function object, std::ref of one, never(clause); on_return(function); or
-     *                  itself a handler:
+     * Runs the body under a handler, and returns the answer. The body is called on a fiber of its
+     * own unless all clauses are tail-resumptive.
+     *
+     * with(parts...)   the handler is made of parts. A part is a clause (a lambda, a function, a
+     *                  function object, std::ref of one, never(clause)), on_return(function), or
+     *                  another handler
      * with(handler)    an lvalue is referred to, and must live as long as the computation; an
      *                  rvalue is moved in
-     * with(pointer)    the handler that a std::shared_ptr or std::unique_ptr owns
-     *
-     * Runs the body under the handler, and returns the answer. The body is called on a fiber of its
-     * own unless all clauses are tail-resumptive.
+     * with(pointer)    the handler is the one that a std::shared_ptr or std::unique_ptr owns
      */
     template <typename... H>
     HAFT_DETAIL_INLINE decltype(auto) with(H &&...handlers) && {
@@ -494,7 +498,8 @@ class [[nodiscard]] handling {
         else
             detail::kept<H...>::explain();
     }
-    /* with_new<H>(arguments...): a handler that is made, in place, for this computation. */
+    /* with_new<H>(arguments...): as `with`; the handler H(arguments...) is made in place, for this
+       computation. */
     template <typename H, typename... Arguments>
     HAFT_DETAIL_INLINE decltype(auto) with_new(Arguments &&...arguments) && {
         return std::move(*this).template run<H>(
@@ -535,7 +540,8 @@ class [[nodiscard]] handling {
     haft_fiber_options_t options = {};
 };
 
-/* handle(body).with(...): see above. handle(can, body): the body may also perform what `can` may. */
+/* handle(body).with(...): see `handling`. In handle(can, body) the body may also perform what `can`
+   may. */
 template <typename Body>
 handling<Body, void> handle(Body body) {
     return {std::move(body)};
@@ -546,8 +552,8 @@ handling<Body, may<Outer...>> handle(const may<Outer...> &, Body body) {
 }
 
 /*
- * wrap(body).with(...): the resumption of a computation that is not started (§2.2). resume() starts
- * it. wrap<Argument>(body): one whose body takes an argument, the value that it is resumed with.
+ * wrap(body).with(...) makes the resumption of a computation that has not started (§2.2); resume()
+ * starts it. In wrap<Argument>(body) the body takes an argument: the value that resume() is given.
  */
 template <typename Body, typename Argument>
 class [[nodiscard]] wrapping {
@@ -623,8 +629,8 @@ wrapping<Body, Argument> wrap(Body body) {
 /* ---- Default handlers ----------------------------------------------------------------------- */
 
 /*
- * Sets what happens, in the whole process, when nobody handles the effect: called in place, outside
- * all handlers, as a function of the performer's. nullptr takes the default away.
+ * Sets the function that is called, in the whole process, when nobody handles the effect: in place,
+ * on the performer's stack, outside all handlers. nullptr takes the default away.
  */
 template <is_effect Effect>
 void set_default(result_of<Effect> (*function)(void *, Effect *)) {
@@ -632,8 +638,8 @@ void set_default(result_of<Effect> (*function)(void *, Effect *)) {
                                                             detail::passed<Effect>::to(function)));
 }
 
-/* By a clause, which replies, and may be called by several threads at once: set_default([](Get) {
- * return 0; }). */
+/* Sets a clause, whose result is the reply, and which several threads may call at once:
+   set_default([](Get) { return 0; }). */
 template <is_effect Effect, typename Clause>
 requires std::is_invocable_r_v<result_of<Effect>, Clause &, Effect> void
 set_default(Clause clause) {

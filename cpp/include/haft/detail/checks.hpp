@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* What kind of clause a handler has for an effect, what its answer is, and whether it all fits: with
-   messages that name the effect. */
+/* What kind of clause a handler has for an effect, and what its answer is; and the checks that
+   clauses, body and answer fit, with messages that name the effect. */
 #ifndef HAFT_DETAIL_CHECKS_HPP
 #define HAFT_DETAIL_CHECKS_HPP
 
@@ -41,8 +41,8 @@ struct signature<Answer, void> {
     using type = Answer();
 };
 
-/* A clause may be a template that takes a resumption for any answer; then it matters which one
- * the handler has. */
+/* Whether the clause takes a resumption: of any answer, if it is a template, or of the
+   handler's. */
 template <typename H, typename Entry, typename Answer>
 inline constexpr bool takes_resumption =
     std::is_invocable_v<H &, effect_of<Entry>, any_resumption> ||
@@ -99,9 +99,9 @@ struct answer<H, void> {
 
 /* ---- Checks, for messages that name the effect ---- */
 
-/* Each step is taken only if the one before was right, so that one mistake has one message. A
- * function in which a message was given is of no more use to the compiler: whether something is
- * right is asked first, without `Tell`, and then, apart, to be told. */
+/* A check is made only if the one before it found nothing, so that one mistake has one message. The
+   compiler cannot use the result of a function in which a message was given: so a check is called
+   first without `Tell`, for its result, and then with `Tell`, for the message. */
 template <bool Tell, typename Message>
 constexpr void explain() {
     if constexpr (Tell)

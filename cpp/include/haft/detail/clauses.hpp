@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the parts of a handler are: clauses, return clauses, whole handlers; and how they are kept. */
+/* The parts of a handler: clauses, return clauses, whole handlers; and how they are kept. */
 #ifndef HAFT_DETAIL_CLAUSES_HPP
 #define HAFT_DETAIL_CLAUSES_HPP
 
@@ -159,7 +159,8 @@ struct stored<P> {
     static handler &get(P &stored) { return *stored; }
 };
 
-/* Whether a class has a member on_return, overloaded or not: then `probe` has it twice. */
+/* Whether a class has a member on_return, overloaded or not. If it has, the name is ambiguous in
+   `probe`, which inherits a second one. */
 struct on_return_member {
     int on_return;
 };
@@ -194,7 +195,8 @@ struct never_entry<effects<>> {
 template <typename F>
 struct clause_entry<never<F>> : never_entry<typename clause_entry<F>::list> {};
 
-/* What has a place in the overloads of a handler and is never called. */
+/* The parameter of an operator() that is never called: a part without a clause needs an operator(),
+   too, since `clause_set` names that of every part. */
 struct nothing_performed {};
 
 template <typename F>
@@ -254,7 +256,7 @@ template <typename Stored, typename H = typename stored<Stored>::handler>
 using part_of_handler = std::conditional_t<names_on_return<H>, returning_part<Stored, list_of<H>>,
                                            part<Stored, list_of<H>>>;
 
-/* In place of what is no clause, so that the message about it is the only one. */
+/* Replaces a part that is no clause, so that the message about that part is the only one. */
 struct no_clause {
     void operator()(nothing_performed);
 };
@@ -294,7 +296,7 @@ HAFT_DETAIL_INLINE auto as_clause(std::reference_wrapper<F> function) {
 template <typename F>
 using clause_type = decltype(as_clause(std::declval<F>()));
 
-/* What never(function) is made of, and no effect that never<Effect> names. */
+/* Tells the function of never(function) from the effect of never<Effect>. */
 template <typename T>
 concept is_clause = std::is_class_v<T> && !is_effect<T>;
 

@@ -2,12 +2,12 @@
 /*
  * Computations, their handlers, and clauses in place.
  *
- * A handler is an object with an overload of operator() an effect; lambdas are gathered into one. A
- * constant table of clauses for each type of handler is what the runtime searches. Clauses without
- * a resumption run in place, on the stack of the performer, and if a handler has no others it is a
- * scope in the frame of handle() (`in_place_scope`). Otherwise the computation has a fiber, and
- * everything that belongs to it lies at the high end of the fiber's stack, so that nothing is
- * allocated:
+ * A handler is an object with an overload of operator() for each effect; lambdas are gathered into
+ * one such object. The runtime searches a constant table of clauses, one table for each type of
+ * handler. Clauses without a resumption run in place, on the stack of the performer; a handler that
+ * has no others is a scope in the frame of handle() (`in_place_scope`). Otherwise the computation
+ * has a fiber, and everything that belongs to the computation lies at the high end of the fiber's
+ * stack, so that nothing is allocated:
  *
  *   low                                                                        high
  *   | free ...  <- sp | frames of the body | task                  | haft_fiber_t |
@@ -18,16 +18,17 @@
  *                     body                  -+
  *
  * `drive` is the loop around a computation: it resumes the fiber, calls the clause for the request
- * that comes back, and ends with an answer, or with another computation to resume instead (a
- * clause that ended in tail_resume). A resumption owns a computation that is suspended, a running
- * drive one that runs. The task lives on while clauses of its own handler run (`use`), even after
- * the computation is over: a clause may use members of its handler after it has resumed (§3.5).
+ * that comes back, and ends with an answer, or with another computation to resume instead (a clause
+ * that ended in tail_resume). A resumption owns a computation that is suspended; a running drive
+ * owns a computation that runs. The task lives on while clauses of its own handler run (`use`),
+ * even after the computation is over: a clause may use members of its handler after it has resumed
+ * (§3.5).
  *
- * An exception that leaves the body is carried by the runtime to whoever resumed it. One that
+ * The runtime carries an exception that leaves the body to the code that resumed the body. One that
  * leaves a general clause is already in the handler's context, and unwinding the clause drops the
- * resumption. One that leaves a clause in place must not be seen by the performer's frames: it is
- * caught at once and kept with the handler, the performer's frames are unwound by force up to the
- * handler, and there it goes on (`run_in_place`).
+ * resumption. The performer's frames must not see an exception that leaves a clause in place: the
+ * exception is caught at once and kept with the handler, the performer's frames are unwound by
+ * force up to the handler, and from there the exception goes on (`run_in_place`).
  */
 #ifndef HAFT_DETAIL_COMPUTATIONS_HPP
 #define HAFT_DETAIL_COMPUTATIONS_HPP
@@ -45,7 +46,7 @@ struct holder_base {
     holder_base *older = nullptr;
 };
 
-/* A large result of an effect of C has to lie somewhere until the performer has read it. */
+/* Room for a large result of an effect of C, until the performer has read it. */
 template <typename E>
 struct foreign_room {};
 template <typename E>
@@ -65,9 +66,9 @@ struct holder : holder_base, foreign_rooms<list_of<typename stored<Stored>::hand
     using Answer = typename answer<H, B>::type;
     using list = list_of<H>;
     using held_type = holder;
-    /* Whether it goes with the computation. */
+    /* Whether the computation keeps the handler. */
     static constexpr bool managed = !std::is_same_v<Stored, by_reference<H>>;
-    /* Whether clauses may use what it keeps for longer than the computation lasts. */
+    /* Whether clauses may use the handler's state for longer than the computation lasts. */
     static constexpr bool counted = managed && !std::is_empty_v<Stored>;
 
     template <typename Make>
@@ -84,8 +85,8 @@ consteval clause_kind kind_in() {
 
 /* ---- Clauses in place ---- */
 
-/* Puts aside the exceptions that the performer is handling: a clause runs in the context
- * of its handler. */
+/* Puts aside the exceptions that the performer is handling: a clause runs in the context of its
+   handler. */
 class performers_exceptions {
   public:
     performers_exceptions() noexcept : kept(*hafti_thread()->globals) {
@@ -109,7 +110,7 @@ struct as_uncaught_before {
     ~as_uncaught_before() { hafti_thread()->globals->uncaught = uncaught; }
 };
 
-/* In a catch-all: the exception, or, if this is an unwinding by force, goes on with it. */
+/* In a catch-all: returns the exception, or goes on with the unwinding if that is one by force. */
 inline std::exception_ptr caught_exception() {
     std::exception_ptr exception = std::current_exception();
     if (exception == nullptr) {
@@ -137,7 +138,7 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
         return static_cast<typename effect_traits<E>::result>(
             held->handler()(passed<E>::on(*payload)));
     } else {
-        /* Not `exceptions`: on a segmented fiber those are never none. */
+        /* `globals`, since `exceptions` is never empty on a segmented fiber. */
         if (__builtin_expect(hafti_exceptions_in(hafti_thread()->globals), false))
             return without_exceptions(&tail_clause<Holder, Entry>, state, payload);
         try {
@@ -170,8 +171,8 @@ struct clause_table<Holder, effects<Entries...>> {
 using raise_t = void *(*)(void *);
 struct computation;
 
-/* How a drive ends: with another computation to resume instead, and its word; or, if that is NULL,
- * with an answer, which travels as a reply does: in the word, or made in `place`. */
+/* How a drive ends: with another computation to resume instead, `next`, and its word; or, if `next`
+   is NULL, with an answer, which lies in the word, or was made in `place`. */
 struct ending {
     computation *next;
     void *word;
@@ -182,10 +183,10 @@ struct computation {
     haft_fiber_t *fiber = nullptr;
     drive_t *drive = nullptr;
     void *held = nullptr;   /* a holder */
-    void *slot = nullptr;   /* the room for the result that is waited for, if not in a word */
+    void *slot = nullptr;   /* room for the result of the perform that waits, if no word holds it */
     void *released[2] = {}; /* the resumption, while compat/cpp-effects has it released */
-    /* Two for each clause that runs and may use its handler, on whatever thread; and one once the
-       computation has finished, was thrown out of, or dropped. */
+    /* task_clause for each clause that runs and may use its handler, on whatever thread; and
+       task_over once the computation has finished, was thrown out of, or dropped. */
     std::uint32_t use = 0;
     void (*destroy)(computation *) noexcept = nullptr;
     holder_base *swapped = nullptr; /* the holders that resume_with made */
@@ -219,12 +220,12 @@ inline void release(computation *task) noexcept {
     haft_fiber_drop(fiber);
 }
 enum : std::uint32_t { task_over = 1, task_clause = 2 };
-/* Whoever makes the sum `task_over` alone releases the task. */
+/* Whoever changes the sum to task_over, with no clause left, releases the task. */
 HAFT_DETAIL_INLINE std::uint32_t change_use(computation *task, std::uint32_t by) noexcept {
     if (hafti_is_alone())
         return task->use += by;
     std::uint32_t *use = &task->use;
-    __asm__("" : "+r"(use)); /* gcc 12 takes it for NULL where it is not (-Wstringop-overflow) */
+    __asm__("" : "+r"(use)); /* gcc 12 would take `use` for NULL and warn (-Wstringop-overflow) */
     return __atomic_add_fetch(use, by, __ATOMIC_ACQ_REL);
 }
 inline bool is_over(const computation *task) noexcept {
@@ -264,12 +265,13 @@ HAFT_DETAIL_INLINE void clause_ended(computation *task) noexcept {
         release(task);
 }
 
-/* Unwinds what is suspended; its task stays while clauses of its handler run. Not inlined: every
- * resumption's destructor has a call of it, and most find nothing to drop. */
+/* Unwinds a suspended computation; its task stays while clauses of its handler run. Not inlined:
+   every resumption's destructor calls this, and most find nothing to drop. */
 __attribute__((noinline)) inline void drop(computation *task) {
     if (is_over(task))
         return;
-    /* Over for its own cleanups, too; and in use until they have run. */
+    /* The computation's own cleanups must see that it is over; the task stays until they have
+       run. */
     change_use(task, task_over + task_clause);
     struct dropped {
         computation *task;
@@ -278,7 +280,7 @@ __attribute__((noinline)) inline void drop(computation *task) {
     haft_fiber_reset(task->fiber, run_nothing, nullptr);
 }
 
-/* Drops a computation if what has to be done before it is resumed or dropped throws. */
+/* Drops a computation if an exception is thrown before the computation is resumed or dropped. */
 struct suspended_computation {
     computation *task;
     HAFT_DETAIL_INLINE ~suspended_computation() {
@@ -287,7 +289,7 @@ struct suspended_computation {
     }
 };
 
-/* A clause, or return clause, that runs. */
+/* Keeps the task while a clause or return clause runs. */
 class running_clause {
   public:
     HAFT_DETAIL_INLINE explicit running_clause(computation *of) : task(of) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Default handlers of the effects that the headers of this folder declare: what they do where
- * nobody handles them is an exception in the words of their users, or nothing at all, instead of
- * the error of an effect that nobody handles.
+ * Default handlers of the effects that the headers of haft/ declare. Where nobody handles such an
+ * effect, its default throws an exception that speaks of the header's functions, or does nothing;
+ * otherwise the program would see the error of an effect that nobody handles.
  *
- * A default is set when its effect is first performed through the function that the header offers,
- * and leaves one that the program has set alone.
+ * A default is set when a function of the header first performs its effect, unless the program has
+ * set a default before.
  */
 #ifndef HAFT_DETAIL_DEFAULT_HPP
 #define HAFT_DETAIL_DEFAULT_HPP

@@ -5,7 +5,7 @@
 
 namespace haft::detail {
 
-/* Makes an answer where it is wanted. */
+/* Makes an answer: in the word of the ending, or in `place`. */
 template <typename Answer, typename Make>
 HAFT_DETAIL_INLINE ending answered(void *place, Make &&make) {
     if constexpr (std::is_void_v<Answer>) {
@@ -19,8 +19,8 @@ HAFT_DETAIL_INLINE ending answered(void *place, Make &&make) {
     }
 }
 
-/* A computation that performs an E, until a resumption owns it. Function arguments are made in
- * either order: where the payload throws first, the computation is dropped here. */
+/* Owns a computation that performs an E until a resumption does. A compiler may make the arguments
+   of a clause in either order: if making the payload throws first, this drops the computation. */
 template <typename E>
 struct captured {
     computation *task;
@@ -36,7 +36,7 @@ struct captured {
     }
 };
 
-/* Keeps a handler while one of its clauses runs, where the computation does not suffice. */
+/* Keeps a handler while one of its clauses runs, if the computation may end before the clause. */
 template <typename Holder>
 using running_of = std::conditional_t<Holder::counted, running_clause, no_running_clause>;
 
@@ -63,11 +63,11 @@ struct general_clause {
     }
 };
 
-/* The loop around computations. What a resume that is no tail call keeps of the stack is the frame
- * of `drive` and an `answering` in the frame of the clause, so both are kept small. */
+/* The loop around computations. A resume that is no tail call keeps the frame of `drive` and an
+   `answering` in the clause's frame on the stack, so both are kept small. */
 struct driver {
-    /* Resumes a computation whose handler is a Holder until it, or one that it is replaced by, has
-       an answer, or has to be resumed under a handler of another type. */
+    /* Resumes a computation whose handler is a Holder until the computation, or one that replaces
+       it, has an answer, or has to be resumed under a handler of another type. */
     template <typename Holder>
     static ending drive(computation *task, void *word, raise_t raise, void *place) {
         constexpr const haft_handles_t *handles = &clause_table<Holder>::handles;
@@ -175,9 +175,9 @@ struct driver {
     }
 };
 
-/* Runs a computation, and those that it is replaced by, to an answer. An `answering` is an object
- * and no function, because gcc keeps a copy of an answer for each function that returns it,
- * inlined or not. */
+/* Runs a computation, and those that replace it, to an answer. `answering` is a class and not a
+   function, because gcc keeps a copy of an answer for each function that returns it, inlined or
+   not. */
 HAFT_DETAIL_INLINE void *run(computation *task, void *word, raise_t raise, void *place) {
     ending end = task->drive(task, word, raise, place);
     while (__builtin_expect(end.next != nullptr, false))

@@ -3,9 +3,9 @@
  * Effects, as haft.hpp knows them: their names and descriptors, and how their payloads and results
  * travel.
  *
- * An effect is a type, and its identity the address of one descriptor a type and process, which the
- * linker makes unique. The same descriptors, handler chain and switches serve C (haft.h):
- * performers in C++ reach handlers in C and the other way around (HAFT_ADOPT).
+ * An effect is a type. Its identity is the address of its descriptor, of which the linker makes one
+ * for each type in the process. C (haft.h) uses the same descriptors, handler chain and switches:
+ * performers in C++ reach handlers in C, and the other way around (HAFT_ADOPT).
  */
 #ifndef HAFT_DETAIL_EFFECTS_HPP
 #define HAFT_DETAIL_EFFECTS_HPP
@@ -30,9 +30,9 @@ struct name_text {
 template <typename E>
 inline constexpr name_text<E> name_text_of{};
 
-/* The effects of a program are found in a few slots. A plain sum, because it depends only on the
-   letters in which two names differ: Get and Put have slots of their own in any namespace, and so
-   have Get<S> and Put<S>. */
+/* The slot of an effect in the caches. A plain sum, so that whether two slots differ depends only
+   on the letters in which the names differ: Get and Put have different slots in any namespace, and
+   so have Get<S> and Put<S>. */
 constexpr unsigned slot_of(std::string_view name) {
     unsigned sum = 0;
     for (char letter : name)
@@ -40,8 +40,9 @@ constexpr unsigned slot_of(std::string_view name) {
     return sum % HAFTI_CACHE_SLOTS;
 }
 
-/* How a value travels from the handler to the performer. In a word, if it fits and can be copied as
-   bytes, as in C; any other is made by the handler in a slot of the performer's frame. */
+/* Whether a value travels from the handler to the performer in a word, as in C: it does if it fits
+   and can be copied as bytes. The handler makes any other value in a slot of the performer's
+   frame. */
 template <typename T>
 inline constexpr bool in_word = std::is_reference_v<T> ||
                                 (std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(void *));
@@ -160,7 +161,7 @@ HAFT_DETAIL_INLINE E *performed(void *request) {
         return static_cast<E *>(request);
 }
 
-/* What a clause is given of a payload: it itself, to move from. */
+/* A clause is given the payload itself, to move from. */
 template <typename E>
 struct passed {
     using default_t = typename effect_traits<E>::result(void *, E *);
@@ -168,7 +169,7 @@ struct passed {
     static default_t *to(default_t *chosen) { return chosen; }
 };
 
-/* The descriptor of an effect declared here: one for the process. */
+/* The descriptor of an effect that is declared in C++: one for the process. */
 template <typename E>
 struct declared {
     using R = std::remove_cv_t<typename E::effect_result>;

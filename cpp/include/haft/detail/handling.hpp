@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* What handle() and wrap() make: a scope in a frame, or a task on a fiber. And clauses as defaults. */
+/* What handle() and wrap() make: a scope in a frame, or a task on a fiber. Also: clauses as
+   defaults. */
 #ifndef HAFT_DETAIL_HANDLING_HPP
 #define HAFT_DETAIL_HANDLING_HPP
 
@@ -16,7 +17,8 @@ struct grant_access {
     }
 };
 
-/* What a body is given: by the handler's list, and what may be performed around it. */
+/* The type of the parameter that a body is given: from the list of its handler, and from the `may`
+   around it. */
 template <typename Around, typename List>
 struct given;
 template <typename... Entries>
@@ -51,7 +53,7 @@ HAFT_DETAIL_INLINE decltype(auto) call_body(Body &body, hafti_scope_t *scope) {
 template <typename Body, typename Given>
 using body_result_of = decltype(call_body<Body, Given>(std::declval<Body &>(), nullptr));
 
-/* Whether a computation is right: if not, nothing is made of it. */
+/* Whether body and handler fit; if not, nothing else is compiled of the computation. */
 template <bool Tell, typename H, typename Body, typename Given>
 constexpr bool check_computation() {
     if constexpr (!std::is_invocable_v<Body &> && !std::is_invocable_v<Body &, Given>) {
@@ -83,8 +85,8 @@ __attribute__((noinline)) typename Scope::body_result run_body(Scope &here, Body
     return call_body<Body, Given>(body, &here.scope);
 }
 
-/* Neither this nor run_body is inlined: the stack pointer is then the same at the call
- * as before it. */
+/* Neither this nor run_body is inlined, so that the stack pointer is the same at the call as before
+   it. */
 template <typename Scope, typename Given, typename Body>
 __attribute__((noinline)) typename Scope::body_result run_in_place(Scope &here, Body &body) {
     using Holder = typename Scope::held_type;
@@ -155,7 +157,8 @@ inline haft_effect_t start_effect = {"start", "haft.hpp", 0, 0, nullptr, nullptr
 
 /* ---- Default handlers ---- */
 
-/* A clause that is a default. One that is replaced stays: another thread may be in it. */
+/* A clause that is a default. A clause that is replaced is kept: another thread may be running
+   it. */
 template <typename E, typename Clause>
 struct default_clause {
     Clause clause;

@@ -10,7 +10,8 @@ struct in_place_guard {
     ~in_place_guard() { hafti_in_place_end(&in_place); }
 };
 
-/* hafti_perform_found, for the handler of a scope that the caller may know better than the entry. */
+/* As hafti_perform_found, with the handler's scope given by the caller, who may know it without
+   reading the entry. */
 template <typename E>
 HAFT_DETAIL_INLINE void *suspend_found(hafti_here_t here, hafti_found_t found, hafti_scope_t *scope,
                                        void *payload) {
@@ -64,14 +65,14 @@ struct these_are_not_the_fields_of {
                                     "not what its fields, in their order, are made from.");
 };
 
-/* Stands for a base of E, so that an aggregate with one is told from one that begins with a field. */
+/* Stands for a base of E, to tell an aggregate with a base from one that begins with a field. */
 template <typename E>
 struct in_place_of_base {
     template <typename Base>
     requires(std::is_base_of_v<Base, E> && !std::is_same_v<Base, E>) operator Base() const;
 };
 
-/* Fields that are left out have the values that their declarations give. */
+/* A program may leave fields out: they have the values that their declarations give. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 template <typename E, typename... Fields>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* What resumptions are made of, and what is taken as a handler. */
+/* The base of resumptions; and which arguments `with` and resume_with take as handlers. */
 #ifndef HAFT_DETAIL_RESUMPTIONS_HPP
 #define HAFT_DETAIL_RESUMPTIONS_HPP
 
 namespace haft::detail {
 
-/* What `with` and resume_with take as a handler, and how it is kept. */
+/* How a handler that `with` or resume_with is given is kept. */
 template <typename... Handlers>
 struct kept;
 template <typename H>
@@ -46,7 +46,7 @@ struct kept<P> {
     }
 };
 
-/* The same as a part of a handler. */
+/* How a part of a handler is kept. */
 template <typename F>
 struct kept_part {
     using type = clause_type<std::decay_t<F>>;
@@ -135,7 +135,7 @@ class resumption_base {
             detail::drop(task);
     }
 
-    /* What is dropped by an assignment may report an error; an exchange drops nothing. */
+    /* noexcept, unlike the assignment: a swap drops nothing, so it reports no error. */
     void swap(resumption_base &other) noexcept {
         std::swap(task, other.task);
         std::swap(effect, other.effect);
@@ -171,7 +171,7 @@ class resumption_base {
         return std::exchange(task, nullptr);
     }
 
-    /* If making the reply fails, the computation is dropped. */
+    /* If making the reply throws, the computation is dropped. */
     static void *reply(computation *) { return nullptr; }
     template <typename Value>
     static HAFT_DETAIL_INLINE void *reply(computation *suspended, Value &&value) {
