@@ -283,7 +283,7 @@ class resumption_base : haft_resumption<Answer, Out> {
     bool operator!() const noexcept { return this->task == nullptr; }
 
     /* Gives up the computation, to be owned by a new resumption made of what this returns. NULL if
-     * there is none. */
+       there is none. */
     data_type *release() noexcept {
         if (this->task == nullptr)
             return nullptr;

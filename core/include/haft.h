@@ -40,16 +40,16 @@
  *
  * Numbers of sections (§) refer to "High-level effect handlers in C".
  *
- * Programs do not use names that begin with hafti_ or HAFTI_: the macros below expand to such names,
- * which change from version to version. All others are documented here.
+ * Programs do not use names that begin with hafti_ or HAFTI_: the macros below expand to such
+ * names, which change from version to version. All others are documented here.
  *
  * Threads: every thread has a chain of handlers of its own. One thread at a time uses a fiber; any
  * thread may resume a suspended fiber. Unless said otherwise, any thread may call a function, and
  * no other thread may use a fiber that the function is given.
  *
- * Errors: the library reports a mistake (an effect nobody handles, a fiber resumed while it runs...)
- * to the error handler of the process. The default one prints what happened, to which effect or
- * fiber, and what to do; then the process aborts. See "errors" at the end.
+ * Errors: the library reports a mistake (an effect nobody handles, a fiber resumed while it
+ * runs...) to the error handler of the process. The default one prints what happened, to which
+ * effect or fiber, and what to do; then the process aborts. See "errors" at the end.
  */
 #ifndef HAFT_H
 #define HAFT_H

@@ -12,7 +12,7 @@
  * Invariants
  * - Places are disjoint, or one lies within the stack of the other: memory on a fiber's frame may
  *   serve another fiber. `around` is the next larger place around one. So the innermost place
- * around an address is the last one that begins at or before it, or one around that.
+ *   around an address is the last one that begins at or before it, or one around that.
  * - Nodes are never given back. A reader goes without the lock, whatever writers do meanwhile, and
  *   believes what it has read if `version` is even and did not change.
  */

@@ -100,7 +100,7 @@ extern hafti_exceptions_t haft_no_exceptions;
    threads apart with. */
 extern bool haft_resume_slowly;
 /* What `thread->exceptions` is where no inlined path may switch: every field counts as an
- * exception. */
+   exception. */
 extern hafti_exceptions_t haft_always_pending;
 HAFTI_INLINE void haft_exceptions_at_rest(hafti_thread_t *thread) {
     thread->exceptions = thread->language != NULL ? &haft_always_pending : thread->globals;

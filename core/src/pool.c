@@ -5,21 +5,24 @@
  *
  * Where a free stack is:
  *
- *   two batches of a thread:  up to 64 each, of the default size; one that is full goes to the pool
- *        |        ^            as it is, and comes back so: the lock is taken once in 64 times
+ *   two batches of a thread: up to 64 stacks each, of the default size; full batches go to the pool
+ *        |        ^            and come back whole, so the lock is taken once in 64 times
  *        v        |
  *   full batches of the pool, and a loose one
  *        |
  *        v
  *   slots that nothing uses:  found by their chunk, with or without memory
  *
- * - No stack is given back to the system one by one while a program makes and frees fibers. Batches
- * that nobody has needed for a period are: a bit at a time, by whoever comes by.
- * - A stack that has gone deep is found on its first free, and then ever more rarely: to look is a
- * system call. A thread's own few stacks may keep some depth (KEEP_WARM).
+ * - While a program makes and frees fibers, no stack is given back to the system by itself. Batches
+ *   that nobody has needed for a period are given back, a few at a time, by threads that use the
+ *   pool.
+ * - A stack is looked at when it is first freed, and then ever more rarely, for memory far down
+ * that
+ *   can be given back, because looking is a system call. A thread's own few stacks may keep more of
+ *   it (KEEP_WARM).
  * - Where no guard can be had, the pool's twin takes over, whose stacks have canaries
- * (HAFT_KIND_UNGUARDED). Threads keep none of these, and of the dense ones: every stack of a
- * thread's lists is guarded.
+ *   (HAFT_KIND_UNGUARDED). Threads keep none of these, nor dense ones, for themselves: every stack
+ *   in a thread's lists is guarded.
  */
 #include "slots.h"
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Segmented fibers among the others: what a switch has to do where code on segments is left or
- * reached. (segments.c has the segments themselves.)
+ * What a switch does when it leaves or reaches code on a segmented fiber. (segments.c has the
+ * segments themselves.)
  *
  * Invariants
  * - While code runs on a segmented fiber, `thread->segmented` is that fiber and
- * `thread->exceptions` are not those of C++ but something that is never empty: no inlined hot path,
- * which knows nothing of limit words, ever switches away from there. Everything else runs with the
- * limit word 0. Hence only whoever leaves code on a segmented fiber has anything to save, and
- * restores it on coming back.
- * - Functions that do not check their stack (HAFT_FOREIGN, and this library where it needs much)
- * run on the foreign stack, of which every thread that has run a segmented fiber has one. Where its
- * free part begins changes only when such a function resumes a fiber: that fiber's own calls begin
- * below.
+ *   `thread->exceptions` points to something that is never empty, and not to the exceptions of C++:
+ *   so no inlined hot path, which knows nothing of limit words, switches away from the fiber. All
+ *   other code runs with the limit word 0. Hence only a switch away from code on a segmented fiber
+ *   saves anything, and the switch back restores it.
+ * - Functions that do not check their stack (HAFT_FOREIGN, and functions of this library that need
+ *   much stack) run on the foreign stack; every thread that has run a segmented fiber has one. The
+ *   beginning of its free part moves only when such a function resumes a fiber: the calls of that
+ *   fiber begin below.
  *
  *     high | f called by fiber A | haft_resume(B) | g called by fiber B | ...free... | guard | low
  *                                                 ^ hafti_thread_stack_pointer while B runs
  *
- * - A suspended fiber leaves nothing on the foreign stack: what would is an error.
+ * - A suspended fiber leaves nothing on the foreign stack: a suspension that would is an error.
  */
 #include "stacks.h"
 

@@ -12,26 +12,28 @@
  *      ^                                           ^                       |     |
  *      |    memory and page tables given back      |         take          |     |
  *      +-------------------------------------------+-----------------------+     |
- *      ^                                           ^          take               | memory given
- * back
+ *      ^                                           ^          take               |
  *      +---------  with its neighbours  ------  OPEN  <--------------------------+
+ *                                                         memory given back
  *
- * - Slots that were never in use have no access rights: they cost nothing where the system counts
- * what might be written, and mlockall finds nothing to lock. They are opened some at a time. Those
- * that are closed again, in long runs, can be read: what was once a fiber stays one, so that a
- * stale pointer is recognised. Chunks are never unmapped.
+ * - Slots that were never in use cannot be accessed: they cost nothing where the system counts
+ *   writable memory, and mlockall finds nothing to lock. They are opened some at a time. Slots that
+ *   are closed again, in long runs, can be read, so that a stale pointer to a fiber is recognised.
+ *   Chunks are never unmapped.
  * - The guard is installed with MADV_GUARD_INSTALL where the kernel has it (6.13), which does not
- * split the mapping: a million stacks are a few dozen mappings. Elsewhere, and in locked memory,
- * with mprotect, which does: of the mappings that a process may have (vm.max_map_count) guards take
- * three quarters. Slots of the kind HAFT_KIND_UNGUARDED have a canary instead: at the end of the
- * slot below, on a page that is in use anyway, or of the page before the first.
- * - A guard is of one size for all stacks, so that a frame of some size cannot step over it, and
- * large stacks do not pay for what they do not need.
+ *   split the mapping: a million stacks are a few dozen mappings. Elsewhere, and in locked memory,
+ *   it is installed with mprotect, which splits the mapping: such guards take at most three
+ *   quarters of the mappings that a process may have (vm.max_map_count). Slots of the kind
+ *   HAFT_KIND_UNGUARDED have a canary instead, at the end of the slot below, on a page that is in
+ *   use anyway (the first slot: at the end of the page before it).
+ * - All stacks have guards of the same size: a frame that small stacks' guards stop is stopped by
+ *   those of large stacks, too.
  * - Headers lie at the high end, on the page of the first frames: a small fiber has one page
- * resident. The colour varies their offset, so that fibers do not compete for the same sets of the
- * cache. The second level of the cache can hold what a switch needs of a few thousand fibers, if
- * colours take most of a page: so they do for as many slots. Of more they leave more to the frames.
- * Slots smaller than a page lie side by side, without guards and colours.
+ *   resident. The colour varies their offset, so that fibers do not compete for the same sets of
+ *   the cache. If colours take most of a page, the second level of the cache holds what a switch
+ *   needs of a few thousand fibers: so they do in the first chunks (MORE_COLOURS). In larger chunks
+ *   colours take less, and leave more of the page to the frames. Slots smaller than a page lie side
+ *   by side, without guards and colours.
  */
 #define _GNU_SOURCE
 #include "slots.h"

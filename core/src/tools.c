@@ -3,23 +3,25 @@
  * Telling sanitizers and Valgrind about fibers.
  *
  * While a sanitizer is in the process, haft_tools_active sends every switch through the out-of-line
- * path, however the program around was compiled: no cache entry leads to the inlined one, and every
- * gate that is open is HAFTI_GATE_SLOW. Here is what that path calls around the switch.
+ * path, however the program was compiled: no cache entry leads to the inlined path, and every open
+ * gate is HAFTI_GATE_SLOW. This file has the functions that the out-of-line path calls around the
+ * switch.
  *
  * Every fiber has a border with two sides. A switch goes from the stack on one side to the stack on
- * the other and says so to the sanitizer; what it has to remember of the stack that was left stands
- * with that side, until the next switch comes back to it:
+ * the other and tells the sanitizer. The record of the stack that it leaves is kept with that side
+ * until a switch comes back to it:
  *
  *   resumer's stack | border of the fiber | innermost stack of the chain that ends in the fiber
  *      `outside`    |                     |     `inside`
  *
  * Invariants
  * - No function that calls a sanitizer's switch may itself be instrumented: it starts on one stack
- * and ends on another, or on none.
- * - AddressSanitizer's fake stack (detect_stack_use_after_return) of a real stack ends with it:
- * when a fiber finishes, or when its frames are given up without being unwound.
- * - A stack that is used again starts without poison. Frames that were unwound or given up have
- * left theirs behind.
+ *   and ends on another, or on none.
+ * - AddressSanitizer's fake stack (detect_stack_use_after_return) of a fiber is destroyed when the
+ *   fiber finishes, or when its frames are given up without being unwound.
+ * - Frames that were unwound or given up leave poison on their stack; a stack that is used again
+ * has
+ *   its poison removed first.
  */
 #define _GNU_SOURCE
 #include "tools.h"

@@ -2,16 +2,17 @@
 /*
  * Unwinding fibers: for dropping and throwing (leaving.c), and for exceptions that leave a fiber.
  *
- * A stack is unwound by the unwinder of the platform (_Unwind_ForcedUnwind), which runs cleanups
- * and destructors, frame by frame, on that stack. When it reaches the fiber's first frame, the
- * fiber is finished, and either is the target, or the fiber around it goes on from the place where
- * it had resumed the inner one:
+ * The platform's unwinder (_Unwind_ForcedUnwind) unwinds a stack: it runs cleanups and destructors,
+ * frame by frame, on that stack. When it reaches the fiber's first frame, the fiber is finished. If
+ * the fiber is not the target, the unwinding goes on in the fiber around it, from the place where
+ * that one resumed the inner fiber:
  *
- *   innermost ==unwound==> first frame --switch--> its resumer ==unwound==> ... first frame of the
- * target
+ *   innermost ==unwound==> first frame --switch--> its resumer ==unwound==> ...
+ *                                                         ... ==unwound==> first frame of the
+ *                                                         target
  *
- * A foreign exception that reaches the first frame is caught there by the personality routine,
- * carried to the resumer, and raised again: the same object, so its type and identity are kept.
+ * The personality routine of the first frame catches a foreign exception that reaches it; the
+ * exception is carried to the resumer and raised there again, as the same object.
  */
 #include "forced.h"
 

@@ -32,7 +32,7 @@ HAFTI_INLINE haft_frame_t haft_this_frame(void) {
 
 /* leaving.c */
 /* Whether any of the fibers from the one that the suspended `fiber` stopped in, outwards, needs
- * unwinding. */
+   unwinding. */
 bool haft_needs_unwinding(haft_fiber_t *fiber);
 /* What haft_throw and haft_exit are given. */
 void haft_check_thrown(const char *function, const haft_fiber_t *fiber, const haft_effect_t *effect,
@@ -64,7 +64,7 @@ bool haft_nothing_to_clean(haft_frame_t frame);
 __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame);
 
 /* Goes on with an unwinding that has come out of `fiber`; comes back if the special effect is no
- * such. */
+   such. */
 void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
 
 #endif

@@ -16,7 +16,7 @@ void haft_overflow_watch(void);
 void haft_overflow_watch_thread(hafti_thread_t *thread);
 void haft_overflow_unwatch_thread(hafti_thread_t *thread);
 /* thread_overflow.c: whether a fault is the overflow of a thread's own stack by resumes within
- * resumes. `context` is the signal handler's. */
+   resumes. `context` is the signal handler's. */
 bool haft_thread_overflow(const void *address, const void *context);
 
 #endif

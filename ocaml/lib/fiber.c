@@ -294,8 +294,8 @@ void haft_ocaml_end(ocaml_fiber_t *fiber) {
 
 /* ---- What the assembly calls ---- */
 
-/* Sees to it that there is an idle fiber, and that the thread is known to libhaft.
- * False: no memory. */
+/* Sees to it that there is an idle fiber, and that the thread is known to libhaft. False: no
+   memory. */
 bool haft_ocaml_refill(void);
 /* Nobody may rely on what was derived through the fiber: it has ended. */
 void haft_ocaml_forget(ocaml_fiber_t *fiber);
@@ -335,8 +335,8 @@ ocaml_fiber_t *haft_ocaml_innermost(void) {
 value haft_ocaml_free_dropped(value unit);
 
 /* Called where there is no memory for a stack, before that is an exception: ends the fibers that
- * nothing refers to any more. (The first cycle may keep what was reachable when it began, the
- * second one recent fibers.) */
+   nothing refers to any more. (The first cycle may keep what was reachable when it began, the
+   second one recent fibers.) */
 value haft_ocaml_free_dropped(value unit) {
     for (int cycles = 0; cycles < 3; cycles++) {
         caml_empty_minor_heap();
@@ -366,8 +366,8 @@ value haft_ocaml_closure(value number) {
     return (value)closures[Long_val(number)];
 }
 
-/* Called by OCaml code that C has called back: finds the address that
- * caml_start_program traps with. */
+/* Called by OCaml code that C has called back: finds the address that caml_start_program traps
+   with. */
 value haft_ocaml_probe(value unit) {
     haft_ocaml_callback_trap = ((const uintnat *)(const void *)Caml_state->exception_pointer)[1];
     return unit;

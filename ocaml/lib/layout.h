@@ -67,8 +67,8 @@
 #define CROSSING_ROOM 96
 
 /* In place of a continuation. FIBER_CALLS: it runs, and what handles its effects is called rather
- * than jumped to (switch.S). FIBER_NESTED: it runs on the stack of another one (nests.c).
- * FIBER_KEPT: it is suspended, and a block of stacks.c keeps it. */
+   than jumped to (switch.S). FIBER_NESTED: it runs on the stack of another one (nests.c).
+   FIBER_KEPT: it is suspended, and a block of stacks.c keeps it. */
 #define FIBER_RUNNING 0
 #define FIBER_IDLE 1
 #define FIBER_CALLS 2
@@ -76,7 +76,7 @@
 #define FIBER_KEPT 4
 
 /* The last fiber of the list of young ones has this for the next; higher odd numbers are places
- * among the recent. */
+   among the recent. */
 #define YOUNG_END 1
 
 /* clang-format off */

@@ -2,19 +2,21 @@
 /*
  * The garbage collector's hooks.
  *
- * Running fibers need none: the runtime's own walk goes from each into its parent. For the others:
+ * Running fibers need no hook: the runtime's own walk goes from each into its parent. Others do:
  *
  * - Fibers that were suspended since the last minor collection are on a list, `haft_ocaml_young`.
- * Every scan of the roots takes what is on them for live. When a minor collection ends, the list is
- * emptied: fibers whose continuation has died are ended, the others are recent. No minor
- * collection scans them again, because a suspended stack does not change.
+ *   Every scan of the roots takes what is on their stacks for live. When a minor collection ends,
+ *   the list is emptied: fibers whose continuation has died are ended, the others are recent. No
+ *   minor collection scans them again, because a suspended stack does not change.
  * - A small fiber stays recent for a while: it is a root of the next cycle of the major collector.
- * If it is still suspended when another one begins, or there are many, it gets a block of the major
- * heap that keeps what its stack refers to (stacks.c), and from then on the collector decides.
- * Threads in turn are mostly resumed before. A running cycle needs no such roots: what it could
- * miss was reachable when it began.
- * - The local roots of C functions that have called back into code which has changed its fiber
- * since are no longer in the runtime's list; they are found from `fiber->parent_roots`.
+ *   If it is still suspended when another one begins, or there are many, it gets a block of the
+ *   major heap that keeps what its stack refers to (stacks.c), and from then on the collector
+ *   decides. Threads that run by turns are mostly resumed earlier. A cycle that runs already needs
+ *   no such roots: everything that it could miss was reachable when it began.
+ * - A C function may have called back into OCaml code that has changed its fiber since. The local
+ * roots
+ *   of such functions are no longer in the runtime's list; they are found from
+ *   `fiber->parent_roots`.
  */
 #include "runtime.h"
 

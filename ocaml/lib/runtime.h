@@ -115,8 +115,8 @@ HAFTI_INLINE size_t haft_ocaml_depth(const ocaml_fiber_t *fiber, const char *sp)
 void haft_ocaml_give_idle(long most);
 /* After a minor collection. */
 void haft_ocaml_trim(void);
-/* There are so many stacks that nothing suspended is to hold one longer than until
- * the next collection. */
+/* There are so many stacks that nothing suspended is to hold one longer than until the next
+   collection. */
 bool haft_ocaml_many_stacks(void);
 
 /* frames.c: the frames of code that does not run. */
@@ -131,8 +131,8 @@ typedef struct frames {
 frames_t haft_ocaml_frames_from(const ocaml_fiber_t *fiber, const char *sp);
 /* Those of a suspended fiber and of the fibers inside it. */
 frames_t haft_ocaml_frames(const ocaml_fiber_t *fiber);
-/* The next frame, innermost first, or NULL; at the ends of chunks in between,
- * `*border` becomes true. */
+/* The next frame, innermost first, or NULL; at the ends of chunks in between, `*border` becomes
+   true. */
 frame_descr *haft_ocaml_next_frame(frames_t *frames, char **sp, bool *border);
 /* Calls `action` for the live slots of a frame. */
 void haft_ocaml_scan_frame(scanning_action action, const frame_descr *frame, char *sp,

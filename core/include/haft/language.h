@@ -2,22 +2,24 @@
 /*
  * What those who build a language on the library use, beside haft.h. Not for C programs.
  *
- * First, for any language: scopes in frames of its own, handlers performed to by name, room on a fiber's
- * stack, unwinding up to a frame, its mistakes reported as the library reports its own.
+ * The first part is for any language: scopes in the language's own frames, performing to a handler
+ * by name, room on a fiber's stack, unwinding up to a frame, reporting mistakes as the library
+ * does.
  *
- * Then, for languages that own their frames: whose runtime scans, moves or frees stacks by rules of its
- * own, and switches them itself. Such a language takes its stacks from the pool, puts them into the
- * chain of handlers, and answers the library's questions about them.
+ * The second part is for languages that own their frames: their runtime scans, moves or frees
+ * stacks by its own rules, and switches them itself. Such a language takes its stacks from the
+ * pool, puts them into the chain of handlers, and answers the library's questions about them.
  *
- * Invariants of the latter
+ * Invariants of the second part
  * - Only the language resumes, suspends and frees its fibers. Their gate stays closed, so that the
- *   library refuses to.
- * - A scope has no serial (0) while nothing has been derived from the chain through it. The library
- * draws one when it first looks through the scope (lookup.c); a language whose fiber gets another
- * parent calls haft_language_moved if there is one. So a switch between fibers of the language
- * draws none.
+ *   library refuses to do so.
+ * - The scope of a fiber of the language has the serial 0 until the library looks for a handler
+ * through
+ *   it (lookup.c), and then draws one. When a fiber whose scope has a serial gets another parent,
+ *   the language calls haft_language_moved. So a switch between fibers of the language draws no
+ *   serial.
  * - `scope.slow` of its fibers is set: effects of C that cross them take the out-of-line switch,
- * which tells the language.
+ *   which tells the language.
  */
 #ifndef HAFT_LANGUAGE_H
 #define HAFT_LANGUAGE_H
@@ -41,9 +43,9 @@ HAFTI_INLINE void haft_scope_pop(const hafti_scope_t *scope) {
 }
 
 /*
- * Performing to the very handler whose scope is `scope`, whatever lies between, in constant time:
- * like hafti_find, with an entry of the current scope's cache that is marked by HAFTI_AT_MARK.
- * There are two places for it, because handlers that are named tend to come in pairs.
+ * Finds how the handler whose scope is `scope` handles `effect`, whatever lies between, in constant
+ * time: as hafti_find, by an entry of the current scope's cache that is marked by HAFTI_AT_MARK.
+ * The entry has two places, because programs tend to name handlers in pairs.
  */
 HAFTI_API HAFTI_COLD hafti_found_t haft_lookup_at(hafti_scope_t *scope, haft_effect_t *effect,
                                                   unsigned slot, uint32_t shape);
@@ -64,24 +66,24 @@ HAFTI_INLINE hafti_found_t haft_find_at(hafti_here_t here, hafti_scope_t *scope,
     return haft_lookup_at(scope, effect, first->key == 0 ? slot : slot + 1, shape);
 }
 
-/* As haft_discontinue, for languages that check replies themselves: `function` returns the word. */
+/* As haft_discontinue, for languages that check replies themselves: `function` returns the reply's
+   word. */
 HAFTI_API haft_request_t haft_resume_calling(haft_fiber_t *fiber, void *(*function)(void *),
                                              void *argument, const haft_handles_t *handles);
 
 /*
- * Takes `size` bytes, aligned to 64, at the high end of the stack of a fiber that is new. They stay
- * as they are until the fiber is freed; a reset leaves them alone as long as the fiber is not
- * resumed.
+ * Takes `size` bytes, aligned to 64, at the high end of the stack of a new fiber. Their contents
+ * stay until the fiber is dropped, or until it is resumed after a reset.
  */
 HAFTI_API void *haft_fiber_reserve(haft_fiber_t *fiber, size_t size);
 
 /*
- * Unwinds from here, through fibers if need be, up to a handler; no frame on the way can stop it.
- * If the handler has a fiber, that is unwound too, and its haft_resume returns the request
- * haft_special_landed. A handler without one gives the stack pointer that its frame has at its
- * calls: there, all inner frames being gone, `land(landing)` is called, and has to leave by raising
- * an exception that the frame catches. The landing lies in the fiber's reserved memory, or in the
- * frame.
+ * Unwinds from here, through fibers if need be, up to a handler; no frame on the way can stop this.
+ * If the handler has a fiber, the fiber is unwound too, and its haft_resume returns the request
+ * haft_special_landed. If the handler has none, `sp` is the stack pointer that the handler's frame
+ * has at its calls: when all inner frames are gone, `land(landing)` is called there, and must leave
+ * by throwing an exception that the frame catches. The landing lies in the fiber's reserved memory,
+ * or in the frame.
  */
 typedef struct haft_landing {
     haft_fiber_t *fiber;
@@ -102,15 +104,15 @@ HAFTI_INLINE void *haft_stack_pointer(void) {
     return sp;
 }
 
-/* Reports a misuse that the language has found, as the library reports its own: to the error handler or on
-   standard error. Aborts if the handler comes back. */
+/* Reports a mistake that the language has found to the error handler, or on standard error. Aborts
+   if the error handler returns. */
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void haft_misused(const haft_error_t *error);
 
-/* What the message of a stack overflow says about a fiber of the language: how it gets a larger stack. NULL
-   for other fibers. Called in a signal handler. */
+/* Returns what the message of a stack overflow says about a fiber of the language: how to give it a
+   larger stack. Returns NULL for other fibers. Called in a signal handler. */
 extern HAFTI_API const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
 
-/* Reports that a resumption of `effect` was used (continued, dropped...) a second time. */
+/* Reports that a resumption of `effect` was used a second time; `what` says how ("resumed"...). */
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void
 haft_used_resumption(const haft_effect_t *effect, const char *what);
 
@@ -118,51 +120,55 @@ haft_used_resumption(const haft_effect_t *effect, const char *what);
 
 enum haft_crossing { HAFT_INTO, HAFT_OUT_OF, HAFT_OUT_FOR_GOOD };
 
-/* What a language's runtime keeps for the code that runs; on the stack of a switch while
- * it does not. */
+/* What a language's runtime keeps for the code that runs. While the code does not run, it lies on
+   the stack of the switch. */
 typedef struct haft_language_state {
     uint64_t words[16];
 } haft_language_state_t;
 
 typedef struct haft_language {
     const char *name;
-    /* What its fibers handle, in the eyes of the library: nothing. Tells them apart from others. */
+    /* The set of effects that its fibers handle: empty. The library knows its fibers by this
+       address. */
     const haft_handles_t *handles;
     haft_fiber_state_t (*state)(const haft_fiber_t *fiber);
     /* Where a suspended fiber goes on, for backtraces. */
     void (*context)(const haft_fiber_t *fiber, hafti_context_t *context);
-    /* The stack of one of its fibers has overflowed. If the language has an error of its own for
-       that, it changes the interrupted context (a ucontext_t) so as to raise it, and returns true.
-       Called in a signal handler. */
+    /* Called in a signal handler when the stack of one of its fibers has overflowed. If the
+       language has an error of its own for that, the function changes the interrupted context (a
+       ucontext_t) so as to raise the error, and returns true. */
     bool (*overflows)(void *context);
-    /* Around every switch across the border of `fiber`, a fiber of C, on a thread of the language. */
+    /* Called before and after every switch into or out of `fiber`, a fiber of C, on a thread of the
+       language. */
     void (*before)(haft_fiber_t *fiber, enum haft_crossing crossing, haft_language_state_t *mine);
     void (*after)(haft_fiber_t *fiber, enum haft_crossing crossing, haft_language_state_t *mine);
-    /* The scopes from `innermost` out to that of `fiber`, one of C, have ended, by
-     * unwinding or without. */
+    /* The scopes from `innermost` out to that of `fiber`, one of C, have ended, by unwinding or
+       without. */
     void (*left)(hafti_scope_t *innermost, const haft_fiber_t *fiber);
-    /* A thread ends while it runs on `fiber`, one of the language or of C: its frames are gone.
-       Called by that thread, at its very end, for each of its fibers, innermost first. */
+    /* A thread ends while it runs on `fiber`, one of the language or of C: the frames on it are
+       gone. The thread calls this at its very end, for each of its fibers, innermost first. */
     void (*abandoned)(haft_fiber_t *fiber);
 } haft_language_t;
 
 /*
- * Makes this the language of the calling thread and of all that use the library from now on: there
- * is one a process. Fibers of C are then switched by the out-of-line path on these threads.
+ * Makes this the language of the calling thread, and of all threads that first use the library from
+ * now on; a process has one language. On these threads, fibers of C are switched by the out-of-line
+ * path.
  */
 HAFTI_API void haft_language_register(const haft_language_t *language);
 /* The calling thread's state, ready for use. */
 HAFTI_API hafti_thread_t *haft_language_thread(void);
-/* A fiber with a stack of `size` bytes, whose frames are the language's. NULL if
- * memory is exhausted. */
+/* A fiber with a stack of `size` bytes, whose frames are the language's. NULL if memory is
+   exhausted. */
 HAFTI_API haft_fiber_t *haft_language_take(const haft_language_t *language, size_t size);
-/* Gives back a fiber on which nothing runs or will run: one that haft_language_take made, or a fiber
- * of C that was suspended inside a fiber that has ended. */
+/* Gives back a fiber on which nothing runs or will run: one that haft_language_take made, or a
+   fiber of C that was suspended inside a fiber that has ended. */
 HAFTI_API void haft_language_give(haft_fiber_t *fiber);
-/* Ends `fiber`, one of C that the caller runs on, as if it had been dropped: back to its resumer. */
+/* Ends `fiber`, a fiber of C that the caller runs on, as if it had been dropped, and goes back to
+   its resumer. */
 HAFTI_API __attribute__((noreturn)) void haft_language_leave(haft_fiber_t *fiber);
-/* The scopes from `top` out to that of `fiber` have got, or are about to get, another
- * chain further out. */
+/* Says that the scopes from `top` out to that of `fiber` have got, or are about to get, another
+   chain further out. */
 HAFTI_API void haft_language_moved(hafti_scope_t *top, haft_fiber_t *fiber);
 
 #ifdef __cplusplus

@@ -213,7 +213,7 @@ class address {
     }
 
     /* Puts a message into the mailbox, and goes on. False: the actor has ended, the message is
-     * destroyed. Throws std::logic_error if this is nobody's address. */
+       destroyed. Throws std::logic_error if this is nobody's address. */
     template <typename Message>
     bool send(Message message) const {
         check("send()");

@@ -127,7 +127,7 @@ class promise {
     }
 
     /* Completes it. Whoever awaits gets ready. Throws std::logic_error the second time, or for an
-     * exception that is none (NULL), and what the constructor of the value throws. */
+       exception that is none (NULL), and what the constructor of the value throws. */
     template <typename Value = T>
     requires(!std::is_void_v<T>) void set_value(Value &&value) {
         pending("set_value()").value.fill([&]() -> T { return static_cast<Value &&>(value); });

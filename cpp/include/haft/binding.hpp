@@ -108,7 +108,7 @@ decltype(auto) bind(typename V::variable_value value, Body body) {
 /* ---- Dependency injection ---- */
 
 /* The effect of asking for an Interface. The reply is NULL where making the object has failed, with
- * the exception in `*error`. */
+   the exception in `*error`. */
 template <typename Interface>
 struct injected : effect<Interface *> {
     std::exception_ptr *error;
@@ -168,7 +168,7 @@ bool is_provided() {
 namespace detail {
 
 /* How an object is had from what provide() was given, kept as a Source: the object itself (held, or
- * by reference), or something that points to it. */
+   by reference), or something that points to it. */
 template <typename Interface, typename Source>
 inline constexpr bool is_object =
     std::is_convertible_v<std::remove_reference_t<Source> *, Interface *>;

@@ -136,7 +136,7 @@ class exchanger_to {
 } // namespace detail
 
 /* Yields to one coroutine an Out, and returns the In that this is resumed with. To be copied
- * freely; used by the coroutine's body only, as long as it runs. */
+   freely; used by the coroutine's body only, as long as it runs. */
 template <typename Out, typename In = void>
 class exchanger : detail::exchanger_to<Out, In> {
     using element = std::remove_reference_t<Out>;
@@ -254,8 +254,8 @@ class [[nodiscard]] coroutine {
     }
 
   public:
-    /* What resume() returns: where the Out is, NULL at the end. Without an Out: whether this is
-     * not the end. */
+    /* What resume() returns: where the Out is, NULL at the end. Without an Out: whether this is not
+       the end. */
     using yielded_value =
         std::conditional_t<std::is_void_v<Out>, bool, std::remove_reference_t<Out> *>;
 
@@ -302,7 +302,7 @@ class [[nodiscard]] coroutine {
     }
 
     /* The same by throwing at the yield: an exception of any type, or an std::exception_ptr. A
-     * coroutine that was not started yet is finished thereby. */
+       coroutine that was not started yet is finished thereby. */
     template <typename Exception>
     yielded_value discontinue(Exception exception) {
         check("discontinued");

@@ -113,8 +113,8 @@ class yielder {
     friend class generator;
 };
 
-/* Yields to the innermost generator<T>, generator<T &> or generator<const T &>, T being the type
- * of the value. */
+/* Yields to the innermost generator<T>, generator<T &> or generator<const T &>, T being the type of
+   the value. */
 template <typename T>
 void yield(T &&value) {
     using element = std::remove_cvref_t<T>;

@@ -102,13 +102,13 @@ HAFT_DETAIL_INLINE std::unique_ptr<kept_thing> make_release(F function) {
 } // namespace detail
 
 /* The effect of keeping a release until the innermost scope ends. The handler takes it over; one
- * that is not taken over is released with the payload. */
+   that is not taken over is released with the payload. */
 struct deferred : effect<> {
     std::unique_ptr<detail::kept_thing> what;
 };
 
 /* The handler of a scope: keeps what is deferred. To be used by scoped(), or with handle().with by
- * whoever wants to keep things for longer than the body runs. Belongs to one thread at a time. */
+   whoever wants to keep things for longer than the body runs. Belongs to one thread at a time. */
 class resources : public handler<deferred> {
   public:
     resources() = default;
@@ -236,7 +236,7 @@ class scope {
 };
 
 /* Runs `body()`, or `body(scope)`, and returns what it returns, after all is released that was
- * acquired for this scope. */
+   acquired for this scope. */
 template <typename Body>
 decltype(auto) scoped(Body body) {
     resources kept;

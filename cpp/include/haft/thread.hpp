@@ -144,7 +144,7 @@ class reference {
 };
 
 /* A thread in a list: lies in the frame of the function that waits, and is gone when that is left,
- * by unwinding too. A thread may wait in several lists. */
+   by unwinding too. A thread may wait in several lists. */
 class waiter {
   public:
     waiter(waiting_list &to, scheduled &who);
@@ -189,11 +189,11 @@ class waiting_list {
     }
 
     /* Suspends the current thread until it is woken. `what`, for messages: the function that waits;
-     * it is not copied. Throws std::logic_error outside of run(). */
+       it is not copied. Throws std::logic_error outside of run(). */
     void wait(const char *what) { wait(detail::here(what), what); }
 
-    /* Lets one, or all of those that wait now, go on. Not at once: they get ready.
-     * False: nobody waits. */
+    /* Lets one, or all of those that wait now, go on. Not at once: they get ready. False: nobody
+       waits. */
     bool wake_one();
     void wake_all() {
         while (wake_one())
@@ -474,7 +474,7 @@ struct thread_by final : thread_of<T> {
 };
 
 /* Says why a run() is left in case that the program ends meanwhile, because a thread waits in a
- * destructor and cannot be unwound: then nobody catches the deadlock. */
+   destructor and cannot be unwound: then nobody catches the deadlock. */
 class last_words {
   public:
     explicit last_words(const std::string &text) {
@@ -701,7 +701,7 @@ class scheduler : public handler<parked, running> {
     }
 
     /* By threads of their own: destructors may wait, and then another one goes on with the rest.
-     * The policy is out of this. */
+       The policy is out of this. */
     void unwind_all() {
         leaving = true;
         empty_policy();
@@ -911,7 +911,7 @@ class thread {
     T join() { return held.collect("join()"); }
 
     /* Waits until the thread has ended, and leaves the rest to join(): for destructors. Throws
-     * std::logic_error as join() does, and nothing of the thread's. */
+       std::logic_error as join() does, and nothing of the thread's. */
     void wait() const {
         detail::reference<detail::thread_of<T>> kept(&held.get("wait()"));
         kept->wait("wait()");

@@ -215,7 +215,7 @@ struct clause_entry<return_clause<F>> {
 };
 
 /* A whole handler, or a function object that cannot be a base class, as a part: by value, by
- * reference, or by the pointer that owns it. */
+   reference, or by the pointer that owns it. */
 template <typename Stored, typename List>
 struct part;
 template <typename Stored, typename... Entries>
