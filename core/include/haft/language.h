@@ -128,7 +128,7 @@ typedef struct haft_language_state {
 
 typedef struct haft_language {
     const char *name;
-    /* The set of effects that its fibers handle: empty. Its address tells them from other fibers. */
+    /* The set of effects that its fibers handle: empty. Its address tells them from others. */
     const haft_handles_t *handles;
     haft_fiber_state_t (*state)(const haft_fiber_t *fiber);
     /* Where a suspended fiber goes on, for backtraces. */

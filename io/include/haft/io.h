@@ -23,19 +23,20 @@
  *         return haft_io_run(serve, NULL, NULL);
  *     }
  *
- * A task is a function that runs on a fiber of its own beside others. What would block the thread
- * lets another task run instead. Every operation is an effect (haft.h): the scheduler of haft_io_run
- * handles it; with no scheduler around, its default handler makes the blocking call. So a function that
- * reads, writes and sleeps by this header is right in both places.
+ * A task is a function that runs on a fiber of its own beside other tasks. An operation that would
+ * block the thread lets another task run instead. Every operation is an effect (haft.h): the
+ * scheduler of haft_io_run handles it; with no scheduler around, its default handler makes the
+ * blocking call. So a function that reads, writes and sleeps by this header works with and without
+ * a scheduler.
  *
  * Sections: running; tasks; scopes; cancellation; time; descriptors; sockets; blocking work;
- * synchronisation; testing. What the operations perform stands in haft/io_effects.h.
+ * synchronisation; testing. haft/io_effects.h has the effects of the operations.
  *
- * Results: functions that can fail return 0, or what they have counted, or a negative error number of
- * errno.h (-ECONNRESET). errno belongs to the task: a wait leaves it as it was.
+ * Results: functions that can fail return 0, or a count, or a negative error number of errno.h
+ * (-ECONNRESET). Each task has its own errno: a wait does not change it.
  *
- * Threads: the tasks of one haft_io_run share its thread. Unless said otherwise the functions here are for
- * tasks, and for threads that have no scheduler where a blocking default is mentioned.
+ * Threads: the tasks of one haft_io_run share its thread. Unless said otherwise the functions here
+ * are for tasks; operations that have a blocking default are also for threads without a scheduler.
  *
  * Link with -lhaft-io, or by pkg-config haft-io; compile C with -fexceptions, so that a task that is
  * cancelled runs its cleanups.
@@ -68,13 +69,13 @@ typedef struct haft_io_options {
     const char *backend; /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment, or what
                              the system has */
     size_t stack_size;   /* of a task; 0: haft_stack_size() */
-    int blocking_threads; /* most threads for blocking work at a time; 0: 64 */
+    int blocking_threads; /* at most so many threads for blocking work at a time; 0: 64 */
 } haft_io_options_t;
 
 /*
- * Runs `main(argument)` as the first task, in a scope of its own, and returns when that and all tasks
- * below it have ended. `options` may be NULL. 0, or what ended the scope (see haft_io_scope): good as
- * the exit status of a program. Errors of its own: -EBUSY on a thread that runs a scheduler already,
+ * Runs `main(argument)` as the first task, in a scope of its own, and returns when it and all tasks
+ * that were spawned below it have ended. `options` may be NULL. Returns 0, or the code that ended
+ * the scope (see haft_io_scope). Further errors: -EBUSY on a thread that runs a scheduler already,
  * -EINVAL for an unknown back end, and those of the system when it refuses descriptors or memory.
  */
 int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options);
@@ -82,14 +83,15 @@ int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *
 /* ---- Tasks ---------------------------------------------------------------------------------- */
 
 /*
- * Starts `function(argument)` as a task of the current scope: the innermost one that the caller is in.
- * It runs when the caller waits next; tasks start in the order in which they were spawned. What the
- * function returns is ignored, and the task is released at its end. The argument must live as long as
- * the scope: open one of your own (haft_io_scope) for what lies in your frame.
+ * Starts `function(argument)` as a task of the current scope: the innermost one that the caller is
+ * in. The task begins after the caller waits next; tasks start in the order in which they were
+ * spawned. The result of the function is ignored, and the task is released at its end. The argument
+ * must live as long as the scope: for an argument in your own frame, open a scope of your own
+ * (haft_io_scope).
  *
- * The task inherits name and local values, but not the handlers around the caller: it may
- * run when those have gone. It returns with the rounding mode with which it began, and lets no exception of
- * C++ out. 0, or -ENOMEM.
+ * The task inherits the caller's name and local values, but not the handlers around the caller,
+ * since it may run when those have gone. The function must return with the rounding mode with which
+ * it began, and must let no exception of C++ out. Returns 0, or -ENOMEM.
  */
 int haft_io_spawn(void *(*function)(void *), void *argument);
 
@@ -99,21 +101,21 @@ typedef struct haft_io_task_options {
 } haft_io_task_options_t;
 
 /*
- * The same for a task whose result is wanted: to be joined once, from any task of its run, or never.
- * Its handle holds until it has been joined, or else until its scope ends. NULL: no memory.
+ * The same for a task whose result is wanted. Any task of the run may join it, once. The handle is
+ * valid until the task has been joined, or until its scope ends. NULL: no memory.
  */
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument);
 haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
                                    void *argument);
 
 /*
- * Waits for the end of the task and stores what it returned in `*result`, which may be NULL. 0;
- * -ECANCELED if the task was cancelled; or the code with which it failed. Releases the handle, also
- * when the caller is cancelled meanwhile. To join a task twice, or oneself, is an error.
+ * Waits for the end of the task and stores its result in `*result`; `result` may be NULL. Returns
+ * 0; -ECANCELED if the task was cancelled; or the code with which it failed. Releases the handle,
+ * also when the caller is cancelled meanwhile. To join a task twice, or oneself, is an error.
  */
 int haft_io_join(haft_io_task_t *task, void **result);
 
-/* Lets every other task that can run do so first. */
+/* Lets every other task that can run go first. */
 HAFTI_INLINE int haft_io_yield(void) {
     int code = HAFT_PERFORM(haft_io_yield);
     return HAFTI_LIKELY(code == 0) ? 0 : haft_io_cancelled();
@@ -144,39 +146,42 @@ typedef struct haft_io_failure {
 
 enum { HAFT_IO_FAILURES_KEPT = 8 };
 typedef struct haft_io_failures {
-    size_t count;                                      /* of all that were reported */
-    haft_io_failure_t failures[HAFT_IO_FAILURES_KEPT]; /* the first of them, in order */
+    size_t count;                                      /* of all failures, kept or not */
+    haft_io_failure_t failures[HAFT_IO_FAILURES_KEPT]; /* the first ones, in order */
 } haft_io_failures_t;
 
 typedef struct haft_io_scope_options {
     const char *name;             /* for the dump; not copied */
-    int64_t deadline;             /* when to cancel it, by haft_io_now(); 0: never */
-    bool shielded;                /* a cancel from outside does not reach into it */
-    haft_io_failures_t *failures; /* what failed is written here; may be NULL */
+    int64_t deadline;             /* when the scope is cancelled, by haft_io_now(); 0: never */
+    bool shielded;                /* a cancel from outside does not reach into the scope */
+    haft_io_failures_t *failures; /* failures are written here; may be NULL */
 } haft_io_scope_options_t;
 
 /*
- * Calls `body(argument)` in a new scope, under the handlers of the caller, and returns when it and all
- * tasks that were spawned in the scope have ended: no task outlives its scope. What the body returned
- * is stored in `*result`, which may be NULL.
+ * Calls `body(argument)` in a new scope, under the handlers of the caller, and returns when the
+ * body and all tasks that were spawned in the scope have ended: no task outlives its scope. Stores
+ * the body's result in `*result`; `result` may be NULL.
  *
- * If the body or a task of the scope fails (haft_io_fail), the others and the body are cancelled; the
- * scope returns the code of the first failure when they have ended. 0 when nothing failed; -ETIMEDOUT
- * after the deadline; -ECANCELED after haft_io_cancel. What cancels the caller cancels the scope.
+ * If the body or a task of the scope fails (haft_io_fail), the body and the other tasks are
+ * cancelled; when they have ended, haft_io_scope returns the code of the first failure. It returns
+ * 0 when nothing failed, -ETIMEDOUT after the deadline, -ECANCELED after haft_io_cancel. A cancel
+ * of the caller cancels the scope, too.
  */
 int haft_io_scope(void *(*body)(void *), void *argument, void **result);
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
                        void *argument, void **result);
 
-/* The innermost scope that the caller is in; NULL outside of a scheduler. Until that scope ends. */
+/* The innermost scope that the caller is in, valid until that scope ends; NULL outside of a
+   scheduler. */
 haft_io_scope_t *haft_io_this_scope(void);
 
 /*
- * Ends the current task, or the body of the scope that it opened last, with an error: from here up to
- * it the stack is unwound, cleanups and destructors run. `code` is negative, `message` is not copied.
+ * Ends the current task, or the body of the innermost scope that it has opened, with an error: the
+ * stack is unwound from here to the end of the task or body, and cleanups and destructors run.
+ * `code` is negative, `message` is not copied.
  */
 __attribute__((noreturn)) void haft_io_fail(int code, const char *message);
-/* The same, for cleanups that run while the stack is unwound: notes the failure and returns. */
+/* For cleanups that run while the stack is unwound: notes the failure and returns. */
 void haft_io_note_failure(int code, const char *message);
 
 typedef struct haft_io_call {
@@ -185,11 +190,11 @@ typedef struct haft_io_call {
     void *result; /* out: what the function returned, if it did */
 } haft_io_call_t;
 
-/* All of these: runs each call as a task of a scope of its own and waits for all. 0, or the code of the
-   first failure, after which the others were cancelled. */
+/* Runs the calls as tasks of one new scope, and waits for all. Returns 0, or the code of the first
+   failure, which has cancelled the others. */
 int haft_io_all(haft_io_call_t *calls, size_t count);
-/* The first of these: the index of the call that returned first; the others were cancelled and have
-   ended. If one fails before, its code. */
+/* Runs the calls as tasks of one new scope, and returns the index of the call that returned first,
+   or the code of a call that failed before. It has cancelled the others, and they have ended. */
 int haft_io_first(haft_io_call_t *calls, size_t count);
 
 /* ---- Cancellation --------------------------------------------------------------------------- */
@@ -197,33 +202,34 @@ int haft_io_first(haft_io_call_t *calls, size_t count);
 /*
  * A cancel reaches a task where it waits, and nowhere else: an operation that can be done at once is
  * done. The wait is withdrawn, from the kernel too, and the stack is unwound up to the body of the
- * cancelled scope, so that its cleanups and destructors run (C: __attribute__((cleanup)), with
- * -fexceptions). What the kernel had finished at that moment counts as done: its result is
- * returned, and the cancel comes with the next wait.
+ * cancelled scope, so that cleanups and destructors run (C: __attribute__((cleanup)), with
+ * -fexceptions). An operation that the kernel has finished by then counts as done: its result is
+ * returned, and the cancel reaches the task at its next wait.
  *
- * In a cleanup that runs while the stack is unwound, a wait is refused with -ECANCELED, unless it is
- * shielded.
+ * In a cleanup that runs while the stack is unwound, a wait returns -ECANCELED, unless it is inside
+ * haft_io_shield.
  */
 
-/* Cancels what runs in the scope, now and later, and in the scopes below, except for shielded ones. The
-   scope returns -ECANCELED. May be called by the tasks of the run. */
+/* Cancels the body and the tasks of the scope, also those that are spawned later, and the scopes
+   below, except for shielded ones. The scope returns -ECANCELED. For the tasks of the run. */
 void haft_io_cancel(haft_io_scope_t *scope);
 
 /* Calls `body(argument)` in a scope that no cancel from outside reaches: for cleanups that must wait. */
 int haft_io_shield(void *(*body)(void *), void *argument);
 
-/* Makes a cancelled wait of the current task return -ECANCELED instead of unwinding (true), or not
-   (false). Returns what it was. Tasks begin with false. */
+/* With true, a cancelled wait of the current task returns -ECANCELED; with false it unwinds the
+   task, as for a new task. Returns the setting before. */
 bool haft_io_return_cancels(bool returns);
 
-/* What a wait does that was cancelled: unwinds up to the innermost scope's body, or the end of the task.
-   -ECANCELED where that was asked for, or where the stack is being unwound already. For operations of
-   your own. */
+/* Does what a cancelled wait does: unwinds the stack to the innermost scope's body, or to the end
+   of the task. Returns -ECANCELED if the task has asked for that, or if the stack is being unwound
+   already. For operations of your own. */
 int haft_io_cancelled(void);
 
 /* ---- Time ----------------------------------------------------------------------------------- */
 
-/* Nanoseconds. Deadlines are points of haft_io_now(), which begins anywhere and never goes back. */
+/* Times are in nanoseconds. Deadlines are times of haft_io_now(), whose zero is arbitrary, and
+   which never goes back. */
 #define HAFT_IO_MICROSECOND ((int64_t)1000)
 #define HAFT_IO_MILLISECOND ((int64_t)1000000)
 #define HAFT_IO_SECOND ((int64_t)1000000000)
@@ -231,32 +237,33 @@ int haft_io_cancelled(void);
 
 int64_t haft_io_now(void);
 
-/* Timers fire at the first tick, of 65.5 microseconds, that is not before their time. */
+/* The clock of timers ticks every 65.5 microseconds: a wait ends at the first tick that is not
+   before its time. */
 int haft_io_sleep(int64_t nanoseconds);
 int haft_io_sleep_until(int64_t deadline);
 
 /* ---- Descriptors ---------------------------------------------------------------------------- */
 
 /*
- * Each waits until it can be done, and returns what the system call of that name returns, or a
- * negative error number. Descriptors made by this header do not block and close on exec. Others
- * may be used, too, whether they block or not, and are left as they are.
+ * Each of these waits until it can be done, and returns what the system call of that name returns,
+ * or a negative error number. Descriptors made by this header are non-blocking, and close on exec.
+ * Other descriptors may be used, too, blocking or not, and are left as they are.
  *
- * Two tasks that read from one stream at once, or write to it, would each get parts: the second is
- * refused with -EBUSY. Several may accept from one socket.
+ * Two tasks that read one stream at once, or write to it, would each get parts: the second call
+ * returns -EBUSY. Several tasks may accept from one socket.
  */
 ssize_t haft_io_read(int descriptor, void *buffer, size_t size);
 ssize_t haft_io_write(int descriptor, const void *buffer, size_t size);
-/* Writes everything, or fails. 0 or an error. */
+/* Writes everything, or fails. Returns 0 or an error. */
 int haft_io_write_all(int descriptor, const void *buffer, size_t size);
 
-/* Waits for one of `events` of poll(2); returns those that are there. */
+/* Waits for one of `events`, as in poll(2); returns those that have come. */
 int haft_io_wait_for(int descriptor, short events);
 
 /*
- * Closes the descriptor. A task that waits on it gets -EBADF as the result of its operation: never data
- * of another file that gets the same number. A descriptor that the scheduler has waited on is to be
- * closed by this function and no other.
+ * Closes the descriptor. The operation of a task that waits on it returns -EBADF, and never data of
+ * another file that gets the same number. A descriptor that a task has waited on must be closed by
+ * this function and no other.
  */
 int haft_io_close(int descriptor);
 
@@ -272,17 +279,18 @@ ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
 ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
                         const struct sockaddr *address, socklen_t address_size);
 
-/* The next connection. When the process has run out of descriptors it waits for one and goes on. */
+/* Waits for the next connection. When the process has run out of descriptors, waits for one,
+   too. */
 int haft_io_accept(int listener);
 int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size);
 
 int haft_io_socket(int domain, int type, int protocol);
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]);
-/* A listening socket. `host` is a numeric address, "::" for all; `port` 0: the system chooses (see
-   haft_io_port). `backlog` 0: the system's most. */
+/* Return a listening socket. `host` is a numeric address, "::" for all; `port` 0: the system
+   chooses (see haft_io_port). `backlog` 0: the system's maximum. */
 int haft_io_listen_tcp(const char *host, uint16_t port, int backlog);
 int haft_io_listen_unix(const char *path, int backlog);
-/* Resolves the name and tries its addresses in turn. */
+/* Resolves the name and tries its addresses in turn; returns the socket. */
 int haft_io_connect_tcp(const char *host, uint16_t port);
 int haft_io_connect_unix(const char *path);
 /* The local port of a socket of an Internet protocol. */
@@ -292,8 +300,8 @@ int haft_io_port(int socket);
 
 /*
  * Calls `function(argument)` on a thread of the pool, where it may block, and waits for it; with no
- * scheduler, calls it here. A cancel withdraws work that has not begun; work that has is waited for.
- * 0, or -ECANCELED.
+ * scheduler, calls it on the caller's thread. A cancel withdraws a call that has not begun, and
+ * waits for one that has. Returns 0, or -ECANCELED.
  */
 int haft_io_call_blocking(void (*function)(void *), void *argument);
 
@@ -304,20 +312,20 @@ ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_
 int haft_io_sync(int descriptor);
 
 struct addrinfo;
-/* As getaddrinfo(3), in the pool: 0 or an EAI_ code; -ECANCELED. */
+/* As getaddrinfo(3), in the pool. Returns 0, an EAI_ code, or -ECANCELED. */
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
                     struct addrinfo **result);
 
 /* ---- Synchronisation ------------------------------------------------------------------------ */
 
 /*
- * Between the tasks of any runs, and ordinary threads: a task that waits lets others run; a thread without
- * a scheduler blocks. Who waits first is served first: what is released is handed to the first in the
- * queue, so nobody starves. Objects that are not made by a function are zeroed, or initialised by {0}, and
- * need no destruction; they must outlive their use.
+ * These work between the tasks of any runs and ordinary threads: a task that waits lets others run;
+ * a thread without a scheduler blocks. Who waits first is served first: a release hands the object
+ * to the first in the queue, so nobody starves. Objects that no function makes are zeroed, or
+ * initialised by {0}, and need no destruction; they must outlive their use.
  *
- * Functions ending in `_until` give up at a deadline of haft_io_now(), with -ETIMEDOUT; HAFT_IO_FOREVER:
- * never. All waits may be cancelled; what was not got then was not taken.
+ * Functions ending in `_until` give up at a deadline of haft_io_now(), with -ETIMEDOUT; with
+ * HAFT_IO_FOREVER never. All waits may be cancelled; a cancelled wait has taken nothing.
  */
 
 /* A list of those who wait. */
@@ -331,8 +339,8 @@ typedef struct haft_io_mutex {
     haft_io_waiting_t waiting;
 } haft_io_mutex_t;
 
-/* A mutex belongs to no task: who unlocks need not be who has locked. To unlock one that is not locked is an
-   error. */
+/* A mutex belongs to no task: another task than the one that locked it may unlock it. To unlock a
+   mutex that is not locked is an error. */
 int haft_io_lock(haft_io_mutex_t *mutex);
 int haft_io_lock_until(haft_io_mutex_t *mutex, int64_t deadline);
 bool haft_io_try_lock(haft_io_mutex_t *mutex);
@@ -354,10 +362,11 @@ typedef struct haft_io_condition {
     haft_io_waiting_t waiting;
 } haft_io_condition_t;
 
-/* Unlocks the mutex and waits for a signal, as one step; locks it again before it returns or unwinds. */
+/* Unlocks the mutex and waits for a signal, as one step; locks the mutex again before it returns or
+   unwinds. */
 int haft_io_wait(haft_io_condition_t *condition, haft_io_mutex_t *mutex);
 int haft_io_wait_until(haft_io_condition_t *condition, haft_io_mutex_t *mutex, int64_t deadline);
-/* Wakes the first who waits; all. */
+/* Signal wakes the first who waits; broadcast wakes all. */
 void haft_io_signal(haft_io_condition_t *condition);
 void haft_io_broadcast(haft_io_condition_t *condition);
 
@@ -367,7 +376,8 @@ typedef struct haft_io_event {
     haft_io_waiting_t waiting;
 } haft_io_event_t;
 
-/* An event is set or not; who waits goes on while it is. */
+/* An event is set or not; a wait for it ends when the event is set, at once if it is set
+   already. */
 void haft_io_set_event(haft_io_event_t *event);
 void haft_io_clear_event(haft_io_event_t *event);
 int haft_io_wait_event(haft_io_event_t *event);
@@ -378,66 +388,70 @@ typedef struct haft_io_promise {
     void *value;
 } haft_io_promise_t;
 
-/* A value that comes once. To keep a promise twice is an error. */
+/* A promise is a value that comes once. haft_io_keep gives the value; a second one is an error. */
 void haft_io_keep(haft_io_promise_t *promise, void *value);
 int haft_io_await(haft_io_promise_t *promise, void **value);
 int haft_io_await_until(haft_io_promise_t *promise, void **value, int64_t deadline);
 
 /*
- * Channels carry values of `size` bytes, in order. A send waits while `capacity` values are inside; with
- * capacity 0 until a receiver takes the value. NULL: no memory. Freed when nobody uses it any more; values
- * inside are forgotten.
+ * A channel carries values of `size` bytes, in order. A send waits while `capacity` values are
+ * inside; with capacity 0, it waits until a receiver takes the value. NULL: no memory. To be freed
+ * when nobody uses the channel any more; values inside are forgotten.
  */
 typedef struct haft_io_channel haft_io_channel_t;
 haft_io_channel_t *haft_io_channel_new(size_t size, size_t capacity);
 void haft_io_channel_free(haft_io_channel_t *channel);
 
-/* 0; -EPIPE when the channel has been closed. */
+/* Returns 0, or -EPIPE when the channel has been closed. */
 int haft_io_channel_send(haft_io_channel_t *channel, const void *value);
 int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, int64_t deadline);
-/* 0; -EPIPE when the channel has been closed and is empty. */
+/* Returns 0, or -EPIPE when the channel has been closed and is empty. */
 int haft_io_channel_receive(haft_io_channel_t *channel, void *value);
 int haft_io_channel_receive_until(haft_io_channel_t *channel, void *value, int64_t deadline);
-/* The same without waiting: -EAGAIN where they would. */
+/* The same without waiting: -EAGAIN where the others would wait. */
 int haft_io_channel_try_send(haft_io_channel_t *channel, const void *value);
 int haft_io_channel_try_receive(haft_io_channel_t *channel, void *value);
-/* Nothing is sent any more; what is inside can be received. Who waits gets -EPIPE. Twice: ignored. */
+/* Closes the channel: sends, also those that wait, return -EPIPE; values inside can still be
+   received, and then receives return -EPIPE. To close a channel twice does nothing. */
 void haft_io_channel_close(haft_io_channel_t *channel);
 
 typedef struct haft_io_choice {
     haft_io_channel_t *channel;
-    const void *send; /* what to send; NULL: */
-    void *receive;    /* where to receive to */
-    int code;         /* out, of the one that was done: 0 or -EPIPE */
+    const void *send; /* the value to send, or NULL: receive */
+    void *receive;    /* room for the value to receive */
+    int code;         /* out, of the choice that was done: 0 or -EPIPE */
 } haft_io_choice_t;
 
-/* Does one of the choices, the first that can be done, and returns its index; of several that can be
-   done at once, they take turns. */
+/* Waits until one of the choices can be done, does it, and returns its index. If several can be
+   done at once, calls do them by turns. */
 int haft_io_choose(haft_io_choice_t *choices, size_t count);
 int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline);
 
 /* ---- Testing -------------------------------------------------------------------------------- */
 
 typedef struct haft_io_simulation {
-    uint64_t seed;     /* 0: HAFT_IO_SEED in the environment, or another one each time */
+    uint64_t seed;     /* 0: HAFT_IO_SEED in the environment, or else a new seed for each run */
     bool short_counts; /* simulated streams read and write less than asked, at random */
 } haft_io_simulation_t;
 
 /*
- * Runs `main(argument)` as haft_io_run does, for tests, the same way each time: which ready task goes on is
- * drawn from the seed; time stands still while anybody can go on and then jumps to the next timer; blocking
- * work is done in place. When nobody can go on for ever, it says who waits for what, cancels all, and
- * the result is -EDEADLK. Whenever the result is not 0 the seed is printed on standard error; with it in
- * HAFT_IO_SEED the run is repeated. `options` may be NULL. Operations on real descriptors block.
+ * Runs `main(argument)` as haft_io_run does, for tests, and the same way for the same seed: the
+ * seed decides which ready task goes on; time stands still while a task can go on, and then jumps
+ * to the next timer; blocking work is done on the thread of the run. When no task will ever go on,
+ * it prints which task waits for what, cancels all tasks, and returns -EDEADLK. If the result is
+ * not 0, it prints the seed on standard error; with this seed in HAFT_IO_SEED the run is repeated.
+ * `options` may be NULL. Operations on real descriptors block.
  */
 int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simulation_t *options);
 
-/* The seed of the simulation around; 0: there is none. For messages of a test that fails. */
+/* The seed of the simulation that the caller runs in, 0 outside of one: for messages of tests that
+   fail. */
 uint64_t haft_io_seed(void);
 
 /*
- * Two ends of a stream in both directions that exists only in this simulation; for read, write, receive,
- * send, wait_for and close. Each direction holds 4096 bytes. 0, or -ENOMEM.
+ * Makes the two ends of a stream that exists only in this simulation; for read, write, receive,
+ * send, wait_for and close. Data flows in both directions; each holds 4096 bytes. Returns 0, or
+ * -ENOMEM.
  */
 int haft_io_simulated_pair(int ends[2]);
 /* The stream breaks: from now on both ends get -ECONNRESET. */

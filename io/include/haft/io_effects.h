@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The effects that the functions of haft/io.h perform. A handler of your own around a computation sees its
- * operations: to count, refuse, or imitate them. Results are those of the functions; a cancelled wait has
- * the result -ECANCELED here, and it is the function that unwinds. All have blocking defaults.
+ * The effects that the functions of haft/io.h perform. A handler of your own around a computation
+ * sees its operations, and may count, refuse or imitate them. Results are those of the functions,
+ * but a cancelled wait has the result -ECANCELED, and the function then unwinds. All have blocking
+ * defaults.
  *
- * Each scope of handlers remembers an effect by the line of its declaration, modulo four. So what one task
- * performs by turns stands on lines that differ: haft_io_self, a read, a write, a wait.
+ * A scope of handlers finds an effect fastest by the line of its declaration, modulo
+ * HAFTI_CACHE_SLOTS. So effects that a task performs by turns are on lines that differ in that:
+ * self, read, write, waits.
  */
 #ifndef HAFT_IO_EFFECTS_H
 #define HAFT_IO_EFFECTS_H
@@ -22,7 +24,7 @@ HAFT_EFFECT(haft_io_write, ssize_t, {
     size_t size;
 });
 
-/* Of these two `address` may be NULL. */
+/* In haft_io_receive and haft_io_send `address` may be NULL. */
 HAFT_EFFECT(haft_io_receive, ssize_t, {
     int socket;
     int flags;
