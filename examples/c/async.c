@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Async: code that waits, written as if it blocked. `fetch` looks like a call that takes a while.
- * Run alone, its default really waits; under `concurrently` it suspends the fiber, and the three
- * downloads wait at the same time. The code that fetches is the same. (Time is simulated.)
+ * With no handler around, its default handler waits; under `concurrently` it suspends the fiber,
+ * and three downloads wait at the same time. The code that fetches is the same. (Time is
+ * simulated.)
  */
 #include <haft.h>
 #include <stdio.h>

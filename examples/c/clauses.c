@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clauses: deep handlers, given once as a table. The state of state.c with clauses that run in
- * place, a transcript whose clauses continue the computation and add to its answer afterwards, and
- * a limit whose clause never continues it.
+ * Clauses: deep handlers, each a table of clauses. The clauses of the first, the state of state.c,
+ * run in place; those of a transcript resume the computation and then add to its answer; that of a
+ * limit never resumes it.
  */
 #include <haft.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cleanup: a computation that is dropped half-way is unwound. Freeing a suspended fiber runs the
- * clean-ups on its stack, innermost first, through every fiber that is suspended with it.
+ * Cleanup: a computation that is dropped half-way is unwound. Dropping a suspended fiber runs the
+ * cleanups on its stack and on those of the fibers suspended inside it, innermost first.
  */
 #include <haft.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Print: one function, three meanings of `print`. With nobody around who handles it, the effect's
- * default writes to standard output; inside a handler the same code fills a buffer, or shouts.
+ * Print: one function, three meanings of `print`. With no handler around, the effect's default
+ * handler writes to standard output; inside a handler the same code fills a buffer, or shouts.
  * ("High-level effect handlers in C", §2.5.)
  */
 #include <ctype.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resources: memory and files that release themselves. Whoever allocates says `defer`; the handler
- * resumes by calling itself, and runs the clean-up after that call: last acquired, first released.
+ * Resources: memory and files that are released without a call. A function that allocates performs
+ * `defer`. The handler resumes it by a recursive call, and releases after that call: so what is
+ * acquired last is released first.
  * ("High-level effect handlers in C", §2.3.)
  */
 #include <haft.h>

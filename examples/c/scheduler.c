@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scheduler: cooperative threads in thirty lines. Workers say `fork` and `yield`; the scheduler is
- * an ordinary loop over a queue of suspended fibers. ("High-level effect handlers in C", §2.2.)
+ * Scheduler: cooperative threads in thirty lines. Workers perform `fork` and `yield`; the scheduler
+ * is an ordinary loop over a queue of suspended fibers. ("High-level effect handlers in C", §2.2.)
  */
 #include <haft.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * State: a function counts down in a variable that its caller keeps. The function only says `get`
- * and `put`; the loop in main decides what they mean. ("High-level effect handlers in C", §2.1.)
+ * State: a function counts down in a variable that its caller keeps. The function only performs
+ * `get` and `put`; the loop in main decides what they mean. ("High-level effect handlers in C",
+ * §2.1.)
  */
 #include <haft.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Word frequency with callbacks: the program word_frequency.c as one writes it without effects.
- * Every stage is called with a piece and must keep where it was in a struct; who calls whom is
- * fixed from the source outwards.
+ * Every stage is called with a piece and must keep in a struct where it was; each stage calls the
+ * next, beginning at the source.
  */
 #include "word_table.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Scoped resources: a helper acquires for its caller, and whatever happens all is released. */
+/* Scoped resources: a helper acquires for its caller, and the scope releases however it is left. */
 #include <haft/resource.hpp>
 #include <iostream>
 #include <stdexcept>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Rollback: a bank whose transfers happen as a whole, or not at all. A transaction is a handler that
-   stands between whoever writes and the bank, and notes what was there before the first write. */
+/* Rollback: a bank whose transfers happen as a whole, or not at all. A transaction is a handler
+   between the code that writes and the bank; it notes every value before the first write to it. */
 #include <haft.hpp>
 #include <iostream>
 #include <map>

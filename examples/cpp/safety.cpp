@@ -19,7 +19,7 @@ int ask_number(haft::may<Ask, Fail> can, const std::string &question) {
     return std::stoi(text);
 }
 
-/* Handles failure itself: what is left is Ask. */
+/* Handles failure itself, so that only Ask is left. */
 int ask_patiently(haft::may<Ask> can) {
     return haft::handle(can,
                         [](haft::may<Ask, Fail> more) { return ask_number(more, "how many?"); })

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Mutable state as an effect: one program, and three handlers that make something else of it. */
+/* Mutable state as an effect: one program under three handlers, which give its effects other
+   meanings. */
 #include <haft.hpp>
 #include <iostream>
 #include <string>

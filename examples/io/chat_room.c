@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chat room: whatever one says all hear. Each member has a task that reads and one that writes, with a
- * channel between the room and the writer; a member that does not listen hears no more, and nobody waits for it. A
- * hundred clients join, each says its name, and each hears all the others.
+ * Chat room: what one member says, all hear. Each member has a task that reads and one that writes,
+ * and a channel from the room to the writer. A member that does not read misses messages, but
+ * nobody waits for it. A hundred clients join, each says its name, and each hears all the others.
  */
 #include <errno.h>
 #include <haft/io.h>

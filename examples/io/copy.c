@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Copy: one function, blocking and asynchronous. `copy` reads and writes in direct style; without a
- * scheduler it blocks, and under one two of them take turns on one thread. ("Retrofitting Effect Handlers onto OCaml",
- * §3.)
+ * scheduler it blocks, and under a scheduler two copies take turns on one thread. ("Retrofitting
+ * Effect Handlers onto OCaml", §3.)
  */
 #include <haft/io.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Echo server: a task a connection, each a plain loop of reads and writes. With a port as its argument it
- * serves for ever; without, it talks to itself: a thousand clients at once, on one thread.
+ * Echo server: every connection has a task, a plain loop of reads and writes. With a port as its
+ * argument the program serves for ever; without one it talks to itself: a thousand clients at once,
+ * on one thread.
  */
 #include <haft/io.h>
 #include <errno.h>

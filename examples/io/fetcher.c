@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fetcher: asks ten servers at once, three at a time, each try with a deadline, and tries again where that
- * passed. Of the servers, every third answers only when it is asked for the second time, and the
- * last never does.
+ * Fetcher: ten tasks ask ten servers, at most three at the same time. Each try has a deadline;
+ * after the deadline the task tries again. Every third server answers only the second time it is
+ * asked, and the last one never.
  */
 #include <errno.h>
 #include <haft/io.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TCP proxy: passes bytes both ways, and ends of streams as they come: when one side has said all, the
- * other is told so, and may still answer. A client sends a text and closes its half; the server behind the
- * proxy answers with the number of bytes when it has seen the end.
+ * TCP proxy: passes bytes both ways, and the end of each stream: when one side has closed its half,
+ * the proxy closes that half towards the other side, which may still answer. A client sends a text
+ * and closes its half; the server behind the proxy sees the end and answers with the number of
+ * bytes.
  */
 #include <errno.h>
 #include <haft/io.h>

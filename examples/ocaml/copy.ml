@@ -1,7 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
-(* Asynchronous input and output for code that was written without it: copy is that of the paper
-   "Retrofitting effect handlers onto OCaml", §3, unchanged. Here three tasks, joined by two pipes, are
-   served by one call of select; at the end of the file, or of a reader, the clean-up of copy closes its
+(* Asynchronous input and output for code that was written for blocking channels: copy is the function of
+   the paper "Retrofitting effect handlers onto OCaml", §3, unchanged. Here one call of select serves three
+   tasks, joined by two pipes. When the input ends, or a reader is gone, the clean-up of copy closes its
    channels. *)
 open Effect
 open Effect.Deep

@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* A sequence from any iterator: what pushes its elements into a function becomes something that they
-   are pulled from, one at a time. The iterator is suspended in between, wherever it is. *)
+(* A sequence from any iterator: the iterator passes its elements to a function, and the reader of the
+   sequence takes them one at a time. In between the iterator is suspended, wherever it is. *)
 open Effect
 open Effect.Deep
 

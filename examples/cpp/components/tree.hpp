@@ -24,8 +24,8 @@
  *
  * The tree compares what components return with what is mounted, and calls a component again only
  * if its state has changed, or a context that it uses, or its properties (if these can be compared
- * by ==; otherwise whenever its parent is called). What keeps its place, or its key, among its
- * siblings keeps its memory; anything else is unmounted, and mounted anew:
+ * by ==; otherwise whenever its parent is called). A component that keeps its place, or its key,
+ * among its siblings keeps its memory; any other is unmounted, and mounted anew:
  *
  *     node:     component<app>()           mounted:  app | hooks: a state, an effect
  *                 element "row"                        row
@@ -37,8 +37,8 @@
  * hook_error that names the component, the hook's place, and what it was before.
  *
  * An exception of a component, an effect or a clean-up goes to the caller of update(), send() or
- * set(). The tree stays usable: what could not be rendered is tried again by the next update(),
- * until then the old is shown where there was one; effects that have not run, run then.
+ * set(). The tree stays usable: the next update() renders what could not be rendered, and runs the
+ * effects that have not run; until then the tree shows the old rendering where there was one.
  *
  * Threads: a tree, its setters and its listeners are used by one thread at a time.
  */
@@ -51,8 +51,9 @@ namespace gui {
 
 /*
  * A tree that is mounted: keeps what the components remember, and what they last returned.
- * Move-only. Its end unmounts everything; a clean-up that throws then ends the program. Whatever is
- * called while it ends, or after it was moved from, throws std::logic_error.
+ * Move-only. Its destructor unmounts everything; a clean-up that throws then ends the program. A
+ * member function that is called meanwhile, or after the tree was moved from, throws
+ * std::logic_error.
  */
 class tree {
   public:
