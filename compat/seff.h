@@ -16,15 +16,16 @@
  *     }
  *     seff_coroutine_delete(k);
  *
- * Effects are numbers from 0 to 63. What is sent with an effect, and what comes back, are pointers:
- * an integer result is cast to one and back. As in libseff, a coroutine that is deleted or left by
- * seff_exit and seff_throw is not unwound: cleanups on its stack do not run. Programs that want
- * them, wider results, or more effects, use haft.h, also beside this header: the coroutines of both
- * are fibers of one chain. What differs from libseff is in the guide, "Coming from libseff".
+ * Effects are numbers from 0 to 63. The payload of an effect and its result travel as pointers: an
+ * integer result is cast to a pointer and back. As in libseff, a coroutine that is deleted or left
+ * by seff_exit and seff_throw is not unwound: cleanups on its stack do not run. Programs that need
+ * cleanups, wider results, or more effects, use haft.h, also beside this header: coroutines and the
+ * fibers of haft.h are on one chain of handlers. The guide, "Coming from libseff", says what
+ * differs.
  *
- * What is undefined in libseff is an error here, reported as haft.h says: a coroutine resumed while
- * it runs, after its end or after its release; one that is not around the caller yielded or exited;
- * an effect that nobody handles; a number that is no effect's.
+ * Mistakes that are undefined in libseff are errors here, reported as haft.h says: a coroutine
+ * resumed while it runs, after its end or after its release; a yield or exit from a coroutine that
+ * is not around the caller; an effect that nobody handles; a number that no effect has.
  */
 #ifndef HAFT_COMPAT_SEFF_H
 #define HAFT_COMPAT_SEFF_H
@@ -71,9 +72,10 @@ typedef void seff_result_return;
 
 /* ---- Coroutines ---- */
 
-/* False or NULL: out of memory. A stack has the size that haft_set_stack_size says, 1 MiB by
-   default, in addresses; memory is committed as it is used. LIBSEFF_DEFAULT_FRAME_SIZE in the
-   environment, or `stack_size`, asks for more bytes; less than the default is the default. */
+/* These return false or NULL when memory is exhausted. A stack has the size that
+   haft_set_stack_size says, 1 MiB by default, in addresses; memory is committed as it is used.
+   `stack_size`, or LIBSEFF_DEFAULT_FRAME_SIZE in the environment, gives a stack more bytes; a
+   smaller number has no effect. */
 bool seff_coroutine_init(seff_coroutine_t *k, seff_start_fun_t *function, void *argument);
 bool seff_coroutine_init_sized(seff_coroutine_t *k, seff_start_fun_t *function, void *argument,
                                size_t stack_size);
@@ -85,21 +87,22 @@ seff_coroutine_t *seff_coroutine_new_sized(seff_start_fun_t *function, void *arg
                                            size_t stack_size);
 void seff_coroutine_delete(seff_coroutine_t *k); /* NULL is ignored */
 
-/* The coroutine whose resumer handles the effect, NULL if nobody does; the innermost coroutine. */
+/* The coroutine that performing the effect would suspend, NULL if nobody handles it. */
 seff_coroutine_t *seff_locate_handler(effect_id effect);
+/* The innermost running coroutine; NULL outside of coroutines. */
 seff_coroutine_t *seff_current_coroutine(void);
-/* The end that the running coroutine's stack grows towards: its lowest address, or that of the
-   segment in use. NULL outside of coroutines. */
+/* The lowest address of the running coroutine's stack, or of its segment in use: the end towards
+   which the stack grows. NULL outside of coroutines. */
 void *seff_current_stack_top(void);
 
-/* Sends the effect to the resumer of `k`, or to the handler, for good. The payload must outlive the
-   coroutine's stack, or at least what has cleanups on it; EXIT and THROW copy theirs.
-   seff_exit(k, EFF_ID(return), v) ends `k` as if its function had returned v. */
+/* seff_exit sends the effect to the resumer of `k`, and seff_throw to the effect's handler; neither
+   returns. The payload must outlive the stack of the coroutine that ends; EXIT and THROW copy their
+   payload. seff_exit(k, EFF_ID(return), v) ends `k` as if its function had returned v. */
 void seff_exit(seff_coroutine_t *k, effect_id effect, void *payload) __attribute__((noreturn));
 void seff_throw(effect_id effect, void *payload) __attribute__((noreturn));
 
-/* Called where the effect is performed, like any function, when nobody handles it. Returns the one
-   before; NULL takes it away. */
+/* Sets the function that is called in place when nobody handles the effect, and returns the one
+   before; NULL takes the default away. */
 default_handler_t *seff_set_default_handler(effect_id effect, default_handler_t *handler);
 default_handler_t *seff_get_default_handler(effect_id effect);
 
@@ -211,8 +214,8 @@ HAFTI_INLINE void *seff_yield(seff_coroutine_t *k, effect_id id, void *payload) 
 #define THROW(...) SEFF_THROW(__VA_ARGS__, )
 #define EXIT(k, ...) SEFF_EXIT(k, __VA_ARGS__, )
 
-/* Inside switch (request.effect). `payload` is a copy. Without a break they fall through to the next
-   case. */
+/* To be written inside switch (request.effect). `payload` is a copy. A case without `break` falls
+   through to the next case. */
 #define SEFF_CASE(id, type, value, ...)                                                            \
 case (id): {                                                                                       \
     __attribute__((unused)) type payload = value;                                                  \
@@ -224,9 +227,9 @@ case (id): {                                                                    
 #define CASE_RETURN(request, ...)                                                                  \
     SEFF_CASE(RETURN_EFFECT_ID, seff_payload_return, {(request).payload}, __VA_ARGS__)
 
-/* Defines function_syscall_wrapper, to be called from coroutines with small stacks. On a segmented
-   one it calls the function on a stack of the thread (arguments and result in registers); the others
-   are large enough for any function, so it goes straight there. */
+/* Defines function_syscall_wrapper, which coroutines with small stacks call instead of `function`.
+   On a segmented stack it calls `function` on a stack of the thread (arguments and result in
+   registers); other stacks are large enough for any function, so there it jumps to `function`. */
 #define MAKE_SYSCALL_WRAPPER(result, function, ...)                                                \
     __asm__(".pushsection .text\n"                                                                 \
             ".weak " #function "_syscall_wrapper\n"                                                \

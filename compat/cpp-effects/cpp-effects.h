@@ -26,22 +26,23 @@
  *
  * How it is made
  *
- * A handler here is an object with virtual functions; a `frame` makes one of haft.hpp's of it, with
- * the handler in it, on the stack of its computation, or a shared pointer to it. In the list of
- * each frame stands, first, an effect that nobody performs, `whereabouts`: its clause tells the
- * label, so that handlers are found by label along the runtime's chain, whatever other handlers it
- * has in it. What was found is cached, as for any perform, under the effect's address and 2.
+ * A handler here is an object with virtual functions. A `frame` is a handler of haft.hpp that
+ * contains such an object, on the stack of the computation, or a shared pointer to one. The list of
+ * every frame begins with an effect that nobody performs, `whereabouts`: its clause tells the
+ * label, so that handlers are found by label along the runtime's chain, whatever other handlers are
+ * in the chain. A handler that was found by label is cached, as for any perform, with
+ * HAFTI_OTHER_MARK.
  *
- * tail_resume returns before anything is resumed, so it leaves a note with the clause that it was
- * called in. Clauses are found by the stack that they run on (`clause_here`).
+ * tail_resume returns before anything is resumed, so it leaves a note with the clause that has
+ * called it. A clause is found by the stack that it runs on (`clause_here`).
  *
- * What is undefined in cpp-effects is an error here: a resumption used twice, a command that nobody
- * handles, a label or handler_ref that is not around the caller, no handler. They are reported as
- * haft.h says. An exception that leaves a body, a general or a no_resume clause goes on at the call
- * that let it run (handle, or resume); one that leaves a plain clause comes out of invoke_command.
+ * Mistakes that are undefined in cpp-effects are errors here, reported as haft.h says: a resumption
+ * used twice, a command that nobody handles, a label or handler_ref that is not around the caller,
+ * no handler. An exception that leaves a body, a general or a no_resume clause leaves the call that
+ * let it run (handle, or resume); one that leaves a plain clause leaves invoke_command.
  *
- * Threads: as in haft.h. Every thread has handlers of its own; a resumption may be moved to
- * another.
+ * Threads: as in haft.h. Every thread has handlers of its own; a resumption may be moved to another
+ * thread.
  */
 #ifndef HAFT_COMPAT_CPP_EFFECTS_H
 #define HAFT_COMPAT_CPP_EFFECTS_H
@@ -77,8 +78,8 @@ class handler_ref;
 /* ---- Commands (§2.1, §3.2) ------------------------------------------------------------------ */
 
 /*
- * A command is a struct that derives from command<Out>, where Out is what invoking it returns, or
- * from command<>: then it is nothing. Its fields are the arguments. It must be possible to copy it.
+ * A command is a struct that derives from command<Out>, where Out is the type that invoking it
+ * returns, or from command<>, if that is void. Its fields are the arguments. It must be copyable.
  */
 template <typename... Outs>
 struct command;
@@ -128,8 +129,9 @@ inline constexpr std::int64_t no_label = -2;
 /* ---- Clauses that run ---- */
 
 /*
- * A general clause that runs, where tail_resume finds it. It lies in the frame of the clause's
- * caller, of which a resume that is no tail call keeps one a level: so it is small.
+ * The record of a general clause that runs, where tail_resume finds it. It lies in the frame of the
+ * clause's caller; a resume that is no tail call keeps one such frame at each level, so it is
+ * small.
  */
 struct clause_record {
     clause_record *outer;
@@ -170,7 +172,7 @@ HAFT_DETAIL_INLINE clause_place clause_here() {
     return {reinterpret_cast<clause_record **>(word), depth};
 }
 
-/* Whether tail_resume has something to return that is nobody's answer. */
+/* Whether tail_resume can return a value that nobody takes for the answer. */
 template <typename Answer>
 inline constexpr bool has_no_answer =
     std::is_void_v<Answer> || std::is_default_constructible_v<Answer>;
@@ -212,7 +214,7 @@ struct running_clause : clause_record {
     running_clause(const running_clause &) = delete;
     running_clause &operator=(const running_clause &) = delete;
 
-    /* What the clause has tail-resumed, and not its answer; or that. */
+    /* The computation that the clause has tail-resumed; if there is none, the clause's answer. */
     HAFT_DETAIL_INLINE haft::detail::ending ended(haft::detail::ending answered, void *place) {
         if (!tail_resumed)
             return answered;
@@ -223,8 +225,8 @@ struct running_clause : clause_record {
     }
 };
 
-/* While others run on the stack of a clause. The clause is looked up twice: a pointer to it would
-   take room in every frame of a nested resume. */
+/* For the time in which other code runs on the stack of a clause. The clause is looked up twice,
+   since a pointer to it would take room in every frame of a nested resume. */
 struct resuming {
     HAFT_DETAIL_INLINE resuming() {
         if (clause_record *clause = *clause_here().word)
@@ -268,14 +270,14 @@ class resumption_base : haft_resumption<Answer, Out> {
     using data_type = resumption_data<Out, Answer>;
 
     resumption_base() = default;
-    /* Take back what release() has given; NULL gives an empty one. */
+    /* Takes back what release() has returned; NULL makes an empty resumption. */
     resumption_base(data_type *released) noexcept
         : base(released != nullptr ? std::move(released->suspended) : base()) {}
     resumption_base(data_type &released) noexcept : base(std::move(released.suspended)) {}
-    /* A function as a resumption: to resume is to call it. */
+    /* A function as a resumption: resume() calls the function. */
     resumption_base(std::function<typename haft::detail::signature<Answer, Out>::type> function)
         : base(haft::wrap<Out>(std::move(function)).template with_new<haft::handler<>>()) {}
-    /* One of haft.hpp. */
+    /* From a resumption of haft.hpp. */
     resumption_base(base &&other) noexcept : base(std::move(other)) {}
 
     /* Whether there is something to resume. */
@@ -315,17 +317,17 @@ class resumption_base : haft_resumption<Answer, Out> {
 } // namespace detail
 
 /*
- * A computation that waits for an Out and, resumed, gives an Answer. One-shot and move-only: a
- * second use is an error that names the command. Destroying it unwinds the computation's stack. It
- * may outlive the handle() that it comes from, and its handler lives as long as it does.
+ * Owns a computation that waits for an Out and, resumed, gives an Answer. One-shot and move-only: a
+ * second use is an error that names the command. Destroying a resumption unwinds the computation's
+ * stack. It may outlive the handle() that it comes from; its handler lives as long as it does.
  *
  * resume(value)         continues, and returns the answer.
  *
  * tail_resume(value)    to be the last thing that a clause does: continues after the clause is
  *                       gone, so that any number of such clauses run in constant space. The
  *                       clause's answer will be the computation's; tail_resume returns Answer().
- *                       Where that cannot be (outside clauses, in one with another type of answer,
- *                       or if there is no Answer()), it is resume.
+ *                       Where that is not possible (outside clauses, in a clause with another type
+ *                       of answer, or if there is no Answer()), tail_resume does what resume does.
  */
 template <typename Answer, typename Out>
 class resumption<Answer(Out)> : public detail::resumption_base<Answer, Out> {
@@ -370,8 +372,8 @@ const char *type_name() {
 }
 } // namespace detail
 
-/* A handler, as handle_ref gives it to its body, or find_handler. To be copied freely; good for as
-   long as that handler is around the code that invokes. */
+/* Refers to a handler; handle_ref gives one to its body, and find_handler returns one. May be
+   copied freely; valid as long as the handler is around the code that invokes. */
 class handler_ref {
   public:
     handler_ref() = default;
@@ -384,11 +386,11 @@ class handler_ref {
     friend struct detail::access;
 };
 
-/* What all handlers have in common. */
+/* The base of all handlers. */
 class metaframe {
   public:
-    /* That handle was given; a number of the library's own for a handler without one. Of a handler
-       that serves several computations: that of the last. */
+    /* The label that handle was given; a number of the library's own for a handler without a label.
+       If a handler serves several computations, the label of the last. */
     std::int64_t label = 0;
     virtual ~metaframe() = default;
     /* Writes a line for debug_print_metastack. */
@@ -506,7 +508,7 @@ struct place {
 };
 struct HAFT_SHARED whereabouts : haft::effect<place> {};
 
-/* A clause as haft.hpp wants it: by its type only, see general_clause below. */
+/* The type of a clause, for haft.hpp, which does not call it: see general_clause below. */
 template <typename Answer, typename Cmd, clause_mode mode>
 struct frame_clause {
     Answer operator()(const Cmd &command, haft_resumption<Answer, typename Cmd::out_type> k);
@@ -803,8 +805,8 @@ HAFT_DETAIL_INLINE typename Cmd::out_type invoke_command(handler_ref ref, const 
     return detail::invoke_found(here, found, scope, cmd);
 }
 
-/* The same where the type of the handler is known. Nothing depends on it: handlers are found
-   without a look at their types. */
+/* The same where the type of the handler is known. It makes no difference: handlers are found
+   without looking at their types. */
 template <typename H, typename Cmd>
 HAFT_DETAIL_INLINE typename Cmd::out_type static_invoke_command(const Cmd &cmd) {
     (void)sizeof(detail::the_handler_does_not_list<H, Cmd>);
@@ -835,7 +837,7 @@ inline std::int64_t fresh_label() {
 }
 
 /*
- * Writes the handlers that are around, innermost first, to std::cout: a line a handler,
+ * Writes the handlers around the caller, innermost first, to std::cout: a line for each handler,
  * "label:type" and "[type]" for each command, with the compiler's names of types (type_info::name),
  * and -2 for the label of a handler without one; last the line of the thread's own stack. Handlers
  * that are not of this header are left out.
@@ -875,7 +877,7 @@ HAFT_DETAIL_INLINE auto body_of(Body &&body) {
         return static_cast<typename H::body_type>(function(static_cast<Argument &&>(argument)...));
     };
 }
-/* Its own handler is the innermost one when a body starts. */
+/* When a body starts, its own handler is the innermost one. */
 template <typename H, typename Body>
 HAFT_DETAIL_INLINE auto body_with_ref(Body &&body) {
     return [function = std::decay_t<Body>(static_cast<Body &&>(body))]() mutable ->
@@ -969,8 +971,8 @@ handle_with_ref(Body &&body, std::shared_ptr<H> handler) {
 }
 
 /*
- * wrap<H>([label,] body, arguments...)      What handle would run, as a resumption: it starts when
- *                                           it is resumed.
+ * wrap<H>([label,] body, arguments...)      The computation that handle would run, as a resumption:
+ *                                           it starts when it is resumed.
  * wrap<H, A>([label,] body, arguments...)   The body takes an A, which the resumption is given. If
  *                                           the body is an std::function, A need not be written.
  * wrap_with([label,] body, handler)         The same with an existing handler; wrap_with<H, A>.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Chat room: what one member says, all hear. Each member has a task that reads and one that writes,
- * and a channel from the room to the writer. A member that does not read misses messages, but
+ * and a channel from the room to the writer. A member that reads too slowly hears no more, and
  * nobody waits for it. A hundred clients join, each says its name, and each hears all the others.
  */
 #include <errno.h>

@@ -18,45 +18,46 @@
     ]}
 
     Numbers of sections (§) refer to "Retrofitting effect handlers onto OCaml". Beyond the paper and
-    OCaml 5, an effect that is performed under a C function which has called OCaml code back is handled like
-    any other, and the C function goes on when the continuation is resumed. Finalisers, signal handlers
-    and the callbacks of [Gc.Memprof] are exceptions: they run on behalf of the runtime inside whatever
-    code happens to run, so an effect that they do not handle themselves is {!Unhandled} there.
+    OCaml 5, an effect that is performed under a function of C which has called OCaml code back is handled
+    like any other, and the function of C goes on when the continuation is resumed. The runtime calls
+    finalisers, signal handlers and the callbacks of [Gc.Memprof] inside whatever code happens to run: an
+    effect that they do not handle themselves raises {!Unhandled} in them.
 
-    Threads: each has handlers of its own. A continuation may be resumed by any thread. *)
+    Threads: each has handlers of its own. Any thread may resume a continuation. *)
 
 type 'a eff = ..
 (** The type of effects: [type _ eff += E : argument -> result eff] declares an effect which, when
-    performed, returns a [result] (§4.1). OCaml 5.3 has this type in scope everywhere; the preprocessor sees
-    to that. *)
+    performed, returns a [result] (§4.1). In OCaml 5.3 this type is in scope everywhere; so it is in files
+    that the preprocessor translates. *)
 
 type 'a t = 'a eff = ..
 (** The same type under OCaml 5.0's name: [type _ Effect.t += E : argument -> result Effect.t]. *)
 
 exception Unhandled : 'a t -> exn
-(** Raised by {!perform}, where the effect was performed, if no handler handles it: so the code that
-    performed it can clean up (§3). *)
+(** {!perform} raises this where the effect was performed if no handler handles the effect, so that the
+    code that performed it can clean up (§3). *)
 
 exception Continuation_already_resumed
-(** Raised by the functions that resume a continuation if it was resumed before: continuations are
+(** The functions that resume a continuation raise this if it was resumed before: continuations are
     one-shot (§3). *)
 
 val perform : 'a t -> 'a
-(** [perform e] suspends the computation up to the innermost handler, and gives it the effect and the
-    continuation. If that handler does not handle the effect, the next one outwards is asked. Returns, or
-    raises, what the continuation is resumed with.
+(** [perform e] suspends the computation up to the innermost handler, and gives the handler the effect and
+    the continuation. If that handler does not handle the effect, the next handler outwards is asked.
+    [perform e] returns, or raises, what the continuation is resumed with.
 
-    @raise Unhandled if there is no handler that does. *)
+    @raise Unhandled if no handler handles the effect. *)
 
 (** Deep handlers: a continuation that was captured comes with the handler that captured it. *)
 module Deep : sig
   type ('a, 'b) continuation
   (** A suspended computation that expects an ['a] and, together with its handler, ends in a ['b]. It
-      keeps what the computation holds alive. If it is never resumed, it is collected with its stack,
-      but without running the computation's cleanup code: to that end, {!discontinue} it. *)
+      keeps everything that the computation refers to alive. A continuation that nobody refers to is
+      collected with its stack, and the computation's cleanup code does not run: {!discontinue} it to run
+      that code. *)
 
   val continue : ('a, 'b) continuation -> 'a -> 'b
-  (** [continue k v] resumes the computation: {!perform} returns [v] there. In tail position it takes no
+  (** [continue k v] resumes the computation: its {!perform} returns [v]. A call in tail position takes no
       stack.
 
       @raise Continuation_already_resumed if [k] was resumed before. *)
@@ -68,16 +69,17 @@ module Deep : sig
 
   val discontinue_with_backtrace :
     ('a, 'b) continuation -> exn -> Printexc.raw_backtrace -> 'b
-  (** The same, with the origin of the exception that the backtrace tells. *)
+  (** [discontinue_with_backtrace k e b] is [discontinue k e], with [b] as the beginning of the exception's
+      backtrace. *)
 
   type ('a, 'b) handler = {
-    retc : 'a -> 'b;  (** what a computation that returns ends in *)
-    exnc : exn -> 'b;  (** and one that raises an exception *)
+    retc : 'a -> 'b;  (** applied to the value that the computation returns *)
+    exnc : exn -> 'b;  (** applied to the exception that the computation raises *)
     effc : 'c. 'c t -> (('c, 'b) continuation -> 'b) option;
-        (** what to do about an effect; [None]: ask the next handler outwards *)
+        (** applied to an effect: [Some f] handles it by [f]; [None]: the next handler outwards is asked *)
   }
-  (** A handler for a computation that returns an ['a], which makes a ['b] of it. Its functions run
-      outside of it: what they raise and perform goes to the handlers further out. *)
+  (** A handler makes a ['b] of a computation that returns an ['a]. Its functions run outside of the
+      handler: what they raise and perform goes to the handlers further out. *)
 
   val match_with : ('c -> 'a) -> 'c -> ('a, 'b) handler -> 'b
   (** [match_with f x h] runs [f x] under the handler [h].
@@ -93,18 +95,18 @@ module Deep : sig
   (** [try_with f x h] runs [f x] under the handler [h]. *)
 
   val get_callstack : ('a, 'b) continuation -> int -> Printexc.raw_backtrace
-  (** [get_callstack k n] is where the computation was suspended: its innermost [n] calls. Empty if [k]
+  (** [get_callstack k n] is the innermost [n] calls of the computation, as it was suspended. Empty if [k]
       was resumed. *)
 end
 
-(** Shallow handlers: they handle the first effect only, and the next one is up to the handler that the
-    continuation is resumed with. *)
+(** Shallow handlers: a shallow handler handles only the first effect. Whoever resumes the continuation
+    gives it the handler for the next one. *)
 module Shallow : sig
   type ('a, 'b) continuation
   (** A suspended computation that expects an ['a] and returns a ['b]. *)
 
   val fiber : ('a -> 'b) -> ('a, 'b) continuation
-  (** [fiber f] is the computation that applies [f] to what it is resumed with. *)
+  (** [fiber f] is the computation that applies [f] to the value with which it is resumed. *)
 
   type ('a, 'b) handler = {
     retc : 'a -> 'b;
@@ -120,7 +122,7 @@ module Shallow : sig
 
   val discontinue_with :
     ('c, 'a) continuation -> exn -> ('a, 'b) handler -> 'b
-  (** [discontinue_with k e h] resumes it by raising [e], under the handler [h].
+  (** [discontinue_with k e h] resumes the computation by raising [e] in it, under the handler [h].
 
       @raise Continuation_already_resumed if [k] was resumed before. *)
 
@@ -130,7 +132,7 @@ module Shallow : sig
     Printexc.raw_backtrace ->
     ('b, 'c) handler ->
     'c
-  (** The same, with the origin of the exception that the backtrace tells. *)
+  (** As {!Deep.discontinue_with_backtrace}, under the given handler. *)
 
   val get_callstack : ('a, 'b) continuation -> int -> Printexc.raw_backtrace
   (** As {!Deep.get_callstack}. *)

@@ -3,35 +3,36 @@
 
 val unsafe_clone :
   ('a, 'b) Effect.Deep.continuation -> ('a, 'b) Effect.Deep.continuation
-(** [unsafe_clone k] is a copy of the suspended computation [k], which stays as it is: each of the two can be
-    resumed once. So a computation can be gone through several times, for backtracking search or
-    probabilistic programs (§A, "Experimental support for multi-shot continuations").
+(** [unsafe_clone k] is a copy of the suspended computation [k]; [k] stays as it is, and each of the two can
+    be resumed once. So a program can run the rest of a computation several times, for backtracking search
+    or probabilistic programs (§A, "Experimental support for multi-shot continuations").
 
-    {b Unsafe.} OCaml code is written and compiled for calls that return once. What a computation that is
-    resumed twice shares, and what each copy has for itself, is up to the compiler's optimisations: a
-    reference that does not escape lives on the stack and is copied, any other is shared. What is closed,
-    unlocked or freed at the end is so twice. In types that are inferred nothing tells.
+    {b Unsafe.} OCaml code is written and compiled for calls that return once. The compiler's optimisations
+    decide what the copies share: each copy has its own of a reference that does not escape, which lies on
+    the stack; they share any other. Each copy closes, unlocks and frees what the computation closes, unlocks
+    and frees at its end. Inferred types do not show that a continuation is a copy.
 
-    The handlers inside [k] go with it, so that each copy has its own. What is captured inside stays one: if
-    [k] waits in an [effc] that has been given a continuation, both copies have that one, and the second that
-    declines the effect, or resumes it, gets {!Effect.Continuation_already_resumed}. A copy costs what is on the
-    stacks, to make and to resume.
+    The handlers inside [k] are copied with it, so that each copy has its own. A continuation that was
+    captured inside [k] is not copied: if [k] waits in an [effc] that has been given a continuation, both
+    copies have this one, and the second copy that resumes it, or declines the effect, gets
+    {!Effect.Continuation_already_resumed}. Making and resuming a copy takes time proportional to what is on
+    its stacks.
 
     @raise Effect.Continuation_already_resumed if [k] was resumed before.
     @raise Invalid_argument if functions of C are on the stack: they cannot be copied.
-    @raise Out_of_memory *)
+    @raise Out_of_memory if there is no memory for the copy. *)
 
 module Effect = Effect
 (** For programs that write [Stdlib.Effect]: the preprocessor reads [Haft.Effect]. *)
 
-(** What the code uses that [haft-effect-syntax] generates. It is not for use by hand. *)
+(** For the code that [haft-effect-syntax] generates. Not for use by hand. *)
 module Syntax : sig
-  (** What is in scope everywhere in OCaml 5.3. *)
+  (** The names that OCaml 5.3 has in scope everywhere. *)
   module Predefined : sig
     type 'a eff = 'a Effect.eff = ..
   end
 
-  (** {!Effect.Deep.handler}, with labels that nothing else has here. *)
+  (** {!Effect.Deep.handler}, with labels that no other type in this module has. *)
   type ('a, 'b) handler = ('a, 'b) Effect.Deep.handler = {
     retc : 'a -> 'b;
     exnc : exn -> 'b;
@@ -39,5 +40,5 @@ module Syntax : sig
   }
 
   val reraise : exn -> 'a
-  (** Raises in its caller's place: the backtrace goes on with the callers of that. *)
+  (** Raises the exception as if its caller did: the backtrace goes on with that function's callers. *)
 end

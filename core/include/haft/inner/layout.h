@@ -17,16 +17,17 @@
  * A scope is one handler. The scope of a fiber lies in the fiber's header; the code that resumed the
  * fiber handles what the scope lists. A scope without a stack lies in the frame of haft_handle.
  *
- * Every scope remembers where its last few effects were found (`cache`). An entry is right for as
- * long as nothing between the scope and the handler is attached elsewhere, and so is whatever else was
- * derived from the chain outwards of a scope. Therefore a scope has a serial, a number that no other
- * scope of the process has ever had, and a new one whenever that chain may have changed: when a fiber
- * is resumed by another parent, or with another handled set, or on another thread, all scopes of the
- * suspended chain that ends in it get new serials and empty caches (resume.c). A fiber that is resumed
- * by the scope of the serial it remembers (`owner`) thus needs no look at anything else, and what was
- * cached inside it still holds.
+ * Every scope remembers where its last few effects were found (`cache`). An entry is right as long
+ * as the chain between the scope and the handler stays as it is; so is everything else that was
+ * derived from the chain outwards of a scope. Therefore a scope has a serial, a number that no
+ * other scope of the process has ever had, and gets a new one whenever that chain may have changed:
+ * when a fiber is resumed by another parent, with another handled set, or on another thread, all
+ * scopes of the suspended chain that ends in it get new serials and empty caches (resume.c). A
+ * fiber remembers the serial of the scope that resumed it last (`owner`). If the scope with that
+ * serial resumes it again, nothing else has to be checked, and the caches of the scopes inside the
+ * fiber are still right.
  *
- * Fibers of other languages (haft/language.h) have no serial, 0, until one is needed.
+ * The scopes of other languages' fibers (haft/language.h) have the serial 0 until one is needed.
  */
 #ifndef HAFTI_LAYOUT_H
 #define HAFTI_LAYOUT_H
@@ -61,9 +62,9 @@ typedef struct haft_clause {
 typedef struct haft_handles {
     uint32_t count;
     uint16_t all; /* handles every effect, listed or not */
-    uint16_t
-        number; /* of the set's contents in this process, drawn when it is first used: every place in
-                        a program where a set is written has one of its own. HAFT_SET_...: it has none */
+    /* Sets with the same number have the same contents, wherever a program writes them. Drawn when
+       the set is first used; below HAFTI_SET_FIRST: the set has no number. */
+    uint16_t number;
     const haft_clause_t *clauses;
 } haft_handles_t;
 enum {
@@ -73,8 +74,8 @@ enum {
     HAFTI_SET_FIRST
 };
 
-/* Sizes of payload and result in one word: compared when a handler is looked up, so that two
-   different effects that were given one name are told apart instead of confused. */
+/* The sizes of payload and result in one word. A lookup compares them, so that two different
+   effects with one name are not taken for each other. */
 #ifdef __cplusplus
 #    define HAFTI_TO(type, value) (type(value))
 #else
@@ -91,20 +92,20 @@ struct haft_effect {
     /* Calls a clause that runs in place, for callers that do not know its type. */
     void (*call)(haft_function_t *function, void *state, void *payload, void *result);
     haft_function_t *unhandled; /* reports that nobody handles the effect */
-    haft_clause_t
-        default_clause; /* no default: its function is `unhandled`, or its kind is not that
-                                     of a clause in place */
-    uint32_t
-        place; /* of its entry in caches where the one of its slot is another's, in bytes; see lookup.c */
+    /* If there is no default, its function is `unhandled`, or its kind is not HAFT_CLAUSE_TAIL. */
+    haft_clause_t default_clause;
+    /* Where in caches, in bytes, its entry is if another effect has the entry of its slot
+       (lookup.c). */
+    uint32_t place;
     bool spoils; /* declared without NDEBUG: payloads that are no longer valid are overwritten */
 };
 
 enum { HAFTI_CACHE_SLOTS = 8, HAFTI_THREAD_BITS = 28 };
 
 /*
- * How an effect is handled, and by which scope. `with` is the second word of the switch that suspends the
- * fiber of the scope: the effect, or the general clause that takes it. Or it is a clause, marked by
- * HAFTI_CLAUSE_MARK, which says what is done.
+ * How an effect is handled, and by which scope. `with` is either the second word of the switch that
+ * suspends the fiber of the scope (the effect, or the general clause that takes it), or a clause,
+ * marked by HAFTI_CLAUSE_MARK, which says what is done.
  */
 typedef struct hafti_found {
     uintptr_t with;
@@ -113,10 +114,10 @@ typedef struct hafti_found {
 enum { HAFTI_CLAUSE_MARK = 1, HAFTI_AT_MARK = 2, HAFTI_OTHER_MARK = 4 };
 
 typedef struct hafti_cache_entry {
-    uintptr_t
-        key; /* the effect, with the mark of `with`, and HAFTI_AT_MARK if it was performed to a
-                      scope by name (haft/language.h), or HAFTI_OTHER_MARK if found in a way that is the
-                      performer's own; 0: empty */
+    /* The effect, with the mark of `with`; and HAFTI_AT_MARK if it was performed to a scope by name
+       (haft/language.h), or HAFTI_OTHER_MARK if the performer found its handler in a way of its
+       own. 0: the entry is empty. */
+    uintptr_t key;
     hafti_found_t found;
 } hafti_cache_entry_t;
 
@@ -137,8 +138,9 @@ struct hafti_scope {
     uint8_t filled; /* a bit for each entry of the cache that may have a key */
     /* Of a fiber, here for the sake of the cache line: */
     uintptr_t awaits; /* what suspended it, see HAFTI_AWAITING */
-    uint64_t shot; /* counts uses of the fiber's captures: a resumption is good for one; odd while
-                         haft_tail_resume has used one and its handler has not */
+    /* Counts uses of the fiber's resumptions, each of which may be used once. Odd after
+       haft_tail_resume, until the handler resumes the fiber. */
+    uint64_t shot;
     hafti_cache_entry_t cache[HAFTI_CACHE_SLOTS];
 };
 
@@ -164,19 +166,21 @@ enum hafti_gate {
  *   low                                                                 high
  *   | guard | ...free...  <- sp | frames | first frame | haft_fiber_t | colour |
  *
- * `context` is the fiber while it is suspended, `resumer` the code that resumed it while it runs: a
- * switch stores into the one and loads the other. The frame pointer of a fiber's first frame points to
- * `resumer`, so that walking frame pointers leads from a running fiber into its parent at no cost.
+ * `context` is the fiber's context while the fiber is suspended; `resumer` is that of the code that
+ * resumed it, while the fiber runs: a switch stores into one and loads the other. The frame pointer
+ * of a fiber's first frame points to `resumer`, so that walking frame pointers leads from a running
+ * fiber into its parent at no cost.
  *
- * A switch needs the first two cache lines, and a third for what the fiber waits for and has cached.
+ * A switch needs the first two cache lines, and a third for `awaits` and the cache of the scope.
  *
- * The first segment of a segmented fiber lies in a block with its header in the same way; haft/inner/segments.h
+ * The first segment of a segmented fiber lies in one block with its header; haft/inner/segments.h
  * draws it.
  */
 struct haft_fiber {
     hafti_context_t context;
-    uint64_t owner;     /* serial of the scope that resumed it last, and may again without further
-                              ado; 0: nobody may. Whoever changes it has claimed the fiber */
+    /* Serial of the scope that resumed the fiber last, and may resume it again by the hot path; 0:
+       no scope may. Whoever changes it has claimed the fiber. */
+    uint64_t owner;
     uint64_t gate;      /* hafti_gate; whoever resumes the fiber closes it */
     hafti_scope_t *top; /* innermost scope of the suspended chain that ends in this fiber */
 
@@ -192,10 +196,11 @@ struct haft_fiber {
     void *thrown; /* the payload of the effect that ended the fiber, once unwound */
     const void *handler;
     struct haft_pool *pool;
-    void *tools;               /* what sanitizers and Valgrind know of this fiber */
-    struct haft_fiber *within; /* the segmented fiber on the other side of the switch: that
-                                * resumed this one, or in which it stopped; or NULL */
-    const struct haft_language *language; /* that owns the frames (haft/language.h); NULL: C */
+    void *tools; /* what sanitizers and Valgrind know of this fiber */
+    /* The segmented fiber on the other side of the switch, which resumed this one, or in which this
+       one stopped; or NULL. */
+    struct haft_fiber *within;
+    const struct haft_language *language; /* which owns the frames (haft/language.h); NULL: C */
     /* enum haft_fiber_state. 32 bits wide, so that compilers read it alone: one load of it and `kind`
        would have to wait for the stores of both. */
     uint32_t state;
@@ -221,11 +226,10 @@ typedef struct hafti_exceptions {
 
 struct hafti_thread {
     hafti_scope_t *current; /* the innermost scope */
-    hafti_exceptions_t
-        *exceptions; /* those of C++; on a segmented fiber, and on threads with another
-                                      language, something that is not empty and keeps the hot
-                                      paths from switching */
-    uint64_t stamp;  /* the last serial that was drawn */
+    /* Those of C++. On a segmented fiber, and on threads with another language, an object that is
+       not empty, which keeps the hot paths from switching. */
+    hafti_exceptions_t *exceptions;
+    uint64_t stamp; /* the last serial that was drawn */
     hafti_scope_t root;
     hafti_scope_t defaults;
     struct haft_known *known; /* what hafti_lookup found before */
@@ -233,19 +237,20 @@ struct hafti_thread {
     struct haft_pool *pool;
     size_t idle_size;
     uint32_t idle_count;
-    uint32_t moves; /* of effects to other places of caches, counted */
+    uint32_t moves; /* how often effects were moved to other places of caches */
     bool other_full;
-    struct haft_batch *other; /* as many again, or none */
-    void *signal_stack;       /* the alternate one for signals, if it is the library's */
-    char
-        *signal_low; /* where the alternate stack was when the thread started, whoever has set it */
+    struct haft_batch *other; /* a second batch, full or empty (`other_full`) */
+    void *signal_stack;       /* the alternate stack for signals, if it is the library's */
+    /* The lowest address of the alternate stack that the thread started with, whoever has set
+       it. */
+    char *signal_low;
     size_t signal_size; /* 0: there was none */
-    const char
-        *looking; /* where on the stack a lookup writes down what it found; NULL: none does */
-    hafti_exceptions_t *globals;        /* the exceptions of C++ themselves */
-    haft_fiber_t *segmented;            /* the fiber on which the code runs, if that is segmented */
-    struct haft_footing *foreign_calls; /* in which fibers were resumed, innermost first */
-    void *foreign_stack;                /* of the functions called through HAFT_FOREIGN */
+    /* Where on the stack a lookup writes down what it found; NULL: no lookup does. */
+    const char *looking;
+    hafti_exceptions_t *globals;          /* the exceptions of C++ themselves */
+    haft_fiber_t *segmented;              /* the fiber on which the code runs, if it is segmented */
+    struct haft_footing *foreign_calls;   /* those that have resumed fibers, innermost first */
+    void *foreign_stack;                  /* for functions called through HAFT_FOREIGN */
     const struct haft_language *language; /* whose code runs on this thread, or NULL */
 };
 
