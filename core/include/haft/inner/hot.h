@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The hot paths: finding a handler, suspending a fiber, resuming one. Everything here is inlined into
- * the caller; whatever is rare is a call to a function of the library that is marked cold.
+ * the caller; for what is rare, the caller calls a function of the library that is marked cold.
  *
  * Invariants
  * - The thread is looked up afresh after every switch: a fiber may wake up on another thread, so no
  *   address derived from the thread pointer survives a switch (hafti_thread is volatile assembly).
- * - `gate` is opened by the resumer when it has arrived back, and not by the fiber on its way out: only
- *   then is the context complete.
+ * - The resumer opens `gate` when it has arrived back; the fiber does not open it on its way out,
+ *   because its context is not complete before.
  * - Two threads that resume one fiber at once cannot both get in. The hot path, which only the scope
- *   named by `owner` can take, closes the gate and then reads `owner` again; whoever comes from
- *   elsewhere writes `owner`, makes the first thread's stores visible (membarrier, on the slow path
- *   only), and then exchanges the gate. One of the two sees the other. With three threads the second
- *   may have overwritten what the third wrote into `owner`: so whoever comes from elsewhere looks at it
- *   once more, and nobody changes anything else before.
+ *   named by `owner` can take, closes the gate and then reads `owner` again. A resume from another
+ *   scope writes `owner`, makes the first thread's stores visible (membarrier, on the slow path
+ *   only), and then exchanges the gate. So one of the two threads sees the other. With three
+ *   threads, the second may have overwritten what the third wrote into `owner`: so a resume from
+ *   another scope reads `owner` once more, before it changes anything else.
  */
 #ifndef HAFTI_HOT_H
 #define HAFTI_HOT_H
@@ -37,7 +37,8 @@
 #define HAFTI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HAFTI_COLD __attribute__((cold, noinline))
 #ifdef __cplusplus
-/* Not static: templates of haft.hpp that a module exports may not name what has internal linkage. */
+/* Not static: templates of haft.hpp that a module exports may not name functions with internal
+   linkage. */
 #    define HAFTI_INLINE inline __attribute__((always_inline, unused))
 #else
 #    define HAFTI_INLINE static inline __attribute__((always_inline, unused))
@@ -50,9 +51,9 @@ typedef struct haft_request {
 } haft_request_t;
 
 /*
- * The words of a switch. Into a fiber: the result of perform, or, special, how the fiber is woken
- * instead, in the second word. Out of a fiber: payload and effect; special, unless the fiber is only
- * suspended.
+ * The words of a switch. Into a fiber, the first word is the result of perform; if the switch is
+ * special, the second word says how the fiber is woken instead. Out of a fiber, the words are
+ * payload and effect; the switch is special unless it only suspends the fiber.
  */
 enum hafti_wake {
     HAFTI_WAKE_REPLY = 0, /* the first word is the result of perform */
@@ -88,10 +89,10 @@ HAFTI_INLINE hafti_thread_t *hafti_thread(void) {
 #endif
 
 /*
- * Where the code runs, for the hot paths: its thread, and the innermost scope. Good until the next
- * switch. On x86-64 a thread is known by the distance of its state from the thread pointer, and a word
- * is read there with no address in between. Volatile, and with memory clobbered, since the order among
- * these and the switches counts.
+ * Where the code runs, for the hot paths: its thread, and the innermost scope. Valid until the next
+ * switch. On x86-64 `thread` is the distance of the thread's state from the thread pointer, so that
+ * one instruction reads a word of the state. The assembly is volatile and clobbers memory, since
+ * its order among the switches matters.
  */
 typedef struct hafti_here {
     uintptr_t thread;
@@ -155,9 +156,9 @@ HAFTI_INLINE bool hafti_is_alone(void) {
 }
 
 /* C++ keeps the exceptions being handled in a global of the thread; while there are any, the
-   out-of-line path saves them with the fiber. One comparison sees both fields: all of the pointer but
-   its lowest 16 bits, and the low half of the count. (No object lies in the first 64 KiB, so a pointer
-   that is not NULL has a bit set above the lowest 16.) */
+   out-of-line path saves them with the fiber. One comparison reads both fields: the pointer without
+   its lowest 16 bits, and the low half of the count. (No object lies in the first 64 KiB, so a
+   pointer that is not NULL has a bit set above the lowest 16.) */
 HAFTI_INLINE bool hafti_exceptions_in(const hafti_exceptions_t *exceptions) {
     uint64_t both;
     __builtin_memcpy(&both, (const char *)exceptions + 2, sizeof both);
@@ -168,8 +169,8 @@ HAFTI_INLINE bool hafti_exceptions_pending(hafti_here_t here) {
 }
 
 /*
- * The entry for `effect` with `marks`, by value. A handler of signals that performs may write to the slot
- * between two reads: so the key is read again when everything else has been.
+ * Reads the entry for `effect` with `marks`. A signal handler that performs may write to the entry
+ * between two reads, so the key is read again at the end.
  */
 HAFTI_INLINE bool hafti_read_entry(const hafti_cache_entry_t *entry, haft_effect_t *effect,
                                    unsigned marks, hafti_found_t *found) {
@@ -199,8 +200,8 @@ HAFTI_INLINE bool hafti_read_either(const hafti_cache_entry_t *entry, haft_effec
 }
 
 /*
- * An effect has two places in the cache of a scope: the slot that its declaration gives, which is known
- * when the program is compiled, and one that is found at run time where the former is another effect's.
+ * An effect has two places in the cache of a scope: the slot that its declaration gives, which the
+ * compiler knows, and one that is chosen at run time, for when another effect has the slot.
  */
 HAFTI_INLINE hafti_cache_entry_t *hafti_entry_in(hafti_scope_t *scope, unsigned slot) {
     return &scope->cache[slot % HAFTI_CACHE_SLOTS];
@@ -224,12 +225,12 @@ HAFTI_INLINE hafti_found_t hafti_find(hafti_here_t here, haft_effect_t *effect, 
     return hafti_lookup(effect, slot, shape);
 }
 
-/* The clause that says what is done; NULL: the fiber of the scope is suspended. */
+/* The clause that says what is done; NULL: the perform suspends the fiber of the scope. */
 HAFTI_INLINE const haft_clause_t *hafti_clause_of(hafti_found_t found) {
     return found.with & HAFTI_CLAUSE_MARK ? (const haft_clause_t *)(found.with - HAFTI_CLAUSE_MARK)
                                           : (const haft_clause_t *)0;
 }
-/* The same if that is called in place, else NULL; so it is for a default that was taken away. */
+/* The clause if it is called in place, else NULL; NULL for a default that was taken away, too. */
 HAFTI_INLINE const haft_clause_t *hafti_clause_in_place(hafti_found_t found) {
     const haft_clause_t *clause = hafti_clause_of(found);
     return clause != (const haft_clause_t *)0 &&
@@ -243,8 +244,8 @@ HAFTI_INLINE haft_fiber_t *hafti_fiber_of(hafti_scope_t *scope) {
 }
 
 /*
- * What a suspended fiber waits for, in a word: the effect, and marks that say whether a reply without a
- * value will do, and whether one in a word. A new fiber waits for no effect's reply.
+ * What a suspended fiber waits for, in a word: the effect, and marks that say whether the effect
+ * has no result, or a result larger than a word. A new fiber waits for no effect's reply.
  */
 enum { HAFTI_AWAITS_NOTHING = 1, HAFTI_AWAITS_MUCH = 2 };
 #ifdef __cplusplus
@@ -262,13 +263,14 @@ HAFTI_INLINE haft_effect_t *hafti_effect_in(uintptr_t awaits) {
 HAFTI_INLINE haft_effect_t *hafti_awaited(const haft_fiber_t *fiber) {
     return hafti_effect_in(fiber->scope.awaits);
 }
-/* Whether a fiber that waits for `awaits` can be given the reply to `replied`, a word of the same kind; 0:
-   no reply. */
+/* Whether the reply to `replied`, a word like `awaits`, fits a fiber that waits for `awaits`; 0: no
+   reply. */
 HAFTI_INLINE bool hafti_is_reply_to(uintptr_t awaits, uintptr_t replied) {
     return replied == 0 ? (awaits & HAFTI_AWAITS_NOTHING) != 0 : awaits == replied;
 }
 
-/* Suspends `fiber`, the current one or one that it runs in; its haft_resume returns the request. */
+/* Suspends `fiber`, the current fiber or one around it; the haft_resume of `fiber` returns the
+   request. */
 HAFTI_INLINE void *hafti_suspend(hafti_here_t here, haft_fiber_t *fiber, uintptr_t awaits,
                                  uintptr_t with, void *payload) {
     fiber->top = here.current;
@@ -295,16 +297,17 @@ HAFTI_INLINE void *hafti_perform_found(hafti_here_t here, hafti_found_t found,
 }
 
 /*
- * While a clause runs in place, the scopes up to and including its handler's are out of reach. They are
- * also out of reach of whoever resumes the fiber that the clause has suspended, if it does: when the
- * chain further out was changed meanwhile, seen by its serial, they are renewed on the way back.
+ * While a clause runs in place, the scopes up to and including its handler's are out of reach. The
+ * clause may suspend a fiber, and the code that resumes the fiber does not reach these scopes
+ * either. If the chain further out has changed meanwhile, which its serial shows, they are renewed
+ * when the clause returns.
  */
 typedef struct hafti_in_place {
     hafti_scope_t *performer;
-    hafti_scope_t *outer; /* of the handler: what the clause runs under */
+    hafti_scope_t *outer; /* the scope around the handler's, under which the clause runs */
     uint64_t serial;      /* of `outer` */
 } hafti_in_place_t;
-/* By value: what a cold call takes the address of would have to lie in memory on the hot path, too. */
+/* By value: if a cold call took an address, the object would lie in memory on the hot path, too. */
 HAFTI_API HAFTI_COLD void hafti_in_place_moved(hafti_scope_t *performer,
                                                const hafti_scope_t *outer);
 
@@ -314,16 +317,16 @@ HAFTI_INLINE hafti_in_place_t hafti_in_place_begin(hafti_here_t here,
     hafti_set_current(here, handler->outer);
     return in_place;
 }
-/* In this order: a signal handler that performs meanwhile remembers what it finds in the current scope,
-   and must not do so in one that is being renewed. */
+/* In this order: a signal handler that performs meanwhile writes what it finds to the cache of the
+   current scope, which must not be one that is being renewed. */
 HAFTI_INLINE void hafti_in_place_end(const hafti_in_place_t *in_place) {
     if (HAFTI_UNLIKELY(in_place->outer->serial != in_place->serial))
         hafti_in_place_moved(in_place->performer, in_place->outer);
     hafti_set_current(hafti_here(), in_place->performer);
 }
 
-/* A result of at most a word travels in the word that haft_resume is given, a larger one by address:
-   the handler's copy is intact until the performer, which runs next, has read it. */
+/* A result of at most a word travels in the word of the switch, a larger one by its address: the
+   handler's copy stays until the performer, which runs next, has read it. */
 HAFTI_INLINE void hafti_unpack(const haft_effect_t *effect, void *word, void *result, size_t size) {
     bool in_word = size <= sizeof word;
     if (HAFTI_UNLIKELY(!in_word && word == NULL))
@@ -350,7 +353,7 @@ HAFTI_INLINE void *hafti_yield_hot(haft_fiber_t *fiber, haft_effect_t *effect, u
     return hafti_suspend(here, fiber, HAFTI_AWAITING(effect, result_size), found.with, payload);
 }
 
-/* Whether the current scope may resume the fiber, under the handler that it had, without further ado. */
+/* Whether the current scope may resume the fiber by the hot path, under the handler that it had. */
 HAFTI_INLINE bool hafti_resumes_again(hafti_here_t here, const haft_fiber_t *fiber) {
     return HAFTI_LIKELY(fiber->owner == here.current->serial && fiber->gate == HAFTI_GATE_OPEN &&
                         !hafti_exceptions_pending(here));
@@ -363,7 +366,8 @@ HAFTI_INLINE bool hafti_resumes_hot(hafti_here_t here, const haft_fiber_t *fiber
             (handles != (const haft_handles_t *)0 &&
              fiber->set == __atomic_load_n(&handles->number, __ATOMIC_RELAXED)));
 }
-/* Resumes it then; whatever comes back special has not been looked at, and the gate is closed. */
+/* Resumes the fiber then. If the words that come back are special, the caller deals with them, and
+   the gate is still closed. */
 HAFTI_INLINE hafti_words_t hafti_resume_now(hafti_here_t here, haft_fiber_t *fiber, void *word) {
     uint64_t serial = here.current->serial;
     fiber->gate = HAFTI_GATE_CLOSED;
@@ -374,7 +378,7 @@ HAFTI_INLINE hafti_words_t hafti_resume_now(hafti_here_t here, haft_fiber_t *fib
     return hafti_switch_into(fiber, word);
 }
 
-/* Where hafti_resumes_hot says so. */
+/* Resumes the fiber, for which hafti_resumes_hot is true. */
 HAFTI_INLINE haft_request_t hafti_resume_known(hafti_here_t here, haft_fiber_t *fiber, void *word) {
     hafti_words_t words = hafti_resume_now(here, fiber, word);
     if (HAFTI_UNLIKELY(words.special))

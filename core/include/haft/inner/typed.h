@@ -102,15 +102,15 @@ HAFTI_EXTERN_C_BEGIN
                                           int unused;                                              \
                                       })))
 #    define HAFTI_NO_REPLY hafti_reply_to(0, (void *)0)
-/* A function: a compound literal of a structure would be a variable of the caller's, of which gcc warns in
-   functions that call setjmp. */
+/* A function, since a compound literal would be a variable of the caller's, and gcc warns of those
+   in functions that call setjmp. */
 HAFTI_INLINE haft_reply_t hafti_reply_to(uintptr_t to, void *word) {
     haft_reply_t reply = {to, word};
     return reply;
 }
 #endif
 
-/* Every translation unit compares its declaration of an effect with the one that the process goes by. */
+/* Every translation unit compares its declaration of an effect with the process's descriptor. */
 #ifdef HAFT_FREESTANDING
 #    define HAFTI_ON_LOAD(function) __attribute__((unused)) function
 #else
@@ -121,8 +121,9 @@ HAFTI_INLINE haft_reply_t hafti_reply_to(uintptr_t to, void *word) {
 #    define HAFTI_SPOILS 0
 #    define HAFTI_SPOIL(payload) ((void)0)
 #else
-/* A handler that reads the payload after it has resumed the fiber finds this pattern; the compiler is
-   made to believe that somebody does. After a free the library writes it. */
+/* A handler that reads the payload after it has resumed the fiber finds this pattern; hafti_seen
+   keeps the compiler from leaving the write out. When a fiber is dropped, the library writes the
+   pattern. */
 #    define HAFTI_SPOILS 1
 #    define HAFTI_SPOIL(payload)                                                                   \
         (__builtin_memset((void *)&payload, 0xdb, sizeof payload), hafti_seen(&payload))
