@@ -26,9 +26,9 @@
  * threads have ended, and run() with them. Unless it has returned, its stack is unwound then, and
  * unread messages are destroyed; so whoever waits for an answer gets broken_promise.
  *
- * Failures are told. An actor whose messages include haft::down gets one for each actor that it
- * watches, when that ends, with the exception if it has thrown one; it watches those that it has
- * spawned by self.spawn. What an actor throws that is watched by nobody leaves run() (thread.hpp).
+ * An actor whose messages include haft::down gets one when an actor that it watches ends, with the
+ * exception that has left that actor, if any; it watches the actors that it has spawned by
+ * self.spawn. An exception of an actor that nobody watches leaves run() (thread.hpp).
  *
  * Messages arrive in the order in which they were sent, and are moved, not copied, on the way.
  * Mailboxes are not bounded. Threads: as in thread.hpp; other threads of the system may not send.

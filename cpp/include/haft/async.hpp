@@ -10,12 +10,12 @@
  *
  * async() forks a thread (thread.hpp); await() suspends the current thread until the value is
  * there, and moves it out, or throws what the function threw. No function on the way has to be
- * marked: await may be called from anywhere inside haft::run. What is not produced by a function is
- * promised: a haft::promise is completed by whoever has it.
+ * marked: await may be called from anywhere inside haft::run. A value that no function returns
+ * comes from a haft::promise, which whoever has it completes.
  *
- * A future is awaited once, by one thread. It may outlive its run(). One that is dropped does not
- * stop its function; if that throws, it leaves run(), for nobody else will see it (thread.hpp). A
- * failed promise whose future is dropped concerns nobody.
+ * A future is awaited once, by one thread. It may outlive its run(). Dropping a future does not
+ * stop its function; if the function then throws, the exception leaves run(), since nobody else
+ * will see it (thread.hpp). The exception of a promise whose future is dropped is lost.
  */
 #ifndef HAFT_ASYNC_HPP
 #define HAFT_ASYNC_HPP

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Scoped resources: what is acquired in a scope, from however deep in its calls, is released when
- * the scope is left, in reverse order ("High-level effect handlers in C", §2.3).
+ * Scoped resources: a resource that is acquired in a scope, however deep in its calls, is released
+ * when the scope is left, in reverse order ("High-level effect handlers in C", §2.3).
  *
  *     haft::scoped([] {
  *         std::FILE *in = haft::acquire(std::fopen("in", "r"), std::fclose);
@@ -11,9 +11,9 @@
  *     });
  *
  * Acquiring performs the effect `deferred`, and the handler, which scoped() installs, keeps the
- * release. So a function may acquire for its caller's scope, which no destructor can do, and who
- * handles decides for how long things are kept. A scope has no fiber; each thing that is kept is
- * one allocation.
+ * release. So a function may acquire for its caller's scope, which no destructor can do, and the
+ * handler decides how long a resource is kept. A scope has no fiber; each resource that is kept
+ * takes one allocation.
  *
  * A scope releases what it keeps when its body returns, when an exception passes through it, and
  * when the computation that it belongs to is dropped: whichever happens, each release runs once. A
@@ -25,8 +25,8 @@
  * dropped, a release is called as a destructor is: it may perform effects, and be suspended, but an
  * exception that leaves it, or dropping it before it is done, ends the program (std::terminate).
  *
- * A failure to keep a release (no memory, no scope around and an error handler that throws)
- * releases the thing at once, and goes to whoever wanted it acquired.
+ * If a release cannot be kept (no memory, or no scope around and an error handler that throws), the
+ * resource is released at once, and the exception goes to the caller of acquire().
  */
 #ifndef HAFT_RESOURCE_HPP
 #define HAFT_RESOURCE_HPP

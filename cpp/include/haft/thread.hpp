@@ -15,23 +15,24 @@
  * those around its fork().
  *
  * Nothing gets lost:
- * - What a thread throws is thrown by join(). If nobody can join any more, as the handle is gone,
- *   or if it is the body itself, it leaves run() at once.
+ * - An exception that leaves a thread is thrown by join(). If nobody can join the thread any more,
+ *   because the handle is gone, or if the thread is the body itself, the exception leaves run() at
+ *   once.
  * - When no thread can go on, run() throws haft::deadlock, which says who waits for what.
  * - Threads that are left, because run() is left by an exception or is itself dropped, are unwound.
  *
  * Whoever has forked a thread may kill it: its stack is unwound, destructors run, then kill()
  * returns. Killing is not an exception, and catch-alls have to pass it on (haft.hpp). Destructors
- * may wait, but a thread that is killed inside a destructor ends the program: C++ cannot unwind out
- * of those.
+ * may wait, but killing a thread while it waits in a destructor ends the program, because C++
+ * destructors cannot be unwound.
  *
- * What waits is suspended by one effect; yielding or waking allocates nothing. Everything that
- * waits is built on waiting_list, as async.hpp and actor.hpp are; programs may build on it what
- * else they need. Schedulers nest: a thread may call run(). While all inner threads wait for
- * something outside, that thread waits.
+ * One effect suspends a thread that waits; yielding or waking allocates nothing. All waits are
+ * built on waiting_list, those of async.hpp and actor.hpp, too; programs may build others on it.
+ * Schedulers nest: a thread may call run(). While all inner threads wait for something outside,
+ * that thread waits.
  *
- * All of this is for one thread of the system: those that call run() each have threads of their
- * own, and handles, futures and addresses are not to be used by others.
+ * All of this is for one thread of the system: each one that calls run() has threads of its own,
+ * and others must not use their handles, futures and addresses.
  *
  *   thread_of<T>: one for a thread, counted by: its handle, whoever waits for it, and its scheduler
  *   until it is over and no policy has it
