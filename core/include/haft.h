@@ -547,7 +547,7 @@ typedef enum haft_error_code {
     HAFT_ERROR_NOT_AROUND,      /* yield or exit with a fiber that is not around the current one */
     HAFT_ERROR_WRONG_TYPE,      /* sizes that do not fit the effect, or a reply to another one */
     HAFT_ERROR_NO_REPLY,        /* resumed without a reply where the effect has a result */
-    HAFT_ERROR_NO_MEMORY,       /* no stack could be had */
+    HAFT_ERROR_NO_MEMORY,       /* for a stack, a payload that was thrown, a thread's state... */
     HAFT_ERROR_STACK_OVERFLOW,  /* found late: memory below may be overwritten */
     HAFT_ERROR_UNWINDING_STOPPED, /* a catch-all kept a fiber from being unwound */
     HAFT_ERROR_CAME_BACK,         /* a default handler returned to HAFT_THROW */

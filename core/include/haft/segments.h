@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Segmented stacks: a fiber whose stack is a list of segments, for code that gcc or clang compiled
- * with -fsplit-stack (x86-64 Linux), and calls from such a fiber to functions that were not. How to
- * use them: docs/segmented.md. How they work: haft/inner/segments.h.
+ * with -fsplit-stack (x86-64 Linux), and calls from such a fiber to functions that were compiled
+ * without. How to use them: docs/segmented.md. How they work: haft/inner/segments.h.
  *
  * To use them, compile with
  *     gcc -fsplit-stack -maccumulate-outgoing-args     (without the second flag gcc does not count
  *                                                       arguments passed on the stack)
  *     clang -fsplit-stack                              (clang refuses to define variadic functions)
- * and link with -lhaft-split (our __morestack; before libgcc, which has another) and -Wl,-z,now:
+ * and link with -lhaft-split, before libgcc, since both have a __morestack, and with -Wl,-z,now:
  * the dynamic linker resolves a lazily bound call on the caller's stack and needs kilobytes of it.
  *
  * Functions that do not check their stack need room. Either call them through HAFT_FOREIGN, or link
@@ -38,10 +38,10 @@ typedef struct {
 /* Counts of the whole process; any thread. */
 __attribute__((visibility("default"))) haft_segments_statistics_t haft_segments_statistics(void);
 
-/* Calls function(argument) on the thread's foreign stack if the caller runs on a segmented fiber,
-   and where it is otherwise. Meanwhile the limit word is 0. Exceptions and backtraces pass through.
-   The function may call back into -fsplit-stack code and resume fibers, but neither they nor it may
-   suspend the fiber before it has returned: that is an error (HAFT_ERROR_NOT_AROUND). */
+/* Calls function(argument): on the thread's foreign stack if the caller runs on a segmented fiber,
+   otherwise on the caller's stack. Exceptions and backtraces pass through. The function may call
+   back into -fsplit-stack code and resume fibers; but until it has returned, nothing may suspend
+   the caller's fiber: that is an error (HAFT_ERROR_NOT_AROUND). */
 #if defined(__x86_64__) && defined(__linux__) && !defined(HAFT_FREESTANDING)
 void haft_on_thread_stack(void (*function)(void *), void *argument);
 #else
@@ -60,9 +60,9 @@ static inline void haft_on_thread_stack(void (*function)(void *), void *argument
  *     HAFT_FOREIGN_VOID(sort, qsort, (void *, base), (size_t, count), (size_t, size),
  *                       (int (*)(const void *, const void *), compare))
  *
- * Any type that can be copied will do, structs and floating point included. A variadic function is
- * wrapped for one list of arguments. On code that is not on a segmented fiber the wrapper is a
- * plain call. Its limits are those of haft_on_thread_stack; docs/segmented.md has more.
+ * Parameters may have any type that can be copied, structs and floating point included. A variadic
+ * function is wrapped for one list of parameters. Off segmented fibers the wrapper is a plain call.
+ * The limits of haft_on_thread_stack hold; docs/segmented.md has more.
  */
 #define HAFT_FOREIGN(result_type, wrapper, ...)                                                    \
     HAFTI_FOREIGN_CALL(__typeof__(result_type) *haft_result;                                       \
