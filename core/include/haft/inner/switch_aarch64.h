@@ -3,7 +3,7 @@
  * The context switch, AArch64 (AAPCS64).
  *
  * hafti_switch_into stores the running context into the fiber's `resumer` and loads its `context`;
- * hafti_switch_out_of does the reverse. It carries two words across. The switch is inline assembly
+ * hafti_switch_out_of does the reverse. Both carry two words across. The switch is inline assembly
  * that names every register as clobbered, those that a call would keep included: the compiler saves
  * what is live and nothing else. x29 and x19 cannot be clobbers (frame pointer; the base pointer
  * that clang uses in frames with dynamic alignment), so they travel in the context.
