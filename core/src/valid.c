@@ -6,13 +6,14 @@
 
 enum { LOOKED_AT = 16 }; /* scopes of a chain: it may be long, and is looked at often */
 
-/* A handler of signals may write to a cache meanwhile, but leaves it whole. */
+/* A handler of signals may write an entry between any two reads, its bit before its key. */
 static const char *invalid_scope(const hafti_scope_t *scope) {
     if (scope->kind > HAFTI_SCOPE_DEFAULTS)
         return "a scope is of a kind that there is";
     for (unsigned i = 0; i < HAFTI_CACHE_SLOTS; i++) {
-        const hafti_cache_entry_t *entry = &scope->cache[i];
-        if ((scope->filled >> i & 1) == 0 && entry->key != 0)
+        uintptr_t key = *(const volatile uintptr_t *)&scope->cache[i].key;
+        uint8_t filled = *(const volatile uint8_t *)&scope->filled;
+        if (key != 0 && (filled >> i & 1) == 0)
             return "every entry of a scope's cache with a key has its bit in `filled`";
     }
     return NULL;
