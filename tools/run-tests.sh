@@ -31,6 +31,12 @@ if [ "$(uname -m)" = x86_64 ]; then
       echo "ocaml-$version is left out: there is no npm"
     fi
   done
+  # (apt-get gets the compiler.)
+  if command -v apt-get >/dev/null || [ -f "$root/compilers/ocaml-aarch64/complete" ]; then
+    full="$full ocaml-aarch64"
+  elif [ "${CI:-}" = true ]; then
+    echo 'ocaml-aarch64 is left out: there is no apt-get'
+  fi
 fi
 
 if [ $# -gt 0 ]; then

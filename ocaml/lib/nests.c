@@ -44,6 +44,7 @@ static void move_parent(const ocaml_fiber_t *fiber, ocaml_fiber_t *child, ocaml_
     to->roots = NULL;
     to->top = &to->scope;
     child->parent.bottom_of_stack += distance;
+    child->parent.last_retaddr = ((const uintnat *)(const void *)child->parent.bottom_of_stack)[-1];
     child->parent.gc_regs = (value *)(void *)child->parent.bottom_of_stack;
     move_traps(&child->parent_exception, to, distance);
     child->scope.outer = &to->scope;
@@ -125,6 +126,7 @@ static ocaml_fiber_t *move_around(ocaml_fiber_t *fiber, ocaml_fiber_t *child) {
         return NULL;
     move_parent(fiber, child, to);
     to->sp = fiber->sp;
+    to->roots = fiber->roots;
     to->top = fiber->top;
     haft_ocaml_list_young(to);
     return to;

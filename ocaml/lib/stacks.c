@@ -74,6 +74,11 @@ HAFTI_INLINE size_t groups_for(size_t words) {
     return (words + WORD_BITS - 1) / WORD_BITS;
 }
 
+/* The fields of an image of so many words of stack. */
+HAFTI_INLINE size_t image_fields(size_t words) {
+    return IMAGE_LIVE + 2 * groups_for(words) + words + 1;
+}
+
 /* Which words of the stacks that are looked at are live slots with blocks, in groups of WORD_BITS;
    each fiber begins with a new one. */
 static uintnat *live;
@@ -83,6 +88,8 @@ static uintnat *live_here;
 static const value *live_from;
 /* A handler on them is being asked for a clause, and its continuation is YOUNG. */
 static bool live_asked;
+/* The words of the images of all that was looked at, and of the largest. */
+static size_t live_total, live_largest;
 
 static void note_slot(value content, value *slot) {
     size_t index = (size_t)(slot - live_from);
@@ -103,6 +110,7 @@ static void make_room(size_t groups) {
 static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
     size_t words = 0, groups = 0;
     live_asked = false;
+    live_total = live_largest = 0;
     if (fiber->roots != NULL)
         return false;
     for (part_t part = innermost_part(fiber); part.fiber != NULL; part = outer_part(part.fiber)) {
@@ -110,7 +118,9 @@ static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
         words += words_of(&part);
         if (words > most)
             return false;
-        size_t more = groups_for(words_of(&part));
+        size_t fields = image_fields(words_of(&part)), more = groups_for(words_of(&part));
+        live_total += 1 + fields;
+        live_largest = fields > live_largest ? fields : live_largest;
         make_room(groups + more);
         live_here = live + groups;
         memset(live_here, 0, more * sizeof *live);
@@ -138,12 +148,16 @@ static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
 HAFTI_INLINE value as_integer(uintnat word) {
     return (value)(word << 1 | 1);
 }
+/* Without a branch, which would be mispredicted: bit 0 of `choice` chooses. */
+HAFTI_INLINE value either(uintnat choice, value if_1, value if_0) {
+    return if_0 ^ ((if_0 ^ if_1) & -(value)(choice & 1));
+}
 
 /* Of one fiber, given its live words. */
-static value make_part(const part_t *part, const uintnat *lives) {
+static value make_part(const part_t *part, const uintnat *lives, bool young) {
     size_t words = words_of(part), groups = groups_for(words);
-    size_t tops = IMAGE_LIVE + groups, at = tops + groups;
-    value image = caml_alloc_shr_no_track_noexc(at + words + 1, 0);
+    size_t tops = IMAGE_LIVE + groups, at = tops + groups, fields = image_fields(words);
+    value image = young ? caml_alloc_small(fields, 0) : caml_alloc_shr_no_track_noexc(fields, 0);
     if (image == 0)
         return 0;
     Field(image, IMAGE_WORDS) = Val_long(words);
@@ -174,12 +188,21 @@ static value make_part(const part_t *part, const uintnat *lives) {
     return image;
 }
 
-/* Of those that find_live has found movable. 0 if there is no memory. */
-static value make_image(const ocaml_fiber_t *fiber) {
+/* Whether those images and a continuation fit into the minor heap, without a collection, in which the
+   fiber might go elsewhere. */
+static bool fits_minor_heap(void) {
+    intnat room = Caml_state->young_ptr - Caml_state->young_limit; /* < 0 when a signal waits */
+    return live_largest <= Max_young_wosize &&
+           (intnat)(live_total + CONTINUATION_FIELDS + 1) <= room;
+}
+
+/* Of those that find_live has found movable. 0 if there is no memory. `young`: in the minor heap, where
+   they fit. */
+static value make_image(const ocaml_fiber_t *fiber, bool young) {
     const uintnat *lives = live;
     value innermost = 0, inner = 0;
     for (part_t part = innermost_part(fiber);; part = outer_part(part.fiber)) {
-        value image = make_part(&part, lives);
+        value image = make_part(&part, lives, young);
         if (image == 0)
             return 0;
         if (inner == 0)
@@ -203,7 +226,7 @@ static char *write_stack(value image, ocaml_fiber_t *fiber) {
         uintnat top_bits = (uintnat)Field(image, tops + group) >> 1;
         for (size_t i = group * WORD_BITS; i < words && i < (group + 1) * WORD_BITS; i++) {
             value word = Field(image, at + i);
-            stack[i] = lives & 1 ? word : (value)((uintnat)word >> 1 | top_bits << 63);
+            stack[i] = either(lives, word, (value)((uintnat)word >> 1 | top_bits << 63));
             lives >>= 1;
             top_bits >>= 1;
         }
@@ -362,7 +385,7 @@ static void replace_by_image(value continuation, ocaml_fiber_t *fiber, value ima
 
 void haft_ocaml_settle(value continuation, ocaml_fiber_t *fiber) {
     bool movable = find_live(fiber, LARGEST_IMAGE);
-    value block = movable ? make_image(fiber) : make_keeper(fiber);
+    value block = movable ? make_image(fiber, false) : make_keeper(fiber);
     if (block == 0)
         caml_fatal_error("haft: no memory for a continuation");
     if (movable)
@@ -483,8 +506,21 @@ static value continuation_number(value continuation) {
 
 value haft_ocaml_clone(value continuation);
 
-/* Both continuations share an image. */
+static value new_copy(value image) {
+    CAMLparam1(image);
+    value copy = caml_alloc_small(CONTINUATION_FIELDS, Object_tag);
+    Field(copy, CONTINUATION_CODE_FIELD) = (value)haft_ocaml_continue;
+    Field(copy, CONTINUATION_NUMBER_FIELD) = continuation_number(copy);
+    Field(copy, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
+    Field(copy, CONTINUATION_STACK_FIELD) = image;
+    CAMLreturn(copy);
+}
+
+/* Most are copied once, and both resumed soon: the copy gets an image, in the minor heap, and the
+   computation itself stays where it is. One that is copied again is put away, and shares its image with
+   all further copies. */
 value haft_ocaml_clone(value continuation) {
+    static value copied; /* the number of the last one */
     CAMLparam1(continuation);
     bool image;
     ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
@@ -498,20 +534,19 @@ value haft_ocaml_clone(value continuation) {
             caml_empty_minor_heap();
             CAMLreturn(haft_ocaml_clone(continuation));
         }
-        value block = make_image(fiber);
+        bool again = copied == Field(continuation, CONTINUATION_NUMBER_FIELD);
+        copied = Field(continuation, CONTINUATION_NUMBER_FIELD);
+        value block = make_image(fiber, !again && fits_minor_heap());
         if (block == 0)
             caml_raise_out_of_memory();
+        if (!again)
+            CAMLreturn(new_copy(block));
         value before = Field(continuation, CONTINUATION_STACK_FIELD);
         if (before != STACK_YOUNG && before != STACK_ASIDE)
             take_from_keeper(before, fiber);
         replace_by_image(continuation, fiber, block);
     }
-    value copy = caml_alloc_small(CONTINUATION_FIELDS, Object_tag);
     value shared = Field(continuation, CONTINUATION_STACK_FIELD);
     Field(shared, IMAGE_SHOTS) += 2;
-    Field(copy, CONTINUATION_CODE_FIELD) = (value)haft_ocaml_continue;
-    Field(copy, CONTINUATION_NUMBER_FIELD) = continuation_number(copy);
-    Field(copy, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
-    Field(copy, CONTINUATION_STACK_FIELD) = shared;
-    CAMLreturn(copy);
+    CAMLreturn(new_copy(shared));
 }

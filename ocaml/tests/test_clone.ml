@@ -283,6 +283,40 @@ let asked collects () =
   | exception Continuation_already_resumed -> ());
   Alcotest.(check int) "answered" 6 (continue (Option.get !passed_on) 5)
 
+(* However many copies, and whatever of the minor heap is free, and whenever it is collected. *)
+let among_collections () =
+  let text n = String.init (n mod 40) (fun i -> Char.chr (97 + ((n + i) mod 26))) in
+  let rec body n =
+    let mine = text n and number = float n in
+    let below = if n mod 40 = 0 then if perform Choose then 1 else 2 else body (n - 1) in
+    if mine <> text n || number <> float n then Alcotest.fail "a value is corrupt";
+    below
+  in
+  let start n =
+    match_with body n
+      {
+        retc = Fun.id;
+        exnc = raise;
+        effc =
+          (fun (type a) (effect : a t) ->
+            match effect with
+            | Choose ->
+                Some
+                  (fun (k : (a, int) continuation) ->
+                    if n mod 5 = 0 then Gc.minor ();
+                    if n mod 97 = 0 then Gc.full_major ();
+                    let copies = List.init (n mod 4) (fun _ -> Haft.unsafe_clone k) in
+                    if n mod 3 = 0 then Gc.minor ();
+                    let first = continue k true in
+                    List.fold_left (fun sum copy -> sum + continue copy false) first copies)
+            | _ -> None);
+      }
+  in
+  for n = 1 to 2000 do
+    Alcotest.(check int) "sum" (1 + (2 * (n mod 4))) (start n);
+    ignore (Sys.opaque_identity (Array.make (n mod 61) n))
+  done
+
 let () =
   let case (name, test) = Alcotest.test_case name `Quick test in
   Alcotest.run "clone"
@@ -300,6 +334,7 @@ let () =
             ("a handler that is asked while it is copied", asked false);
             ("the same after a collection", asked true);
             ("functions of C are refused", refusals);
+            ("among collections", among_collections);
           ] );
     ]
 (* SPDX-License-Identifier: MIT *)

@@ -45,6 +45,24 @@ let answering (n : int) f =
           | _ -> None);
     }
 
+(* Answers with 1 when what a collection has not found is overwritten. *)
+let collecting f =
+  try_with f ()
+    {
+      effc =
+        (fun (type a) (effect : a t) ->
+          match effect with
+          | Ask ->
+              Some
+                (fun (k : (a, _) continuation) ->
+                  Gc.compact ();
+                  for i = 1 to 200_000 do
+                    ignore (Sys.opaque_identity (ref i))
+                  done;
+                  continue k 1)
+          | _ -> None);
+    }
+
 (* [f ()], each time that it asks one more than before. *)
 let counting f =
   match_with f ()
@@ -211,23 +229,22 @@ let tests =
       fun () ->
         let body () = call (fun () -> perform Ask) () in
         let host () = answering 1 (fun () -> others (fun () -> answering 1 (fun () -> others body))) in
-        let collecting f =
-          try_with f ()
-            {
-              effc =
-                (fun (type a) (effect : a t) ->
-                  match effect with
-                  | Ask ->
-                      Some
-                        (fun (k : (a, _) continuation) ->
-                          Gc.compact ();
-                          continue k 1)
-                  | _ -> None);
-            }
-        in
         let host_collecting () = others (fun () -> collecting (fun () -> others body)) in
         check "results" (some + 2)
           (below some (fun () -> call_with_roots host () + call_with_roots host_collecting ())) );
+    ( "local roots inside a fiber that is suspended together with a nested one are still found",
+      fun () ->
+        let twice () =
+          let a = perform Keep in
+          a + perform Ask
+        in
+        check "sum" (some + 2)
+          (below some (fun () ->
+               match keeping (call_with_roots twice) with
+               | _, Some k ->
+                   Gc.compact (); (* No stack is idle: the next fibers are nested. *)
+                   collecting (fun () -> others (fun () -> continue k 1))
+               | _ -> Alcotest.fail "it is not kept")) );
     ( "what is kept goes on later, elsewhere",
       fun () ->
         let kept = ref [] in

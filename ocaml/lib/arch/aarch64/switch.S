@@ -166,14 +166,18 @@
         b.ne    1b
         .endm
 
-/* The fiber in x20, which is suspended otherwise, gets the continuation in x0, whose code is `continue`. Its
-   number is made of its address in the minor heap and the number of collections before: nothing else has that.
-   On to its parent, with the effect in x0, the handler's function for effects in x1, the continuation in
-   x2. */
+/* The fiber in x20, which is suspended otherwise, gets the continuation in x0, whose code is `continue`. On to
+   its parent, with the effect in x0, the handler's function for effects in x1, the continuation in x2. */
         .macro  capture continue
         mov     x2, x0
-        ldr     x1, [x20, #FIBER_HANDLER]
         ldr     x0, [x2, #CONTINUATION_EFFECT]
+        capture_in \continue
+        .endm
+
+/* The same, with the effect in x0 and the continuation, whose last field is YOUNG, in x2. Its number is made of
+   its address in the minor heap and the number of collections before: nothing else has that. */
+        .macro  capture_in continue
+        ldr     x1, [x20, #FIBER_HANDLER]
         address x9, \continue
         add     x10, x20, #1
         ldr     x1, [x1, #16]
@@ -199,6 +203,14 @@
         store   x20, haft_ocaml_idle, x9
         .endm
 
+/* The settler in x20 has ended. Keeps x0 and x20. */
+        .macro  leave_host
+        mov     x22, x0
+        mov     x0, x20
+        bl      haft_ocaml_leave_host
+        mov     x0, x22
+        .endm
+
 /* There is no memory for a stack: gives back those that nothing refers to any more. Keeps the values in
    the first `used` of x0 to x3. */
         .macro  collect used
@@ -211,6 +223,90 @@
         adr     x4, 7f
         b       .Lcollect
 7:
+        .endm
+
+/* Whether what the caller starts may be nested in the fiber that it runs on (nests.c): goes to `no`, or has the
+   scope of that in x4. x5: the caller's stack pointer. */
+        .macro  may_nest no
+        ldr     x9, [x21, #THREAD_STAMP]
+        cbz     x9, \no
+        ldr     x4, [x21, #THREAD_CURRENT]
+        address x9, haft_ocaml_handles
+        ldr     x10, [x4, #FIBER_HANDLES-FIBER_SCOPE]
+        cmp     x9, x10
+        b.ne    \no
+        ldr     x9, [x4, #FIBER_LOW-FIBER_SCOPE]
+        load    x10, haft_ocaml_nest_reserve
+        sub     x9, x5, x9
+        cmp     x9, x10
+        b.lo    \no
+        ldr     x9, STATE(local_roots)
+        cbnz    x9, \no
+        add     x10, x4, #FIBER_TRAP-FIBER_SCOPE
+        cmp     x26, x10
+        b.eq    8f
+        find_callbacks \no
+8:
+        .endm
+
+/* The place of a nested fiber: x20, below the caller's stack pointer in x5 and the words that are put there. */
+        .macro  place_below
+        sub     x20, x5, #FIBER_ROOM + 16
+        .endm
+
+/* The header of a nested fiber at x20, without its handler. Its parent's scope is in x4, the parent's stack
+   pointer in x5, its return address in x6. The exception pointer is still the parent's, sp is the nested
+   fiber's. */
+        .macro  nest
+        stp     x26, x6, [x5, #-16]
+        stp     x5, x6, [x20, #FIBER_PARENT]
+        str     x5, [x20, #FIBER_PARENT_SP]
+        str     x26, [x20, #FIBER_PARENT_EXCEPTION]
+        str     xzr, [x20, #FIBER_PARENT_ROOTS]
+        address x9, haft_ocaml_base
+        address x10, haft_ocaml_handles
+        add     x11, x20, #FIBER_SCOPE
+        mov     x12, #YOUNG_END
+        str     x12, [x20, #FIBER_YOUNG]
+        mov     x12, #FIBER_NESTED
+        str     x12, [x20, #FIBER_CONTINUATION]
+        str     xzr, [x20, #FIBER_ROOTS]
+        str     x9, [x20, #FIBER_BASE_RETURN]
+        str     xzr, [x20, #FIBER_GATE]
+        str     x11, [x20, #FIBER_TOP]
+        str     x4, [x20, #FIBER_OUTER]
+        str     x10, [x20, #FIBER_HANDLES]
+        str     xzr, [x20, #FIBER_SERIAL]
+        str     xzr, [x20, #FIBER_SCOPE_STATE]
+        .if     FIBER_SCOPE_SLOW - FIBER_SCOPE_KIND != 1 || FIBER_SCOPE_FILLED - FIBER_SCOPE_KIND != 2
+        .error  "the kind of a scope, `slow` and `filled` are written as one word"
+        .endif
+        mov     w12, #(SCOPE_FIBER | 1 << 8)
+        mov     x9, #AWAITS_NOTHING
+        str     w12, [x20, #FIBER_SCOPE_KIND]
+        str     x9, [x20, #FIBER_AWAITS]
+        .set    entry, 0
+        .rept   FIBER_CACHE_SLOTS
+        str     xzr, [x20, #FIBER_CACHE+entry*FIBER_CACHE_STEP]
+        .set    entry, entry + 1
+        .endr
+        ldr     x9, [x4, #FIBER_NAME-FIBER_SCOPE]
+        ldr     x10, [x4, #FIBER_LANGUAGE-FIBER_SCOPE]
+        ldr     x12, [x4, #FIBER_STATE-FIBER_SCOPE] /* and `kind` */
+        str     xzr, [x20, #FIBER_HOST]
+        str     x9, [x20, #FIBER_NAME]
+        str     x20, [x20, #FIBER_HIGH]
+        str     xzr, [x20, #FIBER_POOL]
+        str     xzr, [x20, #FIBER_TOOLS]
+        str     xzr, [x20, #FIBER_WITHIN]
+        str     x10, [x20, #FIBER_LANGUAGE]
+        str     x12, [x20, #FIBER_STATE]
+        ldr     x9, [x4, #FIBER_LOW-FIBER_SCOPE]
+        address x10, haft_ocaml_nested_raised
+        str     xzr, [x20, #FIBER_OF_LANGUAGE]
+        str     x9, [x20, #FIBER_LOW]
+        str     x10, [x20, #FIBER_TRAP+8]
+        str     x11, [x21, #THREAD_CURRENT]
         .endm
 
 /* On the stack of a fiber, `offset` below its header: where its parent is. */
@@ -318,6 +414,43 @@ haft_ocaml_returned:
 
         .cfi_restore_state
 .Lrunstack_refill:
+        mov     x5, sp
+        mov     x6, x30
+        may_nest .Lrunstack_take
+        .cfi_remember_state
+        .cfi_def_cfa x5, 0
+        place_below
+        add     sp, x20, #FIBER_TRAP
+        nest
+        str     x2, [x20, #FIBER_HANDLER]
+        parent_in_header 16
+        mov     x26, sp
+        mov     x9, x0
+        mov     x0, x1
+        mov     x1, x9
+        call_closure blr, x1
+        .globl  haft_ocaml_nested_returned
+        .hidden haft_ocaml_nested_returned
+haft_ocaml_nested_returned:
+        sub     x20, sp, #FIBER_TRAP
+        load_thread
+        ldr     x9, [x20, #FIBER_HOST]
+        cbnz    x9, .Lsettler_returned
+.Lnested_returned_go:
+        ldr     x4, [x20, #FIBER_HANDLER]
+        to_parents_roots
+        .cfi_remember_state
+        to_parent
+        parent_in_registers
+        ldr     x1, [x4]
+        call_closure br, x1
+        .cfi_restore_state
+.Lsettler_returned:
+        leave_host
+        b       .Lnested_returned_go
+        .cfi_restore_state
+
+.Lrunstack_take:
         refill
         collect used=3
         refill
@@ -353,34 +486,74 @@ haft_ocaml_returned:
         b       .Lraised_go
         end_function haft_ocaml_raised
 
+/* The same, of a nested one. */
+        function haft_ocaml_nested_raised
+        parent_in_header 0
+        mov     x20, sp
+        load_thread
+        ldr     x9, [x20, #FIBER_HOST]
+        cbnz    x9, .Lsettler_raised
+.Lnested_raised_go:
+        ldr     x4, [x20, #FIBER_HANDLER]
+        to_parents_roots
+        .cfi_remember_state
+        to_parent
+        parent_in_registers
+        ldr     x1, [x4, #8]
+        call_closure br, x1
+        .cfi_restore_state
+.Lsettler_raised:
+        add     sp, sp, #FIBER_TRAP
+        parent_in_header 16
+        leave_host
+        b       .Lnested_raised_go
+        end_function haft_ocaml_nested_raised
+
 /*
- * perform continuation: suspends the current fiber and asks its handler for a clause, in the parent.
- *   in: x0 continuation, with the effect in it
+ * perform effect: suspends the current fiber and asks its handler for a clause, in the parent. What is not
+ * the common case, or is no mere switch, is left to perform_rarely (effect.ml).
+ *   in: x0 effect
+ *
+ * A continuation that is made here knows that its fiber has nothing inside, and that there are no local roots
+ * (haft_ocaml_continue_alone).
  */
-        function haft_ocaml_perform
-        find_fiber .Lperform_far
-.Lperform_found:
-        compare_traps
-        b.ne    .Lperform_traps
-.Lperform_go:
+        .macro  begin_capture
+        sub     x9, x27, #8*(CONTINUATION_FIELDS + 1)
+        ldr     x10, STATE(young_limit)
+        cmp     x9, x10
+        b.lo    .Lperform_rarely
+        mov     x27, x9
+        add     x2, x9, #8
         leave_stack
-        ldr     x9, STATE(local_roots)
         mov     x10, sp
+        address x9, haft_ocaml_stack_young
         str     x10, [x20, #FIBER_SP]
-        ldr     x10, [x20, #FIBER_PARENT_ROOTS]
+        str     x9, [x2, #CONTINUATION_STACK]
+        .endm
+
+        function haft_ocaml_perform
+        find_fiber .Lperform_rarely
+        compare_traps
+        b.ne    .Lperform_effect_traps
+.Lperform_effect_go:
+        ldr     x9, [x20, #FIBER_PARENT_ROOTS]
+        ldr     x10, STATE(local_roots)
         ldr     x11, [x20, #FIBER_ROOTS]
-        orr     x10, x10, x9
-        orr     x10, x10, x11
-        cbnz    x10, .Lperform_roots
+        ldr     x12, [x20, #FIBER_SERIAL]
+        orr     x9, x9, x10
+        orr     x11, x11, x12
+        orr     x9, x9, x11
+        cbnz    x9, .Lperform_rarely
         ldr     x10, [x20, #FIBER_TOP]
         cmp     x4, x10
-        b.ne    .Lperform_nested
-.Lcapture:
+        b.ne    .Lperform_rarely
         ldr     x9, [x20, #FIBER_YOUNG]
-        cbz     x9, .Lcapture_first
+        cbz     x9, .Lperform_rarely
         ldr     x9, [x20, #FIBER_CONTINUATION]
-        cbnz    x9, .Lcapture_by_call   /* It is not FIBER_RUNNING. */
-        capture haft_ocaml_continue
+        cbnz    x9, .Lperform_effect_nested /* It is not FIBER_RUNNING. */
+        .cfi_remember_state
+        begin_capture
+        capture_in haft_ocaml_continue_alone
         parent_in_registers
 /* Jumps to the clause for the effect in x0, by the handler's function in x1, or to Effect.decline; in
    x2 the continuation. */
@@ -405,13 +578,113 @@ haft_ocaml_asked:
         parent_in_registers
         call_closure br, x1
         .cfi_restore_state
-1:      ldp     x0, x1, [sp]
+/* It has none: the fiber that was asked in is suspended, too, with the other one inside, and its handler is
+   asked. If that is a mere switch, the continuation becomes that of the outer fiber. */
+1:      ldp     x0, x2, [sp]
         ldr     x30, [sp, #24]
         add     sp, sp, #32
         parent_in_registers
+        address x9, haft_ocaml_stack_young
+        ldr     x10, [x2, #CONTINUATION_STACK]
+        ldr     x3, [x2, #CONTINUATION_FIBER]
+        cmp     x9, x10
+        b.ne    .Ldecline
+        sub     x3, x3, #1
+        mov     x9, sp
+        ldr     x10, [x3, #FIBER_PARENT]
+        cmp     x9, x10
+        b.ne    .Ldecline               /* The outer one was moved. */
+        find_fiber .Ldecline
+        compare_traps
+        b.ne    .Ldecline
+        ldr     x9, [x20, #FIBER_PARENT_ROOTS]
+        ldr     x10, STATE(local_roots)
+        ldr     x11, [x3, #FIBER_ROOTS]
+        ldr     x12, [x20, #FIBER_ROOTS]
+        orr     x9, x9, x10
+        orr     x11, x11, x12
+        ldr     x10, [x20, #FIBER_CONTINUATION] /* FIBER_RUNNING */
+        orr     x9, x9, x11
+        orr     x9, x9, x10
+        cbnz    x9, .Ldecline
+        ldr     x9, [x20, #FIBER_YOUNG]
+        cbz     x9, .Ldecline
+        load    x4, haft_ocaml_running
+        .cfi_remember_state
+        leave_stack
+        ldr     x9, [x3, #FIBER_SP]
+        ldr     x10, [x3, #FIBER_TOP]
+        ldr     x1, [x20, #FIBER_HANDLER]
+        str     x4, [x3, #FIBER_CONTINUATION]
+        str     x9, [x20, #FIBER_SP]
+        str     x10, [x20, #FIBER_TOP]
+        address x9, haft_ocaml_continue
+        add     x10, x20, #1
+        ldr     x1, [x1, #16]
+        str     x9, [x2, #CONTINUATION_EFFECT]
+        str     x10, [x2, #CONTINUATION_FIBER]
+        str     x2, [x20, #FIBER_CONTINUATION]
+        to_parent
+        parent_in_registers
+        b       .Lask_handler
+        .cfi_restore_state
+.Ldecline:
+        mov     x1, x2
         load    x9, haft_ocaml_decline
         br      x9
+
+        .cfi_restore_state
+.Lperform_effect_nested:
+        cmp     x9, #FIBER_NESTED
+        b.ne    .Lperform_rarely
+        .cfi_remember_state
+        begin_capture
+        str     x0, [x2, #CONTINUATION_EFFECT]
+        mov     x0, x2
+        mov     x1, #0
+        b       .Lcapture_nested
+        .cfi_restore_state
+.Lperform_effect_traps:
+        find_callbacks .Lperform_rarely
+        b       .Lperform_effect_go
+.Lperform_rarely:
+        load    x9, haft_ocaml_perform_rarely
+        br      x9
         end_function haft_ocaml_perform
+
+/*
+ * perform_captured continuation: the same, whatever it takes.
+ *   in: x0 continuation, with the effect in it
+ */
+        function haft_ocaml_perform_captured
+        find_fiber .Lperform_far
+.Lperform_found:
+        compare_traps
+        b.ne    .Lperform_traps
+.Lperform_go:
+        leave_stack
+        ldr     x9, STATE(local_roots)
+        mov     x10, sp
+        str     x10, [x20, #FIBER_SP]
+        ldr     x10, [x20, #FIBER_PARENT_ROOTS]
+        ldr     x11, [x20, #FIBER_ROOTS]
+        orr     x10, x10, x9
+        orr     x10, x10, x11
+        cbnz    x10, .Lperform_roots
+        ldr     x10, [x20, #FIBER_TOP]
+        cmp     x4, x10
+        b.ne    .Lperform_nested
+.Lcapture_alone:
+        mov     x1, #0
+.Lcapture:                              /* x1: the fiber of OCaml inside, or 0 */
+        ldr     x9, [x20, #FIBER_YOUNG]
+        cbz     x9, .Lcapture_first
+        ldr     x9, [x20, #FIBER_CONTINUATION]
+        cbnz    x9, .Lcapture_by_call   /* It is not FIBER_RUNNING. */
+        capture haft_ocaml_continue
+        parent_in_registers
+        b       .Lask_handler
+        end_function haft_ocaml_perform_captured
 
 /*
  * The same as a call, from a fiber with FIBER_CALLS.
@@ -432,6 +705,9 @@ haft_ocaml_asked:
         str     x9, [x20, #FIBER_YOUNG]
         store   x20, haft_ocaml_young, x9
 .Lcapture_by_call:
+        ldr     x9, [x20, #FIBER_CONTINUATION]
+        cmp     x9, #FIBER_NESTED
+        b.eq    .Lcapture_nested
         capture haft_ocaml_continue_called
         parent_in_registers
         load    x9, haft_ocaml_running
@@ -459,7 +735,37 @@ haft_ocaml_clause_returned:
         b       .Lcall_clause
         end_function haft_ocaml_perform_by_call
 
-        function haft_ocaml_perform_rarely
+/* The same, from a nested fiber, which goes to a shelf or a stack of its own. x1: the fiber of OCaml inside, or
+   0. */
+        function haft_ocaml_perform_nested
+        .cfi_adjust_cfa_offset 16
+.Lcapture_nested:
+        .cfi_rel_offset x30, 8
+        mov     x22, x0
+        mov     x0, x20
+        bl      haft_ocaml_leave_nest
+        mov     x9, x0
+        mov     x0, x22
+        cbz     x9, 1f
+        mov     x20, x9
+        ldr     x9, [x20, #FIBER_BASE_RETURN]
+        cbnz    x9, 2f
+        address x9, haft_ocaml_stack_aside
+        str     x9, [x0, #CONTINUATION_STACK]
+2:      .cfi_remember_state
+        capture haft_ocaml_continue_called
+        parent_in_registers
+        b       .Lask_handler
+        .cfi_restore_state
+1:      ldr     x9, [x20, #FIBER_ROOTS]
+        str     x9, STATE(local_roots)
+        ldr     x30, [sp, #8]
+        add     sp, sp, #16
+        parent_in_registers
+        b       .Lno_memory
+        end_function haft_ocaml_perform_nested
+
+        function haft_ocaml_perform_slow
 .Lperform_traps:
         find_callbacks .Lperform_callback
         b       .Lperform_go
@@ -470,7 +776,7 @@ haft_ocaml_clause_returned:
         to_parents_roots
 .Lperform_nested:
         str     x4, [x20, #FIBER_TOP]
-        b       .Lcapture
+        b       .Lcapture_alone
         .cfi_restore_state
 
 .Lperform_callback:
@@ -486,7 +792,7 @@ haft_ocaml_clause_returned:
         adr     x3, .Lperform_found
         adr     x2, .Lperform_unhandled
         b       .Lfar
-        end_function haft_ocaml_perform_rarely
+        end_function haft_ocaml_perform_slow
 
 /*
  * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too, and the
@@ -513,6 +819,7 @@ haft_ocaml_clause_returned:
         str     x10, [x20, #FIBER_ROOTS]
         str     x11, [x20, #FIBER_TOP]
         to_parents_roots
+        mov     x1, x3
         b       .Lcapture
 
         .cfi_restore_state
@@ -575,7 +882,7 @@ haft_ocaml_clause_returned:
  *   in: x0 value, x1 continuation
  * Behind the header of a black abstract block: see layout.h.
  */
-        .macro  continue
+        .macro  begin_continue
         address x9, haft_ocaml_stack_young
         ldr     x20, [x1, #CONTINUATION_FIBER]
         ldr     x10, [x1, #CONTINUATION_STACK]
@@ -600,6 +907,10 @@ haft_ocaml_clause_returned:
         cmp     x9, x10
         ccmp    x26, x11, #0, eq
         b.ne    .Lcontinue_elsewhere
+        .endm
+
+        .macro  continue
+        begin_continue
         ldr     x9, STATE(local_roots)
         ldr     x10, [x20, #FIBER_PARENT_ROOTS]
         ldr     x11, [x20, #FIBER_ROOTS]
@@ -640,7 +951,87 @@ haft_ocaml_clause_returned:
         b.lo    .Lalready
         .endm
 
+/* The stack pointer and the return address of whoever continues, behind the frame of a clause that was called. */
+        .macro  callers_place
+        mov     x5, sp
+        mov     x6, x30
+        address x9, haft_ocaml_clause_returned
+        cmp     x30, x9
+        b.ne    4f
+        ldr     x6, [sp, #8]
+        add     x5, sp, #16
+4:
+        .endm
+
 .Lcontinue_awaken:
+        /* No stack is idle? Then it is nested, if it can be, from a shelf. */
+        load    x9, haft_ocaml_idle
+        cbnz    x9, .Lcontinue_take
+        load_thread
+        callers_place
+        may_nest .Lcontinue_take
+        address x9, haft_ocaml_stack_aside
+        ldr     x10, [x1, #CONTINUATION_STACK]
+        cmp     x9, x10
+        b.ne    .Lcontinue_shelve
+        sub     x20, x20, #1
+        ldr     x9, [x20, #FIBER_CONTINUATION]
+        cmp     x1, x9
+        b.ne    .Lalready
+        ldr     x9, [x20, #FIBER_BASE_RETURN]
+        cbnz    x9, .Lcontinue_take
+        ldr     x9, [x20, #FIBER_YOUNG]
+        cmp     x9, #YOUNG_END
+        b.hi    .Lcontinue_shelve
+.Lcontinue_nest:
+        .cfi_remember_state
+        .cfi_def_cfa x5, 0
+        mov     x7, x20
+        place_below
+        sub     x9, x20, x7
+        ldr     x10, [x7, #FIBER_SP]
+        add     x11, x7, #FIBER_TRAP
+        add     x12, x10, x9
+        mov     sp, x12
+2:      ldr     q0, [x10]
+        str     q0, [x10, x9]
+        add     x10, x10, #16
+        cmp     x10, x11
+        b.lo    2b
+        address x12, haft_ocaml_nested_returned
+        str     x12, [x20, #FIBER_TRAP-8]
+        add     x11, x20, #FIBER_TRAP
+        mov     x10, sp
+3:      ldr     x12, [x10]              /* from trap to trap */
+        add     x12, x12, x9
+        str     x12, [x10]
+        mov     x10, x12
+        cmp     x10, x11
+        b.ne    3b
+        nest
+        ldr     x9, [x7, #FIBER_HANDLER]
+        load    x10, haft_ocaml_free_shelves
+        mov     x11, #FIBER_IDLE
+        str     x9, [x20, #FIBER_HANDLER]
+        str     x11, [x7, #FIBER_CONTINUATION]
+        str     x10, [x7, #FIBER_TOP]
+        store   x7, haft_ocaml_free_shelves, x9
+        load    x10, haft_ocaml_shelves_in_use
+        sub     x10, x10, #1
+        store   x10, haft_ocaml_shelves_in_use, x9
+        address x9, haft_ocaml_stack_used
+        str     x9, [x1, #CONTINUATION_STACK]
+        ldp     x26, x30, [sp], #16
+        parent_in_registers
+        return_by_jump
+        .cfi_restore_state
+.Lcontinue_shelve:
+        call_c  haft_ocaml_shelve_awakened, x1
+        mov     x20, x9
+        callers_place
+        ldr     x4, [x21, #THREAD_CURRENT]
+        cbnz    x20, .Lcontinue_nest
+.Lcontinue_take:
         awaken_continued
         b.hi    1f
         collect used=2
@@ -667,6 +1058,20 @@ haft_ocaml_clause_returned:
         load    x2, haft_ocaml_identity
         b       .Lenter_slow
         end_function haft_ocaml_continue
+
+/* The same, of a fiber that was captured by haft_ocaml_perform. */
+        continuation_code haft_ocaml_continue_alone
+        begin_continue
+        ldr     x9, STATE(local_roots)
+        cbnz    x9, .Lcontinue_elsewhere
+        load    x4, haft_ocaml_running
+        add     x9, x20, #FIBER_SCOPE
+        str     x4, [x20, #FIBER_CONTINUATION]
+        str     x9, [x21, #THREAD_CURRENT]
+        leave_stack
+        to_child_stack
+        ret
+        end_function haft_ocaml_continue_alone
 
 /* The same, of a fiber with FIBER_CALLS. */
         continuation_code haft_ocaml_continue_called
@@ -817,7 +1222,7 @@ haft_ocaml_base:
         .globl  haft_ocaml_frametable
         .hidden haft_ocaml_frametable
 haft_ocaml_frametable:
-        .quad   5
+        .quad   6
         .quad   haft_ocaml_collected
         .hword  48                      /* bytes */
         .hword  4                       /* live slots: */
@@ -833,6 +1238,11 @@ haft_ocaml_frametable:
         .hword  0
         .p2align 3
         .quad   haft_ocaml_returned
+        .hword  64                      /* bytes */
+        .hword  1                       /* live slots: */
+        .hword  FIBER_HANDLER-FIBER_TRAP
+        .p2align 3
+        .quad   haft_ocaml_nested_returned
         .hword  64                      /* bytes */
         .hword  1                       /* live slots: */
         .hword  FIBER_HANDLER-FIBER_TRAP
@@ -879,6 +1289,7 @@ haft_ocaml_frametable:
         .quad   \code
         .endm
         closure1 haft_ocaml_closure_perform, haft_ocaml_perform
+        closure1 haft_ocaml_closure_perform_captured, haft_ocaml_perform_captured
         closure1 haft_ocaml_closure_reperform, haft_ocaml_reperform
         closure1 haft_ocaml_closure_raise, haft_ocaml_raise
         /* The backtrace goes on as it is, with the callers of the caller. */
