@@ -149,7 +149,7 @@ int main(int count, char **arguments) {
         pin(1);
         if (strcmp(kind, "loop") == 0)
             loop();
-        _exit(-haft_io_run(serve, NULL, &(haft_io_options_t){.backend = kind}));
+        _exit(-haft_io_run(serve, NULL, &(haft_io_options_t){.threads = 1, .backend = kind}));
     }
     pin(0);
     uint64_t messages = exchange(connections, size, seconds);

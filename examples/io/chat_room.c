@@ -82,7 +82,8 @@ static haft_io_event_t all_joined;
 static void *client(void *argument) {
     line_t line = "";
     snprintf(line, LINE, "client %d", (int)(intptr_t)argument);
-    int connection = haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
+    HAFT_IO_CLOSING int connection =
+        haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
     haft_io_write_all(connection, "here I am\0\0\0\0\0\0", LINE);
     while (read_line(connection, line) && strcmp(line, "here I am") != 0)
         continue;
@@ -95,7 +96,6 @@ static void *client(void *argument) {
             names++;
             heard++;
         }
-    haft_io_close(connection);
     return NULL;
 }
 
@@ -117,5 +117,6 @@ static void *evening(void *unused) {
 int main(void) {
     listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
     int code = haft_io_run(evening, NULL, NULL);
+    haft_io_close(listener);
     return code == -ECANCELED ? 0 : code;
 }

@@ -11,12 +11,11 @@
 #include <string.h>
 
 static void *echo(void *argument) {
-    int connection = (int)(intptr_t)argument;
+    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
     char buffer[4096];
     for (ssize_t got; (got = haft_io_read(connection, buffer, sizeof buffer)) > 0;)
         if (haft_io_write_all(connection, buffer, (size_t)got) < 0)
             break;
-    haft_io_close(connection);
     return NULL;
 }
 
@@ -31,8 +30,9 @@ static void *serve(void *unused) {
 static int answered;
 
 static void *client(void *argument) {
-    char question[32], answer[sizeof question] = "";
-    int connection = haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
+    char question[32] = "", answer[sizeof question] = "";
+    HAFT_IO_CLOSING int connection =
+        haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
     if (connection < 0)
         haft_io_fail(connection, "no connection");
     snprintf(question, sizeof question, "hello %d", (int)(intptr_t)argument);
@@ -44,7 +44,6 @@ static void *client(void *argument) {
         got += (size_t)more;
     }
     answered += strcmp(question, answer) == 0;
-    haft_io_close(connection);
     return NULL;
 }
 
@@ -71,5 +70,6 @@ int main(int count, char **arguments) {
         return 1;
     }
     int code = haft_io_run(serves ? serve : talk_to_itself, NULL, NULL);
+    haft_io_close(listener);
     return code == -ECANCELED ? 0 : code;
 }

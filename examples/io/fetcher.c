@@ -18,41 +18,36 @@ static server_t servers[SERVERS];
 
 static void *serve(void *argument) {
     server_t *server = argument;
-    for (int connection; (connection = haft_io_accept(server->listener)) >= 0;) {
+    for (int next; (next = haft_io_accept(server->listener)) >= 0;) {
+        HAFT_IO_CLOSING int connection = next;
         server->asked++;
         bool silent =
             server->number == SERVERS - 1 || (server->number % 3 == 0 && server->asked == 1);
         char answer[32];
         int size = snprintf(answer, sizeof answer, "page %d", server->number);
-        if (!silent) {
+        if (silent)
+            haft_io_read(connection, answer, 1); /* until the client gives up */
+        else
             haft_io_write_all(connection, answer, (size_t)size);
-            haft_io_close(connection);
-        } /* else the client is kept waiting */
     }
     return NULL;
 }
 
 typedef struct {
-    int number, connection;
+    int number;
     char page[32];
 } fetch_t;
-
-static void close_connection(fetch_t **fetch) {
-    if ((*fetch)->connection >= 0)
-        haft_io_close((*fetch)->connection);
-}
 
 /* One try; the deadline unwinds it. */
 static void *try_once(void *argument) {
     fetch_t *fetch = argument;
-    __attribute__((cleanup(close_connection), unused)) fetch_t *closing = fetch;
-    fetch->connection =
+    HAFT_IO_CLOSING int connection =
         haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(servers[fetch->number].listener));
-    if (fetch->connection < 0)
-        haft_io_fail(fetch->connection, "no connection");
+    if (connection < 0)
+        haft_io_fail(connection, "no connection");
     size_t got = 0;
-    for (ssize_t more; (more = haft_io_read(fetch->connection, fetch->page + got,
-                                            sizeof fetch->page - 1 - got)) > 0;)
+    for (ssize_t more;
+         (more = haft_io_read(connection, fetch->page + got, sizeof fetch->page - 1 - got)) > 0;)
         got += (size_t)more;
     fetch->page[got] = '\0';
     return NULL;
@@ -88,6 +83,8 @@ static void *fetch_all(void *unused) {
     haft_io_all(calls, SERVERS);
     for (int i = 0; i < SERVERS; i++)
         puts(results[i]);
+    for (int i = 0; i < SERVERS; i++)
+        haft_io_close(servers[i].listener);
     haft_io_cancel(haft_io_this_scope());
     return unused;
 }

@@ -28,26 +28,23 @@ static void *pass(void *argument) {
 static int server, proxy;
 
 static void *pass_both_ways(void *argument) {
-    int client = (int)(intptr_t)argument;
-    int behind = haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(server));
+    HAFT_IO_CLOSING int client = (int)(intptr_t)argument;
+    HAFT_IO_CLOSING int behind = haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(server));
     if (behind >= 0) {
         direction_t there = {client, behind}, back = {behind, client};
         haft_io_all((haft_io_call_t[]){{pass, &there, NULL}, {pass, &back, NULL}}, 2);
-        haft_io_close(behind);
     }
-    haft_io_close(client);
     return NULL;
 }
 
 static void *count_bytes(void *argument) {
-    int connection = (int)(intptr_t)argument;
+    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
     char buffer[4096];
     size_t total = 0;
     for (ssize_t got; (got = haft_io_read(connection, buffer, sizeof buffer)) > 0;)
         total += (size_t)got;
     int size = snprintf(buffer, sizeof buffer, "%zu bytes", total);
     haft_io_write_all(connection, buffer, (size_t)size);
-    haft_io_close(connection);
     return NULL;
 }
 
@@ -66,7 +63,8 @@ static void *accept_on_proxy(void *unused) {
 static void *ask(void *size) {
     static const char text[1000];
     char answer[64] = "";
-    int connection = haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(proxy));
+    HAFT_IO_CLOSING int connection =
+        haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(proxy));
     for (intptr_t i = 0; i < (intptr_t)size; i++)
         haft_io_write_all(connection, text, sizeof text);
     shutdown(connection, SHUT_WR);
@@ -75,7 +73,6 @@ static void *ask(void *size) {
         more = some > 0 ? (size_t)some : 0;
     }
     printf("the server has got %s\n", answer);
-    haft_io_close(connection);
     return NULL;
 }
 
@@ -92,5 +89,7 @@ int main(void) {
     server = haft_io_listen_tcp("127.0.0.1", 0, 0);
     proxy = haft_io_listen_tcp("127.0.0.1", 0, 0);
     int code = haft_io_run(main_task, NULL, NULL);
+    haft_io_close(server);
+    haft_io_close(proxy);
     return code == -ECANCELED ? 0 : code;
 }

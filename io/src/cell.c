@@ -68,6 +68,50 @@ void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome) {
     let_go_on(cell, task);
 }
 
+/*
+ * Where a cancel can win a cell, it is found by the task. In a shared run whoever cancels is another thread,
+ * and the cell may be gone at any time: so he swaps it for TAKEN while he looks at it, and the waiter
+ * does not leave before he has put NULL there. He keeps the task itself by the lock of its scope.
+ */
+#define TAKEN ((haft_io_cell_t *)1)
+
+void haft_io_cell_cancel(haft_io_task_t *task) {
+    haft_io_cell_t *cell = __atomic_load_n(&task->cell, __ATOMIC_SEQ_CST);
+    if (cell == NULL)
+        return;
+    if (!task->worker->shared) {
+        haft_io_cell_win(cell, HAFT_IO_CANCELLED);
+        return;
+    }
+    if (!__atomic_compare_exchange_n(&task->cell, &cell, TAKEN, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_RELAXED))
+        return;
+    bool won = haft_io_cell_claim(cell);
+    __atomic_store_n(&task->cell, NULL, __ATOMIC_RELEASE);
+    if (won)
+        haft_io_cell_finish(cell, HAFT_IO_CANCELLED);
+}
+
+static void show_to_cancels(haft_io_task_t *task, haft_io_cell_t *cell) {
+    if (task->worker->shared)
+        __atomic_store_n(&task->cell, cell, __ATOMIC_SEQ_CST); /* before a look at the scope */
+    else
+        task->cell = cell;
+}
+
+static void hide_from_cancels(haft_io_task_t *task, haft_io_cell_t *cell) {
+    if (!task->worker->shared) {
+        task->cell = NULL;
+        return;
+    }
+    if (__atomic_compare_exchange_n(&task->cell, &cell, NULL, false, __ATOMIC_ACQUIRE,
+                                    __ATOMIC_ACQUIRE))
+        return;
+    unsigned turns = 0;
+    while (__atomic_load_n(&task->cell, __ATOMIC_ACQUIRE) != NULL)
+        haft_io_relax(&turns);
+}
+
 static HAFT_IO_COLD uint32_t wait_as_thread(haft_io_cell_t *cell, int64_t deadline) {
     if (deadline < 0)
         deadline = 0;
@@ -117,11 +161,16 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
             "The task '%s' waits in a child of fork: a scheduler stays with the process that "
             "made it. In the child, only exec or exit.",
             haft_io_task_name(task));
+    if (HAFTI_UNLIKELY(!haft_io_linked(&task->link)))
+        haft_io_scope_list(task->scope, task);
     if (kind == HAFT_IO_CANCELLABLE) {
+        show_to_cancels(task, cell);
         /* Who has lost here finds the task in the ready queue, and must not run twice. */
-        if (HAFTI_UNLIKELY(task->scope->cancelled) && swap(cell, HAFT_IO_CANCELLED))
+        if (HAFTI_UNLIKELY(__atomic_load_n(&task->scope->cancelled, __ATOMIC_SEQ_CST)) &&
+            swap(cell, HAFT_IO_CANCELLED)) {
+            hide_from_cancels(task, cell);
             return HAFT_IO_CANCELLED;
-        task->cell = cell;
+        }
     }
     deadline_t limit = {.cell = cell};
     if (deadline != HAFT_IO_FOREVER) {
@@ -133,7 +182,8 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
     HAFT_PERFORM(haft_io_park);
     write_errno(saved);
     task->waits_for = NULL;
-    task->cell = NULL;
+    if (kind == HAFT_IO_CANCELLABLE)
+        hide_from_cancels(task, cell);
     if (deadline != HAFT_IO_FOREVER)
         haft_io_timer_remove(&worker->timers, &limit.timer);
     return __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);

@@ -1,48 +1,101 @@
 /* SPDX-License-Identifier: MIT */
-/* What a back end knows of each descriptor: a table by number, and the lists of those who wait. */
+/*
+ * What a run knows of each descriptor: a table by number, the lists of those who wait, and who may close it.
+ *
+ * An entry is found without a lock and stays until the run ends: two levels of pointers to blocks, each made
+ * once. In a shared run the lists of an entry are guarded by its lock; a waiter is woken under it, and
+ * leaves its list under it, so its cell is alive until then.
+ *
+ * In a shared run an operation counts itself in `uses`, and a descriptor is closed by the last of them, or
+ * by who closes it when there is none. So no thread has its number when the system gives it to another file.
+ */
 #include "internal.h"
 
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
-enum { DESCRIPTORS_IN_BLOCK = 256 };
+enum { BLOCK_BITS = 8, MIDDLE_BITS = 11, TOP_BITS = 11 };
+enum { BLOCK = 1 << BLOCK_BITS, MIDDLE = 1 << MIDDLE_BITS, TOP = 1 << TOP_BITS };
+#define CLOSING (UINT32_C(1) << 31)
 
-static HAFT_IO_COLD haft_io_descriptor_t *make_block(haft_io_descriptors_t *table, size_t block) {
-    if (block >= table->block_count) {
-        size_t count = block * 2 + 1;
-        haft_io_descriptor_t **blocks = realloc(table->blocks, count * sizeof *blocks);
-        if (blocks == NULL)
-            return NULL;
-        memset(blocks + table->block_count, 0, (count - table->block_count) * sizeof *blocks);
-        table->blocks = blocks;
-        table->block_count = count;
-    }
-    haft_io_descriptor_t *entries = calloc(DESCRIPTORS_IN_BLOCK, sizeof *entries);
-    if (entries == NULL)
-        return NULL;
-    for (int i = 0; i < DESCRIPTORS_IN_BLOCK; i++) {
-        haft_io_ring(&entries[i].waiters[HAFT_IO_INWARD]);
-        haft_io_ring(&entries[i].waiters[HAFT_IO_OUTWARD]);
-    }
-    table->blocks[block] = entries;
-    return entries;
-}
+typedef struct block {
+    haft_io_descriptor_t entries[BLOCK];
+} block_t;
 
-haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *table, int descriptor, bool make) {
-    if (descriptor < 0)
-        return NULL;
-    size_t block = (size_t)descriptor / DESCRIPTORS_IN_BLOCK;
-    haft_io_descriptor_t *entries = block < table->block_count ? table->blocks[block] : NULL;
-    if (entries == NULL && make)
-        entries = make_block(table, block);
-    return entries != NULL ? &entries[(size_t)descriptor % DESCRIPTORS_IN_BLOCK] : NULL;
+struct haft_io_descriptors {
+    bool shared;
+    block_t **top[TOP];
+};
+
+/* ---- The table ---- */
+
+haft_io_descriptors_t *haft_io_descriptors_new(bool shared) {
+    haft_io_descriptors_t *table = calloc(1, sizeof *table);
+    if (table != NULL)
+        table->shared = shared;
+    return table;
 }
 
 void haft_io_descriptors_free(haft_io_descriptors_t *table) {
-    for (size_t i = 0; i < table->block_count; i++)
-        free(table->blocks[i]);
-    free(table->blocks);
+    for (int i = 0; i < TOP; i++) {
+        if (table->top[i] == NULL)
+            continue;
+        for (int j = 0; j < MIDDLE; j++)
+            free(table->top[i][j]);
+        free(table->top[i]);
+    }
+    free(table);
+}
+
+/* What is at the place, or `made`, if it was empty; then `made` is not the caller's any more. */
+static void *put_once(void **place, void *made) {
+    void *there = NULL;
+    if (made == NULL ||
+        __atomic_compare_exchange_n(place, &there, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return made;
+    free(made);
+    return there;
+}
+
+static HAFT_IO_COLD block_t *make_block(block_t **place) {
+    block_t *block = calloc(1, sizeof *block);
+    for (int i = 0; block != NULL && i < BLOCK; i++) {
+        haft_io_ring(&block->entries[i].waiters[HAFT_IO_INWARD]);
+        haft_io_ring(&block->entries[i].waiters[HAFT_IO_OUTWARD]);
+    }
+    return put_once((void **)place, block);
+}
+
+haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *table, int descriptor, bool make) {
+    if (descriptor < 0 || descriptor >> (BLOCK_BITS + MIDDLE_BITS) >= TOP)
+        return NULL;
+    block_t ***top = &table->top[descriptor >> (BLOCK_BITS + MIDDLE_BITS)];
+    block_t **middle = __atomic_load_n(top, __ATOMIC_ACQUIRE);
+    if (HAFTI_UNLIKELY(middle == NULL)) {
+        middle = make ? put_once((void **)top, calloc(MIDDLE, sizeof *middle)) : NULL;
+        if (middle == NULL)
+            return NULL;
+    }
+    block_t **place = &middle[descriptor >> BLOCK_BITS & (MIDDLE - 1)];
+    block_t *block = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (HAFTI_UNLIKELY(block == NULL)) {
+        block = make ? make_block(place) : NULL;
+        if (block == NULL)
+            return NULL;
+    }
+    return &block->entries[descriptor & (BLOCK - 1)];
+}
+
+/* ---- Who waits ---- */
+
+static void lock(haft_io_descriptor_t *entry, bool shared) {
+    if (shared)
+        haft_io_guard(&entry->lock);
+}
+static void unlock(haft_io_descriptor_t *entry, bool shared) {
+    if (shared)
+        haft_io_unguard(&entry->lock);
 }
 
 static bool is_stream(int descriptor) {
@@ -59,32 +112,42 @@ static bool transfers_already(const haft_io_descriptor_t *entry, enum haft_io_di
     return false;
 }
 
-int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
-                   const haft_io_operation_t *operation) {
-    static const short events_of[] = {POLLIN | POLLPRI | POLLRDHUP, POLLOUT};
-    short events = haft_io_events_of(operation);
-    *waiter = (haft_io_waiter_t){.cell = cell, .transfers = operation->kind <= HAFT_IO_SEND};
-    for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD; d++) {
-        if ((events & events_of[d]) == 0)
-            continue;
-        if (waiter->transfers && transfers_already(entry, d) && is_stream(operation->descriptor))
-            return -EBUSY;
-        haft_io_append(&entry->waiters[d], &waiter->links[d]);
-    }
-    return 0;
-}
-
-void haft_io_delist(haft_io_waiter_t *waiter) {
+static void take_out(haft_io_waiter_t *waiter) {
     for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD; d++)
         if (haft_io_linked(&waiter->links[d]))
             haft_io_unlink(&waiter->links[d]);
 }
 
-haft_io_waiter_t *haft_io_first_waiter(haft_io_descriptor_t *entry,
-                                       enum haft_io_direction direction) {
-    haft_io_link_t *head = &entry->waiters[direction];
-    return haft_io_ring_empty(head) ? NULL
-                                    : HAFT_IO_OWNER(head->next, haft_io_waiter_t, links[direction]);
+int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
+                   const haft_io_operation_t *operation) {
+    static const short events_of[] = {POLLIN | POLLPRI | POLLRDHUP, POLLOUT};
+    bool shared = cell->task->worker->shared;
+    short events = haft_io_events_of(operation);
+    *waiter = (haft_io_waiter_t){
+        .descriptor = entry, .cell = cell, .transfers = operation->kind <= HAFT_IO_SEND};
+    int code = 0;
+    lock(entry, shared);
+    if (shared && (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & CLOSING) != 0)
+        code = -EBADF;
+    for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD && code == 0; d++) {
+        if ((events & events_of[d]) == 0)
+            continue;
+        if (waiter->transfers && transfers_already(entry, d) && is_stream(operation->descriptor))
+            code = -EBUSY;
+        else
+            haft_io_append(&entry->waiters[d], &waiter->links[d]);
+    }
+    if (code != 0)
+        take_out(waiter);
+    unlock(entry, shared);
+    return code;
+}
+
+void haft_io_delist(haft_io_waiter_t *waiter) {
+    bool shared = waiter->cell->task->worker->shared;
+    lock(waiter->descriptor, shared);
+    take_out(waiter);
+    unlock(waiter->descriptor, shared);
 }
 
 int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *operation,
@@ -103,10 +166,75 @@ int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *oper
     return outcome == HAFT_IO_CANCELLED ? -ECANCELED : waiter.closed ? -EBADF : 0;
 }
 
-void haft_io_wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed) {
-    for (haft_io_waiter_t *waiter; (waiter = haft_io_first_waiter(entry, direction)) != NULL;) {
-        haft_io_delist(waiter);
+static void wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed) {
+    haft_io_link_t *head = &entry->waiters[direction];
+    while (!haft_io_ring_empty(head)) {
+        haft_io_waiter_t *waiter = HAFT_IO_OWNER(head->next, haft_io_waiter_t, links[direction]);
+        take_out(waiter);
         waiter->closed = closed;
         haft_io_cell_win(waiter->cell, HAFT_IO_WOKEN);
     }
+}
+
+void haft_io_wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed,
+                  bool shared) {
+    lock(entry, shared);
+    wake(entry, direction, closed);
+    unlock(entry, shared);
+}
+
+/* ---- Operations and closing ---- */
+
+static bool begin_use(haft_io_descriptor_t *entry) {
+    uint32_t uses = __atomic_load_n(&entry->uses, __ATOMIC_RELAXED);
+    do {
+        if ((uses & CLOSING) != 0)
+            return false;
+    } while (!__atomic_compare_exchange_n(&entry->uses, &uses, uses + 1, true, __ATOMIC_ACQUIRE,
+                                          __ATOMIC_RELAXED));
+    return true;
+}
+
+/* By the last user. The entry is ready for the next file of that number before the system has the number. */
+static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
+    uint64_t registered = entry->registered;
+    for (; registered != 0; registered &= registered - 1)
+        worker->backend->forget(worker->crew->workers[__builtin_ctzll(registered)], descriptor);
+    entry->registered = 0;
+    __atomic_store_n(&entry->nature, HAFT_IO_UNKNOWN, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->life, entry->life + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->uses, 0, __ATOMIC_RELEASE);
+    return close(descriptor) == 0 ? 0 : -errno;
+}
+
+ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+    haft_io_worker_t *worker = runner->worker;
+    int descriptor = operation->descriptor;
+    haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, true);
+    if (entry == NULL)
+        return descriptor < 0 ? -EBADF : -ENOMEM;
+    if (!begin_use(entry))
+        return -EBADF;
+    ssize_t done = worker->backend->operate(runner, operation);
+    if (__atomic_sub_fetch(&entry->uses, 1, __ATOMIC_ACQ_REL) == CLOSING)
+        close_now(worker, entry, descriptor);
+    return done;
+}
+
+int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
+    haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
+    if (entry == NULL)
+        return close(descriptor) == 0 ? 0 : -errno;
+    uint32_t uses = 0;
+    lock(entry, worker->shared);
+    if (worker->shared)
+        uses = __atomic_fetch_or(&entry->uses, CLOSING, __ATOMIC_ACQ_REL);
+    if ((uses & CLOSING) == 0) {
+        wake(entry, HAFT_IO_INWARD, true);
+        wake(entry, HAFT_IO_OUTWARD, true);
+    }
+    unlock(entry, worker->shared);
+    if ((uses & CLOSING) != 0)
+        return -EBADF;
+    return uses == 0 ? close_now(worker, entry, descriptor) : 0;
 }

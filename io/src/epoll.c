@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The back end on epoll. An operation is tried first; only what would block waits, for an edge of its
- * descriptor, and is tried again. A descriptor is registered once, when it is first waited on, for
- * both directions, so a wait costs no system call of its own.
+ * descriptor, and is tried again. A descriptor is registered once by each thread, when it first waits
+ * on it, for both directions, so a wait costs no system call of its own.
  *
  * No edge is missed: the task has tried before it waits, epoll is asked on the same thread afterwards,
  * and an edge that came between stays with epoll until then.
@@ -15,7 +15,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,18 +22,26 @@ enum { EVENTS_AT_ONCE = 128 };
 
 typedef struct state {
     int epoll;
-    int wake; /* an eventfd, by which other threads end a poll */
-    haft_io_descriptors_t descriptors;
+    int waker;
 } state_t;
 
+static int add(int epoll, int descriptor, uint32_t life, uint32_t events) {
+    struct epoll_event event = {.events = events | EPOLLET,
+                                .data.u64 = (uint64_t)life << 32 | (uint32_t)descriptor};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : -errno;
+}
+
 /* 0; -EPERM for what epoll does not watch. */
-static int watch(state_t *state, haft_io_descriptor_t *entry, int descriptor) {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
-                                .data.u64 = (uint64_t)entry->life << 32 | (uint32_t)descriptor};
-    if (epoll_ctl(state->epoll, EPOLL_CTL_ADD, descriptor, &event) != 0)
-        return -errno;
-    entry->registered = true;
-    return 0;
+static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
+    const state_t *state = worker->backend_state;
+    uint64_t bit = UINT64_C(1) << worker->index;
+    if ((__atomic_load_n(&entry->registered, __ATOMIC_RELAXED) & bit) != 0)
+        return 0;
+    uint32_t life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED);
+    int code = add(state->epoll, descriptor, life, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI);
+    if (code == 0)
+        __atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED);
+    return code;
 }
 
 /* ---- Files: always ready, and yet they may block ---- */
@@ -58,59 +65,46 @@ static ssize_t operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *op
 /* ---- The table ---- */
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    state_t *state = runner->worker->backend_state;
     for (;;) {
         ssize_t done = haft_io_attempt(operation);
         if (done != -EAGAIN)
             return done;
         haft_io_descriptor_t *entry =
-            haft_io_descriptor(&state->descriptors, operation->descriptor, true);
+            haft_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
         if (entry == NULL)
             return -ENOMEM;
-        if (!entry->registered) {
-            int code = watch(state, entry, operation->descriptor);
-            if (code == -EPERM)
-                return operate_in_pool(runner, operation);
-            if (code != 0)
-                return code;
-        }
-        int code = haft_io_wait_on(entry, operation, runner->task);
+        int code = watch(runner->worker, entry, operation->descriptor);
+        if (code == -EPERM)
+            return operate_in_pool(runner, operation);
+        if (code == 0)
+            code = haft_io_wait_on(entry, operation, runner->task);
         if (code != 0)
             return code;
     }
 }
 
-static int close_descriptor(haft_io_worker_t *worker, int descriptor) {
-    state_t *state = worker->backend_state;
-    haft_io_descriptor_t *entry = haft_io_descriptor(&state->descriptors, descriptor, false);
-    if (entry != NULL) {
-        haft_io_wake(entry, HAFT_IO_INWARD, true);
-        haft_io_wake(entry, HAFT_IO_OUTWARD, true);
-        /* The file may be open by other numbers, and would stay registered. */
-        if (entry->registered)
-            epoll_ctl(state->epoll, EPOLL_CTL_DEL, descriptor, NULL);
-        entry->registered = false;
-        entry->life++;
-    }
-    return close(descriptor) == 0 ? 0 : -errno;
+/* The file may be open by other numbers, and would stay registered. */
+static void forget(haft_io_worker_t *worker, int descriptor) {
+    const state_t *state = worker->backend_state;
+    epoll_ctl(state->epoll, EPOLL_CTL_DEL, descriptor, NULL);
 }
 
-static void happened(state_t *state, const struct epoll_event *event) {
+static void happened(haft_io_worker_t *worker, const struct epoll_event *event) {
+    const state_t *state = worker->backend_state;
     int descriptor = (int)(uint32_t)event->data.u64;
-    if (descriptor == state->wake) {
-        uint64_t count;
-        while (read(state->wake, &count, sizeof count) < 0 && errno == EINTR)
-            continue;
+    if (descriptor == state->waker) {
+        haft_io_waker_reset(descriptor);
         return;
     }
-    haft_io_descriptor_t *entry = haft_io_descriptor(&state->descriptors, descriptor, false);
-    if (entry == NULL || entry->life != (uint32_t)(event->data.u64 >> 32))
+    haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
+    if (entry == NULL ||
+        __atomic_load_n(&entry->life, __ATOMIC_RELAXED) != (uint32_t)(event->data.u64 >> 32))
         return;
     const uint32_t end = EPOLLERR | EPOLLHUP;
     if ((event->events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | end)) != 0)
-        haft_io_wake(entry, HAFT_IO_INWARD, false);
+        haft_io_wake(entry, HAFT_IO_INWARD, false, worker->shared);
     if ((event->events & (EPOLLOUT | end)) != 0)
-        haft_io_wake(entry, HAFT_IO_OUTWARD, false);
+        haft_io_wake(entry, HAFT_IO_OUTWARD, false, worker->shared);
 }
 
 /* The system counts in milliseconds: a little late rather than often too early. */
@@ -140,23 +134,19 @@ static void poll_events(haft_io_worker_t *worker, int64_t nanoseconds) {
     struct epoll_event events[EVENTS_AT_ONCE];
     int count = wait_for_events(state->epoll, events, nanoseconds);
     for (int i = 0; i < count; i++)
-        happened(state, &events[i]);
+        happened(worker, &events[i]);
 }
 
 static void interrupt(haft_io_worker_t *worker) {
-    state_t *state = worker->backend_state;
-    uint64_t one = 1;
-    while (write(state->wake, &one, sizeof one) < 0 && errno == EINTR)
-        continue;
+    haft_io_waker_wake(((const state_t *)worker->backend_state)->waker);
 }
 
 static void stop(haft_io_worker_t *worker) {
     state_t *state = worker->backend_state;
     if (state->epoll >= 0)
         close(state->epoll);
-    if (state->wake >= 0)
-        close(state->wake);
-    haft_io_descriptors_free(&state->descriptors);
+    if (state->waker >= 0)
+        close(state->waker);
     free(state);
 }
 
@@ -166,13 +156,12 @@ static int start(haft_io_worker_t *worker) {
         return -ENOMEM;
     worker->backend_state = state;
     state->epoll = epoll_create1(EPOLL_CLOEXEC);
-    state->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = (uint32_t)state->wake};
-    if (state->epoll >= 0 && state->wake >= 0 &&
-        epoll_ctl(state->epoll, EPOLL_CTL_ADD, state->wake, &event) == 0)
-        return 0;
-    int code = -errno;
-    stop(worker);
+    int code = state->epoll >= 0 ? 0 : -errno;
+    state->waker = haft_io_waker_open();
+    if (code == 0)
+        code = state->waker >= 0 ? add(state->epoll, state->waker, 0, EPOLLIN) : state->waker;
+    if (code != 0)
+        stop(worker);
     return code;
 }
 
@@ -181,7 +170,8 @@ const haft_io_backend_t haft_io_epoll = {
     .start = start,
     .stop = stop,
     .operate = operate,
-    .close = close_descriptor,
+    .close = haft_io_close_descriptor,
+    .forget = forget,
     .poll = poll_events,
     .interrupt = interrupt,
 };

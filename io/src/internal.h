@@ -6,7 +6,10 @@
  * A task's states:
  *
  *   state    | in                          | moved on by
- *   NEW      | the worker's ready queue    | a runner, which takes it from there
+ *   NEW      | the worker's ready queue;   | who takes it from there
+ *            | in a shared run the queue   |
+ *            | of what can be stolen       |
+ *   TAKEN    | (shared runs) as READY      | a runner
  *   READY    | the worker's ready queue    | the loop, which resumes its runner
  *   RUNNING  | its runner                  | itself: it waits, yields, ends
  *   WAITING  | its cell's owner's list     | who wins the cell
@@ -14,19 +17,25 @@
  *            | if it is to be joined       |
  *   FREE     | the worker's free list      | the next spawn
  *
- * Everything of a task, a scope, a timer or a worker is touched by the worker's own thread only, but for
- * the words marked "any thread".
+ * A run has a worker a thread. A run of one thread is alone, one of several is shared. A task that has
+ * started stays with its worker. Everything of a task, a timer or a worker is touched by the worker's own
+ * thread only, but for the words marked "any thread". Of a scope the lists, and what becomes of it, are
+ * touched under its lock; who holds it may take those of scopes below. A run that is alone takes no such
+ * lock, and uses no atomic instruction for what only its thread touches.
  */
 #ifndef HAFT_IO_INTERNAL_H
 #define HAFT_IO_INTERNAL_H
 
 #include "haft/io.h"
+#include "parking.h"
+#include "queue.h"
 
 #include <errno.h>
 
 #define HAFT_IO_COLD __attribute__((cold, noinline))
 
 typedef struct haft_io_worker haft_io_worker_t;
+typedef struct haft_io_crew haft_io_crew_t;
 typedef struct haft_io_operation haft_io_operation_t;
 typedef struct haft_io_several haft_io_several_t;
 
@@ -97,6 +106,8 @@ bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome);
 /* The same in two steps; between them the waiter stays where it is, for a value to be copied. */
 bool haft_io_cell_claim(haft_io_cell_t *cell);
 void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome);
+/* Withdraws what the task waits for; under the lock of its scope. */
+void haft_io_cell_cancel(haft_io_task_t *task);
 uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
                            const char *waits_for);
 
@@ -131,6 +142,7 @@ void haft_io_timers_advance(haft_io_timers_t *timers, int64_t now);
 enum haft_io_task_state {
     HAFT_IO_FREE,
     HAFT_IO_NEW,
+    HAFT_IO_TAKEN,
     HAFT_IO_READY,
     HAFT_IO_RUNNING,
     HAFT_IO_PARKED,
@@ -159,30 +171,36 @@ struct haft_io_task {
     haft_io_runner_t *runner; /* once it has started */
     haft_io_scope_t *home;    /* in which it was spawned */
     haft_io_scope_t *scope;   /* the innermost that it is in: whose cancel is its own */
-    haft_io_link_t link;      /* in scope->tasks, or home->ended */
-    haft_io_cell_t *cell;     /* what it waits for, if a cancel may win that */
-    haft_io_cell_t *joiner;
-    const char *waits_for; /* for the dump; NULL while it does not wait */
+    haft_io_link_t link;      /* in scope->tasks once it has waited; in home->ended */
+    haft_io_cell_t *cell;     /* what it waits for, if a cancel may win that; any thread */
+    haft_io_cell_t *joiner;   /* NULL: nobody yet; any thread */
+    const char *waits_for;    /* for the dump; NULL while it does not wait */
     void *(*function)(void *);
     void *argument;
     void *result;
     const char *name;
     haft_io_binding_t *locals;
-    int code; /* how it ended */
-    uint8_t state;
-    bool yielded; /* it is READY after haft_io_yield, which wants a reply */
-    bool joinable;
+    int code;             /* how it ended */
+    uint8_t state;        /* any thread may swap NEW for TAKEN */
+    bool yielded;         /* it is READY after haft_io_yield, which wants a reply */
     bool unwinding;       /* its stack, up to the innermost scope, is being unwound */
     bool returns_cancels; /* instead of unwinding */
 };
 
+/* What a task's joiner is, if it is no cell. */
+#define HAFT_IO_NOT_JOINABLE ((haft_io_cell_t *)1)
+#define HAFT_IO_ENDING ((haft_io_cell_t *)2) /* who ends it still looks at the joiner's cell */
+#define HAFT_IO_HAS_ENDED ((haft_io_cell_t *)3)
+
 struct haft_io_scope {
     haft_io_scope_t *outer;
+    bool shared; /* its run is */
+    uint32_t lock;
     haft_io_link_t sibling; /* in outer->inner */
     haft_io_link_t inner;   /* the scopes whose outer is this */
-    haft_io_link_t tasks;   /* that have this as their innermost */
+    haft_io_link_t tasks;   /* that have this as their innermost, and have waited */
     haft_io_link_t ended;   /* tasks of this home that have not been joined */
-    size_t live;            /* tasks of this home that have not ended */
+    size_t live;            /* tasks of this home that have not ended; 0 only under the lock */
     haft_io_cell_t *closer; /* of who waits for `live` to be 0 */
     haft_io_worker_t *worker;
     haft_io_task_t *owner; /* who opened it; NULL: haft_io_run */
@@ -191,7 +209,7 @@ struct haft_io_scope {
     haft_io_timer_t timer;
     haft_io_several_t *several; /* whose calls its tasks are */
     int code;                   /* why it was cancelled, or 0 */
-    bool cancelled;             /* itself or by one further out */
+    bool cancelled;             /* itself or by one further out; read by any thread */
     bool shielded;
     bool owner_unwinding, owner_returns_cancels; /* as they were outside */
 };
@@ -207,10 +225,30 @@ typedef struct haft_io_block {
 haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scope,
                                  void *(*function)(void *), void *argument);
 void haft_io_task_end(haft_io_task_t *task, int code);
-/* Gives up the record of a task that has ended and was to be joined. */
-void haft_io_task_forget(haft_io_task_t *task);
-/* Withdraws what it waits for. */
-void haft_io_task_interrupt(haft_io_task_t *task);
+/* Gives up the record of a task that has ended and was to be joined; to this worker, the caller's. */
+void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker);
+
+static inline void haft_io_set_state(haft_io_task_t *task, enum haft_io_task_state state) {
+    __atomic_store_n(&task->state, (uint8_t)state, __ATOMIC_RELAXED);
+}
+static inline enum haft_io_task_state haft_io_state(const haft_io_task_t *task) {
+    return (enum haft_io_task_state)__atomic_load_n(&task->state, __ATOMIC_RELAXED);
+}
+/* In a shared run: true, the caller starts it, and nobody else does. */
+static inline bool haft_io_claim_new(haft_io_task_t *task) {
+    uint8_t state = HAFT_IO_NEW;
+    return __atomic_compare_exchange_n(&task->state, &state, (uint8_t)HAFT_IO_TAKEN, false,
+                                       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static inline bool haft_io_is_cancelled(const haft_io_scope_t *scope) {
+    return __atomic_load_n(&scope->cancelled, __ATOMIC_RELAXED);
+}
+/* Puts the task, which is about to wait, into its scope's list. */
+void haft_io_scope_list(haft_io_scope_t *scope, haft_io_task_t *task);
+void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_task_t *task);
+/* A task of this home has ended. */
+void haft_io_scope_count_down(haft_io_scope_t *home, haft_io_worker_t *worker);
 
 void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_io_scope_t *outer,
                          const haft_io_scope_options_t *options);
@@ -229,6 +267,8 @@ typedef struct haft_io_backend {
     /* Called on the stack of a task, which waits in it. */
     ssize_t (*operate)(haft_io_runner_t *runner, haft_io_operation_t *operation);
     int (*close)(haft_io_worker_t *worker, int descriptor);
+    /* The descriptor, which was waited on by the worker, is about to be closed; any thread. NULL: nothing. */
+    void (*forget)(haft_io_worker_t *worker, int descriptor);
     /* Wins the cells of what has happened; waits for that at most so long (negative: for ever). */
     void (*poll)(haft_io_worker_t *worker, int64_t nanoseconds);
     void (*interrupt)(haft_io_worker_t *worker); /* ends a poll; any thread */
@@ -243,42 +283,98 @@ typedef struct haft_io_simulated {
 } haft_io_simulated_t;
 
 struct haft_io_worker {
-    haft_io_link_t ready; /* the queue of tasks that can run */
-    unsigned operations;  /* that the running task has done since it waited last */
-    unsigned resumed;     /* tasks since the last poll */
-    size_t waiting;       /* tasks that wait for the back end */
+    haft_io_link_t
+        ready;    /* the queue of tasks that can run here, and, if the run is alone, of new ones */
+    bool shared;  /* the run is */
+    bool favours; /* the first of `ready` goes before tasks that have not started */
+    bool searching;      /* counted as such in the crew's parking */
+    unsigned index;      /* in the crew */
+    unsigned operations; /* that the running task has done since it waited last */
+    unsigned resumed;    /* tasks since the last poll */
+    size_t waiting;      /* tasks that wait for the back end */
+    haft_io_crew_t *crew;
     haft_io_runner_t *idle;
     unsigned idle_count;
+    unsigned free_count; /* counted in a shared run only */
     haft_io_task_t *free;
     haft_io_block_t *blocks;
     haft_io_timers_t timers;
     const haft_io_backend_t *backend;
     void *backend_state;
-    haft_io_scope_t root;
-    size_t stack_size;
-    int blocking_threads;
-    struct haft_io_pool *pool;
     haft_io_simulated_t *simulated; /* NULL: a real run */
     bool forked;                    /* this is a child of the process that it was made in */
     haft_io_task_t *inbox;          /* tasks readied by other threads, last first; any thread */
     int sleeping;                   /* in a poll that may block; any thread */
+    haft_io_queue_t queue;          /* of new tasks, in a shared run; any thread takes */
 };
 
-/* A run with this back end and, if it is not NULL, this simulation. */
+/* What the workers of a run share; the first is that of the thread which has called haft_io_run. */
+struct haft_io_crew {
+    haft_io_worker_t *workers[HAFT_IO_MOST_THREADS];
+    unsigned count; /* any thread reads */
+    bool ended;     /* the last task has; any thread */
+    haft_io_parking_t parking;
+    haft_io_scope_t root;
+    struct haft_io_descriptors *descriptors;
+    size_t stack_size;
+    int blocking_threads;
+    struct haft_io_pool *pool; /* under the lock until it is there */
+    uint32_t lock;             /* for what follows */
+    haft_io_task_t **overflow; /* a ring of new tasks that a queue had no room for */
+    size_t overflow_first, overflow_count, overflow_size; /* the count is read by any thread */
+    haft_io_task_t *spare; /* records of tasks that a worker had too many of */
+};
+
+/* A run with this back end and, if it is not NULL, this simulation (run.c). */
 int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_options_t *options,
                      haft_io_simulated_t *simulated);
 int64_t haft_io_worker_now(const haft_io_worker_t *worker);
 
+/* The calling thread's worker, until its loop has ended (NULL). */
+void haft_io_set_worker(haft_io_worker_t *worker);
+/* Runs tasks until the run ends. */
+void haft_io_loop(haft_io_worker_t *worker);
+void haft_io_free_runners(haft_io_worker_t *worker);
+/* The last task has ended: all workers leave their loops. */
+void haft_io_end_run(haft_io_crew_t *crew);
+/* Ends the worker's poll, if it is in one that may block, or the next; any thread. */
+void haft_io_rouse(haft_io_worker_t *worker);
+
+/* ---- New tasks in a shared run (stealing.c) ---- */
+
+/* Others may take it; wakes one of them if all sleep. */
+void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task);
+/* The next that can be started: of the worker's own, or what had no room; NULL: none. It is TAKEN. */
+haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker);
+/* Looks for work everywhere for a while. NULL: there is none, or mail has come. */
+haft_io_task_t *haft_io_search(haft_io_worker_t *worker);
+/* Says that the worker sleeps. False: there is something to do. */
+bool haft_io_falls_asleep(haft_io_worker_t *worker);
+void haft_io_rises(haft_io_worker_t *worker);
+/* It has work, and does not search any more. */
+void haft_io_stops_searching(haft_io_worker_t *worker);
+
 /* The calling thread's. Looked up afresh by every call. */
 haft_io_worker_t *haft_io_worker(void);
+/* Puts a new task where it can be started. */
+static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t *task);
 /* Lets the task run again; any thread. */
 void haft_io_ready(haft_io_task_t *task);
 /* Puts it at the end of the queue of its worker, which is the caller's. */
 void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task);
-/* Moves a task that is in the queue to its front, unless others have been passed over too often. */
+/* Moves a task that is in its worker's queue to the front, unless others have been passed over too often. */
 void haft_io_favour(haft_io_task_t *task);
+/* The same for a task that may not have started, for who waits for it; of any worker. */
+void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task);
 /* A new task for a runner that has nothing to do; NULL: it is to give way. */
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker);
+
+static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t *task) {
+    if (HAFTI_LIKELY(!worker->shared))
+        haft_io_enqueue(worker, task);
+    else
+        haft_io_offer(worker, task);
+}
 
 /* ---- Operations (operations.c) ---- */
 
@@ -329,6 +425,16 @@ typedef struct haft_io_place {
 
 void haft_io_guard(uint32_t *lock);
 void haft_io_unguard(uint32_t *lock);
+static inline void haft_io_lock_scope(haft_io_scope_t *scope) {
+    if (HAFTI_UNLIKELY(scope->shared))
+        haft_io_guard(&scope->lock);
+}
+static inline void haft_io_unlock_scope(haft_io_scope_t *scope) {
+    if (HAFTI_UNLIKELY(scope->shared))
+        haft_io_unguard(&scope->lock);
+}
+/* For what another thread does in a few instructions: gives way to it once that takes longer. */
+void haft_io_relax(unsigned *turns);
 void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *place);
 void haft_io_leave_place(haft_io_place_t *place);
 /* Lets the first go on whose cell can be won; false: there is none. Under the lock. */
@@ -341,14 +447,16 @@ int haft_io_code_of(uint32_t outcome);
 /* ---- Blocking work (pool.c) ---- */
 
 int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument);
-void haft_io_pool_stop(haft_io_worker_t *worker);
+void haft_io_pool_stop(haft_io_crew_t *crew);
 
 /* ---- Who waits on which descriptor (descriptors.c) ---- */
 
 enum haft_io_direction { HAFT_IO_INWARD, HAFT_IO_OUTWARD };
+typedef struct haft_io_descriptor haft_io_descriptor_t;
 
 typedef struct haft_io_waiter {
     haft_io_link_t links[2]; /* by direction */
+    haft_io_descriptor_t *descriptor;
     haft_io_cell_t *cell;
     bool transfers; /* bytes of a stream */
     bool closed;    /* the descriptor was, meanwhile */
@@ -356,18 +464,20 @@ typedef struct haft_io_waiter {
 
 enum haft_io_nature { HAFT_IO_UNKNOWN, HAFT_IO_SOCKET, HAFT_IO_FILE, HAFT_IO_STREAM };
 
-typedef struct haft_io_descriptor {
-    uint32_t life;   /* counts how often the number was closed */
-    bool registered; /* with epoll */
-    uint8_t nature;  /* a haft_io_nature */
+/* In a shared run all of it is any thread's. */
+struct haft_io_descriptor {
+    uint32_t lock;       /* of the waiters; taken in a shared run */
+    uint32_t uses;       /* operations under way, in a shared run; and HAFT_IO_CLOSING */
+    uint32_t life;       /* counts how often the number was closed */
+    uint8_t nature;      /* a haft_io_nature */
+    uint64_t registered; /* by workers, each with its epoll: a bit for the index */
     haft_io_link_t waiters[2];
-} haft_io_descriptor_t;
+};
 
-typedef struct haft_io_descriptors {
-    haft_io_descriptor_t **blocks;
-    size_t block_count;
-} haft_io_descriptors_t;
+typedef struct haft_io_descriptors haft_io_descriptors_t;
 
+/* NULL: no memory. */
+haft_io_descriptors_t *haft_io_descriptors_new(bool shared);
 /* NULL: no memory, or, unless it is to be made, nothing was known of it. Stays where it is. */
 haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *descriptors, int descriptor,
                                          bool make);
@@ -376,13 +486,25 @@ void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
 int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
                    const haft_io_operation_t *operation);
 void haft_io_delist(haft_io_waiter_t *waiter);
-haft_io_waiter_t *haft_io_first_waiter(haft_io_descriptor_t *descriptor,
-                                       enum haft_io_direction direction);
+
+/* An operation in a shared run: the number is nobody else's while it is under way. */
+ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *operation);
+/* Ends the waits on the descriptor with -EBADF, and closes it when none of its operations is under way. */
+int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor);
 
 /* Waits until somebody wakes those of its direction. 0, -EBUSY, -ECANCELED, or -EBADF: it was closed. */
 int haft_io_wait_on(haft_io_descriptor_t *descriptor, const haft_io_operation_t *operation,
                     haft_io_task_t *task);
-void haft_io_wake(haft_io_descriptor_t *descriptor, enum haft_io_direction direction, bool closed);
+void haft_io_wake(haft_io_descriptor_t *descriptor, enum haft_io_direction direction, bool closed,
+                  bool shared);
+
+/* ---- How a thread is woken from its back end (waker.c) ---- */
+
+/* An eventfd. A negative error number if there is none. */
+int haft_io_waker_open(void);
+void haft_io_waker_wake(int waker);
+/* After it was readable. */
+void haft_io_waker_reset(int waker);
 
 /* ---- Back ends ---- */
 

@@ -171,6 +171,8 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
     if (HAFTI_UNLIKELY(++worker->operations > OPERATIONS_IN_A_ROW) &&
         HAFT_PERFORM(haft_io_yield) != 0)
         return -ECANCELED;
+    if (HAFTI_UNLIKELY(worker->shared))
+        return haft_io_operate_shared(runner, operation);
     return worker->backend->operate(runner, operation);
 }
 

@@ -56,13 +56,11 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-static haft_io_pool_t *pool_of(haft_io_worker_t *worker) {
-    if (worker->pool != NULL)
-        return worker->pool;
+static haft_io_pool_t *pool_new(int threads) {
     haft_io_pool_t *pool = calloc(1, sizeof *pool);
     if (pool == NULL)
         return NULL;
-    pool->most = worker->blocking_threads > 0 ? worker->blocking_threads : DEFAULT_THREADS;
+    pool->most = threads > 0 ? threads : DEFAULT_THREADS;
     pool->threads = calloc((size_t)pool->most, sizeof *pool->threads);
     if (pool->threads == NULL) {
         free(pool);
@@ -71,7 +69,20 @@ static haft_io_pool_t *pool_of(haft_io_worker_t *worker) {
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
     haft_io_ring(&pool->queue);
-    worker->pool = pool;
+    return pool;
+}
+
+static haft_io_pool_t *pool_of(haft_io_crew_t *crew) {
+    haft_io_pool_t *pool = __atomic_load_n(&crew->pool, __ATOMIC_ACQUIRE);
+    if (pool != NULL)
+        return pool;
+    haft_io_guard(&crew->lock);
+    pool = crew->pool;
+    if (pool == NULL) {
+        pool = pool_new(crew->blocking_threads);
+        __atomic_store_n(&crew->pool, pool, __ATOMIC_RELEASE);
+    }
+    haft_io_unguard(&crew->lock);
     return pool;
 }
 
@@ -120,12 +131,12 @@ static bool withdraw(haft_io_pool_t *pool, call_t *call, haft_io_cell_t *cell) {
 }
 
 int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument) {
-    haft_io_pool_t *pool = pool_of(runner->worker);
+    haft_io_pool_t *pool = pool_of(runner->worker->crew);
     if (pool == NULL)
         return -ENOMEM;
     haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
     call_t call = {.cell = &cell, .function = function, .argument = argument};
-    if (runner->task->scope->cancelled)
+    if (haft_io_is_cancelled(runner->task->scope))
         return -ECANCELED;
     if (!submit(pool, &call))
         return -EAGAIN;
@@ -140,8 +151,8 @@ int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *
     return 0;
 }
 
-void haft_io_pool_stop(haft_io_worker_t *worker) {
-    haft_io_pool_t *pool = worker->pool;
+void haft_io_pool_stop(haft_io_crew_t *crew) {
+    haft_io_pool_t *pool = crew->pool;
     if (pool == NULL)
         return;
     pthread_mutex_lock(&pool->lock);
@@ -154,5 +165,5 @@ void haft_io_pool_stop(haft_io_worker_t *worker) {
     pthread_mutex_destroy(&pool->lock);
     free(pool->threads);
     free(pool);
-    worker->pool = NULL;
+    crew->pool = NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler: a loop on the thread's own stack that resumes tasks, in the order in which they became
- * ready, and polls the back end when there are none.
+ * The scheduler of a thread: a loop on its own stack that resumes tasks, in the order in which they
+ * became ready, and polls the back end when there are none. In a run of several threads, tasks that have not
+ * started are in a queue apart (stealing.c), and the two take turns.
  *
  * A task runs on the fiber of a runner. A runner whose task has ended takes the next one itself if that
  * is new, so a task that never waits costs no fiber and no switch. What was suspended is resumed by the
@@ -16,9 +17,7 @@
  */
 #include "internal.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     TASKS_BETWEEN_POLLS = 64, /* so that neither I/O nor timers starve */
@@ -30,6 +29,10 @@ static __thread haft_io_worker_t *this_worker;
 __attribute__((noinline)) haft_io_worker_t *haft_io_worker(void) {
     __asm__ volatile("" : : : "memory");
     return this_worker;
+}
+
+void haft_io_set_worker(haft_io_worker_t *worker) {
+    this_worker = worker;
 }
 
 /* ---- The ready queue ---- */
@@ -59,6 +62,16 @@ void haft_io_favour(haft_io_task_t *task) {
         return;
     haft_io_unlink(&task->queued);
     haft_io_append(worker->ready.next, &task->queued);
+    worker->favours = true;
+}
+
+void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task) {
+    if (!worker->shared) {
+        haft_io_favour(task);
+    } else if (haft_io_claim_new(task)) {
+        haft_io_append(worker->ready.next, &task->queued);
+        worker->favours = true;
+    }
 }
 
 /* Any of the ready tasks. */
@@ -74,12 +87,37 @@ static HAFT_IO_COLD haft_io_task_t *dequeue_at_random(haft_io_worker_t *worker) 
 }
 
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
-    haft_io_task_t *task = first_ready(worker);
-    if (task == NULL || task->state != HAFT_IO_NEW || worker->resumed >= TASKS_BETWEEN_POLLS ||
-        worker->simulated != NULL)
+    if (worker->resumed >= TASKS_BETWEEN_POLLS || worker->simulated != NULL)
         return NULL;
-    worker->resumed++;
-    return dequeue(worker);
+    haft_io_task_t *task = first_ready(worker);
+    if (task != NULL)
+        task = task->runner == NULL ? dequeue(worker) : NULL;
+    else if (HAFTI_UNLIKELY(worker->shared))
+        task = haft_io_take_offered(worker);
+    if (task != NULL)
+        worker->resumed++;
+    return task;
+}
+
+static haft_io_task_t *next_of_shared(haft_io_worker_t *worker) {
+    bool started_first = worker->favours || worker->resumed % 2 == 0;
+    worker->favours = false;
+    haft_io_task_t *task = started_first ? dequeue(worker) : NULL;
+    if (task == NULL)
+        task = haft_io_take_offered(worker);
+    if (task == NULL)
+        task = dequeue(worker);
+    if (task == NULL)
+        task = haft_io_search(worker);
+    return task;
+}
+
+static haft_io_task_t *next_task(haft_io_worker_t *worker) {
+    if (worker->resumed >= TASKS_BETWEEN_POLLS)
+        return NULL;
+    if (HAFTI_UNLIKELY(worker->shared))
+        return next_of_shared(worker);
+    return worker->simulated == NULL ? dequeue(worker) : dequeue_at_random(worker);
 }
 
 /* ---- Tasks readied by other threads ---- */
@@ -90,8 +128,12 @@ static HAFT_IO_COLD void post(haft_io_worker_t *worker, haft_io_task_t *task) {
         task->next = first;
     } while (!__atomic_compare_exchange_n(&worker->inbox, &first, task, true, __ATOMIC_SEQ_CST,
                                           __ATOMIC_RELAXED));
-    /* The worker says that it sleeps before it looks at the inbox for the last time: one of the two
-       sees the other. */
+    haft_io_rouse(worker);
+}
+
+/* The worker says that it sleeps before it looks for the last time at what it is woken for: one of the two
+   sees the other. */
+void haft_io_rouse(haft_io_worker_t *worker) {
     if (__atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_SEQ_CST) != 0)
         worker->backend->interrupt(worker);
 }
@@ -102,7 +144,7 @@ void haft_io_ready(haft_io_task_t *task) {
         post(worker, task);
         return;
     }
-    task->state = HAFT_IO_READY;
+    haft_io_set_state(task, HAFT_IO_READY);
     haft_io_enqueue(worker, task);
 }
 
@@ -119,7 +161,7 @@ static void take_mail(haft_io_worker_t *worker) {
     }
     while (in_order != NULL) {
         haft_io_task_t *next = in_order->next;
-        in_order->state = HAFT_IO_READY;
+        haft_io_set_state(in_order, HAFT_IO_READY);
         haft_io_enqueue(worker, in_order);
         in_order = next;
     }
@@ -132,7 +174,8 @@ static void *run_tasks(void *argument) {
     while (runner->task != NULL) {
         haft_io_task_t *task = runner->task;
         task->runner = runner;
-        task->state = HAFT_IO_RUNNING;
+        task->worker = runner->worker;
+        haft_io_set_state(task, HAFT_IO_RUNNING);
         runner->worker->operations = 0;
         task->result = task->function(task->argument);
         haft_io_task_end(task, 0);
@@ -157,7 +200,7 @@ static haft_io_runner_t *runner_new(haft_io_worker_t *worker) {
     runner = malloc(sizeof *runner);
     if (runner == NULL)
         return NULL;
-    haft_fiber_options_t options = {.stack_size = worker->stack_size};
+    haft_fiber_options_t options = {.stack_size = worker->crew->stack_size};
     *runner = (haft_io_runner_t){.worker = worker};
     runner->fiber = haft_fiber_new_with(&options, run_runner, runner);
     if (runner->fiber == NULL) {
@@ -199,30 +242,31 @@ static void task_was_unwound(haft_io_runner_t *runner, const haft_payload_haft_i
 }
 
 /* No stack: the task fails before it has run. */
-static HAFT_IO_COLD void task_has_no_stack(haft_io_task_t *task) {
+static HAFT_IO_COLD void task_has_no_stack(haft_io_worker_t *worker, haft_io_task_t *task) {
+    task->worker = worker;
     haft_io_scope_fail(task->home, -ENOMEM, "no stack for a task", haft_io_task_name(task));
     haft_io_task_end(task, -ENOMEM);
 }
 
 static void run(haft_io_worker_t *worker, haft_io_task_t *task) {
     haft_io_runner_t *runner = task->runner;
-    if (task->state == HAFT_IO_NEW) {
+    if (runner == NULL) {
         runner = runner_new(worker);
         if (runner == NULL) {
-            task_has_no_stack(task);
+            task_has_no_stack(worker, task);
             return;
         }
         runner->task = task;
     }
-    task->state = HAFT_IO_RUNNING;
+    haft_io_set_state(task, HAFT_IO_RUNNING);
     worker->operations = 0;
     haft_reply_t reply = task->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
     task->yielded = false;
     haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
     while (HAFTI_LIKELY(request.effect == HAFT_ID(haft_io_yield))) {
         task = runner->task;
-        if (HAFTI_LIKELY(!task->scope->cancelled)) {
-            task->state = HAFT_IO_READY;
+        if (HAFTI_LIKELY(!haft_io_is_cancelled(task->scope))) {
+            haft_io_set_state(task, HAFT_IO_READY);
             task->yielded = true;
             haft_io_enqueue(worker, task);
             return;
@@ -233,7 +277,7 @@ static void run(haft_io_worker_t *worker, haft_io_task_t *task) {
         if (runner->task == NULL)
             runner_rests(worker, runner);
         else
-            runner->task->state = HAFT_IO_PARKED;
+            haft_io_set_state(runner->task, HAFT_IO_PARKED);
         return;
     }
     if (!haft_finished(request))
@@ -256,17 +300,23 @@ static int64_t time_to_sleep(haft_io_worker_t *worker) {
     return next > now ? next - now : 0;
 }
 
+/* True: there was nothing to do, and the worker says that it sleeps, from now on. */
+static bool falls_asleep(haft_io_worker_t *worker) {
+    if (HAFTI_UNLIKELY(worker->shared))
+        return haft_io_falls_asleep(worker);
+    __atomic_store_n(&worker->sleeping, 1, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) == NULL;
+}
+
 static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
-    int64_t wait = 0;
     if (may_sleep) {
-        wait = time_to_sleep(worker);
-        __atomic_store_n(&worker->sleeping, 1, __ATOMIC_SEQ_CST);
-        if (__atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) != NULL)
-            wait = 0;
-    }
-    if (may_sleep || worker->waiting != 0) {
-        worker->backend->poll(worker, wait);
-        __atomic_store_n(&worker->sleeping, 0, __ATOMIC_RELAXED);
+        worker->backend->poll(worker, falls_asleep(worker) ? time_to_sleep(worker) : 0);
+        if (HAFTI_UNLIKELY(worker->shared))
+            haft_io_rises(worker);
+        else
+            __atomic_store_n(&worker->sleeping, 0, __ATOMIC_RELAXED);
+    } else if (worker->waiting != 0) {
+        worker->backend->poll(worker, 0);
     }
     take_mail(worker);
     if (worker->timers.count != 0)
@@ -274,106 +324,36 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     worker->resumed = 0;
 }
 
-static void loop(haft_io_worker_t *worker) {
-    while (worker->root.live != 0) {
-        haft_io_task_t *task = NULL;
-        if (worker->resumed < TASKS_BETWEEN_POLLS)
-            task = worker->simulated == NULL ? dequeue(worker) : dequeue_at_random(worker);
+static bool goes_on(const haft_io_worker_t *worker) {
+    return worker->shared ? !__atomic_load_n(&worker->crew->ended, __ATOMIC_ACQUIRE)
+                          : worker->crew->root.live != 0;
+}
+
+/* In a shared run, after a search: nothing came by mail meanwhile. */
+static bool has_nothing_to_do(haft_io_worker_t *worker) {
+    return haft_io_ring_empty(&worker->ready) &&
+           (!worker->shared || (worker->searching && worker->resumed < TASKS_BETWEEN_POLLS &&
+                                __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED) == NULL));
+}
+
+void haft_io_loop(haft_io_worker_t *worker) {
+    while (goes_on(worker)) {
+        haft_io_task_t *task = next_task(worker);
         if (task == NULL) {
-            poll_backend(worker, haft_io_ring_empty(&worker->ready));
+            poll_backend(worker, has_nothing_to_do(worker));
             continue;
         }
+        if (HAFTI_UNLIKELY(worker->searching))
+            haft_io_stops_searching(worker);
         worker->resumed++;
         run(worker, task);
     }
 }
 
-/* ---- Running ---- */
-
-static void in_child_of_fork(void) {
-    if (this_worker != NULL)
-        this_worker->forked = true;
-}
-
-static void watch_forks(void) {
-    pthread_atfork(NULL, NULL, in_child_of_fork);
-}
-
-static int choose_backend(haft_io_worker_t *worker, const char *name) {
-    if (worker->simulated != NULL) {
-        worker->backend = &haft_io_simulation;
-        return worker->backend->start(worker);
-    }
-    if (name == NULL)
-        name = getenv("HAFT_IO_BACKEND");
-    static const haft_io_backend_t *const backends[] = {
-#ifdef HAFT_IO_URING
-        &haft_io_uring,
-#endif
-        &haft_io_epoll};
-    int code = -EINVAL;
-    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
-        if (name != NULL && strcmp(name, backends[i]->name) != 0)
-            continue;
-        worker->backend = backends[i];
-        code = backends[i]->start(worker);
-        if (code == 0)
-            return 0;
-    }
-    return code;
-}
-
-static void worker_free(haft_io_worker_t *worker) {
+void haft_io_free_runners(haft_io_worker_t *worker) {
     while (worker->idle != NULL) {
         haft_io_runner_t *runner = worker->idle;
         worker->idle = runner->next;
         runner_ends(runner);
     }
-    while (worker->blocks != NULL) {
-        haft_io_block_t *block = worker->blocks;
-        worker->blocks = block->next;
-        free(block);
-    }
-    free(worker);
-}
-
-int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options) {
-    return haft_io_run_with(main, argument, options, NULL);
-}
-
-int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_options_t *options,
-                     haft_io_simulated_t *simulated) {
-    static pthread_once_t watching = PTHREAD_ONCE_INIT;
-    pthread_once(&watching, watch_forks);
-    if (haft_io_worker() != NULL)
-        return -EBUSY;
-    haft_io_worker_t *worker = calloc(1, sizeof *worker);
-    if (worker == NULL)
-        return -ENOMEM;
-    static const haft_io_options_t defaults = {NULL, 0, 0};
-    if (options == NULL)
-        options = &defaults;
-    worker->stack_size = options->stack_size;
-    worker->blocking_threads = options->blocking_threads;
-    haft_io_ring(&worker->ready);
-    worker->simulated = simulated;
-    haft_io_timers_start(&worker->timers, haft_io_worker_now(worker));
-    haft_io_scope_start(&worker->root, worker, NULL, &(haft_io_scope_options_t){.name = "main"});
-    int code = choose_backend(worker, options->backend);
-    if (code == 0) {
-        haft_io_task_t *task = haft_io_task_new(worker, &worker->root, main, argument);
-        code = task != NULL ? 0 : -ENOMEM;
-        if (code == 0) {
-            this_worker = worker;
-            haft_io_enqueue(worker, task);
-            loop(worker);
-            haft_io_scope_finish(&worker->root);
-            code = worker->root.code;
-            this_worker = NULL;
-        }
-        haft_io_pool_stop(worker);
-        worker->backend->stop(worker);
-    }
-    worker_free(worker);
-    return code;
 }

@@ -2,8 +2,8 @@
 /*
  * Scopes: who waits for whom, and how a cancel spreads.
  *
- * The scopes of a run are a tree. A task is spawned in one, its home, and is in the list of the innermost
- * scope that it has opened since, or of its home. A cancel goes down from a scope to the scopes below and
+ * The scopes of a run are a tree. A task is spawned in one, its home. Once it waits it is in the list of
+ * the innermost scope that it has opened since, or of its home. A cancel goes down from a scope to the scopes below and
  * wins the cells of the tasks in them; from then on what waits there is refused. Shielded scopes
  * stop it.
  *
@@ -15,6 +15,7 @@
 void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_io_scope_t *outer,
                          const haft_io_scope_options_t *options) {
     *scope = (haft_io_scope_t){.outer = outer,
+                               .shared = worker->shared,
                                .worker = worker,
                                .name = options->name,
                                .failures = options->failures,
@@ -25,43 +26,100 @@ void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_
     if (scope->failures != NULL)
         scope->failures->count = 0;
     if (outer != NULL) {
+        haft_io_lock_scope(outer);
         haft_io_append(&outer->inner, &scope->sibling);
         scope->cancelled = outer->cancelled && !scope->shielded;
+        haft_io_unlock_scope(outer);
+    }
+}
+
+void haft_io_scope_list(haft_io_scope_t *scope, haft_io_task_t *task) {
+    haft_io_lock_scope(scope);
+    haft_io_append(&scope->tasks, &task->link);
+    haft_io_unlock_scope(scope);
+}
+
+void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_task_t *task) {
+    haft_io_lock_scope(scope);
+    haft_io_unlink(&task->link);
+    haft_io_unlock_scope(scope);
+}
+
+/* Without the lock, but for the last: who leaves the scope holds it when he sees that there is none. */
+static bool count_down_shared(haft_io_scope_t *home) {
+    size_t live = __atomic_load_n(&home->live, __ATOMIC_RELAXED);
+    while (live > 1)
+        if (__atomic_compare_exchange_n(&home->live, &live, live - 1, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return false;
+    haft_io_guard(&home->lock);
+    haft_io_cell_t *closer = NULL;
+    bool last = __atomic_sub_fetch(&home->live, 1, __ATOMIC_ACQ_REL) == 0;
+    if (last && home->closer != NULL && haft_io_cell_claim(home->closer))
+        closer = home->closer;
+    bool ends_run = last && home->outer == NULL;
+    haft_io_unguard(&home->lock);
+    if (closer != NULL)
+        haft_io_cell_finish(closer, HAFT_IO_WOKEN);
+    return ends_run;
+}
+
+void haft_io_scope_count_down(haft_io_scope_t *home, haft_io_worker_t *worker) {
+    if (HAFTI_LIKELY(!worker->shared)) {
+        if (--home->live == 0 && home->closer != NULL)
+            haft_io_cell_win(home->closer, HAFT_IO_WOKEN);
+    } else if (count_down_shared(home)) {
+        haft_io_end_run(worker->crew);
     }
 }
 
 void haft_io_scope_finish(haft_io_scope_t *scope) {
-    while (scope->live != 0) {
-        haft_io_cell_t cell = {HAFT_IO_WAITING, scope->owner};
+    haft_io_cell_t cell = {HAFT_IO_WAITING, scope->owner};
+    haft_io_lock_scope(scope);
+    bool waits = __atomic_load_n(&scope->live, __ATOMIC_ACQUIRE) != 0;
+    if (waits)
         scope->closer = &cell;
+    haft_io_unlock_scope(scope);
+    if (waits)
         haft_io_cell_wait(&cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "the tasks of its scope");
-        scope->closer = NULL;
-    }
     while (!haft_io_ring_empty(&scope->ended))
-        haft_io_task_forget(HAFT_IO_OWNER(scope->ended.next, haft_io_task_t, link));
+        haft_io_task_forget(HAFT_IO_OWNER(scope->ended.next, haft_io_task_t, link), scope->worker);
     haft_io_timer_remove(&scope->worker->timers, &scope->timer);
-    if (scope->outer != NULL)
-        haft_io_unlink(&scope->sibling);
+    if (scope->outer == NULL)
+        return;
+    haft_io_lock_scope(scope->outer);
+    haft_io_unlink(&scope->sibling);
+    haft_io_unlock_scope(scope->outer);
 }
 
-/* Depth is that of the nesting of scopes in the program. */
+/* Under its lock. Depth is that of the nesting of scopes in the program. */
 static void spread(haft_io_scope_t *scope) {
     if (scope->cancelled)
         return;
-    scope->cancelled = true;
+    /* In a shared run, before a look at the tasks' cells. */
+    __atomic_store_n(&scope->cancelled, true, scope->shared ? __ATOMIC_SEQ_CST : __ATOMIC_RELAXED);
     for (haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next)
-        haft_io_task_interrupt(HAFT_IO_OWNER(link, haft_io_task_t, link));
+        haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_task_t, link));
     for (haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next) {
         haft_io_scope_t *inner = HAFT_IO_OWNER(link, haft_io_scope_t, sibling);
-        if (!inner->shielded)
-            spread(inner);
+        if (inner->shielded)
+            continue;
+        haft_io_lock_scope(inner);
+        spread(inner);
+        haft_io_unlock_scope(inner);
     }
 }
 
-void haft_io_scope_cancel(haft_io_scope_t *scope, int code) {
+static void cancel_locked(haft_io_scope_t *scope, int code) {
     if (scope->code == 0)
         scope->code = code;
     spread(scope);
+}
+
+void haft_io_scope_cancel(haft_io_scope_t *scope, int code) {
+    haft_io_lock_scope(scope);
+    cancel_locked(scope, code);
+    haft_io_unlock_scope(scope);
 }
 
 void haft_io_cancel(haft_io_scope_t *scope) {
@@ -69,10 +127,12 @@ void haft_io_cancel(haft_io_scope_t *scope) {
 }
 
 void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, const char *name) {
+    haft_io_lock_scope(scope);
     haft_io_failures_t *failures = scope->failures;
     if (failures != NULL && failures->count++ < HAFT_IO_FAILURES_KEPT)
         failures->failures[failures->count - 1] = (haft_io_failure_t){code, message, name};
-    haft_io_scope_cancel(scope, code);
+    cancel_locked(scope, code);
+    haft_io_unlock_scope(scope);
 }
 
 static void time_out(haft_io_timer_t *timer) {
@@ -87,9 +147,9 @@ static void enter(haft_io_scope_t *scope, haft_io_task_t *task) {
     scope->owner_unwinding = task->unwinding;
     scope->owner_returns_cancels = task->returns_cancels;
     task->unwinding = false;
+    if (haft_io_linked(&task->link))
+        haft_io_scope_unlist(task->scope, task);
     task->scope = scope;
-    haft_io_unlink(&task->link);
-    haft_io_append(&scope->tasks, &task->link);
 }
 
 static void leave(haft_io_scope_t *scope) {
@@ -99,9 +159,9 @@ static void leave(haft_io_scope_t *scope) {
                        haft_io_task_name(task), scope->name != NULL ? scope->name : "");
     task->unwinding = scope->owner_unwinding;
     task->returns_cancels = scope->owner_returns_cancels;
+    if (haft_io_linked(&task->link))
+        haft_io_scope_unlist(scope, task);
     task->scope = scope->outer;
-    haft_io_unlink(&task->link);
-    haft_io_append(&scope->outer->tasks, &task->link);
     haft_io_scope_finish(scope);
     scope->owner = NULL;
 }
@@ -221,7 +281,7 @@ struct haft_io_several {
     haft_io_call_t *calls;
     size_t count;
     bool only_first;
-    int first; /* the call that returned first; -1: none yet */
+    int first; /* the call that returned first; -1: none yet; any thread */
 };
 
 static void *run_call(void *argument) {
@@ -229,10 +289,11 @@ static void *run_call(void *argument) {
     haft_io_scope_t *scope = haft_io_this_scope();
     haft_io_several_t *several = scope->several;
     call->result = call->function(call->argument);
-    if (several->only_first && several->first < 0) {
-        several->first = (int)(call - several->calls);
+    int none = -1;
+    if (several->only_first &&
+        __atomic_compare_exchange_n(&several->first, &none, (int)(call - several->calls), false,
+                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         haft_io_cancel(scope);
-    }
     return NULL;
 }
 

@@ -26,7 +26,7 @@ typedef struct end {
 } end_t;
 
 typedef struct state {
-    haft_io_descriptors_t descriptors;
+    haft_io_descriptors_t *descriptors;
     end_t *ends;
     int count;
 } state_t;
@@ -49,7 +49,7 @@ static end_t *end_of(state_t *state, int descriptor) {
 }
 
 static haft_io_descriptor_t *waiters_of(state_t *state, int descriptor) {
-    return haft_io_descriptor(&state->descriptors, descriptor - FIRST_END, true);
+    return haft_io_descriptor(state->descriptors, descriptor - FIRST_END, true);
 }
 
 static size_t drawn_size(haft_io_simulated_t *simulated, size_t size) {
@@ -103,13 +103,13 @@ static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_opera
     case HAFT_IO_RECEIVE:
         done = read_end(worker->simulated, end, operation->buffer, operation->size);
         if (done > 0)
-            haft_io_wake(waiters_of(state, end->peer), HAFT_IO_OUTWARD, false);
+            haft_io_wake(waiters_of(state, end->peer), HAFT_IO_OUTWARD, false, false);
         return done;
     case HAFT_IO_WRITE:
     case HAFT_IO_SEND:
         done = write_end(worker->simulated, end, peer, operation->buffer, operation->size);
         if (done > 0)
-            haft_io_wake(waiters_of(state, end->peer), HAFT_IO_INWARD, false);
+            haft_io_wake(waiters_of(state, end->peer), HAFT_IO_INWARD, false, false);
         return done;
     case HAFT_IO_POLL:
         return poll_end(end, peer, (short)operation->flags);
@@ -137,8 +137,8 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
 }
 
 static void wake_both_ways(state_t *state, int descriptor, bool closed) {
-    haft_io_wake(waiters_of(state, descriptor), HAFT_IO_INWARD, closed);
-    haft_io_wake(waiters_of(state, descriptor), HAFT_IO_OUTWARD, closed);
+    haft_io_wake(waiters_of(state, descriptor), HAFT_IO_INWARD, closed, false);
+    haft_io_wake(waiters_of(state, descriptor), HAFT_IO_OUTWARD, closed, false);
 }
 
 static int close_end(haft_io_worker_t *worker, int descriptor) {
@@ -210,10 +210,11 @@ static void poll_time(haft_io_worker_t *worker, int64_t nanoseconds) {
         return;
     }
     fprintf(stderr, "haft-io: nobody can go on:\n");
-    tell_who_waits(&worker->root);
-    if (worker->root.cancelled)
+    haft_io_scope_t *root = &worker->crew->root;
+    tell_who_waits(root);
+    if (root->cancelled)
         haft_io_misuse("Tasks wait for ever, and cannot be cancelled.");
-    haft_io_scope_cancel(&worker->root, -EDEADLK);
+    haft_io_scope_cancel(root, -EDEADLK);
 }
 
 /* ---- The table ---- */
@@ -227,13 +228,21 @@ static void stop(haft_io_worker_t *worker) {
     for (int i = 0; i < state->count; i++)
         free(state->ends[i].bytes);
     free(state->ends);
-    haft_io_descriptors_free(&state->descriptors);
+    haft_io_descriptors_free(state->descriptors);
     free(state);
 }
 
 static int start(haft_io_worker_t *worker) {
-    worker->backend_state = calloc(1, sizeof(state_t));
-    return worker->backend_state != NULL ? 0 : -ENOMEM;
+    state_t *state = calloc(1, sizeof *state);
+    haft_io_descriptors_t *descriptors = haft_io_descriptors_new(false);
+    if (state == NULL || descriptors == NULL) {
+        free(state);
+        free(descriptors);
+        return -ENOMEM;
+    }
+    state->descriptors = descriptors;
+    worker->backend_state = state;
+    return 0;
 }
 
 const haft_io_backend_t haft_io_simulation = {

@@ -97,25 +97,15 @@ int haft_io_port(int socket) {
     return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : -EAFNOSUPPORT;
 }
 
-/* The socket is closed also when the task is cancelled while it connects. */
-typedef struct owned {
-    int descriptor;
-} owned_t;
-static void close_owned(owned_t *owned) {
-    if (owned->descriptor >= 0)
-        haft_io_close(owned->descriptor);
-}
-
 static int connect_to(const struct sockaddr *address, socklen_t size) {
-    __attribute__((cleanup(close_owned)))
-    owned_t owned = {haft_io_socket(address->sa_family, SOCK_STREAM, 0)};
-    if (owned.descriptor < 0)
-        return owned.descriptor;
-    int code = haft_io_connect(owned.descriptor, address, size);
+    HAFT_IO_CLOSING int connection = haft_io_socket(address->sa_family, SOCK_STREAM, 0);
+    if (connection < 0)
+        return connection;
+    int code = haft_io_connect(connection, address, size);
     if (code < 0)
         return code;
-    int connected = owned.descriptor;
-    owned.descriptor = -1;
+    int connected = connection;
+    connection = -1;
     return connected;
 }
 

@@ -4,8 +4,40 @@
 
 #include <stdlib.h>
 
+/* ---- Records ---- */
+
+enum { MOVED_AT_ONCE = 64, MOST_FREE = 4 * MOVED_AT_ONCE };
+
+/* Where one thread spawns and another frees, records go back by way of the crew. */
+static HAFT_IO_COLD void give_spare(haft_io_worker_t *worker) {
+    haft_io_task_t *first = worker->free, *last = first;
+    for (int i = 1; i < MOVED_AT_ONCE; i++)
+        last = last->next;
+    worker->free = last->next;
+    worker->free_count -= MOVED_AT_ONCE;
+    haft_io_guard(&worker->crew->lock);
+    last->next = worker->crew->spare;
+    worker->crew->spare = first;
+    haft_io_unguard(&worker->crew->lock);
+}
+
+static HAFT_IO_COLD bool take_spare(haft_io_worker_t *worker) {
+    haft_io_guard(&worker->crew->lock);
+    for (int i = 0; i < MOVED_AT_ONCE && worker->crew->spare != NULL; i++) {
+        haft_io_task_t *task = worker->crew->spare;
+        worker->crew->spare = task->next;
+        task->next = worker->free;
+        worker->free = task;
+        worker->free_count++;
+    }
+    haft_io_unguard(&worker->crew->lock);
+    return worker->free != NULL;
+}
+
 HAFT_IO_COLD static haft_io_task_t *refill(haft_io_worker_t *worker) {
-    /* A task's memory stays a task's, and the worker's, until the run ends. */
+    if (worker->shared && take_spare(worker))
+        return worker->free;
+    /* A task's memory stays a task's until the run ends. */
     haft_io_block_t *block = malloc(sizeof *block);
     if (block == NULL)
         return NULL;
@@ -13,9 +45,11 @@ HAFT_IO_COLD static haft_io_task_t *refill(haft_io_worker_t *worker) {
     worker->blocks = block;
     for (size_t i = 0; i < HAFT_IO_TASKS_IN_BLOCK; i++) {
         block->tasks[i].state = HAFT_IO_FREE;
+        block->tasks[i].link = (haft_io_link_t){NULL, NULL};
         block->tasks[i].next = worker->free;
         worker->free = &block->tasks[i];
     }
+    worker->free_count += HAFT_IO_TASKS_IN_BLOCK;
     return worker->free;
 }
 
@@ -29,29 +63,35 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->worker = worker;
     task->runner = NULL;
     task->home = task->scope = scope;
-    task->cell = task->joiner = NULL;
+    task->cell = NULL;
+    task->joiner = HAFT_IO_NOT_JOINABLE;
     task->waits_for = NULL;
     task->function = function;
     task->argument = argument;
     task->name = NULL;
     task->locals = NULL;
-    task->state = HAFT_IO_NEW;
-    task->yielded = task->joinable = task->unwinding = task->returns_cancels = false;
-    scope->live++;
-    haft_io_append(&scope->tasks, &task->link);
+    task->yielded = task->unwinding = task->returns_cancels = false;
+    if (HAFTI_UNLIKELY(worker->shared)) {
+        worker->free_count--;
+        __atomic_fetch_add(&scope->live, 1, __ATOMIC_RELAXED);
+    } else {
+        scope->live++;
+        task->state = HAFT_IO_NEW; /* In a shared run it is when it is offered. */
+    }
     return task;
 }
 
-static void release(haft_io_task_t *task) {
-    haft_io_worker_t *worker = task->worker;
-    task->state = HAFT_IO_FREE;
+static void release(haft_io_task_t *task, haft_io_worker_t *worker) {
+    haft_io_set_state(task, HAFT_IO_FREE);
     task->next = worker->free;
     worker->free = task;
+    if (HAFTI_UNLIKELY(worker->shared) && ++worker->free_count > MOST_FREE)
+        give_spare(worker);
 }
 
 static void forget_locals(haft_io_task_t *task) {
     haft_io_binding_t *binding = task->locals;
-    while (binding != NULL && --binding->uses == 0) {
+    while (binding != NULL && __atomic_sub_fetch(&binding->uses, 1, __ATOMIC_ACQ_REL) == 0) {
         haft_io_binding_t *outer = binding->outer;
         free(binding);
         binding = outer;
@@ -59,41 +99,81 @@ static void forget_locals(haft_io_task_t *task) {
     task->locals = NULL;
 }
 
+/* ---- The end, and who joins ---- */
+
+/*
+ *   task->joiner | by
+ *   NOT_JOINABLE | haft_io_spawn, or a joiner that was cancelled: the record is released at the end
+ *   NULL         | haft_io_async: at the end the task goes into the list of its home
+ *   a cell       | haft_io_join, which waits, and releases the record
+ *   ENDING       | the end of the task; it looks at the joiner's cell
+ *   HAS_ENDED    | the same; from now on the record is the joiner's, or its home's
+ */
+static haft_io_cell_t *begin_end(haft_io_task_t *task, const haft_io_worker_t *worker) {
+    haft_io_cell_t *joiner = __atomic_load_n(&task->joiner, __ATOMIC_RELAXED);
+    if (joiner != HAFT_IO_NOT_JOINABLE && HAFTI_UNLIKELY(worker->shared))
+        joiner = __atomic_exchange_n(&task->joiner, HAFT_IO_ENDING, __ATOMIC_ACQ_REL);
+    return joiner;
+}
+
+static bool swap_joiner(haft_io_task_t *task, haft_io_cell_t *from, haft_io_cell_t *to,
+                        bool shared) {
+    if (HAFTI_UNLIKELY(shared))
+        return __atomic_compare_exchange_n(&task->joiner, &from, to, false, __ATOMIC_ACQ_REL,
+                                           __ATOMIC_ACQUIRE);
+    if (task->joiner != from)
+        return false;
+    task->joiner = to;
+    return true;
+}
+
+static void await_end_of(haft_io_task_t *task) {
+    unsigned turns = 0;
+    while (__atomic_load_n(&task->joiner, __ATOMIC_ACQUIRE) != HAFT_IO_HAS_ENDED)
+        haft_io_relax(&turns);
+}
+
 void haft_io_task_end(haft_io_task_t *task, int code) {
     haft_io_scope_t *home = task->home;
+    haft_io_worker_t *worker = task->worker;
     task->code = code;
-    task->state = HAFT_IO_ENDED;
-    haft_io_unlink(&task->link);
+    haft_io_set_state(task, HAFT_IO_ENDED);
+    if (haft_io_linked(&task->link))
+        haft_io_scope_unlist(home, task);
     if (HAFTI_UNLIKELY(task->locals != NULL))
         forget_locals(task);
-    if (!task->joinable) {
-        release(task);
-    } else {
+    haft_io_cell_t *joiner = begin_end(task, worker);
+    if (joiner == HAFT_IO_NOT_JOINABLE) {
+        release(task, worker);
+    } else if (joiner == NULL) {
+        haft_io_lock_scope(home);
         haft_io_append(&home->ended, &task->link);
-        if (task->joiner != NULL) {
-            haft_io_task_t *joiner = task->joiner->task;
-            if (haft_io_cell_win(task->joiner, HAFT_IO_WOKEN))
-                haft_io_favour(joiner);
+        haft_io_unlock_scope(home);
+        __atomic_store_n(&task->joiner, HAFT_IO_HAS_ENDED, __ATOMIC_RELEASE);
+    } else {
+        haft_io_task_t *who = joiner->task;
+        bool won = haft_io_cell_claim(joiner);
+        __atomic_store_n(&task->joiner, HAFT_IO_HAS_ENDED, __ATOMIC_RELEASE);
+        if (won) {
+            bool here = who->worker == worker;
+            haft_io_cell_finish(joiner, HAFT_IO_WOKEN);
+            if (here)
+                haft_io_favour(who);
         }
     }
-    if (--home->live == 0 && home->closer != NULL)
-        haft_io_cell_win(home->closer, HAFT_IO_WOKEN);
+    haft_io_scope_count_down(home, worker);
 }
 
-void haft_io_task_forget(haft_io_task_t *task) {
-    haft_io_unlink(&task->link);
-    release(task);
-}
-
-void haft_io_task_interrupt(haft_io_task_t *task) {
-    if (task->cell != NULL)
-        haft_io_cell_win(task->cell, HAFT_IO_CANCELLED);
+void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker) {
+    if (haft_io_linked(&task->link))
+        haft_io_scope_unlist(task->home, task);
+    release(task, worker);
 }
 
 /* ---- Spawning ---- */
 
 static haft_io_task_t *spawn(haft_io_scope_t *scope, const char *name, void *(*function)(void *),
-                             void *argument) {
+                             void *argument, haft_io_cell_t *joiner) {
     haft_io_task_t *parent = haft_io_self();
     if (HAFTI_UNLIKELY(parent == NULL))
         haft_io_misuse("A task is spawned outside of a scheduler: call this under haft_io_run.");
@@ -105,63 +185,72 @@ static haft_io_task_t *spawn(haft_io_scope_t *scope, const char *name, void *(*f
     if (HAFTI_UNLIKELY(task == NULL))
         return NULL;
     task->name = name != NULL ? name : parent->name;
+    task->joiner = joiner;
     if (HAFTI_UNLIKELY(parent->locals != NULL)) {
         task->locals = parent->locals;
-        task->locals->uses++;
+        __atomic_fetch_add(&task->locals->uses, 1, __ATOMIC_RELAXED);
     }
-    haft_io_enqueue(worker, task);
+    haft_io_enqueue_new(worker, task);
     return task;
 }
 
 int haft_io_spawn(void *(*function)(void *), void *argument) {
-    return spawn(NULL, NULL, function, argument) != NULL ? 0 : -ENOMEM;
+    return spawn(NULL, NULL, function, argument, HAFT_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
 }
 
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {
-    haft_io_task_t *task = spawn(NULL, NULL, function, argument);
-    if (task != NULL)
-        task->joinable = true;
-    return task;
+    return spawn(NULL, NULL, function, argument, NULL);
 }
 
 haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
                                    void *argument) {
-    haft_io_task_t *task = spawn(options->scope, options->name, function, argument);
-    if (task != NULL)
-        task->joinable = true;
-    return task;
+    return spawn(options->scope, options->name, function, argument, NULL);
+}
+
+static HAFT_IO_COLD __attribute__((noreturn)) void cannot_be_joined(const haft_io_task_t *task,
+                                                                    const haft_io_task_t *self) {
+    bool is_free = haft_io_state(task) == HAFT_IO_FREE;
+    haft_io_misuse("The task '%s' cannot be joined: %s.", haft_io_task_name(task),
+                   self == NULL   ? "its joiner is no task"
+                   : self == task ? "it would wait for itself"
+                   : is_free      ? "it has been joined, or its scope has ended"
+                   : task->joiner == HAFT_IO_NOT_JOINABLE ? "nobody has asked for its result"
+                                                          : "another task joins it");
+}
+
+/* False: the caller was cancelled, and has given up the task. */
+static bool await_end(haft_io_task_t *task, haft_io_task_t *self) {
+    haft_io_worker_t *worker = self->worker;
+    haft_io_cell_t cell = {HAFT_IO_WAITING, self};
+    if (!swap_joiner(task, NULL, &cell, worker->shared)) {
+        await_end_of(task); /* which ends right now */
+        return true;
+    }
+    if (haft_io_state(task) == HAFT_IO_NEW)
+        haft_io_favour_new(worker, task);
+    if (haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "a task to end") !=
+        HAFT_IO_CANCELLED)
+        return true;
+    if (!swap_joiner(task, &cell, HAFT_IO_NOT_JOINABLE, worker->shared)) {
+        await_end_of(task);
+        haft_io_task_forget(task, worker);
+    }
+    return false;
 }
 
 int haft_io_join(haft_io_task_t *task, void **result) {
     haft_io_task_t *self = haft_io_self();
-    if (self == NULL || self == task || task->state == HAFT_IO_FREE || !task->joinable ||
-        task->joiner != NULL)
-        haft_io_misuse("The task '%s' cannot be joined: %s.", haft_io_task_name(task),
-                       self == NULL                  ? "its joiner is no task"
-                       : self == task                ? "it would wait for itself"
-                       : task->state == HAFT_IO_FREE ? "it has been joined, or its scope has ended"
-                       : task->joiner != NULL        ? "another task joins it"
-                                                     : "nobody has asked for its result");
-    if (task->state != HAFT_IO_ENDED) {
-        haft_io_cell_t cell = {HAFT_IO_WAITING, self};
-        task->joiner = &cell;
-        if (task->state == HAFT_IO_NEW)
-            haft_io_favour(task);
-        if (haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "a task to end") ==
-            HAFT_IO_CANCELLED) {
-            if (task->state == HAFT_IO_ENDED) {
-                haft_io_task_forget(task);
-            } else {
-                task->joiner = NULL;
-                task->joinable = false;
-            }
-            return haft_io_cancelled();
-        }
-    }
+    haft_io_cell_t *joiner = __atomic_load_n(&task->joiner, __ATOMIC_ACQUIRE);
+    bool is_open = joiner == NULL || joiner == HAFT_IO_ENDING || joiner == HAFT_IO_HAS_ENDED;
+    if (HAFTI_UNLIKELY(self == NULL || self == task || haft_io_state(task) == HAFT_IO_FREE ||
+                      !is_open))
+        cannot_be_joined(task, self);
+    if (joiner != HAFT_IO_HAS_ENDED && !await_end(task, self))
+        return haft_io_cancelled();
     int code = task->code;
     if (result != NULL)
         *result = task->result;
-    haft_io_task_forget(task);
+    haft_io_task_forget(task, self->worker);
     return code;
 }
 
@@ -191,7 +280,8 @@ int haft_io_set_local(const void *key, void *value) {
     haft_io_task_t *task = haft_io_self();
     if (task == NULL)
         haft_io_misuse("haft_io_set_local was called outside of a task.");
-    if (task->locals != NULL && task->locals->key == key && task->locals->uses == 1) {
+    if (task->locals != NULL && task->locals->key == key &&
+        __atomic_load_n(&task->locals->uses, __ATOMIC_ACQUIRE) == 1) {
         task->locals->value = value;
         return 0;
     }

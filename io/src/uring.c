@@ -16,9 +16,15 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Valgrind does not see what the kernel writes by itself. */
+#if __has_include(<valgrind/memcheck.h>)
+#    include <valgrind/memcheck.h>
+#else
+#    define VALGRIND_MAKE_MEM_DEFINED(address, size) ((void)(address), (void)(size))
+#endif
 
 enum { ENTRIES = 1024, COMPLETIONS = 8192, COMPLETED_AT_ONCE = 256 };
 
@@ -30,8 +36,7 @@ typedef struct request {
 
 typedef struct state {
     struct io_uring ring;
-    int wake; /* an eventfd, by which other threads end a poll */
-    haft_io_descriptors_t descriptors;
+    int waker;
 } state_t;
 
 /* Completions that are nobody's request. */
@@ -54,15 +59,15 @@ static void ask_back(state_t *state, request_t *request) {
 
 /* Waits for the kernel's answer to a request that has been prepared. */
 static int await(state_t *state, request_t *request, haft_io_task_t *task, enum haft_io_kind kind) {
-    if (haft_io_cell_wait(request->waiter.cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
-                          haft_io_kind_name(kind)) == HAFT_IO_CANCELLED &&
-        !request->done) {
+    haft_io_cell_wait(request->waiter.cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
+                      haft_io_kind_name(kind));
+    haft_io_delist(&request->waiter);
+    if (!request->done) { /* It was cancelled, or its descriptor closed. */
         haft_io_cell_t last = {HAFT_IO_WAITING, task};
         request->waiter.cell = &last;
         ask_back(state, request);
         haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, haft_io_kind_name(kind));
     }
-    haft_io_delist(&request->waiter);
     if (request->waiter.closed && request->result == -ECANCELED)
         return -EBADF;
     return request->result;
@@ -71,9 +76,15 @@ static int await(state_t *state, request_t *request, haft_io_task_t *task, enum 
 static void learn_nature(haft_io_descriptor_t *entry, int descriptor) {
     struct stat status;
     if (fstat(descriptor, &status) == 0)
-        entry->nature = S_ISSOCK(status.st_mode)                             ? HAFT_IO_SOCKET
-                        : S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) ? HAFT_IO_FILE
-                                                                             : HAFT_IO_STREAM;
+        __atomic_store_n(&entry->nature,
+                         S_ISSOCK(status.st_mode)                             ? HAFT_IO_SOCKET
+                         : S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) ? HAFT_IO_FILE
+                                                                              : HAFT_IO_STREAM,
+                         __ATOMIC_RELAXED);
+}
+
+static uint8_t nature_of(const haft_io_descriptor_t *entry) {
+    return __atomic_load_n(&entry->nature, __ATOMIC_RELAXED);
 }
 
 /* Prepares what the kernel does itself; false: it is to be tried, and waited for by poll. */
@@ -95,11 +106,12 @@ static bool kernel_does(const haft_io_operation_t *o, int nature) {
     return prepare(&scratch, o, nature);
 }
 
-/* One request of the kernel: the operation itself, or that the descriptor be ready. */
+/* One request of the kernel: the operation itself, for a descriptor of that nature, or (HAFT_IO_UNKNOWN)
+   that the descriptor be ready. */
 static int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-               const haft_io_operation_t *operation, bool itself) {
+               const haft_io_operation_t *operation, uint8_t nature) {
     state_t *state = runner->worker->backend_state;
-    if (runner->task->scope->cancelled)
+    if (haft_io_is_cancelled(runner->task->scope))
         return -ECANCELED;
     haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
     request_t request = {.done = false};
@@ -107,8 +119,9 @@ static int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
     if (code != 0)
         return code;
     struct io_uring_sqe *entry = next_entry(state);
+    bool itself = nature != HAFT_IO_UNKNOWN;
     if (itself)
-        prepare(entry, operation, known->nature);
+        prepare(entry, operation, nature);
     else
         io_uring_prep_poll_add(entry, operation->descriptor,
                                (unsigned)haft_io_events_of(operation));
@@ -116,19 +129,21 @@ static int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
     runner->worker->waiting++;
     int result = await(state, &request, runner->task, operation->kind);
     runner->worker->waiting--;
+    if (itself && result > 0 && operation->kind != HAFT_IO_WRITE)
+        VALGRIND_MAKE_MEM_DEFINED(operation->buffer, (size_t)result);
     return result;
 }
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    state_t *state = runner->worker->backend_state;
     haft_io_descriptor_t *known =
-        haft_io_descriptor(&state->descriptors, operation->descriptor, true);
+        haft_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
     if (known == NULL)
         return operation->descriptor < 0 ? -EBADF : -ENOMEM;
-    if (known->nature == HAFT_IO_UNKNOWN)
+    if (nature_of(known) == HAFT_IO_UNKNOWN)
         learn_nature(known, operation->descriptor);
-    if (kernel_does(operation, known->nature)) {
-        ssize_t done = ask(runner, known, operation, true);
+    uint8_t nature = nature_of(known);
+    if (kernel_does(operation, nature)) {
+        ssize_t done = ask(runner, known, operation, nature);
         /* A descriptor that does not block, or that is another file by now. */
         if (done != -EAGAIN && done != -ENOTSOCK)
             return done;
@@ -138,30 +153,15 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         ssize_t done = haft_io_attempt(operation);
         if (done != -EAGAIN)
             return done;
-        int ready = ask(runner, known, operation, false);
+        int ready = ask(runner, known, operation, HAFT_IO_UNKNOWN);
         if (ready < 0)
             return ready;
     }
 }
 
-static int close_descriptor(haft_io_worker_t *worker, int descriptor) {
-    state_t *state = worker->backend_state;
-    haft_io_descriptor_t *known = haft_io_descriptor(&state->descriptors, descriptor, false);
-    if (known != NULL) {
-        known->nature = HAFT_IO_UNKNOWN;
-        for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD; d++)
-            for (haft_io_waiter_t *waiter; (waiter = haft_io_first_waiter(known, d)) != NULL;) {
-                haft_io_delist(waiter);
-                waiter->closed = true;
-                ask_back(state, HAFT_IO_OWNER(waiter, request_t, waiter));
-            }
-    }
-    return close(descriptor) == 0 ? 0 : -errno;
-}
-
 static void watch_for_wakes(state_t *state) {
     struct io_uring_sqe *entry = next_entry(state);
-    io_uring_prep_poll_add(entry, state->wake, POLLIN);
+    io_uring_prep_poll_add(entry, state->waker, POLLIN);
     io_uring_sqe_set_data(entry, &woken);
 }
 
@@ -170,9 +170,7 @@ static void completed(state_t *state, const struct io_uring_cqe *completion) {
     if ((void *)request == &ignored)
         return;
     if ((void *)request == &woken) {
-        uint64_t count;
-        while (read(state->wake, &count, sizeof count) < 0 && errno == EINTR)
-            continue;
+        haft_io_waker_reset(state->waker);
         watch_for_wakes(state);
         return;
     }
@@ -202,18 +200,14 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
 }
 
 static void interrupt(haft_io_worker_t *worker) {
-    state_t *state = worker->backend_state;
-    uint64_t one = 1;
-    while (write(state->wake, &one, sizeof one) < 0 && errno == EINTR)
-        continue;
+    haft_io_waker_wake(((const state_t *)worker->backend_state)->waker);
 }
 
 static void stop(haft_io_worker_t *worker) {
     state_t *state = worker->backend_state;
     io_uring_queue_exit(&state->ring);
-    if (state->wake >= 0)
-        close(state->wake);
-    haft_io_descriptors_free(&state->descriptors);
+    if (state->waker >= 0)
+        close(state->waker);
     free(state);
 }
 
@@ -249,9 +243,9 @@ static int start(haft_io_worker_t *worker) {
         return code;
     }
     worker->backend_state = state;
-    state->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (state->wake < 0) {
-        code = -errno;
+    state->waker = haft_io_waker_open();
+    if (state->waker < 0) {
+        code = state->waker;
         stop(worker);
         return code;
     }
@@ -264,7 +258,7 @@ const haft_io_backend_t haft_io_uring = {
     .start = start,
     .stop = stop,
     .operate = operate,
-    .close = close_descriptor,
+    .close = haft_io_close_descriptor,
     .poll = poll_completions,
     .interrupt = interrupt,
 };

@@ -9,6 +9,7 @@
 #include "internal.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -46,6 +47,12 @@ void haft_io_unguard(uint32_t *lock) {
     }
     if (HAFTI_UNLIKELY(__atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2))
         syscall(SYS_futex, lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void haft_io_relax(unsigned *turns) {
+    enum { SPINS = 100 };
+    if (++*turns % SPINS == 0)
+        sched_yield();
 }
 
 /* ---- The list ---- */

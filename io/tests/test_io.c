@@ -499,7 +499,8 @@ int main(void) {
     int before = open_descriptors();
     RUN(nothing_is_lost_by_reads_that_are_cancelled);
     CHECK_EQUAL(open_descriptors(), before);
-    RUN(accept_goes_on_when_there_are_descriptors_again);
+    if (!RUNNING_ON_VALGRIND) /* which keeps descriptors for itself */
+        RUN(accept_goes_on_when_there_are_descriptors_again);
     RUN(blocking_work_runs_elsewhere_and_what_has_begun_is_waited_for);
     RUN(work_that_has_not_begun_is_withdrawn);
     RUN(files_are_read_and_written_with_a_scheduler_or_without);

@@ -5,12 +5,11 @@
  *     #include <haft/io.h>
  *
  *     static void *echo(void *argument) {
- *         int connection = (int)(intptr_t)argument;
+ *         HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
  *         char buffer[4096];
  *         for (ssize_t got; (got = haft_io_read(connection, buffer, sizeof buffer)) > 0;)
  *             if (haft_io_write_all(connection, buffer, (size_t)got) < 0)
  *                 break;
- *         haft_io_close(connection);
  *         return NULL;
  *     }
  *     static void *serve(void *argument) {
@@ -66,6 +65,7 @@ int haft_io_cancelled(void); /* see "cancellation" */
 /* ---- Running -------------------------------------------------------------------------------- */
 
 typedef struct haft_io_options {
+    int threads;         /* on which tasks run; 0: one for each processor, at most 56 */
     const char *backend; /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment, or what
                              the system has */
     size_t stack_size;   /* of a task; 0: haft_stack_size() */
@@ -74,9 +74,10 @@ typedef struct haft_io_options {
 
 /*
  * Runs `main(argument)` as the first task, in a scope of its own, and returns when it and all tasks
- * that were spawned below it have ended. `options` may be NULL. Returns 0, or the code that ended
- * the scope (see haft_io_scope). Further errors: -EBUSY on a thread that runs a scheduler already,
- * -EINVAL for an unknown back end, and those of the system when it refuses descriptors or memory.
+ * that were spawned below it have ended. `options` NULL: one thread, and otherwise as zeroed ones. Returns
+ * 0, or the code that ended the scope (see haft_io_scope). Further errors: -EBUSY on a thread that runs a
+ * scheduler already, -EINVAL for an unknown back end, and those of the system when it refuses descriptors or
+ * memory.
  */
 int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options);
 
@@ -266,6 +267,18 @@ int haft_io_wait_for(int descriptor, short events);
  * this function and no other.
  */
 int haft_io_close(int descriptor);
+
+/*
+ * Declares a descriptor that is closed when the variable's block is left, also when the task is cancelled
+ * or fails; a negative one is not. To keep it open, set the variable to -1.
+ *
+ *     HAFT_IO_CLOSING int connection = haft_io_accept(listener);
+ */
+#define HAFT_IO_CLOSING __attribute__((cleanup(haft_io_close_scoped)))
+HAFTI_INLINE void haft_io_close_scoped(const int *descriptor) {
+    if (*descriptor >= 0)
+        haft_io_close(*descriptor);
+}
 
 int haft_io_pipe(int ends[2]); /* as pipe(2): [0] to read from, [1] to write to */
 

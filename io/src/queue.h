@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread's queue of tasks that have not started, from which others steal: a ring of bounded size.
+ *
+ *   head             tail
+ *    | oldest ... newest |        `head` and `tail` only grow; a task's slot is its number modulo the size
+ *
+ * The owner alone moves `tail`; whoever takes moves `head`, and what he has read from the slots before is his
+ * if that succeeds. A slot is written again only when `head` has passed it, so a value that was
+ * overwritten meanwhile is never used.
+ *
+ * A task may be in a queue although it was started from elsewhere, and its record may be another task's by
+ * now. That is why a task is started by whoever swaps its state from NEW (haft_io_claim_new), and
+ * records of tasks are not freed before the run ends.
+ *
+ * HAFT_IO_STEP() stands before each access to what other threads change: test_protocols tries all orders.
+ */
+#ifndef HAFT_IO_QUEUE_H
+#define HAFT_IO_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifndef HAFT_IO_STEP
+#    define HAFT_IO_STEP() ((void)0)
+#endif
+#ifndef HAFT_IO_QUEUE_SIZE
+#    define HAFT_IO_QUEUE_SIZE 256u /* a power of two */
+#endif
+
+typedef struct haft_io_queue {
+    __attribute__((aligned(64))) uint32_t head; /* any thread */
+    __attribute__((aligned(64))) uint32_t tail; /* written by the owner */
+    void *slots[HAFT_IO_QUEUE_SIZE];
+} haft_io_queue_t;
+
+static inline uint32_t haft_io_queue_count(const haft_io_queue_t *queue) {
+    HAFT_IO_STEP();
+    uint32_t head = __atomic_load_n(&queue->head, __ATOMIC_SEQ_CST);
+    HAFT_IO_STEP();
+    return __atomic_load_n(&queue->tail, __ATOMIC_SEQ_CST) - head;
+}
+
+/* By the owner. False: it is full. */
+static inline bool haft_io_queue_put(haft_io_queue_t *queue, void *task) {
+    uint32_t tail = queue->tail;
+    HAFT_IO_STEP();
+    if (tail - __atomic_load_n(&queue->head, __ATOMIC_ACQUIRE) == HAFT_IO_QUEUE_SIZE)
+        return false;
+    HAFT_IO_STEP();
+    __atomic_store_n(&queue->slots[tail % HAFT_IO_QUEUE_SIZE], task, __ATOMIC_RELAXED);
+    HAFT_IO_STEP();
+    __atomic_store_n(&queue->tail, tail + 1, __ATOMIC_SEQ_CST); /* before a look at the parking */
+    return true;
+}
+
+/* Takes the oldest, at most `most` of them and, where there are several, half; any thread. */
+static inline uint32_t haft_io_queue_take(haft_io_queue_t *queue, void **tasks, uint32_t most) {
+    for (;;) {
+        HAFT_IO_STEP();
+        uint32_t head = __atomic_load_n(&queue->head, __ATOMIC_ACQUIRE);
+        HAFT_IO_STEP();
+        uint32_t count = __atomic_load_n(&queue->tail, __ATOMIC_ACQUIRE) - head;
+        if (count == 0)
+            return 0;
+        if (count > HAFT_IO_QUEUE_SIZE) /* `head` has moved in between */
+            continue;
+        count -= count / 2;
+        if (count > most)
+            count = most;
+        for (uint32_t i = 0; i < count; i++) {
+            HAFT_IO_STEP();
+            tasks[i] =
+                __atomic_load_n(&queue->slots[(head + i) % HAFT_IO_QUEUE_SIZE], __ATOMIC_RELAXED);
+        }
+        HAFT_IO_STEP();
+        if (__atomic_compare_exchange_n(&queue->head, &head, head + count, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
+            return count;
+    }
+}
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A run: its workers, one a thread, each with its back end, and what they share. The calling thread is the
+ * first worker, and a run of one thread makes no other.
+ *
+ * The others are made one after another before the first task; where the system gives no more threads, or no
+ * descriptors for their back ends, the run goes on with those it has.
+ */
+#include "internal.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Workers ---- */
+
+static haft_io_worker_t *worker_new(haft_io_crew_t *crew, unsigned index, bool shared) {
+    haft_io_worker_t *worker = aligned_alloc(_Alignof(haft_io_worker_t), sizeof *worker);
+    if (worker == NULL)
+        return NULL;
+    memset(worker, 0, sizeof *worker);
+    worker->crew = crew;
+    worker->index = index;
+    worker->shared = shared;
+    haft_io_ring(&worker->ready);
+    return worker;
+}
+
+static void worker_free(haft_io_worker_t *worker) {
+    while (worker->blocks != NULL) {
+        haft_io_block_t *block = worker->blocks;
+        worker->blocks = block->next;
+        free(block);
+    }
+    free(worker);
+}
+
+static int start_backend(haft_io_worker_t *worker, const haft_io_backend_t *backend) {
+    worker->backend = backend;
+    haft_io_timers_start(&worker->timers, haft_io_worker_now(worker));
+    return backend->start(worker);
+}
+
+static int choose_backend(haft_io_worker_t *worker, const char *name) {
+    if (worker->simulated != NULL)
+        return start_backend(worker, &haft_io_simulation);
+    if (name == NULL)
+        name = getenv("HAFT_IO_BACKEND");
+    static const haft_io_backend_t *const backends[] = {
+#ifdef HAFT_IO_URING
+        &haft_io_uring,
+#endif
+        &haft_io_epoll};
+    int code = -EINVAL;
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+        if (name != NULL && strcmp(name, backends[i]->name) != 0)
+            continue;
+        code = start_backend(worker, backends[i]);
+        if (code == 0)
+            return 0;
+    }
+    return code;
+}
+
+static void work(haft_io_worker_t *worker) {
+    haft_io_set_worker(worker);
+    haft_io_loop(worker);
+    haft_io_set_worker(NULL);
+    haft_io_free_runners(worker);
+}
+
+/* ---- Threads ---- */
+
+typedef struct thread {
+    pthread_t id;
+    haft_io_worker_t *worker;
+    const haft_io_backend_t *backend;
+    haft_io_promise_t started; /* with its code */
+} thread_t;
+
+static void *serve(void *argument) {
+    thread_t *thread = argument;
+    haft_io_worker_t *worker = thread->worker;
+    int code = start_backend(worker, thread->backend);
+    haft_io_keep(&thread->started, (void *)(intptr_t)code);
+    if (code == 0) {
+        work(worker);
+        worker->backend->stop(worker);
+    }
+    return NULL;
+}
+
+/* Signals are for the program's own threads. */
+static int start_serving(thread_t *thread) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&thread->id, NULL, serve, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return -code;
+}
+
+/* False: the system gives no more. */
+static bool add_worker(haft_io_crew_t *crew, thread_t *thread) {
+    unsigned index = crew->count;
+    haft_io_worker_t *worker = worker_new(crew, index, true);
+    if (worker == NULL)
+        return false;
+    *thread = (thread_t){.worker = worker, .backend = crew->workers[0]->backend};
+    crew->workers[index] = worker;
+    if (start_serving(thread) != 0) {
+        worker_free(worker);
+        return false;
+    }
+    void *code = NULL;
+    haft_io_await(&thread->started, &code);
+    if (code != NULL) {
+        pthread_join(thread->id, NULL);
+        worker_free(worker);
+        return false;
+    }
+    __atomic_store_n(&crew->count, index + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+static unsigned count_threads(const haft_io_options_t *options, bool is_simulated) {
+    if (options == NULL || is_simulated)
+        return 1;
+    int count = options->threads;
+    cpu_set_t processors;
+    if (count == 0)
+        count =
+            sched_getaffinity(0, sizeof processors, &processors) == 0 ? CPU_COUNT(&processors) : 1;
+    return count < 1 ? 1 : count > HAFT_IO_MOST_THREADS ? HAFT_IO_MOST_THREADS : (unsigned)count;
+}
+
+/* ---- Running ---- */
+
+static int run_tasks(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *),
+                     void *argument) {
+    haft_io_worker_t *first = crew->workers[0];
+    thread_t others[HAFT_IO_MOST_THREADS];
+    haft_io_task_t *task = haft_io_task_new(first, &crew->root, main, argument);
+    if (task == NULL)
+        return -ENOMEM;
+    while (crew->count < threads && add_worker(crew, &others[crew->count]))
+        continue;
+    haft_io_enqueue_new(first, task);
+    work(first);
+    for (unsigned i = 1; i < crew->count; i++)
+        pthread_join(others[i].id, NULL);
+    haft_io_scope_finish(&crew->root);
+    return crew->root.code;
+}
+
+static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *), void *argument,
+                    const char *backend, haft_io_simulated_t *simulated) {
+    haft_io_worker_t *first = worker_new(crew, 0, threads > 1);
+    if (first == NULL)
+        return -ENOMEM;
+    crew->workers[0] = first;
+    crew->count = 1;
+    first->simulated = simulated;
+    haft_io_scope_start(&crew->root, first, NULL, &(haft_io_scope_options_t){.name = "main"});
+    int code = choose_backend(first, backend);
+    if (code == 0) {
+        code = run_tasks(crew, threads, main, argument);
+        haft_io_pool_stop(crew);
+        first->backend->stop(first);
+    }
+    for (unsigned i = 0; i < crew->count; i++)
+        worker_free(crew->workers[i]);
+    return code;
+}
+
+static void in_child_of_fork(void) {
+    haft_io_worker_t *worker = haft_io_worker();
+    if (worker != NULL)
+        worker->forked = true;
+}
+
+static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, in_child_of_fork);
+}
+
+int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options) {
+    return haft_io_run_with(main, argument, options, NULL);
+}
+
+int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_options_t *options,
+                     haft_io_simulated_t *simulated) {
+    static pthread_once_t watching = PTHREAD_ONCE_INIT;
+    pthread_once(&watching, watch_forks);
+    if (haft_io_worker() != NULL)
+        return -EBUSY;
+    unsigned threads = count_threads(options, simulated != NULL);
+    haft_io_crew_t *crew = calloc(1, sizeof *crew);
+    haft_io_descriptors_t *descriptors = haft_io_descriptors_new(threads > 1);
+    int code = -ENOMEM;
+    if (crew != NULL && descriptors != NULL) {
+        crew->descriptors = descriptors;
+        crew->stack_size = options != NULL ? options->stack_size : 0;
+        crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
+        code = run_crew(crew, threads, main, argument, options != NULL ? options->backend : NULL,
+                        simulated);
+        free(crew->overflow);
+    }
+    if (descriptors != NULL)
+        haft_io_descriptors_free(descriptors);
+    free(crew);
+    return code;
+}

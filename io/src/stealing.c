@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs of several threads: where new tasks wait to be started, by which thread, and who sleeps.
+ *
+ *   haft_io_spawn -> the spawner's queue (queue.h) -> its own worker, or one that has nothing to do
+ *                 -> the crew's overflow, when that is full, or by its turn -> any worker
+ *   haft_io_join  -> the joiner's worker at once, if the task is still NEW
+ *
+ * A thread that finds nothing to do searches for a while, then sleeps in its back end (parking.h). It is
+ * woken for mail, by what it waits for there, or to search.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SEARCHES = 64,          /* before a thread sleeps */
+    STOLEN_AT_ONCE = 32,    /* most */
+    OVERFLOW_TURN = 16,     /* every so many tasks the overflow comes first */
+    OVERFLOW_AT_FIRST = 256 /* its size */
+};
+
+/* ---- The overflow ---- */
+
+static size_t overflow_count(const haft_io_crew_t *crew) {
+    return __atomic_load_n(&crew->overflow_count, __ATOMIC_SEQ_CST);
+}
+
+/* Under the lock. */
+static HAFT_IO_COLD bool overflow_grow(haft_io_crew_t *crew) {
+    size_t size = crew->overflow_size != 0 ? crew->overflow_size * 2 : OVERFLOW_AT_FIRST;
+    haft_io_task_t **tasks = malloc(size * sizeof *tasks);
+    if (tasks == NULL)
+        return false;
+    for (size_t i = 0; i < crew->overflow_count; i++)
+        tasks[i] = crew->overflow[(crew->overflow_first + i) % crew->overflow_size];
+    free(crew->overflow);
+    crew->overflow = tasks;
+    crew->overflow_first = 0;
+    crew->overflow_size = size;
+    return true;
+}
+
+/* False: no memory. */
+static bool overflow_put(haft_io_crew_t *crew, haft_io_task_t *task) {
+    haft_io_guard(&crew->lock);
+    bool fits = crew->overflow_count < crew->overflow_size || overflow_grow(crew);
+    if (fits) {
+        crew->overflow[(crew->overflow_first + crew->overflow_count) % crew->overflow_size] = task;
+        __atomic_store_n(&crew->overflow_count, crew->overflow_count + 1, __ATOMIC_SEQ_CST);
+    }
+    haft_io_unguard(&crew->lock);
+    return fits;
+}
+
+static haft_io_task_t *overflow_take(haft_io_crew_t *crew) {
+    if (overflow_count(crew) == 0)
+        return NULL;
+    haft_io_task_t *task = NULL;
+    haft_io_guard(&crew->lock);
+    if (crew->overflow_count != 0) {
+        task = crew->overflow[crew->overflow_first];
+        crew->overflow_first = (crew->overflow_first + 1) % crew->overflow_size;
+        __atomic_store_n(&crew->overflow_count, crew->overflow_count - 1, __ATOMIC_SEQ_CST);
+    }
+    haft_io_unguard(&crew->lock);
+    return task;
+}
+
+/* ---- Waking ---- */
+
+static void wake_one(haft_io_crew_t *crew) {
+    int index = haft_io_parking_wake(&crew->parking);
+    if (HAFTI_UNLIKELY(index >= 0))
+        haft_io_rouse(crew->workers[index]);
+}
+
+static bool anything_offered(const haft_io_crew_t *crew) {
+    unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < count; i++)
+        if (haft_io_queue_count(&crew->workers[i]->queue) != 0)
+            return true;
+    return overflow_count(crew) != 0;
+}
+
+void haft_io_end_run(haft_io_crew_t *crew) {
+    __atomic_store_n(&crew->ended, true, __ATOMIC_SEQ_CST);
+    unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < count; i++)
+        haft_io_rouse(crew->workers[i]);
+}
+
+/* ---- Offering and taking ---- */
+
+void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task) {
+    __atomic_store_n(&task->state, (uint8_t)HAFT_IO_NEW, __ATOMIC_RELEASE);
+    if (HAFTI_UNLIKELY(!haft_io_queue_put(&worker->queue, task)) &&
+        !overflow_put(worker->crew, task)) {
+        /* No memory to share it by: it stays here. */
+        if (haft_io_claim_new(task))
+            haft_io_enqueue(worker, task);
+        return;
+    }
+    wake_one(worker->crew);
+}
+
+haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker) {
+    haft_io_task_t *task = NULL;
+    bool overflow_first = worker->resumed % OVERFLOW_TURN == 0;
+    do {
+        void *own;
+        task = overflow_first ? overflow_take(worker->crew) : NULL;
+        if (task == NULL && haft_io_queue_take(&worker->queue, &own, 1) != 0)
+            task = own;
+        if (task == NULL && !overflow_first)
+            task = overflow_take(worker->crew);
+    } while (task != NULL && !haft_io_claim_new(task));
+    return task;
+}
+
+/* Takes half of what the other has, into the own queue, which is empty. */
+static haft_io_task_t *steal_from(haft_io_worker_t *worker, haft_io_worker_t *other) {
+    void *tasks[STOLEN_AT_ONCE];
+    uint32_t count = haft_io_queue_take(&other->queue, tasks, STOLEN_AT_ONCE);
+    haft_io_task_t *first = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        if (first == NULL) {
+            if (haft_io_claim_new(tasks[i]))
+                first = tasks[i];
+        } else {
+            haft_io_queue_put(&worker->queue, tasks[i]);
+        }
+    }
+    return first;
+}
+
+static haft_io_task_t *look_everywhere(haft_io_worker_t *worker) {
+    haft_io_crew_t *crew = worker->crew;
+    haft_io_task_t *task = haft_io_take_offered(worker);
+    unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
+    for (unsigned i = 1; i < count && task == NULL; i++)
+        task = steal_from(worker, crew->workers[(worker->index + i) % count]);
+    return task;
+}
+
+/* ---- Searching and sleeping ---- */
+
+static bool has_mail(const haft_io_worker_t *worker) {
+    return __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) != NULL ||
+           __atomic_load_n(&worker->crew->ended, __ATOMIC_SEQ_CST);
+}
+
+static void pause_briefly(void) {
+    for (int i = 0; i < 16; i++)
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#else
+        __asm__ volatile("yield" : : : "memory");
+#endif
+}
+
+haft_io_task_t *haft_io_search(haft_io_worker_t *worker) {
+    if (!worker->searching) {
+        worker->searching = true;
+        haft_io_parking_search(&worker->crew->parking);
+    }
+    haft_io_task_t *task = NULL;
+    for (int i = 0; i < SEARCHES; i++) {
+        task = look_everywhere(worker);
+        if (task != NULL || has_mail(worker))
+            break;
+        pause_briefly();
+    }
+    return task;
+}
+
+void haft_io_stops_searching(haft_io_worker_t *worker) {
+    worker->searching = false;
+    if (haft_io_parking_found(&worker->crew->parking) && anything_offered(worker->crew))
+        wake_one(worker->crew);
+}
+
+bool haft_io_falls_asleep(haft_io_worker_t *worker) {
+    __atomic_store_n(&worker->sleeping, 1, __ATOMIC_SEQ_CST);
+    haft_io_parking_sleep(&worker->crew->parking, worker->index);
+    worker->searching = false;
+    return !anything_offered(worker->crew) && !has_mail(worker);
+}
+
+void haft_io_rises(haft_io_worker_t *worker) {
+    __atomic_store_n(&worker->sleeping, 0, __ATOMIC_RELAXED);
+    worker->searching = haft_io_parking_rise(&worker->crew->parking, worker->index);
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs of several threads: stealing, joins, scopes, cancels, channels and descriptors between tasks of
+   different threads; sleeping without wake-ups. */
+#include "check_io.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <time.h>
+
+static int threads_wanted = 4;
+
+static int run_on(int threads, void *(*body)(void *), void *argument) {
+    threads_wanted = threads;
+    return haft_io_run(body, argument, &(haft_io_options_t){.threads = threads});
+}
+#define CHECK_RUNS_ON(threads, body) CHECK_EQUAL(run_on(threads, body, NULL), 0)
+
+/* ---- Stealing ---- */
+
+static atomic_int met;
+static atomic_int counted;
+
+/* Returns when as many are here at once as there are threads: each must be on one of its own. */
+static void *meet(void *unused) {
+    atomic_fetch_add(&met, 1);
+    while (atomic_load(&met) < threads_wanted)
+        sched_yield();
+    return unused;
+}
+BODY(meet_all) {
+    atomic_store(&met, 0);
+    for (int i = 1; i < threads_wanted; i++)
+        haft_io_spawn(meet, NULL);
+    return meet(NULL);
+}
+static void idle_threads_take_what_a_busy_one_has_spawned(void) {
+    CHECK_RUNS_ON(2, meet_all);
+    CHECK_RUNS_ON(4, meet_all);
+}
+
+static void *stay_on_thread(void *unused) {
+    pthread_t thread = pthread_self();
+    for (int i = 0; i < 20; i++) {
+        if (i % 2 == 0)
+            haft_io_yield();
+        else
+            haft_io_sleep(HAFT_IO_MILLISECOND / 10);
+        CHECK(pthread_equal(thread, pthread_self()));
+    }
+    return unused;
+}
+BODY(many_stay) {
+    for (int i = 0; i < 100; i++)
+        haft_io_spawn(stay_on_thread, NULL);
+    return NULL;
+}
+static void a_task_that_has_started_stays_on_its_thread(void) {
+    CHECK_RUNS_ON(4, many_stay);
+}
+
+static void *spawn_tree(void *depth) {
+    atomic_fetch_add(&counted, 1);
+    if ((intptr_t)depth == 0)
+        return check_number(1);
+    haft_io_task_t *left = haft_io_async(spawn_tree, check_number((intptr_t)depth - 1));
+    haft_io_task_t *right = haft_io_async(spawn_tree, check_number((intptr_t)depth - 1));
+    void *a = NULL, *b = NULL;
+    CHECK_EQUAL(haft_io_join(left, &a), 0);
+    CHECK_EQUAL(haft_io_join(right, &b), 0);
+    return check_number((intptr_t)a + (intptr_t)b);
+}
+BODY(grow_tree) {
+    intptr_t depth = RUNNING_ON_VALGRIND ? 6 : check_bare() ? 14 : 10;
+    atomic_store(&counted, 0);
+    CHECK_EQUAL((intptr_t)spawn_tree(check_number(depth)), 1 << depth);
+    CHECK_EQUAL(atomic_load(&counted), (2 << depth) - 1);
+    return NULL;
+}
+static void each_task_of_a_tree_runs_once_and_is_joined(void) {
+    for (int threads = 1; threads <= 4; threads++)
+        CHECK_RUNS_ON(threads, grow_tree);
+}
+
+static void *count_up(void *unused) {
+    atomic_fetch_add(&counted, 1);
+    return unused;
+}
+static void *spawn_more(void *unused) {
+    for (int i = 0; i < 1000; i++)
+        haft_io_spawn(count_up, NULL);
+    return unused;
+}
+BODY(spawn_more_than_fits) {
+    atomic_store(&counted, 0);
+    for (int i = 0; i < 8; i++)
+        haft_io_scope(spawn_more, NULL, NULL);
+    CHECK_EQUAL(atomic_load(&counted), 8000);
+    for (int i = 0; i < 8; i++)
+        haft_io_spawn(spawn_more, NULL);
+    return NULL;
+}
+static void more_than_a_queue_holds_is_run_and_waited_for(void) {
+    for (int threads = 1; threads <= 4; threads++) {
+        CHECK_RUNS_ON(threads, spawn_more_than_fits);
+        CHECK_EQUAL(atomic_load(&counted), 16000);
+    }
+}
+
+/* ---- Scopes, cancels, joins ---- */
+
+static atomic_int unwound;
+static void count_unwound(__attribute__((unused)) int *unused) {
+    atomic_fetch_add(&unwound, 1);
+}
+static void *wait_in_some_way(void *argument) {
+    __attribute__((cleanup(count_unwound), unused)) int guard;
+    static haft_io_semaphore_t never;
+    int ends[2];
+    switch ((intptr_t)argument % 4) {
+    case 0:
+        haft_io_sleep(1000 * HAFT_IO_SECOND);
+        break;
+    case 1:
+        haft_io_acquire(&never);
+        break;
+    case 2:
+        for (;;)
+            haft_io_yield();
+    default: {
+        haft_io_pipe(ends);
+        HAFT_IO_CLOSING int from = ends[0];
+        HAFT_IO_CLOSING int to = ends[1];
+        char byte;
+        haft_io_read(from, &byte, 1);
+        CHECK(to < 0);
+    }
+    }
+    CHECK(false);
+    return NULL;
+}
+static void *open_and_wait(void *argument) {
+    haft_io_scope(wait_in_some_way, argument, NULL);
+    CHECK(false);
+    return NULL;
+}
+static void *wait_then_fail(void *after) {
+    for (intptr_t i = 0; i < 24; i++)
+        haft_io_spawn(i % 3 == 0 ? open_and_wait : wait_in_some_way, check_number(i));
+    for (intptr_t i = 0; i < (intptr_t)after; i++)
+        haft_io_yield();
+    if ((intptr_t)after % 3 == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND / 4);
+    if ((intptr_t)after % 2 == 0)
+        haft_io_cancel(haft_io_this_scope());
+    else
+        haft_io_fail(-EPROTO, "enough");
+    return NULL;
+}
+BODY(cancel_often) {
+    int rounds = check_times(200);
+    for (int i = 0; i < rounds; i++) {
+        atomic_store(&unwound, 0);
+        CHECK_EQUAL(haft_io_scope(wait_then_fail, check_number(i), NULL),
+                    i % 2 == 0 ? -ECANCELED : -EPROTO);
+        CHECK_EQUAL(atomic_load(&unwound), 24);
+    }
+    return NULL;
+}
+static void a_cancel_reaches_tasks_of_all_threads_at_every_wait(void) {
+    CHECK_RUNS_ON(2, cancel_often);
+    CHECK_RUNS_ON(4, cancel_often);
+}
+
+static void *end_at_some_time(void *argument) {
+    for (intptr_t i = 0; i < (intptr_t)argument % 5; i++)
+        haft_io_yield();
+    return argument;
+}
+static haft_io_task_t *joined;
+static void *join_it(void *unused) {
+    void *result = NULL;
+    if (haft_io_join(joined, &result) == 0)
+        CHECK(result != NULL);
+    return unused;
+}
+static void *join_until_cancelled(void *argument) {
+    joined = haft_io_async_with(&(haft_io_task_options_t){.scope = (haft_io_scope_t *)argument},
+                                end_at_some_time, check_number(4));
+    haft_io_spawn(join_it, NULL);
+    haft_io_yield();
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+BODY(cancel_joins) {
+    for (int i = 0; i < check_times(2000); i++)
+        haft_io_scope(join_until_cancelled, haft_io_this_scope(), NULL);
+    return NULL;
+}
+static void a_join_that_is_cancelled_as_the_task_ends_leaves_nothing_behind(void) {
+    CHECK_RUNS_ON(2, cancel_joins);
+    CHECK_RUNS_ON(4, cancel_joins);
+}
+
+static void *first_or_not(void *argument) {
+    haft_io_sleep((intptr_t)argument * HAFT_IO_MILLISECOND / 20);
+    return argument;
+}
+BODY(race) {
+    for (int i = 0; i < check_times(100); i++) {
+        haft_io_call_t calls[4];
+        for (intptr_t j = 0; j < 4; j++)
+            calls[j] = (haft_io_call_t){first_or_not, check_number(j % 2), NULL};
+        int first = haft_io_first(calls, 4);
+        CHECK(first >= 0 && first < 4);
+        CHECK_EQUAL(haft_io_all(calls, 4), 0);
+    }
+    return NULL;
+}
+static void all_of_these_and_the_first_of_these_hold_between_threads(void) {
+    CHECK_RUNS_ON(4, race);
+}
+
+/* ---- Synchronisation ---- */
+
+static haft_io_mutex_t mutex;
+static long total;
+static void *add_under_mutex(void *unused) {
+    for (int i = 0; i < check_times(2000); i++) {
+        haft_io_lock(&mutex);
+        total++;
+        if (i % 16 == 0)
+            haft_io_yield();
+        haft_io_unlock(&mutex);
+    }
+    return unused;
+}
+BODY(share_mutex) {
+    haft_io_call_t calls[8];
+    for (int i = 0; i < 8; i++)
+        calls[i] = (haft_io_call_t){add_under_mutex, NULL, NULL};
+    total = 0;
+    CHECK_EQUAL(haft_io_all(calls, 8), 0);
+    CHECK_EQUAL(total, 8L * check_times(2000));
+    return NULL;
+}
+static void tasks_of_several_threads_share_a_mutex(void) {
+    CHECK_RUNS_ON(4, share_mutex);
+}
+
+static haft_io_channel_t *channels[2];
+static atomic_long received;
+static void *send_numbers(void *argument) {
+    for (int i = 1; i <= check_times(2000); i++) {
+        if (i % 3 != 0) {
+            CHECK_EQUAL(haft_io_channel_send(channels[(intptr_t)argument % 2], &i), 0);
+            continue;
+        }
+        haft_io_choice_t choices[] = {{channels[0], &i, NULL, 0}, {channels[1], &i, NULL, 0}};
+        CHECK(haft_io_choose(choices, 2) >= 0);
+    }
+    return NULL;
+}
+static void *receive_numbers(void *unused) {
+    for (;;) {
+        int number = 0;
+        haft_io_choice_t choices[] = {{channels[0], NULL, &number, 0},
+                                      {channels[1], NULL, &number, 0}};
+        int64_t soon = haft_io_now() + HAFT_IO_MILLISECOND;
+        int chosen = haft_io_choose_until(choices, 2, soon);
+        if (chosen == -ETIMEDOUT)
+            continue;
+        if (choices[chosen].code == -EPIPE)
+            return unused;
+        atomic_fetch_add(&received, number);
+    }
+}
+static void *send_from_four(void *unused) {
+    for (intptr_t i = 0; i < 4; i++)
+        haft_io_spawn(send_numbers, check_number(i));
+    return unused;
+}
+static void *exchange(void *capacity) {
+    for (int i = 0; i < 2; i++)
+        channels[i] = haft_io_channel_new(sizeof(int), (size_t)(intptr_t)capacity);
+    atomic_store(&received, 0);
+    for (int i = 0; i < 4; i++)
+        haft_io_spawn(receive_numbers, NULL);
+    haft_io_scope(send_from_four, NULL, NULL);
+    haft_io_sleep(HAFT_IO_MILLISECOND); /* for what is inside */
+    for (int i = 0; i < 2; i++)
+        haft_io_channel_close(channels[i]);
+    return NULL;
+}
+static void channels_lose_nothing_between_threads(void) {
+    for (intptr_t capacity = 0; capacity < 3; capacity++) {
+        long each = check_times(2000);
+        CHECK_EQUAL(run_on(4, exchange, check_number(capacity)), 0);
+        if (capacity == 0)
+            CHECK_EQUAL(atomic_load(&received), 4 * each * (each + 1) / 2);
+        for (int i = 0, number; i < 2; i++) {
+            while (haft_io_channel_receive(channels[i], &number) == 0)
+                atomic_fetch_add(&received, number);
+            haft_io_channel_free(channels[i]);
+        }
+        CHECK_EQUAL(atomic_load(&received), 4 * each * (each + 1) / 2);
+    }
+}
+
+static const char key;
+static void *see_value(void *unused) {
+    CHECK_EQUAL((intptr_t)haft_io_local(&key), 5);
+    haft_io_set_local(&key, check_number(6));
+    CHECK_EQUAL((intptr_t)haft_io_local(&key), 6);
+    return unused;
+}
+BODY(inherit) {
+    haft_io_set_local(&key, check_number(5));
+    for (int i = 0; i < check_times(2000); i++)
+        haft_io_spawn(see_value, NULL);
+    return NULL;
+}
+static void values_are_inherited_by_tasks_of_other_threads(void) {
+    CHECK_RUNS_ON(4, inherit);
+}
+
+/* ---- Descriptors ---- */
+
+static int listener;
+static void *echo(void *argument) {
+    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
+    char buffer[64];
+    for (ssize_t got; (got = haft_io_read(connection, buffer, sizeof buffer)) > 0;)
+        haft_io_write_all(connection, buffer, (size_t)got);
+    return NULL;
+}
+BODY(serve) {
+    for (int connection; (connection = haft_io_accept(listener)) >= 0;)
+        haft_io_spawn(echo, check_number(connection));
+    return NULL;
+}
+static void *ask(void *argument) {
+    HAFT_IO_CLOSING int connection =
+        haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
+    CHECK(connection >= 0);
+    for (intptr_t i = 0; i < 5; i++) {
+        intptr_t question = (intptr_t)argument * 10 + i, answer = 0;
+        CHECK_EQUAL(haft_io_write_all(connection, &question, sizeof question), 0);
+        CHECK_EQUAL(haft_io_read(connection, &answer, sizeof answer), sizeof answer);
+        CHECK_EQUAL(answer, question);
+    }
+    return NULL;
+}
+BODY(serve_and_ask) {
+    haft_io_spawn(serve, NULL);
+    haft_io_call_t calls[50];
+    for (int round = 0; round < check_times(20); round++) {
+        for (intptr_t i = 0; i < 50; i++)
+            calls[i] = (haft_io_call_t){ask, check_number(i), NULL};
+        CHECK_EQUAL(haft_io_all(calls, 50), 0);
+    }
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+static void connections_are_served_by_several_threads(void) {
+    listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    CHECK_EQUAL(run_on(4, serve_and_ask, NULL), -ECANCELED);
+    close(listener);
+}
+
+static int ends[2];
+static atomic_int ended_with;
+static atomic_bool begun;
+static void *read_until_closed(void *unused) {
+    char byte;
+    atomic_store(&begun, true);
+    atomic_store(&ended_with, (int)haft_io_read(ends[0], &byte, 1));
+    return unused;
+}
+BODY(close_under_readers) {
+    for (int i = 0; i < check_times(400); i++) {
+        CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        atomic_store(&begun, false);
+        haft_io_task_t *reader = haft_io_async(read_until_closed, NULL);
+        while (!atomic_load(&begun))
+            haft_io_yield();
+        if (i % 2 == 0)
+            haft_io_sleep(HAFT_IO_MILLISECOND / 10);
+        CHECK_EQUAL(haft_io_close(ends[0]), 0);
+        CHECK_EQUAL(haft_io_join(reader, NULL), 0);
+        CHECK_EQUAL(atomic_load(&ended_with), -EBADF);
+        CHECK_EQUAL(haft_io_close(ends[1]), 0);
+    }
+    return NULL;
+}
+static void closing_ends_a_wait_on_another_thread_with_an_error(void) {
+    CHECK_RUNS_ON(2, close_under_readers);
+    CHECK_RUNS_ON(4, close_under_readers);
+}
+
+static atomic_int worked;
+static void work(__attribute__((unused)) void *argument) {
+    atomic_fetch_add(&worked, 1);
+}
+static void *call_work(void *unused) {
+    for (int i = 0; i < 20; i++)
+        CHECK_EQUAL(haft_io_call_blocking(work, NULL), 0);
+    return unused;
+}
+BODY(call_from_many) {
+    atomic_store(&worked, 0);
+    for (int i = 0; i < 20; i++)
+        haft_io_spawn(call_work, NULL);
+    return NULL;
+}
+static void blocking_work_is_done_for_tasks_of_all_threads(void) {
+    CHECK_RUNS_ON(4, call_from_many);
+    CHECK_EQUAL(atomic_load(&worked), 400);
+}
+
+/* ---- Nothing to do ---- */
+
+static long switches(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_nvcsw;
+}
+BODY(sleep_for_long) {
+    haft_io_sleep(30 * HAFT_IO_MILLISECOND); /* until all threads sleep */
+    long before = switches();
+    haft_io_sleep(300 * HAFT_IO_MILLISECOND);
+    CHECK(switches() - before <= 4);
+    return NULL;
+}
+static void threads_without_work_are_not_woken(void) {
+    if (check_bare())
+        CHECK_RUNS_ON(4, sleep_for_long);
+}
+
+/* Each of the two wakes the other, which has gone to sleep meanwhile. */
+static haft_io_channel_t *there, *back;
+static void *answer(void *unused) {
+    for (int ball; haft_io_channel_receive(there, &ball) == 0;) {
+        haft_io_sleep(ball % 3 * HAFT_IO_MILLISECOND / 10);
+        haft_io_channel_send(back, &ball);
+    }
+    return unused;
+}
+BODY(play) {
+    there = haft_io_channel_new(sizeof(int), 0);
+    back = haft_io_channel_new(sizeof(int), 0);
+    haft_io_task_t *other = haft_io_async(answer, NULL);
+    for (int i = 0; i < check_times(500); i++) {
+        int ball = i;
+        haft_io_channel_send(there, &ball);
+        haft_io_channel_receive(back, &ball);
+        CHECK_EQUAL(ball, i);
+    }
+    haft_io_channel_close(there);
+    haft_io_join(other, NULL);
+    haft_io_channel_free(there);
+    haft_io_channel_free(back);
+    return NULL;
+}
+static void no_wake_up_is_lost(void) {
+    for (int i = 0; i < 5; i++)
+        CHECK_RUNS_ON(2, play);
+}
+
+int main(void) {
+    check_backend();
+    RUN(idle_threads_take_what_a_busy_one_has_spawned);
+    RUN(a_task_that_has_started_stays_on_its_thread);
+    RUN(each_task_of_a_tree_runs_once_and_is_joined);
+    RUN(more_than_a_queue_holds_is_run_and_waited_for);
+    RUN(a_cancel_reaches_tasks_of_all_threads_at_every_wait);
+    RUN(a_join_that_is_cancelled_as_the_task_ends_leaves_nothing_behind);
+    RUN(all_of_these_and_the_first_of_these_hold_between_threads);
+    RUN(tasks_of_several_threads_share_a_mutex);
+    RUN(channels_lose_nothing_between_threads);
+    RUN(values_are_inherited_by_tasks_of_other_threads);
+    RUN(connections_are_served_by_several_threads);
+    RUN(closing_ends_a_wait_on_another_thread_with_an_error);
+    RUN(blocking_work_is_done_for_tasks_of_all_threads);
+    RUN(threads_without_work_are_not_woken);
+    RUN(no_wake_up_is_lost);
+    return check_end();
+}
