@@ -161,7 +161,7 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
             "The task '%s' waits in a child of fork: a scheduler stays with the process that "
             "made it. In the child, only exec or exit.",
             haft_io_task_name(task));
-    if (HAFTI_UNLIKELY(!haft_io_linked(&task->link)))
+    if (HAFTI_UNLIKELY(!task->listed))
         haft_io_scope_list(task->scope, task);
     if (kind == HAFT_IO_CANCELLABLE) {
         show_to_cancels(task, cell);

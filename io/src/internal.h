@@ -183,6 +183,7 @@ struct haft_io_task {
     int code;             /* how it ended */
     uint8_t state;        /* any thread may swap NEW for TAKEN */
     bool yielded;         /* it is READY after haft_io_yield, which wants a reply */
+    bool listed;   /* by `link` */
     bool unwinding;       /* its stack, up to the innermost scope, is being unwound */
     bool returns_cancels; /* instead of unwinding */
 };
@@ -305,6 +306,7 @@ struct haft_io_worker {
     bool forked;                    /* this is a child of the process that it was made in */
     haft_io_task_t *inbox;          /* tasks readied by other threads, last first; any thread */
     int sleeping;                   /* in a poll that may block; any thread */
+    int posting;                    /* threads that put something into the inbox right now */
     haft_io_queue_t queue;          /* of new tasks, in a shared run; any thread takes */
 };
 

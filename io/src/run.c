@@ -28,6 +28,14 @@ static haft_io_worker_t *worker_new(haft_io_crew_t *crew, unsigned index, bool s
     return worker;
 }
 
+/* When no thread runs its tasks any more. */
+static void stop_backend(haft_io_worker_t *worker) {
+    unsigned turns = 0;
+    while (__atomic_load_n(&worker->posting, __ATOMIC_ACQUIRE) != 0)
+        haft_io_relax(&turns);
+    worker->backend->stop(worker);
+}
+
 static void worker_free(haft_io_worker_t *worker) {
     while (worker->blocks != NULL) {
         haft_io_block_t *block = worker->blocks;
@@ -85,10 +93,8 @@ static void *serve(void *argument) {
     haft_io_worker_t *worker = thread->worker;
     int code = start_backend(worker, thread->backend);
     haft_io_keep(&thread->started, (void *)(intptr_t)code);
-    if (code == 0) {
+    if (code == 0)
         work(worker);
-        worker->backend->stop(worker);
-    }
     return NULL;
 }
 
@@ -168,7 +174,8 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
     if (code == 0) {
         code = run_tasks(crew, threads, main, argument);
         haft_io_pool_stop(crew);
-        first->backend->stop(first);
+        for (unsigned i = 0; i < crew->count; i++)
+            stop_backend(crew->workers[i]);
     }
     for (unsigned i = 0; i < crew->count; i++)
         worker_free(crew->workers[i]);

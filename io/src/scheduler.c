@@ -123,12 +123,15 @@ static haft_io_task_t *next_task(haft_io_worker_t *worker) {
 /* ---- Tasks readied by other threads ---- */
 
 static HAFT_IO_COLD void post(haft_io_worker_t *worker, haft_io_task_t *task) {
+    /* The task may run to its end, and so may the run, before this is done with the worker. */
+    __atomic_fetch_add(&worker->posting, 1, __ATOMIC_RELAXED);
     haft_io_task_t *first = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED);
     do {
         task->next = first;
     } while (!__atomic_compare_exchange_n(&worker->inbox, &first, task, true, __ATOMIC_SEQ_CST,
                                           __ATOMIC_RELAXED));
     haft_io_rouse(worker);
+    __atomic_fetch_sub(&worker->posting, 1, __ATOMIC_RELEASE);
 }
 
 /* The worker says that it sleeps before it looks for the last time at what it is woken for: one of the two

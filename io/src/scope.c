@@ -37,12 +37,14 @@ void haft_io_scope_list(haft_io_scope_t *scope, haft_io_task_t *task) {
     haft_io_lock_scope(scope);
     haft_io_append(&scope->tasks, &task->link);
     haft_io_unlock_scope(scope);
+    task->listed = true;
 }
 
 void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_task_t *task) {
     haft_io_lock_scope(scope);
     haft_io_unlink(&task->link);
     haft_io_unlock_scope(scope);
+    task->listed = false;
 }
 
 /* Without the lock, but for the last: who leaves the scope holds it when he sees that there is none. */
@@ -147,7 +149,7 @@ static void enter(haft_io_scope_t *scope, haft_io_task_t *task) {
     scope->owner_unwinding = task->unwinding;
     scope->owner_returns_cancels = task->returns_cancels;
     task->unwinding = false;
-    if (haft_io_linked(&task->link))
+    if (task->listed)
         haft_io_scope_unlist(task->scope, task);
     task->scope = scope;
 }
@@ -159,7 +161,7 @@ static void leave(haft_io_scope_t *scope) {
                        haft_io_task_name(task), scope->name != NULL ? scope->name : "");
     task->unwinding = scope->owner_unwinding;
     task->returns_cancels = scope->owner_returns_cancels;
-    if (haft_io_linked(&task->link))
+    if (task->listed)
         haft_io_scope_unlist(scope, task);
     task->scope = scope->outer;
     haft_io_scope_finish(scope);

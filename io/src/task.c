@@ -45,7 +45,6 @@ HAFT_IO_COLD static haft_io_task_t *refill(haft_io_worker_t *worker) {
     worker->blocks = block;
     for (size_t i = 0; i < HAFT_IO_TASKS_IN_BLOCK; i++) {
         block->tasks[i].state = HAFT_IO_FREE;
-        block->tasks[i].link = (haft_io_link_t){NULL, NULL};
         block->tasks[i].next = worker->free;
         worker->free = &block->tasks[i];
     }
@@ -70,7 +69,7 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->argument = argument;
     task->name = NULL;
     task->locals = NULL;
-    task->yielded = task->unwinding = task->returns_cancels = false;
+    task->yielded = task->listed = task->unwinding = task->returns_cancels = false;
     if (HAFTI_UNLIKELY(worker->shared)) {
         worker->free_count--;
         __atomic_fetch_add(&scope->live, 1, __ATOMIC_RELAXED);
@@ -138,7 +137,7 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
     haft_io_worker_t *worker = task->worker;
     task->code = code;
     haft_io_set_state(task, HAFT_IO_ENDED);
-    if (haft_io_linked(&task->link))
+    if (task->listed)
         haft_io_scope_unlist(home, task);
     if (HAFTI_UNLIKELY(task->locals != NULL))
         forget_locals(task);
@@ -149,6 +148,7 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
         haft_io_lock_scope(home);
         haft_io_append(&home->ended, &task->link);
         haft_io_unlock_scope(home);
+        task->listed = true;
         __atomic_store_n(&task->joiner, HAFT_IO_HAS_ENDED, __ATOMIC_RELEASE);
     } else {
         haft_io_task_t *who = joiner->task;
@@ -165,7 +165,7 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
 }
 
 void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker) {
-    if (haft_io_linked(&task->link))
+    if (task->listed)
         haft_io_scope_unlist(task->home, task);
     release(task, worker);
 }
