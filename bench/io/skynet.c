@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Skynet: a tree of tasks, each the parent of ten, with a million leaves whose numbers are summed up. */
+/* Skynet: a tree of tasks, each the parent of ten, with a million leaves whose numbers are summed up.
+ *
+ *     skynet [--quick] [THREADS]
+ */
 #include <haft/io.h>
 
 #include <stdio.h>
@@ -41,5 +44,7 @@ static void *skynet(void *argument) {
 
 int main(int count, char **arguments) {
     bool quick = count > 1 && strcmp(arguments[1], "--quick") == 0;
-    return haft_io_run(skynet, &(range_t){0, quick ? 1000 : 1000000}, NULL);
+    int threads = count > 1 + quick ? atoi(arguments[1 + quick]) : 1;
+    return haft_io_run(skynet, &(range_t){0, quick ? 1000 : 1000000},
+                       &(haft_io_options_t){.threads = threads});
 }

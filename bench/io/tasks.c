@@ -7,9 +7,12 @@
 
 #include <stdlib.h>
 
-static void run(benchmark_t *benchmark, void *(*body)(void *)) {
-    if (haft_io_run(body, benchmark, NULL) != 0)
+static void run_on(int threads, void *(*body)(void *), void *argument) {
+    if (haft_io_run(body, argument, &(haft_io_options_t){.threads = threads}) != 0)
         abort();
+}
+static void run(benchmark_t *benchmark, void *(*body)(void *)) {
+    run_on(1, body, benchmark);
 }
 
 /* ---- The measure: one perform, handled and resumed ---- */
@@ -55,6 +58,9 @@ static void *spawn_and_join(void *argument) {
 BENCHMARK("haft/io-spawn-join", spawn_join) {
     run(benchmark, spawn_and_join);
 }
+BENCHMARK("haft/io-spawn-join-2-threads", spawn_join_2) {
+    run_on(2, spawn_and_join, benchmark);
+}
 
 /* Spawned by the hundred, joined afterwards: no switch for each. */
 static void *spawn_in_batches(void *argument) {
@@ -74,6 +80,9 @@ static void *spawn_in_batches(void *argument) {
 }
 BENCHMARK("haft/io-spawn-join-batch", spawn_join_batch) {
     run(benchmark, spawn_in_batches);
+}
+BENCHMARK("haft/io-spawn-join-batch-2-threads", spawn_join_batch_2) {
+    run_on(2, spawn_in_batches, benchmark);
 }
 
 static void *yield_half(void *argument) {
@@ -130,6 +139,8 @@ typedef struct {
     benchmark_t *benchmark;
     haft_io_channel_t *there, *back;
     int64_t patience; /* HAFT_IO_FOREVER, or how long to wait */
+    bool apart;       /* on two threads */
+    bool ready;
 } players_t;
 
 static int64_t limit(const players_t *players) {
@@ -138,7 +149,8 @@ static int64_t limit(const players_t *players) {
 }
 
 static void *answer(void *argument) {
-    const players_t *players = argument;
+    players_t *players = argument;
+    __atomic_store_n(&players->ready, true, __ATOMIC_RELEASE);
     for (int ball; haft_io_channel_receive_until(players->there, &ball, limit(players)) == 0;)
         haft_io_channel_send_until(players->back, &ball, limit(players));
     return NULL;
@@ -148,6 +160,8 @@ static void *play(void *argument) {
     players_t *players = argument;
     benchmark_t *benchmark = players->benchmark;
     haft_io_spawn(answer, players);
+    while (players->apart && !__atomic_load_n(&players->ready, __ATOMIC_ACQUIRE))
+        continue; /* without waiting, until another thread has taken it */
     int ball = 1;
     benchmark_start(benchmark);
     for (uint64_t i = 0; i < benchmark->operations; i++) {
@@ -159,23 +173,29 @@ static void *play(void *argument) {
     return NULL;
 }
 
-static void ping_pong(benchmark_t *benchmark, size_t capacity, int64_t patience) {
-    players_t players = {benchmark, haft_io_channel_new(sizeof(int), capacity),
-                         haft_io_channel_new(sizeof(int), capacity), patience};
-    if (haft_io_run(play, &players, NULL) != 0)
-        abort();
+static void ping_pong(benchmark_t *benchmark, size_t capacity, int64_t patience, bool apart) {
+    players_t players = {benchmark,
+                         haft_io_channel_new(sizeof(int), capacity),
+                         haft_io_channel_new(sizeof(int), capacity),
+                         patience,
+                         apart,
+                         false};
+    run_on(apart ? 2 : 1, play, &players);
     haft_io_channel_free(players.there);
     haft_io_channel_free(players.back);
 }
 BENCHMARK("haft/io-channel-unbuffered", channel_unbuffered) {
-    ping_pong(benchmark, 0, HAFT_IO_FOREVER);
+    ping_pong(benchmark, 0, HAFT_IO_FOREVER, false);
 }
 BENCHMARK("haft/io-channel-capacity-1", channel_capacity_1) {
-    ping_pong(benchmark, 1, HAFT_IO_FOREVER);
+    ping_pong(benchmark, 1, HAFT_IO_FOREVER, false);
+}
+BENCHMARK("haft/io-channel-2-threads", channel_2_threads) {
+    ping_pong(benchmark, 1, HAFT_IO_FOREVER, true);
 }
 /* Each of the four waits sets a timer and cancels it. */
 BENCHMARK("haft/io-channel-deadlines", channel_deadlines) {
-    ping_pong(benchmark, 1, HAFT_IO_SECOND);
+    ping_pong(benchmark, 1, HAFT_IO_SECOND, false);
 }
 
 typedef struct {
@@ -211,6 +231,5 @@ static void *hold_contest(void *argument) {
 /* A thousand tasks; every tenth holder yields. */
 BENCHMARK("haft/io-mutex-contended", mutex_contended) {
     contest_t contest = {benchmark, {.held = false}};
-    if (haft_io_run(hold_contest, &contest, NULL) != 0)
-        abort();
+    run_on(1, hold_contest, &contest);
 }

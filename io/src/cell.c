@@ -92,18 +92,7 @@ void haft_io_cell_cancel(haft_io_task_t *task) {
         haft_io_cell_finish(cell, HAFT_IO_CANCELLED);
 }
 
-static void show_to_cancels(haft_io_task_t *task, haft_io_cell_t *cell) {
-    if (task->worker->shared)
-        __atomic_store_n(&task->cell, cell, __ATOMIC_SEQ_CST); /* before a look at the scope */
-    else
-        task->cell = cell;
-}
-
 static void hide_from_cancels(haft_io_task_t *task, haft_io_cell_t *cell) {
-    if (!task->worker->shared) {
-        task->cell = NULL;
-        return;
-    }
     if (__atomic_compare_exchange_n(&task->cell, &cell, NULL, false, __ATOMIC_ACQUIRE,
                                     __ATOMIC_ACQUIRE))
         return;
@@ -164,7 +153,10 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
     if (HAFTI_UNLIKELY(!task->listed))
         haft_io_scope_list(task->scope, task);
     if (kind == HAFT_IO_CANCELLABLE) {
-        show_to_cancels(task, cell);
+        if (HAFTI_LIKELY(!worker->shared))
+            task->cell = cell;
+        else
+            __atomic_store_n(&task->cell, cell, __ATOMIC_SEQ_CST); /* before a look at the scope */
         /* Who has lost here finds the task in the ready queue, and must not run twice. */
         if (HAFTI_UNLIKELY(__atomic_load_n(&task->scope->cancelled, __ATOMIC_SEQ_CST)) &&
             swap(cell, HAFT_IO_CANCELLED)) {
@@ -182,7 +174,9 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
     HAFT_PERFORM(haft_io_park);
     write_errno(saved);
     task->waits_for = NULL;
-    if (kind == HAFT_IO_CANCELLABLE)
+    if (HAFTI_LIKELY(!worker->shared))
+        task->cell = NULL;
+    else if (kind == HAFT_IO_CANCELLABLE)
         hide_from_cancels(task, cell);
     if (deadline != HAFT_IO_FOREVER)
         haft_io_timer_remove(&worker->timers, &limit.timer);

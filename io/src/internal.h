@@ -183,7 +183,7 @@ struct haft_io_task {
     int code;             /* how it ended */
     uint8_t state;        /* any thread may swap NEW for TAKEN */
     bool yielded;         /* it is READY after haft_io_yield, which wants a reply */
-    bool listed;   /* by `link` */
+    bool listed;          /* by `link` */
     bool unwinding;       /* its stack, up to the innermost scope, is being unwound */
     bool returns_cancels; /* instead of unwinding */
 };
@@ -249,7 +249,7 @@ static inline bool haft_io_is_cancelled(const haft_io_scope_t *scope) {
 void haft_io_scope_list(haft_io_scope_t *scope, haft_io_task_t *task);
 void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_task_t *task);
 /* A task of this home has ended. */
-void haft_io_scope_count_down(haft_io_scope_t *home, haft_io_worker_t *worker);
+void haft_io_scope_count_down_shared(haft_io_scope_t *home, haft_io_crew_t *crew);
 
 void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_io_scope_t *outer,
                          const haft_io_scope_options_t *options);
@@ -290,6 +290,8 @@ struct haft_io_worker {
     bool favours; /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */
     unsigned index;      /* in the crew */
+    unsigned searches;   /* so often it looks for work before it sleeps */
+    int64_t slept_at;    /* when it slept last */
     unsigned operations; /* that the running task has done since it waited last */
     unsigned resumed;    /* tasks since the last poll */
     size_t waiting;      /* tasks that wait for the back end */
@@ -346,6 +348,8 @@ void haft_io_rouse(haft_io_worker_t *worker);
 
 /* Others may take it; wakes one of them if all sleep. */
 void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task);
+/* The task was claimed by the worker itself: takes it out of its queue, where that is easy. */
+void haft_io_take_back(haft_io_worker_t *worker, haft_io_task_t *task);
 /* The next that can be started: of the worker's own, or what had no room; NULL: none. It is TAKEN. */
 haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker);
 /* Looks for work everywhere for a while. NULL: there is none, or mail has come. */

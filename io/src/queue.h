@@ -41,6 +41,11 @@ static inline uint32_t haft_io_queue_count(const haft_io_queue_t *queue) {
     return __atomic_load_n(&queue->tail, __ATOMIC_SEQ_CST) - head;
 }
 
+/* Of the task that is taken next. */
+static inline uint32_t haft_io_queue_number(const haft_io_queue_t *queue) {
+    return __atomic_load_n(&queue->head, __ATOMIC_ACQUIRE);
+}
+
 /* By the owner. False: it is full. */
 static inline bool haft_io_queue_put(haft_io_queue_t *queue, void *task) {
     uint32_t tail = queue->tail;

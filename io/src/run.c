@@ -24,6 +24,7 @@ static haft_io_worker_t *worker_new(haft_io_crew_t *crew, unsigned index, bool s
     worker->crew = crew;
     worker->index = index;
     worker->shared = shared;
+    worker->searches = 4;
     haft_io_ring(&worker->ready);
     return worker;
 }

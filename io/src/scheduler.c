@@ -69,6 +69,7 @@ void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task) {
     if (!worker->shared) {
         haft_io_favour(task);
     } else if (haft_io_claim_new(task)) {
+        haft_io_take_back(worker, task);
         haft_io_append(worker->ready.next, &task->queued);
         worker->favours = true;
     }
@@ -99,7 +100,7 @@ haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
     return task;
 }
 
-static haft_io_task_t *next_of_shared(haft_io_worker_t *worker) {
+static haft_io_task_t *dequeue_shared(haft_io_worker_t *worker) {
     bool started_first = worker->favours || worker->resumed % 2 == 0;
     worker->favours = false;
     haft_io_task_t *task = started_first ? dequeue(worker) : NULL;
@@ -110,14 +111,6 @@ static haft_io_task_t *next_of_shared(haft_io_worker_t *worker) {
     if (task == NULL)
         task = haft_io_search(worker);
     return task;
-}
-
-static haft_io_task_t *next_task(haft_io_worker_t *worker) {
-    if (worker->resumed >= TASKS_BETWEEN_POLLS)
-        return NULL;
-    if (HAFTI_UNLIKELY(worker->shared))
-        return next_of_shared(worker);
-    return worker->simulated == NULL ? dequeue(worker) : dequeue_at_random(worker);
 }
 
 /* ---- Tasks readied by other threads ---- */
@@ -251,7 +244,9 @@ static HAFT_IO_COLD void task_has_no_stack(haft_io_worker_t *worker, haft_io_tas
     haft_io_task_end(task, -ENOMEM);
 }
 
-static void run(haft_io_worker_t *worker, haft_io_task_t *task) {
+/* Part of both loops: the processor foretells the returns of a frame less. */
+static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
+                                                      haft_io_task_t *task) {
     haft_io_runner_t *runner = task->runner;
     if (runner == NULL) {
         runner = runner_new(worker);
@@ -327,30 +322,42 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     worker->resumed = 0;
 }
 
-static bool goes_on(const haft_io_worker_t *worker) {
-    return worker->shared ? !__atomic_load_n(&worker->crew->ended, __ATOMIC_ACQUIRE)
-                          : worker->crew->root.live != 0;
-}
-
-/* In a shared run, after a search: nothing came by mail meanwhile. */
-static bool has_nothing_to_do(haft_io_worker_t *worker) {
-    return haft_io_ring_empty(&worker->ready) &&
-           (!worker->shared || (worker->searching && worker->resumed < TASKS_BETWEEN_POLLS &&
-                                __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED) == NULL));
-}
-
-void haft_io_loop(haft_io_worker_t *worker) {
-    while (goes_on(worker)) {
-        haft_io_task_t *task = next_task(worker);
+static void loop_alone(haft_io_worker_t *worker) {
+    const haft_io_scope_t *root = &worker->crew->root;
+    while (root->live != 0) {
+        haft_io_task_t *task = NULL;
+        if (worker->resumed < TASKS_BETWEEN_POLLS)
+            task = worker->simulated == NULL ? dequeue(worker) : dequeue_at_random(worker);
         if (task == NULL) {
-            poll_backend(worker, has_nothing_to_do(worker));
+            poll_backend(worker, haft_io_ring_empty(&worker->ready));
             continue;
         }
-        if (HAFTI_UNLIKELY(worker->searching))
+        worker->resumed++;
+        run(worker, task);
+    }
+}
+
+static void loop_shared(haft_io_worker_t *worker) {
+    while (!__atomic_load_n(&worker->crew->ended, __ATOMIC_ACQUIRE)) {
+        bool is_due = worker->resumed >= TASKS_BETWEEN_POLLS;
+        haft_io_task_t *task = is_due ? NULL : dequeue_shared(worker);
+        if (task == NULL) {
+            bool has_mail = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED) != NULL;
+            poll_backend(worker, !is_due && !has_mail);
+            continue;
+        }
+        if (worker->searching)
             haft_io_stops_searching(worker);
         worker->resumed++;
         run(worker, task);
     }
+}
+
+void haft_io_loop(haft_io_worker_t *worker) {
+    if (worker->shared)
+        loop_shared(worker);
+    else
+        loop_alone(worker);
 }
 
 void haft_io_free_runners(haft_io_worker_t *worker) {

@@ -48,12 +48,12 @@ void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_task_t *task) {
 }
 
 /* Without the lock, but for the last: who leaves the scope holds it when he sees that there is none. */
-static bool count_down_shared(haft_io_scope_t *home) {
+void haft_io_scope_count_down_shared(haft_io_scope_t *home, haft_io_crew_t *crew) {
     size_t live = __atomic_load_n(&home->live, __ATOMIC_RELAXED);
     while (live > 1)
         if (__atomic_compare_exchange_n(&home->live, &live, live - 1, true, __ATOMIC_RELEASE,
                                         __ATOMIC_RELAXED))
-            return false;
+            return;
     haft_io_guard(&home->lock);
     haft_io_cell_t *closer = NULL;
     bool last = __atomic_sub_fetch(&home->live, 1, __ATOMIC_ACQ_REL) == 0;
@@ -63,16 +63,8 @@ static bool count_down_shared(haft_io_scope_t *home) {
     haft_io_unguard(&home->lock);
     if (closer != NULL)
         haft_io_cell_finish(closer, HAFT_IO_WOKEN);
-    return ends_run;
-}
-
-void haft_io_scope_count_down(haft_io_scope_t *home, haft_io_worker_t *worker) {
-    if (HAFTI_LIKELY(!worker->shared)) {
-        if (--home->live == 0 && home->closer != NULL)
-            haft_io_cell_win(home->closer, HAFT_IO_WOKEN);
-    } else if (count_down_shared(home)) {
-        haft_io_end_run(worker->crew);
-    }
+    if (ends_run)
+        haft_io_end_run(crew);
 }
 
 void haft_io_scope_finish(haft_io_scope_t *scope) {

@@ -7,7 +7,11 @@
  *   haft_io_join  -> the joiner's worker at once, if the task is still NEW
  *
  * A thread that finds nothing to do searches for a while, then sleeps in its back end (parking.h). It is
- * woken for mail, by what it waits for there, or to search.
+ * woken for mail, by what it waits for there, or to search. It searches for longer when that has paid lately:
+ * something was found, or it was woken by another thread as soon as it slept.
+ *
+ * A task that is alone in its queue is stolen when it has been seen there twice: most often its spawner
+ * waits for it next, and runs it in less time than it takes to bring it to another thread.
  */
 #include "internal.h"
 
@@ -15,7 +19,8 @@
 #include <string.h>
 
 enum {
-    SEARCHES = 64,          /* before a thread sleeps */
+    LEAST_SEARCHES = 4,     /* before a thread sleeps */
+    MOST_SEARCHES = 128,    /* the same; about as long as it takes to sleep and be woken */
     STOLEN_AT_ONCE = 32,    /* most */
     OVERFLOW_TURN = 16,     /* every so many tasks the overflow comes first */
     OVERFLOW_AT_FIRST = 256 /* its size */
@@ -105,11 +110,18 @@ void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task) {
     wake_one(worker->crew);
 }
 
+void haft_io_take_back(haft_io_worker_t *worker, haft_io_task_t *task) {
+    void *oldest = NULL;
+    if (haft_io_queue_count(&worker->queue) == 1 &&
+        haft_io_queue_take(&worker->queue, &oldest, 1) != 0 && oldest != task)
+        haft_io_queue_put(&worker->queue, oldest);
+}
+
 haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker) {
     haft_io_task_t *task = NULL;
     bool overflow_first = worker->resumed % OVERFLOW_TURN == 0;
     do {
-        void *own;
+        void *own = NULL;
         task = overflow_first ? overflow_take(worker->crew) : NULL;
         if (task == NULL && haft_io_queue_take(&worker->queue, &own, 1) != 0)
             task = own;
@@ -119,8 +131,19 @@ haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker) {
     return task;
 }
 
+/* A sleep that was shorter was not worth it. */
+static const int64_t SHORT_SLEEP = 100 * HAFT_IO_MICROSECOND;
+
 /* Takes half of what the other has, into the own queue, which is empty. */
-static haft_io_task_t *steal_from(haft_io_worker_t *worker, haft_io_worker_t *other) {
+static haft_io_task_t *steal_from(haft_io_worker_t *worker, haft_io_worker_t *other,
+                                  uint64_t *seen_alone) {
+    if (haft_io_queue_count(&other->queue) == 1) {
+        uint64_t number = haft_io_queue_number(&other->queue);
+        bool was_seen = *seen_alone == number;
+        *seen_alone = number;
+        if (!was_seen)
+            return NULL;
+    }
     void *tasks[STOLEN_AT_ONCE];
     uint32_t count = haft_io_queue_take(&other->queue, tasks, STOLEN_AT_ONCE);
     haft_io_task_t *first = NULL;
@@ -135,12 +158,15 @@ static haft_io_task_t *steal_from(haft_io_worker_t *worker, haft_io_worker_t *ot
     return first;
 }
 
-static haft_io_task_t *look_everywhere(haft_io_worker_t *worker) {
+/* `seen_alone`: the number of the task that was alone in each queue at the last look. */
+static haft_io_task_t *look_everywhere(haft_io_worker_t *worker, uint64_t *seen_alone) {
     haft_io_crew_t *crew = worker->crew;
     haft_io_task_t *task = haft_io_take_offered(worker);
     unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
-    for (unsigned i = 1; i < count && task == NULL; i++)
-        task = steal_from(worker, crew->workers[(worker->index + i) % count]);
+    for (unsigned i = 1; i < count && task == NULL; i++) {
+        unsigned other = (worker->index + i) % count;
+        task = steal_from(worker, crew->workers[other], &seen_alone[other]);
+    }
     return task;
 }
 
@@ -165,14 +191,19 @@ haft_io_task_t *haft_io_search(haft_io_worker_t *worker) {
         worker->searching = true;
         haft_io_parking_search(&worker->crew->parking);
     }
-    haft_io_task_t *task = NULL;
-    for (int i = 0; i < SEARCHES; i++) {
-        task = look_everywhere(worker);
-        if (task != NULL || has_mail(worker))
-            break;
+    uint64_t seen_alone[HAFT_IO_MOST_THREADS];
+    memset(seen_alone, -1, sizeof seen_alone); /* the number of none */
+    for (unsigned i = 0; i < worker->searches; i++) {
+        haft_io_task_t *task = look_everywhere(worker, seen_alone);
+        if (task != NULL || has_mail(worker)) {
+            worker->searches = MOST_SEARCHES;
+            return task;
+        }
         pause_briefly();
     }
-    return task;
+    if (worker->searches > LEAST_SEARCHES)
+        worker->searches /= 2;
+    return NULL;
 }
 
 void haft_io_stops_searching(haft_io_worker_t *worker) {
@@ -185,10 +216,13 @@ bool haft_io_falls_asleep(haft_io_worker_t *worker) {
     __atomic_store_n(&worker->sleeping, 1, __ATOMIC_SEQ_CST);
     haft_io_parking_sleep(&worker->crew->parking, worker->index);
     worker->searching = false;
+    worker->slept_at = haft_io_clock();
     return !anything_offered(worker->crew) && !has_mail(worker);
 }
 
 void haft_io_rises(haft_io_worker_t *worker) {
-    __atomic_store_n(&worker->sleeping, 0, __ATOMIC_RELAXED);
+    bool was_roused = __atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_RELAXED) == 0;
+    if (was_roused && haft_io_clock() - worker->slept_at < SHORT_SLEEP)
+        worker->searches = MOST_SEARCHES;
     worker->searching = haft_io_parking_rise(&worker->crew->parking, worker->index);
 }

@@ -108,11 +108,36 @@ static void forget_locals(haft_io_task_t *task) {
  *   ENDING       | the end of the task; it looks at the joiner's cell
  *   HAS_ENDED    | the same; from now on the record is the joiner's, or its home's
  */
-static haft_io_cell_t *begin_end(haft_io_task_t *task, const haft_io_worker_t *worker) {
+static void keep_for_joiner(haft_io_task_t *task) {
+    haft_io_lock_scope(task->home);
+    haft_io_append(&task->home->ended, &task->link);
+    haft_io_unlock_scope(task->home);
+    task->listed = true;
+}
+
+/* Gives what has ended to its joiner, its home, or back. */
+static void hand_over_shared(haft_io_task_t *task, haft_io_worker_t *worker) {
     haft_io_cell_t *joiner = __atomic_load_n(&task->joiner, __ATOMIC_RELAXED);
-    if (joiner != HAFT_IO_NOT_JOINABLE && HAFTI_UNLIKELY(worker->shared))
+    if (joiner != HAFT_IO_NOT_JOINABLE)
         joiner = __atomic_exchange_n(&task->joiner, HAFT_IO_ENDING, __ATOMIC_ACQ_REL);
-    return joiner;
+    if (joiner == HAFT_IO_NOT_JOINABLE) {
+        release(task, worker);
+        return;
+    }
+    if (joiner == NULL) {
+        keep_for_joiner(task);
+        __atomic_store_n(&task->joiner, HAFT_IO_HAS_ENDED, __ATOMIC_RELEASE);
+        return;
+    }
+    haft_io_task_t *who = joiner->task;
+    bool won = haft_io_cell_claim(joiner);
+    __atomic_store_n(&task->joiner, HAFT_IO_HAS_ENDED, __ATOMIC_RELEASE);
+    if (!won)
+        return;
+    bool here = who->worker == worker;
+    haft_io_cell_finish(joiner, HAFT_IO_WOKEN);
+    if (here)
+        haft_io_favour(who);
 }
 
 static bool swap_joiner(haft_io_task_t *task, haft_io_cell_t *from, haft_io_cell_t *to,
@@ -141,27 +166,26 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
         haft_io_scope_unlist(home, task);
     if (HAFTI_UNLIKELY(task->locals != NULL))
         forget_locals(task);
-    haft_io_cell_t *joiner = begin_end(task, worker);
+    if (HAFTI_UNLIKELY(worker->shared)) {
+        hand_over_shared(task, worker);
+        haft_io_scope_count_down_shared(home, worker->crew);
+        return;
+    }
+    haft_io_cell_t *joiner = task->joiner;
     if (joiner == HAFT_IO_NOT_JOINABLE) {
         release(task, worker);
-    } else if (joiner == NULL) {
-        haft_io_lock_scope(home);
-        haft_io_append(&home->ended, &task->link);
-        haft_io_unlock_scope(home);
-        task->listed = true;
-        __atomic_store_n(&task->joiner, HAFT_IO_HAS_ENDED, __ATOMIC_RELEASE);
     } else {
-        haft_io_task_t *who = joiner->task;
-        bool won = haft_io_cell_claim(joiner);
-        __atomic_store_n(&task->joiner, HAFT_IO_HAS_ENDED, __ATOMIC_RELEASE);
-        if (won) {
-            bool here = who->worker == worker;
-            haft_io_cell_finish(joiner, HAFT_IO_WOKEN);
-            if (here)
+        task->joiner = HAFT_IO_HAS_ENDED;
+        if (joiner == NULL) {
+            keep_for_joiner(task);
+        } else {
+            haft_io_task_t *who = joiner->task;
+            if (haft_io_cell_win(joiner, HAFT_IO_WOKEN))
                 haft_io_favour(who);
         }
     }
-    haft_io_scope_count_down(home, worker);
+    if (--home->live == 0 && home->closer != NULL)
+        haft_io_cell_win(home->closer, HAFT_IO_WOKEN);
 }
 
 void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker) {
