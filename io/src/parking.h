@@ -10,7 +10,7 @@
  *   and one that finds a task, and was the last, looks again whether there is more, and wakes another.
  * - A thread that is woken searches from then on: the waker has counted it.
  *
- * HAFT_IO_STEP() as in queue.h.
+ * HAFT_IO_STEP as in queue.h.
  */
 #ifndef HAFT_IO_PARKING_H
 #define HAFT_IO_PARKING_H
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #ifndef HAFT_IO_STEP
-#    define HAFT_IO_STEP() ((void)0)
+#    define HAFT_IO_STEP(object) ((void)0)
 #endif
 
 enum { HAFT_IO_MOST_THREADS = 56 };
@@ -28,12 +28,12 @@ typedef uint64_t haft_io_parking_t;
 #define HAFT_IO_SEARCHER (UINT64_C(1) << HAFT_IO_MOST_THREADS)
 
 static inline uint64_t haft_io_parking_look(const haft_io_parking_t *parking) {
-    HAFT_IO_STEP();
+    HAFT_IO_STEP(*parking);
     return __atomic_load_n(parking, __ATOMIC_SEQ_CST);
 }
 static inline bool haft_io_parking_swap(haft_io_parking_t *parking, uint64_t *seen,
                                         uint64_t wanted) {
-    HAFT_IO_STEP();
+    HAFT_IO_STEP(*parking);
     return __atomic_compare_exchange_n(parking, seen, wanted, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_SEQ_CST);
 }
@@ -51,13 +51,13 @@ static inline int haft_io_parking_wake(haft_io_parking_t *parking) {
 }
 
 static inline void haft_io_parking_search(haft_io_parking_t *parking) {
-    HAFT_IO_STEP();
+    HAFT_IO_STEP(*parking);
     __atomic_fetch_add(parking, HAFT_IO_SEARCHER, __ATOMIC_SEQ_CST);
 }
 
 /* It has found work. True: nobody searches now. So the caller looks whether there is more, and then wakes. */
 static inline bool haft_io_parking_found(haft_io_parking_t *parking) {
-    HAFT_IO_STEP();
+    HAFT_IO_STEP(*parking);
     uint64_t before = __atomic_fetch_sub(parking, HAFT_IO_SEARCHER, __ATOMIC_SEQ_CST);
     return before < 2 * HAFT_IO_SEARCHER;
 }

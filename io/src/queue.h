@@ -13,7 +13,8 @@
  * now. That is why a task is started by whoever swaps its state from NEW (haft_io_claim_new), and
  * records of tasks are not freed before the run ends.
  *
- * HAFT_IO_STEP() stands before each access to what other threads change: test_protocols tries all orders.
+ * HAFT_IO_STEP(object) stands before each access to what other threads change: test_protocols tries all
+ * orders.
  */
 #ifndef HAFT_IO_QUEUE_H
 #define HAFT_IO_QUEUE_H
@@ -22,7 +23,7 @@
 #include <stdint.h>
 
 #ifndef HAFT_IO_STEP
-#    define HAFT_IO_STEP() ((void)0)
+#    define HAFT_IO_STEP(object) ((void)0)
 #endif
 #ifndef HAFT_IO_QUEUE_SIZE
 #    define HAFT_IO_QUEUE_SIZE 256u /* a power of two */
@@ -35,9 +36,9 @@ typedef struct haft_io_queue {
 } haft_io_queue_t;
 
 static inline uint32_t haft_io_queue_count(const haft_io_queue_t *queue) {
-    HAFT_IO_STEP();
+    HAFT_IO_STEP(queue->head);
     uint32_t head = __atomic_load_n(&queue->head, __ATOMIC_SEQ_CST);
-    HAFT_IO_STEP();
+    HAFT_IO_STEP(queue->tail);
     return __atomic_load_n(&queue->tail, __ATOMIC_SEQ_CST) - head;
 }
 
@@ -49,12 +50,12 @@ static inline uint32_t haft_io_queue_number(const haft_io_queue_t *queue) {
 /* By the owner. False: it is full. */
 static inline bool haft_io_queue_put(haft_io_queue_t *queue, void *task) {
     uint32_t tail = queue->tail;
-    HAFT_IO_STEP();
+    HAFT_IO_STEP(queue->head);
     if (tail - __atomic_load_n(&queue->head, __ATOMIC_ACQUIRE) == HAFT_IO_QUEUE_SIZE)
         return false;
-    HAFT_IO_STEP();
+    HAFT_IO_STEP(queue->slots[tail % HAFT_IO_QUEUE_SIZE]);
     __atomic_store_n(&queue->slots[tail % HAFT_IO_QUEUE_SIZE], task, __ATOMIC_RELAXED);
-    HAFT_IO_STEP();
+    HAFT_IO_STEP(queue->tail);
     __atomic_store_n(&queue->tail, tail + 1, __ATOMIC_SEQ_CST); /* before a look at the parking */
     return true;
 }
@@ -62,9 +63,9 @@ static inline bool haft_io_queue_put(haft_io_queue_t *queue, void *task) {
 /* Takes the oldest, at most `most` of them and, where there are several, half; any thread. */
 static inline uint32_t haft_io_queue_take(haft_io_queue_t *queue, void **tasks, uint32_t most) {
     for (;;) {
-        HAFT_IO_STEP();
+        HAFT_IO_STEP(queue->head);
         uint32_t head = __atomic_load_n(&queue->head, __ATOMIC_ACQUIRE);
-        HAFT_IO_STEP();
+        HAFT_IO_STEP(queue->tail);
         uint32_t count = __atomic_load_n(&queue->tail, __ATOMIC_ACQUIRE) - head;
         if (count == 0)
             return 0;
@@ -74,11 +75,11 @@ static inline uint32_t haft_io_queue_take(haft_io_queue_t *queue, void **tasks, 
         if (count > most)
             count = most;
         for (uint32_t i = 0; i < count; i++) {
-            HAFT_IO_STEP();
+            HAFT_IO_STEP(queue->slots[(head + i) % HAFT_IO_QUEUE_SIZE]);
             tasks[i] =
                 __atomic_load_n(&queue->slots[(head + i) % HAFT_IO_QUEUE_SIZE], __ATOMIC_RELAXED);
         }
-        HAFT_IO_STEP();
+        HAFT_IO_STEP(queue->head);
         if (__atomic_compare_exchange_n(&queue->head, &head, head + count, false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED))
             return count;

@@ -267,7 +267,7 @@ int haft_io_join(haft_io_task_t *task, void **result) {
     haft_io_cell_t *joiner = __atomic_load_n(&task->joiner, __ATOMIC_ACQUIRE);
     bool is_open = joiner == NULL || joiner == HAFT_IO_ENDING || joiner == HAFT_IO_HAS_ENDED;
     if (HAFTI_UNLIKELY(self == NULL || self == task || haft_io_state(task) == HAFT_IO_FREE ||
-                      !is_open))
+                       !is_open))
         cannot_be_joined(task, self);
     if (joiner != HAFT_IO_HAS_ENDED && !await_end(task, self))
         return haft_io_cancelled();

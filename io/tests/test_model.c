@@ -181,6 +181,126 @@ static void end_condition(void) {
     CHECK(condition.waiting.first == NULL);
 }
 
+/* ---- Readers and writers, once, barrier ---- */
+
+static haft_io_rwlock_t rwlock;
+static int readers, writers;
+
+static void end_reading(__attribute__((unused)) int *unused) {
+    readers--;
+    haft_io_rwlock_unlock(&rwlock);
+}
+static void end_writing(__attribute__((unused)) int *unused) {
+    CHECK_EQUAL(--writers, 0);
+    haft_io_rwlock_unlock(&rwlock);
+}
+BODY(read_it) {
+    int code = draw(2) == 0 ? haft_io_read_lock(&rwlock) : haft_io_read_lock_until(&rwlock, soon());
+    if (code != 0)
+        return NULL;
+    __attribute__((cleanup(end_reading), unused)) int guard;
+    readers++;
+    pause_a_little();
+    CHECK_EQUAL(writers, 0);
+    return NULL;
+}
+BODY(write_it) {
+    int code =
+        draw(2) == 0 ? haft_io_write_lock(&rwlock) : haft_io_write_lock_until(&rwlock, soon());
+    if (code != 0)
+        return NULL;
+    __attribute__((cleanup(end_writing), unused)) int guard;
+    CHECK_EQUAL(++writers, 1);
+    CHECK_EQUAL(readers, 0);
+    pause_a_little();
+    CHECK_EQUAL(readers, 0);
+    return NULL;
+}
+BODY(read_and_write) {
+    for (int i = 0; i < ROUNDS; i++) {
+        call_in_some_way(draw(3) == 0 ? write_it : read_it, NULL);
+        pause_a_little();
+    }
+    return NULL;
+}
+BODY(rwlock_model) {
+    for (int i = 0; i < TASKS; i++)
+        haft_io_spawn(read_and_write, NULL);
+    return NULL;
+}
+static void begin_rwlock(void) {
+    memset(&rwlock, 0, sizeof rwlock);
+    readers = writers = 0;
+}
+static void end_rwlock(void) {
+    CHECK(readers == 0 && writers == 0 && rwlock.readers == 0 && !rwlock.writer);
+    CHECK(rwlock.waiting.first == NULL);
+}
+
+static haft_io_once_t once;
+static int begun, completed;
+static void do_once(__attribute__((unused)) void *argument) {
+    begun++;
+    CHECK_EQUAL(completed, 0);
+    haft_io_sleep(draw(4) * HAFT_IO_MILLISECOND);
+    completed++;
+}
+BODY(ask_for_it) {
+    int code = draw(2) == 0 ? haft_io_call_once(&once, do_once, NULL)
+                            : haft_io_call_once_until(&once, do_once, NULL, soon());
+    CHECK(code == -ETIMEDOUT || completed == 1);
+    return NULL;
+}
+BODY(ask_often) {
+    for (int i = 0; i < ROUNDS; i++)
+        call_in_some_way(ask_for_it, NULL);
+    return NULL;
+}
+BODY(once_model) {
+    for (int i = 0; i < TASKS; i++)
+        haft_io_spawn(ask_often, NULL);
+    return NULL;
+}
+static void begin_once(void) {
+    memset(&once, 0, sizeof once);
+    begun = completed = 0;
+}
+static void end_once(void) {
+    CHECK(begun >= completed && completed <= 1 && !once.mutex.held);
+}
+
+static haft_io_barrier_t barrier;
+static int last_ones, passed;
+BODY(meet_others) {
+    int code = draw(4) != 0 ? haft_io_arrive_until(&barrier, soon())
+                            : haft_io_arrive_until(&barrier, haft_io_now());
+    if (code < 0)
+        return NULL;
+    last_ones += code;
+    passed++;
+    return NULL;
+}
+BODY(meet_often) {
+    for (int i = 0; i < ROUNDS; i++) {
+        call_in_some_way(meet_others, NULL);
+        pause_a_little();
+    }
+    return NULL;
+}
+BODY(barrier_model) {
+    for (int i = 0; i < TASKS; i++)
+        haft_io_spawn(meet_often, NULL);
+    return NULL;
+}
+static void begin_barrier(void) {
+    barrier = (haft_io_barrier_t){.needed = 1 + draw(4)};
+    last_ones = passed = 0;
+}
+static void end_barrier(void) {
+    CHECK_EQUAL(passed, last_ones * (int)barrier.needed);
+    CHECK(barrier.arrived == 0 && barrier.waiting.first == NULL);
+}
+
 /* ---- Channels: what was sent is received once, in order; what was given up is not ---- */
 
 enum { VALUES = TASKS * ROUNDS };
@@ -356,6 +476,15 @@ static void a_semaphore_loses_no_permit(void) {
 static void a_condition_loses_no_signal(void) {
     simulate_often(begin_condition, condition_model, end_condition);
 }
+static void a_lock_has_many_readers_or_one_writer(void) {
+    simulate_often(begin_rwlock, rwlock_model, end_rwlock);
+}
+static void once_is_once_and_for_all(void) {
+    simulate_often(begin_once, once_model, end_once);
+}
+static void a_barrier_lets_as_many_pass_as_it_needs(void) {
+    simulate_often(begin_barrier, barrier_model, end_barrier);
+}
 static void channels_deliver_what_was_sent_once_and_in_order(void) {
     simulate_often(begin_channels, channel_model, end_channels);
 }
@@ -446,6 +575,9 @@ int main(void) {
     RUN(a_mutex_has_one_holder);
     RUN(a_semaphore_loses_no_permit);
     RUN(a_condition_loses_no_signal);
+    RUN(a_lock_has_many_readers_or_one_writer);
+    RUN(once_is_once_and_for_all);
+    RUN(a_barrier_lets_as_many_pass_as_it_needs);
     RUN(channels_deliver_what_was_sent_once_and_in_order);
     RUN(streams_deliver_every_byte_once_and_in_order);
     return check_end();

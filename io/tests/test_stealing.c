@@ -308,6 +308,46 @@ static void channels_lose_nothing_between_threads(void) {
     }
 }
 
+static haft_io_rwlock_t rwlock;
+static haft_io_barrier_t barrier;
+static haft_io_once_t once;
+static long pair[2];
+static void set_pair(__attribute__((unused)) void *argument) {
+    pair[0] = pair[1] = 1000;
+}
+static void *read_and_write(void *argument) {
+    CHECK_EQUAL(haft_io_call_once(&once, set_pair, NULL), 0);
+    for (int i = 0; i < check_times(500); i++) {
+        if (i % 4 == (intptr_t)argument % 4) {
+            haft_io_write_lock(&rwlock);
+            pair[0]++;
+            if (i % 8 == 0)
+                haft_io_yield();
+            pair[1]++;
+        } else {
+            haft_io_read_lock(&rwlock);
+            CHECK(pair[0] == pair[1] && pair[0] >= 1000);
+        }
+        haft_io_rwlock_unlock(&rwlock);
+        if (i % 16 == 0)
+            CHECK(haft_io_arrive(&barrier) >= 0);
+    }
+    return NULL;
+}
+BODY(share_all) {
+    memset(&once, 0, sizeof once);
+    barrier = (haft_io_barrier_t){.needed = 8};
+    haft_io_call_t calls[8];
+    for (intptr_t i = 0; i < 8; i++)
+        calls[i] = (haft_io_call_t){read_and_write, check_number(i), NULL};
+    CHECK_EQUAL(haft_io_all(calls, 8), 0);
+    return NULL;
+}
+static void readers_writers_barriers_and_once_hold_between_threads(void) {
+    for (int threads = 1; threads <= 4; threads++)
+        CHECK_RUNS_ON(threads, share_all);
+}
+
 static const char key;
 static void *see_value(void *unused) {
     CHECK_EQUAL((intptr_t)haft_io_local(&key), 5);
@@ -478,6 +518,7 @@ int main(void) {
     RUN(a_join_that_is_cancelled_as_the_task_ends_leaves_nothing_behind);
     RUN(all_of_these_and_the_first_of_these_hold_between_threads);
     RUN(tasks_of_several_threads_share_a_mutex);
+    RUN(readers_writers_barriers_and_once_hold_between_threads);
     RUN(channels_lose_nothing_between_threads);
     RUN(values_are_inherited_by_tasks_of_other_threads);
     RUN(connections_are_served_by_several_threads);

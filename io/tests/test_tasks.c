@@ -156,7 +156,8 @@ static void *spawn_tree(void *depth) {
     return check_number((intptr_t)a + (intptr_t)b);
 }
 BODY(grow_tree) {
-    intptr_t depth = check_bare() ? 10 : 5; /* Valgrind's time goes with the square of the stacks. */
+    intptr_t depth =
+        check_bare() ? 10 : 5; /* Valgrind's time goes with the square of the stacks. */
     CHECK_EQUAL((intptr_t)spawn_tree(check_number(depth)), 1 << depth);
     return NULL;
 }

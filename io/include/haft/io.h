@@ -383,6 +383,49 @@ int haft_io_wait_until(haft_io_condition_t *condition, haft_io_mutex_t *mutex, i
 void haft_io_signal(haft_io_condition_t *condition);
 void haft_io_broadcast(haft_io_condition_t *condition);
 
+typedef struct haft_io_rwlock {
+    uint32_t lock;
+    bool writer;
+    uint64_t readers;
+    haft_io_waiting_t waiting;
+} haft_io_rwlock_t;
+
+/* Many may read at once, one writes alone. Who waits first is served first: a reader that comes while a
+   writer waits, waits behind it; all readers in a row are let in together. Not recursive: who reads and asks
+   again may wait for ever. */
+int haft_io_read_lock(haft_io_rwlock_t *lock);
+int haft_io_read_lock_until(haft_io_rwlock_t *lock, int64_t deadline);
+bool haft_io_try_read_lock(haft_io_rwlock_t *lock);
+int haft_io_write_lock(haft_io_rwlock_t *lock);
+int haft_io_write_lock_until(haft_io_rwlock_t *lock, int64_t deadline);
+bool haft_io_try_write_lock(haft_io_rwlock_t *lock);
+/* Gives back whichever is held. To unlock one that is not locked is an error. */
+void haft_io_rwlock_unlock(haft_io_rwlock_t *lock);
+
+typedef struct haft_io_once {
+    haft_io_mutex_t mutex;
+    uint32_t done;
+} haft_io_once_t;
+
+/* Calls `function(argument)` if no call by this object has been completed; who comes meanwhile waits. A
+   call that is unwound is none: the next who comes calls again. 0; -ETIMEDOUT; -ECANCELED. */
+int haft_io_call_once(haft_io_once_t *once, void (*function)(void *), void *argument);
+int haft_io_call_once_until(haft_io_once_t *once, void (*function)(void *), void *argument,
+                            int64_t deadline);
+
+typedef struct haft_io_barrier {
+    uint32_t lock;
+    uint32_t needed; /* to be set before the first use, at least 1 */
+    uint32_t arrived;
+    haft_io_waiting_t waiting;
+} haft_io_barrier_t;
+
+/* Waits until as many as are needed have arrived; then all go on, and the next round begins. 1 for the
+   one that arrived last, 0 for the others. Who gives up, or is cancelled, has not arrived, unless the last
+   arrives on another thread at the same moment. */
+int haft_io_arrive(haft_io_barrier_t *barrier);
+int haft_io_arrive_until(haft_io_barrier_t *barrier, int64_t deadline);
+
 typedef struct haft_io_event {
     uint32_t lock;
     bool set;

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Locks for many readers or one writer; calls that are made once; barriers.
+ *
+ * The lock is handed to who waits first, under the object's lock: to a writer, or to all readers up to the
+ * next writer. Nobody passes who waits. So if somebody waits, either the lock is held, or the first
+ * is let in by who has it in hand right now. When a writer gives up waiting, the readers behind it are let
+ * in by the writer.
+ */
+#include "internal.h"
+
+enum wanted { TO_READ = HAFT_IO_ARMS, TO_WRITE };
+
+static bool is_free_for(const haft_io_rwlock_t *lock, enum wanted wanted) {
+    return !lock->writer && (wanted == TO_READ || lock->readers == 0);
+}
+
+static void take(haft_io_rwlock_t *lock, enum wanted wanted) {
+    if (wanted == TO_READ)
+        lock->readers++;
+    else
+        lock->writer = true;
+}
+
+static void let_in(haft_io_rwlock_t *lock) {
+    while (lock->waiting.first != NULL) {
+        haft_io_place_t *first = lock->waiting.first;
+        enum wanted wanted = (enum wanted)first->outcome;
+        if (!is_free_for(lock, wanted))
+            return;
+        haft_io_leave_place(first);
+        if (haft_io_cell_win(first->cell, first->outcome))
+            take(lock, wanted);
+    }
+}
+
+static bool try_to_take(haft_io_rwlock_t *lock, enum wanted wanted) {
+    bool taken = lock->waiting.first == NULL && is_free_for(lock, wanted);
+    if (taken)
+        take(lock, wanted);
+    return taken;
+}
+
+static int lock_until(haft_io_rwlock_t *lock, enum wanted wanted, int64_t deadline) {
+    haft_io_guard(&lock->lock);
+    if (HAFTI_LIKELY(try_to_take(lock, wanted))) {
+        haft_io_unguard(&lock->lock);
+        return 0;
+    }
+    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
+    haft_io_place_t place = {.cell = &cell, .outcome = wanted};
+    haft_io_take_place(&lock->waiting, &place);
+    haft_io_unguard(&lock->lock);
+    uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
+                                         wanted == TO_READ ? "a lock to read" : "a lock to write");
+    if (HAFTI_LIKELY(outcome == (uint32_t)wanted))
+        return 0;
+    haft_io_guard(&lock->lock);
+    haft_io_leave_place(&place);
+    let_in(lock);
+    haft_io_unguard(&lock->lock);
+    return outcome == HAFT_IO_CANCELLED ? haft_io_cancelled() : -ETIMEDOUT;
+}
+
+static bool try_lock(haft_io_rwlock_t *lock, enum wanted wanted) {
+    haft_io_guard(&lock->lock);
+    bool taken = try_to_take(lock, wanted);
+    haft_io_unguard(&lock->lock);
+    return taken;
+}
+
+int haft_io_read_lock_until(haft_io_rwlock_t *lock, int64_t deadline) {
+    return lock_until(lock, TO_READ, deadline);
+}
+
+int haft_io_read_lock(haft_io_rwlock_t *lock) {
+    return lock_until(lock, TO_READ, HAFT_IO_FOREVER);
+}
+
+bool haft_io_try_read_lock(haft_io_rwlock_t *lock) {
+    return try_lock(lock, TO_READ);
+}
+
+int haft_io_write_lock_until(haft_io_rwlock_t *lock, int64_t deadline) {
+    return lock_until(lock, TO_WRITE, deadline);
+}
+
+int haft_io_write_lock(haft_io_rwlock_t *lock) {
+    return lock_until(lock, TO_WRITE, HAFT_IO_FOREVER);
+}
+
+bool haft_io_try_write_lock(haft_io_rwlock_t *lock) {
+    return try_lock(lock, TO_WRITE);
+}
+
+void haft_io_rwlock_unlock(haft_io_rwlock_t *lock) {
+    haft_io_guard(&lock->lock);
+    bool held = lock->writer || lock->readers != 0;
+    if (lock->writer)
+        lock->writer = false;
+    else if (held)
+        lock->readers--;
+    let_in(lock);
+    haft_io_unguard(&lock->lock);
+    if (HAFTI_UNLIKELY(!held))
+        haft_io_misuse("A lock for readers and writers that is not locked was unlocked.");
+}
+
+/* ---- Once ---- */
+
+static void unlock_scoped(haft_io_mutex_t **mutex) {
+    haft_io_unlock(*mutex);
+}
+
+int haft_io_call_once_until(haft_io_once_t *once, void (*function)(void *), void *argument,
+                            int64_t deadline) {
+    if (HAFTI_LIKELY(__atomic_load_n(&once->done, __ATOMIC_ACQUIRE)))
+        return 0;
+    int code = haft_io_lock_until(&once->mutex, deadline);
+    if (code != 0)
+        return code;
+    __attribute__((cleanup(unlock_scoped), unused)) haft_io_mutex_t *locked = &once->mutex;
+    if (!once->done) {
+        function(argument);
+        __atomic_store_n(&once->done, 1, __ATOMIC_RELEASE);
+    }
+    return 0;
+}
+
+int haft_io_call_once(haft_io_once_t *once, void (*function)(void *), void *argument) {
+    return haft_io_call_once_until(once, function, argument, HAFT_IO_FOREVER);
+}
+
+/* ---- Barriers ---- */
+
+/* Those who have given up, but have not come to leave yet, have not arrived. */
+static void forget_who_gave_up(haft_io_barrier_t *barrier) {
+    haft_io_place_t *next;
+    for (haft_io_place_t *place = barrier->waiting.first; place != NULL; place = next) {
+        next = place->next;
+        if (__atomic_load_n(&place->cell->word, __ATOMIC_RELAXED) == HAFT_IO_WAITING)
+            continue;
+        haft_io_leave_place(place);
+        barrier->arrived--;
+    }
+}
+
+int haft_io_arrive_until(haft_io_barrier_t *barrier, int64_t deadline) {
+    haft_io_guard(&barrier->lock);
+    forget_who_gave_up(barrier);
+    if (barrier->arrived + 1 >= barrier->needed) {
+        barrier->arrived = 0;
+        while (haft_io_wake_first(&barrier->waiting))
+            continue;
+        haft_io_unguard(&barrier->lock);
+        return 1;
+    }
+    barrier->arrived++;
+    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
+    haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
+    haft_io_take_place(&barrier->waiting, &place);
+    haft_io_unguard(&barrier->lock);
+    uint32_t outcome =
+        haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline, "the others at a barrier");
+    if (HAFTI_LIKELY(outcome == HAFT_IO_WOKEN))
+        return 0;
+    haft_io_guard(&barrier->lock);
+    if (place.list != NULL) {
+        haft_io_leave_place(&place);
+        barrier->arrived--;
+    }
+    haft_io_unguard(&barrier->lock);
+    return outcome == HAFT_IO_CANCELLED ? haft_io_cancelled() : -ETIMEDOUT;
+}
+
+int haft_io_arrive(haft_io_barrier_t *barrier) {
+    return haft_io_arrive_until(barrier, HAFT_IO_FOREVER);
+}
