@@ -169,11 +169,12 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
         limit.timer.fire = time_out;
         haft_io_timer_add(&worker->timers, &limit.timer, deadline);
     }
-    task->waits_for = waits_for;
+    __atomic_store_n(&task->waits_since, worker->clock, __ATOMIC_RELAXED);
+    __atomic_store_n(&task->waits_for, waits_for, __ATOMIC_RELAXED);
     int saved = read_errno();
     HAFT_PERFORM(haft_io_park);
     write_errno(saved);
-    task->waits_for = NULL;
+    __atomic_store_n(&task->waits_for, NULL, __ATOMIC_RELAXED);
     if (HAFTI_LIKELY(!worker->shared))
         task->cell = NULL;
     else if (kind == HAFT_IO_CANCELLABLE)

@@ -122,6 +122,7 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
                    const haft_io_operation_t *operation) {
     static const short events_of[] = {POLLIN | POLLPRI | POLLRDHUP, POLLOUT};
     bool shared = cell->task->worker->shared;
+    __atomic_store_n(&cell->task->waits_on, operation->descriptor, __ATOMIC_RELAXED);
     short events = haft_io_events_of(operation);
     *waiter = (haft_io_waiter_t){
         .descriptor = entry, .cell = cell, .transfers = operation->kind <= HAFT_IO_SEND};
@@ -145,6 +146,7 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
 
 void haft_io_delist(haft_io_waiter_t *waiter) {
     bool shared = waiter->cell->task->worker->shared;
+    __atomic_store_n(&waiter->cell->task->waits_on, -1, __ATOMIC_RELAXED);
     lock(waiter->descriptor, shared);
     take_out(waiter);
     unlock(waiter->descriptor, shared);

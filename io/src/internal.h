@@ -80,6 +80,10 @@ static inline void haft_io_unlink(haft_io_link_t *link) {
     link->previous->next = link->next;
     link->next = link->previous = NULL;
 }
+/* One more, by the only thread that counts; others may read. */
+#define HAFT_IO_COUNT(counter)                                                                     \
+    __atomic_store_n(&(counter), __atomic_load_n(&(counter), __ATOMIC_RELAXED) + 1,                \
+                     __ATOMIC_RELAXED)
 #define HAFT_IO_OWNER(pointer, type, field)                                                        \
     ((type *)(void *)((char *)(pointer)-offsetof(type, field)))
 
@@ -174,7 +178,9 @@ struct haft_io_task {
     haft_io_link_t link;      /* in scope->tasks once it has waited; in home->ended */
     haft_io_cell_t *cell;     /* what it waits for, if a cancel may win that; any thread */
     haft_io_cell_t *joiner;   /* NULL: nobody yet; any thread */
-    const char *waits_for;    /* for the dump; NULL while it does not wait */
+    const char *waits_for;    /* for the dump; NULL while it does not wait; any thread reads */
+    int64_t waits_since;
+    int waits_on; /* a descriptor, or -1 */
     void *(*function)(void *);
     void *argument;
     void *result;
@@ -305,6 +311,8 @@ struct haft_io_worker {
     const haft_io_backend_t *backend;
     void *backend_state;
     haft_io_simulated_t *simulated; /* NULL: a real run */
+    int64_t clock;                  /* when it polled last */
+    haft_io_counters_t counters;    /* any thread reads */
     bool forked;                    /* this is a child of the process that it was made in */
     haft_io_task_t *inbox;          /* tasks readied by other threads, last first; any thread */
     int sleeping;                   /* in a poll that may block; any thread */

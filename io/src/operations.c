@@ -168,6 +168,7 @@ enum { OPERATIONS_IN_A_ROW = 64 };
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     haft_io_worker_t *worker = runner->worker;
+    HAFT_IO_COUNT(worker->counters.operations);
     if (HAFTI_UNLIKELY(++worker->operations > OPERATIONS_IN_A_ROW) &&
         HAFT_PERFORM(haft_io_yield) != 0)
         return -ECANCELED;

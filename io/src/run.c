@@ -48,6 +48,7 @@ static void worker_free(haft_io_worker_t *worker) {
 
 static int start_backend(haft_io_worker_t *worker, const haft_io_backend_t *backend) {
     worker->backend = backend;
+    worker->clock = haft_io_worker_now(worker);
     haft_io_timers_start(&worker->timers, haft_io_worker_now(worker));
     return backend->start(worker);
 }

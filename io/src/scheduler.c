@@ -130,8 +130,10 @@ static HAFT_IO_COLD void post(haft_io_worker_t *worker, haft_io_task_t *task) {
 /* The worker says that it sleeps before it looks for the last time at what it is woken for: one of the two
    sees the other. */
 void haft_io_rouse(haft_io_worker_t *worker) {
-    if (__atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_SEQ_CST) != 0)
+    if (__atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_SEQ_CST) != 0) {
+        __atomic_fetch_add(&worker->counters.wakes, 1, __ATOMIC_RELAXED);
         worker->backend->interrupt(worker);
+    }
 }
 
 void haft_io_ready(haft_io_task_t *task) {
@@ -171,6 +173,7 @@ static void *run_tasks(void *argument) {
         haft_io_task_t *task = runner->task;
         task->runner = runner;
         task->worker = runner->worker;
+        HAFT_IO_COUNT(runner->worker->counters.tasks);
         haft_io_set_state(task, HAFT_IO_RUNNING);
         runner->worker->operations = 0;
         task->result = task->function(task->argument);
@@ -307,6 +310,8 @@ static bool falls_asleep(haft_io_worker_t *worker) {
 }
 
 static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
+    if (may_sleep || worker->waiting != 0)
+        HAFT_IO_COUNT(worker->counters.polls);
     if (may_sleep) {
         worker->backend->poll(worker, falls_asleep(worker) ? time_to_sleep(worker) : 0);
         if (HAFTI_UNLIKELY(worker->shared))
@@ -317,8 +322,9 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
         worker->backend->poll(worker, 0);
     }
     take_mail(worker);
+    worker->clock = haft_io_worker_now(worker);
     if (worker->timers.count != 0)
-        haft_io_timers_advance(&worker->timers, haft_io_worker_now(worker));
+        haft_io_timers_advance(&worker->timers, worker->clock);
     worker->resumed = 0;
 }
 

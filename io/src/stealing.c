@@ -148,6 +148,7 @@ static haft_io_task_t *steal_from(haft_io_worker_t *worker, haft_io_worker_t *ot
     uint32_t count = haft_io_queue_take(&other->queue, tasks, STOLEN_AT_ONCE);
     haft_io_task_t *first = NULL;
     for (uint32_t i = 0; i < count; i++) {
+        HAFT_IO_COUNT(worker->counters.steals);
         if (first == NULL) {
             if (haft_io_claim_new(tasks[i]))
                 first = tasks[i];

@@ -65,6 +65,7 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->cell = NULL;
     task->joiner = HAFT_IO_NOT_JOINABLE;
     task->waits_for = NULL;
+    task->waits_on = -1;
     task->function = function;
     task->argument = argument;
     task->name = NULL;
@@ -287,7 +288,7 @@ const char *haft_io_task_name(const haft_io_task_t *task) {
 void haft_io_set_task_name(const char *name) {
     haft_io_task_t *task = haft_io_self();
     if (task != NULL)
-        task->name = name;
+        __atomic_store_n(&task->name, name, __ATOMIC_RELAXED);
 }
 
 void *haft_io_local(const void *key) {

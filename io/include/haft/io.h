@@ -29,7 +29,7 @@
  * a scheduler.
  *
  * Sections: running; tasks; scopes; cancellation; time; descriptors; sockets; blocking work;
- * synchronisation; testing. haft/io_effects.h has the effects of the operations.
+ * synchronisation; seeing inside; testing. haft/io_effects.h has the effects of the operations.
  *
  * Results: functions that can fail return 0, or a count, or a negative error number of errno.h
  * (-ECONNRESET). Each task has its own errno: a wait does not change it.
@@ -482,6 +482,32 @@ typedef struct haft_io_choice {
    done at once, calls do them by turns. */
 int haft_io_choose(haft_io_choice_t *choices, size_t count);
 int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline);
+
+/* ---- Seeing inside -------------------------------------------------------------------------- */
+
+/*
+ * Writes to the descriptor, by blocking writes, which scopes the run of the calling task has, and its tasks:
+ * name, state, what each waits for, and for how long by the last poll of its thread. Tasks that have not
+ * waited yet are counted. The others go on meanwhile, so what was written may have changed. 0, or an error;
+ * -ESRCH outside of a task.
+ *
+ *     scope 'main'
+ *       task 'server' waits for: accept on descriptor 4, 1200 ms
+ *       scope 'connection'
+ *         task 'server' waits for: the tasks of its scope, 3 ms
+ */
+int haft_io_dump(int descriptor);
+
+typedef struct haft_io_counters {
+    uint64_t tasks;      /* that have started */
+    uint64_t steals;     /* tasks that a thread took out of another's queue */
+    uint64_t operations; /* on descriptors */
+    uint64_t polls;      /* of the back ends */
+    uint64_t wakes;      /* of threads that slept, by others */
+} haft_io_counters_t;
+
+/* Since the run of the calling task began. 0; -ESRCH outside of a task. */
+int haft_io_count(haft_io_counters_t *counters);
 
 /* ---- Testing -------------------------------------------------------------------------------- */
 
