@@ -69,6 +69,9 @@ static void who_gives_up_waiting_has_no_lock_and_is_in_nobodys_way(void) {
 static void unlock_unlocked(void) {
     haft_io_unlock(&mutex);
 }
+static void unlock_unlocked_rwlock(void) {
+    haft_io_rwlock_unlock(&(haft_io_rwlock_t){.readers = 0});
+}
 static void keep_twice(void) {
     haft_io_promise_t promise = {.value = NULL};
     haft_io_keep(&promise, NULL);
@@ -93,6 +96,7 @@ static void mistakes_are_named(void) {
     if (check_follows_children())
         CHECK_ABORTS(run_free_in_use, "A channel was freed while somebody waits for it");
     CHECK_ABORTS(unlock_unlocked, "A mutex that is not locked was unlocked");
+    CHECK_ABORTS(unlock_unlocked_rwlock, "A lock for readers and writers that is not locked");
     CHECK_ABORTS(keep_twice, "A promise was kept twice");
 }
 

@@ -34,8 +34,10 @@
  * Results: functions that can fail return 0, or a count, or a negative error number of errno.h
  * (-ECONNRESET). Each task has its own errno: a wait does not change it.
  *
- * Threads: the tasks of one haft_io_run share its thread. Unless said otherwise the functions here
- * are for tasks; operations that have a blocking default are also for threads without a scheduler.
+ * Threads: the tasks of one haft_io_run share its thread, or its threads (haft_io_options_t.threads). A
+ * task that has not started is taken by any of them; one that has stays on its thread. Unless said
+ * otherwise the functions here are for tasks; operations that have a blocking default are also for
+ * threads without a scheduler.
  *
  * Link with -lhaft-io, or by pkg-config haft-io; compile C with -fexceptions, so that a task that is
  * cancelled runs its cleanups.
@@ -85,10 +87,10 @@ int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *
 
 /*
  * Starts `function(argument)` as a task of the current scope: the innermost one that the caller is
- * in. The task begins after the caller waits next; tasks start in the order in which they were
- * spawned. The result of the function is ignored, and the task is released at its end. The argument
- * must live as long as the scope: for an argument in your own frame, open a scope of your own
- * (haft_io_scope).
+ * in. The task begins after the caller waits next, or on another thread; on one thread tasks start in
+ * the order in which they were spawned. The result of the function is ignored, and the task is released at
+ * its end. The argument must live as long as the scope: for an argument in your own frame, open a scope of
+ * your own (haft_io_scope).
  *
  * The task inherits the caller's name and local values, but not the handlers around the caller,
  * since it may run when those have gone. The function must return with the rounding mode with which
