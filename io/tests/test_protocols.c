@@ -24,7 +24,7 @@ HAFT_EFFECT(await_zero, void, { const int *word; });
 #include "../src/parking.h"
 #include "../src/queue.h"
 
-enum { THREADS = 3, ITEMS = 3, DEEPEST = 200 };
+enum { THREADS = 3, ITEMS = 3, OFFERS = 2, DEEPEST = 200 };
 
 static struct {
     haft_io_queue_t queue;
@@ -257,9 +257,8 @@ static void *look_for_work(void *argument) {
     }
     return NULL;
 }
-static int offers;
-BODY(offer_some) {
-    for (intptr_t item = 1; item <= offers; item++) {
+BODY(offer_two) {
+    for (intptr_t item = 1; item <= OFFERS; item++) {
         HAFT_PERFORM(begin_anew, (uint64_t)item);
         put(item);
         HAFT_PERFORM(begin_anew, (uint64_t)item + ITEMS);
@@ -268,10 +267,10 @@ BODY(offer_some) {
     return NULL;
 }
 /* All sleep in the end. */
-static bool all_taken(bool stuck) {
-    return stuck && first_taken(offers);
+static bool both_taken(bool stuck) {
+    return stuck && first_taken(OFFERS);
 }
-static const model_t parking_model = {{look_for_work, look_for_work, offer_some}, 3, all_taken};
+static const model_t parking_model = {{look_for_work, look_for_work, offer_two}, 3, both_taken};
 
 static void nobody_sleeps_while_there_is_a_task(void) {
     looks_again = true;
@@ -283,7 +282,6 @@ static void a_thread_that_does_not_look_again_would_lose_a_wake_up(void) {
 }
 
 int main(void) {
-    offers = check_bare() ? 2 : 1;
     RUN(each_task_in_a_queue_is_taken_once);
     RUN(nobody_sleeps_while_there_is_a_task);
     RUN(a_thread_that_does_not_look_again_would_lose_a_wake_up);
