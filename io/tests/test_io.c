@@ -408,7 +408,8 @@ BODY(one_thread_of_work) {
     return NULL;
 }
 static void work_that_has_not_begun_is_withdrawn(void) {
-    CHECK_EQUAL(haft_io_run(one_thread_of_work, NULL, &(haft_io_options_t){.blocking_threads = 1}),
+    CHECK_EQUAL(haft_io_run(one_thread_of_work, NULL,
+                            &(haft_io_options_t){.threads = 1, .blocking_threads = 1}),
                 0);
 }
 
