@@ -4,10 +4,12 @@
  * processor: an epoll loop written by hand, or tasks on either back end; the load comes from the first.
  *
  *     echo loop|epoll|io_uring CONNECTIONS BYTES SECONDS
+ *     echo PATH CONNECTIONS BYTES SECONDS     the server is a program with the arguments of work.c
  */
 #define _GNU_SOURCE
 #include <haft/io.h>
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -133,6 +135,15 @@ static uint64_t exchange(int connections, size_t size, double seconds) {
     return bytes / size;
 }
 
+static void run_program(const char *path) {
+    char descriptor[16];
+    snprintf(descriptor, sizeof descriptor, "%d", listener);
+    fcntl(listener, F_SETFD, 0);
+    fcntl(listener, F_SETFL, fcntl(listener, F_GETFL) | O_NONBLOCK);
+    execl(path, path, "echo", "1", descriptor, (char *)NULL);
+    _exit(127);
+}
+
 static double microseconds(struct timeval time) {
     return (double)time.tv_sec * 1e6 + (double)time.tv_usec;
 }
@@ -149,6 +160,8 @@ int main(int count, char **arguments) {
         pin(1);
         if (strcmp(kind, "loop") == 0)
             loop();
+        if (strchr(kind, '/') != NULL)
+            run_program(kind);
         _exit(-haft_io_run(serve, NULL, &(haft_io_options_t){.threads = 1, .backend = kind}));
     }
     pin(0);

@@ -44,5 +44,12 @@ for symbol in $(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $NF); pr
     status=1
   fi
 done
+
+# libhaft-io stands on what every program has.
+strays=$(grep -rlE 'hafti_|HAFTI_|haft/(inner|language)' "$HAFT_SOURCE_DIR/io" || true)
+if [ -n "$strays" ]; then
+  echo "names that are core's own in: $strays"
+  status=1
+fi
 exit $status
 # SPDX-License-Identifier: MIT

@@ -138,27 +138,27 @@ static __attribute__((noinline)) void write_errno(int value) {
 uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
                            const char *waits_for) {
     haft_io_task_t *task = cell->task;
-    if (HAFTI_UNLIKELY(task == NULL)) {
+    if (HAFT_IO_UNLIKELY(task == NULL)) {
         int saved = read_errno();
         uint32_t outcome = wait_as_thread(cell, deadline);
         write_errno(saved);
         return outcome;
     }
     haft_io_worker_t *worker = task->worker;
-    if (HAFTI_UNLIKELY(worker->forked))
+    if (HAFT_IO_UNLIKELY(worker->forked))
         haft_io_misuse(
             "The task '%s' waits in a child of fork: a scheduler stays with the process that "
             "made it. In the child, only exec or exit.",
             haft_io_task_name(task));
-    if (HAFTI_UNLIKELY(!task->listed))
+    if (HAFT_IO_UNLIKELY(!task->listed))
         haft_io_scope_list(task->scope, task);
     if (kind == HAFT_IO_CANCELLABLE) {
-        if (HAFTI_LIKELY(!worker->shared))
+        if (HAFT_IO_LIKELY(!worker->shared))
             task->cell = cell;
         else
             __atomic_store_n(&task->cell, cell, __ATOMIC_SEQ_CST); /* before a look at the scope */
         /* Who has lost here finds the task in the ready queue, and must not run twice. */
-        if (HAFTI_UNLIKELY(__atomic_load_n(&task->scope->cancelled, __ATOMIC_SEQ_CST)) &&
+        if (HAFT_IO_UNLIKELY(__atomic_load_n(&task->scope->cancelled, __ATOMIC_SEQ_CST)) &&
             swap(cell, HAFT_IO_CANCELLED)) {
             hide_from_cancels(task, cell);
             return HAFT_IO_CANCELLED;
@@ -175,7 +175,7 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
     HAFT_PERFORM(haft_io_park);
     write_errno(saved);
     __atomic_store_n(&task->waits_for, NULL, __ATOMIC_RELAXED);
-    if (HAFTI_LIKELY(!worker->shared))
+    if (HAFT_IO_LIKELY(!worker->shared))
         task->cell = NULL;
     else if (kind == HAFT_IO_CANCELLABLE)
         hide_from_cancels(task, cell);

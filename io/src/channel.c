@@ -122,7 +122,7 @@ static int do_one(const haft_io_choice_t *choice, int64_t deadline) {
     uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
                                          choice->send != NULL ? "a channel to send to"
                                                               : "a channel to receive from");
-    if (HAFTI_LIKELY(outcome == HAFT_IO_WOKEN))
+    if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN))
         return place.closed ? -EPIPE : 0;
     haft_io_guard(&channel->lock);
     haft_io_leave_place(&place);

@@ -72,14 +72,14 @@ haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *table, int descr
         return NULL;
     block_t ***top = &table->top[descriptor >> (BLOCK_BITS + MIDDLE_BITS)];
     block_t **middle = __atomic_load_n(top, __ATOMIC_ACQUIRE);
-    if (HAFTI_UNLIKELY(middle == NULL)) {
+    if (HAFT_IO_UNLIKELY(middle == NULL)) {
         middle = make ? put_once((void **)top, calloc(MIDDLE, sizeof *middle)) : NULL;
         if (middle == NULL)
             return NULL;
     }
     block_t **place = &middle[descriptor >> BLOCK_BITS & (MIDDLE - 1)];
     block_t *block = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-    if (HAFTI_UNLIKELY(block == NULL)) {
+    if (HAFT_IO_UNLIKELY(block == NULL)) {
         block = make ? make_block(place) : NULL;
         if (block == NULL)
             return NULL;

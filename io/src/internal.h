@@ -33,6 +33,8 @@
 #include <errno.h>
 
 #define HAFT_IO_COLD __attribute__((cold, noinline))
+#define HAFT_IO_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define HAFT_IO_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 typedef struct haft_io_worker haft_io_worker_t;
 typedef struct haft_io_crew haft_io_crew_t;
@@ -43,7 +45,7 @@ typedef struct haft_io_several haft_io_several_t;
 
 /*
  * Suspends the task until its cell has been won. Without a scheduler there is no task that could. Its
- * line, modulo four, is that of no operation which tasks perform by turns with it: see io_effects.h.
+ * line, modulo eight, is that of no operation which tasks perform by turns with it: see io_effects.h.
  */
 
 HAFT_EFFECT(haft_io_park, void, {});
@@ -384,7 +386,7 @@ void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task);
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker);
 
 static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t *task) {
-    if (HAFTI_LIKELY(!worker->shared))
+    if (HAFT_IO_LIKELY(!worker->shared))
         haft_io_enqueue(worker, task);
     else
         haft_io_offer(worker, task);
@@ -440,11 +442,11 @@ typedef struct haft_io_place {
 void haft_io_guard(uint32_t *lock);
 void haft_io_unguard(uint32_t *lock);
 static inline void haft_io_lock_scope(haft_io_scope_t *scope) {
-    if (HAFTI_UNLIKELY(scope->shared))
+    if (HAFT_IO_UNLIKELY(scope->shared))
         haft_io_guard(&scope->lock);
 }
 static inline void haft_io_unlock_scope(haft_io_scope_t *scope) {
-    if (HAFTI_UNLIKELY(scope->shared))
+    if (HAFT_IO_UNLIKELY(scope->shared))
         haft_io_unguard(&scope->lock);
 }
 /* For what another thread does in a few instructions: gives way to it once that takes longer. */

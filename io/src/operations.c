@@ -169,10 +169,10 @@ enum { OPERATIONS_IN_A_ROW = 64 };
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     haft_io_worker_t *worker = runner->worker;
     HAFT_IO_COUNT(worker->counters.operations);
-    if (HAFTI_UNLIKELY(++worker->operations > OPERATIONS_IN_A_ROW) &&
+    if (HAFT_IO_UNLIKELY(++worker->operations > OPERATIONS_IN_A_ROW) &&
         HAFT_PERFORM(haft_io_yield) != 0)
         return -ECANCELED;
-    if (HAFTI_UNLIKELY(worker->shared))
+    if (HAFT_IO_UNLIKELY(worker->shared))
         return haft_io_operate_shared(runner, operation);
     return worker->backend->operate(runner, operation);
 }
@@ -297,7 +297,7 @@ __attribute__((constructor)) static void set_defaults(void) {
 #define OR_CANCELLED(type, operation)                                                              \
     do {                                                                                           \
         type done = operation;                                                                     \
-        return HAFTI_LIKELY(done != -ECANCELED) ? done : (type)haft_io_cancelled();                \
+        return HAFT_IO_LIKELY(done != -ECANCELED) ? done : (type)haft_io_cancelled();              \
     } while (0)
 
 ssize_t haft_io_read(int descriptor, void *buffer, size_t size) {
@@ -352,7 +352,7 @@ static const int64_t DESCRIPTOR_PAUSE = 10 * HAFT_IO_MILLISECOND;
 int haft_io_accept(int listener) {
     for (;;) {
         int connection = HAFT_PERFORM(haft_io_accept, listener);
-        if (HAFTI_UNLIKELY(connection == -EMFILE || connection == -ENFILE)) {
+        if (HAFT_IO_UNLIKELY(connection == -EMFILE || connection == -ENFILE)) {
             int code = haft_io_sleep(DESCRIPTOR_PAUSE);
             if (code != 0)
                 return code;

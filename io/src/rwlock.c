@@ -43,7 +43,7 @@ static bool try_to_take(haft_io_rwlock_t *lock, enum wanted wanted) {
 
 static int lock_until(haft_io_rwlock_t *lock, enum wanted wanted, int64_t deadline) {
     haft_io_guard(&lock->lock);
-    if (HAFTI_LIKELY(try_to_take(lock, wanted))) {
+    if (HAFT_IO_LIKELY(try_to_take(lock, wanted))) {
         haft_io_unguard(&lock->lock);
         return 0;
     }
@@ -53,7 +53,7 @@ static int lock_until(haft_io_rwlock_t *lock, enum wanted wanted, int64_t deadli
     haft_io_unguard(&lock->lock);
     uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
                                          wanted == TO_READ ? "a lock to read" : "a lock to write");
-    if (HAFTI_LIKELY(outcome == (uint32_t)wanted))
+    if (HAFT_IO_LIKELY(outcome == (uint32_t)wanted))
         return 0;
     haft_io_guard(&lock->lock);
     haft_io_leave_place(&place);
@@ -102,7 +102,7 @@ void haft_io_rwlock_unlock(haft_io_rwlock_t *lock) {
         lock->readers--;
     let_in(lock);
     haft_io_unguard(&lock->lock);
-    if (HAFTI_UNLIKELY(!held))
+    if (HAFT_IO_UNLIKELY(!held))
         haft_io_misuse("A lock for readers and writers that is not locked was unlocked.");
 }
 
@@ -114,7 +114,7 @@ static void unlock_scoped(haft_io_mutex_t **mutex) {
 
 int haft_io_call_once_until(haft_io_once_t *once, void (*function)(void *), void *argument,
                             int64_t deadline) {
-    if (HAFTI_LIKELY(__atomic_load_n(&once->done, __ATOMIC_ACQUIRE)))
+    if (HAFT_IO_LIKELY(__atomic_load_n(&once->done, __ATOMIC_ACQUIRE)))
         return 0;
     int code = haft_io_lock_until(&once->mutex, deadline);
     if (code != 0)
@@ -162,7 +162,7 @@ int haft_io_arrive_until(haft_io_barrier_t *barrier, int64_t deadline) {
     haft_io_unguard(&barrier->lock);
     uint32_t outcome =
         haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline, "the others at a barrier");
-    if (HAFTI_LIKELY(outcome == HAFT_IO_WOKEN))
+    if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN))
         return 0;
     haft_io_guard(&barrier->lock);
     if (place.list != NULL) {

@@ -93,7 +93,7 @@ haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
     haft_io_task_t *task = first_ready(worker);
     if (task != NULL)
         task = task->runner == NULL ? dequeue(worker) : NULL;
-    else if (HAFTI_UNLIKELY(worker->shared))
+    else if (HAFT_IO_UNLIKELY(worker->shared))
         task = haft_io_take_offered(worker);
     if (task != NULL)
         worker->resumed++;
@@ -138,7 +138,7 @@ void haft_io_rouse(haft_io_worker_t *worker) {
 
 void haft_io_ready(haft_io_task_t *task) {
     haft_io_worker_t *worker = task->worker;
-    if (HAFTI_UNLIKELY(haft_io_worker() != worker)) {
+    if (HAFT_IO_UNLIKELY(haft_io_worker() != worker)) {
         post(worker, task);
         return;
     }
@@ -264,9 +264,9 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
     haft_reply_t reply = task->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
     task->yielded = false;
     haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
-    while (HAFTI_LIKELY(request.effect == HAFT_ID(haft_io_yield))) {
+    while (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_yield))) {
         task = runner->task;
-        if (HAFTI_LIKELY(!haft_io_is_cancelled(task->scope))) {
+        if (HAFT_IO_LIKELY(!haft_io_is_cancelled(task->scope))) {
             haft_io_set_state(task, HAFT_IO_READY);
             task->yielded = true;
             haft_io_enqueue(worker, task);
@@ -274,7 +274,7 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
         }
         request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, -ECANCELED), FROM_TASKS);
     }
-    if (HAFTI_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
+    if (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
         if (runner->task == NULL)
             runner_rests(worker, runner);
         else
@@ -303,7 +303,7 @@ static int64_t time_to_sleep(haft_io_worker_t *worker) {
 
 /* True: there was nothing to do, and the worker says that it sleeps, from now on. */
 static bool falls_asleep(haft_io_worker_t *worker) {
-    if (HAFTI_UNLIKELY(worker->shared))
+    if (HAFT_IO_UNLIKELY(worker->shared))
         return haft_io_falls_asleep(worker);
     __atomic_store_n(&worker->sleeping, 1, __ATOMIC_SEQ_CST);
     return __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) == NULL;
@@ -314,7 +314,7 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
         HAFT_IO_COUNT(worker->counters.polls);
     if (may_sleep) {
         worker->backend->poll(worker, falls_asleep(worker) ? time_to_sleep(worker) : 0);
-        if (HAFTI_UNLIKELY(worker->shared))
+        if (HAFT_IO_UNLIKELY(worker->shared))
             haft_io_rises(worker);
         else
             __atomic_store_n(&worker->sleeping, 0, __ATOMIC_RELAXED);

@@ -77,7 +77,7 @@ static haft_io_task_t *overflow_take(haft_io_crew_t *crew) {
 
 static void wake_one(haft_io_crew_t *crew) {
     int index = haft_io_parking_wake(&crew->parking);
-    if (HAFTI_UNLIKELY(index >= 0))
+    if (HAFT_IO_UNLIKELY(index >= 0))
         haft_io_rouse(crew->workers[index]);
 }
 
@@ -100,7 +100,7 @@ void haft_io_end_run(haft_io_crew_t *crew) {
 
 void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task) {
     __atomic_store_n(&task->state, (uint8_t)HAFT_IO_NEW, __ATOMIC_RELEASE);
-    if (HAFTI_UNLIKELY(!haft_io_queue_put(&worker->queue, task)) &&
+    if (HAFT_IO_UNLIKELY(!haft_io_queue_put(&worker->queue, task)) &&
         !overflow_put(worker->crew, task)) {
         /* No memory to share it by: it stays here. */
         if (haft_io_claim_new(task))

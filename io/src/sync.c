@@ -5,14 +5,14 @@
 
 /* A wait that was cancelled unwinds here, when nothing is held any more. */
 static int finish(int code) {
-    return HAFTI_LIKELY(code != -ECANCELED) ? code : haft_io_cancelled();
+    return HAFT_IO_LIKELY(code != -ECANCELED) ? code : haft_io_cancelled();
 }
 
 /* ---- Mutexes ---- */
 
 static int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
     haft_io_guard(&mutex->lock);
-    if (HAFTI_UNLIKELY(mutex->held))
+    if (HAFT_IO_UNLIKELY(mutex->held))
         return haft_io_wait_in(&mutex->lock, &mutex->waiting, deadline, kind, "a mutex");
     mutex->held = true;
     haft_io_unguard(&mutex->lock);
@@ -40,7 +40,7 @@ void haft_io_unlock(haft_io_mutex_t *mutex) {
     bool held = mutex->held;
     mutex->held = haft_io_wake_first(&mutex->waiting);
     haft_io_unguard(&mutex->lock);
-    if (HAFTI_UNLIKELY(!held))
+    if (HAFT_IO_UNLIKELY(!held))
         haft_io_misuse("A mutex that is not locked was unlocked.");
 }
 

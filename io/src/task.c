@@ -55,7 +55,7 @@ HAFT_IO_COLD static haft_io_task_t *refill(haft_io_worker_t *worker) {
 haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scope,
                                  void *(*function)(void *), void *argument) {
     haft_io_task_t *task = worker->free;
-    if (HAFTI_UNLIKELY(task == NULL) && (task = refill(worker)) == NULL)
+    if (HAFT_IO_UNLIKELY(task == NULL) && (task = refill(worker)) == NULL)
         return NULL;
     worker->free = task->next;
     /* Field by field: clearing the whole costs as much as all the rest of a spawn. */
@@ -71,7 +71,7 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->name = NULL;
     task->locals = NULL;
     task->yielded = task->listed = task->unwinding = task->returns_cancels = false;
-    if (HAFTI_UNLIKELY(worker->shared)) {
+    if (HAFT_IO_UNLIKELY(worker->shared)) {
         worker->free_count--;
         __atomic_fetch_add(&scope->live, 1, __ATOMIC_RELAXED);
     } else {
@@ -85,7 +85,7 @@ static void release(haft_io_task_t *task, haft_io_worker_t *worker) {
     haft_io_set_state(task, HAFT_IO_FREE);
     task->next = worker->free;
     worker->free = task;
-    if (HAFTI_UNLIKELY(worker->shared) && ++worker->free_count > MOST_FREE)
+    if (HAFT_IO_UNLIKELY(worker->shared) && ++worker->free_count > MOST_FREE)
         give_spare(worker);
 }
 
@@ -143,7 +143,7 @@ static void hand_over_shared(haft_io_task_t *task, haft_io_worker_t *worker) {
 
 static bool swap_joiner(haft_io_task_t *task, haft_io_cell_t *from, haft_io_cell_t *to,
                         bool shared) {
-    if (HAFTI_UNLIKELY(shared))
+    if (HAFT_IO_UNLIKELY(shared))
         return __atomic_compare_exchange_n(&task->joiner, &from, to, false, __ATOMIC_ACQ_REL,
                                            __ATOMIC_ACQUIRE);
     if (task->joiner != from)
@@ -165,9 +165,9 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
     haft_io_set_state(task, HAFT_IO_ENDED);
     if (task->listed)
         haft_io_scope_unlist(home, task);
-    if (HAFTI_UNLIKELY(task->locals != NULL))
+    if (HAFT_IO_UNLIKELY(task->locals != NULL))
         forget_locals(task);
-    if (HAFTI_UNLIKELY(worker->shared)) {
+    if (HAFT_IO_UNLIKELY(worker->shared)) {
         hand_over_shared(task, worker);
         haft_io_scope_count_down_shared(home, worker->crew);
         return;
@@ -200,18 +200,18 @@ void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker) {
 static haft_io_task_t *spawn(haft_io_scope_t *scope, const char *name, void *(*function)(void *),
                              void *argument, haft_io_cell_t *joiner) {
     haft_io_task_t *parent = haft_io_self();
-    if (HAFTI_UNLIKELY(parent == NULL))
+    if (HAFT_IO_UNLIKELY(parent == NULL))
         haft_io_misuse("A task is spawned outside of a scheduler: call this under haft_io_run.");
-    if (HAFTI_UNLIKELY(function == NULL))
+    if (HAFT_IO_UNLIKELY(function == NULL))
         haft_io_misuse("A task needs a function to run (NULL).");
     haft_io_worker_t *worker = parent->worker;
     haft_io_task_t *task =
         haft_io_task_new(worker, scope != NULL ? scope : parent->scope, function, argument);
-    if (HAFTI_UNLIKELY(task == NULL))
+    if (HAFT_IO_UNLIKELY(task == NULL))
         return NULL;
     task->name = name != NULL ? name : parent->name;
     task->joiner = joiner;
-    if (HAFTI_UNLIKELY(parent->locals != NULL)) {
+    if (HAFT_IO_UNLIKELY(parent->locals != NULL)) {
         task->locals = parent->locals;
         __atomic_fetch_add(&task->locals->uses, 1, __ATOMIC_RELAXED);
     }
@@ -267,8 +267,8 @@ int haft_io_join(haft_io_task_t *task, void **result) {
     haft_io_task_t *self = haft_io_self();
     haft_io_cell_t *joiner = __atomic_load_n(&task->joiner, __ATOMIC_ACQUIRE);
     bool is_open = joiner == NULL || joiner == HAFT_IO_ENDING || joiner == HAFT_IO_HAS_ENDED;
-    if (HAFTI_UNLIKELY(self == NULL || self == task || haft_io_state(task) == HAFT_IO_FREE ||
-                       !is_open))
+    if (HAFT_IO_UNLIKELY(self == NULL || self == task || haft_io_state(task) == HAFT_IO_FREE ||
+                         !is_open))
         cannot_be_joined(task, self);
     if (joiner != HAFT_IO_HAS_ENDED && !await_end(task, self))
         return haft_io_cancelled();

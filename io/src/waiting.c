@@ -35,8 +35,8 @@ void haft_io_guard(uint32_t *lock) {
         return;
     }
     uint32_t is_free = 0;
-    if (HAFTI_UNLIKELY(!__atomic_compare_exchange_n(lock, &is_free, 1, false, __ATOMIC_ACQUIRE,
-                                                    __ATOMIC_RELAXED)))
+    if (HAFT_IO_UNLIKELY(!__atomic_compare_exchange_n(lock, &is_free, 1, false, __ATOMIC_ACQUIRE,
+                                                      __ATOMIC_RELAXED)))
         guard_contended(lock);
 }
 
@@ -45,7 +45,7 @@ void haft_io_unguard(uint32_t *lock) {
         *lock = 0;
         return;
     }
-    if (HAFTI_UNLIKELY(__atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2))
+    if (HAFT_IO_UNLIKELY(__atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2))
         syscall(SYS_futex, lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
@@ -106,7 +106,7 @@ int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
     haft_io_take_place(list, &place);
     haft_io_unguard(lock);
     uint32_t outcome = haft_io_cell_wait(&cell, kind, deadline, waits_for);
-    if (HAFTI_LIKELY(outcome == HAFT_IO_WOKEN))
+    if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN))
         return 0;
     haft_io_guard(lock);
     haft_io_leave_place(&place);

@@ -119,13 +119,13 @@ haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *
 int haft_io_join(haft_io_task_t *task, void **result);
 
 /* Lets every other task that can run go first. */
-HAFTI_INLINE int haft_io_yield(void) {
+static inline int haft_io_yield(void) {
     int code = HAFT_PERFORM(haft_io_yield);
-    return HAFTI_LIKELY(code == 0) ? 0 : haft_io_cancelled();
+    return code == 0 ? 0 : haft_io_cancelled();
 }
 
 /* The current task; NULL outside of a scheduler. */
-HAFTI_INLINE haft_io_task_t *haft_io_self(void) {
+static inline haft_io_task_t *haft_io_self(void) {
     return HAFT_PERFORM(haft_io_self);
 }
 
@@ -277,7 +277,7 @@ int haft_io_close(int descriptor);
  *     HAFT_IO_CLOSING int connection = haft_io_accept(listener);
  */
 #define HAFT_IO_CLOSING __attribute__((cleanup(haft_io_close_scoped)))
-HAFTI_INLINE void haft_io_close_scoped(const int *descriptor) {
+static inline void haft_io_close_scoped(const int *descriptor) {
     if (*descriptor >= 0)
         haft_io_close(*descriptor);
 }

@@ -6,7 +6,7 @@
  * defaults.
  *
  * A scope of handlers finds an effect fastest by the line of its declaration, modulo
- * HAFTI_CACHE_SLOTS. So effects that a task performs by turns are on lines that differ in that:
+ * eight. So effects that a task performs by turns are on lines that differ in that:
  * self, read, write, waits.
  */
 #ifndef HAFT_IO_EFFECTS_H

@@ -1,0 +1,3 @@
+module haft/bench
+
+go 1.19

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+
+//! The work of ../work.c with Tokio: on one thread its current-thread runtime, else the multi-thread one.
+
+use std::future::Future;
+use std::os::fd::FromRawFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, Mutex};
+use tokio::task::{spawn, yield_now};
+
+async fn spawn_and_join(count: u64) {
+    const BATCH: usize = 100;
+    let mut tasks = Vec::with_capacity(BATCH);
+    for _ in 0..count / BATCH as u64 {
+        for _ in 0..BATCH {
+            tasks.push(spawn(async {}));
+        }
+        for task in tasks.drain(..) {
+            task.await.unwrap();
+        }
+    }
+}
+
+async fn yield_half(count: u64) {
+    for _ in 0..count / 2 {
+        yield_now().await;
+    }
+}
+
+async fn yields(count: u64) {
+    let other = spawn(yield_half(count));
+    yield_half(count).await;
+    other.await.unwrap();
+}
+
+async fn channel(count: u64) {
+    let (there, mut at_there) = mpsc::channel(1);
+    let (back, mut at_back) = mpsc::channel(1);
+    let other = spawn(async move {
+        while let Some(ball) = at_there.recv().await {
+            back.send(ball).await.unwrap();
+        }
+    });
+    for ball in 0..count {
+        there.send(ball).await.unwrap();
+        at_back.recv().await.unwrap();
+    }
+    drop(there);
+    other.await.unwrap();
+}
+
+fn sum(first: u64, size: u64) -> Pin<Box<dyn Future<Output = u64> + Send>> {
+    Box::pin(async move {
+        if size == 1 {
+            return first;
+        }
+        let part = size / 10;
+        let tasks: Vec<_> = (0..10).map(|i| spawn(sum(first + i * part, part))).collect();
+        let mut total = 0;
+        for task in tasks {
+            total += task.await.unwrap();
+        }
+        total
+    })
+}
+
+async fn skynet(count: u64) {
+    assert_eq!(sum(0, count).await, count * (count - 1) / 2);
+}
+
+async fn contest(count: u64) {
+    const CONTESTANTS: u64 = 1000;
+    let mutex = Arc::new(Mutex::new(()));
+    let tasks: Vec<_> = (0..CONTESTANTS)
+        .map(|_| {
+            let mutex = mutex.clone();
+            spawn(async move {
+                for i in 0..count / CONTESTANTS {
+                    let _held = mutex.lock().await;
+                    if i % 10 == 0 {
+                        yield_now().await;
+                    }
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+async fn timers(count: u64) {
+    let begin = tokio::time::Instant::now();
+    let tasks: Vec<_> = (1..=count)
+        .map(|i| spawn(tokio::time::sleep_until(begin + Duration::from_millis(i % 500))))
+        .collect();
+    yield_now().await;
+    for task in tasks.iter().skip(1).step_by(2) {
+        task.abort();
+    }
+    for task in tasks {
+        let _ = task.await;
+    }
+}
+
+async fn echo(descriptor: u64) {
+    let listener = unsafe { std::net::TcpListener::from_raw_fd(descriptor as i32) };
+    listener.set_nonblocking(true).unwrap();
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+    loop {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        connection.set_nodelay(true).unwrap();
+        spawn(async move {
+            let mut buffer = vec![0; 16384];
+            while let Ok(got) = connection.read(&mut buffer).await {
+                if got == 0 || connection.write_all(&buffer[..got]).await.is_err() {
+                    break;
+                }
+            }
+        });
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let threads: usize = arguments[2].parse().unwrap();
+    let count: u64 = arguments[3].parse().unwrap();
+    let runtime = if threads == 1 {
+        tokio::runtime::Builder::new_current_thread().enable_all().build()
+    } else {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()
+    }
+    .unwrap();
+    let begin = Instant::now();
+    runtime.block_on(async {
+        // As a task: the thread of block_on is not one of the runtime's.
+        let work: Pin<Box<dyn Future<Output = ()> + Send>> = match arguments[1].as_str() {
+            "spawn" => Box::pin(spawn_and_join(count)),
+            "yield" => Box::pin(yields(count)),
+            "channel" => Box::pin(channel(count)),
+            "skynet" => Box::pin(skynet(count)),
+            "mutex" => Box::pin(contest(count)),
+            "timers" => Box::pin(timers(count)),
+            "echo" => Box::pin(echo(count)),
+            _ => panic!("no such work"),
+        };
+        spawn(work).await.unwrap();
+    });
+    println!("{:.2}", begin.elapsed().as_nanos() as f64 / count as f64);
+}

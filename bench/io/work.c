@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The work that libhaft-io and its peers (go/, tokio/, asio/) are compared by. Each has a program with
+ * these arguments, which prints the nanoseconds that one of `count` took:
+ *
+ *     work spawn|yield|channel|skynet|mutex|timers THREADS COUNT
+ *     work echo THREADS DESCRIPTOR          serves a listening socket until it is killed (echo.c)
+ *
+ * spawn: tasks that do nothing, spawned by the hundred and joined. yield: two tasks, by turns. channel: two
+ * tasks and two channels of capacity 1, there and back. skynet: a tree of tasks, each the parent of ten,
+ * with `count` leaves. mutex: a thousand tasks lock it; every tenth holder yields. timers: a task each,
+ * that sleeps up to half a second; every second one is cancelled.
+ */
+#include <haft/io.h>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t operations;
+
+static void *do_nothing(void *argument) {
+    return argument;
+}
+
+static void *spawn(void *unused) {
+    enum { BATCH = 100 };
+    haft_io_task_t *tasks[BATCH];
+    for (int64_t i = 0; i < operations; i += BATCH) {
+        for (int j = 0; j < BATCH; j++)
+            tasks[j] = haft_io_async(do_nothing, NULL);
+        for (int j = 0; j < BATCH; j++)
+            haft_io_join(tasks[j], NULL);
+    }
+    return unused;
+}
+
+static void *yield_half(void *unused) {
+    for (int64_t i = 0; i < operations; i += 2)
+        haft_io_yield();
+    return unused;
+}
+static void *yield(void *unused) {
+    haft_io_task_t *other = haft_io_async(yield_half, NULL);
+    yield_half(NULL);
+    haft_io_join(other, NULL);
+    return unused;
+}
+
+static haft_io_channel_t *there, *back;
+static void *answer(void *unused) {
+    for (int ball; haft_io_channel_receive(there, &ball) == 0;)
+        haft_io_channel_send(back, &ball);
+    return unused;
+}
+static void *channel(void *unused) {
+    there = haft_io_channel_new(sizeof(int), 1);
+    back = haft_io_channel_new(sizeof(int), 1);
+    haft_io_task_t *other = haft_io_async(answer, NULL);
+    int ball = 1;
+    for (int64_t i = 0; i < operations; i++) {
+        haft_io_channel_send(there, &ball);
+        haft_io_channel_receive(back, &ball);
+    }
+    haft_io_channel_close(there);
+    haft_io_join(other, NULL);
+    return unused;
+}
+
+typedef struct {
+    int64_t first, size;
+} range_t;
+static void *sum(void *argument) {
+    const range_t *range = argument;
+    if (range->size == 1)
+        return (void *)(intptr_t)range->first;
+    range_t parts[10];
+    haft_io_task_t *tasks[10];
+    for (int i = 0; i < 10; i++) {
+        parts[i] = (range_t){range->first + i * (range->size / 10), range->size / 10};
+        tasks[i] = haft_io_async(sum, &parts[i]);
+    }
+    int64_t total = 0;
+    for (int i = 0; i < 10; i++) {
+        void *part;
+        if (haft_io_join(tasks[i], &part) != 0)
+            abort();
+        total += (intptr_t)part;
+    }
+    return (void *)(intptr_t)total;
+}
+static void *skynet(void *unused) {
+    if ((intptr_t)sum(&(range_t){0, operations}) != operations * (operations - 1) / 2)
+        abort();
+    return unused;
+}
+
+enum { CONTESTANTS = 1000 };
+static haft_io_mutex_t mutex;
+static void *contend(void *unused) {
+    for (int64_t i = 0; i < operations / CONTESTANTS; i++) {
+        haft_io_lock(&mutex);
+        if (i % 10 == 0)
+            haft_io_yield();
+        haft_io_unlock(&mutex);
+    }
+    return unused;
+}
+static void *contest(void *unused) {
+    static haft_io_call_t calls[CONTESTANTS];
+    for (int i = 0; i < CONTESTANTS; i++)
+        calls[i].function = contend;
+    haft_io_all(calls, CONTESTANTS);
+    return unused;
+}
+
+static int64_t begin;
+static void *sleep_a_while(void *number) {
+    haft_io_sleep_until(begin + (intptr_t)number % 500 * HAFT_IO_MILLISECOND);
+    return NULL;
+}
+static void *start_sleepers(void *first) {
+    for (intptr_t i = (intptr_t)first; i < operations; i += 2)
+        haft_io_spawn(sleep_a_while, (void *)(i + 1));
+    return NULL;
+}
+static void *start_and_cancel(void *unused) {
+    start_sleepers((void *)1);
+    haft_io_yield();
+    haft_io_cancel(haft_io_this_scope());
+    return unused;
+}
+static void *timers(void *unused) {
+    begin = haft_io_now();
+    start_sleepers(NULL);
+    haft_io_scope(start_and_cancel, NULL, NULL);
+    return unused;
+}
+
+static size_t buffer_size = 16384;
+static void *echo(void *argument) {
+    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
+    char buffer[buffer_size];
+    for (ssize_t got; (got = haft_io_receive(connection, buffer, buffer_size, 0)) > 0;)
+        if (haft_io_write_all(connection, buffer, (size_t)got) < 0)
+            break;
+    return NULL;
+}
+static void *serve(void *unused) {
+    for (int connection; (connection = haft_io_accept((int)operations)) >= 0;) {
+        setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+        haft_io_spawn(echo, (void *)(intptr_t)connection);
+    }
+    return unused;
+}
+
+static int64_t started;
+static void *(*work)(void *);
+static void *measured(void *unused) {
+    started = haft_io_now();
+    return work(unused);
+}
+
+int main(int count, char **arguments) {
+    static const struct {
+        const char *name;
+        void *(*work)(void *);
+    } works[] = {{"spawn", spawn},   {"yield", yield},   {"channel", channel}, {"skynet", skynet},
+                 {"mutex", contest}, {"timers", timers}, {"echo", serve}};
+    operations = count == 4 ? atoll(arguments[3]) : 0;
+    for (size_t i = 0; i < sizeof works / sizeof works[0] && count == 4; i++)
+        if (strcmp(works[i].name, arguments[1]) == 0)
+            work = works[i].work;
+    if (work == NULL || operations <= 0)
+        return 2;
+    haft_io_options_t options = {.threads = atoi(arguments[2])};
+    if (haft_io_run(measured, NULL, &options) != 0)
+        return 1;
+    printf("%.2f\n", (double)(haft_io_now() - started) / (double)operations);
+    return 0;
+}
