@@ -315,10 +315,12 @@ bool haft_ocaml_refill(void) {
 }
 
 void haft_ocaml_forget(ocaml_fiber_t *fiber) {
+    assert(haft_ocaml_is_valid(fiber));
     haft_language_moved(&fiber->scope, haft_of(fiber));
 }
 
 void haft_ocaml_prepare(ocaml_fiber_t *fiber) {
+    assert(haft_ocaml_is_valid(fiber));
     (void)haft_language_thread();
     haft_ocaml_watch_threads();
     if (fiber->scope.serial != 0)

@@ -100,6 +100,7 @@ static bool settle(ocaml_fiber_t *fiber) {
     stack->within = haft_of(fiber); /* libhaft goes on to the settler's resumer */
     fiber->continuation = FIBER_RUNNING;
     fiber->young = NULL;
+    assert(haft_ocaml_is_valid(fiber));
     return true;
 }
 
@@ -116,6 +117,7 @@ HAFTI_INLINE ocaml_fiber_t *move_alone(const ocaml_fiber_t *fiber) {
     }
     move_stack(fiber, to);
     copy_parent(fiber, to);
+    assert(haft_ocaml_is_valid(to));
     return to;
 }
 
@@ -129,6 +131,7 @@ static ocaml_fiber_t *move_around(ocaml_fiber_t *fiber, ocaml_fiber_t *child) {
     to->roots = fiber->roots;
     to->top = fiber->top;
     haft_ocaml_list_young(to);
+    assert(haft_ocaml_is_valid(to));
     return to;
 }
 

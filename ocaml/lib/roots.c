@@ -84,6 +84,7 @@ void haft_ocaml_parent_has_roots(ocaml_fiber_t *fiber);
 
 /* Called when `fiber` gets a parent with local roots; it goes on with its own. */
 void haft_ocaml_parent_has_roots(ocaml_fiber_t *fiber) {
+    assert(haft_ocaml_is_valid(fiber));
     Caml_state->local_roots = NULL;
     haft_ocaml_list_rooted(fiber);
 }

@@ -49,6 +49,7 @@ ocaml_fiber_t *haft_ocaml_take_shelf(size_t bytes) {
         carved += SHELF;
         shelf = (ocaml_fiber_t *)(void *)(shelves + carved - HEADER);
         shelf->scope.handles = &haft_ocaml_handles;
+        shelf->continuation = FIBER_IDLE;
     }
     haft_ocaml_shelves_in_use++;
     return shelf;
@@ -95,6 +96,7 @@ ocaml_fiber_t *haft_ocaml_unshelve(ocaml_fiber_t *shelf) {
         move_stack(shelf, fiber);
         haft_ocaml_forget_recent(shelf);
         haft_ocaml_free_shelf(shelf);
+        assert(haft_ocaml_is_valid(fiber));
     }
     return fiber;
 }

@@ -269,6 +269,7 @@ ocaml_fiber_t *haft_ocaml_restore(value image) {
         fiber->roots = NULL;
         fiber->handler = Field(image, Wosize_val(image) - 1);
         inner = fiber;
+        assert(haft_ocaml_is_valid(fiber));
     }
     return inner;
 }
