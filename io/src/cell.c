@@ -169,7 +169,8 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
         limit.timer.fire = time_out;
         haft_io_timer_add(&worker->timers, &limit.timer, deadline);
     }
-    __atomic_store_n(&task->waits_since, worker->clock, __ATOMIC_RELAXED);
+    __atomic_store_n(&task->waits_since, (uint32_t)(worker->clock >> HAFT_IO_TICK_BITS),
+                     __ATOMIC_RELAXED);
     __atomic_store_n(&task->waits_for, waits_for, __ATOMIC_RELAXED);
     int saved = read_errno();
     HAFT_PERFORM(haft_io_park);

@@ -63,8 +63,10 @@ static void add_task(text_t *text, int depth, const haft_io_task_t *task, int64_
     add(text, "waits for: %s", waits_for);
     if (descriptor >= 0)
         add(text, " on descriptor %d", descriptor);
-    int64_t since = now - __atomic_load_n(&task->waits_since, __ATOMIC_RELAXED);
-    add(text, ", %lld ms\n", (long long)(since > 0 ? since / HAFT_IO_MILLISECOND : 0));
+    int32_t ticks = (int32_t)((uint32_t)(now >> HAFT_IO_TICK_BITS) -
+                              __atomic_load_n(&task->waits_since, __ATOMIC_RELAXED));
+    int64_t since = ticks > 0 ? (int64_t)ticks << HAFT_IO_TICK_BITS : 0;
+    add(text, ", %lld ms\n", (long long)(since / HAFT_IO_MILLISECOND));
 }
 
 /* The number of its tasks, and of those in scopes below, that have not waited yet. */

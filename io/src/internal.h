@@ -170,30 +170,31 @@ typedef struct haft_io_runner {
     struct haft_io_runner *next; /* of the idle ones */
 } haft_io_runner_t;
 
+/* What every wait touches lies in its first 64 bytes. */
 struct haft_io_task {
-    haft_io_task_t *next;  /* in the inbox (any thread), the free list */
-    haft_io_link_t queued; /* in the ready queue */
+    __attribute__((aligned(64))) haft_io_link_t queued; /* in the ready queue */
+    haft_io_runner_t *runner;                           /* once it has started */
     haft_io_worker_t *worker;
-    haft_io_runner_t *runner; /* once it has started */
-    haft_io_scope_t *home;    /* in which it was spawned */
     haft_io_scope_t *scope;   /* the innermost that it is in: whose cancel is its own */
-    haft_io_link_t link;      /* in scope->tasks once it has waited; in home->ended */
     haft_io_cell_t *cell;     /* what it waits for, if a cancel may win that; any thread */
-    haft_io_cell_t *joiner;   /* NULL: nobody yet; any thread */
     const char *waits_for;    /* for the dump; NULL while it does not wait; any thread reads */
-    int64_t waits_since;
-    int waits_on; /* a descriptor, or -1 */
+    uint32_t waits_since;     /* in ticks of timers; any thread reads */
+    uint8_t state;            /* any thread may swap NEW for TAKEN */
+    bool yielded;             /* it is READY after haft_io_yield, which wants a reply */
+    bool listed;              /* by `link` */
+    bool unwinding : 1;       /* its stack, up to the innermost scope, is being unwound */
+    bool returns_cancels : 1; /* instead of unwinding */
+    int waits_on;             /* a descriptor, or -1; any thread reads */
+    int code;                 /* how it ended */
+    haft_io_task_t *next;     /* in the inbox (any thread), the free list */
+    haft_io_scope_t *home;    /* in which it was spawned */
+    haft_io_link_t link;      /* in scope->tasks once it has waited; in home->ended */
+    haft_io_cell_t *joiner;   /* NULL: nobody yet; any thread */
     void *(*function)(void *);
     void *argument;
     void *result;
     const char *name;
     haft_io_binding_t *locals;
-    int code;             /* how it ended */
-    uint8_t state;        /* any thread may swap NEW for TAKEN */
-    bool yielded;         /* it is READY after haft_io_yield, which wants a reply */
-    bool listed;          /* by `link` */
-    bool unwinding;       /* its stack, up to the innermost scope, is being unwound */
-    bool returns_cancels; /* instead of unwinding */
 };
 
 /* What a task's joiner is, if it is no cell. */

@@ -38,7 +38,7 @@ HAFT_IO_COLD static haft_io_task_t *refill(haft_io_worker_t *worker) {
     if (worker->shared && take_spare(worker))
         return worker->free;
     /* A task's memory stays a task's until the run ends. */
-    haft_io_block_t *block = malloc(sizeof *block);
+    haft_io_block_t *block = aligned_alloc(_Alignof(haft_io_block_t), sizeof *block);
     if (block == NULL)
         return NULL;
     block->next = worker->blocks;

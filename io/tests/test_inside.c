@@ -21,19 +21,24 @@ static void *open_inner(void *unused) {
     haft_io_scope_with(&(haft_io_scope_options_t){.name = "inner"}, acquire, NULL, NULL);
     return unused;
 }
-BODY(dump_others) {
-    static char text[8192];
-    char expected[64];
-    CHECK_EQUAL(haft_io_pipe(ends), 0);
-    haft_io_async_with(&(haft_io_task_options_t){.name = "the reader"}, read_byte, NULL);
-    haft_io_spawn(open_inner, NULL);
-    haft_io_sleep(5 * HAFT_IO_MILLISECOND);
-    haft_io_spawn(check_nothing, NULL);
+static char text[8192];
+static void take_dump(void) {
     FILE *file = tmpfile();
     CHECK_EQUAL(haft_io_dump(fileno(file)), 0);
     rewind(file);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
+}
+
+BODY(dump_others) {
+    char expected[64];
+    CHECK_EQUAL(haft_io_pipe(ends), 0);
+    haft_io_async_with(&(haft_io_task_options_t){.name = "the reader"}, read_byte, NULL);
+    haft_io_spawn(open_inner, NULL);
+    do { /* until both wait */
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        take_dump();
+    } while (strstr(text, "a semaphore") == NULL || strstr(text, "read on") == NULL);
     CHECK_CONTAINS(text, "scope 'main'\n");
     snprintf(expected, sizeof expected, "task 'the reader' waits for: %s on descriptor %d, ",
              "read", ends[0]);
