@@ -156,6 +156,61 @@ static void who_only_looks_lets_the_others_run(void) {
     CHECK_RUNS(busy);
 }
 
+/* ---- On two threads: who polls, who writes, who closes may be on either ---- */
+
+enum { PAIRS = 100 };
+static int wires[PAIRS][2];
+static unsigned told, closed;
+
+static void *poll_one(void *number) {
+    int index = (int)(intptr_t)number;
+    struct pollfd both[] = {{wires[index][0], POLLIN, 0}, {pipes[0][0], POLLIN, 0}};
+    CHECK_EQUAL(haft_io_poll(both, 2, HAFT_IO_FOREVER), 1);
+    CHECK_EQUAL(both[0].revents, index % 2 == 0 ? POLLIN : POLLNVAL);
+    __atomic_add_fetch(index % 2 == 0 ? &told : &closed, 1, __ATOMIC_RELAXED);
+    return NULL;
+}
+static void *write_or_close(void *number) {
+    int index = (int)(intptr_t)number;
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    if (index % 2 == 0)
+        CHECK_EQUAL(haft_io_write(wires[index][1], "x", 1), 1);
+    else
+        CHECK_EQUAL(haft_io_close(wires[index][0]), 0);
+    return NULL;
+}
+BODY(poll_all_wires) {
+    for (intptr_t i = 0; i < PAIRS; i++)
+        haft_io_spawn(poll_one, check_number(i));
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    for (intptr_t i = 0; i < PAIRS; i++)
+        haft_io_spawn(write_or_close, check_number(i));
+    return NULL;
+}
+BODY(poll_on_all_threads) {
+    open_pipes();
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(haft_io_pipe(wires[i]), 0);
+    CHECK_EQUAL(haft_io_scope(poll_all_wires, NULL, NULL), 0);
+    CHECK_EQUAL(told, PAIRS / 2);
+    CHECK_EQUAL(closed, PAIRS / 2);
+    for (int i = 0; i < PAIRS; i++) {
+        haft_io_close(wires[i][1]);
+        if (i % 2 == 0)
+            haft_io_close(wires[i][0]);
+    }
+    close_pipes();
+    return NULL;
+}
+static void descriptors_are_polled_on_several_threads(void) {
+    int before = check_descriptors();
+    for (int i = 0; i < 10; i++) {
+        told = closed = 0;
+        CHECK_EQUAL(haft_io_run(poll_on_all_threads, NULL, &(haft_io_options_t){.threads = 2}), 0);
+    }
+    CHECK_EQUAL(check_descriptors(), before);
+}
+
 /* ---- In the simulation, and without a scheduler ---- */
 
 static int ends[2];
@@ -216,6 +271,7 @@ int main(void) {
     RUN(a_number_that_was_closed_elsewhere_and_used_again_is_the_new_file);
     RUN(a_cancel_withdraws_the_wait_from_all_of_them);
     RUN(who_only_looks_lets_the_others_run);
+    RUN(descriptors_are_polled_on_several_threads);
     RUN(simulated_ends_are_polled_in_virtual_time);
     RUN(without_a_scheduler_the_thread_waits);
     RUN(a_thread_knows_whether_it_runs_tasks);
