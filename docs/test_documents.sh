@@ -20,12 +20,16 @@ compile_c() {
     source=$1.cpp
     compiler="$CXX -std=c++20 -Wno-missing-field-initializers"
   fi
+  libraries="$HAFT_IO_LIBRARIES $HAFT_BUILD_DIR/compat/libhaft-compat.a $HAFT_BUILD_DIR/core/libhaft.a"
+  if grep -q 'haft/posix\.h' "$source"; then # shares the one libhaft-io of the process
+    io=$HAFT_BUILD_DIR/io
+    libraries="$io/posix/libhaft-posix.so $io/libhaft-io.so $HAFT_BUILD_DIR/core/libhaft.so"
+    libraries="$libraries -Wl,-rpath,$io/posix:$io:$HAFT_BUILD_DIR/core"
+  fi
   # shellcheck disable=SC2086 # a command with arguments
   $compiler -Wall -Wextra -Werror -O1 -I"$HAFT_SOURCE_DIR/core/include" \
     -I"$HAFT_SOURCE_DIR/cpp/include" -I"$HAFT_SOURCE_DIR/compat" -I"$HAFT_SOURCE_DIR/io/include" \
-    "$source" $HAFT_IO_LIBRARIES \
-    "$HAFT_BUILD_DIR/compat/libhaft-compat.a" "$HAFT_BUILD_DIR/core/libhaft.a" -pthread \
-    -o "$work/program"
+    -I"$HAFT_SOURCE_DIR/io/posix/include" "$source" $libraries -pthread -o "$work/program"
 }
 
 compile_ocaml() {

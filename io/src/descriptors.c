@@ -223,6 +223,17 @@ ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *op
     return done;
 }
 
+bool haft_io_begin_use(haft_io_worker_t *worker, int descriptor) {
+    haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, true);
+    return entry == NULL || begin_use(entry);
+}
+
+void haft_io_end_use(haft_io_worker_t *worker, int descriptor) {
+    haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
+    if (entry != NULL && __atomic_sub_fetch(&entry->uses, 1, __ATOMIC_ACQ_REL) == CLOSING)
+        close_now(worker, entry, descriptor);
+}
+
 int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
     haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
     if (entry == NULL)

@@ -25,9 +25,15 @@ typedef struct state {
     int waker;
 } state_t;
 
-static int add(int epoll, int descriptor, uint32_t life, uint32_t events) {
-    struct epoll_event event = {.events = events | EPOLLET,
+enum { EVERYTHING = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI };
+
+static struct epoll_event event_of(uint32_t life, int descriptor, uint32_t events) {
+    return (struct epoll_event){.events = events | EPOLLET,
                                 .data.u64 = (uint64_t)life << 32 | (uint32_t)descriptor};
+}
+
+static int add(int epoll, int descriptor, uint32_t life, uint32_t events) {
+    struct epoll_event event = event_of(life, descriptor, events);
     return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : -errno;
 }
 
@@ -38,10 +44,28 @@ static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, in
     if ((__atomic_load_n(&entry->registered, __ATOMIC_RELAXED) & bit) != 0)
         return 0;
     uint32_t life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED);
-    int code = add(state->epoll, descriptor, life, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI);
+    int code = add(state->epoll, descriptor, life, EVERYTHING);
     if (code == 0)
         __atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED);
     return code;
+}
+
+/* The same where the number may be another file's since it was registered; tells of what is ready now as
+   of an edge. */
+static int watch_again(const haft_io_worker_t *worker, haft_io_descriptor_t *entry,
+                       int descriptor) {
+    const state_t *state = worker->backend_state;
+    struct epoll_event event =
+        event_of(__atomic_load_n(&entry->life, __ATOMIC_RELAXED), descriptor, EVERYTHING);
+    uint64_t bit = UINT64_C(1) << worker->index;
+    if (epoll_ctl(state->epoll, EPOLL_CTL_MOD, descriptor, &event) == 0) {
+        __atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED);
+        return 0;
+    }
+    if (errno != ENOENT)
+        return -errno;
+    __atomic_fetch_and(&entry->registered, ~bit, __ATOMIC_RELAXED);
+    return watch(worker, entry, descriptor);
 }
 
 /* ---- Files: always ready, and yet they may block ---- */
@@ -87,6 +111,30 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
 static void forget(haft_io_worker_t *worker, int descriptor) {
     const state_t *state = worker->backend_state;
     epoll_ctl(state->epoll, EPOLL_CTL_DEL, descriptor, NULL);
+}
+
+static haft_io_descriptor_t *find(haft_io_worker_t *worker, int descriptor) {
+    return haft_io_descriptor(worker->crew->descriptors, descriptor, false);
+}
+
+static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+                         int64_t deadline, bool again) {
+    haft_io_worker_t *worker = runner->worker;
+    for (size_t i = 0; i < count && !again; i++) {
+        if (entries[i].fd < 0)
+            continue;
+        haft_io_descriptor_t *entry =
+            haft_io_descriptor(worker->crew->descriptors, entries[i].fd, true);
+        int code = entry != NULL ? watch_again(worker, entry, entries[i].fd) : -ENOMEM;
+        if (code != 0 && code != -EPERM)
+            return code;
+    }
+    return haft_io_wait_on_several(find, runner, entries, count, deadline);
+}
+
+static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+                        int64_t deadline) {
+    return haft_io_poll_by(await_several, runner, entries, count, deadline);
 }
 
 static void happened(haft_io_worker_t *worker, const struct epoll_event *event) {
@@ -172,6 +220,7 @@ const haft_io_backend_t haft_io_epoll = {
     .operate = operate,
     .close = haft_io_close_descriptor,
     .forget = forget,
+    .poll_several = poll_several,
     .poll = poll_events,
     .interrupt = interrupt,
 };

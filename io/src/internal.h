@@ -279,6 +279,9 @@ typedef struct haft_io_backend {
     int (*close)(haft_io_worker_t *worker, int descriptor);
     /* The descriptor, which was waited on by the worker, is about to be closed; any thread. NULL: nothing. */
     void (*forget)(haft_io_worker_t *worker, int descriptor);
+    /* haft_io_poll, on the stack of a task as `operate`. */
+    int (*poll_several)(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+                        int64_t deadline);
     /* Wins the cells of what has happened; waits for that at most so long (negative: for ever). */
     void (*poll)(haft_io_worker_t *worker, int64_t nanoseconds);
     void (*interrupt)(haft_io_worker_t *worker); /* ends a poll; any thread */
@@ -399,7 +402,11 @@ enum haft_io_kind {
     HAFT_IO_READ,
     HAFT_IO_WRITE,
     HAFT_IO_RECEIVE,
-    HAFT_IO_SEND,
+    HAFT_IO_READ_PARTS, /* `buffer` is an array of `size` parts */
+    HAFT_IO_WRITE_PARTS,
+    HAFT_IO_RECEIVE_MESSAGE, /* `buffer` is a struct msghdr */
+    HAFT_IO_SEND_MESSAGE,
+    HAFT_IO_SEND, /* the last that transfers bytes */
     HAFT_IO_ACCEPT,
     HAFT_IO_CONNECT,
     HAFT_IO_POLL
@@ -422,6 +429,8 @@ extern const haft_handler_t *const haft_io_operations;
 ssize_t haft_io_attempt(const haft_io_operation_t *operation);
 /* Makes the system call and waits for it on this thread. */
 ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation);
+/* The first part of an operation on parts as one of its own. */
+haft_io_operation_t haft_io_first_part(const haft_io_operation_t *operation);
 /* The events of poll(2) after which to try again. */
 short haft_io_events_of(const haft_io_operation_t *operation);
 const char *haft_io_kind_name(enum haft_io_kind kind);
@@ -522,6 +531,32 @@ int haft_io_waker_open(void);
 void haft_io_waker_wake(int waker);
 /* After it was readable. */
 void haft_io_waker_reset(int waker);
+
+/* ---- Several descriptors at once (several.c) ---- */
+
+/* Waits, once, for something to happen to one of them, which may be nothing that was asked for. `again`:
+   not for the first time in this call of haft_io_poll. 0, -ETIMEDOUT, -ECANCELED, or another error; or how
+   many were closed, which are marked. */
+typedef int haft_io_await_several_t(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+                                    int64_t deadline, bool again);
+/* Asks poll(2), and waits until one of them has what is asked for. */
+int haft_io_poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner,
+                    struct pollfd *entries, size_t count, int64_t deadline);
+/* Waits with one cell in the lists of all of them; a descriptor that `find` does not know is left out. */
+int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *worker, int descriptor),
+                            haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+                            int64_t deadline);
+/* POLLNVAL for one that was closed while it was waited for; how many that are. */
+int haft_io_mark_closed(struct pollfd *entry, const haft_io_waiter_t *waiter);
+/* In a shared run: a descriptor that is used is not closed before the use ends. False: it is being closed. */
+bool haft_io_begin_use(haft_io_worker_t *worker, int descriptor);
+void haft_io_end_use(haft_io_worker_t *worker, int descriptor);
+/* The operation of the entry, as it concerns the lists of its descriptor. */
+haft_io_operation_t haft_io_operation_of(const struct pollfd *entry);
+/* poll(2), on this thread, until a time of haft_io_clock(). */
+int haft_io_poll_blocking(struct pollfd *entries, size_t count, int64_t deadline);
+/* So many descriptors take no memory but that of the frame. */
+enum { HAFT_IO_FEW = 8 };
 
 /* ---- Back ends ---- */
 

@@ -21,15 +21,17 @@ int64_t haft_io_clock(void) {
 }
 
 const char *haft_io_kind_name(enum haft_io_kind kind) {
-    static const char *const names[] = {"read",   "write",   "receive", "send",
-                                        "accept", "connect", "poll"};
+    static const char *const names[] = {"read", "write", "receive", "read",    "write", "receive",
+                                        "send", "send",  "accept",  "connect", "poll"};
     return names[kind];
 }
 
 short haft_io_events_of(const haft_io_operation_t *operation) {
     switch (operation->kind) {
     case HAFT_IO_WRITE:
+    case HAFT_IO_WRITE_PARTS:
     case HAFT_IO_SEND:
+    case HAFT_IO_SEND_MESSAGE:
     case HAFT_IO_CONNECT:
         return POLLOUT;
     case HAFT_IO_POLL:
@@ -87,6 +89,70 @@ static ssize_t transfer(const haft_io_operation_t *o) {
     return ready < 0 ? ready : transfer_plainly(o, PIPE_BUF);
 }
 
+static ssize_t transfer_message(const haft_io_operation_t *o, struct msghdr *message,
+                                bool outward) {
+    ssize_t done =
+        outward ? sendmsg(o->descriptor, message, o->flags | MSG_DONTWAIT | MSG_NOSIGNAL)
+                : recvmsg(o->descriptor, message, o->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    return done >= 0 ? done : -errno;
+}
+
+static ssize_t transfer_parts_by_socket(const haft_io_operation_t *o) {
+    struct msghdr message = {.msg_iov = o->buffer, .msg_iovlen = o->size};
+    return transfer_message(o, &message, o->kind == HAFT_IO_WRITE_PARTS);
+}
+
+static ssize_t transfer_parts_plainly(const haft_io_operation_t *o) {
+    ssize_t done = o->kind == HAFT_IO_READ_PARTS ? readv(o->descriptor, o->buffer, (int)o->size)
+                                                 : writev(o->descriptor, o->buffer, (int)o->size);
+    return done >= 0 ? done : -errno;
+}
+
+haft_io_operation_t haft_io_first_part(const haft_io_operation_t *o) {
+    const struct iovec *parts = o->buffer;
+    size_t first = 0;
+    while (first + 1 < o->size && parts[first].iov_len == 0)
+        first++;
+    haft_io_operation_t part = {.kind =
+                                    o->kind == HAFT_IO_READ_PARTS ? HAFT_IO_READ : HAFT_IO_WRITE,
+                                .descriptor = o->descriptor};
+    if (first < o->size) {
+        part.buffer = parts[first].iov_base;
+        part.size = parts[first].iov_len;
+    }
+    return part;
+}
+
+static size_t size_of_parts(const haft_io_operation_t *o) {
+    const struct iovec *parts = o->buffer;
+    size_t size = 0;
+    for (size_t i = 0; i < o->size; i++)
+        size += parts[i].iov_len;
+    return size;
+}
+
+static ssize_t transfer_parts(const haft_io_operation_t *o) {
+    ssize_t done = transfer_parts_by_socket(o);
+    if (done != -ENOTSOCK)
+        return done;
+    done = o->kind == HAFT_IO_READ_PARTS
+               ? preadv2(o->descriptor, o->buffer, (int)o->size, -1, RWF_NOWAIT)
+               : pwritev2(o->descriptor, o->buffer, (int)o->size, -1, RWF_NOWAIT);
+    if (done >= 0)
+        return done;
+    if (errno != EOPNOTSUPP && errno != ENOSYS)
+        return -errno;
+    if (!blocks(o->descriptor))
+        return transfer_parts_plainly(o);
+    int ready = poll_now(o->descriptor, haft_io_events_of(o), 0);
+    if (ready < 0)
+        return ready;
+    if (o->kind == HAFT_IO_READ_PARTS || size_of_parts(o) <= PIPE_BUF)
+        return transfer_parts_plainly(o);
+    haft_io_operation_t part = haft_io_first_part(o);
+    return transfer_plainly(&part, PIPE_BUF);
+}
+
 /* A connect that was begun goes on by itself; it is asked again when the socket can be written to. */
 static ssize_t attempt_connect(const haft_io_operation_t *o) {
     bool blocked = blocks(o->descriptor);
@@ -112,6 +178,12 @@ static ssize_t attempt_once(const haft_io_operation_t *o) {
     case HAFT_IO_READ:
     case HAFT_IO_WRITE:
         return transfer(o);
+    case HAFT_IO_READ_PARTS:
+    case HAFT_IO_WRITE_PARTS:
+        return transfer_parts(o);
+    case HAFT_IO_RECEIVE_MESSAGE:
+    case HAFT_IO_SEND_MESSAGE:
+        return transfer_message(o, o->buffer, o->kind == HAFT_IO_SEND_MESSAGE);
     case HAFT_IO_RECEIVE:
         done = recvfrom(o->descriptor, o->buffer, o->size, o->flags | MSG_DONTWAIT, o->address,
                         o->address_size);
@@ -149,6 +221,11 @@ ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
             done = transfer_by_socket(operation);
             if (done == -ENOTSOCK)
                 done = transfer_plainly(operation, SIZE_MAX);
+        } else if (operation->kind == HAFT_IO_READ_PARTS ||
+                   operation->kind == HAFT_IO_WRITE_PARTS) {
+            done = transfer_parts_by_socket(operation);
+            if (done == -ENOTSOCK)
+                done = transfer_parts_plainly(operation);
         } else {
             done = haft_io_attempt(operation);
         }
@@ -166,15 +243,18 @@ ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
 /* A task for which everything is ready at once must not keep the others waiting for ever. */
 enum { OPERATIONS_IN_A_ROW = 64 };
 
-static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    haft_io_worker_t *worker = runner->worker;
+static bool may_go_on(haft_io_worker_t *worker) {
     HAFT_IO_COUNT(worker->counters.operations);
-    if (HAFT_IO_UNLIKELY(++worker->operations > OPERATIONS_IN_A_ROW) &&
-        HAFT_PERFORM(haft_io_yield) != 0)
+    return HAFT_IO_LIKELY(++worker->operations <= OPERATIONS_IN_A_ROW) ||
+           HAFT_PERFORM(haft_io_yield) == 0;
+}
+
+static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+    if (!may_go_on(runner->worker))
         return -ECANCELED;
-    if (HAFT_IO_UNLIKELY(worker->shared))
+    if (HAFT_IO_UNLIKELY(runner->worker->shared))
         return haft_io_operate_shared(runner, operation);
-    return worker->backend->operate(runner, operation);
+    return runner->worker->backend->operate(runner, operation);
 }
 
 /* ---- Each operation: its default, its clause ---- */
@@ -198,10 +278,29 @@ OPERATION(receive, ssize_t, HAFT_IO_RECEIVE, p->socket, p->flags, p->buffer, p->
           p->address_size)
 OPERATION(send, ssize_t, HAFT_IO_SEND, p->socket, p->flags, (void *)(uintptr_t)p->buffer, p->size,
           (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
+OPERATION(read_parts, ssize_t, HAFT_IO_READ_PARTS, p->descriptor, 0, (void *)(uintptr_t)p->parts,
+          p->count, NULL, NULL)
+OPERATION(write_parts, ssize_t, HAFT_IO_WRITE_PARTS, p->descriptor, 0, (void *)(uintptr_t)p->parts,
+          p->count, NULL, NULL)
+OPERATION(receive_message, ssize_t, HAFT_IO_RECEIVE_MESSAGE, p->socket, p->flags, p->message, 0,
+          NULL, NULL)
+OPERATION(send_message, ssize_t, HAFT_IO_SEND_MESSAGE, p->socket, p->flags,
+          (void *)(uintptr_t)p->message, 0, NULL, NULL)
 OPERATION(accept, int, HAFT_IO_ACCEPT, p->listener, 0, NULL, 0, NULL, NULL)
 OPERATION(connect, int, HAFT_IO_CONNECT, p->socket, 0, NULL, 0,
           (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
 OPERATION(wait_for, int, HAFT_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
+
+static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
+    (void)unused;
+    return haft_io_poll_blocking(p->entries, p->count, p->deadline);
+}
+static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
+    haft_io_runner_t *runner = state;
+    if (!may_go_on(runner->worker))
+        return -ECANCELED;
+    return runner->worker->backend->poll_several(runner, p->entries, p->count, p->deadline);
+}
 
 static int default_close(void *unused, HAFT_PAYLOAD(haft_io_close) * payload) {
     (void)unused;
@@ -270,8 +369,13 @@ static haft_io_task_t *clause_self(void *state, HAFT_PAYLOAD(haft_io_self) * pay
 HAFT_HANDLER(operations, NULL, HAFT_TAIL(haft_io_self, clause_self),
              HAFT_TAIL(haft_io_read, clause_read), HAFT_TAIL(haft_io_write, clause_write),
              HAFT_TAIL(haft_io_receive, clause_receive), HAFT_TAIL(haft_io_send, clause_send),
+             HAFT_TAIL(haft_io_read_parts, clause_read_parts),
+             HAFT_TAIL(haft_io_write_parts, clause_write_parts),
+             HAFT_TAIL(haft_io_receive_message, clause_receive_message),
+             HAFT_TAIL(haft_io_send_message, clause_send_message),
              HAFT_TAIL(haft_io_accept, clause_accept), HAFT_TAIL(haft_io_connect, clause_connect),
-             HAFT_TAIL(haft_io_wait_for, clause_wait_for), HAFT_TAIL(haft_io_close, clause_close),
+             HAFT_TAIL(haft_io_wait_for, clause_wait_for), HAFT_TAIL(haft_io_poll, clause_poll),
+             HAFT_TAIL(haft_io_close, clause_close),
              HAFT_TAIL(haft_io_sleep_until, clause_sleep_until), HAFT_TAIL(haft_io_now, clause_now),
              HAFT_TAIL(haft_io_call_blocking, clause_call_blocking));
 const haft_handler_t *const haft_io_operations = &operations;
@@ -283,9 +387,14 @@ __attribute__((constructor)) static void set_defaults(void) {
     HAFT_SET_DEFAULT(haft_io_write, default_write);
     HAFT_SET_DEFAULT(haft_io_receive, default_receive);
     HAFT_SET_DEFAULT(haft_io_send, default_send);
+    HAFT_SET_DEFAULT(haft_io_read_parts, default_read_parts);
+    HAFT_SET_DEFAULT(haft_io_write_parts, default_write_parts);
+    HAFT_SET_DEFAULT(haft_io_receive_message, default_receive_message);
+    HAFT_SET_DEFAULT(haft_io_send_message, default_send_message);
     HAFT_SET_DEFAULT(haft_io_accept, default_accept);
     HAFT_SET_DEFAULT(haft_io_connect, default_connect);
     HAFT_SET_DEFAULT(haft_io_wait_for, default_wait_for);
+    HAFT_SET_DEFAULT(haft_io_poll, default_poll);
     HAFT_SET_DEFAULT(haft_io_close, default_close);
     HAFT_SET_DEFAULT(haft_io_sleep_until, default_sleep_until);
     HAFT_SET_DEFAULT(haft_io_now, default_now);
@@ -322,6 +431,10 @@ int haft_io_wait_for(int descriptor, short events) {
     OR_CANCELLED(int, HAFT_PERFORM(haft_io_wait_for, descriptor, events));
 }
 
+int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline) {
+    OR_CANCELLED(int, HAFT_PERFORM(haft_io_poll, entries, count, deadline));
+}
+
 int haft_io_close(int descriptor) {
     return HAFT_PERFORM(haft_io_close, descriptor);
 }
@@ -344,6 +457,22 @@ ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
 
 ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags) {
     return haft_io_send_to(socket, buffer, size, flags, NULL, 0);
+}
+
+ssize_t haft_io_read_parts(int descriptor, const struct iovec *parts, size_t count) {
+    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read_parts, descriptor, parts, count));
+}
+
+ssize_t haft_io_write_parts(int descriptor, const struct iovec *parts, size_t count) {
+    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_write_parts, descriptor, parts, count));
+}
+
+ssize_t haft_io_receive_message(int socket, struct msghdr *message, int flags) {
+    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_receive_message, socket, flags, message));
+}
+
+ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags) {
+    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_send_message, socket, flags, message));
 }
 
 /* How long to wait for a descriptor before asking again: nothing tells when the process has one. */

@@ -35,6 +35,11 @@ void haft_io_set_worker(haft_io_worker_t *worker) {
     this_worker = worker;
 }
 
+bool haft_io_runs_here(void) {
+    const haft_io_worker_t *worker = haft_io_worker();
+    return worker != NULL && !worker->forked;
+}
+
 /* ---- The ready queue ---- */
 
 void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task) {

@@ -85,12 +85,17 @@ static ssize_t write_end(haft_io_simulated_t *simulated, const end_t *end, end_t
     return (ssize_t)size;
 }
 
-static int poll_end(const end_t *end, const end_t *peer, short events) {
+static int poll_end_now(const end_t *end, const end_t *peer, short events) {
     int ready = end->broken ? POLLERR : 0;
     if (end->count != 0 || end->finished || end->broken)
         ready |= events & POLLIN;
     if (end->finished || end->broken || peer->count < STREAM_SIZE)
         ready |= events & POLLOUT;
+    return ready;
+}
+
+static int poll_end(const end_t *end, const end_t *peer, short events) {
+    int ready = poll_end_now(end, peer, events);
     return ready != 0 ? ready : -EAGAIN;
 }
 
@@ -98,6 +103,11 @@ static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_opera
     state_t *state = worker->backend_state;
     end_t *peer = &state->ends[end->peer - FIRST_END];
     ssize_t done;
+    haft_io_operation_t part;
+    if (operation->kind == HAFT_IO_READ_PARTS || operation->kind == HAFT_IO_WRITE_PARTS) {
+        part = haft_io_first_part(operation);
+        operation = &part;
+    }
     switch (operation->kind) {
     case HAFT_IO_READ:
     case HAFT_IO_RECEIVE:
@@ -132,6 +142,61 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         int code =
             haft_io_wait_on(waiters_of(state, operation->descriptor), operation, runner->task);
         if (code != 0)
+            return code;
+    }
+}
+
+static haft_io_descriptor_t *find(haft_io_worker_t *worker, int descriptor) {
+    return end_of(worker->backend_state, descriptor) != NULL
+               ? waiters_of(worker->backend_state, descriptor)
+               : NULL;
+}
+
+static int look_at_ends(state_t *state, struct pollfd *entries, size_t count) {
+    int ready = 0;
+    for (size_t i = 0; i < count; i++) {
+        const end_t *end = end_of(state, entries[i].fd);
+        if (entries[i].fd < FIRST_END)
+            poll(&entries[i], 1, 0);
+        else if (end == NULL)
+            entries[i].revents = POLLNVAL;
+        else
+            entries[i].revents =
+                (short)poll_end_now(end, &state->ends[end->peer - FIRST_END], entries[i].events);
+        ready += entries[i].revents != 0;
+    }
+    return ready;
+}
+
+/* Real ones: what does not come in time takes its time in the simulation, too. */
+static int poll_real(haft_io_simulated_t *simulated, struct pollfd *entries, size_t count,
+                     int64_t deadline) {
+    int64_t until = HAFT_IO_FOREVER;
+    if (deadline != HAFT_IO_FOREVER)
+        until = haft_io_clock() + (deadline - simulated->now);
+    int ready = haft_io_poll_blocking(entries, count, until);
+    if (ready == 0 && deadline > simulated->now)
+        simulated->now = deadline;
+    return ready;
+}
+
+static bool has_ends(const struct pollfd *entries, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].fd >= FIRST_END)
+            return true;
+    return false;
+}
+
+static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+                        int64_t deadline) {
+    if (!has_ends(entries, count))
+        return poll_real(runner->worker->simulated, entries, count, deadline);
+    for (;;) {
+        int ready = look_at_ends(runner->worker->backend_state, entries, count);
+        if (ready != 0 || deadline <= runner->worker->simulated->now)
+            return ready;
+        int code = haft_io_wait_on_several(find, runner, entries, count, deadline);
+        if (code != 0 && code != -ETIMEDOUT)
             return code;
     }
 }
@@ -251,6 +316,7 @@ const haft_io_backend_t haft_io_simulation = {
     .stop = stop,
     .operate = operate,
     .close = close_end,
+    .poll_several = poll_several,
     .poll = poll_time,
     .interrupt = interrupt,
 };

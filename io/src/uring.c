@@ -159,6 +159,80 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
     }
 }
 
+/* ---- Several descriptors at once ---- */
+
+static int prepare_polls(haft_io_worker_t *worker, const struct pollfd *entries,
+                         request_t *requests, size_t count, haft_io_cell_t *cell) {
+    int code = 0;
+    for (size_t i = 0; i < count; i++) {
+        requests[i] = (request_t){.done = true};
+        haft_io_descriptor_t *known =
+            haft_io_descriptor(worker->crew->descriptors, entries[i].fd, true);
+        if (known == NULL || code != 0)
+            continue;
+        haft_io_operation_t operation = haft_io_operation_of(&entries[i]);
+        code = haft_io_enlist(known, &requests[i].waiter, cell, &operation);
+        if (code != 0) {
+            requests[i].waiter.closed = code == -EBADF;
+            continue;
+        }
+        requests[i].done = false;
+        struct io_uring_sqe *entry = next_entry(worker->backend_state);
+        io_uring_prep_poll_add(entry, entries[i].fd, (unsigned short)entries[i].events);
+        io_uring_sqe_set_data(entry, &requests[i]);
+    }
+    return code;
+}
+
+/* Returns when the kernel has answered them all, and knows none any more. */
+static void withdraw_polls(state_t *state, request_t *requests, size_t count,
+                           haft_io_task_t *task) {
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i].waiter.descriptor != NULL)
+            haft_io_delist(&requests[i].waiter);
+        if (!requests[i].done)
+            ask_back(state, &requests[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        while (!requests[i].done) {
+            haft_io_cell_t last = {HAFT_IO_WAITING, task};
+            requests[i].waiter.cell = &last;
+            haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER,
+                              haft_io_kind_name(HAFT_IO_POLL));
+        }
+}
+
+static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+                         int64_t deadline, bool again) {
+    (void)again;
+    haft_io_worker_t *worker = runner->worker;
+    if (haft_io_is_cancelled(runner->task->scope))
+        return -ECANCELED;
+    request_t few[HAFT_IO_FEW];
+    request_t *requests = count <= HAFT_IO_FEW ? few : malloc(count * sizeof *requests);
+    if (requests == NULL)
+        return -ENOMEM;
+    haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
+    worker->waiting++;
+    int code = prepare_polls(worker, entries, requests, count, &cell);
+    if (code == 0)
+        code = haft_io_code_of(haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
+                                                 haft_io_kind_name(HAFT_IO_POLL)));
+    withdraw_polls(worker->backend_state, requests, count, runner->task);
+    worker->waiting--;
+    int closed = 0;
+    for (size_t i = 0; i < count; i++)
+        closed += haft_io_mark_closed(&entries[i], &requests[i].waiter);
+    if (requests != few)
+        free(requests);
+    return closed != 0 ? closed : code;
+}
+
+static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+                        int64_t deadline) {
+    return haft_io_poll_by(await_several, runner, entries, count, deadline);
+}
+
 static void watch_for_wakes(state_t *state) {
     struct io_uring_sqe *entry = next_entry(state);
     io_uring_prep_poll_add(entry, state->waker, POLLIN);
@@ -259,6 +333,7 @@ const haft_io_backend_t haft_io_uring = {
     .stop = stop,
     .operate = operate,
     .close = haft_io_close_descriptor,
+    .poll_several = poll_several,
     .poll = poll_completions,
     .interrupt = interrupt,
 };

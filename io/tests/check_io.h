@@ -8,6 +8,7 @@
 #include <haft/io.h>
 
 #include <errno.h>
+#include <fcntl.h>
 
 #if CHECK_THREAD_SANITIZER
 /* liburing unmaps a ring by a system call that the sanitizer does not see: it takes the next ring at that
@@ -43,6 +44,14 @@ static inline void check_backend(void) {
         return;
     printf("%s: %s\n", name, strerror(-code));
     exit(77);
+}
+
+/* How many this process has. */
+static inline int check_descriptors(void) {
+    int count = 0;
+    for (int i = 0; i < 1024; i++)
+        count += fcntl(i, F_GETFD) >= 0;
+    return count;
 }
 
 static inline void *check_number(intptr_t number) {

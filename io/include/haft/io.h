@@ -29,7 +29,8 @@
  * a scheduler.
  *
  * Sections: running; tasks; scopes; cancellation; time; descriptors; sockets; blocking work;
- * synchronisation; seeing inside; testing. haft/io_effects.h has the effects of the operations.
+ * signals and processes; synchronisation; seeing inside; testing. haft/io_effects.h has the effects
+ * of the operations.
  *
  * Results: functions that can fail return 0, or a count, or a negative error number of errno.h
  * (-ECONNRESET). Each task has its own errno: a wait does not change it.
@@ -47,6 +48,7 @@
 
 #include <haft.h>
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -82,6 +84,13 @@ typedef struct haft_io_options {
  * memory.
  */
 int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options);
+
+/*
+ * Whether the calling thread is inside haft_io_run: in a task, or in the scheduler between tasks. False in a
+ * child of fork. For code that stands between a program and the system: unlike haft_io_self() it performs
+ * nothing and may be called at any time, from anywhere.
+ */
+bool haft_io_runs_here(void);
 
 /* ---- Tasks ---------------------------------------------------------------------------------- */
 
@@ -260,8 +269,31 @@ ssize_t haft_io_write(int descriptor, const void *buffer, size_t size);
 /* Writes everything, or fails. Returns 0 or an error. */
 int haft_io_write_all(int descriptor, const void *buffer, size_t size);
 
+struct iovec;
+/* As readv(2) and writev(2). */
+ssize_t haft_io_read_parts(int descriptor, const struct iovec *parts, size_t count);
+ssize_t haft_io_write_parts(int descriptor, const struct iovec *parts, size_t count);
+
+/*
+ * Moves bytes without copying them through the program: up to `size` from a file, from `*offset` on, to a
+ * socket, as sendfile(2); and between a pipe and any other descriptor, as splice(2). `offset` may be NULL:
+ * the file's own position. How many; 0 at the end. A connection that is broken sends SIGPIPE, as those
+ * calls do. Not for the ends of a simulation.
+ */
+ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size);
+ssize_t haft_io_splice(int from, int to, size_t size);
+
 /* Waits for one of `events`, as in poll(2); returns those that have come. */
 int haft_io_wait_for(int descriptor, short events);
+
+struct pollfd;
+/*
+ * As poll(2), until a deadline of haft_io_now(): waits for the events of several descriptors and fills in
+ * their `revents`. The number of those that have some; 0 after the deadline. With a deadline that
+ * has passed it only looks. Unlike the other waits it takes descriptors that were closed by
+ * something else than haft_io_close since a task last waited on them, and are other files by now.
+ */
+int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
 
 /*
  * Closes the descriptor. The operation of a task that waits on it returns -EBADF, and never data of
@@ -293,6 +325,18 @@ ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
                              struct sockaddr *address, socklen_t *address_size);
 ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
                         const struct sockaddr *address, socklen_t address_size);
+
+/* As recvmsg(2) and sendmsg(2). Descriptors that come along close on exec. */
+ssize_t haft_io_receive_message(int socket, struct msghdr *message, int flags);
+ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags);
+
+/*
+ * Passes a descriptor over a Unix socket, along with one byte. The sender's stays its own; the receiver gets
+ * one more of the same file. 0; or the descriptor, -EPIPE at the end, -EBADMSG if a byte came without one,
+ * -EMFILE if the process had no number left for it, which is lost then.
+ */
+int haft_io_send_descriptor(int socket, int descriptor);
+int haft_io_receive_descriptor(int socket);
 
 /* Waits for the next connection. When the process has run out of descriptors, waits for one,
    too. */
@@ -330,6 +374,35 @@ struct addrinfo;
 /* As getaddrinfo(3), in the pool. Returns 0, an EAI_ code, or -ECANCELED. */
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
                     struct addrinfo **result);
+
+struct stat;
+struct dirent;
+/* Directories and names, in the pool. As scandir(3), sorted by name: how many, and an array to free, each of
+   whose elements is to be freed. As mkdir(2), remove(3), rename(2), stat(2). */
+int haft_io_list_directory(const char *path, struct dirent ***entries);
+int haft_io_make_directory(const char *path, mode_t mode);
+int haft_io_remove(const char *path);
+int haft_io_rename(const char *from, const char *to);
+int haft_io_status(const char *path, struct stat *status);
+
+/* ---- Signals and processes ------------------------------------------------------------------ */
+
+/*
+ * Waits for one of the signals of the set and returns its number. All threads of the process must block
+ * them: block them before haft_io_run. One that comes while nobody waits is kept for the next wait.
+ */
+int haft_io_wait_signal(const sigset_t *signals);
+
+/*
+ * Starts a program, which is searched in PATH, with these arguments, the last of which is NULL. `streams`
+ * are its standard input, output and error: -1, or NULL for all, leaves it the caller's. They are made to
+ * block, as programs expect; the caller closes its own. The program begins with no signal blocked or
+ * ignored. Its number, or an error. Runs in the pool.
+ */
+pid_t haft_io_start_process(const char *const arguments[], const int streams[3]);
+/* Waits for the end of a child of this process; `*status`, which may be NULL, is that of waitpid(2). A cancel
+   leaves the child running, and to be waited for. */
+int haft_io_wait_process(pid_t process, int *status);
 
 /* ---- Synchronisation ------------------------------------------------------------------------ */
 

@@ -57,6 +57,31 @@ HAFT_EFFECT(haft_io_close, int, { int descriptor; });
 
 HAFT_EFFECT(haft_io_sleep_until, int, { int64_t deadline; });
 HAFT_EFFECT(haft_io_now, int64_t, {});
+HAFT_EFFECT(haft_io_poll, int, {
+    struct pollfd *entries;
+    size_t count;
+    int64_t deadline;
+});
+HAFT_EFFECT(haft_io_read_parts, ssize_t, {
+    int descriptor;
+    const struct iovec *parts;
+    size_t count;
+});
+HAFT_EFFECT(haft_io_write_parts, ssize_t, {
+    int descriptor;
+    const struct iovec *parts;
+    size_t count;
+});
+HAFT_EFFECT(haft_io_receive_message, ssize_t, {
+    int socket;
+    int flags;
+    struct msghdr *message;
+});
+HAFT_EFFECT(haft_io_send_message, ssize_t, {
+    int socket;
+    int flags;
+    const struct msghdr *message;
+});
 HAFT_EFFECT(haft_io_call_blocking, int, {
     void (*function)(void *);
     void *argument;

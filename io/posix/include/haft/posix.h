@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Haft POSIX: libraries that know nothing of tasks, on tasks.
+ *
+ * libhaft-posix answers the blocking calls of the C library. On a task of libhaft-io a call that would block
+ * suspends that task, and the others go on; anywhere else (threads without a scheduler, the scheduler itself,
+ * a child of fork) the call is the system's own, with the system's errno. So a client library written
+ * for one blocking thread serves as many tasks as there are.
+ *
+ * Link with -lhaft-posix, or by pkg-config haft-posix, before the C library; or run a program that is linked
+ * with the shared libhaft-io with LD_PRELOAD=libhaft-posix.so. There is nothing to call. (With libhaft-io.a
+ * in the program there would be two libraries of tasks, and this one would see none of the program's.)
+ *
+ * What is answered, beside the names that the fortified headers use:
+ *   read, readv, pread, write, writev, pwrite, fsync, fdatasync, close,
+ *   recv, recvfrom, recvmsg, send, sendto, sendmsg, accept, accept4, connect,
+ *   poll, ppoll, select, pselect, epoll_wait, epoll_pwait,
+ *   sleep, usleep, nanosleep, clock_nanosleep, thrd_sleep, sched_yield,
+ *   getaddrinfo, getnameinfo, gethostbyname, gethostbyname_r, wait, waitpid.
+ *
+ * On a task:
+ * - A descriptor that does not block, and MSG_DONTWAIT, give EAGAIN at once. SO_RCVTIMEO and SO_SNDTIMEO
+ *   hold. What a blocking call would write in full is written in full.
+ * - A cancel does not unwind the stack of a library, which could not be. The call fails with ECANCELED
+ *   (getaddrinfo: EAI_SYSTEM), and so does every wait that follows, until the task comes to a wait of its
+ *   own, which unwinds. What can be done at once is done; what the pool has begun is waited for.
+ * - A handler of a signal does not end a wait: there is no EINTR, but for the signals that the mask of
+ *   ppoll, pselect or epoll_pwait lets through and the thread blocks.
+ * - Files: what the system has in memory is read at once, and writes go there; the rest (a read from the
+ *   disk, O_SYNC, O_DIRECT, fsync) is done by the pool of blocking work, as names are resolved.
+ * - errno is the task's. In a simulated run time is virtual, and read, write, recv, send, poll and close
+ *   take the ends of simulated streams, so a library can be tested with what may go wrong.
+ *
+ * Not answered, so these block the thread with all its tasks:
+ * - what the C library does inside: FILE (fread, fgets, fprintf to a pipe that is full), system, pclose;
+ * - open of a FIFO, flock, F_SETLKW, sendfile, splice, recvmmsg, sendmmsg, message queues;
+ * - mutexes, conditions, semaphores and futexes of threads. A mutex belongs to the thread: a second task that
+ *   wants one which a task holds over a wait would wait for itself for ever. It cannot be answered here: the
+ *   library's mutex may be static, recursive or shared, and notes the thread as its owner. Give each task
+ *   its own handle of a library, as the threads would have, and do not share handles that lock over a call.
+ *
+ * Mind:
+ * - A handler of a signal that runs on a task makes no call that blocks; to write to a descriptor that does
+ *   not block is right as ever.
+ * - A child of vfork runs in its parent: it only calls exec or _exit, as POSIX says.
+ * - dup2 over a number that tasks wait on, and fclose of one, are not seen; close is.
+ * - A library takes more stack than a task that echoes. The default, 1 MiB of addresses of which only
+ *   what is used takes memory, is enough for libcurl, libpq and hiredis.
+ */
+#ifndef HAFT_POSIX_H
+#define HAFT_POSIX_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* Whether the calls of this process come here: false where the library was linked after the C library. */
+bool haft_posix_answers(void);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* Connections: accepting, connecting, closing. */
+#include "internal.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+/* ---- accept ---- */
+
+/* A listener that blocks is asked only when somebody is there. No flag of the call could keep it from
+   blocking, and its mode is other threads' as well. */
+static ssize_t accept_when_there(int listener, struct sockaddr *address, socklen_t *size,
+                                 int flags) {
+    if (!haft_posix_blocks(listener))
+        return HAFT_POSIX_RESULT(SYSTEM(accept4)(listener, address, size, flags));
+    int64_t deadline = haft_posix_socket_deadline(listener, SO_RCVTIMEO);
+    haft_posix_take_turns(listener);
+    for (;;) {
+        struct pollfd entry = {listener, POLLIN, 0};
+        if (SYSTEM(poll)(&entry, 1, 0) != 0) {
+            ssize_t done = HAFT_POSIX_RESULT(SYSTEM(accept4)(listener, address, size, flags));
+            if (done != -EAGAIN)
+                return done;
+        }
+        int code = haft_posix_wait(listener, POLLIN, deadline);
+        if (code != 0)
+            return code;
+    }
+}
+
+HAFT_POSIX_EXPORT int accept4(int listener, __SOCKADDR_ARG address, socklen_t *restrict size,
+                              int flags) {
+    if (!haft_posix_on_task())
+        return SYSTEM(accept4)(listener, address, size, flags);
+    int before = haft_posix_error();
+    return (int)haft_posix_answer(accept_when_there(listener, address.__sockaddr__, size, flags),
+                                  before);
+}
+
+HAFT_POSIX_EXPORT int accept(int listener, __SOCKADDR_ARG address, socklen_t *restrict size) {
+    if (!haft_posix_on_task())
+        return SYSTEM(accept)(listener, address, size);
+    return accept4(listener, address, size, 0);
+}
+
+/* ---- connect ---- */
+
+typedef struct connect_call {
+    int socket;
+    const struct sockaddr *address;
+    socklen_t size;
+    ssize_t done;
+} connect_call_t;
+
+static void connect_in_pool(void *argument) {
+    connect_call_t *call = argument;
+    call->done = HAFT_POSIX_RESULT(SYSTEM(connect)(call->socket, call->address, call->size));
+}
+
+/* Begins to connect, and lets the socket block again. */
+static ssize_t begin(const connect_call_t *call) {
+    int flags = fcntl(call->socket, F_GETFL);
+    fcntl(call->socket, F_SETFL, flags | O_NONBLOCK);
+    ssize_t done = HAFT_POSIX_RESULT(SYSTEM(connect)(call->socket, call->address, call->size));
+    fcntl(call->socket, F_SETFL, flags);
+    return done;
+}
+
+static ssize_t connect_waiting(connect_call_t *call) {
+    if (!haft_posix_blocks(call->socket))
+        return HAFT_POSIX_RESULT(SYSTEM(connect)(call->socket, call->address, call->size));
+    ssize_t done = begin(call);
+    if (done == -EAGAIN) { /* A Unix socket whose listener is busy: nothing tells when it is not. */
+        int code = haft_posix_call_blocking(connect_in_pool, call);
+        return code == 0 ? call->done : code;
+    }
+    if (done != -EINPROGRESS)
+        return done;
+    int64_t deadline = haft_posix_socket_deadline(call->socket, SO_SNDTIMEO);
+    int code = haft_posix_wait(call->socket, POLLOUT, deadline);
+    if (code != 0)
+        return code == -EAGAIN ? -EINPROGRESS : code;
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (getsockopt(call->socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+        return -haft_posix_error();
+    return -error;
+}
+
+HAFT_POSIX_EXPORT int connect(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
+    if (!haft_posix_on_task())
+        return SYSTEM(connect)(socket, address, size);
+    int before = haft_posix_error();
+    connect_call_t call = {socket, address.__sockaddr__, size, 0};
+    return (int)haft_posix_answer(connect_waiting(&call), before);
+}
+
+/* ---- close ---- */
+
+HAFT_POSIX_EXPORT int close(int descriptor) {
+    if (!haft_posix_on_task())
+        return SYSTEM(close)(descriptor);
+    int before = haft_posix_error();
+    return (int)haft_posix_answer(HAFT_PERFORM(haft_io_close, descriptor), before);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting for one of several descriptors: poll, select, epoll_wait, and those with a mask of signals. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+/* ---- Signals that the mask lets through ---- */
+
+/*
+ * The mask is the thread's, and cannot be in force for one task while others run. What it is for, the end of
+ * the wait by a signal that is blocked otherwise, comes by a descriptor that tells of pending signals:
+ * then the system's own call, with the mask and no time, delivers them.
+ */
+
+/* -1: it lets none through that is blocked. */
+static int watch_signals(const sigset_t *mask) {
+    sigset_t blocked, let_through;
+    bool any = false;
+    sigemptyset(&let_through);
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    for (int signal = 1; mask != NULL && signal < NSIG; signal++)
+        if (sigismember(&blocked, signal) == 1 && sigismember(mask, signal) == 0) {
+            sigaddset(&let_through, signal);
+            any = true;
+        }
+    return any ? signalfd(-1, &let_through, SFD_NONBLOCK | SFD_CLOEXEC) : -1;
+}
+
+static ssize_t deliver_signals(struct pollfd *entries, size_t count, const sigset_t *mask) {
+    return HAFT_POSIX_RESULT(SYSTEM(ppoll)(entries, count, &(struct timespec){0, 0}, mask));
+}
+
+/* poll with one descriptor more. The others are the first ones. */
+static ssize_t poll_and_signals(struct pollfd *entries, size_t count, int64_t deadline, int signals,
+                                const sigset_t *mask) {
+    struct pollfd *all = malloc((count + 1) * sizeof *all);
+    if (all == NULL)
+        return -ENOMEM;
+    if (count != 0)
+        memcpy(all, entries, count * sizeof *all);
+    all[count] = (struct pollfd){signals, POLLIN, 0};
+    ssize_t ready;
+    do {
+        ready = HAFT_PERFORM(haft_io_poll, all, count + 1, deadline);
+        if (ready > 0 && all[count].revents != 0)
+            ready = deliver_signals(all, count, mask);
+        else
+            break; /* Another thread may have taken the signal. */
+    } while (ready == 0);
+    if (ready >= 0 && count != 0)
+        memcpy(entries, all, count * sizeof *all);
+    free(all);
+    return ready;
+}
+
+static ssize_t poll_until(struct pollfd *entries, size_t count, int64_t deadline,
+                          const sigset_t *mask) {
+    int signals = watch_signals(mask);
+    if (signals < 0)
+        return HAFT_PERFORM(haft_io_poll, entries, count, deadline);
+    ssize_t ready = poll_and_signals(entries, count, deadline, signals, mask);
+    HAFT_PERFORM(haft_io_close, signals);
+    return ready;
+}
+
+/* ---- poll ---- */
+
+static int64_t deadline_in(int milliseconds) {
+    if (milliseconds < 0)
+        return HAFT_IO_FOREVER;
+    if (milliseconds == 0)
+        return 0;
+    return HAFT_PERFORM(haft_io_now) + milliseconds * HAFT_IO_MILLISECOND;
+}
+
+HAFT_POSIX_EXPORT int poll(struct pollfd *entries, nfds_t count, int milliseconds) {
+    if (!haft_posix_on_task())
+        return SYSTEM(poll)(entries, count, milliseconds);
+    int before = haft_posix_error();
+    return (int)haft_posix_answer(poll_until(entries, count, deadline_in(milliseconds), NULL),
+                                  before);
+}
+
+HAFT_POSIX_EXPORT int ppoll(struct pollfd *entries, nfds_t count, const struct timespec *limit,
+                            const sigset_t *mask) {
+    if (!haft_posix_on_task())
+        return SYSTEM(ppoll)(entries, count, limit, mask);
+    int before = haft_posix_error();
+    int64_t deadline = haft_posix_deadline(limit);
+    ssize_t done = deadline < 0 ? deadline : poll_until(entries, count, deadline, mask);
+    return (int)haft_posix_answer(done, before);
+}
+
+int __poll_chk(struct pollfd *entries, nfds_t count, int milliseconds, size_t room);
+int __ppoll_chk(struct pollfd *entries, nfds_t count, const struct timespec *limit,
+                const sigset_t *mask, size_t room);
+__attribute__((noreturn)) void __chk_fail(void);
+
+HAFT_POSIX_EXPORT int __poll_chk(struct pollfd *entries, nfds_t count, int milliseconds,
+                                 size_t room) {
+    if (room / sizeof *entries < count)
+        __chk_fail();
+    return poll(entries, count, milliseconds);
+}
+
+HAFT_POSIX_EXPORT int __ppoll_chk(struct pollfd *entries, nfds_t count,
+                                  const struct timespec *limit, const sigset_t *mask, size_t room) {
+    if (room / sizeof *entries < count)
+        __chk_fail();
+    return ppoll(entries, count, limit, mask);
+}
+
+/* ---- select ---- */
+
+typedef struct sets {
+    fd_set *readable, *writable, *exceptional;
+} sets_t;
+
+/* A set may have more members than an fd_set has room for: whoever made it that large says so by `count`. */
+static bool has(const fd_set *set, int descriptor) {
+    return set != NULL && (((const fd_mask *)(const void *)set)[descriptor / NFDBITS] &
+                           (fd_mask)(1UL << (descriptor % NFDBITS))) != 0;
+}
+static void put(fd_set *set, int descriptor) {
+    ((fd_mask *)(void *)set)[descriptor / NFDBITS] |= (fd_mask)(1UL << (descriptor % NFDBITS));
+}
+static void clear(fd_set *set, int count) {
+    if (set != NULL)
+        memset(set, 0, (size_t)((count + NFDBITS - 1) / NFDBITS) * sizeof(fd_mask));
+}
+
+static size_t entries_of(const sets_t *sets, int count, struct pollfd *entries) {
+    size_t used = 0;
+    for (int i = 0; i < count; i++) {
+        short events =
+            (short)((has(sets->readable, i) ? POLLIN : 0) | (has(sets->writable, i) ? POLLOUT : 0) |
+                    (has(sets->exceptional, i) ? POLLPRI : 0));
+        if (events != 0)
+            entries[used++] = (struct pollfd){i, events, 0};
+    }
+    return used;
+}
+
+static int put_if(fd_set *set, const struct pollfd *entry, short asked, short events) {
+    if ((entry->events & asked) == 0 || (entry->revents & events) == 0)
+        return 0;
+    put(set, entry->fd);
+    return 1;
+}
+
+/* The number of members, or -EBADF. */
+static int sets_of(const struct pollfd *entries, size_t used, int count, sets_t *sets) {
+    for (size_t i = 0; i < used; i++)
+        if ((entries[i].revents & POLLNVAL) != 0)
+            return -EBADF;
+    clear(sets->readable, count);
+    clear(sets->writable, count);
+    clear(sets->exceptional, count);
+    int members = 0;
+    for (size_t i = 0; i < used; i++) {
+        members += put_if(sets->readable, &entries[i], POLLIN, POLLIN | POLLHUP | POLLERR);
+        members += put_if(sets->writable, &entries[i], POLLOUT, POLLOUT | POLLERR);
+        members += put_if(sets->exceptional, &entries[i], POLLPRI, POLLPRI);
+    }
+    return members;
+}
+
+static ssize_t select_until(int count, sets_t *sets, int64_t deadline, const sigset_t *mask) {
+    if (count < 0 || deadline < 0)
+        return -EINVAL;
+    struct pollfd *entries = malloc(((size_t)count + 1) * sizeof *entries);
+    if (entries == NULL)
+        return -ENOMEM;
+    size_t used = entries_of(sets, count, entries);
+    ssize_t ready;
+    do { /* What is ready may be nothing that select tells: an end that is only written to. */
+        ready = poll_until(entries, used, deadline, mask);
+        if (ready < 0)
+            break;
+        ssize_t polled = ready;
+        ready = sets_of(entries, used, count, sets);
+        if (polled == 0 || ready != 0)
+            break;
+        HAFT_PERFORM(haft_io_yield);
+    } while (deadline > HAFT_PERFORM(haft_io_now));
+    free(entries);
+    return ready;
+}
+
+HAFT_POSIX_EXPORT int select(int count, fd_set *restrict readable, fd_set *restrict writable,
+                             fd_set *restrict exceptional, struct timeval *restrict limit) {
+    if (!haft_posix_on_task())
+        return SYSTEM(select)(count, readable, writable, exceptional, limit);
+    int before = haft_posix_error();
+    sets_t sets = {readable, writable, exceptional};
+    int64_t deadline = HAFT_IO_FOREVER;
+    if (limit != NULL)
+        deadline = limit->tv_usec < 0 ? -EINVAL
+                                      : haft_posix_deadline(&(struct timespec){
+                                            limit->tv_sec + limit->tv_usec / 1000000,
+                                            limit->tv_usec % 1000000 * HAFT_IO_MICROSECOND});
+    ssize_t done = select_until(count, &sets, deadline, NULL);
+    if (limit != NULL && done >= 0 && deadline != HAFT_IO_FOREVER) { /* As Linux does. */
+        int64_t left = deadline - HAFT_PERFORM(haft_io_now);
+        left = left > 0 ? left : 0;
+        *limit =
+            (struct timeval){left / HAFT_IO_SECOND, left % HAFT_IO_SECOND / HAFT_IO_MICROSECOND};
+    }
+    return (int)haft_posix_answer(done, before);
+}
+
+HAFT_POSIX_EXPORT int pselect(int count, fd_set *restrict readable, fd_set *restrict writable,
+                              fd_set *restrict exceptional, const struct timespec *restrict limit,
+                              const sigset_t *restrict mask) {
+    if (!haft_posix_on_task())
+        return SYSTEM(pselect)(count, readable, writable, exceptional, limit, mask);
+    int before = haft_posix_error();
+    sets_t sets = {readable, writable, exceptional};
+    return (int)haft_posix_answer(select_until(count, &sets, haft_posix_deadline(limit), mask),
+                                  before);
+}
+
+/* ---- epoll ---- */
+
+/* An epoll is itself a descriptor that can be waited for. */
+HAFT_POSIX_EXPORT int epoll_pwait(int epoll, struct epoll_event *events, int most, int milliseconds,
+                                  const sigset_t *mask) {
+    if (milliseconds == 0 || !haft_posix_on_task())
+        return SYSTEM(epoll_pwait)(epoll, events, most, milliseconds, mask);
+    int before = haft_posix_error();
+    int64_t deadline = deadline_in(milliseconds);
+    ssize_t done;
+    for (;;) {
+        done = HAFT_POSIX_RESULT(SYSTEM(epoll_wait)(epoll, events, most, 0));
+        if (done != 0)
+            break;
+        struct pollfd entry = {epoll, POLLIN, 0};
+        done = poll_until(&entry, 1, deadline, mask);
+        if (done <= 0)
+            break;
+    }
+    return (int)haft_posix_answer(done, before);
+}
+
+HAFT_POSIX_EXPORT int epoll_wait(int epoll, struct epoll_event *events, int most,
+                                 int milliseconds) {
+    if (milliseconds == 0 || !haft_posix_on_task())
+        return SYSTEM(epoll_wait)(epoll, events, most, milliseconds);
+    return epoll_pwait(epoll, events, most, milliseconds, NULL);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Sleeping. A sleep that is cancelled ends early and says what is left of it, as after a signal. */
+#include "internal.h"
+
+/* Sleeps until the deadline. 0, or -ECANCELED with what is left. */
+static int sleep_until(int64_t deadline, struct timespec *left) {
+    int code = HAFT_PERFORM(haft_io_sleep_until, deadline);
+    if (code != 0 && left != NULL) {
+        int64_t nanoseconds = deadline - HAFT_PERFORM(haft_io_now);
+        nanoseconds = nanoseconds > 0 ? nanoseconds : 0;
+        *left = (struct timespec){nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
+    }
+    return code;
+}
+
+static int sleep_for(const struct timespec *duration, struct timespec *left) {
+    int64_t deadline = haft_posix_deadline(duration);
+    return deadline < 0 ? (int)deadline : sleep_until(deadline, left);
+}
+
+HAFT_POSIX_EXPORT int nanosleep(const struct timespec *duration, struct timespec *left) {
+    if (!haft_posix_on_task())
+        return SYSTEM(nanosleep)(duration, left);
+    int before = haft_posix_error();
+    return (int)haft_posix_answer(sleep_for(duration, left), before);
+}
+
+HAFT_POSIX_EXPORT int usleep(useconds_t microseconds) {
+    if (!haft_posix_on_task())
+        return SYSTEM(usleep)(microseconds);
+    return nanosleep(&(struct timespec){microseconds / 1000000, microseconds % 1000000 * 1000L},
+                     NULL);
+}
+
+HAFT_POSIX_EXPORT unsigned sleep(unsigned seconds) {
+    if (!haft_posix_on_task())
+        return SYSTEM(sleep)(seconds);
+    struct timespec left = {0, 0};
+    sleep_for(&(struct timespec){seconds, 0}, &left);
+    return (unsigned)(left.tv_sec + (left.tv_nsec != 0));
+}
+
+HAFT_POSIX_EXPORT int thrd_sleep(const struct timespec *duration, struct timespec *left) {
+    if (!haft_posix_on_task())
+        return SYSTEM(thrd_sleep)(duration, left);
+    int code = sleep_for(duration, left);
+    return code == 0 ? 0 : code == -ECANCELED ? -1 : -2;
+}
+
+/* Clocks that count the time of processors do so only while something runs: they are the system's. */
+static bool is_of_the_world(clockid_t clock) {
+    return clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME || clock == CLOCK_BOOTTIME ||
+           clock == CLOCK_TAI;
+}
+
+/* How long from now on until a time of the clock, as it runs now. */
+static struct timespec until(clockid_t clock, const struct timespec *time) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    struct timespec left = {time->tv_sec - now.tv_sec, time->tv_nsec - now.tv_nsec};
+    if (left.tv_nsec < 0) {
+        left.tv_nsec += HAFT_IO_SECOND;
+        left.tv_sec--;
+    }
+    return left.tv_sec >= 0 ? left : (struct timespec){0, 0};
+}
+
+HAFT_POSIX_EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
+                                      struct timespec *left) {
+    bool valid = time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < HAFT_IO_SECOND;
+    if (!valid || !is_of_the_world(clock) || !haft_posix_on_task())
+        return SYSTEM(clock_nanosleep)(clock, flags, time, left);
+    if ((flags & TIMER_ABSTIME) == 0)
+        return -sleep_for(time, left);
+    struct timespec duration = until(clock, time);
+    return -sleep_for(&duration, NULL);
+}
+
+/* Who waits for another by giving way may wait for a task. */
+HAFT_POSIX_EXPORT int sched_yield(void) {
+    if (haft_posix_on_task())
+        HAFT_PERFORM(haft_io_yield);
+    return SYSTEM(sched_yield)();
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading and writing, of sockets, pipes, terminals and files: all one function, on the parts of a message.
+ *
+ * It tries first, in a way that does not block whatever the mode of the descriptor: as of a socket with
+ * MSG_DONTWAIT, else with RWF_NOWAIT, else after poll has said that there is something. Only when that gives
+ * EAGAIN is the mode asked for: that of the descriptor decides whether the caller gets it or waits.
+ *
+ * Nothing is performed before that. So a handler of a signal may write to a descriptor that does not block,
+ * wherever it has interrupted the task; and the scheduler, which is no task, gets the blocking defaults.
+ */
+#include "internal.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+enum nature { SOCKET, FILE_ON_DISK, OTHER };
+enum { FEW = 8 };
+
+typedef struct transfer {
+    int descriptor;
+    bool outward;
+    bool by_socket;         /* recv and send, rather than read and write */
+    int flags;              /* of recv and send */
+    struct msghdr *message; /* of by_socket: address and control data */
+    const struct iovec *parts;
+    size_t count;
+    int64_t offset; /* of pread and pwrite; else -1 */
+} transfer_t;
+
+static size_t size_of(const struct iovec *parts, size_t count) {
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++)
+        size += parts[i].iov_len;
+    return size;
+}
+
+/* ---- One try ---- */
+
+static ssize_t try_socket(const transfer_t *t) {
+    struct msghdr plain = {0};
+    struct msghdr *message = t->message != NULL ? t->message : &plain;
+    message->msg_iov = (struct iovec *)(uintptr_t)t->parts;
+    message->msg_iovlen = t->count;
+    return t->outward
+               ? HAFT_POSIX_RESULT(SYSTEM(sendmsg)(t->descriptor, message, t->flags | MSG_DONTWAIT))
+               : HAFT_POSIX_RESULT(
+                     SYSTEM(recvmsg)(t->descriptor, message, t->flags | MSG_DONTWAIT));
+}
+
+static ssize_t transfer_plainly(const transfer_t *t) {
+    if (t->offset >= 0) {
+        const struct iovec *part = t->parts;
+        return t->outward ? HAFT_POSIX_RESULT(SYSTEM(pwrite)(t->descriptor, part->iov_base,
+                                                             part->iov_len, t->offset))
+                          : HAFT_POSIX_RESULT(SYSTEM(pread)(t->descriptor, part->iov_base,
+                                                            part->iov_len, t->offset));
+    }
+    return t->outward ? HAFT_POSIX_RESULT(SYSTEM(writev)(t->descriptor, t->parts, (int)t->count))
+                      : HAFT_POSIX_RESULT(SYSTEM(readv)(t->descriptor, t->parts, (int)t->count));
+}
+
+/* What poll says is ready takes or gives so much at once. */
+static ssize_t transfer_a_little(const transfer_t *t) {
+    const struct iovec *part = t->parts;
+    while (part->iov_len == 0)
+        part++;
+    size_t size = part->iov_len < PIPE_BUF ? part->iov_len : PIPE_BUF;
+    return HAFT_POSIX_RESULT(SYSTEM(write)(t->descriptor, part->iov_base, size));
+}
+
+static ssize_t try_after_poll(const transfer_t *t) {
+    if (!haft_posix_blocks(t->descriptor))
+        return transfer_plainly(t);
+    struct pollfd entry = {t->descriptor, t->outward ? POLLOUT : POLLIN, 0};
+    if (SYSTEM(poll)(&entry, 1, 0) == 0)
+        return -EAGAIN;
+    return t->outward ? transfer_a_little(t) : transfer_plainly(t);
+}
+
+typedef struct in_pool {
+    const transfer_t *transfer;
+    ssize_t done;
+} in_pool_t;
+
+static void transfer_in_pool(void *argument) {
+    in_pool_t *call = argument;
+    call->done = transfer_plainly(call->transfer);
+}
+
+/* The disk is asked by a thread of the pool; what goes to the system's memory is written at once. */
+static ssize_t transfer_file(const transfer_t *t) {
+    if (t->outward && (fcntl(t->descriptor, F_GETFL) & (O_SYNC | O_DSYNC | O_DIRECT)) == 0)
+        return transfer_plainly(t);
+    in_pool_t call = {t, 0};
+    int code = haft_posix_call_blocking(transfer_in_pool, &call);
+    return code == 0 ? call.done : code;
+}
+
+static enum nature nature_of(int descriptor) {
+    struct stat status;
+    if (fstat(descriptor, &status) != 0)
+        return OTHER;
+    return S_ISSOCK(status.st_mode)                             ? SOCKET
+           : S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) ? FILE_ON_DISK
+                                                                : OTHER;
+}
+
+/* -EAGAIN: it would block. */
+static ssize_t attempt(const transfer_t *t) {
+    if (t->by_socket)
+        return try_socket(t);
+    ssize_t done = t->offset < 0 ? try_socket(t) : -ENOTSOCK;
+    if (done != -ENOTSOCK)
+        return done;
+    done = t->outward ? HAFT_POSIX_RESULT(
+                            pwritev2(t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT))
+                      : HAFT_POSIX_RESULT(
+                            preadv2(t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT));
+    if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && done != -ENOSYS))
+        return done;
+    if (nature_of(t->descriptor) == FILE_ON_DISK)
+        return transfer_file(t);
+    return done == -EAGAIN ? done : try_after_poll(t);
+}
+
+/* ---- The whole ---- */
+
+static bool is_stream(int socket) {
+    int type = 0;
+    socklen_t size = sizeof type;
+    return getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+/* Whether a call that has done a part goes on: what is written in full, and what is asked for in full. */
+static bool goes_on(const transfer_t *t) {
+    if (t->by_socket && !t->outward)
+        return (t->flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && is_stream(t->descriptor) &&
+               haft_posix_blocks(t->descriptor);
+    if (t->outward)
+        return haft_posix_blocks(t->descriptor);
+    return nature_of(t->descriptor) == FILE_ON_DISK;
+}
+
+static int wait_for_more(const transfer_t *t, int64_t *deadline) {
+    if (!haft_posix_blocks(t->descriptor))
+        return -EAGAIN;
+    if (*deadline == 0)
+        *deadline =
+            haft_posix_socket_deadline(t->descriptor, t->outward ? SO_SNDTIMEO : SO_RCVTIMEO);
+    return haft_posix_wait(t->descriptor, t->outward ? POLLOUT : POLLIN, *deadline);
+}
+
+/* Takes from the front of the parts what has been done. */
+static void advance(transfer_t *t, struct iovec *parts, size_t done) {
+    if (t->offset >= 0)
+        t->offset += (int64_t)done;
+    size_t first = 0;
+    while (first < t->count && done >= parts[first].iov_len)
+        done -= parts[first++].iov_len;
+    memmove(parts, parts + first, (t->count - first) * sizeof *parts);
+    t->count -= first;
+    if (t->count != 0) {
+        parts[0].iov_base = (char *)parts[0].iov_base + done;
+        parts[0].iov_len -= done;
+    }
+    t->parts = parts;
+    t->message = NULL; /* Its control data have been sent. */
+}
+
+/* After the first part: the rest, as far as it goes. */
+static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size) {
+    struct iovec few[FEW];
+    struct iovec *parts = t->count <= FEW ? few : malloc(t->count * sizeof *parts);
+    if (parts == NULL)
+        return (ssize_t)done;
+    memcpy(parts, t->parts, t->count * sizeof *parts);
+    advance(t, parts, done);
+    int64_t deadline = 0;
+    while (done < size) {
+        ssize_t more = attempt(t);
+        if (more > 0) {
+            done += (size_t)more;
+            advance(t, parts, (size_t)more);
+        } else if (more == 0 || more != -EAGAIN || wait_for_more(t, &deadline) != 0) {
+            break;
+        }
+    }
+    if (parts != few)
+        free(parts);
+    return (ssize_t)done;
+}
+
+/* The ends of a simulated stream are numbers that the system does not know. */
+static ssize_t transfer_simulated(const transfer_t *t) {
+    size_t sum = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        char *base = t->parts[i].iov_base;
+        size_t size = t->parts[i].iov_len, done = 0;
+        while (done < size) {
+            ssize_t more =
+                t->outward ? HAFT_PERFORM(haft_io_write, t->descriptor, base + done, size - done)
+                           : HAFT_PERFORM(haft_io_read, t->descriptor, base, size);
+            if (more < 0)
+                return sum + done != 0 ? (ssize_t)(sum + done) : more;
+            done += (size_t)more;
+            if (!t->outward)
+                return (ssize_t)done;
+        }
+        sum += done;
+    }
+    return (ssize_t)sum;
+}
+
+static ssize_t transfer(transfer_t t) {
+    int before = haft_posix_error();
+    size_t size = size_of(t.parts, t.count);
+    haft_posix_take_turns(t.descriptor);
+    int64_t deadline = 0;
+    ssize_t done;
+    while ((done = attempt(&t)) == -EAGAIN) {
+        int code = wait_for_more(&t, &deadline);
+        if (code != 0) {
+            done = code;
+            break;
+        }
+    }
+    if (done == -EBADF && haft_io_seed() != 0 && haft_posix_on_task())
+        done = transfer_simulated(&t);
+    else if (done > 0 && (size_t)done < size && goes_on(&t))
+        done = transfer_rest(&t, (size_t)done, size);
+    return haft_posix_answer(done, before);
+}
+
+/* Many parts, and none that say anything, are for the system to refuse or to do at once. */
+static bool is_plain(const struct iovec *parts, int count) {
+    return count > 0 && count <= IOV_MAX && size_of(parts, (size_t)count) != 0;
+}
+
+#define READ_OR_WRITE(way, offset_, base, size)                                                    \
+    transfer((transfer_t){.descriptor = descriptor,                                                \
+                          .outward = way,                                                          \
+                          .parts = &(struct iovec){(void *)(uintptr_t)(base), size},               \
+                          .count = 1,                                                              \
+                          .offset = offset_})
+
+/* ---- Reading and writing ---- */
+
+HAFT_POSIX_EXPORT ssize_t read(int descriptor, void *buffer, size_t size) {
+    if (!haft_io_runs_here() || size == 0)
+        return SYSTEM(read)(descriptor, buffer, size);
+    return READ_OR_WRITE(false, -1, buffer, size);
+}
+
+HAFT_POSIX_EXPORT ssize_t write(int descriptor, const void *buffer, size_t size) {
+    if (!haft_io_runs_here() || size == 0)
+        return SYSTEM(write)(descriptor, buffer, size);
+    return READ_OR_WRITE(true, -1, buffer, size);
+}
+
+HAFT_POSIX_EXPORT ssize_t pread(int descriptor, void *buffer, size_t size, off_t offset) {
+    if (!haft_io_runs_here() || size == 0 || offset < 0)
+        return SYSTEM(pread)(descriptor, buffer, size, offset);
+    return READ_OR_WRITE(false, offset, buffer, size);
+}
+
+HAFT_POSIX_EXPORT ssize_t pwrite(int descriptor, const void *buffer, size_t size, off_t offset) {
+    if (!haft_io_runs_here() || size == 0 || offset < 0)
+        return SYSTEM(pwrite)(descriptor, buffer, size, offset);
+    return READ_OR_WRITE(true, offset, buffer, size);
+}
+
+#define READ_OR_WRITE_PARTS(way)                                                                   \
+    transfer((transfer_t){.descriptor = descriptor,                                                \
+                          .outward = way,                                                          \
+                          .parts = parts,                                                          \
+                          .count = (size_t)count,                                                  \
+                          .offset = -1})
+
+HAFT_POSIX_EXPORT ssize_t readv(int descriptor, const struct iovec *parts, int count) {
+    if (!haft_io_runs_here() || !is_plain(parts, count))
+        return SYSTEM(readv)(descriptor, parts, count);
+    return READ_OR_WRITE_PARTS(false);
+}
+
+HAFT_POSIX_EXPORT ssize_t writev(int descriptor, const struct iovec *parts, int count) {
+    if (!haft_io_runs_here() || !is_plain(parts, count))
+        return SYSTEM(writev)(descriptor, parts, count);
+    return READ_OR_WRITE_PARTS(true);
+}
+
+/* ---- Sockets ---- */
+
+static ssize_t transfer_message(int socket, bool outward, struct msghdr *message, int flags) {
+    return transfer((transfer_t){.descriptor = socket,
+                                 .outward = outward,
+                                 .by_socket = true,
+                                 .flags = flags,
+                                 .message = message,
+                                 .parts = message->msg_iov,
+                                 .count = message->msg_iovlen,
+                                 .offset = -1});
+}
+
+static bool may_wait(int flags) {
+    return (flags & (MSG_DONTWAIT | MSG_ERRQUEUE)) == 0 && haft_io_runs_here();
+}
+
+HAFT_POSIX_EXPORT ssize_t recvmsg(int socket, struct msghdr *message, int flags) {
+    if (!may_wait(flags))
+        return SYSTEM(recvmsg)(socket, message, flags);
+    struct msghdr copy = *message;
+    ssize_t done = transfer_message(socket, false, &copy, flags);
+    if (done >= 0) {
+        message->msg_namelen = copy.msg_namelen;
+        message->msg_controllen = copy.msg_controllen;
+        message->msg_flags = copy.msg_flags;
+    }
+    return done;
+}
+
+HAFT_POSIX_EXPORT ssize_t sendmsg(int socket, const struct msghdr *message, int flags) {
+    if (!may_wait(flags))
+        return SYSTEM(sendmsg)(socket, message, flags);
+    struct msghdr copy = *message;
+    return transfer_message(socket, true, &copy, flags);
+}
+
+HAFT_POSIX_EXPORT ssize_t recvfrom(int socket, void *restrict buffer, size_t size, int flags,
+                                   __SOCKADDR_ARG address, socklen_t *restrict address_size) {
+    if (!may_wait(flags))
+        return SYSTEM(recvfrom)(socket, buffer, size, flags, address, address_size);
+    struct msghdr message = {.msg_name = address.__sockaddr__,
+                             .msg_namelen = address.__sockaddr__ != NULL ? *address_size : 0,
+                             .msg_iov = &(struct iovec){buffer, size},
+                             .msg_iovlen = 1};
+    ssize_t done = transfer_message(socket, false, &message, flags);
+    if (done >= 0 && address.__sockaddr__ != NULL)
+        *address_size = message.msg_namelen;
+    return done;
+}
+
+HAFT_POSIX_EXPORT ssize_t sendto(int socket, const void *buffer, size_t size, int flags,
+                                 __CONST_SOCKADDR_ARG address, socklen_t address_size) {
+    if (!may_wait(flags))
+        return SYSTEM(sendto)(socket, buffer, size, flags, address, address_size);
+    struct msghdr message = {.msg_name = (void *)(uintptr_t)address.__sockaddr__,
+                             .msg_namelen = address.__sockaddr__ != NULL ? address_size : 0,
+                             .msg_iov = &(struct iovec){(void *)(uintptr_t)buffer, size},
+                             .msg_iovlen = 1};
+    return transfer_message(socket, true, &message, flags);
+}
+
+HAFT_POSIX_EXPORT ssize_t recv(int socket, void *buffer, size_t size, int flags) {
+    if (!may_wait(flags))
+        return SYSTEM(recv)(socket, buffer, size, flags);
+    return recvfrom(socket, buffer, size, flags, (__SOCKADDR_ARG){NULL}, NULL);
+}
+
+HAFT_POSIX_EXPORT ssize_t send(int socket, const void *buffer, size_t size, int flags) {
+    if (!may_wait(flags))
+        return SYSTEM(send)(socket, buffer, size, flags);
+    return sendto(socket, buffer, size, flags, (__CONST_SOCKADDR_ARG){NULL}, 0);
+}
+
+/* ---- Files ---- */
+
+typedef struct sync_call {
+    int (*function)(int descriptor);
+    int descriptor;
+    ssize_t done;
+} sync_call_t;
+
+static void call_sync(void *argument) {
+    sync_call_t *call = argument;
+    call->done = HAFT_POSIX_RESULT(call->function(call->descriptor));
+}
+
+static int synchronise(int (*function)(int descriptor), int descriptor) {
+    if (!haft_posix_on_task())
+        return function(descriptor);
+    int before = haft_posix_error();
+    sync_call_t call = {function, descriptor, 0};
+    int code = haft_posix_call_blocking(call_sync, &call);
+    return (int)haft_posix_answer(code == 0 ? call.done : code, before);
+}
+
+HAFT_POSIX_EXPORT int fsync(int descriptor) {
+    return synchronise(SYSTEM(fsync), descriptor);
+}
+
+HAFT_POSIX_EXPORT int fdatasync(int descriptor) {
+    return synchronise(SYSTEM(fdatasync), descriptor);
+}
+
+/* ---- Other names: of large files, and of the fortified headers ---- */
+
+HAFT_POSIX_EXPORT ssize_t pread64(int descriptor, void *buffer, size_t size, off64_t offset)
+    __attribute__((alias("pread")));
+HAFT_POSIX_EXPORT ssize_t pwrite64(int descriptor, const void *buffer, size_t size, off64_t offset)
+    __attribute__((alias("pwrite")));
+
+ssize_t __read_chk(int descriptor, void *buffer, size_t size, size_t room);
+ssize_t __pread_chk(int descriptor, void *buffer, size_t size, off_t offset, size_t room);
+ssize_t __pread64_chk(int descriptor, void *buffer, size_t size, off64_t offset, size_t room);
+ssize_t __recv_chk(int socket, void *buffer, size_t size, size_t room, int flags);
+ssize_t __recvfrom_chk(int socket, void *restrict buffer, size_t size, size_t room, int flags,
+                       __SOCKADDR_ARG address, socklen_t *restrict address_size);
+__attribute__((noreturn)) void __chk_fail(void);
+
+HAFT_POSIX_EXPORT ssize_t __read_chk(int descriptor, void *buffer, size_t size, size_t room) {
+    if (size > room)
+        __chk_fail();
+    return read(descriptor, buffer, size);
+}
+
+HAFT_POSIX_EXPORT ssize_t __pread_chk(int descriptor, void *buffer, size_t size, off_t offset,
+                                      size_t room) {
+    if (size > room)
+        __chk_fail();
+    return pread(descriptor, buffer, size, offset);
+}
+
+HAFT_POSIX_EXPORT ssize_t __pread64_chk(int descriptor, void *buffer, size_t size, off64_t offset,
+                                        size_t room) {
+    return __pread_chk(descriptor, buffer, size, offset, room);
+}
+
+HAFT_POSIX_EXPORT ssize_t __recv_chk(int socket, void *buffer, size_t size, size_t room,
+                                     int flags) {
+    if (size > room)
+        __chk_fail();
+    return recv(socket, buffer, size, flags);
+}
+
+HAFT_POSIX_EXPORT ssize_t __recvfrom_chk(int socket, void *restrict buffer, size_t size,
+                                         size_t room, int flags, __SOCKADDR_ARG address,
+                                         socklen_t *restrict address_size) {
+    if (size > room)
+        __chk_fail();
+    return recvfrom(socket, buffer, size, flags, address, address_size);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* The system's own functions, errno, and waiting. */
+#include "internal.h"
+
+#include "haft/posix.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* ---- The system's own ---- */
+
+static haft_posix_system_t functions;
+static bool found;
+
+static __attribute__((cold, noinline)) void find_functions(void) {
+    void *address;
+#define FIND(name)                                                                                 \
+    address = dlsym(RTLD_NEXT, #name);                                                             \
+    memcpy(&functions.name, &address, sizeof address);
+    HAFT_POSIX_FUNCTIONS(FIND)
+#undef FIND
+    __atomic_store_n(&found, true, __ATOMIC_RELEASE);
+}
+
+const haft_posix_system_t *haft_posix_system(void) {
+    if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE))
+        find_functions();
+    return &functions;
+}
+
+/* Not on the stack of the first task that reads something. */
+__attribute__((constructor)) static void find_early(void) {
+    haft_posix_system();
+}
+
+/* (Of a name that no sanitizer answers before it hands the call on.) */
+bool haft_posix_answers(void) {
+    void *first = dlsym(RTLD_DEFAULT, "sched_yield");
+    Dl_info here, there;
+    return dladdr((void *)(uintptr_t)&haft_posix_answers, &here) != 0 &&
+           dladdr(first, &there) != 0 && here.dli_fbase == there.dli_fbase;
+}
+
+/* ---- errno ---- */
+
+__attribute__((noinline)) int haft_posix_error(void) {
+    __asm__ volatile("" : : : "memory");
+    return errno;
+}
+
+__attribute__((noinline)) void haft_posix_set_error(int error) {
+    __asm__ volatile("" : : : "memory");
+    errno = error;
+}
+
+ssize_t haft_posix_answer(ssize_t done, int before) {
+    haft_posix_set_error(done >= 0 ? before : (int)-done);
+    return done >= 0 ? done : -1;
+}
+
+/* ---- Waiting ---- */
+
+bool haft_posix_blocks(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    return flags >= 0 && (flags & O_NONBLOCK) == 0;
+}
+
+int64_t haft_posix_deadline(const struct timespec *duration) {
+    if (duration == NULL)
+        return HAFT_IO_FOREVER;
+    if (duration->tv_sec < 0 || duration->tv_nsec < 0 || duration->tv_nsec >= HAFT_IO_SECOND)
+        return -EINVAL;
+    int64_t now = HAFT_PERFORM(haft_io_now);
+    int64_t nanoseconds;
+    if (__builtin_mul_overflow(duration->tv_sec, HAFT_IO_SECOND, &nanoseconds) ||
+        __builtin_add_overflow(nanoseconds, duration->tv_nsec + now, &nanoseconds))
+        return HAFT_IO_FOREVER;
+    return nanoseconds;
+}
+
+int64_t haft_posix_socket_deadline(int socket, int option) {
+    struct timeval limit = {0, 0};
+    socklen_t size = sizeof limit;
+    if (getsockopt(socket, SOL_SOCKET, option, &limit, &size) != 0 ||
+        (limit.tv_sec == 0 && limit.tv_usec == 0))
+        return HAFT_IO_FOREVER;
+    return haft_posix_deadline(&(struct timespec){limit.tv_sec, limit.tv_usec * 1000});
+}
+
+int haft_posix_wait(int descriptor, short events, int64_t deadline) {
+    struct pollfd entry = {descriptor, events, 0};
+    int ready = HAFT_PERFORM(haft_io_poll, &entry, 1, deadline);
+    if (ready <= 0)
+        return ready < 0 ? ready : -EAGAIN;
+    return (entry.revents & POLLNVAL) != 0 ? -EBADF : 0;
+}
+
+int haft_posix_call_blocking(void (*function)(void *), void *argument) {
+    int code = HAFT_PERFORM(haft_io_call_blocking, function, argument);
+    if (code == 0 || code == -ECANCELED)
+        return code;
+    function(argument);
+    return 0;
+}
+
+enum { CALLS_IN_A_ROW = 64 };
+
+void haft_posix_take_turns(int descriptor) {
+    static unsigned calls;
+    if (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % CALLS_IN_A_ROW != 0 ||
+        !haft_posix_blocks(descriptor))
+        return;
+    HAFT_PERFORM(haft_io_yield); /* What was done stays done, also if that is cancelled. */
+}

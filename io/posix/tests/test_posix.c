@@ -1,0 +1,743 @@
+/* The calls of the C library, on tasks: what would block the thread lets the other tasks run. Each test is a
+   run in which somebody else on the same thread does what the call waits for. */
+#include "../../tests/check_io.h"
+
+#include <haft/posix.h>
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+static int ends[2];
+
+/* ---- Reading and writing ---- */
+
+BODY(say_hello) {
+    haft_io_yield();
+    CHECK_EQUAL(write(ends[1], "hello", 5), 5);
+    CHECK_EQUAL(close(ends[1]), 0);
+    return NULL;
+}
+static void read_to_the_end(void) {
+    char buffer[16];
+    errno = ERANGE;
+    CHECK_EQUAL(read(ends[0], buffer, sizeof buffer), 5);
+    CHECK_EQUAL(errno, ERANGE);
+    CHECK_EQUAL(read(ends[0], buffer, sizeof buffer), 0);
+    CHECK_EQUAL(close(ends[0]), 0);
+    errno = 0;
+    CHECK_EQUAL(read(ends[0], buffer, sizeof buffer), -1);
+    CHECK_EQUAL(errno, EBADF);
+}
+BODY(read_streams) {
+    CHECK_EQUAL(pipe(ends), 0);
+    haft_io_spawn(say_hello, NULL);
+    read_to_the_end();
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    haft_io_spawn(say_hello, NULL);
+    read_to_the_end();
+    return NULL;
+}
+static void a_read_waits_and_leaves_errno_alone(void) {
+    CHECK_RUNS(read_streams);
+}
+
+BODY(ask_without_waiting) {
+    char byte;
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(recv(ends[0], &byte, 1, MSG_DONTWAIT), -1);
+    CHECK_EQUAL(errno, EAGAIN);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    CHECK_EQUAL(read(ends[0], &byte, 1), -1);
+    CHECK_EQUAL(errno, EAGAIN);
+    CHECK_EQUAL(accept(ends[0], NULL, NULL), -1);
+    fcntl(ends[0], F_SETFL, 0);
+    struct timeval limit = {0, 2000};
+    CHECK_EQUAL(setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+    errno = 0;
+    CHECK_EQUAL(recv(ends[0], &byte, 1, 0), -1);
+    CHECK_EQUAL(errno, EAGAIN);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void who_does_not_want_to_wait_gets_eagain(void) {
+    CHECK_RUNS(ask_without_waiting);
+}
+
+enum { LARGE = 1 << 20 };
+static char large[LARGE];
+
+BODY(drain) {
+    static char buffer[LARGE / 8];
+    size_t sum = 0;
+    for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
+        sum += (size_t)got;
+    CHECK_EQUAL(sum, 4u * LARGE);
+    close(ends[0]);
+    return NULL;
+}
+BODY(write_much) {
+    for (int socket = 0; socket < 2; socket++) {
+        CHECK_EQUAL(socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends), 0);
+        haft_io_task_t *drained = haft_io_async(drain, NULL);
+        struct iovec parts[] = {{large, 3}, {NULL, 0}, {large + 3, LARGE - 3}};
+        CHECK_EQUAL(write(ends[1], large, LARGE), LARGE);
+        CHECK_EQUAL(writev(ends[1], parts, 3), LARGE);
+        CHECK_EQUAL(socket ? send(ends[1], large, LARGE, 0) : write(ends[1], large, LARGE), LARGE);
+        CHECK_EQUAL(writev(ends[1], parts + 1, 2), LARGE - 3);
+        CHECK_EQUAL(write(ends[1], "abc", 3), 3);
+        close(ends[1]);
+        haft_io_join(drained, NULL);
+    }
+    return NULL;
+}
+static void what_a_blocking_call_writes_is_written_in_full(void) {
+    CHECK_RUNS(write_much);
+}
+
+BODY(say_it_in_parts) {
+    for (int i = 0; i < 5; i++) {
+        haft_io_sleep(HAFT_IO_MILLISECOND / 10);
+        send(ends[1], &"parts"[i], 1, 0);
+    }
+    return NULL;
+}
+BODY(receive_all) {
+    char text[6] = "";
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    haft_io_spawn(say_it_in_parts, NULL);
+    CHECK_EQUAL(recv(ends[0], text, 5, MSG_WAITALL), 5);
+    CHECK(strcmp(text, "parts") == 0);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void waitall_waits_for_all(void) {
+    CHECK_RUNS(receive_all);
+}
+
+/* A descriptor goes along with the first byte, once, though the rest is sent in a second try. */
+BODY(receive_descriptor) {
+    char byte, control[CMSG_SPACE(sizeof(int))];
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    CHECK_EQUAL(recvmsg(ends[0], &message, 0), 1);
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    CHECK(header != NULL && header->cmsg_type == SCM_RIGHTS);
+    int passed;
+    memcpy(&passed, CMSG_DATA(header), sizeof passed);
+    CHECK_EQUAL(write(passed, "x", 1), 1);
+    close(passed);
+    static char rest[LARGE];
+    for (size_t got = 1; got < LARGE;) {
+        message.msg_iov = &(struct iovec){rest, sizeof rest};
+        message.msg_controllen = sizeof control;
+        ssize_t more = recvmsg(ends[0], &message, 0);
+        CHECK(more > 0);
+        CHECK_EQUAL(message.msg_controllen, 0);
+        got += (size_t)more;
+    }
+    return NULL;
+}
+BODY(pass_a_descriptor) {
+    int other[2];
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(pipe(other), 0);
+    haft_io_task_t *receiver = haft_io_async(receive_descriptor, NULL);
+    haft_io_yield();
+    char control[CMSG_SPACE(sizeof(int))] = "", byte;
+    struct msghdr message = {.msg_iov = &(struct iovec){large, LARGE},
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    *header = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(header), &other[1], sizeof(int));
+    CHECK_EQUAL(sendmsg(ends[1], &message, 0), LARGE);
+    CHECK_EQUAL(read(other[0], &byte, 1), 1);
+    haft_io_join(receiver, NULL);
+    for (int i = 0; i < 2; i++) {
+        close(ends[i]);
+        close(other[i]);
+    }
+    return NULL;
+}
+static void a_descriptor_is_passed_once(void) {
+    CHECK_RUNS(pass_a_descriptor);
+}
+
+/* ---- Connections ---- */
+
+static struct sockaddr_in address;
+static int listener;
+
+BODY(call_in) {
+    char answer[8];
+    int connection = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQUAL(connect(connection, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_EQUAL(send(connection, "ping", 4, 0), 4);
+    CHECK_EQUAL(recv(connection, answer, sizeof answer, 0), 4);
+    CHECK((fcntl(connection, F_GETFL) & O_NONBLOCK) == 0);
+    CHECK_EQUAL(close(connection), 0);
+    return NULL;
+}
+BODY(answer_calls) {
+    socklen_t size = sizeof address;
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+    CHECK_EQUAL(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_EQUAL(listen(listener, 5), 0);
+    CHECK_EQUAL(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    for (int i = 0; i < 3; i++) {
+        haft_io_task_t *caller = haft_io_async(call_in, NULL);
+        struct sockaddr_in peer;
+        size = sizeof peer;
+        int connection = i == 0 ? accept(listener, NULL, NULL)
+                                : accept4(listener, (struct sockaddr *)&peer, &size, SOCK_CLOEXEC);
+        CHECK(connection >= 0);
+        CHECK(i == 0 || peer.sin_family == AF_INET);
+        char ping[4];
+        CHECK_EQUAL(recv(connection, ping, 4, MSG_WAITALL), 4);
+        CHECK_EQUAL(send(connection, "pong", 4, 0), 4);
+        CHECK_EQUAL(read(connection, ping, 4), 0);
+        close(connection);
+        haft_io_join(caller, NULL);
+    }
+    close(listener);
+    int refused = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQUAL(connect(refused, (struct sockaddr *)&address, sizeof address), -1);
+    CHECK_EQUAL(errno, ECONNREFUSED);
+    close(refused);
+    return NULL;
+}
+static void connections_are_made_on_one_thread(void) {
+    CHECK_RUNS(answer_calls);
+}
+
+BODY(send_datagram) {
+    haft_io_yield();
+    int sender = socket(AF_INET, SOCK_DGRAM, 0);
+    CHECK_EQUAL(sendto(sender, "dgram", 5, 0, (struct sockaddr *)&address, sizeof address), 5);
+    close(sender);
+    return NULL;
+}
+BODY(receive_datagram) {
+    socklen_t size = sizeof address;
+    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+    int receiver = socket(AF_INET, SOCK_DGRAM, 0);
+    CHECK_EQUAL(bind(receiver, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_EQUAL(getsockname(receiver, (struct sockaddr *)&address, &size), 0);
+    haft_io_spawn(send_datagram, NULL);
+    char text[16];
+    struct sockaddr_in from = {0};
+    size = sizeof from;
+    CHECK_EQUAL(recvfrom(receiver, text, sizeof text, MSG_WAITALL, (struct sockaddr *)&from, &size),
+                5);
+    CHECK_EQUAL(from.sin_family, AF_INET);
+    CHECK_EQUAL(size, sizeof from);
+    close(receiver);
+    return NULL;
+}
+static void a_datagram_comes_with_its_sender(void) {
+    CHECK_RUNS(receive_datagram);
+}
+
+/* More connections than the listener has room for: the rest wait until it takes some. */
+enum { CALLERS = 6 };
+static struct sockaddr_un local = {.sun_family = AF_UNIX};
+BODY(connect_locally) {
+    int connection = socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK_EQUAL(connect(connection, (struct sockaddr *)&local, sizeof local), 0);
+    close(connection);
+    return NULL;
+}
+BODY(crowd_a_listener) {
+    snprintf(local.sun_path + 1, sizeof local.sun_path - 1, "haft-posix-%d", (int)getpid());
+    listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK_EQUAL(bind(listener, (struct sockaddr *)&local, sizeof local), 0);
+    CHECK_EQUAL(listen(listener, 0), 0);
+    for (int i = 0; i < CALLERS; i++)
+        haft_io_spawn(connect_locally, NULL);
+    for (int i = 0; i < CALLERS; i++) {
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        int connection = accept(listener, NULL, NULL);
+        CHECK(connection >= 0);
+        close(connection);
+    }
+    close(listener);
+    return NULL;
+}
+static void connecting_to_a_busy_unix_listener_waits(void) {
+    CHECK_RUNS(crowd_a_listener);
+}
+
+/* ---- poll and its kin ---- */
+
+BODY(write_a_byte) {
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(write(ends[1], "x", 1), 1);
+    return NULL;
+}
+static void read_a_byte(void) {
+    char byte;
+    CHECK_EQUAL(read(ends[0], &byte, 1), 1);
+}
+BODY(wait_in_every_way) {
+    int silent[2];
+    CHECK_EQUAL(pipe(ends), 0);
+    CHECK_EQUAL(pipe(silent), 0);
+    struct pollfd entries[] = {{silent[0], POLLIN, 0}, {ends[0], POLLIN, 0}};
+
+    CHECK_EQUAL(poll(entries, 2, 0), 0);
+    CHECK_EQUAL(poll(entries, 2, 1), 0);
+    haft_io_spawn(write_a_byte, NULL);
+    CHECK_EQUAL(poll(entries, 2, -1), 1);
+    CHECK_EQUAL(entries[1].revents, POLLIN);
+    read_a_byte();
+
+    haft_io_spawn(write_a_byte, NULL);
+    CHECK_EQUAL(ppoll(entries, 2, &(struct timespec){1000, 0}, NULL), 1);
+    read_a_byte();
+    CHECK_EQUAL(ppoll(entries, 2, &(struct timespec){0, -1}, NULL), -1);
+    CHECK_EQUAL(errno, EINVAL);
+
+    fd_set readable, writable;
+    FD_ZERO(&readable);
+    FD_ZERO(&writable);
+    FD_SET(ends[0], &readable);
+    FD_SET(silent[0], &readable);
+    struct timeval limit = {0, 1000};
+    CHECK_EQUAL(select(ends[1] + 1, NULL, NULL, NULL, &limit), 0);
+    CHECK_EQUAL(limit.tv_usec, 0);
+    haft_io_spawn(write_a_byte, NULL);
+    limit.tv_sec = 1000;
+    CHECK_EQUAL(select(silent[1] + 1, &readable, NULL, NULL, &limit), 1);
+    CHECK(FD_ISSET(ends[0], &readable) && !FD_ISSET(silent[0], &readable));
+    CHECK(limit.tv_sec >= 900 && limit.tv_sec < 1000);
+    FD_SET(ends[1], &writable);
+    CHECK_EQUAL(pselect(silent[1] + 1, &readable, &writable, NULL, NULL, NULL), 2);
+    read_a_byte();
+
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = 7};
+    CHECK_EQUAL(epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], &event), 0);
+    CHECK_EQUAL(epoll_wait(epoll, &event, 1, 1), 0);
+    haft_io_spawn(write_a_byte, NULL);
+    CHECK_EQUAL(epoll_wait(epoll, &event, 1, -1), 1);
+    CHECK_EQUAL(event.data.fd, 7);
+    read_a_byte();
+    close(epoll);
+    for (int i = 0; i < 2; i++) {
+        close(ends[i]);
+        close(silent[i]);
+    }
+    CHECK_EQUAL(select(ends[0] + 1, &readable, NULL, NULL, NULL), -1);
+    CHECK_EQUAL(errno, EBADF);
+    return NULL;
+}
+static void poll_select_and_epoll_wait(void) {
+    CHECK_RUNS(wait_in_every_way);
+}
+
+static volatile sig_atomic_t signals;
+static int told[2]; /* a pipe that does not block */
+static void count_signal(int number) {
+    (void)number;
+    signals++;
+    if (write(told[1], "s", 1) != 1)
+        abort();
+}
+BODY(send_signal) {
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    kill(getpid(), SIGUSR1);
+    return NULL;
+}
+BODY(wait_for_a_signal) {
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    struct sigaction action = {.sa_handler = count_signal};
+    sigaction(SIGUSR1, &action, NULL);
+    CHECK_EQUAL(pipe(ends), 0);
+    CHECK_EQUAL(haft_io_pipe(told), 0);
+    struct pollfd entry = {ends[0], POLLIN, 0};
+    haft_io_spawn(send_signal, NULL);
+    CHECK_EQUAL(ppoll(&entry, 1, NULL, &before), -1);
+    CHECK_EQUAL(errno, EINTR);
+    CHECK_EQUAL(signals, 1);
+    raise(SIGUSR1);
+    CHECK_EQUAL(pselect(0, NULL, NULL, NULL, NULL, &before), -1);
+    CHECK_EQUAL(errno, EINTR);
+    CHECK_EQUAL(signals, 2);
+    haft_io_spawn(write_a_byte, NULL);
+    CHECK_EQUAL(ppoll(&entry, 1, NULL, &before), 1);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    raise(SIGUSR1);
+    char bytes[8];
+    CHECK_EQUAL(read(told[0], bytes, sizeof bytes), 3);
+    for (int i = 0; i < 2; i++) {
+        close(ends[i]);
+        close(told[i]);
+    }
+    return NULL;
+}
+static void a_signal_that_the_mask_lets_through_ends_the_wait(void) {
+    CHECK_RUNS(wait_for_a_signal);
+}
+
+/* ---- Time ---- */
+
+static char order[16];
+static int slept;
+BODY(sleep_long) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 1000;
+    CHECK_EQUAL(clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL), 0);
+    order[slept++] = 'b';
+    return NULL;
+}
+BODY(sleep_shortly) {
+    CHECK_EQUAL(usleep(100), 0);
+    CHECK_EQUAL(nanosleep(&(struct timespec){0, 1000}, NULL), 0);
+    CHECK_EQUAL(thrd_sleep(&(struct timespec){0, 1000}, NULL), 0);
+    CHECK_EQUAL(clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){0, 1000}, NULL), 0);
+    CHECK_EQUAL(clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){0, -1}, NULL), EINVAL);
+    CHECK_EQUAL(nanosleep(&(struct timespec){0, HAFT_IO_SECOND}, NULL), -1);
+    CHECK_EQUAL(errno, EINVAL);
+    order[slept++] = 'a';
+    return NULL;
+}
+BODY(sleep_in_turns) {
+    haft_io_spawn(sleep_long, NULL);
+    haft_io_spawn(sleep_shortly, NULL);
+    CHECK_EQUAL(sleep(2000), 0);
+    order[slept++] = 'c';
+    return NULL;
+}
+static void a_sleep_is_the_tasks_own(void) {
+    CHECK_RUNS(sleep_shortly);
+    slept = 0;
+    CHECK_EQUAL(haft_io_simulate(sleep_in_turns, NULL, NULL), 0);
+    CHECK(strcmp(order, "abc") == 0);
+}
+
+/* A library under test, with streams that exist only in the simulation, and may break. */
+BODY(answer_in_the_simulation) {
+    char question[8] = "";
+    CHECK_EQUAL(recv(ends[1], question, 1, 0), 1);
+    CHECK_EQUAL(write(ends[1], large, LARGE / 64), LARGE / 64);
+    haft_io_sleep(HAFT_IO_SECOND);
+    haft_io_simulated_break(ends[1]);
+    CHECK_EQUAL(close(ends[1]), 0);
+    return NULL;
+}
+BODY(ask_in_the_simulation) {
+    static char answer[LARGE];
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    haft_io_spawn(answer_in_the_simulation, NULL);
+    CHECK_EQUAL(send(ends[0], "?", 1, 0), 1);
+    struct pollfd entry = {ends[0], POLLIN, 0};
+    for (size_t got = 0; got < LARGE / 64;) {
+        CHECK_EQUAL(poll(&entry, 1, -1), 1);
+        ssize_t more = read(ends[0], answer, sizeof answer);
+        CHECK(more > 0);
+        got += more > 0 ? (size_t)more : LARGE;
+    }
+    CHECK_EQUAL(read(ends[0], answer, 1), -1);
+    CHECK_EQUAL(errno, ECONNRESET);
+    CHECK_EQUAL(close(ends[0]), 0);
+    CHECK_EQUAL(read(ends[0], answer, 1), -1);
+    CHECK_EQUAL(errno, EBADF);
+    CHECK_EQUAL(write(-1, answer, 1), -1);
+    CHECK_EQUAL(errno, EBADF);
+    return NULL;
+}
+static void a_library_runs_in_the_simulation(void) {
+    for (uint64_t seed = 1; seed <= 20; seed++)
+        CHECK_EQUAL(haft_io_simulate(ask_in_the_simulation, NULL,
+                                     &(haft_io_simulation_t){.seed = seed, .short_counts = true}),
+                    0);
+}
+
+static volatile bool came; /* sched_yield is declared to touch nothing of this file. */
+BODY(come) {
+    came = true;
+    return NULL;
+}
+BODY(spin) {
+    haft_io_spawn(come, NULL);
+    while (!came)
+        sched_yield();
+    return NULL;
+}
+static void who_spins_with_sched_yield_lets_tasks_run(void) {
+    CHECK_RUNS(spin);
+}
+
+/* ---- Files, names, children ---- */
+
+BODY(use_a_file) {
+    char path[] = "/tmp/haft-posix-XXXXXX", text[32] = "";
+    int file = mkstemp(path);
+    CHECK(file >= 0);
+    unlink(path);
+    CHECK_EQUAL(write(file, "0123456789", 10), 10);
+    CHECK_EQUAL(fsync(file), 0);
+    CHECK_EQUAL(pread(file, text, 4, 3), 4);
+    CHECK(strcmp(text, "3456") == 0);
+    CHECK_EQUAL(pwrite(file, "xy", 2, 0), 2);
+    CHECK_EQUAL(fdatasync(file), 0);
+    lseek(file, 0, SEEK_SET);
+    CHECK_EQUAL(readv(file, (struct iovec[]){{text, 2}, {text + 2, 20}}, 2), 10);
+    CHECK(strncmp(text, "xy23456789", 10) == 0);
+    CHECK_EQUAL(read(file, text, sizeof text), 0);
+    CHECK_EQUAL(pread(file, text, 4, -1), -1);
+    CHECK_EQUAL(errno, EINVAL);
+    fcntl(file, F_SETFL, O_DSYNC);
+    CHECK_EQUAL(write(file, "end", 3), 3);
+    close(file);
+    return NULL;
+}
+static void files_are_read_and_written(void) {
+    CHECK_RUNS(use_a_file);
+}
+
+BODY(resolve) {
+    struct addrinfo *addresses = NULL, hints = {.ai_flags = AI_NUMERICHOST};
+    CHECK_EQUAL(getaddrinfo("127.0.0.1", "80", &hints, &addresses), 0);
+    char host[64];
+    CHECK_EQUAL(getnameinfo(addresses->ai_addr, addresses->ai_addrlen, host, sizeof host, NULL, 0,
+                            NI_NUMERICHOST),
+                0);
+    CHECK(strcmp(host, "127.0.0.1") == 0);
+    freeaddrinfo(addresses);
+    CHECK_EQUAL(getaddrinfo("no number", "80", &hints, &addresses), EAI_NONAME);
+    const struct hostent *entry = gethostbyname("127.0.0.1");
+    CHECK(entry != NULL && entry->h_length == 4);
+    struct hostent room, *found;
+    char memory[1024];
+    int error;
+    CHECK_EQUAL(gethostbyname_r("127.0.0.1", &room, memory, sizeof memory, &found, &error), 0);
+    CHECK(found == &room);
+    return NULL;
+}
+static void names_are_resolved(void) {
+    CHECK_RUNS(resolve);
+}
+
+BODY(have_children) {
+    if (!check_follows_children())
+        return NULL;
+    int status;
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(pipe(ends), 0);
+        pid_t child = fork();
+        if (child == 0) { /* Here the calls are the system's own. */
+            char byte;
+            close(ends[1]);
+            _exit(read(ends[0], &byte, 1) == 1 && usleep(10) == 0 ? 3 : 4);
+        }
+        haft_io_spawn(write_a_byte, NULL);
+        CHECK_EQUAL(i == 0 ? waitpid(child, &status, 0) : wait(&status), child);
+        CHECK_EQUAL(WEXITSTATUS(status), 3);
+        close(ends[0]);
+        close(ends[1]);
+    }
+    CHECK_EQUAL(wait(NULL), -1);
+    CHECK_EQUAL(errno, ECHILD);
+    return NULL;
+}
+static void the_end_of_a_child_is_waited_for_and_in_a_child_the_calls_are_the_systems(void) {
+    CHECK_RUNS(have_children);
+}
+
+/* ---- Cancels, cleanups, closing, turns ---- */
+
+static bool unwound;
+static void note_unwinding(const int *unused) {
+    (void)unused;
+    unwound = true;
+    /* In a cleanup what can be done at once is done, and what waits is refused. */
+    char byte;
+    CHECK_EQUAL(write(ends[1], "x", 1), 1);
+    CHECK_EQUAL(read(ends[0], &byte, 1), 1);
+    CHECK_EQUAL(read(ends[0], &byte, 1), -1);
+    CHECK_EQUAL(errno, ECANCELED);
+}
+/* Stands for a library in C. */
+static int library_call(void) {
+    char byte;
+    struct pollfd entry = {ends[0], POLLIN, 0};
+    CHECK_EQUAL(read(ends[0], &byte, 1), -1);
+    CHECK_EQUAL(errno, ECANCELED);
+    CHECK_EQUAL(poll(&entry, 1, -1), -1);
+    CHECK_EQUAL(errno, ECANCELED);
+    CHECK_EQUAL(nanosleep(&(struct timespec){1000, 0}, NULL), -1);
+    CHECK_EQUAL(errno, ECANCELED);
+    CHECK(sleep(1000) >= 999);
+    CHECK_EQUAL(getaddrinfo("localhost", "80", NULL, &(struct addrinfo *){NULL}), EAI_SYSTEM);
+    CHECK_EQUAL(errno, ECANCELED);
+    return 1;
+}
+BODY(call_a_library) {
+    __attribute__((cleanup(note_unwinding))) int unused = 0;
+    (void)unused;
+    CHECK_EQUAL(library_call(), 1);
+    CHECK(!unwound);
+    haft_io_sleep(HAFT_IO_SECOND);
+    CHECK(false);
+    return NULL;
+}
+BODY(cancel_a_library) {
+    CHECK_EQUAL(pipe(ends), 0);
+    haft_io_scope_options_t options = {.deadline = haft_io_now() + HAFT_IO_MILLISECOND};
+    CHECK_EQUAL(haft_io_scope_with(&options, call_a_library, NULL, NULL), -ETIMEDOUT);
+    CHECK(unwound);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void a_cancel_is_an_error_in_a_library_and_unwinds_the_task_at_its_own_wait(void) {
+    CHECK_RUNS(cancel_a_library);
+}
+
+BODY(read_what_is_closed) {
+    char byte;
+    CHECK_EQUAL(read(ends[0], &byte, 1), -1);
+    CHECK_EQUAL(errno, EBADF);
+    return NULL;
+}
+BODY(close_what_is_read) {
+    CHECK_EQUAL(pipe(ends), 0);
+    haft_io_task_t *reader = haft_io_async(read_what_is_closed, NULL);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(close(ends[0]), 0);
+    haft_io_join(reader, NULL);
+    /* The number is another file's now, also for the waits of libhaft-io. */
+    close(ends[1]);
+    CHECK_EQUAL(pipe(ends), 0);
+    haft_io_spawn(write_a_byte, NULL);
+    char byte;
+    CHECK_EQUAL(haft_io_read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void a_descriptor_that_is_closed_ends_the_waits_on_it(void) {
+    CHECK_RUNS(close_what_is_read);
+}
+
+BODY(talk_for_ever) {
+    char byte = 'x';
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    came = false;
+    haft_io_spawn(come, NULL);
+    while (!came) {
+        CHECK_EQUAL(write(ends[1], &byte, 1), 1);
+        CHECK_EQUAL(read(ends[0], &byte, 1), 1);
+    }
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void who_never_has_to_wait_gives_way_all_the_same(void) {
+    CHECK_RUNS(talk_for_ever);
+}
+
+/* ---- Elsewhere ---- */
+
+static void *read_in_a_thread(void *unused) {
+    char byte;
+    CHECK_EQUAL(read(ends[0], &byte, 1), 1);
+    return unused;
+}
+BODY(write_to_a_thread) {
+    pthread_t thread;
+    CHECK_EQUAL(pipe(ends), 0);
+    CHECK_EQUAL(pthread_create(&thread, NULL, read_in_a_thread, NULL), 0);
+    CHECK_EQUAL(write(ends[1], "x", 1), 1);
+    pthread_join(thread, NULL);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void outside_of_tasks_the_calls_are_the_systems(void) {
+    char byte;
+    CHECK(haft_posix_answers());
+    CHECK_RUNS(write_to_a_thread);
+    CHECK_EQUAL(pipe(ends), 0);
+    CHECK_EQUAL(poll(&(struct pollfd){ends[0], POLLIN, 0}, 1, 1), 0);
+    CHECK_EQUAL(write(ends[1], "x", 1), 1);
+    CHECK_EQUAL(read(ends[0], &byte, 1), 1);
+    CHECK_EQUAL(usleep(10), 0);
+    CHECK_EQUAL(close(ends[0]), 0);
+    CHECK_EQUAL(close(ends[1]), 0);
+    CHECK_EQUAL(close(ends[1]), -1);
+    CHECK_EQUAL(errno, EBADF);
+}
+
+/* What gcc calls instead of read where it knows the room. */
+ssize_t __read_chk(int descriptor, void *buffer, size_t size, size_t room);
+int __poll_chk(struct pollfd *entries, nfds_t count, int milliseconds, size_t room);
+BODY(call_fortified) {
+    char byte;
+    CHECK_EQUAL(pipe(ends), 0);
+    struct pollfd entry = {ends[0], POLLIN, 0};
+    haft_io_spawn(write_a_byte, NULL);
+    CHECK_EQUAL(__poll_chk(&entry, 1, -1, sizeof entry), 1);
+    CHECK_EQUAL(__read_chk(ends[0], &byte, 1, 1), 1);
+    haft_io_spawn(write_a_byte, NULL);
+    CHECK_EQUAL(__read_chk(ends[0], &byte, 1, 1), 1);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void the_fortified_names_are_answered(void) {
+    CHECK_RUNS(call_fortified);
+}
+
+int main(void) {
+    check_backend();
+    RUN(outside_of_tasks_the_calls_are_the_systems);
+    RUN(a_read_waits_and_leaves_errno_alone);
+    RUN(who_does_not_want_to_wait_gets_eagain);
+    RUN(what_a_blocking_call_writes_is_written_in_full);
+    RUN(waitall_waits_for_all);
+    RUN(a_descriptor_is_passed_once);
+    RUN(connections_are_made_on_one_thread);
+    RUN(a_datagram_comes_with_its_sender);
+    RUN(connecting_to_a_busy_unix_listener_waits);
+    RUN(poll_select_and_epoll_wait);
+    RUN(a_signal_that_the_mask_lets_through_ends_the_wait);
+    RUN(a_sleep_is_the_tasks_own);
+    RUN(a_library_runs_in_the_simulation);
+    RUN(who_spins_with_sched_yield_lets_tasks_run);
+    RUN(files_are_read_and_written);
+    RUN(names_are_resolved);
+    RUN(the_end_of_a_child_is_waited_for_and_in_a_child_the_calls_are_the_systems);
+    RUN(a_cancel_is_an_error_in_a_library_and_unwinds_the_task_at_its_own_wait);
+    RUN(a_descriptor_that_is_closed_ends_the_waits_on_it);
+    RUN(who_never_has_to_wait_gives_way_all_the_same);
+    RUN(the_fortified_names_are_answered);
+    return check_end();
+}
+/* SPDX-License-Identifier: MIT */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Passing descriptors over Unix sockets, and bytes from descriptor to descriptor. */
+#include "internal.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/uio.h>
+
+/* ---- Descriptors ---- */
+
+typedef union control {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof(int))];
+} control_t;
+
+int haft_io_send_descriptor(int socket, int descriptor) {
+    control_t control;
+    memset(&control, 0, sizeof control);
+    struct msghdr message = {.msg_iov = &(struct iovec){"", 1},
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(sizeof descriptor);
+    memcpy(CMSG_DATA(&control.header), &descriptor, sizeof descriptor);
+    ssize_t sent = haft_io_send_message(socket, &message, 0);
+    return sent < 0 ? (int)sent : 0;
+}
+
+int haft_io_receive_descriptor(int socket) {
+    control_t control;
+    char byte;
+    struct msghdr message = {.msg_iov = &(struct iovec){&byte, 1},
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t got = haft_io_receive_message(socket, &message, 0);
+    if (got <= 0)
+        return got < 0 ? (int)got : -EPIPE;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header == NULL || header->cmsg_type != SCM_RIGHTS ||
+        header->cmsg_len != CMSG_LEN(sizeof(int)))
+        return (message.msg_flags & MSG_CTRUNC) != 0 ? -EMFILE : -EBADMSG;
+    int descriptor;
+    memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    return descriptor;
+}
+
+/* ---- Bytes ---- */
+
+/* These calls do not block where the descriptors do not: so they are made not to, meanwhile. */
+static int stop_blocking(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    if (flags < 0 || (flags & O_NONBLOCK) != 0)
+        return -1;
+    fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
+    return flags;
+}
+static void block_again(int descriptor, int flags) {
+    if (flags >= 0)
+        fcntl(descriptor, F_SETFL, flags);
+}
+
+ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
+    for (;;) {
+        int flags = stop_blocking(socket);
+        off_t position = offset != NULL ? *offset : 0;
+        ssize_t sent = sendfile(socket, file, offset != NULL ? &position : NULL, size);
+        int error = errno;
+        block_again(socket, flags);
+        if (sent >= 0) {
+            if (offset != NULL)
+                *offset = position;
+            return sent;
+        }
+        if (error != EAGAIN && error != EINTR)
+            return -error;
+        int ready = error == EAGAIN ? haft_io_wait_for(socket, POLLOUT) : 0;
+        if (ready < 0)
+            return ready;
+    }
+}
+
+ssize_t haft_io_splice(int from, int to, size_t size) {
+    for (;;) {
+        int from_flags = stop_blocking(from), to_flags = stop_blocking(to);
+        ssize_t moved = splice(from, NULL, to, NULL, size, SPLICE_F_NONBLOCK);
+        int error = errno;
+        block_again(from, from_flags);
+        block_again(to, to_flags);
+        if (moved >= 0)
+            return moved;
+        if (error != EAGAIN && error != EINTR)
+            return -error;
+        int ready = haft_io_wait_for(from, POLLIN);
+        if (ready >= 0)
+            ready = haft_io_wait_for(to, POLLOUT);
+        if (ready < 0)
+            return ready;
+    }
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Signals and child processes. Both are descriptors to wait for: a signalfd, a pidfd. */
+#include "internal.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Closed also when the task is cancelled while it waits. */
+static void close_own(const int *descriptor) {
+    if (*descriptor >= 0)
+        haft_io_close(*descriptor);
+}
+
+int haft_io_wait_signal(const sigset_t *signals) {
+    __attribute__((cleanup(close_own))) int descriptor =
+        signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (descriptor < 0)
+        return -errno;
+    struct signalfd_siginfo information;
+    ssize_t got = haft_io_read(descriptor, &information, sizeof information);
+    return got < 0 ? (int)got : (int)information.ssi_signo;
+}
+
+/* ---- Processes ---- */
+
+typedef struct start {
+    const char *const *arguments;
+    int streams[3];
+    pid_t process;
+    int code;
+} start_t;
+
+static int set_streams(posix_spawn_file_actions_t *actions, const int streams[3]) {
+    int code = 0;
+    for (int i = 0; i < 3 && code == 0; i++)
+        if (streams[i] >= 0)
+            code = posix_spawn_file_actions_adddup2(actions, streams[i], i);
+    return code;
+}
+
+static int set_signals(posix_spawnattr_t *attributes) {
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    sigdelset(&all, SIGKILL);
+    sigdelset(&all, SIGSTOP);
+    int code = posix_spawnattr_setsigmask(attributes, &none);
+    if (code == 0)
+        code = posix_spawnattr_setsigdefault(attributes, &all);
+    if (code == 0)
+        code = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    return code;
+}
+
+static void call_start(void *argument) {
+    start_t *start = argument;
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    start->code = set_streams(&actions, start->streams);
+    if (start->code == 0)
+        start->code = set_signals(&attributes);
+    if (start->code == 0)
+        start->code = posix_spawnp(&start->process, start->arguments[0], &actions, &attributes,
+                                   (char *const *)(uintptr_t)start->arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+}
+
+/* A stream of a low number is moved out of the way of those that are put there. */
+static int prepare_stream(int stream) {
+    int flags = fcntl(stream, F_GETFL);
+    if (flags < 0)
+        return -errno;
+    if ((flags & O_NONBLOCK) != 0)
+        fcntl(stream, F_SETFL, flags & ~O_NONBLOCK);
+    int copy = fcntl(stream, F_DUPFD_CLOEXEC, 3);
+    return copy >= 0 ? copy : -errno;
+}
+
+static void close_copies(start_t *start) {
+    for (int i = 0; i < 3; i++)
+        if (start->streams[i] >= 0)
+            close(start->streams[i]);
+}
+
+pid_t haft_io_start_process(const char *const arguments[], const int streams[3]) {
+    __attribute__((cleanup(close_copies)))
+    start_t start = {.arguments = arguments, .streams = {-1, -1, -1}};
+    for (int i = 0; streams != NULL && i < 3; i++)
+        if (streams[i] >= 0) {
+            start.streams[i] = prepare_stream(streams[i]);
+            if (start.streams[i] < 0)
+                return start.streams[i];
+        }
+    int code = haft_io_call_blocking(call_start, &start);
+    if (code != 0)
+        return code;
+    return start.code == 0 ? start.process : -start.code;
+}
+
+typedef struct end {
+    pid_t process;
+    int *status;
+    int code;
+} end_t;
+
+static void call_wait(void *argument) {
+    end_t *end = argument;
+    pid_t ended;
+    do
+        ended = waitpid(end->process, end->status, 0);
+    while (ended < 0 && errno == EINTR);
+    end->code = ended < 0 ? -errno : 0;
+}
+
+int haft_io_wait_process(pid_t process, int *status) {
+    if (process <= 0)
+        return -EINVAL;
+    end_t end = {process, status, 0};
+    __attribute__((cleanup(close_own))) int descriptor = (int)syscall(SYS_pidfd_open, process, 0);
+    if (descriptor < 0 && errno != ENOSYS)
+        return errno == ESRCH ? -ECHILD : -errno;
+    if (descriptor < 0) { /* before Linux 5.3 */
+        int code = haft_io_call_blocking(call_wait, &end);
+        return code == 0 ? end.code : code;
+    }
+    int ready = haft_io_wait_for(descriptor, POLLIN);
+    if (ready < 0)
+        return ready;
+    call_wait(&end);
+    return end.code;
+}

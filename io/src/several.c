@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting for several descriptors at once: what the back ends share of it. poll(2) decides what is ready,
+ * and a back end says when to ask it again.
+ */
+#include "internal.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* The events that the lists of a descriptor tell apart; what is asked for by other names, or not at all
+   (an error is always reported), counts as what is read. */
+haft_io_operation_t haft_io_operation_of(const struct pollfd *entry) {
+    short events = entry->events & (POLLIN | POLLPRI | POLLRDHUP | POLLOUT);
+    if ((entry->events & (POLLWRNORM | POLLWRBAND)) != 0)
+        events |= POLLOUT;
+    if (events == 0 || (entry->events & (POLLRDNORM | POLLRDBAND)) != 0)
+        events |= POLLIN;
+    return (haft_io_operation_t){.kind = HAFT_IO_POLL, .descriptor = entry->fd, .flags = events};
+}
+
+int haft_io_poll_blocking(struct pollfd *entries, size_t count, int64_t deadline) {
+    for (;;) {
+        int64_t now = haft_io_clock();
+        int64_t left = deadline > now ? deadline - now : 0;
+        struct timespec limit = {left / HAFT_IO_SECOND, left % HAFT_IO_SECOND};
+        int ready = ppoll(entries, count, deadline != HAFT_IO_FOREVER ? &limit : NULL, NULL);
+        if (ready >= 0 || errno != EINTR)
+            return ready >= 0 ? ready : -errno;
+    }
+}
+
+static int look(struct pollfd *entries, size_t count) {
+    int ready;
+    do
+        ready = poll(entries, count, 0);
+    while (ready < 0 && errno == EINTR);
+    return ready >= 0 ? ready : -errno;
+}
+
+static int poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner, struct pollfd *entries,
+                   size_t count, int64_t deadline) {
+    for (bool again = false;; again = true) {
+        int ready = look(entries, count);
+        if (ready != 0 || deadline <= haft_io_worker_now(runner->worker))
+            return ready;
+        int code = await(runner, entries, count, deadline, again);
+        if (code == -ETIMEDOUT)
+            return look(entries, count);
+        if (code != 0)
+            return code;
+    }
+}
+
+int haft_io_poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner,
+                    struct pollfd *entries, size_t count, int64_t deadline) {
+    haft_io_worker_t *worker = runner->worker;
+    if (!worker->shared)
+        return poll_by(await, runner, entries, count, deadline);
+    size_t used = 0;
+    while (used < count && (entries[used].fd < 0 || haft_io_begin_use(worker, entries[used].fd)))
+        entries[used++].revents = 0;
+    int ready = 1;
+    if (used == count)
+        ready = poll_by(await, runner, entries, count, deadline);
+    else
+        entries[used].revents = POLLNVAL; /* the first that is being closed */
+    for (size_t i = used + 1; i < count; i++)
+        entries[i].revents = 0;
+    while (used-- != 0)
+        if (entries[used].fd >= 0)
+            haft_io_end_use(worker, entries[used].fd);
+    return ready;
+}
+
+int haft_io_mark_closed(struct pollfd *entry, const haft_io_waiter_t *waiter) {
+    if (!waiter->closed)
+        return 0;
+    entry->revents = POLLNVAL;
+    return 1;
+}
+
+int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *worker, int descriptor),
+                            haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+                            int64_t deadline) {
+    haft_io_worker_t *worker = runner->worker;
+    haft_io_waiter_t few[HAFT_IO_FEW];
+    haft_io_waiter_t *waiters = count <= HAFT_IO_FEW ? few : calloc(count, sizeof *waiters);
+    if (waiters == NULL)
+        return -ENOMEM;
+    haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
+    int code = 0, closed = 0;
+    for (size_t i = 0; i < count; i++) {
+        waiters[i] = (haft_io_waiter_t){.cell = &cell};
+        haft_io_descriptor_t *known =
+            entries[i].fd >= 0 && code == 0 ? find(worker, entries[i].fd) : NULL;
+        if (known == NULL)
+            continue;
+        haft_io_operation_t operation = haft_io_operation_of(&entries[i]);
+        code = haft_io_enlist(known, &waiters[i], &cell, &operation);
+        waiters[i].closed = code == -EBADF;
+    }
+    worker->waiting++;
+    if (code == 0)
+        code = haft_io_code_of(haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
+                                                 haft_io_kind_name(HAFT_IO_POLL)));
+    worker->waiting--;
+    for (size_t i = 0; i < count; i++) {
+        if (waiters[i].descriptor != NULL)
+            haft_io_delist(&waiters[i]);
+        closed += haft_io_mark_closed(&entries[i], &waiters[i]);
+    }
+    if (waiters != few)
+        free(waiters);
+    return closed != 0 ? closed : code;
+}

@@ -1,0 +1,323 @@
+/* Parts and messages, descriptors that are passed, bytes that go past the program, signals, processes,
+   directories: on tasks, and the same calls with no scheduler. */
+#include "check_io.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define RUNS_BOTH_WAYS(body)                                                                       \
+    do {                                                                                           \
+        body(NULL);                                                                                \
+        CHECK_RUNS(body);                                                                          \
+    } while (0)
+
+static int ends[2];
+static void close_ends(void) {
+    haft_io_close(ends[0]);
+    haft_io_close(ends[1]);
+}
+
+/* ---- Parts and messages ---- */
+
+static char first[3], second[8];
+static const struct iovec places[] = {{first, 3}, {NULL, 0}, {second, 8}};
+static const struct iovec texts[] = {{(void *)(uintptr_t) "abc", 3},
+                                     {(void *)(uintptr_t) "defg", 4}};
+
+static void transfer_parts(void) {
+    memset(second, 0, sizeof second);
+    CHECK_EQUAL(haft_io_write_parts(ends[1], texts, 2), 7);
+    CHECK_EQUAL(haft_io_read_parts(ends[0], places, 3), 7);
+    CHECK(memcmp(first, "abc", 3) == 0 && strcmp(second, "defg") == 0);
+}
+BODY(use_parts) {
+    CHECK_EQUAL(haft_io_pipe(ends), 0);
+    transfer_parts();
+    close_ends();
+    CHECK_EQUAL(pipe(ends), 0);
+    transfer_parts();
+    close_ends();
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    transfer_parts();
+    struct msghdr out = {.msg_iov = (struct iovec *)(uintptr_t)texts, .msg_iovlen = 2};
+    struct msghdr in = {.msg_iov = (struct iovec *)(uintptr_t)places, .msg_iovlen = 3};
+    CHECK_EQUAL(haft_io_send_message(ends[1], &out, 0), 7);
+    CHECK_EQUAL(haft_io_receive_message(ends[0], &in, 0), 7);
+    haft_io_close(ends[0]);
+    CHECK_EQUAL(haft_io_write_parts(ends[1], texts, 2), -EPIPE);
+    haft_io_close(ends[1]);
+    char path[] = "/tmp/haft-io-XXXXXX";
+    ends[0] = mkstemp(path);
+    ends[1] = open(path, O_WRONLY | O_CLOEXEC);
+    unlink(path);
+    transfer_parts();
+    CHECK_EQUAL(haft_io_read_parts(ends[0], places, 3), 0);
+    close_ends();
+    CHECK_EQUAL(haft_io_read_parts(ends[0], places, 3), -EBADF);
+    return NULL;
+}
+BODY(write_parts_later) {
+    haft_io_yield();
+    CHECK(haft_io_write_parts(ends[1], texts, 2) >= 3);
+    return NULL;
+}
+BODY(read_parts_that_come) {
+    haft_io_spawn(write_parts_later, NULL);
+    CHECK(haft_io_read_parts(ends[0], places, 3) > 0);
+    CHECK(memcmp(first, "abc", 3) == 0);
+    close_ends();
+    return NULL;
+}
+BODY(read_parts_of_a_pipe) {
+    CHECK_EQUAL(pipe(ends), 0);
+    return read_parts_that_come(NULL);
+}
+BODY(read_parts_of_a_socket) {
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    return read_parts_that_come(NULL);
+}
+BODY(read_parts_of_a_simulated_stream) {
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    return read_parts_that_come(NULL);
+}
+static void parts_are_read_and_written_in_order(void) {
+    RUNS_BOTH_WAYS(use_parts);
+    CHECK_RUNS(read_parts_of_a_pipe);
+    CHECK_RUNS(read_parts_of_a_socket);
+    CHECK_EQUAL(haft_io_simulate(read_parts_of_a_simulated_stream, NULL, NULL), 0);
+}
+
+/* ---- Descriptors ---- */
+
+static void pass(int passed) {
+    char byte;
+    int got = haft_io_receive_descriptor(ends[0]);
+    CHECK(got >= 0 && got != passed);
+    CHECK((fcntl(got, F_GETFD) & FD_CLOEXEC) != 0);
+    CHECK_EQUAL(haft_io_write(got, "x", 1), 1);
+    haft_io_close(got);
+    CHECK_EQUAL(haft_io_read(passed, &byte, 1), 1);
+}
+static int pair[2];
+BODY(send_later) {
+    haft_io_yield();
+    CHECK_EQUAL(haft_io_send_descriptor(ends[1], pair[1]), 0);
+    return NULL;
+}
+BODY(pass_descriptors) {
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    CHECK_EQUAL(haft_io_send_descriptor(ends[1], pair[1]), 0);
+    pass(pair[0]);
+    if (haft_io_self() != NULL) {
+        haft_io_spawn(send_later, NULL);
+        pass(pair[0]);
+    }
+    CHECK_EQUAL(haft_io_write(ends[1], "x", 1), 1);
+    CHECK_EQUAL(haft_io_receive_descriptor(ends[0]), -EBADMSG);
+    haft_io_close(ends[1]);
+    CHECK_EQUAL(haft_io_receive_descriptor(ends[0]), -EPIPE);
+    haft_io_close(ends[0]);
+    haft_io_close(pair[0]);
+    haft_io_close(pair[1]);
+    return NULL;
+}
+static void a_descriptor_is_passed_over_a_unix_socket(void) {
+    RUNS_BOTH_WAYS(pass_descriptors);
+}
+
+/* ---- Past the program ---- */
+
+enum { LARGE = 1 << 20 };
+static char large[LARGE];
+static size_t drained;
+BODY(drain) {
+    static char buffer[65536];
+    for (ssize_t got; (got = haft_io_read(ends[0], buffer, sizeof buffer)) > 0;)
+        drained += (size_t)got;
+    return NULL;
+}
+BODY(send_a_file) {
+    char path[] = "/tmp/haft-io-XXXXXX";
+    int file = mkstemp(path);
+    unlink(path);
+    CHECK_EQUAL(write(file, large, LARGE), LARGE);
+    for (int blocks = 0; blocks < 2; blocks++) {
+        CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM | (blocks ? 0 : SOCK_NONBLOCK), 0, ends), 0);
+        drained = 0;
+        haft_io_task_t *drainer = haft_io_async(drain, NULL);
+        int64_t offset = 10;
+        for (ssize_t sent; (sent = haft_io_send_file(ends[1], file, &offset, LARGE)) != 0;)
+            CHECK(sent > 0);
+        CHECK_EQUAL(offset, LARGE);
+        CHECK_EQUAL((fcntl(ends[1], F_GETFL) & O_NONBLOCK) == 0, blocks);
+        haft_io_close(ends[1]);
+        haft_io_join(drainer, NULL);
+        CHECK_EQUAL(drained, LARGE - 10);
+        haft_io_close(ends[0]);
+    }
+    close(file);
+    return NULL;
+}
+static int through[2];
+BODY(splice_all) {
+    for (ssize_t moved; (moved = haft_io_splice(through[0], ends[1], LARGE)) != 0;)
+        CHECK(moved > 0);
+    haft_io_close(ends[1]);
+    return NULL;
+}
+BODY(splice_a_pipe) {
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(haft_io_pipe(through), 0);
+    drained = 0;
+    haft_io_spawn(splice_all, NULL);
+    haft_io_task_t *drainer = haft_io_async(drain, NULL);
+    CHECK_EQUAL(haft_io_write_all(through[1], large, LARGE), 0);
+    haft_io_close(through[1]);
+    haft_io_join(drainer, NULL);
+    CHECK_EQUAL(drained, LARGE);
+    haft_io_close(ends[0]);
+    haft_io_close(through[0]);
+    return NULL;
+}
+static void bytes_go_past_the_program(void) {
+    CHECK_RUNS(send_a_file);
+    CHECK_RUNS(splice_a_pipe);
+}
+
+/* ---- Signals ---- */
+
+static sigset_t signals;
+BODY(send_signals) {
+    haft_io_yield();
+    kill(getpid(), SIGUSR1);
+    return NULL;
+}
+BODY(wait_for_signals) {
+    if (haft_io_self() != NULL)
+        haft_io_spawn(send_signals, NULL);
+    else
+        raise(SIGUSR1);
+    CHECK_EQUAL(haft_io_wait_signal(&signals), SIGUSR1);
+    raise(SIGUSR2);
+    CHECK_EQUAL(haft_io_wait_signal(&signals), SIGUSR2);
+    return NULL;
+}
+BODY(wait_in_vain) {
+    haft_io_wait_signal(&signals);
+    return NULL;
+}
+BODY(cancel_a_wait) {
+    haft_io_scope_options_t options = {.deadline = haft_io_now() + HAFT_IO_MILLISECOND};
+    CHECK_EQUAL(haft_io_scope_with(&options, wait_in_vain, NULL, NULL), -ETIMEDOUT);
+    return NULL;
+}
+static void a_signal_is_waited_for(void) {
+    sigset_t before;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    sigaddset(&signals, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &signals, &before);
+    RUNS_BOTH_WAYS(wait_for_signals);
+    CHECK_RUNS(cancel_a_wait);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- Processes ---- */
+
+BODY(run_processes) {
+    int in[2], out[2], status;
+    char text[16] = "";
+    CHECK_EQUAL(haft_io_pipe(in), 0);
+    CHECK_EQUAL(haft_io_pipe(out), 0);
+    pid_t cat = haft_io_start_process((const char *[]){"cat", NULL}, (int[]){in[0], out[1], -1});
+    CHECK(cat > 0);
+    haft_io_close(in[0]);
+    haft_io_close(out[1]);
+    CHECK_EQUAL(haft_io_write(in[1], "there", 5), 5);
+    CHECK_EQUAL(haft_io_read(out[0], text, sizeof text), 5);
+    CHECK(strcmp(text, "there") == 0);
+    haft_io_close(in[1]);
+    CHECK_EQUAL(haft_io_wait_process(cat, &status), 0);
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(haft_io_wait_process(cat, &status), -ECHILD);
+    haft_io_close(out[0]);
+
+    pid_t shell = haft_io_start_process((const char *[]){"sh", "-c", "exit 7", NULL}, NULL);
+    CHECK_EQUAL(haft_io_wait_process(shell, &status), 0);
+    CHECK_EQUAL(WEXITSTATUS(status), 7);
+    /* (Emulators, which start it by fork, tell by its status.) */
+    pid_t nothing = haft_io_start_process((const char *[]){"there is no such program", NULL}, NULL);
+    CHECK(nothing == -ENOENT ||
+          (haft_io_wait_process(nothing, &status) == 0 && WEXITSTATUS(status) == 127));
+    return NULL;
+}
+
+/* What is blocked or ignored here is neither there: a program that gets it ends. */
+BODY(stop_a_process) {
+    int status;
+    pid_t sleeper = haft_io_start_process((const char *[]){"sleep", "1000", NULL}, NULL);
+    CHECK(sleeper > 0);
+    kill(sleeper, SIGTERM);
+    CHECK_EQUAL(haft_io_wait_process(sleeper, &status), 0);
+    CHECK_EQUAL(WTERMSIG(status), SIGTERM);
+    return NULL;
+}
+static void processes_are_started_and_waited_for(void) {
+    int before = check_descriptors();
+    RUNS_BOTH_WAYS(run_processes);
+    sigset_t blocked, mask;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &blocked, &mask);
+    RUNS_BOTH_WAYS(stop_a_process);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    CHECK_EQUAL(check_descriptors(), before);
+}
+
+/* ---- Directories ---- */
+
+BODY(use_directories) {
+    char path[] = "/tmp/haft-io-XXXXXX", inner[64], other[64];
+    CHECK(mkdtemp(path) != NULL);
+    snprintf(inner, sizeof inner, "%s/b", path);
+    snprintf(other, sizeof other, "%s/a", path);
+    CHECK_EQUAL(haft_io_make_directory(inner, 0700), 0);
+    CHECK_EQUAL(haft_io_make_directory(inner, 0700), -EEXIST);
+    CHECK_EQUAL(haft_io_rename(inner, other), 0);
+    struct stat status;
+    CHECK_EQUAL(haft_io_status(other, &status), 0);
+    CHECK(S_ISDIR(status.st_mode));
+    CHECK_EQUAL(haft_io_status(inner, &status), -ENOENT);
+    struct dirent **entries;
+    int count = haft_io_list_directory(path, &entries);
+    CHECK_EQUAL(count, 3); /* with . and .. */
+    CHECK(strcmp(entries[2]->d_name, "a") == 0);
+    for (int i = 0; i < count; i++)
+        free(entries[i]);
+    free(entries);
+    CHECK_EQUAL(haft_io_remove(path), -ENOTEMPTY);
+    CHECK_EQUAL(haft_io_remove(other), 0);
+    CHECK_EQUAL(haft_io_remove(path), 0);
+    CHECK_EQUAL(haft_io_list_directory(path, &entries), -ENOENT);
+    return NULL;
+}
+static void directories_are_made_listed_and_removed(void) {
+    RUNS_BOTH_WAYS(use_directories);
+}
+
+int main(void) {
+    check_backend();
+    RUN(parts_are_read_and_written_in_order);
+    RUN(a_descriptor_is_passed_over_a_unix_socket);
+    RUN(bytes_go_past_the_program);
+    RUN(a_signal_is_waited_for);
+    RUN(processes_are_started_and_waited_for);
+    RUN(directories_are_made_listed_and_removed);
+    return check_end();
+}
+/* SPDX-License-Identifier: MIT */
