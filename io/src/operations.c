@@ -12,6 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Of a connect: to be tried again later, since nothing tells when. (No error of connect(2).) */
+enum { QUEUE_FULL = -ENOSR };
+
 /* ---- The system calls ---- */
 
 int64_t haft_io_clock(void) {
@@ -163,6 +166,9 @@ static ssize_t attempt_connect(const haft_io_operation_t *o) {
         fcntl(o->descriptor, F_SETFL, fcntl(o->descriptor, F_GETFL) & ~O_NONBLOCK);
     if (code == -EISCONN)
         return 0;
+    /* A local listener whose queue is full; unlike the others it has begun nothing that could be waited for. */
+    if (code == -EAGAIN)
+        return QUEUE_FULL;
     return code == -EINPROGRESS || code == -EALREADY || code == -EINTR ? -EAGAIN : code;
 }
 
@@ -475,8 +481,9 @@ ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_send_message, socket, flags, message));
 }
 
-/* How long to wait for a descriptor before asking again: nothing tells when the process has one. */
-static const int64_t DESCRIPTOR_PAUSE = 10 * HAFT_IO_MILLISECOND;
+/* How long to wait before asking again where nothing tells: when the process has a descriptor, when a
+   listener has room. */
+static const int64_t DESCRIPTOR_PAUSE = 10 * HAFT_IO_MILLISECOND, QUEUE_PAUSE = HAFT_IO_MILLISECOND;
 
 int haft_io_accept(int listener) {
     for (;;) {
@@ -492,7 +499,14 @@ int haft_io_accept(int listener) {
 }
 
 int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size) {
-    OR_CANCELLED(int, HAFT_PERFORM(haft_io_connect, socket, address, address_size));
+    for (;;) {
+        int code = HAFT_PERFORM(haft_io_connect, socket, address, address_size);
+        if (HAFT_IO_LIKELY(code != QUEUE_FULL))
+            return code != -ECANCELED ? code : haft_io_cancelled();
+        code = haft_io_sleep(QUEUE_PAUSE);
+        if (code != 0)
+            return code;
+    }
 }
 
 int64_t haft_io_now(void) {

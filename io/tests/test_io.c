@@ -175,6 +175,36 @@ static void clients_talk_to_a_server_over_tcp_and_unix_sockets(void) {
     CHECK_RUNS(tcp_and_unix);
 }
 
+static void *connect_to(void *path) {
+    HAFT_IO_CLOSING int connection = haft_io_connect_unix(path);
+    CHECK(connection >= 0);
+    return NULL;
+}
+static void *connect_often(void *path) {
+    enum { CLIENTS = 8 };
+    for (int i = 0; i < CLIENTS; i++)
+        haft_io_spawn(connect_to, path);
+    haft_io_sleep(3 * HAFT_IO_MILLISECOND); /* the queue of the listener is full */
+    for (int i = 0; i < CLIENTS; i++) {
+        HAFT_IO_CLOSING int connection = haft_io_accept(listener);
+        CHECK(connection >= 0);
+    }
+    return NULL;
+}
+BODY(short_queue) {
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/haft-io-queue-%d", (int)getpid());
+    listener = haft_io_listen_unix(path, 1);
+    CHECK(listener >= 0);
+    CHECK_EQUAL(haft_io_scope(connect_often, path, NULL), 0);
+    CHECK_EQUAL(haft_io_close(listener), 0);
+    unlink(path);
+    return NULL;
+}
+static void a_connect_waits_until_a_local_listener_has_room(void) {
+    CHECK_RUNS(short_queue);
+}
+
 BODY(datagrams) {
     int a = haft_io_socket(AF_INET, SOCK_DGRAM, 0), b = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -487,6 +517,7 @@ int main(void) {
     RUN(more_than_fits_is_written_in_parts);
     RUN(without_a_scheduler_the_call_blocks);
     RUN(clients_talk_to_a_server_over_tcp_and_unix_sockets);
+    RUN(a_connect_waits_until_a_local_listener_has_room);
     RUN(a_datagram_comes_with_its_sender);
     RUN(what_the_system_refuses_is_a_code_and_no_signal);
     RUN(closing_a_descriptor_ends_the_waits_on_it_with_an_error);
