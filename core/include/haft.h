@@ -315,7 +315,8 @@ HAFTI_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, haft_reply_t reply,
  *
  * Sets are constants. A program may build a set itself, with `number` 0. If it changes the set, or
  * builds another one at the same address, it calls haft_handles_changed(fiber) before it resumes
- * the fiber with that set.
+ * the fiber with that set. So it does for a fiber whose last set was in a plugin that has been
+ * closed, if another plugin resumes it: that one's sets may lie at the same addresses.
  */
 #define HAFT_HANDLES(...) HAFTI_HANDLES(__VA_ARGS__)
 #define HAFT_HANDLES_ALL (&haft_handles_all)
@@ -350,7 +351,8 @@ HAFTI_INLINE bool haft_finished(haft_request_t request) {
 /*
  * As haft_resume, but instead of giving a reply calls `raise(argument)` at the perform that
  * suspended the fiber, on the fiber's stack: to throw an exception there, or to look around. If
- * `raise` returns, what it returns is the reply.
+ * `raise` returns, what it returns is the reply; of more than a word, it must not lie in the frame
+ * of `raise`.
  */
 typedef haft_reply_t haft_raise_t(void *argument);
 HAFTI_API haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *raise, void *argument,

@@ -54,7 +54,8 @@ void haft_fiber_detach(haft_fiber_t *fiber) {
 void haft_handles_changed(haft_fiber_t *fiber) {
     haft_check_given(fiber, "haft_handles_changed", "fiber");
     hafti_thread_t *thread = haft_thread_ready();
-    uint64_t owner = haft_claim_here(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "detached");
+    uint64_t owner =
+        haft_claim_here(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "given other effects to handle");
     fiber->set = HAFTI_SET_NONE;
     fiber->scope.handles = &haft_handles_none;
     haft_release(thread, fiber, owner);

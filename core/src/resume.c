@@ -19,9 +19,9 @@ void hafti_in_place_moved(hafti_scope_t *performer, const hafti_scope_t *outer) 
 /* Whether the fiber now handles other effects than before. */
 static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
     const haft_handles_t *before = fiber->scope.handles;
-    if (before == handles)
-        return false;
     uint32_t number = haft_number_of(handles);
+    if (before == handles && fiber->set == number)
+        return false;
     /* `before` may have been in a plugin that is closed by now: a number stands for its contents. */
     bool same =
         fiber->set != HAFTI_SET_NONE ? fiber->set == number : haft_same_effects(before, handles);
