@@ -69,7 +69,7 @@ static void freeing_unwinds_the_whole_suspended_chain(void) {
 
 /* A chain in memory of the caller: the out-of-line switches. */
 static void *chain_in_fixed_memory(void *level_word) {
-    static char memory[4][16 * 1024];
+    static char memory[4][64 * 1024];
     int level = (int)(intptr_t)level_word;
     CLEANUP here = level;
     if (level == 4) {
