@@ -23,8 +23,8 @@ full='gcc-debug gcc-release clang-debug clang-release gcc-address clang-address
 if [ "$(uname -m)" = x86_64 ]; then
   full="$full aarch64-release freestanding-aarch64-linux-gnu-gcc"
   # (npm gets the compiler's source.)
-  # (ocaml-4.14-flambda is run by hand: it builds a second compiler.)
-  for version in 4.14; do
+  # (ocaml-4.14, without flambda, is run by hand: it builds a second compiler.)
+  for version in 4.14-flambda; do
     if command -v npm >/dev/null || [ -f "$root/compilers/ocaml-$version/complete" ]; then
       full="$full ocaml-$version"
     elif [ "${CI:-}" = true ]; then

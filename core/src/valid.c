@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariants that debug builds check: see valid.h. */
+/* The invariants that debug builds check: see valid.h. Not instrumented: in a child of fork the thread
+   sanitizer takes fibers that do not run for threads that do, whose memory is read here. */
 #include "stacks.h"
 
 #if !defined(NDEBUG) && !defined(HAFT_FREESTANDING)
@@ -7,7 +8,7 @@
 enum { LOOKED_AT = 16 }; /* scopes of a chain: it may be long, and is looked at often */
 
 /* A handler of signals may write an entry between any two reads, its bit before its key. */
-static const char *invalid_scope(const hafti_scope_t *scope) {
+static HAFT_UNINSTRUMENTED const char *invalid_scope(const hafti_scope_t *scope) {
     if (scope->kind > HAFTI_SCOPE_DEFAULTS)
         return "a scope is of a kind that there is";
     for (unsigned i = 0; i < HAFTI_CACHE_SLOTS; i++) {
@@ -19,7 +20,7 @@ static const char *invalid_scope(const hafti_scope_t *scope) {
     return NULL;
 }
 
-const char *haft_invalid_fiber(const haft_fiber_t *fiber) {
+HAFT_UNINSTRUMENTED const char *haft_invalid_fiber(const haft_fiber_t *fiber) {
     if (fiber->kind > HAFT_KIND_UNGUARDED)
         return "a fiber's stack is of a kind that there is";
     if (fiber->scope.kind != HAFTI_SCOPE_FIBER)
@@ -33,7 +34,7 @@ const char *haft_invalid_fiber(const haft_fiber_t *fiber) {
     return invalid_scope(&fiber->scope);
 }
 
-const char *haft_invalid_claimed(const haft_fiber_t *fiber) {
+HAFT_UNINSTRUMENTED const char *haft_invalid_claimed(const haft_fiber_t *fiber) {
     const char *invalid = haft_invalid_fiber(fiber);
     if (invalid != NULL)
         return invalid;
@@ -59,7 +60,7 @@ const char *haft_invalid_claimed(const haft_fiber_t *fiber) {
     return NULL;
 }
 
-const char *haft_invalid_chain(const hafti_thread_t *thread) {
+HAFT_UNINSTRUMENTED const char *haft_invalid_chain(const hafti_thread_t *thread) {
     const hafti_scope_t *scope = thread->current;
     for (unsigned seen = 0; seen < LOOKED_AT && scope->kind != HAFTI_SCOPE_ROOT; seen++) {
         const char *invalid = invalid_scope(scope);
