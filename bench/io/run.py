@@ -74,7 +74,7 @@ def row(what, figures, limit):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[1] / "build" / "bench" / "bench")
+    parser.add_argument("--build", type=lambda folder: pathlib.Path(folder).resolve(), default=HERE.parents[1] / "build" / "bench" / "bench")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", action="append", choices=[*WORKS, "echo"])
     parser.add_argument("--quick", action="store_true", help="a hundredth of the operations, once")
