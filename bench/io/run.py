@@ -4,8 +4,8 @@
 
     bench/io/run.py [--build DIR] [--repeats N] [--only WORK...] [--quick]
 
-Peers are built here from their sources, in DIR/io/peers: Go with its standard library, Tokio from
-crates.io. One whose compiler is missing is left out. A figure is the median of the elapsed nanoseconds
+Peers are built here from their sources, in DIR/io/peers: Go with its standard library, Tokio as
+its crate. One whose compiler is missing is left out. A figure is the median of the elapsed nanoseconds
 an operation (echo: of the server's processor time a message, in microseconds), with the least and the
 most, and the ratio is that of Haft's median to the best peer's. One process at a time, each on as many
 processors as it has threads.
@@ -41,7 +41,7 @@ def build_peers(folder):
         peers["Go"] = path
     if shutil.which("cargo"):
         environment = {**os.environ, "CARGO_TARGET_DIR": str(folder / "tokio")}
-        subprocess.run(["cargo", "build", "--release", "--quiet", "--locked"], cwd=HERE / "tokio",
+        subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=HERE / "tokio",
                        env=environment, check=True)
         peers["Tokio"] = folder / "tokio" / "release" / "work"
     return peers
