@@ -292,7 +292,14 @@ HAFTI_INLINE void *hafti_perform_found(hafti_here_t here, hafti_found_t found,
                                        haft_effect_t *effect, void *payload, size_t result_size) {
     if (HAFTI_UNLIKELY((found.with & HAFTI_CLAUSE_MARK) != 0 || hafti_exceptions_pending(here)))
         return hafti_suspend_slow(found, effect, payload);
-    return hafti_suspend(here, hafti_fiber_of(found.scope), HAFTI_AWAITING(effect, result_size),
+    /* Mostly it is the innermost handler's. A predicted branch then stands in for a load, on which the
+       address of the whole switch would wait. */
+    hafti_scope_t *scope = found.scope;
+    if (HAFTI_LIKELY(scope == here.current)) {
+        scope = here.current;
+        __asm__ volatile("" : "+r"(scope)); /* or the compiler would use the other all the same */
+    }
+    return hafti_suspend(here, hafti_fiber_of(scope), HAFTI_AWAITING(effect, result_size),
                          found.with, payload);
 }
 
