@@ -125,5 +125,33 @@ if $CC -fsanitize=safe-stack -fsyntax-only "$work/plain.c" 2>/dev/null; then
     CC=$compiler
 fi
 
+# gcc: vector registers that the switch cannot name. The assembler says so, once anything is optimised.
+if echo | $CC -E -dM - | grep -q __x86_64__ && ! echo | $CC -E -dM - | grep -q '__clang__\|__AVX512F__'; then
+    for level in -Og -O2 -O3; do
+        for target in '' 'avx2' 'avx512f' 'avx512bw'; do
+            attribute=${target:+"__attribute__((target(\"$target\")))"}
+            cat >"$work/wide.c" <<EOF
+#include <haft.h>
+HAFT_EFFECT(ask, int, { int question; });
+int function(haft_fiber_t *k, int value);
+$attribute int function(haft_fiber_t *k, int value) {
+    value += HAFT_PERFORM(ask, 1);
+    return haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask)).payload == 0 ? value : 0;
+}
+EOF
+            $CC -std=gnu11 $level -fexceptions -c -o "$work/wide.o" -I"$HAFT_SOURCE_DIR/core/include" \
+                "$work/wide.c" >"$work/output" 2>&1
+            status=$?
+            case $status,$target in
+                0, | 0,avx2) continue ;;
+                *,avx512*) grep -q 'a function with AVX-512 by an attribute performs' "$work/output" && continue ;;
+            esac
+            echo "gcc $level, target '$target': status $status"
+            cat "$work/output"
+            failures=$((failures + 1))
+        done
+    done
+fi
+
 [ "$failures" -eq 0 ]
 # SPDX-License-Identifier: MIT

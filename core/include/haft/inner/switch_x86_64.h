@@ -23,15 +23,33 @@
 
 #include "layout.h"
 
-/* A function may have more registers than its file, by a target attribute. clang takes their names
-   everywhere, gcc only where the file is compiled with them: see docs/misuse.md. */
+/*
+ * A function may have more registers than its file, by a target attribute. clang takes their names
+ * everywhere, gcc only where the file is compiled with them. So such a function is refused: an operand that
+ * prefers mask registers is given one where the function has them, and then the assembler reports an error.
+ * (Without optimisation nothing stays in a register across a switch.)
+ */
 #if defined(__AVX512F__) || defined(__clang__)
 #    define HAFTI_CLOBBERS_AVX512                                                                  \
         , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24",         \
             "xmm25", "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k0", "k1", "k2", "k3", \
             "k4", "k5", "k6", "k7"
+#    define HAFTI_REFUSE_AVX512()                                                                  \
+        do {                                                                                       \
+        } while (0)
 #else
 #    define HAFTI_CLOBBERS_AVX512
+#    define HAFTI_REFUSE_AVX512()                                                                  \
+        do {                                                                                       \
+            short unused;                                                                          \
+            __asm__ volatile(                                                                      \
+                ".irp mask,k0,k1,k2,k3,k4,k5,k6,k7\n\t"                                            \
+                ".ifc \"%%\\mask\",\"%0\"\n\t"                                                     \
+                ".error \"a function with AVX-512 by an attribute performs or resumes: compile "   \
+                "the whole file with -mavx512f, or do it in a function without\"\n\t"              \
+                ".endif\n\t.endr"                                                                  \
+                : "=k,*r"(unused));                                                                \
+        } while (0)
 #endif
 
 /* Stores what runs at `from` bytes into the fiber, and continues with the context at `to`. Both ways
@@ -102,6 +120,7 @@ static inline __attribute__((always_inline)) hafti_words_t hafti_switch_into(haf
                                                                              void *first) {
     uintptr_t second;
     hafti_flag_t special;
+    HAFTI_REFUSE_AVX512();
     __asm__ volatile(HAFTI_SWITCH(HAFTI_AT_RESUMER, HAFTI_AT_CONTEXT, "")
                      : "+D"(fiber), "+a"(first), "=d"(second), HAFTI_SWITCH_TOLD(special)
                      :
@@ -113,6 +132,7 @@ static inline __attribute__((always_inline)) hafti_words_t hafti_switch_into(haf
 static inline __attribute__((always_inline)) hafti_words_t
 hafti_switch_into_specially(haft_fiber_t *fiber, void *first, uintptr_t second) {
     hafti_flag_t special;
+    HAFTI_REFUSE_AVX512();
     __asm__ volatile(HAFTI_SWITCH(HAFTI_AT_RESUMER, HAFTI_AT_CONTEXT, "stc\n\t")
                      : "+D"(fiber), "+a"(first), "+d"(second), HAFTI_SWITCH_TOLD(special)
                      :
@@ -124,6 +144,7 @@ hafti_switch_into_specially(haft_fiber_t *fiber, void *first, uintptr_t second) 
 static inline __attribute__((always_inline)) hafti_words_t
 hafti_switch_out_of(haft_fiber_t *fiber, void *first, uintptr_t second) {
     hafti_flag_t special;
+    HAFTI_REFUSE_AVX512();
     __asm__ volatile(HAFTI_SWITCH(HAFTI_AT_CONTEXT, HAFTI_AT_RESUMER, "")
                      : "+D"(fiber), "+a"(first), "+d"(second), HAFTI_SWITCH_TOLD(special)
                      :
