@@ -6,8 +6,8 @@
 namespace haft::detail {
 
 struct in_place_guard {
-    hafti_in_place_t in_place;
-    ~in_place_guard() { hafti_in_place_end(&in_place); }
+    hafti_in_place_t in_place; /* in registers, as long as nothing takes its address */
+    HAFT_DETAIL_INLINE ~in_place_guard() { hafti_in_place_end(&in_place); }
 };
 
 /* As hafti_perform_found, with the handler's scope given by the caller, who may know it without
