@@ -244,7 +244,7 @@ typedef enum haft_fiber_state {
     HAFT_FIBER_SUSPENDED, /* can be resumed */
     HAFT_FIBER_RUNNING,   /* runs, or waits for a fiber that it resumed */
     HAFT_FIBER_FINISHED,  /* returned, threw, or was unwound */
-    HAFT_FIBER_FREED      /* only seen by mistake */
+    HAFT_FIBER_DROPPED    /* only seen by mistake */
 } haft_fiber_state_t;
 
 HAFTI_API haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber);

@@ -6,8 +6,8 @@ static const char *state_text(const haft_fiber_t *fiber) {
     switch (haft_fiber_state(fiber)) {
     case HAFT_FIBER_FINISHED:
         return "it has finished";
-    case HAFT_FIBER_FREED:
-        return "it has been freed";
+    case HAFT_FIBER_DROPPED:
+        return "it has been dropped";
     default:
         return "it is running, here or on another thread";
     }

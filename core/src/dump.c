@@ -82,7 +82,7 @@ static void print(dump_t *dump, const char *text, int length) {
 }
 
 static void print_fiber(haft_fiber_t *fiber, void *argument) {
-    static const char *const states[] = {"new", "suspended", "running", "finished", "freed"};
+    static const char *const states[] = {"new", "suspended", "running", "finished", "dropped"};
     dump_t *dump = argument;
     char line[320];
     dump->fibers++;

@@ -7,11 +7,11 @@ HAFTI_INLINE bool take_finished(haft_fiber_t *fiber) {
     if (HAFTI_LIKELY(hafti_is_alone())) {
         bool finished = fiber->state == HAFT_FIBER_FINISHED;
         if (finished)
-            fiber->state = HAFT_FIBER_FREED;
+            fiber->state = HAFT_FIBER_DROPPED;
         return finished;
     }
     uint32_t finished = HAFT_FIBER_FINISHED;
-    return __atomic_compare_exchange_n(&fiber->state, &finished, HAFT_FIBER_FREED, false,
+    return __atomic_compare_exchange_n(&fiber->state, &finished, HAFT_FIBER_DROPPED, false,
                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
@@ -29,7 +29,7 @@ static HAFT_UNINSTRUMENTED void spoil(char *from, const char *to) {
         *byte = (char)0xdb;
 }
 
-/* A fiber that is to be freed or reset. `claimed`: nobody else can use it, but it may have frames.
+/* A fiber that is to be dropped or reset. `claimed`: nobody else can use it, but it may have frames.
    `taken`: it has none any more. `payload`: from where on its stack lies the payload of what it waited
    on, if that is to be overwritten. */
 typedef struct ending {
@@ -56,7 +56,7 @@ static void finish(ending_t *ending, const char *what) {
         if (waits)
             haft_abandon_inside(fiber);
         haft_kind_of(fiber)->given_up(fiber);
-        fiber->state = HAFT_FIBER_FREED;
+        fiber->state = HAFT_FIBER_DROPPED;
         break;
     }
     ending->claimed = ending->taken = true;
@@ -64,32 +64,32 @@ static void finish(ending_t *ending, const char *what) {
         haft_forget_kept(fiber);
 }
 
-static void release(const ending_t *freed) {
-    haft_fiber_t *fiber = freed->fiber;
-    if (!freed->claimed || (!freed->taken && !take_finished(fiber)))
-        return; /* It was not ours to free, and the error handler has left. */
+static void release(const ending_t *dropped) {
+    haft_fiber_t *fiber = dropped->fiber;
+    if (!dropped->claimed || (!dropped->taken && !take_finished(fiber)))
+        return; /* It was not ours to drop, and the error handler has left. */
     if (HAFTI_UNLIKELY(fiber->thrown != NULL))
         haft_forget_kept(fiber);
     if (fiber->tools != NULL)
         haft_tools_gone(fiber);
-    if (freed->payload != NULL)
-        spoil(freed->payload, fiber->high);
-    fiber->state = HAFT_FIBER_FREED;
+    if (dropped->payload != NULL)
+        spoil(dropped->payload, fiber->high);
+    fiber->state = HAFT_FIBER_DROPPED;
     haft_kind_of(fiber)->give(fiber);
 }
 
 /* One that has not finished, or left something behind. */
-static HAFTI_COLD void free_slow(haft_fiber_t *fiber) {
-    haft_check_own(fiber, "freed");
+static HAFTI_COLD void drop_slow(haft_fiber_t *fiber) {
+    haft_check_own(fiber, "dropped");
     /* Also when a cleanup of the fiber leaves for somewhere further out. */
     __attribute__((unused, cleanup(release)))
-    ending_t freed = {.fiber = fiber, .payload = late_payload(fiber)};
-    finish(&freed, "freed");
+    ending_t dropped = {.fiber = fiber, .payload = late_payload(fiber)};
+    finish(&dropped, "dropped");
 }
 
-static HAFTI_COLD void freed_twice(const haft_fiber_t *fiber) {
+static HAFTI_COLD void dropped_twice(const haft_fiber_t *fiber) {
     haft_fail(HAFT_ERROR_IN_USE, NULL, fiber,
-              "%s was freed by two threads at once. Only one may own a fiber that has finished.",
+              "%s was dropped by two threads at once. Only one may own a fiber that has finished.",
               haft_fiber_label(fiber));
 }
 
@@ -98,11 +98,11 @@ void haft_fiber_drop(haft_fiber_t *fiber) {
         return;
     if (HAFTI_UNLIKELY(fiber->state != HAFT_FIBER_FINISHED || fiber->kind != HAFT_KIND_POOL ||
                        fiber->language != NULL || fiber->thrown != NULL || fiber->tools != NULL)) {
-        free_slow(fiber);
+        drop_slow(fiber);
         return;
     }
     if (HAFTI_UNLIKELY(!take_finished(fiber)))
-        freed_twice(fiber);
+        dropped_twice(fiber);
     haft_pool_give(haft_thread_ready(), fiber);
 }
 

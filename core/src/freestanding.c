@@ -103,7 +103,7 @@ void haft_fibers_lost(const haft_fiber_t *fiber) {
         next = inner->next;
         if (lies_on(inner, fiber)) {
             haft_fibers_unlist(inner);
-            inner->state = HAFT_FIBER_FREED;
+            inner->state = HAFT_FIBER_DROPPED;
             inner->gate = HAFTI_GATE_CLOSED;
         }
     }

@@ -17,7 +17,7 @@ static void abandon_up_to(haft_fiber_t *fiber, const haft_fiber_t *target) {
     for (haft_fiber_t *outer; fiber != target; fiber = outer) {
         outer = haft_resumer_of(fiber);
         bool in_its_frames = (char *)fiber >= outer->low && (char *)fiber < outer->high;
-        fiber->state = in_its_frames ? HAFT_FIBER_FREED : HAFT_FIBER_FINISHED;
+        fiber->state = in_its_frames ? HAFT_FIBER_DROPPED : HAFT_FIBER_FINISHED;
         haft_abandon_foreign_call(hafti_thread(), fiber);
         haft_tools_abandon(fiber);
         haft_fibers_lost(fiber);

@@ -98,7 +98,7 @@ static void fault(int number, siginfo_t *information, void *context) {
     if (segments != NULL)
         say_of_segments(segments);
     if (fiber != NULL && (char *)information->si_addr < fiber->low &&
-        haft_fiber_state(fiber) != HAFT_FIBER_FREED) {
+        haft_fiber_state(fiber) != HAFT_FIBER_DROPPED) {
         if (fiber->language != NULL && fiber->language->overflows(context))
             return;
         say(fiber);

@@ -462,7 +462,7 @@ static void visit_live(haft_fiber_t *fiber, const struct haft_chunk *chunk, size
                        void *argument) {
     const visitor_t *visitor = argument;
     (void)chunk, (void)index;
-    if (fiber != NULL && haft_fiber_state(fiber) != HAFT_FIBER_FREED)
+    if (fiber != NULL && haft_fiber_state(fiber) != HAFT_FIBER_DROPPED)
         visitor->visit(fiber, visitor->argument);
 }
 
@@ -479,7 +479,7 @@ size_t haft_pool_reserved(const haft_fiber_t *fiber) {
 static void count_in(haft_fiber_t *fiber, const struct haft_chunk *chunk, size_t index,
                      void *argument) {
     haft_pool_report_t *report = argument;
-    bool live = fiber != NULL && haft_fiber_state(fiber) != HAFT_FIBER_FREED;
+    bool live = fiber != NULL && haft_fiber_state(fiber) != HAFT_FIBER_DROPPED;
     report->stacks += live;
     report->idle += !live;
     report->unguarded += live && fiber->kind == HAFT_KIND_UNGUARDED;

@@ -369,7 +369,7 @@ haft_fiber_t *haft_slots_take(haft_slots_t *slots) {
         return NULL;
     haft_fiber_t *fiber = fiber_of_slot(chunk, index);
     /* Written before anything is read: new memory is then mapped by one fault and not by two. */
-    fiber->state = HAFT_FIBER_FREED;
+    fiber->state = HAFT_FIBER_DROPPED;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     /* A resumption of a fiber that was here is told by its number, also once the memory that
        counted has been given back. */

@@ -7,7 +7,7 @@ haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {
     if (HAFTI_UNLIKELY(fiber->language != NULL))
         return fiber->language->state(fiber);
     if (fiber->state == HAFT_FIBER_NEW && fiber->high == NULL)
-        return HAFT_FIBER_FREED; /* and its memory has been given back */
+        return HAFT_FIBER_DROPPED; /* and its memory has been given back */
     if (fiber->state == HAFT_FIBER_RUNNING &&
         __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED) != HAFTI_GATE_CLOSED)
         return HAFT_FIBER_SUSPENDED;

@@ -95,7 +95,7 @@ static uintptr_t stack_pointer(const ucontext_t *context) {
 static HAFT_UNINSTRUMENTED bool resumes_within(uintptr_t sp, uintptr_t low, uintptr_t high) {
     for (uintptr_t word = low; word + sizeof word <= high; word += sizeof word) {
         const haft_fiber_t *fiber = haft_pool_fiber_at(*(void **)word);
-        if (fiber == NULL || haft_fiber_state(fiber) == HAFT_FIBER_FREED)
+        if (fiber == NULL || haft_fiber_state(fiber) == HAFT_FIBER_DROPPED)
             continue;
         uintptr_t resumer = (uintptr_t)fiber->resumer.sp;
         if (resumer >= sp && resumer < high)

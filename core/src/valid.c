@@ -25,7 +25,7 @@ HAFT_UNINSTRUMENTED const char *haft_invalid_fiber(const haft_fiber_t *fiber) {
         return "a fiber's stack is of a kind that there is";
     if (fiber->scope.kind != HAFTI_SCOPE_FIBER)
         return "the scope in a fiber's header is that of a fiber";
-    if (fiber->state > HAFT_FIBER_FREED)
+    if (fiber->state > HAFT_FIBER_DROPPED)
         return "a fiber's state is one that there is";
     if (fiber->low >= fiber->high || fiber->high > (const char *)fiber)
         return "a fiber's stack lies below its header";

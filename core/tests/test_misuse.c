@@ -281,7 +281,7 @@ static void resuming_what_cannot_be_resumed_is_reported(void) {
                  "the fiber 'worker' cannot be resumed: it is running, here or on another thread.");
     CHECK_ABORTS(resume_around, "the fiber 'outermost' cannot be resumed: it is running");
     CHECK_ABORTS(resume_finished, "the fiber 'worker' cannot be resumed: it has finished.");
-    CHECK_ABORTS(resume_freed, "cannot be resumed: it has been freed.");
+    CHECK_ABORTS(resume_freed, "cannot be resumed: it has been dropped.");
     check_child_t child = check_child(resume_null);
     CHECK(child.signal == SIGSEGV || child.signal == SIGABRT || !check_bare());
     CHECK_ABORTS(discontinue_null, "haft_discontinue was given no fiber (NULL).");
@@ -315,10 +315,10 @@ static void reset_freed(void) {
 }
 
 static void freeing_what_cannot_be_freed_is_reported(void) {
-    CHECK_ABORTS(free_running, "the fiber 'worker' cannot be freed: it is running");
-    CHECK_ABORTS(free_twice, "cannot be freed: it has been freed.");
+    CHECK_ABORTS(free_running, "the fiber 'worker' cannot be dropped: it is running");
+    CHECK_ABORTS(free_twice, "cannot be dropped: it has been dropped.");
     CHECK_ABORTS(reset_running, "the fiber 'worker' cannot be reset: it is running");
-    CHECK_ABORTS(reset_freed, "cannot be reset: it has been freed.");
+    CHECK_ABORTS(reset_freed, "cannot be reset: it has been dropped.");
 }
 
 static void no_function(void) {

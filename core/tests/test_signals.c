@@ -422,7 +422,7 @@ static void what_switches_stacks_in_a_handler_is_an_error(void) {
     CHECK_ABORTS(yield, "suspends who performs it, and was performed" ADVICE);
     CHECK_ABORTS(make, "A fiber cannot be made" ADVICE);
     CHECK_ABORTS(resume, "the fiber 'waiting' cannot be resumed" ADVICE);
-    CHECK_ABORTS(drop, "the fiber 'waiting' cannot be freed" ADVICE);
+    CHECK_ABORTS(drop, "the fiber 'waiting' cannot be dropped" ADVICE);
     CHECK_ABORTS(reset, "the fiber 'waiting' cannot be reset" ADVICE);
 }
 

@@ -153,14 +153,14 @@ static void free_many(void) {
 }
 
 static void count_freed(const haft_error_t *error) {
-    CHECK_CONTAINS(error->message, "it has been freed");
+    CHECK_CONTAINS(error->message, "it has been dropped");
     exit(check_failures == 0 ? 0 : 1);
 }
 static void resume_what_was_trimmed(void) {
     make_many();
     free_many();
     haft_pool_trim();
-    CHECK_EQUAL(haft_fiber_state(many[MANY / 2]), HAFT_FIBER_FREED);
+    CHECK_EQUAL(haft_fiber_state(many[MANY / 2]), HAFT_FIBER_DROPPED);
     haft_set_error_handler(count_freed);
     haft_resume(many[MANY / 2], HAFT_NO_REPLY, HAFT_HANDLES(wait));
     CHECK(!"to be reached");

@@ -22,7 +22,7 @@ static haft_fiber_state_t state(const haft_fiber_t *fiber) {
     case FIBER_NESTED:
         return HAFT_FIBER_RUNNING;
     case FIBER_IDLE:
-        return HAFT_FIBER_FREED;
+        return HAFT_FIBER_DROPPED;
     default:
         return HAFT_FIBER_SUSPENDED;
     }

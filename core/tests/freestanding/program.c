@@ -202,7 +202,7 @@ static void dropping_a_fiber_forgets_those_in_its_frames(void) {
         CHECK(request.effect == HAFT_ID(get));
         CHECK(haft_fiber_state(innermost) == HAFT_FIBER_RUNNING);
         haft_fiber_drop(k);
-        CHECK(haft_fiber_state(innermost) == HAFT_FIBER_FREED);
+        CHECK(haft_fiber_state(innermost) == HAFT_FIBER_DROPPED);
         memset(memory, 0xff, sizeof memory);
     }
 }
@@ -232,7 +232,7 @@ static void a_throw_ends_the_fibers_up_to_its_handler(void) {
     const HAFT_PAYLOAD(fail) *payload = request.payload;
     CHECK(payload->code == 7 && same_text(payload->reason, "no reason"));
     CHECK(haft_fiber_state(k) == HAFT_FIBER_FINISHED);
-    CHECK(haft_fiber_state(innermost) == HAFT_FIBER_FREED);
+    CHECK(haft_fiber_state(innermost) == HAFT_FIBER_DROPPED);
     haft_fiber_drop(k);
 }
 
@@ -351,7 +351,7 @@ static void misuse_is_told_to_the_error_handler(void) {
     CHECK(same_text(message, "the fiber 'short-lived' cannot be resumed: it has finished."));
     haft_fiber_drop(k);
     CHECK(mistake_of(resume_it, k) == HAFT_ERROR_NOT_RESUMABLE);
-    CHECK(same_text(message, "the fiber 'short-lived' cannot be resumed: it has been freed."));
+    CHECK(same_text(message, "the fiber 'short-lived' cannot be resumed: it has been dropped."));
 
     haft_resumption_t resumption;
     const haft_fiber_options_t options = {.memory = memory, .memory_size = sizeof memory};

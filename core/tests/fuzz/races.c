@@ -216,7 +216,7 @@ static void try_operation(void *argument) {
         haft_handles_changed(shared->fiber);
         break;
     case RACE_LOOK:
-        if (haft_fiber_state(shared->fiber) > HAFT_FIBER_FREED)
+        if (haft_fiber_state(shared->fiber) > HAFT_FIBER_DROPPED)
             wrong("no such state", attempted->step.fiber, 0);
         break;
     default:
