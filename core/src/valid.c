@@ -67,8 +67,9 @@ HAFT_UNINSTRUMENTED const char *haft_invalid_chain(const hafti_thread_t *thread)
         if (invalid != NULL)
             return invalid;
         const haft_fiber_t *fiber = hafti_fiber_of((hafti_scope_t *)(uintptr_t)scope);
+        /* (One that is just being left for good has another state: a handler of signals may look then.) */
         if (scope->kind == HAFTI_SCOPE_FIBER && fiber->language == NULL &&
-            (fiber->state != HAFT_FIBER_RUNNING || fiber->gate != HAFTI_GATE_CLOSED))
+            (fiber->state < HAFT_FIBER_RUNNING || fiber->gate != HAFTI_GATE_CLOSED))
             return "the fibers around the running code are running";
         scope = scope->outer;
         if (scope == NULL)
