@@ -238,7 +238,7 @@ namespace {
 /* Seconds, in all and of one try. */
 constexpr int LONGEST_SHRINKING = 60;
 constexpr unsigned LONGEST_TRY = 3;
-constexpr size_t MOST_CHOICES = 400;
+constexpr size_t MOST_CHOICES = 600;
 
 /* The input of a seed, as bytes. */
 std::vector<uint8_t> input_of(uint64_t seed) {

@@ -1,9 +1,8 @@
 /* Programs on libhaft. Every statement is what a C program would write by hand. */
-#include "program.h"
+#include "effects.h"
 #include "races.h"
 
 #include <errno.h>
-#include <haft.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -12,17 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-typedef struct triple {
-    int64_t words[3];
-} triple_t;
-
-HAFT_EFFECT(effect_0, int64_t, { int64_t number; });
-HAFT_EFFECT(effect_1, void, { int64_t number; });
-HAFT_EFFECT(effect_2, triple_t, { int64_t number; });
-HAFT_EFFECT(effect_3, int64_t, { int64_t words[6]; });
-HAFT_EFFECT(effect_4, double, { double number; });
-HAFT_EFFECT(effect_5, int64_t, {});
 
 /* What signals perform: one for each line of a scope's cache. */
 HAFT_EFFECT(signal_0, int64_t, { int64_t number; });
@@ -88,233 +76,9 @@ static struct {
 } run;
 
 static char names[IDENTIFIERS][16];
-static haft_clause_t set_clauses[ALL_EFFECTS + 1][EFFECTS];
-static haft_handles_t sets[ALL_EFFECTS + 1];
 static haft_handles_t rewritten_sets[SLOTS];
 
 static int64_t run_body(const body_t *body, int64_t value);
-
-/* ---- One family of functions an effect ---- */
-
-static haft_effect_t *const effects[EFFECTS] = {HAFT_ID(effect_0), HAFT_ID(effect_1),
-                                                HAFT_ID(effect_2), HAFT_ID(effect_3),
-                                                HAFT_ID(effect_4), HAFT_ID(effect_5)};
-
-static int index_of(const haft_effect_t *effect) {
-    int index = 0;
-    while (effects[index] != effect)
-        index++;
-    return index;
-}
-
-static void check(bool intact) {
-    if (!intact)
-        observe(BROKEN, 0, 0);
-}
-
-static int64_t untriple(triple_t triple) {
-    check(triple.words[1] == triple.words[0] + 1 && triple.words[2] == triple.words[0] + 2);
-    return triple.words[0];
-}
-static triple_t make_triple(int64_t value) {
-    return (triple_t){{value, value + 1, value + 2}};
-}
-static int64_t last_of(const int64_t *words) {
-    check(words[0] == words[5]);
-    return words[5];
-}
-
-static int64_t run_tail(void *state, int effect, int64_t payload);
-static haft_answer_t run_general(void *state, int effect, int64_t payload, haft_resumption_t k);
-static void *run_never(void *state, int effect, int64_t payload);
-static int64_t run_default(int effect, int variant, int64_t payload);
-
-#define FAMILY(effect, name, result, make, read, give, unpack)                                     \
-    static int64_t perform_##effect(int64_t value) {                                               \
-        (void)value;                                                                               \
-        return unpack(HAFT_PERFORM(name make));                                                    \
-    }                                                                                              \
-    static int64_t yield_##effect(haft_fiber_t *fiber, int64_t value) {                            \
-        (void)value;                                                                               \
-        return unpack(HAFT_YIELD(fiber, name make));                                               \
-    }                                                                                              \
-    static __attribute__((noreturn)) void throw_##effect(int64_t value) {                          \
-        (void)value;                                                                               \
-        HAFT_THROW(name make);                                                                     \
-    }                                                                                              \
-    static __attribute__((noreturn)) void exit_##effect(haft_fiber_t *fiber, int64_t value) {      \
-        (void)value;                                                                               \
-        HAFT_EXIT(fiber, name make);                                                               \
-    }                                                                                              \
-    static int64_t payload_##effect(const void *pointer) {                                         \
-        const HAFT_PAYLOAD(name) *payload = pointer;                                               \
-        (void)payload;                                                                             \
-        return read;                                                                               \
-    }                                                                                              \
-    static result tail_##effect(void *state, HAFT_PAYLOAD(name) * payload) {                       \
-        give(run_tail(state, effect, payload_##effect(payload)));                                  \
-    }                                                                                              \
-    static haft_answer_t general_##effect(void *state, HAFT_PAYLOAD(name) * payload,               \
-                                          haft_resumption_t k) {                                   \
-        return run_general(state, effect, payload_##effect(payload), k);                           \
-    }                                                                                              \
-    static void *never_##effect(void *state, HAFT_PAYLOAD(name) * payload) {                       \
-        return run_never(state, effect, payload_##effect(payload));                                \
-    }                                                                                              \
-    static result first_default_##effect(void *unused, HAFT_PAYLOAD(name) * payload) {             \
-        (void)unused;                                                                              \
-        give(run_default(effect, 0, payload_##effect(payload)));                                   \
-    }                                                                                              \
-    static result second_default_##effect(void *unused, HAFT_PAYLOAD(name) * payload) {            \
-        (void)unused;                                                                              \
-        give(run_default(effect, 1, payload_##effect(payload)));                                   \
-    }                                                                                              \
-    static int set_default_##effect(int variant) {                                                 \
-        haft_function_t *before = haft_default(HAFT_ID(name));                                     \
-        if (variant == 0)                                                                          \
-            HAFT_SET_DEFAULT(name, NULL);                                                          \
-        else if (variant == 1)                                                                     \
-            HAFT_SET_DEFAULT(name, first_default_##effect);                                        \
-        else                                                                                       \
-            HAFT_SET_DEFAULT(name, second_default_##effect);                                       \
-        return before == NULL                                                   ? 0                \
-               : before == (haft_function_t *)(uintptr_t)first_default_##effect ? 1                \
-                                                                                : 2;               \
-    }
-
-/* Fields of a payload, as the arguments that follow the effect's name. */
-#define FIELD , value
-#define FIELDS                                                                                     \
-    , {                                                                                            \
-        value, 0, 0, 0, 0, value                                                                   \
-    }
-#define NO_FIELDS
-/* What a clause returns, and what a perform's result means. */
-#define GIVE_WHOLE(value) return value
-#define GIVE_NOTHING(value) (void)value
-#define GIVE_TRIPLE(value) return make_triple(value)
-#define GIVE_REAL(value) return (double)value
-#define WHOLE(value) ((int64_t)(value))
-#define ZERO(call) ((call), (int64_t)0)
-
-FAMILY(0, effect_0, int64_t, FIELD, payload->number, GIVE_WHOLE, WHOLE)
-FAMILY(1, effect_1, void, FIELD, payload->number, GIVE_NOTHING, ZERO)
-FAMILY(2, effect_2, triple_t, FIELD, payload->number, GIVE_TRIPLE, untriple)
-FAMILY(3, effect_3, int64_t, FIELDS, last_of(payload->words), GIVE_WHOLE, WHOLE)
-FAMILY(4, effect_4, double, FIELD, (int64_t)payload->number, GIVE_REAL, WHOLE)
-FAMILY(5, effect_5, int64_t, NO_FIELDS, 0, GIVE_WHOLE, WHOLE)
-
-typedef struct family {
-    int64_t (*perform)(int64_t value);
-    int64_t (*yield)(haft_fiber_t *fiber, int64_t value);
-    void (*throw)(int64_t value);
-    void (*exit)(haft_fiber_t *fiber, int64_t value);
-    int64_t (*payload)(const void *pointer);
-    int (*set_default)(int variant); /* returns the one before */
-    haft_function_t *clauses[CLAUSE_KINDS];
-} family_t;
-
-#define MEMBERS(effect)                                                                            \
-    {                                                                                              \
-        perform_##effect, yield_##effect, throw_##effect, exit_##effect, payload_##effect,         \
-            set_default_##effect, {                                                                \
-            NULL, (haft_function_t *)tail_##effect, (haft_function_t *)general_##effect,           \
-                (haft_function_t *)never_##effect                                                  \
-        }                                                                                          \
-    }
-static const family_t families[EFFECTS] = {MEMBERS(0), MEMBERS(1), MEMBERS(2),
-                                           MEMBERS(3), MEMBERS(4), MEMBERS(5)};
-
-/* Room for a reply of any effect. */
-typedef union reply {
-    int64_t whole;
-    double real;
-    triple_t triple;
-} reply_t;
-
-static haft_reply_t reply_to(int effect, int64_t value, reply_t *reply) {
-    switch (effect) {
-    case 1:
-        return HAFT_NO_REPLY;
-    case 2:
-        reply->triple = make_triple(value);
-        break;
-    case 4:
-        reply->real = (double)value;
-        break;
-    default:
-        reply->whole = value;
-    }
-    return haft_reply(effects[effect], reply, effects[effect]->result_size);
-}
-
-/* ---- The untyped calls ---- */
-
-typedef union payload {
-    int64_t number, words[6];
-    double real;
-} payload_t;
-
-static payload_t payload_of(int effect, int64_t value) {
-    payload_t payload = {.words = {value}};
-    if (effect == 3)
-        payload.words[5] = value;
-    if (effect == 4)
-        payload.real = (double)value;
-    return payload;
-}
-
-static int64_t value_of(int effect, const reply_t *reply) {
-    switch (effect) {
-    case 1:
-        return 0;
-    case 2:
-        return untriple(reply->triple);
-    case 4:
-        return (int64_t)reply->real;
-    default:
-        return reply->whole;
-    }
-}
-
-static int64_t perform(const statement_t *statement, int64_t value) {
-    haft_effect_t *effect = effects[statement->effect];
-    if (statement->form == TYPED)
-        return families[statement->effect].perform(value);
-    payload_t payload = payload_of(statement->effect, value);
-    reply_t reply;
-    haft_perform(effect, &payload, effect->payload_size + (statement->form == MISSIZED), &reply,
-                 effect->result_size);
-    return value_of(statement->effect, &reply);
-}
-
-static int64_t yield(const statement_t *statement, haft_fiber_t *fiber, int64_t value) {
-    haft_effect_t *effect = effects[statement->effect];
-    if (statement->form == TYPED)
-        return families[statement->effect].yield(fiber, value);
-    payload_t payload = payload_of(statement->effect, value);
-    reply_t reply;
-    haft_yield(fiber, effect, &payload, effect->payload_size, &reply,
-               effect->result_size + (statement->form == MISSIZED));
-    return value_of(statement->effect, &reply);
-}
-
-static __attribute__((noreturn)) void throw(const statement_t *statement, int64_t value) {
-    haft_effect_t *effect = effects[statement->effect];
-    if (statement->form == TYPED)
-        families[statement->effect].throw(value);
-    payload_t payload = payload_of(statement->effect, value);
-    haft_throw(effect, &payload, effect->payload_size + (statement->form == MISSIZED));
-}
-
-static __attribute__((noreturn)) void leave(const statement_t *statement, haft_fiber_t *fiber,
-                                            int64_t value) {
-    haft_effect_t *effect = effects[statement->effect];
-    if (statement->form == TYPED)
-        families[statement->effect].exit(fiber, value);
-    payload_t payload = payload_of(statement->effect, value);
-    haft_exit(fiber, effect, &payload, effect->payload_size + (statement->form == MISSIZED));
-}
 
 /* ---- Errors ---- */
 
@@ -396,17 +160,27 @@ static void *never_run(void *argument) {
     return argument;
 }
 
+HAFT_EFFECT(wanted, void, {});
+static haft_answer_t never_taken(void *state, HAFT_PAYLOAD(wanted) * payload, haft_resumption_t k) {
+    (void)payload;
+    haft_resumption_drop(k);
+    return haft_answer(state);
+}
+HAFT_HANDLER(wanting, NULL, HAFT_GENERAL(wanted, never_taken));
+
 /* The handler of errors ends what is set here. */
-static int64_t be_in_want(bool leaves) {
+static int64_t be_in_want(int how) {
+    const haft_fiber_options_t options = {.stack_size = WANTED_SIZE};
     (void)
         haft_fiber_current(); /* the state of the thread needs memory, too: without it nothing can follow */
     errno = 0;
-    tolerates_want = !leaves;
+    tolerates_want = how % 2 == 0;
     nothing_is_mapped = true;
-    haft_fiber_t *fiber =
-        haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = WANTED_SIZE}, never_run, NULL);
+    bool refused =
+        how < 2 ? haft_fiber_new_with(&options, never_run, NULL) == NULL
+                : haft_handle_with(&options, &wanting, NULL, never_run, NULL) == HAFT_NO_ANSWER;
     nothing_is_mapped = false;
-    return fiber == NULL && errno == ENOMEM ? HAFT_ERROR_NO_MEMORY : 0;
+    return refused && errno == ENOMEM ? HAFT_ERROR_NO_MEMORY : 0;
 }
 
 /* ---- Mistakes ---- */
@@ -431,14 +205,6 @@ static void make_mistake(int number) {
 }
 
 /* ---- Fibers in slots ---- */
-
-static haft_reply_t return_reply(void *reply) {
-    return *(const haft_reply_t *)reply;
-}
-
-static haft_reply_t raise_at(void *number) {
-    raise_exception(*(const int64_t *)number);
-}
 
 static void *task_main(void *argument) {
     const task_t *task = argument;
@@ -516,33 +282,179 @@ static void free_fiber(int index, int again) {
         (void)haft_resume(taken.fiber, HAFT_NO_REPLY, HAFT_HANDLES_ALL);
 }
 
+/* ---- Sets ---- */
+
+/* The places of one set; they stay, since what is numbered does not change. */
+typedef struct written {
+    struct written *next;
+    unsigned effects;
+    haft_handles_t at[REWRITTEN];
+    haft_clause_t clauses[EFFECTS], backwards[EFFECTS];
+} written_t;
+
+static written_t *write_set(unsigned effects_handled) {
+    static const uint16_t numbers[REWRITTEN] = {[HERE] = HAFTI_SET_UNNUMBERED,
+                                                [THERE] = HAFTI_SET_UNNUMBERED,
+                                                [BACKWARDS] = HAFTI_SET_UNNUMBERED,
+                                                [BUILT] = HAFTI_SET_FIXED};
+    written_t *written = calloc(1, sizeof *written);
+    uint32_t count = 0;
+    for (int effect = 0; effect < EFFECTS; effect++)
+        if (effects_handled >> effect & 1)
+            written->clauses[count++] = (haft_clause_t){effects[effect], NULL, HAFT_CLAUSE_REQUEST,
+                                                        effects[effect]->default_clause.shape};
+    for (uint32_t i = 0; i < count; i++)
+        written->backwards[i] = written->clauses[count - 1 - i];
+    for (int place = 0; place < REWRITTEN; place++)
+        written->at[place] = (haft_handles_t){
+            count, 0, numbers[place], place == BACKWARDS ? written->backwards : written->clauses};
+    written->effects = effects_handled;
+    return written;
+}
+
+static const haft_handles_t *set_at(unsigned effects_handled, place_t place) {
+    static written_t *all;
+    written_t *written = all;
+    if (effects_handled == ALL_EFFECTS && place == HERE && !run.program->signals)
+        return HAFT_HANDLES_ALL;
+    while (written != NULL && written->effects != effects_handled)
+        written = written->next;
+    if (written == NULL) {
+        written = write_set(effects_handled);
+        written->next = all;
+        all = written;
+    }
+    return &written->at[place];
+}
+
 /* Writes the set of a fiber in a slot where other sets of such fibers have been. */
-static const haft_handles_t *rewritten(const slot_t *slot, unsigned effects_handled) {
+static const haft_handles_t *rewrite(const slot_t *slot, unsigned effects_handled) {
     haft_handles_t *set = &rewritten_sets[slot - run.slots];
-    *set = sets[effects_handled];
+    *set = *set_at(effects_handled, BUILT);
     haft_handles_changed(slot->fiber);
     return set;
 }
 
+/* ---- Replies ---- */
+
+/* A computation that is replied to: a fiber, or what is given to haft_resumption_resume or
+   haft_tail_resume. */
+typedef struct waiting {
+    enum { BY_HAND, RESUMED, PROMISED } what;
+    int awaits;
+    haft_fiber_t *fiber;
+    const haft_handles_t *set;
+    haft_resumption_t k;
+} waiting_t;
+
+typedef union replied {
+    haft_request_t request;
+    void *answer;
+    haft_answer_t promise;
+} replied_t;
+
+static haft_reply_t make_reply(reply_choice_t choice, int awaits, int64_t value, reply_t *room) {
+    switch (choice.kind) {
+    case REPLY_NOTHING:
+        return HAFT_NO_REPLY;
+    case REPLY_TO:
+        return untyped_reply(choice.effect, value, room);
+    case REPLY_MISSIZED:
+        return missized_reply(awaits == NOT_STARTED ? choice.effect : awaits, room);
+    default:
+        return awaits == NOT_STARTED ? HAFT_NO_REPLY : untyped_reply(awaits, value, room);
+    }
+}
+
+static replied_t reply_by_macro(const waiting_t *waiting, int64_t value) {
+    const family_t *family = &families[waiting->awaits];
+    switch (waiting->what) {
+    case BY_HAND:
+        return (replied_t){.request = family->resume(waiting->fiber, value, waiting->set)};
+    case RESUMED:
+        return (replied_t){.answer = family->resumption_resume(waiting->k, value)};
+    default:
+        return (replied_t){.promise = family->tail_resume(waiting->k, value)};
+    }
+}
+
+static replied_t reply(const waiting_t *waiting, reply_choice_t choice, int64_t value) {
+    if (choice.kind == REPLY_TYPED && waiting->awaits != NOT_STARTED)
+        return reply_by_macro(waiting, value);
+    reply_t room;
+    haft_reply_t made = make_reply(choice, waiting->awaits, value, &room);
+    switch (waiting->what) {
+    case BY_HAND:
+        return (replied_t){.request = haft_resume(waiting->fiber, made, waiting->set)};
+    case RESUMED:
+        return (replied_t){.answer = haft_resumption_resume(waiting->k, made)};
+    default:
+        return (replied_t){.promise = haft_tail_resume(waiting->k, made)};
+    }
+}
+
+typedef struct attempt {
+    const waiting_t *waiting;
+    reply_choice_t choice;
+    int64_t value;
+} attempt_t;
+
+static void make_attempt(void *argument) {
+    const attempt_t *attempt = argument;
+    (void)reply(attempt->waiting, attempt->choice, attempt->value);
+}
+
+/* What it says of this reply, which is an error. */
+static void observe_refusal(const waiting_t *waiting, reply_choice_t choice, int64_t value) {
+    attempt_t attempt = {waiting, choice, value};
+    observe(ERROR, guarded(make_attempt, &attempt), 0);
+}
+
+/* Replies rightly, after a wrong reply if that is chosen. */
+static replied_t reply_in_the_end(const waiting_t *waiting, reply_choice_t choice, int64_t value) {
+    if (is_wrong(choice, waiting->awaits)) {
+        observe_refusal(waiting, choice, value);
+        choice.kind = REPLY_UNTYPED;
+    }
+    return reply(waiting, choice, value);
+}
+
+/* ---- The loop of requests ---- */
+
+static haft_reply_t return_reply(void *reply) {
+    return *(const haft_reply_t *)reply;
+}
+
+static haft_reply_t raise_at(void *number) {
+    raise_exception(*(const int64_t *)number);
+}
+
+static haft_request_t visit(const waiting_t *waiting, reply_choice_t choice, int64_t value) {
+    reply_t room;
+    /* There is no perform yet at which an error could be told. */
+    if (waiting->awaits == NOT_STARTED && choice.kind != REPLY_MISSIZED)
+        choice.kind = REPLY_NOTHING;
+    haft_reply_t made = make_reply(choice, waiting->awaits, value, &room);
+    return haft_discontinue(waiting->fiber, return_reply, &made, waiting->set);
+}
+
 static haft_request_t resume(slot_t *slot, const round_t *round, int64_t value) {
     haft_fiber_state_t state = haft_fiber_state(slot->fiber);
-    const haft_handles_t *set = &sets[round->effects];
-    if (round->effects == ALL_EFFECTS && !run.program->signals)
-        set = HAFT_HANDLES_ALL;
-    else if (round->rewritten && (state == HAFT_FIBER_NEW || state == HAFT_FIBER_SUSPENDED))
-        set = rewritten(slot, round->effects);
-    reply_t reply;
-    haft_reply_t given =
-        state == HAFT_FIBER_SUSPENDED ? reply_to(slot->awaits, value, &reply) : HAFT_NO_REPLY;
+    bool waits = state == HAFT_FIBER_NEW || state == HAFT_FIBER_SUSPENDED;
+    waiting_t waiting = {.what = BY_HAND, .fiber = slot->fiber};
+    waiting.awaits = state == HAFT_FIBER_SUSPENDED ? slot->awaits : NOT_STARTED;
+    waiting.set = round->place == REWRITTEN && waits
+                      ? rewrite(slot, round->effects)
+                      : set_at(round->effects, round->place % REWRITTEN);
     switch (round->action) {
     case DISCONTINUE:
-        return haft_discontinue(slot->fiber, raise_at, &value, set);
+        return haft_discontinue(slot->fiber, raise_at, &value, waiting.set);
     case VISIT:
-        return haft_discontinue(slot->fiber, return_reply, &given, set);
-    case NO_REPLY:
-        return haft_resume(slot->fiber, HAFT_NO_REPLY, set);
+        return visit(&waiting, round->reply, value);
     default:
-        return haft_resume(slot->fiber, given, set);
+        return (waits && round->again ? reply_in_the_end(&waiting, round->reply, value)
+                                      : reply(&waiting, round->reply, value))
+            .request;
     }
 }
 
@@ -580,54 +492,111 @@ static int64_t run_loop(const statement_t *statement, int64_t value) {
 
 /* ---- Deep handlers ---- */
 
-static int64_t run_tail(void *state, int effect, int64_t payload) {
+int64_t run_tail(void *state, int effect, int64_t payload) {
     const handler_t *handler = ((const instance_t *)state)->handler;
     observe(CLAUSE, effect, payload);
     return run_body(&handler->clauses[effect].body, payload);
 }
 
-static void *run_never(void *state, int effect, int64_t payload) {
+void *run_never(void *state, int effect, int64_t payload) {
     return (void *)(intptr_t)run_tail(state, effect, payload);
 }
 
-static int64_t run_default(int effect, int variant, int64_t payload) {
+int64_t run_default(int effect, int variant, int64_t payload) {
     observe(DEFAULTED, effect * 2 + variant, payload);
     return run_body(&run.program->defaults[effect][variant], payload);
 }
 
-static int64_t continue_with(haft_resumption_t k, int64_t value) {
+static int64_t continue_with(haft_resumption_t k, reply_choice_t choice, int64_t value) {
     const haft_effect_t *effect = haft_resumption_effect(k);
-    reply_t reply;
-    haft_reply_t given = effect == NULL ? HAFT_NO_REPLY : reply_to(index_of(effect), value, &reply);
-    return (intptr_t)haft_resumption_resume(k, given);
+    if (effect == NULL)
+        return (intptr_t)haft_resumption_resume(k, HAFT_NO_REPLY);
+    waiting_t waiting = {.what = RESUMED, .awaits = index_of(effect), .k = k};
+    return (intptr_t)reply_in_the_end(&waiting, choice, value).answer;
 }
 
-/* The reply to a tail-continue is read when the clause is gone. */
-static haft_answer_t tail_continue_with(haft_resumption_t k, int64_t value) {
-    static reply_t reply;
-    return haft_tail_resume(k, reply_to(index_of(haft_resumption_effect(k)), value, &reply));
+/* The reply is gone before the clause is. */
+static haft_answer_t promise(haft_resumption_t k, reply_choice_t choice, int64_t value) {
+    waiting_t waiting = {.what = PROMISED, .awaits = index_of(haft_resumption_effect(k)), .k = k};
+    return reply_in_the_end(&waiting, choice, value).promise;
 }
 
-static haft_answer_t run_general(void *state, int effect, int64_t payload, haft_resumption_t k) {
+static void drop_resumption(void *k) {
+    haft_resumption_drop(*(const haft_resumption_t *)k);
+}
+
+/* A promised computation is used already. */
+static void misuse_promised(haft_resumption_t k, int awaits, int how) {
+    static const reply_choice_t right = {REPLY_UNTYPED, 0};
+    waiting_t waiting = {.what = how == 0 ? RESUMED : PROMISED, .awaits = awaits, .k = k};
+    if (how == 1)
+        observe(ERROR, guarded(drop_resumption, &k), 0);
+    else
+        observe_refusal(&waiting, right, 0);
+}
+
+/* Takes a deep handler's computation from it, for one request. */
+static void snatch(haft_fiber_t *fiber, int awaits, int64_t value) {
+    HAFT_SCOPED haft_fiber_t *snatched = fiber;
+    haft_request_t request = families[awaits].resume(snatched, value, set_at(ALL_EFFECTS, HERE));
+    HAFT_MATCH(request) {
+        HAFT_RETURN(result) {
+            observe(RETURNED, (intptr_t)result, 0);
+        }
+        HAFT_OTHERWISE(other) {
+            bool thrown = haft_fiber_state(snatched) == HAFT_FIBER_FINISHED;
+            int effect = index_of(other.effect);
+            observe(thrown ? THROWN : REQUEST, effect, families[effect].payload(other.payload));
+        }
+    }
+}
+
+haft_answer_t run_general(void *state, int effect, int64_t payload, haft_resumption_t k) {
     const clause_t *clause = &((const instance_t *)state)->handler->clauses[effect];
-    haft_resumption_t *kept = &run.kept[clause->slot];
+    haft_resumption_t *kept = &run.kept[clause->slot], *next = &run.kept[(clause->slot + 1) % KEPT];
     int64_t value = run_tail(state, effect, payload);
     bool occupied = haft_resumption_effect(*kept) != NULL;
+    haft_answer_t promised;
     switch (clause->ending) {
     case END_TAIL_CONTINUE:
-        return tail_continue_with(k, value);
+        return promise(k, clause->reply, value);
     case END_EXCHANGE:
         if (occupied) {
-            haft_resumption_t other = *kept;
+            promised = promise(*kept, clause->reply, value);
             *kept = k;
-            return tail_continue_with(other, value);
+            return promised;
         }
         __attribute__((fallthrough));
     case END_CONTINUE:
-        value = mix(value, continue_with(k, value));
+        value = mix(value, continue_with(k, clause->reply, value));
         break;
     case END_RAISE:
         value = mix(value, (intptr_t)haft_resumption_discontinue(k, raise_at, &value));
+        break;
+    case END_PROMISE:
+        promised = promise(k, clause->reply, value);
+        misuse_promised(k, effect, clause->slot);
+        (void)run_body(&clause->after, value);
+        return promised;
+    case END_FREE_PROMISE:
+        (void)promise(k, clause->reply, value);
+        haft_fiber_drop(k.fiber);
+        break;
+    case END_FORGET:
+        if (occupied && haft_resumption_effect(*next) != NULL) {
+            haft_resumption_drop(k);
+            break;
+        }
+        promised = promise(k, clause->reply, value);
+        if (occupied)
+            promised = promise(*kept, clause->reply, value);
+        else
+            promised = haft_answer(NULL);
+        *(occupied ? next : kept) = k;
+        return promised;
+    case END_SNATCH:
+        (void)promise(k, clause->reply, value);
+        snatch(k.fiber, effect, value);
         break;
     case END_KEEP:
         if (!occupied) {
@@ -667,7 +636,7 @@ static int64_t use_kept(const statement_t *statement, int64_t value) {
         kept->fiber = NULL;
     switch (statement->operation) {
     case CONTINUE:
-        return continue_with(k, value);
+        return continue_with(k, statement->reply, value);
     case CONTINUE_RAISE:
         return (intptr_t)haft_resumption_discontinue(k, raise_at, &value);
     default:
@@ -891,7 +860,7 @@ static int64_t execute(const statement_t *statement, int64_t value) {
         (void)haft_pool_trim();
         return 0;
     case WANT:
-        return be_in_want(statement->variant != 0);
+        return be_in_want(statement->variant);
     case MISTAKE:
         make_mistake(statement->variant);
         return 0;
@@ -1021,15 +990,6 @@ static void prepare(const program_t *program) {
         snprintf(names[i], sizeof names[i], "f%d", i);
     for (int effect = 0; effect < EFFECTS; effect++)
         families[effect].set_default(effect < 4 ? 1 : 0);
-    for (unsigned set = 0; set <= ALL_EFFECTS; set++) {
-        uint32_t count = 0;
-        for (int effect = 0; effect < EFFECTS; effect++)
-            if (set >> effect & 1)
-                set_clauses[set][count++] =
-                    (haft_clause_t){effects[effect], NULL, HAFT_CLAUSE_REQUEST,
-                                    effects[effect]->default_clause.shape};
-        sets[set] = (haft_handles_t){count, 0, HAFTI_SET_FIXED, set_clauses[set]};
-    }
     run.tables = calloc((size_t)program->handler_count + 1, sizeof *run.tables);
     for (int i = 0; i < program->handler_count; i++) {
         static const uint32_t kinds[CLAUSE_KINDS] = {0, HAFT_CLAUSE_TAIL, HAFT_CLAUSE_GENERAL,

@@ -5,7 +5,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 seconds=5
 [ "${HAFT_CAMPAIGN:-}" = long ] && seconds=60
-if ! "$HAFT_TEST_DIR/fuzz_with_libfuzzer" -max_total_time=$seconds -max_len=800 -timeout=60 -rss_limit_mb=0 \
+if ! "$HAFT_TEST_DIR/fuzz_with_libfuzzer" -max_total_time=$seconds -max_len=1200 -timeout=60 -rss_limit_mb=0 \
   -artifact_prefix="$work/" >"$work/log" 2>&1; then
   cat "$work/log"
   exit 1

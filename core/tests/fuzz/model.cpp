@@ -20,119 +20,14 @@
  *   again. If that code itself is unwound, the pending frame goes like any other: the later one
  * wins.
  */
-#include "program.h"
+#include "frames.h"
 
 #include <deque>
-#include <memory>
 #include <utility>
-#include <vector>
 
 namespace {
 
-enum class status { fresh, suspended, running, finished };
-
-/* Error codes and states as haft.h numbers them. */
-enum error {
-    unhandled = 1,
-    not_resumable,
-    in_use,
-    used_resumption,
-    not_around,
-    wrong_type,
-    no_reply,
-    no_memory,
-    came_back = 11,
-    bad_argument
-};
-
-struct frame;
-using frames = std::vector<frame>;
-
-struct fiber {
-    int id = 0;
-    status now = status::fresh;
-    const body_t *body = nullptr;
-    int64_t seed = 0;
-    int awaits = 0;
-    bool careless = false, fixed = false, freed = false;
-    frames captured; /* while suspended; the first is its border */
-    /* A deep handler's */
-    const handler_t *handler = nullptr;
-    uint64_t captures = 0;
-};
-
-struct resumption {
-    fiber *of = nullptr;
-    uint64_t capture = 0;
-    bool usable() const { return of != nullptr && of->captures == capture; }
-};
-
-/* Why frames are being taken off. */
-struct leaving {
-    enum { throwing, dropping, exception, error } why = dropping;
-    fiber *target = nullptr; /* of throwing and dropping */
-    int effect = 0;
-    int64_t number = 0; /* payload, exception or error code */
-};
-
-enum class kind {
-    root,          /* the bottom of a thread */
-    border,        /* of `f`, which handles `effects`, or what its deep handler has clauses for */
-    handler,       /* a deep handler without a fiber */
-    sequence,      /* a body: `at`, `value` */
-    loop,          /* a LOOP waits for its fiber, */
-    loop_body,     /* or for the body of a round */
-    drive,         /* a deep handler waits for its fiber */
-    on_return,     /* a handler's return clause is due */
-    clause,        /* a clause in place: `cut` waits for its value */
-    general,       /* a general clause's body runs, `k` is its resumption */
-    general_after, /* its answer is due; then comes the rest of the clause */
-    scoped,        /* a cleanup is due */
-    cleanup,       /* a cleanup runs at a normal end: `value` is what goes on */
-    cleanup_guard, /* no exception leaves a cleanup */
-    pending,       /* unwinding waits for a duty to be done */
-    owned,         /* `f` has ended and is freed when what runs now is done */
-    freeing,       /* `f` is being unwound, then freed, */
-    resetting,     /* or reset */
-    repeat,
-    trying,
-    thread
-};
-
-struct frame {
-    kind is;
-    fiber *f = nullptr;
-    unsigned effects = 0;
-    const handler_t *handler = nullptr;
-    const body_t *body = nullptr;
-    const statement_t *statement = nullptr;
-    const clause_t *clause = nullptr;
-    int at = 0;
-    int64_t value = 0;
-    bool thrown = false; /* the effect of this clause in place was thrown */
-    resumption k = {};
-    leaving why = {};
-    std::shared_ptr<frames> cut = {};
-};
-
-struct request {
-    int effect;
-    int64_t payload;
-    bool thrown;
-};
-
-/* The process ends here: by an error whose handler does not leave; by libhaft, at a throw whose
-   cleanup was suspended and resumed where its handler is no longer around; */
-struct gave_up {};
-/* A promise was broken: a careless fiber that holds what needs unwinding is left as it is. */
-struct promise_broken {};
-
-/* or by code of clang, which lets nothing unwind a cleanup that is itself run by unwinding. */
-#ifdef __clang__
-constexpr bool cleanups_end_unwinding = true;
-#else
-constexpr bool cleanups_end_unwinding = false;
-#endif
+using namespace model;
 
 class machine {
   public:
@@ -638,25 +533,46 @@ class machine {
             missing(s->slot, 0);
             return give(value);
         }
+        const round_t &r = s->rounds[round];
+        bool missized = r.action != DISCONTINUE && r.reply.kind == REPLY_MISSIZED;
         if (f->now != status::fresh && f->now != status::suspended)
-            return fail(not_resumable);
+            return fail(missized ? wrong_type : not_resumable);
         frame loop{kind::loop};
         loop.statement = s;
         loop.at = round;
         loop.value = value;
         list.push_back(std::move(loop));
-        bool waits = f->now == status::suspended;
-        int awaits = f->awaits;
-        switch (s->rounds[round].action) {
-        case DISCONTINUE:
-            return resume_raising(f, s->rounds[round].effects, value);
-        case NO_REPLY:
-            if (waits && awaits != SILENT)
-                return fail(no_reply);
-            return resume(f, s->rounds[round].effects, 0);
-        default:
-            return resume(f, s->rounds[round].effects, value);
+        int awaits = f->now == status::suspended ? f->awaits : NOT_STARTED;
+        if (r.action == DISCONTINUE)
+            return resume_raising(f, r.effects, value);
+        if (r.action == VISIT && awaits != NOT_STARTED && is_wrong(r.reply, awaits) &&
+            r.reply.kind != REPLY_MISSIZED) {
+            /* Told at the perform. */
+            enter(f, r.effects);
+            return fail(refusal(r.reply));
         }
+        bool wrong = r.action == VISIT ? r.reply.kind == REPLY_MISSIZED : is_wrong(r.reply, awaits);
+        if (wrong && (r.action == VISIT || !r.again))
+            return fail(refusal(r.reply));
+        if (wrong)
+            refuse(refusal(r.reply));
+        resume(f, r.effects, value);
+    }
+
+    /* ---- Wrong replies ---- */
+
+    static int refusal(reply_choice_t reply) {
+        return reply.kind == REPLY_NOTHING ? no_reply : wrong_type;
+    }
+    /* An error of which a clause or a loop is told, and goes on. */
+    void refuse(int code) {
+        if (program->escape == BY_ABORT)
+            throw gave_up{};
+        observe(ERROR, code, 0);
+    }
+    void refuse_if_wrong(reply_choice_t reply, resumption k) {
+        if (is_wrong(reply, k.of->awaits))
+            refuse(refusal(reply));
     }
 
     void on_request(request r) {
@@ -673,6 +589,10 @@ class machine {
             return push_body(&f.statement->rounds[f.at].body, f.value);
         case kind::drive:
             return on_deep_request(f.f, r);
+        case kind::snatched:
+            observe(r.thrown ? THROWN : REQUEST, r.effect, r.payload);
+            f.is = kind::freeing;
+            [[fallthrough]];
         default: /* freeing and resetting: whatever comes out of the fiber, it is dropped */
             list.push_back(f);
             return r.thrown ? dropped() : unwind_or_finish(f.f);
@@ -757,14 +677,54 @@ class machine {
             f.value = value;
             return f;
         };
+        resumption &next = kept[(clause.slot + 1) % KEPT];
         switch (clause.ending) {
         case END_TAIL_CONTINUE:
+            refuse_if_wrong(clause.reply, k);
             return continue_with(k, value);
-        case END_EXCHANGE:
+        case END_PROMISE: {
+            refuse_if_wrong(clause.reply, k);
+            refuse(used_resumption);
+            frame f{kind::promised};
+            f.k = {k.of, ++k.of->captures};
+            f.value = value;
+            list.push_back(std::move(f));
+            return push_body(&clause.after, value);
+        }
+        case END_FREE_PROMISE:
+            refuse_if_wrong(clause.reply, k);
+            list.push_back(after());
+            list.back().thrown = true;
+            return drop(k);
+        case END_FORGET:
+            if (occupied && next.usable()) {
+                list.push_back(after());
+                list.back().thrown = true;
+                return drop(k);
+            }
+            refuse_if_wrong(clause.reply, k);
             if (occupied)
+                refuse_if_wrong(clause.reply, place);
+            (occupied ? next : place) = k;
+            return fail(bad_argument);
+        case END_SNATCH: {
+            refuse_if_wrong(clause.reply, k);
+            k.of->captures++;
+            list.push_back(after());
+            list.back().thrown = true;
+            frame f{kind::snatched};
+            f.f = k.of;
+            list.push_back(std::move(f));
+            return resume(k.of, ALL_EFFECTS, value);
+        }
+        case END_EXCHANGE:
+            if (occupied) {
+                refuse_if_wrong(clause.reply, place);
                 return continue_with(std::exchange(place, k), value);
+            }
             [[fallthrough]];
         case END_CONTINUE:
+            refuse_if_wrong(clause.reply, k);
             list.push_back(after());
             return continue_with(k, value);
         case END_RAISE:
@@ -803,6 +763,7 @@ class machine {
             return fail(used_resumption);
         switch (s.operation) {
         case CONTINUE:
+            refuse_if_wrong(s.reply, k);
             return continue_with(k, value);
         case CONTINUE_RAISE:
             return continue_raising(k, value);
@@ -831,6 +792,8 @@ class machine {
                 return give(mix(waits.value, value));
             }
             f.f->freed = true;
+            if (waits.is == kind::snatched)
+                observe(RETURNED, value, 0);
             return give(value); /* to a drive's return clause */
         }
         case kind::handler:
@@ -857,6 +820,8 @@ class machine {
             return give(as_result(f.at, value));
         case kind::general:
             return end_clause(*f.clause, f.k, value);
+        case kind::promised:
+            return continue_with(f.k, f.value);
         case kind::owned:
             f.f->freed = true;
             return give(value);
@@ -921,6 +886,7 @@ class machine {
             postpone();
             return push_cleanup(f);
         case kind::general:
+        case kind::promised:
         case kind::repeat: /* what a clause had not used when it is unwound, even if it is kept */
             if (!f.k.usable())
                 return;
@@ -930,6 +896,7 @@ class machine {
             return append(std::move(*f.cut));
         case kind::owned:
         case kind::drive:
+        case kind::snatched:
         case kind::freeing:
             f.f->freed = true;
             return;
@@ -1025,7 +992,7 @@ class machine {
         case TRIM:
             return statement_done(0);
         case WANT:
-            if (s.variant != 0 && program->escape != BY_ABORT)
+            if (s.variant % 2 != 0 && program->escape != BY_ABORT)
                 return fail(no_memory);
             return statement_done(no_memory);
         case MISTAKE:

@@ -16,7 +16,7 @@ build() {
     "$CC" -std=gnu11 -O1 -fPIC -fexceptions -I"$1/include" -I"$1/src" -I"$1/arch/$(uname -m)" \
       -c "$file" -o "$1/$(basename "$file").o" || return 1
   done
-  for file in interpreter races; do
+  for file in interpreter effects races; do
     "$CC" -std=gnu11 -O1 -fexceptions -I"$1/include" -c "$source/tests/fuzz/$file.c" \
       -o "$1/$file.o" || return 1
   done
@@ -77,5 +77,35 @@ mutant 'a thrown effect is forgotten' src/unwind.c 's/if (thrown != NULL)/if (fa
 mutant 'a clause that is unwound keeps its computation' src/handler.c 's/^        drop_left(\*k);/        (void)k;/'
 mutant 'a throw to a clause that resumes is let through' src/leaving.c \
   's/clause->kind == HAFT_CLAUSE_GENERAL/false/'
+mutant 'a reply to another effect is taken' include/haft/inner/hot.h \
+  's/: awaits == replied;/: true;/'
+mutant 'a missing reply is taken' include/haft/inner/hot.h \
+  's/return replied == 0 ? (awaits \& HAFTI_AWAITS_NOTHING) != 0/return replied == 0 ? true/'
+mutant 'a refused reply keeps the fiber claimed' src/resume.c \
+  's/^        haft_release(thread, fiber, owner);/        (void)owner;/'
+mutant 'a refused reply uses up the resumption' src/handler.c \
+  '/^void \*haft_resumption_resume/,/^}/s/check_unused(k, "resumed");/(void)use(k, "resumed");/'
+mutant 'a large promised reply is not copied' src/handler.c \
+  's/bool copied = .*;/bool copied = false;/'
+mutant 'sets of the same size have one number' src/sets.c \
+  's/if (haft_same_effects(&at->set, handles))/if (at->set.count == handles->count)/'
+mutant 'every set without a number is the one before' src/resume.c \
+  's/fiber->set == number : haft_same_effects(before, handles)/fiber->set == number : true/'
+mutant 'a set that was written anew is believed' src/claim.c \
+  's/^    fiber->scope.handles = &haft_handles_none;/    (void)fiber;/'
+mutant 'the second entry of an effect is believed whatever it holds' include/haft/inner/hot.h \
+  '/^HAFTI_INLINE bool hafti_read_either/,/^}/s/if (HAFTI_UNLIKELY(.*(uintptr_t)effect))/if (key == 0)/'
+mutant 'entries of caches outlive a change of the chain' src/lookup.c \
+  's/^    scope->filled |= .*/    (void)scope;/'
+mutant 'a promise is kept when its clause is unwound' src/handler.c \
+  's/if (k.fiber->scope.shot == k.shot + 1)/if (false)/'
+mutant 'a promised computation can be used' include/haft.h \
+  's/k.fiber->scope.shot = k.shot + 1;/(void)k.shot;/'
+mutant 'a forgotten promise is not noticed' src/handler.c \
+  's/lasts \&\& shot_of(fiber) == k.shot + 1/false/'
+mutant 'a computation taken from its handler is still promised' src/resume.c \
+  's/^        haft_use_up(fiber); .*/        (void)fiber;/'
+mutant 'want of memory is no answer like another' src/handler.c \
+  's/return HAFT_NO_ANSWER;/return NULL;/'
 [ "$failed" -eq 0 ]
 # SPDX-License-Identifier: MIT

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-enum { EFFECTS = 6, SLOTS = 4, KEPT = 3, ALL_EFFECTS = (1 << EFFECTS) - 1, FUEL = 150 };
+enum { EFFECTS = 16, SLOTS = 4, KEPT = 3, ALL_EFFECTS = (1 << EFFECTS) - 1, FUEL = 180 };
 
 typedef struct statement statement_t;
 typedef struct handler handler_t;
@@ -42,7 +42,8 @@ typedef enum operation {
     DETACH,         /* the fiber in `slot` */
     COUNT,          /* the live fibers of the process, by haft_fibers_dump */
     TRIM,           /* the pool of stacks */
-    WANT,           /* a fiber while the system gives no memory; `variant`: the handler leaves */
+    WANT,           /* a fiber, from 2 on by a deep handler, while the system gives no memory; odd
+                       `variant`: the handler of errors leaves */
     MISTAKE,        /* number `variant` of those that an argument can be */
     YIELD,          /* send `effect` out of the fiber that handles effect `target` */
     YIELD_SLOT,     /* send `effect` out of the fiber in `slot`, if that is around */
@@ -68,23 +69,44 @@ typedef enum form { TYPED, UNTYPED, MISSIZED } form_t;
 /* Kinds of stacks of new fibers, their `variant`. One that is CARELESS has promised that nothing on
    it needs unwinding. */
 enum { ORDINARY, SMALL, FIXED, CARELESS };
-enum { MISTAKES = 4 };
+enum { MISTAKES = 4, WANTS = 4 };
+
+/* How a computation that waits is replied to: rightly, by the macros or by haft_reply; or as it may
+   be wrong. What it is told before it has started is nothing. */
+typedef enum reply_kind {
+    REPLY_TYPED,
+    REPLY_UNTYPED,
+    REPLY_NOTHING,  /* right if the effect is silent */
+    REPLY_TO,       /* to `effect`: right if it waits for that */
+    REPLY_MISSIZED, /* if nothing waits, to `effect` */
+    REPLY_KINDS
+} reply_kind_t;
+
+typedef struct reply_choice {
+    reply_kind_t kind;
+    int effect;
+} reply_choice_t;
 
 typedef enum action {
     REPLY,
     DISCONTINUE, /* by raising an exception */
     VISIT,       /* discontinue by a function that returns the reply */
-    NO_REPLY,    /* resume without a reply */
     DISMISS,
     ACTIONS
 } action_t;
+
+/* Where the set of a resume is: at one of two places where a program has written it; where it has
+   been written backwards; where it was built, without a number; where others have been. */
+typedef enum place { HERE, THERE, BACKWARDS, BUILT, REWRITTEN, PLACES } place_t;
 
 /* Resume with a reply, or the like, handling `effects`; when there is a request, run `body`; then,
    to dismiss, free the fiber. */
 typedef struct round {
     unsigned effects;
-    bool rewritten; /* the set is written anew at an address that has held others */
+    place_t place;
     action_t action;
+    reply_choice_t reply;
+    bool again; /* after a wrong reply give the right one; else its error is the loop's */
     body_t body;
 } round_t;
 
@@ -97,12 +119,13 @@ struct statement {
     const handler_t *handler;
     const round_t *rounds;
     int round_count;
+    reply_choice_t reply; /* of CONTINUE; if it is wrong, the right one comes next */
 };
 
 typedef enum clause_kind { ABSENT, TAIL, GENERAL, NEVER, CLAUSE_KINDS } clause_kind_t;
 
 /* What a general clause does with its resumption when its body has run; `after` runs then, save
-   after a tail-continue. */
+   after a tail-continue. A promise is what haft_tail_resume gives. */
 typedef enum ending {
     END_CONTINUE,
     END_TAIL_CONTINUE,
@@ -111,6 +134,11 @@ typedef enum ending {
     END_EXCHANGE, /* tail-continue the one kept in `slot`, keep this one; if none is kept, continue
                    */
     END_RAISE,
+    END_PROMISE,      /* misuse what is promised, run `after`, keep the promise */
+    END_FREE_PROMISE, /* promise, then free the fiber */
+    END_FORGET,       /* keep in `slot`, promise, and answer something else; if one is kept there,
+                         keep in the next slot, promise both, and answer with that one; or drop */
+    END_SNATCH,       /* promise; then resume the fiber by hand, and free it */
     ENDINGS
 } ending_t;
 
@@ -118,6 +146,7 @@ typedef struct clause {
     clause_kind_t kind;
     ending_t ending;
     int slot;
+    reply_choice_t reply; /* if it is wrong, the right one comes next */
     body_t body, after;
 } clause_t;
 
@@ -165,14 +194,30 @@ static inline int64_t mix(int64_t value, int64_t other) {
     return (int64_t)(((uint64_t)value * 31 + (uint64_t)other + 7) % 10007);
 }
 
-/* What an effect can carry: effect 5 has no payload, effect 1 no result; the result of effect LARGE
-   is larger than a word. */
-enum { SILENT = 1, LARGE = 2 };
+/* What an effect can carry: a number; no result; a result larger than a word; a large payload; a
+   number as floating point; no payload. */
+typedef enum shape { WHOLE, SILENT, LARGE, LONG, REAL, BARE, SHAPES } shape_t;
+static inline shape_t shape_of(int effect) {
+    return (shape_t)(effect % SHAPES);
+}
 static inline int64_t as_payload(int effect, int64_t value) {
-    return effect == 5 ? 0 : value;
+    return shape_of(effect) == BARE ? 0 : value;
 }
 static inline int64_t as_result(int effect, int64_t value) {
-    return effect == 1 ? 0 : value;
+    return shape_of(effect) == SILENT ? 0 : value;
+}
+
+/* Whether the reply is wrong for what waits on this effect, or for what has not started. */
+enum { NOT_STARTED = -1 };
+static inline bool is_wrong(reply_choice_t reply, int awaits) {
+    switch (reply.kind) {
+    case REPLY_NOTHING:
+        return awaits != NOT_STARTED && shape_of(awaits) != SILENT;
+    case REPLY_TO:
+        return reply.effect != awaits;
+    default:
+        return reply.kind == REPLY_MISSIZED;
+    }
 }
 
 void run_on_haft(const program_t *program);

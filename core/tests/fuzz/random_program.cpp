@@ -42,12 +42,28 @@ int random_program::choose(int below) {
     return next_choice < choices.size() ? choices[next_choice++] % below : 0;
 }
 
-/* Effects come in small sets that are often the same ones, so that what was found is found again.
- */
+/* Effects come in sets that are often the same ones, so that what was found is found again: small
+   ones of the first effects, half of all, all but a few. */
 unsigned random_program::choose_effects() {
-    int number = choose(80);
-    return number < 16 ? static_cast<unsigned>(number) * 5 & ALL_EFFECTS
-                       : static_cast<unsigned>(number - 16) & ALL_EFFECTS;
+    unsigned number = static_cast<unsigned>(choose(48));
+    if (number < 16)
+        return number * 5 & ALL_EFFECTS;
+    if (number < 36)
+        return number * 0x9e3779b9u >> 16 & ALL_EFFECTS;
+    return ALL_EFFECTS & ~((47 - number) * 0x0111u);
+}
+
+/* Every third reply may be wrong. */
+reply_choice_t random_program::choose_reply() {
+    reply_choice_t reply{};
+    static const reply_kind_t kinds[] = {REPLY_TYPED,   REPLY_TYPED,   REPLY_TYPED,   REPLY_TYPED,
+                                         REPLY_TYPED,   REPLY_TYPED,   REPLY_UNTYPED, REPLY_UNTYPED,
+                                         REPLY_UNTYPED, REPLY_UNTYPED, REPLY_NOTHING, REPLY_NOTHING,
+                                         REPLY_TO,      REPLY_TO,      REPLY_MISSIZED};
+    reply.kind = kinds[choose(std::size(kinds))];
+    if (reply.kind == REPLY_TO || reply.kind == REPLY_MISSIZED)
+        reply.effect = choose_effect();
+    return reply;
 }
 
 /* The first ones more often than the last. */
@@ -79,8 +95,11 @@ body_t random_program::make_body(int depth, int most) {
     }
     std::vector<statement_t> statements;
     int count = choose(most + 1);
-    if (depth < 2 && choose(8) == 7)
+    int idiom = depth < 2 ? choose(16) : 0;
+    if (idiom >= 14)
         add_visits(statements, depth);
+    else if (idiom >= 12)
+        add_crowd(statements);
     for (int i = 0; i < count; i++)
         statements.push_back(i > 0 && choose(4) == 3 ? statements[static_cast<size_t>(choose(i))]
                                                      : make_statement(depth));
@@ -103,13 +122,50 @@ body_t random_program::make_careless_body() {
     return {bodies.back().data(), static_cast<int>(bodies.back().size())};
 }
 
+body_t random_program::keep(std::vector<statement_t> list) {
+    bodies.push_back(std::move(list));
+    return {bodies.back().data(), static_cast<int>(bodies.back().size())};
+}
+
+/* More effects than a cache has entries, over and over, on a fiber that is resumed at many places
+   with many sets by turns. */
+void random_program::add_crowd(std::vector<statement_t> &statements) {
+    enum { FEWEST = 7 };
+    int slot = choose(SLOTS), first = choose(EFFECTS);
+    std::vector<statement_t> performs(static_cast<size_t>(FEWEST + choose(EFFECTS)));
+    for (statement_t &s : performs)
+        s.effect = first++ % EFFECTS;
+    statement_t made{}, old{}, visit{}, performed{}, visited{};
+    performed.operation = visited.operation = REPEAT;
+    performed.variant = visited.variant = choose(3);
+    performed.body = keep(std::move(performs));
+    made.operation = NEW;
+    old.operation = FREE;
+    visit.operation = LOOP;
+    made.slot = old.slot = visit.slot = slot;
+    made.body = keep({performed});
+    std::vector<round_t> turns(static_cast<size_t>(1 + choose(8)));
+    for (round_t &turn : turns) {
+        turn.effects = choose_effects();
+        if (choose(3) == 0)
+            turn.effects = ALL_EFFECTS;
+        turn.place = static_cast<place_t>(choose(PLACES));
+        turn.again = true;
+        if (choose(4) == 3)
+            turn.reply = choose_reply();
+    }
+    visit.round_count = static_cast<int>(turns.size());
+    rounds.push_back(std::move(turns));
+    visit.rounds = rounds.back().data();
+    visited.body = keep({visit});
+    statements.push_back(old);
+    statements.push_back(made);
+    statements.push_back(visited);
+}
+
 /* One fiber under one handler and then under another, with handlers of its own: what it has found
    the first time must not be believed the second time. */
 void random_program::add_visits(std::vector<statement_t> &statements, int depth) {
-    auto keep = [&](std::vector<statement_t> list) {
-        bodies.push_back(std::move(list));
-        return body_t{bodies.back().data(), static_cast<int>(bodies.back().size())};
-    };
     auto perform = [&](int effect) {
         statement_t s{};
         s.effect = effect;
@@ -187,6 +243,12 @@ statement_t random_program::make_statement(int depth) {
     case MISTAKE:
         s.variant = choose(MISTAKES);
         break;
+    case WANT:
+        s.variant = choose(WANTS);
+        break;
+    case CONTINUE:
+        s.reply = choose_reply();
+        break;
     case RESET:
     case TRY:
     case REPEAT:
@@ -208,10 +270,12 @@ void random_program::make_rounds(statement_t &s, int depth) {
         if (choose(3) == 2)
             effects = choose_effects();
         round.effects = effects;
-        static const action_t unusual[] = {NO_REPLY, VISIT, DISCONTINUE, DISMISS};
-        int action = choose(14);
+        static const action_t unusual[] = {VISIT, DISCONTINUE, DISMISS};
+        int action = choose(13);
         round.action = action < 10 ? REPLY : unusual[action - 10];
-        round.rewritten = choose(8) == 7;
+        round.reply = choose_reply();
+        round.again = choose(2) == 1;
+        round.place = static_cast<place_t>(choose(PLACES));
         round.body = make_body(depth, 2);
         list.push_back(round);
     }
@@ -227,18 +291,27 @@ const handler_t *random_program::make_handler(int depth) {
     handler_t &h = handlers.back();
     unsigned effects = choose_effects();
     bool tails = choose(2) == 1;
+    enum { MOST_CLAUSES = 4 }; /* of its own; the others are copies */
+    std::vector<clause_t> made;
     for (int effect = 0; effect < EFFECTS; effect++) {
         if (!(effects >> effect & 1))
             continue;
         clause_t &clause = h.clauses[effect];
+        if (made.size() == MOST_CLAUSES) {
+            clause = made[static_cast<size_t>(effect % MOST_CLAUSES)];
+            continue;
+        }
         clause.kind = tails ? TAIL : static_cast<clause_kind_t>(1 + choose(3));
         if (clause.kind == NEVER && choose(2) == 0)
             clause.kind = GENERAL;
         clause.ending = static_cast<ending_t>(choose(ENDINGS));
         clause.slot = choose(KEPT);
         clause.body = make_body(depth + 1, 2);
-        if (clause.kind == GENERAL)
+        if (clause.kind == GENERAL) {
+            clause.reply = choose_reply();
             clause.after = make_body(depth + 1, 1);
+        }
+        made.push_back(clause);
     }
     h.returns = choose(3) == 1;
     if (h.returns)
@@ -325,17 +398,35 @@ class printer {
         stream << " }";
     }
 
+    void reply(const reply_choice_t &r) {
+        static const char *const kinds[REPLY_KINDS] = {"", " by a call", " with nothing",
+                                                       " to another effect, e", " missized"};
+        stream << kinds[r.kind];
+        if (r.kind == REPLY_TO)
+            stream << r.effect;
+    }
+
     void clause(int effect, const clause_t &c) {
         static const char *const kinds[] = {"", "tail", "general", "never"};
-        static const char *const endings[] = {"continue", "tail-continue", "drop",
-                                              "keep k",   "exchange k",    "continue-raising"};
+        static const char *const endings[ENDINGS] = {"continue",
+                                                     "tail-continue",
+                                                     "drop",
+                                                     "keep k",
+                                                     "exchange k",
+                                                     "continue-raising",
+                                                     "promise, then misuse ",
+                                                     "promise, then free",
+                                                     "promise and forget k",
+                                                     "promise, then snatch"};
         stream << kinds[c.kind] << " e" << effect << " ";
         body(c.body, 1);
         if (c.kind != GENERAL)
             return;
         stream << " " << endings[c.ending];
-        if (c.ending == END_KEEP || c.ending == END_EXCHANGE)
+        if (c.ending == END_KEEP || c.ending == END_EXCHANGE || c.ending == END_PROMISE ||
+            c.ending == END_FORGET)
             stream << c.slot;
+        reply(c.reply);
         stream << " ";
         body(c.after, 1);
     }
@@ -364,11 +455,15 @@ class printer {
         case LOOP:
             stream << " f" << s.slot;
             for (int i = 0; i < s.round_count; i++) {
-                static const char *const actions[] = {"reply", "raise", "reply by a call",
-                                                      "reply NULL", "reply, then free"};
+                static const char *const actions[ACTIONS] = {"reply", "raise", "visit",
+                                                             "dismiss, reply"};
+                static const char *const places[PLACES] = {"", " there", " backwards", " built",
+                                                           " rewritten"};
                 line(depth + 1);
-                stream << actions[s.rounds[i].action] << " handling "
-                       << (s.rounds[i].rewritten ? "rewritten " : "");
+                stream << actions[s.rounds[i].action];
+                reply(s.rounds[i].reply);
+                stream << (s.rounds[i].again ? ", again if wrong," : "") << " handling"
+                       << places[s.rounds[i].place] << " ";
                 effects(s.rounds[i].effects);
                 stream << " ";
                 body(s.rounds[i].body, depth + 1);
@@ -417,6 +512,7 @@ class printer {
         case DROP:
             stream << " k" << s.slot
                    << (s.variant != 0 && s.operation != DROP ? ", left in its place" : "");
+            reply(s.reply);
             break;
         case THREAD:
             stream << " " << s.target << " ";

@@ -36,7 +36,10 @@ class random_program {
     operation_t choose_operation(int depth);
     body_t make_body(int depth, int most);
     body_t make_careless_body();
+    body_t keep(std::vector<statement_t> list);
     void add_visits(std::vector<statement_t> &statements, int depth);
+    void add_crowd(std::vector<statement_t> &statements);
+    reply_choice_t choose_reply();
     statement_t make_statement(int depth);
     const handler_t *make_handler(int depth);
     void make_rounds(statement_t &statement, int depth);
