@@ -10,15 +10,19 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 failed=0
 
+# Makes the objects that are not there yet.
 build() {
   for file in "$1"/src/*.c "$1"/arch/"$(uname -m)"/*.S; do
     case $file in *morestack_wrap.S | *freestanding.c) continue ;; esac
-    "$CC" -std=gnu11 -O1 -fPIC -fexceptions -I"$1/include" -I"$1/src" -I"$1/arch/$(uname -m)" \
-      -c "$file" -o "$1/$(basename "$file").o" || return 1
+    object=$1/$(basename "$file").o
+    [ -f "$object" ] ||
+      "$CC" -std=gnu11 -O1 -fPIC -fexceptions -I"$1/include" -I"$1/src" -I"$1/arch/$(uname -m)" \
+        -c "$file" -o "$object" || return 1
   done
   for file in interpreter effects races; do
-    "$CC" -std=gnu11 -O1 -fexceptions -I"$1/include" -c "$source/tests/fuzz/$file.c" \
-      -o "$1/$file.o" || return 1
+    [ -f "$1/$file.o" ] ||
+      "$CC" -std=gnu11 -O1 -fexceptions -I"$1/include" -c "$source/tests/fuzz/$file.c" \
+        -o "$1/$file.o" || return 1
   done
   for file in exceptions model random_program fuzz; do
     if [ ! -f "$work/$file.o" ]; then
@@ -30,15 +34,15 @@ build() {
 }
 
 fresh_copy() {
-  copy=$work/copy
-  rm -rf "$copy" && mkdir "$copy"
-  cp -r "$source/src" "$source/include" "$source/arch" "$copy"
+  rm -rf "$1" && mkdir "$1"
+  cp -r "$source/src" "$source/include" "$source/arch" "$1"
 }
 
 # What is not changed must pass, or the rest shows nothing.
-fresh_copy
-if ! build "$copy" >"$work/log" 2>&1 ||
-  ! "$copy/fuzz" --seed 1 --programs "$programs" --as-is >"$work/log" 2>&1; then
+unchanged=$work/unchanged copy=$work/copy
+fresh_copy "$unchanged"
+if ! build "$unchanged" >"$work/log" 2>&1 ||
+  ! "$unchanged/fuzz" --seed 1 --programs "$programs" --as-is >"$work/log" 2>&1; then
   cat "$work/log"
   echo "the unchanged core fails"
   exit 1
@@ -46,8 +50,13 @@ fi
 
 # mutant NAME FILE SED-SCRIPT
 mutant() {
-  fresh_copy
+  fresh_copy "$copy"
   sed -i "$3" "$copy/$2"
+  case $2 in *.c)
+    cp "$unchanged"/*.o "$copy"
+    rm "$copy/$(basename "$2").o"
+    ;;
+  esac
   if cmp -s "$copy/$2" "$source/$2"; then
     echo "$1: the change does not apply to $2"
     failed=1
@@ -65,6 +74,8 @@ mutant() {
 
 mutant 'caches survive a new parent' src/resume.c \
   's/^        renew(thread, fiber->top, fiber->scope.outer);/        (void)renew;/'
+mutant 'a new handled set is not noticed' src/resume.c \
+  's/bool changed = set_handles(fiber, handles);/(void)set_handles(fiber, handles); bool changed = false;/'
 mutant 'the inner scopes of a chain are forgotten' include/haft/inner/hot.h \
   's/fiber->top = here.current;/fiber->top = \&fiber->scope;/'
 mutant 'a clause in place runs under its own handler' include/haft/inner/hot.h \
@@ -81,6 +92,8 @@ mutant 'a reply to another effect is taken' include/haft/inner/hot.h \
   's/: awaits == replied;/: true;/'
 mutant 'a missing reply is taken' include/haft/inner/hot.h \
   's/return replied == 0 ? (awaits \& HAFTI_AWAITS_NOTHING) != 0/return replied == 0 ? true/'
+mutant 'a reply of a wrong size is taken' src/replies.c \
+  's/if (size != effect->result_size)/if (false)/'
 mutant 'a refused reply keeps the fiber claimed' src/resume.c \
   's/^        haft_release(thread, fiber, owner);/        (void)owner;/'
 mutant 'a refused reply uses up the resumption' src/handler.c \
@@ -92,7 +105,7 @@ mutant 'sets of the same size have one number' src/sets.c \
 mutant 'every set without a number is the one before' src/resume.c \
   's/fiber->set == number : haft_same_effects(before, handles)/fiber->set == number : true/'
 mutant 'a set that was written anew is believed' src/claim.c \
-  's/^    fiber->scope.handles = &haft_handles_none;/    (void)fiber;/'
+  '/^void haft_handles_changed/,/^}/s/^    haft_check_given(.*/    (void)fiber; return;/'
 mutant 'the second entry of an effect is believed whatever it holds' include/haft/inner/hot.h \
   '/^HAFTI_INLINE bool hafti_read_either/,/^}/s/if (HAFTI_UNLIKELY(.*(uintptr_t)effect))/if (key == 0)/'
 mutant 'entries of caches outlive a change of the chain' src/lookup.c \
