@@ -35,7 +35,8 @@
  *
  * - `sp`: IDLE: the next idle fiber. SUSPENDED and such: where the stack begins. RUNNING: nothing.
  * - `of_language`: whether the fiber is on the list of those whose parents may have local roots.
- * - `argument`: of a SETTLER, the fiber whose stack it has.
+ * - `argument`: of a SETTLER, the fiber whose stack it has; of any other fiber at the end of a
+ *   stack, not NULL if that is full of nested fibers, or was.
  * - `next`, `previous`: KEPT: those of the list of all that are.
  * - IDLE fibers have no serial, no caches, and nothing suspended on them.
  */
@@ -182,14 +183,27 @@ bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
             (uintptr_t)fiber->sp % 16 == 0);
 }
 
+/* Idle stacks that were full of nested fibers. They become the next hosts, when all others are in
+   use: the same recursion done again needs the same memory. */
+static ocaml_fiber_t *idle_hosts;
+
+static ocaml_fiber_t *take_idle(ocaml_fiber_t **list) {
+    ocaml_fiber_t *fiber = *list;
+    assert(fiber->continuation == FIBER_IDLE && haft_ocaml_is_valid(fiber));
+    *list = (ocaml_fiber_t *)(void *)fiber->sp;
+    __builtin_prefetch(*list, 1);
+    return fiber;
+}
+
+static void set_base_trap(ocaml_fiber_t *fiber, void (*raised)(void)) {
+    base_trap(fiber)[1] = (value)(uintptr_t)raised;
+}
+
 ocaml_fiber_t *haft_ocaml_take_stack(void) {
-    ocaml_fiber_t *fiber = haft_ocaml_idle;
-    if (HAFTI_LIKELY(fiber != NULL)) {
-        assert(fiber->continuation == FIBER_IDLE && haft_ocaml_is_valid(fiber));
-        haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->sp;
-        __builtin_prefetch(haft_ocaml_idle, 1);
-        return fiber;
-    }
+    if (HAFTI_LIKELY(haft_ocaml_idle != NULL))
+        return take_idle(&haft_ocaml_idle);
+    if (idle_hosts != NULL)
+        return take_idle(&idle_hosts);
     if (taken >= most_stacks)
         return NULL;
     set_crowded(taken >= FEW_STACKS);
@@ -197,18 +211,23 @@ ocaml_fiber_t *haft_ocaml_take_stack(void) {
     if (taking == NULL)
         return NULL;
     set_taken(taken + 1);
-    fiber = ocaml_of(taking);
+    ocaml_fiber_t *fiber = ocaml_of(taking);
+    taking->argument = NULL;
     fiber->young = NULL;
     fiber->continuation = FIBER_IDLE;
     fiber->base_return = haft_ocaml_base;
-    ((void **)(void *)fiber)[FIBER_TRAP / 8 + 1] = (void *)(uintptr_t)haft_ocaml_raised;
+    set_base_trap(fiber, haft_ocaml_raised);
     return fiber;
 }
 
-static void make_idle(ocaml_fiber_t *fiber) {
+static void make_idle_in(ocaml_fiber_t **list, ocaml_fiber_t *fiber) {
     fiber->continuation = FIBER_IDLE;
-    fiber->sp = (char *)haft_ocaml_idle;
-    haft_ocaml_idle = fiber;
+    fiber->sp = (char *)*list;
+    *list = fiber;
+}
+
+static void make_idle(ocaml_fiber_t *fiber) {
+    make_idle_in(&haft_ocaml_idle, fiber);
 }
 
 static void give(ocaml_fiber_t *fiber) {
@@ -216,27 +235,35 @@ static void give(ocaml_fiber_t *fiber) {
     set_taken(taken - 1);
 }
 
-void haft_ocaml_give_idle(long most) {
-    ocaml_fiber_t *kept = NULL;
-    while (most-- > 0 && haft_ocaml_idle != NULL) {
-        ocaml_fiber_t *fiber = haft_ocaml_idle;
-        haft_ocaml_idle = (ocaml_fiber_t *)(void *)fiber->sp;
-        if (haft_of(fiber)->of_language == 0 && fiber->young == NULL) {
+/* In place of the handler of an idle stack: nothing has run on it since `give_unused`. Whatever takes
+   the stack writes a handler there. */
+#define UNUSED Val_unit
+
+/* Of the first `most` on the list, gives back those that no list of roots.c has until the next
+   collection, and, if `unused`, that nothing has run on since the last time; marks what stays. */
+static void give_from(ocaml_fiber_t **list, long most, bool unused) {
+    ocaml_fiber_t **link = list;
+    while (most-- > 0 && *link != NULL) {
+        ocaml_fiber_t *fiber = *link, **next = (ocaml_fiber_t **)(void *)&fiber->sp;
+        if (haft_of(fiber)->of_language == 0 && fiber->young == NULL &&
+            (!unused || fiber->handler == UNUSED)) {
+            *link = *next;
             give(fiber);
-        } else { /* A list of roots.c has it until the next collection. */
-            fiber->sp = (char *)kept;
-            kept = fiber;
+        } else {
+            fiber->handler = UNUSED;
+            link = next;
         }
-    }
-    while (kept != NULL) {
-        ocaml_fiber_t *next = (ocaml_fiber_t *)(void *)kept->sp;
-        make_idle(kept);
-        kept = next;
     }
 }
 
+void haft_ocaml_give_idle(long most) {
+    give_from(&haft_ocaml_idle, most, false);
+    if (most == LONG_MAX)
+        give_from(&idle_hosts, most, false);
+}
+
 void haft_ocaml_trim(void) {
-    enum { PERIODS = 8, SOME = 64 };
+    enum { PERIODS = 8 };
     static int periods;
     static intnat cycles;
     if (++periods % PERIODS == 0)
@@ -244,7 +271,55 @@ void haft_ocaml_trim(void) {
     if (cycles == Caml_state->stat_major_collections)
         return;
     cycles = Caml_state->stat_major_collections;
-    haft_ocaml_give_idle(taken > 2 * FEW_STACKS ? taken - FEW_STACKS : SOME);
+    if (taken > 2 * FEW_STACKS)
+        haft_ocaml_give_idle(taken - FEW_STACKS);
+    /* Not what the next recursion needs again: to touch new pages costs more than all else. */
+    give_from(&haft_ocaml_idle, LONG_MAX, true);
+    give_from(&idle_hosts, LONG_MAX, true);
+}
+
+/* ---- Hosts that are full ---- */
+
+/*
+ * A host on which no more can be nested ends in haft_ocaml_nested_returned, as a settler does, and
+ * has `argument` for a mark: so leave_host is called, which puts the stack on a list of its own.
+ * Otherwise the next recursion would take it for one of the first fibers, each with a stack of its
+ * own, nest on others, and touch their memory, too.
+ */
+static void mark_full(ocaml_fiber_t *host) {
+    if (is_nested(host) || haft_of(host)->argument != NULL ||
+        base_trap(host)[-1] != (value)haft_ocaml_returned)
+        return;
+    haft_of(host)->argument = host;
+    base_trap(host)[-1] = (value)haft_ocaml_nested_returned;
+    set_base_trap(host, haft_ocaml_nested_raised);
+}
+
+static void unmark_full(ocaml_fiber_t *host) {
+    if (haft_of(host)->argument == NULL)
+        return;
+    haft_of(host)->argument = NULL;
+    set_base_trap(host, haft_ocaml_raised);
+}
+
+/* Another stack is needed: marks that of the current fiber if it is because nothing can be nested
+   there any more. */
+static void note_full(const ocaml_fiber_t *current) {
+    static const ocaml_fiber_t *noted; /* the walk is long */
+    if (current == NULL || current->continuation != FIBER_NESTED || current == noted ||
+        (uintnat)((const char *)current - haft_of(current)->low) >= haft_ocaml_nest_reserve)
+        return;
+    noted = current;
+    while (current->continuation == FIBER_NESTED)
+        current = fiber_of_scope(current->scope.outer);
+    mark_full((ocaml_fiber_t *)(uintptr_t)current);
+}
+
+void haft_ocaml_leave_full(ocaml_fiber_t *host) {
+    unmark_full(host);
+    if (host->scope.serial != 0)
+        haft_language_moved(&host->scope, haft_of(host));
+    make_idle_in(&idle_hosts, host);
 }
 
 /* `depth`: how many bytes of its stack were in use. */
@@ -265,6 +340,7 @@ static void end_one(ocaml_fiber_t *fiber, size_t depth) {
     }
     if (fiber->scope.serial != 0)
         haft_language_moved(&fiber->scope, haft_of(fiber));
+    unmark_full(fiber);
     make_idle(fiber);
     if (depth > DEEP)
         haft_ocaml_give_idle(1);
@@ -305,8 +381,9 @@ void haft_ocaml_prepare(ocaml_fiber_t *fiber);
 ocaml_fiber_t *haft_ocaml_innermost(void);
 
 bool haft_ocaml_refill(void) {
-    (void)haft_language_thread();
+    hafti_scope_t *scope = haft_language_thread()->current;
     haft_ocaml_watch_threads();
+    note_full(fiber_of_scope(scope));
     ocaml_fiber_t *fiber = haft_ocaml_take_stack();
     if (fiber == NULL)
         return false;

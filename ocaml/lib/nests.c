@@ -159,6 +159,10 @@ ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber, ocaml_fiber_t *child)
 static ocaml_fiber_t *left_hosts;
 
 void haft_ocaml_leave_host(ocaml_fiber_t *settler) {
+    if (!is_nested(settler)) {
+        haft_ocaml_leave_full(settler);
+        return;
+    }
     ocaml_fiber_t *host = haft_of(settler)->argument;
     haft_of(host)->within = NULL;
     settler->continuation = FIBER_IDLE;

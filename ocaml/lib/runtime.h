@@ -83,6 +83,7 @@ extern char haft_ocaml_code_begin[], haft_ocaml_code_end[];
 extern char haft_ocaml_asked[], haft_ocaml_returned[], haft_ocaml_nested_returned[],
     haft_ocaml_base[];
 void haft_ocaml_raised(void);
+void haft_ocaml_nested_raised(void);
 void haft_ocaml_continue(void);
 extern value haft_ocaml_stack_young[], haft_ocaml_stack_aside[], haft_ocaml_stack_used[],
     haft_ocaml_stack_image[];
@@ -111,6 +112,8 @@ HAFTI_INLINE size_t haft_ocaml_depth(const ocaml_fiber_t *fiber, const char *sp)
     const haft_fiber_t *header = haft_of(fiber);
     return sp >= header->low && sp <= header->high ? (size_t)(header->high - sp) : 0;
 }
+/* A fiber on whose stack no more could be nested has ended. */
+void haft_ocaml_leave_full(ocaml_fiber_t *host);
 /* Gives idle stacks back, at most so many. */
 void haft_ocaml_give_idle(long most);
 /* After a minor collection. */
@@ -152,7 +155,7 @@ HAFTI_INLINE bool is_settler(const ocaml_fiber_t *fiber) {
 /* Bytes of stack that are left to a nested fiber, at least; more than there can be: none is to be
    nested now. */
 extern uintnat haft_ocaml_nest_reserve;
-/* A settler has ended. */
+/* A settler has ended, or a host that was full. */
 void haft_ocaml_leave_host(ocaml_fiber_t *settler);
 void haft_ocaml_reuse_hosts(void);
 

@@ -177,6 +177,32 @@ let tests =
                  if now - before > most + 8192 then
                    Alcotest.fail (Printf.sprintf "%d KiB for %d handlers" (now - before) most);
                  0))) );
+    ( "the same again takes no more memory",
+      apart (fun () ->
+          let levels = 250_000 in
+          (* More than fit on one stack. *)
+          let recur () = check "returns" levels (below levels (fun () -> 0)) in
+          recur ();
+          let before = kibibytes "VmRSS" in
+          recur ();
+          (match below levels (fun () -> raise Stop) with
+          | (_ : int) -> Alcotest.fail "it returned"
+          | exception Stop -> ());
+          recur ();
+          let more = kibibytes "VmRSS" - before in
+          if more > before / 4 then
+            Alcotest.fail (Printf.sprintf "%d KiB, and %d more" before more)) );
+    ( "memory that nothing uses any more is given back",
+      apart (fun () ->
+          let before = kibibytes "VmRSS" in
+          ignore (below 250_000 (fun () -> 0));
+          let taken = kibibytes "VmRSS" - before in
+          (* (A stack that was used since the last cycle of the major collector stays.) *)
+          for _ = 1 to 4 do
+            Gc.full_major ()
+          done;
+          let kept = kibibytes "VmRSS" - before in
+          if kept > taken / 4 then Alcotest.fail (Printf.sprintf "%d KiB of %d" kept taken)) );
     ( "as many on kernels that split mappings for guards",
       apart (fun () -> if be_an_old_kernel () then below most (fun () -> 0) |> check "returns" most)
     );
