@@ -573,7 +573,8 @@ uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound);
 
 /* ---- Mistakes (misuse.c) ---- */
 
-/* Prints what was done wrong, and to which task, and aborts. */
+/* Tells core's error handler what was done wrong, and to which task. It may leave: the caller has changed
+   nothing, and holds no lock. */
 HAFT_IO_COLD __attribute__((noreturn, format(printf, 1, 2))) void haft_io_misuse(const char *format,
                                                                                  ...);
 
