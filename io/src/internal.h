@@ -31,6 +31,7 @@
 #include "queue.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 #define HAFT_IO_COLD __attribute__((cold, noinline))
 #define HAFT_IO_LIKELY(condition) __builtin_expect(!!(condition), 1)
@@ -239,10 +240,10 @@ void haft_io_task_end(haft_io_task_t *task, int code);
 void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker);
 
 static inline void haft_io_set_state(haft_io_task_t *task, enum haft_io_task_state state) {
-    __atomic_store_n(&task->state, (uint8_t)state, __ATOMIC_RELAXED);
+    __atomic_store_n(&task->state, (uint8_t)state, __ATOMIC_RELEASE);
 }
 static inline enum haft_io_task_state haft_io_state(const haft_io_task_t *task) {
-    return (enum haft_io_task_state)__atomic_load_n(&task->state, __ATOMIC_RELAXED);
+    return (enum haft_io_task_state)__atomic_load_n(&task->state, __ATOMIC_ACQUIRE);
 }
 /* In a shared run: true, the caller starts it, and nobody else does. */
 static inline bool haft_io_claim_new(haft_io_task_t *task) {
@@ -305,7 +306,7 @@ struct haft_io_worker {
     unsigned searches;   /* so often it looks for work before it sleeps */
     int64_t slept_at;    /* when it slept last */
     unsigned operations; /* that the running task has done since it waited last */
-    unsigned resumed;    /* tasks since the last poll */
+    unsigned resumed;    /* tasks since the last poll; any thread reads */
     size_t waiting;      /* tasks that wait for the back end */
     haft_io_crew_t *crew;
     haft_io_runner_t *idle;
@@ -320,10 +321,15 @@ struct haft_io_worker {
     int64_t clock;                  /* when it polled last */
     haft_io_counters_t counters;    /* any thread reads */
     bool forked;                    /* this is a child of the process that it was made in */
-    haft_io_task_t *inbox;          /* tasks readied by other threads, last first; any thread */
-    int sleeping;                   /* in a poll that may block; any thread */
-    int posting;                    /* threads that put something into the inbox right now */
-    haft_io_queue_t queue;          /* of new tasks, in a shared run; any thread takes */
+    bool times_polls;               /* for counters.polling */
+    unsigned rounds;                /* of the loop: polls, done or not; any thread reads */
+    haft_io_runner_t
+        *running; /* NULL: between tasks; read by the watchdog, also in a signal handler */
+    pthread_t thread;
+    haft_io_task_t *inbox; /* tasks readied by other threads, last first; any thread */
+    int sleeping;          /* in a poll that may block; any thread */
+    int posting;           /* threads that put something into the inbox right now */
+    haft_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
 };
 
 /* What the workers of a run share; the first is that of the thread which has called haft_io_run. */
@@ -336,11 +342,18 @@ struct haft_io_crew {
     struct haft_io_descriptors *descriptors;
     size_t stack_size;
     int blocking_threads;
+    bool times_polls;
     struct haft_io_pool *pool; /* under the lock until it is there */
     uint32_t lock;             /* for what follows */
     haft_io_task_t **overflow; /* a ring of new tasks that a queue had no room for */
     size_t overflow_first, overflow_count, overflow_size; /* the count is read by any thread */
     haft_io_task_t *spare; /* records of tasks that a worker had too many of */
+    uint32_t look_lock;    /* of who walks the stacks of tasks that are suspended */
+    bool looked_at;        /* somebody does: who resumes a task waits for the lock; any thread */
+    bool dump_asked;       /* by a signal; any thread */
+    int dump_signal;
+    haft_io_crew_t *next_dumping; /* of those with a signal */
+    struct haft_io_watchdog *watchdog;
 };
 
 /* A run with this back end and, if it is not NULL, this simulation (run.c). */
@@ -395,6 +408,21 @@ static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t 
     else
         haft_io_offer(worker, task);
 }
+
+/* ---- Seeing inside (dump.c, watchdog.c) ---- */
+
+/* Waits until nobody walks stacks. */
+HAFT_IO_COLD void haft_io_await_look(haft_io_crew_t *crew);
+/* Writes the dump that a signal has asked for. */
+HAFT_IO_COLD void haft_io_dump_as_asked(haft_io_crew_t *crew);
+/* From now on the signal asks for a dump, until the second call. 0, or -EINVAL. */
+int haft_io_dump_on_signal(haft_io_crew_t *crew, int signal);
+void haft_io_dump_no_more(haft_io_crew_t *crew);
+/* False: no memory, or no thread. */
+bool haft_io_watchdog_start(haft_io_crew_t *crew, int64_t limit);
+void haft_io_watchdog_stop(haft_io_crew_t *crew);
+/* Lets it interrupt the calling thread, a worker's. */
+void haft_io_watchdog_admit(const haft_io_crew_t *crew);
 
 /* ---- Operations (operations.c) ---- */
 

@@ -101,7 +101,7 @@ haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
     else if (HAFT_IO_UNLIKELY(worker->shared))
         task = haft_io_take_offered(worker);
     if (task != NULL)
-        worker->resumed++;
+        HAFT_IO_COUNT(worker->resumed);
     return task;
 }
 
@@ -252,9 +252,15 @@ static HAFT_IO_COLD void task_has_no_stack(haft_io_worker_t *worker, haft_io_tas
     haft_io_task_end(task, -ENOMEM);
 }
 
+/* What the watchdog finds. */
+static void set_running(haft_io_worker_t *worker, haft_io_runner_t *runner) {
+    __atomic_store_n(&worker->running, runner, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
 /* Part of both loops: the processor foretells the returns of a frame less. */
 static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
-                                                      haft_io_task_t *task) {
+                                                      haft_io_task_t *task, const bool shared) {
     haft_io_runner_t *runner = task->runner;
     if (runner == NULL) {
         runner = runner_new(worker);
@@ -265,6 +271,10 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
         runner->task = task;
     }
     haft_io_set_state(task, HAFT_IO_RUNNING);
+    set_running(worker, runner);
+    /* Who looks at stacks has seen that it runs, or is seen here: dump.c has the barrier between. */
+    if (shared && HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_RELAXED)))
+        haft_io_await_look(worker->crew);
     worker->operations = 0;
     haft_reply_t reply = task->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
     task->yielded = false;
@@ -274,11 +284,13 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
         if (HAFT_IO_LIKELY(!haft_io_is_cancelled(task->scope))) {
             haft_io_set_state(task, HAFT_IO_READY);
             task->yielded = true;
+            set_running(worker, NULL);
             haft_io_enqueue(worker, task);
             return;
         }
         request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, -ECANCELED), FROM_TASKS);
     }
+    set_running(worker, NULL);
     if (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
         if (runner->task == NULL)
             runner_rests(worker, runner);
@@ -315,6 +327,7 @@ static bool falls_asleep(haft_io_worker_t *worker) {
 }
 
 static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
+    int64_t began = HAFT_IO_UNLIKELY(worker->times_polls) ? haft_io_worker_now(worker) : 0;
     if (may_sleep || worker->waiting != 0)
         HAFT_IO_COUNT(worker->counters.polls);
     if (may_sleep) {
@@ -328,9 +341,15 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     }
     take_mail(worker);
     worker->clock = haft_io_worker_now(worker);
+    if (HAFT_IO_UNLIKELY(worker->times_polls))
+        __atomic_fetch_add(&worker->counters.polling, (uint64_t)(worker->clock - began),
+                           __ATOMIC_RELAXED);
     if (worker->timers.count != 0)
         haft_io_timers_advance(&worker->timers, worker->clock);
-    worker->resumed = 0;
+    HAFT_IO_COUNT(worker->rounds);
+    __atomic_store_n(&worker->resumed, 0, __ATOMIC_RELAXED);
+    if (HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->dump_asked, __ATOMIC_RELAXED)))
+        haft_io_dump_as_asked(worker->crew);
 }
 
 static void loop_alone(haft_io_worker_t *worker) {
@@ -343,8 +362,8 @@ static void loop_alone(haft_io_worker_t *worker) {
             poll_backend(worker, haft_io_ring_empty(&worker->ready));
             continue;
         }
-        worker->resumed++;
-        run(worker, task);
+        HAFT_IO_COUNT(worker->resumed);
+        run(worker, task, false);
     }
 }
 
@@ -359,8 +378,8 @@ static void loop_shared(haft_io_worker_t *worker) {
         }
         if (worker->searching)
             haft_io_stops_searching(worker);
-        worker->resumed++;
-        run(worker, task);
+        HAFT_IO_COUNT(worker->resumed);
+        run(worker, task, true);
     }
 }
 

@@ -74,14 +74,17 @@ typedef struct haft_io_options {
                              the system has */
     size_t stack_size;   /* of a task; 0: haft_stack_size() */
     int blocking_threads; /* at most so many threads for blocking work at a time; 0: 64 */
+    int dump_signal;      /* the process gets it: the run dumps its tasks; 0: none. See "seeing inside" */
+    int64_t watchdog;     /* a task that holds its thread for longer is named; 0: none. Likewise */
+    bool times_polls;     /* counts haft_io_counters_t.polling */
 } haft_io_options_t;
 
 /*
  * Runs `main(argument)` as the first task, in a scope of its own, and returns when it and all tasks
  * that were spawned below it have ended. `options` NULL: one thread, and otherwise as zeroed ones. Returns
  * 0, or the code that ended the scope (see haft_io_scope). Further errors: -EBUSY on a thread that runs a
- * scheduler already, -EINVAL for an unknown back end, and those of the system when it refuses descriptors or
- * memory.
+ * scheduler already, -EINVAL for an unknown back end or a signal that cannot be caught, and those of the system
+ * when it refuses descriptors or memory.
  */
 int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options);
 
@@ -573,12 +576,35 @@ int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadli
  */
 int haft_io_dump(int descriptor);
 
+typedef struct haft_io_dump_options {
+    bool backtraces; /* of the tasks that wait: a line for each frame, with its function as far as it is
+                         known (-rdynamic). In a run of several threads, of the kernel's membarrier(2) */
+} haft_io_dump_options_t;
+int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
+
+/*
+ * With haft_io_options_t.dump_signal the run writes this dump, with backtraces, on standard error whenever the
+ * process gets the signal; the first of its threads that comes to poll writes it, so with one thread none
+ * while a task holds that. The signal must not be blocked by all threads, and stays caught when the run
+ * has ended.
+ *
+ * With haft_io_options_t.watchdog, in nanoseconds, a thread looks at the others every half of that time. A
+ * task that has run since, for longer than that, without a wait or a yield, is named on standard error, once
+ * for each such time, with the backtrace of where it is. The process's action for SIGURG, which the
+ * thread is interrupted by, is replaced.
+ *
+ *     haft-io: a task has held its thread for more than 100 ms: 'the miner'
+ *     ./program(mine+0x12) [0x401234]
+ */
+
 typedef struct haft_io_counters {
     uint64_t tasks;      /* that have started */
     uint64_t steals;     /* tasks that a thread took out of another's queue */
     uint64_t operations; /* on descriptors */
     uint64_t polls;      /* of the back ends */
     uint64_t wakes;      /* of threads that slept, by others */
+    uint64_t polling;    /* nanoseconds in polls, asleep or not; 0 without haft_io_options_t.times_polls,
+                             since it costs one more look at the clock for each poll */
 } haft_io_counters_t;
 
 /* Since the run of the calling task began. 0; -ESRCH outside of a task. */
