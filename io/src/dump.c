@@ -56,6 +56,7 @@ static const char *state_name(const haft_io_task_t *task) {
     case HAFT_IO_RUNNING:
         return "runs";
     case HAFT_IO_READY:
+    case HAFT_IO_OFFERED:
     case HAFT_IO_TAKEN:
     case HAFT_IO_NEW:
         return "is ready";

@@ -196,7 +196,9 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
     crew->count = 1;
     first->thread = pthread_self();
     first->simulated = simulated;
-    haft_io_scope_start(&crew->root, first, NULL, &(haft_io_scope_options_t){.name = "main"});
+    haft_io_scope_options_t options_of_root = {.name = "main",
+                                               .moves = options != NULL && options->moves};
+    haft_io_scope_start(&crew->root, first, NULL, &options_of_root);
     int code = choose_backend(first, options != NULL ? options->backend : NULL);
     if (code == 0) {
         code = run_observed(crew, threads, main, argument, options);

@@ -100,6 +100,11 @@ haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
         task = task->runner == NULL ? dequeue(worker) : NULL;
     else if (HAFT_IO_UNLIKELY(worker->shared))
         task = haft_io_take_offered(worker);
+    if (HAFT_IO_UNLIKELY(task != NULL && task->runner != NULL)) { /* for the loop */
+        haft_io_set_state(task, HAFT_IO_READY);
+        haft_io_enqueue(worker, task);
+        return NULL;
+    }
     if (task != NULL)
         HAFT_IO_COUNT(worker->resumed);
     return task;
@@ -141,14 +146,22 @@ void haft_io_rouse(haft_io_worker_t *worker) {
     }
 }
 
-void haft_io_ready(haft_io_task_t *task) {
-    haft_io_worker_t *worker = task->worker;
-    if (HAFT_IO_UNLIKELY(haft_io_worker() != worker)) {
-        post(worker, task);
+/* By its worker. */
+static void let_go_on(haft_io_worker_t *worker, haft_io_task_t *task) {
+    if (HAFT_IO_UNLIKELY(task->moves) && task->stays == 0) {
+        haft_io_offer_started(worker, task);
         return;
     }
     haft_io_set_state(task, HAFT_IO_READY);
     haft_io_enqueue(worker, task);
+}
+
+void haft_io_ready(haft_io_task_t *task) {
+    haft_io_worker_t *worker = task->worker;
+    if (HAFT_IO_UNLIKELY(haft_io_worker() != worker))
+        post(worker, task);
+    else
+        let_go_on(worker, task);
 }
 
 static void take_mail(haft_io_worker_t *worker) {
@@ -164,8 +177,7 @@ static void take_mail(haft_io_worker_t *worker) {
     }
     while (in_order != NULL) {
         haft_io_task_t *next = in_order->next;
-        haft_io_set_state(in_order, HAFT_IO_READY);
-        haft_io_enqueue(worker, in_order);
+        let_go_on(worker, in_order);
         in_order = next;
     }
 }
@@ -277,15 +289,17 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
         haft_io_await_look(worker->crew);
     worker->operations = 0;
     haft_reply_t reply = task->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
+    if (task->yielded)
+        errno = task->saved_errno;
     task->yielded = false;
     haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
     while (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_yield))) {
         task = runner->task;
         if (HAFT_IO_LIKELY(!haft_io_is_cancelled(task->scope))) {
-            haft_io_set_state(task, HAFT_IO_READY);
             task->yielded = true;
+            task->saved_errno = errno;
             set_running(worker, NULL);
-            haft_io_enqueue(worker, task);
+            let_go_on(worker, task);
             return;
         }
         request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, -ECANCELED), FROM_TASKS);
@@ -379,6 +393,8 @@ static void loop_shared(haft_io_worker_t *worker) {
         if (worker->searching)
             haft_io_stops_searching(worker);
         HAFT_IO_COUNT(worker->resumed);
+        if (HAFT_IO_UNLIKELY(task->moves))
+            haft_io_set_timers(worker, task);
         run(worker, task, true);
     }
 }

@@ -133,7 +133,10 @@ static void names_and_values_are_inherited_and_changes_stay_with_the_task(void) 
 static void *keep_errno(void *argument) {
     for (int i = 0; i < 10; i++) {
         errno = (int)(intptr_t)argument;
-        haft_io_sleep(HAFT_IO_MILLISECOND / 10);
+        if (i % 2 == 0)
+            haft_io_sleep(HAFT_IO_MILLISECOND / 10);
+        else
+            haft_io_yield();
         CHECK_EQUAL(errno, (intptr_t)argument);
     }
     return NULL;

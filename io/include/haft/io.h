@@ -36,8 +36,8 @@
  * (-ECONNRESET). Each task has its own errno: a wait does not change it.
  *
  * Threads: the tasks of one haft_io_run share its thread, or its threads (haft_io_options_t.threads). A
- * task that has not started is taken by any of them; one that has stays on its thread. Unless said
- * otherwise the functions here are for tasks; operations that have a blocking default are also for
+ * task that has not started is taken by any of them; one that has stays on its thread, unless it moves (see
+ * "scopes"). Unless said otherwise the functions here are for tasks; operations that have a blocking default are also for
  * threads without a scheduler.
  *
  * Link with -lhaft-io, or by pkg-config haft-io; compile C with -fexceptions, so that a task that is
@@ -77,6 +77,7 @@ typedef struct haft_io_options {
     int dump_signal;      /* the process gets it: the run dumps its tasks; 0: none. See "seeing inside" */
     int64_t watchdog;     /* a task that holds its thread for longer is named; 0: none. Likewise */
     bool times_polls;     /* counts haft_io_counters_t.polling */
+    bool moves;           /* all tasks move; see "scopes" */
 } haft_io_options_t;
 
 /*
@@ -113,6 +114,7 @@ int haft_io_spawn(void *(*function)(void *), void *argument);
 typedef struct haft_io_task_options {
     haft_io_scope_t *scope; /* NULL: the current one */
     const char *name;       /* not copied; NULL: inherited */
+    bool moves;             /* also if those of its scope do not; see "scopes" */
 } haft_io_task_options_t;
 
 /*
@@ -170,7 +172,16 @@ typedef struct haft_io_scope_options {
     int64_t deadline;             /* when the scope is cancelled, by haft_io_now(); 0: never */
     bool shielded;                /* a cancel from outside does not reach into the scope */
     haft_io_failures_t *failures; /* failures are written here; may be NULL */
+    bool moves; /* the tasks that are spawned in the scope, and in scopes below, move */
 } haft_io_scope_options_t;
+
+/*
+ * A task that moves goes on, after a wait or a yield, on whichever thread of the run takes it first. So no thread
+ * idles while another has tasks that could go on. But across a wait nothing may be kept that belongs to
+ * the thread: thread-local variables and their addresses, which compilers keep, too; pthread_self(); a locked
+ * mutex of threads; libraries that keep state for each thread. errno is the task's own. docs/io.md says when
+ * to choose this.
+ */
 
 /*
  * Calls `body(argument)` in a new scope, under the handlers of the caller, and returns when the
@@ -599,7 +610,7 @@ int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
 
 typedef struct haft_io_counters {
     uint64_t tasks;      /* that have started */
-    uint64_t steals;     /* tasks that a thread took out of another's queue */
+    uint64_t steals;     /* tasks, new ones or such that move, that a thread took out of another's queue */
     uint64_t operations; /* on descriptors */
     uint64_t polls;      /* of the back ends */
     uint64_t wakes;      /* of threads that slept, by others */
