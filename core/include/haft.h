@@ -549,13 +549,14 @@ typedef enum haft_error_code {
     HAFT_ERROR_NOT_AROUND,      /* yield or exit with a fiber that is not around the current one */
     HAFT_ERROR_WRONG_TYPE,      /* sizes that do not fit the effect, or a reply to another one */
     HAFT_ERROR_NO_REPLY,        /* resumed without a reply where the effect has a result */
-    HAFT_ERROR_NO_MEMORY,       /* for a stack, a payload that was thrown, a thread's state... */
+    HAFT_ERROR_NO_MEMORY,       /* for a fiber, a payload that was thrown, a thread's state... */
     HAFT_ERROR_STACK_OVERFLOW,  /* found late: memory below may be overwritten */
     HAFT_ERROR_UNWINDING_STOPPED, /* a catch-all kept a fiber from being unwound */
     HAFT_ERROR_CAME_BACK,         /* a default handler returned to HAFT_THROW */
     HAFT_ERROR_BAD_ARGUMENT,
     HAFT_ERROR_IN_SIGNAL_HANDLER, /* a signal handler suspends, makes, resumes or frees a fiber */
-    HAFT_ERROR_NO_CASE            /* a request that no case of a HAFT_MATCH takes */
+    HAFT_ERROR_NO_CASE,           /* a request that no case of a HAFT_MATCH takes */
+    HAFT_ERROR_OF_LIBRARY         /* reported by a library on top of this one: haft_misused */
 } haft_error_code_t;
 
 typedef struct haft_error {
@@ -570,11 +571,20 @@ typedef struct haft_error {
  * sets the default, which prints the message on standard error. The error handler runs where the
  * mistake was made. It may leave by throwing an exception, or by longjmp within the same stack: the
  * call that made the mistake has changed nothing before. If it returns, the process is aborted,
- * unless no stack could be had for a fiber: then the failing call returns NULL (haft_handle:
- * HAFT_NO_ANSWER).
+ * unless there was no memory for a new fiber: then the failing call returns NULL (haft_handle:
+ * HAFT_NO_ANSWER). Other calls that find no memory have no result to say so by: a throw with its
+ * payload, haft_tail_resume with a reply larger than a word, a thread's first use of the library.
  */
 typedef void haft_error_handler_t(const haft_error_t *error);
 HAFTI_API haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *handler);
+
+/*
+ * For libraries on top of this one: reports a mistake of their user's as this one reports its own, to
+ * the error handler, or on standard error. Aborts if the error handler returns. It may leave, so the
+ * caller has changed nothing before, and holds no lock. The message is copied, and cut after some 600
+ * bytes; `code` may be any, HAFT_ERROR_OF_LIBRARY where no other fits.
+ */
+HAFTI_API HAFTI_COLD __attribute__((noreturn)) void haft_misused(const haft_error_t *error);
 
 #ifdef HAFT_FREESTANDING
 /* Called with the message of an error while there is no error handler. To be defined by the

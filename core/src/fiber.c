@@ -34,8 +34,12 @@ haft_fiber_t *hafti_fiber_new_sized(const haft_fiber_options_t *given, size_t si
                     ? options->memory_size >= HAFT_UNWINDING_MINIMUM
                     : !options->dense || options->stack_size >= HAFT_UNWINDING_MINIMUM;
     fiber->cleanups = HAFT_UNWINDS && room && !options->no_cleanups;
-    if (HAFTI_UNLIKELY(haft_tools_active || fiber->kind != HAFT_KIND_POOL))
-        haft_tools_born(fiber);
+    if (HAFTI_UNLIKELY(haft_tools_active || fiber->kind != HAFT_KIND_POOL) &&
+        !haft_tools_born(fiber)) {
+        haft_kind_of(fiber)->given_up(fiber);
+        haft_kind_of(fiber)->give(fiber);
+        return haft_tools_exhausted();
+    }
     own(thread, fiber);
     haft_wind_up(fiber, function, argument);
     HAFT_CHECK_FIBER(fiber);

@@ -197,6 +197,10 @@ void haft_report(haft_error_code_t code, const haft_effect_t *effect, const haft
     va_end(arguments);
 }
 
+void haft_misused(const haft_error_t *error) {
+    haft_fail(error->code, error->effect, error->fiber, "%s", error->message);
+}
+
 void haft_fail(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
                const char *format, ...) {
     va_list arguments;

@@ -129,8 +129,12 @@ HAFTI_INLINE void haft_tools_before(const haft_fiber_t *fiber, enum haft_crossin
 HAFTI_INLINE void haft_tools_after(const haft_fiber_t *fiber, enum haft_crossing crossing) {
     (void)fiber, (void)crossing;
 }
-HAFTI_INLINE void haft_tools_born(const haft_fiber_t *fiber) {
+HAFTI_INLINE bool haft_tools_born(const haft_fiber_t *fiber) {
     (void)fiber;
+    return true;
+}
+HAFTI_INLINE haft_fiber_t *haft_tools_exhausted(void) {
+    return NULL;
 }
 HAFTI_INLINE void haft_tools_gone(const haft_fiber_t *fiber) {
     (void)fiber;

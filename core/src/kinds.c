@@ -5,6 +5,10 @@
  */
 #include "stacks.h"
 
+#ifndef HAFT_FREESTANDING
+#    include <errno.h>
+#endif
+
 enum { HEADER_ALIGNMENT = 64 };
 
 static void nothing(haft_fiber_t *fiber) {
@@ -41,8 +45,11 @@ static bool again_fixed(haft_fiber_t *fiber) {
     if (!haft_fibers_list(fiber, memory, (size_t)((char *)(fiber + 1) - memory), fiber->name,
                           false))
         return false;
-    if (fiber->tools == NULL)
-        haft_tools_born(fiber);
+    if (fiber->tools == NULL && !haft_tools_born(fiber)) {
+        haft_fibers_unlist(fiber);
+        haft_fail(HAFT_ERROR_NO_MEMORY, NULL, fiber, "No memory for a sanitizer's records of %s.",
+                  haft_fiber_label(fiber));
+    }
     haft_tools_reset(fiber);
     return true;
 }
@@ -115,7 +122,11 @@ static HAFTI_COLD haft_fiber_t *make_segmented(hafti_thread_t *thread,
     haft_fiber_t *fiber = haft_pool_take_segmented(thread);
     if (fiber == NULL)
         return haft_pool_exhausted(HAFT_SEGMENTED_SIZE);
-    haft_foreign_stack_make(thread); /* here is more room for it than on the first segment */
+    if (!haft_foreign_stack_make(thread)) { /* here is more room for it than on the first segment */
+        haft_pool_give(thread, fiber);
+        errno = ENOMEM;
+        return haft_pool_exhausted(HAFT_SEGMENTED_SIZE);
+    }
     haft_segmented_init(fiber);
     return fiber;
 #    else

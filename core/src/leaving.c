@@ -73,13 +73,13 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
                   "handle it with HAFT_NEVER.",
                   effect->name, effect->where, ((const haft_handler_t *)fiber->handler)->name);
     haft_fiber_t *here = haft_fiber_here();
-    fiber->scope.awaits = haft_awaiting(effect);
-    haft_use_up(fiber);
     bool abandoned = !cleanups_up_to(here, fiber);
     /* It stays where it is on a stack that nothing will run on. For a sanitizer it may lie on a
        fake stack, which ends here. */
     if (!abandoned || here != fiber || haft_tools_active)
         payload = haft_keep(fiber, effect, payload, size);
+    fiber->scope.awaits = haft_awaiting(effect);
+    haft_use_up(fiber);
     if (!abandoned)
         haft_unwind(fiber, HAFT_CALLERS_FRAME());
     abandon_up_to(here, fiber);

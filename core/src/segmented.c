@@ -22,7 +22,6 @@
 #include "stacks.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 bool haft_foreign_calls_seen;
@@ -104,18 +103,21 @@ bool haft_unwound_to(uintptr_t frame, const void *sp) {
 
 #ifdef HAFTI_SEGMENTS
 
-void haft_foreign_stack_make(hafti_thread_t *thread) {
+bool haft_foreign_stack_make(hafti_thread_t *thread) {
     if (thread->foreign_stack != NULL)
-        return;
+        return true;
     char *low = mmap(NULL, FOREIGN_STACK, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    if (low == MAP_FAILED || mprotect(low, GUARD, PROT_NONE) != 0)
-        haft_fail(HAFT_ERROR_NO_MEMORY, NULL, NULL,
-                  "No memory for the stack on which segmented fibers call functions that do not "
-                  "check theirs: %s.",
-                  strerror(errno));
+    if (low == MAP_FAILED)
+        return false;
+    if (mprotect(low, GUARD, PROT_NONE) != 0) {
+        munmap(low, FOREIGN_STACK);
+        errno = ENOMEM;
+        return false;
+    }
     thread->foreign_stack = low;
     hafti_thread_stack_pointer = low + FOREIGN_STACK;
+    return true;
 }
 
 void haft_segmented_init(haft_fiber_t *fiber) {
@@ -133,7 +135,10 @@ void haft_segmented_release(haft_fiber_t *fiber) {
 }
 
 static void stand_on(hafti_thread_t *thread, haft_fiber_t *fiber) {
-    haft_foreign_stack_make(thread);
+    if (HAFTI_UNLIKELY(!haft_foreign_stack_make(thread)))
+        haft_fail(HAFT_ERROR_NO_MEMORY, NULL, fiber,
+                  "No memory for the stack on which segmented fibers call functions that do not "
+                  "check theirs.");
     thread->segmented = fiber;
     thread->exceptions = &haft_always_pending;
 }
@@ -189,8 +194,9 @@ void hafti_segments_failed(const char *message) {
 
 #else
 
-void haft_foreign_stack_make(hafti_thread_t *thread) {
+bool haft_foreign_stack_make(hafti_thread_t *thread) {
     (void)thread;
+    return true;
 }
 void haft_segmented_init(haft_fiber_t *fiber) {
     (void)fiber;

@@ -46,7 +46,8 @@ bool haft_resumes_from_foreign_call(haft_fiber_t *fiber);
 void haft_segmented_init(haft_fiber_t *fiber);
 void haft_segmented_reset(haft_fiber_t *fiber);
 void haft_segmented_release(haft_fiber_t *fiber);
-void haft_foreign_stack_make(hafti_thread_t *thread);
+/* False: no memory. */
+bool haft_foreign_stack_make(hafti_thread_t *thread);
 void haft_foreign_stack_free(hafti_thread_t *thread);
 /* For unwinding: whether a frame at `sp` is on the fiber that runs, and whether one whose caller's
    frame ends at `frame` is that or one further out. Segments do not lie in the order of their

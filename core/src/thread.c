@@ -27,6 +27,7 @@ __thread __attribute__((tls_model("initial-exec"), used)) hafti_thread_t hafti_t
 
 static const size_t KNOWN_BYTES = HAFT_KNOWN * sizeof(haft_known_t);
 static pthread_key_t exit_key;
+static bool has_exit_key;
 static pthread_once_t process_once = PTHREAD_ONCE_INIT;
 static bool barrier_registered;
 bool haft_resume_slowly;
@@ -44,8 +45,7 @@ static void thread_exits(void *value) {
 }
 
 static void process_starts(void) {
-    if (pthread_key_create(&exit_key, thread_exits) != 0)
-        haft_fail(HAFT_ERROR_NO_MEMORY, NULL, NULL, "The process is out of thread-local keys.");
+    has_exit_key = pthread_key_create(&exit_key, thread_exits) == 0;
     barrier_registered =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
     haft_resume_slowly = haft_life.process_starts() || !barrier_registered;
@@ -62,22 +62,25 @@ uint64_t haft_stamp_block(hafti_thread_t *thread) {
 /* libstdc++ and libc++abi keep a thread's exceptions behind this function; absent in C programs. */
 extern hafti_exceptions_t *__cxa_get_globals(void) __attribute__((weak));
 
-static bool start(hafti_thread_t *thread) {
+/* Returns what there is none of, or NULL. */
+static const char *start(hafti_thread_t *thread) {
     pthread_once(&process_once, process_starts);
+    if (!has_exit_key)
+        return "The process is out of thread-local keys.";
+    void *known =
+        mmap(NULL, KNOWN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (known == MAP_FAILED)
+        return "No memory for the state of a thread.";
+    thread->known = known;
     thread->root = (hafti_scope_t){.kind = HAFTI_SCOPE_ROOT, .serial = haft_stamp_block(thread)};
     thread->defaults = (hafti_scope_t){.kind = HAFTI_SCOPE_DEFAULTS, .outer = &thread->root};
     thread->globals = __cxa_get_globals ? __cxa_get_globals() : &haft_no_exceptions;
     thread->language = haft_process_language;
     haft_exceptions_at_rest(thread);
-    void *known =
-        mmap(NULL, KNOWN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (known == MAP_FAILED)
-        return false;
-    thread->known = known;
     thread->current = &thread->root;
     pthread_setspecific(exit_key, thread);
     haft_life.thread_starts(thread);
-    return true;
+    return NULL;
 }
 
 /* The first use may be in a signal handler: that of the next signal waits for the end of this, and what
@@ -89,10 +92,10 @@ void haft_thread_start(hafti_thread_t *thread) {
     }
     haft_signals_t signals;
     haft_signals_block(&signals);
-    bool started = start(thread);
+    const char *missing = start(thread);
     haft_signals_restore(&signals);
-    if (!started)
-        haft_fail(HAFT_ERROR_NO_MEMORY, NULL, NULL, "No memory for the state of a thread.");
+    if (missing != NULL)
+        haft_fail(HAFT_ERROR_NO_MEMORY, NULL, NULL, "%s", missing);
 }
 
 void haft_thread_barrier(void) {

@@ -26,6 +26,7 @@
 #define _GNU_SOURCE
 #include "tools.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -192,20 +193,28 @@ static void start(haft_fiber_t *fiber, tools_t *tools) {
     tools->inside.thread = tools->own.fiber;
 }
 
-void haft_tools_born(haft_fiber_t *fiber) {
+bool haft_tools_born(haft_fiber_t *fiber) {
     if (!haft_tools_active) {
         /* A stack of the pool stays registered for ever. `tools` holds the number of any other. */
         if (on_valgrind && fiber->kind != HAFT_KIND_POOL)
             fiber->tools = (void *)(valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)fiber->low,
                                                      (uintptr_t)fiber->high + 1) +
                                     1);
-        return;
+        return true;
     }
     tools_t *tools = calloc(1, sizeof *tools);
     if (tools == NULL)
-        haft_fail(HAFT_ERROR_NO_MEMORY, NULL, fiber, "No memory for the sanitizer's records.");
+        return false;
     start(fiber, tools);
     fiber->tools = tools;
+    return true;
+}
+
+haft_fiber_t *haft_tools_exhausted(void) {
+    haft_report(HAFT_ERROR_NO_MEMORY, NULL, NULL,
+                "No memory for a sanitizer's records of a fiber.");
+    errno = ENOMEM;
+    return NULL;
 }
 
 /* Ends a fake stack that belongs to another real stack than this one: takes it as one's own, as a

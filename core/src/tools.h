@@ -11,7 +11,10 @@ extern bool haft_tools_active;
 void haft_tools_detect(void);
 /* Whether a tool wants to know of every stack: segmented fibers then get ordinary ones. */
 bool haft_tools_know_stacks(void);
-void haft_tools_born(haft_fiber_t *fiber);
+/* False: no memory for the sanitizer's records. */
+bool haft_tools_born(haft_fiber_t *fiber);
+/* Reports that; returns NULL, with errno. */
+haft_fiber_t *haft_tools_exhausted(void);
 void haft_tools_gone(haft_fiber_t *fiber);
 /* On every thread that uses libhaft. */
 void haft_tools_thread_start(void);

@@ -83,8 +83,7 @@ HAFT_UNINSTRUMENTED const char *haft_invalid_chain(const hafti_thread_t *thread)
 void haft_invalid(const char *invariant, const haft_fiber_t *fiber) {
     haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, fiber,
               "An invariant of the library does not hold: %s. Memory of the library has been "
-              "overwritten, "
-              "or it has a defect.",
+              "overwritten, or it has a defect.",
               invariant);
 }
 

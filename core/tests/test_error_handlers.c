@@ -111,7 +111,38 @@ static void a_default_that_was_taken_away_leaves_the_handlers_as_they_were(void)
     haft_set_error_handler(NULL);
 }
 
+/* ---- Mistakes that a library on top finds ---- */
+
+static char told[64];
+static void note_and_leave(const haft_error_t *error) {
+    snprintf(told, sizeof told, "%s", error->message);
+    leave(error);
+}
+static void ask_a_library(void) {
+    char message[64];
+    snprintf(message, sizeof message, "%d sheep are too many.", 1001);
+    haft_misused(&(haft_error_t){.code = HAFT_ERROR_OF_LIBRARY, .message = message});
+}
+static void *ask_on_a_fiber(void *unused) {
+    for (int i = 0; i < 3; i++) {
+        code = 0;
+        CHECK(fails(ask_a_library));
+        CHECK_EQUAL(code, HAFT_ERROR_OF_LIBRARY);
+        CHECK(strcmp(told, "1001 sheep are too many.") == 0);
+    }
+    return unused;
+}
+
+static void a_library_on_top_reports_mistakes_to_the_same_handler(void) {
+    haft_set_error_handler(note_and_leave);
+    ask_on_a_fiber(NULL);
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(ask_on_a_fiber, NULL);
+    CHECK(haft_finished(haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait))));
+    haft_set_error_handler(NULL);
+}
+
 int main(void) {
+    RUN(a_library_on_top_reports_mistakes_to_the_same_handler);
     RUN(an_unhandled_effect_leaves_the_handlers_as_they_were);
     RUN(a_default_that_was_taken_away_leaves_the_handlers_as_they_were);
     return check_end();

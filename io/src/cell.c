@@ -75,11 +75,11 @@ void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome) {
  */
 #define TAKEN ((haft_io_cell_t *)1)
 
-void haft_io_cell_cancel(haft_io_task_t *task) {
+void haft_io_cell_cancel(haft_io_task_t *task, bool shared) {
     haft_io_cell_t *cell = __atomic_load_n(&task->cell, __ATOMIC_SEQ_CST);
     if (cell == NULL)
         return;
-    if (!task->worker->shared) {
+    if (!shared) {
         haft_io_cell_win(cell, HAFT_IO_CANCELLED);
         return;
     }
@@ -168,6 +168,7 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
     if (deadline != HAFT_IO_FOREVER) {
         limit.timer.fire = time_out;
         haft_io_timer_add(&worker->timers, &limit.timer, deadline);
+        task->timer = &limit.timer;
     }
     __atomic_store_n(&task->waits_since, (uint32_t)(worker->clock >> HAFT_IO_TICK_BITS),
                      __ATOMIC_RELAXED);
@@ -180,7 +181,9 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
         task->cell = NULL;
     else if (kind == HAFT_IO_CANCELLABLE)
         hide_from_cancels(task, cell);
-    if (deadline != HAFT_IO_FOREVER)
-        haft_io_timer_remove(&worker->timers, &limit.timer);
+    if (deadline != HAFT_IO_FOREVER) {
+        haft_io_timer_remove(&task->worker->timers, &limit.timer);
+        task->timer = NULL;
+    }
     return __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
 }

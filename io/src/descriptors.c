@@ -154,16 +154,15 @@ void haft_io_delist(haft_io_waiter_t *waiter) {
 
 int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *operation,
                     haft_io_task_t *task) {
-    haft_io_worker_t *worker = task->worker;
     haft_io_cell_t cell = {HAFT_IO_WAITING, task};
     haft_io_waiter_t waiter;
     int code = haft_io_enlist(entry, &waiter, &cell, operation);
     if (code != 0)
         return code;
-    worker->waiting++;
+    haft_io_count_in(task);
     uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
                                          haft_io_kind_name(operation->kind));
-    worker->waiting--;
+    haft_io_count_out(task);
     haft_io_delist(&waiter);
     return outcome == HAFT_IO_CANCELLED ? -ECANCELED : waiter.closed ? -EBADF : 0;
 }

@@ -4,12 +4,25 @@
  *
  * The tree is walked from the root down, with the locks of the scopes on the way, which keep their lists and
  * the tasks in these. The text is collected, and written when no lock is held.
+ *
+ * A stack is walked while its task is PARKED. In a run of several threads another one may be about to resume it:
+ *
+ *   who looks                          | who resumes (run in scheduler.c)
+ *   takes look_lock, sets looked_at    | sets the task's state to RUNNING
+ *   membarrier: on every thread, what  |
+ *     was before it is done, and seen  |
+ *   walks the stack if the state is    | if looked_at is set, waits for look_lock
+ *     PARKED; then gives both back     | goes on
  */
 #include "internal.h"
 
+#include <execinfo.h>
+#include <linux/membarrier.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 typedef struct text {
@@ -43,6 +56,7 @@ static const char *state_name(const haft_io_task_t *task) {
     case HAFT_IO_RUNNING:
         return "runs";
     case HAFT_IO_READY:
+    case HAFT_IO_OFFERED:
     case HAFT_IO_TAKEN:
     case HAFT_IO_NEW:
         return "is ready";
@@ -51,7 +65,50 @@ static const char *state_name(const haft_io_task_t *task) {
     }
 }
 
-static void add_task(text_t *text, int depth, const haft_io_task_t *task, int64_t now) {
+/* ---- Stacks ---- */
+
+/* False: none may be walked. */
+static bool begin_look(haft_io_crew_t *crew) {
+    if (!crew->root.shared)
+        return true; /* All tasks are this thread's. */
+    haft_io_guard(&crew->look_lock);
+    __atomic_store_n(&crew->looked_at, true, __ATOMIC_SEQ_CST);
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+static void end_look(haft_io_crew_t *crew) {
+    if (!crew->root.shared)
+        return;
+    __atomic_store_n(&crew->looked_at, false, __ATOMIC_RELAXED);
+    haft_io_unguard(&crew->look_lock);
+}
+
+void haft_io_await_look(haft_io_crew_t *crew) {
+    haft_io_guard(&crew->look_lock);
+    haft_io_unguard(&crew->look_lock);
+}
+
+static void add_backtrace(text_t *text, int depth, const haft_io_task_t *task) {
+    enum { MOST = 64 };
+    void *addresses[MOST];
+    int count = haft_fiber_backtrace(task->runner->fiber, addresses, MOST);
+    char **names = backtrace_symbols(addresses, count);
+    text->failed |= names == NULL;
+    for (int i = 0; i < count && names != NULL; i++)
+        add(text, "%*s%s\n", depth * 2, "", names[i]);
+    free(names);
+}
+
+/* ---- The tree ---- */
+
+typedef struct view {
+    text_t text;
+    int64_t now;
+    bool backtraces;
+} view_t;
+
+static void add_task(view_t *view, int depth, const haft_io_task_t *task) {
+    text_t *text = &view->text;
     const char *name = __atomic_load_n(&task->name, __ATOMIC_RELAXED);
     const char *waits_for = __atomic_load_n(&task->waits_for, __ATOMIC_RELAXED);
     int descriptor = __atomic_load_n(&task->waits_on, __ATOMIC_RELAXED);
@@ -63,48 +120,123 @@ static void add_task(text_t *text, int depth, const haft_io_task_t *task, int64_
     add(text, "waits for: %s", waits_for);
     if (descriptor >= 0)
         add(text, " on descriptor %d", descriptor);
-    int32_t ticks = (int32_t)((uint32_t)(now >> HAFT_IO_TICK_BITS) -
+    int32_t ticks = (int32_t)((uint32_t)(view->now >> HAFT_IO_TICK_BITS) -
                               __atomic_load_n(&task->waits_since, __ATOMIC_RELAXED));
     int64_t since = ticks > 0 ? (int64_t)ticks << HAFT_IO_TICK_BITS : 0;
     add(text, ", %lld ms\n", (long long)(since / HAFT_IO_MILLISECOND));
+    if (view->backtraces)
+        add_backtrace(text, depth + 2, task);
 }
 
 /* The number of its tasks, and of those in scopes below, that have not waited yet. */
-static ptrdiff_t add_scope(text_t *text, int depth, haft_io_scope_t *scope, int64_t now) {
+static ptrdiff_t add_scope(view_t *view, int depth, haft_io_scope_t *scope) {
     haft_io_lock_scope(scope);
     ptrdiff_t unlisted = (ptrdiff_t)__atomic_load_n(&scope->live, __ATOMIC_RELAXED);
-    add(text, "%*sscope '%s'%s%s\n", depth * 2, "", scope->name != NULL ? scope->name : "",
+    add(&view->text, "%*sscope '%s'%s%s\n", depth * 2, "", scope->name != NULL ? scope->name : "",
         scope->cancelled ? ", cancelled" : "", scope->shielded ? ", shielded" : "");
     for (haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next) {
-        add_task(text, depth + 1, HAFT_IO_OWNER(link, haft_io_task_t, link), now);
+        add_task(view, depth + 1, HAFT_IO_OWNER(link, haft_io_task_t, link));
         unlisted--;
     }
     for (haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next)
-        unlisted += add_scope(text, depth + 1, HAFT_IO_OWNER(link, haft_io_scope_t, sibling), now);
+        unlisted += add_scope(view, depth + 1, HAFT_IO_OWNER(link, haft_io_scope_t, sibling));
     haft_io_unlock_scope(scope);
     return unlisted;
 }
 
-int haft_io_dump(int descriptor) {
-    const haft_io_task_t *task = haft_io_self();
-    if (task == NULL)
-        return -ESRCH;
-    text_t text = {NULL, 0, 0, false};
-    ptrdiff_t unlisted =
-        add_scope(&text, 0, &task->worker->crew->root, haft_io_worker_now(task->worker));
-    if (unlisted > 0)
-        add(&text, "and %td tasks that have not waited yet\n", unlisted);
-    int code = text.failed ? -ENOMEM : 0;
-    for (size_t sent = 0; sent < text.size && code == 0;) {
-        ssize_t done = write(descriptor, text.bytes + sent, text.size - sent);
-        if (done >= 0)
-            sent += (size_t)done;
-        else if (errno != EINTR)
-            code = -errno;
+static int write_all(int descriptor, const char *bytes, size_t size) {
+    while (size != 0) {
+        ssize_t done = write(descriptor, bytes, size);
+        if (done < 0 && errno != EINTR)
+            return -errno;
+        bytes += done > 0 ? done : 0;
+        size -= done > 0 ? (size_t)done : 0;
     }
-    free(text.bytes);
+    return 0;
+}
+
+static int dump(haft_io_crew_t *crew, bool backtraces, int descriptor) {
+    view_t view = {.now = haft_io_worker_now(crew->workers[0])};
+    if (backtraces)
+        view.backtraces = begin_look(crew);
+    ptrdiff_t unlisted = add_scope(&view, 0, &crew->root);
+    if (backtraces)
+        end_look(crew);
+    if (unlisted > 0)
+        add(&view.text, "and %td tasks that have not waited yet\n", unlisted);
+    int code = view.text.failed ? -ENOMEM : write_all(descriptor, view.text.bytes, view.text.size);
+    free(view.text.bytes);
     return code;
 }
+
+int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor) {
+    const haft_io_task_t *task = haft_io_self();
+    return task != NULL ? dump(task->worker->crew, options->backtraces, descriptor) : -ESRCH;
+}
+
+int haft_io_dump(int descriptor) {
+    return haft_io_dump_with(&(haft_io_dump_options_t){.backtraces = false}, descriptor);
+}
+
+/* ---- On a signal ---- */
+
+/*
+ * The signal handler tells the runs, whose threads are woken and dump; it may interrupt any thread. A run is
+ * taken out of the list, and then waits for the signal handlers that have begun before.
+ */
+static haft_io_crew_t *dumping; /* all runs with a signal */
+static uint32_t dumping_lock;
+static int telling; /* signal handlers */
+
+static void ask_for_dumps(int number) {
+    int saved = errno;
+    __atomic_fetch_add(&telling, 1, __ATOMIC_SEQ_CST);
+    for (haft_io_crew_t *crew = __atomic_load_n(&dumping, __ATOMIC_SEQ_CST); crew != NULL;
+         crew = __atomic_load_n(&crew->next_dumping, __ATOMIC_SEQ_CST)) {
+        if (crew->dump_signal != number)
+            continue;
+        __atomic_store_n(&crew->dump_asked, true, __ATOMIC_SEQ_CST);
+        unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
+        for (unsigned i = 0; i < count; i++)
+            crew->workers[i]->backend->interrupt(crew->workers[i]);
+    }
+    __atomic_fetch_sub(&telling, 1, __ATOMIC_SEQ_CST);
+    errno = saved;
+}
+
+int haft_io_dump_on_signal(haft_io_crew_t *crew, int number) {
+    struct sigaction action = {.sa_handler = ask_for_dumps, .sa_flags = SA_RESTART | SA_ONSTACK};
+    sigfillset(&action.sa_mask);
+    /* The instruction that faulted would fault again. */
+    if (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE ||
+        sigaction(number, &action, NULL) != 0)
+        return -EINVAL;
+    crew->dump_signal = number;
+    haft_io_guard(&dumping_lock);
+    crew->next_dumping = dumping;
+    __atomic_store_n(&dumping, crew, __ATOMIC_SEQ_CST);
+    haft_io_unguard(&dumping_lock);
+    return 0;
+}
+
+void haft_io_dump_no_more(haft_io_crew_t *crew) {
+    haft_io_guard(&dumping_lock);
+    haft_io_crew_t **place = &dumping;
+    while (*place != crew)
+        place = &(*place)->next_dumping;
+    __atomic_store_n(place, crew->next_dumping, __ATOMIC_SEQ_CST);
+    haft_io_unguard(&dumping_lock);
+    unsigned turns = 0;
+    while (__atomic_load_n(&telling, __ATOMIC_SEQ_CST) != 0)
+        haft_io_relax(&turns);
+}
+
+void haft_io_dump_as_asked(haft_io_crew_t *crew) {
+    if (__atomic_exchange_n(&crew->dump_asked, false, __ATOMIC_SEQ_CST))
+        dump(crew, true, STDERR_FILENO);
+}
+
+/* ---- Counters ---- */
 
 static uint64_t read_counter(const uint64_t *counter) {
     return __atomic_load_n(counter, __ATOMIC_RELAXED);
@@ -124,6 +256,7 @@ int haft_io_count(haft_io_counters_t *counters) {
         counters->operations += read_counter(&one->operations);
         counters->polls += read_counter(&one->polls);
         counters->wakes += read_counter(&one->wakes);
+        counters->polling += read_counter(&one->polling);
     }
     return 0;
 }

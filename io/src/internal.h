@@ -11,6 +11,8 @@
  *            | of what can be stolen       |
  *   TAKEN    | (shared runs) as READY      | a runner
  *   READY    | the worker's ready queue    | the loop, which resumes its runner
+ *   OFFERED  | as NEW: suspended, and it   | a worker's loop
+ *            | moves (moving.c)            |
  *   RUNNING  | its runner                  | itself: it waits, yields, ends
  *   WAITING  | its cell's owner's list     | who wins the cell
  *   ENDED    | its home's list of ended,   | haft_io_join, or the end of the scope
@@ -18,7 +20,7 @@
  *   FREE     | the worker's free list      | the next spawn
  *
  * A run has a worker a thread. A run of one thread is alone, one of several is shared. A task that has
- * started stays with its worker. Everything of a task, a timer or a worker is touched by the worker's own
+ * started stays with its worker, unless it moves: then it may have another after each wait. Everything of a task, a timer or a worker is touched by the worker's own
  * thread only, but for the words marked "any thread". Of a scope the lists, and what becomes of it, are
  * touched under its lock; who holds it may take those of scopes below. A run that is alone takes no such
  * lock, and uses no atomic instruction for what only its thread touches.
@@ -31,6 +33,7 @@
 #include "queue.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 #define HAFT_IO_COLD __attribute__((cold, noinline))
 #define HAFT_IO_LIKELY(condition) __builtin_expect(!!(condition), 1)
@@ -112,8 +115,8 @@ bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome);
 /* The same in two steps; between them the waiter stays where it is, for a value to be copied. */
 bool haft_io_cell_claim(haft_io_cell_t *cell);
 void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome);
-/* Withdraws what the task waits for; under the lock of its scope. */
-void haft_io_cell_cancel(haft_io_task_t *task);
+/* Withdraws what the task waits for; under the lock of its scope, which is `shared` or not. */
+void haft_io_cell_cancel(haft_io_task_t *task, bool shared);
 uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
                            const char *waits_for);
 
@@ -150,6 +153,7 @@ enum haft_io_task_state {
     HAFT_IO_NEW,
     HAFT_IO_TAKEN,
     HAFT_IO_READY,
+    HAFT_IO_OFFERED,
     HAFT_IO_RUNNING,
     HAFT_IO_PARKED,
     HAFT_IO_ENDED
@@ -179,17 +183,22 @@ struct haft_io_task {
     haft_io_cell_t *cell;     /* what it waits for, if a cancel may win that; any thread */
     const char *waits_for;    /* for the dump; NULL while it does not wait; any thread reads */
     uint32_t waits_since;     /* in ticks of timers; any thread reads */
-    uint8_t state;            /* any thread may swap NEW for TAKEN */
+    uint8_t state;            /* any thread may swap NEW or OFFERED for TAKEN */
     bool yielded;             /* it is READY after haft_io_yield, which wants a reply */
     bool listed;              /* by `link` */
     bool unwinding : 1;       /* its stack, up to the innermost scope, is being unwound */
     bool returns_cancels : 1; /* instead of unwinding */
-    int waits_on;             /* a descriptor, or -1; any thread reads */
-    int code;                 /* how it ended */
-    haft_io_task_t *next;     /* in the inbox (any thread), the free list */
-    haft_io_scope_t *home;    /* in which it was spawned */
-    haft_io_link_t link;      /* in scope->tasks once it has waited; in home->ended */
-    haft_io_cell_t *joiner;   /* NULL: nobody yet; any thread */
+    bool moves : 1;         /* to other workers when it has waited; never in a run that is alone */
+    bool counted : 1;       /* in its worker's `waiting` */
+    unsigned stays;         /* so many things keep it with its worker: requests to the kernel */
+    int saved_errno;        /* of a task that has yielded */
+    haft_io_timer_t *timer; /* of its wait, or NULL */
+    int waits_on;           /* a descriptor, or -1; any thread reads */
+    int code;               /* how it ended */
+    haft_io_task_t *next;   /* in the inbox (any thread), the free list */
+    haft_io_scope_t *home;  /* in which it was spawned */
+    haft_io_link_t link;    /* in scope->tasks once it has waited; in home->ended */
+    haft_io_cell_t *joiner; /* NULL: nobody yet; any thread */
     void *(*function)(void *);
     void *argument;
     void *result;
@@ -220,6 +229,8 @@ struct haft_io_scope {
     haft_io_several_t *several; /* whose calls its tasks are */
     int code;                   /* why it was cancelled, or 0 */
     bool cancelled;             /* itself or by one further out; read by any thread */
+    bool moves;                 /* its tasks do */
+    bool timed; /* its timer is to be added where its owner, which is OFFERED, is taken */
     bool shielded;
     bool owner_unwinding, owner_returns_cancels; /* as they were outside */
 };
@@ -239,16 +250,18 @@ void haft_io_task_end(haft_io_task_t *task, int code);
 void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker);
 
 static inline void haft_io_set_state(haft_io_task_t *task, enum haft_io_task_state state) {
-    __atomic_store_n(&task->state, (uint8_t)state, __ATOMIC_RELAXED);
+    __atomic_store_n(&task->state, (uint8_t)state, __ATOMIC_RELEASE);
 }
 static inline enum haft_io_task_state haft_io_state(const haft_io_task_t *task) {
-    return (enum haft_io_task_state)__atomic_load_n(&task->state, __ATOMIC_RELAXED);
+    return (enum haft_io_task_state)__atomic_load_n(&task->state, __ATOMIC_ACQUIRE);
 }
 /* In a shared run: true, the caller starts it, and nobody else does. */
 static inline bool haft_io_claim_new(haft_io_task_t *task) {
-    uint8_t state = HAFT_IO_NEW;
-    return __atomic_compare_exchange_n(&task->state, &state, (uint8_t)HAFT_IO_TAKEN, false,
-                                       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return haft_io_claim(&task->state, HAFT_IO_NEW, HAFT_IO_TAKEN);
+}
+/* The same for one that may have started already. */
+static inline bool haft_io_claim_offered(haft_io_task_t *task) {
+    return haft_io_claim_new(task) || haft_io_claim(&task->state, HAFT_IO_OFFERED, HAFT_IO_TAKEN);
 }
 
 static inline bool haft_io_is_cancelled(const haft_io_scope_t *scope) {
@@ -305,7 +318,7 @@ struct haft_io_worker {
     unsigned searches;   /* so often it looks for work before it sleeps */
     int64_t slept_at;    /* when it slept last */
     unsigned operations; /* that the running task has done since it waited last */
-    unsigned resumed;    /* tasks since the last poll */
+    unsigned resumed;    /* tasks since the last poll; any thread reads */
     size_t waiting;      /* tasks that wait for the back end */
     haft_io_crew_t *crew;
     haft_io_runner_t *idle;
@@ -320,10 +333,15 @@ struct haft_io_worker {
     int64_t clock;                  /* when it polled last */
     haft_io_counters_t counters;    /* any thread reads */
     bool forked;                    /* this is a child of the process that it was made in */
-    haft_io_task_t *inbox;          /* tasks readied by other threads, last first; any thread */
-    int sleeping;                   /* in a poll that may block; any thread */
-    int posting;                    /* threads that put something into the inbox right now */
-    haft_io_queue_t queue;          /* of new tasks, in a shared run; any thread takes */
+    bool times_polls;               /* for counters.polling */
+    unsigned rounds;                /* of the loop: polls, done or not; any thread reads */
+    haft_io_runner_t
+        *running; /* NULL: between tasks; read by the watchdog, also in a signal handler */
+    pthread_t thread;
+    haft_io_task_t *inbox; /* tasks readied by other threads, last first; any thread */
+    int sleeping;          /* in a poll that may block; any thread */
+    int posting;           /* threads that put something into the inbox right now */
+    haft_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
 };
 
 /* What the workers of a run share; the first is that of the thread which has called haft_io_run. */
@@ -336,11 +354,18 @@ struct haft_io_crew {
     struct haft_io_descriptors *descriptors;
     size_t stack_size;
     int blocking_threads;
+    bool times_polls;
     struct haft_io_pool *pool; /* under the lock until it is there */
     uint32_t lock;             /* for what follows */
     haft_io_task_t **overflow; /* a ring of new tasks that a queue had no room for */
     size_t overflow_first, overflow_count, overflow_size; /* the count is read by any thread */
     haft_io_task_t *spare; /* records of tasks that a worker had too many of */
+    uint32_t look_lock;    /* of who walks the stacks of tasks that are suspended */
+    bool looked_at;        /* somebody does: who resumes a task waits for the lock; any thread */
+    bool dump_asked;       /* by a signal; any thread */
+    int dump_signal;
+    haft_io_crew_t *next_dumping; /* of those with a signal */
+    struct haft_io_watchdog *watchdog;
 };
 
 /* A run with this back end and, if it is not NULL, this simulation (run.c). */
@@ -358,9 +383,29 @@ void haft_io_end_run(haft_io_crew_t *crew);
 /* Ends the worker's poll, if it is in one that may block, or the next; any thread. */
 void haft_io_rouse(haft_io_worker_t *worker);
 
-/* ---- New tasks in a shared run (stealing.c) ---- */
+/* ---- Tasks that move (moving.c) ---- */
 
-/* Others may take it; wakes one of them if all sleep. */
+/* For a task that moves, is suspended, and can go on; by its worker. Any worker may take it. */
+void haft_io_offer_started(haft_io_worker_t *worker, haft_io_task_t *task);
+/* It is this worker's from now on, which has taken it. */
+void haft_io_settle(haft_io_worker_t *worker, haft_io_task_t *task);
+/* Before it goes on. */
+void haft_io_set_timers(haft_io_worker_t *worker, const haft_io_task_t *task);
+
+/* Around the wait of a task that the back end has something to do with. */
+static inline void haft_io_count_in(haft_io_task_t *task) {
+    task->worker->waiting++;
+    task->counted = true;
+}
+static inline void haft_io_count_out(haft_io_task_t *task) {
+    if (task->counted)
+        task->worker->waiting--;
+    task->counted = false;
+}
+
+/* ---- Tasks that any thread may take, in a shared run (stealing.c) ---- */
+
+/* Others may take it, new or started; wakes one of them if all sleep. */
 void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task);
 /* The task was claimed by the worker itself: takes it out of its queue, where that is easy. */
 void haft_io_take_back(haft_io_worker_t *worker, haft_io_task_t *task);
@@ -395,6 +440,21 @@ static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t 
     else
         haft_io_offer(worker, task);
 }
+
+/* ---- Seeing inside (dump.c, watchdog.c) ---- */
+
+/* Waits until nobody walks stacks. */
+HAFT_IO_COLD void haft_io_await_look(haft_io_crew_t *crew);
+/* Writes the dump that a signal has asked for. */
+HAFT_IO_COLD void haft_io_dump_as_asked(haft_io_crew_t *crew);
+/* From now on the signal asks for a dump, until the second call. 0, or -EINVAL. */
+int haft_io_dump_on_signal(haft_io_crew_t *crew, int signal);
+void haft_io_dump_no_more(haft_io_crew_t *crew);
+/* False: no memory, or no thread. */
+bool haft_io_watchdog_start(haft_io_crew_t *crew, int64_t limit);
+void haft_io_watchdog_stop(haft_io_crew_t *crew);
+/* Lets it interrupt the calling thread, a worker's. */
+void haft_io_watchdog_admit(const haft_io_crew_t *crew);
 
 /* ---- Operations (operations.c) ---- */
 
@@ -573,7 +633,8 @@ uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound);
 
 /* ---- Mistakes (misuse.c) ---- */
 
-/* Prints what was done wrong, and to which task, and aborts. */
+/* Tells core's error handler what was done wrong, and to which task. It may leave: the caller has changed
+   nothing, and holds no lock. */
 HAFT_IO_COLD __attribute__((noreturn, format(printf, 1, 2))) void haft_io_misuse(const char *format,
                                                                                  ...);
 

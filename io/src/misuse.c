@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Mistakes in the use of the library: a message, and the end of the process. */
+/* Mistakes in the use of the library: a message for core's error handler, and the end of the process. */
 #include "internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 void haft_io_misuse(const char *format, ...) {
     char message[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    int size = vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "haft-io: %s\n", message);
     const haft_io_worker_t *worker = haft_io_worker();
-    if (worker != NULL && worker->simulated != NULL)
-        fprintf(stderr, "haft-io: the seed was %llu\n",
-                (unsigned long long)worker->simulated->seed);
-    fflush(stderr);
-    abort();
+    if (worker != NULL && worker->simulated != NULL && size >= 0 && size < (int)sizeof message)
+        snprintf(message + size, sizeof message - (size_t)size, " (The seed was %llu.)",
+                 (unsigned long long)worker->simulated->seed);
+    haft_misused(&(haft_error_t){.code = HAFT_ERROR_OF_LIBRARY, .message = message});
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's queue of tasks that have not started, from which others steal: a ring of bounded size.
+ * A thread's queue of tasks that any thread may take, from which others steal: a ring of bounded size.
  *
  *   head             tail
  *    | oldest ... newest |        `head` and `tail` only grow; a task's slot is its number modulo the size
@@ -10,7 +10,7 @@
  * overwritten meanwhile is never used.
  *
  * A task may be in a queue although it was started from elsewhere, and its record may be another task's by
- * now. That is why a task is started by whoever swaps its state from NEW (haft_io_claim_new), and
+ * now. That is why a task goes to whoever swaps its state from that in which it was offered (haft_io_claim), and
  * records of tasks are not freed before the run ends.
  *
  * HAFT_IO_STEP(object) stands before each access to what other threads change: test_protocols tries all
@@ -84,6 +84,13 @@ static inline uint32_t haft_io_queue_take(haft_io_queue_t *queue, void **tasks, 
                                         __ATOMIC_RELAXED))
             return count;
     }
+}
+
+/* Who has taken an entry has the task only if he swaps its state from that in which it was offered. */
+static inline bool haft_io_claim(uint8_t *state, uint8_t offered, uint8_t taken) {
+    HAFT_IO_STEP(*state);
+    return __atomic_compare_exchange_n(state, &offered, taken, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
 }
 
 #endif

@@ -25,6 +25,7 @@ static haft_io_worker_t *worker_new(haft_io_crew_t *crew, unsigned index, bool s
     worker->index = index;
     worker->shared = shared;
     worker->searches = 4;
+    worker->times_polls = crew->times_polls;
     haft_io_ring(&worker->ready);
     return worker;
 }
@@ -76,6 +77,7 @@ static int choose_backend(haft_io_worker_t *worker, const char *name) {
 
 static void work(haft_io_worker_t *worker) {
     haft_io_set_worker(worker);
+    haft_io_watchdog_admit(worker->crew);
     haft_io_loop(worker);
     haft_io_set_worker(NULL);
     haft_io_free_runners(worker);
@@ -94,6 +96,7 @@ static void *serve(void *argument) {
     thread_t *thread = argument;
     haft_io_worker_t *worker = thread->worker;
     int code = start_backend(worker, thread->backend);
+    worker->thread = pthread_self();
     haft_io_keep(&thread->started, (void *)(intptr_t)code);
     if (code == 0)
         work(worker);
@@ -146,41 +149,66 @@ static unsigned count_threads(const haft_io_options_t *options, bool is_simulate
 
 /* ---- Running ---- */
 
-static int run_tasks(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *),
-                     void *argument) {
+static int run_tasks(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *), void *argument,
+                     const haft_io_options_t *options) {
     haft_io_worker_t *first = crew->workers[0];
     thread_t others[HAFT_IO_MOST_THREADS];
     haft_io_task_t *task = haft_io_task_new(first, &crew->root, main, argument);
     if (task == NULL)
         return -ENOMEM;
+    if (options != NULL && options->watchdog > 0 &&
+        !haft_io_watchdog_start(crew, options->watchdog))
+        return -EAGAIN;
     while (crew->count < threads && add_worker(crew, &others[crew->count]))
         continue;
     haft_io_enqueue_new(first, task);
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
     work(first);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    if (crew->watchdog != NULL)
+        haft_io_watchdog_stop(crew); /* It interrupts threads that are there. */
     for (unsigned i = 1; i < crew->count; i++)
         pthread_join(others[i].id, NULL);
     haft_io_scope_finish(&crew->root);
     return crew->root.code;
 }
 
+/* The same, listening for the signal at which to dump them. */
+static int run_observed(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *),
+                        void *argument, const haft_io_options_t *options) {
+    int code = 0;
+    if (options != NULL && options->dump_signal != 0)
+        code = haft_io_dump_on_signal(crew, options->dump_signal);
+    if (code == 0)
+        code = run_tasks(crew, threads, main, argument, options);
+    if (crew->dump_signal != 0)
+        haft_io_dump_no_more(crew);
+    return code;
+}
+
 static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *), void *argument,
-                    const char *backend, haft_io_simulated_t *simulated) {
+                    const haft_io_options_t *options, haft_io_simulated_t *simulated) {
     haft_io_worker_t *first = worker_new(crew, 0, threads > 1);
     if (first == NULL)
         return -ENOMEM;
     crew->workers[0] = first;
     crew->count = 1;
+    first->thread = pthread_self();
     first->simulated = simulated;
-    haft_io_scope_start(&crew->root, first, NULL, &(haft_io_scope_options_t){.name = "main"});
-    int code = choose_backend(first, backend);
+    haft_io_scope_options_t options_of_root = {.name = "main",
+                                               .moves = options != NULL && options->moves};
+    haft_io_scope_start(&crew->root, first, NULL, &options_of_root);
+    int code = choose_backend(first, options != NULL ? options->backend : NULL);
     if (code == 0) {
-        code = run_tasks(crew, threads, main, argument);
+        code = run_observed(crew, threads, main, argument, options);
         haft_io_pool_stop(crew);
         for (unsigned i = 0; i < crew->count; i++)
             stop_backend(crew->workers[i]);
     }
     for (unsigned i = 0; i < crew->count; i++)
         worker_free(crew->workers[i]);
+    free(crew->watchdog);
     return code;
 }
 
@@ -212,8 +240,8 @@ int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_option
         crew->descriptors = descriptors;
         crew->stack_size = options != NULL ? options->stack_size : 0;
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
-        code = run_crew(crew, threads, main, argument, options != NULL ? options->backend : NULL,
-                        simulated);
+        crew->times_polls = options != NULL && options->times_polls;
+        code = run_crew(crew, threads, main, argument, options, simulated);
         free(crew->overflow);
     }
     if (descriptors != NULL)

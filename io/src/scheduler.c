@@ -100,8 +100,13 @@ haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
         task = task->runner == NULL ? dequeue(worker) : NULL;
     else if (HAFT_IO_UNLIKELY(worker->shared))
         task = haft_io_take_offered(worker);
+    if (HAFT_IO_UNLIKELY(task != NULL && task->runner != NULL)) { /* for the loop */
+        haft_io_set_state(task, HAFT_IO_READY);
+        haft_io_enqueue(worker, task);
+        return NULL;
+    }
     if (task != NULL)
-        worker->resumed++;
+        HAFT_IO_COUNT(worker->resumed);
     return task;
 }
 
@@ -141,14 +146,22 @@ void haft_io_rouse(haft_io_worker_t *worker) {
     }
 }
 
-void haft_io_ready(haft_io_task_t *task) {
-    haft_io_worker_t *worker = task->worker;
-    if (HAFT_IO_UNLIKELY(haft_io_worker() != worker)) {
-        post(worker, task);
+/* By its worker. */
+static void let_go_on(haft_io_worker_t *worker, haft_io_task_t *task) {
+    if (HAFT_IO_UNLIKELY(task->moves) && task->stays == 0) {
+        haft_io_offer_started(worker, task);
         return;
     }
     haft_io_set_state(task, HAFT_IO_READY);
     haft_io_enqueue(worker, task);
+}
+
+void haft_io_ready(haft_io_task_t *task) {
+    haft_io_worker_t *worker = task->worker;
+    if (HAFT_IO_UNLIKELY(haft_io_worker() != worker))
+        post(worker, task);
+    else
+        let_go_on(worker, task);
 }
 
 static void take_mail(haft_io_worker_t *worker) {
@@ -164,8 +177,7 @@ static void take_mail(haft_io_worker_t *worker) {
     }
     while (in_order != NULL) {
         haft_io_task_t *next = in_order->next;
-        haft_io_set_state(in_order, HAFT_IO_READY);
-        haft_io_enqueue(worker, in_order);
+        let_go_on(worker, in_order);
         in_order = next;
     }
 }
@@ -252,9 +264,15 @@ static HAFT_IO_COLD void task_has_no_stack(haft_io_worker_t *worker, haft_io_tas
     haft_io_task_end(task, -ENOMEM);
 }
 
+/* What the watchdog finds. */
+static void set_running(haft_io_worker_t *worker, haft_io_runner_t *runner) {
+    __atomic_store_n(&worker->running, runner, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
 /* Part of both loops: the processor foretells the returns of a frame less. */
 static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
-                                                      haft_io_task_t *task) {
+                                                      haft_io_task_t *task, const bool shared) {
     haft_io_runner_t *runner = task->runner;
     if (runner == NULL) {
         runner = runner_new(worker);
@@ -265,20 +283,28 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
         runner->task = task;
     }
     haft_io_set_state(task, HAFT_IO_RUNNING);
+    set_running(worker, runner);
+    /* Who looks at stacks has seen that it runs, or is seen here: dump.c has the barrier between. */
+    if (shared && HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_RELAXED)))
+        haft_io_await_look(worker->crew);
     worker->operations = 0;
     haft_reply_t reply = task->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
+    if (task->yielded)
+        errno = task->saved_errno;
     task->yielded = false;
     haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
     while (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_yield))) {
         task = runner->task;
         if (HAFT_IO_LIKELY(!haft_io_is_cancelled(task->scope))) {
-            haft_io_set_state(task, HAFT_IO_READY);
             task->yielded = true;
-            haft_io_enqueue(worker, task);
+            task->saved_errno = errno;
+            set_running(worker, NULL);
+            let_go_on(worker, task);
             return;
         }
         request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, -ECANCELED), FROM_TASKS);
     }
+    set_running(worker, NULL);
     if (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
         if (runner->task == NULL)
             runner_rests(worker, runner);
@@ -315,6 +341,7 @@ static bool falls_asleep(haft_io_worker_t *worker) {
 }
 
 static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
+    int64_t began = HAFT_IO_UNLIKELY(worker->times_polls) ? haft_io_worker_now(worker) : 0;
     if (may_sleep || worker->waiting != 0)
         HAFT_IO_COUNT(worker->counters.polls);
     if (may_sleep) {
@@ -328,9 +355,15 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     }
     take_mail(worker);
     worker->clock = haft_io_worker_now(worker);
+    if (HAFT_IO_UNLIKELY(worker->times_polls))
+        __atomic_fetch_add(&worker->counters.polling, (uint64_t)(worker->clock - began),
+                           __ATOMIC_RELAXED);
     if (worker->timers.count != 0)
         haft_io_timers_advance(&worker->timers, worker->clock);
-    worker->resumed = 0;
+    HAFT_IO_COUNT(worker->rounds);
+    __atomic_store_n(&worker->resumed, 0, __ATOMIC_RELAXED);
+    if (HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->dump_asked, __ATOMIC_RELAXED)))
+        haft_io_dump_as_asked(worker->crew);
 }
 
 static void loop_alone(haft_io_worker_t *worker) {
@@ -343,8 +376,8 @@ static void loop_alone(haft_io_worker_t *worker) {
             poll_backend(worker, haft_io_ring_empty(&worker->ready));
             continue;
         }
-        worker->resumed++;
-        run(worker, task);
+        HAFT_IO_COUNT(worker->resumed);
+        run(worker, task, false);
     }
 }
 
@@ -359,8 +392,10 @@ static void loop_shared(haft_io_worker_t *worker) {
         }
         if (worker->searching)
             haft_io_stops_searching(worker);
-        worker->resumed++;
-        run(worker, task);
+        HAFT_IO_COUNT(worker->resumed);
+        if (HAFT_IO_UNLIKELY(task->moves))
+            haft_io_set_timers(worker, task);
+        run(worker, task, true);
     }
 }
 

@@ -19,7 +19,9 @@ void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_
                                .worker = worker,
                                .name = options->name,
                                .failures = options->failures,
-                               .shielded = options->shielded};
+                               .shielded = options->shielded,
+                               .moves = worker->shared &&
+                                        (options->moves || (outer != NULL && outer->moves))};
     haft_io_ring(&scope->inner);
     haft_io_ring(&scope->tasks);
     haft_io_ring(&scope->ended);
@@ -74,11 +76,16 @@ void haft_io_scope_finish(haft_io_scope_t *scope) {
     if (waits)
         scope->closer = &cell;
     haft_io_unlock_scope(scope);
-    if (waits)
+    if (waits) {
+        bool timed = haft_io_linked(&scope->timer.link);
+        scope->owner->stays += timed; /* with the timer, which may still come */
         haft_io_cell_wait(&cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "the tasks of its scope");
+        scope->owner->stays -= timed;
+    }
+    haft_io_worker_t *worker = scope->owner != NULL ? scope->owner->worker : scope->worker;
     while (!haft_io_ring_empty(&scope->ended))
-        haft_io_task_forget(HAFT_IO_OWNER(scope->ended.next, haft_io_task_t, link), scope->worker);
-    haft_io_timer_remove(&scope->worker->timers, &scope->timer);
+        haft_io_task_forget(HAFT_IO_OWNER(scope->ended.next, haft_io_task_t, link), worker);
+    haft_io_timer_remove(&worker->timers, &scope->timer);
     if (scope->outer == NULL)
         return;
     haft_io_lock_scope(scope->outer);
@@ -93,7 +100,7 @@ static void spread(haft_io_scope_t *scope) {
     /* In a shared run, before a look at the tasks' cells. */
     __atomic_store_n(&scope->cancelled, true, scope->shared ? __ATOMIC_SEQ_CST : __ATOMIC_RELAXED);
     for (haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next)
-        haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_task_t, link));
+        haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_task_t, link), scope->shared);
     for (haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next) {
         haft_io_scope_t *inner = HAFT_IO_OWNER(link, haft_io_scope_t, sibling);
         if (inner->shielded)

@@ -101,11 +101,11 @@ int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *work
         code = haft_io_enlist(known, &waiters[i], &cell, &operation);
         waiters[i].closed = code == -EBADF;
     }
-    worker->waiting++;
+    haft_io_count_in(runner->task);
     if (code == 0)
         code = haft_io_code_of(haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
                                                  haft_io_kind_name(HAFT_IO_POLL)));
-    worker->waiting--;
+    haft_io_count_out(runner->task);
     for (size_t i = 0; i < count; i++) {
         if (waiters[i].descriptor != NULL)
             haft_io_delist(&waiters[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs of several threads: where new tasks wait to be started, by which thread, and who sleeps.
+ * Runs of several threads: where new tasks wait to be started, by which thread, and who sleeps. (Where tasks that
+ * move wait to go on: in the same queues.)
  *
  *   haft_io_spawn -> the spawner's queue (queue.h) -> its own worker, or one that has nothing to do
  *                 -> the crew's overflow, when that is full, or by its turn -> any worker
@@ -98,12 +99,21 @@ void haft_io_end_run(haft_io_crew_t *crew) {
 
 /* ---- Offering and taking ---- */
 
+/* True: it is this worker's. */
+static bool claim(haft_io_worker_t *worker, haft_io_task_t *task) {
+    if (!haft_io_claim_offered(task))
+        return false;
+    if (task->runner != NULL)
+        haft_io_settle(worker, task);
+    return true;
+}
+
 void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task) {
-    __atomic_store_n(&task->state, (uint8_t)HAFT_IO_NEW, __ATOMIC_RELEASE);
+    haft_io_set_state(task, task->runner == NULL ? HAFT_IO_NEW : HAFT_IO_OFFERED);
     if (HAFT_IO_UNLIKELY(!haft_io_queue_put(&worker->queue, task)) &&
         !overflow_put(worker->crew, task)) {
         /* No memory to share it by: it stays here. */
-        if (haft_io_claim_new(task))
+        if (claim(worker, task))
             haft_io_enqueue(worker, task);
         return;
     }
@@ -127,7 +137,7 @@ haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker) {
             task = own;
         if (task == NULL && !overflow_first)
             task = overflow_take(worker->crew);
-    } while (task != NULL && !haft_io_claim_new(task));
+    } while (task != NULL && !claim(worker, task));
     return task;
 }
 
@@ -150,7 +160,7 @@ static haft_io_task_t *steal_from(haft_io_worker_t *worker, haft_io_worker_t *ot
     for (uint32_t i = 0; i < count; i++) {
         HAFT_IO_COUNT(worker->counters.steals);
         if (first == NULL) {
-            if (haft_io_claim_new(tasks[i]))
+            if (claim(worker, tasks[i]))
                 first = tasks[i];
         } else {
             haft_io_queue_put(&worker->queue, tasks[i]);

@@ -71,6 +71,10 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->name = NULL;
     task->locals = NULL;
     task->yielded = task->listed = task->unwinding = task->returns_cancels = false;
+    task->moves = scope->moves;
+    task->counted = false;
+    task->stays = 0;
+    task->timer = NULL;
     if (HAFT_IO_UNLIKELY(worker->shared)) {
         worker->free_count--;
         __atomic_fetch_add(&scope->live, 1, __ATOMIC_RELAXED);
@@ -135,9 +139,9 @@ static void hand_over_shared(haft_io_task_t *task, haft_io_worker_t *worker) {
     __atomic_store_n(&task->joiner, HAFT_IO_HAS_ENDED, __ATOMIC_RELEASE);
     if (!won)
         return;
-    bool here = who->worker == worker;
+    bool is_here = who->worker == worker && !who->moves;
     haft_io_cell_finish(joiner, HAFT_IO_WOKEN);
-    if (here)
+    if (is_here)
         haft_io_favour(who);
 }
 
@@ -197,7 +201,7 @@ void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker) {
 
 /* ---- Spawning ---- */
 
-static haft_io_task_t *spawn(haft_io_scope_t *scope, const char *name, void *(*function)(void *),
+static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
                              void *argument, haft_io_cell_t *joiner) {
     haft_io_task_t *parent = haft_io_self();
     if (HAFT_IO_UNLIKELY(parent == NULL))
@@ -205,11 +209,12 @@ static haft_io_task_t *spawn(haft_io_scope_t *scope, const char *name, void *(*f
     if (HAFT_IO_UNLIKELY(function == NULL))
         haft_io_misuse("A task needs a function to run (NULL).");
     haft_io_worker_t *worker = parent->worker;
-    haft_io_task_t *task =
-        haft_io_task_new(worker, scope != NULL ? scope : parent->scope, function, argument);
+    haft_io_task_t *task = haft_io_task_new(
+        worker, options->scope != NULL ? options->scope : parent->scope, function, argument);
     if (HAFT_IO_UNLIKELY(task == NULL))
         return NULL;
-    task->name = name != NULL ? name : parent->name;
+    task->name = options->name != NULL ? options->name : parent->name;
+    task->moves |= options->moves && worker->shared;
     task->joiner = joiner;
     if (HAFT_IO_UNLIKELY(parent->locals != NULL)) {
         task->locals = parent->locals;
@@ -219,17 +224,19 @@ static haft_io_task_t *spawn(haft_io_scope_t *scope, const char *name, void *(*f
     return task;
 }
 
+static const haft_io_task_options_t defaults;
+
 int haft_io_spawn(void *(*function)(void *), void *argument) {
-    return spawn(NULL, NULL, function, argument, HAFT_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
+    return spawn(&defaults, function, argument, HAFT_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
 }
 
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {
-    return spawn(NULL, NULL, function, argument, NULL);
+    return spawn(&defaults, function, argument, NULL);
 }
 
 haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
                                    void *argument) {
-    return spawn(options->scope, options->name, function, argument, NULL);
+    return spawn(options, function, argument, NULL);
 }
 
 static HAFT_IO_COLD __attribute__((noreturn)) void cannot_be_joined(const haft_io_task_t *task,
@@ -258,7 +265,7 @@ static bool await_end(haft_io_task_t *task, haft_io_task_t *self) {
         return true;
     if (!swap_joiner(task, &cell, HAFT_IO_NOT_JOINABLE, worker->shared)) {
         await_end_of(task);
-        haft_io_task_forget(task, worker);
+        haft_io_task_forget(task, self->worker);
     }
     return false;
 }

@@ -30,6 +30,7 @@ enum { ENTRIES = 1024, COMPLETIONS = 8192, COMPLETED_AT_ONCE = 256 };
 
 typedef struct request {
     haft_io_waiter_t waiter;
+    haft_io_task_t *task;
     int result;
     bool done;
 } request_t;
@@ -49,6 +50,15 @@ static struct io_uring_sqe *next_entry(state_t *state) {
         entry = io_uring_get_sqe(&state->ring);
     }
     return entry;
+}
+
+/* The kernel is asked for it with the next poll. Until it has answered, the task stays here. */
+static void begin(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *request) {
+    request->task = task;
+    request->done = false;
+    io_uring_sqe_set_data(entry, request);
+    task->worker->waiting++;
+    task->stays++;
 }
 
 static void ask_back(state_t *state, request_t *request) {
@@ -125,10 +135,8 @@ static int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
     else
         io_uring_prep_poll_add(entry, operation->descriptor,
                                (unsigned)haft_io_events_of(operation));
-    io_uring_sqe_set_data(entry, &request);
-    runner->worker->waiting++;
+    begin(runner->task, entry, &request);
     int result = await(state, &request, runner->task, operation->kind);
-    runner->worker->waiting--;
     if (itself && result > 0 && operation->kind != HAFT_IO_WRITE)
         VALGRIND_MAKE_MEM_DEFINED(operation->buffer, (size_t)result);
     return result;
@@ -161,8 +169,9 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
 
 /* ---- Several descriptors at once ---- */
 
-static int prepare_polls(haft_io_worker_t *worker, const struct pollfd *entries,
-                         request_t *requests, size_t count, haft_io_cell_t *cell) {
+static int prepare_polls(const struct pollfd *entries, request_t *requests, size_t count,
+                         haft_io_cell_t *cell) {
+    haft_io_worker_t *worker = cell->task->worker;
     int code = 0;
     for (size_t i = 0; i < count; i++) {
         requests[i] = (request_t){.done = true};
@@ -176,10 +185,9 @@ static int prepare_polls(haft_io_worker_t *worker, const struct pollfd *entries,
             requests[i].waiter.closed = code == -EBADF;
             continue;
         }
-        requests[i].done = false;
         struct io_uring_sqe *entry = next_entry(worker->backend_state);
         io_uring_prep_poll_add(entry, entries[i].fd, (unsigned short)entries[i].events);
-        io_uring_sqe_set_data(entry, &requests[i]);
+        begin(cell->task, entry, &requests[i]);
     }
     return code;
 }
@@ -205,7 +213,6 @@ static void withdraw_polls(state_t *state, request_t *requests, size_t count,
 static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
                          int64_t deadline, bool again) {
     (void)again;
-    haft_io_worker_t *worker = runner->worker;
     if (haft_io_is_cancelled(runner->task->scope))
         return -ECANCELED;
     request_t few[HAFT_IO_FEW];
@@ -213,13 +220,12 @@ static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_
     if (requests == NULL)
         return -ENOMEM;
     haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
-    worker->waiting++;
-    int code = prepare_polls(worker, entries, requests, count, &cell);
+    state_t *state = runner->worker->backend_state;
+    int code = prepare_polls(entries, requests, count, &cell);
     if (code == 0)
         code = haft_io_code_of(haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
                                                  haft_io_kind_name(HAFT_IO_POLL)));
-    withdraw_polls(worker->backend_state, requests, count, runner->task);
-    worker->waiting--;
+    withdraw_polls(state, requests, count, runner->task);
     int closed = 0;
     for (size_t i = 0; i < count; i++)
         closed += haft_io_mark_closed(&entries[i], &requests[i].waiter);
@@ -239,7 +245,8 @@ static void watch_for_wakes(state_t *state) {
     io_uring_sqe_set_data(entry, &woken);
 }
 
-static void completed(state_t *state, const struct io_uring_cqe *completion) {
+static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *completion) {
+    state_t *state = worker->backend_state;
     request_t *request = io_uring_cqe_get_data(completion);
     if ((void *)request == &ignored)
         return;
@@ -250,6 +257,8 @@ static void completed(state_t *state, const struct io_uring_cqe *completion) {
     }
     request->result = completion->res;
     request->done = true;
+    worker->waiting--;
+    request->task->stays--;
     haft_io_cell_win(request->waiter.cell, HAFT_IO_WOKEN);
 }
 
@@ -266,7 +275,7 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
     for (;;) {
         unsigned count = io_uring_peek_batch_cqe(&state->ring, completions, COMPLETED_AT_ONCE);
         for (unsigned i = 0; i < count; i++)
-            completed(state, completions[i]);
+            completed(worker, completions[i]);
         io_uring_cq_advance(&state->ring, count);
         if (count < COMPLETED_AT_ONCE)
             break;

@@ -31,6 +31,20 @@ static inline bool check_follows_children(void) {
 /* Runs the body as a program's first task. */
 #define CHECK_RUNS(body) CHECK_EQUAL(haft_io_run(body, NULL, NULL), 0)
 
+/* With HAFT_IO_MOVES in the environment, the tasks of runs of several threads move. */
+static inline bool check_moves(void) {
+    return getenv("HAFT_IO_MOVES") != NULL;
+}
+static inline int check_io_run(void *(*main)(void *), void *argument,
+                               const haft_io_options_t *given) {
+    if (given == NULL || !check_moves())
+        return haft_io_run(main, argument, given);
+    haft_io_options_t options = *given;
+    options.moves = true;
+    return haft_io_run(main, argument, &options);
+}
+#define haft_io_run check_io_run
+
 /* Ends the program as one that cannot run where the back end that the environment asks for is refused. */
 static inline void *check_nothing(void *argument) {
     return argument;

@@ -3,6 +3,12 @@
 #include "check_io.h"
 
 #include <fcntl.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static int ends[2];
 static haft_io_semaphore_t never;
@@ -98,6 +104,137 @@ static void counters_count_tasks_operations_and_polls(void) {
     CHECK_RUNS(count_events);
 }
 
+/* ---- Backtraces ---- */
+
+void *wait_in_a_function_with_a_name(void *unused);
+__attribute__((noinline)) void *wait_in_a_function_with_a_name(void *unused) {
+    haft_io_acquire(&never);
+    CHECK(false);
+    return unused;
+}
+static void *wait_in_a_scope(void *unused) {
+    haft_io_scope(wait_in_a_function_with_a_name, NULL, NULL);
+    return unused;
+}
+static bool walks_stacks; /* of other threads' tasks, too */
+BODY(dump_backtraces) {
+    haft_io_spawn(wait_in_a_scope, NULL);
+    do {
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        FILE *file = tmpfile();
+        haft_io_dump_options_t options = {.backtraces = true};
+        CHECK_EQUAL(haft_io_dump_with(&options, fileno(file)), 0);
+        rewind(file);
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        fclose(file);
+    } while (strstr(text, "waits for: a semaphore") == NULL);
+    if (walks_stacks)
+        CHECK_CONTAINS(text, "wait_in_a_function_with_a_name");
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+static void a_dump_shows_where_tasks_wait(void) {
+    walks_stacks = true;
+    CHECK_EQUAL(haft_io_run(dump_backtraces, NULL, NULL), -ECANCELED);
+    walks_stacks = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+    CHECK_EQUAL(haft_io_run(dump_backtraces, NULL, &(haft_io_options_t){.threads = 2}), -ECANCELED);
+}
+
+BODY(dump_backtraces_often) {
+    HAFT_IO_CLOSING int null = open("/dev/null", O_WRONLY);
+    haft_io_dump_options_t options = {.backtraces = true};
+    for (int i = 0; i < 20; i++)
+        haft_io_spawn(scope_and_wait, NULL);
+    for (int i = 0; i < check_times(30); i++) {
+        CHECK_EQUAL(haft_io_dump_with(&options, null), 0);
+        haft_io_yield();
+    }
+    return NULL;
+}
+static void backtraces_are_safe_while_others_go_on(void) {
+    CHECK_EQUAL(haft_io_run(dump_backtraces_often, NULL, &(haft_io_options_t){.threads = 4}), 0);
+}
+
+/* ---- What the run writes itself, on standard error ---- */
+
+static bool is_written(const char *words) {
+    struct stat status;
+    if (fstat(STDERR_FILENO, &status) != 0 || (size_t)status.st_size >= sizeof text)
+        return true;
+    ssize_t size = pread(STDERR_FILENO, text, sizeof text - 1, 0);
+    text[size > 0 ? size : 0] = '\0';
+    return strstr(text, words) != NULL;
+}
+static void collect_standard_error(void) {
+    FILE *file = tmpfile();
+    dup2(fileno(file), STDERR_FILENO);
+}
+static void show_what_is_written(int copy) {
+    dup2(copy, STDERR_FILENO);
+    close(copy);
+}
+
+BODY(raise_until_dumped) {
+    haft_io_async_with(&(haft_io_task_options_t){.name = "the waiter"},
+                       wait_in_a_function_with_a_name, NULL);
+    while (!is_written("'the waiter' waits for: a semaphore")) {
+        kill(getpid(), SIGUSR1);
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    }
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+static void a_signal_writes_the_dump(void) {
+    for (int threads = 1; threads <= 3; threads += 2) {
+        int copy = dup(STDERR_FILENO);
+        collect_standard_error();
+        haft_io_options_t options = {.threads = threads, .dump_signal = SIGUSR1};
+        int code = haft_io_run(raise_until_dumped, NULL, &options);
+        kill(getpid(), SIGUSR1); /* is caught still */
+        show_what_is_written(copy);
+        CHECK_EQUAL(code, -ECANCELED);
+        CHECK_CONTAINS(text, "scope 'main'");
+    }
+    CHECK_EQUAL(haft_io_run(check_nothing, NULL, &(haft_io_options_t){.dump_signal = SIGKILL}),
+                -EINVAL);
+}
+
+void *hold_the_thread(void *unused);
+__attribute__((noinline)) void *hold_the_thread(void *unused) {
+    haft_io_set_task_name("the miner");
+    while (!is_written("hold_the_thread"))
+        sched_yield();
+    return unused;
+}
+static void *hold_twice(void *unused) {
+    haft_io_sleep(HAFT_IO_MILLISECOND); /* so that it is resumed */
+    hold_the_thread(NULL);
+    return unused;
+}
+static void a_watchdog_names_who_holds_a_thread(void) {
+    for (int threads = 1; threads <= 3; threads++) {
+        int copy = dup(STDERR_FILENO);
+        collect_standard_error();
+        haft_io_options_t options = {.threads = threads, .watchdog = 10 * HAFT_IO_MILLISECOND};
+        int code = haft_io_run(threads == 2 ? hold_twice : hold_the_thread, NULL, &options);
+        show_what_is_written(copy);
+        CHECK_EQUAL(code, 0);
+        CHECK_CONTAINS(text, "a task has held its thread for more than 10 ms: 'the miner'\n");
+    }
+}
+BODY(count_polling) {
+    haft_io_counters_t counters;
+    haft_io_sleep(2 * HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(haft_io_count(&counters), 0);
+    CHECK((counters.polling != 0) == (argument != NULL));
+    return NULL;
+}
+static void the_time_in_polls_is_counted_if_it_is_asked_for(void) {
+    haft_io_options_t options = {.times_polls = true};
+    CHECK_EQUAL(haft_io_run(count_polling, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_run(count_polling, &options, &options), 0);
+}
+
 static void outside_of_a_task_there_is_nothing_to_see(void) {
     haft_io_counters_t counters;
     CHECK_EQUAL(haft_io_dump(STDERR_FILENO), -ESRCH);
@@ -109,6 +246,11 @@ int main(void) {
     RUN(a_dump_says_who_waits_for_what);
     RUN(a_dump_is_safe_while_others_go_on);
     RUN(counters_count_tasks_operations_and_polls);
+    RUN(a_dump_shows_where_tasks_wait);
+    RUN(backtraces_are_safe_while_others_go_on);
+    RUN(a_signal_writes_the_dump);
+    RUN(a_watchdog_names_who_holds_a_thread);
+    RUN(the_time_in_polls_is_counted_if_it_is_asked_for);
     RUN(outside_of_a_task_there_is_nothing_to_see);
     return check_end();
 }

@@ -1,6 +1,8 @@
 /* Tasks: spawning, joining, order, names, values, sleeping. */
 #include "check_io.h"
 
+#include <setjmp.h>
+
 static char order[64];
 static void note(const char *what) {
     strncat(order, what, sizeof order - strlen(order) - 1);
@@ -131,7 +133,10 @@ static void names_and_values_are_inherited_and_changes_stay_with_the_task(void) 
 static void *keep_errno(void *argument) {
     for (int i = 0; i < 10; i++) {
         errno = (int)(intptr_t)argument;
-        haft_io_sleep(HAFT_IO_MILLISECOND / 10);
+        if (i % 2 == 0)
+            haft_io_sleep(HAFT_IO_MILLISECOND / 10);
+        else
+            haft_io_yield();
         CHECK_EQUAL(errno, (intptr_t)argument);
     }
     return NULL;
@@ -222,6 +227,31 @@ static void mistakes_are_named(void) {
     CHECK_CONTAINS(child.output, "waits in a child of fork");
 }
 
+static jmp_buf before_the_mistake;
+static char told[128];
+static void leave(const haft_error_t *error) {
+    CHECK_EQUAL(error->code, HAFT_ERROR_OF_LIBRARY);
+    snprintf(told, sizeof told, "%s", error->message);
+    longjmp(before_the_mistake, 1);
+}
+BODY(go_on_after_a_mistake) {
+    haft_io_mutex_t mutex = {0};
+    if (setjmp(before_the_mistake) == 0)
+        haft_io_unlock(&mutex);
+    CHECK_CONTAINS(told, "A mutex that is not locked was unlocked.");
+    CHECK(haft_io_try_lock(&mutex));
+    haft_io_unlock(&mutex);
+    if (setjmp(before_the_mistake) == 0)
+        haft_io_spawn(NULL, NULL);
+    CHECK_CONTAINS(told, "A task needs a function to run");
+    return NULL;
+}
+static void mistakes_go_to_the_error_handler_which_may_leave(void) {
+    haft_set_error_handler(leave);
+    CHECK_EQUAL(haft_io_run(go_on_after_a_mistake, NULL, NULL), 0);
+    haft_set_error_handler(NULL);
+}
+
 int main(void) {
     check_backend();
     RUN(tasks_start_in_the_order_of_spawning_and_the_run_waits_for_them);
@@ -235,6 +265,7 @@ int main(void) {
     RUN(a_tree_of_tasks_that_join_theirs_adds_up);
     RUN(a_run_inside_a_run_and_an_unknown_backend_are_refused);
     RUN(mistakes_are_named);
+    RUN(mistakes_go_to_the_error_handler_which_may_leave);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

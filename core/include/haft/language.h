@@ -3,8 +3,7 @@
  * What those who build a language on the library use, beside haft.h. Not for C programs.
  *
  * The first part is for any language: scopes in the language's own frames, performing to a handler
- * by name, room on a fiber's stack, unwinding up to a frame, reporting mistakes as the library
- * does.
+ * by name, room on a fiber's stack, unwinding up to a frame.
  *
  * The second part is for languages that own their frames: their runtime scans, moves or frees
  * stacks by its own rules, and switches them itself. Such a language takes its stacks from the
@@ -103,10 +102,6 @@ HAFTI_INLINE void *haft_stack_pointer(void) {
 #endif
     return sp;
 }
-
-/* Reports a mistake that the language has found to the error handler, or on standard error. Aborts
-   if the error handler returns. */
-HAFTI_API HAFTI_COLD __attribute__((noreturn)) void haft_misused(const haft_error_t *error);
 
 /* Returns what the message of a stack overflow says about a fiber of the language: how to give it a
    larger stack. Returns NULL for other fibers. Called in a signal handler. */

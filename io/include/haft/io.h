@@ -36,8 +36,8 @@
  * (-ECONNRESET). Each task has its own errno: a wait does not change it.
  *
  * Threads: the tasks of one haft_io_run share its thread, or its threads (haft_io_options_t.threads). A
- * task that has not started is taken by any of them; one that has stays on its thread. Unless said
- * otherwise the functions here are for tasks; operations that have a blocking default are also for
+ * task that has not started is taken by any of them; one that has stays on its thread, unless it moves (see
+ * "scopes"). Unless said otherwise the functions here are for tasks; operations that have a blocking default are also for
  * threads without a scheduler.
  *
  * Link with -lhaft-io, or by pkg-config haft-io; compile C with -fexceptions, so that a task that is
@@ -74,14 +74,18 @@ typedef struct haft_io_options {
                              the system has */
     size_t stack_size;   /* of a task; 0: haft_stack_size() */
     int blocking_threads; /* at most so many threads for blocking work at a time; 0: 64 */
+    int dump_signal;      /* the process gets it: the run dumps its tasks; 0: none. See "seeing inside" */
+    int64_t watchdog;     /* a task that holds its thread for longer is named; 0: none. Likewise */
+    bool times_polls;     /* counts haft_io_counters_t.polling */
+    bool moves;           /* all tasks move; see "scopes" */
 } haft_io_options_t;
 
 /*
  * Runs `main(argument)` as the first task, in a scope of its own, and returns when it and all tasks
  * that were spawned below it have ended. `options` NULL: one thread, and otherwise as zeroed ones. Returns
  * 0, or the code that ended the scope (see haft_io_scope). Further errors: -EBUSY on a thread that runs a
- * scheduler already, -EINVAL for an unknown back end, and those of the system when it refuses descriptors or
- * memory.
+ * scheduler already, -EINVAL for an unknown back end or a signal that cannot be caught, and those of the system
+ * when it refuses descriptors or memory.
  */
 int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options);
 
@@ -110,6 +114,7 @@ int haft_io_spawn(void *(*function)(void *), void *argument);
 typedef struct haft_io_task_options {
     haft_io_scope_t *scope; /* NULL: the current one */
     const char *name;       /* not copied; NULL: inherited */
+    bool moves;             /* also if those of its scope do not; see "scopes" */
 } haft_io_task_options_t;
 
 /*
@@ -167,7 +172,16 @@ typedef struct haft_io_scope_options {
     int64_t deadline;             /* when the scope is cancelled, by haft_io_now(); 0: never */
     bool shielded;                /* a cancel from outside does not reach into the scope */
     haft_io_failures_t *failures; /* failures are written here; may be NULL */
+    bool moves; /* the tasks that are spawned in the scope, and in scopes below, move */
 } haft_io_scope_options_t;
+
+/*
+ * A task that moves goes on, after a wait or a yield, on whichever thread of the run takes it first. So no thread
+ * idles while another has tasks that could go on. But across a wait nothing may be kept that belongs to
+ * the thread: thread-local variables and their addresses, which compilers keep, too; pthread_self(); a locked
+ * mutex of threads; libraries that keep state for each thread. errno is the task's own. docs/io.md says when
+ * to choose this.
+ */
 
 /*
  * Calls `body(argument)` in a new scope, under the handlers of the caller, and returns when the
@@ -573,12 +587,35 @@ int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadli
  */
 int haft_io_dump(int descriptor);
 
+typedef struct haft_io_dump_options {
+    bool backtraces; /* of the tasks that wait: a line for each frame, with its function as far as it is
+                         known (-rdynamic). In a run of several threads, of the kernel's membarrier(2) */
+} haft_io_dump_options_t;
+int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
+
+/*
+ * With haft_io_options_t.dump_signal the run writes this dump, with backtraces, on standard error whenever the
+ * process gets the signal; the first of its threads that comes to poll writes it, so with one thread none
+ * while a task holds that. The signal must not be blocked by all threads, and stays caught when the run
+ * has ended.
+ *
+ * With haft_io_options_t.watchdog, in nanoseconds, a thread looks at the others every half of that time. A
+ * task that has run since, for longer than that, without a wait or a yield, is named on standard error, once
+ * for each such time, with the backtrace of where it is. The process's action for SIGURG, which the
+ * thread is interrupted by, is replaced.
+ *
+ *     haft-io: a task has held its thread for more than 100 ms: 'the miner'
+ *     ./program(mine+0x12) [0x401234]
+ */
+
 typedef struct haft_io_counters {
     uint64_t tasks;      /* that have started */
-    uint64_t steals;     /* tasks that a thread took out of another's queue */
+    uint64_t steals;     /* tasks, new ones or such that move, that a thread took out of another's queue */
     uint64_t operations; /* on descriptors */
     uint64_t polls;      /* of the back ends */
     uint64_t wakes;      /* of threads that slept, by others */
+    uint64_t polling;    /* nanoseconds in polls, asleep or not; 0 without haft_io_options_t.times_polls,
+                             since it costs one more look at the clock for each poll */
 } haft_io_counters_t;
 
 /* Since the run of the calling task began. 0; -ESRCH outside of a task. */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tasks that move. One that can go on again is OFFERED: it goes into the queue of what can be stolen, and is
+ * resumed by whoever takes it. It is its worker that offers it, between tasks: another thread that wakes it
+ * sends it there by mail. So it is suspended by then, and nothing of it is under way on that thread.
+ *
+ *   what it has with its worker           | when it is offered, and when it is taken
+ *   the timer of its wait                 | removed: the wait is over
+ *   that the back end is to be polled     | counted out
+ *   requests to io_uring that are not     | it is not offered: only its own thread may ask for them back
+ *     done, `stays`                       |
+ *   timers of the scopes that it has open | removed; added to those of who takes it, before it resumes it
+ *   task->worker, runner->worker          | set by who takes it
+ */
+#include "internal.h"
+
+void haft_io_offer_started(haft_io_worker_t *worker, haft_io_task_t *task) {
+    haft_io_count_out(task);
+    if (task->timer != NULL)
+        haft_io_timer_remove(&worker->timers, task->timer);
+    for (haft_io_scope_t *scope = task->scope; scope != task->home; scope = scope->outer) {
+        scope->timed = haft_io_linked(&scope->timer.link);
+        haft_io_timer_remove(&worker->timers, &scope->timer);
+    }
+    haft_io_offer(worker, task);
+}
+
+void haft_io_settle(haft_io_worker_t *worker, haft_io_task_t *task) {
+    task->worker = worker;
+    task->runner->worker = worker;
+}
+
+/* A time that has come counts now: a task that only yields may be OFFERED whenever timers are looked at. */
+void haft_io_set_timers(haft_io_worker_t *worker, const haft_io_task_t *task) {
+    for (haft_io_scope_t *scope = task->scope; scope != task->home; scope = scope->outer) {
+        if (!scope->timed)
+            continue;
+        scope->timed = false;
+        if (scope->timer.tick <= worker->clock >> HAFT_IO_TICK_BITS)
+            scope->timer.fire(&scope->timer);
+        else
+            haft_io_timer_add(&worker->timers, &scope->timer,
+                              scope->timer.tick << HAFT_IO_TICK_BITS);
+    }
+}
