@@ -26,6 +26,7 @@ static haft_io_worker_t *worker_new(haft_io_crew_t *crew, unsigned index, bool s
     worker->shared = shared;
     worker->searches = 4;
     haft_io_ring(&worker->ready);
+    haft_io_ring(&worker->polled);
     return worker;
 }
 
