@@ -3,13 +3,17 @@
  * The work that libhaft-io and its peers (go/, tokio/, asio/) are compared by. Each has a program with
  * these arguments, which prints the nanoseconds that one of `count` took:
  *
- *     work spawn|yield|channel|skynet|mutex|timers THREADS COUNT
- *     work echo THREADS DESCRIPTOR          serves a listening socket until it is killed (echo.c)
+ *     work spawn|yield|channel|skynet|chameneos|mutex|timers|cancel THREADS COUNT
+ *     work nothing THREADS COUNT            sleeps once for `count` ms; prints the wake-ups that this took
+ *     work echo THREADS DESCRIPTOR          serves a listening socket until it is killed (echo.c), with
+ *                                           buffers of as many bytes as BUFFER in the environment says
  *
  * spawn: tasks that do nothing, spawned by the hundred and joined. yield: two tasks, by turns. channel: two
  * tasks and two channels of capacity 1, there and back. skynet: a tree of tasks, each the parent of ten,
- * with `count` leaves. mutex: a thousand tasks lock it; every tenth holder yields. timers: a task each,
- * that sleeps up to half a second; every second one is cancelled.
+ * with `count` leaves. chameneos: ten tasks ask a broker for a partner, over a channel that all share, and get
+ * it over one of their own; `count` meetings. mutex: a thousand tasks lock it; every tenth holder yields. timers: a task each,
+ * that sleeps up to half a second; every second one is cancelled. cancel: tasks that sleep for ever, by the
+ * hundred; the time from the call that cancels them to the end of the last.
  */
 #include <haft/io.h>
 
@@ -18,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static int64_t operations;
 
@@ -139,6 +144,74 @@ static void *timers(void *unused) {
     return unused;
 }
 
+enum { CREATURES = 10 };
+typedef struct {
+    int colour;
+    haft_io_channel_t *partner;
+} creature_t;
+static haft_io_channel_t *asking;
+static void *live(void *argument) {
+    creature_t *self = argument;
+    int other;
+    while (haft_io_channel_send(asking, &self) == 0 &&
+           haft_io_channel_receive(self->partner, &other) == 0)
+        self->colour = self->colour == other ? other : 3 - self->colour - other;
+    return NULL;
+}
+static void *chameneos(void *unused) {
+    static creature_t creatures[CREATURES];
+    asking = haft_io_channel_new(sizeof(creature_t *), CREATURES);
+    for (int i = 0; i < CREATURES; i++) {
+        creatures[i] = (creature_t){i % 3, haft_io_channel_new(sizeof(int), 1)};
+        haft_io_spawn(live, &creatures[i]);
+    }
+    for (int64_t i = 0; i < operations; i++) {
+        creature_t *one, *other;
+        haft_io_channel_receive(asking, &one);
+        haft_io_channel_receive(asking, &other);
+        int colour = one->colour;
+        haft_io_channel_send(one->partner, &other->colour);
+        haft_io_channel_send(other->partner, &colour);
+    }
+    haft_io_channel_close(asking);
+    for (int i = 0; i < CREATURES; i++)
+        haft_io_channel_close(creatures[i].partner);
+    return unused;
+}
+
+static int64_t measured_apart;
+static void *sleep_for_ever(void *unused) {
+    haft_io_sleep_until(HAFT_IO_FOREVER - 1);
+    return unused;
+}
+static void *cancel_hundred(void *since) {
+    for (int i = 0; i < 100; i++)
+        haft_io_spawn(sleep_for_ever, NULL);
+    for (int i = 0; i < 3; i++)
+        haft_io_yield();
+    *(int64_t *)since = haft_io_now();
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+static void *cancel(void *unused) {
+    for (int64_t i = 0; i < operations; i += 100) {
+        int64_t since;
+        haft_io_scope(cancel_hundred, &since, NULL);
+        measured_apart += haft_io_now() - since;
+    }
+    return unused;
+}
+
+static void *nothing(void *unused) {
+    struct rusage before, after;
+    haft_io_sleep(100 * HAFT_IO_MILLISECOND);
+    getrusage(RUSAGE_SELF, &before);
+    haft_io_sleep(operations * HAFT_IO_MILLISECOND);
+    getrusage(RUSAGE_SELF, &after);
+    measured_apart = (after.ru_nvcsw - before.ru_nvcsw) * operations;
+    return unused;
+}
+
 static size_t buffer_size = 16384;
 static void *echo(void *argument) {
     HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
@@ -149,6 +222,8 @@ static void *echo(void *argument) {
     return NULL;
 }
 static void *serve(void *unused) {
+    if (getenv("BUFFER") != NULL)
+        buffer_size = strtoul(getenv("BUFFER"), NULL, 10);
     for (int connection; (connection = haft_io_accept((int)operations)) >= 0;) {
         setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
         haft_io_spawn(echo, (void *)(intptr_t)connection);
@@ -167,8 +242,10 @@ int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void *(*work)(void *);
-    } works[] = {{"spawn", spawn},   {"yield", yield},   {"channel", channel}, {"skynet", skynet},
-                 {"mutex", contest}, {"timers", timers}, {"echo", serve}};
+    } works[] = {{"spawn", spawn},    {"yield", yield},         {"channel", channel},
+                 {"skynet", skynet},  {"mutex", contest},       {"timers", timers},
+                 {"echo", serve},     {"chameneos", chameneos}, {"cancel", cancel},
+                 {"nothing", nothing}};
     operations = count == 4 ? atoll(arguments[3]) : 0;
     for (size_t i = 0; i < sizeof works / sizeof works[0] && count == 4; i++)
         if (strcmp(works[i].name, arguments[1]) == 0)
@@ -178,6 +255,7 @@ int main(int count, char **arguments) {
     haft_io_options_t options = {.threads = atoi(arguments[2])};
     if (haft_io_run(measured, NULL, &options) != 0)
         return 1;
-    printf("%.2f\n", (double)(haft_io_now() - started) / (double)operations);
+    int64_t took = measured_apart != 0 ? measured_apart : haft_io_now() - started;
+    printf("%.2f\n", (double)took / (double)operations);
     return 0;
 }

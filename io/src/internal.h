@@ -176,7 +176,7 @@ typedef struct haft_io_runner {
 
 /* What every wait touches lies in its first 64 bytes. */
 struct haft_io_task {
-    __attribute__((aligned(64))) haft_io_link_t queued; /* in the ready queue */
+    __attribute__((aligned(64))) haft_io_link_t queued; /* in a queue; PARKED: it keeps a place */
     haft_io_runner_t *runner;                           /* once it has started */
     haft_io_worker_t *worker;
     haft_io_scope_t *scope;   /* the innermost that it is in: whose cancel is its own */
@@ -310,9 +310,12 @@ typedef struct haft_io_simulated {
 
 struct haft_io_worker {
     haft_io_link_t
-        ready;    /* the queue of tasks that can run here, and, if the run is alone, of new ones */
-    bool shared;  /* the run is */
-    bool favours; /* the first of `ready` goes before tasks that have not started */
+        ready; /* the queue of tasks that can run here, and, if the run is alone, of new ones */
+    haft_io_link_t
+        polled;          /* the queue of those that the last poll has woken, if the run is alone */
+    bool polling;        /* right now, and what is woken goes there */
+    bool shared;         /* the run is */
+    bool favours;        /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */
     unsigned index;      /* in the crew */
     unsigned searches;   /* so often it looks for work before it sleeps */
@@ -332,6 +335,7 @@ struct haft_io_worker {
     haft_io_simulated_t *simulated; /* NULL: a real run */
     int64_t clock;                  /* when it polled last */
     haft_io_counters_t counters;    /* any thread reads */
+    uint64_t fair_at;               /* the count of tasks when a waiter was not favoured */
     bool forked;                    /* this is a child of the process that it was made in */
     bool times_polls;               /* for counters.polling */
     unsigned rounds;                /* of the loop: polls, done or not; any thread reads */
@@ -429,8 +433,9 @@ void haft_io_ready(haft_io_task_t *task);
 void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task);
 /* Moves a task that is in its worker's queue to the front, unless others have been passed over too often. */
 void haft_io_favour(haft_io_task_t *task);
-/* The same for a task that may not have started, for who waits for it; of any worker. */
-void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task);
+/* The same for a task that may not have started, for who waits for it; of any worker. In a run that is alone
+   the waiter is in the queue from now on, and goes on there, if it is READY by then. */
+void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter);
 /* A new task for a runner that has nothing to do; NULL: it is to give way. */
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker);
 
@@ -522,6 +527,7 @@ static inline void haft_io_unlock_scope(haft_io_scope_t *scope) {
 /* For what another thread does in a few instructions: gives way to it once that takes longer. */
 void haft_io_relax(unsigned *turns);
 void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *place);
+void haft_io_take_first_place(haft_io_waiting_t *list, haft_io_place_t *place);
 void haft_io_leave_place(haft_io_place_t *place);
 /* Lets the first go on whose cell can be won; false: there is none. Under the lock. */
 bool haft_io_wake_first(haft_io_waiting_t *list);

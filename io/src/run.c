@@ -27,6 +27,7 @@ static haft_io_worker_t *worker_new(haft_io_crew_t *crew, unsigned index, bool s
     worker->searches = 4;
     worker->times_polls = crew->times_polls;
     haft_io_ring(&worker->ready);
+    haft_io_ring(&worker->polled);
     return worker;
 }
 

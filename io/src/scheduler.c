@@ -21,6 +21,7 @@
 
 enum {
     TASKS_BETWEEN_POLLS = 64, /* so that neither I/O nor timers starve */
+    MOST_FAVOURED = 1024,     /* nor tasks that nobody joins */
     MOST_IDLE_RUNNERS = 64
 };
 
@@ -46,6 +47,25 @@ void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task) {
     haft_io_append(&worker->ready, &task->queued);
 }
 
+/* Tasks that the last poll has woken go on by turns with the others: what was begun is ended, and its stack is
+   free, before ever more is begun. */
+static bool polled_turn(const haft_io_worker_t *worker) {
+    return worker->resumed % 2 == 0 && !haft_io_ring_empty(&worker->polled);
+}
+
+/* Often many were woken at once, each long after it has used its memory: what the next will need is brought
+   into the processor's caches while this one runs. */
+static void foresee(const haft_io_worker_t *worker, const haft_io_link_t *link) {
+    enum { BELOW = 2, ABOVE = 5, LINE = 64 }; /* the frames of a task that waits, around its cell */
+    if (link == &worker->polled)
+        return;
+    const haft_io_task_t *next = HAFT_IO_OWNER(link, haft_io_task_t, queued);
+    __builtin_prefetch(link->next);
+    __builtin_prefetch(next->runner);
+    for (int line = -BELOW; line < ABOVE; line++)
+        __builtin_prefetch((const char *)next->cell + line * LINE);
+}
+
 static haft_io_task_t *first_ready(haft_io_worker_t *worker) {
     return haft_io_ring_empty(&worker->ready)
                ? NULL
@@ -59,20 +79,41 @@ static haft_io_task_t *dequeue(haft_io_worker_t *worker) {
     return task;
 }
 
-/* Depth before breadth: who waits for a new task lets it go first, and goes on when it has ended. So a tree
-   of tasks needs stacks for a branch, not for a level. */
+/* So many tasks may start since those that are favoured went to the end of the queue like all others. */
+static bool may_favour(const haft_io_worker_t *worker) {
+    return worker->counters.tasks - worker->fair_at < MOST_FAVOURED;
+}
+
 void haft_io_favour(haft_io_task_t *task) {
     haft_io_worker_t *worker = task->worker;
-    if (worker->resumed >= TASKS_BETWEEN_POLLS)
+    if (!may_favour(worker))
         return;
     haft_io_unlink(&task->queued);
     haft_io_append(worker->ready.next, &task->queued);
     worker->favours = true;
 }
 
-void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task) {
-    if (!worker->shared) {
-        haft_io_favour(task);
+/*
+ * The queue is turned until the task is its first. The waiter keeps a place at the end of what it has spawned
+ * meanwhile, which most often are the tasks that it waits for next: they run by one switch.
+ *
+ *   ..., older tasks, `task`, siblings    becomes    `task`, siblings, `waiter`, ..., older tasks
+ */
+static void turn_queue(haft_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter) {
+    haft_io_link_t *head = &worker->ready;
+    haft_io_append(head, &waiter->queued);
+    haft_io_unlink(head);
+    haft_io_append(&task->queued, head);
+}
+
+/* Depth before breadth: who waits for a new task lets it go first, and goes on when it has ended. So a tree
+   of tasks needs stacks for a branch, not for a level. */
+void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter) {
+    if (!may_favour(worker)) {
+        worker->fair_at = worker->counters.tasks;
+    } else if (!worker->shared) {
+        if (worker->simulated == NULL)
+            turn_queue(worker, task, waiter);
     } else if (haft_io_claim_new(task)) {
         haft_io_take_back(worker, task);
         haft_io_append(worker->ready.next, &task->queued);
@@ -93,7 +134,7 @@ static HAFT_IO_COLD haft_io_task_t *dequeue_at_random(haft_io_worker_t *worker) 
 }
 
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
-    if (worker->resumed >= TASKS_BETWEEN_POLLS || worker->simulated != NULL)
+    if (worker->resumed >= TASKS_BETWEEN_POLLS || worker->simulated != NULL || polled_turn(worker))
         return NULL;
     haft_io_task_t *task = first_ready(worker);
     if (task != NULL)
@@ -108,6 +149,28 @@ haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
     if (task != NULL)
         HAFT_IO_COUNT(worker->resumed);
     return task;
+}
+
+static haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
+    haft_io_task_t *task = HAFT_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
+    foresee(worker, task->queued.next);
+    haft_io_unlink(&task->queued);
+    return task;
+}
+
+static haft_io_task_t *dequeue_alone(haft_io_worker_t *worker) {
+    if (polled_turn(worker))
+        return dequeue_polled(worker);
+    haft_io_task_t *task = dequeue(worker);
+    while (task != NULL && haft_io_state(task) == HAFT_IO_PARKED) /* it kept a place in vain */
+        task = dequeue(worker);
+    if (HAFT_IO_LIKELY(haft_io_ring_empty(&worker->polled)))
+        return task;
+    if (task != NULL && !task->yielded)
+        return task;
+    if (task != NULL) /* Who yields lets all others go first. */
+        haft_io_append(&worker->polled, &task->queued);
+    return dequeue_polled(worker);
 }
 
 static haft_io_task_t *dequeue_shared(haft_io_worker_t *worker) {
@@ -153,7 +216,9 @@ static void let_go_on(haft_io_worker_t *worker, haft_io_task_t *task) {
         return;
     }
     haft_io_set_state(task, HAFT_IO_READY);
-    haft_io_enqueue(worker, task);
+    if (haft_io_linked(&task->queued)) /* It kept a place. */
+        return;
+    haft_io_append(worker->polling ? &worker->polled : &worker->ready, &task->queued);
 }
 
 void haft_io_ready(haft_io_task_t *task) {
@@ -342,6 +407,7 @@ static bool falls_asleep(haft_io_worker_t *worker) {
 
 static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     int64_t began = HAFT_IO_UNLIKELY(worker->times_polls) ? haft_io_worker_now(worker) : 0;
+    worker->polling = !worker->shared && worker->simulated == NULL;
     if (may_sleep || worker->waiting != 0)
         HAFT_IO_COUNT(worker->counters.polls);
     if (may_sleep) {
@@ -360,6 +426,7 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
                            __ATOMIC_RELAXED);
     if (worker->timers.count != 0)
         haft_io_timers_advance(&worker->timers, worker->clock);
+    worker->polling = false;
     HAFT_IO_COUNT(worker->rounds);
     __atomic_store_n(&worker->resumed, 0, __ATOMIC_RELAXED);
     if (HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->dump_asked, __ATOMIC_RELAXED)))
@@ -371,9 +438,10 @@ static void loop_alone(haft_io_worker_t *worker) {
     while (root->live != 0) {
         haft_io_task_t *task = NULL;
         if (worker->resumed < TASKS_BETWEEN_POLLS)
-            task = worker->simulated == NULL ? dequeue(worker) : dequeue_at_random(worker);
+            task = worker->simulated == NULL ? dequeue_alone(worker) : dequeue_at_random(worker);
         if (task == NULL) {
-            poll_backend(worker, haft_io_ring_empty(&worker->ready));
+            poll_backend(worker,
+                         haft_io_ring_empty(&worker->ready) && haft_io_ring_empty(&worker->polled));
             continue;
         }
         HAFT_IO_COUNT(worker->resumed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Mutexes, semaphores, conditions, events, promises: each a few fields, a lock for them, and the list of
-   those who wait. What is released is handed to the first of these. */
+   those who wait. What is released is handed to the first of these; a mutex is not at once. */
 #include "internal.h"
 
 /* A wait that was cancelled unwinds here, when nothing is held any more. */
@@ -10,10 +10,57 @@ static int finish(int code) {
 
 /* ---- Mutexes ---- */
 
+/*
+ * A release does not give the mutex to the first who waits, but lets him go on and try: meanwhile whoever runs
+ * may take it and give it back, many times, without a switch. If it is held when he tries, he waits at
+ * the front, and the next release hands it over. So he is passed over only until his turn to run has come.
+ *
+ * While the mutex is free and somebody waits, one is on his way: `called`.
+ */
+enum { HAS_IT = HAFT_IO_ARMS }; /* the outcome for who was handed it */
+
+static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
+    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
+    haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
+    haft_io_take_place(&mutex->waiting, &place);
+    for (;;) {
+        haft_io_unguard(&mutex->lock);
+        uint32_t outcome = haft_io_cell_wait(&cell, kind, deadline, "a mutex");
+        if (outcome == HAS_IT)
+            return 0;
+        haft_io_guard(&mutex->lock);
+        if (outcome != HAFT_IO_WOKEN) {
+            haft_io_leave_place(&place);
+            haft_io_unguard(&mutex->lock);
+            return haft_io_code_of(outcome);
+        }
+        mutex->called = false;
+        if (!mutex->held) {
+            mutex->held = true;
+            haft_io_unguard(&mutex->lock);
+            return 0;
+        }
+        cell.word = HAFT_IO_WAITING;
+        place.outcome = HAS_IT;
+        haft_io_take_first_place(&mutex->waiting, &place);
+    }
+}
+
+/* Under the lock. */
+static void pass_on(haft_io_mutex_t *mutex) {
+    while (mutex->waiting.first != NULL && !mutex->called && !mutex->held) {
+        haft_io_place_t *place = mutex->waiting.first;
+        bool has_it = place->outcome == HAS_IT;
+        haft_io_leave_place(place);
+        if (haft_io_cell_win(place->cell, place->outcome))
+            *(has_it ? &mutex->held : &mutex->called) = true;
+    }
+}
+
 static int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
     haft_io_guard(&mutex->lock);
     if (HAFT_IO_UNLIKELY(mutex->held))
-        return haft_io_wait_in(&mutex->lock, &mutex->waiting, deadline, kind, "a mutex");
+        return await_mutex(mutex, deadline, kind);
     mutex->held = true;
     haft_io_unguard(&mutex->lock);
     return 0;
@@ -38,7 +85,9 @@ bool haft_io_try_lock(haft_io_mutex_t *mutex) {
 void haft_io_unlock(haft_io_mutex_t *mutex) {
     haft_io_guard(&mutex->lock);
     bool held = mutex->held;
-    mutex->held = haft_io_wake_first(&mutex->waiting);
+    mutex->held = false;
+    if (HAFT_IO_UNLIKELY(mutex->waiting.first != NULL))
+        pass_on(mutex);
     haft_io_unguard(&mutex->lock);
     if (HAFT_IO_UNLIKELY(!held))
         haft_io_misuse("A mutex that is not locked was unlocked.");

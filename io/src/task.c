@@ -45,6 +45,7 @@ HAFT_IO_COLD static haft_io_task_t *refill(haft_io_worker_t *worker) {
     worker->blocks = block;
     for (size_t i = 0; i < HAFT_IO_TASKS_IN_BLOCK; i++) {
         block->tasks[i].state = HAFT_IO_FREE;
+        block->tasks[i].queued = (haft_io_link_t){NULL, NULL};
         block->tasks[i].next = worker->free;
         worker->free = &block->tasks[i];
     }
@@ -185,7 +186,8 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
             keep_for_joiner(task);
         } else {
             haft_io_task_t *who = joiner->task;
-            if (haft_io_cell_win(joiner, HAFT_IO_WOKEN))
+            bool has_place = haft_io_linked(&who->queued);
+            if (haft_io_cell_win(joiner, HAFT_IO_WOKEN) && !has_place)
                 haft_io_favour(who);
         }
     }
@@ -259,9 +261,12 @@ static bool await_end(haft_io_task_t *task, haft_io_task_t *self) {
         return true;
     }
     if (haft_io_state(task) == HAFT_IO_NEW)
-        haft_io_favour_new(worker, task);
-    if (haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "a task to end") !=
-        HAFT_IO_CANCELLED)
+        haft_io_favour_new(worker, task, self);
+    uint32_t outcome =
+        haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "a task to end");
+    if (HAFT_IO_UNLIKELY(haft_io_linked(&self->queued))) /* it has not waited */
+        haft_io_unlink(&self->queued);
+    if (outcome != HAFT_IO_CANCELLED)
         return true;
     if (!swap_joiner(task, &cell, HAFT_IO_NOT_JOINABLE, worker->shared)) {
         await_end_of(task);

@@ -68,6 +68,17 @@ void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *place) {
     list->last = place;
 }
 
+void haft_io_take_first_place(haft_io_waiting_t *list, haft_io_place_t *place) {
+    place->list = list;
+    place->previous = NULL;
+    place->next = list->first;
+    if (list->first != NULL)
+        list->first->previous = place;
+    else
+        list->last = place;
+    list->first = place;
+}
+
 void haft_io_leave_place(haft_io_place_t *place) {
     haft_io_waiting_t *list = place->list;
     if (list == NULL)

@@ -76,7 +76,7 @@ static void begin_mutex(void) {
 }
 static void end_mutex(void) {
     CHECK_EQUAL(holders, 0);
-    CHECK(!mutex.held && mutex.waiting.first == NULL);
+    CHECK(!mutex.held && !mutex.called && mutex.waiting.first == NULL);
 }
 
 /* ---- Semaphore ---- */

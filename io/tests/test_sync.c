@@ -40,6 +40,57 @@ static void a_mutex_is_handed_over_in_order(void) {
     haft_io_unlock(&mutex);
 }
 
+BODY(lock_and_note) {
+    CHECK_EQUAL(haft_io_lock(&mutex), 0);
+    note("w");
+    haft_io_unlock(&mutex);
+    return NULL;
+}
+BODY(lock_again_and_again) {
+    order[0] = '\0';
+    haft_io_lock(&mutex);
+    haft_io_spawn(lock_and_note, NULL);
+    haft_io_spawn(lock_and_note, NULL);
+    haft_io_yield();
+    for (int i = 0; i < 3; i++) {
+        haft_io_unlock(&mutex); /* Nobody else has run: */
+        CHECK(haft_io_try_lock(&mutex));
+    }
+    haft_io_yield();
+    haft_io_unlock(&mutex); /* The first has come for it in vain. */
+    CHECK(!haft_io_try_lock(&mutex));
+    note("o");
+    CHECK_EQUAL(haft_io_lock(&mutex), 0);
+    note("o");
+    haft_io_unlock(&mutex);
+    return NULL;
+}
+static void a_mutex_passes_over_who_waits_only_until_his_turn_has_come(void) {
+    CHECK_RUNS(lock_again_and_again);
+    CHECK_SAME_TEXT(order, "owwo");
+}
+
+BODY(leave_when_called) {
+    order[0] = '\0';
+    haft_io_lock(&mutex);
+    haft_io_spawn(lock_and_note, NULL);
+    haft_io_spawn(lock_and_note, NULL);
+    haft_io_yield();
+    haft_io_unlock(&mutex);
+    haft_io_lock(&mutex);
+    haft_io_yield(); /* The first is owed the mutex now, */
+    haft_io_cancel(haft_io_this_scope());
+    haft_io_unlock(&mutex); /* and does not want it any more. */
+    CHECK(haft_io_try_lock(&mutex));
+    haft_io_unlock(&mutex);
+    return NULL;
+}
+static void a_mutex_owed_to_a_cancelled_task_is_free(void) {
+    CHECK_EQUAL(haft_io_run(leave_when_called, NULL, NULL), -ECANCELED);
+    CHECK_SAME_TEXT(order, "");
+    CHECK(!mutex.held && !mutex.called && mutex.waiting.first == NULL);
+}
+
 BODY(lock_for_long) {
     haft_io_lock(&mutex);
     haft_io_unlock(&mutex);
@@ -413,6 +464,8 @@ static void runs_and_threads_send_to_each_other(void) {
 int main(void) {
     check_backend();
     RUN(a_mutex_is_handed_over_in_order);
+    RUN(a_mutex_passes_over_who_waits_only_until_his_turn_has_come);
+    RUN(a_mutex_owed_to_a_cancelled_task_is_free);
     RUN(who_gives_up_waiting_has_no_lock_and_is_in_nobodys_way);
     RUN(mistakes_are_named);
     RUN(a_semaphore_lets_as_many_in_as_it_counts);

@@ -45,6 +45,54 @@ static void a_join_gives_the_result_whether_the_task_has_ended_or_not(void) {
     CHECK_RUNS(join_three);
 }
 
+static bool older_has_run;
+static void *note_that_it_ran(void *argument) {
+    older_has_run = true;
+    return argument;
+}
+static void *return_it(void *argument) {
+    return argument;
+}
+BODY(join_and_join) {
+    older_has_run = false;
+    haft_io_spawn(note_that_it_ran, NULL);
+    for (int i = 0; i < 100000 && !older_has_run; i++)
+        CHECK_EQUAL(haft_io_join(haft_io_async(return_it, NULL), NULL), 0);
+    CHECK(older_has_run);
+    return NULL;
+}
+static void who_spawns_and_joins_for_ever_does_not_keep_older_tasks_waiting(void) {
+    CHECK_RUNS(join_and_join);
+}
+
+static int started_before_the_sleeper_ended, started;
+BODY(sleep_a_tick) {
+    haft_io_sleep_until(haft_io_now());
+    started_before_the_sleeper_ended = started;
+    return NULL;
+}
+static void *start_late(void *time) {
+    while (haft_io_now() < *(const int64_t *)time)
+        continue;
+    started++;
+    return NULL;
+}
+BODY(spawn_more_and_more) {
+    started = 0;
+    haft_io_spawn(sleep_a_tick, NULL);
+    haft_io_yield();
+    int64_t later = haft_io_now() + HAFT_IO_MILLISECOND;
+    for (int i = 0; i < 1000; i++)
+        haft_io_async(start_late, &later);
+    haft_io_yield(); /* all others go first, also the sleeper */
+    CHECK_EQUAL(started, 1000);
+    return NULL;
+}
+static void a_task_that_a_timer_has_woken_goes_on_before_all_new_ones_have_started(void) {
+    CHECK_RUNS(spawn_more_and_more);
+    CHECK(started_before_the_sleeper_ended < 1000);
+}
+
 BODY(leave_unjoined) {
     for (int i = 0; i < check_times(1000); i++)
         haft_io_async(double_it, NULL);
@@ -257,6 +305,8 @@ int main(void) {
     RUN(tasks_start_in_the_order_of_spawning_and_the_run_waits_for_them);
     RUN(a_join_gives_the_result_whether_the_task_has_ended_or_not);
     RUN(a_task_that_nobody_joins_is_released_with_its_scope);
+    RUN(who_spawns_and_joins_for_ever_does_not_keep_older_tasks_waiting);
+    RUN(a_task_that_a_timer_has_woken_goes_on_before_all_new_ones_have_started);
     RUN(tasks_that_yield_take_turns);
     RUN(sleepers_wake_in_the_order_of_their_times);
     RUN(nobody_wakes_early_with_a_scheduler_or_without);

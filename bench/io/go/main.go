@@ -4,12 +4,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
 	"runtime"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -122,7 +124,97 @@ func timers(count int) {
 	all.Wait()
 }
 
+type creature struct {
+	colour  int
+	partner chan int
+}
+
+func chameneos(count int) {
+	asking := make(chan *creature, 10)
+	var all sync.WaitGroup
+	creatures := make([]*creature, 10)
+	done := make(chan struct{})
+	for i := range creatures {
+		self := &creature{i % 3, make(chan int, 1)}
+		creatures[i] = self
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for {
+				select {
+				case asking <- self:
+				case <-done:
+					return
+				}
+				other, open := <-self.partner
+				if !open {
+					return
+				}
+				if self.colour != other {
+					self.colour = 3 - self.colour - other
+				}
+			}
+		}()
+	}
+	for i := 0; i < count; i++ {
+		one, other := <-asking, <-asking
+		colour := one.colour
+		one.partner <- other.colour
+		other.partner <- colour
+	}
+	close(done)
+	for _, one := range creatures {
+		close(one.partner)
+	}
+	all.Wait()
+}
+
+var measuredApart int64
+
+func cancel(count int) {
+	for i := 0; i < count; i += 100 {
+		ctx, stop := context.WithCancel(context.Background())
+		var all sync.WaitGroup
+		all.Add(100)
+		for j := 0; j < 100; j++ {
+			go func() {
+				defer all.Done()
+				timer := time.NewTimer(1000 * time.Hour)
+				select {
+				case <-timer.C:
+				case <-ctx.Done():
+					timer.Stop()
+				}
+			}()
+		}
+		for j := 0; j < 3; j++ {
+			runtime.Gosched()
+		}
+		since := time.Now()
+		stop()
+		all.Wait()
+		measuredApart += time.Since(since).Nanoseconds()
+	}
+}
+
+func switches() int64 {
+	var usage syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	return usage.Nvcsw
+}
+
+func nothing(count int) {
+	time.Sleep(100 * time.Millisecond)
+	before := switches()
+	time.Sleep(time.Duration(count) * time.Millisecond)
+	measuredApart = (switches() - before) * int64(count)
+}
+
 func echo(descriptor int) {
+	size := 16384
+	if text := os.Getenv("BUFFER"); text != "" {
+		size, _ = strconv.Atoi(text)
+	}
 	listener, err := net.FileListener(os.NewFile(uintptr(descriptor), "listener"))
 	if err != nil {
 		panic(err)
@@ -134,7 +226,7 @@ func echo(descriptor int) {
 		}
 		go func() {
 			defer connection.Close()
-			buffer := make([]byte, 16384)
+			buffer := make([]byte, size)
 			for {
 				got, err := connection.Read(buffer)
 				if err != nil {
@@ -150,11 +242,16 @@ func echo(descriptor int) {
 
 func main() {
 	works := map[string]func(int){"spawn": spawn, "yield": yield, "channel": channel, "skynet": skynet,
-		"mutex": contest, "timers": timers, "echo": echo}
+		"mutex": contest, "timers": timers, "echo": echo, "chameneos": chameneos,
+		"cancel": cancel, "nothing": nothing}
 	threads, _ := strconv.Atoi(os.Args[2])
 	count, _ := strconv.Atoi(os.Args[3])
 	runtime.GOMAXPROCS(threads)
 	begin := time.Now()
 	works[os.Args[1]](count)
-	fmt.Printf("%.2f\n", float64(time.Since(begin).Nanoseconds())/float64(count))
+	took := time.Since(begin).Nanoseconds()
+	if measuredApart != 0 {
+		took = measuredApart
+	}
+	fmt.Printf("%.2f\n", float64(took)/float64(count))
 }

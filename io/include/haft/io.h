@@ -423,7 +423,7 @@ int haft_io_wait_process(pid_t process, int *status);
 /*
  * These work between the tasks of any runs and ordinary threads: a task that waits lets others run;
  * a thread without a scheduler blocks. Who waits first is served first: a release hands the object
- * to the first in the queue, so nobody starves. Objects that no function makes are zeroed, or
+ * to the first in the queue, a mutex at the latest when he has come for it once, so nobody starves. Objects that no function makes are zeroed, or
  * initialised by {0}, and need no destruction; they must outlive their use.
  *
  * Functions ending in `_until` give up at a deadline of haft_io_now(), with -ETIMEDOUT; with
@@ -437,12 +437,18 @@ typedef struct haft_io_waiting {
 
 typedef struct haft_io_mutex {
     uint32_t lock;
-    bool held;
+    bool held, called;
     haft_io_waiting_t waiting;
 } haft_io_mutex_t;
 
-/* A mutex belongs to no task: another task than the one that locked it may unlock it. To unlock a
-   mutex that is not locked is an error. */
+/*
+ * A mutex belongs to no task: another task than the one that locked it may unlock it. To unlock a
+ * mutex that is not locked is an error.
+ *
+ * An unlock lets the first who waits go on and take the mutex. Others that run before him may take it, and give
+ * it back; if it is held when his turn has come, the next unlock hands it to him. So he is passed over
+ * only while he could not run yet, and a task that locks and unlocks in a loop costs no switch each time.
+ */
 int haft_io_lock(haft_io_mutex_t *mutex);
 int haft_io_lock_until(haft_io_mutex_t *mutex, int64_t deadline);
 bool haft_io_try_lock(haft_io_mutex_t *mutex);
