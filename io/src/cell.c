@@ -68,6 +68,11 @@ void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome) {
     let_go_on(cell, task);
 }
 
+void haft_io_cell_give_up(haft_io_cell_t *cell) {
+    if (!haft_io_cell_claim(cell))
+        haft_io_cell_wait(cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "a wake-up on its way");
+}
+
 /*
  * Where a cancel can win a cell, it is found by the task. In a shared run whoever cancels is another thread,
  * and the cell may be gone at any time: so he swaps it for TAKEN while he looks at it, and the waiter

@@ -6,8 +6,9 @@
  * once. In a shared run the lists of an entry are guarded by its lock; a waiter is woken under it, and
  * leaves its list under it, so its cell is alive until then.
  *
- * In a shared run an operation counts itself in `uses`, and a descriptor is closed by the last of them, or
- * by who closes it when there is none. So no thread has its number when the system gives it to another file.
+ * An operation that another thread does, of the run or of its pool, counts itself in `uses`, and a descriptor is
+ * closed by the last of them, or by who closes it when there is none. So no thread has its number when the
+ * system gives it to another file.
  */
 #include "internal.h"
 
@@ -87,6 +88,10 @@ haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *table, int descr
     return &block->entries[descriptor & (BLOCK - 1)];
 }
 
+int haft_io_without_entry(int descriptor) {
+    return descriptor < 0 || descriptor >> (BLOCK_BITS + MIDDLE_BITS) >= TOP ? -EBADF : -ENOMEM;
+}
+
 /* ---- Who waits ---- */
 
 static void lock(haft_io_descriptor_t *entry, bool shared) {
@@ -124,6 +129,8 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
     bool shared = cell->task->worker->shared;
     __atomic_store_n(&cell->task->waits_on, operation->descriptor, __ATOMIC_RELAXED);
     short events = haft_io_events_of(operation);
+    if (operation->kind == HAFT_IO_POLL)
+        events = (short)haft_io_operation_of(&(struct pollfd){.events = events}).flags;
     *waiter = (haft_io_waiter_t){
         .descriptor = entry, .cell = cell, .transfers = operation->kind <= HAFT_IO_SEND};
     int code = 0;
@@ -150,6 +157,12 @@ void haft_io_delist(haft_io_waiter_t *waiter) {
     lock(waiter->descriptor, shared);
     take_out(waiter);
     unlock(waiter->descriptor, shared);
+}
+
+bool haft_io_is_waited_on(haft_io_descriptors_t *table, int descriptor) {
+    const haft_io_descriptor_t *entry = haft_io_descriptor(table, descriptor, false);
+    return entry != NULL && (!haft_io_ring_empty(&entry->waiters[HAFT_IO_INWARD]) ||
+                             !haft_io_ring_empty(&entry->waiters[HAFT_IO_OUTWARD]));
 }
 
 int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *operation,
@@ -205,7 +218,7 @@ static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int 
     __atomic_store_n(&entry->nature, HAFT_IO_UNKNOWN, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->life, entry->life + 1, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->uses, 0, __ATOMIC_RELEASE);
-    return close(descriptor) == 0 ? 0 : -errno;
+    return haft_io_close_file(descriptor);
 }
 
 ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *operation) {
@@ -213,7 +226,7 @@ ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *op
     int descriptor = operation->descriptor;
     haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, true);
     if (entry == NULL)
-        return descriptor < 0 ? -EBADF : -ENOMEM;
+        return haft_io_without_entry(descriptor);
     if (!begin_use(entry))
         return -EBADF;
     ssize_t done = worker->backend->operate(runner, operation);
@@ -222,9 +235,11 @@ ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *op
     return done;
 }
 
-bool haft_io_begin_use(haft_io_worker_t *worker, int descriptor) {
+int haft_io_begin_use(haft_io_worker_t *worker, int descriptor) {
     haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, true);
-    return entry == NULL || begin_use(entry);
+    if (entry == NULL)
+        return haft_io_without_entry(descriptor);
+    return begin_use(entry) ? 0 : -EBADF;
 }
 
 void haft_io_end_use(haft_io_worker_t *worker, int descriptor) {
@@ -236,10 +251,10 @@ void haft_io_end_use(haft_io_worker_t *worker, int descriptor) {
 int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
     haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
     if (entry == NULL)
-        return close(descriptor) == 0 ? 0 : -errno;
+        return haft_io_close_file(descriptor);
     uint32_t uses = 0;
     lock(entry, worker->shared);
-    if (worker->shared)
+    if (worker->shared || entry->uses != 0)
         uses = __atomic_fetch_or(&entry->uses, CLOSING, __ATOMIC_ACQ_REL);
     if ((uses & CLOSING) == 0) {
         wake(entry, HAFT_IO_INWARD, true);

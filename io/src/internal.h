@@ -115,6 +115,8 @@ bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome);
 /* The same in two steps; between them the waiter stays where it is, for a value to be copied. */
 bool haft_io_cell_claim(haft_io_cell_t *cell);
 void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome);
+/* For a cell that others know, and that its task does not wait for after all: takes what has been won. */
+void haft_io_cell_give_up(haft_io_cell_t *cell);
 /* Withdraws what the task waits for; under the lock of its scope, which is `shared` or not. */
 void haft_io_cell_cancel(haft_io_task_t *task, bool shared);
 uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
@@ -275,8 +277,8 @@ void haft_io_scope_count_down_shared(haft_io_scope_t *home, haft_io_crew_t *crew
 
 void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_io_scope_t *outer,
                          const haft_io_scope_options_t *options);
-/* Waits for the tasks and takes the scope out of its outer one. */
-void haft_io_scope_finish(haft_io_scope_t *scope);
+/* Waits for the tasks and takes the scope out of its outer one. True: it has waited. */
+bool haft_io_scope_finish(haft_io_scope_t *scope);
 void haft_io_scope_cancel(haft_io_scope_t *scope, int code);
 void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, const char *name);
 
@@ -494,6 +496,8 @@ extern const haft_handler_t *const haft_io_operations;
 ssize_t haft_io_attempt(const haft_io_operation_t *operation);
 /* Makes the system call and waits for it on this thread. */
 ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation);
+/* The descriptor is closed also if that was interrupted. */
+int haft_io_close_file(int descriptor);
 /* The first part of an operation on parts as one of its own. */
 haft_io_operation_t haft_io_first_part(const haft_io_operation_t *operation);
 /* The events of poll(2) after which to try again. */
@@ -559,7 +563,7 @@ enum haft_io_nature { HAFT_IO_UNKNOWN, HAFT_IO_SOCKET, HAFT_IO_FILE, HAFT_IO_STR
 /* In a shared run all of it is any thread's. */
 struct haft_io_descriptor {
     uint32_t lock;       /* of the waiters; taken in a shared run */
-    uint32_t uses;       /* operations under way, in a shared run; and HAFT_IO_CLOSING */
+    uint32_t uses;       /* operations on other threads; in a shared run all; and CLOSING */
     uint32_t life;       /* counts how often the number was closed */
     uint8_t nature;      /* a haft_io_nature */
     uint64_t registered; /* by workers, each with its epoll: a bit for the index */
@@ -573,11 +577,15 @@ haft_io_descriptors_t *haft_io_descriptors_new(bool shared);
 /* NULL: no memory, or, unless it is to be made, nothing was known of it. Stays where it is. */
 haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *descriptors, int descriptor,
                                          bool make);
+/* Why there is no entry where one was to be made: -ENOMEM, or -EBADF for what is no descriptor. */
+int haft_io_without_entry(int descriptor);
 void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
 /* 0; -EBUSY if another task transfers bytes of the same stream in that direction. */
 int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
                    const haft_io_operation_t *operation);
 void haft_io_delist(haft_io_waiter_t *waiter);
+/* In a run that is alone: whether a task waits on the descriptor. */
+bool haft_io_is_waited_on(haft_io_descriptors_t *descriptors, int descriptor);
 
 /* An operation in a shared run: the number is nobody else's while it is under way. */
 ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *operation);
@@ -614,8 +622,8 @@ int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *work
                             int64_t deadline);
 /* POLLNVAL for one that was closed while it was waited for; how many that are. */
 int haft_io_mark_closed(struct pollfd *entry, const haft_io_waiter_t *waiter);
-/* In a shared run: a descriptor that is used is not closed before the use ends. False: it is being closed. */
-bool haft_io_begin_use(haft_io_worker_t *worker, int descriptor);
+/* A descriptor that is used is not closed before the use ends. 0; -EBADF: it is being closed; -ENOMEM. */
+int haft_io_begin_use(haft_io_worker_t *worker, int descriptor);
 void haft_io_end_use(haft_io_worker_t *worker, int descriptor);
 /* The operation of the entry, as it concerns the lists of its descriptor. */
 haft_io_operation_t haft_io_operation_of(const struct pollfd *entry);

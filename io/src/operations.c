@@ -44,7 +44,13 @@ short haft_io_events_of(const haft_io_operation_t *operation) {
     }
 }
 
+int haft_io_close_file(int descriptor) {
+    return close(descriptor) == 0 || errno == EINTR ? 0 : -errno;
+}
+
 static int poll_now(int descriptor, short events, int milliseconds) {
+    if (descriptor < 0) /* which poll(2) passes over */
+        return -EBADF;
     struct pollfd entry = {descriptor, events, 0};
     int ready = poll(&entry, 1, milliseconds);
     if (ready < 0)
@@ -101,6 +107,8 @@ static ssize_t transfer_message(const haft_io_operation_t *o, struct msghdr *mes
 }
 
 static ssize_t transfer_parts_by_socket(const haft_io_operation_t *o) {
+    if (o->size > IOV_MAX)
+        return -EINVAL;
     struct msghdr message = {.msg_iov = o->buffer, .msg_iovlen = o->size};
     return transfer_message(o, &message, o->kind == HAFT_IO_WRITE_PARTS);
 }
@@ -169,7 +177,7 @@ static ssize_t attempt_connect(const haft_io_operation_t *o) {
     /* A local listener whose queue is full; unlike the others it has begun nothing that could be waited for. */
     if (code == -EAGAIN)
         return QUEUE_FULL;
-    return code == -EINPROGRESS || code == -EALREADY || code == -EINTR ? -EAGAIN : code;
+    return code == -EINPROGRESS || code == -EALREADY ? -EAGAIN : code;
 }
 
 static ssize_t attempt_accept(const haft_io_operation_t *o) {
@@ -310,7 +318,7 @@ static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
 
 static int default_close(void *unused, HAFT_PAYLOAD(haft_io_close) * payload) {
     (void)unused;
-    return close(payload->descriptor) == 0 ? 0 : -errno;
+    return haft_io_close_file(payload->descriptor);
 }
 static int clause_close(void *state, HAFT_PAYLOAD(haft_io_close) * payload) {
     haft_io_runner_t *runner = state;

@@ -41,12 +41,15 @@ int haft_io_receive_descriptor(int socket) {
     if (got <= 0)
         return got < 0 ? (int)got : -EPIPE;
     const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header == NULL || header->cmsg_type != SCM_RIGHTS ||
-        header->cmsg_len != CMSG_LEN(sizeof(int)))
+    if (header == NULL || header->cmsg_type != SCM_RIGHTS)
         return (message.msg_flags & MSG_CTRUNC) != 0 ? -EMFILE : -EBADMSG;
-    int descriptor;
-    memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-    return descriptor;
+    /* The room is aligned, and has space for one more. */
+    int descriptors[(sizeof control - CMSG_LEN(0)) / sizeof(int)];
+    size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    memcpy(descriptors, CMSG_DATA(header), count * sizeof(int));
+    while (count > 1)
+        haft_io_close(descriptors[--count]);
+    return descriptors[0];
 }
 
 /* ---- Bytes ---- */

@@ -92,6 +92,8 @@ static void close_copies(start_t *start) {
 }
 
 pid_t haft_io_start_process(const char *const arguments[], const int streams[3]) {
+    if (arguments == NULL || arguments[0] == NULL)
+        return -EINVAL;
     __attribute__((cleanup(close_copies)))
     start_t start = {.arguments = arguments, .streams = {-1, -1, -1}};
     for (int i = 0; streams != NULL && i < 3; i++)
@@ -124,6 +126,9 @@ static void call_wait(void *argument) {
 int haft_io_wait_process(pid_t process, int *status) {
     if (process <= 0)
         return -EINVAL;
+    siginfo_t unused;
+    if (waitid(P_PID, (id_t)process, &unused, WEXITED | WNOHANG | WNOWAIT) < 0) /* no child */
+        return -errno;
     end_t end = {process, status, 0};
     __attribute__((cleanup(close_own))) int descriptor = (int)syscall(SYS_pidfd_open, process, 0);
     if (descriptor < 0 && errno != ENOSYS)

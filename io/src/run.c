@@ -233,6 +233,8 @@ int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_option
     pthread_once(&watching, watch_forks);
     if (haft_io_worker() != NULL)
         return -EBUSY;
+    if (main == NULL)
+        haft_io_misuse("A run needs a function to begin with (NULL).");
     unsigned threads = count_threads(options, simulated != NULL);
     haft_io_crew_t *crew = calloc(1, sizeof *crew);
     haft_io_descriptors_t *descriptors = haft_io_descriptors_new(threads > 1);

@@ -69,7 +69,7 @@ void haft_io_scope_count_down_shared(haft_io_scope_t *home, haft_io_crew_t *crew
         haft_io_end_run(crew);
 }
 
-void haft_io_scope_finish(haft_io_scope_t *scope) {
+bool haft_io_scope_finish(haft_io_scope_t *scope) {
     haft_io_cell_t cell = {HAFT_IO_WAITING, scope->owner};
     haft_io_lock_scope(scope);
     bool waits = __atomic_load_n(&scope->live, __ATOMIC_ACQUIRE) != 0;
@@ -87,10 +87,11 @@ void haft_io_scope_finish(haft_io_scope_t *scope) {
         haft_io_task_forget(HAFT_IO_OWNER(scope->ended.next, haft_io_task_t, link), worker);
     haft_io_timer_remove(&worker->timers, &scope->timer);
     if (scope->outer == NULL)
-        return;
+        return waits;
     haft_io_lock_scope(scope->outer);
     haft_io_unlink(&scope->sibling);
     haft_io_unlock_scope(scope->outer);
+    return waits;
 }
 
 /* Under its lock. Depth is that of the nesting of scopes in the program. */
@@ -153,7 +154,8 @@ static void enter(haft_io_scope_t *scope, haft_io_task_t *task) {
     task->scope = scope;
 }
 
-static void leave(haft_io_scope_t *scope) {
+/* True: it has waited for tasks. */
+static bool leave(haft_io_scope_t *scope) {
     haft_io_task_t *task = scope->owner;
     if (task->scope != scope)
         haft_io_misuse("The task '%s' has left the scope '%s' before one that it opened inside.",
@@ -163,8 +165,9 @@ static void leave(haft_io_scope_t *scope) {
     if (task->listed)
         haft_io_scope_unlist(scope, task);
     task->scope = scope->outer;
-    haft_io_scope_finish(scope);
+    bool waited = haft_io_scope_finish(scope);
     scope->owner = NULL;
+    return waited;
 }
 
 /* For a scope that is unwound by an effect or exception that is none of ours. */
@@ -201,6 +204,8 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
                        void *argument, void **result) {
     haft_io_task_t *task = haft_io_self();
     haft_payload_haft_io_unwind unwound = {0, NULL};
+    if (body == NULL)
+        haft_io_misuse("A scope needs a body to call (NULL).");
     void *unused;
     if (result == NULL)
         result = &unused;
@@ -217,10 +222,11 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
     bool was_unwound = run_body(body, argument, result, &unwound);
     if (was_unwound && unwound.code != -ECANCELED)
         haft_io_scope_fail(&scope, unwound.code, unwound.message, haft_io_task_name(task));
-    leave(&scope);
+    bool waited = leave(&scope);
     if (scope.code != 0)
         return scope.code;
-    return was_unwound ? haft_io_cancelled() : 0;
+    /* A cancel from outside reaches who waits for the tasks of a scope, too: they may be half done. */
+    return was_unwound || (waited && scope.cancelled) ? haft_io_cancelled() : 0;
 }
 
 int haft_io_scope(void *(*body)(void *), void *argument, void **result) {
@@ -273,6 +279,9 @@ void haft_io_note_failure(int code, const char *message) {
     haft_io_task_t *task = haft_io_self();
     if (task == NULL)
         haft_io_misuse("haft_io_note_failure was called outside of a task (%s).", message);
+    if (code >= 0)
+        haft_io_misuse("haft_io_note_failure takes a negative error number; it was given %d.",
+                       code);
     haft_io_scope_fail(task->scope, code, message, haft_io_task_name(task));
 }
 
@@ -300,7 +309,11 @@ static void *run_call(void *argument) {
 
 static void *run_several(void *argument) {
     haft_io_several_t *several = argument;
-    haft_io_this_scope()->several = several;
+    haft_io_scope_t *scope = haft_io_this_scope();
+    if (scope == NULL)
+        haft_io_misuse(
+            "Several calls are run as tasks outside of a scheduler: call this under haft_io_run.");
+    scope->several = several;
     for (size_t i = 0; i < several->count; i++) {
         several->calls[i].result = NULL;
         if (haft_io_spawn(run_call, &several->calls[i]) != 0)
@@ -314,6 +327,8 @@ int haft_io_all(haft_io_call_t *calls, size_t count) {
 }
 
 int haft_io_first(haft_io_call_t *calls, size_t count) {
+    if (count == 0)
+        haft_io_misuse("haft_io_first needs a call.");
     haft_io_several_t several = {calls, count, true, -1};
     int code = haft_io_scope(run_several, &several, NULL);
     return code == -ECANCELED && several.first >= 0 ? several.first : code;

@@ -59,13 +59,18 @@ int haft_io_poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner,
     if (!worker->shared)
         return poll_by(await, runner, entries, count, deadline);
     size_t used = 0;
-    while (used < count && (entries[used].fd < 0 || haft_io_begin_use(worker, entries[used].fd)))
-        entries[used++].revents = 0;
-    int ready = 1;
-    if (used == count)
+    int ready = 0;
+    for (; used < count && ready == 0; used += ready == 0) {
+        entries[used].revents = 0;
+        if (entries[used].fd >= 0)
+            ready = haft_io_begin_use(worker, entries[used].fd);
+    }
+    if (used == count) {
         ready = poll_by(await, runner, entries, count, deadline);
-    else
+    } else if (ready == -EBADF) {
         entries[used].revents = POLLNVAL; /* the first that is being closed */
+        ready = 1;
+    }
     for (size_t i = used + 1; i < count; i++)
         entries[i].revents = 0;
     while (used-- != 0)
@@ -105,6 +110,8 @@ int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *work
     if (code == 0)
         code = haft_io_code_of(haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
                                                  haft_io_kind_name(HAFT_IO_POLL)));
+    else
+        haft_io_cell_give_up(&cell);
     haft_io_count_out(runner->task);
     for (size_t i = 0; i < count; i++) {
         if (waiters[i].descriptor != NULL)

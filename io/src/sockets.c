@@ -37,6 +37,8 @@ typedef union address {
 /* Its size; 0 for what is no numeric address. */
 static socklen_t numeric_address(address_t *address, const char *host, uint16_t port) {
     memset(address, 0, sizeof *address);
+    if (host == NULL)
+        return 0;
     if (inet_pton(AF_INET, host, &address->v4.sin_addr) == 1) {
         address->v4.sin_family = AF_INET;
         address->v4.sin_port = htons(port);
@@ -50,9 +52,10 @@ static socklen_t numeric_address(address_t *address, const char *host, uint16_t 
     return 0;
 }
 
+/* Its size; 0 for a path that is empty or too long. */
 static socklen_t local_address(address_t *address, const char *path) {
     memset(address, 0, sizeof *address);
-    if (strlen(path) >= sizeof address->local.sun_path)
+    if (path == NULL || path[0] == '\0' || strlen(path) >= sizeof address->local.sun_path)
         return 0;
     address->local.sun_family = AF_UNIX;
     strcpy(address->local.sun_path, path);
@@ -173,6 +176,27 @@ static ssize_t finish_file_call(void (*function)(void *), file_call_t *call) {
     return code == 0 ? call->done : code;
 }
 
+typedef struct use {
+    haft_io_task_t *task; /* NULL: there is nothing to end */
+    int descriptor;
+} use_t;
+
+static void end_use(const use_t *use) {
+    if (use->task != NULL)
+        haft_io_end_use(use->task->worker, use->descriptor);
+}
+
+/* Who closes the descriptor meanwhile leaves that to the end of the call: a thread of the pool has its number. */
+static ssize_t finish_call_on_descriptor(void (*function)(void *), file_call_t *call) {
+    __attribute__((cleanup(end_use))) use_t use = {NULL, call->descriptor};
+    haft_io_task_t *task = haft_io_self();
+    int code = task != NULL ? haft_io_begin_use(task->worker, call->descriptor) : 0;
+    if (code != 0)
+        return code;
+    use.task = task;
+    return finish_file_call(function, call);
+}
+
 #define FILE_CALL(name, ...)                                                                       \
     static void name(void *argument) {                                                             \
         file_call_t *call = argument;                                                              \
@@ -194,20 +218,21 @@ int haft_io_open(const char *path, int flags, mode_t mode) {
 }
 
 ssize_t haft_io_read_at(int descriptor, void *buffer, size_t size, int64_t offset) {
-    return finish_file_call(
+    return finish_call_on_descriptor(
         call_read_at,
         &(file_call_t){.descriptor = descriptor, .buffer = buffer, .size = size, .offset = offset});
 }
 
 ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_t offset) {
-    return finish_file_call(call_write_at, &(file_call_t){.descriptor = descriptor,
-                                                          .buffer = (void *)(uintptr_t)buffer,
-                                                          .size = size,
-                                                          .offset = offset});
+    return finish_call_on_descriptor(call_write_at,
+                                     &(file_call_t){.descriptor = descriptor,
+                                                    .buffer = (void *)(uintptr_t)buffer,
+                                                    .size = size,
+                                                    .offset = offset});
 }
 
 int haft_io_sync(int descriptor) {
-    return (int)finish_file_call(call_sync, &(file_call_t){.descriptor = descriptor});
+    return (int)finish_call_on_descriptor(call_sync, &(file_call_t){.descriptor = descriptor});
 }
 
 typedef struct resolve_call {

@@ -38,15 +38,24 @@ typedef struct request {
 typedef struct state {
     struct io_uring ring;
     int waker;
+    haft_io_worker_t *worker; /* whose this is */
 } state_t;
 
 /* Completions that are nobody's request. */
 static char woken, ignored;
 
+static void take_completions(state_t *state);
+
+/* The kernel takes no more while it keeps completions that had no room. */
+static void submit(state_t *state) {
+    if (io_uring_submit(&state->ring) < 0)
+        take_completions(state);
+}
+
 static struct io_uring_sqe *next_entry(state_t *state) {
     struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
     while (entry == NULL) {
-        io_uring_submit(&state->ring);
+        submit(state);
         entry = io_uring_get_sqe(&state->ring);
     }
     return entry;
@@ -97,15 +106,21 @@ static uint8_t nature_of(const haft_io_descriptor_t *entry) {
     return __atomic_load_n(&entry->nature, __ATOMIC_RELAXED);
 }
 
+/* As much as a system call transfers at once. */
+static unsigned size_of(const haft_io_operation_t *o) {
+    enum { MOST = 0x7ffff000 };
+    return o->size < MOST ? (unsigned)o->size : MOST;
+}
+
 /* Prepares what the kernel does itself; false: it is to be tried, and waited for by poll. */
 static bool prepare(struct io_uring_sqe *entry, const haft_io_operation_t *o, int nature) {
     bool receives = o->kind == HAFT_IO_RECEIVE || o->kind == HAFT_IO_READ;
     if (nature == HAFT_IO_SOCKET && receives && o->address == NULL)
-        io_uring_prep_recv(entry, o->descriptor, o->buffer, o->size, o->flags);
+        io_uring_prep_recv(entry, o->descriptor, o->buffer, size_of(o), o->flags);
     else if (nature == HAFT_IO_FILE && o->kind == HAFT_IO_READ)
-        io_uring_prep_read(entry, o->descriptor, o->buffer, (unsigned)o->size, (uint64_t)-1);
+        io_uring_prep_read(entry, o->descriptor, o->buffer, size_of(o), (uint64_t)-1);
     else if (nature == HAFT_IO_FILE && o->kind == HAFT_IO_WRITE)
-        io_uring_prep_write(entry, o->descriptor, o->buffer, (unsigned)o->size, (uint64_t)-1);
+        io_uring_prep_write(entry, o->descriptor, o->buffer, size_of(o), (uint64_t)-1);
     else
         return false;
     return true;
@@ -146,12 +161,15 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
     haft_io_descriptor_t *known =
         haft_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
     if (known == NULL)
-        return operation->descriptor < 0 ? -EBADF : -ENOMEM;
+        return haft_io_without_entry(operation->descriptor);
     if (nature_of(known) == HAFT_IO_UNKNOWN)
         learn_nature(known, operation->descriptor);
     uint8_t nature = nature_of(known);
     if (kernel_does(operation, nature)) {
-        ssize_t done = ask(runner, known, operation, nature);
+        ssize_t done;
+        do
+            done = ask(runner, known, operation, nature);
+        while (done == -EINTR);
         /* A descriptor that does not block, or that is another file by now. */
         if (done != -EAGAIN && done != -ENOTSOCK)
             return done;
@@ -162,7 +180,7 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         if (done != -EAGAIN)
             return done;
         int ready = ask(runner, known, operation, HAFT_IO_UNKNOWN);
-        if (ready < 0)
+        if (ready < 0 && ready != -EINTR)
             return ready;
     }
 }
@@ -225,6 +243,8 @@ static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_
     if (code == 0)
         code = haft_io_code_of(haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
                                                  haft_io_kind_name(HAFT_IO_POLL)));
+    else
+        haft_io_cell_give_up(&cell);
     withdraw_polls(state, requests, count, runner->task);
     int closed = 0;
     for (size_t i = 0; i < count; i++)
@@ -262,6 +282,18 @@ static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *compl
     haft_io_cell_win(request->waiter.cell, HAFT_IO_WOKEN);
 }
 
+static void take_completions(state_t *state) {
+    struct io_uring_cqe *completions[COMPLETED_AT_ONCE];
+    for (;;) {
+        unsigned count = io_uring_peek_batch_cqe(&state->ring, completions, COMPLETED_AT_ONCE);
+        for (unsigned i = 0; i < count; i++)
+            completed(state->worker, completions[i]);
+        io_uring_cq_advance(&state->ring, count);
+        if (count < COMPLETED_AT_ONCE)
+            break;
+    }
+}
+
 static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
     state_t *state = worker->backend_state;
     struct io_uring_cqe *first;
@@ -271,15 +303,17 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
     else
         io_uring_submit_and_wait_timeout(&state->ring, &first, 1, nanoseconds > 0 ? &limit : NULL,
                                          NULL);
-    struct io_uring_cqe *completions[COMPLETED_AT_ONCE];
-    for (;;) {
-        unsigned count = io_uring_peek_batch_cqe(&state->ring, completions, COMPLETED_AT_ONCE);
-        for (unsigned i = 0; i < count; i++)
-            completed(worker, completions[i]);
-        io_uring_cq_advance(&state->ring, count);
-        if (count < COMPLETED_AT_ONCE)
-            break;
-    }
+    take_completions(state);
+}
+
+/* What was asked of a descriptor names it by its number, until the kernel has taken that: which it does
+   before the number is another file's. (In a shared run it has been closed by nobody until then.) */
+static int close_submitted(haft_io_worker_t *worker, int descriptor) {
+    state_t *state = worker->backend_state;
+    if (!worker->shared && haft_io_is_waited_on(worker->crew->descriptors, descriptor))
+        while (io_uring_sq_ready(&state->ring) != 0)
+            submit(state);
+    return haft_io_close_descriptor(worker, descriptor);
 }
 
 static void interrupt(haft_io_worker_t *worker) {
@@ -326,6 +360,7 @@ static int start(haft_io_worker_t *worker) {
         return code;
     }
     worker->backend_state = state;
+    state->worker = worker;
     state->waker = haft_io_waker_open();
     if (state->waker < 0) {
         code = state->waker;
@@ -341,7 +376,7 @@ const haft_io_backend_t haft_io_uring = {
     .start = start,
     .stop = stop,
     .operate = operate,
-    .close = haft_io_close_descriptor,
+    .close = close_submitted,
     .poll_several = poll_several,
     .poll = poll_completions,
     .interrupt = interrupt,

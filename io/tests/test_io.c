@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/un.h>
 
 /* ---- Pipes ---- */
@@ -275,6 +276,114 @@ static void closing_a_descriptor_ends_the_waits_on_it_with_an_error(void) {
     CHECK_RUNS(close_both_kinds);
 }
 
+BODY(close_and_reuse) {
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    haft_io_task_t *reader = haft_io_async(read_one, NULL);
+    haft_io_yield();
+    int others[2], before = ends[0];
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, others), 0);
+    CHECK_EQUAL(others[0], before);
+    CHECK_EQUAL(haft_io_write(others[1], "x", 1), 1);
+    void *result = NULL;
+    CHECK_EQUAL(haft_io_join(reader, &result), 0);
+    CHECK_EQUAL((intptr_t)result, -EBADF);
+    char byte;
+    CHECK_EQUAL(haft_io_receive(others[0], &byte, 1, MSG_DONTWAIT), 1);
+    haft_io_close(others[0]);
+    haft_io_close(others[1]);
+    haft_io_close(ends[1]);
+    return NULL;
+}
+static void who_waits_on_a_closed_descriptor_gets_no_data_of_the_next_of_its_number(void) {
+    CHECK_RUNS(close_and_reuse);
+}
+
+static haft_io_event_t go_on;
+static void occupy_the_pool(__attribute__((unused)) void *argument) {
+    haft_io_wait_event(&go_on);
+}
+BODY(occupy) {
+    haft_io_call_blocking(occupy_the_pool, NULL);
+    return NULL;
+}
+BODY(read_at_start) {
+    char byte = '?';
+    ssize_t got = haft_io_read_at(ends[0], &byte, 1, 0);
+    return check_number(got == 1 ? byte : got);
+}
+static int file_with(const char *text) {
+    char path[] = "/tmp/haft-io-XXXXXX";
+    int file = mkstemp(path);
+    unlink(path);
+    CHECK_EQUAL(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    return file;
+}
+BODY(close_what_the_pool_reads) {
+    haft_io_clear_event(&go_on);
+    ends[0] = file_with("old");
+    haft_io_spawn(occupy, NULL);
+    haft_io_yield();
+    haft_io_task_t *reader = haft_io_async(read_at_start, NULL);
+    haft_io_yield();
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    int other = file_with("new");
+    haft_io_set_event(&go_on);
+    void *result = NULL;
+    CHECK_EQUAL(haft_io_join(reader, &result), 0);
+    CHECK_EQUAL((intptr_t)result, 'o');
+    CHECK_EQUAL(fcntl(ends[0], F_GETFD), -1);
+    haft_io_close(other);
+    return NULL;
+}
+static void a_descriptor_that_the_pool_uses_is_closed_when_that_has_ended(void) {
+    haft_io_options_t options = {.threads = 1, .blocking_threads = 1};
+    CHECK_EQUAL(haft_io_run(close_what_the_pool_reads, NULL, &options), 0);
+}
+
+BODY(wait_for_nothing) {
+    return check_number(haft_io_wait_for(ends[0], 0));
+}
+BODY(close_what_is_watched_for_nothing) {
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        haft_io_task_t *watcher = haft_io_async(wait_for_nothing, NULL);
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        haft_io_close(ends[i]);
+        void *result = NULL;
+        CHECK_EQUAL(haft_io_join(watcher, &result), 0);
+        CHECK_EQUAL((intptr_t)result, i == 0 ? -EBADF : POLLHUP);
+        haft_io_close(ends[1 - i]);
+    }
+    return NULL;
+}
+static void a_wait_for_no_events_ends_with_the_descriptor_or_its_peer(void) {
+    CHECK_RUNS(close_what_is_watched_for_nothing);
+}
+
+BODY(transfer_more_than_a_call_can) {
+    const size_t size = (size_t)1 << 32;
+    char *space = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (space == MAP_FAILED)
+        return NULL;
+    int file = file_with("abc");
+    CHECK_EQUAL(lseek(file, 0, SEEK_SET), 0);
+    CHECK_EQUAL(haft_io_read(file, space, size), 3);
+    CHECK_EQUAL(haft_io_read(file, space, size), 0);
+    haft_io_close(file);
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(haft_io_write(ends[1], "abcd", 4), 4);
+    CHECK_EQUAL(haft_io_read(ends[0], space, size), 4);
+    haft_io_close(ends[0]);
+    haft_io_close(ends[1]);
+    munmap(space, size);
+    return NULL;
+}
+static void a_size_of_4_gib_is_not_taken_for_none(void) {
+    CHECK_RUNS(transfer_more_than_a_call_can);
+}
+
 BODY(read_by_two) {
     CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     haft_io_task_t *first = haft_io_async(read_one, NULL);
@@ -521,6 +630,10 @@ int main(void) {
     RUN(a_datagram_comes_with_its_sender);
     RUN(what_the_system_refuses_is_a_code_and_no_signal);
     RUN(closing_a_descriptor_ends_the_waits_on_it_with_an_error);
+    RUN(who_waits_on_a_closed_descriptor_gets_no_data_of_the_next_of_its_number);
+    RUN(a_descriptor_that_the_pool_uses_is_closed_when_that_has_ended);
+    RUN(a_wait_for_no_events_ends_with_the_descriptor_or_its_peer);
+    RUN(a_size_of_4_gib_is_not_taken_for_none);
     RUN(a_second_reader_of_a_stream_is_refused);
     int before = check_descriptors();
     RUN(nothing_is_lost_by_reads_that_are_cancelled);

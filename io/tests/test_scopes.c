@@ -373,6 +373,32 @@ static void all_of_these_and_the_first_of_these(void) {
     CHECK_RUNS(all_and_first);
 }
 
+/* Whose calls are cancelled with the caller, while it waits for them and not in its body. */
+static bool went_on;
+BODY(wait_for_all) {
+    haft_io_call_t calls[] = {{sleep_long, "", NULL}, {sleep_long, "", NULL}};
+    haft_io_all(calls, 2);
+    went_on = true;
+    return NULL;
+}
+BODY(wait_for_the_first) {
+    haft_io_call_t calls[] = {{sleep_long, "", NULL}, {sleep_long, "", NULL}};
+    haft_io_return_cancels(true);
+    CHECK_EQUAL(haft_io_first(calls, 2), -ECANCELED);
+    return NULL;
+}
+BODY(cancel_who_waits_for_several) {
+    haft_io_scope_options_t limited = {.deadline = haft_io_now() + HAFT_IO_MILLISECOND};
+    CHECK_EQUAL(haft_io_scope_with(&limited, wait_for_all, NULL, NULL), -ETIMEDOUT);
+    CHECK(!went_on);
+    limited.deadline = haft_io_now() + HAFT_IO_MILLISECOND;
+    CHECK_EQUAL(haft_io_scope_with(&limited, wait_for_the_first, NULL, NULL), -ETIMEDOUT);
+    return NULL;
+}
+static void who_is_cancelled_while_it_waits_for_calls_does_not_go_on(void) {
+    CHECK_RUNS(cancel_who_waits_for_several);
+}
+
 int main(void) {
     check_backend();
     RUN(a_scope_is_left_when_its_tasks_have_ended);
@@ -391,6 +417,7 @@ int main(void) {
     RUN(a_cancelled_join_leaves_nothing_behind);
     RUN(a_scope_that_another_effect_unwinds_ends_its_tasks_first);
     RUN(all_of_these_and_the_first_of_these);
+    RUN(who_is_cancelled_while_it_waits_for_calls_does_not_go_on);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

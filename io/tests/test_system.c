@@ -130,6 +130,30 @@ static void a_descriptor_is_passed_over_a_unix_socket(void) {
     RUNS_BOTH_WAYS(pass_descriptors);
 }
 
+BODY(receive_one_of_two) {
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(2 * sizeof(int))];
+    } control = {.header = {.cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS,
+                            .cmsg_len = CMSG_LEN(2 * sizeof(int))}};
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    memcpy(CMSG_DATA(&control.header), ends, sizeof ends);
+    struct msghdr message = {.msg_iov = &(struct iovec){"x", 1},
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    CHECK_EQUAL(haft_io_send_message(ends[1], &message, 0), 1);
+    int before = check_descriptors(), got = haft_io_receive_descriptor(ends[0]);
+    CHECK_EQUAL(check_descriptors(), before + (got >= 0));
+    haft_io_close(got);
+    close_ends();
+    return NULL;
+}
+static void of_two_descriptors_that_come_at_once_none_is_left_open(void) {
+    RUNS_BOTH_WAYS(receive_one_of_two);
+}
+
 /* ---- Past the program ---- */
 
 enum { LARGE = 1 << 20 };
@@ -314,6 +338,7 @@ int main(void) {
     check_backend();
     RUN(parts_are_read_and_written_in_order);
     RUN(a_descriptor_is_passed_over_a_unix_socket);
+    RUN(of_two_descriptors_that_come_at_once_none_is_left_open);
     RUN(bytes_go_past_the_program);
     RUN(a_signal_is_waited_for);
     RUN(processes_are_started_and_waited_for);

@@ -191,7 +191,7 @@ typedef struct haft_io_scope_options {
  * If the body or a task of the scope fails (haft_io_fail), the body and the other tasks are
  * cancelled; when they have ended, haft_io_scope returns the code of the first failure. It returns
  * 0 when nothing failed, -ETIMEDOUT after the deadline, -ECANCELED after haft_io_cancel. A cancel
- * of the caller cancels the scope, too.
+ * of the caller cancels the scope, too; if the scope still has tasks then, it reaches the caller here.
  */
 int haft_io_scope(void *(*body)(void *), void *argument, void **result);
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
@@ -346,8 +346,9 @@ ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags
 
 /*
  * Passes a descriptor over a Unix socket, along with one byte. The sender's stays its own; the receiver gets
- * one more of the same file. 0; or the descriptor, -EPIPE at the end, -EBADMSG if a byte came without one,
- * -EMFILE if the process had no number left for it, which is lost then.
+ * one more of the same file, the first if several come, and closes the others. 0; or the descriptor, -EPIPE
+ * at the end, -EBADMSG if a byte came without one, -EMFILE if the process had no number left for it, which is
+ * lost then.
  */
 int haft_io_send_descriptor(int socket, int descriptor);
 int haft_io_receive_descriptor(int socket);

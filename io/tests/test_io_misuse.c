@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* Arguments that cannot be, and calls in the wrong place: an error, or a message that names the mistake. What an
+   object is read from or written to may not be NULL: as for any function of C, that is a fault. */
+#include "check_io.h"
+
+#include <dirent.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#define RUNS_BOTH_WAYS(body)                                                                       \
+    do {                                                                                           \
+        body(NULL);                                                                                \
+        CHECK_RUNS(body);                                                                          \
+    } while (0)
+
+/* ---- What the system, or the library, refuses ---- */
+
+static void *volatile nothing; /* not NULL to the compiler */
+
+BODY(refuse_transfers) {
+    int ends[2];
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(haft_io_write(ends[0], nothing, 1), -EFAULT);
+    CHECK_EQUAL(haft_io_write(ends[1], "ab", 2), 2);
+    CHECK_EQUAL(haft_io_read(ends[0], nothing, 1), -EFAULT);
+    CHECK_EQUAL(haft_io_receive(ends[0], nothing, 1, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_send(ends[0], nothing, 1, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_read_parts(ends[0], nothing, 1), -EFAULT);
+    CHECK_EQUAL(haft_io_write_parts(ends[0], nothing, 1), -EFAULT);
+    CHECK_EQUAL(haft_io_receive_message(ends[0], nothing, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_send_message(ends[0], nothing, 0), -EFAULT);
+    struct iovec part = {(char[]){"x"}, 1};
+    CHECK_EQUAL(haft_io_read_parts(ends[0], &part, (size_t)1 << 32), -EINVAL);
+    CHECK_EQUAL(haft_io_write_parts(ends[0], &part, 1025), -EINVAL);
+    CHECK_EQUAL(haft_io_accept(ends[0]), -EINVAL);
+    CHECK_EQUAL(haft_io_send_descriptor(ends[0], -1), -EBADF);
+    CHECK_EQUAL(haft_io_port(ends[0]), -EAFNOSUPPORT);
+    CHECK(haft_io_connect(ends[0], nothing, 0) < 0);
+    CHECK_EQUAL(haft_io_poll(nothing, 1, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_poll(nothing, SIZE_MAX / 64, 0), -EINVAL);
+    CHECK_EQUAL(haft_io_poll(nothing, 0, 0), 0);
+    haft_io_close(ends[0]);
+    haft_io_close(ends[1]);
+    return NULL;
+}
+BODY(refuse_descriptors) {
+    char byte = 0;
+    const int numbers[] = {-1, INT32_MIN, 1000000, INT32_MAX};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        int none = numbers[i];
+        struct iovec part = {&byte, 1};
+        CHECK_EQUAL(haft_io_read(none, &byte, 1), -EBADF);
+        CHECK_EQUAL(haft_io_write(none, &byte, 1), -EBADF);
+        CHECK_EQUAL(haft_io_write_all(none, &byte, 1), -EBADF);
+        CHECK_EQUAL(haft_io_read_parts(none, &part, 1), -EBADF);
+        CHECK_EQUAL(haft_io_write_parts(none, &part, 1), -EBADF);
+        CHECK_EQUAL(haft_io_send_file(none, none, NULL, 1), -EBADF);
+        CHECK_EQUAL(haft_io_splice(none, none, 1), -EBADF);
+        CHECK_EQUAL(haft_io_wait_for(none, POLLIN), -EBADF);
+        CHECK_EQUAL(haft_io_close(none), -EBADF);
+        CHECK_EQUAL(haft_io_receive(none, &byte, 1, 0), -EBADF);
+        CHECK_EQUAL(haft_io_send(none, &byte, 1, 0), -EBADF);
+        CHECK_EQUAL(haft_io_send_descriptor(none, 0), -EBADF);
+        CHECK_EQUAL(haft_io_receive_descriptor(none), -EBADF);
+        CHECK_EQUAL(haft_io_accept(none), -EBADF);
+        CHECK(haft_io_connect(none, (struct sockaddr *)&part, sizeof part) < 0);
+        CHECK_EQUAL(haft_io_port(none), -EBADF);
+        CHECK_EQUAL(haft_io_read_at(none, &byte, 1, 0), -EBADF);
+        CHECK_EQUAL(haft_io_write_at(none, &byte, 1, 0), -EBADF);
+        CHECK_EQUAL(haft_io_sync(none), -EBADF);
+    }
+    return NULL;
+}
+BODY(refuse_names) {
+    char long_name[300];
+    memset(long_name, 'a', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    CHECK_EQUAL(haft_io_listen_tcp(nothing, 0, 0), -EINVAL);
+    CHECK_EQUAL(haft_io_listen_tcp("300.0.0.1", 0, 0), -EINVAL);
+    CHECK_EQUAL(haft_io_listen_unix(nothing, 0), -EINVAL);
+    CHECK_EQUAL(haft_io_listen_unix("", 0), -EINVAL);
+    CHECK_EQUAL(haft_io_listen_unix(long_name, 0), -EINVAL);
+    CHECK_EQUAL(haft_io_connect_unix(nothing), -EINVAL);
+    CHECK_EQUAL(haft_io_connect_unix(""), -EINVAL);
+    CHECK_EQUAL(haft_io_connect_unix(long_name), -EINVAL);
+    CHECK_EQUAL(haft_io_socket(-1, -1, -1), -EINVAL);
+    CHECK_EQUAL(haft_io_open(nothing, O_RDONLY, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_open("", O_RDONLY, 0), -ENOENT);
+    CHECK_EQUAL(haft_io_make_directory(nothing, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_remove(nothing), -EFAULT);
+    CHECK_EQUAL(haft_io_rename(nothing, nothing), -EFAULT);
+    CHECK_EQUAL(haft_io_status(nothing, nothing), -EFAULT);
+    struct addrinfo *result = NULL;
+    CHECK(haft_io_resolve(nothing, nothing, NULL, &result) == EAI_NONAME);
+    return NULL;
+}
+BODY(refuse_processes) {
+    static const char *const none[] = {NULL}, *const missing[] = {"no such program", NULL};
+    CHECK_EQUAL(haft_io_start_process(nothing, NULL), -EINVAL);
+    CHECK_EQUAL(haft_io_start_process(none, NULL), -EINVAL);
+    CHECK_EQUAL(haft_io_start_process(missing, NULL), -ENOENT);
+    CHECK_EQUAL(haft_io_start_process(missing, (int[]){1000000, -1, -1}), -EBADF);
+    CHECK_EQUAL(haft_io_wait_process(0, NULL), -EINVAL);
+    CHECK_EQUAL(haft_io_wait_process(INT32_MAX, NULL), -ECHILD);
+    CHECK_EQUAL(haft_io_wait_process(getpid(), NULL), -ECHILD);
+    return NULL;
+}
+static void what_cannot_be_done_is_a_code(void) {
+    /* (Where the sanitizers and Valgrind look at what system calls are given.) */
+    if (check_bare()) {
+        RUNS_BOTH_WAYS(refuse_transfers);
+        RUNS_BOTH_WAYS(refuse_names);
+    }
+    RUNS_BOTH_WAYS(refuse_descriptors);
+    RUNS_BOTH_WAYS(refuse_processes);
+}
+
+BODY(sleep_at_once) {
+    CHECK_EQUAL(haft_io_sleep(INT64_MIN), 0);
+    CHECK_EQUAL(haft_io_sleep_until(-5), 0);
+    haft_io_mutex_t mutex = {.held = true};
+    CHECK_EQUAL(haft_io_lock_until(&mutex, -5), -ETIMEDOUT);
+    return NULL;
+}
+static void a_time_long_past_is_now(void) {
+    RUNS_BOTH_WAYS(sleep_at_once);
+}
+
+BODY(absurd_sizes) {
+    CHECK(haft_io_channel_new(SIZE_MAX, 1) == NULL);
+    CHECK(haft_io_channel_new(SIZE_MAX / 2, 2) == NULL);
+    CHECK(haft_io_channel_new(1, SIZE_MAX) == NULL);
+    haft_io_channel_free(NULL);
+    haft_io_channel_t *channel = haft_io_channel_new(0, 0);
+    haft_io_channel_close(channel);
+    CHECK_EQUAL(haft_io_channel_send(channel, ""), -EPIPE);
+    haft_io_channel_free(channel);
+    haft_io_barrier_t barrier = {.needed = 0};
+    CHECK_EQUAL(haft_io_arrive(&barrier), 1);
+    if (haft_io_self() != NULL)
+        CHECK_EQUAL(haft_io_all(NULL, 0), 0);
+    return NULL;
+}
+static void sizes_that_cannot_be_had_are_refused(void) {
+    RUNS_BOTH_WAYS(absurd_sizes);
+}
+
+static void options_that_cannot_be_are_taken_for_the_nearest(void) {
+    haft_io_options_t options = {.threads = -3, .blocking_threads = -1};
+    CHECK_EQUAL(haft_io_run(check_nothing, NULL, &options), 0);
+    options = (haft_io_options_t){.threads = 1, .backend = "none"};
+    CHECK_EQUAL(haft_io_run(check_nothing, NULL, &options), -EINVAL);
+}
+
+/* ---- Outside of a scheduler ---- */
+
+static void without_a_scheduler_what_asks_for_the_task_finds_none(void) {
+    haft_io_counters_t counters;
+    CHECK(haft_io_self() == NULL);
+    CHECK(haft_io_this_scope() == NULL);
+    CHECK(!haft_io_runs_here());
+    CHECK_EQUAL(haft_io_yield(), 0);
+    CHECK_EQUAL(haft_io_cancelled(), -ECANCELED);
+    CHECK(!haft_io_return_cancels(true));
+    CHECK(haft_io_local(&counters) == NULL);
+    haft_io_set_task_name("nobody");
+    CHECK_EQUAL(haft_io_dump(STDERR_FILENO), -ESRCH);
+    CHECK_EQUAL(haft_io_count(&counters), -ESRCH);
+    CHECK_EQUAL(haft_io_seed(), 0);
+}
+
+/* ---- Mistakes that end the process ---- */
+
+static void spawn_nowhere(void) {
+    haft_io_spawn(check_nothing, NULL);
+}
+static void async_nowhere(void) {
+    haft_io_async(check_nothing, NULL);
+}
+static void all_nowhere(void) {
+    haft_io_all(&(haft_io_call_t){check_nothing, NULL, NULL}, 1);
+}
+static void set_local_nowhere(void) {
+    haft_io_set_local("key", NULL);
+}
+static void note_nowhere(void) {
+    haft_io_note_failure(-EIO, "lost");
+}
+static void fail_nowhere(void) {
+    haft_io_fail(-EIO, "lost");
+}
+static void simulated_nowhere(void) {
+    int ends[2];
+    haft_io_simulated_pair(ends);
+}
+static void break_nowhere(void) {
+    haft_io_simulated_break(0);
+}
+static void run_nothing(void) {
+    haft_io_run(NULL, NULL, NULL);
+}
+static void simulate_nothing(void) {
+    haft_io_simulate(NULL, NULL, NULL);
+}
+static void scope_nothing(void) {
+    haft_io_scope(NULL, NULL, NULL);
+}
+static void choose_nothing(void) {
+    haft_io_choose(NULL, 0);
+}
+static void first_of_nothing(void) {
+    haft_io_first(NULL, 0);
+}
+
+/* What a task does wrong. */
+static void (*mistake)(void);
+BODY(make_mistake) {
+    mistake();
+    return NULL;
+}
+static void in_a_task(void) {
+    haft_io_run(make_mistake, NULL, NULL);
+}
+static void spawn_nothing(void) {
+    haft_io_spawn(NULL, NULL);
+}
+static void fail_well(void) {
+    haft_io_fail(0, "no failure");
+}
+static void note_well(void) {
+    haft_io_note_failure(5, "no failure");
+}
+static void break_no_end(void) {
+    haft_io_simulated_break(0);
+}
+static void in_a_simulation(void) {
+    haft_io_simulate(make_mistake, NULL, &(haft_io_simulation_t){.seed = 3});
+}
+
+static void mistakes_are_named(void) {
+    CHECK_ABORTS(spawn_nowhere, "A task is spawned outside of a scheduler");
+    CHECK_ABORTS(async_nowhere, "A task is spawned outside of a scheduler");
+    CHECK_ABORTS(all_nowhere, "Several calls are run as tasks outside of a scheduler");
+    CHECK_ABORTS(set_local_nowhere, "haft_io_set_local was called outside of a task");
+    CHECK_ABORTS(note_nowhere, "haft_io_note_failure was called outside of a task (lost)");
+    CHECK_ABORTS(fail_nowhere, "haft_io_unwind");
+    CHECK_ABORTS(simulated_nowhere,
+                 "haft_io_simulated_pair was called outside of haft_io_simulate");
+    CHECK_ABORTS(break_nowhere, "haft_io_simulated_break was called outside of haft_io_simulate");
+    CHECK_ABORTS(run_nothing, "A run needs a function to begin with (NULL)");
+    CHECK_ABORTS(simulate_nothing, "A run needs a function to begin with (NULL)");
+    CHECK_ABORTS(scope_nothing, "A scope needs a body to call (NULL)");
+    CHECK_ABORTS(choose_nothing, "haft_io_choose needs a choice");
+    CHECK_ABORTS(first_of_nothing, "haft_io_first needs a call");
+    if (!check_follows_children())
+        return;
+    static const struct {
+        void (*mistake)(void);
+        const char *message;
+    } mistakes[] = {{spawn_nothing, "A task needs a function to run (NULL)"},
+                    {scope_nothing, "A scope needs a body to call (NULL)"},
+                    {fail_well, "haft_io_fail takes a negative error number; it was given 0"},
+                    {note_well, "takes a negative error number; it was given 5"},
+                    {first_of_nothing, "haft_io_first needs a call"}};
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        mistake = mistakes[i].mistake;
+        CHECK_ABORTS(in_a_task, mistakes[i].message);
+    }
+    mistake = break_no_end;
+    CHECK_ABORTS(in_a_simulation, "haft_io_simulated_break was given no open end of a stream");
+}
+
+int main(void) {
+    check_backend();
+    RUN(what_cannot_be_done_is_a_code);
+    RUN(a_time_long_past_is_now);
+    RUN(sizes_that_cannot_be_had_are_refused);
+    RUN(options_that_cannot_be_are_taken_for_the_nearest);
+    RUN(without_a_scheduler_what_asks_for_the_task_finds_none);
+    RUN(mistakes_are_named);
+    return check_end();
+}
