@@ -60,6 +60,31 @@ static inline void check_backend(void) {
     exit(77);
 }
 
+/* Calls the function with options for each back end that the system has, on one thread and on two. */
+static inline void check_everywhere(void (*function)(const haft_io_options_t *options)) {
+    static const char *const backends[] = {"epoll", "io_uring"};
+    for (int i = 0; i < 4; i++) {
+        haft_io_options_t options = {.threads = 1 + i % 2, .backend = backends[i / 2]};
+        const char *only = getenv("HAFT_IO_BACKEND");
+        if (only != NULL && strcmp(only, options.backend) != 0)
+            continue;
+        /* Valgrind lets no other thread run while one waits in io_uring. */
+        if (RUNNING_ON_VALGRIND && i / 2 == 1)
+            return;
+        if (haft_io_run(check_nothing, NULL, &options) == 0)
+            function(&options);
+    }
+}
+
+/* How many seconds to go on with what can go on for as long as one likes: as many as the variable of the
+   environment says, or else as the campaign has it. */
+static inline double check_seconds(const char *variable, double in_short, double in_long) {
+    const char *text = getenv(variable), *campaign = getenv("HAFT_CAMPAIGN");
+    if (text != NULL)
+        return strtod(text, NULL);
+    return campaign != NULL && strcmp(campaign, "long") == 0 ? in_long : in_short;
+}
+
 /* How many this process has. */
 static inline int check_descriptors(void) {
     int count = 0;
