@@ -301,6 +301,62 @@ static void end_barrier(void) {
     CHECK(barrier.arrived == 0 && barrier.waiting.first == NULL);
 }
 
+/* ---- Events and promises ---- */
+
+static haft_io_event_t event;
+static haft_io_promise_t promise;
+static bool is_set, is_kept;
+static int told;
+
+BODY(wait_for_both) {
+    void *value = NULL;
+    int code = draw(2) == 0 ? haft_io_await(&promise, &value)
+                            : haft_io_await_until(&promise, &value, soon());
+    CHECK(code == -ETIMEDOUT || (code == 0 && is_kept && value == &told));
+    code = draw(2) == 0 ? haft_io_wait_event(&event) : haft_io_wait_event_until(&event, soon());
+    CHECK(code == -ETIMEDOUT || code == 0);
+    told += code == 0;
+    return NULL;
+}
+BODY(wait_for_both_often) {
+    for (int i = 0; i < ROUNDS; i++) {
+        call_in_some_way(wait_for_both, NULL);
+        pause_a_little();
+    }
+    return NULL;
+}
+/* In the end it is set: nobody waits for ever. */
+BODY(set_and_clear) {
+    for (int i = 0; i < ROUNDS; i++) {
+        draw(2) == 0 ? haft_io_set_event(&event) : haft_io_clear_event(&event);
+        if (i == 2) {
+            is_kept = true;
+            haft_io_keep(&promise, &told);
+        }
+        pause_a_little();
+    }
+    is_set = true;
+    haft_io_set_event(&event);
+    CHECK_EQUAL(haft_io_wait_event(&event), 0);
+    return NULL;
+}
+BODY(event_model) {
+    for (int i = 0; i < TASKS - 1; i++)
+        haft_io_spawn(wait_for_both_often, NULL);
+    haft_io_spawn(set_and_clear, NULL);
+    return NULL;
+}
+static void begin_event(void) {
+    memset(&event, 0, sizeof event);
+    memset(&promise, 0, sizeof promise);
+    is_set = is_kept = false;
+    told = 0;
+}
+static void end_event(void) {
+    CHECK(is_set && is_kept && event.set && event.waiting.first == NULL);
+    CHECK(promise.kept.waiting.first == NULL);
+}
+
 /* ---- Channels: what was sent is received once, in order; what was given up is not ---- */
 
 enum { VALUES = TASKS * ROUNDS };
@@ -485,6 +541,9 @@ static void once_is_once_and_for_all(void) {
 static void a_barrier_lets_as_many_pass_as_it_needs(void) {
     simulate_often(begin_barrier, barrier_model, end_barrier);
 }
+static void events_and_promises_let_all_go_on_who_wait(void) {
+    simulate_often(begin_event, event_model, end_event);
+}
 static void channels_deliver_what_was_sent_once_and_in_order(void) {
     simulate_often(begin_channels, channel_model, end_channels);
 }
@@ -578,6 +637,7 @@ int main(void) {
     RUN(a_lock_has_many_readers_or_one_writer);
     RUN(once_is_once_and_for_all);
     RUN(a_barrier_lets_as_many_pass_as_it_needs);
+    RUN(events_and_promises_let_all_go_on_who_wait);
     RUN(channels_deliver_what_was_sent_once_and_in_order);
     RUN(streams_deliver_every_byte_once_and_in_order);
     return check_end();
