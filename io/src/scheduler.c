@@ -63,7 +63,8 @@ static void foresee(const haft_io_worker_t *worker, const haft_io_link_t *link) 
     __builtin_prefetch(link->next);
     __builtin_prefetch(next->runner);
     for (int line = -BELOW; line < ABOVE; line++)
-        __builtin_prefetch((const char *)next->cell + line * LINE);
+        __builtin_prefetch(
+            (const void *)((uintptr_t)next->cell + (uintptr_t)(line * LINE))); /* or NULL */
 }
 
 static haft_io_task_t *first_ready(haft_io_worker_t *worker) {
