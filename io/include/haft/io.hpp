@@ -110,7 +110,7 @@ __attribute__((visibility("default"))) inline char frame_key;
 
 inline void need_run() {
     if (haft_io_local(&frame_key) == nullptr)
-        throw std::logic_error("haft: a task is started outside of haft::io::run()");
+        throw std::logic_error("haft: a task or scope is started outside of haft::io::run()");
 }
 
 /* The frame of the current task is this one while it lives. */
@@ -166,6 +166,7 @@ template <typename F>
 struct body {
     using result = std::invoke_result_t<F &>;
     F &function;
+    bool first = false; /* of its task: no frame is around it */
     frame in = {};
     outcome<result> out = {};
 
@@ -173,7 +174,8 @@ struct body {
         auto &self = *static_cast<body *>(argument);
         haft_io_return_cancels(true);
         self.in.scope = haft_io_this_scope();
-        entered here(self.in);
+        if (self.first)
+            haft_io_set_local(&frame_key, &self.in);
         self.out.take_from(self.function);
         if (self.out.failure != nullptr && !self.out.was_cancelled())
             self.in.fail(self.out.failure);
@@ -239,7 +241,7 @@ template <std::invocable F>
 std::invoke_result_t<F &>
 run(F function, const haft_io_options_t &options = {
                     .threads = 1, .backend = nullptr, .stack_size = 0, .blocking_threads = 0}) {
-    detail::body<F> body{function};
+    detail::body<F> body{function, true};
     int code = haft_io_run(&detail::body<F>::enter, &body, &options);
     return body.leave(code, "run");
 }
@@ -251,7 +253,10 @@ run(F function, const haft_io_options_t &options = {
  */
 template <std::invocable F>
 std::invoke_result_t<F &> scope_with(const haft_io_scope_options_t &options, F function) {
+    detail::need_run();
     detail::body<F> body{function};
+    /* Left after the tasks have ended: nobody shares the local value then, and it is replaced in place. */
+    detail::entered here(body.in);
     int code = haft_io_scope_with(&options, &detail::body<F>::enter, &body, nullptr);
     return body.leave(code, "scope");
 }
