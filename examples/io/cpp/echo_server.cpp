@@ -49,8 +49,6 @@ int main(int count, char **arguments) try {
         std::cout << talk_to(port) << " clients were answered\n";
         io::cancel(); // the server, too
     });
-} catch (const io::cancelled &) {
-    return 0;
 } catch (const std::exception &error) {
     std::cerr << error.what() << '\n';
     return 1;
