@@ -238,9 +238,7 @@ int haft_io_spawn(void *(*function)(void *), void *argument) {
 
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument) {
-    haft_io_task_t *task =
-        spawn(options->scope, options->name, function, argument, HAFT_IO_NOT_JOINABLE);
-    return task != NULL ? 0 : -ENOMEM;
+    return spawn(options, function, argument, HAFT_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
 }
 
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {

@@ -119,6 +119,10 @@ struct options {
     const char *backend = nullptr; /* see haft_io_options_t */
     std::size_t stack_size = 0;    /* of each task; 0: haft_stack_size() */
     int blocking_threads = 0;
+    int dump_signal = 0;                  /* the process gets it: the run dumps its tasks */
+    std::chrono::nanoseconds watchdog{0}; /* a task that holds its thread for longer is named */
+    bool times_polls = false;
+    bool moves = false; /* all tasks move between threads; see haft/io.h, "scopes" */
     std::vector<std::exception_ptr> *failures = nullptr; /* as in scope_options */
 };
 
@@ -127,6 +131,7 @@ class task;
 
 struct task_options {
     const char *name = nullptr; /* for the dump; not copied; nullptr: as the caller's */
+    bool moves = false;         /* also if those of its scope do not */
 };
 
 /* A scope that is open: valid until it ends, in it and in what it has spawned. */
@@ -161,8 +166,15 @@ concept scope_body = std::invocable<F &> || std::invocable<F &, scope_ref>;
 template <scope_body F>
 auto run(const options &options, F function) {
     detail::body<F, scope_ref> body{function, options.failures, "run", true};
-    haft_io_options_t given = {options.threads, options.backend, options.stack_size,
-                               options.blocking_threads};
+    haft_io_options_t given = {};
+    given.threads = options.threads;
+    given.backend = options.backend;
+    given.stack_size = options.stack_size;
+    given.blocking_threads = options.blocking_threads;
+    given.dump_signal = options.dump_signal;
+    given.watchdog = options.watchdog.count();
+    given.times_polls = options.times_polls;
+    given.moves = options.moves;
     return body.leave(haft_io_run(&body.enter, &body, &given), "run");
 }
 template <scope_body F>
@@ -184,11 +196,10 @@ auto simulate(simulation how, F function) {
 
 struct scope_options {
     const char *name = nullptr; /* for the dump; not copied */
-    clock::time_point deadline =
-        forever;           /* when it is cancelled, and throws std::errc::timed_out */
-    bool shielded = false; /* a cancel from outside does not reach into it */
-    std::vector<std::exception_ptr> *failures =
-        nullptr; /* gets all that it had to throw, in order */
+    clock::time_point deadline = forever; /* it is cancelled then, and throws timed_out */
+    bool shielded = false;                /* a cancel from outside does not reach into it */
+    std::vector<std::exception_ptr> *failures = nullptr; /* gets all exceptions, in order */
+    bool moves = false; /* the tasks in it, and in scopes below, move between threads */
 };
 
 /*
@@ -202,6 +213,7 @@ auto scope(const scope_options &options, F function) {
     given.name = options.name;
     given.deadline = options.deadline == forever ? 0 : detail::deadline_of(options.deadline);
     given.shielded = options.shielded;
+    given.moves = options.moves;
     if (haft_io_self() == nullptr) {
         body.enter_alone();
         return body.leave(0, "scope");
@@ -306,7 +318,10 @@ haft_io_task_t *start(frame &in, task_options options, std::shared_ptr<Job> job,
     std::optional<bound> there;
     if (current_frame() != &in)
         there.emplace(&frame_key, &in);
-    haft_io_task_options_t given = {in.scope, options.name};
+    haft_io_task_options_t given = {};
+    given.scope = in.scope;
+    given.name = options.name;
+    given.moves = options.moves;
     job->self = job;
     haft_io_task_t *started = nullptr;
     bool done = joinable ? (started = haft_io_async_with(&given, &Job::start, job.get())) != nullptr

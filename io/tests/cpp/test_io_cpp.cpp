@@ -417,7 +417,7 @@ static void tasks_run_on_several_threads() {
     for (int round = 0; round < 20; round++) {
         sum = 0;
         try {
-            io::run({.threads = 2}, [&] {
+            io::run({.threads = 2, .moves = round % 2 == 1}, [&] {
                 for (int i = 0; i < 100; i++)
                     io::spawn([&, i] {
                         io::scope([&] { io::spawn([&] { sum += 1; }); });
