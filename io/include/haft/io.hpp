@@ -195,7 +195,7 @@ auto simulate(simulation how, F function) {
 }
 
 struct scope_options {
-    const char *name = nullptr; /* for the dump; not copied */
+    const char *name = nullptr;           /* for the dump; not copied */
     clock::time_point deadline = forever; /* it is cancelled then, and throws timed_out */
     bool shielded = false;                /* a cancel from outside does not reach into it */
     std::vector<std::exception_ptr> *failures = nullptr; /* gets all exceptions, in order */
