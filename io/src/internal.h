@@ -161,7 +161,7 @@ enum haft_io_task_state {
     HAFT_IO_ENDED
 };
 
-/* A value by key, shared by the tasks that have inherited it. */
+/* A value by key, shared by the tasks that have inherited it, and not changed while it is. */
 typedef struct haft_io_binding {
     struct haft_io_binding *outer;
     size_t uses;
@@ -213,7 +213,7 @@ struct haft_io_task {
 #define HAFT_IO_ENDING ((haft_io_cell_t *)2) /* who ends it still looks at the joiner's cell */
 #define HAFT_IO_HAS_ENDED ((haft_io_cell_t *)3)
 
-struct haft_io_scope {
+struct haft_io_scope_state {
     haft_io_scope_t *outer;
     bool shared; /* its run is */
     uint32_t lock;

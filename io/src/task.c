@@ -94,14 +94,18 @@ static void release(haft_io_task_t *task, haft_io_worker_t *worker) {
         give_spare(worker);
 }
 
-static void forget_locals(haft_io_task_t *task) {
-    haft_io_binding_t *binding = task->locals;
+static void release_binding(haft_io_binding_t *binding) {
     while (binding != NULL && __atomic_sub_fetch(&binding->uses, 1, __ATOMIC_ACQ_REL) == 0) {
         haft_io_binding_t *outer = binding->outer;
         free(binding);
         binding = outer;
     }
-    task->locals = NULL;
+}
+
+static haft_io_binding_t *use_binding(haft_io_binding_t *binding) {
+    if (binding != NULL)
+        __atomic_fetch_add(&binding->uses, 1, __ATOMIC_RELAXED);
+    return binding;
 }
 
 /* ---- The end, and who joins ---- */
@@ -170,8 +174,10 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
     haft_io_set_state(task, HAFT_IO_ENDED);
     if (task->listed)
         haft_io_scope_unlist(home, task);
-    if (HAFT_IO_UNLIKELY(task->locals != NULL))
-        forget_locals(task);
+    if (HAFT_IO_UNLIKELY(task->locals != NULL)) {
+        release_binding(task->locals);
+        task->locals = NULL;
+    }
     if (HAFT_IO_UNLIKELY(worker->shared)) {
         hand_over_shared(task, worker);
         haft_io_scope_count_down_shared(home, worker->crew);
@@ -218,10 +224,8 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     task->name = options->name != NULL ? options->name : parent->name;
     task->moves |= options->moves && worker->shared;
     task->joiner = joiner;
-    if (HAFT_IO_UNLIKELY(parent->locals != NULL)) {
-        task->locals = parent->locals;
-        __atomic_fetch_add(&task->locals->uses, 1, __ATOMIC_RELAXED);
-    }
+    if (HAFT_IO_UNLIKELY(parent->locals != NULL))
+        task->locals = use_binding(parent->locals);
     haft_io_enqueue_new(worker, task);
     return task;
 }
@@ -230,6 +234,11 @@ static const haft_io_task_options_t defaults;
 
 int haft_io_spawn(void *(*function)(void *), void *argument) {
     return spawn(&defaults, function, argument, HAFT_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
+}
+
+int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
+                       void *argument) {
+    return spawn(options, function, argument, HAFT_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
 }
 
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {
@@ -313,19 +322,48 @@ void *haft_io_local(const void *key) {
     return NULL;
 }
 
+/* The binding in this place becomes the task's own: it may be changed. False: no memory. */
+static bool make_own(haft_io_binding_t **place) {
+    haft_io_binding_t *binding = *place;
+    if (__atomic_load_n(&binding->uses, __ATOMIC_ACQUIRE) == 1)
+        return true;
+    haft_io_binding_t *copy = malloc(sizeof *copy);
+    if (copy == NULL)
+        return false;
+    *copy = (haft_io_binding_t){use_binding(binding->outer), 1, binding->key, binding->value};
+    *place = copy;
+    release_binding(binding);
+    return true;
+}
+
+/* A key stands in the list once, so the list does not grow with the number of calls. */
 int haft_io_set_local(const void *key, void *value) {
     haft_io_task_t *task = haft_io_self();
     if (task == NULL)
         haft_io_misuse("haft_io_set_local was called outside of a task.");
-    if (task->locals != NULL && task->locals->key == key &&
-        __atomic_load_n(&task->locals->uses, __ATOMIC_ACQUIRE) == 1) {
-        task->locals->value = value;
+    const haft_io_binding_t *found = task->locals;
+    while (found != NULL && found->key != key)
+        found = found->outer;
+    if (found == NULL) {
+        haft_io_binding_t *binding = value != NULL ? malloc(sizeof *binding) : NULL;
+        if (binding == NULL)
+            return value != NULL ? -ENOMEM : 0;
+        *binding = (haft_io_binding_t){task->locals, 1, key, value};
+        task->locals = binding;
         return 0;
     }
-    haft_io_binding_t *binding = malloc(sizeof *binding);
-    if (binding == NULL)
+    haft_io_binding_t **place = &task->locals;
+    for (; (*place)->key != key; place = &(*place)->outer)
+        if (!make_own(place))
+            return -ENOMEM;
+    if (value == NULL) {
+        haft_io_binding_t *removed = *place;
+        *place = use_binding(removed->outer);
+        release_binding(removed);
+        return 0;
+    }
+    if (!make_own(place))
         return -ENOMEM;
-    *binding = (haft_io_binding_t){task->locals, 1, key, value};
-    task->locals = binding;
+    (*place)->value = value;
     return 0;
 }

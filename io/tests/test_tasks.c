@@ -1,6 +1,7 @@
 /* Tasks: spawning, joining, order, names, values, sleeping. */
 #include "check_io.h"
 
+#include <malloc.h>
 #include <setjmp.h>
 
 static char order[64];
@@ -251,6 +252,57 @@ BODY(join_twice) {
 static void run_join_twice(void) {
     haft_io_run(join_twice, NULL, NULL);
 }
+BODY(wait_for_event) {
+    haft_io_wait_event(argument);
+    return NULL;
+}
+BODY(set_while_others_share) {
+    static const char keys[4];
+    haft_io_event_t ends = {0};
+    for (int i = 0; i < 4; i++)
+        haft_io_set_local(&keys[i], check_number(i + 1));
+    haft_io_spawn(wait_for_event, &ends);
+    size_t before = mallinfo2().uordblks;
+    /* Each value is inherited by a task that ends, and the first ones by one that stays. */
+    for (int i = 1; i <= 20000; i++) {
+        haft_io_set_local(&keys[i % 4], check_number(i));
+        haft_io_join(haft_io_async(check_nothing, NULL), NULL);
+        if (i % 3 == 0)
+            haft_io_set_local(&keys[i % 4], NULL);
+    }
+    CHECK(mallinfo2().uordblks < before + 4096);
+    CHECK_EQUAL((intptr_t)haft_io_local(&keys[0]), 20000);
+    CHECK_EQUAL((intptr_t)haft_io_local(&keys[3]), 19999);
+    haft_io_set_event(&ends);
+    return NULL;
+}
+static void values_that_are_set_again_and_again_take_no_more_memory(void) {
+    CHECK_RUNS(set_while_others_share);
+}
+
+static const char first_key, second_key, third_key;
+BODY(change_inherited) {
+    haft_io_set_local(&first_key, check_number(10));
+    haft_io_set_local(&second_key, NULL);
+    CHECK_EQUAL((intptr_t)haft_io_local(&first_key), 10);
+    CHECK(haft_io_local(&second_key) == NULL);
+    CHECK_EQUAL((intptr_t)haft_io_local(&third_key), 3);
+    return NULL;
+}
+BODY(let_change_inherited) {
+    haft_io_set_local(&first_key, check_number(1));
+    haft_io_set_local(&second_key, check_number(2));
+    haft_io_set_local(&third_key, check_number(3));
+    haft_io_join(haft_io_async(change_inherited, NULL), NULL);
+    CHECK_EQUAL((intptr_t)haft_io_local(&first_key), 1);
+    CHECK_EQUAL((intptr_t)haft_io_local(&second_key), 2);
+    CHECK_EQUAL((intptr_t)haft_io_local(&third_key), 3);
+    return NULL;
+}
+static void a_value_behind_others_is_changed_and_removed_for_one_task_only(void) {
+    CHECK_RUNS(let_change_inherited);
+}
+
 BODY(wait_in_child) {
     if (fork() == 0) {
         haft_io_sleep(HAFT_IO_MILLISECOND);
@@ -311,6 +363,8 @@ int main(void) {
     RUN(sleepers_wake_in_the_order_of_their_times);
     RUN(nobody_wakes_early_with_a_scheduler_or_without);
     RUN(names_and_values_are_inherited_and_changes_stay_with_the_task);
+    RUN(values_that_are_set_again_and_again_take_no_more_memory);
+    RUN(a_value_behind_others_is_changed_and_removed_for_one_task_only);
     RUN(errno_is_the_tasks_own);
     RUN(a_tree_of_tasks_that_join_theirs_adds_up);
     RUN(a_run_inside_a_run_and_an_unknown_backend_are_refused);

@@ -60,7 +60,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 typedef struct haft_io_task haft_io_task_t;
-typedef struct haft_io_scope haft_io_scope_t;
+typedef struct haft_io_scope_state haft_io_scope_t; /* not the name of haft_io_scope(): -Wshadow */
 
 #include "io_effects.h"
 
@@ -124,6 +124,9 @@ typedef struct haft_io_task_options {
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument);
 haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
                                    void *argument);
+/* haft_io_spawn with options. */
+int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
+                       void *argument);
 
 /*
  * Waits for the end of the task and stores its result in `*result`; `result` may be NULL. Returns
@@ -148,7 +151,9 @@ void haft_io_set_task_name(const char *name);              /* of the current tas
 
 /*
  * Values of a task by key, which the tasks that it spawns afterwards inherit. A key is the address of
- * any object. haft_io_local returns NULL for a key that was not set.
+ * any object. haft_io_local returns NULL for a key that was not set; setting a key to NULL removes it.
+ * haft_io_set_local returns 0, or -ENOMEM, which removing or replacing a value that no other task has
+ * inherited never does.
  */
 void *haft_io_local(const void *key);
 int haft_io_set_local(const void *key, void *value);

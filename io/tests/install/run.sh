@@ -24,11 +24,19 @@ expect_42 "$work/shared"
   -o "$work/cpp" $(pkg-config --cflags --libs haft-io)
 expect_42 "$work/cpp"
 
+# The header of C++, first in its file, under users' warnings.
+# shellcheck disable=SC2046
+"$CXX" -std=c++20 -Wall -Wextra -Wshadow -Wpedantic -Werror consumer.cpp -o "$work/cpp_face" \
+  $(pkg-config --cflags --libs haft-io)
+expect_42 "$work/cpp_face"
+
 cmake -S . -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_C_COMPILER="$CC" >"$work/log" || { cat "$work/log"; exit 1; }
+  -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" >"$work/log" || { cat "$work/log"; exit 1; }
 cmake --build "$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 expect_42 "$work/build/c_haft_io"
 expect_42 "$work/build/c_haft_io_static"
+expect_42 "$work/build/cpp_haft_io"
+expect_42 "$work/build/cpp_haft_io_static"
 
 strays=$(nm -D --defined-only "$library" | awk '{ print $NF }' | grep -Ev '^haft_' || true)
 [ -z "$strays" ] || { echo "libhaft-io.so exports: $strays"; exit 1; }

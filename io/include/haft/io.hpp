@@ -1,0 +1,1435 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Haft I/O for C++20: tasks, scopes, synchronisation and I/O over haft/io.h, headers only.
+ *
+ *     #include <haft/io.hpp>
+ *     namespace io = haft::io;
+ *
+ *     int main() {
+ *         io::run([] {
+ *             io::listener listener("::", 7000);
+ *             for (io::socket connection : listener)
+ *                 io::spawn([connection = std::move(connection)] {
+ *                     for (std::string_view line : io::lines(connection))
+ *                         connection.write_all(line);
+ *                 });
+ *         });
+ *     }
+ *
+ * Sections: time; running and scopes; tasks; several at once; stop tokens; values of tasks; synchronisation;
+ * promises; channels; descriptors; sockets; files and blocking work; signals and processes. What a wait is,
+ * who waits first, and which thread a task is on: see haft/io.h, whose functions work with all that is here.
+ *
+ * Errors are std::system_error with a code of the generic category, which compares with std::errc. What
+ * ends in _until or _for gives up at a time: where the standard library has the name it returns false then,
+ * elsewhere it throws std::errc::timed_out.
+ *
+ * Exceptions: one that leaves the body or a task of a scope cancels the scope; when all of its tasks have
+ * ended, the scope throws it where it was opened. If there were several, it throws the first, and gives
+ * the others to scope_options::failures, or else writes them to standard error. What a join has thrown is
+ * the joiner's: the scope throws it only if it leaves the body, or a task, again, or if the body is
+ * cut short after it.
+ *
+ * A cancel is the exception haft::io::cancelled, thrown by the wait that it reaches, and by each wait
+ * that follows outside of shield(): who catches it only delays it. That is so too in a destructor,
+ * which must catch it, or wait inside shield(). It ends a task quietly. A scope that was cancelled returns
+ * what its body returned, if the body has; else it throws `cancelled`.
+ *
+ * Tasks that haft_io_spawn of C has started, and haft_io_fail, unwind by no exception: destructors run, and
+ * only catch (...) sees it, and must rethrow.
+ */
+#ifndef HAFT_IO_HPP
+#define HAFT_IO_HPP
+
+#include "io_detail.hpp"
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <fcntl.h>
+#include <future>
+#include <initializer_list>
+#include <iterator>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <ranges>
+#include <span>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <tuple>
+
+namespace haft::io {
+
+/* ---- Time ----------------------------------------------------------------------------------- */
+
+/* The clock of haft_io_now, which is virtual in a simulation. Its time points are deadlines. */
+struct clock {
+    using duration = std::chrono::nanoseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<clock>;
+    static constexpr bool is_steady = true;
+    static time_point now() noexcept { return time_point(duration(haft_io_now())); }
+};
+inline constexpr clock::time_point forever = clock::time_point::max();
+
+/* So much later than now, or for ever if that is beyond the clock. */
+template <typename Rep, typename Period>
+clock::time_point from_now(std::chrono::duration<Rep, Period> time) {
+    using seconds = std::chrono::duration<double>;
+    clock::time_point now = clock::now();
+    return seconds(time) >= seconds(forever - now) ? forever
+                                                   : now + std::chrono::ceil<clock::duration>(time);
+}
+
+namespace detail {
+inline std::int64_t deadline_of(clock::time_point time) {
+    return time.time_since_epoch().count();
+}
+/* Another clock is asked once: it may be set afterwards. */
+template <typename Clock, typename Duration>
+std::int64_t deadline_of(std::chrono::time_point<Clock, Duration> time) {
+    return deadline_of(from_now(time - Clock::now()));
+}
+} // namespace detail
+
+template <typename Clock, typename Duration>
+void sleep_until(std::chrono::time_point<Clock, Duration> time) {
+    detail::checked(haft_io_sleep_until(detail::deadline_of(time)), "sleep_until");
+}
+template <typename Rep, typename Period>
+void sleep_for(std::chrono::duration<Rep, Period> time) {
+    sleep_until(from_now(time));
+}
+/* Lets every other task that can run go first. */
+inline void yield() {
+    detail::checked(haft_io_yield(), "yield");
+}
+
+/* ---- Running and scopes --------------------------------------------------------------------- */
+
+struct options {
+    int threads = 1;               /* on which tasks run; 0: one for each processor */
+    const char *backend = nullptr; /* see haft_io_options_t */
+    std::size_t stack_size = 0;    /* of each task; 0: haft_stack_size() */
+    int blocking_threads = 0;
+    int dump_signal = 0;                  /* the process gets it: the run dumps its tasks */
+    std::chrono::nanoseconds watchdog{0}; /* a task that holds its thread for longer is named */
+    bool times_polls = false;
+    bool moves = false; /* all tasks move between threads; see haft/io.h, "scopes" */
+    std::vector<std::exception_ptr> *failures = nullptr; /* as in scope_options */
+};
+
+template <typename T>
+class task;
+
+struct task_options {
+    const char *name = nullptr; /* for the dump; not copied; nullptr: as the caller's */
+    bool moves = false;         /* also if those of its scope do not */
+};
+
+/* A scope that is open: valid until it ends, in it and in what it has spawned. */
+class scope_ref {
+  public:
+    explicit scope_ref(detail::frame &frame) : in(&frame) {}
+    /* Cancels the body and the tasks of the scope. To be called by a task of the run. */
+    void cancel() const { haft_io_cancel(in->scope); }
+    /* As the functions of these names, in this scope. */
+    template <std::invocable F>
+    void spawn(F function) const {
+        spawn(task_options{}, std::move(function));
+    }
+    template <std::invocable F>
+    void spawn(task_options options, F function) const;
+    template <std::invocable F>
+    task<std::invoke_result_t<F &>> async(F function) const {
+        return async(task_options{}, std::move(function));
+    }
+    template <std::invocable F>
+    task<std::invoke_result_t<F &>> async(task_options options, F function) const;
+
+  private:
+    detail::frame *in;
+};
+
+/* What a scope calls: a function of nothing, or of the scope. */
+template <typename F>
+concept scope_body = std::invocable<F &> || std::invocable<F &, scope_ref>;
+
+/* Runs the body as the first task, and returns what it returns, when all tasks have ended; or throws. */
+template <scope_body F>
+auto run(const options &options, F function) {
+    detail::body<F, scope_ref> body{function, options.failures, "run", true};
+    haft_io_options_t given = {};
+    given.threads = options.threads;
+    given.backend = options.backend;
+    given.stack_size = options.stack_size;
+    given.blocking_threads = options.blocking_threads;
+    given.dump_signal = options.dump_signal;
+    given.watchdog = options.watchdog.count();
+    given.times_polls = options.times_polls;
+    given.moves = options.moves;
+    return body.leave(haft_io_run(&body.enter, &body, &given), "run");
+}
+template <scope_body F>
+auto run(F function) {
+    return run(options{}, std::move(function));
+}
+
+/* The same for tests: repeatable, in virtual time (haft_io_simulate). */
+struct simulation {
+    std::uint64_t seed = 0;
+    bool short_counts = false;
+};
+template <scope_body F>
+auto simulate(simulation how, F function) {
+    detail::body<F, scope_ref> body{function, nullptr, "simulation", true};
+    haft_io_simulation_t given = {how.seed, how.short_counts};
+    return body.leave(haft_io_simulate(&body.enter, &body, &given), "simulate");
+}
+
+struct scope_options {
+    const char *name = nullptr;           /* for the dump; not copied */
+    clock::time_point deadline = forever; /* it is cancelled then, and throws timed_out */
+    bool shielded = false;                /* a cancel from outside does not reach into it */
+    std::vector<std::exception_ptr> *failures = nullptr; /* gets all exceptions, in order */
+    bool moves = false; /* the tasks in it, and in scopes below, move between threads */
+};
+
+/*
+ * Calls the body in a new scope, and returns what it returns, when all tasks that were spawned there have
+ * ended; or throws. Outside of a run there are no tasks, and no deadlines: the body is called.
+ */
+template <scope_body F>
+auto scope(const scope_options &options, F function) {
+    detail::body<F, scope_ref> body{function, options.failures, options.name, false};
+    haft_io_scope_options_t given = {};
+    given.name = options.name;
+    given.deadline = options.deadline == forever ? 0 : detail::deadline_of(options.deadline);
+    given.shielded = options.shielded;
+    given.moves = options.moves;
+    if (haft_io_self() == nullptr) {
+        body.enter_alone();
+        return body.leave(0, "scope");
+    }
+    detail::bound here(&detail::frame_key, &body.in);
+    return body.leave(haft_io_scope_with(&given, &body.enter, &body, nullptr), "scope");
+}
+template <scope_body F>
+auto scope(F function) {
+    return scope(scope_options{}, std::move(function));
+}
+template <scope_body F>
+auto with_deadline(clock::time_point deadline, F function) {
+    scope_options options;
+    options.deadline = deadline;
+    return scope(options, std::move(function));
+}
+template <typename Rep, typename Period, scope_body F>
+auto with_deadline(std::chrono::duration<Rep, Period> time, F function) {
+    return with_deadline(from_now(time), std::move(function));
+}
+/* No cancel from outside reaches into the call: for cleanups that must wait. */
+template <scope_body F>
+auto shield(F function) {
+    scope_options options;
+    options.shielded = true;
+    return scope(options, std::move(function));
+}
+
+/* Cancels the innermost scope that the caller is in. */
+inline void cancel() {
+    haft_io_cancel(haft_io_this_scope());
+}
+/* The innermost scope that run(), scope() or their kin have opened around the caller. */
+inline scope_ref this_scope() {
+    return scope_ref(detail::needed_frame());
+}
+
+/* ---- Tasks ---------------------------------------------------------------------------------- */
+
+/* A task whose result is wanted. Joined once at most, by a task of the run, before its scope ends. */
+template <typename T>
+class [[nodiscard]] task {
+  public:
+    task() = default;
+    task(task &&other) noexcept
+        : handle(std::exchange(other.handle, nullptr)), out(std::move(other.out)) {}
+    task &operator=(task &&other) noexcept {
+        std::swap(handle, other.handle);
+        std::swap(out, other.out);
+        return *this;
+    }
+
+    bool joinable() const { return handle != nullptr; }
+    /*
+     * Waits for the end of the task; returns what its function returned, or throws what it threw. That
+     * has cancelled the scope; a joiner inside of it gets the exception nevertheless, not `cancelled`.
+     */
+    T join() {
+        if (handle == nullptr)
+            throw std::logic_error("haft: there is no task to join, or it has been joined");
+        int code = haft_io_join(std::exchange(handle, nullptr), nullptr);
+        if (out->failed.load(std::memory_order_acquire)) {
+            out->joined = true;
+            std::rethrow_exception(out->failure);
+        }
+        detail::checked(code, "join");
+        return out->take();
+    }
+
+  private:
+    friend scope_ref;
+    task(haft_io_task_t *started, std::shared_ptr<detail::outcome<T>> result)
+        : handle(started), out(std::move(result)) {}
+    haft_io_task_t *handle = nullptr;
+    std::shared_ptr<detail::outcome<T>> out;
+};
+
+/* Starts the function as a task of this_scope(). What it has captured is destroyed at its end. */
+template <std::invocable F>
+void spawn(task_options options, F function) {
+    this_scope().spawn(options, std::move(function));
+}
+template <std::invocable F>
+void spawn(F function) {
+    this_scope().spawn(task_options{}, std::move(function));
+}
+/* The same for a task whose result is wanted. */
+template <std::invocable F>
+task<std::invoke_result_t<F &>> async(task_options options, F function) {
+    return this_scope().async(options, std::move(function));
+}
+template <std::invocable F>
+task<std::invoke_result_t<F &>> async(F function) {
+    return this_scope().async(task_options{}, std::move(function));
+}
+
+namespace detail {
+/* Starts the job in the scope of the frame, whose tasks are to find it. */
+template <typename Job>
+haft_io_task_t *start(frame &in, task_options options, std::shared_ptr<Job> job, bool joinable) {
+    std::optional<bound> there;
+    if (current_frame() != &in)
+        there.emplace(&frame_key, &in);
+    haft_io_task_options_t given = {};
+    given.scope = in.scope;
+    given.name = options.name;
+    given.moves = options.moves;
+    job->self = job;
+    haft_io_task_t *started = nullptr;
+    bool done = joinable ? (started = haft_io_async_with(&given, &Job::start, job.get())) != nullptr
+                         : haft_io_spawn_with(&given, &Job::start, job.get()) == 0;
+    if (!done) {
+        job->self = nullptr;
+        throw std::bad_alloc();
+    }
+    return started;
+}
+} // namespace detail
+
+template <std::invocable F>
+void scope_ref::spawn(task_options options, F function) const {
+    detail::start(*in, options, std::make_shared<detail::job<F>>(std::move(function)), false);
+}
+template <std::invocable F>
+task<std::invoke_result_t<F &>> scope_ref::async(task_options options, F function) const {
+    auto job = std::make_shared<detail::job<F>>(std::move(function));
+    haft_io_task_t *handle = detail::start(*in, options, job, true);
+    return {handle, std::move(job)};
+}
+
+/* ---- Several at once ------------------------------------------------------------------------ */
+
+namespace detail {
+/* The elements of a range as functions to be called once: by reference if the range keeps them. */
+template <typename R>
+auto function_of(R &&element) {
+    if constexpr (std::is_lvalue_reference_v<R>)
+        return [&element] { return call(element); };
+    else
+        return [function = std::move(element)]() mutable { return call(function); };
+}
+template <typename R>
+using result_of_each = kept<std::invoke_result_t<std::ranges::range_reference_t<R>>>;
+} // namespace detail
+
+template <typename R>
+concept functions =
+    std::ranges::input_range<R> && std::invocable<std::ranges::range_reference_t<R>>;
+
+/*
+ * Calls the functions as tasks of a new scope, and returns their results, in a tuple, with std::monostate
+ * for void. An exception of one cancels the others.
+ */
+template <std::invocable... F>
+auto all(F... calls) {
+    std::tuple<std::optional<detail::kept<std::invoke_result_t<F &>>>...> results;
+    scope([&](scope_ref here) {
+        std::apply(
+            [&](auto &...result) {
+                (here.spawn([&] { result.emplace(detail::call(calls)); }), ...);
+            },
+            results);
+    });
+    return std::apply([](auto &...result) { return std::tuple(std::move(result).value()...); },
+                      results);
+}
+/* The same for a range of functions: a vector. */
+template <functions R>
+auto all(R &&calls) {
+    std::vector<task<detail::result_of_each<R>>> tasks;
+    std::vector<detail::result_of_each<R>> results;
+    scope([&](scope_ref here) {
+        for (auto &&element : calls)
+            tasks.push_back(here.async(
+                detail::function_of<decltype(element)>(std::forward<decltype(element)>(element))));
+        results.reserve(tasks.size());
+        for (auto &each : tasks)
+            results.push_back(each.join());
+    });
+    return results;
+}
+
+/*
+ * Calls the functions as tasks of a new scope, and returns the result of the one that returned first, in a
+ * variant, whose index is the function's. The others have been cancelled, and have ended. What one throws,
+ * before or after, is thrown.
+ */
+template <std::invocable... F>
+requires(sizeof...(F) > 0) auto first(F... calls) {
+    std::optional<std::variant<detail::kept<std::invoke_result_t<F &>>...>> winner;
+    std::atomic<bool> decided = false;
+    scope([&](scope_ref here) {
+        [&]<std::size_t... I>(std::index_sequence<I...>) {
+            (here.spawn([&, here] {
+                auto result = detail::call(calls);
+                if (!decided.exchange(true)) {
+                    winner.emplace(std::in_place_index<I>, std::move(result));
+                    here.cancel();
+                }
+            }),
+             ...);
+        }
+        (std::index_sequence_for<F...>());
+    });
+    if (!winner.has_value())
+        throw cancelled();
+    return std::move(*winner);
+}
+/* The same for a range of functions, which is not empty: the index, and the result. */
+template <functions R>
+auto first(R &&calls) {
+    std::optional<std::pair<std::size_t, detail::result_of_each<R>>> winner;
+    std::atomic<bool> decided = false;
+    scope([&](scope_ref here) {
+        std::size_t index = 0;
+        for (auto &&element : calls) {
+            auto function =
+                detail::function_of<decltype(element)>(std::forward<decltype(element)>(element));
+            here.spawn([&, here, index, function = std::move(function)]() mutable {
+                auto result = function();
+                if (!decided.exchange(true)) {
+                    winner.emplace(index, std::move(result));
+                    here.cancel();
+                }
+            });
+            index++;
+        }
+        if (index == 0)
+            throw std::invalid_argument("haft: first() of no functions");
+    });
+    if (!winner.has_value())
+        throw cancelled();
+    return std::move(*winner);
+}
+
+/* ---- Values of tasks ------------------------------------------------------------------------ */
+
+/*
+ * A value that the tasks of a scope share, without passing it on. Declared static, as
+ *     static io::local<std::string> user;
+ */
+template <typename T>
+class local {
+  public:
+    local() = default;
+    local(const local &) = delete;
+    local &operator=(const local &) = delete;
+    /* Calls the body in a scope, in which the value is this, for the body and for the tasks that are
+       spawned there, but not for what is spawned from there into a scope further out. */
+    template <scope_body F>
+    auto with(T value, F function) {
+        detail::bound here(this, &value);
+        return scope(std::move(function));
+    }
+    /* nullptr: no value is set around the caller. */
+    T *get() const { return static_cast<T *>(haft_io_local(this)); }
+    T &operator*() const { return *get(); }
+    T *operator->() const { return get(); }
+    explicit operator bool() const { return get() != nullptr; }
+
+  private:
+    [[maybe_unused]] char address = 0;
+};
+
+/* ---- Synchronisation ------------------------------------------------------------------------ */
+
+/* A TimedLockable, for std::unique_lock, std::scoped_lock and std::lock_guard. */
+class mutex {
+  public:
+    mutex() = default;
+    mutex(const mutex &) = delete;
+    mutex &operator=(const mutex &) = delete;
+    void lock() { detail::checked(haft_io_lock(&state), "lock"); }
+    bool try_lock() { return haft_io_try_lock(&state); }
+    template <typename Clock, typename Duration>
+    bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
+        return detail::in_time(haft_io_lock_until(&state, detail::deadline_of(time)), "lock");
+    }
+    template <typename Rep, typename Period>
+    bool try_lock_for(std::chrono::duration<Rep, Period> time) {
+        return try_lock_until(from_now(time));
+    }
+    void unlock() { haft_io_unlock(&state); }
+    haft_io_mutex_t *native_handle() { return &state; }
+
+  private:
+    haft_io_mutex_t state = {};
+};
+
+/* A SharedTimedLockable, for std::shared_lock too. Who holds it must not ask again. */
+class shared_mutex {
+  public:
+    shared_mutex() = default;
+    shared_mutex(const shared_mutex &) = delete;
+    shared_mutex &operator=(const shared_mutex &) = delete;
+    void lock() { detail::checked(haft_io_write_lock(&state), "lock"); }
+    bool try_lock() { return haft_io_try_write_lock(&state); }
+    template <typename Clock, typename Duration>
+    bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
+        return detail::in_time(haft_io_write_lock_until(&state, detail::deadline_of(time)), "lock");
+    }
+    template <typename Rep, typename Period>
+    bool try_lock_for(std::chrono::duration<Rep, Period> time) {
+        return try_lock_until(from_now(time));
+    }
+    void unlock() { haft_io_rwlock_unlock(&state); }
+    void lock_shared() { detail::checked(haft_io_read_lock(&state), "lock_shared"); }
+    bool try_lock_shared() { return haft_io_try_read_lock(&state); }
+    template <typename Clock, typename Duration>
+    bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> time) {
+        return detail::in_time(haft_io_read_lock_until(&state, detail::deadline_of(time)),
+                               "lock_shared");
+    }
+    template <typename Rep, typename Period>
+    bool try_lock_shared_for(std::chrono::duration<Rep, Period> time) {
+        return try_lock_shared_until(from_now(time));
+    }
+    void unlock_shared() { haft_io_rwlock_unlock(&state); }
+
+  private:
+    haft_io_rwlock_t state = {};
+};
+
+class semaphore {
+  public:
+    explicit semaphore(std::uint64_t count) { state.count = count; }
+    semaphore(const semaphore &) = delete;
+    semaphore &operator=(const semaphore &) = delete;
+    void acquire() { detail::checked(haft_io_acquire(&state), "acquire"); }
+    bool try_acquire() { return haft_io_try_acquire(&state); }
+    template <typename Clock, typename Duration>
+    bool try_acquire_until(std::chrono::time_point<Clock, Duration> time) {
+        return detail::in_time(haft_io_acquire_until(&state, detail::deadline_of(time)), "acquire");
+    }
+    template <typename Rep, typename Period>
+    bool try_acquire_for(std::chrono::duration<Rep, Period> time) {
+        return try_acquire_until(from_now(time));
+    }
+    void release(std::uint64_t count = 1) {
+        for (; count > 0; count--)
+            haft_io_release(&state);
+    }
+
+  private:
+    haft_io_semaphore_t state = {};
+};
+
+/* With a lock of `mutex`. A wait that is cancelled has locked again. */
+class condition_variable {
+  public:
+    condition_variable() = default;
+    condition_variable(const condition_variable &) = delete;
+    condition_variable &operator=(const condition_variable &) = delete;
+    void notify_one() { haft_io_signal(&state); }
+    void notify_all() { haft_io_broadcast(&state); }
+    void wait(std::unique_lock<mutex> &lock) {
+        detail::checked(haft_io_wait(&state, lock.mutex()->native_handle()), "wait");
+    }
+    template <std::predicate P>
+    void wait(std::unique_lock<mutex> &lock, P until) {
+        while (!until())
+            wait(lock);
+    }
+    template <typename Clock, typename Duration>
+    std::cv_status wait_until(std::unique_lock<mutex> &lock,
+                              std::chrono::time_point<Clock, Duration> time) {
+        int code =
+            haft_io_wait_until(&state, lock.mutex()->native_handle(), detail::deadline_of(time));
+        return detail::in_time(code, "wait") ? std::cv_status::no_timeout : std::cv_status::timeout;
+    }
+    template <typename Clock, typename Duration, std::predicate P>
+    bool wait_until(std::unique_lock<mutex> &lock, std::chrono::time_point<Clock, Duration> time,
+                    P until) {
+        while (!until())
+            if (wait_until(lock, time) == std::cv_status::timeout)
+                return until();
+        return true;
+    }
+    template <typename Rep, typename Period>
+    std::cv_status wait_for(std::unique_lock<mutex> &lock,
+                            std::chrono::duration<Rep, Period> time) {
+        return wait_until(lock, from_now(time));
+    }
+    template <typename Rep, typename Period, std::predicate P>
+    bool wait_for(std::unique_lock<mutex> &lock, std::chrono::duration<Rep, Period> time, P until) {
+        return wait_until(lock, from_now(time), std::move(until));
+    }
+
+  private:
+    haft_io_condition_t state = {};
+};
+
+/* Is set or not; a wait ends when it is set. */
+class event {
+  public:
+    event() = default;
+    event(const event &) = delete;
+    event &operator=(const event &) = delete;
+    void set() { haft_io_set_event(&state); }
+    void clear() { haft_io_clear_event(&state); }
+    void wait() { detail::checked(haft_io_wait_event(&state), "wait"); }
+    template <typename Clock, typename Duration>
+    bool wait_until(std::chrono::time_point<Clock, Duration> time) {
+        return detail::in_time(haft_io_wait_event_until(&state, detail::deadline_of(time)), "wait");
+    }
+    template <typename Rep, typename Period>
+    bool wait_for(std::chrono::duration<Rep, Period> time) {
+        return wait_until(from_now(time));
+    }
+
+  private:
+    haft_io_event_t state = {};
+};
+
+/* As many as `count` wait for each other, round after round. */
+class barrier {
+  public:
+    explicit barrier(std::uint32_t count) { state.needed = count; }
+    barrier(const barrier &) = delete;
+    barrier &operator=(const barrier &) = delete;
+    /* True for the one that arrived last. */
+    bool arrive_and_wait() { return detail::checked(haft_io_arrive(&state), "arrive") == 1; }
+
+  private:
+    haft_io_barrier_t state = {};
+};
+
+class once_flag {
+  public:
+    once_flag() = default;
+    once_flag(const once_flag &) = delete;
+    once_flag &operator=(const once_flag &) = delete;
+
+  private:
+    template <std::invocable F>
+    friend void call_once(once_flag &flag, F function);
+    haft_io_once_t state = {};
+};
+/* Calls the function if no call by this flag has returned; who comes meanwhile waits. After an exception the
+   next who comes calls again. */
+template <std::invocable F>
+void call_once(once_flag &flag, F function) {
+    auto call = [](void *argument) { (*static_cast<F *>(argument))(); };
+    detail::checked(haft_io_call_once(&flag.state, call, &function), "call_once");
+}
+
+/* ---- Stop tokens ---------------------------------------------------------------------------- */
+
+/* Calls the body in a scope that is cancelled when the token is stopped, by any thread. */
+template <std::invocable F>
+auto with_stop(std::stop_token token, F function) {
+    event ended;
+    std::stop_callback stopped(token, [&] { ended.set(); });
+    return scope([&](scope_ref outside) {
+        outside.spawn([&, outside] {
+            ended.wait();
+            if (token.stop_requested())
+                outside.cancel();
+        });
+        struct at_end {
+            event &of;
+            ~at_end() { of.set(); }
+        } here{ended};
+        return scope(std::ref(function));
+    });
+}
+
+/* Calls the body with a token that is stopped when a cancel reaches the scope around: for code that looks
+   at tokens, also on other threads. */
+template <std::invocable<std::stop_token> F>
+auto with_stop_token(F function) {
+    std::stop_source source;
+    event ended;
+    return scope([&](scope_ref here) {
+        here.spawn([&] {
+            try {
+                ended.wait();
+            } catch (const cancelled &) {
+                source.request_stop();
+                throw;
+            }
+        });
+        struct at_end {
+            event &of;
+            ~at_end() { of.set(); }
+        } leaving{ended};
+        return std::invoke(function, source.get_token());
+    });
+}
+
+/* ---- Promises ------------------------------------------------------------------------------- */
+
+/* As std::promise and std::future, whose errors they throw, between tasks and threads. */
+template <typename T>
+class promise;
+
+namespace detail {
+template <typename T>
+struct promised : outcome<T> {
+    event kept_or_broken;
+    std::atomic<bool> taken = false; /* somebody gives the value */
+};
+} // namespace detail
+
+template <typename T>
+class future {
+  public:
+    future() = default;
+    bool valid() const { return state != nullptr; }
+    void wait() const { needed().kept_or_broken.wait(); }
+    template <typename Clock, typename Duration>
+    std::future_status wait_until(std::chrono::time_point<Clock, Duration> time) const {
+        return needed().kept_or_broken.wait_until(time) ? std::future_status::ready
+                                                        : std::future_status::timeout;
+    }
+    template <typename Rep, typename Period>
+    std::future_status wait_for(std::chrono::duration<Rep, Period> time) const {
+        return wait_until(from_now(time));
+    }
+    /* Once. A wait that is cancelled has not taken the value. */
+    T get() {
+        wait();
+        return std::exchange(state, nullptr)->take();
+    }
+
+  private:
+    friend promise<T>;
+    explicit future(std::shared_ptr<detail::promised<T>> of) : state(std::move(of)) {}
+    detail::promised<T> &needed() const {
+        if (state == nullptr)
+            throw std::future_error(std::future_errc::no_state);
+        return *state;
+    }
+    std::shared_ptr<detail::promised<T>> state;
+};
+
+template <typename T>
+class promise {
+  public:
+    promise() : state(std::make_shared<detail::promised<T>>()) {}
+    promise(promise &&other) noexcept = default;
+    promise &operator=(promise &&other) noexcept {
+        std::swap(state, other.state);
+        std::swap(retrieved, other.retrieved);
+        return *this;
+    }
+    ~promise() {
+        if (state != nullptr && !state->taken)
+            set_exception(
+                std::make_exception_ptr(std::future_error(std::future_errc::broken_promise)));
+    }
+    future<T> get_future() {
+        if (std::exchange(retrieved, true))
+            throw std::future_error(std::future_errc::future_already_retrieved);
+        return future<T>(state);
+    }
+    void set_value() requires std::is_void_v<T> {
+        give([](auto &to) { to.value.emplace(); });
+    }
+    void set_value(detail::kept<T> value) requires(!std::is_void_v<T>) {
+        give([&](auto &to) { to.value.emplace(std::move(value)); });
+    }
+    void set_exception(std::exception_ptr exception) {
+        give([&](auto &to) { to.failure = std::move(exception); });
+    }
+
+  private:
+    template <typename Give>
+    void give(Give into) {
+        if (state == nullptr)
+            throw std::future_error(std::future_errc::no_state);
+        if (state->taken.exchange(true))
+            throw std::future_error(std::future_errc::promise_already_satisfied);
+        into(*state);
+        state->kept_or_broken.set();
+    }
+    std::shared_ptr<detail::promised<T>> state;
+    bool retrieved = false;
+};
+
+/* ---- Channels ------------------------------------------------------------------------------- */
+
+/*
+ * Carries values, in order, between tasks and threads. A send waits while `capacity` values are inside; with
+ * capacity 0, until a receiver takes the value. After close() nothing can be sent; what is inside can still
+ * be received. It is also the range of what is received, until it is closed:
+ *     for (std::string name : names) ...
+ * To be destroyed when nobody waits for it; values inside are destroyed, too.
+ */
+template <typename T>
+class channel {
+    /* The channel of C copies bytes. Other values go by a box of their own. */
+    static constexpr bool boxed =
+        !(std::is_trivially_copyable_v<T> && std::is_trivially_default_constructible_v<T>);
+    using slot = std::conditional_t<boxed, T *, T>;
+
+  public:
+    explicit channel(std::size_t capacity = 0)
+        : handle(haft_io_channel_new(sizeof(slot), capacity)) {
+        if (handle == nullptr)
+            throw std::bad_alloc();
+    }
+    channel(const channel &) = delete;
+    channel &operator=(const channel &) = delete;
+    ~channel() {
+        if constexpr (boxed)
+            while (try_receive().has_value())
+                continue;
+        haft_io_channel_free(handle);
+    }
+
+    /* False: it has been closed, and the value is lost. */
+    bool send(T value) { return send_until(forever, std::move(value)); }
+    template <typename Clock, typename Duration>
+    bool send_until(std::chrono::time_point<Clock, Duration> time, T value) {
+        parcel sent(value);
+        return sent.was(haft_io_channel_send_until(handle, sent.at(), detail::deadline_of(time)));
+    }
+    template <typename Rep, typename Period>
+    bool send_for(std::chrono::duration<Rep, Period> time, T value) {
+        return send_until(from_now(time), std::move(value));
+    }
+    /* Without waiting. False: it is full, nobody waits to receive, or it has been closed; the value is the
+       caller's still. */
+    bool try_send(T &value) {
+        parcel sent(value);
+        int code = haft_io_channel_try_send(handle, sent.at());
+        if (code == -EAGAIN || code == -EPIPE) {
+            sent.give_back(value);
+            return false;
+        }
+        return sent.was(code);
+    }
+    bool try_send(T &&value) { return try_send(value); }
+
+    /* Nothing: it has been closed, and is empty. */
+    std::optional<T> receive() { return receive_until(forever); }
+    template <typename Clock, typename Duration>
+    std::optional<T> receive_until(std::chrono::time_point<Clock, Duration> time) {
+        slot got = {};
+        return opened(got, haft_io_channel_receive_until(handle, &got, detail::deadline_of(time)));
+    }
+    template <typename Rep, typename Period>
+    std::optional<T> receive_for(std::chrono::duration<Rep, Period> time) {
+        return receive_until(from_now(time));
+    }
+    /* Nothing also if there is none now. */
+    std::optional<T> try_receive() {
+        slot got = {};
+        int code = haft_io_channel_try_receive(handle, &got);
+        return code == -EAGAIN ? std::nullopt : opened(got, code);
+    }
+    void close() { haft_io_channel_close(handle); }
+
+    /* Receives when it is asked whether there is a value, not before. */
+    class iterator {
+      public:
+        using iterator_concept = std::input_iterator_tag;
+        using value_type = T;
+        using difference_type = std::ptrdiff_t;
+        explicit iterator(channel &from) : of(&from) {}
+        T &&operator*() const {
+            look();
+            return std::move(*value);
+        }
+        iterator &operator++() {
+            look();
+            value.reset();
+            return *this;
+        }
+        void operator++(int) { ++*this; }
+        bool operator==(std::default_sentinel_t) const {
+            look();
+            return !value.has_value();
+        }
+
+      private:
+        void look() const {
+            if (!value.has_value())
+                value = of->receive();
+        }
+        channel *of;
+        mutable std::optional<T> value;
+    };
+    iterator begin() { return iterator(*this); }
+    std::default_sentinel_t end() const { return {}; }
+
+    /* For select(): a value to send, or the place for one. */
+    class parcel {
+      public:
+        explicit parcel(T &value) {
+            if constexpr (boxed)
+                inside = new T(std::move(value));
+            else
+                inside = value;
+        }
+        parcel(parcel &&other) noexcept : inside(std::exchange(other.inside, {})) {}
+        ~parcel() {
+            if constexpr (boxed)
+                delete inside;
+        }
+        const void *at() const { return &inside; }
+        bool was(int code) {
+            if (code == -EPIPE)
+                return false;
+            detail::checked(code, "send");
+            if constexpr (boxed)
+                inside = nullptr;
+            return true;
+        }
+        void give_back(T &value) {
+            if constexpr (boxed)
+                value = std::move(*inside);
+        }
+
+      private:
+        slot inside;
+    };
+
+  private:
+    template <typename U, typename F>
+    friend struct on_receive;
+    template <typename U, typename F>
+    friend struct on_send;
+
+    static std::optional<T> opened(slot &got, int code) {
+        if (code == -EPIPE)
+            return std::nullopt;
+        detail::checked(code, "receive");
+        if constexpr (boxed) {
+            std::unique_ptr<T> box(got);
+            return std::move(*box);
+        } else {
+            return got;
+        }
+    }
+    haft_io_channel_t *handle;
+};
+
+/* What select() may do: receive, and call the function with the value, or with nothing if the channel has
+   been closed and is empty. */
+template <typename T, typename F>
+struct on_receive {
+    on_receive(channel<T> &from, F call) : of(from), function(std::move(call)) {}
+    haft_io_choice_t choice() { return {of.handle, nullptr, &got, 0}; }
+    void done(int code) { function(channel<T>::opened(got, code)); }
+
+  private:
+    channel<T> &of;
+    F function;
+    typename channel<T>::slot got = {};
+};
+/* Or send the value, and call the function with true; with false if the channel has been closed. */
+template <typename T, typename F>
+struct on_send {
+    on_send(channel<T> &to, std::type_identity_t<T> value, F call)
+        : of(to), sent(value), function(std::move(call)) {}
+    haft_io_choice_t choice() { return {of.handle, sent.at(), nullptr, 0}; }
+    void done(int code) { function(sent.was(code)); }
+
+  private:
+    channel<T> &of;
+    typename channel<T>::parcel sent;
+    F function;
+};
+
+/*
+ * Waits until one of the cases can be done, does it, and returns its index; if several can, they are done by
+ * turns. With a time: nothing after it.
+ *     io::select(io::on_receive(numbers, [](std::optional<int> number) { ... }),
+ *                io::on_send(words, "a word", [](bool sent) { ... }));
+ */
+template <typename Clock, typename Duration, typename... Cases>
+std::optional<std::size_t> select_until(std::chrono::time_point<Clock, Duration> time,
+                                        Cases &&...cases) {
+    std::array<haft_io_choice_t, sizeof...(Cases)> choices = {cases.choice()...};
+    int chosen = haft_io_choose_until(choices.data(), choices.size(), detail::deadline_of(time));
+    if (!detail::in_time(chosen, "select"))
+        return std::nullopt;
+    std::size_t index = static_cast<std::size_t>(chosen), at = 0;
+    ((at++ == index ? cases.done(choices[index].code) : void()), ...);
+    return index;
+}
+template <typename Rep, typename Period, typename... Cases>
+std::optional<std::size_t> select_for(std::chrono::duration<Rep, Period> time, Cases &&...cases) {
+    return select_until(from_now(time), std::forward<Cases>(cases)...);
+}
+template <typename... Cases>
+std::size_t select(Cases &&...cases) {
+    return *select_until(forever, std::forward<Cases>(cases)...);
+}
+
+/* ---- Descriptors ---------------------------------------------------------------------------- */
+
+/* Owns a descriptor, and closes it. Move-only. Its functions work outside of a run, too: they block. */
+class descriptor {
+  public:
+    descriptor() = default;
+    explicit descriptor(int owned) : number(owned) {}
+    descriptor(descriptor &&other) noexcept : number(std::exchange(other.number, -1)) {}
+    descriptor &operator=(descriptor &&other) noexcept {
+        std::swap(number, other.number);
+        return *this;
+    }
+    ~descriptor() { close(); }
+
+    int get() const { return number; }
+    int release() { return std::exchange(number, -1); }
+    explicit operator bool() const { return number >= 0; }
+    /* Ends the waits of other tasks on it, with std::errc::bad_file_descriptor. */
+    void close() noexcept {
+        if (number >= 0)
+            haft_io_close(std::exchange(number, -1));
+    }
+
+    /* How many bytes were read; 0 at the end. */
+    std::size_t read(std::span<std::byte> into) const {
+        return detail::counted(haft_io_read(number, into.data(), into.size()), "read");
+    }
+    std::size_t read(std::span<char> into) const { return read(std::as_writable_bytes(into)); }
+    std::size_t read(std::span<const iovec> into) const {
+        return detail::counted(haft_io_read_parts(number, into.data(), into.size()), "read");
+    }
+    /* Everything up to the end. */
+    std::string read_all() const {
+        std::string text;
+        for (std::size_t size = 0, got = 1; got != 0; size += got) {
+            text.resize(size + 4096);
+            got = read(std::span(text).subspan(size));
+            text.resize(size + got);
+        }
+        return text;
+    }
+    /* How many bytes were written, at least one. */
+    std::size_t write(std::span<const std::byte> bytes) const {
+        return detail::counted(haft_io_write(number, bytes.data(), bytes.size()), "write");
+    }
+    std::size_t write(std::span<const iovec> parts) const {
+        return detail::counted(haft_io_write_parts(number, parts.data(), parts.size()), "write");
+    }
+    void write_all(std::span<const std::byte> bytes) const {
+        detail::checked(haft_io_write_all(number, bytes.data(), bytes.size()), "write_all");
+    }
+    void write_all(std::string_view text) const { write_all(std::as_bytes(std::span(text))); }
+    /* Waits for one of these events of poll(2); those that have come. */
+    short wait_for(short events) const {
+        return static_cast<short>(detail::checked(haft_io_wait_for(number, events), "wait_for"));
+    }
+
+  private:
+    int number = -1;
+};
+
+struct pipe_ends {
+    descriptor read, write;
+};
+inline pipe_ends pipe() {
+    int ends[2];
+    detail::checked(haft_io_pipe(ends), "pipe");
+    return {descriptor(ends[0]), descriptor(ends[1])};
+}
+
+/* The lines of a stream, each with its '\n'; what follows the last one, without. A line is valid until the
+   next; one that is longer than `most` throws std::length_error. The stream must outlive it. */
+class lines {
+  public:
+    explicit lines(const descriptor &stream, std::size_t most = 1 << 20)
+        : from(&stream), longest(most) {}
+
+    class iterator {
+      public:
+        using iterator_concept = std::input_iterator_tag;
+        using value_type = std::string_view;
+        using difference_type = std::ptrdiff_t;
+        explicit iterator(lines &in) : of(&in) {}
+        std::string_view operator*() const { return of->current(); }
+        iterator &operator++() {
+            of->advance();
+            return *this;
+        }
+        void operator++(int) { of->advance(); }
+        bool operator==(std::default_sentinel_t) const { return of->current().empty(); }
+
+      private:
+        lines *of;
+    };
+    /* Goes on at the line that another iterator was left at. */
+    iterator begin() { return iterator(*this); }
+    std::default_sentinel_t end() const { return {}; }
+
+  private:
+    /* Reads when it is asked for a line, not before. */
+    std::string_view current() {
+        std::size_t looked = start + size;
+        while (size == 0) {
+            std::size_t end = buffer.find('\n', looked);
+            if (end != std::string::npos) {
+                size = end + 1 - start;
+                break;
+            }
+            if (buffer.size() - start > longest)
+                throw std::length_error("haft: a line is too long");
+            buffer.erase(0, std::exchange(start, 0));
+            looked = buffer.size();
+            buffer.resize(looked + 4096);
+            std::size_t got = 0;
+            try {
+                got = from->read(std::span(buffer).subspan(looked));
+            } catch (...) { /* what was read before is kept */
+                buffer.resize(looked);
+                throw;
+            }
+            buffer.resize(looked + got);
+            if (got == 0) {
+                size = looked;
+                break;
+            }
+        }
+        return std::string_view(buffer).substr(start, size);
+    }
+    void advance() {
+        current();
+        start += std::exchange(size, 0);
+    }
+
+    const descriptor *from;
+    std::size_t longest;
+    std::string buffer;
+    std::size_t start = 0, size = 0; /* of the current line; 0: not looked for */
+};
+
+/* ---- Sockets -------------------------------------------------------------------------------- */
+
+/* An address of the Internet, or the path of a Unix socket. */
+class address {
+  public:
+    address() = default;
+    address(const sockaddr *from, socklen_t length) : used(length) {
+        if (length > sizeof store)
+            throw std::invalid_argument("haft: an address is too long");
+        std::memcpy(&store, from, length);
+    }
+    const sockaddr *get() const { return reinterpret_cast<const sockaddr *>(&store); }
+    sockaddr *get() { return reinterpret_cast<sockaddr *>(&store); }
+    socklen_t size() const { return used; }
+    socklen_t *room() {
+        used = sizeof store;
+        return &used;
+    }
+    int family() const { return store.ss_family; }
+    std::uint16_t port() const {
+        if (family() == AF_INET)
+            return ntohs(reinterpret_cast<const sockaddr_in *>(&store)->sin_port);
+        return family() == AF_INET6
+                   ? ntohs(reinterpret_cast<const sockaddr_in6 *>(&store)->sin6_port)
+                   : 0;
+    }
+    /* Without the port: "127.0.0.1". */
+    std::string host() const {
+        char name[NI_MAXHOST] = "";
+        getnameinfo(get(), used, name, sizeof name, nullptr, 0, NI_NUMERICHOST);
+        return name;
+    }
+
+  private:
+    sockaddr_storage store = {};
+    socklen_t used = 0;
+};
+
+namespace detail {
+struct resolve_category final : std::error_category {
+    const char *name() const noexcept override { return "resolve"; }
+    std::string message(int code) const override { return gai_strerror(code); }
+};
+inline const resolve_category resolve_errors;
+} // namespace detail
+
+/* The addresses of a host and a service or port, either of which may be empty. An unknown one is a
+   std::system_error with a code EAI_... of netdb.h. */
+inline std::vector<address> resolve(const std::string &host, const std::string &service,
+                                    int type = SOCK_STREAM) {
+    addrinfo hints = {}, *found = nullptr;
+    hints.ai_socktype = type;
+    hints.ai_flags = host.empty() ? AI_PASSIVE : 0;
+    int code = haft_io_resolve(host.empty() ? nullptr : host.c_str(),
+                               service.empty() ? nullptr : service.c_str(), &hints, &found);
+    if (code == -ECANCELED)
+        throw cancelled();
+    if (code != 0)
+        throw std::system_error(code, detail::resolve_errors, host);
+    std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
+    std::vector<address> result;
+    for (; found != nullptr; found = found->ai_next)
+        result.emplace_back(found->ai_addr, found->ai_addrlen);
+    return result;
+}
+
+/* A connection. */
+class socket : public descriptor {
+  public:
+    using descriptor::descriptor;
+    static socket connect(const std::string &host, std::uint16_t port) {
+        return socket(detail::checked(haft_io_connect_tcp(host.c_str(), port), "connect"));
+    }
+    static socket connect_unix(const std::string &path) {
+        return socket(detail::checked(haft_io_connect_unix(path.c_str()), "connect"));
+    }
+    /* Two ends of a Unix socket. */
+    static std::pair<socket, socket> pair(int type = SOCK_STREAM) {
+        int ends[2];
+        detail::checked(haft_io_socket_pair(AF_UNIX, type, 0, ends), "pair");
+        return {socket(ends[0]), socket(ends[1])};
+    }
+
+    /* As recv(2) and send(2), with their flags. */
+    std::size_t receive(std::span<std::byte> into, int flags = 0) const {
+        return detail::counted(haft_io_receive(get(), into.data(), into.size(), flags), "receive");
+    }
+    std::size_t send(std::span<const std::byte> bytes, int flags = 0) const {
+        return detail::counted(haft_io_send(get(), bytes.data(), bytes.size(), flags), "send");
+    }
+    /* No more is sent; the other end reads the end of the stream. */
+    void end_output() const {
+        if (::shutdown(get(), SHUT_WR) != 0)
+            detail::checked(-errno, "end_output");
+    }
+    /* Over a Unix socket. The sender's stays its own; the receiver gets one more of the same file, or
+       nothing at the end. */
+    void send_descriptor(const descriptor &passed) const {
+        detail::checked(haft_io_send_descriptor(get(), passed.get()), "send_descriptor");
+    }
+    std::optional<descriptor> receive_descriptor() const {
+        int got = haft_io_receive_descriptor(get());
+        if (got == -EPIPE)
+            return std::nullopt;
+        return descriptor(detail::checked(got, "receive_descriptor"));
+    }
+};
+
+/* A listening socket, and the range of the connections that it accepts, which has no end. */
+class listener : public descriptor {
+  public:
+    /* `host` is a numeric address, "::" for all; port 0: the system chooses. backlog 0: the most. */
+    listener(const std::string &host, std::uint16_t port, int backlog = 0)
+        : descriptor(detail::checked(haft_io_listen_tcp(host.c_str(), port, backlog), "listen")) {}
+    static listener unix_path(const std::string &path, int backlog = 0) {
+        return listener(detail::checked(haft_io_listen_unix(path.c_str(), backlog), "listen"));
+    }
+    std::uint16_t port() const {
+        return static_cast<std::uint16_t>(detail::checked(haft_io_port(get()), "port"));
+    }
+    socket accept() const { return socket(detail::checked(haft_io_accept(get()), "accept")); }
+
+    /* Accepts when it is asked for a connection, not before. */
+    class iterator {
+      public:
+        using iterator_concept = std::input_iterator_tag;
+        using value_type = socket;
+        using difference_type = std::ptrdiff_t;
+        explicit iterator(const listener &in) : of(&in) {}
+        socket &&operator*() const {
+            if (!accepted.has_value())
+                accepted = of->accept();
+            return std::move(*accepted);
+        }
+        iterator &operator++() {
+            accepted.reset();
+            return *this;
+        }
+        void operator++(int) { ++*this; }
+        bool operator==(std::default_sentinel_t) const { return false; }
+
+      private:
+        const listener *of;
+        mutable std::optional<socket> accepted;
+    };
+    iterator begin() const { return iterator(*this); }
+    std::default_sentinel_t end() const { return {}; }
+
+  private:
+    explicit listener(int owned) : descriptor(owned) {}
+};
+
+/* A UDP socket. */
+class datagrams : public descriptor {
+  public:
+    /* Bound to this local address; port 0: the system chooses. */
+    explicit datagrams(const address &local)
+        : descriptor(detail::checked(haft_io_socket(local.family(), SOCK_DGRAM, 0), "datagrams")) {
+        if (::bind(get(), local.get(), local.size()) != 0)
+            detail::checked(-errno, "datagrams");
+    }
+    datagrams(const std::string &host, std::uint16_t port)
+        : datagrams(resolve(host, std::to_string(port), SOCK_DGRAM).at(0)) {}
+    std::uint16_t port() const {
+        return static_cast<std::uint16_t>(detail::checked(haft_io_port(get()), "port"));
+    }
+    /* How many bytes, and from where if that is wanted; the rest of a longer one is lost. */
+    std::size_t receive(std::span<std::byte> into, address *from = nullptr) const {
+        return detail::counted(haft_io_receive_from(get(), into.data(), into.size(), 0,
+                                                    from != nullptr ? from->get() : nullptr,
+                                                    from != nullptr ? from->room() : nullptr),
+                               "receive");
+    }
+    void send(std::span<const std::byte> bytes, const address &to) const {
+        detail::checked(haft_io_send_to(get(), bytes.data(), bytes.size(), 0, to.get(), to.size()),
+                        "send");
+    }
+};
+
+/* ---- Files and blocking work ---------------------------------------------------------------- */
+
+/* Calls the function on a thread where it may block, and returns or throws what it does. A cancel waits for
+   a call that has begun: with_stop_token() tells it. */
+template <std::invocable F>
+std::invoke_result_t<F &> call_blocking(F function) {
+    struct {
+        F &function;
+        detail::outcome<std::invoke_result_t<F &>> out = {};
+    } call{function};
+    auto make = [](void *argument) {
+        auto &self = *static_cast<decltype(call) *>(argument);
+        self.out.take_from(self.function);
+    };
+    detail::checked(haft_io_call_blocking(make, &call), "call_blocking");
+    return call.out.take();
+}
+
+/* A file; also a descriptor, with a position. */
+class file : public descriptor {
+  public:
+    using descriptor::descriptor;
+    /* As open(2). */
+    explicit file(const std::string &path, int flags = O_RDONLY, mode_t mode = 0666)
+        : descriptor(checked_open(path, flags, mode)) {}
+    std::size_t read_at(std::int64_t offset, std::span<std::byte> into) const {
+        return detail::counted(haft_io_read_at(get(), into.data(), into.size(), offset), "read_at");
+    }
+    std::size_t write_at(std::int64_t offset, std::span<const std::byte> bytes) const {
+        return detail::counted(haft_io_write_at(get(), bytes.data(), bytes.size(), offset),
+                               "write_at");
+    }
+    /* Returns when it is on the disk. */
+    void sync() const { detail::checked(haft_io_sync(get()), "sync"); }
+    /* Sends from an offset, which moves on, to a socket, without a copy through the program; 0 at the
+       end. */
+    std::size_t send_to(const socket &to, std::int64_t &offset, std::size_t most) const {
+        return detail::counted(haft_io_send_file(to.get(), get(), &offset, most), "send_to");
+    }
+
+  private:
+    static int checked_open(const std::string &path, int flags, mode_t mode) {
+        int opened = haft_io_open(path.c_str(), flags, mode);
+        if (opened < 0 && opened != -ECANCELED)
+            throw std::system_error(-opened, std::generic_category(), path);
+        return detail::checked(opened, "open");
+    }
+};
+
+/* ---- Signals and processes ------------------------------------------------------------------ */
+
+/* Blocks these signals, for the threads that are started afterwards, too: to be made before run(). They
+   stay blocked. */
+class signals {
+  public:
+    signals(std::initializer_list<int> numbers) {
+        sigemptyset(&set);
+        for (int number : numbers)
+            sigaddset(&set, number);
+        if (int code = pthread_sigmask(SIG_BLOCK, &set, nullptr))
+            detail::checked(-code, "signals");
+    }
+    /* The number of the next that comes, or has come while nobody waited. */
+    int wait() const { return detail::checked(haft_io_wait_signal(&set), "wait"); }
+
+  private:
+    sigset_t set;
+};
+
+/* What the standard streams of a child are; nullptr: the caller's own. */
+struct streams {
+    const descriptor *in = nullptr, *out = nullptr, *error = nullptr;
+};
+
+/* A child process. One that was not waited for stays in the system's table, as in C. */
+class process {
+  public:
+    /* The program, searched in PATH, and its arguments. */
+    explicit process(const std::vector<std::string> &arguments, const streams &its = {}) {
+        std::vector<const char *> given;
+        for (const std::string &argument : arguments)
+            given.push_back(argument.c_str());
+        given.push_back(nullptr);
+        auto number_of = [](const descriptor *stream) {
+            return stream != nullptr ? stream->get() : -1;
+        };
+        int numbers[3] = {number_of(its.in), number_of(its.out), number_of(its.error)};
+        number = detail::checked(haft_io_start_process(given.data(), numbers), "process");
+    }
+    pid_t id() const { return number; }
+    /* Waits for its end, once; the status is that of waitpid(2). */
+    int wait() const {
+        int status = 0;
+        detail::checked(haft_io_wait_process(number, &status), "wait");
+        return status;
+    }
+    void kill(int signal) const {
+        if (::kill(number, signal) != 0)
+            detail::checked(-errno, "kill");
+    }
+
+  private:
+    pid_t number = -1;
+};
+
+} // namespace haft::io
+
+#endif

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+/*
+ * How haft/io.hpp carries values and exceptions through tasks of C; not for users.
+ *
+ * A task's function writes what it returns, or the exception that it throws, into an outcome. A scope has
+ * a frame, which lists the outcomes that are exceptions, in order; tasks find it by a task-local value,
+ * which they inherit. An outcome is listed before the scope is cancelled, and before the task ends.
+ */
+#ifndef HAFT_IO_DETAIL_HPP
+#define HAFT_IO_DETAIL_HPP
+
+#include "io.h"
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <concepts>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace haft::io {
+
+/* What a cancelled wait throws. */
+struct __attribute__((visibility("default"))) cancelled : std::exception {
+    const char *what() const noexcept override { return "haft: the task was cancelled"; }
+};
+
+namespace detail {
+
+/* Passes a result of haft/io.h on, or throws the error that it is. */
+template <std::signed_integral N>
+N checked(N result, const char *what) {
+    if (result == -ECANCELED)
+        throw cancelled();
+    if (result < 0)
+        throw std::system_error(static_cast<int>(-result), std::generic_category(), what);
+    return result;
+}
+template <std::signed_integral N>
+std::size_t counted(N result, const char *what) {
+    return static_cast<std::size_t>(checked(result, what));
+}
+/* True when it was done, false at the deadline. */
+inline bool in_time(int result, const char *what) {
+    return result != -ETIMEDOUT && checked(result, what) >= 0;
+}
+
+/* void as a value. */
+template <typename T>
+using kept = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+
+template <typename F, typename... Arguments>
+auto call(F &function, Arguments &&...arguments) -> kept<std::invoke_result_t<F &, Arguments...>> {
+    if constexpr (std::is_void_v<std::invoke_result_t<F &, Arguments...>>)
+        return std::invoke(function, std::forward<Arguments>(arguments)...), std::monostate();
+    else
+        return std::invoke(function, std::forward<Arguments>(arguments)...);
+}
+template <typename T>
+T as_result(kept<T> &&value) {
+    if constexpr (!std::is_void_v<T>)
+        return std::move(value);
+}
+
+/* The exception of a call that threw. */
+struct failed_call {
+    std::exception_ptr failure;
+    bool was_cancelled = false;
+    std::atomic<bool> failed =
+        false; /* set when `failure` is, for who looks before the task's end */
+    std::atomic<bool> joined = false;  /* a join has thrown it */
+    std::shared_ptr<failed_call> next; /* in a frame */
+};
+
+template <typename T>
+struct outcome : failed_call {
+    std::optional<kept<T>> value;
+
+    /* Calls the function; what it throws is kept, except for the unwinding of a fiber, which passes. */
+    template <typename F, typename... Arguments>
+    void take_from(F &function, Arguments &&...arguments) {
+        try {
+            value.emplace(call(function, std::forward<Arguments>(arguments)...));
+        } catch (const cancelled &) {
+            failure = std::current_exception();
+            was_cancelled = true;
+        } catch (...) {
+            failure = std::current_exception();
+            if (failure == nullptr) /* no exception: a fiber is unwound */
+                throw;
+            failed.store(true, std::memory_order_release);
+        }
+    }
+    T take() {
+        if (failure != nullptr)
+            std::rethrow_exception(failure);
+        return as_result<T>(std::move(value).value());
+    }
+};
+
+/* With which a scope ends that an exception has ended. */
+inline constexpr int by_exception = -ENOTRECOVERABLE;
+
+struct frame {
+    haft_io_scope_t *scope = nullptr;
+    std::mutex mutex; /* never held over a wait */
+    std::shared_ptr<failed_call> first, last;
+
+    ~frame() { /* one by one: they may be many */
+        last = nullptr;
+        while (first != nullptr)
+            first = std::exchange(first->next, nullptr);
+    }
+    /* The exception has left the body or a task: it is thrown by the scope, once. */
+    void fail(std::shared_ptr<failed_call> call) {
+        note(std::move(call));
+        haft_io_note_failure(by_exception, "an exception");
+        haft_io_cancel(scope); /* that may be further out, if C has opened one in between */
+    }
+    void note(std::shared_ptr<failed_call> call) {
+        std::lock_guard lock(mutex);
+        for (auto known = first; known != nullptr; known = known->next)
+            if (known->failure == call->failure) { /* a join threw it here */
+                known->joined = false;
+                return;
+            }
+        (last != nullptr ? last->next : first) = call;
+        last = std::move(call);
+    }
+};
+__attribute__((visibility("default"))) inline char frame_key;
+
+inline frame *current_frame() {
+    return static_cast<frame *>(haft_io_local(&frame_key));
+}
+inline frame &needed_frame() {
+    frame *found = current_frame();
+    if (found == nullptr)
+        throw std::logic_error("haft: a task is started outside of haft::io::run() and scope()");
+    return *found;
+}
+
+/* The current task has this value while the object lives. */
+class bound {
+  public:
+    bound(const void *at, void *value) : key(at), before(haft_io_local(at)) {
+        if (haft_io_set_local(at, value) != 0)
+            throw std::bad_alloc();
+    }
+    /* Without memory the task would go on with a value that is gone. */
+    ~bound() {
+        if (haft_io_set_local(key, before) != 0)
+            std::terminate();
+    }
+    bound(const bound &) = delete;
+    bound &operator=(const bound &) = delete;
+
+  private:
+    const void *key;
+    void *before;
+};
+
+inline void print_failure(const std::exception_ptr &failure, const char *scope) {
+    const char *where = scope != nullptr ? scope : "";
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "haft: a further failure in the scope '%s': %s\n", where,
+                     error.what());
+    } catch (...) {
+        std::fprintf(stderr, "haft: a further failure in the scope '%s'\n", where);
+    }
+}
+
+/* A call of a scope's body. F takes the scope, or nothing. */
+template <typename F, typename Scope>
+struct body {
+    static constexpr bool takes_scope = std::is_invocable_v<F &, Scope>;
+    static auto result_of() {
+        if constexpr (takes_scope)
+            return std::type_identity<std::invoke_result_t<F &, Scope>>();
+        else
+            return std::type_identity<std::invoke_result_t<F &>>();
+    }
+    using result = typename decltype(result_of())::type;
+
+    F &function;
+    std::vector<std::exception_ptr> *failures;
+    const char *name;
+    bool first; /* of its run: no frame is around it */
+    outcome<result> out = {};
+    frame in = {}; /* it may list `out` */
+
+    static void *enter(void *argument) {
+        auto &self = *static_cast<body *>(argument);
+        haft_io_return_cancels(true);
+        self.in.scope = haft_io_this_scope();
+        if (self.first && haft_io_set_local(&frame_key, &self.in) != 0)
+            haft_io_fail(-ENOMEM, "no memory for a scope");
+        self.call_function();
+        if (self.out.failed) /* lives as long as the frame */
+            self.in.fail(std::shared_ptr<failed_call>(std::shared_ptr<void>(), &self.out));
+        return nullptr;
+    }
+    /* Outside of a run. */
+    void enter_alone() {
+        call_function();
+        if (out.failed)
+            in.note(std::shared_ptr<failed_call>(std::shared_ptr<void>(), &out));
+    }
+    void call_function() {
+        if constexpr (takes_scope)
+            out.take_from(function, Scope(in));
+        else
+            out.take_from(function);
+    }
+
+    /* When all tasks have ended. */
+    result leave(int code, const char *what) {
+        std::exception_ptr thrown;
+        if (failures != nullptr)
+            failures->clear();
+        for (auto call = in.first; call != nullptr; call = call->next) {
+            if (call->joined)
+                continue;
+            if (failures != nullptr)
+                failures->push_back(call->failure);
+            else if (thrown != nullptr)
+                print_failure(call->failure, name);
+            if (thrown == nullptr)
+                thrown = call->failure;
+        }
+        /* The body could not go on after an exception that it has had from a join. */
+        if (thrown == nullptr && in.first != nullptr && out.was_cancelled)
+            thrown = in.first->failure;
+        if (thrown != nullptr)
+            std::rethrow_exception(thrown);
+        if (!out.value.has_value() || (code != by_exception && code != -ECANCELED))
+            checked(code, what);
+        return out.take();
+    }
+};
+
+template <typename F>
+struct job : outcome<std::invoke_result_t<F &>> {
+    explicit job(F &&from) : function(std::move(from)) {}
+    std::optional<F> function;
+    std::shared_ptr<job> self; /* until the task has started */
+    const char *name = nullptr;
+
+    static void *start(void *argument) {
+        std::shared_ptr<job> here = std::move(static_cast<job *>(argument)->self);
+        haft_io_return_cancels(true);
+        here->take_from(*here->function);
+        here->function.reset(); /* what it has captured ends with the task */
+        if (here->failed)
+            current_frame()->fail(here);
+        return nullptr;
+    }
+};
+
+} // namespace detail
+} // namespace haft::io
+
+#endif

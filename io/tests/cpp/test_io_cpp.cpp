@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: MIT
+// haft/io.hpp: results and exceptions of tasks and scopes, what a cancel is in C++, stop tokens.
+#include <haft/io.hpp>
+
+#include "../check_io.h"
+
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace io = haft::io;
+using namespace std::chrono_literals;
+
+static void a_join_returns_what_the_task_returned() {
+    std::string text = io::run([] {
+        auto number = io::async([] { return std::make_unique<int>(42); });
+        auto nothing = io::async([] { io::yield(); });
+        nothing.join();
+        return std::to_string(*number.join());
+    });
+    CHECK(text == "42");
+}
+
+static void an_exception_of_a_task_leaves_its_scope_and_cancels_the_others() {
+    bool unwound = false, seen = false, caught = false;
+    io::run([&] {
+        try {
+            io::scope([&] {
+                io::spawn([&] {
+                    struct guard {
+                        bool &left;
+                        ~guard() { left = true; }
+                    } here{unwound};
+                    try {
+                        io::sleep_for(1h);
+                    } catch (const io::cancelled &) {
+                        seen = true;
+                        throw;
+                    }
+                });
+                io::yield();
+                io::spawn([] { throw std::out_of_range("a task"); });
+            });
+        } catch (const std::out_of_range &) {
+            caught = true;
+        }
+    });
+    CHECK(unwound && seen && caught);
+}
+
+static void what_a_join_has_thrown_is_not_thrown_again() {
+    int caught = 0;
+    io::run([&] {
+        auto failing = io::async([] { throw std::out_of_range("a task"); });
+        try {
+            failing.join();
+        } catch (const std::out_of_range &) {
+            caught++;
+        }
+    });
+    CHECK_EQUAL(caught, 1);
+    try {
+        io::run([&] {
+            auto failing = io::async([] { throw std::out_of_range("a task"); });
+            failing.join();
+        });
+    } catch (const std::out_of_range &) {
+        caught++;
+    }
+    CHECK_EQUAL(caught, 2);
+}
+
+static void a_body_that_is_cut_short_after_a_joins_exception_throws_it() {
+    int caught = 0;
+    try {
+        io::run([&] {
+            auto failing = io::async([] { throw std::out_of_range("a task"); });
+            try {
+                failing.join();
+            } catch (const std::out_of_range &) {
+                caught++;
+            }
+            io::sleep_for(1h); // its scope was cancelled
+        });
+    } catch (const std::out_of_range &) {
+        caught++;
+    }
+    CHECK_EQUAL(caught, 2);
+}
+
+static void the_first_exception_is_thrown_and_the_others_are_kept() {
+    std::vector<std::exception_ptr> failures;
+    std::string thrown;
+    auto fail_twice = [&] {
+        io::scope({.name = "pair", .failures = &failures}, [] {
+            io::spawn([] { throw std::out_of_range("first"); });
+            io::spawn([] {
+                try {
+                    io::sleep_for(1h);
+                } catch (const io::cancelled &) {
+                    throw std::runtime_error("second");
+                }
+            });
+        });
+    };
+    io::run([&] {
+        try {
+            fail_twice();
+        } catch (const std::out_of_range &error) {
+            thrown = error.what();
+        }
+    });
+    CHECK(thrown == "first");
+    CHECK_EQUAL(failures.size(), 2);
+    try {
+        std::rethrow_exception(failures[1]);
+    } catch (const std::runtime_error &error) {
+        CHECK(error.what() == std::string("second"));
+    }
+    io::run([&] { io::scope({.failures = &failures}, [] {}); });
+    CHECK(failures.empty());
+}
+
+static void print_further_failure() {
+    io::run([&] {
+        try {
+            io::scope({.name = "pair"}, [] {
+                io::spawn([] { throw std::out_of_range("first"); });
+                io::spawn([] { throw std::out_of_range("second"); });
+                io::spawn([] { throw 3; });
+            });
+        } catch (const std::out_of_range &) {
+        }
+    });
+    std::exit(0);
+}
+static void a_further_exception_that_nobody_keeps_is_printed() {
+    if (!check_follows_children())
+        return;
+    check_child_t child = check_child(print_further_failure);
+    CHECK_EQUAL(child.status, 0);
+    CHECK_CONTAINS(child.output, "haft: a further failure in the scope 'pair': second\n");
+    CHECK_CONTAINS(child.output, "haft: a further failure in the scope 'pair'\n");
+}
+
+static void an_exception_goes_through_scopes_and_tasks_once() {
+    int caught = 0;
+    try {
+        io::run([&] {
+            io::scope([&] {
+                auto outer = io::async(
+                    [] { io::scope([] { io::spawn([] { throw std::out_of_range("deep"); }); }); });
+                io::spawn([outer = std::move(outer)]() mutable { outer.join(); });
+            });
+        });
+    } catch (const std::out_of_range &) {
+        caught++;
+    }
+    CHECK_EQUAL(caught, 1);
+}
+
+static void many_failures_are_kept() {
+    std::vector<std::exception_ptr> failures;
+    try {
+        io::run(io::options{.failures = &failures}, [] {
+            for (int i = 0; i < 20000; i++)
+                io::spawn([i] { throw i; });
+        });
+    } catch (int first) {
+        CHECK_EQUAL(first, 0);
+    }
+    CHECK_EQUAL(failures.size(), 20000);
+}
+
+static void a_scope_that_was_cancelled_returns_what_its_body_returned() {
+    int cut = 0;
+    int got = io::run([&] {
+        int number = io::scope([](io::scope_ref here) {
+            io::spawn([] { io::sleep_for(1h); });
+            here.cancel();
+            return 7;
+        });
+        try {
+            io::scope([](io::scope_ref here) {
+                here.cancel();
+                io::sleep_for(1h);
+            });
+        } catch (const io::cancelled &) {
+            cut++;
+        }
+        io::yield();
+        return number;
+    });
+    CHECK_EQUAL(got, 7);
+    CHECK_EQUAL(cut, 1);
+}
+
+static void a_task_is_spawned_into_a_scope_further_out() {
+    std::string order;
+    try {
+        io::run([&] {
+            io::scope([&](io::scope_ref outside) {
+                io::scope([&] {
+                    outside.spawn([&] {
+                        io::sleep_for(1us);
+                        order += "task ";
+                        throw std::out_of_range("outside");
+                    });
+                });
+                order += "inner-ended ";
+            });
+        });
+    } catch (const std::out_of_range &) {
+        order += "outer-threw";
+    }
+    CHECK(order == "inner-ended task outer-threw");
+}
+
+struct leaving {
+    int &count;
+    ~leaving() { count++; }
+};
+static int left, passed;
+static void *wait_for_ever(void *unused) {
+    leaving here{left};
+    try {
+        haft_io_sleep(HAFT_IO_FOREVER - haft_io_now());
+    } catch (...) {
+        passed++;
+        throw;
+    }
+    return unused;
+}
+static void *fail_in_c(void *unused) {
+    leaving here{left};
+    haft_io_yield();
+    haft_io_fail(-EIO, "the disk is gone");
+    return unused;
+}
+// Tasks of C, whose unwinding is no exception, beside those of C++.
+static void a_forced_unwinding_runs_destructors_and_passes_catch_all() {
+    left = passed = 0;
+    int code = 0;
+    try {
+        io::run([] {
+            haft_io_spawn(wait_for_ever, nullptr);
+            haft_io_spawn(fail_in_c, nullptr);
+            io::sleep_for(1h);
+        });
+    } catch (const std::system_error &error) {
+        code = error.code().value();
+    }
+    CHECK_EQUAL(code, EIO);
+    CHECK_EQUAL(left, 2);
+    CHECK_EQUAL(passed, 1);
+    left = 0;
+    try {
+        io::run([] {
+            leaving body{left};
+            io::spawn([] {
+                leaving task{left};
+                io::scope([] {
+                    leaving scope{left};
+                    haft_io_fail(-ENOSPC, "in a scope");
+                });
+            });
+        });
+    } catch (const std::system_error &error) {
+        code = error.code().value();
+    }
+    CHECK_EQUAL(code, ENOSPC);
+    CHECK_EQUAL(left, 3);
+}
+
+static void all_gives_every_result_and_first_the_first() {
+    io::run([] {
+        auto [number, nothing, text] = io::all([] { return 40; }, [] { io::yield(); },
+                                               [] { return std::make_unique<int>(2); });
+        CHECK_EQUAL(number + *text, 42);
+        (void)nothing;
+        std::vector<std::function<int()>> squares;
+        for (int i = 0; i < 5; i++)
+            squares.push_back([i] {
+                io::yield();
+                return i * i;
+            });
+        CHECK(io::all(squares) == (std::vector<int>{0, 1, 4, 9, 16}));
+        bool unwound = false;
+        auto won = io::first(
+            [&] {
+                try {
+                    io::sleep_for(1h);
+                } catch (const io::cancelled &) {
+                    unwound = true;
+                    throw;
+                }
+                return 1;
+            },
+            [] { return std::string("quick"); });
+        CHECK(unwound && std::get<1>(won) == "quick");
+        CHECK(io::first(squares) == (std::pair<std::size_t, int>(0, 0)));
+        int caught = 0;
+        try {
+            io::all([] { throw std::out_of_range("one"); }, [] { io::sleep_for(1h); });
+        } catch (const std::out_of_range &) {
+            caught++;
+        }
+        try {
+            io::first([] { throw std::out_of_range("one"); }, [] { io::sleep_for(1h); });
+        } catch (const std::out_of_range &) {
+            caught++;
+        }
+        CHECK_EQUAL(caught, 2);
+        auto slow = [] { io::sleep_for(1h); };
+        try {
+            io::with_deadline(1ms, [&] { io::first(slow, slow); });
+        } catch (const std::system_error &error) {
+            caught += error.code() == std::errc::timed_out;
+        }
+        CHECK_EQUAL(caught, 3);
+    });
+}
+
+static void values_of_tasks_are_objects_of_a_scope() {
+    static io::local<std::string> user;
+    io::run([] {
+        CHECK(!user);
+        user.with("ada", [] {
+            io::spawn([] {
+                io::yield();
+                CHECK(*user == "ada");
+            });
+            user.with("grace", [] { io::spawn([] { CHECK(*user == "grace"); }); });
+            CHECK_EQUAL(user->size(), 3);
+        });
+        CHECK(user.get() == nullptr);
+    });
+}
+
+static void a_stop_token_cancels_and_follows_a_scope() {
+    io::run([] {
+        std::stop_source source;
+        bool cut = false;
+        auto stopped = io::async([&] {
+            try {
+                io::with_stop(source.get_token(), [] { io::sleep_for(1h); });
+            } catch (const io::cancelled &) {
+                cut = true;
+            }
+            io::yield(); // only the scope inside was cancelled
+            return 1;
+        });
+        CHECK_EQUAL(io::with_stop(source.get_token(), [] { return 5; }), 5);
+        io::yield();
+        std::thread([&] { source.request_stop(); }).join();
+        CHECK_EQUAL(stopped.join(), 1);
+        CHECK(cut);
+
+        CHECK(io::with_stop_token([](std::stop_token token) { return !token.stop_requested(); }));
+        bool told = false;
+        try {
+            io::with_deadline(5ms, [&] {
+                io::with_stop_token([&](std::stop_token token) {
+                    io::call_blocking([&] {
+                        while (!token.stop_requested())
+                            std::this_thread::yield();
+                        told = true;
+                    });
+                });
+            });
+        } catch (const std::system_error &error) {
+            CHECK(error.code() == std::errc::timed_out);
+        }
+        CHECK(told);
+    });
+}
+
+static void scopes_work_without_a_scheduler_and_tasks_say_that_they_do_not() {
+    CHECK_EQUAL(io::scope([] { return 3; }), 3);
+    int caught = 0;
+    try {
+        io::with_deadline(1h, [] { throw std::out_of_range("plain"); });
+    } catch (const std::out_of_range &) {
+        caught++;
+    }
+    try {
+        io::spawn([] {});
+    } catch (const std::logic_error &) {
+        caught++;
+    }
+    CHECK_EQUAL(caught, 2);
+}
+
+static void a_task_has_a_name_and_its_captures_end_with_it() {
+    io::run([] {
+        auto shared = std::make_shared<int>(1);
+        auto named = io::async({.name = "worker"},
+                               [shared] { return std::string(haft_io_task_name(haft_io_self())); });
+        io::yield();
+        CHECK_EQUAL(shared.use_count(), 1);
+        auto moved = std::move(named);
+        CHECK(!named.joinable() && moved.join() == "worker");
+    });
+}
+
+static void a_simulation_has_virtual_time() {
+    int days = io::simulate({.seed = 5}, [] {
+        auto before = io::clock::now();
+        io::sleep_for(std::chrono::hours(48));
+        return static_cast<int>((io::clock::now() - before) / std::chrono::hours(24));
+    });
+    CHECK_EQUAL(days, 2);
+}
+
+static void tasks_run_on_several_threads() {
+    std::atomic<int> sum = 0;
+    for (int round = 0; round < 20; round++) {
+        sum = 0;
+        try {
+            io::run({.threads = 2, .moves = round % 2 == 1}, [&] {
+                for (int i = 0; i < 100; i++)
+                    io::spawn([&, i] {
+                        io::scope([&] { io::spawn([&] { sum += 1; }); });
+                        io::yield();
+                        if (i == 99)
+                            throw std::out_of_range("the last");
+                    });
+            });
+        } catch (const std::out_of_range &) {
+            sum += 1000;
+        } catch (const io::cancelled &) {
+        }
+        CHECK(sum > 1000 && sum <= 1100);
+    }
+}
+
+static void a_cancel_that_is_swallowed_comes_back_at_the_next_wait() {
+    int caught = 0;
+    io::run([&] {
+        io::cancel();
+        for (int i = 0; i < 2; i++) {
+            try {
+                io::sleep_for(1h);
+            } catch (...) {
+                caught++;
+            }
+        }
+        io::shield([&] { io::sleep_for(1us); });
+    });
+    CHECK_EQUAL(caught, 2);
+}
+
+static void a_deadline_is_an_error_that_says_so() {
+    bool late = false;
+    io::run([&] {
+        CHECK_EQUAL(io::with_deadline(1h, [] { return 7; }), 7);
+        try {
+            io::with_deadline(1ms, [] { io::sleep_for(1h); });
+        } catch (const std::system_error &error) {
+            late = error.code() == std::errc::timed_out;
+        }
+    });
+    CHECK(late);
+}
+
+int main() {
+    check_backend();
+    RUN(a_join_returns_what_the_task_returned);
+    RUN(an_exception_of_a_task_leaves_its_scope_and_cancels_the_others);
+    RUN(what_a_join_has_thrown_is_not_thrown_again);
+    RUN(a_body_that_is_cut_short_after_a_joins_exception_throws_it);
+    RUN(the_first_exception_is_thrown_and_the_others_are_kept);
+    RUN(a_further_exception_that_nobody_keeps_is_printed);
+    RUN(an_exception_goes_through_scopes_and_tasks_once);
+    RUN(many_failures_are_kept);
+    RUN(a_scope_that_was_cancelled_returns_what_its_body_returned);
+    RUN(a_task_is_spawned_into_a_scope_further_out);
+    RUN(a_forced_unwinding_runs_destructors_and_passes_catch_all);
+    RUN(all_gives_every_result_and_first_the_first);
+    RUN(values_of_tasks_are_objects_of_a_scope);
+    RUN(a_stop_token_cancels_and_follows_a_scope);
+    RUN(scopes_work_without_a_scheduler_and_tasks_say_that_they_do_not);
+    RUN(a_task_has_a_name_and_its_captures_end_with_it);
+    RUN(a_simulation_has_virtual_time);
+    RUN(tasks_run_on_several_threads);
+    RUN(a_cancel_that_is_swallowed_comes_back_at_the_next_wait);
+    RUN(a_deadline_is_an_error_that_says_so);
+    return check_end();
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+// haft/io.hpp: descriptors, sockets, lines, files, processes, signals; nothing stays open.
+#include <haft/io.hpp>
+
+#include "../check_io.h"
+
+#include <algorithm>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace io = haft::io;
+static_assert(std::ranges::input_range<io::listener> && std::ranges::input_range<io::lines>);
+using namespace std::chrono_literals;
+
+static std::span<const std::byte> bytes(std::string_view text) {
+    return std::as_bytes(std::span(text));
+}
+
+static void lines_come_one_by_one() {
+    std::vector<std::string> got;
+    io::run([&] {
+        auto [reader, writer] = io::pipe();
+        io::spawn([writer = std::move(writer)] {
+            writer.write_all("one\ntw");
+            io::yield();
+            writer.write_all("o\n\n" + std::string(10000, 'x'));
+        });
+        io::lines lines(reader);
+        for (std::string_view line : lines) {
+            got.emplace_back(line);
+            break;
+        }
+        CHECK_EQUAL(got.size(), 1);
+        for (std::string_view line : lines) // goes on, after the same line
+            if (line != got[0])
+                got.emplace_back(line);
+    });
+    CHECK_EQUAL(got.size(), 4);
+    CHECK(got[0] == "one\n" && got[1] == "two\n" && got[2] == "\n" && got[3].size() == 10000);
+}
+
+static void a_line_that_is_too_long_is_an_error() {
+    bool caught = false;
+    io::run([&] {
+        auto [reader, writer] = io::pipe();
+        writer.write_all(std::string(9000, 'x'));
+        try {
+            for (std::string_view line : io::lines(reader, 4096))
+                CHECK(line.empty());
+        } catch (const std::length_error &) {
+            caught = true;
+        }
+    });
+    CHECK(caught);
+}
+
+static void a_listener_is_a_range_of_connections() {
+    io::run([] {
+        io::listener listener("127.0.0.1", 0);
+        io::spawn([port = listener.port()] {
+            for (int i = 0; i < 3; i++) {
+                auto connection = io::socket::connect("127.0.0.1", port);
+                connection.write_all("hello");
+                connection.end_output();
+                CHECK(connection.read_all() == "hello back");
+            }
+        });
+        int count = 0;
+        for (io::socket connection : listener) {
+            std::string text = connection.read_all();
+            connection.write_all(text + " back");
+            if (++count == 3)
+                break;
+        }
+    });
+}
+
+static void errors_compare_with_errc() {
+    io::run([] {
+        int caught = 0;
+        try {
+            io::file("/nowhere/at/all");
+        } catch (const std::system_error &error) {
+            caught += error.code() == std::errc::no_such_file_or_directory;
+        }
+        try {
+            io::resolve("127.0.0.1", "no such service");
+        } catch (const std::system_error &error) {
+            caught += error.code().category().name() == std::string("resolve");
+        }
+        io::pipe_ends pipe = io::pipe();
+        io::spawn([&] { pipe.read.close(); });
+        try {
+            char letter[1];
+            pipe.read.read(letter);
+        } catch (const std::system_error &error) {
+            caught += error.code() == std::errc::bad_file_descriptor;
+        }
+        CHECK_EQUAL(caught, 3);
+    });
+}
+
+static void datagrams_know_where_they_come_from() {
+    io::run([] {
+        io::datagrams one("127.0.0.1", 0), other("127.0.0.1", 0);
+        io::address to = io::resolve("127.0.0.1", std::to_string(other.port()), SOCK_DGRAM).at(0);
+        one.send(bytes("a datagram"), to);
+        std::array<std::byte, 64> room;
+        io::address from;
+        CHECK_EQUAL(other.receive(room, &from), 10);
+        CHECK(from.port() == one.port() && from.host() == "127.0.0.1");
+    });
+}
+
+static void a_unix_socket_passes_descriptors() {
+    io::run([] {
+        std::string path = "/tmp/haft-io-cpp." + std::to_string(getpid());
+        auto listener = io::listener::unix_path(path);
+        io::spawn([&] {
+            auto sender = io::socket::connect_unix(path);
+            auto [reader, writer] = io::pipe();
+            writer.write_all("through a passed pipe");
+            sender.send_descriptor(reader);
+        });
+        io::socket receiver = listener.accept();
+        io::descriptor passed = receiver.receive_descriptor().value();
+        CHECK(passed.read_all() == "through a passed pipe");
+        CHECK(!receiver.receive_descriptor());
+        unlink(path.c_str());
+        auto [left, right] = io::socket::pair();
+        left.send(bytes("x"));
+        std::array<std::byte, 4> room;
+        CHECK_EQUAL(right.receive(room), 1);
+    });
+}
+
+static void files_are_read_and_written_at_offsets() {
+    std::string path = "/tmp/haft-io-cpp-file." + std::to_string(getpid());
+    io::run([&] {
+        io::file file(path, O_RDWR | O_CREAT | O_TRUNC);
+        CHECK_EQUAL(file.write_at(2, bytes("cd")), 2);
+        CHECK_EQUAL(file.write_at(0, bytes("ab")), 2);
+        file.sync();
+        std::array<std::byte, 8> room;
+        CHECK_EQUAL(file.read_at(1, room), 3);
+        CHECK(room[0] == std::byte('b'));
+        auto [left, right] = io::socket::pair();
+        std::int64_t offset = 1;
+        CHECK_EQUAL(file.send_to(left, offset, 100), 3);
+        CHECK_EQUAL(offset, 4);
+        left.close();
+        CHECK(right.read_all() == "bcd");
+    });
+    unlink(path.c_str());
+}
+
+static void blocking_work_returns_and_throws() {
+    io::run([] {
+        CHECK_EQUAL(*io::call_blocking([] { return std::make_unique<int>(4); }), 4);
+        bool caught = false;
+        try {
+            io::call_blocking([] { throw std::out_of_range("in the pool"); });
+        } catch (const std::out_of_range &) {
+            caught = true;
+        }
+        CHECK(caught);
+    });
+}
+
+static void processes_run_and_signals_are_waited_for() {
+    io::signals signals{SIGUSR1};
+    io::run([&] {
+        auto [reader, writer] = io::pipe();
+        io::process child({"sh", "-c", "echo from a child; exit 3"}, {.out = &writer});
+        writer.close();
+        CHECK(reader.read_all() == "from a child\n");
+        CHECK_EQUAL(WEXITSTATUS(child.wait()), 3);
+        io::process sleeper({"sleep", "1000"});
+        sleeper.kill(SIGTERM);
+        CHECK_EQUAL(WTERMSIG(sleeper.wait()), SIGTERM);
+        kill(getpid(), SIGUSR1);
+        CHECK_EQUAL(signals.wait(), SIGUSR1);
+    });
+}
+
+static void descriptors_work_without_a_scheduler() {
+    auto [reader, writer] = io::pipe();
+    writer.write_all("plain");
+    writer.close();
+    CHECK(reader.read_all() == "plain");
+}
+
+int main() {
+    check_backend();
+    int before = check_descriptors();
+    RUN(lines_come_one_by_one);
+    RUN(a_line_that_is_too_long_is_an_error);
+    RUN(a_listener_is_a_range_of_connections);
+    RUN(errors_compare_with_errc);
+    RUN(datagrams_know_where_they_come_from);
+    RUN(a_unix_socket_passes_descriptors);
+    RUN(files_are_read_and_written_at_offsets);
+    RUN(blocking_work_returns_and_throws);
+    RUN(descriptors_work_without_a_scheduler);
+    CHECK_EQUAL(check_descriptors(), before);
+    RUN(processes_run_and_signals_are_waited_for); // whose descriptor for signals stays
+    return check_end();
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+// haft/io.hpp: mutexes and their guards, conditions, promises, channels.
+#include <haft/io.hpp>
+
+#include "../check_io.h"
+
+#include <shared_mutex>
+#include <thread>
+
+namespace io = haft::io;
+static_assert(std::ranges::input_range<io::channel<int>>);
+using namespace std::chrono_literals;
+
+static void the_standard_librarys_guards_work_with_the_mutexes() {
+    io::run([] {
+        io::mutex mutex, other;
+        std::vector<int> order;
+        io::scope([&] {
+            for (int i = 0; i < 2; i++)
+                io::spawn([&, i] {
+                    std::scoped_lock lock(mutex, other);
+                    order.push_back(i);
+                    io::yield();
+                    order.push_back(i);
+                });
+        });
+        CHECK(order == (std::vector<int>{0, 0, 1, 1}));
+        std::unique_lock held(mutex);
+        std::unique_lock late(mutex, std::defer_lock);
+        CHECK(!late.try_lock_for(1ms));
+        CHECK(!late.try_lock_until(std::chrono::system_clock::now() + 1ms));
+        CHECK(!mutex.try_lock_until(io::clock::now()));
+
+        io::shared_mutex shared;
+        std::shared_lock one(shared), two(shared);
+        std::unique_lock writer(shared, std::defer_lock);
+        CHECK(!writer.try_lock_for(1ms));
+        one.unlock();
+        two.unlock();
+        CHECK(writer.try_lock());
+        CHECK(!shared.try_lock_shared_for(1ms));
+    });
+}
+
+static void a_cancel_in_a_critical_section_unlocks() {
+    io::run([] {
+        io::mutex mutex;
+        try {
+            io::with_deadline(1ms, [&] {
+                std::lock_guard lock(mutex);
+                io::sleep_for(1h);
+            });
+        } catch (const std::system_error &) {
+        }
+        CHECK(mutex.try_lock());
+    });
+}
+
+static void conditions_semaphores_barriers_and_events_wait() {
+    io::run([] {
+        io::mutex mutex;
+        io::condition_variable changed;
+        io::semaphore slots(1);
+        io::barrier both(2);
+        io::event done;
+        int number = 0, lasts = 0;
+        io::spawn([&] {
+            {
+                std::lock_guard lock(mutex);
+                number = 42;
+            }
+            changed.notify_all();
+            slots.release();
+            lasts += both.arrive_and_wait();
+            done.set();
+        });
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return number == 42; });
+        CHECK(!changed.wait_for(lock, 1ms, [] { return false; }));
+        CHECK(changed.wait_for(lock, 0ms) == std::cv_status::timeout);
+        slots.acquire();
+        slots.acquire();
+        CHECK(!slots.try_acquire() && !slots.try_acquire_for(1ms));
+        CHECK(!done.wait_for(0ms));
+        lasts += both.arrive_and_wait();
+        done.wait();
+        CHECK_EQUAL(lasts, 1);
+    });
+}
+
+static void a_call_once_that_throws_is_called_again() {
+    io::run([] {
+        io::once_flag flag;
+        int calls = 0;
+        for (int i = 0; i < 3; i++)
+            try {
+                io::call_once(flag, [&] {
+                    if (++calls == 1)
+                        throw std::out_of_range("the first call");
+                });
+            } catch (const std::out_of_range &) {
+                CHECK_EQUAL(i, 0);
+            }
+        CHECK_EQUAL(calls, 2);
+    });
+}
+
+static void a_promise_is_kept_by_a_thread_or_broken() {
+    io::promise<std::unique_ptr<int>> promise;
+    auto future = promise.get_future();
+    std::thread keeper(
+        [promise = std::move(promise)]() mutable { promise.set_value(std::make_unique<int>(42)); });
+    CHECK_EQUAL(io::run([&] { return *future.get(); }), 42);
+    keeper.join();
+    CHECK(!future.valid());
+
+    io::promise<void> failing;
+    auto fails = failing.get_future();
+    CHECK(fails.wait_for(1ms) == std::future_status::timeout);
+    failing.set_exception(std::make_exception_ptr(std::out_of_range("failed")));
+    int caught = 0;
+    try {
+        fails.get();
+    } catch (const std::out_of_range &) {
+        caught++;
+    }
+    auto broken = std::make_optional<io::promise<int>>();
+    auto never = broken->get_future();
+    broken.reset();
+    try {
+        never.get();
+    } catch (const std::future_error &error) {
+        caught += error.code() == std::future_errc::broken_promise;
+    }
+    try {
+        failing.set_value();
+    } catch (const std::future_error &error) {
+        caught += error.code() == std::future_errc::promise_already_satisfied;
+    }
+    CHECK_EQUAL(caught, 3);
+}
+
+/* Counts those that live, and moves only. */
+struct token {
+    static inline int live = 0;
+    int number;
+    explicit token(int of) : number(of) { live++; }
+    token(token &&other) noexcept : number(other.number) { live++; }
+    token &operator=(token &&other) noexcept {
+        number = other.number;
+        return *this;
+    }
+    ~token() { live--; }
+};
+
+static void channels_carry_values_that_only_move() {
+    for (std::size_t capacity : {0, 1, 5})
+        io::run([&] {
+            io::channel<token> tokens(capacity);
+            io::spawn([&] {
+                for (int i = 1; i <= 10; i++)
+                    CHECK(tokens.send(token(i)));
+                tokens.close();
+                CHECK(!tokens.send(token(11)));
+            });
+            int sum = 0;
+            for (token each : tokens)
+                sum += each.number;
+            CHECK_EQUAL(sum, 55);
+            io::yield();
+        });
+    io::run([] {
+        io::channel<token> full(1);
+        token one(1), two(2);
+        CHECK(full.try_send(one));
+        CHECK(!full.try_send(two) && two.number == 2);
+        int late = 0;
+        try {
+            full.send_for(1ms, token(3));
+        } catch (const std::system_error &error) {
+            late += error.code() == std::errc::timed_out;
+        }
+        try {
+            io::with_deadline(1ms, [&] { full.send(token(4)); });
+        } catch (const std::system_error &error) {
+            late += error.code() == std::errc::timed_out;
+        }
+        CHECK_EQUAL(late, 2);
+        /* The value inside ends with the channel. */
+    });
+    CHECK_EQUAL(token::live, 0);
+}
+
+static void a_channel_is_a_range_that_takes_no_more_than_asked() {
+    io::run([] {
+        io::channel<int> numbers(4);
+        for (int i = 0; i < 4; i++)
+            numbers.send(i);
+        int sum = 0;
+        for (int number : numbers) {
+            sum += number;
+            if (number == 1)
+                break;
+        }
+        CHECK_EQUAL(sum, 1);
+        CHECK_EQUAL(numbers.receive().value(), 2);
+        numbers.close();
+        CHECK_EQUAL(numbers.receive().value(), 3);
+        CHECK(!numbers.receive() && !numbers.try_receive());
+    });
+}
+
+static void select_does_what_can_be_done_or_times_out() {
+    io::run([] {
+        io::channel<int> numbers;
+        io::channel<std::string> words;
+        int number = 0;
+        bool sent = false, closed = false;
+        auto any = [&](auto wait) {
+            return wait(io::on_receive(numbers,
+                                       [&](std::optional<int> got) {
+                                           closed = !got;
+                                           number = got.value_or(0);
+                                       }),
+                        io::on_send(words, "a word", [&](bool done) { sent = done; }));
+        };
+        auto until_ms = [](auto &&...cases) { return io::select_for(1ms, cases...); };
+        auto for_ever = [](auto &&...cases) { return std::optional(io::select(cases...)); };
+        CHECK(any(until_ms) == std::nullopt);
+        io::spawn([&] { numbers.send(7); });
+        CHECK(any(for_ever) == 0 && number == 7 && !sent);
+        io::spawn([&] { CHECK(words.receive() == "a word"); });
+        CHECK(any(for_ever) == 1 && sent);
+        numbers.close();
+        CHECK(any(for_ever) == 0 && closed);
+    });
+}
+
+static void channels_work_between_threads() {
+    io::run({.threads = 2}, [] {
+        io::channel<std::string> words(2);
+        io::scope([&] {
+            io::spawn([&] {
+                io::scope([&] {
+                    for (int sender = 0; sender < 4; sender++)
+                        io::spawn([&] {
+                            for (int i = 0; i < 500; i++)
+                                words.send(std::to_string(i));
+                        });
+                });
+                words.close();
+            });
+            std::atomic<int> sum = 0;
+            io::scope([&] {
+                for (int receiver = 0; receiver < 3; receiver++)
+                    io::spawn([&] {
+                        for (std::string word : words)
+                            sum += std::stoi(word);
+                    });
+            });
+            CHECK_EQUAL(sum, 4 * 499 * 250);
+        });
+    });
+}
+
+int main() {
+    check_backend();
+    RUN(the_standard_librarys_guards_work_with_the_mutexes);
+    RUN(a_cancel_in_a_critical_section_unlocks);
+    RUN(conditions_semaphores_barriers_and_events_wait);
+    RUN(a_call_once_that_throws_is_called_again);
+    RUN(a_promise_is_kept_by_a_thread_or_broken);
+    RUN(channels_carry_values_that_only_move);
+    RUN(a_channel_is_a_range_that_takes_no_more_than_asked);
+    RUN(select_does_what_can_be_done_or_times_out);
+    RUN(channels_work_between_threads);
+    return check_end();
+}
