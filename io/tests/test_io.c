@@ -527,10 +527,11 @@ static void *queue_up(void *is_last) {
     return NULL;
 }
 BODY(queue_and_cancel) {
-    may_end = false;
+    begun = may_end = false;
     for (int i = 0; i < 3; i++)
         haft_io_spawn(queue_up, i == 2 ? &may_end : NULL);
-    haft_io_yield();
+    while (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE))
+        haft_io_sleep(HAFT_IO_MILLISECOND);
     haft_io_cancel(haft_io_this_scope());
     return NULL;
 }
