@@ -179,6 +179,11 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
                      __ATOMIC_RELAXED);
     __atomic_store_n(&task->waits_for, waits_for, __ATOMIC_RELAXED);
     int saved = read_errno();
+    bool gated = task->gated;
+    if (HAFT_IO_UNLIKELY(gated)) {
+        task->gated = false;
+        task->gate->leave(task->gate);
+    }
     HAFT_PERFORM(haft_io_park);
     write_errno(saved);
     __atomic_store_n(&task->waits_for, NULL, __ATOMIC_RELAXED);
@@ -190,5 +195,20 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
         haft_io_timer_remove(&task->worker->timers, &limit.timer);
         task->timer = NULL;
     }
-    return __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
+    uint32_t outcome = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
+    if (HAFT_IO_UNLIKELY(gated)) {
+        haft_io_event_t *turn = task->gate->enter(task->gate);
+        if (turn != NULL)
+            haft_io_wait_turn(task, turn);
+        task->gated = true;
+    }
+    return outcome;
+}
+
+void haft_io_set_gate(haft_io_gate_t *gate) {
+    haft_io_task_t *task = haft_io_self();
+    if (task == NULL)
+        haft_io_misuse("haft_io_set_gate was called outside of a task.");
+    task->gate = gate;
+    task->gated = gate != NULL;
 }

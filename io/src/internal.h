@@ -192,6 +192,7 @@ struct haft_io_task {
     bool returns_cancels : 1; /* instead of unwinding */
     bool moves : 1;         /* to other workers when it has waited; never in a run that is alone */
     bool counted : 1;       /* in its worker's `waiting` */
+    bool gated : 1;         /* by `gate`; not while it waits for that */
     unsigned stays;         /* so many things keep it with its worker: requests to the kernel */
     int saved_errno;        /* of a task that has yielded */
     haft_io_timer_t *timer; /* of its wait, or NULL */
@@ -206,6 +207,7 @@ struct haft_io_task {
     void *result;
     const char *name;
     haft_io_binding_t *locals;
+    haft_io_gate_t *gate;
 };
 
 /* What a task's joiner is, if it is no cell. */
@@ -539,6 +541,8 @@ bool haft_io_wake_first(haft_io_waiting_t *list);
 int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
                     enum haft_io_wait_kind kind, const char *waits_for);
 int haft_io_code_of(uint32_t outcome);
+/* Waits for the event of a gate, and clears it; to the end. */
+void haft_io_wait_turn(haft_io_task_t *task, haft_io_event_t *event);
 
 /* ---- Blocking work (pool.c) ---- */
 

@@ -189,6 +189,29 @@ int haft_io_wait_event(haft_io_event_t *event) {
     return haft_io_wait_event_until(event, HAFT_IO_FOREVER);
 }
 
+void haft_io_wait_event_to_the_end(haft_io_event_t *event) {
+    haft_io_guard(&event->lock);
+    if (!event->set)
+        haft_io_wait_in(&event->lock, &event->waiting, HAFT_IO_FOREVER, HAFT_IO_TO_THE_END,
+                        "an event");
+    else
+        haft_io_unguard(&event->lock);
+}
+
+void haft_io_wait_turn(haft_io_task_t *task, haft_io_event_t *event) {
+    haft_io_guard(&event->lock);
+    if (!event->set) {
+        haft_io_cell_t cell = {HAFT_IO_WAITING, task};
+        haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
+        haft_io_take_place(&event->waiting, &place);
+        haft_io_unguard(&event->lock);
+        haft_io_cell_wait(&cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "its turn");
+        haft_io_guard(&event->lock);
+    }
+    event->set = false;
+    haft_io_unguard(&event->lock);
+}
+
 void haft_io_keep(haft_io_promise_t *promise, void *value) {
     haft_io_guard(&promise->kept.lock);
     bool kept = promise->kept.set;

@@ -71,7 +71,7 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->argument = argument;
     task->name = NULL;
     task->locals = NULL;
-    task->yielded = task->listed = task->unwinding = task->returns_cancels = false;
+    task->yielded = task->listed = task->unwinding = task->returns_cancels = task->gated = false;
     task->moves = scope->moves;
     task->counted = false;
     task->stays = 0;

@@ -31,7 +31,8 @@
  * self.spawn. An exception of an actor that nobody watches leaves run() (thread.hpp).
  *
  * Messages arrive in the order in which they were sent, and are moved, not copied, on the way.
- * Mailboxes are not bounded. Threads: as in thread.hpp; other threads of the system may not send.
+ * Mailboxes are not bounded. Threads: as in thread.hpp; other threads of the system may send where
+ * actors are tasks, in a program that includes haft/io_threads.hpp.
  */
 #ifndef HAFT_ACTOR_HPP
 #define HAFT_ACTOR_HPP
@@ -70,10 +71,11 @@ struct accepts {
 
 /* What does not depend on the messages. Counted by addresses, and by the actor as long as it runs. */
 struct mailbox {
-    unsigned references = 0;
-    unsigned addresses = 0;
-    bool open = true;
+    counter references;
+    counter addresses;
+    published<bool> open = true;
     bool stopping = false;
+    mutable lock guard; /* of the messages, the watchers and the end */
     const actor_id id = next_id();
     std::exception_ptr reason;
     reference<thread_of<void>> thread;
@@ -90,12 +92,17 @@ struct mailbox {
     void wake() { readers.wake_one(); }
 
     /* Waits until there are more messages than `seen`; false if the actor has to end. */
-    bool wait(std::size_t seen = 0) {
-        while (!stopping && size() <= seen && addresses != 0)
-            readers.wait(here("receive()"), "receive()", nullptr, true);
-        return !stopping && size() > seen;
+    HAFT_DETAIL_INLINE bool wait(std::size_t seen = 0) {
+        auto comes = [&] { return has_more(seen) || addresses == 0; };
+        while (!stopping && !has_more(seen) && addresses != 0)
+            readers.wait_unless(comes, here("receive()"), "receive()", nullptr, true);
+        return !stopping && has_more(seen);
     }
-    void wait_or_end(std::size_t seen = 0) {
+    HAFT_DETAIL_INLINE bool has_more(std::size_t seen) const {
+        locked by(guard);
+        return size() > seen;
+    }
+    HAFT_DETAIL_INLINE void wait_or_end(std::size_t seen = 0) {
         if (wait(seen))
             return;
         stopping = true;
@@ -105,6 +112,8 @@ struct mailbox {
 
     /* The end. Whether a watcher was told. */
     bool close(std::exception_ptr why);
+    /* False: it has ended. */
+    bool add_watcher(address<down> watcher);
 
   private:
     static actor_id next_id() {
@@ -121,9 +130,12 @@ template <typename Mailbox, typename Message>
 struct inlet : accepts<Message> {
     bool deliver(Message message) override {
         Mailbox &self = static_cast<Mailbox &>(*this);
-        if (!self.open)
-            return false;
-        self.messages.emplace_back(std::in_place_type<Message>, std::move(message));
+        {
+            locked by(self.guard);
+            if (!self.open)
+                return false;
+            self.messages.emplace_back(std::in_place_type<Message>, std::move(message));
+        }
         self.wake();
         return true;
     }
@@ -134,9 +146,16 @@ struct mailbox_of final : mailbox, inlet<mailbox_of<Messages...>, Messages>... {
     std::deque<std::variant<Messages...>> messages;
 
     std::size_t size() const override { return messages.size(); }
-    void clear() override { messages.clear(); }
+    void clear() override {
+        std::deque<std::variant<Messages...>> unread;
+        {
+            locked by(guard);
+            unread.swap(messages);
+        }
+    }
 
     std::variant<Messages...> take() {
+        locked by(guard);
         std::variant<Messages...> message = std::move(messages.front());
         messages.pop_front();
         return message;
@@ -293,15 +312,16 @@ class actor {
         return std::visit(overloads, receive());
     }
     template <typename Message>
-    Message receive() {
+    HAFT_DETAIL_INLINE Message receive() {
         (void)sizeof(detail::the_actor_does_not_understand<Message, Messages...>);
         for (std::size_t seen = 0;; seen++) {
             box->wait_or_end(seen);
+            detail::locked by(box->guard);
             if (std::holds_alternative<Message>(box->messages[seen]))
                 return std::get<Message>(box->take(seen));
         }
     }
-    std::variant<Messages...> receive() {
+    HAFT_DETAIL_INLINE std::variant<Messages...> receive() {
         box->wait_or_end();
         return box->take();
     }
@@ -333,9 +353,7 @@ class actor {
     void watch(const haft::address<Others...> &other) {
         (void)sizeof(detail::the_actor_does_not_understand<down, Messages...>);
         other.check("watch()");
-        if (other.alive())
-            other.box->watchers.push_back(address());
-        else
+        if (!other.box->add_watcher(address()))
             address().send(down{other.id(), other.box->reason});
     }
 
@@ -383,13 +401,24 @@ inline mailbox::mailbox() = default;
 inline mailbox::~mailbox() = default;
 
 inline bool mailbox::close(std::exception_ptr why) {
-    open = false;
-    reason = why;
+    std::vector<address<down>> all;
+    {
+        locked by(guard);
+        reason = why;
+        open = false;
+        all.swap(watchers);
+    }
     clear();
     bool told = false;
-    for (const address<down> &watcher : std::exchange(watchers, {}))
+    for (const address<down> &watcher : all)
         told |= watcher.send(down{id, why});
     return told;
+}
+inline bool mailbox::add_watcher(address<down> watcher) {
+    locked by(guard);
+    if (open)
+        watchers.push_back(std::move(watcher));
+    return open;
 }
 
 /* Goes with the body of an actor, and closes the mailbox if it is unwound, or was never called. */
@@ -421,7 +450,7 @@ template <typename... Messages, typename Body>
 address<Messages...> spawn(thread_options options, Body body) {
     (void)(sizeof(detail::the_actor_lists_twice<Messages, Messages...>) + ... + 0);
     using mailbox = detail::mailbox_of<Messages...>;
-    scheduled &spawner = detail::here("spawn()");
+    detail::scheduler &scheduler = detail::forking("spawn()");
     detail::reference<mailbox> box(new mailbox);
     auto run_actor = [box, end = detail::end_of_actor(&*box),
                       function = std::move(body)]() mutable {
@@ -437,7 +466,15 @@ address<Messages...> spawn(thread_options options, Body body) {
         box->close(nullptr);
     };
     address<Messages...> result = actor<Messages...>(box).address();
-    box->thread = detail::scheduler::of(spawner).start(std::move(options), std::move(run_actor));
+    auto thread = detail::scheduler::make(std::move(run_actor));
+    box->thread = thread;
+    try {
+        scheduler.launch(thread->thread, std::move(options));
+    } catch (...) {
+        thread->discard(); /* each counts the other */
+        box->thread = {};
+        throw;
+    }
     return result;
 }
 template <typename... Messages, typename Body>

@@ -91,7 +91,7 @@ future<std::invoke_result_t<F &>> async(F function) {
  * awaits it, in the thread that it comes from, and when it would have to wait outside of run().
  */
 template <typename T>
-T await(future<T> &value) {
+HAFT_DETAIL_INLINE T await(future<T> &value) {
     return value.held.collect("await()");
 }
 template <typename T>
@@ -101,7 +101,8 @@ T await(future<T> &&value) {
 
 /*
  * Makes a value, or an exception, for a future. Move-only. If it is destroyed before, await()
- * throws broken_promise. Completed from the thread of the system in which the future is awaited.
+ * throws broken_promise. Completed from the thread of the system in which the future is awaited,
+ * but from any in a program that includes haft/io_threads.hpp, where tasks may await it.
  */
 template <typename T = void>
 class promise {
@@ -115,7 +116,7 @@ class promise {
     }
     ~promise() {
         if (state && state->now == is::pending)
-            become(is::abandoned);
+            become(*state, is::abandoned);
     }
 
     /* Its future. Throws std::logic_error the second time. */
@@ -130,19 +131,17 @@ class promise {
        exception that is none (NULL), and what the constructor of the value throws. */
     template <typename Value = T>
     requires(!std::is_void_v<T>) void set_value(Value &&value) {
-        pending("set_value()").value.fill([&]() -> T { return static_cast<Value &&>(value); });
-        become(is::value);
+        detail::promised<T> &kept = pending("set_value()");
+        kept.value.fill([&]() -> T { return static_cast<Value &&>(value); });
+        become(kept, is::value);
     }
-    void set_value() requires std::is_void_v<T> {
-        pending("set_value()");
-        become(is::value);
-    }
+    void set_value() requires std::is_void_v<T> { become(pending("set_value()"), is::value); }
     void set_exception(std::exception_ptr exception) {
         detail::promised<T> &failed = pending("set_exception()");
         if (exception == nullptr)
             throw std::logic_error("haft: set_exception() was given no exception, a null pointer");
         failed.failure = std::move(exception);
-        become(is::failure);
+        become(failed, is::failure);
     }
 
   private:
@@ -153,9 +152,9 @@ class promise {
                                    (state ? "was kept before" : "was moved from"));
         return *state;
     }
-    void become(is what) {
-        state->now = what;
-        state->waiting.wake_all();
+    static void become(detail::promised<T> &of, is what) {
+        of.now = what;
+        of.waiting.wake_all();
     }
     detail::reference<detail::promised<T>> state;
     bool given = false;
@@ -196,6 +195,7 @@ struct all_futures {
     template <typename T>
     static waiting_list &waiting(future<T> &value, const scheduled *self) {
         outcome<T> &of = value.held.get("await_any()");
+        locked by(of.guard());
         of.refuse(self, "await_any()");
         return of.waiting;
     }
@@ -256,11 +256,16 @@ std::size_t await_any(Range &&values) {
         }
         if (index == 0)
             throw std::logic_error("haft: await_any() was given no futures");
-        scheduled &self = detail::here("await_any()");
+        detail::caller self("await_any()");
         std::deque<detail::waiter> waiters;
-        for (auto &value : values)
-            waiters.emplace_back(detail::all_futures::waiting(value, &self), self);
-        detail::scheduler::suspend(self, "await_any()", nullptr, false);
+        bool ready = false;
+        for (auto &value : values) {
+            waiters.emplace_back(detail::all_futures::waiting(value, &self.thread()),
+                                 self.thread());
+            ready = ready || (detail::shared() && value.ready());
+        }
+        if (!ready)
+            detail::scheduler::suspend(self.thread(), "await_any()", nullptr, false);
     }
 }
 template <typename... T>
@@ -271,10 +276,12 @@ requires(sizeof...(T) > 0) std::size_t await_any(future<T> &...values) {
         std::size_t index = 0;
         if (((values.ready() || (index++, false)) || ...))
             return index;
-        scheduled &self = detail::here("await_any()");
-        detail::waiter waiters[] = {{detail::all_futures::waiting(values, &self), self}...};
+        detail::caller self("await_any()");
+        detail::waiter waiters[] = {
+            {detail::all_futures::waiting(values, &self.thread()), self.thread()}...};
         (void)waiters;
-        detail::scheduler::suspend(self, "await_any()", nullptr, false);
+        if (!detail::shared() || !(values.ready() || ...))
+            detail::scheduler::suspend(self.thread(), "await_any()", nullptr, false);
     }
 }
 

@@ -32,11 +32,18 @@
  * that thread waits.
  *
  * All of this is for one thread of the system: each one that calls run() has threads of its own,
- * and others must not use their handles, futures and addresses.
+ * and others must not use their handles, futures and addresses. In a program that includes
+ * haft/io_threads.hpp of libhaft-io, threads are tasks instead where tasks run, and what they wait
+ * for may be used from any thread of the system.
  *
  *   thread_of<T>: one for a thread, counted by: its handle, whoever waits for it, and its scheduler
  *   until it is over and no policy has it
  *   | outcome: the result, who waits for it | scheduled: phase, resumption, name, priority |
+ *
+ *   scheduler    what handles, fork() and waiting lists need of whoever runs a thread
+ *   | run_loop   the loop of run(): threads are fibers that it resumes
+ *   | tasks      in haft/io_threads.hpp: threads are tasks
+ *   host         by whom run() and fork() find out that the caller is a task
  */
 #ifndef HAFT_THREAD_HPP
 #define HAFT_THREAD_HPP
@@ -45,10 +52,13 @@
 #include "detail/default.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace haft {
@@ -75,12 +85,150 @@ struct HAFT_SHARED thread_killed : std::runtime_error {
 namespace detail {
 
 class scheduler;
+class run_loop;
+class tasks;
 struct outcome_base;
 struct mailbox;
 template <typename T>
 struct thread_of;
 
-/* The effects: of suspending the current thread, and of asking for it. */
+/* ---- Who runs threads outside of run() ---- */
+
+/* A policy, whatever its type. */
+struct ordering {
+    virtual void push(scheduled &thread) = 0;
+    virtual scheduled *pop() = 0;
+
+  protected:
+    ~ordering() = default;
+};
+
+/* libhaft-io, in a program that includes haft/io_threads.hpp: the tasks. */
+struct HAFT_SHARED host {
+    /* NULL: nobody. Set once, before main or while a library is loaded. */
+    static inline std::atomic<host *> installed = nullptr;
+
+    /* For a run() in a task; NULL: the caller is none. */
+    virtual std::shared_ptr<scheduler> make_run(ordering &by) = 0;
+    /* For fork() and its kin in a task outside of run(); NULL: the caller is no task. */
+    virtual scheduler *forking() = 0;
+    /* The record by which the caller, a task or any thread of the system, waits for a moment. */
+    virtual thread_of<void> *make_waiting() = 0;
+    /* Suspends the caller, of which this is the thread that is a task, or such a record. */
+    virtual void park(scheduled &thread) = 0;
+    /* False: the caller is no task. */
+    virtual bool yield() = 0;
+
+  protected:
+    ~host() = default;
+};
+HAFT_DETAIL_INLINE bool shared() {
+    return __builtin_expect(host::installed.load(std::memory_order_relaxed) != nullptr, false);
+}
+
+[[noreturn]] __attribute__((cold)) inline void throw_outside(const char *what) {
+    throw std::logic_error(std::string("haft: ") + what + " was called outside of haft::run()");
+}
+
+/* ---- Threads of the system ---- */
+
+/* Where threads of several threads of the system can meet, what they share is guarded; elsewhere
+   this costs a look at a word. Nobody is suspended while he holds a lock. Recursive: messages may
+   use their own mailbox while they are moved and destroyed. */
+class lock {
+  public:
+    lock() = default;
+    lock(const lock &) = delete;
+    lock &operator=(const lock &) = delete;
+
+    __attribute__((noinline)) void take() {
+        const void *self = this_thread();
+        if (owner.load(std::memory_order_relaxed) == self) {
+            depth++;
+            return;
+        }
+        for (;;) {
+            const void *nobody = nullptr;
+            if (owner.compare_exchange_weak(nobody, self, std::memory_order_acquire,
+                                            std::memory_order_relaxed))
+                return;
+            std::this_thread::yield();
+        }
+    }
+    __attribute__((noinline)) void give() {
+        if (depth != 0)
+            depth--;
+        else
+            owner.store(nullptr, std::memory_order_release);
+    }
+
+  private:
+    /* Compilers keep the address of a variable of the thread across a switch. */
+    static __attribute__((noinline)) const void *this_thread() {
+        static thread_local char mark;
+        __asm__ volatile("" : : : "memory");
+        return &mark;
+    }
+    std::atomic<const void *> owner = nullptr;
+    unsigned depth = 0;
+};
+
+class locked {
+  public:
+    HAFT_DETAIL_INLINE explicit locked(lock &by) : held(shared() ? &by : nullptr) {
+        if (__builtin_expect(held != nullptr, false))
+            held->take();
+    }
+    HAFT_DETAIL_INLINE ~locked() {
+        if (__builtin_expect(held != nullptr, false))
+            held->give();
+    }
+    locked(const locked &) = delete;
+    locked &operator=(const locked &) = delete;
+
+  private:
+    lock *held;
+};
+
+/* A value that one thread of the system writes, after what it tells of, and others read. */
+template <typename T>
+class published {
+  public:
+    published(T first) : value(first) {}
+    published &operator=(T now) {
+        value.store(now, std::memory_order_release);
+        return *this;
+    }
+    operator T() const { return value.load(std::memory_order_acquire); }
+
+  private:
+    std::atomic<T> value;
+};
+
+class counter {
+  public:
+    HAFT_DETAIL_INLINE void operator++(int) {
+        if (shared())
+            number.fetch_add(1, std::memory_order_relaxed);
+        else
+            number.store(number.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+    HAFT_DETAIL_INLINE unsigned operator--() {
+        if (shared())
+            return number.fetch_sub(1, std::memory_order_acq_rel) - 1;
+        unsigned less = number.load(std::memory_order_relaxed) - 1;
+        number.store(less, std::memory_order_relaxed);
+        return less;
+    }
+    operator unsigned() const { return number.load(std::memory_order_acquire); }
+
+  private:
+    std::atomic<unsigned> number = 0;
+};
+
+/* ---- The current thread ---- */
+
+/* The effects: of suspending the current thread, a fiber, and of asking for it. */
 enum class parking { wait, ready, end };
 struct HAFT_SHARED parked : effect<> {
     parking then;
@@ -92,21 +240,23 @@ inline scheduled *no_thread(void *, running *) {
     return nullptr;
 }
 inline void cannot_park(void *, parked *) {
-    throw std::logic_error("haft: yield() was called outside of haft::run()");
+    throw_outside("yield()");
 }
 
 /* The current thread, NULL outside of run(). */
-inline scheduled *here() {
+HAFT_DETAIL_INLINE scheduled *here() {
     ensure_default<running, no_thread>();
     return perform(running{});
 }
 /* The same for the function called `what`, which needs one. */
-inline scheduled &here(const char *what) {
+HAFT_DETAIL_INLINE scheduled &here(const char *what) {
     scheduled *thread = here();
     if (thread == nullptr)
-        throw std::logic_error(std::string("haft: ") + what + " was called outside of haft::run()");
+        throw_outside(what);
     return *thread;
 }
+/* The scheduler of the threads that the function called `what` starts here. */
+HAFT_DETAIL_INLINE scheduler &forking(const char *what);
 
 /* Counted pointers. */
 template <typename T>
@@ -149,17 +299,35 @@ class reference {
 class waiter {
   public:
     waiter(waiting_list &to, scheduled &who);
-    ~waiter() { leave(); }
+    HAFT_DETAIL_INLINE ~waiter() { leave(); }
     waiter(const waiter &) = delete;
     waiter &operator=(const waiter &) = delete;
 
   private:
     void leave();
+    void unlink();
     scheduled &thread;
-    waiting_list *list;
+    waiting_list *list; /* NULL: it is gone */
+    bool linked = true;
     waiter *before = nullptr;
     waiter *after = nullptr;
     friend class haft::waiting_list;
+};
+
+/* The caller of a function that waits: its thread, or a record for the moment. */
+class caller {
+  public:
+    explicit caller(const char *what);
+    ~caller();
+    caller(const caller &) = delete;
+    caller &operator=(const caller &) = delete;
+    scheduled &thread() const { return *self; }
+
+  private:
+    __attribute__((cold)) void make(const char *what);
+    __attribute__((cold)) void forget();
+    scheduled *self;
+    thread_of<void> *made = nullptr;
 };
 
 } // namespace detail
@@ -178,6 +346,9 @@ class waiter {
  *
  * A thread that was woken finds the world as it is when it runs: it looks at its condition again.
  * Threads that are killed leave the list. Those of a list that is destroyed wait for ever.
+ *
+ * The list itself may be used from everywhere; what is built with it, as above, is for threads of
+ * one run(), of which one goes on at a time.
  */
 class waiting_list {
   public:
@@ -185,28 +356,43 @@ class waiting_list {
     waiting_list(const waiting_list &) = delete;
     waiting_list &operator=(const waiting_list &) = delete;
     ~waiting_list() {
-        while (first != nullptr)
-            first->leave();
+        detail::locked by(guard);
+        for (; first != nullptr; first->list = nullptr, first->unlink())
+            continue;
     }
 
     /* Suspends the current thread until it is woken. `what`, for messages: the function that waits;
        it is not copied. Throws std::logic_error outside of run(). */
-    void wait(const char *what) { wait(detail::here(what), what); }
+    HAFT_DETAIL_INLINE void wait(const char *what) { wait(detail::caller(what).thread(), what); }
 
     /* Lets one, or all of those that wait now, go on. Not at once: they get ready. False: nobody
        waits. */
-    bool wake_one();
+    bool wake_one() {
+        detail::locked by(guard);
+        return wake_first();
+    }
     void wake_all() {
-        while (wake_one())
+        detail::locked by(guard);
+        while (wake_first())
             continue;
     }
-    bool empty() const { return first == nullptr; }
+    bool empty() const {
+        detail::locked by(guard);
+        return first == nullptr;
+    }
 
   private:
-    void wait(scheduled &thread, const char *what, const scheduled *whom = nullptr,
-              bool idle = false);
+    void wait(scheduled &thread, const char *what);
+    /* Waits, unless `comes` is true, which is asked again once the thread is in the list if what it
+       waits for can come from another thread of the system. */
+    template <typename Condition>
+    HAFT_DETAIL_INLINE void wait_unless(const Condition &comes, scheduled &thread, const char *what,
+                                        const scheduled *whom, bool idle);
+    bool wake_first();
+    mutable detail::lock guard; /* of what it belongs to, too */
     detail::waiter *first = nullptr;
     detail::waiter *last = nullptr;
+    friend class detail::tasks;
     friend class detail::waiter;
     friend struct detail::outcome_base;
     friend struct detail::mailbox;
@@ -220,8 +406,8 @@ namespace detail {
 struct outcome_base {
     enum class is { pending, value, failure, abandoned };
 
-    unsigned references = 0;
-    is now = is::pending;
+    counter references;
+    published<is> now = is::pending;
     bool claimed = false;  /* there is a handle by which somebody may get it */
     bool expected = false; /* somebody waits */
     bool reports = false;  /* of a thread: a failure that nobody can see leaves run() */
@@ -234,13 +420,24 @@ struct outcome_base {
     virtual ~outcome_base() = default;
     virtual const scheduled *thread_behind() const { return nullptr; }
     [[noreturn]] virtual void throw_abandoned() const = 0;
-    /* Of a thread: its function. */
-    virtual void call() {}
+    /* Of a thread: its function. What to end with, where nobody can see it yet. */
+    virtual is call() { return is::value; }
     virtual void discard() noexcept {}
 
     void wait(const char *what);
     /* Throws std::logic_error if the current thread must not wait for this. */
     void refuse(const scheduled *self, const char *what) const;
+    /* Lets everybody see the end, but for those who wait. True: a failure that nobody can see. */
+    bool end(is how) {
+        if (how == is::pending) {
+            discard();
+            how = is::abandoned;
+        }
+        locked by(guard());
+        now = how;
+        return how == is::failure && !claimed;
+    }
+    lock &guard() const { return waiting.guard; }
 };
 
 template <typename T>
@@ -263,7 +460,7 @@ template <typename Outcome>
 class claim {
   public:
     claim() = default;
-    explicit claim(reference<Outcome> to) : held(std::move(to)) { held->claimed = true; }
+    explicit claim(reference<Outcome> to) : held(std::move(to)) {}
     claim(claim &&) noexcept = default;
     template <typename Other>
     claim(claim<Other> &&other) noexcept : held(std::move(other.held)) {}
@@ -272,10 +469,7 @@ class claim {
         return *this;
     }
     ~claim() {
-        if (!held)
-            return;
-        held->claimed = false;
-        if (held->reports && held->now == outcome_base::is::failure)
+        if (held && give_up())
             lost_failure(held->failure);
     }
     explicit operator bool() const { return static_cast<bool>(held); }
@@ -289,7 +483,7 @@ class claim {
         return *held;
     }
     /* Waits, and gives up the right for the value. */
-    typename Outcome::result collect(const char *what) {
+    HAFT_DETAIL_INLINE typename Outcome::result collect(const char *what) {
         reference<Outcome> kept(&get(what));
         kept->wait(what);
         held = {};
@@ -298,6 +492,12 @@ class claim {
     }
 
   private:
+    /* True: a failure that nobody can see now. */
+    bool give_up() {
+        locked by(held->guard());
+        held->claimed = false;
+        return held->reports && held->now == outcome_base::is::failure;
+    }
     reference<Outcome> held;
     template <typename>
     friend class claim;
@@ -327,22 +527,27 @@ class scheduled {
     enum class phase { ready, running, waiting, unwinding, finished };
 
     detail::outcome_base &outcome;
-    detail::scheduler *home = nullptr; /* as long as it lives */
+    detail::scheduler *home = nullptr; /* of a fiber as long as it lives, of a task to the end */
+    std::shared_ptr<void> task;        /* if it is one */
+    std::atomic<bool> listed = false;  /* of a task: put itself into a list, and was not woken */
     resumption<void()> suspended;
     std::optional<instance<detail::parked, detail::running>> place; /* its handler: home, there */
     phase now = phase::ready;
-    bool queued = false;    /* the policy has it */
+    detail::outcome_base::is ending = detail::outcome_base::is::pending; /* how it has ended */
+    bool queued = false;                                                 /* the policy has it */
     bool unwinds = false;   /* it is there to unwind others */
     bool idle = false;      /* waits without keeping run() from ending */
     const char *waits = ""; /* for messages: where it waits */
     const scheduled *whom = nullptr;
-    const detail::scheduler *carries = nullptr;   /* the scheduler that waits in it */
+    const detail::run_loop *carries = nullptr;    /* the scheduler that waits in it */
     scheduled *older = nullptr, *newer = nullptr; /* in the scheduler's list */
     unsigned long serial = 0;
     int rank = 0;
     std::string label;
 
     friend class detail::scheduler;
+    friend class detail::run_loop;
+    friend class detail::tasks;
     friend class detail::waiter;
     friend class waiting_list;
     friend struct detail::outcome_base;
@@ -460,15 +665,15 @@ struct thread_by final : thread_of<T> {
     std::optional<F> function; /* until it is called */
     explicit thread_by(F &&body) : function(std::move(body)) {}
 
-    void call() override {
+    outcome_base::is call() override {
         F body(std::move(*function)); /* what it has captured goes with the thread */
         function.reset();
         try {
             this->value.fill([&]() -> T { return body(); });
-            this->now = outcome_base::is::value;
+            return outcome_base::is::value;
         } catch (...) {
             this->failure = caught_exception();
-            this->now = outcome_base::is::failure;
+            return outcome_base::is::failure;
         }
     }
     void discard() noexcept override { function.reset(); }
@@ -516,15 +721,67 @@ class last_words {
     static inline std::atomic<haft_error_handler_t *> before = nullptr;
 };
 
-/* The handler of all threads of one run(), and its loop; all but the policy. */
-class scheduler : public handler<parked, running> {
-    using phase = scheduled::phase;
-
+/* Runs threads. */
+class scheduler {
   public:
     scheduler() = default;
     scheduler(const scheduler &) = delete;
     scheduler &operator=(const scheduler &) = delete;
 
+    static scheduler &of(const scheduled &thread) { return *thread.home; }
+
+    template <typename F, typename T = std::invoke_result_t<F &>>
+    reference<thread_of<T>> start(thread_options &&options, F function, bool claimed = false) {
+        reference<thread_of<T>> made = make(std::move(function));
+        made->claimed = claimed;
+        launch(made->thread, std::move(options));
+        return made;
+    }
+    template <typename F, typename T = std::invoke_result_t<F &>>
+    static reference<thread_of<T>> make(F function) {
+        reference<thread_of<T>> made(new thread_by<T, F>(std::move(function)));
+        made->reports = true;
+        return made;
+    }
+    virtual void launch(scheduled &thread, thread_options &&options) = 0;
+
+    /* Runs the first thread, and returns when all have ended. */
+    virtual void loop(scheduled &first) = 0;
+
+    /* Lets it go on, if it waits. False: it does not. */
+    virtual bool wake(scheduled &thread) = 0;
+    /* Unwinds a thread. Does not come back if this is, or runs inside, that thread. */
+    static void kill(scheduled &thread) {
+        if (scheduler *home = thread.home)
+            home->end(thread);
+    }
+    /* Inlined, with what calls it: the processor foretells no return after a switch. */
+    static HAFT_DETAIL_INLINE void suspend(scheduled &thread, const char *what,
+                                           const scheduled *whom, bool idle) {
+        thread.waits = what;
+        thread.whom = whom;
+        thread.idle = idle;
+        if (shared() && thread.task != nullptr)
+            host::installed.load(std::memory_order_acquire)->park(thread);
+        else
+            perform(parked{{}, parking::wait});
+        thread.idle = false;
+    }
+    virtual void lose(std::exception_ptr failure) = 0;
+
+  protected:
+    ~scheduler() = default;
+
+  private:
+    virtual void end(scheduled &thread) = 0;
+};
+
+/* The handler of the threads of one run(), and its loop; all but the policy. */
+class run_loop : public scheduler, public handler<parked, running> {
+  protected:
+    using phase = scheduled::phase;
+
+  public:
     scheduled *operator()(running) noexcept { return current; }
     void operator()(parked request, resumption<void()> k) {
         current->suspended = std::move(k);
@@ -535,23 +792,18 @@ class scheduler : public handler<parked, running> {
             ending = current;
     }
 
-    static scheduler &of(const scheduled &thread) { return *thread.home; }
-
-    template <typename F, typename T = std::invoke_result_t<F &>>
-    reference<thread_of<T>> start(thread_options options, F function, bool unwinds = false) {
-        reference<thread_of<T>> made(new thread_by<T, F>(std::move(function)));
-        made->reports = true;
-        launch(made->thread, std::move(options), unwinds);
-        return made;
+    void launch(scheduled &thread, thread_options &&options) override {
+        prepare(thread, std::move(options));
+        make_ready(thread);
     }
 
     /* Lets threads run until all have ended, or wait for nothing but messages. */
-    void loop() {
+    void loop(scheduled &) override {
         for (;;) {
             throw_lost();
             if (scheduled *next = next_ready())
                 run_one(*next);
-            else if (none(&scheduler::keeps_running))
+            else if (none(&run_loop::keeps_running))
                 break;
             else
                 wait_outside();
@@ -560,31 +812,20 @@ class scheduler : public handler<parked, running> {
         throw_lost();
     }
 
-    /* Unwinds a thread. Does not come back if this is, or runs inside, that thread. */
-    static void kill(scheduled &thread) {
-        if (thread.now == phase::running)
-            thread.place->perform(parked{{}, parking::end});
-        else if (unwindable(thread))
-            unwind(thread);
+    bool wake(scheduled &thread) final {
+        if (thread.now != phase::waiting)
+            return false;
+        make_ready(thread);
+        return true;
     }
 
-    static void wake(scheduled &thread) { thread.home->make_ready(thread); }
-
-    static void suspend(scheduled &thread, const char *what, const scheduled *whom, bool idle) {
-        thread.waits = what;
-        thread.whom = whom;
-        thread.idle = idle;
-        perform(parked{{}, parking::wait});
-        thread.idle = false;
-    }
-
-    void lose(std::exception_ptr failure) {
+    void lose(std::exception_ptr failure) override {
         if (lost == nullptr)
             lost = std::move(failure);
     }
 
   protected:
-    ~scheduler() = default;
+    ~run_loop() = default;
 
     /* To be called by the destructor of what has the policy, when run() is left early. */
     void leave() noexcept {
@@ -603,22 +844,26 @@ class scheduler : public handler<parked, running> {
         scheduled *thread;
         void operator()(instance<parked, running> at) const {
             thread->place = at;
-            thread->outcome.call();
+            thread->ending = thread->outcome.call();
         }
     };
 
-    void launch(scheduled &thread, thread_options options, bool unwinds) {
+    void end(scheduled &thread) override {
+        if (thread.now == phase::running)
+            thread.place->perform(parked{{}, parking::end});
+        else if (unwindable(thread))
+            unwind(thread);
+    }
+
+    void prepare(scheduled &thread, thread_options &&options) {
         thread.label = std::move(options.name);
         thread.rank = options.priority;
         thread.serial = ++threads;
-        thread.unwinds = unwinds;
         haft_fiber_options_t stack = {};
         stack.stack_size = options.stack_size;
         stack.name = thread.label.empty() ? nullptr : thread.label.c_str();
         thread.suspended = wrap(entering{&thread}).on(stack).with(*this);
         enlist(thread);
-        if (!unwinds)
-            make_ready(thread);
     }
 
     /* Destructors wake threads, too: what the policy throws is for run() to throw. */
@@ -635,8 +880,8 @@ class scheduler : public handler<parked, running> {
     }
     /* Something has changed for the scheduler that waits in a thread of another one. */
     void stir() {
-        if (carrier != nullptr && carrier->now == phase::waiting)
-            wake(*carrier);
+        if (carrier != nullptr)
+            of(*carrier).wake(*carrier);
     }
 
     scheduled *next_ready() {
@@ -656,7 +901,7 @@ class scheduler : public handler<parked, running> {
     void run_one(scheduled &thread) {
         {
             struct turn {
-                scheduler &self;
+                run_loop &self;
                 scheduled &thread;
                 ~turn() {
                     self.current = nullptr;
@@ -669,17 +914,20 @@ class scheduler : public handler<parked, running> {
             std::move(thread.suspended).resume();
         }
         if (scheduled *killed = std::exchange(ending, nullptr))
-            run_one(start(
-                        {.name = "unwinding"}, [killed] { unwind(*killed); }, true)
-                        ->thread);
+            run_unwinding([killed] { unwind(*killed); });
+    }
+    template <typename F>
+    void run_unwinding(F function) {
+        auto made = make(std::move(function));
+        made->thread.unwinds = true;
+        prepare(made->thread, {.name = "unwinding"});
+        run_one(made->thread);
     }
 
     void finish(scheduled &thread) {
         outcome_base &outcome = thread.outcome;
         thread.now = phase::finished;
-        if (outcome.now == outcome_base::is::pending)
-            outcome.now = outcome_base::is::abandoned, outcome.discard();
-        else if (outcome.now == outcome_base::is::failure && !outcome.claimed)
+        if (outcome.end(thread.ending))
             lose(outcome.failure);
         outcome.waiting.wake_all();
         stir();
@@ -695,7 +943,7 @@ class scheduler : public handler<parked, running> {
     static void unwind(scheduled &thread) {
         struct unwinding {
             scheduled &thread;
-            ~unwinding() { thread.home->finish(thread); }
+            ~unwinding() { static_cast<run_loop *>(thread.home)->finish(thread); }
         } guard{thread};
         thread.now = phase::unwinding;
         std::move(thread.suspended).drop();
@@ -707,19 +955,18 @@ class scheduler : public handler<parked, running> {
         leaving = true;
         empty_policy();
         for (;;) {
-            if (first(&scheduler::to_unwind) != nullptr) {
-                auto unwind_them = [this] {
-                    while (scheduled *left = first(&scheduler::to_unwind))
+            if (first(&run_loop::to_unwind) != nullptr) {
+                run_unwinding([this] {
+                    while (scheduled *left = first(&run_loop::to_unwind))
                         unwind(*left);
-                };
-                run_one(start({.name = "unwinding"}, unwind_them, true)->thread);
-            } else if (scheduled *ready = first(&scheduler::is_ready)) {
+                });
+            } else if (scheduled *ready = first(&run_loop::is_ready)) {
                 run_one(*ready);
             } else {
                 break;
             }
         }
-        if (!none(&scheduler::alive))
+        if (!none(&run_loop::alive))
             throw_deadlock("haft: deadlock in destructors of threads that are unwound.");
     }
 
@@ -772,7 +1019,7 @@ class scheduler : public handler<parked, running> {
         if (thread == nullptr)
             throw_deadlock("haft: deadlock: no thread can go on.");
         struct carrying {
-            scheduler &self;
+            run_loop &self;
             ~carrying() { std::exchange(self.carrier, nullptr)->carries = nullptr; }
         } guard{*this};
         carrier = thread;
@@ -822,10 +1069,10 @@ class scheduler : public handler<parked, running> {
 };
 
 template <typename Policy>
-class scheduler_by final : public scheduler {
+class run_loop_by final : public run_loop {
   public:
-    explicit scheduler_by(Policy &by) : policy(by) {}
-    ~scheduler_by() { leave(); }
+    explicit run_loop_by(Policy &by) : policy(by) {}
+    ~run_loop_by() { leave(); }
 
   private:
     void push(scheduled &thread) override { policy.push(thread); }
@@ -833,21 +1080,71 @@ class scheduler_by final : public scheduler {
     Policy &policy;
 };
 
-inline void lost_failure(std::exception_ptr failure) {
-    if (scheduled *thread = perform(running{}))
-        scheduler::of(*thread).lose(std::move(failure));
+template <typename Policy>
+struct ordering_by final : ordering {
+    explicit ordering_by(Policy &by) : policy(by) {}
+    void push(scheduled &thread) override { policy.push(thread); }
+    scheduled *pop() override { return policy.pop(); }
+    Policy &policy;
+};
+
+HAFT_DETAIL_INLINE scheduler *forking_or_null() {
+    if (scheduled *thread = here())
+        return &scheduler::of(*thread);
+    host *other = host::installed.load(std::memory_order_acquire);
+    return other != nullptr ? other->forking() : nullptr;
+}
+HAFT_DETAIL_INLINE scheduler &forking(const char *what) {
+    scheduler *found = forking_or_null();
+    if (found == nullptr)
+        throw_outside(what);
+    return *found;
 }
 
-inline waiter::waiter(waiting_list &to, scheduled &who) : thread(who), list(&to), before(to.last) {
+inline void lost_failure(std::exception_ptr failure) {
+    if (scheduler *found = forking_or_null())
+        found->lose(std::move(failure));
+}
+
+HAFT_DETAIL_INLINE caller::caller(const char *what) : self(here()) {
+    if (self == nullptr)
+        make(what);
+}
+HAFT_DETAIL_INLINE caller::~caller() {
+    if (__builtin_expect(made != nullptr, false))
+        forget();
+}
+inline void caller::forget() {
+    delete made;
+}
+inline void caller::make(const char *what) {
+    host *other = host::installed.load(std::memory_order_acquire);
+    if (other == nullptr)
+        throw_outside(what);
+    made = other->make_waiting();
+    self = &made->thread;
+}
+
+HAFT_DETAIL_INLINE waiter::waiter(waiting_list &to, scheduled &who) : thread(who), list(&to) {
+    if (shared())
+        thread.listed.store(true, std::memory_order_relaxed);
+    locked by(to.guard);
+    before = to.last;
     (before == nullptr ? to.first : before->after) = this;
     to.last = this;
 }
-inline void waiter::leave() {
+HAFT_DETAIL_INLINE void waiter::unlink() {
+    waiting_list &from = *list;
+    (before == nullptr ? from.first : before->after) = after;
+    (after == nullptr ? from.last : after->before) = before;
+    linked = false;
+}
+HAFT_DETAIL_INLINE void waiter::leave() {
     if (list == nullptr)
         return;
-    (before == nullptr ? list->first : before->after) = after;
-    (after == nullptr ? list->last : after->before) = before;
-    list = nullptr;
+    locked by(list->guard);
+    if (linked)
+        unlink();
 }
 
 inline void outcome_base::refuse(const scheduled *self, const char *what) const {
@@ -859,34 +1156,54 @@ inline void outcome_base::refuse(const scheduled *self, const char *what) const 
         throw std::logic_error("haft: "s + what + ": another thread waits for this already");
 }
 
-inline void outcome_base::wait(const char *what) {
-    scheduled *self = now == is::pending ? &here(what) : nullptr;
-    refuse(self, what);
+HAFT_DETAIL_INLINE void outcome_base::wait(const char *what) {
+    if (now != is::pending) {
+        locked by(guard());
+        refuse(nullptr, what);
+        return;
+    }
+    caller self(what);
     struct expecting {
-        bool &flag;
-        ~expecting() { flag = false; }
-    } guard{expected};
-    expected = true;
+        outcome_base &of;
+        explicit expecting(outcome_base &whom, const scheduled *self, const char *what) : of(whom) {
+            locked by(of.guard());
+            of.refuse(self, what);
+            of.expected = true;
+        }
+        ~expecting() {
+            locked by(of.guard());
+            of.expected = false;
+        }
+    } guard(*this, &self.thread(), what);
+    auto has_come = [this] { return now != is::pending; };
     while (now == is::pending)
-        waiting.wait(*self, what, thread_behind());
+        waiting.wait_unless(has_come, self.thread(), what, thread_behind(), false);
 }
 
 } // namespace detail
 
-inline void waiting_list::wait(scheduled &thread, const char *what, const scheduled *whom,
-                               bool idle) {
+HAFT_DETAIL_INLINE void waiting_list::wait(scheduled &thread, const char *what) {
     detail::waiter here(*this, thread);
+    detail::scheduler::suspend(thread, what, nullptr, false);
+}
+
+template <typename Condition>
+HAFT_DETAIL_INLINE void waiting_list::wait_unless(const Condition &comes, scheduled &thread,
+                                                  const char *what, const scheduled *whom,
+                                                  bool idle) {
+    detail::waiter here(*this, thread);
+    if (detail::shared() && comes())
+        return;
     detail::scheduler::suspend(thread, what, whom, idle);
 }
 
-inline bool waiting_list::wake_one() {
+/* Under the guard, which keeps the waiter from leaving. */
+inline bool waiting_list::wake_first() {
     while (first != nullptr) {
         scheduled &thread = first->thread;
-        first->leave();
-        if (thread.now == scheduled::phase::waiting) {
-            detail::scheduler::wake(thread);
+        first->unlink();
+        if (detail::scheduler::of(thread).wake(thread))
             return true;
-        }
     }
     return false;
 }
@@ -909,7 +1226,7 @@ class thread {
      * end of run(). Throws std::logic_error without a thread, in the thread itself, while another
      * thread waits in join() here, and when it would have to wait outside of run().
      */
-    T join() { return held.collect("join()"); }
+    HAFT_DETAIL_INLINE T join() { return held.collect("join()"); }
 
     /* Waits until the thread has ended, and leaves the rest to join(): for destructors. Throws
        std::logic_error as join() does, and nothing of the thread's. */
@@ -946,8 +1263,8 @@ class thread {
  */
 template <typename F>
 thread<std::invoke_result_t<F &>> fork(thread_options options, F function) {
-    return thread<std::invoke_result_t<F &>>(detail::scheduler::of(detail::here("fork()"))
-                                                 .start(std::move(options), std::move(function)));
+    return thread<std::invoke_result_t<F &>>(
+        detail::forking("fork()").start(std::move(options), std::move(function), true));
 }
 template <std::invocable F>
 thread<std::invoke_result_t<F &>> fork(F function) {
@@ -956,6 +1273,8 @@ thread<std::invoke_result_t<F &>> fork(F function) {
 
 /* Lets the other threads that are ready run. Throws std::logic_error outside of run(). */
 HAFT_DETAIL_INLINE void yield() {
+    if (detail::shared() && detail::host::installed.load(std::memory_order_acquire)->yield())
+        return;
     detail::ensure_default<detail::parked, detail::cannot_park>();
     perform(detail::parked{{}, detail::parking::ready});
 }
@@ -973,10 +1292,19 @@ inline const scheduled &current_thread() {
  */
 template <scheduling_policy Policy, typename Body>
 std::invoke_result_t<Body &> run(Policy &&policy, Body body) {
-    detail::scheduler_by<std::remove_reference_t<Policy>> scheduler(policy);
-    auto main = scheduler.start({.name = "main"}, std::move(body));
-    scheduler.loop();
-    return main->take();
+    using order = std::remove_reference_t<Policy>;
+    auto run_by = [&](detail::scheduler &scheduler) {
+        auto main = scheduler.start({.name = "main"}, std::move(body));
+        scheduler.loop(main->thread);
+        return main;
+    };
+    if (detail::host *other = detail::host::installed.load(std::memory_order_acquire)) {
+        detail::ordering_by<order> by(policy);
+        if (std::shared_ptr<detail::scheduler> tasks = other->make_run(by))
+            return run_by(*tasks)->take();
+    }
+    detail::run_loop_by<order> loop(policy);
+    return run_by(loop)->take();
 }
 template <std::invocable Body>
 std::invoke_result_t<Body &> run(Body body) {

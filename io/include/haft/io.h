@@ -539,6 +539,8 @@ void haft_io_set_event(haft_io_event_t *event);
 void haft_io_clear_event(haft_io_event_t *event);
 int haft_io_wait_event(haft_io_event_t *event);
 int haft_io_wait_event_until(haft_io_event_t *event, int64_t deadline);
+/* The same, but no cancel reaches this wait. */
+void haft_io_wait_event_to_the_end(haft_io_event_t *event);
 
 typedef struct haft_io_promise {
     haft_io_event_t kept;
@@ -583,6 +585,19 @@ typedef struct haft_io_choice {
    done at once, calls do them by turns. */
 int haft_io_choose(haft_io_choice_t *choices, size_t count);
 int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline);
+
+/*
+ * For libraries that let one of several tasks go on at a time: `leave` is called when the current
+ * task is about to wait, in any function of this header but haft_io_yield, and `enter` when it could
+ * go on: it does after the event that `enter` returns was set, which clears the event; at once if
+ * that is NULL. Both must not wait, nor call functions that are for tasks. A gate that is NULL ends
+ * this; it lasts until the task ends, and is not inherited.
+ */
+typedef struct haft_io_gate {
+    void (*leave)(struct haft_io_gate *gate);
+    haft_io_event_t *(*enter)(struct haft_io_gate *gate);
+} haft_io_gate_t;
+void haft_io_set_gate(haft_io_gate_t *gate);
 
 /* ---- Seeing inside -------------------------------------------------------------------------- */
 
