@@ -74,10 +74,10 @@ typedef struct haft_io_options {
                              the system has */
     size_t stack_size;   /* of a task; 0: haft_stack_size() */
     int blocking_threads; /* at most so many threads for blocking work at a time; 0: 64 */
-    int dump_signal;      /* the process gets it: the run dumps its tasks; 0: none. See "seeing inside" */
-    int64_t watchdog;     /* a task that holds its thread for longer is named; 0: none. Likewise */
-    bool times_polls;     /* counts haft_io_counters_t.polling */
-    bool moves;           /* all tasks move; see "scopes" */
+    int dump_signal; /* the process gets it: the run dumps its tasks; 0: none. See "seeing inside" */
+    int64_t watchdog; /* a task that holds its thread for longer is named; 0: none. Likewise */
+    bool times_polls; /* counts haft_io_counters_t.polling */
+    bool moves;       /* all tasks move; see "scopes" */
 } haft_io_options_t;
 
 /*
@@ -594,7 +594,8 @@ int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadli
 int haft_io_dump(int descriptor);
 
 typedef struct haft_io_dump_options {
-    bool backtraces; /* of the tasks that wait: a line for each frame, with its function as far as it is
+    bool
+        backtraces; /* of the tasks that wait: a line for each frame, with its function as far as it is
                          known (-rdynamic). In a run of several threads, of the kernel's membarrier(2) */
 } haft_io_dump_options_t;
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
@@ -615,12 +616,14 @@ int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
  */
 
 typedef struct haft_io_counters {
-    uint64_t tasks;      /* that have started */
-    uint64_t steals;     /* tasks, new ones or such that move, that a thread took out of another's queue */
+    uint64_t tasks; /* that have started */
+    uint64_t
+        steals; /* tasks, new ones or such that move, that a thread took out of another's queue */
     uint64_t operations; /* on descriptors */
     uint64_t polls;      /* of the back ends */
     uint64_t wakes;      /* of threads that slept, by others */
-    uint64_t polling;    /* nanoseconds in polls, asleep or not; 0 without haft_io_options_t.times_polls,
+    uint64_t
+        polling; /* nanoseconds in polls, asleep or not; 0 without haft_io_options_t.times_polls,
                              since it costs one more look at the clock for each poll */
 } haft_io_counters_t;
 
