@@ -3,7 +3,7 @@
  * The work that libhaft-io and its peers (go/, tokio/, asio/) are compared by. Each has a program with
  * these arguments, which prints the nanoseconds that one of `count` took:
  *
- *     work spawn|yield|channel|skynet|chameneos|mutex|timers|cancel THREADS COUNT
+ *     work spawn|yield|channel|skynet|chameneos|mutex|timers|cancel THREADS COUNT [moves]
  *     work nothing THREADS COUNT            sleeps once for `count` ms; prints the wake-ups that this took
  *     work echo THREADS DESCRIPTOR          serves a listening socket until it is killed (echo.c), with
  *                                           buffers of as many bytes as BUFFER in the environment says
@@ -246,13 +246,14 @@ int main(int count, char **arguments) {
                  {"skynet", skynet},  {"mutex", contest},       {"timers", timers},
                  {"echo", serve},     {"chameneos", chameneos}, {"cancel", cancel},
                  {"nothing", nothing}};
-    operations = count == 4 ? atoll(arguments[3]) : 0;
-    for (size_t i = 0; i < sizeof works / sizeof works[0] && count == 4; i++)
+    bool moves = count == 5 && strcmp(arguments[4], "moves") == 0;
+    operations = count == 4 || moves ? atoll(arguments[3]) : 0;
+    for (size_t i = 0; i < sizeof works / sizeof works[0] && operations > 0; i++)
         if (strcmp(works[i].name, arguments[1]) == 0)
             work = works[i].work;
     if (work == NULL || operations <= 0)
         return 2;
-    haft_io_options_t options = {.threads = atoi(arguments[2])};
+    haft_io_options_t options = {.threads = atoi(arguments[2]), .moves = moves};
     if (haft_io_run(measured, NULL, &options) != 0)
         return 1;
     int64_t took = measured_apart != 0 ? measured_apart : haft_io_now() - started;

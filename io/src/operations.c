@@ -366,6 +366,11 @@ static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking)
     return haft_io_pool_call(runner, payload->function, payload->argument);
 }
 
+static int default_spawn(void *unused, HAFT_PAYLOAD(haft_io_spawn) * payload) {
+    (void)unused, (void)payload;
+    return -ESRCH;
+}
+
 static int default_yield(void *unused, HAFT_PAYLOAD(haft_io_yield) * payload) {
     (void)unused, (void)payload;
     return 0;
@@ -397,6 +402,7 @@ const haft_handler_t *const haft_io_operations = &operations;
 __attribute__((constructor)) static void set_defaults(void) {
     HAFT_SET_DEFAULT(haft_io_self, default_self);
     HAFT_SET_DEFAULT(haft_io_yield, default_yield);
+    HAFT_SET_DEFAULT(haft_io_spawn, default_spawn);
     HAFT_SET_DEFAULT(haft_io_read, default_read);
     HAFT_SET_DEFAULT(haft_io_write, default_write);
     HAFT_SET_DEFAULT(haft_io_receive, default_receive);

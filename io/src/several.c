@@ -104,7 +104,8 @@ int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *work
             continue;
         haft_io_operation_t operation = haft_io_operation_of(&entries[i]);
         code = haft_io_enlist(known, &waiters[i], &cell, &operation);
-        waiters[i].closed = code == -EBADF;
+        if (code == -EBADF) /* Once it is in a list, who closes the descriptor says so. */
+            waiters[i].closed = true;
     }
     haft_io_count_in(runner->task);
     if (code == 0)

@@ -209,13 +209,25 @@ void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker) {
 
 /* ---- Spawning ---- */
 
+/* By a scheduler of the program's own, which has no task to return. */
+static HAFT_IO_COLD haft_io_task_t *spawn_elsewhere(void *(*function)(void *), void *argument,
+                                                    const haft_io_cell_t *joiner) {
+    static haft_io_task_t somewhere;
+    int code = -ESRCH;
+    if (joiner == HAFT_IO_NOT_JOINABLE)
+        code = HAFT_PERFORM(haft_io_spawn, function, argument);
+    if (code == -ESRCH)
+        haft_io_misuse("A task is spawned outside of a scheduler: call this under haft_io_run.");
+    return code == 0 ? &somewhere : NULL;
+}
+
 static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
                              void *argument, haft_io_cell_t *joiner) {
     haft_io_task_t *parent = haft_io_self();
-    if (HAFT_IO_UNLIKELY(parent == NULL))
-        haft_io_misuse("A task is spawned outside of a scheduler: call this under haft_io_run.");
     if (HAFT_IO_UNLIKELY(function == NULL))
         haft_io_misuse("A task needs a function to run (NULL).");
+    if (HAFT_IO_UNLIKELY(parent == NULL))
+        return spawn_elsewhere(function, argument, joiner);
     haft_io_worker_t *worker = parent->worker;
     haft_io_task_t *task = haft_io_task_new(
         worker, options->scope != NULL ? options->scope : parent->scope, function, argument);

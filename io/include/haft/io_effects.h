@@ -86,5 +86,11 @@ HAFT_EFFECT(haft_io_call_blocking, int, {
     void (*function)(void *);
     void *argument;
 });
+/* For schedulers of your own: performed by haft_io_spawn outside of haft_io_run. Its default is -ESRCH, which
+   haft_io_spawn reports as a mistake. */
+HAFT_EFFECT(haft_io_spawn, int, {
+    void *(*function)(void *);
+    void *argument;
+});
 
 #endif
