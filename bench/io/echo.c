@@ -3,8 +3,11 @@
  * TCP echo: the server's processor time a message. The server is a process of its own on the second
  * processor: an epoll loop written by hand, or tasks on either back end; the load comes from the first.
  *
- *     echo loop|epoll|io_uring CONNECTIONS BYTES SECONDS
+ *     echo loop|ring|epoll|io_uring CONNECTIONS BYTES SECONDS
  *     echo PATH CONNECTIONS BYTES SECONDS     the server is a program with the arguments of work.c
+ *
+ * `loop` and `ring` are loops by hand, on epoll and io_uring. With 0 seconds each connection exchanges one
+ * message and then is idle: prints the server's own memory a connection, with its page tables.
  */
 #define _GNU_SOURCE
 #include <haft/io.h>
@@ -100,19 +103,150 @@ static void loop(void) {
     }
 }
 
+/* ---- By hand: multishot accept and receive into a ring of buffers ---- */
+
+#if __has_include(<liburing.h>)
+#    include <liburing.h>
+
+enum { BUFFERS = 256, ACCEPTED = 1, RECEIVED, SENT };
+static char buffers[BUFFERS][LARGEST];
+
+static struct io_uring_sqe *ask(struct io_uring *ring, uint64_t what, int connection, int buffer) {
+    struct io_uring_sqe *entry = io_uring_get_sqe(ring);
+    if (entry == NULL) {
+        io_uring_submit(ring);
+        entry = io_uring_get_sqe(ring);
+    }
+    entry->user_data = what | (uint64_t)buffer << 8 | (uint64_t)connection << 32;
+    return entry;
+}
+
+static void receive_many(struct io_uring *ring, int connection) {
+    struct io_uring_sqe *entry = ask(ring, 0, connection, 0);
+    io_uring_prep_recv_multishot(entry, connection, NULL, 0, 0);
+    entry->flags |= IOSQE_BUFFER_SELECT;
+    entry->user_data = RECEIVED | (uint64_t)connection << 32;
+}
+
+static void give_back(struct io_uring_buf_ring *free_ones, int buffer) {
+    io_uring_buf_ring_add(free_ones, buffers[buffer], LARGEST, (unsigned short)buffer,
+                          io_uring_buf_ring_mask(BUFFERS), 0);
+    io_uring_buf_ring_advance(free_ones, 1);
+}
+
+static void answer(struct io_uring *ring, struct io_uring_buf_ring *free_ones,
+                   const struct io_uring_cqe *done) {
+    int connection = (int)(done->user_data >> 32), buffer = (int)(done->user_data >> 8 & 0xffff);
+    switch (done->user_data & 0xff) {
+    case ACCEPTED:
+        no_delay(done->res);
+        receive_many(ring, done->res);
+        break;
+    case RECEIVED:
+        if (done->res > 0) {
+            buffer = (int)(done->flags >> IORING_CQE_BUFFER_SHIFT);
+            struct io_uring_sqe *entry = ask(ring, 0, connection, buffer);
+            io_uring_prep_send(entry, connection, buffers[buffer], (size_t)done->res,
+                               MSG_NOSIGNAL | MSG_WAITALL);
+            entry->user_data = SENT | (uint64_t)buffer << 8 | (uint64_t)connection << 32;
+        } else if (done->res != -ENOBUFS) {
+            close(connection);
+            break;
+        }
+        if ((done->flags & IORING_CQE_F_MORE) == 0)
+            receive_many(ring, connection);
+        break;
+    case SENT:
+        give_back(free_ones, buffer);
+        break;
+    }
+}
+
+static void ring_loop(void) {
+    struct io_uring ring;
+    struct io_uring_params parameters = {.flags = IORING_SETUP_SINGLE_ISSUER |
+                                                  IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_CQSIZE,
+                                         .cq_entries = 8192};
+    struct io_uring_buf_ring *free_ones;
+    if (io_uring_queue_init_params(1024, &ring, &parameters) != 0 ||
+        posix_memalign((void **)&free_ones, 4096, BUFFERS * sizeof(struct io_uring_buf)) != 0)
+        exit(1);
+    io_uring_buf_ring_init(free_ones);
+    struct io_uring_buf_reg given = {.ring_addr = (uintptr_t)free_ones, .ring_entries = BUFFERS};
+    if (io_uring_register_buf_ring(&ring, &given, 0) != 0)
+        exit(1);
+    for (int i = 0; i < BUFFERS; i++)
+        give_back(free_ones, i);
+    struct io_uring_sqe *entry = ask(&ring, 0, 0, 0);
+    io_uring_prep_multishot_accept(entry, listener, NULL, NULL, 0);
+    entry->user_data = ACCEPTED;
+    for (;;) {
+        io_uring_submit_and_wait(&ring, 1);
+        struct io_uring_cqe *done;
+        unsigned head, count = 0;
+        io_uring_for_each_cqe(&ring, head, done) {
+            answer(&ring, free_ones, done);
+            count++;
+        }
+        io_uring_cq_advance(&ring, count);
+    }
+}
+#else
+static void ring_loop(void) {
+    exit(1);
+}
+#endif
+
 /* ---- The load ---- */
+
+/* Several addresses, since each has some 28,000 ports to connect from. */
+static int connect_as(int number) {
+    enum { PORTS = 20000 };
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr =
+                                      htonl(INADDR_LOOPBACK + (unsigned)(number / PORTS)),
+                                  .sin_port = htons((uint16_t)haft_io_port(listener))};
+    int connection = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(connection, (struct sockaddr *)&address, sizeof address) != 0) {
+        perror("connect");
+        exit(1);
+    }
+    no_delay(connection);
+    return connection;
+}
+
+static double kibibytes_of(pid_t process) {
+    char path[64], line[128];
+    snprintf(path, sizeof path, "/proc/%d/status", process);
+    FILE *status = fopen(path, "r");
+    double all = 0, one;
+    while (fgets(line, sizeof line, status) != NULL)
+        if (sscanf(line, "VmRSS: %lf", &one) == 1 || sscanf(line, "VmPTE: %lf", &one) == 1)
+            all += one;
+    fclose(status);
+    return all;
+}
+
+static void exchange_one(int connection, size_t size) {
+    static char buffer[LARGEST];
+    if (send(connection, buffer, size, 0) != (ssize_t)size ||
+        recv(connection, buffer, size, MSG_WAITALL) != (ssize_t)size)
+        abort();
+}
+
+static double memory_each(pid_t server, int connections, size_t size) {
+    exchange_one(connect_as(0), size);
+    double before = kibibytes_of(server);
+    for (int i = 0; i < connections; i++)
+        exchange_one(connect_as(i), size);
+    return (kibibytes_of(server) - before) / connections;
+}
 
 static uint64_t exchange(int connections, size_t size, double seconds) {
     static char buffer[LARGEST];
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                                  .sin_port = htons((uint16_t)haft_io_port(listener))};
     int epoll = epoll_create1(0);
     for (int i = 0; i < connections; i++) {
-        int connection = socket(AF_INET, SOCK_STREAM, 0);
-        if (connect(connection, (struct sockaddr *)&address, sizeof address) != 0)
-            abort();
-        no_delay(connection);
+        int connection = connect_as(i);
         struct epoll_event event = {.events = EPOLLIN, .data.fd = connection};
         epoll_ctl(epoll, EPOLL_CTL_ADD, connection, &event);
         if (send(connection, buffer, size, 0) != (ssize_t)size)
@@ -154,17 +288,33 @@ int main(int count, char **arguments) {
     size_t size = count > 3 ? strtoul(arguments[3], NULL, 10) : 64;
     double seconds = count > 4 ? atof(arguments[4]) : 1;
     buffer_size = size > 1024 ? size : 1024;
-    listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    listener = haft_io_listen_tcp("0.0.0.0", 0, 0);
+    struct rlimit most;
+    getrlimit(RLIMIT_NOFILE, &most);
+    if (most.rlim_max < (rlim_t)connections + 100)
+        most.rlim_max = (rlim_t)connections + 100;
+    most.rlim_cur = most.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &most) != 0) {
+        perror("the limit of descriptors");
+        return 1;
+    }
     pid_t server = fork();
     if (server == 0) {
         pin(1);
         if (strcmp(kind, "loop") == 0)
             loop();
+        if (strcmp(kind, "ring") == 0)
+            ring_loop();
         if (strchr(kind, '/') != NULL)
             run_program(kind);
         _exit(-haft_io_run(serve, NULL, &(haft_io_options_t){.threads = 1, .backend = kind}));
     }
     pin(0);
+    if (seconds == 0) {
+        printf("%.2f\n", memory_each(server, connections, size));
+        kill(server, SIGKILL);
+        return 0;
+    }
     uint64_t messages = exchange(connections, size, seconds);
     kill(server, SIGKILL);
     struct rusage used;

@@ -28,6 +28,8 @@ WORKS = {
     "skynet": (1_000_000, 0.6, 0.6),
     "mutex": (1_000_000, 0.6, 0.6),
     "timers": (1_000_000, 0.7, 0.7),
+    "chameneos": (200_000, 0.6, 0.6),
+    "cancel": (100_000, None, None),
 }
 CONNECTIONS = [(1, 64), (64, 64), (1000, 64), (64, 16384)]
 
@@ -96,7 +98,7 @@ def main():
             row(f"{work}, {threads} thread{'s' * (threads > 1)}", series(runs, repeats), limit)
     if arguments.only and "echo" not in arguments.only:
         return 0
-    kinds = {"by hand, epoll": "loop", "Haft, epoll": "epoll", "Haft, io_uring": "io_uring",
+    kinds = {"by hand, epoll": "loop", "by hand, io_uring": "ring", "Haft, epoll": "epoll", "Haft, io_uring": "io_uring",
              **{name: path for name, path in programs.items() if name != "Haft"}}
     print(f"\n| echo: server's processor time a message, us | {' | '.join(kinds)} |")
     print("|---|" + "---|" * len(kinds))
@@ -110,6 +112,13 @@ def main():
         }
         cells = [f"{statistics.median(f):.2f}" for f in series(runs, repeats).values()]
         print(f"| {connections} connections, {size} bytes | {' | '.join(cells)} |", flush=True)
+    connections = 1000 if arguments.quick else 10_000
+    print(f"\n| memory a connection, KiB, {connections} idle, buffers of 1 KiB | {' | '.join(programs)} |")
+    print("|---|" + "---|" * len(programs))
+    os.environ["BUFFER"] = "1024"
+    cells = [measured([arguments.build / "io" / "echo", path, connections, 64, 0], 2).strip()
+             for path in programs.values()]
+    print(f"| resident, with page tables | {' | '.join(cells)} |", flush=True)
     return 0
 
 

@@ -253,7 +253,8 @@ int main(int count, char **arguments) {
             work = works[i].work;
     if (work == NULL || operations <= 0)
         return 2;
-    haft_io_options_t options = {.threads = atoi(arguments[2]), .moves = moves};
+    haft_io_options_t options = {
+        .threads = atoi(arguments[2]), .stack_size = 64 * 1024, .moves = moves};
     if (haft_io_run(measured, NULL, &options) != 0)
         return 1;
     int64_t took = measured_apart != 0 ? measured_apart : haft_io_now() - started;

@@ -109,6 +109,18 @@ struct outcome : failed_call {
     }
 };
 
+inline void print_failure(const std::exception_ptr &failure, const char *scope) {
+    const char *where = scope != nullptr ? scope : "";
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "haft: a further failure in the scope '%s': %s\n", where,
+                     error.what());
+    } catch (...) {
+        std::fprintf(stderr, "haft: a further failure in the scope '%s'\n", where);
+    }
+}
+
 /* With which a scope ends that an exception has ended. */
 inline constexpr int by_exception = -ENOTRECOVERABLE;
 
@@ -128,6 +140,11 @@ struct frame {
         haft_io_note_failure(by_exception, "an exception");
         haft_io_cancel(scope); /* that may be further out, if C has opened one in between */
     }
+    void fail(std::exception_ptr failure) {
+        auto call = std::make_shared<failed_call>();
+        call->failure = std::move(failure);
+        fail(std::move(call));
+    }
     void note(std::shared_ptr<failed_call> call) {
         std::lock_guard lock(mutex);
         for (auto known = first; known != nullptr; known = known->next)
@@ -137,6 +154,23 @@ struct frame {
             }
         (last != nullptr ? last->next : first) = call;
         last = std::move(call);
+    }
+    /* What the scope throws, unless that is null; the others go to `failures`, or to standard error. */
+    std::exception_ptr first_failure(std::vector<std::exception_ptr> *failures, const char *name) {
+        std::exception_ptr thrown;
+        if (failures != nullptr)
+            failures->clear();
+        for (auto call = first; call != nullptr; call = call->next) {
+            if (call->joined)
+                continue;
+            if (failures != nullptr)
+                failures->push_back(call->failure);
+            else if (thrown != nullptr)
+                print_failure(call->failure, name);
+            if (thrown == nullptr)
+                thrown = call->failure;
+        }
+        return thrown;
     }
 };
 __attribute__((visibility("default"))) inline char frame_key;
@@ -170,18 +204,6 @@ class bound {
     const void *key;
     void *before;
 };
-
-inline void print_failure(const std::exception_ptr &failure, const char *scope) {
-    const char *where = scope != nullptr ? scope : "";
-    try {
-        std::rethrow_exception(failure);
-    } catch (const std::exception &error) {
-        std::fprintf(stderr, "haft: a further failure in the scope '%s': %s\n", where,
-                     error.what());
-    } catch (...) {
-        std::fprintf(stderr, "haft: a further failure in the scope '%s'\n", where);
-    }
-}
 
 /* A call of a scope's body. F takes the scope, or nothing. */
 template <typename F, typename Scope>
@@ -228,19 +250,7 @@ struct body {
 
     /* When all tasks have ended. */
     result leave(int code, const char *what) {
-        std::exception_ptr thrown;
-        if (failures != nullptr)
-            failures->clear();
-        for (auto call = in.first; call != nullptr; call = call->next) {
-            if (call->joined)
-                continue;
-            if (failures != nullptr)
-                failures->push_back(call->failure);
-            else if (thrown != nullptr)
-                print_failure(call->failure, name);
-            if (thrown == nullptr)
-                thrown = call->failure;
-        }
+        std::exception_ptr thrown = in.first_failure(failures, name);
         /* The body could not go on after an exception that it has had from a join. */
         if (thrown == nullptr && in.first != nullptr && out.was_cancelled)
             thrown = in.first->failure;

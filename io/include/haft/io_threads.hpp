@@ -336,10 +336,10 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
             if (how == is::failure && is_cancel(thread.outcome.failure))
                 how = is::pending;
         };
-        io::detail::entered here(frame);
+        io::detail::bound here(&io::detail::frame_key, &frame);
         int code = haft_io_scope(&call_in_scope<decltype(run)>, &run, nullptr);
-        if (frame.failure != nullptr)
-            std::rethrow_exception(frame.failure);
+        if (std::exception_ptr thrown = frame.first_failure(nullptr, thread.label.c_str()))
+            std::rethrow_exception(thrown);
         io::detail::checked(code, "a thread");
     }
     template <typename Function>
@@ -644,11 +644,12 @@ namespace io {
 
 /* haft::run(policy, body) as the first task of a run. */
 template <scheduling_policy Policy, std::invocable Body>
-std::invoke_result_t<Body &>
-run(Policy &&policy, Body body,
-    const haft_io_options_t &options = {
-        .threads = 1, .backend = nullptr, .stack_size = 0, .blocking_threads = 0}) {
-    return run([&] { return haft::run(policy, std::move(body)); }, options);
+std::invoke_result_t<Body &> run(const options &options, Policy &&policy, Body body) {
+    return run(options, [&] { return haft::run(policy, std::move(body)); });
+}
+template <scheduling_policy Policy, std::invocable Body>
+std::invoke_result_t<Body &> run(Policy &&policy, Body body) {
+    return run(options{}, policy, std::move(body));
 }
 
 } // namespace io

@@ -13,8 +13,8 @@
 namespace io = haft::io;
 using namespace std::chrono_literals;
 
-static haft_io_options_t on_threads(int count) {
-    haft_io_options_t options = {};
+static haft::io::options on_threads(int count) {
+    haft::io::options options;
     options.threads = count;
     return options;
 }
@@ -397,56 +397,51 @@ a_future_that_a_thread_of_the_system_keeps_is_awaited_by_tasks_and_the_other_way
 static void threads_of_a_run_are_one_at_a_time_on_two_threads_of_the_system() {
     enum { THREADS = 8, TURNS = 200 };
     int count = 0, inside = 0;
-    io::run(
-        haft::random_order(2026),
-        [&] {
-            for (int i = 0; i < THREADS; i++)
-                haft::fork([&] {
-                    for (int j = 0; j < TURNS; j++) {
-                        inside++;
-                        CHECK_EQUAL(inside, 1);
-                        count++;
-                        inside--;
-                        if (j % 50 == 0)
-                            io::sleep_for(1us);
-                        else
-                            haft::yield();
-                    }
-                });
-        },
-        on_threads(2));
+    io::run(on_threads(2), haft::random_order(2026), [&] {
+        for (int i = 0; i < THREADS; i++)
+            haft::fork([&] {
+                for (int j = 0; j < TURNS; j++) {
+                    inside++;
+                    CHECK_EQUAL(inside, 1);
+                    count++;
+                    inside--;
+                    if (j % 50 == 0)
+                        io::sleep_for(1us);
+                    else
+                        haft::yield();
+                }
+            });
+    });
     CHECK_EQUAL(count, THREADS * TURNS);
 }
 
 static void futures_actors_and_kills_work_between_threads_of_the_system() {
     enum { ROUNDS = 200 };
-    io::run(
-        [] {
-            auto adder = haft::spawn<number, total>([](haft::actor<number, total> &self) {
-                for (int sum = 0;;)
-                    self.receive([&](number message) { sum += message.value; },
-                                 [&](total message) { message.reply.set_value(sum); });
-            });
-            std::vector<haft::future<>> senders;
-            for (int i = 0; i < 4; i++)
-                senders.push_back(haft::async([=] {
-                    for (int j = 0; j < ROUNDS; j++) {
-                        adder.send(number{1});
-                        haft::await(haft::async([] { haft::yield(); }));
-                        haft::thread<> killed = haft::fork([] {
-                            for (;;)
-                                haft::yield();
-                        });
-                        killed.kill();
-                        CHECK(killed.finished());
-                    }
-                }));
-            haft::await_all(senders);
-            CHECK_EQUAL(haft::await(haft::ask<total>(adder)), 4 * ROUNDS);
-            adder.kill();
-            CHECK(!adder.alive());
-        },
-        on_threads(2));
+    io::run(on_threads(2), [] {
+        auto adder = haft::spawn<number, total>([](haft::actor<number, total> &self) {
+            for (int sum = 0;;)
+                self.receive([&](number message) { sum += message.value; },
+                             [&](total message) { message.reply.set_value(sum); });
+        });
+        std::vector<haft::future<>> senders;
+        for (int i = 0; i < 4; i++)
+            senders.push_back(haft::async([=] {
+                for (int j = 0; j < ROUNDS; j++) {
+                    adder.send(number{1});
+                    haft::await(haft::async([] { haft::yield(); }));
+                    haft::thread<> killed = haft::fork([] {
+                        for (;;)
+                            haft::yield();
+                    });
+                    killed.kill();
+                    CHECK(killed.finished());
+                }
+            }));
+        haft::await_all(senders);
+        CHECK_EQUAL(haft::await(haft::ask<total>(adder)), 4 * ROUNDS);
+        adder.kill();
+        CHECK(!adder.alive());
+    });
 }
 
 /* ---- Runs outside of tasks are as ever ---- */
