@@ -114,20 +114,19 @@ static bool submit(haft_io_pool_t *pool, call_t *call) {
     return served;
 }
 
-/* True: it will not be called. Otherwise it has been, or `cell` is won when it has. */
-static bool withdraw(haft_io_pool_t *pool, call_t *call, haft_io_cell_t *cell) {
+/* BEGUN: `cell` is won when it has been called, and wakes the task, which must wait for that. */
+enum withdrawn { WITHDRAWN, BEGUN, DONE };
+static enum withdrawn withdraw(haft_io_pool_t *pool, call_t *call, haft_io_cell_t *cell) {
     pthread_mutex_lock(&pool->lock);
-    bool queued = haft_io_linked(&call->link);
-    if (queued) {
+    enum withdrawn how = haft_io_linked(&call->link) ? WITHDRAWN : call->done ? DONE : BEGUN;
+    if (how == WITHDRAWN) {
         haft_io_unlink(&call->link);
         pool->queued--;
-    } else if (call->done) {
-        cell->word = HAFT_IO_WOKEN;
-    } else {
+    } else if (how == BEGUN) {
         call->cell = cell;
     }
     pthread_mutex_unlock(&pool->lock);
-    return queued;
+    return how;
 }
 
 int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument) {
@@ -143,9 +142,10 @@ int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *
     if (haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "blocking work") ==
         HAFT_IO_CANCELLED) {
         haft_io_cell_t last = {HAFT_IO_WAITING, runner->task};
-        if (withdraw(pool, &call, &last))
+        enum withdrawn how = withdraw(pool, &call, &last);
+        if (how == WITHDRAWN)
             return -ECANCELED;
-        if (__atomic_load_n(&last.word, __ATOMIC_ACQUIRE) == HAFT_IO_WAITING)
+        if (how == BEGUN)
             haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "blocking work");
     }
     return 0;
