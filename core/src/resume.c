@@ -72,9 +72,12 @@ HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, v
             words.first = haft_kind_of(fiber)->ended(fiber, words.first);
         return hafti_arrived(fiber, (haft_effect_t *)words.second, words.first);
     }
+    /* Behind the open gate another thread may run the fiber already. */
+    bool overflowed =
+        fiber->checked && haft_has_overflowed(fiber, fiber->context.sp, fiber->within);
     open_gate(fiber);
-    if (fiber->checked)
-        haft_check_stack(fiber, fiber->context.sp, fiber->within);
+    if (HAFTI_UNLIKELY(overflowed))
+        haft_overflowed(fiber);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
 

@@ -27,14 +27,17 @@ static bool further_in(const haft_fiber_t *fiber, const haft_fiber_t *at) {
     return at == fiber;
 }
 
-void haft_check_stack(haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented) {
+bool haft_has_overflowed(const haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented) {
     bool overflow = !on_stack(fiber, sp) &&
                     !further_in(fiber, segmented != NULL ? segmented : haft_fiber_at(sp));
     for (int i = 0; i < HAFT_CANARY_WORDS; i++)
         overflow |= ((const uint64_t *)(const void *)fiber->low)[-1 - i] != haft_canary;
-    if (HAFTI_UNLIKELY(overflow))
-        haft_fail(HAFT_ERROR_STACK_OVERFLOW, hafti_awaited(fiber), fiber,
-                  "%s has overflowed its stack of %zu bytes, which has no guard page, and what "
-                  "lies below is overwritten. Give it more memory.",
-                  haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low));
+    return overflow;
+}
+
+void haft_overflowed(const haft_fiber_t *fiber) {
+    haft_fail(HAFT_ERROR_STACK_OVERFLOW, hafti_awaited(fiber), fiber,
+              "%s has overflowed its stack of %zu bytes, which has no guard page, and what "
+              "lies below is overwritten. Give it more memory.",
+              haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low));
 }

@@ -46,10 +46,17 @@ HAFTI_INLINE void haft_place_canary(haft_fiber_t *fiber) {
         ((uint64_t *)(void *)fiber->low)[-1 - i] = haft_canary;
 }
 
-/* Reports an overflow of a stack without a guard: the canary is gone, or `sp`, where the code under
+/* Whether a stack without a guard has overflowed: the canary is gone, or `sp`, where the code under
    the fiber's scope is or has stopped, lies outside. `segmented`: the segmented fiber that code is
-   on. */
-void haft_check_stack(haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented);
+   on. Nobody else may use the fiber meanwhile. */
+bool haft_has_overflowed(const haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented);
+HAFTI_COLD __attribute__((noreturn)) void haft_overflowed(const haft_fiber_t *fiber);
+/* Reports it. */
+HAFTI_INLINE void haft_check_stack(const haft_fiber_t *fiber, const char *sp,
+                                   const haft_fiber_t *segmented) {
+    if (HAFTI_UNLIKELY(haft_has_overflowed(fiber, sp, segmented)))
+        haft_overflowed(fiber);
+}
 HAFTI_INLINE void haft_check_here(const hafti_thread_t *thread) {
     hafti_scope_t *scope = thread->current;
     if (scope->kind == HAFTI_SCOPE_FIBER && hafti_fiber_of(scope)->checked)

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
 
 #include "check.h"
 
@@ -436,6 +438,43 @@ static void two_threads_that_free_one_finished_fiber_are_always_caught(void) {
     }
 }
 
+/* ---- Whose a fiber is while its stack is looked at ---- */
+
+/* In memory of the caller the low end of a stack is read when the fiber has been suspended. Here that
+   faults, and the handler of the fault sees whether other threads may have the fiber already. */
+enum { MEMORY = 256 * 1024, LOW_END = 64 * 1024 };
+static haft_fiber_t *looked_at;
+static char *low_end;
+static volatile sig_atomic_t looks, late_looks;
+
+static void let_read(int signal) {
+    (void)signal;
+    looks++;
+    late_looks += haft_fiber_state(looked_at) == HAFT_FIBER_SUSPENDED;
+    mprotect(low_end, LOW_END, PROT_READ | PROT_WRITE);
+}
+static void *forbid_reading(void *unused) {
+    HAFT_PERFORM(move);
+    mprotect(low_end, LOW_END, PROT_NONE);
+    HAFT_PERFORM(move); /* what it finds is known by now */
+    return unused;
+}
+static void a_stack_is_looked_at_before_another_thread_can_have_the_fiber(void) {
+    low_end = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(low_end != MAP_FAILED);
+    haft_fiber_options_t options = {.memory = low_end, .memory_size = MEMORY};
+    looked_at = haft_fiber_new_with(&options, forbid_reading, NULL);
+    struct sigaction before, action = {.sa_handler = let_read, .sa_flags = SA_ONSTACK};
+    sigaction(SIGSEGV, &action, &before);
+    haft_resume(looked_at, HAFT_NO_REPLY, HAFT_HANDLES(move));
+    haft_resume(looked_at, HAFT_NO_REPLY, HAFT_HANDLES(move));
+    sigaction(SIGSEGV, &before, NULL);
+    CHECK_EQUAL(looks, 1);
+    CHECK_EQUAL(late_looks, 0);
+    haft_fiber_drop(looked_at);
+    munmap(low_end, MEMORY);
+}
+
 int main(void) {
     RUN(a_new_thread_has_no_handlers_of_the_one_that_started_it);
     RUN(threads_that_each_use_only_their_own_handlers_do_not_meet);
@@ -445,6 +484,7 @@ int main(void) {
     RUN(a_moved_fiber_finds_the_handlers_of_its_new_thread);
     RUN(a_fiber_may_be_dropped_by_another_thread_than_it_ran_on);
     RUN(a_fiber_outlives_the_thread_that_it_was_suspended_on);
+    RUN(a_stack_is_looked_at_before_another_thread_can_have_the_fiber);
     /* ThreadSanitizer rightly reports these. */
     if (!CHECK_THREAD_SANITIZER) {
         RUN(two_threads_that_resume_one_fiber_are_caught);
