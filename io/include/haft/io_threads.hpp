@@ -245,7 +245,9 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
     }
 
     void spawn(scheduled &thread) {
-        haft_io_task_options_t options = {part_of(thread).around, thread.label.c_str()};
+        haft_io_task_options_t options = {};
+        options.scope = part_of(thread).around;
+        options.name = thread.label.c_str();
         if (haft_io_spawn_with(&options, &run_task, &thread) == 0)
             return;
         finish(thread, is::pending);
