@@ -100,7 +100,8 @@ BODY(refuse_processes) {
     static const char *const none[] = {NULL}, *const missing[] = {"no such program", NULL};
     CHECK_EQUAL(haft_io_start_process(nothing, NULL), -EINVAL);
     CHECK_EQUAL(haft_io_start_process(none, NULL), -EINVAL);
-    CHECK_EQUAL(haft_io_start_process(missing, NULL), -ENOENT);
+    if (!RUNNING_ON_VALGRIND) /* which does not tell whether a program could be started */
+        CHECK_EQUAL(haft_io_start_process(missing, NULL), -ENOENT);
     CHECK_EQUAL(haft_io_start_process(missing, (int[]){1000000, -1, -1}), -EBADF);
     CHECK_EQUAL(haft_io_wait_process(0, NULL), -EINVAL);
     CHECK_EQUAL(haft_io_wait_process(INT32_MAX, NULL), -ECHILD);
