@@ -87,6 +87,7 @@ namespace detail {
 class scheduler;
 class run_loop;
 class tasks;
+class thread_list;
 struct outcome_base;
 struct mailbox;
 template <typename T>
@@ -540,7 +541,7 @@ class scheduled {
     const char *waits = ""; /* for messages: where it waits */
     const scheduled *whom = nullptr;
     const detail::run_loop *carries = nullptr;    /* the scheduler that waits in it */
-    scheduled *older = nullptr, *newer = nullptr; /* in the scheduler's list */
+    scheduled *older = nullptr, *newer = nullptr; /* in its thread_list */
     unsigned long serial = 0;
     int rank = 0;
     std::string label;
@@ -548,6 +549,7 @@ class scheduled {
     friend class detail::scheduler;
     friend class detail::run_loop;
     friend class detail::tasks;
+    friend class detail::thread_list;
     friend class detail::waiter;
     friend class waiting_list;
     friend struct detail::outcome_base;
@@ -721,6 +723,32 @@ class last_words {
     static inline std::atomic<haft_error_handler_t *> before = nullptr;
 };
 
+/* The threads of a run, the oldest first. */
+class thread_list {
+  public:
+    void add(scheduled &thread) {
+        thread.older = newest;
+        (newest == nullptr ? oldest : newest->newer) = &thread;
+        newest = &thread;
+    }
+    void remove(scheduled &thread) {
+        (thread.older == nullptr ? oldest : thread.older->newer) = thread.newer;
+        (thread.newer == nullptr ? newest : thread.newer->older) = thread.older;
+    }
+    /* nullptr: none. */
+    scheduled *first() const { return oldest; }
+    scheduled *first(bool (*is)(const scheduled &)) const {
+        scheduled *thread = oldest;
+        while (thread != nullptr && !is(*thread))
+            thread = thread->newer;
+        return thread;
+    }
+
+  private:
+    scheduled *oldest = nullptr;
+    scheduled *newest = nullptr;
+};
+
 /* Runs threads. */
 class scheduler {
   public:
@@ -831,8 +859,8 @@ class run_loop : public scheduler, public handler<parked, running> {
     void leave() noexcept {
         last_words reason(deadlocked);
         unwind_all();
-        while (oldest != nullptr)
-            forget(*oldest);
+        while (scheduled *thread = members.first())
+            forget(*thread);
     }
 
   private:
@@ -987,13 +1015,10 @@ class run_loop : public scheduler, public handler<parked, running> {
     void enlist(scheduled &thread) {
         thread.outcome.references++;
         thread.home = this;
-        thread.older = newest;
-        (newest == nullptr ? oldest : newest->newer) = &thread;
-        newest = &thread;
+        members.add(thread);
     }
     void forget(scheduled &thread) {
-        (thread.older == nullptr ? oldest : thread.older->newer) = thread.newer;
-        (thread.newer == nullptr ? newest : thread.newer->older) = thread.older;
+        members.remove(thread);
         thread.home = nullptr;
         reference<outcome_base>::adopt(&thread.outcome);
     }
@@ -1003,12 +1028,7 @@ class run_loop : public scheduler, public handler<parked, running> {
     static bool keeps_running(const scheduled &thread) { return alive(thread) && !thread.idle; }
     static bool is_ready(const scheduled &thread) { return thread.now == phase::ready; }
     static bool to_unwind(const scheduled &thread) { return unwindable(thread) && !thread.unwinds; }
-    scheduled *first(property is) const {
-        scheduled *thread = oldest;
-        while (thread != nullptr && !is(*thread))
-            thread = thread->newer;
-        return thread;
-    }
+    scheduled *first(property is) const { return members.first(is); }
     bool none(property is) const { return first(is) == nullptr; }
 
     /* ---- When no thread can go on ---- */
@@ -1030,7 +1050,7 @@ class run_loop : public scheduler, public handler<parked, running> {
     std::string waiting_threads(const std::string &margin) const {
         std::string text;
         int room = 20;
-        for (scheduled *thread = oldest; thread != nullptr; thread = thread->newer) {
+        for (scheduled *thread = members.first(); thread != nullptr; thread = thread->newer) {
             if (!alive(*thread))
                 continue;
             if (room-- == 0)
@@ -1060,8 +1080,7 @@ class run_loop : public scheduler, public handler<parked, running> {
     scheduled *current = nullptr; /* the thread that runs */
     scheduled *ending = nullptr;  /* has killed itself */
     scheduled *carrier = nullptr; /* the thread of another scheduler in which this one waits */
-    scheduled *oldest = nullptr;
-    scheduled *newest = nullptr;
+    thread_list members;
     unsigned long threads = 0;
     bool leaving = false;    /* the end: threads are unwound */
     std::exception_ptr lost; /* what a thread threw that nobody can join */

@@ -98,7 +98,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
   public:
     explicit tasks(ordering *by) : policy(by) {
         if (policy != nullptr)
-            frame_around = frame_here();
+            frame_around = io::detail::current_frame();
     }
     ~tasks() = default;
 
@@ -168,7 +168,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
 
     void lose(std::exception_ptr failure) override {
         if (policy == nullptr) {
-            if (io::detail::frame *frame = frame_here())
+            if (io::detail::frame *frame = io::detail::current_frame())
                 frame->fail(std::move(failure));
             else
                 haft_io_note_failure(-EPROTO, "an exception left a thread that nobody joins");
@@ -214,9 +214,6 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
     lock &guard_of(const scheduled &thread) {
         return policy != nullptr ? guard : part_of(thread).guard;
     }
-    static io::detail::frame *frame_here() {
-        return static_cast<io::detail::frame *>(haft_io_local(&io::detail::frame_key));
-    }
 
     /* ---- Starting ---- */
 
@@ -240,7 +237,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
             part.frame_around = beside->frame_around;
         } else {
             part.around = haft_io_this_scope();
-            part.frame_around = frame_here();
+            part.frame_around = io::detail::current_frame();
         }
     }
 
@@ -380,7 +377,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
                 end_if_idle();
                 is_over = !thread.queued;
                 if (is_over)
-                    delist(thread);
+                    members.remove(thread);
             }
         }
         haft_io_set_gate(nullptr);
@@ -543,10 +540,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
             if (thread->now == phase::finished)
                 forget(*thread);
         }
-        scheduled *thread = oldest;
-        while (thread != nullptr && thread->now != phase::ready)
-            thread = thread->newer;
-        return thread;
+        return members.first([](const scheduled &thread) { return thread.now == phase::ready; });
     }
 
     /* Actors that only wait for messages are left. */
@@ -571,24 +565,18 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
     void enlist(scheduled &thread) {
         alive++;
         busy++;
-        thread.older = newest;
-        (newest == nullptr ? oldest : newest->newer) = &thread;
-        newest = &thread;
-    }
-    void delist(scheduled &thread) {
-        (thread.older == nullptr ? oldest : thread.older->newer) = thread.newer;
-        (thread.newer == nullptr ? newest : thread.newer->older) = thread.older;
+        members.add(thread);
     }
     void forget(scheduled &thread) {
-        delist(thread);
+        members.remove(thread);
         reference<outcome_base>::adopt(&thread.outcome);
     }
     /* All have ended. The policy may outlive the run. */
     void close() {
         locked by(guard);
         next_ready();
-        while (oldest != nullptr)
-            forget(*oldest);
+        while (scheduled *thread = members.first())
+            forget(*thread);
     }
 
     ordering *const policy; /* NULL: all may go on */
@@ -596,8 +584,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
     io::detail::frame *frame_around = nullptr;
     haft_io_scope_t *scope = nullptr; /* of the run */
     scheduled *holder = nullptr;      /* who goes on */
-    scheduled *oldest = nullptr;
-    scheduled *newest = nullptr;
+    thread_list members;
     std::size_t alive = 0;
     std::size_t busy = 0; /* of these, those that keep the run from ending */
     bool broken = false;  /* the policy has thrown, or erred */
