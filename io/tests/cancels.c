@@ -14,32 +14,8 @@
 
 /* ---- What is left of memory ---- */
 
-static long blocks;
-
-#define COUNTED(name, parameters, arguments)                                                       \
-    void *__real_##name parameters;                                                                \
-    void *__wrap_##name parameters;                                                                \
-    void *__wrap_##name parameters {                                                               \
-        void *block = __real_##name arguments;                                                     \
-        __atomic_add_fetch(&blocks, block != NULL, __ATOMIC_RELAXED);                              \
-        return block;                                                                              \
-    }
-COUNTED(malloc, (size_t size), (size))
-COUNTED(calloc, (size_t count, size_t size), (count, size))
-COUNTED(aligned_alloc, (size_t alignment, size_t size), (alignment, size))
-void *__real_realloc(void *block, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-void *__wrap_realloc(void *block, size_t size) {
-    void *grown = __real_realloc(block, size);
-    __atomic_add_fetch(&blocks, block == NULL && grown != NULL, __ATOMIC_RELAXED);
-    return grown;
-}
-void __real_free(void *block);
-void __wrap_free(void *block);
-void __wrap_free(void *block) {
-    __atomic_sub_fetch(&blocks, block != NULL, __ATOMIC_RELAXED);
-    __real_free(block);
-}
+#define FAILS_TO_ALLOCATE(name, size) false
+#include "blocks.h"
 
 /* ---- Cancels ---- */
 
@@ -104,9 +80,6 @@ uint32_t __wrap_haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind k
 }
 static void sample_yields(void) {
     come_to_a_wait(haft_io_self());
-}
-static void sample_free(void *block) {
-    __real_free(block);
 }
 
 /* ---- One run ---- */

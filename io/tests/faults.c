@@ -68,42 +68,15 @@ static bool strikes(const char *name, int traits) {
 
 /* ---- Memory ---- */
 
-static long blocks;
-#define ALLOCATES(name, parameters, arguments, fails)                                              \
-    void *__real_##name parameters;                                                                \
-    void *__wrap_##name parameters;                                                                \
-    void *__wrap_##name parameters {                                                               \
-        if (fails && strikes(#name, ALLOCATES)) {                                                  \
-            errno = ENOMEM;                                                                        \
-            return NULL;                                                                           \
-        }                                                                                          \
-        void *block = __real_##name arguments;                                                     \
-        __atomic_add_fetch(&blocks, block != NULL, __ATOMIC_RELAXED);                              \
-        return block;                                                                              \
-    }
-ALLOCATES(malloc, (size_t size), (size), true)
-ALLOCATES(calloc, (size_t count, size_t size), (count, size), true)
 /* What a task throws must be kept somewhere: without these few bytes the process ends, with a message. */
 enum { THROWN = 128 };
-ALLOCATES(aligned_alloc, (size_t alignment, size_t size), (alignment, size), (size > THROWN))
-void *__real_realloc(void *block, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-void *__wrap_realloc(void *block, size_t size) {
-    if (strikes("realloc", ALLOCATES))
-        return NULL;
-    void *grown = __real_realloc(block, size);
-    __atomic_add_fetch(&blocks, block == NULL && grown != NULL, __ATOMIC_RELAXED);
-    return grown;
-}
-void __real_free(void *block);
-void __wrap_free(void *block);
-void __wrap_free(void *block) {
-    __atomic_sub_fetch(&blocks, block != NULL, __ATOMIC_RELAXED);
-    __real_free(block);
-}
-static void sample_free(void *block) {
-    __real_free(block);
-}
+#define MAY_FAIL_malloc true
+#define MAY_FAIL_calloc true
+#define MAY_FAIL_realloc true
+#define MAY_FAIL_aligned_alloc (size > THROWN)
+#define FAILS_TO_ALLOCATE(name, size) (MAY_FAIL_##name && strikes(#name, ALLOCATES))
+#include "blocks.h"
+
 static void sample_yields(void) {}
 
 void *__real_mmap(void *at, size_t size, int protection, int flags, int file, off_t offset);
