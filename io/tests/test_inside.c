@@ -169,6 +169,16 @@ static void collect_standard_error(void) {
     FILE *file = tmpfile();
     dup2(fileno(file), STDERR_FILENO);
 }
+/* Valgrind takes the stack of another thread for the current one when that has run while this was in a signal
+   handler on an alternate stack, and then reports the next frame as no memory. So there is no such stack, and
+   no second thread that has one. */
+static int most_threads(void) {
+    static const stack_t none = {.ss_flags = SS_DISABLE};
+    if (!RUNNING_ON_VALGRIND)
+        return 3;
+    CHECK_EQUAL(sigaltstack(&none, NULL), 0);
+    return 1;
+}
 static void show_what_is_written(int copy) {
     dup2(copy, STDERR_FILENO);
     close(copy);
@@ -185,7 +195,7 @@ BODY(raise_until_dumped) {
     return NULL;
 }
 static void a_signal_writes_the_dump(void) {
-    for (int threads = 1; threads <= 3; threads += 2) {
+    for (int threads = 1; threads <= most_threads(); threads += 2) {
         int copy = dup(STDERR_FILENO);
         collect_standard_error();
         haft_io_options_t options = {.threads = threads, .dump_signal = SIGUSR1};
@@ -212,7 +222,7 @@ static void *hold_twice(void *unused) {
     return unused;
 }
 static void a_watchdog_names_who_holds_a_thread(void) {
-    for (int threads = 1; threads <= 3; threads++) {
+    for (int threads = 1; threads <= most_threads(); threads++) {
         int copy = dup(STDERR_FILENO);
         collect_standard_error();
         haft_io_options_t options = {.threads = threads, .watchdog = 10 * HAFT_IO_MILLISECOND};
