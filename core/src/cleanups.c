@@ -13,6 +13,9 @@
  * throw, a frame that is not described by stack or frame pointer, the end of the stack) is left to
  * the unwinder, which also reports what is wrong. Nothing is remembered between walks, so code may
  * be unloaded.
+ *
+ * A handler in place has a landing pad that takes its scope off the chain. Who leaves a stack for good
+ * goes on in the scope around the fiber, so these need not run.
  */
 #include "unwinding.h"
 
@@ -319,10 +322,10 @@ static bool execute(const function_t *function, bytes_t at, bytes_t end, uintptr
 
 /* ---- Exception tables ---- */
 
-/* Whether the call that returns to `pc` is listed, and without a landing pad. */
+/* Whether the call that returns to `pc` is listed, and without a landing pad that matters. */
 static bool nothing_to_run(const function_t *function, uintptr_t pc) {
     bytes_t at = function->exceptions;
-    if (at == NULL)
+    if (at == NULL || function->start == (uintptr_t)haft_handle_in_place)
         return true;
     uintptr_t ignored;
     unsigned landing_base = *at++;

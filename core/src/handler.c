@@ -202,8 +202,9 @@ static void pop(hafti_scope_t **scope) {
     haft_scope_pop(*scope);
 }
 
-static void *handle_in_place(const haft_handler_t *handler, void *state, void *(*body)(void *),
-                             void *argument) {
+/* Not inlined: a stack that is left for good is not unwound for its frames (cleanups.c). */
+__attribute__((noinline)) void *haft_handle_in_place(const haft_handler_t *handler, void *state,
+                                                     void *(*body)(void *), void *argument) {
     hafti_scope_t scope;
     void *result;
     haft_scope_push(&scope, &handler->handles, state);
@@ -220,7 +221,7 @@ void *hafti_handle_sized(const haft_fiber_options_t *options, size_t size,
     haft_check_given(handler, "haft_handle", "handler");
     haft_check_given((void *)(uintptr_t)body, "haft_handle", "body");
     if (in_place(handler))
-        return handle_in_place(handler, state, body, argument);
+        return haft_handle_in_place(handler, state, body, argument);
     haft_fiber_t *fiber = hafti_fiber_new_sized(options, size, body, argument);
     if (fiber == NULL)
         return HAFT_NO_ANSWER;

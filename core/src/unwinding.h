@@ -56,6 +56,10 @@ HAFTI_INLINE void haft_unwind_on(const haft_fiber_t *fiber, const haft_effect_t 
 
 #else
 
+/* What a handler without a stack is around its body (handler.c). */
+void *haft_handle_in_place(const haft_handler_t *handler, void *state, void *(*body)(void *),
+                           void *argument);
+
 /* Whether nothing would run if the stack were unwound from `frame` to the fiber's first. */
 bool haft_nothing_to_clean(haft_frame_t frame);
 

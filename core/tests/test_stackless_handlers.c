@@ -178,6 +178,35 @@ static void a_throw_from_a_clause_in_place_unwinds_performer_and_handler(void) {
     CHECK_EQUAL(haft_pool_report().stacks, before);
 }
 
+/* A stack with nothing to clean up is left at once, handlers in place and all: what is performed afterwards
+   goes to the handlers around it, not to those that were on it. */
+static void *throw_under_adding(void *state) {
+    (void)state;
+    HAFT_THROW(leave, 7);
+}
+static void *leave_under_adding(void *state) {
+    return haft_handle(&adding, state, throw_under_adding, NULL);
+}
+static void *after_leaving(void *state) {
+    intptr_t first = HAFT_PERFORM(ask, 1);
+    for (int i = 0; i < 100; i++) {
+        int inner = 1000;
+        haft_handle(&outer_leaving, NULL, leave_under_adding, &inner);
+        haft_fiber_t *suspended = haft_fiber_new(fiber_with_stackless, &inner);
+        haft_request_t request = haft_resume(suspended, HAFT_NO_REPLY, HAFT_HANDLES(note));
+        CHECK(request.effect == HAFT_ID(note));
+        haft_fiber_drop(suspended);
+        CHECK_EQUAL(HAFT_PERFORM(ask, 1), first);
+    }
+    (void)state;
+    return NULL;
+}
+
+static void stacks_left_at_once_leave_no_handler_behind(void) {
+    int state = 5;
+    haft_handle(&adding, &state, after_leaving, NULL);
+}
+
 /* Scopes at one stack address, one after the other, with different handlers: what was cached for
    one does not serve the next. */
 static int minus(void *state, HAFT_PAYLOAD(ask) * payload) {
@@ -205,6 +234,7 @@ int main(void) {
     RUN(a_stackless_handler_is_captured_with_its_fiber);
     RUN(a_clause_in_place_may_suspend_the_fiber_it_runs_on);
     RUN(a_throw_from_a_clause_in_place_unwinds_performer_and_handler);
+    RUN(stacks_left_at_once_leave_no_handler_behind);
     RUN(scopes_at_one_address_do_not_share_what_they_cached);
     return check_end();
 }
