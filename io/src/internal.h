@@ -571,6 +571,7 @@ struct haft_io_descriptor {
     uint32_t life;       /* counts how often the number was closed */
     uint8_t nature;      /* a haft_io_nature */
     uint64_t registered; /* by workers, each with its epoll: a bit for the index */
+    void *accepts;       /* what io_uring knows of a listener, in a run that is alone; or NULL */
     haft_io_link_t waiters[2];
 };
 

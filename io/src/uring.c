@@ -8,6 +8,12 @@
  * A request lies in the frame of the task that waits. The kernel may write to its buffer until it has
  * completed the request. So a cancelled task asks for the request back, and waits with a second cell
  * until the kernel has answered: with -ECANCELED, or with the result if it had one already.
+ *
+ * A listener that a task waits for is asked once for all connections (multishot accept), in a run that is
+ * alone. The kernel goes on to accept until it is asked to stop, which happens at the next poll without
+ * a task that waits for it. What it has accepted by then waits in a queue for the next haft_io_accept, or
+ * is closed with the listener. Who waits for a listener by poll, which tells of what the kernel has not accepted,
+ * makes it stop, too.
  */
 #include "internal.h"
 
@@ -35,14 +41,29 @@ typedef struct request {
     bool done;
 } request_t;
 
+/* What the kernel accepts by itself; `entry->accepts` while it may, or while there are some left. */
+typedef struct accepts {
+    haft_io_link_t link; /* in the state */
+    haft_io_descriptor_t *entry;
+    int listener;
+    bool asked;      /* the kernel has not said that it has stopped */
+    bool asked_back; /* but was told to */
+    int *queue;      /* a ring */
+    size_t first, count, size;
+} accepts_t;
+
 typedef struct state {
     struct io_uring ring;
     int waker;
+    bool no_multishot;        /* the kernel does not know it */
     haft_io_worker_t *worker; /* whose this is */
+    haft_io_link_t accepts;
 } state_t;
 
 /* Completions that are nobody's request. */
-static char woken, ignored;
+static int woken, ignored;
+/* In the data of a completion that is a listener's. */
+enum { OF_LISTENER = 1 };
 
 static void take_completions(state_t *state);
 
@@ -70,9 +91,9 @@ static void begin(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *r
     task->stays++;
 }
 
-static void ask_back(state_t *state, request_t *request) {
+static void ask_back(state_t *state, void *data) {
     struct io_uring_sqe *entry = next_entry(state);
-    io_uring_prep_cancel(entry, request, 0);
+    io_uring_prep_cancel(entry, data, 0);
     io_uring_sqe_set_data(entry, &ignored);
 }
 
@@ -157,6 +178,161 @@ static int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
     return result;
 }
 
+/* ---- Connections that the kernel accepts by itself ---- */
+
+static void *data_of(accepts_t *accepts) {
+    return (void *)((uintptr_t)accepts | OF_LISTENER);
+}
+
+static void ask_to_accept(state_t *state, accepts_t *accepts) {
+    struct io_uring_sqe *entry = next_entry(state);
+    io_uring_prep_multishot_accept(entry, accepts->listener, NULL, NULL,
+                                   SOCK_NONBLOCK | SOCK_CLOEXEC);
+    io_uring_sqe_set_data(entry, data_of(accepts));
+    accepts->asked = true;
+    accepts->asked_back = false;
+}
+
+static void ask_to_stop(state_t *state, accepts_t *accepts) {
+    if (accepts->asked && !accepts->asked_back) {
+        ask_back(state, data_of(accepts));
+        accepts->asked_back = true;
+    }
+}
+
+static void accepts_free(accepts_t *accepts) {
+    accepts->entry->accepts = NULL;
+    haft_io_unlink(&accepts->link);
+    for (; accepts->count != 0; accepts->count--, accepts->first++)
+        close(accepts->queue[accepts->first % accepts->size]);
+    free(accepts->queue);
+    free(accepts);
+}
+
+/* Returns when the kernel has stopped. Both answers, to this and to what was asked, are on their way. */
+static void stop_accepting(state_t *state, accepts_t *accepts) {
+    ask_to_stop(state, accepts);
+    while (accepts->asked) {
+        io_uring_submit_and_wait(&state->ring, 1);
+        take_completions(state);
+    }
+}
+
+/* Room for one more. */
+static bool queue_grows(accepts_t *accepts) {
+    if (accepts->count < accepts->size)
+        return true;
+    size_t size = accepts->size != 0 ? 2 * accepts->size : 16;
+    int *queue = malloc(size * sizeof *queue);
+    if (queue == NULL)
+        return false;
+    for (size_t i = 0; i < accepts->count; i++)
+        queue[i] = accepts->queue[(accepts->first + i) % accepts->size];
+    free(accepts->queue);
+    accepts->queue = queue;
+    accepts->size = size;
+    accepts->first = 0;
+    return true;
+}
+
+/* What does not tell that the kernel cannot do it at all. */
+static bool comes_by_chance(int code) {
+    return code == -ECANCELED || code == -EMFILE || code == -ENFILE || code == -ECONNABORTED;
+}
+
+static void accepted(state_t *state, accepts_t *accepts, const struct io_uring_cqe *completion) {
+    if (completion->res >= 0) {
+        if (queue_grows(accepts))
+            accepts->queue[(accepts->first + accepts->count++) % accepts->size] = completion->res;
+        else
+            close(completion->res);
+    } else if (!comes_by_chance(completion->res)) {
+        state->no_multishot = true;
+    }
+    if ((completion->flags & IORING_CQE_F_MORE) == 0)
+        accepts->asked = false;
+    haft_io_wake(accepts->entry, HAFT_IO_INWARD, false, false);
+}
+
+/* Before the kernel goes on: nothing more for listeners that nobody waits for. */
+static void stop_needless(state_t *state) {
+    for (haft_io_link_t *link = state->accepts.next, *next; link != &state->accepts; link = next) {
+        next = link->next;
+        accepts_t *accepts = HAFT_IO_OWNER(link, accepts_t, link);
+        if (!haft_io_ring_empty(&accepts->entry->waiters[HAFT_IO_INWARD]))
+            continue;
+        if (accepts->asked)
+            ask_to_stop(state, accepts);
+        else if (accepts->count == 0)
+            accepts_free(accepts);
+    }
+}
+
+/* The kernel is asked, or was. False: the listener is to be polled. */
+static bool kernel_accepts(state_t *state, haft_io_descriptor_t *known, int listener) {
+    accepts_t *accepts = known->accepts;
+    if (accepts != NULL && accepts->asked)
+        return true;
+    if (state->worker->shared || state->no_multishot ||
+        !haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]))
+        return false;
+    if (accepts == NULL) {
+        accepts = calloc(1, sizeof *accepts);
+        if (accepts == NULL)
+            return false;
+        accepts->entry = known;
+        accepts->listener = listener;
+        haft_io_append(&state->accepts, &accepts->link);
+        known->accepts = accepts;
+    }
+    ask_to_accept(state, accepts);
+    return true;
+}
+
+static bool has_accepted(const haft_io_descriptor_t *known) {
+    const accepts_t *accepts = known->accepts;
+    return accepts != NULL && accepts->count != 0;
+}
+
+static int take_accepted(const haft_io_descriptor_t *known) {
+    accepts_t *accepts = known->accepts;
+    int connection = accepts->queue[accepts->first];
+    accepts->first = (accepts->first + 1) % accepts->size;
+    accepts->count--;
+    return connection;
+}
+
+static ssize_t accept_next(haft_io_runner_t *runner, haft_io_descriptor_t *known,
+                           const haft_io_operation_t *operation) {
+    state_t *state = runner->worker->backend_state;
+    for (;;) {
+        if (has_accepted(known))
+            return take_accepted(known);
+        const accepts_t *accepts = known->accepts;
+        if (accepts == NULL || !accepts->asked) {
+            ssize_t done = haft_io_attempt(operation);
+            if (done != -EAGAIN)
+                return done;
+        }
+        int code = haft_io_is_cancelled(runner->task->scope) ? -ECANCELED
+                   : kernel_accepts(state, known, operation->descriptor)
+                       ? haft_io_wait_on(known, operation, runner->task)
+                       : ask(runner, known, operation, HAFT_IO_UNKNOWN);
+        if (code < 0 && code != -EINTR)
+            return code;
+    }
+}
+
+/* For one who polls the descriptor: what the kernel gives from now on is told by poll. True: there are some. */
+static bool stop_for_poll(state_t *state, const haft_io_descriptor_t *known) {
+    if (known == NULL || known->accepts == NULL)
+        return false;
+    stop_accepting(state, known->accepts);
+    return has_accepted(known);
+}
+
+/* ---- Operations ---- */
+
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     haft_io_descriptor_t *known =
         haft_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
@@ -164,6 +340,11 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         return haft_io_without_entry(operation->descriptor);
     if (nature_of(known) == HAFT_IO_UNKNOWN)
         learn_nature(known, operation->descriptor);
+    if (operation->kind == HAFT_IO_ACCEPT)
+        return accept_next(runner, known, operation);
+    if (operation->kind == HAFT_IO_POLL && (operation->flags & POLLIN) != 0 &&
+        stop_for_poll(runner->worker->backend_state, known))
+        return POLLIN;
     uint8_t nature = nature_of(known);
     if (kernel_does(operation, nature)) {
         ssize_t done;
@@ -256,7 +437,24 @@ static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_
 
 static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
                         int64_t deadline) {
-    return haft_io_poll_by(await_several, runner, entries, count, deadline);
+    state_t *state = runner->worker->backend_state;
+    haft_io_descriptors_t *table = runner->worker->crew->descriptors;
+    if (haft_io_ring_empty(&state->accepts))
+        return haft_io_poll_by(await_several, runner, entries, count, deadline);
+    bool some = false;
+    for (size_t i = 0; i < count; i++)
+        some |= stop_for_poll(state, haft_io_descriptor(table, entries[i].fd, false)) &&
+                (entries[i].events & POLLIN) != 0;
+    int ready = haft_io_poll_by(await_several, runner, entries, count,
+                                some ? haft_io_worker_now(runner->worker) : deadline);
+    for (size_t i = 0; i < count && some && ready >= 0; i++) {
+        const haft_io_descriptor_t *known = haft_io_descriptor(table, entries[i].fd, false);
+        if (known == NULL || !has_accepted(known) || (entries[i].events & POLLIN) == 0)
+            continue;
+        ready += entries[i].revents == 0;
+        entries[i].revents |= POLLIN;
+    }
+    return ready;
 }
 
 static void watch_for_wakes(state_t *state) {
@@ -273,6 +471,10 @@ static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *compl
     if ((void *)request == &woken) {
         haft_io_waker_reset(state->waker);
         watch_for_wakes(state);
+        return;
+    }
+    if (((uintptr_t)request & OF_LISTENER) != 0) {
+        accepted(state, (accepts_t *)((uintptr_t)request & ~(uintptr_t)OF_LISTENER), completion);
         return;
     }
     request->result = completion->res;
@@ -298,6 +500,7 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
     state_t *state = worker->backend_state;
     struct io_uring_cqe *first;
     struct __kernel_timespec limit = {nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
+    stop_needless(state);
     if (nanoseconds == 0)
         io_uring_submit_and_get_events(&state->ring);
     else
@@ -310,6 +513,13 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
    before the number is another file's. (In a shared run it has been closed by nobody until then.) */
 static int close_submitted(haft_io_worker_t *worker, int descriptor) {
     state_t *state = worker->backend_state;
+    haft_io_descriptor_t *known = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
+    if (known != NULL && known->accepts != NULL) {
+        haft_io_wake(known, HAFT_IO_INWARD, true,
+                     false); /* before they are told of anything else */
+        stop_accepting(state, known->accepts);
+        accepts_free(known->accepts);
+    }
     if (!worker->shared && haft_io_is_waited_on(worker->crew->descriptors, descriptor))
         while (io_uring_sq_ready(&state->ring) != 0)
             submit(state);
@@ -322,6 +532,12 @@ static void interrupt(haft_io_worker_t *worker) {
 
 static void stop(haft_io_worker_t *worker) {
     state_t *state = worker->backend_state;
+    while (!haft_io_ring_empty(&state->accepts)) {
+        accepts_t *accepts = HAFT_IO_OWNER(state->accepts.next, accepts_t, link);
+        stop_accepting(state,
+                       accepts); /* by itself the kernel does that some time after the exit */
+        accepts_free(accepts);
+    }
     io_uring_queue_exit(&state->ring);
     if (state->waker >= 0)
         close(state->waker);
@@ -361,6 +577,7 @@ static int start(haft_io_worker_t *worker) {
     }
     worker->backend_state = state;
     state->worker = worker;
+    haft_io_ring(&state->accepts);
     state->waker = haft_io_waker_open();
     if (state->waker < 0) {
         code = state->waker;
