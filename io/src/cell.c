@@ -140,21 +140,10 @@ static __attribute__((noinline)) void write_errno(int value) {
     errno = value;
 }
 
-uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
-                           const char *waits_for) {
+/* Every task that waits has this frame on its stack: so a deadline has another. */
+static uint32_t wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, const char *waits_for) {
     haft_io_task_t *task = cell->task;
-    if (HAFT_IO_UNLIKELY(task == NULL)) {
-        int saved = read_errno();
-        uint32_t outcome = wait_as_thread(cell, deadline);
-        write_errno(saved);
-        return outcome;
-    }
     haft_io_worker_t *worker = task->worker;
-    if (HAFT_IO_UNLIKELY(worker->forked))
-        haft_io_misuse(
-            "The task '%s' waits in a child of fork: a scheduler stays with the process that "
-            "made it. In the child, only exec or exit.",
-            haft_io_task_name(task));
     if (HAFT_IO_UNLIKELY(!task->listed))
         haft_io_scope_list(task->scope, task);
     if (kind == HAFT_IO_CANCELLABLE) {
@@ -168,12 +157,6 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
             hide_from_cancels(task, cell);
             return HAFT_IO_CANCELLED;
         }
-    }
-    deadline_t limit = {.cell = cell};
-    if (deadline != HAFT_IO_FOREVER) {
-        limit.timer.fire = time_out;
-        haft_io_timer_add(&worker->timers, &limit.timer, deadline);
-        task->timer = &limit.timer;
     }
     __atomic_store_n(&task->waits_since, (uint32_t)(worker->clock >> HAFT_IO_TICK_BITS),
                      __ATOMIC_RELAXED);
@@ -191,10 +174,6 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
         task->cell = NULL;
     else if (kind == HAFT_IO_CANCELLABLE)
         hide_from_cancels(task, cell);
-    if (deadline != HAFT_IO_FOREVER) {
-        haft_io_timer_remove(&task->worker->timers, &limit.timer);
-        task->timer = NULL;
-    }
     uint32_t outcome = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
     if (HAFT_IO_UNLIKELY(gated)) {
         haft_io_event_t *turn = task->gate->enter(task->gate);
@@ -203,6 +182,38 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
         task->gated = true;
     }
     return outcome;
+}
+
+static __attribute__((noinline)) uint32_t wait_until(haft_io_cell_t *cell,
+                                                     enum haft_io_wait_kind kind, int64_t deadline,
+                                                     const char *waits_for) {
+    haft_io_task_t *task = cell->task;
+    deadline_t limit = {.timer.fire = time_out, .cell = cell};
+    haft_io_timer_add(&task->worker->timers, &limit.timer, deadline);
+    task->timer = &limit.timer;
+    uint32_t outcome = wait(cell, kind, waits_for);
+    haft_io_timer_remove(&task->worker->timers, &limit.timer);
+    task->timer = NULL;
+    return outcome;
+}
+
+uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
+                           const char *waits_for) {
+    const haft_io_task_t *task = cell->task;
+    if (HAFT_IO_UNLIKELY(task == NULL)) {
+        int saved = read_errno();
+        uint32_t outcome = wait_as_thread(cell, deadline);
+        write_errno(saved);
+        return outcome;
+    }
+    if (HAFT_IO_UNLIKELY(task->worker->forked))
+        haft_io_misuse(
+            "The task '%s' waits in a child of fork: a scheduler stays with the process that "
+            "made it. In the child, only exec or exit.",
+            haft_io_task_name(task));
+    if (deadline != HAFT_IO_FOREVER)
+        return wait_until(cell, kind, deadline, waits_for);
+    return wait(cell, kind, waits_for);
 }
 
 void haft_io_set_gate(haft_io_gate_t *gate) {

@@ -257,10 +257,14 @@ ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
 /* A task for which everything is ready at once must not keep the others waiting for ever. */
 enum { OPERATIONS_IN_A_ROW = 64 };
 
+/* In a function of its own, since a task that waits has its caller's frame on its stack. */
+static HAFT_IO_COLD bool goes_on_after_others(void) {
+    return HAFT_PERFORM(haft_io_yield) == 0;
+}
+
 static bool may_go_on(haft_io_worker_t *worker) {
     HAFT_IO_COUNT(worker->counters.operations);
-    return HAFT_IO_LIKELY(++worker->operations <= OPERATIONS_IN_A_ROW) ||
-           HAFT_PERFORM(haft_io_yield) == 0;
+    return HAFT_IO_LIKELY(++worker->operations <= OPERATIONS_IN_A_ROW) || goes_on_after_others();
 }
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {

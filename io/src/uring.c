@@ -36,7 +36,6 @@ enum { ENTRIES = 1024, COMPLETIONS = 8192, COMPLETED_AT_ONCE = 256 };
 
 typedef struct request {
     haft_io_waiter_t waiter;
-    haft_io_task_t *task;
     int result;
     bool done;
 } request_t;
@@ -84,7 +83,6 @@ static struct io_uring_sqe *next_entry(state_t *state) {
 
 /* The kernel is asked for it with the next poll. Until it has answered, the task stays here. */
 static void begin(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *request) {
-    request->task = task;
     request->done = false;
     io_uring_sqe_set_data(entry, request);
     task->worker->waiting++;
@@ -97,23 +95,16 @@ static void ask_back(state_t *state, void *data) {
     io_uring_sqe_set_data(entry, &ignored);
 }
 
-/* Waits for the kernel's answer to a request that has been prepared. */
-static int await(state_t *state, request_t *request, haft_io_task_t *task, enum haft_io_kind kind) {
-    haft_io_cell_wait(request->waiter.cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
-                      haft_io_kind_name(kind));
-    haft_io_delist(&request->waiter);
-    if (!request->done) { /* It was cancelled, or its descriptor closed. */
-        haft_io_cell_t last = {HAFT_IO_WAITING, task};
-        request->waiter.cell = &last;
-        ask_back(state, request);
-        haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, haft_io_kind_name(kind));
-    }
-    if (request->waiter.closed && request->result == -ECANCELED)
-        return -EBADF;
-    return request->result;
+/* After a cancel, or when its descriptor was closed: until the kernel has done with the buffer. */
+static HAFT_IO_COLD void withdraw(request_t *request, haft_io_task_t *task,
+                                  enum haft_io_kind kind) {
+    haft_io_cell_t last = {HAFT_IO_WAITING, task};
+    request->waiter.cell = &last;
+    ask_back(task->worker->backend_state, request);
+    haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, haft_io_kind_name(kind));
 }
 
-static void learn_nature(haft_io_descriptor_t *entry, int descriptor) {
+static HAFT_IO_COLD void learn_nature(haft_io_descriptor_t *entry, int descriptor) {
     struct stat status;
     if (fstat(descriptor, &status) == 0)
         __atomic_store_n(&entry->nature,
@@ -133,49 +124,49 @@ static unsigned size_of(const haft_io_operation_t *o) {
     return o->size < MOST ? (unsigned)o->size : MOST;
 }
 
-/* Prepares what the kernel does itself; false: it is to be tried, and waited for by poll. */
-static bool prepare(struct io_uring_sqe *entry, const haft_io_operation_t *o, int nature) {
-    bool receives = o->kind == HAFT_IO_RECEIVE || o->kind == HAFT_IO_READ;
-    if (nature == HAFT_IO_SOCKET && receives && o->address == NULL)
-        io_uring_prep_recv(entry, o->descriptor, o->buffer, size_of(o), o->flags);
-    else if (nature == HAFT_IO_FILE && o->kind == HAFT_IO_READ)
-        io_uring_prep_read(entry, o->descriptor, o->buffer, size_of(o), (uint64_t)-1);
-    else if (nature == HAFT_IO_FILE && o->kind == HAFT_IO_WRITE)
-        io_uring_prep_write(entry, o->descriptor, o->buffer, size_of(o), (uint64_t)-1);
-    else
-        return false;
-    return true;
+/* What the kernel does itself; anything else is tried, and waited for by poll. */
+static bool kernel_does(const haft_io_operation_t *o, int nature) {
+    if (nature == HAFT_IO_SOCKET)
+        return (o->kind == HAFT_IO_RECEIVE || o->kind == HAFT_IO_READ) && o->address == NULL;
+    return nature == HAFT_IO_FILE && (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_WRITE);
 }
 
-static bool kernel_does(const haft_io_operation_t *o, int nature) {
-    struct io_uring_sqe scratch;
-    return prepare(&scratch, o, nature);
+static void prepare(struct io_uring_sqe *entry, const haft_io_operation_t *o, int nature) {
+    if (nature == HAFT_IO_SOCKET)
+        io_uring_prep_recv(entry, o->descriptor, o->buffer, size_of(o), o->flags);
+    else if (o->kind == HAFT_IO_READ)
+        io_uring_prep_read(entry, o->descriptor, o->buffer, size_of(o), (uint64_t)-1);
+    else
+        io_uring_prep_write(entry, o->descriptor, o->buffer, size_of(o), (uint64_t)-1);
 }
 
 /* One request of the kernel: the operation itself, for a descriptor of that nature, or (HAFT_IO_UNKNOWN)
-   that the descriptor be ready. */
-static int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-               const haft_io_operation_t *operation, uint8_t nature) {
+   that the descriptor be ready. Every task that waits has these frames on its stack: they are kept small. */
+static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
+                                         const haft_io_operation_t *operation, uint8_t nature) {
     state_t *state = runner->worker->backend_state;
     if (haft_io_is_cancelled(runner->task->scope))
         return -ECANCELED;
     haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
-    request_t request = {.done = false};
+    request_t request;
     int code = haft_io_enlist(known, &request.waiter, &cell, operation);
     if (code != 0)
         return code;
     struct io_uring_sqe *entry = next_entry(state);
-    bool itself = nature != HAFT_IO_UNKNOWN;
-    if (itself)
+    if (nature != HAFT_IO_UNKNOWN)
         prepare(entry, operation, nature);
     else
         io_uring_prep_poll_add(entry, operation->descriptor,
                                (unsigned)haft_io_events_of(operation));
     begin(runner->task, entry, &request);
-    int result = await(state, &request, runner->task, operation->kind);
-    if (itself && result > 0 && operation->kind != HAFT_IO_WRITE)
-        VALGRIND_MAKE_MEM_DEFINED(operation->buffer, (size_t)result);
-    return result;
+    haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
+                      haft_io_kind_name(operation->kind));
+    haft_io_delist(&request.waiter);
+    if (!request.done)
+        withdraw(&request, runner->task, operation->kind);
+    if (request.waiter.closed && request.result == -ECANCELED)
+        return -EBADF;
+    return request.result;
 }
 
 /* ---- Connections that the kernel accepts by itself ---- */
@@ -333,6 +324,11 @@ static bool stop_for_poll(state_t *state, const haft_io_descriptor_t *known) {
 
 /* ---- Operations ---- */
 
+/* In a function of its own: what tells Valgrind takes room on the stack. */
+static __attribute__((noinline)) void has_written(void *buffer, size_t size) {
+    VALGRIND_MAKE_MEM_DEFINED(buffer, size);
+}
+
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     haft_io_descriptor_t *known =
         haft_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
@@ -351,6 +347,8 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         do
             done = ask(runner, known, operation, nature);
         while (done == -EINTR);
+        if (done > 0 && operation->kind != HAFT_IO_WRITE)
+            has_written(operation->buffer, (size_t)done);
         /* A descriptor that does not block, or that is another file by now. */
         if (done != -EAGAIN && done != -ENOTSOCK)
             return done;
@@ -480,7 +478,7 @@ static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *compl
     request->result = completion->res;
     request->done = true;
     worker->waiting--;
-    request->task->stays--;
+    request->waiter.cell->task->stays--;
     haft_io_cell_win(request->waiter.cell, HAFT_IO_WOKEN);
 }
 
