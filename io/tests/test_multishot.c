@@ -188,7 +188,8 @@ BODY(close_while_accepting) {
     return NULL;
 }
 static void who_accepts_from_a_closed_listener_gets_none_of_the_next_of_its_number(void) {
-    CHECK_EQUAL(haft_io_run(close_while_accepting, NULL, options), 0);
+    if (options->threads == 1) /* nobody comes too late to wait for the first */
+        CHECK_EQUAL(haft_io_run(close_while_accepting, NULL, options), 0);
 }
 
 BODY(leave_the_rest) {
