@@ -243,10 +243,11 @@ int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_option
     if (main == NULL)
         haft_io_misuse("A run needs a function to begin with (NULL).");
     unsigned threads = count_threads(options, simulated != NULL);
-    haft_io_crew_t *crew = calloc(1, sizeof *crew);
+    haft_io_crew_t *crew = aligned_alloc(_Alignof(haft_io_crew_t), sizeof *crew);
     haft_io_descriptors_t *descriptors = haft_io_descriptors_new(threads > 1);
     int code = -ENOMEM;
     if (crew != NULL && descriptors != NULL) {
+        memset(crew, 0, sizeof *crew);
         crew->descriptors = descriptors;
         crew->stack_size = options != NULL ? options->stack_size : 0;
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;

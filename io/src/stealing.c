@@ -5,17 +5,24 @@
  *
  *   haft_io_spawn -> the spawner's queue (queue.h) -> its own worker, or one that has nothing to do
  *                 -> the crew's overflow, when that is full, or by its turn -> any worker
- *   haft_io_join  -> the joiner's worker at once, if the task is still NEW
+ *   haft_io_join  -> the joiner's worker next, if the task is still NEW
  *
  * A thread that finds nothing to do searches for a while, then sleeps in its back end (parking.h). It is
  * woken for mail, by what it waits for there, or to search. It searches for longer when that has paid lately:
  * something was found, or it was woken by another thread as soon as it slept.
  *
- * A task that is alone in its queue is stolen when it has been seen there twice: most often its spawner
- * waits for it next, and runs it in less time than it takes to bring it to another thread.
+ * It takes longer to bring a task to another thread than to run a short one. So a thread steals what it has seen
+ * twice: from a worker that has done next to nothing in between at once, and from one that is quick when it has
+ * looked often enough. Who looks disturbs, and who searches on a processor that he shares with the one
+ * that has the work keeps it from him: so looks are apart, and he gives way between them.
+ *
+ * A worker takes its own tasks by age. But who joins a new one that is in its own queue lets the newest go first
+ * down to that, which are the siblings: so a batch runs without a switch for each, a tree
+ * goes depth first, and thieves find the oldest, which are the largest parts of a tree.
  */
 #include "internal.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +32,9 @@ enum {
     STOLEN_AT_ONCE = 32,     /* most */
     OVERFLOW_TURN = 16,      /* every so many tasks the overflow comes first */
     OVERFLOW_AT_FIRST = 256, /* its size */
-    FEW_STEPS = 2,           /* of a worker from one look at its queue to the next */
-    PATIENCE = 32            /* looks after which a task is stolen from a quicker one, too */
+    LOOKS_BETWEEN_YIELDS = 4,
+    FEW_STEPS = 2, /* of a worker from one look at its queue to the next */
+    PATIENCE = 32  /* looks after which a task is stolen from a quicker one, too */
 };
 
 /* ---- The overflow ---- */
@@ -272,8 +280,12 @@ haft_io_task_t *haft_io_search(haft_io_worker_t *worker) {
             worker->searches = MOST_SEARCHES;
             return task;
         }
+        if (i % LOOKS_BETWEEN_YIELDS == LOOKS_BETWEEN_YIELDS - 1)
+            sched_yield(); /* Who has the work may be waiting for this processor. */
     }
-    if (worker->searches > LEAST_SEARCHES)
+    if (anything_offered(worker->crew)) /* which has not waited for long enough yet */
+        worker->searches = MOST_SEARCHES;
+    else if (worker->searches > LEAST_SEARCHES)
         worker->searches /= 2;
     return NULL;
 }
