@@ -119,7 +119,7 @@ static haft_io_binding_t *use_binding(haft_io_binding_t *binding) {
  *   ENDING       | the end of the task; it looks at the joiner's cell
  *   HAS_ENDED    | the same; from now on the record is the joiner's, or its home's
  */
-static void keep_for_joiner(haft_io_task_t *task, const haft_io_worker_t *worker) {
+static void keep_for_joiner_shared(haft_io_task_t *task, const haft_io_worker_t *worker) {
     haft_io_scope_t *home = task->home;
     task->here = home->split && home->worker == worker;
     if (task->here) {
@@ -143,7 +143,7 @@ static void hand_over_shared(haft_io_task_t *task, haft_io_worker_t *worker) {
         return;
     }
     if (joiner == NULL) {
-        keep_for_joiner(task, worker);
+        keep_for_joiner_shared(task, worker);
         __atomic_store_n(&task->joiner, HAFT_IO_HAS_ENDED, __ATOMIC_RELEASE);
         return;
     }
@@ -202,7 +202,8 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
     } else {
         task->joiner = HAFT_IO_HAS_ENDED;
         if (joiner == NULL) {
-            keep_for_joiner(task, worker);
+            haft_io_append(&home->ended, &task->link);
+            task->listed = true;
         } else {
             haft_io_task_t *who = joiner->task;
             bool has_place = haft_io_linked(&who->queued);
@@ -216,14 +217,16 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
 
 void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker) {
     haft_io_scope_t *home = task->home;
-    if (task->listed && task->here) {
+    if (HAFT_IO_LIKELY(!worker->shared)) {
+        if (task->listed)
+            haft_io_unlink(&task->link);
+    } else if (task->listed && task->here) {
         if (home->worker != worker) {
             haft_io_set_state(task, HAFT_IO_FREE);
             haft_io_scope_return(home, task);
             return;
         }
         haft_io_unlink(&task->link);
-        task->listed = false;
     } else if (task->listed) {
         haft_io_scope_unlist(home, task);
     }
@@ -304,12 +307,12 @@ static bool await_end(haft_io_task_t *task, haft_io_task_t *self) {
         await_end_of(task); /* which ends right now */
         return true;
     }
-    int outer_dive = worker->dives_to;
+    const int outer_dive = worker->dives_to;
     if (haft_io_state(task) == HAFT_IO_NEW)
         haft_io_favour_new(worker, task, self);
     uint32_t outcome =
         haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "a task to end");
-    if (self->worker == worker)
+    if (HAFT_IO_UNLIKELY(worker->shared) && self->worker == worker)
         worker->dives_to = outer_dive;
     if (HAFT_IO_UNLIKELY(haft_io_linked(&self->queued))) /* it has not waited */
         haft_io_unlink(&self->queued);
