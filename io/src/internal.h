@@ -220,9 +220,9 @@ struct haft_io_task {
 /*
  * In a shared run the worker whose task has opened a scope counts the tasks that it spawns and ends there, and
  * lists those that end, for itself: `live_here` and `ended_here` are touched by its thread only, without
- * lock or atomic instruction, and lie apart from what the others write. So a count may be below 0, and `live` does
- * not come to 0, being so much more, before haft_io_scope_merge has added the one to the other. Not so
- * where the opener moves.
+ * lock or atomic instruction, and lie apart from what the others write. So a count may be below 0. `live` begins
+ * with UNMERGED, and cannot come to 0 before haft_io_scope_merge has put `live_here` in its place. Nothing
+ * of this where the opener moves.
  */
 #define HAFT_IO_UNMERGED (SIZE_MAX / 4 + 1)
 

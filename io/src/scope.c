@@ -40,30 +40,32 @@ void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_
     }
 }
 
+/* For the list `tasks_here`, or for `tasks` and `ended`. */
+static void lock_list(haft_io_scope_t *scope, bool here) {
+    if (here)
+        haft_io_guard(&scope->lock_here);
+    else
+        haft_io_lock_scope(scope);
+}
+static void unlock_list(haft_io_scope_t *scope, bool here) {
+    if (here)
+        haft_io_unguard(&scope->lock_here);
+    else
+        haft_io_unlock_scope(scope);
+}
+
 void haft_io_scope_list(haft_io_scope_t *scope, haft_io_task_t *task) {
     task->here = scope->split && scope->worker == task->worker;
-    if (task->here) {
-        haft_io_guard(&scope->lock_here);
-        haft_io_append(&scope->tasks_here, &task->link);
-        haft_io_unguard(&scope->lock_here);
-    } else {
-        haft_io_lock_scope(scope);
-        haft_io_append(&scope->tasks, &task->link);
-        haft_io_unlock_scope(scope);
-    }
+    lock_list(scope, task->here);
+    haft_io_append(task->here ? &scope->tasks_here : &scope->tasks, &task->link);
+    unlock_list(scope, task->here);
     task->listed = true;
 }
 
 void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_task_t *task) {
-    if (task->here) {
-        haft_io_guard(&scope->lock_here);
-        haft_io_unlink(&task->link);
-        haft_io_unguard(&scope->lock_here);
-    } else {
-        haft_io_lock_scope(scope);
-        haft_io_unlink(&task->link);
-        haft_io_unlock_scope(scope);
-    }
+    lock_list(scope, task->here);
+    haft_io_unlink(&task->link);
+    unlock_list(scope, task->here);
     task->listed = false;
 }
 
