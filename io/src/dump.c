@@ -128,16 +128,26 @@ static void add_task(view_t *view, int depth, const haft_io_task_t *task) {
         add_backtrace(text, depth + 2, task);
 }
 
+/* How many they are. */
+static ptrdiff_t add_tasks(view_t *view, int depth, const haft_io_link_t *tasks) {
+    ptrdiff_t count = 0;
+    for (const haft_io_link_t *link = tasks->next; link != tasks; link = link->next) {
+        add_task(view, depth, HAFT_IO_OWNER(link, haft_io_task_t, link));
+        count++;
+    }
+    return count;
+}
+
 /* The number of its tasks, and of those in scopes below, that have not waited yet. */
 static ptrdiff_t add_scope(view_t *view, int depth, haft_io_scope_t *scope) {
     haft_io_lock_scope(scope);
-    ptrdiff_t unlisted = (ptrdiff_t)__atomic_load_n(&scope->live, __ATOMIC_RELAXED);
+    ptrdiff_t unlisted = (ptrdiff_t)haft_io_scope_live(scope);
     add(&view->text, "%*sscope '%s'%s%s\n", depth * 2, "", scope->name != NULL ? scope->name : "",
         scope->cancelled ? ", cancelled" : "", scope->shielded ? ", shielded" : "");
-    for (haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next) {
-        add_task(view, depth + 1, HAFT_IO_OWNER(link, haft_io_task_t, link));
-        unlisted--;
-    }
+    unlisted -= add_tasks(view, depth + 1, &scope->tasks);
+    haft_io_guard(&scope->lock_here);
+    unlisted -= add_tasks(view, depth + 1, &scope->tasks_here);
+    haft_io_unguard(&scope->lock_here);
     for (haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next)
         unlisted += add_scope(view, depth + 1, HAFT_IO_OWNER(link, haft_io_scope_t, sibling));
     haft_io_unlock_scope(scope);

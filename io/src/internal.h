@@ -181,13 +181,14 @@ struct haft_io_task {
     __attribute__((aligned(64))) haft_io_link_t queued; /* in a queue; PARKED: it keeps a place */
     haft_io_runner_t *runner;                           /* once it has started */
     haft_io_worker_t *worker;
-    haft_io_scope_t *scope;   /* the innermost that it is in: whose cancel is its own */
-    haft_io_cell_t *cell;     /* what it waits for, if a cancel may win that; any thread */
-    const char *waits_for;    /* for the dump; NULL while it does not wait; any thread reads */
-    uint32_t waits_since;     /* in ticks of timers; any thread reads */
-    uint8_t state;            /* any thread may swap NEW or OFFERED for TAKEN */
-    bool yielded;             /* it is READY after haft_io_yield, which wants a reply */
-    bool listed;              /* by `link` */
+    haft_io_scope_t *scope; /* the innermost that it is in: whose cancel is its own */
+    haft_io_cell_t *cell;   /* what it waits for, if a cancel may win that; any thread */
+    const char *waits_for;  /* for the dump; NULL while it does not wait; any thread reads */
+    uint32_t waits_since;   /* in ticks of timers; any thread reads */
+    uint8_t state;          /* any thread may swap NEW or OFFERED for TAKEN */
+    bool yielded;           /* it is READY after haft_io_yield, which wants a reply */
+    bool listed;            /* by `link` */
+    bool here; /* `listed`: in the list of the scope's worker, `tasks_here` or `ended_here` */
     bool unwinding : 1;       /* its stack, up to the innermost scope, is being unwound */
     bool returns_cancels : 1; /* instead of unwinding */
     bool moves : 1;         /* to other workers when it has waited; never in a run that is alone */
@@ -197,7 +198,8 @@ struct haft_io_task {
     int saved_errno;        /* of a task that has yielded */
     haft_io_timer_t *timer; /* of its wait, or NULL */
     int waits_on;           /* a descriptor, or -1; any thread reads */
-    int code;               /* how it ended */
+    uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
+    int code;        /* how it ended */
     haft_io_task_t *next;   /* in the inbox (any thread), the free list */
     haft_io_scope_t *home;  /* in which it was spawned */
     haft_io_link_t link;    /* in scope->tasks once it has waited; in home->ended */
@@ -215,18 +217,34 @@ struct haft_io_task {
 #define HAFT_IO_ENDING ((haft_io_cell_t *)2) /* who ends it still looks at the joiner's cell */
 #define HAFT_IO_HAS_ENDED ((haft_io_cell_t *)3)
 
+/*
+ * In a shared run the worker whose task has opened a scope counts the tasks that it spawns and ends there, and
+ * lists those that end, for itself: `live_here` and `ended_here` are touched by its thread only, without
+ * lock or atomic instruction, and lie apart from what the others write. So a count may be below 0. `live` begins
+ * with UNMERGED, and cannot come to 0 before haft_io_scope_merge has put `live_here` in its place. Nothing
+ * of this where the opener moves.
+ */
+#define HAFT_IO_UNMERGED (SIZE_MAX / 4 + 1)
+
 struct haft_io_scope_state {
     haft_io_scope_t *outer;
     bool shared; /* its run is */
-    uint32_t lock;
+    bool split;  /* it is shared, and has two counts and lists */
+    haft_io_worker_t *worker;
+    __attribute__((aligned(64))) size_t live_here; /* any thread reads, for the dump */
+    haft_io_link_t ended_here;
+    haft_io_task_t *returned; /* of `ended_here`, given up by other workers; any thread, seldom */
+    bool merged;
+    uint32_t lock_here;        /* taken after `lock` */
+    haft_io_link_t tasks_here; /* as `tasks`, those that were listed by the worker */
+    __attribute__((aligned(64))) uint32_t lock;
     haft_io_link_t sibling; /* in outer->inner */
     haft_io_link_t inner;   /* the scopes whose outer is this */
     haft_io_link_t tasks;   /* that have this as their innermost, and have waited */
     haft_io_link_t ended;   /* tasks of this home that have not been joined */
     size_t live;            /* tasks of this home that have not ended; 0 only under the lock */
     haft_io_cell_t *closer; /* of who waits for `live` to be 0 */
-    haft_io_worker_t *worker;
-    haft_io_task_t *owner; /* who opened it; NULL: haft_io_run */
+    haft_io_task_t *owner;  /* who opened it; NULL: haft_io_run */
     const char *name;
     haft_io_failures_t *failures;
     haft_io_timer_t timer;
@@ -274,11 +292,31 @@ static inline bool haft_io_is_cancelled(const haft_io_scope_t *scope) {
 /* Puts the task, which is about to wait, into its scope's list. */
 void haft_io_scope_list(haft_io_scope_t *scope, haft_io_task_t *task);
 void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_task_t *task);
-/* A task of this home has ended. */
-void haft_io_scope_count_down_shared(haft_io_scope_t *home, haft_io_crew_t *crew);
+/* In a shared run: a task of this home is made, or has ended, by the worker. */
+static inline void haft_io_scope_count_up_shared(haft_io_scope_t *home,
+                                                 const haft_io_worker_t *worker) {
+    if (home->split && home->worker == worker && !home->merged)
+        HAFT_IO_COUNT(home->live_here);
+    else
+        __atomic_fetch_add(&home->live, 1, __ATOMIC_RELAXED);
+}
+void haft_io_scope_count_down_shared(haft_io_scope_t *home, haft_io_worker_t *worker);
+/* No more is counted or ends apart: before somebody waits for `live` to be 0; by its worker's thread. */
+void haft_io_scope_merge(haft_io_scope_t *scope);
+/* How many tasks of this home have not ended, or had not some time ago. */
+static inline size_t haft_io_scope_live(const haft_io_scope_t *scope) {
+    size_t live = __atomic_load_n(&scope->live, __ATOMIC_RELAXED);
+    if (live > HAFT_IO_UNMERGED / 2)
+        live += __atomic_load_n(&scope->live_here, __ATOMIC_RELAXED) - HAFT_IO_UNMERGED;
+    return live;
+}
+/* A record of `ended_here` was given up by another worker. */
+void haft_io_scope_return(haft_io_scope_t *home, haft_io_task_t *task);
+/* Calls haft_io_task_forget for these, by the home's worker. */
+void haft_io_scope_take_returned(haft_io_scope_t *home);
 
 void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_io_scope_t *outer,
-                         const haft_io_scope_options_t *options);
+                         const haft_io_scope_options_t *options, bool opener_moves);
 /* Waits for the tasks and takes the scope out of its outer one. True: it has waited. */
 bool haft_io_scope_finish(haft_io_scope_t *scope);
 void haft_io_scope_cancel(haft_io_scope_t *scope, int code);
@@ -340,9 +378,10 @@ struct haft_io_worker {
     int64_t clock;                  /* when it polled last */
     haft_io_counters_t counters;    /* any thread reads */
     uint64_t fair_at;               /* the count of tasks when a waiter was not favoured */
-    bool forked;                    /* this is a child of the process that it was made in */
-    bool times_polls;               /* for counters.polling */
-    unsigned rounds;                /* of the loop: polls, done or not; any thread reads */
+    int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
+    bool forked;  /* this is a child of the process that it was made in */
+    bool times_polls; /* for counters.polling */
+    unsigned rounds;  /* of the loop: polls, done or not; any thread reads */
     haft_io_runner_t
         *running; /* NULL: between tasks; read by the watchdog, also in a signal handler */
     pthread_t thread;
@@ -359,6 +398,7 @@ struct haft_io_crew {
     bool ended;     /* the last task has; any thread */
     haft_io_parking_t parking;
     haft_io_scope_t root;
+    haft_io_task_t *main; /* until it has ended; if `root` is split, by the first worker's thread */
     struct haft_io_descriptors *descriptors;
     size_t stack_size;
     int blocking_threads;
@@ -415,8 +455,9 @@ static inline void haft_io_count_out(haft_io_task_t *task) {
 
 /* Others may take it, new or started; wakes one of them if all sleep. */
 void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task);
-/* The task was claimed by the worker itself: takes it out of its queue, where that is easy. */
-void haft_io_take_back(haft_io_worker_t *worker, haft_io_task_t *task);
+/* Somebody waits for the new task. True: it is in the worker's queue, of which the newest go first until it is
+   taken. */
+bool haft_io_dive_to(haft_io_worker_t *worker, const haft_io_task_t *task);
 /* The next that can be started: of the worker's own, or what had no room; NULL: none. It is TAKEN. */
 haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker);
 /* Looks for work everywhere for a while. NULL: there is none, or mail has come. */
@@ -435,6 +476,8 @@ static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t 
 void haft_io_ready(haft_io_task_t *task);
 /* Puts it at the end of the queue of its worker, which is the caller's. */
 void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task);
+/* False: others have been passed over too often. */
+bool haft_io_may_favour(const haft_io_worker_t *worker);
 /* Moves a task that is in its worker's queue to the front, unless others have been passed over too often. */
 void haft_io_favour(haft_io_task_t *task);
 /* The same for a task that may not have started, for who waits for it; of any worker. In a run that is alone

@@ -3,11 +3,15 @@
  * A thread's queue of tasks that any thread may take, from which others steal: a ring of bounded size.
  *
  *   head             tail
- *    | oldest ... newest |        `head` and `tail` only grow; a task's slot is its number modulo the size
+ *    | oldest ... newest |        a task's slot is its number modulo the size
  *
- * The owner alone moves `tail`; whoever takes moves `head`, and what he has read from the slots before is his
- * if that succeeds. A slot is written again only when `head` has passed it, so a value that was
- * overwritten meanwhile is never used.
+ * Both ends stand in one word, which every step that takes or puts changes:
+ *
+ *   bits 0 to 31: how often the newest was taken      32 to 47: `head`      48 to 63: `tail`
+ *
+ * The owner alone puts, and takes the newest; whoever takes the oldest moves `head`. What he has read from the
+ * slots before is his if the word was still the same. The count in the low bits makes the word differ where the newest
+ * was taken and another put into its slot.
  *
  * A task may be in a queue although it was started from elsewhere, and its record may be another task's by
  * now. That is why a task goes to whoever swaps its state from that in which it was offered (haft_io_claim), and
@@ -20,6 +24,7 @@
 #define HAFT_IO_QUEUE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifndef HAFT_IO_STEP
@@ -30,60 +35,89 @@
 #endif
 
 typedef struct haft_io_queue {
-    __attribute__((aligned(64))) uint32_t head; /* any thread */
-    __attribute__((aligned(64))) uint32_t tail; /* written by the owner */
+    __attribute__((aligned(64))) uint64_t ends; /* any thread */
+    uint32_t started;                           /* tasks by the owner; any thread reads */
     void *slots[HAFT_IO_QUEUE_SIZE];
 } haft_io_queue_t;
 
-static inline uint32_t haft_io_queue_count(const haft_io_queue_t *queue) {
-    HAFT_IO_STEP(queue->head);
-    uint32_t head = __atomic_load_n(&queue->head, __ATOMIC_SEQ_CST);
-    HAFT_IO_STEP(queue->tail);
-    return __atomic_load_n(&queue->tail, __ATOMIC_SEQ_CST) - head;
+#define HAFT_IO_QUEUE_PUT (UINT64_C(1) << 48)
+#define HAFT_IO_QUEUE_HEAD (UINT64_C(0xffff) << 32)
+
+static inline uint16_t haft_io_queue_tail(uint64_t ends) {
+    return (uint16_t)(ends >> 48);
+}
+/* The number of the task that is the oldest, if there is one. */
+static inline uint16_t haft_io_queue_head(uint64_t ends) {
+    return (uint16_t)(ends >> 32);
+}
+static inline uint16_t haft_io_queue_inside(uint64_t ends) {
+    return (uint16_t)(haft_io_queue_tail(ends) - haft_io_queue_head(ends));
 }
 
-/* Of the task that is taken next. */
-static inline uint32_t haft_io_queue_number(const haft_io_queue_t *queue) {
-    return __atomic_load_n(&queue->head, __ATOMIC_ACQUIRE);
+/* How many tasks were ever put. */
+static inline uint16_t haft_io_queue_puts(uint64_t ends) {
+    return (uint16_t)(haft_io_queue_tail(ends) + (uint16_t)ends);
+}
+
+static inline uint64_t haft_io_queue_look(const haft_io_queue_t *queue) {
+    HAFT_IO_STEP(queue->ends);
+    return __atomic_load_n(&queue->ends, __ATOMIC_SEQ_CST);
+}
+static inline uint32_t haft_io_queue_count(const haft_io_queue_t *queue) {
+    return haft_io_queue_inside(haft_io_queue_look(queue));
+}
+static inline bool haft_io_queue_swap(haft_io_queue_t *queue, uint64_t *seen, uint64_t wanted) {
+    HAFT_IO_STEP(queue->ends);
+    return __atomic_compare_exchange_n(&queue->ends, seen, wanted, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_ACQUIRE);
+}
+static inline void *haft_io_queue_read(const haft_io_queue_t *queue, uint16_t number) {
+    HAFT_IO_STEP(queue->slots[number % HAFT_IO_QUEUE_SIZE]);
+    return __atomic_load_n(&queue->slots[number % HAFT_IO_QUEUE_SIZE], __ATOMIC_RELAXED);
 }
 
 /* By the owner. False: it is full. */
 static inline bool haft_io_queue_put(haft_io_queue_t *queue, void *task) {
-    uint32_t tail = queue->tail;
-    HAFT_IO_STEP(queue->head);
-    if (tail - __atomic_load_n(&queue->head, __ATOMIC_ACQUIRE) == HAFT_IO_QUEUE_SIZE)
+    uint64_t ends = haft_io_queue_look(queue);
+    if (haft_io_queue_inside(ends) == HAFT_IO_QUEUE_SIZE)
         return false;
+    uint16_t tail = haft_io_queue_tail(ends);
     HAFT_IO_STEP(queue->slots[tail % HAFT_IO_QUEUE_SIZE]);
     __atomic_store_n(&queue->slots[tail % HAFT_IO_QUEUE_SIZE], task, __ATOMIC_RELAXED);
-    HAFT_IO_STEP(queue->tail);
-    __atomic_store_n(&queue->tail, tail + 1, __ATOMIC_SEQ_CST); /* before a look at the parking */
+    HAFT_IO_STEP(queue->ends);
+    __atomic_fetch_add(&queue->ends, HAFT_IO_QUEUE_PUT, __ATOMIC_SEQ_CST); /* then the parking */
     return true;
 }
 
 /* Takes the oldest, at most `most` of them and, where there are several, half; any thread. */
 static inline uint32_t haft_io_queue_take(haft_io_queue_t *queue, void **tasks, uint32_t most) {
+    uint64_t ends = haft_io_queue_look(queue);
     for (;;) {
-        HAFT_IO_STEP(queue->head);
-        uint32_t head = __atomic_load_n(&queue->head, __ATOMIC_ACQUIRE);
-        HAFT_IO_STEP(queue->tail);
-        uint32_t count = __atomic_load_n(&queue->tail, __ATOMIC_ACQUIRE) - head;
+        uint32_t count = haft_io_queue_inside(ends);
         if (count == 0)
             return 0;
-        if (count > HAFT_IO_QUEUE_SIZE) /* `head` has moved in between */
-            continue;
         count -= count / 2;
         if (count > most)
             count = most;
-        for (uint32_t i = 0; i < count; i++) {
-            HAFT_IO_STEP(queue->slots[(head + i) % HAFT_IO_QUEUE_SIZE]);
-            tasks[i] =
-                __atomic_load_n(&queue->slots[(head + i) % HAFT_IO_QUEUE_SIZE], __ATOMIC_RELAXED);
-        }
-        HAFT_IO_STEP(queue->head);
-        if (__atomic_compare_exchange_n(&queue->head, &head, head + count, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_RELAXED))
+        uint16_t head = haft_io_queue_head(ends);
+        for (uint32_t i = 0; i < count; i++)
+            tasks[i] = haft_io_queue_read(queue, (uint16_t)(head + i));
+        uint64_t moved = (uint64_t)(uint16_t)(head + count) << 32;
+        if (haft_io_queue_swap(queue, &ends, (ends & ~HAFT_IO_QUEUE_HEAD) | moved))
             return count;
     }
+}
+
+/* By the owner: takes the newest. NULL: there is none. */
+static inline void *haft_io_queue_take_newest(haft_io_queue_t *queue) {
+    uint64_t ends = haft_io_queue_look(queue);
+    while (haft_io_queue_inside(ends) != 0) {
+        void *task = haft_io_queue_read(queue, (uint16_t)(haft_io_queue_tail(ends) - 1));
+        uint64_t counted = (uint32_t)(ends + 1) | (ends & ~(uint64_t)UINT32_MAX);
+        if (haft_io_queue_swap(queue, &ends, counted - HAFT_IO_QUEUE_PUT))
+            return task;
+    }
+    return NULL;
 }
 
 /* Who has taken an entry has the task only if he swaps its state from that in which it was offered. */

@@ -25,6 +25,7 @@ static haft_io_worker_t *worker_new(haft_io_crew_t *crew, unsigned index, bool s
     worker->index = index;
     worker->shared = shared;
     worker->searches = 4;
+    worker->dives_to = -1;
     worker->times_polls = crew->times_polls;
     haft_io_ring(&worker->ready);
     haft_io_ring(&worker->polled);
@@ -162,7 +163,13 @@ static int run_tasks(haft_io_crew_t *crew, unsigned threads, void *(*main)(void 
         return -EAGAIN;
     while (crew->count < threads && add_worker(crew, &others[crew->count]))
         continue;
-    haft_io_enqueue_new(first, task);
+    crew->main = task;
+    if (first->shared && !task->moves) { /* It ends on this thread, as its scope wants it. */
+        haft_io_set_state(task, HAFT_IO_TAKEN);
+        haft_io_enqueue(first, task);
+    } else {
+        haft_io_enqueue_new(first, task);
+    }
     sigset_t mask;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     work(first);
@@ -199,7 +206,7 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
     first->simulated = simulated;
     haft_io_scope_options_t options_of_root = {.name = "main",
                                                .moves = options != NULL && options->moves};
-    haft_io_scope_start(&crew->root, first, NULL, &options_of_root);
+    haft_io_scope_start(&crew->root, first, NULL, &options_of_root, options_of_root.moves);
     int code = choose_backend(first, options != NULL ? options->backend : NULL);
     if (code == 0) {
         code = run_observed(crew, threads, main, argument, options);
@@ -236,10 +243,11 @@ int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_option
     if (main == NULL)
         haft_io_misuse("A run needs a function to begin with (NULL).");
     unsigned threads = count_threads(options, simulated != NULL);
-    haft_io_crew_t *crew = calloc(1, sizeof *crew);
+    haft_io_crew_t *crew = aligned_alloc(_Alignof(haft_io_crew_t), sizeof *crew);
     haft_io_descriptors_t *descriptors = haft_io_descriptors_new(threads > 1);
     int code = -ENOMEM;
     if (crew != NULL && descriptors != NULL) {
+        memset(crew, 0, sizeof *crew);
         crew->descriptors = descriptors;
         crew->stack_size = options != NULL ? options->stack_size : 0;
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;

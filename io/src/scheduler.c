@@ -81,13 +81,13 @@ static haft_io_task_t *dequeue(haft_io_worker_t *worker) {
 }
 
 /* So many tasks may start since those that are favoured went to the end of the queue like all others. */
-static bool may_favour(const haft_io_worker_t *worker) {
+bool haft_io_may_favour(const haft_io_worker_t *worker) {
     return worker->counters.tasks - worker->fair_at < MOST_FAVOURED;
 }
 
 void haft_io_favour(haft_io_task_t *task) {
     haft_io_worker_t *worker = task->worker;
-    if (!may_favour(worker))
+    if (!haft_io_may_favour(worker))
         return;
     haft_io_unlink(&task->queued);
     haft_io_append(worker->ready.next, &task->queued);
@@ -110,13 +110,14 @@ static void turn_queue(haft_io_worker_t *worker, haft_io_task_t *task, haft_io_t
 /* Depth before breadth: who waits for a new task lets it go first, and goes on when it has ended. So a tree
    of tasks needs stacks for a branch, not for a level. */
 void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter) {
-    if (!may_favour(worker)) {
+    if (worker->shared && haft_io_dive_to(worker, task))
+        return;
+    if (!haft_io_may_favour(worker)) {
         worker->fair_at = worker->counters.tasks;
     } else if (!worker->shared) {
         if (worker->simulated == NULL)
             turn_queue(worker, task, waiter);
     } else if (haft_io_claim_new(task)) {
-        haft_io_take_back(worker, task);
         haft_io_append(worker->ready.next, &task->queued);
         worker->favours = true;
     }

@@ -13,9 +13,10 @@
 #include "internal.h"
 
 void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_io_scope_t *outer,
-                         const haft_io_scope_options_t *options) {
+                         const haft_io_scope_options_t *options, bool opener_moves) {
     *scope = (haft_io_scope_t){.outer = outer,
                                .shared = worker->shared,
+                               .split = worker->shared && !opener_moves,
                                .worker = worker,
                                .name = options->name,
                                .failures = options->failures,
@@ -25,6 +26,10 @@ void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_
     haft_io_ring(&scope->inner);
     haft_io_ring(&scope->tasks);
     haft_io_ring(&scope->ended);
+    haft_io_ring(&scope->tasks_here);
+    haft_io_ring(&scope->ended_here);
+    if (scope->split)
+        scope->live = HAFT_IO_UNMERGED;
     if (scope->failures != NULL)
         scope->failures->count = 0;
     if (outer != NULL) {
@@ -35,22 +40,41 @@ void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_
     }
 }
 
+/* For the list `tasks_here`, or for `tasks` and `ended`. */
+static void lock_list(haft_io_scope_t *scope, bool here) {
+    if (here)
+        haft_io_guard(&scope->lock_here);
+    else
+        haft_io_lock_scope(scope);
+}
+static void unlock_list(haft_io_scope_t *scope, bool here) {
+    if (here)
+        haft_io_unguard(&scope->lock_here);
+    else
+        haft_io_unlock_scope(scope);
+}
+
 void haft_io_scope_list(haft_io_scope_t *scope, haft_io_task_t *task) {
-    haft_io_lock_scope(scope);
-    haft_io_append(&scope->tasks, &task->link);
-    haft_io_unlock_scope(scope);
+    task->here = scope->split && scope->worker == task->worker;
+    lock_list(scope, task->here);
+    haft_io_append(task->here ? &scope->tasks_here : &scope->tasks, &task->link);
+    unlock_list(scope, task->here);
     task->listed = true;
 }
 
 void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_task_t *task) {
-    haft_io_lock_scope(scope);
+    lock_list(scope, task->here);
     haft_io_unlink(&task->link);
-    haft_io_unlock_scope(scope);
+    unlock_list(scope, task->here);
     task->listed = false;
 }
 
 /* Without the lock, but for the last: who leaves the scope holds it when he sees that there is none. */
-void haft_io_scope_count_down_shared(haft_io_scope_t *home, haft_io_crew_t *crew) {
+void haft_io_scope_count_down_shared(haft_io_scope_t *home, haft_io_worker_t *worker) {
+    if (home->split && home->worker == worker && !home->merged) {
+        __atomic_store_n(&home->live_here, home->live_here - 1, __ATOMIC_RELAXED);
+        return;
+    }
     size_t live = __atomic_load_n(&home->live, __ATOMIC_RELAXED);
     while (live > 1)
         if (__atomic_compare_exchange_n(&home->live, &live, live - 1, true, __ATOMIC_RELEASE,
@@ -66,11 +90,37 @@ void haft_io_scope_count_down_shared(haft_io_scope_t *home, haft_io_crew_t *crew
     if (closer != NULL)
         haft_io_cell_finish(closer, HAFT_IO_WOKEN);
     if (ends_run)
-        haft_io_end_run(crew);
+        haft_io_end_run(worker->crew);
+}
+
+void haft_io_scope_merge(haft_io_scope_t *scope) {
+    if (!scope->split || scope->merged)
+        return;
+    scope->merged = true;
+    __atomic_fetch_add(&scope->live, scope->live_here - HAFT_IO_UNMERGED, __ATOMIC_RELAXED);
+}
+
+void haft_io_scope_return(haft_io_scope_t *home, haft_io_task_t *task) {
+    task->next = __atomic_load_n(&home->returned, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&home->returned, &task->next, task, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+        continue;
+}
+
+void haft_io_scope_take_returned(haft_io_scope_t *home) {
+    if (HAFT_IO_LIKELY(__atomic_load_n(&home->returned, __ATOMIC_RELAXED) == NULL))
+        return;
+    haft_io_task_t *task = __atomic_exchange_n(&home->returned, NULL, __ATOMIC_ACQUIRE);
+    while (task != NULL) {
+        haft_io_task_t *next = task->next;
+        haft_io_task_forget(task, home->worker);
+        task = next;
+    }
 }
 
 bool haft_io_scope_finish(haft_io_scope_t *scope) {
     haft_io_cell_t cell = {HAFT_IO_WAITING, scope->owner};
+    haft_io_scope_merge(scope);
     haft_io_lock_scope(scope);
     bool waits = __atomic_load_n(&scope->live, __ATOMIC_ACQUIRE) != 0;
     if (waits)
@@ -83,6 +133,9 @@ bool haft_io_scope_finish(haft_io_scope_t *scope) {
         scope->owner->stays -= timed;
     }
     haft_io_worker_t *worker = scope->owner != NULL ? scope->owner->worker : scope->worker;
+    haft_io_scope_take_returned(scope);
+    while (!haft_io_ring_empty(&scope->ended_here))
+        haft_io_task_forget(HAFT_IO_OWNER(scope->ended_here.next, haft_io_task_t, link), worker);
     while (!haft_io_ring_empty(&scope->ended))
         haft_io_task_forget(HAFT_IO_OWNER(scope->ended.next, haft_io_task_t, link), worker);
     haft_io_timer_remove(&worker->timers, &scope->timer);
@@ -102,6 +155,13 @@ static void spread(haft_io_scope_t *scope) {
     __atomic_store_n(&scope->cancelled, true, scope->shared ? __ATOMIC_SEQ_CST : __ATOMIC_RELAXED);
     for (haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next)
         haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_task_t, link), scope->shared);
+    if (scope->split) {
+        haft_io_guard(&scope->lock_here);
+        for (haft_io_link_t *link = scope->tasks_here.next; link != &scope->tasks_here;
+             link = link->next)
+            haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_task_t, link), true);
+        haft_io_unguard(&scope->lock_here);
+    }
     for (haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next) {
         haft_io_scope_t *inner = HAFT_IO_OWNER(link, haft_io_scope_t, sibling);
         if (inner->shielded)
@@ -213,7 +273,7 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
         return run_body(body, argument, result, &unwound) ? unwound.code : 0;
 
     __attribute__((cleanup(abandon))) haft_io_scope_t scope;
-    haft_io_scope_start(&scope, task->worker, task->scope, options);
+    haft_io_scope_start(&scope, task->worker, task->scope, options, task->moves);
     if (options->deadline != 0) {
         scope.timer.fire = time_out;
         haft_io_timer_add(&task->worker->timers, &scope.timer, options->deadline);

@@ -5,26 +5,36 @@
  *
  *   haft_io_spawn -> the spawner's queue (queue.h) -> its own worker, or one that has nothing to do
  *                 -> the crew's overflow, when that is full, or by its turn -> any worker
- *   haft_io_join  -> the joiner's worker at once, if the task is still NEW
+ *   haft_io_join  -> the joiner's worker next, if the task is still NEW
  *
  * A thread that finds nothing to do searches for a while, then sleeps in its back end (parking.h). It is
  * woken for mail, by what it waits for there, or to search. It searches for longer when that has paid lately:
  * something was found, or it was woken by another thread as soon as it slept.
  *
- * A task that is alone in its queue is stolen when it has been seen there twice: most often its spawner
- * waits for it next, and runs it in less time than it takes to bring it to another thread.
+ * It takes longer to bring a task to another thread than to run a short one. So a thread steals what it has seen
+ * twice: from a worker that has done next to nothing in between at once, and from one that is quick when it has
+ * looked often enough. Who looks disturbs, and who searches on a processor that he shares with the one
+ * that has the work keeps it from him: so looks are apart, and he gives way between them.
+ *
+ * A worker takes its own tasks by age. But who joins a new one that is in its own queue lets the newest go first
+ * down to that, which are the siblings: so a batch runs without a switch for each, a tree
+ * goes depth first, and thieves find the oldest, which are the largest parts of a tree.
  */
 #include "internal.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    LEAST_SEARCHES = 4,     /* before a thread sleeps */
-    MOST_SEARCHES = 128,    /* the same; about as long as it takes to sleep and be woken */
-    STOLEN_AT_ONCE = 32,    /* most */
-    OVERFLOW_TURN = 16,     /* every so many tasks the overflow comes first */
-    OVERFLOW_AT_FIRST = 256 /* its size */
+    LEAST_SEARCHES = 4,      /* before a thread sleeps */
+    MOST_SEARCHES = 128,     /* the same; about as long as it takes to sleep and be woken */
+    STOLEN_AT_ONCE = 32,     /* most */
+    OVERFLOW_TURN = 16,      /* every so many tasks the overflow comes first */
+    OVERFLOW_AT_FIRST = 256, /* its size */
+    LOOKS_BETWEEN_YIELDS = 4,
+    FEW_STEPS = 2, /* of a worker from one look at its queue to the next */
+    PATIENCE = 32  /* looks after which a task is stolen from a quicker one, too */
 };
 
 /* ---- The overflow ---- */
@@ -109,6 +119,8 @@ static bool claim(haft_io_worker_t *worker, haft_io_task_t *task) {
 }
 
 void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task) {
+    if (task->runner == NULL)
+        task->number = haft_io_queue_tail(haft_io_queue_look(&worker->queue));
     haft_io_set_state(task, task->runner == NULL ? HAFT_IO_NEW : HAFT_IO_OFFERED);
     if (HAFT_IO_UNLIKELY(!haft_io_queue_put(&worker->queue, task)) &&
         !overflow_put(worker->crew, task)) {
@@ -120,40 +132,92 @@ void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task) {
     wake_one(worker->crew);
 }
 
-void haft_io_take_back(haft_io_worker_t *worker, haft_io_task_t *task) {
-    void *oldest = NULL;
-    if (haft_io_queue_count(&worker->queue) == 1 &&
-        haft_io_queue_take(&worker->queue, &oldest, 1) != 0 && oldest != task)
-        haft_io_queue_put(&worker->queue, oldest);
+/* ---- Newest first ---- */
+
+static bool is_inside(uint64_t ends, uint16_t number) {
+    return (uint16_t)(number - haft_io_queue_head(ends)) < haft_io_queue_inside(ends);
+}
+
+bool haft_io_dive_to(haft_io_worker_t *worker, const haft_io_task_t *task) {
+    uint64_t ends = haft_io_queue_look(&worker->queue);
+    if (!is_inside(ends, task->number) || haft_io_queue_read(&worker->queue, task->number) != task)
+        return false;
+    worker->dives_to = task->number;
+    return true;
+}
+
+/* NULL: the oldest has its turn. */
+static haft_io_task_t *take_newest(haft_io_worker_t *worker) {
+    if (worker->dives_to < 0)
+        return NULL;
+    if (!is_inside(haft_io_queue_look(&worker->queue), (uint16_t)worker->dives_to)) {
+        worker->dives_to = -1;
+        return NULL;
+    }
+    if (haft_io_may_favour(worker))
+        return haft_io_queue_take_newest(&worker->queue);
+    worker->fair_at = worker->counters.tasks; /* Nobody starves: one of the oldest, in between. */
+    return NULL;
+}
+
+static haft_io_task_t *take_oldest(haft_io_worker_t *worker) {
+    void *own = NULL;
+    bool overflow_first = worker->resumed % OVERFLOW_TURN == 0;
+    haft_io_task_t *task = overflow_first ? overflow_take(worker->crew) : NULL;
+    if (task == NULL && haft_io_queue_take(&worker->queue, &own, 1) != 0)
+        task = own;
+    return task != NULL || overflow_first ? task : overflow_take(worker->crew);
 }
 
 haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker) {
     haft_io_task_t *task = NULL;
-    bool overflow_first = worker->resumed % OVERFLOW_TURN == 0;
     do {
-        void *own = NULL;
-        task = overflow_first ? overflow_take(worker->crew) : NULL;
-        if (task == NULL && haft_io_queue_take(&worker->queue, &own, 1) != 0)
-            task = own;
-        if (task == NULL && !overflow_first)
-            task = overflow_take(worker->crew);
+        task = take_newest(worker);
+        if (task == NULL)
+            task = take_oldest(worker);
     } while (task != NULL && !claim(worker, task));
+    if (task != NULL)
+        HAFT_IO_COUNT(worker->queue.started);
     return task;
 }
+
+/* ---- Stealing ---- */
+
+/* What a worker that searches remembers of another's queue. */
+struct haft_io_seen {
+    uint16_t end;   /* where the queue ended when this look for it began */
+    uint16_t looks; /* since then, without all that was there being gone */
+    uint16_t steps; /* of its owner's until the last look: tasks put, and started */
+};
 
 /* A sleep that was shorter was not worth it. */
 static const int64_t SHORT_SLEEP = 100 * HAFT_IO_MICROSECOND;
 
+/* Whether to take from the queue what has been there at a look before. */
+static bool is_worth_it(const haft_io_worker_t *other, struct haft_io_seen *seen) {
+    uint64_t ends = haft_io_queue_look(&other->queue);
+    uint16_t steps = (uint16_t)(haft_io_queue_puts(ends) +
+                                __atomic_load_n(&other->queue.started, __ATOMIC_RELAXED));
+    bool is_quick = (uint16_t)(steps - seen->steps) > FEW_STEPS;
+    seen->steps = steps;
+    if (haft_io_queue_inside(ends) == 0) {
+        seen->looks = 0;
+        return false;
+    }
+    if (seen->looks == 0 || (int16_t)(seen->end - haft_io_queue_head(ends)) <= 0) {
+        seen->end = haft_io_queue_tail(ends);
+        seen->looks = 1;
+        return false;
+    }
+    return ++seen->looks > PATIENCE || !is_quick;
+}
+
 /* Takes half of what the other has, into the own queue, which is empty. */
 static haft_io_task_t *steal_from(haft_io_worker_t *worker, haft_io_worker_t *other,
-                                  uint64_t *seen_alone) {
-    if (haft_io_queue_count(&other->queue) == 1) {
-        uint64_t number = haft_io_queue_number(&other->queue);
-        bool was_seen = *seen_alone == number;
-        *seen_alone = number;
-        if (!was_seen)
-            return NULL;
-    }
+                                  struct haft_io_seen *seen) {
+    if (!is_worth_it(other, seen))
+        return NULL;
+    seen->looks = 0;
     void *tasks[STOLEN_AT_ONCE];
     uint32_t count = haft_io_queue_take(&other->queue, tasks, STOLEN_AT_ONCE);
     haft_io_task_t *first = NULL;
@@ -169,14 +233,13 @@ static haft_io_task_t *steal_from(haft_io_worker_t *worker, haft_io_worker_t *ot
     return first;
 }
 
-/* `seen_alone`: the number of the task that was alone in each queue at the last look. */
-static haft_io_task_t *look_everywhere(haft_io_worker_t *worker, uint64_t *seen_alone) {
+static haft_io_task_t *look_everywhere(haft_io_worker_t *worker, struct haft_io_seen *seen) {
     haft_io_crew_t *crew = worker->crew;
     haft_io_task_t *task = haft_io_take_offered(worker);
     unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
     for (unsigned i = 1; i < count && task == NULL; i++) {
         unsigned other = (worker->index + i) % count;
-        task = steal_from(worker, crew->workers[other], &seen_alone[other]);
+        task = steal_from(worker, crew->workers[other], &seen[other]);
     }
     return task;
 }
@@ -188,13 +251,20 @@ static bool has_mail(const haft_io_worker_t *worker) {
            __atomic_load_n(&worker->crew->ended, __ATOMIC_SEQ_CST);
 }
 
-static void pause_briefly(void) {
-    for (int i = 0; i < 16; i++)
+/* Until the next look; each disturbs those who work. True: mail has come. */
+static bool pause_for_mail(const haft_io_worker_t *worker) {
+    enum { MOMENTS = 4, INSTRUCTIONS = 16 };
+    for (int i = 0; i < MOMENTS; i++) {
+        for (int j = 0; j < INSTRUCTIONS; j++)
 #if defined(__x86_64__)
-        __builtin_ia32_pause();
+            __builtin_ia32_pause();
 #else
-        __asm__ volatile("yield" : : : "memory");
+            __asm__ volatile("yield" : : : "memory");
 #endif
+        if (has_mail(worker))
+            return true;
+    }
+    return false;
 }
 
 haft_io_task_t *haft_io_search(haft_io_worker_t *worker) {
@@ -202,17 +272,20 @@ haft_io_task_t *haft_io_search(haft_io_worker_t *worker) {
         worker->searching = true;
         haft_io_parking_search(&worker->crew->parking);
     }
-    uint64_t seen_alone[HAFT_IO_MOST_THREADS];
-    memset(seen_alone, -1, sizeof seen_alone); /* the number of none */
+    struct haft_io_seen seen[HAFT_IO_MOST_THREADS];
+    memset(seen, 0, sizeof seen);
     for (unsigned i = 0; i < worker->searches; i++) {
-        haft_io_task_t *task = look_everywhere(worker, seen_alone);
-        if (task != NULL || has_mail(worker)) {
+        haft_io_task_t *task = look_everywhere(worker, seen);
+        if (task != NULL || pause_for_mail(worker)) {
             worker->searches = MOST_SEARCHES;
             return task;
         }
-        pause_briefly();
+        if (i % LOOKS_BETWEEN_YIELDS == LOOKS_BETWEEN_YIELDS - 1)
+            sched_yield(); /* Who has the work may be waiting for this processor. */
     }
-    if (worker->searches > LEAST_SEARCHES)
+    if (anything_offered(worker->crew)) /* which has not waited for long enough yet */
+        worker->searches = MOST_SEARCHES;
+    else if (worker->searches > LEAST_SEARCHES)
         worker->searches /= 2;
     return NULL;
 }

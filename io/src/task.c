@@ -46,6 +46,7 @@ HAFT_IO_COLD static haft_io_task_t *refill(haft_io_worker_t *worker) {
     for (size_t i = 0; i < HAFT_IO_TASKS_IN_BLOCK; i++) {
         block->tasks[i].state = HAFT_IO_FREE;
         block->tasks[i].queued = (haft_io_link_t){NULL, NULL};
+        block->tasks[i].number = 0;
         block->tasks[i].next = worker->free;
         worker->free = &block->tasks[i];
     }
@@ -78,7 +79,7 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->timer = NULL;
     if (HAFT_IO_UNLIKELY(worker->shared)) {
         worker->free_count--;
-        __atomic_fetch_add(&scope->live, 1, __ATOMIC_RELAXED);
+        haft_io_scope_count_up_shared(scope, worker);
     } else {
         scope->live++;
         task->state = HAFT_IO_NEW; /* In a shared run it is when it is offered. */
@@ -118,10 +119,17 @@ static haft_io_binding_t *use_binding(haft_io_binding_t *binding) {
  *   ENDING       | the end of the task; it looks at the joiner's cell
  *   HAS_ENDED    | the same; from now on the record is the joiner's, or its home's
  */
-static void keep_for_joiner(haft_io_task_t *task) {
-    haft_io_lock_scope(task->home);
-    haft_io_append(&task->home->ended, &task->link);
-    haft_io_unlock_scope(task->home);
+static void keep_for_joiner_shared(haft_io_task_t *task, const haft_io_worker_t *worker) {
+    haft_io_scope_t *home = task->home;
+    task->here = home->split && home->worker == worker;
+    if (task->here) {
+        haft_io_scope_take_returned(home);
+        haft_io_append(&home->ended_here, &task->link);
+    } else {
+        haft_io_lock_scope(home);
+        haft_io_append(&home->ended, &task->link);
+        haft_io_unlock_scope(home);
+    }
     task->listed = true;
 }
 
@@ -135,7 +143,7 @@ static void hand_over_shared(haft_io_task_t *task, haft_io_worker_t *worker) {
         return;
     }
     if (joiner == NULL) {
-        keep_for_joiner(task);
+        keep_for_joiner_shared(task, worker);
         __atomic_store_n(&task->joiner, HAFT_IO_HAS_ENDED, __ATOMIC_RELEASE);
         return;
     }
@@ -179,8 +187,13 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
         task->locals = NULL;
     }
     if (HAFT_IO_UNLIKELY(worker->shared)) {
+        bool opened_root = home->split && home->worker == worker && task == worker->crew->main;
         hand_over_shared(task, worker);
-        haft_io_scope_count_down_shared(home, worker->crew);
+        if (HAFT_IO_UNLIKELY(opened_root)) {
+            worker->crew->main = NULL;
+            haft_io_scope_merge(home);
+        }
+        haft_io_scope_count_down_shared(home, worker);
         return;
     }
     haft_io_cell_t *joiner = task->joiner;
@@ -189,7 +202,8 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
     } else {
         task->joiner = HAFT_IO_HAS_ENDED;
         if (joiner == NULL) {
-            keep_for_joiner(task);
+            haft_io_append(&home->ended, &task->link);
+            task->listed = true;
         } else {
             haft_io_task_t *who = joiner->task;
             bool has_place = haft_io_linked(&who->queued);
@@ -202,8 +216,20 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
 }
 
 void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker) {
-    if (task->listed)
-        haft_io_scope_unlist(task->home, task);
+    haft_io_scope_t *home = task->home;
+    if (HAFT_IO_LIKELY(!worker->shared)) {
+        if (task->listed)
+            haft_io_unlink(&task->link);
+    } else if (task->listed && task->here) {
+        if (home->worker != worker) {
+            haft_io_set_state(task, HAFT_IO_FREE);
+            haft_io_scope_return(home, task);
+            return;
+        }
+        haft_io_unlink(&task->link);
+    } else if (task->listed) {
+        haft_io_scope_unlist(home, task);
+    }
     release(task, worker);
 }
 
@@ -281,10 +307,13 @@ static bool await_end(haft_io_task_t *task, haft_io_task_t *self) {
         await_end_of(task); /* which ends right now */
         return true;
     }
+    const int outer_dive = worker->dives_to;
     if (haft_io_state(task) == HAFT_IO_NEW)
         haft_io_favour_new(worker, task, self);
     uint32_t outcome =
         haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "a task to end");
+    if (HAFT_IO_UNLIKELY(worker->shared) && self->worker == worker)
+        worker->dives_to = outer_dive;
     if (HAFT_IO_UNLIKELY(haft_io_linked(&self->queued))) /* it has not waited */
         haft_io_unlink(&self->queued);
     if (outcome != HAFT_IO_CANCELLED)

@@ -168,7 +168,7 @@ static void put(intptr_t item) {
         shared.taken[item]++; /* full: its owner keeps it */
 }
 static int take(uint32_t most) {
-    void *items[HAFT_IO_QUEUE_SIZE];
+    void *items[HAFT_IO_QUEUE_SIZE] = {NULL};
     uint32_t count = haft_io_queue_take(&shared.queue, items, most);
     for (uint32_t i = 0; i < count; i++)
         shared.taken[(intptr_t)items[i]]++;
@@ -191,6 +191,23 @@ BODY(own_three) {
         continue;
     return NULL;
 }
+static void take_newest(void) {
+    intptr_t item = (intptr_t)haft_io_queue_take_newest(&shared.queue);
+    if (item != 0)
+        shared.taken[item]++;
+}
+/* A slot is written again before the end has passed it. */
+BODY(own_newest) {
+    put(1);
+    take_newest();
+    put(2);
+    put(3);
+    take_newest();
+    take_newest();
+    while (take(1) != 0)
+        continue;
+    return NULL;
+}
 BODY(own_two) {
     put(1);
     put(2);
@@ -205,12 +222,14 @@ static bool three_taken(bool stuck) {
     return !stuck && first_taken(3);
 }
 static bool taken_or_inside(bool stuck) {
-    uint32_t inside = shared.queue.tail - shared.queue.head;
+    int inside = haft_io_queue_inside(shared.queue.ends);
     int taken = shared.taken[1] + shared.taken[2];
-    return !stuck && taken + (int)inside == 2 && shared.taken[1] <= 1 && shared.taken[2] <= 1;
+    return !stuck && taken + inside == 2 && shared.taken[1] <= 1 && shared.taken[2] <= 1;
 }
 static void each_task_in_a_queue_is_taken_once(void) {
     CHECK(holds_in_every_order(&(model_t){{own_three, steal_some}, 2, three_taken}));
+    CHECK(holds_in_every_order(&(model_t){{own_newest, steal_some}, 2, three_taken}));
+    CHECK(holds_in_every_order(&(model_t){{own_newest, steal_some, steal_some}, 3, three_taken}));
     CHECK(holds_in_every_order(&(model_t){{own_two, steal_some, steal_some}, 3, taken_or_inside}));
 }
 
@@ -253,7 +272,7 @@ BODY(offer_both_ways) {
     return NULL;
 }
 static bool claimed_as_often_as_offered(bool stuck) {
-    return !stuck && shared.queue.head == shared.queue.tail && shared.states[1] == TAKEN &&
+    return !stuck && haft_io_queue_inside(shared.queue.ends) == 0 && shared.states[1] == TAKEN &&
            shared.taken[1] == 1 + shared.taken[2];
 }
 static void a_task_goes_to_one_thread_each_time_that_it_is_offered(void) {

@@ -204,6 +204,62 @@ static void a_join_that_is_cancelled_as_the_task_ends_leaves_nothing_behind(void
     CHECK_RUNS_ON(4, cancel_joins);
 }
 
+/* A task that has ended on the thread of its scope's opener, and is joined from another thread. */
+static atomic_int joined_elsewhere;
+static void *join_ended(void *task) {
+    CHECK_EQUAL(haft_io_join(task, NULL), 0);
+    atomic_fetch_add(&joined_elsewhere, 1);
+    return NULL;
+}
+BODY(end_here_and_join_there) {
+    atomic_store(&joined_elsewhere, 0);
+    for (int i = 1; i <= check_times(500); i++) {
+        haft_io_task_t *task = haft_io_async(end_at_some_time, check_number(1));
+        for (int turn = 0; turn < 3; turn++)
+            haft_io_yield();
+        haft_io_spawn(join_ended, task);
+        while (atomic_load(&joined_elsewhere) != i)
+            sched_yield(); /* It does not wait, so another thread takes that task. */
+    }
+    return NULL;
+}
+static void what_ended_on_one_thread_is_joined_on_another(void) {
+    CHECK_RUNS_ON(2, end_here_and_join_there);
+    CHECK_RUNS_ON(4, end_here_and_join_there);
+}
+
+/* ---- Fairness ---- */
+
+static atomic_int has_run, is_over;
+static void *hold_thread(void *unused) {
+    atomic_fetch_add(&met, 1);
+    while (!atomic_load(&is_over))
+        sched_yield();
+    return unused;
+}
+static void *run_at_last(void *unused) {
+    atomic_store(&has_run, 1);
+    return unused;
+}
+/* The other thread is held, so nobody steals. */
+BODY(join_for_ever) {
+    atomic_store(&met, 0);
+    atomic_store(&has_run, 0);
+    atomic_store(&is_over, 0);
+    haft_io_spawn(hold_thread, NULL);
+    while (atomic_load(&met) == 0)
+        sched_yield();
+    haft_io_spawn(run_at_last, NULL);
+    for (int i = 0; i < 100000 && !atomic_load(&has_run); i++)
+        CHECK_EQUAL(haft_io_join(haft_io_async(end_at_some_time, NULL), NULL), 0);
+    CHECK(atomic_load(&has_run));
+    atomic_store(&is_over, 1);
+    return NULL;
+}
+static void a_task_that_nobody_joins_gets_its_turn(void) {
+    CHECK_RUNS_ON(2, join_for_ever);
+}
+
 static void *first_or_not(void *argument) {
     haft_io_sleep((intptr_t)argument * HAFT_IO_MILLISECOND / 20);
     return argument;
@@ -517,6 +573,8 @@ int main(void) {
     RUN(more_than_a_queue_holds_is_run_and_waited_for);
     RUN(a_cancel_reaches_tasks_of_all_threads_at_every_wait);
     RUN(a_join_that_is_cancelled_as_the_task_ends_leaves_nothing_behind);
+    RUN(what_ended_on_one_thread_is_joined_on_another);
+    RUN(a_task_that_nobody_joins_gets_its_turn);
     RUN(all_of_these_and_the_first_of_these_hold_between_threads);
     RUN(tasks_of_several_threads_share_a_mutex);
     RUN(readers_writers_barriers_and_once_hold_between_threads);
