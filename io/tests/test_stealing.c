@@ -440,6 +440,37 @@ static void closing_ends_a_wait_on_another_thread_with_an_error(void) {
     CHECK_RUNS_ON(4, close_under_readers);
 }
 
+/* As many as wait get an error, and none the bytes of the next file of the number. */
+static atomic_int waiting, refused;
+static void *accept_until_closed(void *unused) {
+    atomic_fetch_add(&waiting, 1);
+    int connection = haft_io_accept(ends[0]);
+    CHECK_EQUAL(connection, -EBADF);
+    atomic_fetch_add(&refused, 1);
+    return unused;
+}
+BODY(close_under_many) {
+    static const int counts[] = {1, 64, 1000};
+    for (int i = 0; i < 3; i++) {
+        atomic_store(&waiting, 0);
+        atomic_store(&refused, 0);
+        ends[0] = haft_io_listen_tcp("127.0.0.1", 0, 0);
+        for (int j = 0; j < counts[i]; j++)
+            CHECK_EQUAL(haft_io_spawn(accept_until_closed, NULL), 0);
+        while (atomic_load(&waiting) < counts[i])
+            haft_io_sleep(HAFT_IO_MILLISECOND / 10);
+        haft_io_sleep(HAFT_IO_MILLISECOND); /* most wait; who does not yet is refused, too */
+        CHECK_EQUAL(haft_io_close(ends[0]), 0);
+        while (atomic_load(&refused) < counts[i])
+            haft_io_sleep(HAFT_IO_MILLISECOND / 10);
+    }
+    return NULL;
+}
+static void closing_ends_the_waits_of_a_thousand(void) {
+    for (int threads = 1; threads <= 3; threads++)
+        CHECK_RUNS_ON(threads, close_under_many);
+}
+
 static atomic_int worked;
 static void work(__attribute__((unused)) void *argument) {
     atomic_fetch_add(&worked, 1);
@@ -528,6 +559,7 @@ int main(void) {
         RUN(values_are_inherited_by_tasks_of_other_threads);
         RUN(connections_are_served_by_several_threads);
         RUN(closing_ends_a_wait_on_another_thread_with_an_error);
+        RUN(closing_ends_the_waits_of_a_thousand);
         RUN(blocking_work_is_done_for_tasks_of_all_threads);
         RUN(threads_without_work_are_not_woken);
         RUN(no_wake_up_is_lost);
