@@ -498,12 +498,17 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
     state_t *state = worker->backend_state;
     struct io_uring_cqe *first;
     struct __kernel_timespec limit = {nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
+    int code;
     stop_needless(state);
     if (nanoseconds == 0)
-        io_uring_submit_and_get_events(&state->ring);
+        code = io_uring_submit_and_get_events(&state->ring);
     else
-        io_uring_submit_and_wait_timeout(&state->ring, &first, 1, nanoseconds > 0 ? &limit : NULL,
-                                         NULL);
+        code = io_uring_submit_and_wait_timeout(&state->ring, &first, 1,
+                                                nanoseconds > 0 ? &limit : NULL, NULL);
+    if (HAFT_IO_UNLIKELY(code == -EPERM || code == -EACCES || code == -ENOSYS))
+        haft_io_misuse("The system refuses io_uring to a run that has begun with it (%s): use "
+                       "HAFT_IO_BACKEND=epoll, or filter system calls before the run.",
+                       strerror(-code));
     take_completions(state);
 }
 

@@ -4,9 +4,14 @@
 #include "check_io.h"
 
 #include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #define RUNS_BOTH_WAYS(body)                                                                       \
@@ -240,6 +245,29 @@ static void in_a_simulation(void) {
     haft_io_simulate(make_mistake, NULL, &(haft_io_simulation_t){.seed = 3});
 }
 
+/* From now on this process may make io_uring's rings, but not use them. */
+BODY(refuse_uring) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const struct sock_fprog program = {4, filter};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    return NULL;
+}
+static const haft_io_options_t with_uring = {.threads = 1, .backend = "io_uring"};
+static void run_and_refuse_uring(void) {
+    haft_io_run(refuse_uring, NULL, &with_uring);
+}
+static void a_run_whose_back_end_is_refused_says_so(void) {
+    if (!RUNNING_ON_VALGRIND && check_follows_children() &&
+        haft_io_run(check_nothing, NULL, &with_uring) == 0)
+        CHECK_ABORTS(run_and_refuse_uring, "The system refuses io_uring to a run that has begun");
+}
+
 static void mistakes_are_named(void) {
     CHECK_ABORTS(spawn_nowhere, "A task is spawned outside of a scheduler");
     CHECK_ABORTS(async_nowhere, "A task is spawned outside of a scheduler");
@@ -281,5 +309,6 @@ int main(void) {
     RUN(options_that_cannot_be_are_taken_for_the_nearest);
     RUN(without_a_scheduler_what_asks_for_the_task_finds_none);
     RUN(mistakes_are_named);
+    RUN(a_run_whose_back_end_is_refused_says_so);
     return check_end();
 }

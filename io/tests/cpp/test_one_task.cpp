@@ -329,12 +329,14 @@ static void tasks_fork_await_and_yield_without_a_run() {
             io::scope([] {
                 haft::async([] { io::sleep_for(1h); });
                 io::cancel();
+                io::sleep_for(1h);
             });
         } catch (const io::cancelled &) {
             cancelled = false;
         }
         CHECK(!cancelled);
         io::cancel();
+        io::sleep_for(1h); /* a body that returns has not been cancelled */
     };
     bool cancelled = false;
     try {
@@ -461,20 +463,21 @@ static void a_run_outside_of_tasks_finds_its_deadlock() {
 
 int main() {
     check_backend();
-    threads_of_a_run_in_a_task_return_throw_and_have_names();
-    a_policy_chooses_who_goes_on();
-    a_read_lets_the_other_threads_and_tasks_go_on_and_the_policy_chooses_after_it();
-    a_killed_thread_is_unwound_where_it_waits();
-    an_exception_that_nobody_joins_leaves_the_run_and_unwinds_the_others();
-    a_deadline_ends_a_run();
-    a_policy_that_throws_ends_the_run();
-    an_actor_reads_and_answers();
-    an_actor_that_only_waits_ends_with_its_run_and_its_watcher_is_told();
-    tasks_fork_await_and_yield_without_a_run();
-    an_exception_that_nobody_joins_leaves_the_scope();
-    a_thread_that_a_thread_forked_may_outlive_it();
-    a_future_that_a_thread_of_the_system_keeps_is_awaited_by_tasks_and_the_other_way_around();
-    threads_of_a_run_are_one_at_a_time_on_two_threads_of_the_system();
-    futures_actors_and_kills_work_between_threads_of_the_system();
-    a_run_outside_of_tasks_finds_its_deadlock();
+    RUN(threads_of_a_run_in_a_task_return_throw_and_have_names);
+    RUN(a_policy_chooses_who_goes_on);
+    RUN(a_read_lets_the_other_threads_and_tasks_go_on_and_the_policy_chooses_after_it);
+    RUN(a_killed_thread_is_unwound_where_it_waits);
+    RUN(an_exception_that_nobody_joins_leaves_the_run_and_unwinds_the_others);
+    RUN(a_deadline_ends_a_run);
+    RUN(a_policy_that_throws_ends_the_run);
+    RUN(an_actor_reads_and_answers);
+    RUN(an_actor_that_only_waits_ends_with_its_run_and_its_watcher_is_told);
+    RUN(tasks_fork_await_and_yield_without_a_run);
+    RUN(an_exception_that_nobody_joins_leaves_the_scope);
+    RUN(a_thread_that_a_thread_forked_may_outlive_it);
+    RUN(a_future_that_a_thread_of_the_system_keeps_is_awaited_by_tasks_and_the_other_way_around);
+    RUN(threads_of_a_run_are_one_at_a_time_on_two_threads_of_the_system);
+    RUN(futures_actors_and_kills_work_between_threads_of_the_system);
+    RUN(a_run_outside_of_tasks_finds_its_deadlock);
+    return check_end();
 }
