@@ -14,7 +14,10 @@
  *   RUNNING    end of a stack   FIBER_RUNNING,    may be on the list   switch.S (perform): SUSPENDED;
  *                               FIBER_CALLS                            nests.c (settle): another stack
  *   NESTED     on the stack of  FIBER_NESTED      YOUNG_END            nests.c (leave_nest): SHELVED,
- *              another one                                             SUSPENDED; or it is a SETTLER
+ *              another one                                             SUSPENDED; or it is a SETTLER;
+ *                                                                      switch.S (perform): PLACED
+ *   PLACED     the same         the continuation  YOUNG_END            switch.S (continue): NESTED;
+ *                                                                      nests.c: SHELVED
  *   SETTLER    the same         as of RUNNING and SUSPENDED            as those; when it has ended,
  *                                                                      the stack is IDLE
  *   SUSPENDED  end of a stack   the continuation  on the list          roots.c, when a collection
@@ -29,9 +32,9 @@
  *   (an image) none: a block of the heap (stacks.c)                    stacks.c, switch.S: RUNNING,
  *                                                                      NESTED
  *
- * Only what is NESTED shares a stack, and only what is SUSPENDED, SHELVED, RECENT or KEPT is not in
- * the chain of a thread. A fiber that is suspended inside another one stays RUNNING: the outermost
- * is the one that has the continuation.
+ * Only what is NESTED or PLACED shares a stack, and only what is PLACED, SUSPENDED, SHELVED, RECENT
+ * or KEPT is not in the chain of a thread. A fiber that is suspended inside another one stays
+ * RUNNING: the outermost is the one that has the continuation.
  *
  * - `sp`: IDLE: the next idle fiber. SUSPENDED and such: where the stack begins. RUNNING: nothing.
  * - `of_language`: whether the fiber is on the list of those whose parents may have local roots.
@@ -96,7 +99,7 @@ uintnat haft_ocaml_callback_trap;
 static size_t stacks_before_nests = 128;
 enum { FEW_STACKS = 1024 };
 static long taken, most_stacks = LONG_MAX;
-static size_t stack_size;
+size_t haft_ocaml_stack_size;
 uintnat haft_ocaml_nest_reserve = UINTPTR_MAX;
 
 /* A perform comes by haft_ocaml_wait only if it calls its clause. */
@@ -106,7 +109,8 @@ static void set_crowded(bool crowded) {
 
 static void set_taken(long count) {
     taken = count;
-    haft_ocaml_nest_reserve = taken > (long)stacks_before_nests ? stack_size / 2 : UINTPTR_MAX;
+    haft_ocaml_nest_reserve =
+        taken > (long)stacks_before_nests ? haft_ocaml_stack_size / 2 : UINTPTR_MAX;
 }
 
 bool haft_ocaml_many_stacks(void) {
@@ -175,7 +179,8 @@ bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
         return is_nested(fiber) && !is_settler(fiber) && fiber->young == (void *)YOUNG_END &&
                fiber->parent_roots == NULL && fiber->parent.bottom_of_stack > (char *)fiber;
     if (is_nested(fiber) && !is_settler(fiber))
-        return fiber->continuation == FIBER_IDLE;
+        return fiber->continuation == FIBER_IDLE ||
+               (is_suspended(fiber) && haft_ocaml_is_placed(fiber));
     if (fiber->continuation == FIBER_IDLE)
         return fiber->scope.serial == 0;
     return !is_suspended(fiber) || fiber->top != &fiber->scope ||
@@ -207,7 +212,7 @@ ocaml_fiber_t *haft_ocaml_take_stack(void) {
     if (taken >= most_stacks)
         return NULL;
     set_crowded(taken >= FEW_STACKS);
-    haft_fiber_t *taking = haft_language_take(&haft_ocaml_language, stack_size);
+    haft_fiber_t *taking = haft_language_take(&haft_ocaml_language, haft_ocaml_stack_size);
     if (taking == NULL)
         return NULL;
     set_taken(taken + 1);
@@ -351,6 +356,9 @@ void haft_ocaml_end_one(ocaml_fiber_t *fiber) {
 }
 
 void haft_ocaml_end(ocaml_fiber_t *fiber) {
+    /* Some may be placed on its stack. */
+    if (!is_shelf(fiber))
+        haft_ocaml_shelve_placed();
     const char *sp = fiber->sp; /* of the fiber of OCaml that the scope is that of, or inside */
     for (hafti_scope_t *scope = fiber->top, *outer; scope != &fiber->scope; scope = outer) {
         ocaml_fiber_t *inner = fiber_of_scope(scope);
@@ -458,10 +466,11 @@ value haft_ocaml_call_probe(value probe) {
 
 value haft_ocaml_start(value decline, value perform_rarely, value unhandled, value already,
                        value identity) {
-    stack_size = 2 * stack_depth(); /* nested fibers have the other half */
+    haft_ocaml_stack_size = 2 * stack_depth(); /* nested fibers have the other half */
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        most_stacks = (long)(limit.rlim_cur / 4 * 3 / stack_size); /* the rest is for the heap */
+        most_stacks =
+            (long)(limit.rlim_cur / 4 * 3 / haft_ocaml_stack_size); /* the rest is for the heap */
     (void)setting("HAFT_OCAML_STACKS", &stacks_before_nests);
     haft_ocaml_decline = (uintnat)Field(decline, 2);
     haft_ocaml_perform_rarely = (uintnat)Field(perform_rarely, 0);

@@ -343,6 +343,7 @@ void haft_ocaml_forget_crossings(const haft_fiber_t *fiber) {
 }
 
 static void left(hafti_scope_t *innermost, const haft_fiber_t *fiber) {
+    haft_ocaml_shelve_placed(); /* on the stacks that are left, perhaps */
     for (hafti_scope_t *scope = innermost, *outer; scope != &fiber->scope; scope = outer) {
         outer = scope->outer;
         if (fiber_of_scope(scope) != NULL)
@@ -373,6 +374,8 @@ static void abandoned(haft_fiber_t *fiber) {
 
 void haft_ocaml_end_abandoned(void) {
     haft_fiber_t *fiber = __atomic_exchange_n(&abandoned_fibers, NULL, __ATOMIC_ACQUIRE);
+    if (fiber != NULL)
+        haft_ocaml_shelve_placed();
     while (fiber != NULL) {
         haft_fiber_t *next = fiber->next;
         haft_ocaml_end_one(ocaml_of(fiber));

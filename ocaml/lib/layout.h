@@ -59,6 +59,30 @@
 #define FIBER_HANDLES 112
 #define FIBER_SERIAL 120
 
+/* clang-format off */
+/*
+ * A gap: where a clause runs in place (nests.c), below the fiber that performed. The clause returns into
+ * haft_ocaml_gap_returned, whose frame it is: the end of a chunk of stack, like a fiber's base.
+ *
+ *      -8  return into the gap (stack)
+ *       0  trap: next, handler
+ *      16  parent's stack, above its return address  } a caml_context, whose last word the runtime
+ *      24  parent's return address                   } uses only where code was interrupted
+ *      32  the fiber                                 } 0: it was shelved
+ *      40  what was placed before it, or 0
+ */
+/* clang-format on */
+#define GAP_NEXT 0
+#define GAP_RAISED 8
+#define GAP_PARENT 16
+#define GAP_PARENT_PC 24
+#define GAP_FIBER 32
+#define GAP_PLACED 40
+#define GAP_ROOM 48
+
+/* How many bytes of stack a shelf has room for. */
+#define SHELF_LARGEST 368
+
 /* In the thread's state. */
 #define THREAD_CURRENT 0
 #define THREAD_STAMP 16
@@ -88,10 +112,11 @@
  *       odd; on AArch64, where code has none, it looks like a static block without fields
  *    8  its number, as an object has one: it is compared and hashed by that, and no two have the same
  *   16  the fiber's address, tagged; or IMAGE, if the heap has the stack
- *   24  what keeps its stack: YOUNG, from the start until a collection happens; ASIDE,
- *       while a fiber or a shelf has it, to be asked for (stacks.c); a block of stacks.c; USED
+ *   24  what keeps its stack: YOUNG, from the start until a collection happens; PLACED, instead of
+ *       that, while its fiber is placed (nests.c); ASIDE, while a fiber or a shelf has it, to be asked
+ *       for (stacks.c); a block of stacks.c; USED
  *
- * YOUNG, ASIDE, USED and IMAGE are static abstract values (switch.S), and keepers have a custom
+ * YOUNG, PLACED, ASIDE, USED and IMAGE are static abstract values (switch.S), and keepers have a custom
  * block: so Marshal refuses continuations, whatever their state.
  */
 /* clang-format on */

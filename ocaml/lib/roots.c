@@ -177,16 +177,20 @@ HAFTI_INLINE void darken_alone(value continuation) {
         Hd_val(continuation) = Blackhd_hd(Hd_val(continuation));
 }
 
+void haft_ocaml_scan_continuation(scanning_action action, ocaml_fiber_t *fiber) {
+    if (action == caml_darken)
+        darken_alone(fiber->continuation);
+    else
+        action(fiber->continuation, &fiber->continuation);
+}
+
 static void scan_recent(scanning_action action) {
     for (size_t place = recent_first; place < recent_end; place++) {
         ocaml_fiber_t *fiber = *recent_at(place);
         prefetch_shelf(*recent_at(place + AHEAD));
         if (fiber != NULL) {
             haft_ocaml_scan_suspended(action, fiber);
-            if (action == caml_darken)
-                darken_alone(fiber->continuation);
-            else
-                action(fiber->continuation, &fiber->continuation);
+            haft_ocaml_scan_continuation(action, fiber);
         }
     }
 }
@@ -196,24 +200,36 @@ static void scan_recent(scanning_action action) {
 static void (*scan_before)(scanning_action action);
 static void (*end_before)(void);
 
+/* A fiber that was placed before the last minor collection may be among them, with a continuation in
+   the major heap. */
+static void scan_young_fiber(scanning_action action, ocaml_fiber_t *fiber) {
+    if (!is_suspended(fiber))
+        return;
+    haft_ocaml_scan_suspended(action, fiber);
+    if (!Is_young(fiber->continuation) && action != caml_oldify_one)
+        haft_ocaml_scan_continuation(action, fiber);
+}
+
 /* The list is walked far apart in memory, the shelves side by side. */
 static void scan_young(scanning_action action) {
     for (ocaml_fiber_t *fiber = haft_ocaml_young; !is_end(fiber); fiber = fiber->young) {
         __builtin_prefetch(fiber->young);
-        if (is_suspended(fiber))
-            haft_ocaml_scan_suspended(action, fiber);
+        scan_young_fiber(action, fiber);
     }
     for (size_t i = 0; i < young_shelves.count; i++) {
         if (i + AHEAD < young_shelves.count)
             prefetch_shelf(young_shelves.at[i + AHEAD]);
-        if (is_suspended(young_shelves.at[i]))
-            haft_ocaml_scan_suspended(action, young_shelves.at[i]);
+        scan_young_fiber(action, young_shelves.at[i]);
     }
 }
 
 static void scan(scanning_action action) {
     if (scan_before != NULL)
         scan_before(action);
+    if (action == caml_darken)
+        haft_ocaml_darken_placed();
+    else
+        haft_ocaml_scan_placed(action, action != caml_oldify_one);
     scan_parents(action);
     haft_ocaml_scan_foreign(action);
     scan_young(action);
@@ -234,18 +250,24 @@ static void end_youth(ocaml_fiber_t *fiber) {
         return;
     assert(haft_ocaml_is_valid(fiber));
     value continuation = fiber->continuation;
-    if (Hd_val(continuation) != 0) /* it was not moved */
-        haft_ocaml_end(fiber);
-    else if ((is_shelf(fiber) || !haft_ocaml_many_stacks()) && fiber->top == &fiber->scope &&
-             (char *)fiber - fiber->sp < SMALL)
-        add_recent(Field(continuation, 0), fiber);
+    if (Is_young(continuation)) {
+        if (Hd_val(continuation) != 0) { /* it was not moved */
+            haft_ocaml_end(fiber);
+            return;
+        }
+        continuation = Field(continuation, 0);
+    }
+    if ((is_shelf(fiber) || !haft_ocaml_many_stacks()) && fiber->top == &fiber->scope &&
+        (char *)fiber - fiber->sp < SMALL)
+        add_recent(continuation, fiber);
     else /* The collector is to know how much memory it stands for. */
-        haft_ocaml_settle(Field(continuation, 0), fiber);
+        haft_ocaml_settle(continuation, fiber);
 }
 
 static void minor_collection_ends(void) {
     if (end_before != NULL)
         end_before();
+    haft_ocaml_end_placed_youth();
     ocaml_fiber_t *fiber = haft_ocaml_young;
     haft_ocaml_young = (ocaml_fiber_t *)YOUNG_END;
     while (!is_end(fiber)) {

@@ -82,18 +82,22 @@ extern const haft_handles_t haft_ocaml_handles;
 extern char haft_ocaml_code_begin[], haft_ocaml_code_end[];
 extern char haft_ocaml_asked[], haft_ocaml_returned[], haft_ocaml_nested_returned[],
     haft_ocaml_base[];
+void haft_ocaml_gap_raised(void);
 void haft_ocaml_raised(void);
 void haft_ocaml_nested_raised(void);
 void haft_ocaml_continue(void);
-extern value haft_ocaml_stack_young[], haft_ocaml_stack_aside[], haft_ocaml_stack_used[],
-    haft_ocaml_stack_image[];
+extern value haft_ocaml_stack_young[], haft_ocaml_stack_placed[], haft_ocaml_stack_aside[],
+    haft_ocaml_stack_used[], haft_ocaml_stack_image[];
 #define STACK_YOUNG ((value)haft_ocaml_stack_young)
+#define STACK_PLACED ((value)haft_ocaml_stack_placed)
 #define STACK_ASIDE ((value)haft_ocaml_stack_aside)
 #define STACK_USED ((value)haft_ocaml_stack_used)
 #define STACK_IMAGE ((value)haft_ocaml_stack_image)
 
 /* fiber.c: fibers, and what the assembly calls. */
 extern ocaml_fiber_t *haft_ocaml_idle;
+/* The bytes of each stack. */
+extern size_t haft_ocaml_stack_size;
 /* The code of the trap that stands where C has called OCaml code. */
 extern uintnat haft_ocaml_callback_trap;
 /* The fiber of OCaml whose scope this is, or NULL. */
@@ -158,6 +162,27 @@ extern uintnat haft_ocaml_nest_reserve;
 /* A settler has ended, or a host that was full. */
 void haft_ocaml_leave_host(ocaml_fiber_t *settler);
 void haft_ocaml_reuse_hosts(void);
+/* The fiber that was placed last, or NULL; and how far below its header the stack pointer of one may be
+   that is to be placed: 0 while there are no shelves that it could go to. */
+extern ocaml_fiber_t *haft_ocaml_placed;
+extern uintnat haft_ocaml_most_placed;
+/* Whether the fields of a suspended nested fiber are those of one that is placed. For assertions. */
+bool haft_ocaml_is_placed(const ocaml_fiber_t *fiber);
+/* All that is placed goes to shelves. */
+void haft_ocaml_shelve_placed(void);
+/* The roots of what was placed since the last minor collection; of all. */
+void haft_ocaml_scan_placed(scanning_action action, bool all);
+/* A cycle of the major collector begins: the roots of what was placed since the last one did; what was
+   placed before that goes to shelves. */
+void haft_ocaml_darken_placed(void);
+/* A minor collection ends. */
+void haft_ocaml_end_placed_youth(void);
+/* The bytes of a fiber's stack from `start` on, on which that is the innermost trap, without the gaps. */
+size_t haft_ocaml_dense_bytes(const ocaml_fiber_t *fiber, const char *start, const char *trap);
+/* Copies the stack of `from`, from `start` on, to the end of that of `to`, without the gaps. `*link`
+   leads to the innermost trap, and does so afterwards. Returns where `start` went. */
+char *haft_ocaml_copy_dense(const ocaml_fiber_t *from, const char *start, char **link,
+                            ocaml_fiber_t *to);
 
 /* ---- Stacks that are moved ---- */
 
@@ -222,6 +247,8 @@ void haft_ocaml_trim_shelves(void);
 void haft_ocaml_list_young(ocaml_fiber_t *fiber);
 /* A shelf holds a young continuation. */
 void haft_ocaml_list_shelf(ocaml_fiber_t *shelf);
+/* A suspended fiber's continuation, where a scan takes it for a root. */
+void haft_ocaml_scan_continuation(scanning_action action, ocaml_fiber_t *fiber);
 /* The fiber goes on, or ends: it is not recent any more. */
 void haft_ocaml_forget_recent(ocaml_fiber_t *fiber);
 /* The fiber's parent has local roots, or may have: they are looked for. */

@@ -26,6 +26,7 @@ enum {
     WAITING = 16
 };
 _Static_assert(LARGEST % 16 == 0, "stacks are moved in steps of 16 bytes");
+_Static_assert(LARGEST == SHELF_LARGEST, "layout.h");
 static const size_t reservation = (size_t)256 << 20;
 
 static char *shelves;
@@ -47,6 +48,8 @@ ocaml_fiber_t *haft_ocaml_take_shelf(size_t bytes) {
         if (shelves == MAP_FAILED || carved == reservation)
             return NULL;
         carved += SHELF;
+        /* Half of them are for those that are placed. */
+        haft_ocaml_most_placed = carved < reservation / 2 ? haft_ocaml_stack_size / 16 : 0;
         shelf = (ocaml_fiber_t *)(void *)(shelves + carved - HEADER);
         shelf->scope.handles = &haft_ocaml_handles;
         shelf->continuation = FIBER_IDLE;

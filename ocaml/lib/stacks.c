@@ -70,6 +70,30 @@ HAFTI_INLINE size_t words_of(const part_t *part) {
     return (size_t)(base_trap(part->fiber) - part->stack);
 }
 
+/*
+ * The stack of a fiber that waits may have gaps (nests.c). Then the part becomes a copy without them, on a
+ * stack that end_dense gives back. False: there is no memory for that.
+ */
+static bool make_dense(part_t *part) {
+    const char *stack = (const char *)part->stack;
+    char *trap = (char *)(uintptr_t)part->trap;
+    ocaml_fiber_t *fiber = part->fiber;
+    if (haft_ocaml_dense_bytes(fiber, stack, trap) == words_of(part) * sizeof(value))
+        return true;
+    part->fiber = haft_ocaml_take_stack();
+    if (part->fiber == NULL)
+        return false;
+    part->fiber->handler = fiber->handler;
+    part->stack =
+        (const value *)(const void *)haft_ocaml_copy_dense(fiber, stack, &trap, part->fiber);
+    part->trap = (const value *)(const void *)trap;
+    return true;
+}
+static void end_dense(const part_t *dense, const part_t *part) {
+    if (dense->fiber != part->fiber)
+        haft_ocaml_end_one(dense->fiber);
+}
+
 HAFTI_INLINE size_t groups_for(size_t words) {
     return (words + WORD_BITS - 1) / WORD_BITS;
 }
@@ -106,6 +130,23 @@ static void make_room(size_t groups) {
         caml_fatal_error("haft: no memory to put a continuation away");
 }
 
+/* False: there are functions of C on the stack. */
+static bool find_live_of(const part_t *part, size_t groups) {
+    live_from = part->stack;
+    live_here = live + groups;
+    memset(live_here, 0, groups_for(words_of(part)) * sizeof *live);
+    frames_t frames = haft_ocaml_frames_from(part->fiber, (const char *)part->stack);
+    frame_descr *frame;
+    char *sp;
+    bool border = false;
+    while ((frame = haft_ocaml_next_frame(&frames, &sp, &border)) != NULL && !border) {
+        haft_ocaml_scan_frame(note_slot, frame, sp, NULL);
+        if (frame->retaddr == (uintnat)haft_ocaml_asked)
+            live_asked |= Field(((value *)(void *)sp)[1], CONTINUATION_STACK_FIELD) == STACK_YOUNG;
+    }
+    return !border;
+}
+
 /* Whether the stacks can be moved, and have at most so many words; if so, `live` tells of them. */
 static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
     size_t words = 0, groups = 0;
@@ -114,28 +155,18 @@ static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
     if (fiber->roots != NULL)
         return false;
     for (part_t part = innermost_part(fiber); part.fiber != NULL; part = outer_part(part.fiber)) {
-        live_from = part.stack;
-        words += words_of(&part);
-        if (words > most)
+        part_t dense = part;
+        if (words + words_of(&part) > most || !make_dense(&dense))
             return false;
-        size_t fields = image_fields(words_of(&part)), more = groups_for(words_of(&part));
+        words += words_of(&dense);
+        size_t fields = image_fields(words_of(&dense)), more = groups_for(words_of(&dense));
         live_total += 1 + fields;
         live_largest = fields > live_largest ? fields : live_largest;
         make_room(groups + more);
-        live_here = live + groups;
-        memset(live_here, 0, more * sizeof *live);
+        bool found = find_live_of(&dense, groups);
         groups += more;
-        frames_t frames = haft_ocaml_frames_from(part.fiber, (const char *)part.stack);
-        frame_descr *frame;
-        char *sp;
-        bool border = false;
-        while ((frame = haft_ocaml_next_frame(&frames, &sp, &border)) != NULL && !border) {
-            haft_ocaml_scan_frame(note_slot, frame, sp, NULL);
-            if (frame->retaddr == (uintnat)haft_ocaml_asked)
-                live_asked |=
-                    Field(((value *)(void *)sp)[1], CONTINUATION_STACK_FIELD) == STACK_YOUNG;
-        }
-        if (border)
+        end_dense(&dense, &part);
+        if (!found)
             return false;
         if (part.fiber == fiber)
             return true;
@@ -202,7 +233,12 @@ static value make_image(const ocaml_fiber_t *fiber, bool young) {
     const uintnat *lives = live;
     value innermost = 0, inner = 0;
     for (part_t part = innermost_part(fiber);; part = outer_part(part.fiber)) {
-        value image = make_part(&part, lives, young);
+        part_t dense = part;
+        if (!make_dense(&dense))
+            return 0;
+        value image = make_part(&dense, lives, young);
+        size_t groups = groups_for(words_of(&dense));
+        end_dense(&dense, &part);
         if (image == 0)
             return 0;
         if (inner == 0)
@@ -212,7 +248,7 @@ static value make_image(const ocaml_fiber_t *fiber, bool young) {
         if (part.fiber == fiber)
             return innermost;
         inner = image;
-        lives += groups_for(words_of(&part));
+        lives += groups;
     }
 }
 
@@ -420,6 +456,12 @@ static void take_from_keeper(value keeper, ocaml_fiber_t *fiber) {
 ocaml_fiber_t *haft_ocaml_fiber(value continuation, bool *image) {
     value block = Field(continuation, CONTINUATION_STACK_FIELD);
     *image = false;
+    if (block == STACK_PLACED) {
+        haft_ocaml_shelve_placed();
+        block = Field(continuation, CONTINUATION_STACK_FIELD);
+        if (block == STACK_PLACED) /* A copy, of Weak.get_copy. */
+            return NULL;
+    }
     if (block == STACK_USED)
         return NULL;
     if (block == STACK_YOUNG || block == STACK_ASIDE) {
@@ -459,9 +501,9 @@ ocaml_fiber_t *haft_ocaml_shelve_awakened(value continuation) {
 ocaml_fiber_t *haft_ocaml_awaken(value continuation);
 
 ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
-    value block = Field(continuation, CONTINUATION_STACK_FIELD);
     bool image;
     ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
+    value block = Field(continuation, CONTINUATION_STACK_FIELD);
     if (fiber == NULL && !image)
         return NULL;
     assert(image || (is_suspended(fiber) && haft_ocaml_is_valid(fiber)));
@@ -528,6 +570,7 @@ value haft_ocaml_clone(value continuation) {
     if (!image) {
         if (fiber == NULL)
             caml_raise_constant(*caml_named_value("haft.Continuation_already_resumed"));
+        haft_ocaml_shelve_placed();
         if (!find_live(fiber, SIZE_MAX))
             caml_invalid_argument(
                 "Haft.unsafe_clone: there are functions of C on the computation's stack");

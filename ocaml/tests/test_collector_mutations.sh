@@ -41,7 +41,8 @@ link() {
 # The settings of the tests proper, and one in which everything moves all the time.
 passes() {
   timeout 120 ./collector 5000 && OCAMLRUNPARAM=s=256,i=1k,o=10 timeout 120 ./collector 1500 &&
-    HAFT_OCAML_STACKS=0 timeout 120 ./collector 5000
+    HAFT_OCAML_STACKS=0 timeout 120 ./collector 5000 &&
+    HAFT_OCAML_STACKS=0 OCAMLRUNPARAM=s=256,i=1k,o=10 timeout 120 ./collector 1500
 }
 
 link
@@ -71,9 +72,9 @@ mutate() {
 }
 
 mutate 'roots of young suspended fibers' roots.c \
-  's/^            haft_ocaml_scan_suspended(action, fiber);/            ;/'
+  's/^        scan_young_fiber(action, fiber);/        ;/'
 mutate 'roots of young shelves' roots.c \
-  's/^            haft_ocaml_scan_suspended(action, young_shelves.at.*/            ;/'
+  's/^        scan_young_fiber(action, young_shelves.at.*/        ;/'
 mutate 'local roots of parents' roots.c 's/^    scan_parents(action);//'
 mutate 'local roots of parents that have declined an effect' foreign.c \
   's/^    haft_ocaml_list_rooted(inner);//'
@@ -85,17 +86,23 @@ mutate 'recent stacks, when a cycle begins' roots.c \
 mutate 'recent stacks, when everything moves' roots.c \
   '/haft_ocaml_scan_settled(action);/{n;s/scan_recent(action);/;/}'
 mutate 'the continuations of recent stacks' roots.c \
-  's/^                darken_alone(fiber->continuation);/                ;/'
+  's/^        darken_alone(fiber->continuation);/        ;/'
 mutate 'the handlers of suspended fibers' frames.c 's/^    action(fiber->handler, &fiber->handler);//'
 mutate 'what keeps recent stacks' roots.c 's/^        settle_seen(); .*/        ;/'
 mutate 'the links between traps that are moved' runtime.h 's/^        \*link += distance;/        *link += 0;/'
-mutate 'the links between traps of a moved parent' nests.c \
-  's/^    move_traps(&child->parent_exception.*/    ;/'
-mutate 'the roots of captured nested fibers' nests.c 's/^        haft_ocaml_list_shelf(to);/        ;/'
+mutate 'the links between traps of what is copied without gaps' nests.c \
+  's/^    \*link = at;/    ;/'
+mutate 'the roots of captured nested fibers' nests.c 's/^    list_young(to);/    ;/'
+mutate 'the roots of placed fibers' nests.c \
+  's/^        haft_ocaml_scan_suspended(action, fiber);/        ;/'
+mutate 'the continuations of placed fibers' nests.c \
+  's/^            fiber->continuation = Field(continuation, 0);/            ;/'
+mutate 'placed fibers, where their clauses end' nests.c 's/^        shelve(fiber);/        leave_gap(fiber);/'
 mutate 'the roots of settlers' nests.c 's/^    haft_ocaml_list_young(fiber);/    ;/'
-mutate 'the roots of nested fibers that get stacks' nests.c 's/^ *haft_ocaml_list_young(to);/    ;/'
+mutate 'the roots of nested fibers that get stacks' nests.c \
+  's/^    haft_ocaml_list_young(to);/    ;/; s/^        haft_ocaml_list_young(fiber);/        ;/'
 mutate 'the end of fibers whose continuation has died' roots.c \
-  's/^        haft_ocaml_end(fiber);/        ;/'
+  's/^            haft_ocaml_end(fiber);/            ;/'
 mutate 'local roots of the innermost fiber' frames.c \
   's/^    haft_ocaml_scan_roots_blocks(action, fiber->roots);//'
 mutate 'local roots of fibers inside' frames.c \
@@ -113,6 +120,6 @@ mutate 'the handler on an image' stacks.c \
 mutate 'the links between traps' stacks.c \
   's/as_integer((uintnat)part->fiber - (uintnat)trap)/as_integer((uintnat)part->fiber - (uintnat)trap + 64)/'
 mutate 'the images further out' stacks.c 's/^            Field(inner, IMAGE_OUTER) = image;/            ;/'
-mutate 'the live slots of fibers further out' stacks.c 's/^        lives += groups_for.*/        ;/'
+mutate 'the live slots of fibers further out' stacks.c 's/^        lives += groups;/        ;/'
 exit $failed
 # SPDX-License-Identifier: MIT

@@ -6,6 +6,7 @@ type _ Effect.t +=
   | Ask : int t
   | Never : unit t
   | Keep : int t
+  | Start : (unit -> int) -> int t
   | Prime : int -> bool t
 
 external call : ('a -> 'b) -> 'a -> 'b = "nests_call"
@@ -347,6 +348,177 @@ let tests =
                | n -> n
                | exception Stack_overflow -> answering 1 (fun () -> perform Ask)));
         check "deep" (some + 1_000_000) (below some (fun () -> deep 1_000_000)) );
+    ( "a clause that returns, raises or drops the continuation leaves it as it was",
+      fun () ->
+        let kept : (int, int) continuation list ref = ref [] in
+        let body i () =
+          let text = String.make i 'x' in
+          let a = perform Keep in
+          a + String.length text
+        in
+        let start i () =
+          try_with (body i) ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Keep ->
+                      Some
+                        (fun (k : (a, int) continuation) ->
+                          kept := k :: !kept;
+                          if i mod 3 = 0 then raise Stop;
+                          if i mod 7 = 0 then ignore (perform Ask);
+                          if i mod 5 = 0 then collecting (fun () -> 0) else i)
+                  | _ -> None);
+            }
+        in
+        let rec many n =
+          if n = 0 then 0
+          else
+            let more = try answering 1 (start n) with Stop -> 1 in
+            ignore more;
+            1 + many (n - 1)
+        in
+        check "starts" (2 * some) (below some (fun () -> many some));
+        check "kept" some (List.length !kept);
+        let sum = List.fold_left (fun sum k -> sum + continue k 1) 0 !kept in
+        check "sum" (some + (some * (some + 1) / 2)) sum;
+        match continue (List.hd !kept) 1 with
+        | (_ : int) -> Alcotest.fail "it went on twice"
+        | exception Continuation_already_resumed -> () );
+    ( "clauses that perform themselves find what they left, whatever is collected between",
+      fun () ->
+        let asked = ref 0 in
+        let collect n =
+          match n mod 97 with
+          | 0 -> Gc.minor ()
+          | 1 -> ignore (Gc.major_slice 0)
+          | 2 -> Gc.full_major ()
+          | 3 when n mod 5 = 0 -> Gc.compact ()
+          | _ -> ()
+        in
+        let rec walk level f =
+          if level = 0 then answering 1 f
+          else
+            walk (level - 1) (fun () ->
+                let text = Sys.opaque_identity (String.make (level mod 9) 'y') in
+                let result =
+                  try_with f ()
+                    {
+                      effc =
+                        (fun (type a) (effect : a t) ->
+                          match effect with
+                          | Ask ->
+                              Some
+                                (fun (k : (a, _) continuation) ->
+                                  incr asked;
+                                  collect !asked;
+                                  let before = Sys.opaque_identity (ref level) in
+                                  let n = try perform Ask with Stop -> 1 in
+                                  collect !asked;
+                                  if !before <> level then Alcotest.fail "a value is lost";
+                                  match !asked mod 11 with
+                                  | 0 -> (
+                                      try continue k (n + 1) with Not_found -> assert false)
+                                  | 1 ->
+                                      let result = continue k (n + 1) in
+                                      if !before <> level then Alcotest.fail "a value is lost";
+                                      result
+                                  | 2 when !asked mod 5 = 0 -> discontinue k Stop
+                                  | _ -> continue k (n + 1))
+                          | _ -> None);
+                    }
+                in
+                if text <> String.make (level mod 9) 'y' then Alcotest.fail "a text is lost";
+                result)
+        in
+        let rec body n = if n = 0 then 0 else (try perform Ask with Stop -> 1) + body (n - 1) in
+        check "sum" 0 (0 * below some (fun () -> walk 60 (fun () -> body 20)));
+        check "asked" 1200 !asked );
+    ( "tasks that take turns, and start others, do not fill the stack",
+      fun () ->
+        let queue = Queue.create () in
+        let next () = if Queue.is_empty queue then 0 else (Queue.pop queue) () in
+        let rec task level n () =
+          if n = 0 then 0
+          else begin
+            perform Never;
+            if n mod 4 = 0 && level < 2 then ignore (perform (Start (task (level + 1) (n mod 3))));
+            task level (n - 1) ()
+          end
+        and run f =
+          match_with f ()
+            {
+              retc = (fun _ -> next ());
+              exnc = raise;
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Never ->
+                      Some
+                        (fun (k : (a, int) continuation) ->
+                          Queue.push (fun () -> continue k ()) queue;
+                          next ())
+                  | Start f ->
+                      Some
+                        (fun (k : (a, int) continuation) ->
+                          Queue.push (fun () -> continue k 0) queue;
+                          run f)
+                  | _ -> None);
+            }
+        in
+        let more = ref 0 in
+        check "end" some
+          (below some (fun () ->
+               ignore (run (task 0 5_000));
+               let before = kibibytes "VmRSS" in
+               let result = run (task 0 100_000) in
+               more := kibibytes "VmRSS" - before;
+               result));
+        if !more > 4096 then Alcotest.fail (Printf.sprintf "%d KiB more" !more) );
+    ( "a computation in which a clause waits is cloned",
+      fun () ->
+        let waits () =
+          try_with
+            (fun () ->
+              let a = perform Keep in
+              a + 1)
+            ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Keep ->
+                      Some
+                        (fun (_ : (a, _) continuation) ->
+                          let text = Sys.opaque_identity (String.make 3 'z') in
+                          let a = perform Ask in
+                          a + String.length text)
+                  | _ -> None);
+            }
+        in
+        let both () =
+          try_with
+            (fun () -> try 10 + waits () with Stop -> 0)
+            ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Ask ->
+                      Some
+                        (fun (k : (a, _) continuation) ->
+                          let copies = List.init 3 (fun _ -> Haft.unsafe_clone k) in
+                          let first = continue k 100 in
+                          Gc.full_major ();
+                          List.fold_left (fun sum copy -> sum + continue copy 200) first copies)
+                  | _ -> None);
+            }
+        in
+        check "alone" 752 (both ());
+        check "nested" (some + 752) (below some both);
+        let rec on_each n = if n = 0 then 0 else both () + others (fun () -> on_each (n - 1)) in
+        check "on each" (752 * some) (on_each some) );
     ( "threads have nests of their own",
       fun () ->
         let results = Array.make 4 0 in

@@ -1211,6 +1211,10 @@ haft_ocaml_collected:
         .hidden haft_ocaml_code_end
 haft_ocaml_code_end:
 
+/* No clause runs in place here: there are no gaps. */
+        .globl  haft_ocaml_gap_raised
+        .hidden haft_ocaml_gap_raised
+haft_ocaml_gap_raised:
 /* Never executed: what the base of a fiber returns to, the end of a chunk of stack. */
         .globl  haft_ocaml_base
         .hidden haft_ocaml_base
@@ -1263,6 +1267,7 @@ haft_ocaml_frametable:
         .endm
         abstract haft_ocaml_stack_young
         abstract haft_ocaml_stack_aside
+        abstract haft_ocaml_stack_placed
         abstract haft_ocaml_stack_used
         abstract haft_ocaml_stack_image
 

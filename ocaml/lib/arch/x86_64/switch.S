@@ -122,10 +122,12 @@
         movq    %rax, %rdi
         movq    CONTINUATION_EFFECT(%rdi), %rax
         capture_in \continue
+        to_parent
         .endm
 
-/* The same, with the effect in rax and the continuation, whose last field is YOUNG, in rdi. Its number is made of its address
-   in the minor heap and the number of collections before: nothing else has that. */
+/* The fiber gets the continuation in rdi, whose last field is written; the handler's function for effects in rbx.
+   Its number is made of its address in the minor heap and the number of collections before: nothing else
+   has that. */
         .macro  capture_in continue
         movq    FIBER_HANDLER(%rcx), %rbx
         leaq    \continue(%rip), %r8
@@ -140,7 +142,6 @@
         movq    $(CONTINUATION_FIELDS << 10 | 248), -8(%rdi)
         leaq    1(%r8, %r9), %r8
         movq    %r8, CONTINUATION_NUMBER(%rdi)
-        to_parent
         .endm
 
 /* Calls a function of C that keeps rax, rcx and rdx for us; the flags tell whether its result is 0. */
@@ -189,6 +190,35 @@
 7:
         .endm
 
+/* What the caller does in tail position starts a nested fiber. The gaps that it would return to go: otherwise
+   each such fiber would leave one behind. Keeps rax, rbx and rdi. */
+        .macro  pop_gaps
+10:     leaq    haft_ocaml_gap_returned(%rip), %r8
+        cmpq    %r8, (%rsp)
+        je      12f
+        leaq    haft_ocaml_clause_returned(%rip), %r9
+        cmpq    %r9, (%rsp)
+        jne     14f
+        cmpq    %r8, 16(%rsp)
+        jne     14f
+        addq    $16, %rsp
+12:     cmpq    $0, GAP_FIBER+8(%rsp)
+        je      13f
+        save    %rax
+        save    %rbx
+        save    %rdi
+        call    haft_ocaml_shelve_placed@PLT
+        restore %rdi
+        restore %rbx
+        restore %rax
+13:     movq    GAP_NEXT+8(%rsp), %r8
+        movq    GAP_PARENT+8(%rsp), %r9
+        movq    %r8, STATE(exception_pointer)
+        leaq    -8(%r9), %rsp
+        jmp     10b
+14:
+        .endm
+
 /* Whether what the caller starts may be nested in the fiber that it runs on (nests.c): goes to `no`, or has the
    scope of that in rdx. rsi: the caller's stack pointer. */
         .macro  may_nest no
@@ -212,8 +242,8 @@
 8:
         .endm
 
-/* The header of a nested fiber at rcx, without its handler. Its parent's scope is in rdx, the parent's stack
-   pointer in rsi; both stay. The exception pointer is still the parent's. */
+/* The header of a nested fiber at rcx, where a line of the caches begins, without its handler. Its parent's scope
+   is in rdx, the parent's stack pointer in rsi; both stay. The exception pointer is still the parent's. */
         .macro  nest
         movq    (%rsi), %r8
         leaq    8(%rsi), %r9
@@ -389,12 +419,14 @@ haft_ocaml_returned:
         .endm
 
 .Lrunstack_refill:
+        pop_gaps
+        load_thread
         movq    %rsp, %rsi
         may_nest .Lrunstack_take
         .cfi_remember_state
         .cfi_def_cfa %rsi, 8
         leaq    -FIBER_ROOM(%rsp), %rcx
-        andq    $-16, %rcx
+        andq    $-64, %rcx
         leaq    FIBER_TRAP(%rcx), %rsp
         nest
         movq    %rdi, FIBER_HANDLER(%rcx)
@@ -495,7 +527,7 @@ haft_ocaml_nested_returned:
  * (haft_ocaml_continue_alone). (Loads and comparisons are cheap; but no more than a store or two retires
  * in a cycle.)
  */
-        .macro  begin_capture
+        .macro  begin_capture stack
         leaq    -8*(CONTINUATION_FIELDS + 1)(%r15), %rdi
         cmpq    STATE(young_limit), %rdi
         jb      .Lperform_rarely
@@ -503,9 +535,28 @@ haft_ocaml_nested_returned:
         addq    $8, %rdi
         movq    %r8, -8(%rsp)           /* The red zone is ours. */
         leaq    -8(%rsp), %r10
-        leaq    haft_ocaml_stack_young(%rip), %r9
+        leaq    \stack(%rip), %r9
         movq    %r10, FIBER_SP(%rcx)
         movq    %r9, CONTINUATION_STACK(%rdi)
+        .endm
+
+/* Goes to `no` unless the nested fiber in rcx may be placed: it would have room on a shelf, and what has been
+   nested and placed below it is not too much. r8: the exception pointer; it stays. */
+        .macro  may_place no
+        movq    %rcx, %r9
+        subq    %rsp, %r9
+        cmpq    haft_ocaml_most_placed(%rip), %r9
+        ja      \no
+        cmpq    $(SHELF_LARGEST - FIBER_TRAP - 8), %r9
+        jbe     8f
+        leaq    haft_ocaml_gap_raised(%rip), %r10
+        cmpq    %r10, 8(%r8)
+        jne     \no
+        addq    %r8, %r9                /* but for what the innermost gap divides */
+        subq    GAP_PARENT(%r8), %r9
+        cmpq    $(SHELF_LARGEST - FIBER_TRAP - 8), %r9
+        ja      \no
+8:
         .endm
 
         function haft_ocaml_perform
@@ -524,8 +575,9 @@ haft_ocaml_nested_returned:
         je      .Lperform_rarely
         cmpq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx)
         jne     .Lperform_effect_nested
-        begin_capture
+        begin_capture haft_ocaml_stack_young
         capture_in haft_ocaml_continue_alone
+        to_parent
 /* Jumps to the clause for the effect in rax, by the handler's function in rbx, or to Effect.decline; in
    rdi the continuation. */
 .Lask_handler:
@@ -592,11 +644,39 @@ haft_ocaml_asked:
 .Lperform_effect_nested:
         cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
         jne     .Lperform_rarely
-        begin_capture
+        movq    STATE(exception_pointer), %r8
+        may_place .Lperform_leaves_nest
+        begin_capture haft_ocaml_stack_placed
+/* The fiber in rcx is placed: it stays where it is, and its handler is asked below it, beyond a gap. rax: the
+   effect; rdi: the continuation; r10: the fiber's stack pointer. */
+.Lplace:
+        movq    FIBER_PARENT_EXCEPTION(%rcx), %r8
+        leaq    haft_ocaml_gap_raised(%rip), %r9
+        movq    %r8, GAP_NEXT-GAP_ROOM(%r10)
+        movq    %r9, GAP_RAISED-GAP_ROOM(%r10)
+        movq    FIBER_PARENT(%rcx), %r8
+        movq    FIBER_PARENT_PC(%rcx), %r9
+        movq    %r8, GAP_PARENT-GAP_ROOM(%r10)
+        movq    %r9, GAP_PARENT_PC-GAP_ROOM(%r10)
+        movq    haft_ocaml_placed(%rip), %r8
+        movq    FIBER_OUTER(%rcx), %r9
+        movq    %rcx, GAP_FIBER-GAP_ROOM(%r10)
+        movq    %r8, GAP_PLACED-GAP_ROOM(%r10)
+        movq    %rcx, haft_ocaml_placed(%rip)
+        movq    %r9, %fs:THREAD_CURRENT(%r11)
+        leaq    haft_ocaml_gap_returned(%rip), %r8
+        subq    $GAP_ROOM, %r10
+        movq    %r8, -8(%r10)
+        movq    %r10, STATE(exception_pointer)
+        leaq    -8(%r10), %rsp
+        capture_in haft_ocaml_continue_placed
+        jmp     .Lask_handler
+.Lperform_leaves_nest:
+        begin_capture haft_ocaml_stack_young
         movq    %rax, CONTINUATION_EFFECT(%rdi)
         movq    %rdi, %rax
         xorl    %esi, %esi
-        jmp     .Lcapture_nested
+        jmp     .Lleave_nest
 .Lperform_effect_traps:
         find_callbacks .Lperform_rarely
         movq    STATE(exception_pointer), %r8
@@ -689,10 +769,30 @@ haft_ocaml_clause_returned:
         jmp     .Lcall_clause
         end_function haft_ocaml_perform_by_call
 
-/* The same, from a nested fiber, which goes to a shelf or a stack of its own. rsi: the fiber of OCaml inside, or
-   0. */
+/* The same, from a nested fiber, which is placed, or goes to a shelf or a stack of its own. rsi: the fiber of
+   OCaml inside, or 0. */
         function haft_ocaml_perform_nested
 .Lcapture_nested:
+        leaq    FIBER_SCOPE(%rcx), %r8
+        testq   %rsi, %rsi
+        jnz     .Lleave_nest
+        cmpq    %r8, FIBER_TOP(%rcx)
+        jne     .Lleave_nest
+        movq    FIBER_ROOTS(%rcx), %r9
+        orq     FIBER_SERIAL(%rcx), %r9
+        jnz     .Lleave_nest
+        compare_traps
+        je      9f
+        find_callbacks .Lleave_nest
+        movq    STATE(exception_pointer), %r8
+9:      may_place .Lleave_nest
+        leaq    haft_ocaml_stack_placed(%rip), %r9
+        movq    %rax, %rdi
+        movq    FIBER_SP(%rcx), %r10
+        movq    CONTINUATION_EFFECT(%rdi), %rax
+        movq    %r9, CONTINUATION_STACK(%rdi)
+        jmp     .Lplace
+.Lleave_nest:
         subq    $24, %rsp               /* What is below has the exception pointer. */
         .cfi_adjust_cfa_offset 24
         movq    %rax, (%rsp)
@@ -807,6 +907,53 @@ haft_ocaml_clause_returned:
         jmp     *%rsi
         end_function haft_ocaml_reperform
 
+/*
+ * A gap (layout.h). A clause that runs in place has returned, or raised an exception: its fiber, if it is
+ * still there, goes to a shelf.
+ *   in: rax the result; rsp the gap
+ */
+        function haft_ocaml_gap
+        .cfi_escape 0x0f, 0x03, 0x77, 0x10, 0x06 /* CFA = [rsp + 16], the parent's stack */
+        nop
+        .globl  haft_ocaml_gap_returned
+        .hidden haft_ocaml_gap_returned
+haft_ocaml_gap_returned:
+        cmpq    $0, GAP_FIBER(%rsp)
+        jne     2f
+1:      movq    GAP_NEXT(%rsp), %r8
+        movq    GAP_PARENT(%rsp), %r9
+        movq    %r8, STATE(exception_pointer)
+        .cfi_remember_state
+        .cfi_def_cfa %r9, 0
+        movq    %r9, %rsp
+        movq    -8(%r9), %rcx
+        jmp     *%rcx
+        .cfi_restore_state
+2:      movq    %rax, %rbx
+        call    haft_ocaml_shelve_placed@PLT
+        movq    %rbx, %rax
+        jmp     1b
+        end_function haft_ocaml_gap
+
+/* rax: the exception; rsp is past the trap. */
+        function haft_ocaml_gap_raised
+        .cfi_escape 0x0f, 0x03, 0x77, 0x00, 0x06
+        leaq    -16(%rsp), %rsp         /* The trap is still read. */
+        .cfi_escape 0x0f, 0x03, 0x77, 0x10, 0x06
+        cmpq    $0, GAP_FIBER(%rsp)
+        jne     2f
+1:      movq    GAP_PARENT(%rsp), %r9
+        .cfi_remember_state
+        .cfi_def_cfa %r9, 0
+        leaq    -8(%r9), %rsp
+        jmp     caml_raise_exn@PLT
+        .cfi_restore_state
+2:      movq    %rax, %rbx
+        call    haft_ocaml_shelve_placed@PLT
+        movq    %rbx, %rax
+        jmp     1b
+        end_function haft_ocaml_gap_raised
+
         .macro  to_child_stack
         movq    FIBER_SP(%rcx), %r8
         movq    (%r8), %r9
@@ -903,6 +1050,8 @@ haft_ocaml_continue:
         .endm
 
 .Lcontinue_awaken:
+        pop_gaps
+        movq    CONTINUATION_FIBER(%rbx), %rcx
         /* No stack is idle? Then it is nested, if it can be, from a shelf. */
         cmpq    $0, haft_ocaml_idle(%rip)
         jne     .Lcontinue_take
@@ -928,7 +1077,7 @@ haft_ocaml_continue:
         .cfi_def_cfa %rsi, 8
         movq    %rcx, %rdi
         leaq    -FIBER_ROOM(%rsi), %rcx
-        andq    $-16, %rcx
+        andq    $-64, %rcx
         movq    %rcx, %r9
         subq    %rdi, %r9
         movq    FIBER_SP(%rdi), %r8
@@ -1035,6 +1184,61 @@ haft_ocaml_continue_called:
         return_by_jump
         .cfi_endproc
         .size   haft_ocaml_continue_called, . - haft_ocaml_continue_called
+
+/* The same, of a fiber that was placed: it is entered as it is where its clause ends with that. */
+        .globl  haft_ocaml_continue_placed
+        .hidden haft_ocaml_continue_placed
+        .type   haft_ocaml_continue_placed, @function
+        .p2align 4
+        nop
+haft_ocaml_continue_placed:
+        .cfi_startproc
+        leaq    haft_ocaml_stack_placed(%rip), %r8
+        movq    CONTINUATION_FIBER(%rbx), %rcx
+        cmpq    %r8, CONTINUATION_STACK(%rbx)
+        jne     .Lcontinue_shelved
+        decq    %rcx
+        leaq    haft_ocaml_gap_returned(%rip), %r9
+        cmpq    haft_ocaml_placed(%rip), %rcx
+        jne     .Lcontinue_shelves
+        cmpq    %rbx, FIBER_CONTINUATION(%rcx)
+        jne     .Lcontinue_shelves
+        cmpq    %r9, (%rsp)
+        jne     .Lcontinue_shelves
+        movq    FIBER_SP(%rcx), %r8
+        leaq    GAP_ROOM+8(%rsp), %r9
+        cmpq    %r8, %r9
+        jne     .Lcontinue_shelves
+        load_thread
+        leaq    haft_ocaml_stack_used(%rip), %r10
+        movq    GAP_PLACED-GAP_ROOM(%r8), %r9
+        leaq    FIBER_SCOPE(%rcx), %rdx
+        movq    %r10, CONTINUATION_STACK(%rbx)
+        movq    %r9, haft_ocaml_placed(%rip)
+        movq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
+        movq    %rdx, %fs:THREAD_CURRENT(%r11)
+        to_child_stack
+        .cfi_remember_state
+        return_by_jump
+        .cfi_restore_state
+/* A copy, of Weak.get_copy, is still said to be placed then. */
+.Lcontinue_shelves:
+        subq    $24, %rsp
+        .cfi_adjust_cfa_offset 24
+        movq    %rax, 8(%rsp)
+        movq    %rbx, 16(%rsp)
+        call    haft_ocaml_shelve_placed@PLT
+        movq    8(%rsp), %rax
+        movq    16(%rsp), %rbx
+        addq    $24, %rsp
+        .cfi_adjust_cfa_offset -24
+        leaq    haft_ocaml_stack_placed(%rip), %r8
+        cmpq    %r8, CONTINUATION_STACK(%rbx)
+        je      .Lalready
+.Lcontinue_shelved:
+        jmp     haft_ocaml_continue_called
+        .cfi_endproc
+        .size   haft_ocaml_continue_placed, . - haft_ocaml_continue_placed
 
 /*
  * resume_with continuation argument function: function argument, called where the fiber was suspended.
@@ -1201,7 +1405,7 @@ haft_ocaml_base:
         .globl  haft_ocaml_frametable
         .hidden haft_ocaml_frametable
 haft_ocaml_frametable:
-        .quad   6
+        .quad   7
         .quad   haft_ocaml_collected
         .value  48                      /* bytes */
         .value  4                       /* live slots: */
@@ -1226,6 +1430,10 @@ haft_ocaml_frametable:
         .value  1                       /* live slots: */
         .value  FIBER_HANDLER-FIBER_TRAP
         .p2align 3
+        .quad   haft_ocaml_gap_returned
+        .value  0xffff
+        .value  0
+        .p2align 3
         .quad   haft_ocaml_base
         .value  0xffff
         .value  0
@@ -1242,6 +1450,7 @@ haft_ocaml_frametable:
         .endm
         abstract haft_ocaml_stack_young
         abstract haft_ocaml_stack_aside
+        abstract haft_ocaml_stack_placed
         abstract haft_ocaml_stack_used
         abstract haft_ocaml_stack_image
 
