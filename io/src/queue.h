@@ -7,11 +7,11 @@
  *
  * Both ends stand in one word, which every step that takes or puts changes:
  *
- *   bits 0 to 31: how often the newest was taken      32 to 47: `head`      48 to 63: `tail`
+ *   bits 0 to 31: how many were taken      32 to 47: `head`      48 to 63: `tail`
  *
  * The owner alone puts, and takes the newest; whoever takes the oldest moves `head`. What he has read from the
- * slots before is his if the word was still the same. The count in the low bits makes the word differ where the newest
- * was taken and another put into its slot.
+ * slots before is his if the word was still the same. The count in the low bits makes the word differ where both
+ * ends are again what they were and the slots are not: for four thousand million tasks.
  *
  * A task may be in a queue although it was started from elsewhere, and its record may be another task's by
  * now. That is why a task goes to whoever swaps its state from that in which it was offered (haft_io_claim), and
@@ -56,7 +56,10 @@ static inline uint16_t haft_io_queue_inside(uint64_t ends) {
 
 /* How many tasks were ever put. */
 static inline uint16_t haft_io_queue_puts(uint64_t ends) {
-    return (uint16_t)(haft_io_queue_tail(ends) + (uint16_t)ends);
+    return (uint16_t)(haft_io_queue_inside(ends) + (uint16_t)ends);
+}
+static inline uint64_t haft_io_queue_counted(uint64_t ends, uint32_t taken) {
+    return (ends & ~(uint64_t)UINT32_MAX) | (uint32_t)(ends + taken);
 }
 
 static inline uint64_t haft_io_queue_look(const haft_io_queue_t *queue) {
@@ -103,7 +106,8 @@ static inline uint32_t haft_io_queue_take(haft_io_queue_t *queue, void **tasks, 
         for (uint32_t i = 0; i < count; i++)
             tasks[i] = haft_io_queue_read(queue, (uint16_t)(head + i));
         uint64_t moved = (uint64_t)(uint16_t)(head + count) << 32;
-        if (haft_io_queue_swap(queue, &ends, (ends & ~HAFT_IO_QUEUE_HEAD) | moved))
+        uint64_t counted = haft_io_queue_counted(ends, count);
+        if (haft_io_queue_swap(queue, &ends, (counted & ~HAFT_IO_QUEUE_HEAD) | moved))
             return count;
     }
 }
@@ -113,8 +117,7 @@ static inline void *haft_io_queue_take_newest(haft_io_queue_t *queue) {
     uint64_t ends = haft_io_queue_look(queue);
     while (haft_io_queue_inside(ends) != 0) {
         void *task = haft_io_queue_read(queue, (uint16_t)(haft_io_queue_tail(ends) - 1));
-        uint64_t counted = (uint32_t)(ends + 1) | (ends & ~(uint64_t)UINT32_MAX);
-        if (haft_io_queue_swap(queue, &ends, counted - HAFT_IO_QUEUE_PUT))
+        if (haft_io_queue_swap(queue, &ends, haft_io_queue_counted(ends, 1) - HAFT_IO_QUEUE_PUT))
             return task;
     }
     return NULL;
