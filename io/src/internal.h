@@ -145,7 +145,7 @@ void haft_io_timers_start(haft_io_timers_t *timers, int64_t now);
 void haft_io_timer_add(haft_io_timers_t *timers, haft_io_timer_t *timer, int64_t deadline);
 void haft_io_timer_remove(haft_io_timers_t *timers, haft_io_timer_t *timer);
 /* When something has to be done next: not later than the first timer; HAFT_IO_FOREVER for none. */
-int64_t haft_io_timers_next(const haft_io_timers_t *timers);
+int64_t haft_io_timers_next(haft_io_timers_t *timers);
 void haft_io_timers_advance(haft_io_timers_t *timers, int64_t now);
 
 /* ---- Tasks and scopes (task.c, scope.c) ---- */

@@ -187,10 +187,12 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
         task->locals = NULL;
     }
     if (HAFT_IO_UNLIKELY(worker->shared)) {
-        bool opened_root = home->split && home->worker == worker && task == worker->crew->main;
+        haft_io_crew_t *crew = worker->crew;
+        bool opened_root =
+            home == &crew->root && home->split && home->worker == worker && task == crew->main;
         hand_over_shared(task, worker);
         if (HAFT_IO_UNLIKELY(opened_root)) {
-            worker->crew->main = NULL;
+            crew->main = NULL;
             haft_io_scope_merge(home);
         }
         haft_io_scope_count_down_shared(home, worker);

@@ -10,9 +10,11 @@
  * - at every level the occupied slots lie after the digit of `elapsed`; so the lowest occupied
  *   slot of the lowest occupied level holds the first timers;
  * - a bit of `occupied` is set if its slot has timers; it may still be set when the last has been
- *   removed, and is then cleared when the time has come.
+ *   removed, and is then cleared when somebody comes by.
  */
 #include "internal.h"
+
+enum { FEW = 8 };
 
 static int64_t tick_after(int64_t time) {
     const int64_t latest = INT64_MAX - (INT64_C(2) << HAFT_IO_TICK_BITS);
@@ -73,15 +75,35 @@ static bool first_slot(const haft_io_timers_t *timers, int *level, unsigned *slo
     return false;
 }
 
-int64_t haft_io_timers_next(const haft_io_timers_t *timers) {
+/* The first of a slot's timers. */
+static int64_t first_tick(const haft_io_link_t *head) {
+    int64_t first = INT64_MAX;
+    for (const haft_io_link_t *link = head->next; link != head; link = link->next) {
+        int64_t tick = HAFT_IO_OWNER(link, haft_io_timer_t, link)->tick;
+        first = tick < first ? tick : first;
+    }
+    return first;
+}
+
+/* A thread with many timers wakes up for each slot that has to move down, too. One with few wakes up for them only,
+   since nothing else may be going on. */
+int64_t haft_io_timers_next(haft_io_timers_t *timers) {
     if (!haft_io_ring_empty(&timers->due))
         return timers->elapsed << HAFT_IO_TICK_BITS;
     int level;
     unsigned slot;
     int64_t tick;
-    if (timers->count == 0 || !first_slot(timers, &level, &slot, &tick))
-        return HAFT_IO_FOREVER;
-    return tick << HAFT_IO_TICK_BITS;
+    while (timers->count != 0 && first_slot(timers, &level, &slot, &tick)) {
+        const haft_io_link_t *head = &timers->slots[level][slot];
+        if (haft_io_ring_empty(head)) {
+            timers->occupied[level] &= ~(UINT64_C(1) << slot);
+            continue;
+        }
+        if (timers->count <= FEW)
+            tick = first_tick(head);
+        return tick << HAFT_IO_TICK_BITS;
+    }
+    return HAFT_IO_FOREVER;
 }
 
 static void fire_due(haft_io_timers_t *timers) {

@@ -104,6 +104,21 @@ static void counters_count_tasks_operations_and_polls(void) {
     CHECK_RUNS(count_events);
 }
 
+/* The wheel on which a timer stands has slots that its thread passes on the way. */
+BODY(sleep_ten_times) {
+    enum { SLEEPS = 10 };
+    haft_io_counters_t before, after;
+    CHECK_EQUAL(haft_io_count(&before), 0);
+    for (int i = 0; i < SLEEPS; i++)
+        haft_io_sleep(30 * HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(haft_io_count(&after), 0);
+    CHECK(after.polls - before.polls < SLEEPS + SLEEPS / 2);
+    return NULL;
+}
+static void a_thread_wakes_up_once_for_a_timer_that_is_alone(void) {
+    CHECK_RUNS(sleep_ten_times);
+}
+
 /* ---- Backtraces ---- */
 
 void *wait_in_a_function_with_a_name(void *unused);
@@ -256,6 +271,7 @@ int main(void) {
     RUN(a_dump_says_who_waits_for_what);
     RUN(a_dump_is_safe_while_others_go_on);
     RUN(counters_count_tasks_operations_and_polls);
+    RUN(a_thread_wakes_up_once_for_a_timer_that_is_alone);
     RUN(a_dump_shows_where_tasks_wait);
     RUN(backtraces_are_safe_while_others_go_on);
     RUN(a_signal_writes_the_dump);
