@@ -79,7 +79,7 @@ static bool begin_look(haft_io_crew_t *crew) {
 static void end_look(haft_io_crew_t *crew) {
     if (!crew->root.shared)
         return;
-    __atomic_store_n(&crew->looked_at, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&crew->looked_at, false, __ATOMIC_RELEASE); /* what was read, was before */
     haft_io_unguard(&crew->look_lock);
 }
 

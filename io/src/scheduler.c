@@ -352,7 +352,7 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
     haft_io_set_state(task, HAFT_IO_RUNNING);
     set_running(worker, runner);
     /* Who looks at stacks has seen that it runs, or is seen here: dump.c has the barrier between. */
-    if (shared && HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_RELAXED)))
+    if (shared && HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
         haft_io_await_look(worker->crew);
     worker->operations = 0;
     haft_reply_t reply = task->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
