@@ -27,6 +27,7 @@ bench:
 	@sh tools/setup.sh bench
 	$(call build,bench)
 	@python3 bench/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"
+	@python3 bench/io/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"
 
 # DESTDIR is honoured, and nothing is fetched or installed for the build, as packagers expect.
 install:

@@ -1,37 +1,55 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the work of work.c with libhaft-io and its peers, by turns, and prints a table.
+"""Runs the work of libhaft-io and its peers, by turns, and writes the report.
 
-    bench/io/run.py [--build DIR] [--repeats N] [--only WORK...] [--quick]
+    bench/io/run.py [--build DIR] [--repeats N]   all figures: results.json, and the pages made of it
+    bench/io/run.py --only WORK...                some of them; the others stay as they were
+    bench/io/run.py --pages                       the pages alone: report.md, and the marked tables
+                                                  of README.md and docs/io.md
+    bench/io/run.py --check                       whether the pages are what results.json makes
+    bench/io/run.py --quick                       little of everything once; writes nothing
 
 Peers are built here from their sources, in DIR/io/peers: Go with its standard library, Tokio as
-its crate. One whose compiler is missing is left out. A figure is the median of the elapsed nanoseconds
-an operation (echo: of the server's processor time a message, in microseconds), with the least and the
-most, and the ratio is that of Haft's median to the best peer's. One process at a time, each on as many
-processors as it has threads.
+its crate; those on Boost.Asio and libuv are built with the benchmarks. One whose compiler or
+library is missing is left out; where one has no such thing, or fails, or takes longer than two
+minutes, there is no figure. One process at a time, each on as many processors as it has threads.
 """
 
 import argparse
+import json
 import os
 import pathlib
+import platform
 import shutil
 import statistics
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Operations, and what a ratio to the best peer should be at most on one thread and on two.
+ROOT = HERE.parents[1]
+# What an operation is, how many, and what a ratio to the best peer should be at most on one thread and on two.
 WORKS = {
-    "spawn": (1_000_000, 0.25, 0.25),
-    "yield": (2_000_000, 0.4, 0.4),
-    "channel": (1_000_000, 0.4, 1),
-    "skynet": (1_000_000, 0.6, 0.6),
-    "mutex": (1_000_000, 0.6, 0.6),
-    "timers": (1_000_000, 0.7, 0.7),
-    "chameneos": (200_000, 0.6, 0.6),
-    "cancel": (100_000, None, None),
+    "spawn": ("spawn, run and join a task", 1_000_000, 0.25, 0.25),
+    "yield": ("yield, two tasks by turns", 2_000_000, 0.4, 0.4),
+    "channel": ("a message over a channel and one back", 1_000_000, 0.4, 1),
+    "skynet": ("skynet: a task of a million", 1_000_000, 0.6, 0.6),
+    "mutex": ("contended mutex, 1,000 tasks: a lock", 1_000_000, 0.6, 0.6),
+    "timers": ("a million timers, half cancelled: a timer", 1_000_000, 0.7, 0.7),
+    "chameneos": ("chameneos: a meeting", 200_000, 0.6, 0.6),
+    "cancel": ("a cancelled wait, to the task's end", 100_000, None, None),
+    "nothing": ("nothing to do but a timer of a second (not ns): how often its threads slept",
+                1_000, None, None),
 }
-CONNECTIONS = [(1, 64), (64, 64), (1000, 64), (64, 16384)]
+ON_FRONT = ["spawn", "yield", "channel", "skynet", "mutex"]
+CONNECTIONS = [(1, 64), (64, 64), (1000, 64), (1, 16384), (64, 16384), (1000, 16384)]
+IDLE = 9800
+THREADS = {1: "one thread", 2: "two threads"}
+PARTS_IF_QUICK = 100
+NO_SUCH_WORK = 2  # what a program ends with that does not do it
+
+
+# ---- Measuring ----
 
 
 def build_peers(folder):
@@ -46,15 +64,23 @@ def build_peers(folder):
         subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=HERE / "tokio",
                        env=environment, check=True)
         peers["Tokio"] = folder / "tokio" / "release" / "work"
+    for name, program in (("Boost.Asio", "asio"), ("libuv", "libuv")):
+        if (folder.parent / program).exists():
+            peers[name] = folder.parent / program
     return peers
 
 
-def measured(command, processors):
-    """What one process prints, on so many processors."""
+def measured(command, processors, environment=None):
+    """What one process prints, on so many processors; None if it fails."""
     def pin():
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-processors:])
-    return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True,
-                          preexec_fn=pin).stdout
+    try:
+        return subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True,
+                              preexec_fn=pin, timeout=120, env={**os.environ, **(environment or {})}).stdout
+    except subprocess.SubprocessError as failure:
+        if getattr(failure, "returncode", None) != NO_SUCH_WORK:
+            print(failure, file=sys.stderr)
+        return None
 
 
 def series(runs, repeats):
@@ -63,62 +89,232 @@ def series(runs, repeats):
     for turn in range(repeats):
         order = list(runs.items())
         for name, run in order if turn % 2 == 0 else reversed(order):
-            figures[name].append(run())
+            figure = run()
+            if figure is not None:
+                figures[name].append(figure)
     return figures
 
 
-def row(what, figures, limit):
-    cells = [f"{statistics.median(f):.4g} ({min(f):.4g} to {max(f):.4g})" for f in figures.values()]
-    others = [statistics.median(f) for name, f in figures.items() if name != "Haft"]
-    ratio = f"{statistics.median(figures['Haft']) / min(others):.2f}" if others else "-"
-    print(f"| {what} | {' | '.join(cells)} | {ratio} | {limit if limit else '-'} |", flush=True)
+def number_of(text):
+    return None if text is None else float(text)
+
+
+def echo_figures(text):
+    """Messages a second, and microseconds a message, in all and in user mode."""
+    if text is None:
+        return None
+    words = text.split("bytes:")[1].split()
+    return [float(words[0]), float(words[2]), float(words[6])]
+
+
+def measure_work(work, programs, repeats, divisor):
+    return {
+        str(threads): series(
+            {name: lambda path=path, threads=threads:
+                number_of(measured([path, work, threads, WORKS[work][1] // divisor], threads))
+             for name, path in programs.items()}, repeats)
+        for threads in THREADS
+    }
+
+
+def measure_echo(echo, programs, repeats, seconds):
+    kinds = {"by hand, epoll": "loop", "by hand, io_uring": "ring", "Haft, epoll": "epoll",
+             "Haft, io_uring": "io_uring", **{name: path for name, path in programs.items() if name != "Haft"}}
+    return [
+        {"connections": connections, "bytes": size,
+         "figures": series(
+             {name: lambda kind=kind, connections=connections, size=size:
+                 echo_figures(measured([echo, kind, connections, size, seconds], 2))
+              for name, kind in kinds.items()}, repeats)}
+        for connections, size in CONNECTIONS
+    ]
+
+
+def measure_idle(echo, programs, connections):
+    return {
+        "connections": connections,
+        "figures": {name: [number_of(measured([echo, path, connections, 64, 0], 2, {"BUFFER": "1024"}))]
+                    for name, path in programs.items()},
+    }
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.machine()
+
+
+# ---- Pages ----
+
+
+def short(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def figure(values):
+    if not values:
+        return "-"
+    low, high = min(values), max(values)
+    median = short(statistics.median(values))
+    return median if low == high else f"{median} [{short(low)} to {short(high)}]"
+
+
+def plain(values):
+    return f"{statistics.median(values):,.0f}" if values else "-"
+
+
+def ratio(figures):
+    """Of Haft's median to the best peer's."""
+    others = [statistics.median(values) for name, values in figures.items() if name != "Haft" and values]
+    return statistics.median(figures["Haft"]) / min(others) if others and figures.get("Haft") else None
+
+
+def table(head, rows):
+    lines = [f"| {' | '.join(head)} |", "|---|" + "---|" * (len(head) - 1)]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows]) + "\n"
+
+
+def verdict(measure, limit):
+    return "" if measure is None or limit is None else "yes" if measure <= limit else "**no**"
+
+
+def work_table(results):
+    names = list(next(iter(results["work"].values()))["1"])
+    rows = []
+    for work, (what, _, *limits) in WORKS.items():
+        for (threads, words), limit in zip(THREADS.items(), limits):
+            figures = results["work"].get(work, {}).get(str(threads))
+            if figures is None:
+                continue
+            measure = ratio(figures)
+            rows.append([f"{what}, {words}", *(figure(figures[name]) for name in names),
+                         "" if measure is None else f"{measure:.2f}", str(limit or ""), verdict(measure, limit)])
+    return table(["an operation, ns", *names, "Haft / better peer", "at most", "met"], rows)
+
+
+def column(values, index):
+    return [value[index] for value in values]
+
+
+def echo_table(entries):
+    names = list(entries[0]["figures"])
+    rows = []
+    for entry in entries:
+        figures = entry["figures"]
+        cells = [f"{statistics.median(column(figures[name], 1)):.2f} "
+                 f"({statistics.median(column(figures[name], 2)):.2f}; "
+                 f"{statistics.median(column(figures[name], 0)) / 1000:.0f}k)" if figures[name] else "-"
+                 for name in names]
+        hands, ours = ([statistics.median(column(figures[name], 1)) for name in names
+                        if name.startswith(start) and figures[name]] for start in ("by hand", "Haft"))
+        measure = min(ours) / min(hands) if hands and ours else None
+        rows.append([f"{entry['connections']:,} connections, {entry['bytes']:,} bytes", *cells,
+                     "" if measure is None else f"{measure:.2f}", verdict(measure, 1.03)])
+    return table(["us a message (in user mode; messages a second)", *names,
+                  "Haft / loop by hand, the better ones", "at most 1.03"], rows)
+
+
+def front_table(results):
+    names = ["Haft", "Go", "Tokio"]
+    return table(["one thread, ns", *names],
+                 [[WORKS[work][0], *(plain(results["work"][work]["1"].get(name)) for name in names)]
+                  for work in ON_FRONT])
+
+
+def guide_table(results):
+    names = list(results["work"]["spawn"]["1"])
+    head = ["ns, on one thread / on two", *names]
+    rows = [[WORKS[work][0], *(" / ".join(plain(by_threads[threads][name]) for threads in ("1", "2"))
+                               for name in names)]
+            for work, by_threads in results["work"].items() if work != "nothing"]
+    return table(head, rows)
+
+
+def report(results):
+    idle = results["idle"]
+    return f"""# Benchmarks of libhaft-io
+
+Written by `bench/io/run.py`. {results['machine']}, {results['date']}. Medians of {results['repeats']} runs by turns [least to most]; compare figures of one row only. The peers use what their own documentation recommends: {results['peers']}.
+
+## Tasks
+
+{work_table(results)}
+The last timer fires after 500 ms, so no program can come below 500 ns a timer.
+
+## TCP echo
+
+The server's processor time a message; server and load have a processor each.
+
+{echo_table(results['echo'])}
+## Memory
+
+Resident memory of the server, page tables included, for each of {idle['connections']:,} connections that have exchanged one message and are idle, with buffers of 1 KiB:
+
+{table(["", *idle["figures"]], [["KiB", *(figure([value for value in values if value is not None]) for values in idle["figures"].values())]])}"""
+
+
+def marked(text, figures):
+    """The text with `figures` between the marks."""
+    begin, end = "<!-- made by bench/io/run.py -->\n", "<!-- until here -->"
+    head, rest = text.split(begin)
+    return f"{head}{begin}\n{figures}\n{end}{rest.split(end)[1]}"
+
+
+def pages(results):
+    yield HERE / "report.md", report(results)
+    for path, figures in ((ROOT / "README.md", front_table(results)), (ROOT / "docs/io.md", guide_table(results))):
+        yield path, marked(path.read_text(encoding="utf-8"), figures)
+
+
+def check_pages(results):
+    stale = [path for path, text in pages(results) if path.read_text(encoding="utf-8") != text]
+    for path in stale:
+        print(f"{path.name} is not what results.json makes: bench/io/run.py --pages", file=sys.stderr)
+    return 1 if stale else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=lambda folder: pathlib.Path(folder).resolve(), default=HERE.parents[1] / "build" / "bench" / "bench")
+    parser.add_argument("--build", type=lambda folder: pathlib.Path(folder).resolve(),
+                        default=ROOT / "build" / "bench" / "bench")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", action="append", choices=[*WORKS, "echo"])
-    parser.add_argument("--quick", action="store_true", help="a hundredth of the operations, once")
+    parser.add_argument("--only", action="append", choices=[*WORKS, "echo", "idle"])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--pages", action="store_true")
+    parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    repeats = 1 if arguments.quick else arguments.repeats
-    programs = {"Haft": arguments.build / "io" / "work", **build_peers(arguments.build / "io" / "peers")}
-
-    print(f"| work | {' | '.join(f'{name}, ns' for name in programs)} | Haft / best peer | at most |")
-    print("|---|" + "---|" * (len(programs) + 2))
-    for work, (count, *limits) in WORKS.items():
-        if arguments.only and work not in arguments.only:
-            continue
-        count = count // 100 if arguments.quick else count
-        for threads, limit in zip((1, 2), limits):
-            runs = {
-                name: lambda path=path: float(measured([path, work, threads, count], threads))
-                for name, path in programs.items()
-            }
-            row(f"{work}, {threads} thread{'s' * (threads > 1)}", series(runs, repeats), limit)
-    if arguments.only and "echo" not in arguments.only:
-        return 0
-    kinds = {"by hand, epoll": "loop", "by hand, io_uring": "ring", "Haft, epoll": "epoll", "Haft, io_uring": "io_uring",
-             **{name: path for name, path in programs.items() if name != "Haft"}}
-    print(f"\n| echo: server's processor time a message, us | {' | '.join(kinds)} |")
-    print("|---|" + "---|" * len(kinds))
-    for connections, size in CONNECTIONS:
-        command = [arguments.build / "io" / "echo"]
-        runs = {
-            name: lambda kind=kind: float(
-                measured([*command, kind, connections, size, 0.1 if arguments.quick else 1], 2)
-                .split("messages/s, ")[1].split()[0])
-            for name, kind in kinds.items()
-        }
-        cells = [f"{statistics.median(f):.2f}" for f in series(runs, repeats).values()]
-        print(f"| {connections} connections, {size} bytes | {' | '.join(cells)} |", flush=True)
-    connections = 1000 if arguments.quick else 10_000
-    print(f"\n| memory a connection, KiB, {connections} idle, buffers of 1 KiB | {' | '.join(programs)} |")
-    print("|---|" + "---|" * len(programs))
-    os.environ["BUFFER"] = "1024"
-    cells = [measured([arguments.build / "io" / "echo", path, connections, 64, 0], 2).strip()
-             for path in programs.values()]
-    print(f"| resident, with page tables | {' | '.join(cells)} |", flush=True)
+    kept = HERE / "results.json"
+    results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {"work": {}}
+    if arguments.check:
+        return check_pages(results)
+    if not arguments.pages:
+        quick = arguments.quick
+        repeats = 1 if quick else arguments.repeats
+        programs = {"Haft": arguments.build / "io" / "work", **build_peers(arguments.build / "io" / "peers")}
+        echo = arguments.build / "io" / "echo"
+        wanted = arguments.only or [*WORKS, "echo", "idle"]
+        for name in wanted:
+            print(f"  {name}", file=sys.stderr)
+            if name == "echo":
+                results["echo"] = measure_echo(echo, programs, min(repeats, 3), 0.1 if quick else 0.5)
+            elif name == "idle":
+                results["idle"] = measure_idle(echo, programs, 1000 if quick else IDLE)
+            else:
+                parts = PARTS_IF_QUICK if quick and name != "nothing" else 1
+                results["work"][name] = measure_work(name, programs, repeats, parts)
+        results.update({
+            "machine": f"{processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}",
+            "date": time.strftime("%Y-%m-%d"), "repeats": repeats,
+            "peers": "Go's goroutines and channels, with as many processors as threads; Tokio's runtime of one "
+                     "thread, or of as many workers, built with optimisation; Boost.Asio's C++20 coroutines with a "
+                     "concurrency hint, without what its 1.74 has not; libuv's callbacks, on one thread"})
+        if quick:
+            report(results)
+            return 0
+        kept.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    for path, text in list(pages(results)):
+        path.write_text(text, encoding="utf-8")
     return 0
 
 
