@@ -124,7 +124,7 @@ def measure_echo(echo, programs, repeats, seconds):
         {"connections": connections, "bytes": size,
          "figures": series(
              {name: lambda kind=kind, connections=connections, size=size:
-                 echo_figures(measured([echo, kind, connections, size, seconds], 2))
+                 echo_figures(measured([echo, kind, connections, size, seconds], 2, {"BUFFER": str(max(size, 1024))}))
               for name, kind in kinds.items()}, repeats)}
         for connections, size in CONNECTIONS
     ]
@@ -187,7 +187,7 @@ def work_table(results):
             figures = results["work"].get(work, {}).get(str(threads))
             if figures is None:
                 continue
-            measure = ratio(figures)
+            measure = ratio(figures) if limit else None
             rows.append([f"{what}, {words}", *(figure(figures[name]) for name in names),
                          "" if measure is None else f"{measure:.2f}", str(limit or ""), verdict(measure, limit)])
     return table(["an operation, ns", *names, "Haft / better peer", "at most", "met"], rows)
@@ -244,12 +244,12 @@ The last timer fires after 500 ms, so no program can come below 500 ns a timer.
 
 ## TCP echo
 
-The server's processor time a message; server and load have a processor each.
+The server's processor time a message, its start and the accepting of the connections included; server and load have a processor each, and each run takes half a second. Buffers are as large as a message, and 1 KiB at least. Besides the loops by hand, what is to be reached is Tokio's time, 0.8 of Go's, and 0.6 of Tokio's in user mode.
 
 {echo_table(results['echo'])}
 ## Memory
 
-Resident memory of the server, page tables included, for each of {idle['connections']:,} connections that have exchanged one message and are idle, with buffers of 1 KiB:
+Resident memory of the server, page tables included, for each of {idle['connections']:,} connections that have exchanged one message and are idle, with buffers of 1 KiB. To be reached: 5 KiB, and less than Go's.
 
 {table(["", *idle["figures"]], [["KiB", *(figure([value for value in values if value is not None]) for values in idle["figures"].values())]])}"""
 
