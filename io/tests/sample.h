@@ -362,8 +362,8 @@ static void close_accepted(__attribute__((unused)) const int *unused) {
 }
 static void *answer_one(void *connection) {
     char bytes[8];
-    ssize_t got = must(haft_io_read(*(int *)connection, bytes, sizeof bytes));
-    must(haft_io_write_all(*(int *)connection, bytes, (size_t)got));
+    for (ssize_t got; (got = must(haft_io_read(*(int *)connection, bytes, sizeof bytes))) != 0;)
+        must(haft_io_write_all(*(int *)connection, bytes, (size_t)got));
     return NULL;
 }
 static void *accept_one(void *listener) {
@@ -377,9 +377,11 @@ static void *ask_one(void *is_local) {
         is_local ? haft_io_connect_unix(socket_path)
                  : haft_io_connect_tcp("localhost", (uint16_t)haft_io_port(listeners[0])));
     char bytes[8];
-    must(haft_io_send(connection, "hello", 5, 0));
-    ssize_t got = must(haft_io_read(connection, bytes, sizeof bytes));
-    must(got != 0 ? 0 : -EPIPE);
+    ssize_t sent = must(haft_io_send(connection, "hello", 5, 0));
+    for (ssize_t got, taken = 0; taken < sent; taken += got) {
+        got = must(haft_io_read(connection, bytes, sizeof bytes));
+        must(got != 0 ? 0 : -EPIPE);
+    }
     return NULL;
 }
 BODY(connect_all) {
