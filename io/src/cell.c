@@ -21,7 +21,6 @@
 #include "internal.h"
 
 #include <linux/futex.h>
-#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,18 +28,6 @@
 static long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *until) {
     return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, until, NULL,
                    FUTEX_BITSET_MATCH_ANY);
-}
-
-static bool swap(haft_io_cell_t *cell, uint32_t outcome) {
-    uint32_t expected = HAFT_IO_WAITING;
-    if (__libc_single_threaded) { /* Nobody can come between. */
-        if (__atomic_load_n(&cell->word, __ATOMIC_RELAXED) != expected)
-            return false;
-        __atomic_store_n(&cell->word, outcome, __ATOMIC_RELAXED);
-        return true;
-    }
-    return __atomic_compare_exchange_n(&cell->word, &expected, outcome, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_ACQUIRE);
 }
 
 static void let_go_on(haft_io_cell_t *cell, haft_io_task_t *task) {
@@ -52,14 +39,10 @@ static void let_go_on(haft_io_cell_t *cell, haft_io_task_t *task) {
 
 bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome) {
     haft_io_task_t *task = cell->task;
-    if (!swap(cell, outcome))
+    if (!haft_io_cell_swap(cell, outcome))
         return false;
     let_go_on(cell, task);
     return true;
-}
-
-bool haft_io_cell_claim(haft_io_cell_t *cell) {
-    return swap(cell, HAFT_IO_CLAIMED);
 }
 
 void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome) {
@@ -117,7 +100,7 @@ static HAFT_IO_COLD uint32_t wait_as_thread(haft_io_cell_t *cell, int64_t deadli
         bool for_ever = deadline == HAFT_IO_FOREVER || word == HAFT_IO_CLAIMED;
         long failed = futex(&cell->word, FUTEX_WAIT_BITSET, word, for_ever ? NULL : &until);
         if (failed != 0 && errno == ETIMEDOUT)
-            swap(cell, HAFT_IO_TIMED_OUT);
+            haft_io_cell_swap(cell, HAFT_IO_TIMED_OUT);
     }
 }
 
@@ -153,7 +136,7 @@ static uint32_t wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, const ch
             __atomic_store_n(&task->cell, cell, __ATOMIC_SEQ_CST); /* before a look at the scope */
         /* Who has lost here finds the task in the ready queue, and must not run twice. */
         if (HAFT_IO_UNLIKELY(__atomic_load_n(&task->scope->cancelled, __ATOMIC_SEQ_CST)) &&
-            swap(cell, HAFT_IO_CANCELLED)) {
+            haft_io_cell_swap(cell, HAFT_IO_CANCELLED)) {
             hide_from_cancels(task, cell);
             return HAFT_IO_CANCELLED;
         }

@@ -41,8 +41,22 @@ void haft_io_channel_free(haft_io_channel_t *channel) {
     free(channel);
 }
 
+/* The place of a value; `index` is at most the capacity. */
 static char *slot(haft_io_channel_t *channel, size_t index) {
-    return channel->values + (channel->first + index) % channel->capacity * channel->size;
+    size_t at = channel->first + index;
+    if (at >= channel->capacity)
+        at -= channel->capacity;
+    return channel->values + at * channel->size;
+}
+
+/* Most values are a pointer or a number: no call for these. */
+static inline void copy(void *to, const void *from, size_t size) {
+    if (size == sizeof(uint64_t))
+        memcpy(to, from, sizeof(uint64_t));
+    else if (size == sizeof(uint32_t))
+        memcpy(to, from, sizeof(uint32_t));
+    else
+        memcpy(to, from, size);
 }
 
 /* ---- Under the lock: what can be done at once; -EAGAIN if it has to wait ---- */
@@ -55,13 +69,13 @@ static int send_now(haft_io_channel_t *channel, const void *value) {
         haft_io_leave_place(receiver);
         if (!haft_io_cell_claim(receiver->cell))
             continue;
-        memcpy(receiver->value, value, channel->size);
+        copy(receiver->value, value, channel->size);
         haft_io_cell_finish(receiver->cell, receiver->outcome);
         return 0;
     }
     if (channel->count == channel->capacity)
         return -EAGAIN;
-    memcpy(slot(channel, channel->count++), value, channel->size);
+    copy(slot(channel, channel->count++), value, channel->size);
     return 0;
 }
 
@@ -72,7 +86,7 @@ static bool take_from_sender(haft_io_channel_t *channel, void *value) {
         haft_io_leave_place(sender);
         if (!haft_io_cell_claim(sender->cell))
             continue;
-        memcpy(value, sender->value, channel->size);
+        copy(value, sender->value, channel->size);
         haft_io_cell_finish(sender->cell, sender->outcome);
         return true;
     }
@@ -81,8 +95,9 @@ static bool take_from_sender(haft_io_channel_t *channel, void *value) {
 
 static int receive_now(haft_io_channel_t *channel, void *value) {
     if (channel->count != 0) {
-        memcpy(value, slot(channel, 0), channel->size);
-        channel->first = (channel->first + 1) % channel->capacity;
+        copy(value, slot(channel, 0), channel->size);
+        if (++channel->first == channel->capacity)
+            channel->first = 0;
         channel->count--;
         if (take_from_sender(channel, slot(channel, channel->count)))
             channel->count++;
@@ -93,35 +108,33 @@ static int receive_now(haft_io_channel_t *channel, void *value) {
     return channel->closed ? -EPIPE : -EAGAIN;
 }
 
-static int do_now(const haft_io_choice_t *choice) {
-    return choice->send != NULL ? send_now(choice->channel, choice->send)
-                                : receive_now(choice->channel, choice->receive);
+/* `value` is what is sent, or where what is received goes. */
+static inline int do_now(haft_io_channel_t *channel, bool sends, void *value) {
+    return sends ? send_now(channel, value) : receive_now(channel, value);
 }
 
-static void take_place(const haft_io_choice_t *choice, haft_io_place_t *place) {
-    haft_io_channel_t *channel = choice->channel;
-    bool sends = choice->send != NULL;
-    place->value = sends ? (void *)(uintptr_t)choice->send : choice->receive;
+static inline void take_place(haft_io_channel_t *channel, bool sends, void *value,
+                              haft_io_place_t *place) {
+    place->value = value;
     haft_io_take_place(sends ? &channel->senders : &channel->receivers, place);
 }
 
 /* ---- One channel ---- */
 
-static int do_one(const haft_io_choice_t *choice, int64_t deadline) {
-    haft_io_channel_t *channel = choice->channel;
+static inline int do_one(haft_io_channel_t *channel, bool sends, void *value, int64_t deadline) {
     haft_io_guard(&channel->lock);
-    int code = do_now(choice);
+    int code = do_now(channel, sends, value);
     if (code != -EAGAIN) {
         haft_io_unguard(&channel->lock);
         return code;
     }
     haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
     haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
-    take_place(choice, &place);
+    take_place(channel, sends, value, &place);
     haft_io_unguard(&channel->lock);
-    uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
-                                         choice->send != NULL ? "a channel to send to"
-                                                              : "a channel to receive from");
+    uint32_t outcome =
+        haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
+                          sends ? "a channel to send to" : "a channel to receive from");
     if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN))
         return place.closed ? -EPIPE : 0;
     haft_io_guard(&channel->lock);
@@ -131,7 +144,7 @@ static int do_one(const haft_io_choice_t *choice, int64_t deadline) {
 }
 
 int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, int64_t deadline) {
-    return do_one(&(haft_io_choice_t){.channel = channel, .send = value}, deadline);
+    return do_one(channel, true, (void *)(uintptr_t)value, deadline);
 }
 
 int haft_io_channel_send(haft_io_channel_t *channel, const void *value) {
@@ -139,26 +152,26 @@ int haft_io_channel_send(haft_io_channel_t *channel, const void *value) {
 }
 
 int haft_io_channel_receive_until(haft_io_channel_t *channel, void *value, int64_t deadline) {
-    return do_one(&(haft_io_choice_t){.channel = channel, .receive = value}, deadline);
+    return do_one(channel, false, value, deadline);
 }
 
 int haft_io_channel_receive(haft_io_channel_t *channel, void *value) {
     return haft_io_channel_receive_until(channel, value, HAFT_IO_FOREVER);
 }
 
-static int try_one(const haft_io_choice_t *choice) {
-    haft_io_guard(&choice->channel->lock);
-    int code = do_now(choice);
-    haft_io_unguard(&choice->channel->lock);
+static int try_one(haft_io_channel_t *channel, bool sends, void *value) {
+    haft_io_guard(&channel->lock);
+    int code = do_now(channel, sends, value);
+    haft_io_unguard(&channel->lock);
     return code;
 }
 
 int haft_io_channel_try_send(haft_io_channel_t *channel, const void *value) {
-    return try_one(&(haft_io_choice_t){.channel = channel, .send = value});
+    return try_one(channel, true, (void *)(uintptr_t)value);
 }
 
 int haft_io_channel_try_receive(haft_io_channel_t *channel, void *value) {
-    return try_one(&(haft_io_choice_t){.channel = channel, .receive = value});
+    return try_one(channel, false, value);
 }
 
 static void close_places(haft_io_waiting_t *list) {
@@ -206,9 +219,16 @@ static size_t next_turn(void) {
     return __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED);
 }
 
-static int choose(haft_io_choice_t *choices, size_t count, int64_t deadline) {
-    haft_io_channel_t *channels[count];
-    haft_io_place_t places[count];
+static bool sends(const haft_io_choice_t *choice) {
+    return choice->send != NULL;
+}
+
+static void *value_of(const haft_io_choice_t *choice) {
+    return sends(choice) ? (void *)(uintptr_t)choice->send : choice->receive;
+}
+
+static int choose_among(haft_io_choice_t *choices, size_t count, int64_t deadline,
+                        haft_io_channel_t **channels, haft_io_place_t *places) {
     for (size_t i = 0; i < count; i++)
         channels[i] = choices[i].channel;
     qsort(channels, count, sizeof *channels, by_address);
@@ -216,17 +236,18 @@ static int choose(haft_io_choice_t *choices, size_t count, int64_t deadline) {
     size_t turn = next_turn();
     for (size_t i = 0; i < count; i++) {
         size_t index = (turn + i) % count;
-        int code = do_now(&choices[index]);
+        haft_io_choice_t *choice = &choices[index];
+        int code = do_now(choice->channel, sends(choice), value_of(choice));
         if (code != -EAGAIN) {
             unguard_all(channels, count);
-            choices[index].code = code;
+            choice->code = code;
             return (int)index;
         }
     }
     haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
     for (size_t i = 0; i < count; i++) {
         places[i] = (haft_io_place_t){.cell = &cell, .outcome = HAFT_IO_ARMS + (uint32_t)i};
-        take_place(&choices[i], &places[i]);
+        take_place(choices[i].channel, sends(&choices[i]), value_of(&choices[i]), &places[i]);
     }
     unguard_all(channels, count);
     uint32_t outcome =
@@ -240,6 +261,26 @@ static int choose(haft_io_choice_t *choices, size_t count, int64_t deadline) {
     size_t index = outcome - HAFT_IO_ARMS;
     choices[index].code = places[index].closed ? -EPIPE : 0;
     return (int)index;
+}
+
+static void free_memory(void **memory) {
+    free(*memory);
+}
+
+/* Many do not fit on a small stack. */
+static int choose(haft_io_choice_t *choices, size_t count, int64_t deadline) {
+    enum { FEW = 16 };
+    if (HAFT_IO_LIKELY(count <= FEW)) {
+        haft_io_channel_t *channels[FEW];
+        haft_io_place_t places[FEW];
+        return choose_among(choices, count, deadline, channels, places);
+    }
+    __attribute__((cleanup(free_memory))) void *memory =
+        calloc(count, sizeof(haft_io_place_t) + sizeof(haft_io_channel_t *));
+    if (memory == NULL)
+        return -ENOMEM;
+    haft_io_place_t *places = memory;
+    return choose_among(choices, count, deadline, (haft_io_channel_t **)(places + count), places);
 }
 
 int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline) {

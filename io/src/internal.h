@@ -34,6 +34,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/single_threaded.h>
 
 #define HAFT_IO_COLD __attribute__((cold, noinline))
 #define HAFT_IO_LIKELY(condition) __builtin_expect(!!(condition), 1)
@@ -110,10 +111,23 @@ typedef struct haft_io_cell {
 
 enum haft_io_wait_kind { HAFT_IO_CANCELLABLE, HAFT_IO_TO_THE_END };
 
+static inline bool haft_io_cell_swap(haft_io_cell_t *cell, uint32_t outcome) {
+    uint32_t expected = HAFT_IO_WAITING;
+    if (__libc_single_threaded) { /* Nobody can come between. */
+        if (__atomic_load_n(&cell->word, __ATOMIC_RELAXED) != expected)
+            return false;
+        __atomic_store_n(&cell->word, outcome, __ATOMIC_RELAXED);
+        return true;
+    }
+    return __atomic_compare_exchange_n(&cell->word, &expected, outcome, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
 /* True: the caller was first, and the waiter will run. */
 bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome);
 /* The same in two steps; between them the waiter stays where it is, for a value to be copied. */
-bool haft_io_cell_claim(haft_io_cell_t *cell);
+static inline bool haft_io_cell_claim(haft_io_cell_t *cell) {
+    return haft_io_cell_swap(cell, HAFT_IO_CLAIMED);
+}
 void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome);
 /* For a cell that others know, and that its task does not wait for after all: takes what has been won. */
 void haft_io_cell_give_up(haft_io_cell_t *cell);
@@ -563,8 +577,27 @@ typedef struct haft_io_place {
     void *value;      /* what is sent, or where to receive to */
 } haft_io_place_t;
 
-void haft_io_guard(uint32_t *lock);
-void haft_io_unguard(uint32_t *lock);
+/* The lock of an object, for a few instructions. */
+HAFT_IO_COLD void haft_io_guard_contended(uint32_t *lock);
+HAFT_IO_COLD void haft_io_wake_guarded(uint32_t *lock);
+static inline void haft_io_guard(uint32_t *lock) {
+    if (__libc_single_threaded) {
+        *lock = 1;
+        return;
+    }
+    uint32_t is_free = 0;
+    if (HAFT_IO_UNLIKELY(!__atomic_compare_exchange_n(lock, &is_free, 1, false, __ATOMIC_ACQUIRE,
+                                                      __ATOMIC_RELAXED)))
+        haft_io_guard_contended(lock);
+}
+static inline void haft_io_unguard(uint32_t *lock) {
+    if (__libc_single_threaded) {
+        *lock = 0;
+        return;
+    }
+    if (HAFT_IO_UNLIKELY(__atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2))
+        haft_io_wake_guarded(lock);
+}
 static inline void haft_io_lock_scope(haft_io_scope_t *scope) {
     if (HAFT_IO_UNLIKELY(scope->shared))
         haft_io_guard(&scope->lock);

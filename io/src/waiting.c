@@ -10,13 +10,12 @@
 
 #include <linux/futex.h>
 #include <sched.h>
-#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- The lock: 0 free, 1 held, 2 held and somebody sleeps for it ---- */
+/* ---- The lock (haft_io_guard): 0 free, 1 held, 2 held and somebody sleeps for it ---- */
 
-static HAFT_IO_COLD void guard_contended(uint32_t *lock) {
+void haft_io_guard_contended(uint32_t *lock) {
     enum { SPINS = 100 };
     for (int i = 0; i < SPINS; i++) {
         uint32_t is_free = 0;
@@ -29,24 +28,8 @@ static HAFT_IO_COLD void guard_contended(uint32_t *lock) {
         syscall(SYS_futex, lock, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
 }
 
-void haft_io_guard(uint32_t *lock) {
-    if (__libc_single_threaded) {
-        *lock = 1;
-        return;
-    }
-    uint32_t is_free = 0;
-    if (HAFT_IO_UNLIKELY(!__atomic_compare_exchange_n(lock, &is_free, 1, false, __ATOMIC_ACQUIRE,
-                                                      __ATOMIC_RELAXED)))
-        guard_contended(lock);
-}
-
-void haft_io_unguard(uint32_t *lock) {
-    if (__libc_single_threaded) {
-        *lock = 0;
-        return;
-    }
-    if (HAFT_IO_UNLIKELY(__atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2))
-        syscall(SYS_futex, lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+void haft_io_wake_guarded(uint32_t *lock) {
+    syscall(SYS_futex, lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 void haft_io_relax(unsigned *turns) {

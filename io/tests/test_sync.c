@@ -379,6 +379,30 @@ static void a_choice_that_was_done_is_not_overwritten_by_the_other(void) {
     CHECK_RUNS(receive_to_one_place);
 }
 
+enum { CHANNELS = 1000 };
+static haft_io_channel_t *many[CHANNELS];
+BODY(choose_among_many) {
+    static haft_io_choice_t choices[CHANNELS];
+    int value = 0;
+    for (int i = 0; i < CHANNELS; i++) {
+        many[i] = haft_io_channel_new(sizeof(int), 0);
+        choices[i] = (haft_io_choice_t){many[i], NULL, &value, 0};
+    }
+    CHECK_EQUAL(haft_io_choose_until(choices, CHANNELS, haft_io_now()), -ETIMEDOUT);
+    channel = many[CHANNELS / 2];
+    haft_io_spawn(send_one, channel);
+    CHECK_EQUAL(haft_io_choose(choices, CHANNELS), CHANNELS / 2);
+    CHECK_EQUAL(value, 1);
+    CHECK_EQUAL(haft_io_choose(choices, (size_t)-1 / 8), -ENOMEM);
+    for (int i = 0; i < CHANNELS; i++)
+        haft_io_channel_free(many[i]);
+    return NULL;
+}
+static void a_choice_among_a_thousand_needs_no_large_stack(void) {
+    CHECK_EQUAL(haft_io_run(choose_among_many, NULL, &(haft_io_options_t){.stack_size = 32 << 10}),
+                0);
+}
+
 /* ---- Tasks and threads ---- */
 
 enum { ROUNDS = 3000 };
@@ -477,6 +501,7 @@ int main(void) {
     RUN(who_tries_does_not_wait);
     RUN(a_choice_does_the_first_that_can_be_done);
     RUN(a_choice_that_was_done_is_not_overwritten_by_the_other);
+    RUN(a_choice_among_a_thousand_needs_no_large_stack);
     RUN(two_runs_and_two_threads_share_a_mutex);
     RUN(runs_and_threads_send_to_each_other);
     return check_end();
