@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include <haft/io.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -242,16 +244,61 @@ static double memory_each(pid_t server, int connections, size_t size) {
     return (kibibytes_of(server) - before) / connections;
 }
 
-static uint64_t exchange(int connections, size_t size, double seconds) {
+/* Processor time of a process in microseconds: in all, as the scheduler counts it, and in user mode, of which
+   the kernel may know the share by its clock's ticks only. */
+typedef struct used {
+    double all, user;
+} used_t;
+
+static double first_number(const char *format, pid_t process, const char *thread) {
+    char path[300];
+    double number = 0;
+    snprintf(path, sizeof path, format, process, thread);
+    FILE *file = fopen(path, "r");
+    if (file != NULL && fscanf(file, "%lf", &number) != 1)
+        number = 0;
+    if (file != NULL)
+        fclose(file);
+    return number;
+}
+
+static used_t used_by(pid_t process) {
+    char path[64], line[1024];
+    used_t used = {0, 0};
+    snprintf(path, sizeof path, "/proc/%d/task", process);
+    DIR *threads = opendir(path);
+    for (struct dirent *thread; (thread = readdir(threads)) != NULL;)
+        if (thread->d_name[0] != '.')
+            used.all += first_number("/proc/%d/task/%s/schedstat", process, thread->d_name) / 1000;
+    closedir(threads);
+    snprintf(path, sizeof path, "/proc/%d/stat", process);
+    FILE *status = fopen(path, "r");
+    double ticks = 0;
+    if (fgets(line, sizeof line, status) == NULL ||
+        sscanf(strrchr(line, ')') + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lf",
+               &ticks) != 1)
+        abort();
+    fclose(status);
+    used.user = ticks * 1e6 / (double)sysconf(_SC_CLK_TCK);
+    return used;
+}
+
+/* Every connection exchanges a message before anything is counted. */
+static uint64_t exchange(pid_t server, int connections, size_t size, double seconds, used_t *used) {
     static char buffer[LARGEST];
-    int epoll = epoll_create1(0);
+    int epoll = epoll_create1(0), *all = calloc((size_t)connections, sizeof *all);
     for (int i = 0; i < connections; i++) {
         int connection = connect_as(i);
         struct epoll_event event = {.events = EPOLLIN, .data.fd = connection};
         epoll_ctl(epoll, EPOLL_CTL_ADD, connection, &event);
-        if (send(connection, buffer, size, 0) != (ssize_t)size)
-            abort();
+        exchange_one(connection, size);
+        all[i] = connection;
     }
+    used_t before = used_by(server);
+    for (int i = 0; i < connections; i++)
+        if (send(all[i], buffer, size, 0) != (ssize_t)size)
+            abort();
+    free(all);
     uint64_t bytes = 0;
     int64_t end = haft_io_now() + (int64_t)(seconds * 1e9);
     struct epoll_event events[EVENTS];
@@ -266,6 +313,8 @@ static uint64_t exchange(int connections, size_t size, double seconds) {
                 abort();
         }
     }
+    used_t after = used_by(server);
+    *used = (used_t){after.all - before.all, after.user - before.user};
     return bytes / size;
 }
 
@@ -276,10 +325,6 @@ static void run_program(const char *path) {
     fcntl(listener, F_SETFL, fcntl(listener, F_GETFL) | O_NONBLOCK);
     execl(path, path, "echo", "1", descriptor, (char *)NULL);
     _exit(127);
-}
-
-static double microseconds(struct timeval time) {
-    return (double)time.tv_sec * 1e6 + (double)time.tv_usec;
 }
 
 int main(int count, char **arguments) {
@@ -300,6 +345,7 @@ int main(int count, char **arguments) {
     }
     pid_t server = fork();
     if (server == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         pin(1);
         if (strcmp(kind, "loop") == 0)
             loop();
@@ -315,15 +361,14 @@ int main(int count, char **arguments) {
         kill(server, SIGKILL);
         return 0;
     }
-    uint64_t messages = exchange(connections, size, seconds);
+    used_t used;
+    uint64_t messages = exchange(server, connections, size, seconds, &used);
     kill(server, SIGKILL);
-    struct rusage used;
-    if (wait4(server, NULL, 0, &used) != server || messages == 0)
+    if (messages == 0)
         return 1;
-    double user = microseconds(used.ru_utime), all = user + microseconds(used.ru_stime);
     printf(
         "%-8s %5d connections %5zu bytes: %8.0f messages/s, %.2f us a message, %.2f in user mode\n",
-        kind, connections, size, (double)messages / seconds, all / (double)messages,
-        user / (double)messages);
+        kind, connections, size, (double)messages / seconds, used.all / (double)messages,
+        used.user / (double)messages);
     return 0;
 }
