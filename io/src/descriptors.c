@@ -9,6 +9,12 @@
  * An operation that another thread does, of the run or of its pool, counts itself in `uses`, and a descriptor is
  * closed by the last of them, or by who closes it when there is none. So no thread has its number when the
  * system gives it to another file.
+ *
+ *   uses           | the number is                    | an operation, or a close, that comes now
+ *   n              | a file's; n operations use it    | uses it, too; closes it
+ *   n + CLOSING    | still that file's                | gets -EBADF
+ *   RELEASING      | nobody's, or the next file's: the| waits until the call has come back: it cannot know
+ *                  | system's close is being called   | whether it has the old file or the next
  */
 #include "internal.h"
 
@@ -19,6 +25,7 @@
 enum { BLOCK_BITS = 8, MIDDLE_BITS = 11, TOP_BITS = 11 };
 enum { BLOCK = 1 << BLOCK_BITS, MIDDLE = 1 << MIDDLE_BITS, TOP = 1 << TOP_BITS };
 #define CLOSING (UINT32_C(1) << 31)
+#define RELEASING (UINT32_C(1) << 30)
 
 typedef struct block {
     haft_io_descriptor_t entries[BLOCK];
@@ -199,9 +206,20 @@ void haft_io_wake(haft_io_descriptor_t *entry, enum haft_io_direction direction,
 
 /* ---- Operations and closing ---- */
 
+/* `uses`, when no thread is calling the system's close. */
+static uint32_t settled_uses(const haft_io_descriptor_t *entry) {
+    uint32_t uses;
+    unsigned turns = 0;
+    while (HAFT_IO_UNLIKELY(
+        ((uses = __atomic_load_n(&entry->uses, __ATOMIC_ACQUIRE)) & RELEASING) != 0))
+        haft_io_relax(&turns);
+    return uses;
+}
+
 static bool begin_use(haft_io_descriptor_t *entry) {
-    uint32_t uses = __atomic_load_n(&entry->uses, __ATOMIC_RELAXED);
+    uint32_t uses;
     do {
+        uses = settled_uses(entry);
         if ((uses & CLOSING) != 0)
             return false;
     } while (!__atomic_compare_exchange_n(&entry->uses, &uses, uses + 1, true, __ATOMIC_ACQUIRE,
@@ -209,16 +227,18 @@ static bool begin_use(haft_io_descriptor_t *entry) {
     return true;
 }
 
-/* By the last user. The entry is ready for the next file of that number before the system has the number. */
+/* By the last user. */
 static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
+    __atomic_store_n(&entry->uses, RELEASING, __ATOMIC_RELEASE);
     uint64_t registered = entry->registered;
     for (; registered != 0; registered &= registered - 1)
         worker->backend->forget(worker->crew->workers[__builtin_ctzll(registered)], descriptor);
     entry->registered = 0;
     __atomic_store_n(&entry->nature, HAFT_IO_UNKNOWN, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->life, entry->life + 1, __ATOMIC_RELAXED);
+    int code = haft_io_close_file(descriptor);
     __atomic_store_n(&entry->uses, 0, __ATOMIC_RELEASE);
-    return haft_io_close_file(descriptor);
+    return code;
 }
 
 ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *operation) {
@@ -248,14 +268,28 @@ void haft_io_end_use(haft_io_worker_t *worker, int descriptor) {
         close_now(worker, entry, descriptor);
 }
 
+/* What there was before. */
+static uint32_t begin_close(haft_io_descriptor_t *entry) {
+    uint32_t uses;
+    do
+        uses = settled_uses(entry);
+    while ((uses & CLOSING) == 0 &&
+           !__atomic_compare_exchange_n(&entry->uses, &uses, uses | CLOSING, true, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED));
+    return uses;
+}
+
 int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
-    haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
+    haft_io_descriptor_t *entry =
+        haft_io_descriptor(worker->crew->descriptors, descriptor, worker->shared);
     if (entry == NULL)
         return haft_io_close_file(descriptor);
     uint32_t uses = 0;
-    lock(entry, worker->shared);
-    if (worker->shared || entry->uses != 0)
-        uses = __atomic_fetch_or(&entry->uses, CLOSING, __ATOMIC_ACQ_REL);
+    lock(entry,
+         worker
+             ->shared); /* Nobody waits for the next file before all who wait for this are woken. */
+    if (worker->shared || __atomic_load_n(&entry->uses, __ATOMIC_RELAXED) != 0)
+        uses = begin_close(entry);
     if ((uses & CLOSING) == 0) {
         wake(entry, HAFT_IO_INWARD, true);
         wake(entry, HAFT_IO_OUTWARD, true);

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An operation that begins while another thread is in the system's close. The linker puts a close of this
+ * file in the way, which takes its time.
+ */
+#include "check_io.h"
+
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static atomic_int slow = -1; /* the descriptor whose close waits for `begins` */
+static atomic_bool is_closing, begins;
+
+int __real_close(int descriptor);
+int __wrap_close(int descriptor);
+int __wrap_close(int descriptor) {
+    enum { MICROSECONDS = 20000 };
+    if (descriptor == atomic_load(&slow)) {
+        atomic_store(&slow, -1);
+        atomic_store(&is_closing, true);
+        while (!atomic_load(&begins))
+            continue;
+        usleep(MICROSECONDS); /* The reader may have begun to wait by then. */
+    }
+    return __real_close(descriptor);
+}
+
+static int ends[2];
+static atomic_bool has_begun;
+static void *read_while_it_is_closed(void *unused) {
+    char byte;
+    atomic_store(&has_begun, true);
+    while (!atomic_load(&is_closing))
+        haft_io_yield();
+    atomic_store(&begins, true);
+    CHECK_EQUAL(haft_io_read(ends[0], &byte, 1), -EBADF);
+    return unused;
+}
+BODY(close_slowly) {
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        atomic_store(&has_begun, false);
+        atomic_store(&is_closing, false);
+        atomic_store(&begins, false);
+        haft_io_task_t *reader = haft_io_async(read_while_it_is_closed, NULL);
+        while (!atomic_load(&has_begun)) /* on the other thread: this one is busy */
+            continue;
+        if (i % 2 == 1) { /* a descriptor that the run has seen before */
+            CHECK_EQUAL(haft_io_write_all(ends[1], "x", 1), 0);
+            CHECK_EQUAL(haft_io_read(ends[0], &(char){0}, 1), 1);
+        }
+        atomic_store(&slow, ends[0]);
+        CHECK_EQUAL(haft_io_close(ends[0]), 0);
+        CHECK_EQUAL(haft_io_join(reader, NULL), 0);
+        CHECK_EQUAL(haft_io_close(ends[1]), 0);
+    }
+    return NULL;
+}
+static void close_slowly_on(const haft_io_options_t *options) {
+    if (options->threads == 2)
+        CHECK_EQUAL(haft_io_run(close_slowly, NULL, options), 0);
+}
+static void who_reads_while_another_thread_closes_gets_an_error(void) {
+    check_everywhere(close_slowly_on);
+}
+
+int main(void) {
+    RUN(who_reads_while_another_thread_closes_gets_an_error);
+    return check_end();
+}
