@@ -393,7 +393,8 @@ BODY(choose_among_many) {
     haft_io_spawn(send_one, channel);
     CHECK_EQUAL(haft_io_choose(choices, CHANNELS), CHANNELS / 2);
     CHECK_EQUAL(value, 1);
-    CHECK_EQUAL(haft_io_choose(choices, (size_t)-1 / 8), -ENOMEM);
+    if (check_bare())
+        CHECK_EQUAL(haft_io_choose(choices, (size_t)-1 / 8), -ENOMEM);
     for (int i = 0; i < CHANNELS; i++)
         haft_io_channel_free(many[i]);
     return NULL;
