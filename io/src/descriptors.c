@@ -138,8 +138,10 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
     short events = haft_io_events_of(operation);
     if (operation->kind == HAFT_IO_POLL)
         events = (short)haft_io_operation_of(&(struct pollfd){.events = events}).flags;
-    *waiter = (haft_io_waiter_t){
-        .descriptor = entry, .cell = cell, .transfers = operation->kind <= HAFT_IO_SEND};
+    *waiter = (haft_io_waiter_t){.descriptor = entry,
+                                 .cell = cell,
+                                 .life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED),
+                                 .transfers = operation->kind <= HAFT_IO_SEND};
     int code = 0;
     lock(entry, shared);
     if (shared && (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & CLOSING) != 0)
@@ -184,7 +186,7 @@ int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *oper
                                          haft_io_kind_name(operation->kind));
     haft_io_count_out(task);
     haft_io_delist(&waiter);
-    return outcome == HAFT_IO_CANCELLED ? -ECANCELED : waiter.closed ? -EBADF : 0;
+    return outcome == HAFT_IO_CANCELLED ? -ECANCELED : haft_io_was_closed(&waiter) ? -EBADF : 0;
 }
 
 static void wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed) {

@@ -634,8 +634,9 @@ typedef struct haft_io_waiter {
     haft_io_link_t links[2]; /* by direction */
     haft_io_descriptor_t *descriptor;
     haft_io_cell_t *cell;
+    uint32_t life;  /* of the number, when it began to wait */
     bool transfers; /* bytes of a stream */
-    bool closed;    /* the descriptor was, meanwhile */
+    bool closed;    /* the descriptor was, before anything else came */
 } haft_io_waiter_t;
 
 enum haft_io_nature { HAFT_IO_UNKNOWN, HAFT_IO_SOCKET, HAFT_IO_FILE, HAFT_IO_STREAM };
@@ -650,6 +651,14 @@ struct haft_io_descriptor {
     void *accepts;       /* what io_uring knows of a listener, in a run that is alone; or NULL */
     haft_io_link_t waiters[2];
 };
+
+/* The descriptor was closed since the waiter was enlisted, maybe after it was woken: the number may be
+   another file's. */
+static inline bool haft_io_was_closed(const haft_io_waiter_t *waiter) {
+    return waiter->closed ||
+           (waiter->descriptor != NULL &&
+            __atomic_load_n(&waiter->descriptor->life, __ATOMIC_RELAXED) != waiter->life);
+}
 
 typedef struct haft_io_descriptors haft_io_descriptors_t;
 

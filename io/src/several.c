@@ -80,7 +80,7 @@ int haft_io_poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner,
 }
 
 int haft_io_mark_closed(struct pollfd *entry, const haft_io_waiter_t *waiter) {
-    if (!waiter->closed)
+    if (!haft_io_was_closed(waiter))
         return 0;
     entry->revents = POLLNVAL;
     return 1;

@@ -164,7 +164,8 @@ static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descr
     haft_io_delist(&request.waiter);
     if (!request.done)
         withdraw(&request, runner->task, operation->kind);
-    if (request.waiter.closed && request.result == -ECANCELED)
+    /* What the kernel has done it has done with the file that was asked for. */
+    if ((nature == HAFT_IO_UNKNOWN || request.result < 0) && haft_io_was_closed(&request.waiter))
         return -EBADF;
     return request.result;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An operation that begins while another thread is in the system's close. The linker puts a close of this
- * file in the way, which takes its time.
+ * Closing a descriptor beside operations on it: one that begins while another thread is in the system's close,
+ * one that was woken and has not run yet. The linker puts a close of this file in the way, which takes its
+ * time.
  */
 #include "check_io.h"
 
@@ -65,7 +66,48 @@ static void who_reads_while_another_thread_closes_gets_an_error(void) {
     check_everywhere(close_slowly_on);
 }
 
+/* ---- A number that is used again ---- */
+
+static char got;
+static void *read_one(void *descriptor) {
+    ssize_t code = haft_io_read((int)(intptr_t)descriptor, &got, 1);
+    CHECK(code == 1 || code == -EBADF);
+    return NULL;
+}
+/* So that the reader has been woken by the first file, and has not run yet, at some of these. */
+enum { MOST_YIELDS = 150 };
+BODY(use_the_number_again) {
+    for (int yields = 0; yields < MOST_YIELDS; yields++) {
+        int old[2], next[2];
+        CHECK_EQUAL(haft_io_pipe(old), 0);
+        got = 0;
+        haft_io_task_t *reader = haft_io_async(read_one, check_number(old[0]));
+        haft_io_yield();
+        CHECK_EQUAL(write(old[1], "o", 1), 1);
+        for (int i = 0; i < yields; i++)
+            haft_io_yield();
+        CHECK_EQUAL(haft_io_close(old[0]), 0);
+        CHECK_EQUAL(haft_io_pipe(next), 0);
+        CHECK_EQUAL(next[0], old[0]);
+        CHECK_EQUAL(write(next[1], "n", 1), 1);
+        CHECK_EQUAL(haft_io_join(reader, NULL), 0);
+        CHECK(got != 'n');
+        CHECK_EQUAL(haft_io_close(old[1]), 0);
+        CHECK_EQUAL(haft_io_close(next[0]), 0);
+        CHECK_EQUAL(haft_io_close(next[1]), 0);
+    }
+    return NULL;
+}
+static void use_the_number_again_on(const haft_io_options_t *options) {
+    if (options->threads == 1)
+        CHECK_EQUAL(haft_io_run(use_the_number_again, NULL, options), 0);
+}
+static void who_was_woken_gets_nothing_of_the_next_file_of_the_number(void) {
+    check_everywhere(use_the_number_again_on);
+}
+
 int main(void) {
+    RUN(who_was_woken_gets_nothing_of_the_next_file_of_the_number);
     RUN(who_reads_while_another_thread_closes_gets_an_error);
     return check_end();
 }
