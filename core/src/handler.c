@@ -264,7 +264,7 @@ void *haft_resumption_resume(haft_resumption_t k, haft_reply_t reply) {
 void *haft_resumption_discontinue(haft_resumption_t k, haft_raise_t *raise, void *argument) {
     haft_check_given((void *)(uintptr_t)raise, "haft_resumption_discontinue", "function to call");
     haft_fiber_t *fiber = use(k, "resumed");
-    haft_raising_t raising = {raise, argument, fiber, fiber->scope.awaits};
+    haft_raising_t raising = {raise, argument, fiber};
     haft_call_t call = {haft_raise, &raising};
     return drive(fiber, &call, HAFTI_WAKE_CALL);
 }

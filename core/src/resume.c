@@ -165,7 +165,7 @@ haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *raise, void *
                                 const haft_handles_t *handles) {
     haft_check_given(fiber, "haft_discontinue", "fiber");
     haft_check_given((void *)(uintptr_t)raise, "haft_discontinue", "function to call");
-    haft_raising_t raising = {raise, argument, fiber, fiber->scope.awaits};
+    haft_raising_t raising = {raise, argument, fiber};
     return haft_resume_calling(fiber, haft_raise, &raising, handles);
 }
 

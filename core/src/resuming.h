@@ -30,7 +30,6 @@ typedef struct haft_raising {
     haft_raise_t *raise;
     void *argument;
     const haft_fiber_t *fiber;
-    uintptr_t awaits;
 } haft_raising_t;
 void *haft_raise(void *raising);
 /* An error if the fiber, which waits or has waited for `awaits`, is not to get this reply. */
