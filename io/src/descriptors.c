@@ -13,8 +13,8 @@
  *   uses           | the number is                    | an operation, or a close, that comes now
  *   n              | a file's; n operations use it    | uses it, too; closes it
  *   n + CLOSING    | still that file's                | gets -EBADF
- *   RELEASING      | nobody's, or the next file's: the| waits until the call has come back: it cannot know
- *                  | system's close is being called   | whether it has the old file or the next
+ *   RELEASING      | nobody's, or the next file's:   | waits until that has come back: it cannot know
+ *                  | the system's close is running   | whether it has the old file or the next
  */
 #include "internal.h"
 
@@ -287,9 +287,8 @@ int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
     if (entry == NULL)
         return haft_io_close_file(descriptor);
     uint32_t uses = 0;
-    lock(entry,
-         worker
-             ->shared); /* Nobody waits for the next file before all who wait for this are woken. */
+    /* Nobody waits for the next file before all who wait for this one are woken. */
+    lock(entry, worker->shared);
     if (worker->shared || __atomic_load_n(&entry->uses, __ATOMIC_RELAXED) != 0)
         uses = begin_close(entry);
     if ((uses & CLOSING) == 0) {
