@@ -64,8 +64,11 @@ bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char
     const char *low = memory, *high = low + size;
     for (haft_fiber_t *other = fibers; other != NULL; other = other->next)
         if (low < (const char *)(other + 1) && high > other->low &&
-            !in_its_frames(other, low, high))
+            !in_its_frames(other, low, high)) {
+            if (!is_new)
+                haft_stays_finished(fiber);
             haft_memory_taken(other, name);
+        }
     if (is_new)
         haft_fiber_prepare(fiber, memory);
     fiber->previous = NULL;

@@ -40,13 +40,13 @@ static haft_fiber_t *make_fixed(hafti_thread_t *thread, const haft_fiber_options
 
 /* A fiber in memory of the caller that has finished has left the list, and is to run again. */
 static bool again_fixed(haft_fiber_t *fiber) {
-    fiber->state = HAFT_FIBER_FINISHED; /* what it stays if its memory is another's by now */
     char *memory = fiber->low - HAFT_CANARY_WORDS * sizeof(uint64_t);
     if (!haft_fibers_list(fiber, memory, (size_t)((char *)(fiber + 1) - memory), fiber->name,
                           false))
         return false;
     if (fiber->tools == NULL && !haft_tools_born(fiber)) {
         haft_fibers_unlist(fiber);
+        haft_stays_finished(fiber);
         haft_fail(HAFT_ERROR_NO_MEMORY, NULL, fiber, "No memory for a sanitizer's records of %s.",
                   haft_fiber_label(fiber));
     }
@@ -90,7 +90,12 @@ const haft_stack_kind_t haft_stack_kinds[] = {
 static haft_fiber_t *make_pooled(hafti_thread_t *thread, const haft_fiber_options_t *options) {
     size_t size = options->stack_size != 0 ? options->stack_size : haft_stack_size();
     haft_fiber_t *fiber;
-    if (HAFTI_UNLIKELY(options->dense) && !haft_tools_know_stacks())
+    bool dense = HAFTI_UNLIKELY(options->dense);
+    if (dense && haft_tools_know_stacks()) { /* whose frames are large */
+        dense = false;
+        size = size > haft_stack_size() ? size : haft_stack_size();
+    }
+    if (HAFTI_UNLIKELY(dense))
         fiber = haft_pool_take_dense(thread, options->stack_size);
     else
         fiber = haft_pool_take(thread, size);

@@ -145,9 +145,10 @@ haft_request_t hafti_resume_checked(haft_fiber_t *fiber, haft_reply_t reply,
     if (is_simply_new(thread, fiber) && HAFTI_LIKELY(reply.to == 0))
         return resume_new(thread, fiber, NULL, handles);
     uint64_t owner = claim_to_resume(thread, fiber);
-    if (HAFTI_UNLIKELY(!hafti_is_reply_to(fiber->scope.awaits, reply.to))) {
+    uintptr_t awaits = fiber->scope.awaits; /* once it is released, another thread may resume it */
+    if (HAFTI_UNLIKELY(!hafti_is_reply_to(awaits, reply.to))) {
         haft_release(thread, fiber, owner);
-        haft_check_reply(fiber, fiber->scope.awaits, reply); /* reports it */
+        haft_check_reply(fiber, awaits, reply); /* reports it */
         __builtin_unreachable();
     }
     return enter(thread, fiber, reply.word, HAFTI_WAKE_REPLY, handles, owner);

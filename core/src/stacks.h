@@ -71,9 +71,14 @@ HAFTI_INLINE void haft_fiber_prepare(haft_fiber_t *fiber, void *memory) {
     haft_place_canary(fiber);
 }
 
+/* A fiber that somebody has taken cannot run again: from now on another may take it. */
+static inline void haft_stays_finished(haft_fiber_t *fiber) {
+    __atomic_store_n(&fiber->state, (uint32_t)HAFT_FIBER_FINISHED, __ATOMIC_RELEASE);
+}
+
 /* fibers.c: the fibers in memory of the caller, while they live. */
 /* Lists a fiber, and prepares it first if it is new; an error if the memory is that of another one.
-   False: there is no memory for the list. */
+   False: there is no memory for the list. One that is not new stays finished then, before the error. */
 bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char *name,
                       bool is_new);
 /* Does nothing if it is not listed. */

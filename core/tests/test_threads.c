@@ -438,6 +438,53 @@ static void two_threads_that_free_one_finished_fiber_are_always_caught(void) {
     }
 }
 
+/* The same fibers in memory of the caller, which both would have run again: that of whom one has reset can be
+   dropped afterwards, and its memory used again. */
+static char *memories[FINISHED];
+static void go_on_after_error(const haft_error_t *error) {
+    CHECK(error->code == HAFT_ERROR_IN_USE || error->code == HAFT_ERROR_BAD_ARGUMENT);
+    longjmp(after_error, 1);
+}
+static __attribute__((noinline)) void reset_one(haft_fiber_t *fiber) {
+    if (setjmp(after_error) == 0)
+        haft_fiber_reset(fiber, return_at_once, NULL);
+}
+static void *reset_all(void *unused) {
+    for (int i = 0; i < FINISHED; i++) {
+        __atomic_add_fetch(&next_round, 1, __ATOMIC_SEQ_CST);
+        for (int tries = 1; __atomic_load_n(&next_round, __ATOMIC_SEQ_CST) < 2 * (i + 1); tries++)
+            if (tries % 1000 == 0)
+                sched_yield();
+        reset_one(finished[i]);
+    }
+    return unused;
+}
+static void reset_on_two_threads(void) {
+    enum { SIZE = 8192 };
+    for (int i = 0; i < FINISHED; i++) {
+        memories[i] = malloc(SIZE);
+        haft_fiber_options_t options = {.memory = memories[i], .memory_size = SIZE};
+        finished[i] = haft_fiber_new_with(&options, return_at_once, NULL);
+        haft_resume(finished[i], HAFT_NO_REPLY, HAFT_HANDLES(move));
+    }
+    haft_set_error_handler(go_on_after_error);
+    pthread_t other;
+    pthread_create(&other, NULL, reset_all, NULL);
+    reset_all(NULL);
+    pthread_join(other, NULL);
+    haft_set_error_handler(NULL);
+    for (int i = 0; i < FINISHED; i++) {
+        haft_fiber_options_t options = {.memory = memories[i], .memory_size = SIZE};
+        haft_fiber_drop(finished[i]);
+        haft_fiber_drop(haft_fiber_new_with(&options, return_at_once, NULL));
+        free(memories[i]);
+    }
+}
+static void memory_of_a_fiber_that_two_threads_have_reset_can_be_used_again(void) {
+    for (int i = 0; i < check_times(20); i++)
+        CHECK_SUCCEEDS(reset_on_two_threads);
+}
+
 /* ---- Whose a fiber is while its stack is looked at ---- */
 
 /* In memory of the caller the low end of a stack is read when the fiber has been suspended. Here that
@@ -493,6 +540,7 @@ int main(void) {
         RUN(a_thread_that_frees_what_another_resumes_is_caught);
         RUN(threads_that_fight_for_fibers_and_survive_the_errors_never_meet_on_one);
         RUN(two_threads_that_free_one_finished_fiber_are_always_caught);
+        RUN(memory_of_a_fiber_that_two_threads_have_reset_can_be_used_again);
     }
     return check_end();
 }
