@@ -17,9 +17,9 @@ typedef struct {
 
 static void *pass(void *argument) {
     const direction_t *direction = argument;
-    char buffer[4096];
-    for (ssize_t got; (got = haft_io_read(direction->from, buffer, sizeof buffer)) > 0;)
-        if (haft_io_write_all(direction->to, buffer, (size_t)got) < 0)
+    HAFT_IO_GIVING_BACK const void *bytes = NULL; /* lent while there are some */
+    for (ssize_t got; (got = haft_io_read_lent(direction->from, &bytes)) > 0;)
+        if (haft_io_write_all(direction->to, bytes, (size_t)got) < 0)
             break;
     shutdown(direction->to, SHUT_WR);
     return NULL;

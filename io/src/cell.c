@@ -58,11 +58,9 @@ void haft_io_cell_give_up(haft_io_cell_t *cell) {
 
 /*
  * Where a cancel can win a cell, it is found by the task. In a shared run whoever cancels is another thread,
- * and the cell may be gone at any time: so he swaps it for TAKEN while he looks at it, and the waiter
+ * and the cell may be gone at any time: so he swaps it for CELL_TAKEN while he looks at it, and the waiter
  * does not leave before he has put NULL there. He keeps the task itself by the lock of its scope.
  */
-#define TAKEN ((haft_io_cell_t *)1)
-
 void haft_io_cell_cancel(haft_io_task_t *task, bool shared) {
     haft_io_cell_t *cell = __atomic_load_n(&task->cell, __ATOMIC_SEQ_CST);
     if (cell == NULL)
@@ -71,8 +69,8 @@ void haft_io_cell_cancel(haft_io_task_t *task, bool shared) {
         haft_io_cell_win(cell, HAFT_IO_CANCELLED);
         return;
     }
-    if (!__atomic_compare_exchange_n(&task->cell, &cell, TAKEN, false, __ATOMIC_SEQ_CST,
-                                     __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&task->cell, &cell, HAFT_IO_CELL_TAKEN, false,
+                                     __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return;
     bool won = haft_io_cell_claim(cell);
     __atomic_store_n(&task->cell, NULL, __ATOMIC_RELEASE);

@@ -20,6 +20,7 @@
 
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { BLOCK_BITS = 8, MIDDLE_BITS = 11, TOP_BITS = 11 };
@@ -67,8 +68,11 @@ static void *put_once(void **place, void *made) {
 }
 
 static HAFT_IO_COLD block_t *make_block(block_t **place) {
-    block_t *block = calloc(1, sizeof *block);
-    for (int i = 0; block != NULL && i < BLOCK; i++) {
+    block_t *block = aligned_alloc(HAFT_IO_LINE, sizeof *block);
+    if (block == NULL)
+        return NULL;
+    memset(block, 0, sizeof *block);
+    for (int i = 0; i < BLOCK; i++) {
         haft_io_ring(&block->entries[i].waiters[HAFT_IO_INWARD]);
         haft_io_ring(&block->entries[i].waiters[HAFT_IO_OUTWARD]);
     }

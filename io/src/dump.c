@@ -142,7 +142,7 @@ static ptrdiff_t add_tasks(view_t *view, int depth, const haft_io_link_t *tasks)
 static ptrdiff_t add_scope(view_t *view, int depth, haft_io_scope_t *scope) {
     haft_io_lock_scope(scope);
     ptrdiff_t unlisted = (ptrdiff_t)haft_io_scope_live(scope);
-    add(&view->text, "%*sscope '%s'%s%s\n", depth * 2, "", scope->name != NULL ? scope->name : "",
+    add(&view->text, "%*sscope '%s'%s%s\n", depth * 2, "", haft_io_scope_name(scope),
         scope->cancelled ? ", cancelled" : "", scope->shielded ? ", shielded" : "");
     unlisted -= add_tasks(view, depth + 1, &scope->tasks);
     haft_io_guard(&scope->lock_here);

@@ -14,7 +14,7 @@
  *   OFFERED  | as NEW: suspended, and it   | a worker's loop
  *            | moves (moving.c)            |
  *   RUNNING  | its runner                  | itself: it waits, yields, ends
- *   WAITING  | its cell's owner's list     | who wins the cell
+ *   PARKED   | its cell's owner's list     | who wins the cell
  *   ENDED    | its home's list of ended,   | haft_io_join, or the end of the scope
  *            | if it is to be joined       |
  *   FREE     | the worker's free list      | the next spawn
@@ -40,10 +40,13 @@
 #define HAFT_IO_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define HAFT_IO_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
+enum { HAFT_IO_LINE = 64 }; /* of the processor's caches */
+
 typedef struct haft_io_worker haft_io_worker_t;
 typedef struct haft_io_crew haft_io_crew_t;
 typedef struct haft_io_operation haft_io_operation_t;
 typedef struct haft_io_several haft_io_several_t;
+typedef struct haft_io_lent haft_io_lent_t;
 
 /* ---- Effects between tasks and their scheduler ---- */
 
@@ -131,6 +134,8 @@ static inline bool haft_io_cell_claim(haft_io_cell_t *cell) {
 void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome);
 /* For a cell that others know, and that its task does not wait for after all: takes what has been won. */
 void haft_io_cell_give_up(haft_io_cell_t *cell);
+/* What task->cell is while who cancels looks at the cell; see cell.c. */
+#define HAFT_IO_CELL_TAKEN ((haft_io_cell_t *)1)
 /* Withdraws what the task waits for; under the lock of its scope, which is `shared` or not. */
 void haft_io_cell_cancel(haft_io_task_t *task, bool shared);
 uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
@@ -187,7 +192,7 @@ typedef struct haft_io_runner {
     haft_fiber_t *fiber;
     haft_io_task_t *task; /* NULL: idle */
     haft_io_worker_t *worker;
-    struct haft_io_runner *next; /* of the idle ones */
+    struct haft_io_runner *next; /* of the idle ones, or of free records */
 } haft_io_runner_t;
 
 /* What every wait touches lies in its first 64 bytes. */
@@ -271,12 +276,18 @@ struct haft_io_scope_state {
     bool owner_unwinding, owner_returns_cancels; /* as they were outside */
 };
 
-/* The memory of tasks. */
-enum { HAFT_IO_TASKS_IN_BLOCK = 32 };
-typedef struct haft_io_block {
-    struct haft_io_block *next;
-    haft_io_task_t tasks[HAFT_IO_TASKS_IN_BLOCK];
-} haft_io_block_t;
+/* Records of one kind, of a worker (records.c). */
+typedef struct haft_io_block haft_io_block_t;
+typedef struct haft_io_records {
+    char *fresh; /* those that were never used */
+    size_t left; /* in bytes */
+    size_t all;
+} haft_io_records_t;
+
+/* One that was never used; NULL: no memory. It stays a record of this kind, of whichever worker. */
+void *haft_io_new_record(haft_io_worker_t *worker, haft_io_records_t *records, size_t size);
+/* All, of both kinds, at the end of the run. */
+void haft_io_free_records(haft_io_worker_t *worker);
 
 /* NULL: no memory. The task is not in the ready queue yet. */
 haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scope,
@@ -333,6 +344,9 @@ void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_
                          const haft_io_scope_options_t *options, bool opener_moves);
 /* Waits for the tasks and takes the scope out of its outer one. True: it has waited. */
 bool haft_io_scope_finish(haft_io_scope_t *scope);
+static inline const char *haft_io_scope_name(const haft_io_scope_t *scope) {
+    return scope->name != NULL ? scope->name : "";
+}
 void haft_io_scope_cancel(haft_io_scope_t *scope, int code);
 void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, const char *name);
 
@@ -384,7 +398,9 @@ struct haft_io_worker {
     unsigned idle_count;
     unsigned free_count; /* counted in a shared run only */
     haft_io_task_t *free;
-    haft_io_block_t *blocks;
+    haft_io_runner_t *free_runners; /* records without a fiber */
+    haft_io_records_t tasks, runners;
+    haft_io_block_t *blocks; /* of both */
     haft_io_timers_t timers;
     const haft_io_backend_t *backend;
     void *backend_state;
@@ -403,6 +419,8 @@ struct haft_io_worker {
     int sleeping;          /* in a poll that may block; any thread */
     int posting;           /* threads that put something into the inbox right now */
     haft_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
+    haft_io_lent_t *lent;  /* that its next reads may have */
+    int lent_count;
 };
 
 /* What the workers of a run share; the first is that of the thread which has called haft_io_run. */
@@ -414,7 +432,7 @@ struct haft_io_crew {
     haft_io_scope_t root;
     haft_io_task_t *main; /* until it has ended; if `root` is split, by the first worker's thread */
     struct haft_io_descriptors *descriptors;
-    size_t stack_size;
+    haft_fiber_options_t stacks; /* of tasks */
     int blocking_threads;
     bool times_polls;
     struct haft_io_pool *pool; /* under the lock until it is there */
@@ -528,6 +546,7 @@ enum haft_io_kind {
     HAFT_IO_READ,
     HAFT_IO_WRITE,
     HAFT_IO_RECEIVE,
+    HAFT_IO_READ_LENT,  /* `buffer` is where to tell which memory it is */
     HAFT_IO_READ_PARTS, /* `buffer` is an array of `size` parts */
     HAFT_IO_WRITE_PARTS,
     HAFT_IO_RECEIVE_MESSAGE, /* `buffer` is a struct msghdr */
@@ -564,6 +583,24 @@ short haft_io_events_of(const haft_io_operation_t *operation);
 const char *haft_io_kind_name(enum haft_io_kind kind);
 
 int64_t haft_io_clock(void);
+
+/* ---- Memory that is lent (lending.c) ---- */
+
+struct haft_io_lent {
+    haft_io_lent_t *next;
+    int result;    /* of what has put something there */
+    unsigned from; /* where that begins; what nobody has says so here */
+    char bytes[];
+};
+
+/* NULL: no memory. It may be given back by any thread. */
+haft_io_lent_t *haft_io_lend_block(void);
+void haft_io_take_back(haft_io_lent_t *block);
+/* What a worker keeps; nobody is its thread any more. */
+void haft_io_free_lent(haft_io_worker_t *worker);
+/* An operation of this kind, by a read with the given function. */
+ssize_t haft_io_read_into_lent(const haft_io_operation_t *operation,
+                               ssize_t (*read)(const haft_io_operation_t *operation));
 
 /* ---- Synchronisation (waiting.c) ---- */
 
@@ -648,7 +685,7 @@ struct haft_io_descriptor {
     uint32_t life;       /* counts how often the number was closed */
     uint8_t nature;      /* a haft_io_nature */
     uint64_t registered; /* by workers, each with its epoll: a bit for the index */
-    void *accepts;       /* what io_uring knows of a listener, in a run that is alone; or NULL */
+    void *arrivals;      /* what io_uring gives of it by itself, in a run that is alone; or NULL */
     haft_io_link_t waiters[2];
 };
 

@@ -24,8 +24,8 @@ int64_t haft_io_clock(void) {
 }
 
 const char *haft_io_kind_name(enum haft_io_kind kind) {
-    static const char *const names[] = {"read", "write", "receive", "read",    "write", "receive",
-                                        "send", "send",  "accept",  "connect", "poll"};
+    static const char *const names[] = {"read",    "write", "receive", "read",   "read",    "write",
+                                        "receive", "send",  "send",    "accept", "connect", "poll"};
     return names[kind];
 }
 
@@ -192,6 +192,8 @@ static ssize_t attempt_once(const haft_io_operation_t *o) {
     case HAFT_IO_READ:
     case HAFT_IO_WRITE:
         return transfer(o);
+    case HAFT_IO_READ_LENT:
+        return haft_io_read_into_lent(o, transfer);
     case HAFT_IO_READ_PARTS:
     case HAFT_IO_WRITE_PARTS:
         return transfer_parts(o);
@@ -229,6 +231,8 @@ ssize_t haft_io_attempt(const haft_io_operation_t *operation) {
 }
 
 ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
+    if (operation->kind == HAFT_IO_READ_LENT)
+        return haft_io_read_into_lent(operation, haft_io_operate_blocking);
     for (;;) {
         ssize_t done = -ENOTSOCK;
         if (operation->kind == HAFT_IO_READ || operation->kind == HAFT_IO_WRITE) {
@@ -296,6 +300,7 @@ OPERATION(receive, ssize_t, HAFT_IO_RECEIVE, p->socket, p->flags, p->buffer, p->
           p->address_size)
 OPERATION(send, ssize_t, HAFT_IO_SEND, p->socket, p->flags, (void *)(uintptr_t)p->buffer, p->size,
           (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
+OPERATION(read_lent, ssize_t, HAFT_IO_READ_LENT, p->descriptor, 0, p->bytes, 0, NULL, NULL)
 OPERATION(read_parts, ssize_t, HAFT_IO_READ_PARTS, p->descriptor, 0, (void *)(uintptr_t)p->parts,
           p->count, NULL, NULL)
 OPERATION(write_parts, ssize_t, HAFT_IO_WRITE_PARTS, p->descriptor, 0, (void *)(uintptr_t)p->parts,
@@ -392,6 +397,7 @@ static haft_io_task_t *clause_self(void *state, HAFT_PAYLOAD(haft_io_self) * pay
 HAFT_HANDLER(operations, NULL, HAFT_TAIL(haft_io_self, clause_self),
              HAFT_TAIL(haft_io_read, clause_read), HAFT_TAIL(haft_io_write, clause_write),
              HAFT_TAIL(haft_io_receive, clause_receive), HAFT_TAIL(haft_io_send, clause_send),
+             HAFT_TAIL(haft_io_read_lent, clause_read_lent),
              HAFT_TAIL(haft_io_read_parts, clause_read_parts),
              HAFT_TAIL(haft_io_write_parts, clause_write_parts),
              HAFT_TAIL(haft_io_receive_message, clause_receive_message),
@@ -411,6 +417,7 @@ __attribute__((constructor)) static void set_defaults(void) {
     HAFT_SET_DEFAULT(haft_io_write, default_write);
     HAFT_SET_DEFAULT(haft_io_receive, default_receive);
     HAFT_SET_DEFAULT(haft_io_send, default_send);
+    HAFT_SET_DEFAULT(haft_io_read_lent, default_read_lent);
     HAFT_SET_DEFAULT(haft_io_read_parts, default_read_parts);
     HAFT_SET_DEFAULT(haft_io_write_parts, default_write_parts);
     HAFT_SET_DEFAULT(haft_io_receive_message, default_receive_message);
@@ -451,6 +458,12 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size) {
     return 0;
 }
 
+ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
+    haft_io_give_back(*bytes);
+    *bytes = NULL;
+    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read_lent, descriptor, bytes));
+}
+
 int haft_io_wait_for(int descriptor, short events) {
     OR_CANCELLED(int, HAFT_PERFORM(haft_io_wait_for, descriptor, events));
 }
@@ -463,10 +476,33 @@ int haft_io_close(int descriptor) {
     return HAFT_PERFORM(haft_io_close, descriptor);
 }
 
+/* What MSG_WAITALL promises is more than one operation, which ends with what there is. A cancel, or an error, is for the
+   next, as it is of recv(2). */
+static HAFT_IO_COLD ssize_t receive_all(int socket, char *buffer, size_t size, int flags,
+                                        ssize_t first) {
+    size_t got = (size_t)first;
+    int type = 0;
+    socklen_t type_size = sizeof type;
+    if (getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &type_size) != 0 || type != SOCK_STREAM)
+        return first;
+    while (got < size) {
+        ssize_t more =
+            HAFT_PERFORM(haft_io_receive, socket, flags, buffer + got, size - got, NULL, NULL);
+        if (more <= 0)
+            break;
+        got += (size_t)more;
+    }
+    return (ssize_t)got;
+}
+
 ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
                              struct sockaddr *address, socklen_t *address_size) {
-    OR_CANCELLED(ssize_t,
-                 HAFT_PERFORM(haft_io_receive, socket, flags, buffer, size, address, address_size));
+    ssize_t done =
+        HAFT_PERFORM(haft_io_receive, socket, flags, buffer, size, address, address_size);
+    if (HAFT_IO_UNLIKELY((flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL) && done > 0 &&
+        (size_t)done < size)
+        return receive_all(socket, buffer, size, flags, done);
+    return HAFT_IO_LIKELY(done != -ECANCELED) ? done : haft_io_cancelled();
 }
 
 ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags) {

@@ -87,7 +87,23 @@ ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
     }
 }
 
+/* What haft_io_read_lent has been given beforehand would come after what the kernel still has. */
+static int nothing_has_arrived(int descriptor) {
+    const haft_io_task_t *task = haft_io_self();
+    const haft_io_descriptor_t *known =
+        task != NULL ? haft_io_descriptor(task->worker->crew->descriptors, descriptor, false)
+                     : NULL;
+    if (known == NULL || known->arrivals == NULL)
+        return 0;
+    int code =
+        haft_io_poll(&(struct pollfd){descriptor, POLLIN, 0}, 1, 0); /* after which it is settled */
+    return code < 0 ? code : known->arrivals != NULL ? -EBUSY : 0;
+}
+
 ssize_t haft_io_splice(int from, int to, size_t size) {
+    int code = nothing_has_arrived(from);
+    if (code != 0)
+        return code;
     for (;;) {
         int from_flags = stop_blocking(from), to_flags = stop_blocking(to);
         ssize_t moved = splice(from, NULL, to, NULL, size, SPLICE_F_NONBLOCK);

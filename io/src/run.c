@@ -6,13 +6,21 @@
  * The others are made one after another before the first task; where the system gives no more threads, or no
  * descriptors for their back ends, the run goes on with those it has.
  */
-#include "internal.h"
+#include "valid.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A cancelled task is unwound on its stack. On AArch64 that takes more than the largest dense stack has, so that
+   core makes an ordinary one of this size. */
+#if defined __aarch64__
+enum { DENSE_SIZE = 16 << 10 };
+#else
+enum { DENSE_SIZE = HAFT_UNWINDING_MINIMUM };
+#endif
 
 /* ---- Workers ---- */
 
@@ -41,11 +49,8 @@ static void stop_backend(haft_io_worker_t *worker) {
 }
 
 static void worker_free(haft_io_worker_t *worker) {
-    while (worker->blocks != NULL) {
-        haft_io_block_t *block = worker->blocks;
-        worker->blocks = block->next;
-        free(block);
-    }
+    haft_io_free_records(worker);
+    haft_io_free_lent(worker);
     free(worker);
 }
 
@@ -178,6 +183,8 @@ static int run_tasks(haft_io_crew_t *crew, unsigned threads, void *(*main)(void 
         haft_io_watchdog_stop(crew); /* It interrupts threads that are there. */
     for (unsigned i = 1; i < crew->count; i++)
         pthread_join(others[i].id, NULL);
+    for (unsigned i = 0; i < crew->count; i++)
+        HAFT_IO_CHECK(ended, crew->workers[i]);
     haft_io_scope_finish(&crew->root);
     return crew->root.code;
 }
@@ -249,7 +256,10 @@ int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_option
     if (crew != NULL && descriptors != NULL) {
         memset(crew, 0, sizeof *crew);
         crew->descriptors = descriptors;
-        crew->stack_size = options != NULL ? options->stack_size : 0;
+        if (options != NULL && options->dense)
+            crew->stacks = (haft_fiber_options_t){.stack_size = DENSE_SIZE, .dense = true};
+        else
+            crew->stacks.stack_size = options != NULL ? options->stack_size : 0;
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
         crew->times_polls = options != NULL && options->times_polls;
         code = run_crew(crew, threads, main, argument, options, simulated);

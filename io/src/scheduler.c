@@ -14,8 +14,48 @@
  *        <-- haft_io_park ----  whoever waits, however deep; haft_io_yield: who could go on
  *        <-- haft_io_unwind --  a task that was cancelled or has failed: its fiber is finished
  *        <-- return ----------  a runner that is not needed any more
+ *
+ * Who lets a task go on. Its states are in internal.h, those of its cell in cell.c. Who has won the cell calls
+ * haft_io_ready, once for each wait:
+ *
+ *   on              | for a task that is             | what becomes of it
+ *   its worker's    | PARKED                         | READY, the last of `ready`; of `polled` while the loop of
+ *   thread          |                                |   a run that is alone polls
+ *                   | PARKED, and keeps a place      | READY, there
+ *                   | PARKED, moves, `stays` is 0    | OFFERED, in a queue that any worker takes from
+ *                   | RUNNING: it has a look at what | READY, the last of `ready`, and still runs; when it waits,
+ *                   |   the kernel has done (uring.c)|   run() leaves it READY
+ *   another thread  | PARKED, or RUNNING and about   | it goes into the inbox as it is; its worker takes it from
+ *                   |   to wait                      |   there between tasks, when it is PARKED, and does the above
+ *
+ * A task that yields is RUNNING until the loop has it back, and then goes on as from PARKED.
+ *
+ * Why no wake-up is lost. A thread sleeps in the poll of its back end. What it must not miss is written by one
+ * thread, and the flag that says that it sleeps by another; each writes first and then reads what the other has
+ * written, both SEQ_CST: so at least one of them sees the other's.
+ *
+ *   what comes           | who brings it writes    | then looks at      | who falls asleep writes    | then looks at
+ *   mail                 | inbox                   | sleeping (to 0)    | sleeping = 1               | inbox
+ *   the end of the run,  | crew->ended             | sleeping (to 0) of | sleeping = 1               | ended
+ *     if it is shared    |                         |   every worker     |                            |
+ *   a task for any       | a queue or the overflow | crew->parking      | its bit in parking, and    | all queues,
+ *     worker             |                         |                    |   one searcher less        |   overflow
+ *   a dump, by a signal  | crew->dump_asked        | nothing: wakes all |                            |
+ *   a timer              | its own thread, between tasks: the time of the first is read when the poll begins
+ *   a descriptor         | the kernel, which ends the poll
+ *
+ *   the flag             | is set by its worker            | is cleared by
+ *   sleeping             | before the poll                 | who brings something, and then ends the poll; its worker
+ *                        |                                 |   when it has risen
+ *   its bit in parking   | after `sleeping`                | who wakes it to search, counts it, and then does as for
+ *                        |                                 |   mail; its worker when it has risen
+ *   searching            | when it begins to search, or    | its worker when it has a task, or gives its count back
+ *                        |   rises and was counted         |   for the bit
+ *
+ * To end a poll is to write to an eventfd, which stays readable until a poll has found it so: also if that begins
+ * later. Debug builds check what of this one thread can see (valid.c).
  */
-#include "internal.h"
+#include "valid.h"
 
 #include <stdlib.h>
 
@@ -56,7 +96,7 @@ static bool polled_turn(const haft_io_worker_t *worker) {
 /* Often many were woken at once, each long after it has used its memory: what the next will need is brought
    into the processor's caches while this one runs. */
 static void foresee(const haft_io_worker_t *worker, const haft_io_link_t *link) {
-    enum { BELOW = 2, ABOVE = 5, LINE = 64 }; /* the frames of a task that waits, around its cell */
+    enum { BELOW = 2, ABOVE = 5 }; /* the frames of a task that waits, around its cell */
     if (link == &worker->polled)
         return;
     const haft_io_task_t *next = HAFT_IO_OWNER(link, haft_io_task_t, queued);
@@ -64,7 +104,7 @@ static void foresee(const haft_io_worker_t *worker, const haft_io_link_t *link) 
     __builtin_prefetch(next->runner);
     for (int line = -BELOW; line < ABOVE; line++)
         __builtin_prefetch(
-            (const void *)((uintptr_t)next->cell + (uintptr_t)(line * LINE))); /* or NULL */
+            (const void *)((uintptr_t)next->cell + (uintptr_t)(line * HAFT_IO_LINE))); /* or NULL */
 }
 
 static haft_io_task_t *first_ready(haft_io_worker_t *worker) {
@@ -211,9 +251,10 @@ void haft_io_rouse(haft_io_worker_t *worker) {
     }
 }
 
-/* By its worker. */
+/* By its worker. The task that runs may be woken by itself, when it looks at what the kernel has done before it
+   waits: it is READY then although its fiber is not suspended yet, and nobody else may take it. */
 static void let_go_on(haft_io_worker_t *worker, haft_io_task_t *task) {
-    if (HAFT_IO_UNLIKELY(task->moves) && task->stays == 0) {
+    if (HAFT_IO_UNLIKELY(task->moves) && task->stays == 0 && task->runner != worker->running) {
         haft_io_offer_started(worker, task);
         return;
     }
@@ -273,6 +314,11 @@ static void *run_runner(void *argument) {
     return haft_handle(haft_io_operations, argument, run_tasks, argument);
 }
 
+static void runner_forget(haft_io_runner_t *runner) {
+    runner->next = runner->worker->free_runners;
+    runner->worker->free_runners = runner;
+}
+
 static haft_io_runner_t *runner_new(haft_io_worker_t *worker) {
     haft_io_runner_t *runner = worker->idle;
     if (runner != NULL) {
@@ -280,22 +326,22 @@ static haft_io_runner_t *runner_new(haft_io_worker_t *worker) {
         worker->idle_count--;
         return runner;
     }
-    runner = malloc(sizeof *runner);
-    if (runner == NULL)
+    runner = worker->free_runners;
+    if (runner != NULL)
+        worker->free_runners = runner->next;
+    else if ((runner = haft_io_new_record(worker, &worker->runners, sizeof *runner)) == NULL)
         return NULL;
-    haft_fiber_options_t options = {.stack_size = worker->crew->stack_size};
     *runner = (haft_io_runner_t){.worker = worker};
-    runner->fiber = haft_fiber_new_with(&options, run_runner, runner);
-    if (runner->fiber == NULL) {
-        free(runner);
-        return NULL;
-    }
-    return runner;
+    runner->fiber = haft_fiber_new_with(&worker->crew->stacks, run_runner, runner);
+    if (runner->fiber != NULL)
+        return runner;
+    runner_forget(runner);
+    return NULL;
 }
 
 static void runner_free(haft_io_runner_t *runner) {
     haft_fiber_drop(runner->fiber);
-    free(runner);
+    runner_forget(runner);
 }
 
 /* What suspends a task. */
@@ -340,6 +386,7 @@ static void set_running(haft_io_worker_t *worker, haft_io_runner_t *runner) {
 /* Part of both loops: the processor foretells the returns of a frame less. */
 static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
                                                       haft_io_task_t *task, const bool shared) {
+    HAFT_IO_CHECK(next, worker, task);
     haft_io_runner_t *runner = task->runner;
     if (runner == NULL) {
         runner = runner_new(worker);
@@ -375,7 +422,7 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
     if (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
         if (runner->task == NULL)
             runner_rests(worker, runner);
-        else
+        else if (HAFT_IO_LIKELY(haft_io_state(runner->task) == HAFT_IO_RUNNING)) /* not READY */
             haft_io_set_state(runner->task, HAFT_IO_PARKED);
         return;
     }
@@ -413,11 +460,13 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     if (may_sleep || worker->waiting != 0)
         HAFT_IO_COUNT(worker->counters.polls);
     if (may_sleep) {
+        HAFT_IO_CHECK(idle, worker);
         worker->backend->poll(worker, falls_asleep(worker) ? time_to_sleep(worker) : 0);
         if (HAFT_IO_UNLIKELY(worker->shared))
             haft_io_rises(worker);
         else
             __atomic_store_n(&worker->sleeping, 0, __ATOMIC_RELAXED);
+        HAFT_IO_CHECK(risen, worker);
     } else if (worker->waiting != 0) {
         worker->backend->poll(worker, 0);
     }

@@ -214,12 +214,27 @@ static void enter(haft_io_scope_t *scope, haft_io_task_t *task) {
     task->scope = scope;
 }
 
+/* Who waits in it for its tasks is suspended here, and woken as its owner. */
+static void check_leaver(const haft_io_scope_t *scope) {
+    const haft_io_task_t *owner = scope->owner, *leaver = haft_io_self();
+    if (HAFT_IO_UNLIKELY(leaver == NULL))
+        haft_io_misuse("The scope '%s' of the task '%s' is left outside of a task: a fiber with an "
+                       "open scope stays with the task that opened it.",
+                       haft_io_scope_name(scope), haft_io_task_name(owner));
+    if (HAFT_IO_UNLIKELY(leaver != owner))
+        haft_io_misuse("The scope '%s' of the task '%s' is left by the task '%s': a fiber with an "
+                       "open scope stays with the task that opened it.",
+                       haft_io_scope_name(scope), haft_io_task_name(owner),
+                       haft_io_task_name(leaver));
+    if (HAFT_IO_UNLIKELY(owner->scope != scope))
+        haft_io_misuse("The task '%s' has left the scope '%s' before one that it opened inside.",
+                       haft_io_task_name(owner), haft_io_scope_name(scope));
+}
+
 /* True: it has waited for tasks. */
 static bool leave(haft_io_scope_t *scope) {
     haft_io_task_t *task = scope->owner;
-    if (task->scope != scope)
-        haft_io_misuse("The task '%s' has left the scope '%s' before one that it opened inside.",
-                       haft_io_task_name(task), scope->name != NULL ? scope->name : "");
+    check_leaver(scope);
     task->unwinding = scope->owner_unwinding;
     task->returns_cancels = scope->owner_returns_cancels;
     if (task->listed)
@@ -234,6 +249,7 @@ static bool leave(haft_io_scope_t *scope) {
 static void abandon(haft_io_scope_t *scope) {
     if (scope->owner == NULL)
         return;
+    check_leaver(scope);
     haft_io_scope_cancel(scope, -ECANCELED);
     leave(scope);
 }

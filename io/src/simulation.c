@@ -99,6 +99,13 @@ static int poll_end(const end_t *end, const end_t *peer, short events) {
     return ready != 0 ? ready : -EAGAIN;
 }
 
+static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_operation_t *operation);
+
+static ssize_t attempt_here(const haft_io_operation_t *operation) {
+    haft_io_worker_t *worker = haft_io_worker();
+    return attempt(worker, end_of(worker->backend_state, operation->descriptor), operation);
+}
+
 static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_operation_t *operation) {
     state_t *state = worker->backend_state;
     end_t *peer = &state->ends[end->peer - FIRST_END];
@@ -115,6 +122,8 @@ static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_opera
         if (done > 0)
             haft_io_wake(waiters_of(state, end->peer), HAFT_IO_OUTWARD, false, false);
         return done;
+    case HAFT_IO_READ_LENT:
+        return haft_io_read_into_lent(operation, attempt_here);
     case HAFT_IO_WRITE:
     case HAFT_IO_SEND:
         done = write_end(worker->simulated, end, peer, operation->buffer, operation->size);

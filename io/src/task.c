@@ -6,7 +6,7 @@
 
 /* ---- Records ---- */
 
-enum { MOVED_AT_ONCE = 64, MOST_FREE = 4 * MOVED_AT_ONCE };
+enum { FRESH_AT_ONCE = 16, MOVED_AT_ONCE = 64, MOST_FREE = 4 * MOVED_AT_ONCE };
 
 /* Where one thread spawns and another frees, records go back by way of the crew. */
 static HAFT_IO_COLD void give_spare(haft_io_worker_t *worker) {
@@ -37,20 +37,17 @@ static HAFT_IO_COLD bool take_spare(haft_io_worker_t *worker) {
 HAFT_IO_COLD static haft_io_task_t *refill(haft_io_worker_t *worker) {
     if (worker->shared && take_spare(worker))
         return worker->free;
-    /* A task's memory stays a task's until the run ends. */
-    haft_io_block_t *block = aligned_alloc(_Alignof(haft_io_block_t), sizeof *block);
-    if (block == NULL)
-        return NULL;
-    block->next = worker->blocks;
-    worker->blocks = block;
-    for (size_t i = 0; i < HAFT_IO_TASKS_IN_BLOCK; i++) {
-        block->tasks[i].state = HAFT_IO_FREE;
-        block->tasks[i].queued = (haft_io_link_t){NULL, NULL};
-        block->tasks[i].number = 0;
-        block->tasks[i].next = worker->free;
-        worker->free = &block->tasks[i];
+    for (int i = 0; i < FRESH_AT_ONCE; i++) {
+        haft_io_task_t *task = haft_io_new_record(worker, &worker->tasks, sizeof *task);
+        if (task == NULL)
+            break;
+        task->state = HAFT_IO_FREE;
+        task->queued = (haft_io_link_t){NULL, NULL};
+        task->number = 0;
+        task->next = worker->free;
+        worker->free = task;
+        worker->free_count++;
     }
-    worker->free_count += HAFT_IO_TASKS_IN_BLOCK;
     return worker->free;
 }
 
@@ -175,9 +172,18 @@ static void await_end_of(haft_io_task_t *task) {
         haft_io_relax(&turns);
 }
 
+/* Its home may be gone before what runs in that scope. */
+static HAFT_IO_COLD void left_open(const haft_io_task_t *task) {
+    haft_io_misuse("The task '%s' has ended before it left the scope '%s': a fiber with an open "
+                   "scope ends before the task that opened it.",
+                   haft_io_task_name(task), haft_io_scope_name(task->scope));
+}
+
 void haft_io_task_end(haft_io_task_t *task, int code) {
     haft_io_scope_t *home = task->home;
     haft_io_worker_t *worker = task->worker;
+    if (HAFT_IO_UNLIKELY(task->scope != home))
+        left_open(task);
     task->code = code;
     haft_io_set_state(task, HAFT_IO_ENDED);
     if (task->listed)

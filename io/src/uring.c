@@ -9,28 +9,27 @@
  * completed the request. So a cancelled task asks for the request back, and waits with a second cell
  * until the kernel has answered: with -ECANCELED, or with the result if it had one already.
  *
- * A listener that a task waits for is asked once for all connections (multishot accept), in a run that is
- * alone. The kernel goes on to accept until it is asked to stop, which happens at the next poll without
- * a task that waits for it. What it has accepted by then waits in a queue for the next haft_io_accept, or
- * is closed with the listener. Who waits for a listener by poll, which tells of what the kernel has not accepted,
- * makes it stop, too.
+ * In a run that is alone two things are asked for once, and arrive until the kernel is told to stop:
+ *
+ *   what arrives    | asked for by a task that waits in | until
+ *   connections     | haft_io_accept                    | a poll begins, and no task waits for them
+ *   bytes of a TCP  | haft_io_read_lent                 | MOST_AHEAD blocks have come that no task has
+ *     connection    |                                   |   asked for; the end, an error
+ *   both            |                                   | a poll for the descriptor, or another way to read it,
+ *                   |                                   |   which knows only what the kernel still has
+ *
+ * What has haft_io_arrived waits in a queue for the next such call, and is closed or given back with the descriptor. Bytes
+ * arrive in blocks of memory that the kernel has been provided with: it chooses one when something comes. A block
+ * that has haft_io_arrived is the library's as any other that is lent, and another takes its slot.
  */
-#include "internal.h"
+#include "uring.h"
 
 #include <fcntl.h>
-#include <liburing.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Valgrind does not see what the kernel writes by itself. */
-#if __has_include(<valgrind/memcheck.h>)
-#    include <valgrind/memcheck.h>
-#else
-#    define VALGRIND_MAKE_MEM_DEFINED(address, size) ((void)(address), (void)(size))
-#endif
 
 enum { ENTRIES = 1024, COMPLETIONS = 8192, COMPLETED_AT_ONCE = 256 };
 
@@ -40,39 +39,19 @@ typedef struct request {
     bool done;
 } request_t;
 
-/* What the kernel accepts by itself; `entry->accepts` while it may, or while there are some left. */
-typedef struct accepts {
-    haft_io_link_t link; /* in the state */
-    haft_io_descriptor_t *entry;
-    int listener;
-    bool asked;      /* the kernel has not said that it has stopped */
-    bool asked_back; /* but was told to */
-    int *queue;      /* a ring */
-    size_t first, count, size;
-} accepts_t;
-
-typedef struct state {
-    struct io_uring ring;
-    int waker;
-    bool no_multishot;        /* the kernel does not know it */
-    haft_io_worker_t *worker; /* whose this is */
-    haft_io_link_t accepts;
-} state_t;
+typedef haft_io_uring_state_t state_t;
+typedef haft_io_arrivals_t arrivals_t;
 
 /* Completions that are nobody's request. */
 static int woken, ignored;
-/* In the data of a completion that is a listener's. */
-enum { OF_LISTENER = 1 };
-
-static void take_completions(state_t *state);
 
 /* The kernel takes no more while it keeps completions that had no room. */
 static void submit(state_t *state) {
     if (io_uring_submit(&state->ring) < 0)
-        take_completions(state);
+        haft_io_uring_take_completions(state);
 }
 
-static struct io_uring_sqe *next_entry(state_t *state) {
+struct io_uring_sqe *haft_io_uring_entry(state_t *state) {
     struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
     while (entry == NULL) {
         submit(state);
@@ -89,8 +68,8 @@ static void begin(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *r
     task->stays++;
 }
 
-static void ask_back(state_t *state, void *data) {
-    struct io_uring_sqe *entry = next_entry(state);
+void haft_io_uring_ask_back(state_t *state, void *data) {
+    struct io_uring_sqe *entry = haft_io_uring_entry(state);
     io_uring_prep_cancel(entry, data, 0);
     io_uring_sqe_set_data(entry, &ignored);
 }
@@ -100,7 +79,7 @@ static HAFT_IO_COLD void withdraw(request_t *request, haft_io_task_t *task,
                                   enum haft_io_kind kind) {
     haft_io_cell_t last = {HAFT_IO_WAITING, task};
     request->waiter.cell = &last;
-    ask_back(task->worker->backend_state, request);
+    haft_io_uring_ask_back(task->worker->backend_state, request);
     haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, haft_io_kind_name(kind));
 }
 
@@ -140,6 +119,11 @@ static void prepare(struct io_uring_sqe *entry, const haft_io_operation_t *o, in
         io_uring_prep_write(entry, o->descriptor, o->buffer, size_of(o), (uint64_t)-1);
 }
 
+/* In a function of its own: what tells Valgrind takes room on the stack. */
+static __attribute__((noinline)) void has_written(void *buffer, size_t size) {
+    VALGRIND_MAKE_MEM_DEFINED(buffer, size);
+}
+
 /* One request of the kernel: the operation itself, for a descriptor of that nature, or (HAFT_IO_UNKNOWN)
    that the descriptor be ready. Every task that waits has these frames on its stack: they are kept small. */
 static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
@@ -152,7 +136,7 @@ static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descr
     int code = haft_io_enlist(known, &request.waiter, &cell, operation);
     if (code != 0)
         return code;
-    struct io_uring_sqe *entry = next_entry(state);
+    struct io_uring_sqe *entry = haft_io_uring_entry(state);
     if (nature != HAFT_IO_UNKNOWN)
         prepare(entry, operation, nature);
     else
@@ -170,165 +154,12 @@ static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descr
     return request.result;
 }
 
-/* ---- Connections that the kernel accepts by itself ---- */
-
-static void *data_of(accepts_t *accepts) {
-    return (void *)((uintptr_t)accepts | OF_LISTENER);
-}
-
-static void ask_to_accept(state_t *state, accepts_t *accepts) {
-    struct io_uring_sqe *entry = next_entry(state);
-    io_uring_prep_multishot_accept(entry, accepts->listener, NULL, NULL,
-                                   SOCK_NONBLOCK | SOCK_CLOEXEC);
-    io_uring_sqe_set_data(entry, data_of(accepts));
-    accepts->asked = true;
-    accepts->asked_back = false;
-}
-
-static void ask_to_stop(state_t *state, accepts_t *accepts) {
-    if (accepts->asked && !accepts->asked_back) {
-        ask_back(state, data_of(accepts));
-        accepts->asked_back = true;
-    }
-}
-
-static void accepts_free(accepts_t *accepts) {
-    accepts->entry->accepts = NULL;
-    haft_io_unlink(&accepts->link);
-    for (; accepts->count != 0; accepts->count--, accepts->first++)
-        close(accepts->queue[accepts->first % accepts->size]);
-    free(accepts->queue);
-    free(accepts);
-}
-
-/* Returns when the kernel has stopped. Both answers, to this and to what was asked, are on their way. */
-static void stop_accepting(state_t *state, accepts_t *accepts) {
-    ask_to_stop(state, accepts);
-    while (accepts->asked) {
-        io_uring_submit_and_wait(&state->ring, 1);
-        take_completions(state);
-    }
-}
-
-/* Room for one more. */
-static bool queue_grows(accepts_t *accepts) {
-    if (accepts->count < accepts->size)
-        return true;
-    size_t size = accepts->size != 0 ? 2 * accepts->size : 16;
-    int *queue = malloc(size * sizeof *queue);
-    if (queue == NULL)
-        return false;
-    for (size_t i = 0; i < accepts->count; i++)
-        queue[i] = accepts->queue[(accepts->first + i) % accepts->size];
-    free(accepts->queue);
-    accepts->queue = queue;
-    accepts->size = size;
-    accepts->first = 0;
-    return true;
-}
-
-/* What does not tell that the kernel cannot do it at all. */
-static bool comes_by_chance(int code) {
-    return code == -ECANCELED || code == -EMFILE || code == -ENFILE || code == -ECONNABORTED;
-}
-
-static void accepted(state_t *state, accepts_t *accepts, const struct io_uring_cqe *completion) {
-    if (completion->res >= 0) {
-        if (queue_grows(accepts))
-            accepts->queue[(accepts->first + accepts->count++) % accepts->size] = completion->res;
-        else
-            close(completion->res);
-    } else if (!comes_by_chance(completion->res)) {
-        state->no_multishot = true;
-    }
-    if ((completion->flags & IORING_CQE_F_MORE) == 0)
-        accepts->asked = false;
-    haft_io_wake(accepts->entry, HAFT_IO_INWARD, false, false);
-}
-
-/* Before the kernel goes on: nothing more for listeners that nobody waits for. */
-static void stop_needless(state_t *state) {
-    for (haft_io_link_t *link = state->accepts.next, *next; link != &state->accepts; link = next) {
-        next = link->next;
-        accepts_t *accepts = HAFT_IO_OWNER(link, accepts_t, link);
-        if (!haft_io_ring_empty(&accepts->entry->waiters[HAFT_IO_INWARD]))
-            continue;
-        if (accepts->asked)
-            ask_to_stop(state, accepts);
-        else if (accepts->count == 0)
-            accepts_free(accepts);
-    }
-}
-
-/* The kernel is asked, or was. False: the listener is to be polled. */
-static bool kernel_accepts(state_t *state, haft_io_descriptor_t *known, int listener) {
-    accepts_t *accepts = known->accepts;
-    if (accepts != NULL && accepts->asked)
-        return true;
-    if (state->worker->shared || state->no_multishot ||
-        !haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]))
-        return false;
-    if (accepts == NULL) {
-        accepts = calloc(1, sizeof *accepts);
-        if (accepts == NULL)
-            return false;
-        accepts->entry = known;
-        accepts->listener = listener;
-        haft_io_append(&state->accepts, &accepts->link);
-        known->accepts = accepts;
-    }
-    ask_to_accept(state, accepts);
-    return true;
-}
-
-static bool has_accepted(const haft_io_descriptor_t *known) {
-    const accepts_t *accepts = known->accepts;
-    return accepts != NULL && accepts->count != 0;
-}
-
-static int take_accepted(const haft_io_descriptor_t *known) {
-    accepts_t *accepts = known->accepts;
-    int connection = accepts->queue[accepts->first];
-    accepts->first = (accepts->first + 1) % accepts->size;
-    accepts->count--;
-    return connection;
-}
-
-static ssize_t accept_next(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-                           const haft_io_operation_t *operation) {
-    state_t *state = runner->worker->backend_state;
-    for (;;) {
-        if (has_accepted(known))
-            return take_accepted(known);
-        const accepts_t *accepts = known->accepts;
-        if (accepts == NULL || !accepts->asked) {
-            ssize_t done = haft_io_attempt(operation);
-            if (done != -EAGAIN)
-                return done;
-        }
-        int code = haft_io_is_cancelled(runner->task->scope) ? -ECANCELED
-                   : kernel_accepts(state, known, operation->descriptor)
-                       ? haft_io_wait_on(known, operation, runner->task)
-                       : ask(runner, known, operation, HAFT_IO_UNKNOWN);
-        if (code < 0 && code != -EINTR)
-            return code;
-    }
-}
-
-/* For one who polls the descriptor: what the kernel gives from now on is told by poll. True: there are some. */
-static bool stop_for_poll(state_t *state, const haft_io_descriptor_t *known) {
-    if (known == NULL || known->accepts == NULL)
-        return false;
-    stop_accepting(state, known->accepts);
-    return has_accepted(known);
+int haft_io_uring_await(haft_io_runner_t *runner, haft_io_descriptor_t *known,
+                        const haft_io_operation_t *operation) {
+    return ask(runner, known, operation, HAFT_IO_UNKNOWN);
 }
 
 /* ---- Operations ---- */
-
-/* In a function of its own: what tells Valgrind takes room on the stack. */
-static __attribute__((noinline)) void has_written(void *buffer, size_t size) {
-    VALGRIND_MAKE_MEM_DEFINED(buffer, size);
-}
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     haft_io_descriptor_t *known =
@@ -337,11 +168,13 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         return haft_io_without_entry(operation->descriptor);
     if (nature_of(known) == HAFT_IO_UNKNOWN)
         learn_nature(known, operation->descriptor);
-    if (operation->kind == HAFT_IO_ACCEPT)
-        return accept_next(runner, known, operation);
-    if (operation->kind == HAFT_IO_POLL && (operation->flags & POLLIN) != 0 &&
-        stop_for_poll(runner->worker->backend_state, known))
-        return POLLIN;
+    if (operation->kind == HAFT_IO_ACCEPT || operation->kind == HAFT_IO_READ_LENT)
+        return haft_io_take_arrival(runner, known, operation);
+    if (HAFT_IO_UNLIKELY(known->arrivals != NULL)) {
+        ssize_t done = haft_io_use_arrivals(runner->worker->backend_state, known, operation);
+        if (done != -EAGAIN)
+            return done;
+    }
     uint8_t nature = nature_of(known);
     if (kernel_does(operation, nature)) {
         ssize_t done;
@@ -383,7 +216,7 @@ static int prepare_polls(const struct pollfd *entries, request_t *requests, size
             requests[i].waiter.closed = code == -EBADF;
             continue;
         }
-        struct io_uring_sqe *entry = next_entry(worker->backend_state);
+        struct io_uring_sqe *entry = haft_io_uring_entry(worker->backend_state);
         io_uring_prep_poll_add(entry, entries[i].fd, (unsigned short)entries[i].events);
         begin(cell->task, entry, &requests[i]);
     }
@@ -397,7 +230,7 @@ static void withdraw_polls(state_t *state, request_t *requests, size_t count,
         if (requests[i].waiter.descriptor != NULL)
             haft_io_delist(&requests[i].waiter);
         if (!requests[i].done)
-            ask_back(state, &requests[i]);
+            haft_io_uring_ask_back(state, &requests[i]);
     }
     for (size_t i = 0; i < count; i++)
         while (!requests[i].done) {
@@ -438,17 +271,17 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
                         int64_t deadline) {
     state_t *state = runner->worker->backend_state;
     haft_io_descriptors_t *table = runner->worker->crew->descriptors;
-    if (haft_io_ring_empty(&state->accepts))
+    if (haft_io_ring_empty(&state->accepts) && haft_io_ring_empty(&state->receives))
         return haft_io_poll_by(await_several, runner, entries, count, deadline);
     bool some = false;
     for (size_t i = 0; i < count; i++)
-        some |= stop_for_poll(state, haft_io_descriptor(table, entries[i].fd, false)) &&
+        some |= haft_io_stop_arrivals(state, haft_io_descriptor(table, entries[i].fd, false)) &&
                 (entries[i].events & POLLIN) != 0;
     int ready = haft_io_poll_by(await_several, runner, entries, count,
                                 some ? haft_io_worker_now(runner->worker) : deadline);
     for (size_t i = 0; i < count && some && ready >= 0; i++) {
         const haft_io_descriptor_t *known = haft_io_descriptor(table, entries[i].fd, false);
-        if (known == NULL || !has_accepted(known) || (entries[i].events & POLLIN) == 0)
+        if (known == NULL || !haft_io_has_arrived(known) || (entries[i].events & POLLIN) == 0)
             continue;
         ready += entries[i].revents == 0;
         entries[i].revents |= POLLIN;
@@ -457,9 +290,10 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
 }
 
 static void watch_for_wakes(state_t *state) {
-    struct io_uring_sqe *entry = next_entry(state);
+    struct io_uring_sqe *entry = haft_io_uring_entry(state);
     io_uring_prep_poll_add(entry, state->waker, POLLIN);
     io_uring_sqe_set_data(entry, &woken);
+    state->watches_waker = true;
 }
 
 static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *completion) {
@@ -469,11 +303,12 @@ static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *compl
         return;
     if ((void *)request == &woken) {
         haft_io_waker_reset(state->waker);
-        watch_for_wakes(state);
+        state->watches_waker = false;
         return;
     }
-    if (((uintptr_t)request & OF_LISTENER) != 0) {
-        accepted(state, (accepts_t *)((uintptr_t)request & ~(uintptr_t)OF_LISTENER), completion);
+    if (((uintptr_t)request & HAFT_IO_OF_ARRIVALS) != 0) {
+        haft_io_arrived(state, (arrivals_t *)((uintptr_t)request & ~(uintptr_t)HAFT_IO_OF_ARRIVALS),
+                        completion);
         return;
     }
     request->result = completion->res;
@@ -483,15 +318,56 @@ static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *compl
     haft_io_cell_win(request->waiter.cell, HAFT_IO_WOKEN);
 }
 
-static void take_completions(state_t *state) {
+/* ---- Completions ---- */
+
+static const haft_io_waiter_t *waiter_of(const arrivals_t *arrivals) {
+    const haft_io_link_t *all = &arrivals->entry->waiters[HAFT_IO_INWARD];
+    return all->next != all ? HAFT_IO_OWNER(all->next, haft_io_waiter_t, links[HAFT_IO_INWARD])
+                            : NULL;
+}
+
+/* By a load: processors forget a prefetch from a page that they have to look up first. */
+static inline void touch(const void *memory) {
+    (void)*(const volatile char *)memory;
+}
+
+/* Who waits for a completion has waited long. What telling him touches is brought into the processor's caches in
+   steps, each some completions after the one that it builds on; steps count down. */
+enum { FIRST_STEP = 3, COMPLETIONS_A_STEP = 8, AHEAD = (FIRST_STEP + 1) * COMPLETIONS_A_STEP };
+enum { FEW = 4 }; /* completions, which are told at once */
+
+static void foresee(const struct io_uring_cqe *completion, int step) {
+    uintptr_t data = (uintptr_t)io_uring_cqe_get_data(completion);
+    if (data == (uintptr_t)&woken || data == (uintptr_t)&ignored)
+        return;
+    const arrivals_t *arrivals = NULL;
+    if ((data & HAFT_IO_OF_ARRIVALS) != 0)
+        arrivals = (const arrivals_t *)(data - HAFT_IO_OF_ARRIVALS);
+    if (step == FIRST_STEP) {
+        touch((const void *)(data & ~(uintptr_t)HAFT_IO_OF_ARRIVALS));
+    } else if (step == 2) {
+        if (arrivals != NULL)
+            touch(arrivals->entry);
+    } else {
+        const haft_io_waiter_t *waiter =
+            arrivals != NULL ? waiter_of(arrivals) : &((const request_t *)data)->waiter;
+        if (waiter != NULL)
+            touch(step == 1 ? (const void *)waiter : waiter->cell->task);
+    }
+}
+
+void haft_io_uring_take_completions(state_t *state) {
     struct io_uring_cqe *completions[COMPLETED_AT_ONCE];
     for (;;) {
         unsigned count = io_uring_peek_batch_cqe(&state->ring, completions, COMPLETED_AT_ONCE);
-        for (unsigned i = 0; i < count; i++) {
-            enum { AHEAD = 4 }; /* requests lie on stacks that were not used for long */
-            if (i + AHEAD < count)
-                __builtin_prefetch(io_uring_cqe_get_data(completions[i + AHEAD]));
-            completed(state->worker, completions[i]);
+        for (int i = count > FEW ? -AHEAD : 0; i < (int)count; i++) {
+            for (int step = FIRST_STEP; step >= 0; step--) {
+                int later = i + (step + 1) * COMPLETIONS_A_STEP;
+                if ((unsigned)later < count)
+                    foresee(completions[later], step);
+            }
+            if (i >= 0)
+                completed(state->worker, completions[i]);
         }
         io_uring_cq_advance(&state->ring, count);
         if (count < COMPLETED_AT_ONCE)
@@ -504,7 +380,9 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
     struct io_uring_cqe *first;
     struct __kernel_timespec limit = {nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
     int code;
-    stop_needless(state);
+    haft_io_stop_needless_arrivals(state);
+    if (!state->watches_waker)
+        watch_for_wakes(state);
     if (nanoseconds == 0)
         code = io_uring_submit_and_get_events(&state->ring);
     else
@@ -514,7 +392,7 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
         haft_io_misuse("The system refuses io_uring to a run that has begun with it (%s): use "
                        "HAFT_IO_BACKEND=epoll, or filter system calls before the run.",
                        strerror(-code));
-    take_completions(state);
+    haft_io_uring_take_completions(state);
 }
 
 /* What was asked of a descriptor names it by its number, until the kernel has taken that: which it does
@@ -522,11 +400,10 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
 static int close_submitted(haft_io_worker_t *worker, int descriptor) {
     state_t *state = worker->backend_state;
     haft_io_descriptor_t *known = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
-    if (known != NULL && known->accepts != NULL) {
+    if (known != NULL && known->arrivals != NULL) {
         haft_io_wake(known, HAFT_IO_INWARD, true,
                      false); /* before they are told of anything else */
-        stop_accepting(state, known->accepts);
-        accepts_free(known->accepts);
+        haft_io_end_arrivals(state, known->arrivals);
     }
     if (!worker->shared && haft_io_is_waited_on(worker->crew->descriptors, descriptor))
         while (io_uring_sq_ready(&state->ring) != 0)
@@ -540,13 +417,9 @@ static void interrupt(haft_io_worker_t *worker) {
 
 static void stop(haft_io_worker_t *worker) {
     state_t *state = worker->backend_state;
-    while (!haft_io_ring_empty(&state->accepts)) {
-        accepts_t *accepts = HAFT_IO_OWNER(state->accepts.next, accepts_t, link);
-        stop_accepting(state,
-                       accepts); /* by itself the kernel does that some time after the exit */
-        accepts_free(accepts);
-    }
+    haft_io_end_all_arrivals(state);
     io_uring_queue_exit(&state->ring);
+    haft_io_free_provided(state->provided);
     if (state->waker >= 0)
         close(state->waker);
     free(state);
@@ -586,13 +459,13 @@ static int start(haft_io_worker_t *worker) {
     worker->backend_state = state;
     state->worker = worker;
     haft_io_ring(&state->accepts);
+    haft_io_ring(&state->receives);
     state->waker = haft_io_waker_open();
     if (state->waker < 0) {
         code = state->waker;
         stop(worker);
         return code;
     }
-    watch_for_wakes(state);
     return 0;
 }
 

@@ -361,8 +361,8 @@ static void close_accepted(__attribute__((unused)) const int *unused) {
             haft_io_close(accepted[i]);
 }
 static void *answer_one(void *connection) {
-    char bytes[8];
-    for (ssize_t got; (got = must(haft_io_read(*(int *)connection, bytes, sizeof bytes))) != 0;)
+    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    for (ssize_t got; (got = must(haft_io_read_lent(*(int *)connection, &bytes))) != 0;)
         must(haft_io_write_all(*(int *)connection, bytes, (size_t)got));
     return NULL;
 }

@@ -78,27 +78,46 @@ static ssize_t write_some(side_t *side) {
     return answer;
 }
 
+static void check_bytes(const side_t *side, const unsigned char *bytes, ssize_t count) {
+    for (ssize_t i = 0; i < count; i++)
+        if (bytes[i] != byte_at(side->moved + (size_t)i)) {
+            fprintf(stderr, "byte %zu of %zu\n", side->moved + (size_t)i, total);
+            CHECK(false);
+            break;
+        }
+}
+
 static ssize_t read_some(side_t *side) {
     unsigned char bytes[LARGEST + 1];
+    HAFT_IO_GIVING_BACK const void *lent = NULL;
     size_t size = draw_size(side), first = draw(side, (unsigned)size);
     struct iovec parts[2] = {{bytes, first}, {bytes + first, size - first}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     ssize_t answer;
-    switch (draw(side, side->is_socket ? 3 : 2)) {
+    switch (draw(side, side->is_socket ? 7 : 4)) {
     case 0:
         answer = haft_io_read(side->descriptor, bytes, size);
         break;
     case 1:
         answer = haft_io_read_parts(side->descriptor, parts, 2);
         break;
+    case 2:
+    case 3:
+        answer = haft_io_read_lent(side->descriptor, &lent);
+        break;
+    case 4:
+        answer = haft_io_receive_message(side->descriptor, &message, 0);
+        break;
+    case 5:
+        answer = haft_io_receive(side->descriptor, bytes, size, MSG_PEEK);
+        check_bytes(side, bytes, answer);
+        if (answer < 0)
+            break;
+        /* fall through */
     default:
         answer = haft_io_receive(side->descriptor, bytes, size, 0);
     }
-    for (ssize_t i = 0; i < answer; i++)
-        if (bytes[i] != byte_at(side->moved + (size_t)i)) {
-            fprintf(stderr, "byte %zu of %zu\n", side->moved + (size_t)i, total);
-            CHECK(false);
-            break;
-        }
+    check_bytes(side, lent != NULL ? lent : bytes, answer);
     side->at_end = answer == 0;
     return answer;
 }

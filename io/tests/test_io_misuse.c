@@ -8,6 +8,9 @@
 #include <linux/seccomp.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -238,11 +241,115 @@ static void fail_well(void) {
 static void note_well(void) {
     haft_io_note_failure(5, "no failure");
 }
+static void give_back_twice(void) {
+    const void *bytes = haft_io_lend();
+    haft_io_give_back(bytes);
+    haft_io_give_back(bytes);
+}
 static void break_no_end(void) {
     haft_io_simulated_break(0);
 }
 static void in_a_simulation(void) {
     haft_io_simulate(make_mistake, NULL, &(haft_io_simulation_t){.seed = 3});
+}
+
+/* ---- Scopes on fibers of the program's own ---- */
+
+HAFT_EFFECT(pause_inside, void, {});
+
+BODY(pause_in_scope) {
+    haft_io_spawn(check_nothing, NULL);
+    HAFT_PERFORM(pause_inside);
+    return NULL;
+}
+BODY(open_and_pause) {
+    haft_io_scope_options_t options = {.name = "paused"};
+    haft_io_scope_with(&options, pause_in_scope, NULL, NULL);
+    return NULL;
+}
+static haft_fiber_t *paused;
+static void make_paused(void) {
+    haft_io_set_task_name("opener");
+    paused = haft_fiber_new(open_and_pause, NULL);
+    haft_resume(paused, HAFT_NO_REPLY, HAFT_HANDLES(pause_inside));
+}
+BODY(leave_paused) {
+    haft_resume(paused, HAFT_NO_REPLY, HAFT_HANDLES(pause_inside));
+    return NULL;
+}
+BODY(drop_paused) {
+    haft_fiber_drop(paused);
+    return NULL;
+}
+static void leave_outer_first(void) {
+    make_paused();
+    haft_io_scope(leave_paused, NULL, NULL);
+}
+static void end_with_open_scope(void) {
+    make_paused();
+}
+static void fail_with_open_scope(void) {
+    make_paused();
+    haft_io_fail(-EIO, "lost");
+}
+static void join_another(void *(*function)(void *)) {
+    make_paused();
+    haft_io_task_options_t options = {.name = "other"};
+    haft_io_join(haft_io_async_with(&options, function, NULL), NULL);
+}
+static void leave_from_another_task(void) {
+    join_another(leave_paused);
+}
+static void drop_from_another_task(void) {
+    join_another(drop_paused);
+}
+static void leave_from_a_thread(void) {
+    make_paused();
+    pthread_t thread;
+    pthread_create(&thread, NULL, leave_paused, NULL);
+    pthread_join(thread, NULL);
+}
+/* The opener holds its thread until the other is done, or the process. */
+static atomic_bool left_elsewhere;
+BODY(leave_elsewhere) {
+    leave_paused(NULL);
+    atomic_store(&left_elsewhere, true);
+    return NULL;
+}
+static void leave_from_another_task_elsewhere(void) {
+    make_paused();
+    haft_io_task_options_t options = {.name = "other"};
+    haft_io_spawn_with(&options, leave_elsewhere, NULL);
+    while (!atomic_load(&left_elsewhere))
+        sched_yield();
+}
+static void in_a_task_of_two_threads(void) {
+    haft_io_run(make_mistake, NULL, &(haft_io_options_t){.threads = 2});
+}
+static void a_scope_is_left_by_its_own_task_and_in_order(void) {
+    if (!check_follows_children())
+        return;
+    static const struct {
+        void (*mistake)(void);
+        const char *message;
+    } mistakes[] = {
+        {leave_outer_first,
+         "The task 'opener' has left the scope 'paused' before one that it opened inside"},
+        {end_with_open_scope, "The task 'opener' has ended before it left the scope 'paused'"},
+        {fail_with_open_scope, "The task 'opener' has ended before it left the scope 'paused'"},
+        {leave_from_another_task,
+         "The scope 'paused' of the task 'opener' is left by the task 'other'"},
+        {drop_from_another_task,
+         "The scope 'paused' of the task 'opener' is left by the task 'other'"},
+        {leave_from_a_thread, "The scope 'paused' of the task 'opener' is left outside of a task"}};
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        mistake = mistakes[i].mistake;
+        CHECK_ABORTS(in_a_task, mistakes[i].message);
+        CHECK_ABORTS(in_a_task_of_two_threads, mistakes[i].message);
+    }
+    mistake = leave_from_another_task_elsewhere;
+    CHECK_ABORTS(in_a_task_of_two_threads,
+                 "The scope 'paused' of the task 'opener' is left by the task 'other'");
 }
 
 /* From now on this process may make io_uring's rings, but not use them. */
@@ -297,6 +404,9 @@ static void mistakes_are_named(void) {
         mistake = mistakes[i].mistake;
         CHECK_ABORTS(in_a_task, mistakes[i].message);
     }
+    mistake = give_back_twice;
+    if (!CHECK_ADDRESS_SANITIZER) /* which says so itself */
+        CHECK_ABORTS(in_a_task, "Memory that haft_io_read_lent has given is given back twice");
     mistake = break_no_end;
     CHECK_ABORTS(in_a_simulation, "haft_io_simulated_break was given no open end of a stream");
 }
@@ -309,6 +419,7 @@ int main(void) {
     RUN(options_that_cannot_be_are_taken_for_the_nearest);
     RUN(without_a_scheduler_what_asks_for_the_task_finds_none);
     RUN(mistakes_are_named);
+    RUN(a_scope_is_left_by_its_own_task_and_in_order);
     RUN(a_run_whose_back_end_is_refused_says_so);
     return check_end();
 }

@@ -263,8 +263,53 @@ static void a_thread_knows_whether_it_runs_tasks(void) {
     CHECK(!haft_io_runs_here());
 }
 
+#ifdef WITH_URING
+#    include <liburing.h>
+
+/* The next submission finds its kernel busy, after that has taken all: what it was asked for is ready. */
+static int submitted_late = -1;
+
+int __real_io_uring_submit(struct io_uring *ring);
+int __wrap_io_uring_submit(struct io_uring *ring);
+int __wrap_io_uring_submit(struct io_uring *ring) {
+    if (submitted_late < 0)
+        return __real_io_uring_submit(ring);
+    CHECK_EQUAL(write(submitted_late, "x", 1), 1);
+    submitted_late = -1;
+    CHECK(__real_io_uring_submit(ring) > 0);
+    return -EBUSY;
+}
+
+BODY(poll_more_than_the_ring_holds) {
+    enum { MANY = 1500 };
+    static struct pollfd many[MANY];
+    int late[2];
+    CHECK_EQUAL(haft_io_pipe(late), 0);
+    for (int i = 0; i < MANY; i++)
+        many[i] = (struct pollfd){.fd = late[0], .events = POLLIN};
+    submitted_late = late[1];
+    CHECK_EQUAL(haft_io_poll(many, MANY, much_later()), MANY);
+    CHECK_EQUAL(submitted_late, -1);
+    haft_io_close(late[0]);
+    haft_io_close(late[1]);
+    return NULL;
+}
+static void what_is_ready_before_the_task_waits_ends_its_wait(void) {
+    const haft_io_options_t options[] = {{.threads = 1, .backend = "io_uring"},
+                                         {.threads = 2, .backend = "io_uring"},
+                                         {.threads = 2, .backend = "io_uring", .moves = true}};
+    if (RUNNING_ON_VALGRIND || haft_io_run(check_nothing, NULL, &options[0]) != 0)
+        return;
+    for (int i = 0; i < 3; i++)
+        CHECK_EQUAL(haft_io_run(poll_more_than_the_ring_holds, NULL, &options[i]), 0);
+}
+#endif
+
 int main(void) {
     check_backend();
+#ifdef WITH_URING
+    RUN(what_is_ready_before_the_task_waits_ends_its_wait);
+#endif
     RUN(the_one_that_is_ready_is_told_and_a_deadline_ends_the_wait);
     RUN(an_end_is_told_to_who_asked_for_nothing);
     RUN(closing_one_of_them_ends_the_wait);

@@ -352,6 +352,34 @@ static void mistakes_go_to_the_error_handler_which_may_leave(void) {
     haft_set_error_handler(NULL);
 }
 
+/* ---- Very many tasks ---- */
+
+static int cleaned;
+static void clean(__attribute__((unused)) const int *unused) {
+    cleaned++;
+}
+BODY(wait_with_a_cleanup) {
+    __attribute__((cleanup(clean), unused)) int guard = 0;
+    haft_io_sleep(HAFT_IO_FOREVER);
+    return NULL;
+}
+static void *start_many_and_cancel(void *count) {
+    for (intptr_t i = 0; i < (intptr_t)count; i++)
+        CHECK_EQUAL(haft_io_spawn(wait_with_a_cleanup, NULL), 0);
+    haft_io_yield();
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+static void very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind(void) {
+    intptr_t count = check_times(40000); /* more records than the smaller blocks hold */
+    for (int dense = 0; dense < 2; dense++) {
+        cleaned = 0;
+        haft_io_options_t options = {.threads = 1, .dense = dense != 0};
+        CHECK_EQUAL(haft_io_run(start_many_and_cancel, check_number(count), &options), -ECANCELED);
+        CHECK_EQUAL(cleaned, (int)count);
+    }
+}
+
 int main(void) {
     check_backend();
     RUN(tasks_start_in_the_order_of_spawning_and_the_run_waits_for_them);
@@ -368,6 +396,7 @@ int main(void) {
     RUN(errno_is_the_tasks_own);
     RUN(a_tree_of_tasks_that_join_theirs_adds_up);
     RUN(a_run_inside_a_run_and_an_unknown_backend_are_refused);
+    RUN(very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind);
     RUN(mistakes_are_named);
     RUN(mistakes_go_to_the_error_handler_which_may_leave);
     return check_end();

@@ -78,6 +78,9 @@ typedef struct haft_io_options {
     int64_t watchdog; /* a task that holds its thread for longer is named; 0: none. Likewise */
     bool times_polls; /* counts haft_io_counters_t.polling */
     bool moves;       /* all tasks move; see "scopes" */
+    bool dense;       /* for very many tasks that call little: stacks of 8 KiB side by side, with
+                           canaries instead of guards, as haft_fiber_options_t.dense; `stack_size`
+                           is not used. On AArch64, where unwinding needs more: 16 KiB, guarded */
 } haft_io_options_t;
 
 /*
@@ -197,6 +200,10 @@ typedef struct haft_io_scope_options {
  * cancelled; when they have ended, haft_io_scope returns the code of the first failure. It returns
  * 0 when nothing failed, -ETIMEDOUT after the deadline, -ECANCELED after haft_io_cancel. A cancel
  * of the caller cancels the scope, too; if the scope still has tasks then, it reaches the caller here.
+ * Tasks that have started on other threads are waited for like all others.
+ *
+ * The task that has opened a scope leaves it: another one that resumes or drops a fiber with the open scope
+ * and so leaves it, or a task that ends before, is a mistake that is reported.
  */
 int haft_io_scope(void *(*body)(void *), void *argument, void **result);
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
@@ -287,6 +294,38 @@ ssize_t haft_io_read(int descriptor, void *buffer, size_t size);
 ssize_t haft_io_write(int descriptor, const void *buffer, size_t size);
 /* Writes everything, or fails. Returns 0 or an error. */
 int haft_io_write_all(int descriptor, const void *buffer, size_t size);
+
+/*
+ * Reads as haft_io_read does, into memory that the library lends: up to HAFT_IO_LENT_SIZE bytes, of which it
+ * returns how many there are; `*bytes` is where. A task that waits here for a connection that is idle has no
+ * buffer. `*bytes` is given back first, so begin with NULL; it is NULL at the end (0) and after an error.
+ *
+ *     HAFT_IO_GIVING_BACK const void *bytes = NULL;
+ *     for (ssize_t size; (size = haft_io_read_lent(connection, &bytes)) > 0;)
+ *         haft_io_write_all(connection, bytes, (size_t)size);
+ *
+ * Of a TCP connection io_uring is asked once for all that comes (multishot receive, in a run of one thread):
+ * then the kernel may have given the library bytes that no task has asked for yet. Every function of this header
+ * gets them first, but haft_io_splice, which returns -EBUSY while there are some. Who reads the socket in
+ * another way, by a call of the system or in a process that it is passed to, does not get them.
+ *
+ * Errors are those of haft_io_read; -ENOMEM: there is no memory to lend.
+ */
+ssize_t haft_io_read_lent(int descriptor, const void **bytes);
+enum { HAFT_IO_LENT_SIZE = 16384 };
+
+/* Memory of HAFT_IO_LENT_SIZE bytes that is to be given back; NULL: no memory. For handlers of your own that
+   imitate haft_io_read_lent. */
+void *haft_io_lend(void);
+/* For what haft_io_read_lent or haft_io_lend has given, by the same pointer; on any thread, in a run or not. Nothing
+   for NULL. */
+void haft_io_give_back(const void *bytes);
+/* Declares a pointer for haft_io_read_lent; what it has is given back when the variable's block is left, also
+   when the task is cancelled or fails. To keep the memory, set the pointer to NULL. */
+#define HAFT_IO_GIVING_BACK __attribute__((cleanup(haft_io_give_back_scoped)))
+static inline void haft_io_give_back_scoped(const void *const *bytes) {
+    haft_io_give_back(*bytes);
+}
 
 struct iovec;
 /* As readv(2) and writev(2). */

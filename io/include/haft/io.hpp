@@ -123,6 +123,7 @@ struct options {
     std::chrono::nanoseconds watchdog{0}; /* a task that holds its thread for longer is named */
     bool times_polls = false;
     bool moves = false; /* all tasks move between threads; see haft/io.h, "scopes" */
+    bool dense = false; /* for very many tasks: small stacks; see haft_io_options_t */
     std::vector<std::exception_ptr> *failures = nullptr; /* as in scope_options */
 };
 
@@ -175,6 +176,7 @@ auto run(const options &options, F function) {
     given.watchdog = options.watchdog.count();
     given.times_polls = options.times_polls;
     given.moves = options.moves;
+    given.dense = options.dense;
     return body.leave(haft_io_run(&body.enter, &body, &given), "run");
 }
 template <scope_body F>
@@ -1009,6 +1011,38 @@ std::size_t select(Cases &&...cases) {
 
 /* ---- Descriptors ---------------------------------------------------------------------------- */
 
+/*
+ * What was read into memory that the library lends (haft_io_read_lent); a range of bytes. Move-only; gives the memory
+ * back. Empty at the end.
+ *
+ *     for (io::lent bytes; connection.read(bytes);)
+ *         connection.write_all(bytes);
+ */
+class lent {
+  public:
+    lent() = default;
+    lent(lent &&other) noexcept
+        : first(std::exchange(other.first, nullptr)), count(std::exchange(other.count, 0)) {}
+    lent &operator=(lent &&other) noexcept {
+        std::swap(first, other.first);
+        std::swap(count, other.count);
+        return *this;
+    }
+    ~lent() { haft_io_give_back(first); }
+
+    const std::byte *data() const { return static_cast<const std::byte *>(first); }
+    std::size_t size() const { return count; }
+    bool empty() const { return count == 0; }
+    const std::byte *begin() const { return data(); }
+    const std::byte *end() const { return data() + count; }
+    std::string_view text() const { return {static_cast<const char *>(first), count}; }
+
+  private:
+    friend class descriptor;
+    const void *first = nullptr;
+    std::size_t count = 0;
+};
+
 /* Owns a descriptor, and closes it. Move-only. Its functions work outside of a run, too: they block. */
 class descriptor {
   public:
@@ -1037,6 +1071,12 @@ class descriptor {
     std::size_t read(std::span<char> into) const { return read(std::as_writable_bytes(into)); }
     std::size_t read(std::span<const iovec> into) const {
         return detail::counted(haft_io_read_parts(number, into.data(), into.size()), "read");
+    }
+    /* What `into` had is given back before the wait. False at the end. */
+    bool read(lent &into) const {
+        into.count = 0;
+        into.count = detail::counted(haft_io_read_lent(number, &into.first), "read");
+        return into.count != 0;
     }
     /* Everything up to the end. */
     std::string read_all() const {

@@ -62,6 +62,11 @@ HAFT_EFFECT(haft_io_poll, int, {
     size_t count;
     int64_t deadline;
 });
+/* `*bytes` is NULL; a handler that imitates it puts there what haft_io_lend has given it. */
+HAFT_EFFECT(haft_io_read_lent, ssize_t, {
+    int descriptor;
+    const void **bytes;
+});
 HAFT_EFFECT(haft_io_read_parts, ssize_t, {
     int descriptor;
     const struct iovec *parts;

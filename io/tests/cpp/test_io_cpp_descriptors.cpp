@@ -183,6 +183,40 @@ static void processes_run_and_signals_are_waited_for() {
     });
 }
 
+static void bytes_are_read_into_memory_that_is_lent() {
+    io::run([] {
+        io::listener listener("127.0.0.1", 0);
+        io::spawn([port = listener.port()] {
+            auto connection = io::socket::connect("127.0.0.1", port);
+            for (std::string_view text : {"one", "two"}) {
+                connection.write_all(text);
+                char back[3];
+                CHECK_EQUAL(connection.read(back), 3u);
+                CHECK(std::string_view(back, 3) == text);
+            }
+        });
+        io::socket connection = listener.accept();
+        io::lent bytes, first;
+        while (connection.read(bytes)) {
+            CHECK(!bytes.empty() && bytes.end() - bytes.begin() == 3);
+            connection.write_all(bytes);
+            if (first.empty())
+                first = std::move(bytes);
+        }
+        CHECK(bytes.empty() && bytes.data() == nullptr);
+        CHECK(first.text() == "one");
+        bytes = std::move(first);
+        CHECK(bytes.text() == "one" && first.empty());
+        connection.close();
+        try {
+            connection.read(bytes);
+            CHECK(false);
+        } catch (const std::system_error &error) {
+            CHECK(error.code() == std::errc::bad_file_descriptor && bytes.empty());
+        }
+    });
+}
+
 static void descriptors_work_without_a_scheduler() {
     auto [reader, writer] = io::pipe();
     writer.write_all("plain");
@@ -201,6 +235,7 @@ int main() {
     RUN(a_unix_socket_passes_descriptors);
     RUN(files_are_read_and_written_at_offsets);
     RUN(blocking_work_returns_and_throws);
+    RUN(bytes_are_read_into_memory_that_is_lent);
     RUN(descriptors_work_without_a_scheduler);
     CHECK_EQUAL(check_descriptors(), before);
     RUN(processes_run_and_signals_are_waited_for); // whose descriptor for signals stays

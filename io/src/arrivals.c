@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What arrives by itself, in the back end on io_uring. In a run that is alone two things are asked for once, and
+ * come until the kernel is told to stop:
+ *
+ *   what arrives    | asked for by a task that waits in | until
+ *   connections     | haft_io_accept                    | a poll begins, and no task waits for them
+ *   bytes of a TCP  | haft_io_read_lent                 | MOST_AHEAD blocks have come that no task has
+ *     connection    |                                   |   asked for; the end, an error
+ *   both            |                                   | a poll for the descriptor, or another way to read it,
+ *                   |                                   |   which knows only what the kernel still has
+ *
+ * What has arrived waits in a queue for the next such call, and is closed or given back with the descriptor. Bytes
+ * arrive in blocks of memory that the kernel has been provided with: it chooses one when something comes. A block
+ * that has arrived is the library's as any other that is lent, and another takes its slot.
+ *
+ *   asked | asked_back | the kernel
+ *   no    |            | has stopped, or was never asked; `code` is why, if that is an error
+ *   yes   | no         | adds to the queue
+ *   yes   | yes        | may still do so, until it says that it has stopped
+ */
+#include "uring.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+typedef haft_io_uring_state_t state_t;
+typedef haft_io_arrivals_t arrivals_t;
+typedef haft_io_provided_t provided_t;
+
+enum { MOST_AHEAD = 8, FIRST_PROVIDED = 64, MOST_PROVIDED = 4096, GROUP = 1 };
+
+/* The memory that the kernel may put bytes into. The number of a slot is that of its buffer. */
+struct haft_io_provided {
+    struct io_uring_buf_ring *ring;
+    unsigned used; /* slots; the others are empty */
+    haft_io_lent_t *slots[MOST_PROVIDED];
+};
+
+/* ---- Asking for it ---- */
+
+static void *data_of(arrivals_t *arrivals) {
+    return (void *)((uintptr_t)arrivals | HAFT_IO_OF_ARRIVALS);
+}
+
+static void ask_for(state_t *state, arrivals_t *arrivals) {
+    struct io_uring_sqe *entry = haft_io_uring_entry(state);
+    if (arrivals->receives) {
+        io_uring_prep_recv_multishot(entry, arrivals->descriptor, NULL, 0, 0);
+        entry->flags |= IOSQE_BUFFER_SELECT;
+        entry->buf_group = GROUP;
+    } else {
+        io_uring_prep_multishot_accept(entry, arrivals->descriptor, NULL, NULL,
+                                       SOCK_NONBLOCK | SOCK_CLOEXEC);
+    }
+    io_uring_sqe_set_data(entry, data_of(arrivals));
+    arrivals->asked = true;
+    arrivals->asked_back = false;
+}
+
+static void ask_to_stop(state_t *state, arrivals_t *arrivals) {
+    if (arrivals->asked && !arrivals->asked_back) {
+        haft_io_uring_ask_back(state, data_of(arrivals));
+        arrivals->asked_back = true;
+    }
+}
+
+/* Returns when the kernel has stopped. Both answers, to this and to what was asked, are on their way. */
+static void await_stop(state_t *state, arrivals_t *arrivals) {
+    ask_to_stop(state, arrivals);
+    while (arrivals->asked) {
+        io_uring_submit_and_wait(&state->ring, 1);
+        haft_io_uring_take_completions(state);
+    }
+}
+
+static void append(arrivals_t *arrivals, haft_io_lent_t *block, int result) {
+    block->next = NULL;
+    block->result = result;
+    block->from = 0;
+    *arrivals->end = block;
+    arrivals->end = &block->next;
+    arrivals->count++;
+}
+
+static haft_io_lent_t *take_first(arrivals_t *arrivals) {
+    haft_io_lent_t *block = arrivals->first;
+    arrivals->first = block->next;
+    if (--arrivals->count == 0)
+        arrivals->end = &arrivals->first;
+    return block;
+}
+
+static void arrivals_free(arrivals_t *arrivals) {
+    arrivals->entry->arrivals = NULL;
+    haft_io_unlink(&arrivals->link);
+    while (arrivals->count != 0) {
+        haft_io_lent_t *block = take_first(arrivals);
+        if (arrivals->receives) {
+            haft_io_take_back(block);
+        } else {
+            close(block->result);
+            free(block);
+        }
+    }
+    free(arrivals);
+}
+
+/* The kernel is asked, or was. False: the descriptor is to be polled. */
+static bool kernel_asked(state_t *state, haft_io_descriptor_t *known, int descriptor,
+                         bool receives) {
+    arrivals_t *arrivals = known->arrivals;
+    if (arrivals != NULL && arrivals->asked)
+        return true;
+    if (!haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]))
+        return false;
+    if (arrivals == NULL) {
+        arrivals = aligned_alloc(HAFT_IO_LINE, sizeof *arrivals);
+        if (arrivals == NULL)
+            return false;
+        *arrivals = (arrivals_t){.entry = known, .descriptor = descriptor, .receives = receives};
+        arrivals->end = &arrivals->first;
+        haft_io_append(receives ? &state->receives : &state->accepts, &arrivals->link);
+        known->arrivals = arrivals;
+    }
+    ask_for(state, arrivals);
+    return true;
+}
+
+/* ---- Connections that the kernel accepts by itself ---- */
+
+/* What does not tell that the kernel cannot do it at all. */
+static bool comes_by_chance(int code) {
+    return code == -ECANCELED || code == -EMFILE || code == -ENFILE || code == -ECONNABORTED;
+}
+
+static void accepted(state_t *state, arrivals_t *accepts, int result) {
+    if (result >= 0) {
+        haft_io_lent_t *block = malloc(sizeof *block);
+        if (block != NULL)
+            append(accepts, block, result);
+        else
+            close(result);
+    } else if (!comes_by_chance(result)) {
+        state->no_multishot_accept = true;
+    }
+}
+
+void haft_io_stop_needless_arrivals(state_t *state) {
+    for (haft_io_link_t *link = state->accepts.next, *next; link != &state->accepts; link = next) {
+        next = link->next;
+        arrivals_t *accepts = HAFT_IO_OWNER(link, arrivals_t, link);
+        if (!haft_io_ring_empty(&accepts->entry->waiters[HAFT_IO_INWARD]))
+            continue;
+        if (accepts->asked)
+            ask_to_stop(state, accepts);
+        else if (accepts->count == 0)
+            arrivals_free(accepts);
+    }
+}
+
+static int take_accepted(const haft_io_descriptor_t *known) {
+    haft_io_lent_t *block = take_first(known->arrivals);
+    int connection = block->result;
+    free(block);
+    return connection;
+}
+
+/* ---- Bytes that the kernel receives by itself ---- */
+
+/* A block for the kernel to receive into; without memory the slot stays empty. */
+static void provide(provided_t *provided, unsigned slot) {
+    haft_io_lent_t *block = haft_io_lend_block();
+    provided->slots[slot] = block;
+    if (block == NULL)
+        return;
+    io_uring_buf_ring_add(provided->ring, block->bytes, HAFT_IO_LENT_SIZE, (unsigned short)slot,
+                          io_uring_buf_ring_mask(MOST_PROVIDED), 0);
+    io_uring_buf_ring_advance(provided->ring, 1);
+}
+
+/* The kernel had less memory than came at once. */
+static HAFT_IO_COLD void provide_more(provided_t *provided) {
+    if (provided->used < MOST_PROVIDED)
+        provided->used *= 2;
+    for (unsigned slot = 0; slot < provided->used; slot++)
+        if (provided->slots[slot] == NULL)
+            provide(provided, slot);
+}
+
+/* False: the kernel, or memory, does not allow it. */
+static HAFT_IO_COLD bool begin_to_provide(state_t *state) {
+    enum { SIZE = MOST_PROVIDED * sizeof(struct io_uring_buf) };
+    provided_t *provided = calloc(1, sizeof *provided);
+    void *ring = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct io_uring_buf_reg given = {
+        .ring_addr = (uintptr_t)ring, .ring_entries = MOST_PROVIDED, .bgid = GROUP};
+    if (provided == NULL || ring == MAP_FAILED ||
+        io_uring_register_buf_ring(&state->ring, &given, 0) != 0) {
+        free(provided);
+        if (ring != MAP_FAILED)
+            munmap(ring, SIZE);
+        state->no_multishot_receive = true;
+        return false;
+    }
+    provided->ring = ring;
+    io_uring_buf_ring_init(provided->ring);
+    provided->used = FIRST_PROVIDED / 2;
+    provide_more(provided);
+    state->provided = provided;
+    return true;
+}
+
+void haft_io_free_provided(provided_t *provided) {
+    if (provided == NULL)
+        return;
+    for (unsigned slot = 0; slot < provided->used; slot++)
+        if (provided->slots[slot] != NULL)
+            haft_io_take_back(provided->slots[slot]);
+    munmap(provided->ring, MOST_PROVIDED * sizeof(struct io_uring_buf));
+    free(provided);
+}
+
+static void received(state_t *state, arrivals_t *receives, const struct io_uring_cqe *completion) {
+    provided_t *provided = state->provided;
+    int result = completion->res;
+    if ((completion->flags & IORING_CQE_F_BUFFER) != 0) {
+        unsigned slot = completion->flags >> IORING_CQE_BUFFER_SHIFT;
+        haft_io_lent_t *block = provided->slots[slot];
+        if (result > 0)
+            append(receives, block, result);
+        else
+            haft_io_take_back(block);
+        provide(provided, slot);
+    }
+    if (result == -ENOBUFS)
+        provide_more(provided);
+    else if (result == -EINVAL || result == -EOPNOTSUPP)
+        state->no_multishot_receive = true;
+    else if (result < 0 && result != -ECANCELED && result != -EINTR && result != -EAGAIN)
+        receives->code = result;
+    /* Who tells of a completion does not wait for room to ask; the next completion may find some. */
+    if (receives->count >= MOST_AHEAD && io_uring_sq_space_left(&state->ring) != 0)
+        ask_to_stop(state, receives);
+}
+
+static bool is_tcp(int descriptor) {
+    int protocol = 0;
+    socklen_t size = sizeof protocol;
+    return getsockopt(descriptor, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
+           protocol == IPPROTO_TCP;
+}
+
+static int take_code(arrivals_t *receives) {
+    int code = receives->code;
+    receives->code = 0;
+    return code;
+}
+
+static ssize_t take_received(haft_io_descriptor_t *known, const haft_io_operation_t *operation) {
+    arrivals_t *receives = known->arrivals;
+    if (receives->count == 0)
+        return take_code(receives);
+    haft_io_lent_t *block = take_first(receives);
+    ssize_t size = block->result - (ssize_t)block->from;
+    if (HAFT_IO_UNLIKELY(block->from != 0)) { /* it is given back by where it begins */
+        memmove(block->bytes, block->bytes + block->from, (size_t)size);
+        block->from = 0;
+    }
+    VALGRIND_MAKE_MEM_DEFINED(block->bytes, (size_t)size);
+    *(const void **)operation->buffer = block->bytes;
+    return size;
+}
+
+/* ---- Either, for who waits ---- */
+
+void haft_io_arrived(state_t *state, arrivals_t *arrivals, const struct io_uring_cqe *completion) {
+    if ((completion->flags & IORING_CQE_F_MORE) == 0)
+        arrivals->asked = false;
+    if (arrivals->receives)
+        received(state, arrivals, completion);
+    else
+        accepted(state, arrivals, completion->res);
+    haft_io_wake(arrivals->entry, HAFT_IO_INWARD, false, false);
+}
+
+static bool may_ask(state_t *state, const haft_io_descriptor_t *known, int descriptor,
+                    bool receives) {
+    if (state->worker->shared)
+        return false;
+    if (!receives)
+        return !state->no_multishot_accept;
+    return !state->no_multishot_receive &&
+           (known->arrivals != NULL ||
+            (is_tcp(descriptor) && (state->provided != NULL || begin_to_provide(state))));
+}
+
+ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *known,
+                             const haft_io_operation_t *operation) {
+    state_t *state = runner->worker->backend_state;
+    bool receives = operation->kind == HAFT_IO_READ_LENT;
+    for (;;) {
+        const arrivals_t *arrivals = known->arrivals;
+        if (arrivals != NULL && arrivals->receives != receives) /* it is an error */
+            return haft_io_attempt(operation);
+        if (haft_io_has_arrived(known))
+            return receives ? take_received(known, operation) : take_accepted(known);
+        if (arrivals == NULL || !arrivals->asked) {
+            ssize_t done = haft_io_attempt(operation);
+            if (done != -EAGAIN)
+                return done;
+        }
+        int code = haft_io_is_cancelled(runner->task->scope) ? -ECANCELED
+                   : may_ask(state, known, operation->descriptor, receives) &&
+                           kernel_asked(state, known, operation->descriptor, receives)
+                       ? haft_io_wait_on(known, operation, runner->task)
+                       : haft_io_uring_await(runner, known, operation);
+        if (code < 0 && code != -EINTR)
+            return code;
+    }
+}
+
+bool haft_io_stop_arrivals(state_t *state, const haft_io_descriptor_t *known) {
+    if (known == NULL || known->arrivals == NULL)
+        return false;
+    await_stop(state, known->arrivals);
+    if (haft_io_has_arrived(known))
+        return true;
+    arrivals_free(known->arrivals);
+    return false;
+}
+
+static size_t copy_received(const arrivals_t *receives, const struct iovec *parts, size_t count) {
+    const haft_io_lent_t *block = receives->first;
+    unsigned at = block->from;
+    size_t copied = 0;
+    for (size_t i = 0; i < count; i++) {
+        char *to = parts[i].iov_base;
+        for (size_t left = parts[i].iov_len; left != 0 && block != NULL;) {
+            size_t size = (size_t)block->result - at < left ? (size_t)block->result - at : left;
+            memcpy(to, block->bytes + at, size);
+            copied += size;
+            to += size;
+            left -= size;
+            at += (unsigned)size;
+            if (at == (unsigned)block->result) {
+                block = block->next;
+                at = 0;
+            }
+        }
+    }
+    return copied;
+}
+
+static void drop_received(arrivals_t *receives, size_t size) {
+    while (size != 0) {
+        haft_io_lent_t *block = receives->first;
+        size_t there = (size_t)block->result - block->from;
+        if (size < there) {
+            block->from += (unsigned)size;
+            return;
+        }
+        haft_io_take_back(take_first(receives));
+        size -= there;
+    }
+}
+
+/* A read, in whichever way, of what has arrived. */
+static ssize_t receive_arrived(arrivals_t *receives, const haft_io_operation_t *operation) {
+    const struct iovec all = {operation->buffer, operation->size}, *parts = &all;
+    size_t count = 1;
+    if (operation->kind == HAFT_IO_READ_PARTS) {
+        parts = operation->buffer;
+        count = operation->size;
+    } else if (operation->kind == HAFT_IO_RECEIVE_MESSAGE) {
+        struct msghdr *message = operation->buffer;
+        parts = message->msg_iov;
+        count = message->msg_iovlen;
+        message->msg_namelen = 0;
+        message->msg_controllen = 0;
+        message->msg_flags = 0;
+    } else if (operation->address_size != NULL) {
+        *operation->address_size = 0;
+    }
+    size_t copied = copy_received(receives, parts, count);
+    if ((operation->flags & MSG_PEEK) == 0)
+        drop_received(receives, copied);
+    return (ssize_t)copied;
+}
+
+HAFT_IO_COLD ssize_t haft_io_use_arrivals(state_t *state, haft_io_descriptor_t *known,
+                                          const haft_io_operation_t *operation) {
+    arrivals_t *arrivals = known->arrivals;
+    if (operation->kind == HAFT_IO_POLL)
+        return (operation->flags & POLLIN) != 0 && haft_io_stop_arrivals(state, known) ? POLLIN
+                                                                                       : -EAGAIN;
+    const int of_others = MSG_OOB | MSG_ERRQUEUE;
+    if (!arrivals->receives || haft_io_events_of(operation) != POLLIN ||
+        (operation->flags & of_others) != 0)
+        return -EAGAIN;
+    /* Another task waits for it. This one is told so (-EBUSY) when it waits, too. */
+    if (arrivals->asked && !haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]))
+        return -EAGAIN;
+    if (!haft_io_stop_arrivals(state, known))
+        return -EAGAIN;
+    if (arrivals->count == 0)
+        return take_code(arrivals);
+    return receive_arrived(arrivals, operation);
+}
+
+/* ---- The end ---- */
+
+void haft_io_end_arrivals(state_t *state, arrivals_t *arrivals) {
+    await_stop(state, arrivals);
+    arrivals_free(arrivals);
+}
+
+/* By itself the kernel stops some time after the ring is gone. */
+void haft_io_end_all_arrivals(state_t *state) {
+    const haft_io_link_t *const all[] = {&state->accepts, &state->receives};
+    for (int i = 0; i < 2; i++)
+        while (!haft_io_ring_empty(all[i]))
+            haft_io_end_arrivals(state, HAFT_IO_OWNER(all[i]->next, arrivals_t, link));
+}

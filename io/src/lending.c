@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that is lent to who reads: blocks of one size, each with a header.
+ *
+ *   | next | result | from | bytes ... |
+ *                            ^ what the reader knows of it
+ *
+ * Any thread may give back any block. A worker keeps some for its next reads; the others are malloc's.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+
+/* Valgrind and AddressSanitizer see who uses what he has given back. */
+#if __has_include(<valgrind/memcheck.h>)
+#    include <valgrind/memcheck.h>
+#else
+#    define VALGRIND_MAKE_MEM_NOACCESS(address, size) ((void)(address), (void)(size))
+#    define VALGRIND_MAKE_MEM_UNDEFINED(address, size) ((void)(address), (void)(size))
+#endif
+#if defined(__has_feature)
+#    if __has_feature(address_sanitizer)
+#        define WATCHED
+#    endif
+#elif defined __SANITIZE_ADDRESS__
+#    define WATCHED
+#endif
+
+#ifdef WATCHED
+enum { MOST_KEPT = 0 };
+#else
+enum { MOST_KEPT = 256 };
+#endif
+
+/* What `from` is while nobody has the block. */
+static const unsigned AT_HOME = UINT32_MAX;
+
+haft_io_lent_t *haft_io_lend_block(void) {
+    haft_io_worker_t *worker = haft_io_worker();
+    haft_io_lent_t *block;
+    if (worker != NULL && worker->lent != NULL) {
+        block = worker->lent;
+        worker->lent = block->next;
+        worker->lent_count--;
+        VALGRIND_MAKE_MEM_UNDEFINED(block->bytes, HAFT_IO_LENT_SIZE);
+    } else {
+        block = malloc(sizeof *block + HAFT_IO_LENT_SIZE);
+    }
+    if (block != NULL)
+        block->from = 0;
+    return block;
+}
+
+void haft_io_take_back(haft_io_lent_t *block) {
+    haft_io_worker_t *worker = haft_io_worker();
+    block->from = AT_HOME;
+    if (worker == NULL || worker->lent_count >= MOST_KEPT) {
+        free(block);
+        return;
+    }
+    VALGRIND_MAKE_MEM_NOACCESS(block->bytes, HAFT_IO_LENT_SIZE);
+    block->next = worker->lent;
+    worker->lent = block;
+    worker->lent_count++;
+}
+
+void haft_io_free_lent(haft_io_worker_t *worker) {
+    while (worker->lent != NULL) {
+        haft_io_lent_t *block = worker->lent;
+        worker->lent = block->next;
+        free(block);
+    }
+}
+
+void *haft_io_lend(void) {
+    haft_io_lent_t *block = haft_io_lend_block();
+    return block != NULL ? block->bytes : NULL;
+}
+
+void haft_io_give_back(const void *bytes) {
+    if (bytes == NULL)
+        return;
+    haft_io_lent_t *block = HAFT_IO_OWNER((uintptr_t)bytes, haft_io_lent_t, bytes);
+    if (HAFT_IO_UNLIKELY(block->from == AT_HOME))
+        haft_io_misuse("Memory that haft_io_read_lent has given is given back twice.");
+    haft_io_take_back(block);
+}
+
+ssize_t haft_io_read_into_lent(const haft_io_operation_t *operation,
+                               ssize_t (*read)(const haft_io_operation_t *operation)) {
+    haft_io_lent_t *block = haft_io_lend_block();
+    if (block == NULL)
+        return -ENOMEM;
+    haft_io_operation_t reading = {.kind = HAFT_IO_READ,
+                                   .descriptor = operation->descriptor,
+                                   .buffer = block->bytes,
+                                   .size = HAFT_IO_LENT_SIZE};
+    ssize_t done = read(&reading);
+    if (done > 0)
+        *(const void **)operation->buffer = block->bytes;
+    else
+        haft_io_take_back(block);
+    return done;
+}

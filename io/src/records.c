@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Records of tasks and of runners. Their memory stays theirs until the run ends, in blocks of the worker which are
+ * the larger the more there are:
+ *
+ *   block:  | the next block | record | record | ... |
+ *
+ * Very many records, used in whatever order, would lie on more pages than the processor remembers: so further blocks
+ * are huge pages, where the system has them.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { SMALLEST = 8 << 10, HUGE = 2 << 20, MANY = 4 * HUGE };
+
+struct haft_io_block {
+    __attribute__((aligned(HAFT_IO_LINE))) haft_io_block_t *next;
+};
+
+static HAFT_IO_COLD bool add_block(haft_io_worker_t *worker, haft_io_records_t *records) {
+    size_t size = SMALLEST;
+    while (size < HUGE && 2 * size <= records->all)
+        size *= 2;
+    haft_io_block_t *block = aligned_alloc(size == HUGE ? HUGE : HAFT_IO_LINE, size);
+    if (block == NULL)
+        block = aligned_alloc(HAFT_IO_LINE, size = SMALLEST);
+    if (block == NULL)
+        return false;
+    if (records->all >= MANY && size == HUGE)
+        madvise(block, size, MADV_HUGEPAGE);
+    block->next = worker->blocks;
+    worker->blocks = block;
+    records->fresh = (char *)(block + 1);
+    records->left = size - sizeof *block;
+    records->all += size;
+    return true;
+}
+
+void *haft_io_new_record(haft_io_worker_t *worker, haft_io_records_t *records, size_t size) {
+    if (HAFT_IO_UNLIKELY(records->left < size) && !add_block(worker, records))
+        return NULL;
+    void *record = records->fresh;
+    records->fresh += size;
+    records->left -= size;
+    return record;
+}
+
+void haft_io_free_records(haft_io_worker_t *worker) {
+    while (worker->blocks != NULL) {
+        haft_io_block_t *block = worker->blocks;
+        worker->blocks = block->next;
+        free(block);
+    }
+}

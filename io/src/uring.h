@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the back end on io_uring share. */
+#ifndef HAFT_IO_URING_H
+#define HAFT_IO_URING_H
+
+#include "internal.h"
+
+#include <liburing.h>
+
+/* Valgrind does not see what the kernel writes by itself. */
+#if __has_include(<valgrind/memcheck.h>)
+#    include <valgrind/memcheck.h>
+#else
+#    define VALGRIND_MAKE_MEM_DEFINED(address, size) ((void)(address), (void)(size))
+#endif
+
+typedef struct haft_io_provided haft_io_provided_t;
+
+typedef struct haft_io_uring_state {
+    struct io_uring ring;
+    int waker;
+    bool watches_waker;       /* the kernel tells when the waker is readable */
+    bool no_multishot_accept; /* the kernel does not know it */
+    bool no_multishot_receive;
+    haft_io_worker_t *worker; /* whose this is */
+    haft_io_link_t accepts, receives;
+    haft_io_provided_t *provided; /* NULL: not needed yet */
+} haft_io_uring_state_t;
+
+/* ---- Requests (uring.c) ---- */
+
+struct io_uring_sqe *haft_io_uring_entry(haft_io_uring_state_t *state);
+/* The kernel is to cancel what has this data. */
+void haft_io_uring_ask_back(haft_io_uring_state_t *state, void *data);
+/* Tells who waits for them. */
+void haft_io_uring_take_completions(haft_io_uring_state_t *state);
+/* Waits until the descriptor is ready for the operation. */
+int haft_io_uring_await(haft_io_runner_t *runner, haft_io_descriptor_t *known,
+                        const haft_io_operation_t *operation);
+
+/* ---- What arrives by itself (arrivals.c) ---- */
+
+/* In the data of a completion of what arrives: the rest is a haft_io_arrivals_t. */
+enum { HAFT_IO_OF_ARRIVALS = 1 };
+
+/* What the kernel gives by itself; `entry->arrivals` while it may, or while there are some left. */
+typedef struct haft_io_arrivals {
+    haft_io_link_t link; /* in the state */
+    haft_io_descriptor_t *entry;
+    int descriptor;
+    bool receives;         /* bytes in lent memory; else connections, each in a block without any */
+    bool asked;            /* the kernel has not said that it has stopped */
+    bool asked_back;       /* but was told to */
+    haft_io_lent_t *first; /* a queue */
+    haft_io_lent_t **end;
+    unsigned count;
+    int code; /* the error that has ended it, for the next who reads; or 0 */
+} __attribute__((aligned(HAFT_IO_LINE))) haft_io_arrivals_t;
+
+/* A connection, or bytes in lent memory: waits for the next. */
+ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *known,
+                             const haft_io_operation_t *operation);
+/* Before another operation: a poll or a read is of what has arrived, if there is something. -EAGAIN: the kernel is to
+   be asked, and gives nothing by itself meanwhile. */
+ssize_t haft_io_use_arrivals(haft_io_uring_state_t *state, haft_io_descriptor_t *known,
+                             const haft_io_operation_t *operation);
+/* For one who asks the kernel what it has of the descriptor, which may be NULL. True: something has arrived before, and
+   the kernel gives nothing more by itself. */
+bool haft_io_stop_arrivals(haft_io_uring_state_t *state, const haft_io_descriptor_t *known);
+static inline bool haft_io_has_arrived(const haft_io_descriptor_t *known) {
+    const haft_io_arrivals_t *arrivals = known->arrivals;
+    return arrivals != NULL && (arrivals->count != 0 || arrivals->code != 0);
+}
+/* By a completion. */
+void haft_io_arrived(haft_io_uring_state_t *state, haft_io_arrivals_t *arrivals,
+                     const struct io_uring_cqe *completion);
+/* Before a poll: nothing more for listeners that nobody waits for. */
+void haft_io_stop_needless_arrivals(haft_io_uring_state_t *state);
+/* Before the descriptor is closed. */
+void haft_io_end_arrivals(haft_io_uring_state_t *state, haft_io_arrivals_t *arrivals);
+/* At the end of the run; then, when the ring is gone, the memory that the kernel had. */
+void haft_io_end_all_arrivals(haft_io_uring_state_t *state);
+void haft_io_free_provided(haft_io_provided_t *provided);
+
+#endif

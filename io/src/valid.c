@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* The invariants that debug builds check: see valid.h. */
+#include "valid.h"
+
+#ifndef NDEBUG
+
+/* Who cancels may have the task's cell at this moment (cell.c), and puts something else in its place: then there is
+   nothing to look at. */
+static bool still_waits(const haft_io_task_t *task) {
+    const haft_io_cell_t *cell = __atomic_load_n(&task->cell, __ATOMIC_ACQUIRE);
+    return cell != NULL && cell != HAFT_IO_CELL_TAKEN &&
+           __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE) <= HAFT_IO_CLAIMED;
+}
+
+const char *haft_io_invalid_next(const haft_io_worker_t *worker, const haft_io_task_t *task) {
+    enum haft_io_task_state state = haft_io_state(task);
+    const haft_io_runner_t *runner = task->runner;
+    if (haft_io_linked(&task->queued))
+        return "a task that goes on is in no queue";
+    if (runner == NULL)
+        return state == (worker->shared ? HAFT_IO_TAKEN : HAFT_IO_NEW)
+                   ? NULL
+                   : "a task that starts is NEW, and TAKEN in a shared run";
+    if (state != HAFT_IO_READY && (state != HAFT_IO_TAKEN || !task->moves))
+        return "a task that goes on is READY, or moves and is TAKEN";
+    if (runner->task != task)
+        return "a task that goes on is its runner's";
+    if (runner->worker != worker || task->worker != worker)
+        return "a task goes on with its worker";
+    return still_waits(task) ? "a task goes on when its cell has been won" : NULL;
+}
+
+const char *haft_io_invalid_idle(const haft_io_worker_t *worker) {
+    if (!haft_io_ring_empty(&worker->ready) || !haft_io_ring_empty(&worker->polled))
+        return "a worker sleeps only when its own queues are empty";
+    if (worker->running != NULL)
+        return "a worker sleeps between tasks";
+    if (worker->searching != worker->shared)
+        return "a worker of a shared run, and no other, is counted as searching before it sleeps";
+    return NULL;
+}
+
+const char *haft_io_invalid_risen(const haft_io_worker_t *worker) {
+    if (__atomic_load_n(&worker->sleeping, __ATOMIC_RELAXED) != 0)
+        return "a worker that has risen does not say that it sleeps";
+    haft_io_parking_t parking = haft_io_parking_look(&worker->crew->parking);
+    if ((parking >> worker->index & 1) != 0)
+        return "a worker that has risen is not to be woken";
+    if (worker->searching && parking < HAFT_IO_SEARCHER)
+        return "a worker that searches is counted";
+    return NULL;
+}
+
+const char *haft_io_invalid_ended(const haft_io_worker_t *worker) {
+    if (!haft_io_ring_empty(&worker->ready) || !haft_io_ring_empty(&worker->polled) ||
+        __atomic_load_n(&worker->inbox, __ATOMIC_ACQUIRE) != NULL)
+        return "a run ends when no task can go on";
+    if (worker->timers.count != 0)
+        return "no timer outlives its task";
+    if (worker->waiting != 0)
+        return "no wait for the back end outlives its task";
+    return NULL;
+}
+
+void haft_io_invalid(const char *invariant) {
+    haft_io_misuse("An invariant of libhaft-io does not hold: %s. Memory of the library has been "
+                   "overwritten, or it has a defect.",
+                   invariant);
+}
+
+#endif
