@@ -336,11 +336,20 @@ TARGETS = {
             )
             for depth in (10, 300, 3_000, 10_000, 100_000)
         ),
-        Target(
-            "OCaml: a sieve with a handler for each prime / OCaml 5",
-            "haft/sieve-4000",
-            "ocaml5/sieve-4000",
-            1.5,
+        *(
+            Target(
+                f"OCaml: a sieve of {limit:,} with a handler for each prime / OCaml 5",
+                f"haft/sieve-{limit}",
+                f"ocaml5/sieve-{limit}",
+                1.5,
+            )
+            for limit in (4_000, 20_000)
+        ),
+    ],
+    "ocaml/programs": [
+        *(
+            Target(f"OCaml: {name}, a step / OCaml 5", f"haft/{name}", f"ocaml5/{name}", 1)
+            for name in ("countdown", "iterator", "parsing-dollars")
         ),
     ],
 }
@@ -354,6 +363,7 @@ SLICES = {
     "ocaml/chameneos": 20,
     "ocaml/round_robin": 20,
     "ocaml/nested": 20,
+    "ocaml/programs": 4,
 }
 SERIES_TITLES = {
     "micro": "Microbenchmarks",
@@ -374,6 +384,7 @@ SERIES_TITLES = {
     "ocaml/chameneos": "OCaml: chameneos, a meeting (§6.3)",
     "ocaml/round_robin": "OCaml: threads in turn, a turn",
     "ocaml/nested": "OCaml: handlers around one another, a level; a sieve of them",
+    "ocaml/programs": "OCaml: loops of the public programs, a step; runs of two that resume copies",
 }
 MEMORY_RUNS = [  # peer, kind, computations, limit on resident bytes each, limit on mappings
     ("haft", "pool", 1_000_000, 4.5 * 1024, 1000),

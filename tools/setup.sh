@@ -26,7 +26,7 @@ packages() {
   case $1 in
   build) echo "$build" ;;
   demo) echo "$build wordnet-base $ocaml" ;;
-  bench) echo "$build libboost-context-dev python3 $ocaml liblwt-ocaml-dev? binutils golang-go? cargo? libuv1-dev?" ;;
+  bench) echo "$build libboost-context-dev libboost-coroutine-dev? libboost-fiber-dev? python3 $ocaml liblwt-ocaml-dev? binutils golang-go? cargo? libuv1-dev?" ;;
   format) echo clang-format ;;
   test)
     echo "$build binutils clang $(clang_runtime) gdb libc6-dbg? pkgconf|pkg-config valgrind"

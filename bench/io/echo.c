@@ -3,17 +3,19 @@
  * TCP echo: the server's processor time a message. The server is a process of its own on the second
  * processor: an epoll loop written by hand, or tasks on either back end; the load comes from the first.
  *
- *     echo loop|ring|epoll|io_uring CONNECTIONS BYTES SECONDS
- *     echo PATH CONNECTIONS BYTES SECONDS     the server is a program with the arguments of work.c
+ *     echo loop|ring|epoll|io_uring|dense CONNECTIONS BYTES SECONDS [samples]
+ *     echo PATH CONNECTIONS BYTES SECONDS [samples]     the server is a program with the arguments of work.c
  *
- * `loop` and `ring` are loops by hand, on epoll and io_uring. With 0 seconds each connection exchanges one
- * message and then is idle: prints the server's own memory a connection, with its page tables.
+ * `loop` and `ring` are loops by hand, on epoll and io_uring; `dense` are tasks on small stacks. With
+ * `samples`, prints the time in user mode only: taking them slows the server, so that it has a run of its own.
+ * With 0 seconds each connection exchanges one message and then is idle: prints the server's own memory a
+ * connection, with its page tables.
  */
 #define _GNU_SOURCE
 #include <haft/io.h>
 
-#include <dirent.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -22,15 +24,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LARGEST = 16384, EVENTS = 128 };
 
-static int listener;
-static size_t buffer_size; /* of a server's task: a message, and at least 1 KiB */
+static int listener, port;
 
 static void pin(int processor) {
     cpu_set_t set;
@@ -47,10 +51,11 @@ static void no_delay(int connection) {
 
 static void *echo(void *argument) {
     int connection = (int)(intptr_t)argument;
-    char buffer[buffer_size];
-    for (ssize_t got; (got = haft_io_receive(connection, buffer, buffer_size, 0)) > 0;)
-        if (haft_io_write_all(connection, buffer, (size_t)got) < 0)
+    const void *bytes = NULL;
+    for (ssize_t got; (got = haft_io_read_lent(connection, &bytes)) > 0;)
+        if (haft_io_write_all(connection, bytes, (size_t)got) < 0)
             break;
+    haft_io_give_back(bytes);
     haft_io_close(connection);
     return NULL;
 }
@@ -201,18 +206,21 @@ static void ring_loop(void) {
 
 /* ---- The load ---- */
 
-/* Several addresses, since each has some 28,000 ports to connect from. */
+static void give_up(const char *doing) {
+    perror(doing);
+    exit(1);
+}
+
+/* Several addresses: each has some 28,000 ports to connect from, and the kernel finds the last half slowly. */
 static int connect_as(int number) {
-    enum { PORTS = 20000 };
+    enum { PORTS = 10000 };
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr.s_addr =
                                       htonl(INADDR_LOOPBACK + (unsigned)(number / PORTS)),
-                                  .sin_port = htons((uint16_t)haft_io_port(listener))};
+                                  .sin_port = htons((uint16_t)port)};
     int connection = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(connection, (struct sockaddr *)&address, sizeof address) != 0) {
-        perror("connect");
-        exit(1);
-    }
+    if (connect(connection, (struct sockaddr *)&address, sizeof address) != 0)
+        give_up("connect");
     no_delay(connection);
     return connection;
 }
@@ -229,11 +237,19 @@ static double kibibytes_of(pid_t process) {
     return all;
 }
 
+static char bytes_sent[LARGEST], bytes_got[LARGEST];
+
+static void send_one(int connection, size_t size) {
+    if (send(connection, bytes_sent, size, 0) != (ssize_t)size)
+        give_up("send");
+}
+static void receive_one(int connection, size_t size) {
+    if (recv(connection, bytes_got, size, MSG_WAITALL) != (ssize_t)size)
+        give_up("receive");
+}
 static void exchange_one(int connection, size_t size) {
-    static char buffer[LARGEST];
-    if (send(connection, buffer, size, 0) != (ssize_t)size ||
-        recv(connection, buffer, size, MSG_WAITALL) != (ssize_t)size)
-        abort();
+    send_one(connection, size);
+    receive_one(connection, size);
 }
 
 static double memory_each(pid_t server, int connections, size_t size) {
@@ -244,60 +260,68 @@ static double memory_each(pid_t server, int connections, size_t size) {
     return (kibibytes_of(server) - before) / connections;
 }
 
-/* Processor time of a process in microseconds: in all, as the scheduler counts it, and in user mode, of which
-   the kernel may know the share by its clock's ticks only. */
-typedef struct used {
-    double all, user;
+/* Linux's clock of another process: what clock_getcpuclockid(3) makes is the last kind of three. */
+enum { TICKS, USER_TICKS, ALL };
+static double clock_of(pid_t process, int kind) {
+    struct timespec time;
+    if (clock_gettime((clockid_t)(~(unsigned)process << 3 | (unsigned)kind), &time) != 0)
+        give_up("the server's clock");
+    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
+}
+
+/* Samples of a process in user mode, taken by the kernel every tenth of a millisecond of its time on that
+   processor; NULL where the kernel refuses. */
+enum { SAMPLE_MICROSECONDS = 100, SAMPLE_PAGES = 64 };
+static struct perf_event_mmap_page *sample(pid_t process, int processor) {
+    struct perf_event_attr event = {.type = PERF_TYPE_SOFTWARE,
+                                    .size = sizeof event,
+                                    .config = PERF_COUNT_SW_CPU_CLOCK,
+                                    .sample_period = SAMPLE_MICROSECONDS * 1000,
+                                    .inherit = 1,
+                                    .exclude_kernel = 1,
+                                    .exclude_hv = 1};
+    int descriptor =
+        (int)syscall(SYS_perf_event_open, &event, process, processor, -1, PERF_FLAG_FD_CLOEXEC);
+    void *pages = MAP_FAILED;
+    if (descriptor >= 0)
+        pages = mmap(NULL, (size_t)(1 + SAMPLE_PAGES) * (size_t)sysconf(_SC_PAGESIZE),
+                     PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
+/* Microseconds of processor time, as the scheduler counts it. The share of user mode is known by samples, or
+   else by the ticks of a clock, most of them too few. */
+typedef struct {
+    double all, ticks, user_ticks;
+    uint64_t samples;
 } used_t;
 
-static double first_number(const char *format, pid_t process, const char *thread) {
-    char path[300];
-    double number = 0;
-    snprintf(path, sizeof path, format, process, thread);
-    FILE *file = fopen(path, "r");
-    if (file != NULL && fscanf(file, "%lf", &number) != 1)
-        number = 0;
-    if (file != NULL)
-        fclose(file);
-    return number;
+static used_t used_by(pid_t process, const struct perf_event_mmap_page *samples) {
+    uint64_t bytes = samples == NULL ? 0 : __atomic_load_n(&samples->data_head, __ATOMIC_ACQUIRE);
+    return (used_t){clock_of(process, ALL), clock_of(process, TICKS), clock_of(process, USER_TICKS),
+                    bytes / sizeof(struct perf_event_header)};
 }
 
-static used_t used_by(pid_t process) {
-    char path[64], line[1024];
-    used_t used = {0, 0};
-    snprintf(path, sizeof path, "/proc/%d/task", process);
-    DIR *threads = opendir(path);
-    for (struct dirent *thread; (thread = readdir(threads)) != NULL;)
-        if (thread->d_name[0] != '.')
-            used.all += first_number("/proc/%d/task/%s/schedstat", process, thread->d_name) / 1000;
-    closedir(threads);
-    snprintf(path, sizeof path, "/proc/%d/stat", process);
-    FILE *status = fopen(path, "r");
-    double ticks = 0;
-    if (fgets(line, sizeof line, status) == NULL ||
-        sscanf(strrchr(line, ')') + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lf",
-               &ticks) != 1)
-        abort();
-    fclose(status);
-    used.user = ticks * 1e6 / (double)sysconf(_SC_CLK_TCK);
-    return used;
-}
-
-/* Every connection exchanges a message before anything is counted. */
-static uint64_t exchange(pid_t server, int connections, size_t size, double seconds, used_t *used) {
-    static char buffer[LARGEST];
+/* Every connection exchanges a message before anything is counted, so that neither the server's start nor its
+   accepting is. */
+static uint64_t exchange(pid_t server, const struct perf_event_mmap_page *samples, int connections,
+                         size_t size, double seconds, used_t *used) {
+    enum { AT_ONCE = 100 };
     int epoll = epoll_create1(0), *all = calloc((size_t)connections, sizeof *all);
-    for (int i = 0; i < connections; i++) {
-        int connection = connect_as(i);
-        struct epoll_event event = {.events = EPOLLIN, .data.fd = connection};
-        epoll_ctl(epoll, EPOLL_CTL_ADD, connection, &event);
-        exchange_one(connection, size);
-        all[i] = connection;
+    for (int first = 0; first < connections; first += AT_ONCE) {
+        int end = first + AT_ONCE < connections ? first + AT_ONCE : connections;
+        for (int i = first; i < end; i++) {
+            all[i] = connect_as(i);
+            struct epoll_event event = {.events = EPOLLIN, .data.fd = all[i]};
+            epoll_ctl(epoll, EPOLL_CTL_ADD, all[i], &event);
+            send_one(all[i], size);
+        }
+        for (int i = first; i < end; i++)
+            receive_one(all[i], size);
     }
-    used_t before = used_by(server);
+    used_t before = used_by(server, samples);
     for (int i = 0; i < connections; i++)
-        if (send(all[i], buffer, size, 0) != (ssize_t)size)
-            abort();
+        send_one(all[i], size);
     free(all);
     uint64_t bytes = 0;
     int64_t end = haft_io_now() + (int64_t)(seconds * 1e9);
@@ -305,16 +329,16 @@ static uint64_t exchange(pid_t server, int connections, size_t size, double seco
     while (haft_io_now() < end) {
         int count = epoll_wait(epoll, events, EVENTS, 100);
         for (int i = 0; i < count; i++) {
-            ssize_t got = recv(events[i].data.fd, buffer, sizeof buffer, 0);
+            ssize_t got = recv(events[i].data.fd, bytes_got, sizeof bytes_got, 0);
             if (got <= 0)
-                abort();
+                give_up("receive");
             bytes += (uint64_t)got;
-            if (send(events[i].data.fd, buffer, (size_t)got, 0) != got)
-                abort();
+            send_one(events[i].data.fd, (size_t)got);
         }
     }
-    used_t after = used_by(server);
-    *used = (used_t){after.all - before.all, after.user - before.user};
+    used_t after = used_by(server, samples);
+    *used = (used_t){after.all - before.all, after.ticks - before.ticks,
+                     after.user_ticks - before.user_ticks, after.samples - before.samples};
     return bytes / size;
 }
 
@@ -332,20 +356,26 @@ int main(int count, char **arguments) {
     int connections = count > 2 ? atoi(arguments[2]) : 64;
     size_t size = count > 3 ? strtoul(arguments[3], NULL, 10) : 64;
     double seconds = count > 4 ? atof(arguments[4]) : 1;
-    buffer_size = size > 1024 ? size : 1024;
+    bool sampled = count > 5 && strcmp(arguments[5], "samples") == 0;
     listener = haft_io_listen_tcp("0.0.0.0", 0, 0);
+    port = haft_io_port(listener);
     struct rlimit most;
     getrlimit(RLIMIT_NOFILE, &most);
     if (most.rlim_max < (rlim_t)connections + 100)
         most.rlim_max = (rlim_t)connections + 100;
     most.rlim_cur = most.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &most) != 0) {
-        perror("the limit of descriptors");
-        return 1;
-    }
+    if (setrlimit(RLIMIT_NOFILE, &most) != 0)
+        give_up("the limit of descriptors");
+    int start[2];
+    if (pipe(start) != 0)
+        give_up("pipe");
     pid_t server = fork();
     if (server == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(start[1]);
+        if (read(start[0], &(char){0}, 1) != 1)
+            _exit(1);
+        close(start[0]);
         pin(1);
         if (strcmp(kind, "loop") == 0)
             loop();
@@ -353,22 +383,43 @@ int main(int count, char **arguments) {
             ring_loop();
         if (strchr(kind, '/') != NULL)
             run_program(kind);
-        _exit(-haft_io_run(serve, NULL, &(haft_io_options_t){.threads = 1, .backend = kind}));
+        bool dense = strcmp(kind, "dense") == 0;
+        haft_io_options_t options = {.threads = 1, .backend = dense ? NULL : kind, .dense = dense};
+        _exit(-haft_io_run(serve, NULL, &options));
     }
+    close(listener); /* so that nobody can connect if the server ends */
     pin(0);
+    struct perf_event_mmap_page *samples = sampled ? sample(server, 1) : NULL;
+    if (write(start[1], "", 1) != 1)
+        give_up("the server's start");
     if (seconds == 0) {
         printf("%.2f\n", memory_each(server, connections, size));
         kill(server, SIGKILL);
         return 0;
     }
     used_t used;
-    uint64_t messages = exchange(server, connections, size, seconds, &used);
+    uint64_t messages = exchange(server, samples, connections, size, seconds, &used);
     kill(server, SIGKILL);
+    waitpid(server, NULL, 0);
     if (messages == 0)
         return 1;
-    printf(
-        "%-8s %5d connections %5zu bytes: %8.0f messages/s, %.2f us a message, %.2f in user mode\n",
-        kind, connections, size, (double)messages / seconds, used.all / (double)messages,
-        used.user / (double)messages);
+    printf("%-8s %5d connections %5zu bytes: ", kind, connections, size);
+    if (!sampled) {
+        printf("%8.0f messages/s, %.3f us a message\n", (double)messages / seconds,
+               used.all / (double)messages);
+        return 0;
+    }
+    if (samples == NULL) {
+        struct timespec tick;
+        clock_getres(CLOCK_REALTIME_COARSE, &tick);
+        double microseconds = (double)tick.tv_nsec / 1e3;
+        double share = used.ticks > 0 ? used.user_ticks / used.ticks : 0;
+        printf("%.4f us a message in user mode by %.0f ticks\n",
+               used.all * share / (double)messages, used.user_ticks / microseconds);
+    } else {
+        printf("%.4f us a message in user mode by %ju samples\n",
+               (double)used.samples * SAMPLE_MICROSECONDS / (double)messages,
+               (uintmax_t)used.samples);
+    }
     return 0;
 }

@@ -10,7 +10,7 @@
     bench/io/run.py --quick                       little of everything once; writes nothing
 
 Peers are built here from their sources, in DIR/io/peers: Go with its standard library, Tokio as
-its crate; those on Boost.Asio and libuv are built with the benchmarks. One whose compiler or
+its crate; those on Boost and libuv are built with the benchmarks. One whose compiler or
 library is missing is left out; where one has no such thing, or fails, or takes longer than two
 minutes, there is no figure. One process at a time, each on as many processors as it has threads.
 """
@@ -20,6 +20,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -42,8 +43,9 @@ WORKS = {
                 1_000, None, None),
 }
 ON_FRONT = ["spawn", "yield", "channel", "skynet", "mutex"]
-CONNECTIONS = [(1, 64), (64, 64), (1000, 64), (1, 16384), (64, 16384), (1000, 16384)]
-IDLE = 9800
+CONNECTIONS = [(1, 64), (64, 64), (1000, 64), (10000, 64), (1, 16384), (64, 16384), (1000, 16384), (10000, 16384)]
+IDLE = 19000  # the server and the load each have so many descriptors
+MOST_TRIPS = [("spawn", 1, 6), ("spawn", 2, 10), ("yield", 1, 3)]  # in perform-resume round trips
 THREADS = {1: "one thread", 2: "two threads"}
 PARTS_IF_QUICK = 100
 NO_SUCH_WORK = 2  # what a program ends with that does not do it
@@ -52,22 +54,46 @@ NO_SUCH_WORK = 2  # what a program ends with that does not do it
 # ---- Measuring ----
 
 
+def builds(command, folder, environment=None):
+    """Whether the command is there and succeeds."""
+    if not shutil.which(command[0]):
+        return False
+    done = subprocess.run([str(part) for part in command], cwd=HERE / folder, env={**os.environ, **(environment or {})})
+    return done.returncode == 0
+
+
 def build_peers(folder):
     """The peers' programs, by name."""
     peers = {}
-    if shutil.which("go"):
-        path = folder / "go" / "work"
-        subprocess.run(["go", "build", "-o", path, "."], cwd=HERE / "go", check=True)
-        peers["Go"] = path
-    if shutil.which("cargo"):
-        environment = {**os.environ, "CARGO_TARGET_DIR": str(folder / "tokio")}
-        subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=HERE / "tokio",
-                       env=environment, check=True)
+    if builds(["go", "build", "-o", folder / "go" / "work", "."], "go"):
+        peers["Go"] = folder / "go" / "work"
+    if builds(["cargo", "build", "--release", "--quiet"], "tokio", {"CARGO_TARGET_DIR": str(folder / "tokio")}):
         peers["Tokio"] = folder / "tokio" / "release" / "work"
-    for name, program in (("Boost.Asio", "asio"), ("libuv", "libuv")):
+    for name, program in (("Boost.Asio", "asio"), ("asio::spawn", "asio_spawn"), ("Boost.Fiber", "boost_fiber"),
+                          ("libuv", "libuv")):
         if (folder.parent / program).exists():
             peers[name] = folder.parent / program
     return peers
+
+
+def first_line(*command):
+    if not shutil.which(command[0]):
+        return ""
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.partition("\n")[0]
+
+
+def versions(peers):
+    """Of what the figures depend on."""
+    locked = HERE / "tokio" / "Cargo.lock"
+    tokio = re.search(r'name = "tokio"\nversion = "([^"]*)"', locked.read_text(encoding="utf-8")) if locked.exists() else None
+    header = pathlib.Path("/usr/include/boost/version.hpp")
+    boost = re.search(r'BOOST_LIB_VERSION "(.*)"', header.read_text(encoding="utf-8")) if header.exists() else None
+    known = {"Go": first_line("go", "version").removeprefix("go version go").split(" ")[0],
+             "Tokio": tokio[1] if tokio else "", "Boost.Asio": boost[1].replace("_", ".") if boost else "",
+             "asio::spawn": "", "Boost.Fiber": "",
+             "libuv": first_line("pkg-config", "--modversion", "libuv")}
+    parts = [f"{name} {version}".strip() if name in peers else f"{name} is missing" for name, version in known.items()]
+    return ", ".join([f"{platform.system()} {platform.release().split('-')[0]}", first_line("cc", "--version"), *parts])
 
 
 def measured(command, processors, environment=None):
@@ -99,12 +125,14 @@ def number_of(text):
     return None if text is None else float(text)
 
 
-def echo_figures(text):
-    """Messages a second, and microseconds a message, in all and in user mode."""
-    if text is None:
+def echo_figures(echo, kind, connections, size, seconds):
+    """Messages a second, and microseconds a message, in all and in user mode, which has a run of its own."""
+    command, environment = [echo, kind, connections, size, seconds], {"BUFFER": str(max(size, 1024))}
+    texts = [measured(command, 2, environment), measured([*command, "samples"], 2, environment)]
+    if None in texts:
         return None
-    words = text.split("bytes:")[1].split()
-    return [float(words[0]), float(words[2]), float(words[6])]
+    whole, in_user_mode = (text.split("bytes:")[1].split() for text in texts)
+    return [float(whole[0]), float(whole[2]), float(in_user_mode[0])]
 
 
 def measure_work(work, programs, repeats, divisor):
@@ -119,22 +147,42 @@ def measure_work(work, programs, repeats, divisor):
 
 def measure_echo(echo, programs, repeats, seconds):
     kinds = {"by hand, epoll": "loop", "by hand, io_uring": "ring", "Haft, epoll": "epoll",
-             "Haft, io_uring": "io_uring", **{name: path for name, path in programs.items() if name != "Haft"}}
+             "Haft, io_uring": "io_uring",
+             **{name: path for name, path in programs.items() if name not in ("Haft", "Boost.Fiber")}}
     return [
         {"connections": connections, "bytes": size,
          "figures": series(
              {name: lambda kind=kind, connections=connections, size=size:
-                 echo_figures(measured([echo, kind, connections, size, seconds], 2, {"BUFFER": str(max(size, 1024))}))
+                 echo_figures(echo, kind, connections, size, seconds)
               for name, kind in kinds.items()}, repeats)}
         for connections, size in CONNECTIONS
     ]
+
+
+def measure_trip(micro, repeats):
+    """Nanoseconds of a perform and its resumption."""
+    runs = [measured([micro, "--only", "haft/round-trip"], 1) for _ in range(repeats)]
+    return [float(line.split()[1]) for text in runs if text for line in text.splitlines() if line.startswith("haft/round-trip ")]
+
+
+def peak(command):
+    """Peak resident memory of one process in MiB."""
+    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    return usage.ru_maxrss / 1024 if os.waitstatus_to_exitcode(status) == 0 else None
+
+
+def measure_peaks(programs, divisor):
+    return {str(threads): {name: peak([path, "skynet", threads, WORKS["skynet"][1] // divisor])
+                           for name, path in programs.items()}
+            for threads in THREADS}
 
 
 def measure_idle(echo, programs, connections):
     return {
         "connections": connections,
         "figures": {name: [number_of(measured([echo, path, connections, 64, 0], 2, {"BUFFER": "1024"}))]
-                    for name, path in programs.items()},
+                    for name, path in [*programs.items(), ("Haft, dense", "dense")] if name != "Boost.Fiber"},
     }
 
 
@@ -188,7 +236,7 @@ def work_table(results):
             if figures is None:
                 continue
             measure = ratio(figures) if limit else None
-            rows.append([f"{what}, {words}", *(figure(figures[name]) for name in names),
+            rows.append([f"{what}, {words}", *(figure(figures.get(name)) for name in names),
                          "" if measure is None else f"{measure:.2f}", str(limit or ""), verdict(measure, limit)])
     return table(["an operation, ns", *names, "Haft / better peer", "at most", "met"], rows)
 
@@ -197,22 +245,57 @@ def column(values, index):
     return [value[index] for value in values]
 
 
-def echo_table(entries):
+# What is judged of an echo: of which figure (messages a second, time a message, of that in user mode) the least of
+# these may be how many times the least of those.
+ECHO_LIMITS = [("loops by hand", 1, "by hand", 1.03), ("Tokio", 1, "Tokio", 1), ("Go", 1, "Go", 0.8),
+               ("Tokio, user mode", 2, "Tokio", 0.6)]
+
+
+def echo_ratio(figures, index, peer):
+    """The least median of Haft's kinds to the least of the peer's."""
+    ours, theirs = ([statistics.median(column(values, index)) for name, values in figures.items()
+                     if name.startswith(start) and values] for start in ("Haft", peer))
+    return min(ours) / min(theirs) if ours and theirs and min(theirs) > 0 else None
+
+
+def echo_tables(entries):
     names = list(entries[0]["figures"])
-    rows = []
+    figures_rows, ratio_rows = [], []
     for entry in entries:
         figures = entry["figures"]
-        cells = [f"{statistics.median(column(figures[name], 1)):.2f} "
-                 f"({statistics.median(column(figures[name], 2)):.2f}; "
-                 f"{statistics.median(column(figures[name], 0)) / 1000:.0f}k)" if figures[name] else "-"
-                 for name in names]
-        hands, ours = ([statistics.median(column(figures[name], 1)) for name in names
-                        if name.startswith(start) and figures[name]] for start in ("by hand", "Haft"))
-        measure = min(ours) / min(hands) if hands and ours else None
-        rows.append([f"{entry['connections']:,} connections, {entry['bytes']:,} bytes", *cells,
-                     "" if measure is None else f"{measure:.2f}", verdict(measure, 1.03)])
-    return table(["us a message (in user mode; messages a second)", *names,
-                  "Haft / loop by hand, the better ones", "at most 1.03"], rows)
+        what = f"{entry['connections']:,} connections, {entry['bytes']:,} bytes"
+        figures_rows.append([what, *(
+            f"{statistics.median(column(figures[name], 1)):.2f} ({statistics.median(column(figures[name], 2)):.2f}; "
+            f"{statistics.median(column(figures[name], 0)) / 1000:.0f}k)" if figures.get(name) else "-"
+            for name in names)])
+        measures = [(echo_ratio(figures, index, peer), limit) for _, index, peer, limit in ECHO_LIMITS]
+        ratio_rows.append([what, *("-" if measure is None else f"{measure:.2f} {verdict(measure, limit)}"
+                                   for measure, limit in measures)])
+    return (table(["us a message (in user mode; messages a second)", *names], figures_rows) + "\n" +
+            table(["Haft, the better back end, to", *(f"{what}: at most {limit}" for what, _, _, limit in ECHO_LIMITS)],
+                  ratio_rows))
+
+
+def trips_table(results):
+    trip = statistics.median(results["round_trip"])
+    rows = []
+    for work, threads, limit in MOST_TRIPS:
+        measure = statistics.median(results["work"][work][str(threads)]["Haft"]) / trip
+        rows.append([f"{WORKS[work][0]}, {THREADS[threads]}", f"{measure:.1f}", str(limit), verdict(measure, limit)])
+    return f"A perform and its resumption take {trip:.2f} ns in the same series:\n\n" + table(
+        ["in round trips", "Haft", "at most", "met"], rows)
+
+
+def peaks_table(results):
+    peaks = results["peaks"]
+    names = list(peaks["1"])
+    rows = []
+    for threads, words in THREADS.items():
+        row = peaks[str(threads)]
+        go = row.get("Go")
+        rows.append([words, *("-" if row[name] is None else short(row[name]) for name in names),
+                     "" if go is None else "yes" if row["Haft"] < go else "**no**"])
+    return table(["skynet: peak resident memory, MiB", *names, "less than Go's"], rows)
 
 
 def front_table(results):
@@ -225,7 +308,7 @@ def front_table(results):
 def guide_table(results):
     names = list(results["work"]["spawn"]["1"])
     head = ["ns, on one thread / on two", *names]
-    rows = [[WORKS[work][0], *(" / ".join(plain(by_threads[threads][name]) for threads in ("1", "2"))
+    rows = [[WORKS[work][0], *(" / ".join(plain(by_threads[threads].get(name)) for threads in ("1", "2"))
                                for name in names)]
             for work, by_threads in results["work"].items() if work != "nothing"]
     return table(head, rows)
@@ -235,21 +318,23 @@ def report(results):
     idle = results["idle"]
     return f"""# Benchmarks of libhaft-io
 
-Written by `bench/io/run.py`. {results['machine']}, {results['date']}. Medians of {results['repeats']} runs by turns [least to most]; compare figures of one row only. The peers use what their own documentation recommends: {results['peers']}.
+Written by `bench/io/run.py`. {results['machine']}, {results['date']}; {results['versions']}. Medians of {results['repeats']} runs by turns [least to most], three of echo; compare figures of one row only. The peers use what their own documentation recommends: {results['peers']}.
 
 ## Tasks
 
 {work_table(results)}
 The last timer fires after 500 ms, so no program can come below 500 ns a timer.
 
+{trips_table(results)}
+{peaks_table(results)}
 ## TCP echo
 
-The server's processor time a message, its start and the accepting of the connections included; server and load have a processor each, and each run takes half a second. Buffers are as large as a message, and 1 KiB at least. Besides the loops by hand, what is to be reached is Tokio's time, 0.8 of Go's, and 0.6 of Tokio's in user mode.
+The server's processor time a message, from when each connection has exchanged one; server and load have a processor each, and each run takes half a second. The peers' buffers are as large as a message, and 1 KiB at least. Time in user mode is from a run of its own, by samples of the kernel every tenth of a millisecond. Haft reads into memory that is lent (`haft_io_read_lent`); the peers have a buffer for each connection.
 
-{echo_table(results['echo'])}
+{echo_tables(results['echo'])}
 ## Memory
 
-Resident memory of the server, page tables included, for each of {idle['connections']:,} connections that have exchanged one message and are idle, with buffers of 1 KiB. To be reached: 5 KiB, and less than Go's.
+Resident memory of the server, page tables included, for each of {idle['connections']:,} connections that have exchanged one message and are idle. The peers, and the first of Haft's, have buffers of 1 KiB; Haft, dense, reads into memory that is lent, on small stacks (`.dense`). To be reached: 5 KiB, and less than Go's.
 
 {table(["", *idle["figures"]], [["KiB", *(figure([value for value in values if value is not None]) for values in idle["figures"].values())]])}"""
 
@@ -303,12 +388,19 @@ def main():
             else:
                 parts = PARTS_IF_QUICK if quick and name != "nothing" else 1
                 results["work"][name] = measure_work(name, programs, repeats, parts)
+        micro = arguments.build / "micro"
+        if {"spawn", "yield"} & set(wanted) or "round_trip" not in results:
+            results["round_trip"] = measure_trip(micro, repeats)
+        if "skynet" in wanted or "peaks" not in results:
+            results["peaks"] = measure_peaks(programs, PARTS_IF_QUICK if quick else 1)
         results.update({
+            "versions": versions(programs),
             "machine": f"{processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}",
             "date": time.strftime("%Y-%m-%d"), "repeats": repeats,
             "peers": "Go's goroutines and channels, with as many processors as threads; Tokio's runtime of one "
                      "thread, or of as many workers, built with optimisation; Boost.Asio's C++20 coroutines with a "
-                     "concurrency hint, without what its 1.74 has not; libuv's callbacks, on one thread"})
+                     "concurrency hint, without what its 1.74 has not; asio::spawn, the same with stacks; Boost.Fiber with "
+                     "its pool of stacks on one thread and work stealing on two; libuv's callbacks, on one thread"})
         if quick:
             report(results)
             return 0

@@ -64,4 +64,7 @@ let () =
             left := !left - levels
           done))
     [ 10; 300; 3_000; 10_000; 100_000 ];
-  Loops.calls "sieve-4000" (fun () -> assert (sieve 4000 = 1_013_507))
+  Loops.calls "sieve-4000" (fun () -> assert (sieve 4000 = 1_013_507));
+  Loops.calls "sieve-20000" (fun () ->
+      if Loops.is_quick () then assert (sieve 10 = 17)
+      else assert (sieve 20000 = 21_171_191))
