@@ -3,14 +3,14 @@
  * The watchdog: a thread that finds tasks which hold theirs. Every half of the limit it looks at each worker: how
  * many tasks it has resumed and how often it has polled says whether the same task runs as the last time.
  * The thread on which one has run for longer than the limit is interrupted by a signal, whose handler looks
- * again, and writes the task's name and its own backtrace. So a worker does nothing for it but to say
- * which runner is running.
+ * again, and writes the task's name and its own backtrace; and so again after twice the limit, four times, and on:
+ * the signal may come where a backtrace ends at once (an entry of AArch64's PLT, which has no unwind
+ * information). So a worker does nothing for it but to say which runner is running.
  */
 #include "internal.h"
 
 #include <execinfo.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +21,7 @@ typedef struct stay {
     uint64_t stamp; /* of the task that runs */
     int64_t since;
     uint64_t told; /* the stamp for which the thread was interrupted; any thread */
+    int64_t after; /* and after how long; 0: it was not. Any thread */
 } stay_t;
 
 typedef struct haft_io_watchdog {
@@ -28,7 +29,6 @@ typedef struct haft_io_watchdog {
     int64_t limit;
     pthread_t thread;
     haft_io_event_t ends;
-    char words[96];
     stay_t stays[HAFT_IO_MOST_THREADS];
 } haft_io_watchdog_t;
 
@@ -44,18 +44,39 @@ static uint64_t stamp_of(const haft_io_worker_t *worker) {
 
 /* ---- On the thread that is held ---- */
 
-static void name_task(const haft_io_watchdog_t *watchdog, const haft_io_task_t *task) {
-    char line[256];
+/* What may be called in a signal handler. */
+typedef struct line {
+    char bytes[256];
+    size_t size;
+} line_t;
+
+static void add_words(line_t *line, const char *words) {
+    enum { ENDING = sizeof "'\n" - 1 };
+    while (*words != '\0' && line->size < sizeof line->bytes - ENDING)
+        line->bytes[line->size++] = *words++;
+}
+
+static void add_number(line_t *line, int64_t number) {
+    char digits[24];
+    char *first = digits + sizeof digits;
+    *--first = '\0';
+    do
+        *--first = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    add_words(line, first);
+}
+
+static void name_task(const stay_t *stay, const haft_io_task_t *task) {
+    line_t line = {.size = 0};
     const char *name = __atomic_load_n(&task->name, __ATOMIC_RELAXED);
-    size_t size = strlen(watchdog->words);
-    memcpy(line, watchdog->words, size);
-    for (size_t i = 0; name != NULL && name[i] != '\0' && size < sizeof line - 2; i++)
-        line[size++] = name[i];
-    line[size++] = '\'';
-    line[size++] = '\n';
+    add_words(&line, "haft-io: a task has held its thread for more than ");
+    add_number(&line, __atomic_load_n(&stay->after, __ATOMIC_RELAXED) / HAFT_IO_MILLISECOND);
+    add_words(&line, " ms: '");
+    add_words(&line, name != NULL ? name : "");
+    memcpy(line.bytes + line.size, "'\n", 2);
     void *addresses[MOST_FRAMES];
     int count = backtrace(addresses, MOST_FRAMES);
-    if (write(STDERR_FILENO, line, size) > 0)
+    if (write(STDERR_FILENO, line.bytes, line.size + 2) > 0)
         backtrace_symbols_fd(addresses, count, STDERR_FILENO);
 }
 
@@ -63,13 +84,14 @@ static void interrupted(int number, siginfo_t *information, void *context) {
     int saved = errno;
     const haft_io_worker_t *worker = haft_io_worker();
     haft_io_watchdog_t *watchdog = worker != NULL ? worker->crew->watchdog : NULL;
+    stay_t *stay = watchdog != NULL ? &watchdog->stays[worker->index] : NULL;
     uint64_t told = 0;
-    if (watchdog != NULL)
-        told = __atomic_exchange_n(&watchdog->stays[worker->index].told, 0, __ATOMIC_RELAXED);
+    if (stay != NULL)
+        told = __atomic_exchange_n(&stay->told, 0, __ATOMIC_ACQUIRE);
     if (told != 0 && told == stamp_of(worker)) {
         const haft_io_task_t *task = worker->running->task;
         if (task != NULL)
-            name_task(watchdog, task);
+            name_task(stay, task);
     } else if (told == 0 && (before.sa_flags & SA_SIGINFO) != 0) {
         before.sa_sigaction(number, information, context);
     } else if (told == 0 && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
@@ -104,9 +126,13 @@ static void look_at(haft_io_watchdog_t *watchdog, const haft_io_worker_t *worker
     if (stamp == 0 || stamp != stay->stamp) {
         stay->stamp = stamp;
         stay->since = now;
-    } else if (now - stay->since >= watchdog->limit) {
-        stay->since = HAFT_IO_FOREVER; /* once */
-        __atomic_store_n(&stay->told, stamp, __ATOMIC_RELAXED);
+        __atomic_store_n(&stay->after, 0, __ATOMIC_RELAXED);
+        return;
+    }
+    int64_t limit = stay->after != 0 ? stay->after * 2 : watchdog->limit;
+    if (now - stay->since >= limit) {
+        __atomic_store_n(&stay->after, limit, __ATOMIC_RELAXED);
+        __atomic_store_n(&stay->told, stamp, __ATOMIC_RELEASE);
         pthread_kill(worker->thread, INTERRUPTING);
     }
 }
@@ -132,9 +158,6 @@ bool haft_io_watchdog_start(haft_io_crew_t *crew, int64_t limit) {
     pthread_once(&catching, catch_signal);
     watchdog->crew = crew;
     watchdog->limit = limit;
-    snprintf(watchdog->words, sizeof watchdog->words,
-             "haft-io: a task has held its thread for more than %lld ms: '",
-             (long long)(limit / HAFT_IO_MILLISECOND));
     sigset_t all, masked;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &masked);

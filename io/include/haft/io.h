@@ -667,9 +667,9 @@ int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
  * has ended.
  *
  * With haft_io_options_t.watchdog, in nanoseconds, a thread looks at the others every half of that time. A
- * task that has run since, for longer than that, without a wait or a yield, is named on standard error, once
- * for each such time, with the backtrace of where it is. The process's action for SIGURG, which the
- * thread is interrupted by, is replaced.
+ * task that has run for longer than the option says, without a wait or a yield, is named on standard error,
+ * with the backtrace of where it is; and again after twice that time, four times, and so on, while it goes
+ * on. The process's action for SIGURG, which the thread is interrupted by, is replaced.
  *
  *     haft-io: a task has held its thread for more than 100 ms: 'the miner'
  *     ./program(mine+0x12) [0x401234]
