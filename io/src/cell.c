@@ -198,7 +198,7 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
 }
 
 void haft_io_set_gate(haft_io_gate_t *gate) {
-    haft_io_task_t *task = haft_io_self();
+    haft_io_task_t *task = haft_io_this_task();
     if (task == NULL)
         haft_io_misuse("haft_io_set_gate was called outside of a task.");
     task->gate = gate;

@@ -65,8 +65,7 @@ static int send_now(haft_io_channel_t *channel, const void *value) {
     if (channel->closed)
         return -EPIPE;
     while (channel->receivers.first != NULL) {
-        haft_io_place_t *receiver = channel->receivers.first;
-        haft_io_leave_place(receiver);
+        haft_io_place_t *receiver = haft_io_first_leaves(&channel->receivers);
         if (!haft_io_cell_claim(receiver->cell))
             continue;
         copy(receiver->value, value, channel->size);
@@ -79,11 +78,9 @@ static int send_now(haft_io_channel_t *channel, const void *value) {
     return 0;
 }
 
-/* Takes what the first sender has, if there is one that still wants to send. */
-static bool take_from_sender(haft_io_channel_t *channel, void *value) {
+static __attribute__((noinline)) bool take_from_a_sender(haft_io_channel_t *channel, void *value) {
     while (channel->senders.first != NULL) {
-        haft_io_place_t *sender = channel->senders.first;
-        haft_io_leave_place(sender);
+        haft_io_place_t *sender = haft_io_first_leaves(&channel->senders);
         if (!haft_io_cell_claim(sender->cell))
             continue;
         copy(value, sender->value, channel->size);
@@ -91,6 +88,11 @@ static bool take_from_sender(haft_io_channel_t *channel, void *value) {
         return true;
     }
     return false;
+}
+
+/* Takes what the first sender has, if there is one that still wants to send. */
+static inline bool take_from_sender(haft_io_channel_t *channel, void *value) {
+    return channel->senders.first != NULL && take_from_a_sender(channel, value);
 }
 
 static int receive_now(haft_io_channel_t *channel, void *value) {
@@ -121,14 +123,10 @@ static inline void take_place(haft_io_channel_t *channel, bool sends, void *valu
 
 /* ---- One channel ---- */
 
-static inline int do_one(haft_io_channel_t *channel, bool sends, void *value, int64_t deadline) {
-    haft_io_guard(&channel->lock);
-    int code = do_now(channel, sends, value);
-    if (code != -EAGAIN) {
-        haft_io_unguard(&channel->lock);
-        return code;
-    }
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
+/* Called under the lock, returns without it. */
+static __attribute__((noinline)) int wait_for(haft_io_channel_t *channel, bool sends, void *value,
+                                              int64_t deadline) {
+    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
     haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
     take_place(channel, sends, value, &place);
     haft_io_unguard(&channel->lock);
@@ -141,6 +139,15 @@ static inline int do_one(haft_io_channel_t *channel, bool sends, void *value, in
     haft_io_leave_place(&place);
     haft_io_unguard(&channel->lock);
     return outcome == HAFT_IO_CANCELLED ? haft_io_cancelled() : -ETIMEDOUT;
+}
+
+static inline int do_one(haft_io_channel_t *channel, bool sends, void *value, int64_t deadline) {
+    haft_io_guard(&channel->lock);
+    int code = do_now(channel, sends, value);
+    if (code == -EAGAIN)
+        return wait_for(channel, sends, value, deadline);
+    haft_io_unguard(&channel->lock);
+    return code;
 }
 
 int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, int64_t deadline) {
@@ -176,8 +183,7 @@ int haft_io_channel_try_receive(haft_io_channel_t *channel, void *value) {
 
 static void close_places(haft_io_waiting_t *list) {
     while (list->first != NULL) {
-        haft_io_place_t *place = list->first;
-        haft_io_leave_place(place);
+        haft_io_place_t *place = haft_io_first_leaves(list);
         if (!haft_io_cell_claim(place->cell))
             continue;
         place->closed = true;
@@ -244,7 +250,7 @@ static int choose_among(haft_io_choice_t *choices, size_t count, int64_t deadlin
             return (int)index;
         }
     }
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
+    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
     for (size_t i = 0; i < count; i++) {
         places[i] = (haft_io_place_t){.cell = &cell, .outcome = HAFT_IO_ARMS + (uint32_t)i};
         take_place(choices[i].channel, sends(&choices[i]), value_of(&choices[i]), &places[i]);

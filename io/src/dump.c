@@ -57,7 +57,6 @@ static const char *state_name(const haft_io_task_t *task) {
         return "runs";
     case HAFT_IO_READY:
     case HAFT_IO_OFFERED:
-    case HAFT_IO_TAKEN:
     case HAFT_IO_NEW:
         return "is ready";
     default:
@@ -180,7 +179,7 @@ static int dump(haft_io_crew_t *crew, bool backtraces, int descriptor) {
 }
 
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor) {
-    const haft_io_task_t *task = haft_io_self();
+    const haft_io_task_t *task = haft_io_this_task();
     return task != NULL ? dump(task->worker->crew, options->backtraces, descriptor) : -ESRCH;
 }
 
@@ -253,7 +252,7 @@ static uint64_t read_counter(const uint64_t *counter) {
 }
 
 int haft_io_count(haft_io_counters_t *counters) {
-    const haft_io_task_t *task = haft_io_self();
+    const haft_io_task_t *task = haft_io_this_task();
     if (task == NULL)
         return -ESRCH;
     const haft_io_crew_t *crew = task->worker->crew;

@@ -9,7 +9,6 @@
  *   NEW      | the worker's ready queue;   | who takes it from there
  *            | in a shared run the queue   |
  *            | of what can be stolen       |
- *   TAKEN    | (shared runs) as READY      | a runner
  *   READY    | the worker's ready queue    | the loop, which resumes its runner
  *   OFFERED  | as NEW: suspended, and it   | a worker's loop
  *            | moves (moving.c)            |
@@ -172,7 +171,6 @@ void haft_io_timers_advance(haft_io_timers_t *timers, int64_t now);
 enum haft_io_task_state {
     HAFT_IO_FREE,
     HAFT_IO_NEW,
-    HAFT_IO_TAKEN,
     HAFT_IO_READY,
     HAFT_IO_OFFERED,
     HAFT_IO_RUNNING,
@@ -301,14 +299,6 @@ static inline void haft_io_set_state(haft_io_task_t *task, enum haft_io_task_sta
 }
 static inline enum haft_io_task_state haft_io_state(const haft_io_task_t *task) {
     return (enum haft_io_task_state)__atomic_load_n(&task->state, __ATOMIC_ACQUIRE);
-}
-/* In a shared run: true, the caller starts it, and nobody else does. */
-static inline bool haft_io_claim_new(haft_io_task_t *task) {
-    return haft_io_claim(&task->state, HAFT_IO_NEW, HAFT_IO_TAKEN);
-}
-/* The same for one that may have started already. */
-static inline bool haft_io_claim_offered(haft_io_task_t *task) {
-    return haft_io_claim_new(task) || haft_io_claim(&task->state, HAFT_IO_OFFERED, HAFT_IO_TAKEN);
 }
 
 static inline bool haft_io_is_cancelled(const haft_io_scope_t *scope) {
@@ -455,6 +445,9 @@ int64_t haft_io_worker_now(const haft_io_worker_t *worker);
 
 /* The calling thread's worker, until its loop has ended (NULL). */
 void haft_io_set_worker(haft_io_worker_t *worker);
+/* The task on whose stack the caller is, or NULL. It is haft_io_self() but for what the scheduler's clauses do, where
+   that is NULL; and takes a third of the time. */
+haft_io_task_t *haft_io_this_task(void);
 /* Runs tasks until the run ends. */
 void haft_io_loop(haft_io_worker_t *worker);
 void haft_io_free_runners(haft_io_worker_t *worker);
@@ -487,10 +480,9 @@ static inline void haft_io_count_out(haft_io_task_t *task) {
 
 /* Others may take it, new or started; wakes one of them if all sleep. */
 void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task);
-/* Somebody waits for the new task. True: it is in the worker's queue, of which the newest go first until it is
-   taken. */
-bool haft_io_dive_to(haft_io_worker_t *worker, const haft_io_task_t *task);
-/* The next that can be started: of the worker's own, or what had no room; NULL: none. It is TAKEN. */
+/* Somebody waits for the new task: if it is in the worker's queue, the newest of that go first until it is taken. */
+void haft_io_dive_to(haft_io_worker_t *worker, const haft_io_task_t *task);
+/* The next that can be started: of the worker's own, or what had no room; NULL: none. */
 haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker);
 /* Looks for work everywhere for a while. NULL: there is none, or mail has come. */
 haft_io_task_t *haft_io_search(haft_io_worker_t *worker);
@@ -627,12 +619,11 @@ static inline void haft_io_guard(uint32_t *lock) {
                                                       __ATOMIC_RELAXED)))
         haft_io_guard_contended(lock);
 }
+/* A load and a store take a third of an exchange; what comes between is in waiting.c. */
 static inline void haft_io_unguard(uint32_t *lock) {
-    if (__libc_single_threaded) {
-        *lock = 0;
-        return;
-    }
-    if (HAFT_IO_UNLIKELY(__atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2))
+    bool is_awaited = __atomic_load_n(lock, __ATOMIC_RELAXED) == 2;
+    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+    if (HAFT_IO_UNLIKELY(is_awaited))
         haft_io_wake_guarded(lock);
 }
 static inline void haft_io_lock_scope(haft_io_scope_t *scope) {
@@ -648,6 +639,17 @@ void haft_io_relax(unsigned *turns);
 void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *place);
 void haft_io_take_first_place(haft_io_waiting_t *list, haft_io_place_t *place);
 void haft_io_leave_place(haft_io_place_t *place);
+/* The same for the first of a list that is not empty. */
+static inline haft_io_place_t *haft_io_first_leaves(haft_io_waiting_t *list) {
+    haft_io_place_t *place = list->first;
+    list->first = place->next;
+    if (place->next != NULL)
+        place->next->previous = NULL;
+    else
+        list->last = NULL;
+    place->list = NULL;
+    return place;
+}
 /* Lets the first go on whose cell can be won; false: there is none. Under the lock. */
 bool haft_io_wake_first(haft_io_waiting_t *list);
 /* Waits in the list; called under the lock, returns without it. 0, -ETIMEDOUT or -ECANCELED. */

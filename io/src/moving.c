@@ -28,6 +28,7 @@ void haft_io_offer_started(haft_io_worker_t *worker, haft_io_task_t *task) {
 void haft_io_settle(haft_io_worker_t *worker, haft_io_task_t *task) {
     task->worker = worker;
     task->runner->worker = worker;
+    haft_io_set_state(task, HAFT_IO_READY);
 }
 
 /* A time that has come counts now: a task that only yields may be OFFERED whenever timers are looked at. */

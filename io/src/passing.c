@@ -89,7 +89,7 @@ ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
 
 /* What haft_io_read_lent has been given beforehand would come after what the kernel still has. */
 static int nothing_has_arrived(int descriptor) {
-    const haft_io_task_t *task = haft_io_self();
+    const haft_io_task_t *task = haft_io_this_task();
     const haft_io_descriptor_t *known =
         task != NULL ? haft_io_descriptor(task->worker->crew->descriptors, descriptor, false)
                      : NULL;

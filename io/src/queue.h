@@ -13,9 +13,8 @@
  * slots before is his if the word was still the same. The count in the low bits makes the word differ where both
  * ends are again what they were and the slots are not: for four thousand million tasks.
  *
- * A task may be in a queue although it was started from elsewhere, and its record may be another task's by
- * now. That is why a task goes to whoever swaps its state from that in which it was offered (haft_io_claim), and
- * records of tasks are not freed before the run ends.
+ * So a task is in one queue at most, and whoever takes it has it. (Records of tasks are not freed before the run
+ * ends: who reads slots in vain may have read one that has ended.)
  *
  * HAFT_IO_STEP(object) stands before each access to what other threads change: test_protocols tries all
  * orders.
@@ -121,13 +120,6 @@ static inline void *haft_io_queue_take_newest(haft_io_queue_t *queue) {
             return task;
     }
     return NULL;
-}
-
-/* Who has taken an entry has the task only if he swaps its state from that in which it was offered. */
-static inline bool haft_io_claim(uint8_t *state, uint8_t offered, uint8_t taken) {
-    HAFT_IO_STEP(*state);
-    return __atomic_compare_exchange_n(state, &offered, taken, false, __ATOMIC_ACQUIRE,
-                                       __ATOMIC_RELAXED);
 }
 
 #endif

@@ -169,12 +169,10 @@ static int run_tasks(haft_io_crew_t *crew, unsigned threads, void *(*main)(void 
     while (crew->count < threads && add_worker(crew, &others[crew->count]))
         continue;
     crew->main = task;
-    if (first->shared && !task->moves) { /* It ends on this thread, as its scope wants it. */
-        haft_io_set_state(task, HAFT_IO_TAKEN);
+    if (first->shared && !task->moves) /* It ends on this thread, as its scope wants it. */
         haft_io_enqueue(first, task);
-    } else {
+    else
         haft_io_enqueue_new(first, task);
-    }
     sigset_t mask;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     work(first);

@@ -72,6 +72,13 @@ __attribute__((noinline)) haft_io_worker_t *haft_io_worker(void) {
     return this_worker;
 }
 
+__attribute__((noinline)) haft_io_task_t *haft_io_this_task(void) {
+    __asm__ volatile("" : : : "memory");
+    const haft_io_worker_t *worker = this_worker;
+    const haft_io_runner_t *runner = worker != NULL ? worker->running : NULL;
+    return runner != NULL ? runner->task : NULL;
+}
+
 void haft_io_set_worker(haft_io_worker_t *worker) {
     this_worker = worker;
 }
@@ -150,17 +157,12 @@ static void turn_queue(haft_io_worker_t *worker, haft_io_task_t *task, haft_io_t
 /* Depth before breadth: who waits for a new task lets it go first, and goes on when it has ended. So a tree
    of tasks needs stacks for a branch, not for a level. */
 void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter) {
-    if (worker->shared && haft_io_dive_to(worker, task))
-        return;
-    if (!haft_io_may_favour(worker)) {
+    if (worker->shared)
+        haft_io_dive_to(worker, task);
+    else if (!haft_io_may_favour(worker))
         worker->fair_at = worker->counters.tasks;
-    } else if (!worker->shared) {
-        if (worker->simulated == NULL)
-            turn_queue(worker, task, waiter);
-    } else if (haft_io_claim_new(task)) {
-        haft_io_append(worker->ready.next, &task->queued);
-        worker->favours = true;
-    }
+    else if (worker->simulated == NULL)
+        turn_queue(worker, task, waiter);
 }
 
 /* Any of the ready tasks. */
@@ -184,7 +186,6 @@ haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
     else if (HAFT_IO_UNLIKELY(worker->shared))
         task = haft_io_take_offered(worker);
     if (HAFT_IO_UNLIKELY(task != NULL && task->runner != NULL)) { /* for the loop */
-        haft_io_set_state(task, HAFT_IO_READY);
         haft_io_enqueue(worker, task);
         return NULL;
     }
@@ -264,9 +265,10 @@ static void let_go_on(haft_io_worker_t *worker, haft_io_task_t *task) {
     haft_io_append(worker->polling ? &worker->polled : &worker->ready, &task->queued);
 }
 
-void haft_io_ready(haft_io_task_t *task) {
+__attribute__((noinline)) void haft_io_ready(haft_io_task_t *task) {
     haft_io_worker_t *worker = task->worker;
-    if (HAFT_IO_UNLIKELY(haft_io_worker() != worker))
+    __asm__ volatile("" : : : "memory");
+    if (HAFT_IO_UNLIKELY(this_worker != worker))
         post(worker, task);
     else
         let_go_on(worker, task);

@@ -216,7 +216,7 @@ static void enter(haft_io_scope_t *scope, haft_io_task_t *task) {
 
 /* Who waits in it for its tasks is suspended here, and woken as its owner. */
 static void check_leaver(const haft_io_scope_t *scope) {
-    const haft_io_task_t *owner = scope->owner, *leaver = haft_io_self();
+    const haft_io_task_t *owner = scope->owner, *leaver = haft_io_this_task();
     if (HAFT_IO_UNLIKELY(leaver == NULL))
         haft_io_misuse("The scope '%s' of the task '%s' is left outside of a task: a fiber with an "
                        "open scope stays with the task that opened it.",
@@ -278,7 +278,7 @@ static bool run_body(void *(*body)(void *), void *argument, void **result,
 
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
                        void *argument, void **result) {
-    haft_io_task_t *task = haft_io_self();
+    haft_io_task_t *task = haft_io_this_task();
     haft_payload_haft_io_unwind unwound = {0, NULL};
     if (body == NULL)
         haft_io_misuse("A scope needs a body to call (NULL).");
@@ -314,14 +314,14 @@ int haft_io_shield(void *(*body)(void *), void *argument) {
 }
 
 haft_io_scope_t *haft_io_this_scope(void) {
-    haft_io_task_t *task = haft_io_self();
+    haft_io_task_t *task = haft_io_this_task();
     return task != NULL ? task->scope : NULL;
 }
 
 /* ---- Unwinding ---- */
 
 bool haft_io_return_cancels(bool returns) {
-    haft_io_task_t *task = haft_io_self();
+    haft_io_task_t *task = haft_io_this_task();
     if (task == NULL)
         return false;
     bool before = task->returns_cancels;
@@ -330,7 +330,7 @@ bool haft_io_return_cancels(bool returns) {
 }
 
 int haft_io_cancelled(void) {
-    haft_io_task_t *task = haft_io_self();
+    haft_io_task_t *task = haft_io_this_task();
     if (task == NULL || task->unwinding || task->returns_cancels)
         return -ECANCELED;
     task->unwinding = true;
@@ -338,7 +338,7 @@ int haft_io_cancelled(void) {
 }
 
 void haft_io_fail(int code, const char *message) {
-    haft_io_task_t *task = haft_io_self();
+    haft_io_task_t *task = haft_io_this_task();
     if (code >= 0)
         haft_io_misuse("haft_io_fail takes a negative error number; it was given %d.", code);
     if (task != NULL && task->unwinding)
@@ -352,7 +352,7 @@ void haft_io_fail(int code, const char *message) {
 }
 
 void haft_io_note_failure(int code, const char *message) {
-    haft_io_task_t *task = haft_io_self();
+    haft_io_task_t *task = haft_io_this_task();
     if (task == NULL)
         haft_io_misuse("haft_io_note_failure was called outside of a task (%s).", message);
     if (code >= 0)

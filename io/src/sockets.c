@@ -189,7 +189,7 @@ static void end_use(const use_t *use) {
 /* Who closes the descriptor meanwhile leaves that to the end of the call: a thread of the pool has its number. */
 static ssize_t finish_call_on_descriptor(void (*function)(void *), file_call_t *call) {
     __attribute__((cleanup(end_use))) use_t use = {NULL, call->descriptor};
-    haft_io_task_t *task = haft_io_self();
+    haft_io_task_t *task = haft_io_this_task();
     int code = task != NULL ? haft_io_begin_use(task->worker, call->descriptor) : 0;
     if (code != 0)
         return code;

@@ -5,7 +5,6 @@
  *
  *   haft_io_spawn -> the spawner's queue (queue.h) -> its own worker, or one that has nothing to do
  *                 -> the crew's overflow, when that is full, or by its turn -> any worker
- *   haft_io_join  -> the joiner's worker next, if the task is still NEW
  *
  * A thread that finds nothing to do searches for a while, then sleeps in its back end (parking.h). It is
  * woken for mail, by what it waits for there, or to search. It searches for longer when that has paid lately:
@@ -109,24 +108,17 @@ void haft_io_end_run(haft_io_crew_t *crew) {
 
 /* ---- Offering and taking ---- */
 
-/* True: it is this worker's. */
-static bool claim(haft_io_worker_t *worker, haft_io_task_t *task) {
-    if (!haft_io_claim_offered(task))
-        return false;
-    if (task->runner != NULL)
-        haft_io_settle(worker, task);
-    return true;
-}
-
 void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task) {
     if (task->runner == NULL)
         task->number = haft_io_queue_tail(haft_io_queue_look(&worker->queue));
-    haft_io_set_state(task, task->runner == NULL ? HAFT_IO_NEW : HAFT_IO_OFFERED);
+    else
+        haft_io_set_state(task, HAFT_IO_OFFERED);
     if (HAFT_IO_UNLIKELY(!haft_io_queue_put(&worker->queue, task)) &&
         !overflow_put(worker->crew, task)) {
         /* No memory to share it by: it stays here. */
-        if (claim(worker, task))
-            haft_io_enqueue(worker, task);
+        if (task->runner != NULL)
+            haft_io_settle(worker, task);
+        haft_io_enqueue(worker, task);
         return;
     }
     wake_one(worker->crew);
@@ -138,12 +130,10 @@ static bool is_inside(uint64_t ends, uint16_t number) {
     return (uint16_t)(number - haft_io_queue_head(ends)) < haft_io_queue_inside(ends);
 }
 
-bool haft_io_dive_to(haft_io_worker_t *worker, const haft_io_task_t *task) {
+void haft_io_dive_to(haft_io_worker_t *worker, const haft_io_task_t *task) {
     uint64_t ends = haft_io_queue_look(&worker->queue);
-    if (!is_inside(ends, task->number) || haft_io_queue_read(&worker->queue, task->number) != task)
-        return false;
-    worker->dives_to = task->number;
-    return true;
+    if (is_inside(ends, task->number) && haft_io_queue_read(&worker->queue, task->number) == task)
+        worker->dives_to = task->number;
 }
 
 /* NULL: the oldest has its turn. */
@@ -170,14 +160,14 @@ static haft_io_task_t *take_oldest(haft_io_worker_t *worker) {
 }
 
 haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker) {
-    haft_io_task_t *task = NULL;
-    do {
-        task = take_newest(worker);
-        if (task == NULL)
-            task = take_oldest(worker);
-    } while (task != NULL && !claim(worker, task));
-    if (task != NULL)
-        HAFT_IO_COUNT(worker->queue.started);
+    haft_io_task_t *task = take_newest(worker);
+    if (task == NULL)
+        task = take_oldest(worker);
+    if (task == NULL)
+        return NULL;
+    HAFT_IO_COUNT(worker->queue.started);
+    if (HAFT_IO_UNLIKELY(task->runner != NULL))
+        haft_io_settle(worker, task);
     return task;
 }
 
@@ -220,16 +210,16 @@ static haft_io_task_t *steal_from(haft_io_worker_t *worker, haft_io_worker_t *ot
     seen->looks = 0;
     void *tasks[STOLEN_AT_ONCE];
     uint32_t count = haft_io_queue_take(&other->queue, tasks, STOLEN_AT_ONCE);
-    haft_io_task_t *first = NULL;
+    if (count == 0)
+        return NULL;
     for (uint32_t i = 0; i < count; i++) {
         HAFT_IO_COUNT(worker->counters.steals);
-        if (first == NULL) {
-            if (claim(worker, tasks[i]))
-                first = tasks[i];
-        } else {
+        if (i != 0)
             haft_io_queue_put(&worker->queue, tasks[i]);
-        }
     }
+    haft_io_task_t *first = tasks[0];
+    if (first->runner != NULL)
+        haft_io_settle(worker, first);
     return first;
 }
 

@@ -20,7 +20,7 @@ static int finish(int code) {
 enum { HAS_IT = HAFT_IO_ARMS }; /* the outcome for who was handed it */
 
 static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
+    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
     haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
     haft_io_take_place(&mutex->waiting, &place);
     for (;;) {
@@ -49,9 +49,8 @@ static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wa
 /* Under the lock. */
 static void pass_on(haft_io_mutex_t *mutex) {
     while (mutex->waiting.first != NULL && !mutex->called && !mutex->held) {
-        haft_io_place_t *place = mutex->waiting.first;
+        haft_io_place_t *place = haft_io_first_leaves(&mutex->waiting);
         bool has_it = place->outcome == HAS_IT;
-        haft_io_leave_place(place);
         if (haft_io_cell_win(place->cell, place->outcome))
             *(has_it ? &mutex->held : &mutex->called) = true;
     }
@@ -127,7 +126,7 @@ void haft_io_release(haft_io_semaphore_t *semaphore) {
 /* ---- Conditions ---- */
 
 int haft_io_wait_until(haft_io_condition_t *condition, haft_io_mutex_t *mutex, int64_t deadline) {
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
+    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
     haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
     haft_io_guard(&condition->lock);
     haft_io_take_place(&condition->waiting, &place);

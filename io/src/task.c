@@ -74,12 +74,12 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->counted = false;
     task->stays = 0;
     task->timer = NULL;
+    task->state = HAFT_IO_NEW;
     if (HAFT_IO_UNLIKELY(worker->shared)) {
         worker->free_count--;
         haft_io_scope_count_up_shared(scope, worker);
     } else {
         scope->live++;
-        task->state = HAFT_IO_NEW; /* In a shared run it is when it is offered. */
     }
     return task;
 }
@@ -257,7 +257,7 @@ static HAFT_IO_COLD haft_io_task_t *spawn_elsewhere(void *(*function)(void *), v
 
 static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
                              void *argument, haft_io_cell_t *joiner) {
-    haft_io_task_t *parent = haft_io_self();
+    haft_io_task_t *parent = haft_io_this_task();
     if (HAFT_IO_UNLIKELY(function == NULL))
         haft_io_misuse("A task needs a function to run (NULL).");
     if (HAFT_IO_UNLIKELY(parent == NULL))
@@ -334,7 +334,7 @@ static bool await_end(haft_io_task_t *task, haft_io_task_t *self) {
 }
 
 int haft_io_join(haft_io_task_t *task, void **result) {
-    haft_io_task_t *self = haft_io_self();
+    haft_io_task_t *self = haft_io_this_task();
     haft_io_cell_t *joiner = __atomic_load_n(&task->joiner, __ATOMIC_ACQUIRE);
     bool is_open = joiner == NULL || joiner == HAFT_IO_ENDING || joiner == HAFT_IO_HAS_ENDED;
     if (HAFT_IO_UNLIKELY(self == NULL || self == task || haft_io_state(task) == HAFT_IO_FREE ||
@@ -356,13 +356,13 @@ const char *haft_io_task_name(const haft_io_task_t *task) {
 }
 
 void haft_io_set_task_name(const char *name) {
-    haft_io_task_t *task = haft_io_self();
+    haft_io_task_t *task = haft_io_this_task();
     if (task != NULL)
         __atomic_store_n(&task->name, name, __ATOMIC_RELAXED);
 }
 
 void *haft_io_local(const void *key) {
-    haft_io_task_t *task = haft_io_self();
+    haft_io_task_t *task = haft_io_this_task();
     if (task == NULL)
         return NULL;
     for (const haft_io_binding_t *binding = task->locals; binding != NULL; binding = binding->outer)
@@ -387,7 +387,7 @@ static bool make_own(haft_io_binding_t **place) {
 
 /* A key stands in the list once, so the list does not grow with the number of calls. */
 int haft_io_set_local(const void *key, void *value) {
-    haft_io_task_t *task = haft_io_self();
+    haft_io_task_t *task = haft_io_this_task();
     if (task == NULL)
         haft_io_misuse("haft_io_set_local was called outside of a task.");
     const haft_io_binding_t *found = task->locals;

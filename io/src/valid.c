@@ -18,11 +18,9 @@ const char *haft_io_invalid_next(const haft_io_worker_t *worker, const haft_io_t
     if (haft_io_linked(&task->queued))
         return "a task that goes on is in no queue";
     if (runner == NULL)
-        return state == (worker->shared ? HAFT_IO_TAKEN : HAFT_IO_NEW)
-                   ? NULL
-                   : "a task that starts is NEW, and TAKEN in a shared run";
-    if (state != HAFT_IO_READY && (state != HAFT_IO_TAKEN || !task->moves))
-        return "a task that goes on is READY, or moves and is TAKEN";
+        return state == HAFT_IO_NEW ? NULL : "a task that starts is NEW";
+    if (state != HAFT_IO_READY)
+        return "a task that goes on is READY";
     if (runner->task != task)
         return "a task that goes on is its runner's";
     if (runner->worker != worker || task->worker != worker)

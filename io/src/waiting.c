@@ -15,8 +15,11 @@
 
 /* ---- The lock (haft_io_guard): 0 free, 1 held, 2 held and somebody sleeps for it ---- */
 
+/* Who gives the lock back looks whether it is 2, and then makes it 0. Who writes 2 in between is not woken: mostly he
+   finds 0 when he is about to sleep; if not, he sleeps for MOMENT. */
 void haft_io_guard_contended(uint32_t *lock) {
     enum { SPINS = 100 };
+    static const struct timespec MOMENT = {.tv_nsec = HAFT_IO_MILLISECOND};
     for (int i = 0; i < SPINS; i++) {
         uint32_t is_free = 0;
         if (__atomic_load_n(lock, __ATOMIC_RELAXED) == 0 &&
@@ -25,7 +28,7 @@ void haft_io_guard_contended(uint32_t *lock) {
             return;
     }
     while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE) != 0)
-        syscall(SYS_futex, lock, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+        syscall(SYS_futex, lock, FUTEX_WAIT_PRIVATE, 2, &MOMENT, NULL, 0);
 }
 
 void haft_io_wake_guarded(uint32_t *lock) {
@@ -79,8 +82,7 @@ void haft_io_leave_place(haft_io_place_t *place) {
 
 bool haft_io_wake_first(haft_io_waiting_t *list) {
     while (list->first != NULL) {
-        haft_io_place_t *place = list->first;
-        haft_io_leave_place(place);
+        haft_io_place_t *place = haft_io_first_leaves(list);
         if (haft_io_cell_win(place->cell, place->outcome))
             return true;
     }
@@ -95,7 +97,7 @@ int haft_io_code_of(uint32_t outcome) {
 
 int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
                     enum haft_io_wait_kind kind, const char *waits_for) {
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_self()};
+    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
     haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
     haft_io_take_place(list, &place);
     haft_io_unguard(lock);

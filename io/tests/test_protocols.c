@@ -31,7 +31,6 @@ static struct {
     haft_io_parking_t parking;
     int sleeping[THREADS];
     int taken[ITEMS + 1]; /* how often; items are numbers from 1 on. Nobody looks at it. */
-    uint8_t states[8];    /* of records of tasks, which are items */
 } shared;
 
 /* ---- Every order ---- */
@@ -233,55 +232,6 @@ static void each_task_in_a_queue_is_taken_once(void) {
     CHECK(holds_in_every_order(&(model_t){{own_two, steal_some, steal_some}, 3, taken_or_inside}));
 }
 
-/* ---- Claims: a record may stand in queues more than once, as it was and as it is ---- */
-
-enum { IDLE, NEW, OFFERED, TAKEN }; /* as in internal.h */
-
-static bool claim(intptr_t item, uint8_t offered) {
-    bool won = haft_io_claim(&shared.states[item], offered, TAKEN);
-    shared.taken[item] += won;
-    return won;
-}
-static void offer(intptr_t item, uint8_t state) {
-    HAFT_IO_STEP(shared.states[item]);
-    __atomic_store_n(&shared.states[item], state, __ATOMIC_RELEASE);
-    haft_io_queue_put(&shared.queue, (void *)item);
-}
-static void take_offered(void) {
-    void *items[HAFT_IO_QUEUE_SIZE];
-    uint32_t count = haft_io_queue_take(&shared.queue, items, HAFT_IO_QUEUE_SIZE);
-    for (uint32_t i = 0; i < count; i++)
-        if (!claim((intptr_t)items[i], NEW))
-            claim((intptr_t)items[i], OFFERED);
-}
-
-BODY(take_what_is_offered) {
-    take_offered();
-    return NULL;
-}
-/* The task is new. If nobody has stolen it, who joins it starts it, and its entry stays in the queue; it waits,
-   and is offered once more, with a second entry. */
-BODY(offer_both_ways) {
-    offer(1, NEW);
-    if (claim(1, NEW)) {
-        offer(1, OFFERED);
-        shared.taken[2]++; /* so it is to be claimed twice */
-    }
-    take_offered();
-    take_offered();
-    return NULL;
-}
-static bool claimed_as_often_as_offered(bool stuck) {
-    return !stuck && haft_io_queue_inside(shared.queue.ends) == 0 && shared.states[1] == TAKEN &&
-           shared.taken[1] == 1 + shared.taken[2];
-}
-static void a_task_goes_to_one_thread_each_time_that_it_is_offered(void) {
-    CHECK(holds_in_every_order(
-        &(model_t){{offer_both_ways, take_what_is_offered, take_what_is_offered},
-                   3,
-                   claimed_as_often_as_offered}));
-}
-
 /* ---- Parking: nobody sleeps while there is something to take ---- */
 
 static bool looks_again; /* before it sleeps; without, wake-ups are lost */
@@ -352,7 +302,6 @@ static void a_thread_that_does_not_look_again_would_lose_a_wake_up(void) {
 
 int main(void) {
     RUN(each_task_in_a_queue_is_taken_once);
-    RUN(a_task_goes_to_one_thread_each_time_that_it_is_offered);
     RUN(nobody_sleeps_while_there_is_a_task);
     RUN(a_thread_that_does_not_look_again_would_lose_a_wake_up);
     return check_end();
