@@ -11,14 +11,18 @@
  * Invariant: the answer is "nothing to run" only if every frame up to the fiber's first was
  * understood completely. Anything unusual (a language with tables of its own, a call that may not
  * throw, a frame that is not described by stack or frame pointer, the end of the stack) is left to
- * the unwinder, which also reports what is wrong. Nothing is remembered between walks, so code may
- * be unloaded.
+ * the unwinder, which also reports what is wrong. What a frame description said is remembered, and believed
+ * only while the same bytes lie in the same place of an object that is laid out in the same way: so
+ * code may be unloaded.
  *
  * A handler in place has a landing pad that takes its scope off the chain. Who leaves a stack for good
  * goes on in the scope around the fiber, so these need not run.
  */
+#define _GNU_SOURCE
 #include "unwinding.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -126,6 +130,7 @@ extern int __gxx_personality_v0(int, int, uint64_t, void *, void *) __attribute_
 
 typedef struct function {
     uintptr_t start;
+    bytes_t fde;
     bytes_t common, common_end; /* call frame instructions of the CIE, and of the FDE */
     bytes_t own, own_end;
     uint64_t code_unit;
@@ -147,6 +152,7 @@ static bool describe(void *pc, function_t *function) {
     bytes_t place = at;
     bytes_t cie = place - READ(int32_t, &at);
     bytes_t own = at;
+    function->fde = fde;
 
     at = cie;
     length = READ(uint32_t, &at);
@@ -320,12 +326,180 @@ static bool execute(const function_t *function, bytes_t at, bytes_t end, uintptr
     return true;
 }
 
+/* ---- From a frame to its caller's ---- */
+
+typedef struct step {
+    uintptr_t start;    /* of the function */
+    bytes_t exceptions; /* LSDA, or NULL */
+    bool by_frame_pointer, saves_frame_pointer;
+    int32_t offset; /* of the caller's frame from the stack pointer, or the frame pointer */
+    int16_t return_address, frame_pointer; /* where they are saved, from there */
+} step_t;
+
+/* False: it is to be left to the unwinder. */
+static bool find_step(uintptr_t pc, function_t *function, step_t *step) {
+    if (!describe((void *)(pc - 1), function))
+        return false;
+    rules_t initial = {.base = STACK_POINTER};
+    if (!execute(function, function->common, function->common_end, UINTPTR_MAX, &initial, &initial))
+        return false;
+    rules_t rules = initial;
+    if (!execute(function, function->own, function->own_end, pc, &initial, &rules) ||
+        (rules.base != STACK_POINTER && rules.base != FRAME_POINTER) || !rules.return_address.saved)
+        return false;
+    *step = (step_t){.start = function->start,
+                     .exceptions = function->exceptions,
+                     .by_frame_pointer = rules.base == FRAME_POINTER,
+                     .saves_frame_pointer = rules.frame_pointer.saved,
+                     .offset = (int32_t)rules.offset,
+                     .return_address = (int16_t)rules.return_address.offset,
+                     .frame_pointer = (int16_t)rules.frame_pointer.offset};
+    return step->offset == rules.offset && step->return_address == rules.return_address.offset &&
+           step->frame_pointer == rules.frame_pointer.offset;
+}
+
+/* ---- Steps that were found before ---- */
+
+/* The object of the dynamic linker's that has the last address. */
+typedef struct object {
+    uintptr_t start, end;
+    uint64_t
+        known_by; /* the bytes that say how it is laid out; 0: none that can be told from others */
+} object_t;
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE /* glibc 2.35, whose _dl_find_object takes no lock */
+extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
+
+/*
+ * One for each return address, modulo the size. Who writes it has made `version` odd; meanwhile nobody reads it, or
+ * writes it. Its step holds while
+ *
+ *   the object there is laid out as it was: so the same bytes can be read
+ *   and the frame description is the same there (`fde_bytes` of them: known_by has both)
+ *   and the part that it shares with others (`cie_bytes`, `shared`)
+ */
+typedef union remembered {
+    struct {
+        uint32_t version;
+        uint16_t fde_bytes, cie_bytes;
+        uint64_t pc, known_by;
+        bytes_t fde;
+        step_t step;
+        uint64_t shared;
+    };
+    uint64_t words[9];
+} remembered_t;
+_Static_assert(sizeof(remembered_t) == sizeof(((remembered_t *)0)->words), "words are all of it");
+enum { REMEMBERED = 256, WORDS = sizeof(remembered_t) / sizeof(uint64_t) };
+static uint64_t memory[REMEMBERED][WORDS];
+
+static uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ (hash >> 32);
+}
+
+static uint64_t mix_bytes(uint64_t hash, bytes_t at, size_t size) {
+    bytes_t end = at + size;
+    while (end - at >= (ptrdiff_t)sizeof(uint64_t))
+        hash = mix(hash, READ(uint64_t, &at));
+    while (end - at >= (ptrdiff_t)sizeof(uint32_t))
+        hash = mix(hash, READ(uint32_t, &at));
+    return hash;
+}
+
+static uint64_t layout_of(const struct dl_find_object *found) {
+    enum { MOST_SEGMENTS = 32, TABLE_HEADER = 12 /* of the unwind table: where it is, how long */ };
+    const ElfW(Ehdr) *header = found->dlfo_map_start;
+    if (found->dlfo_eh_frame == NULL || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_phoff != sizeof *header || header->e_phnum > MOST_SEGMENTS)
+        return 0;
+    uint64_t hash = mix((uintptr_t)found->dlfo_map_start, (uintptr_t)found->dlfo_map_end);
+    hash = mix_bytes(hash, found->dlfo_eh_frame, TABLE_HEADER);
+    return mix_bytes(hash, (bytes_t)header, sizeof *header + header->e_phnum * sizeof(ElfW(Phdr))) |
+           1;
+}
+
+static uint64_t object_at(uintptr_t pc, object_t *object) {
+    struct dl_find_object found;
+    if (pc - object->start < object->end - object->start)
+        return object->known_by;
+    if (_dl_find_object == NULL || _dl_find_object((void *)pc, &found) != 0)
+        return 0;
+    *object = (object_t){(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end,
+                         layout_of(&found)};
+    return object->known_by;
+}
+
+static bytes_t cie_of(bytes_t fde) {
+    bytes_t place = fde + sizeof(uint32_t), at = place;
+    return place - READ(int32_t, &at);
+}
+
+static uint64_t *place_of(uintptr_t pc) {
+    return memory[(pc ^ pc >> 8) % REMEMBERED];
+}
+
+static bool recall(uintptr_t pc, object_t *object, step_t *step) {
+    const uint64_t *place = place_of(pc);
+    remembered_t found;
+    for (int i = 0; i < WORDS; i++)
+        found.words[i] = __atomic_load_n(&place[i], __ATOMIC_ACQUIRE);
+    if (found.pc != pc || found.version % 2 != 0 ||
+        __atomic_load_n(&place[0], __ATOMIC_RELAXED) != found.words[0])
+        return false;
+    uint64_t layout = object_at(pc - 1, object);
+    if (layout == 0 || found.known_by != mix_bytes(layout, found.fde, found.fde_bytes) ||
+        found.shared != mix_bytes(0, cie_of(found.fde), found.cie_bytes))
+        return false;
+    *step = found.step;
+    return true;
+}
+
+static void remember(uintptr_t pc, object_t *object, const function_t *function,
+                     const step_t *step) {
+    uint64_t *place = place_of(pc);
+    bytes_t fde = function->fde, cie = cie_of(fde);
+    uint64_t layout = object_at(pc - 1, object);
+    remembered_t found = {.pc = pc,
+                          .fde = fde,
+                          .fde_bytes = (uint16_t)(function->own_end - fde),
+                          .cie_bytes = (uint16_t)(function->common_end - cie),
+                          .step = *step};
+    if (layout == 0 || (uintptr_t)fde - object->start >= object->end - object->start ||
+        found.fde_bytes != function->own_end - fde || found.cie_bytes != function->common_end - cie)
+        return;
+    found.known_by = mix_bytes(layout, fde, found.fde_bytes);
+    found.shared = mix_bytes(0, cie, found.cie_bytes);
+    uint64_t before = __atomic_load_n(&place[0], __ATOMIC_RELAXED);
+    remembered_t begun = {.words = {before}};
+    if (begun.version % 2 != 0)
+        return;
+    found.version = begun.version + 2;
+    begun.version++;
+    if (!__atomic_compare_exchange_n(&place[0], &before, begun.words[0], false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
+        return;
+    for (int i = 1; i < WORDS; i++) /* Who reads one of them sees the odd version. */
+        __atomic_store_n(&place[i], found.words[i], __ATOMIC_RELEASE);
+    __atomic_store_n(&place[0], found.words[0], __ATOMIC_RELEASE);
+}
+#else
+static bool recall(uintptr_t pc, const object_t *object, step_t *step) {
+    (void)pc, (void)object, (void)step;
+    return false;
+}
+static void remember(uintptr_t pc, const object_t *object, const function_t *function,
+                     const step_t *step) {
+    (void)pc, (void)object, (void)function, (void)step;
+}
+#endif
+
 /* ---- Exception tables ---- */
 
 /* Whether the call that returns to `pc` is listed, and without a landing pad that matters. */
-static bool nothing_to_run(const function_t *function, uintptr_t pc) {
-    bytes_t at = function->exceptions;
-    if (at == NULL || function->start == (uintptr_t)haft_handle_in_place)
+static bool nothing_to_run(const step_t *step, uintptr_t pc) {
+    bytes_t at = step->exceptions;
+    if (at == NULL || step->start == (uintptr_t)haft_handle_in_place)
         return true;
     uintptr_t ignored;
     unsigned landing_base = *at++;
@@ -337,7 +511,7 @@ static bool nothing_to_run(const function_t *function, uintptr_t pc) {
     unsigned encoding = *at++;
     uint64_t length = read_unsigned(&at);
     bytes_t end = at + length;
-    uintptr_t place = pc - 1 - function->start;
+    uintptr_t place = pc - 1 - step->start;
     while (at < end) {
         uintptr_t start, size, landing;
         if (!read_encoded(&at, encoding, &start) || !read_encoded(&at, encoding, &size) ||
@@ -363,26 +537,24 @@ static uintptr_t word_at(uintptr_t address) {
 bool haft_nothing_to_clean(haft_frame_t frame) {
     if (_Unwind_Find_FDE == NULL || haft_tools_active || hafti_thread()->segmented != NULL)
         return false;
+    object_t object = {0, 0, 0};
     while (!haft_in_first_frame(frame.pc)) {
-        function_t function;
-        if (!describe((void *)(frame.pc - 1), &function) || !nothing_to_run(&function, frame.pc))
-            return false;
-        rules_t initial = {.base = STACK_POINTER};
-        if (!execute(&function, function.common, function.common_end, UINTPTR_MAX, &initial,
-                     &initial))
-            return false;
-        rules_t rules = initial;
-        if (!execute(&function, function.own, function.own_end, frame.pc, &initial, &rules) ||
-            (rules.base != STACK_POINTER && rules.base != FRAME_POINTER) ||
-            !rules.return_address.saved)
+        step_t step;
+        if (!recall(frame.pc, &object, &step)) {
+            function_t function;
+            if (!find_step(frame.pc, &function, &step))
+                return false;
+            remember(frame.pc, &object, &function, &step);
+        }
+        if (!nothing_to_run(&step, frame.pc))
             return false;
         uintptr_t address =
-            (rules.base == STACK_POINTER ? frame.sp : frame.fp) + (uintptr_t)rules.offset;
+            (step.by_frame_pointer ? frame.fp : frame.sp) + (uintptr_t)(intptr_t)step.offset;
         if (address <= frame.sp)
             return false;
-        frame.pc = word_at(address + (uintptr_t)rules.return_address.offset);
-        if (rules.frame_pointer.saved)
-            frame.fp = word_at(address + (uintptr_t)rules.frame_pointer.offset);
+        frame.pc = word_at(address + (uintptr_t)(intptr_t)step.return_address);
+        if (step.saves_frame_pointer)
+            frame.fp = word_at(address + (uintptr_t)(intptr_t)step.frame_pointer);
         frame.sp = address;
     }
     return true;
