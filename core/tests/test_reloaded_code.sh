@@ -76,3 +76,4 @@ done
 output=$(./host 1.so 2.so 3.so 4.so 5.so 6.so 7.so 8.so) && [ "$output" = "0 3 3 6 6 9 12 12 " ] && exit 0
 echo "cleanups after each: $output"
 exit 1
+# SPDX-License-Identifier: MIT

@@ -188,10 +188,7 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
         return outcome;
     }
     if (HAFT_IO_UNLIKELY(task->worker->forked))
-        haft_io_misuse(
-            "The task '%s' waits in a child of fork: a scheduler stays with the process that "
-            "made it. In the child, only exec or exit.",
-            haft_io_task_name(task));
+        haft_io_waits_in_child(task);
     if (deadline != HAFT_IO_FOREVER)
         return wait_until(cell, kind, deadline, waits_for);
     return wait(cell, kind, waits_for);

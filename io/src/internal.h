@@ -360,6 +360,10 @@ typedef struct haft_io_backend {
     void (*interrupt)(haft_io_worker_t *worker); /* ends a poll; any thread */
 } haft_io_backend_t;
 
+/* In a child of fork (child.c): the run's workers do not touch what the kernel keeps for the parent. */
+void haft_io_become_child(haft_io_crew_t *crew);
+HAFT_IO_COLD __attribute__((noreturn)) void haft_io_waits_in_child(const haft_io_task_t *task);
+
 /* What replaces chance and time in a run for tests (simulation.c). */
 typedef struct haft_io_simulated {
     uint64_t seed;

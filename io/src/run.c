@@ -228,7 +228,7 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
 static void in_child_of_fork(void) {
     haft_io_worker_t *worker = haft_io_worker();
     if (worker != NULL)
-        worker->forked = true;
+        haft_io_become_child(worker->crew);
 }
 
 static void watch_forks(void) {

@@ -2,6 +2,7 @@
 #include "check_io.h"
 
 #include <malloc.h>
+#include <poll.h>
 #include <setjmp.h>
 
 static char order[64];
@@ -313,6 +314,80 @@ BODY(wait_in_child) {
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     return NULL;
 }
+BODY(read_in_child) {
+    int pipe_ends[2];
+    char byte;
+    CHECK_EQUAL(haft_io_pipe(pipe_ends), 0);
+    if (fork() == 0) {
+        haft_io_read(pipe_ends[0], &byte, 1);
+        _exit(0);
+    }
+    int status;
+    CHECK(wait(&status) > 0);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    haft_io_close(pipe_ends[0]);
+    haft_io_close(pipe_ends[1]);
+    return NULL;
+}
+static void run_read_in_child(void) {
+    haft_io_run(read_in_child, NULL, NULL);
+}
+
+/* What is done at once, and closes, in a child: nothing of it happens to who waits in the parent. */
+static int between[2];
+static void *read_a_byte(void *unused) {
+    char byte = 0;
+    CHECK_EQUAL(haft_io_read(between[0], &byte, 1), 1);
+    CHECK_EQUAL(byte, 'x');
+    return unused;
+}
+static void *accept_one(void *listener) {
+    HAFT_IO_CLOSING int connection = haft_io_accept((int)(intptr_t)listener);
+    CHECK(connection >= 0);
+    return NULL;
+}
+static void use_in_child(int listener) {
+    int own[2];
+    char byte = 0;
+    CHECK_EQUAL(haft_io_close(between[0]), 0);
+    CHECK_EQUAL(haft_io_close(listener), 0);
+    CHECK_EQUAL(haft_io_pipe(own), 0);
+    CHECK_EQUAL(haft_io_write(own[1], "y", 1), 1);
+    CHECK_EQUAL(haft_io_read(own[0], &byte, 1), 1);
+    CHECK_EQUAL(haft_io_poll(&(struct pollfd){own[0], POLLIN, 0}, 1, 0), 0);
+    CHECK_EQUAL(haft_io_close(own[0]), 0);
+    CHECK_EQUAL(haft_io_close(own[1]), 0);
+    _exit(check_failures);
+}
+BODY(fork_beside_waits) {
+    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    CHECK_EQUAL(haft_io_pipe(between), 0);
+    haft_io_task_t *reader = haft_io_async(read_a_byte, NULL);
+    haft_io_task_t *acceptor = haft_io_async(accept_one, check_number(listener));
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    pid_t child = fork();
+    if (child == 0)
+        use_in_child(listener);
+    int status;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(haft_io_write(between[1], "x", 1), 1);
+    CHECK_EQUAL(haft_io_join(reader, NULL), 0);
+    HAFT_IO_CLOSING int connection =
+        haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
+    CHECK(connection >= 0);
+    CHECK_EQUAL(haft_io_join(acceptor, NULL), 0);
+    haft_io_close(between[0]);
+    haft_io_close(between[1]);
+    return NULL;
+}
+static void a_child_of_fork_does_nothing_to_waits_of_its_parent(void) {
+    if (!check_follows_children())
+        return;
+    CHECK_RUNS(fork_beside_waits);
+    CHECK_EQUAL(haft_io_run(fork_beside_waits, NULL, &(haft_io_options_t){.threads = 2}), 0);
+}
+
 static void run_wait_in_child(void) {
     haft_io_run(wait_in_child, NULL, NULL);
 }
@@ -323,6 +398,9 @@ static void mistakes_are_named(void) {
     CHECK_ABORTS(run_join_itself, "cannot be joined: it would wait for itself");
     CHECK_ABORTS(run_join_twice, "it has been joined, or its scope has ended");
     check_child_t child = check_child(run_wait_in_child);
+    CHECK_EQUAL(child.status, 0);
+    CHECK_CONTAINS(child.output, "waits in a child of fork");
+    child = check_child(run_read_in_child);
     CHECK_EQUAL(child.status, 0);
     CHECK_CONTAINS(child.output, "waits in a child of fork");
 }
@@ -398,6 +476,7 @@ int main(void) {
     RUN(a_run_inside_a_run_and_an_unknown_backend_are_refused);
     RUN(very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind);
     RUN(mistakes_are_named);
+    RUN(a_child_of_fork_does_nothing_to_waits_of_its_parent);
     RUN(mistakes_go_to_the_error_handler_which_may_leave);
     return check_end();
 }

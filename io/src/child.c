@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The back end of a child of fork. What the kernel keeps for a run (its epoll, its ring) is still the parent's:
+ * whoever used it here would change it there. So an operation that can be done at once is done, a descriptor is
+ * closed in the child alone, and whatever would wait is reported.
+ */
+#include "internal.h"
+
+void haft_io_waits_in_child(const haft_io_task_t *task) {
+    haft_io_misuse(
+        "The task '%s' waits in a child of fork: a scheduler stays with the process that "
+        "made it. In the child, only exec or exit.",
+        task != NULL ? haft_io_task_name(task) : "");
+}
+
+static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+    ssize_t done = haft_io_attempt(operation);
+    if (done == -EAGAIN)
+        haft_io_waits_in_child(runner->task);
+    return done;
+}
+
+static int close_here(haft_io_worker_t *worker, int descriptor) {
+    (void)worker;
+    return haft_io_close_file(descriptor);
+}
+
+static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+                        int64_t deadline) {
+    int ready = haft_io_poll_blocking(entries, count, 0);
+    if (ready == 0 && haft_io_worker_now(runner->worker) < deadline)
+        haft_io_waits_in_child(runner->task);
+    return ready;
+}
+
+static void poll_for_tasks(haft_io_worker_t *worker, int64_t nanoseconds) {
+    (void)worker, (void)nanoseconds;
+    haft_io_waits_in_child(NULL);
+}
+
+static void do_nothing(haft_io_worker_t *worker) {
+    (void)worker;
+}
+
+static const haft_io_backend_t in_child = {.name = "a child of fork",
+                                           .stop = do_nothing,
+                                           .operate = operate,
+                                           .close = close_here,
+                                           .poll_several = poll_several,
+                                           .poll = poll_for_tasks,
+                                           .interrupt = do_nothing};
+
+void haft_io_become_child(haft_io_crew_t *crew) {
+    for (unsigned i = 0; i < crew->count; i++) {
+        crew->workers[i]->backend = &in_child;
+        crew->workers[i]->forked = true;
+    }
+}
