@@ -352,27 +352,81 @@ static void a_scope_is_left_by_its_own_task_and_in_order(void) {
                  "The scope 'paused' of the task 'opener' is left by the task 'other'");
 }
 
-/* From now on this process may make io_uring's rings, but not use them. */
-BODY(refuse_uring) {
+/* From now on this process may make io_uring's rings, but not call this. */
+static bool refuse(unsigned call) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const struct sock_fprog program = {4, filter};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0)
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+BODY(refuse_uring) {
+    if (refuse(SYS_io_uring_enter))
         haft_io_sleep(HAFT_IO_MILLISECOND);
     return NULL;
 }
+
+/* What is read in lent memory of a connection: as often as somebody writes. */
+static void *hear(void *connection) {
+    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    intptr_t heard = 0;
+    for (ssize_t size; (size = haft_io_read_lent((int)(intptr_t)connection, &bytes)) > 0;)
+        heard += size;
+    return (void *)heard;
+}
+static int connected[2];
+static haft_io_task_t *begin_to_hear(void) {
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    connected[1] = haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
+    connected[0] = haft_io_accept(listener);
+    haft_io_close(listener);
+    haft_io_task_t *hearer = haft_io_async(hear, check_number(connected[0]));
+    CHECK_EQUAL(haft_io_write(connected[1], "five!", 5), 5);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    return hearer;
+}
+BODY(refuse_uring_to_who_hears) {
+    begin_to_hear();
+    if (refuse(SYS_io_uring_enter))
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    return NULL;
+}
+BODY(hear_twice) {
+    void *heard;
+    haft_io_task_t *hearer = begin_to_hear();
+    CHECK_EQUAL(haft_io_write(connected[1], "five!", 5), 5);
+    haft_io_close(connected[1]);
+    CHECK_EQUAL(haft_io_join(hearer, &heard), 0);
+    CHECK_EQUAL((intptr_t)heard, 10);
+    haft_io_close(connected[0]);
+    return NULL;
+}
+
 static const haft_io_options_t with_uring = {.threads = 1, .backend = "io_uring"};
 static void run_and_refuse_uring(void) {
     haft_io_run(refuse_uring, NULL, &with_uring);
 }
+static void hear_and_refuse_uring(void) {
+    haft_io_run(refuse_uring_to_who_hears, NULL, &with_uring);
+}
+/* Without registered buffers there is no multishot receive. */
+static void hear_without_registering(void) {
+    if (refuse(SYS_io_uring_register))
+        CHECK_RUNS(hear_twice);
+}
 static void a_run_whose_back_end_is_refused_says_so(void) {
     if (!RUNNING_ON_VALGRIND && check_follows_children() &&
-        haft_io_run(check_nothing, NULL, &with_uring) == 0)
+        haft_io_run(check_nothing, NULL, &with_uring) == 0) {
         CHECK_ABORTS(run_and_refuse_uring, "The system refuses io_uring to a run that has begun");
+        CHECK_ABORTS(hear_and_refuse_uring, "The system refuses io_uring to a run that has begun");
+    }
+}
+static void lent_memory_needs_no_registered_buffers(void) {
+    if (!RUNNING_ON_VALGRIND && check_follows_children())
+        CHECK_SUCCEEDS(hear_without_registering);
 }
 
 static void mistakes_are_named(void) {
@@ -421,5 +475,6 @@ int main(void) {
     RUN(mistakes_are_named);
     RUN(a_scope_is_left_by_its_own_task_and_in_order);
     RUN(a_run_whose_back_end_is_refused_says_so);
+    RUN(lent_memory_needs_no_registered_buffers);
     return check_end();
 }
