@@ -535,7 +535,7 @@ static uintptr_t word_at(uintptr_t address) {
 }
 
 bool haft_nothing_to_clean(haft_frame_t frame) {
-    if (_Unwind_Find_FDE == NULL || haft_tools_active || hafti_thread()->segmented != NULL)
+    if (_Unwind_Find_FDE == NULL || haft_tools_active)
         return false;
     object_t object = {0, 0, 0};
     while (!haft_in_first_frame(frame.pc)) {

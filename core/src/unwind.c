@@ -92,7 +92,8 @@ static void unwind(void *target) {
 }
 
 void haft_unwind(haft_fiber_t *target, haft_frame_t frame) {
-    if (haft_nothing_to_clean(frame))
+    /* (On a segment there is no room to look.) */
+    if (hafti_thread()->segmented == NULL && haft_nothing_to_clean(frame))
         unwound(haft_fiber_to_unwind(), target);
     haft_on_thread_stack(unwind, target);
     __builtin_unreachable();

@@ -6,6 +6,7 @@
 #include <haft/segments.h>
 
 #include <pthread.h>
+#include <string.h>
 
 HAFT_EFFECT(ask, long, { long question; });
 HAFT_EFFECT(tell, void, { long fact; });
@@ -448,6 +449,38 @@ static void segments_are_given_back(void) {
     CHECK_EQUAL(after.mapped, before.mapped);
 }
 
+/* From a stack of so many small frames. */
+static __attribute__((noinline)) long ask_below(long frames) {
+    volatile char frame = 1;
+    return (frames == 0 ? HAFT_PERFORM(ask, 1) : ask_below(frames - 1)) + frame - 1;
+}
+
+static void *asks_below(void *frames) {
+    return (void *)ask_below((long)frames);
+}
+
+/* The first segments of fibers lie side by side. */
+static void dropping_writes_to_no_other_fiber(void) {
+    enum { COUNT = 64, MOST = 2048 };
+    static haft_fiber_t *fibers[COUNT];
+    static char before[COUNT][MOST];
+    for (long i = 0; i < COUNT; i++) {
+        fibers[i] = segmented(asks_below, (void *)(i % 16));
+        haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(ask));
+    }
+    for (int i = 0; i < COUNT; i++) {
+        for (int j = i; j < COUNT; j++) {
+            size_t size = (size_t)((char *)(fibers[j] + 1) - fibers[j]->low);
+            CHECK(size <= MOST);
+            memcpy(before[j], fibers[j]->low, size);
+        }
+        haft_fiber_drop(fibers[i]);
+        for (int j = i + 1; j < COUNT; j++)
+            CHECK(memcmp(before[j], fibers[j]->low,
+                         (size_t)((char *)(fibers[j] + 1) - fibers[j]->low)) == 0);
+    }
+}
+
 /* ---- Functions that do not check their stack ---- */
 
 static long foreign_call(long depth) {
@@ -674,6 +707,7 @@ int main(void) {
     RUN(throwing_unwinds_segments);
     RUN(discontinuing_calls_on_the_fiber);
     RUN(segments_are_given_back);
+    RUN(dropping_writes_to_no_other_fiber);
     RUN(foreign_functions_run_where_there_is_room);
     RUN(foreign_functions_resume_fibers);
     RUN(throwing_passes_through_foreign_functions);
