@@ -182,7 +182,7 @@ bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char
     }
     end_change();
     if (place == NULL && !is_new)
-        haft_stays_finished(fiber);
+        haft_set_finished(fiber);
     if (taken != NULL)
         haft_memory_taken(live, name);
     if (place == NULL)

@@ -34,8 +34,6 @@ haft_effect_t haft_special_landed = {.name = "landed"};
 HAFTI_INLINE HAFT_UNINSTRUMENTED __attribute__((noreturn)) void
 part(hafti_thread_t *thread, haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     thread->current = fiber->scope.outer;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* signal handlers see running fibers around them */
-    fiber->state = HAFT_FIBER_FINISHED;
     hafti_switch_out_for_good(fiber, payload, (uintptr_t)effect);
 }
 

@@ -66,7 +66,7 @@ bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char
         if (low < (const char *)(other + 1) && high > other->low &&
             !in_its_frames(other, low, high)) {
             if (!is_new)
-                haft_stays_finished(fiber);
+                haft_set_finished(fiber);
             haft_memory_taken(other, name);
         }
     if (is_new)

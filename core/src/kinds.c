@@ -46,7 +46,7 @@ static bool again_fixed(haft_fiber_t *fiber) {
         return false;
     if (fiber->tools == NULL && !haft_tools_born(fiber)) {
         haft_fibers_unlist(fiber);
-        haft_stays_finished(fiber);
+        haft_set_finished(fiber);
         haft_fail(HAFT_ERROR_NO_MEMORY, NULL, fiber, "No memory for a sanitizer's records of %s.",
                   haft_fiber_label(fiber));
     }

@@ -171,6 +171,7 @@ haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *raise, void *
 }
 
 haft_request_t hafti_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+    haft_set_finished(fiber);
     if (HAFTI_LIKELY(effect == HAFT_ID(return )))
         return (haft_request_t){effect, payload};
     haft_unwind_on(fiber, effect, payload);

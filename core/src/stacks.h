@@ -71,8 +71,9 @@ HAFTI_INLINE void haft_fiber_prepare(haft_fiber_t *fiber, void *memory) {
     haft_place_canary(fiber);
 }
 
-/* A fiber that somebody has taken cannot run again: from now on another may take it. */
-static inline void haft_stays_finished(haft_fiber_t *fiber) {
+/* Nothing of a fiber is in use any more: from now on another thread may drop or reset it. Its resumer
+   says so, not the fiber on its way out, which needs its stack and the resumer's context until then. */
+static inline void haft_set_finished(haft_fiber_t *fiber) {
     __atomic_store_n(&fiber->state, (uint32_t)HAFT_FIBER_FINISHED, __ATOMIC_RELEASE);
 }
 

@@ -145,13 +145,14 @@ static void *run_shared(void *argument) {
 
 /* ---- Refusals ---- */
 
-/* Where the error handler jumps to, or NULL: it throws. Of threads, read on stacks that stay on
- * them. */
+/* Where the error handler jumps to, or NULL: it throws. It also throws on another stack than that (a visit
+   can be refused on the fiber's). Of threads, read on stacks that stay on them. */
 static __thread jmp_buf *refuge;
+static __thread const haft_fiber_t *refuge_on;
 static __thread int refused;
 
 static void refuse(const haft_error_t *error) {
-    if (refuge == NULL)
+    if (refuge == NULL || haft_fiber_current() != refuge_on)
         raise_error(error->code);
     refused = error->code;
     longjmp(*refuge, 1);
@@ -163,8 +164,9 @@ static int attempt(void (*call)(void *), void *argument) {
     jmp_buf here;
     refused = 0;
     refuge = &here;
+    refuge_on = haft_fiber_current();
     if (setjmp(here) == 0)
-        call(argument);
+        refused = guarded_by_catch(call, argument);
     refuge = NULL;
     return refused;
 }
