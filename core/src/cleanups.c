@@ -11,9 +11,9 @@
  * Invariant: the answer is "nothing to run" only if every frame up to the fiber's first was
  * understood completely. Anything unusual (a language with tables of its own, a call that may not
  * throw, a frame that is not described by stack or frame pointer, the end of the stack) is left to
- * the unwinder, which also reports what is wrong. What a frame description said is remembered, and believed
- * only while the same bytes lie in the same place of an object that is laid out in the same way: so
- * code may be unloaded.
+ * the unwinder, which also reports what is wrong. What a frame description said is remembered. The program's and
+ * this library's own stay as they are; any other is believed only while the same bytes lie in the same place of an
+ * object that is laid out in the same way: so code may be unloaded.
  *
  * A handler in place has a landing pad that takes its scope off the chain. Who leaves a stack for good
  * goes on in the scope around the fiber, so these need not run.
@@ -24,6 +24,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #if defined(__x86_64__)
 enum { FRAME_POINTER = 6, STACK_POINTER = 7, RETURN_ADDRESS = 16 };
@@ -358,14 +359,47 @@ static bool find_step(uintptr_t pc, function_t *function, step_t *step) {
            step->frame_pointer == rules.frame_pointer.offset;
 }
 
+/* ---- Exception tables ---- */
+
+/* Whether the call that returns to `pc` is listed, and without a landing pad that matters. */
+static bool nothing_to_run(const step_t *step, uintptr_t pc) {
+    bytes_t at = step->exceptions;
+    if (at == NULL || step->start == (uintptr_t)haft_handle_in_place)
+        return true;
+    uintptr_t ignored;
+    unsigned landing_base = *at++;
+    if (landing_base != ENCODED_NOTHING && !read_encoded(&at, landing_base, &ignored))
+        return false;
+    unsigned types = *at++;
+    if (types != ENCODED_NOTHING)
+        (void)read_unsigned(&at);
+    unsigned encoding = *at++;
+    uint64_t length = read_unsigned(&at);
+    bytes_t end = at + length;
+    uintptr_t place = pc - 1 - step->start;
+    while (at < end) {
+        uintptr_t start, size, landing;
+        if (!read_encoded(&at, encoding, &start) || !read_encoded(&at, encoding, &size) ||
+            !read_encoded(&at, encoding, &landing))
+            return false;
+        (void)read_unsigned(&at); /* the action */
+        if (place < start)
+            return false;
+        if (place - start < size)
+            return landing == 0;
+    }
+    return false;
+}
+
 /* ---- Steps that were found before ---- */
 
 /* The object of the dynamic linker's that has the last address. */
 typedef struct object {
     uintptr_t start, end;
     uint64_t
-        known_by; /* the bytes that say how it is laid out; 0: none that can be told from others */
+        known_by; /* LASTS, or the bytes that say how it is laid out, or 0: these cannot be had */
 } object_t;
+enum { LASTS = 2 }; /* it is never unloaded */
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE /* glibc 2.35, whose _dl_find_object takes no lock */
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
@@ -419,6 +453,15 @@ static uint64_t layout_of(const struct dl_find_object *found) {
            1;
 }
 
+/* The program, and the object that this code is in: that takes what is remembered with it. */
+static bool lasts(const struct dl_find_object *found) {
+    const void *places[] = {(const void *)getauxval(AT_PHDR), memory};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (places[i] >= found->dlfo_map_start && places[i] < found->dlfo_map_end)
+            return true;
+    return false;
+}
+
 static uint64_t object_at(uintptr_t pc, object_t *object) {
     struct dl_find_object found;
     if (pc - object->start < object->end - object->start)
@@ -426,7 +469,7 @@ static uint64_t object_at(uintptr_t pc, object_t *object) {
     if (_dl_find_object == NULL || _dl_find_object((void *)pc, &found) != 0)
         return 0;
     *object = (object_t){(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end,
-                         layout_of(&found)};
+                         lasts(&found) ? LASTS : layout_of(&found)};
     return object->known_by;
 }
 
@@ -447,10 +490,13 @@ static bool recall(uintptr_t pc, object_t *object, step_t *step) {
     if (found.pc != pc || found.version % 2 != 0 ||
         __atomic_load_n(&place[0], __ATOMIC_RELAXED) != found.words[0])
         return false;
-    uint64_t layout = object_at(pc - 1, object);
-    if (layout == 0 || found.known_by != mix_bytes(layout, found.fde, found.fde_bytes) ||
-        found.shared != mix_bytes(0, cie_of(found.fde), found.cie_bytes))
-        return false;
+    if (found.known_by != LASTS) {
+        uint64_t layout = object_at(pc - 1, object);
+        if (layout == 0 || layout == LASTS ||
+            found.known_by != (mix_bytes(layout, found.fde, found.fde_bytes) | 1) ||
+            found.shared != mix_bytes(0, cie_of(found.fde), found.cie_bytes))
+            return false;
+    }
     *step = found.step;
     return true;
 }
@@ -468,8 +514,14 @@ static void remember(uintptr_t pc, object_t *object, const function_t *function,
     if (layout == 0 || (uintptr_t)fde - object->start >= object->end - object->start ||
         found.fde_bytes != function->own_end - fde || found.cie_bytes != function->common_end - cie)
         return;
-    found.known_by = mix_bytes(layout, fde, found.fde_bytes);
-    found.shared = mix_bytes(0, cie, found.cie_bytes);
+    found.known_by = layout;
+    if (layout == LASTS) {
+        if (nothing_to_run(step, pc))
+            found.step.exceptions = NULL; /* so nobody looks into the table again */
+    } else {
+        found.known_by = mix_bytes(layout, fde, found.fde_bytes) | 1;
+        found.shared = mix_bytes(0, cie, found.cie_bytes);
+    }
     uint64_t before = __atomic_load_n(&place[0], __ATOMIC_RELAXED);
     remembered_t begun = {.words = {before}};
     if (begun.version % 2 != 0)
@@ -493,38 +545,6 @@ static void remember(uintptr_t pc, const object_t *object, const function_t *fun
     (void)pc, (void)object, (void)function, (void)step;
 }
 #endif
-
-/* ---- Exception tables ---- */
-
-/* Whether the call that returns to `pc` is listed, and without a landing pad that matters. */
-static bool nothing_to_run(const step_t *step, uintptr_t pc) {
-    bytes_t at = step->exceptions;
-    if (at == NULL || step->start == (uintptr_t)haft_handle_in_place)
-        return true;
-    uintptr_t ignored;
-    unsigned landing_base = *at++;
-    if (landing_base != ENCODED_NOTHING && !read_encoded(&at, landing_base, &ignored))
-        return false;
-    unsigned types = *at++;
-    if (types != ENCODED_NOTHING)
-        (void)read_unsigned(&at);
-    unsigned encoding = *at++;
-    uint64_t length = read_unsigned(&at);
-    bytes_t end = at + length;
-    uintptr_t place = pc - 1 - step->start;
-    while (at < end) {
-        uintptr_t start, size, landing;
-        if (!read_encoded(&at, encoding, &start) || !read_encoded(&at, encoding, &size) ||
-            !read_encoded(&at, encoding, &landing))
-            return false;
-        (void)read_unsigned(&at); /* the action */
-        if (place < start)
-            return false;
-        if (place - start < size)
-            return landing == 0;
-    }
-    return false;
-}
 
 /* ---- The walk ---- */
 
