@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # build.sh PRESET [CMAKE OPTION...]: configure and build one preset below $HAFT_BUILD_ROOT.
-# Quiet when all is well; on failure prints what the tools said and exits 1.
+# Quiet when all is well; on failure prints what the tools said and exits 1. Where there is ccache,
+# what was compiled before, in this folder or another copy of it, is not compiled again.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -10,6 +11,10 @@ shift
 root=${HAFT_BUILD_ROOT:-build}
 log=$root/$preset.build.log
 mkdir -p "$root"
+if command -v ccache >/dev/null; then
+  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=true
+fi
 
 if cmake --preset "$preset" -B "$root/$preset" "$@" >"$log" 2>&1 &&
   cmake --build "$root/$preset" --parallel "${JOBS:-$(nproc)}" >"$log" 2>&1; then

@@ -30,7 +30,7 @@ packages() {
   format) echo clang-format ;;
   test)
     echo "$build binutils clang $(clang_runtime) gdb libc6-dbg? pkgconf|pkg-config valgrind"
-    echo 'python3 libboost-context-dev clang-format'
+    echo 'python3 libboost-context-dev clang-format ccache?'
     echo "$ocaml ocaml-dune? libppxlib-ocaml-dev? libqcheck-core-ocaml-dev? libalcotest-ocaml-dev?"
     echo 'libcurl4-openssl-dev|libcurl4-gnutls-dev? libpq-dev? postgresql? libhiredis-dev? redis-server?'
     echo 'liblwt-ocaml-dev? libppx-deriving-ocaml-dev? libppx-import-ocaml-dev? opam?'
