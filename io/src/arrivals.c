@@ -21,6 +21,7 @@
  */
 #include "uring.h"
 
+#include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -74,7 +75,7 @@ static void ask_to_stop(state_t *state, arrivals_t *arrivals) {
 static void await_stop(state_t *state, arrivals_t *arrivals) {
     ask_to_stop(state, arrivals);
     while (arrivals->asked) {
-        io_uring_submit_and_wait(&state->ring, 1);
+        haft_io_uring_check(io_uring_submit_and_wait(&state->ring, 1));
         haft_io_uring_take_completions(state);
     }
 }
@@ -286,7 +287,7 @@ void haft_io_arrived(state_t *state, arrivals_t *arrivals, const struct io_uring
         received(state, arrivals, completion);
     else
         accepted(state, arrivals, completion->res);
-    haft_io_wake(arrivals->entry, HAFT_IO_INWARD, false, false);
+    haft_io_wake_listeners(arrivals->entry, HAFT_IO_INWARD);
 }
 
 static bool may_ask(state_t *state, const haft_io_descriptor_t *known, int descriptor,
@@ -335,7 +336,20 @@ bool haft_io_stop_arrivals(state_t *state, const haft_io_descriptor_t *known) {
     return false;
 }
 
-static size_t copy_received(const arrivals_t *receives, const struct iovec *parts, size_t count) {
+/* What the system would say of them. (Of any other address that is none nobody says anything.) */
+static int check_parts(const struct iovec *parts, size_t count, bool discards) {
+    if (count > IOV_MAX)
+        return -EINVAL;
+    if (parts == NULL && count != 0)
+        return -EFAULT;
+    for (size_t i = 0; i < count && !discards; i++)
+        if (parts[i].iov_base == NULL && parts[i].iov_len != 0)
+            return -EFAULT;
+    return 0;
+}
+
+static size_t copy_received(const arrivals_t *receives, const struct iovec *parts, size_t count,
+                            bool discards) {
     const haft_io_lent_t *block = receives->first;
     unsigned at = block->from;
     size_t copied = 0;
@@ -343,9 +357,11 @@ static size_t copy_received(const arrivals_t *receives, const struct iovec *part
         char *to = parts[i].iov_base;
         for (size_t left = parts[i].iov_len; left != 0 && block != NULL;) {
             size_t size = (size_t)block->result - at < left ? (size_t)block->result - at : left;
-            memcpy(to, block->bytes + at, size);
+            if (!discards) {
+                memcpy(to, block->bytes + at, size);
+                to += size;
+            }
             copied += size;
-            to += size;
             left -= size;
             at += (unsigned)size;
             if (at == (unsigned)block->result) {
@@ -374,6 +390,9 @@ static void drop_received(arrivals_t *receives, size_t size) {
 static ssize_t receive_arrived(arrivals_t *receives, const haft_io_operation_t *operation) {
     const struct iovec all = {operation->buffer, operation->size}, *parts = &all;
     size_t count = 1;
+    bool discards = (operation->flags & MSG_TRUNC) != 0;
+    if (operation->kind == HAFT_IO_RECEIVE_MESSAGE && operation->buffer == NULL)
+        return -EFAULT;
     if (operation->kind == HAFT_IO_READ_PARTS) {
         parts = operation->buffer;
         count = operation->size;
@@ -387,24 +406,36 @@ static ssize_t receive_arrived(arrivals_t *receives, const haft_io_operation_t *
     } else if (operation->address_size != NULL) {
         *operation->address_size = 0;
     }
-    size_t copied = copy_received(receives, parts, count);
+    int code = check_parts(parts, count, discards);
+    if (code != 0)
+        return code;
+    size_t copied = copy_received(receives, parts, count, discards);
     if ((operation->flags & MSG_PEEK) == 0)
         drop_received(receives, copied);
     return (ssize_t)copied;
+}
+
+/* The other events the kernel knows. */
+static ssize_t poll_arrived(state_t *state, const haft_io_descriptor_t *known,
+                            const haft_io_operation_t *operation) {
+    int arrived = operation->flags & HAFT_IO_ARRIVED;
+    if (arrived == 0 || !haft_io_stop_arrivals(state, known))
+        return -EAGAIN;
+    struct pollfd others = {operation->descriptor, (short)(operation->flags & ~arrived), 0};
+    return arrived | (poll(&others, 1, 0) > 0 ? others.revents : 0);
 }
 
 HAFT_IO_COLD ssize_t haft_io_use_arrivals(state_t *state, haft_io_descriptor_t *known,
                                           const haft_io_operation_t *operation) {
     arrivals_t *arrivals = known->arrivals;
     if (operation->kind == HAFT_IO_POLL)
-        return (operation->flags & POLLIN) != 0 && haft_io_stop_arrivals(state, known) ? POLLIN
-                                                                                       : -EAGAIN;
+        return poll_arrived(state, known, operation);
     const int of_others = MSG_OOB | MSG_ERRQUEUE;
     if (!arrivals->receives || haft_io_events_of(operation) != POLLIN ||
         (operation->flags & of_others) != 0)
         return -EAGAIN;
     /* Another task waits for it. This one is told so (-EBUSY) when it waits, too. */
-    if (arrivals->asked && !haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]))
+    if (arrivals->asked && haft_io_transfers(known, HAFT_IO_INWARD))
         return -EAGAIN;
     if (!haft_io_stop_arrivals(state, known))
         return -EAGAIN;

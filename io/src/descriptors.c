@@ -120,7 +120,7 @@ static bool is_stream(int descriptor) {
     return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
 }
 
-static bool transfers_already(const haft_io_descriptor_t *entry, enum haft_io_direction direction) {
+bool haft_io_transfers(const haft_io_descriptor_t *entry, enum haft_io_direction direction) {
     const haft_io_link_t *head = &entry->waiters[direction];
     for (const haft_io_link_t *link = head->next; link != head; link = link->next)
         if (HAFT_IO_OWNER(link, haft_io_waiter_t, links[direction])->transfers)
@@ -153,7 +153,7 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
     for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD && code == 0; d++) {
         if ((events & events_of[d]) == 0)
             continue;
-        if (waiter->transfers && transfers_already(entry, d) && is_stream(operation->descriptor))
+        if (waiter->transfers && haft_io_transfers(entry, d) && is_stream(operation->descriptor))
             code = -EBUSY;
         else
             haft_io_append(&entry->waiters[d], &waiter->links[d]);
@@ -208,6 +208,18 @@ void haft_io_wake(haft_io_descriptor_t *entry, enum haft_io_direction direction,
     lock(entry, shared);
     wake(entry, direction, closed);
     unlock(entry, shared);
+}
+
+void haft_io_wake_listeners(haft_io_descriptor_t *entry, enum haft_io_direction direction) {
+    haft_io_link_t *head = &entry->waiters[direction], *next;
+    for (haft_io_link_t *link = head->next; link != head; link = next) {
+        haft_io_waiter_t *waiter = HAFT_IO_OWNER(link, haft_io_waiter_t, links[direction]);
+        next = link->next;
+        if (waiter->asks)
+            continue;
+        take_out(waiter);
+        haft_io_cell_win(waiter->cell, HAFT_IO_WOKEN);
+    }
 }
 
 /* ---- Operations and closing ---- */

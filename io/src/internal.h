@@ -55,11 +55,8 @@ typedef struct haft_io_lent haft_io_lent_t;
  */
 
 HAFT_EFFECT(haft_io_park, void, {});
-/* Thrown to unwind a task, or a scope's body: -ECANCELED, or how it failed. */
-HAFT_EFFECT(haft_io_unwind, void, {
-    int code;
-    const char *message;
-});
+/* Thrown to unwind a task, or a scope's body: -ECANCELED, or how it failed, which its scope knows by then. */
+HAFT_EFFECT(haft_io_unwind, void, { int code; });
 
 /* ---- Lists ---- */
 
@@ -679,6 +676,7 @@ typedef struct haft_io_waiter {
     haft_io_cell_t *cell;
     uint32_t life;  /* of the number, when it began to wait */
     bool transfers; /* bytes of a stream */
+    bool asks;      /* the kernel itself, whose answer ends the wait */
     bool closed;    /* the descriptor was, before anything else came */
 } haft_io_waiter_t;
 
@@ -730,6 +728,10 @@ int haft_io_wait_on(haft_io_descriptor_t *descriptor, const haft_io_operation_t 
                     haft_io_task_t *task);
 void haft_io_wake(haft_io_descriptor_t *descriptor, enum haft_io_direction direction, bool closed,
                   bool shared);
+/* Those who have not asked the kernel themselves; in a run that is alone. */
+void haft_io_wake_listeners(haft_io_descriptor_t *descriptor, enum haft_io_direction direction);
+/* Whether somebody who waits transfers bytes in that direction. */
+bool haft_io_transfers(const haft_io_descriptor_t *descriptor, enum haft_io_direction direction);
 
 /* ---- How a thread is woken from its back end (waker.c) ---- */
 

@@ -186,6 +186,12 @@ static ssize_t attempt_accept(const haft_io_operation_t *o) {
     return connection >= 0 ? connection : -errno;
 }
 
+static bool listens(int descriptor) {
+    int answer = 0;
+    socklen_t size = sizeof answer;
+    return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &answer, &size) == 0 && answer != 0;
+}
+
 static ssize_t attempt_once(const haft_io_operation_t *o) {
     ssize_t done;
     switch (o->kind) {
@@ -210,6 +216,8 @@ static ssize_t attempt_once(const haft_io_operation_t *o) {
         break;
     case HAFT_IO_ACCEPT: {
         int ready = blocks(o->descriptor) ? poll_now(o->descriptor, POLLIN, 0) : 1;
+        if (ready == -EAGAIN && !listens(o->descriptor))
+            ready = 1; /* the call returns at once, and says why */
         return ready < 0 ? ready : attempt_accept(o);
     }
     case HAFT_IO_CONNECT:
@@ -322,6 +330,8 @@ static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
     haft_io_runner_t *runner = state;
     if (!may_go_on(runner->worker))
         return -ECANCELED;
+    if (p->entries == NULL && p->count != 0) /* the system says why it cannot be */
+        return haft_io_poll_blocking(NULL, p->count, 0);
     return runner->worker->backend->poll_several(runner, p->entries, p->count, p->deadline);
 }
 

@@ -366,10 +366,7 @@ static void runner_rests(haft_io_worker_t *worker, haft_io_runner_t *runner) {
 }
 
 static void task_was_unwound(haft_io_runner_t *runner, const haft_payload_haft_io_unwind *unwound) {
-    haft_io_task_t *task = runner->task;
-    if (unwound->code != -ECANCELED)
-        haft_io_scope_fail(task->home, unwound->code, unwound->message, haft_io_task_name(task));
-    haft_io_task_end(task, unwound->code);
+    haft_io_task_end(runner->task, unwound->code);
 }
 
 /* No stack: the task fails before it has run. */

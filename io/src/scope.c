@@ -254,19 +254,25 @@ static void abandon(haft_io_scope_t *scope) {
     leave(scope);
 }
 
+/* Of the innermost scope of the task, if it is one. */
+static void note(haft_io_task_t *task, int code, const char *message) {
+    if (task != NULL)
+        haft_io_scope_fail(task->scope, code, message, haft_io_task_name(task));
+}
+
 /* Runs the body until it returns or is unwound: true, with how it was. */
-static bool run_body(void *(*body)(void *), void *argument, void **result,
-                     haft_payload_haft_io_unwind *unwound) {
+static bool run_body(void *(*body)(void *), void *argument, void **result, int *code) {
     HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new(body, argument);
     if (fiber == NULL) {
-        *unwound = (haft_payload_haft_io_unwind){-ENOMEM, "no stack for the body of a scope"};
+        *code = -ENOMEM;
+        note(haft_io_this_task(), *code, "no stack for the body of a scope");
         return true;
     }
     bool was_unwound = false;
     haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(haft_io_unwind));
     HAFT_MATCH(request) {
         HAFT_CASE(haft_io_unwind, payload) {
-            *unwound = *payload;
+            *code = payload->code;
             was_unwound = true;
         }
         HAFT_RETURN(value) {
@@ -279,14 +285,14 @@ static bool run_body(void *(*body)(void *), void *argument, void **result,
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
                        void *argument, void **result) {
     haft_io_task_t *task = haft_io_this_task();
-    haft_payload_haft_io_unwind unwound = {0, NULL};
+    int code = 0;
     if (body == NULL)
         haft_io_misuse("A scope needs a body to call (NULL).");
     void *unused;
     if (result == NULL)
         result = &unused;
     if (task == NULL)
-        return run_body(body, argument, result, &unwound) ? unwound.code : 0;
+        return run_body(body, argument, result, &code) ? code : 0;
 
     __attribute__((cleanup(abandon))) haft_io_scope_t scope;
     haft_io_scope_start(&scope, task->worker, task->scope, options, task->moves);
@@ -295,9 +301,7 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
         haft_io_timer_add(&task->worker->timers, &scope.timer, options->deadline);
     }
     enter(&scope, task);
-    bool was_unwound = run_body(body, argument, result, &unwound);
-    if (was_unwound && unwound.code != -ECANCELED)
-        haft_io_scope_fail(&scope, unwound.code, unwound.message, haft_io_task_name(task));
+    bool was_unwound = run_body(body, argument, result, &code);
     bool waited = leave(&scope);
     if (scope.code != 0)
         return scope.code;
@@ -334,7 +338,7 @@ int haft_io_cancelled(void) {
     if (task == NULL || task->unwinding || task->returns_cancels)
         return -ECANCELED;
     task->unwinding = true;
-    HAFT_THROW(haft_io_unwind, -ECANCELED, NULL);
+    HAFT_THROW(haft_io_unwind, -ECANCELED);
 }
 
 void haft_io_fail(int code, const char *message) {
@@ -346,9 +350,11 @@ void haft_io_fail(int code, const char *message) {
             "The task '%s' fails while it is unwound (%s). A cleanup notes a failure with "
             "haft_io_note_failure, and goes on.",
             haft_io_task_name(task), message);
+    /* Before what its cleanups note. */
+    note(task, code, message);
     if (task != NULL)
         task->unwinding = true;
-    HAFT_THROW(haft_io_unwind, code, message);
+    HAFT_THROW(haft_io_unwind, code);
 }
 
 void haft_io_note_failure(int code, const char *message) {
@@ -358,7 +364,7 @@ void haft_io_note_failure(int code, const char *message) {
     if (code >= 0)
         haft_io_misuse("haft_io_note_failure takes a negative error number; it was given %d.",
                        code);
-    haft_io_scope_fail(task->scope, code, message, haft_io_task_name(task));
+    note(task, code, message);
 }
 
 /* ---- Several at once ---- */

@@ -45,9 +45,22 @@ typedef haft_io_arrivals_t arrivals_t;
 /* Completions that are nobody's request. */
 static int woken, ignored;
 
+static bool is_refusal(int code) {
+    return code == -EPERM || code == -EACCES || code == -ENOSYS;
+}
+
+void haft_io_uring_check(int code) {
+    if (HAFT_IO_UNLIKELY(is_refusal(code)))
+        haft_io_misuse("The system refuses io_uring to a run that has begun with it (%s): use "
+                       "HAFT_IO_BACKEND=epoll, or filter system calls before the run.",
+                       strerror(-code));
+}
+
 /* The kernel takes no more while it keeps completions that had no room. */
 static void submit(state_t *state) {
-    if (io_uring_submit(&state->ring) < 0)
+    int code = io_uring_submit(&state->ring);
+    haft_io_uring_check(code);
+    if (code < 0)
         haft_io_uring_take_completions(state);
 }
 
@@ -63,6 +76,7 @@ struct io_uring_sqe *haft_io_uring_entry(state_t *state) {
 /* The kernel is asked for it with the next poll. Until it has answered, the task stays here. */
 static void begin(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *request) {
     request->done = false;
+    request->waiter.asks = true;
     io_uring_sqe_set_data(entry, request);
     task->worker->waiting++;
     task->stays++;
@@ -276,15 +290,16 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
     bool some = false;
     for (size_t i = 0; i < count; i++)
         some |= haft_io_stop_arrivals(state, haft_io_descriptor(table, entries[i].fd, false)) &&
-                (entries[i].events & POLLIN) != 0;
+                (entries[i].events & HAFT_IO_ARRIVED) != 0;
     int ready = haft_io_poll_by(await_several, runner, entries, count,
                                 some ? haft_io_worker_now(runner->worker) : deadline);
     for (size_t i = 0; i < count && some && ready >= 0; i++) {
         const haft_io_descriptor_t *known = haft_io_descriptor(table, entries[i].fd, false);
-        if (known == NULL || !haft_io_has_arrived(known) || (entries[i].events & POLLIN) == 0)
+        short arrived = entries[i].events & HAFT_IO_ARRIVED;
+        if (known == NULL || !haft_io_has_arrived(known) || arrived == 0)
             continue;
         ready += entries[i].revents == 0;
-        entries[i].revents |= POLLIN;
+        entries[i].revents |= arrived;
     }
     return ready;
 }
@@ -388,10 +403,7 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
     else
         code = io_uring_submit_and_wait_timeout(&state->ring, &first, 1,
                                                 nanoseconds > 0 ? &limit : NULL, NULL);
-    if (HAFT_IO_UNLIKELY(code == -EPERM || code == -EACCES || code == -ENOSYS))
-        haft_io_misuse("The system refuses io_uring to a run that has begun with it (%s): use "
-                       "HAFT_IO_BACKEND=epoll, or filter system calls before the run.",
-                       strerror(-code));
+    haft_io_uring_check(code);
     haft_io_uring_take_completions(state);
 }
 
@@ -441,10 +453,11 @@ static int set_up(struct io_uring *ring) {
         return code;
     /* Below that a wait with a limit takes an entry of its own, and completions may be lost. */
     const unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
-    if ((ring->features & needed) == needed)
+    code = (ring->features & needed) == needed ? io_uring_get_events(ring) : -ENOSYS;
+    if (!is_refusal(code))
         return 0;
     io_uring_queue_exit(ring);
-    return -ENOSYS;
+    return code;
 }
 
 static int start(haft_io_worker_t *worker) {

@@ -6,6 +6,7 @@
 #include "internal.h"
 
 #include <liburing.h>
+#include <poll.h>
 
 /* Valgrind does not see what the kernel writes by itself. */
 #if __has_include(<valgrind/memcheck.h>)
@@ -32,6 +33,8 @@ typedef struct haft_io_uring_state {
 struct io_uring_sqe *haft_io_uring_entry(haft_io_uring_state_t *state);
 /* The kernel is to cancel what has this data. */
 void haft_io_uring_ask_back(haft_io_uring_state_t *state, void *data);
+/* What submitting returned: reports it if the system refuses io_uring by now. */
+void haft_io_uring_check(int code);
 /* Tells who waits for them. */
 void haft_io_uring_take_completions(haft_io_uring_state_t *state);
 /* Waits until the descriptor is ready for the operation. */
@@ -39,6 +42,9 @@ int haft_io_uring_await(haft_io_runner_t *runner, haft_io_descriptor_t *known,
                         const haft_io_operation_t *operation);
 
 /* ---- What arrives by itself (arrivals.c) ---- */
+
+/* The events of poll(2) that what has arrived is. */
+enum { HAFT_IO_ARRIVED = POLLIN | POLLRDNORM };
 
 /* In the data of a completion of what arrives: the rest is a haft_io_arrivals_t. */
 enum { HAFT_IO_OF_ARRIVALS = 1 };

@@ -355,6 +355,7 @@ static void strike_requests(struct io_uring *ring) {
         }
 IN_RING(io_uring_submit, (struct io_uring * ring), (ring))
 IN_RING(io_uring_submit_and_get_events, (struct io_uring * ring), (ring))
+IN_RING(io_uring_get_events, (struct io_uring * ring), (ring))
 IN_RING(io_uring_submit_and_wait_timeout,
         (struct io_uring * ring, struct io_uring_cqe **first, unsigned count,
          struct __kernel_timespec *limit, sigset_t *signals),

@@ -94,6 +94,12 @@ BODY(refuse_names) {
     CHECK_EQUAL(haft_io_connect_unix(""), -EINVAL);
     CHECK_EQUAL(haft_io_connect_unix(long_name), -EINVAL);
     CHECK_EQUAL(haft_io_socket(-1, -1, -1), -EINVAL);
+    CHECK_EQUAL(haft_io_poll(nothing, 2, 0), -EFAULT);
+    int connected_ones[2];
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, connected_ones), 0); /* which block */
+    CHECK_EQUAL(haft_io_accept(connected_ones[0]), -EINVAL);
+    haft_io_close(connected_ones[0]);
+    haft_io_close(connected_ones[1]);
     CHECK_EQUAL(haft_io_open(nothing, O_RDONLY, 0), -EFAULT);
     CHECK_EQUAL(haft_io_open("", O_RDONLY, 0), -ENOENT);
     CHECK_EQUAL(haft_io_make_directory(nothing, 0), -EFAULT);
@@ -369,6 +375,36 @@ BODY(refuse_uring) {
     return NULL;
 }
 
+static int waited_on;
+static void *wait_in_vain(void *unused) {
+    char byte;
+    haft_io_read(waited_on, &byte, 1);
+    return unused;
+}
+BODY(refuse_uring_and_close) {
+    int ends[2];
+    CHECK_EQUAL(haft_io_pipe(ends), 0);
+    waited_on = ends[0];
+    haft_io_spawn(wait_in_vain, NULL);
+    haft_io_yield();
+    if (refuse(SYS_io_uring_enter))
+        haft_io_close(ends[0]);
+    return NULL;
+}
+static void *accept_one(void *listener) {
+    haft_io_close(haft_io_accept((int)(intptr_t)listener));
+    return NULL;
+}
+BODY(refuse_uring_and_end) {
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    haft_io_task_t *accepting = haft_io_async(accept_one, check_number(listener));
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK(haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener)) >= 0);
+    haft_io_join(accepting, NULL);
+    refuse(SYS_io_uring_enter);
+    return NULL;
+}
+
 /* What is read in lent memory of a connection: as often as somebody writes. */
 static void *hear(void *connection) {
     HAFT_IO_GIVING_BACK const void *bytes = NULL;
@@ -409,6 +445,12 @@ static const haft_io_options_t with_uring = {.threads = 1, .backend = "io_uring"
 static void run_and_refuse_uring(void) {
     haft_io_run(refuse_uring, NULL, &with_uring);
 }
+static void close_and_refuse_uring(void) {
+    haft_io_run(refuse_uring_and_close, NULL, &with_uring);
+}
+static void end_and_refuse_uring(void) {
+    haft_io_run(refuse_uring_and_end, NULL, &with_uring);
+}
 static void hear_and_refuse_uring(void) {
     haft_io_run(refuse_uring_to_who_hears, NULL, &with_uring);
 }
@@ -422,7 +464,17 @@ static void a_run_whose_back_end_is_refused_says_so(void) {
         haft_io_run(check_nothing, NULL, &with_uring) == 0) {
         CHECK_ABORTS(run_and_refuse_uring, "The system refuses io_uring to a run that has begun");
         CHECK_ABORTS(hear_and_refuse_uring, "The system refuses io_uring to a run that has begun");
+        CHECK_ABORTS(close_and_refuse_uring, "The system refuses io_uring to a run that has begun");
+        CHECK_ABORTS(end_and_refuse_uring, "The system refuses io_uring to a run that has begun");
     }
+}
+static void run_where_rings_cannot_be_used(void) {
+    if (refuse(SYS_io_uring_enter))
+        CHECK_RUNS(hear_twice);
+}
+static void a_run_is_on_epoll_where_rings_can_be_made_and_not_used(void) {
+    if (!RUNNING_ON_VALGRIND && check_follows_children() && getenv("HAFT_IO_BACKEND") == NULL)
+        CHECK_SUCCEEDS(run_where_rings_cannot_be_used);
 }
 static void lent_memory_needs_no_registered_buffers(void) {
     if (!RUNNING_ON_VALGRIND && check_follows_children())
@@ -475,6 +527,7 @@ int main(void) {
     RUN(mistakes_are_named);
     RUN(a_scope_is_left_by_its_own_task_and_in_order);
     RUN(a_run_whose_back_end_is_refused_says_so);
+    RUN(a_run_is_on_epoll_where_rings_can_be_made_and_not_used);
     RUN(lent_memory_needs_no_registered_buffers);
     return check_end();
 }

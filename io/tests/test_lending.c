@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading into memory that is lent, also where the kernel receives more than was asked for (io_uring): no byte is
    lost or changes its place, no memory stays with the library. Streams at random are in test_bytes.c. */
+#define _GNU_SOURCE
 #include "check_io.h"
 
 #include <netinet/in.h>
@@ -191,6 +192,85 @@ BODY(poll_before_reading) {
     close_ends();
     return NULL;
 }
+
+BODY(poll_for_several_events) {
+    char byte;
+    struct pollfd entry = {.events = POLLRDNORM | POLLOUT};
+    connect_ends();
+    entry.fd = ends[0];
+    for (int i = 0; i < 2; i++) {
+        read_first();
+        let_arrive("x");
+        if (i == 0)
+            CHECK_EQUAL(haft_io_wait_for(ends[0], POLLRDNORM), POLLRDNORM);
+        CHECK_EQUAL(haft_io_wait_for(ends[0], POLLIN | POLLOUT), POLLIN | POLLOUT);
+        CHECK_EQUAL(haft_io_poll(&entry, 1, haft_io_now() + HAFT_IO_SECOND), 1);
+        CHECK_EQUAL(entry.revents, POLLRDNORM | POLLOUT);
+        CHECK_EQUAL(haft_io_read(ends[0], &byte, 1), 1);
+    }
+    close_ends();
+    return NULL;
+}
+static void a_poll_tells_of_all_events_that_were_asked_for(void) {
+    CHECK_EQUAL(haft_io_run(poll_for_several_events, NULL, options), 0);
+}
+
+/* ---- Who waits for something else than bytes ---- */
+
+static void *wait_for_the_end(void *unused) {
+    (void)unused;
+    return check_number(haft_io_wait_for(ends[0], POLLRDHUP));
+}
+BODY(read_beside_a_watcher) {
+    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    void *events;
+    char buffer[8];
+    connect_ends();
+    read_first();
+    haft_io_spawn(put_later, "one");
+    haft_io_task_t *watcher = haft_io_async(wait_for_the_end, NULL);
+    check_lent(&bytes, "one");
+    let_arrive("two");
+    CHECK_EQUAL(haft_io_read(ends[0], buffer, sizeof buffer), 3);
+    CHECK(memcmp(buffer, "two", 3) == 0);
+    haft_io_spawn(put_later, "three");
+    check_lent(&bytes, "three");
+    shutdown(ends[1], SHUT_WR);
+    CHECK_EQUAL(haft_io_join(watcher, &events), 0);
+    CHECK((intptr_t)events > 0 && ((intptr_t)events & POLLRDHUP) != 0);
+    close_ends();
+    return NULL;
+}
+static void who_waits_for_the_end_is_not_taken_for_a_reader(void) {
+    CHECK_EQUAL(haft_io_run(read_beside_a_watcher, NULL, options), 0);
+}
+
+/* ---- Arguments ---- */
+
+BODY(read_to_nowhere) {
+    void *volatile nowhere = NULL;
+    char bytes[8];
+    struct iovec parts[2] = {{bytes, 2}, {nowhere, 3}};
+    struct iovec *many = calloc(2000, sizeof *many);
+    connect_ends();
+    read_first();
+    let_arrive("arrived");
+    CHECK_EQUAL(haft_io_read(ends[0], nowhere, 10), -EFAULT);
+    CHECK_EQUAL(haft_io_read_parts(ends[0], nowhere, 1), -EFAULT);
+    CHECK_EQUAL(haft_io_read_parts(ends[0], parts, 2), -EFAULT);
+    CHECK_EQUAL(haft_io_read_parts(ends[0], many, 2000), -EINVAL);
+    CHECK_EQUAL(haft_io_receive_message(ends[0], nowhere, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_receive(ends[0], nowhere, 3, MSG_TRUNC), 3); /* TCP passes over these */
+    CHECK_EQUAL(haft_io_read(ends[0], bytes, sizeof bytes), 4);
+    CHECK(memcmp(bytes, "ived", 4) == 0);
+    free(many);
+    close_ends();
+    return NULL;
+}
+static void what_has_arrived_cannot_be_read_to_nowhere(void) {
+    CHECK_EQUAL(haft_io_run(read_to_nowhere, NULL, options), 0);
+}
+
 static void a_poll_tells_of_bytes_that_have_arrived(void) {
     CHECK_EQUAL(haft_io_run(poll_before_reading, NULL, options), 0);
 }
@@ -568,6 +648,9 @@ static void on_each_back_end(const haft_io_options_t *given) {
     RUN(memory_may_outlive_the_run_and_be_given_back_on_any_thread);
     RUN(every_way_to_read_goes_on_where_the_last_one_ended);
     RUN(a_poll_tells_of_bytes_that_have_arrived);
+    RUN(a_poll_tells_of_all_events_that_were_asked_for);
+    RUN(who_waits_for_the_end_is_not_taken_for_a_reader);
+    RUN(what_has_arrived_cannot_be_read_to_nowhere);
     RUN(a_splice_passes_over_nothing);
     RUN(a_cancelled_read_leaves_the_bytes_to_the_next);
     RUN(two_readers_of_one_connection_are_told);

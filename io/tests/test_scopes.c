@@ -56,6 +56,65 @@ static void a_scope_without_a_scheduler_runs_its_body_and_gives_its_failure(void
     CHECK_EQUAL(haft_io_scope(only_fail, NULL, NULL), -EPROTO);
 }
 
+static void note_another(const int *unused) {
+    (void)unused;
+    haft_io_note_failure(-EDOM, "afterwards");
+}
+static void *fail_and_note(void *unused) {
+    (void)unused;
+    __attribute__((cleanup(note_another), unused)) int cleanup = 0;
+    haft_io_fail(-EIO, "first");
+}
+BODY(spawn_fail_and_note) {
+    haft_io_spawn(fail_and_note, NULL);
+    return NULL;
+}
+BODY(fail_in_both_ways) {
+    void *(*const bodies[])(void *) = {spawn_fail_and_note, fail_and_note};
+    for (int i = 0; i < 2; i++) {
+        haft_io_failures_t failures;
+        haft_io_scope_options_t options = {.failures = &failures};
+        CHECK_EQUAL(haft_io_scope_with(&options, bodies[i], NULL, NULL), -EIO);
+        CHECK_EQUAL(failures.count, 2);
+        CHECK_SAME_TEXT(failures.failures[0].message, "first");
+        CHECK_SAME_TEXT(failures.failures[1].message, "afterwards");
+    }
+    return NULL;
+}
+static void a_failure_comes_before_those_of_its_cleanups(void) {
+    CHECK_RUNS(fail_in_both_ways);
+}
+
+static void *fail_with_a_cancels_code(void *unused) {
+    (void)unused;
+    haft_io_fail(-ECANCELED, "what a join returned");
+}
+BODY(spawn_one_that_fails_so) {
+    haft_io_spawn(sleep_long, "sibling ");
+    haft_io_spawn(fail_with_a_cancels_code, NULL);
+    return NULL;
+}
+BODY(fail_so_beside_one) {
+    haft_io_spawn(sleep_long, "sibling ");
+    return fail_with_a_cancels_code(NULL);
+}
+BODY(survive_such_failures) {
+    void *(*const bodies[])(void *) = {spawn_one_that_fails_so, fail_so_beside_one};
+    order[0] = '\0';
+    for (int i = 0; i < 2; i++) {
+        haft_io_failures_t failures;
+        haft_io_scope_options_t options = {.failures = &failures};
+        CHECK_EQUAL(haft_io_scope_with(&options, bodies[i], NULL, NULL), -ECANCELED);
+        CHECK_EQUAL(failures.count, 1);
+    }
+    note("goes on");
+    return NULL;
+}
+static void a_failure_with_the_code_of_a_cancel_is_a_failure(void) {
+    CHECK_RUNS(survive_such_failures);
+    CHECK(strstr(order, "goes on") != NULL && strstr(order, "never") == NULL);
+}
+
 HAFT_EFFECT(ask_around, int, {});
 static int answer_around(void *state, HAFT_PAYLOAD(ask_around) * payload) {
     (void)payload;
@@ -406,6 +465,8 @@ int main(void) {
     RUN(a_body_sees_the_handlers_around_its_scope);
     RUN(a_failure_cancels_siblings_and_body_and_each_unwinds);
     RUN(a_failure_while_unwinding_is_kept);
+    RUN(a_failure_comes_before_those_of_its_cleanups);
+    RUN(a_failure_with_the_code_of_a_cancel_is_a_failure);
     RUN(a_cleanup_that_fails_is_a_mistake);
     RUN(a_failure_of_the_first_task_is_what_the_run_returns);
     RUN(a_task_that_fails_has_no_result);

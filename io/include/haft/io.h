@@ -306,7 +306,7 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size);
  *
  * Of a TCP connection io_uring is asked once for all that comes (multishot receive, in a run of one thread):
  * then the kernel may have given the library bytes that no task has asked for yet. Every function of this header
- * gets them first, but haft_io_splice, which returns -EBUSY while there are some. Who reads the socket in
+ * gets them first, if it is given the same number, but haft_io_splice, which returns -EBUSY while there are some. Who reads the socket in
  * another way, by a call of the system or in a process that it is passed to, does not get them.
  *
  * Errors are those of haft_io_read; -ENOMEM: there is no memory to lend.
@@ -354,8 +354,9 @@ struct pollfd;
 int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
 
 /*
- * Closes the descriptor. The operation of a task that waits on it returns -EBADF, and never data of
- * another file that gets the same number. A descriptor that a task has waited on must be closed by
+ * Closes the descriptor. The operation of a task of the same run that waits on it returns -EBADF, and never data
+ * of another file that gets the same number: if a task calls this, and not code in haft_io_call_blocking or on
+ * another thread. A descriptor that a task has waited on must be closed by
  * this function and no other.
  */
 int haft_io_close(int descriptor);
@@ -376,7 +377,8 @@ int haft_io_pipe(int ends[2]); /* as pipe(2): [0] to read from, [1] to write to 
 
 /* ---- Sockets -------------------------------------------------------------------------------- */
 
-/* `flags` are those of recv(2) and send(2). A broken connection is -EPIPE, without a signal. */
+/* `flags` are those of recv(2) and send(2); with MSG_DONTWAIT, too, the task waits. A broken connection is -EPIPE,
+   without a signal. */
 ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags);
 ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags);
 ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
