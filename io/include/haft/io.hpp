@@ -43,6 +43,7 @@
 
 #include "io_detail.hpp"
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <cstdint>
@@ -79,11 +80,13 @@ struct clock {
 };
 inline constexpr clock::time_point forever = clock::time_point::max();
 
-/* So much later than now, or for ever if that is beyond the clock. */
+/* So much later than now, or for ever if that is beyond the clock; now for a time that is negative. */
 template <typename Rep, typename Period>
 clock::time_point from_now(std::chrono::duration<Rep, Period> time) {
     using seconds = std::chrono::duration<double>;
     clock::time_point now = clock::now();
+    if (seconds(time) <= seconds::zero())
+        return now;
     return seconds(time) >= seconds(forever - now) ? forever
                                                    : now + std::chrono::ceil<clock::duration>(time);
 }
@@ -92,10 +95,19 @@ namespace detail {
 inline std::int64_t deadline_of(clock::time_point time) {
     return time.time_since_epoch().count();
 }
-/* Another clock is asked once: it may be set afterwards. */
+/* Another clock is asked once: it may be set afterwards. What is far away is compared as floating-point
+   numbers, since the difference, or the time itself in the clock's unit, may be beyond integers. */
 template <typename Clock, typename Duration>
 std::int64_t deadline_of(std::chrono::time_point<Clock, Duration> time) {
-    return deadline_of(from_now(time - Clock::now()));
+    using seconds = std::chrono::duration<double>;
+    auto now = Clock::now();
+    constexpr seconds most = std::common_type_t<Duration, typename Clock::duration>::max();
+    const seconds then = time.time_since_epoch(), left = then - seconds(now.time_since_epoch());
+    if (left < seconds(-1))
+        return deadline_of(clock::now());
+    if (then >= most || left >= most)
+        return deadline_of(forever);
+    return deadline_of(from_now(time - now));
 }
 } // namespace detail
 
@@ -139,8 +151,12 @@ struct task_options {
 class scope_ref {
   public:
     explicit scope_ref(detail::frame &frame) : in(&frame) {}
-    /* Cancels the body and the tasks of the scope. To be called by a task of the run. */
-    void cancel() const { haft_io_cancel(in->scope); }
+    /* Cancels the body and the tasks of the scope. To be called by a task of the run. Does nothing for a
+       scope outside of a run. */
+    void cancel() const {
+        if (in->scope != nullptr)
+            haft_io_cancel(in->scope);
+    }
     /* As the functions of these names, in this scope. */
     template <std::invocable F>
     void spawn(F function) const {
@@ -213,7 +229,8 @@ auto scope(const scope_options &options, F function) {
     detail::body<F, scope_ref> body{function, options.failures, options.name, false};
     haft_io_scope_options_t given = {};
     given.name = options.name;
-    given.deadline = options.deadline == forever ? 0 : detail::deadline_of(options.deadline);
+    if (options.deadline != forever) /* 0 would be none */
+        given.deadline = std::max(detail::deadline_of(options.deadline), std::int64_t(1));
     given.shielded = options.shielded;
     given.moves = options.moves;
     if (haft_io_self() == nullptr) {
@@ -245,9 +262,10 @@ auto shield(F function) {
     return scope(options, std::move(function));
 }
 
-/* Cancels the innermost scope that the caller is in. */
+/* Cancels the innermost scope that the caller is in; outside of a run, nothing. */
 inline void cancel() {
-    haft_io_cancel(haft_io_this_scope());
+    if (haft_io_scope_t *here = haft_io_this_scope())
+        haft_io_cancel(here);
 }
 /* The innermost scope that run(), scope() or their kin have opened around the caller. */
 inline scope_ref this_scope() {
@@ -317,6 +335,8 @@ namespace detail {
 /* Starts the job in the scope of the frame, whose tasks are to find it. */
 template <typename Job>
 haft_io_task_t *start(frame &in, task_options options, std::shared_ptr<Job> job, bool joinable) {
+    if (in.scope == nullptr || haft_io_self() == nullptr)
+        throw_outside();
     std::optional<bound> there;
     if (current_frame() != &in)
         there.emplace(&frame_key, &in);
@@ -465,9 +485,12 @@ class local {
     local(const local &) = delete;
     local &operator=(const local &) = delete;
     /* Calls the body in a scope, in which the value is this, for the body and for the tasks that are
-       spawned there, but not for what is spawned from there into a scope further out. */
+       spawned there, but not for what is spawned from there into a scope further out. To be called by a
+       task. */
     template <scope_body F>
     auto with(T value, F function) {
+        if (haft_io_self() == nullptr)
+            throw std::logic_error("haft: a value of tasks is set outside of haft::io::run()");
         detail::bound here(this, &value);
         return scope(std::move(function));
     }
@@ -790,7 +813,12 @@ class promise {
             throw std::future_error(std::future_errc::no_state);
         if (state->taken.exchange(true))
             throw std::future_error(std::future_errc::promise_already_satisfied);
-        into(*state);
+        try {
+            into(*state);
+        } catch (...) {
+            state->taken = false;
+            throw;
+        }
         state->kept_or_broken.set();
     }
     std::shared_ptr<detail::promised<T>> state;
@@ -822,9 +850,10 @@ class channel {
     channel(const channel &) = delete;
     channel &operator=(const channel &) = delete;
     ~channel() {
+        slot inside = {};
         if constexpr (boxed)
-            while (try_receive().has_value())
-                continue;
+            while (haft_io_channel_try_receive(handle, &inside) == 0)
+                delete inside;
         haft_io_channel_free(handle);
     }
 
@@ -1118,7 +1147,7 @@ inline pipe_ends pipe() {
 }
 
 /* The lines of a stream, each with its '\n'; what follows the last one, without. A line is valid until the
-   next; one that is longer than `most` throws std::length_error. The stream must outlive it. */
+   next; one that is longer than `most`, with its '\n', throws std::length_error. The stream must outlive it. */
 class lines {
   public:
     explicit lines(const descriptor &stream, std::size_t most = 1 << 20)
@@ -1151,12 +1180,12 @@ class lines {
         std::size_t looked = start + size;
         while (size == 0) {
             std::size_t end = buffer.find('\n', looked);
+            if ((end != std::string::npos ? end + 1 : buffer.size()) - start > longest)
+                throw std::length_error("haft: a line is too long");
             if (end != std::string::npos) {
                 size = end + 1 - start;
                 break;
             }
-            if (buffer.size() - start > longest)
-                throw std::length_error("haft: a line is too long");
             buffer.erase(0, std::exchange(start, 0));
             looked = buffer.size();
             buffer.resize(looked + 4096);

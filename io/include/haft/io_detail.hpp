@@ -178,10 +178,13 @@ __attribute__((visibility("default"))) inline char frame_key;
 inline frame *current_frame() {
     return static_cast<frame *>(haft_io_local(&frame_key));
 }
+[[noreturn]] inline void throw_outside() {
+    throw std::logic_error("haft: a task is started outside of haft::io::run() and scope()");
+}
 inline frame &needed_frame() {
     frame *found = current_frame();
     if (found == nullptr)
-        throw std::logic_error("haft: a task is started outside of haft::io::run() and scope()");
+        throw_outside();
     return *found;
 }
 

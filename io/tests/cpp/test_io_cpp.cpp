@@ -397,6 +397,33 @@ static void scopes_work_without_a_scheduler_and_tasks_say_that_they_do_not() {
     CHECK_EQUAL(caught, 2);
 }
 
+template <typename F>
+static bool is_refused(F function) {
+    try {
+        function();
+    } catch (const std::logic_error &) {
+        return true;
+    }
+    return false;
+}
+static void what_needs_a_task_is_refused_outside_of_a_run_and_a_cancel_does_nothing() {
+    CHECK(is_refused([] { io::scope([](io::scope_ref here) { here.spawn([] {}); }); }));
+    CHECK(is_refused([] { io::scope([](io::scope_ref here) { (void)here.async([] {}); }); }));
+    CHECK(is_refused([] { io::all([] { return 1; }, [] { return 2; }); }));
+    CHECK(is_refused([] { io::first([] { return 1; }, [] { return 2; }); }));
+    CHECK(is_refused([] { io::with_stop(std::stop_token(), [] {}); }));
+    static io::local<int> number;
+    CHECK(is_refused([] { number.with(3, [] {}); }));
+    io::cancel();
+    CHECK_EQUAL(io::scope([](io::scope_ref here) {
+                    here.cancel();
+                    return 4;
+                }),
+                4);
+    CHECK(is_refused(
+        [] { io::scope([](io::scope_ref outside) { io::run([=] { outside.spawn([] {}); }); }); }));
+}
+
 static void a_task_has_a_name_and_its_captures_end_with_it() {
     io::run([] {
         auto shared = std::make_shared<int>(1);
@@ -469,6 +496,19 @@ static void a_deadline_is_an_error_that_says_so() {
     CHECK(late);
 }
 
+static void a_deadline_that_is_over_at_the_beginning_cancels_the_scope() {
+    int late = 0;
+    io::simulate({.seed = 1}, [&] {
+        for (auto time : {io::clock::time_point{}, io::clock::time_point(-1ns), io::clock::now()})
+            try {
+                io::with_deadline(time, [] { io::sleep_for(1h); });
+            } catch (const std::system_error &error) {
+                late += error.code() == std::errc::timed_out;
+            }
+    });
+    CHECK_EQUAL(late, 3);
+}
+
 int main() {
     check_backend();
     RUN(a_join_returns_what_the_task_returned);
@@ -486,10 +526,12 @@ int main() {
     RUN(values_of_tasks_are_objects_of_a_scope);
     RUN(a_stop_token_cancels_and_follows_a_scope);
     RUN(scopes_work_without_a_scheduler_and_tasks_say_that_they_do_not);
+    RUN(what_needs_a_task_is_refused_outside_of_a_run_and_a_cancel_does_nothing);
     RUN(a_task_has_a_name_and_its_captures_end_with_it);
     RUN(a_simulation_has_virtual_time);
     RUN(tasks_run_on_several_threads);
     RUN(a_cancel_that_is_swallowed_comes_back_at_the_next_wait);
     RUN(a_deadline_is_an_error_that_says_so);
+    RUN(a_deadline_that_is_over_at_the_beginning_cancels_the_scope);
     return check_end();
 }

@@ -54,6 +54,26 @@ static void a_line_that_is_too_long_is_an_error() {
     CHECK(caught);
 }
 
+static void a_short_line_that_is_too_long_for_its_limit_is_an_error() {
+    auto read_with = [](std::size_t most, std::string_view text) {
+        auto [reader, writer] = io::pipe();
+        writer.write_all(text);
+        writer.close();
+        std::string got;
+        try {
+            for (std::string_view line : io::lines(reader, most))
+                got += std::to_string(line.size()) + " ";
+        } catch (const std::length_error &) {
+            got += "too long";
+        }
+        return got;
+    };
+    CHECK(read_with(10, "aaa\naaaaaaaaaa\n") == "4 too long");
+    CHECK(read_with(11, "aaa\naaaaaaaaaa\n") == "4 11 ");
+    CHECK(read_with(10, "aaa\naaaaaaaaaa") == "4 10 ");
+    CHECK(read_with(9, "aaa\naaaaaaaaaa") == "4 too long");
+}
+
 static void a_listener_is_a_range_of_connections() {
     io::run([] {
         io::listener listener("127.0.0.1", 0);
@@ -229,6 +249,7 @@ int main() {
     int before = check_descriptors();
     RUN(lines_come_one_by_one);
     RUN(a_line_that_is_too_long_is_an_error);
+    RUN(a_short_line_that_is_too_long_for_its_limit_is_an_error);
     RUN(a_listener_is_a_range_of_connections);
     RUN(errors_compare_with_errc);
     RUN(datagrams_know_where_they_come_from);

@@ -42,6 +42,40 @@ static void the_standard_librarys_guards_work_with_the_mutexes() {
     });
 }
 
+template <typename Time>
+static bool is_over(Time time) {
+    io::mutex mutex;
+    std::lock_guard held(mutex);
+    try {
+        return io::with_deadline(5ms, [&] { return !mutex.try_lock_until(time); });
+    } catch (const std::system_error &error) {
+        CHECK(error.code() == std::errc::timed_out);
+        return false;
+    }
+}
+static void a_time_of_any_clock_may_be_the_first_or_the_last() {
+    using namespace std::chrono;
+    io::simulate({.seed = 1}, [] {
+        CHECK(is_over(system_clock::time_point::min()));
+        CHECK(is_over(steady_clock::time_point::min()));
+        CHECK(is_over(io::clock::time_point::min()));
+        CHECK(is_over(io::clock::time_point{}));
+        CHECK(is_over(time_point<system_clock, hours>::min()));
+        CHECK(is_over(time_point<system_clock, duration<double>>::min()));
+        CHECK(is_over(system_clock::now()));
+        CHECK(is_over(io::from_now(hours::min())));
+        CHECK(!is_over(system_clock::time_point::max()));
+        CHECK(!is_over(steady_clock::time_point::max()));
+        CHECK(!is_over(io::clock::time_point::max()));
+        CHECK(!is_over(time_point<system_clock, hours>::max()));
+        CHECK(!is_over(time_point<system_clock, duration<double>>::max()));
+        CHECK(!is_over(system_clock::now() + 1h));
+        CHECK(!is_over(io::from_now(hours::max())));
+        io::sleep_until(system_clock::time_point::min());
+        io::sleep_for(hours::min());
+    });
+}
+
 static void a_cancel_in_a_critical_section_unlocks() {
     io::run([] {
         io::mutex mutex;
@@ -140,6 +174,35 @@ static void a_promise_is_kept_by_a_thread_or_broken() {
     CHECK_EQUAL(caught, 3);
 }
 
+/* Of the moves from now on, the one with this number throws; 0: none does. */
+struct fragile {
+    static inline int throws_at = 0;
+    int number;
+    explicit fragile(int of) : number(of) {}
+    fragile(fragile &&other) : number(other.number) {
+        if (throws_at > 0 && --throws_at == 0)
+            throw std::out_of_range("a move");
+    }
+    fragile &operator=(fragile &&) = default;
+};
+
+static void a_value_whose_move_throws_leaves_the_promise_to_be_kept() {
+    io::promise<fragile> promise;
+    auto future = promise.get_future();
+    bool caught = false;
+    fragile::throws_at = 1;
+    try {
+        promise.set_value(fragile(1));
+    } catch (const std::out_of_range &) {
+        caught = true;
+    }
+    CHECK(caught);
+    CHECK(future.wait_for(0ms) == std::future_status::timeout);
+    promise.set_value(fragile(2));
+    CHECK(future.wait_for(0ms) == std::future_status::ready);
+    CHECK_EQUAL(future.get().number, 2);
+}
+
 /* Counts those that live, and moves only. */
 struct token {
     static inline int live = 0;
@@ -189,6 +252,15 @@ static void channels_carry_values_that_only_move() {
         /* The value inside ends with the channel. */
     });
     CHECK_EQUAL(token::live, 0);
+}
+
+static void values_in_a_channel_end_with_it_without_a_move() {
+    {
+        io::channel<fragile> full(1);
+        CHECK(full.send(fragile(1)));
+        fragile::throws_at = 1;
+    }
+    CHECK_EQUAL(std::exchange(fragile::throws_at, 0), 1);
 }
 
 static void a_channel_is_a_range_that_takes_no_more_than_asked() {
@@ -266,11 +338,14 @@ static void channels_work_between_threads() {
 int main() {
     check_backend();
     RUN(the_standard_librarys_guards_work_with_the_mutexes);
+    RUN(a_time_of_any_clock_may_be_the_first_or_the_last);
     RUN(a_cancel_in_a_critical_section_unlocks);
     RUN(conditions_semaphores_barriers_and_events_wait);
     RUN(a_call_once_that_throws_is_called_again);
     RUN(a_promise_is_kept_by_a_thread_or_broken);
+    RUN(a_value_whose_move_throws_leaves_the_promise_to_be_kept);
     RUN(channels_carry_values_that_only_move);
+    RUN(values_in_a_channel_end_with_it_without_a_move);
     RUN(a_channel_is_a_range_that_takes_no_more_than_asked);
     RUN(select_does_what_can_be_done_or_times_out);
     RUN(channels_work_between_threads);
