@@ -12,9 +12,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { FIRST_END = 1 << 28, STREAM_SIZE = 4096 };
+/* Of recv(2) and send(2). The last three change nothing here. */
+enum {
+    FLAGS = MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_CMSG_CLOEXEC,
+    WHOLE_PEEK = MSG_PEEK | MSG_WAITALL
+};
 
 typedef struct end {
     bool open;
@@ -56,14 +62,22 @@ static size_t drawn_size(haft_io_simulated_t *simulated, size_t size) {
     return simulated->short_counts && size > 1 ? 1 + haft_io_random(simulated, size) : size;
 }
 
-static ssize_t read_end(haft_io_simulated_t *simulated, end_t *end, char *buffer, size_t size) {
+static ssize_t read_end(haft_io_simulated_t *simulated, end_t *end, char *buffer, size_t size,
+                        int flags) {
     if (end->broken)
         return -ECONNRESET;
     if (end->count == 0)
         return end->finished || size == 0 ? 0 : -EAGAIN;
-    size = drawn_size(simulated, size < end->count ? size : end->count);
+    if ((flags & WHOLE_PEEK) == WHOLE_PEEK && end->count < size && end->count < STREAM_SIZE &&
+        !end->finished)
+        return -EAGAIN;
+    size = size < end->count ? size : end->count;
+    if ((flags & MSG_WAITALL) == 0)
+        size = drawn_size(simulated, size);
     for (size_t i = 0; i < size; i++)
         buffer[i] = end->bytes[(end->first + i) % STREAM_SIZE];
+    if ((flags & MSG_PEEK) != 0)
+        return (ssize_t)size;
     end->first = (end->first + size) % STREAM_SIZE;
     end->count -= size;
     return (ssize_t)size;
@@ -99,6 +113,12 @@ static int poll_end(const end_t *end, const end_t *peer, short events) {
     return ready != 0 ? ready : -EAGAIN;
 }
 
+/* The flags of recv(2) and send(2), whose place is that of the events in other operations. */
+static int flags_of(const haft_io_operation_t *operation) {
+    return operation->kind == HAFT_IO_RECEIVE || operation->kind == HAFT_IO_SEND ? operation->flags
+                                                                                 : 0;
+}
+
 static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_operation_t *operation);
 
 static ssize_t attempt_here(const haft_io_operation_t *operation) {
@@ -115,11 +135,14 @@ static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_opera
         part = haft_io_first_part(operation);
         operation = &part;
     }
+    if ((flags_of(operation) & ~FLAGS) != 0)
+        return -EOPNOTSUPP;
     switch (operation->kind) {
     case HAFT_IO_READ:
     case HAFT_IO_RECEIVE:
-        done = read_end(worker->simulated, end, operation->buffer, operation->size);
-        if (done > 0)
+        done = read_end(worker->simulated, end, operation->buffer, operation->size,
+                        flags_of(operation));
+        if (done > 0 && (flags_of(operation) & MSG_PEEK) == 0)
             haft_io_wake(waiters_of(state, end->peer), HAFT_IO_OUTWARD, false, false);
         return done;
     case HAFT_IO_READ_LENT:
@@ -137,22 +160,42 @@ static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_opera
     }
 }
 
-static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+static ssize_t operate_once(haft_io_runner_t *runner, const haft_io_operation_t *operation) {
     state_t *state = runner->worker->backend_state;
-    if (operation->descriptor < FIRST_END)
-        return haft_io_operate_blocking(operation);
     for (;;) {
         end_t *end = end_of(state, operation->descriptor);
         if (end == NULL)
             return -EBADF;
         ssize_t done = attempt(runner->worker, end, operation);
-        if (done != -EAGAIN)
+        if (done != -EAGAIN || (flags_of(operation) & MSG_DONTWAIT) != 0)
             return done;
         int code =
             haft_io_wait_on(waiters_of(state, operation->descriptor), operation, runner->task);
         if (code != 0)
             return code;
     }
+}
+
+/* A cancel, or an error, after the first part is for the next operation. */
+static ssize_t receive_all(haft_io_runner_t *runner, haft_io_operation_t rest) {
+    ssize_t got = 0;
+    do {
+        ssize_t done = operate_once(runner, &rest);
+        if (done <= 0)
+            return got != 0 ? got : done;
+        got += done;
+        rest.buffer = (char *)rest.buffer + done;
+        rest.size -= (size_t)done;
+    } while (rest.size != 0);
+    return got;
+}
+
+static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+    if (operation->descriptor < FIRST_END)
+        return haft_io_operate_blocking(operation);
+    if (operation->kind == HAFT_IO_RECEIVE && (operation->flags & WHOLE_PEEK) == MSG_WAITALL)
+        return receive_all(runner, *operation);
+    return operate_once(runner, operation);
 }
 
 static haft_io_descriptor_t *find(haft_io_worker_t *worker, int descriptor) {
@@ -342,6 +385,8 @@ int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simula
     static const haft_io_simulation_t defaults = {0, false};
     if (options == NULL)
         options = &defaults;
+    if (haft_io_worker() != NULL) /* as haft_io_run: none has begun whose seed could be told */
+        return -EBUSY;
     uint64_t seed = choose_seed(options);
     haft_io_simulated_t simulated = {
         .seed = seed, .random = seed, .now = HAFT_IO_SECOND, .short_counts = options->short_counts};

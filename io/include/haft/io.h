@@ -705,7 +705,8 @@ typedef struct haft_io_simulation {
  * to the next timer; blocking work is done on the thread of the run. When no task will ever go on,
  * it prints which task waits for what, cancels all tasks, and returns -EDEADLK. If the result is
  * not 0, it prints the seed on standard error; with this seed in HAFT_IO_SEED the run is repeated.
- * `options` may be NULL. Operations on real descriptors block.
+ * `options` may be NULL. Operations on real descriptors block. Tasks that wait for ever inside
+ * haft_io_shield cannot be cancelled: the process ends with a message.
  */
 int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simulation_t *options);
 
@@ -716,7 +717,7 @@ uint64_t haft_io_seed(void);
 /*
  * Makes the two ends of a stream that exists only in this simulation; for read, write, receive,
  * send, wait_for and close. Data flows in both directions; each holds 4096 bytes. Returns 0, or
- * -ENOMEM.
+ * -ENOMEM. MSG_PEEK, MSG_WAITALL and MSG_DONTWAIT are heeded; MSG_OOB and the like are -EOPNOTSUPP.
  */
 int haft_io_simulated_pair(int ends[2]);
 /* The stream breaks: from now on both ends get -ECONNRESET. */

@@ -196,15 +196,22 @@ static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size) {
 }
 
 /* The ends of a simulated stream are numbers that the system does not know. */
+static ssize_t transfer_part_simulated(const transfer_t *t, char *bytes, size_t size) {
+    int end = t->descriptor;
+    if (!t->by_socket)
+        return t->outward ? HAFT_PERFORM(haft_io_write, end, bytes, size)
+                          : HAFT_PERFORM(haft_io_read, end, bytes, size);
+    return t->outward ? HAFT_PERFORM(haft_io_send, end, t->flags, bytes, size, NULL, 0)
+                      : HAFT_PERFORM(haft_io_receive, end, t->flags, bytes, size, NULL, NULL);
+}
+
 static ssize_t transfer_simulated(const transfer_t *t) {
     size_t sum = 0;
     for (size_t i = 0; i < t->count; i++) {
         char *base = t->parts[i].iov_base;
         size_t size = t->parts[i].iov_len, done = 0;
         while (done < size) {
-            ssize_t more =
-                t->outward ? HAFT_PERFORM(haft_io_write, t->descriptor, base + done, size - done)
-                           : HAFT_PERFORM(haft_io_read, t->descriptor, base, size);
+            ssize_t more = transfer_part_simulated(t, base + done, size - done);
             if (more < 0)
                 return sum + done != 0 ? (ssize_t)(sum + done) : more;
             done += (size_t)more;

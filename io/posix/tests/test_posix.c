@@ -443,7 +443,9 @@ static void a_sleep_is_the_tasks_own(void) {
 /* A library under test, with streams that exist only in the simulation, and may break. */
 BODY(answer_in_the_simulation) {
     char question[8] = "";
-    CHECK_EQUAL(recv(ends[1], question, 1, 0), 1);
+    CHECK_EQUAL(recv(ends[1], question, 1, MSG_PEEK), 1);
+    CHECK_EQUAL(recv(ends[1], question, 2, MSG_WAITALL), 2);
+    CHECK_EQUAL(strcmp(question, "??"), 0);
     CHECK_EQUAL(write(ends[1], large, LARGE / 64), LARGE / 64);
     haft_io_sleep(HAFT_IO_SECOND);
     haft_io_simulated_break(ends[1]);
@@ -454,7 +456,7 @@ BODY(ask_in_the_simulation) {
     static char answer[LARGE];
     CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
     haft_io_spawn(answer_in_the_simulation, NULL);
-    CHECK_EQUAL(send(ends[0], "?", 1, 0), 1);
+    CHECK_EQUAL(send(ends[0], "??", 2, 0), 2);
     struct pollfd entry = {ends[0], POLLIN, 0};
     for (size_t got = 0; got < LARGE / 64;) {
         CHECK_EQUAL(poll(&entry, 1, -1), 1);

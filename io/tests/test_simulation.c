@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* The flags of receive and send at the ends of simulated streams; simulations that end otherwise than well. */
+#include "check_io.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+static int ends[2];
+static char buffer[8192];
+
+#define CHECK_SIMULATES(body)                                                                      \
+    for (uint64_t seed = 1; seed <= 10; seed++)                                                    \
+    CHECK_EQUAL(                                                                                   \
+        haft_io_simulate(body, NULL, &(haft_io_simulation_t){.seed = seed, .short_counts = true}), \
+        0)
+
+BODY(say_world) {
+    haft_io_sleep(HAFT_IO_SECOND);
+    CHECK_EQUAL(haft_io_write_all(ends[1], "world", 5), 0);
+    return NULL;
+}
+
+BODY(peek) {
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    haft_io_spawn(say_world, NULL);
+    ssize_t seen = haft_io_receive(ends[0], buffer, 5, MSG_PEEK);
+    CHECK(seen >= 1 && seen <= 5 && buffer[0] == 'w');
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, 5, MSG_PEEK | MSG_WAITALL), 5);
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, 5, MSG_WAITALL), 5);
+    CHECK(memcmp(buffer, "world", 5) == 0);
+    return NULL;
+}
+static void what_is_peeked_at_stays(void) {
+    CHECK_SIMULATES(peek);
+}
+
+BODY(receive_all) {
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    CHECK_EQUAL(haft_io_write_all(ends[1], "hello ", 6), 0);
+    haft_io_spawn(say_world, NULL);
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, 11, MSG_PEEK | MSG_WAITALL), 11);
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer + 11, 11, MSG_WAITALL), 11);
+    CHECK(memcmp(buffer, "hello worldhello world", 22) == 0);
+    haft_io_spawn(say_world, NULL);
+    haft_io_task_t *rest = haft_io_async(say_world, NULL);
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, 10, MSG_WAITALL), 10);
+    haft_io_join(rest, NULL);
+    return NULL;
+}
+static void waitall_waits_for_all(void) {
+    CHECK_SIMULATES(receive_all);
+}
+
+BODY(write_much) {
+    static char much[6000];
+    memset(much, 'x', sizeof much);
+    CHECK_EQUAL(haft_io_write_all(ends[1], much, sizeof much), 0);
+    haft_io_close(ends[1]);
+    return NULL;
+}
+BODY(receive_much) {
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    haft_io_spawn(write_much, NULL);
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, sizeof buffer, MSG_PEEK | MSG_WAITALL), 4096);
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, sizeof buffer, MSG_WAITALL), 6000);
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, 1, MSG_WAITALL), 0);
+    return NULL;
+}
+static void waitall_ends_with_the_stream(void) {
+    CHECK_SIMULATES(receive_much);
+}
+
+static void *receive_in_vain(void *got) {
+    *(ssize_t *)got = haft_io_receive(ends[0], buffer, 6, MSG_WAITALL);
+    haft_io_yield();
+    CHECK(!"a wait after the cancel returned");
+    return NULL;
+}
+BODY(cancel_a_receiver) {
+    ssize_t got = 0;
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    haft_io_spawn(say_world, NULL);
+    haft_io_scope_options_t options = {.deadline = haft_io_now() + 2 * HAFT_IO_SECOND};
+    CHECK_EQUAL(haft_io_scope_with(&options, receive_in_vain, &got, NULL), -ETIMEDOUT);
+    CHECK_EQUAL(got, 5);
+    return NULL;
+}
+static void a_cancel_leaves_waitall_what_it_has(void) {
+    CHECK_SIMULATES(cancel_a_receiver);
+}
+
+BODY(use_other_flags) {
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, 1, MSG_DONTWAIT), -EAGAIN);
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, 1, MSG_OOB), -EOPNOTSUPP);
+    CHECK_EQUAL(haft_io_send(ends[1], "x", 1, MSG_OOB), -EOPNOTSUPP);
+    CHECK_EQUAL(haft_io_send(ends[1], "x", 1, MSG_NOSIGNAL | MSG_MORE), 1);
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, 1, MSG_DONTWAIT), 1);
+    return NULL;
+}
+static void dontwait_does_not_wait_and_what_is_not_simulated_is_refused(void) {
+    CHECK_SIMULATES(use_other_flags);
+}
+
+BODY(simulate_inside) {
+    CHECK_EQUAL(haft_io_simulate(use_other_flags, NULL, NULL), -EBUSY);
+    return NULL;
+}
+static void simulate_in_a_run(void) {
+    exit(haft_io_run(simulate_inside, NULL, NULL));
+}
+static void a_simulation_that_has_not_begun_has_no_seed_to_print(void) {
+    if (!check_follows_children())
+        return;
+    check_child_t child = check_child(simulate_in_a_run);
+    CHECK_EQUAL(child.status, 0);
+    CHECK_EQUAL(strlen(child.output), 0);
+}
+
+int main(void) {
+    RUN(what_is_peeked_at_stays);
+    RUN(waitall_waits_for_all);
+    RUN(waitall_ends_with_the_stream);
+    RUN(a_cancel_leaves_waitall_what_it_has);
+    RUN(dontwait_does_not_wait_and_what_is_not_simulated_is_refused);
+    RUN(a_simulation_that_has_not_begun_has_no_seed_to_print);
+    return check_end();
+}
