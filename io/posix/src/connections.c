@@ -3,9 +3,17 @@
 #include "internal.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 /* ---- accept ---- */
+
+/* A socket that does not listen is never ready: the system refuses it at once. */
+static bool listens(int socket) {
+    int answer = 0;
+    socklen_t size = sizeof answer;
+    return getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &answer, &size) == 0 && answer != 0;
+}
 
 /* A listener that blocks is asked only when somebody is there. No flag of the call could keep it from
    blocking, and its mode is other threads' as well. */
@@ -17,7 +25,7 @@ static ssize_t accept_when_there(int listener, struct sockaddr *address, socklen
     haft_posix_take_turns(listener);
     for (;;) {
         struct pollfd entry = {listener, POLLIN, 0};
-        if (SYSTEM(poll)(&entry, 1, 0) != 0) {
+        if (SYSTEM(poll)(&entry, 1, 0) != 0 || !listens(listener)) {
             ssize_t done = HAFT_POSIX_RESULT(SYSTEM(accept4)(listener, address, size, flags));
             if (done != -EAGAIN)
                 return done;
@@ -66,6 +74,23 @@ static ssize_t begin(const connect_call_t *call) {
     return done;
 }
 
+static int option_of(int socket, int option) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    return getsockopt(socket, SOL_SOCKET, option, &value, &size) == 0 ? value
+                                                                      : haft_posix_error();
+}
+
+/* When it is over. TCP learns that by a further call only: without one the next would have its result. For
+   others such a call, after a failure, would begin again. */
+static ssize_t finish(const connect_call_t *call) {
+    int error = option_of(call->socket, SO_ERROR);
+    ssize_t done = 0;
+    if (error == 0 || option_of(call->socket, SO_PROTOCOL) == IPPROTO_TCP)
+        done = begin(call);
+    return error != 0 ? -error : done != -EISCONN ? done : 0;
+}
+
 static ssize_t connect_waiting(connect_call_t *call) {
     if (!haft_posix_blocks(call->socket))
         return HAFT_POSIX_RESULT(SYSTEM(connect)(call->socket, call->address, call->size));
@@ -74,17 +99,16 @@ static ssize_t connect_waiting(connect_call_t *call) {
         int code = haft_posix_call_blocking(connect_in_pool, call);
         return code == 0 ? call->done : code;
     }
-    if (done != -EINPROGRESS)
+    if (done != -EINPROGRESS && done != -EALREADY)
         return done;
     int64_t deadline = haft_posix_socket_deadline(call->socket, SO_SNDTIMEO);
-    int code = haft_posix_wait(call->socket, POLLOUT, deadline);
-    if (code != 0)
-        return code == -EAGAIN ? -EINPROGRESS : code;
-    int error = 0;
-    socklen_t size = sizeof error;
-    if (getsockopt(call->socket, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
-        return -haft_posix_error();
-    return -error;
+    do {
+        int code = haft_posix_wait(call->socket, POLLOUT, deadline);
+        if (code != 0)
+            return code == -EAGAIN ? -EINPROGRESS : code;
+        done = finish(call);
+    } while (done == -EINPROGRESS || done == -EALREADY);
+    return done;
 }
 
 HAFT_POSIX_EXPORT int connect(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {

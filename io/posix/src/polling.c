@@ -2,6 +2,7 @@
 /* Waiting for one of several descriptors: poll, select, epoll_wait, and those with a mask of signals. */
 #include "internal.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -118,7 +119,39 @@ typedef struct sets {
     fd_set *readable, *writable, *exceptional;
 } sets_t;
 
-/* A set may have more members than an fd_set has room for: whoever made it that large says so by `count`. */
+/*
+ * A set may have more members than an fd_set has room for: whoever made it that large says so by `count`.
+ * But a program may also say the limit of descriptors, with sets that are fd_sets. So of a count beyond an
+ * fd_set only what the process's table of descriptors has room for is looked at, as in the kernel.
+ */
+
+static bool read_status(char *text, size_t size) {
+    int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (status < 0)
+        return false;
+    size_t used = 0;
+    ssize_t more;
+    while (used + 1 < size && (more = SYSTEM(read)(status, text + used, size - used - 1)) > 0)
+        used += (size_t)more;
+    SYSTEM(close)(status);
+    text[used] = '\0';
+    return true;
+}
+
+static int room_for_descriptors(void) {
+    static const char FIELD[] = "\nFDSize:";
+    char text[2048]; /* The field is in the first ones. */
+    const char *found = read_status(text, sizeof text) ? strstr(text, FIELD) : NULL;
+    return found != NULL ? atoi(found + sizeof FIELD - 1) : FD_SETSIZE;
+}
+
+static int count_looked_at(int count) {
+    if (count <= FD_SETSIZE)
+        return count;
+    int room = room_for_descriptors();
+    return count < room ? count : room;
+}
+
 static bool has(const fd_set *set, int descriptor) {
     return set != NULL && (((const fd_mask *)(const void *)set)[descriptor / NFDBITS] &
                            (fd_mask)(1UL << (descriptor % NFDBITS))) != 0;
@@ -170,6 +203,7 @@ static int sets_of(const struct pollfd *entries, size_t used, int count, sets_t 
 static ssize_t select_until(int count, sets_t *sets, int64_t deadline, const sigset_t *mask) {
     if (count < 0 || deadline < 0)
         return -EINVAL;
+    count = count_looked_at(count);
     struct pollfd *entries = malloc(((size_t)count + 1) * sizeof *entries);
     if (entries == NULL)
         return -ENOMEM;

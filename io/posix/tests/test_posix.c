@@ -5,6 +5,7 @@
 #include <haft/posix.h>
 
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -288,6 +289,67 @@ static void connecting_to_a_busy_unix_listener_waits(void) {
     CHECK_RUNS(crowd_a_listener);
 }
 
+BODY(connect_later) {
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    int connection = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQUAL(connect(connection, (struct sockaddr *)&address, sizeof address), 0);
+    errno = 0;
+    CHECK_EQUAL(connect(connection, (struct sockaddr *)&address, sizeof address), -1);
+    CHECK_EQUAL(errno, EISCONN);
+    close(connection);
+
+    /* Begun without blocking, finished by a call that blocks. */
+    connection = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int begun = connect(connection, (struct sockaddr *)&address, sizeof address);
+    fcntl(connection, F_SETFL, 0);
+    CHECK(begun == 0 || connect(connection, (struct sockaddr *)&address, sizeof address) == 0);
+    close(connection);
+    return NULL;
+}
+BODY(connect_twice) {
+    socklen_t size = sizeof address;
+    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQUAL(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_EQUAL(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    int refused = socket(AF_INET, SOCK_STREAM, 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(connect(refused, (struct sockaddr *)&address, sizeof address), -1);
+        CHECK_EQUAL(errno, ECONNREFUSED);
+    }
+    CHECK_EQUAL(listen(listener, 1), 0);
+    haft_io_spawn(connect_later, NULL);
+    for (int i = 0; i < 2; i++) {
+        int connection = accept(listener, NULL, NULL);
+        CHECK(connection >= 0);
+        close(connection);
+    }
+    CHECK_EQUAL(connect(refused, (struct sockaddr *)&address, sizeof address), 0);
+    close(refused);
+    close(listener);
+    return NULL;
+}
+static void a_second_connect_says_what_the_systems_does(void) {
+    CHECK_RUNS(connect_twice);
+}
+
+BODY(accept_from_no_listener) {
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(accept(ends[0], NULL, NULL), -1);
+    CHECK_EQUAL(errno, EINVAL);
+    close(ends[0]);
+    close(ends[1]);
+    CHECK_EQUAL(pipe(ends), 0);
+    CHECK_EQUAL(accept(ends[0], NULL, NULL), -1);
+    CHECK_EQUAL(errno, ENOTSOCK);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void who_does_not_listen_cannot_accept(void) {
+    CHECK_RUNS(accept_from_no_listener);
+}
+
 /* ---- poll and its kin ---- */
 
 BODY(write_a_byte) {
@@ -354,6 +416,57 @@ BODY(wait_in_every_way) {
 }
 static void poll_select_and_epoll_wait(void) {
     CHECK_RUNS(wait_in_every_way);
+}
+
+/* The descriptors of the process are many fewer than its limit. */
+BODY(select_up_to_the_limit) {
+    enum { BEHIND = 1 << 16 };
+    struct {
+        fd_set readable;
+        unsigned char behind[BEHIND];
+    } *sets = malloc(sizeof *sets);
+    CHECK_EQUAL(pipe(ends), 0);
+    CHECK_EQUAL(write(ends[1], "x", 1), 1);
+    const int counts[] = {FD_SETSIZE + BEHIND * 8, INT_MAX};
+    for (int i = 0; i < 2; i++) {
+        memset(sets, 0xff, sizeof *sets);
+        FD_ZERO(&sets->readable);
+        FD_SET(ends[0], &sets->readable);
+        CHECK_EQUAL(select(counts[i], &sets->readable, NULL, NULL, &(struct timeval){0, 0}), 1);
+        CHECK(FD_ISSET(ends[0], &sets->readable));
+        size_t kept = 0;
+        while (kept < BEHIND && sets->behind[kept] == 0xff)
+            kept++;
+        CHECK_EQUAL(kept, BEHIND);
+    }
+    free(sets);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void select_looks_at_no_more_than_there_can_be_descriptors(void) {
+    CHECK_RUNS(select_up_to_the_limit);
+}
+
+/* A set for more descriptors than an fd_set has room for. */
+BODY(select_far) {
+    enum { FAR = 3000 };
+    static fd_mask set[FAR / NFDBITS + 1];
+    if (getdtablesize() <= FAR)
+        return NULL;
+    CHECK_EQUAL(pipe(ends), 0);
+    int far = fcntl(ends[0], F_DUPFD, FAR);
+    CHECK_EQUAL(write(ends[1], "x", 1), 1);
+    set[far / NFDBITS] = (fd_mask)(1UL << (far % NFDBITS));
+    CHECK_EQUAL(select(far + 1, (fd_set *)(void *)set, NULL, NULL, NULL), 1);
+    CHECK(set[far / NFDBITS] == (fd_mask)(1UL << (far % NFDBITS)));
+    close(far);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void select_takes_sets_that_are_larger_than_an_fd_set(void) {
+    CHECK_RUNS(select_far);
 }
 
 static volatile sig_atomic_t signals;
@@ -728,7 +841,11 @@ int main(void) {
     RUN(connections_are_made_on_one_thread);
     RUN(a_datagram_comes_with_its_sender);
     RUN(connecting_to_a_busy_unix_listener_waits);
+    RUN(a_second_connect_says_what_the_systems_does);
+    RUN(who_does_not_listen_cannot_accept);
     RUN(poll_select_and_epoll_wait);
+    RUN(select_looks_at_no_more_than_there_can_be_descriptors);
+    RUN(select_takes_sets_that_are_larger_than_an_fd_set);
     RUN(a_signal_that_the_mask_lets_through_ends_the_wait);
     RUN(a_sleep_is_the_tasks_own);
     RUN(a_library_runs_in_the_simulation);
