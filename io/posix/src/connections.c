@@ -77,8 +77,7 @@ static ssize_t begin(const connect_call_t *call) {
 static int option_of(int socket, int option) {
     int value = 0;
     socklen_t size = sizeof value;
-    return getsockopt(socket, SOL_SOCKET, option, &value, &size) == 0 ? value
-                                                                      : haft_posix_error();
+    return getsockopt(socket, SOL_SOCKET, option, &value, &size) == 0 ? value : haft_posix_error();
 }
 
 /* When it is over. TCP learns that by a further call only: without one the next would have its result. For
