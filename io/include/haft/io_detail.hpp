@@ -16,6 +16,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -25,6 +26,7 @@
 #include <stdexcept>
 #include <system_error>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -124,10 +126,21 @@ inline void print_failure(const std::exception_ptr &failure, const char *scope) 
 /* With which a scope ends that an exception has ended. */
 inline constexpr int by_exception = -ENOTRECOVERABLE;
 
+/* Which exception it is: an exception_ptr is the address of it, and nothing else. */
+inline const void *identity_of(const std::exception_ptr &exception) {
+    static_assert(sizeof exception == sizeof(const void *));
+    const void *address;
+    std::memcpy(&address, static_cast<const void *>(&exception), sizeof address);
+    return address;
+}
+
 struct frame {
     haft_io_scope_t *scope = nullptr;
     std::mutex mutex; /* never held over a wait */
     std::shared_ptr<failed_call> first, last;
+    /* Those that are listed, by identity_of(); without memory, not all of them, so that one that leaves the
+       scope by two ways may count as two. */
+    std::unordered_map<const void *, failed_call *> listed;
 
     ~frame() { /* one by one: they may be many */
         last = nullptr;
@@ -147,11 +160,14 @@ struct frame {
     }
     void note(std::shared_ptr<failed_call> call) {
         std::lock_guard lock(mutex);
-        for (auto known = first; known != nullptr; known = known->next)
-            if (known->failure == call->failure) { /* a join threw it here */
-                known->joined = false;
+        try {
+            auto [known, is_new] = listed.try_emplace(identity_of(call->failure), call.get());
+            if (!is_new) { /* a join threw it here */
+                known->second->joined = false;
                 return;
             }
+        } catch (const std::bad_alloc &) {
+        }
         (last != nullptr ? last->next : first) = call;
         last = std::move(call);
     }
