@@ -117,6 +117,22 @@ static void a_simulation_that_has_not_begun_has_no_seed_to_print(void) {
     CHECK_EQUAL(strlen(child.output), 0);
 }
 
+static void *receive_for_ever(void *unused) {
+    haft_io_receive(ends[0], buffer, 1, 0);
+    return unused;
+}
+BODY(wait_in_a_shield) {
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    haft_io_shield(receive_for_ever, NULL);
+    return NULL;
+}
+static void simulate_a_shield(void) {
+    haft_io_simulate(wait_in_a_shield, NULL, NULL);
+}
+static void who_waits_for_ever_in_a_shield_ends_the_process(void) {
+    CHECK_ABORTS(simulate_a_shield, "Tasks wait for ever, and cannot be cancelled.");
+}
+
 int main(void) {
     RUN(what_is_peeked_at_stays);
     RUN(waitall_waits_for_all);
@@ -124,5 +140,6 @@ int main(void) {
     RUN(a_cancel_leaves_waitall_what_it_has);
     RUN(dontwait_does_not_wait_and_what_is_not_simulated_is_refused);
     RUN(a_simulation_that_has_not_begun_has_no_seed_to_print);
+    RUN(who_waits_for_ever_in_a_shield_ends_the_process);
     return check_end();
 }

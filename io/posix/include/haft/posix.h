@@ -24,6 +24,8 @@
  * - A cancel does not unwind the stack of a library, which could not be. The call fails with ECANCELED
  *   (getaddrinfo: EAI_SYSTEM), and so does every wait that follows, until the task comes to a wait of its
  *   own, which unwinds. What can be done at once is done; what the pool has begun is waited for.
+ * - select and pselect with a count beyond FD_SETSIZE look at no more members of the sets than the process's
+ *   table of descriptors has room for (FDSize in /proc/self/status; without it, at FD_SETSIZE), as the kernel.
  * - A handler of a signal does not end a wait: there is no EINTR, but for the signals that the mask of
  *   ppoll, pselect or epoll_pwait lets through and the thread blocks.
  * - Files: what the system has in memory is read at once, and writes go there; the rest (a read from the
