@@ -95,7 +95,7 @@ static ssize_t operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *op
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     for (;;) {
         ssize_t done = haft_io_attempt(operation);
-        if (done != -EAGAIN)
+        if (done != -EAGAIN || haft_io_must_not_wait(operation))
             return done;
         haft_io_descriptor_t *entry =
             haft_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);

@@ -34,6 +34,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/single_threaded.h>
+#include <sys/socket.h>
 
 #define HAFT_IO_COLD __attribute__((cold, noinline))
 #define HAFT_IO_LIKELY(condition) __builtin_expect(!!(condition), 1)
@@ -559,6 +560,18 @@ struct haft_io_operation {
     struct sockaddr *address;
     socklen_t *address_size;
 };
+
+/* Those of recv(2) and send(2). */
+static inline int haft_io_flags_of(const haft_io_operation_t *operation) {
+    enum haft_io_kind kind = operation->kind;
+    return kind == HAFT_IO_RECEIVE || kind == HAFT_IO_SEND || kind == HAFT_IO_RECEIVE_MESSAGE ||
+                   kind == HAFT_IO_SEND_MESSAGE
+               ? operation->flags
+               : 0;
+}
+static inline bool haft_io_must_not_wait(const haft_io_operation_t *operation) {
+    return HAFT_IO_UNLIKELY((haft_io_flags_of(operation) & MSG_DONTWAIT) != 0);
+}
 
 /* What is handled in place on a task's stack; its state is the runner. */
 extern const haft_handler_t *const haft_io_operations;

@@ -255,7 +255,7 @@ ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
         } else {
             done = haft_io_attempt(operation);
         }
-        if (done == -EAGAIN)
+        if (done == -EAGAIN && !haft_io_must_not_wait(operation))
             done = poll_now(operation->descriptor, haft_io_events_of(operation), -1);
         else if (done != -EINTR)
             return done;

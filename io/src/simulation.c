@@ -114,11 +114,6 @@ static int poll_end(const end_t *end, const end_t *peer, short events) {
 }
 
 /* The flags of recv(2) and send(2), whose place is that of the events in other operations. */
-static int flags_of(const haft_io_operation_t *operation) {
-    return operation->kind == HAFT_IO_RECEIVE || operation->kind == HAFT_IO_SEND ? operation->flags
-                                                                                 : 0;
-}
-
 static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_operation_t *operation);
 
 static ssize_t attempt_here(const haft_io_operation_t *operation) {
@@ -135,14 +130,14 @@ static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_opera
         part = haft_io_first_part(operation);
         operation = &part;
     }
-    if ((flags_of(operation) & ~FLAGS) != 0)
+    if ((haft_io_flags_of(operation) & ~FLAGS) != 0)
         return -EOPNOTSUPP;
     switch (operation->kind) {
     case HAFT_IO_READ:
     case HAFT_IO_RECEIVE:
         done = read_end(worker->simulated, end, operation->buffer, operation->size,
-                        flags_of(operation));
-        if (done > 0 && (flags_of(operation) & MSG_PEEK) == 0)
+                        haft_io_flags_of(operation));
+        if (done > 0 && (haft_io_flags_of(operation) & MSG_PEEK) == 0)
             haft_io_wake(waiters_of(state, end->peer), HAFT_IO_OUTWARD, false, false);
         return done;
     case HAFT_IO_READ_LENT:
@@ -167,7 +162,7 @@ static ssize_t operate_once(haft_io_runner_t *runner, const haft_io_operation_t 
         if (end == NULL)
             return -EBADF;
         ssize_t done = attempt(runner->worker, end, operation);
-        if (done != -EAGAIN || (flags_of(operation) & MSG_DONTWAIT) != 0)
+        if (done != -EAGAIN || haft_io_must_not_wait(operation))
             return done;
         int code =
             haft_io_wait_on(waiters_of(state, operation->descriptor), operation, runner->task);

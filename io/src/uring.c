@@ -189,6 +189,8 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         if (done != -EAGAIN)
             return done;
     }
+    if (haft_io_must_not_wait(operation))
+        return haft_io_attempt(operation);
     uint8_t nature = nature_of(known);
     if (kernel_does(operation, nature)) {
         ssize_t done;

@@ -245,7 +245,26 @@ static void who_waits_for_the_end_is_not_taken_for_a_reader(void) {
     CHECK_EQUAL(haft_io_run(read_beside_a_watcher, NULL, options), 0);
 }
 
-/* ---- Arguments ---- */
+/* ---- Flags and arguments ---- */
+
+BODY(read_without_waiting) {
+    char buffer[8];
+    struct msghdr message = {.msg_iov = &(struct iovec){buffer, 3}, .msg_iovlen = 1};
+    connect_ends();
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, sizeof buffer, MSG_DONTWAIT), -EAGAIN);
+    read_first();
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, sizeof buffer, MSG_DONTWAIT), -EAGAIN);
+    read_first();
+    let_arrive("arrived");
+    CHECK_EQUAL(haft_io_receive(ends[0], buffer, 4, MSG_DONTWAIT), 4);
+    CHECK_EQUAL(haft_io_receive_message(ends[0], &message, MSG_DONTWAIT), 3);
+    CHECK_EQUAL(haft_io_receive_message(ends[0], &message, MSG_DONTWAIT), -EAGAIN);
+    close_ends();
+    return NULL;
+}
+static void who_does_not_want_to_wait_is_told_that_there_is_nothing(void) {
+    CHECK_EQUAL(haft_io_run(read_without_waiting, NULL, options), 0);
+}
 
 BODY(read_to_nowhere) {
     void *volatile nowhere = NULL;
@@ -651,6 +670,7 @@ static void on_each_back_end(const haft_io_options_t *given) {
     RUN(a_poll_tells_of_all_events_that_were_asked_for);
     RUN(who_waits_for_the_end_is_not_taken_for_a_reader);
     RUN(what_has_arrived_cannot_be_read_to_nowhere);
+    RUN(who_does_not_want_to_wait_is_told_that_there_is_nothing);
     RUN(a_splice_passes_over_nothing);
     RUN(a_cancelled_read_leaves_the_bytes_to_the_next);
     RUN(two_readers_of_one_connection_are_told);

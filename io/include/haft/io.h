@@ -377,8 +377,8 @@ int haft_io_pipe(int ends[2]); /* as pipe(2): [0] to read from, [1] to write to 
 
 /* ---- Sockets -------------------------------------------------------------------------------- */
 
-/* `flags` are those of recv(2) and send(2); with MSG_DONTWAIT, too, the task waits. A broken connection is -EPIPE,
-   without a signal. */
+/* `flags` are those of recv(2) and send(2): with MSG_DONTWAIT it is -EAGAIN if the task would have to wait. A broken
+   connection is -EPIPE, without a signal. */
 ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags);
 ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags);
 ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
