@@ -203,8 +203,9 @@ static void set_sizes(void) {
     if (limit == SIZE_MAX)
         return;
     size_t room = limit / 4 * 3, deep = DEEP_STACKS * addresses_of(deep_stack_size);
-    most_stacks = (long)(room < deep ? room / addresses_of(deep_stack_size)
-                                     : DEEP_STACKS + (room - deep) / addresses_of(haft_ocaml_stack_size));
+    most_stacks =
+        (long)(room < deep ? room / addresses_of(deep_stack_size)
+                           : DEEP_STACKS + (room - deep) / addresses_of(haft_ocaml_stack_size));
     /* Computations that wait are to move to shelves before stacks run short. */
     if (few_stacks > most_stacks / 4)
         few_stacks = most_stacks / 4;
