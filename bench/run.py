@@ -817,7 +817,7 @@ def report(results):
         parts += [
             "## The public effect-handler benchmark programs",
             program_tables(results["programs"]),
-            f"Missing until resumptions may be multi-shot: {', '.join(MULTI_SHOT)}. "
+            f"Missing in C and C++, where resumptions are one-shot: {', '.join(MULTI_SHOT)}. "
             "`tail` uses tail-resumptive or never-resuming clauses where the program allows them. "
             "A peer has no column where it cannot express the program sensibly.",
         ]

@@ -98,8 +98,13 @@ uintnat haft_ocaml_callback_trap;
    than the second, what is suspended goes to the shelves (shelves.c). */
 static size_t stacks_before_nests = 128;
 enum { FEW_STACKS = 1024 };
+static long few_stacks = FEW_STACKS;
 static long taken, most_stacks = LONG_MAX;
+/* The least size of a stack. Of the first DEEP_STACKS, `deep_stack_size`, which is more where there are
+   not addresses enough for many stacks of that size. */
 size_t haft_ocaml_stack_size;
+static size_t deep_stack_size;
+enum { DEEP_STACKS = 64 };
 uintnat haft_ocaml_nest_reserve = UINTPTR_MAX;
 
 /* A perform comes by haft_ocaml_wait only if it calls its clause. */
@@ -114,7 +119,7 @@ static void set_taken(long count) {
 }
 
 bool haft_ocaml_many_stacks(void) {
-    return taken > 2 * FEW_STACKS;
+    return taken > 2 * few_stacks;
 }
 
 /* ---- Settings ---- */
@@ -141,24 +146,69 @@ static bool counts_addresses(void) {
     return mode == '2';
 }
 
-/*
- * How deep a fiber may go: as OCaml 5's, or the main stack, whichever is more, since addresses cost
- * nothing; but no more than a small part of what addresses the process may have.
- */
+/* The addresses that the process may have (ulimit -v). */
+static size_t limit_of_addresses(void) {
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    return limited ? limit.rlim_cur : SIZE_MAX;
+}
+
+/* How deep a fiber may go: as OCaml 5's, or the main stack, whichever is more, since addresses cost
+   nothing. */
 static size_t stack_depth(void) {
     static const size_t least = (size_t)64 << 20, most = (size_t)1 << 30;
     struct rlimit limit;
-    size_t depth;
-    if (setting("HAFT_OCAML_STACK", &depth))
-        return depth < most ? depth : most;
-    depth = (size_t)8 << 20;
+    size_t depth = (size_t)8 << 20;
     if (getrlimit(RLIMIT_STACK, &limit) == 0)
         depth = limit.rlim_cur < most ? limit.rlim_cur / 8 * 9 : most;
     if (depth < least && !counts_addresses())
         depth = least;
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && depth > limit.rlim_cur / 512)
-        depth = limit.rlim_cur / 512;
     return depth < most ? depth : most;
+}
+
+/* What a stack takes of the addresses: libhaft rounds its size up to a power of two, and puts a guard
+   below it. */
+static size_t addresses_of(size_t size) {
+    static const size_t guard = (size_t)128 << 10; /* at least */
+    size_t power = 1;
+    while (power < size)
+        power *= 2;
+    return power + guard;
+}
+
+static size_t smaller(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/*
+ * Stacks have twice the depth: nested fibers have the other half. Where addresses are limited, stacks
+ * take at most three quarters of them, and the heap has the rest: the first stacks a quarter, so that a
+ * few fibers may go deep, and all others, for some thousand fibers that wait or are passed by an
+ * effect, the half.
+ */
+static void set_sizes(void) {
+    static const size_t least = (size_t)64 << 10, most = (size_t)1 << 30;
+    enum { MANY_STACKS = 4096 };
+    size_t depth, limit = limit_of_addresses();
+    if (setting("HAFT_OCAML_STACK", &depth)) {
+        depth = smaller(depth < least ? least : depth, most);
+        deep_stack_size = haft_ocaml_stack_size = 2 * depth;
+    } else {
+        size_t few = limit / 4 / DEEP_STACKS, many = limit / 2 / MANY_STACKS;
+        haft_ocaml_stack_size = smaller(2 * stack_depth(), many < 4 * least ? 4 * least : many);
+        deep_stack_size = smaller(2 * stack_depth(), few);
+        if (deep_stack_size < haft_ocaml_stack_size)
+            deep_stack_size = haft_ocaml_stack_size;
+    }
+    if (limit == SIZE_MAX)
+        return;
+    size_t room = limit / 4 * 3, deep = DEEP_STACKS * addresses_of(deep_stack_size);
+    most_stacks =
+        (long)(room < deep ? room / addresses_of(deep_stack_size)
+                           : DEEP_STACKS + (room - deep) / addresses_of(haft_ocaml_stack_size));
+    /* Computations that wait are to move to shelves before stacks run short. */
+    if (few_stacks > most_stacks / 4)
+        few_stacks = most_stacks / 4;
 }
 
 /* ---- Taking and giving ---- */
@@ -211,8 +261,9 @@ ocaml_fiber_t *haft_ocaml_take_stack(void) {
         return take_idle(&idle_hosts);
     if (taken >= most_stacks)
         return NULL;
-    set_crowded(taken >= FEW_STACKS);
-    haft_fiber_t *taking = haft_language_take(&haft_ocaml_language, haft_ocaml_stack_size);
+    set_crowded(taken >= few_stacks);
+    haft_fiber_t *taking = haft_language_take(
+        &haft_ocaml_language, taken < DEEP_STACKS ? deep_stack_size : haft_ocaml_stack_size);
     if (taking == NULL)
         return NULL;
     set_taken(taken + 1);
@@ -276,8 +327,8 @@ void haft_ocaml_trim(void) {
     if (cycles == Caml_state->stat_major_collections)
         return;
     cycles = Caml_state->stat_major_collections;
-    if (taken > 2 * FEW_STACKS)
-        haft_ocaml_give_idle(taken - FEW_STACKS);
+    if (taken > 2 * few_stacks)
+        haft_ocaml_give_idle(taken - few_stacks);
     /* Not what the next recursion needs again: to touch new pages costs more than all else. */
     give_from(&haft_ocaml_idle, LONG_MAX, true);
     give_from(&idle_hosts, LONG_MAX, true);
@@ -466,11 +517,7 @@ value haft_ocaml_call_probe(value probe) {
 
 value haft_ocaml_start(value decline, value perform_rarely, value unhandled, value already,
                        value identity) {
-    haft_ocaml_stack_size = 2 * stack_depth(); /* nested fibers have the other half */
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        most_stacks =
-            (long)(limit.rlim_cur / 4 * 3 / haft_ocaml_stack_size); /* the rest is for the heap */
+    set_sizes();
     (void)setting("HAFT_OCAML_STACKS", &stacks_before_nests);
     haft_ocaml_decline = (uintnat)Field(decline, 2);
     haft_ocaml_perform_rarely = (uintnat)Field(perform_rarely, 0);

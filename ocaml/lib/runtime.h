@@ -96,7 +96,7 @@ extern value haft_ocaml_stack_young[], haft_ocaml_stack_placed[], haft_ocaml_sta
 
 /* fiber.c: fibers, and what the assembly calls. */
 extern ocaml_fiber_t *haft_ocaml_idle;
-/* The bytes of each stack. */
+/* The least bytes of a stack. */
 extern size_t haft_ocaml_stack_size;
 /* The code of the trap that stands where C has called OCaml code. */
 extern uintnat haft_ocaml_callback_trap;

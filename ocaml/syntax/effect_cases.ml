@@ -16,8 +16,9 @@
    not in scope of the guard. What OCaml 5.3 refuses is refused here with its message: it is reported, and the
    tree is that of the rest. Names that the cases could capture are fresh.
 
-   The labels are those of Haft.Syntax, where nothing else has them. A tree for OCaml 5, which has no such module,
-   has those of Effect.Deep.
+   Effect is written Haft.Effect, which no module of the user hides. The labels are those of Haft.Syntax, where
+   nothing else has them. A tree for OCaml 5, which has no such module, has Effect, and labels of
+   Effect.Deep.
 
    An application gives its arguments no expected type, but the type of the whole must be known in
    the cases, as it is in those of a plain match: GADT and record patterns, and constructors, need
@@ -36,6 +37,9 @@ type context = {
   fresh : string -> string;  (** a name that the source does not have *)
   for_library : bool;
 }
+
+(* The module Effect, whatever is called so where the code is generated. *)
+let in_effect context path = (if context.for_library then [ "Haft"; "Effect" ] else [ "Effect" ]) @ path
 
 let error context ~loc ?hint message =
   let sub = match hint with None -> [] | Some hint -> [ Location.msg "@[Hint: %s@]" hint ] in
@@ -57,7 +61,7 @@ let unit ~loc = name ~loc [ "()" ]
 
 (* [t] becomes [t Effect.t] where it is the declared constructor's result: the type that ends
    last. *)
-let declare constructor =
+let declare context constructor =
   let default = Ast_mapper.default_mapper in
   let last = ref Lexing.dummy_pos in
   let find _ core_type =
@@ -67,7 +71,7 @@ let declare constructor =
   in
   let wrap _ core_type =
     let loc = core_type.ptyp_loc in
-    if loc.loc_end = !last then Typ.constr ~loc (name ~loc [ "Effect"; "t" ]) [ core_type ]
+    if loc.loc_end = !last then Typ.constr ~loc (name ~loc (in_effect context [ "t" ])) [ core_type ]
     else core_type
   in
   ignore (default.extension_constructor { default with typ = find } constructor);
@@ -79,12 +83,12 @@ let declare constructor =
   { constructor with pext_attributes = attributes }
 
 (* The extension of Effect.t for a marked exception; none for one that the user declared. *)
-let declaration { ptyexn_constructor = constructor; ptyexn_attributes = attrs; ptyexn_loc = loc } =
+let declaration context { ptyexn_constructor = constructor; ptyexn_attributes = attrs; ptyexn_loc = loc } =
   let marked attribute = attribute.attr_name.txt = Effect_tokens.marker in
   if List.exists marked constructor.pext_attributes then
-    let path = name ~loc [ "Effect"; "t" ] in
+    let path = name ~loc (in_effect context [ "t" ]) in
     let parameter = (Typ.any ~loc (), (Asttypes.NoVariance, Asttypes.NoInjectivity)) in
-    Some (Te.mk ~loc ~attrs ~params:[ parameter ] path [ declare constructor ])
+    Some (Te.mk ~loc ~attrs ~params:[ parameter ] path [ declare context constructor ])
   else None
 
 (* Patterns *)
@@ -238,10 +242,10 @@ let effect_function context ~loc ~expected mapper cases =
   in
   let result = context.fresh "effect_result" in
   let result_type = Typ.constr ~loc (name ~loc [ result ]) [] in
-  let effect_type = Typ.constr ~loc (name ~loc [ "Effect"; "t" ]) [ result_type ] in
+  let effect_type = Typ.constr ~loc (name ~loc (in_effect context [ "t" ])) [ result_type ] in
   let continuation_type =
     Typ.constr ~loc
-      (name ~loc [ "Effect"; "Deep"; "continuation" ])
+      (name ~loc (in_effect context [ "Deep"; "continuation" ]))
       [ result_type; Typ.any ~loc () ]
   in
   let typed =
@@ -252,7 +256,7 @@ let effect_function context ~loc ~expected mapper cases =
   Exp.newtype ~loc { txt = result; loc }
     (typed_as ~loc typed (Exp.function_ ~loc (List.map (effect_case context mapper) cases @ others)))
 
-let handle handler_function ~labels ~loc ~attrs ~expected computation fields =
+let handle context handler_function ~labels ~loc ~attrs ~expected computation fields =
   let ghost = { loc with Location.loc_ghost = true } in
   let fields =
     List.map (fun (label, expression) -> (name ~loc:ghost (labels @ [ label ]), expression)) fields
@@ -264,7 +268,7 @@ let handle handler_function ~labels ~loc ~attrs ~expected computation fields =
   in
   let handler =
     Exp.apply ~loc
-      (value ~loc:ghost [ "Effect"; "Deep"; handler_function ])
+      (value ~loc:ghost (in_effect context [ "Deep"; handler_function ]))
       [
         (Nolabel, computation);
         (Nolabel, Exp.construct ~loc:ghost (unit ~loc:ghost) None);
@@ -273,10 +277,10 @@ let handle handler_function ~labels ~loc ~attrs ~expected computation fields =
   in
   { (with_expected ~loc:ghost ~expected handler) with pexp_attributes = attrs }
 
-let handle_with_effc = handle "try_with" ~labels:[ "Effect"; "Deep" ]
+let handle_with_effc context = handle context "try_with" ~labels:(in_effect context [ "Deep" ])
 
 let handle_with_all context =
-  handle "match_with" ~labels:(if context.for_library then [ "Haft"; "Syntax" ] else [ "Effect"; "Deep" ])
+  handle context "match_with" ~labels:(if context.for_library then [ "Haft"; "Syntax" ] else [ "Effect"; "Deep" ])
 
 (* [fun exn -> try raise_notrace exn with cases], or what raises the exception on. *)
 let exception_function context ~loc cases =
@@ -335,7 +339,7 @@ let handler_of_try context mapper expression computation cases =
   let attrs = mapper.attributes mapper expression.pexp_attributes in
   let effects = ("effc", effect_function context ~loc ~expected mapper effect_cases) in
   if exception_cases = [] then
-    handle_with_effc ~loc:expression.pexp_loc ~attrs ~expected computation [ effects ]
+    handle_with_effc context ~loc:expression.pexp_loc ~attrs ~expected computation [ effects ]
   else
     let variable = context.fresh "value" in
     let identity =
@@ -364,15 +368,15 @@ let mapper ?(for_library = true) ~report ~is_used () =
   in
   let structure_item mapper item =
     match item.pstr_desc with
-    | Pstr_exception exception_ when declaration exception_ <> None ->
-        let declared = Option.get (declaration exception_) in
+    | Pstr_exception exception_ when declaration context exception_ <> None ->
+        let declared = Option.get (declaration context exception_) in
         default.structure_item mapper { item with pstr_desc = Pstr_typext declared }
     | _ -> default.structure_item mapper item
   in
   let signature_item mapper item =
     match item.psig_desc with
-    | Psig_exception exception_ when declaration exception_ <> None ->
-        let declared = Option.get (declaration exception_) in
+    | Psig_exception exception_ when declaration context exception_ <> None ->
+        let declared = Option.get (declaration context exception_) in
         default.signature_item mapper { item with psig_desc = Psig_typext declared }
     | _ -> default.signature_item mapper item
   in

@@ -89,9 +89,16 @@ let rec mend_items editing ~refused state first stop =
       let state_behind, index = walk editing state first behind in
       if is_complete editing first behind state_behind [] then mend state_behind behind
       else begin
-        refused index;
         set_edits editing first behind unchanged;
-        mend (mend_item editing ~refused state first behind) behind
+        (* Where an item inside is not complete, what follows it was read as its end. *)
+        let told_before = ref false in
+        let refused_inside inside =
+          if inside <= index then told_before := true;
+          refused inside
+        in
+        let state_behind = mend_item editing ~refused:refused_inside state first behind in
+        if not !told_before then refused index;
+        mend state_behind behind
       end
   in
   mend state first
@@ -165,6 +172,10 @@ and mend_tokens editing state first stop =
   in
   mend state first
 
+let begins_with word text place =
+  let length = String.length word in
+  place + length <= String.length text && String.sub text place length = word
+
 let place error = error.Location.main.loc.loc_start.Lexing.pos_cnum
 
 (* [parse grammar text] as Effect_tokens.parse does; but errors are reported, too, and the tree is that of
@@ -197,8 +208,11 @@ let parse ?(for_library = true) ~report ((start, grammar) as whole) text =
           (* A token may seem wrong only because of an item before that is not complete; and what the lexer
              refuses is missing everywhere. *)
           let earlier error = place error < place first_error in
+          (* Read as an application of a variable to what an incomplete item before it ends with. *)
+          let is_declaration error = earlier error && begins_with "effect" text (place error) in
           (match first with
           | Syntaxerr.Error (Other _) when List.exists earlier !found -> List.iter report !found
+          | Syntaxerr.Error _ when List.exists is_declaration !found -> List.iter report !found
           | Syntaxerr.Error _ ->
               report first_error;
               List.iter report (List.filter (fun error -> place error <> place first_error) !found)

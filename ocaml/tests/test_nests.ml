@@ -1,4 +1,5 @@
-(* Many handlers around one another. HAFT_TEST_DEPTH: how many, where a test is about that. *)
+(* Many handlers around one another. HAFT_TEST_DEPTH: how many, where a test is about that.
+   HAFT_TEST_CALLS: how deep a recursion without handlers goes. *)
 open Effect
 open Effect.Deep
 
@@ -19,6 +20,11 @@ let most =
   match Sys.getenv_opt "HAFT_TEST_DEPTH" with
   | Some depth -> int_of_string depth
   | None -> 30_000
+
+let calls =
+  match Sys.getenv_opt "HAFT_TEST_CALLS" with
+  | Some calls -> int_of_string calls
+  | None -> 1_000_000
 
 (* More than those that have a stack each. *)
 let some = 400
@@ -207,6 +213,13 @@ let tests =
     ( "as many on kernels that split mappings for guards",
       apart (fun () -> if be_an_old_kernel () then below most (fun () -> 0) |> check "returns" most)
     );
+    ( "an effect passes very many handlers, each of which gets a stack",
+      apart (fun () -> check "sum" (most + 1) (answering 1 (fun () -> below most (fun () -> perform Ask)))) );
+    ( "and some 24,000 of them where mappings are split",
+      apart (fun () ->
+          let levels = min most 23_000 in
+          if be_an_old_kernel () then
+            check "sum" (levels + 1) (answering 1 (fun () -> below levels (fun () -> perform Ask)))) );
     ( "each handles effects",
       fun () ->
         let rec sum depth = if depth = 0 then 0 else answering depth (fun () -> sum (depth - 1) + perform Ask) in
@@ -347,7 +360,7 @@ let tests =
                match answering 1 (fun () -> deep max_int) with
                | n -> n
                | exception Stack_overflow -> answering 1 (fun () -> perform Ask)));
-        check "deep" (some + 1_000_000) (below some (fun () -> deep 1_000_000)) );
+        check "deep" (some + calls) (below some (fun () -> deep calls)) );
     ( "a clause that returns, raises or drops the continuation leaves it as it was",
       fun () ->
         let kept : (int, int) continuation list ref = ref [] in

@@ -38,8 +38,9 @@ stand_in eio 1.3 'depends: "ocaml" {>= "5.2.0"}'
 stand_in eio_posix 1.3 'depends: "eio" {= version}'
 stand_in eio_linux 1.3 'depends: ["eio" {= version} "uring"]'
 stand_in eio_main 1.3 'depends: ["eio_posix" {= version} "eio_linux" {= version}]'
-mkdir -p others/packages/haft/haft.0.1.0
-sed -e '/^name:/d' -e '/^version:/d' "$HAFT_SOURCE_DIR/haft.opam" >others/packages/haft/haft.0.1.0/opam
+haft=haft.$(sed -n 's/^version: "\(.*\)"/\1/p' "$HAFT_SOURCE_DIR/haft.opam")
+mkdir -p "others/packages/haft/$haft"
+sed -e '/^name:/d' -e '/^version:/d' "$HAFT_SOURCE_DIR/haft.opam" >"others/packages/haft/$haft/opam"
 
 quietly opam init --bare --no-setup --disable-sandboxing others "$work/others"
 quietly opam repository add haft "$overlay" --set-default
@@ -54,8 +55,8 @@ installs() {
     grep -F "installed $package" log >/dev/null || { cat log; exit 1; }
   done
 }
-installs 4.13.1 haft.0.1.0 eio.1.3+haft eio_posix.1.3+haft eio_main.1.3+haft
-installs 4.14.2 haft.0.1.0 eio.1.3+haft eio_posix.1.3+haft eio_main.1.3+haft
+installs 4.13.1 "$haft" eio.1.3+haft eio_posix.1.3+haft eio_main.1.3+haft
+installs 4.14.2 "$haft" eio.1.3+haft eio_posix.1.3+haft eio_main.1.3+haft
 installs 5.3.0 eio.1.3 eio_linux.1.3 eio_main.1.3
 if opam install --dry-run --no-depexts eio_main ocaml.4.12.1 >log 2>&1; then
   cat log

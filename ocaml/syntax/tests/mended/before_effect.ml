@@ -1,0 +1,5 @@
+(* SPDX-License-Identifier: MIT *)
+module M = struct
+  let a =
+  effect E : int
+end
