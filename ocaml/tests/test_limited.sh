@@ -1,5 +1,5 @@
-# SPDX-License-Identifier: MIT
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Where addresses are limited there are stacks for some thousand computations at least, and where those
 # are used up, Out_of_memory is an exception.
 set -eu
