@@ -269,7 +269,7 @@ static void who_does_not_want_to_wait_is_told_that_there_is_nothing(void) {
 BODY(read_to_nowhere) {
     void *volatile nowhere = NULL;
     char bytes[8];
-    struct iovec parts[2] = {{bytes, 2}, {nowhere, 3}};
+    struct iovec parts[2] = {{nowhere, 3}, {bytes, 2}};
     struct iovec *many = calloc(2000, sizeof *many);
     connect_ends();
     read_first();
@@ -287,7 +287,8 @@ BODY(read_to_nowhere) {
     return NULL;
 }
 static void what_has_arrived_cannot_be_read_to_nowhere(void) {
-    CHECK_EQUAL(haft_io_run(read_to_nowhere, NULL, options), 0);
+    if (!RUNNING_ON_VALGRIND) /* which reports such addresses itself */
+        CHECK_EQUAL(haft_io_run(read_to_nowhere, NULL, options), 0);
 }
 
 static void a_poll_tells_of_bytes_that_have_arrived(void) {
