@@ -334,7 +334,16 @@ TARGETS = {
                 f"ocaml5/nested-{depth}",
                 1.5,
             )
-            for depth in (10, 300, 3_000, 10_000, 100_000)
+            for depth in (10, 300, 3_000, 10_000, 100_000, 1_000_000)
+        ),
+        *(
+            Target(
+                f"OCaml: the same with an effect that passes {depth:,} handlers / OCaml 5",
+                f"haft/nested-pass-{depth}",
+                f"ocaml5/nested-pass-{depth}",
+                1.5,
+            )
+            for depth in (10, 300, 3_000, 10_000, 100_000, 1_000_000)
         ),
         *(
             Target(

@@ -1,15 +1,18 @@
 (* SPDX-License-Identifier: MIT *)
-(* Handlers around one another: recursion with a handler at each level, a level; and a sieve whose numbers
-   pass a handler for each prime, a sieve. *)
+(* Handlers around one another: recursion with a handler at each level, a level (of a million, all
+   of them); the same with an effect that passes them all; and a sieve whose numbers pass a handler for each prime, a sieve. *)
 open Effect
 open Effect.Deep
 
-type _ Effect.t += Never : unit Effect.t | Prime : int -> bool Effect.t
+type _ Effect.t +=
+  | Never : unit Effect.t
+  | Ask : int Effect.t
+  | Prime : int -> bool Effect.t
 
-let rec deep depth =
-  if depth = 0 then 0
+let rec deep asks depth =
+  if depth = 0 then if asks then perform Ask else 0
   else
-    match_with deep (depth - 1)
+    match_with (deep asks) (depth - 1)
       {
         retc = (fun n -> n + 1);
         exnc = raise;
@@ -19,6 +22,16 @@ let rec deep depth =
             | Never -> Some (fun (k : (a, _) continuation) -> continue k ())
             | _ -> None);
       }
+
+let passing depth =
+  try_with (deep true) depth
+    {
+      effc =
+        (fun (type a) (performed : a Effect.t) ->
+          match performed with
+          | Ask -> Some (fun (k : (a, _) continuation) -> continue k 0)
+          | _ -> None);
+    }
 
 let rec primes i limit sum =
   if i >= limit then sum
@@ -52,18 +65,28 @@ let sieve limit =
     }
 
 let () =
-  List.iter
-    (fun depth ->
-      Loops.loop
-        (Printf.sprintf "nested-%d" depth)
-        (fun n ->
-          let left = ref n in
-          while !left > 0 do
-            let levels = min depth !left in
-            assert (deep levels = levels);
-            left := !left - levels
-          done))
-    [ 10; 300; 3_000; 10_000; 100_000 ];
+  let levels name f depth =
+    Loops.loop
+      (Printf.sprintf "%s-%d" name depth)
+      (fun n ->
+        let left = ref n in
+        while !left > 0 do
+          let levels = min depth !left in
+          assert (f levels = levels);
+          left := !left - levels
+        done)
+  in
+  let depths = [ 10; 300; 3_000; 10_000; 100_000 ] in
+  List.iter (levels "nested" (deep false)) depths;
+  List.iter (levels "nested-pass" passing) depths;
+  (* A whole recursion: a loop may have fewer levels. *)
+  let whole name f =
+    Loops.calls (name ^ "-1000000") (fun () ->
+        let depth = if Loops.is_quick () then 1_000 else 1_000_000 in
+        assert (f depth = depth))
+  in
+  whole "nested" (deep false);
+  whole "nested-pass" passing;
   Loops.calls "sieve-4000" (fun () -> assert (sieve 4000 = 1_013_507));
   Loops.calls "sieve-20000" (fun () ->
       if Loops.is_quick () then assert (sieve 10 = 17)

@@ -254,16 +254,12 @@ static void set_base_trap(ocaml_fiber_t *fiber, void (*raised)(void)) {
     base_trap(fiber)[1] = (value)(uintptr_t)raised;
 }
 
-ocaml_fiber_t *haft_ocaml_take_stack(void) {
-    if (HAFTI_LIKELY(haft_ocaml_idle != NULL))
-        return take_idle(&haft_ocaml_idle);
-    if (idle_hosts != NULL)
-        return take_idle(&idle_hosts);
+/* One that libhaft has. */
+static ocaml_fiber_t *take_new(size_t size) {
     if (taken >= most_stacks)
         return NULL;
     set_crowded(taken >= few_stacks);
-    haft_fiber_t *taking = haft_language_take(
-        &haft_ocaml_language, taken < DEEP_STACKS ? deep_stack_size : haft_ocaml_stack_size);
+    haft_fiber_t *taking = haft_language_take(&haft_ocaml_language, size);
     if (taking == NULL)
         return NULL;
     set_taken(taken + 1);
@@ -274,6 +270,19 @@ ocaml_fiber_t *haft_ocaml_take_stack(void) {
     fiber->base_return = haft_ocaml_base;
     set_base_trap(fiber, haft_ocaml_raised);
     return fiber;
+}
+
+ocaml_fiber_t *haft_ocaml_take_stack(void) {
+    if (HAFTI_LIKELY(haft_ocaml_idle != NULL))
+        return take_idle(&haft_ocaml_idle);
+    if (idle_hosts != NULL)
+        return take_idle(&idle_hosts);
+    return take_new(taken < DEEP_STACKS ? deep_stack_size : haft_ocaml_stack_size);
+}
+
+ocaml_fiber_t *haft_ocaml_take_large_stack(void) {
+    return deep_stack_size == haft_ocaml_stack_size ? haft_ocaml_take_stack()
+                                                    : take_new(deep_stack_size);
 }
 
 static void make_idle_in(ocaml_fiber_t **list, ocaml_fiber_t *fiber) {
@@ -327,6 +336,7 @@ void haft_ocaml_trim(void) {
     if (cycles == Caml_state->stat_major_collections)
         return;
     cycles = Caml_state->stat_major_collections;
+    haft_ocaml_give_spares();
     if (taken > 2 * few_stacks)
         haft_ocaml_give_idle(taken - few_stacks);
     /* Not what the next recursion needs again: to touch new pages costs more than all else. */

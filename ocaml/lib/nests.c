@@ -9,9 +9,10 @@
  *   | guard | ...free... <- rsp | frames | header | frames | header | frames | header |
  *                                \____ nested ____/ \____ nested ___/         host
  *
- * - Nested fibers run; what is suspended would be overwritten by its parent, unless that leaves it
- *   in place (below). A small one that is captured goes to a shelf, any other to a stack. Resumed
- *   from the shelf, it is nested again, below whoever resumes it (switch.S).
+ * - Nested fibers run, or are suspended together with their host; what is suspended alone would be
+ *   overwritten by its parent, unless that leaves it in place (below). A small one that is captured goes
+ *   to a shelf, any other to a stack. Resumed from the shelf, it is nested again, below whoever resumes
+ *   it (switch.S).
  * - A fiber in which functions of C wait cannot be moved: its parents are, those that share the
  *   stack with it. It has that for itself then, as a settler. Therefore fibers begin to be nested
  *   only in parents that can be moved: nothing of C waits on those, nor has local roots.
@@ -36,34 +37,76 @@
  *   ... <- rsp | frames of the parent | gap | frames | header | frames of the parent | header |
  *                                             \____ placed ___/
  *
+ * Where the handler declines, the gap becomes the parent's: that is placed with the fiber inside it, a
+ * chain, and its handler is asked in the grandparent. So an effect passes any number of handlers, and
+ * nothing is moved. Where the parent is a host, it is suspended on its stack as any other fiber, and
+ * the gap has gone. A host is placed inside of the fiber that its own stack was taken for.
+ *
+ *   ... <- rsp | frames of the grandparent | gap | frames | header | frames | header | frames of the
+ *                                                  \________ placed, a chain ________/  grandparent
+ *
  * Placed fibers are in a list, the last one first, through the gaps. Whatever else may happen to one
- * of them, and be it that its clause returns, happens after all of them have gone to shelves. A
- * minor collection scans those that it has not seen. So does the beginning of a cycle of the major
- * collector; those that it has seen go to shelves, and the collector finds out what is reachable.
+ * of them, and be it that its clause returns, happens after all of them have gone to shelves, and
+ * chains to stacks. A minor collection scans those that it has not seen. So does the beginning of a
+ * cycle of the major collector; those that it has seen go to shelves, and the collector finds out what
+ * is reachable. What a minor collection finds dropped stays IDLE on the list until then: others may
+ * be placed among its frames.
  *
  * The gaps stay until their clauses have ended. Where a fiber is moved, those between its frames are
  * left out; they are found by their traps.
  *
- * Only what has room on a shelf is placed, and while there are shelves: a collection can fail nowhere.
- * And only so far below the fiber's header that most of the stack remains to its clause.
+ * Only what has room on a shelf is placed, and while there are shelves; and for each chain there is a spare
+ * stack: a collection can fail nowhere. And only so far below the fiber's header that most of the stack
+ * remains to its clause.
  */
-ocaml_fiber_t *haft_ocaml_placed;
-uintnat haft_ocaml_most_placed;
+typedef struct gap gap_t;
+struct gap {
+    char *next;
+    void (*raised)(void);
+    char *parent;
+    uintnat parent_pc;
+    uintptr_t fiber; /* and SEEN */
+    gap_t *before;
+};
+_Static_assert(GAP_NEXT == offsetof(gap_t, next) && GAP_RAISED == offsetof(gap_t, raised) &&
+                   GAP_PARENT == offsetof(gap_t, parent) &&
+                   GAP_PARENT_PC == offsetof(gap_t, parent_pc) &&
+                   GAP_FIBER == offsetof(gap_t, fiber) && GAP_PLACED == offsetof(gap_t, before) &&
+                   GAP_ROOM == sizeof(gap_t),
+               "layout.h tells where fields lie");
+/* A cycle of the major collector has seen the fiber. */
+enum { SEEN = 1 };
 
-HAFTI_INLINE void *gap_word(const char *gap, size_t offset) {
-    return *(void *const *)(const void *)(gap + offset);
+/* The gap of the fiber that was placed last, or NULL. */
+gap_t *haft_ocaml_placed;
+uintnat haft_ocaml_most_placed;
+/* Chains that are placed. */
+long haft_ocaml_chains;
+static long spares;
+static ocaml_fiber_t *spare; /* linked by `sp` */
+
+/* The gap at this trap, or NULL if it is another trap. */
+HAFTI_INLINE const gap_t *gap_at(const char *trap) {
+    const gap_t *gap = (const gap_t *)(const void *)trap;
+    return gap->raised == haft_ocaml_gap_raised ? gap : NULL;
 }
-HAFTI_INLINE bool is_gap(const char *trap) {
-    return gap_word(trap, GAP_RAISED) == (void *)(uintptr_t)haft_ocaml_gap_raised;
+HAFTI_INLINE ocaml_fiber_t *fiber_of_gap(const gap_t *gap) {
+    return (ocaml_fiber_t *)(gap->fiber & ~(uintptr_t)SEEN);
+}
+/* Nothing is suspended inside the fiber. */
+HAFTI_INLINE bool is_alone(const ocaml_fiber_t *fiber) {
+    return fiber->top == &fiber->scope;
 }
 
 /* What goes with a gap is from the return address below it to the next one of its fiber's own. */
 size_t haft_ocaml_dense_bytes(const ocaml_fiber_t *fiber, const char *start, const char *trap) {
     const char *base = (const char *)base_trap(fiber);
     size_t bytes = (size_t)(base - start);
-    for (; trap != base; trap = gap_word(trap, GAP_NEXT))
-        if (is_gap(trap))
-            bytes -= (size_t)((const char *)gap_word(trap, GAP_PARENT) - trap);
+    for (; trap != base; trap = *(const char *const *)(const void *)trap) {
+        const gap_t *gap = gap_at(trap);
+        if (gap != NULL)
+            bytes -= (size_t)(gap->parent - trap);
+    }
     return bytes;
 }
 
@@ -75,22 +118,23 @@ char *haft_ocaml_copy_dense(const ocaml_fiber_t *from, const char *start, char *
         link = (char **)(void *)begin;
     for (;;) {
         const char *end = trap;
-        while (end != base && !is_gap(end))
-            end = gap_word(end, GAP_NEXT);
-        const char *gap = end == base ? NULL : end;
+        while (end != base && gap_at(end) == NULL)
+            end = *(const char *const *)(const void *)end;
+        const gap_t *gap = end == base ? NULL : gap_at(end);
         if (gap != NULL)
             end -= sizeof(value);
         memcpy(at, start, (size_t)(end - start));
         intnat distance = at - start;
-        for (; trap != base && trap != gap; trap = gap_word(trap, GAP_NEXT)) {
+        for (; trap != base && trap != (const char *)gap;
+             trap = *(const char *const *)(const void *)trap) {
             *link = (char *)(uintptr_t)trap + distance;
             link = (char **)(void *)*link;
         }
         at += end - start;
         if (gap == NULL)
             break;
-        start = (const char *)gap_word(gap, GAP_PARENT) - sizeof(value);
-        trap = gap_word(gap, GAP_NEXT);
+        start = gap->parent - sizeof(value);
+        trap = gap->next;
     }
     assert(at == (char *)base_trap(to));
     *link = at;
@@ -119,100 +163,6 @@ static void list_young(ocaml_fiber_t *fiber) {
         haft_ocaml_list_young(fiber);
 }
 
-static char *gap_of(const ocaml_fiber_t *placed) {
-    return placed->sp - GAP_ROOM;
-}
-/* A gap whose fiber a cycle has seen has this in the lowest bit of the fiber's address. */
-enum { SEEN = 1 };
-
-bool haft_ocaml_is_placed(const ocaml_fiber_t *fiber) {
-    const char *gap = gap_of(fiber);
-    return is_gap(gap) &&
-           ((uintptr_t)gap_word(gap, GAP_FIBER) & ~(uintptr_t)SEEN) == (uintptr_t)fiber &&
-           fiber->top == &fiber->scope && fiber->roots == NULL &&
-           fiber->young == (ocaml_fiber_t *)YOUNG_END && fiber->scope.serial == 0 &&
-           gap_word(gap, GAP_PARENT) == fiber->parent.bottom_of_stack &&
-           gap_word(gap, GAP_NEXT) == fiber->parent_exception;
-}
-/* Where the gap has what was placed before. */
-static ocaml_fiber_t **placed_before(const ocaml_fiber_t *placed) {
-    return (ocaml_fiber_t **)(void *)(gap_of(placed) + GAP_PLACED);
-}
-
-/* The fiber is not to go on where it is placed. */
-static void leave_gap(ocaml_fiber_t *placed) {
-    *(ocaml_fiber_t **)(void *)(gap_of(placed) + GAP_FIBER) = NULL;
-    placed->continuation = FIBER_IDLE;
-}
-
-/* To a shelf. */
-static void shelve(ocaml_fiber_t *placed) {
-    assert(is_suspended(placed) && haft_ocaml_is_valid(placed));
-    value continuation = placed->continuation;
-    ocaml_fiber_t *to =
-        take_place(haft_ocaml_dense_bytes(placed, placed->sp, *(char **)(void *)placed->sp));
-    if (to == NULL)
-        caml_fatal_error("haft: no memory for the stack of a continuation");
-    move_dense(placed, to);
-    to->continuation = continuation;
-    assert(haft_ocaml_is_valid(to));
-    Field(continuation, CONTINUATION_FIBER_FIELD) = (value)to | 1;
-    Field(continuation, CONTINUATION_STACK_FIELD) = STACK_ASIDE;
-    list_young(to);
-    leave_gap(placed);
-}
-
-void haft_ocaml_shelve_placed(void) {
-    while (haft_ocaml_placed != NULL) {
-        ocaml_fiber_t *fiber = haft_ocaml_placed;
-        haft_ocaml_placed = *placed_before(fiber);
-        shelve(fiber);
-    }
-}
-
-void haft_ocaml_darken_placed(void) {
-    ocaml_fiber_t **link = &haft_ocaml_placed;
-    while (*link != NULL) {
-        ocaml_fiber_t *fiber = *link;
-        uintptr_t *word = (uintptr_t *)(void *)(gap_of(fiber) + GAP_FIBER);
-        if (*word & SEEN) {
-            *link = *placed_before(fiber);
-            shelve(fiber);
-            continue;
-        }
-        *word |= SEEN;
-        haft_ocaml_scan_suspended(caml_darken, fiber);
-        if (!Is_young(fiber->continuation))
-            haft_ocaml_scan_continuation(caml_darken, fiber);
-        link = placed_before(fiber);
-    }
-}
-
-/* Those with young continuations are the first of the list. */
-void haft_ocaml_scan_placed(scanning_action action, bool all) {
-    for (ocaml_fiber_t *fiber = haft_ocaml_placed;
-         fiber != NULL && (all || Is_young(fiber->continuation)); fiber = *placed_before(fiber)) {
-        haft_ocaml_scan_suspended(action, fiber);
-        if (all)
-            haft_ocaml_scan_continuation(action, fiber);
-    }
-}
-
-void haft_ocaml_end_placed_youth(void) {
-    ocaml_fiber_t **link = &haft_ocaml_placed;
-    while (*link != NULL && Is_young((*link)->continuation)) {
-        ocaml_fiber_t *fiber = *link;
-        value continuation = fiber->continuation;
-        if (Hd_val(continuation) == 0) {
-            fiber->continuation = Field(continuation, 0);
-            link = placed_before(fiber);
-        } else {
-            *link = *placed_before(fiber);
-            leave_gap(fiber);
-        }
-    }
-}
-
 /* ---- Moving ---- */
 
 static void copy_parent(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
@@ -222,24 +172,266 @@ static void copy_parent(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
     to->scope.outer = from->scope.outer;
 }
 
-/* The fiber, in which `child` runs or is suspended, goes on on the stack of `to`, which is idle. */
-static void move_parent(const ocaml_fiber_t *fiber, ocaml_fiber_t *child, ocaml_fiber_t *to) {
+/* The frames of the fiber in which `child` runs or is suspended go to `to`. */
+static void move_frames_around(const ocaml_fiber_t *fiber, ocaml_fiber_t *child,
+                               ocaml_fiber_t *to) {
     char *begin = haft_ocaml_copy_dense(fiber, child->parent.bottom_of_stack - sizeof(value),
                                         &child->parent_exception, to);
-    copy_parent(fiber, to);
-    to->handler = fiber->handler;
-    to->roots = NULL;
-    to->top = &to->scope;
     child->parent.bottom_of_stack = begin + sizeof(value);
     child->parent.last_retaddr = *(const uintnat *)(const void *)begin;
     child->parent.gc_regs = (value *)(void *)child->parent.bottom_of_stack;
     child->scope.outer = &to->scope;
 }
 
+/* The fiber, in which `child` runs or is suspended, goes on on the stack of `to`, which is idle. */
+static void move_parent(const ocaml_fiber_t *fiber, ocaml_fiber_t *child, ocaml_fiber_t *to) {
+    move_frames_around(fiber, child, to);
+    copy_parent(fiber, to);
+    to->handler = fiber->handler;
+    to->roots = NULL;
+    to->top = &to->scope;
+}
+
 /* The fiber has the stack that it is on: it is nested in nobody. */
 static bool is_host(const ocaml_fiber_t *fiber) {
     return !is_nested(fiber) || is_settler(fiber);
 }
+
+/* ---- Chains ---- */
+
+/* How far above the header of a fiber that is nested that of its parent lies: compare `nest` of switch.S. The
+   parent is dense. */
+static size_t distance_of(const ocaml_fiber_t *nested) {
+    enum { LINE = 64 };
+    const ocaml_fiber_t *parent = fiber_of_scope(nested->scope.outer);
+    size_t bytes = haft_ocaml_dense_bytes(parent, nested->parent.bottom_of_stack - sizeof(value),
+                                          nested->parent_exception);
+    return (bytes + FIBER_ROOM - FIBER_TRAP + LINE - 1) / LINE * LINE;
+}
+
+/* A nested fiber goes to where a header may be, on the stack of `host`. */
+static void move_header(const ocaml_fiber_t *fiber, ocaml_fiber_t *to, const ocaml_fiber_t *host) {
+    memcpy(to, fiber, FIBER_ROOM);
+    to->top = &to->scope;
+    haft_of(to)->high = (char *)to;
+    haft_of(to)->low = haft_of(host)->low;
+    base_trap(to)[-1] = (value)haft_ocaml_nested_returned;
+    base_trap(to)[1] = (value)(uintptr_t)haft_ocaml_nested_raised;
+}
+
+/*
+ * Of the chain whose outermost fiber this is, what is on one stack with that goes to the stack of `to`,
+ * which is idle: `fiber` becomes its host, and the others are nested there.
+ */
+static void move_chain(const ocaml_fiber_t *fiber, ocaml_fiber_t *to) {
+    const haft_fiber_t *host = haft_of(to);
+    ocaml_fiber_t *inside = NULL;          /* the outermost one on another stack */
+    const ocaml_fiber_t *innermost = NULL; /* on this one, if not `fiber` */
+    size_t distance = 0;
+    uint64_t serials = fiber->scope.serial;
+    for (hafti_scope_t *scope = fiber->top; scope != &fiber->scope; scope = scope->outer) {
+        ocaml_fiber_t *one = fiber_of_scope(scope);
+        if (one == NULL || is_host(one)) {
+            inside = one;
+            innermost = NULL;
+            distance = 0;
+            continue;
+        }
+        if (innermost == NULL)
+            innermost = one;
+        serials |= scope->serial;
+        distance += distance_of(one);
+    }
+    if (serials != 0)
+        haft_language_moved(fiber->top, haft_of(fiber));
+    to->sp = fiber->sp;
+    to->top = fiber->top;
+    assert((uintptr_t)to % 64 == 0 && (size_t)((char *)to - host->low) > distance);
+    ocaml_fiber_t *child = inside;
+    for (const ocaml_fiber_t *one = innermost == NULL ? fiber : innermost;;
+         one = fiber_of_scope(one->scope.outer)) {
+        ocaml_fiber_t *place = (ocaml_fiber_t *)(void *)((char *)to - distance);
+        if (one != fiber)
+            distance -= distance_of(one);
+        if (child == NULL) {
+            to->top = &place->scope;
+            to->sp = haft_ocaml_copy_dense(one, fiber->sp, (char **)(void *)fiber->sp, place);
+        } else {
+            move_frames_around(one, child, place);
+        }
+        if (one == fiber)
+            break;
+        move_header(one, place, to);
+        child = place;
+    }
+    copy_parent(fiber, to);
+    to->handler = fiber->handler;
+    to->roots = NULL;
+}
+
+/* A chain begins: there is to be a stack for it. */
+static bool begin_chain(void) {
+    if (spares == haft_ocaml_chains) {
+        ocaml_fiber_t *fiber = haft_ocaml_take_large_stack();
+        if (fiber == NULL)
+            return false;
+        fiber->sp = (char *)spare;
+        spare = fiber;
+        spares++;
+    }
+    haft_ocaml_chains++;
+    return true;
+}
+
+/* For the chain that goes there. */
+static ocaml_fiber_t *take_spare(void) {
+    ocaml_fiber_t *fiber = spare;
+    spare = (ocaml_fiber_t *)(void *)fiber->sp;
+    spares--;
+    haft_ocaml_chains--;
+    return fiber;
+}
+
+void haft_ocaml_give_spares(void) {
+    while (spares > haft_ocaml_chains) {
+        haft_ocaml_chains++;
+        haft_ocaml_end_one(take_spare());
+    }
+}
+
+bool haft_ocaml_may_pass(const ocaml_fiber_t *placed) {
+    const gap_t *gap = haft_ocaml_placed;
+    const ocaml_fiber_t *outer = fiber_of_scope(placed->scope.outer);
+    if (gap == NULL || fiber_of_gap(gap) != placed || outer == NULL ||
+        haft_language_thread()->current != placed->scope.outer)
+        return false;
+    if (outer->continuation != FIBER_NESTED)
+        return outer->continuation != FIBER_IDLE;
+    return outer->scope.serial == 0 && (!is_alone(placed) || begin_chain());
+}
+
+bool haft_ocaml_may_place_around(const ocaml_fiber_t *fiber, const ocaml_fiber_t *child,
+                                 const char *sp);
+
+/* Called by switch.S: whether the nested fiber, which waits for `child` there, may be placed. */
+bool haft_ocaml_may_place_around(const ocaml_fiber_t *fiber, const ocaml_fiber_t *child,
+                                 const char *sp) {
+    return child->scope.outer == &fiber->scope && child->parent_roots == NULL &&
+           fiber->roots == NULL && fiber->scope.serial == 0 &&
+           (size_t)((const char *)fiber - sp) <= haft_ocaml_stack_size / 16 &&
+           !has_callbacks(fiber, child->parent_exception) && begin_chain();
+}
+
+/* ---- The list of what is placed ---- */
+
+bool haft_ocaml_is_placed(const ocaml_fiber_t *fiber) {
+    if (fiber->roots != NULL || fiber->young != (ocaml_fiber_t *)YOUNG_END ||
+        fiber->scope.serial != 0)
+        return false;
+    if (!is_alone(fiber))
+        return true;
+    const gap_t *gap = gap_at(fiber->sp - GAP_ROOM);
+    return gap != NULL && fiber_of_gap(gap) == fiber &&
+           gap->parent == fiber->parent.bottom_of_stack && gap->next == fiber->parent_exception;
+}
+
+/* To a shelf, or to a stack: the fiber is not to go on where it is placed. */
+static void shelve(gap_t *gap) {
+    ocaml_fiber_t *placed = fiber_of_gap(gap), *to;
+    assert(is_suspended(placed) && haft_ocaml_is_valid(placed));
+    value continuation = placed->continuation;
+    if (is_alone(placed)) {
+        to = take_place(haft_ocaml_dense_bytes(placed, placed->sp, *(char **)(void *)placed->sp));
+        if (to == NULL)
+            caml_fatal_error("haft: no memory for the stack of a continuation");
+        move_dense(placed, to);
+    } else {
+        to = take_spare();
+        move_chain(placed, to);
+    }
+    to->continuation = continuation;
+    assert(haft_ocaml_is_valid(to));
+    Field(continuation, CONTINUATION_FIBER_FIELD) = (value)to | 1;
+    Field(continuation, CONTINUATION_STACK_FIELD) = STACK_ASIDE;
+    list_young(to);
+    gap->fiber = 0;
+    placed->continuation = FIBER_IDLE;
+}
+
+void haft_ocaml_shelve_placed(void) {
+    ocaml_fiber_t *dropped = NULL;
+    while (haft_ocaml_placed != NULL) {
+        gap_t *gap = haft_ocaml_placed;
+        haft_ocaml_placed = gap->before;
+        ocaml_fiber_t *fiber = fiber_of_gap(gap);
+        if (is_suspended(fiber)) {
+            shelve(gap);
+            continue;
+        }
+        gap->fiber = 0;
+        fiber->young = dropped;
+        dropped = fiber;
+    }
+    while (dropped != NULL) {
+        ocaml_fiber_t *fiber = dropped;
+        dropped = fiber->young;
+        haft_ocaml_end(fiber);
+    }
+}
+
+void haft_ocaml_darken_placed(void) {
+    gap_t **link = &haft_ocaml_placed;
+    while (*link != NULL) {
+        gap_t *gap = *link;
+        ocaml_fiber_t *fiber = fiber_of_gap(gap);
+        if (is_suspended(fiber)) {
+            if (gap->fiber & SEEN) {
+                *link = gap->before;
+                shelve(gap);
+                continue;
+            }
+            gap->fiber |= SEEN;
+            haft_ocaml_scan_suspended(caml_darken, fiber);
+            if (!Is_young(fiber->continuation))
+                haft_ocaml_scan_continuation(caml_darken, fiber);
+        }
+        link = &gap->before;
+    }
+}
+
+/* Those with young continuations are the first of the list. */
+void haft_ocaml_scan_placed(scanning_action action, bool all) {
+    for (const gap_t *gap = haft_ocaml_placed; gap != NULL; gap = gap->before) {
+        ocaml_fiber_t *fiber = fiber_of_gap(gap);
+        if (!is_suspended(fiber))
+            continue;
+        if (!all && !Is_young(fiber->continuation))
+            return;
+        haft_ocaml_scan_suspended(action, fiber);
+        if (all)
+            haft_ocaml_scan_continuation(action, fiber);
+    }
+}
+
+void haft_ocaml_end_placed_youth(void) {
+    for (const gap_t *gap = haft_ocaml_placed; gap != NULL; gap = gap->before) {
+        ocaml_fiber_t *fiber = fiber_of_gap(gap);
+        value continuation = fiber->continuation;
+        if (!is_suspended(fiber))
+            continue;
+        if (!Is_young(continuation))
+            return;
+        if (Hd_val(continuation) == 0) {
+            fiber->continuation = Field(continuation, 0);
+            continue;
+        }
+        fiber->continuation = FIBER_IDLE;
+        if (!is_alone(fiber))
+            haft_ocaml_chains--;
+    }
+}
+
+/* ---- Leaving a nest ---- */
 
 /* So many idle fibers, linked by `sp`; NULL: there is no memory. */
 static ocaml_fiber_t *take_stacks(size_t count) {
@@ -307,7 +499,7 @@ HAFTI_INLINE ocaml_fiber_t *move_alone(const ocaml_fiber_t *fiber) {
     return to;
 }
 
-/* The same, with another one inside. */
+/* The same, with another one inside, which has a stack. */
 static ocaml_fiber_t *move_around(ocaml_fiber_t *fiber, ocaml_fiber_t *child) {
     ocaml_fiber_t *to = haft_ocaml_take_stack();
     if (to == NULL)
@@ -328,7 +520,7 @@ ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber, ocaml_fiber_t *child)
 ocaml_fiber_t *haft_ocaml_leave_nest(ocaml_fiber_t *fiber, ocaml_fiber_t *child) {
     assert(fiber->continuation == FIBER_NESTED && haft_ocaml_is_valid(fiber));
     haft_ocaml_shelve_placed();
-    if (HAFTI_LIKELY(fiber->top == &fiber->scope)) {
+    if (HAFTI_LIKELY(is_alone(fiber))) {
         if (fiber->roots == NULL && !has_callbacks(fiber, *(char **)(void *)fiber->sp))
             return move_alone(fiber);
     } else if (child != NULL && child->scope.outer == &fiber->scope &&

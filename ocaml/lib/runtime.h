@@ -108,6 +108,8 @@ HAFTI_INLINE ocaml_fiber_t *fiber_of_scope(hafti_scope_t *scope) {
 bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber);
 /* A fiber that nothing runs on; NULL if memory is exhausted. */
 ocaml_fiber_t *haft_ocaml_take_stack(void);
+/* The same, as large as the largest. */
+ocaml_fiber_t *haft_ocaml_take_large_stack(void);
 /* Ends a fiber, as it is; a suspended one and those inside it. */
 void haft_ocaml_end_one(ocaml_fiber_t *fiber);
 void haft_ocaml_end(ocaml_fiber_t *fiber);
@@ -162,9 +164,8 @@ extern uintnat haft_ocaml_nest_reserve;
 /* A settler has ended, or a host that was full. */
 void haft_ocaml_leave_host(ocaml_fiber_t *settler);
 void haft_ocaml_reuse_hosts(void);
-/* The fiber that was placed last, or NULL; and how far below its header the stack pointer of one may be
-   that is to be placed: 0 while there are no shelves that it could go to. */
-extern ocaml_fiber_t *haft_ocaml_placed;
+/* How far below its header the stack pointer of a fiber may be that is to be placed: 0 while there are no
+   shelves that it could go to. */
 extern uintnat haft_ocaml_most_placed;
 /* Whether the fields of a suspended nested fiber are those of one that is placed. For assertions. */
 bool haft_ocaml_is_placed(const ocaml_fiber_t *fiber);
@@ -177,6 +178,11 @@ void haft_ocaml_scan_placed(scanning_action action, bool all);
 void haft_ocaml_darken_placed(void);
 /* A minor collection ends. */
 void haft_ocaml_end_placed_youth(void);
+/* The handler of a placed fiber has declined: whether its parent may be suspended around it, as it is. Then
+   that has to be done. */
+bool haft_ocaml_may_pass(const ocaml_fiber_t *placed);
+/* Ends the stacks that no chain needs now. */
+void haft_ocaml_give_spares(void);
 /* The bytes of a fiber's stack from `start` on, on which that is the innermost trap, without the gaps. */
 size_t haft_ocaml_dense_bytes(const ocaml_fiber_t *fiber, const char *start, const char *trap);
 /* Copies the stack of `from`, from `start` on, to the end of that of `to`, without the gaps. `*link`

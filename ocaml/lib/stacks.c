@@ -525,16 +525,26 @@ ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
 
 value haft_ocaml_release(value continuation, value again);
 
-/* Moves what `continuation` holds into `again`, which is new: 0. 1: there is no memory for a stack.
-   2: it was used before, when another copy (Haft.unsafe_clone) of the code that declines has declined. */
+/* Moves what `continuation` holds into `again`, which is new, for the next handler: 0. 1: there is no
+   memory for a stack. 2: it was used before, when another copy (Haft.unsafe_clone) of the code that
+   declines has declined. What is placed stays there if its parent can be suspended around it. */
 value haft_ocaml_release(value continuation, value again) {
-    ocaml_fiber_t *fiber = haft_ocaml_awaken(continuation);
-    if (fiber == NULL)
-        return Val_int(2);
-    if (fiber == (ocaml_fiber_t *)1)
-        return Val_int(1);
+    value stack = STACK_YOUNG;
+    ocaml_fiber_t *fiber =
+        (ocaml_fiber_t *)(Field(continuation, CONTINUATION_FIBER_FIELD) & ~(value)1);
+    if (Field(continuation, CONTINUATION_STACK_FIELD) == STACK_PLACED &&
+        fiber->continuation == continuation && haft_ocaml_may_pass(fiber)) {
+        Field(continuation, CONTINUATION_STACK_FIELD) = STACK_USED;
+        stack = STACK_PLACED;
+    } else {
+        fiber = haft_ocaml_awaken(continuation);
+        if (fiber == NULL)
+            return Val_int(2);
+        if (fiber == (ocaml_fiber_t *)1)
+            return Val_int(1);
+    }
     Field(again, CONTINUATION_FIBER_FIELD) = (value)fiber | 1;
-    Field(again, CONTINUATION_STACK_FIELD) = STACK_YOUNG;
+    Field(again, CONTINUATION_STACK_FIELD) = stack;
     fiber->continuation = again;
     return Val_int(0);
 }

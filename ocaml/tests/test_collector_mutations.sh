@@ -97,10 +97,18 @@ mutate 'the roots of placed fibers' nests.c \
   's/^        haft_ocaml_scan_suspended(action, fiber);/        ;/'
 mutate 'the continuations of placed fibers' nests.c \
   's/^            fiber->continuation = Field(continuation, 0);/            ;/'
-mutate 'placed fibers, where their clauses end' nests.c 's/^        shelve(fiber);/        leave_gap(fiber);/'
+mutate 'placed fibers, where their clauses end' nests.c \
+  's/^            shelve(gap);/            gap->fiber = 0, fiber->continuation = FIBER_IDLE;/'
+mutate 'the frames of chains that go to stacks' nests.c \
+  's/^            move_frames_around(one, child, place);/            ;/'
+mutate 'the ends of fibers on stacks that chains have gone to' nests.c \
+  's/^    base_trap(to)\[-1\] = .*/    ;/'
 mutate 'the roots of settlers' nests.c 's/^    haft_ocaml_list_young(fiber);/    ;/'
-mutate 'the roots of nested fibers that get stacks' nests.c \
-  's/^    haft_ocaml_list_young(to);/    ;/; s/^        haft_ocaml_list_young(fiber);/        ;/'
+# (Elsewhere they are placed, but for what is rare.)
+if [ "$target" = arm64 ]; then
+  mutate 'the roots of nested fibers that get stacks' nests.c \
+    's/^    haft_ocaml_list_young(to);/    ;/; s/^        haft_ocaml_list_young(fiber);/        ;/'
+fi
 mutate 'the end of fibers whose continuation has died' roots.c \
   's/^            haft_ocaml_end(fiber);/            ;/'
 mutate 'local roots of the innermost fiber' frames.c \

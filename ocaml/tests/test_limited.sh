@@ -13,7 +13,7 @@ says() {
     exit 1
   }
 }
-HAFT_TEST_CALLS=8000 HAFT_TEST_DEPTH=3000 "$HAFT_TEST_DIR/test_nests"
+HAFT_TEST_CALLS=8000 "$HAFT_TEST_DIR/test_nests"
 "$HAFT_TEST_DIR/test_clone"
 says all "$HAFT_TEST_DIR/waiting" 3000 200
 says all "$HAFT_TEST_DIR/waiting" 20000 5

@@ -21,13 +21,6 @@ let most =
   | Some depth -> int_of_string depth
   | None -> 30_000
 
-(* Through so many handlers an effect passes, each of which gets a stack; where mappings are split for guards
-   there are some 24,000 stacks. *)
-let passed =
-  match Sys.getenv_opt "HAFT_TEST_DEPTH" with
-  | Some _ -> min most 23_000
-  | None -> 5_000
-
 let calls =
   match Sys.getenv_opt "HAFT_TEST_CALLS" with
   | Some calls -> int_of_string calls
@@ -91,6 +84,25 @@ let counting f =
     }
     0
 
+let ask_twice () =
+  let a = perform Ask in
+  a + perform Ask
+
+(* [f ()], answered with what [number] says when it asks, by a clause that goes on after that. *)
+let counting_from (number : unit -> int) f =
+  try_with f ()
+    {
+      effc =
+        (fun (type a) (effect : a t) ->
+          match effect with
+          | Ask ->
+              Some
+                (fun (k : (a, _) continuation) ->
+                  let result = continue k (number ()) in
+                  result)
+          | _ -> None);
+    }
+
 (* [f ()] up to where it performs Keep, or its result. *)
 let keeping f =
   let kept : (int, int) continuation option ref = ref None in
@@ -113,6 +125,9 @@ let keeping f =
 (* The depth and what [f] returns, under so many handlers that do not handle what it performs. *)
 let rec below depth f =
   if depth = 0 then f () else 1 + others (fun () -> below (depth - 1) f)
+
+(* What [f] returns, under as many. *)
+let rec below_of depth f = if depth = 0 then f () else others (fun () -> below_of (depth - 1) f)
 
 (* The same with code of C, or local roots, or exception handlers, at each level. *)
 let rec below_calls depth f =
@@ -220,12 +235,158 @@ let tests =
     ( "as many on kernels that split mappings for guards",
       apart (fun () -> if be_an_old_kernel () then below most (fun () -> 0) |> check "returns" most)
     );
-    ( "an effect passes very many handlers, each of which gets a stack",
-      apart (fun () -> check "sum" (passed + 1) (answering 1 (fun () -> below passed (fun () -> perform Ask)))) );
+    ( "an effect passes very many handlers, and comes back",
+      apart (fun () -> check "sum" (most + 2) (answering 1 (fun () -> below most ask_twice))) );
     ( "and as many where mappings are split",
       apart (fun () ->
           if be_an_old_kernel () then
-            check "sum" (passed + 1) (answering 1 (fun () -> below passed (fun () -> perform Ask)))) );
+            check "sum" (most + 2) (answering 1 (fun () -> below most ask_twice))) );
+    ( "that takes no memory of its own",
+      apart (fun () ->
+          let before = kibibytes "VmRSS" + kibibytes "VmPTE" in
+          let answer = counting_from (fun () -> kibibytes "VmRSS" + kibibytes "VmPTE") in
+          let now = answer (fun () -> below_of most (fun () -> perform Ask)) in
+          if now - before > most + 8192 then
+            Alcotest.fail (Printf.sprintf "%d KiB for %d handlers" (now - before) most)) );
+    ( "what an effect has passed is kept, moved, collected around, resumed, discontinued, copied and dropped",
+      fun () ->
+        let stopped = ref 0 and alive = ref 0 in
+        let body depth () =
+          let text = Sys.opaque_identity (String.make 3 'x') in
+          let block = ref (Sys.opaque_identity 1) in
+          incr alive;
+          Gc.finalise (fun _ -> decr alive) block;
+          let n =
+            below depth (fun () ->
+                let first = try perform Keep with Stop -> incr stopped; 10 in
+                first + perform Ask)
+          in
+          n + String.length text - 3 + !block - 1
+        in
+        let kept depth =
+          match keeping (body depth) with
+          | _, Some k -> k
+          | _ -> Alcotest.fail "it is not kept"
+        in
+        let go depth =
+          let later = kept depth in
+          check "at once" (depth + 3) (answering 2 (fun () -> continue (kept depth) 1));
+          check "discontinued" (depth + 12) (answering 2 (fun () -> discontinue (kept depth) Stop));
+          ignore (kept depth);
+          let copied = kept (min depth 20) in
+          let copy = Haft.unsafe_clone copied in
+          Gc.minor ();
+          check "copied" (min depth 20 + 3) (answering 2 (fun () -> continue copied 1));
+          check "the copy" (min depth 20 + 4) (answering 2 (fun () -> continue copy 2));
+          check "the frames" (min 3 depth)
+            (min (min 3 depth) (Printexc.raw_backtrace_length (Deep.get_callstack later 10)));
+          Gc.compact ();
+          check "collected around" (depth + 2) (collecting (fun () -> continue later 1));
+          match continue later 1 with
+          | (_ : int) -> Alcotest.fail "it went on twice"
+          | exception Continuation_already_resumed -> ()
+        in
+        let depths = [ 1; 2; 64; 65; 1_000; most / 3 ] in
+        check "depth" some (below some (fun () -> List.iter go depths; 0));
+        check "depth" some (below some (fun () -> others (fun () -> List.iter go depths); 0));
+        check "stopped" (2 * List.length depths) !stopped;
+        Gc.full_major ();
+        Gc.full_major ();
+        check "alive" 0 !alive );
+    ( "handlers on the way that collect, perform, raise or call",
+      fun () ->
+        let turn = ref 0 in
+        let declining f =
+          try_with f ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Never -> None
+                  | _ ->
+                      incr turn;
+                      (match !turn mod 97 with
+                      | 0 -> Gc.minor ()
+                      | 1 -> ignore (Gc.major_slice 0)
+                      | 2 -> if !turn mod 9 = 0 then Gc.compact ()
+                      | 3 -> perform Never
+                      | 4 -> call ignore ()
+                      | _ -> ());
+                      None);
+            }
+        in
+        let rec under depth f =
+          if depth = 0 then f ()
+          else
+            let text = Sys.opaque_identity (String.make (depth mod 9) 'z') in
+            let n = declining (fun () -> under (depth - 1) f) in
+            if text <> String.make (depth mod 9) 'z' then Alcotest.fail "a text is lost";
+            n + 1
+        in
+        let rec often n = if n = 0 then 0 else perform Ask + often (n - 1) in
+        let all f = others (fun () -> answering 1 f) in
+        check "in place" (1_000 + 30) (below_of some (fun () -> all (fun () -> under 1_000 (fun () -> often 30))));
+        check "counting" (100 + 45)
+          (below_of some (fun () -> others (fun () -> counting (fun () -> under 100 (fun () -> often 10)))));
+        let raising f =
+          try_with f ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Ask -> raise Stop
+                  | _ -> None);
+            }
+        in
+        match below_of some (fun () -> raising (fun () -> under 1_000 (fun () -> often 1))) with
+        | (_ : int) -> Alcotest.fail "it returned"
+        | exception Stop -> () );
+    ( "what waits in a clause that is dropped in a collection is not lost",
+      fun () ->
+        let kept : (int, int) continuation option ref = ref None in
+        let inner () =
+          let text = Sys.opaque_identity (String.make 5 'w') in
+          let n = perform Keep in
+          n + String.length text
+        in
+        (* Its clause keeps the continuation, performs, and is dropped itself. *)
+        let waits () =
+          try_with inner ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Keep ->
+                      Some
+                        (fun (k : (a, int) continuation) ->
+                          kept := Some k;
+                          perform Ask)
+                  | _ -> None);
+            }
+        in
+        let dropping f =
+          try_with f ()
+            {
+              effc =
+                (fun (type a) (effect : a t) ->
+                  match effect with
+                  | Ask ->
+                      Some
+                        (fun (_ : (a, int) continuation) ->
+                          Gc.minor ();
+                          0)
+                  | _ -> None);
+            }
+        in
+        let rec fill n = if n = 0 then 0 else n - n + fill (n - 1) in
+        let go depth () =
+          let n = dropping (fun () -> below_of depth waits) in
+          let m = fill 1000 in
+          match !kept with
+          | Some k -> n + m + continue k 1
+          | None -> Alcotest.fail "it is not kept"
+        in
+        List.iter (fun depth -> check "rest" (some + 6) (below some (go depth))) [ 0; 1; 2; 100 ] );
     ( "each handles effects",
       fun () ->
         let rec sum depth = if depth = 0 then 0 else answering depth (fun () -> sum (depth - 1) + perform Ask) in
@@ -261,10 +422,6 @@ let tests =
         | exception Stop -> () );
     ( "a fiber on which functions of C wait is captured where it is, again and again",
       fun () ->
-        let ask_twice () =
-          let a = perform Ask in
-          a + perform Ask
-        in
         let nested () = answering 1 (fun () -> call (fun () -> counting ask_twice + call ask_twice ()) ()) in
         let rec often n = if n = 0 then 0 else nested () + often (n - 1) in
         check "sum" ((some * 3) + some) (below some (fun () -> often some));

@@ -608,7 +608,7 @@ haft_ocaml_asked:
         leaq    8(%rsp), %r9
         movq    CONTINUATION_FIBER(%rdi), %rsi
         cmpq    %r8, CONTINUATION_STACK(%rdi)
-        jne     .Ldecline
+        jne     .Ldecline_placed
         cmpq    %r9, FIBER_PARENT-1(%rsi)
         jne     .Ldecline               /* The outer one was moved. */
         find_fiber .Ldecline
@@ -641,6 +641,57 @@ haft_ocaml_asked:
         movq    %rdi, %rbx
         jmp     *haft_ocaml_decline(%rip)
 
+/* The same, of a chain that is placed. What is not yet one, or is to be suspended in its host when a collection
+   has found the continuation, is left to haft_ocaml_release, as is all that is rare. */
+.Ldecline_placed:
+        leaq    haft_ocaml_stack_placed(%rip), %r8
+        cmpq    %r8, CONTINUATION_STACK(%rdi)
+        jne     .Ldecline
+        cmpq    haft_ocaml_placed(%rip), %r9
+        jne     .Ldecline
+        movq    GAP_FIBER(%r9), %r8
+        decq    %rsi
+        andq    $-2, %r8                /* whether a cycle has seen it */
+        cmpq    %rsi, %r8
+        jne     .Ldecline
+        cmpq    %rdi, FIBER_CONTINUATION(%rsi)
+        jne     .Ldecline
+        find_fiber .Ldecline
+        leaq    FIBER_SCOPE(%rsi), %r8
+        cmpq    %rdx, FIBER_OUTER(%rsi)
+        jne     .Ldecline
+        cmpq    %r8, FIBER_TOP(%rsi)
+        je      .Ldecline
+        cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
+        jne     .Ldecline
+        cmpq    $0, FIBER_SERIAL(%rcx)
+        jne     .Ldecline
+/* The parent in rcx, which is nested, is placed around the fiber in rsi, which is: the gap in r9 becomes its own. */
+.Lpass_placed:
+        movq    FIBER_SP(%rsi), %r8
+        movq    FIBER_TOP(%rsi), %r10
+        movq    $FIBER_NESTED, FIBER_CONTINUATION(%rsi)
+        movq    %r8, FIBER_SP(%rcx)
+        movq    %r10, FIBER_TOP(%rcx)
+        movq    FIBER_PARENT_EXCEPTION(%rcx), %r8
+        movq    FIBER_PARENT(%rcx), %r10
+        movq    %r8, GAP_NEXT(%r9)
+        movq    %r10, GAP_PARENT(%r9)
+        movq    FIBER_PARENT_PC(%rcx), %r8
+        movq    FIBER_OUTER(%rcx), %r10
+        movq    %r8, GAP_PARENT_PC(%r9)
+        movq    %rcx, GAP_FIBER(%r9)
+        movq    %r10, %fs:THREAD_CURRENT(%r11)
+        movq    FIBER_HANDLER(%rcx), %rbx
+        leaq    haft_ocaml_continue_placed(%rip), %r8
+        leaq    1(%rcx), %r10
+        movq    $0, FIBER_ROOTS(%rcx)
+        movq    %rdi, FIBER_CONTINUATION(%rcx)
+        movq    %r8, CONTINUATION_EFFECT(%rdi)
+        movq    %r10, CONTINUATION_FIBER(%rdi)
+        movq    16(%rbx), %rbx
+        jmp     .Lask_handler
+
 .Lperform_effect_nested:
         cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
         jne     .Lperform_rarely
@@ -648,7 +699,7 @@ haft_ocaml_asked:
         may_place .Lperform_leaves_nest
         begin_capture haft_ocaml_stack_placed
 /* The fiber in rcx is placed: it stays where it is, and its handler is asked below it, beyond a gap. rax: the
-   effect; rdi: the continuation; r10: the fiber's stack pointer. */
+   effect; rdi: the continuation; r10: where the gap ends, the fiber's stack pointer if nothing is inside. */
 .Lplace:
         movq    FIBER_PARENT_EXCEPTION(%rcx), %r8
         leaq    haft_ocaml_gap_raised(%rip), %r9
@@ -662,10 +713,10 @@ haft_ocaml_asked:
         movq    FIBER_OUTER(%rcx), %r9
         movq    %rcx, GAP_FIBER-GAP_ROOM(%r10)
         movq    %r8, GAP_PLACED-GAP_ROOM(%r10)
-        movq    %rcx, haft_ocaml_placed(%rip)
         movq    %r9, %fs:THREAD_CURRENT(%r11)
         leaq    haft_ocaml_gap_returned(%rip), %r8
         subq    $GAP_ROOM, %r10
+        movq    %r10, haft_ocaml_placed(%rip)
         movq    %r8, -8(%r10)
         movq    %r10, STATE(exception_pointer)
         leaq    -8(%r10), %rsp
@@ -775,7 +826,7 @@ haft_ocaml_clause_returned:
 .Lcapture_nested:
         leaq    FIBER_SCOPE(%rcx), %r8
         testq   %rsi, %rsi
-        jnz     .Lleave_nest
+        jnz     .Lcapture_around
         cmpq    %r8, FIBER_TOP(%rcx)
         jne     .Lleave_nest
         movq    FIBER_ROOTS(%rcx), %r9
@@ -789,6 +840,30 @@ haft_ocaml_clause_returned:
         leaq    haft_ocaml_stack_placed(%rip), %r9
         movq    %rax, %rdi
         movq    FIBER_SP(%rcx), %r10
+        movq    CONTINUATION_EFFECT(%rdi), %rax
+        movq    %r9, CONTINUATION_STACK(%rdi)
+        jmp     .Lplace
+.Lcapture_around:
+        subq    $24, %rsp
+        .cfi_adjust_cfa_offset 24
+        movq    %rax, (%rsp)
+        movq    %rcx, 8(%rsp)
+        movq    %rsi, 16(%rsp)
+        movq    %rcx, %rdi
+        leaq    24(%rsp), %rdx
+        call    haft_ocaml_may_place_around@PLT
+        movl    %eax, %edx
+        movq    (%rsp), %rax
+        movq    8(%rsp), %rcx
+        movq    16(%rsp), %rsi
+        addq    $24, %rsp
+        .cfi_adjust_cfa_offset -24
+        testb   %dl, %dl
+        jz      .Lleave_nest
+        load_thread
+        leaq    haft_ocaml_stack_placed(%rip), %r9
+        leaq    -8(%rsp), %r10
+        movq    %rax, %rdi
         movq    CONTINUATION_EFFECT(%rdi), %rax
         movq    %r9, CONTINUATION_STACK(%rdi)
         jmp     .Lplace
@@ -848,9 +923,13 @@ haft_ocaml_clause_returned:
 /*
  * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too, and the
  * handler of that one is asked. Called like perform, with a continuation that is YOUNG and in tail
- * position: the inner fiber goes on in the place of the caller's caller.
+ * position: the inner fiber goes on in the place of the caller's caller. Or with one that is PLACED, which
+ * haft_ocaml_release has said may be passed.
  */
         function haft_ocaml_reperform
+        leaq    haft_ocaml_stack_placed(%rip), %r8
+        cmpq    %r8, CONTINUATION_STACK(%rax)
+        je      .Lreperform_placed
         find_fiber .Lreperform_far
 .Lreperform_found:
         compare_traps
@@ -869,6 +948,36 @@ haft_ocaml_clause_returned:
         movq    %r10, FIBER_TOP(%rcx)
         to_parents_roots
         decq    %rsi
+        jmp     .Lcapture
+
+.Lreperform_placed:
+        load_thread
+        movq    CONTINUATION_FIBER(%rax), %rsi
+        movq    haft_ocaml_placed(%rip), %r9
+        decq    %rsi
+        movq    FIBER_OUTER(%rsi), %rcx
+        subq    $FIBER_SCOPE, %rcx
+        cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
+        jne     1f
+        movq    %rax, %rdi
+        movq    CONTINUATION_EFFECT(%rdi), %rax
+        jmp     .Lpass_placed
+1:      /* It is suspended, in its host. */
+        leaq    FIBER_SCOPE(%rsi), %rdx
+        movq    FIBER_TOP(%rsi), %r10
+        movq    GAP_PLACED(%r9), %r8
+        cmpq    %rdx, %r10
+        je      2f
+        decq    haft_ocaml_chains(%rip)
+2:      movq    %r8, haft_ocaml_placed(%rip)
+        movq    FIBER_SP(%rsi), %r8
+        movq    $FIBER_NESTED, FIBER_CONTINUATION(%rsi)
+        leaq    haft_ocaml_stack_young(%rip), %r9
+        movq    %r8, FIBER_SP(%rcx)
+        movq    %r10, FIBER_TOP(%rcx)
+        movq    $0, FIBER_ROOTS(%rcx)
+        movq    %r9, CONTINUATION_STACK(%rax)
+        to_parents_roots
         jmp     .Lcapture
 
 .Lreperform_callback:
@@ -1197,30 +1306,33 @@ haft_ocaml_continue_placed:
         movq    CONTINUATION_FIBER(%rbx), %rcx
         cmpq    %r8, CONTINUATION_STACK(%rbx)
         jne     .Lcontinue_shelved
+        leaq    8(%rsp), %r9
         decq    %rcx
-        leaq    haft_ocaml_gap_returned(%rip), %r9
-        cmpq    haft_ocaml_placed(%rip), %rcx
+        cmpq    haft_ocaml_placed(%rip), %r9
+        jne     .Lcontinue_shelves
+        movq    GAP_FIBER(%r9), %r8
+        andq    $-2, %r8
+        cmpq    %rcx, %r8
         jne     .Lcontinue_shelves
         cmpq    %rbx, FIBER_CONTINUATION(%rcx)
         jne     .Lcontinue_shelves
-        cmpq    %r9, (%rsp)
-        jne     .Lcontinue_shelves
-        movq    FIBER_SP(%rcx), %r8
-        leaq    GAP_ROOM+8(%rsp), %r9
-        cmpq    %r8, %r9
-        jne     .Lcontinue_shelves
         load_thread
         leaq    haft_ocaml_stack_used(%rip), %r10
-        movq    GAP_PLACED-GAP_ROOM(%r8), %r9
-        leaq    FIBER_SCOPE(%rcx), %rdx
+        movq    GAP_PLACED(%r9), %r9
+        movq    FIBER_TOP(%rcx), %rdx
+        leaq    FIBER_SCOPE(%rcx), %r8
         movq    %r10, CONTINUATION_STACK(%rbx)
         movq    %r9, haft_ocaml_placed(%rip)
         movq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
         movq    %rdx, %fs:THREAD_CURRENT(%r11)
-        to_child_stack
+        cmpq    %r8, %rdx
+        jne     1f
+2:      to_child_stack
         .cfi_remember_state
         return_by_jump
         .cfi_restore_state
+1:      decq    haft_ocaml_chains(%rip)
+        jmp     2b
 /* A copy, of Weak.get_copy, is still said to be placed then. */
 .Lcontinue_shelves:
         subq    $24, %rsp
