@@ -316,6 +316,21 @@ static void tell_who_waits(const haft_io_scope_t *scope) {
         tell_who_waits(HAFT_IO_OWNER(link, haft_io_scope_t, sibling));
 }
 
+/* Those that no cancel has reached yet, each the outermost of its kind. False: there is none. */
+static bool cancel_shielded(const haft_io_scope_t *scope) {
+    bool some = false;
+    for (const haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next) {
+        haft_io_scope_t *inner = HAFT_IO_OWNER(link, haft_io_scope_t, sibling);
+        if (inner->cancelled) {
+            some |= cancel_shielded(inner);
+        } else {
+            haft_io_scope_cancel(inner, -EDEADLK);
+            some = true;
+        }
+    }
+    return some;
+}
+
 static void poll_time(haft_io_worker_t *worker, int64_t nanoseconds) {
     if (nanoseconds >= 0) {
         worker->simulated->now += nanoseconds;
@@ -324,9 +339,10 @@ static void poll_time(haft_io_worker_t *worker, int64_t nanoseconds) {
     fprintf(stderr, "haft-io: nobody can go on:\n");
     haft_io_scope_t *root = &worker->crew->root;
     tell_who_waits(root);
-    if (root->cancelled)
-        haft_io_misuse("Tasks wait for ever, and cannot be cancelled.");
-    haft_io_scope_cancel(root, -EDEADLK);
+    if (!root->cancelled)
+        haft_io_scope_cancel(root, -EDEADLK);
+    else if (!cancel_shielded(root))
+        haft_io_misuse("Tasks wait for ever where no cancel reaches them.");
 }
 
 /* ---- The table ---- */

@@ -705,8 +705,9 @@ typedef struct haft_io_simulation {
  * to the next timer; blocking work is done on the thread of the run. When no task will ever go on,
  * it prints which task waits for what, cancels all tasks, and returns -EDEADLK. If the result is
  * not 0, it prints the seed on standard error; with this seed in HAFT_IO_SEED the run is repeated.
- * `options` may be NULL. Operations on real descriptors block. Tasks that wait for ever inside
- * haft_io_shield cannot be cancelled: the process ends with a message.
+ * `options` may be NULL. Operations on real descriptors block. When again no task will ever go on, the shielded
+ * scopes are cancelled, the outer ones first. Tasks that wait for ever where no cancel reaches
+ * (haft_io_wait_event_to_the_end) end the process with a message, which has the seed.
  */
 int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simulation_t *options);
 
