@@ -138,7 +138,6 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
                    const haft_io_operation_t *operation) {
     static const short events_of[] = {POLLIN | POLLPRI | POLLRDHUP, POLLOUT};
     bool shared = cell->task->worker->shared;
-    __atomic_store_n(&cell->task->waits_on, operation->descriptor, __ATOMIC_RELAXED);
     short events = haft_io_events_of(operation);
     if (operation->kind == HAFT_IO_POLL)
         events = (short)haft_io_operation_of(&(struct pollfd){.events = events}).flags;
@@ -166,7 +165,6 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
 
 void haft_io_delist(haft_io_waiter_t *waiter) {
     bool shared = waiter->cell->task->worker->shared;
-    __atomic_store_n(&waiter->cell->task->waits_on, -1, __ATOMIC_RELAXED);
     lock(waiter->descriptor, shared);
     take_out(waiter);
     unlock(waiter->descriptor, shared);
@@ -176,6 +174,37 @@ bool haft_io_is_waited_on(haft_io_descriptors_t *table, int descriptor) {
     const haft_io_descriptor_t *entry = haft_io_descriptor(table, descriptor, false);
     return entry != NULL && (!haft_io_ring_empty(&entry->waiters[HAFT_IO_INWARD]) ||
                              !haft_io_ring_empty(&entry->waiters[HAFT_IO_OUTWARD]));
+}
+
+static void visit_waiters(haft_io_descriptor_t *entry, int descriptor, haft_io_visit_t *visit,
+                          void *state) {
+    for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD; d++) {
+        const haft_io_link_t *head = &entry->waiters[d];
+        for (const haft_io_link_t *link = head->next; link != head; link = link->next) {
+            const haft_io_waiter_t *waiter = HAFT_IO_OWNER(link, haft_io_waiter_t, links[d]);
+            if (d == HAFT_IO_INWARD || !haft_io_linked(&waiter->links[HAFT_IO_INWARD]))
+                visit(state, descriptor, waiter->cell->task);
+        }
+    }
+}
+
+static void visit_block(haft_io_descriptors_t *table, int first, haft_io_visit_t *visit,
+                        void *state) {
+    for (int i = first; i < first + BLOCK; i++) {
+        haft_io_descriptor_t *entry = haft_io_descriptor(table, i, false);
+        if (entry == NULL)
+            return;
+        lock(entry, table->shared);
+        visit_waiters(entry, i, visit, state);
+        unlock(entry, table->shared);
+    }
+}
+
+void haft_io_visit_waiters(haft_io_descriptors_t *table, haft_io_visit_t *visit, void *state) {
+    for (int i = 0; i < TOP; i++)
+        for (int j = 0; j < MIDDLE && __atomic_load_n(&table->top[i], __ATOMIC_ACQUIRE) != NULL;
+             j++)
+            visit_block(table, (i << MIDDLE_BITS | j) << BLOCK_BITS, visit, state);
 }
 
 int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *operation,

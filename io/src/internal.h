@@ -212,7 +212,6 @@ struct haft_io_task {
     unsigned stays;         /* so many things keep it with its worker: requests to the kernel */
     int saved_errno;        /* of a task that has yielded */
     haft_io_timer_t *timer; /* of its wait, or NULL */
-    int waits_on;           /* a descriptor, or -1; any thread reads */
     uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
     int code;        /* how it ended */
     haft_io_task_t *next;   /* in the inbox (any thread), the free list */
@@ -728,6 +727,10 @@ void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
 int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
                    const haft_io_operation_t *operation);
 void haft_io_delist(haft_io_waiter_t *waiter);
+/* Each task that waits on a descriptor, once for each, in the order of their numbers; in a shared run under the
+   descriptor's lock. */
+typedef void haft_io_visit_t(void *state, int descriptor, const haft_io_task_t *task);
+void haft_io_visit_waiters(haft_io_descriptors_t *descriptors, haft_io_visit_t *visit, void *state);
 /* In a run that is alone: whether a task waits on the descriptor. */
 bool haft_io_is_waited_on(haft_io_descriptors_t *descriptors, int descriptor);
 

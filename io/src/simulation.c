@@ -32,7 +32,7 @@ typedef struct end {
 } end_t;
 
 typedef struct state {
-    haft_io_descriptors_t *descriptors;
+    haft_io_descriptors_t *descriptors; /* the run's */
     end_t *ends;
     int count;
 } state_t;
@@ -55,7 +55,7 @@ static end_t *end_of(state_t *state, int descriptor) {
 }
 
 static haft_io_descriptor_t *waiters_of(state_t *state, int descriptor) {
-    return haft_io_descriptor(state->descriptors, descriptor - FIRST_END, true);
+    return haft_io_descriptor(state->descriptors, descriptor, true);
 }
 
 static size_t drawn_size(haft_io_simulated_t *simulated, size_t size) {
@@ -356,19 +356,14 @@ static void stop(haft_io_worker_t *worker) {
     for (int i = 0; i < state->count; i++)
         free(state->ends[i].bytes);
     free(state->ends);
-    haft_io_descriptors_free(state->descriptors);
     free(state);
 }
 
 static int start(haft_io_worker_t *worker) {
     state_t *state = calloc(1, sizeof *state);
-    haft_io_descriptors_t *descriptors = haft_io_descriptors_new(false);
-    if (state == NULL || descriptors == NULL) {
-        free(state);
-        free(descriptors);
+    if (state == NULL)
         return -ENOMEM;
-    }
-    state->descriptors = descriptors;
+    state->descriptors = worker->crew->descriptors;
     worker->backend_state = state;
     return 0;
 }

@@ -645,11 +645,12 @@ void haft_io_set_gate(haft_io_gate_t *gate);
 /*
  * Writes to the descriptor, by blocking writes, which scopes the run of the calling task has, and its tasks:
  * name, state, what each waits for, and for how long by the last poll of its thread. Tasks that have not
- * waited yet are counted. The others go on meanwhile, so what was written may have changed. 0, or an error;
+ * waited yet are counted; of many descriptors that one waits on, the first few are shown. The others go on meanwhile, so what was written may have changed. 0, or an error;
  * -ESRCH outside of a task.
  *
  *     scope 'main'
  *       task 'server' waits for: accept on descriptor 4, 1200 ms
+ *       task 'resolver' waits for: poll on descriptors 6, 7, 80 ms
  *       scope 'connection'
  *         task 'server' waits for: the tasks of its scope, 3 ms
  */
