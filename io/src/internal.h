@@ -731,6 +731,8 @@ void haft_io_delist(haft_io_waiter_t *waiter);
    descriptor's lock. */
 typedef void haft_io_visit_t(void *state, int descriptor, const haft_io_task_t *task);
 void haft_io_visit_waiters(haft_io_descriptors_t *descriptors, haft_io_visit_t *visit, void *state);
+/* Not a socket for messages; also what is no socket. */
+bool haft_io_is_stream(int descriptor);
 /* In a run that is alone: whether a task waits on the descriptor. */
 bool haft_io_is_waited_on(haft_io_descriptors_t *descriptors, int descriptor);
 

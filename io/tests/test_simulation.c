@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 static int ends[2];
 static char buffer[8192];
@@ -68,6 +69,29 @@ BODY(receive_much) {
 }
 static void waitall_ends_with_the_stream(void) {
     CHECK_SIMULATES(receive_much);
+}
+
+BODY(receive_messages) {
+    char first[4], second[5], third[2];
+    struct iovec parts[] = {{first, 4}, {NULL, 0}, {second, 5}, {third, 2}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 4};
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    struct msghdr hello = {.msg_iov = &(struct iovec){(char[]){"hello "}, 6}, .msg_iovlen = 1};
+    for (ssize_t sent = 0; sent < 6; hello.msg_iov->iov_base = (char *)"hello " + sent) {
+        hello.msg_iov->iov_len = 6 - (size_t)sent;
+        sent += haft_io_send_message(ends[1], &hello, 0);
+    }
+    haft_io_spawn(say_world, NULL);
+    CHECK_EQUAL(haft_io_receive_message(ends[0], &message, MSG_WAITALL), 11);
+    CHECK(memcmp(first, "hell", 4) == 0 && memcmp(second, "o wor", 5) == 0 &&
+          memcmp(third, "ld", 2) == 0);
+    hello.msg_control = first;
+    hello.msg_controllen = sizeof first;
+    CHECK_EQUAL(haft_io_send_message(ends[1], &hello, 0), -EOPNOTSUPP);
+    return NULL;
+}
+static void waitall_waits_for_all_of_a_message(void) {
+    CHECK_SIMULATES(receive_messages);
 }
 
 static void *receive_in_vain(void *got) {
@@ -182,6 +206,7 @@ static void who_waits_for_ever_where_no_cancel_reaches_ends_the_process_with_the
 int main(void) {
     RUN(what_is_peeked_at_stays);
     RUN(waitall_waits_for_all);
+    RUN(waitall_waits_for_all_of_a_message);
     RUN(waitall_ends_with_the_stream);
     RUN(a_cancel_leaves_waitall_what_it_has);
     RUN(dontwait_does_not_wait_and_what_is_not_simulated_is_refused);

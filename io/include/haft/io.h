@@ -386,7 +386,8 @@ ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
 ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
                         const struct sockaddr *address, socklen_t address_size);
 
-/* As recvmsg(2) and sendmsg(2). Descriptors that come along close on exec. */
+/* As recvmsg(2) and sendmsg(2). Descriptors that come along close on exec; what comes after them, or after other
+   control data, is for the next call, also with MSG_WAITALL. */
 ssize_t haft_io_receive_message(int socket, struct msghdr *message, int flags);
 ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags);
 
@@ -645,8 +646,8 @@ void haft_io_set_gate(haft_io_gate_t *gate);
 /*
  * Writes to the descriptor, by blocking writes, which scopes the run of the calling task has, and its tasks:
  * name, state, what each waits for, and for how long by the last poll of its thread. Tasks that have not
- * waited yet are counted; of many descriptors that one waits on, the first few are shown. The others go on meanwhile, so what was written may have changed. 0, or an error;
- * -ESRCH outside of a task.
+ * waited yet are counted; of many descriptors that a task waits on, the first few are shown. The others go on
+ * meanwhile, so what was written may have changed. 0, or an error; -ESRCH outside of a task.
  *
  *     scope 'main'
  *       task 'server' waits for: accept on descriptor 4, 1200 ms
@@ -718,8 +719,8 @@ uint64_t haft_io_seed(void);
 
 /*
  * Makes the two ends of a stream that exists only in this simulation; for read, write, receive,
- * send, wait_for and close. Data flows in both directions; each holds 4096 bytes. Returns 0, or
- * -ENOMEM. MSG_PEEK, MSG_WAITALL and MSG_DONTWAIT are heeded; MSG_OOB and the like are -EOPNOTSUPP.
+ * send, wait_for and close. Data flows in both directions; each holds 4096 bytes. Messages go without
+ * control data. Returns 0, or -ENOMEM. MSG_PEEK, MSG_WAITALL and MSG_DONTWAIT are heeded; MSG_OOB and the like are -EOPNOTSUPP.
  */
 int haft_io_simulated_pair(int ends[2]);
 /* The stream breaks: from now on both ends get -ECONNRESET. */
