@@ -115,9 +115,11 @@ static void unlock(haft_io_descriptor_t *entry, bool shared) {
 }
 
 bool haft_io_is_stream(int descriptor) {
-    int type;
+    int saved = errno, type;
     socklen_t size = sizeof type;
-    return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
+    bool is = getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
+    errno = saved;
+    return is;
 }
 
 bool haft_io_transfers(const haft_io_descriptor_t *entry, enum haft_io_direction direction) {
@@ -152,7 +154,8 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
     for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD && code == 0; d++) {
         if ((events & events_of[d]) == 0)
             continue;
-        if (waiter->transfers && haft_io_transfers(entry, d) && haft_io_is_stream(operation->descriptor))
+        if (waiter->transfers && haft_io_transfers(entry, d) &&
+            haft_io_is_stream(operation->descriptor))
             code = -EBUSY;
         else
             haft_io_append(&entry->waiters[d], &waiter->links[d]);

@@ -220,7 +220,7 @@ static ptrdiff_t add_scope(view_t *view, int depth, haft_io_scope_t *scope) {
 }
 
 static int write_all(int descriptor, const char *bytes, size_t size) {
-    while (size != 0) {
+    for (int saved = errno; size != 0; errno = saved) {
         ssize_t done = write(descriptor, bytes, size);
         if (done < 0 && errno != EINTR)
             return -errno;

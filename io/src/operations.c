@@ -17,6 +17,8 @@ enum { QUEUE_FULL = -ENOSR };
 
 /* ---- The system calls ---- */
 
+/* What is done by several, of which one may fail, leaves errno alone: errors are returned. */
+
 int64_t haft_io_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -45,7 +47,9 @@ short haft_io_events_of(const haft_io_operation_t *operation) {
 }
 
 int haft_io_close_file(int descriptor) {
-    return close(descriptor) == 0 || errno == EINTR ? 0 : -errno;
+    int saved = errno, code = close(descriptor) == 0 || errno == EINTR ? 0 : -errno;
+    errno = saved;
+    return code;
 }
 
 static int poll_now(int descriptor, short events, int milliseconds) {
@@ -231,14 +235,16 @@ static ssize_t attempt_once(const haft_io_operation_t *o) {
 }
 
 ssize_t haft_io_attempt(const haft_io_operation_t *operation) {
+    int saved = errno;
     ssize_t done;
     do
         done = attempt_once(operation);
     while (done == -EINTR);
+    errno = saved;
     return done;
 }
 
-ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
+static ssize_t operate_blocking(const haft_io_operation_t *operation) {
     if (operation->kind == HAFT_IO_READ_LENT)
         return haft_io_read_into_lent(operation, haft_io_operate_blocking);
     for (;;) {
@@ -262,6 +268,13 @@ ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
         if (done < 0 && done != -EINTR && done != -EAGAIN)
             return done;
     }
+}
+
+ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
+    int saved = errno;
+    ssize_t done = operate_blocking(operation);
+    errno = saved;
+    return done;
 }
 
 /* ---- Scheduled ---- */
@@ -375,7 +388,9 @@ static int64_t clause_now(void *state, HAFT_PAYLOAD(haft_io_now) * payload) {
 
 static int default_call_blocking(void *unused, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
     (void)unused;
+    int saved = errno;
     payload->function(payload->argument);
+    errno = saved; /* as where the pool calls it */
     return 0;
 }
 static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {

@@ -33,7 +33,7 @@
  * of the operations.
  *
  * Results: functions that can fail return 0, or a count, or a negative error number of errno.h
- * (-ECONNRESET). Each task has its own errno: a wait does not change it.
+ * (-ECONNRESET). Each task has its own errno: neither a wait nor a success changes it.
  *
  * Threads: the tasks of one haft_io_run share its thread, or its threads (haft_io_options_t.threads). A
  * task that has not started is taken by any of them; one that has stays on its thread, unless it moves (see
