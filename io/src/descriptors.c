@@ -147,6 +147,7 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
                                  .cell = cell,
                                  .life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED),
                                  .transfers = operation->kind <= HAFT_IO_SEND};
+    __atomic_store_n(&entry->waited_on, true, __ATOMIC_RELAXED);
     int code = 0;
     lock(entry, shared);
     if (shared && (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & CLOSING) != 0)
@@ -266,6 +267,10 @@ static uint32_t settled_uses(const haft_io_descriptor_t *entry) {
     return uses;
 }
 
+bool haft_io_is_used(const haft_io_descriptor_t *entry) {
+    return (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & ~RELEASING) != 0;
+}
+
 static bool begin_use(haft_io_descriptor_t *entry) {
     uint32_t uses;
     do {
@@ -285,8 +290,9 @@ static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int 
         worker->backend->forget(worker->crew->workers[__builtin_ctzll(registered)], descriptor);
     entry->registered = 0;
     __atomic_store_n(&entry->nature, HAFT_IO_UNKNOWN, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->waited_on, false, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->life, entry->life + 1, __ATOMIC_RELAXED);
-    int code = haft_io_close_file(descriptor);
+    int code = haft_io_close_elsewhere(descriptor);
     __atomic_store_n(&entry->uses, 0, __ATOMIC_RELEASE);
     return code;
 }
@@ -333,7 +339,9 @@ int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
     haft_io_descriptor_t *entry =
         haft_io_descriptor(worker->crew->descriptors, descriptor, worker->shared);
     if (entry == NULL)
-        return haft_io_close_file(descriptor);
+        return haft_io_close_elsewhere(descriptor);
+    if (HAFT_IO_UNLIKELY(__atomic_load_n(&entry->handed_over, __ATOMIC_RELAXED)))
+        return -EBADF; /* It is being closed. */
     uint32_t uses = 0;
     /* Nobody waits for the next file before all who wait for this one are woken. */
     lock(entry, worker->shared);

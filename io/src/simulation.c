@@ -260,7 +260,7 @@ static void wake_both_ways(state_t *state, int descriptor, bool closed) {
 static int close_end(haft_io_worker_t *worker, int descriptor) {
     state_t *state = worker->backend_state;
     if (descriptor < FIRST_END)
-        return haft_io_close_file(descriptor);
+        return haft_io_close_elsewhere(descriptor);
     end_t *end = end_of(state, descriptor);
     if (end == NULL)
         return -EBADF;

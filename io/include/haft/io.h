@@ -354,10 +354,10 @@ struct pollfd;
 int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
 
 /*
- * Closes the descriptor. The operation of a task of the same run that waits on it returns -EBADF, and never data
- * of another file that gets the same number: if a task calls this, and not code in haft_io_call_blocking or on
- * another thread. A descriptor that a task has waited on must be closed by
- * this function and no other.
+ * Closes the descriptor; on any thread, in a run or not. The operation of a task that waits on it, of whichever
+ * run, returns -EBADF, and never data of another file that gets the same number. Where a thread of the task's run
+ * has to end the wait first, this returns 0 at once, and the descriptor is closed after that thread's next poll.
+ * A descriptor that a task has waited on must be closed by this function and no other.
  */
 int haft_io_close(int descriptor);
 
