@@ -80,8 +80,7 @@ static haft_io_event_t waiting;
 
 /* The event is set when the dump says that a task waits. */
 static void await_wait(void) {
-    static char text[8192];
-    char awaited[32];
+    char text[2048], awaited[32];
     snprintf(awaited, sizeof awaited, "waits for: %s on ", current->waits_for);
     do {
         haft_io_sleep(100 * HAFT_IO_MICROSECOND);

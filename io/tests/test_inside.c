@@ -89,7 +89,7 @@ BODY(dump_polls) {
     do { /* until both wait */
         haft_io_sleep(HAFT_IO_MILLISECOND);
         take_dump();
-    } while (strstr(text, "'three' waits") == NULL || strstr(text, "more") == NULL);
+    } while (strstr(text, "'three' waits for: poll on") == NULL || strstr(text, "more") == NULL);
     CHECK_CONTAINS(text, three);
     *strrchr(all, ' ') = '\0';
     CHECK_CONTAINS(text, all);

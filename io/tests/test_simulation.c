@@ -148,7 +148,7 @@ static void *receive_for_ever(void *unused) {
 static int shield_code;
 static void *receive_in_shields(void *depth) {
     if (depth != NULL)
-        shield_code = haft_io_shield(receive_in_shields, (char *)depth - 1);
+        shield_code = haft_io_shield(receive_in_shields, check_number((intptr_t)depth - 1));
     else
         receive_for_ever(NULL);
     return NULL;
