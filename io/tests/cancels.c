@@ -228,8 +228,11 @@ static void nothing_is_left_by_a_cancel_at_any_wait_of_a_simulation(void) {
 
 int main(void) {
     sample_begin();
-    seconds =
-        check_seconds("HAFT_CANCEL_SECONDS", check_bare() ? -1 : 0.1, check_bare() ? -1 : 0.3);
+    /* The thread sanitizer's long campaign takes a minute for all of these. */
+    seconds = check_seconds("HAFT_CANCEL_SECONDS", check_bare() ? -1 : 0.1,
+                            check_bare()             ? -1
+                            : CHECK_THREAD_SANITIZER ? 4
+                                                     : 0.3);
     RUN(nothing_is_left_by_a_cancel_at_any_wait_of_a_simulation);
     RUN(nothing_is_left_by_a_cancel_at_any_wait);
     return check_end();
