@@ -228,10 +228,10 @@ static void nothing_is_left_by_a_cancel_at_any_wait_of_a_simulation(void) {
 
 int main(void) {
     sample_begin();
-    /* The thread sanitizer's long campaign takes a minute for all of these. */
+    /* The thread sanitizer's long campaign takes about a minute for all of these. */
     seconds = check_seconds("HAFT_CANCEL_SECONDS", check_bare() ? -1 : 0.1,
                             check_bare()             ? -1
-                            : CHECK_THREAD_SANITIZER ? 4
+                            : CHECK_THREAD_SANITIZER ? 12
                                                      : 0.3);
     RUN(nothing_is_left_by_a_cancel_at_any_wait_of_a_simulation);
     RUN(nothing_is_left_by_a_cancel_at_any_wait);
