@@ -423,8 +423,10 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
     if (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
         if (runner->task == NULL)
             runner_rests(worker, runner);
-        else if (HAFT_IO_LIKELY(haft_io_state(runner->task) == HAFT_IO_RUNNING)) /* not READY */
+        else if (HAFT_IO_LIKELY(haft_io_state(runner->task) == HAFT_IO_RUNNING)) { /* not READY */
+            HAFT_IO_CHECK(waiting, worker, runner->task);
             haft_io_set_state(runner->task, HAFT_IO_PARKED);
+        }
         return;
     }
     if (!haft_finished(request))
