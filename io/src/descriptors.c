@@ -114,10 +114,12 @@ static void unlock(haft_io_descriptor_t *entry, bool shared) {
         haft_io_unguard(&entry->lock);
 }
 
-static bool is_stream(int descriptor) {
-    int type;
+bool haft_io_is_stream(int descriptor) {
+    int saved = errno, type;
     socklen_t size = sizeof type;
-    return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
+    bool is = getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
+    errno = saved;
+    return is;
 }
 
 bool haft_io_transfers(const haft_io_descriptor_t *entry, enum haft_io_direction direction) {
@@ -138,7 +140,6 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
                    const haft_io_operation_t *operation) {
     static const short events_of[] = {POLLIN | POLLPRI | POLLRDHUP, POLLOUT};
     bool shared = cell->task->worker->shared;
-    __atomic_store_n(&cell->task->waits_on, operation->descriptor, __ATOMIC_RELAXED);
     short events = haft_io_events_of(operation);
     if (operation->kind == HAFT_IO_POLL)
         events = (short)haft_io_operation_of(&(struct pollfd){.events = events}).flags;
@@ -146,6 +147,7 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
                                  .cell = cell,
                                  .life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED),
                                  .transfers = operation->kind <= HAFT_IO_SEND};
+    __atomic_store_n(&entry->waited_on, true, __ATOMIC_RELAXED);
     int code = 0;
     lock(entry, shared);
     if (shared && (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & CLOSING) != 0)
@@ -153,7 +155,8 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
     for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD && code == 0; d++) {
         if ((events & events_of[d]) == 0)
             continue;
-        if (waiter->transfers && haft_io_transfers(entry, d) && is_stream(operation->descriptor))
+        if (waiter->transfers && haft_io_transfers(entry, d) &&
+            haft_io_is_stream(operation->descriptor))
             code = -EBUSY;
         else
             haft_io_append(&entry->waiters[d], &waiter->links[d]);
@@ -166,7 +169,6 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
 
 void haft_io_delist(haft_io_waiter_t *waiter) {
     bool shared = waiter->cell->task->worker->shared;
-    __atomic_store_n(&waiter->cell->task->waits_on, -1, __ATOMIC_RELAXED);
     lock(waiter->descriptor, shared);
     take_out(waiter);
     unlock(waiter->descriptor, shared);
@@ -176,6 +178,37 @@ bool haft_io_is_waited_on(haft_io_descriptors_t *table, int descriptor) {
     const haft_io_descriptor_t *entry = haft_io_descriptor(table, descriptor, false);
     return entry != NULL && (!haft_io_ring_empty(&entry->waiters[HAFT_IO_INWARD]) ||
                              !haft_io_ring_empty(&entry->waiters[HAFT_IO_OUTWARD]));
+}
+
+static void visit_waiters(haft_io_descriptor_t *entry, int descriptor, haft_io_visit_t *visit,
+                          void *state) {
+    for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD; d++) {
+        const haft_io_link_t *head = &entry->waiters[d];
+        for (const haft_io_link_t *link = head->next; link != head; link = link->next) {
+            const haft_io_waiter_t *waiter = HAFT_IO_OWNER(link, haft_io_waiter_t, links[d]);
+            if (d == HAFT_IO_INWARD || !haft_io_linked(&waiter->links[HAFT_IO_INWARD]))
+                visit(state, descriptor, waiter->cell->task);
+        }
+    }
+}
+
+static void visit_block(haft_io_descriptors_t *table, int first, haft_io_visit_t *visit,
+                        void *state) {
+    for (int i = first; i < first + BLOCK; i++) {
+        haft_io_descriptor_t *entry = haft_io_descriptor(table, i, false);
+        if (entry == NULL)
+            return;
+        lock(entry, table->shared);
+        visit_waiters(entry, i, visit, state);
+        unlock(entry, table->shared);
+    }
+}
+
+void haft_io_visit_waiters(haft_io_descriptors_t *table, haft_io_visit_t *visit, void *state) {
+    for (int i = 0; i < TOP; i++)
+        for (int j = 0; j < MIDDLE && __atomic_load_n(&table->top[i], __ATOMIC_ACQUIRE) != NULL;
+             j++)
+            visit_block(table, (i << MIDDLE_BITS | j) << BLOCK_BITS, visit, state);
 }
 
 int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *operation,
@@ -234,6 +267,10 @@ static uint32_t settled_uses(const haft_io_descriptor_t *entry) {
     return uses;
 }
 
+bool haft_io_is_used(const haft_io_descriptor_t *entry) {
+    return (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & ~RELEASING) != 0;
+}
+
 static bool begin_use(haft_io_descriptor_t *entry) {
     uint32_t uses;
     do {
@@ -253,8 +290,9 @@ static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int 
         worker->backend->forget(worker->crew->workers[__builtin_ctzll(registered)], descriptor);
     entry->registered = 0;
     __atomic_store_n(&entry->nature, HAFT_IO_UNKNOWN, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->waited_on, false, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->life, entry->life + 1, __ATOMIC_RELAXED);
-    int code = haft_io_close_file(descriptor);
+    int code = haft_io_close_elsewhere(descriptor);
     __atomic_store_n(&entry->uses, 0, __ATOMIC_RELEASE);
     return code;
 }
@@ -301,7 +339,9 @@ int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
     haft_io_descriptor_t *entry =
         haft_io_descriptor(worker->crew->descriptors, descriptor, worker->shared);
     if (entry == NULL)
-        return haft_io_close_file(descriptor);
+        return haft_io_close_elsewhere(descriptor);
+    if (HAFT_IO_UNLIKELY(__atomic_load_n(&entry->handed_over, __ATOMIC_RELAXED)))
+        return -EBADF; /* It is being closed. */
     uint32_t uses = 0;
     /* Nobody waits for the next file before all who wait for this one are woken. */
     lock(entry, worker->shared);

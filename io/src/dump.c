@@ -3,7 +3,8 @@
  * What a run looks like from inside: its scopes and tasks as text, and counters.
  *
  * The tree is walked from the root down, with the locks of the scopes on the way, which keep their lists and
- * the tasks in these. The text is collected, and written when no lock is held.
+ * the tasks in these. Before, who waits on which descriptor is read from the table of descriptors. The text is
+ * collected, and written when no lock is held.
  *
  * A stack is walked while its task is PARKED. In a run of several threads another one may be about to resume it:
  *
@@ -98,29 +99,94 @@ static void add_backtrace(text_t *text, int depth, const haft_io_task_t *task) {
     free(names);
 }
 
-/* ---- The tree ---- */
+/* ---- Who waits on which descriptor ---- */
+
+/* A wait is known by when it began: the task may have had others since. */
+typedef struct wait {
+    const haft_io_task_t *task;
+    const char *waits_for;
+    uint32_t since;
+    int descriptor;
+} wait_t;
 
 typedef struct view {
     text_t text;
     int64_t now;
     bool backtraces;
+    wait_t *waits; /* by task, and then by descriptor */
+    size_t waits_count, waits_room;
 } view_t;
+
+static wait_t wait_of(const haft_io_task_t *task, int descriptor) {
+    return (wait_t){task, __atomic_load_n(&task->waits_for, __ATOMIC_RELAXED),
+                    __atomic_load_n(&task->waits_since, __ATOMIC_RELAXED), descriptor};
+}
+
+static void note_wait(void *state, int descriptor, const haft_io_task_t *task) {
+    view_t *view = state;
+    if (view->waits_count == view->waits_room) {
+        enum { FEW = 64 };
+        size_t room = view->waits_room * 2 + FEW;
+        wait_t *waits = realloc(view->waits, room * sizeof *waits);
+        view->text.failed |= waits == NULL;
+        if (waits == NULL)
+            return;
+        view->waits = waits;
+        view->waits_room = room;
+    }
+    view->waits[view->waits_count++] = wait_of(task, descriptor);
+}
+
+static int compare_waits(const void *left, const void *right) {
+    const wait_t *a = left, *b = right;
+    if (a->task != b->task)
+        return (uintptr_t)a->task < (uintptr_t)b->task ? -1 : 1;
+    return a->descriptor - b->descriptor;
+}
+
+static size_t first_wait_of(const view_t *view, const haft_io_task_t *task) {
+    size_t from = 0, to = view->waits_count;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if ((uintptr_t)view->waits[middle].task < (uintptr_t)task)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+static void add_descriptors(view_t *view, const wait_t *wait) {
+    enum { MOST = 8 };
+    size_t first = first_wait_of(view, wait->task), count = 0;
+    while (first + count < view->waits_count && view->waits[first + count].task == wait->task &&
+           view->waits[first + count].waits_for == wait->waits_for &&
+           view->waits[first + count].since == wait->since)
+        count++;
+    for (size_t i = 0; i < count && i < MOST; i++)
+        add(&view->text, "%s%d",
+            i != 0      ? ", "
+            : count > 1 ? " on descriptors "
+                        : " on descriptor ",
+            view->waits[first + i].descriptor);
+    if (count > MOST)
+        add(&view->text, " and %zu more", count - MOST);
+}
+
+/* ---- The tree ---- */
 
 static void add_task(view_t *view, int depth, const haft_io_task_t *task) {
     text_t *text = &view->text;
     const char *name = __atomic_load_n(&task->name, __ATOMIC_RELAXED);
-    const char *waits_for = __atomic_load_n(&task->waits_for, __ATOMIC_RELAXED);
-    int descriptor = __atomic_load_n(&task->waits_on, __ATOMIC_RELAXED);
+    wait_t wait = wait_of(task, -1);
     add(text, "%*stask '%s' ", depth * 2, "", name != NULL ? name : "");
-    if (waits_for == NULL || haft_io_state(task) != HAFT_IO_PARKED) {
+    if (wait.waits_for == NULL || haft_io_state(task) != HAFT_IO_PARKED) {
         add(text, "%s\n", state_name(task));
         return;
     }
-    add(text, "waits for: %s", waits_for);
-    if (descriptor >= 0)
-        add(text, " on descriptor %d", descriptor);
-    int32_t ticks = (int32_t)((uint32_t)(view->now >> HAFT_IO_TICK_BITS) -
-                              __atomic_load_n(&task->waits_since, __ATOMIC_RELAXED));
+    add(text, "waits for: %s", wait.waits_for);
+    add_descriptors(view, &wait);
+    int32_t ticks = (int32_t)((uint32_t)(view->now >> HAFT_IO_TICK_BITS) - wait.since);
     int64_t since = ticks > 0 ? (int64_t)ticks << HAFT_IO_TICK_BITS : 0;
     add(text, ", %lld ms\n", (long long)(since / HAFT_IO_MILLISECOND));
     if (view->backtraces)
@@ -154,7 +220,7 @@ static ptrdiff_t add_scope(view_t *view, int depth, haft_io_scope_t *scope) {
 }
 
 static int write_all(int descriptor, const char *bytes, size_t size) {
-    while (size != 0) {
+    for (int saved = errno; size != 0; errno = saved) {
         ssize_t done = write(descriptor, bytes, size);
         if (done < 0 && errno != EINTR)
             return -errno;
@@ -166,6 +232,9 @@ static int write_all(int descriptor, const char *bytes, size_t size) {
 
 static int dump(haft_io_crew_t *crew, bool backtraces, int descriptor) {
     view_t view = {.now = haft_io_worker_now(crew->workers[0])};
+    haft_io_visit_waiters(crew->descriptors, note_wait, &view);
+    if (view.waits_count != 0)
+        qsort(view.waits, view.waits_count, sizeof *view.waits, compare_waits);
     if (backtraces)
         view.backtraces = begin_look(crew);
     ptrdiff_t unlisted = add_scope(&view, 0, &crew->root);
@@ -175,6 +244,7 @@ static int dump(haft_io_crew_t *crew, bool backtraces, int descriptor) {
         add(&view.text, "and %td tasks that have not waited yet\n", unlisted);
     int code = view.text.failed ? -ENOMEM : write_all(descriptor, view.text.bytes, view.text.size);
     free(view.text.bytes);
+    free(view.waits);
     return code;
 }
 

@@ -58,12 +58,14 @@ static int watch_again(const haft_io_worker_t *worker, haft_io_descriptor_t *ent
     struct epoll_event event =
         event_of(__atomic_load_n(&entry->life, __ATOMIC_RELAXED), descriptor, EVERYTHING);
     uint64_t bit = UINT64_C(1) << worker->index;
+    int saved = errno;
     if (epoll_ctl(state->epoll, EPOLL_CTL_MOD, descriptor, &event) == 0) {
         __atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED);
         return 0;
     }
     if (errno != ENOENT)
         return -errno;
+    errno = saved;
     __atomic_fetch_and(&entry->registered, ~bit, __ATOMIC_RELAXED);
     return watch(worker, entry, descriptor);
 }

@@ -212,7 +212,6 @@ struct haft_io_task {
     unsigned stays;         /* so many things keep it with its worker: requests to the kernel */
     int saved_errno;        /* of a task that has yielded */
     haft_io_timer_t *timer; /* of its wait, or NULL */
-    int waits_on;           /* a descriptor, or -1; any thread reads */
     uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
     int code;        /* how it ended */
     haft_io_task_t *next;   /* in the inbox (any thread), the free list */
@@ -435,6 +434,9 @@ struct haft_io_crew {
     uint32_t look_lock;    /* of who walks the stacks of tasks that are suspended */
     bool looked_at;        /* somebody does: who resumes a task waits for the lock; any thread */
     bool dump_asked;       /* by a signal; any thread */
+    uint32_t handed_over;  /* descriptors to close, in a run that is alone; any thread */
+    unsigned closers;      /* threads that close a descriptor for this run; any thread */
+    haft_io_crew_t *next_run;
     int dump_signal;
     haft_io_crew_t *next_dumping; /* of those with a signal */
     struct haft_io_watchdog *watchdog;
@@ -697,10 +699,15 @@ enum haft_io_nature { HAFT_IO_UNKNOWN, HAFT_IO_SOCKET, HAFT_IO_FILE, HAFT_IO_STR
 
 /* In a shared run all of it is any thread's. */
 struct haft_io_descriptor {
-    uint32_t lock;       /* of the waiters; taken in a shared run */
+    union {
+        uint32_t lock; /* of the waiters; taken in a shared run */
+        uint32_t next; /* `handed_over`: see closing.c; in a run that is alone */
+    };
     uint32_t uses;       /* operations on other threads; in a shared run all; and CLOSING */
     uint32_t life;       /* counts how often the number was closed */
     uint8_t nature;      /* a haft_io_nature */
+    bool waited_on;      /* some task has, since the number was closed last; any thread reads */
+    bool handed_over;    /* by another thread, to be closed; any thread */
     uint64_t registered; /* by workers, each with its epoll: a bit for the index */
     void *arrivals;      /* what io_uring gives of it by itself, in a run that is alone; or NULL */
     haft_io_link_t waiters[2];
@@ -728,6 +735,12 @@ void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
 int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
                    const haft_io_operation_t *operation);
 void haft_io_delist(haft_io_waiter_t *waiter);
+/* Each task that waits on a descriptor, once for each, in the order of their numbers; in a shared run under the
+   descriptor's lock. */
+typedef void haft_io_visit_t(void *state, int descriptor, const haft_io_task_t *task);
+void haft_io_visit_waiters(haft_io_descriptors_t *descriptors, haft_io_visit_t *visit, void *state);
+/* Not a socket for messages; also what is no socket. */
+bool haft_io_is_stream(int descriptor);
 /* In a run that is alone: whether a task waits on the descriptor. */
 bool haft_io_is_waited_on(haft_io_descriptors_t *descriptors, int descriptor);
 
@@ -735,6 +748,21 @@ bool haft_io_is_waited_on(haft_io_descriptors_t *descriptors, int descriptor);
 ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *operation);
 /* Ends the waits on the descriptor with -EBADF, and closes it when none of its operations is under way. */
 int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor);
+
+/* Whether an operation on it is under way on another thread; any thread. */
+bool haft_io_is_used(const haft_io_descriptor_t *descriptor);
+
+/* ---- Closing for other runs (closing.c) ---- */
+
+/* Between the two, other threads may end waits of its tasks. */
+void haft_io_run_begins(haft_io_crew_t *crew);
+void haft_io_run_ends(haft_io_crew_t *crew);
+/* In a child of fork, which has no thread of theirs. */
+void haft_io_forget_runs(void);
+/* Ends the waits of the other runs' tasks with -EBADF, and closes the descriptor. */
+int haft_io_close_elsewhere(int descriptor);
+/* By the thread of a run that is alone: closes what others have handed over. */
+HAFT_IO_COLD void haft_io_take_handed_over(haft_io_crew_t *crew);
 
 /* Waits until somebody wakes those of its direction. 0, -EBUSY, -ECANCELED, or -EBADF: it was closed. */
 int haft_io_wait_on(haft_io_descriptor_t *descriptor, const haft_io_operation_t *operation,

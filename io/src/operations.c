@@ -17,6 +17,8 @@ enum { QUEUE_FULL = -ENOSR };
 
 /* ---- The system calls ---- */
 
+/* What is done by several, of which one may fail, leaves errno alone: errors are returned. */
+
 int64_t haft_io_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -45,7 +47,9 @@ short haft_io_events_of(const haft_io_operation_t *operation) {
 }
 
 int haft_io_close_file(int descriptor) {
-    return close(descriptor) == 0 || errno == EINTR ? 0 : -errno;
+    int saved = errno, code = close(descriptor) == 0 || errno == EINTR ? 0 : -errno;
+    errno = saved;
+    return code;
 }
 
 static int poll_now(int descriptor, short events, int milliseconds) {
@@ -231,14 +235,16 @@ static ssize_t attempt_once(const haft_io_operation_t *o) {
 }
 
 ssize_t haft_io_attempt(const haft_io_operation_t *operation) {
+    int saved = errno;
     ssize_t done;
     do
         done = attempt_once(operation);
     while (done == -EINTR);
+    errno = saved;
     return done;
 }
 
-ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
+static ssize_t operate_blocking(const haft_io_operation_t *operation) {
     if (operation->kind == HAFT_IO_READ_LENT)
         return haft_io_read_into_lent(operation, haft_io_operate_blocking);
     for (;;) {
@@ -262,6 +268,13 @@ ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
         if (done < 0 && done != -EINTR && done != -EAGAIN)
             return done;
     }
+}
+
+ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
+    int saved = errno;
+    ssize_t done = operate_blocking(operation);
+    errno = saved;
+    return done;
 }
 
 /* ---- Scheduled ---- */
@@ -337,7 +350,7 @@ static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
 
 static int default_close(void *unused, HAFT_PAYLOAD(haft_io_close) * payload) {
     (void)unused;
-    return haft_io_close_file(payload->descriptor);
+    return haft_io_close_elsewhere(payload->descriptor);
 }
 static int clause_close(void *state, HAFT_PAYLOAD(haft_io_close) * payload) {
     haft_io_runner_t *runner = state;
@@ -375,7 +388,9 @@ static int64_t clause_now(void *state, HAFT_PAYLOAD(haft_io_now) * payload) {
 
 static int default_call_blocking(void *unused, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
     (void)unused;
+    int saved = errno;
     payload->function(payload->argument);
+    errno = saved; /* as where the pool calls it */
     return 0;
 }
 static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
@@ -486,32 +501,50 @@ int haft_io_close(int descriptor) {
     return HAFT_PERFORM(haft_io_close, descriptor);
 }
 
-/* What MSG_WAITALL promises is more than one operation, which ends with what there is. A cancel, or an error, is for the
-   next, as it is of recv(2). */
-static HAFT_IO_COLD ssize_t receive_all(int socket, char *buffer, size_t size, int flags,
-                                        ssize_t first) {
-    size_t got = (size_t)first;
-    int type = 0;
-    socklen_t type_size = sizeof type;
-    if (getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &type_size) != 0 || type != SOCK_STREAM)
+/*
+ * What MSG_WAITALL promises is more than one operation, which ends with what there is: the first has got so many bytes
+ * of the message's parts. A cancel, or an error, is for the next, as it is of recvmsg(2); and so is what comes after
+ * descriptors, or other control data, that have come along. `control_size` is the room for these, if none have.
+ */
+static HAFT_IO_COLD ssize_t receive_all(int socket, struct msghdr *message, int flags,
+                                        ssize_t first, size_t control_size) {
+    size_t got = (size_t)first, skipped = 0;
+    if (!haft_io_is_stream(socket))
         return first;
-    while (got < size) {
-        ssize_t more =
-            HAFT_PERFORM(haft_io_receive, socket, flags, buffer + got, size - got, NULL, NULL);
+    for (size_t i = 0; i < message->msg_iovlen && message->msg_controllen == 0;) {
+        struct iovec part = message->msg_iov[i];
+        if (skipped + part.iov_len <= got) {
+            skipped += message->msg_iov[i++].iov_len;
+            continue;
+        }
+        part.iov_base = (char *)part.iov_base + (got - skipped);
+        part.iov_len -= got - skipped;
+        struct msghdr rest = {.msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = message->msg_control,
+                              .msg_controllen = control_size};
+        ssize_t more = HAFT_PERFORM(haft_io_receive_message, socket, flags, &rest);
         if (more <= 0)
             break;
         got += (size_t)more;
+        message->msg_controllen = rest.msg_controllen;
+        message->msg_flags |= rest.msg_flags;
     }
     return (ssize_t)got;
+}
+
+static inline bool wants_all(int flags) {
+    return HAFT_IO_UNLIKELY((flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL);
 }
 
 ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
                              struct sockaddr *address, socklen_t *address_size) {
     ssize_t done =
         HAFT_PERFORM(haft_io_receive, socket, flags, buffer, size, address, address_size);
-    if (HAFT_IO_UNLIKELY((flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL) && done > 0 &&
-        (size_t)done < size)
-        return receive_all(socket, buffer, size, flags, done);
+    if (wants_all(flags) && done > 0 && (size_t)done < size) {
+        struct msghdr message = {.msg_iov = &(struct iovec){buffer, size}, .msg_iovlen = 1};
+        return receive_all(socket, &message, flags, done, 0);
+    }
     return HAFT_IO_LIKELY(done != -ECANCELED) ? done : haft_io_cancelled();
 }
 
@@ -538,7 +571,11 @@ ssize_t haft_io_write_parts(int descriptor, const struct iovec *parts, size_t co
 }
 
 ssize_t haft_io_receive_message(int socket, struct msghdr *message, int flags) {
-    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_receive_message, socket, flags, message));
+    size_t control_size = message != NULL ? message->msg_controllen : 0;
+    ssize_t done = HAFT_PERFORM(haft_io_receive_message, socket, flags, message);
+    if (wants_all(flags) && done > 0)
+        return receive_all(socket, message, flags, done, control_size);
+    return HAFT_IO_LIKELY(done != -ECANCELED) ? done : haft_io_cancelled();
 }
 
 ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags) {

@@ -69,10 +69,11 @@ static void block_again(int descriptor, int flags) {
 
 ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
     for (;;) {
-        int flags = stop_blocking(socket);
+        int flags = stop_blocking(socket), saved = errno;
         off_t position = offset != NULL ? *offset : 0;
         ssize_t sent = sendfile(socket, file, offset != NULL ? &position : NULL, size);
         int error = errno;
+        errno = saved;
         block_again(socket, flags);
         if (sent >= 0) {
             if (offset != NULL)
@@ -105,9 +106,10 @@ ssize_t haft_io_splice(int from, int to, size_t size) {
     if (code != 0)
         return code;
     for (;;) {
-        int from_flags = stop_blocking(from), to_flags = stop_blocking(to);
+        int from_flags = stop_blocking(from), to_flags = stop_blocking(to), saved = errno;
         ssize_t moved = splice(from, NULL, to, NULL, size, SPLICE_F_NONBLOCK);
         int error = errno;
+        errno = saved;
         block_again(from, from_flags);
         block_again(to, to_flags);
         if (moved >= 0)

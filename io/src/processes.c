@@ -127,6 +127,7 @@ int haft_io_wait_process(pid_t process, int *status) {
     if (process <= 0)
         return -EINVAL;
     siginfo_t unused;
+    int saved = errno;
     if (waitid(P_PID, (id_t)process, &unused, WEXITED | WNOHANG | WNOWAIT) < 0) /* no child */
         return -errno;
     end_t end = {process, status, 0};
@@ -134,6 +135,7 @@ int haft_io_wait_process(pid_t process, int *status) {
     if (descriptor < 0 && errno != ENOSYS)
         return errno == ESRCH ? -ECHILD : -errno;
     if (descriptor < 0) { /* before Linux 5.3 */
+        errno = saved;
         int code = haft_io_call_blocking(call_wait, &end);
         return code == 0 ? end.code : code;
     }

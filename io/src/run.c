@@ -214,8 +214,11 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
     haft_io_scope_start(&crew->root, first, NULL, &options_of_root, options_of_root.moves);
     int code = choose_backend(first, options != NULL ? options->backend : NULL);
     if (code == 0) {
+        if (simulated == NULL)
+            haft_io_run_begins(crew);
         code = run_observed(crew, threads, main, argument, options);
         haft_io_pool_stop(crew);
+        haft_io_run_ends(crew);
         for (unsigned i = 0; i < crew->count; i++)
             stop_backend(crew->workers[i]);
     }
@@ -227,6 +230,7 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
 
 static void in_child_of_fork(void) {
     haft_io_worker_t *worker = haft_io_worker();
+    haft_io_forget_runs();
     if (worker != NULL)
         haft_io_become_child(worker->crew);
 }

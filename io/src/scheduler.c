@@ -41,6 +41,8 @@
  *   a task for any       | a queue or the overflow | crew->parking      | its bit in parking, and    | all queues,
  *     worker             |                         |                    |   one searcher less        |   overflow
  *   a dump, by a signal  | crew->dump_asked        | nothing: wakes all |                            |
+ *   a descriptor to      | crew->handed_over       | nothing: wakes it  |                            |
+ *     close for others   |                         |                    |                            |
  *   a timer              | its own thread, between tasks: the time of the first is read when the poll begins
  *   a descriptor         | the kernel, which ends the poll
  *
@@ -421,8 +423,10 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
     if (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
         if (runner->task == NULL)
             runner_rests(worker, runner);
-        else if (HAFT_IO_LIKELY(haft_io_state(runner->task) == HAFT_IO_RUNNING)) /* not READY */
+        else if (HAFT_IO_LIKELY(haft_io_state(runner->task) == HAFT_IO_RUNNING)) { /* not READY */
+            HAFT_IO_CHECK(waiting, worker, runner->task);
             haft_io_set_state(runner->task, HAFT_IO_PARKED);
+        }
         return;
     }
     if (!haft_finished(request))
@@ -481,6 +485,8 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     __atomic_store_n(&worker->resumed, 0, __ATOMIC_RELAXED);
     if (HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->dump_asked, __ATOMIC_RELAXED)))
         haft_io_dump_as_asked(worker->crew);
+    if (HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->handed_over, __ATOMIC_RELAXED) != 0))
+        haft_io_take_handed_over(worker->crew);
 }
 
 static void loop_alone(haft_io_worker_t *worker) {

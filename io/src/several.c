@@ -21,7 +21,7 @@ haft_io_operation_t haft_io_operation_of(const struct pollfd *entry) {
 }
 
 int haft_io_poll_blocking(struct pollfd *entries, size_t count, int64_t deadline) {
-    for (;;) {
+    for (int saved = errno;; errno = saved) {
         int64_t now = haft_io_clock();
         int64_t left = deadline > now ? deadline - now : 0;
         struct timespec limit = {left / HAFT_IO_SECOND, left % HAFT_IO_SECOND};
@@ -32,11 +32,13 @@ int haft_io_poll_blocking(struct pollfd *entries, size_t count, int64_t deadline
 }
 
 static int look(struct pollfd *entries, size_t count) {
-    int ready;
+    int ready, saved = errno;
     do
         ready = poll(entries, count, 0);
     while (ready < 0 && errno == EINTR);
-    return ready >= 0 ? ready : -errno;
+    int code = ready >= 0 ? ready : -errno;
+    errno = saved;
+    return code;
 }
 
 static int poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner, struct pollfd *entries,

@@ -32,7 +32,7 @@ typedef struct end {
 } end_t;
 
 typedef struct state {
-    haft_io_descriptors_t *descriptors;
+    haft_io_descriptors_t *descriptors; /* the run's */
     end_t *ends;
     int count;
 } state_t;
@@ -55,7 +55,7 @@ static end_t *end_of(state_t *state, int descriptor) {
 }
 
 static haft_io_descriptor_t *waiters_of(state_t *state, int descriptor) {
-    return haft_io_descriptor(state->descriptors, descriptor - FIRST_END, true);
+    return haft_io_descriptor(state->descriptors, descriptor, true);
 }
 
 static size_t drawn_size(haft_io_simulated_t *simulated, size_t size) {
@@ -113,6 +113,24 @@ static int poll_end(const end_t *end, const end_t *peer, short events) {
     return ready != 0 ? ready : -EAGAIN;
 }
 
+/* A message as an operation on the first of its parts; nothing comes along with it. */
+static haft_io_operation_t part_of_message(const haft_io_operation_t *operation) {
+    bool receives = operation->kind == HAFT_IO_RECEIVE_MESSAGE;
+    struct msghdr *message = operation->buffer;
+    haft_io_operation_t part = haft_io_first_part(
+        &(haft_io_operation_t){.buffer = message->msg_iov, .size = message->msg_iovlen});
+    part.kind = receives ? HAFT_IO_RECEIVE : HAFT_IO_SEND;
+    part.flags = operation->flags;
+    if (!receives && message->msg_controllen != 0)
+        part.flags = ~FLAGS;
+    if (receives) {
+        message->msg_namelen = 0;
+        message->msg_controllen = 0;
+        message->msg_flags = 0;
+    }
+    return part;
+}
+
 /* The flags of recv(2) and send(2), whose place is that of the events in other operations. */
 static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_operation_t *operation);
 
@@ -128,6 +146,12 @@ static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_opera
     haft_io_operation_t part;
     if (operation->kind == HAFT_IO_READ_PARTS || operation->kind == HAFT_IO_WRITE_PARTS) {
         part = haft_io_first_part(operation);
+        operation = &part;
+    } else if (operation->kind == HAFT_IO_RECEIVE_MESSAGE ||
+               operation->kind == HAFT_IO_SEND_MESSAGE) {
+        if (operation->buffer == NULL)
+            return -EFAULT;
+        part = part_of_message(operation);
         operation = &part;
     }
     if ((haft_io_flags_of(operation) & ~FLAGS) != 0)
@@ -155,7 +179,9 @@ static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_opera
     }
 }
 
-static ssize_t operate_once(haft_io_runner_t *runner, const haft_io_operation_t *operation) {
+static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+    if (operation->descriptor < FIRST_END)
+        return haft_io_operate_blocking(operation);
     state_t *state = runner->worker->backend_state;
     for (;;) {
         end_t *end = end_of(state, operation->descriptor);
@@ -169,28 +195,6 @@ static ssize_t operate_once(haft_io_runner_t *runner, const haft_io_operation_t 
         if (code != 0)
             return code;
     }
-}
-
-/* A cancel, or an error, after the first part is for the next operation. */
-static ssize_t receive_all(haft_io_runner_t *runner, haft_io_operation_t rest) {
-    ssize_t got = 0;
-    do {
-        ssize_t done = operate_once(runner, &rest);
-        if (done <= 0)
-            return got != 0 ? got : done;
-        got += done;
-        rest.buffer = (char *)rest.buffer + done;
-        rest.size -= (size_t)done;
-    } while (rest.size != 0);
-    return got;
-}
-
-static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    if (operation->descriptor < FIRST_END)
-        return haft_io_operate_blocking(operation);
-    if (operation->kind == HAFT_IO_RECEIVE && (operation->flags & WHOLE_PEEK) == MSG_WAITALL)
-        return receive_all(runner, *operation);
-    return operate_once(runner, operation);
 }
 
 static haft_io_descriptor_t *find(haft_io_worker_t *worker, int descriptor) {
@@ -256,7 +260,7 @@ static void wake_both_ways(state_t *state, int descriptor, bool closed) {
 static int close_end(haft_io_worker_t *worker, int descriptor) {
     state_t *state = worker->backend_state;
     if (descriptor < FIRST_END)
-        return haft_io_close_file(descriptor);
+        return haft_io_close_elsewhere(descriptor);
     end_t *end = end_of(state, descriptor);
     if (end == NULL)
         return -EBADF;
@@ -316,6 +320,21 @@ static void tell_who_waits(const haft_io_scope_t *scope) {
         tell_who_waits(HAFT_IO_OWNER(link, haft_io_scope_t, sibling));
 }
 
+/* Those that no cancel has reached yet, each the outermost of its kind. False: there is none. */
+static bool cancel_shielded(const haft_io_scope_t *scope) {
+    bool some = false;
+    for (const haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next) {
+        haft_io_scope_t *inner = HAFT_IO_OWNER(link, haft_io_scope_t, sibling);
+        if (inner->cancelled) {
+            some |= cancel_shielded(inner);
+        } else {
+            haft_io_scope_cancel(inner, -EDEADLK);
+            some = true;
+        }
+    }
+    return some;
+}
+
 static void poll_time(haft_io_worker_t *worker, int64_t nanoseconds) {
     if (nanoseconds >= 0) {
         worker->simulated->now += nanoseconds;
@@ -324,9 +343,10 @@ static void poll_time(haft_io_worker_t *worker, int64_t nanoseconds) {
     fprintf(stderr, "haft-io: nobody can go on:\n");
     haft_io_scope_t *root = &worker->crew->root;
     tell_who_waits(root);
-    if (root->cancelled)
-        haft_io_misuse("Tasks wait for ever, and cannot be cancelled.");
-    haft_io_scope_cancel(root, -EDEADLK);
+    if (!root->cancelled)
+        haft_io_scope_cancel(root, -EDEADLK);
+    else if (!cancel_shielded(root))
+        haft_io_misuse("Tasks wait for ever where no cancel reaches them.");
 }
 
 /* ---- The table ---- */
@@ -340,19 +360,14 @@ static void stop(haft_io_worker_t *worker) {
     for (int i = 0; i < state->count; i++)
         free(state->ends[i].bytes);
     free(state->ends);
-    haft_io_descriptors_free(state->descriptors);
     free(state);
 }
 
 static int start(haft_io_worker_t *worker) {
     state_t *state = calloc(1, sizeof *state);
-    haft_io_descriptors_t *descriptors = haft_io_descriptors_new(false);
-    if (state == NULL || descriptors == NULL) {
-        free(state);
-        free(descriptors);
+    if (state == NULL)
         return -ENOMEM;
-    }
-    state->descriptors = descriptors;
+    state->descriptors = worker->crew->descriptors;
     worker->backend_state = state;
     return 0;
 }

@@ -18,8 +18,10 @@ int haft_io_pipe(int ends[2]) {
 }
 
 int haft_io_socket(int domain, int type, int protocol) {
-    int made = socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
-    return made >= 0 ? made : -errno;
+    int saved = errno, made = socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+    int code = made >= 0 ? made : -errno;
+    errno = saved; /* The next of several addresses may do. */
+    return code;
 }
 
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]) {

@@ -64,7 +64,6 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->cell = NULL;
     task->joiner = HAFT_IO_NOT_JOINABLE;
     task->waits_for = NULL;
-    task->waits_on = -1;
     task->function = function;
     task->argument = argument;
     task->name = NULL;

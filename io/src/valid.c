@@ -28,6 +28,17 @@ const char *haft_io_invalid_next(const haft_io_worker_t *worker, const haft_io_t
     return still_waits(task) ? "a task goes on when its cell has been won" : NULL;
 }
 
+/* Somebody may have won its cell by now, and put it into the inbox; more becomes of it on this thread only. */
+const char *haft_io_invalid_waiting(const haft_io_worker_t *worker, const haft_io_task_t *task) {
+    if (task->worker != worker || task->runner->worker != worker || task->runner->task != task)
+        return "a task waits with its worker";
+    if (!task->listed)
+        return "a task that waits is found by who cancels its scope";
+    if (task->timer != NULL && !haft_io_linked(&task->timer->link) && still_waits(task))
+        return "a wait with a deadline has a timer until its cell has been won";
+    return NULL;
+}
+
 const char *haft_io_invalid_idle(const haft_io_worker_t *worker) {
     if (!haft_io_ring_empty(&worker->ready) || !haft_io_ring_empty(&worker->polled))
         return "a worker sleeps only when its own queues are empty";

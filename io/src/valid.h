@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariants of the tables in internal.h and scheduler.c, checked where a task goes on, a worker falls asleep
-   and rises, and a run ends; nothing in release builds (NDEBUG). */
+/* The invariants of the tables in internal.h and scheduler.c, checked where a task waits and goes on, a worker falls
+   asleep and rises, and a run ends; nothing in release builds (NDEBUG). */
 #ifndef HAFT_IO_VALID_H
 #define HAFT_IO_VALID_H
 
@@ -10,6 +10,8 @@
 
 /* Of a task that the worker has taken from a queue, and is about to resume. */
 const char *haft_io_invalid_next(const haft_io_worker_t *worker, const haft_io_task_t *task);
+/* Of one that was suspended by the worker to wait, and is about to be PARKED. */
+const char *haft_io_invalid_waiting(const haft_io_worker_t *worker, const haft_io_task_t *task);
 /* Of a worker that has found nothing to do. */
 const char *haft_io_invalid_idle(const haft_io_worker_t *worker);
 /* Of one that has slept, or has not after all. */

@@ -27,8 +27,10 @@ void haft_io_guard_contended(uint32_t *lock) {
                                         __ATOMIC_RELAXED))
             return;
     }
+    int saved = errno;
     while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE) != 0)
         syscall(SYS_futex, lock, FUTEX_WAIT_PRIVATE, 2, &MOMENT, NULL, 0);
+    errno = saved;
 }
 
 void haft_io_wake_guarded(uint32_t *lock) {

@@ -12,8 +12,10 @@ int haft_io_waker_open(void) {
 
 void haft_io_waker_wake(int waker) {
     uint64_t one = 1;
+    int saved = errno;
     while (write(waker, &one, sizeof one) < 0 && errno == EINTR)
         continue;
+    errno = saved;
 }
 
 void haft_io_waker_reset(int waker) {

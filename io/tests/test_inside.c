@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/membarrier.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -59,6 +60,72 @@ BODY(dump_others) {
 static void a_dump_says_who_waits_for_what(void) {
     CHECK_EQUAL(haft_io_run(dump_others, NULL, NULL), -ECANCELED);
     CHECK_EQUAL(haft_io_run(dump_others, NULL, &(haft_io_options_t){.threads = 2}), -ECANCELED);
+}
+
+/* Of several descriptors, the first few. */
+static int several[12][2];
+static void *poll_several(void *count) {
+    struct pollfd entries[12];
+    for (int i = 0; i < (int)(intptr_t)count; i++)
+        entries[i] = (struct pollfd){several[i][0], i % 2 == 0 ? POLLIN : POLLIN | POLLPRI, 0};
+    entries[1].fd = -1;
+    haft_io_poll(entries, (size_t)(intptr_t)count, HAFT_IO_FOREVER);
+    CHECK(!"a poll that was cancelled returned");
+    return NULL;
+}
+BODY(dump_polls) {
+    char three[64], all[256] = "";
+    for (int i = 0; i < 12; i++)
+        CHECK_EQUAL(haft_io_pipe(several[i]), 0);
+    snprintf(three, sizeof three, "'three' waits for: poll on descriptors %d, %d, %d, ",
+             several[0][0], several[2][0], several[3][0]);
+    for (int i = 0, size = 0; i < 9; i++)
+        size += snprintf(all + size, sizeof all - (size_t)size, "%d%s", several[i + (i > 0)][0],
+                         i < 7   ? ", "
+                         : i < 8 ? " and 3 more, "
+                                 : "");
+    haft_io_async_with(&(haft_io_task_options_t){.name = "three"}, poll_several, check_number(4));
+    haft_io_async_with(&(haft_io_task_options_t){.name = "all"}, poll_several, check_number(12));
+    do { /* until both wait */
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        take_dump();
+    } while (strstr(text, "'three' waits for: poll on") == NULL || strstr(text, "more") == NULL);
+    CHECK_CONTAINS(text, three);
+    *strrchr(all, ' ') = '\0';
+    CHECK_CONTAINS(text, all);
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+static void dump_polls_of(const haft_io_options_t *options) {
+    CHECK_EQUAL(haft_io_run(dump_polls, NULL, options), -ECANCELED);
+    for (int i = 0; i < 12; i++) {
+        close(several[i][0]);
+        close(several[i][1]);
+    }
+}
+static void a_dump_shows_all_descriptors_of_a_poll(void) {
+    check_everywhere(dump_polls_of);
+}
+
+static int simulated[2];
+static void *read_simulated(void *unused) {
+    char byte;
+    haft_io_read(simulated[0], &byte, 1);
+    return unused;
+}
+BODY(dump_simulated) {
+    char expected[64];
+    CHECK_EQUAL(haft_io_simulated_pair(simulated), 0);
+    haft_io_spawn(read_simulated, NULL);
+    haft_io_sleep(HAFT_IO_SECOND);
+    take_dump();
+    snprintf(expected, sizeof expected, "waits for: read on descriptor %d, 1000 ms", simulated[0]);
+    CHECK_CONTAINS(text, expected);
+    haft_io_close(simulated[0]);
+    return NULL;
+}
+static void a_dump_of_a_simulation_shows_its_descriptors(void) {
+    CHECK_EQUAL(haft_io_simulate(dump_simulated, NULL, NULL), 0);
 }
 
 /* Tasks and scopes come and go while another thread looks. */
@@ -270,6 +337,8 @@ static void outside_of_a_task_there_is_nothing_to_see(void) {
 int main(void) {
     check_backend();
     RUN(a_dump_says_who_waits_for_what);
+    RUN(a_dump_shows_all_descriptors_of_a_poll);
+    RUN(a_dump_of_a_simulation_shows_its_descriptors);
     RUN(a_dump_is_safe_while_others_go_on);
     RUN(counters_count_tasks_operations_and_polls);
     RUN(a_thread_wakes_up_once_for_a_timer_that_is_alone);

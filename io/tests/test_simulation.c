@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 static int ends[2];
 static char buffer[8192];
@@ -70,6 +71,29 @@ static void waitall_ends_with_the_stream(void) {
     CHECK_SIMULATES(receive_much);
 }
 
+BODY(receive_messages) {
+    char first[4], second[5], third[2];
+    struct iovec parts[] = {{first, 4}, {NULL, 0}, {second, 5}, {third, 2}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 4};
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    struct msghdr hello = {.msg_iov = &(struct iovec){(char[]){"hello "}, 6}, .msg_iovlen = 1};
+    for (ssize_t sent = 0; sent < 6; hello.msg_iov->iov_base = (char *)"hello " + sent) {
+        hello.msg_iov->iov_len = 6 - (size_t)sent;
+        sent += haft_io_send_message(ends[1], &hello, 0);
+    }
+    haft_io_spawn(say_world, NULL);
+    CHECK_EQUAL(haft_io_receive_message(ends[0], &message, MSG_WAITALL), 11);
+    CHECK(memcmp(first, "hell", 4) == 0 && memcmp(second, "o wor", 5) == 0 &&
+          memcmp(third, "ld", 2) == 0);
+    hello.msg_control = first;
+    hello.msg_controllen = sizeof first;
+    CHECK_EQUAL(haft_io_send_message(ends[1], &hello, 0), -EOPNOTSUPP);
+    return NULL;
+}
+static void waitall_waits_for_all_of_a_message(void) {
+    CHECK_SIMULATES(receive_messages);
+}
+
 static void *receive_in_vain(void *got) {
     *(ssize_t *)got = haft_io_receive(ends[0], buffer, 6, MSG_WAITALL);
     haft_io_yield();
@@ -121,26 +145,74 @@ static void *receive_for_ever(void *unused) {
     haft_io_receive(ends[0], buffer, 1, 0);
     return unused;
 }
-BODY(wait_in_a_shield) {
-    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
-    haft_io_shield(receive_for_ever, NULL);
+static int shield_code;
+static void *receive_in_shields(void *depth) {
+    if (depth != NULL)
+        shield_code = haft_io_shield(receive_in_shields, check_number((intptr_t)depth - 1));
+    else
+        receive_for_ever(NULL);
     return NULL;
 }
-static void simulate_a_shield(void) {
-    haft_io_simulate(wait_in_a_shield, NULL, NULL);
+static bool outside_was_unwound;
+static void note_unwinding(const int *unused) {
+    (void)unused;
+    outside_was_unwound = true;
 }
-static void who_waits_for_ever_in_a_shield_ends_the_process(void) {
+BODY(wait_in_shields) {
+    __attribute__((cleanup(note_unwinding))) int unwound = 0;
+    (void)unwound;
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    haft_io_spawn(receive_for_ever, NULL);
+    receive_in_shields(check_number(2));
+    haft_io_yield();
+    CHECK(!"a wait after the cancel returned");
+    return NULL;
+}
+static void a_deadlock_in_shields_is_an_error_of_theirs(void) {
+    CHECK_EQUAL(haft_io_simulate(wait_in_shields, NULL, NULL), -EDEADLK);
+    CHECK_EQUAL(shield_code, -EDEADLK);
+    CHECK(outside_was_unwound);
+}
+
+static void clean_up_for_ever(const int *unused) {
+    (void)unused;
+    shield_code = haft_io_shield(receive_for_ever, NULL);
+}
+BODY(fail_and_wait) {
+    __attribute__((cleanup(clean_up_for_ever))) int unwound = 0;
+    (void)unwound;
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    haft_io_fail(-EIO, "no more");
+}
+static void a_deadlock_in_a_cleanup_leaves_the_failure_what_it_is(void) {
+    CHECK_EQUAL(haft_io_simulate(fail_and_wait, NULL, NULL), -EIO);
+    CHECK_EQUAL(shield_code, -EDEADLK);
+}
+
+static haft_io_event_t never;
+BODY(wait_to_the_end) {
+    haft_io_wait_event_to_the_end(&never);
+    return NULL;
+}
+static void simulate_a_wait_to_the_end(void) {
+    haft_io_simulate(wait_to_the_end, NULL, &(haft_io_simulation_t){.seed = 4711});
+}
+static void who_waits_for_ever_where_no_cancel_reaches_ends_the_process_with_the_seed(void) {
     if (check_follows_children())
-        CHECK_ABORTS(simulate_a_shield, "Tasks wait for ever, and cannot be cancelled.");
+        CHECK_ABORTS(simulate_a_wait_to_the_end,
+                     "Tasks wait for ever where no cancel reaches them. (The seed was 4711.)");
 }
 
 int main(void) {
     RUN(what_is_peeked_at_stays);
     RUN(waitall_waits_for_all);
+    RUN(waitall_waits_for_all_of_a_message);
     RUN(waitall_ends_with_the_stream);
     RUN(a_cancel_leaves_waitall_what_it_has);
     RUN(dontwait_does_not_wait_and_what_is_not_simulated_is_refused);
     RUN(a_simulation_that_has_not_begun_has_no_seed_to_print);
-    RUN(who_waits_for_ever_in_a_shield_ends_the_process);
+    RUN(a_deadlock_in_shields_is_an_error_of_theirs);
+    RUN(a_deadlock_in_a_cleanup_leaves_the_failure_what_it_is);
+    RUN(who_waits_for_ever_where_no_cancel_reaches_ends_the_process_with_the_seed);
     return check_end();
 }

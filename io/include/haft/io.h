@@ -33,7 +33,7 @@
  * of the operations.
  *
  * Results: functions that can fail return 0, or a count, or a negative error number of errno.h
- * (-ECONNRESET). Each task has its own errno: a wait does not change it.
+ * (-ECONNRESET). Each task has its own errno: neither a wait nor a success changes it.
  *
  * Threads: the tasks of one haft_io_run share its thread, or its threads (haft_io_options_t.threads). A
  * task that has not started is taken by any of them; one that has stays on its thread, unless it moves (see
@@ -354,10 +354,10 @@ struct pollfd;
 int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
 
 /*
- * Closes the descriptor. The operation of a task of the same run that waits on it returns -EBADF, and never data
- * of another file that gets the same number: if a task calls this, and not code in haft_io_call_blocking or on
- * another thread. A descriptor that a task has waited on must be closed by
- * this function and no other.
+ * Closes the descriptor; on any thread, in a run or not. The operation of a task that waits on it, of whichever
+ * run, returns -EBADF, and never data of another file that gets the same number. Where a thread of the task's run
+ * has to end the wait first, this returns 0 at once, and the descriptor is closed after that thread's next poll.
+ * A descriptor that a task has waited on must be closed by this function and no other.
  */
 int haft_io_close(int descriptor);
 
@@ -386,7 +386,8 @@ ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
 ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
                         const struct sockaddr *address, socklen_t address_size);
 
-/* As recvmsg(2) and sendmsg(2). Descriptors that come along close on exec. */
+/* As recvmsg(2) and sendmsg(2). Descriptors that come along close on exec; what comes after them, or after other
+   control data, is for the next call, also with MSG_WAITALL. */
 ssize_t haft_io_receive_message(int socket, struct msghdr *message, int flags);
 ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags);
 
@@ -645,11 +646,12 @@ void haft_io_set_gate(haft_io_gate_t *gate);
 /*
  * Writes to the descriptor, by blocking writes, which scopes the run of the calling task has, and its tasks:
  * name, state, what each waits for, and for how long by the last poll of its thread. Tasks that have not
- * waited yet are counted. The others go on meanwhile, so what was written may have changed. 0, or an error;
- * -ESRCH outside of a task.
+ * waited yet are counted; of many descriptors that a task waits on, the first few are shown. The others go on
+ * meanwhile, so what was written may have changed. 0, or an error; -ESRCH outside of a task.
  *
  *     scope 'main'
  *       task 'server' waits for: accept on descriptor 4, 1200 ms
+ *       task 'resolver' waits for: poll on descriptors 6, 7, 80 ms
  *       scope 'connection'
  *         task 'server' waits for: the tasks of its scope, 3 ms
  */
@@ -705,8 +707,9 @@ typedef struct haft_io_simulation {
  * to the next timer; blocking work is done on the thread of the run. When no task will ever go on,
  * it prints which task waits for what, cancels all tasks, and returns -EDEADLK. If the result is
  * not 0, it prints the seed on standard error; with this seed in HAFT_IO_SEED the run is repeated.
- * `options` may be NULL. Operations on real descriptors block. Tasks that wait for ever inside
- * haft_io_shield cannot be cancelled: the process ends with a message.
+ * `options` may be NULL. Operations on real descriptors block. When again no task will ever go on, the shielded
+ * scopes are cancelled, the outer ones first. Tasks that wait for ever where no cancel reaches
+ * (haft_io_wait_event_to_the_end) end the process with a message, which has the seed.
  */
 int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simulation_t *options);
 
@@ -716,8 +719,8 @@ uint64_t haft_io_seed(void);
 
 /*
  * Makes the two ends of a stream that exists only in this simulation; for read, write, receive,
- * send, wait_for and close. Data flows in both directions; each holds 4096 bytes. Returns 0, or
- * -ENOMEM. MSG_PEEK, MSG_WAITALL and MSG_DONTWAIT are heeded; MSG_OOB and the like are -EOPNOTSUPP.
+ * send, wait_for and close. Data flows in both directions; each holds 4096 bytes. Messages go without
+ * control data. Returns 0, or -ENOMEM. MSG_PEEK, MSG_WAITALL and MSG_DONTWAIT are heeded; MSG_OOB and the like are -EOPNOTSUPP.
  */
 int haft_io_simulated_pair(int ends[2]);
 /* The stream breaks: from now on both ends get -ECONNRESET. */

@@ -122,7 +122,8 @@ typedef struct sets {
 /*
  * A set may have more members than an fd_set has room for: whoever made it that large says so by `count`.
  * But a program may also say the limit of descriptors, with sets that are fd_sets. So of a count beyond an
- * fd_set only what the process's table of descriptors has room for is looked at, as in the kernel.
+ * fd_set only what the process's table of descriptors has room for is looked at, as in the kernel. Below that
+ * it makes a difference only for what is no descriptor: -EBADF if the table has room for it, else it is passed over.
  */
 
 static bool read_status(char *text, size_t size) {
@@ -145,11 +146,19 @@ static int room_for_descriptors(void) {
     return found != NULL ? atoi(found + sizeof FIELD - 1) : FD_SETSIZE;
 }
 
-static int count_looked_at(int count) {
-    if (count <= FD_SETSIZE)
-        return count;
+/* To what the table has room for; false: it is all. */
+static bool narrow(int *count) {
     int room = room_for_descriptors();
-    return count < room ? count : room;
+    bool narrows = room < *count;
+    if (narrows)
+        *count = room;
+    return narrows;
+}
+
+static int count_looked_at(int count) {
+    if (count > FD_SETSIZE)
+        narrow(&count);
+    return count;
 }
 
 static bool has(const fd_set *set, int descriptor) {
@@ -209,16 +218,23 @@ static ssize_t select_until(int count, sets_t *sets, int64_t deadline, const sig
         return -ENOMEM;
     size_t used = entries_of(sets, count, entries);
     ssize_t ready;
-    do { /* What is ready may be nothing that select tells: an end that is only written to. */
+    for (;;) {
         ready = poll_until(entries, used, deadline, mask);
         if (ready < 0)
             break;
         ssize_t polled = ready;
         ready = sets_of(entries, used, count, sets);
+        if (ready == -EBADF && narrow(&count)) {
+            used = entries_of(sets, count, entries);
+            continue;
+        }
         if (polled == 0 || ready != 0)
             break;
+        /* What is ready may be nothing that select tells: an end that is only written to. */
         HAFT_PERFORM(haft_io_yield);
-    } while (deadline > HAFT_PERFORM(haft_io_now));
+        if (deadline <= HAFT_PERFORM(haft_io_now))
+            break;
+    }
     free(entries);
     return ready;
 }

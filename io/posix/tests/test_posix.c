@@ -449,6 +449,49 @@ static void select_looks_at_no_more_than_there_can_be_descriptors(void) {
 }
 
 /* A set for more descriptors than an fd_set has room for. */
+/* Of those that are no descriptors the kernel only sees such as its table of them has room for; here the program
+   has few, and the last member of a set is beyond. What a task gets, is what an ordinary thread gets. */
+typedef struct selected {
+    fd_set readable;
+    int members, error;
+} selected_t;
+static void *select_closed(void *argument) {
+    selected_t *selected = argument;
+    errno = 0;
+    selected->members =
+        select(FD_SETSIZE, &selected->readable, NULL, NULL, &(struct timeval){0, 0});
+    selected->error = errno;
+    return NULL;
+}
+BODY(select_closed_ones) {
+    CHECK_EQUAL(pipe(ends), 0);
+    CHECK_EQUAL(write(ends[1], "x", 1), 1);
+    for (int i = 0; i < 8; i++) {
+        selected_t here, there;
+        pthread_t thread;
+        FD_ZERO(&here.readable);
+        if (i % 2 != 0)
+            FD_SET(FD_SETSIZE - 1, &here.readable);
+        if (i / 2 % 2 != 0)
+            FD_SET(ends[0], &here.readable);
+        if (i / 4 != 0)
+            FD_SET(ends[1] + 1, &here.readable);
+        there = here;
+        select_closed(&here);
+        CHECK_EQUAL(pthread_create(&thread, NULL, select_closed, &there), 0);
+        pthread_join(thread, NULL);
+        CHECK_EQUAL(here.members, there.members);
+        CHECK_EQUAL(here.error, there.error);
+        CHECK(memcmp(&here.readable, &there.readable, sizeof here.readable) == 0);
+    }
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void select_reports_the_closed_ones_that_the_kernel_does(void) {
+    CHECK_RUNS(select_closed_ones);
+}
+
 BODY(select_far) {
     enum { FAR = 3000 };
     static fd_mask set[FAR / NFDBITS + 1];
@@ -845,6 +888,7 @@ int main(void) {
     RUN(who_does_not_listen_cannot_accept);
     RUN(poll_select_and_epoll_wait);
     RUN(select_looks_at_no_more_than_there_can_be_descriptors);
+    RUN(select_reports_the_closed_ones_that_the_kernel_does);
     RUN(select_takes_sets_that_are_larger_than_an_fd_set);
     RUN(a_signal_that_the_mask_lets_through_ends_the_wait);
     RUN(a_sleep_is_the_tasks_own);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Closing a descriptor that tasks of several runs may wait on: all runs of the process, and how one of them ends
+ * the waits of its tasks for a thread that is not its own.
+ *
+ * A run that closes a descriptor ends the waits of its own tasks, and forgets it; then the next run that knows
+ * it does the same, and the last one closes it. So who asks a run to close a descriptor has it closed everywhere.
+ *
+ *   the run         | its table of descriptors is | who closes for it
+ *   is shared       | any thread's                | the thread that asks
+ *   is alone        | its thread's                | its thread, later: the descriptor is handed over
+ *
+ * A descriptor that is handed over is open until its run's thread has taken it, which it does after its next poll,
+ * or when the run ends: so nobody gets its number meanwhile. It is in the list `crew->handed_over`, by its number
+ * plus one, which takes no memory: `entry->next` is the next, and nobody else puts it there while
+ * `entry->handed_over` is true.
+ */
+#include "internal.h"
+
+static haft_io_crew_t *runs;
+static uint32_t runs_lock;
+static unsigned runs_count; /* any thread reads */
+
+/* ---- The runs ---- */
+
+void haft_io_run_begins(haft_io_crew_t *crew) {
+    haft_io_guard(&runs_lock);
+    crew->next_run = runs;
+    runs = crew;
+    __atomic_store_n(&runs_count, runs_count + 1, __ATOMIC_RELEASE);
+    haft_io_unguard(&runs_lock);
+}
+
+void haft_io_run_ends(haft_io_crew_t *crew) {
+    haft_io_guard(&runs_lock);
+    haft_io_crew_t **place = &runs;
+    while (*place != NULL && *place != crew)
+        place = &(*place)->next_run;
+    if (*place != NULL) { /* There is none in a child of fork. */
+        *place = crew->next_run;
+        __atomic_store_n(&runs_count, runs_count - 1, __ATOMIC_RELEASE);
+    }
+    haft_io_unguard(&runs_lock);
+    unsigned turns = 0;
+    while (__atomic_load_n(&crew->closers, __ATOMIC_ACQUIRE) != 0)
+        haft_io_relax(&turns);
+    haft_io_take_handed_over(crew);
+}
+
+void haft_io_forget_runs(void) {
+    runs = NULL;
+    runs_lock = 0;
+    runs_count = 0;
+}
+
+/* ---- Handing over ---- */
+
+static int hand_over(haft_io_crew_t *crew, haft_io_descriptor_t *entry, int descriptor) {
+    haft_io_worker_t *worker = crew->workers[0];
+    if (__atomic_exchange_n(&entry->handed_over, true, __ATOMIC_ACQ_REL))
+        return -EBADF;
+    uint32_t next = __atomic_load_n(&crew->handed_over, __ATOMIC_RELAXED);
+    do
+        entry->next = next;
+    while (!__atomic_compare_exchange_n(&crew->handed_over, &next, (uint32_t)descriptor + 1, true,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    worker->backend->interrupt(worker);
+    return 0;
+}
+
+void haft_io_take_handed_over(haft_io_crew_t *crew) {
+    haft_io_worker_t *worker = crew->workers[0];
+    uint32_t next = __atomic_exchange_n(&crew->handed_over, 0, __ATOMIC_SEQ_CST);
+    while (next != 0) {
+        int descriptor = (int)(next - 1);
+        haft_io_descriptor_t *entry = haft_io_descriptor(crew->descriptors, descriptor, false);
+        next = entry->next;
+        __atomic_store_n(&entry->handed_over, false, __ATOMIC_RELEASE);
+        worker->backend->close(worker, descriptor);
+    }
+}
+
+/* ---- Closing ---- */
+
+/* A run that has the system's close called, or has handed it on, has forgotten the descriptor before. */
+static haft_io_descriptor_t *known_to(const haft_io_crew_t *crew, int descriptor) {
+    haft_io_descriptor_t *entry = haft_io_descriptor(crew->descriptors, descriptor, false);
+    return entry != NULL &&
+                   (__atomic_load_n(&entry->waited_on, __ATOMIC_ACQUIRE) || haft_io_is_used(entry))
+               ? entry
+               : NULL;
+}
+
+static HAFT_IO_COLD int close_in_next_run(int descriptor) {
+    haft_io_descriptor_t *entry = NULL;
+    haft_io_guard(&runs_lock);
+    haft_io_crew_t *crew = runs;
+    while (crew != NULL && (entry = known_to(crew, descriptor)) == NULL)
+        crew = crew->next_run;
+    if (crew != NULL)
+        __atomic_fetch_add(&crew->closers, 1, __ATOMIC_RELAXED);
+    haft_io_unguard(&runs_lock);
+    if (crew == NULL)
+        return haft_io_close_file(descriptor);
+    int code = crew->root.shared ? crew->workers[0]->backend->close(crew->workers[0], descriptor)
+                                 : hand_over(crew, entry, descriptor);
+    __atomic_fetch_sub(&crew->closers, 1, __ATOMIC_RELEASE);
+    return code;
+}
+
+int haft_io_close_elsewhere(int descriptor) {
+    unsigned own = haft_io_worker() != NULL;
+    if (HAFT_IO_LIKELY(__atomic_load_n(&runs_count, __ATOMIC_ACQUIRE) <= own))
+        return haft_io_close_file(descriptor);
+    return close_in_next_run(descriptor);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who closes a descriptor that a task waits on: an ordinary thread, the pool, a task of another run. The task gets
+ * -EBADF, wherever it waits, and never the data of a file that gets the same number.
+ */
+#include "check_io.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- Those who wait ---- */
+
+static int ends[2], others[2];
+
+static void close_ends(void) { /* but for the first */
+    close(ends[1]);
+    close(others[0]);
+    close(others[1]);
+}
+static void make_pipes(void) {
+    CHECK_EQUAL(haft_io_pipe(ends), 0);
+    CHECK_EQUAL(haft_io_pipe(others), 0);
+}
+static void make_tcp(void) {
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    ends[1] = haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
+    ends[0] = haft_io_accept(listener);
+    CHECK(ends[0] >= 0 && ends[1] >= 0);
+    CHECK_EQUAL(haft_io_pipe(others), 0);
+    close(listener);
+}
+static void make_listener(void) {
+    ends[0] = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    CHECK(ends[0] >= 0);
+    ends[1] = dup(STDERR_FILENO);
+    CHECK_EQUAL(haft_io_pipe(others), 0);
+}
+
+static ssize_t read_first(void) {
+    char byte;
+    return haft_io_read(ends[0], &byte, 1);
+}
+static ssize_t receive_first(void) {
+    char byte;
+    return haft_io_receive(ends[0], &byte, 1, 0);
+}
+static ssize_t read_lent(void) {
+    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    return haft_io_read_lent(ends[0], &bytes);
+}
+static ssize_t wait_for_first(void) {
+    return haft_io_wait_for(ends[0], POLLIN);
+}
+static ssize_t accept_one(void) {
+    return haft_io_accept(ends[0]);
+}
+static ssize_t poll_both(void) {
+    struct pollfd entries[] = {{others[0], POLLIN, 0}, {ends[0], POLLIN, 0}};
+    int ready = haft_io_poll(entries, 2, HAFT_IO_FOREVER);
+    CHECK_EQUAL(entries[0].revents, 0);
+    return ready == 1 && entries[1].revents == POLLNVAL ? -EBADF : ready;
+}
+
+static const struct wait {
+    void (*make)(void);
+    ssize_t (*wait)(void);
+    const char *waits_for;
+} waits[] = {
+    {make_pipes, read_first, "read"},      {make_tcp, receive_first, "receive"},
+    {make_tcp, read_lent, "read"},         {make_pipes, wait_for_first, "poll"},
+    {make_listener, accept_one, "accept"}, {make_pipes, poll_both, "poll"},
+};
+enum { WAITS = sizeof waits / sizeof waits[0] };
+static const struct wait *current;
+
+static haft_io_event_t waiting;
+
+/* The event is set when the dump says that a task waits. */
+static void await_wait(void) {
+    char text[2048], awaited[32];
+    snprintf(awaited, sizeof awaited, "waits for: %s on ", current->waits_for);
+    do {
+        haft_io_sleep(100 * HAFT_IO_MICROSECOND);
+        int pipe_ends[2];
+        CHECK_EQUAL(pipe(pipe_ends), 0);
+        CHECK_EQUAL(haft_io_dump(pipe_ends[1]), 0);
+        ssize_t size = read(pipe_ends[0], text, sizeof text - 1);
+        text[size > 0 ? size : 0] = '\0';
+        close(pipe_ends[0]);
+        close(pipe_ends[1]);
+    } while (strstr(text, awaited) == NULL);
+    haft_io_set_event(&waiting);
+}
+static void *wait_in_vain(void *unused) {
+    CHECK_EQUAL(current->wait(), -EBADF);
+    return unused;
+}
+
+/* ---- Those who close ---- */
+
+/* The next files may get the number at once, and have something to read. */
+static void *close_first(void *unused) {
+    int full[2], copies[8];
+    CHECK_EQUAL(pipe(full), 0);
+    CHECK_EQUAL(write(full[1], "wrong", 5), 5);
+    haft_io_wait_event(&waiting);
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    for (int i = 0; i < 8; i++)
+        copies[i] = dup(full[0]);
+    for (int i = 0; i < 8; i++)
+        close(copies[i]);
+    close(full[0]);
+    close(full[1]);
+    return unused;
+}
+static void close_in_pool(void *unused) {
+    close_first(unused);
+}
+BODY(wait_and_close_in_pool) {
+    haft_io_spawn(wait_in_vain, NULL);
+    await_wait();
+    CHECK_EQUAL(haft_io_call_blocking(close_in_pool, NULL), 0);
+    return NULL;
+}
+BODY(wait_to_be_closed) {
+    haft_io_spawn(wait_in_vain, NULL);
+    await_wait();
+    return NULL;
+}
+
+static int closers_threads; /* of the closer's run; 0: it is an ordinary thread */
+static void *run_closer(void *options) {
+    haft_io_options_t own = *(const haft_io_options_t *)options;
+    own.threads = closers_threads;
+    if (closers_threads == 0)
+        close_first(NULL);
+    else
+        CHECK_EQUAL(haft_io_run(close_first, NULL, &own), 0);
+    return NULL;
+}
+
+static void close_by_thread(const haft_io_options_t *options) {
+    pthread_t closer;
+    CHECK_EQUAL(pthread_create(&closer, NULL, run_closer, (void *)(uintptr_t)options), 0);
+    CHECK_EQUAL(haft_io_run(wait_to_be_closed, NULL, options), 0);
+    pthread_join(closer, NULL);
+}
+static void close_in_each_way(const haft_io_options_t *options) {
+    for (int i = 0; i < WAITS; i++) {
+        current = &waits[i];
+        for (closers_threads = -1; closers_threads <= 2; closers_threads++) {
+            int before = check_descriptors();
+            haft_io_clear_event(&waiting);
+            current->make();
+            if (closers_threads < 0)
+                CHECK_EQUAL(haft_io_run(wait_and_close_in_pool, NULL, options), 0);
+            else
+                close_by_thread(options);
+            close_ends();
+            CHECK_EQUAL(check_descriptors(), before);
+        }
+    }
+}
+static void who_waits_gets_an_error_whoever_closes(void) {
+    check_everywhere(close_in_each_way);
+}
+
+/* ---- Several runs ---- */
+
+/* Tasks of two runs accept from one listener, which a third party closes, or one of them. */
+static haft_io_barrier_t both = {.needed = 2};
+static bool closes_itself;
+static void *wait_in_one_run(void *closes) {
+    haft_io_spawn(wait_in_vain, NULL);
+    haft_io_clear_event(&waiting);
+    await_wait();
+    haft_io_arrive(&both);
+    if (closes != NULL)
+        CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    return NULL;
+}
+static void *run_beside(void *options) {
+    CHECK_EQUAL(haft_io_run(wait_in_one_run, NULL, options), 0);
+    return NULL;
+}
+static void close_for_two(const haft_io_options_t *options) {
+    haft_io_options_t beside = {.threads = 1};
+    for (int i = 0; i < WAITS - 1; i++) {
+        pthread_t thread;
+        /* (Only a listener has several who wait.) */
+        current = &waits[i];
+        if (current->wait != accept_one && current->wait != wait_for_first)
+            continue;
+        int before = check_descriptors();
+        current->make();
+        CHECK_EQUAL(pthread_create(&thread, NULL, run_beside, &beside), 0);
+        CHECK_EQUAL(haft_io_run(wait_in_one_run, &closes_itself, options), 0);
+        pthread_join(thread, NULL);
+        close_ends();
+        CHECK_EQUAL(check_descriptors(), before);
+    }
+}
+static void a_close_ends_the_waits_of_all_runs(void) {
+    check_everywhere(close_for_two);
+}
+
+/* ---- What no task waits on ---- */
+
+static void *close_much(void *unused) {
+    for (int i = 0; i < 100; i++) {
+        int made[2];
+        CHECK_EQUAL(haft_io_pipe(made), 0);
+        CHECK_EQUAL(haft_io_close(made[0]), 0);
+        CHECK_EQUAL(fcntl(made[0], F_GETFD), -1);
+        CHECK_EQUAL(haft_io_close(made[0]), -EBADF);
+        CHECK_EQUAL(haft_io_close(made[1]), 0);
+    }
+    haft_io_set_event(&waiting);
+    return unused;
+}
+BODY(sit_beside) {
+    pthread_t thread;
+    haft_io_clear_event(&waiting);
+    CHECK_EQUAL(pthread_create(&thread, NULL, close_much, NULL), 0);
+    haft_io_wait_event(&waiting);
+    pthread_join(thread, NULL);
+    return NULL;
+}
+static void what_nobody_waits_on_is_closed_at_once(void) {
+    CHECK_RUNS(sit_beside);
+}
+
+int main(void) {
+    check_backend();
+    RUN(who_waits_gets_an_error_whoever_closes);
+    RUN(a_close_ends_the_waits_of_all_runs);
+    RUN(what_nobody_waits_on_is_closed_at_once);
+    return check_end();
+}
