@@ -154,6 +154,46 @@ static void nobody_wakes_early_with_a_scheduler_or_without(void) {
     sleep_a_little(NULL);
 }
 
+static void *sleep_until_the_past(void *text) {
+    CHECK_EQUAL(haft_io_sleep_until(-5), 0);
+    note(text);
+    return NULL;
+}
+BODY(sleep_until_the_past_by_turns) {
+    order[0] = '\0';
+    haft_io_spawn(sleep_until_the_past, "x");
+    haft_io_spawn(note_argument, "y");
+    return NULL;
+}
+static void a_time_that_has_passed_is_not_waited_for(void) {
+    CHECK_RUNS(sleep_until_the_past_by_turns);
+    CHECK_SAME_TEXT(order, "xy");
+}
+BODY(sleep_until_the_past_for_ever) {
+    older_has_run = false;
+    haft_io_spawn(note_that_it_ran, NULL);
+    for (int i = 0; i < 100000 && !older_has_run; i++)
+        CHECK_EQUAL(haft_io_sleep_until(-5), 0);
+    CHECK(older_has_run);
+    return NULL;
+}
+static void who_sleeps_until_the_past_for_ever_does_not_keep_others_waiting(void) {
+    CHECK_RUNS(sleep_until_the_past_for_ever);
+}
+BODY(sleep_until_the_past_when_cancelled) {
+    haft_io_return_cancels(true);
+    haft_io_cancel(haft_io_this_scope());
+    CHECK_EQUAL(haft_io_sleep_until(-5), -ECANCELED);
+    return NULL;
+}
+BODY(open_and_sleep_until_the_past) {
+    CHECK_EQUAL(haft_io_scope(sleep_until_the_past_when_cancelled, NULL, NULL), -ECANCELED);
+    return NULL;
+}
+static void a_sleep_until_the_past_is_refused_like_any_other(void) {
+    CHECK_RUNS(open_and_sleep_until_the_past);
+}
+
 static const char key, other_key;
 BODY(see_inherited) {
     CHECK_SAME_TEXT(haft_io_task_name(haft_io_self()), "family");
@@ -473,6 +513,9 @@ int main(void) {
     RUN(tasks_that_yield_take_turns);
     RUN(sleepers_wake_in_the_order_of_their_times);
     RUN(nobody_wakes_early_with_a_scheduler_or_without);
+    RUN(a_time_that_has_passed_is_not_waited_for);
+    RUN(who_sleeps_until_the_past_for_ever_does_not_keep_others_waiting);
+    RUN(a_sleep_until_the_past_is_refused_like_any_other);
     RUN(names_and_values_are_inherited_and_changes_stay_with_the_task);
     RUN(values_that_are_set_again_and_again_take_no_more_memory);
     RUN(a_value_behind_others_is_changed_and_removed_for_one_task_only);

@@ -276,7 +276,7 @@ int haft_io_cancelled(void);
 int64_t haft_io_now(void);
 
 /* The clock of timers ticks every 65.5 microseconds: a wait ends at the first tick that is not
-   before its time. */
+   before its time. One whose time has passed is no wait: the others run first only now and then. */
 int haft_io_sleep(int64_t nanoseconds);
 int haft_io_sleep_until(int64_t deadline);
 
