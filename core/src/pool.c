@@ -5,7 +5,7 @@
  *
  * Where a free stack is:
  *
- *   two batches of a thread: up to 64 stacks each, of the size it uses; full batches go to the pool
+ *   two batches of a thread: up to 64 stacks each, of the default size; full batches go to the pool
  *        |        ^            and come back whole, so the lock is taken once in 64 times
  *        v        |
  *   full batches of the pool, and a loose one
@@ -17,14 +17,13 @@
  *   that nobody has needed for a period are given back, a few at a time, by threads that use the
  *   pool.
  * - A stack is looked at when it is first freed, and then ever more rarely, for memory far down
- *   that can be given back, because looking is a system call. Where many in a row had none, only
- *   some are looked at the first time, and the others the second. A thread's own few stacks may
- *   keep more of it (KEEP_WARM).
+ * that
+ *   can be given back, because looking is a system call. A thread's own few stacks may keep more of
+ *   it (KEEP_WARM).
  * - Where no guard can be had, the pool's twin takes over, whose stacks have canaries
  *   (HAFT_KIND_UNGUARDED). Threads keep none of these, nor dense ones, for themselves: every stack
  *   in a thread's lists is guarded.
  */
-#define _GNU_SOURCE
 #include "slots.h"
 
 #include <errno.h>
@@ -47,8 +46,6 @@ enum {
     KEEP_WARM = 256 * 1024,    /* bytes at the high end that a thread's own free stack keeps */
     KEEP_RESIDENT = 16 * 1024, /* and one of many */
     MOST_USES_UNSEEN = 512,
-    SHALLOW_IN_A_ROW = 256,
-    ONE_OF_NEW = 8,
     PERIOD = 1000, /* milliseconds */
     BATCHES_AT_ONCE = 4,
     SLOTS_AT_ONCE = 256
@@ -64,13 +61,11 @@ struct haft_pool {
     haft_batch_t *loose; /* one that is not, or NULL */
     size_t loose_count;
     haft_batch_t *empty;
-    uint32_t
-        shallow; /* looks in a row that found nothing far down, and new stacks since; any thread */
 };
 
 static struct haft_pool pools[POOLS];
 /* Of all of them: a thread comes here once in a batch. */
-static pthread_mutex_t pools_lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t pools_once = PTHREAD_ONCE_INIT;
 size_t haft_default_size = 1024 * 1024;
 
@@ -325,19 +320,6 @@ static void keep_from(hafti_thread_t *thread, struct haft_pool *pool) {
     pthread_mutex_unlock(&pools_lock);
 }
 
-/* True once the thread has asked for so many of its stacks, and for none of a third pool's, that to change what it
-   keeps is worth it. */
-static bool is_asked_often(const struct haft_pool *pool) {
-    static __thread const struct haft_pool *last;
-    static __thread unsigned times;
-    times = pool == last ? times + 1 : 1;
-    last = pool;
-    if (times < HAFT_THREAD_KEEPS)
-        return false;
-    times = 0;
-    return true;
-}
-
 static void swap_batches(hafti_thread_t *thread) {
     haft_batch_t *batch = thread->other;
     thread->other = thread->idle;
@@ -356,7 +338,7 @@ haft_fiber_t *haft_pool_take_slow(hafti_thread_t *thread, size_t size) {
         errno = ENOMEM;
         return NULL;
     }
-    if (pool != thread->pool && (thread->pool == NULL || is_asked_often(pool)))
+    if (pool != thread->pool && pool->slots.size == haft_stack_size())
         keep_from(thread, pool);
     return take_slow(thread, pool);
 }
@@ -381,33 +363,15 @@ haft_fiber_t *haft_pool_exhausted(size_t size) {
 
 /* ---- Giving ---- */
 
-/* Of new stacks of a pool whose last many were shallow, only some are looked at when they are first freed. */
-static bool is_probably_shallow(struct haft_pool *pool) {
-    uint32_t shallow = __atomic_load_n(&pool->shallow, __ATOMIC_RELAXED);
-    if (shallow < SHALLOW_IN_A_ROW)
-        return false;
-    __atomic_store_n(&pool->shallow, shallow + 1, __ATOMIC_RELAXED);
-    return shallow % ONE_OF_NEW != 0;
-}
-
-static void note_depth(struct haft_pool *pool, bool was_deep) {
-    uint32_t shallow = __atomic_load_n(&pool->shallow, __ATOMIC_RELAXED);
-    if (was_deep)
-        __atomic_store_n(&pool->shallow, 0, __ATOMIC_RELAXED);
-    else if (shallow < SHALLOW_IN_A_ROW)
-        __atomic_store_n(&pool->shallow, shallow + 1, __ATOMIC_RELAXED);
-}
-
 /* `uses` counts down to the next look; its upper half holds how many uses the last count was. */
 static HAFTI_COLD void look(const hafti_thread_t *thread, haft_fiber_t *fiber) {
     uint32_t count = fiber->uses >> 16;
     count = count == 0 ? 1 : count >= MOST_USES_UNSEEN ? MOST_USES_UNSEEN : count * 2;
     fiber->uses = count << 16 | count;
-    if (fiber->kind != HAFT_KIND_POOL || (count == 1 && is_probably_shallow(fiber->pool)))
+    if (fiber->kind != HAFT_KIND_POOL)
         return;
     bool one_of_few = fiber->pool == thread->pool && !thread->other_full;
-    note_depth(fiber->pool,
-               haft_slots_give_back_depth(fiber, one_of_few ? KEEP_WARM : KEEP_RESIDENT));
+    haft_slots_give_back_depth(fiber, one_of_few ? KEEP_WARM : KEEP_RESIDENT);
     tend();
 }
 

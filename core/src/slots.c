@@ -452,16 +452,14 @@ static void give_back_pages(char *low, size_t size) {
 }
 
 /* One page tells: a stack that has been deeper has been there. */
-bool haft_slots_give_back_depth(haft_fiber_t *fiber, size_t keep) {
+void haft_slots_give_back_depth(haft_fiber_t *fiber, size_t keep) {
     size_t page = haft_page();
     uintptr_t end = ((uintptr_t)fiber->high - keep) & ~(uintptr_t)(page - 1);
     if (end <= (uintptr_t)fiber->low || end > (uintptr_t)fiber->high)
-        return false;
+        return;
     unsigned char resident = 0;
-    if (mincore((void *)(end - page), page, &resident) != 0 || (resident & 1) == 0)
-        return false;
-    give_back_pages(fiber->low, end - (uintptr_t)fiber->low);
-    return true;
+    if (mincore((void *)(end - page), page, &resident) == 0 && (resident & 1) != 0)
+        give_back_pages(fiber->low, end - (uintptr_t)fiber->low);
 }
 
 /* Closes a run of slots: page tables go only with the mapping. */

@@ -34,8 +34,8 @@ size_t haft_slots_give_back(haft_slots_t *slots, size_t most, bool count);
 
 /* Without: */
 
-/* Gives back what a free stack has more than `keep` bytes from its high end. True: there was some. */
-bool haft_slots_give_back_depth(haft_fiber_t *fiber, size_t keep);
+/* Gives back what a free stack has more than `keep` bytes from its high end. */
+void haft_slots_give_back_depth(haft_fiber_t *fiber, size_t keep);
 /* Visits every slot that was ever in use. `fiber` is NULL if it is free: it may have no memory
    then. Safe in signal handlers. */
 typedef void haft_slot_visit_t(haft_fiber_t *fiber, const struct haft_chunk *chunk, size_t index,
