@@ -224,7 +224,6 @@ static void move_header(const ocaml_fiber_t *fiber, ocaml_fiber_t *to, const oca
  * which is idle: `fiber` becomes its host, and the others are nested there.
  */
 static void move_chain(const ocaml_fiber_t *fiber, ocaml_fiber_t *to) {
-    const haft_fiber_t *host = haft_of(to);
     ocaml_fiber_t *inside = NULL;          /* the outermost one on another stack */
     const ocaml_fiber_t *innermost = NULL; /* on this one, if not `fiber` */
     size_t distance = 0;
@@ -246,7 +245,7 @@ static void move_chain(const ocaml_fiber_t *fiber, ocaml_fiber_t *to) {
         haft_language_moved(fiber->top, haft_of(fiber));
     to->sp = fiber->sp;
     to->top = fiber->top;
-    assert((uintptr_t)to % 64 == 0 && (size_t)((char *)to - host->low) > distance);
+    assert((uintptr_t)to % 64 == 0 && (size_t)((char *)to - haft_of(to)->low) > distance);
     ocaml_fiber_t *child = inside;
     for (const ocaml_fiber_t *one = innermost == NULL ? fiber : innermost;;
          one = fiber_of_scope(one->scope.outer)) {
