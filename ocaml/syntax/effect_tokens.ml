@@ -180,11 +180,11 @@ type editing = {
   tokens : source_token array;
   edits : edit array;
   report : Location.error -> unit;
-  for_library : bool;  (** the tree is for OCaml 4, with the library *)
+  with_effect : (unit -> string) option;  (** what is read for Stdlib in `Stdlib.Effect` *)
 }
 
-let start_editing ~for_library ~report tokens =
-  { tokens; edits = Array.make (Array.length tokens) unchanged; report; for_library }
+let start_editing ?with_effect ~report tokens =
+  { tokens; edits = Array.make (Array.length tokens) unchanged; report; with_effect }
 
 (* [token] in the place of the one at [index]. *)
 let at editing index token =
@@ -277,9 +277,9 @@ let rec walk editing state index stop =
   else begin
     (match token_at editing.tokens index with
     | LIDENT "effect" when not (is_identifier editing state index) -> keyword editing state index
-    | UIDENT "Stdlib" when editing.for_library -> (
-        match (token_at editing.tokens (index + 1), token_at editing.tokens (index + 2)) with
-        | DOT, UIDENT "Effect" -> replace editing index (Parser.UIDENT "Haft")
+    | UIDENT "Stdlib" -> (
+        match (editing.with_effect, token_at editing.tokens (index + 1), token_at editing.tokens (index + 2)) with
+        | Some name, DOT, UIDENT "Effect" -> replace editing index (Parser.UIDENT (name ()))
         | _ -> ())
     | _ -> ());
     match read_edited editing state index with
@@ -355,9 +355,9 @@ let second_reading grammar lexer edits text =
 
 (* [parse grammar text] is the syntax tree of [text] by [grammar], one of the two below, with the
    markers in it. [report] is told of effect cases that are not complete. *)
-let parse ?(for_library = true) ~report (start, grammar) text =
+let parse ?with_effect ~report (start, grammar) text =
   let tokens = source_tokens text in
-  let editing = start_editing ~for_library ~report tokens in
+  let editing = start_editing ?with_effect ~report tokens in
   ignore (walk editing (settle (start Lexing.dummy_pos)) 0 (Array.length tokens));
   second_reading grammar Lexer.token editing.edits text
 
