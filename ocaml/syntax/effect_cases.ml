@@ -61,6 +61,10 @@ let name ~loc path =
 
 let value ~loc path = Exp.ident ~loc (name ~loc path)
 
+let is_mark attribute = attribute.attr_name.txt = Effect_tokens.marker
+let is_marked = List.exists is_mark
+let without_mark = List.filter (fun attribute -> not (is_mark attribute))
+
 (* Declarations *)
 
 (* [t] becomes [t Effect.t] where it is the declared constructor's result: the type that ends
@@ -80,13 +84,8 @@ let declare context constructor =
   in
   ignore (default.extension_constructor { default with typ = find } constructor);
   let constructor = default.extension_constructor { default with typ = wrap } constructor in
-  let attributes =
-    List.filter (fun attribute -> attribute.attr_name.txt <> Effect_tokens.marker)
-      constructor.pext_attributes
-  in
-  { constructor with pext_attributes = attributes }
+  { constructor with pext_attributes = without_mark constructor.pext_attributes }
 
-let is_marked attributes = List.exists (fun attribute -> attribute.attr_name.txt = Effect_tokens.marker) attributes
 let is_effect { ptyexn_constructor = constructor; _ } = is_marked constructor.pext_attributes
 
 (* The extension of Effect.t for a marked exception. *)
@@ -97,12 +96,19 @@ let extension context { ptyexn_constructor = constructor; ptyexn_attributes = at
 
 (* Patterns *)
 
+(* The pattern of `effect [@a] p`: [p] with these attributes. *)
+let with_attributes pattern =
+  match pattern.ppat_desc with
+  | Ppat_exception inner when is_marked pattern.ppat_attributes ->
+      { inner with ppat_attributes = without_mark pattern.ppat_attributes @ inner.ppat_attributes }
+  | _ -> pattern
+
 let effect_pattern pattern =
   match pattern.ppat_desc with
   | Ppat_extension
       ({ txt; _ }, PPat ({ ppat_desc = Ppat_tuple [ performed; continuation ]; _ }, None))
     when txt = Effect_tokens.marker ->
-      Some (performed, continuation)
+      Some (with_attributes performed, continuation)
   | _ -> None
 
 let is_effect_pattern pattern = effect_pattern pattern <> None

@@ -8,6 +8,7 @@
      effect E : t             where a definition may begin, becomes   exception[@haft.effect] E : t
      effect E = M.F           in the same way
      effect p, k / effect p k where a pattern may begin, becomes      [%haft.effect? p, k]
+     effect [@a] p, k         in the same way                         [%haft.effect? exception[@haft.effect] [@a] p, k]
 
    in tokens that stand at the places of those they replace, so that every location is the user's
    own. Effect_cases gives both their meaning. *)
@@ -62,6 +63,9 @@ let rec behind_group tokens index =
   in
   inside (index + 1)
 
+let rec behind_attributes tokens index =
+  if token_at tokens index = LBRACKETAT then behind_attributes tokens (behind_group tokens index) else index
+
 (* The index behind the simple pattern that begins at [index], or none. *)
 let behind_simple_pattern tokens index =
   let rec behind index =
@@ -73,10 +77,7 @@ let behind_simple_pattern tokens index =
     | LPAREN | LBRACE | LBRACKET | LBRACKETBAR | LBRACKETPERCENT -> Some (behind_group tokens index)
     | _ -> None
   in
-  let rec attributes index =
-    if token_at tokens index = LBRACKETAT then attributes (behind_group tokens index) else index
-  in
-  Option.map attributes (behind index)
+  Option.map (behind_attributes tokens) (behind index)
 
 let ends_pattern (token : Parser.token) =
   closes token
@@ -95,20 +96,20 @@ let rec comma tokens index =
   | _ -> comma tokens (index + 1)
 
 (* The last token of the effect's pattern, that of the continuation's, and whether a comma stands
-   between them, for the `effect` at [index]; or what is wrong, and the last token of the effect's pattern and
+   between them, for the `effect` at [index], whose pattern begins at [first]; or what is wrong, and the last token of the effect's pattern and
    whether a comma follows, where there is one. *)
-let effect_pattern (tokens : source_token array) index =
+let effect_pattern (tokens : source_token array) index first =
   let effect_token = tokens.(index) in
   let no_continuation last found =
     Error (error effect_token tokens.(last) ("This effect case names no continuation.", written), found)
   in
-  match comma tokens (index + 1) with
+  match comma tokens first with
   | Some comma -> (
       match behind_simple_pattern tokens (comma + 1) with
       | Some behind -> Ok (comma - 1, behind - 1, true)
       | None -> no_continuation comma (Some (comma, true)))
   | None -> (
-      match behind_simple_pattern tokens (index + 1) with
+      match behind_simple_pattern tokens first with
       | None -> no_continuation index None
       | Some continuation -> (
           match behind_simple_pattern tokens continuation with
@@ -211,33 +212,37 @@ let read_edited editing state index =
   List.fold_left (fun state token -> read state (at editing index token)) state added
 
 let is_rebinding { tokens; _ } index =
-  match (token_at tokens (index + 1), token_at tokens (index + 2), token_at tokens (index + 3)) with
+  let name = behind_attributes tokens (index + 1) in
+  match (token_at tokens name, token_at tokens (name + 1), token_at tokens (name + 2)) with
   | UIDENT _, EQUAL, UIDENT _ -> is_laid_out_as_item tokens index
   | _ -> false
 
 let is_identifier ({ tokens; _ } as editing) state index =
-  let behind =
-    match (token_at tokens (index + 1), token_at tokens (index + 2)) with
-    | (UIDENT _ | LIDENT _), COLON -> 2
-    | _ -> 1
+  let behind = behind_attributes tokens (index + 1) in
+  let last =
+    match (token_at tokens behind, token_at tokens (behind + 1)) with
+    | (UIDENT _ | LIDENT _), COLON -> behind + 1
+    | _ -> behind
   in
   (not (is_rebinding editing index))
   && accepts state
-       (Array.to_list (Array.sub tokens index (min (behind + 1) (Array.length tokens - index))))
+       (Array.to_list (Array.sub tokens index (min (last + 1) (Array.length tokens) - index)))
 
 (* The `effect` at [index] is a keyword: its edits. *)
 let keyword ({ tokens; _ } as editing) state index =
   let may_come possible = accepts state (List.map (at editing index) possible) in
-  match (token_at tokens (index + 1), token_at tokens (index + 2)) with
+  let mark : Parser.token list = [ LBRACKETAT; LIDENT marker; RBRACKET ] in
+  let behind = behind_attributes tokens (index + 1) in
+  match (token_at tokens behind, token_at tokens (behind + 1)) with
   | UIDENT _, (COLON | EQUAL) when may_come [ EXCEPTION ] ->
       replace editing index Parser.EXCEPTION;
-      add editing index [ Parser.LBRACKETAT; LIDENT marker; RBRACKET ]
+      add editing index mark
   | LIDENT name, COLON when may_come [ EXCEPTION ] ->
       replace editing index Parser.EXCEPTION;
-      add editing index [ Parser.LBRACKETAT; LIDENT marker; RBRACKET ];
-      replace editing (index + 1) (Parser.UIDENT (String.capitalize_ascii name));
+      add editing index mark;
+      replace editing behind (Parser.UIDENT (String.capitalize_ascii name));
       editing.report
-        (error tokens.(index + 1) tokens.(index + 1)
+        (error tokens.(behind) tokens.(behind)
            ( Printf.sprintf "The effect %s needs a name that begins with a capital letter." name,
              "an effect is a constructor of Effect.t, as in `effect Read : in_channel -> string'." ))
   | _ ->
@@ -245,9 +250,11 @@ let keyword ({ tokens; _ } as editing) state index =
       if may_come [ INT ("0", None); AS ] then begin
         let mark () =
           replace editing index Parser.LBRACKETPERCENT;
-          add editing index [ Parser.LIDENT marker; QUESTION ]
+          (* (Only `exception` has attributes in front of a whole pattern.) *)
+          let attributed = if behind > index + 1 then Parser.EXCEPTION :: mark else [] in
+          add editing index (Parser.LIDENT marker :: QUESTION :: attributed)
         in
-        match effect_pattern tokens index with
+        match effect_pattern tokens index behind with
         | Ok (last_of_effect, last_of_continuation, has_comma) ->
             mark ();
             if not has_comma then add editing last_of_effect [ Parser.COMMA ];
