@@ -288,7 +288,8 @@ let handle context handler_function ~labels ~loc ~attrs ~expected computation fi
 let handle_with_effc context = handle context "try_with" ~labels:(in_effect context [ "Deep" ])
 
 let handle_with_all context =
-  handle context "match_with" ~labels:(if context.for_library then in_haft context [ "Syntax" ] else in_effect context [ "Deep" ])
+  handle context "match_with"
+    ~labels:(if context.for_library then in_haft context [ "Syntax" ] else in_effect context [ "Deep" ])
 
 (* [fun exn -> try raise_notrace exn with cases], or what raises the exception on. *)
 let exception_function context ~loc cases =

@@ -8,7 +8,7 @@
      effect E : t             where a definition may begin, becomes   exception[@haft.effect] E : t
      effect E = M.F           in the same way
      effect p, k / effect p k where a pattern may begin, becomes      [%haft.effect? p, k]
-     effect [@a] p, k         in the same way                         [%haft.effect? exception[@haft.effect] [@a] p, k]
+     effect [@a] p, k         in the same way         [%haft.effect? exception[@haft.effect] [@a] p, k]
 
    in tokens that stand at the places of those they replace, so that every location is the user's
    own. Effect_cases gives both their meaning. *)
@@ -95,9 +95,9 @@ let rec comma tokens index =
   | token when opens token -> comma tokens (behind_group tokens index)
   | _ -> comma tokens (index + 1)
 
-(* The last token of the effect's pattern, that of the continuation's, and whether a comma stands
-   between them, for the `effect` at [index], whose pattern begins at [first]; or what is wrong, and the last token of the effect's pattern and
-   whether a comma follows, where there is one. *)
+(* For the `effect` at [index], whose pattern begins at [first]: the last token of that pattern, that of the
+   continuation's, and whether a comma stands between them; or what is wrong, and the last token of the effect's
+   pattern and whether a comma follows, where there is one. *)
 let effect_pattern (tokens : source_token array) index first =
   let effect_token = tokens.(index) in
   let no_continuation last found =

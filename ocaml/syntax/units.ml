@@ -25,7 +25,9 @@ let lident name = { Location.txt = Longident.Lident name; loc }
 
 let in_structure units tree =
   let alias (name, unit) = Str.module_ (Mb.mk { txt = Some name; loc } (Mod.ident (lident unit))) in
-  let unused = Attr.mk { txt = "ocaml.warning"; loc } (PStr [ Str.eval (Exp.constant (Const.string "-33-60-66")) ]) in
+  let unused =
+    Attr.mk { txt = "ocaml.warning"; loc } (PStr [ Str.eval (Exp.constant (Const.string "-33-60-66")) ])
+  in
   match units.used with
   | [] -> tree
   | used ->
