@@ -32,12 +32,26 @@ module Thread = struct
           Hashtbl.add owns thread own;
           own
 
+  let default_uncaught_exception_handler exn =
+    let backtrace = Printexc.get_raw_backtrace () in
+    Printf.eprintf "Thread %d killed on uncaught exception %s\n" (id (self ())) (Printexc.to_string exn);
+    Printexc.print_raw_backtrace stderr backtrace;
+    flush stderr
+
+  let uncaught_exception_handler = ref default_uncaught_exception_handler
+  let set_uncaught_exception_handler handler = uncaught_exception_handler := handler
+
+  let handle_uncaught exn =
+    try !uncaught_exception_handler exn with failure ->
+      default_uncaught_exception_handler exn;
+      default_uncaught_exception_handler failure
+
   let create_with own f x =
     let body () =
       let thread = Thread.id (Thread.self ()) in
       locked (fun () -> Hashtbl.replace owns thread own);
       Fun.protect
-        (fun () -> try ignore (f x) with Exit -> ())
+        (fun () -> try ignore (f x) with Exit -> () | exn -> handle_uncaught exn)
         ~finally:(fun () -> locked (fun () -> Hashtbl.remove owns thread))
     in
     Thread.create body ()
@@ -413,115 +427,141 @@ module Seq = struct
         (uncons !rest)
 end
 
+(* The channels' modules of 4.14, for 4.13. *)
+module Of_4_14 = struct
+  module In_channel = struct
+    type t = in_channel
+
+    type open_flag = Stdlib.open_flag =
+      | Open_rdonly
+      | Open_wronly
+      | Open_append
+      | Open_creat
+      | Open_trunc
+      | Open_excl
+      | Open_binary
+      | Open_text
+      | Open_nonblock
+
+    let stdin = stdin
+    let open_bin = open_in_bin
+    let open_text = open_in
+    let open_gen = open_in_gen
+    let close = close_in
+    let close_noerr = close_in_noerr
+
+    let with_channel channel f = Fun.protect (fun () -> f channel) ~finally:(fun () -> close_noerr channel)
+    let with_open_bin name f = with_channel (open_bin name) f
+    let with_open_text name f = with_channel (open_text name) f
+    let with_open_gen flags mode name f = with_channel (open_gen flags mode name) f
+    let until_end read channel = match read channel with value -> Some value | exception End_of_file -> None
+    let input_char channel = until_end Stdlib.input_char channel
+    let input_byte channel = until_end Stdlib.input_byte channel
+    let input_line channel = until_end Stdlib.input_line channel
+    let input = input
+
+    let really_input channel buffer position length =
+      until_end (fun channel -> Stdlib.really_input channel buffer position length) channel
+
+    let really_input_string channel length =
+      until_end (fun channel -> Stdlib.really_input_string channel length) channel
+
+    let input_all channel =
+      let all = Buffer.create 65536 and chunk = Bytes.create 65536 in
+      let rec read () =
+        let count = input channel chunk 0 (Bytes.length chunk) in
+        if count > 0 then begin
+          Buffer.add_subbytes all chunk 0 count;
+          read ()
+        end
+      in
+      read ();
+      Buffer.contents all
+
+    let seek = LargeFile.seek_in
+    let pos = LargeFile.pos_in
+    let length = LargeFile.in_channel_length
+    let set_binary_mode = set_binary_mode_in
+  end
+
+  module Out_channel = struct
+    type t = out_channel
+
+    type open_flag = Stdlib.open_flag =
+      | Open_rdonly
+      | Open_wronly
+      | Open_append
+      | Open_creat
+      | Open_trunc
+      | Open_excl
+      | Open_binary
+      | Open_text
+      | Open_nonblock
+
+    let stdout = stdout
+    let stderr = stderr
+    let open_bin = open_out_bin
+    let open_text = open_out
+    let open_gen = open_out_gen
+    let close = close_out
+    let close_noerr = close_out_noerr
+
+    (* What cannot be written is told; after an exception of [f], that one is. *)
+    let with_channel channel f =
+      match f channel with
+      | result ->
+          close channel;
+          result
+      | exception exn ->
+          let backtrace = Printexc.get_raw_backtrace () in
+          close_noerr channel;
+          Printexc.raise_with_backtrace exn backtrace
+
+    let with_open_bin name f = with_channel (open_bin name) f
+    let with_open_text name f = with_channel (open_text name) f
+    let with_open_gen flags mode name f = with_channel (open_gen flags mode name) f
+    let output_char = output_char
+    let output_byte = output_byte
+    let output_string = output_string
+    let output_bytes = output_bytes
+    let output = output
+    let output_substring = output_substring
+    let flush = flush
+    let flush_all = flush_all
+    let seek = LargeFile.seek_out
+    let pos = LargeFile.pos_out
+    let length = LargeFile.out_channel_length
+    let set_binary_mode = set_binary_mode_out
+  end
+end
+
+(* The standard library's, where it has them. *)
+module Channels = struct
+  open! Of_4_14 [@@ocaml.warning "-66"]
+  open! Stdlib
+  module In_channel = In_channel
+  module Int = Int
+  module Out_channel = Out_channel
+end
+
 module In_channel = struct
-  type t = in_channel
-
-  type open_flag = Stdlib.open_flag =
-    | Open_rdonly
-    | Open_wronly
-    | Open_append
-    | Open_creat
-    | Open_trunc
-    | Open_excl
-    | Open_binary
-    | Open_text
-    | Open_nonblock
-
-  let stdin = stdin
-  let open_bin = open_in_bin
-  let open_text = open_in
-  let open_gen = open_in_gen
-  let close = close_in
-  let close_noerr = close_in_noerr
-
-  let with_channel channel f = Fun.protect (fun () -> f channel) ~finally:(fun () -> close_noerr channel)
-  let with_open_bin name f = with_channel (open_bin name) f
-  let with_open_text name f = with_channel (open_text name) f
-  let with_open_gen flags mode name f = with_channel (open_gen flags mode name) f
-  let until_end read channel = match read channel with value -> Some value | exception End_of_file -> None
-  let input_char channel = until_end Stdlib.input_char channel
-  let input_byte channel = until_end Stdlib.input_byte channel
-  let input_line channel = until_end Stdlib.input_line channel
-  let input = input
-
-  let really_input channel buffer position length =
-    until_end (fun channel -> Stdlib.really_input channel buffer position length) channel
-
-  let really_input_string channel length =
-    until_end (fun channel -> Stdlib.really_input_string channel length) channel
-
-  let input_all channel =
-    let all = Buffer.create 65536 and chunk = Bytes.create 65536 in
-    let rec read () =
-      let count = input channel chunk 0 (Bytes.length chunk) in
-      if count > 0 then begin
-        Buffer.add_subbytes all chunk 0 count;
-        read ()
-      end
-    in
-    read ();
-    Buffer.contents all
+  include Channels.In_channel
 
   let rec fold_lines f result channel =
     match input_line channel with None -> result | Some line -> fold_lines f (f result line) channel
 
   let input_lines channel = List.rev (fold_lines (fun lines line -> line :: lines) [] channel)
-  let seek = LargeFile.seek_in
-  let pos = LargeFile.pos_in
-  let length = LargeFile.in_channel_length
-  let set_binary_mode = set_binary_mode_in
   let isatty channel = Unix.isatty (Unix.descr_of_in_channel channel)
+
+  (* (POSIX has no other mode.) *)
+  let is_binary_mode (_ : t) = true
 end
 
 module Out_channel = struct
-  type t = out_channel
+  include Channels.Out_channel
 
-  type open_flag = Stdlib.open_flag =
-    | Open_rdonly
-    | Open_wronly
-    | Open_append
-    | Open_creat
-    | Open_trunc
-    | Open_excl
-    | Open_binary
-    | Open_text
-    | Open_nonblock
-
-  let stdout = stdout
-  let stderr = stderr
-  let open_bin = open_out_bin
-  let open_text = open_out
-  let open_gen = open_out_gen
-  let close = close_out
-  let close_noerr = close_out_noerr
-
-  (* What cannot be written is told; after an exception of [f], that one is. *)
-  let with_channel channel f =
-    match f channel with
-    | result ->
-        close channel;
-        result
-    | exception exn ->
-        let backtrace = Printexc.get_raw_backtrace () in
-        close_noerr channel;
-        Printexc.raise_with_backtrace exn backtrace
-
-  let with_open_bin name f = with_channel (open_bin name) f
-  let with_open_text name f = with_channel (open_text name) f
-  let with_open_gen flags mode name f = with_channel (open_gen flags mode name) f
-  let output_char = output_char
-  let output_byte = output_byte
-  let output_string = output_string
-  let output_bytes = output_bytes
-  let output = output
-  let output_substring = output_substring
-  let flush = flush
-  let flush_all = flush_all
-  let seek = LargeFile.seek_out
-  let pos = LargeFile.pos_out
-  let length = LargeFile.out_channel_length
-  let set_binary_mode = set_binary_mode_out
   let isatty channel = Unix.isatty (Unix.descr_of_out_channel channel)
+  let is_binary_mode (_ : t) = true
 end
 
 module Filename = struct
@@ -548,6 +588,144 @@ module Scanf = struct
     unless_refused (fun () -> Some (bscanf channel format receiver))
   let sscanf_opt text format receiver = bscanf_opt (Scanning.from_string text) format receiver
   let scanf_opt format receiver = bscanf_opt Scanning.stdin format receiver
+end
+
+module Sys = struct
+  include Stdlib.Sys
+
+  let io_buffer_size = 65536
+
+  let is_regular_file name =
+    match Unix.LargeFile.stat name with
+    | { st_kind; _ } -> st_kind = Unix.S_REG
+    | exception Unix.Unix_error (error, _, _) -> raise (Sys_error (name ^ ": " ^ Unix.error_message error))
+end
+
+(* For [Hashtbl.Make] and [Hashtbl.MakeSeeded]. *)
+module Hashed (Key : sig
+  type t
+end) =
+struct
+  let hash (key : Key.t) = Hashtbl.hash key
+  let seeded_hash seed (key : Key.t) = Hashtbl.seeded_hash seed key
+end
+
+module String = struct
+  include Stdlib.String
+  include Hashed (Stdlib.String)
+end
+
+module Int = struct
+  include Stdlib.Int
+  include Hashed (Stdlib.Int)
+end
+
+module Char = struct
+  include Stdlib.Char
+  include Hashed (Stdlib.Char)
+end
+
+(* The generator is OCaml 4's: a seed gives other numbers than on OCaml 5. *)
+module Random = struct
+  (* What there is in 4.14, made of 4.13's [bits], of which there are 30. *)
+  let bits32_of bits =
+    let half () = Int32.of_int (bits () lsr 14) in
+    let high = half () in
+    Int32.logor (Int32.shift_left high 16) (half ())
+
+  let bits64_of bits =
+    let half () = Int64.of_int32 (bits32_of bits) in
+    let high = half () in
+    Int64.logor (Int64.shift_left high 32) (Int64.logand (half ()) 0xFFFF_FFFFL)
+
+  module Bits (State : sig
+    type t
+
+    val bits : t -> int
+  end) =
+  struct
+    let bits32 state = bits32_of (fun () -> State.bits state)
+    let bits64 state = bits64_of (fun () -> State.bits state)
+    let nativebits state = Int64.to_nativeint (bits64 state)
+  end
+
+  (* (That of the module has the state [()].) *)
+  module Ranges (State : sig
+    type t
+
+    val int64 : t -> int64 -> int64
+    val bits64 : t -> int64
+  end) =
+  struct
+    let in_range name ~of_int64 ~to_int64 state ~min ~max =
+      let min = to_int64 min and max = to_int64 max in
+      if Int64.compare min max > 0 then invalid_arg ("Random." ^ name);
+      let count = Int64.succ (Int64.sub max min) in
+      (* Too many for a bound: most of 64 bits are right. *)
+      let rec draw () =
+        let n = State.bits64 state in
+        if Int64.compare min n <= 0 && Int64.compare n max <= 0 then n else draw ()
+      in
+      of_int64 (if Int64.compare count 0L > 0 then Int64.add min (State.int64 state count) else draw ())
+
+    let int_in_range = in_range "int_in_range" ~of_int64:Int64.to_int ~to_int64:Int64.of_int
+    let int32_in_range = in_range "int32_in_range" ~of_int64:Int64.to_int32 ~to_int64:Int64.of_int32
+
+    let nativeint_in_range =
+      in_range "nativeint_in_range" ~of_int64:Int64.to_nativeint ~to_int64:Int64.of_nativeint
+
+    let int64_in_range = in_range "int64_in_range" ~of_int64:Fun.id ~to_int64:Fun.id
+  end
+
+  module State = struct
+    include Bits (Stdlib.Random.State)
+    include Stdlib.Random.State
+
+    include Ranges (struct
+      type nonrec t = t
+
+      let int64 = int64
+      let bits64 = bits64
+    end)
+
+    let split state = make (Array.init 55 (fun _ -> bits state))
+  end
+
+  module Default = struct
+    type t = unit
+
+    let bits () = Stdlib.Random.bits ()
+    let int64 () bound = Stdlib.Random.int64 bound
+  end
+
+  include Bits (Default)
+  include (Stdlib.Random : module type of Stdlib.Random with module State := Stdlib.Random.State)
+
+  include Ranges (struct
+    include Default
+
+    let bits64 = bits64
+  end)
+
+  let int_in_range = int_in_range ()
+  let int32_in_range = int32_in_range ()
+  let nativeint_in_range = nativeint_in_range ()
+  let int64_in_range = int64_in_range ()
+  let split () = State.make (Array.init 55 (fun _ -> bits ()))
+end
+
+module Format = struct
+  include Stdlib.Format
+
+  let pp_print_iter ?(pp_sep = pp_print_cut) iter pp_v formatter v =
+    let is_first = ref true in
+    iter
+      (fun x ->
+        if !is_first then is_first := false else pp_sep formatter ();
+        pp_v formatter x)
+      v
+
+  let pp_print_array ?pp_sep pp_v formatter v = pp_print_iter ?pp_sep Array.iter pp_v formatter v
 end
 
 module Type = struct
@@ -596,6 +774,14 @@ module Array = struct
   let find_mapi f array = Seq.find_mapi f (to_seq array)
   let mapi_inplace f array = iteri (fun index x -> array.(index) <- f index x) array
   let map_inplace f array = mapi_inplace (fun _ x -> f x) array
+
+  let shuffle ~rand array =
+    for last = length array - 1 downto 1 do
+      let index = rand (last + 1) in
+      let x = array.(last) in
+      array.(last) <- array.(index);
+      array.(index) <- x
+    done
 end
 
 module Dynarray : sig
@@ -905,23 +1091,29 @@ end
 module Ocaml5 = struct
   module Array = Array
   module Atomic = Atomic
+  module Char = Char
   module Condition = Condition
   module Domain = Domain
   module Dynarray = Dynarray
   module Effect = Effect
   module Filename = Filename
+  module Format = Format
   module Fun = Fun
   module In_channel = In_channel
+  module Int = Int
   module List = List
   module Map = Map
   module Mutex = Mutex
   module Out_channel = Out_channel
   module Queue = Queue
+  module Random = Random
   module Scanf = Scanf
   module Semaphore = Semaphore
   module Seq = Seq
   module Set = Set
   module Stack = Stack
+  module String = String
+  module Sys = Sys
   module Type = Type
 end
 

@@ -3,7 +3,7 @@
 
      effect E : s -> t                type _ Effect.t += E : s -> t Effect.t
 
-     match e with                     Effect.Deep.match_with (fun () -> e) ()
+     match e with                     Effect.Deep.match_with (fun _ -> e) 0
      | v -> e1                          { retc = (function v -> e1);
      | exception X -> e2                  exnc = (fun exn -> try raise_notrace exn with X -> e2);
      | effect (E x), k when g -> e3       effc = (fun (type result) -> function
@@ -16,9 +16,9 @@
    not in scope of the guard. What OCaml 5.3 refuses is refused here with its message: it is reported, and the
    tree is that of the rest. Names that the cases could capture are fresh.
 
-   Effect is written Haft.Effect, which no module of the user hides. The labels are those of Haft.Syntax, where
-   nothing else has them. A tree for OCaml 5, which has no such module, has Effect, and labels of
-   Effect.Deep.
+   Effect is written Haft.Effect, and Haft and Stdlib by the names that Units has for them, which no module of
+   the user hides. The labels are those of Haft.Syntax, where nothing else has them. A tree for OCaml 5, which
+   has no such module, has Stdlib.Effect, and labels of Effect.Deep.
 
    An application gives its arguments no expected type, but the type of the whole must be known in
    the cases, as it is in those of a plain match: GADT and record patterns, and constructors, need
@@ -35,11 +35,16 @@ open Ast_helper
 type context = {
   report : Location.error -> unit;
   fresh : string -> string;  (** a name that the source does not have *)
+  units : Units.t;
   for_library : bool;
 }
 
-(* The module Effect, whatever is called so where the code is generated. *)
-let in_effect context path = (if context.for_library then [ "Haft"; "Effect" ] else [ "Effect" ]) @ path
+let in_haft context path = Units.name context.units "Haft" :: path
+let in_stdlib context path = Units.name context.units "Stdlib" :: path
+
+let in_effect context path =
+  let path = "Effect" :: path in
+  if context.for_library then in_haft context path else in_stdlib context path
 
 let error context ~loc ?hint message =
   let sub = match hint with None -> [] | Some hint -> [ Location.msg "@[Hint: %s@]" hint ] in
@@ -55,7 +60,10 @@ let name ~loc path =
   { Location.txt = longident; loc }
 
 let value ~loc path = Exp.ident ~loc (name ~loc path)
-let unit ~loc = name ~loc [ "()" ]
+
+let is_mark attribute = attribute.attr_name.txt = Effect_tokens.marker
+let is_marked = List.exists is_mark
+let without_mark = List.filter (fun attribute -> not (is_mark attribute))
 
 (* Declarations *)
 
@@ -76,29 +84,31 @@ let declare context constructor =
   in
   ignore (default.extension_constructor { default with typ = find } constructor);
   let constructor = default.extension_constructor { default with typ = wrap } constructor in
-  let attributes =
-    List.filter (fun attribute -> attribute.attr_name.txt <> Effect_tokens.marker)
-      constructor.pext_attributes
-  in
-  { constructor with pext_attributes = attributes }
+  { constructor with pext_attributes = without_mark constructor.pext_attributes }
 
-(* The extension of Effect.t for a marked exception; none for one that the user declared. *)
-let declaration context { ptyexn_constructor = constructor; ptyexn_attributes = attrs; ptyexn_loc = loc } =
-  let marked attribute = attribute.attr_name.txt = Effect_tokens.marker in
-  if List.exists marked constructor.pext_attributes then
-    let path = name ~loc (in_effect context [ "t" ]) in
-    let parameter = (Typ.any ~loc (), (Asttypes.NoVariance, Asttypes.NoInjectivity)) in
-    Some (Te.mk ~loc ~attrs ~params:[ parameter ] path [ declare context constructor ])
-  else None
+let is_effect { ptyexn_constructor = constructor; _ } = is_marked constructor.pext_attributes
+
+(* The extension of Effect.t for a marked exception. *)
+let extension context { ptyexn_constructor = constructor; ptyexn_attributes = attrs; ptyexn_loc = loc } =
+  let path = name ~loc (in_effect context [ "t" ]) in
+  let parameter = (Typ.any ~loc (), (Asttypes.NoVariance, Asttypes.NoInjectivity)) in
+  Te.mk ~loc ~attrs ~params:[ parameter ] path [ declare context constructor ]
 
 (* Patterns *)
+
+(* The pattern of `effect [@a] p`: [p] with these attributes. *)
+let with_attributes pattern =
+  match pattern.ppat_desc with
+  | Ppat_exception inner when is_marked pattern.ppat_attributes ->
+      { inner with ppat_attributes = without_mark pattern.ppat_attributes @ inner.ppat_attributes }
+  | _ -> pattern
 
 let effect_pattern pattern =
   match pattern.ppat_desc with
   | Ppat_extension
       ({ txt; _ }, PPat ({ ppat_desc = Ppat_tuple [ performed; continuation ]; _ }, None))
     when txt = Effect_tokens.marker ->
-      Some (performed, continuation)
+      Some (with_attributes performed, continuation)
   | _ -> None
 
 let is_effect_pattern pattern = effect_pattern pattern <> None
@@ -192,20 +202,20 @@ let typed_as ~loc typed expression =
   Exp.ifthenelse ~loc (Exp.construct ~loc (name ~loc [ "false" ]) None) typed (Some expression)
 
 (* [!expected] *)
-let expected_value ~loc expected =
-  Exp.apply ~loc (value ~loc [ "Stdlib"; "!" ]) [ (Nolabel, value ~loc [ expected ]) ]
+let expected_value context ~loc expected =
+  Exp.apply ~loc (value ~loc (in_stdlib context [ "!" ])) [ (Nolabel, value ~loc [ expected ]) ]
 
 (* [expression], that knows the type of [expected]. *)
-let with_expected ~loc ~expected expression =
+let with_expected context ~loc ~expected expression =
   let magic =
     Exp.apply ~loc
-      (value ~loc [ "Stdlib"; "Obj"; "magic" ])
+      (value ~loc (in_stdlib context [ "Obj"; "magic" ]))
       [ (Nolabel, Exp.constant ~loc (Const.int 0)) ]
   in
-  let reference = Typ.constr ~loc (name ~loc [ "Stdlib"; "ref" ]) [ Typ.any ~loc () ] in
+  let reference = Typ.constr ~loc (name ~loc (in_stdlib context [ "ref" ])) [ Typ.any ~loc () ] in
   Exp.let_ ~loc Nonrecursive
     [ Vb.mk ~loc (Pat.var ~loc { txt = expected; loc }) (Exp.constraint_ ~loc magic reference) ]
-    (typed_as ~loc (expected_value ~loc expected) expression)
+    (typed_as ~loc (expected_value context ~loc expected) expression)
 
 let ignoring ~loc ?typ body =
   let pattern = Pat.any ~loc () in
@@ -214,8 +224,8 @@ let ignoring ~loc ?typ body =
   in
   Exp.fun_ ~loc Nolabel None pattern body
 
-let option ~loc constructor argument =
-  Exp.construct ~loc (name ~loc [ "Stdlib"; "Option"; constructor ]) argument
+let option context ~loc constructor argument =
+  Exp.construct ~loc (name ~loc (in_stdlib context [ "Option"; constructor ])) argument
 
 (* The case of the effect function for an effect case. *)
 let effect_case context mapper case =
@@ -228,7 +238,7 @@ let effect_case context mapper case =
       Exp.case
         (mapper.pat mapper performed)
         ?guard:(Option.map (mapper.expr mapper) case.pc_guard)
-        (option ~loc "Some" (Some (Exp.fun_ ~loc Nolabel None continuation body)))
+        (option context ~loc "Some" (Some (Exp.fun_ ~loc Nolabel None continuation body)))
 
 let effect_function context ~loc ~expected mapper cases =
   let is_last_case case =
@@ -238,7 +248,7 @@ let effect_function context ~loc ~expected mapper cases =
   in
   let others =
     if List.exists is_last_case cases then []
-    else [ Exp.case (Pat.any ~loc ()) (option ~loc "None" None) ]
+    else [ Exp.case (Pat.any ~loc ()) (option context ~loc "None" None) ]
   in
   let result = context.fresh "effect_result" in
   let result_type = Typ.constr ~loc (name ~loc [ result ]) [] in
@@ -250,8 +260,8 @@ let effect_function context ~loc ~expected mapper cases =
   in
   let typed =
     ignoring ~loc ~typ:effect_type
-      (option ~loc "Some"
-         (Some (ignoring ~loc ~typ:continuation_type (expected_value ~loc expected))))
+      (option context ~loc "Some"
+         (Some (ignoring ~loc ~typ:continuation_type (expected_value context ~loc expected))))
   in
   Exp.newtype ~loc { txt = result; loc }
     (typed_as ~loc typed (Exp.function_ ~loc (List.map (effect_case context mapper) cases @ others)))
@@ -262,39 +272,38 @@ let handle context handler_function ~labels ~loc ~attrs ~expected computation fi
     List.map (fun (label, expression) -> (name ~loc:ghost (labels @ [ label ]), expression)) fields
   in
   let computation =
-    Exp.fun_ ~loc:computation.pexp_loc Nolabel None
-      (Pat.construct ~loc:ghost (unit ~loc:ghost) None)
-      computation
+    Exp.fun_ ~loc:computation.pexp_loc Nolabel None (Pat.any ~loc:ghost ()) computation
   in
   let handler =
     Exp.apply ~loc
       (value ~loc:ghost (in_effect context [ "Deep"; handler_function ]))
       [
         (Nolabel, computation);
-        (Nolabel, Exp.construct ~loc:ghost (unit ~loc:ghost) None);
+        (Nolabel, Exp.constant ~loc:ghost (Const.int 0));
         (Nolabel, Exp.record ~loc:ghost fields None);
       ]
   in
-  { (with_expected ~loc:ghost ~expected handler) with pexp_attributes = attrs }
+  { (with_expected context ~loc:ghost ~expected handler) with pexp_attributes = attrs }
 
 let handle_with_effc context = handle context "try_with" ~labels:(in_effect context [ "Deep" ])
 
 let handle_with_all context =
-  handle context "match_with" ~labels:(if context.for_library then [ "Haft"; "Syntax" ] else [ "Effect"; "Deep" ])
+  handle context "match_with"
+    ~labels:(if context.for_library then in_haft context [ "Syntax" ] else in_effect context [ "Deep" ])
 
 (* [fun exn -> try raise_notrace exn with cases], or what raises the exception on. *)
 let exception_function context ~loc cases =
   let variable = context.fresh "exn" in
   let argument = value ~loc [ variable ] in
   let raise_here =
-    Exp.apply ~loc (value ~loc [ "Stdlib"; "raise_notrace" ]) [ (Nolabel, argument) ]
+    Exp.apply ~loc (value ~loc (in_stdlib context [ "raise_notrace" ])) [ (Nolabel, argument) ]
   in
   if cases <> [] then
     Exp.fun_ ~loc Nolabel None
       (Pat.var ~loc { txt = variable; loc })
       (Exp.try_ ~loc raise_here cases)
-  else if context.for_library then value ~loc [ "Haft"; "Syntax"; "reraise" ]
-  else value ~loc [ "Stdlib"; "raise" ]
+  else if context.for_library then value ~loc (in_haft context [ "Syntax"; "reraise" ])
+  else value ~loc (in_stdlib context [ "raise" ])
 
 let handler_of_match context mapper expression computation cases =
   let loc = { expression.pexp_loc with loc_ghost = true } in
@@ -316,7 +325,7 @@ let handler_of_match context mapper expression computation cases =
       error context ~loc:expression.pexp_loc
         "None of the patterns in this 'match' expression match values."
         ~hint:"add a case for the value, or write `try ... with' to return it unchanged.";
-      ignoring ~loc (expected_value ~loc expected)
+      ignoring ~loc (expected_value context ~loc expected)
     end
     else Exp.function_ ~loc (mapper.Ast_mapper.cases mapper value_cases)
   in
@@ -324,7 +333,7 @@ let handler_of_match context mapper expression computation cases =
     ~attrs:(mapper.attributes mapper expression.pexp_attributes)
     (mapper.expr mapper computation)
     [
-      ("retc", typed_as ~loc (ignoring ~loc (expected_value ~loc expected)) value_function);
+      ("retc", typed_as ~loc (ignoring ~loc (expected_value context ~loc expected)) value_function);
       ("exnc", exception_function context ~loc (mapper.cases mapper exception_cases));
       ("effc", effect_function context ~loc ~expected mapper effect_cases);
     ]
@@ -334,7 +343,7 @@ let handler_of_try context mapper expression computation cases =
   let effect_cases, exception_cases = List.partition is_effect_case cases in
   let expected = context.fresh "expected" in
   let computation =
-    typed_as ~loc (expected_value ~loc expected) (mapper.Ast_mapper.expr mapper computation)
+    typed_as ~loc (expected_value context ~loc expected) (mapper.Ast_mapper.expr mapper computation)
   in
   let attrs = mapper.attributes mapper expression.pexp_attributes in
   let effects = ("effc", effect_function context ~loc ~expected mapper effect_cases) in
@@ -352,11 +361,10 @@ let handler_of_try context mapper expression computation cases =
         effects;
       ]
 
-(* The mapper from trees that Effect_tokens.parse makes to trees of stock OCaml. [is_used] tells
-   whether a lower-case name occurs in the source. [report] is told what is refused. *)
-let mapper ?(for_library = true) ~report ~is_used () =
-  let rec fresh name = if is_used name then fresh (name ^ "_") else name in
-  let context = { report; fresh; for_library } in
+(* The mapper from trees that Effect_tokens.parse makes to trees of stock OCaml. [fresh name] is
+   a name that does not occur in the source. [report] is told what is refused. *)
+let mapper ~units ~for_library ~report ~fresh =
+  let context = { report; fresh; units; for_library } in
   let default = Ast_mapper.default_mapper in
   let expr mapper expression =
     match expression.pexp_desc with
@@ -368,16 +376,14 @@ let mapper ?(for_library = true) ~report ~is_used () =
   in
   let structure_item mapper item =
     match item.pstr_desc with
-    | Pstr_exception exception_ when declaration context exception_ <> None ->
-        let declared = Option.get (declaration context exception_) in
-        default.structure_item mapper { item with pstr_desc = Pstr_typext declared }
+    | Pstr_exception exception_ when is_effect exception_ ->
+        default.structure_item mapper { item with pstr_desc = Pstr_typext (extension context exception_) }
     | _ -> default.structure_item mapper item
   in
   let signature_item mapper item =
     match item.psig_desc with
-    | Psig_exception exception_ when declaration context exception_ <> None ->
-        let declared = Option.get (declaration context exception_) in
-        default.signature_item mapper { item with psig_desc = Psig_typext declared }
+    | Psig_exception exception_ when is_effect exception_ ->
+        default.signature_item mapper { item with psig_desc = Psig_typext (extension context exception_) }
     | _ -> default.signature_item mapper item
   in
   { default with expr; pat = checked_pattern context; structure_item; signature_item }

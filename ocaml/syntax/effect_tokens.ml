@@ -8,6 +8,7 @@
      effect E : t             where a definition may begin, becomes   exception[@haft.effect] E : t
      effect E = M.F           in the same way
      effect p, k / effect p k where a pattern may begin, becomes      [%haft.effect? p, k]
+     effect [@a] p, k         in the same way         [%haft.effect? exception[@haft.effect] [@a] p, k]
 
    in tokens that stand at the places of those they replace, so that every location is the user's
    own. Effect_cases gives both their meaning. *)
@@ -62,6 +63,9 @@ let rec behind_group tokens index =
   in
   inside (index + 1)
 
+let rec behind_attributes tokens index =
+  if token_at tokens index = LBRACKETAT then behind_attributes tokens (behind_group tokens index) else index
+
 (* The index behind the simple pattern that begins at [index], or none. *)
 let behind_simple_pattern tokens index =
   let rec behind index =
@@ -73,10 +77,7 @@ let behind_simple_pattern tokens index =
     | LPAREN | LBRACE | LBRACKET | LBRACKETBAR | LBRACKETPERCENT -> Some (behind_group tokens index)
     | _ -> None
   in
-  let rec attributes index =
-    if token_at tokens index = LBRACKETAT then attributes (behind_group tokens index) else index
-  in
-  Option.map attributes (behind index)
+  Option.map (behind_attributes tokens) (behind index)
 
 let ends_pattern (token : Parser.token) =
   closes token
@@ -94,21 +95,21 @@ let rec comma tokens index =
   | token when opens token -> comma tokens (behind_group tokens index)
   | _ -> comma tokens (index + 1)
 
-(* The last token of the effect's pattern, that of the continuation's, and whether a comma stands
-   between them, for the `effect` at [index]; or what is wrong, and the last token of the effect's pattern and
-   whether a comma follows, where there is one. *)
-let effect_pattern (tokens : source_token array) index =
+(* For the `effect` at [index], whose pattern begins at [first]: the last token of that pattern, that of the
+   continuation's, and whether a comma stands between them; or what is wrong, and the last token of the effect's
+   pattern and whether a comma follows, where there is one. *)
+let effect_pattern (tokens : source_token array) index first =
   let effect_token = tokens.(index) in
   let no_continuation last found =
     Error (error effect_token tokens.(last) ("This effect case names no continuation.", written), found)
   in
-  match comma tokens (index + 1) with
+  match comma tokens first with
   | Some comma -> (
       match behind_simple_pattern tokens (comma + 1) with
       | Some behind -> Ok (comma - 1, behind - 1, true)
       | None -> no_continuation comma (Some (comma, true)))
   | None -> (
-      match behind_simple_pattern tokens (index + 1) with
+      match behind_simple_pattern tokens first with
       | None -> no_continuation index None
       | Some continuation -> (
           match behind_simple_pattern tokens continuation with
@@ -180,11 +181,11 @@ type editing = {
   tokens : source_token array;
   edits : edit array;
   report : Location.error -> unit;
-  for_library : bool;  (** the tree is for OCaml 4, with the library *)
+  with_effect : (unit -> string) option;  (** what is read for Stdlib in `Stdlib.Effect` *)
 }
 
-let start_editing ~for_library ~report tokens =
-  { tokens; edits = Array.make (Array.length tokens) unchanged; report; for_library }
+let start_editing ?with_effect ~report tokens =
+  { tokens; edits = Array.make (Array.length tokens) unchanged; report; with_effect }
 
 (* [token] in the place of the one at [index]. *)
 let at editing index token =
@@ -211,33 +212,37 @@ let read_edited editing state index =
   List.fold_left (fun state token -> read state (at editing index token)) state added
 
 let is_rebinding { tokens; _ } index =
-  match (token_at tokens (index + 1), token_at tokens (index + 2), token_at tokens (index + 3)) with
+  let name = behind_attributes tokens (index + 1) in
+  match (token_at tokens name, token_at tokens (name + 1), token_at tokens (name + 2)) with
   | UIDENT _, EQUAL, UIDENT _ -> is_laid_out_as_item tokens index
   | _ -> false
 
 let is_identifier ({ tokens; _ } as editing) state index =
-  let behind =
-    match (token_at tokens (index + 1), token_at tokens (index + 2)) with
-    | (UIDENT _ | LIDENT _), COLON -> 2
-    | _ -> 1
+  let behind = behind_attributes tokens (index + 1) in
+  let last =
+    match (token_at tokens behind, token_at tokens (behind + 1)) with
+    | (UIDENT _ | LIDENT _), COLON -> behind + 1
+    | _ -> behind
   in
   (not (is_rebinding editing index))
   && accepts state
-       (Array.to_list (Array.sub tokens index (min (behind + 1) (Array.length tokens - index))))
+       (Array.to_list (Array.sub tokens index (min (last + 1) (Array.length tokens) - index)))
 
 (* The `effect` at [index] is a keyword: its edits. *)
 let keyword ({ tokens; _ } as editing) state index =
   let may_come possible = accepts state (List.map (at editing index) possible) in
-  match (token_at tokens (index + 1), token_at tokens (index + 2)) with
+  let mark : Parser.token list = [ LBRACKETAT; LIDENT marker; RBRACKET ] in
+  let behind = behind_attributes tokens (index + 1) in
+  match (token_at tokens behind, token_at tokens (behind + 1)) with
   | UIDENT _, (COLON | EQUAL) when may_come [ EXCEPTION ] ->
       replace editing index Parser.EXCEPTION;
-      add editing index [ Parser.LBRACKETAT; LIDENT marker; RBRACKET ]
+      add editing index mark
   | LIDENT name, COLON when may_come [ EXCEPTION ] ->
       replace editing index Parser.EXCEPTION;
-      add editing index [ Parser.LBRACKETAT; LIDENT marker; RBRACKET ];
-      replace editing (index + 1) (Parser.UIDENT (String.capitalize_ascii name));
+      add editing index mark;
+      replace editing behind (Parser.UIDENT (String.capitalize_ascii name));
       editing.report
-        (error tokens.(index + 1) tokens.(index + 1)
+        (error tokens.(behind) tokens.(behind)
            ( Printf.sprintf "The effect %s needs a name that begins with a capital letter." name,
              "an effect is a constructor of Effect.t, as in `effect Read : in_channel -> string'." ))
   | _ ->
@@ -245,9 +250,11 @@ let keyword ({ tokens; _ } as editing) state index =
       if may_come [ INT ("0", None); AS ] then begin
         let mark () =
           replace editing index Parser.LBRACKETPERCENT;
-          add editing index [ Parser.LIDENT marker; QUESTION ]
+          (* (Only `exception` has attributes in front of a whole pattern.) *)
+          let attributed = if behind > index + 1 then Parser.EXCEPTION :: mark else [] in
+          add editing index (Parser.LIDENT marker :: QUESTION :: attributed)
         in
-        match effect_pattern tokens index with
+        match effect_pattern tokens index behind with
         | Ok (last_of_effect, last_of_continuation, has_comma) ->
             mark ();
             if not has_comma then add editing last_of_effect [ Parser.COMMA ];
@@ -277,9 +284,9 @@ let rec walk editing state index stop =
   else begin
     (match token_at editing.tokens index with
     | LIDENT "effect" when not (is_identifier editing state index) -> keyword editing state index
-    | UIDENT "Stdlib" when editing.for_library -> (
-        match (token_at editing.tokens (index + 1), token_at editing.tokens (index + 2)) with
-        | DOT, UIDENT "Effect" -> replace editing index (Parser.UIDENT "Haft")
+    | UIDENT "Stdlib" -> (
+        match (editing.with_effect, token_at editing.tokens (index + 1), token_at editing.tokens (index + 2)) with
+        | Some name, DOT, UIDENT "Effect" -> replace editing index (Parser.UIDENT (name ()))
         | _ -> ())
     | _ -> ());
     match read_edited editing state index with
@@ -355,9 +362,9 @@ let second_reading grammar lexer edits text =
 
 (* [parse grammar text] is the syntax tree of [text] by [grammar], one of the two below, with the
    markers in it. [report] is told of effect cases that are not complete. *)
-let parse ?(for_library = true) ~report (start, grammar) text =
+let parse ?with_effect ~report (start, grammar) text =
   let tokens = source_tokens text in
-  let editing = start_editing ~for_library ~report tokens in
+  let editing = start_editing ?with_effect ~report tokens in
   ignore (walk editing (settle (start Lexing.dummy_pos)) 0 (Array.length tokens));
   second_reading grammar Lexer.token editing.edits text
 

@@ -81,7 +81,12 @@ let synchronisation () =
   Thread.join thread;
   let thread = Thread.create (fun () -> Atomic.incr reached; Thread.exit (); Atomic.incr reached) () in
   Thread.join thread;
-  check "Thread.Exit" (Atomic.get reached = 2)
+  check "Thread.Exit" (Atomic.get reached = 2);
+  let uncaught = Atomic.make None in
+  Thread.set_uncaught_exception_handler (fun exn -> Atomic.set uncaught (Some exn));
+  Thread.join (Thread.create (fun () -> raise Not_found) ());
+  check "set_uncaught_exception_handler" (Atomic.get uncaught = Some Not_found);
+  Thread.set_uncaught_exception_handler Thread.default_uncaught_exception_handler
 
 (* Runtime_events *)
 
@@ -194,12 +199,14 @@ let files () =
       output_substring channel "four\n" 4 1;
       flush channel;
       check "Out_channel" (pos channel = 14L && length channel = 14L && not (isatty channel));
+      check "Out_channel.is_binary_mode" (is_binary_mode channel);
       seek channel 0L;
       output_char channel 'O');
   Out_channel.flush_all ();
   In_channel.with_open_text name (fun channel ->
       let open In_channel in
       set_binary_mode channel true;
+      check "is_binary_mode" (is_binary_mode channel);
       check "input_char" (input_char channel = Some 'O' && input_byte channel = Some (Char.code 'n'));
       check "input_line" (input_line channel = Some "e");
       check "really_input_string" (really_input_string channel 3 = Some "two");
@@ -227,7 +234,10 @@ let files () =
   In_channel.close_noerr (In_channel.open_text name);
   In_channel.close (In_channel.open_bin name);
   check "standard channels" In_channel.(stdin == Stdlib.stdin && Out_channel.(stdout != stderr));
+  check "is_regular_file" (Sys.is_regular_file name && not (Stdlib.Sys.is_regular_file folder));
   Sys.remove name;
+  check "no file" (match Sys.is_regular_file name with _ -> false | exception Sys_error _ -> true);
+  check "io_buffer_size" (Sys.io_buffer_size = 65536);
   Sys.rmdir inner;
   Sys.rmdir folder;
   check "sscanf_opt" (Scanf.sscanf_opt "1 2" "%d %d" ( + ) = Some 3 && Scanf.sscanf_opt "x" "%d" Fun.id = None);
@@ -298,6 +308,7 @@ let dynarrays () =
 (* List, Array, Map, Set, Queue, Stack, Fun, Type, Effect *)
 
 module Names = Map.Make (String)
+module Ratios = Map.Make (Float)
 module Numbers : Set.S with type elt = int = Set.Make (Int)
 
 let containers () =
@@ -306,8 +317,8 @@ let containers () =
   check "Map" (Names.to_list names = [ ("a", [ 0; 1 ]); ("b", [ 2 ]); ("c", [ 4 ]) ]);
   check "Set" (Numbers.to_list (Numbers.of_list [ 2; 1; 2 ]) = [ 1; 2 ]);
   (* From a library that was compiled without the flag. *)
-  let theirs : int list Stdlib__Map.Make(String).t = names in
-  check "the same maps" (Names.mem "a" theirs);
+  let theirs : int Stdlib__Map.Make(Stdlib__Float).t = Ratios.of_list [ (1.5, 3) ] in
+  check "the same maps" (Ratios.mem 1.5 theirs);
   let queue = Queue.of_seq (List.to_seq [ 1; 2 ]) and stack = Stack.of_seq (List.to_seq [ 1; 2 ]) in
   Queue.drop queue;
   Stack.drop stack;
@@ -328,6 +339,13 @@ let others () =
   Array.map_inplace succ array;
   Array.mapi_inplace ( * ) array;
   check "Array" (array = [| 0; 3; 8 |] && Array.find_index (over 3) array = Some 2);
+  Array.shuffle ~rand:(fun n -> n - 1) array;
+  check "Array.shuffle, nothing" (array = [| 0; 3; 8 |]);
+  Array.shuffle ~rand:(fun _ -> 0) array;
+  check "Array.shuffle" (array = [| 3; 8; 0 |]);
+  Array.shuffle ~rand:Random.int array;
+  check "Array.shuffle, all" (List.sort compare (Array.to_list array) = [ 0; 3; 8 ]);
+  let array = [| 0; 3; 8 |] in
   check "Array.find_mapi" (Array.find_mapi (fun i x -> if x > i then Some x else None) array = Some 3);
   let int : int Type.Id.t = Type.Id.make () and other : int Type.Id.t = Type.Id.make () in
   (match Type.Id.provably_equal int int with
@@ -342,6 +360,65 @@ let others () =
   | answer -> check "effect" (answer = 1)
   | exception Failure reason -> print_endline reason
 
+(* String, Int, Char, Random, Format *)
+
+module Texts = Hashtbl.Make (String)
+module Seeded = Hashtbl.MakeSeeded (struct
+  include Int
+
+  let hash = seeded_hash
+end)
+
+let texts () =
+  check "String.hash" (String.hash "text" = Hashtbl.hash "text" && Stdlib.Int.hash 3 = Hashtbl.hash 3);
+  check "Char.hash" (Char.hash 'c' = Hashtbl.hash 'c' && Char.seeded_hash 1 'c' = Hashtbl.seeded_hash 1 'c');
+  check "seeded_hash"
+    (String.seeded_hash 5 "text" = Hashtbl.seeded_hash 5 "text" && Int.seeded_hash 5 3 = Hashtbl.seeded_hash 5 3);
+  let table = Texts.create 1 and seeded = Seeded.create ~random:true 1 in
+  Texts.add table "key" 1;
+  Seeded.add seeded 2 "two";
+  check "Hashtbl.Make" (Texts.find table "key" = 1 && Seeded.find seeded 2 = "two");
+  let array = Format.(asprintf "%a" (pp_print_array ~pp_sep:(fun f () -> pp_print_string f ", ") pp_print_int)) in
+  check "pp_print_array" (array [| 1; 2 |] = "1, 2" && array [||] = "");
+  check "pp_print_iter" (Format.(asprintf "@[<h>%a@]" (pp_print_iter List.iter pp_print_int)) [ 1; 2 ] = "12")
+
+let numbers () =
+  let several count what is_right = List.iter (fun _ -> check what (is_right ())) (List.init count Fun.id) in
+  let state = Random.State.make [| 1 |] in
+  several 100 "int_in_range" (fun () ->
+      let n = Random.int_in_range ~min:(-3) ~max:3 and m = Random.State.int_in_range state ~min:7 ~max:7 in
+      -3 <= n && n <= 3 && m = 7);
+  several 100 "int_in_range, all" (fun () ->
+      ignore (Random.int_in_range ~min:min_int ~max:max_int);
+      Random.State.int_in_range state ~min:(max_int - 1) ~max:max_int >= max_int - 1);
+  several 100 "int32_in_range" (fun () ->
+      ignore (Random.int32_in_range ~min:Int32.min_int ~max:Int32.max_int);
+      Random.State.int32_in_range state ~min:Int32.min_int ~max:(Int32.succ Int32.min_int) <= Int32.succ Int32.min_int);
+  several 100 "int64_in_range" (fun () ->
+      ignore (Random.State.int64_in_range state ~min:Int64.min_int ~max:Int64.max_int);
+      Random.int64_in_range ~min:(-1L) ~max:Int64.max_int >= -1L && Random.int64_in_range ~min:3L ~max:3L = 3L);
+  several 100 "nativeint_in_range" (fun () ->
+      Random.nativeint_in_range ~min:0n ~max:1n <= 1n
+      && Random.State.nativeint_in_range state ~min:Nativeint.min_int ~max:0n <= 0n);
+  check "int_in_range, none"
+    (raises (Invalid_argument "Random.int_in_range") (fun () -> Random.int_in_range ~min:1 ~max:0));
+  (* Every bit is sometimes set, and sometimes not. *)
+  let bits draw or_ and_ =
+    let drawn = List.init 200 (fun _ -> draw ()) in
+    (List.fold_left or_ (List.hd drawn) drawn, List.fold_left and_ (List.hd drawn) drawn)
+  in
+  check "bits32" (bits Random.bits32 Int32.logor Int32.logand = (-1l, 0l));
+  check "bits64" (bits Random.bits64 Int64.logor Int64.logand = (-1L, 0L));
+  check "nativebits" (bits Random.nativebits Nativeint.logor Nativeint.logand = (-1n, 0n));
+  check "State.bits32" (bits (fun () -> Random.State.bits32 state) Int32.logor Int32.logand = (-1l, 0l));
+  check "State.bits64" (bits (fun () -> Random.State.bits64 state) Int64.logor Int64.logand = (-1L, 0L));
+  check "State.nativebits"
+    (bits (fun () -> Random.State.nativebits state) Nativeint.logor Nativeint.logand = (-1n, 0n));
+  let drawn state = List.init 5 (fun _ -> Random.State.bits state) in
+  let split = Random.State.split state in
+  let again = Random.State.copy split in
+  check "split" (drawn again = drawn split && drawn split <> drawn (Random.split ()))
+
 external refuse : string -> unit = "manual_refuse"
 external error_code : Unix.error -> Unix.error = "manual_error_code"
 
@@ -352,6 +429,6 @@ let c_names () =
 let () =
   List.iter
     (fun part -> part ())
-    [ domains; synchronisation; events; seqs; files; dynarrays; containers; others; c_names ];
+    [ domains; synchronisation; events; seqs; files; dynarrays; containers; others; texts; numbers; c_names ];
   print_endline (if !failures = 0 then "as in the manual" else "not as in the manual")
 (* SPDX-License-Identifier: MIT *)

@@ -30,6 +30,20 @@ ocamlfind ocamlc $flags -custom -ccopt "$c_flags" manual_stubs.c manual.ml -o ma
 runs ./manual.byte "$(sed -n 's/^ *"\(Haft needs native.*\)"$/\1/p' \
   "$HAFT_SOURCE_DIR/ocaml/lib/bytecode/effect.ml")" 'as in the manual' 'the main domain ends'
 
+# What 4.14 has stays there, and of the same type.
+if [ -f "$(ocamlfind ocamlc -where)/out_channel.mli" ]; then
+  cat >of_4_14.ml <<'END'
+let channel : Stdlib__Out_channel.t = Out_channel.stdout
+
+let () =
+  Out_channel.set_buffered channel false;
+  print_endline (if Out_channel.is_buffered channel then "buffered" else "not buffered")
+END
+  # shellcheck disable=SC2086
+  ocamlfind ocamlopt $flags of_4_14.ml -o of_4_14
+  runs ./of_4_14 'not buffered'
+fi
+
 if command -v dune >/dev/null; then
   mkdir project
   cp manual.ml manual_stubs.c project

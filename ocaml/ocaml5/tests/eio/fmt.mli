@@ -1,0 +1,2 @@
+(* SPDX-License-Identifier: MIT *)
+val exn : Format.formatter -> exn -> unit
