@@ -180,7 +180,8 @@ static bool listens(int descriptor) {
     return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &answer, &size) == 0 && answer != 0;
 }
 
-static ssize_t attempt_once(const haft_io_operation_t *o) {
+/* Inline: a call less for each operation. */
+static inline __attribute__((always_inline)) ssize_t attempt_once(const haft_io_operation_t *o) {
     ssize_t done;
     switch (o->kind) {
     case HAFT_IO_READ:
