@@ -175,8 +175,8 @@ static int take_accepted(const haft_io_descriptor_t *known) {
 /* ---- Bytes that the kernel receives by itself ---- */
 
 /* A block for the kernel to receive into; without memory the slot stays empty. */
-static void provide(provided_t *provided, unsigned slot) {
-    haft_io_lent_t *block = haft_io_lend_block();
+static void provide(const state_t *state, provided_t *provided, unsigned slot) {
+    haft_io_lent_t *block = haft_io_lend_block(state->worker);
     provided->slots[slot] = block;
     if (block == NULL)
         return;
@@ -186,12 +186,12 @@ static void provide(provided_t *provided, unsigned slot) {
 }
 
 /* The kernel had less memory than came at once. */
-static HAFT_IO_COLD void provide_more(provided_t *provided) {
+static HAFT_IO_COLD void provide_more(const state_t *state, provided_t *provided) {
     if (provided->used < MOST_PROVIDED)
         provided->used *= 2;
     for (unsigned slot = 0; slot < provided->used; slot++)
         if (provided->slots[slot] == NULL)
-            provide(provided, slot);
+            provide(state, provided, slot);
 }
 
 /* False: the kernel, or memory, does not allow it. */
@@ -212,7 +212,7 @@ static HAFT_IO_COLD bool begin_to_provide(state_t *state) {
     provided->ring = ring;
     io_uring_buf_ring_init(provided->ring);
     provided->used = FIRST_PROVIDED / 2;
-    provide_more(provided);
+    provide_more(state, provided);
     state->provided = provided;
     return true;
 }
@@ -237,10 +237,10 @@ static void received(state_t *state, arrivals_t *receives, const struct io_uring
             append(receives, block, result);
         else
             haft_io_take_back(block);
-        provide(provided, slot);
+        provide(state, provided, slot);
     }
     if (result == -ENOBUFS)
-        provide_more(provided);
+        provide_more(state, provided);
     else if (result == -EINVAL || result == -EOPNOTSUPP)
         state->no_multishot_receive = true;
     else if (result < 0 && result != -ECANCELED && result != -EINTR && result != -EAGAIN)
@@ -431,8 +431,7 @@ HAFT_IO_COLD ssize_t haft_io_use_arrivals(state_t *state, haft_io_descriptor_t *
     if (operation->kind == HAFT_IO_POLL)
         return poll_arrived(state, known, operation);
     const int of_others = MSG_OOB | MSG_ERRQUEUE;
-    if (!arrivals->receives || haft_io_events_of(operation) != POLLIN ||
-        (operation->flags & of_others) != 0)
+    if (!arrivals->receives || (operation->flags & of_others) != 0)
         return -EAGAIN;
     /* Another task waits for it. This one is told so (-EBUSY) when it waits, too. */
     if (arrivals->asked && haft_io_transfers(known, HAFT_IO_INWARD))

@@ -87,14 +87,27 @@ static void hide_from_cancels(haft_io_task_t *task, haft_io_cell_t *cell) {
         haft_io_relax(&turns);
 }
 
+/* errno is a variable of the thread; the compiler must not keep its address across the wait. */
+static __attribute__((noinline)) int read_errno(void) {
+    __asm__ volatile("" : : : "memory");
+    return errno;
+}
+static __attribute__((noinline)) void write_errno(int value) {
+    __asm__ volatile("" : : : "memory");
+    errno = value;
+}
+
 static HAFT_IO_COLD uint32_t wait_as_thread(haft_io_cell_t *cell, int64_t deadline) {
+    int saved = read_errno();
     if (deadline < 0)
         deadline = 0;
     struct timespec until = {deadline / HAFT_IO_SECOND, deadline % HAFT_IO_SECOND};
     for (;;) {
         uint32_t word = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
-        if (word > HAFT_IO_CLAIMED)
+        if (word > HAFT_IO_CLAIMED) {
+            write_errno(saved);
             return word;
+        }
         bool for_ever = deadline == HAFT_IO_FOREVER || word == HAFT_IO_CLAIMED;
         long failed = futex(&cell->word, FUTEX_WAIT_BITSET, word, for_ever ? NULL : &until);
         if (failed != 0 && errno == ETIMEDOUT)
@@ -109,16 +122,6 @@ typedef struct deadline {
 
 static void time_out(haft_io_timer_t *timer) {
     haft_io_cell_win(HAFT_IO_OWNER(timer, deadline_t, timer)->cell, HAFT_IO_TIMED_OUT);
-}
-
-/* errno is a variable of the thread; the compiler must not keep its address across the wait. */
-static __attribute__((noinline)) int read_errno(void) {
-    __asm__ volatile("" : : : "memory");
-    return errno;
-}
-static __attribute__((noinline)) void write_errno(int value) {
-    __asm__ volatile("" : : : "memory");
-    errno = value;
 }
 
 /* Every task that waits has this frame on its stack: so a deadline has another. */
@@ -181,12 +184,8 @@ static __attribute__((noinline)) uint32_t wait_until(haft_io_cell_t *cell,
 uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
                            const char *waits_for) {
     const haft_io_task_t *task = cell->task;
-    if (HAFT_IO_UNLIKELY(task == NULL)) {
-        int saved = read_errno();
-        uint32_t outcome = wait_as_thread(cell, deadline);
-        write_errno(saved);
-        return outcome;
-    }
+    if (HAFT_IO_UNLIKELY(task == NULL))
+        return wait_as_thread(cell, deadline);
     if (HAFT_IO_UNLIKELY(task->worker->forked))
         haft_io_waits_in_child(task);
     if (deadline != HAFT_IO_FOREVER)

@@ -79,23 +79,37 @@ static HAFT_IO_COLD block_t *make_block(block_t **place) {
     return put_once((void **)place, block);
 }
 
+/* Where the block of the entry is in the table, or the pointers to such blocks. */
+static inline block_t ***top_of(haft_io_descriptors_t *table, int descriptor) {
+    return &table->top[descriptor >> (BLOCK_BITS + MIDDLE_BITS)];
+}
+static inline block_t **place_of(block_t **middle, int descriptor) {
+    return &middle[descriptor >> BLOCK_BITS & (MIDDLE - 1)];
+}
+
+static HAFT_IO_COLD haft_io_descriptor_t *make_entry(haft_io_descriptors_t *table, int descriptor) {
+    block_t ***top = top_of(table, descriptor);
+    block_t **middle = __atomic_load_n(top, __ATOMIC_ACQUIRE);
+    if (middle == NULL)
+        middle = put_once((void **)top, calloc(MIDDLE, sizeof *middle));
+    if (middle == NULL)
+        return NULL;
+    block_t **place = place_of(middle, descriptor);
+    block_t *block = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (block == NULL)
+        block = make_block(place);
+    return block != NULL ? &block->entries[descriptor & (BLOCK - 1)] : NULL;
+}
+
 haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *table, int descriptor, bool make) {
     if (descriptor < 0 || descriptor >> (BLOCK_BITS + MIDDLE_BITS) >= TOP)
         return NULL;
-    block_t ***top = &table->top[descriptor >> (BLOCK_BITS + MIDDLE_BITS)];
-    block_t **middle = __atomic_load_n(top, __ATOMIC_ACQUIRE);
-    if (HAFT_IO_UNLIKELY(middle == NULL)) {
-        middle = make ? put_once((void **)top, calloc(MIDDLE, sizeof *middle)) : NULL;
-        if (middle == NULL)
-            return NULL;
-    }
-    block_t **place = &middle[descriptor >> BLOCK_BITS & (MIDDLE - 1)];
-    block_t *block = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-    if (HAFT_IO_UNLIKELY(block == NULL)) {
-        block = make ? make_block(place) : NULL;
-        if (block == NULL)
-            return NULL;
-    }
+    block_t **middle = __atomic_load_n(top_of(table, descriptor), __ATOMIC_ACQUIRE);
+    block_t *block = NULL;
+    if (HAFT_IO_LIKELY(middle != NULL))
+        block = __atomic_load_n(place_of(middle, descriptor), __ATOMIC_ACQUIRE);
+    if (HAFT_IO_UNLIKELY(block == NULL))
+        return make ? make_entry(table, descriptor) : NULL;
     return &block->entries[descriptor & (BLOCK - 1)];
 }
 

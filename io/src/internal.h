@@ -32,6 +32,7 @@
 #include "queue.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/single_threaded.h>
 #include <sys/socket.h>
@@ -58,6 +59,11 @@ typedef struct haft_io_lent haft_io_lent_t;
 HAFT_EFFECT(haft_io_park, void, {});
 /* Thrown to unwind a task, or a scope's body: -ECANCELED, or how it failed, which its scope knows by then. */
 HAFT_EFFECT(haft_io_unwind, void, { int code; });
+
+/* Into the processor's caches. By a load: processors forget a prefetch from a page that they have to look up first. */
+static inline void haft_io_touch(const void *memory) {
+    (void)*(const volatile char *)memory;
+}
 
 /* ---- Lists ---- */
 
@@ -196,21 +202,21 @@ struct haft_io_task {
     __attribute__((aligned(64))) haft_io_link_t queued; /* in a queue; PARKED: it keeps a place */
     haft_io_runner_t *runner;                           /* once it has started */
     haft_io_worker_t *worker;
-    haft_io_scope_t *scope; /* the innermost that it is in: whose cancel is its own */
-    haft_io_cell_t *cell;   /* what it waits for, if a cancel may win that; any thread */
-    const char *waits_for;  /* for the dump; NULL while it does not wait; any thread reads */
-    uint32_t waits_since;   /* in ticks of timers; any thread reads */
-    uint8_t state;          /* any thread may swap NEW or OFFERED for TAKEN */
-    bool yielded;           /* it is READY after haft_io_yield, which wants a reply */
-    bool listed;            /* by `link` */
-    bool here; /* `listed`: in the list of the scope's worker, `tasks_here` or `ended_here` */
+    haft_io_scope_t *scope;   /* the innermost that it is in: whose cancel is its own */
+    haft_io_cell_t *cell;     /* what it waits for, if a cancel may win that; any thread */
+    const char *waits_for;    /* for the dump; NULL while it does not wait; any thread reads */
+    uint32_t waits_since;     /* in ticks of timers; any thread reads */
+    uint8_t state;            /* any thread may swap NEW or OFFERED for TAKEN */
+    bool yielded;             /* it is READY after haft_io_yield, which wants a reply */
+    bool listed;              /* by `link` */
     bool unwinding : 1;       /* its stack, up to the innermost scope, is being unwound */
     bool returns_cancels : 1; /* instead of unwinding */
-    bool moves : 1;         /* to other workers when it has waited; never in a run that is alone */
-    bool counted : 1;       /* in its worker's `waiting` */
-    bool gated : 1;         /* by `gate`; not while it waits for that */
-    unsigned stays;         /* so many things keep it with its worker: requests to the kernel */
-    int saved_errno;        /* of a task that has yielded */
+    bool moves : 1;   /* to other workers when it has waited; never in a run that is alone */
+    bool counted : 1; /* in its worker's `waiting` */
+    bool gated : 1;   /* by `gate`; not while it waits for that */
+    bool here;       /* `listed`: in the list of the scope's worker, `tasks_here` or `ended_here` */
+    unsigned stays;  /* so many things keep it with its worker: requests to the kernel */
+    int saved_errno; /* of a task that has yielded */
     haft_io_timer_t *timer; /* of its wait, or NULL */
     uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
     int code;        /* how it ended */
@@ -587,7 +593,13 @@ int haft_io_close_file(int descriptor);
 /* The first part of an operation on parts as one of its own. */
 haft_io_operation_t haft_io_first_part(const haft_io_operation_t *operation);
 /* The events of poll(2) after which to try again. */
-short haft_io_events_of(const haft_io_operation_t *operation);
+static inline short haft_io_events_of(const haft_io_operation_t *operation) {
+    const unsigned outward = 1U << HAFT_IO_WRITE | 1U << HAFT_IO_WRITE_PARTS | 1U << HAFT_IO_SEND |
+                             1U << HAFT_IO_SEND_MESSAGE | 1U << HAFT_IO_CONNECT;
+    if (operation->kind == HAFT_IO_POLL)
+        return (short)operation->flags;
+    return (outward >> operation->kind & 1) != 0 ? POLLOUT : POLLIN;
+}
 const char *haft_io_kind_name(enum haft_io_kind kind);
 
 int64_t haft_io_clock(void);
@@ -601,8 +613,8 @@ struct haft_io_lent {
     char bytes[];
 };
 
-/* NULL: no memory. It may be given back by any thread. */
-haft_io_lent_t *haft_io_lend_block(void);
+/* By the thread of the worker, or of none. NULL: no memory. It may be given back by any thread. */
+haft_io_lent_t *haft_io_lend_block(haft_io_worker_t *worker);
 void haft_io_take_back(haft_io_lent_t *block);
 /* What a worker keeps; nobody is its thread any more. */
 void haft_io_free_lent(haft_io_worker_t *worker);

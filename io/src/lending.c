@@ -35,8 +35,7 @@ enum { MOST_KEPT = 256 };
 /* What `from` is while nobody has the block. */
 static const unsigned AT_HOME = UINT32_MAX;
 
-haft_io_lent_t *haft_io_lend_block(void) {
-    haft_io_worker_t *worker = haft_io_worker();
+haft_io_lent_t *haft_io_lend_block(haft_io_worker_t *worker) {
     haft_io_lent_t *block;
     if (worker != NULL && worker->lent != NULL) {
         block = worker->lent;
@@ -73,7 +72,7 @@ void haft_io_free_lent(haft_io_worker_t *worker) {
 }
 
 void *haft_io_lend(void) {
-    haft_io_lent_t *block = haft_io_lend_block();
+    haft_io_lent_t *block = haft_io_lend_block(haft_io_worker());
     return block != NULL ? block->bytes : NULL;
 }
 
@@ -88,7 +87,7 @@ void haft_io_give_back(const void *bytes) {
 
 ssize_t haft_io_read_into_lent(const haft_io_operation_t *operation,
                                ssize_t (*read)(const haft_io_operation_t *operation)) {
-    haft_io_lent_t *block = haft_io_lend_block();
+    haft_io_lent_t *block = haft_io_lend_block(haft_io_worker());
     if (block == NULL)
         return -ENOMEM;
     haft_io_operation_t reading = {.kind = HAFT_IO_READ,

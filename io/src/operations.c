@@ -31,21 +31,6 @@ const char *haft_io_kind_name(enum haft_io_kind kind) {
     return names[kind];
 }
 
-short haft_io_events_of(const haft_io_operation_t *operation) {
-    switch (operation->kind) {
-    case HAFT_IO_WRITE:
-    case HAFT_IO_WRITE_PARTS:
-    case HAFT_IO_SEND:
-    case HAFT_IO_SEND_MESSAGE:
-    case HAFT_IO_CONNECT:
-        return POLLOUT;
-    case HAFT_IO_POLL:
-        return (short)operation->flags;
-    default:
-        return POLLIN;
-    }
-}
-
 int haft_io_close_file(int descriptor) {
     int saved = errno, code = close(descriptor) == 0 || errno == EINTR ? 0 : -errno;
     errno = saved;
@@ -83,14 +68,11 @@ static ssize_t transfer_plainly(const haft_io_operation_t *o, size_t most) {
     return done >= 0 ? done : -errno;
 }
 
-/* Reads or writes without blocking, whether the descriptor blocks or not. */
-static ssize_t transfer(const haft_io_operation_t *o) {
-    ssize_t done = transfer_by_socket(o);
-    if (done != -ENOTSOCK)
-        return done;
+/* Of what is no socket; in a function of its own, for the sake of the frames of those that are. */
+static __attribute__((noinline)) ssize_t transfer_by_file(const haft_io_operation_t *o) {
     struct iovec part = {o->buffer, o->size};
-    done = o->kind == HAFT_IO_READ ? preadv2(o->descriptor, &part, 1, -1, RWF_NOWAIT)
-                                   : pwritev2(o->descriptor, &part, 1, -1, RWF_NOWAIT);
+    ssize_t done = o->kind == HAFT_IO_READ ? preadv2(o->descriptor, &part, 1, -1, RWF_NOWAIT)
+                                           : pwritev2(o->descriptor, &part, 1, -1, RWF_NOWAIT);
     if (done >= 0)
         return done;
     if (errno != EOPNOTSUPP && errno != ENOSYS)
@@ -100,6 +82,12 @@ static ssize_t transfer(const haft_io_operation_t *o) {
     /* What poll says is ready then takes or gives some bytes at once. */
     int ready = poll_now(o->descriptor, haft_io_events_of(o), 0);
     return ready < 0 ? ready : transfer_plainly(o, PIPE_BUF);
+}
+
+/* Reads or writes without blocking, whether the descriptor blocks or not. */
+static ssize_t transfer(const haft_io_operation_t *o) {
+    ssize_t done = transfer_by_socket(o);
+    return HAFT_IO_LIKELY(done != -ENOTSOCK) ? done : transfer_by_file(o);
 }
 
 static ssize_t transfer_message(const haft_io_operation_t *o, struct msghdr *message,
@@ -196,7 +184,8 @@ static bool listens(int descriptor) {
     return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &answer, &size) == 0 && answer != 0;
 }
 
-static ssize_t attempt_once(const haft_io_operation_t *o) {
+/* Inline: a call less for each operation. */
+static inline __attribute__((always_inline)) ssize_t attempt_once(const haft_io_operation_t *o) {
     ssize_t done;
     switch (o->kind) {
     case HAFT_IO_READ:

@@ -102,18 +102,29 @@ static bool polled_turn(const haft_io_worker_t *worker) {
     return worker->resumed % 2 == 0 && !haft_io_ring_empty(&worker->polled);
 }
 
+static inline __attribute__((always_inline)) void prefetch(const void *at, int first, int end) {
+    for (int line = first; line < end; line++)
+        __builtin_prefetch((const void *)((uintptr_t)at + (uintptr_t)(line * HAFT_IO_LINE)));
+}
+
 /* Often many were woken at once, each long after it has used its memory: what the next will need is brought
-   into the processor's caches while this one runs. */
+   into the processor's caches while this one runs, and what leads there while the one before does. */
 static void foresee(const haft_io_worker_t *worker, const haft_io_link_t *link) {
-    enum { BELOW = 2, ABOVE = 5 }; /* the frames of a task that waits, around its cell */
     if (link == &worker->polled)
         return;
     const haft_io_task_t *next = HAFT_IO_OWNER(link, haft_io_task_t, queued);
-    __builtin_prefetch(link->next);
-    __builtin_prefetch(next->runner);
-    for (int line = -BELOW; line < ABOVE; line++)
-        __builtin_prefetch(
-            (const void *)((uintptr_t)next->cell + (uintptr_t)(line * HAFT_IO_LINE))); /* or NULL */
+    if (HAFT_IO_LIKELY(next->cell != NULL)) { /* then it has a runner */
+        prefetch(next->cell, -2, 16);         /* the frames of a task that waits */
+        prefetch(next->runner->fiber, 0, 3);
+    }
+    if (next->queued.next == &worker->polled)
+        return;
+    const haft_io_task_t *later = HAFT_IO_OWNER(next->queued.next, haft_io_task_t, queued);
+    __builtin_prefetch(later->queued.next);
+    if (HAFT_IO_LIKELY(later->cell != NULL)) {
+        haft_io_touch(later->runner);
+        haft_io_touch(&later->cell->task);
+    }
 }
 
 static haft_io_task_t *first_ready(haft_io_worker_t *worker) {

@@ -184,7 +184,7 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         learn_nature(known, operation->descriptor);
     if (operation->kind == HAFT_IO_ACCEPT || operation->kind == HAFT_IO_READ_LENT)
         return haft_io_take_arrival(runner, known, operation);
-    if (HAFT_IO_UNLIKELY(known->arrivals != NULL)) {
+    if (HAFT_IO_UNLIKELY(known->arrivals != NULL) && haft_io_events_of(operation) != POLLOUT) {
         ssize_t done = haft_io_use_arrivals(runner->worker->backend_state, known, operation);
         if (done != -EAGAIN)
             return done;
@@ -343,11 +343,6 @@ static const haft_io_waiter_t *waiter_of(const arrivals_t *arrivals) {
                             : NULL;
 }
 
-/* By a load: processors forget a prefetch from a page that they have to look up first. */
-static inline void touch(const void *memory) {
-    (void)*(const volatile char *)memory;
-}
-
 /* Who waits for a completion has waited long. What telling him touches is brought into the processor's caches in
    steps, each some completions after the one that it builds on; steps count down. */
 enum { FIRST_STEP = 3, COMPLETIONS_A_STEP = 8, AHEAD = (FIRST_STEP + 1) * COMPLETIONS_A_STEP };
@@ -361,15 +356,15 @@ static void foresee(const struct io_uring_cqe *completion, int step) {
     if ((data & HAFT_IO_OF_ARRIVALS) != 0)
         arrivals = (const arrivals_t *)(data - HAFT_IO_OF_ARRIVALS);
     if (step == FIRST_STEP) {
-        touch((const void *)(data & ~(uintptr_t)HAFT_IO_OF_ARRIVALS));
+        haft_io_touch((const void *)(data & ~(uintptr_t)HAFT_IO_OF_ARRIVALS));
     } else if (step == 2) {
         if (arrivals != NULL)
-            touch(arrivals->entry);
+            haft_io_touch(arrivals->entry);
     } else {
         const haft_io_waiter_t *waiter =
             arrivals != NULL ? waiter_of(arrivals) : &((const request_t *)data)->waiter;
         if (waiter != NULL)
-            touch(step == 1 ? (const void *)waiter : waiter->cell->task);
+            haft_io_touch(step == 1 ? (const void *)waiter : waiter->cell->task);
     }
 }
 
