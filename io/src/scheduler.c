@@ -495,8 +495,8 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
 }
 
 static bool poll_is_due(const haft_io_worker_t *worker) {
-    return worker->resumed >=
-           (haft_io_ring_empty(&worker->polled) ? TASKS_BETWEEN_POLLS : POLLED_BETWEEN_POLLS);
+    return HAFT_IO_UNLIKELY(worker->resumed >= TASKS_BETWEEN_POLLS) &&
+           (worker->resumed >= POLLED_BETWEEN_POLLS || haft_io_ring_empty(&worker->polled));
 }
 
 static void loop_alone(haft_io_worker_t *worker) {
