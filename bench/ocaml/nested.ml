@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* Handlers around one another: recursion with a handler at each level, a level (of a million, all
-   of them); the same with an effect that passes them all; and a sieve whose numbers pass a handler for each prime, a sieve. *)
+(* Handlers around one another: recursion with a handler at each level, a level (of a million, all of them); the
+   same with an effect that passes them all; and a sieve whose numbers pass a handler for each prime, a sieve. *)
 open Effect
 open Effect.Deep
 

@@ -380,6 +380,7 @@ struct haft_io_worker {
         ready; /* the queue of tasks that can run here, and, if the run is alone, of new ones */
     haft_io_link_t
         polled;          /* the queue of those that the last poll has woken, if the run is alone */
+    unsigned foreseen;   /* the first of these, as many as their memory was asked for */
     bool polling;        /* right now, and what is woken goes there */
     bool shared;         /* the run is */
     bool favours;        /* the first of `ready` goes before tasks that have not started */

@@ -63,7 +63,9 @@
 
 enum {
     TASKS_BETWEEN_POLLS = 64, /* so that neither I/O nor timers starve */
-    MOST_FAVOURED = 1024,     /* nor tasks that nobody joins */
+    /* While some are left that the last poll has woken: else ever more would be, long before they go on. */
+    POLLED_BETWEEN_POLLS = 256,
+    MOST_FAVOURED = 1024, /* so that tasks that nobody joins do not starve */
     MOST_IDLE_RUNNERS = 64
 };
 
@@ -102,29 +104,24 @@ static bool polled_turn(const haft_io_worker_t *worker) {
     return worker->resumed % 2 == 0 && !haft_io_ring_empty(&worker->polled);
 }
 
-static inline __attribute__((always_inline)) void prefetch(const void *at, int first, int end) {
+static void bring(const void *memory, int first, int end) {
     for (int line = first; line < end; line++)
-        __builtin_prefetch((const void *)((uintptr_t)at + (uintptr_t)(line * HAFT_IO_LINE)));
+        __builtin_prefetch((const void *)((uintptr_t)memory + (uintptr_t)(line * HAFT_IO_LINE)));
 }
 
-/* Often many were woken at once, each long after it has used its memory: what the next will need is brought
-   into the processor's caches while this one runs, and what leads there while the one before does. */
-static void foresee(const haft_io_worker_t *worker, const haft_io_link_t *link) {
-    if (link == &worker->polled)
-        return;
-    const haft_io_task_t *next = HAFT_IO_OWNER(link, haft_io_task_t, queued);
-    if (HAFT_IO_LIKELY(next->cell != NULL)) { /* then it has a runner */
-        prefetch(next->cell, -2, 16);         /* the frames of a task that waits */
-        prefetch(next->runner->fiber, 0, 3);
+/* Often many were woken at once, each long after it has used its memory. What some of them need is brought into
+   the processor's caches together, which takes hardly longer than for one. */
+static void foresee(haft_io_worker_t *worker) {
+    enum { TOGETHER = 4 };                /* tasks */
+    enum { FIRST_FRAME = 2, HEADER = 4 }; /* lines below a fiber's header, and in it */
+    enum { BELOW = 3, ABOVE = 6 }; /* lines of the frames of a task that waits, around its cell */
+    const haft_io_link_t *link = worker->polled.next;
+    for (int i = 0; i < TOGETHER && link != &worker->polled; i++, link = link->next) {
+        const haft_io_task_t *task = HAFT_IO_OWNER(link, haft_io_task_t, queued);
+        bring(task->runner->fiber, -FIRST_FRAME, HEADER);
+        bring(task->cell, -BELOW, ABOVE);
     }
-    if (next->queued.next == &worker->polled)
-        return;
-    const haft_io_task_t *later = HAFT_IO_OWNER(next->queued.next, haft_io_task_t, queued);
-    __builtin_prefetch(later->queued.next);
-    if (HAFT_IO_LIKELY(later->cell != NULL)) {
-        haft_io_touch(later->runner);
-        haft_io_touch(&later->cell->task);
-    }
+    worker->foreseen = TOGETHER;
 }
 
 static haft_io_task_t *first_ready(haft_io_worker_t *worker) {
@@ -209,7 +206,9 @@ haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
 
 static haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
     haft_io_task_t *task = HAFT_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
-    foresee(worker, task->queued.next);
+    if (worker->foreseen == 0)
+        foresee(worker);
+    worker->foreseen--;
     haft_io_unlink(&task->queued);
     return task;
 }
@@ -471,6 +470,7 @@ static bool falls_asleep(haft_io_worker_t *worker) {
 static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     int64_t began = HAFT_IO_UNLIKELY(worker->times_polls) ? haft_io_worker_now(worker) : 0;
     worker->polling = !worker->shared && worker->simulated == NULL;
+    worker->foreseen = 0;
     if (may_sleep || worker->waiting != 0)
         HAFT_IO_COUNT(worker->counters.polls);
     if (may_sleep) {
@@ -500,11 +500,16 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
         haft_io_take_handed_over(worker->crew);
 }
 
+static bool poll_is_due(const haft_io_worker_t *worker) {
+    return HAFT_IO_UNLIKELY(worker->resumed >= TASKS_BETWEEN_POLLS) &&
+           (worker->resumed >= POLLED_BETWEEN_POLLS || haft_io_ring_empty(&worker->polled));
+}
+
 static void loop_alone(haft_io_worker_t *worker) {
     const haft_io_scope_t *root = &worker->crew->root;
     while (root->live != 0) {
         haft_io_task_t *task = NULL;
-        if (worker->resumed < TASKS_BETWEEN_POLLS)
+        if (!poll_is_due(worker))
             task = worker->simulated == NULL ? dequeue_alone(worker) : dequeue_at_random(worker);
         if (task == NULL) {
             poll_backend(worker,

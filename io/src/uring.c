@@ -3,7 +3,8 @@
  * The back end on io_uring, through liburing. What a socket receives is asked of the kernel at once, since
  * most often it has not come yet; the kernel takes all that was asked in one system call, the one
  * that waits. What most often can be done at once (sending, accepting) is tried first, and waits for the
- * descriptor to be ready if it cannot.
+ * descriptor to be ready if it cannot; but what one of many tasks sends that the same poll has woken is asked of
+ * the kernel, with what the others send.
  *
  * A request lies in the frame of the task that waits. The kernel may write to its buffer until it has
  * completed the request. So a cancelled task asks for the request back, and waits with a second cell
@@ -31,7 +32,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ENTRIES = 1024, COMPLETIONS = 8192, COMPLETED_AT_ONCE = 256 };
+enum { ENTRIES = 1024, COMPLETIONS = 8192 };
 
 typedef struct request {
     haft_io_waiter_t waiter;
@@ -117,15 +118,32 @@ static unsigned size_of(const haft_io_operation_t *o) {
     return o->size < MOST ? (unsigned)o->size : MOST;
 }
 
+static bool sends(const haft_io_operation_t *o) {
+    return o->kind == HAFT_IO_WRITE || o->kind == HAFT_IO_SEND;
+}
+
+/* Others that the same poll has woken go on after this task, and are likely to send, too: one system call then takes
+   what all of them send. Not for who would get another answer than from a send that is tried. */
+static bool sends_with_others(const haft_io_runner_t *runner, const haft_io_descriptor_t *known,
+                              const haft_io_operation_t *o) {
+    return !haft_io_ring_empty(&runner->worker->polled) && (o->flags & ~MSG_NOSIGNAL) == 0 &&
+           haft_io_ring_empty(&known->waiters[HAFT_IO_OUTWARD]) &&
+           !haft_io_is_cancelled(runner->task->scope);
+}
+
 /* What the kernel does itself; anything else is tried, and waited for by poll. */
-static bool kernel_does(const haft_io_operation_t *o, int nature) {
-    if (nature == HAFT_IO_SOCKET)
-        return (o->kind == HAFT_IO_RECEIVE || o->kind == HAFT_IO_READ) && o->address == NULL;
+static bool kernel_does(const haft_io_runner_t *runner, const haft_io_descriptor_t *known,
+                        const haft_io_operation_t *o, int nature) {
+    if (nature == HAFT_IO_SOCKET && o->address == NULL)
+        return sends(o) ? sends_with_others(runner, known, o)
+                        : o->kind == HAFT_IO_RECEIVE || o->kind == HAFT_IO_READ;
     return nature == HAFT_IO_FILE && (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_WRITE);
 }
 
 static void prepare(struct io_uring_sqe *entry, const haft_io_operation_t *o, int nature) {
-    if (nature == HAFT_IO_SOCKET)
+    if (nature == HAFT_IO_SOCKET && sends(o))
+        io_uring_prep_send(entry, o->descriptor, o->buffer, size_of(o), MSG_NOSIGNAL);
+    else if (nature == HAFT_IO_SOCKET)
         io_uring_prep_recv(entry, o->descriptor, o->buffer, size_of(o), o->flags);
     else if (o->kind == HAFT_IO_READ)
         io_uring_prep_read(entry, o->descriptor, o->buffer, size_of(o), (uint64_t)-1);
@@ -184,7 +202,7 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         learn_nature(known, operation->descriptor);
     if (operation->kind == HAFT_IO_ACCEPT || operation->kind == HAFT_IO_READ_LENT)
         return haft_io_take_arrival(runner, known, operation);
-    if (HAFT_IO_UNLIKELY(known->arrivals != NULL) && haft_io_events_of(operation) != POLLOUT) {
+    if (known->arrivals != NULL && !sends(operation)) {
         ssize_t done = haft_io_use_arrivals(runner->worker->backend_state, known, operation);
         if (done != -EAGAIN)
             return done;
@@ -192,12 +210,12 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
     if (haft_io_must_not_wait(operation))
         return haft_io_attempt(operation);
     uint8_t nature = nature_of(known);
-    if (kernel_does(operation, nature)) {
+    if (kernel_does(runner, known, operation, nature)) {
         ssize_t done;
         do
             done = ask(runner, known, operation, nature);
         while (done == -EINTR);
-        if (done > 0 && operation->kind != HAFT_IO_WRITE)
+        if (done > 0 && !sends(operation))
             has_written(operation->buffer, (size_t)done);
         /* A descriptor that does not block, or that is another file by now. */
         if (done != -EAGAIN && done != -ENOTSOCK)
@@ -343,9 +361,9 @@ static const haft_io_waiter_t *waiter_of(const arrivals_t *arrivals) {
                             : NULL;
 }
 
-/* Who waits for a completion has waited long. What telling him touches is brought into the processor's caches in
-   steps, each some completions after the one that it builds on; steps count down. */
-enum { FIRST_STEP = 3, COMPLETIONS_A_STEP = 8, AHEAD = (FIRST_STEP + 1) * COMPLETIONS_A_STEP };
+/* Who waits for a completion has waited long. What telling him touches is brought into the processor's caches for
+   some completions together, in steps, each of which builds on the one before. */
+enum { STEPS = 4, TOGETHER = 16 };
 enum { FEW = 4 }; /* completions, which are told at once */
 
 static void foresee(const struct io_uring_cqe *completion, int step) {
@@ -355,36 +373,35 @@ static void foresee(const struct io_uring_cqe *completion, int step) {
     const arrivals_t *arrivals = NULL;
     if ((data & HAFT_IO_OF_ARRIVALS) != 0)
         arrivals = (const arrivals_t *)(data - HAFT_IO_OF_ARRIVALS);
-    if (step == FIRST_STEP) {
+    if (step == 0) {
         haft_io_touch((const void *)(data & ~(uintptr_t)HAFT_IO_OF_ARRIVALS));
-    } else if (step == 2) {
+    } else if (step == 1) {
         if (arrivals != NULL)
             haft_io_touch(arrivals->entry);
     } else {
         const haft_io_waiter_t *waiter =
             arrivals != NULL ? waiter_of(arrivals) : &((const request_t *)data)->waiter;
         if (waiter != NULL)
-            haft_io_touch(step == 1 ? (const void *)waiter : waiter->cell->task);
+            haft_io_touch(step == 2 ? (const void *)waiter : waiter->cell->task);
     }
 }
 
+static void take_some(haft_io_worker_t *worker, struct io_uring_cqe **completions, unsigned count) {
+    for (int step = 0; step < STEPS && count > FEW; step++)
+        for (unsigned i = 0; i < count; i++)
+            foresee(completions[i], step);
+    for (unsigned i = 0; i < count; i++)
+        completed(worker, completions[i]);
+}
+
 void haft_io_uring_take_completions(state_t *state) {
-    struct io_uring_cqe *completions[COMPLETED_AT_ONCE];
-    for (;;) {
-        unsigned count = io_uring_peek_batch_cqe(&state->ring, completions, COMPLETED_AT_ONCE);
-        for (int i = count > FEW ? -AHEAD : 0; i < (int)count; i++) {
-            for (int step = FIRST_STEP; step >= 0; step--) {
-                int later = i + (step + 1) * COMPLETIONS_A_STEP;
-                if ((unsigned)later < count)
-                    foresee(completions[later], step);
-            }
-            if (i >= 0)
-                completed(state->worker, completions[i]);
-        }
+    struct io_uring_cqe *completions[TOGETHER];
+    unsigned count;
+    do {
+        count = io_uring_peek_batch_cqe(&state->ring, completions, TOGETHER);
+        take_some(state->worker, completions, count);
         io_uring_cq_advance(&state->ring, count);
-        if (count < COMPLETED_AT_ONCE)
-            break;
-    }
+    } while (count == TOGETHER);
 }
 
 static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What tasks send that one poll has woken: io_uring may take it from all of them at once, after each has begun to
+ * wait. Nobody can tell but by the time that it takes.
+ */
+#include "check_io.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PAIRS = 24, MESSAGE = 5 };
+static int ours[PAIRS], theirs[PAIRS];
+static ssize_t sent[PAIRS];
+static haft_io_scope_t *scopes[PAIRS];
+
+static void open_pairs(void) {
+    for (int i = 0; i < PAIRS; i++) {
+        int ends[2];
+        CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        ours[i] = ends[0];
+        theirs[i] = ends[1];
+        sent[i] = 0;
+        scopes[i] = NULL;
+    }
+}
+static void close_pairs(void) {
+    for (int i = 0; i < PAIRS; i++) {
+        haft_io_close(ours[i]);
+        close(theirs[i]);
+    }
+}
+
+/* All of them read already; one poll then finds a byte for each. */
+static void wake_all(void) {
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(write(theirs[i], "x", 1), 1);
+}
+static void await_byte(int pair) {
+    CHECK_EQUAL(haft_io_read(ours[pair], &(char){0}, 1), 1);
+}
+static ssize_t arrived(int pair) {
+    char bytes[2 * MESSAGE];
+    ssize_t got = recv(theirs[pair], bytes, sizeof bytes, MSG_DONTWAIT);
+    return got >= 0 ? got : -errno;
+}
+
+static void in_scope_of_all(void *(*task)(void *), void (*then)(void)) {
+    open_pairs();
+    haft_io_task_t *tasks[PAIRS];
+    for (int i = 0; i < PAIRS; i++)
+        tasks[i] = haft_io_async(task, check_number(i));
+    wake_all();
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(haft_io_join(tasks[i], NULL), 0);
+    then();
+    close_pairs();
+}
+
+/* ---- Each to its own stream, and two to one ---- */
+
+static void *send_after_a_byte(void *pair) {
+    int i = (int)(intptr_t)pair;
+    await_byte(i);
+    sent[i] = haft_io_write(ours[i], "hello", MESSAGE);
+    return NULL;
+}
+static void *send_after_a_byte_to_one(void *pair) {
+    await_byte((int)(intptr_t)pair);
+    sent[(intptr_t)pair] = haft_io_write(ours[0], "h", 1);
+    return NULL;
+}
+static void all_have_come(void) {
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_EQUAL(sent[i], MESSAGE);
+        CHECK_EQUAL(arrived(i), MESSAGE);
+    }
+}
+static void all_have_come_to_one(void) {
+    int all = 0;
+    for (ssize_t got; (got = arrived(0)) > 0;)
+        all += (int)got;
+    CHECK_EQUAL(all, PAIRS);
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(sent[i], 1);
+}
+BODY(send_all) {
+    in_scope_of_all(send_after_a_byte, all_have_come);
+    in_scope_of_all(send_after_a_byte_to_one, all_have_come_to_one);
+    return NULL;
+}
+
+/* ---- To who has gone ---- */
+
+static void *send_to_nobody(void *pair) {
+    int i = (int)(intptr_t)pair;
+    await_byte(i);
+    CHECK_EQUAL(shutdown(ours[i], SHUT_WR), 0);
+    sent[i] = i % 2 == 0 ? haft_io_write(ours[i], "hello", MESSAGE)
+                         : haft_io_send(ours[i], "hello", MESSAGE, 0);
+    return NULL;
+}
+static void all_were_told(void) {
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(sent[i], -EPIPE);
+}
+BODY(send_all_to_nobody) {
+    in_scope_of_all(send_to_nobody, all_were_told);
+    return NULL;
+}
+
+/* ---- Cancelled, or closed, by the next, before the kernel has taken it ---- */
+
+static void *send_in_scope(void *pair) {
+    scopes[(intptr_t)pair] = haft_io_this_scope();
+    haft_io_return_cancels(true);
+    send_after_a_byte(pair);
+    scopes[(intptr_t)pair] = NULL;
+    return NULL;
+}
+static void *cancel_the_one_before(void *pair) {
+    int i = (int)(intptr_t)pair;
+    if (i % 2 == 0) {
+        haft_io_scope(send_in_scope, pair, NULL);
+    } else {
+        await_byte(i);
+        if (scopes[i - 1] != NULL)
+            haft_io_cancel(scopes[i - 1]);
+    }
+    return NULL;
+}
+static void *close_the_one_before(void *pair) {
+    int i = (int)(intptr_t)pair;
+    if (i % 2 == 0)
+        return send_after_a_byte(pair);
+    await_byte(i);
+    CHECK_EQUAL(haft_io_close(ours[i - 1]), 0);
+    return NULL;
+}
+static void what_was_reported_is_so(void) {
+    for (int i = 0; i < PAIRS; i += 2) {
+        ssize_t got = arrived(i);
+        CHECK_EQUAL(got > 0 ? got : 0, sent[i] > 0 ? sent[i] : 0);
+        CHECK(sent[i] == MESSAGE || sent[i] == -ECANCELED || sent[i] == -EBADF);
+    }
+}
+BODY(cancel_and_close) {
+    in_scope_of_all(cancel_the_one_before, what_was_reported_is_so);
+    in_scope_of_all(close_the_one_before, what_was_reported_is_so);
+    return NULL;
+}
+
+static void *(*body)(void *);
+static void run_on(const haft_io_options_t *options) {
+    if (options->threads == 1)
+        CHECK_EQUAL(haft_io_run(body, NULL, options), 0);
+}
+static void what_all_send_arrives(void) {
+    body = send_all;
+    check_everywhere(run_on);
+}
+static void who_sends_to_nobody_gets_an_error_and_no_signal(void) {
+    body = send_all_to_nobody;
+    check_everywhere(run_on);
+}
+static void what_was_cancelled_or_closed_is_reported_as_it_was_done(void) {
+    body = cancel_and_close;
+    check_everywhere(run_on);
+}
+
+int main(void) {
+    RUN(what_all_send_arrives);
+    RUN(who_sends_to_nobody_gets_an_error_and_no_signal);
+    RUN(what_was_cancelled_or_closed_is_reported_as_it_was_done);
+    return check_end();
+}
