@@ -16,8 +16,9 @@
  *   NESTED     on the stack of  FIBER_NESTED      YOUNG_END            nests.c (leave_nest): SHELVED,
  *              another one                                             SUSPENDED; or it is a SETTLER;
  *                                                                      switch.S (perform): PLACED
- *   PLACED     the same         the continuation  YOUNG_END            switch.S (continue): NESTED;
- *                                                                      nests.c: SHELVED
+ *   PLACED     the same         the continuation  YOUNG_END            switch.S (continue, or its parent
+ *                                                                      is captured): NESTED; nests.c:
+ *                                                                      SHELVED, SUSPENDED with those inside
  *   SETTLER    the same         as of RUNNING and SUSPENDED            as those; when it has ended,
  *                                                                      the stack is IDLE
  *   SUSPENDED  end of a stack   the continuation  on the list          roots.c, when a collection
@@ -34,7 +35,7 @@
  *
  * Only what is NESTED or PLACED shares a stack, and only what is PLACED, SUSPENDED, SHELVED, RECENT
  * or KEPT is not in the chain of a thread. A fiber that is suspended inside another one stays
- * RUNNING: the outermost is the one that has the continuation.
+ * RUNNING or NESTED: the outermost is the one that has the continuation.
  *
  * - `sp`: IDLE: the next idle fiber. SUSPENDED and such: where the stack begins. RUNNING: nothing.
  * - `of_language`: whether the fiber is on the list of those whose parents may have local roots.
