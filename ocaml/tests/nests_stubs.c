@@ -53,3 +53,15 @@ value nests_kibibytes(value field) {
     return Val_long(kibibytes);
 }
 /* SPDX-License-Identifier: MIT */
+
+value nests_pass_in_place(value unit);
+
+/* Whether an effect leaves the handlers that it passes where they are. */
+value nests_pass_in_place(value unit) {
+    (void)unit;
+#ifdef __x86_64__
+    return Val_true;
+#else
+    return Val_false;
+#endif
+}
