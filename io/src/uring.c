@@ -19,9 +19,9 @@
  *   both            |                                   | a poll for the descriptor, or another way to read it,
  *                   |                                   |   which knows only what the kernel still has
  *
- * What has haft_io_arrived waits in a queue for the next such call, and is closed or given back with the descriptor. Bytes
+ * What has arrived waits in a queue for the next such call, and is closed or given back with the descriptor. Bytes
  * arrive in blocks of memory that the kernel has been provided with: it chooses one when something comes. A block
- * that has haft_io_arrived is the library's as any other that is lent, and another takes its slot.
+ * that has arrived is the library's as any other that is lent, and another takes its slot.
  */
 #include "uring.h"
 

@@ -220,7 +220,7 @@ bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
         return false;
     if (is_shelf(fiber))
         return fiber->continuation == FIBER_IDLE ||
-               (is_suspended(fiber) && fiber->top == &fiber->scope && fiber->roots == NULL &&
+               (is_suspended(fiber) && is_alone(fiber) && fiber->roots == NULL &&
                 fiber->sp < (const char *)fiber && (uintptr_t)fiber->sp % 16 == 0);
     if (fiber->base_return != haft_ocaml_base || header->gate != HAFTI_GATE_CLOSED ||
         header->scope.kind != HAFTI_SCOPE_FIBER || !header->scope.slow ||
@@ -234,7 +234,7 @@ bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
                (is_suspended(fiber) && haft_ocaml_is_placed(fiber));
     if (fiber->continuation == FIBER_IDLE)
         return fiber->scope.serial == 0;
-    return !is_suspended(fiber) || fiber->top != &fiber->scope ||
+    return !is_suspended(fiber) || !is_alone(fiber) ||
            (fiber->sp >= header->low && fiber->sp < (const char *)base_trap(fiber) &&
             (uintptr_t)fiber->sp % 16 == 0);
 }

@@ -93,10 +93,6 @@ HAFTI_INLINE const gap_t *gap_at(const char *trap) {
 HAFTI_INLINE ocaml_fiber_t *fiber_of_gap(const gap_t *gap) {
     return (ocaml_fiber_t *)(gap->fiber & ~(uintptr_t)SEEN);
 }
-/* Nothing is suspended inside the fiber. */
-HAFTI_INLINE bool is_alone(const ocaml_fiber_t *fiber) {
-    return fiber->top == &fiber->scope;
-}
 
 /* What goes with a gap is from the return address below it to the next one of its fiber's own. */
 size_t haft_ocaml_dense_bytes(const ocaml_fiber_t *fiber, const char *start, const char *trap) {
@@ -282,20 +278,16 @@ static bool begin_chain(void) {
     return true;
 }
 
-/* For the chain that goes there. */
 static ocaml_fiber_t *take_spare(void) {
     ocaml_fiber_t *fiber = spare;
     spare = (ocaml_fiber_t *)(void *)fiber->sp;
     spares--;
-    haft_ocaml_chains--;
     return fiber;
 }
 
 void haft_ocaml_give_spares(void) {
-    while (spares > haft_ocaml_chains) {
-        haft_ocaml_chains++;
+    while (spares > haft_ocaml_chains)
         haft_ocaml_end_one(take_spare());
-    }
 }
 
 bool haft_ocaml_may_pass(const ocaml_fiber_t *placed) {
@@ -346,6 +338,7 @@ static void shelve(gap_t *gap) {
         move_dense(placed, to);
     } else {
         to = take_spare();
+        haft_ocaml_chains--;
         move_chain(placed, to);
     }
     to->continuation = continuation;

@@ -257,7 +257,7 @@ static void end_youth(ocaml_fiber_t *fiber) {
         }
         continuation = Field(continuation, 0);
     }
-    if ((is_shelf(fiber) || !haft_ocaml_many_stacks()) && fiber->top == &fiber->scope &&
+    if ((is_shelf(fiber) || !haft_ocaml_many_stacks()) && is_alone(fiber) &&
         (char *)fiber - fiber->sp < SMALL)
         add_recent(continuation, fiber);
     else /* The collector is to know how much memory it stands for. */

@@ -77,6 +77,11 @@ HAFTI_INLINE bool is_suspended(const ocaml_fiber_t *fiber) {
     return (uintptr_t)fiber->continuation >= FIBER_KEPT;
 }
 
+/* Nothing runs, or is suspended, inside the fiber. */
+HAFTI_INLINE bool is_alone(const ocaml_fiber_t *fiber) {
+    return fiber->top == &fiber->scope;
+}
+
 /* arch/NAME/switch.S */
 extern const haft_handles_t haft_ocaml_handles;
 extern char haft_ocaml_code_begin[], haft_ocaml_code_end[];

@@ -76,7 +76,7 @@ void haft_ocaml_trim_shelves(void) {
 static void shelve(ocaml_fiber_t *fiber) {
     value continuation = fiber->continuation;
     if (!Is_young(continuation) || Field(continuation, CONTINUATION_STACK_FIELD) != STACK_YOUNG ||
-        fiber->top != &fiber->scope || fiber->roots != NULL ||
+        !is_alone(fiber) || fiber->roots != NULL ||
         has_callbacks(fiber, *(char **)(void *)fiber->sp))
         return;
     ocaml_fiber_t *shelf = haft_ocaml_take_shelf(bytes_of(fiber));

@@ -47,33 +47,29 @@ let others f =
           | _ -> None);
     }
 
-let answering (n : int) f =
+(* [f ()], whose Ask [clause] answers. *)
+let asking (clause : (int, 'b) continuation -> 'b) f =
   try_with f ()
     {
       effc =
         (fun (type a) (effect : a t) ->
           match effect with
-          | Ask -> Some (fun (k : (a, _) continuation) -> continue k n)
+          | Ask -> Some (fun (k : (a, _) continuation) -> clause k)
           | _ -> None);
     }
 
+let answering (n : int) f = asking (fun k -> continue k n) f
+
 (* Answers with 1 when what a collection has not found is overwritten. *)
 let collecting f =
-  try_with f ()
-    {
-      effc =
-        (fun (type a) (effect : a t) ->
-          match effect with
-          | Ask ->
-              Some
-                (fun (k : (a, _) continuation) ->
-                  Gc.compact ();
-                  for i = 1 to 200_000 do
-                    ignore (Sys.opaque_identity (ref i))
-                  done;
-                  continue k 1)
-          | _ -> None);
-    }
+  asking
+    (fun k ->
+      Gc.compact ();
+      for i = 1 to 200_000 do
+        ignore (Sys.opaque_identity (ref i))
+      done;
+      continue k 1)
+    f
 
 (* [f ()], each time that it asks one more than before. *)
 let counting f =
@@ -94,19 +90,12 @@ let ask_twice () =
   a + perform Ask
 
 (* [f ()], answered with what [number] says when it asks, by a clause that goes on after that. *)
-let counting_from (number : unit -> int) f =
-  try_with f ()
-    {
-      effc =
-        (fun (type a) (effect : a t) ->
-          match effect with
-          | Ask ->
-              Some
-                (fun (k : (a, _) continuation) ->
-                  let result = continue k (number ()) in
-                  result)
-          | _ -> None);
-    }
+let counting_from number f =
+  asking
+    (fun k ->
+      let result = continue k (number ()) in
+      result)
+    f
 
 (* [f ()] up to where it performs Keep, or its result. *)
 let keeping f =
@@ -370,18 +359,11 @@ let tests =
             }
         in
         let dropping f =
-          try_with f ()
-            {
-              effc =
-                (fun (type a) (effect : a t) ->
-                  match effect with
-                  | Ask ->
-                      Some
-                        (fun (_ : (a, int) continuation) ->
-                          Gc.minor ();
-                          0)
-                  | _ -> None);
-            }
+          asking
+            (fun _ ->
+              Gc.minor ();
+              0)
+            f
         in
         let rec fill n = if n = 0 then 0 else n - n + fill (n - 1) in
         let go depth () =

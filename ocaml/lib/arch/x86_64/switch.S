@@ -559,6 +559,19 @@ haft_ocaml_nested_returned:
 8:
         .endm
 
+/* Goes to `no` unless the gap in r9 is that of the fiber that was placed last, and this one, which has the
+   continuation. */
+        .macro  at_gap_of fiber, continuation, no
+        cmpq    haft_ocaml_placed(%rip), %r9
+        jne     \no
+        movq    GAP_FIBER(%r9), %r8
+        andq    $-2, %r8                /* whether a cycle has seen it */
+        cmpq    \fiber, %r8
+        jne     \no
+        cmpq    \continuation, FIBER_CONTINUATION(\fiber)
+        jne     \no
+        .endm
+
         function haft_ocaml_perform
         find_fiber .Lperform_rarely
         compare_traps
@@ -647,15 +660,8 @@ haft_ocaml_asked:
         leaq    haft_ocaml_stack_placed(%rip), %r8
         cmpq    %r8, CONTINUATION_STACK(%rdi)
         jne     .Ldecline
-        cmpq    haft_ocaml_placed(%rip), %r9
-        jne     .Ldecline
-        movq    GAP_FIBER(%r9), %r8
         decq    %rsi
-        andq    $-2, %r8                /* whether a cycle has seen it */
-        cmpq    %rsi, %r8
-        jne     .Ldecline
-        cmpq    %rdi, FIBER_CONTINUATION(%rsi)
-        jne     .Ldecline
+        at_gap_of %rsi, %rdi, .Ldecline
         find_fiber .Ldecline
         leaq    FIBER_SCOPE(%rsi), %r8
         cmpq    %rdx, FIBER_OUTER(%rsi)
@@ -837,9 +843,10 @@ haft_ocaml_clause_returned:
         find_callbacks .Lleave_nest
         movq    STATE(exception_pointer), %r8
 9:      may_place .Lleave_nest
+.Lplace_captured:
         leaq    haft_ocaml_stack_placed(%rip), %r9
         movq    %rax, %rdi
-        movq    FIBER_SP(%rcx), %r10
+        leaq    -8(%rsp), %r10
         movq    CONTINUATION_EFFECT(%rdi), %rax
         movq    %r9, CONTINUATION_STACK(%rdi)
         jmp     .Lplace
@@ -861,12 +868,7 @@ haft_ocaml_clause_returned:
         testb   %dl, %dl
         jz      .Lleave_nest
         load_thread
-        leaq    haft_ocaml_stack_placed(%rip), %r9
-        leaq    -8(%rsp), %r10
-        movq    %rax, %rdi
-        movq    CONTINUATION_EFFECT(%rdi), %rax
-        movq    %r9, CONTINUATION_STACK(%rdi)
-        jmp     .Lplace
+        jmp     .Lplace_captured
 .Lleave_nest:
         subq    $24, %rsp               /* What is below has the exception pointer. */
         .cfi_adjust_cfa_offset 24
@@ -1308,14 +1310,7 @@ haft_ocaml_continue_placed:
         jne     .Lcontinue_shelved
         leaq    8(%rsp), %r9
         decq    %rcx
-        cmpq    haft_ocaml_placed(%rip), %r9
-        jne     .Lcontinue_shelves
-        movq    GAP_FIBER(%r9), %r8
-        andq    $-2, %r8
-        cmpq    %rcx, %r8
-        jne     .Lcontinue_shelves
-        cmpq    %rbx, FIBER_CONTINUATION(%rcx)
-        jne     .Lcontinue_shelves
+        at_gap_of %rcx, %rbx, .Lcontinue_shelves
         load_thread
         leaq    haft_ocaml_stack_used(%rip), %r10
         movq    GAP_PLACED(%r9), %r9
