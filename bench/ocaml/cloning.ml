@@ -57,5 +57,9 @@ let rec tree_explore times height =
 let () =
   assert (triples 10 10 = 779_312);
   assert (tree_explore 10 5 = 946);
+  (* Choices that fail leave stacks to the next minor collection. Until the first one each gets a new stack. *)
+  for _ = 1 to 200 do
+    ignore (triples 10 10)
+  done;
   Loops.calls "triples-10" (fun () -> triples 10 10);
   Loops.calls "tree-explore-8" (fun () -> both max (fun () -> path 8))

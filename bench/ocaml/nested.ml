@@ -1,6 +1,8 @@
 (* SPDX-License-Identifier: MIT *)
 (* Handlers around one another: recursion with a handler at each level, a level (of a million, all of them); the
-   same with an effect that passes them all; and a sieve whose numbers pass a handler for each prime, a sieve. *)
+   same with an effect that passes them all; a sieve whose numbers pass a handler for each prime, a sieve; and
+   minor collections below handlers that functions of C with local roots have called, a hundred
+   collections. *)
 open Effect
 open Effect.Deep
 
@@ -64,6 +66,37 @@ let sieve limit =
           | _ -> None);
     }
 
+external call_often : (int -> unit) -> int -> unit = "bench_call_often"
+
+let rec below depth bottom =
+  if depth = 0 then bottom ()
+  else
+    let level _ =
+      try_with (below (depth - 1)) bottom
+        {
+          effc =
+            (fun (type a) (performed : a Effect.t) ->
+              match performed with
+              | Never -> Some (fun (k : (a, _) continuation) -> continue k ())
+              | _ -> None);
+        }
+    in
+    call_often level 1
+
+let minor_collections depth =
+  (* So many that what is around them takes little of the time. *)
+  let times = 100 in
+  Loops.loop
+    (Printf.sprintf "hundred-minor-collections-%d" depth)
+    (fun n ->
+      below depth (fun () ->
+          Loops.start ();
+          for i = 1 to n * times do
+            (* OCaml 4 does not collect an empty minor heap. *)
+            ignore (Sys.opaque_identity (ref i));
+            Gc.minor ()
+          done))
+
 let () =
   let levels name f depth =
     Loops.loop
@@ -87,6 +120,7 @@ let () =
   in
   whole "nested" (deep false);
   whole "nested-pass" passing;
+  List.iter minor_collections [ 10; 300; 3_000 ];
   Loops.calls "sieve-4000" (fun () -> assert (sieve 4000 = 1_013_507));
   Loops.calls "sieve-20000" (fun () ->
       if Loops.is_quick () then assert (sieve 10 = 17)

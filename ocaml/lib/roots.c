@@ -14,8 +14,7 @@
  *   decides. Threads that run by turns are mostly resumed earlier. A cycle that runs already needs
  *   no such roots: everything that it could miss was reachable when it began.
  * - A C function may have called back into OCaml code that has changed its fiber since. The local
- * roots
- *   of such functions are no longer in the runtime's list; they are found from
+ *   roots of such functions are no longer in the runtime's list; they are found from
  *   `fiber->parent_roots`.
  */
 #include "runtime.h"
@@ -72,11 +71,14 @@ void haft_ocaml_list_shelf(ocaml_fiber_t *shelf) {
 
 static fibers_t rooted;
 
+/* What `of_language` says: whether the fiber is on the list and, during a scan, what was found. */
+enum { UNLISTED, LISTED, WITHIN_RUNNING, WITHIN_SUSPENDED };
+
 void haft_ocaml_list_rooted(ocaml_fiber_t *fiber) {
     haft_fiber_t *header = haft_of(fiber);
-    if (header->of_language != 0)
-        return; /* It is on the list. */
-    header->of_language = 1;
+    if (header->of_language != UNLISTED)
+        return;
+    header->of_language = LISTED;
     add(&rooted, fiber);
 }
 
@@ -89,12 +91,17 @@ void haft_ocaml_parent_has_roots(ocaml_fiber_t *fiber) {
     haft_ocaml_list_rooted(fiber);
 }
 
-/* Whether the fiber is suspended inside another one. */
+/* Whether the fiber is suspended inside another one. An outer fiber that the scan has come past
+   knows the answer: so fibers that were listed from the outermost inwards cost a step each. */
 static bool within_suspended(const ocaml_fiber_t *fiber) {
     for (hafti_scope_t *scope = fiber->scope.outer; scope != NULL; scope = scope->outer) {
-        const ocaml_fiber_t *outer = fiber_of_scope(scope);
-        if (outer != NULL && is_suspended(outer))
+        ocaml_fiber_t *outer = fiber_of_scope(scope);
+        if (outer == NULL)
+            continue;
+        if (is_suspended(outer) || haft_of(outer)->of_language == WITHIN_SUSPENDED)
             return true;
+        if (haft_of(outer)->of_language == WITHIN_RUNNING)
+            return false;
     }
     return false;
 }
@@ -113,14 +120,18 @@ static void scan_parents(scanning_action action) {
     for (size_t i = 0; i < rooted.count; i++) {
         ocaml_fiber_t *fiber = rooted.at[i];
         if (!is_running(fiber) || fiber->parent_roots == NULL) {
-            haft_of(fiber)->of_language = 0;
+            haft_of(fiber)->of_language = UNLISTED;
             continue;
         }
         rooted.at[kept++] = fiber;
-        if (!within_suspended(fiber))
+        bool suspended = within_suspended(fiber);
+        haft_of(fiber)->of_language = suspended ? WITHIN_SUSPENDED : WITHIN_RUNNING;
+        if (!suspended)
             haft_ocaml_scan_roots_blocks(action, fiber->parent_roots);
     }
     rooted.count = kept;
+    for (size_t i = 0; i < kept; i++)
+        haft_of(rooted.at[i])->of_language = LISTED;
 }
 
 /* ---- Fibers that a minor collection has found suspended ---- */
