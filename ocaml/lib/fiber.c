@@ -281,6 +281,11 @@ ocaml_fiber_t *haft_ocaml_take_stack(void) {
     return take_new(taken < DEEP_STACKS ? deep_stack_size : haft_ocaml_stack_size);
 }
 
+bool haft_ocaml_has_stack(void) {
+    return haft_ocaml_running == FIBER_RUNNING &&
+           (haft_ocaml_idle != NULL || taken < (long)stacks_before_nests);
+}
+
 ocaml_fiber_t *haft_ocaml_take_large_stack(void) {
     return deep_stack_size == haft_ocaml_stack_size ? haft_ocaml_take_stack()
                                                     : take_new(deep_stack_size);

@@ -152,13 +152,6 @@ HAFTI_INLINE ocaml_fiber_t *take_place(size_t bytes) {
     return HAFTI_LIKELY(place != NULL) ? place : haft_ocaml_take_stack();
 }
 
-static void list_young(ocaml_fiber_t *fiber) {
-    if (is_shelf(fiber))
-        haft_ocaml_list_shelf(fiber);
-    else
-        haft_ocaml_list_young(fiber);
-}
-
 /* ---- Moving ---- */
 
 static void copy_parent(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
@@ -345,7 +338,7 @@ static void shelve(gap_t *gap) {
     assert(haft_ocaml_is_valid(to));
     Field(continuation, CONTINUATION_FIBER_FIELD) = (value)to | 1;
     Field(continuation, CONTINUATION_STACK_FIELD) = STACK_ASIDE;
-    list_young(to);
+    haft_ocaml_list_suspended(to);
     gap->fiber = 0;
     placed->continuation = FIBER_IDLE;
 }
@@ -481,7 +474,7 @@ HAFTI_INLINE ocaml_fiber_t *move_alone(const ocaml_fiber_t *fiber) {
     ocaml_fiber_t *to = take_place(bytes);
     if (to == NULL)
         return NULL;
-    list_young(to);
+    haft_ocaml_list_suspended(to);
     if (bytes == bytes_of(fiber))
         move_stack(fiber, to);
     else

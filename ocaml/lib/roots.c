@@ -67,6 +67,13 @@ void haft_ocaml_list_shelf(ocaml_fiber_t *shelf) {
     add(&young_shelves, shelf);
 }
 
+void haft_ocaml_list_suspended(ocaml_fiber_t *fiber) {
+    if (is_shelf(fiber))
+        haft_ocaml_list_shelf(fiber);
+    else
+        haft_ocaml_list_young(fiber);
+}
+
 /* ---- Local roots of functions whose stack is a parent's ---- */
 
 static fibers_t rooted;

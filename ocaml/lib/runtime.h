@@ -113,6 +113,9 @@ HAFTI_INLINE ocaml_fiber_t *fiber_of_scope(hafti_scope_t *scope) {
 bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber);
 /* A fiber that nothing runs on; NULL if memory is exhausted. */
 ocaml_fiber_t *haft_ocaml_take_stack(void);
+/* Whether that is an idle one, or one of the first, and there are not so many that what is suspended goes to
+   shelves. */
+bool haft_ocaml_has_stack(void);
 /* The same, as large as the largest. */
 ocaml_fiber_t *haft_ocaml_take_large_stack(void);
 /* Ends a fiber, as it is; a suspended one and those inside it. */
@@ -240,6 +243,7 @@ HAFTI_INLINE void move_stack(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
 }
 
 /* shelves.c: small places for stacks that do not run. */
+extern long haft_ocaml_shelves_in_use;
 HAFTI_INLINE bool is_shelf(const ocaml_fiber_t *fiber) {
     return fiber->base_return == NULL;
 }
@@ -258,6 +262,8 @@ void haft_ocaml_trim_shelves(void);
 void haft_ocaml_list_young(ocaml_fiber_t *fiber);
 /* A shelf holds a young continuation. */
 void haft_ocaml_list_shelf(ocaml_fiber_t *shelf);
+/* Either of them gets one. */
+void haft_ocaml_list_suspended(ocaml_fiber_t *fiber);
 /* A suspended fiber's continuation, where a scan takes it for a root. */
 void haft_ocaml_scan_continuation(scanning_action action, ocaml_fiber_t *fiber);
 /* The fiber goes on, or ends: it is not recent any more. */

@@ -219,12 +219,11 @@ static value make_part(const part_t *part, const uintnat *lives, bool young) {
     return image;
 }
 
-/* Whether those images and a continuation fit into the minor heap, without a collection, in which the
+/* Whether those images fit into the minor heap, without a collection, in which the
    fiber might go elsewhere. */
 static bool fits_minor_heap(void) {
     intnat room = Caml_state->young_ptr - Caml_state->young_limit; /* < 0 when a signal waits */
-    return live_largest <= Max_young_wosize &&
-           (intnat)(live_total + CONTINUATION_FIELDS + 1) <= room;
+    return live_largest <= Max_young_wosize && (intnat)live_total <= room;
 }
 
 /* Of those that find_live has found movable. 0 if there is no memory. `young`: in the minor heap, where
@@ -559,48 +558,107 @@ static value continuation_number(value continuation) {
 
 value haft_ocaml_clone(value continuation);
 
-static value new_copy(value image) {
-    CAMLparam1(image);
-    value copy = caml_alloc_small(CONTINUATION_FIELDS, Object_tag);
-    Field(copy, CONTINUATION_CODE_FIELD) = (value)haft_ocaml_continue;
-    Field(copy, CONTINUATION_NUMBER_FIELD) = continuation_number(copy);
-    Field(copy, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
-    Field(copy, CONTINUATION_STACK_FIELD) = image;
-    CAMLreturn(copy);
+/* One that is USED, until it gets a stack. */
+static value new_continuation(void) {
+    value continuation = caml_alloc_small(CONTINUATION_FIELDS, Object_tag);
+    Field(continuation, CONTINUATION_CODE_FIELD) = (value)haft_ocaml_continue;
+    Field(continuation, CONTINUATION_NUMBER_FIELD) = continuation_number(continuation);
+    Field(continuation, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
+    Field(continuation, CONTINUATION_STACK_FIELD) = STACK_USED;
+    return continuation;
 }
 
-/* Most are copied once, and both resumed soon: the copy gets an image, in the minor heap, and the
-   computation itself stays where it is. One that is copied again is put away, and shares its image with
-   all further copies. */
-value haft_ocaml_clone(value continuation) {
-    static value copied; /* the number of the last one */
-    CAMLparam1(continuation);
-    bool image;
-    ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
-    if (!image) {
-        if (fiber == NULL)
-            caml_raise_constant(*caml_named_value("haft.Continuation_already_resumed"));
-        haft_ocaml_shelve_placed();
-        if (!find_live(fiber, SIZE_MAX))
-            caml_invalid_argument(
-                "Haft.unsafe_clone: there are functions of C on the computation's stack");
-        if (live_asked) { /* Both copies would decline it; after a collection one is told. */
-            caml_empty_minor_heap();
-            CAMLreturn(haft_ocaml_clone(continuation));
-        }
-        bool again = copied == Field(continuation, CONTINUATION_NUMBER_FIELD);
-        copied = Field(continuation, CONTINUATION_NUMBER_FIELD);
-        value block = make_image(fiber, !again && fits_minor_heap());
-        if (block == 0)
-            caml_raise_out_of_memory();
-        if (!again)
-            CAMLreturn(new_copy(block));
+/* Whether a handler on the stack is being asked for a clause. Few stacks have the address; that may be a
+   word which is not in use. */
+static bool is_asked(ocaml_fiber_t *fiber) {
+    typedef uintnat words_t __attribute__((vector_size(16), may_alias));
+    const words_t *base = (const words_t *)(const void *)base_trap(fiber);
+    words_t found = {0};
+    for (const words_t *at = (const words_t *)(const void *)fiber->sp; at != base; at++)
+        found |= (words_t)(*at == (uintnat)haft_ocaml_asked);
+    if ((found[0] | found[1]) == 0)
+        return false;
+    frames_t frames = haft_ocaml_frames(fiber);
+    frame_descr *frame;
+    char *sp;
+    bool border = false;
+    while ((frame = haft_ocaml_next_frame(&frames, &sp, &border)) != NULL)
+        if (frame->retaddr == (uintnat)haft_ocaml_asked)
+            return true;
+    return false;
+}
+
+/* The copy of a suspended fiber. NULL: the stack is not small and dense, or has more than frames of OCaml,
+   or there is no place. */
+static ocaml_fiber_t *copy_stack(ocaml_fiber_t *fiber) {
+    enum { LARGEST = 16384, MOST_SHELVES = 65536 };
+    const char *trap = *(char **)(void *)fiber->sp;
+    size_t bytes = bytes_of(fiber);
+    if (!is_alone(fiber) || fiber->roots != NULL || bytes > LARGEST || has_callbacks(fiber, trap) ||
+        haft_ocaml_dense_bytes(fiber, fiber->sp, trap) != bytes || is_asked(fiber))
+        return NULL;
+    ocaml_fiber_t *to = NULL;
+    if (haft_ocaml_has_stack())
+        to = haft_ocaml_take_stack();
+    else if (haft_ocaml_shelves_in_use < MOST_SHELVES)
+        to = haft_ocaml_take_shelf(bytes);
+    if (to != NULL)
+        move_stack(fiber, to);
+    return to;
+}
+
+/* The copy gets an image. False: the computation is to be looked at again, after a collection. */
+static bool copy_to_image(value continuation, ocaml_fiber_t *fiber, value copy, bool again) {
+    if (!find_live(fiber, SIZE_MAX))
+        caml_invalid_argument(
+            "Haft.unsafe_clone: there are functions of C on the computation's stack");
+    if (live_asked)
+        return false; /* Both copies would decline it; after a collection one is told. */
+    value block = make_image(fiber, !again && fits_minor_heap());
+    if (block == 0)
+        caml_raise_out_of_memory();
+    if (again) {
         value before = Field(continuation, CONTINUATION_STACK_FIELD);
         if (before != STACK_YOUNG && before != STACK_ASIDE)
             take_from_keeper(before, fiber);
         replace_by_image(continuation, fiber, block);
+        Field(block, IMAGE_SHOTS) += 2;
     }
-    value shared = Field(continuation, CONTINUATION_STACK_FIELD);
-    Field(shared, IMAGE_SHOTS) += 2;
-    CAMLreturn(new_copy(shared));
+    Field(copy, CONTINUATION_STACK_FIELD) = block;
+    return true;
+}
+
+/* Most are small, are copied once, and both are resumed soon: the copy gets a stack, or a shelf while there
+   are many stacks, and the computation itself stays where it is. A larger one gets an image, in the minor
+   heap. One that is copied again is put away, and shares its image with all further copies. */
+value haft_ocaml_clone(value continuation) {
+    static value copied; /* the number of the last one */
+    CAMLparam1(continuation);
+    CAMLlocal1(copy);
+    copy = new_continuation();
+    bool image;
+    ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
+    if (image) {
+        value shared = Field(continuation, CONTINUATION_STACK_FIELD);
+        Field(shared, IMAGE_SHOTS) += 2;
+        Field(copy, CONTINUATION_STACK_FIELD) = shared;
+        CAMLreturn(copy);
+    }
+    if (fiber == NULL)
+        caml_raise_constant(*caml_named_value("haft.Continuation_already_resumed"));
+    haft_ocaml_shelve_placed();
+    bool again = copied == Field(continuation, CONTINUATION_NUMBER_FIELD);
+    ocaml_fiber_t *to = again ? NULL : copy_stack(fiber);
+    if (to != NULL) {
+        to->continuation = copy;
+        Field(copy, CONTINUATION_FIBER_FIELD) = (value)to | 1;
+        Field(copy, CONTINUATION_STACK_FIELD) = is_shelf(to) ? STACK_ASIDE : STACK_YOUNG;
+        haft_ocaml_list_suspended(to);
+        assert(haft_ocaml_is_valid(to));
+    } else if (!copy_to_image(continuation, fiber, copy, again)) {
+        caml_empty_minor_heap();
+        CAMLreturn(haft_ocaml_clone(continuation));
+    }
+    copied = Field(continuation, CONTINUATION_NUMBER_FIELD);
+    CAMLreturn(copy);
 }

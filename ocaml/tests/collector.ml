@@ -85,6 +85,12 @@ let rec body depth =
   if random 300 = 0 then perform Drop;
   below + String.length s + (0 * n)
 
+(* A copy, or what was copied; the other one is dropped. *)
+let copied k =
+  match Haft.unsafe_clone k with
+  | copy -> if Random.bool () then copy else k
+  | exception Invalid_argument _ -> k (* functions of C *)
+
 let nothing () = ()
 let kept = Array.make 500 nothing
 
@@ -113,6 +119,7 @@ let start ?(kept = kept) ?(depth = 12) i =
                 (fun (k : (a, _) continuation) ->
                   check s;
                   let reply = text (random 10) in
+                  let k = if random 4 = 0 then copied k else k in
                   if random 40 = 0 then discontinue k Exit
                   else if random 3 = 0 then continue k reply
                   else

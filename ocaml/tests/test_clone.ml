@@ -317,6 +317,85 @@ let among_collections () =
     ignore (Sys.opaque_identity (Array.make (n mod 61) n))
   done
 
+(* Copies that wait, of computations of all sizes, with exception handlers: on stacks, on shelves, and in the
+   heap, where there are too many for either. [held]: how many stacks others have. *)
+let many_wait held copies () =
+  let rec body n depth =
+    if depth = 0 then if perform Choose then n else -n
+    else
+      let mine = string_of_int (n + depth) in
+      match body n (depth - 1) with
+      | below ->
+          if mine <> string_of_int (n + depth) then Alcotest.fail "a value is corrupt";
+          if depth = 1 && below < 0 then raise Exit;
+          below
+      | exception Exit when depth = 2 -> -n
+  in
+  let waiting : (int * (bool, int) continuation) list ref = ref [] in
+  let start n =
+    match_with (body n) (if n mod 16 = 0 then 90 else n mod 12)
+      {
+        retc = Fun.id;
+        exnc = (function Exit -> -n | e -> raise e);
+        effc =
+          (fun (type a) (effect : a t) ->
+            match effect with
+            | Choose ->
+                Some
+                  (fun (k : (a, int) continuation) ->
+                    let copy = Haft.unsafe_clone k in
+                    waiting := (n, copy) :: !waiting;
+                    continue k true)
+            | _ -> None);
+      }
+  in
+  let others = List.init held (fun _ -> capture (fun () -> perform Wait)) in
+  for n = 1 to copies do
+    if start n <> n then Alcotest.fail "the first is wrong"
+  done;
+  Gc.minor ();
+  for n = copies + 1 to 2 * copies do
+    if start n <> n then Alcotest.fail "the first is wrong"
+  done;
+  List.iteri
+    (fun i (n, copy) ->
+      if i = copies / 2 then Gc.full_major ();
+      if i mod 3 > 0 && continue copy false <> -n then Alcotest.fail "a copy is wrong")
+    !waiting;
+  List.iter (fun k -> continue k ()) others
+
+(* Copies of stacks with gaps: of clauses that run in place. *)
+let in_nests () =
+  let rec inside depth f =
+    if depth = 0 then f ()
+    else
+      match_with (fun () -> inside (depth - 1) f) ()
+        {
+          retc = (fun n -> n + 1);
+          exnc = raise;
+          effc =
+            (fun (type a) (effect : a t) ->
+              match effect with
+              | Get ->
+                  Some
+                    (fun (k : (a, int) continuation) ->
+                      let result = continue k 0 in
+                      if perform Choose then result else result + 1000)
+              | _ -> None);
+        }
+  in
+  List.iter
+    (fun depth ->
+      Alcotest.(check (list int))
+        (Printf.sprintf "%d deep" depth)
+        (List.map (( + ) (depth + 7)) [ 0; 1000; 1000; 2000 ])
+        (all (fun () ->
+             inside depth (fun () ->
+                 let first = perform Get in
+                 let second = perform Get in
+                 7 + first + second))))
+    [ 1; 2; 100; 200; 300 ]
+
 let () =
   let case (name, test) = Alcotest.test_case name `Quick test in
   Alcotest.run "clone"
@@ -335,6 +414,9 @@ let () =
             ("the same after a collection", asked true);
             ("functions of C are refused", refusals);
             ("among collections", among_collections);
+            ("many copies that wait", many_wait 0 1000);
+            ("more than there are shelves for", many_wait 2500 35_000);
+            ("between clauses that run in place", in_nests);
           ] );
     ]
 (* SPDX-License-Identifier: MIT *)

@@ -92,7 +92,9 @@ mutate 'what keeps recent stacks' roots.c 's/^        settle_seen(); .*/        
 mutate 'the links between traps that are moved' runtime.h 's/^        \*link += distance;/        *link += 0;/'
 mutate 'the links between traps of what is copied without gaps' nests.c \
   's/^    \*link = at;/    ;/'
-mutate 'the roots of captured nested fibers' nests.c 's/^    list_young(to);/    ;/'
+mutate 'the roots of captured nested fibers' nests.c \
+  's/^    haft_ocaml_list_suspended(to);/    ;/'
+mutate 'the roots of copies' stacks.c 's/^        haft_ocaml_list_suspended(to);/        ;/'
 mutate 'the roots of placed fibers' nests.c \
   's/^        haft_ocaml_scan_suspended(action, fiber);/        ;/'
 mutate 'the continuations of placed fibers' nests.c \
@@ -107,7 +109,7 @@ mutate 'the roots of settlers' nests.c 's/^    haft_ocaml_list_young(fiber);/   
 # (Elsewhere they are placed, but for what is rare.)
 if [ "$target" = arm64 ]; then
   mutate 'the roots of nested fibers that get stacks' nests.c \
-    's/^    haft_ocaml_list_young(to);/    ;/; s/^        haft_ocaml_list_young(fiber);/        ;/'
+    's/^    haft_ocaml_list_\(young\|suspended\)(to);/    ;/'
 fi
 mutate 'the end of fibers whose continuation has died' roots.c \
   's/^            haft_ocaml_end(fiber);/            ;/'
