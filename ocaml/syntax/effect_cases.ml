@@ -27,8 +27,9 @@
 
      let expected = (Obj.magic 0 : _ ref) in if false then !expected else ...
 
-   and its functions in the like with [fun _ -> !expected]. `expected` is never read, and native code
-   has no trace of it. *)
+   and its functions in the like with [fun _ -> !expected], and the bodies of cases, too: with -principal they do
+   not know what is around them. For the same reason the effect and the continuation of an effect case have their
+   types written. `expected` is never read, and native code has no trace of it. *)
 
 open Parsetree
 open Ast_helper
@@ -189,6 +190,14 @@ let checked_continuation context performed pattern =
   | Ppat_var _ | Ppat_any -> pattern
   | _ -> refuse "Invalid continuation pattern: only variables and _ are allowed."
 
+(* (The cases become those of a match, which may have exceptions.) *)
+let checked_effect context pattern =
+  match split pattern with
+  | _, None -> pattern
+  | value, Some _ ->
+      error context ~loc:pattern.ppat_loc "Exception patterns are not allowed in this position.";
+      Option.value value ~default:(Pat.any ~loc:pattern.ppat_loc ())
+
 (* Handlers *)
 
 (* What only the type checker sees: [if false then typed else expression]. *)
@@ -206,30 +215,41 @@ let typed_as context ~loc typed expression =
 let expected_value context ~loc expected =
   Exp.apply ~loc (value ~loc (known context [ "!" ])) [ (Nolabel, value ~loc [ expected ]) ]
 
+(* The body of a case, that knows the type of [expected]. *)
+let body_as context ~expected body =
+  let loc = { body.pexp_loc with loc_ghost = true } in
+  match body.pexp_desc with
+  | Pexp_unreachable -> body
+  | _ -> typed_as context ~loc (expected_value context ~loc expected) body
+
+let cases_as context mapper ~expected cases =
+  let case_as case = { case with pc_rhs = body_as context ~expected case.pc_rhs } in
+  List.map case_as (mapper.Ast_mapper.cases mapper cases)
+
+(* Of any type. *)
+let magic context ~loc =
+  Exp.apply ~loc (value ~loc (known context [ "Obj"; "magic" ])) [ (Nolabel, Exp.constant ~loc (Const.int 0)) ]
+
 (* [expression], that knows the type of [expected]. *)
 let with_expected context ~loc ~expected expression =
-  let magic =
-    Exp.apply ~loc
-      (value ~loc (known context [ "Obj"; "magic" ]))
-      [ (Nolabel, Exp.constant ~loc (Const.int 0)) ]
-  in
   let reference = Typ.constr ~loc (name ~loc (known context [ "ref" ])) [ Typ.any ~loc () ] in
+  let magic = Exp.constraint_ ~loc (magic context ~loc) reference in
   Exp.let_ ~loc Nonrecursive
-    [ Vb.mk ~loc (Pat.var ~loc { txt = expected; loc }) (Exp.constraint_ ~loc magic reference) ]
+    [ Vb.mk ~loc (Pat.var ~loc { txt = expected; loc }) magic ]
     (typed_as context ~loc (expected_value context ~loc expected) expression)
 
-let ignoring ~loc ?typ body =
-  let pattern = Pat.any ~loc () in
-  let pattern =
-    match typ with None -> pattern | Some typ -> Pat.constraint_ ~loc pattern typ
-  in
-  Exp.fun_ ~loc Nolabel None pattern body
+let ignoring ~loc body = Exp.fun_ ~loc Nolabel None (Pat.any ~loc ()) body
 
 let option context ~loc constructor argument =
   Exp.construct ~loc (name ~loc (known context [ "Option"; constructor ])) argument
 
+(* [Some (fun continuation -> body)] *)
+let clause context ~loc ~continuation_type continuation body =
+  let continuation = Pat.constraint_ ~loc continuation continuation_type in
+  option context ~loc "Some" (Some (Exp.fun_ ~loc Nolabel None continuation body))
+
 (* The case of the effect function for an effect case. *)
-let effect_case context mapper case =
+let effect_case context mapper ~expected ~continuation_type case =
   match effect_pattern case.pc_lhs with
   | None -> invalid_arg "effect_case"
   | Some (performed, continuation) ->
@@ -237,9 +257,9 @@ let effect_case context mapper case =
       let body = mapper.Ast_mapper.expr mapper case.pc_rhs in
       let loc = { body.pexp_loc with loc_ghost = true } in
       Exp.case
-        (mapper.pat mapper performed)
+        (mapper.pat mapper (checked_effect context performed))
         ?guard:(Option.map (mapper.expr mapper) case.pc_guard)
-        (option context ~loc "Some" (Some (Exp.fun_ ~loc Nolabel None continuation body)))
+        (clause context ~loc ~continuation_type continuation (body_as context ~expected body))
 
 let effect_function context ~loc ~expected mapper cases =
   let is_last_case case =
@@ -260,12 +280,22 @@ let effect_function context ~loc ~expected mapper cases =
       [ result_type; Typ.any ~loc () ]
   in
   let typed =
-    ignoring ~loc ~typ:effect_type
-      (option context ~loc "Some"
-         (Some (ignoring ~loc ~typ:continuation_type (expected_value context ~loc expected))))
+    let variable = "continuation" in
+    let continued =
+      Exp.apply ~loc
+        (value ~loc (in_effect context [ "Deep"; "continue" ]))
+        [ (Nolabel, value ~loc [ variable ]); (Nolabel, magic context ~loc) ]
+    in
+    clause context ~loc ~continuation_type
+      (Pat.var ~loc { txt = variable; loc })
+      (typed_as context ~loc (expected_value context ~loc expected) continued)
   in
+  let performed = context.fresh "performed" in
+  let cases = List.map (effect_case context mapper ~expected ~continuation_type) cases @ others in
   Exp.newtype ~loc { txt = result; loc }
-    (typed_as context ~loc typed (Exp.function_ ~loc (List.map (effect_case context mapper) cases @ others)))
+    (Exp.fun_ ~loc Nolabel None
+       (Pat.constraint_ ~loc (Pat.var ~loc { txt = performed; loc }) effect_type)
+       (typed_as context ~loc typed (Exp.match_ ~loc (value ~loc [ performed ]) cases)))
 
 let handle context handler_function ~labels ~loc ~attrs ~expected computation fields =
   let ghost = { loc with Location.loc_ghost = true } in
@@ -327,14 +357,14 @@ let handler_of_match context mapper expression computation cases =
         ~hint:"add a case for the value, or write `try ... with' to return it unchanged.";
       ignoring ~loc (expected_value context ~loc expected)
     end
-    else Exp.function_ ~loc (mapper.Ast_mapper.cases mapper value_cases)
+    else Exp.function_ ~loc (cases_as context mapper ~expected value_cases)
   in
   handle_with_all context ~loc:expression.pexp_loc ~expected
     ~attrs:(mapper.attributes mapper expression.pexp_attributes)
     (mapper.expr mapper computation)
     [
       ("retc", typed_as context ~loc (ignoring ~loc (expected_value context ~loc expected)) value_function);
-      ("exnc", exception_function context ~loc (mapper.cases mapper exception_cases));
+      ("exnc", exception_function context ~loc (cases_as context mapper ~expected exception_cases));
       ("effc", effect_function context ~loc ~expected mapper effect_cases);
     ]
 
@@ -357,7 +387,7 @@ let handler_of_try context mapper expression computation cases =
     handle_with_all context ~loc:expression.pexp_loc ~attrs ~expected computation
       [
         ("retc", identity);
-        ("exnc", exception_function context ~loc (mapper.cases mapper exception_cases));
+        ("exnc", exception_function context ~loc (cases_as context mapper ~expected exception_cases));
         effects;
       ]
 

@@ -35,7 +35,7 @@ let () = print_int (answer ())
 END
 ocamlfind ocamlopt -package haft -pp haft-effect-syntax -linkpkg answer.ml -o answer
 [ "$(./answer)" = 42 ]
-ocamlfind ocamlopt -opaque -package haft -pp haft-effect-syntax -linkpkg answer.ml -o answer
+ocamlfind ocamlopt -opaque -principal -package haft -pp haft-effect-syntax -linkpkg answer.ml -o answer
 [ "$(./answer)" = 42 ]
 
 # Bytecode and the toplevel compile programs with effects, and say what cannot run.

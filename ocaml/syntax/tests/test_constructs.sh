@@ -2,7 +2,8 @@
 # test_constructs.sh [PACKAGES]
 # Every program of constructs/, compiled with ocamlfind's -pp, prints what NAME.expected says, and so
 # does the source that the preprocessor prints for it. With PACKAGES, the folder of the package haft,
-# so do the programs of constructs/ and library/ as native code on the library.
+# so do the programs of constructs/ and library/ as native code on the library. With -principal, too, they compile
+# without a warning.
 # Every file of refusals/ is refused, or warned of, with the message and the place of NAME.expected;
 # UPDATE=1 writes those anew.
 set -eu
@@ -29,6 +30,8 @@ for program in "$tests"/constructs/*.ml; do
   "$syntax" --source -o "${name}_source.ml" "$name.ml"
   compile -linkpkg effect.cmo haft__syntax.cmo "${name}_source.ml" -o "${name}_source"
   runs "${name}_source" "$expected"
+  # (types.ml is about what cases know of the whole; that is not principal.)
+  [ "$name" = types ] || compile -principal -warn-error +a -pp "$syntax" -c "$name.ml"
 done
 
 if [ -n "$packages" ]; then
