@@ -21,24 +21,3 @@ val unsafe_clone :
     @raise Effect.Continuation_already_resumed if [k] was resumed before.
     @raise Invalid_argument if functions of C are on the stack: they cannot be copied.
     @raise Out_of_memory if there is no memory for the copy. *)
-
-module Effect = Effect
-(** For programs that write [Stdlib.Effect]: the preprocessor reads [Haft.Effect]. *)
-
-(** For the code that [haft-effect-syntax] generates. Not for use by hand. *)
-module Syntax : sig
-  (** The names that OCaml 5.3 has in scope everywhere. *)
-  module Predefined : sig
-    type 'a eff = 'a Effect.eff = ..
-  end
-
-  (** {!Effect.Deep.handler}, with labels that no other type in this module has. *)
-  type ('a, 'b) handler = ('a, 'b) Effect.Deep.handler = {
-    retc : 'a -> 'b;
-    exnc : exn -> 'b;
-    effc : 'c. 'c Effect.t -> (('c, 'b) Effect.Deep.continuation -> 'b) option;
-  }
-
-  val reraise : exn -> 'a
-  (** Raises the exception as if its caller did: the backtrace goes on with that function's callers. *)
-end

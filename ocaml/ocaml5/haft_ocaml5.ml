@@ -427,7 +427,7 @@ module Seq = struct
         (uncons !rest)
 end
 
-(* The channels' modules of 4.14, for 4.13. *)
+(* What 4.14 has, for 4.13. *)
 module Of_4_14 = struct
   module In_channel = struct
     type t = in_channel
@@ -533,6 +533,140 @@ module Of_4_14 = struct
     let length = LargeFile.out_channel_length
     let set_binary_mode = set_binary_mode_out
   end
+
+  module Uchar : sig
+    type utf_decode [@@immediate]
+
+    val utf_decode : int -> Uchar.t -> utf_decode
+    val utf_decode_invalid : int -> utf_decode
+    val utf_decode_is_valid : utf_decode -> bool
+    val utf_decode_length : utf_decode -> int
+    val utf_decode_uchar : utf_decode -> Uchar.t
+    val utf_8_byte_length : Uchar.t -> int
+    val utf_16_byte_length : Uchar.t -> int
+  end = struct
+    (* Above the character how many bytes it has, and above that whether it is there. *)
+    type utf_decode = int
+
+    let decoded length uchar = (length lsl 21) lor Uchar.to_int uchar
+    let utf_decode length uchar = (1 lsl 24) lor decoded length uchar
+    let utf_decode_invalid length = decoded length Uchar.rep
+    let utf_decode_is_valid decode = decode lsr 24 = 1
+    let utf_decode_length decode = (decode lsr 21) land 7
+    let utf_decode_uchar decode = Uchar.unsafe_of_int (decode land 0x1F_FFFF)
+
+    let utf_8_byte_length uchar =
+      let code = Uchar.to_int uchar in
+      if code < 0x80 then 1 else if code < 0x800 then 2 else if code < 0x1_0000 then 3 else 4
+
+    let utf_16_byte_length uchar = if Uchar.to_int uchar < 0x1_0000 then 2 else 4
+  end
+
+  module Bytes : sig
+    val get_utf_8_uchar : bytes -> int -> Uchar.utf_decode
+    val set_utf_8_uchar : bytes -> int -> Stdlib.Uchar.t -> int
+    val is_valid_utf_8 : bytes -> bool
+    val get_utf_16be_uchar : bytes -> int -> Uchar.utf_decode
+    val set_utf_16be_uchar : bytes -> int -> Stdlib.Uchar.t -> int
+    val is_valid_utf_16be : bytes -> bool
+    val get_utf_16le_uchar : bytes -> int -> Uchar.utf_decode
+    val set_utf_16le_uchar : bytes -> int -> Stdlib.Uchar.t -> int
+    val is_valid_utf_16le : bytes -> bool
+  end = struct
+    (* (What is not valid is as long as it could have been the beginning of a character.) *)
+    let get_utf_8_uchar bytes index =
+      let first = Bytes.get_uint8 bytes index in
+      let more, bits, low, high =
+        if first < 0x80 then (0, first, 0, 0)
+        else if first < 0xC2 then (-1, 0, 0, 0)
+        else if first < 0xE0 then (1, first land 0x1F, 0x80, 0xBF)
+        else if first < 0xF0 then
+          (2, first land 0xF, (if first = 0xE0 then 0xA0 else 0x80), if first = 0xED then 0x9F else 0xBF)
+        else if first < 0xF5 then
+          (3, first land 7, (if first = 0xF0 then 0x90 else 0x80), if first = 0xF4 then 0x8F else 0xBF)
+        else (-1, 0, 0, 0)
+      in
+      let rec read place bits low high =
+        if place > more then Uchar.utf_decode (more + 1) (Stdlib.Uchar.unsafe_of_int bits)
+        else if index + place >= Bytes.length bytes then Uchar.utf_decode_invalid place
+        else
+          let byte = Bytes.get_uint8 bytes (index + place) in
+          if byte < low || byte > high then Uchar.utf_decode_invalid place
+          else read (place + 1) ((bits lsl 6) lor (byte land 0x3F)) 0x80 0xBF
+      in
+      if more < 0 then Uchar.utf_decode_invalid 1 else read 1 bits low high
+
+    let set_utf_8_uchar bytes index uchar =
+      let code = Stdlib.Uchar.to_int uchar and length = Uchar.utf_8_byte_length uchar in
+      let first = match length with 1 -> 0 | 2 -> 0xC0 | 3 -> 0xE0 | _ -> 0xF0 in
+      let byte place =
+        let bits = code lsr (6 * (length - 1 - place)) in
+        if place = 0 then first lor bits else 0x80 lor (bits land 0x3F)
+      in
+      if index + length > Bytes.length bytes then 0
+      else begin
+        for place = 0 to length - 1 do
+          Bytes.set_uint8 bytes (index + place) (byte place)
+        done;
+        length
+      end
+
+    let get_utf_16_uchar get bytes index =
+      let left = Bytes.length bytes - index in
+      ignore (Bytes.get bytes index);
+      if left < 2 then Uchar.utf_decode_invalid 1
+      else
+        let first = get bytes index in
+        if first land 0xF800 <> 0xD800 then Uchar.utf_decode 2 (Stdlib.Uchar.unsafe_of_int first)
+        else if first >= 0xDC00 then Uchar.utf_decode_invalid 2
+        else if left < 4 then Uchar.utf_decode_invalid left
+        else
+          let second = get bytes (index + 2) in
+          if second land 0xFC00 <> 0xDC00 then Uchar.utf_decode_invalid 2
+          else
+            let code = 0x1_0000 + (((first land 0x3FF) lsl 10) lor (second land 0x3FF)) in
+            Uchar.utf_decode 4 (Stdlib.Uchar.unsafe_of_int code)
+
+    let set_utf_16_uchar set bytes index uchar =
+      let code = Stdlib.Uchar.to_int uchar and length = Uchar.utf_16_byte_length uchar in
+      if index + length > Bytes.length bytes then 0
+      else begin
+        if length = 2 then set bytes index code
+        else begin
+          let bits = code - 0x1_0000 in
+          set bytes index (0xD800 lor (bits lsr 10));
+          set bytes (index + 2) (0xDC00 lor (bits land 0x3FF))
+        end;
+        length
+      end
+
+    let get_utf_16be_uchar bytes index = get_utf_16_uchar Bytes.get_uint16_be bytes index
+    let set_utf_16be_uchar bytes index uchar = set_utf_16_uchar Bytes.set_uint16_be bytes index uchar
+    let get_utf_16le_uchar bytes index = get_utf_16_uchar Bytes.get_uint16_le bytes index
+    let set_utf_16le_uchar bytes index uchar = set_utf_16_uchar Bytes.set_uint16_le bytes index uchar
+
+    let is_valid get bytes =
+      let rec from index =
+        index = Bytes.length bytes
+        ||
+        let decode = get bytes index in
+        Uchar.utf_decode_is_valid decode && from (index + Uchar.utf_decode_length decode)
+      in
+      from 0
+
+    let is_valid_utf_8 bytes = is_valid get_utf_8_uchar bytes
+    let is_valid_utf_16be bytes = is_valid get_utf_16be_uchar bytes
+    let is_valid_utf_16le bytes = is_valid get_utf_16le_uchar bytes
+  end
+
+  module String = struct
+    let get_utf_8_uchar text index = Bytes.get_utf_8_uchar (Stdlib.Bytes.unsafe_of_string text) index
+    let get_utf_16be_uchar text index = Bytes.get_utf_16be_uchar (Stdlib.Bytes.unsafe_of_string text) index
+    let get_utf_16le_uchar text index = Bytes.get_utf_16le_uchar (Stdlib.Bytes.unsafe_of_string text) index
+    let is_valid_utf_8 text = Bytes.is_valid_utf_8 (Stdlib.Bytes.unsafe_of_string text)
+    let is_valid_utf_16be text = Bytes.is_valid_utf_16be (Stdlib.Bytes.unsafe_of_string text)
+    let is_valid_utf_16le text = Bytes.is_valid_utf_16le (Stdlib.Bytes.unsafe_of_string text)
+  end
 end
 
 (* The standard library's, where it has them. *)
@@ -544,6 +678,16 @@ module Channels = struct
   module Out_channel = Out_channel
 end
 
+(* A bigarray of bytes, of which a range is read or written. *)
+module Chars = struct
+  open Bigarray
+
+  let of_array name (array : (_, int8_unsigned_elt, c_layout) Array1.t) position length =
+    if position < 0 || length < 0 || position > Array1.dim array - length then invalid_arg name;
+    (* (An integer below 256 is a character.) *)
+    (Obj.magic array : (char, int8_unsigned_elt, c_layout) Array1.t)
+end
+
 module In_channel = struct
   include Channels.In_channel
 
@@ -553,6 +697,22 @@ module In_channel = struct
   let input_lines channel = List.rev (fold_lines (fun lines line -> line :: lines) [] channel)
   let isatty channel = Unix.isatty (Unix.descr_of_in_channel channel)
 
+  let input_bigarray channel array position length =
+    let chars = Chars.of_array "input_bigarray" array position length in
+    let buffer = Bytes.create (min length 65536) in
+    let count = input channel buffer 0 (Bytes.length buffer) in
+    for index = 0 to count - 1 do
+      chars.{position + index} <- Bytes.get buffer index
+    done;
+    count
+
+  let rec really_input_bigarray channel array position length =
+    if length = 0 then Some (ignore (Chars.of_array "really_input_bigarray" array position length))
+    else
+      match input_bigarray channel array position length with
+      | 0 -> None
+      | count -> really_input_bigarray channel array (position + count) (length - count)
+
   (* (POSIX has no other mode.) *)
   let is_binary_mode (_ : t) = true
 end
@@ -561,6 +721,12 @@ module Out_channel = struct
   include Channels.Out_channel
 
   let isatty channel = Unix.isatty (Unix.descr_of_out_channel channel)
+
+  let rec output_bigarray channel array position length =
+    let chars = Chars.of_array "output_bigarray" array position length in
+    let count = min length 65536 in
+    output channel (Bytes.init count (fun index -> chars.{position + index})) 0 count;
+    if length > count then output_bigarray channel array (position + count) (length - count)
   let is_binary_mode (_ : t) = true
 end
 
@@ -610,8 +776,30 @@ struct
   let seeded_hash seed (key : Key.t) = Hashtbl.seeded_hash seed key
 end
 
+module Bool = struct
+  include Stdlib.Bool
+  include Hashed (Stdlib.Bool)
+end
+
+module Bytes = struct
+  include Of_4_14.Bytes
+  include Stdlib.Bytes
+end
+
+module BytesLabels = struct
+  include Of_4_14.Bytes
+  include Stdlib.BytesLabels
+end
+
 module String = struct
+  include Of_4_14.String
   include Stdlib.String
+  include Hashed (Stdlib.String)
+end
+
+module StringLabels = struct
+  include Of_4_14.String
+  include Stdlib.StringLabels
   include Hashed (Stdlib.String)
 end
 
@@ -620,9 +808,48 @@ module Int = struct
   include Hashed (Stdlib.Int)
 end
 
+module Int32 = struct
+  include Stdlib.Int32
+  include Hashed (Stdlib.Int32)
+end
+
+module Int64 = struct
+  include Stdlib.Int64
+  include Hashed (Stdlib.Int64)
+end
+
+module Nativeint = struct
+  include Stdlib.Nativeint
+  include Hashed (Stdlib.Nativeint)
+end
+
 module Char = struct
   include Stdlib.Char
   include Hashed (Stdlib.Char)
+end
+
+module Uchar = struct
+  include Of_4_14.Uchar
+  include Stdlib.Uchar
+
+  let seeded_hash seed (uchar : t) = Hashtbl.seeded_hash seed uchar
+end
+
+module Hashtbl = struct
+  include Stdlib.Hashtbl
+
+  module type SeededHashedType = sig
+    type t
+
+    val equal : t -> t -> bool
+    val seeded_hash : int -> t -> int
+  end
+
+  module MakeSeeded (Key : SeededHashedType) : SeededS with type key = Key.t = Stdlib.Hashtbl.MakeSeeded (struct
+    include Key
+
+    let hash = seeded_hash
+  end)
 end
 
 (* The generator is OCaml 4's: a seed gives other numbers than on OCaml 5. *)
@@ -689,6 +916,32 @@ module Random = struct
     end)
 
     let split state = make (Array.init 55 (fun _ -> bits state))
+
+    (* What a state of OCaml 4's generator is: its last numbers, of 30 bits, in a ring; and its place in that. *)
+    type ring = { numbers : int array; mutable place : int }
+
+    let size = 55
+    let begins = "OCaml 4"
+
+    let to_binary_string (state : t) =
+      let { numbers; place } : ring = Obj.magic state in
+      let text = Buffer.create 256 in
+      Buffer.add_string text begins;
+      Buffer.add_uint8 text place;
+      Array.iter (fun number -> Buffer.add_int32_le text (Int32.of_int number)) numbers;
+      Buffer.contents text
+
+    let of_binary_string text : t =
+      let after = Stdlib.String.length begins in
+      let number index = Int32.to_int (Stdlib.String.get_int32_le text (after + 1 + (4 * index))) in
+      let is_number n = n >= 0 && n < 1 lsl 30 in
+      if
+        Stdlib.String.length text <> after + 1 + (4 * size)
+        || Stdlib.String.sub text 0 after <> begins
+        || Char.code text.[after] >= size
+        || not (List.for_all is_number (List.init size number))
+      then failwith "Random.State.of_binary_string";
+      Obj.magic { numbers = Array.init size number; place = Char.code text.[after] }
   end
 
   module Default = struct
@@ -717,6 +970,9 @@ end
 module Format = struct
   include Stdlib.Format
 
+  let pp_infinity = 1_000_000_010
+  let pp_print_nothing (_ : formatter) () = ()
+
   let pp_print_iter ?(pp_sep = pp_print_cut) iter pp_v formatter v =
     let is_first = ref true in
     iter
@@ -726,6 +982,23 @@ module Format = struct
       v
 
   let pp_print_array ?pp_sep pp_v formatter v = pp_print_iter ?pp_sep Array.iter pp_v formatter v
+
+  (* A domain's text is written when it flushes its formatter, and at its end. *)
+  let make_synchronized_formatter write flush =
+    Domain.DLS.new_key (fun () ->
+        let buffer = Buffer.create 512 in
+        let flush () =
+          let text = Buffer.contents buffer in
+          Buffer.clear buffer;
+          write text 0 (Stdlib.String.length text);
+          flush ()
+        in
+        let formatter = make_formatter (Buffer.add_substring buffer) flush in
+        Domain.at_exit (pp_print_flush formatter);
+        formatter)
+
+  let synchronized_formatter_of_out_channel channel =
+    make_synchronized_formatter (output_substring channel) (fun () -> Stdlib.flush channel)
 end
 
 module Type = struct
@@ -782,6 +1055,30 @@ module Array = struct
       array.(last) <- array.(index);
       array.(index) <- x
     done
+end
+
+module Float = struct
+  include Stdlib.Float
+  include Hashed (Stdlib.Float)
+
+  module Array = struct
+    include Stdlib.Float.Array
+
+    let find_opt is_right array = Seq.find is_right (to_seq array)
+    let find_index is_right array = Seq.find_index is_right (to_seq array)
+    let find_map f array = Seq.find_map f (to_seq array)
+    let find_mapi f array = Seq.find_mapi f (to_seq array)
+    let mapi_inplace f array = iteri (fun index x -> set array index (f index x)) array
+    let map_inplace f array = mapi_inplace (fun _ x -> f x) array
+
+    let shuffle ~rand array =
+      for last = length array - 1 downto 1 do
+        let index = rand (last + 1) in
+        let x = get array last in
+        set array last (get array index);
+        set array index x
+      done
+  end
 end
 
 module Dynarray : sig
@@ -1091,19 +1388,27 @@ end
 module Ocaml5 = struct
   module Array = Array
   module Atomic = Atomic
+  module Bool = Bool
+  module Bytes = Bytes
+  module BytesLabels = BytesLabels
   module Char = Char
   module Condition = Condition
   module Domain = Domain
   module Dynarray = Dynarray
   module Effect = Effect
   module Filename = Filename
+  module Float = Float
   module Format = Format
   module Fun = Fun
+  module Hashtbl = Hashtbl
   module In_channel = In_channel
   module Int = Int
+  module Int32 = Int32
+  module Int64 = Int64
   module List = List
   module Map = Map
   module Mutex = Mutex
+  module Nativeint = Nativeint
   module Out_channel = Out_channel
   module Queue = Queue
   module Random = Random
@@ -1113,8 +1418,10 @@ module Ocaml5 = struct
   module Set = Set
   module Stack = Stack
   module String = String
+  module StringLabels = StringLabels
   module Sys = Sys
   module Type = Type
+  module Uchar = Uchar
 end
 
 module Stdlib = struct

@@ -2,6 +2,7 @@
 (* The meaning of effect declarations and effect cases, as functions of the Effect module.
 
      effect E : s -> t                type _ Effect.t += E : s -> t Effect.t
+     let effect E : s -> t in e       let open struct type _ Effect.t += E : s -> t Effect.t end in e
 
      match e with                     Effect.Deep.match_with (fun _ -> e) 0
      | v -> e1                          { retc = (function v -> e1);
@@ -12,13 +13,13 @@
 
    Handlers are deep. The value, exception and effect cases run outside the handler, in tail
    position. An exception that no case matches is raised on with its backtrace: the `try` above
-   re-raises it, and without any exception case there is Haft.Syntax.reraise in its place. The continuation is
+   re-raises it, and without any exception case there is Haft__syntax.reraise in its place. The continuation is
    not in scope of the guard. What OCaml 5.3 refuses is refused here with its message: it is reported, and the
    tree is that of the rest. Names that the cases could capture are fresh.
 
-   Effect is written Haft.Effect, and Haft and Stdlib by the names that Units has for them, which no module of
-   the user hides. The labels are those of Haft.Syntax, where nothing else has them. A tree for OCaml 5, which
-   has no such module, has Stdlib.Effect, and labels of Effect.Deep.
+   Everything is named by its path from Haft__syntax, because programs have modules, types and constructors of
+   their own called Effect, Stdlib, ref, Some, false or (). The labels are those of Haft__syntax, where nothing
+   else has them. A tree for OCaml 5, which has no such module, has Stdlib in its place.
 
    An application gives its arguments no expected type, but the type of the whole must be known in
    the cases, as it is in those of a plain match: GADT and record patterns, and constructors, need
@@ -26,8 +27,9 @@
 
      let expected = (Obj.magic 0 : _ ref) in if false then !expected else ...
 
-   and its functions in the like with [fun _ -> !expected]. `expected` is never read, and native code
-   has no trace of it. *)
+   and its functions in the like with [fun _ -> !expected], and the bodies of cases, too: with -principal they do
+   not know what is around them. For the same reason the effect and the continuation of an effect case have their
+   types written. `expected` is never read, and native code has no trace of it. *)
 
 open Parsetree
 open Ast_helper
@@ -35,16 +37,12 @@ open Ast_helper
 type context = {
   report : Location.error -> unit;
   fresh : string -> string;  (** a name that the source does not have *)
-  units : Units.t;
   for_library : bool;
 }
 
-let in_haft context path = Units.name context.units "Haft" :: path
-let in_stdlib context path = Units.name context.units "Stdlib" :: path
-
-let in_effect context path =
-  let path = "Effect" :: path in
-  if context.for_library then in_haft context path else in_stdlib context path
+(* The path of what generated code mentions. *)
+let known context path = (if context.for_library then Effect_tokens.library else "Stdlib") :: path
+let in_effect context path = known context ("Effect" :: path)
 
 let error context ~loc ?hint message =
   let sub = match hint with None -> [] | Some hint -> [ Location.msg "@[Hint: %s@]" hint ] in
@@ -61,15 +59,11 @@ let name ~loc path =
 
 let value ~loc path = Exp.ident ~loc (name ~loc path)
 
-let is_mark attribute = attribute.attr_name.txt = Effect_tokens.marker
-let is_marked = List.exists is_mark
-let without_mark = List.filter (fun attribute -> not (is_mark attribute))
-
 (* Declarations *)
 
-(* [t] becomes [t Effect.t] where it is the declared constructor's result: the type that ends
-   last. *)
-let declare context constructor =
+(* The extension of Effect.t by the constructor: [t] becomes [t Effect.t] where it is the constructor's result,
+   the type that ends last. *)
+let declare context ~loc ~attrs constructor =
   let default = Ast_mapper.default_mapper in
   let last = ref Lexing.dummy_pos in
   let find _ core_type =
@@ -84,31 +78,32 @@ let declare context constructor =
   in
   ignore (default.extension_constructor { default with typ = find } constructor);
   let constructor = default.extension_constructor { default with typ = wrap } constructor in
-  { constructor with pext_attributes = without_mark constructor.pext_attributes }
-
-let is_effect { ptyexn_constructor = constructor; _ } = is_marked constructor.pext_attributes
-
-(* The extension of Effect.t for a marked exception. *)
-let extension context { ptyexn_constructor = constructor; ptyexn_attributes = attrs; ptyexn_loc = loc } =
-  let path = name ~loc (in_effect context [ "t" ]) in
   let parameter = (Typ.any ~loc (), (Asttypes.NoVariance, Asttypes.NoInjectivity)) in
-  Te.mk ~loc ~attrs ~params:[ parameter ] path [ declare context constructor ]
+  Te.mk ~loc ~attrs ~params:[ parameter ] (name ~loc (in_effect context [ "t" ])) [ constructor ]
+
+(* The attributes without our mark; none if they do not have it. *)
+let unmarked attributes =
+  match List.partition (fun attribute -> attribute.attr_name.txt = Effect_tokens.marker) attributes with
+  | [], _ -> None
+  | _, others -> Some others
+
+(* The extension of Effect.t for a marked exception; none for one that the user declared. *)
+let declaration context { ptyexn_constructor = constructor; ptyexn_attributes = attrs; ptyexn_loc = loc } =
+  Option.map
+    (fun pext_attributes -> declare context ~loc ~attrs { constructor with pext_attributes })
+    (unmarked constructor.pext_attributes)
 
 (* Patterns *)
 
-(* The pattern of `effect [@a] p`: [p] with these attributes. *)
-let with_attributes pattern =
-  match pattern.ppat_desc with
-  | Ppat_exception inner when is_marked pattern.ppat_attributes ->
-      { inner with ppat_attributes = without_mark pattern.ppat_attributes @ inner.ppat_attributes }
-  | _ -> pattern
-
 let effect_pattern pattern =
   match pattern.ppat_desc with
-  | Ppat_extension
-      ({ txt; _ }, PPat ({ ppat_desc = Ppat_tuple [ performed; continuation ]; _ }, None))
-    when txt = Effect_tokens.marker ->
-      Some (with_attributes performed, continuation)
+  | Ppat_extension ({ txt; _ }, PPat ({ ppat_desc = Ppat_tuple parts; _ }, None))
+    when txt = Effect_tokens.marker -> (
+      match parts with
+      | [ performed; continuation ] -> Some (performed, continuation)
+      | [ { ppat_attributes = attributes; _ }; performed; continuation ] ->
+          Some ({ performed with ppat_attributes = attributes @ performed.ppat_attributes }, continuation)
+      | _ -> None)
   | _ -> None
 
 let is_effect_pattern pattern = effect_pattern pattern <> None
@@ -195,40 +190,66 @@ let checked_continuation context performed pattern =
   | Ppat_var _ | Ppat_any -> pattern
   | _ -> refuse "Invalid continuation pattern: only variables and _ are allowed."
 
+(* (The cases become those of a match, which may have exceptions.) *)
+let checked_effect context pattern =
+  match split pattern with
+  | _, None -> pattern
+  | value, Some _ ->
+      error context ~loc:pattern.ppat_loc "Exception patterns are not allowed in this position.";
+      Option.value value ~default:(Pat.any ~loc:pattern.ppat_loc ())
+
 (* Handlers *)
 
 (* What only the type checker sees: [if false then typed else expression]. *)
-let typed_as ~loc typed expression =
-  Exp.ifthenelse ~loc (Exp.construct ~loc (name ~loc [ "false" ]) None) typed (Some expression)
+let typed_as context ~loc typed expression =
+  let false_ = Exp.construct ~loc (name ~loc [ "false" ]) None in
+  let known_false =
+    if context.for_library then
+      let library = Mod.ident ~loc (name ~loc [ Effect_tokens.library ]) in
+      Exp.open_ ~loc (Opn.mk ~loc ~override:Override library) false_
+    else false_
+  in
+  Exp.ifthenelse ~loc known_false typed (Some expression)
 
 (* [!expected] *)
 let expected_value context ~loc expected =
-  Exp.apply ~loc (value ~loc (in_stdlib context [ "!" ])) [ (Nolabel, value ~loc [ expected ]) ]
+  Exp.apply ~loc (value ~loc (known context [ "!" ])) [ (Nolabel, value ~loc [ expected ]) ]
+
+(* The body of a case, that knows the type of [expected]. *)
+let body_as context ~expected body =
+  let loc = { body.pexp_loc with loc_ghost = true } in
+  match body.pexp_desc with
+  | Pexp_unreachable -> body
+  | _ -> typed_as context ~loc (expected_value context ~loc expected) body
+
+let cases_as context mapper ~expected cases =
+  let case_as case = { case with pc_rhs = body_as context ~expected case.pc_rhs } in
+  List.map case_as (mapper.Ast_mapper.cases mapper cases)
+
+(* Of any type. *)
+let magic context ~loc =
+  Exp.apply ~loc (value ~loc (known context [ "Obj"; "magic" ])) [ (Nolabel, Exp.constant ~loc (Const.int 0)) ]
 
 (* [expression], that knows the type of [expected]. *)
 let with_expected context ~loc ~expected expression =
-  let magic =
-    Exp.apply ~loc
-      (value ~loc (in_stdlib context [ "Obj"; "magic" ]))
-      [ (Nolabel, Exp.constant ~loc (Const.int 0)) ]
-  in
-  let reference = Typ.constr ~loc (name ~loc (in_stdlib context [ "ref" ])) [ Typ.any ~loc () ] in
+  let reference = Typ.constr ~loc (name ~loc (known context [ "ref" ])) [ Typ.any ~loc () ] in
+  let magic = Exp.constraint_ ~loc (magic context ~loc) reference in
   Exp.let_ ~loc Nonrecursive
-    [ Vb.mk ~loc (Pat.var ~loc { txt = expected; loc }) (Exp.constraint_ ~loc magic reference) ]
-    (typed_as ~loc (expected_value context ~loc expected) expression)
+    [ Vb.mk ~loc (Pat.var ~loc { txt = expected; loc }) magic ]
+    (typed_as context ~loc (expected_value context ~loc expected) expression)
 
-let ignoring ~loc ?typ body =
-  let pattern = Pat.any ~loc () in
-  let pattern =
-    match typ with None -> pattern | Some typ -> Pat.constraint_ ~loc pattern typ
-  in
-  Exp.fun_ ~loc Nolabel None pattern body
+let ignoring ~loc body = Exp.fun_ ~loc Nolabel None (Pat.any ~loc ()) body
 
 let option context ~loc constructor argument =
-  Exp.construct ~loc (name ~loc (in_stdlib context [ "Option"; constructor ])) argument
+  Exp.construct ~loc (name ~loc (known context [ "Option"; constructor ])) argument
+
+(* [Some (fun continuation -> body)] *)
+let clause context ~loc ~continuation_type continuation body =
+  let continuation = Pat.constraint_ ~loc continuation continuation_type in
+  option context ~loc "Some" (Some (Exp.fun_ ~loc Nolabel None continuation body))
 
 (* The case of the effect function for an effect case. *)
-let effect_case context mapper case =
+let effect_case context mapper ~expected ~continuation_type case =
   match effect_pattern case.pc_lhs with
   | None -> invalid_arg "effect_case"
   | Some (performed, continuation) ->
@@ -236,9 +257,9 @@ let effect_case context mapper case =
       let body = mapper.Ast_mapper.expr mapper case.pc_rhs in
       let loc = { body.pexp_loc with loc_ghost = true } in
       Exp.case
-        (mapper.pat mapper performed)
+        (mapper.pat mapper (checked_effect context performed))
         ?guard:(Option.map (mapper.expr mapper) case.pc_guard)
-        (option context ~loc "Some" (Some (Exp.fun_ ~loc Nolabel None continuation body)))
+        (clause context ~loc ~continuation_type continuation (body_as context ~expected body))
 
 let effect_function context ~loc ~expected mapper cases =
   let is_last_case case =
@@ -259,12 +280,22 @@ let effect_function context ~loc ~expected mapper cases =
       [ result_type; Typ.any ~loc () ]
   in
   let typed =
-    ignoring ~loc ~typ:effect_type
-      (option context ~loc "Some"
-         (Some (ignoring ~loc ~typ:continuation_type (expected_value context ~loc expected))))
+    let variable = "continuation" in
+    let continued =
+      Exp.apply ~loc
+        (value ~loc (in_effect context [ "Deep"; "continue" ]))
+        [ (Nolabel, value ~loc [ variable ]); (Nolabel, magic context ~loc) ]
+    in
+    clause context ~loc ~continuation_type
+      (Pat.var ~loc { txt = variable; loc })
+      (typed_as context ~loc (expected_value context ~loc expected) continued)
   in
+  let performed = context.fresh "performed" in
+  let cases = List.map (effect_case context mapper ~expected ~continuation_type) cases @ others in
   Exp.newtype ~loc { txt = result; loc }
-    (typed_as ~loc typed (Exp.function_ ~loc (List.map (effect_case context mapper) cases @ others)))
+    (Exp.fun_ ~loc Nolabel None
+       (Pat.constraint_ ~loc (Pat.var ~loc { txt = performed; loc }) effect_type)
+       (typed_as context ~loc typed (Exp.match_ ~loc (value ~loc [ performed ]) cases)))
 
 let handle context handler_function ~labels ~loc ~attrs ~expected computation fields =
   let ghost = { loc with Location.loc_ghost = true } in
@@ -289,21 +320,20 @@ let handle_with_effc context = handle context "try_with" ~labels:(in_effect cont
 
 let handle_with_all context =
   handle context "match_with"
-    ~labels:(if context.for_library then in_haft context [ "Syntax" ] else in_effect context [ "Deep" ])
+    ~labels:(if context.for_library then [ Effect_tokens.library ] else in_effect context [ "Deep" ])
 
 (* [fun exn -> try raise_notrace exn with cases], or what raises the exception on. *)
 let exception_function context ~loc cases =
   let variable = context.fresh "exn" in
   let argument = value ~loc [ variable ] in
   let raise_here =
-    Exp.apply ~loc (value ~loc (in_stdlib context [ "raise_notrace" ])) [ (Nolabel, argument) ]
+    Exp.apply ~loc (value ~loc (known context [ "raise_notrace" ])) [ (Nolabel, argument) ]
   in
   if cases <> [] then
     Exp.fun_ ~loc Nolabel None
       (Pat.var ~loc { txt = variable; loc })
       (Exp.try_ ~loc raise_here cases)
-  else if context.for_library then value ~loc (in_haft context [ "Syntax"; "reraise" ])
-  else value ~loc (in_stdlib context [ "raise" ])
+  else value ~loc (known context [ (if context.for_library then "reraise" else "raise") ])
 
 let handler_of_match context mapper expression computation cases =
   let loc = { expression.pexp_loc with loc_ghost = true } in
@@ -327,14 +357,14 @@ let handler_of_match context mapper expression computation cases =
         ~hint:"add a case for the value, or write `try ... with' to return it unchanged.";
       ignoring ~loc (expected_value context ~loc expected)
     end
-    else Exp.function_ ~loc (mapper.Ast_mapper.cases mapper value_cases)
+    else Exp.function_ ~loc (cases_as context mapper ~expected value_cases)
   in
   handle_with_all context ~loc:expression.pexp_loc ~expected
     ~attrs:(mapper.attributes mapper expression.pexp_attributes)
     (mapper.expr mapper computation)
     [
-      ("retc", typed_as ~loc (ignoring ~loc (expected_value context ~loc expected)) value_function);
-      ("exnc", exception_function context ~loc (mapper.cases mapper exception_cases));
+      ("retc", typed_as context ~loc (ignoring ~loc (expected_value context ~loc expected)) value_function);
+      ("exnc", exception_function context ~loc (cases_as context mapper ~expected exception_cases));
       ("effc", effect_function context ~loc ~expected mapper effect_cases);
     ]
 
@@ -343,7 +373,7 @@ let handler_of_try context mapper expression computation cases =
   let effect_cases, exception_cases = List.partition is_effect_case cases in
   let expected = context.fresh "expected" in
   let computation =
-    typed_as ~loc (expected_value context ~loc expected) (mapper.Ast_mapper.expr mapper computation)
+    typed_as context ~loc (expected_value context ~loc expected) (mapper.Ast_mapper.expr mapper computation)
   in
   let attrs = mapper.attributes mapper expression.pexp_attributes in
   let effects = ("effc", effect_function context ~loc ~expected mapper effect_cases) in
@@ -357,14 +387,23 @@ let handler_of_try context mapper expression computation cases =
     handle_with_all context ~loc:expression.pexp_loc ~attrs ~expected computation
       [
         ("retc", identity);
-        ("exnc", exception_function context ~loc (mapper.cases mapper exception_cases));
+        ("exnc", exception_function context ~loc (cases_as context mapper ~expected exception_cases));
         effects;
       ]
 
+(* The expression is [let effect constructor in body]. *)
+let local_declaration context mapper expression ~attributes constructor body =
+  let loc = constructor.pext_loc in
+  let declared = Str.type_extension ~loc (declare context ~loc ~attrs:[] constructor) in
+  Exp.open_ ~loc:expression.pexp_loc
+    ~attrs:(mapper.Ast_mapper.attributes mapper attributes)
+    (Opn.mk ~loc (Mod.structure ~loc [ mapper.structure_item mapper declared ]))
+    (mapper.expr mapper body)
+
 (* The mapper from trees that Effect_tokens.parse makes to trees of stock OCaml. [fresh name] is
    a name that does not occur in the source. [report] is told what is refused. *)
-let mapper ~units ~for_library ~report ~fresh =
-  let context = { report; fresh; units; for_library } in
+let mapper ~for_library ~report ~fresh =
+  let context = { report; fresh; for_library } in
   let default = Ast_mapper.default_mapper in
   let expr mapper expression =
     match expression.pexp_desc with
@@ -372,18 +411,28 @@ let mapper ~units ~for_library ~report ~fresh =
         handler_of_match context mapper expression computation cases
     | Pexp_try (computation, cases) when List.exists is_effect_case cases ->
         handler_of_try context mapper expression computation cases
+    | Pexp_letexception (constructor, body) -> (
+        match unmarked expression.pexp_attributes with
+        | Some attributes -> local_declaration context mapper expression ~attributes constructor body
+        | None -> default.expr mapper expression)
     | _ -> default.expr mapper expression
   in
   let structure_item mapper item =
-    match item.pstr_desc with
-    | Pstr_exception exception_ when is_effect exception_ ->
-        default.structure_item mapper { item with pstr_desc = Pstr_typext (extension context exception_) }
-    | _ -> default.structure_item mapper item
+    default.structure_item mapper
+      (match item.pstr_desc with
+      | Pstr_exception exception_ -> (
+          match declaration context exception_ with
+          | Some declared -> { item with pstr_desc = Pstr_typext declared }
+          | None -> item)
+      | _ -> item)
   in
   let signature_item mapper item =
-    match item.psig_desc with
-    | Psig_exception exception_ when is_effect exception_ ->
-        default.signature_item mapper { item with psig_desc = Psig_typext (extension context exception_) }
-    | _ -> default.signature_item mapper item
+    default.signature_item mapper
+      (match item.psig_desc with
+      | Psig_exception exception_ -> (
+          match declaration context exception_ with
+          | Some declared -> { item with psig_desc = Psig_typext declared }
+          | None -> item)
+      | _ -> item)
   in
   { default with expr; pat = checked_pattern context; structure_item; signature_item }

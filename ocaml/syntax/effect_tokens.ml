@@ -7,8 +7,9 @@
 
      effect E : t             where a definition may begin, becomes   exception[@haft.effect] E : t
      effect E = M.F           in the same way
+     let effect E : t in      becomes                                 let exception[@haft.effect] E : t in
      effect p, k / effect p k where a pattern may begin, becomes      [%haft.effect? p, k]
-     effect [@a] p, k         in the same way         [%haft.effect? exception[@haft.effect] [@a] p, k]
+     effect[@a] p, k          becomes                                 [%haft.effect? _[@a], p, k]
 
    in tokens that stand at the places of those they replace, so that every location is the user's
    own. Effect_cases gives both their meaning. *)
@@ -17,6 +18,9 @@ module Machine = Parser.MenhirInterpreter
 
 (* What was written for [effect]: in attributes and extensions no other program uses. *)
 let marker = "haft.effect"
+
+(* The module of the library that has all that generated code mentions. No program calls one so. *)
+let library = "Haft__syntax"
 
 type source_token = Parser.token * Lexing.position * Lexing.position
 
@@ -52,6 +56,18 @@ let token_at (tokens : source_token array) index : Parser.token =
     token
   else EOF
 
+(* Whether only scopes tell which modules have an Effect that is Stdlib's: the program names Stdlib as a whole, to
+   define such a module or to give it another name, and has paths that end with Effect. *)
+let needs_stdlib tokens =
+  let followed_by is_right name =
+    let found = ref false in
+    Array.iteri
+      (fun index (token, _, _) -> if token = name && is_right (token_at tokens (index + 1)) then found := true)
+      tokens;
+    !found
+  in
+  followed_by (( <> ) Parser.DOT) (UIDENT "Stdlib") && followed_by (( = ) (Parser.UIDENT "Effect")) DOT
+
 (* The index behind the bracket that closes the one at [index]. *)
 let rec behind_group tokens index =
   let rec inside index =
@@ -65,6 +81,20 @@ let rec behind_group tokens index =
 
 let rec behind_attributes tokens index =
   if token_at tokens index = LBRACKETAT then behind_attributes tokens (behind_group tokens index) else index
+
+let behind_extension tokens index =
+  let rec behind_name index = if token_at tokens index = DOT then behind_name (index + 2) else index in
+  if token_at tokens index = PERCENT then behind_name (index + 2) else index
+
+(* Where the `effect` at [index] declares an effect: the index of its name, behind an extension and attributes,
+   and the index behind the name. *)
+let declared_name tokens index =
+  let name = behind_attributes tokens (behind_extension tokens (index + 1)) in
+  match (token_at tokens name, token_at tokens (name + 1), token_at tokens (name + 2)) with
+  | (UIDENT _ | LIDENT _ | TRUE | FALSE), _, _ -> Some (name, name + 1)
+  | LPAREN, RPAREN, _ | LBRACKET, RBRACKET, _ -> Some (name, name + 2)
+  | LPAREN, COLONCOLON, RPAREN -> Some (name, name + 3)
+  | _ -> None
 
 (* The index behind the simple pattern that begins at [index], or none. *)
 let behind_simple_pattern tokens index =
@@ -95,10 +125,10 @@ let rec comma tokens index =
   | token when opens token -> comma tokens (behind_group tokens index)
   | _ -> comma tokens (index + 1)
 
-(* For the `effect` at [index], whose pattern begins at [first]: the last token of that pattern, that of the
-   continuation's, and whether a comma stands between them; or what is wrong, and the last token of the effect's
+(* The last token of the effect's pattern, which begins at [first], that of the continuation's, and whether a
+   comma stands between them, for the `effect` at [index]; or what is wrong, and the last token of the effect's
    pattern and whether a comma follows, where there is one. *)
-let effect_pattern (tokens : source_token array) index first =
+let effect_pattern (tokens : source_token array) index ~first =
   let effect_token = tokens.(index) in
   let no_continuation last found =
     Error (error effect_token tokens.(last) ("This effect case names no continuation.", written), found)
@@ -181,11 +211,11 @@ type editing = {
   tokens : source_token array;
   edits : edit array;
   report : Location.error -> unit;
-  with_effect : (unit -> string) option;  (** what is read for Stdlib in `Stdlib.Effect` *)
+  renames_stdlib : bool;  (** `Stdlib.Effect` becomes the library's *)
 }
 
-let start_editing ?with_effect ~report tokens =
-  { tokens; edits = Array.make (Array.length tokens) unchanged; report; with_effect }
+let start_editing ~renames_stdlib ~report tokens =
+  { tokens; edits = Array.make (Array.length tokens) unchanged; report; renames_stdlib }
 
 (* [token] in the place of the one at [index]. *)
 let at editing index token =
@@ -212,70 +242,99 @@ let read_edited editing state index =
   List.fold_left (fun state token -> read state (at editing index token)) state added
 
 let is_rebinding { tokens; _ } index =
-  let name = behind_attributes tokens (index + 1) in
-  match (token_at tokens name, token_at tokens (name + 1), token_at tokens (name + 2)) with
-  | UIDENT _, EQUAL, UIDENT _ -> is_laid_out_as_item tokens index
-  | _ -> false
+  match declared_name tokens index with
+  | Some (name, behind) -> (
+      match (token_at tokens name, token_at tokens behind, token_at tokens (behind + 1)) with
+      | LIDENT _, _, _ -> false
+      | _, EQUAL, UIDENT _ -> is_laid_out_as_item tokens index
+      | _ -> false)
+  | None -> false
+
+(* Whether [let effect E : t] at [index] ends with [in]: otherwise it defines a function. *)
+let is_local_declaration { tokens; _ } index =
+  let rec ends_with_in index =
+    match token_at tokens index with
+    | IN -> true
+    | EQUAL -> false
+    | token when closes token -> false
+    | token when opens token -> ends_with_in (behind_group tokens index)
+    | _ -> ends_with_in (index + 1)
+  in
+  index > 0
+  && token_at tokens (index - 1) = LET
+  &&
+  match declared_name tokens index with
+  | Some (_, behind) -> token_at tokens behind = COLON && ends_with_in (behind + 1)
+  | None -> false
 
 let is_identifier ({ tokens; _ } as editing) state index =
-  let behind = behind_attributes tokens (index + 1) in
   let last =
-    match (token_at tokens behind, token_at tokens (behind + 1)) with
-    | (UIDENT _ | LIDENT _), COLON -> behind + 1
-    | _ -> behind
+    match declared_name tokens index with
+    | Some (_, behind) when token_at tokens behind = COLON -> behind
+    | _ -> behind_attributes tokens (index + 1)
   in
-  (not (is_rebinding editing index))
+  (not (is_rebinding editing index || is_local_declaration editing index))
   && accepts state
        (Array.to_list (Array.sub tokens index (min (last + 1) (Array.length tokens) - index)))
+
+(* The `effect` at [index] is a keyword and declares an effect. *)
+let declaration ({ tokens; _ } as editing) index =
+  replace editing index Parser.EXCEPTION;
+  add editing (behind_extension tokens (index + 1) - 1) [ Parser.LBRACKETAT; LIDENT marker; RBRACKET ]
+
+(* The `effect` at [index] is a keyword and begins a pattern. *)
+let pattern ({ tokens; _ } as editing) index =
+  let first = behind_attributes tokens (index + 1) in
+  let mark () =
+    replace editing index Parser.LBRACKETPERCENT;
+    if first > index + 1 then begin
+      add editing index [ Parser.LIDENT marker; QUESTION; UNDERSCORE ];
+      add editing (first - 1) [ Parser.COMMA ]
+    end
+    else add editing index [ Parser.LIDENT marker; QUESTION ]
+  in
+  match effect_pattern tokens index ~first with
+  | Ok (last_of_effect, last_of_continuation, has_comma) ->
+      mark ();
+      if not has_comma then add editing last_of_effect [ Parser.COMMA ];
+      add editing last_of_continuation [ Parser.RBRACKET ]
+  | Error (error, found) -> (
+      editing.report error;
+      match found with
+      | None ->
+          let rec skip index =
+            if not (ends_pattern (token_at tokens index)) then begin
+              editing.edits.(index) <- { unchanged with skipped = true };
+              skip (index + 1)
+            end
+          in
+          replace editing index Parser.UNDERSCORE;
+          skip (index + 1)
+      | Some (last, has_comma) ->
+          mark ();
+          let continuation = [ Parser.UNDERSCORE; RBRACKET ] in
+          add editing last (if has_comma then continuation else COMMA :: continuation))
 
 (* The `effect` at [index] is a keyword: its edits. *)
 let keyword ({ tokens; _ } as editing) state index =
   let may_come possible = accepts state (List.map (at editing index) possible) in
-  let mark : Parser.token list = [ LBRACKETAT; LIDENT marker; RBRACKET ] in
-  let behind = behind_attributes tokens (index + 1) in
-  match (token_at tokens behind, token_at tokens (behind + 1)) with
-  | UIDENT _, (COLON | EQUAL) when may_come [ EXCEPTION ] ->
-      replace editing index Parser.EXCEPTION;
-      add editing index mark
-  | LIDENT name, COLON when may_come [ EXCEPTION ] ->
-      replace editing index Parser.EXCEPTION;
-      add editing index mark;
-      replace editing behind (Parser.UIDENT (String.capitalize_ascii name));
+  let declared =
+    match declared_name tokens index with
+    | Some (name, behind) when may_come [ EXCEPTION ] -> Some (name, token_at tokens name, token_at tokens behind)
+    | _ -> None
+  in
+  match declared with
+  | Some (name, LIDENT text, COLON) ->
+      declaration editing index;
+      replace editing name (Parser.UIDENT (String.capitalize_ascii text));
       editing.report
-        (error tokens.(behind) tokens.(behind)
-           ( Printf.sprintf "The effect %s needs a name that begins with a capital letter." name,
+        (error tokens.(name) tokens.(name)
+           ( Printf.sprintf "The effect %s needs a name that begins with a capital letter." text,
              "an effect is a constructor of Effect.t, as in `effect Read : in_channel -> string'." ))
+  | Some (_, (UIDENT _ | TRUE | FALSE | LPAREN | LBRACKET), (COLON | EQUAL)) -> declaration editing index
   | _ ->
       (* `0 as` begins a pattern, and nothing else. *)
-      if may_come [ INT ("0", None); AS ] then begin
-        let mark () =
-          replace editing index Parser.LBRACKETPERCENT;
-          (* (Only `exception` has attributes in front of a whole pattern.) *)
-          let attributed = if behind > index + 1 then Parser.EXCEPTION :: mark else [] in
-          add editing index (Parser.LIDENT marker :: QUESTION :: attributed)
-        in
-        match effect_pattern tokens index behind with
-        | Ok (last_of_effect, last_of_continuation, has_comma) ->
-            mark ();
-            if not has_comma then add editing last_of_effect [ Parser.COMMA ];
-            add editing last_of_continuation [ Parser.RBRACKET ]
-        | Error (error, found) -> (
-            editing.report error;
-            match found with
-            | None ->
-                let rec skip index =
-                  if not (ends_pattern (token_at tokens index)) then begin
-                    editing.edits.(index) <- { unchanged with skipped = true };
-                    skip (index + 1)
-                  end
-                in
-                replace editing index Parser.UNDERSCORE;
-                skip (index + 1)
-            | Some (last, has_comma) ->
-                mark ();
-                let continuation = [ Parser.UNDERSCORE; RBRACKET ] in
-                add editing last (if has_comma then continuation else COMMA :: continuation))
-      end
+      if may_come [ INT ("0", None); AS ] then pattern editing index
 
 (* Reads the tokens from [index] up to [stop], and makes the edits that the stock grammar needs. Ends with the
    index of the token that is refused, or [stop]. *)
@@ -284,9 +343,9 @@ let rec walk editing state index stop =
   else begin
     (match token_at editing.tokens index with
     | LIDENT "effect" when not (is_identifier editing state index) -> keyword editing state index
-    | UIDENT "Stdlib" -> (
-        match (editing.with_effect, token_at editing.tokens (index + 1), token_at editing.tokens (index + 2)) with
-        | Some name, DOT, UIDENT "Effect" -> replace editing index (Parser.UIDENT (name ()))
+    | UIDENT "Stdlib" when editing.renames_stdlib -> (
+        match (token_at editing.tokens (index + 1), token_at editing.tokens (index + 2)) with
+        | DOT, UIDENT "Effect" -> replace editing index (Parser.UIDENT library)
         | _ -> ())
     | _ -> ());
     match read_edited editing state index with
@@ -362,9 +421,9 @@ let second_reading grammar lexer edits text =
 
 (* [parse grammar text] is the syntax tree of [text] by [grammar], one of the two below, with the
    markers in it. [report] is told of effect cases that are not complete. *)
-let parse ?with_effect ~report (start, grammar) text =
+let parse ~renames_stdlib ~report (start, grammar) text =
   let tokens = source_tokens text in
-  let editing = start_editing ?with_effect ~report tokens in
+  let editing = start_editing ~renames_stdlib ~report tokens in
   ignore (walk editing (settle (start Lexing.dummy_pos)) 0 (Array.length tokens));
   second_reading grammar Lexer.token editing.edits text
 

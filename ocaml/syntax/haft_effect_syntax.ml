@@ -48,14 +48,13 @@ let translation ~is_interface ~output ~for_library ~name text =
   Location.input_name := name;
   let errors = ref [] in
   let report error = errors := error :: !errors in
+  let tokens = Effect_tokens.source_tokens ~tolerant:true text in
   let names = Hashtbl.create 64 in
-  Array.iter
-    (function Parser.(LIDENT name | UIDENT name), _, _ -> Hashtbl.replace names name () | _ -> ())
-    (Effect_tokens.source_tokens ~tolerant:true text);
+  Array.iter (function Parser.LIDENT name, _, _ -> Hashtbl.replace names name () | _ -> ()) tokens;
   let rec fresh name = if Hashtbl.mem names name then fresh (name ^ "_") else name in
-  let units = Units.create fresh in
-  let mapper = Effect_cases.mapper ~units ~for_library ~report ~fresh in
-  let with_effect = if for_library then Some (fun () -> Units.name units "Haft") else None in
+  let mapper = Effect_cases.mapper ~for_library ~report ~fresh in
+  let extends_stdlib = Effect_tokens.needs_stdlib tokens in
+  let renames_stdlib = for_library && not extends_stdlib in
   (* The nodes are at the beginning: the compilers stop at the first error. *)
   let with_errors extension tree =
     let node error = extension ~loc:error.Location.main.loc (Ast_mapper.extension_of_error error) in
@@ -71,17 +70,15 @@ let translation ~is_interface ~output ~for_library ~name text =
   in
   let write =
     if is_interface then
-      let tree = Mending.parse ?with_effect ~report Effect_tokens.interface text in
+      let tree = Mending.parse ~renames_stdlib ~report Effect_tokens.interface text in
       let tree = mapper.signature mapper tree in
-      let tree = if for_library then Predefined.in_signature tree else tree in
-      let tree = Units.in_signature units tree in
+      let tree = if for_library then Predefined.in_signature ~extends_stdlib tree else tree in
       let extension ~loc node = Ast_helper.Sig.extension ~loc node in
       write Config.ast_intf_magic_number Pprintast.signature (with_errors extension tree)
     else
-      let tree = Mending.parse ?with_effect ~report Effect_tokens.implementation text in
+      let tree = Mending.parse ~renames_stdlib ~report Effect_tokens.implementation text in
       let tree = mapper.structure mapper tree in
-      let tree = if for_library then Predefined.in_structure tree else tree in
-      let tree = Units.in_structure units tree in
+      let tree = if for_library then Predefined.in_structure ~extends_stdlib tree else tree in
       let extension ~loc node = Ast_helper.Str.extension ~loc node in
       write Config.ast_impl_magic_number Pprintast.structure (with_errors extension tree)
   in

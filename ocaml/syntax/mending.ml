@@ -180,12 +180,12 @@ let place error = error.Location.main.loc.loc_start.Lexing.pos_cnum
 
 (* [parse grammar text] as Effect_tokens.parse does; but errors are reported, too, and the tree is that of
    what is left. Raises the first error if nothing is. *)
-let parse ?with_effect ~report ((start, grammar) as whole) text =
+let parse ~renames_stdlib ~report ((start, grammar) as whole) text =
   let found = ref [] in
   let collect error =
     if not (List.exists (fun other -> place error = place other) !found) then found := error :: !found
   in
-  match Effect_tokens.parse ?with_effect ~report:collect whole text with
+  match Effect_tokens.parse ~renames_stdlib ~report:collect whole text with
   | tree ->
       List.iter report !found;
       tree
@@ -195,7 +195,7 @@ let parse ?with_effect ~report ((start, grammar) as whole) text =
       | Some (`Ok first_error) ->
           found := [];
           let tokens = source_tokens ~tolerant:true text in
-          let editing = start_editing ?with_effect ~report:collect tokens in
+          let editing = start_editing ~renames_stdlib ~report:collect tokens in
           let refused index =
             collect (Location.errorf ~loc:(location tokens.(index) tokens.(index)) "Syntax error")
           in

@@ -1,8 +1,15 @@
 (* SPDX-License-Identifier: MIT *)
-(* The type `eff`, which OCaml 5.3 has in scope everywhere. A file that mentions it before it opens Effect begins
-   with
+(* What OCaml 5.3 has in scope everywhere: the type `eff`, and Effect in Stdlib. A file that mentions the type before
+   it opens Effect begins with
 
-     open! Haft.Syntax.Predefined [@@ocaml.warning "-33-66"] *)
+     open! Haft__syntax.Predefined [@@ocaml.warning "-33-66"]
+
+   and one where a definition of Stdlib of its own, or another name for it, may tell what is meant, with
+
+     open! Haft__syntax.Standard_library [@@ocaml.warning "-33-66"]
+
+   where Stdlib has Effect. In any other file `Stdlib.Effect` is Haft__syntax.Effect (Effect_tokens), so that a
+   Stdlib of an opened module keeps what else it has. *)
 
 open Parsetree
 open Ast_helper
@@ -26,35 +33,45 @@ let mentions iterate =
   | () -> false
   | exception Mentioned -> true
 
-(* The `open` of what [expression] makes of the module's name. *)
-let opening expression =
+(* The `open` of a module of the library's, whose name becomes what [expression] makes of it. *)
+let opening expression modul =
   let loc = Location.none in
-  let path = Option.get (Longident.unflatten [ "Haft"; "Syntax"; "Predefined" ]) in
   let unused =
     Attr.mk { txt = "ocaml.warning"; loc } (PStr [ Str.eval (Exp.constant (Const.string "-33-66")) ])
   in
+  let path = Longident.(Ldot (Lident Effect_tokens.library, modul)) in
   Opn.mk ~override:Override ~attrs:[ unused ] (expression { Location.txt = path; loc })
 
 let is_effect { Location.txt; _ } =
-  match Longident.flatten txt with [ "Effect" ] | [ ("Stdlib" | "Haft"); "Effect" ] -> true | _ -> false
+  match Longident.flatten txt with
+  | [ "Effect" ] -> true
+  | [ root; "Effect" ] -> List.mem root [ "Stdlib"; Effect_tokens.library ]
+  | _ -> false
 
 let rec needed ~opens_effect ~mentions = function
   | [] -> false
   | item :: _ when opens_effect item -> false
   | item :: rest -> mentions item || needed ~opens_effect ~mentions rest
 
-let in_structure tree =
+(* The modules to be opened. *)
+let opened ~extends_stdlib ~opens_effect ~mentions tree =
+  (if needed ~opens_effect ~mentions tree then [ "Predefined" ] else [])
+  @ if extends_stdlib then [ "Standard_library" ] else []
+
+let in_structure ~extends_stdlib tree =
   let opens_effect item =
     match item.pstr_desc with
     | Pstr_open { popen_expr = { pmod_desc = Pmod_ident name; _ }; _ } -> is_effect name
     | _ -> false
   in
   let mentions item = mentions (fun iterator -> iterator.structure_item iterator item) in
-  if needed ~opens_effect ~mentions tree then Str.open_ (opening (fun path -> Mod.ident path)) :: tree else tree
+  let opened = opened ~extends_stdlib ~opens_effect ~mentions tree in
+  List.map (fun modul -> Str.open_ (opening (fun path -> Mod.ident path) modul)) opened @ tree
 
-let in_signature tree =
+let in_signature ~extends_stdlib tree =
   let opens_effect item =
     match item.psig_desc with Psig_open { popen_expr; _ } -> is_effect popen_expr | _ -> false
   in
   let mentions item = mentions (fun iterator -> iterator.signature_item iterator item) in
-  if needed ~opens_effect ~mentions tree then Sig.open_ (opening Fun.id) :: tree else tree
+  let opened = opened ~extends_stdlib ~opens_effect ~mentions tree in
+  List.map (fun modul -> Sig.open_ (opening Fun.id modul)) opened @ tree

@@ -26,10 +26,28 @@ ocamlfind ocamlopt -package haft -linkpkg zero_to_four.ml -o zero_to_four
 ocamlfind ocamlopt -opaque -package haft -linkpkg zero_to_four.ml -o zero_to_four
 ./zero_to_four | diff zero_to_four.expected -
 
+# With the effect syntax.
+cat >answer.ml <<'END'
+module Stdlib = struct include Stdlib end
+effect Ask : int
+let answer () = match Stdlib.Effect.perform Ask with n -> n | effect Ask, k -> Effect.Deep.continue k 42
+let () = print_int (answer ())
+END
+ocamlfind ocamlopt -package haft -pp haft-effect-syntax -linkpkg answer.ml -o answer
+[ "$(./answer)" = 42 ]
+ocamlfind ocamlopt -opaque -principal -package haft -pp haft-effect-syntax -linkpkg answer.ml -o answer
+[ "$(./answer)" = 42 ]
+
 # Bytecode and the toplevel compile programs with effects, and say what cannot run.
 sentence='Haft needs native code: bytecode and the toplevel can compile programs with effects, ocamlopt runs them'
 ocamlfind ocamlc -package haft -linkpkg zero_to_four.ml -o zero_to_four.byte
 if ./zero_to_four.byte 2>errors; then exit 1; fi
+grep -F "$sentence" errors >/dev/null || { cat errors; exit 1; }
+ocamlfind ocamlc -package haft -pp haft-effect-syntax -linkpkg answer.ml -o answer.byte
+if ./answer.byte 2>errors; then exit 1; fi
+grep -F "$sentence" errors >/dev/null || { cat errors; exit 1; }
+haft-effect-syntax --source -o answer_source.ml answer.ml
+if ocaml -noinit -I "$(ocamlfind query haft)" haft.cma answer_source.ml 2>errors; then exit 1; fi
 grep -F "$sentence" errors >/dev/null || { cat errors; exit 1; }
 echo '#directory "'"$(ocamlfind query haft)"'";;
 #load "haft.cma";;
@@ -52,6 +70,10 @@ if command -v dune >/dev/null; then
   echo '(lang dune 2.0)' >all/dune-project
   echo '(executable (name main) (modes byte exe) (libraries zero_to_four haft))' >all/dune
   echo '(library (name zero_to_four) (libraries haft))' >all/lib/dune
+  mkdir all/syntax
+  cp answer.ml all/syntax
+  echo '(executable (name answer) (modes byte exe) (libraries haft)
+ (preprocess (action (run haft-effect-syntax %{input-file}))))' >all/syntax/dune
   (cd all && dune build --root . 2>log && dune build --root . @all 2>log || { cat log; exit 1; })
 fi
 # SPDX-License-Identifier: MIT

@@ -201,7 +201,7 @@ let files () =
       check "Out_channel" (pos channel = 14L && length channel = 14L && not (isatty channel));
       check "Out_channel.is_binary_mode" (is_binary_mode channel);
       seek channel 0L;
-      output_char channel 'O');
+      output_bigarray channel (Bigarray.Array1.of_array Bigarray.char Bigarray.c_layout [| 'x'; 'O'; 'x' |]) 1 1);
   Out_channel.flush_all ();
   In_channel.with_open_text name (fun channel ->
       let open In_channel in
@@ -221,7 +221,21 @@ let files () =
       seek channel 4L;
       check "input_lines" (input_lines channel = [ "two"; "three" ]);
       seek channel 4L;
-      check "fold_lines" (fold_lines (fun n line -> n + String.length line) 0 channel = 8));
+      check "fold_lines" (fold_lines (fun n line -> n + String.length line) 0 channel = 8);
+      let bytes = Bigarray.(Array1.create char c_layout 10) in
+      let ints = Bigarray.(Array1.create int8_unsigned c_layout 3) in
+      seek channel 4L;
+      check "input_bigarray"
+        (input_bigarray channel bytes 2 3 = 3 && Bigarray.Array1.(get bytes 2 = 't' && get bytes 4 = 'o'));
+      check "really_input_bigarray"
+        (really_input_bigarray channel ints 0 3 = Some () && Bigarray.Array1.get ints 2 = Char.code 'h');
+      check "really_input_bigarray, the end" (really_input_bigarray channel bytes 0 10 = None);
+      check "input_bigarray, the end" (input_bigarray channel bytes 0 10 = 0 && Bigarray.Array1.get bytes 2 = 'e');
+      check "no range of the bigarray"
+        (List.for_all
+           (fun (position, length) ->
+             match input_bigarray channel bytes position length with _ -> false | exception Invalid_argument _ -> true)
+           [ (-1, 2); (0, 11); (9, 2); (1, -1); (1, max_int) ]));
   Out_channel.with_open_gen [ Open_append ] 0o600 name (fun channel -> output_string channel "more");
   check "with_open_gen" (In_channel.(with_open_gen [ Open_rdonly; Open_binary ] 0 name input_all) <> "");
   check "with_open raises" (raises Exit (fun () -> Out_channel.with_open_text name (fun _ -> raise Exit)));
@@ -235,6 +249,11 @@ let files () =
   In_channel.close (In_channel.open_bin name);
   check "standard channels" In_channel.(stdin == Stdlib.stdin && Out_channel.(stdout != stderr));
   check "is_regular_file" (Sys.is_regular_file name && not (Stdlib.Sys.is_regular_file folder));
+  let many = Bigarray.(Array1.init char c_layout 100_000 (fun index -> Char.chr (index mod 251))) in
+  let again = Bigarray.(Array1.create char c_layout 100_000) in
+  Out_channel.with_open_bin name (fun channel -> Out_channel.output_bigarray channel many 0 100_000);
+  let read = In_channel.(with_open_bin name (fun channel -> really_input_bigarray channel again 0 100_000)) in
+  check "output_bigarray" (read = Some () && again = many);
   Sys.remove name;
   check "no file" (match Sys.is_regular_file name with _ -> false | exception Sys_error _ -> true);
   check "io_buffer_size" (Sys.io_buffer_size = 65536);
@@ -308,7 +327,7 @@ let dynarrays () =
 (* List, Array, Map, Set, Queue, Stack, Fun, Type, Effect *)
 
 module Names = Map.Make (String)
-module Ratios = Map.Make (Float)
+module Digests = Map.Make (Digest)
 module Numbers : Set.S with type elt = int = Set.Make (Int)
 
 let containers () =
@@ -317,8 +336,9 @@ let containers () =
   check "Map" (Names.to_list names = [ ("a", [ 0; 1 ]); ("b", [ 2 ]); ("c", [ 4 ]) ]);
   check "Set" (Numbers.to_list (Numbers.of_list [ 2; 1; 2 ]) = [ 1; 2 ]);
   (* From a library that was compiled without the flag. *)
-  let theirs : int Stdlib__Map.Make(Stdlib__Float).t = Ratios.of_list [ (1.5, 3) ] in
-  check "the same maps" (Ratios.mem 1.5 theirs);
+  let key = Digest.string "key" in
+  let theirs : int Stdlib__Map.Make(Stdlib__Digest).t = Digests.of_list [ (key, 3) ] in
+  check "the same maps" (Digests.mem key theirs);
   let queue = Queue.of_seq (List.to_seq [ 1; 2 ]) and stack = Stack.of_seq (List.to_seq [ 1; 2 ]) in
   Queue.drop queue;
   Stack.drop stack;
@@ -360,27 +380,89 @@ let others () =
   | answer -> check "effect" (answer = 1)
   | exception Failure reason -> print_endline reason
 
-(* String, Int, Char, Random, Format *)
+(* Hashes, Unicode, Random, Format, Float.Array *)
 
 module Texts = Hashtbl.Make (String)
-module Seeded = Hashtbl.MakeSeeded (struct
-  include Int
+module Seeded = Hashtbl.MakeSeeded (Int)
 
-  let hash = seeded_hash
-end)
-
-let texts () =
-  check "String.hash" (String.hash "text" = Hashtbl.hash "text" && Stdlib.Int.hash 3 = Hashtbl.hash 3);
-  check "Char.hash" (Char.hash 'c' = Hashtbl.hash 'c' && Char.seeded_hash 1 'c' = Hashtbl.seeded_hash 1 'c');
-  check "seeded_hash"
-    (String.seeded_hash 5 "text" = Hashtbl.seeded_hash 5 "text" && Int.seeded_hash 5 3 = Hashtbl.seeded_hash 5 3);
+let hashes () =
+  let as_stdlib what x hash seeded_hash =
+    check (what ^ ".hash") (hash x = Stdlib.Hashtbl.hash x && seeded_hash 5 x = Stdlib.Hashtbl.seeded_hash 5 x)
+  in
+  as_stdlib "Bool" true Bool.hash Bool.seeded_hash;
+  as_stdlib "Char" 'c' Char.hash Char.seeded_hash;
+  as_stdlib "Float" 0.5 Float.hash Float.seeded_hash;
+  as_stdlib "Int" 3 Stdlib.Int.hash Int.seeded_hash;
+  as_stdlib "Int32" 3l Int32.hash Int32.seeded_hash;
+  as_stdlib "Int64" 3L Int64.hash Int64.seeded_hash;
+  as_stdlib "Nativeint" 3n Nativeint.hash Nativeint.seeded_hash;
+  as_stdlib "String" "text" String.hash StringLabels.seeded_hash;
+  check "Uchar.seeded_hash" (Uchar.seeded_hash 5 Uchar.rep = Hashtbl.seeded_hash 5 Uchar.rep);
   let table = Texts.create 1 and seeded = Seeded.create ~random:true 1 in
   Texts.add table "key" 1;
   Seeded.add seeded 2 "two";
-  check "Hashtbl.Make" (Texts.find table "key" = 1 && Seeded.find seeded 2 = "two");
+  check "Hashtbl.Make" (Texts.find table "key" = 1 && Seeded.find seeded 2 = "two")
+
+let unicode () =
+  (* The characters as the function decodes them, each with its bytes; -1 in place of what is not valid. *)
+  let decoded get text =
+    let rec from index =
+      if index >= String.length text then []
+      else
+        let decode = get text index in
+        let length = Uchar.utf_decode_length decode in
+        let code = Uchar.to_int (Uchar.utf_decode_uchar decode) in
+        (if Uchar.utf_decode_is_valid decode then code else if code = 0xFFFD then -1 else -2) :: length
+        :: from (index + length)
+    in
+    from 0
+  in
+  let utf_8 = decoded String.get_utf_8_uchar in
+  check "UTF-8" (utf_8 "a\u{E9}\u{20AC}\u{1F42B}" = [ 0x61; 1; 0xE9; 2; 0x20AC; 3; 0x1F42B; 4 ]);
+  check "UTF-8, not valid" (utf_8 "\x80\xC1a\xF5" = [ -1; 1; -1; 1; 0x61; 1; -1; 1 ]);
+  check "UTF-8, cut" (utf_8 "\xE2\x82a\xF0\x9F\x90" = [ -1; 2; 0x61; 1; -1; 3 ]);
+  check "UTF-8, too long" (utf_8 "\xE0\x9F\xBF\xF0\x8F" = [ -1; 1; -1; 1; -1; 1; -1; 1; -1; 1 ]);
+  check "UTF-8, surrogates" (utf_8 "\xED\xA0\x80\xF4\x90" = [ -1; 1; -1; 1; -1; 1; -1; 1; -1; 1 ]);
+  let utf_16 = decoded String.get_utf_16be_uchar in
+  check "UTF-16" (utf_16 "\x00a\x20\xAC\xD8\x3D\xDC\x2B" = [ 0x61; 2; 0x20AC; 2; 0x1F42B; 4 ]);
+  check "UTF-16, not valid" (utf_16 "\xDC\x00\x00a\x00" = [ -1; 2; 0x61; 2; -1; 1 ]);
+  let utf_16le = decoded StringLabels.get_utf_16le_uchar in
+  check "UTF-16, little" (utf_16le "a\x00\x3D\xD8\x2B\xDC" = [ 0x61; 2; 0x1F42B; 4 ]);
+  let written set is_valid get =
+    let bytes = Bytes.make 10 '.' and camel = Uchar.of_int 0x1F42B in
+    check "not enough bytes" (set bytes 9 camel = 0 && Bytes.get bytes 9 = '.');
+    check "no place" (match set bytes (-1) camel with _ -> false | exception Invalid_argument _ -> true);
+    check "no byte to get" (match get bytes 10 with _ -> false | exception Invalid_argument _ -> true);
+    let write index code = index + set bytes index (Uchar.of_int code) in
+    let text = Bytes.sub bytes 0 (List.fold_left write 0 [ 0x41; 0x20AC; 0x1F42B ]) in
+    check "set_utf, is_valid_utf" (is_valid text && not (is_valid (Bytes.sub text 0 (Bytes.length text - 1))));
+    decoded (fun text -> get (Bytes.of_string text)) (Bytes.to_string text)
+  in
+  check "set_utf_8" (written Bytes.set_utf_8_uchar Bytes.is_valid_utf_8 Bytes.get_utf_8_uchar
+    = [ 0x41; 1; 0x20AC; 3; 0x1F42B; 4 ]);
+  check "set_utf_16be" (written Bytes.set_utf_16be_uchar Bytes.is_valid_utf_16be Bytes.get_utf_16be_uchar
+    = [ 0x41; 2; 0x20AC; 2; 0x1F42B; 4 ]);
+  check "set_utf_16le" (written BytesLabels.set_utf_16le_uchar Bytes.is_valid_utf_16le Bytes.get_utf_16le_uchar
+    = [ 0x41; 2; 0x20AC; 2; 0x1F42B; 4 ]);
+  check "is_valid_utf" (String.is_valid_utf_8 "\u{E9}" && not (String.is_valid_utf_8 "\xE9")
+    && String.is_valid_utf_16be "" && not (String.is_valid_utf_16le "a"));
+  check "byte_length" (Uchar.(utf_8_byte_length max = 4 && utf_16_byte_length max = 4 && utf_8_byte_length min = 1));
+  check "utf_decode" Uchar.(utf_decode_length (utf_decode 4 max) = 4 && utf_decode_uchar (utf_decode_invalid 2) = rep)
+
+let texts () =
   let array = Format.(asprintf "%a" (pp_print_array ~pp_sep:(fun f () -> pp_print_string f ", ") pp_print_int)) in
   check "pp_print_array" (array [| 1; 2 |] = "1, 2" && array [||] = "");
-  check "pp_print_iter" (Format.(asprintf "@[<h>%a@]" (pp_print_iter List.iter pp_print_int)) [ 1; 2 ] = "12")
+  check "pp_print_iter" (Format.(asprintf "@[<h>%a@]" (pp_print_iter List.iter pp_print_int)) [ 1; 2 ] = "12");
+  check "pp_print_nothing" (Format.(asprintf "%a" pp_print_nothing () = "" && pp_infinity > 1_000_000_000));
+  let written = Buffer.create 10 in
+  let key = Format.make_synchronized_formatter (Buffer.add_substring written) ignore in
+  let formatter () = Domain.DLS.get key in
+  let domain = Domain.spawn (fun () -> Format.fprintf (formatter ()) "domain") in
+  Format.fprintf (formatter ()) "main";
+  Domain.join domain;
+  Format.pp_print_flush (formatter ()) ();
+  check "make_synchronized_formatter" (Buffer.contents written = "domainmain");
+  Format.fprintf (Domain.DLS.get (Format.synchronized_formatter_of_out_channel stdout)) "as in the manual, too@."
 
 let numbers () =
   let several count what is_right = List.iter (fun _ -> check what (is_right ())) (List.init count Fun.id) in
@@ -417,7 +499,28 @@ let numbers () =
   let drawn state = List.init 5 (fun _ -> Random.State.bits state) in
   let split = Random.State.split state in
   let again = Random.State.copy split in
-  check "split" (drawn again = drawn split && drawn split <> drawn (Random.split ()))
+  check "split" (drawn again = drawn split && drawn split <> drawn (Random.split ()));
+  let text = Random.State.to_binary_string state in
+  check "to_binary_string" (drawn (Random.State.of_binary_string text) = drawn state);
+  let refused text = match Random.State.of_binary_string text with _ -> false | exception Failure _ -> true in
+  let other index = String.mapi (fun at c -> if at = index then '\xFF' else c) text in
+  let places = List.init (String.length text) Fun.id in
+  check "of_binary_string"
+    (List.for_all (fun length -> refused (String.sub text 0 length)) places && refused (text ^ " "));
+  let is_state index = match Random.State.(bits (of_binary_string (other index))) with
+    | _ -> true
+    | exception Failure _ -> false
+  in
+  check "of_binary_string, other bytes" (List.exists is_state places && not (List.for_all is_state places));
+  let floats = Float.Array.of_list [ 1.; 2.; 3. ] in
+  Float.Array.map_inplace (fun x -> x *. 2.) floats;
+  Float.Array.mapi_inplace (fun i x -> x +. float_of_int i) floats;
+  check "Float.Array.find" (Float.Array.to_list floats = [ 2.; 5.; 8. ]
+    && Float.Array.find_opt (( < ) 2.) floats = Some 5. && Float.Array.find_index (( < ) 9.) floats = None
+    && Float.Array.find_map (fun x -> if x > 5. then Some 'x' else None) floats = Some 'x'
+    && Float.Array.find_mapi (fun i x -> if i = 1 then Some x else None) floats = Some 5.);
+  Float.Array.shuffle ~rand:(fun _ -> 0) floats;
+  check "Float.Array.shuffle" (Float.Array.to_list floats = [ 5.; 8.; 2. ])
 
 external refuse : string -> unit = "manual_refuse"
 external error_code : Unix.error -> Unix.error = "manual_error_code"
@@ -429,6 +532,7 @@ let c_names () =
 let () =
   List.iter
     (fun part -> part ())
-    [ domains; synchronisation; events; seqs; files; dynarrays; containers; others; texts; numbers; c_names ];
+    [ domains; synchronisation; events; seqs; files; dynarrays; containers; others; hashes; unicode; texts; numbers;
+      c_names ];
   print_endline (if !failures = 0 then "as in the manual" else "not as in the manual")
 (* SPDX-License-Identifier: MIT *)

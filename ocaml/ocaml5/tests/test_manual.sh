@@ -8,7 +8,7 @@ export OCAMLPATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-cp "$tests"/manual* .
+cp "$tests"/manual* "$tests"/signatures.ml .
 
 # runs COMMAND LINE...: the program prints these lines.
 runs() {
@@ -23,12 +23,14 @@ c_flags="-Wall -Wextra -Wno-unused-parameter -Werror -I$folder -include haft_oca
 flags='-g -thread -package haft.ocaml5 -linkpkg -w +a-4-9-40..42-44-45-70 -warn-error +a -open Haft_ocaml5'
 # shellcheck disable=SC2086 # a list of flags
 ocamlfind ocamlopt $flags -ccopt "$c_flags" manual_stubs.c manual.ml -o manual
-runs ./manual 'as in the manual' 'the main domain ends'
+# shellcheck disable=SC2086
+ocamlfind ocamlopt $flags -c signatures.ml
+runs ./manual 'as in the manual, too' 'as in the manual' 'the main domain ends'
 
 # shellcheck disable=SC2086
 ocamlfind ocamlc $flags -custom -ccopt "$c_flags" manual_stubs.c manual.ml -o manual.byte
 runs ./manual.byte "$(sed -n 's/^ *"\(Haft needs native.*\)"$/\1/p' \
-  "$HAFT_SOURCE_DIR/ocaml/lib/bytecode/effect.ml")" 'as in the manual' 'the main domain ends'
+  "$HAFT_SOURCE_DIR/ocaml/lib/bytecode/effect.ml")" 'as in the manual, too' 'as in the manual' 'the main domain ends'
 
 # What 4.14 has stays there, and of the same type.
 if [ -f "$(ocamlfind ocamlc -where)/out_channel.mli" ]; then
@@ -39,9 +41,35 @@ let () =
   Out_channel.set_buffered channel false;
   print_endline (if Out_channel.is_buffered channel then "buffered" else "not buffered")
 END
-  # shellcheck disable=SC2086
-  ocamlfind ocamlopt $flags of_4_14.ml -o of_4_14
+  # What 4.13 gets in its place is the same.
+  cat >decoded.ml <<'END'
+let interesting = "aZ\x00\x20\x7F\x80\x8F\x90\x9F\xA0\xAC\xBF\xC1\xC2\xD7\xD8\xDB\xDC\xDF\xE0\xE2\xED\xEF\xF0\xF4\xF5\xFF"
+
+let decoded get is_valid length uchar bytes =
+  List.init (Bytes.length bytes) (fun index ->
+      let decode = get bytes index in
+      (is_valid decode, length decode, uchar decode))
+
+let () =
+  let equal = ref true in
+  for _ = 1 to 20_000 do
+    let bytes = Bytes.init (Random.int 6) (fun _ -> interesting.[Random.int (String.length interesting)]) in
+    let theirs get = Stdlib__Uchar.(decoded get utf_decode_is_valid utf_decode_length utf_decode_uchar) bytes in
+    let ours get = Of_4_14.Uchar.(decoded get utf_decode_is_valid utf_decode_length utf_decode_uchar) bytes in
+    equal :=
+      !equal
+      && theirs Stdlib__Bytes.get_utf_8_uchar = ours Of_4_14.Bytes.get_utf_8_uchar
+      && theirs Stdlib__Bytes.get_utf_16be_uchar = ours Of_4_14.Bytes.get_utf_16be_uchar
+      && theirs Stdlib__Bytes.get_utf_16le_uchar = ours Of_4_14.Bytes.get_utf_16le_uchar
+  done;
+  print_endline (if !equal then "equal" else "different")
+END
+  for program in of_4_14 decoded; do
+    # shellcheck disable=SC2086
+    ocamlfind ocamlopt $flags $program.ml -o $program
+  done
   runs ./of_4_14 'not buffered'
+  runs ./decoded equal
 fi
 
 if command -v dune >/dev/null; then
@@ -61,6 +89,6 @@ if command -v dune >/dev/null; then
   (names manual_stubs)))
 END
   (cd project && dune build --root . --profile release ./manual.exe 2>log || { cat log; exit 1; })
-  runs project/_build/default/manual.exe 'as in the manual' 'the main domain ends'
+  runs project/_build/default/manual.exe 'as in the manual, too' 'as in the manual' 'the main domain ends'
 fi
 # SPDX-License-Identifier: MIT

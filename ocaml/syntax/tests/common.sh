@@ -11,6 +11,12 @@ fail() {
   exit 1
 }
 
-cp "$tests"/stand_in/*.ml "$tests"/stand_in/*.mli .
-ocamlfind ocamlc -thread -package threads.posix -c effect.mli effect.ml haft.ml
+# copy_stand_in FOLDER
+copy_stand_in() {
+  cp "$tests"/stand_in/effect.ml* "$HAFT_SOURCE_DIR/ocaml/lib/haft__syntax.mli" \
+    "$HAFT_SOURCE_DIR/ocaml/lib/bytecode/haft__syntax.ml" "$1"
+}
+
+copy_stand_in .
+ocamlfind ocamlc -thread -package threads.posix -c effect.mli effect.ml haft__syntax.mli haft__syntax.ml
 # SPDX-License-Identifier: MIT

@@ -27,10 +27,10 @@ let differs file =
   let stock, ours =
     if Filename.check_suffix file ".mli" then
       ( outcome (fun () -> Obj.repr (stock Parse.interface ())),
-        outcome (fun () -> Obj.repr Effect_tokens.(parse ~report:ignore interface text)) )
+        outcome (fun () -> Obj.repr Effect_tokens.(parse ~renames_stdlib:true ~report:ignore interface text)) )
     else
       ( outcome (fun () -> Obj.repr (stock Parse.implementation ())),
-        outcome (fun () -> Obj.repr Effect_tokens.(parse ~report:ignore implementation text)) )
+        outcome (fun () -> Obj.repr Effect_tokens.(parse ~renames_stdlib:true ~report:ignore implementation text)) )
   in
   compare stock ours <> 0
 

@@ -2,7 +2,8 @@
 # test_constructs.sh [PACKAGES]
 # Every program of constructs/, compiled with ocamlfind's -pp, prints what NAME.expected says, and so
 # does the source that the preprocessor prints for it. With PACKAGES, the folder of the package haft,
-# so do the programs of constructs/ and library/ as native code on the library.
+# so do the programs of constructs/ and library/ as native code on the library. With -principal, too, they compile
+# without a warning.
 # Every file of refusals/ is refused, or warned of, with the message and the place of NAME.expected;
 # UPDATE=1 writes those anew.
 set -eu
@@ -24,11 +25,13 @@ for program in "$tests"/constructs/*.ml; do
   name=$(basename "$program" .ml)
   expected=$tests/constructs/$name.expected
   cp "$program" "$name.ml"
-  compile -pp "$syntax" -linkpkg effect.cmo haft.cmo "$name.ml" -o "$name"
+  compile -pp "$syntax" -linkpkg effect.cmo haft__syntax.cmo "$name.ml" -o "$name"
   runs "$name" "$expected"
   "$syntax" --source -o "${name}_source.ml" "$name.ml"
-  compile -linkpkg effect.cmo haft.cmo "${name}_source.ml" -o "${name}_source"
+  compile -linkpkg effect.cmo haft__syntax.cmo "${name}_source.ml" -o "${name}_source"
   runs "${name}_source" "$expected"
+  # (types.ml is about what cases know of the whole; that is not principal.)
+  [ "$name" = types ] || compile -principal -warn-error +a -pp "$syntax" -c "$name.ml"
 done
 
 if [ -n "$packages" ]; then
@@ -75,6 +78,30 @@ done
 # No warning comes from what is generated.
 cp "$tests/all_warnings.ml" .
 ocamlfind ocamlc -w +a-70 -warn-error +a -pp "$syntax" -I . -c all_warnings.ml
+
+# Nor does it need what is in scope by default, nor what an opened module hides.
+cat >hiding.ml <<'END'
+module Stdlib = struct end
+module Effect = struct end
+module Haft = struct end
+type hidden = false | true | None | Some
+END
+echo 'effect A : bool
+let ask () = Stdlib.Effect.perform A
+let answer f = match f () with n -> n | effect A, _ -> 0' >hidden.ml
+ocamlfind ocamlc -w -65 -c hiding.ml
+ocamlfind ocamlc -w +a-33-70 -warn-error +a -nopervasives -open Hiding -pp "$syntax" -I . -i hidden.ml >hidden.output
+grep -q 'val answer' hidden.output || fail "hidden.ml was compiled to $(cat hidden.output)"
+
+# What is written for OCaml 5 has names of OCaml 5 only.
+echo 'module Stdlib = struct include Stdlib module Effect = Effect end' >ocaml_5.ml
+ocamlfind ocamlc -c ocaml_5.ml
+for name in cases nesting types; do
+  "$syntax" --for-ocaml-5 --source -o "${name}_5.ml" "$name.ml"
+  if grep Haft "${name}_5.ml"; then fail "$name.ml was written for OCaml 4"; fi
+  compile -open Ocaml_5 -linkpkg effect.cmo ocaml_5.cmo "${name}_5.ml" -o "${name}_5"
+  runs "${name}_5" "$tests/constructs/$name.expected"
+done
 
 # The preprocessor passes trees on, so it can be given twice.
 "$syntax" all_warnings.ml >once.tree

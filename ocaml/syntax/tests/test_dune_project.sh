@@ -10,7 +10,7 @@ if ! command -v dune >/dev/null || ! ocamlfind query ppxlib >/dev/null 2>&1; the
 fi
 
 cp -r "$tests/dune_project" project
-cp "$tests"/stand_in/*.ml* project/stand_in
+copy_stand_in project/stand_in
 mkdir commands
 ln -s "$syntax" commands/haft-effect-syntax
 PATH=$work/commands:$PATH

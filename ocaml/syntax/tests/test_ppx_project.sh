@@ -10,7 +10,7 @@ fi
 
 cp -r "$tests/ppx_project" project
 cp -r "$tests/dune_project/stand_in" project
-cp "$tests"/stand_in/*.ml* project/stand_in
+copy_stand_in project/stand_in
 mkdir commands
 ln -s "$syntax" commands/haft-effect-syntax
 PATH=$work/commands:$PATH

@@ -30,6 +30,10 @@ type other = { name : int }
 let field (f : unit -> record) : record =
   match f () with { name } -> { name = name ^ "!" } | effect Get, _ -> { name = "got" }
 
+(* What `continue` returns. *)
+let continued (f : unit -> record) : record =
+  match f () with { name } -> { name } | effect Get, k -> { name = (continue k 1).name ^ "!" }
+
 let tried (f : unit -> record) : record = try f () with effect Get, _ -> { name = "got" }
 
 (* A handler within a polymorphic local function. *)
@@ -60,8 +64,9 @@ let () =
   Printf.printf "%d %d\n" v s;
   Printf.printf "%s\n" (default (fun () -> ignore (perform Get); String));
   Printf.printf "%d\n" (try default (fun () -> Int) with effect Get, k -> continue k 9);
-  Printf.printf "%s %s\n"
+  Printf.printf "%s %s %s\n"
     (field (fun () -> { name = "a" })).name
+    (continued (fun () -> { name = string_of_int (perform Get) })).name
     (tried (fun () -> ignore (perform Get); { name = "" })).name;
   print_endline (String.concat "," (local ()));
   Printf.printf "%d %d\n"

@@ -1,0 +1,44 @@
+(* SPDX-License-Identifier: MIT *)
+(** For the code that [haft-effect-syntax] generates. Not for use by hand.
+
+    All that this code mentions is here, because a program may have modules, types and constructors of its own
+    with any other name. *)
+
+module Effect = Effect
+module Obj = Stdlib.Obj
+
+module Option : sig
+  type 'a t = 'a option = None | Some of 'a
+end
+
+(** The type that OCaml 5.3 has in scope everywhere. *)
+module Predefined : sig
+  type 'a eff = 'a Effect.eff = ..
+end
+
+(** OCaml 5's [Stdlib.Effect]. *)
+module Standard_library : sig
+  module Stdlib : sig
+    include module type of struct
+      include Stdlib
+    end
+
+    module Effect = Effect
+  end
+end
+
+type bool = Stdlib.Bool.t = false | true
+type 'a ref = 'a Stdlib.ref
+
+external ( ! ) : 'a ref -> 'a = "%field0"
+external raise_notrace : exn -> 'a = "%raise_notrace"
+
+(** {!Effect.Deep.handler}, with labels that no other type in this module has. *)
+type ('a, 'b) handler = ('a, 'b) Effect.Deep.handler = {
+  retc : 'a -> 'b;
+  exnc : exn -> 'b;
+  effc : 'c. 'c Effect.t -> (('c, 'b) Effect.Deep.continuation -> 'b) option;
+}
+
+val reraise : exn -> 'a
+(** Raises the exception as if its caller did: the backtrace goes on with that function's callers. *)

@@ -1,0 +1,1 @@
+effect%ext [@attribute] A : int

@@ -1,0 +1,1 @@
+let f x = let effect [@ocaml.doc "local"] ask : int in x
