@@ -340,6 +340,11 @@ bool haft_io_scope_finish(haft_io_scope_t *scope);
 static inline const char *haft_io_scope_name(const haft_io_scope_t *scope) {
     return scope->name != NULL ? scope->name : "";
 }
+/* The scope after `at` on a walk from `top`, with or without those below `at`; NULL: there is none. The locks of the
+   scopes on the way down are taken by this function, and that of `top` is by the caller; no stack is, however deep
+   they are. `*depth`, of `at`, becomes that of the next. */
+haft_io_scope_t *haft_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t *top, bool down,
+                                    unsigned *depth);
 void haft_io_scope_cancel(haft_io_scope_t *scope, int code);
 void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, const char *name);
 
@@ -591,8 +596,6 @@ ssize_t haft_io_attempt(const haft_io_operation_t *operation);
 ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation);
 /* The descriptor is closed also if that was interrupted. */
 int haft_io_close_file(int descriptor);
-/* The first part of an operation on parts as one of its own. */
-haft_io_operation_t haft_io_first_part(const haft_io_operation_t *operation);
 /* The events of poll(2) after which to try again. */
 static inline short haft_io_events_of(const haft_io_operation_t *operation) {
     const unsigned outward = 1U << HAFT_IO_WRITE | 1U << HAFT_IO_WRITE_PARTS | 1U << HAFT_IO_SEND |

@@ -111,7 +111,7 @@ static ssize_t transfer_parts_plainly(const haft_io_operation_t *o) {
     return done >= 0 ? done : -errno;
 }
 
-haft_io_operation_t haft_io_first_part(const haft_io_operation_t *o) {
+static haft_io_operation_t first_part(const haft_io_operation_t *o) {
     const struct iovec *parts = o->buffer;
     size_t first = 0;
     while (first + 1 < o->size && parts[first].iov_len == 0)
@@ -152,7 +152,7 @@ static ssize_t transfer_parts(const haft_io_operation_t *o) {
         return ready;
     if (o->kind == HAFT_IO_READ_PARTS || size_of_parts(o) <= PIPE_BUF)
         return transfer_parts_plainly(o);
-    haft_io_operation_t part = haft_io_first_part(o);
+    haft_io_operation_t part = first_part(o);
     return transfer_plainly(&part, PIPE_BUF);
 }
 
