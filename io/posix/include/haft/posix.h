@@ -45,7 +45,8 @@
  * - A handler of a signal that runs on a task makes no call that blocks; to write to a descriptor that does
  *   not block is right as ever.
  * - A child of vfork runs in its parent: it only calls exec or _exit, as POSIX says.
- * - dup2 over a number that tasks wait on, and fclose of one, are not seen; close is.
+ * - close ends the waits of tasks on the number, with EBADF, also on a thread that has none; there it is
+ *   the system's but for that. dup2 over a number that tasks wait on, and fclose of one, are not seen.
  * - A library takes more stack than a task that echoes. The default, 1 MiB of addresses of which only
  *   what is used takes memory, is enough for libcurl, libpq and hiredis.
  */
