@@ -84,8 +84,25 @@ static __attribute__((noinline)) ssize_t transfer_by_file(const haft_io_operatio
     return ready < 0 ? ready : transfer_plainly(o, PIPE_BUF);
 }
 
+static size_t size_of_parts(const haft_io_operation_t *o) {
+    const struct iovec *parts = o->buffer;
+    size_t size = 0;
+    for (size_t i = 0; i < o->size; i++)
+        size += parts[i].iov_len;
+    return size;
+}
+
+/* A read of nothing waits for nothing, and takes no datagram, unlike a receive of nothing. */
+static bool reads_nothing(const haft_io_operation_t *o) {
+    if (o->kind == HAFT_IO_READ_PARTS && o->size != 0)
+        return o->buffer != NULL && o->size <= IOV_MAX && size_of_parts(o) == 0;
+    return (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_READ_PARTS) && o->size == 0;
+}
+
 /* Reads or writes without blocking, whether the descriptor blocks or not. */
 static ssize_t transfer(const haft_io_operation_t *o) {
+    if (HAFT_IO_UNLIKELY(reads_nothing(o)))
+        return transfer_plainly(o, 0);
     ssize_t done = transfer_by_socket(o);
     return HAFT_IO_LIKELY(done != -ENOTSOCK) ? done : transfer_by_file(o);
 }
@@ -126,15 +143,9 @@ static haft_io_operation_t first_part(const haft_io_operation_t *o) {
     return part;
 }
 
-static size_t size_of_parts(const haft_io_operation_t *o) {
-    const struct iovec *parts = o->buffer;
-    size_t size = 0;
-    for (size_t i = 0; i < o->size; i++)
-        size += parts[i].iov_len;
-    return size;
-}
-
 static ssize_t transfer_parts(const haft_io_operation_t *o) {
+    if (HAFT_IO_UNLIKELY(reads_nothing(o)))
+        return transfer_parts_plainly(o);
     ssize_t done = transfer_parts_by_socket(o);
     if (done != -ENOTSOCK)
         return done;
@@ -239,12 +250,12 @@ static ssize_t operate_blocking(const haft_io_operation_t *operation) {
     for (;;) {
         ssize_t done = -ENOTSOCK;
         if (operation->kind == HAFT_IO_READ || operation->kind == HAFT_IO_WRITE) {
-            done = transfer_by_socket(operation);
+            done = reads_nothing(operation) ? -ENOTSOCK : transfer_by_socket(operation);
             if (done == -ENOTSOCK)
                 done = transfer_plainly(operation, SIZE_MAX);
         } else if (operation->kind == HAFT_IO_READ_PARTS ||
                    operation->kind == HAFT_IO_WRITE_PARTS) {
-            done = transfer_parts_by_socket(operation);
+            done = reads_nothing(operation) ? -ENOTSOCK : transfer_parts_by_socket(operation);
             if (done == -ENOTSOCK)
                 done = transfer_parts_plainly(operation);
         } else {
