@@ -68,6 +68,12 @@ static ssize_t transfer_plainly(const haft_io_operation_t *o, size_t most) {
     return done >= 0 ? done : -errno;
 }
 
+/* What preadv2(2) and pwritev2(2) say where they are not to be had: EPERM where a filter of system calls does not know
+   them. (If the file gives it, the plain call does so, too.) */
+static bool must_do_without(int error) {
+    return error == EOPNOTSUPP || error == ENOSYS || error == EPERM;
+}
+
 /* Of what is no socket; in a function of its own, for the sake of the frames of those that are. */
 static __attribute__((noinline)) ssize_t transfer_by_file(const haft_io_operation_t *o) {
     struct iovec part = {o->buffer, o->size};
@@ -75,7 +81,7 @@ static __attribute__((noinline)) ssize_t transfer_by_file(const haft_io_operatio
                                            : pwritev2(o->descriptor, &part, 1, -1, RWF_NOWAIT);
     if (done >= 0)
         return done;
-    if (errno != EOPNOTSUPP && errno != ENOSYS)
+    if (!must_do_without(errno))
         return -errno;
     if (!blocks(o->descriptor))
         return transfer_plainly(o, SIZE_MAX);
@@ -154,7 +160,7 @@ static ssize_t transfer_parts(const haft_io_operation_t *o) {
                : pwritev2(o->descriptor, o->buffer, (int)o->size, -1, RWF_NOWAIT);
     if (done >= 0)
         return done;
-    if (errno != EOPNOTSUPP && errno != ENOSYS)
+    if (!must_do_without(errno))
         return -errno;
     if (!blocks(o->descriptor))
         return transfer_parts_plainly(o);

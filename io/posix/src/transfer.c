@@ -141,7 +141,8 @@ static ssize_t attempt(const transfer_t *t) {
                             pwritev2(t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT))
                       : HAFT_POSIX_RESULT(
                             preadv2(t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT));
-    if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && done != -ENOSYS))
+    /* EPERM: a filter of system calls does not know them; if the file gives it, the plain call does so, too. */
+    if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && done != -ENOSYS && done != -EPERM))
         return done;
     if (nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
