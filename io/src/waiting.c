@@ -104,8 +104,7 @@ int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
     haft_io_take_place(list, &place);
     haft_io_unguard(lock);
     uint32_t outcome = haft_io_cell_wait(&cell, kind, deadline, waits_for);
-    if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN))
-        return 0;
+    /* Also who was woken: then who has woken it is done with the object, which may end. */
     haft_io_guard(lock);
     haft_io_leave_place(&place);
     haft_io_unguard(lock);

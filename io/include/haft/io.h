@@ -472,7 +472,9 @@ int haft_io_wait_process(pid_t process, int *status);
  * These work between the tasks of any runs and ordinary threads: a task that waits lets others run;
  * a thread without a scheduler blocks. Who waits first is served first: a release hands the object
  * to the first in the queue, a mutex at the latest when he has come for it once, so nobody starves. Objects that no function makes are zeroed, or
- * initialised by {0}, and need no destruction; they must outlive their use.
+ * initialised by {0}, and need no destruction; they must outlive their use. An event, a promise or a semaphore may
+ * be in the frame of the only one who waits for it: when the wait has returned 0, so has the call that ended it,
+ * as far as the object is concerned.
  *
  * Functions ending in `_until` give up at a deadline of haft_io_now(), with -ETIMEDOUT; with
  * HAFT_IO_FOREVER never. All waits may be cancelled; a cancelled wait has taken nothing.
@@ -673,7 +675,8 @@ int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
  * With haft_io_options_t.watchdog, in nanoseconds, a thread looks at the others every half of that time. A
  * task that has run for longer than the option says, without a wait or a yield, is named on standard error,
  * with the backtrace of where it is; and again after twice that time, four times, and so on, while it goes
- * on. The process's action for SIGURG, which the thread is interrupted by, is replaced.
+ * on. The process's action for SIGURG, which the thread is interrupted by, is replaced; a call of the system in
+ * which the task sleeps may end with EINTR.
  *
  *     haft-io: a task has held its thread for more than 100 ms: 'the miner'
  *     ./program(mine+0x12) [0x401234]
