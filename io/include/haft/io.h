@@ -16,7 +16,7 @@
  *         int listener = haft_io_listen_tcp("::", 7000, 0), connection;
  *         while ((connection = haft_io_accept(listener)) >= 0)
  *             haft_io_spawn(echo, (void *)(intptr_t)connection);
- *         return NULL;
+ *         return argument;
  *     }
  *     int main(void) {
  *         return haft_io_run(serve, NULL, NULL);
