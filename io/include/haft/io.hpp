@@ -401,6 +401,8 @@ auto all(F... calls) {
     });
     return std::apply(
         [](auto &...result) {
+            if (!(result.has_value() && ...)) /* a cancel from outside, and no failure */
+                throw cancelled();
             return std::tuple<detail::kept<std::invoke_result_t<F &>>...>(
                 std::move(result).value()...);
         },
