@@ -260,7 +260,11 @@ static ssize_t transfer(transfer_t t) {
 
 /* Many parts, and none that say anything, are for the system to refuse or to do at once. */
 static bool is_plain(const struct iovec *parts, int count) {
-    return count > 0 && count <= IOV_MAX && size_of(parts, (size_t)count) != 0;
+    return parts != NULL && count > 0 && count <= IOV_MAX && size_of(parts, (size_t)count) != 0;
+}
+static bool is_message(const struct msghdr *message) {
+    return message != NULL && (message->msg_iov != NULL || message->msg_iovlen == 0) &&
+           message->msg_iovlen <= IOV_MAX;
 }
 
 #define READ_OR_WRITE(way, offset_, base, size)                                                    \
@@ -334,7 +338,7 @@ static bool may_wait(int flags) {
 }
 
 HAFT_POSIX_EXPORT ssize_t recvmsg(int socket, struct msghdr *message, int flags) {
-    if (!may_wait(flags))
+    if (!may_wait(flags) || !is_message(message))
         return SYSTEM(recvmsg)(socket, message, flags);
     struct msghdr copy = *message;
     ssize_t done = transfer_message(socket, false, &copy, flags);
@@ -347,7 +351,7 @@ HAFT_POSIX_EXPORT ssize_t recvmsg(int socket, struct msghdr *message, int flags)
 }
 
 HAFT_POSIX_EXPORT ssize_t sendmsg(int socket, const struct msghdr *message, int flags) {
-    if (!may_wait(flags))
+    if (!may_wait(flags) || !is_message(message))
         return SYSTEM(sendmsg)(socket, message, flags);
     struct msghdr copy = *message;
     return transfer_message(socket, true, &copy, flags);
@@ -355,7 +359,7 @@ HAFT_POSIX_EXPORT ssize_t sendmsg(int socket, const struct msghdr *message, int 
 
 HAFT_POSIX_EXPORT ssize_t recvfrom(int socket, void *restrict buffer, size_t size, int flags,
                                    __SOCKADDR_ARG address, socklen_t *restrict address_size) {
-    if (!may_wait(flags))
+    if (!may_wait(flags) || (address.__sockaddr__ != NULL && address_size == NULL))
         return SYSTEM(recvfrom)(socket, buffer, size, flags, address, address_size);
     struct msghdr message = {.msg_name = address.__sockaddr__,
                              .msg_namelen = address.__sockaddr__ != NULL ? *address_size : 0,

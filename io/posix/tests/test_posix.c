@@ -242,6 +242,36 @@ static void a_descriptor_of_a_later_piece_is_kept(void) {
     CHECK_RUNS(receive_later_pieces);
 }
 
+/* What is no memory is the system's error. */
+static bool is_fault(ssize_t code) {
+    return code == -1 && errno == EFAULT;
+}
+BODY(give_no_memory) {
+    void *volatile nothing = NULL;
+    struct msghdr message = {.msg_iov = nothing, .msg_iovlen = 2};
+    struct sockaddr_un from;
+    char byte;
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+    CHECK_EQUAL(send(ends[1], "x", 1, 0), 1);
+    CHECK(is_fault(readv(ends[0], nothing, 1)));
+    CHECK(is_fault(writev(ends[0], nothing, 1)));
+    CHECK(is_fault(recvmsg(ends[0], nothing, 0)));
+    CHECK(is_fault(sendmsg(ends[0], nothing, 0)));
+    CHECK(is_fault(recvmsg(ends[0], &message, 0)));
+    CHECK(is_fault(sendmsg(ends[0], &message, 0)));
+    CHECK(is_fault(recvfrom(ends[0], &byte, 1, 0, (struct sockaddr *)&from, nothing)));
+    message.msg_iovlen = (size_t)IOV_MAX + 1;
+    CHECK_EQUAL(recvmsg(ends[0], &message, 0), -1);
+    CHECK_EQUAL(errno, EMSGSIZE);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void what_is_no_memory_is_an_error(void) {
+    if (check_bare()) /* Sanitizers and Valgrind look at it first. */
+        CHECK_RUNS(give_no_memory);
+}
+
 /* ---- Connections ---- */
 
 static struct sockaddr_in address;
@@ -1003,6 +1033,7 @@ int main(void) {
     RUN(waitall_waits_for_all);
     RUN(a_descriptor_is_passed_once);
     RUN(a_descriptor_of_a_later_piece_is_kept);
+    RUN(what_is_no_memory_is_an_error);
     RUN(connections_are_made_on_one_thread);
     RUN(a_datagram_comes_with_its_sender);
     RUN(connecting_to_a_busy_unix_listener_waits);
