@@ -682,8 +682,14 @@ static inline haft_io_place_t *haft_io_first_leaves(haft_io_waiting_t *list) {
     place->list = NULL;
     return place;
 }
-/* Lets the first go on whose cell can be won; false: there is none. Under the lock. */
-bool haft_io_wake_first(haft_io_waiting_t *list);
+/*
+ * Who is woken may end the object, and so may who wakes him: neither touches it afterwards. So the cells of those
+ * who are to go on are won under the lock, and they are let go without it. Each is the first whose cell can be
+ * won; NULL: there is none.
+ */
+haft_io_place_t *haft_io_claim_first(haft_io_waiting_t *list);
+haft_io_place_t *haft_io_claim_all(haft_io_waiting_t *list);
+void haft_io_let_go(haft_io_place_t *places);
 /* Waits in the list; called under the lock, returns without it. 0, -ETIMEDOUT or -ECANCELED. */
 int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
                     enum haft_io_wait_kind kind, const char *waits_for);

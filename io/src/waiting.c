@@ -82,13 +82,29 @@ void haft_io_leave_place(haft_io_place_t *place) {
     place->list = NULL;
 }
 
-bool haft_io_wake_first(haft_io_waiting_t *list) {
+haft_io_place_t *haft_io_claim_first(haft_io_waiting_t *list) {
     while (list->first != NULL) {
         haft_io_place_t *place = haft_io_first_leaves(list);
-        if (haft_io_cell_win(place->cell, place->outcome))
-            return true;
+        place->next = NULL;
+        if (haft_io_cell_claim(place->cell))
+            return place;
     }
-    return false;
+    return NULL;
+}
+
+haft_io_place_t *haft_io_claim_all(haft_io_waiting_t *list) {
+    haft_io_place_t *first = haft_io_claim_first(list);
+    for (haft_io_place_t *last = first; last != NULL; last = last->next)
+        last->next = haft_io_claim_first(list);
+    return first;
+}
+
+void haft_io_let_go(haft_io_place_t *places) {
+    while (places != NULL) {
+        haft_io_place_t *next = places->next; /* The place may be gone then. */
+        haft_io_cell_finish(places->cell, places->outcome);
+        places = next;
+    }
 }
 
 int haft_io_code_of(uint32_t outcome) {
@@ -104,7 +120,8 @@ int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
     haft_io_take_place(list, &place);
     haft_io_unguard(lock);
     uint32_t outcome = haft_io_cell_wait(&cell, kind, deadline, waits_for);
-    /* Also who was woken: then who has woken it is done with the object, which may end. */
+    if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN))
+        return 0;
     haft_io_guard(lock);
     haft_io_leave_place(&place);
     haft_io_unguard(lock);

@@ -472,9 +472,9 @@ int haft_io_wait_process(pid_t process, int *status);
  * These work between the tasks of any runs and ordinary threads: a task that waits lets others run;
  * a thread without a scheduler blocks. Who waits first is served first: a release hands the object
  * to the first in the queue, a mutex at the latest when he has come for it once, so nobody starves. Objects that no function makes are zeroed, or
- * initialised by {0}, and need no destruction; they must outlive their use. An event, a promise or a semaphore may
- * be in the frame of the only one who waits for it: when the wait has returned 0, so has the call that ended it,
- * as far as the object is concerned.
+ * initialised by {0}, and need no destruction; they must outlive their use. When the wait for an event, a promise, a
+ * semaphore or a condition has been ended, neither who ended it nor who waited touches the object again: it may be
+ * in the frame of either.
  *
  * Functions ending in `_until` give up at a deadline of haft_io_now(), with -ETIMEDOUT; with
  * HAFT_IO_FOREVER never. All waits may be cancelled; a cancelled wait has taken nothing.
