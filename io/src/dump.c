@@ -259,11 +259,12 @@ static int dump(haft_io_crew_t *crew, bool backtraces, int descriptor) {
 
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor) {
     const haft_io_task_t *task = haft_io_this_task();
-    return task != NULL ? dump(task->worker->crew, options->backtraces, descriptor) : -ESRCH;
+    bool backtraces = options != NULL && options->backtraces;
+    return task != NULL ? dump(task->worker->crew, backtraces, descriptor) : -ESRCH;
 }
 
 int haft_io_dump(int descriptor) {
-    return haft_io_dump_with(&(haft_io_dump_options_t){.backtraces = false}, descriptor);
+    return haft_io_dump_with(NULL, descriptor);
 }
 
 /* ---- On a signal ---- */

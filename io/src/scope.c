@@ -304,8 +304,11 @@ static bool run_body(void *(*body)(void *), void *argument, void **result, int *
 
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
                        void *argument, void **result) {
+    static const haft_io_scope_options_t defaults;
     haft_io_task_t *task = haft_io_this_task();
     int code = 0;
+    if (options == NULL)
+        options = &defaults;
     if (body == NULL)
         haft_io_misuse("A scope needs a body to call (NULL).");
     void *unused;
@@ -330,7 +333,7 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
 }
 
 int haft_io_scope(void *(*body)(void *), void *argument, void **result) {
-    return haft_io_scope_with(&(haft_io_scope_options_t){.deadline = 0}, body, argument, result);
+    return haft_io_scope_with(NULL, body, argument, result);
 }
 
 int haft_io_shield(void *(*body)(void *), void *argument) {

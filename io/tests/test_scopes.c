@@ -503,6 +503,22 @@ static void scopes_may_be_as_deep_as_there_is_memory_for(void) {
     CHECK_EQUAL(haft_io_run(cancel_deep_scopes, NULL, &(haft_io_options_t){.threads = 2}), 0);
 }
 
+BODY(give_no_options) {
+    void *result = NULL;
+    CHECK_EQUAL(haft_io_scope_with(NULL, check_nothing, check_number(1), &result), 0);
+    CHECK(result == check_number(1));
+    CHECK_EQUAL(haft_io_spawn_with(NULL, check_nothing, NULL), 0);
+    CHECK_EQUAL(haft_io_join(haft_io_async_with(NULL, check_nothing, check_number(2)), &result), 0);
+    CHECK(result == check_number(2));
+    int nowhere = open("/dev/null", O_WRONLY);
+    CHECK_EQUAL(haft_io_dump_with(NULL, nowhere), 0);
+    haft_io_close(nowhere);
+    return NULL;
+}
+static void no_options_are_zeroed_ones(void) {
+    CHECK_RUNS(give_no_options);
+}
+
 int main(void) {
     check_backend();
     RUN(a_scope_is_left_when_its_tasks_have_ended);
@@ -525,6 +541,7 @@ int main(void) {
     RUN(all_of_these_and_the_first_of_these);
     RUN(who_is_cancelled_while_it_waits_for_calls_does_not_go_on);
     RUN(scopes_may_be_as_deep_as_there_is_memory_for);
+    RUN(no_options_are_zeroed_ones);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

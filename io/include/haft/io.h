@@ -127,7 +127,7 @@ typedef struct haft_io_task_options {
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument);
 haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
                                    void *argument);
-/* haft_io_spawn with options. */
+/* haft_io_spawn with options. (As everywhere, `options` NULL are zeroed ones.) */
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
 
