@@ -684,12 +684,24 @@ static inline haft_io_place_t *haft_io_first_leaves(haft_io_waiting_t *list) {
 }
 /*
  * Who is woken may end the object, and so may who wakes him: neither touches it afterwards. So the cells of those
- * who are to go on are won under the lock, and they are let go without it. Each is the first whose cell can be
- * won; NULL: there is none.
+ * who are to go on are won under the lock, and they are let go without it.
  */
-haft_io_place_t *haft_io_claim_first(haft_io_waiting_t *list);
+/* The first whose cell can be won; NULL: there is none. */
+static inline haft_io_place_t *haft_io_claim_first(haft_io_waiting_t *list) {
+    while (list->first != NULL) {
+        haft_io_place_t *place = haft_io_first_leaves(list);
+        if (HAFT_IO_LIKELY(haft_io_cell_claim(place->cell)))
+            return place;
+    }
+    return NULL;
+}
+static inline void haft_io_let_go(const haft_io_place_t *place) {
+    if (place != NULL)
+        haft_io_cell_finish(place->cell, place->outcome);
+}
+/* All, by their `next`. */
 haft_io_place_t *haft_io_claim_all(haft_io_waiting_t *list);
-void haft_io_let_go(haft_io_place_t *places);
+void haft_io_let_all_go(haft_io_place_t *places);
 /* Waits in the list; called under the lock, returns without it. 0, -ETIMEDOUT or -ECANCELED. */
 int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
                     enum haft_io_wait_kind kind, const char *waits_for);

@@ -152,7 +152,7 @@ int haft_io_arrive_until(haft_io_barrier_t *barrier, int64_t deadline) {
         barrier->arrived = 0;
         haft_io_place_t *all = haft_io_claim_all(&barrier->waiting);
         haft_io_unguard(&barrier->lock);
-        haft_io_let_go(all);
+        haft_io_let_all_go(all);
         return 1;
     }
     barrier->arrived++;

@@ -158,7 +158,7 @@ void haft_io_broadcast(haft_io_condition_t *condition) {
     haft_io_guard(&condition->lock);
     haft_io_place_t *all = haft_io_claim_all(&condition->waiting);
     haft_io_unguard(&condition->lock);
-    haft_io_let_go(all);
+    haft_io_let_all_go(all);
 }
 
 /* ---- Events and promises ---- */
@@ -168,7 +168,7 @@ void haft_io_set_event(haft_io_event_t *event) {
     event->set = true;
     haft_io_place_t *all = haft_io_claim_all(&event->waiting);
     haft_io_unguard(&event->lock);
-    haft_io_let_go(all);
+    haft_io_let_all_go(all);
 }
 
 void haft_io_clear_event(haft_io_event_t *event) {
@@ -223,7 +223,7 @@ void haft_io_keep(haft_io_promise_t *promise, void *value) {
         all = haft_io_claim_all(&promise->kept.waiting);
     }
     haft_io_unguard(&promise->kept.lock);
-    haft_io_let_go(all);
+    haft_io_let_all_go(all);
     if (kept)
         haft_io_misuse("A promise was kept twice.");
 }

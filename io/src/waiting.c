@@ -82,16 +82,6 @@ void haft_io_leave_place(haft_io_place_t *place) {
     place->list = NULL;
 }
 
-haft_io_place_t *haft_io_claim_first(haft_io_waiting_t *list) {
-    while (list->first != NULL) {
-        haft_io_place_t *place = haft_io_first_leaves(list);
-        place->next = NULL;
-        if (haft_io_cell_claim(place->cell))
-            return place;
-    }
-    return NULL;
-}
-
 haft_io_place_t *haft_io_claim_all(haft_io_waiting_t *list) {
     haft_io_place_t *first = haft_io_claim_first(list);
     for (haft_io_place_t *last = first; last != NULL; last = last->next)
@@ -99,10 +89,10 @@ haft_io_place_t *haft_io_claim_all(haft_io_waiting_t *list) {
     return first;
 }
 
-void haft_io_let_go(haft_io_place_t *places) {
+void haft_io_let_all_go(haft_io_place_t *places) {
     while (places != NULL) {
         haft_io_place_t *next = places->next; /* The place may be gone then. */
-        haft_io_cell_finish(places->cell, places->outcome);
+        haft_io_let_go(places);
         places = next;
     }
 }

@@ -510,13 +510,36 @@ static void release_semaphore(void *object) {
 static int acquire_semaphore(void *object) {
     return haft_io_acquire(object);
 }
+static void send_value(void *object) {
+    CHECK_EQUAL(haft_io_channel_send(object, &(int){1}), 0);
+}
+static int receive_value(void *object) {
+    int value;
+    return haft_io_channel_receive(object, &value);
+}
+static int wait_to_send(void *object) {
+    return haft_io_channel_send(object, &(int){2});
+}
+static void receive_and_check(void *object) {
+    CHECK_EQUAL(receive_value(object), 0);
+}
+static void close_channel(void *object) {
+    haft_io_channel_close(object);
+}
+static int receive_the_end(void *object) {
+    return receive_value(object) == -EPIPE ? 0 : -EIO;
+}
 static const struct ending {
-    size_t size;
+    size_t size; /* 0: a channel */
     int (*wait)(void *object);
     void (*end)(void *object);
 } endings[] = {{sizeof(haft_io_event_t), wait_event, set_event},
                {sizeof(haft_io_promise_t), await_promise, keep_promise},
-               {sizeof(haft_io_semaphore_t), acquire_semaphore, release_semaphore}};
+               {sizeof(haft_io_semaphore_t), acquire_semaphore, release_semaphore},
+               {0, receive_value, send_value},
+               {0, wait_to_send, receive_and_check},
+               {0, receive_the_end, close_channel}};
+enum { ENDINGS = sizeof endings / sizeof endings[0] };
 static const struct ending *ending;
 static void *end_a_wait(void *object) {
     haft_io_sleep(HAFT_IO_MILLISECOND);
@@ -524,13 +547,17 @@ static void *end_a_wait(void *object) {
     return NULL;
 }
 BODY(wait_for_what_ends) {
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < 10 * ENDINGS; i++) {
         pthread_t thread;
-        ending = &endings[i % 3];
-        void *object = calloc(1, ending->size);
+        ending = &endings[i % ENDINGS];
+        bool is_channel = ending->size == 0;
+        void *object = is_channel ? haft_io_channel_new(sizeof(int), 0) : calloc(1, ending->size);
         CHECK_EQUAL(pthread_create(&thread, NULL, end_a_wait, object), 0);
         CHECK_EQUAL(ending->wait(object), 0);
-        free(object);
+        if (is_channel)
+            haft_io_channel_free(object);
+        else
+            free(object);
         CHECK_EQUAL(pthread_join(thread, NULL), 0);
     }
     return NULL;
