@@ -160,7 +160,11 @@ int haft_io_close_elsewhere(int descriptor) {
     unsigned own = haft_io_worker() != NULL;
     if (HAFT_IO_LIKELY(__atomic_load_n(&runs_count, __ATOMIC_ACQUIRE) <= own))
         return haft_io_close_file(descriptor);
-    return close_in_next_run(descriptor);
+    int cancels; /* pthread_cancel would leave the list, and the counts, as they are in between. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
+    int code = close_in_next_run(descriptor);
+    pthread_setcancelstate(cancels, &cancels);
+    return code;
 }
 
 static bool is_being_closed(int descriptor) {

@@ -142,6 +142,39 @@ static void who_begins_to_wait_while_an_ordinary_thread_closes_gets_an_error(voi
     check_everywhere(wait_in_each_way_on);
 }
 
+/* A thread that is cancelled in the system's close has closed, and left no trace of that. */
+static void *close_to_the_end(void *unused) {
+    haft_io_close(ends[0]);
+    pthread_testcancel();
+    return unused;
+}
+static void *cancel_who_closes(void *unused) {
+    pthread_t closer;
+    void *how;
+    atomic_store(&is_closing, false);
+    atomic_store(&begins, false);
+    atomic_store(&slow, ends[0]);
+    CHECK_EQUAL(pthread_create(&closer, NULL, close_to_the_end, NULL), 0);
+    while (!atomic_load(&is_closing))
+        haft_io_yield();
+    pthread_cancel(closer);
+    atomic_store(&begins, true);
+    CHECK_EQUAL(pthread_join(closer, &how), 0);
+    CHECK(how == PTHREAD_CANCELED);
+    CHECK_EQUAL(fcntl(ends[0], F_GETFD), -1);
+    /* A wait on a number looks at those that are being closed. */
+    CHECK_EQUAL(haft_io_read(ends[0], &(char){0}, 1), -EBADF);
+    return unused;
+}
+static void cancel_who_closes_on(const haft_io_options_t *options) {
+    make_pipe();
+    CHECK_EQUAL(haft_io_run(cancel_who_closes, NULL, options), 0);
+    CHECK_EQUAL(haft_io_close(ends[1]), 0);
+}
+static void a_thread_that_is_cancelled_while_it_closes_leaves_no_trace(void) {
+    check_everywhere(cancel_who_closes_on);
+}
+
 /* ---- A number that is used again ---- */
 
 static char got;
@@ -186,5 +219,6 @@ int main(void) {
     RUN(who_was_woken_gets_nothing_of_the_next_file_of_the_number);
     RUN(who_reads_while_another_thread_closes_gets_an_error);
     RUN(who_begins_to_wait_while_an_ordinary_thread_closes_gets_an_error);
+    RUN(a_thread_that_is_cancelled_while_it_closes_leaves_no_trace);
     return check_end();
 }
