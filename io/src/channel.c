@@ -10,7 +10,8 @@
  * wins that of another.
  *
  * A value is copied between claiming the cell of who waits and letting him go on: before, another choice of
- * his may be done and have its value in the same place; afterwards his frame may be gone.
+ * his may be done and have its value in the same place; afterwards his frame may be gone. He is let go when the locks
+ * have been given back: he may free the channel.
  */
 #include "internal.h"
 
@@ -61,15 +62,15 @@ static inline void copy(void *to, const void *from, size_t size) {
 
 /* ---- Under the lock: what can be done at once; -EAGAIN if it has to wait ---- */
 
-static int send_now(haft_io_channel_t *channel, const void *value) {
+/* `*other` becomes the place of who is to be let go, if somebody is. */
+
+static int send_now(haft_io_channel_t *channel, const void *value, haft_io_place_t **other) {
     if (channel->closed)
         return -EPIPE;
-    while (channel->receivers.first != NULL) {
-        haft_io_place_t *receiver = haft_io_first_leaves(&channel->receivers);
-        if (!haft_io_cell_claim(receiver->cell))
-            continue;
+    haft_io_place_t *receiver = haft_io_claim_first(&channel->receivers);
+    if (receiver != NULL) {
         copy(receiver->value, value, channel->size);
-        haft_io_cell_finish(receiver->cell, receiver->outcome);
+        *other = receiver;
         return 0;
     }
     if (channel->count == channel->capacity)
@@ -78,41 +79,39 @@ static int send_now(haft_io_channel_t *channel, const void *value) {
     return 0;
 }
 
-static __attribute__((noinline)) bool take_from_a_sender(haft_io_channel_t *channel, void *value) {
-    while (channel->senders.first != NULL) {
-        haft_io_place_t *sender = haft_io_first_leaves(&channel->senders);
-        if (!haft_io_cell_claim(sender->cell))
-            continue;
-        copy(value, sender->value, channel->size);
-        haft_io_cell_finish(sender->cell, sender->outcome);
-        return true;
-    }
-    return false;
-}
-
 /* Takes what the first sender has, if there is one that still wants to send. */
-static inline bool take_from_sender(haft_io_channel_t *channel, void *value) {
-    return channel->senders.first != NULL && take_from_a_sender(channel, value);
+static __attribute__((noinline)) haft_io_place_t *take_from_sender(haft_io_channel_t *channel,
+                                                                   void *value) {
+    haft_io_place_t *sender = haft_io_claim_first(&channel->senders);
+    if (sender != NULL)
+        copy(value, sender->value, channel->size);
+    return sender;
 }
 
-static int receive_now(haft_io_channel_t *channel, void *value) {
+static inline int receive_now(haft_io_channel_t *channel, void *value, haft_io_place_t **other) {
     if (channel->count != 0) {
         copy(value, slot(channel, 0), channel->size);
         if (++channel->first == channel->capacity)
             channel->first = 0;
         channel->count--;
-        if (take_from_sender(channel, slot(channel, channel->count)))
-            channel->count++;
+        if (channel->senders.first != NULL) {
+            *other = take_from_sender(channel, slot(channel, channel->count));
+            channel->count += *other != NULL;
+        }
         return 0;
     }
-    if (take_from_sender(channel, value))
-        return 0;
+    if (channel->senders.first != NULL) {
+        *other = take_from_sender(channel, value);
+        if (*other != NULL)
+            return 0;
+    }
     return channel->closed ? -EPIPE : -EAGAIN;
 }
 
 /* `value` is what is sent, or where what is received goes. */
-static inline int do_now(haft_io_channel_t *channel, bool sends, void *value) {
-    return sends ? send_now(channel, value) : receive_now(channel, value);
+static inline int do_now(haft_io_channel_t *channel, bool sends, void *value,
+                         haft_io_place_t **other) {
+    return sends ? send_now(channel, value, other) : receive_now(channel, value, other);
 }
 
 static inline void take_place(haft_io_channel_t *channel, bool sends, void *value,
@@ -142,11 +141,13 @@ static __attribute__((noinline)) int wait_for(haft_io_channel_t *channel, bool s
 }
 
 static inline int do_one(haft_io_channel_t *channel, bool sends, void *value, int64_t deadline) {
+    haft_io_place_t *other = NULL;
     haft_io_guard(&channel->lock);
-    int code = do_now(channel, sends, value);
+    int code = do_now(channel, sends, value, &other);
     if (code == -EAGAIN)
         return wait_for(channel, sends, value, deadline);
     haft_io_unguard(&channel->lock);
+    haft_io_let_go(other);
     return code;
 }
 
@@ -167,9 +168,11 @@ int haft_io_channel_receive(haft_io_channel_t *channel, void *value) {
 }
 
 static int try_one(haft_io_channel_t *channel, bool sends, void *value) {
+    haft_io_place_t *other = NULL;
     haft_io_guard(&channel->lock);
-    int code = do_now(channel, sends, value);
+    int code = do_now(channel, sends, value, &other);
     haft_io_unguard(&channel->lock);
+    haft_io_let_go(other);
     return code;
 }
 
@@ -181,22 +184,21 @@ int haft_io_channel_try_receive(haft_io_channel_t *channel, void *value) {
     return try_one(channel, false, value);
 }
 
-static void close_places(haft_io_waiting_t *list) {
-    while (list->first != NULL) {
-        haft_io_place_t *place = haft_io_first_leaves(list);
-        if (!haft_io_cell_claim(place->cell))
-            continue;
+static haft_io_place_t *close_places(haft_io_waiting_t *list) {
+    haft_io_place_t *all = haft_io_claim_all(list);
+    for (haft_io_place_t *place = all; place != NULL; place = place->next)
         place->closed = true;
-        haft_io_cell_finish(place->cell, place->outcome);
-    }
+    return all;
 }
 
 void haft_io_channel_close(haft_io_channel_t *channel) {
     haft_io_guard(&channel->lock);
     channel->closed = true;
-    close_places(&channel->senders);
-    close_places(&channel->receivers);
+    haft_io_place_t *senders = close_places(&channel->senders);
+    haft_io_place_t *receivers = close_places(&channel->receivers);
     haft_io_unguard(&channel->lock);
+    haft_io_let_all_go(senders);
+    haft_io_let_all_go(receivers);
 }
 
 /* ---- Several ---- */
@@ -243,9 +245,11 @@ static int choose_among(haft_io_choice_t *choices, size_t count, int64_t deadlin
     for (size_t i = 0; i < count; i++) {
         size_t index = (turn + i) % count;
         haft_io_choice_t *choice = &choices[index];
-        int code = do_now(choice->channel, sends(choice), value_of(choice));
+        haft_io_place_t *other = NULL;
+        int code = do_now(choice->channel, sends(choice), value_of(choice), &other);
         if (code != -EAGAIN) {
             unguard_all(channels, count);
+            haft_io_let_go(other);
             choice->code = code;
             return (int)index;
         }

@@ -161,7 +161,7 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
                                  .cell = cell,
                                  .life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED),
                                  .transfers = operation->kind <= HAFT_IO_SEND};
-    __atomic_store_n(&entry->waited_on, true, __ATOMIC_RELAXED);
+    haft_io_begin_to_wait_on(entry, operation->descriptor);
     int code = 0;
     lock(entry, shared);
     if (shared && (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & CLOSING) != 0)

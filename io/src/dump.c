@@ -203,9 +203,8 @@ static ptrdiff_t add_tasks(view_t *view, int depth, const haft_io_link_t *tasks)
     return count;
 }
 
-/* The number of its tasks, and of those in scopes below, that have not waited yet. */
+/* The number of its tasks that have not waited yet, less that of those in scopes below that have. Under its lock. */
 static ptrdiff_t add_scope(view_t *view, int depth, haft_io_scope_t *scope) {
-    haft_io_lock_scope(scope);
     ptrdiff_t unlisted = (ptrdiff_t)haft_io_scope_live(scope);
     add(&view->text, "%*sscope '%s'%s%s\n", depth * 2, "", haft_io_scope_name(scope),
         scope->cancelled ? ", cancelled" : "", scope->shielded ? ", shielded" : "");
@@ -213,9 +212,19 @@ static ptrdiff_t add_scope(view_t *view, int depth, haft_io_scope_t *scope) {
     haft_io_guard(&scope->lock_here);
     unlisted -= add_tasks(view, depth + 1, &scope->tasks_here);
     haft_io_unguard(&scope->lock_here);
-    for (haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next)
-        unlisted += add_scope(view, depth + 1, HAFT_IO_OWNER(link, haft_io_scope_t, sibling));
-    haft_io_unlock_scope(scope);
+    return unlisted;
+}
+
+/* The number of all tasks that have not waited yet. */
+static ptrdiff_t add_scopes(view_t *view, haft_io_scope_t *root) {
+    enum { DEEPEST = 64 }; /* that is indented */
+    ptrdiff_t unlisted = 0;
+    unsigned depth = 0;
+    haft_io_lock_scope(root);
+    for (haft_io_scope_t *scope = root; scope != NULL;
+         scope = haft_io_next_scope(scope, root, true, &depth))
+        unlisted += add_scope(view, depth < DEEPEST ? (int)depth : DEEPEST, scope);
+    haft_io_unlock_scope(root);
     return unlisted;
 }
 
@@ -237,7 +246,7 @@ static int dump(haft_io_crew_t *crew, bool backtraces, int descriptor) {
         qsort(view.waits, view.waits_count, sizeof *view.waits, compare_waits);
     if (backtraces)
         view.backtraces = begin_look(crew);
-    ptrdiff_t unlisted = add_scope(&view, 0, &crew->root);
+    ptrdiff_t unlisted = add_scopes(&view, &crew->root);
     if (backtraces)
         end_look(crew);
     if (unlisted > 0)
@@ -250,11 +259,12 @@ static int dump(haft_io_crew_t *crew, bool backtraces, int descriptor) {
 
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor) {
     const haft_io_task_t *task = haft_io_this_task();
-    return task != NULL ? dump(task->worker->crew, options->backtraces, descriptor) : -ESRCH;
+    bool backtraces = options != NULL && options->backtraces;
+    return task != NULL ? dump(task->worker->crew, backtraces, descriptor) : -ESRCH;
 }
 
 int haft_io_dump(int descriptor) {
-    return haft_io_dump_with(&(haft_io_dump_options_t){.backtraces = false}, descriptor);
+    return haft_io_dump_with(NULL, descriptor);
 }
 
 /* ---- On a signal ---- */

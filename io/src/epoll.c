@@ -43,6 +43,7 @@ static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, in
     uint64_t bit = UINT64_C(1) << worker->index;
     if ((__atomic_load_n(&entry->registered, __ATOMIC_RELAXED) & bit) != 0)
         return 0;
+    haft_io_begin_to_wait_on(entry, descriptor);
     uint32_t life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED);
     int code = add(state->epoll, descriptor, life, EVERYTHING);
     if (code == 0)
@@ -132,6 +133,10 @@ static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_
         haft_io_descriptor_t *entry =
             haft_io_descriptor(worker->crew->descriptors, entries[i].fd, true);
         int code = entry != NULL ? watch_again(worker, entry, entries[i].fd) : -ENOMEM;
+        if (code == -EBADF) { /* It was closed after poll(2) had been asked. */
+            entries[i].revents = POLLNVAL;
+            return 1;
+        }
         if (code != 0 && code != -EPERM)
             return code;
     }

@@ -340,6 +340,11 @@ bool haft_io_scope_finish(haft_io_scope_t *scope);
 static inline const char *haft_io_scope_name(const haft_io_scope_t *scope) {
     return scope->name != NULL ? scope->name : "";
 }
+/* The scope after `at` on a walk from `top`, with or without those below `at`; NULL: there is none. The locks of the
+   scopes on the way down are taken by this function, and that of `top` is by the caller; no stack is, however deep
+   they are. `*depth`, of `at`, becomes that of the next. */
+haft_io_scope_t *haft_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t *top, bool down,
+                                    unsigned *depth);
 void haft_io_scope_cancel(haft_io_scope_t *scope, int code);
 void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, const char *name);
 
@@ -591,8 +596,6 @@ ssize_t haft_io_attempt(const haft_io_operation_t *operation);
 ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation);
 /* The descriptor is closed also if that was interrupted. */
 int haft_io_close_file(int descriptor);
-/* The first part of an operation on parts as one of its own. */
-haft_io_operation_t haft_io_first_part(const haft_io_operation_t *operation);
 /* The events of poll(2) after which to try again. */
 static inline short haft_io_events_of(const haft_io_operation_t *operation) {
     const unsigned outward = 1U << HAFT_IO_WRITE | 1U << HAFT_IO_WRITE_PARTS | 1U << HAFT_IO_SEND |
@@ -679,8 +682,26 @@ static inline haft_io_place_t *haft_io_first_leaves(haft_io_waiting_t *list) {
     place->list = NULL;
     return place;
 }
-/* Lets the first go on whose cell can be won; false: there is none. Under the lock. */
-bool haft_io_wake_first(haft_io_waiting_t *list);
+/*
+ * Who is woken may end the object, and so may who wakes him: neither touches it afterwards. So the cells of those
+ * who are to go on are won under the lock, and they are let go without it.
+ */
+/* The first whose cell can be won; NULL: there is none. */
+static inline haft_io_place_t *haft_io_claim_first(haft_io_waiting_t *list) {
+    while (list->first != NULL) {
+        haft_io_place_t *place = haft_io_first_leaves(list);
+        if (HAFT_IO_LIKELY(haft_io_cell_claim(place->cell)))
+            return place;
+    }
+    return NULL;
+}
+static inline void haft_io_let_go(const haft_io_place_t *place) {
+    if (place != NULL)
+        haft_io_cell_finish(place->cell, place->outcome);
+}
+/* All, by their `next`. */
+haft_io_place_t *haft_io_claim_all(haft_io_waiting_t *list);
+void haft_io_let_all_go(haft_io_place_t *places);
 /* Waits in the list; called under the lock, returns without it. 0, -ETIMEDOUT or -ECANCELED. */
 int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
                     enum haft_io_wait_kind kind, const char *waits_for);
@@ -772,6 +793,15 @@ void haft_io_run_begins(haft_io_crew_t *crew);
 void haft_io_run_ends(haft_io_crew_t *crew);
 /* In a child of fork, which has no thread of theirs. */
 void haft_io_forget_runs(void);
+extern unsigned haft_io_closing_count; /* see closing.c; any thread */
+HAFT_IO_COLD void haft_io_await_close(int descriptor);
+/* Before the kernel is told that a task waits: from now on whoever closes the descriptor sees that. */
+static inline void haft_io_begin_to_wait_on(haft_io_descriptor_t *entry, int descriptor) {
+    if (HAFT_IO_UNLIKELY(!__atomic_load_n(&entry->waited_on, __ATOMIC_RELAXED)))
+        __atomic_store_n(&entry->waited_on, true, __ATOMIC_SEQ_CST);
+    if (HAFT_IO_UNLIKELY(__atomic_load_n(&haft_io_closing_count, __ATOMIC_SEQ_CST) != 0))
+        haft_io_await_close(descriptor);
+}
 /* Ends the waits of the other runs' tasks with -EBADF, and closes the descriptor. */
 int haft_io_close_elsewhere(int descriptor);
 /* By the thread of a run that is alone: closes what others have handed over. */

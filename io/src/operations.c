@@ -68,6 +68,12 @@ static ssize_t transfer_plainly(const haft_io_operation_t *o, size_t most) {
     return done >= 0 ? done : -errno;
 }
 
+/* What preadv2(2) and pwritev2(2) say where they are not to be had: EPERM where a filter of system calls does not know
+   them. (If the file gives it, the plain call does so, too.) */
+static bool must_do_without(int error) {
+    return error == EOPNOTSUPP || error == ENOSYS || error == EPERM;
+}
+
 /* Of what is no socket; in a function of its own, for the sake of the frames of those that are. */
 static __attribute__((noinline)) ssize_t transfer_by_file(const haft_io_operation_t *o) {
     struct iovec part = {o->buffer, o->size};
@@ -75,7 +81,7 @@ static __attribute__((noinline)) ssize_t transfer_by_file(const haft_io_operatio
                                            : pwritev2(o->descriptor, &part, 1, -1, RWF_NOWAIT);
     if (done >= 0)
         return done;
-    if (errno != EOPNOTSUPP && errno != ENOSYS)
+    if (!must_do_without(errno))
         return -errno;
     if (!blocks(o->descriptor))
         return transfer_plainly(o, SIZE_MAX);
@@ -84,8 +90,25 @@ static __attribute__((noinline)) ssize_t transfer_by_file(const haft_io_operatio
     return ready < 0 ? ready : transfer_plainly(o, PIPE_BUF);
 }
 
+static size_t size_of_parts(const haft_io_operation_t *o) {
+    const struct iovec *parts = o->buffer;
+    size_t size = 0;
+    for (size_t i = 0; i < o->size; i++)
+        size += parts[i].iov_len;
+    return size;
+}
+
+/* A read of nothing waits for nothing, and takes no datagram, unlike a receive of nothing. */
+static bool reads_nothing(const haft_io_operation_t *o) {
+    if (o->kind == HAFT_IO_READ_PARTS && o->size != 0)
+        return o->buffer != NULL && o->size <= IOV_MAX && size_of_parts(o) == 0;
+    return (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_READ_PARTS) && o->size == 0;
+}
+
 /* Reads or writes without blocking, whether the descriptor blocks or not. */
 static ssize_t transfer(const haft_io_operation_t *o) {
+    if (HAFT_IO_UNLIKELY(reads_nothing(o)))
+        return transfer_plainly(o, 0);
     ssize_t done = transfer_by_socket(o);
     return HAFT_IO_LIKELY(done != -ENOTSOCK) ? done : transfer_by_file(o);
 }
@@ -111,7 +134,7 @@ static ssize_t transfer_parts_plainly(const haft_io_operation_t *o) {
     return done >= 0 ? done : -errno;
 }
 
-haft_io_operation_t haft_io_first_part(const haft_io_operation_t *o) {
+static haft_io_operation_t first_part(const haft_io_operation_t *o) {
     const struct iovec *parts = o->buffer;
     size_t first = 0;
     while (first + 1 < o->size && parts[first].iov_len == 0)
@@ -126,15 +149,9 @@ haft_io_operation_t haft_io_first_part(const haft_io_operation_t *o) {
     return part;
 }
 
-static size_t size_of_parts(const haft_io_operation_t *o) {
-    const struct iovec *parts = o->buffer;
-    size_t size = 0;
-    for (size_t i = 0; i < o->size; i++)
-        size += parts[i].iov_len;
-    return size;
-}
-
 static ssize_t transfer_parts(const haft_io_operation_t *o) {
+    if (HAFT_IO_UNLIKELY(reads_nothing(o)))
+        return transfer_parts_plainly(o);
     ssize_t done = transfer_parts_by_socket(o);
     if (done != -ENOTSOCK)
         return done;
@@ -143,7 +160,7 @@ static ssize_t transfer_parts(const haft_io_operation_t *o) {
                : pwritev2(o->descriptor, o->buffer, (int)o->size, -1, RWF_NOWAIT);
     if (done >= 0)
         return done;
-    if (errno != EOPNOTSUPP && errno != ENOSYS)
+    if (!must_do_without(errno))
         return -errno;
     if (!blocks(o->descriptor))
         return transfer_parts_plainly(o);
@@ -152,7 +169,7 @@ static ssize_t transfer_parts(const haft_io_operation_t *o) {
         return ready;
     if (o->kind == HAFT_IO_READ_PARTS || size_of_parts(o) <= PIPE_BUF)
         return transfer_parts_plainly(o);
-    haft_io_operation_t part = haft_io_first_part(o);
+    haft_io_operation_t part = first_part(o);
     return transfer_plainly(&part, PIPE_BUF);
 }
 
@@ -239,12 +256,12 @@ static ssize_t operate_blocking(const haft_io_operation_t *operation) {
     for (;;) {
         ssize_t done = -ENOTSOCK;
         if (operation->kind == HAFT_IO_READ || operation->kind == HAFT_IO_WRITE) {
-            done = transfer_by_socket(operation);
+            done = reads_nothing(operation) ? -ENOTSOCK : transfer_by_socket(operation);
             if (done == -ENOTSOCK)
                 done = transfer_plainly(operation, SIZE_MAX);
         } else if (operation->kind == HAFT_IO_READ_PARTS ||
                    operation->kind == HAFT_IO_WRITE_PARTS) {
-            done = transfer_parts_by_socket(operation);
+            done = reads_nothing(operation) ? -ENOTSOCK : transfer_parts_by_socket(operation);
             if (done == -ENOTSOCK)
                 done = transfer_parts_plainly(operation);
         } else {

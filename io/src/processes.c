@@ -132,9 +132,11 @@ int haft_io_wait_process(pid_t process, int *status) {
         return -errno;
     end_t end = {process, status, 0};
     __attribute__((cleanup(close_own))) int descriptor = (int)syscall(SYS_pidfd_open, process, 0);
-    if (descriptor < 0 && errno != ENOSYS)
+    bool refused =
+        errno == ENOSYS || errno == EPERM; /* before Linux 5.3; by a filter of system calls */
+    if (descriptor < 0 && !refused)
         return errno == ESRCH ? -ECHILD : -errno;
-    if (descriptor < 0) { /* before Linux 5.3 */
+    if (descriptor < 0) {
         errno = saved;
         int code = haft_io_call_blocking(call_wait, &end);
         return code == 0 ? end.code : code;

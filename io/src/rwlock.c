@@ -150,9 +150,9 @@ int haft_io_arrive_until(haft_io_barrier_t *barrier, int64_t deadline) {
     forget_who_gave_up(barrier);
     if (barrier->arrived + 1 >= barrier->needed) {
         barrier->arrived = 0;
-        while (haft_io_wake_first(&barrier->waiting))
-            continue;
+        haft_io_place_t *all = haft_io_claim_all(&barrier->waiting);
         haft_io_unguard(&barrier->lock);
+        haft_io_let_all_go(all);
         return 1;
     }
     barrier->arrived++;

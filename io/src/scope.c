@@ -147,28 +147,48 @@ bool haft_io_scope_finish(haft_io_scope_t *scope) {
     return waits;
 }
 
-/* Under its lock. Depth is that of the nesting of scopes in the program. */
-static void spread(haft_io_scope_t *scope) {
-    if (scope->cancelled)
-        return;
+/* Under its lock. */
+static void cancel_tasks(haft_io_scope_t *scope) {
     /* In a shared run, before a look at the tasks' cells. */
     __atomic_store_n(&scope->cancelled, true, scope->shared ? __ATOMIC_SEQ_CST : __ATOMIC_RELAXED);
     for (haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next)
         haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_task_t, link), scope->shared);
-    if (scope->split) {
-        haft_io_guard(&scope->lock_here);
-        for (haft_io_link_t *link = scope->tasks_here.next; link != &scope->tasks_here;
-             link = link->next)
-            haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_task_t, link), true);
-        haft_io_unguard(&scope->lock_here);
+    if (!scope->split)
+        return;
+    haft_io_guard(&scope->lock_here);
+    for (haft_io_link_t *link = scope->tasks_here.next; link != &scope->tasks_here;
+         link = link->next)
+        haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_task_t, link), true);
+    haft_io_unguard(&scope->lock_here);
+}
+
+haft_io_scope_t *haft_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t *top, bool down,
+                                    unsigned *depth) {
+    haft_io_link_t *next = down ? at->inner.next : &at->inner;
+    *depth += 1;
+    while (next == &at->inner) {
+        *depth -= 1;
+        if (at == top)
+            return NULL;
+        haft_io_scope_t *outer = at->outer;
+        next = at->sibling.next;
+        haft_io_unlock_scope(at);
+        at = outer;
     }
-    for (haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next) {
-        haft_io_scope_t *inner = HAFT_IO_OWNER(link, haft_io_scope_t, sibling);
-        if (inner->shielded)
-            continue;
-        haft_io_lock_scope(inner);
-        spread(inner);
-        haft_io_unlock_scope(inner);
+    at = HAFT_IO_OWNER(next, haft_io_scope_t, sibling);
+    haft_io_lock_scope(at);
+    return at;
+}
+
+/* Under its lock. */
+static void spread(haft_io_scope_t *top) {
+    bool down;
+    unsigned depth = 0;
+    for (haft_io_scope_t *scope = top; scope != NULL;
+         scope = haft_io_next_scope(scope, top, down, &depth)) {
+        down = !scope->cancelled && (scope == top || !scope->shielded);
+        if (down)
+            cancel_tasks(scope);
     }
 }
 
@@ -284,8 +304,11 @@ static bool run_body(void *(*body)(void *), void *argument, void **result, int *
 
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
                        void *argument, void **result) {
+    static const haft_io_scope_options_t defaults;
     haft_io_task_t *task = haft_io_this_task();
     int code = 0;
+    if (options == NULL)
+        options = &defaults;
     if (body == NULL)
         haft_io_misuse("A scope needs a body to call (NULL).");
     void *unused;
@@ -310,7 +333,7 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
 }
 
 int haft_io_scope(void *(*body)(void *), void *argument, void **result) {
-    return haft_io_scope_with(&(haft_io_scope_options_t){.deadline = 0}, body, argument, result);
+    return haft_io_scope_with(NULL, body, argument, result);
 }
 
 int haft_io_shield(void *(*body)(void *), void *argument) {

@@ -62,8 +62,37 @@ static size_t drawn_size(haft_io_simulated_t *simulated, size_t size) {
     return simulated->short_counts && size > 1 ? 1 + haft_io_random(simulated, size) : size;
 }
 
-static ssize_t read_end(haft_io_simulated_t *simulated, end_t *end, char *buffer, size_t size,
+/* `parts` of memory as one: from `at` on, copies bytes into it or out of it. */
+typedef struct memory {
+    const struct iovec *parts;
+    size_t count;
+    size_t size; /* of all */
+} memory_t;
+
+static memory_t memory_of(const struct iovec *parts, size_t count) {
+    memory_t memory = {parts, count, 0};
+    for (size_t i = 0; i < count; i++)
+        memory.size += parts[i].iov_len;
+    return memory;
+}
+
+/* The bytes of the ring, from a place on, and those of the memory: in the one direction or the other. */
+static void copy(const memory_t *memory, char *ring, size_t first, size_t size, bool into_ring) {
+    for (size_t i = 0; i < memory->count && size != 0; i++) {
+        char *bytes = memory->parts[i].iov_base;
+        for (size_t j = 0; j < memory->parts[i].iov_len && size != 0; j++, size--, first++) {
+            char *in_ring = &ring[first % STREAM_SIZE];
+            if (into_ring)
+                *in_ring = bytes[j];
+            else
+                bytes[j] = *in_ring;
+        }
+    }
+}
+
+static ssize_t read_end(haft_io_simulated_t *simulated, end_t *end, const memory_t *into,
                         int flags) {
+    size_t size = into->size;
     if (end->broken)
         return -ECONNRESET;
     if (end->count == 0)
@@ -74,8 +103,7 @@ static ssize_t read_end(haft_io_simulated_t *simulated, end_t *end, char *buffer
     size = size < end->count ? size : end->count;
     if ((flags & MSG_WAITALL) == 0)
         size = drawn_size(simulated, size);
-    for (size_t i = 0; i < size; i++)
-        buffer[i] = end->bytes[(end->first + i) % STREAM_SIZE];
+    copy(into, end->bytes, end->first, size, false);
     if ((flags & MSG_PEEK) != 0)
         return (ssize_t)size;
     end->first = (end->first + size) % STREAM_SIZE;
@@ -84,17 +112,16 @@ static ssize_t read_end(haft_io_simulated_t *simulated, end_t *end, char *buffer
 }
 
 static ssize_t write_end(haft_io_simulated_t *simulated, const end_t *end, end_t *peer,
-                         const char *buffer, size_t size) {
+                         const memory_t *from) {
     if (end->broken)
         return -ECONNRESET;
     if (end->finished)
         return -EPIPE;
-    size_t room = STREAM_SIZE - peer->count;
+    size_t room = STREAM_SIZE - peer->count, size = from->size;
     if (room == 0)
         return size == 0 ? 0 : -EAGAIN;
     size = drawn_size(simulated, size < room ? size : room);
-    for (size_t i = 0; i < size; i++)
-        peer->bytes[(peer->first + peer->count + i) % STREAM_SIZE] = buffer[i];
+    copy(from, peer->bytes, peer->first + peer->count, size, true);
     peer->count += size;
     return (ssize_t)size;
 }
@@ -113,25 +140,33 @@ static int poll_end(const end_t *end, const end_t *peer, short events) {
     return ready != 0 ? ready : -EAGAIN;
 }
 
-/* A message as an operation on the first of its parts; nothing comes along with it. */
-static haft_io_operation_t part_of_message(const haft_io_operation_t *operation) {
-    bool receives = operation->kind == HAFT_IO_RECEIVE_MESSAGE;
+static bool sends(const haft_io_operation_t *operation) {
+    return haft_io_events_of(operation) == POLLOUT;
+}
+
+/* Where the bytes of an operation go to, or come from. Nothing comes along with a message. */
+static int memory_of_operation(const haft_io_operation_t *operation, struct iovec *part,
+                               memory_t *memory) {
+    *part = (struct iovec){operation->buffer, operation->size};
+    *memory = memory_of(part, 1);
+    if (operation->kind == HAFT_IO_READ_PARTS || operation->kind == HAFT_IO_WRITE_PARTS)
+        *memory = memory_of(operation->buffer, operation->size);
+    if (operation->kind != HAFT_IO_RECEIVE_MESSAGE && operation->kind != HAFT_IO_SEND_MESSAGE)
+        return 0;
     struct msghdr *message = operation->buffer;
-    haft_io_operation_t part = haft_io_first_part(
-        &(haft_io_operation_t){.buffer = message->msg_iov, .size = message->msg_iovlen});
-    part.kind = receives ? HAFT_IO_RECEIVE : HAFT_IO_SEND;
-    part.flags = operation->flags;
-    if (!receives && message->msg_controllen != 0)
-        part.flags = ~FLAGS;
-    if (receives) {
+    if (message == NULL)
+        return -EFAULT;
+    if (sends(operation) && message->msg_controllen != 0)
+        return -EOPNOTSUPP;
+    if (!sends(operation)) {
         message->msg_namelen = 0;
         message->msg_controllen = 0;
         message->msg_flags = 0;
     }
-    return part;
+    *memory = memory_of(message->msg_iov, message->msg_iovlen);
+    return 0;
 }
 
-/* The flags of recv(2) and send(2), whose place is that of the events in other operations. */
 static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_operation_t *operation);
 
 static ssize_t attempt_here(const haft_io_operation_t *operation) {
@@ -142,41 +177,26 @@ static ssize_t attempt_here(const haft_io_operation_t *operation) {
 static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_operation_t *operation) {
     state_t *state = worker->backend_state;
     end_t *peer = &state->ends[end->peer - FIRST_END];
-    ssize_t done;
-    haft_io_operation_t part;
-    if (operation->kind == HAFT_IO_READ_PARTS || operation->kind == HAFT_IO_WRITE_PARTS) {
-        part = haft_io_first_part(operation);
-        operation = &part;
-    } else if (operation->kind == HAFT_IO_RECEIVE_MESSAGE ||
-               operation->kind == HAFT_IO_SEND_MESSAGE) {
-        if (operation->buffer == NULL)
-            return -EFAULT;
-        part = part_of_message(operation);
-        operation = &part;
-    }
-    if ((haft_io_flags_of(operation) & ~FLAGS) != 0)
-        return -EOPNOTSUPP;
-    switch (operation->kind) {
-    case HAFT_IO_READ:
-    case HAFT_IO_RECEIVE:
-        done = read_end(worker->simulated, end, operation->buffer, operation->size,
-                        haft_io_flags_of(operation));
-        if (done > 0 && (haft_io_flags_of(operation) & MSG_PEEK) == 0)
-            haft_io_wake(waiters_of(state, end->peer), HAFT_IO_OUTWARD, false, false);
-        return done;
-    case HAFT_IO_READ_LENT:
-        return haft_io_read_into_lent(operation, attempt_here);
-    case HAFT_IO_WRITE:
-    case HAFT_IO_SEND:
-        done = write_end(worker->simulated, end, peer, operation->buffer, operation->size);
-        if (done > 0)
-            haft_io_wake(waiters_of(state, end->peer), HAFT_IO_INWARD, false, false);
-        return done;
-    case HAFT_IO_POLL:
+    int flags = haft_io_flags_of(operation);
+    if (operation->kind == HAFT_IO_POLL)
         return poll_end(end, peer, (short)operation->flags);
-    default:
+    if (operation->kind > HAFT_IO_SEND || (flags & ~FLAGS) != 0)
         return -EOPNOTSUPP;
-    }
+    if (operation->kind == HAFT_IO_READ_LENT)
+        return haft_io_read_into_lent(operation, attempt_here);
+    struct iovec part;
+    memory_t memory;
+    ssize_t done = memory_of_operation(operation, &part, &memory);
+    if (done != 0)
+        return done;
+    if (sends(operation))
+        done = write_end(worker->simulated, end, peer, &memory);
+    else
+        done = read_end(worker->simulated, end, &memory, flags);
+    if (done > 0 && (flags & MSG_PEEK) == 0)
+        haft_io_wake(waiters_of(state, end->peer),
+                     sends(operation) ? HAFT_IO_INWARD : HAFT_IO_OUTWARD, false, false);
+    return done;
 }
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
@@ -316,21 +336,19 @@ static void tell_who_waits(const haft_io_scope_t *scope) {
         fprintf(stderr, "haft-io:   the task '%s' waits for: %s\n", haft_io_task_name(task),
                 task->waits_for != NULL ? task->waits_for : "?");
     }
-    for (const haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next)
-        tell_who_waits(HAFT_IO_OWNER(link, haft_io_scope_t, sibling));
 }
 
 /* Those that no cancel has reached yet, each the outermost of its kind. False: there is none. */
-static bool cancel_shielded(const haft_io_scope_t *scope) {
-    bool some = false;
-    for (const haft_io_link_t *link = scope->inner.next; link != &scope->inner; link = link->next) {
-        haft_io_scope_t *inner = HAFT_IO_OWNER(link, haft_io_scope_t, sibling);
-        if (inner->cancelled) {
-            some |= cancel_shielded(inner);
-        } else {
-            haft_io_scope_cancel(inner, -EDEADLK);
-            some = true;
-        }
+static bool cancel_shielded(haft_io_scope_t *root) {
+    bool some = false, down;
+    unsigned depth = 0;
+    for (haft_io_scope_t *scope = root; scope != NULL;
+         scope = haft_io_next_scope(scope, root, down, &depth)) {
+        down = scope->cancelled;
+        if (down)
+            continue;
+        haft_io_scope_cancel(scope, -EDEADLK);
+        some = true;
     }
     return some;
 }
@@ -342,7 +360,10 @@ static void poll_time(haft_io_worker_t *worker, int64_t nanoseconds) {
     }
     fprintf(stderr, "haft-io: nobody can go on:\n");
     haft_io_scope_t *root = &worker->crew->root;
-    tell_who_waits(root);
+    unsigned depth = 0;
+    for (haft_io_scope_t *scope = root; scope != NULL;
+         scope = haft_io_next_scope(scope, root, true, &depth))
+        tell_who_waits(scope);
     if (!root->cancelled)
         haft_io_scope_cancel(root, -EDEADLK);
     else if (!cancel_shielded(root))

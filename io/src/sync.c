@@ -118,9 +118,10 @@ bool haft_io_try_acquire(haft_io_semaphore_t *semaphore) {
 
 void haft_io_release(haft_io_semaphore_t *semaphore) {
     haft_io_guard(&semaphore->lock);
-    if (!haft_io_wake_first(&semaphore->waiting))
-        semaphore->count++;
+    haft_io_place_t *first = haft_io_claim_first(&semaphore->waiting);
+    semaphore->count += first == NULL;
     haft_io_unguard(&semaphore->lock);
+    haft_io_let_go(first);
 }
 
 /* ---- Conditions ---- */
@@ -148,15 +149,16 @@ int haft_io_wait(haft_io_condition_t *condition, haft_io_mutex_t *mutex) {
 
 void haft_io_signal(haft_io_condition_t *condition) {
     haft_io_guard(&condition->lock);
-    haft_io_wake_first(&condition->waiting);
+    haft_io_place_t *first = haft_io_claim_first(&condition->waiting);
     haft_io_unguard(&condition->lock);
+    haft_io_let_go(first);
 }
 
 void haft_io_broadcast(haft_io_condition_t *condition) {
     haft_io_guard(&condition->lock);
-    while (haft_io_wake_first(&condition->waiting))
-        continue;
+    haft_io_place_t *all = haft_io_claim_all(&condition->waiting);
     haft_io_unguard(&condition->lock);
+    haft_io_let_all_go(all);
 }
 
 /* ---- Events and promises ---- */
@@ -164,9 +166,9 @@ void haft_io_broadcast(haft_io_condition_t *condition) {
 void haft_io_set_event(haft_io_event_t *event) {
     haft_io_guard(&event->lock);
     event->set = true;
-    while (haft_io_wake_first(&event->waiting))
-        continue;
+    haft_io_place_t *all = haft_io_claim_all(&event->waiting);
     haft_io_unguard(&event->lock);
+    haft_io_let_all_go(all);
 }
 
 void haft_io_clear_event(haft_io_event_t *event) {
@@ -214,13 +216,14 @@ void haft_io_wait_turn(haft_io_task_t *task, haft_io_event_t *event) {
 void haft_io_keep(haft_io_promise_t *promise, void *value) {
     haft_io_guard(&promise->kept.lock);
     bool kept = promise->kept.set;
+    haft_io_place_t *all = NULL;
     if (!kept) {
         promise->value = value;
         promise->kept.set = true;
-        while (haft_io_wake_first(&promise->kept.waiting))
-            continue;
+        all = haft_io_claim_all(&promise->kept.waiting);
     }
     haft_io_unguard(&promise->kept.lock);
+    haft_io_let_all_go(all);
     if (kept)
         haft_io_misuse("A promise was kept twice.");
 }

@@ -283,6 +283,8 @@ int haft_io_spawn(void *(*function)(void *), void *argument) {
 
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument) {
+    if (options == NULL)
+        options = &defaults;
     return spawn(options, function, argument, HAFT_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
 }
 
@@ -292,7 +294,7 @@ haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {
 
 haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
                                    void *argument) {
-    return spawn(options, function, argument, NULL);
+    return spawn(options != NULL ? options : &defaults, function, argument, NULL);
 }
 
 static HAFT_IO_COLD __attribute__((noreturn)) void cannot_be_joined(const haft_io_task_t *task,

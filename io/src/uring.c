@@ -134,7 +134,7 @@ static bool sends_with_others(const haft_io_runner_t *runner, const haft_io_desc
 /* What the kernel does itself; anything else is tried, and waited for by poll. */
 static bool kernel_does(const haft_io_runner_t *runner, const haft_io_descriptor_t *known,
                         const haft_io_operation_t *o, int nature) {
-    if (nature == HAFT_IO_SOCKET && o->address == NULL)
+    if (nature == HAFT_IO_SOCKET && o->address == NULL && o->size != 0)
         return sends(o) ? sends_with_others(runner, known, o)
                         : o->kind == HAFT_IO_RECEIVE || o->kind == HAFT_IO_READ;
     return nature == HAFT_IO_FILE && (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_WRITE);

@@ -82,13 +82,19 @@ void haft_io_leave_place(haft_io_place_t *place) {
     place->list = NULL;
 }
 
-bool haft_io_wake_first(haft_io_waiting_t *list) {
-    while (list->first != NULL) {
-        haft_io_place_t *place = haft_io_first_leaves(list);
-        if (haft_io_cell_win(place->cell, place->outcome))
-            return true;
+haft_io_place_t *haft_io_claim_all(haft_io_waiting_t *list) {
+    haft_io_place_t *first = haft_io_claim_first(list);
+    for (haft_io_place_t *last = first; last != NULL; last = last->next)
+        last->next = haft_io_claim_first(list);
+    return first;
+}
+
+void haft_io_let_all_go(haft_io_place_t *places) {
+    while (places != NULL) {
+        haft_io_place_t *next = places->next; /* The place may be gone then. */
+        haft_io_let_go(places);
+        places = next;
     }
-    return false;
 }
 
 int haft_io_code_of(uint32_t outcome) {

@@ -6,8 +6,11 @@
  */
 #include "check_io.h"
 
+#include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static atomic_int slow = -1; /* the descriptor whose close waits for `begins` */
@@ -23,6 +26,8 @@ int __wrap_close(int descriptor) {
         while (!atomic_load(&begins))
             continue;
         usleep(MICROSECONDS); /* The reader may have begun to wait by then. */
+        /* Not by the function: the thread sanitizer would take for a mistake what is tested here. */
+        return (int)syscall(SYS_close, descriptor);
     }
     return __real_close(descriptor);
 }
@@ -64,6 +69,110 @@ static void close_slowly_on(const haft_io_options_t *options) {
 }
 static void who_reads_while_another_thread_closes_gets_an_error(void) {
     check_everywhere(close_slowly_on);
+}
+
+/* ---- A wait that begins while a thread closes that belongs to no run ---- */
+
+static void make_pipe(void) {
+    CHECK_EQUAL(haft_io_pipe(ends), 0);
+}
+static void make_listener(void) {
+    ends[0] = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    ends[1] = dup(STDERR_FILENO);
+}
+static ssize_t read_first(void) {
+    return haft_io_read(ends[0], &(char){0}, 1);
+}
+static ssize_t read_lent(void) {
+    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    return haft_io_read_lent(ends[0], &bytes);
+}
+static ssize_t accept_one(void) {
+    return haft_io_accept(ends[0]);
+}
+static ssize_t wait_for_first(void) {
+    return haft_io_wait_for(ends[0], POLLIN);
+}
+static ssize_t poll_both(void) {
+    struct pollfd entries[] = {{-1, POLLIN, 0}, {ends[0], POLLIN, 0}};
+    int ready = haft_io_poll(entries, 2, HAFT_IO_FOREVER);
+    return ready == 1 && entries[1].revents == POLLNVAL ? -EBADF : ready;
+}
+static const struct wait {
+    void (*make)(void);
+    ssize_t (*wait)(void);
+} waits[] = {{make_pipe, read_first},
+             {make_pipe, read_lent},
+             {make_listener, accept_one},
+             {make_pipe, wait_for_first},
+             {make_pipe, poll_both}};
+
+static void *close_first(void *unused) {
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    return unused;
+}
+static void *wait_while_it_is_closed(void *wait) {
+    pthread_t closer;
+    atomic_store(&is_closing, false);
+    atomic_store(&begins, false);
+    atomic_store(&slow, ends[0]);
+    CHECK_EQUAL(pthread_create(&closer, NULL, close_first, NULL), 0);
+    while (!atomic_load(&is_closing))
+        haft_io_yield();
+    atomic_store(&begins, true);
+    CHECK_EQUAL(((const struct wait *)wait)->wait(), -EBADF);
+    CHECK_EQUAL(pthread_join(closer, NULL), 0);
+    return NULL;
+}
+/* In vain if the close is missed. */
+static void *wait_for_a_while(void *wait) {
+    haft_io_scope_options_t options = {.deadline = haft_io_now() + 10 * HAFT_IO_SECOND};
+    CHECK_EQUAL(haft_io_scope_with(&options, wait_while_it_is_closed, wait, NULL), 0);
+    return NULL;
+}
+/* Each in a run that does not know the number yet. */
+static void wait_in_each_way_on(const haft_io_options_t *options) {
+    for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
+        waits[i].make();
+        CHECK_EQUAL(haft_io_run(wait_for_a_while, (void *)(uintptr_t)&waits[i], options), 0);
+        CHECK_EQUAL(haft_io_close(ends[1]), 0);
+    }
+}
+static void who_begins_to_wait_while_an_ordinary_thread_closes_gets_an_error(void) {
+    check_everywhere(wait_in_each_way_on);
+}
+
+/* A thread that is cancelled in the system's close has closed, and left no trace of that. */
+static void *close_to_the_end(void *unused) {
+    haft_io_close(ends[0]);
+    pthread_testcancel();
+    return unused;
+}
+static void *cancel_who_closes(void *unused) {
+    pthread_t closer;
+    void *how;
+    atomic_store(&is_closing, false);
+    atomic_store(&begins, false);
+    atomic_store(&slow, ends[0]);
+    CHECK_EQUAL(pthread_create(&closer, NULL, close_to_the_end, NULL), 0);
+    while (!atomic_load(&is_closing))
+        haft_io_yield();
+    pthread_cancel(closer);
+    atomic_store(&begins, true);
+    CHECK_EQUAL(pthread_join(closer, &how), 0);
+    CHECK(how == PTHREAD_CANCELED);
+    CHECK_EQUAL(fcntl(ends[0], F_GETFD), -1);
+    /* A wait on a number looks at those that are being closed. */
+    CHECK_EQUAL(haft_io_read(ends[0], &(char){0}, 1), -EBADF);
+    return unused;
+}
+static void cancel_who_closes_on(const haft_io_options_t *options) {
+    make_pipe();
+    CHECK_EQUAL(haft_io_run(cancel_who_closes, NULL, options), 0);
+    CHECK_EQUAL(haft_io_close(ends[1]), 0);
+}
+static void a_thread_that_is_cancelled_while_it_closes_leaves_no_trace(void) {
+    check_everywhere(cancel_who_closes_on);
 }
 
 /* ---- A number that is used again ---- */
@@ -109,5 +218,7 @@ static void who_was_woken_gets_nothing_of_the_next_file_of_the_number(void) {
 int main(void) {
     RUN(who_was_woken_gets_nothing_of_the_next_file_of_the_number);
     RUN(who_reads_while_another_thread_closes_gets_an_error);
+    RUN(who_begins_to_wait_while_an_ordinary_thread_closes_gets_an_error);
+    RUN(a_thread_that_is_cancelled_while_it_closes_leaves_no_trace);
     return check_end();
 }

@@ -620,6 +620,36 @@ static void a_handler_of_the_program_sees_the_operations(void) {
     handle_reads(NULL);
 }
 
+/* read(2) of nothing waits for nothing, and takes nothing; recv(2) of nothing does. */
+BODY(read_nothing) {
+    int streams[2], datagrams[2], pipes[2];
+    struct iovec empty = {NULL, 0};
+    char text[8];
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, streams), 0);
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_DGRAM, 0, datagrams), 0);
+    CHECK_EQUAL(haft_io_pipe(pipes), 0);
+    const int all[] = {streams[0], datagrams[0], pipes[0]};
+    CHECK_EQUAL(haft_io_send(datagrams[1], "one", 3, 0), 3);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQUAL(haft_io_read(all[i], text, 0), 0);
+        CHECK_EQUAL(haft_io_read_parts(all[i], NULL, 0), 0);
+        CHECK_EQUAL(haft_io_read_parts(all[i], &empty, 1), 0);
+    }
+    CHECK_EQUAL(haft_io_read(-1, text, 0), -EBADF);
+    CHECK_EQUAL(haft_io_receive(datagrams[0], text, sizeof text, 0), 3);
+    for (int i = 0; i < 2; i++) {
+        haft_io_close(streams[i]);
+        haft_io_close(datagrams[i]);
+        haft_io_close(pipes[i]);
+    }
+    return NULL;
+}
+static void a_read_of_nothing_waits_for_nothing(void) {
+    read_nothing(NULL);
+    CHECK_RUNS(read_nothing);
+    CHECK_EQUAL(haft_io_run(read_nothing, NULL, &(haft_io_options_t){.threads = 2}), 0);
+}
+
 int main(void) {
     check_backend();
     RUN(a_read_waits_for_what_is_written);
@@ -647,6 +677,7 @@ int main(void) {
     RUN(names_are_resolved);
     RUN(a_wait_for_events_returns_those_that_are_there);
     RUN(a_handler_of_the_program_sees_the_operations);
+    RUN(a_read_of_nothing_waits_for_nothing);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

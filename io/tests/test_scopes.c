@@ -458,6 +458,67 @@ static void who_is_cancelled_while_it_waits_for_calls_does_not_go_on(void) {
     CHECK_RUNS(cancel_who_waits_for_several);
 }
 
+/* Scopes in scopes take no stack of who cancels or dumps them, which is a task's. */
+static haft_io_scope_t *outermost;
+static haft_io_event_t is_deep;
+static int left;
+static void count_left(const int *unused) {
+    (void)unused;
+    left++;
+}
+static void *open_more(void *more) {
+    __attribute__((cleanup(count_left))) int here = 0;
+    (void)here;
+    if (more != NULL) {
+        haft_io_scope(open_more, check_number((intptr_t)more - 1), NULL);
+    } else {
+        haft_io_set_event(&is_deep);
+        haft_io_sleep(1000 * HAFT_IO_SECOND);
+    }
+    return NULL;
+}
+BODY(dump_and_cancel) {
+    haft_io_wait_event(&is_deep);
+    int nowhere = open("/dev/null", O_WRONLY);
+    CHECK_EQUAL(haft_io_dump(nowhere), 0);
+    haft_io_close(nowhere);
+    haft_io_cancel(outermost);
+    return NULL;
+}
+static void *open_outermost(void *more) {
+    outermost = haft_io_this_scope();
+    return open_more(more);
+}
+BODY(cancel_deep_scopes) {
+    const intptr_t deep = check_bare() ? 20000 : 500;
+    left = 0;
+    haft_io_clear_event(&is_deep);
+    haft_io_spawn(dump_and_cancel, NULL);
+    CHECK_EQUAL(haft_io_scope(open_outermost, check_number(deep), NULL), -ECANCELED);
+    CHECK_EQUAL(left, deep + 1);
+    return NULL;
+}
+static void scopes_may_be_as_deep_as_there_is_memory_for(void) {
+    CHECK_RUNS(cancel_deep_scopes);
+    CHECK_EQUAL(haft_io_run(cancel_deep_scopes, NULL, &(haft_io_options_t){.threads = 2}), 0);
+}
+
+BODY(give_no_options) {
+    void *result = NULL;
+    CHECK_EQUAL(haft_io_scope_with(NULL, check_nothing, check_number(1), &result), 0);
+    CHECK(result == check_number(1));
+    CHECK_EQUAL(haft_io_spawn_with(NULL, check_nothing, NULL), 0);
+    CHECK_EQUAL(haft_io_join(haft_io_async_with(NULL, check_nothing, check_number(2)), &result), 0);
+    CHECK(result == check_number(2));
+    int nowhere = open("/dev/null", O_WRONLY);
+    CHECK_EQUAL(haft_io_dump_with(NULL, nowhere), 0);
+    haft_io_close(nowhere);
+    return NULL;
+}
+static void no_options_are_zeroed_ones(void) {
+    CHECK_RUNS(give_no_options);
+}
+
 int main(void) {
     check_backend();
     RUN(a_scope_is_left_when_its_tasks_have_ended);
@@ -479,6 +540,8 @@ int main(void) {
     RUN(a_scope_that_another_effect_unwinds_ends_its_tasks_first);
     RUN(all_of_these_and_the_first_of_these);
     RUN(who_is_cancelled_while_it_waits_for_calls_does_not_go_on);
+    RUN(scopes_may_be_as_deep_as_there_is_memory_for);
+    RUN(no_options_are_zeroed_ones);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

@@ -94,6 +94,25 @@ static void waitall_waits_for_all_of_a_message(void) {
     CHECK_SIMULATES(receive_messages);
 }
 
+BODY(peek_at_messages) {
+    char first[4], second[5], third[2];
+    struct iovec parts[] = {{first, 4}, {NULL, 0}, {second, 5}, {third, 2}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 4};
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    CHECK_EQUAL(haft_io_write_all(ends[1], "hello ", 6), 0);
+    haft_io_spawn(say_world, NULL);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(haft_io_receive_message(ends[0], &message, MSG_WAITALL | MSG_PEEK), 11);
+        CHECK(memcmp(first, "hell", 4) == 0 && memcmp(second, "o wor", 5) == 0 &&
+              memcmp(third, "ld", 2) == 0);
+        memset(third, 0, sizeof third);
+    }
+    return NULL;
+}
+static void waitall_peeks_at_all_of_a_message(void) {
+    CHECK_SIMULATES(peek_at_messages);
+}
+
 static void *receive_in_vain(void *got) {
     *(ssize_t *)got = haft_io_receive(ends[0], buffer, 6, MSG_WAITALL);
     haft_io_yield();
@@ -207,6 +226,7 @@ int main(void) {
     RUN(what_is_peeked_at_stays);
     RUN(waitall_waits_for_all);
     RUN(waitall_waits_for_all_of_a_message);
+    RUN(waitall_peeks_at_all_of_a_message);
     RUN(waitall_ends_with_the_stream);
     RUN(a_cancel_leaves_waitall_what_it_has);
     RUN(dontwait_does_not_wait_and_what_is_not_simulated_is_refused);

@@ -3,6 +3,7 @@
 #include "check_io.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 
 static char order[256];
@@ -488,6 +489,85 @@ static void runs_and_threads_send_to_each_other(void) {
 }
 
 /* HAFT_SYNC_SECONDS=60 goes on with several threads for a minute. */
+/* ---- Objects that end with the wait ---- */
+
+static void set_event(void *object) {
+    haft_io_set_event(object);
+}
+static int wait_event(void *object) {
+    return haft_io_wait_event(object);
+}
+static void keep_promise(void *object) {
+    haft_io_keep(object, NULL);
+}
+static int await_promise(void *object) {
+    void *value;
+    return haft_io_await(object, &value);
+}
+static void release_semaphore(void *object) {
+    haft_io_release(object);
+}
+static int acquire_semaphore(void *object) {
+    return haft_io_acquire(object);
+}
+static void send_value(void *object) {
+    CHECK_EQUAL(haft_io_channel_send(object, &(int){1}), 0);
+}
+static int receive_value(void *object) {
+    int value;
+    return haft_io_channel_receive(object, &value);
+}
+static int wait_to_send(void *object) {
+    return haft_io_channel_send(object, &(int){2});
+}
+static void receive_and_check(void *object) {
+    CHECK_EQUAL(receive_value(object), 0);
+}
+static void close_channel(void *object) {
+    haft_io_channel_close(object);
+}
+static int receive_the_end(void *object) {
+    return receive_value(object) == -EPIPE ? 0 : -EIO;
+}
+static const struct ending {
+    size_t size; /* 0: a channel */
+    int (*wait)(void *object);
+    void (*end)(void *object);
+} endings[] = {{sizeof(haft_io_event_t), wait_event, set_event},
+               {sizeof(haft_io_promise_t), await_promise, keep_promise},
+               {sizeof(haft_io_semaphore_t), acquire_semaphore, release_semaphore},
+               {0, receive_value, send_value},
+               {0, wait_to_send, receive_and_check},
+               {0, receive_the_end, close_channel}};
+enum { ENDINGS = sizeof endings / sizeof endings[0] };
+static const struct ending *ending;
+static void *end_a_wait(void *object) {
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    ending->end(object);
+    return NULL;
+}
+BODY(wait_for_what_ends) {
+    for (int i = 0; i < 10 * ENDINGS; i++) {
+        pthread_t thread;
+        ending = &endings[i % ENDINGS];
+        bool is_channel = ending->size == 0;
+        void *object = is_channel ? haft_io_channel_new(sizeof(int), 0) : calloc(1, ending->size);
+        CHECK_EQUAL(pthread_create(&thread, NULL, end_a_wait, object), 0);
+        CHECK_EQUAL(ending->wait(object), 0);
+        if (is_channel)
+            haft_io_channel_free(object);
+        else
+            free(object);
+        CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    }
+    return NULL;
+}
+/* (What is wrong here the thread sanitizer sees.) */
+static void an_object_may_end_with_the_only_wait_for_it(void) {
+    wait_for_what_ends(NULL);
+    CHECK_RUNS(wait_for_what_ends);
+}
+
 int main(void) {
     check_backend();
     RUN(a_mutex_is_handed_over_in_order);
@@ -505,6 +585,7 @@ int main(void) {
     RUN(a_choice_does_the_first_that_can_be_done);
     RUN(a_choice_that_was_done_is_not_overwritten_by_the_other);
     RUN(a_choice_among_a_thousand_needs_no_large_stack);
+    RUN(an_object_may_end_with_the_only_wait_for_it);
     double seconds = check_seconds("HAFT_SYNC_SECONDS", 0, CHECK_RACE_SECONDS);
     double begin = (double)time(NULL);
     do {

@@ -16,7 +16,7 @@
  *         int listener = haft_io_listen_tcp("::", 7000, 0), connection;
  *         while ((connection = haft_io_accept(listener)) >= 0)
  *             haft_io_spawn(echo, (void *)(intptr_t)connection);
- *         return NULL;
+ *         return argument;
  *     }
  *     int main(void) {
  *         return haft_io_run(serve, NULL, NULL);
@@ -127,7 +127,7 @@ typedef struct haft_io_task_options {
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument);
 haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
                                    void *argument);
-/* haft_io_spawn with options. */
+/* haft_io_spawn with options. (As everywhere, `options` NULL are zeroed ones.) */
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
 
@@ -472,7 +472,9 @@ int haft_io_wait_process(pid_t process, int *status);
  * These work between the tasks of any runs and ordinary threads: a task that waits lets others run;
  * a thread without a scheduler blocks. Who waits first is served first: a release hands the object
  * to the first in the queue, a mutex at the latest when he has come for it once, so nobody starves. Objects that no function makes are zeroed, or
- * initialised by {0}, and need no destruction; they must outlive their use.
+ * initialised by {0}, and need no destruction; they must outlive their use. When the wait for an event, a promise, a
+ * semaphore or a condition has been ended, neither who ended it nor who waited touches the object again: it may be
+ * in the frame of either.
  *
  * Functions ending in `_until` give up at a deadline of haft_io_now(), with -ETIMEDOUT; with
  * HAFT_IO_FOREVER never. All waits may be cancelled; a cancelled wait has taken nothing.
@@ -597,7 +599,8 @@ int haft_io_await_until(haft_io_promise_t *promise, void **value, int64_t deadli
 /*
  * A channel carries values of `size` bytes, in order. A send waits while `capacity` values are
  * inside; with capacity 0, it waits until a receiver takes the value. NULL: no memory. To be freed
- * when nobody uses the channel any more; values inside are forgotten.
+ * when nobody uses the channel any more; values inside are forgotten. Who has let a wait end, by a send, a receive or a
+ * close, does not use it any more: who has the reply may free the channel that it came by.
  */
 typedef struct haft_io_channel haft_io_channel_t;
 haft_io_channel_t *haft_io_channel_new(size_t size, size_t capacity);
@@ -673,7 +676,8 @@ int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
  * With haft_io_options_t.watchdog, in nanoseconds, a thread looks at the others every half of that time. A
  * task that has run for longer than the option says, without a wait or a yield, is named on standard error,
  * with the backtrace of where it is; and again after twice that time, four times, and so on, while it goes
- * on. The process's action for SIGURG, which the thread is interrupted by, is replaced.
+ * on. The process's action for SIGURG, which the thread is interrupted by, is replaced; a call of the system in
+ * which the task sleeps may end with EINTR.
  *
  *     haft-io: a task has held its thread for more than 100 ms: 'the miner'
  *     ./program(mine+0x12) [0x401234]

@@ -181,7 +181,7 @@ concept scope_body = std::invocable<F &> || std::invocable<F &, scope_ref>;
 
 /* Runs the body as the first task, and returns what it returns, when all tasks have ended; or throws. */
 template <scope_body F>
-auto run(const options &options, F function) {
+decltype(auto) run(const options &options, F function) {
     detail::body<F, scope_ref> body{function, options.failures, "run", true};
     haft_io_options_t given = {};
     given.threads = options.threads;
@@ -196,7 +196,7 @@ auto run(const options &options, F function) {
     return body.leave(haft_io_run(&body.enter, &body, &given), "run");
 }
 template <scope_body F>
-auto run(F function) {
+decltype(auto) run(F function) {
     return run(options{}, std::move(function));
 }
 
@@ -206,7 +206,7 @@ struct simulation {
     bool short_counts = false;
 };
 template <scope_body F>
-auto simulate(simulation how, F function) {
+decltype(auto) simulate(simulation how, F function) {
     detail::body<F, scope_ref> body{function, nullptr, "simulation", true};
     haft_io_simulation_t given = {how.seed, how.short_counts};
     return body.leave(haft_io_simulate(&body.enter, &body, &given), "simulate");
@@ -225,7 +225,7 @@ struct scope_options {
  * ended; or throws. Outside of a run there are no tasks, and no deadlines: the body is called.
  */
 template <scope_body F>
-auto scope(const scope_options &options, F function) {
+decltype(auto) scope(const scope_options &options, F function) {
     detail::body<F, scope_ref> body{function, options.failures, options.name, false};
     haft_io_scope_options_t given = {};
     given.name = options.name;
@@ -237,26 +237,27 @@ auto scope(const scope_options &options, F function) {
         body.enter_alone();
         return body.leave(0, "scope");
     }
+    body.in.open_in(detail::current_frame());
     detail::bound here(&detail::frame_key, &body.in);
     return body.leave(haft_io_scope_with(&given, &body.enter, &body, nullptr), "scope");
 }
 template <scope_body F>
-auto scope(F function) {
+decltype(auto) scope(F function) {
     return scope(scope_options{}, std::move(function));
 }
 template <scope_body F>
-auto with_deadline(clock::time_point deadline, F function) {
+decltype(auto) with_deadline(clock::time_point deadline, F function) {
     scope_options options;
     options.deadline = deadline;
     return scope(options, std::move(function));
 }
 template <typename Rep, typename Period, scope_body F>
-auto with_deadline(std::chrono::duration<Rep, Period> time, F function) {
+decltype(auto) with_deadline(std::chrono::duration<Rep, Period> time, F function) {
     return with_deadline(from_now(time), std::move(function));
 }
 /* No cancel from outside reaches into the call: for cleanups that must wait. */
 template <scope_body F>
-auto shield(F function) {
+decltype(auto) shield(F function) {
     scope_options options;
     options.shielded = true;
     return scope(options, std::move(function));
@@ -337,9 +338,7 @@ template <typename Job>
 haft_io_task_t *start(frame &in, task_options options, std::shared_ptr<Job> job, bool joinable) {
     if (in.scope == nullptr || haft_io_self() == nullptr)
         throw_outside();
-    std::optional<bound> there;
-    if (current_frame() != &in)
-        there.emplace(&frame_key, &in);
+    inherited by_task(&in);
     haft_io_task_options_t given = {};
     given.scope = in.scope;
     given.name = options.name;
@@ -400,8 +399,14 @@ auto all(F... calls) {
             },
             results);
     });
-    return std::apply([](auto &...result) { return std::tuple(std::move(result).value()...); },
-                      results);
+    return std::apply(
+        [](auto &...result) {
+            if (!(result.has_value() && ...)) /* a cancel from outside, and no failure */
+                throw cancelled();
+            return std::tuple<detail::kept<std::invoke_result_t<F &>>...>(
+                std::move(result).value()...);
+        },
+        results);
 }
 /* The same for a range of functions: a vector. */
 template <functions R>
@@ -488,11 +493,18 @@ class local {
        spawned there, but not for what is spawned from there into a scope further out. To be called by a
        task. */
     template <scope_body F>
-    auto with(T value, F function) {
+    decltype(auto) with(T value, F function) {
         if (haft_io_self() == nullptr)
             throw std::logic_error("haft: a value of tasks is set outside of haft::io::run()");
-        detail::bound here(this, &value);
-        return scope(std::move(function));
+        detail::local_binding binding{this, haft_io_local(this), detail::current_bindings()};
+        detail::bound here(this, &value), known(&detail::bindings_key, &binding);
+        return scope([&](scope_ref inside) -> decltype(auto) {
+            binding.scope = detail::current_frame();
+            if constexpr (std::invocable<F &, scope_ref>)
+                return std::invoke(function, inside);
+            else
+                return std::invoke(function);
+        });
     }
     /* nullptr: no value is set around the caller. */
     T *get() const { return static_cast<T *>(haft_io_local(this)); }
@@ -690,10 +702,10 @@ void call_once(once_flag &flag, F function) {
 
 /* Calls the body in a scope that is cancelled when the token is stopped, by any thread. */
 template <std::invocable F>
-auto with_stop(std::stop_token token, F function) {
+decltype(auto) with_stop(std::stop_token token, F function) {
     event ended;
     std::stop_callback stopped(token, [&] { ended.set(); });
-    return scope([&](scope_ref outside) {
+    return scope([&](scope_ref outside) -> decltype(auto) {
         outside.spawn([&, outside] {
             ended.wait();
             if (token.stop_requested())
@@ -710,10 +722,10 @@ auto with_stop(std::stop_token token, F function) {
 /* Calls the body with a token that is stopped when a cancel reaches the scope around: for code that looks
    at tokens, also on other threads. */
 template <std::invocable<std::stop_token> F>
-auto with_stop_token(F function) {
+decltype(auto) with_stop_token(F function) {
     std::stop_source source;
     event ended;
-    return scope([&](scope_ref here) {
+    return scope([&](scope_ref here) -> decltype(auto) {
         here.spawn([&] {
             try {
                 ended.wait();

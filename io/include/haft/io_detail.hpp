@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <forward_list>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -58,9 +59,25 @@ inline bool in_time(int result, const char *what) {
     return result != -ETIMEDOUT && checked(result, what) >= 0;
 }
 
-/* void as a value. */
+/* void, or a reference, as a value. */
 template <typename T>
-using kept = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+struct as_kept {
+    using type = T;
+};
+template <>
+struct as_kept<void> {
+    using type = std::monostate;
+};
+template <typename T>
+struct as_kept<T &> {
+    using type = std::reference_wrapper<T>;
+};
+template <typename T>
+struct as_kept<T &&> {
+    using type = T;
+};
+template <typename T>
+using kept = typename as_kept<T>::type;
 
 template <typename F, typename... Arguments>
 auto call(F &function, Arguments &&...arguments) -> kept<std::invoke_result_t<F &, Arguments...>> {
@@ -135,6 +152,8 @@ inline const void *identity_of(const std::exception_ptr &exception) {
 }
 
 struct frame {
+    frame *outer = nullptr; /* of the scope around; the first of a run has none */
+    std::size_t depth = 0;
     haft_io_scope_t *scope = nullptr;
     std::mutex mutex; /* never held over a wait */
     std::shared_ptr<failed_call> first, last;
@@ -142,6 +161,10 @@ struct frame {
        scope by two ways may count as two. */
     std::unordered_map<const void *, failed_call *> listed;
 
+    void open_in(frame *around) {
+        outer = around;
+        depth = around != nullptr ? around->depth + 1 : 0;
+    }
     ~frame() { /* one by one: they may be many */
         last = nullptr;
         while (first != nullptr)
@@ -224,6 +247,43 @@ class bound {
     void *before;
 };
 
+/* A value of io::local, for the tasks of a scope. */
+struct local_binding {
+    const void *key;
+    void *before;
+    local_binding *outer;   /* that the task had before */
+    frame *scope = nullptr; /* in which the value is; it is gone when that has ended */
+};
+__attribute__((visibility("default"))) inline char bindings_key;
+
+inline local_binding *current_bindings() {
+    return static_cast<local_binding *>(haft_io_local(&bindings_key));
+}
+
+inline bool is_around(const frame *outer, const frame *inner) {
+    while (inner != nullptr && inner->depth > outer->depth)
+        inner = inner->outer;
+    return inner == outer;
+}
+
+/* While the object lives the current task has what a task of that scope is to inherit. */
+class inherited {
+  public:
+    explicit inherited(frame *in) {
+        if (current_frame() == in)
+            return;
+        bounds.emplace_front(&frame_key, in);
+        local_binding *first = current_bindings(), *kept = first;
+        for (; kept != nullptr && !is_around(kept->scope, in); kept = kept->outer)
+            bounds.emplace_front(kept->key, kept->before);
+        if (kept != first)
+            bounds.emplace_front(&bindings_key, kept);
+    }
+
+  private:
+    std::forward_list<bound> bounds; /* ended in the reverse order */
+};
+
 /* A call of a scope's body. F takes the scope, or nothing. */
 template <typename F, typename Scope>
 struct body {
@@ -284,17 +344,43 @@ struct body {
 template <typename F>
 struct job : outcome<std::invoke_result_t<F &>> {
     explicit job(F &&from) : function(std::move(from)) {}
-    std::optional<F> function;
+    ~job() {
+        if (has_function)
+            function.~F();
+    }
+    union {
+        F function;
+    };
+    bool has_function = true;
     std::shared_ptr<job> self; /* until the task has started */
     const char *name = nullptr;
 
     static void *start(void *argument) {
         std::shared_ptr<job> here = std::move(static_cast<job *>(argument)->self);
         haft_io_return_cancels(true);
-        here->take_from(*here->function);
-        here->function.reset(); /* what it has captured ends with the task */
+        here->take_from(here->function);
+        std::exception_ptr further = here->end_function();
         if (here->failed)
             current_frame()->fail(here);
+        if (further != nullptr)
+            current_frame()->fail(std::move(further));
+        return nullptr;
+    }
+    /* What it has captured ends with the task. What that throws is how the task has failed; or, if it has failed
+       before, is returned. */
+    std::exception_ptr end_function() {
+        has_function = false;
+        try {
+            function.~F();
+        } catch (...) {
+            std::exception_ptr thrown = std::current_exception();
+            if (thrown == nullptr) /* as in take_from() */
+                throw;
+            if (this->failed)
+                return thrown;
+            this->failure = std::move(thrown);
+            this->failed.store(true, std::memory_order_release);
+        }
         return nullptr;
     }
 };

@@ -245,6 +245,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         haft_io_task_options_t options = {};
         options.scope = part_of(thread).around;
         options.name = thread.label.c_str();
+        io::detail::inherited by_task(part_of(thread).frame_around);
         if (haft_io_spawn_with(&options, &run_task, &thread) == 0)
             return;
         finish(thread, is::pending);
@@ -313,6 +314,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         io::detail::checked(haft_io_set_local(&io::detail::frame_key, part.frame_around),
                             "a thread");
         io::detail::frame frame;
+        frame.open_in(part.frame_around);
         auto run = [&] {
             haft_io_return_cancels(false);
             frame.scope = haft_io_this_scope();

@@ -27,9 +27,11 @@ typedef struct transfer {
     bool by_socket;         /* recv and send, rather than read and write */
     int flags;              /* of recv and send */
     struct msghdr *message; /* of by_socket: address and control data */
+    size_t control_size;    /* the room for these, of what is received */
     const struct iovec *parts;
     size_t count;
     int64_t offset; /* of pread and pwrite; else -1 */
+    bool simulated; /* its descriptor is the end of a simulated stream */
 } transfer_t;
 
 static size_t size_of(const struct iovec *parts, size_t count) {
@@ -41,11 +43,16 @@ static size_t size_of(const struct iovec *parts, size_t count) {
 
 /* ---- One try ---- */
 
-static ssize_t try_socket(const transfer_t *t) {
-    struct msghdr plain = {0};
-    struct msghdr *message = t->message != NULL ? t->message : &plain;
+/* The transfer as a message: its own, or `plain`. */
+static struct msghdr *message_of(const transfer_t *t, struct msghdr *plain) {
+    struct msghdr *message = t->message != NULL ? t->message : plain;
     message->msg_iov = (struct iovec *)(uintptr_t)t->parts;
     message->msg_iovlen = t->count;
+    return message;
+}
+
+static ssize_t try_socket(const transfer_t *t) {
+    struct msghdr plain = {0}, *message = message_of(t, &plain);
     return t->outward
                ? HAFT_POSIX_RESULT(SYSTEM(sendmsg)(t->descriptor, message, t->flags | MSG_DONTWAIT))
                : HAFT_POSIX_RESULT(
@@ -110,8 +117,21 @@ static enum nature nature_of(int descriptor) {
                                                                 : OTHER;
 }
 
+/* It waits by itself. */
+static ssize_t transfer_simulated(const transfer_t *t) {
+    int end = t->descriptor;
+    struct msghdr plain = {0}, *message = message_of(t, &plain);
+    if (t->by_socket)
+        return t->outward ? HAFT_PERFORM(haft_io_send_message, end, t->flags, message)
+                          : HAFT_PERFORM(haft_io_receive_message, end, t->flags, message);
+    return t->outward ? HAFT_PERFORM(haft_io_write_parts, end, t->parts, t->count)
+                      : HAFT_PERFORM(haft_io_read_parts, end, t->parts, t->count);
+}
+
 /* -EAGAIN: it would block. */
 static ssize_t attempt(const transfer_t *t) {
+    if (t->simulated)
+        return transfer_simulated(t);
     if (t->by_socket)
         return try_socket(t);
     ssize_t done = t->offset < 0 ? try_socket(t) : -ENOTSOCK;
@@ -121,7 +141,8 @@ static ssize_t attempt(const transfer_t *t) {
                             pwritev2(t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT))
                       : HAFT_POSIX_RESULT(
                             preadv2(t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT));
-    if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && done != -ENOSYS))
+    /* EPERM: a filter of system calls does not know them; if the file gives it, the plain call does so, too. */
+    if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && done != -ENOSYS && done != -EPERM))
         return done;
     if (nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
@@ -136,14 +157,19 @@ static bool is_stream(int socket) {
     return getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
+/* Something has come along, or had no room: what comes after it is for the next call. */
+static bool has_control(const struct msghdr *message) {
+    return message->msg_controllen != 0 || (message->msg_flags & MSG_CTRUNC) != 0;
+}
+
 /* Whether a call that has done a part goes on: what is written in full, and what is asked for in full. */
 static bool goes_on(const transfer_t *t) {
     if (t->by_socket && !t->outward)
-        return (t->flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && is_stream(t->descriptor) &&
-               haft_posix_blocks(t->descriptor);
+        return !has_control(t->message) && (t->flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL &&
+               (t->simulated || (is_stream(t->descriptor) && haft_posix_blocks(t->descriptor)));
     if (t->outward)
-        return haft_posix_blocks(t->descriptor);
-    return nature_of(t->descriptor) == FILE_ON_DISK;
+        return t->simulated || haft_posix_blocks(t->descriptor);
+    return !t->simulated && nature_of(t->descriptor) == FILE_ON_DISK;
 }
 
 static int wait_for_more(const transfer_t *t, int64_t *deadline) {
@@ -169,7 +195,19 @@ static void advance(transfer_t *t, struct iovec *parts, size_t done) {
         parts[0].iov_len -= done;
     }
     t->parts = parts;
-    t->message = NULL; /* Its control data have been sent. */
+}
+
+/* More of a message, with what comes along. */
+static ssize_t attempt_to_receive(transfer_t *t, struct msghdr *message) {
+    struct msghdr rest = {.msg_control = message->msg_control, .msg_controllen = t->control_size};
+    t->message = &rest;
+    ssize_t more = attempt(t);
+    t->message = NULL;
+    if (more > 0) {
+        message->msg_controllen = rest.msg_controllen;
+        message->msg_flags |= rest.msg_flags;
+    }
+    return more;
 }
 
 /* After the first part: the rest, as far as it goes. */
@@ -180,9 +218,11 @@ static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size) {
         return (ssize_t)done;
     memcpy(parts, t->parts, t->count * sizeof *parts);
     advance(t, parts, done);
+    struct msghdr *received = t->outward ? NULL : t->message;
+    t->message = NULL; /* Its control data have been sent. */
     int64_t deadline = 0;
-    while (done < size) {
-        ssize_t more = attempt(t);
+    while (done < size && (received == NULL || !has_control(received))) {
+        ssize_t more = received == NULL ? attempt(t) : attempt_to_receive(t, received);
         if (more > 0) {
             done += (size_t)more;
             advance(t, parts, (size_t)more);
@@ -193,34 +233,6 @@ static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size) {
     if (parts != few)
         free(parts);
     return (ssize_t)done;
-}
-
-/* The ends of a simulated stream are numbers that the system does not know. */
-static ssize_t transfer_part_simulated(const transfer_t *t, char *bytes, size_t size) {
-    int end = t->descriptor;
-    if (!t->by_socket)
-        return t->outward ? HAFT_PERFORM(haft_io_write, end, bytes, size)
-                          : HAFT_PERFORM(haft_io_read, end, bytes, size);
-    return t->outward ? HAFT_PERFORM(haft_io_send, end, t->flags, bytes, size, NULL, 0)
-                      : HAFT_PERFORM(haft_io_receive, end, t->flags, bytes, size, NULL, NULL);
-}
-
-static ssize_t transfer_simulated(const transfer_t *t) {
-    size_t sum = 0;
-    for (size_t i = 0; i < t->count; i++) {
-        char *base = t->parts[i].iov_base;
-        size_t size = t->parts[i].iov_len, done = 0;
-        while (done < size) {
-            ssize_t more = transfer_part_simulated(t, base + done, size - done);
-            if (more < 0)
-                return sum + done != 0 ? (ssize_t)(sum + done) : more;
-            done += (size_t)more;
-            if (!t->outward)
-                return (ssize_t)done;
-        }
-        sum += done;
-    }
-    return (ssize_t)sum;
 }
 
 static ssize_t transfer(transfer_t t) {
@@ -236,16 +248,23 @@ static ssize_t transfer(transfer_t t) {
             break;
         }
     }
-    if (done == -EBADF && haft_io_seed() != 0 && haft_posix_on_task())
-        done = transfer_simulated(&t);
-    else if (done > 0 && (size_t)done < size && goes_on(&t))
+    /* The ends of a simulated stream are numbers that the system does not know. */
+    if (done == -EBADF && haft_io_seed() != 0 && haft_posix_on_task()) {
+        t.simulated = true;
+        done = attempt(&t);
+    }
+    if (done > 0 && (size_t)done < size && goes_on(&t))
         done = transfer_rest(&t, (size_t)done, size);
     return haft_posix_answer(done, before);
 }
 
 /* Many parts, and none that say anything, are for the system to refuse or to do at once. */
 static bool is_plain(const struct iovec *parts, int count) {
-    return count > 0 && count <= IOV_MAX && size_of(parts, (size_t)count) != 0;
+    return parts != NULL && count > 0 && count <= IOV_MAX && size_of(parts, (size_t)count) != 0;
+}
+static bool is_message(const struct msghdr *message) {
+    return message != NULL && (message->msg_iov != NULL || message->msg_iovlen == 0) &&
+           message->msg_iovlen <= IOV_MAX;
 }
 
 #define READ_OR_WRITE(way, offset_, base, size)                                                    \
@@ -308,6 +327,7 @@ static ssize_t transfer_message(int socket, bool outward, struct msghdr *message
                                  .by_socket = true,
                                  .flags = flags,
                                  .message = message,
+                                 .control_size = outward ? 0 : message->msg_controllen,
                                  .parts = message->msg_iov,
                                  .count = message->msg_iovlen,
                                  .offset = -1});
@@ -318,7 +338,7 @@ static bool may_wait(int flags) {
 }
 
 HAFT_POSIX_EXPORT ssize_t recvmsg(int socket, struct msghdr *message, int flags) {
-    if (!may_wait(flags))
+    if (!may_wait(flags) || !is_message(message))
         return SYSTEM(recvmsg)(socket, message, flags);
     struct msghdr copy = *message;
     ssize_t done = transfer_message(socket, false, &copy, flags);
@@ -331,7 +351,7 @@ HAFT_POSIX_EXPORT ssize_t recvmsg(int socket, struct msghdr *message, int flags)
 }
 
 HAFT_POSIX_EXPORT ssize_t sendmsg(int socket, const struct msghdr *message, int flags) {
-    if (!may_wait(flags))
+    if (!may_wait(flags) || !is_message(message))
         return SYSTEM(sendmsg)(socket, message, flags);
     struct msghdr copy = *message;
     return transfer_message(socket, true, &copy, flags);
@@ -339,7 +359,7 @@ HAFT_POSIX_EXPORT ssize_t sendmsg(int socket, const struct msghdr *message, int 
 
 HAFT_POSIX_EXPORT ssize_t recvfrom(int socket, void *restrict buffer, size_t size, int flags,
                                    __SOCKADDR_ARG address, socklen_t *restrict address_size) {
-    if (!may_wait(flags))
+    if (!may_wait(flags) || (address.__sockaddr__ != NULL && address_size == NULL))
         return SYSTEM(recvfrom)(socket, buffer, size, flags, address, address_size);
     struct msghdr message = {.msg_name = address.__sockaddr__,
                              .msg_namelen = address.__sockaddr__ != NULL ? *address_size : 0,

@@ -184,6 +184,94 @@ static void a_descriptor_is_passed_once(void) {
     CHECK_RUNS(pass_a_descriptor);
 }
 
+/* One that comes along with a later piece, and one without room for it, both end what is received in full. */
+static void send_with(const char *text, int passed) {
+    char control[CMSG_SPACE(sizeof(int))] = "";
+    struct msghdr message = {.msg_iov = &(struct iovec){(void *)(uintptr_t)text, strlen(text)},
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    *header = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(header), &passed, sizeof passed);
+    CHECK_EQUAL(sendmsg(ends[1], &message, 0), (ssize_t)strlen(text));
+}
+BODY(send_with_later_pieces) {
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(send(ends[1], "ab", 2, 0), 2);
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        send_with("cd", ends[1]);
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        CHECK_EQUAL(send(ends[1], "ef", 2, 0), 2);
+    }
+    return NULL;
+}
+BODY(receive_later_pieces) {
+    char text[7] = "";
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    haft_io_task_t *sender = haft_io_async(send_with_later_pieces, NULL);
+    char control[CMSG_SPACE(sizeof(int))] = "";
+    struct iovec parts[] = {{text, 3}, {text + 3, 3}};
+    struct msghdr message = {.msg_iov = parts,
+                             .msg_iovlen = 2,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    CHECK_EQUAL(recvmsg(ends[0], &message, MSG_WAITALL), 4);
+    CHECK(strcmp(text, "abcd") == 0);
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    CHECK(header != NULL && header->cmsg_type == SCM_RIGHTS);
+    int passed;
+    memcpy(&passed, CMSG_DATA(header), sizeof passed);
+    CHECK_EQUAL(close(passed), 0);
+    /* What was sent after it, and the next round, up to its descriptor. */
+    message.msg_control = NULL;
+    message.msg_controllen = 0;
+    CHECK_EQUAL(recvmsg(ends[0], &message, MSG_WAITALL), 6);
+    CHECK(strcmp(text, "efabcd") == 0);
+    CHECK((message.msg_flags & MSG_CTRUNC) != 0);
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    haft_io_join(sender, NULL);
+    close(ends[1]);
+    CHECK_EQUAL(recvmsg(ends[0], &message, MSG_WAITALL), 2);
+    CHECK_EQUAL(message.msg_controllen, 0);
+    close(ends[0]);
+    return NULL;
+}
+static void a_descriptor_of_a_later_piece_is_kept(void) {
+    CHECK_RUNS(receive_later_pieces);
+}
+
+/* What is no memory is the system's error. */
+static bool is_fault(ssize_t code) {
+    return code == -1 && errno == EFAULT;
+}
+BODY(give_no_memory) {
+    void *volatile nothing = NULL;
+    struct msghdr message = {.msg_iov = nothing, .msg_iovlen = 2};
+    struct sockaddr_un from;
+    char byte;
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+    CHECK_EQUAL(send(ends[1], "x", 1, 0), 1);
+    CHECK(is_fault(readv(ends[0], nothing, 1)));
+    CHECK(is_fault(writev(ends[0], nothing, 1)));
+    CHECK(is_fault(recvmsg(ends[0], nothing, 0)));
+    CHECK(is_fault(sendmsg(ends[0], nothing, 0)));
+    CHECK(is_fault(recvmsg(ends[0], &message, 0)));
+    CHECK(is_fault(sendmsg(ends[0], &message, 0)));
+    CHECK(is_fault(recvfrom(ends[0], &byte, 1, 0, (struct sockaddr *)&from, nothing)));
+    message.msg_iovlen = (size_t)IOV_MAX + 1;
+    CHECK_EQUAL(recvmsg(ends[0], &message, 0), -1);
+    CHECK_EQUAL(errno, EMSGSIZE);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void what_is_no_memory_is_an_error(void) {
+    if (check_bare()) /* Sanitizers and Valgrind look at it first. */
+        CHECK_RUNS(give_no_memory);
+}
+
 /* ---- Connections ---- */
 
 static struct sockaddr_in address;
@@ -636,6 +724,38 @@ static void a_library_runs_in_the_simulation(void) {
                     0);
 }
 
+BODY(say_it_in_pieces) {
+    for (int i = 0; i < 5; i++) {
+        haft_io_sleep(HAFT_IO_SECOND);
+        CHECK_EQUAL(send(ends[1], &"parts"[i], 1, 0), 1);
+    }
+    return NULL;
+}
+BODY(receive_all_in_the_simulation) {
+    char first[3] = "", second[4] = "", control[32];
+    struct iovec parts[] = {{first, 2}, {NULL, 0}, {second, 3}};
+    struct msghdr message = {.msg_iov = parts,
+                             .msg_iovlen = 3,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    haft_io_spawn(say_it_in_pieces, NULL);
+    CHECK_EQUAL(recvmsg(ends[0], &message, MSG_WAITALL | MSG_PEEK), 5);
+    CHECK_EQUAL(recvmsg(ends[0], &message, MSG_WAITALL), 5);
+    CHECK_EQUAL(message.msg_controllen, 0);
+    CHECK(strcmp(first, "pa") == 0 && strcmp(second, "rts") == 0);
+    haft_io_spawn(say_it_in_pieces, NULL);
+    CHECK_EQUAL(recvmsg(ends[0], &message, MSG_WAITALL), 5);
+    CHECK(strcmp(first, "pa") == 0 && strcmp(second, "rts") == 0);
+    return NULL;
+}
+static void waitall_waits_for_all_in_the_simulation(void) {
+    for (uint64_t seed = 1; seed <= 20; seed++)
+        CHECK_EQUAL(haft_io_simulate(receive_all_in_the_simulation, NULL,
+                                     &(haft_io_simulation_t){.seed = seed, .short_counts = true}),
+                    0);
+}
+
 static volatile bool came; /* sched_yield is declared to touch nothing of this file. */
 BODY(come) {
     came = true;
@@ -804,6 +924,37 @@ static void a_descriptor_that_is_closed_ends_the_waits_on_it(void) {
     CHECK_RUNS(close_what_is_read);
 }
 
+/* In vain if the close is missed. */
+static void *close_first(void *unused) {
+    CHECK_EQUAL(close(ends[0]), 0);
+    return unused;
+}
+static void *read_to_the_close(void *closer) {
+    haft_io_task_t *reader = haft_io_async(read_what_is_closed, NULL);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(pthread_create(closer, NULL, close_first, NULL), 0);
+    CHECK_EQUAL(haft_io_join(reader, NULL), 0);
+    return NULL;
+}
+BODY(read_what_a_thread_closes) {
+    for (int i = 0; i < 2; i++) {
+        pthread_t closer;
+        CHECK_EQUAL(i == 0 ? pipe(ends) : socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        haft_io_scope_options_t options = {.deadline = haft_io_now() + 10 * HAFT_IO_SECOND};
+        CHECK_EQUAL(haft_io_scope_with(&options, read_to_the_close, &closer, NULL), 0);
+        CHECK_EQUAL(pthread_join(closer, NULL), 0);
+        CHECK_EQUAL(close(ends[1]), 0);
+        CHECK_EQUAL(close(ends[1]), -1);
+    }
+    return NULL;
+}
+static void a_descriptor_that_an_ordinary_thread_closes_ends_the_waits_on_it(void) {
+    CHECK_RUNS(read_what_a_thread_closes);
+    errno = 0;
+    CHECK_EQUAL(close(-1), -1);
+    CHECK_EQUAL(errno, EBADF);
+}
+
 BODY(talk_for_ever) {
     char byte = 'x';
     CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -881,6 +1032,8 @@ int main(void) {
     RUN(what_a_blocking_call_writes_is_written_in_full);
     RUN(waitall_waits_for_all);
     RUN(a_descriptor_is_passed_once);
+    RUN(a_descriptor_of_a_later_piece_is_kept);
+    RUN(what_is_no_memory_is_an_error);
     RUN(connections_are_made_on_one_thread);
     RUN(a_datagram_comes_with_its_sender);
     RUN(connecting_to_a_busy_unix_listener_waits);
@@ -893,12 +1046,14 @@ int main(void) {
     RUN(a_signal_that_the_mask_lets_through_ends_the_wait);
     RUN(a_sleep_is_the_tasks_own);
     RUN(a_library_runs_in_the_simulation);
+    RUN(waitall_waits_for_all_in_the_simulation);
     RUN(who_spins_with_sched_yield_lets_tasks_run);
     RUN(files_are_read_and_written);
     RUN(names_are_resolved);
     RUN(the_end_of_a_child_is_waited_for_and_in_a_child_the_calls_are_the_systems);
     RUN(a_cancel_is_an_error_in_a_library_and_unwinds_the_task_at_its_own_wait);
     RUN(a_descriptor_that_is_closed_ends_the_waits_on_it);
+    RUN(a_descriptor_that_an_ordinary_thread_closes_ends_the_waits_on_it);
     RUN(who_never_has_to_wait_gives_way_all_the_same);
     RUN(the_fortified_names_are_answered);
     return check_end();

@@ -318,7 +318,12 @@ static void all_gives_every_result_and_first_the_first() {
         } catch (const std::system_error &error) {
             caught += error.code() == std::errc::timed_out;
         }
-        CHECK_EQUAL(caught, 3);
+        try {
+            io::with_deadline(1ms, [&] { io::all(slow, [] { return 1; }); });
+        } catch (const std::system_error &error) {
+            caught += error.code() == std::errc::timed_out;
+        }
+        CHECK_EQUAL(caught, 4);
     });
 }
 
@@ -335,6 +340,90 @@ static void values_of_tasks_are_objects_of_a_scope() {
             CHECK_EQUAL(user->size(), 3);
         });
         CHECK(user.get() == nullptr);
+    });
+}
+
+/* The value lives as long as its scope, which such a task may survive. */
+static void a_task_in_a_scope_further_out_does_not_have_the_values_of_scopes_inside() {
+    static io::local<int> first, second;
+    int seen = 0;
+    io::run([&] {
+        first.with(1, [&](io::scope_ref outside) {
+            second.with(2, [&] {
+                first.with(3, [&] {
+                    io::scope([&] {
+                        outside.spawn([&] {
+                            io::yield();
+                            CHECK(*first == 1 && !second);
+                            io::spawn([&] { seen += *first == 1 && !second; });
+                            seen++;
+                        });
+                        io::spawn([&] { seen += *first == 3 && *second == 2; });
+                    });
+                    CHECK(*first == 3 && *second == 2);
+                });
+            });
+        });
+    });
+    CHECK_EQUAL(seen, 3);
+}
+
+static void a_result_may_be_a_reference_or_a_tuple() {
+    static int number = 5;
+    auto refer = []() -> int & { return number; };
+    CHECK(&io::run(refer) == &number);
+    io::run([&] {
+        CHECK(&io::scope(refer) == &number);
+        CHECK(&io::async(refer).join() == &number);
+        CHECK(&io::call_blocking(refer) == &number);
+        CHECK(&io::with_stop(std::stop_token(), refer) == &number);
+        auto [referred, pair] = io::all(refer, [] { return std::pair(1, 2); });
+        CHECK(&referred.get() == &number && pair.second == 2);
+        std::tuple<std::tuple<int, int>> nested = io::all([] { return std::tuple(1, 2); });
+        CHECK(std::get<0>(nested) == std::tuple(1, 2));
+        io::promise<int &> promise;
+        promise.set_value(number);
+        CHECK(&promise.get_future().get() == &number);
+    });
+}
+
+struct throws_at_its_end {
+    explicit throws_at_its_end(bool body) : body_throws(body) {}
+    throws_at_its_end(throws_at_its_end &&other) noexcept
+        : body_throws(other.body_throws), has_moved(std::exchange(other.has_moved, true)) {}
+    ~throws_at_its_end() noexcept(false) {
+        if (!has_moved)
+            throw std::runtime_error("the end");
+    }
+    int operator()() const {
+        if (body_throws)
+            throw std::runtime_error("the body");
+        return 1;
+    }
+    bool body_throws, has_moved = false;
+};
+static void what_the_end_of_a_capture_throws_is_the_tasks_failure() {
+    io::run([] {
+        int caught = 0;
+        for (bool joins : {false, true})
+            try {
+                io::scope([&] {
+                    if (joins)
+                        CHECK_EQUAL(io::async(throws_at_its_end(false)).join(), 0);
+                    else
+                        io::spawn(throws_at_its_end(false));
+                });
+            } catch (const std::runtime_error &error) {
+                caught += std::string_view(error.what()) == "the end";
+            }
+        std::vector<std::exception_ptr> failures;
+        try {
+            io::scope({.failures = &failures}, [] { io::spawn(throws_at_its_end(true)); });
+        } catch (const std::runtime_error &error) {
+            caught += std::string_view(error.what()) == "the body";
+        }
+        CHECK_EQUAL(failures.size(), 2);
+        CHECK_EQUAL(caught, 3);
     });
 }
 
@@ -524,6 +613,9 @@ int main() {
     RUN(a_forced_unwinding_runs_destructors_and_passes_catch_all);
     RUN(all_gives_every_result_and_first_the_first);
     RUN(values_of_tasks_are_objects_of_a_scope);
+    RUN(a_task_in_a_scope_further_out_does_not_have_the_values_of_scopes_inside);
+    RUN(a_result_may_be_a_reference_or_a_tuple);
+    RUN(what_the_end_of_a_capture_throws_is_the_tasks_failure);
     RUN(a_stop_token_cancels_and_follows_a_scope);
     RUN(scopes_work_without_a_scheduler_and_tasks_say_that_they_do_not);
     RUN(what_needs_a_task_is_refused_outside_of_a_run_and_a_cancel_does_nothing);

@@ -45,7 +45,9 @@
  * - A handler of a signal that runs on a task makes no call that blocks; to write to a descriptor that does
  *   not block is right as ever.
  * - A child of vfork runs in its parent: it only calls exec or _exit, as POSIX says.
- * - dup2 over a number that tasks wait on, and fclose of one, are not seen; close is.
+ * - close ends the waits of tasks on the number, with EBADF, also on a thread that has no tasks. If a task has
+ *   waited on it in a run of one thread, and that is another, the number is free after the next poll of that
+ *   thread (haft_io_close). dup2 over a number that tasks wait on, and fclose of one, are not seen.
  * - A library takes more stack than a task that echoes. The default, 1 MiB of addresses of which only
  *   what is used takes memory, is enough for libcurl, libpq and hiredis.
  */

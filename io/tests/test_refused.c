@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* System calls that a filter refuses, as containers' filters do that do not know them: what they are used for goes on
+   without. */
+#define _GNU_SOURCE
+#include "check_io.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* For the rest of the process. */
+static bool refuse(unsigned number, unsigned error) {
+    struct sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof program / sizeof program[0], program};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+static void add_one(void *number) {
+    ++*(int *)number;
+}
+static void *write_later(void *end) {
+    haft_io_yield();
+    CHECK_EQUAL(haft_io_write(*(const int *)end, "a word", 6), 6);
+    return NULL;
+}
+BODY(use_everything) {
+    int ends[2], number = 0, status = 1;
+    char text[8];
+    for (int blocks = 0; blocks < 2; blocks++) {
+        CHECK_EQUAL(blocks ? pipe(ends) : haft_io_pipe(ends), 0);
+        haft_io_spawn(write_later, &ends[1]);
+        CHECK_EQUAL(haft_io_read(ends[0], text, sizeof text), 6);
+        haft_io_close(ends[0]);
+        haft_io_close(ends[1]);
+    }
+    CHECK_EQUAL(haft_io_call_blocking(add_one, &number), 0);
+    CHECK_EQUAL(number, 1);
+    const char *program[] = {"true", NULL};
+    pid_t child = haft_io_start_process(program, NULL);
+    CHECK(child > 0);
+    CHECK_EQUAL(haft_io_wait_process(child, &status), 0);
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(haft_io_wait_process(child, &status), -ECHILD);
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    kill(getpid(), SIGUSR1);
+    CHECK_EQUAL(haft_io_wait_signal(&signals), SIGUSR1);
+    return NULL;
+}
+
+static const unsigned calls[] = {SYS_pidfd_open,
+                                 SYS_preadv2,
+                                 SYS_pwritev2,
+                                 SYS_timerfd_create,
+                                 SYS_memfd_create,
+                                 SYS_membarrier
+#ifdef SYS_epoll_pwait2
+                                 ,
+                                 SYS_epoll_pwait2
+#endif
+};
+enum { NO_FILTER = 77 };
+
+static void run_without(unsigned call, unsigned error) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    if (!refuse(call, error))
+        _exit(NO_FILTER);
+    CHECK_RUNS(use_everything);
+    if (check_follows_children())
+        CHECK_EQUAL(haft_io_run(use_everything, NULL, &(haft_io_options_t){.threads = 2}), 0);
+    _exit(check_failures != 0);
+}
+static void what_a_filter_refuses_is_done_without(void) {
+    const unsigned errors[] = {EPERM, ENOSYS};
+    for (size_t i = 0; i < 2 * sizeof calls / sizeof calls[0]; i++) {
+        int status;
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0)
+            run_without(calls[i / 2], errors[i % 2]);
+        CHECK_EQUAL(waitpid(child, &status, 0), child);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == NO_FILTER)
+            return;
+        CHECK_EQUAL(status, 0);
+    }
+}
+
+int main(void) {
+    check_backend();
+    if (check_follows_children())
+        RUN(what_a_filter_refuses_is_done_without);
+    return check_end();
+}
