@@ -18,7 +18,7 @@
  * withdrawing it until he has tried to win it: by the lock of the list that it is in, or by being of
  * the waiter's own thread.
  */
-#include "internal.h"
+#include "wait.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -30,25 +30,9 @@ static long futex(uint32_t *word, int operation, uint32_t value, const struct ti
                    FUTEX_BITSET_MATCH_ANY);
 }
 
-static void let_go_on(haft_io_cell_t *cell, haft_io_task_t *task) {
-    if (task != NULL)
-        haft_io_ready(task);
-    else /* The address may be another thing's by now; that has a needless look at itself then. */
-        futex(&cell->word, FUTEX_WAKE, 1, NULL);
-}
-
-bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome) {
-    haft_io_task_t *task = cell->task;
-    if (!haft_io_cell_swap(cell, outcome))
-        return false;
-    let_go_on(cell, task);
-    return true;
-}
-
-void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome) {
-    haft_io_task_t *task = cell->task;
-    __atomic_store_n(&cell->word, outcome, __ATOMIC_RELEASE);
-    let_go_on(cell, task);
+/* The address may be another thing's by now; that has a needless look at itself then. */
+void haft_io_wake_thread(haft_io_cell_t *cell) {
+    futex(&cell->word, FUTEX_WAKE, 1, NULL);
 }
 
 void haft_io_cell_give_up(haft_io_cell_t *cell) {
@@ -87,25 +71,15 @@ static void hide_from_cancels(haft_io_task_t *task, haft_io_cell_t *cell) {
         haft_io_relax(&turns);
 }
 
-/* errno is a variable of the thread; the compiler must not keep its address across the wait. */
-static __attribute__((noinline)) int read_errno(void) {
-    __asm__ volatile("" : : : "memory");
-    return errno;
-}
-static __attribute__((noinline)) void write_errno(int value) {
-    __asm__ volatile("" : : : "memory");
-    errno = value;
-}
-
 static HAFT_IO_COLD uint32_t wait_as_thread(haft_io_cell_t *cell, int64_t deadline) {
-    int saved = read_errno();
+    int saved = errno;
     if (deadline < 0)
         deadline = 0;
     struct timespec until = {deadline / HAFT_IO_SECOND, deadline % HAFT_IO_SECOND};
     for (;;) {
         uint32_t word = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
         if (word > HAFT_IO_CLAIMED) {
-            write_errno(saved);
+            errno = saved;
             return word;
         }
         bool for_ever = deadline == HAFT_IO_FOREVER || word == HAFT_IO_CLAIMED;
@@ -122,6 +96,20 @@ typedef struct deadline {
 
 static void time_out(haft_io_timer_t *timer) {
     haft_io_cell_win(HAFT_IO_OWNER(timer, deadline_t, timer)->cell, HAFT_IO_TIMED_OUT);
+}
+
+static HAFT_IO_COLD void leave_gate(haft_io_task_t *task, const haft_io_worker_t *worker) {
+    int saved = *worker->error;
+    task->gated = false;
+    task->gate->leave(task->gate);
+    *worker->error = saved;
+}
+
+static HAFT_IO_COLD void enter_gate(haft_io_task_t *task) {
+    haft_io_event_t *turn = task->gate->enter(task->gate);
+    if (turn != NULL)
+        haft_io_wait_turn(task, turn);
+    task->gated = true;
 }
 
 /* Every task that waits has this frame on its stack: so a deadline has another. */
@@ -142,29 +130,17 @@ static uint32_t wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, const ch
             return HAFT_IO_CANCELLED;
         }
     }
-    __atomic_store_n(&task->waits_since, (uint32_t)(worker->clock >> HAFT_IO_TICK_BITS),
-                     __ATOMIC_RELAXED);
-    __atomic_store_n(&task->waits_for, waits_for, __ATOMIC_RELAXED);
-    int saved = read_errno();
     bool gated = task->gated;
-    if (HAFT_IO_UNLIKELY(gated)) {
-        task->gated = false;
-        task->gate->leave(task->gate);
-    }
-    HAFT_PERFORM(haft_io_park);
-    write_errno(saved);
-    __atomic_store_n(&task->waits_for, NULL, __ATOMIC_RELAXED);
+    if (HAFT_IO_UNLIKELY(gated))
+        leave_gate(task, worker);
+    haft_io_suspend(task, worker, waits_for);
     if (HAFT_IO_LIKELY(!worker->shared))
         task->cell = NULL;
     else if (kind == HAFT_IO_CANCELLABLE)
         hide_from_cancels(task, cell);
     uint32_t outcome = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
-    if (HAFT_IO_UNLIKELY(gated)) {
-        haft_io_event_t *turn = task->gate->enter(task->gate);
-        if (turn != NULL)
-            haft_io_wait_turn(task, turn);
-        task->gated = true;
-    }
+    if (HAFT_IO_UNLIKELY(gated))
+        enter_gate(task);
     return outcome;
 }
 

@@ -129,12 +129,14 @@ static inline bool haft_io_cell_swap(haft_io_cell_t *cell, uint32_t outcome) {
                                        __ATOMIC_ACQUIRE);
 }
 /* True: the caller was first, and the waiter will run. */
-bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome);
+static inline bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome);
 /* The same in two steps; between them the waiter stays where it is, for a value to be copied. */
 static inline bool haft_io_cell_claim(haft_io_cell_t *cell) {
     return haft_io_cell_swap(cell, HAFT_IO_CLAIMED);
 }
-void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome);
+static inline void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome);
+/* Lets a thread go on that waits as such. */
+HAFT_IO_COLD void haft_io_wake_thread(haft_io_cell_t *cell);
 /* For a cell that others know, and that its task does not wait for after all: takes what has been won. */
 void haft_io_cell_give_up(haft_io_cell_t *cell);
 /* What task->cell is while who cancels looks at the cell; see cell.c. */
@@ -216,7 +218,7 @@ struct haft_io_task {
     bool gated : 1;   /* by `gate`; not while it waits for that */
     bool here;       /* `listed`: in the list of the scope's worker, `tasks_here` or `ended_here` */
     unsigned stays;  /* so many things keep it with its worker: requests to the kernel */
-    int saved_errno; /* of a task that has yielded */
+    int saved_errno; /* while it is suspended */
     haft_io_timer_t *timer; /* of its wait, or NULL */
     uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
     int code;        /* how it ended */
@@ -345,6 +347,8 @@ void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, c
 
 /* ---- The scheduler (scheduler.c) ---- */
 
+enum { HAFT_IO_TASKS_BETWEEN_POLLS = 64 }; /* so that neither I/O nor timers starve */
+
 /* One set of operations that wait: epoll, io_uring, simulated. */
 typedef struct haft_io_backend {
     const char *name;
@@ -379,10 +383,12 @@ struct haft_io_worker {
     haft_io_link_t
         ready; /* the queue of tasks that can run here, and, if the run is alone, of new ones */
     haft_io_link_t
-        polled;          /* the queue of those that the last poll has woken, if the run is alone */
-    unsigned foreseen;   /* the first of these, as many as their memory was asked for */
-    bool polling;        /* right now, and what is woken goes there */
-    bool shared;         /* the run is */
+        polled;        /* the queue of those that the last poll has woken, if the run is alone */
+    unsigned foreseen; /* the first of these, as many as their memory was asked for */
+    haft_io_link_t *
+        woken; /* where what can go on goes: `ready`; `polled` while the loop of such a run polls */
+    bool shared; /* the run is */
+    bool plain; /* it is not, nor is this a child of fork: waits may be made by haft_io_wait_here */
     bool favours;        /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */
     unsigned index;      /* in the crew */
@@ -390,7 +396,9 @@ struct haft_io_worker {
     int64_t slept_at;    /* when it slept last */
     unsigned operations; /* that the running task has done since it waited last */
     unsigned resumed;    /* tasks since the last poll; any thread reads */
-    size_t waiting;      /* tasks that wait for the back end */
+    unsigned
+        between_polls; /* so many tasks of `ready` may go on without a look at anything else; 0: none */
+    size_t waiting; /* tasks that wait for the back end */
     haft_io_crew_t *crew;
     haft_io_runner_t *idle;
     unsigned idle_count;
@@ -404,6 +412,7 @@ struct haft_io_worker {
     void *backend_state;
     haft_io_simulated_t *simulated; /* NULL: a real run */
     int64_t clock;                  /* when it polled last */
+    uint32_t tick;                  /* the same in ticks of timers */
     haft_io_counters_t counters;    /* any thread reads */
     uint64_t fair_at;               /* the count of tasks when a waiter was not favoured */
     int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
@@ -413,6 +422,7 @@ struct haft_io_worker {
     haft_io_runner_t
         *running; /* NULL: between tasks; read by the watchdog, also in a signal handler */
     pthread_t thread;
+    int *error;            /* the thread's errno */
     haft_io_task_t *inbox; /* tasks readied by other threads, last first; any thread */
     int sleeping;          /* in a poll that may block; any thread */
     int posting;           /* threads that put something into the inbox right now */
@@ -453,12 +463,11 @@ struct haft_io_crew {
 int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_options_t *options,
                      haft_io_simulated_t *simulated);
 int64_t haft_io_worker_now(const haft_io_worker_t *worker);
+/* Reads the time into `clock` and `tick`. */
+void haft_io_set_clock(haft_io_worker_t *worker);
 
 /* The calling thread's worker, until its loop has ended (NULL). */
 void haft_io_set_worker(haft_io_worker_t *worker);
-/* The task on whose stack the caller is, or NULL. It is haft_io_self() but for what the scheduler's clauses do, where
-   that is NULL; and takes a third of the time. */
-haft_io_task_t *haft_io_this_task(void);
 /* Runs tasks until the run ends. */
 void haft_io_loop(haft_io_worker_t *worker);
 void haft_io_free_runners(haft_io_worker_t *worker);
@@ -503,12 +512,33 @@ void haft_io_rises(haft_io_worker_t *worker);
 /* It has work, and does not search any more. */
 void haft_io_stops_searching(haft_io_worker_t *worker);
 
-/* The calling thread's. Looked up afresh by every call. */
+/* The calling thread's. Looked up afresh by every call: a task may be on another thread than before. */
+extern __thread __attribute__((tls_model("initial-exec"), visibility("hidden")))
+haft_io_worker_t *haft_io_this_worker;
+#if defined(__x86_64__)
+static inline haft_io_worker_t *haft_io_worker(void) {
+    haft_io_worker_t *worker;
+    uintptr_t place;
+    __asm__("movq haft_io_this_worker@gottpoff(%%rip), %0" : "=r"(place));
+    __asm__ volatile("movq %%fs:0(%1), %0" : "=r"(worker) : "r"(place));
+    return worker;
+}
+#else
 haft_io_worker_t *haft_io_worker(void);
+#endif
+/* The task on whose stack the caller is, or NULL. It is haft_io_self() but for what the scheduler's clauses do, where
+   that is NULL; and takes a third of the time. */
+static inline haft_io_task_t *haft_io_this_task(void) {
+    const haft_io_worker_t *worker = haft_io_worker();
+    const haft_io_runner_t *runner = worker != NULL ? worker->running : NULL;
+    return runner != NULL ? runner->task : NULL;
+}
 /* Puts a new task where it can be started. */
 static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t *task);
 /* Lets the task run again; any thread. */
-void haft_io_ready(haft_io_task_t *task);
+static inline void haft_io_ready(haft_io_task_t *task);
+/* The same where the caller's thread is another than its worker's, or the task moves. */
+HAFT_IO_COLD void haft_io_ready_elsewhere(haft_io_task_t *task);
 /* Puts it at the end of the queue of its worker, which is the caller's. */
 void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task);
 /* False: others have been passed over too often. */
@@ -520,6 +550,43 @@ void haft_io_favour(haft_io_task_t *task);
 void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter);
 /* A new task for a runner that has nothing to do; NULL: it is to give way. */
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker);
+
+/* The task that runs may be woken by itself, when it looks at what the kernel has done before it waits: it is
+   READY then although its fiber is not suspended yet, and nobody else may take it. */
+static inline void haft_io_let_go_on(haft_io_worker_t *worker, haft_io_task_t *task) {
+    haft_io_set_state(task, HAFT_IO_READY);
+    if (HAFT_IO_LIKELY(!haft_io_linked(&task->queued))) /* else it kept a place */
+        haft_io_append(worker->woken, &task->queued);
+}
+/* It has a worker, which is the caller's, and stays there. */
+static inline bool haft_io_is_of_this_thread(const haft_io_task_t *task) {
+    return task != NULL && task->worker == haft_io_worker() && !task->moves;
+}
+static inline void haft_io_ready(haft_io_task_t *task) {
+    if (HAFT_IO_LIKELY(haft_io_is_of_this_thread(task)))
+        haft_io_let_go_on(task->worker, task);
+    else
+        haft_io_ready_elsewhere(task);
+}
+
+static inline void haft_io_let_waiter_go_on(haft_io_cell_t *cell, haft_io_task_t *task) {
+    if (HAFT_IO_LIKELY(task != NULL))
+        haft_io_ready(task);
+    else
+        haft_io_wake_thread(cell);
+}
+static inline bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome) {
+    haft_io_task_t *task = cell->task;
+    if (!haft_io_cell_swap(cell, outcome))
+        return false;
+    haft_io_let_waiter_go_on(cell, task);
+    return true;
+}
+static inline void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome) {
+    haft_io_task_t *task = cell->task;
+    __atomic_store_n(&cell->word, outcome, __ATOMIC_RELEASE);
+    haft_io_let_waiter_go_on(cell, task);
+}
 
 static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t *task) {
     if (HAFT_IO_LIKELY(!worker->shared))
@@ -665,7 +732,23 @@ static inline void haft_io_unlock_scope(haft_io_scope_t *scope) {
 }
 /* For what another thread does in a few instructions: gives way to it once that takes longer. */
 void haft_io_relax(unsigned *turns);
-void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *place);
+/* Field by field: the rest is set by who puts it into a list. */
+static inline void haft_io_make_place(haft_io_place_t *place, haft_io_cell_t *cell,
+                                      uint32_t outcome) {
+    place->cell = cell;
+    place->outcome = outcome;
+    place->closed = false;
+}
+static inline void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *place) {
+    place->list = list;
+    place->next = NULL;
+    place->previous = list->last;
+    if (list->last != NULL)
+        list->last->next = place;
+    else
+        list->first = place;
+    list->last = place;
+}
 void haft_io_take_first_place(haft_io_waiting_t *list, haft_io_place_t *place);
 void haft_io_leave_place(haft_io_place_t *place);
 /* The same for the first of a list that is not empty. */

@@ -62,29 +62,25 @@
 #include <stdlib.h>
 
 enum {
-    TASKS_BETWEEN_POLLS = 64, /* so that neither I/O nor timers starve */
     /* While some are left that the last poll has woken: else ever more would be, long before they go on. */
     POLLED_BETWEEN_POLLS = 256,
     MOST_FAVOURED = 1024, /* so that tasks that nobody joins do not starve */
     MOST_IDLE_RUNNERS = 64
 };
 
-static __thread haft_io_worker_t *this_worker;
+__thread haft_io_worker_t *haft_io_this_worker;
 
+#if !defined(__x86_64__)
 __attribute__((noinline)) haft_io_worker_t *haft_io_worker(void) {
     __asm__ volatile("" : : : "memory");
-    return this_worker;
+    return haft_io_this_worker;
 }
-
-__attribute__((noinline)) haft_io_task_t *haft_io_this_task(void) {
-    __asm__ volatile("" : : : "memory");
-    const haft_io_worker_t *worker = this_worker;
-    const haft_io_runner_t *runner = worker != NULL ? worker->running : NULL;
-    return runner != NULL ? runner->task : NULL;
-}
+#endif
 
 void haft_io_set_worker(haft_io_worker_t *worker) {
-    this_worker = worker;
+    haft_io_this_worker = worker;
+    if (worker != NULL)
+        worker->error = &errno;
 }
 
 bool haft_io_runs_here(void) {
@@ -188,7 +184,8 @@ static HAFT_IO_COLD haft_io_task_t *dequeue_at_random(haft_io_worker_t *worker) 
 }
 
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
-    if (worker->resumed >= TASKS_BETWEEN_POLLS || worker->simulated != NULL || polled_turn(worker))
+    if (worker->resumed >= HAFT_IO_TASKS_BETWEEN_POLLS || worker->simulated != NULL ||
+        polled_turn(worker))
         return NULL;
     haft_io_task_t *task = first_ready(worker);
     if (task != NULL)
@@ -213,7 +210,9 @@ static haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
     return task;
 }
 
-static haft_io_task_t *dequeue_alone(haft_io_worker_t *worker) {
+static __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io_worker_t *worker) {
+    if (worker->simulated != NULL)
+        return dequeue_at_random(worker);
     if (polled_turn(worker))
         return dequeue_polled(worker);
     haft_io_task_t *task = dequeue(worker);
@@ -264,26 +263,20 @@ void haft_io_rouse(haft_io_worker_t *worker) {
     }
 }
 
-/* By its worker. The task that runs may be woken by itself, when it looks at what the kernel has done before it
-   waits: it is READY then although its fiber is not suspended yet, and nobody else may take it. */
+/* By its worker. */
 static void let_go_on(haft_io_worker_t *worker, haft_io_task_t *task) {
-    if (HAFT_IO_UNLIKELY(task->moves) && task->stays == 0 && task->runner != worker->running) {
+    if (HAFT_IO_UNLIKELY(task->moves) && task->stays == 0 && task->runner != worker->running)
         haft_io_offer_started(worker, task);
-        return;
-    }
-    haft_io_set_state(task, HAFT_IO_READY);
-    if (haft_io_linked(&task->queued)) /* It kept a place. */
-        return;
-    haft_io_append(worker->polling ? &worker->polled : &worker->ready, &task->queued);
+    else
+        haft_io_let_go_on(worker, task);
 }
 
-__attribute__((noinline)) void haft_io_ready(haft_io_task_t *task) {
+void haft_io_ready_elsewhere(haft_io_task_t *task) {
     haft_io_worker_t *worker = task->worker;
-    __asm__ volatile("" : : : "memory");
-    if (HAFT_IO_UNLIKELY(this_worker != worker))
-        post(worker, task);
-    else
+    if (worker == haft_io_worker())
         let_go_on(worker, task);
+    else
+        post(worker, task);
 }
 
 static void take_mail(haft_io_worker_t *worker) {
@@ -394,6 +387,19 @@ static void set_running(haft_io_worker_t *worker, haft_io_runner_t *runner) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
+static inline void has_parked(haft_io_worker_t *worker, haft_io_runner_t *runner) {
+    haft_io_task_t *task = runner->task;
+    if (HAFT_IO_UNLIKELY(task == NULL)) {
+        runner_rests(worker, runner);
+        return;
+    }
+    task->saved_errno = *worker->error;
+    if (HAFT_IO_LIKELY(haft_io_state(task) == HAFT_IO_RUNNING)) { /* not READY */
+        HAFT_IO_CHECK(waiting, worker, task);
+        haft_io_set_state(task, HAFT_IO_PARKED);
+    }
+}
+
 /* Part of both loops: the processor foretells the returns of a frame less. */
 static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
                                                       haft_io_task_t *task, const bool shared) {
@@ -406,6 +412,7 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
             return;
         }
         runner->task = task;
+        task->saved_errno = *worker->error;
     }
     haft_io_set_state(task, HAFT_IO_RUNNING);
     set_running(worker, runner);
@@ -413,16 +420,22 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
     if (shared && HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
         haft_io_await_look(worker->crew);
     worker->operations = 0;
+    *worker->error = task->saved_errno;
     haft_reply_t reply = task->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
-    if (task->yielded)
-        errno = task->saved_errno;
     task->yielded = false;
     haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
-    while (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_yield))) {
+    for (;;) {
+        if (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
+            set_running(worker, NULL);
+            has_parked(worker, runner);
+            return;
+        }
+        if (HAFT_IO_UNLIKELY(request.effect != HAFT_ID(haft_io_yield)))
+            break;
         task = runner->task;
         if (HAFT_IO_LIKELY(!haft_io_is_cancelled(task->scope))) {
             task->yielded = true;
-            task->saved_errno = errno;
+            task->saved_errno = *worker->error;
             set_running(worker, NULL);
             let_go_on(worker, task);
             return;
@@ -430,15 +443,6 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
         request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, -ECANCELED), FROM_TASKS);
     }
     set_running(worker, NULL);
-    if (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
-        if (runner->task == NULL)
-            runner_rests(worker, runner);
-        else if (HAFT_IO_LIKELY(haft_io_state(runner->task) == HAFT_IO_RUNNING)) { /* not READY */
-            HAFT_IO_CHECK(waiting, worker, runner->task);
-            haft_io_set_state(runner->task, HAFT_IO_PARKED);
-        }
-        return;
-    }
     if (!haft_finished(request))
         task_was_unwound(runner, request.payload);
     runner_free(runner);
@@ -448,6 +452,11 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
 
 int64_t haft_io_worker_now(const haft_io_worker_t *worker) {
     return worker->simulated != NULL ? worker->simulated->now : haft_io_clock();
+}
+
+void haft_io_set_clock(haft_io_worker_t *worker) {
+    worker->clock = haft_io_worker_now(worker);
+    worker->tick = (uint32_t)(worker->clock >> HAFT_IO_TICK_BITS);
 }
 
 /* How long a poll may take; negative: for ever. */
@@ -469,7 +478,8 @@ static bool falls_asleep(haft_io_worker_t *worker) {
 
 static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     int64_t began = HAFT_IO_UNLIKELY(worker->times_polls) ? haft_io_worker_now(worker) : 0;
-    worker->polling = !worker->shared && worker->simulated == NULL;
+    if (!worker->shared && worker->simulated == NULL)
+        worker->woken = &worker->polled;
     worker->foreseen = 0;
     if (may_sleep || worker->waiting != 0)
         HAFT_IO_COUNT(worker->counters.polls);
@@ -485,13 +495,13 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
         worker->backend->poll(worker, 0);
     }
     take_mail(worker);
-    worker->clock = haft_io_worker_now(worker);
+    haft_io_set_clock(worker);
     if (HAFT_IO_UNLIKELY(worker->times_polls))
         __atomic_fetch_add(&worker->counters.polling, (uint64_t)(worker->clock - began),
                            __ATOMIC_RELAXED);
     if (worker->timers.count != 0)
         haft_io_timers_advance(&worker->timers, worker->clock);
-    worker->polling = false;
+    worker->woken = &worker->ready;
     HAFT_IO_COUNT(worker->rounds);
     __atomic_store_n(&worker->resumed, 0, __ATOMIC_RELAXED);
     if (HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->dump_asked, __ATOMIC_RELAXED)))
@@ -501,20 +511,36 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
 }
 
 static bool poll_is_due(const haft_io_worker_t *worker) {
-    return HAFT_IO_UNLIKELY(worker->resumed >= TASKS_BETWEEN_POLLS) &&
+    return HAFT_IO_UNLIKELY(worker->resumed >= HAFT_IO_TASKS_BETWEEN_POLLS) &&
            (worker->resumed >= POLLED_BETWEEN_POLLS || haft_io_ring_empty(&worker->polled));
+}
+
+/* Mostly all that is ready is in one queue. NULL: look properly. */
+static inline haft_io_task_t *dequeue_plainly(haft_io_worker_t *worker) {
+    haft_io_link_t *first = worker->ready.next;
+    if (worker->resumed >= worker->between_polls || first == &worker->ready ||
+        !haft_io_ring_empty(&worker->polled))
+        return NULL;
+    haft_io_task_t *task = HAFT_IO_OWNER(first, haft_io_task_t, queued);
+    haft_io_unlink(first);
+    return HAFT_IO_LIKELY(haft_io_state(task) != HAFT_IO_PARKED) ? task
+                                                                 : NULL; /* its place was in vain */
 }
 
 static void loop_alone(haft_io_worker_t *worker) {
     const haft_io_scope_t *root = &worker->crew->root;
-    while (root->live != 0) {
-        haft_io_task_t *task = NULL;
-        if (!poll_is_due(worker))
-            task = worker->simulated == NULL ? dequeue_alone(worker) : dequeue_at_random(worker);
-        if (task == NULL) {
-            poll_backend(worker,
-                         haft_io_ring_empty(&worker->ready) && haft_io_ring_empty(&worker->polled));
-            continue;
+    for (;;) {
+        haft_io_task_t *task = dequeue_plainly(worker);
+        if (HAFT_IO_UNLIKELY(task == NULL)) {
+            if (root->live == 0) /* no task is left that could have been ready */
+                return;
+            if (!poll_is_due(worker))
+                task = dequeue_any(worker);
+            if (task == NULL) {
+                poll_backend(worker, haft_io_ring_empty(&worker->ready) &&
+                                         haft_io_ring_empty(&worker->polled));
+                continue;
+            }
         }
         HAFT_IO_COUNT(worker->resumed);
         run(worker, task, false);
@@ -523,7 +549,7 @@ static void loop_alone(haft_io_worker_t *worker) {
 
 static void loop_shared(haft_io_worker_t *worker) {
     while (!__atomic_load_n(&worker->crew->ended, __ATOMIC_ACQUIRE)) {
-        bool is_due = worker->resumed >= TASKS_BETWEEN_POLLS;
+        bool is_due = worker->resumed >= HAFT_IO_TASKS_BETWEEN_POLLS;
         haft_io_task_t *task = is_due ? NULL : dequeue_shared(worker);
         if (task == NULL) {
             bool has_mail = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED) != NULL;
