@@ -164,6 +164,9 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
         return wait_as_thread(cell, deadline);
     if (HAFT_IO_UNLIKELY(task->worker->forked))
         haft_io_waits_in_child(task);
+    if (HAFT_IO_UNLIKELY(kind == HAFT_IO_CANCELLABLE && haft_io_is_cancelled(task->scope)) &&
+        haft_io_cell_swap(cell, HAFT_IO_CANCELLED))
+        return HAFT_IO_CANCELLED;
     if (deadline != HAFT_IO_FOREVER)
         return wait_until(cell, kind, deadline, waits_for);
     return wait(cell, kind, waits_for);

@@ -370,8 +370,17 @@ static void runner_rests(haft_io_worker_t *worker, haft_io_runner_t *runner) {
     worker->idle_count++;
 }
 
-static void task_was_unwound(haft_io_runner_t *runner, const haft_payload_haft_io_unwind *unwound) {
+/* Its fiber has ended with it, and begins anew for the next task. */
+static void task_was_unwound(haft_io_worker_t *worker, haft_io_runner_t *runner,
+                             const haft_payload_haft_io_unwind *unwound) {
     haft_io_task_end(runner->task, unwound->code);
+    if (worker->idle_count == MOST_IDLE_RUNNERS) {
+        runner_free(runner);
+        return;
+    }
+    haft_fiber_reset(runner->fiber, run_runner, runner);
+    runner->task = NULL;
+    runner_rests(worker, runner);
 }
 
 /* No stack: the task fails before it has run. */
@@ -443,9 +452,10 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
         request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, -ECANCELED), FROM_TASKS);
     }
     set_running(worker, NULL);
-    if (!haft_finished(request))
-        task_was_unwound(runner, request.payload);
-    runner_free(runner);
+    if (haft_finished(request))
+        runner_free(runner);
+    else
+        task_was_unwound(worker, runner, request.payload);
 }
 
 /* ---- The loop ---- */
