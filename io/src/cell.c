@@ -45,29 +45,29 @@ void haft_io_cell_give_up(haft_io_cell_t *cell) {
  * and the cell may be gone at any time: so he swaps it for CELL_TAKEN while he looks at it, and the waiter
  * does not leave before he has put NULL there. He keeps the task itself by the lock of its scope.
  */
-void haft_io_cell_cancel(haft_io_task_t *task, bool shared) {
-    haft_io_cell_t *cell = __atomic_load_n(&task->cell, __ATOMIC_SEQ_CST);
+void haft_io_cell_cancel(haft_io_runner_t *runner, bool shared) {
+    haft_io_cell_t *cell = __atomic_load_n(&runner->cell, __ATOMIC_SEQ_CST);
     if (cell == NULL)
         return;
     if (!shared) {
         haft_io_cell_win(cell, HAFT_IO_CANCELLED);
         return;
     }
-    if (!__atomic_compare_exchange_n(&task->cell, &cell, HAFT_IO_CELL_TAKEN, false,
+    if (!__atomic_compare_exchange_n(&runner->cell, &cell, HAFT_IO_CELL_TAKEN, false,
                                      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return;
     bool won = haft_io_cell_claim(cell);
-    __atomic_store_n(&task->cell, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&runner->cell, NULL, __ATOMIC_RELEASE);
     if (won)
         haft_io_cell_finish(cell, HAFT_IO_CANCELLED);
 }
 
-static void hide_from_cancels(haft_io_task_t *task, haft_io_cell_t *cell) {
-    if (__atomic_compare_exchange_n(&task->cell, &cell, NULL, false, __ATOMIC_ACQUIRE,
+static void hide_from_cancels(haft_io_runner_t *runner, haft_io_cell_t *cell) {
+    if (__atomic_compare_exchange_n(&runner->cell, &cell, NULL, false, __ATOMIC_ACQUIRE,
                                     __ATOMIC_ACQUIRE))
         return;
     unsigned turns = 0;
-    while (__atomic_load_n(&task->cell, __ATOMIC_ACQUIRE) != NULL)
+    while (__atomic_load_n(&runner->cell, __ATOMIC_ACQUIRE) != NULL)
         haft_io_relax(&turns);
 }
 
@@ -98,62 +98,63 @@ static void time_out(haft_io_timer_t *timer) {
     haft_io_cell_win(HAFT_IO_OWNER(timer, deadline_t, timer)->cell, HAFT_IO_TIMED_OUT);
 }
 
-static HAFT_IO_COLD void leave_gate(haft_io_task_t *task, const haft_io_worker_t *worker) {
-    int saved = *worker->error;
-    task->gated = false;
-    task->gate->leave(task->gate);
-    *worker->error = saved;
+static HAFT_IO_COLD void leave_gate(haft_io_runner_t *runner) {
+    int saved = *runner->worker->error;
+    runner->gated = false;
+    runner->gate->leave(runner->gate);
+    *runner->worker->error = saved;
 }
 
-static HAFT_IO_COLD void enter_gate(haft_io_task_t *task) {
-    haft_io_event_t *turn = task->gate->enter(task->gate);
+static HAFT_IO_COLD void enter_gate(haft_io_runner_t *runner) {
+    haft_io_event_t *turn = runner->gate->enter(runner->gate);
     if (turn != NULL)
-        haft_io_wait_turn(task, turn);
-    task->gated = true;
+        haft_io_wait_turn(runner->task, turn);
+    runner->gated = true;
 }
 
 /* Every task that waits has this frame on its stack: so a deadline has another. */
 static uint32_t wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, const char *waits_for) {
-    haft_io_task_t *task = cell->task;
-    haft_io_worker_t *worker = task->worker;
-    if (HAFT_IO_UNLIKELY(!task->listed))
-        haft_io_scope_list(task->scope, task);
+    haft_io_runner_t *runner = cell->task->runner;
+    haft_io_worker_t *worker = runner->worker;
+    if (HAFT_IO_UNLIKELY(!runner->listed))
+        haft_io_scope_list(runner->scope, runner);
     if (kind == HAFT_IO_CANCELLABLE) {
         if (HAFT_IO_LIKELY(!worker->shared))
-            task->cell = cell;
+            runner->cell = cell;
         else
-            __atomic_store_n(&task->cell, cell, __ATOMIC_SEQ_CST); /* before a look at the scope */
+            __atomic_store_n(&runner->cell, cell,
+                             __ATOMIC_SEQ_CST); /* before a look at the scope */
         /* Who has lost here finds the task in the ready queue, and must not run twice. */
-        if (HAFT_IO_UNLIKELY(__atomic_load_n(&task->scope->cancelled, __ATOMIC_SEQ_CST)) &&
+        if (HAFT_IO_UNLIKELY(__atomic_load_n(&runner->scope->cancelled, __ATOMIC_SEQ_CST)) &&
             haft_io_cell_swap(cell, HAFT_IO_CANCELLED)) {
-            hide_from_cancels(task, cell);
+            hide_from_cancels(runner, cell);
             return HAFT_IO_CANCELLED;
         }
     }
-    bool gated = task->gated;
+    bool gated = runner->gated;
     if (HAFT_IO_UNLIKELY(gated))
-        leave_gate(task, worker);
-    haft_io_suspend(task, worker, waits_for);
+        leave_gate(runner);
+    haft_io_suspend(runner, worker, waits_for);
     if (HAFT_IO_LIKELY(!worker->shared))
-        task->cell = NULL;
+        runner->cell = NULL;
     else if (kind == HAFT_IO_CANCELLABLE)
-        hide_from_cancels(task, cell);
+        hide_from_cancels(runner, cell);
     uint32_t outcome = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
     if (HAFT_IO_UNLIKELY(gated))
-        enter_gate(task);
+        enter_gate(runner);
     return outcome;
 }
 
 static __attribute__((noinline)) uint32_t wait_until(haft_io_cell_t *cell,
                                                      enum haft_io_wait_kind kind, int64_t deadline,
                                                      const char *waits_for) {
-    haft_io_task_t *task = cell->task;
+    haft_io_runner_t *runner = cell->task->runner;
     deadline_t limit = {.timer.fire = time_out, .cell = cell};
-    haft_io_timer_add(&task->worker->timers, &limit.timer, deadline);
-    task->timer = &limit.timer;
+    haft_io_timer_add(&runner->worker->timers, &limit.timer, deadline);
+    runner->timer = &limit.timer;
     uint32_t outcome = wait(cell, kind, waits_for);
-    haft_io_timer_remove(&task->worker->timers, &limit.timer);
-    task->timer = NULL;
+    haft_io_timer_remove(&runner->worker->timers, &limit.timer);
+    runner->timer = NULL;
     return outcome;
 }
 
@@ -164,7 +165,8 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
         return wait_as_thread(cell, deadline);
     if (HAFT_IO_UNLIKELY(task->worker->forked))
         haft_io_waits_in_child(task);
-    if (HAFT_IO_UNLIKELY(kind == HAFT_IO_CANCELLABLE && haft_io_is_cancelled(task->scope)) &&
+    if (HAFT_IO_UNLIKELY(kind == HAFT_IO_CANCELLABLE &&
+                         haft_io_is_cancelled(task->runner->scope)) &&
         haft_io_cell_swap(cell, HAFT_IO_CANCELLED))
         return HAFT_IO_CANCELLED;
     if (deadline != HAFT_IO_FOREVER)
@@ -176,6 +178,6 @@ void haft_io_set_gate(haft_io_gate_t *gate) {
     haft_io_task_t *task = haft_io_this_task();
     if (task == NULL)
         haft_io_misuse("haft_io_set_gate was called outside of a task.");
-    task->gate = gate;
-    task->gated = gate != NULL;
+    task->runner->gate = gate;
+    task->runner->gated = gate != NULL;
 }

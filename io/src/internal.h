@@ -101,6 +101,8 @@ static inline void haft_io_unlink(haft_io_link_t *link) {
 
 /* ---- The wait cell (cell.c) ---- */
 
+typedef struct haft_io_runner haft_io_runner_t;
+
 enum haft_io_outcome {
     HAFT_IO_WAITING = 0,
     HAFT_IO_CLAIMED, /* won by somebody who still hands something over */
@@ -139,10 +141,10 @@ static inline void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome);
 HAFT_IO_COLD void haft_io_wake_thread(haft_io_cell_t *cell);
 /* For a cell that others know, and that its task does not wait for after all: takes what has been won. */
 void haft_io_cell_give_up(haft_io_cell_t *cell);
-/* What task->cell is while who cancels looks at the cell; see cell.c. */
+/* What runner->cell is while who cancels looks at the cell; see cell.c. */
 #define HAFT_IO_CELL_TAKEN ((haft_io_cell_t *)1)
 /* Withdraws what the task waits for; under the lock of its scope, which is `shared` or not. */
-void haft_io_cell_cancel(haft_io_task_t *task, bool shared);
+void haft_io_cell_cancel(haft_io_runner_t *runner, bool shared);
 uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
                            const char *waits_for);
 
@@ -192,47 +194,57 @@ typedef struct haft_io_binding {
     void *value;
 } haft_io_binding_t;
 
-typedef struct haft_io_runner {
+/* What only a task that has started needs; the next task of the runner finds it cleared (scheduler.c). */
+struct haft_io_runner {
     haft_fiber_t *fiber;
     haft_io_task_t *task; /* NULL: idle */
     haft_io_worker_t *worker;
-    struct haft_io_runner *next; /* of the idle ones, or of free records */
-} haft_io_runner_t;
-
-/* What every wait touches lies in its first 64 bytes. */
-struct haft_io_task {
-    __attribute__((aligned(64))) haft_io_link_t queued; /* in a queue; PARKED: it keeps a place */
-    haft_io_runner_t *runner;                           /* once it has started */
-    haft_io_worker_t *worker;
-    haft_io_scope_t *scope;   /* the innermost that it is in: whose cancel is its own */
+    haft_io_scope_t *scope;   /* the innermost that the task is in: whose cancel is its own */
     haft_io_cell_t *cell;     /* what it waits for, if a cancel may win that; any thread */
     const char *waits_for;    /* for the dump; NULL while it does not wait; any thread reads */
     uint32_t waits_since;     /* in ticks of timers; any thread reads */
-    uint8_t state;            /* any thread may swap NEW or OFFERED for TAKEN */
+    int saved_errno;          /* while it is suspended */
     bool yielded;             /* it is READY after haft_io_yield, which wants a reply */
     bool listed;              /* by `link` */
+    bool here;                /* `listed`: in the list of the scope's worker, `tasks_here` */
     bool unwinding : 1;       /* its stack, up to the innermost scope, is being unwound */
     bool returns_cancels : 1; /* instead of unwinding */
-    bool moves : 1;   /* to other workers when it has waited; never in a run that is alone */
-    bool counted : 1; /* in its worker's `waiting` */
-    bool gated : 1;   /* by `gate`; not while it waits for that */
-    bool here;       /* `listed`: in the list of the scope's worker, `tasks_here` or `ended_here` */
-    unsigned stays;  /* so many things keep it with its worker: requests to the kernel */
-    int saved_errno; /* while it is suspended */
-    haft_io_timer_t *timer; /* of its wait, or NULL */
+    bool counted : 1;         /* in its worker's `waiting` */
+    bool gated : 1;           /* by `gate`; not while it waits for that */
+    unsigned stays;           /* so many things keep it with its worker: requests to the kernel */
+    haft_io_link_t link;      /* in scope->tasks once it has waited */
+    haft_io_timer_t *timer;   /* of its wait, or NULL */
+    haft_io_gate_t *gate;
+    struct haft_io_runner *next; /* of the idle ones, or of free records */
+};
+
+/* There may be very many that have not started. What every wait touches comes first. */
+struct haft_io_task {
+    __attribute__((aligned(32)))
+    haft_io_link_t queued;    /* in a queue; PARKED: it keeps a place; ENDED: in home->ended */
+    haft_io_runner_t *runner; /* once it has started */
+    haft_io_worker_t *worker;
+    uint8_t state;   /* any thread may swap NEW or OFFERED for TAKEN */
+    bool moves;      /* to other workers when it has waited; never in a run that is alone */
+    bool kept;       /* ENDED: for who joins it, in a list of home by `queued` */
+    bool kept_here;  /* `kept`: in that of the home's worker, `ended_here` */
     uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
-    int code;        /* how it ended */
-    haft_io_task_t *next;   /* in the inbox (any thread), the free list */
     haft_io_scope_t *home;  /* in which it was spawned */
-    haft_io_link_t link;    /* in scope->tasks once it has waited; in home->ended */
     haft_io_cell_t *joiner; /* NULL: nobody yet; any thread */
-    void *(*function)(void *);
-    void *argument;
-    void *result;
+    union {
+        void *(*function)(void *);
+        void *result; /* when that has returned */
+    };
+    union {
+        void *argument;
+        int code; /* how it ended, once it has */
+    };
     const char *name;
     haft_io_binding_t *locals;
-    haft_io_gate_t *gate;
+    haft_io_task_t *next; /* in the inbox (any thread), the free list */
 };
+
+_Static_assert(sizeof(haft_io_task_t) == 96, "a million take 96 MB");
 
 /* What a task's joiner is, if it is no cell. */
 #define HAFT_IO_NOT_JOINABLE ((haft_io_cell_t *)1)
@@ -262,9 +274,9 @@ struct haft_io_scope_state {
     __attribute__((aligned(64))) uint32_t lock;
     haft_io_link_t sibling; /* in outer->inner */
     haft_io_link_t inner;   /* the scopes whose outer is this */
-    haft_io_link_t tasks;   /* that have this as their innermost, and have waited */
-    haft_io_link_t ended;   /* tasks of this home that have not been joined */
-    size_t live;            /* tasks of this home that have not ended; 0 only under the lock */
+    haft_io_link_t tasks; /* runners of those that have this as their innermost, and have waited */
+    haft_io_link_t ended; /* tasks of this home that have not been joined */
+    size_t live;          /* tasks of this home that have not ended; 0 only under the lock */
     haft_io_cell_t *closer; /* of who waits for `live` to be 0 */
     haft_io_task_t *owner;  /* who opened it; NULL: haft_io_run */
     const char *name;
@@ -309,9 +321,9 @@ static inline enum haft_io_task_state haft_io_state(const haft_io_task_t *task) 
 static inline bool haft_io_is_cancelled(const haft_io_scope_t *scope) {
     return __atomic_load_n(&scope->cancelled, __ATOMIC_RELAXED);
 }
-/* Puts the task, which is about to wait, into its scope's list. */
-void haft_io_scope_list(haft_io_scope_t *scope, haft_io_task_t *task);
-void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_task_t *task);
+/* Puts the runner's task, which is about to wait, into its scope's list. */
+void haft_io_scope_list(haft_io_scope_t *scope, haft_io_runner_t *runner);
+void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_runner_t *runner);
 /* In a shared run: a task of this home is made, or has ended, by the worker. */
 static inline void haft_io_scope_count_up_shared(haft_io_scope_t *home,
                                                  const haft_io_worker_t *worker) {
@@ -488,12 +500,12 @@ void haft_io_set_timers(haft_io_worker_t *worker, const haft_io_task_t *task);
 /* Around the wait of a task that the back end has something to do with. */
 static inline void haft_io_count_in(haft_io_task_t *task) {
     task->worker->waiting++;
-    task->counted = true;
+    task->runner->counted = true;
 }
 static inline void haft_io_count_out(haft_io_task_t *task) {
-    if (task->counted)
+    if (task->runner->counted)
         task->worker->waiting--;
-    task->counted = false;
+    task->runner->counted = false;
 }
 
 /* ---- Tasks that any thread may take, in a shared run (stealing.c) ---- */

@@ -115,7 +115,7 @@ static void foresee(haft_io_worker_t *worker) {
     for (int i = 0; i < TOGETHER && link != &worker->polled; i++, link = link->next) {
         const haft_io_task_t *task = HAFT_IO_OWNER(link, haft_io_task_t, queued);
         bring(task->runner->fiber, -FIRST_FRAME, HEADER);
-        bring(task->cell, -BELOW, ABOVE);
+        bring(task->runner->cell, -BELOW, ABOVE);
     }
     worker->foreseen = TOGETHER;
 }
@@ -201,6 +201,10 @@ haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
     return task;
 }
 
+static bool has_yielded(const haft_io_task_t *task) {
+    return task->runner != NULL && task->runner->yielded;
+}
+
 static haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
     haft_io_task_t *task = HAFT_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
     if (worker->foreseen == 0)
@@ -220,7 +224,7 @@ static __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io_worker_t *w
         task = dequeue(worker);
     if (HAFT_IO_LIKELY(haft_io_ring_empty(&worker->polled)))
         return task;
-    if (task != NULL && !task->yielded)
+    if (task != NULL && !has_yielded(task))
         return task;
     if (task != NULL) /* Who yields lets all others go first. */
         haft_io_append(&worker->polled, &task->queued);
@@ -265,7 +269,8 @@ void haft_io_rouse(haft_io_worker_t *worker) {
 
 /* By its worker. */
 static void let_go_on(haft_io_worker_t *worker, haft_io_task_t *task) {
-    if (HAFT_IO_UNLIKELY(task->moves) && task->stays == 0 && task->runner != worker->running)
+    if (HAFT_IO_UNLIKELY(task->moves) && task->runner->stays == 0 &&
+        task->runner != worker->running)
         haft_io_offer_started(worker, task);
     else
         haft_io_let_go_on(worker, task);
@@ -299,12 +304,23 @@ static void take_mail(haft_io_worker_t *worker) {
 
 /* ---- Runners ---- */
 
+static void begin(haft_io_runner_t *runner, haft_io_task_t *task) {
+    task->runner = runner;
+    task->worker = runner->worker;
+    runner->scope = task->home;
+    runner->cell = NULL;
+    runner->waits_for = NULL;
+    runner->yielded = runner->listed = false;
+    runner->unwinding = runner->returns_cancels = runner->counted = runner->gated = false;
+    runner->stays = 0;
+    runner->timer = NULL;
+}
+
 static void *run_tasks(void *argument) {
     haft_io_runner_t *runner = argument;
     while (runner->task != NULL) {
         haft_io_task_t *task = runner->task;
-        task->runner = runner;
-        task->worker = runner->worker;
+        begin(runner, task);
         HAFT_IO_COUNT(runner->worker->counters.tasks);
         haft_io_set_state(task, HAFT_IO_RUNNING);
         runner->worker->operations = 0;
@@ -402,7 +418,7 @@ static inline void has_parked(haft_io_worker_t *worker, haft_io_runner_t *runner
         runner_rests(worker, runner);
         return;
     }
-    task->saved_errno = *worker->error;
+    runner->saved_errno = *worker->error;
     if (HAFT_IO_LIKELY(haft_io_state(task) == HAFT_IO_RUNNING)) { /* not READY */
         HAFT_IO_CHECK(waiting, worker, task);
         haft_io_set_state(task, HAFT_IO_PARKED);
@@ -421,7 +437,8 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
             return;
         }
         runner->task = task;
-        task->saved_errno = *worker->error;
+        runner->yielded = false;
+        runner->saved_errno = *worker->error;
     }
     haft_io_set_state(task, HAFT_IO_RUNNING);
     set_running(worker, runner);
@@ -429,9 +446,9 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
     if (shared && HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
         haft_io_await_look(worker->crew);
     worker->operations = 0;
-    *worker->error = task->saved_errno;
-    haft_reply_t reply = task->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
-    task->yielded = false;
+    *worker->error = runner->saved_errno;
+    haft_reply_t reply = runner->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
+    runner->yielded = false;
     haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
     for (;;) {
         if (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
@@ -441,12 +458,11 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
         }
         if (HAFT_IO_UNLIKELY(request.effect != HAFT_ID(haft_io_yield)))
             break;
-        task = runner->task;
-        if (HAFT_IO_LIKELY(!haft_io_is_cancelled(task->scope))) {
-            task->yielded = true;
-            task->saved_errno = *worker->error;
+        if (HAFT_IO_LIKELY(!haft_io_is_cancelled(runner->scope))) {
+            runner->yielded = true;
+            runner->saved_errno = *worker->error;
             set_running(worker, NULL);
-            let_go_on(worker, task);
+            let_go_on(worker, runner->task);
             return;
         }
         request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, -ECANCELED), FROM_TASKS);
@@ -569,7 +585,7 @@ static void loop_shared(haft_io_worker_t *worker) {
         if (worker->searching)
             haft_io_stops_searching(worker);
         HAFT_IO_COUNT(worker->resumed);
-        if (HAFT_IO_UNLIKELY(task->moves))
+        if (HAFT_IO_UNLIKELY(task->moves) && task->runner != NULL)
             haft_io_set_timers(worker, task);
         run(worker, task, true);
     }

@@ -9,13 +9,13 @@
 
 #include "internal.h"
 
-/* Suspends the task until its cell has been won. */
+/* Suspends the runner's task until its cell has been won. */
 static inline __attribute__((always_inline)) void
-haft_io_suspend(haft_io_task_t *task, const haft_io_worker_t *worker, const char *waits_for) {
-    __atomic_store_n(&task->waits_since, worker->tick, __ATOMIC_RELAXED);
-    __atomic_store_n(&task->waits_for, waits_for, __ATOMIC_RELAXED);
+haft_io_suspend(haft_io_runner_t *runner, const haft_io_worker_t *worker, const char *waits_for) {
+    __atomic_store_n(&runner->waits_since, worker->tick, __ATOMIC_RELAXED);
+    __atomic_store_n(&runner->waits_for, waits_for, __ATOMIC_RELAXED);
     HAFT_PERFORM(haft_io_park);
-    __atomic_store_n(&task->waits_for, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&runner->waits_for, NULL, __ATOMIC_RELAXED);
 }
 
 /* As haft_io_cell_wait. */
@@ -23,17 +23,18 @@ static inline __attribute__((always_inline)) uint32_t haft_io_wait_here(haft_io_
                                                                         enum haft_io_wait_kind kind,
                                                                         int64_t deadline,
                                                                         const char *waits_for) {
-    haft_io_task_t *task = cell->task;
+    const haft_io_task_t *task = cell->task;
     if (HAFT_IO_UNLIKELY(deadline != HAFT_IO_FOREVER || task == NULL))
         return haft_io_cell_wait(cell, kind, deadline, waits_for);
-    const haft_io_worker_t *worker = task->worker;
-    if (HAFT_IO_UNLIKELY(!worker->plain || !task->listed || task->gated ||
-                         haft_io_is_cancelled(task->scope)))
+    haft_io_runner_t *runner = task->runner;
+    const haft_io_worker_t *worker = runner->worker;
+    if (HAFT_IO_UNLIKELY(!worker->plain || !runner->listed || runner->gated ||
+                         haft_io_is_cancelled(runner->scope)))
         return haft_io_cell_wait(cell, kind, deadline, waits_for);
     if (kind == HAFT_IO_CANCELLABLE)
-        task->cell = cell;
-    haft_io_suspend(task, worker, waits_for);
-    task->cell = NULL;
+        runner->cell = cell;
+    haft_io_suspend(runner, worker, waits_for);
+    runner->cell = NULL;
     return cell->word;
 }
 

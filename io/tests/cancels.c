@@ -60,7 +60,7 @@ static void come_to_a_wait(haft_io_task_t *task) {
         if (number != injection->wait)
             continue;
         if (injection->innermost)
-            haft_io_cancel(task->scope);
+            haft_io_cancel(task->runner->scope);
         else if (injection->moment == AT_ONCE)
             cancel_whole();
         else
@@ -74,7 +74,7 @@ uint32_t __wrap_haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind k
                                   int64_t deadline, const char *waits_for);
 uint32_t __wrap_haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind,
                                   int64_t deadline, const char *waits_for) {
-    if (cell->task != NULL && cell->task->scope != root)
+    if (cell->task != NULL && cell->task->runner->scope != root)
         come_to_a_wait(cell->task);
     return __real_haft_io_cell_wait(cell, kind, deadline, waits_for);
 }
