@@ -317,7 +317,7 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
                 return done;
         }
         haft_io_begin_to_wait_on(known, operation->descriptor);
-        int code = haft_io_is_cancelled(runner->task->scope) ? -ECANCELED
+        int code = haft_io_is_cancelled(runner->scope) ? -ECANCELED
                    : may_ask(state, known, operation->descriptor, receives) &&
                            kernel_asked(state, known, operation->descriptor, receives)
                        ? haft_io_wait_on(known, operation, runner->task)

@@ -18,7 +18,7 @@
  * withdrawing it until he has tried to win it: by the lock of the list that it is in, or by being of
  * the waiter's own thread.
  */
-#include "internal.h"
+#include "wait.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -30,25 +30,9 @@ static long futex(uint32_t *word, int operation, uint32_t value, const struct ti
                    FUTEX_BITSET_MATCH_ANY);
 }
 
-static void let_go_on(haft_io_cell_t *cell, haft_io_task_t *task) {
-    if (task != NULL)
-        haft_io_ready(task);
-    else /* The address may be another thing's by now; that has a needless look at itself then. */
-        futex(&cell->word, FUTEX_WAKE, 1, NULL);
-}
-
-bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome) {
-    haft_io_task_t *task = cell->task;
-    if (!haft_io_cell_swap(cell, outcome))
-        return false;
-    let_go_on(cell, task);
-    return true;
-}
-
-void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome) {
-    haft_io_task_t *task = cell->task;
-    __atomic_store_n(&cell->word, outcome, __ATOMIC_RELEASE);
-    let_go_on(cell, task);
+/* The address may be another thing's by now; that has a needless look at itself then. */
+void haft_io_wake_thread(haft_io_cell_t *cell) {
+    futex(&cell->word, FUTEX_WAKE, 1, NULL);
 }
 
 void haft_io_cell_give_up(haft_io_cell_t *cell) {
@@ -61,51 +45,41 @@ void haft_io_cell_give_up(haft_io_cell_t *cell) {
  * and the cell may be gone at any time: so he swaps it for CELL_TAKEN while he looks at it, and the waiter
  * does not leave before he has put NULL there. He keeps the task itself by the lock of its scope.
  */
-void haft_io_cell_cancel(haft_io_task_t *task, bool shared) {
-    haft_io_cell_t *cell = __atomic_load_n(&task->cell, __ATOMIC_SEQ_CST);
+void haft_io_cell_cancel(haft_io_runner_t *runner, bool shared) {
+    haft_io_cell_t *cell = __atomic_load_n(&runner->cell, __ATOMIC_SEQ_CST);
     if (cell == NULL)
         return;
     if (!shared) {
         haft_io_cell_win(cell, HAFT_IO_CANCELLED);
         return;
     }
-    if (!__atomic_compare_exchange_n(&task->cell, &cell, HAFT_IO_CELL_TAKEN, false,
+    if (!__atomic_compare_exchange_n(&runner->cell, &cell, HAFT_IO_CELL_TAKEN, false,
                                      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return;
     bool won = haft_io_cell_claim(cell);
-    __atomic_store_n(&task->cell, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&runner->cell, NULL, __ATOMIC_RELEASE);
     if (won)
         haft_io_cell_finish(cell, HAFT_IO_CANCELLED);
 }
 
-static void hide_from_cancels(haft_io_task_t *task, haft_io_cell_t *cell) {
-    if (__atomic_compare_exchange_n(&task->cell, &cell, NULL, false, __ATOMIC_ACQUIRE,
+static void hide_from_cancels(haft_io_runner_t *runner, haft_io_cell_t *cell) {
+    if (__atomic_compare_exchange_n(&runner->cell, &cell, NULL, false, __ATOMIC_ACQUIRE,
                                     __ATOMIC_ACQUIRE))
         return;
     unsigned turns = 0;
-    while (__atomic_load_n(&task->cell, __ATOMIC_ACQUIRE) != NULL)
+    while (__atomic_load_n(&runner->cell, __ATOMIC_ACQUIRE) != NULL)
         haft_io_relax(&turns);
 }
 
-/* errno is a variable of the thread; the compiler must not keep its address across the wait. */
-static __attribute__((noinline)) int read_errno(void) {
-    __asm__ volatile("" : : : "memory");
-    return errno;
-}
-static __attribute__((noinline)) void write_errno(int value) {
-    __asm__ volatile("" : : : "memory");
-    errno = value;
-}
-
 static HAFT_IO_COLD uint32_t wait_as_thread(haft_io_cell_t *cell, int64_t deadline) {
-    int saved = read_errno();
+    int saved = errno;
     if (deadline < 0)
         deadline = 0;
     struct timespec until = {deadline / HAFT_IO_SECOND, deadline % HAFT_IO_SECOND};
     for (;;) {
         uint32_t word = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
         if (word > HAFT_IO_CLAIMED) {
-            write_errno(saved);
+            errno = saved;
             return word;
         }
         bool for_ever = deadline == HAFT_IO_FOREVER || word == HAFT_IO_CLAIMED;
@@ -124,60 +98,63 @@ static void time_out(haft_io_timer_t *timer) {
     haft_io_cell_win(HAFT_IO_OWNER(timer, deadline_t, timer)->cell, HAFT_IO_TIMED_OUT);
 }
 
+static HAFT_IO_COLD void leave_gate(haft_io_runner_t *runner) {
+    int saved = *runner->worker->error;
+    runner->gated = false;
+    runner->gate->leave(runner->gate);
+    *runner->worker->error = saved;
+}
+
+static HAFT_IO_COLD void enter_gate(haft_io_runner_t *runner) {
+    haft_io_event_t *turn = runner->gate->enter(runner->gate);
+    if (turn != NULL)
+        haft_io_wait_turn(runner->task, turn);
+    runner->gated = true;
+}
+
 /* Every task that waits has this frame on its stack: so a deadline has another. */
 static uint32_t wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, const char *waits_for) {
-    haft_io_task_t *task = cell->task;
-    haft_io_worker_t *worker = task->worker;
-    if (HAFT_IO_UNLIKELY(!task->listed))
-        haft_io_scope_list(task->scope, task);
+    haft_io_runner_t *runner = cell->task->runner;
+    haft_io_worker_t *worker = runner->worker;
+    if (HAFT_IO_UNLIKELY(!runner->listed))
+        haft_io_scope_list(runner->scope, runner);
     if (kind == HAFT_IO_CANCELLABLE) {
         if (HAFT_IO_LIKELY(!worker->shared))
-            task->cell = cell;
+            runner->cell = cell;
         else
-            __atomic_store_n(&task->cell, cell, __ATOMIC_SEQ_CST); /* before a look at the scope */
+            __atomic_store_n(&runner->cell, cell,
+                             __ATOMIC_SEQ_CST); /* before a look at the scope */
         /* Who has lost here finds the task in the ready queue, and must not run twice. */
-        if (HAFT_IO_UNLIKELY(__atomic_load_n(&task->scope->cancelled, __ATOMIC_SEQ_CST)) &&
+        if (HAFT_IO_UNLIKELY(__atomic_load_n(&runner->scope->cancelled, __ATOMIC_SEQ_CST)) &&
             haft_io_cell_swap(cell, HAFT_IO_CANCELLED)) {
-            hide_from_cancels(task, cell);
+            hide_from_cancels(runner, cell);
             return HAFT_IO_CANCELLED;
         }
     }
-    __atomic_store_n(&task->waits_since, (uint32_t)(worker->clock >> HAFT_IO_TICK_BITS),
-                     __ATOMIC_RELAXED);
-    __atomic_store_n(&task->waits_for, waits_for, __ATOMIC_RELAXED);
-    int saved = read_errno();
-    bool gated = task->gated;
-    if (HAFT_IO_UNLIKELY(gated)) {
-        task->gated = false;
-        task->gate->leave(task->gate);
-    }
-    HAFT_PERFORM(haft_io_park);
-    write_errno(saved);
-    __atomic_store_n(&task->waits_for, NULL, __ATOMIC_RELAXED);
+    bool gated = runner->gated;
+    if (HAFT_IO_UNLIKELY(gated))
+        leave_gate(runner);
+    haft_io_suspend(runner, worker, waits_for);
     if (HAFT_IO_LIKELY(!worker->shared))
-        task->cell = NULL;
+        runner->cell = NULL;
     else if (kind == HAFT_IO_CANCELLABLE)
-        hide_from_cancels(task, cell);
+        hide_from_cancels(runner, cell);
     uint32_t outcome = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
-    if (HAFT_IO_UNLIKELY(gated)) {
-        haft_io_event_t *turn = task->gate->enter(task->gate);
-        if (turn != NULL)
-            haft_io_wait_turn(task, turn);
-        task->gated = true;
-    }
+    if (HAFT_IO_UNLIKELY(gated))
+        enter_gate(runner);
     return outcome;
 }
 
 static __attribute__((noinline)) uint32_t wait_until(haft_io_cell_t *cell,
                                                      enum haft_io_wait_kind kind, int64_t deadline,
                                                      const char *waits_for) {
-    haft_io_task_t *task = cell->task;
+    haft_io_runner_t *runner = cell->task->runner;
     deadline_t limit = {.timer.fire = time_out, .cell = cell};
-    haft_io_timer_add(&task->worker->timers, &limit.timer, deadline);
-    task->timer = &limit.timer;
+    haft_io_timer_add(&runner->worker->timers, &limit.timer, deadline);
+    runner->timer = &limit.timer;
     uint32_t outcome = wait(cell, kind, waits_for);
-    haft_io_timer_remove(&task->worker->timers, &limit.timer);
-    task->timer = NULL;
+    haft_io_timer_remove(&runner->worker->timers, &limit.timer);
+    runner->timer = NULL;
     return outcome;
 }
 
@@ -188,6 +165,10 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
         return wait_as_thread(cell, deadline);
     if (HAFT_IO_UNLIKELY(task->worker->forked))
         haft_io_waits_in_child(task);
+    if (HAFT_IO_UNLIKELY(kind == HAFT_IO_CANCELLABLE &&
+                         haft_io_is_cancelled(task->runner->scope)) &&
+        haft_io_cell_swap(cell, HAFT_IO_CANCELLED))
+        return HAFT_IO_CANCELLED;
     if (deadline != HAFT_IO_FOREVER)
         return wait_until(cell, kind, deadline, waits_for);
     return wait(cell, kind, waits_for);
@@ -197,6 +178,6 @@ void haft_io_set_gate(haft_io_gate_t *gate) {
     haft_io_task_t *task = haft_io_this_task();
     if (task == NULL)
         haft_io_misuse("haft_io_set_gate was called outside of a task.");
-    task->gate = gate;
-    task->gated = gate != NULL;
+    task->runner->gate = gate;
+    task->runner->gated = gate != NULL;
 }

@@ -13,7 +13,8 @@
  * his may be done and have its value in the same place; afterwards his frame may be gone. He is let go when the locks
  * have been given back: he may free the channel.
  */
-#include "internal.h"
+#include "returns.h"
+#include "wait.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,12 +89,15 @@ static __attribute__((noinline)) haft_io_place_t *take_from_sender(haft_io_chann
     return sender;
 }
 
-static inline int receive_now(haft_io_channel_t *channel, void *value, haft_io_place_t **other) {
+static inline void remove_first(haft_io_channel_t *channel) {
+    channel->first = channel->first + 1 == channel->capacity ? 0 : channel->first + 1;
+    channel->count--;
+}
+
+static int receive_now(haft_io_channel_t *channel, void *value, haft_io_place_t **other) {
     if (channel->count != 0) {
         copy(value, slot(channel, 0), channel->size);
-        if (++channel->first == channel->capacity)
-            channel->first = 0;
-        channel->count--;
+        remove_first(channel);
         if (channel->senders.first != NULL) {
             *other = take_from_sender(channel, slot(channel, channel->count));
             channel->count += *other != NULL;
@@ -122,15 +126,16 @@ static inline void take_place(haft_io_channel_t *channel, bool sends, void *valu
 
 /* ---- One channel ---- */
 
-/* Called under the lock, returns without it. */
-static __attribute__((noinline)) int wait_for(haft_io_channel_t *channel, bool sends, void *value,
-                                              int64_t deadline) {
+/* Called under the lock, or where none is needed; returns without. */
+static inline __attribute__((always_inline)) int wait_for(haft_io_channel_t *channel, bool sends,
+                                                          void *value, int64_t deadline) {
     haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
-    haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
+    haft_io_place_t place;
+    haft_io_make_place(&place, &cell, HAFT_IO_WOKEN);
     take_place(channel, sends, value, &place);
     haft_io_unguard(&channel->lock);
     uint32_t outcome =
-        haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
+        haft_io_wait_here(&cell, HAFT_IO_CANCELLABLE, deadline,
                           sends ? "a channel to send to" : "a channel to receive from");
     if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN))
         return place.closed ? -EPIPE : 0;
@@ -139,32 +144,112 @@ static __attribute__((noinline)) int wait_for(haft_io_channel_t *channel, bool s
     haft_io_unguard(&channel->lock);
     return outcome == HAFT_IO_CANCELLED ? haft_io_cancelled() : -ETIMEDOUT;
 }
+static HAFT_IO_RETURNS_BY_JUMP __attribute__((noinline)) int
+wait_to_send(haft_io_channel_t *channel, void *value, int64_t deadline) {
+    return wait_for(channel, true, value, deadline);
+}
+static HAFT_IO_RETURNS_BY_JUMP __attribute__((noinline)) int
+wait_to_receive(haft_io_channel_t *channel, void *value, int64_t deadline) {
+    return wait_for(channel, false, value, deadline);
+}
 
-static inline int do_one(haft_io_channel_t *channel, bool sends, void *value, int64_t deadline) {
+static __attribute__((noinline)) int send_any(haft_io_channel_t *channel, void *value,
+                                              int64_t deadline) {
     haft_io_place_t *other = NULL;
     haft_io_guard(&channel->lock);
-    int code = do_now(channel, sends, value, &other);
+    int code = send_now(channel, value, &other);
     if (code == -EAGAIN)
-        return wait_for(channel, sends, value, deadline);
+        return wait_to_send(channel, value, deadline);
     haft_io_unguard(&channel->lock);
     haft_io_let_go(other);
     return code;
 }
 
+static __attribute__((noinline)) int receive_any(haft_io_channel_t *channel, void *value,
+                                                 int64_t deadline) {
+    haft_io_place_t *other = NULL;
+    haft_io_guard(&channel->lock);
+    int code = receive_now(channel, value, &other);
+    if (code == -EAGAIN)
+        return wait_to_receive(channel, value, deadline);
+    haft_io_unguard(&channel->lock);
+    haft_io_let_go(other);
+    return code;
+}
+
+/*
+ * What most calls in a process of one thread come to. Nobody can come between, so there is no lock. Nothing
+ * is called but at the end, so no register has to be kept.
+ */
+
+static inline bool is_simple(const haft_io_channel_t *channel) {
+    return __libc_single_threaded &&
+           (channel->size == sizeof(uint64_t) || channel->size == sizeof(uint32_t));
+}
+
+static inline void copy_simply(const haft_io_channel_t *channel, void *to, const void *from) {
+    if (channel->size == sizeof(uint64_t))
+        memcpy(to, from, sizeof(uint64_t));
+    else
+        memcpy(to, from, sizeof(uint32_t));
+}
+
+/* False: it cannot be done so. */
+static inline bool hand_to_receiver(haft_io_channel_t *channel, const void *value) {
+    const haft_io_place_t *receiver = channel->receivers.first;
+    haft_io_cell_t *cell = receiver->cell;
+    haft_io_task_t *task = cell->task;
+    if (HAFT_IO_UNLIKELY(cell->word != HAFT_IO_WAITING || !haft_io_is_of_this_thread(task)))
+        return false;
+    haft_io_first_leaves(&channel->receivers);
+    copy_simply(channel, receiver->value, value);
+    cell->word = receiver->outcome;
+    haft_io_let_go_on(task->worker, task);
+    return true;
+}
+
+static inline __attribute__((always_inline)) int do_send(haft_io_channel_t *channel,
+                                                         const void *value, int64_t deadline) {
+    if (HAFT_IO_LIKELY(is_simple(channel))) {
+        if (HAFT_IO_LIKELY(channel->receivers.first != NULL)) {
+            if (HAFT_IO_LIKELY(hand_to_receiver(channel, value)))
+                return 0;
+        } else if (channel->count != channel->capacity && !channel->closed) {
+            copy_simply(channel, slot(channel, channel->count++), value);
+            return 0;
+        }
+    }
+    return send_any(channel, (void *)(uintptr_t)value, deadline);
+}
+
+static inline __attribute__((always_inline)) int do_receive(haft_io_channel_t *channel, void *value,
+                                                            int64_t deadline) {
+    if (HAFT_IO_LIKELY(is_simple(channel) && channel->senders.first == NULL)) {
+        if (channel->count != 0) {
+            copy_simply(channel, value, slot(channel, 0));
+            remove_first(channel);
+            return 0;
+        }
+        if (HAFT_IO_LIKELY(!channel->closed))
+            return wait_to_receive(channel, value, deadline);
+    }
+    return receive_any(channel, value, deadline);
+}
+
 int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, int64_t deadline) {
-    return do_one(channel, true, (void *)(uintptr_t)value, deadline);
+    return do_send(channel, value, deadline);
 }
 
 int haft_io_channel_send(haft_io_channel_t *channel, const void *value) {
-    return haft_io_channel_send_until(channel, value, HAFT_IO_FOREVER);
+    return do_send(channel, value, HAFT_IO_FOREVER);
 }
 
 int haft_io_channel_receive_until(haft_io_channel_t *channel, void *value, int64_t deadline) {
-    return do_one(channel, false, value, deadline);
+    return do_receive(channel, value, deadline);
 }
 
 int haft_io_channel_receive(haft_io_channel_t *channel, void *value) {
-    return haft_io_channel_receive_until(channel, value, HAFT_IO_FOREVER);
+    return do_receive(channel, value, HAFT_IO_FOREVER);
 }
 
 static int try_one(haft_io_channel_t *channel, bool sends, void *value) {

@@ -55,5 +55,6 @@ void haft_io_become_child(haft_io_crew_t *crew) {
     for (unsigned i = 0; i < crew->count; i++) {
         crew->workers[i]->backend = &in_child;
         crew->workers[i]->forked = true;
+        crew->workers[i]->plain = false;
     }
 }

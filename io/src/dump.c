@@ -118,8 +118,8 @@ typedef struct view {
 } view_t;
 
 static wait_t wait_of(const haft_io_task_t *task, int descriptor) {
-    return (wait_t){task, __atomic_load_n(&task->waits_for, __ATOMIC_RELAXED),
-                    __atomic_load_n(&task->waits_since, __ATOMIC_RELAXED), descriptor};
+    return (wait_t){task, __atomic_load_n(&task->runner->waits_for, __ATOMIC_RELAXED),
+                    __atomic_load_n(&task->runner->waits_since, __ATOMIC_RELAXED), descriptor};
 }
 
 static void note_wait(void *state, int descriptor, const haft_io_task_t *task) {
@@ -197,7 +197,7 @@ static void add_task(view_t *view, int depth, const haft_io_task_t *task) {
 static ptrdiff_t add_tasks(view_t *view, int depth, const haft_io_link_t *tasks) {
     ptrdiff_t count = 0;
     for (const haft_io_link_t *link = tasks->next; link != tasks; link = link->next) {
-        add_task(view, depth, HAFT_IO_OWNER(link, haft_io_task_t, link));
+        add_task(view, depth, HAFT_IO_OWNER(link, haft_io_runner_t, link)->task);
         count++;
     }
     return count;

@@ -101,6 +101,8 @@ static inline void haft_io_unlink(haft_io_link_t *link) {
 
 /* ---- The wait cell (cell.c) ---- */
 
+typedef struct haft_io_runner haft_io_runner_t;
+
 enum haft_io_outcome {
     HAFT_IO_WAITING = 0,
     HAFT_IO_CLAIMED, /* won by somebody who still hands something over */
@@ -129,18 +131,20 @@ static inline bool haft_io_cell_swap(haft_io_cell_t *cell, uint32_t outcome) {
                                        __ATOMIC_ACQUIRE);
 }
 /* True: the caller was first, and the waiter will run. */
-bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome);
+static inline bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome);
 /* The same in two steps; between them the waiter stays where it is, for a value to be copied. */
 static inline bool haft_io_cell_claim(haft_io_cell_t *cell) {
     return haft_io_cell_swap(cell, HAFT_IO_CLAIMED);
 }
-void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome);
+static inline void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome);
+/* Lets a thread go on that waits as such. */
+HAFT_IO_COLD void haft_io_wake_thread(haft_io_cell_t *cell);
 /* For a cell that others know, and that its task does not wait for after all: takes what has been won. */
 void haft_io_cell_give_up(haft_io_cell_t *cell);
-/* What task->cell is while who cancels looks at the cell; see cell.c. */
+/* What runner->cell is while who cancels looks at the cell; see cell.c. */
 #define HAFT_IO_CELL_TAKEN ((haft_io_cell_t *)1)
 /* Withdraws what the task waits for; under the lock of its scope, which is `shared` or not. */
-void haft_io_cell_cancel(haft_io_task_t *task, bool shared);
+void haft_io_cell_cancel(haft_io_runner_t *runner, bool shared);
 uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
                            const char *waits_for);
 
@@ -190,47 +194,57 @@ typedef struct haft_io_binding {
     void *value;
 } haft_io_binding_t;
 
-typedef struct haft_io_runner {
+/* What only a task that has started needs; the next task of the runner finds it cleared (scheduler.c). */
+struct haft_io_runner {
     haft_fiber_t *fiber;
     haft_io_task_t *task; /* NULL: idle */
     haft_io_worker_t *worker;
-    struct haft_io_runner *next; /* of the idle ones, or of free records */
-} haft_io_runner_t;
-
-/* What every wait touches lies in its first 64 bytes. */
-struct haft_io_task {
-    __attribute__((aligned(64))) haft_io_link_t queued; /* in a queue; PARKED: it keeps a place */
-    haft_io_runner_t *runner;                           /* once it has started */
-    haft_io_worker_t *worker;
-    haft_io_scope_t *scope;   /* the innermost that it is in: whose cancel is its own */
+    haft_io_scope_t *scope;   /* the innermost that the task is in: whose cancel is its own */
     haft_io_cell_t *cell;     /* what it waits for, if a cancel may win that; any thread */
     const char *waits_for;    /* for the dump; NULL while it does not wait; any thread reads */
     uint32_t waits_since;     /* in ticks of timers; any thread reads */
-    uint8_t state;            /* any thread may swap NEW or OFFERED for TAKEN */
+    int saved_errno;          /* while it is suspended */
     bool yielded;             /* it is READY after haft_io_yield, which wants a reply */
     bool listed;              /* by `link` */
+    bool here;                /* `listed`: in the list of the scope's worker, `tasks_here` */
     bool unwinding : 1;       /* its stack, up to the innermost scope, is being unwound */
     bool returns_cancels : 1; /* instead of unwinding */
-    bool moves : 1;   /* to other workers when it has waited; never in a run that is alone */
-    bool counted : 1; /* in its worker's `waiting` */
-    bool gated : 1;   /* by `gate`; not while it waits for that */
-    bool here;       /* `listed`: in the list of the scope's worker, `tasks_here` or `ended_here` */
-    unsigned stays;  /* so many things keep it with its worker: requests to the kernel */
-    int saved_errno; /* of a task that has yielded */
-    haft_io_timer_t *timer; /* of its wait, or NULL */
+    bool counted : 1;         /* in its worker's `waiting` */
+    bool gated : 1;           /* by `gate`; not while it waits for that */
+    unsigned stays;           /* so many things keep it with its worker: requests to the kernel */
+    haft_io_link_t link;      /* in scope->tasks once it has waited */
+    haft_io_timer_t *timer;   /* of its wait, or NULL */
+    haft_io_gate_t *gate;
+    struct haft_io_runner *next; /* of the idle ones, or of free records */
+};
+
+/* There may be very many that have not started. What every wait touches comes first. */
+struct haft_io_task {
+    __attribute__((aligned(32)))
+    haft_io_link_t queued;    /* in a queue; PARKED: it keeps a place; ENDED: in home->ended */
+    haft_io_runner_t *runner; /* once it has started */
+    haft_io_worker_t *worker;
+    uint8_t state;   /* any thread may swap NEW or OFFERED for TAKEN */
+    bool moves;      /* to other workers when it has waited; never in a run that is alone */
+    bool kept;       /* ENDED: for who joins it, in a list of home by `queued` */
+    bool kept_here;  /* `kept`: in that of the home's worker, `ended_here` */
     uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
-    int code;        /* how it ended */
-    haft_io_task_t *next;   /* in the inbox (any thread), the free list */
     haft_io_scope_t *home;  /* in which it was spawned */
-    haft_io_link_t link;    /* in scope->tasks once it has waited; in home->ended */
     haft_io_cell_t *joiner; /* NULL: nobody yet; any thread */
-    void *(*function)(void *);
-    void *argument;
-    void *result;
+    union {
+        void *(*function)(void *);
+        void *result; /* when that has returned */
+    };
+    union {
+        void *argument;
+        int code; /* how it ended, once it has */
+    };
     const char *name;
     haft_io_binding_t *locals;
-    haft_io_gate_t *gate;
+    haft_io_task_t *next; /* in the inbox (any thread), the free list */
 };
+
+_Static_assert(sizeof(haft_io_task_t) == 96, "a million take 96 MB");
 
 /* What a task's joiner is, if it is no cell. */
 #define HAFT_IO_NOT_JOINABLE ((haft_io_cell_t *)1)
@@ -260,9 +274,9 @@ struct haft_io_scope_state {
     __attribute__((aligned(64))) uint32_t lock;
     haft_io_link_t sibling; /* in outer->inner */
     haft_io_link_t inner;   /* the scopes whose outer is this */
-    haft_io_link_t tasks;   /* that have this as their innermost, and have waited */
-    haft_io_link_t ended;   /* tasks of this home that have not been joined */
-    size_t live;            /* tasks of this home that have not ended; 0 only under the lock */
+    haft_io_link_t tasks; /* runners of those that have this as their innermost, and have waited */
+    haft_io_link_t ended; /* tasks of this home that have not been joined */
+    size_t live;          /* tasks of this home that have not ended; 0 only under the lock */
     haft_io_cell_t *closer; /* of who waits for `live` to be 0 */
     haft_io_task_t *owner;  /* who opened it; NULL: haft_io_run */
     const char *name;
@@ -307,9 +321,9 @@ static inline enum haft_io_task_state haft_io_state(const haft_io_task_t *task) 
 static inline bool haft_io_is_cancelled(const haft_io_scope_t *scope) {
     return __atomic_load_n(&scope->cancelled, __ATOMIC_RELAXED);
 }
-/* Puts the task, which is about to wait, into its scope's list. */
-void haft_io_scope_list(haft_io_scope_t *scope, haft_io_task_t *task);
-void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_task_t *task);
+/* Puts the runner's task, which is about to wait, into its scope's list. */
+void haft_io_scope_list(haft_io_scope_t *scope, haft_io_runner_t *runner);
+void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_runner_t *runner);
 /* In a shared run: a task of this home is made, or has ended, by the worker. */
 static inline void haft_io_scope_count_up_shared(haft_io_scope_t *home,
                                                  const haft_io_worker_t *worker) {
@@ -350,6 +364,8 @@ void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, c
 
 /* ---- The scheduler (scheduler.c) ---- */
 
+enum { HAFT_IO_TASKS_BETWEEN_POLLS = 64 }; /* so that neither I/O nor timers starve */
+
 /* One set of operations that wait: epoll, io_uring, simulated. */
 typedef struct haft_io_backend {
     const char *name;
@@ -384,10 +400,12 @@ struct haft_io_worker {
     haft_io_link_t
         ready; /* the queue of tasks that can run here, and, if the run is alone, of new ones */
     haft_io_link_t
-        polled;          /* the queue of those that the last poll has woken, if the run is alone */
-    unsigned foreseen;   /* the first of these, as many as their memory was asked for */
-    bool polling;        /* right now, and what is woken goes there */
-    bool shared;         /* the run is */
+        polled;        /* the queue of those that the last poll has woken, if the run is alone */
+    unsigned foreseen; /* the first of these, as many as their memory was asked for */
+    haft_io_link_t *
+        woken; /* where what can go on goes: `ready`; `polled` while the loop of such a run polls */
+    bool shared; /* the run is */
+    bool plain; /* it is not, nor is this a child of fork: waits may be made by haft_io_wait_here */
     bool favours;        /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */
     unsigned index;      /* in the crew */
@@ -395,7 +413,9 @@ struct haft_io_worker {
     int64_t slept_at;    /* when it slept last */
     unsigned operations; /* that the running task has done since it waited last */
     unsigned resumed;    /* tasks since the last poll; any thread reads */
-    size_t waiting;      /* tasks that wait for the back end */
+    unsigned
+        between_polls; /* so many tasks of `ready` may go on without a look at anything else; 0: none */
+    size_t waiting; /* tasks that wait for the back end */
     haft_io_crew_t *crew;
     haft_io_runner_t *idle;
     unsigned idle_count;
@@ -409,6 +429,7 @@ struct haft_io_worker {
     void *backend_state;
     haft_io_simulated_t *simulated; /* NULL: a real run */
     int64_t clock;                  /* when it polled last */
+    uint32_t tick;                  /* the same in ticks of timers */
     haft_io_counters_t counters;    /* any thread reads */
     uint64_t fair_at;               /* the count of tasks when a waiter was not favoured */
     int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
@@ -418,6 +439,7 @@ struct haft_io_worker {
     haft_io_runner_t
         *running; /* NULL: between tasks; read by the watchdog, also in a signal handler */
     pthread_t thread;
+    int *error;            /* the thread's errno */
     haft_io_task_t *inbox; /* tasks readied by other threads, last first; any thread */
     int sleeping;          /* in a poll that may block; any thread */
     int posting;           /* threads that put something into the inbox right now */
@@ -458,12 +480,11 @@ struct haft_io_crew {
 int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_options_t *options,
                      haft_io_simulated_t *simulated);
 int64_t haft_io_worker_now(const haft_io_worker_t *worker);
+/* Reads the time into `clock` and `tick`. */
+void haft_io_set_clock(haft_io_worker_t *worker);
 
 /* The calling thread's worker, until its loop has ended (NULL). */
 void haft_io_set_worker(haft_io_worker_t *worker);
-/* The task on whose stack the caller is, or NULL. It is haft_io_self() but for what the scheduler's clauses do, where
-   that is NULL; and takes a third of the time. */
-haft_io_task_t *haft_io_this_task(void);
 /* Runs tasks until the run ends. */
 void haft_io_loop(haft_io_worker_t *worker);
 void haft_io_free_runners(haft_io_worker_t *worker);
@@ -484,12 +505,12 @@ void haft_io_set_timers(haft_io_worker_t *worker, const haft_io_task_t *task);
 /* Around the wait of a task that the back end has something to do with. */
 static inline void haft_io_count_in(haft_io_task_t *task) {
     task->worker->waiting++;
-    task->counted = true;
+    task->runner->counted = true;
 }
 static inline void haft_io_count_out(haft_io_task_t *task) {
-    if (task->counted)
+    if (task->runner->counted)
         task->worker->waiting--;
-    task->counted = false;
+    task->runner->counted = false;
 }
 
 /* ---- Tasks that any thread may take, in a shared run (stealing.c) ---- */
@@ -508,12 +529,33 @@ void haft_io_rises(haft_io_worker_t *worker);
 /* It has work, and does not search any more. */
 void haft_io_stops_searching(haft_io_worker_t *worker);
 
-/* The calling thread's. Looked up afresh by every call. */
+/* The calling thread's. Looked up afresh by every call: a task may be on another thread than before. */
+extern __thread __attribute__((tls_model("initial-exec"), visibility("hidden")))
+haft_io_worker_t *haft_io_this_worker;
+#if defined(__x86_64__)
+static inline haft_io_worker_t *haft_io_worker(void) {
+    haft_io_worker_t *worker;
+    uintptr_t place;
+    __asm__("movq haft_io_this_worker@gottpoff(%%rip), %0" : "=r"(place));
+    __asm__ volatile("movq %%fs:0(%1), %0" : "=r"(worker) : "r"(place));
+    return worker;
+}
+#else
 haft_io_worker_t *haft_io_worker(void);
+#endif
+/* The task on whose stack the caller is, or NULL. It is haft_io_self() but for what the scheduler's clauses do, where
+   that is NULL; and takes a third of the time. */
+static inline haft_io_task_t *haft_io_this_task(void) {
+    const haft_io_worker_t *worker = haft_io_worker();
+    const haft_io_runner_t *runner = worker != NULL ? worker->running : NULL;
+    return runner != NULL ? runner->task : NULL;
+}
 /* Puts a new task where it can be started. */
 static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t *task);
 /* Lets the task run again; any thread. */
-void haft_io_ready(haft_io_task_t *task);
+static inline void haft_io_ready(haft_io_task_t *task);
+/* The same where the caller's thread is another than its worker's, or the task moves. */
+HAFT_IO_COLD void haft_io_ready_elsewhere(haft_io_task_t *task);
 /* Puts it at the end of the queue of its worker, which is the caller's. */
 void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task);
 /* False: others have been passed over too often. */
@@ -525,6 +567,43 @@ void haft_io_favour(haft_io_task_t *task);
 void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter);
 /* A new task for a runner that has nothing to do; NULL: it is to give way. */
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker);
+
+/* The task that runs may be woken by itself, when it looks at what the kernel has done before it waits: it is
+   READY then although its fiber is not suspended yet, and nobody else may take it. */
+static inline void haft_io_let_go_on(haft_io_worker_t *worker, haft_io_task_t *task) {
+    haft_io_set_state(task, HAFT_IO_READY);
+    if (HAFT_IO_LIKELY(!haft_io_linked(&task->queued))) /* else it kept a place */
+        haft_io_append(worker->woken, &task->queued);
+}
+/* It has a worker, which is the caller's, and stays there. */
+static inline bool haft_io_is_of_this_thread(const haft_io_task_t *task) {
+    return task != NULL && task->worker == haft_io_worker() && !task->moves;
+}
+static inline void haft_io_ready(haft_io_task_t *task) {
+    if (HAFT_IO_LIKELY(haft_io_is_of_this_thread(task)))
+        haft_io_let_go_on(task->worker, task);
+    else
+        haft_io_ready_elsewhere(task);
+}
+
+static inline void haft_io_let_waiter_go_on(haft_io_cell_t *cell, haft_io_task_t *task) {
+    if (HAFT_IO_LIKELY(task != NULL))
+        haft_io_ready(task);
+    else
+        haft_io_wake_thread(cell);
+}
+static inline bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome) {
+    haft_io_task_t *task = cell->task;
+    if (!haft_io_cell_swap(cell, outcome))
+        return false;
+    haft_io_let_waiter_go_on(cell, task);
+    return true;
+}
+static inline void haft_io_cell_finish(haft_io_cell_t *cell, uint32_t outcome) {
+    haft_io_task_t *task = cell->task;
+    __atomic_store_n(&cell->word, outcome, __ATOMIC_RELEASE);
+    haft_io_let_waiter_go_on(cell, task);
+}
 
 static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t *task) {
     if (HAFT_IO_LIKELY(!worker->shared))
@@ -668,17 +747,27 @@ static inline void haft_io_unlock_scope(haft_io_scope_t *scope) {
 }
 /* For what another thread does in a few instructions: gives way to it once that takes longer. */
 void haft_io_relax(unsigned *turns);
-void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *place);
+/* Field by field: the rest is set by who puts it into a list. */
+static inline void haft_io_make_place(haft_io_place_t *place, haft_io_cell_t *cell,
+                                      uint32_t outcome) {
+    place->cell = cell;
+    place->outcome = outcome;
+    place->closed = false;
+}
+static inline void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *place) {
+    place->list = list;
+    place->next = NULL;
+    place->previous = list->last;
+    *(list->last != NULL ? &list->last->next : &list->first) = place;
+    list->last = place;
+}
 void haft_io_take_first_place(haft_io_waiting_t *list, haft_io_place_t *place);
 void haft_io_leave_place(haft_io_place_t *place);
 /* The same for the first of a list that is not empty. */
 static inline haft_io_place_t *haft_io_first_leaves(haft_io_waiting_t *list) {
     haft_io_place_t *place = list->first;
     list->first = place->next;
-    if (place->next != NULL)
-        place->next->previous = NULL;
-    else
-        list->last = NULL;
+    *(place->next != NULL ? &place->next->previous : &list->last) = NULL;
     place->list = NULL;
     return place;
 }

@@ -16,9 +16,9 @@
 
 void haft_io_offer_started(haft_io_worker_t *worker, haft_io_task_t *task) {
     haft_io_count_out(task);
-    if (task->timer != NULL)
-        haft_io_timer_remove(&worker->timers, task->timer);
-    for (haft_io_scope_t *scope = task->scope; scope != task->home; scope = scope->outer) {
+    if (task->runner->timer != NULL)
+        haft_io_timer_remove(&worker->timers, task->runner->timer);
+    for (haft_io_scope_t *scope = task->runner->scope; scope != task->home; scope = scope->outer) {
         scope->timed = haft_io_linked(&scope->timer.link);
         haft_io_timer_remove(&worker->timers, &scope->timer);
     }
@@ -33,7 +33,7 @@ void haft_io_settle(haft_io_worker_t *worker, haft_io_task_t *task) {
 
 /* A time that has come counts now: a task that only yields may be OFFERED whenever timers are looked at. */
 void haft_io_set_timers(haft_io_worker_t *worker, const haft_io_task_t *task) {
-    for (haft_io_scope_t *scope = task->scope; scope != task->home; scope = scope->outer) {
+    for (haft_io_scope_t *scope = task->runner->scope; scope != task->home; scope = scope->outer) {
         if (!scope->timed)
             continue;
         scope->timed = false;

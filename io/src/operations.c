@@ -378,7 +378,7 @@ static int default_sleep_until(void *unused, HAFT_PAYLOAD(haft_io_sleep_until) *
 static bool is_over(haft_io_runner_t *runner, int64_t deadline) {
     haft_io_worker_t *worker = runner->worker;
     if (deadline >= worker->clock || worker->operations >= OPERATIONS_IN_A_ROW ||
-        haft_io_is_cancelled(runner->task->scope))
+        haft_io_is_cancelled(runner->scope))
         return false;
     worker->operations++;
     return true;

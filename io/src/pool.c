@@ -135,7 +135,7 @@ int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *
         return -ENOMEM;
     haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
     call_t call = {.cell = &cell, .function = function, .argument = argument};
-    if (haft_io_is_cancelled(runner->task->scope))
+    if (haft_io_is_cancelled(runner->scope))
         return -ECANCELED;
     if (!submit(pool, &call))
         return -EAGAIN;

@@ -32,11 +32,14 @@ static haft_io_worker_t *worker_new(haft_io_crew_t *crew, unsigned index, bool s
     worker->crew = crew;
     worker->index = index;
     worker->shared = shared;
+    worker->plain = !shared;
     worker->searches = 4;
     worker->dives_to = -1;
+    worker->between_polls = HAFT_IO_TASKS_BETWEEN_POLLS;
     worker->times_polls = crew->times_polls;
     haft_io_ring(&worker->ready);
     haft_io_ring(&worker->polled);
+    worker->woken = &worker->ready;
     return worker;
 }
 
@@ -56,8 +59,8 @@ static void worker_free(haft_io_worker_t *worker) {
 
 static int start_backend(haft_io_worker_t *worker, const haft_io_backend_t *backend) {
     worker->backend = backend;
-    worker->clock = haft_io_worker_now(worker);
-    haft_io_timers_start(&worker->timers, haft_io_worker_now(worker));
+    haft_io_set_clock(worker);
+    haft_io_timers_start(&worker->timers, worker->clock);
     return backend->start(worker);
 }
 
@@ -209,6 +212,8 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
     crew->count = 1;
     first->thread = pthread_self();
     first->simulated = simulated;
+    if (simulated != NULL)
+        first->between_polls = 0;
     haft_io_scope_options_t options_of_root = {.name = "main",
                                                .moves = options != NULL && options->moves};
     haft_io_scope_start(&crew->root, first, NULL, &options_of_root, options_of_root.moves);

@@ -12,7 +12,7 @@
  *                              task's function
  *                                 a scope's body, on a fiber inside; and so on
  *        <-- haft_io_park ----  whoever waits, however deep; haft_io_yield: who could go on
- *        <-- haft_io_unwind --  a task that was cancelled or has failed: its fiber is finished
+ *        <-- haft_io_unwind --  a task that was cancelled or has failed: its fiber is finished, and begins anew
  *        <-- return ----------  a runner that is not needed any more
  *
  * Who lets a task go on. Its states are in internal.h, those of its cell in cell.c. Who has won the cell calls
@@ -62,29 +62,25 @@
 #include <stdlib.h>
 
 enum {
-    TASKS_BETWEEN_POLLS = 64, /* so that neither I/O nor timers starve */
     /* While some are left that the last poll has woken: else ever more would be, long before they go on. */
     POLLED_BETWEEN_POLLS = 256,
     MOST_FAVOURED = 1024, /* so that tasks that nobody joins do not starve */
     MOST_IDLE_RUNNERS = 64
 };
 
-static __thread haft_io_worker_t *this_worker;
+__thread haft_io_worker_t *haft_io_this_worker;
 
+#if !defined(__x86_64__)
 __attribute__((noinline)) haft_io_worker_t *haft_io_worker(void) {
     __asm__ volatile("" : : : "memory");
-    return this_worker;
+    return haft_io_this_worker;
 }
-
-__attribute__((noinline)) haft_io_task_t *haft_io_this_task(void) {
-    __asm__ volatile("" : : : "memory");
-    const haft_io_worker_t *worker = this_worker;
-    const haft_io_runner_t *runner = worker != NULL ? worker->running : NULL;
-    return runner != NULL ? runner->task : NULL;
-}
+#endif
 
 void haft_io_set_worker(haft_io_worker_t *worker) {
-    this_worker = worker;
+    haft_io_this_worker = worker;
+    if (worker != NULL)
+        worker->error = &errno;
 }
 
 bool haft_io_runs_here(void) {
@@ -119,7 +115,7 @@ static void foresee(haft_io_worker_t *worker) {
     for (int i = 0; i < TOGETHER && link != &worker->polled; i++, link = link->next) {
         const haft_io_task_t *task = HAFT_IO_OWNER(link, haft_io_task_t, queued);
         bring(task->runner->fiber, -FIRST_FRAME, HEADER);
-        bring(task->cell, -BELOW, ABOVE);
+        bring(task->runner->cell, -BELOW, ABOVE);
     }
     worker->foreseen = TOGETHER;
 }
@@ -188,7 +184,8 @@ static HAFT_IO_COLD haft_io_task_t *dequeue_at_random(haft_io_worker_t *worker) 
 }
 
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
-    if (worker->resumed >= TASKS_BETWEEN_POLLS || worker->simulated != NULL || polled_turn(worker))
+    if (worker->resumed >= HAFT_IO_TASKS_BETWEEN_POLLS || worker->simulated != NULL ||
+        polled_turn(worker))
         return NULL;
     haft_io_task_t *task = first_ready(worker);
     if (task != NULL)
@@ -204,6 +201,10 @@ haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
     return task;
 }
 
+static bool has_yielded(const haft_io_task_t *task) {
+    return task->runner != NULL && task->runner->yielded;
+}
+
 static haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
     haft_io_task_t *task = HAFT_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
     if (worker->foreseen == 0)
@@ -213,7 +214,9 @@ static haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
     return task;
 }
 
-static haft_io_task_t *dequeue_alone(haft_io_worker_t *worker) {
+static __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io_worker_t *worker) {
+    if (worker->simulated != NULL)
+        return dequeue_at_random(worker);
     if (polled_turn(worker))
         return dequeue_polled(worker);
     haft_io_task_t *task = dequeue(worker);
@@ -221,7 +224,7 @@ static haft_io_task_t *dequeue_alone(haft_io_worker_t *worker) {
         task = dequeue(worker);
     if (HAFT_IO_LIKELY(haft_io_ring_empty(&worker->polled)))
         return task;
-    if (task != NULL && !task->yielded)
+    if (task != NULL && !has_yielded(task))
         return task;
     if (task != NULL) /* Who yields lets all others go first. */
         haft_io_append(&worker->polled, &task->queued);
@@ -264,26 +267,21 @@ void haft_io_rouse(haft_io_worker_t *worker) {
     }
 }
 
-/* By its worker. The task that runs may be woken by itself, when it looks at what the kernel has done before it
-   waits: it is READY then although its fiber is not suspended yet, and nobody else may take it. */
+/* By its worker. */
 static void let_go_on(haft_io_worker_t *worker, haft_io_task_t *task) {
-    if (HAFT_IO_UNLIKELY(task->moves) && task->stays == 0 && task->runner != worker->running) {
+    if (HAFT_IO_UNLIKELY(task->moves) && task->runner->stays == 0 &&
+        task->runner != worker->running)
         haft_io_offer_started(worker, task);
-        return;
-    }
-    haft_io_set_state(task, HAFT_IO_READY);
-    if (haft_io_linked(&task->queued)) /* It kept a place. */
-        return;
-    haft_io_append(worker->polling ? &worker->polled : &worker->ready, &task->queued);
+    else
+        haft_io_let_go_on(worker, task);
 }
 
-__attribute__((noinline)) void haft_io_ready(haft_io_task_t *task) {
+void haft_io_ready_elsewhere(haft_io_task_t *task) {
     haft_io_worker_t *worker = task->worker;
-    __asm__ volatile("" : : : "memory");
-    if (HAFT_IO_UNLIKELY(this_worker != worker))
-        post(worker, task);
-    else
+    if (worker == haft_io_worker())
         let_go_on(worker, task);
+    else
+        post(worker, task);
 }
 
 static void take_mail(haft_io_worker_t *worker) {
@@ -306,12 +304,23 @@ static void take_mail(haft_io_worker_t *worker) {
 
 /* ---- Runners ---- */
 
+static void begin(haft_io_runner_t *runner, haft_io_task_t *task) {
+    task->runner = runner;
+    task->worker = runner->worker;
+    runner->scope = task->home;
+    runner->cell = NULL;
+    runner->waits_for = NULL;
+    runner->yielded = runner->listed = false;
+    runner->unwinding = runner->returns_cancels = runner->counted = runner->gated = false;
+    runner->stays = 0;
+    runner->timer = NULL;
+}
+
 static void *run_tasks(void *argument) {
     haft_io_runner_t *runner = argument;
     while (runner->task != NULL) {
         haft_io_task_t *task = runner->task;
-        task->runner = runner;
-        task->worker = runner->worker;
+        begin(runner, task);
         HAFT_IO_COUNT(runner->worker->counters.tasks);
         haft_io_set_state(task, HAFT_IO_RUNNING);
         runner->worker->operations = 0;
@@ -377,8 +386,17 @@ static void runner_rests(haft_io_worker_t *worker, haft_io_runner_t *runner) {
     worker->idle_count++;
 }
 
-static void task_was_unwound(haft_io_runner_t *runner, const haft_payload_haft_io_unwind *unwound) {
+/* Its fiber has ended with it, and begins anew for the next task. */
+static void task_was_unwound(haft_io_worker_t *worker, haft_io_runner_t *runner,
+                             const haft_payload_haft_io_unwind *unwound) {
     haft_io_task_end(runner->task, unwound->code);
+    if (worker->idle_count == MOST_IDLE_RUNNERS) {
+        runner_free(runner);
+        return;
+    }
+    haft_fiber_reset(runner->fiber, run_runner, runner);
+    runner->task = NULL;
+    runner_rests(worker, runner);
 }
 
 /* No stack: the task fails before it has run. */
@@ -394,6 +412,19 @@ static void set_running(haft_io_worker_t *worker, haft_io_runner_t *runner) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
+static inline void has_parked(haft_io_worker_t *worker, haft_io_runner_t *runner) {
+    haft_io_task_t *task = runner->task;
+    if (HAFT_IO_UNLIKELY(task == NULL)) {
+        runner_rests(worker, runner);
+        return;
+    }
+    runner->saved_errno = *worker->error;
+    if (HAFT_IO_LIKELY(haft_io_state(task) == HAFT_IO_RUNNING)) { /* not READY */
+        HAFT_IO_CHECK(waiting, worker, task);
+        haft_io_set_state(task, HAFT_IO_PARKED);
+    }
+}
+
 /* Part of both loops: the processor foretells the returns of a frame less. */
 static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
                                                       haft_io_task_t *task, const bool shared) {
@@ -406,6 +437,8 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
             return;
         }
         runner->task = task;
+        runner->yielded = false;
+        runner->saved_errno = *worker->error;
     }
     haft_io_set_state(task, HAFT_IO_RUNNING);
     set_running(worker, runner);
@@ -413,41 +446,43 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
     if (shared && HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
         haft_io_await_look(worker->crew);
     worker->operations = 0;
-    haft_reply_t reply = task->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
-    if (task->yielded)
-        errno = task->saved_errno;
-    task->yielded = false;
+    *worker->error = runner->saved_errno;
+    haft_reply_t reply = runner->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
+    runner->yielded = false;
     haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
-    while (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_yield))) {
-        task = runner->task;
-        if (HAFT_IO_LIKELY(!haft_io_is_cancelled(task->scope))) {
-            task->yielded = true;
-            task->saved_errno = errno;
+    for (;;) {
+        if (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
             set_running(worker, NULL);
-            let_go_on(worker, task);
+            has_parked(worker, runner);
+            return;
+        }
+        if (HAFT_IO_UNLIKELY(request.effect != HAFT_ID(haft_io_yield)))
+            break;
+        if (HAFT_IO_LIKELY(!haft_io_is_cancelled(runner->scope))) {
+            runner->yielded = true;
+            runner->saved_errno = *worker->error;
+            set_running(worker, NULL);
+            let_go_on(worker, runner->task);
             return;
         }
         request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, -ECANCELED), FROM_TASKS);
     }
     set_running(worker, NULL);
-    if (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
-        if (runner->task == NULL)
-            runner_rests(worker, runner);
-        else if (HAFT_IO_LIKELY(haft_io_state(runner->task) == HAFT_IO_RUNNING)) { /* not READY */
-            HAFT_IO_CHECK(waiting, worker, runner->task);
-            haft_io_set_state(runner->task, HAFT_IO_PARKED);
-        }
-        return;
-    }
-    if (!haft_finished(request))
-        task_was_unwound(runner, request.payload);
-    runner_free(runner);
+    if (haft_finished(request))
+        runner_free(runner);
+    else
+        task_was_unwound(worker, runner, request.payload);
 }
 
 /* ---- The loop ---- */
 
 int64_t haft_io_worker_now(const haft_io_worker_t *worker) {
     return worker->simulated != NULL ? worker->simulated->now : haft_io_clock();
+}
+
+void haft_io_set_clock(haft_io_worker_t *worker) {
+    worker->clock = haft_io_worker_now(worker);
+    worker->tick = (uint32_t)(worker->clock >> HAFT_IO_TICK_BITS);
 }
 
 /* How long a poll may take; negative: for ever. */
@@ -469,7 +504,8 @@ static bool falls_asleep(haft_io_worker_t *worker) {
 
 static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     int64_t began = HAFT_IO_UNLIKELY(worker->times_polls) ? haft_io_worker_now(worker) : 0;
-    worker->polling = !worker->shared && worker->simulated == NULL;
+    if (!worker->shared && worker->simulated == NULL)
+        worker->woken = &worker->polled;
     worker->foreseen = 0;
     if (may_sleep || worker->waiting != 0)
         HAFT_IO_COUNT(worker->counters.polls);
@@ -485,13 +521,13 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
         worker->backend->poll(worker, 0);
     }
     take_mail(worker);
-    worker->clock = haft_io_worker_now(worker);
+    haft_io_set_clock(worker);
     if (HAFT_IO_UNLIKELY(worker->times_polls))
         __atomic_fetch_add(&worker->counters.polling, (uint64_t)(worker->clock - began),
                            __ATOMIC_RELAXED);
     if (worker->timers.count != 0)
         haft_io_timers_advance(&worker->timers, worker->clock);
-    worker->polling = false;
+    worker->woken = &worker->ready;
     HAFT_IO_COUNT(worker->rounds);
     __atomic_store_n(&worker->resumed, 0, __ATOMIC_RELAXED);
     if (HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->dump_asked, __ATOMIC_RELAXED)))
@@ -501,20 +537,36 @@ static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
 }
 
 static bool poll_is_due(const haft_io_worker_t *worker) {
-    return HAFT_IO_UNLIKELY(worker->resumed >= TASKS_BETWEEN_POLLS) &&
+    return HAFT_IO_UNLIKELY(worker->resumed >= HAFT_IO_TASKS_BETWEEN_POLLS) &&
            (worker->resumed >= POLLED_BETWEEN_POLLS || haft_io_ring_empty(&worker->polled));
+}
+
+/* Mostly all that is ready is in one queue. NULL: look properly. */
+static inline haft_io_task_t *dequeue_plainly(haft_io_worker_t *worker) {
+    haft_io_link_t *first = worker->ready.next;
+    if (HAFT_IO_UNLIKELY(worker->resumed >= worker->between_polls || first == &worker->ready ||
+                         !haft_io_ring_empty(&worker->polled)))
+        return NULL;
+    haft_io_task_t *task = HAFT_IO_OWNER(first, haft_io_task_t, queued);
+    haft_io_unlink(first);
+    return HAFT_IO_LIKELY(haft_io_state(task) != HAFT_IO_PARKED) ? task
+                                                                 : NULL; /* its place was in vain */
 }
 
 static void loop_alone(haft_io_worker_t *worker) {
     const haft_io_scope_t *root = &worker->crew->root;
-    while (root->live != 0) {
-        haft_io_task_t *task = NULL;
-        if (!poll_is_due(worker))
-            task = worker->simulated == NULL ? dequeue_alone(worker) : dequeue_at_random(worker);
-        if (task == NULL) {
-            poll_backend(worker,
-                         haft_io_ring_empty(&worker->ready) && haft_io_ring_empty(&worker->polled));
-            continue;
+    for (;;) {
+        haft_io_task_t *task = dequeue_plainly(worker);
+        if (HAFT_IO_UNLIKELY(task == NULL)) {
+            if (root->live == 0) /* no task is left that could have been ready */
+                return;
+            if (!poll_is_due(worker))
+                task = dequeue_any(worker);
+            if (task == NULL) {
+                poll_backend(worker, haft_io_ring_empty(&worker->ready) &&
+                                         haft_io_ring_empty(&worker->polled));
+                continue;
+            }
         }
         HAFT_IO_COUNT(worker->resumed);
         run(worker, task, false);
@@ -523,7 +575,7 @@ static void loop_alone(haft_io_worker_t *worker) {
 
 static void loop_shared(haft_io_worker_t *worker) {
     while (!__atomic_load_n(&worker->crew->ended, __ATOMIC_ACQUIRE)) {
-        bool is_due = worker->resumed >= TASKS_BETWEEN_POLLS;
+        bool is_due = worker->resumed >= HAFT_IO_TASKS_BETWEEN_POLLS;
         haft_io_task_t *task = is_due ? NULL : dequeue_shared(worker);
         if (task == NULL) {
             bool has_mail = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED) != NULL;
@@ -533,7 +585,7 @@ static void loop_shared(haft_io_worker_t *worker) {
         if (worker->searching)
             haft_io_stops_searching(worker);
         HAFT_IO_COUNT(worker->resumed);
-        if (HAFT_IO_UNLIKELY(task->moves))
+        if (HAFT_IO_UNLIKELY(task->moves) && task->runner != NULL)
             haft_io_set_timers(worker, task);
         run(worker, task, true);
     }

@@ -54,19 +54,19 @@ static void unlock_list(haft_io_scope_t *scope, bool here) {
         haft_io_unlock_scope(scope);
 }
 
-void haft_io_scope_list(haft_io_scope_t *scope, haft_io_task_t *task) {
-    task->here = scope->split && scope->worker == task->worker;
-    lock_list(scope, task->here);
-    haft_io_append(task->here ? &scope->tasks_here : &scope->tasks, &task->link);
-    unlock_list(scope, task->here);
-    task->listed = true;
+void haft_io_scope_list(haft_io_scope_t *scope, haft_io_runner_t *runner) {
+    runner->here = scope->split && scope->worker == runner->worker;
+    lock_list(scope, runner->here);
+    haft_io_append(runner->here ? &scope->tasks_here : &scope->tasks, &runner->link);
+    unlock_list(scope, runner->here);
+    runner->listed = true;
 }
 
-void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_task_t *task) {
-    lock_list(scope, task->here);
-    haft_io_unlink(&task->link);
-    unlock_list(scope, task->here);
-    task->listed = false;
+void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_runner_t *runner) {
+    lock_list(scope, runner->here);
+    haft_io_unlink(&runner->link);
+    unlock_list(scope, runner->here);
+    runner->listed = false;
 }
 
 /* Without the lock, but for the last: who leaves the scope holds it when he sees that there is none. */
@@ -128,16 +128,16 @@ bool haft_io_scope_finish(haft_io_scope_t *scope) {
     haft_io_unlock_scope(scope);
     if (waits) {
         bool timed = haft_io_linked(&scope->timer.link);
-        scope->owner->stays += timed; /* with the timer, which may still come */
+        scope->owner->runner->stays += timed; /* with the timer, which may still come */
         haft_io_cell_wait(&cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "the tasks of its scope");
-        scope->owner->stays -= timed;
+        scope->owner->runner->stays -= timed;
     }
     haft_io_worker_t *worker = scope->owner != NULL ? scope->owner->worker : scope->worker;
     haft_io_scope_take_returned(scope);
     while (!haft_io_ring_empty(&scope->ended_here))
-        haft_io_task_forget(HAFT_IO_OWNER(scope->ended_here.next, haft_io_task_t, link), worker);
+        haft_io_task_forget(HAFT_IO_OWNER(scope->ended_here.next, haft_io_task_t, queued), worker);
     while (!haft_io_ring_empty(&scope->ended))
-        haft_io_task_forget(HAFT_IO_OWNER(scope->ended.next, haft_io_task_t, link), worker);
+        haft_io_task_forget(HAFT_IO_OWNER(scope->ended.next, haft_io_task_t, queued), worker);
     haft_io_timer_remove(&worker->timers, &scope->timer);
     if (scope->outer == NULL)
         return waits;
@@ -152,13 +152,13 @@ static void cancel_tasks(haft_io_scope_t *scope) {
     /* In a shared run, before a look at the tasks' cells. */
     __atomic_store_n(&scope->cancelled, true, scope->shared ? __ATOMIC_SEQ_CST : __ATOMIC_RELAXED);
     for (haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next)
-        haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_task_t, link), scope->shared);
+        haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_runner_t, link), scope->shared);
     if (!scope->split)
         return;
     haft_io_guard(&scope->lock_here);
     for (haft_io_link_t *link = scope->tasks_here.next; link != &scope->tasks_here;
          link = link->next)
-        haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_task_t, link), true);
+        haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_runner_t, link), true);
     haft_io_unguard(&scope->lock_here);
 }
 
@@ -225,13 +225,14 @@ static void time_out(haft_io_timer_t *timer) {
 
 /* The task is in this scope from now on. */
 static void enter(haft_io_scope_t *scope, haft_io_task_t *task) {
+    haft_io_runner_t *runner = task->runner;
     scope->owner = task;
-    scope->owner_unwinding = task->unwinding;
-    scope->owner_returns_cancels = task->returns_cancels;
-    task->unwinding = false;
-    if (task->listed)
-        haft_io_scope_unlist(task->scope, task);
-    task->scope = scope;
+    scope->owner_unwinding = runner->unwinding;
+    scope->owner_returns_cancels = runner->returns_cancels;
+    runner->unwinding = false;
+    if (runner->listed)
+        haft_io_scope_unlist(runner->scope, runner);
+    runner->scope = scope;
 }
 
 /* Who waits in it for its tasks is suspended here, and woken as its owner. */
@@ -246,20 +247,20 @@ static void check_leaver(const haft_io_scope_t *scope) {
                        "open scope stays with the task that opened it.",
                        haft_io_scope_name(scope), haft_io_task_name(owner),
                        haft_io_task_name(leaver));
-    if (HAFT_IO_UNLIKELY(owner->scope != scope))
+    if (HAFT_IO_UNLIKELY(owner->runner->scope != scope))
         haft_io_misuse("The task '%s' has left the scope '%s' before one that it opened inside.",
                        haft_io_task_name(owner), haft_io_scope_name(scope));
 }
 
 /* True: it has waited for tasks. */
 static bool leave(haft_io_scope_t *scope) {
-    haft_io_task_t *task = scope->owner;
     check_leaver(scope);
-    task->unwinding = scope->owner_unwinding;
-    task->returns_cancels = scope->owner_returns_cancels;
-    if (task->listed)
-        haft_io_scope_unlist(scope, task);
-    task->scope = scope->outer;
+    haft_io_runner_t *runner = scope->owner->runner;
+    runner->unwinding = scope->owner_unwinding;
+    runner->returns_cancels = scope->owner_returns_cancels;
+    if (runner->listed)
+        haft_io_scope_unlist(scope, runner);
+    runner->scope = scope->outer;
     bool waited = haft_io_scope_finish(scope);
     scope->owner = NULL;
     return waited;
@@ -277,7 +278,7 @@ static void abandon(haft_io_scope_t *scope) {
 /* Of the innermost scope of the task, if it is one. */
 static void note(haft_io_task_t *task, int code, const char *message) {
     if (task != NULL)
-        haft_io_scope_fail(task->scope, code, message, haft_io_task_name(task));
+        haft_io_scope_fail(task->runner->scope, code, message, haft_io_task_name(task));
 }
 
 /* Runs the body until it returns or is unwound: true, with how it was. */
@@ -318,7 +319,7 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
         return run_body(body, argument, result, &code) ? code : 0;
 
     __attribute__((cleanup(abandon))) haft_io_scope_t scope;
-    haft_io_scope_start(&scope, task->worker, task->scope, options, task->moves);
+    haft_io_scope_start(&scope, task->worker, task->runner->scope, options, task->moves);
     if (options->deadline != 0) {
         scope.timer.fire = time_out;
         haft_io_timer_add(&task->worker->timers, &scope.timer, options->deadline);
@@ -342,7 +343,7 @@ int haft_io_shield(void *(*body)(void *), void *argument) {
 
 haft_io_scope_t *haft_io_this_scope(void) {
     haft_io_task_t *task = haft_io_this_task();
-    return task != NULL ? task->scope : NULL;
+    return task != NULL ? task->runner->scope : NULL;
 }
 
 /* ---- Unwinding ---- */
@@ -351,16 +352,16 @@ bool haft_io_return_cancels(bool returns) {
     haft_io_task_t *task = haft_io_this_task();
     if (task == NULL)
         return false;
-    bool before = task->returns_cancels;
-    task->returns_cancels = returns;
+    bool before = task->runner->returns_cancels;
+    task->runner->returns_cancels = returns;
     return before;
 }
 
 int haft_io_cancelled(void) {
     haft_io_task_t *task = haft_io_this_task();
-    if (task == NULL || task->unwinding || task->returns_cancels)
+    if (task == NULL || task->runner->unwinding || task->runner->returns_cancels)
         return -ECANCELED;
-    task->unwinding = true;
+    task->runner->unwinding = true;
     HAFT_THROW(haft_io_unwind, -ECANCELED);
 }
 
@@ -368,7 +369,7 @@ void haft_io_fail(int code, const char *message) {
     haft_io_task_t *task = haft_io_this_task();
     if (code >= 0)
         haft_io_misuse("haft_io_fail takes a negative error number; it was given %d.", code);
-    if (task != NULL && task->unwinding)
+    if (task != NULL && task->runner->unwinding)
         haft_io_misuse(
             "The task '%s' fails while it is unwound (%s). A cleanup notes a failure with "
             "haft_io_note_failure, and goes on.",
@@ -376,7 +377,7 @@ void haft_io_fail(int code, const char *message) {
     /* Before what its cleanups note. */
     note(task, code, message);
     if (task != NULL)
-        task->unwinding = true;
+        task->runner->unwinding = true;
     HAFT_THROW(haft_io_unwind, code);
 }
 

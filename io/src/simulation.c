@@ -332,9 +332,9 @@ void haft_io_simulated_break(int descriptor) {
 
 static void tell_who_waits(const haft_io_scope_t *scope) {
     for (const haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next) {
-        const haft_io_task_t *task = HAFT_IO_OWNER(link, haft_io_task_t, link);
-        fprintf(stderr, "haft-io:   the task '%s' waits for: %s\n", haft_io_task_name(task),
-                task->waits_for != NULL ? task->waits_for : "?");
+        const haft_io_runner_t *runner = HAFT_IO_OWNER(link, haft_io_runner_t, link);
+        fprintf(stderr, "haft-io:   the task '%s' waits for: %s\n", haft_io_task_name(runner->task),
+                runner->waits_for != NULL ? runner->waits_for : "?");
     }
 }
 

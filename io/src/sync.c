@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Mutexes, semaphores, conditions, events, promises: each a few fields, a lock for them, and the list of
    those who wait. What is released is handed to the first of these; a mutex is not at once. */
-#include "internal.h"
+#include "wait.h"
 
 /* A wait that was cancelled unwinds here, when nothing is held any more. */
 static int finish(int code) {
@@ -25,7 +25,7 @@ static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wa
     haft_io_take_place(&mutex->waiting, &place);
     for (;;) {
         haft_io_unguard(&mutex->lock);
-        uint32_t outcome = haft_io_cell_wait(&cell, kind, deadline, "a mutex");
+        uint32_t outcome = haft_io_wait_here(&cell, kind, deadline, "a mutex");
         if (outcome == HAS_IT)
             return 0;
         haft_io_guard(&mutex->lock);

@@ -60,19 +60,14 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     /* Field by field: clearing the whole costs as much as all the rest of a spawn. */
     task->worker = worker;
     task->runner = NULL;
-    task->home = task->scope = scope;
-    task->cell = NULL;
+    task->home = scope;
     task->joiner = HAFT_IO_NOT_JOINABLE;
-    task->waits_for = NULL;
     task->function = function;
     task->argument = argument;
     task->name = NULL;
     task->locals = NULL;
-    task->yielded = task->listed = task->unwinding = task->returns_cancels = task->gated = false;
     task->moves = scope->moves;
-    task->counted = false;
-    task->stays = 0;
-    task->timer = NULL;
+    task->kept = false;
     task->state = HAFT_IO_NEW;
     if (HAFT_IO_UNLIKELY(worker->shared)) {
         worker->free_count--;
@@ -117,16 +112,16 @@ static haft_io_binding_t *use_binding(haft_io_binding_t *binding) {
  */
 static void keep_for_joiner_shared(haft_io_task_t *task, const haft_io_worker_t *worker) {
     haft_io_scope_t *home = task->home;
-    task->here = home->split && home->worker == worker;
-    if (task->here) {
+    task->kept_here = home->split && home->worker == worker;
+    if (task->kept_here) {
         haft_io_scope_take_returned(home);
-        haft_io_append(&home->ended_here, &task->link);
+        haft_io_append(&home->ended_here, &task->queued);
     } else {
         haft_io_lock_scope(home);
-        haft_io_append(&home->ended, &task->link);
+        haft_io_append(&home->ended, &task->queued);
         haft_io_unlock_scope(home);
     }
-    task->listed = true;
+    task->kept = true;
 }
 
 /* Gives what has ended to its joiner, its home, or back. */
@@ -175,18 +170,21 @@ static void await_end_of(haft_io_task_t *task) {
 static HAFT_IO_COLD void left_open(const haft_io_task_t *task) {
     haft_io_misuse("The task '%s' has ended before it left the scope '%s': a fiber with an open "
                    "scope ends before the task that opened it.",
-                   haft_io_task_name(task), haft_io_scope_name(task->scope));
+                   haft_io_task_name(task), haft_io_scope_name(task->runner->scope));
 }
 
 void haft_io_task_end(haft_io_task_t *task, int code) {
     haft_io_scope_t *home = task->home;
     haft_io_worker_t *worker = task->worker;
-    if (HAFT_IO_UNLIKELY(task->scope != home))
-        left_open(task);
+    haft_io_runner_t *runner = task->runner;
+    if (HAFT_IO_LIKELY(runner != NULL)) {
+        if (HAFT_IO_UNLIKELY(runner->scope != home))
+            left_open(task);
+        if (runner->listed)
+            haft_io_scope_unlist(home, runner);
+    }
     task->code = code;
     haft_io_set_state(task, HAFT_IO_ENDED);
-    if (task->listed)
-        haft_io_scope_unlist(home, task);
     if (HAFT_IO_UNLIKELY(task->locals != NULL)) {
         release_binding(task->locals);
         task->locals = NULL;
@@ -209,8 +207,8 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
     } else {
         task->joiner = HAFT_IO_HAS_ENDED;
         if (joiner == NULL) {
-            haft_io_append(&home->ended, &task->link);
-            task->listed = true;
+            haft_io_append(&home->ended, &task->queued);
+            task->kept = true;
         } else {
             haft_io_task_t *who = joiner->task;
             bool has_place = haft_io_linked(&who->queued);
@@ -224,18 +222,18 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
 
 void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker) {
     haft_io_scope_t *home = task->home;
-    if (HAFT_IO_LIKELY(!worker->shared)) {
-        if (task->listed)
-            haft_io_unlink(&task->link);
-    } else if (task->listed && task->here) {
-        if (home->worker != worker) {
+    if (task->kept) {
+        bool here = worker->shared && task->kept_here;
+        if (here && home->worker != worker) {
             haft_io_set_state(task, HAFT_IO_FREE);
             haft_io_scope_return(home, task);
             return;
         }
-        haft_io_unlink(&task->link);
-    } else if (task->listed) {
-        haft_io_scope_unlist(home, task);
+        if (!here)
+            haft_io_lock_scope(home);
+        haft_io_unlink(&task->queued);
+        if (!here)
+            haft_io_unlock_scope(home);
     }
     release(task, worker);
 }
@@ -262,8 +260,9 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     if (HAFT_IO_UNLIKELY(parent == NULL))
         return spawn_elsewhere(function, argument, joiner);
     haft_io_worker_t *worker = parent->worker;
-    haft_io_task_t *task = haft_io_task_new(
-        worker, options->scope != NULL ? options->scope : parent->scope, function, argument);
+    haft_io_task_t *task =
+        haft_io_task_new(worker, options->scope != NULL ? options->scope : parent->runner->scope,
+                         function, argument);
     if (HAFT_IO_UNLIKELY(task == NULL))
         return NULL;
     task->name = options->name != NULL ? options->name : parent->name;

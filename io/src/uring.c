@@ -80,7 +80,7 @@ static void begin(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *r
     request->waiter.asks = true;
     io_uring_sqe_set_data(entry, request);
     task->worker->waiting++;
-    task->stays++;
+    task->runner->stays++;
 }
 
 void haft_io_uring_ask_back(state_t *state, void *data) {
@@ -128,7 +128,7 @@ static bool sends_with_others(const haft_io_runner_t *runner, const haft_io_desc
                               const haft_io_operation_t *o) {
     return !haft_io_ring_empty(&runner->worker->polled) && (o->flags & ~MSG_NOSIGNAL) == 0 &&
            haft_io_ring_empty(&known->waiters[HAFT_IO_OUTWARD]) &&
-           !haft_io_is_cancelled(runner->task->scope);
+           !haft_io_is_cancelled(runner->scope);
 }
 
 /* What the kernel does itself; anything else is tried, and waited for by poll. */
@@ -161,7 +161,7 @@ static __attribute__((noinline)) void has_written(void *buffer, size_t size) {
 static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
                                          const haft_io_operation_t *operation, uint8_t nature) {
     state_t *state = runner->worker->backend_state;
-    if (haft_io_is_cancelled(runner->task->scope))
+    if (haft_io_is_cancelled(runner->scope))
         return -ECANCELED;
     haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
     request_t request;
@@ -278,7 +278,7 @@ static void withdraw_polls(state_t *state, request_t *requests, size_t count,
 static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
                          int64_t deadline, bool again) {
     (void)again;
-    if (haft_io_is_cancelled(runner->task->scope))
+    if (haft_io_is_cancelled(runner->scope))
         return -ECANCELED;
     request_t few[HAFT_IO_FEW];
     request_t *requests = count <= HAFT_IO_FEW ? few : malloc(count * sizeof *requests);
@@ -349,7 +349,7 @@ static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *compl
     request->result = completion->res;
     request->done = true;
     worker->waiting--;
-    request->waiter.cell->task->stays--;
+    request->waiter.cell->task->runner->stays--;
     haft_io_cell_win(request->waiter.cell, HAFT_IO_WOKEN);
 }
 

@@ -6,8 +6,8 @@
 
 /* Who cancels may have the task's cell at this moment (cell.c), and puts something else in its place: then there is
    nothing to look at. */
-static bool still_waits(const haft_io_task_t *task) {
-    const haft_io_cell_t *cell = __atomic_load_n(&task->cell, __ATOMIC_ACQUIRE);
+static bool still_waits(const haft_io_runner_t *runner) {
+    const haft_io_cell_t *cell = __atomic_load_n(&runner->cell, __ATOMIC_ACQUIRE);
     return cell != NULL && cell != HAFT_IO_CELL_TAKEN &&
            __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE) <= HAFT_IO_CLAIMED;
 }
@@ -25,16 +25,17 @@ const char *haft_io_invalid_next(const haft_io_worker_t *worker, const haft_io_t
         return "a task that goes on is its runner's";
     if (runner->worker != worker || task->worker != worker)
         return "a task goes on with its worker";
-    return still_waits(task) ? "a task goes on when its cell has been won" : NULL;
+    return still_waits(runner) ? "a task goes on when its cell has been won" : NULL;
 }
 
 /* Somebody may have won its cell by now, and put it into the inbox; more becomes of it on this thread only. */
 const char *haft_io_invalid_waiting(const haft_io_worker_t *worker, const haft_io_task_t *task) {
-    if (task->worker != worker || task->runner->worker != worker || task->runner->task != task)
+    const haft_io_runner_t *runner = task->runner;
+    if (task->worker != worker || runner->worker != worker || runner->task != task)
         return "a task waits with its worker";
-    if (!task->listed)
+    if (!runner->listed)
         return "a task that waits is found by who cancels its scope";
-    if (task->timer != NULL && !haft_io_linked(&task->timer->link) && still_waits(task))
+    if (runner->timer != NULL && !haft_io_linked(&runner->timer->link) && still_waits(runner))
         return "a wait with a deadline has a timer until its cell has been won";
     return NULL;
 }

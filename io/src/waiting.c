@@ -6,7 +6,7 @@
  * object's lock. A waiter that was cancelled, or whose time was up, leaves its place under the same
  * lock. So a place in the list, and its cell, are always alive.
  */
-#include "internal.h"
+#include "wait.h"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -44,17 +44,6 @@ void haft_io_relax(unsigned *turns) {
 }
 
 /* ---- The list ---- */
-
-void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *place) {
-    place->list = list;
-    place->next = NULL;
-    place->previous = list->last;
-    if (list->last != NULL)
-        list->last->next = place;
-    else
-        list->first = place;
-    list->last = place;
-}
 
 void haft_io_take_first_place(haft_io_waiting_t *list, haft_io_place_t *place) {
     place->list = list;
@@ -109,7 +98,7 @@ int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
     haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
     haft_io_take_place(list, &place);
     haft_io_unguard(lock);
-    uint32_t outcome = haft_io_cell_wait(&cell, kind, deadline, waits_for);
+    uint32_t outcome = haft_io_wait_here(&cell, kind, deadline, waits_for);
     if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN))
         return 0;
     haft_io_guard(lock);

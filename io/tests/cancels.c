@@ -60,7 +60,7 @@ static void come_to_a_wait(haft_io_task_t *task) {
         if (number != injection->wait)
             continue;
         if (injection->innermost)
-            haft_io_cancel(task->scope);
+            haft_io_cancel(task->runner->scope);
         else if (injection->moment == AT_ONCE)
             cancel_whole();
         else
@@ -74,7 +74,7 @@ uint32_t __wrap_haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind k
                                   int64_t deadline, const char *waits_for);
 uint32_t __wrap_haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind,
                                   int64_t deadline, const char *waits_for) {
-    if (cell->task != NULL && cell->task->scope != root)
+    if (cell->task != NULL && cell->task->runner->scope != root)
         come_to_a_wait(cell->task);
     return __real_haft_io_cell_wait(cell, kind, deadline, waits_for);
 }
@@ -111,9 +111,11 @@ static bool nobody_waits_on(haft_io_crew_t *crew, int descriptor) {
                              __atomic_load_n(&entry->uses, __ATOMIC_ACQUIRE) == 0);
 }
 BODY(run_and_look) {
-    root = haft_io_this_scope();
-    run_in_a_scope(NULL);
     haft_io_crew_t *crew = haft_io_self()->worker->crew;
+    root = haft_io_this_scope();
+    for (unsigned i = 0; i < crew->count; i++)
+        crew->workers[i]->plain = false; /* All waits are by haft_io_cell_wait. */
+    run_in_a_scope(NULL);
     for (int i = 0; i < 256; i++)
         CHECK(nobody_waits_on(crew, i));
     for (unsigned i = 0; i < crew->count; i++)

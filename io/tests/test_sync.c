@@ -290,6 +290,53 @@ static void a_channel_keeps_the_order_and_ends_when_it_is_closed(void) {
         CHECK_EQUAL(haft_io_run(sum_up, check_number(capacity), NULL), 0);
 }
 
+/* Values of some sizes are copied in ways of their own. */
+enum { LARGEST = 40, VALUES = 10 };
+static size_t value_size;
+static void make_value(unsigned char *value, int number) {
+    for (int i = 0; i < LARGEST; i++)
+        value[i] = (unsigned char)(number + i);
+}
+BODY(send_values) {
+    unsigned char value[LARGEST];
+    for (int number = 0; number < VALUES; number++) {
+        make_value(value, number);
+        CHECK_EQUAL(haft_io_channel_send(channel, value), 0);
+    }
+    haft_io_channel_close(channel);
+    return NULL;
+}
+static void receive_values(void) {
+    unsigned char received[LARGEST + 1], expected[LARGEST];
+    for (int number = 0; number < VALUES; number++) {
+        memset(received, 0xee, sizeof received);
+        CHECK_EQUAL(haft_io_channel_receive(channel, received), 0);
+        make_value(expected, number);
+        CHECK(memcmp(received, expected, value_size) == 0);
+        CHECK_EQUAL(received[value_size], 0xee);
+    }
+    CHECK_EQUAL(haft_io_channel_receive(channel, received), -EPIPE);
+}
+static void *pass_values(void *capacity) {
+    static const size_t sizes[] = {0, 1, 4, 7, 8, LARGEST};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int senders_first = 0; senders_first < 2; senders_first++) {
+            value_size = sizes[i];
+            channel = haft_io_channel_new(value_size, (size_t)(intptr_t)capacity);
+            haft_io_task_t *sender = haft_io_async(send_values, NULL);
+            if (senders_first)
+                haft_io_yield();
+            receive_values();
+            CHECK_EQUAL(haft_io_join(sender, NULL), 0);
+            haft_io_channel_free(channel);
+        }
+    return NULL;
+}
+static void a_channel_carries_values_of_any_size(void) {
+    for (int capacity = 0; capacity < 4; capacity++)
+        CHECK_EQUAL(haft_io_run(pass_values, check_number(capacity), NULL), 0);
+}
+
 BODY(give_up_on_channels) {
     channel = haft_io_channel_new(sizeof(int), 0);
     int number = 1;
@@ -580,6 +627,7 @@ int main(void) {
     RUN(a_condition_releases_its_mutex_and_has_it_again_afterwards);
     RUN(a_promise_is_awaited_before_and_after_it_is_kept);
     RUN(a_channel_keeps_the_order_and_ends_when_it_is_closed);
+    RUN(a_channel_carries_values_of_any_size);
     RUN(a_channel_is_waited_for_until_a_deadline);
     RUN(who_tries_does_not_wait);
     RUN(a_choice_does_the_first_that_can_be_done);

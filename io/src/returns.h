@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For a function that waits and is called by tasks of different code by turns: it returns by a jump to the address
+ * that was on the stack. What the processor foretells of a return is where the last call came from, which was
+ * another task's; of a jump it remembers where it went after the jumps before. (gcc leaves the jump to a routine
+ * of this name, but not in the large code model. Where returns are checked against a shadow stack, they stay.)
+ */
+#ifndef HAFT_IO_RETURNS_H
+#define HAFT_IO_RETURNS_H
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
+    !defined(__code_model_large__) && !(defined(__CET__) && (__CET__ & 2) != 0)
+#    define HAFT_IO_RETURNS_BY_JUMP __attribute__((function_return("thunk-extern")))
+__asm__(".ifndef __x86_return_thunk\n"
+        ".pushsection .text\n"
+        ".type __x86_return_thunk, @function\n"
+        "__x86_return_thunk:\n"
+        ".cfi_startproc\n\t"
+        "popq %rcx\n\t"
+        ".cfi_def_cfa_offset 0\n\t"
+        ".cfi_register %rip, %rcx\n\t"
+        "notrack jmp *%rcx\n"
+        ".cfi_endproc\n"
+        ".size __x86_return_thunk, .-__x86_return_thunk\n"
+        ".popsection\n"
+        ".endif");
+#else
+#    define HAFT_IO_RETURNS_BY_JUMP
+#endif
+
+#endif
