@@ -18,6 +18,7 @@
  */
 #include "internal.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,15 @@ bool haft_io_is_stream(int descriptor) {
     int saved = errno, type;
     socklen_t size = sizeof type;
     bool is = getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
+    errno = saved;
+    return is;
+}
+
+bool haft_io_is_tcp(int descriptor) {
+    int saved = errno, protocol = 0;
+    socklen_t size = sizeof protocol;
+    bool is = getsockopt(descriptor, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
+              protocol == IPPROTO_TCP;
     errno = saved;
     return is;
 }

@@ -7,6 +7,10 @@
  * No edge is missed: the task has tried before it waits, epoll is asked on the same thread afterwards,
  * and an edge that came between stays with epoll until then.
  *
+ * A read of a TCP connection that has got fewer bytes than it asked for has taken all there were: the next waits for
+ * the edge of others without trying, unless something has come that is told of by no edge of its own after such a read
+ * (the end, an error, urgent data).
+ *
  * What is registered is known by the descriptor's number. So the number's entry starts a new life when
  * the descriptor is closed here, and events of an earlier life, which carry its count, are ignored.
  */
@@ -37,6 +41,10 @@ static int add(int epoll, int descriptor, uint32_t life, uint32_t events) {
     return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : -errno;
 }
 
+static void set_left(haft_io_descriptor_t *entry, enum haft_io_left left) {
+    __atomic_store_n(&entry->left, (uint8_t)left, __ATOMIC_RELAXED);
+}
+
 /* 0; -EPERM for what epoll does not watch. */
 static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
     const state_t *state = worker->backend_state;
@@ -45,9 +53,11 @@ static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, in
         return 0;
     uint32_t life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED);
     int code = add(state->epoll, descriptor, life, EVERYTHING);
-    if (code == 0)
-        __atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED);
-    return code;
+    if (code != 0)
+        return code;
+    if (__atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED) == 0)
+        set_left(entry, haft_io_is_tcp(descriptor) ? HAFT_IO_UNLESS_FEWER : HAFT_IO_MAYBE);
+    return 0;
 }
 
 /* The same where the number may be another file's since it was registered; tells of what is ready now as
@@ -60,6 +70,7 @@ static int watch_again(const haft_io_worker_t *worker, haft_io_descriptor_t *ent
     uint64_t bit = UINT64_C(1) << worker->index;
     int saved = errno;
     if (epoll_ctl(state->epoll, EPOLL_CTL_MOD, descriptor, &event) == 0) {
+        set_left(entry, HAFT_IO_MAYBE);
         __atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED);
         return 0;
     }
@@ -94,15 +105,39 @@ static ssize_t operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *op
 
 /* ---- The table ---- */
 
+/* How many bytes a read asks for that may tell by their number whether some are left; 0: another operation. */
+static size_t asked_for(const haft_io_operation_t *operation) {
+    switch (operation->kind) {
+    case HAFT_IO_READ:
+        return operation->size;
+    case HAFT_IO_READ_LENT:
+        return HAFT_IO_LENT_SIZE;
+    case HAFT_IO_RECEIVE:
+        return operation->flags == 0 ? operation->size : 0;
+    default:
+        return 0;
+    }
+}
+
+static bool is_left(const haft_io_worker_t *worker, const haft_io_descriptor_t *entry,
+                    enum haft_io_left left) {
+    return __atomic_load_n(&entry->left, __ATOMIC_RELAXED) == left &&
+           __atomic_load_n(&entry->registered, __ATOMIC_RELAXED) == UINT64_C(1) << worker->index;
+}
+
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    for (;;) {
-        ssize_t done = haft_io_attempt(operation);
+    haft_io_descriptor_t *entry =
+        haft_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
+    if (HAFT_IO_UNLIKELY(entry == NULL))
+        return haft_io_without_entry(operation->descriptor);
+    size_t asked = asked_for(operation);
+    for (bool tries = asked == 0 || !is_left(runner->worker, entry, HAFT_IO_NONE);; tries = true) {
+        ssize_t done = tries ? haft_io_attempt(operation) : -EAGAIN;
+        if (done > 0 && (size_t)done < asked &&
+            is_left(runner->worker, entry, HAFT_IO_UNLESS_FEWER))
+            set_left(entry, HAFT_IO_NONE);
         if (done != -EAGAIN || haft_io_must_not_wait(operation))
             return done;
-        haft_io_descriptor_t *entry =
-            haft_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
-        if (entry == NULL)
-            return -ENOMEM;
         int code = watch(runner->worker, entry, operation->descriptor);
         if (code == -EPERM)
             return operate_in_pool(runner, operation);
@@ -155,6 +190,10 @@ static void happened(haft_io_worker_t *worker, const struct epoll_event *event) 
         __atomic_load_n(&entry->life, __ATOMIC_RELAXED) != (uint32_t)(event->data.u64 >> 32))
         return;
     const uint32_t end = EPOLLERR | EPOLLHUP;
+    if ((event->events & (EPOLLPRI | EPOLLRDHUP | end)) != 0)
+        set_left(entry, HAFT_IO_MAYBE);
+    else if ((event->events & EPOLLIN) != 0 && is_left(worker, entry, HAFT_IO_NONE))
+        set_left(entry, HAFT_IO_UNLESS_FEWER);
     if ((event->events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | end)) != 0)
         haft_io_wake(entry, HAFT_IO_INWARD, false, worker->shared);
     if ((event->events & (EPOLLOUT | end)) != 0)

@@ -698,17 +698,24 @@ void haft_io_pool_stop(haft_io_crew_t *crew);
 enum haft_io_direction { HAFT_IO_INWARD, HAFT_IO_OUTWARD };
 typedef struct haft_io_descriptor haft_io_descriptor_t;
 
+/* What who wakes it needs stands first. */
 typedef struct haft_io_waiter {
     haft_io_link_t links[2]; /* by direction */
-    haft_io_descriptor_t *descriptor;
     haft_io_cell_t *cell;
     uint32_t life;  /* of the number, when it began to wait */
     bool transfers; /* bytes of a stream */
     bool asks;      /* the kernel itself, whose answer ends the wait */
     bool closed;    /* the descriptor was, before anything else came */
+    haft_io_descriptor_t *descriptor;
 } haft_io_waiter_t;
 
 enum haft_io_nature { HAFT_IO_UNKNOWN, HAFT_IO_SOCKET, HAFT_IO_FILE, HAFT_IO_STREAM };
+/* What epoll's events and the last read say of the bytes that can be read. */
+enum haft_io_left {
+    HAFT_IO_MAYBE,        /* nothing */
+    HAFT_IO_UNLESS_FEWER, /* a read of fewer than were asked for takes all */
+    HAFT_IO_NONE          /* such a read was the last, and no event has come since */
+};
 
 /* In a shared run all of it is any thread's. */
 struct haft_io_descriptor {
@@ -721,6 +728,7 @@ struct haft_io_descriptor {
     uint8_t nature;      /* a haft_io_nature */
     bool waited_on;      /* some task has, since the number was closed last; any thread reads */
     bool handed_over;    /* by another thread, to be closed; any thread */
+    uint8_t left;        /* a haft_io_left, of the worker that alone has registered it */
     uint64_t registered; /* by workers, each with its epoll: a bit for the index */
     void *arrivals;      /* what io_uring gives of it by itself, in a run that is alone; or NULL */
     haft_io_link_t waiters[2];
@@ -748,12 +756,28 @@ void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
 int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
                    const haft_io_operation_t *operation);
 void haft_io_delist(haft_io_waiter_t *waiter);
+/* The same two for a transfer, in a run that is alone, where nobody else waits in that direction. */
+static inline void haft_io_enlist_first(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter,
+                                        haft_io_cell_t *cell, enum haft_io_direction direction) {
+    *waiter = (haft_io_waiter_t){.descriptor = descriptor,
+                                 .cell = cell,
+                                 .life = __atomic_load_n(&descriptor->life, __ATOMIC_RELAXED),
+                                 .transfers = true};
+    __atomic_store_n(&descriptor->waited_on, true, __ATOMIC_RELAXED);
+    haft_io_append(&descriptor->waiters[direction], &waiter->links[direction]);
+}
+static inline void haft_io_delist_first(haft_io_waiter_t *waiter,
+                                        enum haft_io_direction direction) {
+    if (haft_io_linked(&waiter->links[direction]))
+        haft_io_unlink(&waiter->links[direction]);
+}
 /* Each task that waits on a descriptor, once for each, in the order of their numbers; in a shared run under the
    descriptor's lock. */
 typedef void haft_io_visit_t(void *state, int descriptor, const haft_io_task_t *task);
 void haft_io_visit_waiters(haft_io_descriptors_t *descriptors, haft_io_visit_t *visit, void *state);
 /* Not a socket for messages; also what is no socket. */
 bool haft_io_is_stream(int descriptor);
+bool haft_io_is_tcp(int descriptor);
 /* In a run that is alone: whether a task waits on the descriptor. */
 bool haft_io_is_waited_on(haft_io_descriptors_t *descriptors, int descriptor);
 
