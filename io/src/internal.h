@@ -352,6 +352,10 @@ typedef struct haft_io_backend {
     void (*stop)(haft_io_worker_t *worker);
     /* Called on the stack of a task, which waits in it. */
     ssize_t (*operate)(haft_io_runner_t *runner, haft_io_operation_t *operation);
+    /* The same in a run that is alone, for what is done most often: frames less on the stack of a task that waits,
+       from which its processor returns when it goes on. NULL: by `operate`. */
+    ssize_t (*read_lent)(haft_io_runner_t *runner, int descriptor, const void **bytes);
+    ssize_t (*write)(haft_io_runner_t *runner, int descriptor, const void *buffer, size_t size);
     int (*close)(haft_io_worker_t *worker, int descriptor);
     /* The descriptor, which was waited on by the worker, is about to be closed; any thread. NULL: nothing. */
     void (*forget)(haft_io_worker_t *worker, int descriptor);
@@ -374,6 +378,8 @@ typedef struct haft_io_simulated {
     int64_t now;
     bool short_counts;
 } haft_io_simulated_t;
+
+enum { HAFT_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
 
 struct haft_io_worker {
     haft_io_link_t
@@ -417,8 +423,8 @@ struct haft_io_worker {
     int sleeping;          /* in a poll that may block; any thread */
     int posting;           /* threads that put something into the inbox right now */
     haft_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
-    haft_io_lent_t *lent;  /* that its next reads may have */
-    int lent_count;
+    haft_io_lent_t *lent[HAFT_IO_MOST_KEPT]; /* that its next reads may have, so many: */
+    unsigned lent_count;
 };
 
 /* What the workers of a run share; the first is that of the thread which has called haft_io_run. */
@@ -614,7 +620,8 @@ struct haft_io_lent {
     char bytes[];
 };
 
-/* By the thread of the worker, or of none. NULL: no memory. It may be given back by any thread. */
+/* By the thread of the worker, or of none. NULL: no memory. Who hands it out sets `from`. It may be given back by any
+   thread. */
 haft_io_lent_t *haft_io_lend_block(haft_io_worker_t *worker);
 void haft_io_take_back(haft_io_lent_t *block);
 /* What a worker keeps; nobody is its thread any more. */

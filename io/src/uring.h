@@ -3,17 +3,10 @@
 #ifndef HAFT_IO_URING_H
 #define HAFT_IO_URING_H
 
-#include "internal.h"
+#include "memcheck.h"
 
 #include <liburing.h>
 #include <poll.h>
-
-/* Valgrind does not see what the kernel writes by itself. */
-#if __has_include(<valgrind/memcheck.h>)
-#    include <valgrind/memcheck.h>
-#else
-#    define VALGRIND_MAKE_MEM_DEFINED(address, size) ((void)(address), (void)(size))
-#endif
 
 typedef struct haft_io_provided haft_io_provided_t;
 
@@ -54,15 +47,19 @@ typedef struct haft_io_arrivals {
     haft_io_link_t link; /* in the state */
     haft_io_descriptor_t *entry;
     int descriptor;
-    bool receives;         /* bytes in lent memory; else connections, each in a block without any */
-    bool asked;            /* the kernel has not said that it has stopped */
-    bool asked_back;       /* but was told to */
-    haft_io_lent_t *first; /* a queue */
-    haft_io_lent_t **end;
+    bool receives;        /* bytes in lent memory; else connections, each in a block without any */
+    bool asked;           /* the kernel has not said that it has stopped */
+    bool asked_back;      /* but was told to */
+    haft_io_lent_t *last; /* of a queue, in a circle; not NULL if `count` is not 0 */
     unsigned count;
     int code; /* the error that has ended it, for the next who reads; or 0 */
+    /* Who reads and waits, mostly: what will be touched when something comes. Or NULL. */
+    const haft_io_waiter_t *waiter;
+    const haft_io_task_t *task;
 } __attribute__((aligned(HAFT_IO_LINE))) haft_io_arrivals_t;
 
+/* Of haft_io_backend_t. */
+ssize_t haft_io_uring_read_lent(haft_io_runner_t *runner, int descriptor, const void **bytes);
 /* A connection, or bytes in lent memory: waits for the next. */
 ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *known,
                              const haft_io_operation_t *operation);
