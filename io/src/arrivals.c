@@ -272,6 +272,18 @@ static ssize_t take_received(arrivals_t *receives, const void **bytes) {
 
 /* ---- Either, for who waits ---- */
 
+static inline void wake_waiter(const arrivals_t *arrivals) {
+    const haft_io_link_t *all = &arrivals->entry->waiters[HAFT_IO_INWARD];
+    haft_io_waiter_t *waiter = arrivals->waiter;
+    if (HAFT_IO_LIKELY(waiter != NULL && all->next == &waiter->links[HAFT_IO_INWARD] &&
+                       all->previous == all->next)) {
+        haft_io_unlink(&waiter->links[HAFT_IO_INWARD]);
+        haft_io_cell_win(waiter->cell, HAFT_IO_WOKEN);
+    } else {
+        haft_io_wake_listeners(arrivals->entry, HAFT_IO_INWARD);
+    }
+}
+
 void haft_io_arrived(state_t *state, arrivals_t *arrivals, const struct io_uring_cqe *completion) {
     if ((completion->flags & IORING_CQE_F_MORE) == 0)
         arrivals->asked = false;
@@ -279,7 +291,7 @@ void haft_io_arrived(state_t *state, arrivals_t *arrivals, const struct io_uring
         received(state, arrivals, completion);
     else
         accepted(state, arrivals, completion->res);
-    haft_io_wake_listeners(arrivals->entry, HAFT_IO_INWARD);
+    wake_waiter(arrivals);
 }
 
 static bool may_ask(state_t *state, const haft_io_descriptor_t *known, int descriptor,
@@ -329,7 +341,7 @@ static HAFT_IO_COLD ssize_t read_otherwise(haft_io_runner_t *runner, int descrip
 /* Where the kernel has been asked for it, which it is mostly. */
 ssize_t haft_io_uring_read_lent(haft_io_runner_t *runner, int descriptor, const void **bytes) {
     haft_io_descriptor_t *known =
-        haft_io_descriptor(runner->worker->crew->descriptors, descriptor, false);
+        haft_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     arrivals_t *arrivals = known != NULL ? known->arrivals : NULL;
     if (HAFT_IO_UNLIKELY(arrivals == NULL || !arrivals->receives))
         return read_otherwise(runner, descriptor, bytes);
@@ -339,14 +351,13 @@ ssize_t haft_io_uring_read_lent(haft_io_runner_t *runner, int descriptor, const 
         haft_io_cell_t cell = {HAFT_IO_WAITING, task};
         haft_io_waiter_t waiter;
         haft_io_enlist_first(known, &waiter, &cell, HAFT_IO_INWARD);
-        haft_io_count_in(task);
+        task->worker->waiting++;
         arrivals->waiter = &waiter;
         arrivals->task = task;
-        uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
-                                             haft_io_kind_name(HAFT_IO_READ_LENT));
+        uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
         if (HAFT_IO_LIKELY(known->arrivals == arrivals))
             arrivals->waiter = NULL;
-        haft_io_count_out(task);
+        task->worker->waiting--;
         haft_io_delist_first(&waiter, HAFT_IO_INWARD);
         if (HAFT_IO_UNLIKELY(outcome == HAFT_IO_CANCELLED))
             return -ECANCELED;

@@ -756,6 +756,29 @@ haft_io_descriptors_t *haft_io_descriptors_new(bool shared);
 /* NULL: no memory, or, unless it is to be made, nothing was known of it. Stays where it is. */
 haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *descriptors, int descriptor,
                                          bool make);
+/* The same of what is known already; NULL: nothing. */
+enum { HAFT_IO_BLOCK_BITS = 8, HAFT_IO_MIDDLE_BITS = 11, HAFT_IO_TOP = 1 << 11 };
+typedef struct haft_io_descriptor_block {
+    haft_io_descriptor_t entries[1 << HAFT_IO_BLOCK_BITS];
+} haft_io_descriptor_block_t;
+struct haft_io_descriptors {
+    bool shared;
+    haft_io_descriptor_block_t **top[HAFT_IO_TOP];
+};
+static inline haft_io_descriptor_t *haft_io_known_descriptor(haft_io_descriptors_t *table,
+                                                             int descriptor) {
+    unsigned number = (unsigned)descriptor, block = number >> HAFT_IO_BLOCK_BITS;
+    unsigned top = block >> HAFT_IO_MIDDLE_BITS;
+    if (HAFT_IO_UNLIKELY(top >= HAFT_IO_TOP)) /* also what is below 0 */
+        return NULL;
+    haft_io_descriptor_block_t **middle = __atomic_load_n(&table->top[top], __ATOMIC_ACQUIRE);
+    if (HAFT_IO_UNLIKELY(middle == NULL))
+        return NULL;
+    haft_io_descriptor_block_t *entries =
+        __atomic_load_n(&middle[block % (1U << HAFT_IO_MIDDLE_BITS)], __ATOMIC_ACQUIRE);
+    return HAFT_IO_LIKELY(entries != NULL) ? &entries->entries[number % (1U << HAFT_IO_BLOCK_BITS)]
+                                           : NULL;
+}
 /* Why there is no entry where one was to be made: -ENOMEM, or -EBADF for what is no descriptor. */
 int haft_io_without_entry(int descriptor);
 void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);

@@ -104,24 +104,24 @@ static bool polled_turn(const haft_io_worker_t *worker) {
     return worker->resumed % 2 == 0 && !haft_io_ring_empty(&worker->polled);
 }
 
+static inline __attribute__((always_inline)) void bring(const void *memory, int first, int end) {
+#pragma GCC unroll 16
+    for (int line = first; line < end; line++)
+        __builtin_prefetch((const void *)((uintptr_t)memory + (uintptr_t)(line * HAFT_IO_LINE)));
+}
+
 /* Often many were woken at once, each long after it has used its memory. What some of them need is brought into
    the processor's caches together, which takes hardly longer than for one. */
 static void foresee(haft_io_worker_t *worker) {
     enum { TOGETHER = 4 }; /* tasks */
-    /* Lines: below a task's cell, for the frames of what it does next; above it, its frames and the scope of its
-       operations, up to its fiber's header if they are no more; of that. */
-    enum { BELOW = 4, ABOVE = 12, HEADER = 4 };
+    /* Lines: below a task's cell, for the frames of what it does next; above it, for its frames and the scope of its
+       operations; of its fiber's header. */
+    enum { BELOW = 4, ABOVE = 10, HEADER = 4 };
     const haft_io_link_t *link = worker->polled.next;
     for (int i = 0; i < TOGETHER && link != &worker->polled; i++, link = link->next) {
         const haft_io_task_t *task = HAFT_IO_OWNER(link, haft_io_task_t, queued);
-        uintptr_t cell = (uintptr_t)task->cell, header = (uintptr_t)task->runner->fiber;
-        for (int line = 0; line < HEADER; line++)
-            __builtin_prefetch((const void *)(header + (uintptr_t)line * HAFT_IO_LINE));
-        uintptr_t end = cell + (uintptr_t)ABOVE * HAFT_IO_LINE;
-        if (header > cell && header < end)
-            end = header;
-        for (uintptr_t at = cell - (uintptr_t)BELOW * HAFT_IO_LINE; at < end; at += HAFT_IO_LINE)
-            __builtin_prefetch((const void *)at);
+        bring(task->runner->fiber, 0, HEADER);
+        bring(task->cell, -BELOW, ABOVE);
     }
     worker->foreseen = TOGETHER;
 }

@@ -65,12 +65,12 @@ static void submit(state_t *state) {
         haft_io_uring_take_completions(state);
 }
 
-struct io_uring_sqe *haft_io_uring_entry(state_t *state) {
-    struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
-    while (entry == NULL) {
+struct io_uring_sqe *haft_io_uring_next_entry(state_t *state) {
+    struct io_uring_sqe *entry;
+    do {
         submit(state);
         entry = io_uring_get_sqe(&state->ring);
-    }
+    } while (entry == NULL);
     return entry;
 }
 
@@ -252,7 +252,7 @@ static __attribute__((noinline)) ssize_t write_otherwise(haft_io_runner_t *runne
 static ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor, const void *buffer,
                              size_t size) {
     haft_io_descriptor_t *known =
-        haft_io_descriptor(runner->worker->crew->descriptors, descriptor, false);
+        haft_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     if (HAFT_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFT_IO_SOCKET ||
         !sends_with_others(runner, known, 0))
         return write_otherwise(runner, descriptor, buffer, size);
@@ -263,8 +263,7 @@ static ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor, const voi
     struct io_uring_sqe *entry = haft_io_uring_entry(runner->worker->backend_state);
     io_uring_prep_send(entry, descriptor, buffer, at_once(size), MSG_NOSIGNAL);
     begin(task, entry, &request);
-    haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
-                      haft_io_kind_name(HAFT_IO_WRITE));
+    haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "write");
     haft_io_delist_first(&request.waiter, HAFT_IO_OUTWARD);
     int done = answer_of(&request, task, HAFT_IO_WRITE, HAFT_IO_SOCKET);
     if (HAFT_IO_LIKELY(done != -EAGAIN && done != -ENOTSOCK && done != -EINTR))

@@ -23,7 +23,12 @@ typedef struct haft_io_uring_state {
 
 /* ---- Requests (uring.c) ---- */
 
-struct io_uring_sqe *haft_io_uring_entry(haft_io_uring_state_t *state);
+/* When the kernel has taken some, since there is no room. */
+HAFT_IO_COLD struct io_uring_sqe *haft_io_uring_next_entry(haft_io_uring_state_t *state);
+static inline struct io_uring_sqe *haft_io_uring_entry(haft_io_uring_state_t *state) {
+    struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
+    return HAFT_IO_LIKELY(entry != NULL) ? entry : haft_io_uring_next_entry(state);
+}
 /* The kernel is to cancel what has this data. */
 void haft_io_uring_ask_back(haft_io_uring_state_t *state, void *data);
 /* What submitting returned: reports it if the system refuses io_uring by now. */
@@ -54,7 +59,7 @@ typedef struct haft_io_arrivals {
     unsigned count;
     int code; /* the error that has ended it, for the next who reads; or 0 */
     /* Who reads and waits, mostly: what will be touched when something comes. Or NULL. */
-    const haft_io_waiter_t *waiter;
+    haft_io_waiter_t *waiter;
     const haft_io_task_t *task;
 } __attribute__((aligned(HAFT_IO_LINE))) haft_io_arrivals_t;
 
