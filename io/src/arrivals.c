@@ -276,7 +276,7 @@ static inline void wake_waiter(const arrivals_t *arrivals) {
     const haft_io_link_t *all = &arrivals->entry->waiters[HAFT_IO_INWARD];
     haft_io_waiter_t *waiter = arrivals->waiter;
     if (HAFT_IO_LIKELY(waiter != NULL && all->next == &waiter->links[HAFT_IO_INWARD] &&
-                       all->previous == all->next)) {
+                       all->previous == all->next && !waiter->asks)) {
         haft_io_unlink(&waiter->links[HAFT_IO_INWARD]);
         haft_io_cell_win(waiter->cell, HAFT_IO_WOKEN);
     } else {

@@ -356,6 +356,8 @@ typedef struct haft_io_backend {
        from which its processor returns when it goes on. NULL: by `operate`. */
     ssize_t (*read_lent)(haft_io_runner_t *runner, int descriptor, const void **bytes);
     ssize_t (*write)(haft_io_runner_t *runner, int descriptor, const void *buffer, size_t size);
+    /* Or by the two, one after the other: haft_io_exchange_rest. */
+    ssize_t (*exchange)(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload);
     int (*close)(haft_io_worker_t *worker, int descriptor);
     /* The descriptor, which was waited on by the worker, is about to be closed; any thread. NULL: nothing. */
     void (*forget)(haft_io_worker_t *worker, int descriptor);
@@ -595,6 +597,9 @@ extern const haft_handler_t *const haft_io_operations;
 ssize_t haft_io_attempt(const haft_io_operation_t *operation);
 /* Makes the system call and waits for it on this thread. */
 ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation);
+/* The clause of haft_io_exchange when so many bytes have been sent. */
+ssize_t haft_io_exchange_rest(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload,
+                              size_t sent);
 /* The descriptor is closed also if that was interrupted. */
 int haft_io_close_file(int descriptor);
 /* The first part of an operation on parts as one of its own. */
@@ -624,6 +629,8 @@ struct haft_io_lent {
    thread. */
 haft_io_lent_t *haft_io_lend_block(haft_io_worker_t *worker);
 void haft_io_take_back(haft_io_lent_t *block);
+/* That of memory which is to be given back; nobody else may have done so. */
+haft_io_lent_t *haft_io_block_of(const void *bytes);
 /* What a worker keeps; nobody is its thread any more. */
 void haft_io_free_lent(haft_io_worker_t *worker);
 /* An operation of this kind, by a read with the given function. */
@@ -707,12 +714,12 @@ typedef struct haft_io_descriptor haft_io_descriptor_t;
 
 /* What who wakes it needs stands first. */
 typedef struct haft_io_waiter {
-    haft_io_link_t links[2]; /* by direction */
     haft_io_cell_t *cell;
-    uint32_t life;  /* of the number, when it began to wait */
-    bool transfers; /* bytes of a stream */
-    bool asks;      /* the kernel itself, whose answer ends the wait */
-    bool closed;    /* the descriptor was, before anything else came */
+    uint32_t life;           /* of the number, when it began to wait */
+    bool transfers;          /* bytes of a stream */
+    bool asks;               /* the kernel itself, whose answer ends the wait */
+    bool closed;             /* the descriptor was, before anything else came */
+    haft_io_link_t links[2]; /* by direction */
     haft_io_descriptor_t *descriptor;
 } haft_io_waiter_t;
 

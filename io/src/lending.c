@@ -72,13 +72,16 @@ void *haft_io_lend(void) {
     return block->bytes;
 }
 
-void haft_io_give_back(const void *bytes) {
-    if (bytes == NULL)
-        return;
+haft_io_lent_t *haft_io_block_of(const void *bytes) {
     haft_io_lent_t *block = HAFT_IO_OWNER((uintptr_t)bytes, haft_io_lent_t, bytes);
     if (HAFT_IO_UNLIKELY(block->from == AT_HOME))
         haft_io_misuse("Memory that haft_io_read_lent has given is given back twice.");
-    haft_io_take_back(block);
+    return block;
+}
+
+void haft_io_give_back(const void *bytes) {
+    if (bytes != NULL)
+        haft_io_take_back(haft_io_block_of(bytes));
 }
 
 ssize_t haft_io_read_into_lent(const haft_io_operation_t *operation,

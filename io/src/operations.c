@@ -342,6 +342,39 @@ static ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
                                      : -ECANCELED;
 }
 
+/* By the defaults of the two, or by their clauses. */
+#define EXCHANGE_BY(kind, state, p, sent)                                                          \
+    do {                                                                                           \
+        while ((sent) < (p)->size) {                                                               \
+            HAFT_PAYLOAD(haft_io_write)                                                            \
+            rest = {(p)->descriptor, (const char *)(p)->buffer + (sent), (p)->size - (sent)};      \
+            ssize_t done = kind##_write(state, &rest);                                             \
+            if (done < 0)                                                                          \
+                return done;                                                                       \
+            (sent) += (size_t)done;                                                                \
+        }                                                                                          \
+        haft_io_give_back(*(p)->bytes);                                                            \
+        *(p)->bytes = NULL;                                                                        \
+        HAFT_PAYLOAD(haft_io_read_lent) next = {(p)->descriptor, (p)->bytes};                      \
+        return kind##_read_lent(state, &next);                                                     \
+    } while (0)
+
+static ssize_t default_exchange(void *unused, HAFT_PAYLOAD(haft_io_exchange) * p) {
+    size_t sent = 0;
+    EXCHANGE_BY(default, unused, p, sent);
+}
+ssize_t haft_io_exchange_rest(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p,
+                              size_t sent) {
+    EXCHANGE_BY(clause, runner, p, sent);
+}
+static ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exchange) * p) {
+    haft_io_runner_t *runner = state;
+    const haft_io_backend_t *backend = runner->worker->backend;
+    if (HAFT_IO_UNLIKELY(backend->exchange == NULL || runner->worker->shared))
+        return haft_io_exchange_rest(runner, p, 0);
+    return backend->exchange(runner, p);
+}
+
 static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
     (void)unused;
     return haft_io_poll_blocking(p->entries, p->count, p->deadline);
@@ -442,6 +475,7 @@ HAFT_HANDLER(operations, NULL, HAFT_TAIL(haft_io_self, clause_self),
              HAFT_TAIL(haft_io_read, clause_read), HAFT_TAIL(haft_io_write, clause_write),
              HAFT_TAIL(haft_io_receive, clause_receive), HAFT_TAIL(haft_io_send, clause_send),
              HAFT_TAIL(haft_io_read_lent, clause_read_lent),
+             HAFT_TAIL(haft_io_exchange, clause_exchange),
              HAFT_TAIL(haft_io_read_parts, clause_read_parts),
              HAFT_TAIL(haft_io_write_parts, clause_write_parts),
              HAFT_TAIL(haft_io_receive_message, clause_receive_message),
@@ -462,6 +496,7 @@ __attribute__((constructor)) static void set_defaults(void) {
     HAFT_SET_DEFAULT(haft_io_receive, default_receive);
     HAFT_SET_DEFAULT(haft_io_send, default_send);
     HAFT_SET_DEFAULT(haft_io_read_lent, default_read_lent);
+    HAFT_SET_DEFAULT(haft_io_exchange, default_exchange);
     HAFT_SET_DEFAULT(haft_io_read_parts, default_read_parts);
     HAFT_SET_DEFAULT(haft_io_write_parts, default_write_parts);
     HAFT_SET_DEFAULT(haft_io_receive_message, default_receive_message);
@@ -510,6 +545,15 @@ ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
     haft_io_give_back(*bytes);
     *bytes = NULL;
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read_lent, descriptor, bytes));
+}
+
+ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const void **bytes) {
+    ssize_t done = HAFT_PERFORM(haft_io_exchange, descriptor, buffer, size, bytes);
+    if (HAFT_IO_LIKELY(done > 0))
+        return done;
+    haft_io_give_back(*bytes);
+    *bytes = NULL;
+    return done != -ECANCELED ? done : haft_io_cancelled();
 }
 
 int haft_io_wait_for(int descriptor, short events) {

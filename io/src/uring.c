@@ -38,6 +38,8 @@ typedef struct request {
     haft_io_waiter_t waiter;
     int result;
     bool done;
+    unsigned whole; /* 0; or of so many bytes, and who has sent them waits for what arrives then */
+    haft_io_lent_t *lent; /* to be given back then, or NULL */
 } request_t;
 
 typedef haft_io_uring_state_t state_t;
@@ -77,6 +79,7 @@ struct io_uring_sqe *haft_io_uring_next_entry(state_t *state) {
 /* The kernel is asked for it with the next poll. Until it has answered, the task stays here. */
 static void begin(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *request) {
     request->done = false;
+    request->whole = 0;
     request->waiter.asks = true;
     io_uring_sqe_set_data(entry, request);
     task->worker->waiting++;
@@ -95,6 +98,7 @@ static HAFT_IO_COLD void withdraw(request_t *request, haft_io_task_t *task,
                                   enum haft_io_kind kind) {
     haft_io_cell_t last = {HAFT_IO_WAITING, task};
     request->waiter.cell = &last;
+    request->whole = 0; /* Any answer ends this wait. */
     haft_io_uring_ask_back(task->worker->backend_state, request);
     haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, haft_io_kind_name(kind));
 }
@@ -271,6 +275,51 @@ static ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor, const voi
     return write_otherwise(runner, descriptor, buffer, size);
 }
 
+/* The send's answer ends the wait if it has failed, or has sent only some; what arrives ends it once the send was
+   answered. */
+static ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p) {
+    haft_io_descriptor_t *known =
+        haft_io_known_descriptor(runner->worker->crew->descriptors, p->descriptor);
+    arrivals_t *arrivals = known != NULL ? known->arrivals : NULL;
+    if (arrivals == NULL || !arrivals->receives || p->size == 0 || p->size > HAFT_IO_LENT_SIZE ||
+        !haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]) ||
+        !sends_with_others(runner, known, 0))
+        return haft_io_exchange_rest(runner, p, 0);
+    haft_io_lent_t *lent = *p->bytes != NULL ? haft_io_block_of(*p->bytes) : NULL;
+    haft_io_task_t *task = runner->task;
+    haft_io_worker_t *worker = runner->worker;
+    haft_io_cell_t cell = {HAFT_IO_WAITING, task};
+    request_t request;
+    haft_io_enlist_first(known, &request.waiter, &cell, HAFT_IO_OUTWARD);
+    haft_io_append(&known->waiters[HAFT_IO_INWARD], &request.waiter.links[HAFT_IO_INWARD]);
+    struct io_uring_sqe *entry = haft_io_uring_entry(worker->backend_state);
+    io_uring_prep_send(entry, p->descriptor, p->buffer, p->size, MSG_NOSIGNAL);
+    begin(task, entry, &request);
+    request.whole = (unsigned)p->size;
+    request.lent = lent;
+    *p->bytes = NULL;
+    worker->waiting++;
+    HAFT_IO_COUNT(worker->counters.operations);
+    arrivals->waiter = &request.waiter;
+    arrivals->task = task;
+    haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
+    if (HAFT_IO_LIKELY(known->arrivals == arrivals))
+        arrivals->waiter = NULL;
+    worker->waiting--;
+    haft_io_delist_first(&request.waiter, HAFT_IO_OUTWARD);
+    haft_io_delist_first(&request.waiter, HAFT_IO_INWARD);
+    int done = answer_of(&request, task, HAFT_IO_WRITE, HAFT_IO_SOCKET);
+    if (HAFT_IO_UNLIKELY(request.lent != NULL))
+        *p->bytes = request.lent->bytes;
+    if (HAFT_IO_UNLIKELY(haft_io_was_closed(&request.waiter)))
+        return done < 0 ? done : -EBADF;
+    if (HAFT_IO_UNLIKELY(done != (int)p->size))
+        return done >= 0 || done == -EAGAIN || done == -EINTR
+                   ? haft_io_exchange_rest(runner, p, done > 0 ? (size_t)done : 0)
+                   : done;
+    return haft_io_uring_read_lent(runner, p->descriptor, p->bytes);
+}
+
 /* ---- Several descriptors at once ---- */
 
 static int prepare_polls(const struct pollfd *entries, request_t *requests, size_t count,
@@ -390,6 +439,14 @@ static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *compl
     worker->waiting--;
     if (HAFT_IO_UNLIKELY(worker->shared))
         request->waiter.cell->task->stays--;
+    if (request->whole != 0 && request->result == (int)request->whole) {
+        if (request->lent != NULL)
+            haft_io_take_back(request->lent);
+        request->lent = NULL;
+        request->waiter.asks = false;
+        if (haft_io_may_arrive(request->waiter.descriptor))
+            return;
+    }
     haft_io_cell_win(request->waiter.cell, HAFT_IO_WOKEN);
 }
 
@@ -413,6 +470,7 @@ static void foresee_waiter(const struct io_uring_cqe *completion) {
         haft_io_touch(arrivals->entry);
         if (arrivals->waiter != NULL) {
             haft_io_touch(arrivals->waiter);
+            haft_io_touch(&arrivals->waiter->links[HAFT_IO_INWARD].previous);
             haft_io_touch(arrivals->task);
         }
     } else if (!is_nobodys(data)) {
@@ -538,6 +596,7 @@ const haft_io_backend_t haft_io_uring = {
     .operate = operate,
     .read_lent = haft_io_uring_read_lent,
     .write = write_by_ring,
+    .exchange = exchange,
     .close = close_submitted,
     .poll_several = poll_several,
     .poll = poll_completions,

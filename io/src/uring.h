@@ -79,6 +79,11 @@ static inline bool haft_io_has_arrived(const haft_io_descriptor_t *known) {
     const haft_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && (arrivals->count != 0 || arrivals->code != 0);
 }
+/* Nothing has arrived, and something may. */
+static inline bool haft_io_may_arrive(const haft_io_descriptor_t *known) {
+    const haft_io_arrivals_t *arrivals = known->arrivals;
+    return arrivals != NULL && arrivals->asked && !haft_io_has_arrived(known);
+}
 /* By a completion. */
 void haft_io_arrived(haft_io_uring_state_t *state, haft_io_arrivals_t *arrivals,
                      const struct io_uring_cqe *completion);

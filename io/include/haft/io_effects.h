@@ -35,6 +35,15 @@ HAFT_EFFECT(haft_io_read_lent, ssize_t, {
     int descriptor;
     const void **bytes;
 });
+
+/* A write of all, haft_io_give_back of `*bytes`, and then haft_io_read_lent:
+   a handler that imitates these has to imitate it, too. */
+HAFT_EFFECT(haft_io_exchange, ssize_t, {
+    int descriptor;
+    const void *buffer;
+    size_t size;
+    const void **bytes;
+});
 HAFT_EFFECT(haft_io_sleep_until, int, { int64_t deadline; });
 HAFT_EFFECT(haft_io_now, int64_t, {});
 HAFT_EFFECT(haft_io_connect, int, {
@@ -44,7 +53,6 @@ HAFT_EFFECT(haft_io_connect, int, {
 });
 
 /* In haft_io_receive and haft_io_send `address` may be NULL. */
-
 HAFT_EFFECT(haft_io_receive, ssize_t, {
     int socket;
     int flags;
