@@ -372,7 +372,7 @@ static ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exchange) * p) 
     const haft_io_backend_t *backend = runner->worker->backend;
     if (HAFT_IO_UNLIKELY(backend->exchange == NULL || runner->worker->shared))
         return haft_io_exchange_rest(runner, p, 0);
-    return backend->exchange(runner, p);
+    return may_go_on(runner->worker) ? backend->exchange(runner, p) : -ECANCELED;
 }
 
 static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {

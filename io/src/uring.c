@@ -299,7 +299,6 @@ static ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange)
     request.lent = lent;
     *p->bytes = NULL;
     worker->waiting++;
-    HAFT_IO_COUNT(worker->counters.operations);
     arrivals->waiter = &request.waiter;
     arrivals->task = task;
     haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
