@@ -116,7 +116,7 @@ static void foresee(haft_io_worker_t *worker) {
     enum { AHEAD = 3 }; /* tasks, with that which is to run */
     /* Lines: below a task's cell, for the frames of what it does next; above it, for its frames and the scope of its
        operations; of its fiber's header. */
-    enum { BELOW = 4, ABOVE = 10, HEADER = 4 };
+    enum { BELOW = 3, ABOVE = 9, HEADER = 4 };
     const haft_io_link_t *link = worker->polled.next;
     for (unsigned i = 0; i < worker->foreseen && link != &worker->polled; i++)
         link = link->next;

@@ -473,7 +473,9 @@ static void foresee_waiter(const struct io_uring_cqe *completion) {
             haft_io_touch(arrivals->task);
         }
     } else if (!is_nobodys(data)) {
-        haft_io_touch(((const request_t *)data)->waiter.cell->task);
+        const request_t *request = data;
+        haft_io_touch(request->whole != 0 && request->lent != NULL ? (const void *)request->lent
+                                                                   : request->waiter.cell->task);
     }
 }
 
