@@ -52,10 +52,9 @@ static void no_delay(int connection) {
 static void *echo(void *argument) {
     int connection = (int)(intptr_t)argument;
     const void *bytes = NULL;
-    for (ssize_t got; (got = haft_io_read_lent(connection, &bytes)) > 0;)
-        if (haft_io_write_all(connection, bytes, (size_t)got) < 0)
-            break;
-    haft_io_give_back(bytes);
+    ssize_t got = haft_io_read_lent(connection, &bytes);
+    while (got > 0)
+        got = haft_io_exchange(connection, bytes, (size_t)got, &bytes);
     haft_io_close(connection);
     return NULL;
 }

@@ -22,7 +22,6 @@
 #include "uring.h"
 
 #include <limits.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,19 +80,21 @@ static void await_stop(state_t *state, arrivals_t *arrivals) {
 }
 
 static void append(arrivals_t *arrivals, haft_io_lent_t *block, int result) {
-    block->next = NULL;
     block->result = result;
     block->from = 0;
-    *arrivals->end = block;
-    arrivals->end = &block->next;
-    arrivals->count++;
+    if (arrivals->count++ == 0) {
+        block->next = block;
+    } else {
+        block->next = arrivals->last->next;
+        arrivals->last->next = block;
+    }
+    arrivals->last = block;
 }
 
 static haft_io_lent_t *take_first(arrivals_t *arrivals) {
-    haft_io_lent_t *block = arrivals->first;
-    arrivals->first = block->next;
-    if (--arrivals->count == 0)
-        arrivals->end = &arrivals->first;
+    haft_io_lent_t *block = arrivals->last->next;
+    arrivals->last->next = block->next;
+    arrivals->count--;
     return block;
 }
 
@@ -125,7 +126,6 @@ static bool kernel_asked(state_t *state, haft_io_descriptor_t *known, int descri
         if (arrivals == NULL)
             return false;
         *arrivals = (arrivals_t){.entry = known, .descriptor = descriptor, .receives = receives};
-        arrivals->end = &arrivals->first;
         haft_io_append(receives ? &state->receives : &state->accepts, &arrivals->link);
         known->arrivals = arrivals;
     }
@@ -250,21 +250,13 @@ static void received(state_t *state, arrivals_t *receives, const struct io_uring
         ask_to_stop(state, receives);
 }
 
-static bool is_tcp(int descriptor) {
-    int protocol = 0;
-    socklen_t size = sizeof protocol;
-    return getsockopt(descriptor, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
-           protocol == IPPROTO_TCP;
-}
-
 static int take_code(arrivals_t *receives) {
     int code = receives->code;
     receives->code = 0;
     return code;
 }
 
-static ssize_t take_received(haft_io_descriptor_t *known, const haft_io_operation_t *operation) {
-    arrivals_t *receives = known->arrivals;
+static ssize_t take_received(arrivals_t *receives, const void **bytes) {
     if (receives->count == 0)
         return take_code(receives);
     haft_io_lent_t *block = take_first(receives);
@@ -273,12 +265,24 @@ static ssize_t take_received(haft_io_descriptor_t *known, const haft_io_operatio
         memmove(block->bytes, block->bytes + block->from, (size_t)size);
         block->from = 0;
     }
-    VALGRIND_MAKE_MEM_DEFINED(block->bytes, (size_t)size);
-    *(const void **)operation->buffer = block->bytes;
+    HAFT_IO_TELL_VALGRIND(DEFINED, block->bytes, (size_t)size);
+    *bytes = block->bytes;
     return size;
 }
 
 /* ---- Either, for who waits ---- */
+
+static inline void wake_waiter(const arrivals_t *arrivals) {
+    const haft_io_link_t *all = &arrivals->entry->waiters[HAFT_IO_INWARD];
+    haft_io_waiter_t *waiter = arrivals->waiter;
+    if (HAFT_IO_LIKELY(waiter != NULL && all->next == &waiter->links[HAFT_IO_INWARD] &&
+                       all->previous == all->next && !waiter->asks)) {
+        haft_io_unlink(&waiter->links[HAFT_IO_INWARD]);
+        haft_io_cell_win(waiter->cell, HAFT_IO_WOKEN);
+    } else {
+        haft_io_wake_listeners(arrivals->entry, HAFT_IO_INWARD);
+    }
+}
 
 void haft_io_arrived(state_t *state, arrivals_t *arrivals, const struct io_uring_cqe *completion) {
     if ((completion->flags & IORING_CQE_F_MORE) == 0)
@@ -287,7 +291,7 @@ void haft_io_arrived(state_t *state, arrivals_t *arrivals, const struct io_uring
         received(state, arrivals, completion);
     else
         accepted(state, arrivals, completion->res);
-    haft_io_wake_listeners(arrivals->entry, HAFT_IO_INWARD);
+    wake_waiter(arrivals);
 }
 
 static bool may_ask(state_t *state, const haft_io_descriptor_t *known, int descriptor,
@@ -298,7 +302,7 @@ static bool may_ask(state_t *state, const haft_io_descriptor_t *known, int descr
         return !state->no_multishot_accept;
     return !state->no_multishot_receive &&
            (known->arrivals != NULL ||
-            (is_tcp(descriptor) && (state->provided != NULL || begin_to_provide(state))));
+            (haft_io_is_tcp(descriptor) && (state->provided != NULL || begin_to_provide(state))));
 }
 
 ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *known,
@@ -310,7 +314,8 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
         if (arrivals != NULL && arrivals->receives != receives) /* it is an error */
             return haft_io_attempt(operation);
         if (haft_io_has_arrived(known))
-            return receives ? take_received(known, operation) : take_accepted(known);
+            return receives ? take_received(known->arrivals, operation->buffer)
+                            : take_accepted(known);
         if (arrivals == NULL || !arrivals->asked) {
             ssize_t done = haft_io_attempt(operation);
             if (done != -EAGAIN)
@@ -325,6 +330,44 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
         if (code < 0 && code != -EINTR)
             return code;
     }
+}
+
+static HAFT_IO_COLD ssize_t read_otherwise(haft_io_runner_t *runner, int descriptor,
+                                           const void **bytes) {
+    haft_io_operation_t operation = {
+        .kind = HAFT_IO_READ_LENT, .descriptor = descriptor, .buffer = bytes};
+    return haft_io_uring.operate(runner, &operation);
+}
+
+/* Where the kernel has been asked for it, which it is mostly. */
+ssize_t haft_io_uring_read_lent(haft_io_runner_t *runner, int descriptor, const void **bytes) {
+    haft_io_descriptor_t *known =
+        haft_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
+    arrivals_t *arrivals = known != NULL ? known->arrivals : NULL;
+    if (HAFT_IO_UNLIKELY(arrivals == NULL || !arrivals->receives))
+        return read_otherwise(runner, descriptor, bytes);
+    haft_io_task_t *task = runner->task;
+    if (arrivals->asked && !haft_io_has_arrived(known) &&
+        haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD])) {
+        haft_io_cell_t cell = {HAFT_IO_WAITING, task};
+        haft_io_waiter_t waiter;
+        haft_io_enlist_first(known, &waiter, &cell, HAFT_IO_INWARD);
+        task->worker->waiting++;
+        arrivals->waiter = &waiter;
+        arrivals->task = task;
+        uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
+        if (HAFT_IO_LIKELY(known->arrivals == arrivals))
+            arrivals->waiter = NULL;
+        task->worker->waiting--;
+        haft_io_delist_first(&waiter, HAFT_IO_INWARD);
+        if (HAFT_IO_UNLIKELY(outcome == HAFT_IO_CANCELLED))
+            return -ECANCELED;
+        if (HAFT_IO_UNLIKELY(haft_io_was_closed(&waiter)))
+            return -EBADF;
+    }
+    if (HAFT_IO_LIKELY(known->arrivals == arrivals && haft_io_has_arrived(known)))
+        return take_received(known->arrivals, bytes);
+    return read_otherwise(runner, descriptor, bytes);
 }
 
 bool haft_io_stop_arrivals(state_t *state, const haft_io_descriptor_t *known) {
@@ -351,12 +394,12 @@ static int check_parts(const struct iovec *parts, size_t count, bool discards) {
 
 static size_t copy_received(const arrivals_t *receives, const struct iovec *parts, size_t count,
                             bool discards) {
-    const haft_io_lent_t *block = receives->first;
-    unsigned at = block->from;
+    const haft_io_lent_t *block = receives->last->next;
+    unsigned at = block->from, blocks = receives->count;
     size_t copied = 0;
     for (size_t i = 0; i < count; i++) {
         char *to = parts[i].iov_base;
-        for (size_t left = parts[i].iov_len; left != 0 && block != NULL;) {
+        for (size_t left = parts[i].iov_len; left != 0 && blocks != 0;) {
             size_t size = (size_t)block->result - at < left ? (size_t)block->result - at : left;
             if (!discards) {
                 memcpy(to, block->bytes + at, size);
@@ -368,6 +411,7 @@ static size_t copy_received(const arrivals_t *receives, const struct iovec *part
             if (at == (unsigned)block->result) {
                 block = block->next;
                 at = 0;
+                blocks--;
             }
         }
     }
@@ -376,7 +420,7 @@ static size_t copy_received(const arrivals_t *receives, const struct iovec *part
 
 static void drop_received(arrivals_t *receives, size_t size) {
     while (size != 0) {
-        haft_io_lent_t *block = receives->first;
+        haft_io_lent_t *block = receives->last->next;
         size_t there = (size_t)block->result - block->from;
         if (size < there) {
             block->from += (unsigned)size;

@@ -18,23 +18,22 @@
  */
 #include "internal.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK_BITS = 8, MIDDLE_BITS = 11, TOP_BITS = 11 };
-enum { BLOCK = 1 << BLOCK_BITS, MIDDLE = 1 << MIDDLE_BITS, TOP = 1 << TOP_BITS };
 #define CLOSING (UINT32_C(1) << 31)
 #define RELEASING (UINT32_C(1) << 30)
 
-typedef struct block {
-    haft_io_descriptor_t entries[BLOCK];
-} block_t;
-
-struct haft_io_descriptors {
-    bool shared;
-    block_t **top[TOP];
+typedef haft_io_descriptor_block_t block_t;
+enum {
+    BLOCK_BITS = HAFT_IO_BLOCK_BITS,
+    MIDDLE_BITS = HAFT_IO_MIDDLE_BITS,
+    BLOCK = 1 << BLOCK_BITS,
+    MIDDLE = 1 << MIDDLE_BITS,
+    TOP = HAFT_IO_TOP
 };
 
 /* ---- The table ---- */
@@ -102,15 +101,11 @@ static HAFT_IO_COLD haft_io_descriptor_t *make_entry(haft_io_descriptors_t *tabl
 }
 
 haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *table, int descriptor, bool make) {
-    if (descriptor < 0 || descriptor >> (BLOCK_BITS + MIDDLE_BITS) >= TOP)
-        return NULL;
-    block_t **middle = __atomic_load_n(top_of(table, descriptor), __ATOMIC_ACQUIRE);
-    block_t *block = NULL;
-    if (HAFT_IO_LIKELY(middle != NULL))
-        block = __atomic_load_n(place_of(middle, descriptor), __ATOMIC_ACQUIRE);
-    if (HAFT_IO_UNLIKELY(block == NULL))
-        return make ? make_entry(table, descriptor) : NULL;
-    return &block->entries[descriptor & (BLOCK - 1)];
+    haft_io_descriptor_t *entry = haft_io_known_descriptor(table, descriptor);
+    if (HAFT_IO_LIKELY(entry != NULL) || !make || descriptor < 0 ||
+        descriptor >> (BLOCK_BITS + MIDDLE_BITS) >= TOP)
+        return entry;
+    return make_entry(table, descriptor);
 }
 
 int haft_io_without_entry(int descriptor) {
@@ -132,6 +127,15 @@ bool haft_io_is_stream(int descriptor) {
     int saved = errno, type;
     socklen_t size = sizeof type;
     bool is = getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
+    errno = saved;
+    return is;
+}
+
+bool haft_io_is_tcp(int descriptor) {
+    int saved = errno, protocol = 0;
+    socklen_t size = sizeof protocol;
+    bool is = getsockopt(descriptor, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
+              protocol == IPPROTO_TCP;
     errno = saved;
     return is;
 }

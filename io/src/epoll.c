@@ -7,6 +7,10 @@
  * No edge is missed: the task has tried before it waits, epoll is asked on the same thread afterwards,
  * and an edge that came between stays with epoll until then.
  *
+ * A read of a TCP connection that has got fewer bytes than it asked for has taken all there were: the next waits for
+ * the edge of others without trying, unless something has come that is told of by no edge of its own after such a read
+ * (the end, an error, urgent data).
+ *
  * What is registered is known by the descriptor's number. So the number's entry starts a new life when
  * the descriptor is closed here, and events of an earlier life, which carry its count, are ignored.
  */
@@ -15,6 +19,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,6 +42,10 @@ static int add(int epoll, int descriptor, uint32_t life, uint32_t events) {
     return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : -errno;
 }
 
+static void set_left(haft_io_descriptor_t *entry, enum haft_io_left left) {
+    __atomic_store_n(&entry->left, (uint8_t)left, __ATOMIC_RELAXED);
+}
+
 /* 0; -EPERM for what epoll does not watch. */
 static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
     const state_t *state = worker->backend_state;
@@ -46,9 +55,11 @@ static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, in
     haft_io_begin_to_wait_on(entry, descriptor);
     uint32_t life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED);
     int code = add(state->epoll, descriptor, life, EVERYTHING);
-    if (code == 0)
-        __atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED);
-    return code;
+    if (code != 0)
+        return code;
+    if (__atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED) == 0)
+        set_left(entry, haft_io_is_tcp(descriptor) ? HAFT_IO_UNLESS_FEWER : HAFT_IO_MAYBE);
+    return 0;
 }
 
 /* The same where the number may be another file's since it was registered; tells of what is ready now as
@@ -61,6 +72,7 @@ static int watch_again(const haft_io_worker_t *worker, haft_io_descriptor_t *ent
     uint64_t bit = UINT64_C(1) << worker->index;
     int saved = errno;
     if (epoll_ctl(state->epoll, EPOLL_CTL_MOD, descriptor, &event) == 0) {
+        set_left(entry, HAFT_IO_MAYBE);
         __atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED);
         return 0;
     }
@@ -95,15 +107,39 @@ static ssize_t operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *op
 
 /* ---- The table ---- */
 
+/* How many bytes a read asks for that may tell by their number whether some are left; 0: another operation. */
+static size_t asked_for(const haft_io_operation_t *operation) {
+    switch (operation->kind) {
+    case HAFT_IO_READ:
+        return operation->size;
+    case HAFT_IO_READ_LENT:
+        return HAFT_IO_LENT_SIZE;
+    case HAFT_IO_RECEIVE:
+        return operation->flags == 0 ? operation->size : 0;
+    default:
+        return 0;
+    }
+}
+
+static bool is_left(const haft_io_worker_t *worker, const haft_io_descriptor_t *entry,
+                    enum haft_io_left left) {
+    return __atomic_load_n(&entry->left, __ATOMIC_RELAXED) == left &&
+           __atomic_load_n(&entry->registered, __ATOMIC_RELAXED) == UINT64_C(1) << worker->index;
+}
+
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    for (;;) {
-        ssize_t done = haft_io_attempt(operation);
+    haft_io_descriptor_t *entry =
+        haft_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
+    if (HAFT_IO_UNLIKELY(entry == NULL))
+        return haft_io_without_entry(operation->descriptor);
+    size_t asked = asked_for(operation);
+    for (bool tries = asked == 0 || !is_left(runner->worker, entry, HAFT_IO_NONE);; tries = true) {
+        ssize_t done = tries ? haft_io_attempt(operation) : -EAGAIN;
+        if (done > 0 && (size_t)done < asked &&
+            is_left(runner->worker, entry, HAFT_IO_UNLESS_FEWER))
+            set_left(entry, HAFT_IO_NONE);
         if (done != -EAGAIN || haft_io_must_not_wait(operation))
             return done;
-        haft_io_descriptor_t *entry =
-            haft_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
-        if (entry == NULL)
-            return -ENOMEM;
         int code = watch(runner->worker, entry, operation->descriptor);
         if (code == -EPERM)
             return operate_in_pool(runner, operation);
@@ -113,6 +149,84 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
             return code;
     }
 }
+
+/* ---- The same in a run that is alone, for what is done most often ---- */
+
+static __attribute__((noinline)) ssize_t read_otherwise(haft_io_runner_t *runner, int descriptor,
+                                                        const void **bytes) {
+    haft_io_operation_t operation = {
+        .kind = HAFT_IO_READ_LENT, .descriptor = descriptor, .buffer = bytes};
+    return operate(runner, &operation);
+}
+
+/* Of a TCP connection; -EAGAIN: not at once, or not in this way. */
+static ssize_t receive_lent(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor,
+                            const void **bytes) {
+    haft_io_lent_t *block = haft_io_lend_block(worker);
+    if (block == NULL)
+        return -ENOMEM;
+    int saved = errno;
+    ssize_t got = recv(descriptor, block->bytes, HAFT_IO_LENT_SIZE, MSG_DONTWAIT);
+    if (HAFT_IO_UNLIKELY(got <= 0)) {
+        if (got < 0)
+            got = errno == EINTR || errno == ENOTSOCK ? -EAGAIN : -errno;
+        errno = saved;
+        haft_io_take_back(block);
+        return got;
+    }
+    if (got < HAFT_IO_LENT_SIZE && is_left(worker, entry, HAFT_IO_UNLESS_FEWER))
+        set_left(entry, HAFT_IO_NONE);
+    block->from = 0;
+    *bytes = block->bytes;
+    return got;
+}
+
+/* Waits first where nothing is left. */
+static ssize_t read_lent(haft_io_runner_t *runner, int descriptor, const void **bytes) {
+    haft_io_worker_t *worker = runner->worker;
+    haft_io_descriptor_t *entry = haft_io_known_descriptor(worker->crew->descriptors, descriptor);
+    bool none = entry != NULL && is_left(worker, entry, HAFT_IO_NONE);
+    if (!none && (entry == NULL || !is_left(worker, entry, HAFT_IO_UNLESS_FEWER)))
+        return read_otherwise(runner, descriptor, bytes);
+    if (none) {
+        if (!haft_io_ring_empty(&entry->waiters[HAFT_IO_INWARD])) /* It is an error. */
+            return read_otherwise(runner, descriptor, bytes);
+        haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
+        haft_io_waiter_t waiter;
+        haft_io_enlist_first(entry, &waiter, &cell, HAFT_IO_INWARD);
+        worker->waiting++;
+        uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
+        worker->waiting--;
+        haft_io_delist_first(&waiter, HAFT_IO_INWARD);
+        if (HAFT_IO_UNLIKELY(outcome == HAFT_IO_CANCELLED))
+            return -ECANCELED;
+        if (HAFT_IO_UNLIKELY(haft_io_was_closed(&waiter)))
+            return -EBADF;
+    }
+    ssize_t got = receive_lent(worker, entry, descriptor, bytes);
+    return HAFT_IO_LIKELY(got != -EAGAIN) ? got : read_otherwise(runner, descriptor, bytes);
+}
+
+static ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p) {
+    if (HAFT_IO_UNLIKELY(p->size == 0))
+        return haft_io_exchange_rest(runner, p, 0);
+    int saved = errno;
+    ssize_t sent = send(p->descriptor, p->buffer, p->size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (HAFT_IO_UNLIKELY(sent < 0)) {
+        int code = -errno;
+        errno = saved;
+        if (code != -EAGAIN && code != -EINTR && code != -ENOTSOCK)
+            return code;
+        sent = 0;
+    }
+    if (HAFT_IO_UNLIKELY((size_t)sent != p->size))
+        return haft_io_exchange_rest(runner, p, (size_t)sent);
+    haft_io_give_back(*p->bytes);
+    *p->bytes = NULL;
+    return read_lent(runner, p->descriptor, p->bytes);
+}
+
+/* ---- What happens ---- */
 
 /* The file may be open by other numbers, and would stay registered. */
 static void forget(haft_io_worker_t *worker, int descriptor) {
@@ -148,6 +262,12 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
     return haft_io_poll_by(await_several, runner, entries, count, deadline);
 }
 
+static inline void wake(const haft_io_worker_t *worker, haft_io_descriptor_t *entry,
+                        enum haft_io_direction direction) {
+    if (worker->shared || !haft_io_ring_empty(&entry->waiters[direction]))
+        haft_io_wake(entry, direction, false, worker->shared);
+}
+
 static void happened(haft_io_worker_t *worker, const struct epoll_event *event) {
     const state_t *state = worker->backend_state;
     int descriptor = (int)(uint32_t)event->data.u64;
@@ -155,15 +275,19 @@ static void happened(haft_io_worker_t *worker, const struct epoll_event *event) 
         haft_io_waker_reset(descriptor);
         return;
     }
-    haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
+    haft_io_descriptor_t *entry = haft_io_known_descriptor(worker->crew->descriptors, descriptor);
     if (entry == NULL ||
         __atomic_load_n(&entry->life, __ATOMIC_RELAXED) != (uint32_t)(event->data.u64 >> 32))
         return;
     const uint32_t end = EPOLLERR | EPOLLHUP;
+    if ((event->events & (EPOLLPRI | EPOLLRDHUP | end)) != 0)
+        set_left(entry, HAFT_IO_MAYBE);
+    else if ((event->events & EPOLLIN) != 0 && is_left(worker, entry, HAFT_IO_NONE))
+        set_left(entry, HAFT_IO_UNLESS_FEWER);
     if ((event->events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | end)) != 0)
-        haft_io_wake(entry, HAFT_IO_INWARD, false, worker->shared);
+        wake(worker, entry, HAFT_IO_INWARD);
     if ((event->events & (EPOLLOUT | end)) != 0)
-        haft_io_wake(entry, HAFT_IO_OUTWARD, false, worker->shared);
+        wake(worker, entry, HAFT_IO_OUTWARD);
 }
 
 /* The system counts in milliseconds: a little late rather than often too early. */
@@ -229,6 +353,8 @@ const haft_io_backend_t haft_io_epoll = {
     .start = start,
     .stop = stop,
     .operate = operate,
+    .read_lent = read_lent,
+    .exchange = exchange,
     .close = haft_io_close_descriptor,
     .forget = forget,
     .poll_several = poll_several,

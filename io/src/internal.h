@@ -373,6 +373,12 @@ typedef struct haft_io_backend {
     void (*stop)(haft_io_worker_t *worker);
     /* Called on the stack of a task, which waits in it. */
     ssize_t (*operate)(haft_io_runner_t *runner, haft_io_operation_t *operation);
+    /* The same in a run that is alone, for what is done most often: frames less on the stack of a task that waits,
+       from which its processor returns when it goes on. NULL: by `operate`. */
+    ssize_t (*read_lent)(haft_io_runner_t *runner, int descriptor, const void **bytes);
+    ssize_t (*write)(haft_io_runner_t *runner, int descriptor, const void *buffer, size_t size);
+    /* Or by the two, one after the other: haft_io_exchange_rest. */
+    ssize_t (*exchange)(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload);
     int (*close)(haft_io_worker_t *worker, int descriptor);
     /* The descriptor, which was waited on by the worker, is about to be closed; any thread. NULL: nothing. */
     void (*forget)(haft_io_worker_t *worker, int descriptor);
@@ -395,6 +401,8 @@ typedef struct haft_io_simulated {
     int64_t now;
     bool short_counts;
 } haft_io_simulated_t;
+
+enum { HAFT_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
 
 struct haft_io_worker {
     haft_io_link_t
@@ -444,8 +452,8 @@ struct haft_io_worker {
     int sleeping;          /* in a poll that may block; any thread */
     int posting;           /* threads that put something into the inbox right now */
     haft_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
-    haft_io_lent_t *lent;  /* that its next reads may have */
-    int lent_count;
+    haft_io_lent_t *lent[HAFT_IO_MOST_KEPT]; /* that its next reads may have, so many: */
+    unsigned lent_count;
 };
 
 /* What the workers of a run share; the first is that of the thread which has called haft_io_run. */
@@ -673,6 +681,9 @@ extern const haft_handler_t *const haft_io_operations;
 ssize_t haft_io_attempt(const haft_io_operation_t *operation);
 /* Makes the system call and waits for it on this thread. */
 ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation);
+/* The clause of haft_io_exchange when so many bytes have been sent. */
+ssize_t haft_io_exchange_rest(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload,
+                              size_t sent);
 /* The descriptor is closed also if that was interrupted. */
 int haft_io_close_file(int descriptor);
 /* The events of poll(2) after which to try again. */
@@ -696,9 +707,12 @@ struct haft_io_lent {
     char bytes[];
 };
 
-/* By the thread of the worker, or of none. NULL: no memory. It may be given back by any thread. */
+/* By the thread of the worker, or of none. NULL: no memory. Who hands it out sets `from`. It may be given back by any
+   thread. */
 haft_io_lent_t *haft_io_lend_block(haft_io_worker_t *worker);
 void haft_io_take_back(haft_io_lent_t *block);
+/* That of memory which is to be given back; nobody else may have done so. */
+haft_io_lent_t *haft_io_block_of(const void *bytes);
 /* What a worker keeps; nobody is its thread any more. */
 void haft_io_free_lent(haft_io_worker_t *worker);
 /* An operation of this kind, by a read with the given function. */
@@ -808,17 +822,24 @@ void haft_io_pool_stop(haft_io_crew_t *crew);
 enum haft_io_direction { HAFT_IO_INWARD, HAFT_IO_OUTWARD };
 typedef struct haft_io_descriptor haft_io_descriptor_t;
 
+/* What who wakes it needs stands first. */
 typedef struct haft_io_waiter {
+    haft_io_cell_t *cell;
+    uint32_t life;           /* of the number, when it began to wait */
+    bool transfers;          /* bytes of a stream */
+    bool asks;               /* the kernel itself, whose answer ends the wait */
+    bool closed;             /* the descriptor was, before anything else came */
     haft_io_link_t links[2]; /* by direction */
     haft_io_descriptor_t *descriptor;
-    haft_io_cell_t *cell;
-    uint32_t life;  /* of the number, when it began to wait */
-    bool transfers; /* bytes of a stream */
-    bool asks;      /* the kernel itself, whose answer ends the wait */
-    bool closed;    /* the descriptor was, before anything else came */
 } haft_io_waiter_t;
 
 enum haft_io_nature { HAFT_IO_UNKNOWN, HAFT_IO_SOCKET, HAFT_IO_FILE, HAFT_IO_STREAM };
+/* What epoll's events and the last read say of the bytes that can be read. */
+enum haft_io_left {
+    HAFT_IO_MAYBE,        /* nothing */
+    HAFT_IO_UNLESS_FEWER, /* a read of fewer than were asked for takes all */
+    HAFT_IO_NONE          /* such a read was the last, and no event has come since */
+};
 
 /* In a shared run all of it is any thread's. */
 struct haft_io_descriptor {
@@ -831,6 +852,7 @@ struct haft_io_descriptor {
     uint8_t nature;      /* a haft_io_nature */
     bool waited_on;      /* some task has, since the number was closed last; any thread reads */
     bool handed_over;    /* by another thread, to be closed; any thread */
+    uint8_t left;        /* a haft_io_left, of the worker that alone has registered it */
     uint64_t registered; /* by workers, each with its epoll: a bit for the index */
     void *arrivals;      /* what io_uring gives of it by itself, in a run that is alone; or NULL */
     haft_io_link_t waiters[2];
@@ -851,6 +873,29 @@ haft_io_descriptors_t *haft_io_descriptors_new(bool shared);
 /* NULL: no memory, or, unless it is to be made, nothing was known of it. Stays where it is. */
 haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *descriptors, int descriptor,
                                          bool make);
+/* The same of what is known already; NULL: nothing. */
+enum { HAFT_IO_BLOCK_BITS = 8, HAFT_IO_MIDDLE_BITS = 11, HAFT_IO_TOP = 1 << 11 };
+typedef struct haft_io_descriptor_block {
+    haft_io_descriptor_t entries[1 << HAFT_IO_BLOCK_BITS];
+} haft_io_descriptor_block_t;
+struct haft_io_descriptors {
+    bool shared;
+    haft_io_descriptor_block_t **top[HAFT_IO_TOP];
+};
+static inline haft_io_descriptor_t *haft_io_known_descriptor(haft_io_descriptors_t *table,
+                                                             int descriptor) {
+    unsigned number = (unsigned)descriptor, block = number >> HAFT_IO_BLOCK_BITS;
+    unsigned top = block >> HAFT_IO_MIDDLE_BITS;
+    if (HAFT_IO_UNLIKELY(top >= HAFT_IO_TOP)) /* also what is below 0 */
+        return NULL;
+    haft_io_descriptor_block_t **middle = __atomic_load_n(&table->top[top], __ATOMIC_ACQUIRE);
+    if (HAFT_IO_UNLIKELY(middle == NULL))
+        return NULL;
+    haft_io_descriptor_block_t *entries =
+        __atomic_load_n(&middle[block % (1U << HAFT_IO_MIDDLE_BITS)], __ATOMIC_ACQUIRE);
+    return HAFT_IO_LIKELY(entries != NULL) ? &entries->entries[number % (1U << HAFT_IO_BLOCK_BITS)]
+                                           : NULL;
+}
 /* Why there is no entry where one was to be made: -ENOMEM, or -EBADF for what is no descriptor. */
 int haft_io_without_entry(int descriptor);
 void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
@@ -858,12 +903,28 @@ void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
 int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
                    const haft_io_operation_t *operation);
 void haft_io_delist(haft_io_waiter_t *waiter);
+/* The same two for a transfer, in a run that is alone, where nobody else waits in that direction. */
+static inline void haft_io_enlist_first(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter,
+                                        haft_io_cell_t *cell, enum haft_io_direction direction) {
+    *waiter = (haft_io_waiter_t){.descriptor = descriptor,
+                                 .cell = cell,
+                                 .life = __atomic_load_n(&descriptor->life, __ATOMIC_RELAXED),
+                                 .transfers = true};
+    __atomic_store_n(&descriptor->waited_on, true, __ATOMIC_RELAXED);
+    haft_io_append(&descriptor->waiters[direction], &waiter->links[direction]);
+}
+static inline void haft_io_delist_first(haft_io_waiter_t *waiter,
+                                        enum haft_io_direction direction) {
+    if (haft_io_linked(&waiter->links[direction]))
+        haft_io_unlink(&waiter->links[direction]);
+}
 /* Each task that waits on a descriptor, once for each, in the order of their numbers; in a shared run under the
    descriptor's lock. */
 typedef void haft_io_visit_t(void *state, int descriptor, const haft_io_task_t *task);
 void haft_io_visit_waiters(haft_io_descriptors_t *descriptors, haft_io_visit_t *visit, void *state);
 /* Not a socket for messages; also what is no socket. */
 bool haft_io_is_stream(int descriptor);
+bool haft_io_is_tcp(int descriptor);
 /* In a run that is alone: whether a task waits on the descriptor. */
 bool haft_io_is_waited_on(haft_io_descriptors_t *descriptors, int descriptor);
 

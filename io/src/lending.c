@@ -5,19 +5,14 @@
  *   | next | result | from | bytes ... |
  *                            ^ what the reader knows of it
  *
- * Any thread may give back any block. A worker keeps some for its next reads; the others are malloc's.
+ * Any thread may give back any block. A worker keeps some for its next reads, without looking at their headers, which
+ * are seldom in its caches; the others are malloc's.
  */
-#include "internal.h"
+#include "memcheck.h"
 
 #include <stdlib.h>
 
 /* Valgrind and AddressSanitizer see who uses what he has given back. */
-#if __has_include(<valgrind/memcheck.h>)
-#    include <valgrind/memcheck.h>
-#else
-#    define VALGRIND_MAKE_MEM_NOACCESS(address, size) ((void)(address), (void)(size))
-#    define VALGRIND_MAKE_MEM_UNDEFINED(address, size) ((void)(address), (void)(size))
-#endif
 #if defined(__has_feature)
 #    if __has_feature(address_sanitizer)
 #        define WATCHED
@@ -29,60 +24,64 @@
 #ifdef WATCHED
 enum { MOST_KEPT = 0 };
 #else
-enum { MOST_KEPT = 256 };
+enum { MOST_KEPT = HAFT_IO_MOST_KEPT };
 #endif
 
 /* What `from` is while nobody has the block. */
 static const unsigned AT_HOME = UINT32_MAX;
 
+#if __has_include(<valgrind/memcheck.h>)
+bool haft_io_in_valgrind;
+__attribute__((constructor)) static void look_for_valgrind(void) {
+    haft_io_in_valgrind = RUNNING_ON_VALGRIND != 0;
+}
+#endif
+
 haft_io_lent_t *haft_io_lend_block(haft_io_worker_t *worker) {
     haft_io_lent_t *block;
-    if (worker != NULL && worker->lent != NULL) {
-        block = worker->lent;
-        worker->lent = block->next;
-        worker->lent_count--;
-        VALGRIND_MAKE_MEM_UNDEFINED(block->bytes, HAFT_IO_LENT_SIZE);
+    if (worker != NULL && worker->lent_count != 0) {
+        block = worker->lent[--worker->lent_count];
+        HAFT_IO_TELL_VALGRIND(UNDEFINED, block->bytes, HAFT_IO_LENT_SIZE);
     } else {
         block = malloc(sizeof *block + HAFT_IO_LENT_SIZE);
     }
-    if (block != NULL)
-        block->from = 0;
     return block;
 }
 
 void haft_io_take_back(haft_io_lent_t *block) {
     haft_io_worker_t *worker = haft_io_worker();
     block->from = AT_HOME;
-    if (worker == NULL || worker->lent_count >= MOST_KEPT) {
+    if (worker == NULL || worker->lent_count == MOST_KEPT) {
         free(block);
         return;
     }
-    VALGRIND_MAKE_MEM_NOACCESS(block->bytes, HAFT_IO_LENT_SIZE);
-    block->next = worker->lent;
-    worker->lent = block;
-    worker->lent_count++;
+    HAFT_IO_TELL_VALGRIND(NOACCESS, block->bytes, HAFT_IO_LENT_SIZE);
+    worker->lent[worker->lent_count++] = block;
 }
 
 void haft_io_free_lent(haft_io_worker_t *worker) {
-    while (worker->lent != NULL) {
-        haft_io_lent_t *block = worker->lent;
-        worker->lent = block->next;
-        free(block);
-    }
+    while (worker->lent_count != 0)
+        free(worker->lent[--worker->lent_count]);
 }
 
 void *haft_io_lend(void) {
     haft_io_lent_t *block = haft_io_lend_block(haft_io_worker());
-    return block != NULL ? block->bytes : NULL;
+    if (block == NULL)
+        return NULL;
+    block->from = 0;
+    return block->bytes;
 }
 
-void haft_io_give_back(const void *bytes) {
-    if (bytes == NULL)
-        return;
+haft_io_lent_t *haft_io_block_of(const void *bytes) {
     haft_io_lent_t *block = HAFT_IO_OWNER((uintptr_t)bytes, haft_io_lent_t, bytes);
     if (HAFT_IO_UNLIKELY(block->from == AT_HOME))
         haft_io_misuse("Memory that haft_io_read_lent has given is given back twice.");
-    haft_io_take_back(block);
+    return block;
+}
+
+void haft_io_give_back(const void *bytes) {
+    if (bytes != NULL)
+        haft_io_take_back(haft_io_block_of(bytes));
 }
 
 ssize_t haft_io_read_into_lent(const haft_io_operation_t *operation,
@@ -95,6 +94,7 @@ ssize_t haft_io_read_into_lent(const haft_io_operation_t *operation,
                                    .buffer = block->bytes,
                                    .size = HAFT_IO_LENT_SIZE};
     ssize_t done = read(&reading);
+    block->from = 0;
     if (done > 0)
         *(const void **)operation->buffer = block->bytes;
     else

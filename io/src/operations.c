@@ -308,38 +308,89 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
 
 /* ---- Each operation: its default, its clause ---- */
 
-/* An operation is made from the payload twice: for the default, and for the clause. */
-#define OPERATION(name, result, ...)                                                               \
+/* An operation is made from the payload twice: for the default, and for its clause, or for what a clause of its own
+   does if the back end has no other way. */
+#define OPERATION(name, clause, result, ...)                                                       \
     static result default_##name(void *unused, HAFT_PAYLOAD(haft_io_##name) * p) {                 \
         (void)unused;                                                                              \
         haft_io_operation_t operation = {__VA_ARGS__};                                             \
         return (result)haft_io_operate_blocking(&operation);                                       \
     }                                                                                              \
-    static result clause_##name(void *runner, HAFT_PAYLOAD(haft_io_##name) * p) {                  \
+    static result clause##_##name(void *runner, HAFT_PAYLOAD(haft_io_##name) * p) {                \
         haft_io_operation_t operation = {__VA_ARGS__};                                             \
         return (result)operate(runner, &operation);                                                \
     }
 
-OPERATION(read, ssize_t, HAFT_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)
-OPERATION(write, ssize_t, HAFT_IO_WRITE, p->descriptor, 0, (void *)(uintptr_t)p->buffer, p->size,
-          NULL, NULL)
-OPERATION(receive, ssize_t, HAFT_IO_RECEIVE, p->socket, p->flags, p->buffer, p->size, p->address,
-          p->address_size)
-OPERATION(send, ssize_t, HAFT_IO_SEND, p->socket, p->flags, (void *)(uintptr_t)p->buffer, p->size,
-          (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
-OPERATION(read_lent, ssize_t, HAFT_IO_READ_LENT, p->descriptor, 0, p->bytes, 0, NULL, NULL)
-OPERATION(read_parts, ssize_t, HAFT_IO_READ_PARTS, p->descriptor, 0, (void *)(uintptr_t)p->parts,
-          p->count, NULL, NULL)
-OPERATION(write_parts, ssize_t, HAFT_IO_WRITE_PARTS, p->descriptor, 0, (void *)(uintptr_t)p->parts,
-          p->count, NULL, NULL)
-OPERATION(receive_message, ssize_t, HAFT_IO_RECEIVE_MESSAGE, p->socket, p->flags, p->message, 0,
-          NULL, NULL)
-OPERATION(send_message, ssize_t, HAFT_IO_SEND_MESSAGE, p->socket, p->flags,
+OPERATION(read, clause, ssize_t, HAFT_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)
+OPERATION(write, general, ssize_t, HAFT_IO_WRITE, p->descriptor, 0, (void *)(uintptr_t)p->buffer,
+          p->size, NULL, NULL)
+OPERATION(receive, clause, ssize_t, HAFT_IO_RECEIVE, p->socket, p->flags, p->buffer, p->size,
+          p->address, p->address_size)
+OPERATION(send, clause, ssize_t, HAFT_IO_SEND, p->socket, p->flags, (void *)(uintptr_t)p->buffer,
+          p->size, (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
+OPERATION(read_lent, general, ssize_t, HAFT_IO_READ_LENT, p->descriptor, 0, p->bytes, 0, NULL, NULL)
+OPERATION(read_parts, clause, ssize_t, HAFT_IO_READ_PARTS, p->descriptor, 0,
+          (void *)(uintptr_t)p->parts, p->count, NULL, NULL)
+OPERATION(write_parts, clause, ssize_t, HAFT_IO_WRITE_PARTS, p->descriptor, 0,
+          (void *)(uintptr_t)p->parts, p->count, NULL, NULL)
+OPERATION(receive_message, clause, ssize_t, HAFT_IO_RECEIVE_MESSAGE, p->socket, p->flags,
+          p->message, 0, NULL, NULL)
+OPERATION(send_message, clause, ssize_t, HAFT_IO_SEND_MESSAGE, p->socket, p->flags,
           (void *)(uintptr_t)p->message, 0, NULL, NULL)
-OPERATION(accept, int, HAFT_IO_ACCEPT, p->listener, 0, NULL, 0, NULL, NULL)
-OPERATION(connect, int, HAFT_IO_CONNECT, p->socket, 0, NULL, 0,
+OPERATION(accept, clause, int, HAFT_IO_ACCEPT, p->listener, 0, NULL, 0, NULL, NULL)
+OPERATION(connect, clause, int, HAFT_IO_CONNECT, p->socket, 0, NULL, 0,
           (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
-OPERATION(wait_for, int, HAFT_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
+OPERATION(wait_for, clause, int, HAFT_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
+
+static ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
+    haft_io_runner_t *runner = state;
+    const haft_io_backend_t *backend = runner->worker->backend;
+    if (HAFT_IO_UNLIKELY(backend->read_lent == NULL || runner->worker->shared))
+        return general_read_lent(runner, p);
+    return may_go_on(runner->worker) ? backend->read_lent(runner, p->descriptor, p->bytes)
+                                     : -ECANCELED;
+}
+static ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
+    haft_io_runner_t *runner = state;
+    const haft_io_backend_t *backend = runner->worker->backend;
+    if (HAFT_IO_UNLIKELY(backend->write == NULL || runner->worker->shared))
+        return general_write(runner, p);
+    return may_go_on(runner->worker) ? backend->write(runner, p->descriptor, p->buffer, p->size)
+                                     : -ECANCELED;
+}
+
+/* By the defaults of the two, or by their clauses. */
+#define EXCHANGE_BY(kind, state, p, sent)                                                          \
+    do {                                                                                           \
+        while ((sent) < (p)->size) {                                                               \
+            HAFT_PAYLOAD(haft_io_write)                                                            \
+            rest = {(p)->descriptor, (const char *)(p)->buffer + (sent), (p)->size - (sent)};      \
+            ssize_t done = kind##_write(state, &rest);                                             \
+            if (done < 0)                                                                          \
+                return done;                                                                       \
+            (sent) += (size_t)done;                                                                \
+        }                                                                                          \
+        haft_io_give_back(*(p)->bytes);                                                            \
+        *(p)->bytes = NULL;                                                                        \
+        HAFT_PAYLOAD(haft_io_read_lent) next = {(p)->descriptor, (p)->bytes};                      \
+        return kind##_read_lent(state, &next);                                                     \
+    } while (0)
+
+static ssize_t default_exchange(void *unused, HAFT_PAYLOAD(haft_io_exchange) * p) {
+    size_t sent = 0;
+    EXCHANGE_BY(default, unused, p, sent);
+}
+ssize_t haft_io_exchange_rest(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p,
+                              size_t sent) {
+    EXCHANGE_BY(clause, runner, p, sent);
+}
+static ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exchange) * p) {
+    haft_io_runner_t *runner = state;
+    const haft_io_backend_t *backend = runner->worker->backend;
+    if (HAFT_IO_UNLIKELY(backend->exchange == NULL || runner->worker->shared))
+        return haft_io_exchange_rest(runner, p, 0);
+    return may_go_on(runner->worker) ? backend->exchange(runner, p) : -ECANCELED;
+}
 
 static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
     (void)unused;
@@ -441,6 +492,7 @@ HAFT_HANDLER(operations, NULL, HAFT_TAIL(haft_io_self, clause_self),
              HAFT_TAIL(haft_io_read, clause_read), HAFT_TAIL(haft_io_write, clause_write),
              HAFT_TAIL(haft_io_receive, clause_receive), HAFT_TAIL(haft_io_send, clause_send),
              HAFT_TAIL(haft_io_read_lent, clause_read_lent),
+             HAFT_TAIL(haft_io_exchange, clause_exchange),
              HAFT_TAIL(haft_io_read_parts, clause_read_parts),
              HAFT_TAIL(haft_io_write_parts, clause_write_parts),
              HAFT_TAIL(haft_io_receive_message, clause_receive_message),
@@ -461,6 +513,7 @@ __attribute__((constructor)) static void set_defaults(void) {
     HAFT_SET_DEFAULT(haft_io_receive, default_receive);
     HAFT_SET_DEFAULT(haft_io_send, default_send);
     HAFT_SET_DEFAULT(haft_io_read_lent, default_read_lent);
+    HAFT_SET_DEFAULT(haft_io_exchange, default_exchange);
     HAFT_SET_DEFAULT(haft_io_read_parts, default_read_parts);
     HAFT_SET_DEFAULT(haft_io_write_parts, default_write_parts);
     HAFT_SET_DEFAULT(haft_io_receive_message, default_receive_message);
@@ -487,13 +540,17 @@ ssize_t haft_io_read(int descriptor, void *buffer, size_t size) {
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read, descriptor, buffer, size));
 }
 
-ssize_t haft_io_write(int descriptor, const void *buffer, size_t size) {
+static inline ssize_t write_some(int descriptor, const void *buffer, size_t size) {
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_write, descriptor, buffer, size));
+}
+
+ssize_t haft_io_write(int descriptor, const void *buffer, size_t size) {
+    return write_some(descriptor, buffer, size);
 }
 
 int haft_io_write_all(int descriptor, const void *buffer, size_t size) {
     for (size_t sent = 0; sent < size;) {
-        ssize_t done = haft_io_write(descriptor, (const char *)buffer + sent, size - sent);
+        ssize_t done = write_some(descriptor, (const char *)buffer + sent, size - sent);
         if (done < 0)
             return (int)done;
         sent += (size_t)done;
@@ -505,6 +562,15 @@ ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
     haft_io_give_back(*bytes);
     *bytes = NULL;
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read_lent, descriptor, bytes));
+}
+
+ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const void **bytes) {
+    ssize_t done = HAFT_PERFORM(haft_io_exchange, descriptor, buffer, size, bytes);
+    if (HAFT_IO_LIKELY(done > 0))
+        return done;
+    haft_io_give_back(*bytes);
+    *bytes = NULL;
+    return done != -ECANCELED ? done : haft_io_cancelled();
 }
 
 int haft_io_wait_for(int descriptor, short events) {

@@ -100,24 +100,28 @@ static bool polled_turn(const haft_io_worker_t *worker) {
     return worker->resumed % 2 == 0 && !haft_io_ring_empty(&worker->polled);
 }
 
-static void bring(const void *memory, int first, int end) {
+static inline __attribute__((always_inline)) void bring(const void *memory, int first, int end) {
+#pragma GCC unroll 16
     for (int line = first; line < end; line++)
         __builtin_prefetch((const void *)((uintptr_t)memory + (uintptr_t)(line * HAFT_IO_LINE)));
 }
 
-/* Often many were woken at once, each long after it has used its memory. What some of them need is brought into
-   the processor's caches together, which takes hardly longer than for one. */
+/* Often many were woken at once, each long after it has used its memory. What a task needs is brought into the
+   processor's caches while some before it run. */
 static void foresee(haft_io_worker_t *worker) {
-    enum { TOGETHER = 4 };                /* tasks */
-    enum { FIRST_FRAME = 2, HEADER = 4 }; /* lines below a fiber's header, and in it */
-    enum { BELOW = 3, ABOVE = 6 }; /* lines of the frames of a task that waits, around its cell */
+    enum { AHEAD = 3 }; /* tasks, with that which is to run */
+    /* Lines: below a task's cell, for the frames of what it does next; above it, for its frames and the scope of its
+       operations; of its fiber's header. */
+    enum { BELOW = 3, ABOVE = 9, HEADER = 4 };
     const haft_io_link_t *link = worker->polled.next;
-    for (int i = 0; i < TOGETHER && link != &worker->polled; i++, link = link->next) {
+    for (unsigned i = 0; i < worker->foreseen && link != &worker->polled; i++)
+        link = link->next;
+    for (; worker->foreseen < AHEAD && link != &worker->polled; link = link->next) {
         const haft_io_task_t *task = HAFT_IO_OWNER(link, haft_io_task_t, queued);
-        bring(task->runner->fiber, -FIRST_FRAME, HEADER);
+        bring(task->runner->fiber, 0, HEADER);
         bring(task->runner->cell, -BELOW, ABOVE);
+        worker->foreseen++;
     }
-    worker->foreseen = TOGETHER;
 }
 
 static haft_io_task_t *first_ready(haft_io_worker_t *worker) {
@@ -207,8 +211,7 @@ static bool has_yielded(const haft_io_task_t *task) {
 
 static haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
     haft_io_task_t *task = HAFT_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
-    if (worker->foreseen == 0)
-        foresee(worker);
+    foresee(worker);
     worker->foreseen--;
     haft_io_unlink(&task->queued);
     return task;

@@ -38,6 +38,8 @@ typedef struct request {
     haft_io_waiter_t waiter;
     int result;
     bool done;
+    unsigned whole; /* 0; or of so many bytes, and who has sent them waits for what arrives then */
+    haft_io_lent_t *lent; /* to be given back then, or NULL */
 } request_t;
 
 typedef haft_io_uring_state_t state_t;
@@ -65,22 +67,24 @@ static void submit(state_t *state) {
         haft_io_uring_take_completions(state);
 }
 
-struct io_uring_sqe *haft_io_uring_entry(state_t *state) {
-    struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
-    while (entry == NULL) {
+struct io_uring_sqe *haft_io_uring_next_entry(state_t *state) {
+    struct io_uring_sqe *entry;
+    do {
         submit(state);
         entry = io_uring_get_sqe(&state->ring);
-    }
+    } while (entry == NULL);
     return entry;
 }
 
 /* The kernel is asked for it with the next poll. Until it has answered, the task stays here. */
 static void begin(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *request) {
     request->done = false;
+    request->whole = 0;
     request->waiter.asks = true;
     io_uring_sqe_set_data(entry, request);
     task->worker->waiting++;
-    task->runner->stays++;
+    if (HAFT_IO_UNLIKELY(task->worker->shared))
+        task->runner->stays++;
 }
 
 void haft_io_uring_ask_back(state_t *state, void *data) {
@@ -94,6 +98,7 @@ static HAFT_IO_COLD void withdraw(request_t *request, haft_io_task_t *task,
                                   enum haft_io_kind kind) {
     haft_io_cell_t last = {HAFT_IO_WAITING, task};
     request->waiter.cell = &last;
+    request->whole = 0; /* Any answer ends this wait. */
     haft_io_uring_ask_back(task->worker->backend_state, request);
     haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, haft_io_kind_name(kind));
 }
@@ -113,21 +118,22 @@ static uint8_t nature_of(const haft_io_descriptor_t *entry) {
 }
 
 /* As much as a system call transfers at once. */
-static unsigned size_of(const haft_io_operation_t *o) {
+static unsigned at_once(size_t size) {
     enum { MOST = 0x7ffff000 };
-    return o->size < MOST ? (unsigned)o->size : MOST;
+    return size < MOST ? (unsigned)size : MOST;
 }
 
 static bool sends(const haft_io_operation_t *o) {
     return o->kind == HAFT_IO_WRITE || o->kind == HAFT_IO_SEND;
 }
 
-/* Others that the same poll has woken go on after this task, and are likely to send, too: one system call then takes
-   what all of them send. Not for who would get another answer than from a send that is tried. */
+/* Others that the same poll has woken go on after this task, and are likely to send, too, or have been asked for something
+   already: one system call then takes what all of them send. Not for who would get another answer than from a send that is tried. */
 static bool sends_with_others(const haft_io_runner_t *runner, const haft_io_descriptor_t *known,
-                              const haft_io_operation_t *o) {
-    return !haft_io_ring_empty(&runner->worker->polled) && (o->flags & ~MSG_NOSIGNAL) == 0 &&
-           haft_io_ring_empty(&known->waiters[HAFT_IO_OUTWARD]) &&
+                              int flags) {
+    const state_t *state = runner->worker->backend_state;
+    return (!haft_io_ring_empty(&runner->worker->polled) || io_uring_sq_ready(&state->ring) != 0) &&
+           (flags & ~MSG_NOSIGNAL) == 0 && haft_io_ring_empty(&known->waiters[HAFT_IO_OUTWARD]) &&
            !haft_io_is_cancelled(runner->scope);
 }
 
@@ -135,25 +141,36 @@ static bool sends_with_others(const haft_io_runner_t *runner, const haft_io_desc
 static bool kernel_does(const haft_io_runner_t *runner, const haft_io_descriptor_t *known,
                         const haft_io_operation_t *o, int nature) {
     if (nature == HAFT_IO_SOCKET && o->address == NULL && o->size != 0)
-        return sends(o) ? sends_with_others(runner, known, o)
+        return sends(o) ? sends_with_others(runner, known, o->flags)
                         : o->kind == HAFT_IO_RECEIVE || o->kind == HAFT_IO_READ;
     return nature == HAFT_IO_FILE && (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_WRITE);
 }
 
 static void prepare(struct io_uring_sqe *entry, const haft_io_operation_t *o, int nature) {
     if (nature == HAFT_IO_SOCKET && sends(o))
-        io_uring_prep_send(entry, o->descriptor, o->buffer, size_of(o), MSG_NOSIGNAL);
+        io_uring_prep_send(entry, o->descriptor, o->buffer, at_once(o->size), MSG_NOSIGNAL);
     else if (nature == HAFT_IO_SOCKET)
-        io_uring_prep_recv(entry, o->descriptor, o->buffer, size_of(o), o->flags);
+        io_uring_prep_recv(entry, o->descriptor, o->buffer, at_once(o->size), o->flags);
     else if (o->kind == HAFT_IO_READ)
-        io_uring_prep_read(entry, o->descriptor, o->buffer, size_of(o), (uint64_t)-1);
+        io_uring_prep_read(entry, o->descriptor, o->buffer, at_once(o->size), (uint64_t)-1);
     else
-        io_uring_prep_write(entry, o->descriptor, o->buffer, size_of(o), (uint64_t)-1);
+        io_uring_prep_write(entry, o->descriptor, o->buffer, at_once(o->size), (uint64_t)-1);
 }
 
 /* In a function of its own: what tells Valgrind takes room on the stack. */
 static __attribute__((noinline)) void has_written(void *buffer, size_t size) {
-    VALGRIND_MAKE_MEM_DEFINED(buffer, size);
+    HAFT_IO_TELL_VALGRIND(DEFINED, buffer, size);
+}
+
+/* When it has been waited for. */
+static inline int answer_of(request_t *request, haft_io_task_t *task, enum haft_io_kind kind,
+                            uint8_t nature) {
+    if (HAFT_IO_UNLIKELY(!request->done))
+        withdraw(request, task, kind);
+    /* What the kernel has done it has done with the file that was asked for. */
+    if ((nature == HAFT_IO_UNKNOWN || request->result < 0) && haft_io_was_closed(&request->waiter))
+        return -EBADF;
+    return request->result;
 }
 
 /* One request of the kernel: the operation itself, for a descriptor of that nature, or (HAFT_IO_UNKNOWN)
@@ -178,12 +195,7 @@ static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descr
     haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
                       haft_io_kind_name(operation->kind));
     haft_io_delist(&request.waiter);
-    if (!request.done)
-        withdraw(&request, runner->task, operation->kind);
-    /* What the kernel has done it has done with the file that was asked for. */
-    if ((nature == HAFT_IO_UNKNOWN || request.result < 0) && haft_io_was_closed(&request.waiter))
-        return -EBADF;
-    return request.result;
+    return answer_of(&request, runner->task, operation->kind, nature);
 }
 
 int haft_io_uring_await(haft_io_runner_t *runner, haft_io_descriptor_t *known,
@@ -230,6 +242,81 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         if (ready < 0 && ready != -EINTR)
             return ready;
     }
+}
+
+static __attribute__((noinline)) ssize_t write_otherwise(haft_io_runner_t *runner, int descriptor,
+                                                         const void *buffer, size_t size) {
+    haft_io_operation_t operation = {.kind = HAFT_IO_WRITE,
+                                     .descriptor = descriptor,
+                                     .buffer = (void *)(uintptr_t)buffer,
+                                     .size = size};
+    return operate(runner, &operation);
+}
+
+static ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor, const void *buffer,
+                             size_t size) {
+    haft_io_descriptor_t *known =
+        haft_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
+    if (HAFT_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFT_IO_SOCKET ||
+        !sends_with_others(runner, known, 0))
+        return write_otherwise(runner, descriptor, buffer, size);
+    haft_io_task_t *task = runner->task;
+    haft_io_cell_t cell = {HAFT_IO_WAITING, task};
+    request_t request;
+    haft_io_enlist_first(known, &request.waiter, &cell, HAFT_IO_OUTWARD);
+    struct io_uring_sqe *entry = haft_io_uring_entry(runner->worker->backend_state);
+    io_uring_prep_send(entry, descriptor, buffer, at_once(size), MSG_NOSIGNAL);
+    begin(task, entry, &request);
+    haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "write");
+    haft_io_delist_first(&request.waiter, HAFT_IO_OUTWARD);
+    int done = answer_of(&request, task, HAFT_IO_WRITE, HAFT_IO_SOCKET);
+    if (HAFT_IO_LIKELY(done != -EAGAIN && done != -ENOTSOCK && done != -EINTR))
+        return done;
+    return write_otherwise(runner, descriptor, buffer, size);
+}
+
+/* The send's answer ends the wait if it has failed, or has sent only some; what arrives ends it once the send was
+   answered. */
+static ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p) {
+    haft_io_descriptor_t *known =
+        haft_io_known_descriptor(runner->worker->crew->descriptors, p->descriptor);
+    arrivals_t *arrivals = known != NULL ? known->arrivals : NULL;
+    if (arrivals == NULL || !arrivals->receives || p->size == 0 || p->size > HAFT_IO_LENT_SIZE ||
+        !haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]) ||
+        !sends_with_others(runner, known, 0))
+        return haft_io_exchange_rest(runner, p, 0);
+    haft_io_lent_t *lent = *p->bytes != NULL ? haft_io_block_of(*p->bytes) : NULL;
+    haft_io_task_t *task = runner->task;
+    haft_io_worker_t *worker = runner->worker;
+    haft_io_cell_t cell = {HAFT_IO_WAITING, task};
+    request_t request;
+    haft_io_enlist_first(known, &request.waiter, &cell, HAFT_IO_OUTWARD);
+    haft_io_append(&known->waiters[HAFT_IO_INWARD], &request.waiter.links[HAFT_IO_INWARD]);
+    struct io_uring_sqe *entry = haft_io_uring_entry(worker->backend_state);
+    io_uring_prep_send(entry, p->descriptor, p->buffer, p->size, MSG_NOSIGNAL);
+    begin(task, entry, &request);
+    request.whole = (unsigned)p->size;
+    request.lent = lent;
+    *p->bytes = NULL;
+    worker->waiting++;
+    arrivals->waiter = &request.waiter;
+    arrivals->task = task;
+    haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
+    if (HAFT_IO_LIKELY(known->arrivals == arrivals))
+        arrivals->waiter = NULL;
+    worker->waiting--;
+    haft_io_delist_first(&request.waiter, HAFT_IO_OUTWARD);
+    haft_io_delist_first(&request.waiter, HAFT_IO_INWARD);
+    int done = answer_of(&request, task, HAFT_IO_WRITE, HAFT_IO_SOCKET);
+    if (HAFT_IO_UNLIKELY(request.lent != NULL))
+        *p->bytes = request.lent->bytes;
+    if (HAFT_IO_UNLIKELY(haft_io_was_closed(&request.waiter)))
+        return done < 0 ? done : -EBADF;
+    if (HAFT_IO_UNLIKELY(done != (int)p->size))
+        return done >= 0 || done == -EAGAIN || done == -EINTR
+                   ? haft_io_exchange_rest(runner, p, done > 0 ? (size_t)done : 0)
+                   : done;
+    return haft_io_uring_read_lent(runner, p->descriptor, p->bytes);
 }
 
 /* ---- Several descriptors at once ---- */
@@ -349,47 +436,54 @@ static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *compl
     request->result = completion->res;
     request->done = true;
     worker->waiting--;
-    request->waiter.cell->task->runner->stays--;
+    if (HAFT_IO_UNLIKELY(worker->shared))
+        request->waiter.cell->task->runner->stays--;
+    if (request->whole != 0 && request->result == (int)request->whole) {
+        if (request->lent != NULL)
+            haft_io_take_back(request->lent);
+        request->lent = NULL;
+        request->waiter.asks = false;
+        if (haft_io_may_arrive(request->waiter.descriptor))
+            return;
+    }
     haft_io_cell_win(request->waiter.cell, HAFT_IO_WOKEN);
 }
 
 /* ---- Completions ---- */
 
-static const haft_io_waiter_t *waiter_of(const arrivals_t *arrivals) {
-    const haft_io_link_t *all = &arrivals->entry->waiters[HAFT_IO_INWARD];
-    return all->next != all ? HAFT_IO_OWNER(all->next, haft_io_waiter_t, links[HAFT_IO_INWARD])
-                            : NULL;
-}
-
 /* Who waits for a completion has waited long. What telling him touches is brought into the processor's caches for
    some completions together, in steps, each of which builds on the one before. */
-enum { STEPS = 4, TOGETHER = 16 };
+enum { TOGETHER = 16 };
 enum { FEW = 4 }; /* completions, which are told at once */
 
-static void foresee(const struct io_uring_cqe *completion, int step) {
-    uintptr_t data = (uintptr_t)io_uring_cqe_get_data(completion);
-    if (data == (uintptr_t)&woken || data == (uintptr_t)&ignored)
-        return;
-    const arrivals_t *arrivals = NULL;
-    if ((data & HAFT_IO_OF_ARRIVALS) != 0)
-        arrivals = (const arrivals_t *)(data - HAFT_IO_OF_ARRIVALS);
-    if (step == 0) {
-        haft_io_touch((const void *)(data & ~(uintptr_t)HAFT_IO_OF_ARRIVALS));
-    } else if (step == 1) {
-        if (arrivals != NULL)
-            haft_io_touch(arrivals->entry);
-    } else {
-        const haft_io_waiter_t *waiter =
-            arrivals != NULL ? waiter_of(arrivals) : &((const request_t *)data)->waiter;
-        if (waiter != NULL)
-            haft_io_touch(step == 2 ? (const void *)waiter : waiter->cell->task);
+static bool is_nobodys(const void *data) {
+    return data == &woken || data == &ignored;
+}
+static void foresee_data(const struct io_uring_cqe *completion) {
+    haft_io_touch((const void *)(completion->user_data & ~(uintptr_t)HAFT_IO_OF_ARRIVALS));
+}
+static void foresee_waiter(const struct io_uring_cqe *completion) {
+    const void *data = io_uring_cqe_get_data(completion);
+    if (((uintptr_t)data & HAFT_IO_OF_ARRIVALS) != 0) {
+        const arrivals_t *arrivals = (const arrivals_t *)((uintptr_t)data - HAFT_IO_OF_ARRIVALS);
+        haft_io_touch(arrivals->entry);
+        if (arrivals->waiter != NULL) {
+            haft_io_touch(arrivals->waiter);
+            haft_io_touch(&arrivals->waiter->links[HAFT_IO_INWARD].previous);
+            haft_io_touch(arrivals->task);
+        }
+    } else if (!is_nobodys(data)) {
+        const request_t *request = data;
+        haft_io_touch(request->whole != 0 && request->lent != NULL ? (const void *)request->lent
+                                                                   : request->waiter.cell->task);
     }
 }
 
 static void take_some(haft_io_worker_t *worker, struct io_uring_cqe **completions, unsigned count) {
-    for (int step = 0; step < STEPS && count > FEW; step++)
-        for (unsigned i = 0; i < count; i++)
-            foresee(completions[i], step);
+    for (unsigned i = 0; i < count && count > FEW; i++)
+        foresee_data(completions[i]);
+    for (unsigned i = 0; i < count && count > FEW; i++)
+        foresee_waiter(completions[i]);
     for (unsigned i = 0; i < count; i++)
         completed(worker, completions[i]);
 }
@@ -501,6 +595,9 @@ const haft_io_backend_t haft_io_uring = {
     .start = start,
     .stop = stop,
     .operate = operate,
+    .read_lent = haft_io_uring_read_lent,
+    .write = write_by_ring,
+    .exchange = exchange,
     .close = close_submitted,
     .poll_several = poll_several,
     .poll = poll_completions,

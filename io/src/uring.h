@@ -3,17 +3,10 @@
 #ifndef HAFT_IO_URING_H
 #define HAFT_IO_URING_H
 
-#include "internal.h"
+#include "memcheck.h"
 
 #include <liburing.h>
 #include <poll.h>
-
-/* Valgrind does not see what the kernel writes by itself. */
-#if __has_include(<valgrind/memcheck.h>)
-#    include <valgrind/memcheck.h>
-#else
-#    define VALGRIND_MAKE_MEM_DEFINED(address, size) ((void)(address), (void)(size))
-#endif
 
 typedef struct haft_io_provided haft_io_provided_t;
 
@@ -30,7 +23,12 @@ typedef struct haft_io_uring_state {
 
 /* ---- Requests (uring.c) ---- */
 
-struct io_uring_sqe *haft_io_uring_entry(haft_io_uring_state_t *state);
+/* When the kernel has taken some, since there is no room. */
+HAFT_IO_COLD struct io_uring_sqe *haft_io_uring_next_entry(haft_io_uring_state_t *state);
+static inline struct io_uring_sqe *haft_io_uring_entry(haft_io_uring_state_t *state) {
+    struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
+    return HAFT_IO_LIKELY(entry != NULL) ? entry : haft_io_uring_next_entry(state);
+}
 /* The kernel is to cancel what has this data. */
 void haft_io_uring_ask_back(haft_io_uring_state_t *state, void *data);
 /* What submitting returned: reports it if the system refuses io_uring by now. */
@@ -54,15 +52,19 @@ typedef struct haft_io_arrivals {
     haft_io_link_t link; /* in the state */
     haft_io_descriptor_t *entry;
     int descriptor;
-    bool receives;         /* bytes in lent memory; else connections, each in a block without any */
-    bool asked;            /* the kernel has not said that it has stopped */
-    bool asked_back;       /* but was told to */
-    haft_io_lent_t *first; /* a queue */
-    haft_io_lent_t **end;
+    bool receives;        /* bytes in lent memory; else connections, each in a block without any */
+    bool asked;           /* the kernel has not said that it has stopped */
+    bool asked_back;      /* but was told to */
+    haft_io_lent_t *last; /* of a queue, in a circle; not NULL if `count` is not 0 */
     unsigned count;
     int code; /* the error that has ended it, for the next who reads; or 0 */
+    /* Who reads and waits, mostly: what will be touched when something comes. Or NULL. */
+    haft_io_waiter_t *waiter;
+    const haft_io_task_t *task;
 } __attribute__((aligned(HAFT_IO_LINE))) haft_io_arrivals_t;
 
+/* Of haft_io_backend_t. */
+ssize_t haft_io_uring_read_lent(haft_io_runner_t *runner, int descriptor, const void **bytes);
 /* A connection, or bytes in lent memory: waits for the next. */
 ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *known,
                              const haft_io_operation_t *operation);
@@ -76,6 +78,11 @@ bool haft_io_stop_arrivals(haft_io_uring_state_t *state, const haft_io_descripto
 static inline bool haft_io_has_arrived(const haft_io_descriptor_t *known) {
     const haft_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && (arrivals->count != 0 || arrivals->code != 0);
+}
+/* Nothing has arrived, and something may. */
+static inline bool haft_io_may_arrive(const haft_io_descriptor_t *known) {
+    const haft_io_arrivals_t *arrivals = known->arrivals;
+    return arrivals != NULL && arrivals->asked && !haft_io_has_arrived(known);
 }
 /* By a completion. */
 void haft_io_arrived(haft_io_uring_state_t *state, haft_io_arrivals_t *arrivals,

@@ -89,7 +89,7 @@ void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, of
     return __real_mmap(at, size, protection, flags, file, offset);
 }
 
-/* ---- Not ready after all: epoll tells again, as of what gets ready later ---- */
+/* ---- Not ready after all, or not all of it: epoll tells again, as of what gets ready later ---- */
 
 enum { MOST_FILES = 1024 };
 static struct {
@@ -110,7 +110,8 @@ int __wrap_epoll_ctl(int epoll, int operation, int file, struct epoll_event *eve
 }
 static void tell_again(int file) {
     int error = errno;
-    if (fault == EAGAIN && file >= 0 && file < MOST_FILES && watched[file].epoll != 0)
+    if ((fault == EAGAIN || fault == SHORT) && file >= 0 && file < MOST_FILES &&
+        watched[file].epoll != 0)
         __real_epoll_ctl(watched[file].epoll, EPOLL_CTL_MOD, file, &watched[file].event);
     errno = error;
 }
@@ -123,10 +124,9 @@ static void tell_again(int file) {
     ssize_t __wrap_##name parameters {                                                             \
         if ((exempt) || !strikes(#name, INTERRUPTIBLE | TRANSFERS | WAITS))                        \
             return __real_##name arguments;                                                        \
-        if (fault == SHORT)                                                                        \
-            return __real_##name shorter;                                                          \
+        ssize_t done = fault == SHORT ? __real_##name shorter : -1;                                \
         tell_again(file);                                                                          \
-        return -1;                                                                                 \
+        return done;                                                                               \
     }
 /* Those of an eventfd can only be interrupted. */
 #define OF_EVENTFD (size == sizeof(uint64_t) && fault != EINTR)

@@ -362,8 +362,9 @@ static void close_accepted(__attribute__((unused)) const int *unused) {
 }
 static void *answer_one(void *connection) {
     HAFT_IO_GIVING_BACK const void *bytes = NULL;
-    for (ssize_t got; (got = must(haft_io_read_lent(*(int *)connection, &bytes))) != 0;)
-        must(haft_io_write_all(*(int *)connection, bytes, (size_t)got));
+    ssize_t got = must(haft_io_read_lent(*(int *)connection, &bytes));
+    while (got != 0)
+        got = must(haft_io_exchange(*(int *)connection, bytes, (size_t)got, &bytes));
     return NULL;
 }
 static void *accept_one(void *listener) {

@@ -314,6 +314,19 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size);
 ssize_t haft_io_read_lent(int descriptor, const void **bytes);
 enum { HAFT_IO_LENT_SIZE = 16384 };
 
+/*
+ * Answers, and waits for what comes next: haft_io_write_all of the `size` bytes at `buffer`, then haft_io_read_lent,
+ * of one descriptor. With io_uring, in a run of one thread, both are one wait, and a task that answers goes on once
+ * a message, not twice. What `*bytes` is may be in what is written: it is given back afterwards. Returns what the
+ * write, if that fails, or the read does; after -ECANCELED nobody knows how much was written.
+ *
+ *     HAFT_IO_GIVING_BACK const void *bytes = NULL;
+ *     ssize_t size = haft_io_read_lent(connection, &bytes);
+ *     while (size > 0)
+ *         size = haft_io_exchange(connection, bytes, (size_t)size, &bytes);
+ */
+ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const void **bytes);
+
 /* Memory of HAFT_IO_LENT_SIZE bytes that is to be given back; NULL: no memory. For handlers of your own that
    imitate haft_io_read_lent. */
 void *haft_io_lend(void);

@@ -1119,6 +1119,14 @@ class descriptor {
         into.count = detail::counted(haft_io_read_lent(number, &into.first), "read");
         return into.count != 0;
     }
+    /* Writes all of an answer, which may be what `bytes` has, and then does the same as read(bytes): one wait, where a
+       back end can have both at once (haft_io_exchange). */
+    bool exchange(std::span<const std::byte> answer, lent &bytes) const {
+        bytes.count = 0;
+        bytes.count = detail::counted(
+            haft_io_exchange(number, answer.data(), answer.size(), &bytes.first), "exchange");
+        return bytes.count != 0;
+    }
     /* Everything up to the end. */
     std::string read_all() const {
         std::string text;

@@ -6,8 +6,8 @@
  * defaults.
  *
  * A scope of handlers finds an effect fastest by the line of its declaration, modulo
- * eight. So effects that a task performs by turns are on lines that differ in that:
- * self, read, write, waits.
+ * eight. So effects that a task performs by turns are on lines that differ in that; and
+ * what is done most often has 0, 1 or 2, near which a scope keeps the rest that it needs.
  */
 #ifndef HAFT_IO_EFFECTS_H
 #define HAFT_IO_EFFECTS_H
@@ -18,10 +18,38 @@ HAFT_EFFECT(haft_io_read, ssize_t, {
     void *buffer;
     size_t size;
 });
+HAFT_EFFECT(haft_io_close, int, { int descriptor; });
+HAFT_EFFECT(haft_io_accept, int, { int listener; });
+HAFT_EFFECT(haft_io_yield, int, {}); /* by default nothing */
+
 HAFT_EFFECT(haft_io_write, ssize_t, {
     int descriptor;
     const void *buffer;
     size_t size;
+});
+
+/* `*bytes` is NULL;
+   a handler that imitates it puts there what haft_io_lend has given it. */
+
+HAFT_EFFECT(haft_io_read_lent, ssize_t, {
+    int descriptor;
+    const void **bytes;
+});
+
+/* A write of all, haft_io_give_back of `*bytes`, and then haft_io_read_lent:
+   a handler that imitates these has to imitate it, too. */
+HAFT_EFFECT(haft_io_exchange, ssize_t, {
+    int descriptor;
+    const void *buffer;
+    size_t size;
+    const void **bytes;
+});
+HAFT_EFFECT(haft_io_sleep_until, int, { int64_t deadline; });
+HAFT_EFFECT(haft_io_now, int64_t, {});
+HAFT_EFFECT(haft_io_connect, int, {
+    int socket;
+    const struct sockaddr *address;
+    socklen_t address_size;
 });
 
 /* In haft_io_receive and haft_io_send `address` may be NULL. */
@@ -42,31 +70,6 @@ HAFT_EFFECT(haft_io_send, ssize_t, {
     const struct sockaddr *address;
     socklen_t address_size;
 });
-HAFT_EFFECT(haft_io_yield, int, {}); /* by default nothing */
-HAFT_EFFECT(haft_io_accept, int, { int listener; });
-HAFT_EFFECT(haft_io_connect, int, {
-    int socket;
-    const struct sockaddr *address;
-    socklen_t address_size;
-});
-HAFT_EFFECT(haft_io_wait_for, int, {
-    int descriptor;
-    short events;
-});
-HAFT_EFFECT(haft_io_close, int, { int descriptor; });
-
-HAFT_EFFECT(haft_io_sleep_until, int, { int64_t deadline; });
-HAFT_EFFECT(haft_io_now, int64_t, {});
-HAFT_EFFECT(haft_io_poll, int, {
-    struct pollfd *entries;
-    size_t count;
-    int64_t deadline;
-});
-/* `*bytes` is NULL; a handler that imitates it puts there what haft_io_lend has given it. */
-HAFT_EFFECT(haft_io_read_lent, ssize_t, {
-    int descriptor;
-    const void **bytes;
-});
 HAFT_EFFECT(haft_io_read_parts, ssize_t, {
     int descriptor;
     const struct iovec *parts;
@@ -86,6 +89,15 @@ HAFT_EFFECT(haft_io_send_message, ssize_t, {
     int socket;
     int flags;
     const struct msghdr *message;
+});
+HAFT_EFFECT(haft_io_wait_for, int, {
+    int descriptor;
+    short events;
+});
+HAFT_EFFECT(haft_io_poll, int, {
+    struct pollfd *entries;
+    size_t count;
+    int64_t deadline;
 });
 HAFT_EFFECT(haft_io_call_blocking, int, {
     void (*function)(void *);

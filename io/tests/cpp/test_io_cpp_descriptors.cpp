@@ -237,6 +237,33 @@ static void bytes_are_read_into_memory_that_is_lent() {
     });
 }
 
+static void an_answer_is_written_and_the_next_is_read() {
+    io::run([] {
+        io::listener listener("127.0.0.1", 0);
+        io::spawn([port = listener.port()] {
+            auto connection = io::socket::connect("127.0.0.1", port);
+            for (std::string_view text : {"one", "two"}) {
+                char back[3];
+                connection.write_all(text);
+                CHECK_EQUAL(connection.read(back), 3u);
+                CHECK(std::string_view(back, 3) == text);
+            }
+        });
+        io::socket connection = listener.accept();
+        io::lent bytes;
+        CHECK(connection.read(bytes) && bytes.text() == "one");
+        CHECK(connection.exchange(bytes, bytes) && bytes.text() == "two");
+        CHECK(!connection.exchange(bytes, bytes) && bytes.data() == nullptr);
+        connection.close();
+        try {
+            connection.exchange(bytes, bytes);
+            CHECK(false);
+        } catch (const std::system_error &error) {
+            CHECK(error.code() == std::errc::bad_file_descriptor && bytes.empty());
+        }
+    });
+}
+
 static void descriptors_work_without_a_scheduler() {
     auto [reader, writer] = io::pipe();
     writer.write_all("plain");
@@ -257,6 +284,7 @@ int main() {
     RUN(files_are_read_and_written_at_offsets);
     RUN(blocking_work_returns_and_throws);
     RUN(bytes_are_read_into_memory_that_is_lent);
+    RUN(an_answer_is_written_and_the_next_is_read);
     RUN(descriptors_work_without_a_scheduler);
     CHECK_EQUAL(check_descriptors(), before);
     RUN(processes_run_and_signals_are_waited_for); // whose descriptor for signals stays

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * haft_io_exchange: the same as a write of all and then a read into lent memory. io_uring makes one wait of the two for
+ * tasks that the same poll has woken: so there are many here, each with a connection of its own.
+ */
+#include "check_io.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { PAIRS = 12, ROUNDS = 10, MUCH = HAFT_IO_LENT_SIZE, LOAD = 4 << 20 };
+static int ours[PAIRS], theirs[PAIRS];
+static ssize_t answers[PAIRS];
+static haft_io_scope_t *scopes[PAIRS]; /* by `started`, until they are cancelled */
+static char much[MUCH];
+
+/* ---- Connections ---- */
+
+static void open_pairs(void) {
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                  .sin_port = htons((uint16_t)haft_io_port(listener))};
+    for (int i = 0; i < PAIRS; i++) {
+        theirs[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CHECK_EQUAL(connect(theirs[i], (struct sockaddr *)&address, sizeof address), 0);
+        ours[i] = haft_io_accept(listener);
+        CHECK(ours[i] >= 0);
+        answers[i] = 1;
+        scopes[i] = NULL;
+    }
+    haft_io_close(listener);
+}
+static void close_pairs(void) {
+    for (int i = 0; i < PAIRS; i++) {
+        haft_io_close(ours[i]);
+        if (theirs[i] >= 0)
+            close(theirs[i]);
+    }
+}
+static void they_send(int pair, const char *text) {
+    CHECK_EQUAL(send(theirs[pair], text, strlen(text), 0), (ssize_t)strlen(text));
+}
+/* So many bytes, which come there while others run. */
+static void they_get(int pair, char *bytes, size_t size) {
+    for (size_t got = 0; got < size;) {
+        ssize_t more = recv(theirs[pair], bytes + got, size - got, MSG_DONTWAIT);
+        if (more > 0)
+            got += (size_t)more;
+        else
+            haft_io_sleep(HAFT_IO_MILLISECOND);
+    }
+}
+static void they_get_text(int pair, const char *text) {
+    char bytes[100];
+    they_get(pair, bytes, strlen(text));
+    CHECK(memcmp(bytes, text, strlen(text)) == 0);
+}
+
+static int started, woken;
+static void count(int *counter) {
+    __atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL);
+}
+static void await_all(const int *counter) {
+    while (__atomic_load_n(counter, __ATOMIC_ACQUIRE) != PAIRS)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+}
+
+/* Each waits for a first byte before it does what is to be tested, so that one poll wakes them all. */
+static void (*each)(int pair, const void **bytes);
+static void *serve(void *pair) {
+    int i = (int)(intptr_t)pair;
+    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    count(&started);
+    ssize_t got = haft_io_read_lent(ours[i], &bytes);
+    count(&woken);
+    if (got == 1)
+        each(i, &bytes);
+    else /* Of two threads the other may have ended it already. */
+        answers[i] = got;
+    return NULL;
+}
+static void *serve_in_scope(void *pair) {
+    scopes[(intptr_t)pair] = haft_io_this_scope();
+    haft_io_return_cancels(true);
+    return serve(pair);
+}
+static void *serve_apart(void *pair) {
+    haft_io_scope(serve_in_scope, pair, NULL);
+    return NULL;
+}
+static haft_io_task_t *servers[PAIRS];
+static void begin(void *(*task)(void *), void (*what)(int pair, const void **bytes)) {
+    each = what;
+    started = woken = 0;
+    open_pairs();
+    for (int i = 0; i < PAIRS; i++)
+        servers[i] = haft_io_async(task, check_number(i));
+    await_all(&started);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    for (int i = 0; i < PAIRS; i++)
+        they_send(i, "x");
+    await_all(&woken);
+}
+static void finish(void) {
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(haft_io_join(servers[i], NULL), 0);
+    close_pairs();
+}
+
+/* ---- Answers and what comes next ---- */
+
+static void echo(int pair, const void **bytes) {
+    ssize_t size = 1;
+    while (size > 0)
+        size = haft_io_exchange(ours[pair], *bytes, (size_t)size, bytes);
+    CHECK(*bytes == NULL);
+    answers[pair] = size;
+}
+BODY(echo_many) {
+    begin(serve, echo);
+    for (int i = 0; i < PAIRS; i++)
+        they_get_text(i, "x");
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < PAIRS; i++)
+            they_send(i, "a message");
+        for (int i = 0; i < PAIRS; i++)
+            they_get_text(i, "a message");
+    }
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(shutdown(theirs[i], SHUT_WR), 0);
+    finish();
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(answers[i], 0);
+    return NULL;
+}
+
+/* The next has come before the answer is sent. */
+static void answer_late(int pair, const void **bytes) {
+    haft_io_sleep(2 * HAFT_IO_MILLISECOND);
+    answers[pair] = haft_io_exchange(ours[pair], "late", 4, bytes);
+    CHECK(answers[pair] == 4 && memcmp(*bytes, "next", 4) == 0);
+}
+BODY(next_comes_first) {
+    begin(serve, answer_late);
+    for (int i = 0; i < PAIRS; i++)
+        they_send(i, "next");
+    finish();
+    return NULL;
+}
+
+/* ---- More than the system takes at once ---- */
+
+static void send_much(int pair, const void **bytes) {
+    for (int sent = 0; sent < LOAD; sent += MUCH)
+        if (sent + MUCH < LOAD)
+            CHECK_EQUAL(haft_io_write_all(ours[pair], much, MUCH), 0);
+        else
+            answers[pair] = haft_io_exchange(ours[pair], much, MUCH, bytes);
+}
+static void send_much_at_once(int pair, const void **bytes) {
+    int size = 1;
+    setsockopt(ours[pair], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    answers[pair] = haft_io_exchange(ours[pair], much, MUCH, bytes);
+}
+static void receive_much(int pair, size_t all) {
+    static char bytes[MUCH];
+    for (size_t got = 0; got < all; got += MUCH) {
+        they_get(pair, bytes, MUCH);
+        CHECK(memcmp(bytes, much, MUCH) == 0);
+    }
+}
+static void send_and_receive_much(void (*what)(int pair, const void **bytes), size_t all) {
+    begin(serve, what);
+    for (int i = 0; i < PAIRS; i++)
+        receive_much(i, all);
+    for (int i = 0; i < PAIRS; i++)
+        they_send(i, "enough");
+    finish();
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(answers[i], 6);
+}
+BODY(exchange_much) {
+    for (int i = 0; i < MUCH; i++)
+        much[i] = (char)(i * 7 + i / 256);
+    send_and_receive_much(send_much_at_once, MUCH);
+    send_and_receive_much(send_much, LOAD);
+    return NULL;
+}
+
+/* ---- Errors ---- */
+
+static void exchange_text(int pair, const void **bytes) {
+    answers[pair] = haft_io_exchange(ours[pair], "text", 4, bytes);
+    CHECK((*bytes != NULL) == (answers[pair] > 0));
+}
+static void shut_and_exchange(int pair, const void **bytes) {
+    CHECK_EQUAL(shutdown(ours[pair], SHUT_WR), 0);
+    exchange_text(pair, bytes);
+}
+BODY(exchange_with_nobody) {
+    begin(serve, shut_and_exchange);
+    finish();
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(answers[i], -EPIPE);
+    return NULL;
+}
+BODY(exchange_with_who_resets) {
+    begin(serve, exchange_text);
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_EQUAL(setsockopt(theirs[i], SOL_SOCKET, SO_LINGER, &(struct linger){1, 0},
+                               sizeof(struct linger)),
+                    0);
+        close(theirs[i]);
+        theirs[i] = -1;
+    }
+    finish();
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(answers[i], -ECONNRESET);
+    return NULL;
+}
+BODY(close_the_connection) {
+    begin(serve, exchange_text);
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_EQUAL(haft_io_close(ours[i]), 0);
+        ours[i] = -1;
+    }
+    finish();
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(answers[i], -EBADF);
+    return NULL;
+}
+BODY(cancel_all) {
+    begin(serve_apart, exchange_text);
+    for (int i = 0; i < PAIRS; i++)
+        haft_io_cancel(scopes[i]);
+    finish();
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(answers[i], -ECANCELED);
+    return NULL;
+}
+
+/* Before the system has been asked to send: by the next that the same poll has woken. */
+static void cancel_the_one_before(int pair, const void **bytes) {
+    if (pair % 2 == 0)
+        exchange_text(pair, bytes);
+    else
+        haft_io_cancel(scopes[pair - 1]);
+}
+static void close_the_one_before(int pair, const void **bytes) {
+    if (pair % 2 == 0)
+        exchange_text(pair, bytes);
+    else
+        CHECK_EQUAL(haft_io_close(ours[pair - 1]), 0);
+}
+BODY(cancel_and_close_before) {
+    begin(serve_apart, cancel_the_one_before);
+    finish();
+    for (int i = 0; i < PAIRS; i += 2)
+        CHECK_EQUAL(answers[i], -ECANCELED);
+    begin(serve_apart, close_the_one_before);
+    finish();
+    for (int i = 0; i < PAIRS; i += 2)
+        CHECK_EQUAL(answers[i], -EBADF);
+    return NULL;
+}
+
+/* ---- Others that use the connection ---- */
+
+/* Who polls for it takes it from the kernel that gives by itself; then the kernel is asked again. */
+BODY(poll_meanwhile) {
+    begin(serve, exchange_text);
+    for (int i = 0; i < PAIRS; i++) {
+        struct pollfd entry = {ours[i], POLLIN, 0};
+        CHECK_EQUAL(haft_io_poll(&entry, 1, haft_io_now()), 0);
+    }
+    for (int i = 0; i < PAIRS; i++)
+        they_send(i, "next");
+    finish();
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(answers[i], 4);
+    return NULL;
+}
+static bool alone; /* So they all wait by then. */
+BODY(read_meanwhile) {
+    begin(serve, exchange_text);
+    for (int i = 0; i < PAIRS && alone; i++)
+        CHECK_EQUAL(haft_io_read(ours[i], &(char){0}, 1), -EBUSY);
+    for (int i = 0; i < PAIRS; i++)
+        they_send(i, "next");
+    finish();
+    return NULL;
+}
+
+/* ---- Without a connection, without a run ---- */
+
+BODY(exchange_over_a_pair) {
+    int ends[2];
+    char text[4];
+    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(haft_io_write_all(ends[1], "next", 4), 0);
+    CHECK_EQUAL(haft_io_exchange(ends[0], "text", 4, &bytes), 4);
+    CHECK(memcmp(bytes, "next", 4) == 0);
+    CHECK_EQUAL(haft_io_read(ends[1], text, sizeof text), 4);
+    CHECK(memcmp(text, "text", 4) == 0);
+    haft_io_close(ends[1]);
+    CHECK_EQUAL(haft_io_exchange(ends[0], "", 0, &bytes), 0);
+    CHECK(bytes == NULL);
+    haft_io_close(ends[0]);
+    CHECK_EQUAL(haft_io_exchange(ends[0], "text", 4, &bytes), -EBADF);
+    return NULL;
+}
+static void without_a_run_it_blocks(void) {
+    exchange_over_a_pair(NULL);
+}
+static void in_a_simulation_it_is_the_same(void) {
+    CHECK_EQUAL(haft_io_simulate(exchange_over_a_pair, NULL, NULL), 0);
+}
+
+static void *(*body)(void *);
+static void run_on(const haft_io_options_t *options) {
+    alone = options->threads == 1;
+    CHECK_EQUAL(haft_io_run(body, NULL, options), 0);
+}
+#define ON_ALL(name, what)                                                                         \
+    static void name(void) {                                                                       \
+        body = what;                                                                               \
+        check_everywhere(run_on);                                                                  \
+    }
+ON_ALL(each_gets_its_answer_and_the_next, echo_many)
+ON_ALL(what_has_come_before_the_answer_is_read, next_comes_first)
+ON_ALL(much_is_sent_whole, exchange_much)
+ON_ALL(who_does_not_write_any_more_is_told, exchange_with_nobody)
+ON_ALL(a_reset_is_told, exchange_with_who_resets)
+ON_ALL(a_close_ends_it, close_the_connection)
+ON_ALL(a_cancel_ends_it, cancel_all)
+ON_ALL(a_cancel_or_a_close_before_it_is_sent_ends_it, cancel_and_close_before)
+ON_ALL(a_poll_meanwhile_takes_nothing_away, poll_meanwhile)
+ON_ALL(it_is_a_read_for_others, read_meanwhile)
+ON_ALL(other_streams_have_it_too, exchange_over_a_pair)
+
+int main(void) {
+    RUN(each_gets_its_answer_and_the_next);
+    RUN(what_has_come_before_the_answer_is_read);
+    RUN(much_is_sent_whole);
+    RUN(who_does_not_write_any_more_is_told);
+    RUN(a_reset_is_told);
+    RUN(a_close_ends_it);
+    RUN(a_cancel_ends_it);
+    RUN(a_cancel_or_a_close_before_it_is_sent_ends_it);
+    RUN(a_poll_meanwhile_takes_nothing_away);
+    RUN(it_is_a_read_for_others);
+    RUN(other_streams_have_it_too);
+    RUN(without_a_run_it_blocks);
+    RUN(in_a_simulation_it_is_the_same);
+    return check_end();
+}
