@@ -8,6 +8,7 @@
 /* What a fiber ends with once it is unwound. Not in `awaits`: the cleanups may perform. */
 typedef struct haft_thrown {
     haft_effect_t *effect;
+    void *block;                 /* in which it lies */
     _Alignas(64) char payload[]; /* which may hold vectors */
 } haft_thrown_t;
 

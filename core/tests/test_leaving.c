@@ -12,6 +12,7 @@ HAFT_EFFECT(failed, void, {
     char text[200];
 });
 HAFT_EFFECT(quiet, void, {});
+HAFT_EFFECT(wide, void, { _Alignas(64) int number; });
 
 static int order[16];
 static int order_count;
@@ -165,6 +166,25 @@ static void a_throw_runs_the_cleanups_innermost_first_and_keeps_the_payload(void
 static void *throw_quiet(void *unused) {
     (void)unused;
     HAFT_THROW(quiet);
+}
+
+static void *throw_wide(void *number) {
+    CLEANUP guard = 1;
+    HAFT_THROW(wide, (int)(intptr_t)number);
+}
+static void a_thrown_payload_is_aligned_as_it_asks(void) {
+    enum { SEVERAL = 8 };
+    haft_fiber_t *fibers[SEVERAL]; /* whose payloads are kept at once */
+    for (intptr_t i = 0; i < SEVERAL; i++) {
+        fibers[i] = haft_fiber_new(throw_wide, (void *)i);
+        order_count = 0;
+        haft_request_t request = haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wide));
+        CHECK(request.effect == HAFT_ID(wide));
+        CHECK_EQUAL((uintptr_t)request.payload % 64, 0);
+        CHECK_EQUAL(((HAFT_PAYLOAD(wide) *)request.payload)->number, i);
+    }
+    for (int i = 0; i < SEVERAL; i++)
+        haft_fiber_drop(fibers[i]);
 }
 
 static void an_effect_without_payload_can_be_thrown(void) {
@@ -375,6 +395,7 @@ int main(void) {
     RUN(a_yield_reaches_the_resumer_whatever_it_handles);
     RUN(locate_finds_nothing_where_no_fiber_would_be_suspended);
     RUN(a_throw_runs_the_cleanups_innermost_first_and_keeps_the_payload);
+    RUN(a_thrown_payload_is_aligned_as_it_asks);
     RUN(an_effect_without_payload_can_be_thrown);
     RUN(a_throw_unwinds_the_fibers_between_and_frees_those_that_are_scoped);
     RUN(an_exit_ends_the_named_fiber_whatever_is_handled_between);

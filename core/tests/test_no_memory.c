@@ -31,7 +31,6 @@ static __thread bool is_empty; /* there is no memory for this thread */
     }
 WITH_NONE(void *, malloc, (size_t size), (size), NULL)
 WITH_NONE(void *, calloc, (size_t count, size_t size), (count, size), NULL)
-WITH_NONE(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size), NULL)
 WITH_NONE(void *, mmap, (void *where, size_t size, int access, int flags, int file, off_t offset),
           (where, size, access, flags, file, offset), MAP_FAILED)
 
