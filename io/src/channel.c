@@ -196,7 +196,7 @@ static inline bool hand_to_receiver(haft_io_channel_t *channel, const void *valu
     const haft_io_place_t *receiver = channel->receivers.first;
     haft_io_cell_t *cell = receiver->cell;
     haft_io_task_t *task = cell->task;
-    if (cell->word != HAFT_IO_WAITING || !haft_io_is_of_this_thread(task))
+    if (HAFT_IO_UNLIKELY(cell->word != HAFT_IO_WAITING || !haft_io_is_of_this_thread(task)))
         return false;
     haft_io_first_leaves(&channel->receivers);
     copy_simply(channel, receiver->value, value);
@@ -205,9 +205,10 @@ static inline bool hand_to_receiver(haft_io_channel_t *channel, const void *valu
     return true;
 }
 
-int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, int64_t deadline) {
+static inline __attribute__((always_inline)) int do_send(haft_io_channel_t *channel,
+                                                         const void *value, int64_t deadline) {
     if (HAFT_IO_LIKELY(is_simple(channel))) {
-        if (channel->receivers.first != NULL) {
+        if (HAFT_IO_LIKELY(channel->receivers.first != NULL)) {
             if (HAFT_IO_LIKELY(hand_to_receiver(channel, value)))
                 return 0;
         } else if (channel->count != channel->capacity && !channel->closed) {
@@ -218,25 +219,34 @@ int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, in
     return send_any(channel, (void *)(uintptr_t)value, deadline);
 }
 
-int haft_io_channel_send(haft_io_channel_t *channel, const void *value) {
-    return haft_io_channel_send_until(channel, value, HAFT_IO_FOREVER);
-}
-
-int haft_io_channel_receive_until(haft_io_channel_t *channel, void *value, int64_t deadline) {
+static inline __attribute__((always_inline)) int do_receive(haft_io_channel_t *channel, void *value,
+                                                            int64_t deadline) {
     if (HAFT_IO_LIKELY(is_simple(channel) && channel->senders.first == NULL)) {
         if (channel->count != 0) {
             copy_simply(channel, value, slot(channel, 0));
             remove_first(channel);
             return 0;
         }
-        if (!channel->closed)
+        if (HAFT_IO_LIKELY(!channel->closed))
             return wait_to_receive(channel, value, deadline);
     }
     return receive_any(channel, value, deadline);
 }
 
+int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, int64_t deadline) {
+    return do_send(channel, value, deadline);
+}
+
+int haft_io_channel_send(haft_io_channel_t *channel, const void *value) {
+    return do_send(channel, value, HAFT_IO_FOREVER);
+}
+
+int haft_io_channel_receive_until(haft_io_channel_t *channel, void *value, int64_t deadline) {
+    return do_receive(channel, value, deadline);
+}
+
 int haft_io_channel_receive(haft_io_channel_t *channel, void *value) {
-    return haft_io_channel_receive_until(channel, value, HAFT_IO_FOREVER);
+    return do_receive(channel, value, HAFT_IO_FOREVER);
 }
 
 static int try_one(haft_io_channel_t *channel, bool sends, void *value) {

@@ -755,10 +755,7 @@ static inline void haft_io_take_place(haft_io_waiting_t *list, haft_io_place_t *
     place->list = list;
     place->next = NULL;
     place->previous = list->last;
-    if (list->last != NULL)
-        list->last->next = place;
-    else
-        list->first = place;
+    *(list->last != NULL ? &list->last->next : &list->first) = place;
     list->last = place;
 }
 void haft_io_take_first_place(haft_io_waiting_t *list, haft_io_place_t *place);
@@ -767,10 +764,7 @@ void haft_io_leave_place(haft_io_place_t *place);
 static inline haft_io_place_t *haft_io_first_leaves(haft_io_waiting_t *list) {
     haft_io_place_t *place = list->first;
     list->first = place->next;
-    if (place->next != NULL)
-        place->next->previous = NULL;
-    else
-        list->last = NULL;
+    *(place->next != NULL ? &place->next->previous : &list->last) = NULL;
     place->list = NULL;
     return place;
 }

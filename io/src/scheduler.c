@@ -544,8 +544,8 @@ static bool poll_is_due(const haft_io_worker_t *worker) {
 /* Mostly all that is ready is in one queue. NULL: look properly. */
 static inline haft_io_task_t *dequeue_plainly(haft_io_worker_t *worker) {
     haft_io_link_t *first = worker->ready.next;
-    if (worker->resumed >= worker->between_polls || first == &worker->ready ||
-        !haft_io_ring_empty(&worker->polled))
+    if (HAFT_IO_UNLIKELY(worker->resumed >= worker->between_polls || first == &worker->ready ||
+                         !haft_io_ring_empty(&worker->polled)))
         return NULL;
     haft_io_task_t *task = HAFT_IO_OWNER(first, haft_io_task_t, queued);
     haft_io_unlink(first);
