@@ -12,7 +12,7 @@
  *                              task's function
  *                                 a scope's body, on a fiber inside; and so on
  *        <-- haft_io_park ----  whoever waits, however deep; haft_io_yield: who could go on
- *        <-- haft_io_unwind --  a task that was cancelled or has failed: its fiber is finished
+ *        <-- haft_io_unwind --  a task that was cancelled or has failed: its fiber is finished, and begins anew
  *        <-- return ----------  a runner that is not needed any more
  *
  * Who lets a task go on. Its states are in internal.h, those of its cell in cell.c. Who has won the cell calls
