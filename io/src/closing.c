@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* SPDhaft_io_guard(&runs_lock);
     crew->next-License-Identifier: MIT */
 /*
