@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* SPDhaft_io_guard(&runs_lock);
-    crew->next-License-Identifier: MIT */
 /*
  * Closing a descriptor that tasks of several runs may wait on: all runs of the process, and how one of them ends
  * the waits of its tasks for a thread that is not its own.
