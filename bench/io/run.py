@@ -329,7 +329,7 @@ The last timer fires after 500 ms, so no program can come below 500 ns a timer.
 {peaks_table(results)}
 ## TCP echo
 
-The server's processor time a message, from when each connection has exchanged one; server and load have a processor each, and each run takes half a second. The peers' buffers are as large as a message, and 1 KiB at least. Time in user mode is from a run of its own, by samples of the kernel every tenth of a millisecond. Haft reads into memory that is lent, and answers and waits for the next message in one call (`haft_io_read_lent`, `haft_io_exchange`); the peers have a buffer for each connection.
+The server's processor time a message, from when each connection has exchanged one; server and load have a processor each, and each run takes half a second. The peers' buffers are as large as a message, and 1 KiB at least. Time in user mode is from a run of its own, by samples of the kernel every tenth of a millisecond. Haft reads into memory that is lent (`haft_io_read_lent`); the peers have a buffer for each connection.
 
 {echo_tables(results['echo'])}
 ## Memory
