@@ -215,6 +215,17 @@ let tests =
           let more = kibibytes "VmRSS" - before in
           if more > before / 4 then
             Alcotest.fail (Printf.sprintf "%d KiB, and %d more" before more)) );
+    ( "nor where nothing follows the handlers in their computations",
+      apart (fun () ->
+          let recur () = check "returns" 0 (below_of 250_000 (fun () -> 0)) in
+          recur ();
+          let before = kibibytes "VmRSS" in
+          for _ = 1 to 3 do
+            recur ()
+          done;
+          let more = kibibytes "VmRSS" - before in
+          if more > before / 4 then
+            Alcotest.fail (Printf.sprintf "%d KiB, and %d more" before more)) );
     ( "memory that nothing uses any more is given back",
       apart (fun () ->
           let before = kibibytes "VmRSS" in

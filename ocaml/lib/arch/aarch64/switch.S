@@ -107,12 +107,14 @@
         tst     w9, #255
         .endm
 
-/* Back to the parent of the fiber in x20, but for its local roots: its registers, its place in the chain. */
+/* Back to the parent of the fiber in x20, but for its local roots: its registers, its place in the chain. (The
+   return address is the one on its stack: nests.c may have changed where a fiber ends.) */
         .macro  to_parent
         ldr     x9, [x20, #FIBER_OUTER]
         ldr     x26, [x20, #FIBER_PARENT_EXCEPTION]
         str     x9, [x21, #THREAD_CURRENT]
-        ldp     x30, x9, [x20, #FIBER_PARENT_PC]
+        ldr     x9, [x20, #FIBER_PARENT_SP]
+        ldr     x30, [x9, #-8]
         mov     sp, x9
         .endm
 
