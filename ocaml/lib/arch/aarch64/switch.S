@@ -851,8 +851,8 @@ haft_ocaml_clause_returned:
 
         .macro  to_child_stack
         ldr     x9, [x20, #FIBER_SP]
-        add     sp, x9, #16
-        ldp     x26, x30, [x9]
+        mov     sp, x9
+        ldp     x26, x30, [sp], #16
         parent_in_registers
         .endm
 
