@@ -460,11 +460,15 @@ haft_ocaml_nested_returned:
         .cfi_endproc
         .size   __morestack, . - __morestack
 
-/* An exception has reached the base of a fiber.
+/* An exception has reached the base of a fiber. A signal may have written where the trap is.
      in: x0 exception, sp the fiber */
         function haft_ocaml_raised
         parent_in_header 0
         mov     x20, sp
+        add     sp, sp, #FIBER_TRAP
+        parent_in_header 16
+        address x9, haft_ocaml_raised
+        str     x9, [sp, #8]
         ldr     x9, [x20, #FIBER_SERIAL]
         cbnz    x9, .Lraised_seen
 .Lraised_go:
@@ -479,8 +483,6 @@ haft_ocaml_nested_returned:
         call_closure br, x1
         .cfi_restore_state
 .Lraised_seen:
-        add     sp, sp, #FIBER_TRAP
-        parent_in_header 16
         mov     x22, x0
         mov     x0, x20
         bl      haft_ocaml_forget
