@@ -32,7 +32,7 @@
 /*
  * A small nested fiber that performs need not go to a shelf at once: its clause runs below it, in its
  * parent, with a gap between (layout.h). Where the clause ends with `continue`, the gap goes, and
- * the fiber runs on as it is: nothing was moved. (x86-64 only.)
+ * the fiber runs on as it is: nothing was moved.
  *
  *   ... <- rsp | frames of the parent | gap | frames | header | frames of the parent | header |
  *                                             \____ placed ___/
