@@ -15,6 +15,7 @@ external call_with_roots : ('a -> 'b) -> 'a -> 'b = "collector_call"
 external call_on_fiber : ('a -> 'b) -> 'a -> 'b = "collector_call_on_fiber"
 external be_an_old_kernel : unit -> bool = "nests_be_an_old_kernel"
 external kibibytes : string -> int = "nests_kibibytes"
+external pause : unit -> unit = "collector_pause"
 external frames : unit -> int = "nests_frames" [@@noalloc]
 
 let most =
@@ -466,6 +467,17 @@ let tests =
         check "sum" (some * 4)
           (let rec deep n = if n = 0 then 0 else nested () + 1 + others (fun () -> deep (n - 1)) in
            deep some) );
+    ( "so is one through which a handler of C was found",
+      fun () ->
+        let waits () = pause (); call (fun () -> perform Ask) () + call (fun () -> pause (); 1) () in
+        let body () =
+          Gc.compact (); (* No stack is idle: the next fiber is nested. *)
+          others waits
+        in
+        let nested () = call_on_fiber (fun () -> answering 1 body) () in
+        let rec often n = if n = 0 then 0 else nested () + often (n - 1) in
+        check "sum" (some + 40) (below some (fun () -> often 20));
+        Gc.minor () );
     ( "local roots around the fiber that had the stack are still found",
       fun () ->
         let body () = call (fun () -> perform Ask) () in
