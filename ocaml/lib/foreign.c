@@ -80,7 +80,14 @@ static bool is_called_on_own_account(const struct caml_context *link) {
     return false;
 }
 
+/* Whether the chunk of stack that ends with this link is a callback's, and not a gap's: the code of its trap
+   tells. */
+static bool is_callback(const struct caml_context *link) {
+    return ((const uintnat *)(const void *)link)[-1] == haft_ocaml_callback_trap;
+}
+
 bool haft_ocaml_may_suspend(const ocaml_fiber_t *fiber, const char *sp);
+bool haft_ocaml_may_suspend_from(const ocaml_fiber_t *fiber, const char *sp, ocaml_fiber_t *inner);
 
 /* Whether all C functions between `sp`, where the fiber would be suspended, and the base of `fiber`
    were called by OCaml code. */
@@ -89,9 +96,15 @@ bool haft_ocaml_may_suspend(const ocaml_fiber_t *fiber, const char *sp) {
     char *frame;
     for (bool border = false; haft_ocaml_next_frame(&frames, &frame, &border) != NULL;
          border = false)
-        if (border && is_called_on_own_account(frames.link))
+        if (border && is_callback(frames.link) && is_called_on_own_account(frames.link))
             return false;
     return true;
+}
+
+/* The same, for when this becomes the parent of `inner`: the functions of C may have local roots. */
+bool haft_ocaml_may_suspend_from(const ocaml_fiber_t *fiber, const char *sp, ocaml_fiber_t *inner) {
+    haft_ocaml_list_rooted(inner);
+    return haft_ocaml_may_suspend(fiber, sp);
 }
 
 #else

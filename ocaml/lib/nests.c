@@ -32,7 +32,7 @@
 /*
  * A small nested fiber that performs need not go to a shelf at once: its clause runs below it, in its
  * parent, with a gap between (layout.h). Where the clause ends with `continue`, the gap goes, and
- * the fiber runs on as it is: nothing was moved. (x86-64 only.)
+ * the fiber runs on as it is: nothing was moved.
  *
  *   ... <- rsp | frames of the parent | gap | frames | header | frames of the parent | header |
  *                                             \____ placed ___/
@@ -442,11 +442,16 @@ static ocaml_fiber_t *take_stacks(size_t count) {
 static bool settle(ocaml_fiber_t *fiber) {
     size_t parents = 1;
     ocaml_fiber_t *host = fiber_of_scope(fiber->scope.outer);
-    for (; !is_host(host); host = fiber_of_scope(host->scope.outer))
-        parents++;
+    uint64_t serials = host->scope.serial;
+    for (; !is_host(host); parents++) {
+        host = fiber_of_scope(host->scope.outer);
+        serials |= host->scope.serial;
+    }
     ocaml_fiber_t *stacks = take_stacks(parents), *child = fiber;
     if (stacks == NULL)
         return false;
+    if (serials != 0)
+        haft_language_moved(fiber->top, haft_of(host));
     while (parents-- > 0) {
         ocaml_fiber_t *parent = fiber_of_scope(child->scope.outer), *to = stacks;
         stacks = (ocaml_fiber_t *)(void *)to->sp;

@@ -106,6 +106,19 @@ let timer () =
   ignore (Unix.setitimer Unix.ITIMER_REAL { it_interval = 0.; it_value = 0. });
   Sys.set_signal Sys.sigalrm before
 
+(* Signals write below the stack pointer, wherever that is. *)
+let signals_while_exceptions_leave () =
+  let signals = ref 0 in
+  let before = Sys.signal Sys.sigalrm (Sys.Signal_handle (fun (_ : int) -> incr signals)) in
+  ignore (Unix.setitimer Unix.ITIMER_REAL { it_interval = 0.0002; it_value = 0.0002 });
+  while !signals < 2_000 do
+    match watching (fun () -> watching (fun () -> if perform Ask = 1 then raise Exit)) with
+    | () -> Alcotest.fail "it returned"
+    | exception Exit -> ()
+  done;
+  ignore (Unix.setitimer Unix.ITIMER_REAL { it_interval = 0.; it_value = 0. });
+  Sys.set_signal Sys.sigalrm before
+
 let memprof () =
   let callback _ =
     interrupt ();
@@ -166,6 +179,7 @@ let () =
             nothing_leaks "callbacks of memprof" memprof;
             nothing_leaks "finalisers, in code that C has called" (fun () -> call finalisers ());
             ("finalisers among effects", code_goes_on);
+            ("signals while exceptions leave computations", signals_while_exceptions_leave);
             ("and are handled under functions of C", under_c);
           ] );
     ]

@@ -15,16 +15,13 @@ external call_with_roots : ('a -> 'b) -> 'a -> 'b = "collector_call"
 external call_on_fiber : ('a -> 'b) -> 'a -> 'b = "collector_call_on_fiber"
 external be_an_old_kernel : unit -> bool = "nests_be_an_old_kernel"
 external kibibytes : string -> int = "nests_kibibytes"
-external pass_in_place : unit -> bool = "nests_pass_in_place"
+external pause : unit -> unit = "collector_pause"
+external frames : unit -> int = "nests_frames" [@@noalloc]
 
 let most =
   match Sys.getenv_opt "HAFT_TEST_DEPTH" with
   | Some depth -> int_of_string depth
   | None -> 30_000
-
-(* Through so many handlers an effect passes. Where it gives each a stack, and guards split mappings, there are
-   some 24,000. *)
-let passed = if pass_in_place () then most else min most 5_000
 
 let calls =
   match Sys.getenv_opt "HAFT_TEST_CALLS" with
@@ -215,6 +212,17 @@ let tests =
           let more = kibibytes "VmRSS" - before in
           if more > before / 4 then
             Alcotest.fail (Printf.sprintf "%d KiB, and %d more" before more)) );
+    ( "nor where nothing follows the handlers in their computations",
+      apart (fun () ->
+          let recur () = check "returns" 0 (below_of 250_000 (fun () -> 0)) in
+          recur ();
+          let before = kibibytes "VmRSS" in
+          for _ = 1 to 3 do
+            recur ()
+          done;
+          let more = kibibytes "VmRSS" - before in
+          if more > before / 4 then
+            Alcotest.fail (Printf.sprintf "%d KiB, and %d more" before more)) );
     ( "memory that nothing uses any more is given back",
       apart (fun () ->
           let before = kibibytes "VmRSS" in
@@ -230,17 +238,17 @@ let tests =
       apart (fun () -> if be_an_old_kernel () then below most (fun () -> 0) |> check "returns" most)
     );
     ( "an effect passes very many handlers, and comes back",
-      apart (fun () -> check "sum" (passed + 2) (answering 1 (fun () -> below passed ask_twice))) );
+      apart (fun () -> check "sum" (most + 2) (answering 1 (fun () -> below most ask_twice))) );
     ( "and as many where mappings are split",
       apart (fun () ->
           if be_an_old_kernel () then
-            check "sum" (passed + 2) (answering 1 (fun () -> below passed ask_twice))) );
+            check "sum" (most + 2) (answering 1 (fun () -> below most ask_twice))) );
     ( "that takes no memory of its own",
       apart (fun () ->
           let before = kibibytes "VmRSS" + kibibytes "VmPTE" in
           let answer = counting_from (fun () -> kibibytes "VmRSS" + kibibytes "VmPTE") in
-          let now = answer (fun () -> below_of passed (fun () -> perform Ask)) in
-          if pass_in_place () && now - before > most + 8192 then
+          let now = answer (fun () -> below_of most (fun () -> perform Ask)) in
+          if now - before > most + 8192 then
             Alcotest.fail (Printf.sprintf "%d KiB for %d handlers" (now - before) most)) );
     ( "what an effect has passed is kept, moved, collected around, resumed, discontinued, copied and dropped",
       fun () ->
@@ -280,13 +288,57 @@ let tests =
           | (_ : int) -> Alcotest.fail "it went on twice"
           | exception Continuation_already_resumed -> ()
         in
-        let depths = [ 1; 2; 64; 65; 1_000; passed / 3 ] in
+        let depths = [ 1; 2; 64; 65; 1_000; most / 3 ] in
         check "depth" some (below some (fun () -> List.iter go depths; 0));
         check "depth" some (below some (fun () -> others (fun () -> List.iter go depths); 0));
         check "stopped" (2 * List.length depths) !stopped;
         Gc.full_major ();
         Gc.full_major ();
         check "alive" 0 !alive );
+    ( "what has moved with handlers that nothing follows in their computations ends",
+      fun () ->
+        (* Each calls the next in tail position: the place where its fiber ends is all that is on its stack. *)
+        let go depth =
+          let kept () =
+            match keeping (fun () -> below_of depth (fun () -> 1 + perform Keep)) with
+            | _, Some k -> k
+            | _ -> Alcotest.fail "it is not kept"
+          in
+          List.iter
+            (fun move ->
+              let stopped = kept () in
+              let k = kept () in
+              move ();
+              (match discontinue stopped Stop with
+              | (_ : int) -> Alcotest.fail "it returned"
+              | exception Stop -> ());
+              check "result" 3 (continue k 2))
+            [ ignore; Gc.minor; Gc.full_major ]
+        in
+        let rec fill n f = if n = 0 then f () else n + fill (n - 1) f in
+        let rec use_stacks n = if n = 0 then 0 else others (fun () -> fill 1_000 (fun () -> use_stacks (n - 1))) in
+        let all () =
+          Gc.compact (); (* No stack is idle: the next fibers are nested. *)
+          List.iter go [ 2; 65 ];
+          check "the stacks are whole" (20 * 500_500) (use_stacks 20);
+          0
+        in
+        check "depth" some (below some all) );
+    ( "unwinders pass the clause of an effect that has passed handlers",
+      fun () ->
+        let seen depth =
+          let found = ref 0 in
+          let number () = found := frames (); 0 in
+          ignore (below some (fun () -> counting_from number (fun () -> below_of depth (fun () -> perform Ask))));
+          !found
+        in
+        List.iter
+          (fun depth ->
+            let found = seen depth in
+            (* (Where there is a gap, that is one.) *)
+            if found < 2 * some || abs (found - seen 0) > 1 then
+              Alcotest.fail (Printf.sprintf "%d frames past %d handlers" found depth))
+          [ 0; 1; 2; 64; 65 ] );
     ( "handlers on the way that collect, perform, raise or call",
       fun () ->
         let turn = ref 0 in
@@ -415,6 +467,17 @@ let tests =
         check "sum" (some * 4)
           (let rec deep n = if n = 0 then 0 else nested () + 1 + others (fun () -> deep (n - 1)) in
            deep some) );
+    ( "so is one through which a handler of C was found",
+      fun () ->
+        let waits () = pause (); call (fun () -> perform Ask) () + call (fun () -> pause (); 1) () in
+        let body () =
+          Gc.compact (); (* No stack is idle: the next fiber is nested. *)
+          others waits
+        in
+        let nested () = call_on_fiber (fun () -> answering 1 body) () in
+        let rec often n = if n = 0 then 0 else nested () + often (n - 1) in
+        check "sum" (some + 40) (below some (fun () -> often 20));
+        Gc.minor () );
     ( "local roots around the fiber that had the stack are still found",
       fun () ->
         let body () = call (fun () -> perform Ask) () in

@@ -97,22 +97,24 @@
         .cfi_restore x30
         .endm
 
-/* Whether the fiber in x20 may be suspended here: the flags tell. Keeps x0. */
-        .macro  ask_may_suspend
+/* Whether the fiber in x20 may be suspended here, which the function of C says: the flags tell. Keeps x0. */
+        .macro  ask_may_suspend function
         leave_stack
         mov     x3, sp
-        call_c  haft_ocaml_may_suspend, x20, x3
+        call_c  \function, x20, x3
         add     sp, sp, #16
         .cfi_adjust_cfa_offset -16
         tst     w9, #255
         .endm
 
-/* Back to the parent of the fiber in x20, but for its local roots: its registers, its place in the chain. */
+/* Back to the parent of the fiber in x20, but for its local roots: its registers, its place in the chain. (The
+   return address is the one on its stack: nests.c may have changed where a fiber ends.) */
         .macro  to_parent
         ldr     x9, [x20, #FIBER_OUTER]
         ldr     x26, [x20, #FIBER_PARENT_EXCEPTION]
         str     x9, [x21, #THREAD_CURRENT]
-        ldp     x30, x9, [x20, #FIBER_PARENT_PC]
+        ldr     x9, [x20, #FIBER_PARENT_SP]
+        ldr     x30, [x9, #-8]
         mov     sp, x9
         .endm
 
@@ -172,10 +174,12 @@
         mov     x2, x0
         ldr     x0, [x2, #CONTINUATION_EFFECT]
         capture_in \continue
+        to_parent
         .endm
 
-/* The same, with the effect in x0 and the continuation, whose last field is YOUNG, in x2. Its number is made of
-   its address in the minor heap and the number of collections before: nothing else has that. */
+/* The fiber gets the continuation in x2, whose last field is written; the handler's function for effects in x1.
+   Its number is made of its address in the minor heap and the number of collections before: nothing else
+   has that. */
         .macro  capture_in continue
         ldr     x1, [x20, #FIBER_HANDLER]
         address x9, \continue
@@ -191,7 +195,6 @@
         add     x9, x10, x9, lsl #32
         add     x9, x9, #1
         str     x9, [x2, #CONTINUATION_NUMBER]
-        to_parent
         .endm
 
 /* The fiber in x20 has ended. */
@@ -201,6 +204,14 @@
         str     x10, [x20, #FIBER_CONTINUATION]
         str     x9, [x20, #FIBER_SP]
         store   x20, haft_ocaml_idle, x9
+        .endm
+
+/* A chain is placed no longer. */
+        .macro  count_chain_out
+        adrp    x10, haft_ocaml_chains
+        ldr     x11, [x10, :lo12:haft_ocaml_chains]
+        sub     x11, x11, #1
+        str     x11, [x10, :lo12:haft_ocaml_chains]
         .endm
 
 /* The settler in x20 has ended. Keeps x0 and x20. */
@@ -223,6 +234,38 @@
         adr     x4, 7f
         b       .Lcollect
 7:
+        .endm
+
+/* From the gap at sp to its parent, whose exception pointer is there already. */
+        .macro  leave_gap
+        ldr     x9, [sp, #GAP_PARENT]
+        ldr     x30, [x9, #-8]
+        .cfi_def_cfa x9, 0
+        .cfi_same_value x30
+        mov     sp, x9
+        .cfi_def_cfa sp, 0
+        .endm
+
+/* What the caller does in tail position starts a nested fiber. The gaps that it would return to go: otherwise
+   each such fiber would leave one behind. Keeps x0, x1 and x2. */
+        .macro  pop_gaps
+10:     address x9, haft_ocaml_gap_returned
+        cmp     x30, x9
+        b.eq    12f
+        address x10, haft_ocaml_clause_returned
+        cmp     x30, x10
+        b.ne    14f
+        ldr     x10, [sp, #8]
+        cmp     x10, x9
+        b.ne    14f
+        ldp     xzr, x30, [sp], #16
+12:     ldr     x9, [sp, #GAP_FIBER]
+        cbz     x9, 13f
+        call_c  haft_ocaml_shelve_placed
+13:     ldr     x26, [sp, #GAP_NEXT]
+        leave_gap
+        b       10b
+14:
         .endm
 
 /* Whether what the caller starts may be nested in the fiber that it runs on (nests.c): goes to `no`, or has the
@@ -249,9 +292,11 @@
 8:
         .endm
 
-/* The place of a nested fiber: x20, below the caller's stack pointer in x5 and the words that are put there. */
+/* The place of a nested fiber, where a line of the caches begins: x20, below the caller's stack pointer in x5 and
+   the words that are put there. */
         .macro  place_below
         sub     x20, x5, #FIBER_ROOM + 16
+        and     x20, x20, #-64
         .endm
 
 /* The header of a nested fiber at x20, without its handler. Its parent's scope is in x4, the parent's stack
@@ -317,6 +362,17 @@
         .else
         .cfi_escape 0x0f, 0x04, 0x8f, 0xd0, 0x00, 0x06 /* CFA = [sp + 80] */
         .cfi_escape 0x10, 0x1e, 0x03, 0x8f, 0xc8, 0x00 /* x30 at sp + 72 */
+        .endif
+        .endm
+
+/* The same, in a gap. */
+        .macro  parent_in_gap offset
+        .if     \offset == 0
+        .cfi_escape 0x0f, 0x03, 0x8f, 0x10, 0x06 /* CFA = [sp + 16], the parent's stack */
+        .cfi_escape 0x10, 0x1e, 0x02, 0x8f, 0x18 /* return address (x30) at sp + 24 */
+        .else
+        .cfi_escape 0x0f, 0x03, 0x8f, 0x00, 0x06 /* CFA = [sp] */
+        .cfi_escape 0x10, 0x1e, 0x02, 0x8f, 0x08 /* x30 at sp + 8 */
         .endif
         .endm
 
@@ -414,6 +470,8 @@ haft_ocaml_returned:
 
         .cfi_restore_state
 .Lrunstack_refill:
+        pop_gaps
+        load_thread
         mov     x5, sp
         mov     x6, x30
         may_nest .Lrunstack_take
@@ -458,11 +516,15 @@ haft_ocaml_nested_returned:
         .cfi_endproc
         .size   __morestack, . - __morestack
 
-/* An exception has reached the base of a fiber.
+/* An exception has reached the base of a fiber. A signal may have written where the trap is.
      in: x0 exception, sp the fiber */
         function haft_ocaml_raised
         parent_in_header 0
         mov     x20, sp
+        add     sp, sp, #FIBER_TRAP
+        parent_in_header 16
+        address x9, haft_ocaml_raised
+        str     x9, [sp, #8]
         ldr     x9, [x20, #FIBER_SERIAL]
         cbnz    x9, .Lraised_seen
 .Lraised_go:
@@ -477,8 +539,6 @@ haft_ocaml_nested_returned:
         call_closure br, x1
         .cfi_restore_state
 .Lraised_seen:
-        add     sp, sp, #FIBER_TRAP
-        parent_in_header 16
         mov     x22, x0
         mov     x0, x20
         bl      haft_ocaml_forget
@@ -517,7 +577,7 @@ haft_ocaml_nested_returned:
  * A continuation that is made here knows that its fiber has nothing inside, and that there are no local roots
  * (haft_ocaml_continue_alone).
  */
-        .macro  begin_capture
+        .macro  begin_capture stack
         sub     x9, x27, #8*(CONTINUATION_FIELDS + 1)
         ldr     x10, STATE(young_limit)
         cmp     x9, x10
@@ -526,9 +586,45 @@ haft_ocaml_nested_returned:
         add     x2, x9, #8
         leave_stack
         mov     x10, sp
-        address x9, haft_ocaml_stack_young
+        address x9, \stack
         str     x10, [x20, #FIBER_SP]
         str     x9, [x2, #CONTINUATION_STACK]
+        .endm
+
+/* Goes to `no` unless the nested fiber in x20, whose stack was left, may be placed: it would have room on a shelf,
+   and what has been nested and placed below it is not too much. */
+        .macro  may_place no
+        mov     x9, sp
+        sub     x9, x20, x9
+        load    x10, haft_ocaml_most_placed
+        cmp     x9, x10
+        b.hi    \no
+        cmp     x9, #SHELF_LARGEST - FIBER_TRAP
+        b.ls    8f
+        address x10, haft_ocaml_gap_raised
+        ldr     x11, [x26, #8]
+        cmp     x10, x11
+        b.ne    \no
+        add     x9, x9, x26             /* but for what the innermost gap divides */
+        ldr     x10, [x26, #GAP_PARENT]
+        sub     x9, x9, x10
+        cmp     x9, #SHELF_LARGEST - FIBER_TRAP
+        b.hi    \no
+8:
+        .endm
+
+/* Goes to `no` unless sp is the gap of the fiber that was placed last, and this one, which has the continuation. */
+        .macro  at_gap_of fiber, continuation, no
+        load    x9, haft_ocaml_placed
+        mov     x10, sp
+        cmp     x9, x10
+        b.ne    \no
+        ldr     x9, [sp, #GAP_FIBER]
+        and     x9, x9, #-2             /* whether a cycle has seen it */
+        ldr     x10, [\fiber, #FIBER_CONTINUATION]
+        cmp     x9, \fiber
+        ccmp    x10, \continuation, #0, eq
+        b.ne    \no
         .endm
 
         function haft_ocaml_perform
@@ -552,8 +648,9 @@ haft_ocaml_nested_returned:
         ldr     x9, [x20, #FIBER_CONTINUATION]
         cbnz    x9, .Lperform_effect_nested /* It is not FIBER_RUNNING. */
         .cfi_remember_state
-        begin_capture
+        begin_capture haft_ocaml_stack_young
         capture_in haft_ocaml_continue_alone
+        to_parent
         parent_in_registers
 /* Jumps to the clause for the effect in x0, by the handler's function in x1, or to Effect.decline; in
    x2 the continuation. */
@@ -588,8 +685,8 @@ haft_ocaml_asked:
         ldr     x10, [x2, #CONTINUATION_STACK]
         ldr     x3, [x2, #CONTINUATION_FIBER]
         cmp     x9, x10
-        b.ne    .Ldecline
         sub     x3, x3, #1
+        b.ne    .Ldecline_placed
         mov     x9, sp
         ldr     x10, [x3, #FIBER_PARENT]
         cmp     x9, x10
@@ -633,16 +730,88 @@ haft_ocaml_asked:
         load    x9, haft_ocaml_decline
         br      x9
 
+/* The same, of a chain that is placed. What is not yet one, or is to be suspended in its host when a collection
+   has found the continuation, is left to haft_ocaml_release, as is all that is rare. */
+.Ldecline_placed:
+        address x9, haft_ocaml_stack_placed
+        cmp     x9, x10
+        b.ne    .Ldecline
+        at_gap_of x3, x2, .Ldecline
+        find_fiber .Ldecline
+        ldr     x9, [x3, #FIBER_OUTER]
+        ldr     x10, [x3, #FIBER_TOP]
+        add     x11, x3, #FIBER_SCOPE
+        cmp     x4, x9
+        b.ne    .Ldecline
+        cmp     x10, x11
+        b.eq    .Ldecline
+        ldr     x9, [x20, #FIBER_CONTINUATION]
+        cmp     x9, #FIBER_NESTED
+        b.ne    .Ldecline
+        ldr     x9, [x20, #FIBER_SERIAL]
+        cbnz    x9, .Ldecline
+/* The parent in x20, which is nested, is placed around the fiber in x3, which is: the gap becomes its own. */
+.Lpass_placed:
+        ldr     x9, [x3, #FIBER_SP]
+        ldr     x10, [x3, #FIBER_TOP]
+        mov     x11, #FIBER_NESTED
+        str     x11, [x3, #FIBER_CONTINUATION]
+        str     x9, [x20, #FIBER_SP]
+        str     x10, [x20, #FIBER_TOP]
+        ldr     x9, [x20, #FIBER_PARENT_EXCEPTION]
+        ldp     x10, x11, [x20, #FIBER_PARENT]
+        str     x9, [sp, #GAP_NEXT]
+        stp     x10, x11, [sp, #GAP_PARENT]
+        ldr     x9, [x20, #FIBER_OUTER]
+        ldr     x1, [x20, #FIBER_HANDLER]
+        str     x20, [sp, #GAP_FIBER]
+        str     x9, [x21, #THREAD_CURRENT]
+        address x9, haft_ocaml_continue_placed
+        add     x10, x20, #1
+        str     xzr, [x20, #FIBER_ROOTS]
+        str     x2, [x20, #FIBER_CONTINUATION]
+        str     x9, [x2, #CONTINUATION_EFFECT]
+        str     x10, [x2, #CONTINUATION_FIBER]
+        ldr     x1, [x1, #16]
+        b       .Lask_handler
+
         .cfi_restore_state
 .Lperform_effect_nested:
         cmp     x9, #FIBER_NESTED
         b.ne    .Lperform_rarely
         .cfi_remember_state
-        begin_capture
+        begin_capture haft_ocaml_stack_placed
+        may_place .Lperform_leaves_nest
+/* The fiber in x20 is placed: it stays where it is, and its handler is asked below it, beyond a gap. x0: the
+   effect; x2: the continuation; sp: where the gap ends, the fiber's stack pointer if nothing is inside. */
+.Lplace:
+        .cfi_remember_state
+        sub     sp, sp, #GAP_ROOM
+        .cfi_adjust_cfa_offset GAP_ROOM
+        ldr     x9, [x20, #FIBER_PARENT_EXCEPTION]
+        address x10, haft_ocaml_gap_raised
+        ldp     x11, x12, [x20, #FIBER_PARENT]
+        stp     x9, x10, [sp, #GAP_NEXT]
+        stp     x11, x12, [sp, #GAP_PARENT]
+        load    x9, haft_ocaml_placed
+        ldr     x10, [x20, #FIBER_OUTER]
+        stp     x20, x9, [sp, #GAP_FIBER]
+        str     x10, [x21, #THREAD_CURRENT]
+        mov     x26, sp
+        store   x26, haft_ocaml_placed, x9
+        address x9, haft_ocaml_gap_returned
+        mov     x30, x9
+        parent_in_registers
+        capture_in haft_ocaml_continue_placed
+        b       .Lask_handler
+        .cfi_restore_state
+.Lperform_leaves_nest:
+        address x9, haft_ocaml_stack_young
         str     x0, [x2, #CONTINUATION_EFFECT]
+        str     x9, [x2, #CONTINUATION_STACK]
         mov     x0, x2
         mov     x1, #0
-        b       .Lcapture_nested
+        b       .Lleave_nest
         .cfi_restore_state
 .Lperform_effect_traps:
         find_callbacks .Lperform_rarely
@@ -735,12 +904,43 @@ haft_ocaml_clause_returned:
         b       .Lcall_clause
         end_function haft_ocaml_perform_by_call
 
-/* The same, from a nested fiber, which goes to a shelf or a stack of its own. x1: the fiber of OCaml inside, or
-   0. */
+/* The same, from a nested fiber, which is placed, or goes to a shelf or a stack of its own. x1: the fiber of
+   OCaml inside, or 0. */
         function haft_ocaml_perform_nested
         .cfi_adjust_cfa_offset 16
 .Lcapture_nested:
         .cfi_rel_offset x30, 8
+        cbnz    x1, .Lcapture_around
+        ldr     x9, [x20, #FIBER_TOP]
+        add     x10, x20, #FIBER_SCOPE
+        cmp     x9, x10
+        b.ne    .Lleave_nest
+        ldr     x9, [x20, #FIBER_ROOTS]
+        ldr     x10, [x20, #FIBER_SERIAL]
+        orr     x9, x9, x10
+        cbnz    x9, .Lleave_nest
+        compare_traps
+        b.eq    9f
+        find_callbacks .Lleave_nest
+9:      may_place .Lleave_nest
+.Lplace_captured:
+        address x9, haft_ocaml_stack_placed
+        mov     x2, x0
+        ldr     x0, [x2, #CONTINUATION_EFFECT]
+        str     x9, [x2, #CONTINUATION_STACK]
+        b       .Lplace
+.Lcapture_around:
+        mov     x22, x0
+        mov     x23, x1
+        mov     x0, x20
+        mov     x2, sp
+        bl      haft_ocaml_may_place_around
+        ldr     x30, [sp, #8]
+        tst     w0, #255
+        mov     x0, x22
+        mov     x1, x23
+        b.ne    .Lplace_captured
+.Lleave_nest:
         mov     x22, x0
         mov     x0, x20
         bl      haft_ocaml_leave_nest
@@ -780,7 +980,7 @@ haft_ocaml_clause_returned:
         .cfi_restore_state
 
 .Lperform_callback:
-        ask_may_suspend
+        ask_may_suspend haft_ocaml_may_suspend
         ldr     x4, [x21, #THREAD_CURRENT]
         b.ne    .Lperform_go
 .Lperform_unhandled:
@@ -797,9 +997,14 @@ haft_ocaml_clause_returned:
 /*
  * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too, and the
  * handler of that one is asked. Called like perform, with a continuation that is YOUNG and in tail
- * position: the inner fiber goes on in the place of the caller's caller.
+ * position: the inner fiber goes on in the place of the caller's caller. Or with one that is PLACED, which
+ * haft_ocaml_release has said may be passed.
  */
         function haft_ocaml_reperform
+        address x9, haft_ocaml_stack_placed
+        ldr     x10, [x0, #CONTINUATION_STACK]
+        cmp     x9, x10
+        b.eq    .Lreperform_placed
         find_fiber .Lreperform_far
 .Lreperform_found:
         compare_traps
@@ -823,11 +1028,45 @@ haft_ocaml_clause_returned:
         b       .Lcapture
 
         .cfi_restore_state
-.Lreperform_callback:
+.Lreperform_placed:
+        load_thread
         ldr     x3, [x0, #CONTINUATION_FIBER]
         sub     x3, x3, #1
-        call_c  haft_ocaml_list_rooted, x3 /* The functions of C may have local roots. */
-        ask_may_suspend
+        ldr     x20, [x3, #FIBER_OUTER]
+        sub     x20, x20, #FIBER_SCOPE
+        ldr     x9, [x20, #FIBER_CONTINUATION]
+        cmp     x9, #FIBER_NESTED
+        b.ne    1f
+        mov     x2, x0
+        ldr     x0, [x2, #CONTINUATION_EFFECT]
+        b       .Lpass_placed
+1:      /* It is suspended, in its host. */
+        ldr     x9, [sp, #GAP_PLACED]
+        store   x9, haft_ocaml_placed, x10
+        ldr     x9, [x3, #FIBER_TOP]
+        add     x1, x3, #FIBER_SCOPE
+        cmp     x9, x1
+        b.eq    2f
+        count_chain_out
+2:      ldr     x10, [x3, #FIBER_SP]
+        mov     x11, #FIBER_NESTED
+        str     x11, [x3, #FIBER_CONTINUATION]
+        address x11, haft_ocaml_stack_young
+        str     x10, [x20, #FIBER_SP]
+        str     x9, [x20, #FIBER_TOP]
+        str     xzr, [x20, #FIBER_ROOTS]
+        str     x11, [x0, #CONTINUATION_STACK]
+        to_parents_roots
+        mov     x1, x3
+        .cfi_remember_state
+        leave_stack
+        b       .Lcapture
+
+        .cfi_restore_state
+.Lreperform_callback:
+        ldr     x2, [x0, #CONTINUATION_FIBER]
+        sub     x2, x2, #1
+        ask_may_suspend haft_ocaml_may_suspend_from
         b.ne    .Lreperform_go
 .Lreperform_unhandled:
         ldr     x1, [x0, #CONTINUATION_EFFECT]
@@ -847,10 +1086,54 @@ haft_ocaml_clause_returned:
         br      x3
         end_function haft_ocaml_reperform
 
+/*
+ * A gap (layout.h). A clause that runs in place has returned, or raised an exception: its fiber, if it is
+ * still there, goes to a shelf.
+ *   in: x0 the result; sp the gap
+ */
+        function haft_ocaml_gap
+        parent_in_gap 0
+        nop
+        .globl  haft_ocaml_gap_returned
+        .hidden haft_ocaml_gap_returned
+haft_ocaml_gap_returned:
+        ldr     x9, [sp, #GAP_FIBER]
+        cbnz    x9, 2f
+1:      ldr     x26, [sp, #GAP_NEXT]
+        .cfi_remember_state
+        leave_gap
+        return_by_jump
+        .cfi_restore_state
+2:      mov     x22, x0
+        bl      haft_ocaml_shelve_placed
+        mov     x0, x22
+        b       1b
+        end_function haft_ocaml_gap
+
+/* x0: the exception; sp is past the trap, where a signal may have written. */
+        function haft_ocaml_gap_raised
+        parent_in_gap 16
+        sub     sp, sp, #16
+        parent_in_gap 0
+        address x9, haft_ocaml_gap_raised
+        stp     x26, x9, [sp, #GAP_NEXT]
+        ldr     x9, [sp, #GAP_FIBER]
+        cbnz    x9, 2f
+1:      .cfi_remember_state
+        leave_gap
+        b       caml_raise_exn
+        .cfi_restore_state
+2:      mov     x22, x0
+        bl      haft_ocaml_shelve_placed
+        mov     x0, x22
+        b       1b
+        end_function haft_ocaml_gap_raised
+
+/* (sp is moved first: see above.) */
         .macro  to_child_stack
         ldr     x9, [x20, #FIBER_SP]
-        add     sp, x9, #16
-        ldp     x26, x30, [x9]
+        mov     sp, x9
+        ldp     x26, x30, [sp], #16
         parent_in_registers
         .endm
 
@@ -964,6 +1247,8 @@ haft_ocaml_clause_returned:
         .endm
 
 .Lcontinue_awaken:
+        pop_gaps
+        ldr     x20, [x1, #CONTINUATION_FIBER]
         /* No stack is idle? Then it is nested, if it can be, from a shelf. */
         load    x9, haft_ocaml_idle
         cbnz    x9, .Lcontinue_take
@@ -1079,6 +1364,43 @@ haft_ocaml_clause_returned:
         continue
         return_by_jump
         end_function haft_ocaml_continue_called
+
+/* The same, of a fiber that was placed: it is entered as it is where its clause ends with that. */
+        continuation_code haft_ocaml_continue_placed
+        address x9, haft_ocaml_stack_placed
+        ldr     x10, [x1, #CONTINUATION_STACK]
+        ldr     x20, [x1, #CONTINUATION_FIBER]
+        cmp     x9, x10
+        b.ne    .Lcontinue_shelved
+        sub     x20, x20, #1
+        at_gap_of x20, x1, .Lcontinue_shelves
+        load_thread
+        address x9, haft_ocaml_stack_used
+        ldr     x10, [sp, #GAP_PLACED]
+        str     x9, [x1, #CONTINUATION_STACK]
+        store   x10, haft_ocaml_placed, x9
+        ldr     x9, [x20, #FIBER_TOP]
+        mov     x10, #FIBER_NESTED
+        add     x11, x20, #FIBER_SCOPE
+        str     x10, [x20, #FIBER_CONTINUATION]
+        str     x9, [x21, #THREAD_CURRENT]
+        cmp     x9, x11
+        b.eq    1f
+        count_chain_out
+1:      .cfi_remember_state
+        to_child_stack
+        return_by_jump
+        .cfi_restore_state
+/* A copy, of Weak.get_copy, is still said to be placed then. */
+.Lcontinue_shelves:
+        call_c  haft_ocaml_shelve_placed
+        address x9, haft_ocaml_stack_placed
+        ldr     x10, [x1, #CONTINUATION_STACK]
+        cmp     x9, x10
+        b.eq    .Lalready
+.Lcontinue_shelved:
+        b       haft_ocaml_continue_called
+        end_function haft_ocaml_continue_placed
 
 /*
  * resume_with continuation argument function: function argument, called where the fiber was suspended.
@@ -1211,10 +1533,6 @@ haft_ocaml_collected:
         .hidden haft_ocaml_code_end
 haft_ocaml_code_end:
 
-/* No clause runs in place here: there are no gaps. */
-        .globl  haft_ocaml_gap_raised
-        .hidden haft_ocaml_gap_raised
-haft_ocaml_gap_raised:
 /* Never executed: what the base of a fiber returns to, the end of a chunk of stack. */
         .globl  haft_ocaml_base
         .hidden haft_ocaml_base
@@ -1226,7 +1544,7 @@ haft_ocaml_base:
         .globl  haft_ocaml_frametable
         .hidden haft_ocaml_frametable
 haft_ocaml_frametable:
-        .quad   6
+        .quad   7
         .quad   haft_ocaml_collected
         .hword  48                      /* bytes */
         .hword  4                       /* live slots: */
@@ -1250,6 +1568,10 @@ haft_ocaml_frametable:
         .hword  64                      /* bytes */
         .hword  1                       /* live slots: */
         .hword  FIBER_HANDLER-FIBER_TRAP
+        .p2align 3
+        .quad   haft_ocaml_gap_returned
+        .hword  0xffff
+        .hword  0
         .p2align 3
         .quad   haft_ocaml_base
         .hword  0xffff
