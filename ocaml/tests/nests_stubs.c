@@ -68,3 +68,4 @@ value nests_frames(value unit) {
     (void)_Unwind_Backtrace(count, &frames);
     return Val_long(frames);
 }
+/* SPDX-License-Identifier: MIT */
