@@ -351,7 +351,7 @@ ssize_t haft_io_uring_read_lent(haft_io_runner_t *runner, int descriptor, const 
         haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD])) {
         haft_io_cell_t cell = {HAFT_IO_WAITING, task};
         haft_io_waiter_t waiter;
-        haft_io_enlist_first(known, descriptor, &waiter, &cell, HAFT_IO_INWARD);
+        haft_io_enlist_first(known, &waiter, &cell, HAFT_IO_INWARD);
         task->worker->waiting++;
         arrivals->waiter = &waiter;
         arrivals->task = task;

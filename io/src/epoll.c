@@ -193,7 +193,7 @@ static ssize_t read_lent(haft_io_runner_t *runner, int descriptor, const void **
             return read_otherwise(runner, descriptor, bytes);
         haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
         haft_io_waiter_t waiter;
-        haft_io_enlist_first(entry, descriptor, &waiter, &cell, HAFT_IO_INWARD);
+        haft_io_enlist_first(entry, &waiter, &cell, HAFT_IO_INWARD);
         worker->waiting++;
         uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
         worker->waiting--;

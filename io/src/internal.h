@@ -899,29 +899,19 @@ static inline haft_io_descriptor_t *haft_io_known_descriptor(haft_io_descriptors
 /* Why there is no entry where one was to be made: -ENOMEM, or -EBADF for what is no descriptor. */
 int haft_io_without_entry(int descriptor);
 void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
-extern unsigned haft_io_closing_count; /* see closing.c; any thread */
-HAFT_IO_COLD void haft_io_await_close(int descriptor);
-/* Before the kernel is told that a task waits: from now on whoever closes the descriptor sees that. */
-static inline void haft_io_begin_to_wait_on(haft_io_descriptor_t *entry, int descriptor) {
-    if (HAFT_IO_UNLIKELY(!__atomic_load_n(&entry->waited_on, __ATOMIC_RELAXED)))
-        __atomic_store_n(&entry->waited_on, true, __ATOMIC_SEQ_CST);
-    if (HAFT_IO_UNLIKELY(__atomic_load_n(&haft_io_closing_count, __ATOMIC_SEQ_CST) != 0))
-        haft_io_await_close(descriptor);
-}
 /* 0; -EBUSY if another task transfers bytes of the same stream in that direction. */
 int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
                    const haft_io_operation_t *operation);
 void haft_io_delist(haft_io_waiter_t *waiter);
 /* The same two for a transfer, in a run that is alone, where nobody else waits in that direction. */
-static inline void haft_io_enlist_first(haft_io_descriptor_t *entry, int descriptor,
-                                        haft_io_waiter_t *waiter, haft_io_cell_t *cell,
-                                        enum haft_io_direction direction) {
-    *waiter = (haft_io_waiter_t){.descriptor = entry,
+static inline void haft_io_enlist_first(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter,
+                                        haft_io_cell_t *cell, enum haft_io_direction direction) {
+    *waiter = (haft_io_waiter_t){.descriptor = descriptor,
                                  .cell = cell,
-                                 .life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED),
+                                 .life = __atomic_load_n(&descriptor->life, __ATOMIC_RELAXED),
                                  .transfers = true};
-    haft_io_begin_to_wait_on(entry, descriptor);
-    haft_io_append(&entry->waiters[direction], &waiter->links[direction]);
+    __atomic_store_n(&descriptor->waited_on, true, __ATOMIC_RELAXED);
+    haft_io_append(&descriptor->waiters[direction], &waiter->links[direction]);
 }
 static inline void haft_io_delist_first(haft_io_waiter_t *waiter,
                                         enum haft_io_direction direction) {
@@ -953,6 +943,15 @@ void haft_io_run_begins(haft_io_crew_t *crew);
 void haft_io_run_ends(haft_io_crew_t *crew);
 /* In a child of fork, which has no thread of theirs. */
 void haft_io_forget_runs(void);
+extern unsigned haft_io_closing_count; /* see closing.c; any thread */
+HAFT_IO_COLD void haft_io_await_close(int descriptor);
+/* Before the kernel is told that a task waits: from now on whoever closes the descriptor sees that. */
+static inline void haft_io_begin_to_wait_on(haft_io_descriptor_t *entry, int descriptor) {
+    if (HAFT_IO_UNLIKELY(!__atomic_load_n(&entry->waited_on, __ATOMIC_RELAXED)))
+        __atomic_store_n(&entry->waited_on, true, __ATOMIC_SEQ_CST);
+    if (HAFT_IO_UNLIKELY(__atomic_load_n(&haft_io_closing_count, __ATOMIC_SEQ_CST) != 0))
+        haft_io_await_close(descriptor);
+}
 /* Ends the waits of the other runs' tasks with -EBADF, and closes the descriptor. */
 int haft_io_close_elsewhere(int descriptor);
 /* By the thread of a run that is alone: closes what others have handed over. */

@@ -263,7 +263,7 @@ static ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor, const voi
     haft_io_task_t *task = runner->task;
     haft_io_cell_t cell = {HAFT_IO_WAITING, task};
     request_t request;
-    haft_io_enlist_first(known, descriptor, &request.waiter, &cell, HAFT_IO_OUTWARD);
+    haft_io_enlist_first(known, &request.waiter, &cell, HAFT_IO_OUTWARD);
     struct io_uring_sqe *entry = haft_io_uring_entry(runner->worker->backend_state);
     io_uring_prep_send(entry, descriptor, buffer, at_once(size), MSG_NOSIGNAL);
     begin(task, entry, &request);
@@ -290,7 +290,7 @@ static ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange)
     haft_io_worker_t *worker = runner->worker;
     haft_io_cell_t cell = {HAFT_IO_WAITING, task};
     request_t request;
-    haft_io_enlist_first(known, p->descriptor, &request.waiter, &cell, HAFT_IO_OUTWARD);
+    haft_io_enlist_first(known, &request.waiter, &cell, HAFT_IO_OUTWARD);
     haft_io_append(&known->waiters[HAFT_IO_INWARD], &request.waiter.links[HAFT_IO_INWARD]);
     struct io_uring_sqe *entry = haft_io_uring_entry(worker->backend_state);
     io_uring_prep_send(entry, p->descriptor, p->buffer, p->size, MSG_NOSIGNAL);
