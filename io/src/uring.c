@@ -263,6 +263,7 @@ static ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor, const voi
     haft_io_task_t *task = runner->task;
     haft_io_cell_t cell = {HAFT_IO_WAITING, task};
     request_t request;
+    haft_io_begin_to_wait_on(known, descriptor);
     haft_io_enlist_first(known, &request.waiter, &cell, HAFT_IO_OUTWARD);
     struct io_uring_sqe *entry = haft_io_uring_entry(runner->worker->backend_state);
     io_uring_prep_send(entry, descriptor, buffer, at_once(size), MSG_NOSIGNAL);
