@@ -313,7 +313,8 @@ static ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange)
         *p->bytes = request.lent->bytes;
     if (HAFT_IO_UNLIKELY(haft_io_was_closed(&request.waiter)))
         return done < 0 ? done : -EBADF;
-    if (HAFT_IO_UNLIKELY(done != (int)p->size))
+    /* It may have been sent whole when the wait had been given up: the memory is still to be given back. */
+    if (HAFT_IO_UNLIKELY(done != (int)p->size || request.lent != NULL))
         return done >= 0 || done == -EAGAIN || done == -EINTR
                    ? haft_io_exchange_rest(runner, p, done > 0 ? (size_t)done : 0)
                    : done;
@@ -521,14 +522,14 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
 static int close_submitted(haft_io_worker_t *worker, int descriptor) {
     state_t *state = worker->backend_state;
     haft_io_descriptor_t *known = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
+    if (!worker->shared && haft_io_is_waited_on(worker->crew->descriptors, descriptor))
+        while (io_uring_sq_ready(&state->ring) != 0)
+            submit(state);
     if (known != NULL && known->arrivals != NULL) {
         haft_io_wake(known, HAFT_IO_INWARD, true,
                      false); /* before they are told of anything else */
         haft_io_end_arrivals(state, known->arrivals);
     }
-    if (!worker->shared && haft_io_is_waited_on(worker->crew->descriptors, descriptor))
-        while (io_uring_sq_ready(&state->ring) != 0)
-            submit(state);
     return haft_io_close_descriptor(worker, descriptor);
 }
 
