@@ -903,14 +903,14 @@ void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
 int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
                    const haft_io_operation_t *operation);
 void haft_io_delist(haft_io_waiter_t *waiter);
-/* The same two for a transfer, in a run that is alone, where nobody else waits in that direction. */
+/* The same two for a transfer, in a run that is alone, where nobody else waits in that direction; of a descriptor that a
+   task has begun to wait on, then or before. */
 static inline void haft_io_enlist_first(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter,
                                         haft_io_cell_t *cell, enum haft_io_direction direction) {
     *waiter = (haft_io_waiter_t){.descriptor = descriptor,
                                  .cell = cell,
                                  .life = __atomic_load_n(&descriptor->life, __ATOMIC_RELAXED),
                                  .transfers = true};
-    __atomic_store_n(&descriptor->waited_on, true, __ATOMIC_RELAXED);
     haft_io_append(&descriptor->waiters[direction], &waiter->links[direction]);
 }
 static inline void haft_io_delist_first(haft_io_waiter_t *waiter,

@@ -344,7 +344,7 @@ int haft_io_join(haft_io_task_t *task, void **result) {
         return haft_io_cancelled();
     int code = task->code;
     if (result != NULL)
-        *result = task->result;
+        *result = code == 0 ? task->result : NULL;
     haft_io_task_forget(task, self->worker);
     return code;
 }

@@ -263,6 +263,7 @@ static ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor, const voi
     haft_io_task_t *task = runner->task;
     haft_io_cell_t cell = {HAFT_IO_WAITING, task};
     request_t request;
+    haft_io_begin_to_wait_on(known, descriptor);
     haft_io_enlist_first(known, &request.waiter, &cell, HAFT_IO_OUTWARD);
     struct io_uring_sqe *entry = haft_io_uring_entry(runner->worker->backend_state);
     io_uring_prep_send(entry, descriptor, buffer, at_once(size), MSG_NOSIGNAL);
@@ -312,7 +313,8 @@ static ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange)
         *p->bytes = request.lent->bytes;
     if (HAFT_IO_UNLIKELY(haft_io_was_closed(&request.waiter)))
         return done < 0 ? done : -EBADF;
-    if (HAFT_IO_UNLIKELY(done != (int)p->size))
+    /* It may have been sent whole when the wait had been given up: the memory is still to be given back. */
+    if (HAFT_IO_UNLIKELY(done != (int)p->size || request.lent != NULL))
         return done >= 0 || done == -EAGAIN || done == -EINTR
                    ? haft_io_exchange_rest(runner, p, done > 0 ? (size_t)done : 0)
                    : done;
@@ -520,14 +522,14 @@ static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
 static int close_submitted(haft_io_worker_t *worker, int descriptor) {
     state_t *state = worker->backend_state;
     haft_io_descriptor_t *known = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
+    if (!worker->shared && haft_io_is_waited_on(worker->crew->descriptors, descriptor))
+        while (io_uring_sq_ready(&state->ring) != 0)
+            submit(state);
     if (known != NULL && known->arrivals != NULL) {
         haft_io_wake(known, HAFT_IO_INWARD, true,
                      false); /* before they are told of anything else */
         haft_io_end_arrivals(state, known->arrivals);
     }
-    if (!worker->shared && haft_io_is_waited_on(worker->crew->descriptors, descriptor))
-        while (io_uring_sq_ready(&state->ring) != 0)
-            submit(state);
     return haft_io_close_descriptor(worker, descriptor);
 }
 

@@ -98,14 +98,32 @@ static ssize_t poll_both(void) {
     int ready = haft_io_poll(entries, 2, HAFT_IO_FOREVER);
     return ready == 1 && entries[1].revents == POLLNVAL ? -EBADF : ready;
 }
+/* While others ask the kernel for something, io_uring is asked to send, too; of a descriptor whose kind is known. */
+static void make_pair(void) {
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+}
+static int of_others[2];
+static void *read_of_others(void *unused) {
+    CHECK_EQUAL(haft_io_read(of_others[0], &(char){0}, 1), 0);
+    return unused;
+}
+static ssize_t write_to_full(void) {
+    static const char much[4096];
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, of_others), 0);
+    CHECK_EQUAL(haft_io_write(ends[0], much, 1), 1);
+    while (send(ends[0], much, sizeof much, MSG_DONTWAIT) > 0)
+        continue;
+    haft_io_spawn(read_of_others, NULL);
+    haft_io_yield();
+    ssize_t code = haft_io_write(ends[0], much, 1);
+    close(of_others[1]);
+    return code;
+}
 static const struct wait {
     void (*make)(void);
     ssize_t (*wait)(void);
-} waits[] = {{make_pipe, read_first},
-             {make_pipe, read_lent},
-             {make_listener, accept_one},
-             {make_pipe, wait_for_first},
-             {make_pipe, poll_both}};
+} waits[] = {{make_pipe, read_first},     {make_pipe, read_lent},     {make_listener, accept_one},
+             {make_pipe, wait_for_first}, {make_pair, write_to_full}, {make_pipe, poll_both}};
 
 static void *close_first(void *unused) {
     CHECK_EQUAL(haft_io_close(ends[0]), 0);

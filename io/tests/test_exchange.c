@@ -267,6 +267,63 @@ BODY(cancel_and_close_before) {
     return NULL;
 }
 
+/* ---- What has come before the send is asked for ---- */
+
+/* io_uring has given it by then. All go on at the same time, so that one poll wakes them, in a run of one thread; in
+   others the scope or the number may be gone. */
+static bool alone;
+static int64_t together;
+static void cancel_the_one_before_late(int pair, const void **bytes) {
+    haft_io_sleep_until(together);
+    if (pair % 2 == 0)
+        answers[pair] = haft_io_exchange(ours[pair], "text", 4, bytes);
+    else
+        haft_io_cancel(scopes[pair - 1]);
+}
+/* The memory that it has had is given back, also where it gets what has come: sanitizers tell. */
+BODY(cancel_when_the_next_has_come) {
+    if (!alone)
+        return NULL;
+    together = haft_io_now() + 20 * HAFT_IO_MILLISECOND;
+    begin(serve_apart, cancel_the_one_before_late);
+    for (int i = 0; i < PAIRS; i++)
+        they_send(i, "next");
+    finish();
+    for (int i = 0; i < PAIRS; i += 2)
+        CHECK(answers[i] == 4 || answers[i] == -ECANCELED);
+    return NULL;
+}
+static int strangers[PAIRS][2];
+static void replace_the_one_before(int pair, const void **bytes) {
+    haft_io_sleep_until(together);
+    if (pair % 2 == 0) {
+        answers[pair] = haft_io_exchange(ours[pair], "text", 4, bytes);
+    } else {
+        CHECK_EQUAL(haft_io_close(ours[pair - 1]), 0);
+        CHECK_EQUAL(dup2(strangers[pair - 1][0], ours[pair - 1]), ours[pair - 1]);
+    }
+}
+/* The peer sends no more, so the kernel gives nothing by itself when the connection is closed. */
+BODY(close_when_the_end_has_come) {
+    if (!alone)
+        return NULL;
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, strangers[i]), 0);
+    together = haft_io_now() + 20 * HAFT_IO_MILLISECOND;
+    begin(serve_apart, replace_the_one_before);
+    for (int i = 0; i < PAIRS; i++) {
+        they_send(i, "next");
+        CHECK_EQUAL(shutdown(theirs[i], SHUT_WR), 0);
+    }
+    finish();
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_EQUAL(recv(strangers[i][1], &(char){0}, 1, MSG_DONTWAIT), -1);
+        close(strangers[i][0]);
+        close(strangers[i][1]);
+    }
+    return NULL;
+}
+
 /* ---- Others that use the connection ---- */
 
 /* Who polls for it takes it from the kernel that gives by itself; then the kernel is asked again. */
@@ -283,10 +340,9 @@ BODY(poll_meanwhile) {
         CHECK_EQUAL(answers[i], 4);
     return NULL;
 }
-static bool alone; /* So they all wait by then. */
 BODY(read_meanwhile) {
     begin(serve, exchange_text);
-    for (int i = 0; i < PAIRS && alone; i++)
+    for (int i = 0; i < PAIRS && alone; i++) /* So they all wait by then. */
         CHECK_EQUAL(haft_io_read(ours[i], &(char){0}, 1), -EBUSY);
     for (int i = 0; i < PAIRS; i++)
         they_send(i, "next");
@@ -338,6 +394,8 @@ ON_ALL(a_reset_is_told, exchange_with_who_resets)
 ON_ALL(a_close_ends_it, close_the_connection)
 ON_ALL(a_cancel_ends_it, cancel_all)
 ON_ALL(a_cancel_or_a_close_before_it_is_sent_ends_it, cancel_and_close_before)
+ON_ALL(a_cancel_when_the_next_has_come_leaves_no_memory, cancel_when_the_next_has_come)
+ON_ALL(a_close_when_the_end_has_come_sends_nothing_to_the_next_file, close_when_the_end_has_come)
 ON_ALL(a_poll_meanwhile_takes_nothing_away, poll_meanwhile)
 ON_ALL(it_is_a_read_for_others, read_meanwhile)
 ON_ALL(other_streams_have_it_too, exchange_over_a_pair)
@@ -351,6 +409,8 @@ int main(void) {
     RUN(a_close_ends_it);
     RUN(a_cancel_ends_it);
     RUN(a_cancel_or_a_close_before_it_is_sent_ends_it);
+    RUN(a_cancel_when_the_next_has_come_leaves_no_memory);
+    RUN(a_close_when_the_end_has_come_sends_nothing_to_the_next_file);
     RUN(a_poll_meanwhile_takes_nothing_away);
     RUN(it_is_a_read_for_others);
     RUN(other_streams_have_it_too);

@@ -47,6 +47,29 @@ static void a_join_gives_the_result_whether_the_task_has_ended_or_not(void) {
     CHECK_RUNS(join_three);
 }
 
+static void *fail(void *argument) {
+    haft_io_fail(-EIO, "in vain");
+    return argument;
+}
+static void *join_it(void *task) {
+    void *result = &result;
+    CHECK_EQUAL(haft_io_join(task, &result), -EIO);
+    CHECK(result == NULL);
+    return NULL;
+}
+/* The failure cancels the scope. */
+static void *join_who_fails(void *unused) {
+    haft_io_shield(join_it, haft_io_async(fail, NULL));
+    return unused;
+}
+BODY(join_without_a_result) {
+    CHECK_EQUAL(haft_io_scope(join_who_fails, NULL, NULL), -EIO);
+    return NULL;
+}
+static void who_has_failed_has_no_result(void) {
+    CHECK_RUNS(join_without_a_result);
+}
+
 static bool older_has_run;
 static void *note_that_it_ran(void *argument) {
     older_has_run = true;
@@ -507,6 +530,7 @@ int main(void) {
     RUN(a_child_of_fork_does_nothing_to_waits_of_its_parent);
     RUN(tasks_start_in_the_order_of_spawning_and_the_run_waits_for_them);
     RUN(a_join_gives_the_result_whether_the_task_has_ended_or_not);
+    RUN(who_has_failed_has_no_result);
     RUN(a_task_that_nobody_joins_is_released_with_its_scope);
     RUN(who_spawns_and_joins_for_ever_does_not_keep_older_tasks_waiting);
     RUN(a_task_that_a_timer_has_woken_goes_on_before_all_new_ones_have_started);

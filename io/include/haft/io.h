@@ -132,8 +132,8 @@ int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(
                        void *argument);
 
 /*
- * Waits for the end of the task and stores its result in `*result`; `result` may be NULL. Returns
- * 0; -ECANCELED if the task was cancelled; or the code with which it failed. Releases the handle,
+ * Waits for the end of the task and stores its result in `*result`, NULL if it was cancelled or has failed; `result`
+ * may be NULL. Returns 0; -ECANCELED if the task was cancelled; or the code with which it failed. Releases the handle,
  * also when the caller is cancelled meanwhile. To join a task twice, or oneself, is an error.
  */
 int haft_io_join(haft_io_task_t *task, void **result);
