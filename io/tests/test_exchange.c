@@ -273,18 +273,22 @@ BODY(cancel_and_close_before) {
    others the scope or the number may be gone. */
 static bool alone;
 static int64_t together;
+static bool answered[PAIRS];
 static void cancel_the_one_before_late(int pair, const void **bytes) {
     haft_io_sleep_until(together);
-    if (pair % 2 == 0)
+    if (pair % 2 == 0) {
         answers[pair] = haft_io_exchange(ours[pair], "text", 4, bytes);
-    else
+        answered[pair] = true;
+    } else if (!answered[pair - 1]) { /* Its scope is still there. */
         haft_io_cancel(scopes[pair - 1]);
+    }
 }
 /* The memory that it has had is given back, also where it gets what has come: sanitizers tell. */
 BODY(cancel_when_the_next_has_come) {
     if (!alone)
         return NULL;
     together = haft_io_now() + 20 * HAFT_IO_MILLISECOND;
+    memset(answered, 0, sizeof answered);
     begin(serve_apart, cancel_the_one_before_late);
     for (int i = 0; i < PAIRS; i++)
         they_send(i, "next");
