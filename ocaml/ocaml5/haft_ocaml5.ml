@@ -603,7 +603,7 @@ module Of_4_14 = struct
         let bits = code lsr (6 * (length - 1 - place)) in
         if place = 0 then first lor bits else 0x80 lor (bits land 0x3F)
       in
-      if index + length > Bytes.length bytes then 0
+      if length > 1 && index + length > Bytes.length bytes then 0
       else begin
         for place = 0 to length - 1 do
           Bytes.set_uint8 bytes (index + place) (byte place)
@@ -629,6 +629,7 @@ module Of_4_14 = struct
 
     let set_utf_16_uchar set bytes index uchar =
       let code = Stdlib.Uchar.to_int uchar and length = Uchar.utf_16_byte_length uchar in
+      ignore (Bytes.get bytes index);
       if index + length > Bytes.length bytes then 0
       else begin
         if length = 2 then set bytes index code

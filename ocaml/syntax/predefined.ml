@@ -48,30 +48,40 @@ let is_effect { Location.txt; _ } =
   | [ root; "Effect" ] -> List.mem root [ "Stdlib"; Effect_tokens.library ]
   | _ -> false
 
-let rec needed ~opens_effect ~mentions = function
+let is_own_effect { Location.txt; _ } = txt = Some "Effect"
+
+(* An `open Effect` behind a module of the program's own that is called so opens this one. *)
+let rec needed ~defines_effect ~opens_effect ~mentions = function
   | [] -> false
   | item :: _ when opens_effect item -> false
-  | item :: rest -> mentions item || needed ~opens_effect ~mentions rest
+  | item :: rest when defines_effect item -> List.exists mentions (item :: rest)
+  | item :: rest -> mentions item || needed ~defines_effect ~opens_effect ~mentions rest
 
 (* The modules to be opened. *)
-let opened ~extends_stdlib ~opens_effect ~mentions tree =
-  (if needed ~opens_effect ~mentions tree then [ "Predefined" ] else [])
+let opened ~extends_stdlib ~defines_effect ~opens_effect ~mentions tree =
+  (if needed ~defines_effect ~opens_effect ~mentions tree then [ "Predefined" ] else [])
   @ if extends_stdlib then [ "Standard_library" ] else []
 
 let in_structure ~extends_stdlib tree =
+  let defines_effect item =
+    match item.pstr_desc with Pstr_module { pmb_name; _ } -> is_own_effect pmb_name | _ -> false
+  in
   let opens_effect item =
     match item.pstr_desc with
     | Pstr_open { popen_expr = { pmod_desc = Pmod_ident name; _ }; _ } -> is_effect name
     | _ -> false
   in
   let mentions item = mentions (fun iterator -> iterator.structure_item iterator item) in
-  let opened = opened ~extends_stdlib ~opens_effect ~mentions tree in
+  let opened = opened ~extends_stdlib ~defines_effect ~opens_effect ~mentions tree in
   List.map (fun modul -> Str.open_ (opening (fun path -> Mod.ident path) modul)) opened @ tree
 
 let in_signature ~extends_stdlib tree =
+  let defines_effect item =
+    match item.psig_desc with Psig_module { pmd_name; _ } -> is_own_effect pmd_name | _ -> false
+  in
   let opens_effect item =
     match item.psig_desc with Psig_open { popen_expr; _ } -> is_effect popen_expr | _ -> false
   in
   let mentions item = mentions (fun iterator -> iterator.signature_item iterator item) in
-  let opened = opened ~extends_stdlib ~opens_effect ~mentions tree in
+  let opened = opened ~extends_stdlib ~defines_effect ~opens_effect ~mentions tree in
   List.map (fun modul -> Sig.open_ (opening Fun.id modul)) opened @ tree

@@ -432,6 +432,7 @@ let unicode () =
     let bytes = Bytes.make 10 '.' and camel = Uchar.of_int 0x1F42B in
     check "not enough bytes" (set bytes 9 camel = 0 && Bytes.get bytes 9 = '.');
     check "no place" (match set bytes (-1) camel with _ -> false | exception Invalid_argument _ -> true);
+    check "no place behind" (match set bytes 10 Uchar.min with _ -> false | exception Invalid_argument _ -> true);
     check "no byte to get" (match get bytes 10 with _ -> false | exception Invalid_argument _ -> true);
     let write index code = index + set bytes index (Uchar.of_int code) in
     let text = Bytes.sub bytes 0 (List.fold_left write 0 [ 0x41; 0x20AC; 0x1F42B ]) in
@@ -444,6 +445,10 @@ let unicode () =
     = [ 0x41; 2; 0x20AC; 2; 0x1F42B; 4 ]);
   check "set_utf_16le" (written BytesLabels.set_utf_16le_uchar Bytes.is_valid_utf_16le Bytes.get_utf_16le_uchar
     = [ 0x41; 2; 0x20AC; 2; 0x1F42B; 4 ]);
+  let no_place set =
+    match set Bytes.empty (-1) Uchar.max with _ -> false | exception Invalid_argument _ -> true
+  in
+  check "no place before" (no_place Bytes.set_utf_16be_uchar && no_place Bytes.set_utf_16le_uchar);
   check "is_valid_utf" (String.is_valid_utf_8 "\u{E9}" && not (String.is_valid_utf_8 "\xE9")
     && String.is_valid_utf_16be "" && not (String.is_valid_utf_16le "a"));
   check "byte_length" (Uchar.(utf_8_byte_length max = 4 && utf_16_byte_length max = 4 && utf_8_byte_length min = 1));

@@ -4,7 +4,10 @@ module Effect = struct
   let name = "its own"
 end
 
+open Effect
+
 effect Number : int
+type _ eff += Other : int eff
 exception Stop
 
 let ask () = Stdlib.Effect.perform Number
@@ -15,9 +18,9 @@ let with_values f =
   | exception Stop -> 0
   | effect Number, k -> Stdlib.Effect.Deep.continue k 2
 
-let with_effects f = try f () with effect Number, k -> Stdlib.Effect.Deep.continue k 3
+let with_effects f = try f () with effect Number, k -> Stdlib.Effect.Deep.continue k 3 | effect Other, _ -> 0
 
 let () =
-  Printf.printf "%s: %d %d\n" Effect.name
+  Printf.printf "%s: %d %d\n" name
     (with_values (fun () -> ask () + ask ()))
     (with_effects (fun () -> ask () + ask ()))
