@@ -591,7 +591,7 @@ static bool is_asked(ocaml_fiber_t *fiber) {
 /* The copy of a suspended fiber. NULL: the stack is not small and dense, or has more than frames of OCaml,
    or there is no place. */
 static ocaml_fiber_t *copy_stack(ocaml_fiber_t *fiber) {
-    enum { LARGEST = 16384, MOST_SHELVES = 65536 };
+    enum { LARGEST = 16384, MOST_SHELVES = 8192 };
     const char *trap = *(char **)(void *)fiber->sp;
     size_t bytes = bytes_of(fiber);
     if (!is_alone(fiber) || fiber->roots != NULL || bytes > LARGEST || has_callbacks(fiber, trap) ||
