@@ -57,7 +57,7 @@ static inline void copy(void *to, const void *from, size_t size) {
         memcpy(to, from, sizeof(uint64_t));
     else if (size == sizeof(uint32_t))
         memcpy(to, from, sizeof(uint32_t));
-    else
+    else if (size != 0) /* else there may be no memory */
         memcpy(to, from, size);
 }
 

@@ -359,12 +359,17 @@ static ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
                                      : -ECANCELED;
 }
 
+/* Of memory that may be none, which the system says. */
+static inline const void *bytes_after(const void *buffer, size_t sent) {
+    return (const void *)((uintptr_t)buffer + sent);
+}
+
 /* By the defaults of the two, or by their clauses. */
 #define EXCHANGE_BY(kind, state, p, sent)                                                          \
     do {                                                                                           \
         while ((sent) < (p)->size) {                                                               \
             HAFT_PAYLOAD(haft_io_write)                                                            \
-            rest = {(p)->descriptor, (const char *)(p)->buffer + (sent), (p)->size - (sent)};      \
+            rest = {(p)->descriptor, bytes_after((p)->buffer, sent), (p)->size - (sent)};          \
             ssize_t done = kind##_write(state, &rest);                                             \
             if (done < 0)                                                                          \
                 return done;                                                                       \
@@ -550,7 +555,7 @@ ssize_t haft_io_write(int descriptor, const void *buffer, size_t size) {
 
 int haft_io_write_all(int descriptor, const void *buffer, size_t size) {
     for (size_t sent = 0; sent < size;) {
-        ssize_t done = write_some(descriptor, (const char *)buffer + sent, size - sent);
+        ssize_t done = write_some(descriptor, bytes_after(buffer, sent), size - sent);
         if (done < 0)
             return (int)done;
         sent += (size_t)done;

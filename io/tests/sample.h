@@ -408,6 +408,50 @@ BODY(use_sockets) {
     return NULL;
 }
 
+/* ---- Answers, of several that the same poll wakes ---- */
+
+enum { ANSWERERS = 3 };
+static int answerers[ANSWERERS][2];
+static void *ask_twice(void *ends) {
+    int connection = ((int *)ends)[1];
+    char bytes[8];
+    for (int round = 0; round < 2; round++) {
+        must(haft_io_write_all(connection, "hello", 5));
+        must(haft_io_write_all(connection, "again", 5));
+        for (ssize_t got, taken = 0; taken < 10; taken += got) {
+            got = must(haft_io_read(connection, bytes, sizeof bytes));
+            must(got != 0 ? 0 : -EPIPE);
+        }
+    }
+    shutdown(connection, SHUT_WR);
+    return NULL;
+}
+BODY(answer_all) {
+    for (int i = 0; i < ANSWERERS; i++)
+        start(answer_one, answerers[i]);
+    for (int i = 0; i < ANSWERERS; i++)
+        start(ask_twice, answerers[i]);
+    return NULL;
+}
+static void close_answerers(__attribute__((unused)) const int *unused) {
+    for (int i = 0; i < ANSWERERS; i++)
+        for (int end = 0; end < 2; end++)
+            if (answerers[i][end] >= 0)
+                haft_io_close(answerers[i][end]);
+}
+BODY(use_exchanges) {
+    HAFT_IO_CLOSING int listener = (int)must(haft_io_listen_tcp("127.0.0.1", 0, 0));
+    memset(answerers, -1, sizeof answerers);
+    __attribute__((cleanup(close_answerers), unused)) int opened = 0;
+    for (int i = 0; i < ANSWERERS; i++) {
+        answerers[i][1] =
+            (int)must(haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener)));
+        answerers[i][0] = (int)must(haft_io_accept(listener));
+    }
+    must(haft_io_scope(answer_all, NULL, NULL));
+    return NULL;
+}
+
 /* ---- The pool, processes, signals ---- */
 
 static char directory[64], file_name[80];
@@ -515,7 +559,8 @@ typedef struct sample {
 static const sample_t samples[] = {
     {"locks", use_locks, true},      {"channels", use_channels, true},
     {"scopes", use_scopes, true},    {"descriptors", use_descriptors, false},
-    {"sockets", use_sockets, false}, {"pool", use_pool, false},
+    {"sockets", use_sockets, false}, {"exchanges", use_exchanges, false},
+    {"pool", use_pool, false},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 

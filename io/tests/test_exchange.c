@@ -273,13 +273,12 @@ BODY(cancel_and_close_before) {
    others the scope or the number may be gone. */
 static bool alone;
 static int64_t together;
-static bool answered[PAIRS];
 static void cancel_the_one_before_late(int pair, const void **bytes) {
     haft_io_sleep_until(together);
     if (pair % 2 == 0) {
         answers[pair] = haft_io_exchange(ours[pair], "text", 4, bytes);
-        answered[pair] = true;
-    } else if (!answered[pair - 1]) { /* Its scope is still there. */
+        scopes[pair] = NULL;
+    } else if (scopes[pair - 1] != NULL) { /* epoll has answered at once. */
         haft_io_cancel(scopes[pair - 1]);
     }
 }
@@ -288,7 +287,6 @@ BODY(cancel_when_the_next_has_come) {
     if (!alone)
         return NULL;
     together = haft_io_now() + 20 * HAFT_IO_MILLISECOND;
-    memset(answered, 0, sizeof answered);
     begin(serve_apart, cancel_the_one_before_late);
     for (int i = 0; i < PAIRS; i++)
         they_send(i, "next");
@@ -371,6 +369,8 @@ BODY(exchange_over_a_pair) {
     CHECK(bytes == NULL);
     haft_io_close(ends[0]);
     CHECK_EQUAL(haft_io_exchange(ends[0], "text", 4, &bytes), -EBADF);
+    CHECK_EQUAL(haft_io_exchange(ends[0], NULL, 4, &bytes), -EBADF);
+    CHECK_EQUAL(haft_io_write_all(ends[0], NULL, 4), -EBADF);
     return NULL;
 }
 static void without_a_run_it_blocks(void) {

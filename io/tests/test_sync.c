@@ -615,6 +615,19 @@ static void an_object_may_end_with_the_only_wait_for_it(void) {
     CHECK_RUNS(wait_for_what_ends);
 }
 
+BODY(send_nothings) {
+    haft_io_channel_t *empty = haft_io_channel_new(0, 1);
+    CHECK_EQUAL(haft_io_channel_send(empty, NULL), 0);
+    CHECK_EQUAL(haft_io_channel_try_send(empty, NULL), -EAGAIN);
+    CHECK_EQUAL(haft_io_channel_receive(empty, NULL), 0);
+    CHECK_EQUAL(haft_io_channel_try_receive(empty, NULL), -EAGAIN);
+    haft_io_channel_free(empty);
+    return NULL;
+}
+static void a_value_of_no_bytes_needs_no_memory(void) {
+    CHECK_RUNS(send_nothings);
+}
+
 int main(void) {
     check_backend();
     RUN(a_mutex_is_handed_over_in_order);
@@ -640,6 +653,7 @@ int main(void) {
         RUN(two_runs_and_two_threads_share_a_mutex);
         RUN(runs_and_threads_send_to_each_other);
     } while (check_failures == 0 && (double)time(NULL) < begin + seconds);
+    RUN(a_value_of_no_bytes_needs_no_memory);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */
