@@ -613,7 +613,8 @@ int haft_io_await_until(haft_io_promise_t *promise, void **value, int64_t deadli
  * A channel carries values of `size` bytes, in order. A send waits while `capacity` values are
  * inside; with capacity 0, it waits until a receiver takes the value. NULL: no memory. To be freed
  * when nobody uses the channel any more; values inside are forgotten. Who has let a wait end, by a send, a receive or a
- * close, does not use it any more: who has the reply may free the channel that it came by.
+ * close, does not use it any more: who has the reply may free the channel that it came by. But a haft_io_choose
+ * looks at its channels once more when it has waited: they are freed after it has returned.
  */
 typedef struct haft_io_channel haft_io_channel_t;
 haft_io_channel_t *haft_io_channel_new(size_t size, size_t capacity);
