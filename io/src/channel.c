@@ -153,28 +153,25 @@ wait_to_receive(haft_io_channel_t *channel, void *value, int64_t deadline) {
     return wait_for(channel, false, value, deadline);
 }
 
-static __attribute__((noinline)) int send_any(haft_io_channel_t *channel, void *value,
-                                              int64_t deadline) {
+static inline __attribute__((always_inline)) int do_any(haft_io_channel_t *channel, bool sends,
+                                                        void *value, int64_t deadline) {
     haft_io_place_t *other = NULL;
     haft_io_guard(&channel->lock);
-    int code = send_now(channel, value, &other);
+    int code = do_now(channel, sends, value, &other);
     if (code == -EAGAIN)
-        return wait_to_send(channel, value, deadline);
+        return sends ? wait_to_send(channel, value, deadline)
+                     : wait_to_receive(channel, value, deadline);
     haft_io_unguard(&channel->lock);
     haft_io_let_go(other);
     return code;
 }
-
+static __attribute__((noinline)) int send_any(haft_io_channel_t *channel, void *value,
+                                              int64_t deadline) {
+    return do_any(channel, true, value, deadline);
+}
 static __attribute__((noinline)) int receive_any(haft_io_channel_t *channel, void *value,
                                                  int64_t deadline) {
-    haft_io_place_t *other = NULL;
-    haft_io_guard(&channel->lock);
-    int code = receive_now(channel, value, &other);
-    if (code == -EAGAIN)
-        return wait_to_receive(channel, value, deadline);
-    haft_io_unguard(&channel->lock);
-    haft_io_let_go(other);
-    return code;
+    return do_any(channel, false, value, deadline);
 }
 
 /*

@@ -219,8 +219,8 @@ static value make_part(const part_t *part, const uintnat *lives, bool young) {
     return image;
 }
 
-/* Whether those images fit into the minor heap, without a collection, in which the
-   fiber might go elsewhere. */
+/* Whether those images fit into the minor heap, without a collection, in which the fiber might go
+   elsewhere. */
 static bool fits_minor_heap(void) {
     intnat room = Caml_state->young_ptr - Caml_state->young_limit; /* < 0 when a signal waits */
     return live_largest <= Max_young_wosize && (intnat)live_total <= room;
