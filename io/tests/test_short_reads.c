@@ -157,7 +157,7 @@ BODY(read_behind_descriptors) {
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
+    } control = {.bytes = ""};
     struct msghdr message = {.msg_iov = &(struct iovec){"with", 4},
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
