@@ -10,15 +10,15 @@ exception Continuation_already_resumed
    static block of constants. *)
 type captured = {
   mutable code : Obj.t;
-  mutable number : int;
-  mutable fiber : int;
-  mutable stack : Obj.t;
+  mutable closinfo : int;
+  mutable state : Obj.t;
+  mutable holder : int;
 }
 
 external magic : 'a -> 'b = "%identity"
 external closure : int -> Obj.t = "haft_ocaml_closure" [@@noalloc]
 
-(* Closures of switch.S, and what they are. *)
+(* Closures of data.S, and what they are. *)
 let perform_closure = closure 0
 let perform_captured_closure = closure 8
 let reperform_closure = closure 1
@@ -28,7 +28,7 @@ let resume_under_closure = closure 4
 let raise_closure = closure 6
 let reraise_closure = closure 7
 
-(* What the last field of a continuation is between its perform and the next collection. *)
+(* The state of a continuation's stack between its perform and the next collection. *)
 let young = closure 5
 
 let[@inline] reperform k = (magic reperform_closure : captured -> 'a) k
@@ -44,7 +44,7 @@ let[@inline] resume_under k x f handler =
     k x f handler
 
 let[@inline] captured effect =
-  { code = Obj.repr effect; number = 0; fiber = 0; stack = young }
+  { code = Obj.repr effect; closinfo = 0; state = young; holder = 0 }
 
 let[@inline] perform (effect : 'a t) : 'a =
   (magic perform_closure : 'a t -> 'a) effect
@@ -164,7 +164,7 @@ let rec decline_again k effect ~tried =
 
 (* Called by switch.S in place of the handler's computation, when it has no clause. *)
 let decline effect k =
-  if k.stack == young then begin
+  if k.state == young then begin
     (* No collection since the perform: [k] is in the minor heap. *)
     (magic k : word).word <- (magic effect : int);
     reperform k

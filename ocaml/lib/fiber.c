@@ -58,9 +58,9 @@
 #define SHARED(field, other)                                                                       \
     _Static_assert(offsetof(ocaml_fiber_t, field) == offsetof(haft_fiber_t, other),                \
                    "OCaml's view of a fiber's header is libhaft's")
-_Static_assert(CONTINUATION_NUMBER == sizeof(value) * CONTINUATION_NUMBER_FIELD &&
-                   CONTINUATION_FIBER == sizeof(value) * CONTINUATION_FIBER_FIELD &&
-                   CONTINUATION_STACK == sizeof(value) * CONTINUATION_STACK_FIELD,
+_Static_assert(CONTINUATION_CLOSINFO == sizeof(value) * CONTINUATION_CLOSINFO_FIELD &&
+                   CONTINUATION_STATE == sizeof(value) * CONTINUATION_STATE_FIELD &&
+                   CONTINUATION_HOLDER == sizeof(value) * CONTINUATION_HOLDER_FIELD,
                "layout.h tells where fields lie");
 SAME(FIBER_YOUNG, young);
 SAME(FIBER_CONTINUATION, continuation);
@@ -502,6 +502,7 @@ value haft_ocaml_free_dropped(value unit) {
 /* ---- The start ---- */
 
 extern intnat haft_ocaml_frametable[];
+extern char haft_ocaml_states[], haft_ocaml_states_end[];
 extern value haft_ocaml_closure_perform[], haft_ocaml_closure_perform_captured[],
     haft_ocaml_closure_reperform[], haft_ocaml_closure_runstack[], haft_ocaml_closure_resume_with[],
     haft_ocaml_closure_resume_under[], haft_ocaml_closure_raise[], haft_ocaml_closure_reraise[];
@@ -540,6 +541,10 @@ value haft_ocaml_start(value decline, value perform_rarely, value unhandled, val
     haft_ocaml_unhandled = unhandled;
     haft_ocaml_already = already;
     haft_ocaml_identity = identity;
+#ifndef NO_NAKED_POINTERS
+    if (caml_page_table_add(In_static_data, haft_ocaml_states, haft_ocaml_states_end) != 0)
+        caml_raise_out_of_memory();
+#endif
     caml_register_frametable(haft_ocaml_frametable);
     caml_register_code_fragment(haft_ocaml_code_begin, haft_ocaml_code_end, DIGEST_IGNORE, NULL);
     haft_language_register(&haft_ocaml_language);

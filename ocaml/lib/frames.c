@@ -97,7 +97,7 @@ value haft_ocaml_callstack(value continuation, value most) {
     bool image;
     ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
     if (image)
-        fiber = haft_ocaml_restore(Field(continuation, CONTINUATION_STACK_FIELD));
+        fiber = haft_ocaml_restore(Field(continuation, CONTINUATION_HOLDER_FIELD));
     if (image && fiber == NULL)
         caml_raise_out_of_memory();
     mlsize_t count = fiber != NULL && Long_val(most) > 0

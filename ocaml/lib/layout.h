@@ -105,25 +105,30 @@
 
 /* clang-format off */
 /*
- * A continuation is a block of four fields with the tag of objects, made in the minor heap by `perform`:
+ * A continuation is a block of four fields with the tag of closures, made in the minor heap by `perform`.
+ * So it can be applied, and `=`, `compare` and Marshal refuse it. (The collector scans all that Haft writes
+ * into it.)
  *
- *    0  the effect, until the handler is called; then the code of `continue`: so the block can be
- *       applied like a closure. To the garbage collector that is no block, because its address is
- *       odd; on AArch64, where code has none, it looks like a static block without fields
- *    8  its number, as an object has one: it is compared and hashed by that, and no two have the same
- *   16  the fiber's address, tagged; or IMAGE, if the heap has the stack
- *   24  what keeps its stack: YOUNG, from the start until a collection happens; PLACED, instead of
- *       that, while its fiber is placed (nests.c); ASIDE, while a fiber or a shelf has it, to be asked
- *       for (stacks.c); a block of stacks.c; USED
+ *    0  the effect, until the handler is called; then the code of `continue`
+ *    8  as in any closure: how many fields, these two, are not for the collector to follow
+ *   16  the state of its stack, a static value (data.S):
+ *         YOUNG   its fiber has it; from the start until a collection happens
+ *         PLACED  instead of that, while its fiber is placed (nests.c)
+ *         ASIDE   a fiber or a shelf has it, to be asked for (stacks.c)
+ *         KEPT    a block of stacks.c has it
+ *         USED    it was resumed
+ *   24  the fiber's address, tagged; KEPT: that block; USED: either
  *
- * YOUNG, PLACED, ASIDE, USED and IMAGE are static abstract values (switch.S), and keepers have a custom
- * block: so Marshal refuses continuations, whatever their state.
+ * Hashtbl.hash sees no further than the state, where it sees the same in each: a continuation's hash never
+ * changes.
  */
 /* clang-format on */
 #define CONTINUATION_EFFECT 0
-#define CONTINUATION_NUMBER 8
-#define CONTINUATION_FIBER 16
-#define CONTINUATION_STACK 24
+#define CONTINUATION_CLOSINFO 8
+#define CONTINUATION_STATE 16
+#define CONTINUATION_HOLDER 24
 #define CONTINUATION_FIELDS 4
+#define CONTINUATION_INFORMATION (2 << 1 | 1)
+#define CONTINUATION_HEADER (CONTINUATION_FIELDS << 10 | 247)
 
 #endif

@@ -336,8 +336,7 @@ static void shelve(gap_t *gap) {
     }
     to->continuation = continuation;
     assert(haft_ocaml_is_valid(to));
-    Field(continuation, CONTINUATION_FIBER_FIELD) = (value)to | 1;
-    Field(continuation, CONTINUATION_STACK_FIELD) = STACK_ASIDE;
+    set_holder(continuation, STACK_ASIDE, to);
     haft_ocaml_list_suspended(to);
     gap->fiber = 0;
     placed->continuation = FIBER_IDLE;

@@ -179,7 +179,7 @@ static void add_recent(value continuation, ocaml_fiber_t *fiber) {
         settle_oldest();
     fiber->young = (ocaml_fiber_t *)(2 * recent_end + YOUNG_END + 2);
     fiber->continuation = continuation;
-    Field(continuation, CONTINUATION_STACK_FIELD) = STACK_ASIDE;
+    Field(continuation, CONTINUATION_STATE_FIELD) = STACK_ASIDE;
     *recent_at(recent_end++) = fiber;
 }
 

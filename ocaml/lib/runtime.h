@@ -54,9 +54,9 @@ struct ocaml_fiber {
 /* A continuation's fields. */
 enum {
     CONTINUATION_CODE_FIELD,
-    CONTINUATION_NUMBER_FIELD,
-    CONTINUATION_FIBER_FIELD,
-    CONTINUATION_STACK_FIELD
+    CONTINUATION_CLOSINFO_FIELD,
+    CONTINUATION_STATE_FIELD,
+    CONTINUATION_HOLDER_FIELD
 };
 
 HAFTI_INLINE haft_fiber_t *haft_of(const ocaml_fiber_t *fiber) {
@@ -91,13 +91,24 @@ void haft_ocaml_gap_raised(void);
 void haft_ocaml_raised(void);
 void haft_ocaml_nested_raised(void);
 void haft_ocaml_continue(void);
+
+/* data.S */
 extern value haft_ocaml_stack_young[], haft_ocaml_stack_placed[], haft_ocaml_stack_aside[],
-    haft_ocaml_stack_used[], haft_ocaml_stack_image[];
+    haft_ocaml_stack_kept[], haft_ocaml_stack_used[];
 #define STACK_YOUNG ((value)haft_ocaml_stack_young)
 #define STACK_PLACED ((value)haft_ocaml_stack_placed)
 #define STACK_ASIDE ((value)haft_ocaml_stack_aside)
+#define STACK_KEPT ((value)haft_ocaml_stack_kept)
 #define STACK_USED ((value)haft_ocaml_stack_used)
-#define STACK_IMAGE ((value)haft_ocaml_stack_image)
+
+/* The fiber, or shelf, that has a continuation's stack: neither KEPT nor USED. */
+HAFTI_INLINE ocaml_fiber_t *holder_of(value continuation) {
+    return (ocaml_fiber_t *)(Field(continuation, CONTINUATION_HOLDER_FIELD) & ~(value)1);
+}
+HAFTI_INLINE void set_holder(value continuation, value state, ocaml_fiber_t *fiber) {
+    Field(continuation, CONTINUATION_STATE_FIELD) = state;
+    Field(continuation, CONTINUATION_HOLDER_FIELD) = (value)fiber | 1;
+}
 
 /* fiber.c: fibers, and what the assembly calls. */
 extern ocaml_fiber_t *haft_ocaml_idle;

@@ -75,7 +75,7 @@ void haft_ocaml_trim_shelves(void) {
 
 static void shelve(ocaml_fiber_t *fiber) {
     value continuation = fiber->continuation;
-    if (!Is_young(continuation) || Field(continuation, CONTINUATION_STACK_FIELD) != STACK_YOUNG ||
+    if (!Is_young(continuation) || Field(continuation, CONTINUATION_STATE_FIELD) != STACK_YOUNG ||
         !is_alone(fiber) || fiber->roots != NULL ||
         has_callbacks(fiber, *(char **)(void *)fiber->sp))
         return;
@@ -85,8 +85,7 @@ static void shelve(ocaml_fiber_t *fiber) {
     move_stack(fiber, shelf);
     shelf->continuation = continuation;
     assert(haft_ocaml_is_valid(shelf));
-    Field(continuation, CONTINUATION_FIBER_FIELD) = (value)shelf | 1;
-    Field(continuation, CONTINUATION_STACK_FIELD) = STACK_ASIDE;
+    set_holder(continuation, STACK_ASIDE, shelf);
     haft_ocaml_list_shelf(shelf);
     haft_ocaml_end_one(fiber);
 }

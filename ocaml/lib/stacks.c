@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What keeps the stack of a continuation that has survived a minor collection: a block of the major
- * heap, in the continuation's last field. There are two kinds.
+ * heap, in the continuation's last field: it is KEPT. There are two kinds.
  *
  * An image, for a computation that is small and has frames of OCaml only: the stack is copied into
  * the block, and the fiber's own is free. A million continuations so take a million small blocks,
@@ -142,7 +142,7 @@ static bool find_live_of(const part_t *part, size_t groups) {
     while ((frame = haft_ocaml_next_frame(&frames, &sp, &border)) != NULL && !border) {
         haft_ocaml_scan_frame(note_slot, frame, sp, NULL);
         if (frame->retaddr == (uintnat)haft_ocaml_asked)
-            live_asked |= Field(((value *)(void *)sp)[1], CONTINUATION_STACK_FIELD) == STACK_YOUNG;
+            live_asked |= Field(((value *)(void *)sp)[1], CONTINUATION_STATE_FIELD) == STACK_YOUNG;
     }
     return !border;
 }
@@ -407,15 +407,18 @@ static value make_keeper(ocaml_fiber_t *fiber) {
 
 /* ---- A continuation survives, and is used ---- */
 
-/* The continuation has this block now for a stack. */
+/* The block keeps the stack of the continuation, whose fiber this was. */
+static void keep(value continuation, value block) {
+    Field(continuation, CONTINUATION_STATE_FIELD) = STACK_KEPT;
+    Field(continuation, CONTINUATION_HOLDER_FIELD) = block;
+}
 static void keep_in(value continuation, ocaml_fiber_t *fiber, value block) {
-    Field(continuation, CONTINUATION_STACK_FIELD) = block;
+    keep(continuation, block);
     fiber->continuation = FIBER_KEPT; /* Nothing reads it, and the real one may move. */
 }
 
 static void replace_by_image(value continuation, ocaml_fiber_t *fiber, value image) {
     keep_in(continuation, fiber, image);
-    Field(continuation, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
     haft_ocaml_end(fiber);
 }
 
@@ -436,6 +439,11 @@ static void leave_block(value block) {
         caml_darken(block, NULL);
 }
 
+static void use(value continuation) {
+    Field(continuation, CONTINUATION_STATE_FIELD) = STACK_USED;
+    Field(continuation, CONTINUATION_HOLDER_FIELD) = Val_int(0);
+}
+
 /* It has been restored. */
 static void leave_image(value image) {
     Field(image, IMAGE_SHOTS) -= 2;
@@ -453,21 +461,17 @@ static void take_from_keeper(value keeper, ocaml_fiber_t *fiber) {
 }
 
 ocaml_fiber_t *haft_ocaml_fiber(value continuation, bool *image) {
-    value block = Field(continuation, CONTINUATION_STACK_FIELD);
     *image = false;
-    if (block == STACK_PLACED) {
+    if (Field(continuation, CONTINUATION_STATE_FIELD) == STACK_PLACED)
         haft_ocaml_shelve_placed();
-        block = Field(continuation, CONTINUATION_STACK_FIELD);
-        if (block == STACK_PLACED) /* A copy, of Weak.get_copy. */
-            return NULL;
-    }
-    if (block == STACK_USED)
-        return NULL;
-    if (block == STACK_YOUNG || block == STACK_ASIDE) {
-        ocaml_fiber_t *fiber =
-            (ocaml_fiber_t *)(Field(continuation, CONTINUATION_FIBER_FIELD) & ~(value)1);
+    value state = Field(continuation, CONTINUATION_STATE_FIELD);
+    if (state == STACK_YOUNG || state == STACK_ASIDE) {
+        ocaml_fiber_t *fiber = holder_of(continuation);
         return fiber->continuation == continuation ? fiber : NULL;
     }
+    if (state != STACK_KEPT) /* PLACED: a copy, of Weak.get_copy. */
+        return NULL;
+    value block = Field(continuation, CONTINUATION_HOLDER_FIELD);
     *image = is_image(block) && Field(block, IMAGE_SHOTS) != Val_int(0);
     return is_image(block) ? NULL : *anchored(block);
 }
@@ -483,7 +487,7 @@ ocaml_fiber_t *haft_ocaml_shelve_awakened(value continuation) {
         haft_ocaml_forget_recent(fiber);
     if (!image)
         return fiber != NULL && is_shelf(fiber) ? fiber : NULL;
-    value block = Field(continuation, CONTINUATION_STACK_FIELD);
+    value block = Field(continuation, CONTINUATION_HOLDER_FIELD);
     size_t bytes = sizeof(value) * (size_t)Long_val(Field(block, IMAGE_WORDS));
     ocaml_fiber_t *shelf =
         Is_block(Field(block, IMAGE_OUTER)) ? NULL : haft_ocaml_take_shelf(bytes);
@@ -492,6 +496,7 @@ ocaml_fiber_t *haft_ocaml_shelve_awakened(value continuation) {
     shelf->sp = write_stack(block, shelf);
     shelf->handler = Field(block, Wosize_val(block) - 1);
     leave_image(block);
+    use(continuation);
     return shelf;
 }
 
@@ -502,7 +507,7 @@ ocaml_fiber_t *haft_ocaml_awaken(value continuation);
 ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
     bool image;
     ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
-    value block = Field(continuation, CONTINUATION_STACK_FIELD);
+    value block = Field(continuation, CONTINUATION_HOLDER_FIELD);
     if (fiber == NULL && !image)
         return NULL;
     assert(image || (is_suspended(fiber) && haft_ocaml_is_valid(fiber)));
@@ -513,12 +518,11 @@ ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
     if (fiber == NULL)
         return (ocaml_fiber_t *)1;
     haft_ocaml_forget_recent(fiber);
-    if (image) {
+    if (image)
         leave_image(block);
-    } else if (block != STACK_ASIDE) {
+    else if (Field(continuation, CONTINUATION_STATE_FIELD) == STACK_KEPT)
         take_from_keeper(block, fiber);
-    }
-    Field(continuation, CONTINUATION_STACK_FIELD) = STACK_USED;
+    use(continuation);
     return fiber;
 }
 
@@ -528,13 +532,12 @@ value haft_ocaml_release(value continuation, value again);
    memory for a stack. 2: it was used before, when another copy (Haft.unsafe_clone) of the code that
    declines has declined. What is placed stays there if its parent can be suspended around it. */
 value haft_ocaml_release(value continuation, value again) {
-    value stack = STACK_YOUNG;
-    ocaml_fiber_t *fiber =
-        (ocaml_fiber_t *)(Field(continuation, CONTINUATION_FIBER_FIELD) & ~(value)1);
-    if (Field(continuation, CONTINUATION_STACK_FIELD) == STACK_PLACED &&
+    value state = STACK_YOUNG;
+    ocaml_fiber_t *fiber = holder_of(continuation);
+    if (Field(continuation, CONTINUATION_STATE_FIELD) == STACK_PLACED &&
         fiber->continuation == continuation && haft_ocaml_may_pass(fiber)) {
-        Field(continuation, CONTINUATION_STACK_FIELD) = STACK_USED;
-        stack = STACK_PLACED;
+        use(continuation);
+        state = STACK_PLACED;
     } else {
         fiber = haft_ocaml_awaken(continuation);
         if (fiber == NULL)
@@ -542,29 +545,21 @@ value haft_ocaml_release(value continuation, value again) {
         if (fiber == (ocaml_fiber_t *)1)
             return Val_int(1);
     }
-    Field(again, CONTINUATION_FIBER_FIELD) = (value)fiber | 1;
-    Field(again, CONTINUATION_STACK_FIELD) = stack;
+    set_holder(again, state, fiber);
     fiber->continuation = again;
     return Val_int(0);
 }
 
 /* ---- Copies ---- */
 
-/* That of a continuation in the minor heap, as the assembly makes it. */
-static value continuation_number(value continuation) {
-    uintnat collections = (uintnat)Caml_state->stat_minor_collections;
-    return (value)((collections << 32) + (uint32_t)continuation + 1);
-}
-
 value haft_ocaml_clone(value continuation);
 
 /* One that is USED, until it gets a stack. */
 static value new_continuation(void) {
-    value continuation = caml_alloc_small(CONTINUATION_FIELDS, Object_tag);
+    value continuation = caml_alloc_small(CONTINUATION_FIELDS, Closure_tag);
     Field(continuation, CONTINUATION_CODE_FIELD) = (value)haft_ocaml_continue;
-    Field(continuation, CONTINUATION_NUMBER_FIELD) = continuation_number(continuation);
-    Field(continuation, CONTINUATION_FIBER_FIELD) = STACK_IMAGE;
-    Field(continuation, CONTINUATION_STACK_FIELD) = STACK_USED;
+    Field(continuation, CONTINUATION_CLOSINFO_FIELD) = CONTINUATION_INFORMATION;
+    use(continuation);
     return continuation;
 }
 
@@ -618,13 +613,12 @@ static bool copy_to_image(value continuation, ocaml_fiber_t *fiber, value copy, 
     if (block == 0)
         caml_raise_out_of_memory();
     if (again) {
-        value before = Field(continuation, CONTINUATION_STACK_FIELD);
-        if (before != STACK_YOUNG && before != STACK_ASIDE)
-            take_from_keeper(before, fiber);
+        if (Field(continuation, CONTINUATION_STATE_FIELD) == STACK_KEPT)
+            take_from_keeper(Field(continuation, CONTINUATION_HOLDER_FIELD), fiber);
         replace_by_image(continuation, fiber, block);
         Field(block, IMAGE_SHOTS) += 2;
     }
-    Field(copy, CONTINUATION_STACK_FIELD) = block;
+    keep(copy, block);
     return true;
 }
 
@@ -632,33 +626,32 @@ static bool copy_to_image(value continuation, ocaml_fiber_t *fiber, value copy, 
    are many stacks, and the computation itself stays where it is. A larger one gets an image, in the minor
    heap. One that is copied again is put away, and shares its image with all further copies. */
 value haft_ocaml_clone(value continuation) {
-    static value copied; /* the number of the last one */
+    static value copied; /* the last one, or what was there before a collection: no harm */
     CAMLparam1(continuation);
     CAMLlocal1(copy);
     copy = new_continuation();
     bool image;
     ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
     if (image) {
-        value shared = Field(continuation, CONTINUATION_STACK_FIELD);
+        value shared = Field(continuation, CONTINUATION_HOLDER_FIELD);
         Field(shared, IMAGE_SHOTS) += 2;
-        Field(copy, CONTINUATION_STACK_FIELD) = shared;
+        keep(copy, shared);
         CAMLreturn(copy);
     }
     if (fiber == NULL)
         caml_raise_constant(*caml_named_value("haft.Continuation_already_resumed"));
     haft_ocaml_shelve_placed();
-    bool again = copied == Field(continuation, CONTINUATION_NUMBER_FIELD);
+    bool again = copied == continuation;
     ocaml_fiber_t *to = again ? NULL : copy_stack(fiber);
     if (to != NULL) {
         to->continuation = copy;
-        Field(copy, CONTINUATION_FIBER_FIELD) = (value)to | 1;
-        Field(copy, CONTINUATION_STACK_FIELD) = is_shelf(to) ? STACK_ASIDE : STACK_YOUNG;
+        set_holder(copy, is_shelf(to) ? STACK_ASIDE : STACK_YOUNG, to);
         haft_ocaml_list_suspended(to);
         assert(haft_ocaml_is_valid(to));
     } else if (!copy_to_image(continuation, fiber, copy, again)) {
         caml_empty_minor_heap();
         CAMLreturn(haft_ocaml_clone(continuation));
     }
-    copied = Field(continuation, CONTINUATION_NUMBER_FIELD);
+    copied = continuation;
     CAMLreturn(copy);
 }

@@ -20,8 +20,8 @@ value invariants_are_checked(value unit) {
 
 /* Breaks one of the fiber that waits. False: it is on a shelf, and has none like that. */
 value invariants_break(value continuation, value which) {
-    enum { FIBER_FIELD = 2 }; /* ocaml/lib/layout.h */
-    haft_fiber_t *fiber = (haft_fiber_t *)(Field(continuation, FIBER_FIELD) & ~(value)1);
+    enum { HOLDER_FIELD = 3 }; /* ocaml/lib/layout.h */
+    haft_fiber_t *fiber = (haft_fiber_t *)(Field(continuation, HOLDER_FIELD) & ~(value)1);
     switch (Int_val(which)) {
     case 0:
         fiber->context.sp = (char *)fiber->context.sp + 8;

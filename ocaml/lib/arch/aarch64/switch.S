@@ -177,24 +177,18 @@
         to_parent
         .endm
 
-/* The fiber gets the continuation in x2, whose last field is written; the handler's function for effects in x1.
-   Its number is made of its address in the minor heap and the number of collections before: nothing else
-   has that. */
+/* The fiber gets the continuation in x2, whose state is written; the handler's function for effects in x1. */
         .macro  capture_in continue
         ldr     x1, [x20, #FIBER_HANDLER]
         address x9, \continue
         add     x10, x20, #1
         ldr     x1, [x1, #16]
-        str     x9, [x2, #CONTINUATION_EFFECT]
-        str     x10, [x2, #CONTINUATION_FIBER]
-        str     x2, [x20, #FIBER_CONTINUATION]
-        ldr     x9, STATE(stat_minor_collections)
-        mov     w10, w2
-        mov     x11, #(CONTINUATION_FIELDS << 10 | 248)
+        mov     x11, #CONTINUATION_HEADER
+        mov     x12, #CONTINUATION_INFORMATION
         str     x11, [x2, #-8]
-        add     x9, x10, x9, lsl #32
-        add     x9, x9, #1
-        str     x9, [x2, #CONTINUATION_NUMBER]
+        stp     x9, x12, [x2, #CONTINUATION_EFFECT]
+        str     x10, [x2, #CONTINUATION_HOLDER]
+        str     x2, [x20, #FIBER_CONTINUATION]
         .endm
 
 /* The fiber in x20 has ended. */
@@ -588,7 +582,7 @@ haft_ocaml_nested_returned:
         mov     x10, sp
         address x9, \stack
         str     x10, [x20, #FIBER_SP]
-        str     x9, [x2, #CONTINUATION_STACK]
+        str     x9, [x2, #CONTINUATION_STATE]
         .endm
 
 /* Goes to `no` unless the nested fiber in x20, whose stack was left, may be placed: it would have room on a shelf,
@@ -682,8 +676,8 @@ haft_ocaml_asked:
         add     sp, sp, #32
         parent_in_registers
         address x9, haft_ocaml_stack_young
-        ldr     x10, [x2, #CONTINUATION_STACK]
-        ldr     x3, [x2, #CONTINUATION_FIBER]
+        ldr     x10, [x2, #CONTINUATION_STATE]
+        ldr     x3, [x2, #CONTINUATION_HOLDER]
         cmp     x9, x10
         sub     x3, x3, #1
         b.ne    .Ldecline_placed
@@ -719,7 +713,7 @@ haft_ocaml_asked:
         add     x10, x20, #1
         ldr     x1, [x1, #16]
         str     x9, [x2, #CONTINUATION_EFFECT]
-        str     x10, [x2, #CONTINUATION_FIBER]
+        str     x10, [x2, #CONTINUATION_HOLDER]
         str     x2, [x20, #FIBER_CONTINUATION]
         to_parent
         parent_in_registers
@@ -771,7 +765,7 @@ haft_ocaml_asked:
         str     xzr, [x20, #FIBER_ROOTS]
         str     x2, [x20, #FIBER_CONTINUATION]
         str     x9, [x2, #CONTINUATION_EFFECT]
-        str     x10, [x2, #CONTINUATION_FIBER]
+        str     x10, [x2, #CONTINUATION_HOLDER]
         ldr     x1, [x1, #16]
         b       .Lask_handler
 
@@ -808,7 +802,7 @@ haft_ocaml_asked:
 .Lperform_leaves_nest:
         address x9, haft_ocaml_stack_young
         str     x0, [x2, #CONTINUATION_EFFECT]
-        str     x9, [x2, #CONTINUATION_STACK]
+        str     x9, [x2, #CONTINUATION_STATE]
         mov     x0, x2
         mov     x1, #0
         b       .Lleave_nest
@@ -927,7 +921,7 @@ haft_ocaml_clause_returned:
         address x9, haft_ocaml_stack_placed
         mov     x2, x0
         ldr     x0, [x2, #CONTINUATION_EFFECT]
-        str     x9, [x2, #CONTINUATION_STACK]
+        str     x9, [x2, #CONTINUATION_STATE]
         b       .Lplace
 .Lcapture_around:
         mov     x22, x0
@@ -951,7 +945,7 @@ haft_ocaml_clause_returned:
         ldr     x9, [x20, #FIBER_BASE_RETURN]
         cbnz    x9, 2f
         address x9, haft_ocaml_stack_aside
-        str     x9, [x0, #CONTINUATION_STACK]
+        str     x9, [x0, #CONTINUATION_STATE]
 2:      .cfi_remember_state
         capture haft_ocaml_continue_called
         parent_in_registers
@@ -1002,7 +996,7 @@ haft_ocaml_clause_returned:
  */
         function haft_ocaml_reperform
         address x9, haft_ocaml_stack_placed
-        ldr     x10, [x0, #CONTINUATION_STACK]
+        ldr     x10, [x0, #CONTINUATION_STATE]
         cmp     x9, x10
         b.eq    .Lreperform_placed
         find_fiber .Lreperform_far
@@ -1011,7 +1005,7 @@ haft_ocaml_clause_returned:
         b.eq    .Lreperform_go
         find_callbacks .Lreperform_callback
 .Lreperform_go:
-        ldr     x3, [x0, #CONTINUATION_FIBER]
+        ldr     x3, [x0, #CONTINUATION_HOLDER]
         sub     x3, x3, #1
         load    x4, haft_ocaml_running
         .cfi_remember_state
@@ -1030,7 +1024,7 @@ haft_ocaml_clause_returned:
         .cfi_restore_state
 .Lreperform_placed:
         load_thread
-        ldr     x3, [x0, #CONTINUATION_FIBER]
+        ldr     x3, [x0, #CONTINUATION_HOLDER]
         sub     x3, x3, #1
         ldr     x20, [x3, #FIBER_OUTER]
         sub     x20, x20, #FIBER_SCOPE
@@ -1055,7 +1049,7 @@ haft_ocaml_clause_returned:
         str     x10, [x20, #FIBER_SP]
         str     x9, [x20, #FIBER_TOP]
         str     xzr, [x20, #FIBER_ROOTS]
-        str     x11, [x0, #CONTINUATION_STACK]
+        str     x11, [x0, #CONTINUATION_STATE]
         to_parents_roots
         mov     x1, x3
         .cfi_remember_state
@@ -1064,7 +1058,7 @@ haft_ocaml_clause_returned:
 
         .cfi_restore_state
 .Lreperform_callback:
-        ldr     x2, [x0, #CONTINUATION_FIBER]
+        ldr     x2, [x0, #CONTINUATION_HOLDER]
         sub     x2, x2, #1
         ask_may_suspend haft_ocaml_may_suspend_from
         b.ne    .Lreperform_go
@@ -1167,13 +1161,13 @@ haft_ocaml_gap_returned:
  */
         .macro  begin_continue
         address x9, haft_ocaml_stack_young
-        ldr     x20, [x1, #CONTINUATION_FIBER]
-        ldr     x10, [x1, #CONTINUATION_STACK]
+        ldr     x20, [x1, #CONTINUATION_HOLDER]
+        ldr     x10, [x1, #CONTINUATION_STATE]
         cmp     x9, x10
         b.ne    .Lcontinue_awaken
         address x9, haft_ocaml_stack_used
         sub     x20, x20, #1
-        str     x9, [x1, #CONTINUATION_STACK]
+        str     x9, [x1, #CONTINUATION_STATE]
         ldr     x10, [x20, #FIBER_CONTINUATION]
         cmp     x1, x10
         b.ne    .Lalready               /* A copy, of Weak.get_copy. */
@@ -1209,18 +1203,7 @@ haft_ocaml_gap_returned:
         to_child_stack
         .endm
 
-        .macro  continuation_code name
-        .p2align 4
-        .quad   0
-        .quad   1 << 10 | 0x300 | 251
-        .globl  \name
-        .hidden \name
-        .type   \name, %function
-\name:
-        .cfi_startproc
-        .endm
-
-        continuation_code haft_ocaml_continue
+        function haft_ocaml_continue
         load    x4, haft_ocaml_running
         .cfi_remember_state
         continue
@@ -1248,7 +1231,7 @@ haft_ocaml_gap_returned:
 
 .Lcontinue_awaken:
         pop_gaps
-        ldr     x20, [x1, #CONTINUATION_FIBER]
+        ldr     x20, [x1, #CONTINUATION_HOLDER]
         /* No stack is idle? Then it is nested, if it can be, from a shelf. */
         load    x9, haft_ocaml_idle
         cbnz    x9, .Lcontinue_take
@@ -1256,7 +1239,7 @@ haft_ocaml_gap_returned:
         callers_place
         may_nest .Lcontinue_take
         address x9, haft_ocaml_stack_aside
-        ldr     x10, [x1, #CONTINUATION_STACK]
+        ldr     x10, [x1, #CONTINUATION_STATE]
         cmp     x9, x10
         b.ne    .Lcontinue_shelve
         sub     x20, x20, #1
@@ -1305,7 +1288,7 @@ haft_ocaml_gap_returned:
         sub     x10, x10, #1
         store   x10, haft_ocaml_shelves_in_use, x9
         address x9, haft_ocaml_stack_used
-        str     x9, [x1, #CONTINUATION_STACK]
+        str     x9, [x1, #CONTINUATION_STATE]
         ldp     x26, x30, [sp], #16
         parent_in_registers
         return_by_jump
@@ -1345,7 +1328,7 @@ haft_ocaml_gap_returned:
         end_function haft_ocaml_continue
 
 /* The same, of a fiber that was captured by haft_ocaml_perform. */
-        continuation_code haft_ocaml_continue_alone
+        function haft_ocaml_continue_alone
         begin_continue
         ldr     x9, STATE(local_roots)
         cbnz    x9, .Lcontinue_elsewhere
@@ -1359,17 +1342,17 @@ haft_ocaml_gap_returned:
         end_function haft_ocaml_continue_alone
 
 /* The same, of a fiber with FIBER_CALLS. */
-        continuation_code haft_ocaml_continue_called
+        function haft_ocaml_continue_called
         mov     x4, #FIBER_CALLS
         continue
         return_by_jump
         end_function haft_ocaml_continue_called
 
 /* The same, of a fiber that was placed: it is entered as it is where its clause ends with that. */
-        continuation_code haft_ocaml_continue_placed
+        function haft_ocaml_continue_placed
         address x9, haft_ocaml_stack_placed
-        ldr     x10, [x1, #CONTINUATION_STACK]
-        ldr     x20, [x1, #CONTINUATION_FIBER]
+        ldr     x10, [x1, #CONTINUATION_STATE]
+        ldr     x20, [x1, #CONTINUATION_HOLDER]
         cmp     x9, x10
         b.ne    .Lcontinue_shelved
         sub     x20, x20, #1
@@ -1377,7 +1360,7 @@ haft_ocaml_gap_returned:
         load_thread
         address x9, haft_ocaml_stack_used
         ldr     x10, [sp, #GAP_PLACED]
-        str     x9, [x1, #CONTINUATION_STACK]
+        str     x9, [x1, #CONTINUATION_STATE]
         store   x10, haft_ocaml_placed, x9
         ldr     x9, [x20, #FIBER_TOP]
         mov     x10, #FIBER_NESTED
@@ -1395,7 +1378,7 @@ haft_ocaml_gap_returned:
 .Lcontinue_shelves:
         call_c  haft_ocaml_shelve_placed
         address x9, haft_ocaml_stack_placed
-        ldr     x10, [x1, #CONTINUATION_STACK]
+        ldr     x10, [x1, #CONTINUATION_STATE]
         cmp     x9, x10
         b.eq    .Lalready
 .Lcontinue_shelved:
@@ -1410,13 +1393,13 @@ haft_ocaml_gap_returned:
         mov     x3, #1
 .Lresume:
         address x9, haft_ocaml_stack_young
-        ldr     x20, [x0, #CONTINUATION_FIBER]
-        ldr     x10, [x0, #CONTINUATION_STACK]
+        ldr     x20, [x0, #CONTINUATION_HOLDER]
+        ldr     x10, [x0, #CONTINUATION_STATE]
         cmp     x9, x10
         b.ne    .Lresume_awaken
         address x9, haft_ocaml_stack_used
         sub     x20, x20, #1
-        str     x9, [x0, #CONTINUATION_STACK]
+        str     x9, [x0, #CONTINUATION_STATE]
         ldr     x10, [x20, #FIBER_CONTINUATION]
         cmp     x0, x10
         b.ne    .Lalready               /* A copy, of Weak.get_copy. */
@@ -1538,91 +1521,5 @@ haft_ocaml_code_end:
         .hidden haft_ocaml_base
 haft_ocaml_base:
         brk     #1
-
-        .data
-        .p2align 3
-        .globl  haft_ocaml_frametable
-        .hidden haft_ocaml_frametable
-haft_ocaml_frametable:
-        .quad   7
-        .quad   haft_ocaml_collected
-        .hword  48                      /* bytes */
-        .hword  4                       /* live slots: */
-        .hword  0, 8, 16, 24
-        .p2align 3
-        .quad   haft_ocaml_asked
-        .hword  32                      /* bytes */
-        .hword  2                       /* live slots: */
-        .hword  0, 8
-        .p2align 3
-        .quad   haft_ocaml_clause_returned
-        .hword  16                      /* bytes */
-        .hword  0
-        .p2align 3
-        .quad   haft_ocaml_returned
-        .hword  64                      /* bytes */
-        .hword  1                       /* live slots: */
-        .hword  FIBER_HANDLER-FIBER_TRAP
-        .p2align 3
-        .quad   haft_ocaml_nested_returned
-        .hword  64                      /* bytes */
-        .hword  1                       /* live slots: */
-        .hword  FIBER_HANDLER-FIBER_TRAP
-        .p2align 3
-        .quad   haft_ocaml_gap_returned
-        .hword  0xffff
-        .hword  0
-        .p2align 3
-        .quad   haft_ocaml_base
-        .hword  0xffff
-        .hword  0
-        .p2align 3
-
-/* What continuations have in place of a block that keeps their stack: abstract values, so that
-   polymorphic functions do not take a continuation apart, black ones. */
-        .macro  abstract name
-        .quad   1 << 10 | 0x300 | 251
-        .globl  \name
-        .hidden \name
-\name:
-        .quad   0
-        .endm
-        abstract haft_ocaml_stack_young
-        abstract haft_ocaml_stack_aside
-        abstract haft_ocaml_stack_placed
-        abstract haft_ocaml_stack_used
-        abstract haft_ocaml_stack_image
-
-/* Static closures, black: the garbage collector leaves them alone. */
-#define CLOSURE_HEADER(fields) ((fields) << 10 | 0x300 | 247)
-#define CLOSURE_INFORMATION(arity, fields) ((arity) << 56) + ((fields) << 1) + 1
-        .macro  closure1 name, code
-        .p2align 3
-        .quad   CLOSURE_HEADER(2)
-        .globl  \name
-        .hidden \name
-\name:
-        .quad   \code
-        .quad   CLOSURE_INFORMATION(1, 2)
-        .endm
-        .macro  closure name, code, arity
-        .p2align 3
-        .quad   CLOSURE_HEADER(3)
-        .globl  \name
-        .hidden \name
-\name:
-        .quad   haft_ocaml_base         /* they are never applied partially */
-        .quad   CLOSURE_INFORMATION(\arity, 3)
-        .quad   \code
-        .endm
-        closure1 haft_ocaml_closure_perform, haft_ocaml_perform
-        closure1 haft_ocaml_closure_perform_captured, haft_ocaml_perform_captured
-        closure1 haft_ocaml_closure_reperform, haft_ocaml_reperform
-        closure1 haft_ocaml_closure_raise, haft_ocaml_raise
-        /* The backtrace goes on as it is, with the callers of the caller. */
-        closure1 haft_ocaml_closure_reraise, caml_raise_exn
-        closure haft_ocaml_closure_runstack, haft_ocaml_runstack, 3
-        closure haft_ocaml_closure_resume_with, haft_ocaml_resume_with, 3
-        closure haft_ocaml_closure_resume_under, haft_ocaml_resume_under, 4
 
         .section .note.GNU-stack, "", %progbits

@@ -125,23 +125,17 @@
         to_parent
         .endm
 
-/* The fiber gets the continuation in rdi, whose last field is written; the handler's function for effects in rbx.
-   Its number is made of its address in the minor heap and the number of collections before: nothing else
-   has that. */
+/* The fiber gets the continuation in rdi, whose state is written; the handler's function for effects in rbx. */
         .macro  capture_in continue
         movq    FIBER_HANDLER(%rcx), %rbx
         leaq    \continue(%rip), %r8
         leaq    1(%rcx), %r9
         movq    16(%rbx), %rbx
+        movq    $CONTINUATION_HEADER, -8(%rdi)
         movq    %r8, CONTINUATION_EFFECT(%rdi)
-        movq    %r9, CONTINUATION_FIBER(%rdi)
+        movq    $CONTINUATION_INFORMATION, CONTINUATION_CLOSINFO(%rdi)
+        movq    %r9, CONTINUATION_HOLDER(%rdi)
         movq    %rdi, FIBER_CONTINUATION(%rcx)
-        movq    STATE(stat_minor_collections), %r8
-        movl    %edi, %r9d
-        shlq    $32, %r8
-        movq    $(CONTINUATION_FIELDS << 10 | 248), -8(%rdi)
-        leaq    1(%r8, %r9), %r8
-        movq    %r8, CONTINUATION_NUMBER(%rdi)
         .endm
 
 /* Calls a function of C that keeps rax, rcx and rdx for us; the flags tell whether its result is 0. */
@@ -537,7 +531,7 @@ haft_ocaml_nested_returned:
         leaq    -8(%rsp), %r10
         leaq    \stack(%rip), %r9
         movq    %r10, FIBER_SP(%rcx)
-        movq    %r9, CONTINUATION_STACK(%rdi)
+        movq    %r9, CONTINUATION_STATE(%rdi)
         .endm
 
 /* Goes to `no` unless the nested fiber in rcx may be placed: it would have room on a shelf, and what has been
@@ -619,8 +613,8 @@ haft_ocaml_asked:
         .cfi_adjust_cfa_offset -24
         leaq    haft_ocaml_stack_young(%rip), %r8
         leaq    8(%rsp), %r9
-        movq    CONTINUATION_FIBER(%rdi), %rsi
-        cmpq    %r8, CONTINUATION_STACK(%rdi)
+        movq    CONTINUATION_HOLDER(%rdi), %rsi
+        cmpq    %r8, CONTINUATION_STATE(%rdi)
         jne     .Ldecline_placed
         cmpq    %r9, FIBER_PARENT-1(%rsi)
         jne     .Ldecline               /* The outer one was moved. */
@@ -646,7 +640,7 @@ haft_ocaml_asked:
         leaq    1(%rcx), %r9
         movq    16(%rbx), %rbx
         movq    %r8, CONTINUATION_EFFECT(%rdi)
-        movq    %r9, CONTINUATION_FIBER(%rdi)
+        movq    %r9, CONTINUATION_HOLDER(%rdi)
         movq    %rdi, FIBER_CONTINUATION(%rcx)
         to_parent
         jmp     .Lask_handler
@@ -658,7 +652,7 @@ haft_ocaml_asked:
    has found the continuation, is left to haft_ocaml_release, as is all that is rare. */
 .Ldecline_placed:
         leaq    haft_ocaml_stack_placed(%rip), %r8
-        cmpq    %r8, CONTINUATION_STACK(%rdi)
+        cmpq    %r8, CONTINUATION_STATE(%rdi)
         jne     .Ldecline
         decq    %rsi
         at_gap_of %rsi, %rdi, .Ldecline
@@ -694,7 +688,7 @@ haft_ocaml_asked:
         movq    $0, FIBER_ROOTS(%rcx)
         movq    %rdi, FIBER_CONTINUATION(%rcx)
         movq    %r8, CONTINUATION_EFFECT(%rdi)
-        movq    %r10, CONTINUATION_FIBER(%rdi)
+        movq    %r10, CONTINUATION_HOLDER(%rdi)
         movq    16(%rbx), %rbx
         jmp     .Lask_handler
 
@@ -848,7 +842,7 @@ haft_ocaml_clause_returned:
         movq    %rax, %rdi
         leaq    -8(%rsp), %r10
         movq    CONTINUATION_EFFECT(%rdi), %rax
-        movq    %r9, CONTINUATION_STACK(%rdi)
+        movq    %r9, CONTINUATION_STATE(%rdi)
         jmp     .Lplace
 .Lcapture_around:
         subq    $24, %rsp
@@ -888,7 +882,7 @@ haft_ocaml_clause_returned:
         cmpq    $0, FIBER_BASE_RETURN(%rcx)
         jne     2f
         leaq    haft_ocaml_stack_aside(%rip), %r8
-        movq    %r8, CONTINUATION_STACK(%rax)
+        movq    %r8, CONTINUATION_STATE(%rax)
 2:      capture haft_ocaml_continue_called
         jmp     .Lask_handler
 1:      movq    FIBER_ROOTS(%rcx), %r8
@@ -930,7 +924,7 @@ haft_ocaml_clause_returned:
  */
         function haft_ocaml_reperform
         leaq    haft_ocaml_stack_placed(%rip), %r8
-        cmpq    %r8, CONTINUATION_STACK(%rax)
+        cmpq    %r8, CONTINUATION_STATE(%rax)
         je      .Lreperform_placed
         find_fiber .Lreperform_far
 .Lreperform_found:
@@ -938,7 +932,7 @@ haft_ocaml_clause_returned:
         je      .Lreperform_go
         find_callbacks .Lreperform_callback
 .Lreperform_go:
-        movq    CONTINUATION_FIBER(%rax), %rsi
+        movq    CONTINUATION_HOLDER(%rax), %rsi
         movq    haft_ocaml_running(%rip), %rdx
         attach  %rsi, 1
         movq    %r10, FIBER_PARENT_ROOTS-1(%rsi)
@@ -954,7 +948,7 @@ haft_ocaml_clause_returned:
 
 .Lreperform_placed:
         load_thread
-        movq    CONTINUATION_FIBER(%rax), %rsi
+        movq    CONTINUATION_HOLDER(%rax), %rsi
         movq    haft_ocaml_placed(%rip), %r9
         decq    %rsi
         movq    FIBER_OUTER(%rsi), %rcx
@@ -978,13 +972,13 @@ haft_ocaml_clause_returned:
         movq    %r8, FIBER_SP(%rcx)
         movq    %r10, FIBER_TOP(%rcx)
         movq    $0, FIBER_ROOTS(%rcx)
-        movq    %r9, CONTINUATION_STACK(%rax)
+        movq    %r9, CONTINUATION_STATE(%rax)
         to_parents_roots
         jmp     .Lcapture
 
 .Lreperform_callback:
         movq    %rcx, %rdi
-        movq    CONTINUATION_FIBER(%rax), %rsi
+        movq    CONTINUATION_HOLDER(%rax), %rsi
         decq    %rsi
         call_test haft_ocaml_may_suspend_from
         jnz     .Lreperform_go
@@ -1098,16 +1092,15 @@ haft_ocaml_gap_returned:
 /*
  * continue: the code of a continuation, applied to a value.
  *   in: rax value, rbx continuation
- * At odd addresses: see layout.h.
  */
         .macro  begin_continue
         leaq    haft_ocaml_stack_young(%rip), %r8
-        movq    CONTINUATION_FIBER(%rbx), %rcx
-        cmpq    %r8, CONTINUATION_STACK(%rbx)
+        movq    CONTINUATION_HOLDER(%rbx), %rcx
+        cmpq    %r8, CONTINUATION_STATE(%rbx)
         jne     .Lcontinue_awaken
         leaq    haft_ocaml_stack_used(%rip), %r8
         decq    %rcx
-        movq    %r8, CONTINUATION_STACK(%rbx)
+        movq    %r8, CONTINUATION_STATE(%rbx)
         cmpq    %rbx, FIBER_CONTINUATION(%rcx)
         jne     .Lalready               /* A copy, of Weak.get_copy. */
         load_thread
@@ -1139,13 +1132,7 @@ haft_ocaml_gap_returned:
         to_child_stack
         .endm
 
-        .globl  haft_ocaml_continue
-        .hidden haft_ocaml_continue
-        .type   haft_ocaml_continue, @function
-        .p2align 4
-        nop
-haft_ocaml_continue:
-        .cfi_startproc
+        function haft_ocaml_continue
         movq    haft_ocaml_running(%rip), %rdx
         continue
         ret
@@ -1162,7 +1149,7 @@ haft_ocaml_continue:
 
 .Lcontinue_awaken:
         pop_gaps
-        movq    CONTINUATION_FIBER(%rbx), %rcx
+        movq    CONTINUATION_HOLDER(%rbx), %rcx
         /* No stack is idle? Then it is nested, if it can be, from a shelf. */
         cmpq    $0, haft_ocaml_idle(%rip)
         jne     .Lcontinue_take
@@ -1174,7 +1161,7 @@ haft_ocaml_continue:
         cmoveq  %r9, %rsi
         may_nest .Lcontinue_take
         leaq    haft_ocaml_stack_aside(%rip), %r8
-        cmpq    %r8, CONTINUATION_STACK(%rbx)
+        cmpq    %r8, CONTINUATION_STATE(%rbx)
         jne     .Lcontinue_shelve
         decq    %rcx
         cmpq    %rbx, FIBER_CONTINUATION(%rcx)
@@ -1216,7 +1203,7 @@ haft_ocaml_continue:
         movq    %r9, FIBER_TOP(%rdi)
         movq    %rdi, haft_ocaml_free_shelves(%rip)
         decq    haft_ocaml_shelves_in_use(%rip)
-        movq    %r10, CONTINUATION_STACK(%rbx)
+        movq    %r10, CONTINUATION_STATE(%rbx)
         popq    STATE(exception_pointer)
         .cfi_def_cfa %rsp, 8
         return_by_jump
@@ -1259,17 +1246,10 @@ haft_ocaml_continue:
         movq    %rax, %rbx
         movq    haft_ocaml_identity(%rip), %rdi
         jmp     .Lenter_slow
-        .cfi_endproc
-        .size   haft_ocaml_continue, . - haft_ocaml_continue
+        end_function haft_ocaml_continue
 
 /* The same, of a fiber that was captured by haft_ocaml_perform. */
-        .globl  haft_ocaml_continue_alone
-        .hidden haft_ocaml_continue_alone
-        .type   haft_ocaml_continue_alone, @function
-        .p2align 4
-        nop
-haft_ocaml_continue_alone:
-        .cfi_startproc
+        function haft_ocaml_continue_alone
         begin_continue
         cmpq    $0, STATE(local_roots)
         jne     .Lcontinue_elsewhere
@@ -1279,34 +1259,20 @@ haft_ocaml_continue_alone:
         movq    %r8, %fs:THREAD_CURRENT(%r11)
         to_child_stack
         ret
-        .cfi_endproc
-        .size   haft_ocaml_continue_alone, . - haft_ocaml_continue_alone
+        end_function haft_ocaml_continue_alone
 
 /* The same, of a fiber with FIBER_CALLS. */
-        .globl  haft_ocaml_continue_called
-        .hidden haft_ocaml_continue_called
-        .type   haft_ocaml_continue_called, @function
-        .p2align 4
-        nop
-haft_ocaml_continue_called:
-        .cfi_startproc
+        function haft_ocaml_continue_called
         movl    $FIBER_CALLS, %edx
         continue
         return_by_jump
-        .cfi_endproc
-        .size   haft_ocaml_continue_called, . - haft_ocaml_continue_called
+        end_function haft_ocaml_continue_called
 
 /* The same, of a fiber that was placed: it is entered as it is where its clause ends with that. */
-        .globl  haft_ocaml_continue_placed
-        .hidden haft_ocaml_continue_placed
-        .type   haft_ocaml_continue_placed, @function
-        .p2align 4
-        nop
-haft_ocaml_continue_placed:
-        .cfi_startproc
+        function haft_ocaml_continue_placed
         leaq    haft_ocaml_stack_placed(%rip), %r8
-        movq    CONTINUATION_FIBER(%rbx), %rcx
-        cmpq    %r8, CONTINUATION_STACK(%rbx)
+        movq    CONTINUATION_HOLDER(%rbx), %rcx
+        cmpq    %r8, CONTINUATION_STATE(%rbx)
         jne     .Lcontinue_shelved
         leaq    8(%rsp), %r9
         decq    %rcx
@@ -1316,7 +1282,7 @@ haft_ocaml_continue_placed:
         movq    GAP_PLACED(%r9), %r9
         movq    FIBER_TOP(%rcx), %rdx
         leaq    FIBER_SCOPE(%rcx), %r8
-        movq    %r10, CONTINUATION_STACK(%rbx)
+        movq    %r10, CONTINUATION_STATE(%rbx)
         movq    %r9, haft_ocaml_placed(%rip)
         movq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
         movq    %rdx, %fs:THREAD_CURRENT(%r11)
@@ -1340,12 +1306,11 @@ haft_ocaml_continue_placed:
         addq    $24, %rsp
         .cfi_adjust_cfa_offset -24
         leaq    haft_ocaml_stack_placed(%rip), %r8
-        cmpq    %r8, CONTINUATION_STACK(%rbx)
+        cmpq    %r8, CONTINUATION_STATE(%rbx)
         je      .Lalready
 .Lcontinue_shelved:
         jmp     haft_ocaml_continue_called
-        .cfi_endproc
-        .size   haft_ocaml_continue_placed, . - haft_ocaml_continue_placed
+        end_function haft_ocaml_continue_placed
 
 /*
  * resume_with continuation argument function: function argument, called where the fiber was suspended.
@@ -1355,12 +1320,12 @@ haft_ocaml_continue_placed:
         movl    $1, %esi
 .Lresume:
         leaq    haft_ocaml_stack_young(%rip), %r8
-        movq    CONTINUATION_FIBER(%rax), %rcx
-        cmpq    %r8, CONTINUATION_STACK(%rax)
+        movq    CONTINUATION_HOLDER(%rax), %rcx
+        cmpq    %r8, CONTINUATION_STATE(%rax)
         jne     .Lresume_awaken
         leaq    haft_ocaml_stack_used(%rip), %r8
         decq    %rcx
-        movq    %r8, CONTINUATION_STACK(%rax)
+        movq    %r8, CONTINUATION_STATE(%rax)
         cmpq    %rax, FIBER_CONTINUATION(%rcx)
         jne     .Lalready               /* A copy, of Weak.get_copy. */
 .Lresume_go:
@@ -1506,91 +1471,5 @@ haft_ocaml_code_end:
         .hidden haft_ocaml_base
 haft_ocaml_base:
         ud2
-
-        .data
-        .p2align 3
-        .globl  haft_ocaml_frametable
-        .hidden haft_ocaml_frametable
-haft_ocaml_frametable:
-        .quad   7
-        .quad   haft_ocaml_collected
-        .value  48                      /* bytes */
-        .value  4                       /* live slots: */
-        .value  0, 8, 16, 24
-        .p2align 3
-        .quad   haft_ocaml_asked
-        .value  32                      /* bytes */
-        .value  2                       /* live slots: */
-        .value  0, 8
-        .p2align 3
-        .quad   haft_ocaml_clause_returned
-        .value  16                      /* bytes */
-        .value  0
-        .p2align 3
-        .quad   haft_ocaml_returned
-        .value  64                      /* bytes */
-        .value  1                       /* live slots: */
-        .value  FIBER_HANDLER-FIBER_TRAP
-        .p2align 3
-        .quad   haft_ocaml_nested_returned
-        .value  64                      /* bytes */
-        .value  1                       /* live slots: */
-        .value  FIBER_HANDLER-FIBER_TRAP
-        .p2align 3
-        .quad   haft_ocaml_gap_returned
-        .value  0xffff
-        .value  0
-        .p2align 3
-        .quad   haft_ocaml_base
-        .value  0xffff
-        .value  0
-        .p2align 3
-
-/* What continuations have in place of a block that keeps their stack: abstract values, so that
-   polymorphic functions do not take a continuation apart, black ones. */
-        .macro  abstract name
-        .quad   1 << 10 | 0x300 | 251
-        .globl  \name
-        .hidden \name
-\name:
-        .quad   0
-        .endm
-        abstract haft_ocaml_stack_young
-        abstract haft_ocaml_stack_aside
-        abstract haft_ocaml_stack_placed
-        abstract haft_ocaml_stack_used
-        abstract haft_ocaml_stack_image
-
-/* Static closures, black: the garbage collector leaves them alone. */
-#define CLOSURE_HEADER(fields) ((fields) << 10 | 0x300 | 247)
-#define CLOSURE_INFORMATION(arity, fields) ((arity) << 56) + ((fields) << 1) + 1
-        .macro  closure1 name, code
-        .p2align 3
-        .quad   CLOSURE_HEADER(2)
-        .globl  \name
-        .hidden \name
-\name:
-        .quad   \code
-        .quad   CLOSURE_INFORMATION(1, 2)
-        .endm
-        .macro  closure name, code, arity
-        .p2align 3
-        .quad   CLOSURE_HEADER(3)
-        .globl  \name
-        .hidden \name
-\name:
-        .quad   haft_ocaml_base         /* they are never applied partially */
-        .quad   CLOSURE_INFORMATION(\arity, 3)
-        .quad   \code
-        .endm
-        closure1 haft_ocaml_closure_perform, haft_ocaml_perform
-        closure1 haft_ocaml_closure_perform_captured, haft_ocaml_perform_captured
-        closure1 haft_ocaml_closure_reperform, haft_ocaml_reperform
-        closure1 haft_ocaml_closure_raise, haft_ocaml_raise
-        /* The backtrace goes on as it is, with the callers of the caller. */
-        closure1 haft_ocaml_closure_reraise, caml_raise_exn
-        closure haft_ocaml_closure_runstack, haft_ocaml_runstack, 3
-        closure haft_ocaml_closure_resume_with, haft_ocaml_resume_with, 3
-        closure haft_ocaml_closure_resume_under, haft_ocaml_resume_under, 4
 
         .section .note.GNU-stack, "", @progbits
