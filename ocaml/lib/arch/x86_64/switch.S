@@ -13,6 +13,9 @@
  */
 #include "layout.h"
 
+/* The frame in which a handler is asked for a clause: the effect, the continuation. */
+#define ASKED_ROOM 24
+
         .set    domain_state_field, 0
 #define DOMAIN_STATE(type, name)                                                                   \
         .equ    domain_state_##name, domain_state_field;                                           \
@@ -56,14 +59,15 @@
         movq    hafti_thread_state@gottpoff(%rip), %r11
         .endm
 
-/* Back to the parent of the fiber in rcx, but for its local roots: its registers, its place in the chain. */
-        .macro  to_parent
+/* Back to the parent of the fiber in rcx, but for its local roots: its registers, its place in the chain. There is
+   a frame of `room` bytes then. */
+        .macro  to_parent room=0
         movq    FIBER_OUTER(%rcx), %r8
         movq    FIBER_PARENT_EXCEPTION(%rcx), %r9
         movq    %r8, %fs:THREAD_CURRENT(%r11)
         movq    %r9, STATE(exception_pointer)
         movq    FIBER_PARENT_SP(%rcx), %r8
-        leaq    -8(%r8), %rsp
+        leaq    -8-\room(%r8), %rsp
         .endm
 
         .macro  to_parents_roots
@@ -588,8 +592,9 @@ haft_ocaml_nested_returned:
 /* Jumps to the clause for the effect in rax, by the handler's function in rbx, or to Effect.decline; in
    rdi the continuation. */
 .Lask_handler:
-        subq    $24, %rsp
-        .cfi_adjust_cfa_offset 24
+        subq    $ASKED_ROOM, %rsp
+        .cfi_adjust_cfa_offset ASKED_ROOM
+.Lask_in_frame:
         movq    %rax, (%rsp)
         movq    %rdi, 8(%rsp)
         call    *(%rbx)
@@ -600,19 +605,17 @@ haft_ocaml_asked:
         je      1f
         movq    (%rax), %rbx
         movq    8(%rsp), %rax
-        addq    $24, %rsp
+        addq    $ASKED_ROOM, %rsp
         .cfi_remember_state
-        .cfi_adjust_cfa_offset -24
+        .cfi_adjust_cfa_offset -ASKED_ROOM
         jmp     *(%rbx)
         .cfi_restore_state
 /* It has none: the fiber that was asked in is suspended, too, with the other one inside, and its handler is
    asked. If that is a mere switch, the continuation becomes that of the outer fiber. */
 1:      movq    (%rsp), %rax
         movq    8(%rsp), %rdi
-        addq    $24, %rsp
-        .cfi_adjust_cfa_offset -24
         leaq    haft_ocaml_stack_young(%rip), %r8
-        leaq    8(%rsp), %r9
+        leaq    8+ASKED_ROOM(%rsp), %r9
         movq    CONTINUATION_HOLDER(%rdi), %rsi
         cmpq    %r8, CONTINUATION_STATE(%rdi)
         jne     .Ldecline_placed
@@ -642,30 +645,36 @@ haft_ocaml_asked:
         movq    %r8, CONTINUATION_EFFECT(%rdi)
         movq    %r9, CONTINUATION_HOLDER(%rdi)
         movq    %rdi, FIBER_CONTINUATION(%rcx)
-        to_parent
-        jmp     .Lask_handler
+        to_parent ASKED_ROOM
+        jmp     .Lask_in_frame
 .Ldecline:
+        addq    $ASKED_ROOM, %rsp
+        .cfi_adjust_cfa_offset -ASKED_ROOM
+.Ldecline_here:
         movq    %rdi, %rbx
         jmp     *haft_ocaml_decline(%rip)
 
 /* The same, of a chain that is placed. What is not yet one, or is to be suspended in its host when a collection
    has found the continuation, is left to haft_ocaml_release, as is all that is rare. */
 .Ldecline_placed:
+        .cfi_adjust_cfa_offset ASKED_ROOM
+        addq    $ASKED_ROOM, %rsp
+        .cfi_adjust_cfa_offset -ASKED_ROOM
         leaq    haft_ocaml_stack_placed(%rip), %r8
         cmpq    %r8, CONTINUATION_STATE(%rdi)
-        jne     .Ldecline
+        jne     .Ldecline_here
         decq    %rsi
-        at_gap_of %rsi, %rdi, .Ldecline
-        find_fiber .Ldecline
+        at_gap_of %rsi, %rdi, .Ldecline_here
+        find_fiber .Ldecline_here
         leaq    FIBER_SCOPE(%rsi), %r8
         cmpq    %rdx, FIBER_OUTER(%rsi)
-        jne     .Ldecline
+        jne     .Ldecline_here
         cmpq    %r8, FIBER_TOP(%rsi)
-        je      .Ldecline
+        je      .Ldecline_here
         cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
-        jne     .Ldecline
+        jne     .Ldecline_here
         cmpq    $0, FIBER_SERIAL(%rcx)
-        jne     .Ldecline
+        jne     .Ldecline_here
 /* The parent in rcx, which is nested, is placed around the fiber in rsi, which is: the gap in r9 becomes its own. */
 .Lpass_placed:
         movq    FIBER_SP(%rsi), %r8
