@@ -611,7 +611,8 @@ haft_ocaml_asked:
         jmp     *(%rbx)
         .cfi_restore_state
 /* It has none: the fiber that was asked in is suspended, too, with the other one inside, and its handler is
-   asked. If that is a mere switch, the continuation becomes that of the outer fiber. */
+   asked. If that is a mere switch, the continuation becomes that of the outer fiber. (Few branches tell: a
+   processor foresees at which handler this ends as long as it remembers the branches on the way there.) */
 1:      movq    (%rsp), %rax
         movq    8(%rsp), %rdi
         leaq    haft_ocaml_stack_young(%rip), %r8
@@ -619,19 +620,20 @@ haft_ocaml_asked:
         movq    CONTINUATION_HOLDER(%rdi), %rsi
         cmpq    %r8, CONTINUATION_STATE(%rdi)
         jne     .Ldecline_placed
-        cmpq    %r9, FIBER_PARENT-1(%rsi)
-        jne     .Ldecline               /* The outer one was moved. */
+        xorq    FIBER_PARENT-1(%rsi), %r9 /* Otherwise the outer one was moved. */
         find_fiber .Ldecline
-        compare_traps
-        jne     .Ldecline
-        movq    FIBER_PARENT_ROOTS(%rcx), %r9
+        leaq    FIBER_TRAP(%rcx), %r8
+        xorq    STATE(exception_pointer), %r8
+        orq     FIBER_PARENT_ROOTS(%rcx), %r9
         orq     STATE(local_roots), %r9
+        orq     %r8, %r9
+        cmpq    $1, FIBER_YOUNG(%rcx)
+        sbbq    %r8, %r8                /* 0, unless that is 0 */
         orq     FIBER_ROOTS-1(%rsi), %r9
         orq     FIBER_ROOTS(%rcx), %r9
         orq     FIBER_CONTINUATION(%rcx), %r9 /* FIBER_RUNNING */
+        orq     %r8, %r9
         jnz     .Ldecline
-        cmpq    $0, FIBER_YOUNG(%rcx)
-        je      .Ldecline
         movq    haft_ocaml_running(%rip), %rdx
         movq    FIBER_SP-1(%rsi), %r8
         movq    FIBER_TOP-1(%rsi), %r9
