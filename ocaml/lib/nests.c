@@ -18,6 +18,8 @@
  *   only in parents that can be moved: nothing of C waits on those, nor has local roots.
  * - Enough is left below: `haft_ocaml_nest_reserve` bytes for every nested fiber. Where there is
  *   not, the next fiber has a stack of its own, and is the next host.
+ * - A host has an ordinary stack, none of the few larger ones (fiber.c): it, and what is nested, fits
+ *   any stack that it is moved to.
  * - The header is as large as of use (FIBER_ROOM). libhaft's pool knows nothing of it.
  *
  * The word below the base trap of a fiber tells where it ends: in haft_ocaml_returned, or in
@@ -260,7 +262,7 @@ static void move_chain(const ocaml_fiber_t *fiber, ocaml_fiber_t *to) {
 /* A chain begins: there is to be a stack for it. */
 static bool begin_chain(void) {
     if (spares == haft_ocaml_chains) {
-        ocaml_fiber_t *fiber = haft_ocaml_take_large_stack();
+        ocaml_fiber_t *fiber = haft_ocaml_take_stack();
         if (fiber == NULL)
             return false;
         fiber->sp = (char *)spare;

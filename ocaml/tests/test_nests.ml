@@ -187,6 +187,25 @@ let apart test () =
 
 let tests =
   [
+    ( "a computation on one of the first stacks, however deep, moves with a function of C inside it",
+      apart (fun () ->
+          let rec deep n f = if n = 0 then f () else 1 + deep (n - 1) f in
+          let waits () = others (fun () -> call ask_twice ()) in
+          let rec try_from depth =
+            Gc.compact (); (* No stack is idle: the computation inside is nested, if it can be. *)
+            if depth < 1_100_000 then
+              match deep depth waits with
+              | sum ->
+                  check "sum" (depth + 2) sum;
+                  try_from (depth + 12_000)
+              | exception Stack_overflow -> ()
+          in
+          let keep () = snd (keeping (call (fun () -> perform Keep))) in
+          answering 1 (fun () ->
+              let kept = List.init 200 (fun _ -> Option.get (keep ())) in
+              try_from 0;
+              List.fold_left (fun sum k -> sum + continue k 1) 0 kept)
+          |> check "kept" 200) );
     ("handlers in handlers end as calls do", use_many);
     ( "and take less than 1 KiB each",
       apart (fun () ->
@@ -295,6 +314,20 @@ let tests =
         Gc.full_major ();
         Gc.full_major ();
         check "alive" 0 !alive );
+    ( "what an effect has passed is put away and goes on at each of many levels",
+      apart (fun () ->
+          let chain () =
+            match keeping (fun () -> below 3 (fun () -> perform Keep)) with
+            | _, Some k -> continue k 1
+            | _ -> Alcotest.fail "it is not kept"
+          in
+          let rec levels n =
+            if n = 0 then 0
+            else
+              let m = chain () in
+              m + others (fun () -> levels (n - 1))
+          in
+          check "sum" (some + (4 * 1_000)) (below some (fun () -> levels 1_000))) );
     ( "what has moved with handlers that nothing follows in their computations ends",
       fun () ->
         (* Each calls the next in tail position: the place where its fiber ends is all that is on its stack. *)
