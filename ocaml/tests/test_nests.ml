@@ -16,6 +16,7 @@ external call_on_fiber : ('a -> 'b) -> 'a -> 'b = "collector_call_on_fiber"
 external be_an_old_kernel : unit -> bool = "nests_be_an_old_kernel"
 external kibibytes : string -> int = "nests_kibibytes"
 external pause : unit -> unit = "collector_pause"
+external stacks : unit -> int = "collector_stacks"
 external frames : unit -> int = "nests_frames" [@@noalloc]
 
 let most =
@@ -500,6 +501,44 @@ let tests =
         check "sum" (some * 4)
           (let rec deep n = if n = 0 then 0 else nested () + 1 + others (fun () -> deep (n - 1)) in
            deep some) );
+    ( "very many handlers around it move to few stacks",
+      apart (fun () ->
+          let before = ref 0 in
+          let waits () =
+            let n = perform Ask in
+            let more = stacks () - !before in
+            if more > 200 then Alcotest.fail (Printf.sprintf "%d stacks more" more);
+            n
+          in
+          let body () =
+            before := stacks ();
+            call waits () + call ask_twice ()
+          in
+          check "sum" (most + 3) (answering 1 (fun () -> below most body))) );
+    ( "each of them may be captured so, further in and further out",
+      fun () ->
+        let turn = ref 0 in
+        let asks () =
+          incr turn;
+          if !turn mod 100 = 0 then Gc.compact (); (* No stack is idle: the next fiber is nested. *)
+          others (fun () -> call ask_twice ())
+        in
+        let rec levels n =
+          if n = 0 then 0
+          else
+            let first = if n mod 3 = 0 then asks () else 0 in
+            let below = others (fun () -> levels (n - 1)) in
+            first + below + asks ()
+        in
+        check "sum" (2 * (1_500 + 500)) (answering 1 (fun () -> levels 1_500));
+        let stops () = try call (fun () -> if perform Ask = 1 then raise Stop else 0) () with Stop -> 1 in
+        let rec stopping n =
+          if n = 0 then 0
+          else
+            let below = others (fun () -> stopping (n - 1)) in
+            below + others stops
+        in
+        check "sum" (some + 300) (below some (fun () -> answering 1 (fun () -> stopping 300))) );
     ( "so is one through which a handler of C was found",
       fun () ->
         let waits () = pause (); call (fun () -> perform Ask) () + call (fun () -> pause (); 1) () in
