@@ -287,11 +287,6 @@ ocaml_fiber_t *haft_ocaml_take_stack(void) {
     return take_new(taken < DEEP_STACKS ? deep_stack_size : haft_ocaml_stack_size);
 }
 
-bool haft_ocaml_has_stack(void) {
-    return haft_ocaml_running == FIBER_RUNNING &&
-           (haft_ocaml_idle != NULL || taken < (long)stacks_before_nests);
-}
-
 static void make_idle_in(ocaml_fiber_t **list, ocaml_fiber_t *fiber) {
     fiber->continuation = FIBER_IDLE;
     fiber->sp = (char *)*list;
@@ -300,6 +295,27 @@ static void make_idle_in(ocaml_fiber_t **list, ocaml_fiber_t *fiber) {
 
 static void make_idle(ocaml_fiber_t *fiber) {
     make_idle_in(&haft_ocaml_idle, fiber);
+}
+
+static bool has_room(const ocaml_fiber_t *fiber, size_t bytes) {
+    return (size_t)((const char *)base_trap(fiber) - haft_of(fiber)->low) >= bytes;
+}
+
+ocaml_fiber_t *haft_ocaml_take_stack_for(size_t bytes) {
+    ocaml_fiber_t *fiber = haft_ocaml_take_stack();
+    if (fiber == NULL || has_room(fiber, bytes))
+        return fiber;
+    make_idle(fiber);
+    fiber = take_new(deep_stack_size);
+    if (fiber == NULL || has_room(fiber, bytes))
+        return fiber;
+    make_idle(fiber);
+    return NULL;
+}
+
+bool haft_ocaml_has_stack(void) {
+    return haft_ocaml_running == FIBER_RUNNING &&
+           (haft_ocaml_idle != NULL || taken < (long)stacks_before_nests);
 }
 
 static void give(ocaml_fiber_t *fiber) {

@@ -113,6 +113,8 @@ HAFTI_INLINE ocaml_fiber_t *fiber_of_scope(hafti_scope_t *scope) {
 bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber);
 /* A fiber that nothing runs on; NULL if memory is exhausted. */
 ocaml_fiber_t *haft_ocaml_take_stack(void);
+/* The same, with room for so many bytes. */
+ocaml_fiber_t *haft_ocaml_take_stack_for(size_t bytes);
 /* Whether that is an idle one, or one of the first, and there are not so many that what is suspended goes to
    shelves. */
 bool haft_ocaml_has_stack(void);
