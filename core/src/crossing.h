@@ -42,10 +42,13 @@ static HAFTI_COLD hafti_words_t haft_cross_in_language(const haft_language_t *la
                                                        haft_fiber_t *fiber,
                                                        enum haft_crossing crossing,
                                                        hafti_words_t words) {
-    haft_language_state_t mine;
-    language->before(fiber, crossing, &mine);
+    /* What is allocated lies below all else of the frame, if its size is not known beforehand. */
+    size_t size = sizeof(haft_language_state_t);
+    __asm__("" : "+r"(size));
+    haft_language_state_t *mine = __builtin_alloca(size);
+    language->before(fiber, crossing, mine);
     words = haft_cross_told(fiber, crossing, words);
-    language->after(fiber, crossing, &mine);
+    language->after(fiber, crossing, mine);
     return words;
 }
 

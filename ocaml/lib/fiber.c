@@ -107,6 +107,7 @@ size_t haft_ocaml_stack_size;
 static size_t deep_stack_size;
 enum { DEEP_STACKS = 64 };
 uintnat haft_ocaml_nest_reserve = UINTPTR_MAX;
+uintnat haft_ocaml_nest_most;
 
 /* A perform comes by haft_ocaml_wait only if it calls its clause. */
 static void set_crowded(bool crowded) {
@@ -167,14 +168,18 @@ static size_t stack_depth(void) {
     return depth < most ? depth : most;
 }
 
-/* What a stack takes of the addresses: libhaft rounds its size up to a power of two, and puts a guard
-   below it. */
-static size_t addresses_of(size_t size) {
-    static const size_t guard = (size_t)128 << 10; /* at least */
+/* libhaft rounds the size of a stack up to a power of two. */
+static size_t rounded(size_t size) {
     size_t power = 1;
     while (power < size)
         power *= 2;
-    return power + guard;
+    return power;
+}
+
+/* What a stack takes of the addresses, with the guard below it. */
+static size_t addresses_of(size_t size) {
+    static const size_t guard = (size_t)128 << 10; /* at least */
+    return rounded(size) + guard;
 }
 
 static size_t smaller(size_t a, size_t b) {
@@ -201,6 +206,7 @@ static void set_sizes(void) {
         if (deep_stack_size < haft_ocaml_stack_size)
             deep_stack_size = haft_ocaml_stack_size;
     }
+    haft_ocaml_nest_most = rounded(haft_ocaml_stack_size);
     if (limit == SIZE_MAX)
         return;
     size_t room = limit / 4 * 3, deep = DEEP_STACKS * addresses_of(deep_stack_size);
@@ -281,16 +287,6 @@ ocaml_fiber_t *haft_ocaml_take_stack(void) {
     return take_new(taken < DEEP_STACKS ? deep_stack_size : haft_ocaml_stack_size);
 }
 
-bool haft_ocaml_has_stack(void) {
-    return haft_ocaml_running == FIBER_RUNNING &&
-           (haft_ocaml_idle != NULL || taken < (long)stacks_before_nests);
-}
-
-ocaml_fiber_t *haft_ocaml_take_large_stack(void) {
-    return deep_stack_size == haft_ocaml_stack_size ? haft_ocaml_take_stack()
-                                                    : take_new(deep_stack_size);
-}
-
 static void make_idle_in(ocaml_fiber_t **list, ocaml_fiber_t *fiber) {
     fiber->continuation = FIBER_IDLE;
     fiber->sp = (char *)*list;
@@ -299,6 +295,27 @@ static void make_idle_in(ocaml_fiber_t **list, ocaml_fiber_t *fiber) {
 
 static void make_idle(ocaml_fiber_t *fiber) {
     make_idle_in(&haft_ocaml_idle, fiber);
+}
+
+static bool has_room(const ocaml_fiber_t *fiber, size_t bytes) {
+    return (size_t)((const char *)base_trap(fiber) - haft_of(fiber)->low) >= bytes;
+}
+
+ocaml_fiber_t *haft_ocaml_take_stack_for(size_t bytes) {
+    ocaml_fiber_t *fiber = haft_ocaml_take_stack();
+    if (fiber == NULL || has_room(fiber, bytes))
+        return fiber;
+    make_idle(fiber);
+    fiber = take_new(deep_stack_size);
+    if (fiber == NULL || has_room(fiber, bytes))
+        return fiber;
+    make_idle(fiber);
+    return NULL;
+}
+
+bool haft_ocaml_has_stack(void) {
+    return haft_ocaml_running == FIBER_RUNNING &&
+           (haft_ocaml_idle != NULL || taken < (long)stacks_before_nests);
 }
 
 static void give(ocaml_fiber_t *fiber) {

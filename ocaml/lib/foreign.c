@@ -162,8 +162,8 @@ bool haft_ocaml_may_suspend_from(const ocaml_fiber_t *fiber, ocaml_fiber_t *inne
  */
 typedef struct crossing crossing_t;
 struct crossing {
-    char *exception;       /* } a trap, when the fiber is entered: exceptions that */
-    void (*escaped)(void); /* } nothing on it catches arrive there */
+    char *outer_trap;      /* } a trap, when the fiber is entered: exceptions that nothing on it */
+    void (*escaped)(void); /* } catches arrive there, and signals may write over it then */
     struct caml__roots_block *roots;
     struct caml_context context;
     haft_fiber_t *fiber;
@@ -172,6 +172,7 @@ struct crossing {
     crossing_t *next, *previous;
     bool inwards;
     char *room; /* a place on the fiber's stack below what it keeps */
+    char *exception;
 };
 _Static_assert(sizeof(crossing_t) <= sizeof(haft_language_state_t), "it lies in there");
 _Static_assert(CROSSING_ROOM == offsetof(crossing_t, room), "layout.h");
@@ -254,6 +255,7 @@ void haft_ocaml_escaped(crossing_t *crossing, value exception);
 
 /* In switch.S's haft_ocaml_escape: on the stack of the fiber, whose frames are given up. */
 void haft_ocaml_escaped(crossing_t *crossing, value exception) {
+    assert((char *)crossing->fiber->resumer.sp + 64 > (char *)crossing); /* crossing.h */
     crossing->exception_value = exception;
     haft_language_leave(crossing->fiber);
 }
@@ -266,8 +268,9 @@ static void before(haft_fiber_t *fiber, enum haft_crossing direction,
         return;
     }
     *mine = (crossing_t){
-        .exception = Caml_state->exception_pointer,
+        .outer_trap = Caml_state->exception_pointer,
         .escaped = haft_ocaml_escape,
+        .exception = Caml_state->exception_pointer,
         .roots = Caml_state->local_roots,
         .context = {Caml_state->bottom_of_stack, Caml_state->last_return_address,
                     Caml_state->gc_regs},

@@ -18,6 +18,8 @@
  *   only in parents that can be moved: nothing of C waits on those, nor has local roots.
  * - Enough is left below: `haft_ocaml_nest_reserve` bytes for every nested fiber. Where there is
  *   not, the next fiber has a stack of its own, and is the next host.
+ * - A host has an ordinary stack, none of the few larger ones (fiber.c): it, and what is nested, fits
+ *   any stack that it is moved to.
  * - The header is as large as of use (FIBER_ROOM). libhaft's pool knows nothing of it.
  *
  * The word below the base trap of a fiber tells where it ends: in haft_ocaml_returned, or in
@@ -209,35 +211,17 @@ static void move_header(const ocaml_fiber_t *fiber, ocaml_fiber_t *to, const oca
 }
 
 /*
- * Of the chain whose outermost fiber this is, what is on one stack with that goes to the stack of `to`,
- * which is idle: `fiber` becomes its host, and the others are nested there.
+ * The fibers from `fiber` to `innermost`, on one stack, go to that of `to`, which is idle: `fiber` becomes
+ * its host, and the others are nested there. `child`, elsewhere, is inside the innermost; NULL: that is
+ * where `fiber` is suspended.
  */
-static void move_chain(const ocaml_fiber_t *fiber, ocaml_fiber_t *to) {
-    ocaml_fiber_t *inside = NULL;          /* the outermost one on another stack */
-    const ocaml_fiber_t *innermost = NULL; /* on this one, if not `fiber` */
+static void move_together(const ocaml_fiber_t *fiber, const ocaml_fiber_t *innermost,
+                          ocaml_fiber_t *child, ocaml_fiber_t *to) {
     size_t distance = 0;
-    uint64_t serials = fiber->scope.serial;
-    for (hafti_scope_t *scope = fiber->top; scope != &fiber->scope; scope = scope->outer) {
-        ocaml_fiber_t *one = fiber_of_scope(scope);
-        if (one == NULL || is_host(one)) {
-            inside = one;
-            innermost = NULL;
-            distance = 0;
-            continue;
-        }
-        if (innermost == NULL)
-            innermost = one;
-        serials |= scope->serial;
+    for (const ocaml_fiber_t *one = innermost; one != fiber; one = fiber_of_scope(one->scope.outer))
         distance += distance_of(one);
-    }
-    if (serials != 0)
-        haft_language_moved(fiber->top, haft_of(fiber));
-    to->sp = fiber->sp;
-    to->top = fiber->top;
     assert((uintptr_t)to % 64 == 0 && (size_t)((char *)to - haft_of(to)->low) > distance);
-    ocaml_fiber_t *child = inside;
-    for (const ocaml_fiber_t *one = innermost == NULL ? fiber : innermost;;
-         one = fiber_of_scope(one->scope.outer)) {
+    for (const ocaml_fiber_t *one = innermost;; one = fiber_of_scope(one->scope.outer)) {
         ocaml_fiber_t *place = (ocaml_fiber_t *)(void *)((char *)to - distance);
         if (one != fiber)
             distance -= distance_of(one);
@@ -257,10 +241,33 @@ static void move_chain(const ocaml_fiber_t *fiber, ocaml_fiber_t *to) {
     to->roots = NULL;
 }
 
+/* Of the chain whose outermost fiber this is, what is on one stack with that goes to the stack of `to`. */
+static void move_chain(const ocaml_fiber_t *fiber, ocaml_fiber_t *to) {
+    ocaml_fiber_t *inside = NULL;           /* the outermost one on another stack */
+    const ocaml_fiber_t *innermost = fiber; /* on this one */
+    uint64_t serials = fiber->scope.serial;
+    for (hafti_scope_t *scope = fiber->top; scope != &fiber->scope; scope = scope->outer) {
+        ocaml_fiber_t *one = fiber_of_scope(scope);
+        if (one == NULL || is_host(one)) {
+            inside = one;
+            innermost = fiber;
+            continue;
+        }
+        if (innermost == fiber)
+            innermost = one;
+        serials |= scope->serial;
+    }
+    if (serials != 0)
+        haft_language_moved(fiber->top, haft_of(fiber));
+    to->sp = fiber->sp;
+    to->top = fiber->top;
+    move_together(fiber, innermost, inside, to);
+}
+
 /* A chain begins: there is to be a stack for it. */
 static bool begin_chain(void) {
     if (spares == haft_ocaml_chains) {
-        ocaml_fiber_t *fiber = haft_ocaml_take_large_stack();
+        ocaml_fiber_t *fiber = haft_ocaml_take_stack();
         if (fiber == NULL)
             return false;
         fiber->sp = (char *)spare;
@@ -437,7 +444,13 @@ static ocaml_fiber_t *take_stacks(size_t count) {
     return taken;
 }
 
-/* Gives the stack on which the fiber is nested to it alone. False: no memory for its parents. */
+/*
+ * Gives the stack on which the fiber is nested to it alone. False: no memory for its parents.
+ *
+ * These are moved to few stacks: the innermost to one, the next two to another, the next four, and so on.
+ * The next one to be settled is nested in one of them, and moves only those that share its stack. So each
+ * is moved few times, also if every one of thousands of parents starts a fiber that is settled.
+ */
 static bool settle(ocaml_fiber_t *fiber) {
     size_t parents = 1;
     ocaml_fiber_t *host = fiber_of_scope(fiber->scope.outer);
@@ -446,17 +459,24 @@ static bool settle(ocaml_fiber_t *fiber) {
         host = fiber_of_scope(host->scope.outer);
         serials |= host->scope.serial;
     }
-    ocaml_fiber_t *stacks = take_stacks(parents), *child = fiber;
+    size_t count = 0;
+    while (parents >> count != 0)
+        count++;
+    ocaml_fiber_t *stacks = take_stacks(count), *child = fiber;
     if (stacks == NULL)
         return false;
     if (serials != 0)
         haft_language_moved(fiber->top, haft_of(host));
-    while (parents-- > 0) {
-        ocaml_fiber_t *parent = fiber_of_scope(child->scope.outer), *to = stacks;
+    for (size_t together = 1; stacks != NULL; together *= 2) {
+        ocaml_fiber_t *to = stacks, *innermost = fiber_of_scope(child->scope.outer);
+        ocaml_fiber_t *outermost = innermost;
         stacks = (ocaml_fiber_t *)(void *)to->sp;
-        assert(is_running(parent) && haft_ocaml_is_valid(parent));
-        move_parent(parent, child, to);
-        to->continuation = parent == host ? host->continuation : FIBER_RUNNING;
+        for (size_t more = together; more > 1 && outermost != host; more--)
+            outermost = fiber_of_scope(outermost->scope.outer);
+        assert(is_running(outermost) && haft_ocaml_is_valid(outermost));
+        move_together(outermost, innermost, child, to);
+        to->top = &to->scope;
+        to->continuation = outermost == host ? host->continuation : FIBER_RUNNING;
         child = to;
     }
     if (child->parent_roots != NULL)

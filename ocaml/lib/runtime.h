@@ -124,11 +124,11 @@ HAFTI_INLINE ocaml_fiber_t *fiber_of_scope(hafti_scope_t *scope) {
 bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber);
 /* A fiber that nothing runs on; NULL if memory is exhausted. */
 ocaml_fiber_t *haft_ocaml_take_stack(void);
+/* The same, with room for so many bytes. */
+ocaml_fiber_t *haft_ocaml_take_stack_for(size_t bytes);
 /* Whether that is an idle one, or one of the first, and there are not so many that what is suspended goes to
    shelves. */
 bool haft_ocaml_has_stack(void);
-/* The same, as large as the largest. */
-ocaml_fiber_t *haft_ocaml_take_large_stack(void);
 /* Ends a fiber, as it is; a suspended one and those inside it. */
 void haft_ocaml_end_one(ocaml_fiber_t *fiber);
 void haft_ocaml_end(ocaml_fiber_t *fiber);
@@ -180,6 +180,9 @@ HAFTI_INLINE bool is_settler(const ocaml_fiber_t *fiber) {
 /* Bytes of stack that are left to a nested fiber, at least; more than there can be: none is to be
    nested now. */
 extern uintnat haft_ocaml_nest_reserve;
+/* The most bytes of a stack that has nested fibers: what an ordinary one has, so that they and their host
+   fit any other stack. */
+extern uintnat haft_ocaml_nest_most;
 /* A settler has ended, or a host that was full. */
 void haft_ocaml_leave_host(ocaml_fiber_t *settler);
 void haft_ocaml_reuse_hosts(void);

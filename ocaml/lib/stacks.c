@@ -288,7 +288,8 @@ static void put_inside(ocaml_fiber_t *inner, ocaml_fiber_t *fiber, char *sp) {
 ocaml_fiber_t *haft_ocaml_restore(value image) {
     ocaml_fiber_t *inner = NULL;
     for (; Is_block(image); image = Field(image, IMAGE_OUTER)) {
-        ocaml_fiber_t *fiber = haft_ocaml_take_stack();
+        size_t bytes = sizeof(value) * (size_t)Long_val(Field(image, IMAGE_WORDS));
+        ocaml_fiber_t *fiber = haft_ocaml_take_stack_for(bytes);
         if (fiber == NULL) {
             if (inner != NULL)
                 haft_ocaml_end(inner);

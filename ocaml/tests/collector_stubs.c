@@ -3,6 +3,7 @@
 #define CAML_INTERNALS
 #include <caml/alloc.h>
 #include <caml/callback.h>
+#include <caml/fail.h>
 #include <caml/memory.h>
 #include <caml/minor_gc.h>
 #include <caml/mlvalues.h>
@@ -43,13 +44,17 @@ static haft_answer_t on_pause(void *state, HAFT_PAYLOAD(collector_pause) * paylo
 }
 HAFT_HANDLER(pausing, NULL, HAFT_GENERAL(collector_pause, on_pause));
 
-/* The same on a fiber of C, which collects when the code on it asks for a pause. */
+/* The same on a fiber of C, which collects when the code on it asks for a pause. Where there is no memory
+   for it: Out_of_memory. */
 value collector_call_on_fiber(value function, value argument) {
     CAMLparam2(function, argument);
     CAMLlocalN(application, 2);
     application[0] = function;
     application[1] = argument;
-    CAMLreturn((value)haft_handle(&pausing, NULL, apply, application));
+    void *result = haft_handle(&pausing, NULL, apply, application);
+    if (result == HAFT_NO_ANSWER)
+        caml_raise_out_of_memory();
+    CAMLreturn((value)result);
 }
 
 static void no_pause(void *state, HAFT_PAYLOAD(collector_pause) * payload) {

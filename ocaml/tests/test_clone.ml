@@ -396,6 +396,18 @@ let in_nests () =
                  7 + first + second))))
     [ 1; 2; 100; 200; 300 ]
 
+(* Where addresses are limited, only the first stacks are large. *)
+let from_the_first_stacks () =
+  let rec deep n = if n = 0 then (perform Wait; 0) else 1 + deep (n - 1) in
+  let results = ref 0 in
+  let waits calls = capture (fun () -> results := !results + deep calls) in
+  let large = waits 100_000 in
+  let others = List.init 100 (fun _ -> waits 1_000) in
+  Gc.full_major ();
+  let copies = List.init 3 (fun _ -> Haft.unsafe_clone large) in
+  List.iter (fun k -> continue k ()) ((large :: copies) @ others);
+  Alcotest.(check int) "results" 500_000 !results
+
 let () =
   let case (name, test) = Alcotest.test_case name `Quick test in
   Alcotest.run "clone"
@@ -408,6 +420,7 @@ let () =
             ("copies are independent, before and after collections", copies);
             ("handlers go with the computation", nested);
             ("large computations", large);
+            ("large computations, where most stacks are small", from_the_first_stacks);
             ("many handlers inside one another", deeply_nested);
             ("a handler that declines in one copy", declining);
             ("a handler that is asked while it is copied", asked false);

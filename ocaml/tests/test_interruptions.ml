@@ -6,6 +6,10 @@ open Effect.Deep
 type _ Effect.t += Ask : int t
 
 external call : ('a -> 'b) -> 'a -> 'b = "interruptions_call"
+external interruptions_begin : unit -> unit = "interruptions_begin"
+external interruptions_end : unit -> int = "interruptions_end"
+external call_on_fiber : (unit -> 'a) -> 'a = "interruptions_call_on_fiber"
+external pause : unit -> unit = "interruptions_pause"
 
 let leaked = ref 0
 
@@ -107,17 +111,33 @@ let timer () =
   Sys.set_signal Sys.sigalrm before
 
 (* Signals write below the stack pointer, wherever that is. *)
-let signals_while_exceptions_leave () =
-  let signals = ref 0 in
-  let before = Sys.signal Sys.sigalrm (Sys.Signal_handle (fun (_ : int) -> incr signals)) in
-  ignore (Unix.setitimer Unix.ITIMER_REAL { it_interval = 0.0002; it_value = 0.0002 });
-  while !signals < 2_000 do
-    match watching (fun () -> watching (fun () -> if perform Ask = 1 then raise Exit)) with
-    | () -> Alcotest.fail "it returned"
-    | exception Exit -> ()
-  done;
-  ignore (Unix.setitimer Unix.ITIMER_REAL { it_interval = 0.; it_value = 0. });
-  Sys.set_signal Sys.sigalrm before
+let signals_overwrite_nothing () =
+  let kept = List.init 50 string_of_int in
+  let rec deep n f = if n = 0 then f () else String.length (List.nth kept n) - 1 + deep (n - 1) f in
+  let leaves f = match deep 9 f with (_ : int) -> Alcotest.fail "it returned" | exception Exit -> () in
+  let raises () = raise Exit in
+  let pauses () = pause (); raises () in
+  let asks () = if perform Ask = 1 then raises () else 0 in
+  let on_fiber f () = deep 5 (fun () -> call_on_fiber f) in
+  let round () =
+    interruptions_begin ();
+    leaves (fun () -> watching (fun () -> watching asks));
+    leaves (on_fiber raises);
+    leaves (on_fiber pauses);
+    leaves (on_fiber (fun () -> call pauses ()));
+    leaves (on_fiber (on_fiber pauses));
+    leaves (on_fiber (fun () -> leaves (on_fiber pauses); pauses ()));
+    leaves (fun () -> watching (on_fiber (fun () -> watching asks)));
+    leaves (fun () -> watching (on_fiber asks));
+    let signals = interruptions_end () in
+    Alcotest.(check (list string)) "kept" (List.init 50 string_of_int) kept;
+    signals
+  in
+  let rec rounds n signals =
+    if n < 2_000 && signals < 20_000 then rounds (n + 1) (signals + round ())
+    else Alcotest.(check bool) "there were signals" true (signals > 0)
+  in
+  rounds 0 0
 
 let memprof () =
   let callback _ =
@@ -179,7 +199,7 @@ let () =
             nothing_leaks "callbacks of memprof" memprof;
             nothing_leaks "finalisers, in code that C has called" (fun () -> call finalisers ());
             ("finalisers among effects", code_goes_on);
-            ("signals while exceptions leave computations", signals_while_exceptions_leave);
+            ("signals while exceptions leave computations", signals_overwrite_nothing);
             ("and are handled under functions of C", under_c);
           ] );
     ]

@@ -14,6 +14,7 @@ says() {
   }
 }
 HAFT_TEST_CALLS=8000 "$HAFT_TEST_DIR/test_nests"
+HAFT_OCAML_STACKS=0 HAFT_TEST_CALLS=8000 "$HAFT_TEST_DIR/test_nests"
 "$HAFT_TEST_DIR/test_clone"
 says all "$HAFT_TEST_DIR/waiting" 3000 200
 says all "$HAFT_TEST_DIR/waiting" 20000 5

@@ -16,6 +16,7 @@ external call_on_fiber : ('a -> 'b) -> 'a -> 'b = "collector_call_on_fiber"
 external be_an_old_kernel : unit -> bool = "nests_be_an_old_kernel"
 external kibibytes : string -> int = "nests_kibibytes"
 external pause : unit -> unit = "collector_pause"
+external stacks : unit -> int = "collector_stacks"
 external frames : unit -> int = "nests_frames" [@@noalloc]
 
 let most =
@@ -187,6 +188,25 @@ let apart test () =
 
 let tests =
   [
+    ( "a computation on one of the first stacks, however deep, moves with a function of C inside it",
+      apart (fun () ->
+          let rec deep n f = if n = 0 then f () else 1 + deep (n - 1) f in
+          let waits () = others (fun () -> call ask_twice ()) in
+          let rec try_from depth =
+            Gc.compact (); (* No stack is idle: the computation inside is nested, if it can be. *)
+            if depth < 1_100_000 then
+              match deep depth waits with
+              | sum ->
+                  check "sum" (depth + 2) sum;
+                  try_from (depth + 12_000)
+              | exception Stack_overflow -> ()
+          in
+          let keep () = snd (keeping (call (fun () -> perform Keep))) in
+          answering 1 (fun () ->
+              let kept = List.init 200 (fun _ -> Option.get (keep ())) in
+              try_from 0;
+              List.fold_left (fun sum k -> sum + continue k 1) 0 kept)
+          |> check "kept" 200) );
     ("handlers in handlers end as calls do", use_many);
     ( "and take less than 1 KiB each",
       apart (fun () ->
@@ -295,6 +315,20 @@ let tests =
         Gc.full_major ();
         Gc.full_major ();
         check "alive" 0 !alive );
+    ( "what an effect has passed is put away and goes on at each of many levels",
+      apart (fun () ->
+          let chain () =
+            match keeping (fun () -> below 3 (fun () -> perform Keep)) with
+            | _, Some k -> continue k 1
+            | _ -> Alcotest.fail "it is not kept"
+          in
+          let rec levels n =
+            if n = 0 then 0
+            else
+              let m = chain () in
+              m + others (fun () -> levels (n - 1))
+          in
+          check "sum" (some + (4 * 1_000)) (below some (fun () -> levels 1_000))) );
     ( "what has moved with handlers that nothing follows in their computations ends",
       fun () ->
         (* Each calls the next in tail position: the place where its fiber ends is all that is on its stack. *)
@@ -467,6 +501,44 @@ let tests =
         check "sum" (some * 4)
           (let rec deep n = if n = 0 then 0 else nested () + 1 + others (fun () -> deep (n - 1)) in
            deep some) );
+    ( "very many handlers around it move to few stacks",
+      apart (fun () ->
+          let before = ref 0 in
+          let waits () =
+            let n = perform Ask in
+            let more = stacks () - !before in
+            if more > 200 then Alcotest.fail (Printf.sprintf "%d stacks more" more);
+            n
+          in
+          let body () =
+            before := stacks ();
+            call waits () + call ask_twice ()
+          in
+          check "sum" (most + 3) (answering 1 (fun () -> below most body))) );
+    ( "each of them may be captured so, further in and further out",
+      fun () ->
+        let turn = ref 0 in
+        let asks () =
+          incr turn;
+          if !turn mod 100 = 0 then Gc.compact (); (* No stack is idle: the next fiber is nested. *)
+          others (fun () -> call ask_twice ())
+        in
+        let rec levels n =
+          if n = 0 then 0
+          else
+            let first = if n mod 3 = 0 then asks () else 0 in
+            let below = others (fun () -> levels (n - 1)) in
+            first + below + asks ()
+        in
+        check "sum" (2 * (1_500 + 500)) (answering 1 (fun () -> levels 1_500));
+        let stops () = try call (fun () -> if perform Ask = 1 then raise Stop else 0) () with Stop -> 1 in
+        let rec stopping n =
+          if n = 0 then 0
+          else
+            let below = others (fun () -> stopping (n - 1)) in
+            below + others stops
+        in
+        check "sum" (some + 300) (below some (fun () -> answering 1 (fun () -> stopping 300))) );
     ( "so is one through which a handler of C was found",
       fun () ->
         let waits () = pause (); call (fun () -> perform Ask) () + call (fun () -> pause (); 1) () in

@@ -115,8 +115,8 @@ haft_used_resumption(const haft_effect_t *effect, const char *what);
 
 enum haft_crossing { HAFT_INTO, HAFT_OUT_OF, HAFT_OUT_FOR_GOOD };
 
-/* What a language's runtime keeps for the code that runs. While the code does not run, it lies on
-   the stack of the switch. */
+/* What a language's runtime keeps for the code that runs. While the code does not run, it lies at
+   the end of the stack of the switch: nothing below it is in use. */
 typedef struct haft_language_state {
     uint64_t words[16];
 } haft_language_state_t;

@@ -274,9 +274,13 @@
         b.ne    \no
         ldr     x9, [x4, #FIBER_LOW-FIBER_SCOPE]
         load    x10, haft_ocaml_nest_reserve
-        sub     x9, x5, x9
-        cmp     x9, x10
+        sub     x11, x5, x9
+        cmp     x11, x10
         b.lo    \no
+        load    x10, haft_ocaml_nest_most
+        sub     x9, x4, x9
+        cmp     x9, x10
+        b.hi    \no
         ldr     x9, STATE(local_roots)
         cbnz    x9, \no
         add     x10, x4, #FIBER_TRAP-FIBER_SCOPE

@@ -226,10 +226,15 @@
         leaq    haft_ocaml_handles(%rip), %r8
         cmpq    %r8, FIBER_HANDLES-FIBER_SCOPE(%rdx)
         jne     \no
+        movq    FIBER_LOW-FIBER_SCOPE(%rdx), %r8
         movq    %rsi, %r9
-        subq    FIBER_LOW-FIBER_SCOPE(%rdx), %r9
+        movq    %rdx, %r10
+        subq    %r8, %r9
+        subq    %r8, %r10
         cmpq    haft_ocaml_nest_reserve(%rip), %r9
         jb      \no
+        cmpq    haft_ocaml_nest_most(%rip), %r10
+        ja      \no
         cmpq    $0, STATE(local_roots)
         jne     \no
         movq    STATE(exception_pointer), %r8
