@@ -6,9 +6,9 @@
  * once. In a shared run the lists of an entry are guarded by its lock; a waiter is woken under it, and
  * leaves its list under it, so its cell is alive until then.
  *
- * An operation that another thread does, of the run or of its pool, counts itself in `uses`, and a descriptor is
- * closed by the last of them, or by who closes it when there is none. So no thread has its number when the
- * system gives it to another file.
+ * An operation that another thread does, of the run or of its pool, counts itself in `uses`, and so does one that
+ * makes more than one system call with the number; a descriptor is closed by the last of them, or by who closes
+ * it when there is none. So nobody has its number when the system gives it to another file.
  *
  *   uses           | the number is                    | an operation, or a close, that comes now
  *   n              | a file's; n operations use it    | uses it, too; closes it
@@ -168,7 +168,7 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
     haft_io_begin_to_wait_on(entry, operation->descriptor);
     int code = 0;
     lock(entry, shared);
-    if (shared && (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & CLOSING) != 0)
+    if ((__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & CLOSING) != 0)
         code = -EBADF;
     for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD && code == 0; d++) {
         if ((events & events_of[d]) == 0)
@@ -340,6 +340,19 @@ void haft_io_end_use(haft_io_worker_t *worker, int descriptor) {
     haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
     if (entry != NULL && __atomic_sub_fetch(&entry->uses, 1, __ATOMIC_ACQ_REL) == CLOSING)
         close_now(worker, entry, descriptor);
+}
+
+int haft_io_use(haft_io_use_t *use) {
+    haft_io_task_t *task = haft_io_this_task();
+    int code = task != NULL ? haft_io_begin_use(task->worker, use->descriptor) : 0;
+    if (code == 0)
+        use->task = task;
+    return code;
+}
+
+void haft_io_leave_use(const haft_io_use_t *use) {
+    if (use->task != NULL)
+        haft_io_end_use(use->task->worker, use->descriptor);
 }
 
 /* What there was before. */

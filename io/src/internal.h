@@ -994,6 +994,14 @@ int haft_io_mark_closed(struct pollfd *entry, const haft_io_waiter_t *waiter);
 /* A descriptor that is used is not closed before the use ends. 0; -EBADF: it is being closed; -ENOMEM. */
 int haft_io_begin_use(haft_io_worker_t *worker, int descriptor);
 void haft_io_end_use(haft_io_worker_t *worker, int descriptor);
+/* The same for the calling task, to the end of the block that the variable is in, also when that is unwound. */
+typedef struct haft_io_use {
+    int descriptor;
+    haft_io_task_t *task; /* NULL: it has not begun, or on a thread without tasks */
+} haft_io_use_t;
+#define HAFT_IO_USING __attribute__((cleanup(haft_io_leave_use)))
+int haft_io_use(haft_io_use_t *use);
+void haft_io_leave_use(const haft_io_use_t *use);
 /* The operation of the entry, as it concerns the lists of its descriptor. */
 haft_io_operation_t haft_io_operation_of(const struct pollfd *entry);
 /* poll(2), on this thread, until a time of haft_io_clock(). */

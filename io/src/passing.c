@@ -67,8 +67,24 @@ static void block_again(int descriptor, int flags) {
         fcntl(descriptor, F_SETFL, flags);
 }
 
+/* Until the descriptor can go on; -EBADF: it was closed, or the other one, which is beside it in the call. */
+static int wait_beside(int descriptor, short events, int other) {
+    struct pollfd entries[] = {{descriptor, events, 0}, {other, 0, 0}};
+    int ready = haft_io_poll(entries, 2, HAFT_IO_FOREVER);
+    if (ready < 0)
+        return ready;
+    if (((entries[0].revents | entries[1].revents) & POLLNVAL) != 0)
+        return -EBADF;
+    /* The other is broken, which is said whether it is asked for or not. */
+    return entries[0].revents != 0 ? 0 : haft_io_wait_for(descriptor, events);
+}
+
 ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
-    for (;;) {
+    HAFT_IO_USING haft_io_use_t use = {.descriptor = socket}, use_of_file = {.descriptor = file};
+    int code = haft_io_use(&use);
+    if (code == 0)
+        code = haft_io_use(&use_of_file);
+    while (code >= 0) {
         int flags = stop_blocking(socket), saved = errno;
         off_t position = offset != NULL ? *offset : 0;
         ssize_t sent = sendfile(socket, file, offset != NULL ? &position : NULL, size);
@@ -82,10 +98,9 @@ ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
         }
         if (error != EAGAIN && error != EINTR)
             return -error;
-        int ready = error == EAGAIN ? haft_io_wait_for(socket, POLLOUT) : 0;
-        if (ready < 0)
-            return ready;
+        code = error == EAGAIN ? wait_beside(socket, POLLOUT, file) : 0;
     }
+    return code;
 }
 
 /* What haft_io_read_lent has been given beforehand would come after what the kernel still has. */
@@ -102,10 +117,13 @@ static int nothing_has_arrived(int descriptor) {
 }
 
 ssize_t haft_io_splice(int from, int to, size_t size) {
-    int code = nothing_has_arrived(from);
-    if (code != 0)
-        return code;
-    for (;;) {
+    HAFT_IO_USING haft_io_use_t use = {.descriptor = from}, use_of_other = {.descriptor = to};
+    int code = haft_io_use(&use);
+    if (code == 0)
+        code = haft_io_use(&use_of_other);
+    if (code == 0)
+        code = nothing_has_arrived(from);
+    while (code >= 0) {
         int from_flags = stop_blocking(from), to_flags = stop_blocking(to), saved = errno;
         ssize_t moved = splice(from, NULL, to, NULL, size, SPLICE_F_NONBLOCK);
         int error = errno;
@@ -116,10 +134,9 @@ ssize_t haft_io_splice(int from, int to, size_t size) {
             return moved;
         if (error != EAGAIN && error != EINTR)
             return -error;
-        int ready = haft_io_wait_for(from, POLLIN);
-        if (ready >= 0)
-            ready = haft_io_wait_for(to, POLLOUT);
-        if (ready < 0)
-            return ready;
+        code = wait_beside(from, POLLIN, to);
+        if (code >= 0)
+            code = wait_beside(to, POLLOUT, from);
     }
+    return code;
 }
