@@ -629,6 +629,8 @@ HAFT_IO_COLD void haft_io_dump_as_asked(haft_io_crew_t *crew);
 /* From now on the signal asks for a dump, until the second call. 0, or -EINVAL. */
 int haft_io_dump_on_signal(haft_io_crew_t *crew, int signal);
 void haft_io_dump_no_more(haft_io_crew_t *crew);
+/* In a child of fork. */
+void haft_io_forget_dumps(void);
 /* False: no memory, or no thread. */
 bool haft_io_watchdog_start(haft_io_crew_t *crew, int64_t limit);
 void haft_io_watchdog_stop(haft_io_crew_t *crew);
