@@ -229,10 +229,10 @@ static ptrdiff_t add_scopes(view_t *view, haft_io_scope_t *root) {
 }
 
 static int write_all(int descriptor, const char *bytes, size_t size) {
-    for (int saved = errno; size != 0; errno = saved) {
-        ssize_t done = write(descriptor, bytes, size);
-        if (done < 0 && errno != EINTR)
-            return -errno;
+    while (size != 0) {
+        ssize_t done = HAFT_IO_RESULT(write(descriptor, bytes, size));
+        if (done < 0 && done != -EINTR)
+            return (int)done;
         bytes += done > 0 ? done : 0;
         size -= done > 0 ? (size_t)done : 0;
     }

@@ -30,12 +30,12 @@
 #include "haft/io.h"
 #include "parking.h"
 #include "queue.h"
+#include "results.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/single_threaded.h>
-#include <sys/socket.h>
 
 #define HAFT_IO_COLD __attribute__((cold, noinline))
 #define HAFT_IO_LIKELY(condition) __builtin_expect(!!(condition), 1)

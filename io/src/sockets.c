@@ -17,11 +17,9 @@ int haft_io_pipe(int ends[2]) {
     return pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 : -errno;
 }
 
-int haft_io_socket(int domain, int type, int protocol) {
-    int saved = errno, made = socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
-    int code = made >= 0 ? made : -errno;
-    errno = saved; /* The next of several addresses may do. */
-    return code;
+/* (The next of several addresses may do, which is tried after a wait.) */
+__attribute__((noinline)) int haft_io_socket(int domain, int type, int protocol) {
+    return HAFT_IO_RESULT(socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol));
 }
 
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]) {

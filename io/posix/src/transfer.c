@@ -151,12 +151,6 @@ static ssize_t attempt(const transfer_t *t) {
 
 /* ---- The whole ---- */
 
-static bool is_stream(int socket) {
-    int type = 0;
-    socklen_t size = sizeof type;
-    return getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
-}
-
 /* Something has come along, or had no room: what comes after it is for the next call. */
 static bool has_control(const struct msghdr *message) {
     return message->msg_controllen != 0 || (message->msg_flags & MSG_CTRUNC) != 0;
@@ -166,7 +160,8 @@ static bool has_control(const struct msghdr *message) {
 static bool goes_on(const transfer_t *t) {
     if (t->by_socket && !t->outward)
         return !has_control(t->message) && (t->flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL &&
-               (t->simulated || (is_stream(t->descriptor) && haft_posix_blocks(t->descriptor)));
+               (t->simulated || (haft_io_socket_option(t->descriptor, SO_TYPE) == SOCK_STREAM &&
+                                 haft_posix_blocks(t->descriptor)));
     if (t->outward)
         return t->simulated || haft_posix_blocks(t->descriptor);
     return !t->simulated && nature_of(t->descriptor) == FILE_ON_DISK;
