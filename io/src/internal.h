@@ -558,6 +558,10 @@ static inline haft_io_task_t *haft_io_this_task(void) {
     const haft_io_runner_t *runner = worker != NULL ? worker->running : NULL;
     return runner != NULL ? runner->task : NULL;
 }
+/* Whether the task, or NULL, is in a child of fork, where it cannot wait. */
+static inline bool haft_io_is_in_child(const haft_io_task_t *task) {
+    return task != NULL && task->worker->forked;
+}
 /* Puts a new task where it can be started. */
 static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t *task);
 /* Lets the task run again; any thread. */
@@ -760,6 +764,16 @@ static inline void haft_io_lock_scope(haft_io_scope_t *scope) {
 static inline void haft_io_unlock_scope(haft_io_scope_t *scope) {
     if (HAFT_IO_UNLIKELY(scope->shared))
         haft_io_unguard(&scope->lock);
+}
+/* The cell of who is about to wait, and has the lock: gives it back, and reports, in a child of fork. So nothing has
+   been changed yet. */
+static inline haft_io_cell_t haft_io_cell_to_wait(uint32_t *lock) {
+    haft_io_task_t *task = haft_io_this_task();
+    if (HAFT_IO_UNLIKELY(haft_io_is_in_child(task))) {
+        haft_io_unguard(lock);
+        haft_io_waits_in_child(task);
+    }
+    return (haft_io_cell_t){HAFT_IO_WAITING, task};
 }
 /* For what another thread does in a few instructions: gives way to it once that takes longer. */
 void haft_io_relax(unsigned *turns);

@@ -123,6 +123,10 @@ bool haft_io_scope_finish(haft_io_scope_t *scope) {
     haft_io_scope_merge(scope);
     haft_io_lock_scope(scope);
     bool waits = __atomic_load_n(&scope->live, __ATOMIC_ACQUIRE) != 0;
+    if (HAFT_IO_UNLIKELY(waits && haft_io_is_in_child(scope->owner))) {
+        haft_io_unlock_scope(scope);
+        haft_io_waits_in_child(scope->owner);
+    }
     if (waits)
         scope->closer = &cell;
     haft_io_unlock_scope(scope);
