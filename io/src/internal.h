@@ -281,6 +281,7 @@ struct haft_io_scope_state {
     haft_io_task_t *owner;  /* who opened it; NULL: haft_io_run */
     const char *name;
     haft_io_failures_t *failures;
+    haft_io_on_cancel_t *on_cancel; /* until somebody has taken it, under the lock, to tell it */
     haft_io_timer_t timer;
     haft_io_several_t *several; /* whose calls its tasks are */
     int code;                   /* why it was cancelled, or 0 */
