@@ -167,6 +167,7 @@ static bool goes_on(const transfer_t *t) {
     return !t->simulated && nature_of(t->descriptor) == FILE_ON_DISK;
 }
 
+/* `*deadline`, 0 before, is when the socket's limit ends, which is that of all the waits of a call. */
 static int wait_for_more(const transfer_t *t, int64_t *deadline) {
     if (!haft_posix_blocks(t->descriptor))
         return -EAGAIN;
@@ -205,8 +206,8 @@ static ssize_t attempt_to_receive(transfer_t *t, struct msghdr *message) {
     return more;
 }
 
-/* After the first part: the rest, as far as it goes. */
-static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size) {
+/* After the first part: the rest, as far as it goes until the deadline, if there is one yet. */
+static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, int64_t deadline) {
     struct iovec few[FEW];
     struct iovec *parts = t->count <= FEW ? few : malloc(t->count * sizeof *parts);
     if (parts == NULL)
@@ -215,7 +216,6 @@ static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size) {
     advance(t, parts, done);
     struct msghdr *received = t->outward ? NULL : t->message;
     t->message = NULL; /* Its control data have been sent. */
-    int64_t deadline = 0;
     while (done < size && (received == NULL || !has_control(received))) {
         ssize_t more = received == NULL ? attempt(t) : attempt_to_receive(t, received);
         if (more > 0) {
@@ -249,7 +249,7 @@ static ssize_t transfer(transfer_t t) {
         done = attempt(&t);
     }
     if (done > 0 && (size_t)done < size && goes_on(&t))
-        done = transfer_rest(&t, (size_t)done, size);
+        done = transfer_rest(&t, (size_t)done, size, deadline);
     return haft_posix_answer(done, before);
 }
 

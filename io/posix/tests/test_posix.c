@@ -131,6 +131,53 @@ static void waitall_waits_for_all(void) {
     CHECK_RUNS(receive_all);
 }
 
+/* The first wait is ended by a part, the second by the limit of the socket: both by the same time. */
+static int64_t limits[2];
+static size_t waits;
+static int wait_until_limit(void *outward, HAFT_PAYLOAD(haft_io_poll) * payload) {
+    CHECK_EQUAL(payload->count, 1);
+    CHECK(waits < 2);
+    limits[waits++ % 2] = payload->deadline;
+    if (waits == 2)
+        return 0;
+    char part[LARGE / 16];
+    CHECK(outward != NULL ? read(ends[1], part, sizeof part) > 0 : write(ends[1], "part", 4) == 4);
+    payload->entries->revents = payload->entries->events;
+    return 1;
+}
+HAFT_HANDLER(waiting_once, NULL, HAFT_TAIL(haft_io_poll, wait_until_limit));
+static void *receive_in_part(void *unused) {
+    char text[8];
+    CHECK_EQUAL(recv(ends[0], text, sizeof text, MSG_WAITALL), 4);
+    return unused;
+}
+static void *send_in_part(void *unused) {
+    while (send(ends[0], large, LARGE, MSG_DONTWAIT) > 0)
+        continue;
+    ssize_t sent = send(ends[0], large, LARGE, 0);
+    CHECK(sent > 0 && sent < LARGE);
+    return unused;
+}
+static void keep_to_limit(int option, void *(*transfer)(void *), void *outward) {
+    struct timeval limit = {100, 0};
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(setsockopt(ends[0], SOL_SOCKET, option, &limit, sizeof limit), 0);
+    waits = 0;
+    haft_handle(&waiting_once, outward, transfer, NULL);
+    CHECK_EQUAL(waits, 2);
+    CHECK_EQUAL(limits[1], limits[0]);
+    close(ends[0]);
+    close(ends[1]);
+}
+BODY(keep_to_limits) {
+    keep_to_limit(SO_RCVTIMEO, receive_in_part, NULL);
+    keep_to_limit(SO_SNDTIMEO, send_in_part, ends);
+    return NULL;
+}
+static void the_limit_of_a_socket_is_that_of_the_whole_call(void) {
+    CHECK_RUNS(keep_to_limits);
+}
+
 /* A descriptor goes along with the first byte, once, though the rest is sent in a second try. */
 BODY(receive_descriptor) {
     char byte, control[CMSG_SPACE(sizeof(int))];
@@ -1031,6 +1078,7 @@ int main(void) {
     RUN(who_does_not_want_to_wait_gets_eagain);
     RUN(what_a_blocking_call_writes_is_written_in_full);
     RUN(waitall_waits_for_all);
+    RUN(the_limit_of_a_socket_is_that_of_the_whole_call);
     RUN(a_descriptor_is_passed_once);
     RUN(a_descriptor_of_a_later_piece_is_kept);
     RUN(what_is_no_memory_is_an_error);
