@@ -16,7 +16,9 @@ typedef struct large {
 } large_t;
 HAFT_EFFECT(stop, void, { int64_t number, further; });
 HAFT_EFFECT(stop_with_word, void, { int64_t number; });
+#ifndef __clang__
 HAFT_EFFECT(stop_with_nothing, void, {});
+#endif
 HAFT_EFFECT(ask_large, large_t, {});
 HAFT_EFFECT(wait, void, {});
 
@@ -87,22 +89,11 @@ static void a_throw_whose_payload_cannot_be_kept_has_changed_nothing(void) {
     haft_set_error_handler(NULL);
 }
 
-static void throw_again(int **cleaned) {
-    ++**cleaned;
-    HAFT_THROW(stop_with_nothing);
-}
 static void *throw_words(void *argument) {
     __attribute__((cleanup(count))) int *cleaned = argument;
     (void)cleaned;
     is_empty = true;
     HAFT_THROW(stop_with_word, 3);
-}
-/* The cleanup's throw takes the place of the first. */
-static void *throw_twice_at_once(void *argument) {
-    __attribute__((cleanup(throw_again))) int *cleaned = argument;
-    (void)cleaned;
-    is_empty = true;
-    HAFT_THROW(stop_with_word, 4);
 }
 static char memory[64 << 10] __attribute__((aligned(16)));
 static void a_throw_of_a_word_needs_no_memory(void) {
@@ -120,13 +111,30 @@ static void a_throw_of_a_word_needs_no_memory(void) {
         }
     }
     CHECK_EQUAL(cleaned, 4);
+}
+
+/* The cleanup's throw takes the place of the first. (C compiled by clang cannot be unwound a second time.) */
+#ifndef __clang__
+static void throw_again(int **cleaned) {
+    ++**cleaned;
+    HAFT_THROW(stop_with_nothing);
+}
+static void *throw_twice_at_once(void *argument) {
+    __attribute__((cleanup(throw_again))) int *cleaned = argument;
+    (void)cleaned;
+    is_empty = true;
+    HAFT_THROW(stop_with_word, 4);
+}
+static void a_throw_from_a_cleanup_needs_none_either(void) {
+    int cleaned = 0;
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(throw_twice_at_once, &cleaned);
     haft_request_t request =
         haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(stop_with_word, stop_with_nothing));
     is_empty = false;
     CHECK(request.effect == HAFT_ID(stop_with_nothing));
-    CHECK_EQUAL(cleaned, 5);
+    CHECK_EQUAL(cleaned, 1);
 }
+#endif
 
 /* ---- A reply that does not fit a word ---- */
 
@@ -224,6 +232,9 @@ static void a_fiber_without_memory_for_what_belongs_to_it_is_not_made(void) {
 int main(void) {
     RUN(a_throw_whose_payload_cannot_be_kept_has_changed_nothing);
     RUN(a_throw_of_a_word_needs_no_memory);
+#ifndef __clang__
+    RUN(a_throw_from_a_cleanup_needs_none_either);
+#endif
     RUN(a_resumption_whose_reply_cannot_be_kept_is_not_used_up);
     RUN(a_thread_without_memory_for_its_state_may_try_again);
     RUN(a_fiber_without_memory_for_what_belongs_to_it_is_not_made);

@@ -314,8 +314,9 @@ BODY(close_when_the_end_has_come) {
     together = haft_io_now() + 20 * HAFT_IO_MILLISECOND;
     begin(serve_apart, replace_the_one_before);
     for (int i = 0; i < PAIRS; i++) {
-        they_send(i, "next");
-        CHECK_EQUAL(shutdown(theirs[i], SHUT_WR), 0);
+        /* Where others hold the processor up, the connection is gone before that. */
+        send(theirs[i], "next", 4, MSG_NOSIGNAL);
+        shutdown(theirs[i], SHUT_WR);
     }
     finish();
     for (int i = 0; i < PAIRS; i++) {
