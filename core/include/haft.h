@@ -572,8 +572,8 @@ typedef struct haft_error {
  * mistake was made. It may leave by throwing an exception, or by longjmp within the same stack: the
  * call that made the mistake has changed nothing before. If it returns, the process is aborted,
  * unless there was no memory for a new fiber: then the failing call returns NULL (haft_handle:
- * HAFT_NO_ANSWER). Other calls that find no memory have no result to say so by: a throw with its
- * payload, haft_tail_resume with a reply larger than a word, a thread's first use of the library.
+ * HAFT_NO_ANSWER). Other calls that find no memory have no result to say so by: a throw with a
+ * payload larger than a word, haft_tail_resume with such a reply, a thread's first use of the library.
  */
 typedef void haft_error_handler_t(const haft_error_t *error);
 HAFTI_API haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *handler);

@@ -6,9 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What was thrown before, if cleanups throw in their turn, is forgotten when the payload has been copied. */
+
+static const void *keep_inside(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
+                               size_t size) {
+    fiber->of_language = (uintptr_t)effect;
+    if (size != 0)
+        memcpy(&fiber->result, payload, size);
+    haft_forget_kept(fiber);
+    fiber->thrown = &fiber->result;
+    return &fiber->result;
+}
+
 const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
                       size_t size) {
-    /* Not by aligned_alloc, which takes several times as long: tasks of libhaft-io that are cancelled come here. */
+    if (HAFTI_LIKELY(size <= sizeof fiber->result && fiber->language == NULL))
+        return keep_inside(fiber, effect, payload, size);
+    /* Not by aligned_alloc, which takes several times as long. */
     enum { ALIGNMENT = _Alignof(haft_thrown_t) };
     void *block = malloc(sizeof(haft_thrown_t) + size + ALIGNMENT - 1);
     if (block == NULL)
@@ -20,14 +34,14 @@ const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *pa
     thrown->effect = effect;
     if (size != 0)
         memcpy(thrown->payload, payload, size);
-    haft_forget_kept(fiber); /* of a throw whose cleanups throw in their turn */
+    haft_forget_kept(fiber);
     fiber->thrown = thrown;
     return thrown->payload;
 }
 
 void haft_forget_kept(haft_fiber_t *fiber) {
     const haft_thrown_t *thrown = fiber->thrown;
-    if (thrown != NULL)
+    if (thrown != NULL && !haft_kept_inside(fiber))
         free(thrown->block);
     fiber->thrown = NULL;
 }
@@ -36,7 +50,7 @@ void *haft_settle_kept(haft_fiber_t *fiber, void *payload) {
     haft_thrown_t *thrown = fiber->thrown;
     if (thrown == NULL)
         return payload;
-    if (payload == thrown->payload) {
+    if (!haft_kept_inside(fiber) && payload == thrown->payload) {
         size_t size = thrown->effect->payload_size;
         char *place = (char *)(((uintptr_t)fiber->low + _Alignof(haft_thrown_t) - 1) &
                                ~(uintptr_t)(_Alignof(haft_thrown_t) - 1));

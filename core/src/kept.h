@@ -5,14 +5,35 @@
 
 #include "ground.h"
 
-/* What a fiber ends with once it is unwound. Not in `awaits`: the cleanups may perform. */
+#ifndef HAFT_FREESTANDING
+
+/*
+ * What a fiber ends with once it is unwound. Not in `awaits`: the cleanups may perform.
+ *
+ *   the payload has   | fiber->thrown is | the effect is in    | the payload is in
+ *   a word, or less   | &fiber->result   | fiber->of_language  | fiber->result, so that no memory is needed
+ *   more              | a block's        | the block           | the block
+ *
+ * (The function of the fiber will return nothing. The fiber of a language that owns its frames has a block always.)
+ */
 typedef struct haft_thrown {
     haft_effect_t *effect;
     void *block;                 /* in which it lies */
     _Alignas(64) char payload[]; /* which may hold vectors */
 } haft_thrown_t;
 
-#ifndef HAFT_FREESTANDING
+HAFTI_INLINE bool haft_kept_inside(const haft_fiber_t *fiber) {
+    return fiber->thrown == &fiber->result;
+}
+/* Of a fiber that has thrown. */
+HAFTI_INLINE haft_effect_t *haft_kept_effect(const haft_fiber_t *fiber) {
+    return haft_kept_inside(fiber) ? (haft_effect_t *)fiber->of_language
+                                   : ((haft_thrown_t *)fiber->thrown)->effect;
+}
+HAFTI_INLINE void *haft_kept_payload(haft_fiber_t *fiber) {
+    return haft_kept_inside(fiber) ? (void *)&fiber->result
+                                   : ((haft_thrown_t *)fiber->thrown)->payload;
+}
 
 /* A copy of the payload, as something of the fiber's. */
 const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size);

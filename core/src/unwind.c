@@ -35,12 +35,12 @@ static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exce
 }
 
 static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t *target) {
-    haft_thrown_t *thrown = fiber->thrown;
     if (fiber != target)
         haft_leave(fiber, &haft_special_unwinding, target);
-    if (thrown != NULL) {
-        fiber->scope.awaits = haft_awaiting(thrown->effect);
-        haft_leave(fiber, thrown->effect, thrown->payload);
+    if (fiber->thrown != NULL) {
+        haft_effect_t *effect = haft_kept_effect(fiber);
+        fiber->scope.awaits = haft_awaiting(effect);
+        haft_leave(fiber, effect, haft_kept_payload(fiber));
     }
     haft_leave(fiber, &haft_special_dropped, NULL);
 }

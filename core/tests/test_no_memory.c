@@ -14,7 +14,11 @@
 typedef struct large {
     int64_t words[4];
 } large_t;
-HAFT_EFFECT(stop, void, { int64_t number; });
+HAFT_EFFECT(stop, void, { int64_t number, further; });
+HAFT_EFFECT(stop_with_word, void, { int64_t number; });
+#ifndef __clang__
+HAFT_EFFECT(stop_with_nothing, void, {});
+#endif
 HAFT_EFFECT(ask_large, large_t, {});
 HAFT_EFFECT(wait, void, {});
 
@@ -55,15 +59,18 @@ static void count(int **cleaned) {
     ++**cleaned;
 }
 
+static __attribute__((noinline, noreturn)) void throw_two_words(int64_t number) {
+    HAFT_THROW(stop, number, number);
+}
 static void *throw_twice(void *argument) {
     __attribute__((cleanup(count))) int *cleaned = argument;
     (void)cleaned;
     if (setjmp(place) == 0) {
         is_empty = true;
-        HAFT_THROW(stop, 1);
+        throw_two_words(1);
     }
     HAFT_PERFORM(wait);
-    HAFT_THROW(stop, 2);
+    throw_two_words(2);
 }
 
 static void a_throw_whose_payload_cannot_be_kept_has_changed_nothing(void) {
@@ -81,6 +88,53 @@ static void a_throw_whose_payload_cannot_be_kept_has_changed_nothing(void) {
     CHECK_EQUAL(cleaned, 1);
     haft_set_error_handler(NULL);
 }
+
+static void *throw_words(void *argument) {
+    __attribute__((cleanup(count))) int *cleaned = argument;
+    (void)cleaned;
+    is_empty = true;
+    HAFT_THROW(stop_with_word, 3);
+}
+static char memory[64 << 10] __attribute__((aligned(16)));
+static void a_throw_of_a_word_needs_no_memory(void) {
+    int cleaned = 0;
+    for (int in_own_memory = 0; in_own_memory < 2; in_own_memory++) {
+        haft_fiber_options_t options = {.memory = in_own_memory ? memory : NULL,
+                                        .memory_size = in_own_memory ? sizeof memory : 0};
+        HAFT_SCOPED haft_fiber_t *k = haft_fiber_new_with(&options, throw_words, &cleaned);
+        for (int i = 0; i < 2; i++) {
+            haft_request_t request = haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(stop_with_word));
+            is_empty = false;
+            CHECK(request.effect == HAFT_ID(stop_with_word));
+            CHECK_EQUAL(((HAFT_PAYLOAD(stop_with_word) *)request.payload)->number, 3);
+            haft_fiber_reset(k, throw_words, &cleaned);
+        }
+    }
+    CHECK_EQUAL(cleaned, 4);
+}
+
+/* The cleanup's throw takes the place of the first. (C compiled by clang cannot be unwound a second time.) */
+#ifndef __clang__
+static void throw_again(int **cleaned) {
+    ++**cleaned;
+    HAFT_THROW(stop_with_nothing);
+}
+static void *throw_twice_at_once(void *argument) {
+    __attribute__((cleanup(throw_again))) int *cleaned = argument;
+    (void)cleaned;
+    is_empty = true;
+    HAFT_THROW(stop_with_word, 4);
+}
+static void a_throw_from_a_cleanup_needs_none_either(void) {
+    int cleaned = 0;
+    HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(throw_twice_at_once, &cleaned);
+    haft_request_t request =
+        haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(stop_with_word, stop_with_nothing));
+    is_empty = false;
+    CHECK(request.effect == HAFT_ID(stop_with_nothing));
+    CHECK_EQUAL(cleaned, 1);
+}
+#endif
 
 /* ---- A reply that does not fit a word ---- */
 
@@ -177,6 +231,10 @@ static void a_fiber_without_memory_for_what_belongs_to_it_is_not_made(void) {
 
 int main(void) {
     RUN(a_throw_whose_payload_cannot_be_kept_has_changed_nothing);
+    RUN(a_throw_of_a_word_needs_no_memory);
+#ifndef __clang__
+    RUN(a_throw_from_a_cleanup_needs_none_either);
+#endif
     RUN(a_resumption_whose_reply_cannot_be_kept_is_not_used_up);
     RUN(a_thread_without_memory_for_its_state_may_try_again);
     RUN(a_fiber_without_memory_for_what_belongs_to_it_is_not_made);

@@ -129,7 +129,7 @@ static inline void take_place(haft_io_channel_t *channel, bool sends, void *valu
 /* Called under the lock, or where none is needed; returns without. */
 static inline __attribute__((always_inline)) int wait_for(haft_io_channel_t *channel, bool sends,
                                                           void *value, int64_t deadline) {
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
+    haft_io_cell_t cell = haft_io_cell_to_wait(&channel->lock);
     haft_io_place_t place;
     haft_io_make_place(&place, &cell, HAFT_IO_WOKEN);
     take_place(channel, sends, value, &place);
@@ -337,6 +337,10 @@ static int choose_among(haft_io_choice_t *choices, size_t count, int64_t deadlin
         }
     }
     haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
+    if (HAFT_IO_UNLIKELY(haft_io_is_in_child(cell.task))) {
+        unguard_all(channels, count);
+        haft_io_waits_in_child(cell.task);
+    }
     for (size_t i = 0; i < count; i++) {
         places[i] = (haft_io_place_t){.cell = &cell, .outcome = HAFT_IO_ARMS + (uint32_t)i};
         take_place(choices[i].channel, sends(&choices[i]), value_of(&choices[i]), &places[i]);

@@ -20,12 +20,17 @@
  * Who waits says so in `waited_on`, then looks at the count: one of the two sees the other. The waiter lets a close of
  * its number end, and then asks the kernel for it: it is nobody's by then, or the next file's, as if the wait had
  * begun later.
+ *
+ * Where there is no other run, none of this is done: who closes counts itself in `alone`, and looks at `runs_count`.
+ * A run that begins counts itself there, and waits until those who had looked before have closed; so its tasks
+ * do not begin to wait beside them.
  */
 #include "internal.h"
 
 static haft_io_crew_t *runs;
-static uint32_t runs_lock;  /* of `runs` and `closing` */
-static unsigned runs_count; /* any thread reads */
+static uint32_t runs_lock; /* of `runs` and `closing` */
+static int runs_count;     /* any thread reads */
+static int alone;          /* threads that close without a look at the runs; any thread */
 static haft_io_link_t closing = {&closing, &closing};
 unsigned haft_io_closing_count;
 
@@ -48,8 +53,11 @@ void haft_io_run_begins(haft_io_crew_t *crew) {
     lock_runs(&before);
     crew->next_run = runs;
     runs = crew;
-    __atomic_store_n(&runs_count, runs_count + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&runs_count, runs_count + 1, __ATOMIC_SEQ_CST);
     unlock_runs(&before);
+    unsigned turns = 0;
+    while (__atomic_load_n(&alone, __ATOMIC_SEQ_CST) > 0)
+        haft_io_relax(&turns);
 }
 
 void haft_io_run_ends(haft_io_crew_t *crew) {
@@ -73,6 +81,7 @@ void haft_io_forget_runs(void) {
     runs = NULL;
     runs_lock = 0;
     runs_count = 0;
+    alone = 0;
     haft_io_ring(&closing);
     haft_io_closing_count = 0;
 }
@@ -155,13 +164,26 @@ static HAFT_IO_COLD int close_in_next_run(int descriptor) {
     return code;
 }
 
+/* False: there are other runs than the caller's own. */
+static bool close_alone(int descriptor, int *code) {
+    const haft_io_worker_t *worker = haft_io_worker();
+    int own = worker != NULL && worker->simulated == NULL;
+    __atomic_fetch_add(&alone, 1, __ATOMIC_SEQ_CST);
+    bool is_alone = __atomic_load_n(&runs_count, __ATOMIC_SEQ_CST) <= own;
+    if (HAFT_IO_LIKELY(is_alone))
+        *code = haft_io_close_file(descriptor);
+    __atomic_fetch_sub(&alone, 1, __ATOMIC_RELEASE);
+    return is_alone;
+}
+
 int haft_io_close_elsewhere(int descriptor) {
-    unsigned own = haft_io_worker() != NULL;
-    if (HAFT_IO_LIKELY(__atomic_load_n(&runs_count, __ATOMIC_ACQUIRE) <= own))
+    if (__libc_single_threaded) /* Nobody can begin a run meanwhile. */
         return haft_io_close_file(descriptor);
-    int cancels; /* pthread_cancel would leave the list, and the counts, as they are in between. */
+    int cancels,
+        code; /* pthread_cancel would leave the list, and the counts, as they are in between. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
-    int code = close_in_next_run(descriptor);
+    if (HAFT_IO_UNLIKELY(!close_alone(descriptor, &code)))
+        code = close_in_next_run(descriptor);
     pthread_setcancelstate(cancels, &cancels);
     return code;
 }

@@ -6,9 +6,9 @@
  * once. In a shared run the lists of an entry are guarded by its lock; a waiter is woken under it, and
  * leaves its list under it, so its cell is alive until then.
  *
- * An operation that another thread does, of the run or of its pool, counts itself in `uses`, and a descriptor is
- * closed by the last of them, or by who closes it when there is none. So no thread has its number when the
- * system gives it to another file.
+ * An operation that another thread does, of the run or of its pool, counts itself in `uses`, and so does one that
+ * makes more than one system call with the number; a descriptor is closed by the last of them, or by who closes
+ * it when there is none. So nobody has its number when the system gives it to another file.
  *
  *   uses           | the number is                    | an operation, or a close, that comes now
  *   n              | a file's; n operations use it    | uses it, too; closes it
@@ -124,20 +124,12 @@ static void unlock(haft_io_descriptor_t *entry, bool shared) {
 }
 
 bool haft_io_is_stream(int descriptor) {
-    int saved = errno, type;
-    socklen_t size = sizeof type;
-    bool is = getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type == SOCK_STREAM;
-    errno = saved;
-    return is;
+    int type = haft_io_socket_option(descriptor, SO_TYPE);
+    return type < 0 || type == SOCK_STREAM;
 }
 
 bool haft_io_is_tcp(int descriptor) {
-    int saved = errno, protocol = 0;
-    socklen_t size = sizeof protocol;
-    bool is = getsockopt(descriptor, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) == 0 &&
-              protocol == IPPROTO_TCP;
-    errno = saved;
-    return is;
+    return haft_io_socket_option(descriptor, SO_PROTOCOL) == IPPROTO_TCP;
 }
 
 bool haft_io_transfers(const haft_io_descriptor_t *entry, enum haft_io_direction direction) {
@@ -168,7 +160,7 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
     haft_io_begin_to_wait_on(entry, operation->descriptor);
     int code = 0;
     lock(entry, shared);
-    if (shared && (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & CLOSING) != 0)
+    if ((__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & CLOSING) != 0)
         code = -EBADF;
     for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD && code == 0; d++) {
         if ((events & events_of[d]) == 0)
@@ -244,10 +236,15 @@ int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *oper
     return outcome == HAFT_IO_CANCELLED ? -ECANCELED : haft_io_was_closed(&waiter) ? -EBADF : 0;
 }
 
-static void wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed) {
-    haft_io_link_t *head = &entry->waiters[direction];
-    while (!haft_io_ring_empty(head)) {
-        haft_io_waiter_t *waiter = HAFT_IO_OWNER(head->next, haft_io_waiter_t, links[direction]);
+/* All, or all but those who have asked the kernel themselves. */
+static void wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed,
+                 bool all) {
+    haft_io_link_t *head = &entry->waiters[direction], *next;
+    for (haft_io_link_t *link = head->next; link != head; link = next) {
+        haft_io_waiter_t *waiter = HAFT_IO_OWNER(link, haft_io_waiter_t, links[direction]);
+        next = link->next;
+        if (!all && waiter->asks)
+            continue;
         take_out(waiter);
         waiter->closed = closed;
         haft_io_cell_win(waiter->cell, HAFT_IO_WOKEN);
@@ -257,20 +254,12 @@ static void wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, 
 void haft_io_wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed,
                   bool shared) {
     lock(entry, shared);
-    wake(entry, direction, closed);
+    wake(entry, direction, closed, true);
     unlock(entry, shared);
 }
 
 void haft_io_wake_listeners(haft_io_descriptor_t *entry, enum haft_io_direction direction) {
-    haft_io_link_t *head = &entry->waiters[direction], *next;
-    for (haft_io_link_t *link = head->next; link != head; link = next) {
-        haft_io_waiter_t *waiter = HAFT_IO_OWNER(link, haft_io_waiter_t, links[direction]);
-        next = link->next;
-        if (waiter->asks)
-            continue;
-        take_out(waiter);
-        haft_io_cell_win(waiter->cell, HAFT_IO_WOKEN);
-    }
+    wake(entry, direction, false, false);
 }
 
 /* ---- Operations and closing ---- */
@@ -342,6 +331,19 @@ void haft_io_end_use(haft_io_worker_t *worker, int descriptor) {
         close_now(worker, entry, descriptor);
 }
 
+int haft_io_use(haft_io_use_t *use) {
+    haft_io_task_t *task = haft_io_this_task();
+    int code = task != NULL ? haft_io_begin_use(task->worker, use->descriptor) : 0;
+    if (code == 0)
+        use->task = task;
+    return code;
+}
+
+void haft_io_leave_use(const haft_io_use_t *use) {
+    if (use->task != NULL)
+        haft_io_end_use(use->task->worker, use->descriptor);
+}
+
 /* What there was before. */
 static uint32_t begin_close(haft_io_descriptor_t *entry) {
     uint32_t uses;
@@ -366,8 +368,8 @@ int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
     if (worker->shared || __atomic_load_n(&entry->uses, __ATOMIC_RELAXED) != 0)
         uses = begin_close(entry);
     if ((uses & CLOSING) == 0) {
-        wake(entry, HAFT_IO_INWARD, true);
-        wake(entry, HAFT_IO_OUTWARD, true);
+        wake(entry, HAFT_IO_INWARD, true, true);
+        wake(entry, HAFT_IO_OUTWARD, true, true);
     }
     unlock(entry, worker->shared);
     if ((uses & CLOSING) != 0)

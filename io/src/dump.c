@@ -229,10 +229,10 @@ static ptrdiff_t add_scopes(view_t *view, haft_io_scope_t *root) {
 }
 
 static int write_all(int descriptor, const char *bytes, size_t size) {
-    for (int saved = errno; size != 0; errno = saved) {
-        ssize_t done = write(descriptor, bytes, size);
-        if (done < 0 && errno != EINTR)
-            return -errno;
+    while (size != 0) {
+        ssize_t done = HAFT_IO_RESULT(write(descriptor, bytes, size));
+        if (done < 0 && done != -EINTR)
+            return (int)done;
         bytes += done > 0 ? done : 0;
         size -= done > 0 ? (size_t)done : 0;
     }
@@ -271,7 +271,8 @@ int haft_io_dump(int descriptor) {
 
 /*
  * The signal handler tells the runs, whose threads are woken and dump; it may interrupt any thread. A run is
- * taken out of the list, and then waits for the signal handlers that have begun before.
+ * taken out of the list, and then waits for the signal handlers that have begun before. (A child of fork has neither
+ * those runs nor those handlers, which may have been other threads'.)
  */
 static haft_io_crew_t *dumping; /* all runs with a signal */
 static uint32_t dumping_lock;
@@ -311,13 +312,20 @@ int haft_io_dump_on_signal(haft_io_crew_t *crew, int number) {
 void haft_io_dump_no_more(haft_io_crew_t *crew) {
     haft_io_guard(&dumping_lock);
     haft_io_crew_t **place = &dumping;
-    while (*place != crew)
+    while (*place != NULL && *place != crew)
         place = &(*place)->next_dumping;
-    __atomic_store_n(place, crew->next_dumping, __ATOMIC_SEQ_CST);
+    if (*place != NULL)
+        __atomic_store_n(place, crew->next_dumping, __ATOMIC_SEQ_CST);
     haft_io_unguard(&dumping_lock);
     unsigned turns = 0;
     while (__atomic_load_n(&telling, __ATOMIC_SEQ_CST) != 0)
         haft_io_relax(&turns);
+}
+
+void haft_io_forget_dumps(void) {
+    dumping = NULL;
+    dumping_lock = 0;
+    telling = 0;
 }
 
 void haft_io_dump_as_asked(haft_io_crew_t *crew) {

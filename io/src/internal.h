@@ -30,12 +30,12 @@
 #include "haft/io.h"
 #include "parking.h"
 #include "queue.h"
+#include "results.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/single_threaded.h>
-#include <sys/socket.h>
 
 #define HAFT_IO_COLD __attribute__((cold, noinline))
 #define HAFT_IO_LIKELY(condition) __builtin_expect(!!(condition), 1)
@@ -281,6 +281,7 @@ struct haft_io_scope_state {
     haft_io_task_t *owner;  /* who opened it; NULL: haft_io_run */
     const char *name;
     haft_io_failures_t *failures;
+    haft_io_on_cancel_t *on_cancel; /* until somebody has taken it, under the lock, to tell it */
     haft_io_timer_t timer;
     haft_io_several_t *several; /* whose calls its tasks are */
     int code;                   /* why it was cancelled, or 0 */
@@ -558,6 +559,10 @@ static inline haft_io_task_t *haft_io_this_task(void) {
     const haft_io_runner_t *runner = worker != NULL ? worker->running : NULL;
     return runner != NULL ? runner->task : NULL;
 }
+/* Whether the task, or NULL, is in a child of fork, where it cannot wait. */
+static inline bool haft_io_is_in_child(const haft_io_task_t *task) {
+    return task != NULL && task->worker->forked;
+}
 /* Puts a new task where it can be started. */
 static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t *task);
 /* Lets the task run again; any thread. */
@@ -629,6 +634,8 @@ HAFT_IO_COLD void haft_io_dump_as_asked(haft_io_crew_t *crew);
 /* From now on the signal asks for a dump, until the second call. 0, or -EINVAL. */
 int haft_io_dump_on_signal(haft_io_crew_t *crew, int signal);
 void haft_io_dump_no_more(haft_io_crew_t *crew);
+/* In a child of fork. */
+void haft_io_forget_dumps(void);
 /* False: no memory, or no thread. */
 bool haft_io_watchdog_start(haft_io_crew_t *crew, int64_t limit);
 void haft_io_watchdog_stop(haft_io_crew_t *crew);
@@ -758,6 +765,16 @@ static inline void haft_io_lock_scope(haft_io_scope_t *scope) {
 static inline void haft_io_unlock_scope(haft_io_scope_t *scope) {
     if (HAFT_IO_UNLIKELY(scope->shared))
         haft_io_unguard(&scope->lock);
+}
+/* The cell of who is about to wait, and has the lock: gives it back, and reports, in a child of fork. So nothing has
+   been changed yet. */
+static inline haft_io_cell_t haft_io_cell_to_wait(uint32_t *lock) {
+    haft_io_task_t *task = haft_io_this_task();
+    if (HAFT_IO_UNLIKELY(haft_io_is_in_child(task))) {
+        haft_io_unguard(lock);
+        haft_io_waits_in_child(task);
+    }
+    return (haft_io_cell_t){HAFT_IO_WAITING, task};
 }
 /* For what another thread does in a few instructions: gives way to it once that takes longer. */
 void haft_io_relax(unsigned *turns);
@@ -994,6 +1011,14 @@ int haft_io_mark_closed(struct pollfd *entry, const haft_io_waiter_t *waiter);
 /* A descriptor that is used is not closed before the use ends. 0; -EBADF: it is being closed; -ENOMEM. */
 int haft_io_begin_use(haft_io_worker_t *worker, int descriptor);
 void haft_io_end_use(haft_io_worker_t *worker, int descriptor);
+/* The same for the calling task, to the end of the block that the variable is in, also when that is unwound. */
+typedef struct haft_io_use {
+    int descriptor;
+    haft_io_task_t *task; /* NULL: it has not begun, or on a thread without tasks */
+} haft_io_use_t;
+#define HAFT_IO_USING __attribute__((cleanup(haft_io_leave_use)))
+int haft_io_use(haft_io_use_t *use);
+void haft_io_leave_use(const haft_io_use_t *use);
 /* The operation of the entry, as it concerns the lists of its descriptor. */
 haft_io_operation_t haft_io_operation_of(const struct pollfd *entry);
 /* poll(2), on this thread, until a time of haft_io_clock(). */

@@ -32,9 +32,8 @@ const char *haft_io_kind_name(enum haft_io_kind kind) {
 }
 
 int haft_io_close_file(int descriptor) {
-    int saved = errno, code = close(descriptor) == 0 || errno == EINTR ? 0 : -errno;
-    errno = saved;
-    return code;
+    int code = HAFT_IO_RESULT(close(descriptor));
+    return code != -EINTR ? code : 0;
 }
 
 static int poll_now(int descriptor, short events, int milliseconds) {
@@ -195,12 +194,6 @@ static ssize_t attempt_accept(const haft_io_operation_t *o) {
     return connection >= 0 ? connection : -errno;
 }
 
-static bool listens(int descriptor) {
-    int answer = 0;
-    socklen_t size = sizeof answer;
-    return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &answer, &size) == 0 && answer != 0;
-}
-
 /* Inline: a call less for each operation. */
 static inline __attribute__((always_inline)) ssize_t attempt_once(const haft_io_operation_t *o) {
     ssize_t done;
@@ -226,7 +219,7 @@ static inline __attribute__((always_inline)) ssize_t attempt_once(const haft_io_
         break;
     case HAFT_IO_ACCEPT: {
         int ready = blocks(o->descriptor) ? poll_now(o->descriptor, POLLIN, 0) : 1;
-        if (ready == -EAGAIN && !listens(o->descriptor))
+        if (ready == -EAGAIN && !haft_io_listens(o->descriptor))
             ready = 1; /* the call returns at once, and says why */
         return ready < 0 ? ready : attempt_accept(o);
     }

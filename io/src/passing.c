@@ -67,25 +67,44 @@ static void block_again(int descriptor, int flags) {
         fcntl(descriptor, F_SETFL, flags);
 }
 
+/* Until the descriptor can go on; -EBADF: it was closed, or the other one, which is beside it in the call. */
+static int wait_beside(int descriptor, short events, int other) {
+    struct pollfd entries[] = {{descriptor, events, 0}, {other, 0, 0}};
+    int ready = haft_io_poll(entries, 2, HAFT_IO_FOREVER);
+    if (ready < 0)
+        return ready;
+    if (((entries[0].revents | entries[1].revents) & POLLNVAL) != 0)
+        return -EBADF;
+    /* The other is broken, which is said whether it is asked for or not. */
+    int come = entries[0].revents != 0 ? entries[0].revents : haft_io_wait_for(descriptor, events);
+    return come < 0 ? come : 0;
+}
+
+/* In a function of its own, as every look at errno: the task may be on another thread after a wait. */
+static __attribute__((noinline)) ssize_t send_now(int socket, int file, int64_t *offset,
+                                                  size_t size) {
+    int flags = stop_blocking(socket);
+    off_t position = offset != NULL ? *offset : 0;
+    ssize_t sent = HAFT_IO_RESULT(sendfile(socket, file, offset != NULL ? &position : NULL, size));
+    block_again(socket, flags);
+    if (sent >= 0 && offset != NULL)
+        *offset = position;
+    return sent;
+}
+
 ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
-    for (;;) {
-        int flags = stop_blocking(socket), saved = errno;
-        off_t position = offset != NULL ? *offset : 0;
-        ssize_t sent = sendfile(socket, file, offset != NULL ? &position : NULL, size);
-        int error = errno;
-        errno = saved;
-        block_again(socket, flags);
-        if (sent >= 0) {
-            if (offset != NULL)
-                *offset = position;
+    HAFT_IO_USING haft_io_use_t use = {.descriptor = socket}, use_of_file = {.descriptor = file};
+    int code = haft_io_use(&use);
+    if (code == 0)
+        code = haft_io_use(&use_of_file);
+    while (code == 0) {
+        ssize_t sent = send_now(socket, file, offset, size);
+        if (sent != -EAGAIN && sent != -EINTR)
             return sent;
-        }
-        if (error != EAGAIN && error != EINTR)
-            return -error;
-        int ready = error == EAGAIN ? haft_io_wait_for(socket, POLLOUT) : 0;
-        if (ready < 0)
-            return ready;
+        if (sent == -EAGAIN)
+            code = wait_beside(socket, POLLOUT, file);
     }
+    return code;
 }
 
 /* What haft_io_read_lent has been given beforehand would come after what the kernel still has. */
@@ -101,25 +120,29 @@ static int nothing_has_arrived(int descriptor) {
     return code < 0 ? code : known->arrivals != NULL ? -EBUSY : 0;
 }
 
+static __attribute__((noinline)) ssize_t splice_now(int from, int to, size_t size) {
+    int from_flags = stop_blocking(from), to_flags = stop_blocking(to);
+    ssize_t moved = HAFT_IO_RESULT(splice(from, NULL, to, NULL, size, SPLICE_F_NONBLOCK));
+    block_again(from, from_flags);
+    block_again(to, to_flags);
+    return moved;
+}
+
 ssize_t haft_io_splice(int from, int to, size_t size) {
-    int code = nothing_has_arrived(from);
-    if (code != 0)
-        return code;
-    for (;;) {
-        int from_flags = stop_blocking(from), to_flags = stop_blocking(to), saved = errno;
-        ssize_t moved = splice(from, NULL, to, NULL, size, SPLICE_F_NONBLOCK);
-        int error = errno;
-        errno = saved;
-        block_again(from, from_flags);
-        block_again(to, to_flags);
-        if (moved >= 0)
+    HAFT_IO_USING haft_io_use_t use = {.descriptor = from}, use_of_other = {.descriptor = to};
+    int code = haft_io_use(&use);
+    if (code == 0)
+        code = haft_io_use(&use_of_other);
+    if (code == 0)
+        code = nothing_has_arrived(from);
+    while (code == 0) {
+        ssize_t moved = splice_now(from, to, size);
+        if (moved != -EAGAIN && moved != -EINTR)
             return moved;
-        if (error != EAGAIN && error != EINTR)
-            return -error;
-        int ready = haft_io_wait_for(from, POLLIN);
-        if (ready >= 0)
-            ready = haft_io_wait_for(to, POLLOUT);
-        if (ready < 0)
-            return ready;
+        if (moved == -EAGAIN)
+            code = wait_beside(from, POLLIN, to);
+        if (moved == -EAGAIN && code == 0)
+            code = wait_beside(to, POLLOUT, from);
     }
+    return code;
 }

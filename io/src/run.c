@@ -236,6 +236,7 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
 static void in_child_of_fork(void) {
     haft_io_worker_t *worker = haft_io_worker();
     haft_io_forget_runs();
+    haft_io_forget_dumps();
     if (worker != NULL)
         haft_io_become_child(worker->crew);
 }

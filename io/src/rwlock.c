@@ -47,7 +47,7 @@ static int lock_until(haft_io_rwlock_t *lock, enum wanted wanted, int64_t deadli
         haft_io_unguard(&lock->lock);
         return 0;
     }
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
+    haft_io_cell_t cell = haft_io_cell_to_wait(&lock->lock);
     haft_io_place_t place = {.cell = &cell, .outcome = wanted};
     haft_io_take_place(&lock->waiting, &place);
     haft_io_unguard(&lock->lock);
@@ -155,9 +155,9 @@ int haft_io_arrive_until(haft_io_barrier_t *barrier, int64_t deadline) {
         haft_io_let_all_go(all);
         return 1;
     }
-    barrier->arrived++;
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
+    haft_io_cell_t cell = haft_io_cell_to_wait(&barrier->lock);
     haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
+    barrier->arrived++;
     haft_io_take_place(&barrier->waiting, &place);
     haft_io_unguard(&barrier->lock);
     uint32_t outcome =

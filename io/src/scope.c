@@ -12,6 +12,34 @@
  */
 #include "internal.h"
 
+/* ---- Who is told of a cancel ---- */
+
+/* Under the lock of the scope, or before anybody knows it. */
+static void take_on_cancel(haft_io_scope_t *scope, haft_io_on_cancel_t **told) {
+    if (HAFT_IO_LIKELY(scope->on_cancel == NULL))
+        return;
+    scope->on_cancel->next = *told;
+    *told = scope->on_cancel;
+    scope->on_cancel = NULL;
+}
+
+/* Without any lock: it may do what it likes, and be gone. */
+static void tell_cancel(haft_io_on_cancel_t *told) {
+    while (HAFT_IO_UNLIKELY(told != NULL)) {
+        haft_io_on_cancel_t *next = told->next;
+        told->done(told, true);
+        told = next;
+    }
+}
+
+static void tell_end(haft_io_on_cancel_t **on_cancel) {
+    if (HAFT_IO_UNLIKELY(*on_cancel != NULL))
+        (*on_cancel)->done(*on_cancel, false);
+    *on_cancel = NULL;
+}
+
+/* ---- Starting and finishing ---- */
+
 void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_io_scope_t *outer,
                          const haft_io_scope_options_t *options, bool opener_moves) {
     *scope = (haft_io_scope_t){.outer = outer,
@@ -20,6 +48,7 @@ void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_
                                .worker = worker,
                                .name = options->name,
                                .failures = options->failures,
+                               .on_cancel = options->on_cancel,
                                .shielded = options->shielded,
                                .moves = worker->shared &&
                                         (options->moves || (outer != NULL && outer->moves))};
@@ -32,12 +61,16 @@ void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_
         scope->live = HAFT_IO_UNMERGED;
     if (scope->failures != NULL)
         scope->failures->count = 0;
-    if (outer != NULL) {
-        haft_io_lock_scope(outer);
-        haft_io_append(&outer->inner, &scope->sibling);
-        scope->cancelled = outer->cancelled && !scope->shielded;
-        haft_io_unlock_scope(outer);
-    }
+    if (outer == NULL)
+        return;
+    haft_io_on_cancel_t *told = NULL;
+    haft_io_lock_scope(outer);
+    haft_io_append(&outer->inner, &scope->sibling);
+    scope->cancelled = outer->cancelled && !scope->shielded;
+    if (HAFT_IO_UNLIKELY(scope->cancelled))
+        take_on_cancel(scope, &told);
+    haft_io_unlock_scope(outer);
+    tell_cancel(told);
 }
 
 /* For the list `tasks_here`, or for `tasks` and `ended`. */
@@ -123,6 +156,10 @@ bool haft_io_scope_finish(haft_io_scope_t *scope) {
     haft_io_scope_merge(scope);
     haft_io_lock_scope(scope);
     bool waits = __atomic_load_n(&scope->live, __ATOMIC_ACQUIRE) != 0;
+    if (HAFT_IO_UNLIKELY(waits && haft_io_is_in_child(scope->owner))) {
+        haft_io_unlock_scope(scope);
+        haft_io_waits_in_child(scope->owner);
+    }
     if (waits)
         scope->closer = &cell;
     haft_io_unlock_scope(scope);
@@ -146,6 +183,8 @@ bool haft_io_scope_finish(haft_io_scope_t *scope) {
     haft_io_unlock_scope(scope->outer);
     return waits;
 }
+
+/* ---- Cancelling ---- */
 
 /* Under its lock. */
 static void cancel_tasks(haft_io_scope_t *scope) {
@@ -180,28 +219,33 @@ haft_io_scope_t *haft_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t *
     return at;
 }
 
-/* Under its lock. */
-static void spread(haft_io_scope_t *top) {
+/* Under its lock. Those who are to be told are added to `told`. */
+static void spread(haft_io_scope_t *top, haft_io_on_cancel_t **told) {
     bool down;
     unsigned depth = 0;
     for (haft_io_scope_t *scope = top; scope != NULL;
          scope = haft_io_next_scope(scope, top, down, &depth)) {
         down = !scope->cancelled && (scope == top || !scope->shielded);
-        if (down)
+        if (down) {
             cancel_tasks(scope);
+            take_on_cancel(scope, told);
+        }
     }
 }
 
+/* Called under the lock, returns without. */
 static void cancel_locked(haft_io_scope_t *scope, int code) {
+    haft_io_on_cancel_t *told = NULL;
     if (scope->code == 0)
         scope->code = code;
-    spread(scope);
+    spread(scope, &told);
+    haft_io_unlock_scope(scope);
+    tell_cancel(told);
 }
 
 void haft_io_scope_cancel(haft_io_scope_t *scope, int code) {
     haft_io_lock_scope(scope);
     cancel_locked(scope, code);
-    haft_io_unlock_scope(scope);
 }
 
 void haft_io_cancel(haft_io_scope_t *scope) {
@@ -214,7 +258,6 @@ void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, c
     if (failures != NULL && failures->count++ < HAFT_IO_FAILURES_KEPT)
         failures->failures[failures->count - 1] = (haft_io_failure_t){code, message, name};
     cancel_locked(scope, code);
-    haft_io_unlock_scope(scope);
 }
 
 static void time_out(haft_io_timer_t *timer) {
@@ -263,6 +306,7 @@ static bool leave(haft_io_scope_t *scope) {
     runner->scope = scope->outer;
     bool waited = haft_io_scope_finish(scope);
     scope->owner = NULL;
+    tell_end(&scope->on_cancel);
     return waited;
 }
 
@@ -315,8 +359,11 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
     void *unused;
     if (result == NULL)
         result = &unused;
-    if (task == NULL)
+    if (task == NULL) {
+        __attribute__((cleanup(tell_end), unused)) haft_io_on_cancel_t *on_cancel =
+            options->on_cancel;
         return run_body(body, argument, result, &code) ? code : 0;
+    }
 
     __attribute__((cleanup(abandon))) haft_io_scope_t scope;
     haft_io_scope_start(&scope, task->worker, task->runner->scope, options, task->moves);

@@ -21,24 +21,23 @@ haft_io_operation_t haft_io_operation_of(const struct pollfd *entry) {
 }
 
 int haft_io_poll_blocking(struct pollfd *entries, size_t count, int64_t deadline) {
-    for (int saved = errno;; errno = saved) {
+    for (;;) {
         int64_t now = haft_io_clock();
         int64_t left = deadline > now ? deadline - now : 0;
         struct timespec limit = {left / HAFT_IO_SECOND, left % HAFT_IO_SECOND};
-        int ready = ppoll(entries, count, deadline != HAFT_IO_FOREVER ? &limit : NULL, NULL);
-        if (ready >= 0 || errno != EINTR)
-            return ready >= 0 ? ready : -errno;
+        int ready = HAFT_IO_RESULT(
+            ppoll(entries, count, deadline != HAFT_IO_FOREVER ? &limit : NULL, NULL));
+        if (ready != -EINTR)
+            return ready;
     }
 }
 
-static int look(struct pollfd *entries, size_t count) {
-    int ready, saved = errno;
+static __attribute__((noinline)) int look(struct pollfd *entries, size_t count) {
+    int ready;
     do
-        ready = poll(entries, count, 0);
-    while (ready < 0 && errno == EINTR);
-    int code = ready >= 0 ? ready : -errno;
-    errno = saved;
-    return code;
+        ready = HAFT_IO_RESULT(poll(entries, count, 0));
+    while (ready == -EINTR);
+    return ready;
 }
 
 static int poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner, struct pollfd *entries,

@@ -17,11 +17,9 @@ int haft_io_pipe(int ends[2]) {
     return pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 : -errno;
 }
 
-int haft_io_socket(int domain, int type, int protocol) {
-    int saved = errno, made = socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
-    int code = made >= 0 ? made : -errno;
-    errno = saved; /* The next of several addresses may do. */
-    return code;
+/* (The next of several addresses may do, which is tried after a wait.) */
+__attribute__((noinline)) int haft_io_socket(int domain, int type, int protocol) {
+    return HAFT_IO_RESULT(socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol));
 }
 
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]) {
@@ -178,25 +176,11 @@ static ssize_t finish_file_call(void (*function)(void *), file_call_t *call) {
     return code == 0 ? call->done : code;
 }
 
-typedef struct use {
-    haft_io_task_t *task; /* NULL: there is nothing to end */
-    int descriptor;
-} use_t;
-
-static void end_use(const use_t *use) {
-    if (use->task != NULL)
-        haft_io_end_use(use->task->worker, use->descriptor);
-}
-
 /* Who closes the descriptor meanwhile leaves that to the end of the call: a thread of the pool has its number. */
 static ssize_t finish_call_on_descriptor(void (*function)(void *), file_call_t *call) {
-    __attribute__((cleanup(end_use))) use_t use = {NULL, call->descriptor};
-    haft_io_task_t *task = haft_io_this_task();
-    int code = task != NULL ? haft_io_begin_use(task->worker, call->descriptor) : 0;
-    if (code != 0)
-        return code;
-    use.task = task;
-    return finish_file_call(function, call);
+    HAFT_IO_USING haft_io_use_t use = {.descriptor = call->descriptor};
+    int code = haft_io_use(&use);
+    return code == 0 ? finish_file_call(function, call) : code;
 }
 
 #define FILE_CALL(name, ...)                                                                       \

@@ -20,7 +20,7 @@ static int finish(int code) {
 enum { HAS_IT = HAFT_IO_ARMS }; /* the outcome for who was handed it */
 
 static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
+    haft_io_cell_t cell = haft_io_cell_to_wait(&mutex->lock);
     haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
     haft_io_take_place(&mutex->waiting, &place);
     for (;;) {
@@ -127,9 +127,9 @@ void haft_io_release(haft_io_semaphore_t *semaphore) {
 /* ---- Conditions ---- */
 
 int haft_io_wait_until(haft_io_condition_t *condition, haft_io_mutex_t *mutex, int64_t deadline) {
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
-    haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
     haft_io_guard(&condition->lock);
+    haft_io_cell_t cell = haft_io_cell_to_wait(&condition->lock);
+    haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
     haft_io_take_place(&condition->waiting, &place);
     haft_io_unguard(&condition->lock);
     haft_io_unlock(mutex);

@@ -94,7 +94,7 @@ int haft_io_code_of(uint32_t outcome) {
 
 int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
                     enum haft_io_wait_kind kind, const char *waits_for) {
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
+    haft_io_cell_t cell = haft_io_cell_to_wait(lock);
     haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
     haft_io_take_place(list, &place);
     haft_io_unguard(lock);

@@ -68,14 +68,7 @@ static bool strikes(const char *name, int traits) {
 
 /* ---- Memory ---- */
 
-/* What a task throws must be kept somewhere (core/src/kept.h): without these few bytes the process ends, with a
-   message. */
-enum { ALIGNMENT = 64, THROWN = ALIGNMENT + sizeof(HAFT_PAYLOAD(haft_io_unwind)) + ALIGNMENT - 1 };
-#define MAY_FAIL_malloc (size != THROWN)
-#define MAY_FAIL_calloc true
-#define MAY_FAIL_realloc true
-#define MAY_FAIL_aligned_alloc true
-#define FAILS_TO_ALLOCATE(name, size) (MAY_FAIL_##name && strikes(#name, ALLOCATES))
+#define FAILS_TO_ALLOCATE(name, size) strikes(#name, ALLOCATES)
 #include "blocks.h"
 
 static void sample_yields(void) {}

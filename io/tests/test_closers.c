@@ -64,14 +64,67 @@ static ssize_t poll_both(void) {
     return ready == 1 && entries[1].revents == POLLNVAL ? -EBADF : ready;
 }
 
+/* What takes no more until its other end is read. */
+static void fill(int descriptor) {
+    static const char much[4096];
+    while (send(descriptor, much, sizeof much, MSG_DONTWAIT) > 0)
+        continue;
+}
+static void make_full(void) {
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    fill(ends[0]);
+    others[0] = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    others[1] = dup(STDERR_FILENO);
+}
+/* Of which the first is a file, to be sent to the full one. */
+static void make_file(void) {
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, others), 0);
+    fill(others[0]);
+    ends[0] = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    ends[1] = dup(STDERR_FILENO);
+}
+static ssize_t send_to_first(void) {
+    int64_t offset = 0;
+    return haft_io_send_file(ends[0], others[0], &offset, 100);
+}
+static ssize_t send_first(void) {
+    int64_t offset = 0;
+    return haft_io_send_file(others[0], ends[0], &offset, 100);
+}
+static ssize_t splice_from_first(void) {
+    ssize_t code = haft_io_splice(ends[0], others[1], 100);
+    CHECK_EQUAL(haft_io_poll(&(struct pollfd){others[0], POLLIN, 0}, 1, 0), 0);
+    return code;
+}
+static ssize_t splice_to_first(void) {
+    return haft_io_splice(others[0], ends[0], 100);
+}
+static void make_pipe_and_pair(void) {
+    CHECK_EQUAL(haft_io_pipe(others), 0);
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+}
+static void make_pipe_and_full(void) {
+    make_pipe_and_pair();
+    fill(ends[0]);
+    CHECK_EQUAL(write(others[1], "some", 4), 4);
+}
+
 static const struct wait {
     void (*make)(void);
     ssize_t (*wait)(void);
     const char *waits_for;
 } waits[] = {
-    {make_pipes, read_first, "read"},      {make_tcp, receive_first, "receive"},
-    {make_tcp, read_lent, "read"},         {make_pipes, wait_for_first, "poll"},
-    {make_listener, accept_one, "accept"}, {make_pipes, poll_both, "poll"},
+    {make_pipes, read_first, "read"},
+    {make_tcp, receive_first, "receive"},
+    {make_tcp, read_lent, "read"},
+    {make_pipes, wait_for_first, "poll"},
+    {make_listener, accept_one, "accept"},
+    {make_full, send_to_first, "poll"},
+    {make_file, send_first, "poll"},
+    {make_pipes, splice_from_first, "poll"},
+    {make_pipe_and_pair, splice_to_first, "poll"},
+    {make_pipe_and_full, splice_to_first, "poll"},
+    {make_pipes, poll_both, "poll"},
 };
 enum { WAITS = sizeof waits / sizeof waits[0] };
 static const struct wait *current;

@@ -160,6 +160,57 @@ static void who_begins_to_wait_while_an_ordinary_thread_closes_gets_an_error(voi
     check_everywhere(wait_in_each_way_on);
 }
 
+/* The same where no run, or no other one, was there when the thread began to close. */
+static void *close_in_own_run(void *options) {
+    CHECK_EQUAL(haft_io_run(close_first, NULL, options), 0);
+    return NULL;
+}
+static void *wait_in_vain(void *wait) {
+    CHECK_EQUAL(((const struct wait *)wait)->wait(), -EBADF);
+    return NULL;
+}
+static void *wait_in_vain_for_a_while(void *wait) {
+    haft_io_scope_options_t options = {.deadline = haft_io_now() + 10 * HAFT_IO_SECOND};
+    CHECK_EQUAL(haft_io_scope_with(&options, wait_in_vain, wait, NULL), 0);
+    return NULL;
+}
+/* (What the run itself opens does not get so high a number.) */
+static void raise_first(void) {
+    enum { HIGH = 500 };
+    int high = fcntl(ends[0], F_DUPFD_CLOEXEC, HIGH);
+    CHECK(high >= HIGH);
+    __real_close(ends[0]);
+    ends[0] = high;
+}
+static void begin_run_beside(void *(*close_it)(void *), const haft_io_options_t *options) {
+    haft_io_options_t own = {.threads = 1, .backend = options->backend};
+    for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
+        pthread_t closer;
+        if (waits[i].wait == write_to_full) /* which writes before */
+            continue;
+        waits[i].make();
+        raise_first();
+        atomic_store(&is_closing, false);
+        atomic_store(&begins, false);
+        atomic_store(&slow, ends[0]);
+        CHECK_EQUAL(pthread_create(&closer, NULL, close_it, &own), 0);
+        while (!atomic_load(&is_closing))
+            continue;
+        atomic_store(&begins, true);
+        CHECK_EQUAL(haft_io_run(wait_in_vain_for_a_while, (void *)(uintptr_t)&waits[i], options),
+                    0);
+        CHECK_EQUAL(pthread_join(closer, NULL), 0);
+        CHECK_EQUAL(haft_io_close(ends[1]), 0);
+    }
+}
+static void begin_run_beside_each(const haft_io_options_t *options) {
+    begin_run_beside(close_first, options);
+    begin_run_beside(close_in_own_run, options);
+}
+static void a_run_that_begins_while_a_thread_closes_misses_no_close(void) {
+    check_everywhere(begin_run_beside_each);
+}
+
 /* A thread that is cancelled in the system's close has closed, and left no trace of that. */
 static void *close_to_the_end(void *unused) {
     haft_io_close(ends[0]);
@@ -237,6 +288,7 @@ int main(void) {
     RUN(who_was_woken_gets_nothing_of_the_next_file_of_the_number);
     RUN(who_reads_while_another_thread_closes_gets_an_error);
     RUN(who_begins_to_wait_while_an_ordinary_thread_closes_gets_an_error);
+    RUN(a_run_that_begins_while_a_thread_closes_misses_no_close);
     RUN(a_thread_that_is_cancelled_while_it_closes_leaves_no_trace);
     return check_end();
 }

@@ -314,8 +314,9 @@ BODY(close_when_the_end_has_come) {
     together = haft_io_now() + 20 * HAFT_IO_MILLISECOND;
     begin(serve_apart, replace_the_one_before);
     for (int i = 0; i < PAIRS; i++) {
-        they_send(i, "next");
-        CHECK_EQUAL(shutdown(theirs[i], SHUT_WR), 0);
+        /* Where others hold the processor up, the connection is gone before that. */
+        send(theirs[i], "next", 4, MSG_NOSIGNAL);
+        shutdown(theirs[i], SHUT_WR);
     }
     finish();
     for (int i = 0; i < PAIRS; i++) {
@@ -348,6 +349,79 @@ BODY(read_meanwhile) {
         CHECK_EQUAL(haft_io_read(ours[i], &(char){0}, 1), -EBUSY);
     for (int i = 0; i < PAIRS; i++)
         they_send(i, "next");
+    finish();
+    return NULL;
+}
+
+/* ---- No memory to lend: the answer has been sent, and what comes next is the next read's ---- */
+
+static bool is_empty;
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size) {
+    enum { HEADER_AT_MOST = 64 };
+    if (__atomic_load_n(&is_empty, __ATOMIC_RELAXED) && size > HAFT_IO_LENT_SIZE &&
+        size < HAFT_IO_LENT_SIZE + HEADER_AT_MOST)
+        return NULL;
+    return __real_malloc(size);
+}
+
+enum { MANY = 1000 };
+static const void *held[MANY];
+static int held_count;
+static void hold(const void *bytes) {
+    CHECK(held_count < MANY);
+    held[held_count++] = bytes;
+}
+static void give_all_back(void) {
+    __atomic_store_n(&is_empty, false, __ATOMIC_RELAXED);
+    while (held_count > 0)
+        haft_io_give_back(held[--held_count]);
+}
+/* All that the thread keeps for its next reads. */
+static void use_memory_up(void) {
+    const void *bytes;
+    __atomic_store_n(&is_empty, true, __ATOMIC_RELAXED);
+    while ((bytes = haft_io_lend()) != NULL)
+        hold(bytes);
+}
+static void exchange_without_memory(int pair, const void **unused) {
+    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    (void)unused;
+    if (pair != 0) /* The others only come and go. */
+        return;
+    use_memory_up();
+    int got = 0;
+    ssize_t done;
+    /* io_uring has got some before. */
+    do {
+        CHECK_EQUAL(send(theirs[0], &(char){(char)got}, 1, 0), 1);
+        done = haft_io_exchange(ours[0], &(char){(char)got}, 1, &bytes);
+        CHECK(done == 1 || done == -ENOMEM);
+        if (done == 1) {
+            CHECK_EQUAL(*(const char *)bytes, (char)got);
+            hold(bytes);
+            bytes = NULL;
+        }
+        got += done == 1;
+    } while (done == 1 && got < MANY / 2);
+    CHECK_EQUAL(done, -ENOMEM);
+    CHECK(bytes == NULL);
+    give_all_back();
+    CHECK_EQUAL(haft_io_read_lent(ours[0], &bytes), 1);
+    CHECK_EQUAL(*(const char *)bytes, (char)got);
+    answers[0] = got + 1;
+}
+/* Each byte was answered once. */
+BODY(look_at_answers) {
+    char bytes[MANY];
+    begin(serve, exchange_without_memory);
+    CHECK_EQUAL(haft_io_join(servers[0], NULL), 0);
+    they_get(0, bytes, (size_t)answers[0]);
+    for (int i = 0; i < answers[0]; i++)
+        CHECK_EQUAL(bytes[i], (char)i);
+    CHECK_EQUAL(recv(theirs[0], bytes, 1, MSG_DONTWAIT), -1);
+    servers[0] = haft_io_async(check_nothing, NULL);
     finish();
     return NULL;
 }
@@ -401,6 +475,7 @@ ON_ALL(a_cancel_when_the_next_has_come_leaves_no_memory, cancel_when_the_next_ha
 ON_ALL(a_close_when_the_end_has_come_sends_nothing_to_the_next_file, close_when_the_end_has_come)
 ON_ALL(a_poll_meanwhile_takes_nothing_away, poll_meanwhile)
 ON_ALL(it_is_a_read_for_others, read_meanwhile)
+ON_ALL(without_memory_to_lend_an_answer_is_sent_once_and_nothing_is_lost, look_at_answers)
 ON_ALL(other_streams_have_it_too, exchange_over_a_pair)
 
 int main(void) {
@@ -416,6 +491,7 @@ int main(void) {
     RUN(a_close_when_the_end_has_come_sends_nothing_to_the_next_file);
     RUN(a_poll_meanwhile_takes_nothing_away);
     RUN(it_is_a_read_for_others);
+    RUN(without_memory_to_lend_an_answer_is_sent_once_and_nothing_is_lost);
     RUN(other_streams_have_it_too);
     RUN(without_a_run_it_blocks);
     RUN(in_a_simulation_it_is_the_same);

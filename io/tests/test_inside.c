@@ -5,10 +5,13 @@
 #include <fcntl.h>
 #include <linux/membarrier.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int ends[2];
@@ -291,6 +294,55 @@ static void a_signal_writes_the_dump(void) {
                 -EINVAL);
 }
 
+/* A child is forked while another thread is in the handler of the signal, which then wakes a thread by a write. */
+static atomic_bool holds_write, is_held;
+ssize_t __real_write(int file, const void *buffer, size_t size);
+ssize_t __wrap_write(int file, const void *buffer, size_t size);
+ssize_t __wrap_write(int file, const void *buffer, size_t size) {
+    if (size == sizeof(uint64_t) && atomic_load(&holds_write)) {
+        atomic_store(&is_held, true);
+        while (atomic_load(&holds_write))
+            continue;
+    }
+    return __real_write(file, buffer, size);
+}
+
+static haft_io_event_t over;
+static void *wait_until_over(void *unused) {
+    haft_io_wait_event(&over);
+    return unused;
+}
+static const haft_io_options_t with_dump = {.dump_signal = SIGUSR1};
+static void *run_beside(void *unused) {
+    CHECK_EQUAL(haft_io_run(wait_until_over, NULL, &with_dump), 0);
+    return unused;
+}
+static void a_child_forked_while_a_dump_is_asked_for_has_runs_of_its_own(void) {
+    if (!check_follows_children() || most_threads() == 0)
+        return;
+    pthread_t beside, asked;
+    int copy = dup(STDERR_FILENO), status = -1;
+    collect_standard_error();
+    CHECK_EQUAL(pthread_create(&beside, NULL, run_beside, NULL), 0);
+    CHECK_EQUAL(pthread_create(&asked, NULL, wait_until_over, NULL), 0);
+    for (atomic_store(&holds_write, true); !atomic_load(&is_held); sched_yield())
+        pthread_kill(asked, SIGUSR1);
+    pid_t child = fork();
+    if (child == 0) {
+        enum { SECONDS = 10 };
+        alarm(SECONDS);
+        atomic_store(&holds_write, false);
+        _exit(haft_io_run(check_nothing, NULL, &with_dump) != 0);
+    }
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    atomic_store(&holds_write, false);
+    haft_io_set_event(&over);
+    pthread_join(asked, NULL);
+    pthread_join(beside, NULL);
+    show_what_is_written(copy);
+    CHECK_EQUAL(status, 0);
+}
+
 void *hold_the_thread(void *unused);
 __attribute__((noinline)) void *hold_the_thread(void *unused) {
     haft_io_set_task_name("the miner");
@@ -345,6 +397,7 @@ int main(void) {
     RUN(a_dump_shows_where_tasks_wait);
     RUN(backtraces_are_safe_while_others_go_on);
     RUN(a_signal_writes_the_dump);
+    RUN(a_child_forked_while_a_dump_is_asked_for_has_runs_of_its_own);
     RUN(a_watchdog_names_who_holds_a_thread);
     RUN(the_time_in_polls_is_counted_if_it_is_asked_for);
     RUN(outside_of_a_task_there_is_nothing_to_see);

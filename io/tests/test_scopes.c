@@ -503,6 +503,78 @@ static void scopes_may_be_as_deep_as_there_is_memory_for(void) {
     CHECK_EQUAL(haft_io_run(cancel_deep_scopes, NULL, &(haft_io_options_t){.threads = 2}), 0);
 }
 
+/* ---- Who is told of a cancel ---- */
+
+typedef struct told {
+    haft_io_on_cancel_t on_cancel;
+    int cancels, ends;
+} told_t;
+static void tell(haft_io_on_cancel_t *self, bool cancelled) {
+    told_t *told = (told_t *)self;
+    *(cancelled ? &told->cancels : &told->ends) += 1;
+    self->next = NULL; /* It is its own. */
+}
+static int scope_told(void *(*body)(void *), told_t *told, bool shielded) {
+    *told = (told_t){.on_cancel.done = tell};
+    haft_io_scope_options_t options = {.on_cancel = &told->on_cancel, .shielded = shielded};
+    return haft_io_scope_with(&options, body, told, NULL);
+}
+static void *is_told_at_once(void *argument) {
+    const told_t *told = argument;
+    haft_io_cancel(haft_io_this_scope());
+    CHECK_EQUAL(told->cancels, 1);
+    haft_io_cancel(haft_io_this_scope());
+    CHECK_EQUAL(told->cancels, 1);
+    return NULL;
+}
+static void *was_told(void *argument) {
+    CHECK_EQUAL(((const told_t *)argument)->cancels, 1);
+    return NULL;
+}
+static void *was_not_told(void *argument) {
+    CHECK_EQUAL(((const told_t *)argument)->cancels, 0);
+    return NULL;
+}
+/* Without a wait the scope inside ends well; who has cancelled is not this scope's own. */
+static void *is_told_of_outer(void *argument) {
+    told_t *told = argument, inner, later;
+    haft_io_scope_t *outer = haft_io_this_scope();
+    CHECK_EQUAL(scope_told(check_nothing, &inner, false), 0);
+    CHECK_EQUAL(inner.ends, 1);
+    haft_io_cancel(outer);
+    CHECK_EQUAL(told->cancels, 1);
+    CHECK_EQUAL(scope_told(was_told, &later, false), 0);
+    CHECK_EQUAL(scope_told(was_not_told, &later, true), 0);
+    CHECK_EQUAL(later.ends, 1);
+    return NULL;
+}
+static void *yield_for_ever(void *unused) {
+    while (haft_io_yield() == 0)
+        continue;
+    return unused;
+}
+BODY(tell_of_cancels) {
+    told_t told;
+    CHECK_EQUAL(scope_told(check_nothing, &told, false), 0);
+    CHECK(told.ends == 1 && told.cancels == 0);
+    CHECK_EQUAL(scope_told(is_told_at_once, &told, false), -ECANCELED);
+    CHECK(told.ends == 0 && told.cancels == 1);
+    CHECK_EQUAL(scope_told(is_told_of_outer, &told, false), -ECANCELED);
+    CHECK(told.ends == 0 && told.cancels == 1);
+    told = (told_t){.on_cancel.done = tell};
+    haft_io_scope_options_t options = {.deadline = 1, .on_cancel = &told.on_cancel};
+    CHECK_EQUAL(haft_io_scope_with(&options, yield_for_ever, NULL, NULL), -ETIMEDOUT);
+    CHECK(told.ends == 0 && told.cancels == 1);
+    return NULL;
+}
+static void a_cancel_is_told_at_once_to_who_wants_to_know(void) {
+    told_t told;
+    CHECK_RUNS(tell_of_cancels);
+    CHECK_EQUAL(haft_io_run(tell_of_cancels, NULL, &(haft_io_options_t){.threads = 2}), 0);
+    CHECK_EQUAL(scope_told(check_nothing, &told, false), 0); /* without a scheduler */
+    CHECK(told.ends == 1 && told.cancels == 0);
+}
+
 BODY(give_no_options) {
     void *result = NULL;
     CHECK_EQUAL(haft_io_scope_with(NULL, check_nothing, check_number(1), &result), 0);
@@ -541,6 +613,7 @@ int main(void) {
     RUN(all_of_these_and_the_first_of_these);
     RUN(who_is_cancelled_while_it_waits_for_calls_does_not_go_on);
     RUN(scopes_may_be_as_deep_as_there_is_memory_for);
+    RUN(a_cancel_is_told_at_once_to_who_wants_to_know);
     RUN(no_options_are_zeroed_ones);
     return check_end();
 }

@@ -495,6 +495,113 @@ static void mistakes_go_to_the_error_handler_which_may_leave(void) {
     haft_set_error_handler(NULL);
 }
 
+/* Whoever waits in a child of fork leaves nothing where he would have waited: the frame that it lies in is gone. */
+static struct {
+    haft_io_mutex_t mutex;
+    haft_io_semaphore_t semaphore;
+    haft_io_condition_t condition;
+    haft_io_event_t event;
+    haft_io_rwlock_t rwlock;
+    haft_io_barrier_t barrier;
+    haft_io_channel_t *empty, *full;
+    haft_io_task_t *waiter;
+} in_child;
+static void wait_for_mutex(void) {
+    haft_io_lock(&in_child.mutex);
+}
+static void wait_for_semaphore(void) {
+    haft_io_acquire(&in_child.semaphore);
+}
+static void wait_for_condition(void) {
+    haft_io_wait(&in_child.condition, &in_child.mutex);
+}
+static void await_event(void) {
+    haft_io_wait_event(&in_child.event);
+}
+static void wait_for_rwlock(void) {
+    haft_io_write_lock(&in_child.rwlock);
+}
+static void wait_at_barrier(void) {
+    haft_io_arrive(&in_child.barrier);
+}
+static void wait_to_receive(void) {
+    haft_io_channel_receive(in_child.empty, &(int){0});
+}
+static void wait_to_send(void) {
+    haft_io_channel_send(in_child.full, &(int){2});
+}
+static void wait_to_choose(void) {
+    haft_io_choose((haft_io_choice_t[]){{.channel = in_child.empty, .receive = &(int){0}},
+                                        {.channel = in_child.full, .send = &(int){2}}},
+                   2);
+}
+static void wait_to_join(void) {
+    haft_io_join(in_child.waiter, NULL);
+}
+static void call_nothing(void *unused) {
+    (void)unused;
+}
+static void wait_for_the_pool(void) {
+    haft_io_call_blocking(call_nothing, NULL);
+}
+static void leave_all_waits(void) {
+    static void (*const waits[])(void) = {wait_for_mutex,  wait_for_semaphore, wait_for_condition,
+                                          await_event,     wait_for_rwlock,    wait_at_barrier,
+                                          wait_to_receive, wait_to_send,       wait_to_choose,
+                                          wait_to_join,    wait_for_the_pool};
+    haft_set_error_handler(leave);
+    for (volatile size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
+        told[0] = '\0';
+        if (setjmp(before_the_mistake) == 0)
+            waits[i]();
+        CHECK_CONTAINS(told, "waits in a child of fork");
+    }
+    CHECK(!haft_io_try_lock(&in_child.mutex)); /* The condition has not given it back. */
+    CHECK(in_child.mutex.waiting.first == NULL);
+    CHECK(in_child.semaphore.waiting.first == NULL);
+    CHECK(in_child.condition.waiting.first == NULL);
+    CHECK(in_child.event.waiting.first == NULL);
+    CHECK(in_child.rwlock.waiting.first == NULL);
+    CHECK(in_child.barrier.waiting.first == NULL);
+    CHECK_EQUAL(in_child.barrier.arrived, 0);
+    told[0] = '\0';
+    if (setjmp(before_the_mistake) == 0) {
+        haft_io_channel_free(in_child.empty);
+        haft_io_channel_free(in_child.full);
+    }
+    CHECK(told[0] == '\0');
+    /* It can be joined still, if not here. */
+    if (setjmp(before_the_mistake) == 0)
+        wait_to_join();
+    CHECK_CONTAINS(told, "waits in a child of fork");
+    _exit(check_failures);
+}
+BODY(fork_to_leave_waits) {
+    in_child.empty = haft_io_channel_new(sizeof(int), 1);
+    in_child.full = haft_io_channel_new(sizeof(int), 1);
+    CHECK_EQUAL(haft_io_channel_send(in_child.full, &(int){1}), 0);
+    in_child.barrier.needed = 2;
+    haft_io_lock(&in_child.mutex);
+    haft_io_read_lock(&in_child.rwlock);
+    in_child.waiter = haft_io_async(sleep_a_little, NULL);
+    haft_io_yield();
+    pid_t child = fork();
+    if (child == 0)
+        leave_all_waits();
+    int status;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
+    haft_io_rwlock_unlock(&in_child.rwlock);
+    haft_io_unlock(&in_child.mutex);
+    haft_io_channel_free(in_child.empty);
+    haft_io_channel_free(in_child.full);
+    return NULL;
+}
+static void who_waits_in_a_child_of_fork_and_leaves_leaves_nothing(void) {
+    if (check_follows_children())
+        CHECK_RUNS(fork_to_leave_waits);
+}
+
 /* ---- Very many tasks ---- */
 
 static int cleaned;
@@ -548,6 +655,7 @@ int main(void) {
     RUN(a_run_inside_a_run_and_an_unknown_backend_are_refused);
     RUN(very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind);
     RUN(mistakes_go_to_the_error_handler_which_may_leave);
+    RUN(who_waits_in_a_child_of_fork_and_leaves_leaves_nothing);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

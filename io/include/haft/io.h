@@ -175,12 +175,25 @@ typedef struct haft_io_failures {
     haft_io_failure_t failures[HAFT_IO_FAILURES_KEPT]; /* the first ones, in order */
 } haft_io_failures_t;
 
+/*
+ * For code that looks at a flag of its own, and is to be told of a cancel before it waits. `done` is called once: with
+ * true by who cancels the scope, on his thread, or by haft_io_scope_with, before the body, where the scope around it
+ * has been cancelled; with false when the scope ends and was not. It may set what other threads wait for, and must
+ * not wait itself. The object is its own from then on. (A deadline passes when the task's thread looks at its timers:
+ * its tasks wait, or yield.)
+ */
+typedef struct haft_io_on_cancel {
+    void (*done)(struct haft_io_on_cancel *self, bool cancelled);
+    struct haft_io_on_cancel *next; /* the library's */
+} haft_io_on_cancel_t;
+
 typedef struct haft_io_scope_options {
     const char *name;             /* for the dump; not copied */
     int64_t deadline;             /* when the scope is cancelled, by haft_io_now(); 0: never */
     bool shielded;                /* a cancel from outside does not reach into the scope */
     haft_io_failures_t *failures; /* failures are written here; may be NULL */
     bool moves; /* the tasks that are spawned in the scope, and in scopes below, move */
+    haft_io_on_cancel_t *on_cancel; /* may be NULL */
 } haft_io_scope_options_t;
 
 /*
@@ -349,7 +362,8 @@ ssize_t haft_io_write_parts(int descriptor, const struct iovec *parts, size_t co
  * Moves bytes without copying them through the program: up to `size` from a file, from `*offset` on, to a
  * socket, as sendfile(2); and between a pipe and any other descriptor, as splice(2). `offset` may be NULL:
  * the file's own position. How many; 0 at the end. A connection that is broken sends SIGPIPE, as those
- * calls do. Not for the ends of a simulation.
+ * calls do. While a task waits here, whoever closes either descriptor ends its wait with -EBADF. Not for the ends
+ * of a simulation.
  */
 ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size);
 ssize_t haft_io_splice(int from, int to, size_t size);

@@ -226,20 +226,13 @@ struct scope_options {
  */
 template <scope_body F>
 decltype(auto) scope(const scope_options &options, F function) {
-    detail::body<F, scope_ref> body{function, options.failures, options.name, false};
     haft_io_scope_options_t given = {};
     given.name = options.name;
     if (options.deadline != forever) /* 0 would be none */
         given.deadline = std::max(detail::deadline_of(options.deadline), std::int64_t(1));
     given.shielded = options.shielded;
     given.moves = options.moves;
-    if (haft_io_self() == nullptr) {
-        body.enter_alone();
-        return body.leave(0, "scope");
-    }
-    body.in.open_in(detail::current_frame());
-    detail::bound here(&detail::frame_key, &body.in);
-    return body.leave(haft_io_scope_with(&given, &body.enter, &body, nullptr), "scope");
+    return detail::open_scope<F, scope_ref>(given, options.failures, function);
 }
 template <scope_body F>
 decltype(auto) scope(F function) {
@@ -719,27 +712,17 @@ decltype(auto) with_stop(std::stop_token token, F function) {
     });
 }
 
-/* Calls the body with a token that is stopped when a cancel reaches the scope around: for code that looks
-   at tokens, also on other threads. */
+/* Calls the body with a token that is stopped when a cancel reaches the scope around: for code that looks at tokens,
+   also on other threads. Who cancels stops the token, so that the body need not wait to see it; it is stopped from
+   the beginning where the scope has been cancelled before. Callbacks of the token run where the cancel is made, and
+   must not wait. A deadline passes when the thread looks at its timers: code that computes on a task's thread under
+   one yields now and then, or is called by call_blocking(). Outside of a run nothing stops the token. */
 template <std::invocable<std::stop_token> F>
 decltype(auto) with_stop_token(F function) {
     std::stop_source source;
-    event ended;
-    return scope([&](scope_ref here) -> decltype(auto) {
-        here.spawn([&] {
-            try {
-                ended.wait();
-            } catch (const cancelled &) {
-                source.request_stop();
-                throw;
-            }
-        });
-        struct at_end {
-            event &of;
-            ~at_end() { of.set(); }
-        } leaving{ended};
-        return std::invoke(function, source.get_token());
-    });
+    auto body = [&]() -> decltype(auto) { return std::invoke(function, source.get_token()); };
+    return detail::open_scope<decltype(body), scope_ref>(
+        {}, nullptr, body, std::make_unique<detail::stop_on_cancel>(source));
 }
 
 /* ---- Promises ------------------------------------------------------------------------------- */

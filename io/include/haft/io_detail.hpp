@@ -25,6 +25,7 @@
 #include <new>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <system_error>
 #include <type_traits>
 #include <unordered_map>
@@ -340,6 +341,33 @@ struct body {
         return out.take();
     }
 };
+
+/* Stops what a token looks at. */
+struct stop_on_cancel : haft_io_on_cancel_t {
+    explicit stop_on_cancel(std::stop_source stopped)
+        : haft_io_on_cancel_t{&finish, nullptr}, source(std::move(stopped)) {}
+    static void finish(haft_io_on_cancel_t *self, bool cancelled) {
+        std::unique_ptr<stop_on_cancel> own(static_cast<stop_on_cancel *>(self));
+        if (cancelled)
+            own->source.request_stop();
+    }
+    std::stop_source source;
+};
+
+template <typename F, typename Scope>
+typename body<F, Scope>::result open_scope(haft_io_scope_options_t given,
+                                           std::vector<std::exception_ptr> *failures, F &function,
+                                           std::unique_ptr<stop_on_cancel> on_cancel = nullptr) {
+    body<F, Scope> body{function, failures, given.name, false};
+    if (haft_io_self() == nullptr) {
+        body.enter_alone();
+        return body.leave(0, "scope");
+    }
+    body.in.open_in(current_frame());
+    bound here(&frame_key, &body.in);
+    given.on_cancel = on_cancel.release();
+    return body.leave(haft_io_scope_with(&given, &body.enter, &body, nullptr), "scope");
+}
 
 template <typename F>
 struct job : outcome<std::invoke_result_t<F &>> {

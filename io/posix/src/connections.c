@@ -8,13 +8,6 @@
 
 /* ---- accept ---- */
 
-/* A socket that does not listen is never ready: the system refuses it at once. */
-static bool listens(int socket) {
-    int answer = 0;
-    socklen_t size = sizeof answer;
-    return getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &answer, &size) == 0 && answer != 0;
-}
-
 /* A listener that blocks is asked only when somebody is there. No flag of the call could keep it from
    blocking, and its mode is other threads' as well. */
 static ssize_t accept_when_there(int listener, struct sockaddr *address, socklen_t *size,
@@ -25,7 +18,8 @@ static ssize_t accept_when_there(int listener, struct sockaddr *address, socklen
     haft_posix_take_turns(listener);
     for (;;) {
         struct pollfd entry = {listener, POLLIN, 0};
-        if (SYSTEM(poll)(&entry, 1, 0) != 0 || !listens(listener)) {
+        /* A socket that does not listen is never ready: the system refuses it at once. */
+        if (SYSTEM(poll)(&entry, 1, 0) != 0 || !haft_io_listens(listener)) {
             ssize_t done = HAFT_POSIX_RESULT(SYSTEM(accept4)(listener, address, size, flags));
             if (done != -EAGAIN)
                 return done;
@@ -74,20 +68,16 @@ static ssize_t begin(const connect_call_t *call) {
     return done;
 }
 
-static int option_of(int socket, int option) {
-    int value = 0;
-    socklen_t size = sizeof value;
-    return getsockopt(socket, SOL_SOCKET, option, &value, &size) == 0 ? value : haft_posix_error();
-}
-
 /* When it is over. TCP learns that by a further call only: without one the next would have its result. For
    others such a call, after a failure, would begin again. */
 static ssize_t finish(const connect_call_t *call) {
-    int error = option_of(call->socket, SO_ERROR);
+    int error = haft_io_socket_option(call->socket, SO_ERROR);
     ssize_t done = 0;
-    if (error == 0 || option_of(call->socket, SO_PROTOCOL) == IPPROTO_TCP)
+    if (error == 0 || haft_io_socket_option(call->socket, SO_PROTOCOL) == IPPROTO_TCP)
         done = begin(call);
-    return error != 0 ? -error : done != -EISCONN ? done : 0;
+    if (error != 0)
+        return error < 0 ? error : -error;
+    return done != -EISCONN ? done : 0;
 }
 
 static ssize_t connect_waiting(connect_call_t *call) {

@@ -10,6 +10,7 @@
 #ifndef HAFT_POSIX_INTERNAL_H
 #define HAFT_POSIX_INTERNAL_H
 
+#include "../../src/results.h"
 #include "haft/io.h"
 
 #include <errno.h>

@@ -151,12 +151,6 @@ static ssize_t attempt(const transfer_t *t) {
 
 /* ---- The whole ---- */
 
-static bool is_stream(int socket) {
-    int type = 0;
-    socklen_t size = sizeof type;
-    return getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
-}
-
 /* Something has come along, or had no room: what comes after it is for the next call. */
 static bool has_control(const struct msghdr *message) {
     return message->msg_controllen != 0 || (message->msg_flags & MSG_CTRUNC) != 0;
@@ -166,12 +160,14 @@ static bool has_control(const struct msghdr *message) {
 static bool goes_on(const transfer_t *t) {
     if (t->by_socket && !t->outward)
         return !has_control(t->message) && (t->flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL &&
-               (t->simulated || (is_stream(t->descriptor) && haft_posix_blocks(t->descriptor)));
+               (t->simulated || (haft_io_socket_option(t->descriptor, SO_TYPE) == SOCK_STREAM &&
+                                 haft_posix_blocks(t->descriptor)));
     if (t->outward)
         return t->simulated || haft_posix_blocks(t->descriptor);
     return !t->simulated && nature_of(t->descriptor) == FILE_ON_DISK;
 }
 
+/* `*deadline`, 0 before, is when the socket's limit ends, which is that of all the waits of a call. */
 static int wait_for_more(const transfer_t *t, int64_t *deadline) {
     if (!haft_posix_blocks(t->descriptor))
         return -EAGAIN;
@@ -210,8 +206,8 @@ static ssize_t attempt_to_receive(transfer_t *t, struct msghdr *message) {
     return more;
 }
 
-/* After the first part: the rest, as far as it goes. */
-static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size) {
+/* After the first part: the rest, as far as it goes until the deadline, if there is one yet. */
+static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, int64_t deadline) {
     struct iovec few[FEW];
     struct iovec *parts = t->count <= FEW ? few : malloc(t->count * sizeof *parts);
     if (parts == NULL)
@@ -220,7 +216,6 @@ static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size) {
     advance(t, parts, done);
     struct msghdr *received = t->outward ? NULL : t->message;
     t->message = NULL; /* Its control data have been sent. */
-    int64_t deadline = 0;
     while (done < size && (received == NULL || !has_control(received))) {
         ssize_t more = received == NULL ? attempt(t) : attempt_to_receive(t, received);
         if (more > 0) {
@@ -254,7 +249,7 @@ static ssize_t transfer(transfer_t t) {
         done = attempt(&t);
     }
     if (done > 0 && (size_t)done < size && goes_on(&t))
-        done = transfer_rest(&t, (size_t)done, size);
+        done = transfer_rest(&t, (size_t)done, size, deadline);
     return haft_posix_answer(done, before);
 }
 

@@ -131,6 +131,53 @@ static void waitall_waits_for_all(void) {
     CHECK_RUNS(receive_all);
 }
 
+/* The first wait is ended by a part, the second by the limit of the socket: both by the same time. */
+static int64_t limits[2];
+static size_t waits;
+static int wait_until_limit(void *outward, HAFT_PAYLOAD(haft_io_poll) * payload) {
+    CHECK_EQUAL(payload->count, 1);
+    CHECK(waits < 2);
+    limits[waits++ % 2] = payload->deadline;
+    if (waits == 2)
+        return 0;
+    char part[LARGE / 16];
+    CHECK(outward != NULL ? read(ends[1], part, sizeof part) > 0 : write(ends[1], "part", 4) == 4);
+    payload->entries->revents = payload->entries->events;
+    return 1;
+}
+HAFT_HANDLER(waiting_once, NULL, HAFT_TAIL(haft_io_poll, wait_until_limit));
+static void *receive_in_part(void *unused) {
+    char text[8];
+    CHECK_EQUAL(recv(ends[0], text, sizeof text, MSG_WAITALL), 4);
+    return unused;
+}
+static void *send_in_part(void *unused) {
+    while (send(ends[0], large, LARGE, MSG_DONTWAIT) > 0)
+        continue;
+    ssize_t sent = send(ends[0], large, LARGE, 0);
+    CHECK(sent > 0 && sent < LARGE);
+    return unused;
+}
+static void keep_to_limit(int option, void *(*transfer)(void *), void *outward) {
+    struct timeval limit = {100, 0};
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(setsockopt(ends[0], SOL_SOCKET, option, &limit, sizeof limit), 0);
+    waits = 0;
+    haft_handle(&waiting_once, outward, transfer, NULL);
+    CHECK_EQUAL(waits, 2);
+    CHECK_EQUAL(limits[1], limits[0]);
+    close(ends[0]);
+    close(ends[1]);
+}
+BODY(keep_to_limits) {
+    keep_to_limit(SO_RCVTIMEO, receive_in_part, NULL);
+    keep_to_limit(SO_SNDTIMEO, send_in_part, ends);
+    return NULL;
+}
+static void the_limit_of_a_socket_is_that_of_the_whole_call(void) {
+    CHECK_RUNS(keep_to_limits);
+}
+
 /* A descriptor goes along with the first byte, once, though the rest is sent in a second try. */
 BODY(receive_descriptor) {
     char byte, control[CMSG_SPACE(sizeof(int))];
@@ -270,6 +317,63 @@ BODY(give_no_memory) {
 static void what_is_no_memory_is_an_error(void) {
     if (check_bare()) /* Sanitizers and Valgrind look at it first. */
         CHECK_RUNS(give_no_memory);
+}
+
+/* ---- Beside haft_io_exchange, whose own calls of the system come here, too ---- */
+
+enum { EXCHANGES = 8, QUESTIONS = 20 };
+static struct sockaddr_in exchange_address;
+static void *exchange_with(void *connection) {
+    int own = (int)(intptr_t)connection;
+    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    ssize_t size = haft_io_read_lent(own, &bytes);
+    errno = ERANGE;
+    while (size > 0)
+        size = haft_io_exchange(own, bytes, (size_t)size, &bytes);
+    CHECK_EQUAL(errno, ERANGE);
+    CHECK_EQUAL(size, 0);
+    CHECK(bytes == NULL);
+    CHECK_EQUAL(close(own), 0);
+    return NULL;
+}
+static void *call_exchanger(void *number) {
+    int connection = socket(AF_INET, SOCK_STREAM, 0);
+    char answer[sizeof(int)], question[sizeof(int)];
+    CHECK_EQUAL(connect(connection, (struct sockaddr *)&exchange_address, sizeof exchange_address),
+                0);
+    for (int i = 0; i < QUESTIONS; i++) {
+        int value = (int)(intptr_t)number * QUESTIONS + i;
+        memcpy(question, &value, sizeof value);
+        CHECK_EQUAL(send(connection, question, 1, 0), 1);
+        if (i % 2 == 0) /* in one piece, or in two */
+            CHECK_EQUAL(sched_yield(), 0);
+        CHECK_EQUAL(write(connection, question + 1, sizeof question - 1), sizeof question - 1);
+        struct pollfd entry = {connection, POLLIN, 0};
+        CHECK_EQUAL(poll(&entry, 1, -1), 1);
+        CHECK_EQUAL(recv(connection, answer, sizeof answer, MSG_WAITALL), sizeof answer);
+        CHECK(memcmp(answer, question, sizeof answer) == 0);
+    }
+    CHECK_EQUAL(shutdown(connection, SHUT_WR), 0);
+    CHECK_EQUAL(read(connection, answer, 1), 0);
+    CHECK_EQUAL(close(connection), 0);
+    return NULL;
+}
+BODY(exchange_with_callers) {
+    HAFT_IO_CLOSING int own = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    exchange_address = (struct sockaddr_in){.sin_family = AF_INET,
+                                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                            .sin_port = htons((uint16_t)haft_io_port(own))};
+    for (int i = 0; i < EXCHANGES; i++)
+        haft_io_spawn(call_exchanger, check_number(i));
+    for (int i = 0; i < EXCHANGES; i++)
+        haft_io_spawn(exchange_with, check_number(haft_io_accept(own)));
+    return NULL;
+}
+static void exchange_on(const haft_io_options_t *options) {
+    CHECK_EQUAL(haft_io_run(exchange_with_callers, NULL, options), 0);
+}
+static void exchanges_go_on_beside_callers_of_the_systems_functions(void) {
+    check_everywhere(exchange_on);
 }
 
 /* ---- Connections ---- */
@@ -1031,9 +1135,11 @@ int main(void) {
     RUN(who_does_not_want_to_wait_gets_eagain);
     RUN(what_a_blocking_call_writes_is_written_in_full);
     RUN(waitall_waits_for_all);
+    RUN(the_limit_of_a_socket_is_that_of_the_whole_call);
     RUN(a_descriptor_is_passed_once);
     RUN(a_descriptor_of_a_later_piece_is_kept);
     RUN(what_is_no_memory_is_an_error);
+    RUN(exchanges_go_on_beside_callers_of_the_systems_functions);
     RUN(connections_are_made_on_one_thread);
     RUN(a_datagram_comes_with_its_sender);
     RUN(connecting_to_a_busy_unix_listener_waits);

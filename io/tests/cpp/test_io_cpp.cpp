@@ -447,6 +447,8 @@ static void a_stop_token_cancels_and_follows_a_scope() {
         CHECK(cut);
 
         CHECK(io::with_stop_token([](std::stop_token token) { return !token.stop_requested(); }));
+        int number = 0;
+        CHECK(&io::with_stop_token([&](std::stop_token) -> int & { return number; }) == &number);
         bool begun = false, told = false;
         /* Where the machine is busy, the deadline may come before the work. */
         for (auto limit = 5ms; !begun; limit *= 2) {
@@ -468,6 +470,74 @@ static void a_stop_token_cancels_and_follows_a_scope() {
         }
         CHECK(told);
     });
+}
+
+/* While the body does not wait: the token is stopped by who cancels. */
+static bool is_stopped(std::stop_token token) {
+    return token.stop_requested();
+}
+static void a_stop_token_needs_no_wait_to_see_a_cancel() {
+    io::run([] {
+        CHECK(io::scope([](io::scope_ref here) {
+            here.cancel();
+            return io::with_stop_token(is_stopped);
+        }));
+        CHECK(io::with_stop_token([](std::stop_token token) {
+            io::cancel();
+            return token.stop_requested();
+        }));
+        int called = 0;
+        CHECK(io::scope([&](io::scope_ref here) {
+            return io::with_stop_token([&](std::stop_token token) {
+                std::stop_callback callback(token, [&] { called++; });
+                CHECK(!io::shield([&] {
+                    return io::with_stop_token([&](std::stop_token inner) {
+                        here.cancel();
+                        return inner.stop_requested();
+                    });
+                }));
+                return token.stop_requested();
+            });
+        }));
+        CHECK_EQUAL(called, 1);
+        /* A deadline, at the wait that it ends. */
+        bool told = false;
+        try {
+            io::with_deadline(1ms, [&] {
+                io::with_stop_token([&](std::stop_token token) {
+                    try {
+                        for (;;)
+                            io::yield();
+                    } catch (const io::cancelled &) {
+                        told = token.stop_requested();
+                        throw;
+                    }
+                });
+            });
+        } catch (const std::system_error &) {
+            CHECK(told);
+        }
+        CHECK(told);
+    });
+    /* Another thread cancels, while this one only computes. */
+    io::options two;
+    two.threads = 2;
+    io::run(two, [](io::scope_ref all) {
+        std::atomic<bool> begun = false;
+        io::scope([&](io::scope_ref here) {
+            all.spawn([&, here] {
+                while (!begun)
+                    io::yield();
+                here.cancel();
+            });
+            io::with_stop_token([&](std::stop_token token) {
+                begun = true;
+                while (!token.stop_requested())
+                    continue;
+            });
+        });
+    });
+    CHECK(!io::with_stop_token(is_stopped));
 }
 
 static void scopes_work_without_a_scheduler_and_tasks_say_that_they_do_not() {
@@ -617,6 +687,7 @@ int main() {
     RUN(a_result_may_be_a_reference_or_a_tuple);
     RUN(what_the_end_of_a_capture_throws_is_the_tasks_failure);
     RUN(a_stop_token_cancels_and_follows_a_scope);
+    RUN(a_stop_token_needs_no_wait_to_see_a_cancel);
     RUN(scopes_work_without_a_scheduler_and_tasks_say_that_they_do_not);
     RUN(what_needs_a_task_is_refused_outside_of_a_run_and_a_cancel_does_nothing);
     RUN(a_task_has_a_name_and_its_captures_end_with_it);

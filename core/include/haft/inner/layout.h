@@ -209,7 +209,7 @@ struct haft_fiber {
     uint8_t checked; /* the stack has a canary instead of a guard */
     uint32_t uses;
     uint32_t set;                       /* the number of scope.handles, or HAFTI_SET_NONE */
-    uintptr_t of_language;              /* for the language that owns the frames */
+    uintptr_t of_language;              /* for the language that owns the frames; or see kept.h */
     char *low;                          /* lowest usable byte of the stack */
     struct haft_fiber *next, *previous; /* lists of fibers */
     uint64_t unwound_under; /* the scope's serial when the unwinding of the stack began */

@@ -20,7 +20,7 @@
  *
  * On a task:
  * - A descriptor that does not block, and MSG_DONTWAIT, give EAGAIN at once. SO_RCVTIMEO and SO_SNDTIMEO
- *   hold. What a blocking call would write in full is written in full.
+ *   hold, for all the waits of a call together. What a blocking call would write in full is written in full.
  * - A cancel does not unwind the stack of a library, which could not be. The call fails with ECANCELED
  *   (getaddrinfo: EAI_SYSTEM), and so does every wait that follows, until the task comes to a wait of its
  *   own, which unwinds. What can be done at once is done; what the pool has begun is waited for.
