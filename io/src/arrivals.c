@@ -272,18 +272,6 @@ static ssize_t take_received(arrivals_t *receives, const void **bytes) {
 
 /* ---- Either, for who waits ---- */
 
-static inline void wake_waiter(const arrivals_t *arrivals) {
-    const haft_io_link_t *all = &arrivals->entry->waiters[HAFT_IO_INWARD];
-    haft_io_waiter_t *waiter = arrivals->waiter;
-    if (HAFT_IO_LIKELY(waiter != NULL && all->next == &waiter->links[HAFT_IO_INWARD] &&
-                       all->previous == all->next && !waiter->asks)) {
-        haft_io_unlink(&waiter->links[HAFT_IO_INWARD]);
-        haft_io_cell_win(waiter->cell, HAFT_IO_WOKEN);
-    } else {
-        haft_io_wake_listeners(arrivals->entry, HAFT_IO_INWARD);
-    }
-}
-
 void haft_io_arrived(state_t *state, arrivals_t *arrivals, const struct io_uring_cqe *completion) {
     if ((completion->flags & IORING_CQE_F_MORE) == 0)
         arrivals->asked = false;
@@ -291,7 +279,7 @@ void haft_io_arrived(state_t *state, arrivals_t *arrivals, const struct io_uring
         received(state, arrivals, completion);
     else
         accepted(state, arrivals, completion->res);
-    wake_waiter(arrivals);
+    haft_io_wake_alone(arrivals->entry, HAFT_IO_INWARD);
 }
 
 static bool may_ask(state_t *state, const haft_io_descriptor_t *known, int descriptor,
@@ -332,42 +320,28 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
     }
 }
 
-static HAFT_IO_COLD ssize_t read_otherwise(haft_io_runner_t *runner, int descriptor,
-                                           const void **bytes) {
-    haft_io_operation_t operation = {
-        .kind = HAFT_IO_READ_LENT, .descriptor = descriptor, .buffer = bytes};
-    return haft_io_uring.operate(runner, &operation);
+ssize_t haft_io_uring_read_arrived(haft_io_runner_t *runner, haft_io_descriptor_t *known,
+                                   int descriptor, const void **bytes) {
+    arrivals_t *arrivals = known->arrivals;
+    if (HAFT_IO_LIKELY(arrivals != NULL && arrivals->receives && arrivals->count != 0))
+        return take_received(arrivals, bytes);
+    return haft_io_read_lent_generally(runner, descriptor, bytes);
 }
 
 /* Where the kernel has been asked for it, which it is mostly. */
 ssize_t haft_io_uring_read_lent(haft_io_runner_t *runner, int descriptor, const void **bytes) {
     haft_io_descriptor_t *known =
         haft_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
-    arrivals_t *arrivals = known != NULL ? known->arrivals : NULL;
-    if (HAFT_IO_UNLIKELY(arrivals == NULL || !arrivals->receives))
-        return read_otherwise(runner, descriptor, bytes);
-    haft_io_task_t *task = runner->task;
-    if (arrivals->asked && !haft_io_has_arrived(known) &&
-        haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD])) {
-        haft_io_cell_t cell = {HAFT_IO_WAITING, task};
+    if (HAFT_IO_UNLIKELY(known == NULL))
+        return haft_io_read_lent_generally(runner, descriptor, bytes);
+    if (haft_io_may_arrive_for(known)) {
+        haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
         haft_io_waiter_t waiter;
-        haft_io_enlist_first(known, &waiter, &cell, HAFT_IO_INWARD);
-        task->worker->waiting++;
-        arrivals->waiter = &waiter;
-        arrivals->task = task;
-        uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
-        if (HAFT_IO_LIKELY(known->arrivals == arrivals))
-            arrivals->waiter = NULL;
-        task->worker->waiting--;
-        haft_io_delist_first(&waiter, HAFT_IO_INWARD);
-        if (HAFT_IO_UNLIKELY(outcome == HAFT_IO_CANCELLED))
-            return -ECANCELED;
-        if (HAFT_IO_UNLIKELY(haft_io_was_closed(&waiter)))
-            return -EBADF;
+        int code = haft_io_await_arrival(known, &waiter, &cell);
+        if (HAFT_IO_UNLIKELY(code != 0))
+            return code;
     }
-    if (HAFT_IO_LIKELY(known->arrivals == arrivals && haft_io_has_arrived(known)))
-        return take_received(known->arrivals, bytes);
-    return read_otherwise(runner, descriptor, bytes);
+    return haft_io_uring_read_arrived(runner, known, descriptor, bytes);
 }
 
 bool haft_io_stop_arrivals(state_t *state, const haft_io_descriptor_t *known) {

@@ -14,7 +14,7 @@
  * What is registered is known by the descriptor's number. So the number's entry starts a new life when
  * the descriptor is closed here, and events of an earlier life, which carry its count, are ignored.
  */
-#include "internal.h"
+#include "alone.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -152,25 +152,18 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
 
 /* ---- The same in a run that is alone, for what is done most often ---- */
 
-static __attribute__((noinline)) ssize_t read_otherwise(haft_io_runner_t *runner, int descriptor,
-                                                        const void **bytes) {
-    haft_io_operation_t operation = {
-        .kind = HAFT_IO_READ_LENT, .descriptor = descriptor, .buffer = bytes};
-    return operate(runner, &operation);
-}
-
 /* Of a TCP connection; -EAGAIN: not at once, or not in this way. */
 static ssize_t receive_lent(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor,
                             const void **bytes) {
     haft_io_lent_t *block = haft_io_lend_block(worker);
     if (block == NULL)
         return -ENOMEM;
-    int saved = errno;
+    int *error = worker->error, saved = *error;
     ssize_t got = recv(descriptor, block->bytes, HAFT_IO_LENT_SIZE, MSG_DONTWAIT);
     if (HAFT_IO_UNLIKELY(got <= 0)) {
         if (got < 0)
-            got = errno == EINTR || errno == ENOTSOCK ? -EAGAIN : -errno;
-        errno = saved;
+            got = *error == EINTR || *error == ENOTSOCK ? -EAGAIN : -*error;
+        *error = saved;
         haft_io_take_back(block);
         return got;
     }
@@ -187,43 +180,23 @@ static ssize_t read_lent(haft_io_runner_t *runner, int descriptor, const void **
     haft_io_descriptor_t *entry = haft_io_known_descriptor(worker->crew->descriptors, descriptor);
     bool none = entry != NULL && is_left(worker, entry, HAFT_IO_NONE);
     if (!none && (entry == NULL || !is_left(worker, entry, HAFT_IO_UNLESS_FEWER)))
-        return read_otherwise(runner, descriptor, bytes);
+        return haft_io_read_lent_generally(runner, descriptor, bytes);
     if (none) {
         if (!haft_io_ring_empty(&entry->waiters[HAFT_IO_INWARD])) /* It is an error. */
-            return read_otherwise(runner, descriptor, bytes);
+            return haft_io_read_lent_generally(runner, descriptor, bytes);
         haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
         haft_io_waiter_t waiter;
-        haft_io_enlist_first(entry, &waiter, &cell, HAFT_IO_INWARD);
-        worker->waiting++;
-        uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
-        worker->waiting--;
-        haft_io_delist_first(&waiter, HAFT_IO_INWARD);
-        if (HAFT_IO_UNLIKELY(outcome == HAFT_IO_CANCELLED))
-            return -ECANCELED;
-        if (HAFT_IO_UNLIKELY(haft_io_was_closed(&waiter)))
-            return -EBADF;
+        int code = haft_io_wait_to_read(entry, &waiter, &cell);
+        if (HAFT_IO_UNLIKELY(code != 0))
+            return code;
     }
     ssize_t got = receive_lent(worker, entry, descriptor, bytes);
-    return HAFT_IO_LIKELY(got != -EAGAIN) ? got : read_otherwise(runner, descriptor, bytes);
+    return HAFT_IO_LIKELY(got != -EAGAIN) ? got
+                                          : haft_io_read_lent_generally(runner, descriptor, bytes);
 }
 
 static ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p) {
-    if (HAFT_IO_UNLIKELY(p->size == 0))
-        return haft_io_exchange_rest(runner, p, 0);
-    int saved = errno;
-    ssize_t sent = send(p->descriptor, p->buffer, p->size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (HAFT_IO_UNLIKELY(sent < 0)) {
-        int code = -errno;
-        errno = saved;
-        if (code != -EAGAIN && code != -EINTR && code != -ENOTSOCK)
-            return code;
-        sent = 0;
-    }
-    if (HAFT_IO_UNLIKELY((size_t)sent != p->size))
-        return haft_io_exchange_rest(runner, p, (size_t)sent);
-    haft_io_give_back(*p->bytes);
-    *p->bytes = NULL;
-    return read_lent(runner, p->descriptor, p->bytes);
+    return haft_io_exchange_at_once(runner, p, read_lent);
 }
 
 /* ---- What happens ---- */
@@ -264,8 +237,10 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
 
 static inline void wake(const haft_io_worker_t *worker, haft_io_descriptor_t *entry,
                         enum haft_io_direction direction) {
-    if (worker->shared || !haft_io_ring_empty(&entry->waiters[direction]))
-        haft_io_wake(entry, direction, false, worker->shared);
+    if (HAFT_IO_LIKELY(!worker->shared))
+        haft_io_wake_alone(entry, direction);
+    else
+        haft_io_wake(entry, direction, false, true);
 }
 
 static void happened(haft_io_worker_t *worker, const struct epoll_event *event) {

@@ -725,6 +725,8 @@ void haft_io_free_lent(haft_io_worker_t *worker);
 /* An operation of this kind, by a read with the given function. */
 ssize_t haft_io_read_into_lent(const haft_io_operation_t *operation,
                                ssize_t (*read)(const haft_io_operation_t *operation));
+/* By the back end's `operate`, where its `read_lent` has no shorter way. */
+ssize_t haft_io_read_lent_generally(haft_io_runner_t *runner, int descriptor, const void **bytes);
 
 /* ---- Synchronisation (waiting.c) ---- */
 

@@ -101,3 +101,9 @@ ssize_t haft_io_read_into_lent(const haft_io_operation_t *operation,
         haft_io_take_back(block);
     return done;
 }
+
+ssize_t haft_io_read_lent_generally(haft_io_runner_t *runner, int descriptor, const void **bytes) {
+    haft_io_operation_t operation = {
+        .kind = HAFT_IO_READ_LENT, .descriptor = descriptor, .buffer = bytes};
+    return runner->worker->backend->operate(runner, &operation);
+}

@@ -32,15 +32,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ENTRIES = 1024, COMPLETIONS = 8192 };
+enum { ENTRIES = 256, COMPLETIONS = 8192 };
 
 typedef struct request {
     haft_io_waiter_t waiter;
     int result;
     bool done;
-    unsigned whole; /* 0; or of so many bytes, and who has sent them waits for what arrives then */
-    haft_io_lent_t *lent; /* to be given back then, or NULL */
 } request_t;
+
+/* In the frame of its task, which does not leave before `settled` has gone on: see exchange(). */
+typedef struct exchange {
+    haft_io_waiter_t waiter;
+    haft_io_cell_t cell;
+    bool failed;
+    int result;       /* how the send has failed: an error, or how many bytes of it were sent */
+    unsigned place;   /* in state->lent */
+    uint64_t settled; /* as it was */
+} exchange_t;
 
 typedef haft_io_uring_state_t state_t;
 typedef haft_io_arrivals_t arrivals_t;
@@ -79,7 +87,6 @@ struct io_uring_sqe *haft_io_uring_next_entry(state_t *state) {
 /* The kernel is asked for it with the next poll. Until it has answered, the task stays here. */
 static void begin(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *request) {
     request->done = false;
-    request->whole = 0;
     request->waiter.asks = true;
     io_uring_sqe_set_data(entry, request);
     task->worker->waiting++;
@@ -98,7 +105,6 @@ static HAFT_IO_COLD void withdraw(request_t *request, haft_io_task_t *task,
                                   enum haft_io_kind kind) {
     haft_io_cell_t last = {HAFT_IO_WAITING, task};
     request->waiter.cell = &last;
-    request->whole = 0; /* Any answer ends this wait. */
     haft_io_uring_ask_back(task->worker->backend_state, request);
     haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, haft_io_kind_name(kind));
 }
@@ -268,7 +274,7 @@ static ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor, const voi
     struct io_uring_sqe *entry = haft_io_uring_entry(runner->worker->backend_state);
     io_uring_prep_send(entry, descriptor, buffer, at_once(size), MSG_NOSIGNAL);
     begin(task, entry, &request);
-    haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "write");
+    haft_io_wait_here(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "write");
     haft_io_delist_first(&request.waiter, HAFT_IO_OUTWARD);
     int done = answer_of(&request, task, HAFT_IO_WRITE, HAFT_IO_SOCKET);
     if (HAFT_IO_LIKELY(done != -EAGAIN && done != -ENOTSOCK && done != -EINTR))
@@ -276,49 +282,100 @@ static ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor, const voi
     return write_otherwise(runner, descriptor, buffer, size);
 }
 
-/* The send's answer ends the wait if it has failed, or has sent only some; what arrives ends it once the send was
-   answered. */
+/* ---- An answer, and what comes next ---- */
+
+/*
+ * The kernel sends when it takes what it is asked for, which is when the next poll begins, or not at all
+ * (MSG_DONTWAIT); it tells of what was not sent whole (MSG_WAITALL, IOSQE_CQE_SKIP_SUCCESS). So an exchange takes one
+ * completion, that of what arrives, and one system call, with the others'.
+ *
+ *   state->settled | the kernel                         | who wakes the task
+ *   as it was      | may not have taken the send, or    | nobody; who cancels it, closes the descriptor: then the
+ *                  |   not have told that it has failed |   task lets the kernel settle it
+ *   has gone on    | has sent it, unless `failed`       | what arrives; the failure
+ *
+ * The memory that was lent for the last message is given back when `settled` goes on, not when the next has come.
+ */
+
+/* Everything was answered that there was to answer. */
+static void settled(state_t *state) {
+    state->settled++;
+    for (unsigned i = 0; i < state->lent_count; i++)
+        if (HAFT_IO_LIKELY(state->lent[i] != NULL))
+            haft_io_take_back(state->lent[i]);
+    state->lent_count = 0;
+}
+
+static HAFT_IO_COLD void settle(state_t *state) {
+    for (uint64_t before = state->settled; state->settled == before;) {
+        haft_io_uring_check(io_uring_submit_and_get_events(&state->ring));
+        haft_io_uring_take_completions(state);
+    }
+}
+
+static HAFT_IO_COLD void exchange_failed(state_t *state, exchange_t *exchange, int result) {
+    exchange->failed = true;
+    exchange->result = result;
+    state->lent[exchange->place] = NULL;
+    haft_io_cell_win(&exchange->cell, HAFT_IO_WOKEN);
+}
+
+/* `lent` is its again. `code` is of the wait. */
+static HAFT_IO_COLD ssize_t after_failure(haft_io_runner_t *runner,
+                                          HAFT_PAYLOAD(haft_io_exchange) * p,
+                                          const exchange_t *exchange, int code) {
+    int result = exchange->result;
+    if (result < 0 && result != -EAGAIN && result != -EINTR)
+        return result;
+    return code != 0 ? code : haft_io_exchange_rest(runner, p, result > 0 ? (size_t)result : 0);
+}
+
+/* It is sent with what others send, or nobody goes on before the next poll. */
+static bool exchanges_by_ring(const haft_io_worker_t *worker, const haft_io_descriptor_t *known,
+                              size_t size) {
+    const state_t *state = worker->backend_state;
+    return known != NULL && haft_io_may_arrive_for(known) && size - 1 < HAFT_IO_LENT_SIZE &&
+           state->sends_at_once && state->lent_count < HAFT_IO_MOST_EXCHANGED &&
+           (!haft_io_ring_empty(&worker->polled) || io_uring_sq_ready(&state->ring) != 0 ||
+            haft_io_ring_empty(&worker->ready));
+}
+
+static __attribute__((noinline)) ssize_t exchange_otherwise(haft_io_runner_t *runner,
+                                                            HAFT_PAYLOAD(haft_io_exchange) * p) {
+    return haft_io_exchange_at_once(runner, p, haft_io_uring_read_lent);
+}
+
 static ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p) {
-    haft_io_descriptor_t *known =
-        haft_io_known_descriptor(runner->worker->crew->descriptors, p->descriptor);
-    arrivals_t *arrivals = known != NULL ? known->arrivals : NULL;
-    if (arrivals == NULL || !arrivals->receives || p->size == 0 || p->size > HAFT_IO_LENT_SIZE ||
-        !haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]) ||
-        !sends_with_others(runner, known, 0))
-        return haft_io_exchange_rest(runner, p, 0);
-    haft_io_lent_t *lent = *p->bytes != NULL ? haft_io_block_of(*p->bytes) : NULL;
-    haft_io_task_t *task = runner->task;
     haft_io_worker_t *worker = runner->worker;
-    haft_io_cell_t cell = {HAFT_IO_WAITING, task};
-    request_t request;
-    haft_io_enlist_first(known, &request.waiter, &cell, HAFT_IO_OUTWARD);
-    haft_io_append(&known->waiters[HAFT_IO_INWARD], &request.waiter.links[HAFT_IO_INWARD]);
-    struct io_uring_sqe *entry = haft_io_uring_entry(worker->backend_state);
-    io_uring_prep_send(entry, p->descriptor, p->buffer, p->size, MSG_NOSIGNAL);
-    begin(task, entry, &request);
-    request.whole = (unsigned)p->size;
-    request.lent = lent;
+    state_t *state = worker->backend_state;
+    haft_io_descriptor_t *known =
+        haft_io_known_descriptor(worker->crew->descriptors, p->descriptor);
+    if (HAFT_IO_UNLIKELY(!exchanges_by_ring(worker, known, p->size) ||
+                         haft_io_is_cancelled(runner->scope)))
+        return exchange_otherwise(runner, p);
+    haft_io_lent_t *lent = *p->bytes != NULL ? haft_io_block_of(*p->bytes) : NULL;
+    exchange_t exchange;
+    exchange.cell = (haft_io_cell_t){HAFT_IO_WAITING, runner->task};
+    exchange.failed = false;
+    struct io_uring_sqe *entry = haft_io_uring_entry(state);
+    io_uring_prep_send(entry, p->descriptor, p->buffer, p->size,
+                       MSG_NOSIGNAL | MSG_DONTWAIT | MSG_WAITALL);
+    io_uring_sqe_set_flags(entry, IOSQE_CQE_SKIP_SUCCESS);
+    io_uring_sqe_set_data64(entry, (uintptr_t)&exchange | HAFT_IO_OF_EXCHANGES);
+    exchange.settled = state->settled;
+    exchange.place = state->lent_count++;
+    state->lent[exchange.place] = lent;
     *p->bytes = NULL;
-    worker->waiting++;
-    arrivals->waiter = &request.waiter;
-    arrivals->task = task;
-    haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
-    if (HAFT_IO_LIKELY(known->arrivals == arrivals))
-        arrivals->waiter = NULL;
-    worker->waiting--;
-    haft_io_delist_first(&request.waiter, HAFT_IO_OUTWARD);
-    haft_io_delist_first(&request.waiter, HAFT_IO_INWARD);
-    int done = answer_of(&request, task, HAFT_IO_WRITE, HAFT_IO_SOCKET);
-    if (HAFT_IO_UNLIKELY(request.lent != NULL))
-        *p->bytes = request.lent->bytes;
-    if (HAFT_IO_UNLIKELY(haft_io_was_closed(&request.waiter)))
-        return done < 0 ? done : -EBADF;
-    /* It may have been sent whole when the wait had been given up: the memory is still to be given back. */
-    if (HAFT_IO_UNLIKELY(done != (int)p->size || request.lent != NULL))
-        return done >= 0 || done == -EAGAIN || done == -EINTR
-                   ? haft_io_exchange_rest(runner, p, done > 0 ? (size_t)done : 0)
-                   : done;
-    return haft_io_uring_read_lent(runner, p->descriptor, p->bytes);
+    int code = haft_io_await_arrival(known, &exchange.waiter, &exchange.cell);
+    if (HAFT_IO_UNLIKELY(state->settled == exchange.settled))
+        settle(state);
+    if (HAFT_IO_UNLIKELY(exchange.failed)) {
+        *p->bytes = lent != NULL ? lent->bytes : NULL;
+        return after_failure(runner, p, &exchange, code);
+    }
+    return HAFT_IO_LIKELY(code == 0)
+               ? haft_io_uring_read_arrived(runner, known, p->descriptor, p->bytes)
+               : code;
 }
 
 /* ---- Several descriptors at once ---- */
@@ -435,19 +492,17 @@ static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *compl
                         completion);
         return;
     }
+    if (HAFT_IO_UNLIKELY(((uintptr_t)request & HAFT_IO_OF_EXCHANGES) != 0)) {
+        exchange_failed(state,
+                        (exchange_t *)((uintptr_t)request & ~(uintptr_t)HAFT_IO_OF_EXCHANGES),
+                        completion->res);
+        return;
+    }
     request->result = completion->res;
     request->done = true;
     worker->waiting--;
     if (HAFT_IO_UNLIKELY(worker->shared))
         request->waiter.cell->task->runner->stays--;
-    if (request->whole != 0 && request->result == (int)request->whole) {
-        if (request->lent != NULL)
-            haft_io_take_back(request->lent);
-        request->lent = NULL;
-        request->waiter.asks = false;
-        if (haft_io_may_arrive(request->waiter.descriptor))
-            return;
-    }
     haft_io_cell_win(request->waiter.cell, HAFT_IO_WOKEN);
 }
 
@@ -474,10 +529,8 @@ static void foresee_waiter(const struct io_uring_cqe *completion) {
             haft_io_touch(&arrivals->waiter->links[HAFT_IO_INWARD].previous);
             haft_io_touch(arrivals->task);
         }
-    } else if (!is_nobodys(data)) {
-        const request_t *request = data;
-        haft_io_touch(request->whole != 0 && request->lent != NULL ? (const void *)request->lent
-                                                                   : request->waiter.cell->task);
+    } else if (((uintptr_t)data & HAFT_IO_OF_EXCHANGES) == 0 && !is_nobodys(data)) {
+        haft_io_touch(((const request_t *)data)->waiter.cell->task);
     }
 }
 
@@ -491,13 +544,17 @@ static void take_some(haft_io_worker_t *worker, struct io_uring_cqe **completion
 }
 
 void haft_io_uring_take_completions(state_t *state) {
+    struct io_uring *ring = &state->ring;
     struct io_uring_cqe *completions[TOGETHER];
     unsigned count;
     do {
-        count = io_uring_peek_batch_cqe(&state->ring, completions, TOGETHER);
+        count = io_uring_peek_batch_cqe(ring, completions, TOGETHER);
         take_some(state->worker, completions, count);
-        io_uring_cq_advance(&state->ring, count);
+        io_uring_cq_advance(ring, count);
     } while (count == TOGETHER);
+    /* The kernel keeps what had no room. */
+    if (HAFT_IO_LIKELY(io_uring_sq_ready(ring) == 0 && !io_uring_cq_has_overflow(ring)))
+        settled(state);
 }
 
 static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
@@ -581,6 +638,8 @@ static int start(haft_io_worker_t *worker) {
     }
     worker->backend_state = state;
     state->worker = worker;
+    /* Kernels before 6.1, which have not that, may forget how much of a send was made. */
+    state->sends_at_once = (state->ring.flags & IORING_SETUP_DEFER_TASKRUN) != 0;
     haft_io_ring(&state->accepts);
     haft_io_ring(&state->receives);
     state->waker = haft_io_waker_open();

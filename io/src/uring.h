@@ -3,12 +3,15 @@
 #ifndef HAFT_IO_URING_H
 #define HAFT_IO_URING_H
 
+#include "alone.h"
 #include "memcheck.h"
 
 #include <liburing.h>
 #include <poll.h>
 
 typedef struct haft_io_provided haft_io_provided_t;
+
+enum { HAFT_IO_MOST_EXCHANGED = 256 }; /* between two polls */
 
 typedef struct haft_io_uring_state {
     struct io_uring ring;
@@ -19,6 +22,11 @@ typedef struct haft_io_uring_state {
     haft_io_worker_t *worker; /* whose this is */
     haft_io_link_t accepts, receives;
     haft_io_provided_t *provided; /* NULL: not needed yet */
+    bool sends_at_once; /* a send without an answer has been made when the kernel has taken it */
+    uint64_t settled;   /* counts how often it had taken and answered all that it was asked for */
+    /* To be given back then: what exchanges send, with room for NULL where one has failed. */
+    unsigned lent_count;
+    haft_io_lent_t *lent[HAFT_IO_MOST_EXCHANGED];
 } haft_io_uring_state_t;
 
 /* ---- Requests (uring.c) ---- */
@@ -44,8 +52,8 @@ int haft_io_uring_await(haft_io_runner_t *runner, haft_io_descriptor_t *known,
 /* The events of poll(2) that what has arrived is. */
 enum { HAFT_IO_ARRIVED = POLLIN | POLLRDNORM };
 
-/* In the data of a completion of what arrives: the rest is a haft_io_arrivals_t. */
-enum { HAFT_IO_OF_ARRIVALS = 1 };
+/* In the data of a completion: the rest is a haft_io_arrivals_t, or an exchange (uring.c); else a request. */
+enum { HAFT_IO_OF_ARRIVALS = 1, HAFT_IO_OF_EXCHANGES = 2 };
 
 /* What the kernel gives by itself; `entry->arrivals` while it may, or while there are some left. */
 typedef struct haft_io_arrivals {
@@ -79,11 +87,26 @@ static inline bool haft_io_has_arrived(const haft_io_descriptor_t *known) {
     const haft_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && (arrivals->count != 0 || arrivals->code != 0);
 }
-/* Nothing has arrived, and something may. */
-static inline bool haft_io_may_arrive(const haft_io_descriptor_t *known) {
+/* Bytes may, none have, and nobody else waits for them. */
+static inline bool haft_io_may_arrive_for(const haft_io_descriptor_t *known) {
     const haft_io_arrivals_t *arrivals = known->arrivals;
-    return arrivals != NULL && arrivals->asked && !haft_io_has_arrived(known);
+    return arrivals != NULL && arrivals->receives && arrivals->asked && arrivals->count == 0 &&
+           arrivals->code == 0 && haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]);
 }
+/* Then: as haft_io_wait_to_read. */
+static inline __attribute__((always_inline)) int
+haft_io_await_arrival(haft_io_descriptor_t *known, haft_io_waiter_t *waiter, haft_io_cell_t *cell) {
+    haft_io_arrivals_t *arrivals = known->arrivals;
+    arrivals->waiter = waiter;
+    arrivals->task = cell->task;
+    int code = haft_io_wait_to_read(known, waiter, cell);
+    if (HAFT_IO_LIKELY(known->arrivals == arrivals))
+        arrivals->waiter = NULL;
+    return code;
+}
+/* The next bytes, of those that have arrived. */
+ssize_t haft_io_uring_read_arrived(haft_io_runner_t *runner, haft_io_descriptor_t *known,
+                                   int descriptor, const void **bytes);
 /* By a completion. */
 void haft_io_arrived(haft_io_uring_state_t *state, haft_io_arrivals_t *arrivals,
                      const struct io_uring_cqe *completion);

@@ -353,6 +353,27 @@ BODY(read_meanwhile) {
     return NULL;
 }
 
+/* What the answer's task waits for is the next message: another may write meanwhile, and wait for that, too. */
+static void *get_load(void *unused) {
+    they_get_text(0, "text");
+    receive_much(0, LOAD);
+    return unused;
+}
+BODY(write_meanwhile) {
+    begin(serve, exchange_text);
+    haft_io_task_t *reader = haft_io_async(get_load, NULL);
+    CHECK_EQUAL(setsockopt(ours[0], SOL_SOCKET, SO_SNDBUF, &(int){MUCH}, sizeof(int)), 0);
+    for (int sent = 0; sent < LOAD; sent += MUCH)
+        CHECK_EQUAL(haft_io_write_all(ours[0], much, MUCH), 0);
+    CHECK_EQUAL(haft_io_join(reader, NULL), 0);
+    for (int i = 0; i < PAIRS; i++)
+        they_send(i, "next");
+    finish();
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(answers[i], 4);
+    return NULL;
+}
+
 /* ---- No memory to lend: the answer has been sent, and what comes next is the next read's ---- */
 
 static bool is_empty;
@@ -475,6 +496,7 @@ ON_ALL(a_cancel_when_the_next_has_come_leaves_no_memory, cancel_when_the_next_ha
 ON_ALL(a_close_when_the_end_has_come_sends_nothing_to_the_next_file, close_when_the_end_has_come)
 ON_ALL(a_poll_meanwhile_takes_nothing_away, poll_meanwhile)
 ON_ALL(it_is_a_read_for_others, read_meanwhile)
+ON_ALL(others_may_write_meanwhile, write_meanwhile)
 ON_ALL(without_memory_to_lend_an_answer_is_sent_once_and_nothing_is_lost, look_at_answers)
 ON_ALL(other_streams_have_it_too, exchange_over_a_pair)
 
@@ -491,6 +513,7 @@ int main(void) {
     RUN(a_close_when_the_end_has_come_sends_nothing_to_the_next_file);
     RUN(a_poll_meanwhile_takes_nothing_away);
     RUN(it_is_a_read_for_others);
+    RUN(others_may_write_meanwhile);
     RUN(without_memory_to_lend_an_answer_is_sent_once_and_nothing_is_lost);
     RUN(other_streams_have_it_too);
     RUN(without_a_run_it_blocks);
