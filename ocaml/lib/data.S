@@ -44,18 +44,19 @@ haft_ocaml_frametable:
 
 /*
  * The states of a continuation's stack (layout.h), as values: black arrays of floating-point numbers. Where
- * Hashtbl.hash comes to one, it counts each of its elements, and has seen as many as it looks at: the hash of
- * a continuation is the same in every state. They have a page to themselves, which is registered (fiber.c):
- * otherwise the runtime would take them for addresses of code.
+ * Hashtbl.hash comes to one, it counts each of its elements, and has seen as many as it looks at. All elements
+ * are the same number, a header: so each state lies within those before it, they take the same part in a
+ * hash, and each is almost as long as the page. It is registered (fiber.c): otherwise the runtime would take
+ * the states for addresses of code.
  */
-#define STATE_ELEMENTS 100
 #define STATE_PAGE 4096
+#define STATE_ELEMENTS (STATE_PAGE / 8 - 5)
+#define STATE_HEADER (STATE_ELEMENTS << 10 | 0x300 | 254)
         .macro  state name
-        .quad   STATE_ELEMENTS << 10 | 0x300 | 254
+        .quad   STATE_HEADER
         .globl  \name
         .hidden \name
 \name:
-        .fill   STATE_ELEMENTS, 8, 0
         .endm
         .balign STATE_PAGE
         .globl  haft_ocaml_states
@@ -66,10 +67,10 @@ haft_ocaml_states:
         state   haft_ocaml_stack_aside
         state   haft_ocaml_stack_kept
         state   haft_ocaml_stack_used
+        .fill   STATE_ELEMENTS, 8, STATE_HEADER
         .globl  haft_ocaml_states_end
         .hidden haft_ocaml_states_end
 haft_ocaml_states_end:
-        .balign STATE_PAGE
 
 /* Static closures, black: the garbage collector leaves them alone. */
 #define CLOSURE_HEADER(fields) ((fields) << 10 | 0x300 | 247)

@@ -120,7 +120,7 @@
  *   24  the fiber's address, tagged; KEPT: that block; USED: either
  *
  * Hashtbl.hash sees no further than the state, where it sees the same in each: a continuation's hash never
- * changes.
+ * changes. (The code is one of four, and stays.)
  */
 /* clang-format on */
 #define CONTINUATION_EFFECT 0

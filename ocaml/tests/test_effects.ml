@@ -61,10 +61,10 @@ let deep =
         in
         let check frames =
           let k = suspended (fun () -> deep_frames frames) in
-          let hash = Hashtbl.hash k and hash_deeply = Hashtbl.seeded_hash_param 100 256 1 k in
+          let hash = Hashtbl.hash k and hash_deeply = Hashtbl.seeded_hash_param 500 256 1 k in
           let check_hash when_ =
             check_int when_ hash (Hashtbl.hash k);
-            check_int when_ hash_deeply (Hashtbl.seeded_hash_param 100 256 1 k);
+            check_int when_ hash_deeply (Hashtbl.seeded_hash_param 500 256 1 k);
             check_refused when_ (fun () -> k = k);
             check_refused when_ (fun () -> (k, 1) = (k, 2));
             check_int when_ 0 (compare k k)
