@@ -635,6 +635,7 @@ int main(void) {
     /* Valgrind looks for leaks in each child, for minutes where the others have used much memory. */
     RUN(mistakes_are_named);
     RUN(a_child_of_fork_does_nothing_to_waits_of_its_parent);
+    RUN(who_waits_in_a_child_of_fork_and_leaves_leaves_nothing);
     RUN(tasks_start_in_the_order_of_spawning_and_the_run_waits_for_them);
     RUN(a_join_gives_the_result_whether_the_task_has_ended_or_not);
     RUN(who_has_failed_has_no_result);
@@ -655,7 +656,6 @@ int main(void) {
     RUN(a_run_inside_a_run_and_an_unknown_backend_are_refused);
     RUN(very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind);
     RUN(mistakes_go_to_the_error_handler_which_may_leave);
-    RUN(who_waits_in_a_child_of_fork_and_leaves_leaves_nothing);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */
