@@ -84,7 +84,7 @@ mutant 'the performer is not restored after a clause in place' include/haft/inne
   's/hafti_set_current(hafti_here(), in_place->performer);/(void)in_place;/'
 mutant 'uses of a resumption are not counted' src/lookup.h \
   's/(fiber->scope.shot + 2) & ~UINT64_C(1)/fiber->scope.shot \& ~UINT64_C(1)/'
-mutant 'a thrown effect is forgotten' src/unwind.c 's/if (thrown != NULL)/if (false)/'
+mutant 'a thrown effect is forgotten' src/unwind.c 's/if (fiber->thrown != NULL)/if (false)/'
 mutant 'a clause that is unwound keeps its computation' src/handler.c 's/^        drop_left(\*k);/        (void)k;/'
 mutant 'a throw to a clause that resumes is let through' src/leaving.c \
   's/clause->kind == HAFT_CLAUSE_GENERAL/false/'
