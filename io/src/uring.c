@@ -264,7 +264,7 @@ static ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor, const voi
     haft_io_descriptor_t *known =
         haft_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     if (HAFT_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFT_IO_SOCKET ||
-        !sends_with_others(runner, known, 0))
+        haft_io_is_used(known) || !sends_with_others(runner, known, 0))
         return write_otherwise(runner, descriptor, buffer, size);
     haft_io_task_t *task = runner->task;
     haft_io_cell_t cell = {HAFT_IO_WAITING, task};
