@@ -284,7 +284,7 @@ void haft_io_arrived(state_t *state, arrivals_t *arrivals, const struct io_uring
 
 static bool may_ask(state_t *state, const haft_io_descriptor_t *known, int descriptor,
                     bool receives) {
-    if (state->worker->shared)
+    if (state->worker->shared || haft_io_is_used(known))
         return false;
     if (!receives)
         return !state->no_multishot_accept;

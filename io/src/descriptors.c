@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define CLOSING (UINT32_C(1) << 31)
-#define RELEASING (UINT32_C(1) << 30)
+#define RELEASING HAFT_IO_RELEASING
 
 typedef haft_io_descriptor_block_t block_t;
 enum {
@@ -272,10 +272,6 @@ static uint32_t settled_uses(const haft_io_descriptor_t *entry) {
         ((uses = __atomic_load_n(&entry->uses, __ATOMIC_ACQUIRE)) & RELEASING) != 0))
         haft_io_relax(&turns);
     return uses;
-}
-
-bool haft_io_is_used(const haft_io_descriptor_t *entry) {
-    return (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & ~RELEASING) != 0;
 }
 
 static bool begin_use(haft_io_descriptor_t *entry) {

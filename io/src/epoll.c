@@ -182,7 +182,8 @@ static ssize_t read_lent(haft_io_runner_t *runner, int descriptor, const void **
     if (!none && (entry == NULL || !is_left(worker, entry, HAFT_IO_UNLESS_FEWER)))
         return haft_io_read_lent_generally(runner, descriptor, bytes);
     if (none) {
-        if (!haft_io_ring_empty(&entry->waiters[HAFT_IO_INWARD])) /* It is an error. */
+        /* It is, or may be, an error. */
+        if (!haft_io_ring_empty(&entry->waiters[HAFT_IO_INWARD]) || haft_io_is_used(entry))
             return haft_io_read_lent_generally(runner, descriptor, bytes);
         haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
         haft_io_waiter_t waiter;

@@ -866,7 +866,7 @@ struct haft_io_descriptor {
         uint32_t lock; /* of the waiters; taken in a shared run */
         uint32_t next; /* `handed_over`: see closing.c; in a run that is alone */
     };
-    uint32_t uses;       /* operations on other threads; in a shared run all; and CLOSING */
+    uint32_t uses;       /* by operations, see descriptors.c; in a shared run all; and CLOSING */
     uint32_t life;       /* counts how often the number was closed */
     uint8_t nature;      /* a haft_io_nature */
     bool waited_on;      /* some task has, since the number was closed last; any thread reads */
@@ -952,8 +952,12 @@ ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *op
 /* Ends the waits on the descriptor with -EBADF, and closes it when none of its operations is under way. */
 int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor);
 
-/* Whether an operation on it is under way on another thread; any thread. */
-bool haft_io_is_used(const haft_io_descriptor_t *descriptor);
+/* Whether an operation on it is under way that uses it (descriptors.c): it may have been closed, and a wait that is
+   begun now be in vain. Any thread. */
+#define HAFT_IO_RELEASING (UINT32_C(1) << 30)
+static inline bool haft_io_is_used(const haft_io_descriptor_t *entry) {
+    return (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & ~HAFT_IO_RELEASING) != 0;
+}
 
 /* ---- Closing for other runs (closing.c) ---- */
 

@@ -241,7 +241,8 @@ static void in_child_of_fork(void) {
         haft_io_become_child(worker->crew);
 }
 
-static void watch_forks(void) {
+/* From the beginning: a process that has no run yet may close by haft_io_close. */
+__attribute__((constructor)) static void watch_forks(void) {
     pthread_atfork(NULL, NULL, in_child_of_fork);
 }
 
@@ -251,8 +252,6 @@ int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *
 
 int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_options_t *options,
                      haft_io_simulated_t *simulated) {
-    static pthread_once_t watching = PTHREAD_ONCE_INIT;
-    pthread_once(&watching, watch_forks);
     if (haft_io_worker() != NULL)
         return -EBUSY;
     if (main == NULL)

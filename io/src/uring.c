@@ -264,7 +264,7 @@ static ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor, const voi
     haft_io_descriptor_t *known =
         haft_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     if (HAFT_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFT_IO_SOCKET ||
-        !sends_with_others(runner, known, 0))
+        haft_io_is_used(known) || !sends_with_others(runner, known, 0))
         return write_otherwise(runner, descriptor, buffer, size);
     haft_io_task_t *task = runner->task;
     haft_io_cell_t cell = {HAFT_IO_WAITING, task};
@@ -353,11 +353,14 @@ static ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange)
     if (HAFT_IO_UNLIKELY(!exchanges_by_ring(worker, known, p->size) ||
                          haft_io_is_cancelled(runner->scope)))
         return exchange_otherwise(runner, p);
+    /* Who makes room takes completions, and so what was to be waited for may arrive. */
+    struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
+    if (HAFT_IO_UNLIKELY(entry == NULL))
+        return exchange_otherwise(runner, p);
     haft_io_lent_t *lent = *p->bytes != NULL ? haft_io_block_of(*p->bytes) : NULL;
     exchange_t exchange;
     exchange.cell = (haft_io_cell_t){HAFT_IO_WAITING, runner->task};
     exchange.failed = false;
-    struct io_uring_sqe *entry = haft_io_uring_entry(state);
     io_uring_prep_send(entry, p->descriptor, p->buffer, p->size,
                        MSG_NOSIGNAL | MSG_DONTWAIT | MSG_WAITALL);
     io_uring_sqe_set_flags(entry, IOSQE_CQE_SKIP_SUCCESS);

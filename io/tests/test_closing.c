@@ -4,13 +4,17 @@
  * one that was woken and has not run yet. The linker puts a close of this file in the way, which takes its
  * time.
  */
+#define _GNU_SOURCE
 #include "check_io.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static atomic_int slow = -1; /* the descriptor whose close waits for `begins` */
@@ -211,6 +215,32 @@ static void a_run_that_begins_while_a_thread_closes_misses_no_close(void) {
     check_everywhere(begin_run_beside_each);
 }
 
+/* The child has not the thread that closes. Before the first run of the process. */
+static void a_child_forked_while_a_thread_closes_has_runs(void) {
+    pthread_t closer;
+    int status = -1;
+    if (!check_follows_children())
+        return;
+    make_pipe();
+    atomic_store(&is_closing, false);
+    atomic_store(&begins, false);
+    atomic_store(&slow, ends[0]);
+    CHECK_EQUAL(pthread_create(&closer, NULL, close_first, NULL), 0);
+    while (!atomic_load(&is_closing))
+        continue;
+    pid_t child = fork();
+    if (child == 0) {
+        enum { SECONDS = 10 };
+        alarm(SECONDS);
+        _exit(haft_io_run(check_nothing, NULL, NULL) != 0);
+    }
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
+    atomic_store(&begins, true);
+    pthread_join(closer, NULL);
+    CHECK_EQUAL(haft_io_close(ends[1]), 0);
+}
+
 /* A thread that is cancelled in the system's close has closed, and left no trace of that. */
 static void *close_to_the_end(void *unused) {
     haft_io_close(ends[0]);
@@ -242,6 +272,95 @@ static void cancel_who_closes_on(const haft_io_options_t *options) {
 }
 static void a_thread_that_is_cancelled_while_it_closes_leaves_no_trace(void) {
     check_everywhere(cancel_who_closes_on);
+}
+
+/* ---- A close that is put off ---- */
+
+/* While a task sends a file, who closes the connection leaves that to the task. What others begin before it goes on
+   ends with an error, and the connection ends. */
+static int file;
+static void *send_zeros(void *unused) {
+    enum { AT_ONCE = 1 << 20 };
+    int64_t offset = 0;
+    ssize_t sent;
+    do
+        sent = haft_io_send_file(ends[0], file, &offset, AT_ONCE);
+    while (sent > 0);
+    CHECK_EQUAL(sent, -EBADF);
+    return unused;
+}
+static void *read_late(void *unused) {
+    CHECK_EQUAL(read_lent(), -EBADF);
+    return unused;
+}
+static void *write_late(void *unused) {
+    CHECK_EQUAL(haft_io_write(ends[0], "x", 1), -EBADF);
+    return unused;
+}
+static void make_connection(void) {
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                  .sin_port = htons((uint16_t)haft_io_port(listener))};
+    ends[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_EQUAL(connect(ends[1], (struct sockaddr *)&address, sizeof address), 0);
+    ends[0] = haft_io_accept(listener);
+    CHECK(ends[0] >= 0);
+    CHECK_EQUAL(haft_io_close(listener), 0);
+}
+static void get_to_the_end(int connection) {
+    enum { AT_ONCE = 1 << 16 };
+    static char bytes[AT_ONCE];
+    ssize_t size;
+    do
+        size = haft_io_read(connection, bytes, AT_ONCE);
+    while (size > 0);
+    CHECK(size == 0 || size == -ECONNRESET);
+}
+static void *close_beside(void *unused) {
+    haft_io_spawn(send_zeros, NULL);
+    haft_io_sleep(10 * HAFT_IO_MILLISECOND); /* It waits for room. */
+    haft_io_spawn(read_late, NULL);
+    haft_io_spawn(read_of_others, NULL);
+    haft_io_spawn(write_late, NULL); /* with others */
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    haft_io_yield();
+    haft_io_close(of_others[1]);
+    return unused;
+}
+static void close_while_a_file_is_sent(bool was_read) {
+    enum { SIZE = 1 << 26 };
+    make_connection();
+    file = memfd_create("zeros", MFD_CLOEXEC);
+    CHECK_EQUAL(ftruncate(file, SIZE), 0);
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, of_others), 0);
+    if (was_read) { /* and nothing is left */
+        CHECK_EQUAL(haft_io_write(ends[1], "x", 1), 1);
+        CHECK_EQUAL(read_lent(), 1);
+    }
+    CHECK_EQUAL(haft_io_scope(close_beside, NULL, NULL), 0);
+    get_to_the_end(ends[1]);
+    haft_io_close(ends[1]);
+    haft_io_close(of_others[0]);
+    haft_io_close(file);
+}
+BODY(close_while_files_are_sent) {
+    close_while_a_file_is_sent(false);
+    close_while_a_file_is_sent(true);
+    return NULL;
+}
+BODY(close_while_files_are_sent_for_a_while) {
+    haft_io_scope_options_t options = {.deadline = haft_io_now() + 10 * HAFT_IO_SECOND};
+    CHECK_EQUAL(haft_io_scope_with(&options, close_while_files_are_sent, NULL, NULL), 0);
+    return NULL;
+}
+static void put_off_on(const haft_io_options_t *options) {
+    int before = check_descriptors();
+    CHECK_EQUAL(haft_io_run(close_while_files_are_sent_for_a_while, NULL, options), 0);
+    CHECK_EQUAL(check_descriptors(), before);
+}
+static void what_begins_while_a_close_is_put_off_ends_with_an_error(void) {
+    check_everywhere(put_off_on);
 }
 
 /* ---- A number that is used again ---- */
@@ -285,10 +404,12 @@ static void who_was_woken_gets_nothing_of_the_next_file_of_the_number(void) {
 }
 
 int main(void) {
+    RUN(a_child_forked_while_a_thread_closes_has_runs);
     RUN(who_was_woken_gets_nothing_of_the_next_file_of_the_number);
     RUN(who_reads_while_another_thread_closes_gets_an_error);
     RUN(who_begins_to_wait_while_an_ordinary_thread_closes_gets_an_error);
     RUN(a_run_that_begins_while_a_thread_closes_misses_no_close);
+    RUN(what_begins_while_a_close_is_put_off_ends_with_an_error);
     RUN(a_thread_that_is_cancelled_while_it_closes_leaves_no_trace);
     return check_end();
 }

@@ -179,8 +179,9 @@ typedef struct haft_io_failures {
  * For code that looks at a flag of its own, and is to be told of a cancel before it waits. `done` is called once: with
  * true by who cancels the scope, on his thread, or by haft_io_scope_with, before the body, where the scope around it
  * has been cancelled; with false when the scope ends and was not. It may set what other threads wait for, and must
- * not wait itself. The object is its own from then on. (A deadline passes when the task's thread looks at its timers:
- * its tasks wait, or yield.)
+ * not wait itself. The object lives until then, which may be after the end of the scope if another thread cancels
+ * it, and is its own from then on. (A deadline passes when the task's thread looks at its timers: its tasks wait, or
+ * yield.)
  */
 typedef struct haft_io_on_cancel {
     void (*done)(struct haft_io_on_cancel *self, bool cancelled);
