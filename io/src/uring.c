@@ -324,8 +324,9 @@ static HAFT_IO_COLD void exchange_failed(state_t *state, exchange_t *exchange, i
 static HAFT_IO_COLD ssize_t after_failure(haft_io_runner_t *runner,
                                           HAFT_PAYLOAD(haft_io_exchange) * p,
                                           const exchange_t *exchange, int code) {
+    /* -EOPNOTSUPP: of MSG_WAITALL, as by TLS in the kernel, or the next send says so, too. */
     int result = exchange->result;
-    if (result < 0 && result != -EAGAIN && result != -EINTR)
+    if (result < 0 && result != -EAGAIN && result != -EINTR && result != -EOPNOTSUPP)
         return result;
     return code != 0 ? code : haft_io_exchange_rest(runner, p, result > 0 ? (size_t)result : 0);
 }

@@ -85,7 +85,8 @@ typedef struct haft_io_options {
 
 /*
  * Runs `main(argument)` as the first task, in a scope of its own, and returns when it and all tasks
- * that were spawned below it have ended. `options` NULL: one thread, and otherwise as zeroed ones. Returns
+ * that were spawned below it have ended. It begins when the calls of haft_io_close on other threads that were
+ * under way have returned. `options` NULL: one thread, and otherwise as zeroed ones. Returns
  * 0, or the code that ended the scope (see haft_io_scope). Further errors: -EBUSY on a thread that runs a
  * scheduler already, -EINVAL for an unknown back end or a signal that cannot be caught, and those of the system
  * when it refuses descriptors or memory.
