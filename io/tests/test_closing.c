@@ -231,8 +231,9 @@ static void a_child_forked_while_a_thread_closes_has_runs(void) {
     pid_t child = fork();
     if (child == 0) {
         enum { SECONDS = 10 };
+        const haft_io_options_t options = {.threads = 1, .backend = "epoll"};
         alarm(SECONDS);
-        _exit(haft_io_run(check_nothing, NULL, NULL) != 0);
+        _exit(haft_io_run(check_nothing, NULL, &options) != 0);
     }
     CHECK_EQUAL(waitpid(child, &status, 0), child);
     CHECK_EQUAL(status, 0);

@@ -312,7 +312,7 @@ static void *wait_until_over(void *unused) {
     haft_io_wait_event(&over);
     return unused;
 }
-static const haft_io_options_t with_dump = {.dump_signal = SIGUSR1};
+static const haft_io_options_t with_dump = {.threads = 1, .dump_signal = SIGUSR1};
 static void *run_beside(void *unused) {
     CHECK_EQUAL(haft_io_run(wait_until_over, NULL, &with_dump), 0);
     return unused;
