@@ -179,8 +179,8 @@ static bool close_alone(int descriptor, int *code) {
 int haft_io_close_elsewhere(int descriptor) {
     if (__libc_single_threaded) /* Nobody can begin a run meanwhile. */
         return haft_io_close_file(descriptor);
-    int cancels,
-        code; /* pthread_cancel would leave the list, and the counts, as they are in between. */
+    int cancels, code;
+    /* pthread_cancel would leave the list, and the counts, as they are in between. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
     if (HAFT_IO_UNLIKELY(!close_alone(descriptor, &code)))
         code = close_in_next_run(descriptor);

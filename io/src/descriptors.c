@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 #define CLOSING (UINT32_C(1) << 31)
-#define RELEASING HAFT_IO_RELEASING
 
 typedef haft_io_descriptor_block_t block_t;
 enum {
@@ -269,7 +268,7 @@ static uint32_t settled_uses(const haft_io_descriptor_t *entry) {
     uint32_t uses;
     unsigned turns = 0;
     while (HAFT_IO_UNLIKELY(
-        ((uses = __atomic_load_n(&entry->uses, __ATOMIC_ACQUIRE)) & RELEASING) != 0))
+        ((uses = __atomic_load_n(&entry->uses, __ATOMIC_ACQUIRE)) & HAFT_IO_RELEASING) != 0))
         haft_io_relax(&turns);
     return uses;
 }
@@ -287,7 +286,7 @@ static bool begin_use(haft_io_descriptor_t *entry) {
 
 /* By the last user. */
 static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
-    __atomic_store_n(&entry->uses, RELEASING, __ATOMIC_RELEASE);
+    __atomic_store_n(&entry->uses, HAFT_IO_RELEASING, __ATOMIC_RELEASE);
     uint64_t registered = entry->registered;
     for (; registered != 0; registered &= registered - 1)
         worker->backend->forget(worker->crew->workers[__builtin_ctzll(registered)], descriptor);

@@ -134,12 +134,16 @@ static bool sends(const haft_io_operation_t *o) {
 }
 
 /* Others that the same poll has woken go on after this task, and are likely to send, too, or have been asked for something
-   already: one system call then takes what all of them send. Not for who would get another answer than from a send that is tried. */
+   already: one system call then takes what all of them send. */
+static bool others_send(const haft_io_worker_t *worker) {
+    const state_t *state = worker->backend_state;
+    return !haft_io_ring_empty(&worker->polled) || io_uring_sq_ready(&state->ring) != 0;
+}
+/* Not for who would get another answer than from a send that is tried. */
 static bool sends_with_others(const haft_io_runner_t *runner, const haft_io_descriptor_t *known,
                               int flags) {
-    const state_t *state = runner->worker->backend_state;
-    return (!haft_io_ring_empty(&runner->worker->polled) || io_uring_sq_ready(&state->ring) != 0) &&
-           (flags & ~MSG_NOSIGNAL) == 0 && haft_io_ring_empty(&known->waiters[HAFT_IO_OUTWARD]) &&
+    return others_send(runner->worker) && (flags & ~MSG_NOSIGNAL) == 0 &&
+           haft_io_ring_empty(&known->waiters[HAFT_IO_OUTWARD]) &&
            !haft_io_is_cancelled(runner->scope);
 }
 
@@ -337,8 +341,7 @@ static bool exchanges_by_ring(const haft_io_worker_t *worker, const haft_io_desc
     const state_t *state = worker->backend_state;
     return known != NULL && haft_io_may_arrive_for(known) && size - 1 < HAFT_IO_LENT_SIZE &&
            state->sends_at_once && state->lent_count < HAFT_IO_MOST_EXCHANGED &&
-           (!haft_io_ring_empty(&worker->polled) || io_uring_sq_ready(&state->ring) != 0 ||
-            haft_io_ring_empty(&worker->ready));
+           (others_send(worker) || haft_io_ring_empty(&worker->ready));
 }
 
 static __attribute__((noinline)) ssize_t exchange_otherwise(haft_io_runner_t *runner,

@@ -90,8 +90,8 @@ static inline bool haft_io_has_arrived(const haft_io_descriptor_t *known) {
 /* Bytes may, none have, and nobody else waits for them. */
 static inline bool haft_io_may_arrive_for(const haft_io_descriptor_t *known) {
     const haft_io_arrivals_t *arrivals = known->arrivals;
-    return arrivals != NULL && arrivals->receives && arrivals->asked && arrivals->count == 0 &&
-           arrivals->code == 0 && haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]);
+    return arrivals != NULL && arrivals->receives && arrivals->asked &&
+           !haft_io_has_arrived(known) && haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]);
 }
 /* Then: as haft_io_wait_to_read. */
 static inline __attribute__((always_inline)) int

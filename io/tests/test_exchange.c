@@ -143,11 +143,21 @@ static void answer_late(int pair, const void **bytes) {
     answers[pair] = haft_io_exchange(ours[pair], "late", 4, bytes);
     CHECK(answers[pair] == 4 && memcmp(*bytes, "next", 4) == 0);
 }
-BODY(next_comes_first) {
-    begin(serve, answer_late);
+/* To all tasks, which end with that. */
+static void send_next(void) {
     for (int i = 0; i < PAIRS; i++)
         they_send(i, "next");
     finish();
+}
+/* And each has got it. */
+static void check_next(void) {
+    send_next();
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(answers[i], 4);
+}
+BODY(next_comes_first) {
+    begin(serve, answer_late);
+    send_next();
     return NULL;
 }
 
@@ -288,9 +298,7 @@ BODY(cancel_when_the_next_has_come) {
         return NULL;
     together = haft_io_now() + 20 * HAFT_IO_MILLISECOND;
     begin(serve_apart, cancel_the_one_before_late);
-    for (int i = 0; i < PAIRS; i++)
-        they_send(i, "next");
-    finish();
+    send_next();
     for (int i = 0; i < PAIRS; i += 2)
         CHECK(answers[i] == 4 || answers[i] == -ECANCELED);
     return NULL;
@@ -336,20 +344,14 @@ BODY(poll_meanwhile) {
         struct pollfd entry = {ours[i], POLLIN, 0};
         CHECK_EQUAL(haft_io_poll(&entry, 1, haft_io_now()), 0);
     }
-    for (int i = 0; i < PAIRS; i++)
-        they_send(i, "next");
-    finish();
-    for (int i = 0; i < PAIRS; i++)
-        CHECK_EQUAL(answers[i], 4);
+    check_next();
     return NULL;
 }
 BODY(read_meanwhile) {
     begin(serve, exchange_text);
     for (int i = 0; i < PAIRS && alone; i++) /* So they all wait by then. */
         CHECK_EQUAL(haft_io_read(ours[i], &(char){0}, 1), -EBUSY);
-    for (int i = 0; i < PAIRS; i++)
-        they_send(i, "next");
-    finish();
+    send_next();
     return NULL;
 }
 
@@ -366,11 +368,7 @@ BODY(write_meanwhile) {
     for (int sent = 0; sent < LOAD; sent += MUCH)
         CHECK_EQUAL(haft_io_write_all(ours[0], much, MUCH), 0);
     CHECK_EQUAL(haft_io_join(reader, NULL), 0);
-    for (int i = 0; i < PAIRS; i++)
-        they_send(i, "next");
-    finish();
-    for (int i = 0; i < PAIRS; i++)
-        CHECK_EQUAL(answers[i], 4);
+    check_next();
     return NULL;
 }
 

@@ -285,11 +285,15 @@ static void put_inside(ocaml_fiber_t *inner, ocaml_fiber_t *fiber, char *sp) {
     inner->continuation = FIBER_RUNNING;
 }
 
+/* Of the stack that it is restored to. */
+static size_t image_bytes(value image) {
+    return sizeof(value) * (size_t)Long_val(Field(image, IMAGE_WORDS));
+}
+
 ocaml_fiber_t *haft_ocaml_restore(value image) {
     ocaml_fiber_t *inner = NULL;
     for (; Is_block(image); image = Field(image, IMAGE_OUTER)) {
-        size_t bytes = sizeof(value) * (size_t)Long_val(Field(image, IMAGE_WORDS));
-        ocaml_fiber_t *fiber = haft_ocaml_take_stack_for(bytes);
+        ocaml_fiber_t *fiber = haft_ocaml_take_stack_for(image_bytes(image));
         if (fiber == NULL) {
             if (inner != NULL)
                 haft_ocaml_end(inner);
@@ -408,11 +412,12 @@ static value make_keeper(ocaml_fiber_t *fiber) {
 
 /* ---- A continuation survives, and is used ---- */
 
-/* The block keeps the stack of the continuation, whose fiber this was. */
+/* The block keeps the stack of the continuation. */
 static void keep(value continuation, value block) {
     Field(continuation, CONTINUATION_STATE_FIELD) = STACK_KEPT;
     Field(continuation, CONTINUATION_HOLDER_FIELD) = block;
 }
+/* The same; the fiber was the continuation's. */
 static void keep_in(value continuation, ocaml_fiber_t *fiber, value block) {
     keep(continuation, block);
     fiber->continuation = FIBER_KEPT; /* Nothing reads it, and the real one may move. */
@@ -489,9 +494,8 @@ ocaml_fiber_t *haft_ocaml_shelve_awakened(value continuation) {
     if (!image)
         return fiber != NULL && is_shelf(fiber) ? fiber : NULL;
     value block = Field(continuation, CONTINUATION_HOLDER_FIELD);
-    size_t bytes = sizeof(value) * (size_t)Long_val(Field(block, IMAGE_WORDS));
     ocaml_fiber_t *shelf =
-        Is_block(Field(block, IMAGE_OUTER)) ? NULL : haft_ocaml_take_shelf(bytes);
+        Is_block(Field(block, IMAGE_OUTER)) ? NULL : haft_ocaml_take_shelf(image_bytes(block));
     if (shelf == NULL)
         return NULL;
     shelf->sp = write_stack(block, shelf);
