@@ -153,6 +153,7 @@ static void accepted(state_t *state, arrivals_t *accepts, int result) {
 }
 
 void haft_io_stop_needless_arrivals(state_t *state) {
+    state->accept_ended = false;
     for (haft_io_link_t *link = state->accepts.next, *next; link != &state->accepts; link = next) {
         next = link->next;
         arrivals_t *accepts = HAFT_IO_OWNER(link, arrivals_t, link);
@@ -227,7 +228,8 @@ void haft_io_free_provided(provided_t *provided) {
     free(provided);
 }
 
-static void received(state_t *state, arrivals_t *receives, const struct io_uring_cqe *completion) {
+static HAFT_IO_HOT void received(state_t *state, arrivals_t *receives,
+                                 const struct io_uring_cqe *completion) {
     provided_t *provided = state->provided;
     int result = completion->res;
     if ((completion->flags & IORING_CQE_F_BUFFER) != 0) {
@@ -272,13 +274,16 @@ static ssize_t take_received(arrivals_t *receives, const void **bytes) {
 
 /* ---- Either, for who waits ---- */
 
-void haft_io_arrived(state_t *state, arrivals_t *arrivals, const struct io_uring_cqe *completion) {
+HAFT_IO_HOT void haft_io_arrived(state_t *state, arrivals_t *arrivals,
+                                 const struct io_uring_cqe *completion) {
     if ((completion->flags & IORING_CQE_F_MORE) == 0)
         arrivals->asked = false;
-    if (arrivals->receives)
+    if (HAFT_IO_LIKELY(arrivals->receives)) {
         received(state, arrivals, completion);
-    else
+    } else {
         accepted(state, arrivals, completion->res);
+        state->accept_ended = true;
+    }
     haft_io_wake_alone(arrivals->entry, HAFT_IO_INWARD);
 }
 
@@ -315,13 +320,15 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
                            kernel_asked(state, known, operation->descriptor, receives)
                        ? haft_io_wait_on(known, operation, runner->task)
                        : haft_io_uring_await(runner, known, operation);
+        state->accept_ended |= !receives;
         if (code < 0 && code != -EINTR)
             return code;
     }
 }
 
-ssize_t haft_io_uring_read_arrived(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-                                   int descriptor, const void **bytes) {
+HAFT_IO_HOT ssize_t haft_io_uring_read_arrived(haft_io_runner_t *runner,
+                                               haft_io_descriptor_t *known, int descriptor,
+                                               const void **bytes) {
     arrivals_t *arrivals = known->arrivals;
     if (HAFT_IO_LIKELY(arrivals != NULL && arrivals->receives && arrivals->count != 0))
         return take_received(arrivals, bytes);
@@ -329,7 +336,8 @@ ssize_t haft_io_uring_read_arrived(haft_io_runner_t *runner, haft_io_descriptor_
 }
 
 /* Where the kernel has been asked for it, which it is mostly. */
-ssize_t haft_io_uring_read_lent(haft_io_runner_t *runner, int descriptor, const void **bytes) {
+HAFT_IO_HOT ssize_t haft_io_uring_read_lent(haft_io_runner_t *runner, int descriptor,
+                                            const void **bytes) {
     haft_io_descriptor_t *known =
         haft_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     if (HAFT_IO_UNLIKELY(known == NULL))

@@ -153,8 +153,8 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
 /* ---- The same in a run that is alone, for what is done most often ---- */
 
 /* Of a TCP connection; -EAGAIN: not at once, or not in this way. */
-static ssize_t receive_lent(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor,
-                            const void **bytes) {
+static HAFT_IO_HOT ssize_t receive_lent(haft_io_worker_t *worker, haft_io_descriptor_t *entry,
+                                        int descriptor, const void **bytes) {
     haft_io_lent_t *block = haft_io_lend_block(worker);
     if (block == NULL)
         return -ENOMEM;
@@ -175,7 +175,7 @@ static ssize_t receive_lent(haft_io_worker_t *worker, haft_io_descriptor_t *entr
 }
 
 /* Waits first where nothing is left. */
-static ssize_t read_lent(haft_io_runner_t *runner, int descriptor, const void **bytes) {
+static HAFT_IO_HOT ssize_t read_lent(haft_io_runner_t *runner, int descriptor, const void **bytes) {
     haft_io_worker_t *worker = runner->worker;
     haft_io_descriptor_t *entry = haft_io_known_descriptor(worker->crew->descriptors, descriptor);
     bool none = entry != NULL && is_left(worker, entry, HAFT_IO_NONE);
@@ -196,7 +196,7 @@ static ssize_t read_lent(haft_io_runner_t *runner, int descriptor, const void **
                                           : haft_io_read_lent_generally(runner, descriptor, bytes);
 }
 
-static ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p) {
+static HAFT_IO_HOT ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p) {
     return haft_io_exchange_at_once(runner, p, read_lent);
 }
 
@@ -236,15 +236,16 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
     return haft_io_poll_by(await_several, runner, entries, count, deadline);
 }
 
-static inline void wake(const haft_io_worker_t *worker, haft_io_descriptor_t *entry,
-                        enum haft_io_direction direction) {
+static HAFT_IO_HOT __attribute__((noinline)) void wake(const haft_io_worker_t *worker,
+                                                       haft_io_descriptor_t *entry,
+                                                       enum haft_io_direction direction) {
     if (HAFT_IO_LIKELY(!worker->shared))
         haft_io_wake_alone(entry, direction);
     else
         haft_io_wake(entry, direction, false, true);
 }
 
-static void happened(haft_io_worker_t *worker, const struct epoll_event *event) {
+static HAFT_IO_HOT void happened(haft_io_worker_t *worker, const struct epoll_event *event) {
     const state_t *state = worker->backend_state;
     int descriptor = (int)(uint32_t)event->data.u64;
     if (descriptor == state->waker) {
@@ -262,7 +263,9 @@ static void happened(haft_io_worker_t *worker, const struct epoll_event *event) 
         set_left(entry, HAFT_IO_UNLESS_FEWER);
     if ((event->events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | end)) != 0)
         wake(worker, entry, HAFT_IO_INWARD);
-    if ((event->events & (EPOLLOUT | end)) != 0)
+    /* Which nearly every event says; seldom does anybody wait for it. */
+    if ((event->events & (EPOLLOUT | end)) != 0 &&
+        (worker->shared || !haft_io_ring_empty(&entry->waiters[HAFT_IO_OUTWARD])))
         wake(worker, entry, HAFT_IO_OUTWARD);
 }
 
@@ -288,7 +291,7 @@ static int wait_for_events(int epoll, struct epoll_event *events, int64_t nanose
     return epoll_wait(epoll, events, EVENTS_AT_ONCE, milliseconds(nanoseconds));
 }
 
-static void poll_events(haft_io_worker_t *worker, int64_t nanoseconds) {
+static HAFT_IO_HOT void poll_events(haft_io_worker_t *worker, int64_t nanoseconds) {
     state_t *state = worker->backend_state;
     struct epoll_event events[EVENTS_AT_ONCE];
     int count = wait_for_events(state->epoll, events, nanoseconds);

@@ -38,6 +38,8 @@
 #include <sys/single_threaded.h>
 
 #define HAFT_IO_COLD __attribute__((cold, noinline))
+/* Between a message that comes and the one that answers it: the linker puts these functions side by side. */
+#define HAFT_IO_HOT __attribute__((hot))
 #define HAFT_IO_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define HAFT_IO_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
@@ -405,27 +407,49 @@ typedef struct haft_io_simulated {
 
 enum { HAFT_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
 
+/* What every turn of the loop and every operation touches stands first, on few lines of the processor's caches: where
+   little is done between two polls, the kernel has used those up meanwhile. */
 struct haft_io_worker {
     haft_io_link_t
         ready; /* the queue of tasks that can run here, and, if the run is alone, of new ones */
     haft_io_link_t
-        polled;        /* the queue of those that the last poll has woken, if the run is alone */
-    unsigned foreseen; /* the first of these, as many as their memory was asked for */
+        polled; /* the queue of those that the last poll has woken, if the run is alone */
     haft_io_link_t *
         woken; /* where what can go on goes: `ready`; `polled` while the loop of such a run polls */
-    bool shared; /* the run is */
+    unsigned foreseen; /* the first of `polled`, as many as their memory was asked for */
+    bool shared;       /* the run is */
     bool plain; /* it is not, nor is this a child of fork: waits may be made by haft_io_wait_here */
     bool favours;        /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */
-    unsigned index;      /* in the crew */
-    unsigned searches;   /* so often it looks for work before it sleeps */
-    int64_t slept_at;    /* when it slept last */
     unsigned operations; /* that the running task has done since it waited last */
     unsigned resumed;    /* tasks since the last poll; any thread reads */
     unsigned
         between_polls; /* so many tasks of `ready` may go on without a look at anything else; 0: none */
-    size_t waiting; /* tasks that wait for the back end */
+    unsigned index; /* in the crew */
+    /* A line ends. */
     haft_io_crew_t *crew;
+    const haft_io_backend_t *backend;
+    void *backend_state;
+    haft_io_simulated_t *simulated; /* NULL: a real run */
+    haft_io_runner_t
+        *running;        /* NULL: between tasks; read by the watchdog, also in a signal handler */
+    int *error;          /* the thread's errno */
+    size_t waiting;      /* tasks that wait for the back end */
+    unsigned rounds;     /* of the loop: polls, done or not; any thread reads */
+    unsigned lent_count; /* of `lent` */
+    /* A line ends. */
+    haft_io_task_t *inbox; /* tasks readied by other threads, last first; any thread */
+    int sleeping;          /* in a poll that may block; any thread */
+    int posting;           /* threads that put something into the inbox right now */
+    int64_t clock;    /* when it polled last; while it has no timer, some milliseconds before */
+    uint32_t tick;    /* the same in ticks of timers */
+    bool forked;      /* this is a child of the process that it was made in */
+    bool times_polls; /* for counters.polling */
+    haft_io_timers_t timers;                 /* the first words of which belong to the line */
+    haft_io_counters_t counters;             /* any thread reads */
+    haft_io_lent_t *lent[HAFT_IO_MOST_KEPT]; /* that its next reads may have */
+    unsigned searches;                       /* so often it looks for work before it sleeps */
+    int64_t slept_at;                        /* when it slept last */
     haft_io_runner_t *idle;
     unsigned idle_count;
     unsigned free_count; /* counted in a shared run only */
@@ -433,29 +457,15 @@ struct haft_io_worker {
     haft_io_runner_t *free_runners; /* records without a fiber */
     haft_io_records_t tasks, runners;
     haft_io_block_t *blocks; /* of both */
-    haft_io_timers_t timers;
-    const haft_io_backend_t *backend;
-    void *backend_state;
-    haft_io_simulated_t *simulated; /* NULL: a real run */
-    int64_t clock;                  /* when it polled last */
-    uint32_t tick;                  /* the same in ticks of timers */
-    haft_io_counters_t counters;    /* any thread reads */
-    uint64_t fair_at;               /* the count of tasks when a waiter was not favoured */
+    uint64_t fair_at;        /* the count of tasks when a waiter was not favoured */
     int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
-    bool forked;  /* this is a child of the process that it was made in */
-    bool times_polls; /* for counters.polling */
-    unsigned rounds;  /* of the loop: polls, done or not; any thread reads */
-    haft_io_runner_t
-        *running; /* NULL: between tasks; read by the watchdog, also in a signal handler */
     pthread_t thread;
-    int *error;            /* the thread's errno */
-    haft_io_task_t *inbox; /* tasks readied by other threads, last first; any thread */
-    int sleeping;          /* in a poll that may block; any thread */
-    int posting;           /* threads that put something into the inbox right now */
     haft_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
-    haft_io_lent_t *lent[HAFT_IO_MOST_KEPT]; /* that its next reads may have, so many: */
-    unsigned lent_count;
 };
+_Static_assert(offsetof(haft_io_worker_t, crew) == HAFT_IO_LINE &&
+                   offsetof(haft_io_worker_t, inbox) == 2 * HAFT_IO_LINE &&
+                   offsetof(haft_io_worker_t, timers.due) < 3 * HAFT_IO_LINE,
+               "lines end where it is said");
 
 /* What the workers of a run share; the first is that of the thread which has called haft_io_run. */
 struct haft_io_crew {
@@ -592,18 +602,21 @@ static inline void haft_io_let_go_on(haft_io_worker_t *worker, haft_io_task_t *t
 static inline bool haft_io_is_of_this_thread(const haft_io_task_t *task) {
     return task != NULL && task->worker == haft_io_worker() && !task->moves;
 }
+/* What is rare leaves first, here and below: gcc takes what follows an `else` that calls a cold function for cold. */
 static inline void haft_io_ready(haft_io_task_t *task) {
-    if (HAFT_IO_LIKELY(haft_io_is_of_this_thread(task)))
-        haft_io_let_go_on(task->worker, task);
-    else
+    if (HAFT_IO_UNLIKELY(!haft_io_is_of_this_thread(task))) {
         haft_io_ready_elsewhere(task);
+        return;
+    }
+    haft_io_let_go_on(task->worker, task);
 }
 
 static inline void haft_io_let_waiter_go_on(haft_io_cell_t *cell, haft_io_task_t *task) {
-    if (HAFT_IO_LIKELY(task != NULL))
-        haft_io_ready(task);
-    else
+    if (HAFT_IO_UNLIKELY(task == NULL)) {
         haft_io_wake_thread(cell);
+        return;
+    }
+    haft_io_ready(task);
 }
 static inline bool haft_io_cell_win(haft_io_cell_t *cell, uint32_t outcome) {
     haft_io_task_t *task = cell->task;

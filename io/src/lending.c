@@ -35,9 +35,16 @@ bool haft_io_in_valgrind;
 __attribute__((constructor)) static void look_for_valgrind(void) {
     haft_io_in_valgrind = RUNNING_ON_VALGRIND != 0;
 }
+#    define TELL(what)                                                                             \
+        void haft_io_tell_##what(const void *address, size_t size) {                               \
+            VALGRIND_MAKE_MEM_##what(address, size);                                               \
+        }
+TELL(NOACCESS)
+TELL(UNDEFINED)
+TELL(DEFINED)
 #endif
 
-haft_io_lent_t *haft_io_lend_block(haft_io_worker_t *worker) {
+HAFT_IO_HOT haft_io_lent_t *haft_io_lend_block(haft_io_worker_t *worker) {
     haft_io_lent_t *block;
     if (worker != NULL && worker->lent_count != 0) {
         block = worker->lent[--worker->lent_count];
@@ -48,7 +55,7 @@ haft_io_lent_t *haft_io_lend_block(haft_io_worker_t *worker) {
     return block;
 }
 
-void haft_io_take_back(haft_io_lent_t *block) {
+HAFT_IO_HOT void haft_io_take_back(haft_io_lent_t *block) {
     haft_io_worker_t *worker = haft_io_worker();
     block->from = AT_HOME;
     if (worker == NULL || worker->lent_count == MOST_KEPT) {
@@ -72,14 +79,14 @@ void *haft_io_lend(void) {
     return block->bytes;
 }
 
-haft_io_lent_t *haft_io_block_of(const void *bytes) {
+HAFT_IO_HOT haft_io_lent_t *haft_io_block_of(const void *bytes) {
     haft_io_lent_t *block = HAFT_IO_OWNER((uintptr_t)bytes, haft_io_lent_t, bytes);
     if (HAFT_IO_UNLIKELY(block->from == AT_HOME))
         haft_io_misuse("Memory that haft_io_read_lent has given is given back twice.");
     return block;
 }
 
-void haft_io_give_back(const void *bytes) {
+HAFT_IO_HOT void haft_io_give_back(const void *bytes) {
     if (bytes != NULL)
         haft_io_take_back(haft_io_block_of(bytes));
 }

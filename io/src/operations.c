@@ -335,7 +335,7 @@ OPERATION(connect, clause, int, HAFT_IO_CONNECT, p->socket, 0, NULL, 0,
           (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
 OPERATION(wait_for, clause, int, HAFT_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
 
-static ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
+static HAFT_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
     haft_io_runner_t *runner = state;
     const haft_io_backend_t *backend = runner->worker->backend;
     if (HAFT_IO_UNLIKELY(backend->read_lent == NULL || runner->worker->shared))
@@ -343,7 +343,7 @@ static ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p
     return may_go_on(runner->worker) ? backend->read_lent(runner, p->descriptor, p->bytes)
                                      : -ECANCELED;
 }
-static ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
+static HAFT_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
     haft_io_runner_t *runner = state;
     const haft_io_backend_t *backend = runner->worker->backend;
     if (HAFT_IO_UNLIKELY(backend->write == NULL || runner->worker->shared))
@@ -382,7 +382,7 @@ ssize_t haft_io_exchange_rest(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exc
                               size_t sent) {
     EXCHANGE_BY(clause, runner, p, sent);
 }
-static ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exchange) * p) {
+static HAFT_IO_HOT ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exchange) * p) {
     haft_io_runner_t *runner = state;
     const haft_io_backend_t *backend = runner->worker->backend;
     if (HAFT_IO_UNLIKELY(backend->exchange == NULL || runner->worker->shared))
@@ -534,7 +534,7 @@ __attribute__((constructor)) static void set_defaults(void) {
         return HAFT_IO_LIKELY(done != -ECANCELED) ? done : (type)haft_io_cancelled();              \
     } while (0)
 
-ssize_t haft_io_read(int descriptor, void *buffer, size_t size) {
+HAFT_IO_HOT ssize_t haft_io_read(int descriptor, void *buffer, size_t size) {
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read, descriptor, buffer, size));
 }
 
@@ -542,7 +542,7 @@ static inline ssize_t write_some(int descriptor, const void *buffer, size_t size
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_write, descriptor, buffer, size));
 }
 
-ssize_t haft_io_write(int descriptor, const void *buffer, size_t size) {
+HAFT_IO_HOT ssize_t haft_io_write(int descriptor, const void *buffer, size_t size) {
     return write_some(descriptor, buffer, size);
 }
 
@@ -556,13 +556,14 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size) {
     return 0;
 }
 
-ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
+HAFT_IO_HOT ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
     haft_io_give_back(*bytes);
     *bytes = NULL;
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read_lent, descriptor, bytes));
 }
 
-ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const void **bytes) {
+HAFT_IO_HOT ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size,
+                                     const void **bytes) {
     ssize_t done = HAFT_PERFORM(haft_io_exchange, descriptor, buffer, size, bytes);
     if (HAFT_IO_LIKELY(done > 0))
         return done;

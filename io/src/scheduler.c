@@ -60,6 +60,7 @@
 #include "valid.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 enum {
     /* While some are left that the last poll has woken: else ever more would be, long before they go on. */
@@ -209,7 +210,7 @@ static bool has_yielded(const haft_io_task_t *task) {
     return task->runner != NULL && task->runner->yielded;
 }
 
-static haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
+static HAFT_IO_HOT haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
     haft_io_task_t *task = HAFT_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
     foresee(worker);
     worker->foreseen--;
@@ -217,7 +218,7 @@ static haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
     return task;
 }
 
-static __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io_worker_t *worker) {
+static HAFT_IO_HOT __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io_worker_t *worker) {
     if (worker->simulated != NULL)
         return dequeue_at_random(worker);
     if (polled_turn(worker))
@@ -483,14 +484,23 @@ int64_t haft_io_worker_now(const haft_io_worker_t *worker) {
     return worker->simulated != NULL ? worker->simulated->now : haft_io_clock();
 }
 
-void haft_io_set_clock(haft_io_worker_t *worker) {
-    worker->clock = haft_io_worker_now(worker);
+/* To some milliseconds, if nothing waits for a time: that takes less, and tells since when somebody waits. */
+static int64_t roughly_now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return (int64_t)time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
+}
+
+HAFT_IO_HOT void haft_io_set_clock(haft_io_worker_t *worker) {
+    bool roughly = worker->timers.count == 0 && !worker->times_polls && worker->simulated == NULL;
+    worker->clock = roughly ? roughly_now() : haft_io_worker_now(worker);
     worker->tick = (uint32_t)(worker->clock >> HAFT_IO_TICK_BITS);
 }
 
 /* How long a poll may take; negative: for ever. */
 static int64_t time_to_sleep(haft_io_worker_t *worker) {
-    int64_t next = haft_io_timers_next(&worker->timers);
+    int64_t next =
+        worker->timers.count != 0 ? haft_io_timers_next(&worker->timers) : HAFT_IO_FOREVER;
     if (next == HAFT_IO_FOREVER)
         return -1;
     int64_t now = haft_io_worker_now(worker);
@@ -505,7 +515,7 @@ static bool falls_asleep(haft_io_worker_t *worker) {
     return __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) == NULL;
 }
 
-static void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
+static HAFT_IO_HOT void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     int64_t began = HAFT_IO_UNLIKELY(worker->times_polls) ? haft_io_worker_now(worker) : 0;
     if (!worker->shared && worker->simulated == NULL)
         worker->woken = &worker->polled;
@@ -556,7 +566,7 @@ static inline haft_io_task_t *dequeue_plainly(haft_io_worker_t *worker) {
                                                                  : NULL; /* its place was in vain */
 }
 
-static void loop_alone(haft_io_worker_t *worker) {
+static HAFT_IO_HOT void loop_alone(haft_io_worker_t *worker) {
     const haft_io_scope_t *root = &worker->crew->root;
     for (;;) {
         haft_io_task_t *task = dequeue_plainly(worker);
@@ -594,7 +604,7 @@ static void loop_shared(haft_io_worker_t *worker) {
     }
 }
 
-void haft_io_loop(haft_io_worker_t *worker) {
+HAFT_IO_HOT void haft_io_loop(haft_io_worker_t *worker) {
     if (worker->shared)
         loop_shared(worker);
     else

@@ -167,11 +167,6 @@ static void prepare(struct io_uring_sqe *entry, const haft_io_operation_t *o, in
         io_uring_prep_write(entry, o->descriptor, o->buffer, at_once(o->size), (uint64_t)-1);
 }
 
-/* In a function of its own: what tells Valgrind takes room on the stack. */
-static __attribute__((noinline)) void has_written(void *buffer, size_t size) {
-    HAFT_IO_TELL_VALGRIND(DEFINED, buffer, size);
-}
-
 /* When it has been waited for. */
 static inline int answer_of(request_t *request, haft_io_task_t *task, enum haft_io_kind kind,
                             uint8_t nature) {
@@ -238,7 +233,7 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
             done = ask(runner, known, operation, nature);
         while (done == -EINTR);
         if (done > 0 && !sends(operation))
-            has_written(operation->buffer, (size_t)done);
+            HAFT_IO_TELL_VALGRIND(DEFINED, operation->buffer, (size_t)done);
         /* A descriptor that does not block, or that is another file by now. */
         if (done != -EAGAIN && done != -ENOTSOCK)
             return done;
@@ -263,8 +258,8 @@ static __attribute__((noinline)) ssize_t write_otherwise(haft_io_runner_t *runne
     return operate(runner, &operation);
 }
 
-static ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor, const void *buffer,
-                             size_t size) {
+static HAFT_IO_HOT ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor,
+                                         const void *buffer, size_t size) {
     haft_io_descriptor_t *known =
         haft_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     if (HAFT_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFT_IO_SOCKET ||
@@ -349,7 +344,7 @@ static __attribute__((noinline)) ssize_t exchange_otherwise(haft_io_runner_t *ru
     return haft_io_exchange_at_once(runner, p, haft_io_uring_read_lent);
 }
 
-static ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p) {
+static HAFT_IO_HOT ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p) {
     haft_io_worker_t *worker = runner->worker;
     state_t *state = worker->backend_state;
     haft_io_descriptor_t *known =
@@ -541,42 +536,49 @@ static void foresee_waiter(const struct io_uring_cqe *completion) {
     }
 }
 
-static void take_some(haft_io_worker_t *worker, struct io_uring_cqe **completions, unsigned count) {
-    for (unsigned i = 0; i < count && count > FEW; i++)
-        foresee_data(completions[i]);
-    for (unsigned i = 0; i < count && count > FEW; i++)
-        foresee_waiter(completions[i]);
+static void foresee(const struct io_uring *ring, unsigned head, unsigned count) {
     for (unsigned i = 0; i < count; i++)
-        completed(worker, completions[i]);
+        foresee_data(&ring->cq.cqes[(head + i) & ring->cq.ring_mask]);
+    for (unsigned i = 0; i < count; i++)
+        foresee_waiter(&ring->cq.cqes[(head + i) & ring->cq.ring_mask]);
 }
 
-void haft_io_uring_take_completions(state_t *state) {
+HAFT_IO_HOT void haft_io_uring_take_completions(state_t *state) {
     struct io_uring *ring = &state->ring;
-    struct io_uring_cqe *completions[TOGETHER];
-    unsigned count;
-    do {
-        count = io_uring_peek_batch_cqe(ring, completions, TOGETHER);
-        take_some(state->worker, completions, count);
+    for (unsigned count; (count = io_uring_cq_ready(ring)) != 0;) {
+        if (count > TOGETHER)
+            count = TOGETHER;
+        unsigned head = *ring->cq.khead;
+        if (HAFT_IO_UNLIKELY(count > FEW))
+            foresee(ring, head, count);
+        for (unsigned i = 0; i < count; i++)
+            completed(state->worker, &ring->cq.cqes[(head + i) & ring->cq.ring_mask]);
         io_uring_cq_advance(ring, count);
-    } while (count == TOGETHER);
+    }
     /* The kernel keeps what had no room. */
     if (HAFT_IO_LIKELY(io_uring_sq_ready(ring) == 0 && !io_uring_cq_has_overflow(ring)))
         settled(state);
 }
 
-static void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
-    state_t *state = worker->backend_state;
-    struct io_uring_cqe *first;
+static __attribute__((noinline)) int wait_until(state_t *state, int64_t nanoseconds) {
     struct __kernel_timespec limit = {nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
+    struct io_uring_cqe *first;
+    return io_uring_submit_and_wait_timeout(&state->ring, &first, 1, &limit, NULL);
+}
+
+static HAFT_IO_HOT void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
+    state_t *state = worker->backend_state;
     int code;
-    haft_io_stop_needless_arrivals(state);
-    if (!state->watches_waker)
+    if (HAFT_IO_UNLIKELY(state->accept_ended))
+        haft_io_stop_needless_arrivals(state);
+    if (HAFT_IO_UNLIKELY(!state->watches_waker))
         watch_for_wakes(state);
-    if (nanoseconds == 0)
+    if (nanoseconds < 0)
+        code = io_uring_submit_and_wait(&state->ring, 1);
+    else if (nanoseconds == 0)
         code = io_uring_submit_and_get_events(&state->ring);
     else
-        code = io_uring_submit_and_wait_timeout(&state->ring, &first, 1,
-                                                nanoseconds > 0 ? &limit : NULL, NULL);
+        code = wait_until(state, nanoseconds);
     haft_io_uring_check(code);
     haft_io_uring_take_completions(state);
 }

@@ -21,6 +21,8 @@ typedef struct haft_io_uring_state {
     bool no_multishot_receive;
     haft_io_worker_t *worker; /* whose this is */
     haft_io_link_t accepts, receives;
+    bool
+        accept_ended; /* since the last poll somebody has ceased to wait for one of `accepts`, or the kernel to give it */
     haft_io_provided_t *provided; /* NULL: not needed yet */
     bool sends_at_once; /* a send without an answer has been made when the kernel has taken it */
     uint64_t settled;   /* counts how often it had taken and answered all that it was asked for */
@@ -110,7 +112,7 @@ ssize_t haft_io_uring_read_arrived(haft_io_runner_t *runner, haft_io_descriptor_
 /* By a completion. */
 void haft_io_arrived(haft_io_uring_state_t *state, haft_io_arrivals_t *arrivals,
                      const struct io_uring_cqe *completion);
-/* Before a poll: nothing more for listeners that nobody waits for. */
+/* Before a poll, if `accept_ended`: nothing more for listeners that nobody waits for. */
 void haft_io_stop_needless_arrivals(haft_io_uring_state_t *state);
 /* Before the descriptor is closed. */
 void haft_io_end_arrivals(haft_io_uring_state_t *state, haft_io_arrivals_t *arrivals);

@@ -338,6 +338,17 @@ static void strike_requests(struct io_uring *ring) {
         entry->user_data = data;
     }
 }
+static void strike_completions(struct io_uring *ring) {
+    unsigned head;
+    struct io_uring_cqe *completion;
+    io_uring_for_each_cqe(ring, head, completion) {
+        if (struck_request == 0 || completion->user_data != struck_request)
+            continue;
+        if (completion->res == 0) /* and not withdrawn */
+            completion->res = -fault;
+        struck_request = 0;
+    }
+}
 #    define IN_RING(name, parameters, arguments)                                                   \
         int __real_##name parameters;                                                              \
         int __wrap_##name parameters;                                                              \
@@ -345,30 +356,18 @@ static void strike_requests(struct io_uring *ring) {
             if (strikes(#name, INTERRUPTIBLE))                                                     \
                 return -fault;                                                                     \
             strike_requests(ring);                                                                 \
-            return __real_##name arguments;                                                        \
+            int code = __real_##name arguments;                                                    \
+            strike_completions(ring);                                                              \
+            return code;                                                                           \
         }
 IN_RING(io_uring_submit, (struct io_uring * ring), (ring))
 IN_RING(io_uring_submit_and_get_events, (struct io_uring * ring), (ring))
 IN_RING(io_uring_get_events, (struct io_uring * ring), (ring))
+IN_RING(io_uring_submit_and_wait, (struct io_uring * ring, unsigned count), (ring, count))
 IN_RING(io_uring_submit_and_wait_timeout,
         (struct io_uring * ring, struct io_uring_cqe **first, unsigned count,
          struct __kernel_timespec *limit, sigset_t *signals),
         (ring, first, count, limit, signals))
-unsigned __real_io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **completions,
-                                        unsigned most);
-unsigned __wrap_io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **completions,
-                                        unsigned most);
-unsigned __wrap_io_uring_peek_batch_cqe(struct io_uring *ring, struct io_uring_cqe **completions,
-                                        unsigned most) {
-    unsigned count = __real_io_uring_peek_batch_cqe(ring, completions, most);
-    for (unsigned i = 0; i < count && struck_request != 0; i++)
-        if (completions[i]->user_data == struck_request) {
-            if (completions[i]->res == 0) /* and not withdrawn */
-                completions[i]->res = -fault;
-            struck_request = 0;
-        }
-    return count;
-}
 int __real_io_uring_queue_init_params(unsigned entries, struct io_uring *ring,
                                       struct io_uring_params *parameters);
 int __wrap_io_uring_queue_init_params(unsigned entries, struct io_uring *ring,

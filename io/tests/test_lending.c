@@ -630,22 +630,32 @@ int __wrap_io_uring_register_buf_ring(struct io_uring *ring, struct io_uring_buf
                                     : __real_io_uring_register_buf_ring(ring, given, flags);
 }
 
-int __real_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **first,
-                                            unsigned count, struct __kernel_timespec *limit,
-                                            sigset_t *signals);
-int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **first,
-                                            unsigned count, struct __kernel_timespec *limit,
-                                            sigset_t *signals);
 /* Gives what is asked for by multishot a flag that no kernel knows. */
-int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **first,
-                                            unsigned count, struct __kernel_timespec *limit,
-                                            sigset_t *signals) {
+static void make_unknown(struct io_uring *ring) {
     for (unsigned i = ring->sq.sqe_head; kernel == HAS_NO_MULTISHOT && i != ring->sq.sqe_tail;
          i++) {
         struct io_uring_sqe *entry = &ring->sq.sqes[i & *ring->sq.kring_mask];
         if (entry->opcode == IORING_OP_RECV && (entry->flags & IOSQE_BUFFER_SELECT) != 0)
             entry->ioprio |= 1 << 14;
     }
+}
+
+int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned count);
+int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned count);
+int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned count) {
+    make_unknown(ring);
+    return __real_io_uring_submit_and_wait(ring, count);
+}
+int __real_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **first,
+                                            unsigned count, struct __kernel_timespec *limit,
+                                            sigset_t *signals);
+int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **first,
+                                            unsigned count, struct __kernel_timespec *limit,
+                                            sigset_t *signals);
+int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **first,
+                                            unsigned count, struct __kernel_timespec *limit,
+                                            sigset_t *signals) {
+    make_unknown(ring);
     return __real_io_uring_submit_and_wait_timeout(ring, first, count, limit, signals);
 }
 

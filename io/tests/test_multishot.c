@@ -279,6 +279,12 @@ static void make_unknown(struct io_uring *ring) {
     }
 }
 
+int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned count);
+int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned count);
+int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned count) {
+    make_unknown(ring);
+    return __real_io_uring_submit_and_wait(ring, count);
+}
 int __real_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uring_cqe **first,
                                             unsigned count, struct __kernel_timespec *limit,
                                             sigset_t *signals);

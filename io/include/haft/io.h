@@ -327,7 +327,8 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size);
  * Errors are those of haft_io_read; -ENOMEM: there is no memory to lend.
  */
 ssize_t haft_io_read_lent(int descriptor, const void **bytes);
-enum { HAFT_IO_LENT_SIZE = 16384 };
+/* 16 KiB, and room for a header: so a message of 16 KiB is seen to be all there was, and a TLS record fits. */
+enum { HAFT_IO_LENT_SIZE = 16384 + 512 };
 
 /*
  * Answers, and waits for what comes next: haft_io_write_all of the `size` bytes at `buffer`, then haft_io_read_lent,
@@ -678,7 +679,7 @@ void haft_io_set_gate(haft_io_gate_t *gate);
 
 /*
  * Writes to the descriptor, by blocking writes, which scopes the run of the calling task has, and its tasks:
- * name, state, what each waits for, and for how long by the last poll of its thread. Tasks that have not
+ * name, state, what each waits for, and for how long by the last poll of its thread, to some milliseconds. Tasks that have not
  * waited yet are counted; of many descriptors that a task waits on, the first few are shown. The others go on
  * meanwhile, so what was written may have changed. 0, or an error; -ESRCH outside of a task.
  *
