@@ -163,8 +163,7 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
     const haft_io_task_t *task = cell->task;
     if (HAFT_IO_UNLIKELY(task == NULL))
         return wait_as_thread(cell, deadline);
-    if (HAFT_IO_UNLIKELY(haft_io_is_in_child(task)))
-        haft_io_waits_in_child(task);
+    haft_io_check_may_wait(task);
     if (HAFT_IO_UNLIKELY(kind == HAFT_IO_CANCELLABLE &&
                          haft_io_is_cancelled(task->runner->scope)) &&
         haft_io_cell_swap(cell, HAFT_IO_CANCELLED))

@@ -573,6 +573,11 @@ static inline haft_io_task_t *haft_io_this_task(void) {
 static inline bool haft_io_is_in_child(const haft_io_task_t *task) {
     return task != NULL && task->worker->forked;
 }
+/* Before anything is changed for a task that is about to wait: does not return there. */
+static inline void haft_io_check_may_wait(const haft_io_task_t *task) {
+    if (HAFT_IO_UNLIKELY(haft_io_is_in_child(task)))
+        haft_io_waits_in_child(task);
+}
 /* Puts a new task where it can be started. */
 static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t *task);
 /* Lets the task run again; any thread. */

@@ -311,8 +311,7 @@ static HAFT_IO_COLD __attribute__((noreturn)) void cannot_be_joined(const haft_i
 static bool await_end(haft_io_task_t *task, haft_io_task_t *self) {
     haft_io_worker_t *worker = self->worker;
     haft_io_cell_t cell = {HAFT_IO_WAITING, self};
-    if (HAFT_IO_UNLIKELY(haft_io_is_in_child(self)))
-        haft_io_waits_in_child(self);
+    haft_io_check_may_wait(self);
     if (!swap_joiner(task, NULL, &cell, worker->shared)) {
         await_end_of(task); /* which ends right now */
         return true;
