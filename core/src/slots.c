@@ -32,7 +32,7 @@
  *   resident. The colour varies their offset, so that fibers do not compete for the same sets of
  *   the cache. If colours take most of a page, the second level of the cache holds what a switch
  *   needs of a few thousand fibers: so they do in the first chunks (MORE_COLOURS). In larger chunks
- *   colours take less, and leave more of the page to the frames. Slots smaller than a page lie side
+ *   colours take less, and leave 3.2 KiB of the page to header and frames. Slots smaller than a page lie side
  *   by side, without guards and colours.
  */
 #define _GNU_SOURCE
@@ -57,9 +57,9 @@
 #endif
 
 enum {
-    COLOURS = 8,
+    COLOURS = 5,
     MORE_COLOURS = 16, /* of chunks of up to FEW_SLOTS */
-    FEW_SLOTS = 2048,
+    FEW_SLOTS = 1024,
     COLOUR_STEP = 192,
     CANARY_ROOM = 32,
     FEWEST_SLOTS = 16,
