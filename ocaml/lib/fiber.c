@@ -51,6 +51,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SAME(offset, field)                                                                        \
@@ -245,9 +246,9 @@ bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
             (uintptr_t)fiber->sp % 16 == 0);
 }
 
-/* Idle stacks that were full of nested fibers. They become the next hosts, when all others are in
-   use: the same recursion done again needs the same memory. */
-static ocaml_fiber_t *idle_hosts;
+/* Idle stacks are in three lists, which are taken from in this order: `haft_ocaml_idle`, by switch.S; those
+   that were full of nested fibers, which become hosts again; and all others. */
+static ocaml_fiber_t *idle_hosts, *idle_others;
 
 static ocaml_fiber_t *take_idle(ocaml_fiber_t **list) {
     ocaml_fiber_t *fiber = *list;
@@ -284,6 +285,8 @@ ocaml_fiber_t *haft_ocaml_take_stack(void) {
         return take_idle(&haft_ocaml_idle);
     if (idle_hosts != NULL)
         return take_idle(&idle_hosts);
+    if (idle_others != NULL)
+        return take_idle(&idle_others);
     return take_new(taken < DEEP_STACKS ? deep_stack_size : haft_ocaml_stack_size);
 }
 
@@ -295,6 +298,15 @@ static void make_idle_in(ocaml_fiber_t **list, ocaml_fiber_t *fiber) {
 
 static void make_idle(ocaml_fiber_t *fiber) {
     make_idle_in(&haft_ocaml_idle, fiber);
+}
+
+/* Leaves so many idle stacks to switch.S. */
+static void keep_idle(size_t most) {
+    ocaml_fiber_t **link = &haft_ocaml_idle;
+    while (*link != NULL && most-- > 0)
+        link = (ocaml_fiber_t **)(void *)&(*link)->sp;
+    while (*link != NULL)
+        make_idle_in(&idle_others, take_idle(link));
 }
 
 static bool has_room(const ocaml_fiber_t *fiber, size_t bytes) {
@@ -323,12 +335,12 @@ static void give(ocaml_fiber_t *fiber) {
     set_taken(taken - 1);
 }
 
-/* In place of the handler of an idle stack: nothing has run on it since `give_unused`. Whatever takes
+/* In place of the handler of an idle stack: nothing has run on it since `give_from` marked it. Whatever takes
    the stack writes a handler there. */
 #define UNUSED Val_unit
 
 /* Of the first `most` on the list, gives back those that no list of roots.c has until the next
-   collection, and, if `unused`, that nothing has run on since the last time; marks what stays. */
+   collection, and, if `unused`, that are marked; marks what stays. */
 static void give_from(ocaml_fiber_t **list, long most, bool unused) {
     ocaml_fiber_t **link = list;
     while (most-- > 0 && *link != NULL) {
@@ -344,36 +356,56 @@ static void give_from(ocaml_fiber_t **list, long most, bool unused) {
     }
 }
 
-void haft_ocaml_give_idle(long most) {
-    give_from(&haft_ocaml_idle, most, false);
-    if (most == LONG_MAX)
-        give_from(&idle_hosts, most, false);
+static void give_all(bool unused) {
+    give_from(&haft_ocaml_idle, LONG_MAX, unused);
+    give_from(&idle_hosts, LONG_MAX, unused);
+    give_from(&idle_others, LONG_MAX, unused);
+    haft_ocaml_trim_shelves();
+}
+
+void haft_ocaml_give_idle(void) {
+    give_all(false);
+}
+
+static bool a_period_has_ended(void) {
+    enum { PERIOD = 1000 }; /* milliseconds */
+    static int64_t end;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    int64_t now = (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+    if (now < end)
+        return false;
+    end = now + PERIOD;
+    return true;
 }
 
 void haft_ocaml_trim(void) {
-    enum { PERIODS = 8 };
-    static int periods;
-    static intnat cycles;
-    if (++periods % PERIODS == 0)
+    enum { COLLECTIONS = 8 };
+    static int collections;
+    if (++collections % COLLECTIONS == 0)
         set_crowded(false);
-    if (cycles == Caml_state->stat_major_collections)
+    /* As many as begin a recursion, and its first host. With more, each handler would have a stack of its
+       own, where thousands have been in use at some time. */
+    if (taken > 2 * (long)stacks_before_nests)
+        keep_idle(stacks_before_nests + 1);
+    if (!a_period_has_ended())
         return;
-    cycles = Caml_state->stat_major_collections;
     haft_ocaml_give_spares();
     if (taken > 2 * few_stacks)
-        haft_ocaml_give_idle(taken - few_stacks);
-    /* Not what the next recursion needs again: to touch new pages costs more than all else. */
-    give_from(&haft_ocaml_idle, LONG_MAX, true);
-    give_from(&idle_hosts, LONG_MAX, true);
+        give_from(&idle_others, taken - few_stacks, false);
+    /* Not what the next recursion needs again: to touch new pages costs more than all else. Cycles of the
+       collector would be no measure: with a small heap there are some in a millisecond. */
+    give_all(true);
 }
 
 /* ---- Hosts that are full ---- */
 
 /*
  * A host on which no more can be nested ends in haft_ocaml_nested_returned, as a settler does, and
- * has `argument` for a mark: so leave_host is called, which puts the stack on a list of its own.
- * Otherwise the next recursion would take it for one of the first fibers, each with a stack of its
- * own, nest on others, and touch their memory, too.
+ * has `argument` for a mark: so leave_host is called, which puts the stack on a list of its own, and the
+ * first one of a recursion below the stacks of its parents, alone. So the same recursion done again has the
+ * same hosts in the same order. Otherwise it would take them for the first fibers, each with a stack of
+ * its own, nest on others, and touch their memory, too.
  */
 static void mark_full(ocaml_fiber_t *host) {
     if (is_nested(host) || haft_of(host)->argument != NULL ||
@@ -408,7 +440,13 @@ void haft_ocaml_leave_full(ocaml_fiber_t *host) {
     unmark_full(host);
     if (host->scope.serial != 0)
         haft_language_moved(&host->scope, haft_of(host));
-    make_idle_in(&idle_hosts, host);
+    const ocaml_fiber_t *parent = fiber_of_scope(host->scope.outer);
+    if (parent != NULL && parent->continuation == FIBER_NESTED) {
+        make_idle_in(&idle_hosts, host);
+        return;
+    }
+    keep_idle(0);
+    make_idle(host);
 }
 
 /* `depth`: how many bytes of its stack were in use. */
@@ -432,7 +470,7 @@ static void end_one(ocaml_fiber_t *fiber, size_t depth) {
     unmark_full(fiber);
     make_idle(fiber);
     if (depth > DEEP)
-        haft_ocaml_give_idle(1);
+        give_from(&haft_ocaml_idle, 1, false);
 }
 
 void haft_ocaml_end_one(ocaml_fiber_t *fiber) {

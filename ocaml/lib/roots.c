@@ -19,7 +19,6 @@
  */
 #include "runtime.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 typedef struct fibers {
@@ -216,7 +215,23 @@ static void scan_recent(scanning_action action) {
 /* ---- The hooks ---- */
 
 static void (*scan_before)(scanning_action action);
-static void (*end_before)(void);
+static void (*end_before)(void), (*slice_begin_before)(void), (*slice_end_before)(void);
+
+/* A compaction in a slice is the collector's own idea, and with a small heap there is one in some
+   milliseconds; any other is what the program has asked for. */
+static bool in_slice;
+
+static void slice_begins(void) {
+    if (slice_begin_before != NULL)
+        slice_begin_before();
+    in_slice = true;
+}
+
+static void slice_ends(void) {
+    if (slice_end_before != NULL)
+        slice_end_before();
+    in_slice = false;
+}
 
 /* A fiber that was placed before the last minor collection may be among them, with a continuation in
    the major heap. */
@@ -257,8 +272,8 @@ static void scan(scanning_action action) {
     } else if (action != caml_oldify_one) { /* compaction: everything moves */
         haft_ocaml_scan_settled(action);
         scan_recent(action);
-        haft_ocaml_give_idle(LONG_MAX);
-        haft_ocaml_trim_shelves();
+        if (!in_slice)
+            haft_ocaml_give_idle();
     }
 }
 
@@ -314,4 +329,8 @@ void haft_ocaml_watch_collector(void) {
     caml_scan_roots_hook = scan;
     end_before = caml_minor_gc_end_hook;
     caml_minor_gc_end_hook = minor_collection_ends;
+    slice_begin_before = caml_major_slice_begin_hook;
+    caml_major_slice_begin_hook = slice_begins;
+    slice_end_before = caml_major_slice_end_hook;
+    caml_major_slice_end_hook = slice_ends;
 }

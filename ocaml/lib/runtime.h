@@ -139,8 +139,8 @@ HAFTI_INLINE size_t haft_ocaml_depth(const ocaml_fiber_t *fiber, const char *sp)
 }
 /* A fiber on whose stack no more could be nested has ended. */
 void haft_ocaml_leave_full(ocaml_fiber_t *host);
-/* Gives idle stacks back, at most so many. */
-void haft_ocaml_give_idle(long most);
+/* Gives back all stacks that are idle, and what nothing is in of the shelves. */
+void haft_ocaml_give_idle(void);
 /* After a minor collection. */
 void haft_ocaml_trim(void);
 /* There are so many stacks that nothing suspended is to hold one longer than until the next

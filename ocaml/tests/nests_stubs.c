@@ -5,6 +5,8 @@
 #include <caml/mlvalues.h>
 
 #include <errno.h>
+#include <haft.h>
+#include <haft/language.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -18,6 +20,7 @@ value nests_call(value function, value argument);
 value nests_be_an_old_kernel(value unit);
 value nests_kibibytes(value field);
 value nests_frames(value unit);
+value nests_stacks_around(value unit);
 
 /* A frame of C without local roots. */
 value nests_call(value function, value argument) {
@@ -69,3 +72,13 @@ value nests_frames(value unit) {
     return Val_long(frames);
 }
 /* SPDX-License-Identifier: MIT */
+
+/* How many fibers around the caller have stacks of their own: the others have no pool (ocaml/lib/nests.c). */
+value nests_stacks_around(value unit) {
+    long stacks = 0;
+    (void)unit;
+    for (hafti_scope_t *scope = haft_language_thread()->current; scope != NULL;
+         scope = scope->outer)
+        stacks += scope->kind == HAFTI_SCOPE_FIBER && hafti_fiber_of(scope)->pool != NULL;
+    return Val_long(stacks);
+}

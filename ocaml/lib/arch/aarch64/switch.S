@@ -490,8 +490,9 @@ haft_ocaml_returned:
 haft_ocaml_nested_returned:
         sub     x20, sp, #FIBER_TRAP
         load_thread
-        ldr     x9, [x20, #FIBER_HOST]
-        cbnz    x9, .Lsettler_returned
+        ldr     x9, [x20, #FIBER_CONTINUATION]
+        cmp     x9, #FIBER_NESTED
+        b.ne    .Lsettler_returned
 .Lnested_returned_go:
         ldr     x4, [x20, #FIBER_HANDLER]
         to_parents_roots
@@ -549,8 +550,9 @@ haft_ocaml_nested_returned:
         parent_in_header 0
         mov     x20, sp
         load_thread
-        ldr     x9, [x20, #FIBER_HOST]
-        cbnz    x9, .Lsettler_raised
+        ldr     x9, [x20, #FIBER_CONTINUATION]
+        cmp     x9, #FIBER_NESTED
+        b.ne    .Lsettler_raised
 .Lnested_raised_go:
         ldr     x4, [x20, #FIBER_HANDLER]
         to_parents_roots

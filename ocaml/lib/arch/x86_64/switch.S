@@ -444,7 +444,7 @@ haft_ocaml_returned:
 haft_ocaml_nested_returned:
         leaq    -FIBER_TRAP(%rsp), %rcx
         load_thread
-        cmpq    $0, FIBER_HOST(%rcx)
+        cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
         jne     .Lsettler_returned
 .Lnested_returned_go:
         movq    FIBER_HANDLER(%rcx), %rdx
@@ -503,7 +503,7 @@ haft_ocaml_nested_returned:
         .cfi_escape 0x0f, 0x04, 0x77, 0xd0, 0x00, 0x06 /* CFA = [rsp + 80] */
         movq    %rsp, %rcx
         load_thread
-        cmpq    $0, FIBER_HOST(%rcx)
+        cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
         jne     .Lsettler_raised
 .Lnested_raised_go:
         movq    FIBER_HANDLER(%rcx), %rdx
