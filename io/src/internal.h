@@ -662,8 +662,8 @@ enum haft_io_kind {
 struct haft_io_operation {
     enum haft_io_kind kind;
     int descriptor;
-    int flags; /* POLL: events */
-    void *buffer;
+    int flags;    /* POLL: events */
+    void *buffer; /* CONNECT: a bool, whether it has begun */
     size_t size;
     struct sockaddr *address;
     socklen_t *address_size;

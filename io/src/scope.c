@@ -329,6 +329,7 @@ static void note(haft_io_task_t *task, int code, const char *message) {
 static bool run_body(void *(*body)(void *), void *argument, void **result, int *code) {
     HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new(body, argument);
     if (fiber == NULL) {
+        *result = NULL;
         *code = -ENOMEM;
         note(haft_io_this_task(), *code, "no stack for the body of a scope");
         return true;
@@ -337,6 +338,7 @@ static bool run_body(void *(*body)(void *), void *argument, void **result, int *
     haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(haft_io_unwind));
     HAFT_MATCH(request) {
         HAFT_CASE(haft_io_unwind, payload) {
+            *result = NULL;
             *code = payload->code;
             was_unwound = true;
         }

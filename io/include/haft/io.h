@@ -209,7 +209,7 @@ typedef struct haft_io_scope_options {
 /*
  * Calls `body(argument)` in a new scope, under the handlers of the caller, and returns when the
  * body and all tasks that were spawned in the scope have ended: no task outlives its scope. Stores
- * the body's result in `*result`; `result` may be NULL.
+ * the body's result in `*result`, NULL if the body was unwound; `result` may be NULL.
  *
  * If the body or a task of the scope fails (haft_io_fail), the body and the other tasks are
  * cancelled; when they have ended, haft_io_scope returns the code of the first failure. It returns
@@ -300,7 +300,9 @@ int haft_io_sleep_until(int64_t deadline);
 /*
  * Each of these waits until it can be done, and returns what the system call of that name returns,
  * or a negative error number. Descriptors made by this header are non-blocking, and close on exec.
- * Other descriptors may be used, too, blocking or not, and are left as they are.
+ * Other descriptors may be used, too, blocking or not, and are left as they are. A write to a pipe that nobody
+ * reads any more sends SIGPIPE, as write(2) does: ignore that signal, and it is -EPIPE. (A write to a socket
+ * sends none.)
  *
  * Two tasks that read one stream at once, or write to it, would each get parts: the second call
  * returns -EBUSY. Several tasks may accept from one socket.
@@ -740,8 +742,8 @@ typedef struct haft_io_simulation {
  * seed decides which ready task goes on; time stands still while a task can go on, and then jumps
  * to the next timer; blocking work is done on the thread of the run. When no task will ever go on,
  * it prints which task waits for what, cancels all tasks, and returns -EDEADLK. If the result is
- * not 0, it prints the seed on standard error; with this seed in HAFT_IO_SEED the run is repeated.
- * `options` may be NULL. Operations on real descriptors block. When again no task will ever go on, the shielded
+ * not 0, it prints the seed on standard error; with this seed in HAFT_IO_SEED the run is repeated, and with
+ * something else there it returns -EINVAL. `options` may be NULL. Operations on real descriptors block. When again no task will ever go on, the shielded
  * scopes are cancelled, the outer ones first. Tasks that wait for ever where no cancel reaches
  * (haft_io_wait_event_to_the_end) end the process with a message, which has the seed.
  */
