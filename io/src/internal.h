@@ -737,7 +737,7 @@ typedef struct haft_io_place {
     haft_io_cell_t *cell;
     uint32_t outcome; /* with which its cell is won */
     bool closed;      /* it was won because the channel was closed */
-    void *value;      /* what is sent, or where to receive to */
+    void *value;      /* what is sent, or where to receive to; of a promise */
 } haft_io_place_t;
 
 /* The lock of an object, for a few instructions. */
@@ -824,9 +824,10 @@ static inline void haft_io_let_go(const haft_io_place_t *place) {
 /* All, by their `next`. */
 haft_io_place_t *haft_io_claim_all(haft_io_waiting_t *list);
 void haft_io_let_all_go(haft_io_place_t *places);
-/* Waits in the list; called under the lock, returns without it. 0, -ETIMEDOUT or -ECANCELED. */
+/* Waits in the list; called under the lock, returns without it. 0, and in `*given`, if that is not NULL, the value that
+   the place was given by who let it go; -ETIMEDOUT or -ECANCELED. */
 int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
-                    enum haft_io_wait_kind kind, const char *waits_for);
+                    enum haft_io_wait_kind kind, const char *waits_for, void **given);
 int haft_io_code_of(uint32_t outcome);
 /* Waits for the event of a gate, and clears it; to the end. */
 void haft_io_wait_turn(haft_io_task_t *task, haft_io_event_t *event);

@@ -609,6 +609,30 @@ BODY(wait_for_what_ends) {
     }
     return NULL;
 }
+/* The promise is in the frame of who keeps it. */
+static void *keep_and_forget(void *where) {
+    haft_io_promise_t mine = {.value = NULL};
+    *(haft_io_promise_t **)where = &mine;
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_keep(&mine, check_number(7));
+    memset(&mine, 0xa5, sizeof mine);
+    __asm__ volatile("" : : "r"(&mine) : "memory");
+    return NULL;
+}
+BODY(await_what_ends) {
+    haft_io_promise_t *theirs = NULL;
+    void *value = NULL;
+    haft_io_spawn(keep_and_forget, &theirs);
+    while (theirs == NULL)
+        haft_io_yield();
+    CHECK_EQUAL(haft_io_await(theirs, &value), 0);
+    CHECK_EQUAL((intptr_t)value, 7);
+    return NULL;
+}
+static void a_promise_may_end_when_it_has_been_kept(void) {
+    CHECK_RUNS(await_what_ends);
+}
+
 /* (What is wrong here the thread sanitizer sees.) */
 static void an_object_may_end_with_the_only_wait_for_it(void) {
     wait_for_what_ends(NULL);
@@ -647,6 +671,7 @@ int main(void) {
     RUN(a_choice_that_was_done_is_not_overwritten_by_the_other);
     RUN(a_choice_among_a_thousand_needs_no_large_stack);
     RUN(an_object_may_end_with_the_only_wait_for_it);
+    RUN(a_promise_may_end_when_it_has_been_kept);
     double seconds = check_seconds("HAFT_SYNC_SECONDS", 0, CHECK_RACE_SECONDS);
     double begin = (double)time(NULL);
     do {

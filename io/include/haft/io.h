@@ -431,8 +431,14 @@ ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags
 int haft_io_send_descriptor(int socket, int descriptor);
 int haft_io_receive_descriptor(int socket);
 
-/* Waits for the next connection. When the process has run out of descriptors, waits for one,
-   too. */
+/*
+ * Waits for the next connection. When the process has run out of descriptors, waits for one, too.
+ *
+ * With io_uring, in a run of one thread, the kernel is asked once for all connections of a listener (multishot accept).
+ * So it may have given the library some that no task has asked for yet. They are for haft_io_accept, and are closed
+ * with the listener, or at the end of the run. Who accepts in another way, by a call of the system or in a process
+ * that has the listener, too, does not get them.
+ */
 int haft_io_accept(int listener);
 int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size);
 
@@ -622,7 +628,8 @@ typedef struct haft_io_promise {
     void *value;
 } haft_io_promise_t;
 
-/* A promise is a value that comes once. haft_io_keep gives the value; a second one is an error. */
+/* A promise is a value that comes once. haft_io_keep gives the value; a second one is an error. `value` of
+   haft_io_await may be NULL. */
 void haft_io_keep(haft_io_promise_t *promise, void *value);
 int haft_io_await(haft_io_promise_t *promise, void **value);
 int haft_io_await_until(haft_io_promise_t *promise, void **value, int64_t deadline);
