@@ -299,13 +299,15 @@ int haft_io_sleep_until(int64_t deadline);
 
 /*
  * Each of these waits until it can be done, and returns what the system call of that name returns,
- * or a negative error number. Descriptors made by this header are non-blocking, and close on exec.
+ * or a negative error number. Descriptors made by this header close on exec, and its sockets and pipes are
+ * non-blocking.
  * Other descriptors may be used, too, blocking or not, and are left as they are. A write to a pipe that nobody
  * reads any more sends SIGPIPE, as write(2) does: ignore that signal, and it is -EPIPE. (A write to a socket
  * sends none.)
  *
- * Two tasks that read one stream at once, or write to it, would each get parts: the second call
- * returns -EBUSY. Several tasks may accept from one socket.
+ * Two tasks of a run that read one stream at once, or write to it, would each get parts: the second call
+ * returns -EBUSY, where it would wait. All are streams here but sockets of datagrams or packets; an eventfd is one.
+ * Several tasks may accept from one socket.
  */
 ssize_t haft_io_read(int descriptor, void *buffer, size_t size);
 ssize_t haft_io_write(int descriptor, const void *buffer, size_t size);
