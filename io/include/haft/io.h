@@ -461,7 +461,8 @@ int haft_io_port(int socket);
 /*
  * Calls `function(argument)` on a thread of the pool, where it may block, and waits for it; with no
  * scheduler, calls it on the caller's thread. A cancel withdraws a call that has not begun, and
- * waits for one that has. Returns 0, or -ECANCELED.
+ * waits for one that has. Returns 0, or -ECANCELED; -EAGAIN or -ENOMEM where the pool has no thread, and the system
+ * gives none. (So do the functions below.)
  */
 int haft_io_call_blocking(void (*function)(void *), void *argument);
 
@@ -472,7 +473,7 @@ ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_
 int haft_io_sync(int descriptor);
 
 struct addrinfo;
-/* As getaddrinfo(3), in the pool. Returns 0, an EAI_ code, or -ECANCELED. */
+/* As getaddrinfo(3), in the pool. Returns 0, an EAI_ code (EAI_AGAIN where there is no thread), or -ECANCELED. */
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
                     struct addrinfo **result);
 
