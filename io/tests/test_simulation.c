@@ -160,6 +160,31 @@ static void a_simulation_that_has_not_begun_has_no_seed_to_print(void) {
     CHECK_EQUAL(strlen(child.output), 0);
 }
 
+enum { CHOICES = 33 };
+static char chosen[CHOICES + 1];
+BODY(choose_in_simulation) {
+    haft_io_choice_t choices[2];
+    int value = 0;
+    for (int i = 0; i < 2; i++) {
+        choices[i] = (haft_io_choice_t){haft_io_channel_new(sizeof(int), CHOICES), NULL, &value, 0};
+        for (int k = 0; k < CHOICES; k++)
+            haft_io_channel_send(choices[i].channel, &k);
+    }
+    for (int k = 0; k < CHOICES; k++)
+        chosen[k] = (char)('0' + haft_io_choose(choices, 2));
+    for (int i = 0; i < 2; i++)
+        haft_io_channel_free(choices[i].channel);
+    return NULL;
+}
+static void the_seed_decides_among_choices(void) {
+    char before[CHOICES + 1];
+    const haft_io_simulation_t options = {.seed = 5};
+    CHECK_EQUAL(haft_io_simulate(choose_in_simulation, NULL, &options), 0);
+    memcpy(before, chosen, sizeof before);
+    CHECK_EQUAL(haft_io_simulate(choose_in_simulation, NULL, &options), 0);
+    CHECK_SAME_TEXT(chosen, before);
+}
+
 static const char *seed_given;
 static int run_with_seed(void) {
     setenv("HAFT_IO_SEED", seed_given, 1);
@@ -261,6 +286,7 @@ int main(void) {
     RUN(a_cancel_leaves_waitall_what_it_has);
     RUN(dontwait_does_not_wait_and_what_is_not_simulated_is_refused);
     RUN(a_simulation_that_has_not_begun_has_no_seed_to_print);
+    RUN(the_seed_decides_among_choices);
     RUN(what_is_no_seed_in_the_environment_is_refused);
     RUN(a_deadlock_in_shields_is_an_error_of_theirs);
     RUN(a_deadlock_in_a_cleanup_leaves_the_failure_what_it_is);

@@ -639,6 +639,37 @@ static void an_object_may_end_with_the_only_wait_for_it(void) {
     CHECK_RUNS(wait_for_what_ends);
 }
 
+/* Two by turns, each among two channels of its own, all of which have something. */
+static void *choose_often(void *unused) {
+    enum { OFTEN = 200 };
+    haft_io_channel_t *channels[2];
+    haft_io_choice_t choices[2];
+    int value = 0, times[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        channels[i] = haft_io_channel_new(sizeof(int), OFTEN);
+        for (int k = 0; k < OFTEN; k++)
+            haft_io_channel_send(channels[i], &k);
+        choices[i] = (haft_io_choice_t){channels[i], NULL, &value, 0};
+    }
+    for (int k = 0; k < OFTEN; k++) {
+        times[haft_io_choose(choices, 2)]++;
+        haft_io_yield();
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK(times[i] > OFTEN / 4);
+        haft_io_channel_free(channels[i]);
+    }
+    return unused;
+}
+BODY(choose_by_turns) {
+    haft_io_spawn(choose_often, NULL);
+    haft_io_spawn(choose_often, NULL);
+    return NULL;
+}
+static void no_choice_is_passed_over_where_several_choose_by_turns(void) {
+    CHECK_RUNS(choose_by_turns);
+}
+
 BODY(send_nothings) {
     haft_io_channel_t *empty = haft_io_channel_new(0, 1);
     CHECK_EQUAL(haft_io_channel_send(empty, NULL), 0);
@@ -670,6 +701,7 @@ int main(void) {
     RUN(a_choice_does_the_first_that_can_be_done);
     RUN(a_choice_that_was_done_is_not_overwritten_by_the_other);
     RUN(a_choice_among_a_thousand_needs_no_large_stack);
+    RUN(no_choice_is_passed_over_where_several_choose_by_turns);
     RUN(an_object_may_end_with_the_only_wait_for_it);
     RUN(a_promise_may_end_when_it_has_been_kept);
     double seconds = check_seconds("HAFT_SYNC_SECONDS", 0, CHECK_RACE_SECONDS);

@@ -669,7 +669,8 @@ typedef struct haft_io_choice {
 } haft_io_choice_t;
 
 /* Waits until one of the choices can be done, does it, and returns its index. If several can be
-   done at once, calls do them by turns. -ENOMEM: there is no memory to wait for more than 16. */
+   done at once, calls do now one and now another: none is passed over again and again. In a simulation the seed
+   decides. -ENOMEM: there is no memory to wait for more than 16. */
 int haft_io_choose(haft_io_choice_t *choices, size_t count);
 int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline);
 

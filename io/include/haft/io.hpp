@@ -1008,8 +1008,8 @@ struct on_send {
 };
 
 /*
- * Waits until one of the cases can be done, does it, and returns its index; if several can, they are done by
- * turns. With a time: nothing after it.
+ * Waits until one of the cases can be done, does it, and returns its index; if several can, none is passed over
+ * again and again. With a time: nothing after it.
  *     io::select(io::on_receive(numbers, [](std::optional<int> number) { ... }),
  *                io::on_send(words, "a word", [](bool sent) { ... }));
  */
