@@ -267,6 +267,7 @@ int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_option
             crew->stacks = (haft_fiber_options_t){.stack_size = DENSE_SIZE, .dense = true};
         else
             crew->stacks.stack_size = options != NULL ? options->stack_size : 0;
+        crew->stacks.name = "a task, see haft_io_options_t.stack_size";
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
         crew->times_polls = options != NULL && options->times_polls;
         code = run_crew(crew, threads, main, argument, options, simulated);
