@@ -490,6 +490,12 @@ int haft_io_status(const char *path, struct stat *status);
 /* ---- Signals and processes ------------------------------------------------------------------ */
 
 /*
+ * Signals of the process are for the program's own threads: those that the library starts, for the tasks of a run and
+ * for blocking work, block all but those of faults (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS). So kill(getpid(),
+ * ...) reaches the program from everywhere; raise(3), which is for the calling thread, does nothing there.
+ */
+
+/*
  * Waits for one of the signals of the set and returns its number. All threads of the process must block
  * them: block them before haft_io_run. One that comes while nobody waits is kept for the next wait.
  */
