@@ -303,10 +303,17 @@ static void unguard_all(haft_io_channel_t **channels, size_t count) {
             haft_io_unguard(&channels[i]->lock);
 }
 
-/* Where to begin to look, so that no choice is always passed over. */
-static size_t next_turn(void) {
-    static size_t turn;
-    return __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED);
+/*
+ * Where to begin to look, so that no choice is passed over again and again: the multiples of the golden ratio lie evenly
+ * in every part of their sequence, also to one of several who choose by turns. In a simulation the seed decides.
+ */
+static size_t next_turn(size_t count) {
+    static uint64_t multiple; /* without its whole part */
+    const haft_io_worker_t *worker = haft_io_worker();
+    if (worker != NULL && worker->simulated != NULL)
+        return haft_io_random(worker->simulated, count);
+    uint64_t turn = __atomic_fetch_add(&multiple, UINT64_C(0x9e3779b97f4a7c15), __ATOMIC_RELAXED);
+    return (size_t)((turn >> 32) * count >> 32);
 }
 
 static bool sends(const haft_io_choice_t *choice) {
@@ -323,7 +330,7 @@ static int choose_among(haft_io_choice_t *choices, size_t count, int64_t deadlin
         channels[i] = choices[i].channel;
     qsort(channels, count, sizeof *channels, by_address);
     guard_all(channels, count);
-    size_t turn = next_turn();
+    size_t turn = next_turn(count);
     for (size_t i = 0; i < count; i++) {
         size_t index = (turn + i) % count;
         haft_io_choice_t *choice = &choices[index];

@@ -32,24 +32,34 @@ typedef struct text {
     bool failed; /* no memory */
 } text_t;
 
+static bool grow(text_t *text, size_t needed) {
+    enum { FIRST = 512 };
+    size_t room = text->room * 2 + FIRST;
+    if (room < needed)
+        room = needed;
+    char *bytes = realloc(text->bytes, room);
+    text->failed = bytes == NULL;
+    if (bytes == NULL)
+        return false;
+    text->bytes = bytes;
+    text->room = room;
+    return true;
+}
+
+/* However long it is: names of functions of C++ and of tasks may be. */
 static __attribute__((format(printf, 2, 3))) void add(text_t *text, const char *format, ...) {
-    enum { LONGEST = 512 };
-    if (text->room - text->size < LONGEST && !text->failed) {
-        size_t room = text->room * 2 + LONGEST;
-        char *bytes = realloc(text->bytes, room);
-        text->failed = bytes == NULL;
-        if (bytes != NULL) {
-            text->bytes = bytes;
-            text->room = room;
+    while (!text->failed) {
+        size_t room = text->room - text->size;
+        va_list arguments;
+        va_start(arguments, format);
+        int size = vsnprintf(room != 0 ? text->bytes + text->size : NULL, room, format, arguments);
+        va_end(arguments);
+        if (size >= 0 && (size_t)size < room) {
+            text->size += (size_t)size;
+            return;
         }
+        text->failed = size < 0 || !grow(text, text->size + (size_t)size + 1);
     }
-    if (text->failed)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vsnprintf(text->bytes + text->size, LONGEST, format, arguments);
-    va_end(arguments);
-    text->size += size < LONGEST ? (size_t)size : LONGEST - 1;
 }
 
 static const char *state_name(const haft_io_task_t *task) {

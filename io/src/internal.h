@@ -507,6 +507,8 @@ void haft_io_set_worker(haft_io_worker_t *worker);
 /* Runs tasks until the run ends. */
 void haft_io_loop(haft_io_worker_t *worker);
 void haft_io_free_runners(haft_io_worker_t *worker);
+/* Signals are for the program's own threads, but a fault is for the thread that makes it. 0, or an error (run.c). */
+int haft_io_start_thread(pthread_t *thread, void *(*function)(void *), void *argument);
 /* The last task has ended: all workers leave their loops. */
 void haft_io_end_run(haft_io_crew_t *crew);
 /* Ends the worker's poll, if it is in one that may block, or the next; any thread. */
@@ -680,8 +682,8 @@ enum haft_io_kind {
 struct haft_io_operation {
     enum haft_io_kind kind;
     int descriptor;
-    int flags; /* POLL: events */
-    void *buffer;
+    int flags;    /* POLL: events */
+    void *buffer; /* CONNECT: a bool, whether it has begun */
     size_t size;
     struct sockaddr *address;
     socklen_t *address_size;
@@ -755,7 +757,7 @@ typedef struct haft_io_place {
     haft_io_cell_t *cell;
     uint32_t outcome; /* with which its cell is won */
     bool closed;      /* it was won because the channel was closed */
-    void *value;      /* what is sent, or where to receive to */
+    void *value;      /* what is sent, or where to receive to; of a promise */
 } haft_io_place_t;
 
 /* The lock of an object, for a few instructions. */
@@ -842,9 +844,10 @@ static inline void haft_io_let_go(const haft_io_place_t *place) {
 /* All, by their `next`. */
 haft_io_place_t *haft_io_claim_all(haft_io_waiting_t *list);
 void haft_io_let_all_go(haft_io_place_t *places);
-/* Waits in the list; called under the lock, returns without it. 0, -ETIMEDOUT or -ECANCELED. */
+/* Waits in the list; called under the lock, returns without it. 0, and in `*given`, if that is not NULL, the value that
+   the place was given by who let it go; -ETIMEDOUT or -ECANCELED. */
 int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
-                    enum haft_io_wait_kind kind, const char *waits_for);
+                    enum haft_io_wait_kind kind, const char *waits_for, void **given);
 int haft_io_code_of(uint32_t outcome);
 /* Waits for the event of a gate, and clears it; to the end. */
 void haft_io_wait_turn(haft_io_task_t *task, haft_io_event_t *event);

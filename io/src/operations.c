@@ -172,16 +172,19 @@ static ssize_t transfer_parts(const haft_io_operation_t *o) {
     return transfer_plainly(&part, PIPE_BUF);
 }
 
-/* A connect that was begun goes on by itself; it is asked again when the socket can be written to. */
+/* A connect that was begun goes on by itself; it is asked again when the socket can be written to. That the socket is
+   connected is success then, and an error at the first time. */
 static ssize_t attempt_connect(const haft_io_operation_t *o) {
+    bool *begun = o->buffer;
     bool blocked = blocks(o->descriptor);
     if (blocked)
         fcntl(o->descriptor, F_SETFL, fcntl(o->descriptor, F_GETFL) | O_NONBLOCK);
     int code = connect(o->descriptor, o->address, *o->address_size) == 0 ? 0 : -errno;
     if (blocked)
         fcntl(o->descriptor, F_SETFL, fcntl(o->descriptor, F_GETFL) & ~O_NONBLOCK);
-    if (code == -EISCONN)
+    if (code == -EISCONN && *begun)
         return 0;
+    *begun = true;
     /* A local listener whose queue is full; unlike the others it has begun nothing that could be waited for. */
     if (code == -EAGAIN)
         return QUEUE_FULL;
@@ -331,7 +334,7 @@ OPERATION(receive_message, clause, ssize_t, HAFT_IO_RECEIVE_MESSAGE, p->socket, 
 OPERATION(send_message, clause, ssize_t, HAFT_IO_SEND_MESSAGE, p->socket, p->flags,
           (void *)(uintptr_t)p->message, 0, NULL, NULL)
 OPERATION(accept, clause, int, HAFT_IO_ACCEPT, p->listener, 0, NULL, 0, NULL, NULL)
-OPERATION(connect, clause, int, HAFT_IO_CONNECT, p->socket, 0, NULL, 0,
+OPERATION(connect, clause, int, HAFT_IO_CONNECT, p->socket, 0, &(bool){false}, 0,
           (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
 OPERATION(wait_for, clause, int, HAFT_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
 

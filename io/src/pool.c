@@ -10,7 +10,6 @@
 #include "internal.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 typedef struct call {
@@ -86,23 +85,12 @@ static haft_io_pool_t *pool_of(haft_io_crew_t *crew) {
     return pool;
 }
 
-/* Signals are for the program's own threads. */
-static int start_thread(haft_io_pool_t *pool) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(&pool->threads[pool->count], NULL, serve, pool);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code == 0)
-        pool->count++;
-    return -code;
-}
-
 /* False: there is no thread to serve it, and none can be had. */
 static bool submit(haft_io_pool_t *pool, call_t *call) {
     pthread_mutex_lock(&pool->lock);
-    if (pool->queued >= pool->idle && pool->count < pool->most)
-        start_thread(pool);
+    if (pool->queued >= pool->idle && pool->count < pool->most &&
+        haft_io_start_thread(&pool->threads[pool->count], serve, pool) == 0)
+        pool->count++;
     bool served = pool->count != 0;
     if (served) {
         haft_io_append(&pool->queue, &call->link);

@@ -113,12 +113,14 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
-static int start_serving(thread_t *thread) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(&thread->id, NULL, serve, thread);
+int haft_io_start_thread(pthread_t *thread, void *(*function)(void *), void *argument) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+    sigset_t others, before;
+    sigfillset(&others);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&others, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &others, &before);
+    int code = pthread_create(thread, NULL, function, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -code;
 }
@@ -131,7 +133,7 @@ static bool add_worker(haft_io_crew_t *crew, thread_t *thread) {
         return false;
     *thread = (thread_t){.worker = worker, .backend = crew->workers[0]->backend};
     crew->workers[index] = worker;
-    if (start_serving(thread) != 0) {
+    if (haft_io_start_thread(&thread->id, serve, thread) != 0) {
         worker_free(worker);
         return false;
     }
@@ -267,6 +269,7 @@ int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_option
             crew->stacks = (haft_fiber_options_t){.stack_size = DENSE_SIZE, .dense = true};
         else
             crew->stacks.stack_size = options != NULL ? options->stack_size : 0;
+        crew->stacks.name = "a task, see haft_io_options_t.stack_size";
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
         crew->times_polls = options != NULL && options->times_polls;
         code = run_crew(crew, threads, main, argument, options, simulated);

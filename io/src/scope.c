@@ -325,18 +325,22 @@ static void note(haft_io_task_t *task, int code, const char *message) {
         haft_io_scope_fail(task->runner->scope, code, message, haft_io_task_name(task));
 }
 
-/* Runs the body until it returns or is unwound: true, with how it was. */
-static bool run_body(void *(*body)(void *), void *argument, void **result, int *code) {
-    HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new(body, argument);
+/* Runs the body until it returns or is unwound: true, with how it was. Its stack is like that of the task. */
+static bool run_body(haft_io_task_t *task, void *(*body)(void *), void *argument, void **result,
+                     int *code) {
+    const haft_fiber_options_t *options = task != NULL ? &task->worker->crew->stacks : NULL;
+    HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new_with(options, body, argument);
     if (fiber == NULL) {
+        *result = NULL;
         *code = -ENOMEM;
-        note(haft_io_this_task(), *code, "no stack for the body of a scope");
+        note(task, *code, "no stack for the body of a scope");
         return true;
     }
     bool was_unwound = false;
     haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(haft_io_unwind));
     HAFT_MATCH(request) {
         HAFT_CASE(haft_io_unwind, payload) {
+            *result = NULL;
             *code = payload->code;
             was_unwound = true;
         }
@@ -362,7 +366,7 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
     if (task == NULL) {
         __attribute__((cleanup(tell_end), unused)) haft_io_on_cancel_t *on_cancel =
             options->on_cancel;
-        return run_body(body, argument, result, &code) ? code : 0;
+        return run_body(NULL, body, argument, result, &code) ? code : 0;
     }
 
     __attribute__((cleanup(abandon))) haft_io_scope_t scope;
@@ -372,7 +376,7 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
         haft_io_timer_add(&task->worker->timers, &scope.timer, options->deadline);
     }
     enter(&scope, task);
-    bool was_unwound = run_body(body, argument, result, &code);
+    bool was_unwound = run_body(task, body, argument, result, &code);
     bool waited = leave(&scope);
     if (scope.code != 0)
         return scope.code;

@@ -404,12 +404,22 @@ const haft_io_backend_t haft_io_simulation = {
     .interrupt = interrupt,
 };
 
+/* 0, after a message: the environment has something else than a seed. */
 static uint64_t choose_seed(const haft_io_simulation_t *options) {
     if (options->seed != 0)
         return options->seed;
     const char *text = getenv("HAFT_IO_SEED");
-    uint64_t seed = text != NULL ? strtoull(text, NULL, 10) : (uint64_t)haft_io_clock();
-    return seed != 0 ? seed : 1;
+    if (text == NULL || text[0] == '\0')
+        return (uint64_t)haft_io_clock() | 1;
+    char *end;
+    errno = 0;
+    uint64_t seed = strtoull(text, &end, 10);
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && seed != 0)
+        return seed;
+    fprintf(stderr,
+            "haft-io: HAFT_IO_SEED is '%s': it has to be a seed that a simulation has printed.\n",
+            text);
+    return 0;
 }
 
 int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simulation_t *options) {
@@ -419,6 +429,8 @@ int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simula
     if (haft_io_worker() != NULL) /* as haft_io_run: none has begun whose seed could be told */
         return -EBUSY;
     uint64_t seed = choose_seed(options);
+    if (seed == 0)
+        return -EINVAL;
     haft_io_simulated_t simulated = {
         .seed = seed, .random = seed, .now = HAFT_IO_SECOND, .short_counts = options->short_counts};
     int code = haft_io_run_with(main, argument, NULL, &simulated);

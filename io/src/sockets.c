@@ -239,7 +239,11 @@ int haft_io_resolve(const char *host, const char *service, const struct addrinfo
                     struct addrinfo **result) {
     resolve_call_t call = {host, service, hints, result, 0, 0};
     int code = haft_io_call_blocking(call_resolve, &call);
-    if (code == 0 && call.code == EAI_SYSTEM)
+    if (code == -ECANCELED)
+        return code;
+    if (code != 0)
+        return code == -ENOMEM ? EAI_MEMORY : EAI_AGAIN;
+    if (call.code == EAI_SYSTEM)
         errno = call.error;
-    return code == 0 ? call.code : code;
+    return call.code;
 }

@@ -98,7 +98,7 @@ int haft_io_acquire_until(haft_io_semaphore_t *semaphore, int64_t deadline) {
     haft_io_guard(&semaphore->lock);
     if (semaphore->count == 0)
         return finish(haft_io_wait_in(&semaphore->lock, &semaphore->waiting, deadline,
-                                      HAFT_IO_CANCELLABLE, "a semaphore"));
+                                      HAFT_IO_CANCELLABLE, "a semaphore", NULL));
     semaphore->count--;
     haft_io_unguard(&semaphore->lock);
     return 0;
@@ -181,7 +181,7 @@ int haft_io_wait_event_until(haft_io_event_t *event, int64_t deadline) {
     haft_io_guard(&event->lock);
     if (!event->set)
         return finish(haft_io_wait_in(&event->lock, &event->waiting, deadline, HAFT_IO_CANCELLABLE,
-                                      "an event"));
+                                      "an event", NULL));
     haft_io_unguard(&event->lock);
     return 0;
 }
@@ -194,7 +194,7 @@ void haft_io_wait_event_to_the_end(haft_io_event_t *event) {
     haft_io_guard(&event->lock);
     if (!event->set)
         haft_io_wait_in(&event->lock, &event->waiting, HAFT_IO_FOREVER, HAFT_IO_TO_THE_END,
-                        "an event");
+                        "an event", NULL);
     else
         haft_io_unguard(&event->lock);
 }
@@ -221,6 +221,8 @@ void haft_io_keep(haft_io_promise_t *promise, void *value) {
         promise->value = value;
         promise->kept.set = true;
         all = haft_io_claim_all(&promise->kept.waiting);
+        for (haft_io_place_t *place = all; place != NULL; place = place->next)
+            place->value = value;
     }
     haft_io_unguard(&promise->kept.lock);
     haft_io_let_all_go(all);
@@ -228,11 +230,17 @@ void haft_io_keep(haft_io_promise_t *promise, void *value) {
         haft_io_misuse("A promise was kept twice.");
 }
 
+/* The promise may be gone when the wait for it has been ended. */
 int haft_io_await_until(haft_io_promise_t *promise, void **value, int64_t deadline) {
-    int code = haft_io_wait_event_until(&promise->kept, deadline);
-    if (code == 0)
+    haft_io_event_t *kept = &promise->kept;
+    haft_io_guard(&kept->lock);
+    if (!kept->set)
+        return finish(haft_io_wait_in(&kept->lock, &kept->waiting, deadline, HAFT_IO_CANCELLABLE,
+                                      "a promise", value));
+    if (value != NULL)
         *value = promise->value;
-    return code;
+    haft_io_unguard(&kept->lock);
+    return 0;
 }
 
 int haft_io_await(haft_io_promise_t *promise, void **value) {

@@ -93,14 +93,17 @@ int haft_io_code_of(uint32_t outcome) {
 }
 
 int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
-                    enum haft_io_wait_kind kind, const char *waits_for) {
+                    enum haft_io_wait_kind kind, const char *waits_for, void **given) {
     haft_io_cell_t cell = haft_io_cell_to_wait(lock);
     haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
     haft_io_take_place(list, &place);
     haft_io_unguard(lock);
     uint32_t outcome = haft_io_wait_here(&cell, kind, deadline, waits_for);
-    if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN))
+    if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN)) {
+        if (given != NULL)
+            *given = place.value;
         return 0;
+    }
     haft_io_guard(lock);
     haft_io_leave_place(&place);
     haft_io_unguard(lock);

@@ -158,11 +158,7 @@ bool haft_io_watchdog_start(haft_io_crew_t *crew, int64_t limit) {
     pthread_once(&catching, catch_signal);
     watchdog->crew = crew;
     watchdog->limit = limit;
-    sigset_t all, masked;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &masked);
-    bool started = pthread_create(&watchdog->thread, NULL, watch, watchdog) == 0;
-    pthread_sigmask(SIG_SETMASK, &masked, NULL);
+    bool started = haft_io_start_thread(&watchdog->thread, watch, watchdog) == 0;
     if (started)
         crew->watchdog = watchdog;
     else

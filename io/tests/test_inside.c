@@ -131,6 +131,26 @@ static void a_dump_of_a_simulation_shows_its_descriptors(void) {
     CHECK_EQUAL(haft_io_simulate(dump_simulated, NULL, NULL), 0);
 }
 
+static char long_name[3000];
+static void *sleep_with_a_long_name(void *unused) {
+    haft_io_set_task_name(long_name);
+    haft_io_sleep(HAFT_IO_FOREVER);
+    return unused;
+}
+BODY(dump_long_names) {
+    memset(long_name, 'n', sizeof long_name - 1);
+    haft_io_spawn(sleep_with_a_long_name, NULL);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    take_dump();
+    CHECK_CONTAINS(text, long_name);
+    CHECK_CONTAINS(text, "n' waits for: a time, ");
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+static void a_dump_shows_names_however_long(void) {
+    CHECK_EQUAL(haft_io_run(dump_long_names, NULL, NULL), -ECANCELED);
+}
+
 /* Tasks and scopes come and go while another thread looks. */
 static void *scope_and_wait(void *unused) {
     for (int i = 0; i < check_times(300); i++) {
@@ -391,6 +411,7 @@ int main(void) {
     RUN(a_dump_says_who_waits_for_what);
     RUN(a_dump_shows_all_descriptors_of_a_poll);
     RUN(a_dump_of_a_simulation_shows_its_descriptors);
+    RUN(a_dump_shows_names_however_long);
     RUN(a_dump_is_safe_while_others_go_on);
     RUN(counters_count_tasks_operations_and_polls);
     RUN(a_thread_wakes_up_once_for_a_timer_that_is_alone);

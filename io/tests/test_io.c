@@ -241,6 +241,22 @@ BODY(refused) {
     haft_io_close(ends[1]);
     return NULL;
 }
+BODY(connect_again) {
+    listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    struct sockaddr_in address;
+    socklen_t size = sizeof address;
+    CHECK_EQUAL(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    int connection = haft_io_socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQUAL(haft_io_connect(connection, (struct sockaddr *)&address, size), 0);
+    CHECK_EQUAL(haft_io_connect(connection, (struct sockaddr *)&address, size), -EISCONN);
+    haft_io_close(connection);
+    haft_io_close(listener);
+    return NULL;
+}
+static void a_socket_that_is_connected_is_not_connected_again(void) {
+    CHECK_RUNS(connect_again);
+    connect_again(NULL);
+}
 static void what_the_system_refuses_is_a_code_and_no_signal(void) {
     CHECK_RUNS(refused);
     refused(NULL);
@@ -660,6 +676,7 @@ int main(void) {
     RUN(a_connect_waits_until_a_local_listener_has_room);
     RUN(a_datagram_comes_with_its_sender);
     RUN(what_the_system_refuses_is_a_code_and_no_signal);
+    RUN(a_socket_that_is_connected_is_not_connected_again);
     RUN(closing_a_descriptor_ends_the_waits_on_it_with_an_error);
     RUN(who_waits_on_a_closed_descriptor_gets_no_data_of_the_next_of_its_number);
     RUN(a_descriptor_that_the_pool_uses_is_closed_when_that_has_ended);

@@ -6,6 +6,7 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -101,9 +102,45 @@ static void what_a_filter_refuses_is_done_without(void) {
     }
 }
 
+/* ---- Threads ---- */
+
+BODY(work_without_threads) {
+    struct addrinfo *found;
+    int number = 0;
+    errno = 0;
+    CHECK_EQUAL(haft_io_call_blocking(add_one, &number), -EAGAIN);
+    CHECK_EQUAL(number, 0);
+    CHECK_EQUAL(haft_io_resolve("localhost", NULL, NULL, &found), EAI_AGAIN);
+    CHECK_EQUAL(haft_io_connect_tcp("localhost", 1), -EAGAIN);
+    CHECK_EQUAL(haft_io_open("/dev/null", O_RDONLY, 0), -EAGAIN);
+    return NULL;
+}
+static void run_without_threads(void) {
+#ifdef SYS_clone3
+    if (!refuse(SYS_clone3, EAGAIN))
+        _exit(NO_FILTER);
+#endif
+    if (!refuse(SYS_clone, EAGAIN))
+        _exit(NO_FILTER);
+    CHECK_RUNS(work_without_threads);
+    _exit(check_failures != 0);
+}
+static void without_threads_blocking_work_is_refused(void) {
+    int status;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        run_without_threads();
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != NO_FILTER)
+        CHECK_EQUAL(status, 0);
+}
+
 int main(void) {
     check_backend();
-    if (check_follows_children())
+    if (check_follows_children()) {
         RUN(what_a_filter_refuses_is_done_without);
+        RUN(without_threads_blocking_work_is_refused);
+    }
     return check_end();
 }

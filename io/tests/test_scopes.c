@@ -245,6 +245,20 @@ static void a_task_that_fails_has_no_result(void) {
     CHECK_RUNS(join_failing_in_scope);
 }
 
+BODY(fail_at_once) {
+    haft_io_fail(-EPIPE, "at once");
+}
+BODY(see_no_result) {
+    void *result = check_number(7);
+    CHECK_EQUAL(haft_io_scope(fail_at_once, NULL, &result), -EPIPE);
+    CHECK(result == NULL);
+    return NULL;
+}
+static void a_body_that_is_unwound_has_no_result(void) {
+    CHECK_RUNS(see_no_result);
+    see_no_result(NULL);
+}
+
 /* ---- Cancelling ---- */
 
 BODY(cancel_this) {
@@ -603,6 +617,7 @@ int main(void) {
     RUN(a_cleanup_that_fails_is_a_mistake);
     RUN(a_failure_of_the_first_task_is_what_the_run_returns);
     RUN(a_task_that_fails_has_no_result);
+    RUN(a_body_that_is_unwound_has_no_result);
     RUN(a_cancel_comes_with_the_next_wait_and_ends_at_its_scope);
     RUN(a_cancel_goes_down_the_tree_and_inner_scopes_are_waited_for);
     RUN(who_asked_for_it_gets_a_code_instead_of_unwinding);

@@ -160,6 +160,61 @@ static void a_simulation_that_has_not_begun_has_no_seed_to_print(void) {
     CHECK_EQUAL(strlen(child.output), 0);
 }
 
+enum { CHOICES = 33 };
+static char chosen[CHOICES + 1];
+BODY(choose_in_simulation) {
+    haft_io_choice_t choices[2];
+    int value = 0;
+    for (int i = 0; i < 2; i++) {
+        choices[i] = (haft_io_choice_t){haft_io_channel_new(sizeof(int), CHOICES), NULL, &value, 0};
+        for (int k = 0; k < CHOICES; k++)
+            haft_io_channel_send(choices[i].channel, &k);
+    }
+    for (int k = 0; k < CHOICES; k++)
+        chosen[k] = (char)('0' + haft_io_choose(choices, 2));
+    for (int i = 0; i < 2; i++)
+        haft_io_channel_free(choices[i].channel);
+    return NULL;
+}
+static void the_seed_decides_among_choices(void) {
+    char before[CHOICES + 1];
+    const haft_io_simulation_t options = {.seed = 5};
+    CHECK_EQUAL(haft_io_simulate(choose_in_simulation, NULL, &options), 0);
+    memcpy(before, chosen, sizeof before);
+    CHECK_EQUAL(haft_io_simulate(choose_in_simulation, NULL, &options), 0);
+    CHECK_SAME_TEXT(chosen, before);
+}
+
+static const char *seed_given;
+static int run_with_seed(void) {
+    setenv("HAFT_IO_SEED", seed_given, 1);
+    return haft_io_simulate(check_nothing, NULL, NULL);
+}
+static void simulate_with_what_is_no_seed(void) {
+    CHECK_EQUAL(run_with_seed(), -EINVAL);
+}
+static void simulate_with_a_seed(void) {
+    CHECK_EQUAL(run_with_seed(), 0);
+}
+static void what_is_no_seed_in_the_environment_is_refused(void) {
+    static const char *const wrong[] = {"seven", "7up", "-7", " 7", "0", "18446744073709551616"},
+                             *const right[] = {"7", "18446744073709551615", ""};
+    if (!check_follows_children())
+        return;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        seed_given = wrong[i];
+        check_child_t child = check_child(simulate_with_what_is_no_seed);
+        CHECK_EQUAL(child.status, 0);
+        CHECK_CONTAINS(child.output, seed_given);
+    }
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
+        seed_given = right[i];
+        check_child_t child = check_child(simulate_with_a_seed);
+        CHECK_EQUAL(child.status, 0);
+        CHECK_EQUAL(strlen(child.output), 0);
+    }
+}
+
 static void *receive_for_ever(void *unused) {
     haft_io_receive(ends[0], buffer, 1, 0);
     return unused;
@@ -231,6 +286,8 @@ int main(void) {
     RUN(a_cancel_leaves_waitall_what_it_has);
     RUN(dontwait_does_not_wait_and_what_is_not_simulated_is_refused);
     RUN(a_simulation_that_has_not_begun_has_no_seed_to_print);
+    RUN(the_seed_decides_among_choices);
+    RUN(what_is_no_seed_in_the_environment_is_refused);
     RUN(a_deadlock_in_shields_is_an_error_of_theirs);
     RUN(a_deadlock_in_a_cleanup_leaves_the_failure_what_it_is);
     RUN(who_waits_for_ever_where_no_cancel_reaches_ends_the_process_with_the_seed);

@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -226,6 +227,64 @@ BODY(end_here_and_join_there) {
 static void what_ended_on_one_thread_is_joined_on_another(void) {
     CHECK_RUNS_ON(2, end_here_and_join_there);
     CHECK_RUNS_ON(4, end_here_and_join_there);
+}
+
+/* ---- Signals ---- */
+
+/* In a task on another thread than that of the task that waits for it. */
+static void (*done_elsewhere)(void);
+static atomic_int was_elsewhere;
+static void *do_elsewhere(void *unused) {
+    done_elsewhere();
+    atomic_store(&was_elsewhere, 1);
+    return unused;
+}
+BODY(wait_for_elsewhere) {
+    haft_io_spawn(do_elsewhere, NULL);
+    while (!atomic_load(&was_elsewhere))
+        sched_yield(); /* It does not wait, so another thread takes that task. */
+    return NULL;
+}
+
+static pthread_t own_thread;
+static void look_at_mask(void) {
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    CHECK_EQUAL(sigismember(&blocked, SIGTERM), !pthread_equal(pthread_self(), own_thread));
+    CHECK_EQUAL(sigismember(&blocked, SIGSEGV), 0);
+    CHECK_EQUAL(sigismember(&blocked, SIGBUS), 0);
+}
+static void look_in_pool(void *unused) {
+    (void)unused;
+    look_at_mask();
+}
+BODY(look_at_masks) {
+    CHECK_EQUAL(haft_io_call_blocking(look_in_pool, NULL), 0);
+    atomic_store(&was_elsewhere, 0);
+    done_elsewhere = look_at_mask;
+    return wait_for_elsewhere(NULL);
+}
+static void threads_of_the_library_block_all_signals_but_faults(void) {
+    own_thread = pthread_self();
+    CHECK_RUNS_ON(2, look_at_masks);
+}
+
+static int use_frames(int count) {
+    volatile char frame[1024];
+    frame[0] = (char)count;
+    return count == 0 ? 0 : use_frames(count - 1) + frame[0];
+}
+static void overflow(void) {
+    use_frames(1 << 20);
+}
+static void overflow_elsewhere(void) {
+    done_elsewhere = overflow;
+    haft_io_run(wait_for_elsewhere, NULL, &(haft_io_options_t){.threads = 2});
+}
+static void an_overflow_on_any_thread_is_named(void) {
+    if (check_bare())
+        CHECK_FAULTS(overflow_elsewhere, "the fiber 'a task, see haft_io_options_t.stack_size' has "
+                                         "overflowed its stack");
 }
 
 /* ---- Fairness ---- */
@@ -610,6 +669,8 @@ int main(void) {
         RUN(a_cancel_reaches_tasks_of_all_threads_at_every_wait);
         RUN(a_join_that_is_cancelled_as_the_task_ends_leaves_nothing_behind);
         RUN(what_ended_on_one_thread_is_joined_on_another);
+        RUN(threads_of_the_library_block_all_signals_but_faults);
+        RUN(an_overflow_on_any_thread_is_named);
         RUN(a_task_that_nobody_joins_gets_its_turn);
         RUN(all_of_these_and_the_first_of_these_hold_between_threads);
         RUN(tasks_of_several_threads_share_a_mutex);

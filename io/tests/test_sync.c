@@ -609,10 +609,65 @@ BODY(wait_for_what_ends) {
     }
     return NULL;
 }
+/* The promise is in the frame of who keeps it. */
+static void *keep_and_forget(void *where) {
+    haft_io_promise_t mine = {.value = NULL};
+    *(haft_io_promise_t **)where = &mine;
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_keep(&mine, check_number(7));
+    memset(&mine, 0xa5, sizeof mine);
+    __asm__ volatile("" : : "r"(&mine) : "memory");
+    return NULL;
+}
+BODY(await_what_ends) {
+    haft_io_promise_t *theirs = NULL;
+    void *value = NULL;
+    haft_io_spawn(keep_and_forget, &theirs);
+    while (theirs == NULL)
+        haft_io_yield();
+    CHECK_EQUAL(haft_io_await(theirs, &value), 0);
+    CHECK_EQUAL((intptr_t)value, 7);
+    return NULL;
+}
+static void a_promise_may_end_when_it_has_been_kept(void) {
+    CHECK_RUNS(await_what_ends);
+}
+
 /* (What is wrong here the thread sanitizer sees.) */
 static void an_object_may_end_with_the_only_wait_for_it(void) {
     wait_for_what_ends(NULL);
     CHECK_RUNS(wait_for_what_ends);
+}
+
+/* Two by turns, each among two channels of its own, all of which have something. */
+static void *choose_often(void *unused) {
+    enum { OFTEN = 200 };
+    haft_io_channel_t *channels[2];
+    haft_io_choice_t choices[2];
+    int value = 0, times[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        channels[i] = haft_io_channel_new(sizeof(int), OFTEN);
+        for (int k = 0; k < OFTEN; k++)
+            haft_io_channel_send(channels[i], &k);
+        choices[i] = (haft_io_choice_t){channels[i], NULL, &value, 0};
+    }
+    for (int k = 0; k < OFTEN; k++) {
+        times[haft_io_choose(choices, 2)]++;
+        haft_io_yield();
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK(times[i] > OFTEN / 4);
+        haft_io_channel_free(channels[i]);
+    }
+    return unused;
+}
+BODY(choose_by_turns) {
+    haft_io_spawn(choose_often, NULL);
+    haft_io_spawn(choose_often, NULL);
+    return NULL;
+}
+static void no_choice_is_passed_over_where_several_choose_by_turns(void) {
+    CHECK_RUNS(choose_by_turns);
 }
 
 BODY(send_nothings) {
@@ -646,7 +701,9 @@ int main(void) {
     RUN(a_choice_does_the_first_that_can_be_done);
     RUN(a_choice_that_was_done_is_not_overwritten_by_the_other);
     RUN(a_choice_among_a_thousand_needs_no_large_stack);
+    RUN(no_choice_is_passed_over_where_several_choose_by_turns);
     RUN(an_object_may_end_with_the_only_wait_for_it);
+    RUN(a_promise_may_end_when_it_has_been_kept);
     double seconds = check_seconds("HAFT_SYNC_SECONDS", 0, CHECK_RACE_SECONDS);
     double begin = (double)time(NULL);
     do {

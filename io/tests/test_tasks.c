@@ -630,6 +630,28 @@ static void very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind(void) 
     }
 }
 
+/* ---- Large stacks ---- */
+
+/* Of 64 KiB and more each. */
+static int use_frames(int count) {
+    volatile char frame[64 << 10];
+    frame[0] = (char)count;
+    return count == 0 ? 0 : use_frames(count - 1) + (frame[0] != (char)count);
+}
+BODY(use_3_megabytes) {
+    CHECK_EQUAL(use_frames(48), 0);
+    return NULL;
+}
+BODY(use_3_megabytes_in_a_scope) {
+    use_3_megabytes(NULL);
+    CHECK_EQUAL(haft_io_scope(use_3_megabytes, NULL, NULL), 0);
+    return NULL;
+}
+static void the_body_of_a_scope_has_as_large_a_stack_as_its_task(void) {
+    const haft_io_options_t options = {.threads = 1, .stack_size = 16 << 20};
+    CHECK_EQUAL(haft_io_run(use_3_megabytes_in_a_scope, NULL, &options), 0);
+}
+
 int main(void) {
     check_backend();
     /* Valgrind looks for leaks in each child, for minutes where the others have used much memory. */
@@ -655,6 +677,7 @@ int main(void) {
     RUN(a_tree_of_tasks_that_join_theirs_adds_up);
     RUN(a_run_inside_a_run_and_an_unknown_backend_are_refused);
     RUN(very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind);
+    RUN(the_body_of_a_scope_has_as_large_a_stack_as_its_task);
     RUN(mistakes_go_to_the_error_handler_which_may_leave);
     return check_end();
 }

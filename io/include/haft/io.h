@@ -72,7 +72,7 @@ typedef struct haft_io_options {
     int threads;         /* on which tasks run; 0: one for each processor, at most 56 */
     const char *backend; /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment, or what
                              the system has */
-    size_t stack_size;   /* of a task; 0: haft_stack_size() */
+    size_t stack_size;   /* of a task, and of the body of a scope; 0: haft_stack_size() */
     int blocking_threads; /* at most so many threads for blocking work at a time; 0: 64 */
     int dump_signal; /* the process gets it: the run dumps its tasks; 0: none. See "seeing inside" */
     int64_t watchdog; /* a task that holds its thread for longer is named; 0: none. Likewise */
@@ -209,7 +209,7 @@ typedef struct haft_io_scope_options {
 /*
  * Calls `body(argument)` in a new scope, under the handlers of the caller, and returns when the
  * body and all tasks that were spawned in the scope have ended: no task outlives its scope. Stores
- * the body's result in `*result`; `result` may be NULL.
+ * the body's result in `*result`, NULL if the body was unwound; `result` may be NULL.
  *
  * If the body or a task of the scope fails (haft_io_fail), the body and the other tasks are
  * cancelled; when they have ended, haft_io_scope returns the code of the first failure. It returns
@@ -299,11 +299,15 @@ int haft_io_sleep_until(int64_t deadline);
 
 /*
  * Each of these waits until it can be done, and returns what the system call of that name returns,
- * or a negative error number. Descriptors made by this header are non-blocking, and close on exec.
- * Other descriptors may be used, too, blocking or not, and are left as they are.
+ * or a negative error number. Descriptors made by this header close on exec, and its sockets and pipes are
+ * non-blocking.
+ * Other descriptors may be used, too, blocking or not, and are left as they are. A write to a pipe that nobody
+ * reads any more sends SIGPIPE, as write(2) does: ignore that signal, and it is -EPIPE. (A write to a socket
+ * sends none.)
  *
- * Two tasks that read one stream at once, or write to it, would each get parts: the second call
- * returns -EBUSY. Several tasks may accept from one socket.
+ * Two tasks of a run that read one stream at once, or write to it, would each get parts: the second call
+ * returns -EBUSY, where it would wait. All are streams here but sockets of datagrams or packets; an eventfd is one.
+ * Several tasks may accept from one socket.
  */
 ssize_t haft_io_read(int descriptor, void *buffer, size_t size);
 ssize_t haft_io_write(int descriptor, const void *buffer, size_t size);
@@ -430,8 +434,14 @@ ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags
 int haft_io_send_descriptor(int socket, int descriptor);
 int haft_io_receive_descriptor(int socket);
 
-/* Waits for the next connection. When the process has run out of descriptors, waits for one,
-   too. */
+/*
+ * Waits for the next connection. When the process has run out of descriptors, waits for one, too.
+ *
+ * With io_uring, in a run of one thread, the kernel is asked once for all connections of a listener (multishot accept).
+ * So it may have given the library some that no task has asked for yet. They are for haft_io_accept, and are closed
+ * with the listener, or at the end of the run. Who accepts in another way, by a call of the system or in a process
+ * that has the listener, too, does not get them.
+ */
 int haft_io_accept(int listener);
 int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size);
 
@@ -452,7 +462,8 @@ int haft_io_port(int socket);
 /*
  * Calls `function(argument)` on a thread of the pool, where it may block, and waits for it; with no
  * scheduler, calls it on the caller's thread. A cancel withdraws a call that has not begun, and
- * waits for one that has. Returns 0, or -ECANCELED.
+ * waits for one that has. Returns 0, or -ECANCELED; -EAGAIN or -ENOMEM where the pool has no thread, and the system
+ * gives none. (So do the functions below.)
  */
 int haft_io_call_blocking(void (*function)(void *), void *argument);
 
@@ -463,7 +474,7 @@ ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_
 int haft_io_sync(int descriptor);
 
 struct addrinfo;
-/* As getaddrinfo(3), in the pool. Returns 0, an EAI_ code, or -ECANCELED. */
+/* As getaddrinfo(3), in the pool. Returns 0, an EAI_ code (EAI_AGAIN where there is no thread), or -ECANCELED. */
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
                     struct addrinfo **result);
 
@@ -478,6 +489,12 @@ int haft_io_rename(const char *from, const char *to);
 int haft_io_status(const char *path, struct stat *status);
 
 /* ---- Signals and processes ------------------------------------------------------------------ */
+
+/*
+ * Signals of the process are for the program's own threads: those that the library starts, for the tasks of a run and
+ * for blocking work, block all but those of faults (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS). So kill(getpid(),
+ * ...) reaches the program from everywhere; raise(3), which is for the calling thread, does nothing there.
+ */
 
 /*
  * Waits for one of the signals of the set and returns its number. All threads of the process must block
@@ -621,7 +638,8 @@ typedef struct haft_io_promise {
     void *value;
 } haft_io_promise_t;
 
-/* A promise is a value that comes once. haft_io_keep gives the value; a second one is an error. */
+/* A promise is a value that comes once. haft_io_keep gives the value; a second one is an error. `value` of
+   haft_io_await may be NULL. */
 void haft_io_keep(haft_io_promise_t *promise, void *value);
 int haft_io_await(haft_io_promise_t *promise, void **value);
 int haft_io_await_until(haft_io_promise_t *promise, void **value, int64_t deadline);
@@ -658,7 +676,8 @@ typedef struct haft_io_choice {
 } haft_io_choice_t;
 
 /* Waits until one of the choices can be done, does it, and returns its index. If several can be
-   done at once, calls do them by turns. -ENOMEM: there is no memory to wait for more than 16. */
+   done at once, calls do now one and now another: none is passed over again and again. In a simulation the seed
+   decides. -ENOMEM: there is no memory to wait for more than 16. */
 int haft_io_choose(haft_io_choice_t *choices, size_t count);
 int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline);
 
@@ -741,8 +760,8 @@ typedef struct haft_io_simulation {
  * seed decides which ready task goes on; time stands still while a task can go on, and then jumps
  * to the next timer; blocking work is done on the thread of the run. When no task will ever go on,
  * it prints which task waits for what, cancels all tasks, and returns -EDEADLK. If the result is
- * not 0, it prints the seed on standard error; with this seed in HAFT_IO_SEED the run is repeated.
- * `options` may be NULL. Operations on real descriptors block. When again no task will ever go on, the shielded
+ * not 0, it prints the seed on standard error; with this seed in HAFT_IO_SEED the run is repeated, and with
+ * something else there it returns -EINVAL. `options` may be NULL. Operations on real descriptors block. When again no task will ever go on, the shielded
  * scopes are cancelled, the outer ones first. Tasks that wait for ever where no cancel reaches
  * (haft_io_wait_event_to_the_end) end the process with a message, which has the seed.
  */

@@ -129,7 +129,8 @@ inline void yield() {
 struct options {
     int threads = 1;               /* on which tasks run; 0: one for each processor */
     const char *backend = nullptr; /* see haft_io_options_t */
-    std::size_t stack_size = 0;    /* of each task; 0: haft_stack_size() */
+    std::size_t stack_size =
+        0; /* of each task, and of the body of each scope; 0: haft_stack_size() */
     int blocking_threads = 0;
     int dump_signal = 0;                  /* the process gets it: the run dumps its tasks */
     std::chrono::nanoseconds watchdog{0}; /* a task that holds its thread for longer is named */
@@ -1008,8 +1009,8 @@ struct on_send {
 };
 
 /*
- * Waits until one of the cases can be done, does it, and returns its index; if several can, they are done by
- * turns. With a time: nothing after it.
+ * Waits until one of the cases can be done, does it, and returns its index; if several can, none is passed over
+ * again and again. With a time: nothing after it.
  *     io::select(io::on_receive(numbers, [](std::optional<int> number) { ... }),
  *                io::on_send(words, "a word", [](bool sent) { ... }));
  */

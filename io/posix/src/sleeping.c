@@ -14,6 +14,8 @@ static int sleep_until(int64_t deadline, struct timespec *left) {
 }
 
 static int sleep_for(const struct timespec *duration, struct timespec *left) {
+    if (duration == NULL)
+        return -EFAULT;
     int64_t deadline = haft_posix_deadline(duration);
     return deadline < 0 ? (int)deadline : sleep_until(deadline, left);
 }
@@ -67,7 +69,8 @@ static struct timespec until(clockid_t clock, const struct timespec *time) {
 
 HAFT_POSIX_EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
                                       struct timespec *left) {
-    bool valid = time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < HAFT_IO_SECOND;
+    bool valid =
+        time != NULL && time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < HAFT_IO_SECOND;
     if (!valid || !is_of_the_world(clock) || !haft_posix_on_task())
         return SYSTEM(clock_nanosleep)(clock, flags, time, left);
     if ((flags & TIMER_ABSTIME) == 0)

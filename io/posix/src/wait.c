@@ -107,10 +107,12 @@ int haft_posix_call_blocking(void (*function)(void *), void *argument) {
 
 enum { CALLS_IN_A_ROW = 64 };
 
+/* In a simulation after each call, so that it is the same way for the same seed. */
 void haft_posix_take_turns(int descriptor) {
     static unsigned calls;
-    if (__atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % CALLS_IN_A_ROW != 0 ||
-        !haft_posix_blocks(descriptor))
+    bool others_turn = haft_io_seed() != 0 ||
+                       __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % CALLS_IN_A_ROW == 0;
+    if (!others_turn || !haft_posix_blocks(descriptor))
         return;
     HAFT_PERFORM(haft_io_yield); /* What was done stays done, also if that is cancelled. */
 }

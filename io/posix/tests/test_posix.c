@@ -771,6 +771,10 @@ BODY(sleep_shortly) {
     CHECK_EQUAL(clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){0, -1}, NULL), EINVAL);
     CHECK_EQUAL(nanosleep(&(struct timespec){0, HAFT_IO_SECOND}, NULL), -1);
     CHECK_EQUAL(errno, EINVAL);
+    const struct timespec *volatile nothing = NULL;
+    CHECK_EQUAL(nanosleep(nothing, NULL), -1);
+    CHECK_EQUAL(errno, EFAULT);
+    CHECK_EQUAL(clock_nanosleep(CLOCK_MONOTONIC, 0, nothing, NULL), EFAULT);
     order[slept++] = 'a';
     return NULL;
 }

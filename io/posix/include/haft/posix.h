@@ -36,6 +36,7 @@
  * Not answered, so these block the thread with all its tasks:
  * - what the C library does inside: FILE (fread, fgets, fprintf to a pipe that is full), system, pclose;
  * - open of a FIFO, flock, F_SETLKW, sendfile, splice, recvmmsg, sendmmsg, message queues;
+ * - waitid, wait3, wait4, pause, sigwait, pthread_join, epoll_pwait2;
  * - mutexes, conditions, semaphores and futexes of threads. A mutex belongs to the thread: a second task that
  *   wants one which a task holds over a wait would wait for itself for ever. It cannot be answered here: the
  *   library's mutex may be static, recursive or shared, and notes the thread as its owner. Give each task
@@ -48,6 +49,9 @@
  * - close ends the waits of tasks on the number, with EBADF, also on a thread that has no tasks. If a task has
  *   waited on it in a run of one thread, and that is another, the number is free after the next poll of that
  *   thread (haft_io_close). dup2 over a number that tasks wait on, and fclose of one, are not seen.
+ * - With io_uring, in a run of one thread, what the kernel has given libhaft-io beforehand is not seen by these calls:
+ *   let a library have a connection that you have read by haft_io_read, not by haft_io_read_lent or haft_io_exchange,
+ *   and a listener that you have not asked by haft_io_accept.
  * - A library takes more stack than a task that echoes. The default, 1 MiB of addresses of which only
  *   what is used takes memory, is enough for libcurl, libpq and hiredis.
  */
