@@ -120,13 +120,28 @@ let events () =
   check "event" (User.name counter = "manual.counter" && User.tag counter = Counter);
   let cursor = create_cursor None in
   let callbacks =
-    Callbacks.create ~lifecycle:(fun _ _ (_ : lifecycle) _ -> ()) ~lost_events:(fun _ _ -> ()) ()
+    Callbacks.create
+      ~runtime_begin:(fun _ _ phase -> print_string (runtime_phase_name phase))
+      ~runtime_end:(fun _ _ phase -> print_string (runtime_phase_name phase))
+      ~runtime_counter:(fun _ _ counter count -> Printf.printf "%s %d" (runtime_counter_name counter) count)
+      ~alloc:(fun _ _ sizes -> print_int (Array.length sizes))
+      ~lifecycle:(fun _ _ (_ : lifecycle) _ -> ())
+      ~lost_events:(fun _ _ -> ())
+      ()
     |> Callbacks.add_user_event Type.int (fun _ timestamp _ _ -> ignore (Timestamp.to_int64 timestamp))
   in
   check "no events" (read_poll cursor callbacks None = 0);
   free_cursor cursor;
   check "timestamp" (Timestamp.to_int64 (Timestamp.get_current ()) >= 0L);
-  check "path" (path () = None)
+  check "path" (path () = None);
+  check "runtime_phase_name"
+    (List.map runtime_phase_name [ EV_EXPLICIT_GC_SET; EV_MAJOR_SLICE; EV_COMPACT_RELEASE ]
+    = [ "explicit_gc_set"; "major_slice"; "compaction_release" ]);
+  check "runtime_counter_name"
+    (List.map runtime_counter_name [ EV_C_FORCE_MINOR_ALLOC_SMALL; EV_C_MAJOR_WORK_COUNTER; EV_C_MAJOR_SLICE_BUDGET ]
+    = [ "force_minor_alloc_small"; "major_work_counter"; "major_slice_budget" ]);
+  check "lifecycle_name"
+    (List.map lifecycle_name [ EV_RING_START; EV_DOMAIN_TERMINATE ] = [ "ring_start"; "domain_terminate" ])
 
 (* Seq *)
 
