@@ -310,7 +310,8 @@ module Runtime_events = struct
     let create ?runtime_begin:(_ : (runtime_phase -> unit) callback option)
         ?runtime_end:(_ : (runtime_phase -> unit) callback option)
         ?runtime_counter:(_ : (runtime_counter -> int -> unit) callback option)
-        ?alloc:(_ : (int array -> unit) callback option) ?lifecycle:(_ : (lifecycle -> int option -> unit) callback option)
+        ?alloc:(_ : (int array -> unit) callback option)
+        ?lifecycle:(_ : (lifecycle -> int option -> unit) callback option)
         ?lost_events:(_ : (int -> int -> unit) option) () =
       ()
 
