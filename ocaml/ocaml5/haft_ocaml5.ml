@@ -773,6 +773,8 @@ module Haft_ocaml5_of_4_14 = struct
   end
 
   module Ephemeron = struct
+    [@@@ocaml.alert "-old_ephemeron_api"]
+
     module K1 = struct
       open Ephemeron.K1
 
