@@ -1066,6 +1066,8 @@ module Random = struct
       val bits : t -> int
     end) =
     struct
+      [@@@ocaml.warning "-32"] (* (4.14 has them.) *)
+
       let bits32 state = bits32_of (fun () -> State.bits state)
       let bits64 state = bits64_of (fun () -> State.bits state)
       let nativebits state = Int64.to_nativeint (bits64 state)
