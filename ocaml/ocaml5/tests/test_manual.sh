@@ -47,6 +47,8 @@ if [ -f "$(ocamlfind ocamlc -where)/out_channel.mli" ]; then
 let channel : Stdlib__Out_channel.t = Out_channel.stdout
 
 let () =
+  let once = Stdlib__Seq.(once empty) in
+  (match (once (), once ()) with _ -> print_endline "not forced" | exception Seq.Forced_twice -> ());
   Out_channel.set_buffered channel false;
   print_endline (if Out_channel.is_buffered channel then "buffered" else "not buffered")
 END
