@@ -11,9 +11,10 @@ module Option : sig
   type 'a t = 'a option = None | Some of 'a
 end
 
-(** The type that OCaml 5.3 has in scope everywhere. *)
+(** The types that OCaml 5.3 has in scope everywhere. *)
 module Predefined : sig
   type 'a eff = 'a Effect.eff = ..
+  type ('a, 'b) continuation = ('a, 'b) Effect.Deep.continuation
 end
 
 (** OCaml 5's [Stdlib.Effect]. *)

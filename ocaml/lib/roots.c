@@ -12,7 +12,8 @@
  *   If it is still suspended when another one begins, or there are many, it gets a block of the
  *   major heap that keeps what its stack refers to (stacks.c), and from then on the collector
  *   decides. Threads that run by turns are mostly resumed earlier. A cycle that runs already needs
- *   no such roots: everything that it could miss was reachable when it began.
+ *   no such roots: everything that it could miss was reachable when it began. Where the program
+ *   asks for whole cycles (`Gc.full_major`), the last is to find all that is dropped.
  * - A C function may have called back into OCaml code that has changed its fiber since. The local
  *   roots of such functions are no longer in the runtime's list; they are found from
  *   `fiber->parent_roots`.
@@ -182,7 +183,13 @@ static void add_recent(value continuation, ocaml_fiber_t *fiber) {
     *recent_at(recent_end++) = fiber;
 }
 
+/* Whether no minor collection came since the last marking ended: it takes some until the next cycle begins,
+   unless the program has asked for whole ones. */
+static bool has_asked;
+
 static void settle_seen(void) {
+    if (has_asked)
+        recent_seen = recent_end;
     while (recent_first < recent_seen)
         settle_oldest();
     recent_seen = recent_end;
@@ -215,7 +222,8 @@ static void scan_recent(scanning_action action) {
 /* ---- The hooks ---- */
 
 static void (*scan_before)(scanning_action action);
-static void (*end_before)(void), (*slice_begin_before)(void), (*slice_end_before)(void);
+static void (*end_before)(void), (*marked_before)(void);
+static void (*slice_begin_before)(void), (*slice_end_before)(void);
 
 /* A compaction in a slice is the collector's own idea, and with a small heap there is one in some
    milliseconds; any other is what the program has asked for. */
@@ -300,6 +308,7 @@ static void end_youth(ocaml_fiber_t *fiber) {
 static void minor_collection_ends(void) {
     if (end_before != NULL)
         end_before();
+    has_asked = false;
     haft_ocaml_end_placed_youth();
     ocaml_fiber_t *fiber = haft_ocaml_young;
     haft_ocaml_young = (ocaml_fiber_t *)YOUNG_END;
@@ -324,6 +333,12 @@ static void minor_collection_ends(void) {
     haft_ocaml_watch_threads();
 }
 
+static void marking_ends(void) {
+    if (marked_before != NULL)
+        marked_before();
+    has_asked = true;
+}
+
 void haft_ocaml_watch_collector(void) {
     scan_before = caml_scan_roots_hook;
     caml_scan_roots_hook = scan;
@@ -333,4 +348,6 @@ void haft_ocaml_watch_collector(void) {
     caml_major_slice_begin_hook = slice_begins;
     slice_end_before = caml_major_slice_end_hook;
     caml_major_slice_end_hook = slice_ends;
+    marked_before = caml_major_gc_hook;
+    caml_major_gc_hook = marking_ends;
 }

@@ -80,9 +80,16 @@ let add_library stanza fields =
   match field "libraries" fields with
   | None -> [ insert (stanza.after - 1) "\n (libraries haft.ocaml5)" ]
   | Some (head, libraries) -> (
-      match List.find_opt (fun (_, name) -> name = "runtime_events") (atoms libraries) with
-      | Some (library, _) -> [ (library.first, library.after, "haft.ocaml5") ]
-      | None -> [ insert head.after " haft.ocaml5" ])
+      let names_events item =
+        match item.content with
+        | Atom "runtime_events" | List [ { content = Atom "re_export"; _ }; { content = Atom "runtime_events"; _ } ] ->
+            true
+        | _ -> false
+      in
+      match List.filter names_events libraries with
+      | [] -> [ insert head.after " haft.ocaml5" ]
+      | first :: others ->
+          (first.first, first.after, "haft.ocaml5") :: List.map (fun item -> (item.first, item.after, "")) others)
 
 let add_header fields =
   List.concat_map

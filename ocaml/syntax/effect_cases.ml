@@ -259,7 +259,9 @@ let effect_case context mapper ~expected ~continuation_type case =
       Exp.case
         (mapper.pat mapper (checked_effect context performed))
         ?guard:(Option.map (mapper.expr mapper) case.pc_guard)
-        (clause context ~loc ~continuation_type continuation (body_as context ~expected body))
+        (match body.pexp_desc with
+        | Pexp_unreachable -> body (* It is the effect that cannot be. *)
+        | _ -> clause context ~loc ~continuation_type continuation (body_as context ~expected body))
 
 let effect_function context ~loc ~expected mapper cases =
   let is_last_case case =

@@ -595,6 +595,30 @@ let deep =
         Gc.full_major ();
         Gc.full_major ();
         check_int "cleaned up" 5 !cleaned );
+    ( "one full collection finds what was dropped",
+      fun () ->
+        let[@inline never] rec deep n = if n = 0 then (perform Wait; 0) else 1 + deep (n - 1) in
+        let cleaned = ref 0 and collected = ref 0 in
+        let drop depth =
+          let block = ref 0 in
+          Gc.finalise_last (fun () -> incr collected) block;
+          let k =
+            suspended (fun () ->
+                Fun.protect ~finally:(fun () -> incr cleaned) (fun () -> deep depth + !(Sys.opaque_identity block)))
+          in
+          Gc.finalise (fun k -> try ignore (discontinue k Exit) with Exit -> ()) k
+        in
+        List.iteri
+          (fun before depth ->
+            drop depth;
+            Gc.full_major ();
+            check_int "cleaned up" (before + 1) !cleaned)
+          [ 0; 0; 3; 1000; 0 ];
+        Gc.full_major ();
+        check_int "collected" 5 !collected;
+        let continuation = suspended (fun () -> deep 0) in
+        Gc.full_major ();
+        check_int "kept" 0 (continue continuation ()) );
     ( "deep stacks drive the major collector by their size",
       fun () ->
         let[@inline never] rec deep n =

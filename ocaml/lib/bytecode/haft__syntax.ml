@@ -5,6 +5,7 @@ module Option = Stdlib.Option
 
 module Predefined = struct
   type 'a eff = 'a Effect.eff = ..
+  type ('a, 'b) continuation = ('a, 'b) Effect.Deep.continuation
 end
 
 module Standard_library = struct

@@ -43,6 +43,10 @@ let domains () =
   let leaving () = Domain.at_exit (leave "first"); Domain.at_exit (leave "last") in
   Domain.join (Domain.spawn leaving);
   check "at_exit" (!order = [ "first"; "last" ]);
+  let failing () = Domain.at_exit (fun () -> failwith "at exit") in
+  check "at_exit raises" (raises (Failure "at exit") (fun () -> Domain.join (Domain.spawn failing)));
+  check "at_exit and the domain raise"
+    (raises Exit (fun () -> Domain.join (Domain.spawn (fun () -> failing (); raise Exit))));
   Domain.at_exit (fun () -> print_endline "the main domain ends");
   Domain.cpu_relax ();
   check "recommended_domain_count" (Domain.recommended_domain_count () = 1)
@@ -70,6 +74,9 @@ let synchronisation () =
   check "protect raises" (raises Not_found (fun () -> Mutex.protect mutex (fun () -> raise Not_found)));
   check "protect unlocks" (Mutex.try_lock mutex);
   Mutex.unlock mutex;
+  check "protect, unlocked" (match Mutex.protect mutex (fun () -> Mutex.unlock mutex) with
+    | () -> false
+    | exception Sys_error _ -> true);
   let counting = Stdlib.Semaphore.Counting.make 1 in
   Semaphore.Counting.acquire counting;
   check "semaphore" (not (Semaphore.Counting.try_acquire counting));
@@ -113,13 +120,28 @@ let events () =
   check "event" (User.name counter = "manual.counter" && User.tag counter = Counter);
   let cursor = create_cursor None in
   let callbacks =
-    Callbacks.create ~lifecycle:(fun _ _ (_ : lifecycle) _ -> ()) ~lost_events:(fun _ _ -> ()) ()
+    Callbacks.create
+      ~runtime_begin:(fun _ _ phase -> print_string (runtime_phase_name phase))
+      ~runtime_end:(fun _ _ phase -> print_string (runtime_phase_name phase))
+      ~runtime_counter:(fun _ _ counter count -> Printf.printf "%s %d" (runtime_counter_name counter) count)
+      ~alloc:(fun _ _ sizes -> print_int (Array.length sizes))
+      ~lifecycle:(fun _ _ (_ : lifecycle) _ -> ())
+      ~lost_events:(fun _ _ -> ())
+      ()
     |> Callbacks.add_user_event Type.int (fun _ timestamp _ _ -> ignore (Timestamp.to_int64 timestamp))
   in
   check "no events" (read_poll cursor callbacks None = 0);
   free_cursor cursor;
   check "timestamp" (Timestamp.to_int64 (Timestamp.get_current ()) >= 0L);
-  check "path" (path () = None)
+  check "path" (path () = None);
+  check "runtime_phase_name"
+    (List.map runtime_phase_name [ EV_EXPLICIT_GC_SET; EV_MAJOR_SLICE; EV_COMPACT_RELEASE ]
+    = [ "explicit_gc_set"; "major_slice"; "compaction_release" ]);
+  check "runtime_counter_name"
+    (List.map runtime_counter_name [ EV_C_FORCE_MINOR_ALLOC_SMALL; EV_C_MAJOR_WORK_COUNTER; EV_C_MAJOR_SLICE_BUDGET ]
+    = [ "force_minor_alloc_small"; "major_work_counter"; "major_slice_budget" ]);
+  check "lifecycle_name"
+    (List.map lifecycle_name [ EV_RING_START; EV_DOMAIN_TERMINATE ] = [ "ring_start"; "domain_terminate" ])
 
 (* Seq *)
 
@@ -260,6 +282,9 @@ let files () =
   Sys.rmdir inner;
   Sys.rmdir folder;
   check "sscanf_opt" (Scanf.sscanf_opt "1 2" "%d %d" ( + ) = Some 3 && Scanf.sscanf_opt "x" "%d" Fun.id = None);
+  check "sscanf_opt, end" (Scanf.sscanf_opt "1" "%d %d" ( + ) = None);
+  check "sscanf_opt, the receiver raises"
+    (raises (Failure "2") (fun () -> Scanf.sscanf_opt "2" "%s" (fun text -> ignore (failwith text))));
   check "bscanf_opt" (Scanf.(bscanf_opt (Scanning.from_string "") "%c" Fun.id) = None);
   check "scanf_opt" (Scanf.scanf_opt "%d" Fun.id = Some 42)
 
@@ -322,12 +347,30 @@ let dynarrays () =
   let c = of_three () in
   let growing = Seq.map (fun n -> if n = 3 then add_last c 4; n) in
   check "to_seq_reentrant" (List.of_seq (growing (to_seq_reentrant c)) = [ 1; 2; 3; 4 ]);
-  check "to_seq" (refuses (fun () -> List.of_seq (growing (to_seq c))))
+  check "to_seq" (refuses (fun () -> List.of_seq (growing (to_seq c))));
+  let d = of_three () in
+  blit ~src:d ~src_pos:0 ~dst:d ~dst_pos:1 ~len:3;
+  blit ~src:(of_three ()) ~src_pos:2 ~dst:d ~dst_pos:4 ~len:1;
+  check "blit" (to_list d = [ 1; 1; 2; 3; 3 ]);
+  check "blit, outside" (refuses (fun () -> blit ~src:d ~src_pos:4 ~dst:d ~dst_pos:0 ~len:2)
+    && refuses (fun () -> blit ~src:d ~src_pos:0 ~dst:d ~dst_pos:6 ~len:1));
+  let grown name f =
+    let reason = "a length change from 3 to 6 occurred during iteration" in
+    let grow () = let d = of_three () in f (fun n -> add_last d n) d in
+    check name (raises (Invalid_argument (Printf.sprintf "Dynarray.%s: %s" name reason)) grow)
+  in
+  grown "iter" iter;
+  grown "map" (fun f d -> ignore (map f d));
+  grown "filter" (fun f d -> ignore (filter (fun n -> f n; true) d));
+  grown "fold_right" (fun f d -> fold_right (fun n () -> f n) d ());
+  grown "exists" (fun f d -> ignore (exists (fun n -> f n; false) d));
+  grown "find_mapi" (fun f d -> ignore (find_mapi (fun _ n -> f n; None) d));
+  check "cleared" (refuses (fun () -> let d = of_three () in iter (fun _ -> reset d) d))
 
 (* List, Array, Map, Set, Queue, Stack, Fun, Type, Effect *)
 
 module Names = Map.Make (String)
-module Digests = Map.Make (Digest)
+module Units = Map.Make (Unit)
 module Numbers : Set.S with type elt = int = Set.Make (Int)
 
 let containers () =
@@ -336,9 +379,8 @@ let containers () =
   check "Map" (Names.to_list names = [ ("a", [ 0; 1 ]); ("b", [ 2 ]); ("c", [ 4 ]) ]);
   check "Set" (Numbers.to_list (Numbers.of_list [ 2; 1; 2 ]) = [ 1; 2 ]);
   (* From a library that was compiled without the flag. *)
-  let key = Digest.string "key" in
-  let theirs : int Stdlib__Map.Make(Stdlib__Digest).t = Digests.of_list [ (key, 3) ] in
-  check "the same maps" (Digests.mem key theirs);
+  let theirs : int Stdlib__Map.Make(Stdlib__Unit).t = Units.of_list [ ((), 3) ] in
+  check "the same maps" (Units.mem () theirs);
   let queue = Queue.of_seq (List.to_seq [ 1; 2 ]) and stack = Stack.of_seq (List.to_seq [ 1; 2 ]) in
   Queue.drop queue;
   Stack.drop stack;
@@ -352,6 +394,8 @@ let others () =
   let over n x = x > n in
   check "List.take"
     (List.take 2 [ 1; 2; 3 ] = [ 1; 2 ] && List.drop 2 [ 1; 2; 3 ] = [ 3 ] && List.take 5 [ 1 ] = [ 1 ]);
+  check "List.take, negative" (raises (Invalid_argument "List.take") (fun () -> List.take (-1) [ 1 ]));
+  check "List.drop, negative" (raises (Invalid_argument "List.drop") (fun () -> List.drop (-1) [ 1 ]));
   check "List.take_while" (List.take_while (( > ) 2) [ 1; 2 ] = [ 1 ] && List.drop_while (( > ) 2) [ 1; 2 ] = [ 2 ]);
   check "List.find_index" (List.find_index (over 1) [ 1; 2 ] = Some 1 && List.is_empty [] && not (List.is_empty [ 1 ]));
   check "List.find_mapi" (List.find_mapi (fun i x -> if x > 1 then Some (i, x) else None) [ 1; 2 ] = Some (1, 2));
@@ -527,6 +571,114 @@ let numbers () =
   Float.Array.shuffle ~rand:(fun _ -> 0) floats;
   check "Float.Array.shuffle" (Float.Array.to_list floats = [ 5.; 8.; 2. ])
 
+(* Labels *)
+
+let labels () =
+  let open StdLabels in
+  check "ListLabels" (List.take 1 [ 1; 2 ] = [ 1 ] && List.drop 1 [ 1; 2 ] = [ 2 ] && List.is_empty []
+    && List.take_while ~f:(( > ) 2) [ 1; 2 ] = [ 1 ] && List.drop_while ~f:(( > ) 2) [ 1; 2 ] = [ 2 ]
+    && List.find_index ~f:(( = ) 2) [ 1; 2 ] = Some 1
+    && List.find_mapi ~f:(fun i x -> if i = 1 then Some x else None) [ 'a'; 'b' ] = Some 'b');
+  let array = [| 1; 2; 3 |] in
+  Array.map_inplace ~f:succ array;
+  Array.mapi_inplace ~f:( * ) array;
+  check "ArrayLabels" (array = [| 0; 3; 8 |] && Array.find_index ~f:(( = ) 3) array = Some 1
+    && Array.find_mapi ~f:(fun i x -> if i = 2 then Some x else None) array = Some 8
+    && Array.init_matrix ~dimx:2 ~dimy:1 ~f:(fun i j -> (i, j)) = [| [| (0, 0) |]; [| (1, 0) |] |]);
+  Array.shuffle ~rand:(fun _ -> 0) array;
+  check "ArrayLabels.shuffle" (array = [| 3; 8; 0 |]);
+  let floats = Float.ArrayLabels.of_list [ 1.; 2. ] in
+  Float.ArrayLabels.map_inplace ~f:(( *. ) 2.) floats;
+  Float.ArrayLabels.mapi_inplace ~f:(fun i x -> x +. float_of_int i) floats;
+  Float.ArrayLabels.shuffle ~rand:(fun _ -> 0) floats;
+  check "Float.ArrayLabels" (Float.Array.to_list floats = [ 5.; 2. ]
+    && Float.ArrayLabels.find_opt ~f:(( > ) 5.) floats = Some 2.
+    && Float.ArrayLabels.find_index ~f:(( > ) 5.) floats = Some 1
+    && Float.ArrayLabels.find_map ~f:(fun x -> if x < 3. then Some x else None) floats = Some 2.
+    && Float.ArrayLabels.find_mapi ~f:(fun i x -> if i = 1 then Some x else None) floats = Some 2.);
+  let rows = Float.ArrayLabels.make_matrix ~dimx:2 ~dimy:2 1. in
+  Float.Array.set rows.(0) 0 2.;
+  let other = Float.ArrayLabels.init_matrix ~dimx:2 ~dimy:2 ~f:(fun i j -> if i + j = 0 then 2. else 1.) in
+  check "matrices of floats" (rows = other);
+  let module Names = MoreLabels.Map.Make (String) in
+  let names = Names.add_to_list ~key:"b" ~data:2 (Names.of_list [ ("b", [ 1 ]); ("a", []) ]) in
+  check "MoreLabels.Map" (Names.to_list names = [ ("a", []); ("b", [ 2; 1 ]) ]);
+  let module Numbers = MoreLabels.Set.Make (Int) in
+  check "MoreLabels.Set" (Numbers.to_list (Numbers.of_list [ 2; 1 ]) = [ 1; 2 ]);
+  let module Table = MoreLabels.Hashtbl.MakeSeeded (String) in
+  let table = Table.create ~random:true 1 in
+  Table.add table ~key:"a" ~data:1;
+  Table.replace table ~key:"a" ~data:2;
+  Table.filter_map_inplace table ~f:(fun ~key:_ ~data -> Some (data + 1));
+  let seen = ref 0 in
+  Table.iter table ~f:(fun ~key:_ ~data -> seen := data);
+  check "MoreLabels.Hashtbl" (!seen = 3 && Table.fold table ~init:1 ~f:(fun ~key:_ ~data sum -> data + sum) = 4)
+
+(* Digest: the hashes are those of RFC 7693, and of b2sum *)
+
+let digests () =
+  let is digest expected = String.equal (Digest.BLAKE512.to_hex digest) expected in
+  check "BLAKE512"
+    (is (Digest.BLAKE512.string "abc")
+       "ba80a53f981c4d0d6a2797b69f12f6e94c212f14685ac4b74b12bb6fdbffa2d17d87c5392aab792dc252d5de4533cc9518d3\
+        8aa8dbf1925ab92386edd4009923");
+  let long = String.init 300 (fun i -> Char.chr (i land 0xFF)) in
+  check "BLAKE256" (Digest.BLAKE256.(to_hex (string long))
+    = "3a486e3fe3ee414853000269ac020030aeef748cb05cd62ba85939ec298ef25c");
+  let module B = Digest.BLAKE128 in
+  check "parts" (B.substring long 1 128 = B.string (String.sub long 1 128)
+    && B.subbytes (Bytes.of_string long) 1 128 = B.bytes (Bytes.of_string (String.sub long 1 128)));
+  check "no part" (raises (Invalid_argument "Digest.substring") (fun () -> B.substring "abc" 2 2));
+  check "of_hex" (B.of_hex (B.to_hex (B.string long)) = B.string long && B.hash_length = 16
+    && raises (Invalid_argument "Digest.of_hex") (fun () -> B.of_hex "0"));
+  let name = Filename.temp_file "manual" ".digest" in
+  Out_channel.with_open_bin name (fun channel -> output_string channel long; B.output channel (B.string "abc"));
+  let channel, rest = In_channel.with_open_bin name (fun channel ->
+    let first = B.channel channel 300 in
+    (first, B.input channel))
+  in
+  check "channel" (channel = B.string long && rest = B.string "abc" && B.compare rest rest = 0 && B.equal rest rest);
+  check "channel, end" (raises End_of_file (fun () -> In_channel.with_open_bin name (fun c -> B.channel c 1000)));
+  check "file" (B.file name = B.string (long ^ rest) && Digest.MD5.file name = Digest.file name);
+  check "Digest.of_hex" (Digest.of_hex (Digest.to_hex (Digest.string "a")) = Digest.MD5.string "a");
+  Sys.remove name
+
+let rarely_used () =
+  let key = ref 1 and other = ref 1 in
+  let one = Ephemeron.K1.make key 'x' and two = Ephemeron.K2.make key other 'x' in
+  let both = Ephemeron.Kn.make [| key; other |] 'x' in
+  check "Ephemeron" (Ephemeron.K1.query one key = Some 'x' && Ephemeron.K1.query one other = None
+    && Ephemeron.K2.query two key other = Some 'x' && Ephemeron.K2.query two other key = None
+    && Ephemeron.Kn.query both [| key; other |] = Some 'x' && Ephemeron.Kn.query both [| other; key |] = None);
+  check "nan" (Float.is_nan Float.quiet_nan && Float.is_nan Float.signaling_nan
+    && Int64.bits_of_float Float.quiet_nan <> Int64.bits_of_float Float.signaling_nan);
+  check "string_of_extension_constructor" (Printexc.string_of_extension_constructor (Obj.repr Exit) = "Stdlib.Exit");
+  let release = Sys.ocaml_release in
+  check "ocaml_release" (not Sys.development_version
+    && String.starts_with ~prefix:(Printf.sprintf "%d.%d.%d" release.major release.minor release.patchlevel)
+         Sys.ocaml_version);
+  let caught = ref false in
+  Sys.set_signal Sys.sigusr1 (Sys.Signal_handle (fun _ -> caught := true));
+  Unix.kill (Unix.getpid ()) Sys.sigusr1;
+  Sys.poll_actions ();
+  check "poll_actions" !caught;
+  let shown = Format.asprintf "%t" (fun formatter ->
+    Format.pp_print_substring ~pos:1 ~len:2 formatter "abcd";
+    Format.pp_print_substring_as ~pos:0 ~len:1 formatter 9 "xyz")
+  in
+  check "pp_print_substring" (shown = "bcx" && Format.get_std_formatter () == Format.std_formatter);
+  let input, output = Unix.pipe () in
+  let sent = Bigarray.(Array1.of_array char c_layout [| 'a'; 'b'; 'c'; 'd' |]) in
+  let received = Bigarray.(Array1.create char c_layout 4) in
+  let written = Unix.write_bigarray output sent 1 2 in
+  let written = written + Unix.single_write_bigarray output sent 0 1 in
+  let count = UnixLabels.read_bigarray input ~buf:received ~pos:1 ~len:3 in
+  check "read_bigarray" (written = 3 && count = 3 && Bigarray.Array1.get received 3 = 'a'
+    && Bigarray.Array1.get received 1 = 'b');
+  check "read_bigarray, outside"
+    (raises (Invalid_argument "Unix.read_bigarray") (fun () -> Unix.read_bigarray input received 2 3));
+  List.iter Unix.close [ input; output ]
+
 external refuse : string -> unit = "manual_refuse"
 external error_code : Unix.error -> Unix.error = "manual_error_code"
 
@@ -538,6 +690,6 @@ let () =
   List.iter
     (fun part -> part ())
     [ domains; synchronisation; events; seqs; files; dynarrays; containers; others; hashes; unicode; texts; numbers;
-      c_names ];
+      labels; digests; rarely_used; c_names ];
   print_endline (if !failures = 0 then "as in the manual" else "not as in the manual")
 (* SPDX-License-Identifier: MIT *)

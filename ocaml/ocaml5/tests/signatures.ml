@@ -122,6 +122,25 @@ module _ : sig
 end =
   Format
 
+module _ : Digest.S = Digest.BLAKE128
+module _ : Digest.S = Digest.BLAKE256
+module _ : Digest.S = Digest.BLAKE512
+module _ : Digest.S = Digest.MD5
+module _ (Key : KEY) : MoreLabels.Hashtbl.SeededS with type 'a t = 'a Hashtbl.MakeSeeded(Key).t =
+  MoreLabels.Hashtbl.MakeSeeded (Key)
+module _ : MoreLabels.Map.S with type 'a t = 'a Stdlib__Map.Make(Int).t = MoreLabels.Map.Make (Int)
+module _ : MoreLabels.Set.S with type t = Stdlib__Set.Make(Int).t = MoreLabels.Set.Make (Int)
+
+module type BIGARRAYS = sig
+  open Bigarray
+
+  val read_bigarray : Unix.file_descr -> (_, int8_unsigned_elt, c_layout) Array1.t -> int -> int -> int
+  val write_bigarray : Unix.file_descr -> (_, int8_unsigned_elt, c_layout) Array1.t -> int -> int -> int
+  val single_write_bigarray : Unix.file_descr -> (_, int8_unsigned_elt, c_layout) Array1.t -> int -> int -> int
+end
+
+module _ : BIGARRAYS = Unix
+
 (* A library that was compiled without the flag has the same types. *)
 let _ : Stdlib__Bytes.t -> Bytes.t = Fun.id
 let _ : Stdlib__Random.State.t -> Random.State.t = Fun.id

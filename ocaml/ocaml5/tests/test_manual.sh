@@ -32,12 +32,23 @@ ocamlfind ocamlc $flags -custom -ccopt "$c_flags" manual_stubs.c manual.ml -o ma
 runs ./manual.byte "$(sed -n 's/^ *"\(Haft needs native.*\)"$/\1/p' \
   "$HAFT_SOURCE_DIR/ocaml/lib/bytecode/effect.ml")" 'as in the manual, too' 'as in the manual' 'the main domain ends'
 
+# A program's own modules are hidden by those of OCaml 5 only.
+for name in Threads Latest Chars Hashed Ocaml5; do
+  echo "let name = \"$name\"" >"$(echo "$name" | tr '[:upper:]' '[:lower:]').ml"
+  echo "let () = print_endline $name.name"
+done >own.ml
+# shellcheck disable=SC2086
+ocamlfind ocamlopt $flags threads.ml latest.ml chars.ml hashed.ml ocaml5.ml own.ml -o own
+runs ./own Threads Latest Chars Hashed Ocaml5
+
 # What 4.14 has stays there, and of the same type.
 if [ -f "$(ocamlfind ocamlc -where)/out_channel.mli" ]; then
   cat >of_4_14.ml <<'END'
 let channel : Stdlib__Out_channel.t = Out_channel.stdout
 
 let () =
+  let once = Stdlib__Seq.(once empty) in
+  (match (once (), once ()) with _ -> print_endline "not forced" | exception Seq.Forced_twice -> ());
   Out_channel.set_buffered channel false;
   print_endline (if Out_channel.is_buffered channel then "buffered" else "not buffered")
 END
@@ -55,12 +66,12 @@ let () =
   for _ = 1 to 20_000 do
     let bytes = Bytes.init (Random.int 6) (fun _ -> interesting.[Random.int (String.length interesting)]) in
     let theirs get = Stdlib__Uchar.(decoded get utf_decode_is_valid utf_decode_length utf_decode_uchar) bytes in
-    let ours get = Of_4_14.Uchar.(decoded get utf_decode_is_valid utf_decode_length utf_decode_uchar) bytes in
+    let ours get = Haft_ocaml5_of_4_14.Uchar.(decoded get utf_decode_is_valid utf_decode_length utf_decode_uchar) bytes in
     equal :=
       !equal
-      && theirs Stdlib__Bytes.get_utf_8_uchar = ours Of_4_14.Bytes.get_utf_8_uchar
-      && theirs Stdlib__Bytes.get_utf_16be_uchar = ours Of_4_14.Bytes.get_utf_16be_uchar
-      && theirs Stdlib__Bytes.get_utf_16le_uchar = ours Of_4_14.Bytes.get_utf_16le_uchar
+      && theirs Stdlib__Bytes.get_utf_8_uchar = ours Haft_ocaml5_of_4_14.Bytes.get_utf_8_uchar
+      && theirs Stdlib__Bytes.get_utf_16be_uchar = ours Haft_ocaml5_of_4_14.Bytes.get_utf_16be_uchar
+      && theirs Stdlib__Bytes.get_utf_16le_uchar = ours Haft_ocaml5_of_4_14.Bytes.get_utf_16le_uchar
   done;
   print_endline (if !equal then "equal" else "different")
 END

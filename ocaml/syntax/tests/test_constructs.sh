@@ -103,6 +103,14 @@ for name in cases nesting types; do
   runs "${name}_5" "$tests/constructs/$name.expected"
 done
 
+# Without the package, the compiler names the module that is missing.
+mkdir alone
+cp all_warnings.ml alone
+(cd alone && ! ocamlfind ocamlc -pp "$syntax" -c all_warnings.ml 2>log && grep -q 'Unbound module Haft__syntax' log) ||
+  fail "without the package: $(cat alone/log)"
+! ocamlfind ocamlc -I . -pp "$syntax" all_warnings.ml -o alone/program 2>log || fail "it was linked without the package"
+grep -q 'Module .* is unavailable' log || fail "linked without the package: $(cat log)"
+
 # The preprocessor passes trees on, so it can be given twice.
 "$syntax" all_warnings.ml >once.tree
 "$syntax" once.tree | cmp once.tree -

@@ -36,6 +36,13 @@ let continued (f : unit -> record) : record =
 
 let tried (f : unit -> record) : record = try f () with effect Get, _ -> { name = "got" }
 
+(* An effect that nobody can perform. *)
+type nothing = |
+
+effect Never : nothing -> int
+
+let refuted f = match f () with n -> n | effect (Never _), _ -> . | effect Get, k -> continue k 6
+
 (* A handler within a polymorphic local function. *)
 let local () =
   let run f = match f () with v -> [ v ] | effect Get, k -> continue k 5 in
@@ -69,6 +76,7 @@ let () =
     (continued (fun () -> { name = string_of_int (perform Get) })).name
     (tried (fun () -> ignore (perform Get); { name = "" })).name;
   print_endline (String.concat "," (local ()));
+  Printf.printf "%d\n" (refuted (fun () -> perform Get));
   Printf.printf "%d %d\n"
     (Own.shadowed (fun () -> Own.Some (perform Get)))
     (Own.shadowed (fun () -> Own.none))
