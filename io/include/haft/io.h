@@ -51,6 +51,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/select.h> /* sigset_t, also with -std=c11 */
 #include <sys/socket.h>
 #include <sys/types.h>
 

@@ -19,6 +19,11 @@ expect_42() {
   $(pkg-config --cflags --libs haft-io)
 expect_42 "$work/shared"
 
+# Without the extensions of GNU, which also hides what is not of C.
+# shellcheck disable=SC2046
+printf '#include <haft/io.h>\n' | "$CC" -std=c11 -Wall -Wextra -Werror -fsyntax-only -x c - \
+  $(pkg-config --cflags haft-io)
+
 # shellcheck disable=SC2046
 "$CXX" -x c++ -std=c++20 -Wall -Wextra -Werror -Wno-missing-field-initializers consumer.c \
   -o "$work/cpp" $(pkg-config --cflags --libs haft-io)
