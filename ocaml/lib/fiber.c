@@ -246,8 +246,8 @@ bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
             (uintptr_t)fiber->sp % 16 == 0);
 }
 
-/* Idle stacks are in three lists, which are taken from in this order: `haft_ocaml_idle`, by switch.S; those
-   that were full of nested fibers, which become hosts again; and all others. */
+/* Idle stacks are in three lists, and are taken from them in this order: from `haft_ocaml_idle`, which is the
+   list of switch.S; from that of hosts, which were full of nested fibers; from that of all others. */
 static ocaml_fiber_t *idle_hosts, *idle_others;
 
 static ocaml_fiber_t *take_idle(ocaml_fiber_t **list) {
@@ -300,7 +300,7 @@ static void make_idle(ocaml_fiber_t *fiber) {
     make_idle_in(&haft_ocaml_idle, fiber);
 }
 
-/* Leaves so many idle stacks to switch.S. */
+/* The list of switch.S keeps its first `most` stacks. */
 static void keep_idle(size_t most) {
     ocaml_fiber_t **link = &haft_ocaml_idle;
     while (*link != NULL && most-- > 0)
@@ -384,8 +384,8 @@ void haft_ocaml_trim(void) {
     static int collections;
     if (++collections % COLLECTIONS == 0)
         set_crowded(false);
-    /* As many as begin a recursion, and its first host. With more, each handler would have a stack of its
-       own, where thousands have been in use at some time. */
+    /* As many as a recursion has before it nests, and its first host. Where thousands have been in use at some
+       time, each of as many handlers would have one otherwise. */
     if (taken > 2 * (long)stacks_before_nests)
         keep_idle(stacks_before_nests + 1);
     if (!a_period_has_ended())
@@ -394,7 +394,7 @@ void haft_ocaml_trim(void) {
     if (taken > 2 * few_stacks)
         give_from(&idle_others, taken - few_stacks, false);
     /* Not what the next recursion needs again: to touch new pages costs more than all else. Cycles of the
-       collector would be no measure: with a small heap there are some in a millisecond. */
+       collector are no measure of time: with a small heap one takes a millisecond. */
     give_all(true);
 }
 
@@ -402,10 +402,11 @@ void haft_ocaml_trim(void) {
 
 /*
  * A host on which no more can be nested ends in haft_ocaml_nested_returned, as a settler does, and
- * has `argument` for a mark: so leave_host is called, which puts the stack on a list of its own, and the
- * first one of a recursion below the stacks of its parents, alone. So the same recursion done again has the
- * same hosts in the same order. Otherwise it would take them for the first fibers, each with a stack of
- * its own, nest on others, and touch their memory, too.
+ * has `argument` for a mark: so leave_host is called, which puts the stack on the list of hosts. The first
+ * host of a recursion, though, goes to the list of switch.S, where nothing else stays, and the stacks of its
+ * parents follow. So the same recursion, done again, has the same hosts in the same order. Otherwise it
+ * would take hosts for its first fibers, each with a stack of its own, nest on others, and touch their
+ * memory, too.
  */
 static void mark_full(ocaml_fiber_t *host) {
     if (is_nested(host) || haft_of(host)->argument != NULL ||

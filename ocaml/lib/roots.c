@@ -225,8 +225,8 @@ static void (*scan_before)(scanning_action action);
 static void (*end_before)(void), (*marked_before)(void);
 static void (*slice_begin_before)(void), (*slice_end_before)(void);
 
-/* A compaction in a slice is the collector's own idea, and with a small heap there is one in some
-   milliseconds; any other is what the program has asked for. */
+/* The major collector is doing a slice of its work. A compaction during that is the collector's own decision,
+   and with a small heap there is one in some milliseconds; any other one the program has asked for. */
 static bool in_slice;
 
 static void slice_begins(void) {

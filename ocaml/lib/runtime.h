@@ -139,7 +139,7 @@ HAFTI_INLINE size_t haft_ocaml_depth(const ocaml_fiber_t *fiber, const char *sp)
 }
 /* A fiber on whose stack no more could be nested has ended. */
 void haft_ocaml_leave_full(ocaml_fiber_t *host);
-/* Gives back all stacks that are idle, and what nothing is in of the shelves. */
+/* Gives back all idle stacks, and the memory of shelves if none is in use. */
 void haft_ocaml_give_idle(void);
 /* After a minor collection. */
 void haft_ocaml_trim(void);
