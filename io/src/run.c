@@ -69,6 +69,8 @@ static int choose_backend(haft_io_worker_t *worker, const char *name) {
         return start_backend(worker, &haft_io_simulation);
     if (name == NULL)
         name = getenv("HAFT_IO_BACKEND");
+    if (name != NULL && name[0] == '\0')
+        name = NULL;
     static const haft_io_backend_t *const backends[] = {
 #ifdef HAFT_IO_URING
         &haft_io_uring,

@@ -290,6 +290,17 @@ BODY(run_inside) {
     CHECK_EQUAL(haft_io_run(do_nothing, NULL, NULL), -EBUSY);
     return NULL;
 }
+static void an_empty_choice_of_a_backend_is_none(void) {
+    const char *given = getenv("HAFT_IO_BACKEND");
+    char *before = given != NULL ? strdup(given) : NULL;
+    setenv("HAFT_IO_BACKEND", "", 1);
+    CHECK_EQUAL(haft_io_run(do_nothing, NULL, NULL), 0);
+    if (before != NULL)
+        setenv("HAFT_IO_BACKEND", before, 1);
+    else
+        unsetenv("HAFT_IO_BACKEND");
+    free(before);
+}
 static void a_run_inside_a_run_and_an_unknown_backend_are_refused(void) {
     CHECK_RUNS(run_inside);
     CHECK_EQUAL(haft_io_run(do_nothing, NULL, &(haft_io_options_t){.backend = "carrier pigeon"}),
@@ -676,6 +687,7 @@ int main(void) {
     RUN(errno_is_the_tasks_own);
     RUN(a_tree_of_tasks_that_join_theirs_adds_up);
     RUN(a_run_inside_a_run_and_an_unknown_backend_are_refused);
+    RUN(an_empty_choice_of_a_backend_is_none);
     RUN(very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind);
     RUN(the_body_of_a_scope_has_as_large_a_stack_as_its_task);
     RUN(mistakes_go_to_the_error_handler_which_may_leave);
