@@ -70,10 +70,9 @@ int haft_io_cancelled(void); /* see "cancellation" */
 /* ---- Running -------------------------------------------------------------------------------- */
 
 typedef struct haft_io_options {
-    int threads; /* on which tasks run; 0: one for each processor, at most 56 */
-    const char
-        *backend; /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment; if that is
-                             not there, or empty: what the system has */
+    int threads;          /* on which tasks run; 0: one for each processor, at most 56 */
+    const char *backend;  /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment, or,
+                             without it or if it is empty, what the system has */
     size_t stack_size;    /* of a task, and of the body of a scope; 0: haft_stack_size() */
     int blocking_threads; /* at most so many threads for blocking work at a time; 0: 64 */
     int dump_signal; /* the process gets it: the run dumps its tasks; 0: none. See "seeing inside" */

@@ -129,8 +129,7 @@ inline void yield() {
 struct options {
     int threads = 1;               /* on which tasks run; 0: one for each processor */
     const char *backend = nullptr; /* see haft_io_options_t */
-    std::size_t stack_size =
-        0; /* of each task, and of the body of each scope; 0: haft_stack_size() */
+    std::size_t stack_size = 0;    /* of a task, and of a scope's body; 0: haft_stack_size() */
     int blocking_threads = 0;
     int dump_signal = 0;                  /* the process gets it: the run dumps its tasks */
     std::chrono::nanoseconds watchdog{0}; /* a task that holds its thread for longer is named */
