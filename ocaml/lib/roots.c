@@ -183,8 +183,8 @@ static void add_recent(value continuation, ocaml_fiber_t *fiber) {
     *recent_at(recent_end++) = fiber;
 }
 
-/* Whether no minor collection came since the last marking ended: it takes some until the next cycle begins,
-   unless the program has asked for whole ones. */
+/* Whether no minor collection has come since the last marking ended. Some come before the next cycle begins,
+   unless the program asks for whole cycles. */
 static bool has_asked;
 
 static void settle_seen(void) {
