@@ -403,6 +403,7 @@ typedef struct haft_io_simulated {
     uint64_t random; /* the state of the generator */
     int64_t now;
     bool short_counts;
+    bool network;
 } haft_io_simulated_t;
 
 enum { HAFT_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
@@ -1065,6 +1066,11 @@ extern const haft_io_backend_t haft_io_uring;
 
 /* A number below `bound`, which is not 0. */
 uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound);
+/* Whether the caller is in a simulation that has a network; the functions below are for it (simulated_network.c). */
+bool haft_io_network_is_simulated(void);
+int haft_io_network_socket(int domain, int type);
+int haft_io_network_listen(int socket, const struct sockaddr *address, socklen_t size, int backlog);
+int haft_io_network_port(int socket);
 
 /* ---- Mistakes (misuse.c) ---- */
 

@@ -754,6 +754,7 @@ int haft_io_count(haft_io_counters_t *counters);
 typedef struct haft_io_simulation {
     uint64_t seed;     /* 0: HAFT_IO_SEED in the environment, or else a new seed for each run */
     bool short_counts; /* simulated streams read and write less than asked, at random */
+    bool network; /* sockets and listeners are the simulation's, see below; else the system's */
 } haft_io_simulation_t;
 
 /*
@@ -780,6 +781,26 @@ uint64_t haft_io_seed(void);
 int haft_io_simulated_pair(int ends[2]);
 /* The stream breaks: from now on both ends get -ECONNRESET. */
 void haft_io_simulated_break(int end);
+
+/*
+ * With haft_io_simulation_t.network, haft_io_socket, haft_io_listen_tcp, haft_io_listen_unix, haft_io_accept,
+ * haft_io_connect, haft_io_connect_tcp, haft_io_connect_unix and haft_io_port are those of a network that exists in
+ * this simulation only. It has one host, which each address and each name is, and haft_io_resolve gives 127.0.0.1 or
+ * ::1 for every name. A connection is a stream as of haft_io_simulated_pair.
+ *
+ * -EADDRINUSE: a listener that is open has the port or the path. Port 0 is given a number. A connect where nobody
+ * listens gets -ECONNREFUSED, and so does one that waits when the listener is closed. As under Linux, `backlog` + 1
+ * connections wait to be accepted, and a connect that comes then waits for room. Who closes a listener resets the
+ * connections that were not accepted.
+ *
+ * Unlike the system's, a path is free as soon as its listener is closed, and there is no file of that name. There
+ * are streams only: sockets of other types are -EOPNOTSUPP, those of other families -EAFNOSUPPORT. The calls of the
+ * system that take a socket, such as setsockopt(2), getpeername(2) and shutdown(2), do not know these, and say EBADF.
+ */
+
+/* How many descriptors of the simulation, ends, sockets and listeners, are open: for tests that look for one that was
+   not closed. A connection that has not been accepted counts, too. */
+size_t haft_io_simulated_count(void);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
