@@ -112,9 +112,11 @@ int haft_io_network_listen(int descriptor, const struct sockaddr *address, sockl
 }
 
 int haft_io_network_port(int descriptor) {
-    const haft_io_object_t *object = haft_io_object_of(network(), descriptor);
+    const haft_io_object_t *object = haft_io_object_of(haft_io_worker()->backend_state, descriptor);
     if (object == NULL)
         return -EBADF;
+    if (object->kind == HAFT_IO_A_FILE)
+        return -ENOTSOCK;
     bool internet = object->place.family == AF_INET || object->place.family == AF_INET6;
     return internet ? object->place.port : -EAFNOSUPPORT;
 }
@@ -124,6 +126,8 @@ int haft_io_network_port(int descriptor) {
 int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
                               const haft_io_operation_t *operation) {
     socket->full = NULL;
+    if (socket->kind == HAFT_IO_A_FILE)
+        return -ENOTSOCK;
     if (socket->kind != HAFT_IO_A_SOCKET)
         return -EISCONN;
     haft_io_place_there_t place;
@@ -168,7 +172,7 @@ static void wake_those_without_room(haft_io_simulated_state_t *state,
 
 int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
     if (listener->kind != HAFT_IO_A_LISTENER)
-        return -EINVAL;
+        return listener->kind == HAFT_IO_A_FILE ? -ENOTSOCK : -EINVAL;
     haft_io_object_t *end = listener->next;
     if (end == NULL)
         return -EAGAIN;

@@ -35,6 +35,11 @@ uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound) {
 
 /* ---- The table of objects ---- */
 
+bool haft_io_is_simulated(int descriptor) {
+    const haft_io_worker_t *worker = haft_io_worker();
+    return descriptor >= FIRST && worker != NULL && worker->simulated != NULL;
+}
+
 object_t *haft_io_object_of(state_t *state, int descriptor) {
     int index = descriptor - FIRST;
     return index >= 0 && index < state->count && state->objects[index]->open ? state->objects[index]
@@ -71,6 +76,8 @@ void haft_io_object_close(state_t *state, object_t *object) {
     haft_io_object_wake(state, object, true);
     if (object->kind == HAFT_IO_A_LISTENER)
         haft_io_simulated_listener_closes(state, object);
+    if (object->kind == HAFT_IO_A_FILE)
+        haft_io_simulated_file_closes(object->file);
     if (object->kind != HAFT_IO_A_STREAM)
         return;
     free(object->bytes);
@@ -103,30 +110,23 @@ void haft_io_object_break(state_t *state, object_t *end) {
     haft_io_object_wake(state, end->peer, false);
 }
 
-static size_t drawn_size(haft_io_simulated_t *simulated, size_t size) {
+size_t haft_io_drawn_size(haft_io_simulated_t *simulated, size_t size) {
     return simulated->short_counts && size > 1 ? 1 + haft_io_random(simulated, size) : size;
 }
 
-/* `parts` of memory as one: from `at` on, copies bytes into it or out of it. */
-typedef struct memory {
-    const struct iovec *parts;
-    size_t count;
-    size_t size; /* of all */
-} memory_t;
-
-static memory_t memory_of(const struct iovec *parts, size_t count) {
-    memory_t memory = {parts, count, 0};
+haft_io_memory_t haft_io_memory_of(const struct iovec *parts, size_t count) {
+    haft_io_memory_t memory = {parts, count, 0};
     for (size_t i = 0; i < count; i++)
         memory.size += parts[i].iov_len;
     return memory;
 }
 
-/* The bytes of the ring, from a place on, and those of the memory: in the one direction or the other. */
-static void copy(const memory_t *memory, char *ring, size_t first, size_t size, bool into_ring) {
+void haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t length, size_t first,
+                         size_t size, bool into_ring) {
     for (size_t i = 0; i < memory->count && size != 0; i++) {
         char *bytes = memory->parts[i].iov_base;
         for (size_t j = 0; j < memory->parts[i].iov_len && size != 0; j++, size--, first++) {
-            char *in_ring = &ring[first % STREAM_SIZE];
+            char *in_ring = &ring[first % length];
             if (into_ring)
                 *in_ring = bytes[j];
             else
@@ -135,7 +135,7 @@ static void copy(const memory_t *memory, char *ring, size_t first, size_t size, 
     }
 }
 
-static ssize_t read_end(haft_io_simulated_t *simulated, object_t *end, const memory_t *into,
+static ssize_t read_end(haft_io_simulated_t *simulated, object_t *end, const haft_io_memory_t *into,
                         int flags) {
     size_t size = into->size;
     if (end->broken)
@@ -147,8 +147,8 @@ static ssize_t read_end(haft_io_simulated_t *simulated, object_t *end, const mem
         return -EAGAIN;
     size = size < end->count ? size : end->count;
     if ((flags & MSG_WAITALL) == 0)
-        size = drawn_size(simulated, size);
-    copy(into, end->bytes, end->first, size, false);
+        size = haft_io_drawn_size(simulated, size);
+    haft_io_memory_copy(into, end->bytes, STREAM_SIZE, end->first, size, false);
     if ((flags & MSG_PEEK) != 0)
         return (ssize_t)size;
     end->first = (end->first + size) % STREAM_SIZE;
@@ -157,7 +157,7 @@ static ssize_t read_end(haft_io_simulated_t *simulated, object_t *end, const mem
 }
 
 static ssize_t write_end(haft_io_simulated_t *simulated, const object_t *end,
-                         const memory_t *from) {
+                         const haft_io_memory_t *from) {
     object_t *peer = end->peer;
     if (end->broken)
         return -ECONNRESET;
@@ -166,8 +166,8 @@ static ssize_t write_end(haft_io_simulated_t *simulated, const object_t *end,
     size_t room = STREAM_SIZE - peer->count, size = from->size;
     if (room == 0)
         return size == 0 ? 0 : -EAGAIN;
-    size = drawn_size(simulated, size < room ? size : room);
-    copy(from, peer->bytes, peer->first + peer->count, size, true);
+    size = haft_io_drawn_size(simulated, size < room ? size : room);
+    haft_io_memory_copy(from, peer->bytes, STREAM_SIZE, peer->first + peer->count, size, true);
     peer->count += size;
     return (ssize_t)size;
 }
@@ -198,11 +198,11 @@ static bool sends(const haft_io_operation_t *operation) {
 
 /* Where the bytes of an operation go to, or come from. Nothing comes along with a message. */
 static int memory_of_operation(const haft_io_operation_t *operation, struct iovec *part,
-                               memory_t *memory) {
+                               haft_io_memory_t *memory) {
     *part = (struct iovec){operation->buffer, operation->size};
-    *memory = memory_of(part, 1);
+    *memory = haft_io_memory_of(part, 1);
     if (operation->kind == HAFT_IO_READ_PARTS || operation->kind == HAFT_IO_WRITE_PARTS)
-        *memory = memory_of(operation->buffer, operation->size);
+        *memory = haft_io_memory_of(operation->buffer, operation->size);
     if (operation->kind != HAFT_IO_RECEIVE_MESSAGE && operation->kind != HAFT_IO_SEND_MESSAGE)
         return 0;
     struct msghdr *message = operation->buffer;
@@ -215,7 +215,7 @@ static int memory_of_operation(const haft_io_operation_t *operation, struct iove
         message->msg_controllen = 0;
         message->msg_flags = 0;
     }
-    *memory = memory_of(message->msg_iov, message->msg_iovlen);
+    *memory = haft_io_memory_of(message->msg_iov, message->msg_iovlen);
     return 0;
 }
 
@@ -228,6 +228,18 @@ static ssize_t attempt_here(const haft_io_operation_t *operation) {
                    operation);
 }
 
+static ssize_t transfer_file(haft_io_worker_t *worker, object_t *object,
+                             const haft_io_operation_t *operation) {
+    if (operation->kind != HAFT_IO_READ && operation->kind != HAFT_IO_WRITE &&
+        operation->kind != HAFT_IO_READ_PARTS && operation->kind != HAFT_IO_WRITE_PARTS)
+        return -ENOTSOCK;
+    struct iovec part;
+    haft_io_memory_t memory;
+    memory_of_operation(operation, &part, &memory);
+    return haft_io_simulated_file_transfers(worker->simulated, object, &memory, &object->position,
+                                            sends(operation));
+}
+
 static ssize_t transfer(haft_io_worker_t *worker, object_t *end,
                         const haft_io_operation_t *operation) {
     int flags = haft_io_flags_of(operation);
@@ -236,7 +248,7 @@ static ssize_t transfer(haft_io_worker_t *worker, object_t *end,
     if (end->kind != HAFT_IO_A_STREAM)
         return -ENOTCONN;
     struct iovec part;
-    memory_t memory;
+    haft_io_memory_t memory;
     ssize_t done = memory_of_operation(operation, &part, &memory);
     if (done != 0)
         return done;
@@ -264,7 +276,8 @@ static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
     case HAFT_IO_READ_LENT:
         return haft_io_read_into_lent(operation, attempt_here);
     default:
-        return transfer(worker, object, operation);
+        return object->kind == HAFT_IO_A_FILE ? transfer_file(worker, object, operation)
+                                              : transfer(worker, object, operation);
     }
 }
 
@@ -440,10 +453,13 @@ static void interrupt(haft_io_worker_t *worker) {
 static void stop(haft_io_worker_t *worker) {
     state_t *state = worker->backend_state;
     for (int i = 0; i < state->count; i++) {
+        if (state->objects[i]->open && state->objects[i]->kind == HAFT_IO_A_FILE)
+            haft_io_simulated_file_closes(state->objects[i]->file);
         free(state->objects[i]->bytes);
         free(state->objects[i]);
     }
     free(state->objects);
+    haft_io_simulated_files_stop(state);
     free(state);
 }
 
@@ -451,9 +467,13 @@ static int start(haft_io_worker_t *worker) {
     state_t *state = calloc(1, sizeof *state);
     if (state == NULL)
         return -ENOMEM;
+    state->simulated = worker->simulated;
     state->descriptors = worker->crew->descriptors;
     worker->backend_state = state;
-    return 0;
+    int code = worker->simulated->files ? haft_io_simulated_files_start(state) : 0;
+    if (code != 0)
+        stop(worker);
+    return code;
 }
 
 const haft_io_backend_t haft_io_simulation = {
@@ -498,7 +518,8 @@ int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simula
                                      .random = seed,
                                      .now = HAFT_IO_SECOND,
                                      .short_counts = options->short_counts,
-                                     .network = options->network};
+                                     .network = options->network,
+                                     .files = options->files};
     int code = haft_io_run_with(main, argument, NULL, &simulated);
     if (code != 0)
         fprintf(stderr, "haft-io: the simulation ended with %d (%s); the seed was %llu\n", code,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the simulation share: the table of what exists in it only. simulation.c has the run, and streams;
- * simulated_network.c has sockets and listeners.
+ * simulated_network.c has sockets and listeners, simulated_files.c has files.
  *
  *   kind     | is made by                       | becomes
  *   SOCKET   | haft_io_socket                   | STREAM, by a connect; LISTENER, by haft_io_listen_tcp or _unix
  *   STREAM   | haft_io_simulated_pair; for the  |
  *            | other end of a connect           |
  *   LISTENER |                                  |
+ *   FILE     | haft_io_open                     |
  *
  * Its descriptor is a number from HAFT_IO_FIRST_SIMULATED on, beyond what the system gives, and never another's. It
  * stays in the table, closed, until the run ends.
@@ -19,7 +20,7 @@
 
 enum { HAFT_IO_FIRST_SIMULATED = 1 << 28, HAFT_IO_STREAM_SIZE = 4096 };
 
-enum haft_io_object_kind { HAFT_IO_A_SOCKET, HAFT_IO_A_STREAM, HAFT_IO_A_LISTENER };
+enum haft_io_object_kind { HAFT_IO_A_SOCKET, HAFT_IO_A_STREAM, HAFT_IO_A_LISTENER, HAFT_IO_A_FILE };
 
 /* Of the network, which has one host: a port, or a path. */
 typedef struct haft_io_place_there {
@@ -27,6 +28,21 @@ typedef struct haft_io_place_there {
     uint16_t port;
     char path[108]; /* as in sockaddr_un */
 } haft_io_place_there_t;
+
+/* What a path names, and what is open. */
+typedef struct haft_io_file {
+    size_t uses; /* by names and descriptors */
+    mode_t mode; /* with the type, as of stat(2) */
+    ino_t number;
+    int64_t changed;
+    char *bytes;
+    size_t size;
+} haft_io_file_t;
+
+typedef struct haft_io_file_name {
+    char *path;
+    haft_io_file_t *file;
+} haft_io_file_name_t;
 
 typedef struct haft_io_object haft_io_object_t;
 struct haft_io_object {
@@ -45,13 +61,21 @@ struct haft_io_object {
     haft_io_object_t *next;
     /* A socket: the listener that had no room for it. */
     const haft_io_object_t *full;
+    /* A file that was opened, or a directory. */
+    haft_io_file_t *file;
+    int flags; /* of open(2) */
+    int64_t position;
 };
 
 typedef struct haft_io_simulated_state {
+    haft_io_simulated_t *simulated;
     haft_io_descriptors_t *descriptors; /* the run's */
     haft_io_object_t **objects;
     int count;
     uint16_t last_port; /* that was chosen */
+    haft_io_file_name_t *names;
+    size_t name_count;
+    ino_t last_file;
 } haft_io_simulated_state_t;
 
 /* NULL: there is no such descriptor that is open. */
@@ -66,6 +90,21 @@ void haft_io_object_close(haft_io_simulated_state_t *state, haft_io_object_t *ob
 int haft_io_object_join(haft_io_object_t *one, haft_io_object_t *other);
 void haft_io_object_break(haft_io_simulated_state_t *state, haft_io_object_t *end);
 
+/* As many bytes as asked, or fewer, if the simulation is to do that. */
+size_t haft_io_drawn_size(haft_io_simulated_t *simulated, size_t size);
+
+/* Parts of memory as one. */
+typedef struct haft_io_memory {
+    const struct iovec *parts;
+    size_t count;
+    size_t size; /* of all */
+} haft_io_memory_t;
+haft_io_memory_t haft_io_memory_of(const struct iovec *parts, size_t count);
+/* The first `size` bytes of the memory, and those of a ring of `length`, from a place on: in the one direction or the
+   other. */
+void haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t length, size_t first,
+                         size_t size, bool into_ring);
+
 /* ---- The network (simulated_network.c) ---- */
 
 /* -EAGAIN where it has to wait. */
@@ -75,5 +114,16 @@ int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t 
 /* Resets what nobody has accepted, and lets those go on who waited for room. */
 void haft_io_simulated_listener_closes(haft_io_simulated_state_t *state,
                                        haft_io_object_t *listener);
+
+/* ---- Files (simulated_files.c) ---- */
+
+/* 0; -ENOMEM. */
+int haft_io_simulated_files_start(haft_io_simulated_state_t *state);
+void haft_io_simulated_files_stop(haft_io_simulated_state_t *state);
+void haft_io_simulated_file_closes(haft_io_file_t *file);
+/* Reads or writes from `*offset` on, and moves that. */
+ssize_t haft_io_simulated_file_transfers(haft_io_simulated_t *simulated, haft_io_object_t *object,
+                                         const haft_io_memory_t *memory, int64_t *offset,
+                                         bool writes);
 
 #endif

@@ -97,7 +97,7 @@ int haft_io_listen_unix(const char *path, int backlog) {
 }
 
 int haft_io_port(int socket) {
-    if (haft_io_network_is_simulated())
+    if (haft_io_is_simulated(socket))
         return haft_io_network_port(socket);
     address_t address;
     socklen_t size = sizeof address;
@@ -207,17 +207,23 @@ FILE_CALL(call_write_at, pwrite(call->descriptor, call->buffer, call->size, call
 FILE_CALL(call_sync, fsync(call->descriptor))
 
 int haft_io_open(const char *path, int flags, mode_t mode) {
+    if (haft_io_files_are_simulated())
+        return haft_io_files_open(path, flags, mode);
     return (int)finish_file_call(call_open,
                                  &(file_call_t){.path = path, .flags = flags, .mode = mode});
 }
 
 ssize_t haft_io_read_at(int descriptor, void *buffer, size_t size, int64_t offset) {
+    if (haft_io_is_simulated(descriptor))
+        return haft_io_files_transfer_at(descriptor, buffer, size, offset, false);
     return finish_call_on_descriptor(
         call_read_at,
         &(file_call_t){.descriptor = descriptor, .buffer = buffer, .size = size, .offset = offset});
 }
 
 ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_t offset) {
+    if (haft_io_is_simulated(descriptor))
+        return haft_io_files_transfer_at(descriptor, (void *)(uintptr_t)buffer, size, offset, true);
     return finish_call_on_descriptor(call_write_at,
                                      &(file_call_t){.descriptor = descriptor,
                                                     .buffer = (void *)(uintptr_t)buffer,
@@ -226,6 +232,8 @@ ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_
 }
 
 int haft_io_sync(int descriptor) {
+    if (haft_io_is_simulated(descriptor))
+        return haft_io_files_sync(descriptor);
     return (int)finish_call_on_descriptor(call_sync, &(file_call_t){.descriptor = descriptor});
 }
 

@@ -753,8 +753,9 @@ int haft_io_count(haft_io_counters_t *counters);
 
 typedef struct haft_io_simulation {
     uint64_t seed;     /* 0: HAFT_IO_SEED in the environment, or else a new seed for each run */
-    bool short_counts; /* simulated streams read and write less than asked, at random */
+    bool short_counts; /* what is simulated reads and writes less than asked, at random */
     bool network; /* sockets and listeners are the simulation's, see below; else the system's */
+    bool files;   /* files and directories, likewise */
 } haft_io_simulation_t;
 
 /*
@@ -798,7 +799,19 @@ void haft_io_simulated_break(int end);
  * system that take a socket, such as setsockopt(2), getpeername(2) and shutdown(2), do not know these, and say EBADF.
  */
 
-/* How many descriptors of the simulation, ends, sockets and listeners, are open: for tests that look for one that was
+/*
+ * With haft_io_simulation_t.files, haft_io_open, haft_io_list_directory, haft_io_make_directory, haft_io_remove,
+ * haft_io_rename and haft_io_status are those of files that exist in this simulation only; for their descriptors are
+ * read, write, read_at, write_at, sync and close. At first there are the directories "/" and ".", both empty and
+ * apart from each other. A path is compared as it is written: "a//b" is not "a/b".
+ *
+ * Errors are the system's: -ENOENT, -EEXIST, -EISDIR, -ENOTDIR, -ENOTEMPTY, -EBADF, -ENOSPC when there is no memory
+ * for what is written. Not simulated, and -EOPNOTSUPP, are renamed directories, and flags of open(2) that ask for more
+ * than a file: O_TMPFILE, O_DIRECT, O_PATH. There are no links; permissions are kept, and not checked. A crash that
+ * loses what was not synced is not simulated either: haft_io_sync only succeeds. Time stamps are virtual.
+ */
+
+/* How many descriptors of the simulation, ends, sockets, listeners and files, are open: for tests that look for one that was
    not closed. A connection that has not been accepted counts, too. */
 size_t haft_io_simulated_count(void);
 

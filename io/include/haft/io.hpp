@@ -206,6 +206,7 @@ struct simulation {
     std::uint64_t seed = 0;
     bool short_counts = false;
     bool network = false;
+    bool files = false;
 };
 template <scope_body F>
 decltype(auto) simulate(simulation how, F function) {
@@ -214,6 +215,7 @@ decltype(auto) simulate(simulation how, F function) {
     given.seed = how.seed;
     given.short_counts = how.short_counts;
     given.network = how.network;
+    given.files = how.files;
     return body.leave(haft_io_simulate(&body.enter, &body, &given), "simulate");
 }
 
