@@ -404,6 +404,7 @@ typedef struct haft_io_simulated {
     int64_t now;
     bool short_counts;
     bool network, files;
+    unsigned faults_one_in;
 } haft_io_simulated_t;
 
 enum { HAFT_IO_MOST_KEPT = 256 }; /* blocks of lent memory */

@@ -115,11 +115,13 @@ void haft_io_simulated_files_stop(state_t *state) {
     free(state->names);
 }
 
-/* Lets others go on, and looks at the path: 0, and what it names, or NULL. */
-static int begin(const char *path, name_t **name) {
+/* Lets others go on, and looks at the path: 0, and what it names, or NULL. With `fault` it may be made to fail. */
+static int begin(const char *path, name_t **name, int fault) {
     int code = haft_io_yield();
     if (code != 0)
         return code;
+    if (haft_io_fault_is_drawn(state_here()->simulated))
+        return fault;
     if (path == NULL)
         return -EFAULT;
     *name = name_of(state_here(), path);
@@ -128,7 +130,7 @@ static int begin(const char *path, name_t **name) {
 
 /* The same for what has to be there. */
 static int begin_with(const char *path, name_t **name) {
-    int code = begin(path, name);
+    int code = begin(path, name, -EIO);
     return code == 0 && *name == NULL ? -ENOENT : code;
 }
 
@@ -172,7 +174,7 @@ no_memory:
 
 int haft_io_files_make_directory(const char *path, mode_t mode) {
     name_t *name;
-    int code = begin(path, &name);
+    int code = begin(path, &name, -EIO);
     if (code == 0 && name != NULL)
         code = -EEXIST;
     return code == 0 ? make(state_here(), path, S_IFDIR | (mode & 07777)) : code;
@@ -260,7 +262,7 @@ static int check_open(const name_t *name, int flags) {
 int haft_io_files_open(const char *path, int flags, mode_t mode) {
     state_t *state = state_here();
     name_t *name;
-    int code = begin(path, &name);
+    int code = begin(path, &name, -EMFILE);
     if (code == 0)
         code = check_open(name, flags);
     if (code == 0 && name == NULL)
@@ -321,20 +323,23 @@ ssize_t haft_io_simulated_file_transfers(haft_io_simulated_t *simulated, haft_io
     return (ssize_t)size;
 }
 
-static int begin_on(int descriptor, haft_io_object_t **object, int otherwise) {
+/* `otherwise`: what it is of another object than a file. */
+static int begin_on(int descriptor, haft_io_object_t **object, bool writes, int otherwise) {
     int code = haft_io_yield();
     if (code != 0)
         return code;
     *object = haft_io_object_of(state_here(), descriptor);
     if (*object == NULL)
         return -EBADF;
-    return (*object)->kind == HAFT_IO_A_FILE ? 0 : otherwise;
+    if ((*object)->kind != HAFT_IO_A_FILE)
+        return otherwise;
+    return haft_io_fault_of(state_here(), *object, writes);
 }
 
 ssize_t haft_io_files_transfer_at(int descriptor, void *buffer, size_t size, int64_t offset,
                                   bool writes) {
     haft_io_object_t *object;
-    int code = begin_on(descriptor, &object, -ESPIPE);
+    int code = begin_on(descriptor, &object, writes, -ESPIPE);
     if (code != 0)
         return code;
     struct iovec part = {buffer, size};
@@ -345,5 +350,5 @@ ssize_t haft_io_files_transfer_at(int descriptor, void *buffer, size_t size, int
 
 int haft_io_files_sync(int descriptor) {
     haft_io_object_t *object;
-    return begin_on(descriptor, &object, -EINVAL);
+    return begin_on(descriptor, &object, false, -EINVAL);
 }

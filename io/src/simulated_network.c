@@ -85,6 +85,8 @@ int haft_io_network_socket(int domain, int type) {
         return -EAFNOSUPPORT;
     if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM)
         return -EOPNOTSUPP;
+    if (haft_io_fault_is_drawn(network()->simulated))
+        return -EMFILE;
     haft_io_object_t *socket = haft_io_object_new(network(), HAFT_IO_A_SOCKET);
     if (socket == NULL)
         return -ENOMEM;

@@ -181,6 +181,31 @@ static int events_of_stream(const object_t *end, short events) {
     return ready;
 }
 
+/* ---- Faults ---- */
+
+bool haft_io_fault_is_drawn(haft_io_simulated_t *simulated) {
+    return simulated->faults_one_in != 0 &&
+           haft_io_random(simulated, simulated->faults_one_in) == 0;
+}
+
+int haft_io_fault_of(state_t *state, object_t *object, bool writes) {
+    int code = object->fails;
+    object->fails = 0;
+    if (code != 0 || !haft_io_fault_is_drawn(state->simulated))
+        return code;
+    switch (object->kind) {
+    case HAFT_IO_A_SOCKET:
+        return haft_io_random(state->simulated, 2) == 0 ? -ECONNREFUSED : -ETIMEDOUT;
+    case HAFT_IO_A_LISTENER:
+        return -EMFILE;
+    case HAFT_IO_A_FILE:
+        return writes && haft_io_random(state->simulated, 2) == 0 ? -ENOSPC : -EIO;
+    default:
+        haft_io_object_break(state, object);
+        return -ECONNRESET;
+    }
+}
+
 /* ---- Operations ---- */
 
 static int events_of(const object_t *object, short events) {
@@ -285,10 +310,15 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
     if (operation->descriptor < FIRST)
         return haft_io_operate_blocking(operation);
     state_t *state = runner->worker->backend_state;
+    bool begun = operation->kind == HAFT_IO_POLL; /* which does not fail */
     for (;;) {
         object_t *object = haft_io_object_of(state, operation->descriptor);
         if (object == NULL)
             return -EBADF;
+        int fault = begun ? 0 : haft_io_fault_of(state, object, sends(operation));
+        if (fault != 0)
+            return fault;
+        begun = true;
         ssize_t done = attempt(runner->worker, object, operation);
         if (done != -EAGAIN || haft_io_must_not_wait(operation))
             return done;
@@ -392,6 +422,16 @@ void haft_io_simulated_break(int descriptor) {
     if (end == NULL || end->kind != HAFT_IO_A_STREAM)
         haft_io_misuse("haft_io_simulated_break was given no open end of a stream.");
     haft_io_object_break(state, end);
+}
+
+void haft_io_simulated_fail(int descriptor, int code) {
+    object_t *object =
+        haft_io_object_of(simulating("haft_io_simulated_fail")->backend_state, descriptor);
+    if (object == NULL)
+        haft_io_misuse("haft_io_simulated_fail was given no open descriptor of the simulation.");
+    if (code >= 0)
+        haft_io_misuse("haft_io_simulated_fail needs a negative error number; it got %d.", code);
+    object->fails = code;
 }
 
 size_t haft_io_simulated_count(void) {
@@ -519,7 +559,8 @@ int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simula
                                      .now = HAFT_IO_SECOND,
                                      .short_counts = options->short_counts,
                                      .network = options->network,
-                                     .files = options->files};
+                                     .files = options->files,
+                                     .faults_one_in = options->faults_one_in};
     int code = haft_io_run_with(main, argument, NULL, &simulated);
     if (code != 0)
         fprintf(stderr, "haft-io: the simulation ended with %d (%s); the seed was %llu\n", code,

@@ -49,6 +49,7 @@ struct haft_io_object {
     enum haft_io_object_kind kind;
     int descriptor;
     bool open;
+    int fails;                   /* an error, of the next operation */
     haft_io_place_there_t place; /* of a socket, a listener, and the ends of a connection */
     /* A stream's end. */
     haft_io_object_t *peer;
@@ -104,6 +105,11 @@ haft_io_memory_t haft_io_memory_of(const struct iovec *parts, size_t count);
    other. */
 void haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t length, size_t first,
                          size_t size, bool into_ring);
+
+/* Whether the seed lets fail what is about to be done. */
+bool haft_io_fault_is_drawn(haft_io_simulated_t *simulated);
+/* The same for an operation on an object: 0, or its error. */
+int haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *object, bool writes);
 
 /* ---- The network (simulated_network.c) ---- */
 

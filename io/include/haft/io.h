@@ -756,6 +756,7 @@ typedef struct haft_io_simulation {
     bool short_counts; /* what is simulated reads and writes less than asked, at random */
     bool network; /* sockets and listeners are the simulation's, see below; else the system's */
     bool files;   /* files and directories, likewise */
+    unsigned faults_one_in; /* of so many operations on what is simulated one fails; 0: none */
 } haft_io_simulation_t;
 
 /*
@@ -810,6 +811,18 @@ void haft_io_simulated_break(int end);
  * than a file: O_TMPFILE, O_DIRECT, O_PATH. There are no links; permissions are kept, and not checked. A crash that
  * loses what was not synced is not simulated either: haft_io_sync only succeeds. Time stamps are virtual.
  */
+
+/*
+ * With haft_io_simulation_t.faults_one_in, the seed decides which operations fail, before they have done anything, and
+ * as what: a read or write of a stream breaks it (-ECONNRESET); of a file, -EIO, and a write -EIO or -ENOSPC; a sync,
+ * and what is done with a path, -EIO; haft_io_open and haft_io_socket, -EMFILE; a connect, -ECONNREFUSED or -ETIMEDOUT. An
+ * accept fails with -EMFILE, so that haft_io_accept waits and tries again: with 1, where every operation fails, for
+ * ever. A poll, a close and haft_io_port do not fail.
+ */
+
+/* The next operation that begins on the descriptor, of the simulation, fails so, and has done nothing; `code` is
+   negative. Likewise no poll and no close. */
+void haft_io_simulated_fail(int descriptor, int code);
 
 /* How many descriptors of the simulation, ends, sockets, listeners and files, are open: for tests that look for one that was
    not closed. A connection that has not been accepted counts, too. */

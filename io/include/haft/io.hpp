@@ -207,6 +207,7 @@ struct simulation {
     bool short_counts = false;
     bool network = false;
     bool files = false;
+    unsigned faults_one_in = 0;
 };
 template <scope_body F>
 decltype(auto) simulate(simulation how, F function) {
@@ -216,6 +217,7 @@ decltype(auto) simulate(simulation how, F function) {
     given.short_counts = how.short_counts;
     given.network = how.network;
     given.files = how.files;
+    given.faults_one_in = how.faults_one_in;
     return body.leave(haft_io_simulate(&body.enter, &body, &given), "simulate");
 }
 
