@@ -403,6 +403,8 @@ typedef struct haft_io_simulated {
     uint64_t random; /* the state of the generator */
     int64_t now;
     bool short_counts;
+    bool network, files;
+    unsigned faults_one_in;
 } haft_io_simulated_t;
 
 enum { HAFT_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
@@ -1065,6 +1067,26 @@ extern const haft_io_backend_t haft_io_uring;
 
 /* A number below `bound`, which is not 0. */
 uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound);
+/* Whether the caller is in a simulation, and the descriptor is of what exists there only. */
+bool haft_io_is_simulated(int descriptor);
+
+/* Whether the caller is in a simulation that has a network. What follows is for there, or for such a descriptor
+   (simulated_network.c). */
+bool haft_io_network_is_simulated(void);
+int haft_io_network_socket(int domain, int type);
+int haft_io_network_listen(int socket, const struct sockaddr *address, socklen_t size, int backlog);
+int haft_io_network_port(int socket);
+
+/* The same for files (simulated_files.c): each lets others go on first, as the pool does. */
+bool haft_io_files_are_simulated(void);
+int haft_io_files_open(const char *path, int flags, mode_t mode);
+ssize_t haft_io_files_transfer_at(int file, void *buffer, size_t size, int64_t offset, bool writes);
+int haft_io_files_sync(int file);
+int haft_io_files_list(const char *path, struct dirent ***entries);
+int haft_io_files_make_directory(const char *path, mode_t mode);
+int haft_io_files_remove(const char *path);
+int haft_io_files_rename(const char *from, const char *to);
+int haft_io_files_status(const char *path, struct stat *status);
 
 /* ---- Mistakes (misuse.c) ---- */
 

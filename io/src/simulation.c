@@ -3,10 +3,9 @@
  * Runs for tests: the order of tasks and the sizes of transfers are drawn from a seed, time is virtual,
  * and streams exist in memory only. So a run is repeated by its seed.
  *
- * A stream's end is a number from FIRST_END on, beyond what the system gives. What one end writes lies in
- * the buffer of the other.
+ * What one end of a stream writes lies in the buffer of the other.
  */
-#include "internal.h"
+#include "simulation.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -15,27 +14,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FIRST_END = 1 << 28, STREAM_SIZE = 4096 };
+enum { FIRST = HAFT_IO_FIRST_SIMULATED, STREAM_SIZE = HAFT_IO_STREAM_SIZE };
 /* Of recv(2) and send(2). The last three change nothing here. */
 enum {
     FLAGS = MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_CMSG_CLOEXEC,
     WHOLE_PEEK = MSG_PEEK | MSG_WAITALL
 };
 
-typedef struct end {
-    bool open;
-    bool broken;
-    bool finished; /* its peer was closed: nothing comes any more */
-    int peer;
-    size_t first, count;
-    char *bytes; /* to be read here */
-} end_t;
-
-typedef struct state {
-    haft_io_descriptors_t *descriptors; /* the run's */
-    end_t *ends;
-    int count;
-} state_t;
+typedef haft_io_simulated_state_t state_t;
+typedef haft_io_object_t object_t;
 
 /* ---- Chance (splitmix64) ---- */
 
@@ -46,42 +33,100 @@ uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound) {
     return (z ^ (z >> 31)) % bound;
 }
 
-/* ---- Streams ---- */
+/* ---- The table of objects ---- */
 
-static end_t *end_of(state_t *state, int descriptor) {
-    int index = descriptor - FIRST_END;
-    return index >= 0 && index < state->count && state->ends[index].open ? &state->ends[index]
-                                                                         : NULL;
+bool haft_io_is_simulated(int descriptor) {
+    const haft_io_worker_t *worker = haft_io_worker();
+    return descriptor >= FIRST && worker != NULL && worker->simulated != NULL;
+}
+
+object_t *haft_io_object_of(state_t *state, int descriptor) {
+    int index = descriptor - FIRST;
+    return index >= 0 && index < state->count && state->objects[index]->open ? state->objects[index]
+                                                                             : NULL;
 }
 
 static haft_io_descriptor_t *waiters_of(state_t *state, int descriptor) {
     return haft_io_descriptor(state->descriptors, descriptor, true);
 }
 
-static size_t drawn_size(haft_io_simulated_t *simulated, size_t size) {
+object_t *haft_io_object_new(state_t *state, enum haft_io_object_kind kind) {
+    object_t **grown = realloc(state->objects, ((size_t)state->count + 1) * sizeof(object_t *));
+    if (grown == NULL)
+        return NULL;
+    state->objects = grown;
+    object_t *object = calloc(1, sizeof *object);
+    if (object == NULL || waiters_of(state, FIRST + state->count) == NULL) {
+        free(object);
+        return NULL;
+    }
+    *object = (object_t){.kind = kind, .descriptor = FIRST + state->count, .open = true};
+    grown[state->count++] = object;
+    return object;
+}
+
+void haft_io_object_wake(state_t *state, const object_t *object, bool closed) {
+    haft_io_descriptor_t *waiters = waiters_of(state, object->descriptor);
+    haft_io_wake(waiters, HAFT_IO_INWARD, closed, false);
+    haft_io_wake(waiters, HAFT_IO_OUTWARD, closed, false);
+}
+
+void haft_io_object_close(state_t *state, object_t *object) {
+    object->open = false;
+    haft_io_object_wake(state, object, true);
+    if (object->kind == HAFT_IO_A_LISTENER)
+        haft_io_simulated_listener_closes(state, object);
+    if (object->kind == HAFT_IO_A_FILE)
+        haft_io_simulated_file_closes(object->file);
+    if (object->kind != HAFT_IO_A_STREAM)
+        return;
+    free(object->bytes);
+    object->bytes = NULL;
+    object->peer->finished = true;
+    haft_io_object_wake(state, object->peer, false);
+}
+
+/* ---- Streams ---- */
+
+int haft_io_object_join(object_t *one, object_t *other) {
+    object_t *ends[] = {one, other};
+    char *bytes[] = {malloc(STREAM_SIZE), malloc(STREAM_SIZE)};
+    if (bytes[0] == NULL || bytes[1] == NULL) {
+        free(bytes[0]);
+        free(bytes[1]);
+        return -ENOMEM;
+    }
+    for (int i = 0; i < 2; i++) {
+        ends[i]->kind = HAFT_IO_A_STREAM;
+        ends[i]->peer = ends[1 - i];
+        ends[i]->bytes = bytes[i];
+    }
+    return 0;
+}
+
+void haft_io_object_break(state_t *state, object_t *end) {
+    end->broken = end->peer->broken = true;
+    haft_io_object_wake(state, end, false);
+    haft_io_object_wake(state, end->peer, false);
+}
+
+size_t haft_io_drawn_size(haft_io_simulated_t *simulated, size_t size) {
     return simulated->short_counts && size > 1 ? 1 + haft_io_random(simulated, size) : size;
 }
 
-/* `parts` of memory as one: from `at` on, copies bytes into it or out of it. */
-typedef struct memory {
-    const struct iovec *parts;
-    size_t count;
-    size_t size; /* of all */
-} memory_t;
-
-static memory_t memory_of(const struct iovec *parts, size_t count) {
-    memory_t memory = {parts, count, 0};
+haft_io_memory_t haft_io_memory_of(const struct iovec *parts, size_t count) {
+    haft_io_memory_t memory = {parts, count, 0};
     for (size_t i = 0; i < count; i++)
         memory.size += parts[i].iov_len;
     return memory;
 }
 
-/* The bytes of the ring, from a place on, and those of the memory: in the one direction or the other. */
-static void copy(const memory_t *memory, char *ring, size_t first, size_t size, bool into_ring) {
+void haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t length, size_t first,
+                         size_t size, bool into_ring) {
     for (size_t i = 0; i < memory->count && size != 0; i++) {
         char *bytes = memory->parts[i].iov_base;
         for (size_t j = 0; j < memory->parts[i].iov_len && size != 0; j++, size--, first++) {
-            char *in_ring = &ring[first % STREAM_SIZE];
+            char *in_ring = &ring[first % length];
             if (into_ring)
                 *in_ring = bytes[j];
             else
@@ -90,7 +135,7 @@ static void copy(const memory_t *memory, char *ring, size_t first, size_t size, 
     }
 }
 
-static ssize_t read_end(haft_io_simulated_t *simulated, end_t *end, const memory_t *into,
+static ssize_t read_end(haft_io_simulated_t *simulated, object_t *end, const haft_io_memory_t *into,
                         int flags) {
     size_t size = into->size;
     if (end->broken)
@@ -102,8 +147,8 @@ static ssize_t read_end(haft_io_simulated_t *simulated, end_t *end, const memory
         return -EAGAIN;
     size = size < end->count ? size : end->count;
     if ((flags & MSG_WAITALL) == 0)
-        size = drawn_size(simulated, size);
-    copy(into, end->bytes, end->first, size, false);
+        size = haft_io_drawn_size(simulated, size);
+    haft_io_memory_copy(into, end->bytes, STREAM_SIZE, end->first, size, false);
     if ((flags & MSG_PEEK) != 0)
         return (ssize_t)size;
     end->first = (end->first + size) % STREAM_SIZE;
@@ -111,8 +156,9 @@ static ssize_t read_end(haft_io_simulated_t *simulated, end_t *end, const memory
     return (ssize_t)size;
 }
 
-static ssize_t write_end(haft_io_simulated_t *simulated, const end_t *end, end_t *peer,
-                         const memory_t *from) {
+static ssize_t write_end(haft_io_simulated_t *simulated, const object_t *end,
+                         const haft_io_memory_t *from) {
+    object_t *peer = end->peer;
     if (end->broken)
         return -ECONNRESET;
     if (end->finished)
@@ -120,24 +166,55 @@ static ssize_t write_end(haft_io_simulated_t *simulated, const end_t *end, end_t
     size_t room = STREAM_SIZE - peer->count, size = from->size;
     if (room == 0)
         return size == 0 ? 0 : -EAGAIN;
-    size = drawn_size(simulated, size < room ? size : room);
-    copy(from, peer->bytes, peer->first + peer->count, size, true);
+    size = haft_io_drawn_size(simulated, size < room ? size : room);
+    haft_io_memory_copy(from, peer->bytes, STREAM_SIZE, peer->first + peer->count, size, true);
     peer->count += size;
     return (ssize_t)size;
 }
 
-static int poll_end_now(const end_t *end, const end_t *peer, short events) {
+static int events_of_stream(const object_t *end, short events) {
     int ready = end->broken ? POLLERR : 0;
     if (end->count != 0 || end->finished || end->broken)
         ready |= events & POLLIN;
-    if (end->finished || end->broken || peer->count < STREAM_SIZE)
+    if (end->finished || end->broken || end->peer->count < STREAM_SIZE)
         ready |= events & POLLOUT;
     return ready;
 }
 
-static int poll_end(const end_t *end, const end_t *peer, short events) {
-    int ready = poll_end_now(end, peer, events);
-    return ready != 0 ? ready : -EAGAIN;
+/* ---- Faults ---- */
+
+bool haft_io_fault_is_drawn(haft_io_simulated_t *simulated) {
+    return simulated->faults_one_in != 0 &&
+           haft_io_random(simulated, simulated->faults_one_in) == 0;
+}
+
+int haft_io_fault_of(state_t *state, object_t *object, bool writes) {
+    int code = object->fails;
+    object->fails = 0;
+    if (code != 0 || !haft_io_fault_is_drawn(state->simulated))
+        return code;
+    switch (object->kind) {
+    case HAFT_IO_A_SOCKET:
+        return haft_io_random(state->simulated, 2) == 0 ? -ECONNREFUSED : -ETIMEDOUT;
+    case HAFT_IO_A_LISTENER:
+        return -EMFILE;
+    case HAFT_IO_A_FILE:
+        return writes && haft_io_random(state->simulated, 2) == 0 ? -ENOSPC : -EIO;
+    default:
+        haft_io_object_break(state, object);
+        return -ECONNRESET;
+    }
+}
+
+/* ---- Operations ---- */
+
+static int events_of(const object_t *object, short events) {
+    if (object->kind == HAFT_IO_A_STREAM)
+        return events_of_stream(object, events);
+    if (object->kind == HAFT_IO_A_LISTENER)
+        return object->next != NULL ? events & POLLIN : 0;
+    return POLLHUP |
+           (events & POLLOUT); /* as the system has it of a socket that is not connected */
 }
 
 static bool sends(const haft_io_operation_t *operation) {
@@ -146,11 +223,11 @@ static bool sends(const haft_io_operation_t *operation) {
 
 /* Where the bytes of an operation go to, or come from. Nothing comes along with a message. */
 static int memory_of_operation(const haft_io_operation_t *operation, struct iovec *part,
-                               memory_t *memory) {
+                               haft_io_memory_t *memory) {
     *part = (struct iovec){operation->buffer, operation->size};
-    *memory = memory_of(part, 1);
+    *memory = haft_io_memory_of(part, 1);
     if (operation->kind == HAFT_IO_READ_PARTS || operation->kind == HAFT_IO_WRITE_PARTS)
-        *memory = memory_of(operation->buffer, operation->size);
+        *memory = haft_io_memory_of(operation->buffer, operation->size);
     if (operation->kind != HAFT_IO_RECEIVE_MESSAGE && operation->kind != HAFT_IO_SEND_MESSAGE)
         return 0;
     struct msghdr *message = operation->buffer;
@@ -163,51 +240,86 @@ static int memory_of_operation(const haft_io_operation_t *operation, struct iove
         message->msg_controllen = 0;
         message->msg_flags = 0;
     }
-    *memory = memory_of(message->msg_iov, message->msg_iovlen);
+    *memory = haft_io_memory_of(message->msg_iov, message->msg_iovlen);
     return 0;
 }
 
-static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_operation_t *operation);
+static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
+                       const haft_io_operation_t *operation);
 
 static ssize_t attempt_here(const haft_io_operation_t *operation) {
     haft_io_worker_t *worker = haft_io_worker();
-    return attempt(worker, end_of(worker->backend_state, operation->descriptor), operation);
+    return attempt(worker, haft_io_object_of(worker->backend_state, operation->descriptor),
+                   operation);
 }
 
-static ssize_t attempt(haft_io_worker_t *worker, end_t *end, const haft_io_operation_t *operation) {
-    state_t *state = worker->backend_state;
-    end_t *peer = &state->ends[end->peer - FIRST_END];
-    int flags = haft_io_flags_of(operation);
-    if (operation->kind == HAFT_IO_POLL)
-        return poll_end(end, peer, (short)operation->flags);
-    if (operation->kind > HAFT_IO_SEND || (flags & ~FLAGS) != 0)
-        return -EOPNOTSUPP;
-    if (operation->kind == HAFT_IO_READ_LENT)
-        return haft_io_read_into_lent(operation, attempt_here);
+static ssize_t transfer_file(haft_io_worker_t *worker, object_t *object,
+                             const haft_io_operation_t *operation) {
+    if (operation->kind != HAFT_IO_READ && operation->kind != HAFT_IO_WRITE &&
+        operation->kind != HAFT_IO_READ_PARTS && operation->kind != HAFT_IO_WRITE_PARTS)
+        return -ENOTSOCK;
     struct iovec part;
-    memory_t memory;
+    haft_io_memory_t memory;
+    memory_of_operation(operation, &part, &memory);
+    return haft_io_simulated_file_transfers(worker->simulated, object, &memory, &object->position,
+                                            sends(operation));
+}
+
+static ssize_t transfer(haft_io_worker_t *worker, object_t *end,
+                        const haft_io_operation_t *operation) {
+    int flags = haft_io_flags_of(operation);
+    if ((flags & ~FLAGS) != 0)
+        return -EOPNOTSUPP;
+    if (end->kind != HAFT_IO_A_STREAM)
+        return -ENOTCONN;
+    struct iovec part;
+    haft_io_memory_t memory;
     ssize_t done = memory_of_operation(operation, &part, &memory);
     if (done != 0)
         return done;
     if (sends(operation))
-        done = write_end(worker->simulated, end, peer, &memory);
+        done = write_end(worker->simulated, end, &memory);
     else
         done = read_end(worker->simulated, end, &memory, flags);
     if (done > 0 && (flags & MSG_PEEK) == 0)
-        haft_io_wake(waiters_of(state, end->peer),
+        haft_io_wake(waiters_of(worker->backend_state, end->peer->descriptor),
                      sends(operation) ? HAFT_IO_INWARD : HAFT_IO_OUTWARD, false, false);
     return done;
 }
 
+static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
+                       const haft_io_operation_t *operation) {
+    switch (operation->kind) {
+    case HAFT_IO_POLL: {
+        int ready = events_of(object, (short)operation->flags);
+        return ready != 0 ? ready : -EAGAIN;
+    }
+    case HAFT_IO_ACCEPT:
+        return haft_io_simulated_accept(worker->backend_state, object);
+    case HAFT_IO_CONNECT:
+        return haft_io_simulated_connect(worker->backend_state, object, operation);
+    case HAFT_IO_READ_LENT:
+        return haft_io_read_into_lent(operation, attempt_here);
+    default:
+        return object->kind == HAFT_IO_A_FILE ? transfer_file(worker, object, operation)
+                                              : transfer(worker, object, operation);
+    }
+}
+
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    if (operation->descriptor < FIRST_END)
+    if (operation->descriptor < FIRST)
         return haft_io_operate_blocking(operation);
     state_t *state = runner->worker->backend_state;
+    bool begun = operation->kind == HAFT_IO_POLL; /* which does not fail */
     for (;;) {
-        end_t *end = end_of(state, operation->descriptor);
-        if (end == NULL)
+        object_t *object = haft_io_object_of(state, operation->descriptor);
+        if (object == NULL)
             return -EBADF;
-        ssize_t done = attempt(runner->worker, end, operation);
+        int fault = begun ? 0 : haft_io_fault_of(state, object, sends(operation));
+        if (fault != 0)
+            return fault;
+        begun = true;
+        ssize_t done = attempt(runner->worker, object, operation);
         if (done != -EAGAIN || haft_io_must_not_wait(operation))
             return done;
         int code =
@@ -218,22 +330,21 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
 }
 
 static haft_io_descriptor_t *find(haft_io_worker_t *worker, int descriptor) {
-    return end_of(worker->backend_state, descriptor) != NULL
+    return haft_io_object_of(worker->backend_state, descriptor) != NULL
                ? waiters_of(worker->backend_state, descriptor)
                : NULL;
 }
 
-static int look_at_ends(state_t *state, struct pollfd *entries, size_t count) {
+static int look_at_objects(state_t *state, struct pollfd *entries, size_t count) {
     int ready = 0;
     for (size_t i = 0; i < count; i++) {
-        const end_t *end = end_of(state, entries[i].fd);
-        if (entries[i].fd < FIRST_END)
+        const object_t *object = haft_io_object_of(state, entries[i].fd);
+        if (entries[i].fd < FIRST)
             poll(&entries[i], 1, 0);
-        else if (end == NULL)
+        else if (object == NULL)
             entries[i].revents = POLLNVAL;
         else
-            entries[i].revents =
-                (short)poll_end_now(end, &state->ends[end->peer - FIRST_END], entries[i].events);
+            entries[i].revents = (short)events_of(object, entries[i].events);
         ready += entries[i].revents != 0;
     }
     return ready;
@@ -251,19 +362,19 @@ static int poll_real(haft_io_simulated_t *simulated, struct pollfd *entries, siz
     return ready;
 }
 
-static bool has_ends(const struct pollfd *entries, size_t count) {
+static bool has_objects(const struct pollfd *entries, size_t count) {
     for (size_t i = 0; i < count; i++)
-        if (entries[i].fd >= FIRST_END)
+        if (entries[i].fd >= FIRST)
             return true;
     return false;
 }
 
 static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
                         int64_t deadline) {
-    if (!has_ends(entries, count))
+    if (!has_objects(entries, count))
         return poll_real(runner->worker->simulated, entries, count, deadline);
     for (;;) {
-        int ready = look_at_ends(runner->worker->backend_state, entries, count);
+        int ready = look_at_objects(runner->worker->backend_state, entries, count);
         if (ready != 0 || deadline <= runner->worker->simulated->now)
             return ready;
         int code = haft_io_wait_on_several(find, runner, entries, count, deadline);
@@ -272,22 +383,13 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
     }
 }
 
-static void wake_both_ways(state_t *state, int descriptor, bool closed) {
-    haft_io_wake(waiters_of(state, descriptor), HAFT_IO_INWARD, closed, false);
-    haft_io_wake(waiters_of(state, descriptor), HAFT_IO_OUTWARD, closed, false);
-}
-
-static int close_end(haft_io_worker_t *worker, int descriptor) {
-    state_t *state = worker->backend_state;
-    if (descriptor < FIRST_END)
+static int close_object(haft_io_worker_t *worker, int descriptor) {
+    if (descriptor < FIRST)
         return haft_io_close_elsewhere(descriptor);
-    end_t *end = end_of(state, descriptor);
-    if (end == NULL)
+    object_t *object = haft_io_object_of(worker->backend_state, descriptor);
+    if (object == NULL)
         return -EBADF;
-    end->open = false;
-    wake_both_ways(state, descriptor, true);
-    state->ends[end->peer - FIRST_END].finished = true;
-    wake_both_ways(state, end->peer, false);
+    haft_io_object_close(worker->backend_state, object);
     return 0;
 }
 
@@ -300,32 +402,44 @@ static haft_io_worker_t *simulating(const char *function) {
 
 int haft_io_simulated_pair(int ends[2]) {
     state_t *state = simulating("haft_io_simulated_pair")->backend_state;
-    end_t *grown = realloc(state->ends, ((size_t)state->count + 2) * sizeof *grown);
-    if (grown == NULL)
-        return -ENOMEM;
-    state->ends = grown;
-    char *bytes[2] = {malloc(STREAM_SIZE), malloc(STREAM_SIZE)};
-    ends[0] = FIRST_END + state->count;
-    ends[1] = ends[0] + 1;
-    if (bytes[0] == NULL || bytes[1] == NULL || waiters_of(state, ends[0]) == NULL ||
-        waiters_of(state, ends[1]) == NULL) {
-        free(bytes[0]);
-        free(bytes[1]);
+    object_t *one = haft_io_object_new(state, HAFT_IO_A_SOCKET);
+    object_t *other = haft_io_object_new(state, HAFT_IO_A_SOCKET);
+    if (one == NULL || other == NULL || haft_io_object_join(one, other) != 0) {
+        if (one != NULL)
+            one->open = false;
+        if (other != NULL)
+            other->open = false;
         return -ENOMEM;
     }
-    for (int i = 0; i < 2; i++)
-        state->ends[state->count++] = (end_t){.open = true, .peer = ends[1 - i], .bytes = bytes[i]};
+    ends[0] = one->descriptor;
+    ends[1] = other->descriptor;
     return 0;
 }
 
 void haft_io_simulated_break(int descriptor) {
     state_t *state = simulating("haft_io_simulated_break")->backend_state;
-    end_t *end = end_of(state, descriptor);
-    if (end == NULL)
+    object_t *end = haft_io_object_of(state, descriptor);
+    if (end == NULL || end->kind != HAFT_IO_A_STREAM)
         haft_io_misuse("haft_io_simulated_break was given no open end of a stream.");
-    end->broken = state->ends[end->peer - FIRST_END].broken = true;
-    wake_both_ways(state, descriptor, false);
-    wake_both_ways(state, end->peer, false);
+    haft_io_object_break(state, end);
+}
+
+void haft_io_simulated_fail(int descriptor, int code) {
+    object_t *object =
+        haft_io_object_of(simulating("haft_io_simulated_fail")->backend_state, descriptor);
+    if (object == NULL)
+        haft_io_misuse("haft_io_simulated_fail was given no open descriptor of the simulation.");
+    if (code >= 0)
+        haft_io_misuse("haft_io_simulated_fail needs a negative error number; it got %d.", code);
+    object->fails = code;
+}
+
+size_t haft_io_simulated_count(void) {
+    const state_t *state = simulating("haft_io_simulated_count")->backend_state;
+    size_t count = 0;
+    for (int i = 0; i < state->count; i++)
+        count += state->objects[i]->open;
+    return count;
 }
 
 /* ---- Time, and nobody who can go on ---- */
@@ -378,9 +492,14 @@ static void interrupt(haft_io_worker_t *worker) {
 
 static void stop(haft_io_worker_t *worker) {
     state_t *state = worker->backend_state;
-    for (int i = 0; i < state->count; i++)
-        free(state->ends[i].bytes);
-    free(state->ends);
+    for (int i = 0; i < state->count; i++) {
+        if (state->objects[i]->open && state->objects[i]->kind == HAFT_IO_A_FILE)
+            haft_io_simulated_file_closes(state->objects[i]->file);
+        free(state->objects[i]->bytes);
+        free(state->objects[i]);
+    }
+    free(state->objects);
+    haft_io_simulated_files_stop(state);
     free(state);
 }
 
@@ -388,9 +507,13 @@ static int start(haft_io_worker_t *worker) {
     state_t *state = calloc(1, sizeof *state);
     if (state == NULL)
         return -ENOMEM;
+    state->simulated = worker->simulated;
     state->descriptors = worker->crew->descriptors;
     worker->backend_state = state;
-    return 0;
+    int code = worker->simulated->files ? haft_io_simulated_files_start(state) : 0;
+    if (code != 0)
+        stop(worker);
+    return code;
 }
 
 const haft_io_backend_t haft_io_simulation = {
@@ -398,7 +521,7 @@ const haft_io_backend_t haft_io_simulation = {
     .start = start,
     .stop = stop,
     .operate = operate,
-    .close = close_end,
+    .close = close_object,
     .poll_several = poll_several,
     .poll = poll_time,
     .interrupt = interrupt,
@@ -423,7 +546,7 @@ static uint64_t choose_seed(const haft_io_simulation_t *options) {
 }
 
 int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simulation_t *options) {
-    static const haft_io_simulation_t defaults = {0, false};
+    static const haft_io_simulation_t defaults = {0};
     if (options == NULL)
         options = &defaults;
     if (haft_io_worker() != NULL) /* as haft_io_run: none has begun whose seed could be told */
@@ -431,8 +554,13 @@ int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simula
     uint64_t seed = choose_seed(options);
     if (seed == 0)
         return -EINVAL;
-    haft_io_simulated_t simulated = {
-        .seed = seed, .random = seed, .now = HAFT_IO_SECOND, .short_counts = options->short_counts};
+    haft_io_simulated_t simulated = {.seed = seed,
+                                     .random = seed,
+                                     .now = HAFT_IO_SECOND,
+                                     .short_counts = options->short_counts,
+                                     .network = options->network,
+                                     .files = options->files,
+                                     .faults_one_in = options->faults_one_in};
     int code = haft_io_run_with(main, argument, NULL, &simulated);
     if (code != 0)
         fprintf(stderr, "haft-io: the simulation ended with %d (%s); the seed was %llu\n", code,

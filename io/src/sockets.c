@@ -19,6 +19,8 @@ int haft_io_pipe(int ends[2]) {
 
 /* (The next of several addresses may do, which is tried after a wait.) */
 __attribute__((noinline)) int haft_io_socket(int domain, int type, int protocol) {
+    if (HAFT_IO_UNLIKELY(haft_io_network_is_simulated()))
+        return haft_io_network_socket(domain, type);
     return HAFT_IO_RESULT(socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol));
 }
 
@@ -62,22 +64,26 @@ static socklen_t local_address(address_t *address, const char *path) {
     return sizeof address->local;
 }
 
+static int bind_and_listen(int socket, const address_t *address, socklen_t size, int backlog) {
+    if (haft_io_network_is_simulated())
+        return haft_io_network_listen(socket, &address->any, size, backlog);
+    int yes = 1;
+    if (address->any.sa_family != AF_UNIX)
+        setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    return bind(socket, &address->any, size) == 0 && listen(socket, backlog) == 0 ? 0 : -errno;
+}
+
 static int listen_at(const address_t *address, socklen_t size, int backlog) {
     if (size == 0)
         return -EINVAL;
     int listener = haft_io_socket(address->any.sa_family, SOCK_STREAM, 0);
     if (listener < 0)
         return listener;
-    int yes = 1;
-    if (address->any.sa_family != AF_UNIX)
-        setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(listener, &address->any, size) != 0 ||
-        listen(listener, backlog > 0 ? backlog : SOMAXCONN) != 0) {
-        int code = -errno;
-        close(listener);
-        return code;
-    }
-    return listener;
+    int code = bind_and_listen(listener, address, size, backlog > 0 ? backlog : SOMAXCONN);
+    if (code == 0)
+        return listener;
+    haft_io_close(listener);
+    return code;
 }
 
 int haft_io_listen_tcp(const char *host, uint16_t port, int backlog) {
@@ -91,6 +97,8 @@ int haft_io_listen_unix(const char *path, int backlog) {
 }
 
 int haft_io_port(int socket) {
+    if (haft_io_is_simulated(socket))
+        return haft_io_network_port(socket);
     address_t address;
     socklen_t size = sizeof address;
     if (getsockname(socket, &address.any, &size) != 0)
@@ -199,17 +207,23 @@ FILE_CALL(call_write_at, pwrite(call->descriptor, call->buffer, call->size, call
 FILE_CALL(call_sync, fsync(call->descriptor))
 
 int haft_io_open(const char *path, int flags, mode_t mode) {
+    if (haft_io_files_are_simulated())
+        return haft_io_files_open(path, flags, mode);
     return (int)finish_file_call(call_open,
                                  &(file_call_t){.path = path, .flags = flags, .mode = mode});
 }
 
 ssize_t haft_io_read_at(int descriptor, void *buffer, size_t size, int64_t offset) {
+    if (haft_io_is_simulated(descriptor))
+        return haft_io_files_transfer_at(descriptor, buffer, size, offset, false);
     return finish_call_on_descriptor(
         call_read_at,
         &(file_call_t){.descriptor = descriptor, .buffer = buffer, .size = size, .offset = offset});
 }
 
 ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_t offset) {
+    if (haft_io_is_simulated(descriptor))
+        return haft_io_files_transfer_at(descriptor, (void *)(uintptr_t)buffer, size, offset, true);
     return finish_call_on_descriptor(call_write_at,
                                      &(file_call_t){.descriptor = descriptor,
                                                     .buffer = (void *)(uintptr_t)buffer,
@@ -218,6 +232,8 @@ ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_
 }
 
 int haft_io_sync(int descriptor) {
+    if (haft_io_is_simulated(descriptor))
+        return haft_io_files_sync(descriptor);
     return (int)finish_call_on_descriptor(call_sync, &(file_call_t){.descriptor = descriptor});
 }
 
@@ -237,6 +253,9 @@ static void call_resolve(void *argument) {
 
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
                     struct addrinfo **result) {
+    address_t address;
+    if (haft_io_network_is_simulated() && host != NULL && numeric_address(&address, host, 0) == 0)
+        host = hints != NULL && hints->ai_family == AF_INET6 ? "::1" : "127.0.0.1";
     resolve_call_t call = {host, service, hints, result, 0, 0};
     int code = haft_io_call_blocking(call_resolve, &call);
     if (code == -ECANCELED)

@@ -213,6 +213,12 @@ static void simulated_nowhere(void) {
 static void break_nowhere(void) {
     haft_io_simulated_break(0);
 }
+static void count_nowhere(void) {
+    haft_io_simulated_count();
+}
+static void fail_simulated_nowhere(void) {
+    haft_io_simulated_fail(0, -EIO);
+}
 static void run_nothing(void) {
     haft_io_run(NULL, NULL, NULL);
 }
@@ -491,6 +497,9 @@ static void mistakes_are_named(void) {
     CHECK_ABORTS(simulated_nowhere,
                  "haft_io_simulated_pair was called outside of haft_io_simulate");
     CHECK_ABORTS(break_nowhere, "haft_io_simulated_break was called outside of haft_io_simulate");
+    CHECK_ABORTS(count_nowhere, "haft_io_simulated_count was called outside of haft_io_simulate");
+    CHECK_ABORTS(fail_simulated_nowhere,
+                 "haft_io_simulated_fail was called outside of haft_io_simulate");
     CHECK_ABORTS(run_nothing, "A run needs a function to begin with (NULL)");
     CHECK_ABORTS(simulate_nothing, "A run needs a function to begin with (NULL)");
     CHECK_ABORTS(scope_nothing, "A scope needs a body to call (NULL)");

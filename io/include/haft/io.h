@@ -753,7 +753,10 @@ int haft_io_count(haft_io_counters_t *counters);
 
 typedef struct haft_io_simulation {
     uint64_t seed;     /* 0: HAFT_IO_SEED in the environment, or else a new seed for each run */
-    bool short_counts; /* simulated streams read and write less than asked, at random */
+    bool short_counts; /* what is simulated reads and writes less than asked, at random */
+    bool network; /* sockets and listeners are the simulation's, see below; else the system's */
+    bool files;   /* files and directories, likewise */
+    unsigned faults_one_in; /* of so many operations on what is simulated one fails; 0: none */
 } haft_io_simulation_t;
 
 /*
@@ -780,6 +783,50 @@ uint64_t haft_io_seed(void);
 int haft_io_simulated_pair(int ends[2]);
 /* The stream breaks: from now on both ends get -ECONNRESET. */
 void haft_io_simulated_break(int end);
+
+/*
+ * With haft_io_simulation_t.network, haft_io_socket, haft_io_listen_tcp, haft_io_listen_unix, haft_io_accept,
+ * haft_io_connect, haft_io_connect_tcp, haft_io_connect_unix and haft_io_port are those of a network that exists in
+ * this simulation only. It has one host, which each address and each name is, and haft_io_resolve gives 127.0.0.1 or
+ * ::1 for every name. A connection is a stream as of haft_io_simulated_pair.
+ *
+ * -EADDRINUSE: a listener that is open has the port or the path. Port 0 is given a number. A connect where nobody
+ * listens gets -ECONNREFUSED, and so does one that waits when the listener is closed. As under Linux, `backlog` + 1
+ * connections wait to be accepted, and a connect that comes then waits for room. Who closes a listener resets the
+ * connections that were not accepted.
+ *
+ * Unlike the system's, a path is free as soon as its listener is closed, and there is no file of that name. There
+ * are streams only: sockets of other types are -EOPNOTSUPP, those of other families -EAFNOSUPPORT. The calls of the
+ * system that take a socket, such as setsockopt(2), getpeername(2) and shutdown(2), do not know these, and say EBADF.
+ */
+
+/*
+ * With haft_io_simulation_t.files, haft_io_open, haft_io_list_directory, haft_io_make_directory, haft_io_remove,
+ * haft_io_rename and haft_io_status are those of files that exist in this simulation only; for their descriptors are
+ * read, write, read_at, write_at, sync and close. At first there are the directories "/" and ".", both empty and
+ * apart from each other. A path is compared as it is written: "a//b" is not "a/b".
+ *
+ * Errors are the system's: -ENOENT, -EEXIST, -EISDIR, -ENOTDIR, -ENOTEMPTY, -EBADF, -ENOSPC when there is no memory
+ * for what is written. Not simulated, and -EOPNOTSUPP, are renamed directories, and flags of open(2) that ask for more
+ * than a file: O_TMPFILE, O_DIRECT, O_PATH. There are no links; permissions are kept, and not checked. A crash that
+ * loses what was not synced is not simulated either: haft_io_sync only succeeds. Time stamps are virtual.
+ */
+
+/*
+ * With haft_io_simulation_t.faults_one_in, the seed decides which operations fail, before they have done anything, and
+ * as what: a read or write of a stream breaks it (-ECONNRESET); of a file, -EIO, and a write -EIO or -ENOSPC; a sync,
+ * and what is done with a path, -EIO; haft_io_open and haft_io_socket, -EMFILE; a connect, -ECONNREFUSED or -ETIMEDOUT. An
+ * accept fails with -EMFILE, so that haft_io_accept waits and tries again: with 1, where every operation fails, for
+ * ever. A poll, a close and haft_io_port do not fail.
+ */
+
+/* The next operation that begins on the descriptor, of the simulation, fails so, and has done nothing; `code` is
+   negative. Likewise no poll and no close. */
+void haft_io_simulated_fail(int descriptor, int code);
+
+/* How many descriptors of the simulation, ends, sockets, listeners and files, are open: for tests that look for one that was
+   not closed. A connection that has not been accepted counts, too. */
+size_t haft_io_simulated_count(void);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

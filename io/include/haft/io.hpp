@@ -204,11 +204,19 @@ decltype(auto) run(F function) {
 struct simulation {
     std::uint64_t seed = 0;
     bool short_counts = false;
+    bool network = false;
+    bool files = false;
+    unsigned faults_one_in = 0;
 };
 template <scope_body F>
 decltype(auto) simulate(simulation how, F function) {
     detail::body<F, scope_ref> body{function, nullptr, "simulation", true};
-    haft_io_simulation_t given = {how.seed, how.short_counts};
+    haft_io_simulation_t given = {};
+    given.seed = how.seed;
+    given.short_counts = how.short_counts;
+    given.network = how.network;
+    given.files = how.files;
+    given.faults_one_in = how.faults_one_in;
     return body.leave(haft_io_simulate(&body.enter, &body, &given), "simulate");
 }
 

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The network of a simulation: one host, which every address and every name is. A listener has a port or a path; a
+ * connection is a stream whose other end waits in the listener's list until it is accepted.
+ */
+#include "simulation.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+enum { FIRST_PORT = 32768, LAST_PORT = 60999 }; /* that are chosen, as by Linux */
+
+static haft_io_simulated_state_t *network(void) {
+    const haft_io_worker_t *worker = haft_io_worker();
+    return worker != NULL && worker->simulated != NULL && worker->simulated->network
+               ? worker->backend_state
+               : NULL;
+}
+
+bool haft_io_network_is_simulated(void) {
+    return network() != NULL;
+}
+
+/* ---- Places ---- */
+
+static int place_of(const struct sockaddr *address, socklen_t size, haft_io_place_there_t *place) {
+    static const socklen_t least[] = {
+        [AF_UNIX] = offsetof(struct sockaddr_un, sun_path) + 1,
+        [AF_INET] = sizeof(struct sockaddr_in),
+        [AF_INET6] = offsetof(struct sockaddr_in6, sin6_scope_id), /* as the system has it */
+    };
+    *place = (haft_io_place_there_t){.family = AF_UNSPEC};
+    if (address == NULL)
+        return -EFAULT;
+    if (size < sizeof address->sa_family)
+        return -EINVAL;
+    sa_family_t family = address->sa_family;
+    if (family != AF_UNIX && family != AF_INET && family != AF_INET6)
+        return -EAFNOSUPPORT;
+    if (size < least[family] || (family == AF_UNIX && size > sizeof(struct sockaddr_un)))
+        return -EINVAL;
+    place->family = family;
+    if (family == AF_UNIX)
+        memcpy(place->path, ((const struct sockaddr_un *)(const void *)address)->sun_path,
+               size - offsetof(struct sockaddr_un, sun_path));
+    else /* the port is at the same place in both */
+        place->port = ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port);
+    return 0;
+}
+
+static bool is_same(const haft_io_place_there_t *one, const haft_io_place_there_t *other) {
+    if (one->family == AF_UNIX || other->family == AF_UNIX)
+        return one->family == other->family &&
+               memcmp(one->path, other->path, sizeof one->path) == 0;
+    return one->port == other->port;
+}
+
+static haft_io_object_t *listener_at(const haft_io_simulated_state_t *state,
+                                     const haft_io_place_there_t *place) {
+    for (int i = 0; i < state->count; i++) {
+        haft_io_object_t *object = state->objects[i];
+        if (object->open && object->kind == HAFT_IO_A_LISTENER && is_same(&object->place, place))
+            return object;
+    }
+    return NULL;
+}
+
+/* One that no listener has; false: they have all. */
+static bool choose_port(haft_io_simulated_state_t *state, haft_io_place_there_t *place) {
+    for (int i = FIRST_PORT; i <= LAST_PORT; i++) {
+        bool more = state->last_port >= FIRST_PORT && state->last_port < LAST_PORT;
+        place->port = state->last_port = more ? (uint16_t)(state->last_port + 1) : FIRST_PORT;
+        if (listener_at(state, place) == NULL)
+            return true;
+    }
+    return false;
+}
+
+/* ---- For sockets.c ---- */
+
+int haft_io_network_socket(int domain, int type) {
+    if (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6)
+        return -EAFNOSUPPORT;
+    if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM)
+        return -EOPNOTSUPP;
+    if (haft_io_fault_is_drawn(network()->simulated))
+        return -EMFILE;
+    haft_io_object_t *socket = haft_io_object_new(network(), HAFT_IO_A_SOCKET);
+    if (socket == NULL)
+        return -ENOMEM;
+    socket->place.family = (sa_family_t)domain;
+    return socket->descriptor;
+}
+
+int haft_io_network_listen(int descriptor, const struct sockaddr *address, socklen_t size,
+                           int backlog) {
+    haft_io_simulated_state_t *state = network();
+    haft_io_object_t *socket = haft_io_object_of(state, descriptor);
+    if (socket == NULL)
+        return -EBADF;
+    haft_io_place_there_t place;
+    int code = place_of(address, size, &place);
+    if (code != 0)
+        return code;
+    bool chosen = place.family != AF_UNIX && place.port == 0;
+    if (chosen ? !choose_port(state, &place) : listener_at(state, &place) != NULL)
+        return -EADDRINUSE;
+    socket->kind = HAFT_IO_A_LISTENER;
+    socket->place = place;
+    socket->backlog = (size_t)backlog;
+    return 0;
+}
+
+int haft_io_network_port(int descriptor) {
+    const haft_io_object_t *object = haft_io_object_of(haft_io_worker()->backend_state, descriptor);
+    if (object == NULL)
+        return -EBADF;
+    if (object->kind == HAFT_IO_A_FILE)
+        return -ENOTSOCK;
+    bool internet = object->place.family == AF_INET || object->place.family == AF_INET6;
+    return internet ? object->place.port : -EAFNOSUPPORT;
+}
+
+/* ---- Connections ---- */
+
+int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
+                              const haft_io_operation_t *operation) {
+    socket->full = NULL;
+    if (socket->kind == HAFT_IO_A_FILE)
+        return -ENOTSOCK;
+    if (socket->kind != HAFT_IO_A_SOCKET)
+        return -EISCONN;
+    haft_io_place_there_t place;
+    int code = place_of(operation->address, *operation->address_size, &place);
+    if (code != 0)
+        return code;
+    if (place.family != socket->place.family)
+        return -EAFNOSUPPORT;
+    haft_io_object_t *listener = listener_at(state, &place), *end;
+    if (listener == NULL)
+        return -ECONNREFUSED;
+    if (listener->waiting > listener->backlog) { /* so many more as Linux has it */
+        socket->full = listener;
+        return -EAGAIN;
+    }
+    end = haft_io_object_new(state, HAFT_IO_A_SOCKET);
+    if (end == NULL)
+        return -ENOMEM;
+    code = haft_io_object_join(socket, end);
+    if (code != 0) {
+        haft_io_object_close(state, end);
+        return code;
+    }
+    end->place = place;
+    if (place.family != AF_UNIX)
+        choose_port(state, &socket->place);
+    haft_io_object_t **last = &listener->next;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = end;
+    listener->waiting++;
+    haft_io_object_wake(state, listener, false);
+    return 0;
+}
+
+static void wake_those_without_room(haft_io_simulated_state_t *state,
+                                    const haft_io_object_t *listener) {
+    for (int i = 0; i < state->count; i++)
+        if (state->objects[i]->open && state->objects[i]->full == listener)
+            haft_io_object_wake(state, state->objects[i], false);
+}
+
+int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
+    if (listener->kind != HAFT_IO_A_LISTENER)
+        return listener->kind == HAFT_IO_A_FILE ? -ENOTSOCK : -EINVAL;
+    haft_io_object_t *end = listener->next;
+    if (end == NULL)
+        return -EAGAIN;
+    listener->next = end->next;
+    end->next = NULL;
+    listener->waiting--;
+    wake_those_without_room(state, listener);
+    return end->descriptor;
+}
+
+void haft_io_simulated_listener_closes(haft_io_simulated_state_t *state,
+                                       haft_io_object_t *listener) {
+    for (haft_io_object_t *end = listener->next, *next; end != NULL; end = next) {
+        next = end->next;
+        haft_io_object_break(state, end);
+        haft_io_object_close(state, end);
+    }
+    listener->next = NULL;
+    wake_those_without_room(state, listener);
+}

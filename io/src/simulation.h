@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the simulation share: the table of what exists in it only. simulation.c has the run, and streams;
+ * simulated_network.c has sockets and listeners, simulated_files.c has files.
+ *
+ *   kind     | is made by                       | becomes
+ *   SOCKET   | haft_io_socket                   | STREAM, by a connect; LISTENER, by haft_io_listen_tcp or _unix
+ *   STREAM   | haft_io_simulated_pair; for the  |
+ *            | other end of a connect           |
+ *   LISTENER |                                  |
+ *   FILE     | haft_io_open                     |
+ *
+ * Its descriptor is a number from HAFT_IO_FIRST_SIMULATED on, beyond what the system gives, and never another's. It
+ * stays in the table, closed, until the run ends.
+ */
+#ifndef HAFT_IO_SIMULATION_H
+#define HAFT_IO_SIMULATION_H
+
+#include "internal.h"
+
+enum { HAFT_IO_FIRST_SIMULATED = 1 << 28, HAFT_IO_STREAM_SIZE = 4096 };
+
+enum haft_io_object_kind { HAFT_IO_A_SOCKET, HAFT_IO_A_STREAM, HAFT_IO_A_LISTENER, HAFT_IO_A_FILE };
+
+/* Of the network, which has one host: a port, or a path. */
+typedef struct haft_io_place_there {
+    sa_family_t family; /* AF_UNSPEC: none */
+    uint16_t port;
+    char path[108]; /* as in sockaddr_un */
+} haft_io_place_there_t;
+
+/* What a path names, and what is open. */
+typedef struct haft_io_file {
+    size_t uses; /* by names and descriptors */
+    mode_t mode; /* with the type, as of stat(2) */
+    ino_t number;
+    int64_t changed;
+    char *bytes;
+    size_t size;
+} haft_io_file_t;
+
+typedef struct haft_io_file_name {
+    char *path;
+    haft_io_file_t *file;
+} haft_io_file_name_t;
+
+typedef struct haft_io_object haft_io_object_t;
+struct haft_io_object {
+    enum haft_io_object_kind kind;
+    int descriptor;
+    bool open;
+    int fails;                   /* an error, of the next operation */
+    haft_io_place_there_t place; /* of a socket, a listener, and the ends of a connection */
+    /* A stream's end. */
+    haft_io_object_t *peer;
+    bool broken;
+    bool finished; /* its peer was closed: nothing comes any more */
+    size_t first, count;
+    char *bytes; /* to be read here */
+    /* A listener. The connections that nobody has accepted yet are listed by `next`. */
+    size_t backlog, waiting;
+    haft_io_object_t *next;
+    /* A socket: the listener that had no room for it. */
+    const haft_io_object_t *full;
+    /* A file that was opened, or a directory. */
+    haft_io_file_t *file;
+    int flags; /* of open(2) */
+    int64_t position;
+};
+
+typedef struct haft_io_simulated_state {
+    haft_io_simulated_t *simulated;
+    haft_io_descriptors_t *descriptors; /* the run's */
+    haft_io_object_t **objects;
+    int count;
+    uint16_t last_port; /* that was chosen */
+    haft_io_file_name_t *names;
+    size_t name_count;
+    ino_t last_file;
+} haft_io_simulated_state_t;
+
+/* NULL: there is no such descriptor that is open. */
+haft_io_object_t *haft_io_object_of(haft_io_simulated_state_t *state, int descriptor);
+/* A new one; NULL: no memory. */
+haft_io_object_t *haft_io_object_new(haft_io_simulated_state_t *state,
+                                     enum haft_io_object_kind kind);
+void haft_io_object_wake(haft_io_simulated_state_t *state, const haft_io_object_t *object,
+                         bool closed);
+void haft_io_object_close(haft_io_simulated_state_t *state, haft_io_object_t *object);
+/* Makes the two a stream; -ENOMEM leaves them what they are. */
+int haft_io_object_join(haft_io_object_t *one, haft_io_object_t *other);
+void haft_io_object_break(haft_io_simulated_state_t *state, haft_io_object_t *end);
+
+/* As many bytes as asked, or fewer, if the simulation is to do that. */
+size_t haft_io_drawn_size(haft_io_simulated_t *simulated, size_t size);
+
+/* Parts of memory as one. */
+typedef struct haft_io_memory {
+    const struct iovec *parts;
+    size_t count;
+    size_t size; /* of all */
+} haft_io_memory_t;
+haft_io_memory_t haft_io_memory_of(const struct iovec *parts, size_t count);
+/* The first `size` bytes of the memory, and those of a ring of `length`, from a place on: in the one direction or the
+   other. */
+void haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t length, size_t first,
+                         size_t size, bool into_ring);
+
+/* Whether the seed lets fail what is about to be done. */
+bool haft_io_fault_is_drawn(haft_io_simulated_t *simulated);
+/* The same for an operation on an object: 0, or its error. */
+int haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *object, bool writes);
+
+/* ---- The network (simulated_network.c) ---- */
+
+/* -EAGAIN where it has to wait. */
+int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
+                              const haft_io_operation_t *operation);
+int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t *listener);
+/* Resets what nobody has accepted, and lets those go on who waited for room. */
+void haft_io_simulated_listener_closes(haft_io_simulated_state_t *state,
+                                       haft_io_object_t *listener);
+
+/* ---- Files (simulated_files.c) ---- */
+
+/* 0; -ENOMEM. */
+int haft_io_simulated_files_start(haft_io_simulated_state_t *state);
+void haft_io_simulated_files_stop(haft_io_simulated_state_t *state);
+void haft_io_simulated_file_closes(haft_io_file_t *file);
+/* Reads or writes from `*offset` on, and moves that. */
+ssize_t haft_io_simulated_file_transfers(haft_io_simulated_t *simulated, haft_io_object_t *object,
+                                         const haft_io_memory_t *memory, int64_t *offset,
+                                         bool writes);
+
+#endif

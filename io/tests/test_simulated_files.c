@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Files and directories that exist in a simulation only. */
+#define _GNU_SOURCE /* O_TMPFILE */
+#include "check_io.h"
+
+#include <dirent.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+static int simulate(void *(*body)(void *), uint64_t seed) {
+    return haft_io_simulate(
+        body, NULL,
+        &(haft_io_simulation_t){.seed = seed, .short_counts = seed % 2 != 0, .files = true});
+}
+
+#define CHECK_SIMULATES(body)                                                                      \
+    for (uint64_t seed = 1; seed <= 20; seed++)                                                    \
+    CHECK_EQUAL(simulate(body, seed), 0)
+
+static void write_file(const char *path, int flags, const char *text) {
+    HAFT_IO_CLOSING int file = haft_io_open(path, O_WRONLY | flags, 0600);
+    CHECK(file >= 0);
+    CHECK_EQUAL(haft_io_write_all(file, text, strlen(text)), 0);
+    CHECK_EQUAL(haft_io_sync(file), 0);
+}
+
+static char content[200];
+static const char *content_of(const char *path) {
+    HAFT_IO_CLOSING int file = haft_io_open(path, O_RDONLY, 0);
+    if (file < 0)
+        return strerror(-file);
+    size_t size = 0;
+    for (ssize_t got; (got = haft_io_read(file, content + size, sizeof content - 1 - size)) > 0;)
+        size += (size_t)got;
+    content[size] = '\0';
+    return content;
+}
+
+BODY(write_and_read) {
+    write_file("log", O_CREAT, "hello");
+    CHECK_SAME_TEXT(content_of("log"), "hello");
+    write_file("log", 0, "J");
+    write_file("log", O_APPEND, " world");
+    CHECK_SAME_TEXT(content_of("log"), "Jello world");
+    write_file("log", O_CREAT | O_TRUNC, "new");
+    CHECK_SAME_TEXT(content_of("log"), "new");
+
+    HAFT_IO_CLOSING int file = haft_io_open("log", O_RDWR, 0);
+    char bytes[8] = "";
+    while (haft_io_write_at(file, "x", 1, 6) != 1)
+        continue;
+    for (int i = 0; i < 7; i++)
+        CHECK_EQUAL(haft_io_read_at(file, &bytes[i], 1, i), 1);
+    CHECK(memcmp(bytes, "new\0\0\0x", 7) == 0);
+    CHECK_EQUAL(haft_io_read_at(file, bytes, 1, 7), 0);
+    struct iovec parts[] = {{bytes, 1}, {bytes + 1, 0}};
+    CHECK_EQUAL(haft_io_read_parts(file, parts, 2), 1); /* at its own position still */
+    CHECK_EQUAL(bytes[0], 'n');
+    struct stat status;
+    CHECK_EQUAL(haft_io_status("log", &status), 0);
+    CHECK(S_ISREG(status.st_mode) && (status.st_mode & 0777) == 0600 && status.st_size == 7);
+    return NULL;
+}
+static void files_keep_what_is_written(void) {
+    CHECK_SIMULATES(write_and_read);
+}
+
+BODY(make_mistakes) {
+    HAFT_IO_CLOSING int reading = -1, writing = -1, directory = -1;
+    char byte;
+    CHECK_EQUAL(haft_io_open("none", O_RDONLY, 0), -ENOENT);
+    CHECK_EQUAL(haft_io_open("", O_RDWR | O_CREAT, 0), -ENOENT);
+    CHECK_EQUAL(haft_io_open("/log/", O_RDWR | O_CREAT, 0), -ENOENT);
+    CHECK_EQUAL(haft_io_open("none/log", O_RDWR | O_CREAT, 0), -ENOENT);
+    write_file("log", O_CREAT | O_EXCL, "text");
+    CHECK_EQUAL(haft_io_open("log", O_RDWR | O_CREAT | O_EXCL, 0), -EEXIST);
+    CHECK_EQUAL(haft_io_open("log", O_RDONLY | O_DIRECTORY, 0), -ENOTDIR);
+    CHECK_EQUAL(haft_io_open("log/log", O_RDWR | O_CREAT, 0), -ENOTDIR);
+    CHECK_EQUAL(haft_io_open("/", O_RDWR, 0), -EISDIR);
+    CHECK_EQUAL(haft_io_open(".", O_RDWR | O_TMPFILE, 0), -EOPNOTSUPP);
+    CHECK((reading = haft_io_open("log", O_RDONLY, 0)) >= 0);
+    CHECK_EQUAL(haft_io_write(reading, "x", 1), -EBADF);
+    CHECK((writing = haft_io_open("log", O_WRONLY, 0)) >= 0);
+    CHECK_EQUAL(haft_io_read(writing, &byte, 1), -EBADF);
+    CHECK((directory = haft_io_open("/", O_RDONLY | O_DIRECTORY, 0)) >= 0);
+    CHECK_EQUAL(haft_io_read(directory, &byte, 1), -EISDIR);
+    CHECK_EQUAL(haft_io_sync(directory), 0);
+    CHECK_EQUAL(haft_io_read_at(reading, &byte, 1, -1), -EINVAL);
+    CHECK_EQUAL(haft_io_write_at(writing, "x", 1, INT64_MAX), -EFBIG);
+    CHECK_EQUAL(haft_io_receive(reading, &byte, 1, 0), -ENOTSOCK);
+    CHECK_EQUAL(haft_io_accept(reading), -ENOTSOCK);
+    CHECK_EQUAL(haft_io_port(reading), -ENOTSOCK);
+    int ends[2];
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    CHECK_EQUAL(haft_io_read_at(ends[0], &byte, 1, 0), -ESPIPE);
+    CHECK_EQUAL(haft_io_sync(ends[0]), -EINVAL);
+    haft_io_close(ends[0]);
+    CHECK_EQUAL(haft_io_sync(ends[0]), -EBADF);
+    return NULL;
+}
+static void errors_are_the_systems(void) {
+    CHECK_SIMULATES(make_mistakes);
+}
+
+BODY(use_directories) {
+    struct dirent **entries;
+    struct stat status;
+    CHECK_EQUAL(haft_io_make_directory("/data", 0700), 0);
+    CHECK_EQUAL(haft_io_make_directory("/data", 0700), -EEXIST);
+    CHECK_EQUAL(haft_io_make_directory("/none/data", 0700), -ENOENT);
+    CHECK_EQUAL(haft_io_status("/data", &status), 0);
+    CHECK(S_ISDIR(status.st_mode));
+    write_file("/data/b", O_CREAT, "b");
+    write_file("/data/a", O_CREAT, "a");
+    CHECK_EQUAL(haft_io_list_directory("/data", &entries), 4);
+    for (int i = 0; i < 4; i++) {
+        CHECK_SAME_TEXT(entries[i]->d_name, ((const char *const[]){".", "..", "a", "b"}[i]));
+        free(entries[i]);
+    }
+    free(entries);
+    CHECK_EQUAL(haft_io_list_directory("/data/a", &entries), -ENOTDIR);
+    CHECK_EQUAL(haft_io_list_directory("/none", &entries), -ENOENT);
+    CHECK_EQUAL(haft_io_remove("/data"), -ENOTEMPTY);
+    CHECK_EQUAL(haft_io_remove("/"), -EBUSY);
+
+    HAFT_IO_CLOSING int file = haft_io_open("/data/b", O_RDONLY, 0);
+    CHECK_EQUAL(haft_io_rename("/data/a", "/data/b"), 0);
+    CHECK_SAME_TEXT(content_of("/data/b"), "a");
+    CHECK_EQUAL(haft_io_read(file, content, 1), 1); /* what was opened stays that */
+    CHECK_EQUAL(content[0], 'b');
+    CHECK_EQUAL(haft_io_rename("/data/a", "/data/b"), -ENOENT);
+    CHECK_EQUAL(haft_io_rename("/data/b", "/data/b"), 0);
+    CHECK_EQUAL(haft_io_rename("/data/b", "/data"), -EISDIR);
+    CHECK_EQUAL(haft_io_rename("/data/b", "/none/b"), -ENOENT);
+    CHECK_EQUAL(haft_io_rename("/data", "/other"), -EOPNOTSUPP);
+    CHECK_EQUAL(haft_io_rename("/data/b", "/b"), 0);
+    CHECK_EQUAL(haft_io_remove("/data"), 0);
+    CHECK_EQUAL(haft_io_remove("/data"), -ENOENT);
+    CHECK_EQUAL(haft_io_remove("/b"), 0);
+    CHECK_EQUAL(haft_io_status("/b", &status), -ENOENT);
+    return NULL;
+}
+static void names_are_made_and_moved_and_removed(void) {
+    CHECK_SIMULATES(use_directories);
+}
+
+static void *append_line(void *line) {
+    write_file("log", O_CREAT | O_APPEND, line);
+    return NULL;
+}
+BODY(append_both) {
+    haft_io_call_t calls[] = {{append_line, "a", NULL}, {append_line, "b", NULL}};
+    CHECK_EQUAL(haft_io_all(calls, 2), 0);
+    content_of("log");
+    return NULL;
+}
+static void tasks_meet_in_a_file_in_each_order(void) {
+    int firsts[2] = {0, 0};
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        CHECK_EQUAL(simulate(append_both, seed), 0);
+        CHECK_EQUAL(strlen(content), 2);
+        firsts[content[0] == 'b']++;
+    }
+    CHECK(firsts[0] != 0 && firsts[1] != 0);
+}
+
+BODY(leave_open) {
+    CHECK(haft_io_open("log", O_RDWR | O_CREAT, 0) >= 0);
+    CHECK_EQUAL(haft_io_remove("log"), 0);
+    CHECK(haft_io_open("log", O_RDWR | O_CREAT, 0) >= 0);
+    CHECK_EQUAL(haft_io_simulated_count(), 2);
+    return NULL;
+}
+static void what_is_left_open_is_counted_and_goes_with_the_run(void) {
+    CHECK_SIMULATES(leave_open);
+}
+
+int main(void) {
+    RUN(files_keep_what_is_written);
+    RUN(errors_are_the_systems);
+    RUN(names_are_made_and_moved_and_removed);
+    RUN(tasks_meet_in_a_file_in_each_order);
+    RUN(what_is_left_open_is_counted_and_goes_with_the_run);
+    return check_end();
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/* Sockets, listeners and connections of a simulation's own network. */
+#include "check_io.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+
+static int simulate(void *(*body)(void *), uint64_t seed) {
+    return haft_io_simulate(
+        body, NULL,
+        &(haft_io_simulation_t){.seed = seed, .short_counts = seed % 2 != 0, .network = true});
+}
+
+#define CHECK_SIMULATES(body)                                                                      \
+    for (uint64_t seed = 1; seed <= 20; seed++)                                                    \
+    CHECK_EQUAL(simulate(body, seed), 0)
+
+/* ---- A server and its clients ---- */
+
+enum { CLIENTS = 10, SENT = 6000 };
+
+/* What was done, in order. */
+static char trace[1 << 16];
+static size_t traced;
+static void note(char what, int who) {
+    if (traced + 2 < sizeof trace) {
+        trace[traced++] = what;
+        trace[traced++] = (char)('0' + who);
+    }
+}
+
+static void *echo(void *argument) {
+    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
+    char bytes[1000];
+    for (ssize_t got; (got = haft_io_read(connection, bytes, sizeof bytes)) > 0;) {
+        note('e', (int)(got % 10));
+        if (haft_io_write_all(connection, bytes, (size_t)got) < 0)
+            break;
+    }
+    return NULL;
+}
+
+static void *serve(void *listener) {
+    for (int connection; (connection = haft_io_accept((int)(intptr_t)listener)) >= 0;)
+        haft_io_spawn(echo, check_number(connection));
+    return NULL;
+}
+
+static int port;
+static void *speak(void *argument) {
+    int who = (int)(intptr_t)argument;
+    HAFT_IO_CLOSING int connection = haft_io_connect_tcp(
+        (const char *[]){"127.0.0.1", "::1", "localhost", "example.org"}[who % 4], (uint16_t)port);
+    CHECK(connection >= 0);
+    haft_io_sleep(who * HAFT_IO_MILLISECOND);
+    char text[100], back[100];
+    for (int sent = 0; sent < SENT; sent += (int)sizeof text) {
+        memset(text, 'a' + (who + sent / 100) % 26, sizeof text);
+        CHECK_EQUAL(haft_io_write_all(connection, text, sizeof text), 0);
+        CHECK_EQUAL(haft_io_receive(connection, back, sizeof back, MSG_WAITALL), sizeof back);
+        CHECK(memcmp(text, back, sizeof text) == 0);
+        note('c', who);
+    }
+    return NULL;
+}
+
+static void *speak_all(void *unused) {
+    haft_io_call_t calls[CLIENTS];
+    for (int i = 0; i < CLIENTS; i++)
+        calls[i] = (haft_io_call_t){speak, check_number(i), NULL};
+    CHECK_EQUAL(haft_io_all(calls, CLIENTS), 0);
+    return unused;
+}
+
+BODY(serve_and_speak) {
+    int listener = haft_io_listen_tcp("::", 0, 3);
+    port = haft_io_port(listener);
+    CHECK(port > 0);
+    haft_io_task_t *server = haft_io_async(serve, check_number(listener));
+    speak_all(NULL);
+    CHECK_EQUAL(haft_io_close(listener), 0);
+    CHECK_EQUAL(haft_io_join(server, NULL), 0);
+    return NULL;
+}
+
+BODY(serve_and_count) {
+    CHECK_EQUAL(haft_io_scope(serve_and_speak, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_simulated_count(), 0);
+    return NULL;
+}
+
+static void a_server_and_its_clients_are_the_same_for_the_same_seed(void) {
+    enum { SEEDS = 300 };
+    static char before[sizeof trace], other[sizeof trace];
+    bool differs = false;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        traced = 0;
+        CHECK_EQUAL(simulate(serve_and_count, seed), 0);
+        memcpy(before, trace, sizeof before);
+        size_t length = traced;
+        CHECK(length > 2 * CLIENTS);
+        traced = 0;
+        CHECK_EQUAL(simulate(serve_and_count, seed), 0);
+        CHECK_EQUAL(traced, length);
+        CHECK(memcmp(before, trace, length) == 0);
+        differs |= seed > 1 && memcmp(before, other, length) != 0;
+        memcpy(other, before, sizeof other);
+    }
+    CHECK(differs);
+}
+
+/* ---- Places ---- */
+
+BODY(take_places) {
+    int first = haft_io_listen_tcp("127.0.0.1", 80, 0);
+    CHECK_EQUAL(haft_io_port(first), 80);
+    CHECK_EQUAL(haft_io_listen_tcp("::", 80, 0), -EADDRINUSE);
+    int second = haft_io_listen_tcp("::", 0, 0), third = haft_io_listen_tcp("::", 0, 0);
+    CHECK(haft_io_port(second) > 0 && haft_io_port(second) != haft_io_port(third));
+    CHECK_EQUAL(haft_io_listen_tcp("localhost", 81, 0), -EINVAL);
+
+    int local = haft_io_listen_unix("/run/service", 0);
+    CHECK_EQUAL(haft_io_listen_unix("/run/service", 0), -EADDRINUSE);
+    CHECK_EQUAL(haft_io_port(local), -EAFNOSUPPORT);
+    CHECK_EQUAL(haft_io_connect_unix("/run/nobody"), -ECONNREFUSED);
+    CHECK_EQUAL(haft_io_connect_tcp("::1", 81), -ECONNREFUSED);
+
+    CHECK_EQUAL(haft_io_close(first), 0);
+    CHECK_EQUAL(haft_io_close(first), -EBADF);
+    CHECK_EQUAL(haft_io_port(first), -EBADF);
+    CHECK_EQUAL(haft_io_connect_tcp("::1", 80), -ECONNREFUSED);
+    CHECK_EQUAL(haft_io_close(local), 0);
+    CHECK((local = haft_io_listen_unix("/run/service", 0)) >= 0);
+    CHECK((first = haft_io_listen_tcp("::1", 80, 0)) >= 0);
+    for (int i = 0; i < 4; i++)
+        haft_io_close((const int[]){first, second, third, local}[i]);
+    CHECK_EQUAL(haft_io_simulated_count(), 0); /* also of what was refused */
+    return NULL;
+}
+static void ports_and_paths_are_taken_and_given_back(void) {
+    CHECK_SIMULATES(take_places);
+}
+
+BODY(use_sockets) {
+    HAFT_IO_CLOSING int listener = haft_io_listen_unix("/run/service", 0);
+    HAFT_IO_CLOSING int client = haft_io_socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_in other = {.sin_family = AF_INET};
+    char byte;
+    CHECK_EQUAL(haft_io_read(client, &byte, 1), -ENOTCONN);
+    CHECK_EQUAL(haft_io_write(listener, "x", 1), -ENOTCONN);
+    CHECK_EQUAL(haft_io_accept(client), -EINVAL);
+    CHECK_EQUAL(haft_io_connect(client, (struct sockaddr *)&other, sizeof other), -EAFNOSUPPORT);
+    CHECK_EQUAL(haft_io_connect(client, (struct sockaddr *)&other, 1), -EINVAL);
+    CHECK_EQUAL(haft_io_socket(AF_INET, SOCK_DGRAM, 0), -EOPNOTSUPP);
+    CHECK_EQUAL(haft_io_socket(AF_NETLINK, SOCK_STREAM, 0), -EAFNOSUPPORT);
+
+    HAFT_IO_CLOSING int connected = haft_io_connect_unix("/run/service");
+    CHECK_EQUAL(haft_io_connect(connected, (struct sockaddr *)&other, sizeof other), -EISCONN);
+    CHECK_EQUAL(haft_io_wait_for(listener, POLLIN), POLLIN);
+    HAFT_IO_CLOSING int accepted = haft_io_accept(listener);
+    CHECK_EQUAL(haft_io_write(connected, "x", 1), 1);
+    CHECK_EQUAL(haft_io_read(accepted, &byte, 1), 1);
+    CHECK_EQUAL(haft_io_close(connected), 0);
+    connected = -1;
+    CHECK_EQUAL(haft_io_read(accepted, &byte, 1), 0);
+    CHECK_EQUAL(haft_io_write(accepted, "x", 1), -EPIPE);
+    return NULL;
+}
+static void sockets_say_what_they_cannot_do(void) {
+    CHECK_SIMULATES(use_sockets);
+}
+
+BODY(resolve_names) {
+    struct addrinfo *found = NULL;
+    CHECK_EQUAL(haft_io_resolve("no.such.host.example", "80",
+                                &(struct addrinfo){.ai_socktype = SOCK_STREAM}, &found),
+                0);
+    CHECK(found != NULL && found->ai_family == AF_INET);
+    freeaddrinfo(found);
+    return NULL;
+}
+static void each_name_is_the_one_host(void) {
+    CHECK_SIMULATES(resolve_names);
+}
+
+/* ---- Waiting ---- */
+
+static void *accept_one(void *listener) {
+    return check_number(haft_io_accept((int)(intptr_t)listener));
+}
+BODY(end_accepts) {
+    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", 7000, 0);
+    haft_io_scope_options_t options = {.deadline = haft_io_now() + HAFT_IO_SECOND};
+    CHECK_EQUAL(haft_io_scope_with(&options, accept_one, check_number(listener), NULL), -ETIMEDOUT);
+    haft_io_task_t *accepting = haft_io_async(accept_one, check_number(listener));
+    haft_io_sleep(HAFT_IO_SECOND);
+    haft_io_close(listener);
+    listener = -1;
+    void *result;
+    CHECK_EQUAL(haft_io_join(accepting, &result), 0);
+    CHECK_EQUAL((intptr_t)result, -EBADF);
+    return NULL;
+}
+static void a_cancel_and_a_close_end_a_waiting_accept(void) {
+    CHECK_SIMULATES(end_accepts);
+}
+
+static void *connect_one(void *unused) {
+    (void)unused;
+    return check_number(haft_io_connect_tcp("::1", 7000));
+}
+BODY(fill_a_backlog) {
+    int listener = haft_io_listen_tcp("::", 7000, 1), ends[2];
+    for (int i = 0; i < 2; i++)
+        CHECK((ends[i] = haft_io_connect_tcp("::1", 7000)) >= 0);
+    haft_io_scope_options_t options = {.deadline = haft_io_now() + HAFT_IO_SECOND};
+    CHECK_EQUAL(haft_io_scope_with(&options, connect_one, NULL, NULL), -ETIMEDOUT);
+    haft_io_task_t *connecting[2];
+    for (int i = 0; i < 2; i++)
+        connecting[i] = haft_io_async(connect_one, NULL);
+    haft_io_sleep(HAFT_IO_SECOND);
+    int accepted = haft_io_accept(listener);
+    haft_io_sleep(HAFT_IO_SECOND); /* one of the two has come in */
+    haft_io_close(listener);
+    void *results[2];
+    for (int i = 0; i < 2; i++)
+        CHECK_EQUAL(haft_io_join(connecting[i], &results[i]), 0);
+    bool first = (intptr_t)results[0] >= 0;
+    CHECK_EQUAL((intptr_t)results[first], -ECONNREFUSED);
+    /* What was accepted goes on; the others are reset. */
+    char byte;
+    CHECK_EQUAL(haft_io_write(ends[0], "x", 1), 1);
+    CHECK_EQUAL(haft_io_read(accepted, &byte, 1), 1);
+    CHECK_EQUAL(haft_io_read(ends[1], &byte, 1), -ECONNRESET);
+    CHECK_EQUAL(haft_io_read((int)(intptr_t)results[!first], &byte, 1), -ECONNRESET);
+    for (int i = 0; i < 4; i++)
+        haft_io_close((const int[]){ends[0], ends[1], accepted, (int)(intptr_t)results[!first]}[i]);
+    CHECK_EQUAL(haft_io_simulated_count(), 0);
+    return NULL;
+}
+static void a_connect_waits_for_room_and_a_close_resets_who_was_not_accepted(void) {
+    CHECK_SIMULATES(fill_a_backlog);
+}
+
+static int socket_to_close;
+static void *connect_that(void *unused) {
+    (void)unused;
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons(7000)};
+    return check_number(
+        haft_io_connect(socket_to_close, (struct sockaddr *)&address, sizeof address));
+}
+BODY(close_a_connecting_socket) {
+    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", 7000, 1);
+    HAFT_IO_CLOSING int one = haft_io_connect_tcp("::1", 7000);
+    HAFT_IO_CLOSING int two = haft_io_connect_tcp("::1", 7000);
+    socket_to_close = haft_io_socket(AF_INET6, SOCK_STREAM, 0);
+    haft_io_task_t *connecting = haft_io_async(connect_that, NULL);
+    haft_io_sleep(HAFT_IO_SECOND);
+    CHECK_EQUAL(haft_io_close(socket_to_close), 0);
+    void *result;
+    CHECK_EQUAL(haft_io_join(connecting, &result), 0);
+    CHECK_EQUAL((intptr_t)result, -EBADF);
+    return NULL;
+}
+static void a_close_ends_a_connect_that_waits_for_room(void) {
+    CHECK_SIMULATES(close_a_connecting_socket);
+}
+
+static void *connect_later(void *unused) {
+    haft_io_sleep(HAFT_IO_SECOND);
+    *(int *)unused = haft_io_connect_tcp("::1", 7000);
+    return NULL;
+}
+BODY(poll_a_listener) {
+    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", 7000, 0);
+    HAFT_IO_CLOSING int connection = -1;
+    struct pollfd entry = {.fd = listener, .events = POLLIN};
+    CHECK_EQUAL(haft_io_poll(&entry, 1, haft_io_now() + HAFT_IO_MILLISECOND), 0);
+    haft_io_task_t *connecting = haft_io_async(connect_later, &connection);
+    CHECK_EQUAL(haft_io_poll(&entry, 1, HAFT_IO_FOREVER), 1);
+    CHECK_EQUAL(entry.revents, POLLIN);
+    CHECK_EQUAL(haft_io_join(connecting, NULL), 0);
+    return NULL;
+}
+static void a_listener_is_polled(void) {
+    CHECK_SIMULATES(poll_a_listener);
+}
+
+BODY(listen_really) {
+    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    CHECK(listener >= 0 && fcntl(listener, F_GETFD) >= 0);
+    return NULL;
+}
+static void without_the_option_sockets_are_the_systems(void) {
+    CHECK_EQUAL(haft_io_simulate(listen_really, NULL, NULL), 0);
+}
+
+int main(void) {
+    RUN(a_server_and_its_clients_are_the_same_for_the_same_seed);
+    RUN(ports_and_paths_are_taken_and_given_back);
+    RUN(sockets_say_what_they_cannot_do);
+    RUN(each_name_is_the_one_host);
+    RUN(a_cancel_and_a_close_end_a_waiting_accept);
+    RUN(a_connect_waits_for_room_and_a_close_resets_who_was_not_accepted);
+    RUN(a_close_ends_a_connect_that_waits_for_room);
+    RUN(a_listener_is_polled);
+    RUN(without_the_option_sockets_are_the_systems);
+    return check_end();
+}
