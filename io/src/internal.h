@@ -1069,6 +1069,7 @@ extern const haft_io_backend_t haft_io_uring;
 uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound);
 /* Whether the caller is in a simulation, and the descriptor is of what exists there only. */
 bool haft_io_is_simulated(int descriptor);
+int haft_io_end_simulated_output(int socket);
 
 /* Whether the caller is in a simulation that has a network. What follows is for there, or for such a descriptor
    (simulated_network.c). */

@@ -82,7 +82,7 @@ void haft_io_object_close(state_t *state, object_t *object) {
         return;
     free(object->bytes);
     object->bytes = NULL;
-    object->peer->finished = true;
+    object->peer->finished = object->peer->ended = true;
     haft_io_object_wake(state, object->peer, false);
 }
 
@@ -161,7 +161,7 @@ static ssize_t write_end(haft_io_simulated_t *simulated, const object_t *end,
     object_t *peer = end->peer;
     if (end->broken)
         return -ECONNRESET;
-    if (end->finished)
+    if (end->ended)
         return -EPIPE;
     size_t room = STREAM_SIZE - peer->count, size = from->size;
     if (room == 0)
@@ -176,7 +176,7 @@ static int events_of_stream(const object_t *end, short events) {
     int ready = end->broken ? POLLERR : 0;
     if (end->count != 0 || end->finished || end->broken)
         ready |= events & POLLIN;
-    if (end->finished || end->broken || end->peer->count < STREAM_SIZE)
+    if (end->ended || end->broken || end->peer->count < STREAM_SIZE)
         ready |= events & POLLOUT;
     return ready;
 }
@@ -416,6 +416,19 @@ int haft_io_simulated_pair(int ends[2]) {
     return 0;
 }
 
+int haft_io_end_simulated_output(int descriptor) {
+    state_t *state = haft_io_worker()->backend_state;
+    object_t *end = haft_io_object_of(state, descriptor);
+    if (end == NULL)
+        return -EBADF;
+    if (end->kind != HAFT_IO_A_STREAM)
+        return end->kind == HAFT_IO_A_FILE ? -ENOTSOCK : -ENOTCONN;
+    end->ended = end->peer->finished = true;
+    haft_io_object_wake(state, end, false);
+    haft_io_object_wake(state, end->peer, false);
+    return 0;
+}
+
 void haft_io_simulated_break(int descriptor) {
     state_t *state = simulating("haft_io_simulated_break")->backend_state;
     object_t *end = haft_io_object_of(state, descriptor);
@@ -430,7 +443,8 @@ void haft_io_simulated_fail(int descriptor, int code) {
     if (object == NULL)
         haft_io_misuse("haft_io_simulated_fail was given no open descriptor of the simulation.");
     if (code >= 0)
-        haft_io_misuse("haft_io_simulated_fail needs a negative error number; it got %d.", code);
+        haft_io_misuse("haft_io_simulated_fail takes a negative error number; it was given %d.",
+                       code);
     object->fails = code;
 }
 

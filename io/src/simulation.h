@@ -54,7 +54,8 @@ struct haft_io_object {
     /* A stream's end. */
     haft_io_object_t *peer;
     bool broken;
-    bool finished; /* its peer was closed: nothing comes any more */
+    bool finished; /* its peer was closed, or has ended its output: nothing comes any more */
+    bool ended; /* its peer was closed, or it has ended its output: nothing is written any more */
     size_t first, count;
     char *bytes; /* to be read here */
     /* A listener. The connections that nobody has accepted yet are listed by `next`. */

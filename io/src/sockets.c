@@ -108,6 +108,12 @@ int haft_io_port(int socket) {
     return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : -EAFNOSUPPORT;
 }
 
+int haft_io_end_output(int socket) {
+    if (haft_io_is_simulated(socket))
+        return haft_io_end_simulated_output(socket);
+    return HAFT_IO_RESULT(shutdown(socket, SHUT_WR));
+}
+
 static int connect_to(const struct sockaddr *address, socklen_t size) {
     HAFT_IO_CLOSING int connection = haft_io_socket(address->sa_family, SOCK_STREAM, 0);
     if (connection < 0)

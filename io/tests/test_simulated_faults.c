@@ -227,7 +227,7 @@ static void a_fault_needs_a_descriptor_and_an_error(void) {
     CHECK_ABORTS(simulate_a_fault_of_what_is_not_open,
                  "haft_io_simulated_fail was given no open descriptor of the simulation.");
     CHECK_ABORTS(simulate_a_fault_that_is_none,
-                 "haft_io_simulated_fail needs a negative error number; it got 5.");
+                 "haft_io_simulated_fail takes a negative error number; it was given 5.");
 }
 
 int main(void) {

@@ -172,6 +172,30 @@ static void sockets_say_what_they_cannot_do(void) {
     CHECK_SIMULATES(use_sockets);
 }
 
+/* On the system's network, too. */
+BODY(end_outputs) {
+    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    HAFT_IO_CLOSING int client = haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
+    HAFT_IO_CLOSING int server = haft_io_accept(listener);
+    char byte;
+    CHECK_EQUAL(haft_io_write(client, "x", 1), 1);
+    CHECK_EQUAL(haft_io_end_output(client), 0);
+    CHECK_EQUAL(haft_io_write(client, "x", 1), -EPIPE);
+    CHECK_EQUAL(haft_io_read(server, &byte, 1), 1);
+    CHECK_EQUAL(haft_io_read(server, &byte, 1), 0);
+    CHECK_EQUAL(haft_io_write(server, "y", 1), 1);
+    CHECK_EQUAL(haft_io_end_output(server), 0);
+    CHECK_EQUAL(haft_io_read(client, &byte, 1), 1);
+    CHECK_EQUAL(haft_io_read(client, &byte, 1), 0);
+    CHECK_EQUAL(haft_io_end_output(listener), -ENOTCONN);
+    CHECK_EQUAL(haft_io_end_output(-1), -EBADF);
+    return NULL;
+}
+static void who_ends_its_output_still_reads(void) {
+    CHECK_SIMULATES(end_outputs);
+    CHECK_RUNS(end_outputs);
+}
+
 BODY(resolve_names) {
     struct addrinfo *found = NULL;
     CHECK_EQUAL(haft_io_resolve("no.such.host.example", "80",
@@ -301,6 +325,7 @@ int main(void) {
     RUN(a_server_and_its_clients_are_the_same_for_the_same_seed);
     RUN(ports_and_paths_are_taken_and_given_back);
     RUN(sockets_say_what_they_cannot_do);
+    RUN(who_ends_its_output_still_reads);
     RUN(each_name_is_the_one_host);
     RUN(a_cancel_and_a_close_end_a_waiting_accept);
     RUN(a_connect_waits_for_room_and_a_close_resets_who_was_not_accepted);

@@ -455,6 +455,8 @@ int haft_io_listen_unix(const char *path, int backlog);
 /* Resolves the name and tries its addresses in turn; returns the socket. */
 int haft_io_connect_tcp(const char *host, uint16_t port);
 int haft_io_connect_unix(const char *path);
+/* No more is sent: the other end reads what was, and then the end of the stream. As shutdown(2) with SHUT_WR. */
+int haft_io_end_output(int socket);
 /* The local port of a socket of an Internet protocol. */
 int haft_io_port(int socket);
 
@@ -777,7 +779,7 @@ uint64_t haft_io_seed(void);
 
 /*
  * Makes the two ends of a stream that exists only in this simulation; for read, write, receive,
- * send, wait_for and close. Data flows in both directions; each holds 4096 bytes. Messages go without
+ * send, wait_for, end_output and close. Data flows in both directions; each holds 4096 bytes. Messages go without
  * control data. Returns 0, or -ENOMEM. MSG_PEEK, MSG_WAITALL and MSG_DONTWAIT are heeded; MSG_OOB and the like are -EOPNOTSUPP.
  */
 int haft_io_simulated_pair(int ends[2]);
@@ -817,7 +819,7 @@ void haft_io_simulated_break(int end);
  * as what: a read or write of a stream breaks it (-ECONNRESET); of a file, -EIO, and a write -EIO or -ENOSPC; a sync,
  * and what is done with a path, -EIO; haft_io_open and haft_io_socket, -EMFILE; a connect, -ECONNREFUSED or -ETIMEDOUT. An
  * accept fails with -EMFILE, so that haft_io_accept waits and tries again: with 1, where every operation fails, for
- * ever. A poll, a close and haft_io_port do not fail.
+ * ever. A poll, a close, haft_io_end_output and haft_io_port do not fail.
  */
 
 /* The next operation that begins on the descriptor, of the simulation, fails so, and has done nothing; `code` is

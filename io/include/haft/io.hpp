@@ -1317,10 +1317,7 @@ class socket : public descriptor {
         return detail::counted(haft_io_send(get(), bytes.data(), bytes.size(), flags), "send");
     }
     /* No more is sent; the other end reads the end of the stream. */
-    void end_output() const {
-        if (::shutdown(get(), SHUT_WR) != 0)
-            detail::checked(-errno, "end_output");
-    }
+    void end_output() const { detail::checked(haft_io_end_output(get()), "end_output"); }
     /* Over a Unix socket. The sender's stays its own; the receiver gets one more of the same file, or
        nothing at the end. */
     void send_descriptor(const descriptor &passed) const {

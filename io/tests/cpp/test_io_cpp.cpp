@@ -604,6 +604,29 @@ static void a_simulation_has_virtual_time() {
     CHECK_EQUAL(days, 2);
 }
 
+static void a_simulation_has_a_network_and_files_and_faults() {
+    io::simulate({.seed = 1, .network = true, .files = true}, [] {
+        io::listener listener("::", 80);
+        auto client = io::socket::connect("service.example", 80);
+        auto server = listener.accept();
+        client.end_output();
+        std::byte byte[1];
+        CHECK_EQUAL(server.receive(byte), 0);
+        io::file file("text", O_RDWR | O_CREAT);
+        CHECK_EQUAL(file.write_at(0, byte), 1);
+        CHECK_EQUAL(haft_io_simulated_count(), 4);
+    });
+    bool failed = false;
+    io::simulate({.seed = 1, .files = true, .faults_one_in = 1}, [&] {
+        try {
+            io::file file("text", O_RDWR | O_CREAT);
+        } catch (const std::system_error &error) {
+            failed = error.code() == std::errc::too_many_files_open;
+        }
+    });
+    CHECK(failed);
+}
+
 static void tasks_run_on_several_threads() {
     std::atomic<int> sum = 0;
     for (int round = 0; round < 20; round++) {
@@ -692,6 +715,7 @@ int main() {
     RUN(what_needs_a_task_is_refused_outside_of_a_run_and_a_cancel_does_nothing);
     RUN(a_task_has_a_name_and_its_captures_end_with_it);
     RUN(a_simulation_has_virtual_time);
+    RUN(a_simulation_has_a_network_and_files_and_faults);
     RUN(tasks_run_on_several_threads);
     RUN(a_cancel_that_is_swallowed_comes_back_at_the_next_wait);
     RUN(a_deadline_is_an_error_that_says_so);
