@@ -315,12 +315,16 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
                 return done;
         }
         haft_io_begin_to_wait_on(known, operation->descriptor);
-        int code = haft_io_is_cancelled(runner->scope) ? -ECANCELED
-                   : may_ask(state, known, operation->descriptor, receives) &&
-                           kernel_asked(state, known, operation->descriptor, receives)
-                       ? haft_io_wait_on(known, operation, runner->task)
-                       : haft_io_uring_await(runner, known, operation);
-        state->accept_ended |= !receives;
+        int code = -ECANCELED;
+        if (!haft_io_is_cancelled(runner->scope)) {
+            if (may_ask(state, known, operation->descriptor, receives) &&
+                kernel_asked(state, known, operation->descriptor, receives)) {
+                code = haft_io_wait_on(known, operation, runner->task);
+                state->accept_ended |= !receives;
+            } else {
+                code = haft_io_uring_await(runner, known, operation);
+            }
+        }
         if (code < 0 && code != -EINTR)
             return code;
     }

@@ -195,6 +195,7 @@ BODY(fail_once) {
 
     HAFT_IO_CLOSING int listener = haft_io_listen_unix("/run/service", 0);
     HAFT_IO_CLOSING int client = haft_io_connect_unix("/run/service");
+    CHECK(client >= 0);
     haft_io_simulated_fail(listener, -EMFILE);
     int64_t before = haft_io_now();
     HAFT_IO_CLOSING int accepted = haft_io_accept(listener);
