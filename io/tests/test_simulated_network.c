@@ -279,6 +279,7 @@ BODY(close_a_connecting_socket) {
     HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", 7000, 1);
     HAFT_IO_CLOSING int one = haft_io_connect_tcp("::1", 7000);
     HAFT_IO_CLOSING int two = haft_io_connect_tcp("::1", 7000);
+    CHECK(listener >= 0 && one >= 0 && two >= 0);
     socket_to_close = haft_io_socket(AF_INET6, SOCK_STREAM, 0);
     haft_io_task_t *connecting = haft_io_async(connect_that, NULL);
     haft_io_sleep(HAFT_IO_SECOND);
