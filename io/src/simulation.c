@@ -421,8 +421,16 @@ int haft_io_end_simulated_output(int descriptor) {
     object_t *end = haft_io_object_of(state, descriptor);
     if (end == NULL)
         return -EBADF;
-    if (end->kind != HAFT_IO_A_STREAM)
-        return end->kind == HAFT_IO_A_FILE ? -ENOTSOCK : -ENOTCONN;
+    switch (end->kind) {
+    case HAFT_IO_A_FILE:
+        return -ENOTSOCK;
+    case HAFT_IO_A_SOCKET:
+        return -ENOTCONN;
+    case HAFT_IO_A_LISTENER: /* as Linux has it */
+        return 0;
+    case HAFT_IO_A_STREAM:
+        break;
+    }
     end->ended = end->peer->finished = true;
     haft_io_object_wake(state, end, false);
     haft_io_object_wake(state, end->peer, false);

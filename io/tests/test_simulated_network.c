@@ -187,7 +187,9 @@ BODY(end_outputs) {
     CHECK_EQUAL(haft_io_end_output(server), 0);
     CHECK_EQUAL(haft_io_read(client, &byte, 1), 1);
     CHECK_EQUAL(haft_io_read(client, &byte, 1), 0);
-    CHECK_EQUAL(haft_io_end_output(listener), -ENOTCONN);
+    CHECK_EQUAL(haft_io_end_output(listener), 0);
+    HAFT_IO_CLOSING int alone = haft_io_socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQUAL(haft_io_end_output(alone), -ENOTCONN);
     CHECK_EQUAL(haft_io_end_output(-1), -EBADF);
     return NULL;
 }
