@@ -455,7 +455,8 @@ int haft_io_listen_unix(const char *path, int backlog);
 /* Resolves the name and tries its addresses in turn; returns the socket. */
 int haft_io_connect_tcp(const char *host, uint16_t port);
 int haft_io_connect_unix(const char *path);
-/* No more is sent: the other end reads what was, and then the end of the stream. As shutdown(2) with SHUT_WR. */
+/* No more is sent: the other end reads what was, and then the end of the stream. As shutdown(2) with SHUT_WR, and with its
+   errors: -ENOTCONN where there is no connection. */
 int haft_io_end_output(int socket);
 /* The local port of a socket of an Internet protocol. */
 int haft_io_port(int socket);
