@@ -134,6 +134,11 @@ static int begin_with(const char *path, name_t **name) {
     return code == 0 && *name == NULL ? -ENOENT : code;
 }
 
+static int by_name(const void *one, const void *other) {
+    const struct dirent *const *first = one, *const *second = other;
+    return strcoll((*first)->d_name, (*second)->d_name);
+}
+
 int haft_io_files_list(const char *path, struct dirent ***entries) {
     name_t *name;
     int code = begin_with(path, &name);
@@ -161,7 +166,7 @@ int haft_io_files_list(const char *path, struct dirent ***entries) {
         list[count++] = entry;
     }
     if (list != NULL) {
-        qsort(list, (size_t)count, sizeof *list, (int (*)(const void *, const void *))alphasort);
+        qsort(list, (size_t)count, sizeof *list, by_name);
         *entries = list;
         return count;
     }
