@@ -96,13 +96,16 @@ def versions(peers):
     return ", ".join([f"{platform.system()} {platform.release().split('-')[0]}", first_line("cc", "--version"), *parts])
 
 
+def pinned_to(processors):
+    """What a process does first to be on so many processors."""
+    return lambda: os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-processors:])
+
+
 def measured(command, processors, environment=None):
     """What one process prints, on so many processors; None if it fails."""
-    def pin():
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-processors:])
     try:
         return subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True,
-                              preexec_fn=pin, timeout=120, env={**os.environ, **(environment or {})}).stdout
+                              preexec_fn=pinned_to(processors), timeout=120, env={**os.environ, **(environment or {})}).stdout
     except subprocess.SubprocessError as failure:
         if getattr(failure, "returncode", None) != NO_SUCH_WORK:
             print(failure, file=sys.stderr)
@@ -165,24 +168,39 @@ def measure_trip(micro, repeats):
     return [float(line.split()[1]) for text in runs if text for line in text.splitlines() if line.startswith("haft/round-trip ")]
 
 
-def peak(command):
-    """Peak resident memory of one process in MiB."""
-    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def used_by(command, processors):
+    """What one process has used of the system; None if it fails."""
+    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               preexec_fn=pinned_to(processors))
     _, status, usage = os.wait4(process.pid, 0)
-    return usage.ru_maxrss / 1024 if os.waitstatus_to_exitcode(status) == 0 else None
+    return usage if os.waitstatus_to_exitcode(status) == 0 else None
 
 
-def measure_peaks(programs, divisor):
-    return {str(threads): {name: peak([path, "skynet", threads, WORKS["skynet"][1] // divisor])
-                           for name, path in programs.items()}
+def measure_used(work, programs, repeats, divisor, of):
+    """`of` what the work uses."""
+    def run(path, threads):
+        usage = used_by([path, work, threads, WORKS[work][1] // divisor], threads)
+        return None if usage is None else of(usage)
+    return {str(threads): series({name: lambda path=path, threads=threads: run(path, threads)
+                                  for name, path in programs.items()}, repeats)
             for threads in THREADS}
+
+
+def mebibytes_of(usage):
+    return usage.ru_maxrss / 1024
+
+
+def milliseconds_of(usage):
+    return (usage.ru_utime + usage.ru_stime) * 1000
 
 
 def measure_idle(echo, programs, connections):
     return {
         "connections": connections,
-        "figures": {name: [number_of(measured([echo, path, connections, 64, 0], 2, {"BUFFER": "1024"}))]
-                    for name, path in [*programs.items(), ("Haft, dense", "dense")] if name != "Boost.Fiber"},
+        "figures": {name: [number_of(measured([echo, path, connections, 64, 0], 2, {"BUFFER": "1024", **environment}))]
+                    for name, path, environment in [*((name, path, {}) for name, path in programs.items()),
+                                                    ("Haft, dense", programs["Haft"], {"DENSE": "1"}),
+                                                    ("Haft, dense, lent", "dense", {})] if name != "Boost.Fiber"},
     }
 
 
@@ -286,16 +304,24 @@ def trips_table(results):
         ["in round trips", "Haft", "at most", "met"], rows)
 
 
-def peaks_table(results):
-    peaks = results["peaks"]
-    names = list(peaks["1"])
-    rows = []
-    for threads, words in THREADS.items():
-        row = peaks[str(threads)]
-        go = row.get("Go")
-        rows.append([words, *("-" if row[name] is None else short(row[name]) for name in names),
-                     "" if go is None else "yes" if row["Haft"] < go else "**no**"])
-    return table(["skynet: peak resident memory, MiB", *names, "less than Go's"], rows)
+def used_table(used, what, judged, judge):
+    """A row for so many threads; `judge` tells of its figures what is said in the last columns."""
+    names = list(used["1"])
+    return table([what, *names, *judged],
+                 [[words, *(figure(used[str(threads)].get(name)) for name in names), *judge(used[str(threads)])]
+                  for threads, words in THREADS.items()])
+
+
+def less_than_go(figures):
+    go = figures.get("Go")
+    return [verdict(statistics.median(figures["Haft"]), statistics.median(go)) if go else ""]
+
+
+def at_most(limit):
+    def judge(figures):
+        measure = ratio(figures)
+        return ["" if measure is None else f"{measure:.2f}", str(limit), verdict(measure, limit)]
+    return judge
 
 
 def front_table(results):
@@ -323,10 +349,11 @@ Written by `bench/io/run.py`. {results['machine']}, {results['date']}; {results[
 ## Tasks
 
 {work_table(results)}
-The last timer fires after 500 ms, so no program can come below 500 ns a timer.
+The last timer fires after 500 ms, so no program can come below 500 ns a timer. What the whole program takes of the processors for them:
 
+{used_table(results['processor'], "a million timers: processor time, ms", ["Haft / better peer", "at most", "met"], at_most(WORKS["timers"][2]))}
 {trips_table(results)}
-{peaks_table(results)}
+{used_table(results['peaks'], "skynet: peak resident memory, MiB", ["less than Go's"], less_than_go)}
 ## TCP echo
 
 The server's processor time a message, from when each connection has exchanged one; server and load have a processor each, and each run takes half a second. The peers' buffers are as large as a message, and 1 KiB at least. Time in user mode is from a run of its own, by samples of the kernel every tenth of a millisecond. Haft reads into memory that is lent (`haft_io_read_lent`); the peers have a buffer for each connection.
@@ -334,7 +361,7 @@ The server's processor time a message, from when each connection has exchanged o
 {echo_tables(results['echo'])}
 ## Memory
 
-Resident memory of the server, page tables included, for each of {idle['connections']:,} connections that have exchanged one message and are idle. The peers, and the first of Haft's, have buffers of 1 KiB; Haft, dense, reads into memory that is lent, on small stacks (`.dense`). To be reached: 5 KiB, and less than Go's.
+Resident memory of the server, page tables included, for each of {idle['connections']:,} connections that have exchanged one message and are idle. All have buffers of 1 KiB, Haft's on the stacks, which are small in its second figure (`.dense`); in its last it reads into memory that is lent. To be reached: 5 KiB, and less than Go's.
 
 {table(["", *idle["figures"]], [["KiB", *(figure([value for value in values if value is not None]) for values in idle["figures"].values())]])}"""
 
@@ -391,8 +418,11 @@ def main():
         micro = arguments.build / "micro"
         if {"spawn", "yield"} & set(wanted) or "round_trip" not in results:
             results["round_trip"] = measure_trip(micro, repeats)
+        parts = PARTS_IF_QUICK if quick else 1
         if "skynet" in wanted or "peaks" not in results:
-            results["peaks"] = measure_peaks(programs, PARTS_IF_QUICK if quick else 1)
+            results["peaks"] = measure_used("skynet", programs, 1, parts, mebibytes_of)
+        if "timers" in wanted or "processor" not in results:
+            results["processor"] = measure_used("timers", programs, repeats, parts, milliseconds_of)
         results.update({
             "versions": versions(programs),
             "machine": f"{processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}",
