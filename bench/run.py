@@ -361,6 +361,7 @@ TARGETS = {
             for name in ("countdown", "iterator", "parsing-dollars")
         ),
     ],
+    "ocaml/cloning": [],
 }
 # Where the garbage collector's work has to be spread over a slice: its milliseconds, more than one.
 SLICES = {
@@ -373,6 +374,7 @@ SLICES = {
     "ocaml/round_robin": 20,
     "ocaml/nested": 20,
     "ocaml/programs": 4,
+    "ocaml/cloning": 4,
 }
 SERIES_TITLES = {
     "micro": "Microbenchmarks",
@@ -393,7 +395,8 @@ SERIES_TITLES = {
     "ocaml/chameneos": "OCaml: chameneos, a meeting (§6.3)",
     "ocaml/round_robin": "OCaml: threads in turn, a turn",
     "ocaml/nested": "OCaml: handlers around one another, a level; a sieve of them",
-    "ocaml/programs": "OCaml: loops of the public programs, a step; runs of two that resume copies",
+    "ocaml/programs": "OCaml: loops of the public programs, a step",
+    "ocaml/cloning": "OCaml: runs of two programs that resume copies",
 }
 MEMORY_RUNS = [  # peer, kind, computations, limit on resident bytes each, limit on mappings
     ("haft", "pool", 1_000_000, 4.5 * 1024, 1000),

@@ -379,10 +379,11 @@ static bool a_period_has_ended(void) {
     return true;
 }
 
-void haft_ocaml_trim(void) {
+void haft_ocaml_trim(long dropped) {
     enum { COLLECTIONS = 8 };
     static int collections;
-    if (++collections % COLLECTIONS == 0)
+    /* Does the program leave continuations that it has dropped, rather than hold as many? */
+    if (dropped > few_stacks / 2 || ++collections % COLLECTIONS == 0)
         set_crowded(false);
     /* As many as a recursion has before it nests, and its first host. Where thousands have been in use at some
        time, each of as many handlers would have one otherwise. */

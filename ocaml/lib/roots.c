@@ -285,16 +285,17 @@ static void scan(scanning_action action) {
     }
 }
 
-static void end_youth(ocaml_fiber_t *fiber) {
+/* Returns whether it has been dropped, and has ended. */
+static bool end_youth(ocaml_fiber_t *fiber) {
     fiber->young = NULL;
     if (!is_suspended(fiber))
-        return;
+        return false;
     assert(haft_ocaml_is_valid(fiber));
     value continuation = fiber->continuation;
     if (Is_young(continuation)) {
         if (Hd_val(continuation) != 0) { /* it was not moved */
             haft_ocaml_end(fiber);
-            return;
+            return true;
         }
         continuation = Field(continuation, 0);
     }
@@ -303,6 +304,7 @@ static void end_youth(ocaml_fiber_t *fiber) {
         add_recent(continuation, fiber);
     else /* The collector is to know how much memory it stands for. */
         haft_ocaml_settle(continuation, fiber);
+    return false;
 }
 
 static void minor_collection_ends(void) {
@@ -312,10 +314,11 @@ static void minor_collection_ends(void) {
     haft_ocaml_end_placed_youth();
     ocaml_fiber_t *fiber = haft_ocaml_young;
     haft_ocaml_young = (ocaml_fiber_t *)YOUNG_END;
+    long dropped = 0;
     while (!is_end(fiber)) {
         ocaml_fiber_t *next = fiber->young;
         __builtin_prefetch(next);
-        end_youth(fiber);
+        dropped += end_youth(fiber);
         fiber = next;
     }
     for (size_t i = 0; i < young_shelves.count; i++) {
@@ -329,7 +332,7 @@ static void minor_collection_ends(void) {
     haft_ocaml_end_abandoned();
     haft_ocaml_reuse_hosts();
     haft_ocaml_forget_waiting();
-    haft_ocaml_trim();
+    haft_ocaml_trim(dropped);
     haft_ocaml_watch_threads();
 }
 
