@@ -6,7 +6,7 @@
  *
  * The linker puts functions of this file (__wrap_) in the way of the library's waits and allocations.
  */
-#include "../src/internal.h"
+#include "../src/simulation.h"
 #include "sample.h"
 
 #include <pthread.h>
@@ -54,6 +54,8 @@ static void start_cancel(haft_io_worker_t *worker, enum moment moment) {
 }
 
 static void come_to_a_wait(haft_io_task_t *task) {
+    if (task == NULL || task->runner->scope == root)
+        return;
     int number = __atomic_fetch_add(&waits, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < 2; i++) {
         const injection_t *injection = &injections[i];
@@ -74,18 +76,22 @@ uint32_t __wrap_haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind k
                                   int64_t deadline, const char *waits_for);
 uint32_t __wrap_haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind,
                                   int64_t deadline, const char *waits_for) {
-    if (cell->task != NULL && cell->task->runner->scope != root)
-        come_to_a_wait(cell->task);
+    come_to_a_wait(cell->task);
     return __real_haft_io_cell_wait(cell, kind, deadline, waits_for);
 }
 static void sample_yields(void) {
     come_to_a_wait(haft_io_self());
 }
+/* An operation on a file of the simulation, which has yielded. */
+bool __real_haft_io_fault_is_drawn(haft_io_simulated_t *simulated);
+bool __wrap_haft_io_fault_is_drawn(haft_io_simulated_t *simulated);
+bool __wrap_haft_io_fault_is_drawn(haft_io_simulated_t *simulated) {
+    come_to_a_wait(haft_io_self());
+    return __real_haft_io_fault_is_drawn(simulated);
+}
 
 /* ---- One run ---- */
 
-static const sample_t *sample;
-static const haft_io_options_t *how; /* NULL: simulated */
 static int code_of_whole;
 
 static void forget_whole(__attribute__((unused)) const int *unused) {
@@ -117,13 +123,14 @@ BODY(run_and_look) {
         crew->workers[i]->plain = false; /* All waits are by haft_io_cell_wait. */
     run_in_a_scope(NULL);
     for (int i = 0; i < 256; i++)
-        CHECK(nobody_waits_on(crew, i));
+        CHECK(nobody_waits_on(crew, i) && nobody_waits_on(crew, HAFT_IO_FIRST_SIMULATED + i));
+    if (how == NULL)
+        CHECK_EQUAL(haft_io_simulated_count(), 0);
     for (unsigned i = 0; i < crew->count; i++)
         CHECK_EQUAL(crew->workers[i]->waiting, 0);
     return NULL;
 }
 
-static uint64_t seed = 1;
 static long runs; /* -1: the first, of which the libraries keep something */
 
 /* True: all injections have come. */
@@ -135,22 +142,17 @@ static bool run_with(injection_t first, injection_t second) {
     waits = 0;
     code_of_whole = 1;
     sample_reset();
-    int code = how != NULL
-                   ? haft_io_run(run_and_look, NULL, how)
-                   : haft_io_simulate(run_and_look, NULL, &(haft_io_simulation_t){.seed = seed++});
-    CHECK_EQUAL(code, 0);
+    CHECK_EQUAL(sample_run(run_and_look), 0);
     /* What goes on after a cancel of the innermost scope may fail in its own way. */
     bool may_fail = first.innermost || second.innermost;
     CHECK(code_of_whole == 0 || may_fail || (first.wait >= 0 && code_of_whole == -ECANCELED));
     CHECK(sample_is_idle());
     CHECK_EQUAL(check_descriptors(), descriptors);
     CHECK_EQUAL(haft_pool_report().stacks, 0);
-    if (runs >= 0 && (how == NULL || how->threads == 1))
+    if (runs >= 0 && sample_has_one_thread())
         CHECK_EQUAL(__atomic_load_n(&blocks, __ATOMIC_RELAXED), blocks_before);
     if (check_failures != before)
-        fprintf(stderr, "in '%s' on %s, %d threads, seed %llu; cancels %d.%d.%d and %d.%d.%d\n",
-                sample->name, how != NULL ? how->backend : "simulation",
-                how != NULL ? how->threads : 1, (unsigned long long)seed - 1, first.wait,
+        fprintf(stderr, "%s; cancels %d.%d.%d and %d.%d.%d\n", sample_place(), first.wait,
                 first.innermost, first.moment, second.wait, second.innermost, second.moment);
     return waits > first.wait && waits > second.wait;
 }
@@ -214,9 +216,8 @@ static void cancel_everywhere(const haft_io_options_t *options) {
         cancel_at_each_two_waits();
         /* Threads that have ended leave a few for the next ones, in hundreds of runs. */
         CHECK(blocks < blocks_before + 16);
-        printf("%s on %s, %d threads: %d waits, %ld runs with a cancel, %ld with two (%.1f s)\n",
-               sample->name, how != NULL ? how->backend : "simulation",
-               how != NULL ? how->threads : 1, waits_of_one, single, runs - single, now() - began);
+        printf("%s: %d waits, %ld runs with a cancel, %ld with two (%.1f s)\n", sample_place(),
+               waits_of_one, single, runs - single, now() - began);
         fflush(stdout);
     }
 }

@@ -382,23 +382,23 @@ int __wrap_io_uring_queue_init_params(unsigned entries, struct io_uring *ring,
 
 /* ---- One run ---- */
 
-static const sample_t *sample;
-static const haft_io_options_t *how;
 static int code_of_sample;
+static uint64_t first_seed;
 
 BODY(run_sample) {
     code_of_sample = haft_io_scope(sample->body, NULL, NULL);
     int pair[2];
     if (haft_io_pipe(pair) == 0)
         CHECK(haft_io_close(pair[0]) == 0 && haft_io_close(pair[1]) == 0);
+    if (how == NULL)
+        CHECK_EQUAL(haft_io_simulated_count(), 0);
     return NULL;
 }
 
 static void who_hangs(int signal) {
     (void)signal;
-    fprintf(stderr, "in '%s' on %s, %d threads: hangs after the fault %d in %s (call %ld)\n",
-            sample->name, how->backend, how->threads, fault, struck != NULL ? struck : "nothing",
-            target);
+    fprintf(stderr, "%s: hangs after the fault %d in %s (call %ld)\n", sample_place(), fault,
+            struck != NULL ? struck : "nothing", target);
     abort();
 }
 
@@ -412,9 +412,10 @@ static bool run_once(int wanted, long call) {
     struck = NULL;
     memset(watched, 0, sizeof watched);
     code_of_sample = 1;
+    seed = first_seed;
     alarm(20);
     __atomic_store_n(&armed, true, __ATOMIC_RELAXED);
-    int code = haft_io_run(run_sample, NULL, how);
+    int code = sample_run(run_sample);
     __atomic_store_n(&armed, false, __ATOMIC_RELAXED);
     alarm(0);
     bool is_usual = fault == EINTR || fault == EAGAIN || fault == SHORT;
@@ -425,11 +426,9 @@ static bool run_once(int wanted, long call) {
     CHECK_EQUAL(check_descriptors(), descriptors);
     CHECK_EQUAL(haft_pool_report().stacks, 0);
     if (check_failures != before)
-        fprintf(stderr,
-                "in '%s' on %s, %d threads: the fault %d in %s (call %ld); the run gave %d, the "
-                "sample %d\n",
-                sample->name, how->backend, how->threads, fault,
-                struck != NULL ? struck : "nothing", call, code, code_of_sample);
+        fprintf(stderr, "%s: the fault %d in %s (call %ld); the run gave %d, the sample %d\n",
+                sample_place(), fault, struck != NULL ? struck : "nothing", call, code,
+                code_of_sample);
     return struck != NULL;
 }
 
@@ -443,8 +442,7 @@ static bool run_with(int wanted, long call) {
             return was_struck;
         if (i == TIMES) {
             CHECK_EQUAL(blocks, before);
-            fprintf(stderr, "in '%s' on %s, %d threads: the fault %d in %s (call %ld)\n",
-                    sample->name, how->backend, how->threads, fault,
+            fprintf(stderr, "%s: the fault %d in %s (call %ld)\n", sample_place(), fault,
                     struck != NULL ? struck : "nothing", call);
             return was_struck;
         }
@@ -458,11 +456,13 @@ static void fail_everywhere(const haft_io_options_t *options) {
     how = options;
     for (int i = 0; i < SAMPLES; i++) {
         sample = &samples[i];
+        if (how == NULL && !sample->simulated)
+            continue;
         run_once(NO_MEMORY, -1);
-        printf("%s on %s, %d threads:", sample->name, how->backend, how->threads);
+        printf("%s:", sample_place());
         for (size_t f = 0; f < sizeof faults / sizeof faults[0]; f++) {
             /* (What tells epoll again knows one thread's.) */
-            if (faults[f] == EAGAIN && how->threads != 1)
+            if (faults[f] == EAGAIN && !sample_has_one_thread())
                 continue;
             /* (For the sanitizers' own state libhaft needs memory.) */
             if (faults[f] == NO_MEMORY && !check_bare())
@@ -484,6 +484,11 @@ static void a_call_of_the_system_that_fails_is_an_error_or_made_again(void) {
     check_everywhere(fail_everywhere);
 }
 
+static void so_is_one_in_a_simulation(void) {
+    for (first_seed = 1; first_seed <= 8; first_seed++)
+        fail_everywhere(NULL);
+}
+
 /* There may be no stack: the call that wants one says so. */
 static void go_on(const haft_error_t *error) {
     (void)error;
@@ -494,6 +499,7 @@ int main(void) {
     signal(SIGALRM, who_hangs);
     signal(SIGPIPE, SIG_IGN);
     haft_set_error_handler(go_on);
+    RUN(so_is_one_in_a_simulation);
     RUN(a_call_of_the_system_that_fails_is_an_error_or_made_again);
     return check_end();
 }

@@ -20,6 +20,10 @@
 static void sample_yields(void);
 static void sample_free(void *block);
 
+/* Where a sample runs; NULL: in a simulation. */
+static const haft_io_options_t *how;
+static uint64_t seed = 1; /* of the next simulation */
+
 static int give_way(void) {
     sample_yields();
     return haft_io_yield();
@@ -423,7 +427,7 @@ static void *ask_twice(void *ends) {
             must(got != 0 ? 0 : -EPIPE);
         }
     }
-    shutdown(connection, SHUT_WR);
+    must(haft_io_end_output(connection));
     return NULL;
 }
 BODY(answer_all) {
@@ -452,21 +456,19 @@ BODY(use_exchanges) {
     return NULL;
 }
 
-/* ---- The pool, processes, signals ---- */
+/* ---- Files ---- */
 
-static char directory[64], file_name[80];
+static char directory[64], file_name[80], other_name[80];
 
-static void compute(void *sum) {
-    *(int *)sum += 1;
-}
-BODY(call_twice) {
-    int sum = 0;
-    must(haft_io_call_blocking(compute, &sum));
-    must(haft_io_call_blocking(compute, &sum));
-    return NULL;
+/* The simulation allocates in the library's own way. */
+static void free_entry(void *entry) {
+    if (how == NULL)
+        free(entry);
+    else
+        sample_free(entry);
 }
 static void free_entries(struct dirent ***entries) {
-    sample_free(*entries);
+    free_entry(*entries);
 }
 BODY(use_a_file) {
     char bytes[4];
@@ -478,13 +480,15 @@ BODY(use_a_file) {
     __attribute__((cleanup(free_entries))) struct dirent **entries = NULL;
     int count = (int)must(haft_io_list_directory(directory, &entries));
     for (int i = 0; i < count; i++)
-        sample_free(entries[i]);
+        free_entry(entries[i]);
+    must(haft_io_rename(file_name, other_name));
     struct stat status;
-    must(haft_io_status(file_name, &status));
+    must(haft_io_status(other_name, &status));
     return NULL;
 }
 BODY(remove_shielded) {
     haft_io_remove(file_name);
+    haft_io_remove(other_name);
     haft_io_remove(directory);
     return NULL;
 }
@@ -492,7 +496,29 @@ static void remove_all(__attribute__((unused)) const int *unused) {
     haft_io_shield(remove_shielded, NULL);
     /* Where the system has failed. */
     unlink(file_name);
+    unlink(other_name);
     rmdir(directory);
+}
+BODY(use_files) {
+    snprintf(directory, sizeof directory, "haft-io-sample-%d", (int)getpid());
+    snprintf(file_name, sizeof file_name, "%s/file", directory);
+    snprintf(other_name, sizeof other_name, "%s/other", directory);
+    __attribute__((cleanup(remove_all), unused)) int made = 0;
+    must(haft_io_make_directory(directory, 0700));
+    must(haft_io_scope(use_a_file, NULL, NULL));
+    return NULL;
+}
+
+/* ---- The pool, processes, signals ---- */
+
+static void compute(void *sum) {
+    *(int *)sum += 1;
+}
+BODY(call_twice) {
+    int sum = 0;
+    must(haft_io_call_blocking(compute, &sum));
+    must(haft_io_call_blocking(compute, &sum));
+    return NULL;
 }
 static void *reap(void *process) {
     haft_io_wait_process(*(pid_t *)process, NULL);
@@ -532,7 +558,6 @@ static void forget_signal(__attribute__((unused)) const int *unused) {
 }
 BODY(use_the_system) {
     start(call_twice, NULL);
-    start(use_a_file, NULL);
     start(use_a_process, NULL);
     start(use_a_signal, NULL);
     start(send_a_signal, NULL);
@@ -540,10 +565,6 @@ BODY(use_the_system) {
 }
 BODY(use_pool) {
     __attribute__((cleanup(forget_signal), unused)) int signal_sent = 0;
-    snprintf(directory, sizeof directory, "/tmp/haft-io-sample-%d.d", (int)getpid());
-    snprintf(file_name, sizeof file_name, "%s/file", directory);
-    __attribute__((cleanup(remove_all), unused)) int made = 0;
-    must(haft_io_make_directory(directory, 0700));
     must(haft_io_scope(use_the_system, NULL, NULL));
     return NULL;
 }
@@ -557,12 +578,36 @@ typedef struct sample {
 } sample_t;
 
 static const sample_t samples[] = {
-    {"locks", use_locks, true},      {"channels", use_channels, true},
-    {"scopes", use_scopes, true},    {"descriptors", use_descriptors, false},
-    {"sockets", use_sockets, false}, {"exchanges", use_exchanges, false},
-    {"pool", use_pool, false},
+    {"locks", use_locks, true},     {"channels", use_channels, true},
+    {"scopes", use_scopes, true},   {"descriptors", use_descriptors, false},
+    {"sockets", use_sockets, true}, {"exchanges", use_exchanges, true},
+    {"files", use_files, true},     {"pool", use_pool, false},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
+
+static const sample_t *sample; /* that runs */
+
+static inline int sample_run(void *(*body)(void *)) {
+    if (how != NULL)
+        return haft_io_run(body, NULL, how);
+    return haft_io_simulate(
+        body, NULL,
+        &(haft_io_simulation_t){
+            .seed = seed++, .short_counts = true, .network = true, .files = true});
+}
+static inline bool sample_has_one_thread(void) {
+    return how == NULL || how->threads == 1;
+}
+static inline const char *sample_place(void) {
+    static char text[96];
+    if (how != NULL)
+        snprintf(text, sizeof text, "%s on %s, %d threads", sample->name, how->backend,
+                 how->threads);
+    else
+        snprintf(text, sizeof text, "%s in a simulation, seed %llu", sample->name,
+                 (unsigned long long)seed - 1);
+    return text;
+}
 
 /* Nothing is held, and nobody waits. */
 static inline bool sample_is_idle(void) {
