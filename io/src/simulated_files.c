@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of a simulation: a list of paths, each of which names a file or a directory. A file lives as long as a
- * name or a descriptor uses it.
+ * The files of a simulation: a tree of paths, each of which names a file or a directory, and for each directory a ring
+ * of the names in it. A file lives as long as a name or a descriptor uses it.
  */
 #include "simulation.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,7 +21,11 @@ enum {
 
 typedef haft_io_simulated_state_t state_t;
 typedef haft_io_file_t file_t;
-typedef haft_io_file_name_t name_t;
+typedef struct name {
+    char *path;
+    file_t *file;
+    haft_io_link_t link; /* in its directory; "/" and "." are in none */
+} name_t;
 
 static state_t *state_here(void) {
     return haft_io_worker()->backend_state;
@@ -33,30 +38,46 @@ bool haft_io_files_are_simulated(void) {
 
 /* ---- Names ---- */
 
-/* By the names alone. */
-static bool is_in(const char *path, const char *directory) {
-    const char *slash = strrchr(path, '/'), *last = slash != NULL ? slash + 1 : path;
-    if (last[0] == '\0' || strcmp(path, ".") == 0)
-        return false;
-    if (slash == NULL)
-        return strcmp(directory, ".") == 0;
-    size_t length = slash == path ? 1 : (size_t)(slash - path);
-    return strlen(directory) == length && memcmp(path, directory, length) == 0;
+static int by_path(const void *one, const void *other) {
+    return strcmp(((const name_t *)one)->path, ((const name_t *)other)->path);
 }
 
 static name_t *name_of(const state_t *state, const char *path) {
-    for (size_t i = 0; i < state->name_count; i++)
-        if (strcmp(state->names[i].path, path) == 0)
-            return &state->names[i];
-    return NULL;
+    name_t key = {.path = (char *)(uintptr_t)path};
+    name_t **found = tfind(&key, &state->names, by_path);
+    return found != NULL ? *found : NULL;
 }
 
-/* Why the path, which names nothing, cannot be given a name; 0: it can. */
-static int check_directory_of(const state_t *state, const char *path) {
-    for (size_t i = 0; i < state->name_count; i++)
-        if (is_in(path, state->names[i].path))
-            return S_ISDIR(state->names[i].file->mode) ? 0 : -ENOTDIR;
-    return -ENOENT;
+/* NULL: no memory. */
+static char *copy_of(const char *text, size_t length) {
+    char *copy = malloc(length + 1);
+    if (copy != NULL) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
+static const char *last_part(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+/* 0, and the directory that the path, by its words alone, is in. */
+static int directory_of(const state_t *state, const char *path, file_t **directory) {
+    const char *last = last_part(path);
+    if (last[0] == '\0' || strcmp(path, ".") == 0)
+        return -ENOENT;
+    size_t length = last - path > 1 ? (size_t)(last - path) - 1 : 1; /* "/" */
+    char *above = last == path ? copy_of(".", 1) : copy_of(path, length);
+    if (above == NULL)
+        return -ENOMEM;
+    const name_t *name = name_of(state, above);
+    free(above);
+    if (name == NULL)
+        return -ENOENT;
+    *directory = name->file;
+    return S_ISDIR(name->file->mode) ? 0 : -ENOTDIR;
 }
 
 static void stop_using(file_t *file) {
@@ -70,73 +91,109 @@ void haft_io_simulated_file_closes(file_t *file) {
     stop_using(file);
 }
 
-/* 0; -ENOMEM. */
-static int add_name(state_t *state, const char *path, file_t *file) {
-    name_t *grown = realloc(state->names, (state->name_count + 1) * sizeof *grown);
-    if (grown == NULL)
-        return -ENOMEM;
-    state->names = grown;
-    char *copy = strdup(path);
-    if (copy == NULL)
-        return -ENOMEM;
-    grown[state->name_count++] = (name_t){copy, file};
-    file->uses++;
-    return 0;
+/* 0; -ENOMEM. `directory`: NULL for "/" and ".". */
+static int add_name(state_t *state, const char *path, file_t *directory, file_t *file) {
+    name_t *name = calloc(1, sizeof *name);
+    char *copy = copy_of(path, strlen(path));
+    if (name != NULL && copy != NULL) {
+        name->path = copy;
+        name->file = file;
+        if (tsearch(name, &state->names, by_path) != NULL) {
+            if (directory != NULL)
+                haft_io_append(&directory->names, &name->link);
+            file->uses++;
+            return 0;
+        }
+    }
+    free(copy);
+    free(name);
+    return -ENOMEM;
 }
 
-static void remove_name(state_t *state, name_t *name) {
-    free(name->path);
+static void free_name(void *given) {
+    name_t *name = given;
     stop_using(name->file);
-    *name = state->names[--state->name_count];
+    free(name->path);
+    free(name);
+}
+static void remove_name(state_t *state, name_t *name) {
+    tdelete(name, &state->names, by_path);
+    haft_io_unlink(&name->link);
+    free_name(name);
 }
 
 /* 0, or why there is none. */
-static int make(state_t *state, const char *path, mode_t mode) {
+static int make(state_t *state, const char *path, file_t *directory, mode_t mode) {
     file_t *file = calloc(1, sizeof *file);
     if (file == NULL)
         return -ENOMEM;
     file->mode = mode;
     file->number = ++state->last_file;
     file->changed = state->simulated->now;
-    int code = add_name(state, path, file);
+    haft_io_ring(&file->names);
+    int code = add_name(state, path, directory, file);
     if (code != 0)
         free(file);
     return code;
 }
 
 int haft_io_simulated_files_start(state_t *state) {
-    int code = make(state, "/", S_IFDIR | 0755);
-    return code == 0 ? make(state, ".", S_IFDIR | 0755) : code;
+    int code = make(state, "/", NULL, S_IFDIR | 0755);
+    return code == 0 ? make(state, ".", NULL, S_IFDIR | 0755) : code;
 }
 
 void haft_io_simulated_files_stop(state_t *state) {
-    while (state->name_count != 0)
-        remove_name(state, &state->names[state->name_count - 1]);
-    free(state->names);
+    tdestroy(state->names, free_name);
 }
 
-/* Lets others go on, and looks at the path: 0, and what it names, or NULL. With `fault` it may be made to fail. */
-static int begin(const char *path, name_t **name, int fault) {
+/* What a path is of. */
+typedef struct place {
+    name_t *name;      /* NULL: it names nothing, */
+    file_t *directory; /* but could, here. */
+} place_t;
+
+static int look_at(const state_t *state, const char *path, place_t *place) {
+    if (path == NULL)
+        return -EFAULT;
+    place->name = name_of(state, path);
+    return place->name != NULL ? 0 : directory_of(state, path, &place->directory);
+}
+
+/* Lets others go on, and looks at the path. With `fault` it may be made to fail. */
+static int begin(const char *path, place_t *place, int fault) {
     int code = haft_io_yield();
     if (code != 0)
         return code;
     if (haft_io_fault_is_drawn(state_here()->simulated))
         return fault;
-    if (path == NULL)
-        return -EFAULT;
-    *name = name_of(state_here(), path);
-    return *name != NULL ? 0 : check_directory_of(state_here(), path);
+    return look_at(state_here(), path, place);
 }
 
 /* The same for what has to be there. */
 static int begin_with(const char *path, name_t **name) {
-    int code = begin(path, name, -EIO);
-    return code == 0 && *name == NULL ? -ENOENT : code;
+    place_t place;
+    int code = begin(path, &place, -EIO);
+    if (code != 0)
+        return code;
+    *name = place.name;
+    return place.name != NULL ? 0 : -ENOENT;
 }
 
 static int by_name(const void *one, const void *other) {
     const struct dirent *const *first = one, *const *second = other;
     return strcoll((*first)->d_name, (*second)->d_name);
+}
+
+/* One more; false: no memory. */
+static bool add_entry(struct dirent **list, int *count, const char *text, const file_t *file) {
+    struct dirent *entry = calloc(1, sizeof *entry);
+    if (entry == NULL)
+        return false;
+    strncpy(entry->d_name, text, sizeof entry->d_name - 1);
+    entry->d_ino = file->number;
+    entry->d_type = IFTODT(file->mode);
+    list[(*count)++] = entry;
+    return true;
 }
 
 int haft_io_files_list(const char *path, struct dirent ***entries) {
@@ -146,31 +203,23 @@ int haft_io_files_list(const char *path, struct dirent ***entries) {
         return code;
     if (!S_ISDIR(name->file->mode))
         return -ENOTDIR;
-    const state_t *state = state_here();
-    struct dirent **list = malloc((state->name_count + 2) * sizeof *list);
+    const haft_io_link_t *names = &name->file->names;
+    size_t most = 2;
+    for (const haft_io_link_t *link = names->next; link != names; link = link->next)
+        most++;
+    struct dirent **list = malloc(most * sizeof *list);
     int count = 0;
-    for (size_t i = 0; list != NULL && i < state->name_count + 2; i++) {
-        const name_t *other = i >= 2 ? &state->names[i - 2] : name;
-        if (i >= 2 && !is_in(other->path, path))
-            continue;
-        const char *slash = strrchr(other->path, '/');
-        const char *text = slash != NULL ? slash + 1 : other->path;
-        if (i < 2)
-            text = i == 0 ? "." : "..";
-        struct dirent *entry = calloc(1, sizeof *entry);
-        if (entry == NULL)
-            goto no_memory;
-        strncpy(entry->d_name, text, sizeof entry->d_name - 1);
-        entry->d_ino = other->file->number;
-        entry->d_type = IFTODT(other->file->mode);
-        list[count++] = entry;
+    bool whole = list != NULL && add_entry(list, &count, ".", name->file) &&
+                 add_entry(list, &count, "..", name->file);
+    for (const haft_io_link_t *link = names->next; whole && link != names; link = link->next) {
+        const name_t *other = HAFT_IO_OWNER(link, name_t, link);
+        whole = add_entry(list, &count, last_part(other->path), other->file);
     }
-    if (list != NULL) {
+    if (whole) {
         qsort(list, (size_t)count, sizeof *list, by_name);
         *entries = list;
         return count;
     }
-no_memory:
     while (count != 0)
         free(list[--count]);
     free(list);
@@ -178,11 +227,13 @@ no_memory:
 }
 
 int haft_io_files_make_directory(const char *path, mode_t mode) {
-    name_t *name;
-    int code = begin(path, &name, -EIO);
-    if (code == 0 && name != NULL)
-        code = -EEXIST;
-    return code == 0 ? make(state_here(), path, S_IFDIR | (mode & 07777)) : code;
+    place_t place;
+    int code = begin(path, &place, -EIO);
+    if (code != 0)
+        return code;
+    if (place.name != NULL)
+        return -EEXIST;
+    return make(state_here(), path, place.directory, S_IFDIR | (mode & 07777));
 }
 
 int haft_io_files_remove(const char *path) {
@@ -190,43 +241,37 @@ int haft_io_files_remove(const char *path) {
     int code = begin_with(path, &name);
     if (code != 0)
         return code;
-    state_t *state = state_here();
-    if (strcmp(path, "/") == 0 || strcmp(path, ".") == 0)
+    if (!haft_io_linked(&name->link))
         return -EBUSY;
-    for (size_t i = 0; i < state->name_count; i++)
-        if (is_in(state->names[i].path, path))
-            return -ENOTEMPTY;
-    remove_name(state, name);
+    if (!haft_io_ring_empty(&name->file->names))
+        return -ENOTEMPTY;
+    remove_name(state_here(), name);
     return 0;
 }
 
 int haft_io_files_rename(const char *from, const char *to) {
-    name_t *name, *target;
+    name_t *name;
     int code = begin_with(from, &name);
     if (code != 0)
         return code;
     state_t *state = state_here();
-    if (to == NULL)
-        return -EFAULT;
-    target = name_of(state, to);
-    code = target != NULL ? 0 : check_directory_of(state, to);
-    if (code != 0 || target == name)
+    place_t place;
+    code = look_at(state, to, &place);
+    if (code != 0 || place.name == name)
         return code;
     if (S_ISDIR(name->file->mode))
         return -EOPNOTSUPP;
-    if (target != NULL && S_ISDIR(target->file->mode))
-        return -EISDIR;
-    if (target == NULL) {
-        char *path = strdup(to);
-        if (path == NULL)
-            return -ENOMEM;
-        free(name->path);
-        name->path = path;
-        return 0;
+    if (place.name == NULL) {
+        code = add_name(state, to, place.directory, name->file);
+        if (code != 0)
+            return code;
+    } else {
+        if (S_ISDIR(place.name->file->mode))
+            return -EISDIR;
+        stop_using(place.name->file);
+        place.name->file = name->file;
+        name->file->uses++;
     }
-    stop_using(target->file);
-    target->file = name->file;
-    target->file->uses++;
     remove_name(state, name);
     return 0;
 }
@@ -266,12 +311,12 @@ static int check_open(const name_t *name, int flags) {
 
 int haft_io_files_open(const char *path, int flags, mode_t mode) {
     state_t *state = state_here();
-    name_t *name;
-    int code = begin(path, &name, -EMFILE);
+    place_t place;
+    int code = begin(path, &place, -EMFILE);
     if (code == 0)
-        code = check_open(name, flags);
-    if (code == 0 && name == NULL)
-        code = make(state, path, S_IFREG | (mode & 07777));
+        code = check_open(place.name, flags);
+    if (code == 0 && place.name == NULL)
+        code = make(state, path, place.directory, S_IFREG | (mode & 07777));
     if (code != 0)
         return code;
     haft_io_object_t *object = haft_io_object_new(state, HAFT_IO_A_FILE);
@@ -289,14 +334,18 @@ int haft_io_files_open(const char *path, int flags, mode_t mode) {
 
 /* False: no memory. */
 static bool grow(file_t *file, size_t size) {
-    if (size <= file->size)
-        return true;
-    char *grown = realloc(file->bytes, size);
-    if (grown == NULL)
-        return false;
-    memset(grown + file->size, 0, size - file->size);
-    file->bytes = grown;
-    file->size = size;
+    if (size > file->room) {
+        size_t room = size < 2 * file->room ? 2 * file->room : size;
+        char *grown = realloc(file->bytes, room);
+        if (grown == NULL)
+            return false;
+        file->bytes = grown;
+        file->room = room;
+    }
+    if (size > file->size) {
+        memset(file->bytes + file->size, 0, size - file->size);
+        file->size = size;
+    }
     return true;
 }
 

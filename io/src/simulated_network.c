@@ -6,6 +6,7 @@
 #include "simulation.h"
 
 #include <netinet/in.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
@@ -50,21 +51,19 @@ static int place_of(const struct sockaddr *address, socklen_t size, haft_io_plac
     return 0;
 }
 
-static bool is_same(const haft_io_place_there_t *one, const haft_io_place_there_t *other) {
-    if (one->family == AF_UNIX || other->family == AF_UNIX)
-        return one->family == other->family &&
-               memcmp(one->path, other->path, sizeof one->path) == 0;
-    return one->port == other->port;
+static int by_place(const void *one, const void *other) {
+    const haft_io_place_there_t *first = one, *second = other;
+    bool is_path = first->family == AF_UNIX;
+    if (is_path != (second->family == AF_UNIX))
+        return is_path ? 1 : -1;
+    return is_path ? memcmp(first->path, second->path, sizeof first->path)
+                   : first->port - second->port;
 }
 
 static haft_io_object_t *listener_at(const haft_io_simulated_state_t *state,
                                      const haft_io_place_there_t *place) {
-    for (int i = 0; i < state->count; i++) {
-        haft_io_object_t *object = state->objects[i];
-        if (object->open && object->kind == HAFT_IO_A_LISTENER && is_same(&object->place, place))
-            return object;
-    }
-    return NULL;
+    haft_io_place_there_t **found = tfind(place, &state->listeners, by_place);
+    return found != NULL ? HAFT_IO_OWNER(*found, haft_io_object_t, place) : NULL;
 }
 
 /* One that no listener has; false: they have all. */
@@ -107,9 +106,16 @@ int haft_io_network_listen(int descriptor, const struct sockaddr *address, sockl
     bool chosen = place.family != AF_UNIX && place.port == 0;
     if (chosen ? !choose_port(state, &place) : listener_at(state, &place) != NULL)
         return -EADDRINUSE;
-    socket->kind = HAFT_IO_A_LISTENER;
+    haft_io_place_there_t before = socket->place;
     socket->place = place;
+    if (tsearch(&socket->place, &state->listeners, by_place) == NULL) {
+        socket->place = before;
+        return -ENOMEM;
+    }
+    socket->kind = HAFT_IO_A_LISTENER;
     socket->backlog = (size_t)backlog;
+    haft_io_ring(&socket->arrived);
+    haft_io_ring(&socket->without_room);
     return 0;
 }
 
@@ -125,13 +131,34 @@ int haft_io_network_port(int descriptor) {
 
 /* ---- Connections ---- */
 
+/* For one more than `backlog`, as Linux has it. */
+static size_t room_of(const haft_io_object_t *listener) {
+    return listener->backlog + 1 - listener->waiting;
+}
+
+static haft_io_object_t *take_first(haft_io_link_t *ring) {
+    haft_io_object_t *first = HAFT_IO_OWNER(ring->next, haft_io_object_t, link);
+    haft_io_unlink(&first->link);
+    return first;
+}
+
+/* The first of those without room go on, as many as there is room for. One that then does not connect wakes the next
+   (gives_up); one that comes too late waits again. */
+static void wake_for_room(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
+    for (size_t room = room_of(listener); room != 0 && !haft_io_ring_empty(&listener->without_room);
+         room--)
+        haft_io_object_wake(state, take_first(&listener->without_room), false);
+}
+
 int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
                               const haft_io_operation_t *operation) {
-    socket->full = NULL;
     if (socket->kind == HAFT_IO_A_FILE)
         return -ENOTSOCK;
     if (socket->kind != HAFT_IO_A_SOCKET)
         return -EISCONN;
+    if (haft_io_linked(&socket->link)) /* another task's waits */
+        return -EALREADY;
+    socket->full = NULL;
     haft_io_place_there_t place;
     int code = place_of(operation->address, *operation->address_size, &place);
     if (code != 0)
@@ -141,8 +168,9 @@ int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t
     haft_io_object_t *listener = listener_at(state, &place), *end;
     if (listener == NULL)
         return -ECONNREFUSED;
-    if (listener->waiting > listener->backlog) { /* so many more as Linux has it */
+    if (room_of(listener) == 0) {
         socket->full = listener;
+        haft_io_append(&listener->without_room, &socket->link);
         return -EAGAIN;
     }
     end = haft_io_object_new(state, HAFT_IO_A_SOCKET);
@@ -156,42 +184,47 @@ int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t
     end->place = place;
     if (place.family != AF_UNIX)
         choose_port(state, &socket->place);
-    haft_io_object_t **last = &listener->next;
-    while (*last != NULL)
-        last = &(*last)->next;
-    *last = end;
+    haft_io_append(&listener->arrived, &end->link);
     listener->waiting++;
     haft_io_object_wake(state, listener, false);
     return 0;
 }
 
-static void wake_those_without_room(haft_io_simulated_state_t *state,
-                                    const haft_io_object_t *listener) {
-    for (int i = 0; i < state->count; i++)
-        if (state->objects[i]->open && state->objects[i]->full == listener)
-            haft_io_object_wake(state, state->objects[i], false);
+void haft_io_simulated_connect_gives_up(haft_io_simulated_state_t *state,
+                                        haft_io_object_t *socket) {
+    haft_io_object_t *listener = socket->full;
+    socket->full = NULL;
+    if (haft_io_linked(&socket->link))
+        haft_io_unlink(&socket->link);
+    else if (listener != NULL && listener->open)
+        wake_for_room(state, listener);
 }
 
 int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
     if (listener->kind != HAFT_IO_A_LISTENER)
         return listener->kind == HAFT_IO_A_FILE ? -ENOTSOCK : -EINVAL;
-    haft_io_object_t *end = listener->next;
-    if (end == NULL)
+    if (haft_io_ring_empty(&listener->arrived))
         return -EAGAIN;
-    listener->next = end->next;
-    end->next = NULL;
     listener->waiting--;
-    wake_those_without_room(state, listener);
-    return end->descriptor;
+    wake_for_room(state, listener);
+    return take_first(&listener->arrived)->descriptor;
 }
 
 void haft_io_simulated_listener_closes(haft_io_simulated_state_t *state,
                                        haft_io_object_t *listener) {
-    for (haft_io_object_t *end = listener->next, *next; end != NULL; end = next) {
-        next = end->next;
+    tdelete(&listener->place, &state->listeners, by_place);
+    while (!haft_io_ring_empty(&listener->arrived)) {
+        haft_io_object_t *end = take_first(&listener->arrived);
         haft_io_object_break(state, end);
         haft_io_object_close(state, end);
     }
-    listener->next = NULL;
-    wake_those_without_room(state, listener);
+    while (!haft_io_ring_empty(&listener->without_room))
+        haft_io_object_wake(state, take_first(&listener->without_room), false);
+}
+
+static void keep(void *place) {
+    (void)place;
+}
+void haft_io_simulated_network_stop(haft_io_simulated_state_t *state) {
+    tdestroy(state->listeners, keep);
 }

@@ -51,17 +51,21 @@ static haft_io_descriptor_t *waiters_of(state_t *state, int descriptor) {
 }
 
 object_t *haft_io_object_new(state_t *state, enum haft_io_object_kind kind) {
-    object_t **grown = realloc(state->objects, ((size_t)state->count + 1) * sizeof(object_t *));
-    if (grown == NULL)
-        return NULL;
-    state->objects = grown;
+    if (state->count == state->room) {
+        size_t room = state->room == 0 ? 16 : 2 * (size_t)state->room;
+        object_t **grown = realloc(state->objects, room * sizeof(object_t *));
+        if (grown == NULL)
+            return NULL;
+        state->objects = grown;
+        state->room = (int)room;
+    }
     object_t *object = calloc(1, sizeof *object);
     if (object == NULL || waiters_of(state, FIRST + state->count) == NULL) {
         free(object);
         return NULL;
     }
     *object = (object_t){.kind = kind, .descriptor = FIRST + state->count, .open = true};
-    grown[state->count++] = object;
+    state->objects[state->count++] = object;
     return object;
 }
 
@@ -212,7 +216,7 @@ static int events_of(const object_t *object, short events) {
     if (object->kind == HAFT_IO_A_STREAM)
         return events_of_stream(object, events);
     if (object->kind == HAFT_IO_A_LISTENER)
-        return object->next != NULL ? events & POLLIN : 0;
+        return haft_io_ring_empty(&object->arrived) ? 0 : events & POLLIN;
     return POLLHUP |
            (events & POLLOUT); /* as the system has it of a socket that is not connected */
 }
@@ -320,10 +324,14 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
             return fault;
         begun = true;
         ssize_t done = attempt(runner->worker, object, operation);
-        if (done != -EAGAIN || haft_io_must_not_wait(operation))
+        if (done != -EAGAIN)
             return done;
-        int code =
-            haft_io_wait_on(waiters_of(state, operation->descriptor), operation, runner->task);
+        int code = haft_io_must_not_wait(operation)
+                       ? -EAGAIN
+                       : haft_io_wait_on(waiters_of(state, operation->descriptor), operation,
+                                         runner->task);
+        if (code != 0 && operation->kind == HAFT_IO_CONNECT)
+            haft_io_simulated_connect_gives_up(state, object);
         if (code != 0)
             return code;
     }
@@ -521,6 +529,7 @@ static void stop(haft_io_worker_t *worker) {
         free(state->objects[i]);
     }
     free(state->objects);
+    haft_io_simulated_network_stop(state);
     haft_io_simulated_files_stop(state);
     free(state);
 }

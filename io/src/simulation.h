@@ -36,13 +36,9 @@ typedef struct haft_io_file {
     ino_t number;
     int64_t changed;
     char *bytes;
-    size_t size;
+    size_t size, room;
+    haft_io_link_t names; /* those in a directory */
 } haft_io_file_t;
-
-typedef struct haft_io_file_name {
-    char *path;
-    haft_io_file_t *file;
-} haft_io_file_name_t;
 
 typedef struct haft_io_object haft_io_object_t;
 struct haft_io_object {
@@ -58,11 +54,12 @@ struct haft_io_object {
     bool ended; /* its peer was closed, or it has ended its output: nothing is written any more */
     size_t first, count;
     char *bytes; /* to be read here */
-    /* A listener. The connections that nobody has accepted yet are listed by `next`. */
+    /* A listener: the connections that nobody has accepted yet, and the sockets that wait for room. */
     size_t backlog, waiting;
-    haft_io_object_t *next;
-    /* A socket: the listener that had no room for it. */
-    const haft_io_object_t *full;
+    haft_io_link_t arrived, without_room;
+    haft_io_link_t link; /* in one of these */
+    /* A socket that waits for room, or has been woken because there is some: the listener. */
+    haft_io_object_t *full;
     /* A file that was opened, or a directory. */
     haft_io_file_t *file;
     int flags; /* of open(2) */
@@ -73,10 +70,10 @@ typedef struct haft_io_simulated_state {
     haft_io_simulated_t *simulated;
     haft_io_descriptors_t *descriptors; /* the run's */
     haft_io_object_t **objects;
-    int count;
+    int count, room;
     uint16_t last_port; /* that was chosen */
-    haft_io_file_name_t *names;
-    size_t name_count;
+    void *listeners;    /* those that are open, by their places: a tree of tsearch(3) */
+    void *names;        /* those of files, by their paths: likewise */
     ino_t last_file;
 } haft_io_simulated_state_t;
 
@@ -117,10 +114,13 @@ int haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *object,
 /* -EAGAIN where it has to wait. */
 int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
                               const haft_io_operation_t *operation);
+/* It was -EAGAIN, and nobody waits for room. */
+void haft_io_simulated_connect_gives_up(haft_io_simulated_state_t *state, haft_io_object_t *socket);
 int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t *listener);
 /* Resets what nobody has accepted, and lets those go on who waited for room. */
 void haft_io_simulated_listener_closes(haft_io_simulated_state_t *state,
                                        haft_io_object_t *listener);
+void haft_io_simulated_network_stop(haft_io_simulated_state_t *state);
 
 /* ---- Files (simulated_files.c) ---- */
 

@@ -270,6 +270,66 @@ static void a_connect_waits_for_room_and_a_close_resets_who_was_not_accepted(voi
     CHECK_SIMULATES(fill_a_backlog);
 }
 
+/* Two wait to be accepted, and four for room, in turn, of whom the first three give up just when the two are accepted.
+   In some orders they have been given the room by then. */
+static void *connect_by(void *deadline) {
+    haft_io_scope_options_t options = {.deadline = (intptr_t)deadline};
+    void *connection = NULL;
+    int code = haft_io_scope_with(&options, connect_one, NULL, &connection);
+    CHECK_EQUAL(code, deadline != NULL ? -ETIMEDOUT : 0);
+    if (code == 0)
+        haft_io_close((int)(intptr_t)connection);
+    return NULL;
+}
+BODY(give_up_in_turn) {
+    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", 7000, 1);
+    HAFT_IO_CLOSING int one = haft_io_connect_tcp("::1", 7000);
+    HAFT_IO_CLOSING int two = haft_io_connect_tcp("::1", 7000);
+    CHECK(listener >= 0 && one >= 0 && two >= 0);
+    int64_t end = haft_io_now() + HAFT_IO_SECOND;
+    for (int i = 0; i < 4; i++) {
+        haft_io_spawn(connect_by, check_number(i < 3 ? (intptr_t)end : 0));
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    }
+    haft_io_sleep_until(end);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQUAL(haft_io_close(haft_io_accept(listener)), 0);
+    return NULL;
+}
+static void room_that_is_not_taken_goes_to_the_next(void) {
+    for (uint64_t seed = 1; seed <= 100 && check_failures == 0; seed++)
+        CHECK_EQUAL(haft_io_simulate(give_up_in_turn, NULL,
+                                     &(haft_io_simulation_t){.seed = seed, .network = true}),
+                    0);
+}
+
+static int socket_in_line;
+static void *connect_there(void *address) {
+    haft_io_connect(socket_in_line, address, sizeof(struct sockaddr_in6));
+    return NULL;
+}
+BODY(connect_one_twice) {
+    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", 7000, 1);
+    HAFT_IO_CLOSING int one = haft_io_connect_tcp("::1", 7000);
+    HAFT_IO_CLOSING int two = haft_io_connect_tcp("::1", 7000);
+    CHECK(listener >= 0 && one >= 0 && two >= 0);
+    socket_in_line = haft_io_socket(AF_INET6, SOCK_STREAM, 0);
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons(7000)};
+    haft_io_task_t *connecting = haft_io_async(connect_there, &address);
+    haft_io_sleep(HAFT_IO_SECOND);
+    CHECK_EQUAL(haft_io_connect(socket_in_line, (struct sockaddr *)&address, sizeof address),
+                -EALREADY);
+    CHECK_EQUAL(haft_io_close(haft_io_accept(listener)), 0);
+    CHECK_EQUAL(haft_io_join(connecting, NULL), 0);
+    CHECK_EQUAL(haft_io_connect(socket_in_line, (struct sockaddr *)&address, sizeof address),
+                -EISCONN);
+    haft_io_close(socket_in_line);
+    return NULL;
+}
+static void a_second_connect_of_a_socket_that_waits_for_room_is_refused(void) {
+    CHECK_SIMULATES(connect_one_twice);
+}
+
 static int socket_to_close;
 static void *connect_that(void *unused) {
     (void)unused;
@@ -332,6 +392,8 @@ int main(void) {
     RUN(each_name_is_the_one_host);
     RUN(a_cancel_and_a_close_end_a_waiting_accept);
     RUN(a_connect_waits_for_room_and_a_close_resets_who_was_not_accepted);
+    RUN(room_that_is_not_taken_goes_to_the_next);
+    RUN(a_second_connect_of_a_socket_that_waits_for_room_is_refused);
     RUN(a_close_ends_a_connect_that_waits_for_room);
     RUN(a_listener_is_polled);
     RUN(without_the_option_sockets_are_the_systems);
