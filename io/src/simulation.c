@@ -129,12 +129,18 @@ void haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t leng
                          size_t size, bool into_ring) {
     for (size_t i = 0; i < memory->count && size != 0; i++) {
         char *bytes = memory->parts[i].iov_base;
-        for (size_t j = 0; j < memory->parts[i].iov_len && size != 0; j++, size--, first++) {
+        for (size_t left = memory->parts[i].iov_len, run; left != 0 && size != 0; left -= run) {
             char *in_ring = &ring[first % length];
+            run = length - first % length;
+            run = run < left ? run : left;
+            run = run < size ? run : size;
             if (into_ring)
-                *in_ring = bytes[j];
+                memcpy(in_ring, bytes, run);
             else
-                bytes[j] = *in_ring;
+                memcpy(bytes, in_ring, run);
+            bytes += run;
+            first += run;
+            size -= run;
         }
     }
 }
