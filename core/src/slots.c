@@ -314,12 +314,19 @@ static long most_splits(void) {
     return known;
 }
 
-static bool guard_by_split(char *low, size_t size) {
-    if (__atomic_add_fetch(&splits, 1, __ATOMIC_RELAXED) <= most_splits() &&
+static bool guard_by_split(char *low, size_t size, long most) {
+    if (__atomic_add_fetch(&splits, 1, __ATOMIC_RELAXED) <= most &&
         mprotect(low, size, PROT_NONE) == 0)
         return true;
     __atomic_sub_fetch(&splits, 1, __ATOMIC_RELAXED);
     return false;
+}
+
+/* When Valgrind looks for leaks, it reads all that can be read by what mmap and mprotect have said: in a guard by
+   advice it faults at every word. It has room for some ten thousand mappings. */
+static bool guard_for_valgrind(char *low, size_t size) {
+    enum { MOST = 8000 };
+    return haft_tools_read_all() && guard_by_split(low, size, MOST);
 }
 
 static bool guard(haft_chunk_t *chunk, size_t index) {
@@ -328,9 +335,11 @@ static bool guard(haft_chunk_t *chunk, size_t index) {
     unsigned state = state_of(chunk, index);
     if (size == 0 || (state & GUARDED) != 0)
         return true;
-    if (guard_by_advice(low, size))
+    if (guard_for_valgrind(low, size))
+        set_state(chunk, index, state | GUARDED | SPLIT);
+    else if (guard_by_advice(low, size))
         set_state(chunk, index, state | GUARDED);
-    else if (guard_by_split(low, size))
+    else if (guard_by_split(low, size, most_splits()))
         set_state(chunk, index, state | GUARDED | SPLIT);
     else
         return false;

@@ -174,6 +174,10 @@ bool haft_tools_know_stacks(void) {
     return haft_tools_active || on_valgrind;
 }
 
+bool haft_tools_read_all(void) {
+    return on_valgrind;
+}
+
 void haft_tools_stack(haft_fiber_t *fiber, char *low, char *high) {
     (void)fiber;
     /* The stack pointer of an empty stack is `high`, which therefore counts as a part of it (to
