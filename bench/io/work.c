@@ -7,7 +7,8 @@
  *     work nothing THREADS COUNT            sleeps once for `count` ms; prints the wake-ups that this took
  *     work echo THREADS DESCRIPTOR          serves a listening socket until it is killed (echo.c), with
  *                                           buffers of as many bytes as BUFFER in the environment says;
- *                                           if DENSE is there, tasks have small stacks
+ *                                           if DENSE is there, tasks have small stacks,
+ *                                           as those of timers have
  *
  * spawn: tasks that do nothing, spawned by the hundred and joined. yield: two tasks, by turns. channel: two
  * tasks and two channels of capacity 1, there and back. skynet: a tree of tasks, each the parent of ten,
@@ -257,7 +258,7 @@ int main(int count, char **arguments) {
     haft_io_options_t options = {.threads = atoi(arguments[2]),
                                  .stack_size = 64 * 1024,
                                  .moves = moves,
-                                 .dense = getenv("DENSE") != NULL};
+                                 .dense = work == timers || getenv("DENSE") != NULL};
     if (haft_io_run(measured, NULL, &options) != 0)
         return 1;
     int64_t took = measured_apart != 0 ? measured_apart : haft_io_now() - started;

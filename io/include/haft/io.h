@@ -795,8 +795,8 @@ void haft_io_simulated_break(int end);
  *
  * -EADDRINUSE: a listener that is open has the port or the path. Port 0 is given a number. A connect where nobody
  * listens gets -ECONNREFUSED, and so does one that waits when the listener is closed. As under Linux, `backlog` + 1
- * connections wait to be accepted, and a connect that comes then waits for room. Who closes a listener resets the
- * connections that were not accepted.
+ * connections wait to be accepted, and a connect that comes then waits for room, in turn; another one of the same
+ * socket meanwhile gets -EALREADY. Who closes a listener resets the connections that were not accepted.
  *
  * Unlike the system's, a path is free as soon as its listener is closed, and there is no file of that name. There
  * are streams only: sockets of other types are -EOPNOTSUPP, those of other families -EAFNOSUPPORT. The calls of the
