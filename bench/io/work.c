@@ -6,9 +6,9 @@
  *     work spawn|yield|channel|skynet|chameneos|mutex|timers|cancel THREADS COUNT [moves]
  *     work nothing THREADS COUNT            sleeps once for `count` ms; prints the wake-ups that this took
  *     work echo THREADS DESCRIPTOR          serves a listening socket until it is killed (echo.c), with
- *                                           buffers of as many bytes as BUFFER in the environment says;
- *                                           if DENSE is there, tasks have small stacks,
- *                                           as those of timers have
+ *                                           buffers of as many bytes as BUFFER in the environment says
+ *
+ * With DENSE in the environment tasks have small stacks, as those of timers always have.
  *
  * spawn: tasks that do nothing, spawned by the hundred and joined. yield: two tasks, by turns. channel: two
  * tasks and two channels of capacity 1, there and back. skynet: a tree of tasks, each the parent of ten,

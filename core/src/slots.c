@@ -23,7 +23,9 @@
  * - The guard is installed with MADV_GUARD_INSTALL where the kernel has it (6.13), which does not
  *   split the mapping: a million stacks are a few dozen mappings. Elsewhere, and in locked memory,
  *   it is installed with mprotect, which splits the mapping: such guards take at most three
- *   quarters of the mappings that a process may have (vm.max_map_count). Slots of the kind
+ *   quarters of the mappings that a process may have (vm.max_map_count). Under Valgrind the first guards are
+ *   such ones: when it looks for leaks, it reads whatever mmap and mprotect have made readable, and of a guard by
+ *   advice faults at every word. Slots of the kind
  *   HAFT_KIND_UNGUARDED have a canary instead, at the end of the slot below, on a page that is in
  *   use anyway (the first slot: at the end of the page before it).
  * - All stacks have guards of the same size: a frame that small stacks' guards stop is stopped by
@@ -298,7 +300,12 @@ static bool guard_by_advice(char *low, size_t size) {
 static long splits; /* how many there are */
 
 static long most_splits(void) {
+    enum {
+        FOR_VALGRIND = 12000
+    }; /* which has room for 30,000 mappings, and ends the process then */
     static long most;
+    if (haft_tools_reads_all())
+        return FOR_VALGRIND;
     long known = __atomic_load_n(&most, __ATOMIC_RELAXED);
     if (known == 0) {
         char text[32] = "";
@@ -314,19 +321,12 @@ static long most_splits(void) {
     return known;
 }
 
-static bool guard_by_split(char *low, size_t size, long most) {
-    if (__atomic_add_fetch(&splits, 1, __ATOMIC_RELAXED) <= most &&
+static bool guard_by_split(char *low, size_t size) {
+    if (__atomic_add_fetch(&splits, 1, __ATOMIC_RELAXED) <= most_splits() &&
         mprotect(low, size, PROT_NONE) == 0)
         return true;
     __atomic_sub_fetch(&splits, 1, __ATOMIC_RELAXED);
     return false;
-}
-
-/* When Valgrind looks for leaks, it reads all that can be read by what mmap and mprotect have said: in a guard by
-   advice it faults at every word. It has room for some ten thousand mappings. */
-static bool guard_for_valgrind(char *low, size_t size) {
-    enum { MOST = 8000 };
-    return haft_tools_read_all() && guard_by_split(low, size, MOST);
 }
 
 static bool guard(haft_chunk_t *chunk, size_t index) {
@@ -335,14 +335,13 @@ static bool guard(haft_chunk_t *chunk, size_t index) {
     unsigned state = state_of(chunk, index);
     if (size == 0 || (state & GUARDED) != 0)
         return true;
-    if (guard_for_valgrind(low, size))
-        set_state(chunk, index, state | GUARDED | SPLIT);
-    else if (guard_by_advice(low, size))
-        set_state(chunk, index, state | GUARDED);
-    else if (guard_by_split(low, size, most_splits()))
-        set_state(chunk, index, state | GUARDED | SPLIT);
-    else
-        return false;
+    bool split = haft_tools_reads_all() && guard_by_split(low, size);
+    if (!split && !guard_by_advice(low, size)) {
+        split = guard_by_split(low, size);
+        if (!split)
+            return false;
+    }
+    set_state(chunk, index, state | GUARDED | (split ? SPLIT : 0));
     return true;
 }
 

@@ -174,7 +174,7 @@ bool haft_tools_know_stacks(void) {
     return haft_tools_active || on_valgrind;
 }
 
-bool haft_tools_read_all(void) {
+bool haft_tools_reads_all(void) {
     return on_valgrind;
 }
 

@@ -12,7 +12,7 @@ void haft_tools_detect(void);
 /* Whether a tool wants to know of every stack: segmented fibers then get ordinary ones. */
 bool haft_tools_know_stacks(void);
 /* Whether a tool reads, at the end, all memory that it believes to be there. */
-bool haft_tools_read_all(void);
+bool haft_tools_reads_all(void);
 /* False: no memory for the sanitizer's records. */
 bool haft_tools_born(haft_fiber_t *fiber);
 /* Reports that; returns NULL, with errno. */

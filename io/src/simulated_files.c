@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,8 @@ static int directory_of(const state_t *state, const char *path, file_t **directo
     const char *last = last_part(path);
     if (last[0] == '\0' || strcmp(path, ".") == 0)
         return -ENOENT;
+    if (strlen(last) > NAME_MAX || strlen(path) >= PATH_MAX)
+        return -ENAMETOOLONG;
     size_t length = last - path > 1 ? (size_t)(last - path) - 1 : 1; /* "/" */
     char *above = last == path ? copy_of(".", 1) : copy_of(path, length);
     if (above == NULL)
@@ -91,8 +94,8 @@ void haft_io_simulated_file_closes(file_t *file) {
     stop_using(file);
 }
 
-/* 0; -ENOMEM. `directory`: NULL for "/" and ".". */
-static int add_name(state_t *state, const char *path, file_t *directory, file_t *file) {
+/* NULL: no memory. `directory`: NULL for "/" and ".". */
+static name_t *add_name(state_t *state, const char *path, file_t *directory, file_t *file) {
     name_t *name = calloc(1, sizeof *name);
     char *copy = copy_of(path, strlen(path));
     if (name != NULL && copy != NULL) {
@@ -102,12 +105,12 @@ static int add_name(state_t *state, const char *path, file_t *directory, file_t 
             if (directory != NULL)
                 haft_io_append(&directory->names, &name->link);
             file->uses++;
-            return 0;
+            return name;
         }
     }
     free(copy);
     free(name);
-    return -ENOMEM;
+    return NULL;
 }
 
 static void free_name(void *given) {
@@ -122,24 +125,26 @@ static void remove_name(state_t *state, name_t *name) {
     free_name(name);
 }
 
-/* 0, or why there is none. */
-static int make(state_t *state, const char *path, file_t *directory, mode_t mode) {
+/* A new file, or directory. NULL: no memory. */
+static name_t *make(state_t *state, const char *path, file_t *directory, mode_t mode) {
     file_t *file = calloc(1, sizeof *file);
     if (file == NULL)
-        return -ENOMEM;
+        return NULL;
     file->mode = mode;
     file->number = ++state->last_file;
     file->changed = state->simulated->now;
     haft_io_ring(&file->names);
-    int code = add_name(state, path, directory, file);
-    if (code != 0)
+    name_t *name = add_name(state, path, directory, file);
+    if (name == NULL)
         free(file);
-    return code;
+    return name;
 }
 
 int haft_io_simulated_files_start(state_t *state) {
-    int code = make(state, "/", NULL, S_IFDIR | 0755);
-    return code == 0 ? make(state, ".", NULL, S_IFDIR | 0755) : code;
+    return make(state, "/", NULL, S_IFDIR | 0755) != NULL &&
+                   make(state, ".", NULL, S_IFDIR | 0755) != NULL
+               ? 0
+               : -ENOMEM;
 }
 
 void haft_io_simulated_files_stop(state_t *state) {
@@ -233,7 +238,8 @@ int haft_io_files_make_directory(const char *path, mode_t mode) {
         return code;
     if (place.name != NULL)
         return -EEXIST;
-    return make(state_here(), path, place.directory, S_IFDIR | (mode & 07777));
+    mode = S_IFDIR | (mode & 07777);
+    return make(state_here(), path, place.directory, mode) != NULL ? 0 : -ENOMEM;
 }
 
 int haft_io_files_remove(const char *path) {
@@ -262,9 +268,8 @@ int haft_io_files_rename(const char *from, const char *to) {
     if (S_ISDIR(name->file->mode))
         return -EOPNOTSUPP;
     if (place.name == NULL) {
-        code = add_name(state, to, place.directory, name->file);
-        if (code != 0)
-            return code;
+        if (add_name(state, to, place.directory, name->file) == NULL)
+            return -ENOMEM;
     } else {
         if (S_ISDIR(place.name->file->mode))
             return -EISDIR;
@@ -315,14 +320,16 @@ int haft_io_files_open(const char *path, int flags, mode_t mode) {
     int code = begin(path, &place, -EMFILE);
     if (code == 0)
         code = check_open(place.name, flags);
-    if (code == 0 && place.name == NULL)
-        code = make(state, path, place.directory, S_IFREG | (mode & 07777));
     if (code != 0)
         return code;
+    if (place.name == NULL)
+        place.name = make(state, path, place.directory, S_IFREG | (mode & 07777));
+    if (place.name == NULL)
+        return -ENOMEM;
     haft_io_object_t *object = haft_io_object_new(state, HAFT_IO_A_FILE);
     if (object == NULL)
         return -ENOMEM;
-    object->file = name_of(state, path)->file;
+    object->file = place.name->file;
     object->file->uses++;
     object->flags = flags;
     if ((flags & O_TRUNC) != 0 && (flags & O_ACCMODE) != O_RDONLY) {

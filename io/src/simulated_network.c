@@ -43,10 +43,12 @@ static int place_of(const struct sockaddr *address, socklen_t size, haft_io_plac
     if (size < least[family] || (family == AF_UNIX && size > sizeof(struct sockaddr_un)))
         return -EINVAL;
     place->family = family;
-    if (family == AF_UNIX)
-        memcpy(place->path, ((const struct sockaddr_un *)(const void *)address)->sun_path,
-               size - offsetof(struct sockaddr_un, sun_path));
-    else /* the port is at the same place in both */
+    if (family == AF_UNIX) {
+        /* To the end of the word; or all, of a name that is no path. */
+        const char *path = ((const struct sockaddr_un *)(const void *)address)->sun_path;
+        size -= offsetof(struct sockaddr_un, sun_path);
+        memcpy(place->path, path, path[0] != '\0' ? strnlen(path, size) : size);
+    } else /* the port is at the same place in both */
         place->port = ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port);
     return 0;
 }
@@ -142,11 +144,10 @@ static haft_io_object_t *take_first(haft_io_link_t *ring) {
     return first;
 }
 
-/* The first of those without room go on, as many as there is room for. One that then does not connect wakes the next
-   (gives_up); one that comes too late waits again. */
-static void wake_for_room(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
-    for (size_t room = room_of(listener); room != 0 && !haft_io_ring_empty(&listener->without_room);
-         room--)
+/* The first of those without room go on, as many as there is room for, which is theirs then: it counts as taken. */
+static void give_room(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
+    for (; room_of(listener) != 0 && !haft_io_ring_empty(&listener->without_room);
+         listener->waiting++)
         haft_io_object_wake(state, take_first(&listener->without_room), false);
 }
 
@@ -156,20 +157,21 @@ int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t
         return -ENOTSOCK;
     if (socket->kind != HAFT_IO_A_SOCKET)
         return -EISCONN;
-    if (haft_io_linked(&socket->link)) /* another task's waits */
+    if (socket->connects != NULL && socket->connects != operation)
         return -EALREADY;
-    socket->full = NULL;
     haft_io_place_there_t place;
     int code = place_of(operation->address, *operation->address_size, &place);
     if (code != 0)
         return code;
     if (place.family != socket->place.family)
         return -EAFNOSUPPORT;
-    haft_io_object_t *listener = listener_at(state, &place), *end;
-    if (listener == NULL)
+    bool has_room = socket->full != NULL;
+    haft_io_object_t *listener = has_room ? socket->full : listener_at(state, &place), *end;
+    if (listener == NULL || !listener->open)
         return -ECONNREFUSED;
-    if (room_of(listener) == 0) {
+    if (!has_room && room_of(listener) == 0) {
         socket->full = listener;
+        socket->connects = operation;
         haft_io_append(&listener->without_room, &socket->link);
         return -EAGAIN;
     }
@@ -185,19 +187,24 @@ int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t
     if (place.family != AF_UNIX)
         choose_port(state, &socket->place);
     haft_io_append(&listener->arrived, &end->link);
-    listener->waiting++;
+    listener->waiting += !has_room;
     haft_io_object_wake(state, listener, false);
     return 0;
 }
 
-void haft_io_simulated_connect_gives_up(haft_io_simulated_state_t *state,
-                                        haft_io_object_t *socket) {
+void haft_io_simulated_connect_ends(haft_io_simulated_state_t *state, haft_io_object_t *socket,
+                                    const haft_io_operation_t *operation, ssize_t code) {
     haft_io_object_t *listener = socket->full;
+    if (socket->connects != operation)
+        return;
+    socket->connects = NULL;
     socket->full = NULL;
-    if (haft_io_linked(&socket->link))
+    if (haft_io_linked(&socket->link)) {
         haft_io_unlink(&socket->link);
-    else if (listener != NULL && listener->open)
-        wake_for_room(state, listener);
+    } else if (code != 0 && listener->open) {
+        listener->waiting--;
+        give_room(state, listener);
+    }
 }
 
 int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
@@ -206,7 +213,7 @@ int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t 
     if (haft_io_ring_empty(&listener->arrived))
         return -EAGAIN;
     listener->waiting--;
-    wake_for_room(state, listener);
+    give_room(state, listener);
     return take_first(&listener->arrived)->descriptor;
 }
 

@@ -320,27 +320,23 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
     if (operation->descriptor < FIRST)
         return haft_io_operate_blocking(operation);
     state_t *state = runner->worker->backend_state;
-    bool begun = operation->kind == HAFT_IO_POLL; /* which does not fail */
-    for (;;) {
-        object_t *object = haft_io_object_of(state, operation->descriptor);
-        if (object == NULL)
-            return -EBADF;
-        int fault = begun ? 0 : haft_io_fault_of(state, object, sends(operation));
-        if (fault != 0)
-            return fault;
-        begun = true;
-        ssize_t done = attempt(runner->worker, object, operation);
-        if (done != -EAGAIN)
-            return done;
-        int code = haft_io_must_not_wait(operation)
-                       ? -EAGAIN
-                       : haft_io_wait_on(waiters_of(state, operation->descriptor), operation,
-                                         runner->task);
-        if (code != 0 && operation->kind == HAFT_IO_CONNECT)
-            haft_io_simulated_connect_gives_up(state, object);
-        if (code != 0)
-            return code;
+    object_t *object = haft_io_object_of(state, operation->descriptor);
+    if (object == NULL)
+        return -EBADF;
+    bool may_fail = operation->kind != HAFT_IO_POLL;
+    ssize_t done = may_fail ? haft_io_fault_of(state, object, sends(operation)) : 0;
+    if (done != 0)
+        return done;
+    for (int code = 0; code == 0;) {
+        done = object->open ? attempt(runner->worker, object, operation) : -EBADF;
+        if (done != -EAGAIN || haft_io_must_not_wait(operation))
+            break;
+        code = haft_io_wait_on(waiters_of(state, operation->descriptor), operation, runner->task);
+        done = code;
     }
+    if (operation->kind == HAFT_IO_CONNECT)
+        haft_io_simulated_connect_ends(state, object, operation, done);
+    return done;
 }
 
 static haft_io_descriptor_t *find(haft_io_worker_t *worker, int descriptor) {

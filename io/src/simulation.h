@@ -60,6 +60,7 @@ struct haft_io_object {
     haft_io_link_t link; /* in one of these */
     /* A socket that waits for room, or has been woken because there is some: the listener. */
     haft_io_object_t *full;
+    const haft_io_operation_t *connects; /* and who waits */
     /* A file that was opened, or a directory. */
     haft_io_file_t *file;
     int flags; /* of open(2) */
@@ -114,8 +115,9 @@ int haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *object,
 /* -EAGAIN where it has to wait. */
 int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
                               const haft_io_operation_t *operation);
-/* It was -EAGAIN, and nobody waits for room. */
-void haft_io_simulated_connect_gives_up(haft_io_simulated_state_t *state, haft_io_object_t *socket);
+/* With its result; whoever has got room and has not connected leaves that to the next. */
+void haft_io_simulated_connect_ends(haft_io_simulated_state_t *state, haft_io_object_t *socket,
+                                    const haft_io_operation_t *operation, ssize_t code);
 int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t *listener);
 /* Resets what nobody has accepted, and lets those go on who waited for room. */
 void haft_io_simulated_listener_closes(haft_io_simulated_state_t *state,

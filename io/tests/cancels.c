@@ -82,12 +82,21 @@ uint32_t __wrap_haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind k
 static void sample_yields(void) {
     come_to_a_wait(haft_io_self());
 }
-/* An operation on a file of the simulation, which has yielded. */
+/* Where an operation of the simulation that does not wait begins: it yields before. */
 bool __real_haft_io_fault_is_drawn(haft_io_simulated_t *simulated);
 bool __wrap_haft_io_fault_is_drawn(haft_io_simulated_t *simulated);
 bool __wrap_haft_io_fault_is_drawn(haft_io_simulated_t *simulated) {
     come_to_a_wait(haft_io_self());
     return __real_haft_io_fault_is_drawn(simulated);
+}
+int __real_haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *object,
+                            bool writes);
+int __wrap_haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *object,
+                            bool writes);
+int __wrap_haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *object,
+                            bool writes) {
+    come_to_a_wait(haft_io_self());
+    return __real_haft_io_fault_of(state, object, writes);
 }
 
 /* ---- One run ---- */

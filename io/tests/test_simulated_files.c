@@ -73,6 +73,9 @@ BODY(make_mistakes) {
     CHECK_EQUAL(haft_io_open("", O_RDWR | O_CREAT, 0), -ENOENT);
     CHECK_EQUAL(haft_io_open("/log/", O_RDWR | O_CREAT, 0), -ENOENT);
     CHECK_EQUAL(haft_io_open("none/log", O_RDWR | O_CREAT, 0), -ENOENT);
+    char name[257] = {0};
+    memset(name, 'x', 256);
+    CHECK_EQUAL(haft_io_open(name, O_RDWR | O_CREAT, 0), -ENAMETOOLONG);
     write_file("log", O_CREAT | O_EXCL, "text");
     CHECK_EQUAL(haft_io_open("log", O_RDWR | O_CREAT | O_EXCL, 0), -EEXIST);
     CHECK_EQUAL(haft_io_open("log", O_RDONLY | O_DIRECTORY, 0), -ENOTDIR);

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/un.h>
 
 static int simulate(void *(*body)(void *), uint64_t seed) {
     return haft_io_simulate(
@@ -156,7 +157,10 @@ BODY(use_sockets) {
     CHECK_EQUAL(haft_io_socket(AF_INET, SOCK_DGRAM, 0), -EOPNOTSUPP);
     CHECK_EQUAL(haft_io_socket(AF_NETLINK, SOCK_STREAM, 0), -EAFNOSUPPORT);
 
-    HAFT_IO_CLOSING int connected = haft_io_connect_unix("/run/service");
+    struct sockaddr_un whole = {AF_UNIX, "/run/service"};
+    strcpy(whole.sun_path + sizeof "/run/service", "what is left there");
+    HAFT_IO_CLOSING int connected = haft_io_socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK_EQUAL(haft_io_connect(connected, (struct sockaddr *)&whole, sizeof whole), 0);
     CHECK_EQUAL(haft_io_connect(connected, (struct sockaddr *)&other, sizeof other), -EISCONN);
     CHECK_EQUAL(haft_io_wait_for(listener, POLLIN), POLLIN);
     HAFT_IO_CLOSING int accepted = haft_io_accept(listener);
@@ -270,6 +274,15 @@ static void a_connect_waits_for_room_and_a_close_resets_who_was_not_accepted(voi
     CHECK_SIMULATES(fill_a_backlog);
 }
 
+/* For each seed: the orders of what happens at the same time differ. */
+static void check_seeds(void *(*body)(void *)) {
+    int before = check_failures;
+    for (uint64_t seed = 1; seed <= 100 && check_failures == before; seed++)
+        CHECK_EQUAL(
+            haft_io_simulate(body, NULL, &(haft_io_simulation_t){.seed = seed, .network = true}),
+            0);
+}
+
 /* Two wait to be accepted, and four for room, in turn, of whom the first three give up just when the two are accepted.
    In some orders they have been given the room by then. */
 static void *connect_by(void *deadline) {
@@ -297,13 +310,98 @@ BODY(give_up_in_turn) {
     return NULL;
 }
 static void room_that_is_not_taken_goes_to_the_next(void) {
-    for (uint64_t seed = 1; seed <= 100 && check_failures == 0; seed++)
-        CHECK_EQUAL(haft_io_simulate(give_up_in_turn, NULL,
-                                     &(haft_io_simulation_t){.seed = seed, .network = true}),
-                    0);
+    check_seeds(give_up_in_turn);
 }
 
-static int socket_in_line;
+static int socket_in_line, code_in_line;
+static void *connect_in_line(void *number) {
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6,
+                                   .sin6_port = htons((uint16_t)(intptr_t)number)};
+    code_in_line = haft_io_connect(socket_in_line, (struct sockaddr *)&address, sizeof address);
+    return NULL;
+}
+/* A listener with as many connections as it has room for, which are closed with it. */
+static int full_listener(uint16_t number, int ends[2]) {
+    int listener = haft_io_listen_tcp("::", number, 1);
+    for (int i = 0; i < 2; i++)
+        CHECK((ends[i] = haft_io_connect_tcp("::1", number)) >= 0);
+    return listener;
+}
+static void close_three(int listener, const int ends[2]) {
+    haft_io_close(listener);
+    haft_io_close(ends[0]);
+    haft_io_close(ends[1]);
+}
+BODY(close_who_was_given_room) {
+    int ends[2], listener = full_listener(7000, ends);
+    socket_in_line = haft_io_socket(AF_INET6, SOCK_STREAM, 0);
+    haft_io_spawn(connect_in_line, check_number(7000));
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_task_t *next = haft_io_async(connect_one, NULL);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_close(haft_io_accept(listener));
+    haft_io_close(socket_in_line);
+    void *connection;
+    CHECK_EQUAL(haft_io_join(next, &connection), 0);
+    CHECK(code_in_line == 0 || code_in_line == -EBADF);
+    haft_io_close((int)(intptr_t)connection);
+    close_three(listener, ends);
+    return NULL;
+}
+static void room_of_a_socket_that_is_closed_goes_to_the_next(void) {
+    check_seeds(close_who_was_given_room);
+}
+
+static haft_io_scope_t *scope_in_line;
+static void *connect_and_tell(void *number) {
+    scope_in_line = haft_io_this_scope();
+    return connect_in_line(number);
+}
+static void *connect_in_a_scope(void *number) {
+    haft_io_scope(connect_and_tell, number, NULL);
+    return NULL;
+}
+BODY(connect_elsewhere_when_cancelled) {
+    int ends[2], others[2];
+    int listener = full_listener(7000, ends), other = full_listener(7001, others);
+    socket_in_line = haft_io_socket(AF_INET6, SOCK_STREAM, 0);
+    haft_io_task_t *first = haft_io_async(connect_in_a_scope, check_number(7000));
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_cancel(scope_in_line);
+    haft_io_close(haft_io_accept(listener));
+    haft_io_task_t *second = haft_io_async(connect_in_line, check_number(7001));
+    CHECK_EQUAL(haft_io_join(first, NULL), 0);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_close(haft_io_accept(other));
+    CHECK_EQUAL(haft_io_join(second, NULL), 0);
+    CHECK(code_in_line == 0 || code_in_line == -EALREADY || code_in_line == -EISCONN);
+    haft_io_close(socket_in_line);
+    close_three(listener, ends);
+    close_three(other, others);
+    return NULL;
+}
+static void a_connect_that_ends_leaves_that_of_another_task_alone(void) {
+    check_seeds(connect_elsewhere_when_cancelled);
+}
+
+BODY(open_the_port_again) {
+    int ends[2], listener = full_listener(7000, ends);
+    haft_io_task_t *waiting = haft_io_async(connect_one, NULL);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_close(listener);
+    HAFT_IO_CLOSING int again = haft_io_listen_tcp("::", 7000, 1);
+    void *result;
+    CHECK_EQUAL(haft_io_join(waiting, &result), 0);
+    CHECK_EQUAL((intptr_t)result, -ECONNREFUSED);
+    CHECK(again >= 0);
+    haft_io_close(ends[0]);
+    haft_io_close(ends[1]);
+    return NULL;
+}
+static void a_connect_waits_for_the_listener_that_was_there(void) {
+    check_seeds(open_the_port_again);
+}
+
 static void *connect_there(void *address) {
     haft_io_connect(socket_in_line, address, sizeof(struct sockaddr_in6));
     return NULL;
@@ -393,6 +491,9 @@ int main(void) {
     RUN(a_cancel_and_a_close_end_a_waiting_accept);
     RUN(a_connect_waits_for_room_and_a_close_resets_who_was_not_accepted);
     RUN(room_that_is_not_taken_goes_to_the_next);
+    RUN(room_of_a_socket_that_is_closed_goes_to_the_next);
+    RUN(a_connect_that_ends_leaves_that_of_another_task_alone);
+    RUN(a_connect_waits_for_the_listener_that_was_there);
     RUN(a_second_connect_of_a_socket_that_waits_for_room_is_refused);
     RUN(a_close_ends_a_connect_that_waits_for_room);
     RUN(a_listener_is_polled);

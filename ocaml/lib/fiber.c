@@ -382,7 +382,7 @@ static bool a_period_has_ended(void) {
 void haft_ocaml_trim(long dropped) {
     enum { COLLECTIONS = 8 };
     static int collections;
-    /* Does the program leave continuations that it has dropped, rather than hold as many? */
+    /* If many were dropped, those in use may be few. */
     if (dropped > few_stacks / 2 || ++collections % COLLECTIONS == 0)
         set_crowded(false);
     /* As many as a recursion has before it nests, and its first host. Where thousands have been in use at some

@@ -141,7 +141,8 @@ HAFTI_INLINE size_t haft_ocaml_depth(const ocaml_fiber_t *fiber, const char *sp)
 void haft_ocaml_leave_full(ocaml_fiber_t *host);
 /* Gives back all idle stacks, and the memory of shelves if none is in use. */
 void haft_ocaml_give_idle(void);
-/* After a minor collection, which has found the continuations of so many stacks dropped. */
+/* After a minor collection, which has found that so many suspended stacks were dropped (not shelves, nor what was
+   placed). */
 void haft_ocaml_trim(long dropped);
 /* There are so many stacks that nothing suspended is to hold one longer than until the next
    collection. */

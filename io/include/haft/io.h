@@ -809,7 +809,7 @@ void haft_io_simulated_break(int end);
  * read, write, read_at, write_at, sync and close. At first there are the directories "/" and ".", both empty and
  * apart from each other. A path is compared as it is written: "a//b" is not "a/b".
  *
- * Errors are the system's: -ENOENT, -EEXIST, -EISDIR, -ENOTDIR, -ENOTEMPTY, -EBADF, -ENOSPC when there is no memory
+ * Errors are the system's: -ENOENT, -EEXIST, -EISDIR, -ENOTDIR, -ENOTEMPTY, -ENAMETOOLONG, -EBADF, -ENOSPC when there is no memory
  * for what is written. Not simulated, and -EOPNOTSUPP, are renamed directories, and flags of open(2) that ask for more
  * than a file: O_TMPFILE, O_DIRECT, O_PATH. There are no links; permissions are kept, and not checked. A crash that
  * loses what was not synced is not simulated either: haft_io_sync only succeeds. Time stamps are virtual.
