@@ -93,10 +93,10 @@ BODY(serve_and_count) {
 }
 
 static void a_server_and_its_clients_are_the_same_for_the_same_seed(void) {
-    enum { SEEDS = 300 };
+    const uint64_t seeds = (uint64_t)check_times(300);
     static char before[sizeof trace], other[sizeof trace];
     bool differs = false;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
         traced = 0;
         CHECK_EQUAL(simulate(serve_and_count, seed), 0);
         memcpy(before, trace, sizeof before);
@@ -276,10 +276,11 @@ static void a_connect_waits_for_room_and_a_close_resets_who_was_not_accepted(voi
 
 /* For each seed: the orders of what happens at the same time differ. */
 static void check_seeds(void *(*body)(void *)) {
-    int before = check_failures;
-    for (uint64_t seed = 1; seed <= 100 && check_failures == before; seed++)
+    int before = check_failures, seeds = check_times(100);
+    for (int seed = 1; seed <= seeds && check_failures == before; seed++)
         CHECK_EQUAL(
-            haft_io_simulate(body, NULL, &(haft_io_simulation_t){.seed = seed, .network = true}),
+            haft_io_simulate(body, NULL,
+                             &(haft_io_simulation_t){.seed = (uint64_t)seed, .network = true}),
             0);
 }
 
