@@ -300,9 +300,7 @@ static bool guard_by_advice(char *low, size_t size) {
 static long splits; /* how many there are */
 
 static long most_splits(void) {
-    enum {
-        FOR_VALGRIND = 12000
-    }; /* which has room for 30,000 mappings, and ends the process then */
+    enum { FOR_VALGRIND = 12000 }; /* It ends the process at 30,000 mappings. */
     static long most;
     if (haft_tools_reads_all())
         return FOR_VALGRIND;

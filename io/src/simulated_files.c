@@ -49,16 +49,6 @@ static name_t *name_of(const state_t *state, const char *path) {
     return found != NULL ? *found : NULL;
 }
 
-/* NULL: no memory. */
-static char *copy_of(const char *text, size_t length) {
-    char *copy = malloc(length + 1);
-    if (copy != NULL) {
-        memcpy(copy, text, length);
-        copy[length] = '\0';
-    }
-    return copy;
-}
-
 static const char *last_part(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
@@ -72,7 +62,7 @@ static int directory_of(const state_t *state, const char *path, file_t **directo
     if (strlen(last) > NAME_MAX || strlen(path) >= PATH_MAX)
         return -ENAMETOOLONG;
     size_t length = last - path > 1 ? (size_t)(last - path) - 1 : 1; /* "/" */
-    char *above = last == path ? copy_of(".", 1) : copy_of(path, length);
+    char *above = last == path ? strdup(".") : strndup(path, length);
     if (above == NULL)
         return -ENOMEM;
     const name_t *name = name_of(state, above);
@@ -97,7 +87,7 @@ void haft_io_simulated_file_closes(file_t *file) {
 /* NULL: no memory. `directory`: NULL for "/" and ".". */
 static name_t *add_name(state_t *state, const char *path, file_t *directory, file_t *file) {
     name_t *name = calloc(1, sizeof *name);
-    char *copy = copy_of(path, strlen(path));
+    char *copy = strdup(path);
     if (name != NULL && copy != NULL) {
         name->path = copy;
         name->file = file;

@@ -524,6 +524,7 @@ static void interrupt(haft_io_worker_t *worker) {
 
 static void stop(haft_io_worker_t *worker) {
     state_t *state = worker->backend_state;
+    haft_io_simulated_network_stop(state);
     for (int i = 0; i < state->count; i++) {
         if (state->objects[i]->open && state->objects[i]->kind == HAFT_IO_A_FILE)
             haft_io_simulated_file_closes(state->objects[i]->file);
@@ -531,7 +532,6 @@ static void stop(haft_io_worker_t *worker) {
         free(state->objects[i]);
     }
     free(state->objects);
-    haft_io_simulated_network_stop(state);
     haft_io_simulated_files_stop(state);
     free(state);
 }

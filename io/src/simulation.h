@@ -54,11 +54,12 @@ struct haft_io_object {
     bool ended; /* its peer was closed, or it has ended its output: nothing is written any more */
     size_t first, count;
     char *bytes; /* to be read here */
-    /* A listener: the connections that nobody has accepted yet, and the sockets that wait for room. */
+    /* A listener: the connections that nobody has accepted yet, and the sockets that wait for room. `waiting`
+       counts those connections, and the room that was given to sockets which have not taken it yet. */
     size_t backlog, waiting;
     haft_io_link_t arrived, without_room;
     haft_io_link_t link; /* in one of these */
-    /* A socket that waits for room, or has been woken because there is some: the listener. */
+    /* A socket that waits for room, or has been given some: the listener. */
     haft_io_object_t *full;
     const haft_io_operation_t *connects; /* and who waits */
     /* A file that was opened, or a directory. */

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static long blocks;
 
@@ -28,6 +29,8 @@ static long blocks;
 COUNTED(malloc, (size_t size), (size), size, true)
 COUNTED(calloc, (size_t count, size_t size), (count, size), size, true)
 COUNTED(aligned_alloc, (size_t alignment, size_t size), (alignment, size), size, true)
+COUNTED(strdup, (const char *text), (text), strlen(text) + 1, true)
+COUNTED(strndup, (const char *text, size_t length), (text, length), length + 1, true)
 COUNTED(realloc, (void *before, size_t size), (before, size), size, before == NULL)
 
 void __real_free(void *block);

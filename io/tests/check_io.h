@@ -76,6 +76,19 @@ static inline void check_everywhere(void (*function)(const haft_io_options_t *op
     }
 }
 
+/* A simulation by the seed, which decides whether counts are short, too, where they need not be. */
+static inline int check_simulate(void *(*body)(void *), uint64_t seed, haft_io_simulation_t how) {
+    how.seed = seed;
+    how.short_counts |= seed % 2 != 0;
+    return haft_io_simulate(body, NULL, &how);
+}
+/* With so many seeds: the orders of what happens at the same time differ. */
+static inline void check_seeds(void *(*body)(void *), int count, haft_io_simulation_t how) {
+    int before = check_failures;
+    for (int seed = 1; seed <= count && check_failures == before; seed++)
+        CHECK_EQUAL(check_simulate(body, (uint64_t)seed, how), 0);
+}
+
 /* How many seconds to go on with what can go on for as long as one likes: as many as the variable of the
    environment says, or else as the campaign has it. */
 static inline double check_seconds(const char *variable, double in_short, double in_long) {

@@ -8,12 +8,9 @@
 enum { SEEDS = 300 };
 
 static int simulate(void *(*body)(void *), uint64_t seed, unsigned faults_one_in) {
-    return haft_io_simulate(body, NULL,
-                            &(haft_io_simulation_t){.seed = seed,
-                                                    .short_counts = seed % 2 != 0,
-                                                    .network = true,
-                                                    .files = true,
-                                                    .faults_one_in = faults_one_in});
+    return check_simulate(
+        body, seed,
+        (haft_io_simulation_t){.network = true, .files = true, .faults_one_in = faults_one_in});
 }
 
 /* ---- A server and its clients ---- */

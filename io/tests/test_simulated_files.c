@@ -8,15 +8,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-static int simulate(void *(*body)(void *), uint64_t seed) {
-    return haft_io_simulate(
-        body, NULL,
-        &(haft_io_simulation_t){.seed = seed, .short_counts = seed % 2 != 0, .files = true});
-}
-
-#define CHECK_SIMULATES(body)                                                                      \
-    for (uint64_t seed = 1; seed <= 20; seed++)                                                    \
-    CHECK_EQUAL(simulate(body, seed), 0)
+static const haft_io_simulation_t with_files = {.files = true};
 
 static void write_file(const char *path, int flags, const char *text) {
     HAFT_IO_CLOSING int file = haft_io_open(path, O_WRONLY | flags, 0600);
@@ -63,7 +55,7 @@ BODY(write_and_read) {
     return NULL;
 }
 static void files_keep_what_is_written(void) {
-    CHECK_SIMULATES(write_and_read);
+    check_seeds(write_and_read, 20, with_files);
 }
 
 BODY(make_mistakes) {
@@ -103,7 +95,7 @@ BODY(make_mistakes) {
     return NULL;
 }
 static void errors_are_the_systems(void) {
-    CHECK_SIMULATES(make_mistakes);
+    check_seeds(make_mistakes, 20, with_files);
 }
 
 BODY(use_directories) {
@@ -145,7 +137,7 @@ BODY(use_directories) {
     return NULL;
 }
 static void names_are_made_and_moved_and_removed(void) {
-    CHECK_SIMULATES(use_directories);
+    check_seeds(use_directories, 20, with_files);
 }
 
 static void *append_line(void *line) {
@@ -161,7 +153,7 @@ BODY(append_both) {
 static void tasks_meet_in_a_file_in_each_order(void) {
     int firsts[2] = {0, 0};
     for (uint64_t seed = 1; seed <= 40; seed++) {
-        CHECK_EQUAL(simulate(append_both, seed), 0);
+        CHECK_EQUAL(check_simulate(append_both, seed, with_files), 0);
         CHECK_EQUAL(strlen(content), 2);
         firsts[content[0] == 'b']++;
     }
@@ -176,7 +168,7 @@ BODY(leave_open) {
     return NULL;
 }
 static void what_is_left_open_is_counted_and_goes_with_the_run(void) {
-    CHECK_SIMULATES(leave_open);
+    check_seeds(leave_open, 20, with_files);
 }
 
 int main(void) {

@@ -8,15 +8,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-static int simulate(void *(*body)(void *), uint64_t seed) {
-    return haft_io_simulate(
-        body, NULL,
-        &(haft_io_simulation_t){.seed = seed, .short_counts = seed % 2 != 0, .network = true});
-}
-
-#define CHECK_SIMULATES(body)                                                                      \
-    for (uint64_t seed = 1; seed <= 20; seed++)                                                    \
-    CHECK_EQUAL(simulate(body, seed), 0)
+static const haft_io_simulation_t with_network = {.network = true};
 
 /* ---- A server and its clients ---- */
 
@@ -98,12 +90,12 @@ static void a_server_and_its_clients_are_the_same_for_the_same_seed(void) {
     bool differs = false;
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         traced = 0;
-        CHECK_EQUAL(simulate(serve_and_count, seed), 0);
+        CHECK_EQUAL(check_simulate(serve_and_count, seed, with_network), 0);
         memcpy(before, trace, sizeof before);
         size_t length = traced;
         CHECK(length > 2 * CLIENTS);
         traced = 0;
-        CHECK_EQUAL(simulate(serve_and_count, seed), 0);
+        CHECK_EQUAL(check_simulate(serve_and_count, seed, with_network), 0);
         CHECK_EQUAL(traced, length);
         CHECK(memcmp(before, trace, length) == 0);
         differs |= seed > 1 && memcmp(before, other, length) != 0;
@@ -141,7 +133,7 @@ BODY(take_places) {
     return NULL;
 }
 static void ports_and_paths_are_taken_and_given_back(void) {
-    CHECK_SIMULATES(take_places);
+    check_seeds(take_places, 20, with_network);
 }
 
 BODY(use_sockets) {
@@ -173,7 +165,7 @@ BODY(use_sockets) {
     return NULL;
 }
 static void sockets_say_what_they_cannot_do(void) {
-    CHECK_SIMULATES(use_sockets);
+    check_seeds(use_sockets, 20, with_network);
 }
 
 /* On the system's network, too. */
@@ -198,7 +190,7 @@ BODY(end_outputs) {
     return NULL;
 }
 static void who_ends_its_output_still_reads(void) {
-    CHECK_SIMULATES(end_outputs);
+    check_seeds(end_outputs, 20, with_network);
     CHECK_RUNS(end_outputs);
 }
 
@@ -212,7 +204,7 @@ BODY(resolve_names) {
     return NULL;
 }
 static void each_name_is_the_one_host(void) {
-    CHECK_SIMULATES(resolve_names);
+    check_seeds(resolve_names, 20, with_network);
 }
 
 /* ---- Waiting ---- */
@@ -234,17 +226,35 @@ BODY(end_accepts) {
     return NULL;
 }
 static void a_cancel_and_a_close_end_a_waiting_accept(void) {
-    CHECK_SIMULATES(end_accepts);
+    check_seeds(end_accepts, 20, with_network);
 }
 
 static void *connect_one(void *unused) {
     (void)unused;
     return check_number(haft_io_connect_tcp("::1", 7000));
 }
-BODY(fill_a_backlog) {
-    int listener = haft_io_listen_tcp("::", 7000, 1), ends[2];
+static int socket_in_line, code_in_line;
+static void *connect_in_line(void *number) {
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6,
+                                   .sin6_port = htons((uint16_t)(intptr_t)number)};
+    code_in_line = haft_io_connect(socket_in_line, (struct sockaddr *)&address, sizeof address);
+    return NULL;
+}
+/* A listener with as many connections as it has room for, which are closed with it. */
+static int full_listener(uint16_t number, int ends[2]) {
+    int listener = haft_io_listen_tcp("::", number, 1);
+    CHECK(listener >= 0);
     for (int i = 0; i < 2; i++)
-        CHECK((ends[i] = haft_io_connect_tcp("::1", 7000)) >= 0);
+        CHECK((ends[i] = haft_io_connect_tcp("::1", number)) >= 0);
+    return listener;
+}
+static void close_three(int listener, const int ends[2]) {
+    haft_io_close(listener);
+    haft_io_close(ends[0]);
+    haft_io_close(ends[1]);
+}
+BODY(fill_a_backlog) {
+    int ends[2], listener = full_listener(7000, ends);
     haft_io_scope_options_t options = {.deadline = haft_io_now() + HAFT_IO_SECOND};
     CHECK_EQUAL(haft_io_scope_with(&options, connect_one, NULL, NULL), -ETIMEDOUT);
     haft_io_task_t *connecting[2];
@@ -271,17 +281,7 @@ BODY(fill_a_backlog) {
     return NULL;
 }
 static void a_connect_waits_for_room_and_a_close_resets_who_was_not_accepted(void) {
-    CHECK_SIMULATES(fill_a_backlog);
-}
-
-/* For each seed: the orders of what happens at the same time differ. */
-static void check_seeds(void *(*body)(void *)) {
-    int before = check_failures, seeds = check_times(100);
-    for (int seed = 1; seed <= seeds && check_failures == before; seed++)
-        CHECK_EQUAL(
-            haft_io_simulate(body, NULL,
-                             &(haft_io_simulation_t){.seed = (uint64_t)seed, .network = true}),
-            0);
+    check_seeds(fill_a_backlog, 20, with_network);
 }
 
 /* Two wait to be accepted, and four for room, in turn, of whom the first three give up just when the two are accepted.
@@ -296,10 +296,7 @@ static void *connect_by(void *deadline) {
     return NULL;
 }
 BODY(give_up_in_turn) {
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", 7000, 1);
-    HAFT_IO_CLOSING int one = haft_io_connect_tcp("::1", 7000);
-    HAFT_IO_CLOSING int two = haft_io_connect_tcp("::1", 7000);
-    CHECK(listener >= 0 && one >= 0 && two >= 0);
+    int ends[2], listener = full_listener(7000, ends);
     int64_t end = haft_io_now() + HAFT_IO_SECOND;
     for (int i = 0; i < 4; i++) {
         haft_io_spawn(connect_by, check_number(i < 3 ? (intptr_t)end : 0));
@@ -308,31 +305,13 @@ BODY(give_up_in_turn) {
     haft_io_sleep_until(end);
     for (int i = 0; i < 3; i++)
         CHECK_EQUAL(haft_io_close(haft_io_accept(listener)), 0);
+    close_three(listener, ends);
     return NULL;
 }
 static void room_that_is_not_taken_goes_to_the_next(void) {
-    check_seeds(give_up_in_turn);
+    check_seeds(give_up_in_turn, check_times(100), with_network);
 }
 
-static int socket_in_line, code_in_line;
-static void *connect_in_line(void *number) {
-    struct sockaddr_in6 address = {.sin6_family = AF_INET6,
-                                   .sin6_port = htons((uint16_t)(intptr_t)number)};
-    code_in_line = haft_io_connect(socket_in_line, (struct sockaddr *)&address, sizeof address);
-    return NULL;
-}
-/* A listener with as many connections as it has room for, which are closed with it. */
-static int full_listener(uint16_t number, int ends[2]) {
-    int listener = haft_io_listen_tcp("::", number, 1);
-    for (int i = 0; i < 2; i++)
-        CHECK((ends[i] = haft_io_connect_tcp("::1", number)) >= 0);
-    return listener;
-}
-static void close_three(int listener, const int ends[2]) {
-    haft_io_close(listener);
-    haft_io_close(ends[0]);
-    haft_io_close(ends[1]);
-}
 BODY(close_who_was_given_room) {
     int ends[2], listener = full_listener(7000, ends);
     socket_in_line = haft_io_socket(AF_INET6, SOCK_STREAM, 0);
@@ -350,7 +329,7 @@ BODY(close_who_was_given_room) {
     return NULL;
 }
 static void room_of_a_socket_that_is_closed_goes_to_the_next(void) {
-    check_seeds(close_who_was_given_room);
+    check_seeds(close_who_was_given_room, check_times(100), with_network);
 }
 
 static haft_io_scope_t *scope_in_line;
@@ -382,7 +361,7 @@ BODY(connect_elsewhere_when_cancelled) {
     return NULL;
 }
 static void a_connect_that_ends_leaves_that_of_another_task_alone(void) {
-    check_seeds(connect_elsewhere_when_cancelled);
+    check_seeds(connect_elsewhere_when_cancelled, check_times(100), with_network);
 }
 
 BODY(open_the_port_again) {
@@ -400,58 +379,42 @@ BODY(open_the_port_again) {
     return NULL;
 }
 static void a_connect_waits_for_the_listener_that_was_there(void) {
-    check_seeds(open_the_port_again);
+    check_seeds(open_the_port_again, check_times(100), with_network);
 }
 
-static void *connect_there(void *address) {
-    haft_io_connect(socket_in_line, address, sizeof(struct sockaddr_in6));
-    return NULL;
-}
 BODY(connect_one_twice) {
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", 7000, 1);
-    HAFT_IO_CLOSING int one = haft_io_connect_tcp("::1", 7000);
-    HAFT_IO_CLOSING int two = haft_io_connect_tcp("::1", 7000);
-    CHECK(listener >= 0 && one >= 0 && two >= 0);
+    int ends[2], listener = full_listener(7000, ends);
     socket_in_line = haft_io_socket(AF_INET6, SOCK_STREAM, 0);
-    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons(7000)};
-    haft_io_task_t *connecting = haft_io_async(connect_there, &address);
+    haft_io_task_t *connecting = haft_io_async(connect_in_line, check_number(7000));
     haft_io_sleep(HAFT_IO_SECOND);
-    CHECK_EQUAL(haft_io_connect(socket_in_line, (struct sockaddr *)&address, sizeof address),
-                -EALREADY);
+    connect_in_line(check_number(7000));
+    CHECK_EQUAL(code_in_line, -EALREADY);
     CHECK_EQUAL(haft_io_close(haft_io_accept(listener)), 0);
     CHECK_EQUAL(haft_io_join(connecting, NULL), 0);
-    CHECK_EQUAL(haft_io_connect(socket_in_line, (struct sockaddr *)&address, sizeof address),
-                -EISCONN);
+    CHECK_EQUAL(code_in_line, 0);
+    connect_in_line(check_number(7000));
+    CHECK_EQUAL(code_in_line, -EISCONN);
     haft_io_close(socket_in_line);
+    close_three(listener, ends);
     return NULL;
 }
 static void a_second_connect_of_a_socket_that_waits_for_room_is_refused(void) {
-    CHECK_SIMULATES(connect_one_twice);
+    check_seeds(connect_one_twice, 20, with_network);
 }
 
-static int socket_to_close;
-static void *connect_that(void *unused) {
-    (void)unused;
-    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_port = htons(7000)};
-    return check_number(
-        haft_io_connect(socket_to_close, (struct sockaddr *)&address, sizeof address));
-}
 BODY(close_a_connecting_socket) {
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", 7000, 1);
-    HAFT_IO_CLOSING int one = haft_io_connect_tcp("::1", 7000);
-    HAFT_IO_CLOSING int two = haft_io_connect_tcp("::1", 7000);
-    CHECK(listener >= 0 && one >= 0 && two >= 0);
-    socket_to_close = haft_io_socket(AF_INET6, SOCK_STREAM, 0);
-    haft_io_task_t *connecting = haft_io_async(connect_that, NULL);
+    int ends[2], listener = full_listener(7000, ends);
+    socket_in_line = haft_io_socket(AF_INET6, SOCK_STREAM, 0);
+    haft_io_task_t *connecting = haft_io_async(connect_in_line, check_number(7000));
     haft_io_sleep(HAFT_IO_SECOND);
-    CHECK_EQUAL(haft_io_close(socket_to_close), 0);
-    void *result;
-    CHECK_EQUAL(haft_io_join(connecting, &result), 0);
-    CHECK_EQUAL((intptr_t)result, -EBADF);
+    CHECK_EQUAL(haft_io_close(socket_in_line), 0);
+    CHECK_EQUAL(haft_io_join(connecting, NULL), 0);
+    CHECK_EQUAL(code_in_line, -EBADF);
+    close_three(listener, ends);
     return NULL;
 }
 static void a_close_ends_a_connect_that_waits_for_room(void) {
-    CHECK_SIMULATES(close_a_connecting_socket);
+    check_seeds(close_a_connecting_socket, 20, with_network);
 }
 
 static void *connect_later(void *unused) {
@@ -471,7 +434,7 @@ BODY(poll_a_listener) {
     return NULL;
 }
 static void a_listener_is_polled(void) {
-    CHECK_SIMULATES(poll_a_listener);
+    check_seeds(poll_a_listener, 20, with_network);
 }
 
 BODY(listen_really) {
