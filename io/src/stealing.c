@@ -10,10 +10,11 @@
  * woken for mail, by what it waits for there, or to search. It searches for longer when that has paid lately:
  * something was found, or it was woken by another thread as soon as it slept.
  *
- * It takes longer to bring a task to another thread than to run a short one. So a thread steals what it has seen
- * twice: from a worker that has done next to nothing in between at once, and from one that is quick when it has
- * looked often enough. Who looks disturbs, and who searches on a processor that he shares with the one
- * that has the work keeps it from him: so looks are apart, and he gives way between them.
+ * It takes longer to bring a task to another thread than to run a short one, and tasks that talk to each other
+ * do so sooner on one thread. So a thread steals what has waited for some looks, while its worker did next to
+ * nothing; from one that is quick, after more of them. (The first tasks of a worker are slow, since their stacks
+ * are new.) Who looks disturbs, and who searches on a processor that he shares with the one that has the work
+ * keeps it from him: so looks are apart, and he gives way between them.
  *
  * A worker takes its own tasks by age. But who joins a new one that is in its own queue lets the newest go first
  * down to that, which are the siblings: so a batch runs without a switch for each, a tree
@@ -32,8 +33,9 @@ enum {
     OVERFLOW_TURN = 16,      /* every so many tasks the overflow comes first */
     OVERFLOW_AT_FIRST = 256, /* its size */
     LOOKS_BETWEEN_YIELDS = 4,
-    FEW_STEPS = 2, /* of a worker from one look at its queue to the next */
-    PATIENCE = 32  /* looks after which a task is stolen from a quicker one, too */
+    FEW_STEPS = 2, /* of a worker from one look at its queue to the next, which is a microsecond */
+    LEAST_LOOKS = 16, /* at a task, before it is stolen from a worker that takes so few steps */
+    MOST_LOOKS = 32   /* before it is stolen from any */
 };
 
 /* ---- The overflow ---- */
@@ -199,7 +201,7 @@ static bool is_worth_it(const haft_io_worker_t *other, struct haft_io_seen *seen
         seen->looks = 1;
         return false;
     }
-    return ++seen->looks > PATIENCE || !is_quick;
+    return ++seen->looks >= (is_quick ? MOST_LOOKS : LEAST_LOOKS);
 }
 
 /* Takes half of what the other has, into the own queue, which is empty. */
