@@ -213,6 +213,7 @@ struct haft_io_runner {
     bool returns_cancels : 1; /* instead of unwinding */
     bool counted : 1;         /* in its worker's `waiting` */
     bool gated : 1;           /* by `gate`; not while it waits for that */
+    bool accepted : 1;        /* in a shared run: a connection, since it has spawned a task */
     unsigned stays;           /* so many things keep it with its worker: requests to the kernel */
     haft_io_link_t link;      /* in scope->tasks once it has waited */
     haft_io_timer_t *timer;   /* of its wait, or NULL */
@@ -231,6 +232,7 @@ struct haft_io_task {
     bool kept;       /* ENDED: for who joins it, in a list of home by `queued` */
     bool kept_here;  /* `kept`: in that of the home's worker, `ended_here` */
     uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
+    bool spread;     /* counted in its worker's `spread` */
     haft_io_scope_t *home;  /* in which it was spawned */
     haft_io_cell_t *joiner; /* NULL: nobody yet; any thread */
     union {
@@ -462,6 +464,7 @@ struct haft_io_worker {
     uint64_t fair_at;        /* the count of tasks when a waiter was not favoured */
     int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
     pthread_t thread;
+    unsigned spread;       /* tasks that were spread to it, and have not ended; any thread */
     haft_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
 };
 _Static_assert(offsetof(haft_io_worker_t, crew) == HAFT_IO_LINE &&
@@ -540,6 +543,8 @@ static inline void haft_io_count_out(haft_io_task_t *task) {
 
 /* Others may take it, new or started; wakes one of them if all sleep. */
 void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task);
+/* For a new task that serves a connection, which the worker's running task has accepted. */
+void haft_io_spread(haft_io_worker_t *worker, haft_io_task_t *task);
 /* Somebody waits for the new task: if it is in the worker's queue, the newest of that go first until it is taken. */
 void haft_io_dive_to(haft_io_worker_t *worker, const haft_io_task_t *task);
 /* The next that can be started: of the worker's own, or what had no room; NULL: none. */
@@ -588,6 +593,8 @@ static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t 
 static inline void haft_io_ready(haft_io_task_t *task);
 /* The same where the caller's thread is another than its worker's, or the task moves. */
 HAFT_IO_COLD void haft_io_ready_elsewhere(haft_io_task_t *task);
+/* Puts it into the worker's inbox; any thread. */
+void haft_io_post(haft_io_worker_t *worker, haft_io_task_t *task);
 /* Puts it at the end of the queue of its worker, which is the caller's. */
 void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task);
 /* False: others have been passed over too often. */

@@ -27,6 +27,7 @@
  *                   |   the kernel has done (uring.c)|   run() leaves it READY
  *   another thread  | PARKED, or RUNNING and about   | it goes into the inbox as it is; its worker takes it from
  *                   |   to wait                      |   there between tasks, when it is PARKED, and does the above
+ *                   | NEW, and was spread (stealing.c) | the same; the last of `ready`
  *
  * A task that yields is RUNNING until the loop has it back, and then goes on as from PARKED.
  *
@@ -111,18 +112,21 @@ static inline __attribute__((always_inline)) void bring(const void *memory, int 
    processor's caches while some before it run. */
 static void foresee(haft_io_worker_t *worker) {
     enum { AHEAD = 3 }; /* tasks, with that which is to run */
-    /* Lines: below a task's cell, for the frames of what it does next; above it, for its frames and the scope of its
-       operations; of its fiber's header. */
-    enum { BELOW = 3, ABOVE = 9, HEADER = 4 };
+    /* Lines: below a task's cell, for the frames of what it does next; above it, for its frames; below its fiber's
+       header, for the scope of its operations; of the header. */
+    enum { BELOW = 3, ABOVE = 8, SCOPE = 7, SCOPE_END = 3, HEADER = 4 };
     const haft_io_link_t *link = worker->polled.next;
     for (unsigned i = 0; i < worker->foreseen && link != &worker->polled; i++)
         link = link->next;
     for (; worker->foreseen < AHEAD && link != &worker->polled; link = link->next) {
         const haft_io_task_t *task = HAFT_IO_OWNER(link, haft_io_task_t, queued);
         bring(task->runner->fiber, 0, HEADER);
+        bring(task->runner->fiber, -SCOPE, -SCOPE_END);
         bring(task->runner->cell, -BELOW, ABOVE);
         worker->foreseen++;
     }
+    if (link != &worker->polled)
+        __builtin_prefetch(HAFT_IO_OWNER(link, haft_io_task_t, queued)->runner);
 }
 
 static haft_io_task_t *first_ready(haft_io_worker_t *worker) {
@@ -235,14 +239,23 @@ static HAFT_IO_HOT __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io
     return dequeue_polled(worker);
 }
 
+/* Of those that are this worker's: by turns one that the last poll has woken, and another. */
+static haft_io_task_t *dequeue_own(haft_io_worker_t *worker) {
+    if (HAFT_IO_LIKELY(haft_io_ring_empty(&worker->polled)))
+        return dequeue(worker);
+    bool others_turn = worker->favours || worker->resumed % 4 == 0;
+    haft_io_task_t *task = others_turn ? dequeue(worker) : NULL;
+    return task != NULL ? task : dequeue_polled(worker);
+}
+
 static haft_io_task_t *dequeue_shared(haft_io_worker_t *worker) {
     bool started_first = worker->favours || worker->resumed % 2 == 0;
+    haft_io_task_t *task = started_first ? dequeue_own(worker) : NULL;
     worker->favours = false;
-    haft_io_task_t *task = started_first ? dequeue(worker) : NULL;
     if (task == NULL)
         task = haft_io_take_offered(worker);
     if (task == NULL)
-        task = dequeue(worker);
+        task = dequeue_own(worker);
     if (task == NULL)
         task = haft_io_search(worker);
     return task;
@@ -250,7 +263,7 @@ static haft_io_task_t *dequeue_shared(haft_io_worker_t *worker) {
 
 /* ---- Tasks readied by other threads ---- */
 
-static HAFT_IO_COLD void post(haft_io_worker_t *worker, haft_io_task_t *task) {
+HAFT_IO_COLD void haft_io_post(haft_io_worker_t *worker, haft_io_task_t *task) {
     /* The task may run to its end, and so may the run, before this is done with the worker. */
     __atomic_fetch_add(&worker->posting, 1, __ATOMIC_RELAXED);
     haft_io_task_t *first = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED);
@@ -285,7 +298,7 @@ void haft_io_ready_elsewhere(haft_io_task_t *task) {
     if (worker == haft_io_worker())
         let_go_on(worker, task);
     else
-        post(worker, task);
+        haft_io_post(worker, task);
 }
 
 static void take_mail(haft_io_worker_t *worker) {
@@ -301,7 +314,10 @@ static void take_mail(haft_io_worker_t *worker) {
     }
     while (in_order != NULL) {
         haft_io_task_t *next = in_order->next;
-        let_go_on(worker, in_order);
+        if (in_order->runner == NULL)
+            haft_io_enqueue(worker, in_order);
+        else
+            let_go_on(worker, in_order);
         in_order = next;
     }
 }
@@ -316,6 +332,7 @@ static void begin(haft_io_runner_t *runner, haft_io_task_t *task) {
     runner->waits_for = NULL;
     runner->yielded = runner->listed = false;
     runner->unwinding = runner->returns_cancels = runner->counted = runner->gated = false;
+    runner->accepted = false;
     runner->stays = 0;
     runner->timer = NULL;
 }
@@ -517,7 +534,7 @@ static bool falls_asleep(haft_io_worker_t *worker) {
 
 static HAFT_IO_HOT void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
     int64_t began = HAFT_IO_UNLIKELY(worker->times_polls) ? haft_io_worker_now(worker) : 0;
-    if (!worker->shared && worker->simulated == NULL)
+    if (worker->simulated == NULL)
         worker->woken = &worker->polled;
     worker->foreseen = 0;
     if (may_sleep || worker->waiting != 0)
@@ -588,7 +605,7 @@ static HAFT_IO_HOT void loop_alone(haft_io_worker_t *worker) {
 
 static void loop_shared(haft_io_worker_t *worker) {
     while (!__atomic_load_n(&worker->crew->ended, __ATOMIC_ACQUIRE)) {
-        bool is_due = worker->resumed >= HAFT_IO_TASKS_BETWEEN_POLLS;
+        bool is_due = poll_is_due(worker);
         haft_io_task_t *task = is_due ? NULL : dequeue_shared(worker);
         if (task == NULL) {
             bool has_mail = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED) != NULL;

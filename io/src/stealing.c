@@ -16,6 +16,10 @@
  * are new.) Who looks disturbs, and who searches on a processor that he shares with the one that has the work
  * keeps it from him: so looks are apart, and he gives way between them.
  *
+ * What serves a connection starts at once where it was spawned, most often, and waits there: nobody would steal it,
+ * and the thread that accepts would have all. So the first task that is spawned after a connection was accepted goes
+ * to the worker that has the fewest of these, and stays there.
+ *
  * A worker takes its own tasks by age. But who joins a new one that is in its own queue lets the newest go first
  * down to that, which are the siblings: so a batch runs without a switch for each, a tree
  * goes depth first, and thieves find the oldest, which are the largest parts of a tree.
@@ -124,6 +128,39 @@ void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task) {
         return;
     }
     wake_one(worker->crew);
+}
+
+/* ---- Spreading ---- */
+
+/* The one that has the fewest such tasks; of several, its spawner's own, or the next. */
+static haft_io_worker_t *least_loaded(haft_io_worker_t *worker) {
+    haft_io_crew_t *crew = worker->crew;
+    unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
+    haft_io_worker_t *least = worker;
+    unsigned fewest = __atomic_load_n(&worker->spread, __ATOMIC_RELAXED);
+    for (unsigned i = 1; i < count && fewest != 0; i++) {
+        haft_io_worker_t *other = crew->workers[(worker->index + i) % count];
+        unsigned spread = __atomic_load_n(&other->spread, __ATOMIC_RELAXED);
+        if (spread < fewest) {
+            least = other;
+            fewest = spread;
+        }
+    }
+    return least;
+}
+
+void haft_io_spread(haft_io_worker_t *worker, haft_io_task_t *task) {
+    if (task->moves) {
+        haft_io_offer(worker, task);
+        return;
+    }
+    haft_io_worker_t *least = least_loaded(worker);
+    __atomic_fetch_add(&least->spread, 1, __ATOMIC_RELAXED);
+    task->spread = true;
+    if (least == worker)
+        haft_io_enqueue(worker, task);
+    else
+        haft_io_post(least, task);
 }
 
 /* ---- Newest first ---- */
@@ -268,7 +305,7 @@ haft_io_task_t *haft_io_search(haft_io_worker_t *worker) {
     memset(seen, 0, sizeof seen);
     for (unsigned i = 0; i < worker->searches; i++) {
         haft_io_task_t *task = look_everywhere(worker, seen);
-        if (task != NULL || pause_for_mail(worker)) {
+        if (task != NULL || (i + 1 < worker->searches && pause_for_mail(worker))) {
             worker->searches = MOST_SEARCHES;
             return task;
         }

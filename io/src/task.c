@@ -68,6 +68,7 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->locals = NULL;
     task->moves = scope->moves;
     task->kept = false;
+    task->spread = false;
     task->state = HAFT_IO_NEW;
     if (HAFT_IO_UNLIKELY(worker->shared)) {
         worker->free_count--;
@@ -193,6 +194,8 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
         haft_io_crew_t *crew = worker->crew;
         bool opened_root =
             home == &crew->root && home->split && home->worker == worker && task == crew->main;
+        if (HAFT_IO_UNLIKELY(task->spread))
+            __atomic_fetch_sub(&worker->spread, 1, __ATOMIC_RELAXED);
         hand_over_shared(task, worker);
         if (HAFT_IO_UNLIKELY(opened_root)) {
             crew->main = NULL;
@@ -270,7 +273,12 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     task->joiner = joiner;
     if (HAFT_IO_UNLIKELY(parent->locals != NULL))
         task->locals = use_binding(parent->locals);
-    haft_io_enqueue_new(worker, task);
+    if (HAFT_IO_UNLIKELY(parent->runner->accepted)) {
+        parent->runner->accepted = false;
+        haft_io_spread(worker, task);
+    } else {
+        haft_io_enqueue_new(worker, task);
+    }
     return task;
 }
 

@@ -438,6 +438,9 @@ int haft_io_receive_descriptor(int socket);
 /*
  * Waits for the next connection. When the process has run out of descriptors, waits for one, too.
  *
+ * In a run of several threads the first task that the caller spawns afterwards is taken to serve the connection: it
+ * starts on the thread that has the fewest of these tasks, and stays there, unless it moves.
+ *
  * With io_uring, in a run of one thread, the kernel is asked once for all connections of a listener (multishot accept).
  * So it may have given the library some that no task has asked for yet. They are for haft_io_accept, and are closed
  * with the listener, or at the end of the run. Who accepts in another way, by a call of the system or in a process
