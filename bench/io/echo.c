@@ -8,6 +8,7 @@
  *
  * `loop` and `ring` are loops by hand, on epoll and io_uring; `dense` are tasks on small stacks. With
  * `samples`, prints the time in user mode only: taking them slows the server, so that it has a run of its own.
+ * With THREADS in the environment the tasks' server has so many threads, and the server and the load have all processors.
  * With 0 seconds each connection exchanges one message and then is idle: prints the server's own memory a
  * connection, with its page tables.
  */
@@ -341,12 +342,13 @@ static uint64_t exchange(pid_t server, const struct perf_event_mmap_page *sample
     return bytes / size;
 }
 
-static void run_program(const char *path) {
-    char descriptor[16];
+static void run_program(const char *path, int threads) {
+    char descriptor[16], thread_count[16];
+    snprintf(thread_count, sizeof thread_count, "%d", threads);
     snprintf(descriptor, sizeof descriptor, "%d", listener);
     fcntl(listener, F_SETFD, 0);
     fcntl(listener, F_SETFL, fcntl(listener, F_GETFL) | O_NONBLOCK);
-    execl(path, path, "echo", "1", descriptor, (char *)NULL);
+    execl(path, path, "echo", thread_count, descriptor, (char *)NULL);
     _exit(127);
 }
 
@@ -355,6 +357,7 @@ int main(int count, char **arguments) {
     int connections = count > 2 ? atoi(arguments[2]) : 64;
     size_t size = count > 3 ? strtoul(arguments[3], NULL, 10) : 64;
     double seconds = count > 4 ? atof(arguments[4]) : 1;
+    int threads = getenv("THREADS") != NULL ? atoi(getenv("THREADS")) : 1;
     bool sampled = count > 5 && strcmp(arguments[5], "samples") == 0;
     listener = haft_io_listen_tcp("0.0.0.0", 0, 0);
     port = haft_io_port(listener);
@@ -375,19 +378,22 @@ int main(int count, char **arguments) {
         if (read(start[0], &(char){0}, 1) != 1)
             _exit(1);
         close(start[0]);
-        pin(1);
+        if (threads == 1)
+            pin(1);
         if (strcmp(kind, "loop") == 0)
             loop();
         if (strcmp(kind, "ring") == 0)
             ring_loop();
         if (strchr(kind, '/') != NULL)
-            run_program(kind);
+            run_program(kind, threads);
         bool dense = strcmp(kind, "dense") == 0;
-        haft_io_options_t options = {.threads = 1, .backend = dense ? NULL : kind, .dense = dense};
+        haft_io_options_t options = {
+            .threads = threads, .backend = dense ? NULL : kind, .dense = dense};
         _exit(-haft_io_run(serve, NULL, &options));
     }
     close(listener); /* so that nobody can connect if the server ends */
-    pin(0);
+    if (threads == 1)
+        pin(0);
     struct perf_event_mmap_page *samples = sampled ? sample(server, 1) : NULL;
     if (write(start[1], "", 1) != 1)
         give_up("the server's start");

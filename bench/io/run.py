@@ -44,6 +44,7 @@ WORKS = {
 }
 ON_FRONT = ["spawn", "yield", "channel", "skynet", "mutex"]
 CONNECTIONS = [(1, 64), (64, 64), (1000, 64), (10000, 64), (1, 16384), (64, 16384), (1000, 16384), (10000, 16384)]
+ON_TWO = [64, 1000, 10000]  # connections of a server with two threads
 IDLE = 19000  # the server and the load each have so many descriptors
 MOST_TRIPS = [("spawn", 1, 6), ("spawn", 2, 10), ("yield", 1, 3)]  # in perform-resume round trips
 THREADS = {1: "one thread", 2: "two threads"}
@@ -128,6 +129,15 @@ def number_of(text):
     return None if text is None else float(text)
 
 
+def echo_on_two(echo, kind, connections, seconds):
+    """Of a server with two threads: messages a second, and microseconds a message."""
+    text = measured([echo, kind, connections, 64, seconds], 2, {"BUFFER": "1024", "THREADS": "2"})
+    if text is None:
+        return None
+    words = text.split("bytes:")[1].split()
+    return [float(words[0]), float(words[2])]
+
+
 def echo_figures(echo, kind, connections, size, seconds):
     """Messages a second, and microseconds a message, in all and in user mode, which has a run of its own."""
     command, environment = [echo, kind, connections, size, seconds], {"BUFFER": str(max(size, 1024))}
@@ -160,6 +170,14 @@ def measure_echo(echo, programs, repeats, seconds):
               for name, kind in kinds.items()}, repeats)}
         for connections, size in CONNECTIONS
     ]
+
+
+def measure_echo_on_two(echo, programs, repeats, seconds):
+    kinds = {"Haft, epoll": "epoll", "Haft, io_uring": "io_uring", "Go": programs.get("Go"), "Tokio": programs.get("Tokio")}
+    return {str(connections): series({name: lambda kind=kind, connections=connections:
+                                      echo_on_two(echo, kind, connections, seconds)
+                                      for name, kind in kinds.items() if kind is not None}, repeats)
+            for connections in ON_TWO}
 
 
 def measure_trip(micro, repeats):
@@ -294,6 +312,14 @@ def echo_tables(entries):
                   ratio_rows))
 
 
+def echo_on_two_table(entries):
+    names = list(next(iter(entries.values())))
+    return table(["us a message (messages a second)", *names],
+                 [[f"{int(connections):,} connections, 64 bytes", *(
+                     f"{figure(column(figures[name], 1))} ({statistics.median(column(figures[name], 0)) / 1000:.0f}k)"
+                     if figures.get(name) else "-" for name in names)] for connections, figures in entries.items()])
+
+
 def trips_table(results):
     trip = statistics.median(results["round_trip"])
     rows = []
@@ -359,6 +385,9 @@ Haft's million tasks are on small stacks (`.dense`). The last timer fires after 
 The server's processor time a message, from when each connection has exchanged one; server and load have a processor each, and each run takes half a second. The peers' buffers are as large as a message, and 1 KiB at least. Time in user mode is from a run of its own, by samples of the kernel every tenth of a millisecond. Haft reads into memory that is lent (`haft_io_read_lent`); the peers have a buffer for each connection.
 
 {echo_tables(results['echo'])}
+The same where the server has two threads, which share both processors with the load: each took as much of them as it could get, and the load the rest.
+
+{echo_on_two_table(results['echo_on_two'])}
 ## Memory
 
 Resident memory of the server, page tables included, for each of {idle['connections']:,} connections that have exchanged one message and are idle. All have buffers of 1 KiB, Haft's on the stacks, which are small in its second figure (`.dense`); in its last it reads into memory that is lent. To be reached: 5 KiB, and less than Go's.
@@ -410,6 +439,7 @@ def main():
             print(f"  {name}", file=sys.stderr)
             if name == "echo":
                 results["echo"] = measure_echo(echo, programs, repeats, 0.1 if quick else 0.5)
+                results["echo_on_two"] = measure_echo_on_two(echo, programs, repeats, 0.1 if quick else 1)
             elif name == "idle":
                 results["idle"] = measure_idle(echo, programs, 1000 if quick else IDLE)
             else:
