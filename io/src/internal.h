@@ -213,6 +213,7 @@ struct haft_io_runner {
     bool returns_cancels : 1; /* instead of unwinding */
     bool counted : 1;         /* in its worker's `waiting` */
     bool gated : 1;           /* by `gate`; not while it waits for that */
+    bool single : 1;          /* for one task, which has a stack of its own */
     bool accepted : 1;        /* in a shared run: a connection, since it has spawned a task */
     unsigned stays;           /* so many things keep it with its worker: requests to the kernel */
     haft_io_link_t link;      /* in scope->tasks once it has waited */
@@ -233,6 +234,7 @@ struct haft_io_task {
     bool kept_here;  /* `kept`: in that of the home's worker, `ended_here` */
     uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
     bool spread;     /* counted in its worker's `spread` */
+    uint8_t stack;   /* it has one of its own, of so many bits; 0: one as all of the run */
     haft_io_scope_t *home;  /* in which it was spawned */
     haft_io_cell_t *joiner; /* NULL: nobody yet; any thread */
     union {
@@ -313,6 +315,8 @@ void haft_io_free_records(haft_io_worker_t *worker);
 haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scope,
                                  void *(*function)(void *), void *argument);
 void haft_io_task_end(haft_io_task_t *task, int code);
+/* Of the task's stack, and of those of the bodies of its scopes. */
+haft_fiber_options_t haft_io_stack_of(const haft_io_task_t *task);
 /* Gives up the record of a task that has ended and was to be joined; to this worker, the caller's. */
 void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker);
 

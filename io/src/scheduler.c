@@ -192,21 +192,29 @@ static HAFT_IO_COLD haft_io_task_t *dequeue_at_random(haft_io_worker_t *worker) 
     return dequeue(worker);
 }
 
+static bool fits_any_runner(const haft_io_task_t *task) {
+    return task->runner == NULL && task->stack == 0;
+}
+
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
     if (worker->resumed >= HAFT_IO_TASKS_BETWEEN_POLLS || worker->simulated != NULL ||
         polled_turn(worker))
         return NULL;
     haft_io_task_t *task = first_ready(worker);
-    if (task != NULL)
-        task = task->runner == NULL ? dequeue(worker) : NULL;
-    else if (HAFT_IO_UNLIKELY(worker->shared))
-        task = haft_io_take_offered(worker);
-    if (HAFT_IO_UNLIKELY(task != NULL && task->runner != NULL)) { /* for the loop */
-        haft_io_enqueue(worker, task);
-        return NULL;
+    if (HAFT_IO_LIKELY(task != NULL)) {
+        if (!fits_any_runner(task))
+            return NULL;
+        haft_io_unlink(&task->queued);
+    } else {
+        task = worker->shared ? haft_io_take_offered(worker) : NULL;
+        if (task == NULL)
+            return NULL;
+        if (HAFT_IO_UNLIKELY(!fits_any_runner(task))) { /* for the loop */
+            haft_io_enqueue(worker, task);
+            return NULL;
+        }
     }
-    if (task != NULL)
-        HAFT_IO_COUNT(worker->resumed);
+    HAFT_IO_COUNT(worker->resumed);
     return task;
 }
 
@@ -337,25 +345,38 @@ static void begin(haft_io_runner_t *runner, haft_io_task_t *task) {
     runner->timer = NULL;
 }
 
+static inline __attribute__((always_inline)) void run_task(haft_io_runner_t *runner) {
+    haft_io_task_t *task = runner->task;
+    begin(runner, task);
+    HAFT_IO_COUNT(runner->worker->counters.tasks);
+    haft_io_set_state(task, HAFT_IO_RUNNING);
+    runner->worker->operations = 0;
+    task->result = task->function(task->argument);
+    haft_io_task_end(task, 0);
+}
+
 static void *run_tasks(void *argument) {
     haft_io_runner_t *runner = argument;
     while (runner->task != NULL) {
-        haft_io_task_t *task = runner->task;
-        begin(runner, task);
-        HAFT_IO_COUNT(runner->worker->counters.tasks);
-        haft_io_set_state(task, HAFT_IO_RUNNING);
-        runner->worker->operations = 0;
-        task->result = task->function(task->argument);
-        haft_io_task_end(task, 0);
+        run_task(runner);
         runner->task = haft_io_take_new(runner->worker);
         if (runner->task == NULL)
             HAFT_PERFORM(haft_io_park);
     }
     return NULL;
 }
-
 static void *run_runner(void *argument) {
     return haft_handle(haft_io_operations, argument, run_tasks, argument);
+}
+
+static void *run_single_task(void *argument) {
+    haft_io_runner_t *runner = argument;
+    run_task(runner);
+    runner->task = NULL;
+    return NULL;
+}
+static void *run_single_runner(void *argument) {
+    return haft_handle(haft_io_operations, argument, run_single_task, argument);
 }
 
 static void runner_forget(haft_io_runner_t *runner) {
@@ -363,9 +384,9 @@ static void runner_forget(haft_io_runner_t *runner) {
     runner->worker->free_runners = runner;
 }
 
-static haft_io_runner_t *runner_new(haft_io_worker_t *worker) {
+static haft_io_runner_t *runner_new(haft_io_worker_t *worker, haft_io_task_t *task) {
     haft_io_runner_t *runner = worker->idle;
-    if (runner != NULL) {
+    if (runner != NULL && HAFT_IO_LIKELY(task->stack == 0)) {
         worker->idle = runner->next;
         worker->idle_count--;
         return runner;
@@ -375,8 +396,10 @@ static haft_io_runner_t *runner_new(haft_io_worker_t *worker) {
         worker->free_runners = runner->next;
     else if ((runner = haft_io_new_record(worker, &worker->runners, sizeof *runner)) == NULL)
         return NULL;
-    *runner = (haft_io_runner_t){.worker = worker};
-    runner->fiber = haft_fiber_new_with(&worker->crew->stacks, run_runner, runner);
+    *runner = (haft_io_runner_t){.worker = worker, .single = task->stack != 0};
+    haft_fiber_options_t stack = haft_io_stack_of(task);
+    runner->fiber =
+        haft_fiber_new_with(&stack, runner->single ? run_single_runner : run_runner, runner);
     if (runner->fiber != NULL)
         return runner;
     runner_forget(runner);
@@ -411,7 +434,7 @@ static void runner_rests(haft_io_worker_t *worker, haft_io_runner_t *runner) {
 static void task_was_unwound(haft_io_worker_t *worker, haft_io_runner_t *runner,
                              const haft_payload_haft_io_unwind *unwound) {
     haft_io_task_end(runner->task, unwound->code);
-    if (worker->idle_count == MOST_IDLE_RUNNERS) {
+    if (worker->idle_count == MOST_IDLE_RUNNERS || runner->single) {
         runner_free(runner);
         return;
     }
@@ -421,8 +444,7 @@ static void task_was_unwound(haft_io_worker_t *worker, haft_io_runner_t *runner,
 }
 
 /* No stack: the task fails before it has run. */
-static HAFT_IO_COLD void task_has_no_stack(haft_io_worker_t *worker, haft_io_task_t *task) {
-    task->worker = worker;
+static HAFT_IO_COLD void task_has_no_stack(haft_io_task_t *task) {
     haft_io_scope_fail(task->home, -ENOMEM, "no stack for a task", haft_io_task_name(task));
     haft_io_task_end(task, -ENOMEM);
 }
@@ -452,9 +474,10 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
     HAFT_IO_CHECK(next, worker, task);
     haft_io_runner_t *runner = task->runner;
     if (runner == NULL) {
-        runner = runner_new(worker);
+        task->worker = worker;
+        runner = runner_new(worker, task);
         if (runner == NULL) {
-            task_has_no_stack(worker, task);
+            task_has_no_stack(task);
             return;
         }
         runner->task = task;

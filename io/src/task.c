@@ -2,6 +2,7 @@
 /* Tasks: their making and end, joining, names, values by key. */
 #include "internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 /* ---- Records ---- */
@@ -69,6 +70,7 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->moves = scope->moves;
     task->kept = false;
     task->spread = false;
+    task->stack = 0;
     task->state = HAFT_IO_NEW;
     if (HAFT_IO_UNLIKELY(worker->shared)) {
         worker->free_count--;
@@ -241,6 +243,23 @@ void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker) {
     release(task, worker);
 }
 
+/* ---- Stacks ---- */
+
+haft_fiber_options_t haft_io_stack_of(const haft_io_task_t *task) {
+    haft_fiber_options_t options = task->worker->crew->stacks;
+    if (HAFT_IO_UNLIKELY(task->stack != 0))
+        options = (haft_fiber_options_t){.stack_size = (size_t)1 << task->stack,
+                                         .name = "a task, see haft_io_task_options_t.stack_size"};
+    return options;
+}
+
+static HAFT_IO_COLD uint8_t bits_of(size_t stack_size) {
+    uint8_t bits = 1;
+    while (bits < sizeof(size_t) * CHAR_BIT - 1 && (size_t)1 << bits < stack_size)
+        bits++;
+    return bits;
+}
+
 /* ---- Spawning ---- */
 
 /* By a scheduler of the program's own, which has no task to return. */
@@ -270,6 +289,8 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
         return NULL;
     task->name = options->name != NULL ? options->name : parent->name;
     task->moves |= options->moves && worker->shared;
+    if (HAFT_IO_UNLIKELY(options->stack_size != 0))
+        task->stack = bits_of(options->stack_size);
     task->joiner = joiner;
     if (HAFT_IO_UNLIKELY(parent->locals != NULL))
         task->locals = use_binding(parent->locals);

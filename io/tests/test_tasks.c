@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 
 static char order[64];
 static void note(const char *what) {
@@ -615,7 +616,7 @@ static void who_waits_in_a_child_of_fork_and_leaves_leaves_nothing(void) {
 
 /* ---- Very many tasks ---- */
 
-static int cleaned;
+static atomic_int cleaned;
 static void clean(__attribute__((unused)) const int *unused) {
     cleaned++;
 }
@@ -663,6 +664,80 @@ static void the_body_of_a_scope_has_as_large_a_stack_as_its_task(void) {
     CHECK_EQUAL(haft_io_run(use_3_megabytes_in_a_scope, NULL, &options), 0);
 }
 
+/* ---- Stacks of one task ---- */
+
+static const haft_io_task_options_t with_large = {.stack_size = 16 << 20};
+static const haft_io_task_options_t with_small = {.stack_size = 1};
+
+static void *use_3_megabytes_between_waits(void *unused) {
+    use_3_megabytes_in_a_scope(unused);
+    haft_io_sleep(1);
+    CHECK_EQUAL(haft_io_yield(), 0);
+    use_3_megabytes(NULL);
+    return check_number(3);
+}
+static void *wait_on_a_large_stack(void *argument) {
+    use_3_megabytes(NULL);
+    return wait_with_a_cleanup(argument);
+}
+BODY(fail_on_a_large_stack) {
+    haft_io_fail(-EIO, "on a large stack");
+    return NULL;
+}
+static void *mix_stacks(void *unused) {
+    haft_io_task_t *small = NULL, *large = NULL;
+    for (int i = 0; i < 50; i++) {
+        haft_io_spawn(do_nothing, NULL);
+        small = haft_io_async_with(&with_small, check_nothing, &small);
+        large = haft_io_async_with(&with_large, use_3_megabytes_between_waits, NULL);
+        haft_io_spawn(do_nothing, NULL);
+        void *result = NULL;
+        CHECK_EQUAL(haft_io_join(large, &result), 0);
+        CHECK_EQUAL((intptr_t)result, 3);
+        CHECK_EQUAL(haft_io_join(small, &result), 0);
+        CHECK(result == &small);
+    }
+    return unused;
+}
+static void *cancel_on_stacks(void *count) {
+    for (intptr_t i = 0; i < (intptr_t)count; i++)
+        CHECK_EQUAL(haft_io_spawn_with(i % 2 == 0 ? &with_large : NULL,
+                                       i % 2 == 0 ? wait_on_a_large_stack : wait_with_a_cleanup,
+                                       NULL),
+                    0);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+static void *fail_on_stacks(void *unused) {
+    haft_io_spawn_with(&with_large, fail_on_a_large_stack, NULL);
+    haft_io_sleep(HAFT_IO_FOREVER);
+    return unused;
+}
+BODY(ask_for_too_large_a_stack) {
+    haft_io_task_options_t options = {.stack_size = SIZE_MAX};
+    CHECK_EQUAL(haft_io_spawn_with(&options, do_nothing, NULL), 0);
+    haft_io_sleep(HAFT_IO_FOREVER);
+    return NULL;
+}
+static void *use_own_stacks(void *count) {
+    mix_stacks(NULL);
+    CHECK_EQUAL(haft_io_scope(mix_stacks, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_scope(cancel_on_stacks, count, NULL), -ECANCELED);
+    CHECK_EQUAL(haft_io_scope(fail_on_stacks, NULL, NULL), -EIO);
+    return NULL;
+}
+static void a_task_may_have_a_stack_of_its_own(void) {
+    for (int i = 0; i < 4; i++) {
+        const haft_io_options_t options = {
+            .threads = 1 + i % 2, .dense = i / 2 != 0, .stack_size = 64 << 10};
+        CHECK_EQUAL(haft_io_run(use_own_stacks, check_number(check_times(100)), &options), 0);
+    }
+}
+static void a_stack_that_is_too_large_fails_the_scope(void) {
+    CHECK_EQUAL(haft_io_run(ask_for_too_large_a_stack, NULL, NULL), -ENOMEM);
+}
+
 int main(void) {
     check_backend();
     /* Valgrind looks for leaks in each child, for minutes where the others have used much memory. */
@@ -690,6 +765,8 @@ int main(void) {
     RUN(an_empty_choice_of_a_backend_is_none);
     RUN(very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind);
     RUN(the_body_of_a_scope_has_as_large_a_stack_as_its_task);
+    RUN(a_task_may_have_a_stack_of_its_own);
+    RUN(a_stack_that_is_too_large_fails_the_scope);
     RUN(mistakes_go_to_the_error_handler_which_may_leave);
     return check_end();
 }

@@ -120,6 +120,10 @@ typedef struct haft_io_task_options {
     haft_io_scope_t *scope; /* NULL: the current one */
     const char *name;       /* not copied; NULL: inherited */
     bool moves;             /* also if those of its scope do not; see "scopes" */
+    size_t stack_size;      /* bytes of addresses, rounded up as by haft_set_stack_size: of its stack, which
+                               has a guard, and of those of the bodies of its scopes; 0: as the run's. Where none
+                               can be had, its scope fails with -ENOMEM, as for any task. Such a stack is given
+                               back at the end of the task, which costs some hundred nanoseconds */
 } haft_io_task_options_t;
 
 /*

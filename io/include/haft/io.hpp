@@ -145,6 +145,7 @@ class task;
 struct task_options {
     const char *name = nullptr; /* for the dump; not copied; nullptr: as the caller's */
     bool moves = false;         /* also if those of its scope do not */
+    std::size_t stack_size = 0; /* 0: as all of the run; see haft_io_task_options_t */
 };
 
 /* A scope that is open: valid until it ends, in it and in what it has spawned. */
@@ -344,6 +345,7 @@ haft_io_task_t *start(frame &in, task_options options, std::shared_ptr<Job> job,
     given.scope = in.scope;
     given.name = options.name;
     given.moves = options.moves;
+    given.stack_size = options.stack_size;
     job->self = job;
     haft_io_task_t *started = nullptr;
     bool done = joinable ? (started = haft_io_async_with(&given, &Job::start, job.get())) != nullptr

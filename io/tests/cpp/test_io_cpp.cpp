@@ -595,6 +595,22 @@ static void a_task_has_a_name_and_its_captures_end_with_it() {
     });
 }
 
+/* More than a stack of the run has. */
+static void a_task_may_have_a_larger_stack_than_others() {
+    auto use_a_megabyte = [] {
+        volatile char frame[1 << 20];
+        frame[0] = 1;
+        frame[sizeof frame - 1] = 1;
+        return frame[0] + frame[sizeof frame - 1];
+    };
+    io::run({.stack_size = 64 << 10}, [&] {
+        CHECK_EQUAL(io::async({.stack_size = 4 << 20}, use_a_megabyte).join(), 2);
+        io::scope([&](io::scope_ref scope) {
+            scope.spawn({.stack_size = 4 << 20}, [&] { CHECK_EQUAL(use_a_megabyte(), 2); });
+        });
+    });
+}
+
 static void a_simulation_has_virtual_time() {
     int days = io::simulate({.seed = 5}, [] {
         auto before = io::clock::now();
@@ -714,6 +730,7 @@ int main() {
     RUN(scopes_work_without_a_scheduler_and_tasks_say_that_they_do_not);
     RUN(what_needs_a_task_is_refused_outside_of_a_run_and_a_cancel_does_nothing);
     RUN(a_task_has_a_name_and_its_captures_end_with_it);
+    RUN(a_task_may_have_a_larger_stack_than_others);
     RUN(a_simulation_has_virtual_time);
     RUN(a_simulation_has_a_network_and_files_and_faults);
     RUN(tasks_run_on_several_threads);
