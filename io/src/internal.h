@@ -547,7 +547,7 @@ static inline void haft_io_count_out(haft_io_task_t *task) {
 
 /* Others may take it, new or started; wakes one of them if all sleep. */
 void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task);
-/* For a new task that serves a connection, which the worker's running task has accepted. */
+/* For a new task that lives long and mostly waits, as one that serves a connection. */
 void haft_io_spread(haft_io_worker_t *worker, haft_io_task_t *task);
 /* Somebody waits for the new task: if it is in the worker's queue, the newest of that go first until it is taken. */
 void haft_io_dive_to(haft_io_worker_t *worker, const haft_io_task_t *task);

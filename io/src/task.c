@@ -294,7 +294,8 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     task->joiner = joiner;
     if (HAFT_IO_UNLIKELY(parent->locals != NULL))
         task->locals = use_binding(parent->locals);
-    if (HAFT_IO_UNLIKELY(parent->runner->accepted)) {
+    bool accepted = parent->runner->accepted;
+    if (HAFT_IO_UNLIKELY((accepted || options->spread) && worker->shared)) {
         parent->runner->accepted = false;
         haft_io_spread(worker, task);
     } else {

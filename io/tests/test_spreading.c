@@ -124,6 +124,32 @@ static void connections_that_come_at_one_time_are_spread(void) {
     CHECK_EQUAL(haft_io_run(at_one_time, NULL, &(haft_io_options_t){.threads = THREADS}), 0);
 }
 
+/* Those that are spawned so without a connection, among others that are not. */
+static void *wait_for_end(void *end) {
+    int thread = this_thread();
+    atomic_fetch_add(&at_once[thread], 1);
+    atomic_fetch_add(&served, 1);
+    haft_io_wait_event(end);
+    return NULL;
+}
+BODY(by_wish) {
+    begin();
+    haft_io_event_t end = {0};
+    for (int i = 0; i < 30; i++) {
+        const haft_io_task_options_t options = {.spread = true};
+        CHECK_EQUAL(haft_io_spawn_with(&options, wait_for_end, &end), 0);
+        CHECK_EQUAL(haft_io_spawn(check_nothing, NULL), 0);
+        await_count(&served, i + 1);
+    }
+    check_even();
+    haft_io_set_event(&end);
+    haft_io_close(listener);
+    return NULL;
+}
+static void tasks_are_spread_where_their_spawner_says_so(void) {
+    CHECK_EQUAL(haft_io_run(by_wish, NULL, &(haft_io_options_t){.threads = THREADS}), 0);
+}
+
 static void *say_thread(void *unused) {
     (void)unused;
     return check_number(this_thread());
@@ -170,6 +196,7 @@ int main(void) {
     check_backend();
     RUN(connections_that_come_slowly_are_spread);
     RUN(connections_that_come_at_one_time_are_spread);
+    RUN(tasks_are_spread_where_their_spawner_says_so);
     RUN(they_are_joined_and_cancelled_as_others);
     return check_end();
 }

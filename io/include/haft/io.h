@@ -120,6 +120,10 @@ typedef struct haft_io_task_options {
     haft_io_scope_t *scope; /* NULL: the current one */
     const char *name;       /* not copied; NULL: inherited */
     bool moves;             /* also if those of its scope do not; see "scopes" */
+    bool spread;            /* for one that lives long and mostly waits: in a run of several threads it starts on
+                               the one that has the fewest of these, and stays there, unless it moves. So is the
+                               first after haft_io_accept. Others start on the thread of who spawns them, or on
+                               one that has nothing to do */
     size_t stack_size;      /* bytes of addresses, rounded up as by haft_set_stack_size: of its stack, which
                                has a guard, and of those of the bodies of its scopes; 0: as the run's. Where none
                                can be had, its scope fails with -ENOMEM, as for any task. Such a stack is given
@@ -442,8 +446,8 @@ int haft_io_receive_descriptor(int socket);
 /*
  * Waits for the next connection. When the process has run out of descriptors, waits for one, too.
  *
- * In a run of several threads the first task that the caller spawns afterwards is taken to serve the connection: it
- * starts on the thread that has the fewest of these tasks, and stays there, unless it moves.
+ * In a run of several threads the first task that the caller spawns afterwards is taken to serve the connection, and
+ * is spread: see haft_io_task_options_t.
  *
  * With io_uring, in a run of one thread, the kernel is asked once for all connections of a listener (multishot accept).
  * So it may have given the library some that no task has asked for yet. They are for haft_io_accept, and are closed

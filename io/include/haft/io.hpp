@@ -145,7 +145,8 @@ class task;
 struct task_options {
     const char *name = nullptr; /* for the dump; not copied; nullptr: as the caller's */
     bool moves = false;         /* also if those of its scope do not */
-    std::size_t stack_size = 0; /* 0: as all of the run; see haft_io_task_options_t */
+    bool spread = false;        /* over the threads; see haft_io_task_options_t, as for the next */
+    std::size_t stack_size = 0; /* 0: as all of the run */
 };
 
 /* A scope that is open: valid until it ends, in it and in what it has spawned. */
@@ -345,6 +346,7 @@ haft_io_task_t *start(frame &in, task_options options, std::shared_ptr<Job> job,
     given.scope = in.scope;
     given.name = options.name;
     given.moves = options.moves;
+    given.spread = options.spread;
     given.stack_size = options.stack_size;
     job->self = job;
     haft_io_task_t *started = nullptr;
