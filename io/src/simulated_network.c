@@ -95,6 +95,22 @@ int haft_io_network_socket(int domain, int type) {
     return socket->descriptor;
 }
 
+int haft_io_network_pipe(int ends[2]) {
+    if (haft_io_fault_is_drawn(network()->simulated))
+        return -EMFILE;
+    return haft_io_object_pair(network(), HAFT_IO_A_PIPE, ends);
+}
+
+int haft_io_network_pair(int domain, int type, int ends[2]) {
+    if (domain != AF_UNIX)
+        return domain == AF_INET || domain == AF_INET6 ? -EOPNOTSUPP : -EAFNOSUPPORT;
+    if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM)
+        return -EOPNOTSUPP;
+    if (haft_io_fault_is_drawn(network()->simulated))
+        return -EMFILE;
+    return haft_io_object_pair(network(), HAFT_IO_A_STREAM, ends);
+}
+
 int haft_io_network_listen(int descriptor, const struct sockaddr *address, socklen_t size,
                            int backlog) {
     haft_io_simulated_state_t *state = network();
@@ -125,7 +141,7 @@ int haft_io_network_port(int descriptor) {
     const haft_io_object_t *object = haft_io_object_of(haft_io_worker()->backend_state, descriptor);
     if (object == NULL)
         return -EBADF;
-    if (object->kind == HAFT_IO_A_FILE)
+    if (!haft_io_object_is_socket(object))
         return -ENOTSOCK;
     bool internet = object->place.family == AF_INET || object->place.family == AF_INET6;
     return internet ? object->place.port : -EAFNOSUPPORT;
@@ -153,7 +169,7 @@ static void give_room(haft_io_simulated_state_t *state, haft_io_object_t *listen
 
 int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
                               const haft_io_operation_t *operation) {
-    if (socket->kind == HAFT_IO_A_FILE)
+    if (!haft_io_object_is_socket(socket))
         return -ENOTSOCK;
     if (socket->kind != HAFT_IO_A_SOCKET)
         return -EISCONN;
@@ -178,7 +194,7 @@ int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t
     end = haft_io_object_new(state, HAFT_IO_A_SOCKET);
     if (end == NULL)
         return -ENOMEM;
-    code = haft_io_object_join(socket, end);
+    code = haft_io_object_join(socket, end, HAFT_IO_A_STREAM);
     if (code != 0) {
         haft_io_object_close(state, end);
         return code;
@@ -209,7 +225,7 @@ void haft_io_simulated_connect_ends(haft_io_simulated_state_t *state, haft_io_ob
 
 int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
     if (listener->kind != HAFT_IO_A_LISTENER)
-        return listener->kind == HAFT_IO_A_FILE ? -ENOTSOCK : -EINVAL;
+        return haft_io_object_is_socket(listener) ? -EINVAL : -ENOTSOCK;
     if (haft_io_ring_empty(&listener->arrived))
         return -EAGAIN;
     listener->waiting--;

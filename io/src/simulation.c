@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs for tests: the order of tasks and the sizes of transfers are drawn from a seed, time is virtual,
- * and streams exist in memory only. So a run is repeated by its seed.
- *
- * What one end of a stream writes lies in the buffer of the other.
+ * and what is simulated exists in memory only. So a run is repeated by its seed.
  */
 #include "simulation.h"
 
@@ -14,12 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FIRST = HAFT_IO_FIRST_SIMULATED, STREAM_SIZE = HAFT_IO_STREAM_SIZE };
+enum { FIRST = HAFT_IO_FIRST_SIMULATED };
 /* Of recv(2) and send(2). The last three change nothing here. */
-enum {
-    FLAGS = MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_CMSG_CLOEXEC,
-    WHOLE_PEEK = MSG_PEEK | MSG_WAITALL
-};
+enum { FLAGS = MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_CMSG_CLOEXEC };
 
 typedef haft_io_simulated_state_t state_t;
 typedef haft_io_object_t object_t;
@@ -75,44 +70,38 @@ void haft_io_object_wake(state_t *state, const object_t *object, bool closed) {
     haft_io_wake(waiters, HAFT_IO_OUTWARD, closed, false);
 }
 
+void haft_io_object_wake_one_way(state_t *state, const object_t *object,
+                                 enum haft_io_direction direction) {
+    haft_io_wake(waiters_of(state, object->descriptor), direction, false, false);
+}
+
 void haft_io_object_close(state_t *state, object_t *object) {
     object->open = false;
     haft_io_object_wake(state, object, true);
-    if (object->kind == HAFT_IO_A_LISTENER)
+    switch (object->kind) {
+    case HAFT_IO_A_SOCKET:
+        break;
+    case HAFT_IO_A_STREAM:
+    case HAFT_IO_A_PIPE:
+        haft_io_simulated_end_closes(state, object);
+        break;
+    case HAFT_IO_A_REAL_END:
+        haft_io_close_elsewhere(object->real);
+        break;
+    case HAFT_IO_A_LISTENER:
         haft_io_simulated_listener_closes(state, object);
-    if (object->kind == HAFT_IO_A_FILE)
+        break;
+    case HAFT_IO_A_FILE:
         haft_io_simulated_file_closes(object->file);
-    if (object->kind != HAFT_IO_A_STREAM)
-        return;
-    free(object->bytes);
-    object->bytes = NULL;
-    object->peer->finished = object->peer->ended = true;
-    haft_io_object_wake(state, object->peer, false);
-}
-
-/* ---- Streams ---- */
-
-int haft_io_object_join(object_t *one, object_t *other) {
-    object_t *ends[] = {one, other};
-    char *bytes[] = {malloc(STREAM_SIZE), malloc(STREAM_SIZE)};
-    if (bytes[0] == NULL || bytes[1] == NULL) {
-        free(bytes[0]);
-        free(bytes[1]);
-        return -ENOMEM;
+        break;
     }
-    for (int i = 0; i < 2; i++) {
-        ends[i]->kind = HAFT_IO_A_STREAM;
-        ends[i]->peer = ends[1 - i];
-        ends[i]->bytes = bytes[i];
-    }
-    return 0;
 }
 
-void haft_io_object_break(state_t *state, object_t *end) {
-    end->broken = end->peer->broken = true;
-    haft_io_object_wake(state, end, false);
-    haft_io_object_wake(state, end->peer, false);
+bool haft_io_object_is_socket(const object_t *object) {
+    return object->kind != HAFT_IO_A_FILE && object->kind != HAFT_IO_A_PIPE;
 }
+
+/* ---- Bytes ---- */
 
 size_t haft_io_drawn_size(haft_io_simulated_t *simulated, size_t size) {
     return simulated->short_counts && size > 1 ? 1 + haft_io_random(simulated, size) : size;
@@ -145,52 +134,6 @@ void haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t leng
     }
 }
 
-static ssize_t read_end(haft_io_simulated_t *simulated, object_t *end, const haft_io_memory_t *into,
-                        int flags) {
-    size_t size = into->size;
-    if (end->broken)
-        return -ECONNRESET;
-    if (end->count == 0)
-        return end->finished || size == 0 ? 0 : -EAGAIN;
-    if ((flags & WHOLE_PEEK) == WHOLE_PEEK && end->count < size && end->count < STREAM_SIZE &&
-        !end->finished)
-        return -EAGAIN;
-    size = size < end->count ? size : end->count;
-    if ((flags & MSG_WAITALL) == 0)
-        size = haft_io_drawn_size(simulated, size);
-    haft_io_memory_copy(into, end->bytes, STREAM_SIZE, end->first, size, false);
-    if ((flags & MSG_PEEK) != 0)
-        return (ssize_t)size;
-    end->first = (end->first + size) % STREAM_SIZE;
-    end->count -= size;
-    return (ssize_t)size;
-}
-
-static ssize_t write_end(haft_io_simulated_t *simulated, const object_t *end,
-                         const haft_io_memory_t *from) {
-    object_t *peer = end->peer;
-    if (end->broken)
-        return -ECONNRESET;
-    if (end->ended)
-        return -EPIPE;
-    size_t room = STREAM_SIZE - peer->count, size = from->size;
-    if (room == 0)
-        return size == 0 ? 0 : -EAGAIN;
-    size = haft_io_drawn_size(simulated, size < room ? size : room);
-    haft_io_memory_copy(from, peer->bytes, STREAM_SIZE, peer->first + peer->count, size, true);
-    peer->count += size;
-    return (ssize_t)size;
-}
-
-static int events_of_stream(const object_t *end, short events) {
-    int ready = end->broken ? POLLERR : 0;
-    if (end->count != 0 || end->finished || end->broken)
-        ready |= events & POLLIN;
-    if (end->ended || end->broken || end->peer->count < STREAM_SIZE)
-        ready |= events & POLLOUT;
-    return ready;
-}
-
 /* ---- Faults ---- */
 
 bool haft_io_fault_is_drawn(haft_io_simulated_t *simulated) {
@@ -210,21 +153,38 @@ int haft_io_fault_of(state_t *state, object_t *object, bool writes) {
         return -EMFILE;
     case HAFT_IO_A_FILE:
         return writes && haft_io_random(state->simulated, 2) == 0 ? -ENOSPC : -EIO;
-    default:
+    case HAFT_IO_A_STREAM:
         haft_io_object_break(state, object);
         return -ECONNRESET;
+    case HAFT_IO_A_PIPE: /* has nothing that could go wrong */
+    case HAFT_IO_A_REAL_END:
+        break;
     }
+    return 0;
 }
 
 /* ---- Operations ---- */
 
+static int events_of_real(const object_t *end, short events) {
+    struct pollfd entry = {end->real, events, 0};
+    return haft_io_poll_blocking(&entry, 1, 0) < 0 ? POLLERR : entry.revents;
+}
+
 static int events_of(const object_t *object, short events) {
-    if (object->kind == HAFT_IO_A_STREAM)
-        return events_of_stream(object, events);
-    if (object->kind == HAFT_IO_A_LISTENER)
+    switch (object->kind) {
+    case HAFT_IO_A_STREAM:
+    case HAFT_IO_A_PIPE:
+        return haft_io_events_of_end(object, events);
+    case HAFT_IO_A_REAL_END:
+        return events_of_real(object, events);
+    case HAFT_IO_A_LISTENER:
         return haft_io_ring_empty(&object->arrived) ? 0 : events & POLLIN;
-    return POLLHUP |
-           (events & POLLOUT); /* as the system has it of a socket that is not connected */
+    case HAFT_IO_A_FILE: /* it is always ready */
+        return events & (POLLIN | POLLOUT);
+    case HAFT_IO_A_SOCKET: /* as the system has it of one that is not connected */
+        break;
+    }
+    return POLLHUP | (events & POLLOUT);
 }
 
 static bool sends(const haft_io_operation_t *operation) {
@@ -263,42 +223,47 @@ static ssize_t attempt_here(const haft_io_operation_t *operation) {
                    operation);
 }
 
-static ssize_t transfer_file(haft_io_worker_t *worker, object_t *object,
-                             const haft_io_operation_t *operation) {
-    if (operation->kind != HAFT_IO_READ && operation->kind != HAFT_IO_WRITE &&
-        operation->kind != HAFT_IO_READ_PARTS && operation->kind != HAFT_IO_WRITE_PARTS)
-        return -ENOTSOCK;
-    struct iovec part;
-    haft_io_memory_t memory;
-    memory_of_operation(operation, &part, &memory);
-    return haft_io_simulated_file_transfers(worker->simulated, object, &memory, &object->position,
-                                            sends(operation));
+static bool is_of_sockets(const haft_io_operation_t *operation) {
+    enum haft_io_kind kind = operation->kind;
+    return kind == HAFT_IO_RECEIVE || kind == HAFT_IO_SEND || kind == HAFT_IO_RECEIVE_MESSAGE ||
+           kind == HAFT_IO_SEND_MESSAGE;
 }
 
-static ssize_t transfer(haft_io_worker_t *worker, object_t *end,
+static ssize_t transfer(haft_io_worker_t *worker, object_t *object,
                         const haft_io_operation_t *operation) {
     int flags = haft_io_flags_of(operation);
+    if (is_of_sockets(operation) && !haft_io_object_is_socket(object))
+        return -ENOTSOCK;
     if ((flags & ~FLAGS) != 0)
         return -EOPNOTSUPP;
-    if (end->kind != HAFT_IO_A_STREAM)
-        return -ENOTCONN;
     struct iovec part;
     haft_io_memory_t memory;
-    ssize_t done = memory_of_operation(operation, &part, &memory);
-    if (done != 0)
-        return done;
-    if (sends(operation))
-        done = write_end(worker->simulated, end, &memory);
-    else
-        done = read_end(worker->simulated, end, &memory, flags);
-    if (done > 0 && (flags & MSG_PEEK) == 0)
-        haft_io_wake(waiters_of(worker->backend_state, end->peer->descriptor),
-                     sends(operation) ? HAFT_IO_INWARD : HAFT_IO_OUTWARD, false, false);
-    return done;
+    int code = memory_of_operation(operation, &part, &memory);
+    if (code != 0)
+        return code;
+    switch (object->kind) {
+    case HAFT_IO_A_STREAM:
+    case HAFT_IO_A_PIPE:
+        return haft_io_simulated_end_transfers(worker->backend_state, object, &memory, flags,
+                                               sends(operation));
+    case HAFT_IO_A_FILE:
+        return haft_io_simulated_file_transfers(worker->simulated, object, &memory,
+                                                &object->position, sends(operation));
+    default:
+        return -ENOTCONN;
+    }
+}
+
+static ssize_t attempt_really(const object_t *end, const haft_io_operation_t *operation) {
+    haft_io_operation_t real = *operation;
+    real.descriptor = end->real;
+    return haft_io_operate_blocking(&real);
 }
 
 static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
                        const haft_io_operation_t *operation) {
+    if (object->kind == HAFT_IO_A_REAL_END)
+        return attempt_really(object, operation);
     switch (operation->kind) {
     case HAFT_IO_POLL: {
         int ready = events_of(object, (short)operation->flags);
@@ -311,8 +276,7 @@ static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
     case HAFT_IO_READ_LENT:
         return haft_io_read_into_lent(operation, attempt_here);
     default:
-        return object->kind == HAFT_IO_A_FILE ? transfer_file(worker, object, operation)
-                                              : transfer(worker, object, operation);
+        return transfer(worker, object, operation);
     }
 }
 
@@ -360,7 +324,7 @@ static int look_at_objects(state_t *state, struct pollfd *entries, size_t count)
     return ready;
 }
 
-/* Real ones: what does not come in time takes its time in the simulation, too. */
+/* What does not come in time takes its time in the simulation, too. */
 static int poll_real(haft_io_simulated_t *simulated, struct pollfd *entries, size_t count,
                      int64_t deadline) {
     int64_t until = HAFT_IO_FOREVER;
@@ -372,20 +336,41 @@ static int poll_real(haft_io_simulated_t *simulated, struct pollfd *entries, siz
     return ready;
 }
 
-static bool has_objects(const struct pollfd *entries, size_t count) {
+/* Whether all are the system's, by number or because they have become real. */
+static bool are_real(state_t *state, const struct pollfd *entries, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const object_t *object = haft_io_object_of(state, entries[i].fd);
+        if (entries[i].fd >= FIRST && (object == NULL || object->kind != HAFT_IO_A_REAL_END))
+            return false;
+    }
+    return true;
+}
+
+static int poll_several_real(state_t *state, struct pollfd *entries, size_t count,
+                             int64_t deadline) {
+    struct pollfd few[HAFT_IO_FEW], *real = count <= HAFT_IO_FEW ? few : calloc(count, sizeof *few);
+    if (real == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const object_t *end = haft_io_object_of(state, entries[i].fd);
+        real[i] = (struct pollfd){end != NULL ? end->real : entries[i].fd, entries[i].events, 0};
+    }
+    int ready = poll_real(state->simulated, real, count, deadline);
     for (size_t i = 0; i < count; i++)
-        if (entries[i].fd >= FIRST)
-            return true;
-    return false;
+        entries[i].revents = real[i].revents;
+    if (real != few)
+        free(real);
+    return ready;
 }
 
 static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
                         int64_t deadline) {
-    if (!has_objects(entries, count))
-        return poll_real(runner->worker->simulated, entries, count, deadline);
+    state_t *state = runner->worker->backend_state;
     for (;;) {
-        int ready = look_at_objects(runner->worker->backend_state, entries, count);
-        if (ready != 0 || deadline <= runner->worker->simulated->now)
+        if (are_real(state, entries, count))
+            return poll_several_real(state, entries, count, deadline);
+        int ready = look_at_objects(state, entries, count);
+        if (ready != 0 || deadline <= state->simulated->now)
             return ready;
         int code = haft_io_wait_on_several(find, runner, entries, count, deadline);
         if (code != 0 && code != -ETIMEDOUT)
@@ -412,18 +397,7 @@ static haft_io_worker_t *simulating(const char *function) {
 
 int haft_io_simulated_pair(int ends[2]) {
     state_t *state = simulating("haft_io_simulated_pair")->backend_state;
-    object_t *one = haft_io_object_new(state, HAFT_IO_A_SOCKET);
-    object_t *other = haft_io_object_new(state, HAFT_IO_A_SOCKET);
-    if (one == NULL || other == NULL || haft_io_object_join(one, other) != 0) {
-        if (one != NULL)
-            one->open = false;
-        if (other != NULL)
-            other->open = false;
-        return -ENOMEM;
-    }
-    ends[0] = one->descriptor;
-    ends[1] = other->descriptor;
-    return 0;
+    return haft_io_object_pair(state, HAFT_IO_A_STREAM, ends);
 }
 
 int haft_io_end_simulated_output(int descriptor) {
@@ -433,17 +407,18 @@ int haft_io_end_simulated_output(int descriptor) {
         return -EBADF;
     switch (end->kind) {
     case HAFT_IO_A_FILE:
+    case HAFT_IO_A_PIPE:
         return -ENOTSOCK;
     case HAFT_IO_A_SOCKET:
         return -ENOTCONN;
     case HAFT_IO_A_LISTENER: /* as Linux has it */
         return 0;
+    case HAFT_IO_A_REAL_END:
+        return haft_io_end_output(end->real);
     case HAFT_IO_A_STREAM:
         break;
     }
-    end->ended = end->peer->finished = true;
-    haft_io_object_wake(state, end, false);
-    haft_io_object_wake(state, end->peer, false);
+    haft_io_simulated_end_ends_output(state, end);
     return 0;
 }
 
@@ -526,10 +501,13 @@ static void stop(haft_io_worker_t *worker) {
     state_t *state = worker->backend_state;
     haft_io_simulated_network_stop(state);
     for (int i = 0; i < state->count; i++) {
-        if (state->objects[i]->open && state->objects[i]->kind == HAFT_IO_A_FILE)
-            haft_io_simulated_file_closes(state->objects[i]->file);
-        free(state->objects[i]->bytes);
-        free(state->objects[i]);
+        object_t *object = state->objects[i];
+        if (object->open && object->kind == HAFT_IO_A_FILE)
+            haft_io_simulated_file_closes(object->file);
+        if (object->open && object->kind == HAFT_IO_A_REAL_END)
+            haft_io_close_file(object->real);
+        free(object->bytes);
+        free(object);
     }
     free(state->objects);
     haft_io_simulated_files_stop(state);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the simulation share: the table of what exists in it only. simulation.c has the run, and streams;
- * simulated_network.c has sockets and listeners, simulated_files.c has files.
+ * What the files of the simulation share: the table of what exists in it only. simulation.c has the run;
+ * simulated_streams.c has streams and pipes, simulated_network.c sockets and listeners, simulated_files.c files.
  *
  *   kind     | is made by                       | becomes
  *   SOCKET   | haft_io_socket                   | STREAM, by a connect; LISTENER, by haft_io_listen_tcp or _unix
- *   STREAM   | haft_io_simulated_pair; for the  |
+ *   STREAM   | haft_io_simulated_pair,          | REAL_END, both ends, when haft_io_start_process is given one
+ *            | haft_io_socket_pair; for the     |
  *            | other end of a connect           |
+ *   PIPE     | haft_io_pipe                     | likewise
+ *   REAL_END |                                  |
  *   LISTENER |                                  |
  *   FILE     | haft_io_open                     |
  *
@@ -18,9 +21,16 @@
 
 #include "internal.h"
 
-enum { HAFT_IO_FIRST_SIMULATED = 1 << 28, HAFT_IO_STREAM_SIZE = 4096 };
+enum { HAFT_IO_FIRST_SIMULATED = 1 << 28 };
 
-enum haft_io_object_kind { HAFT_IO_A_SOCKET, HAFT_IO_A_STREAM, HAFT_IO_A_LISTENER, HAFT_IO_A_FILE };
+enum haft_io_object_kind {
+    HAFT_IO_A_SOCKET,
+    HAFT_IO_A_STREAM,
+    HAFT_IO_A_PIPE,
+    HAFT_IO_A_REAL_END,
+    HAFT_IO_A_LISTENER,
+    HAFT_IO_A_FILE
+};
 
 /* Of the network, which has one host: a port, or a path. */
 typedef struct haft_io_place_there {
@@ -47,13 +57,14 @@ struct haft_io_object {
     bool open;
     int fails;                   /* an error, of the next operation */
     haft_io_place_there_t place; /* of a socket, a listener, and the ends of a connection */
-    /* A stream's end. */
+    /* A stream's end, or a pipe's. */
     haft_io_object_t *peer;
+    int real; /* if it has become real, what it is of the system */
     bool broken;
     bool finished; /* its peer was closed, or has ended its output: nothing comes any more */
     bool ended; /* its peer was closed, or it has ended its output: nothing is written any more */
-    size_t first, count;
-    char *bytes; /* to be read here */
+    size_t first, count, size;
+    char *bytes; /* a ring of `size`, of what is to be read here */
     /* A listener: the connections that nobody has accepted yet, and the sockets that wait for room. `waiting`
        counts those connections, and the room that was given to sockets which have not taken it yet. */
     size_t backlog, waiting;
@@ -86,10 +97,10 @@ haft_io_object_t *haft_io_object_new(haft_io_simulated_state_t *state,
                                      enum haft_io_object_kind kind);
 void haft_io_object_wake(haft_io_simulated_state_t *state, const haft_io_object_t *object,
                          bool closed);
+void haft_io_object_wake_one_way(haft_io_simulated_state_t *state, const haft_io_object_t *object,
+                                 enum haft_io_direction direction);
 void haft_io_object_close(haft_io_simulated_state_t *state, haft_io_object_t *object);
-/* Makes the two a stream; -ENOMEM leaves them what they are. */
-int haft_io_object_join(haft_io_object_t *one, haft_io_object_t *other);
-void haft_io_object_break(haft_io_simulated_state_t *state, haft_io_object_t *end);
+bool haft_io_object_is_socket(const haft_io_object_t *object);
 
 /* As many bytes as asked, or fewer, if the simulation is to do that. */
 size_t haft_io_drawn_size(haft_io_simulated_t *simulated, size_t size);
@@ -110,6 +121,22 @@ void haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t leng
 bool haft_io_fault_is_drawn(haft_io_simulated_t *simulated);
 /* The same for an operation on an object: 0, or its error. */
 int haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *object, bool writes);
+
+/* ---- Streams and pipes (simulated_streams.c) ---- */
+
+/* Makes the two ends of this kind, of a pipe the first to read from; -ENOMEM leaves them what they are. */
+int haft_io_object_join(haft_io_object_t *one, haft_io_object_t *other,
+                        enum haft_io_object_kind kind);
+/* Two new ones. 0 or -ENOMEM. */
+int haft_io_object_pair(haft_io_simulated_state_t *state, enum haft_io_object_kind kind,
+                        int ends[2]);
+void haft_io_object_break(haft_io_simulated_state_t *state, haft_io_object_t *end);
+void haft_io_simulated_end_closes(haft_io_simulated_state_t *state, haft_io_object_t *end);
+void haft_io_simulated_end_ends_output(haft_io_simulated_state_t *state, haft_io_object_t *end);
+/* -EAGAIN where it has to wait. */
+ssize_t haft_io_simulated_end_transfers(haft_io_simulated_state_t *state, haft_io_object_t *end,
+                                        const haft_io_memory_t *memory, int flags, bool writes);
+int haft_io_events_of_end(const haft_io_object_t *end, short events);
 
 /* ---- The network (simulated_network.c) ---- */
 

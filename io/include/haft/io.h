@@ -757,8 +757,9 @@ int haft_io_count(haft_io_counters_t *counters);
 typedef struct haft_io_simulation {
     uint64_t seed;     /* 0: HAFT_IO_SEED in the environment, or else a new seed for each run */
     bool short_counts; /* what is simulated reads and writes less than asked, at random */
-    bool network; /* sockets and listeners are the simulation's, see below; else the system's */
-    bool files;   /* files and directories, likewise */
+    bool
+        network; /* sockets, listeners and pipes are the simulation's, see below; else the system's */
+    bool files;             /* files and directories, likewise */
     unsigned faults_one_in; /* of so many operations on what is simulated one fails; 0: none */
 } haft_io_simulation_t;
 
@@ -789,8 +790,8 @@ void haft_io_simulated_break(int end);
 
 /*
  * With haft_io_simulation_t.network, haft_io_socket, haft_io_listen_tcp, haft_io_listen_unix, haft_io_accept,
- * haft_io_connect, haft_io_connect_tcp, haft_io_connect_unix and haft_io_port are those of a network that exists in
- * this simulation only. It has one host, which each address and each name is, and haft_io_resolve gives 127.0.0.1 or
+ * haft_io_connect, haft_io_connect_tcp, haft_io_connect_unix, haft_io_port, haft_io_pipe and haft_io_socket_pair are
+ * those of a network that exists in this simulation only. It has one host, which each address and each name is, and haft_io_resolve gives 127.0.0.1 or
  * ::1 for every name. A connection is a stream as of haft_io_simulated_pair.
  *
  * -EADDRINUSE: a listener that is open has the port or the path. Port 0 is given a number. A connect where nobody
@@ -801,6 +802,12 @@ void haft_io_simulated_break(int end);
  * Unlike the system's, a path is free as soon as its listener is closed, and there is no file of that name. There
  * are streams only: sockets of other types are -EOPNOTSUPP, those of other families -EAFNOSUPPORT. The calls of the
  * system that take a socket, such as setsockopt(2), getpeername(2) and shutdown(2), do not know these, and say EBADF.
+ *
+ * A pair is a stream as of haft_io_simulated_pair. A pipe holds 65536 bytes, and a write of up to PIPE_BUF bytes comes
+ * whole; otherwise it is as Linux has it, but that a write where nobody reads is -EPIPE without a signal. An end that
+ * haft_io_start_process is given becomes the system's, and so does the other: what is under way goes along, and from then
+ * on operations on both block, and the simulation lets none of them fail. What is simulated and no end of a stream is
+ * -EOPNOTSUPP there.
  */
 
 /*
@@ -820,7 +827,8 @@ void haft_io_simulated_break(int end);
  * as what: a read or write of a stream breaks it (-ECONNRESET); of a file, -EIO, and a write -EIO or -ENOSPC; a sync,
  * and what is done with a path, -EIO; haft_io_open and haft_io_socket, -EMFILE; a connect, -ECONNREFUSED or -ETIMEDOUT. An
  * accept fails with -EMFILE, so that haft_io_accept waits and tries again: with 1, where every operation fails, for
- * ever. A poll, a close, haft_io_end_output and haft_io_port do not fail.
+ * ever. A poll, a close, haft_io_end_output and haft_io_port do not fail; nor does what is done with a pipe, but there
+ * may be no descriptors for one, nor for a pair (-EMFILE).
  */
 
 /* The next operation that begins on the descriptor, of the simulation, fails so, and has done nothing; `code` is
