@@ -41,6 +41,11 @@ object_t *haft_io_object_of(state_t *state, int descriptor) {
                                                                              : NULL;
 }
 
+bool haft_io_is_simulated_stream(int descriptor) {
+    const object_t *object = haft_io_object_of(haft_io_worker()->backend_state, descriptor);
+    return object == NULL || object->kind != HAFT_IO_DATAGRAMS;
+}
+
 static haft_io_descriptor_t *waiters_of(state_t *state, int descriptor) {
     return haft_io_descriptor(state->descriptors, descriptor, true);
 }
@@ -90,6 +95,9 @@ void haft_io_object_close(state_t *state, object_t *object) {
         break;
     case HAFT_IO_A_LISTENER:
         haft_io_simulated_listener_closes(state, object);
+        break;
+    case HAFT_IO_DATAGRAMS:
+        haft_io_simulated_datagrams_close(state, object);
         break;
     case HAFT_IO_A_FILE:
         haft_io_simulated_file_closes(object->file);
@@ -158,6 +166,7 @@ int haft_io_fault_of(state_t *state, object_t *object, bool writes) {
         return -ECONNRESET;
     case HAFT_IO_A_PIPE: /* has nothing that could go wrong */
     case HAFT_IO_A_REAL_END:
+    case HAFT_IO_DATAGRAMS: /* go wrong on their way */
         break;
     }
     return 0;
@@ -179,6 +188,8 @@ static int events_of(const object_t *object, short events) {
         return events_of_real(object, events);
     case HAFT_IO_A_LISTENER:
         return haft_io_ring_empty(&object->arrived) ? 0 : events & POLLIN;
+    case HAFT_IO_DATAGRAMS:
+        return haft_io_events_of_datagrams(object, events);
     case HAFT_IO_A_FILE: /* it is always ready */
         return events & (POLLIN | POLLOUT);
     case HAFT_IO_A_SOCKET: /* as the system has it of one that is not connected */
@@ -206,7 +217,6 @@ static int memory_of_operation(const haft_io_operation_t *operation, struct iove
     if (sends(operation) && message->msg_controllen != 0)
         return -EOPNOTSUPP;
     if (!sends(operation)) {
-        message->msg_namelen = 0;
         message->msg_controllen = 0;
         message->msg_flags = 0;
     }
@@ -229,19 +239,54 @@ static bool is_of_sockets(const haft_io_operation_t *operation) {
            kind == HAFT_IO_SEND_MESSAGE;
 }
 
+static ssize_t receive_datagram(state_t *state, object_t *socket,
+                                const haft_io_operation_t *operation,
+                                const haft_io_memory_t *memory, int flags) {
+    bool truncated = false;
+    if (operation->kind != HAFT_IO_RECEIVE_MESSAGE)
+        return haft_io_simulated_datagram_receives(state, socket, memory, flags, operation->address,
+                                                   operation->address_size, &truncated);
+    struct msghdr *message = operation->buffer;
+    ssize_t got = haft_io_simulated_datagram_receives(
+        state, socket, memory, flags, message->msg_name, &message->msg_namelen, &truncated);
+    message->msg_flags |= truncated ? MSG_TRUNC : 0;
+    return got;
+}
+
+static ssize_t transfer_datagram(state_t *state, object_t *socket,
+                                 const haft_io_operation_t *operation,
+                                 const haft_io_memory_t *memory, int flags) {
+    if (!sends(operation)) /* and a read of nothing takes none */
+        return memory->size == 0 && !is_of_sockets(operation)
+                   ? 0
+                   : receive_datagram(state, socket, operation, memory, flags);
+    const struct sockaddr *address = operation->address;
+    socklen_t size = address != NULL ? *operation->address_size : 0;
+    if (operation->kind == HAFT_IO_SEND_MESSAGE) {
+        const struct msghdr *message = operation->buffer;
+        address = message->msg_name;
+        size = message->msg_namelen;
+    }
+    return haft_io_simulated_datagram_sends(state, socket, memory, address, size);
+}
+
 static ssize_t transfer(haft_io_worker_t *worker, object_t *object,
                         const haft_io_operation_t *operation) {
     int flags = haft_io_flags_of(operation);
     if (is_of_sockets(operation) && !haft_io_object_is_socket(object))
         return -ENOTSOCK;
-    if ((flags & ~FLAGS) != 0)
+    if ((flags & ~(object->kind == HAFT_IO_DATAGRAMS ? FLAGS | MSG_TRUNC : FLAGS)) != 0)
         return -EOPNOTSUPP;
     struct iovec part;
     haft_io_memory_t memory;
     int code = memory_of_operation(operation, &part, &memory);
     if (code != 0)
         return code;
+    if (operation->kind == HAFT_IO_RECEIVE_MESSAGE && object->kind != HAFT_IO_DATAGRAMS)
+        ((struct msghdr *)operation->buffer)->msg_namelen = 0;
     switch (object->kind) {
+    case HAFT_IO_DATAGRAMS:
+        return transfer_datagram(worker->backend_state, object, operation, &memory, flags);
     case HAFT_IO_A_STREAM:
     case HAFT_IO_A_PIPE:
         return haft_io_simulated_end_transfers(worker->backend_state, object, &memory, flags,
@@ -415,6 +460,8 @@ int haft_io_end_simulated_output(int descriptor) {
         return 0;
     case HAFT_IO_A_REAL_END:
         return haft_io_end_output(end->real);
+    case HAFT_IO_DATAGRAMS:
+        return haft_io_simulated_datagrams_end_output(end);
     case HAFT_IO_A_STREAM:
         break;
     }
@@ -500,6 +547,7 @@ static void interrupt(haft_io_worker_t *worker) {
 static void stop(haft_io_worker_t *worker) {
     state_t *state = worker->backend_state;
     haft_io_simulated_network_stop(state);
+    haft_io_simulated_datagrams_stop(state);
     for (int i = 0; i < state->count; i++) {
         object_t *object = state->objects[i];
         if (object->open && object->kind == HAFT_IO_A_FILE)
@@ -520,6 +568,7 @@ static int start(haft_io_worker_t *worker) {
         return -ENOMEM;
     state->simulated = worker->simulated;
     state->descriptors = worker->crew->descriptors;
+    haft_io_ring(&state->late);
     worker->backend_state = state;
     int code = worker->simulated->files ? haft_io_simulated_files_start(state) : 0;
     if (code != 0)

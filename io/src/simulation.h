@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the simulation share: the table of what exists in it only. simulation.c has the run;
- * simulated_streams.c has streams and pipes, simulated_network.c sockets and listeners, simulated_files.c files.
+ * simulated_streams.c has streams and pipes, simulated_network.c sockets and listeners, simulated_datagrams.c datagrams,
+ * simulated_files.c files.
  *
  *   kind     | is made by                       | becomes
  *   SOCKET   | haft_io_socket                   | STREAM, by a connect; LISTENER, by haft_io_listen_tcp or _unix
@@ -11,6 +12,8 @@
  *   PIPE     | haft_io_pipe                     | likewise
  *   REAL_END |                                  |
  *   LISTENER |                                  |
+ *   DATAGRAMS| haft_io_socket,                  |
+ *            | haft_io_socket_pair              |
  *   FILE     | haft_io_open                     |
  *
  * Its descriptor is a number from HAFT_IO_FIRST_SIMULATED on, beyond what the system gives, and never another's. It
@@ -21,6 +24,8 @@
 
 #include "internal.h"
 
+#include <netinet/in.h>
+
 enum { HAFT_IO_FIRST_SIMULATED = 1 << 28 };
 
 enum haft_io_object_kind {
@@ -29,6 +34,7 @@ enum haft_io_object_kind {
     HAFT_IO_A_PIPE,
     HAFT_IO_A_REAL_END,
     HAFT_IO_A_LISTENER,
+    HAFT_IO_DATAGRAMS, /* a socket for these */
     HAFT_IO_A_FILE
 };
 
@@ -36,7 +42,8 @@ enum haft_io_object_kind {
 typedef struct haft_io_place_there {
     sa_family_t family; /* AF_UNSPEC: none */
     uint16_t port;
-    char path[108]; /* as in sockaddr_un */
+    struct in6_addr address; /* which makes no difference, but a receiver of datagrams is told it */
+    char path[108];          /* as in sockaddr_un */
 } haft_io_place_there_t;
 
 /* What a path names, and what is open. */
@@ -65,6 +72,9 @@ struct haft_io_object {
     bool ended; /* its peer was closed, or it has ended its output: nothing is written any more */
     size_t first, count, size;
     char *bytes; /* a ring of `size`, of what is to be read here */
+    /* A socket for datagrams. `waiting` counts those that have arrived. A pair's know their peer, and no place. */
+    haft_io_place_there_t to; /* where it is connected to */
+    bool refused;             /* nobody received there, and nobody here has been told yet */
     /* A listener: the connections that nobody has accepted yet, and the sockets that wait for room. `waiting`
        counts those connections, and the room that was given to sockets which have not taken it yet. */
     size_t backlog, waiting;
@@ -84,9 +94,11 @@ typedef struct haft_io_simulated_state {
     haft_io_descriptors_t *descriptors; /* the run's */
     haft_io_object_t **objects;
     int count, room;
-    uint16_t last_port; /* that was chosen */
-    void *listeners;    /* those that are open, by their places: a tree of tsearch(3) */
-    void *names;        /* those of files, by their paths: likewise */
+    uint16_t last_port;  /* that was chosen */
+    void *listeners;     /* those that are open, by their places: a tree of tsearch(3) */
+    void *receivers;     /* of datagrams, likewise */
+    haft_io_link_t late; /* datagrams under way */
+    void *names;         /* those of files, by their paths: likewise */
     ino_t last_file;
 } haft_io_simulated_state_t;
 
@@ -151,6 +163,34 @@ int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t 
 void haft_io_simulated_listener_closes(haft_io_simulated_state_t *state,
                                        haft_io_object_t *listener);
 void haft_io_simulated_network_stop(haft_io_simulated_state_t *state);
+
+/* 0, or why it is none. */
+int haft_io_place_of(const struct sockaddr *address, socklen_t size, haft_io_place_there_t *place);
+bool haft_io_is_some_address(const haft_io_place_there_t *place);
+/* Who has the place, of listeners or of receivers; NULL: nobody. */
+haft_io_object_t *haft_io_object_at(void *const *places, const haft_io_place_there_t *place);
+/* The place is an object's, with its port, or 0 for one that is chosen. -EADDRINUSE, -ENOMEM. */
+int haft_io_occupy(haft_io_simulated_state_t *state, void **places, haft_io_place_there_t *place);
+void haft_io_vacate(void **places, const haft_io_place_there_t *place);
+
+/* ---- Datagrams (simulated_datagrams.c) ---- */
+
+int haft_io_simulated_datagrams_pair(haft_io_simulated_state_t *state, int ends[2]);
+int haft_io_simulated_datagrams_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
+                                        const struct sockaddr *address, socklen_t size);
+/* -EAGAIN where it has to wait. `address`: NULL, where it is connected to. */
+ssize_t haft_io_simulated_datagram_sends(haft_io_simulated_state_t *state, haft_io_object_t *socket,
+                                         const haft_io_memory_t *memory,
+                                         const struct sockaddr *address, socklen_t size);
+ssize_t haft_io_simulated_datagram_receives(haft_io_simulated_state_t *state,
+                                            haft_io_object_t *socket,
+                                            const haft_io_memory_t *memory, int flags,
+                                            struct sockaddr *address, socklen_t *address_size,
+                                            bool *truncated);
+int haft_io_events_of_datagrams(const haft_io_object_t *socket, short events);
+int haft_io_simulated_datagrams_end_output(haft_io_object_t *socket);
+void haft_io_simulated_datagrams_close(haft_io_simulated_state_t *state, haft_io_object_t *socket);
+void haft_io_simulated_datagrams_stop(haft_io_simulated_state_t *state);
 
 /* ---- Files (simulated_files.c) ---- */
 

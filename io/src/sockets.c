@@ -33,6 +33,12 @@ int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]) {
                                                                                         : -errno;
 }
 
+int haft_io_bind(int socket, const struct sockaddr *address, socklen_t size) {
+    if (haft_io_is_simulated(socket))
+        return haft_io_network_bind(socket, address, size);
+    return HAFT_IO_RESULT(bind(socket, address, size));
+}
+
 typedef union address {
     struct sockaddr any;
     struct sockaddr_in v4;

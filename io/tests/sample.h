@@ -420,6 +420,41 @@ BODY(use_sockets) {
     return NULL;
 }
 
+/* ---- Datagrams that come with their sender ---- */
+
+static int asked, asking;
+BODY(answer_a_datagram) {
+    char byte;
+    struct sockaddr_in from;
+    socklen_t size = sizeof from;
+    must(haft_io_receive_from(asked, &byte, 1, 0, (struct sockaddr *)&from, &size));
+    must(haft_io_send_to(asked, &byte, 1, 0, (struct sockaddr *)&from, size));
+    return NULL;
+}
+BODY(ask_by_datagram) {
+    char byte;
+    must(haft_io_send(asking, "x", 1, 0));
+    must(haft_io_receive(asking, &byte, 1, 0));
+    return NULL;
+}
+BODY(ask_and_answer) {
+    start(answer_a_datagram, NULL);
+    start(ask_by_datagram, NULL);
+    return NULL;
+}
+BODY(use_datagrams) {
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    HAFT_IO_CLOSING int one = (int)must(haft_io_socket(AF_INET, SOCK_DGRAM, 0));
+    HAFT_IO_CLOSING int other = (int)must(haft_io_socket(AF_INET, SOCK_DGRAM, 0));
+    must(haft_io_bind(one, (struct sockaddr *)&address, sizeof address));
+    address.sin_port = htons((uint16_t)must(haft_io_port(one)));
+    must(haft_io_connect(other, (struct sockaddr *)&address, sizeof address));
+    asked = one, asking = other;
+    must(haft_io_scope(ask_and_answer, NULL, NULL));
+    return NULL;
+}
+
 /* ---- Answers, of several that the same poll wakes ---- */
 
 enum { ANSWERERS = 3 };
@@ -586,10 +621,11 @@ typedef struct sample {
 } sample_t;
 
 static const sample_t samples[] = {
-    {"locks", use_locks, true},     {"channels", use_channels, true},
-    {"scopes", use_scopes, true},   {"descriptors", use_descriptors, false},
-    {"sockets", use_sockets, true}, {"exchanges", use_exchanges, true},
-    {"files", use_files, true},     {"pool", use_pool, false},
+    {"locks", use_locks, true},         {"channels", use_channels, true},
+    {"scopes", use_scopes, true},       {"descriptors", use_descriptors, true},
+    {"sockets", use_sockets, true},     {"datagrams", use_datagrams, true},
+    {"exchanges", use_exchanges, true}, {"files", use_files, true},
+    {"pool", use_pool, false},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 

@@ -448,6 +448,8 @@ int haft_io_connect(int socket, const struct sockaddr *address, socklen_t addres
 
 int haft_io_socket(int domain, int type, int protocol);
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]);
+/* As bind(2): for sockets of datagrams (the functions below bind theirs), in a simulation, too. */
+int haft_io_bind(int socket, const struct sockaddr *address, socklen_t address_size);
 /* Return a listening socket. `host` is a numeric address, "::" for all; `port` 0: the system
    chooses (see haft_io_port). `backlog` 0: the system's maximum. */
 int haft_io_listen_tcp(const char *host, uint16_t port, int backlog);
@@ -790,8 +792,8 @@ void haft_io_simulated_break(int end);
 
 /*
  * With haft_io_simulation_t.network, haft_io_socket, haft_io_listen_tcp, haft_io_listen_unix, haft_io_accept,
- * haft_io_connect, haft_io_connect_tcp, haft_io_connect_unix, haft_io_port, haft_io_pipe and haft_io_socket_pair are
- * those of a network that exists in this simulation only. It has one host, which each address and each name is, and haft_io_resolve gives 127.0.0.1 or
+ * haft_io_connect, haft_io_connect_tcp, haft_io_connect_unix, haft_io_port, haft_io_bind, haft_io_pipe and
+ * haft_io_socket_pair are those of a network that exists in this simulation only. It has one host, which each address and each name is, and haft_io_resolve gives 127.0.0.1 or
  * ::1 for every name. A connection is a stream as of haft_io_simulated_pair.
  *
  * -EADDRINUSE: a listener that is open has the port or the path. Port 0 is given a number. A connect where nobody
@@ -800,10 +802,18 @@ void haft_io_simulated_break(int end);
  * socket meanwhile gets -EALREADY. Who closes a listener resets the connections that were not accepted.
  *
  * Unlike the system's, a path is free as soon as its listener is closed, and there is no file of that name. There
- * are streams only: sockets of other types are -EOPNOTSUPP, those of other families -EAFNOSUPPORT. The calls of the
+ * are streams and datagrams of UDP: sockets of other types, and a haft_io_bind of a stream, are -EOPNOTSUPP, those of
+ * other families -EAFNOSUPPORT. The calls of the
  * system that take a socket, such as setsockopt(2), getpeername(2) and shutdown(2), do not know these, and say EBADF.
  *
- * A pair is a stream as of haft_io_simulated_pair. A pipe holds 65536 bytes, and a write of up to PIPE_BUF bytes comes
+ * A socket of datagrams has one of the ports of UDP, which one other cannot have, too, of IPv4 or IPv6: that of
+ * haft_io_bind, or one that is chosen when it sends or connects. It holds 32 datagrams, and what comes then is lost.
+ * Datagrams come from the address that the sender is bound to, or from that which they were sent to. Who is connected
+ * to a port where nobody receives gets -ECONNREFUSED by his next operation after a send. A datagram is cut to the size
+ * of the buffer (MSG_TRUNC is heeded); one larger than 65507 bytes, over IPv6 65527, is -EMSGSIZE.
+ *
+ * A pair of SOCK_STREAM is a stream as of haft_io_simulated_pair; one of SOCK_DGRAM exchanges datagrams, none of which is
+ * lost: who sends waits while the other end holds 32. A pipe holds 65536 bytes, and a write of up to PIPE_BUF bytes comes
  * whole; otherwise it is as Linux has it, but that a write where nobody reads is -EPIPE without a signal. An end that
  * haft_io_start_process is given becomes the system's, and so does the other: what is under way goes along, and from then
  * on operations on both block, and the simulation lets none of them fail. What is simulated and no end of a stream is
@@ -827,8 +837,9 @@ void haft_io_simulated_break(int end);
  * as what: a read or write of a stream breaks it (-ECONNRESET); of a file, -EIO, and a write -EIO or -ENOSPC; a sync,
  * and what is done with a path, -EIO; haft_io_open and haft_io_socket, -EMFILE; a connect, -ECONNREFUSED or -ETIMEDOUT. An
  * accept fails with -EMFILE, so that haft_io_accept waits and tries again: with 1, where every operation fails, for
- * ever. A poll, a close, haft_io_end_output and haft_io_port do not fail; nor does what is done with a pipe, but there
- * may be no descriptors for one, nor for a pair (-EMFILE).
+ * ever. A poll, a close, haft_io_end_output and haft_io_port do not fail; nor does what is done with a pipe, or
+ * a pair of datagrams, but there may be no descriptors for one, nor for another pair (-EMFILE). Nor do operations on
+ * sockets of UDP: but of so many datagrams that are sent one is lost, or comes twice, or up to 100 ms late, after others.
  */
 
 /* The next operation that begins on the descriptor, of the simulation, fails so, and has done nothing; `code` is
