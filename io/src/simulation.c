@@ -100,7 +100,7 @@ void haft_io_object_close(state_t *state, object_t *object) {
         haft_io_simulated_datagrams_close(state, object);
         break;
     case HAFT_IO_A_FILE:
-        haft_io_simulated_file_closes(object->file);
+        haft_io_file_stop_using(object->file);
         break;
     }
 }
@@ -488,6 +488,13 @@ void haft_io_simulated_fail(int descriptor, int code) {
     object->fails = code;
 }
 
+void haft_io_simulated_crash(void) {
+    state_t *state = simulating("haft_io_simulated_crash")->backend_state;
+    if (state->root == NULL)
+        haft_io_misuse("haft_io_simulated_crash was called in a simulation without .files.");
+    haft_io_simulated_files_crash(state);
+}
+
 size_t haft_io_simulated_count(void) {
     const state_t *state = simulating("haft_io_simulated_count")->backend_state;
     size_t count = 0;
@@ -551,7 +558,7 @@ static void stop(haft_io_worker_t *worker) {
     for (int i = 0; i < state->count; i++) {
         object_t *object = state->objects[i];
         if (object->open && object->kind == HAFT_IO_A_FILE)
-            haft_io_simulated_file_closes(object->file);
+            haft_io_file_stop_using(object->file);
         if (object->open && object->kind == HAFT_IO_A_REAL_END)
             haft_io_close_file(object->real);
         free(object->bytes);
@@ -569,6 +576,7 @@ static int start(haft_io_worker_t *worker) {
     state->simulated = worker->simulated;
     state->descriptors = worker->crew->descriptors;
     haft_io_ring(&state->late);
+    haft_io_ring(&state->changes);
     worker->backend_state = state;
     int code = worker->simulated->files ? haft_io_simulated_files_start(state) : 0;
     if (code != 0)

@@ -2,7 +2,7 @@
 /*
  * What the files of the simulation share: the table of what exists in it only. simulation.c has the run;
  * simulated_streams.c has streams and pipes, simulated_network.c sockets and listeners, simulated_datagrams.c datagrams,
- * simulated_files.c files.
+ * simulated_directories.c names of files, simulated_files.c what is in these.
  *
  *   kind     | is made by                       | becomes
  *   SOCKET   | haft_io_socket                   | STREAM, by a connect; LISTENER, by haft_io_listen_tcp or _unix
@@ -46,16 +46,30 @@ typedef struct haft_io_place_there {
     char path[108];          /* as in sockaddr_un */
 } haft_io_place_there_t;
 
-/* What a path names, and what is open. */
-typedef struct haft_io_file {
-    size_t uses; /* by names and descriptors */
+typedef struct haft_io_content {
+    char *bytes;
+    size_t size, room;
+} haft_io_content_t;
+
+/* What names are of, and what is open. */
+typedef struct haft_io_file haft_io_file_t;
+struct haft_io_file {
+    size_t uses; /* by names, changes of names, and descriptors */
     mode_t mode; /* with the type, as of stat(2) */
     ino_t number;
     int64_t changed;
-    char *bytes;
-    size_t size, room;
-    haft_io_link_t names; /* those in a directory */
-} haft_io_file_t;
+    haft_io_link_t link; /* of those that a function has to see to */
+    /* A file. */
+    haft_io_content_t now, synced;
+    size_t changed_from, changed_to; /* `now`, since it was synced, as far as it is not new */
+    size_t least;                    /* its size since then, at its smallest */
+    /* A directory. */
+    haft_io_file_t *above;
+    void *tree;           /* of its names: of tsearch(3) */
+    haft_io_link_t names; /* the same, in their order */
+    size_t count;         /* of those that are of a file now */
+    bool syncs;           /* see haft_io_directory_sync */
+};
 
 typedef struct haft_io_object haft_io_object_t;
 struct haft_io_object {
@@ -85,7 +99,8 @@ struct haft_io_object {
     const haft_io_operation_t *connects; /* and who waits */
     /* A file that was opened, or a directory. */
     haft_io_file_t *file;
-    int flags; /* of open(2) */
+    bool stale; /* opened before a crash */
+    int flags;  /* of open(2) */
     int64_t position;
 };
 
@@ -94,11 +109,13 @@ typedef struct haft_io_simulated_state {
     haft_io_descriptors_t *descriptors; /* the run's */
     haft_io_object_t **objects;
     int count, room;
-    uint16_t last_port;  /* that was chosen */
-    void *listeners;     /* those that are open, by their places: a tree of tsearch(3) */
-    void *receivers;     /* of datagrams, likewise */
-    haft_io_link_t late; /* datagrams under way */
-    void *names;         /* those of files, by their paths: likewise */
+    uint16_t last_port;          /* that was chosen */
+    void *listeners;             /* those that are open, by their places: a tree of tsearch(3) */
+    void *receivers;             /* of datagrams, likewise */
+    haft_io_link_t late;         /* datagrams under way */
+    haft_io_file_t *root, *here; /* NULL: no files */
+    haft_io_link_t changes;      /* of names, that are not synced */
+    size_t change_count;
     ino_t last_file;
 } haft_io_simulated_state_t;
 
@@ -192,12 +209,39 @@ int haft_io_simulated_datagrams_end_output(haft_io_object_t *socket);
 void haft_io_simulated_datagrams_close(haft_io_simulated_state_t *state, haft_io_object_t *socket);
 void haft_io_simulated_datagrams_stop(haft_io_simulated_state_t *state);
 
-/* ---- Files (simulated_files.c) ---- */
+/* ---- Names of files (simulated_directories.c) ---- */
 
 /* 0; -ENOMEM. */
 int haft_io_simulated_files_start(haft_io_simulated_state_t *state);
 void haft_io_simulated_files_stop(haft_io_simulated_state_t *state);
-void haft_io_simulated_file_closes(haft_io_file_t *file);
+
+void haft_io_file_stop_using(haft_io_file_t *file);
+
+/* What a path is of. */
+typedef struct haft_io_path {
+    haft_io_file_t *file; /* NULL: nothing */
+    haft_io_file_t
+        *directory;    /* in which `text`, of `length`, is its name; NULL: it ends in none */
+    struct name *name; /* NULL: there is none, but could be */
+    const char *text;
+    size_t length;
+    bool slash; /* behind the name */
+} haft_io_path_t;
+int haft_io_path_look_at(const haft_io_simulated_state_t *state, const char *path,
+                         haft_io_path_t *place);
+/* The same, when others have gone on; it may be made to fail with `fault`. */
+int haft_io_path_begin(const char *path, haft_io_path_t *place, int fault);
+/* A new file, or directory, where nothing is. 0 or -ENOMEM. */
+int haft_io_path_make(haft_io_simulated_state_t *state, haft_io_path_t *place, mode_t mode);
+
+void haft_io_directory_sync(haft_io_simulated_state_t *state, haft_io_file_t *directory);
+/* The files that are left are visited. */
+typedef void haft_io_file_visit_t(haft_io_simulated_state_t *state, haft_io_file_t *file);
+void haft_io_directories_crash(haft_io_simulated_state_t *state, haft_io_file_visit_t *visit);
+
+/* ---- Files (simulated_files.c) ---- */
+
+void haft_io_simulated_files_crash(haft_io_simulated_state_t *state);
 /* Reads or writes from `*offset` on, and moves that. */
 ssize_t haft_io_simulated_file_transfers(haft_io_simulated_t *simulated, haft_io_object_t *object,
                                          const haft_io_memory_t *memory, int64_t *offset,

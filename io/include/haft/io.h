@@ -824,13 +824,27 @@ void haft_io_simulated_break(int end);
  * With haft_io_simulation_t.files, haft_io_open, haft_io_list_directory, haft_io_make_directory, haft_io_remove,
  * haft_io_rename and haft_io_status are those of files that exist in this simulation only; for their descriptors are
  * read, write, read_at, write_at, sync and close. At first there are the directories "/" and ".", both empty and
- * apart from each other. A path is compared as it is written: "a//b" is not "a/b".
+ * apart from each other; "/" is above both.
  *
  * Errors are the system's: -ENOENT, -EEXIST, -EISDIR, -ENOTDIR, -ENOTEMPTY, -ENAMETOOLONG, -EBADF, -ENOSPC when there is no memory
- * for what is written. Not simulated, and -EOPNOTSUPP, are renamed directories, and flags of open(2) that ask for more
- * than a file: O_TMPFILE, O_DIRECT, O_PATH. There are no links; permissions are kept, and not checked. A crash that
- * loses what was not synced is not simulated either: haft_io_sync only succeeds. Time stamps are virtual.
+ * for what is written. Not simulated, and -EOPNOTSUPP, are flags of open(2) that ask for more than a file: O_TMPFILE, O_DIRECT,
+ * O_PATH. There are no links; permissions are kept, and not checked. Time stamps are virtual.
  */
+
+/*
+ * The machine crashes, and has come up again: the files are what they may be then, as the seed decides.
+ *
+ * What haft_io_sync has synced is there. Of a file that was written to since, each block of 512 bytes is the old one or
+ * the new one, or zeros where there was no old one; and what was written at its end may end sooner. If it was truncated
+ * by O_TRUNC, it is as it was before, or nothing old is left. Of a name that was made, removed or renamed since its
+ * directory was synced, the first few changes have been made, or none, or all; a rename has been made whole or not at
+ * all. To sync a file does not sync its name: open its directory, and sync that. Beyond 1000 changes of names that nobody has
+ * synced, the oldest has been.
+ *
+ * Call it when the tasks that use files have ended. What was opened before has to be closed, and is -EIO otherwise.
+ * Sockets and pipes are left alone. Needs haft_io_simulation_t.files.
+ */
+void haft_io_simulated_crash(void);
 
 /*
  * With haft_io_simulation_t.faults_one_in, the seed decides which operations fail, before they have done anything, and
