@@ -152,7 +152,7 @@ static void refuse(state_t *state, const datagram_t *datagram) {
     if (sender == NULL || !is_connected(sender) || sender->to.port != datagram->to.port)
         return;
     sender->refused = true;
-    haft_io_object_wake(state, sender, false);
+    haft_io_object_wake(state, sender);
 }
 
 static void deliver(state_t *state, datagram_t *datagram) {
@@ -323,7 +323,7 @@ int haft_io_simulated_datagrams_pair(state_t *state, int ends[2]) {
         sockets[i] = haft_io_object_new(state, HAFT_IO_DATAGRAMS);
         if (sockets[i] == NULL) {
             if (i == 1)
-                sockets[0]->open = false;
+                haft_io_number_close(state, sockets[0]->descriptor);
             return -ENOMEM;
         }
         haft_io_ring(&sockets[i]->arrived);
@@ -359,8 +359,8 @@ void haft_io_simulated_datagrams_close(state_t *state, object_t *socket) {
 }
 
 void haft_io_simulated_datagrams_stop(state_t *state) {
-    for (int i = 0; i < state->count; i++)
-        if (state->objects[i]->open && state->objects[i]->kind == HAFT_IO_DATAGRAMS)
-            free_all(&state->objects[i]->arrived);
+    for (object_t *object = state->objects; object != NULL; object = object->next)
+        if (object->open && object->kind == HAFT_IO_DATAGRAMS)
+            free_all(&object->arrived);
     free_all(&state->late);
 }

@@ -109,9 +109,8 @@ static void crash_file(state_t *state, file_t *file) {
 }
 
 void haft_io_simulated_files_crash(state_t *state) {
-    for (int i = 0; i < state->count; i++)
-        if (state->objects[i]->kind == HAFT_IO_A_FILE)
-            state->objects[i]->stale = true;
+    for (haft_io_object_t *object = state->objects; object != NULL; object = object->next)
+        object->stale |= object->kind == HAFT_IO_A_FILE;
     haft_io_directories_crash(state, crash_file);
 }
 

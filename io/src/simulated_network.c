@@ -197,7 +197,7 @@ static haft_io_object_t *take_first(haft_io_link_t *ring) {
 static void give_room(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
     for (; room_of(listener) != 0 && !haft_io_ring_empty(&listener->without_room);
          listener->waiting++)
-        haft_io_object_wake(state, take_first(&listener->without_room), false);
+        haft_io_object_wake(state, take_first(&listener->without_room));
 }
 
 int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
@@ -232,7 +232,7 @@ int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t
         return -ENOMEM;
     code = haft_io_object_join(socket, end, HAFT_IO_A_STREAM);
     if (code != 0) {
-        haft_io_object_close(state, end);
+        haft_io_number_close(state, end->descriptor);
         return code;
     }
     end->place = place;
@@ -240,7 +240,7 @@ int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t
         choose_port(state, &state->listeners, &socket->place);
     haft_io_append(&listener->arrived, &end->link);
     listener->waiting += !has_room;
-    haft_io_object_wake(state, listener, false);
+    haft_io_object_wake(state, listener);
     return 0;
 }
 
@@ -277,10 +277,10 @@ void haft_io_simulated_listener_closes(haft_io_simulated_state_t *state,
     while (!haft_io_ring_empty(&listener->arrived)) {
         haft_io_object_t *end = take_first(&listener->arrived);
         haft_io_object_break(state, end);
-        haft_io_object_close(state, end);
+        haft_io_number_close(state, end->descriptor);
     }
     while (!haft_io_ring_empty(&listener->without_room))
-        haft_io_object_wake(state, take_first(&listener->without_room), false);
+        haft_io_object_wake(state, take_first(&listener->without_room));
 }
 
 static void keep(void *place) {

@@ -37,6 +37,7 @@ int haft_io_object_join(object_t *one, object_t *other, enum haft_io_object_kind
         ends[i]->peer = ends[1 - i];
         ends[i]->bytes = bytes[i];
         ends[i]->size = sizes[i];
+        haft_io_ring(&ends[i]->passed);
     }
     return 0;
 }
@@ -46,9 +47,9 @@ int haft_io_object_pair(state_t *state, enum haft_io_object_kind kind, int ends[
     object_t *other = haft_io_object_new(state, HAFT_IO_A_SOCKET);
     if (one == NULL || other == NULL || haft_io_object_join(one, other, kind) != 0) {
         if (one != NULL)
-            one->open = false;
+            haft_io_number_close(state, one->descriptor);
         if (other != NULL)
-            other->open = false;
+            haft_io_number_close(state, other->descriptor);
         return -ENOMEM;
     }
     ends[0] = one->descriptor;
@@ -58,45 +59,81 @@ int haft_io_object_pair(state_t *state, enum haft_io_object_kind kind, int ends[
 
 void haft_io_object_break(state_t *state, object_t *end) {
     end->broken = end->peer->broken = true;
-    haft_io_object_wake(state, end, false);
-    haft_io_object_wake(state, end->peer, false);
+    haft_io_object_wake(state, end);
+    haft_io_object_wake(state, end->peer);
+}
+
+static haft_io_passed_t *first_passed(const object_t *end) {
+    return !haft_io_ring_empty(&end->passed)
+               ? HAFT_IO_OWNER(end->passed.next, haft_io_passed_t, link)
+               : NULL;
+}
+static void drop_passed(state_t *state, object_t *end) {
+    for (haft_io_passed_t *passed; (passed = first_passed(end)) != NULL;) {
+        haft_io_unlink(&passed->link);
+        haft_io_passed_drop(state, passed);
+    }
 }
 
 void haft_io_simulated_end_closes(state_t *state, object_t *end) {
     free(end->bytes);
     end->bytes = NULL;
+    drop_passed(state, end);
     end->peer->finished = end->peer->ended = true;
-    haft_io_object_wake(state, end->peer, false);
+    haft_io_object_wake(state, end->peer);
+}
+
+void haft_io_simulated_end_stops(object_t *end) {
+    for (haft_io_passed_t *passed; (passed = first_passed(end)) != NULL;) {
+        haft_io_unlink(&passed->link);
+        haft_io_passed_forget(passed);
+    }
 }
 
 void haft_io_simulated_end_ends_output(state_t *state, object_t *end) {
     end->ended = end->peer->finished = true;
-    haft_io_object_wake(state, end, false);
-    haft_io_object_wake(state, end->peer, false);
+    haft_io_object_wake(state, end);
+    haft_io_object_wake(state, end->peer);
 }
 
 /* ---- Transfers ---- */
 
-static ssize_t read_end(haft_io_simulated_t *simulated, object_t *end, const haft_io_memory_t *into,
-                        int flags) {
-    size_t size = into->size;
+/* So many of the bytes that are there are read at once: not what comes after those that others came along with. */
+static size_t run_of(const object_t *end) {
+    const haft_io_passed_t *passed = first_passed(end);
+    if (passed == NULL)
+        return end->count;
+    uint64_t run = passed->at + passed->length - (end->come - end->count);
+    return run < end->count ? (size_t)run : end->count;
+}
+
+ssize_t haft_io_simulated_end_reads(state_t *state, object_t *end, const haft_io_memory_t *memory,
+                                    int flags, haft_io_passed_t **passed) {
+    size_t size = memory->size;
     if (end->size == 0)
         return -EBADF;
     if (end->broken)
         return -ECONNRESET;
-    if (end->count == 0)
+    if (end->count == 0 || size == 0)
         return end->finished || size == 0 ? 0 : -EAGAIN;
-    if ((flags & WHOLE_PEEK) == WHOLE_PEEK && end->count < size && end->count < end->size &&
-        !end->finished)
+    size_t run = run_of(end);
+    if ((flags & WHOLE_PEEK) == WHOLE_PEEK && run < size && run == end->count &&
+        end->count < end->size && !end->finished)
         return -EAGAIN;
-    size = size < end->count ? size : end->count;
+    size = size < run ? size : run;
     if ((flags & MSG_WAITALL) == 0)
-        size = haft_io_drawn_size(simulated, size);
-    haft_io_memory_copy(into, end->bytes, end->size, end->first, size, false);
+        size = haft_io_drawn_size(state->simulated, size);
+    haft_io_memory_copy(memory, end->bytes, end->size, end->first, size, false);
     if ((flags & MSG_PEEK) != 0)
         return (ssize_t)size;
     end->first = (end->first + size) % end->size;
     end->count -= size;
+    haft_io_passed_t *first = first_passed(end);
+    if (first != NULL && first->at < end->come - end->count) {
+        haft_io_unlink(&first->link);
+        *passed = first;
+    }
+    haft_io_object_wake_one_way(state, end->peer, HAFT_IO_OUTWARD);
     return (ssize_t)size;
 }
 
@@ -105,8 +142,8 @@ static size_t least_of(const object_t *end, size_t size) {
     return end->kind == HAFT_IO_A_PIPE && size <= PIPE_BUF ? size : 1;
 }
 
-static ssize_t write_end(haft_io_simulated_t *simulated, const object_t *end,
-                         const haft_io_memory_t *from) {
+ssize_t haft_io_simulated_end_writes(state_t *state, object_t *end, const haft_io_memory_t *memory,
+                                     haft_io_passed_t *passed) {
     object_t *peer = end->peer;
     if (peer->size == 0)
         return -EBADF;
@@ -114,26 +151,24 @@ static ssize_t write_end(haft_io_simulated_t *simulated, const object_t *end,
         return -ECONNRESET;
     if (end->ended)
         return -EPIPE;
-    size_t room = peer->size - peer->count, size = from->size, least = least_of(end, size);
+    size_t room = peer->size - peer->count, size = memory->size, least = least_of(end, size);
     if (size == 0)
         return 0;
     if (room < least)
         return -EAGAIN;
     size = size < room ? size : room;
     if (least == 1)
-        size = haft_io_drawn_size(simulated, size);
-    haft_io_memory_copy(from, peer->bytes, peer->size, peer->first + peer->count, size, true);
+        size = haft_io_drawn_size(state->simulated, size);
+    haft_io_memory_copy(memory, peer->bytes, peer->size, peer->first + peer->count, size, true);
+    if (passed != NULL) {
+        passed->at = peer->come;
+        passed->length = size;
+        haft_io_append(&peer->passed, &passed->link);
+    }
+    peer->come += size;
     peer->count += size;
+    haft_io_object_wake_one_way(state, peer, HAFT_IO_INWARD);
     return (ssize_t)size;
-}
-
-ssize_t haft_io_simulated_end_transfers(state_t *state, object_t *end,
-                                        const haft_io_memory_t *memory, int flags, bool writes) {
-    ssize_t done = writes ? write_end(state->simulated, end, memory)
-                          : read_end(state->simulated, end, memory, flags);
-    if (done > 0 && (flags & MSG_PEEK) == 0)
-        haft_io_object_wake_one_way(state, end->peer, writes ? HAFT_IO_INWARD : HAFT_IO_OUTWARD);
-    return done;
 }
 
 /* As the system has it of a pipe: no more data is POLLHUP alone, and no reader is POLLERR. */
@@ -214,9 +249,10 @@ int haft_io_become_real(int descriptor) {
         }
         free(ends[i]->bytes);
         ends[i]->bytes = NULL;
+        drop_passed(state, ends[i]);
         ends[i]->kind = HAFT_IO_A_REAL_END;
         ends[i]->real = real[i];
-        haft_io_object_wake(state, ends[i], false);
+        haft_io_object_wake(state, ends[i]);
     }
     return end->real;
 }

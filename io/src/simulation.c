@@ -37,8 +37,7 @@ bool haft_io_is_simulated(int descriptor) {
 
 object_t *haft_io_object_of(state_t *state, int descriptor) {
     int index = descriptor - FIRST;
-    return index >= 0 && index < state->count && state->objects[index]->open ? state->objects[index]
-                                                                             : NULL;
+    return index >= 0 && index < state->count ? state->numbers[index]->object : NULL;
 }
 
 bool haft_io_is_simulated_stream(int descriptor) {
@@ -50,39 +49,59 @@ static haft_io_descriptor_t *waiters_of(state_t *state, int descriptor) {
     return haft_io_descriptor(state->descriptors, descriptor, true);
 }
 
-object_t *haft_io_object_new(state_t *state, enum haft_io_object_kind kind) {
+int haft_io_object_number(state_t *state, object_t *object) {
     if (state->count == state->room) {
         size_t room = state->room == 0 ? 16 : 2 * (size_t)state->room;
-        object_t **grown = realloc(state->objects, room * sizeof(object_t *));
+        haft_io_number_t **grown = realloc(state->numbers, room * sizeof *grown);
         if (grown == NULL)
-            return NULL;
-        state->objects = grown;
+            return -ENOMEM;
+        state->numbers = grown;
         state->room = (int)room;
     }
+    haft_io_number_t *number = malloc(sizeof *number);
+    if (number == NULL || waiters_of(state, FIRST + state->count) == NULL) {
+        free(number);
+        return -ENOMEM;
+    }
+    *number = (haft_io_number_t){.object = object, .descriptor = FIRST + state->count};
+    haft_io_append(&object->numbers, &number->link);
+    object->uses++;
+    state->numbers[state->count++] = number;
+    return number->descriptor;
+}
+
+object_t *haft_io_object_new(state_t *state, enum haft_io_object_kind kind) {
     object_t *object = calloc(1, sizeof *object);
-    if (object == NULL || waiters_of(state, FIRST + state->count) == NULL) {
+    if (object == NULL)
+        return NULL;
+    object->kind = kind;
+    object->open = true;
+    haft_io_ring(&object->numbers);
+    object->descriptor = haft_io_object_number(state, object);
+    if (object->descriptor < 0) {
         free(object);
         return NULL;
     }
-    *object = (object_t){.kind = kind, .descriptor = FIRST + state->count, .open = true};
-    state->objects[state->count++] = object;
+    object->next = state->objects;
+    state->objects = object;
     return object;
-}
-
-void haft_io_object_wake(state_t *state, const object_t *object, bool closed) {
-    haft_io_descriptor_t *waiters = waiters_of(state, object->descriptor);
-    haft_io_wake(waiters, HAFT_IO_INWARD, closed, false);
-    haft_io_wake(waiters, HAFT_IO_OUTWARD, closed, false);
 }
 
 void haft_io_object_wake_one_way(state_t *state, const object_t *object,
                                  enum haft_io_direction direction) {
-    haft_io_wake(waiters_of(state, object->descriptor), direction, false, false);
+    const haft_io_link_t *numbers = &object->numbers;
+    for (const haft_io_link_t *link = numbers->next; link != numbers; link = link->next)
+        haft_io_wake(waiters_of(state, HAFT_IO_OWNER(link, haft_io_number_t, link)->descriptor),
+                     direction, false, false);
 }
 
-void haft_io_object_close(state_t *state, object_t *object) {
+void haft_io_object_wake(state_t *state, const object_t *object) {
+    haft_io_object_wake_one_way(state, object, HAFT_IO_INWARD);
+    haft_io_object_wake_one_way(state, object, HAFT_IO_OUTWARD);
+}
+
+static void close_object(state_t *state, object_t *object) {
     object->open = false;
-    haft_io_object_wake(state, object, true);
     switch (object->kind) {
     case HAFT_IO_A_SOCKET:
         break;
@@ -103,6 +122,33 @@ void haft_io_object_close(state_t *state, object_t *object) {
         haft_io_file_stop_using(object->file);
         break;
     }
+}
+
+/* What is closed with it, since it was under way there, takes its turn: so no stack, however many follow each other. */
+void haft_io_object_drop(state_t *state, object_t *object) {
+    if (--object->uses != 0)
+        return;
+    haft_io_append(&state->unused, &object->unused);
+    if (state->closes)
+        return;
+    state->closes = true;
+    while (!haft_io_ring_empty(&state->unused)) {
+        object = HAFT_IO_OWNER(state->unused.next, object_t, unused);
+        haft_io_unlink(&object->unused);
+        close_object(state, object);
+    }
+    state->closes = false;
+}
+
+void haft_io_number_close(state_t *state, int descriptor) {
+    haft_io_number_t *number = state->numbers[descriptor - FIRST];
+    object_t *object = number->object;
+    haft_io_descriptor_t *waiters = waiters_of(state, descriptor);
+    number->object = NULL;
+    haft_io_unlink(&number->link);
+    haft_io_wake(waiters, HAFT_IO_INWARD, true, false);
+    haft_io_wake(waiters, HAFT_IO_OUTWARD, true, false);
+    haft_io_object_drop(state, object);
 }
 
 bool haft_io_object_is_socket(const object_t *object) {
@@ -202,26 +248,21 @@ static bool sends(const haft_io_operation_t *operation) {
     return haft_io_events_of(operation) == POLLOUT;
 }
 
-/* Where the bytes of an operation go to, or come from. Nothing comes along with a message. */
-static int memory_of_operation(const haft_io_operation_t *operation, struct iovec *part,
-                               haft_io_memory_t *memory) {
-    *part = (struct iovec){operation->buffer, operation->size};
-    *memory = haft_io_memory_of(part, 1);
+static bool is_message(const haft_io_operation_t *operation) {
+    return operation->kind == HAFT_IO_RECEIVE_MESSAGE || operation->kind == HAFT_IO_SEND_MESSAGE;
+}
+
+/* Where the bytes of an operation go to, or come from. */
+static haft_io_memory_t memory_of_operation(const haft_io_operation_t *operation,
+                                            struct iovec *part) {
     if (operation->kind == HAFT_IO_READ_PARTS || operation->kind == HAFT_IO_WRITE_PARTS)
-        *memory = haft_io_memory_of(operation->buffer, operation->size);
-    if (operation->kind != HAFT_IO_RECEIVE_MESSAGE && operation->kind != HAFT_IO_SEND_MESSAGE)
-        return 0;
-    struct msghdr *message = operation->buffer;
-    if (message == NULL)
-        return -EFAULT;
-    if (sends(operation) && message->msg_controllen != 0)
-        return -EOPNOTSUPP;
-    if (!sends(operation)) {
-        message->msg_controllen = 0;
-        message->msg_flags = 0;
+        return haft_io_memory_of(operation->buffer, operation->size);
+    if (is_message(operation)) {
+        const struct msghdr *message = operation->buffer;
+        return haft_io_memory_of(message->msg_iov, message->msg_iovlen);
     }
-    *memory = haft_io_memory_of(message->msg_iov, message->msg_iovlen);
-    return 0;
+    *part = (struct iovec){operation->buffer, operation->size};
+    return haft_io_memory_of(part, 1);
 }
 
 static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
@@ -243,54 +284,84 @@ static ssize_t receive_datagram(state_t *state, object_t *socket,
                                 const haft_io_operation_t *operation,
                                 const haft_io_memory_t *memory, int flags) {
     bool truncated = false;
-    if (operation->kind != HAFT_IO_RECEIVE_MESSAGE)
+    if (memory->size == 0 && !is_of_sockets(operation)) /* which takes none */
+        return 0;
+    if (!is_message(operation))
         return haft_io_simulated_datagram_receives(state, socket, memory, flags, operation->address,
                                                    operation->address_size, &truncated);
     struct msghdr *message = operation->buffer;
     ssize_t got = haft_io_simulated_datagram_receives(
         state, socket, memory, flags, message->msg_name, &message->msg_namelen, &truncated);
-    message->msg_flags |= truncated ? MSG_TRUNC : 0;
+    if (got >= 0) {
+        message->msg_controllen = 0;
+        message->msg_flags = truncated ? MSG_TRUNC : 0;
+    }
     return got;
 }
 
-static ssize_t transfer_datagram(state_t *state, object_t *socket,
-                                 const haft_io_operation_t *operation,
-                                 const haft_io_memory_t *memory, int flags) {
-    if (!sends(operation)) /* and a read of nothing takes none */
-        return memory->size == 0 && !is_of_sockets(operation)
-                   ? 0
-                   : receive_datagram(state, socket, operation, memory, flags);
-    const struct sockaddr *address = operation->address;
-    socklen_t size = address != NULL ? *operation->address_size : 0;
-    if (operation->kind == HAFT_IO_SEND_MESSAGE) {
-        const struct msghdr *message = operation->buffer;
-        address = message->msg_name;
-        size = message->msg_namelen;
+static ssize_t send_datagram(state_t *state, object_t *socket, const haft_io_operation_t *operation,
+                             const haft_io_memory_t *memory) {
+    if (!is_message(operation))
+        return haft_io_simulated_datagram_sends(
+            state, socket, memory, operation->address,
+            operation->address != NULL ? *operation->address_size : 0);
+    const struct msghdr *message = operation->buffer;
+    if (message->msg_controllen != 0)
+        return -EOPNOTSUPP;
+    return haft_io_simulated_datagram_sends(state, socket, memory, message->msg_name,
+                                            message->msg_namelen);
+}
+
+static ssize_t read_end(state_t *state, object_t *end, const haft_io_operation_t *operation,
+                        const haft_io_memory_t *memory, int flags) {
+    haft_io_passed_t *passed = NULL;
+    ssize_t got = haft_io_simulated_end_reads(state, end, memory, flags, &passed);
+    if (is_message(operation) && got >= 0) {
+        struct msghdr *message = operation->buffer;
+        size_t room = message->msg_control != NULL ? message->msg_controllen : 0;
+        message->msg_namelen = 0;
+        message->msg_controllen = 0;
+        message->msg_flags = 0;
+        if (passed != NULL)
+            haft_io_passed_arrive(state, passed, message, room);
+    } else if (passed != NULL) {
+        haft_io_passed_drop(state, passed);
     }
-    return haft_io_simulated_datagram_sends(state, socket, memory, address, size);
+    return got;
+}
+
+static ssize_t write_end(state_t *state, object_t *end, const haft_io_operation_t *operation,
+                         const haft_io_memory_t *memory) {
+    haft_io_passed_t *passed = NULL;
+    int code = is_message(operation) ? haft_io_passed_of(state, operation->buffer, &passed) : 0;
+    if (code != 0)
+        return code;
+    ssize_t done = haft_io_simulated_end_writes(state, end, memory, passed);
+    if (done <= 0 && passed != NULL)
+        haft_io_passed_drop(state, passed);
+    return done;
 }
 
 static ssize_t transfer(haft_io_worker_t *worker, object_t *object,
                         const haft_io_operation_t *operation) {
+    state_t *state = worker->backend_state;
     int flags = haft_io_flags_of(operation);
     if (is_of_sockets(operation) && !haft_io_object_is_socket(object))
         return -ENOTSOCK;
     if ((flags & ~(object->kind == HAFT_IO_DATAGRAMS ? FLAGS | MSG_TRUNC : FLAGS)) != 0)
         return -EOPNOTSUPP;
+    if (is_message(operation) && operation->buffer == NULL)
+        return -EFAULT;
     struct iovec part;
-    haft_io_memory_t memory;
-    int code = memory_of_operation(operation, &part, &memory);
-    if (code != 0)
-        return code;
-    if (operation->kind == HAFT_IO_RECEIVE_MESSAGE && object->kind != HAFT_IO_DATAGRAMS)
-        ((struct msghdr *)operation->buffer)->msg_namelen = 0;
+    haft_io_memory_t memory = memory_of_operation(operation, &part);
     switch (object->kind) {
     case HAFT_IO_DATAGRAMS:
-        return transfer_datagram(worker->backend_state, object, operation, &memory, flags);
+        return sends(operation) ? send_datagram(state, object, operation, &memory)
+                                : receive_datagram(state, object, operation, &memory, flags);
     case HAFT_IO_A_STREAM:
     case HAFT_IO_A_PIPE:
-        return haft_io_simulated_end_transfers(worker->backend_state, object, &memory, flags,
-                                               sends(operation));
+        return sends(operation) ? write_end(state, object, operation, &memory)
+                                : read_end(state, object, operation, &memory, flags);
     case HAFT_IO_A_FILE:
         return haft_io_simulated_file_transfers(worker->simulated, object, &memory,
                                                 &object->position, sends(operation));
@@ -337,7 +408,9 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
     if (done != 0)
         return done;
     for (int code = 0; code == 0;) {
-        done = object->open ? attempt(runner->worker, object, operation) : -EBADF;
+        done = haft_io_object_of(state, operation->descriptor) == object
+                   ? attempt(runner->worker, object, operation)
+                   : -EBADF;
         if (done != -EAGAIN || haft_io_must_not_wait(operation))
             break;
         code = haft_io_wait_on(waiters_of(state, operation->descriptor), operation, runner->task);
@@ -423,13 +496,12 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
     }
 }
 
-static int close_object(haft_io_worker_t *worker, int descriptor) {
+static int close_number(haft_io_worker_t *worker, int descriptor) {
     if (descriptor < FIRST)
         return haft_io_close_elsewhere(descriptor);
-    object_t *object = haft_io_object_of(worker->backend_state, descriptor);
-    if (object == NULL)
+    if (haft_io_object_of(worker->backend_state, descriptor) == NULL)
         return -EBADF;
-    haft_io_object_close(worker->backend_state, object);
+    haft_io_number_close(worker->backend_state, descriptor);
     return 0;
 }
 
@@ -499,7 +571,7 @@ size_t haft_io_simulated_count(void) {
     const state_t *state = simulating("haft_io_simulated_count")->backend_state;
     size_t count = 0;
     for (int i = 0; i < state->count; i++)
-        count += state->objects[i]->open;
+        count += state->numbers[i]->object != NULL;
     return count;
 }
 
@@ -555,16 +627,25 @@ static void stop(haft_io_worker_t *worker) {
     state_t *state = worker->backend_state;
     haft_io_simulated_network_stop(state);
     haft_io_simulated_datagrams_stop(state);
-    for (int i = 0; i < state->count; i++) {
-        object_t *object = state->objects[i];
-        if (object->open && object->kind == HAFT_IO_A_FILE)
+    for (object_t *object = state->objects; object != NULL; object = object->next) {
+        if (!object->open)
+            continue;
+        object->open = false;
+        if (object->kind == HAFT_IO_A_FILE)
             haft_io_file_stop_using(object->file);
-        if (object->open && object->kind == HAFT_IO_A_REAL_END)
+        if (object->kind == HAFT_IO_A_REAL_END)
             haft_io_close_file(object->real);
+        if (object->kind == HAFT_IO_A_STREAM)
+            haft_io_simulated_end_stops(object);
+    }
+    for (object_t *object = state->objects, *next; object != NULL; object = next) {
+        next = object->next;
         free(object->bytes);
         free(object);
     }
-    free(state->objects);
+    for (int i = 0; i < state->count; i++)
+        free(state->numbers[i]);
+    free(state->numbers);
     haft_io_simulated_files_stop(state);
     free(state);
 }
@@ -575,6 +656,7 @@ static int start(haft_io_worker_t *worker) {
         return -ENOMEM;
     state->simulated = worker->simulated;
     state->descriptors = worker->crew->descriptors;
+    haft_io_ring(&state->unused);
     haft_io_ring(&state->late);
     haft_io_ring(&state->changes);
     worker->backend_state = state;
@@ -589,7 +671,7 @@ const haft_io_backend_t haft_io_simulation = {
     .start = start,
     .stop = stop,
     .operate = operate,
-    .close = close_object,
+    .close = close_number,
     .poll_several = poll_several,
     .poll = poll_time,
     .interrupt = interrupt,

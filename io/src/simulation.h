@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the simulation share: the table of what exists in it only. simulation.c has the run;
- * simulated_streams.c has streams and pipes, simulated_network.c sockets and listeners, simulated_datagrams.c datagrams,
+ * simulated_streams.c has streams and pipes, simulated_passing.c what is passed along there, simulated_network.c sockets and listeners, simulated_datagrams.c datagrams,
  * simulated_directories.c names of files, simulated_files.c what is in these.
  *
  *   kind     | is made by                       | becomes
@@ -16,8 +16,9 @@
  *            | haft_io_socket_pair              |
  *   FILE     | haft_io_open                     |
  *
- * Its descriptor is a number from HAFT_IO_FIRST_SIMULATED on, beyond what the system gives, and never another's. It
- * stays in the table, closed, until the run ends.
+ * Its descriptors are numbers from HAFT_IO_FIRST_SIMULATED on, beyond what the system gives, and never another's: one,
+ * or more when it was passed along. It is open while it has some, or is under way to one. The numbers stay in the table,
+ * and the object in its list, until the run ends.
  */
 #ifndef HAFT_IO_SIMULATION_H
 #define HAFT_IO_SIMULATION_H
@@ -72,10 +73,33 @@ struct haft_io_file {
 };
 
 typedef struct haft_io_object haft_io_object_t;
+
+typedef struct haft_io_number {
+    haft_io_link_t link;      /* of those of the object */
+    haft_io_object_t *object; /* NULL: it was closed */
+    int descriptor;
+} haft_io_number_t;
+
+/* Descriptors that come along with a byte of a stream. */
+typedef struct haft_io_passed {
+    haft_io_link_t link;
+    uint64_t at;   /* which byte, of all that have come to the end */
+    size_t length; /* of what was written with it, after which a read ends */
+    size_t count;
+    struct {
+        haft_io_object_t *object; /* NULL: it is the system's, */
+        int real;                 /* this */
+    } files[];
+} haft_io_passed_t;
+
 struct haft_io_object {
     enum haft_io_object_kind kind;
-    int descriptor;
+    int descriptor; /* its first */
+    haft_io_link_t numbers;
+    size_t uses; /* by these, and by what is under way */
     bool open;
+    haft_io_object_t *next;      /* of all */
+    haft_io_link_t unused;       /* in the ring of those that are about to be closed */
     int fails;                   /* an error, of the next operation */
     haft_io_place_there_t place; /* of a socket, a listener, and the ends of a connection */
     /* A stream's end, or a pipe's. */
@@ -85,7 +109,9 @@ struct haft_io_object {
     bool finished; /* its peer was closed, or has ended its output: nothing comes any more */
     bool ended; /* its peer was closed, or it has ended its output: nothing is written any more */
     size_t first, count, size;
-    char *bytes; /* a ring of `size`, of what is to be read here */
+    char *bytes;           /* a ring of `size`, of what is to be read here */
+    uint64_t come;         /* how many have, read or not */
+    haft_io_link_t passed; /* along with them */
     /* A socket for datagrams. `waiting` counts those that have arrived. A pair's know their peer, and no place. */
     haft_io_place_there_t to; /* where it is connected to */
     bool refused;             /* nobody received there, and nobody here has been told yet */
@@ -107,8 +133,11 @@ struct haft_io_object {
 typedef struct haft_io_simulated_state {
     haft_io_simulated_t *simulated;
     haft_io_descriptors_t *descriptors; /* the run's */
-    haft_io_object_t **objects;
-    int count, room;
+    haft_io_number_t **numbers;
+    int count, room; /* of `numbers` */
+    haft_io_object_t *objects;
+    haft_io_link_t unused;
+    bool closes;                 /* those of this ring */
     uint16_t last_port;          /* that was chosen */
     void *listeners;             /* those that are open, by their places: a tree of tsearch(3) */
     void *receivers;             /* of datagrams, likewise */
@@ -124,11 +153,14 @@ haft_io_object_t *haft_io_object_of(haft_io_simulated_state_t *state, int descri
 /* A new one; NULL: no memory. */
 haft_io_object_t *haft_io_object_new(haft_io_simulated_state_t *state,
                                      enum haft_io_object_kind kind);
-void haft_io_object_wake(haft_io_simulated_state_t *state, const haft_io_object_t *object,
-                         bool closed);
+/* One more of the object; negative: -ENOMEM. */
+int haft_io_object_number(haft_io_simulated_state_t *state, haft_io_object_t *object);
+/* Closes the number, and the object, if nothing else uses it. */
+void haft_io_number_close(haft_io_simulated_state_t *state, int descriptor);
+void haft_io_object_drop(haft_io_simulated_state_t *state, haft_io_object_t *object);
+void haft_io_object_wake(haft_io_simulated_state_t *state, const haft_io_object_t *object);
 void haft_io_object_wake_one_way(haft_io_simulated_state_t *state, const haft_io_object_t *object,
                                  enum haft_io_direction direction);
-void haft_io_object_close(haft_io_simulated_state_t *state, haft_io_object_t *object);
 bool haft_io_object_is_socket(const haft_io_object_t *object);
 
 /* As many bytes as asked, or fewer, if the simulation is to do that. */
@@ -162,10 +194,28 @@ int haft_io_object_pair(haft_io_simulated_state_t *state, enum haft_io_object_ki
 void haft_io_object_break(haft_io_simulated_state_t *state, haft_io_object_t *end);
 void haft_io_simulated_end_closes(haft_io_simulated_state_t *state, haft_io_object_t *end);
 void haft_io_simulated_end_ends_output(haft_io_simulated_state_t *state, haft_io_object_t *end);
-/* -EAGAIN where it has to wait. */
-ssize_t haft_io_simulated_end_transfers(haft_io_simulated_state_t *state, haft_io_object_t *end,
-                                        const haft_io_memory_t *memory, int flags, bool writes);
+/* -EAGAIN where it has to wait. What comes along is passed on if that is done, and is the caller's otherwise; `*passed`,
+   NULL before, of a read. */
+ssize_t haft_io_simulated_end_reads(haft_io_simulated_state_t *state, haft_io_object_t *end,
+                                    const haft_io_memory_t *memory, int flags,
+                                    haft_io_passed_t **passed);
+ssize_t haft_io_simulated_end_writes(haft_io_simulated_state_t *state, haft_io_object_t *end,
+                                     const haft_io_memory_t *memory, haft_io_passed_t *passed);
+/* At the end of the run. */
+void haft_io_simulated_end_stops(haft_io_object_t *end);
 int haft_io_events_of_end(const haft_io_object_t *end, short events);
+
+/* ---- Descriptors that are passed along (simulated_passing.c) ---- */
+
+/* Those of a message that is sent. 0, and NULL if there are none; or why not. */
+int haft_io_passed_of(haft_io_simulated_state_t *state, const struct msghdr *message,
+                      haft_io_passed_t **passed);
+/* New numbers of what has come along, into the room for control data of a message that is received. */
+void haft_io_passed_arrive(haft_io_simulated_state_t *state, haft_io_passed_t *passed,
+                           struct msghdr *message, size_t room);
+/* At the end of the run, where objects are not closed one by one. */
+void haft_io_passed_forget(haft_io_passed_t *passed);
+void haft_io_passed_drop(haft_io_simulated_state_t *state, haft_io_passed_t *passed);
 
 /* ---- The network (simulated_network.c) ---- */
 

@@ -783,8 +783,8 @@ uint64_t haft_io_seed(void);
 
 /*
  * Makes the two ends of a stream that exists only in this simulation; for read, write, receive,
- * send, wait_for, end_output and close. Data flows in both directions; each holds 4096 bytes. Messages go without
- * control data. Returns 0, or -ENOMEM. MSG_PEEK, MSG_WAITALL and MSG_DONTWAIT are heeded; MSG_OOB and the like are -EOPNOTSUPP.
+ * send, wait_for, end_output and close. Data flows in both directions; each holds 4096 bytes. Descriptors are passed
+ * along, of the simulation and real ones (haft_io_send_descriptor); other control data is -EOPNOTSUPP. Returns 0, or -ENOMEM. MSG_PEEK, MSG_WAITALL and MSG_DONTWAIT are heeded; MSG_OOB and the like are -EOPNOTSUPP.
  */
 int haft_io_simulated_pair(int ends[2]);
 /* The stream breaks: from now on both ends get -ECONNRESET. */
@@ -813,7 +813,7 @@ void haft_io_simulated_break(int end);
  * of the buffer (MSG_TRUNC is heeded); one larger than 65507 bytes, over IPv6 65527, is -EMSGSIZE.
  *
  * A pair of SOCK_STREAM is a stream as of haft_io_simulated_pair; one of SOCK_DGRAM exchanges datagrams, none of which is
- * lost: who sends waits while the other end holds 32. A pipe holds 65536 bytes, and a write of up to PIPE_BUF bytes comes
+ * lost: who sends waits while the other end holds 32. (Descriptors are not passed along with these.) A pipe holds 65536 bytes, and a write of up to PIPE_BUF bytes comes
  * whole; otherwise it is as Linux has it, but that a write where nobody reads is -EPIPE without a signal. An end that
  * haft_io_start_process is given becomes the system's, and so does the other: what is under way goes along, and from then
  * on operations on both block, and the simulation lets none of them fail. What is simulated and no end of a stream is
