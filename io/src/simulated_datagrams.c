@@ -45,11 +45,17 @@ static bool is_of_pair(const object_t *socket) {
     return socket->place.family == AF_UNSPEC;
 }
 
-/* Where datagrams to the place come from, if the socket is bound to no address: from that which they go to. */
+/* Where datagrams to the place come from, if the socket is bound to no address: from that which they go to; which, if it
+   is none either, is the host's own. */
 static place_t source_of(const object_t *socket, const place_t *to) {
+    static const struct in6_addr own = IN6ADDR_LOOPBACK_INIT;
+    static const struct in6_addr own_of_v4 = {
+        .s6_addr = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
     place_t from = socket->place;
     if (!haft_io_is_some_address(&from))
-        from.address = to->address;
+        from.address = haft_io_is_some_address(to) ? to->address
+                       : to->family == AF_INET     ? own_of_v4
+                                                   : own;
     return from;
 }
 

@@ -58,8 +58,9 @@ static short events_of(int descriptor) {
 
 BODY(exchange_messages) {
     HAFT_IO_CLOSING int one = bound(), other = bound();
+    HAFT_IO_CLOSING int unbound = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
     char bytes[20] = "";
-    struct sockaddr_in from;
+    struct sockaddr_in from, any = {.sin_family = AF_INET};
     socklen_t size = sizeof from;
     CHECK_EQUAL(send_text(one, other, "hello"), 5);
     CHECK_EQUAL(send_text(one, other, ""), 0);
@@ -94,7 +95,11 @@ BODY(exchange_messages) {
     CHECK(memcmp(bytes, "in pa", 5) == 0 && message.msg_namelen == sizeof from);
     CHECK_EQUAL(message.msg_flags & MSG_TRUNC, MSG_TRUNC);
     CHECK_EQUAL(ntohs(from.sin_port), haft_io_port(other));
-    haft_io_close(other);
+    any.sin_port = htons((uint16_t)haft_io_port(one));
+    CHECK_EQUAL(haft_io_send_to(unbound, "x", 1, 0, AT(any)), 1);
+    CHECK_EQUAL(haft_io_receive_from(one, bytes, 1, 0, (struct sockaddr *)&from, &size), 1);
+    CHECK(from.sin_addr.s_addr == htonl(INADDR_LOOPBACK) &&
+          ntohs(from.sin_port) == haft_io_port(unbound));
     return NULL;
 }
 static void a_datagram_is_a_message_with_a_sender(void) {
@@ -267,7 +272,6 @@ BODY(drown_a_receiver) {
     for (int i = 0; i < 32; i++)
         CHECK_EQUAL(haft_io_read(other, &byte, 1), 1);
     CHECK_EQUAL(haft_io_receive(other, &byte, 1, MSG_DONTWAIT), -EAGAIN);
-    haft_io_close(other);
     return NULL;
 }
 static void what_comes_to_a_full_receiver_is_lost(void) {
