@@ -145,6 +145,24 @@ static void a_truncation_is_lost_or_leaves_nothing_old(void) {
     check_seen(crash_while_a_file_is_truncated, 15);
 }
 
+BODY(write_behind_a_hole) {
+    write_synced("text", "old old");
+    sync_directory(".");
+    HAFT_IO_CLOSING int file = open_file("text", O_TRUNC);
+    CHECK_EQUAL(haft_io_write_at(file, "x", 1, 6), 1);
+    CHECK_EQUAL(haft_io_sync(file), 0);
+    CHECK_EQUAL(haft_io_write_at(file, "y", 1, 0), 1);
+    haft_io_simulated_crash();
+    content_of("text");
+    CHECK(size == 7 && memcmp(content + 1, "\0\0\0\0\0x", 6) == 0);
+    SEES(0, content[0] == 'y');
+    SEES(1, content[0] == '\0');
+    return NULL;
+}
+static void what_was_truncated_does_not_come_back(void) {
+    check_seen(write_behind_a_hole, 3);
+}
+
 BODY(append_records) {
     HAFT_IO_CLOSING int file = open_file("log", O_CREAT | O_APPEND);
     sync_directory(".");
@@ -247,13 +265,17 @@ BODY(move_between_directories) {
     CHECK_EQUAL(haft_io_rename("one/text", "two/text"), 0);
     sync_directory(".");
     sync_directory("two"); /* and so the other half of the rename */
+    CHECK_EQUAL(haft_io_rename("two/text", "one/back"), 0);
+    CHECK_EQUAL(haft_io_rename("one/back", "two/text"), 0);
+    CHECK_EQUAL(haft_io_rename("two/text", "one/last"), 0);
+    sync_directory("two"); /* from which it has gone */
     CHECK_EQUAL(haft_io_rename("two", "one/two"), 0);
     haft_io_simulated_crash();
     CHECK(!exists("one/text"));
     bool moved = exists("one/two");
     CHECK(exists("two") != moved);
-    CHECK(has(moved ? "one/two/text" : "two/text", "text"));
-    CHECK(has(moved ? "one/two/../two/text" : "one/../two/text", "text"));
+    CHECK(has("one/last", "text") && !exists("two/text") && !exists("one/back"));
+    CHECK(has(moved ? "one/two/../last" : "two/../one/last", "text"));
     SEES(0, moved);
     SEES(1, !moved);
     return NULL;
@@ -443,6 +465,7 @@ int main(void) {
     RUN(what_was_not_synced_is_there_or_lost_or_cut);
     RUN(a_block_is_old_or_new);
     RUN(a_truncation_is_lost_or_leaves_nothing_old);
+    RUN(what_was_truncated_does_not_come_back);
     RUN(a_log_keeps_its_records_up_to_the_last_sync);
     RUN(a_sync_of_a_file_keeps_no_name);
     RUN(of_a_names_changes_the_first_ones_are_kept);

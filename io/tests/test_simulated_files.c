@@ -204,10 +204,14 @@ BODY(go_deep) {
         CHECK_EQUAL(haft_io_rename("/new", "/deep"), 0);
     }
     CHECK_SAME_TEXT(names_in("/deep/deep/deep"), ". .. deep");
+    haft_io_simulated_crash();
     return NULL;
 }
 static void directories_in_directories_take_no_stack(void) {
+    size_t before = haft_stack_size();
+    haft_set_stack_size(65536);
     check_seeds(go_deep, 1, with_files);
+    haft_set_stack_size(before);
 }
 
 static void *append_line(void *line) {

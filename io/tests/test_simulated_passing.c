@@ -291,7 +291,10 @@ BODY(pass_pairs_in_pairs) {
     return NULL;
 }
 static void pairs_that_carry_pairs_take_no_stack(void) {
+    size_t before = haft_stack_size();
+    haft_set_stack_size(65536);
     check_seeds(pass_pairs_in_pairs, 1, with_all);
+    haft_set_stack_size(before);
 }
 
 static void other_control_data_is_refused(void) {
