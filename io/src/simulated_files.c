@@ -152,7 +152,8 @@ int haft_io_files_open(const char *path, int flags, mode_t mode) {
     return object->descriptor;
 }
 
-static ssize_t write_file(file_t *file, const haft_io_memory_t *memory, size_t at, size_t size) {
+static ssize_t write_file(file_t *file, const haft_io_memory_t *memory, size_t at, size_t size,
+                          bool synced) {
     size_t end, before = file->now.size;
     if (__builtin_add_overflow(at, size, &end) || end > INT64_MAX)
         return -EFBIG;
@@ -160,7 +161,7 @@ static ssize_t write_file(file_t *file, const haft_io_memory_t *memory, size_t a
         return -ENOSPC;
     has_changed(file, at < before ? at : before, end);
     haft_io_memory_copy(memory, file->now.bytes + at, size, 0, size, true);
-    return (ssize_t)size;
+    return synced && !sync_file(file) ? -EIO : (ssize_t)size;
 }
 
 ssize_t haft_io_simulated_file_transfers(haft_io_simulated_t *simulated, haft_io_object_t *object,
@@ -184,7 +185,7 @@ ssize_t haft_io_simulated_file_transfers(haft_io_simulated_t *simulated, haft_io
     size = haft_io_drawn_size(simulated, size);
     ssize_t done = (ssize_t)size;
     if (writes)
-        done = write_file(file, memory, at, size);
+        done = write_file(file, memory, at, size, (object->flags & O_DSYNC) != 0); /* and O_SYNC */
     else
         haft_io_memory_copy(memory, file->now.bytes + at, size, 0, size, false);
     if (done < 0)

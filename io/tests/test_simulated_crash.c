@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a crash leaves of the files of a simulation. */
+#define _GNU_SOURCE /* O_DSYNC */
 #include "check_io.h"
 
 #include <dirent.h>
@@ -183,6 +184,19 @@ BODY(append_records) {
 }
 static void a_log_keeps_its_records_up_to_the_last_sync(void) {
     check_seen(append_records, 7);
+}
+
+BODY(write_synchronously) {
+    HAFT_IO_CLOSING int log =
+        open_file("log", O_CREAT | (haft_io_seed() % 2 == 0 ? O_SYNC : O_DSYNC));
+    sync_directory(".");
+    write_text(log, "record");
+    haft_io_simulated_crash();
+    CHECK(has("log", "record"));
+    return NULL;
+}
+static void what_is_written_synchronously_stays(void) {
+    check_seeds(write_synchronously, SEEDS, with_files);
 }
 
 /* ---- Names ---- */
@@ -467,6 +481,7 @@ int main(void) {
     RUN(a_truncation_is_lost_or_leaves_nothing_old);
     RUN(what_was_truncated_does_not_come_back);
     RUN(a_log_keeps_its_records_up_to_the_last_sync);
+    RUN(what_is_written_synchronously_stays);
     RUN(a_sync_of_a_file_keeps_no_name);
     RUN(of_a_names_changes_the_first_ones_are_kept);
     RUN(a_rename_is_whole_or_nothing);

@@ -836,12 +836,13 @@ void haft_io_simulated_break(int end);
 /*
  * The machine crashes, and has come up again: the files are what they may be then, as the seed decides.
  *
- * What haft_io_sync has synced is there. Of a file that was written to since, each block of 512 bytes is the old one
- * or the new one, or zeros where there was no old one; and what was written at its end may end sooner. If it was
- * truncated by O_TRUNC, it is as it was before, or nothing old is left. Of a name that was made, removed or renamed
- * since its directory was synced, the first few changes have been made, or none, or all; a rename has been made
- * whole or not at all. To sync a file does not sync its name: open its directory, and sync that. Beyond 1000 changes
- * of names that nobody has synced, the oldest has been.
+ * What haft_io_sync has synced is there, and what was written by a descriptor that was opened with O_SYNC or
+ * O_DSYNC. Of a file that was written to since, each block of 512 bytes is the old one or the new one, or zeros
+ * where there was no old one; and what was written at its end may end sooner. If it was truncated by O_TRUNC, it is
+ * as it was before, or nothing old is left. Of a name that was made, removed or renamed since its directory was
+ * synced, the first few changes have been made, or none, or all; a rename has been made whole or not at all. To sync
+ * a file does not sync its name: open its directory, and sync that. Beyond 1000 changes of names that nobody has
+ * synced, the oldest has been.
  *
  * Call it when the tasks that use files have ended. What was opened before has to be closed, and is -EIO otherwise.
  * Sockets and pipes are left alone. Needs haft_io_simulation_t.files.
