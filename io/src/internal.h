@@ -1091,6 +1091,8 @@ bool haft_io_files_are_simulated(void);
 int haft_io_files_open(const char *path, int flags, mode_t mode);
 ssize_t haft_io_files_transfer_at(int file, void *buffer, size_t size, int64_t offset, bool writes);
 int haft_io_files_sync(int file);
+/* Moves the position of the descriptor, and says where it is. */
+int64_t haft_io_files_seek(int file, int64_t by);
 int haft_io_files_list(const char *path, struct dirent ***entries);
 int haft_io_files_make_directory(const char *path, mode_t mode);
 int haft_io_files_remove(const char *path);

@@ -221,6 +221,13 @@ ssize_t haft_io_files_transfer_at(int descriptor, void *buffer, size_t size, int
                                             writes);
 }
 
+int64_t haft_io_files_seek(int descriptor, int64_t by) {
+    haft_io_object_t *object = haft_io_object_of(state_here(), descriptor);
+    if (object == NULL)
+        return -EBADF;
+    return object->kind == HAFT_IO_A_FILE ? object->position += by : -ESPIPE;
+}
+
 int haft_io_files_sync(int descriptor) {
     haft_io_object_t *object;
     int code = begin_on(descriptor, &object, false, -EINVAL);

@@ -301,6 +301,45 @@ static void other_control_data_is_refused(void) {
     check_seeds(refuse_other_control, 5, with_all);
 }
 
+/* ---- Bytes of a file ---- */
+
+BODY(send_a_file) {
+    static const char name[] = "haft-io-file-that-is-sent";
+    enum { SIZE = 6000 };
+    static char text[SIZE], received[SIZE + 1];
+    for (int i = 0; i < SIZE; i++)
+        text[i] = (char)('a' + i % 26);
+    make_pair_and_pipe();
+    int file = haft_io_open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    CHECK(file >= 0);
+    CHECK_EQUAL(haft_io_write_all(file, text, SIZE), 0);
+    int64_t offset = 0;
+    size_t got = 0;
+    for (ssize_t sent; (sent = haft_io_send_file(pair[0], file, &offset, SIZE)) > 0;)
+        for (ssize_t more = 0; sent > 0; sent -= more, got += (size_t)more)
+            more = haft_io_read(pair[1], received + got, (size_t)sent);
+    CHECK(got == SIZE && offset == SIZE && memcmp(text, received, SIZE) == 0);
+    CHECK_EQUAL(haft_io_send_file(pair[0], file, NULL, 10), 0); /* where the writes have ended */
+    CHECK_EQUAL(haft_io_write_at(file, "x", 1, SIZE), 1);
+    CHECK_EQUAL(haft_io_send_file(pair[0], file, NULL, 10), 1);
+    CHECK_EQUAL(haft_io_send_file(pair[0], file, NULL, 10), 0);
+    CHECK_EQUAL(haft_io_read(pair[1], received, 10), 1);
+    CHECK_EQUAL(received[0], 'x');
+    CHECK_EQUAL(haft_io_send_file(pair[0], -1, NULL, 10), -EBADF);
+    offset = 0;
+    haft_io_close(pair[1]);
+    CHECK_EQUAL(haft_io_send_file(pair[0], file, &offset, 10), -EPIPE);
+    CHECK_EQUAL(offset, 0);
+    close_all((int[]){file, pair[0], pipe_ends[0], pipe_ends[1]}, 4);
+    CHECK_EQUAL(haft_io_remove(name), 0);
+    check_count(0);
+    return NULL;
+}
+static void a_file_is_sent(void) {
+    signal(SIGPIPE, SIG_IGN);
+    check_both(send_a_file);
+}
+
 int main(void) {
     RUN(who_gets_a_descriptor_has_one_more_of_the_same);
     RUN(files_listeners_and_real_ones_are_passed);
@@ -308,6 +347,7 @@ int main(void) {
     RUN(who_waits_for_a_descriptor_gets_it);
     RUN(a_close_ends_the_waits_at_its_number);
     RUN(other_control_data_is_refused);
+    RUN(a_file_is_sent);
     RUN(pairs_that_carry_pairs_take_no_stack);
     return check_end();
 }
