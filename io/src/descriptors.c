@@ -123,6 +123,8 @@ static void unlock(haft_io_descriptor_t *entry, bool shared) {
 }
 
 bool haft_io_is_stream(int descriptor) {
+    if (haft_io_is_simulated(descriptor))
+        return haft_io_is_simulated_stream(descriptor);
     int type = haft_io_socket_option(descriptor, SO_TYPE);
     return type < 0 || type == SOCK_STREAM;
 }

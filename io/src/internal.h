@@ -1080,12 +1080,20 @@ extern const haft_io_backend_t haft_io_uring;
 uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound);
 /* Whether the caller is in a simulation, and the descriptor is of what exists there only. */
 bool haft_io_is_simulated(int descriptor);
+/* As haft_io_is_stream, of such a one. */
+bool haft_io_is_simulated_stream(int descriptor);
 int haft_io_end_simulated_output(int socket);
+/* For a child process: the system's descriptor of an end, whose stream is the system's from now on. It is closed with
+   the end. -EOPNOTSUPP for what is no end (simulated_streams.c). */
+int haft_io_become_real(int end);
 
 /* Whether the caller is in a simulation that has a network. What follows is for there, or for such a descriptor
    (simulated_network.c). */
 bool haft_io_network_is_simulated(void);
 int haft_io_network_socket(int domain, int type);
+int haft_io_network_pipe(int ends[2]);
+int haft_io_network_pair(int domain, int type, int ends[2]);
+int haft_io_network_bind(int socket, const struct sockaddr *address, socklen_t size);
 int haft_io_network_listen(int socket, const struct sockaddr *address, socklen_t size, int backlog);
 int haft_io_network_port(int socket);
 
@@ -1094,6 +1102,8 @@ bool haft_io_files_are_simulated(void);
 int haft_io_files_open(const char *path, int flags, mode_t mode);
 ssize_t haft_io_files_transfer_at(int file, void *buffer, size_t size, int64_t offset, bool writes);
 int haft_io_files_sync(int file);
+/* Moves the position of the descriptor, and says where it is. */
+int64_t haft_io_files_seek(int file, int64_t by);
 int haft_io_files_list(const char *path, struct dirent ***entries);
 int haft_io_files_make_directory(const char *path, mode_t mode);
 int haft_io_files_remove(const char *path);

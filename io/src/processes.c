@@ -76,6 +76,10 @@ static void call_start(void *argument) {
 
 /* A stream of a low number is moved out of the way of those that are put there. */
 static int prepare_stream(int stream) {
+    if (haft_io_is_simulated(stream))
+        stream = haft_io_become_real(stream);
+    if (stream < 0)
+        return stream;
     int flags = fcntl(stream, F_GETFL);
     if (flags < 0)
         return -errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The network of a simulation: one host, which every address and every name is. A listener has a port or a path; a
- * connection is a stream whose other end waits in the listener's list until it is accepted.
+ * connection is a stream whose other end waits in the listener's list until it is accepted. Ports of UDP are others.
  */
 #include "simulation.h"
 
@@ -26,7 +26,7 @@ bool haft_io_network_is_simulated(void) {
 
 /* ---- Places ---- */
 
-static int place_of(const struct sockaddr *address, socklen_t size, haft_io_place_there_t *place) {
+int haft_io_place_of(const struct sockaddr *address, socklen_t size, haft_io_place_there_t *place) {
     static const socklen_t least[] = {
         [AF_UNIX] = offsetof(struct sockaddr_un, sun_path) + 1,
         [AF_INET] = sizeof(struct sockaddr_in),
@@ -48,9 +48,24 @@ static int place_of(const struct sockaddr *address, socklen_t size, haft_io_plac
         const char *path = ((const struct sockaddr_un *)(const void *)address)->sun_path;
         size -= offsetof(struct sockaddr_un, sun_path);
         memcpy(place->path, path, path[0] != '\0' ? strnlen(path, size) : size);
-    } else /* the port is at the same place in both */
-        place->port = ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port);
+        return 0;
+    }
+    /* The port is at the same place in both. */
+    const struct sockaddr_in *v4 = (const void *)address;
+    place->port = ntohs(v4->sin_port);
+    if (family == AF_INET6)
+        place->address = ((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    else
+        place->address = (struct in6_addr){.s6_addr = {[10] = 0xff, [11] = 0xff}};
+    if (family == AF_INET)
+        memcpy(&place->address.s6_addr[12], &v4->sin_addr, sizeof v4->sin_addr);
     return 0;
+}
+
+bool haft_io_is_some_address(const haft_io_place_there_t *place) {
+    static const struct in6_addr any_of_v4 = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+    return !IN6_IS_ADDR_UNSPECIFIED(&place->address) &&
+           memcmp(&place->address, &any_of_v4, sizeof any_of_v4) != 0;
 }
 
 static int by_place(const void *one, const void *other) {
@@ -62,21 +77,37 @@ static int by_place(const void *one, const void *other) {
                    : first->port - second->port;
 }
 
-static haft_io_object_t *listener_at(const haft_io_simulated_state_t *state,
-                                     const haft_io_place_there_t *place) {
-    haft_io_place_there_t **found = tfind(place, &state->listeners, by_place);
+haft_io_object_t *haft_io_object_at(void *const *places, const haft_io_place_there_t *place) {
+    haft_io_place_there_t **found = tfind(place, places, by_place);
     return found != NULL ? HAFT_IO_OWNER(*found, haft_io_object_t, place) : NULL;
 }
 
-/* One that no listener has; false: they have all. */
-static bool choose_port(haft_io_simulated_state_t *state, haft_io_place_there_t *place) {
+static haft_io_object_t *listener_at(const haft_io_simulated_state_t *state,
+                                     const haft_io_place_there_t *place) {
+    return haft_io_object_at(&state->listeners, place);
+}
+
+/* One that none of these has; false: they have all. */
+static bool choose_port(haft_io_simulated_state_t *state, void *const *places,
+                        haft_io_place_there_t *place) {
     for (int i = FIRST_PORT; i <= LAST_PORT; i++) {
         bool more = state->last_port >= FIRST_PORT && state->last_port < LAST_PORT;
         place->port = state->last_port = more ? (uint16_t)(state->last_port + 1) : FIRST_PORT;
-        if (listener_at(state, place) == NULL)
+        if (haft_io_object_at(places, place) == NULL)
             return true;
     }
     return false;
+}
+
+int haft_io_occupy(haft_io_simulated_state_t *state, void **places, haft_io_place_there_t *place) {
+    bool chosen = place->family != AF_UNIX && place->port == 0;
+    if (chosen ? !choose_port(state, places, place) : haft_io_object_at(places, place) != NULL)
+        return -EADDRINUSE;
+    return tsearch(place, places, by_place) != NULL ? 0 : -ENOMEM;
+}
+
+void haft_io_vacate(void **places, const haft_io_place_there_t *place) {
+    tdelete(place, places, by_place);
 }
 
 /* ---- For sockets.c ---- */
@@ -84,15 +115,36 @@ static bool choose_port(haft_io_simulated_state_t *state, haft_io_place_there_t 
 int haft_io_network_socket(int domain, int type) {
     if (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6)
         return -EAFNOSUPPORT;
-    if ((type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != SOCK_STREAM)
+    type &= ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (type != SOCK_STREAM && (type != SOCK_DGRAM || domain == AF_UNIX))
         return -EOPNOTSUPP;
     if (haft_io_fault_is_drawn(network()->simulated))
         return -EMFILE;
-    haft_io_object_t *socket = haft_io_object_new(network(), HAFT_IO_A_SOCKET);
+    haft_io_object_t *socket =
+        haft_io_object_new(network(), type == SOCK_STREAM ? HAFT_IO_A_SOCKET : HAFT_IO_DATAGRAMS);
     if (socket == NULL)
         return -ENOMEM;
     socket->place.family = (sa_family_t)domain;
+    haft_io_ring(&socket->arrived);
     return socket->descriptor;
+}
+
+int haft_io_network_pipe(int ends[2]) {
+    if (haft_io_fault_is_drawn(network()->simulated))
+        return -EMFILE;
+    return haft_io_object_pair(network(), HAFT_IO_A_PIPE, ends);
+}
+
+int haft_io_network_pair(int domain, int type, int ends[2]) {
+    if (domain != AF_UNIX)
+        return domain == AF_INET || domain == AF_INET6 ? -EOPNOTSUPP : -EAFNOSUPPORT;
+    type &= ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (type != SOCK_STREAM && type != SOCK_DGRAM)
+        return -EOPNOTSUPP;
+    if (haft_io_fault_is_drawn(network()->simulated))
+        return -EMFILE;
+    return type == SOCK_STREAM ? haft_io_object_pair(network(), HAFT_IO_A_STREAM, ends)
+                               : haft_io_simulated_datagrams_pair(network(), ends);
 }
 
 int haft_io_network_listen(int descriptor, const struct sockaddr *address, socklen_t size,
@@ -102,21 +154,18 @@ int haft_io_network_listen(int descriptor, const struct sockaddr *address, sockl
     if (socket == NULL)
         return -EBADF;
     haft_io_place_there_t place;
-    int code = place_of(address, size, &place);
+    int code = haft_io_place_of(address, size, &place);
     if (code != 0)
         return code;
-    bool chosen = place.family != AF_UNIX && place.port == 0;
-    if (chosen ? !choose_port(state, &place) : listener_at(state, &place) != NULL)
-        return -EADDRINUSE;
     haft_io_place_there_t before = socket->place;
     socket->place = place;
-    if (tsearch(&socket->place, &state->listeners, by_place) == NULL) {
+    code = haft_io_occupy(state, &state->listeners, &socket->place);
+    if (code != 0) {
         socket->place = before;
-        return -ENOMEM;
+        return code;
     }
     socket->kind = HAFT_IO_A_LISTENER;
     socket->backlog = (size_t)backlog;
-    haft_io_ring(&socket->arrived);
     haft_io_ring(&socket->without_room);
     return 0;
 }
@@ -125,7 +174,7 @@ int haft_io_network_port(int descriptor) {
     const haft_io_object_t *object = haft_io_object_of(haft_io_worker()->backend_state, descriptor);
     if (object == NULL)
         return -EBADF;
-    if (object->kind == HAFT_IO_A_FILE)
+    if (!haft_io_object_is_socket(object))
         return -ENOTSOCK;
     bool internet = object->place.family == AF_INET || object->place.family == AF_INET6;
     return internet ? object->place.port : -EAFNOSUPPORT;
@@ -148,19 +197,22 @@ static haft_io_object_t *take_first(haft_io_link_t *ring) {
 static void give_room(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
     for (; room_of(listener) != 0 && !haft_io_ring_empty(&listener->without_room);
          listener->waiting++)
-        haft_io_object_wake(state, take_first(&listener->without_room), false);
+        haft_io_object_wake(state, take_first(&listener->without_room));
 }
 
 int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
                               const haft_io_operation_t *operation) {
-    if (socket->kind == HAFT_IO_A_FILE)
+    if (!haft_io_object_is_socket(socket))
         return -ENOTSOCK;
+    if (socket->kind == HAFT_IO_DATAGRAMS)
+        return haft_io_simulated_datagrams_connect(state, socket, operation->address,
+                                                   *operation->address_size);
     if (socket->kind != HAFT_IO_A_SOCKET)
         return -EISCONN;
     if (socket->connects != NULL && socket->connects != operation)
         return -EALREADY;
     haft_io_place_there_t place;
-    int code = place_of(operation->address, *operation->address_size, &place);
+    int code = haft_io_place_of(operation->address, *operation->address_size, &place);
     if (code != 0)
         return code;
     if (place.family != socket->place.family)
@@ -178,17 +230,17 @@ int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t
     end = haft_io_object_new(state, HAFT_IO_A_SOCKET);
     if (end == NULL)
         return -ENOMEM;
-    code = haft_io_object_join(socket, end);
+    code = haft_io_object_join(socket, end, HAFT_IO_A_STREAM);
     if (code != 0) {
-        haft_io_object_close(state, end);
+        haft_io_number_close(state, end->descriptor);
         return code;
     }
     end->place = place;
     if (place.family != AF_UNIX)
-        choose_port(state, &socket->place);
+        choose_port(state, &state->listeners, &socket->place);
     haft_io_append(&listener->arrived, &end->link);
     listener->waiting += !has_room;
-    haft_io_object_wake(state, listener, false);
+    haft_io_object_wake(state, listener);
     return 0;
 }
 
@@ -208,8 +260,10 @@ void haft_io_simulated_connect_ends(haft_io_simulated_state_t *state, haft_io_ob
 }
 
 int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
+    if (listener->kind == HAFT_IO_DATAGRAMS)
+        return -EOPNOTSUPP;
     if (listener->kind != HAFT_IO_A_LISTENER)
-        return listener->kind == HAFT_IO_A_FILE ? -ENOTSOCK : -EINVAL;
+        return haft_io_object_is_socket(listener) ? -EINVAL : -ENOTSOCK;
     if (haft_io_ring_empty(&listener->arrived))
         return -EAGAIN;
     listener->waiting--;
@@ -219,14 +273,14 @@ int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t 
 
 void haft_io_simulated_listener_closes(haft_io_simulated_state_t *state,
                                        haft_io_object_t *listener) {
-    tdelete(&listener->place, &state->listeners, by_place);
+    haft_io_vacate(&state->listeners, &listener->place);
     while (!haft_io_ring_empty(&listener->arrived)) {
         haft_io_object_t *end = take_first(&listener->arrived);
         haft_io_object_break(state, end);
-        haft_io_object_close(state, end);
+        haft_io_number_close(state, end->descriptor);
     }
     while (!haft_io_ring_empty(&listener->without_room))
-        haft_io_object_wake(state, take_first(&listener->without_room), false);
+        haft_io_object_wake(state, take_first(&listener->without_room));
 }
 
 static void keep(void *place) {
@@ -234,4 +288,5 @@ static void keep(void *place) {
 }
 void haft_io_simulated_network_stop(haft_io_simulated_state_t *state) {
     tdestroy(state->listeners, keep);
+    tdestroy(state->receivers, keep);
 }

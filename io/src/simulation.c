@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs for tests: the order of tasks and the sizes of transfers are drawn from a seed, time is virtual,
- * and streams exist in memory only. So a run is repeated by its seed.
- *
- * What one end of a stream writes lies in the buffer of the other.
+ * and what is simulated exists in memory only. So a run is repeated by its seed.
  */
 #include "simulation.h"
 
@@ -14,12 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FIRST = HAFT_IO_FIRST_SIMULATED, STREAM_SIZE = HAFT_IO_STREAM_SIZE };
+enum { FIRST = HAFT_IO_FIRST_SIMULATED };
 /* Of recv(2) and send(2). The last three change nothing here. */
-enum {
-    FLAGS = MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_CMSG_CLOEXEC,
-    WHOLE_PEEK = MSG_PEEK | MSG_WAITALL
-};
+enum { FLAGS = MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_CMSG_CLOEXEC };
 
 typedef haft_io_simulated_state_t state_t;
 typedef haft_io_object_t object_t;
@@ -42,77 +37,125 @@ bool haft_io_is_simulated(int descriptor) {
 
 object_t *haft_io_object_of(state_t *state, int descriptor) {
     int index = descriptor - FIRST;
-    return index >= 0 && index < state->count && state->objects[index]->open ? state->objects[index]
-                                                                             : NULL;
+    return index >= 0 && index < state->count ? state->numbers[index]->object : NULL;
+}
+
+bool haft_io_is_simulated_stream(int descriptor) {
+    const object_t *object = haft_io_object_of(haft_io_worker()->backend_state, descriptor);
+    return object == NULL || object->kind != HAFT_IO_DATAGRAMS;
 }
 
 static haft_io_descriptor_t *waiters_of(state_t *state, int descriptor) {
     return haft_io_descriptor(state->descriptors, descriptor, true);
 }
 
-object_t *haft_io_object_new(state_t *state, enum haft_io_object_kind kind) {
+int haft_io_object_number(state_t *state, object_t *object) {
     if (state->count == state->room) {
         size_t room = state->room == 0 ? 16 : 2 * (size_t)state->room;
-        object_t **grown = realloc(state->objects, room * sizeof(object_t *));
+        haft_io_number_t **grown = realloc(state->numbers, room * sizeof *grown);
         if (grown == NULL)
-            return NULL;
-        state->objects = grown;
+            return -ENOMEM;
+        state->numbers = grown;
         state->room = (int)room;
     }
+    haft_io_number_t *number = malloc(sizeof *number);
+    if (number == NULL || waiters_of(state, FIRST + state->count) == NULL) {
+        free(number);
+        return -ENOMEM;
+    }
+    *number = (haft_io_number_t){.object = object, .descriptor = FIRST + state->count};
+    haft_io_append(&object->numbers, &number->link);
+    object->uses++;
+    state->numbers[state->count++] = number;
+    return number->descriptor;
+}
+
+object_t *haft_io_object_new(state_t *state, enum haft_io_object_kind kind) {
     object_t *object = calloc(1, sizeof *object);
-    if (object == NULL || waiters_of(state, FIRST + state->count) == NULL) {
+    if (object == NULL)
+        return NULL;
+    object->kind = kind;
+    object->open = true;
+    haft_io_ring(&object->numbers);
+    object->descriptor = haft_io_object_number(state, object);
+    if (object->descriptor < 0) {
         free(object);
         return NULL;
     }
-    *object = (object_t){.kind = kind, .descriptor = FIRST + state->count, .open = true};
-    state->objects[state->count++] = object;
+    object->next = state->objects;
+    state->objects = object;
     return object;
 }
 
-void haft_io_object_wake(state_t *state, const object_t *object, bool closed) {
-    haft_io_descriptor_t *waiters = waiters_of(state, object->descriptor);
-    haft_io_wake(waiters, HAFT_IO_INWARD, closed, false);
-    haft_io_wake(waiters, HAFT_IO_OUTWARD, closed, false);
+void haft_io_object_wake_one_way(state_t *state, const object_t *object,
+                                 enum haft_io_direction direction) {
+    const haft_io_link_t *numbers = &object->numbers;
+    for (const haft_io_link_t *link = numbers->next; link != numbers; link = link->next)
+        haft_io_wake(waiters_of(state, HAFT_IO_OWNER(link, haft_io_number_t, link)->descriptor),
+                     direction, false, false);
 }
 
-void haft_io_object_close(state_t *state, object_t *object) {
+void haft_io_object_wake(state_t *state, const object_t *object) {
+    haft_io_object_wake_one_way(state, object, HAFT_IO_INWARD);
+    haft_io_object_wake_one_way(state, object, HAFT_IO_OUTWARD);
+}
+
+static void close_object(state_t *state, object_t *object) {
     object->open = false;
-    haft_io_object_wake(state, object, true);
-    if (object->kind == HAFT_IO_A_LISTENER)
+    switch (object->kind) {
+    case HAFT_IO_A_SOCKET:
+        break;
+    case HAFT_IO_A_STREAM:
+    case HAFT_IO_A_PIPE:
+        haft_io_simulated_end_closes(state, object);
+        break;
+    case HAFT_IO_A_REAL_END:
+        haft_io_close_elsewhere(object->real);
+        break;
+    case HAFT_IO_A_LISTENER:
         haft_io_simulated_listener_closes(state, object);
-    if (object->kind == HAFT_IO_A_FILE)
-        haft_io_simulated_file_closes(object->file);
-    if (object->kind != HAFT_IO_A_STREAM)
+        break;
+    case HAFT_IO_DATAGRAMS:
+        haft_io_simulated_datagrams_close(state, object);
+        break;
+    case HAFT_IO_A_FILE:
+        haft_io_file_stop_using(object->file);
+        break;
+    }
+}
+
+/* What is closed with it, since it was under way there, takes its turn: so no stack, however many follow each other. */
+void haft_io_object_drop(state_t *state, object_t *object) {
+    if (--object->uses != 0)
         return;
-    free(object->bytes);
-    object->bytes = NULL;
-    object->peer->finished = object->peer->ended = true;
-    haft_io_object_wake(state, object->peer, false);
-}
-
-/* ---- Streams ---- */
-
-int haft_io_object_join(object_t *one, object_t *other) {
-    object_t *ends[] = {one, other};
-    char *bytes[] = {malloc(STREAM_SIZE), malloc(STREAM_SIZE)};
-    if (bytes[0] == NULL || bytes[1] == NULL) {
-        free(bytes[0]);
-        free(bytes[1]);
-        return -ENOMEM;
+    haft_io_append(&state->unused, &object->unused);
+    if (state->closes)
+        return;
+    state->closes = true;
+    while (!haft_io_ring_empty(&state->unused)) {
+        object = HAFT_IO_OWNER(state->unused.next, object_t, unused);
+        haft_io_unlink(&object->unused);
+        close_object(state, object);
     }
-    for (int i = 0; i < 2; i++) {
-        ends[i]->kind = HAFT_IO_A_STREAM;
-        ends[i]->peer = ends[1 - i];
-        ends[i]->bytes = bytes[i];
-    }
-    return 0;
+    state->closes = false;
 }
 
-void haft_io_object_break(state_t *state, object_t *end) {
-    end->broken = end->peer->broken = true;
-    haft_io_object_wake(state, end, false);
-    haft_io_object_wake(state, end->peer, false);
+void haft_io_number_close(state_t *state, int descriptor) {
+    haft_io_number_t *number = state->numbers[descriptor - FIRST];
+    object_t *object = number->object;
+    haft_io_descriptor_t *waiters = waiters_of(state, descriptor);
+    number->object = NULL;
+    haft_io_unlink(&number->link);
+    haft_io_wake(waiters, HAFT_IO_INWARD, true, false);
+    haft_io_wake(waiters, HAFT_IO_OUTWARD, true, false);
+    haft_io_object_drop(state, object);
 }
+
+bool haft_io_object_is_socket(const object_t *object) {
+    return object->kind != HAFT_IO_A_FILE && object->kind != HAFT_IO_A_PIPE;
+}
+
+/* ---- Bytes ---- */
 
 size_t haft_io_drawn_size(haft_io_simulated_t *simulated, size_t size) {
     return simulated->short_counts && size > 1 ? 1 + haft_io_random(simulated, size) : size;
@@ -145,52 +188,6 @@ void haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t leng
     }
 }
 
-static ssize_t read_end(haft_io_simulated_t *simulated, object_t *end, const haft_io_memory_t *into,
-                        int flags) {
-    size_t size = into->size;
-    if (end->broken)
-        return -ECONNRESET;
-    if (end->count == 0)
-        return end->finished || size == 0 ? 0 : -EAGAIN;
-    if ((flags & WHOLE_PEEK) == WHOLE_PEEK && end->count < size && end->count < STREAM_SIZE &&
-        !end->finished)
-        return -EAGAIN;
-    size = size < end->count ? size : end->count;
-    if ((flags & MSG_WAITALL) == 0)
-        size = haft_io_drawn_size(simulated, size);
-    haft_io_memory_copy(into, end->bytes, STREAM_SIZE, end->first, size, false);
-    if ((flags & MSG_PEEK) != 0)
-        return (ssize_t)size;
-    end->first = (end->first + size) % STREAM_SIZE;
-    end->count -= size;
-    return (ssize_t)size;
-}
-
-static ssize_t write_end(haft_io_simulated_t *simulated, const object_t *end,
-                         const haft_io_memory_t *from) {
-    object_t *peer = end->peer;
-    if (end->broken)
-        return -ECONNRESET;
-    if (end->ended)
-        return -EPIPE;
-    size_t room = STREAM_SIZE - peer->count, size = from->size;
-    if (room == 0)
-        return size == 0 ? 0 : -EAGAIN;
-    size = haft_io_drawn_size(simulated, size < room ? size : room);
-    haft_io_memory_copy(from, peer->bytes, STREAM_SIZE, peer->first + peer->count, size, true);
-    peer->count += size;
-    return (ssize_t)size;
-}
-
-static int events_of_stream(const object_t *end, short events) {
-    int ready = end->broken ? POLLERR : 0;
-    if (end->count != 0 || end->finished || end->broken)
-        ready |= events & POLLIN;
-    if (end->ended || end->broken || end->peer->count < STREAM_SIZE)
-        ready |= events & POLLOUT;
-    return ready;
-}
-
 /* ---- Faults ---- */
 
 bool haft_io_fault_is_drawn(haft_io_simulated_t *simulated) {
@@ -210,48 +207,62 @@ int haft_io_fault_of(state_t *state, object_t *object, bool writes) {
         return -EMFILE;
     case HAFT_IO_A_FILE:
         return writes && haft_io_random(state->simulated, 2) == 0 ? -ENOSPC : -EIO;
-    default:
+    case HAFT_IO_A_STREAM:
         haft_io_object_break(state, object);
         return -ECONNRESET;
+    case HAFT_IO_A_PIPE: /* has nothing that could go wrong */
+    case HAFT_IO_A_REAL_END:
+    case HAFT_IO_DATAGRAMS: /* go wrong on their way */
+        break;
     }
+    return 0;
 }
 
 /* ---- Operations ---- */
 
+static int events_of_real(const object_t *end, short events) {
+    struct pollfd entry = {end->real, events, 0};
+    return haft_io_poll_blocking(&entry, 1, 0) < 0 ? POLLERR : entry.revents;
+}
+
 static int events_of(const object_t *object, short events) {
-    if (object->kind == HAFT_IO_A_STREAM)
-        return events_of_stream(object, events);
-    if (object->kind == HAFT_IO_A_LISTENER)
+    switch (object->kind) {
+    case HAFT_IO_A_STREAM:
+    case HAFT_IO_A_PIPE:
+        return haft_io_events_of_end(object, events);
+    case HAFT_IO_A_REAL_END:
+        return events_of_real(object, events);
+    case HAFT_IO_A_LISTENER:
         return haft_io_ring_empty(&object->arrived) ? 0 : events & POLLIN;
-    return POLLHUP |
-           (events & POLLOUT); /* as the system has it of a socket that is not connected */
+    case HAFT_IO_DATAGRAMS:
+        return haft_io_events_of_datagrams(object, events);
+    case HAFT_IO_A_FILE: /* it is always ready */
+        return events & (POLLIN | POLLOUT);
+    case HAFT_IO_A_SOCKET: /* as the system has it of one that is not connected */
+        break;
+    }
+    return POLLHUP | (events & POLLOUT);
 }
 
 static bool sends(const haft_io_operation_t *operation) {
     return haft_io_events_of(operation) == POLLOUT;
 }
 
-/* Where the bytes of an operation go to, or come from. Nothing comes along with a message. */
-static int memory_of_operation(const haft_io_operation_t *operation, struct iovec *part,
-                               haft_io_memory_t *memory) {
-    *part = (struct iovec){operation->buffer, operation->size};
-    *memory = haft_io_memory_of(part, 1);
+static bool is_message(const haft_io_operation_t *operation) {
+    return operation->kind == HAFT_IO_RECEIVE_MESSAGE || operation->kind == HAFT_IO_SEND_MESSAGE;
+}
+
+/* Where the bytes of an operation go to, or come from. */
+static haft_io_memory_t memory_of_operation(const haft_io_operation_t *operation,
+                                            struct iovec *part) {
     if (operation->kind == HAFT_IO_READ_PARTS || operation->kind == HAFT_IO_WRITE_PARTS)
-        *memory = haft_io_memory_of(operation->buffer, operation->size);
-    if (operation->kind != HAFT_IO_RECEIVE_MESSAGE && operation->kind != HAFT_IO_SEND_MESSAGE)
-        return 0;
-    struct msghdr *message = operation->buffer;
-    if (message == NULL)
-        return -EFAULT;
-    if (sends(operation) && message->msg_controllen != 0)
-        return -EOPNOTSUPP;
-    if (!sends(operation)) {
-        message->msg_namelen = 0;
-        message->msg_controllen = 0;
-        message->msg_flags = 0;
+        return haft_io_memory_of(operation->buffer, operation->size);
+    if (is_message(operation)) {
+        const struct msghdr *message = operation->buffer;
+        return haft_io_memory_of(message->msg_iov, message->msg_iovlen);
     }
-    *memory = haft_io_memory_of(message->msg_iov, message->msg_iovlen);
-    return 0;
+    *part = (struct iovec){operation->buffer, operation->size};
+    return haft_io_memory_of(part, 1);
 }
 
 static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
@@ -263,42 +274,112 @@ static ssize_t attempt_here(const haft_io_operation_t *operation) {
                    operation);
 }
 
-static ssize_t transfer_file(haft_io_worker_t *worker, object_t *object,
-                             const haft_io_operation_t *operation) {
-    if (operation->kind != HAFT_IO_READ && operation->kind != HAFT_IO_WRITE &&
-        operation->kind != HAFT_IO_READ_PARTS && operation->kind != HAFT_IO_WRITE_PARTS)
-        return -ENOTSOCK;
-    struct iovec part;
-    haft_io_memory_t memory;
-    memory_of_operation(operation, &part, &memory);
-    return haft_io_simulated_file_transfers(worker->simulated, object, &memory, &object->position,
-                                            sends(operation));
+static bool is_of_sockets(const haft_io_operation_t *operation) {
+    enum haft_io_kind kind = operation->kind;
+    return kind == HAFT_IO_RECEIVE || kind == HAFT_IO_SEND || kind == HAFT_IO_RECEIVE_MESSAGE ||
+           kind == HAFT_IO_SEND_MESSAGE;
 }
 
-static ssize_t transfer(haft_io_worker_t *worker, object_t *end,
-                        const haft_io_operation_t *operation) {
-    int flags = haft_io_flags_of(operation);
-    if ((flags & ~FLAGS) != 0)
+static ssize_t receive_datagram(state_t *state, object_t *socket,
+                                const haft_io_operation_t *operation,
+                                const haft_io_memory_t *memory, int flags) {
+    bool truncated = false;
+    if (memory->size == 0 && !is_of_sockets(operation)) /* which takes none */
+        return 0;
+    if (!is_message(operation))
+        return haft_io_simulated_datagram_receives(state, socket, memory, flags, operation->address,
+                                                   operation->address_size, &truncated);
+    struct msghdr *message = operation->buffer;
+    ssize_t got = haft_io_simulated_datagram_receives(
+        state, socket, memory, flags, message->msg_name, &message->msg_namelen, &truncated);
+    if (got >= 0) {
+        message->msg_controllen = 0;
+        message->msg_flags = truncated ? MSG_TRUNC : 0;
+    }
+    return got;
+}
+
+static ssize_t send_datagram(state_t *state, object_t *socket, const haft_io_operation_t *operation,
+                             const haft_io_memory_t *memory) {
+    if (!is_message(operation))
+        return haft_io_simulated_datagram_sends(
+            state, socket, memory, operation->address,
+            operation->address != NULL ? *operation->address_size : 0);
+    const struct msghdr *message = operation->buffer;
+    if (message->msg_controllen != 0)
         return -EOPNOTSUPP;
-    if (end->kind != HAFT_IO_A_STREAM)
-        return -ENOTCONN;
-    struct iovec part;
-    haft_io_memory_t memory;
-    ssize_t done = memory_of_operation(operation, &part, &memory);
-    if (done != 0)
-        return done;
-    if (sends(operation))
-        done = write_end(worker->simulated, end, &memory);
-    else
-        done = read_end(worker->simulated, end, &memory, flags);
-    if (done > 0 && (flags & MSG_PEEK) == 0)
-        haft_io_wake(waiters_of(worker->backend_state, end->peer->descriptor),
-                     sends(operation) ? HAFT_IO_INWARD : HAFT_IO_OUTWARD, false, false);
+    return haft_io_simulated_datagram_sends(state, socket, memory, message->msg_name,
+                                            message->msg_namelen);
+}
+
+static ssize_t read_end(state_t *state, object_t *end, const haft_io_operation_t *operation,
+                        const haft_io_memory_t *memory, int flags) {
+    haft_io_passed_t *passed = NULL;
+    ssize_t got = haft_io_simulated_end_reads(state, end, memory, flags, &passed);
+    if (is_message(operation) && got >= 0) {
+        struct msghdr *message = operation->buffer;
+        size_t room = message->msg_control != NULL ? message->msg_controllen : 0;
+        message->msg_namelen = 0;
+        message->msg_controllen = 0;
+        message->msg_flags = 0;
+        if (passed != NULL)
+            haft_io_passed_arrive(state, passed, message, room);
+    } else if (passed != NULL) {
+        haft_io_passed_drop(state, passed);
+    }
+    return got;
+}
+
+static ssize_t write_end(state_t *state, object_t *end, const haft_io_operation_t *operation,
+                         const haft_io_memory_t *memory) {
+    haft_io_passed_t *passed = NULL;
+    int code = is_message(operation) ? haft_io_passed_of(state, operation->buffer, &passed) : 0;
+    if (code != 0)
+        return code;
+    ssize_t done = haft_io_simulated_end_writes(state, end, memory, passed);
+    if (done <= 0 && passed != NULL)
+        haft_io_passed_drop(state, passed);
     return done;
+}
+
+static ssize_t transfer(haft_io_worker_t *worker, object_t *object,
+                        const haft_io_operation_t *operation) {
+    state_t *state = worker->backend_state;
+    int flags = haft_io_flags_of(operation);
+    if (is_of_sockets(operation) && !haft_io_object_is_socket(object))
+        return -ENOTSOCK;
+    if ((flags & ~(object->kind == HAFT_IO_DATAGRAMS ? FLAGS | MSG_TRUNC : FLAGS)) != 0)
+        return -EOPNOTSUPP;
+    if (is_message(operation) && operation->buffer == NULL)
+        return -EFAULT;
+    struct iovec part;
+    haft_io_memory_t memory = memory_of_operation(operation, &part);
+    switch (object->kind) {
+    case HAFT_IO_DATAGRAMS:
+        return sends(operation) ? send_datagram(state, object, operation, &memory)
+                                : receive_datagram(state, object, operation, &memory, flags);
+    case HAFT_IO_A_STREAM:
+    case HAFT_IO_A_PIPE:
+        return sends(operation) ? write_end(state, object, operation, &memory)
+                                : read_end(state, object, operation, &memory, flags);
+    case HAFT_IO_A_FILE:
+        return haft_io_simulated_file_transfers(worker->simulated, object, &memory,
+                                                &object->position, sends(operation));
+    default:
+        return -ENOTCONN;
+    }
+}
+
+static ssize_t attempt_really(const object_t *end, const haft_io_operation_t *operation) {
+    haft_io_operation_t real = *operation;
+    real.descriptor = end->real;
+    return haft_io_operate_blocking(&real);
 }
 
 static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
                        const haft_io_operation_t *operation) {
+    if (object->kind == HAFT_IO_A_REAL_END)
+        return attempt_really(object, operation);
     switch (operation->kind) {
     case HAFT_IO_POLL: {
         int ready = events_of(object, (short)operation->flags);
@@ -311,8 +392,7 @@ static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
     case HAFT_IO_READ_LENT:
         return haft_io_read_into_lent(operation, attempt_here);
     default:
-        return object->kind == HAFT_IO_A_FILE ? transfer_file(worker, object, operation)
-                                              : transfer(worker, object, operation);
+        return transfer(worker, object, operation);
     }
 }
 
@@ -328,7 +408,9 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
     if (done != 0)
         return done;
     for (int code = 0; code == 0;) {
-        done = object->open ? attempt(runner->worker, object, operation) : -EBADF;
+        done = haft_io_object_of(state, operation->descriptor) == object
+                   ? attempt(runner->worker, object, operation)
+                   : -EBADF;
         if (done != -EAGAIN || haft_io_must_not_wait(operation))
             break;
         code = haft_io_wait_on(waiters_of(state, operation->descriptor), operation, runner->task);
@@ -360,7 +442,7 @@ static int look_at_objects(state_t *state, struct pollfd *entries, size_t count)
     return ready;
 }
 
-/* Real ones: what does not come in time takes its time in the simulation, too. */
+/* What does not come in time takes its time in the simulation, too. */
 static int poll_real(haft_io_simulated_t *simulated, struct pollfd *entries, size_t count,
                      int64_t deadline) {
     int64_t until = HAFT_IO_FOREVER;
@@ -372,20 +454,41 @@ static int poll_real(haft_io_simulated_t *simulated, struct pollfd *entries, siz
     return ready;
 }
 
-static bool has_objects(const struct pollfd *entries, size_t count) {
+/* Whether all are the system's, by number or because they have become real. */
+static bool are_real(state_t *state, const struct pollfd *entries, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const object_t *object = haft_io_object_of(state, entries[i].fd);
+        if (entries[i].fd >= FIRST && (object == NULL || object->kind != HAFT_IO_A_REAL_END))
+            return false;
+    }
+    return true;
+}
+
+static int poll_several_real(state_t *state, struct pollfd *entries, size_t count,
+                             int64_t deadline) {
+    struct pollfd few[HAFT_IO_FEW], *real = count <= HAFT_IO_FEW ? few : calloc(count, sizeof *few);
+    if (real == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const object_t *end = haft_io_object_of(state, entries[i].fd);
+        real[i] = (struct pollfd){end != NULL ? end->real : entries[i].fd, entries[i].events, 0};
+    }
+    int ready = poll_real(state->simulated, real, count, deadline);
     for (size_t i = 0; i < count; i++)
-        if (entries[i].fd >= FIRST)
-            return true;
-    return false;
+        entries[i].revents = real[i].revents;
+    if (real != few)
+        free(real);
+    return ready;
 }
 
 static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
                         int64_t deadline) {
-    if (!has_objects(entries, count))
-        return poll_real(runner->worker->simulated, entries, count, deadline);
+    state_t *state = runner->worker->backend_state;
     for (;;) {
-        int ready = look_at_objects(runner->worker->backend_state, entries, count);
-        if (ready != 0 || deadline <= runner->worker->simulated->now)
+        if (are_real(state, entries, count))
+            return poll_several_real(state, entries, count, deadline);
+        int ready = look_at_objects(state, entries, count);
+        if (ready != 0 || deadline <= state->simulated->now)
             return ready;
         int code = haft_io_wait_on_several(find, runner, entries, count, deadline);
         if (code != 0 && code != -ETIMEDOUT)
@@ -393,13 +496,12 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
     }
 }
 
-static int close_object(haft_io_worker_t *worker, int descriptor) {
+static int close_number(haft_io_worker_t *worker, int descriptor) {
     if (descriptor < FIRST)
         return haft_io_close_elsewhere(descriptor);
-    object_t *object = haft_io_object_of(worker->backend_state, descriptor);
-    if (object == NULL)
+    if (haft_io_object_of(worker->backend_state, descriptor) == NULL)
         return -EBADF;
-    haft_io_object_close(worker->backend_state, object);
+    haft_io_number_close(worker->backend_state, descriptor);
     return 0;
 }
 
@@ -412,18 +514,7 @@ static haft_io_worker_t *simulating(const char *function) {
 
 int haft_io_simulated_pair(int ends[2]) {
     state_t *state = simulating("haft_io_simulated_pair")->backend_state;
-    object_t *one = haft_io_object_new(state, HAFT_IO_A_SOCKET);
-    object_t *other = haft_io_object_new(state, HAFT_IO_A_SOCKET);
-    if (one == NULL || other == NULL || haft_io_object_join(one, other) != 0) {
-        if (one != NULL)
-            one->open = false;
-        if (other != NULL)
-            other->open = false;
-        return -ENOMEM;
-    }
-    ends[0] = one->descriptor;
-    ends[1] = other->descriptor;
-    return 0;
+    return haft_io_object_pair(state, HAFT_IO_A_STREAM, ends);
 }
 
 int haft_io_end_simulated_output(int descriptor) {
@@ -433,17 +524,20 @@ int haft_io_end_simulated_output(int descriptor) {
         return -EBADF;
     switch (end->kind) {
     case HAFT_IO_A_FILE:
+    case HAFT_IO_A_PIPE:
         return -ENOTSOCK;
     case HAFT_IO_A_SOCKET:
         return -ENOTCONN;
     case HAFT_IO_A_LISTENER: /* as Linux has it */
         return 0;
+    case HAFT_IO_A_REAL_END:
+        return haft_io_end_output(end->real);
+    case HAFT_IO_DATAGRAMS:
+        return haft_io_simulated_datagrams_end_output(end);
     case HAFT_IO_A_STREAM:
         break;
     }
-    end->ended = end->peer->finished = true;
-    haft_io_object_wake(state, end, false);
-    haft_io_object_wake(state, end->peer, false);
+    haft_io_simulated_end_ends_output(state, end);
     return 0;
 }
 
@@ -466,11 +560,18 @@ void haft_io_simulated_fail(int descriptor, int code) {
     object->fails = code;
 }
 
+void haft_io_simulated_crash(void) {
+    state_t *state = simulating("haft_io_simulated_crash")->backend_state;
+    if (state->root == NULL)
+        haft_io_misuse("haft_io_simulated_crash was called in a simulation without .files.");
+    haft_io_simulated_files_crash(state);
+}
+
 size_t haft_io_simulated_count(void) {
     const state_t *state = simulating("haft_io_simulated_count")->backend_state;
     size_t count = 0;
     for (int i = 0; i < state->count; i++)
-        count += state->objects[i]->open;
+        count += state->numbers[i]->object != NULL;
     return count;
 }
 
@@ -525,13 +626,26 @@ static void interrupt(haft_io_worker_t *worker) {
 static void stop(haft_io_worker_t *worker) {
     state_t *state = worker->backend_state;
     haft_io_simulated_network_stop(state);
-    for (int i = 0; i < state->count; i++) {
-        if (state->objects[i]->open && state->objects[i]->kind == HAFT_IO_A_FILE)
-            haft_io_simulated_file_closes(state->objects[i]->file);
-        free(state->objects[i]->bytes);
-        free(state->objects[i]);
+    haft_io_simulated_datagrams_stop(state);
+    for (object_t *object = state->objects; object != NULL; object = object->next) {
+        if (!object->open)
+            continue;
+        object->open = false;
+        if (object->kind == HAFT_IO_A_FILE)
+            haft_io_file_stop_using(object->file);
+        if (object->kind == HAFT_IO_A_REAL_END)
+            haft_io_close_file(object->real);
+        if (object->kind == HAFT_IO_A_STREAM)
+            haft_io_simulated_end_stops(object);
     }
-    free(state->objects);
+    for (object_t *object = state->objects, *next; object != NULL; object = next) {
+        next = object->next;
+        free(object->bytes);
+        free(object);
+    }
+    for (int i = 0; i < state->count; i++)
+        free(state->numbers[i]);
+    free(state->numbers);
     haft_io_simulated_files_stop(state);
     free(state);
 }
@@ -542,6 +656,9 @@ static int start(haft_io_worker_t *worker) {
         return -ENOMEM;
     state->simulated = worker->simulated;
     state->descriptors = worker->crew->descriptors;
+    haft_io_ring(&state->unused);
+    haft_io_ring(&state->late);
+    haft_io_ring(&state->changes);
     worker->backend_state = state;
     int code = worker->simulated->files ? haft_io_simulated_files_start(state) : 0;
     if (code != 0)
@@ -554,7 +671,7 @@ const haft_io_backend_t haft_io_simulation = {
     .start = start,
     .stop = stop,
     .operate = operate,
-    .close = close_object,
+    .close = close_number,
     .poll_several = poll_several,
     .poll = poll_time,
     .interrupt = interrupt,

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 int haft_io_pipe(int ends[2]) {
+    if (haft_io_network_is_simulated())
+        return haft_io_network_pipe(ends);
     return pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 : -errno;
 }
 
@@ -25,8 +27,16 @@ __attribute__((noinline)) int haft_io_socket(int domain, int type, int protocol)
 }
 
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]) {
+    if (haft_io_network_is_simulated())
+        return haft_io_network_pair(domain, type, ends);
     return socketpair(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol, ends) == 0 ? 0
                                                                                         : -errno;
+}
+
+int haft_io_bind(int socket, const struct sockaddr *address, socklen_t size) {
+    if (haft_io_is_simulated(socket))
+        return haft_io_network_bind(socket, address, size);
+    return HAFT_IO_RESULT(bind(socket, address, size));
 }
 
 typedef union address {

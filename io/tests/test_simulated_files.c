@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 static const haft_io_simulation_t with_files = {.files = true};
 
@@ -63,7 +64,7 @@ BODY(make_mistakes) {
     char byte;
     CHECK_EQUAL(haft_io_open("none", O_RDONLY, 0), -ENOENT);
     CHECK_EQUAL(haft_io_open("", O_RDWR | O_CREAT, 0), -ENOENT);
-    CHECK_EQUAL(haft_io_open("/log/", O_RDWR | O_CREAT, 0), -ENOENT);
+    CHECK_EQUAL(haft_io_open("/log/", O_RDWR | O_CREAT, 0), -EISDIR);
     CHECK_EQUAL(haft_io_open("none/log", O_RDWR | O_CREAT, 0), -ENOENT);
     char name[257] = {0};
     memset(name, 'x', 256);
@@ -128,7 +129,6 @@ BODY(use_directories) {
     CHECK_EQUAL(haft_io_rename("/data/b", "/data/b"), 0);
     CHECK_EQUAL(haft_io_rename("/data/b", "/data"), -EISDIR);
     CHECK_EQUAL(haft_io_rename("/data/b", "/none/b"), -ENOENT);
-    CHECK_EQUAL(haft_io_rename("/data", "/other"), -EOPNOTSUPP);
     CHECK_EQUAL(haft_io_rename("/data/b", "/b"), 0);
     CHECK_EQUAL(haft_io_remove("/data"), 0);
     CHECK_EQUAL(haft_io_remove("/data"), -ENOENT);
@@ -138,6 +138,80 @@ BODY(use_directories) {
 }
 static void names_are_made_and_moved_and_removed(void) {
     check_seeds(use_directories, 20, with_files);
+}
+
+/* On the system's files, too. */
+static const char *names_in(const char *path) {
+    static char names[200];
+    struct dirent **entries;
+    int count = haft_io_list_directory(path, &entries);
+    if (count < 0)
+        return strerror(-count);
+    names[0] = '\0';
+    for (int i = 0; i < count; i++) {
+        strcat(strcat(names, entries[i]->d_name), i + 1 < count ? " " : "");
+        free(entries[i]);
+    }
+    free(entries);
+    return names;
+}
+BODY(move_directories) {
+    CHECK_EQUAL(haft_io_make_directory("one", 0700), 0);
+    CHECK_EQUAL(haft_io_make_directory("one/two/", 0700), 0);
+    CHECK_EQUAL(haft_io_make_directory("other", 0700), 0);
+    write_file("one/two/text", O_CREAT, "text");
+    CHECK_SAME_TEXT(content_of("./one//two/../two/text"), "text");
+    CHECK_SAME_TEXT(names_in("one/two/.."), ". .. two");
+    CHECK_EQUAL(haft_io_make_directory("one/..", 0700), -EEXIST);
+    CHECK_EQUAL(haft_io_open("one/two/text/", O_RDONLY, 0), -ENOTDIR);
+    CHECK_EQUAL(haft_io_open("one/two/none/", O_RDWR | O_CREAT, 0600), -EISDIR);
+    CHECK_EQUAL(haft_io_rename("one", "one/two/three"), -EINVAL);
+    CHECK_EQUAL(haft_io_rename("one/two", "one"), -ENOTEMPTY);
+    CHECK_EQUAL(haft_io_rename("one/two/text", "other"), -EISDIR);
+    CHECK_EQUAL(haft_io_rename("one/two/text", "other/text/"), -ENOTDIR);
+    CHECK_EQUAL(haft_io_rename("other", "one/two/text"), -ENOTDIR);
+    CHECK_EQUAL(haft_io_rename("one/.", "other"), -EBUSY);
+    CHECK_EQUAL(haft_io_rename("one", "one"), 0);
+    CHECK_EQUAL(haft_io_rename("one/two", "other/"), 0); /* which was empty */
+    CHECK_SAME_TEXT(names_in("one"), ". ..");
+    CHECK_SAME_TEXT(names_in("other"), ". .. text");
+    CHECK_SAME_TEXT(content_of("other/text"), "text");
+    CHECK_EQUAL(haft_io_rename("other", "one/moved"), 0);
+    CHECK_SAME_TEXT(names_in("one/moved/../moved"), ". .. text");
+    CHECK_SAME_TEXT(content_of("one/moved/text"), "text");
+    CHECK_EQUAL(haft_io_open("other/text", O_RDONLY, 0), -ENOENT);
+    CHECK_EQUAL(haft_io_remove("one/moved/text"), 0);
+    CHECK_EQUAL(haft_io_remove("one/moved/."), -EINVAL);
+    CHECK_EQUAL(haft_io_remove("one/moved"), 0);
+    CHECK_EQUAL(haft_io_remove("one"), 0);
+    CHECK_SAME_TEXT(names_in("."), ". ..");
+    return NULL;
+}
+static void directories_are_renamed_as_the_system_does_it(void) {
+    check_seeds(move_directories, 20, with_files);
+    char directory[] = "/tmp/haft-io-files-XXXXXX";
+    CHECK(mkdtemp(directory) != NULL && chdir(directory) == 0);
+    CHECK_RUNS(move_directories);
+    CHECK(rmdir(directory) == 0 && chdir("/") == 0);
+}
+
+enum { DEEP = 3000 };
+BODY(go_deep) {
+    CHECK_EQUAL(haft_io_make_directory("/deep", 0700), 0);
+    for (int i = 0; i < DEEP; i++) {
+        CHECK_EQUAL(haft_io_make_directory("/new", 0700), 0);
+        CHECK_EQUAL(haft_io_rename("/deep", "/new/deep"), 0);
+        CHECK_EQUAL(haft_io_rename("/new", "/deep"), 0);
+    }
+    CHECK_SAME_TEXT(names_in("/deep/deep/deep"), ". .. deep");
+    haft_io_simulated_crash();
+    return NULL;
+}
+static void directories_in_directories_take_no_stack(void) {
+    size_t before = haft_stack_size();
+    haft_set_stack_size(65536);
+    check_seeds(go_deep, 1, with_files);
+    haft_set_stack_size(before);
 }
 
 static void *append_line(void *line) {
@@ -175,6 +249,8 @@ int main(void) {
     RUN(files_keep_what_is_written);
     RUN(errors_are_the_systems);
     RUN(names_are_made_and_moved_and_removed);
+    RUN(directories_are_renamed_as_the_system_does_it);
+    RUN(directories_in_directories_take_no_stack);
     RUN(tasks_meet_in_a_file_in_each_order);
     RUN(what_is_left_open_is_counted_and_goes_with_the_run);
     return check_end();

@@ -146,7 +146,7 @@ BODY(use_sockets) {
     CHECK_EQUAL(haft_io_accept(client), -EINVAL);
     CHECK_EQUAL(haft_io_connect(client, (struct sockaddr *)&other, sizeof other), -EAFNOSUPPORT);
     CHECK_EQUAL(haft_io_connect(client, (struct sockaddr *)&other, 1), -EINVAL);
-    CHECK_EQUAL(haft_io_socket(AF_INET, SOCK_DGRAM, 0), -EOPNOTSUPP);
+    CHECK_EQUAL(haft_io_socket(AF_INET, SOCK_SEQPACKET, 0), -EOPNOTSUPP);
     CHECK_EQUAL(haft_io_socket(AF_NETLINK, SOCK_STREAM, 0), -EAFNOSUPPORT);
 
     struct sockaddr_un whole = {AF_UNIX, "/run/service"};

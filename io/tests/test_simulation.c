@@ -81,8 +81,9 @@ BODY(receive_messages) {
     CHECK_EQUAL(haft_io_receive_message(ends[0], &message, MSG_WAITALL), 11);
     CHECK(memcmp(first, "hell", 4) == 0 && memcmp(second, "o wor", 5) == 0 &&
           memcmp(third, "ld", 2) == 0);
-    hello.msg_control = first;
-    hello.msg_controllen = sizeof first;
+    struct cmsghdr other = {CMSG_LEN(0), SOL_SOCKET, SO_TIMESTAMP};
+    hello.msg_control = &other;
+    hello.msg_controllen = sizeof other;
     CHECK_EQUAL(haft_io_send_message(ends[1], &hello, 0), -EOPNOTSUPP);
     return NULL;
 }

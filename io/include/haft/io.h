@@ -378,8 +378,8 @@ ssize_t haft_io_write_parts(int descriptor, const struct iovec *parts, size_t co
  * Moves bytes without copying them through the program: up to `size` from a file, from `*offset` on, to a
  * socket, as sendfile(2); and between a pipe and any other descriptor, as splice(2). `offset` may be NULL:
  * the file's own position. How many; 0 at the end. A connection that is broken sends SIGPIPE, as those
- * calls do. While a task waits here, whoever closes either descriptor ends its wait with -EBADF. Not for the ends
- * of a simulation.
+ * calls do. While a task waits here, whoever closes either descriptor ends its wait with -EBADF. In a
+ * simulation haft_io_send_file copies; haft_io_splice is not for the ends of one.
  */
 ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size);
 ssize_t haft_io_splice(int from, int to, size_t size);
@@ -459,6 +459,8 @@ int haft_io_connect(int socket, const struct sockaddr *address, socklen_t addres
 
 int haft_io_socket(int domain, int type, int protocol);
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]);
+/* As bind(2): for sockets of datagrams (the functions below bind theirs), in a simulation, too. */
+int haft_io_bind(int socket, const struct sockaddr *address, socklen_t address_size);
 /* Return a listening socket. `host` is a numeric address, "::" for all; `port` 0: the system
    chooses (see haft_io_port). `backlog` 0: the system's maximum. */
 int haft_io_listen_tcp(const char *host, uint16_t port, int backlog);
@@ -768,8 +770,8 @@ int haft_io_count(haft_io_counters_t *counters);
 typedef struct haft_io_simulation {
     uint64_t seed;     /* 0: HAFT_IO_SEED in the environment, or else a new seed for each run */
     bool short_counts; /* what is simulated reads and writes less than asked, at random */
-    bool network; /* sockets and listeners are the simulation's, see below; else the system's */
-    bool files;   /* files and directories, likewise */
+    bool network;      /* sockets and pipes are the simulation's, see below; else the system's */
+    bool files;        /* files and directories, likewise */
     unsigned faults_one_in; /* of so many operations on what is simulated one fails; 0: none */
 } haft_io_simulation_t;
 
@@ -790,9 +792,10 @@ int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simula
 uint64_t haft_io_seed(void);
 
 /*
- * Makes the two ends of a stream that exists only in this simulation; for read, write, receive,
- * send, wait_for, end_output and close. Data flows in both directions; each holds 4096 bytes. Messages go without
- * control data. Returns 0, or -ENOMEM. MSG_PEEK, MSG_WAITALL and MSG_DONTWAIT are heeded; MSG_OOB and the like are -EOPNOTSUPP.
+ * Makes the two ends of a stream that exists only in this simulation; for read, write, receive, send, wait_for,
+ * end_output and close. Data flows in both directions; each holds 4096 bytes. Descriptors are passed along, of the
+ * simulation and real ones (haft_io_send_descriptor); other control data is -EOPNOTSUPP. Returns 0, or -ENOMEM.
+ * MSG_PEEK, MSG_WAITALL and MSG_DONTWAIT are heeded; MSG_OOB and the like are -EOPNOTSUPP.
  */
 int haft_io_simulated_pair(int ends[2]);
 /* The stream breaks: from now on both ends get -ECONNRESET. */
@@ -800,9 +803,10 @@ void haft_io_simulated_break(int end);
 
 /*
  * With haft_io_simulation_t.network, haft_io_socket, haft_io_listen_tcp, haft_io_listen_unix, haft_io_accept,
- * haft_io_connect, haft_io_connect_tcp, haft_io_connect_unix and haft_io_port are those of a network that exists in
- * this simulation only. It has one host, which each address and each name is, and haft_io_resolve gives 127.0.0.1 or
- * ::1 for every name. A connection is a stream as of haft_io_simulated_pair.
+ * haft_io_connect, haft_io_connect_tcp, haft_io_connect_unix, haft_io_port, haft_io_bind, haft_io_pipe and
+ * haft_io_socket_pair are those of a network that exists in this simulation only. It has one host, which each
+ * address and each name is, and haft_io_resolve gives 127.0.0.1 or ::1 for every name. A connection is a stream as
+ * of haft_io_simulated_pair.
  *
  * -EADDRINUSE: a listener that is open has the port or the path. Port 0 is given a number. A connect where nobody
  * listens gets -ECONNREFUSED, and so does one that waits when the listener is closed. As under Linux, `backlog` + 1
@@ -810,28 +814,61 @@ void haft_io_simulated_break(int end);
  * socket meanwhile gets -EALREADY. Who closes a listener resets the connections that were not accepted.
  *
  * Unlike the system's, a path is free as soon as its listener is closed, and there is no file of that name. There
- * are streams only: sockets of other types are -EOPNOTSUPP, those of other families -EAFNOSUPPORT. The calls of the
- * system that take a socket, such as setsockopt(2), getpeername(2) and shutdown(2), do not know these, and say EBADF.
+ * are streams and datagrams of UDP: sockets of other types, and a haft_io_bind of a stream, are -EOPNOTSUPP, those
+ * of other families -EAFNOSUPPORT. The calls of the system that take a socket, such as setsockopt(2), getpeername(2)
+ * and shutdown(2), do not know these, and say EBADF.
+ *
+ * A socket of datagrams has one of the ports of UDP, which one other cannot have, too, of IPv4 or IPv6: that of
+ * haft_io_bind, or one that is chosen when it sends or connects. It holds 32 datagrams, and what comes then is lost.
+ * Datagrams come from the address that the sender is bound to, or from that which they were sent to. Who is
+ * connected to a port where nobody receives gets -ECONNREFUSED by his next operation after a send. A datagram is cut
+ * to the size of the buffer (MSG_TRUNC is heeded); one larger than 65507 bytes, over IPv6 65527, is -EMSGSIZE.
+ *
+ * A pair of SOCK_STREAM is a stream as of haft_io_simulated_pair; one of SOCK_DGRAM exchanges datagrams, none of
+ * which is lost: who sends waits while the other end holds 32. (Descriptors are not passed along with these.) A pipe
+ * holds 65536 bytes, and a write of up to PIPE_BUF bytes comes whole; otherwise it is as Linux has it, but that a
+ * write where nobody reads is -EPIPE without a signal. An end that haft_io_start_process is given becomes the
+ * system's, and so does the other: what was written goes along, and from then on operations on both block, and the
+ * simulation lets none of them fail. What is simulated and no end of a stream is -EOPNOTSUPP there.
  */
 
 /*
  * With haft_io_simulation_t.files, haft_io_open, haft_io_list_directory, haft_io_make_directory, haft_io_remove,
  * haft_io_rename and haft_io_status are those of files that exist in this simulation only; for their descriptors are
  * read, write, read_at, write_at, sync and close. At first there are the directories "/" and ".", both empty and
- * apart from each other. A path is compared as it is written: "a//b" is not "a/b".
+ * apart from each other; "/" is above both.
  *
- * Errors are the system's: -ENOENT, -EEXIST, -EISDIR, -ENOTDIR, -ENOTEMPTY, -ENAMETOOLONG, -EBADF, -ENOSPC when there is no memory
- * for what is written. Not simulated, and -EOPNOTSUPP, are renamed directories, and flags of open(2) that ask for more
- * than a file: O_TMPFILE, O_DIRECT, O_PATH. There are no links; permissions are kept, and not checked. A crash that
- * loses what was not synced is not simulated either: haft_io_sync only succeeds. Time stamps are virtual.
+ * Errors are the system's: -ENOENT, -EEXIST, -EISDIR, -ENOTDIR, -ENOTEMPTY, -ENAMETOOLONG, -EBADF, -ENOSPC when
+ * there is no memory for what is written. Not simulated, and -EOPNOTSUPP, are flags of open(2) that ask for more
+ * than a file: O_TMPFILE, O_DIRECT, O_PATH. There are no links; permissions are kept, and not checked. Time stamps
+ * are virtual.
  */
 
 /*
- * With haft_io_simulation_t.faults_one_in, the seed decides which operations fail, before they have done anything, and
- * as what: a read or write of a stream breaks it (-ECONNRESET); of a file, -EIO, and a write -EIO or -ENOSPC; a sync,
- * and what is done with a path, -EIO; haft_io_open and haft_io_socket, -EMFILE; a connect, -ECONNREFUSED or -ETIMEDOUT. An
- * accept fails with -EMFILE, so that haft_io_accept waits and tries again: with 1, where every operation fails, for
- * ever. A poll, a close, haft_io_end_output and haft_io_port do not fail.
+ * The machine crashes, and has come up again: the files are what they may be then, as the seed decides.
+ *
+ * What haft_io_sync has synced is there, and what was written by a descriptor that was opened with O_SYNC or
+ * O_DSYNC. Of a file that was written to since, each block of 512 bytes is the old one or the new one, or zeros
+ * where there was no old one; and what was written at its end may end sooner. If it was truncated by O_TRUNC, it is
+ * as it was before, or nothing old is left. Of a name that was made, removed or renamed since its directory was
+ * synced, the first few changes have been made, or none, or all; a rename has been made whole or not at all. To sync
+ * a file does not sync its name: open its directory, and sync that. Beyond 1000 changes of names that nobody has
+ * synced, the oldest has been.
+ *
+ * Call it when the tasks that use files have ended. What was opened before has to be closed, and is -EIO otherwise.
+ * Sockets and pipes are left alone. Needs haft_io_simulation_t.files.
+ */
+void haft_io_simulated_crash(void);
+
+/*
+ * With haft_io_simulation_t.faults_one_in, the seed decides which operations fail, before they have done anything,
+ * and as what: a read or write of a stream breaks it (-ECONNRESET); of a file, -EIO, and a write -EIO or -ENOSPC; a
+ * sync, and what is done with a path, -EIO; haft_io_open and haft_io_socket, -EMFILE; a connect, -ECONNREFUSED or
+ * -ETIMEDOUT. An accept fails with -EMFILE, so that haft_io_accept waits and tries again: with 1, where every
+ * operation fails, for ever. A poll, a close, haft_io_end_output and haft_io_port do not fail; nor does what is done
+ * with a pipe, or a pair of datagrams, but there may be no descriptors for one, nor for another pair (-EMFILE). Nor
+ * do operations on sockets of UDP: but of so many datagrams that are sent one is lost, or comes twice, or up to 100
+ * ms late, after others.
  */
 
 /* The next operation that begins on the descriptor, of the simulation, fails so, and has done nothing; `code` is

@@ -1385,8 +1385,7 @@ class datagrams : public descriptor {
     /* Bound to this local address; port 0: the system chooses. */
     explicit datagrams(const address &local)
         : descriptor(detail::checked(haft_io_socket(local.family(), SOCK_DGRAM, 0), "datagrams")) {
-        if (::bind(get(), local.get(), local.size()) != 0)
-            detail::checked(-errno, "datagrams");
+        detail::checked(haft_io_bind(get(), local.get(), local.size()), "datagrams");
     }
     datagrams(const std::string &host, std::uint16_t port)
         : datagrams(resolve(host, std::to_string(port), SOCK_DGRAM).at(0)) {}

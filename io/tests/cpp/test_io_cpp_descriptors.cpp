@@ -121,7 +121,7 @@ static void errors_compare_with_errc() {
 }
 
 static void datagrams_know_where_they_come_from() {
-    io::run([] {
+    auto body = [] {
         io::datagrams one("127.0.0.1", 0), other("127.0.0.1", 0);
         io::address to = io::resolve("127.0.0.1", std::to_string(other.port()), SOCK_DGRAM).at(0);
         one.send(bytes("a datagram"), to);
@@ -129,11 +129,13 @@ static void datagrams_know_where_they_come_from() {
         io::address from;
         CHECK_EQUAL(other.receive(room, &from), 10);
         CHECK(from.port() == one.port() && from.host() == "127.0.0.1");
-    });
+    };
+    io::run(body);
+    io::simulate({.seed = 1, .network = true}, body);
 }
 
 static void a_unix_socket_passes_descriptors() {
-    io::run([] {
+    auto body = [] {
         std::string path = "/tmp/haft-io-cpp." + std::to_string(getpid());
         auto listener = io::listener::unix_path(path);
         io::spawn([&] {
@@ -151,7 +153,9 @@ static void a_unix_socket_passes_descriptors() {
         left.send(bytes("x"));
         std::array<std::byte, 4> room;
         CHECK_EQUAL(right.receive(room), 1);
-    });
+    };
+    io::run(body);
+    io::simulate({.seed = 1, .network = true}, body);
 }
 
 static void files_are_read_and_written_at_offsets() {

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Datagrams of a simulation: sockets of UDP, found by their ports, and pairs. A socket holds so many datagrams that
+ * nobody has received yet; to one of UDP what comes then is lost, and the other end of a pair waits.
+ *
+ * The seed may lose one of UDP on its way, double it, or make it late, so that others come before. One that is late
+ * waits for its time in the ring `late`, with a timer.
+ */
+#include "simulation.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_HELD = 32 };
+static const int64_t MOST_LATE = 100 * HAFT_IO_MILLISECOND;
+/* Of one datagram, as Linux has it with the buffers that it gives sockets by default. */
+enum { MOST_BYTES_V4 = 65507, MOST_BYTES_V6 = 65527, MOST_BYTES_LOCAL = 212960 };
+
+typedef haft_io_simulated_state_t state_t;
+typedef haft_io_object_t object_t;
+typedef haft_io_place_there_t place_t;
+
+typedef struct datagram {
+    haft_io_link_t link; /* in the receiver's `arrived`, or in `late` */
+    haft_io_timer_t timer;
+    place_t from, to; /* of a pair: nothing */
+    size_t size;
+    char bytes[];
+} datagram_t;
+
+/* ---- Places ---- */
+
+static object_t *receiver_at(const state_t *state, const place_t *place) {
+    return haft_io_object_at(&state->receivers, place);
+}
+
+static bool is_connected(const object_t *socket) {
+    return socket->to.family != AF_UNSPEC;
+}
+
+static bool is_of_pair(const object_t *socket) {
+    return socket->place.family == AF_UNSPEC;
+}
+
+/* Where datagrams to the place come from, if the socket is bound to no address: from that which they go to; which, if it
+   is none either, is the host's own. */
+static place_t source_of(const object_t *socket, const place_t *to) {
+    static const struct in6_addr own = IN6ADDR_LOOPBACK_INIT;
+    static const struct in6_addr own_of_v4 = {
+        .s6_addr = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
+    place_t from = socket->place;
+    if (!haft_io_is_some_address(&from))
+        from.address = haft_io_is_some_address(to) ? to->address
+                       : to->family == AF_INET     ? own_of_v4
+                                                   : own;
+    return from;
+}
+
+/* As it looks from a socket of that family. */
+static void tell_address(const place_t *from, sa_family_t family, void *address, socklen_t *size) {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } all;
+    socklen_t whole = 0;
+    memset(&all, 0, sizeof all);
+    all.any.sa_family = family;
+    if (family == AF_INET) {
+        whole = sizeof all.v4;
+        all.v4.sin_port = htons(from->port);
+        all.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        if (IN6_IS_ADDR_V4MAPPED(&from->address))
+            memcpy(&all.v4.sin_addr, &from->address.s6_addr[12], sizeof all.v4.sin_addr);
+    } else if (family == AF_INET6) {
+        whole = sizeof all.v6;
+        all.v6.sin6_port = htons(from->port);
+        all.v6.sin6_addr = from->address;
+    }
+    memcpy(address, &all, *size < whole ? *size : whole);
+    *size = whole;
+}
+
+static int bind_to(state_t *state, object_t *socket, const place_t *place) {
+    place_t before = socket->place;
+    socket->place = *place;
+    int code = haft_io_occupy(state, &state->receivers, &socket->place);
+    if (code != 0)
+        socket->place = before;
+    return code;
+}
+
+/* A port, for who has asked for none. */
+static int bind_somewhere(state_t *state, object_t *socket) {
+    return socket->place.port != 0
+               ? 0
+               : bind_to(state, socket, &(place_t){.family = socket->place.family});
+}
+
+int haft_io_network_bind(int descriptor, const struct sockaddr *address, socklen_t size) {
+    state_t *state = haft_io_worker()->backend_state;
+    object_t *socket = haft_io_object_of(state, descriptor);
+    place_t place;
+    if (socket == NULL)
+        return -EBADF;
+    if (!haft_io_object_is_socket(socket))
+        return -ENOTSOCK;
+    if (socket->kind != HAFT_IO_DATAGRAMS || is_of_pair(socket))
+        return -EOPNOTSUPP;
+    int code = haft_io_place_of(address, size, &place);
+    if (code == 0 && place.family != socket->place.family)
+        code = -EAFNOSUPPORT;
+    if (code == 0 && socket->place.port != 0)
+        code = -EINVAL;
+    return code != 0 ? code : bind_to(state, socket, &place);
+}
+
+/* One of IPv6 goes to both. */
+static int destination_of(const object_t *socket, const struct sockaddr *address, socklen_t size,
+                          place_t *place) {
+    int code = is_of_pair(socket) ? -EOPNOTSUPP : haft_io_place_of(address, size, place);
+    if (code != 0)
+        return code;
+    bool fits = place->family == socket->place.family ||
+                (place->family == AF_INET && socket->place.family == AF_INET6);
+    return fits ? 0 : -EAFNOSUPPORT;
+}
+
+int haft_io_simulated_datagrams_connect(state_t *state, object_t *socket,
+                                        const struct sockaddr *address, socklen_t size) {
+    if (address != NULL && size >= sizeof address->sa_family && address->sa_family == AF_UNSPEC) {
+        socket->to.family = AF_UNSPEC;
+        return 0;
+    }
+    place_t to;
+    int code = destination_of(socket, address, size, &to);
+    if (code == 0)
+        code = bind_somewhere(state, socket);
+    if (code == 0)
+        socket->to = to;
+    return code;
+}
+
+/* ---- On their way ---- */
+
+static void put_into(state_t *state, object_t *receiver, datagram_t *datagram) {
+    haft_io_append(&receiver->arrived, &datagram->link);
+    receiver->waiting++;
+    haft_io_object_wake_one_way(state, receiver, HAFT_IO_INWARD);
+}
+
+/* As the system tells who is connected to where nobody receives: by an error of what he does next. */
+static void refuse(state_t *state, const datagram_t *datagram) {
+    object_t *sender = receiver_at(state, &datagram->from);
+    if (sender == NULL || !is_connected(sender) || sender->to.port != datagram->to.port)
+        return;
+    sender->refused = true;
+    haft_io_object_wake(state, sender);
+}
+
+static void deliver(state_t *state, datagram_t *datagram) {
+    object_t *receiver = receiver_at(state, &datagram->to);
+    bool takes =
+        receiver != NULL && (!is_connected(receiver) || receiver->to.port == datagram->from.port);
+    if (takes && receiver->waiting < MOST_HELD) {
+        put_into(state, receiver, datagram);
+        return;
+    }
+    if (!takes)
+        refuse(state, datagram);
+    free(datagram);
+}
+
+static void comes_late(haft_io_timer_t *timer) {
+    datagram_t *datagram = HAFT_IO_OWNER(timer, datagram_t, timer);
+    haft_io_unlink(&datagram->link);
+    deliver(haft_io_worker()->backend_state, datagram);
+}
+
+static void delay(state_t *state, datagram_t *datagram) {
+    haft_io_simulated_t *simulated = state->simulated;
+    int64_t late = 1 + (int64_t)haft_io_random(simulated, (uint64_t)MOST_LATE);
+    datagram->timer = (haft_io_timer_t){.fire = comes_late};
+    haft_io_append(&state->late, &datagram->link);
+    haft_io_timer_add(&haft_io_worker()->timers, &datagram->timer, simulated->now + late);
+}
+
+/* Two of it, unless there is no memory. */
+static void deliver_twice(state_t *state, datagram_t *datagram) {
+    size_t size = sizeof *datagram + datagram->size;
+    datagram_t *copy = malloc(size);
+    if (copy != NULL)
+        deliver(state, memcpy(copy, datagram, size));
+    deliver(state, datagram);
+}
+
+static void set_out(state_t *state, datagram_t *datagram) {
+    if (!haft_io_fault_is_drawn(state->simulated)) {
+        deliver(state, datagram);
+        return;
+    }
+    switch (haft_io_random(state->simulated, 3)) {
+    case 0:
+        free(datagram);
+        break;
+    case 1:
+        deliver_twice(state, datagram);
+        break;
+    default:
+        delay(state, datagram);
+    }
+}
+
+/* ---- Sending ---- */
+
+/* NULL: no memory. */
+static datagram_t *datagram_of(const haft_io_memory_t *memory) {
+    datagram_t *datagram = malloc(sizeof *datagram + memory->size);
+    if (datagram == NULL)
+        return NULL;
+    *datagram = (datagram_t){.size = memory->size};
+    haft_io_memory_copy(memory, datagram->bytes, memory->size, 0, memory->size, true);
+    return datagram;
+}
+
+static ssize_t send_to_peer(state_t *state, object_t *end, const haft_io_memory_t *memory) {
+    if (end->peer == NULL)
+        return -ENOTCONN;
+    if (!end->peer->open) {
+        end->peer = NULL;
+        return -ECONNREFUSED;
+    }
+    if (end->ended)
+        return -EPIPE;
+    if (memory->size > MOST_BYTES_LOCAL)
+        return -EMSGSIZE;
+    if (end->peer->waiting >= MOST_HELD)
+        return -EAGAIN;
+    datagram_t *datagram = datagram_of(memory);
+    if (datagram == NULL)
+        return -ENOMEM;
+    put_into(state, end->peer, datagram);
+    return (ssize_t)memory->size;
+}
+
+static ssize_t send_to_place(state_t *state, object_t *socket, const place_t *to,
+                             const haft_io_memory_t *memory) {
+    size_t most = socket->place.family == AF_INET ? MOST_BYTES_V4 : MOST_BYTES_V6;
+    if (to->port == 0)
+        return -EINVAL;
+    if (socket->ended)
+        return -EPIPE;
+    if (memory->size > most)
+        return -EMSGSIZE;
+    int code = bind_somewhere(state, socket);
+    if (code != 0)
+        return code;
+    datagram_t *datagram = datagram_of(memory);
+    if (datagram == NULL)
+        return -ENOMEM;
+    datagram->from = source_of(socket, to);
+    datagram->to = *to;
+    set_out(state, datagram);
+    return (ssize_t)memory->size;
+}
+
+ssize_t haft_io_simulated_datagram_sends(state_t *state, object_t *socket,
+                                         const haft_io_memory_t *memory,
+                                         const struct sockaddr *address, socklen_t size) {
+    if (socket->refused) {
+        socket->refused = false;
+        return -ECONNREFUSED;
+    }
+    place_t to = socket->to;
+    int code = address != NULL ? destination_of(socket, address, size, &to) : 0;
+    if (code != 0)
+        return code;
+    if (is_of_pair(socket))
+        return send_to_peer(state, socket, memory);
+    return to.family != AF_UNSPEC ? send_to_place(state, socket, &to, memory) : -EDESTADDRREQ;
+}
+
+/* ---- Receiving ---- */
+
+ssize_t haft_io_simulated_datagram_receives(state_t *state, object_t *socket,
+                                            const haft_io_memory_t *memory, int flags,
+                                            struct sockaddr *address, socklen_t *address_size,
+                                            bool *truncated) {
+    if (socket->refused) {
+        socket->refused = false;
+        return -ECONNREFUSED;
+    }
+    if (haft_io_ring_empty(&socket->arrived))
+        return -EAGAIN;
+    datagram_t *datagram = HAFT_IO_OWNER(socket->arrived.next, datagram_t, link);
+    size_t whole = datagram->size, size = memory->size < whole ? memory->size : whole;
+    haft_io_memory_copy(memory, datagram->bytes, whole, 0, size, false);
+    if (address != NULL && address_size != NULL)
+        tell_address(&datagram->from, socket->place.family, address, address_size);
+    *truncated = size < whole;
+    if ((flags & MSG_PEEK) == 0) {
+        haft_io_unlink(&datagram->link);
+        socket->waiting--;
+        free(datagram);
+        if (is_of_pair(socket) && socket->peer != NULL)
+            haft_io_object_wake_one_way(state, socket->peer, HAFT_IO_OUTWARD);
+    }
+    return (ssize_t)((flags & MSG_TRUNC) != 0 ? whole : size);
+}
+
+int haft_io_events_of_datagrams(const object_t *socket, short events) {
+    int ready = socket->refused ? POLLERR : 0;
+    if (!haft_io_ring_empty(&socket->arrived))
+        ready |= events & POLLIN;
+    if (!is_of_pair(socket) || socket->peer == NULL || !socket->peer->open ||
+        socket->peer->waiting < MOST_HELD)
+        ready |= events & POLLOUT;
+    return ready;
+}
+
+/* ---- Sockets ---- */
+
+int haft_io_simulated_datagrams_pair(state_t *state, int ends[2]) {
+    object_t *sockets[2];
+    for (int i = 0; i < 2; i++) {
+        sockets[i] = haft_io_object_new(state, HAFT_IO_DATAGRAMS);
+        if (sockets[i] == NULL) {
+            if (i == 1)
+                haft_io_number_close(state, sockets[0]->descriptor);
+            return -ENOMEM;
+        }
+        haft_io_ring(&sockets[i]->arrived);
+    }
+    for (int i = 0; i < 2; i++) {
+        sockets[i]->peer = sockets[1 - i];
+        ends[i] = sockets[i]->descriptor;
+    }
+    return 0;
+}
+
+int haft_io_simulated_datagrams_end_output(object_t *socket) {
+    if (is_of_pair(socket) ? socket->peer == NULL : !is_connected(socket))
+        return -ENOTCONN;
+    socket->ended = true;
+    return 0;
+}
+
+static void free_all(haft_io_link_t *ring) {
+    while (!haft_io_ring_empty(ring)) {
+        haft_io_link_t *first = ring->next;
+        haft_io_unlink(first);
+        free(HAFT_IO_OWNER(first, datagram_t, link));
+    }
+}
+
+void haft_io_simulated_datagrams_close(state_t *state, object_t *socket) {
+    if (socket->place.port != 0)
+        haft_io_vacate(&state->receivers, &socket->place);
+    free_all(&socket->arrived);
+    if (is_of_pair(socket) && socket->peer != NULL)
+        haft_io_object_wake_one_way(state, socket->peer, HAFT_IO_OUTWARD);
+}
+
+void haft_io_simulated_datagrams_stop(state_t *state) {
+    for (object_t *object = state->objects; object != NULL; object = object->next)
+        if (object->open && object->kind == HAFT_IO_DATAGRAMS)
+            free_all(&object->arrived);
+    free_all(&state->late);
+}

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The directories of a simulation. Each has a tree of names, and each name two files: what it is of now, and what it was
+ * of when it was synced last, which is what it is of after a crash. Changes that nobody has synced yet stand in one list,
+ * in their order; a rename changes two names at once.
+ *
+ * A name without files and changes is gone. A file lives as long as a name, a change or a descriptor uses it.
+ *
+ *   call           | file, now   | file, synced                  | changes
+ *   make, rename,  | at once     |                               | one more
+ *   remove         |             |                               |
+ *   sync           |             | as the changes have it        | those of the directory end, and what they need
+ *   crash          | the synced  | as the changes that are kept  | none
+ */
+#include "simulation.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* With more the oldest is synced, as the system does it by itself after a while. */
+enum { MOST_CHANGES = 1000 };
+
+typedef haft_io_simulated_state_t state_t;
+typedef haft_io_file_t file_t;
+
+typedef struct name {
+    haft_io_link_t link; /* in its directory */
+    file_t *directory;
+    file_t *file, *synced; /* NULL: none */
+    size_t changes;        /* that are not synced */
+    bool lost;             /* one of them is, in a crash: so are the later ones */
+    const char *text;      /* of `length`, behind this */
+    size_t length;
+} name_t;
+
+/* What names are to be of. A change uses their directories and its files. */
+typedef struct new_file {
+    name_t *name;
+    file_t *file;
+} new_file_t;
+typedef struct change {
+    haft_io_link_t link;
+    new_file_t names[2];
+    size_t count; /* of `names` */
+    bool chosen;  /* to be synced, or to be kept in a crash */
+} change_t;
+
+static state_t *state_here(void) {
+    return haft_io_worker()->backend_state;
+}
+
+/* ---- Names ---- */
+
+static int by_text(const void *one, const void *other) {
+    const name_t *first = one, *second = other;
+    if (first->length != second->length)
+        return first->length < second->length ? -1 : 1;
+    return memcmp(first->text, second->text, first->length);
+}
+
+static name_t *name_in(const file_t *directory, const char *text, size_t length) {
+    name_t key = {.text = text, .length = length};
+    name_t **found = tfind(&key, &directory->tree, by_text);
+    return found != NULL ? *found : NULL;
+}
+
+/* One that is of nothing yet. NULL: no memory. */
+static name_t *new_name(file_t *directory, const char *text, size_t length) {
+    name_t *name = malloc(sizeof *name + length);
+    if (name == NULL)
+        return NULL;
+    *name = (name_t){.directory = directory, .text = (char *)(name + 1), .length = length};
+    memcpy(name + 1, text, length);
+    if (tsearch(name, &directory->tree, by_text) == NULL) {
+        free(name);
+        return NULL;
+    }
+    haft_io_append(&directory->names, &name->link);
+    return name;
+}
+
+static void forget_if_gone(name_t *name) {
+    if (name->file != NULL || name->synced != NULL || name->changes != 0)
+        return;
+    tdelete(name, &name->directory->tree, by_text);
+    haft_io_unlink(&name->link);
+    free(name);
+}
+
+/* ---- Files ---- */
+
+static file_t *new_file(state_t *state, mode_t mode) {
+    file_t *file = calloc(1, sizeof *file);
+    if (file == NULL)
+        return NULL;
+    file->mode = mode;
+    file->number = ++state->last_file;
+    file->changed = state->simulated->now;
+    haft_io_ring(&file->names);
+    return file;
+}
+
+static void keep(void *name) {
+    (void)name;
+}
+static void drop_use(file_t *file, haft_io_link_t *unused) {
+    if (file != NULL && --file->uses == 0)
+        haft_io_append(unused, &file->link);
+}
+/* Without a stack for directories in directories, however deep. */
+void haft_io_file_stop_using(file_t *file) {
+    haft_io_link_t unused;
+    haft_io_ring(&unused);
+    drop_use(file, &unused);
+    while (!haft_io_ring_empty(&unused)) {
+        file = HAFT_IO_OWNER(unused.next, file_t, link);
+        haft_io_unlink(&file->link);
+        tdestroy(file->tree, keep);
+        while (!haft_io_ring_empty(&file->names)) {
+            name_t *name = HAFT_IO_OWNER(file->names.next, name_t, link);
+            haft_io_unlink(&name->link);
+            drop_use(name->file, &unused);
+            drop_use(name->synced, &unused);
+            free(name);
+        }
+        free(file->now.bytes);
+        free(file->synced.bytes);
+        free(file);
+    }
+}
+
+static void set_file(file_t **place, file_t *file) {
+    file_t *before = *place;
+    if (file != NULL)
+        file->uses++;
+    *place = file;
+    haft_io_file_stop_using(before);
+}
+
+/* ---- Changes ---- */
+
+static void settle(state_t *state, change_t *change, bool kept) {
+    haft_io_unlink(&change->link);
+    state->change_count--;
+    for (size_t i = 0; i < change->count; i++) {
+        name_t *name = change->names[i].name;
+        file_t *directory = name->directory;
+        if (kept)
+            set_file(&name->synced, change->names[i].file);
+        name->changes--;
+        name->lost = false;
+        haft_io_file_stop_using(change->names[i].file);
+        forget_if_gone(name);
+        haft_io_file_stop_using(directory);
+    }
+    free(change);
+}
+
+static change_t *change_at(haft_io_link_t *link) {
+    return HAFT_IO_OWNER(link, change_t, link);
+}
+
+/* 0; -ENOMEM, and nothing has changed. */
+static int change_names(state_t *state, const new_file_t *names, size_t count) {
+    change_t *change = malloc(sizeof *change);
+    if (change == NULL) {
+        for (size_t i = 0; i < count; i++)
+            forget_if_gone(names[i].name);
+        return -ENOMEM;
+    }
+    *change = (change_t){.count = count};
+    for (size_t i = 0; i < count; i++) {
+        name_t *name = names[i].name;
+        change->names[i] = names[i];
+        name->changes++;
+        name->directory->uses++;
+        name->directory->count += (size_t)(names[i].file != NULL) - (size_t)(name->file != NULL);
+        if (names[i].file != NULL)
+            names[i].file->uses++;
+        set_file(&name->file, names[i].file);
+    }
+    haft_io_append(&state->changes, &change->link);
+    if (++state->change_count > MOST_CHANGES)
+        settle(state, change_at(state->changes.next), true);
+    return 0;
+}
+
+/* With those of other directories that a rename, and what came before, has to do with. */
+void haft_io_directory_sync(state_t *state, file_t *directory) {
+    haft_io_link_t *head = &state->changes, *link, *next;
+    directory->syncs = true;
+    for (link = head->previous; link != head; link = link->previous) {
+        change_t *change = change_at(link);
+        for (size_t i = 0; i < change->count; i++)
+            change->chosen |= change->names[i].name->directory->syncs;
+        for (size_t i = 0; i < change->count && change->chosen; i++)
+            change->names[i].name->directory->syncs = true;
+    }
+    directory->syncs = false;
+    for (link = head->next; link != head; link = next) {
+        change_t *change = change_at(link);
+        next = link->next;
+        for (size_t i = 0; i < change->count; i++)
+            change->names[i].name->directory->syncs = false;
+        if (change->chosen)
+            settle(state, change, true);
+    }
+}
+
+/* ---- A crash ---- */
+
+static void choose_changes(state_t *state) {
+    haft_io_link_t *head = &state->changes;
+    for (haft_io_link_t *link = head->next; link != head; link = link->next) {
+        change_t *change = change_at(link);
+        bool lost = haft_io_random(state->simulated, 2) == 0;
+        for (size_t i = 0; i < change->count; i++)
+            lost |= change->names[i].name->lost;
+        for (size_t i = 0; i < change->count; i++)
+            change->names[i].name->lost = lost;
+        change->chosen = !lost;
+    }
+    while (!haft_io_ring_empty(head))
+        settle(state, change_at(head->next), change_at(head->next)->chosen);
+}
+
+/* All names of the directory are as they were synced; what they are of comes into the list, or to `visit`. */
+static void go_back(file_t *directory, haft_io_link_t *directories, haft_io_file_visit_t *visit,
+                    state_t *state) {
+    haft_io_link_t *next;
+    directory->count = 0;
+    for (haft_io_link_t *link = directory->names.next; link != &directory->names; link = next) {
+        name_t *name = HAFT_IO_OWNER(link, name_t, link);
+        next = link->next;
+        set_file(&name->file, name->synced);
+        directory->count += name->file != NULL;
+        if (name->file != NULL && S_ISDIR(name->file->mode)) {
+            name->file->above = directory;
+            haft_io_append(directories, &name->file->link);
+        } else if (name->file != NULL) {
+            visit(state, name->file);
+        }
+        forget_if_gone(name);
+    }
+}
+
+void haft_io_directories_crash(state_t *state, haft_io_file_visit_t *visit) {
+    choose_changes(state);
+    haft_io_link_t directories;
+    haft_io_ring(&directories);
+    haft_io_append(&directories, &state->root->link);
+    haft_io_append(&directories, &state->here->link);
+    while (!haft_io_ring_empty(&directories)) {
+        file_t *directory = HAFT_IO_OWNER(directories.next, file_t, link);
+        haft_io_unlink(&directory->link);
+        go_back(directory, &directories, visit, state);
+    }
+}
+
+/* ---- Paths ---- */
+
+static file_t *file_of(const name_t *name) {
+    return name != NULL ? name->file : NULL;
+}
+
+static bool is_directory(const file_t *file) {
+    return file != NULL && S_ISDIR(file->mode);
+}
+
+/* From the directory that `place` is of. */
+static int step(const char *text, size_t length, haft_io_path_t *place) {
+    file_t *directory = place->file;
+    if (!is_directory(directory))
+        return directory == NULL ? -ENOENT : -ENOTDIR;
+    if (length > NAME_MAX)
+        return -ENAMETOOLONG;
+    bool is_dots = text[0] == '.' && (length == 1 || (length == 2 && text[1] == '.'));
+    *place = (haft_io_path_t){.text = text, .length = length};
+    if (is_dots) {
+        place->file = length == 1 ? directory : directory->above;
+        return 0;
+    }
+    place->directory = directory;
+    place->name = name_in(directory, text, length);
+    place->file = file_of(place->name);
+    return 0;
+}
+
+int haft_io_path_look_at(const state_t *state, const char *path, haft_io_path_t *place) {
+    if (path == NULL)
+        return -EFAULT;
+    if (path[0] == '\0')
+        return -ENOENT;
+    if (strlen(path) >= PATH_MAX)
+        return -ENAMETOOLONG;
+    *place = (haft_io_path_t){.file = path[0] == '/' ? state->root : state->here};
+    for (path += strspn(path, "/"); path[0] != '\0'; path += strspn(path, "/")) {
+        size_t length = strcspn(path, "/");
+        int code = step(path, length, place);
+        if (code != 0)
+            return code;
+        path += length;
+        place->slash = path[0] == '/';
+    }
+    return place->slash && place->file != NULL && !is_directory(place->file) ? -ENOTDIR : 0;
+}
+
+int haft_io_path_begin(const char *path, haft_io_path_t *place, int fault) {
+    int code = haft_io_yield();
+    if (code != 0)
+        return code;
+    if (haft_io_fault_is_drawn(state_here()->simulated))
+        return fault;
+    return haft_io_path_look_at(state_here(), path, place);
+}
+
+/* The same for what has to be there. */
+static int begin_with(const char *path, haft_io_path_t *place) {
+    int code = haft_io_path_begin(path, place, -EIO);
+    return code != 0 || place->file != NULL ? code : -ENOENT;
+}
+
+/* The name, as one to be changed. NULL: no memory. */
+static name_t *name_at(const haft_io_path_t *place) {
+    return place->name != NULL ? place->name
+                               : new_name(place->directory, place->text, place->length);
+}
+
+int haft_io_path_make(state_t *state, haft_io_path_t *place, mode_t mode) {
+    file_t *file = new_file(state, mode);
+    name_t *name = file != NULL ? name_at(place) : NULL;
+    if (name == NULL) {
+        free(file);
+        return -ENOMEM;
+    }
+    file->uses++; /* until the name uses it */
+    file->above = place->directory;
+    int code = change_names(state, &(new_file_t){name, file}, 1);
+    if (code == 0)
+        place->file = file;
+    haft_io_file_stop_using(file);
+    return code;
+}
+
+/* ---- For directories.c ---- */
+
+static int by_name(const void *one, const void *other) {
+    const struct dirent *const *first = one, *const *second = other;
+    return strcoll((*first)->d_name, (*second)->d_name);
+}
+
+/* One more; false: no memory. */
+static bool add_entry(struct dirent **list, int *count, const char *text, size_t length,
+                      const file_t *file) {
+    struct dirent *entry = calloc(1, sizeof *entry);
+    if (entry == NULL)
+        return false;
+    memcpy(entry->d_name, text, length);
+    entry->d_ino = file->number;
+    entry->d_type = IFTODT(file->mode);
+    list[(*count)++] = entry;
+    return true;
+}
+
+int haft_io_files_list(const char *path, struct dirent ***entries) {
+    haft_io_path_t place;
+    int code = begin_with(path, &place);
+    if (code != 0)
+        return code;
+    const file_t *directory = place.file;
+    if (!is_directory(directory))
+        return -ENOTDIR;
+    struct dirent **list = malloc((directory->count + 2) * sizeof *list);
+    int count = 0;
+    bool whole = list != NULL && add_entry(list, &count, ".", 1, directory) &&
+                 add_entry(list, &count, "..", 2, directory->above);
+    const haft_io_link_t *names = &directory->names;
+    for (const haft_io_link_t *link = names->next; whole && link != names; link = link->next) {
+        const name_t *name = HAFT_IO_OWNER(link, name_t, link);
+        if (name->file != NULL)
+            whole = add_entry(list, &count, name->text, name->length, name->file);
+    }
+    if (whole) {
+        qsort(list, (size_t)count, sizeof *list, by_name);
+        *entries = list;
+        return count;
+    }
+    while (count != 0)
+        free(list[--count]);
+    free(list);
+    return -ENOMEM;
+}
+
+int haft_io_files_make_directory(const char *path, mode_t mode) {
+    haft_io_path_t place;
+    int code = haft_io_path_begin(path, &place, -EIO);
+    if (code != 0)
+        return code;
+    return place.file == NULL ? haft_io_path_make(state_here(), &place, S_IFDIR | (mode & 07777))
+                              : -EEXIST;
+}
+
+int haft_io_files_remove(const char *path) {
+    haft_io_path_t place;
+    int code = begin_with(path, &place);
+    if (code != 0)
+        return code;
+    if (place.name == NULL)
+        return place.file == state_here()->root ? -EBUSY : -EINVAL;
+    if (place.file->count != 0)
+        return -ENOTEMPTY;
+    return change_names(state_here(), &(new_file_t){place.name, NULL}, 1);
+}
+
+/* What the system says of the two, which are not the same file. */
+static int check_rename(const haft_io_path_t *from, const haft_io_path_t *to) {
+    if (from->name == NULL || to->directory == NULL)
+        return -EBUSY;
+    if (!is_directory(from->file))
+        return is_directory(to->file) ? -EISDIR : to->slash ? -ENOTDIR : 0;
+    if (to->file != NULL && !is_directory(to->file))
+        return -ENOTDIR;
+    for (const file_t *at = to->directory; at != at->above; at = at->above)
+        if (at == from->file)
+            return -EINVAL;
+    return to->file != NULL && to->file->count != 0 ? -ENOTEMPTY : 0;
+}
+
+int haft_io_files_rename(const char *from, const char *to) {
+    haft_io_path_t old, new;
+    state_t *state = state_here();
+    int code = begin_with(from, &old);
+    if (code == 0)
+        code = haft_io_path_look_at(state, to, &new);
+    if (code != 0 || old.file == new.file)
+        return code;
+    code = check_rename(&old, &new);
+    if (code != 0)
+        return code;
+    name_t *name = name_at(&new);
+    if (name == NULL)
+        return -ENOMEM;
+    code = change_names(state, (new_file_t[]){{name, old.file}, {old.name, NULL}}, 2);
+    if (code == 0)
+        old.file->above = new.directory;
+    return code;
+}
+
+int haft_io_files_status(const char *path, struct stat *status) {
+    haft_io_path_t place;
+    int code = begin_with(path, &place);
+    if (code != 0)
+        return code;
+    const file_t *file = place.file;
+    struct timespec changed = {file->changed / HAFT_IO_SECOND, file->changed % HAFT_IO_SECOND};
+    *status = (struct stat){.st_ino = file->number,
+                            .st_mode = file->mode,
+                            .st_nlink = 1,
+                            .st_size = (off_t)file->now.size,
+                            .st_blksize = 4096,
+                            .st_atim = changed,
+                            .st_mtim = changed,
+                            .st_ctim = changed};
+    return 0;
+}
+
+/* ---- The run ---- */
+
+int haft_io_simulated_files_start(state_t *state) {
+    state->root = new_file(state, S_IFDIR | 0755);
+    state->here = new_file(state, S_IFDIR | 0755);
+    if (state->root == NULL || state->here == NULL) {
+        free(state->root);
+        free(state->here);
+        state->root = state->here = NULL;
+        return -ENOMEM;
+    }
+    state->root->uses = state->here->uses = 1;
+    state->root->above = state->here->above = state->root;
+    return 0;
+}
+
+void haft_io_simulated_files_stop(state_t *state) {
+    while (!haft_io_ring_empty(&state->changes))
+        settle(state, change_at(state->changes.next), false);
+    haft_io_file_stop_using(state->root);
+    haft_io_file_stop_using(state->here);
+}

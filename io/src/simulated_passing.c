@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Descriptors that are passed along over the streams of a simulation, with the first byte of a message. An object of the
+ * simulation gets one more number where it arrives; a descriptor of the system is doubled when it is sent.
+ */
+#include "simulation.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef haft_io_simulated_state_t state_t;
+typedef haft_io_passed_t passed_t;
+
+static size_t numbers_in(const struct cmsghdr *header) {
+    return (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+}
+
+/* How many; -EOPNOTSUPP for control data of another kind. */
+static int count_in(const struct msghdr *message) {
+    size_t count = 0;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header != NULL;
+         header = CMSG_NXTHDR((struct msghdr *)(uintptr_t)message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+            return -EOPNOTSUPP;
+        if (header->cmsg_len < CMSG_LEN(0))
+            return -EINVAL;
+        count += numbers_in(header);
+    }
+    return (int)count;
+}
+
+/* One more; 0, or -EBADF, or why the system has none. */
+static int add(state_t *state, passed_t *passed, int descriptor) {
+    haft_io_object_t *object = haft_io_object_of(state, descriptor);
+    int real = -1;
+    if (object != NULL)
+        object->uses++;
+    else
+        real = HAFT_IO_RESULT(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    if (object == NULL && real < 0)
+        return real;
+    passed->files[passed->count].object = object;
+    passed->files[passed->count++].real = real;
+    return 0;
+}
+
+int haft_io_passed_of(state_t *state, const struct msghdr *message, passed_t **passed) {
+    int count = count_in(message);
+    if (count <= 0)
+        return count;
+    passed_t *all = calloc(1, sizeof *all + (size_t)count * sizeof all->files[0]);
+    if (all == NULL)
+        return -ENOMEM;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header != NULL;
+         header = CMSG_NXTHDR((struct msghdr *)(uintptr_t)message, header))
+        for (size_t i = 0; i < numbers_in(header); i++) {
+            int descriptor;
+            memcpy(&descriptor, CMSG_DATA(header) + i * sizeof descriptor, sizeof descriptor);
+            int code = add(state, all, descriptor);
+            if (code != 0) {
+                haft_io_passed_drop(state, all);
+                return code;
+            }
+        }
+    *passed = all;
+    return 0;
+}
+
+void haft_io_passed_forget(passed_t *passed) {
+    for (size_t i = 0; i < passed->count; i++)
+        if (passed->files[i].object == NULL)
+            haft_io_close_file(passed->files[i].real);
+    free(passed);
+}
+
+void haft_io_passed_drop(state_t *state, passed_t *passed) {
+    for (size_t i = 0; i < passed->count; i++)
+        if (passed->files[i].object != NULL)
+            haft_io_object_drop(state, passed->files[i].object);
+    haft_io_passed_forget(passed);
+}
+
+void haft_io_passed_arrive(state_t *state, passed_t *passed, struct msghdr *message, size_t room) {
+    size_t space = room > CMSG_LEN(0) ? (room - CMSG_LEN(0)) / sizeof(int) : 0, count = 0;
+    struct cmsghdr *header = message->msg_control;
+    for (; count < space && count < passed->count; count++) {
+        int number = passed->files[count].real;
+        if (passed->files[count].object != NULL)
+            number = haft_io_object_number(state, passed->files[count].object);
+        if (number < 0)
+            break;
+        passed->files[count].real = -1; /* the receiver's */
+        memcpy(CMSG_DATA(header) + count * sizeof number, &number, sizeof number);
+    }
+    if (count < passed->count)
+        message->msg_flags |= MSG_CTRUNC;
+    if (count != 0) {
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(count * sizeof(int));
+        message->msg_controllen =
+            room < CMSG_SPACE(count * sizeof(int)) ? room : CMSG_SPACE(count * sizeof(int));
+    }
+    haft_io_passed_drop(state, passed);
+}

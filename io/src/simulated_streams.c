@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The streams of a simulation: pairs, connections and pipes. What one end writes lies in a ring of the other. The end
+ * of a pipe to write to has no ring, so nothing is read there, and nothing is written to the other end.
+ *
+ * An end that a child process gets has to be the system's. So its stream becomes real: the system makes one of the
+ * kind, which gets what lies in the rings, and from then on an operation on either end is one on that.
+ */
+#include "simulation.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { STREAM_SIZE = 4096, PIPE_SIZE = 65536 };
+enum { WHOLE_PEEK = MSG_PEEK | MSG_WAITALL };
+
+typedef haft_io_simulated_state_t state_t;
+typedef haft_io_object_t object_t;
+
+/* ---- Ends ---- */
+
+int haft_io_object_join(object_t *one, object_t *other, enum haft_io_object_kind kind) {
+    object_t *ends[] = {one, other};
+    size_t sizes[] = {kind == HAFT_IO_A_PIPE ? PIPE_SIZE : STREAM_SIZE,
+                      kind == HAFT_IO_A_PIPE ? 0 : STREAM_SIZE};
+    char *bytes[] = {malloc(sizes[0]), sizes[1] != 0 ? malloc(sizes[1]) : NULL};
+    if (bytes[0] == NULL || (bytes[1] == NULL && sizes[1] != 0)) {
+        free(bytes[0]);
+        free(bytes[1]);
+        return -ENOMEM;
+    }
+    for (int i = 0; i < 2; i++) {
+        ends[i]->kind = kind;
+        ends[i]->peer = ends[1 - i];
+        ends[i]->bytes = bytes[i];
+        ends[i]->size = sizes[i];
+        haft_io_ring(&ends[i]->passed);
+    }
+    return 0;
+}
+
+int haft_io_object_pair(state_t *state, enum haft_io_object_kind kind, int ends[2]) {
+    object_t *one = haft_io_object_new(state, HAFT_IO_A_SOCKET);
+    object_t *other = haft_io_object_new(state, HAFT_IO_A_SOCKET);
+    if (one == NULL || other == NULL || haft_io_object_join(one, other, kind) != 0) {
+        if (one != NULL)
+            haft_io_number_close(state, one->descriptor);
+        if (other != NULL)
+            haft_io_number_close(state, other->descriptor);
+        return -ENOMEM;
+    }
+    ends[0] = one->descriptor;
+    ends[1] = other->descriptor;
+    return 0;
+}
+
+void haft_io_object_break(state_t *state, object_t *end) {
+    end->broken = end->peer->broken = true;
+    haft_io_object_wake(state, end);
+    haft_io_object_wake(state, end->peer);
+}
+
+static haft_io_passed_t *first_passed(const object_t *end) {
+    return !haft_io_ring_empty(&end->passed)
+               ? HAFT_IO_OWNER(end->passed.next, haft_io_passed_t, link)
+               : NULL;
+}
+static void drop_passed(state_t *state, object_t *end) {
+    for (haft_io_passed_t *passed; (passed = first_passed(end)) != NULL;) {
+        haft_io_unlink(&passed->link);
+        haft_io_passed_drop(state, passed);
+    }
+}
+
+void haft_io_simulated_end_closes(state_t *state, object_t *end) {
+    free(end->bytes);
+    end->bytes = NULL;
+    drop_passed(state, end);
+    end->peer->finished = end->peer->ended = true;
+    haft_io_object_wake(state, end->peer);
+}
+
+void haft_io_simulated_end_stops(object_t *end) {
+    for (haft_io_passed_t *passed; (passed = first_passed(end)) != NULL;) {
+        haft_io_unlink(&passed->link);
+        haft_io_passed_forget(passed);
+    }
+}
+
+void haft_io_simulated_end_ends_output(state_t *state, object_t *end) {
+    end->ended = end->peer->finished = true;
+    haft_io_object_wake(state, end);
+    haft_io_object_wake(state, end->peer);
+}
+
+/* ---- Transfers ---- */
+
+/* So many of the bytes that are there are read at once: not what comes after those that others came along with. */
+static size_t run_of(const object_t *end) {
+    const haft_io_passed_t *passed = first_passed(end);
+    if (passed == NULL)
+        return end->count;
+    uint64_t run = passed->at + passed->length - (end->come - end->count);
+    return run < end->count ? (size_t)run : end->count;
+}
+
+ssize_t haft_io_simulated_end_reads(state_t *state, object_t *end, const haft_io_memory_t *memory,
+                                    int flags, haft_io_passed_t **passed) {
+    size_t size = memory->size;
+    if (end->size == 0)
+        return -EBADF;
+    if (end->broken)
+        return -ECONNRESET;
+    if (end->count == 0 || size == 0)
+        return end->finished || size == 0 ? 0 : -EAGAIN;
+    size_t run = run_of(end);
+    if ((flags & WHOLE_PEEK) == WHOLE_PEEK && run < size && run == end->count &&
+        end->count < end->size && !end->finished)
+        return -EAGAIN;
+    size = size < run ? size : run;
+    if ((flags & MSG_WAITALL) == 0)
+        size = haft_io_drawn_size(state->simulated, size);
+    haft_io_memory_copy(memory, end->bytes, end->size, end->first, size, false);
+    if ((flags & MSG_PEEK) != 0)
+        return (ssize_t)size;
+    end->first = (end->first + size) % end->size;
+    end->count -= size;
+    haft_io_passed_t *first = first_passed(end);
+    if (first != NULL && first->at < end->come - end->count) {
+        haft_io_unlink(&first->link);
+        *passed = first;
+    }
+    haft_io_object_wake_one_way(state, end->peer, HAFT_IO_OUTWARD);
+    return (ssize_t)size;
+}
+
+/* So much at once is written whole, or waits. */
+static size_t least_of(const object_t *end, size_t size) {
+    return end->kind == HAFT_IO_A_PIPE && size <= PIPE_BUF ? size : 1;
+}
+
+ssize_t haft_io_simulated_end_writes(state_t *state, object_t *end, const haft_io_memory_t *memory,
+                                     haft_io_passed_t *passed) {
+    object_t *peer = end->peer;
+    if (peer->size == 0)
+        return -EBADF;
+    if (end->broken)
+        return -ECONNRESET;
+    if (end->ended)
+        return -EPIPE;
+    size_t room = peer->size - peer->count, size = memory->size, least = least_of(end, size);
+    if (size == 0)
+        return 0;
+    if (room < least)
+        return -EAGAIN;
+    size = size < room ? size : room;
+    if (least == 1)
+        size = haft_io_drawn_size(state->simulated, size);
+    haft_io_memory_copy(memory, peer->bytes, peer->size, peer->first + peer->count, size, true);
+    if (passed != NULL) {
+        passed->at = peer->come;
+        passed->length = size;
+        haft_io_append(&peer->passed, &passed->link);
+    }
+    peer->come += size;
+    peer->count += size;
+    haft_io_object_wake_one_way(state, peer, HAFT_IO_INWARD);
+    return (ssize_t)size;
+}
+
+/* As the system has it of a pipe: no more data is POLLHUP alone, and no reader is POLLERR. */
+static int events_of_pipe(const object_t *end, short events) {
+    if (end->size != 0)
+        return (end->count != 0 ? events & POLLIN : 0) | (end->finished ? POLLHUP : 0);
+    bool has_room = end->peer->size - end->peer->count >= PIPE_BUF;
+    return (has_room ? events & POLLOUT : 0) | (end->ended ? POLLERR : 0);
+}
+
+int haft_io_events_of_end(const object_t *end, short events) {
+    if (end->kind == HAFT_IO_A_PIPE)
+        return events_of_pipe(end, events);
+    int ready = end->broken ? POLLERR : 0;
+    if (end->count != 0 || end->finished || end->broken)
+        ready |= events & POLLIN;
+    if (end->ended || end->broken || end->peer->count < end->peer->size)
+        ready |= events & POLLOUT;
+    return ready;
+}
+
+/* ---- Becoming real ---- */
+
+/* `real`: to write to what the end reads from. */
+static int pour_out(const object_t *end, int real) {
+    size_t first_run = end->size - end->first < end->count ? end->size - end->first : end->count;
+    struct iovec parts[] = {{end->bytes + end->first, first_run},
+                            {end->bytes, end->count - first_run}};
+    if (end->count == 0)
+        return 0;
+    ssize_t written = HAFT_IO_RESULT(writev(real, parts, 2));
+    return written < 0 ? (int)written : (size_t)written == end->count ? 0 : -ENOBUFS;
+}
+
+/* What is not read any more when one of the ends was closed is lost with it. */
+static int move_into(const object_t *ends[2], const int real[2]) {
+    for (int i = 0; i < 2; i++) {
+        int code = ends[i]->open ? pour_out(ends[i], real[1 - i]) : 0;
+        if (code != 0)
+            return code;
+        if (ends[i]->kind == HAFT_IO_A_STREAM && ends[i]->open && ends[i]->ended)
+            shutdown(real[i], SHUT_WR);
+    }
+    return 0;
+}
+
+int haft_io_become_real(int descriptor) {
+    state_t *state = haft_io_worker()->backend_state;
+    object_t *end = haft_io_object_of(state, descriptor);
+    if (end == NULL)
+        return -EBADF;
+    if (end->kind == HAFT_IO_A_REAL_END)
+        return end->real;
+    if (end->kind != HAFT_IO_A_STREAM && end->kind != HAFT_IO_A_PIPE)
+        return -EOPNOTSUPP;
+    if (end->broken)
+        return -ECONNRESET;
+    object_t *ends[2] = {end, end->peer};
+    if (end->size == 0) /* a pipe has the end to read from first */
+        ends[0] = end->peer, ends[1] = end;
+    int real[2];
+    int code = end->kind == HAFT_IO_A_PIPE
+                   ? HAFT_IO_RESULT(pipe2(real, O_CLOEXEC | O_NONBLOCK))
+                   : HAFT_IO_RESULT(
+                         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, real));
+    if (code != 0)
+        return code;
+    code = move_into((const object_t *[]){ends[0], ends[1]}, real);
+    if (code != 0) {
+        close(real[0]);
+        close(real[1]);
+        return code;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!ends[i]->open) {
+            close(real[i]);
+            continue;
+        }
+        free(ends[i]->bytes);
+        ends[i]->bytes = NULL;
+        drop_passed(state, ends[i]);
+        ends[i]->kind = HAFT_IO_A_REAL_END;
+        ends[i]->real = real[i];
+        haft_io_object_wake(state, ends[i]);
+    }
+    return end->real;
+}
