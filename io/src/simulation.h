@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the simulation share: the table of what exists in it only. simulation.c has the run;
- * simulated_streams.c has streams and pipes, simulated_passing.c what is passed along there, simulated_network.c sockets and listeners, simulated_datagrams.c datagrams,
- * simulated_directories.c names of files, simulated_files.c what is in these.
+ * simulated_streams.c has streams and pipes, simulated_passing.c what is passed along there, simulated_network.c
+ * sockets and listeners, simulated_datagrams.c datagrams, simulated_directories.c names of files, simulated_files.c
+ * what is in these.
  *
  *   kind     | is made by                       | becomes
  *   SOCKET   | haft_io_socket                   | STREAM, by a connect; LISTENER, by haft_io_listen_tcp or _unix

@@ -828,8 +828,8 @@ void haft_io_simulated_break(int end);
  * which is lost: who sends waits while the other end holds 32. (Descriptors are not passed along with these.) A pipe
  * holds 65536 bytes, and a write of up to PIPE_BUF bytes comes whole; otherwise it is as Linux has it, but that a
  * write where nobody reads is -EPIPE without a signal. An end that haft_io_start_process is given becomes the
- * system's, and so does the other: what was written goes along, and from then on operations on both block, and the
- * simulation lets none of them fail. What is simulated and no end of a stream is -EOPNOTSUPP there.
+ * system's, and so does the other: what was written goes along, but for descriptors, which are closed; from then on
+ * operations on both block, and the simulation lets none of them fail. What is simulated and no end of a stream is -EOPNOTSUPP there.
  */
 
 /*
