@@ -85,3 +85,5 @@ HAFT_POSIX_EXPORT int sched_yield(void) {
         HAFT_PERFORM(haft_io_yield);
     return SYSTEM(sched_yield)();
 }
+
+HAFT_POSIX_ALSO(__nanosleep, nanosleep)
