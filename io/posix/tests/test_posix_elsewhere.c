@@ -325,9 +325,9 @@ static void splice_and_tee_wait_for_bytes_and_for_room(void) {
 
 BODY(send_three) {
     struct mmsghdr messages[3];
+    struct iovec parts[] = {{large, 1}, {large, 2}, {large, 3}};
     for (int i = 0; i < 3; i++)
-        messages[i] = (struct mmsghdr){
-            .msg_hdr = {.msg_iov = &(struct iovec){large, (size_t)i + 1}, .msg_iovlen = 1}};
+        messages[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &parts[i], .msg_iovlen = 1}};
     haft_io_sleep(HAFT_IO_MILLISECOND);
     CHECK_EQUAL(send(ends[1], large, 4, 0), 4);
     haft_io_sleep(HAFT_IO_MILLISECOND);
@@ -338,9 +338,11 @@ BODY(send_three) {
 BODY(receive_several) {
     struct mmsghdr messages[4];
     static char room[4][8];
-    for (int i = 0; i < 4; i++)
-        messages[i] = (struct mmsghdr){
-            .msg_hdr = {.msg_iov = &(struct iovec){room[i], sizeof room[i]}, .msg_iovlen = 1}};
+    struct iovec parts[4];
+    for (int i = 0; i < 4; i++) {
+        parts[i] = (struct iovec){room[i], sizeof room[i]};
+        messages[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &parts[i], .msg_iovlen = 1}};
+    }
     CHECK_EQUAL(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
     CHECK_EQUAL(recvmmsg(ends[0], messages, 4, MSG_DONTWAIT, NULL), -1);
     CHECK_EQUAL(errno, EAGAIN);
