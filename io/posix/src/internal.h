@@ -105,7 +105,13 @@
     X(waitid)                                                                                      \
     X(system)                                                                                      \
     X(pclose)                                                                                      \
-    X(pthread_join)
+    X(pthread_join)                                                                                \
+    X(pthread_mutex_lock)                                                                          \
+    X(pthread_mutex_trylock)                                                                       \
+    X(pthread_rwlock_rdlock)                                                                       \
+    X(pthread_rwlock_tryrdlock)                                                                    \
+    X(pthread_rwlock_wrlock)                                                                       \
+    X(pthread_rwlock_trywrlock)
 
 /* Another name of a function. */
 #define HAFT_POSIX_ALSO(name, of)                                                                  \
