@@ -106,6 +106,11 @@
     X(system)                                                                                      \
     X(pclose)                                                                                      \
     X(pthread_join)                                                                                \
+    X(pthread_cond_wait)                                                                           \
+    X(pthread_cond_timedwait)                                                                      \
+    X(pthread_cond_clockwait)                                                                      \
+    X(pthread_cond_signal)                                                                         \
+    X(pthread_cond_broadcast)                                                                      \
     X(pthread_mutex_lock)                                                                          \
     X(pthread_mutex_trylock)                                                                       \
     X(pthread_rwlock_rdlock)                                                                       \
@@ -156,6 +161,9 @@ bool haft_posix_blocks(int descriptor);
 int64_t haft_posix_socket_deadline(int socket, int option);
 /* A deadline so much later; HAFT_IO_FOREVER for NULL. -EINVAL for what is no time. */
 int64_t haft_posix_deadline(const struct timespec *duration);
+/* The same for a time of the clock, as the clock runs now. -ENOSYS: it runs only while something does (it counts the
+   time of processors). */
+int64_t haft_posix_deadline_at(clockid_t clock, const struct timespec *time);
 /* 0; -EAGAIN after the deadline; -ECANCELED; -EBADF: it was closed. */
 int haft_posix_wait(int descriptor, short events, int64_t deadline);
 /* Sleeps before a further try of what nothing tells when it can be done; `*pause`, 0 at first, grows. 0, or -ECANCELED. */

@@ -83,6 +83,22 @@ int64_t haft_posix_deadline(const struct timespec *duration) {
     return nanoseconds;
 }
 
+int64_t haft_posix_deadline_at(clockid_t clock, const struct timespec *time) {
+    if (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME && clock != CLOCK_BOOTTIME &&
+        clock != CLOCK_TAI)
+        return -ENOSYS;
+    if (time->tv_sec < 0 || time->tv_nsec < 0 || time->tv_nsec >= HAFT_IO_SECOND)
+        return -EINVAL;
+    struct timespec now;
+    clock_gettime(clock, &now);
+    struct timespec left = {time->tv_sec - now.tv_sec, time->tv_nsec - now.tv_nsec};
+    if (left.tv_nsec < 0) {
+        left.tv_nsec += HAFT_IO_SECOND;
+        left.tv_sec--;
+    }
+    return haft_posix_deadline(left.tv_sec >= 0 ? &left : &(struct timespec){0, 0});
+}
+
 int64_t haft_posix_socket_deadline(int socket, int option) {
     struct timeval limit = {0, 0};
     socklen_t size = sizeof limit;

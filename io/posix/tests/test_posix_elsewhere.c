@@ -562,72 +562,6 @@ static void the_end_of_a_thread_is_waited_for_also_by_a_cancelled_task(void) {
     CHECK_RUNS(join_threads);
 }
 
-/* Whose holder waits, as the first user of a library does that initialises it. */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
-static int inside, writing, passed;
-static void *hold_mutex(void *unused) {
-    errno = ERANGE;
-    CHECK_EQUAL(pthread_mutex_lock(&mutex), 0);
-    CHECK_EQUAL(errno, ERANGE);
-    CHECK_EQUAL(inside++, 0);
-    usleep(1000); /* at once in a task that is cancelled */
-    inside--;
-    CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
-    return unused;
-}
-static void *write_locked(void *unused) {
-    CHECK_EQUAL(pthread_rwlock_wrlock(&rwlock), 0);
-    CHECK_EQUAL(writing++, 0);
-    usleep(1000);
-    writing--;
-    passed++;
-    CHECK_EQUAL(pthread_rwlock_unlock(&rwlock), 0);
-    return unused;
-}
-static void *read_locked(void *unused) {
-    CHECK_EQUAL(pthread_rwlock_rdlock(&rwlock), 0);
-    CHECK_EQUAL(writing, 0);
-    usleep(1000);
-    CHECK_EQUAL(writing, 0);
-    passed++;
-    CHECK_EQUAL(pthread_rwlock_unlock(&rwlock), 0);
-    return unused;
-}
-static void *hold_mutex_cancelled(void *unused) {
-    haft_io_spawn(hold_mutex, NULL);
-    return hold_mutex(unused);
-}
-enum { HOLDERS = 10 };
-static void *hold_all(void *with_a_thread) {
-    pthread_t thread;
-    passed = inside = writing = 0;
-    if (with_a_thread != NULL)
-        CHECK_EQUAL(pthread_create(&thread, NULL, hold_mutex, NULL), 0);
-    haft_io_spawn(hold_mutex, NULL);
-    haft_io_yield();
-    haft_io_scope_options_t options = {.deadline = 1};
-    CHECK_EQUAL(haft_io_scope_with(&options, hold_mutex_cancelled, NULL, NULL), -ETIMEDOUT);
-    haft_io_task_t *tasks[3 * HOLDERS];
-    for (int i = 0; i < HOLDERS; i++) {
-        tasks[3 * i] = haft_io_async(hold_mutex, NULL);
-        tasks[3 * i + 1] = haft_io_async(write_locked, NULL);
-        tasks[3 * i + 2] = haft_io_async(read_locked, NULL);
-    }
-    for (int i = 0; i < 3 * HOLDERS; i++)
-        haft_io_join(tasks[i], NULL);
-    if (with_a_thread != NULL)
-        CHECK_EQUAL(pthread_join(thread, NULL), 0);
-    CHECK_EQUAL(passed, 2 * HOLDERS);
-    CHECK_EQUAL(pthread_mutex_trylock(&mutex), 0);
-    CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
-    return NULL;
-}
-static void a_task_waits_for_a_mutex_that_another_holds_while_it_waits(void) {
-    CHECK_EQUAL(haft_io_run(hold_all, ends, NULL), 0);
-    CHECK_EQUAL(haft_io_simulate(hold_all, NULL, NULL), 0);
-}
-
 /* ---- Names ---- */
 
 BODY(resolve) {
@@ -693,7 +627,6 @@ int main(void) {
     RUN(a_child_is_waited_for_in_every_way);
     RUN(commands_are_waited_for);
     RUN(the_end_of_a_thread_is_waited_for_also_by_a_cancelled_task);
-    RUN(a_task_waits_for_a_mutex_that_another_holds_while_it_waits);
     RUN(names_are_resolved_by_every_function);
     return check_end();
 }
