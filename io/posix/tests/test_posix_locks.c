@@ -5,6 +5,7 @@
 #include <haft/posix.h>
 
 #include <pthread.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -251,6 +252,54 @@ static void a_cancel_does_not_end_a_wait_for_a_condition(void) {
     CHECK_RUNS(cancel_a_wait);
 }
 
+/* ---- The same of C11 ---- */
+
+static cnd_t of_c11;
+static mtx_t mutex_of_c11;
+static int answer_in_a_thread(void *unused) {
+    (void)unused;
+    CHECK_EQUAL(mtx_lock(&mutex_of_c11), thrd_success);
+    queued = 0;
+    CHECK_EQUAL(cnd_signal(&of_c11), thrd_success);
+    CHECK_EQUAL(mtx_unlock(&mutex_of_c11), thrd_success);
+    return 42;
+}
+BODY(answer_in_a_task) {
+    haft_io_yield();
+    CHECK_EQUAL(answer_in_a_thread(NULL), 42);
+    CHECK_EQUAL(cnd_broadcast(&of_c11), thrd_success);
+    return NULL;
+}
+BODY(ask_by_c11) {
+    thrd_t thread;
+    int result = 0;
+    CHECK_EQUAL(cnd_init(&of_c11), thrd_success);
+    CHECK_EQUAL(mtx_init(&mutex_of_c11, mtx_plain), thrd_success);
+    for (int i = 0; i < 2; i++) {
+        queued = 1;
+        if (i == 0)
+            CHECK_EQUAL(thrd_create(&thread, answer_in_a_thread, NULL), thrd_success);
+        else
+            haft_io_spawn(answer_in_a_task, NULL);
+        CHECK_EQUAL(mtx_lock(&mutex_of_c11), thrd_success);
+        while (queued != 0)
+            CHECK_EQUAL(cnd_wait(&of_c11, &mutex_of_c11), thrd_success);
+        CHECK_EQUAL(mtx_unlock(&mutex_of_c11), thrd_success);
+    }
+    CHECK_EQUAL(thrd_join(thread, &result), thrd_success);
+    CHECK_EQUAL(result, 42);
+    struct timespec time = in_a_moment(CLOCK_REALTIME);
+    CHECK_EQUAL(mtx_lock(&mutex_of_c11), thrd_success);
+    CHECK_EQUAL(cnd_timedwait(&of_c11, &mutex_of_c11, &time), thrd_timedout);
+    CHECK_EQUAL(mtx_unlock(&mutex_of_c11), thrd_success);
+    cnd_destroy(&of_c11);
+    mtx_destroy(&mutex_of_c11);
+    return NULL;
+}
+static void the_threads_of_c11_are_the_same(void) {
+    CHECK_RUNS(ask_by_c11);
+}
+
 int main(void) {
     check_backend();
     RUN(a_task_waits_for_a_mutex_that_another_holds_while_it_waits);
@@ -258,5 +307,6 @@ int main(void) {
     RUN(a_signal_wakes_the_first_task);
     RUN(a_wait_for_a_condition_may_have_a_limit);
     RUN(a_cancel_does_not_end_a_wait_for_a_condition);
+    RUN(the_threads_of_c11_are_the_same);
     return check_end();
 }

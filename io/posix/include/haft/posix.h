@@ -20,7 +20,9 @@
  *   getaddrinfo, getnameinfo, gethostbyname, gethostbyname2, gethostbyaddr and their _r,
  *   res_query, res_search, res_nquery, res_nsearch,
  *   wait, waitpid, wait3, wait4, waitid, system, pclose, pthread_join,
- *   pthread_mutex_lock, pthread_rwlock_rdlock, pthread_rwlock_wrlock.
+ *   pthread_mutex_lock, pthread_rwlock_rdlock, pthread_rwlock_wrlock,
+ *   pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait, pthread_cond_signal, pthread_cond_broadcast,
+ *   mtx_lock, cnd_wait, cnd_timedwait, cnd_signal, cnd_broadcast, thrd_join.
  *
  * On a task:
  * - A descriptor that does not block, and MSG_DONTWAIT, give EAGAIN at once. SO_RCVTIMEO and SO_SNDTIMEO
@@ -41,9 +43,10 @@
  * - The pool waits for any of several children, for the command of system, and in pclose and pthread_join. These two
  *   wait to the end also in a task that is cancelled, since their caller frees what is still used until then.
  * - A mutex that another task of the thread holds while it waits, as libraries do that initialise themselves under one,
- *   and a read-write lock, are tried again after turns of other tasks and pauses. No cancel ends that. So who
- *   locks such a one twice itself waits for ever, where the system says EDEADLK; and a recursive mutex, which takes the
- *   thread for its owner, lets another task of the thread in.
+ *   and a read-write lock, are tried again after turns of other tasks and pauses. A condition wakes the tasks that
+ *   wait for it in their order, before threads. No cancel ends these waits, whose callers expect no error. A mutex
+ *   notes the thread for its owner, not the task: who locks one twice waits for ever, also where the system says
+ *   EDEADLK; and a recursive one lets another task of the thread in.
  * - res_query and res_search use the settings of the thread of the pool, not what the caller has put into _res.
  * - errno is the task's. In a simulated run time is virtual, and read, write, recv, send, poll and close
  *   take the ends of simulated streams, so a library can be tested with what may go wrong.
@@ -53,10 +56,9 @@
  *   waited there would keep the lock of the FILE, which is the thread's: another of its tasks would take the FILE
  *   half changed, and exit and fflush(NULL) on other threads would wait for it;
  * - pause, vmsplice, epoll_pwait2, message queues, semaphores of System V, asynchronous I/O, users and groups (getpwnam);
- * - conditions, semaphores, barriers, pthread_once and futexes of threads, which tell nobody but threads that they are
- *   signalled. What waits there is woken by other threads; if only a task of the same thread would, it waits for ever.
- *   So libraries that hand results over from threads of their own by a condition (librdkafka) are called in the pool, by
- *   haft_io_call_blocking. And give each task its own handle of a library, as the threads would have.
+ * - semaphores, which a handler of a signal or another process may post; conditions that processes share; barriers,
+ *   pthread_once, locks with a time limit, and futexes. If only a task of the same thread would end such a wait, it waits
+ *   for ever. Where threads of a library's own do, call the library in the pool, by haft_io_call_blocking.
  *
  * Mind:
  * - A handler of a signal that runs on a task makes no call that blocks; to write to a descriptor that does
