@@ -44,3 +44,4 @@ systems=$(ldd "$library" | awk '$3 ~ "^/" && $1 !~ "haft" { print $3 }')
 names $systems >"$work/system"
 strays=$(names "$library" | grep -Ev '^haft_(id|posix)_' | comm -23 - "$work/system")
 [ -z "$strays" ] || { echo "libhaft-posix.so exports: $strays"; exit 1; }
+# SPDX-License-Identifier: MIT
