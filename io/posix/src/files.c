@@ -5,7 +5,6 @@
 
 #include <stdarg.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 /* ---- Opening ---- */
 
@@ -29,20 +28,23 @@ static bool opens_fifo(const open_call_t *call) {
            fstatat(call->directory, call->path, &status, 0) == 0 && S_ISFIFO(status.st_mode);
 }
 
-/* Of one that does not block: whether somebody has it open to write, or had. A read into no memory takes nothing, and
-   fails in another way if there is something, or may be. */
-static bool has_writer(int fifo) {
-    if (syscall(SYS_read, fifo, NULL, 1) != 0)
-        return true;
+/* Of one that does not block: whether somebody has it open to write, or had. tee takes nothing from it, and says that
+   it would have to wait only if there is a writer. */
+static bool has_writer(int fifo, int copy) {
     struct pollfd entry = {fifo, POLLIN, 0};
-    return SYSTEM(poll)(&entry, 1, 0) != 0;
+    return SYSTEM(tee)(fifo, copy, 1, SPLICE_F_NONBLOCK) != 0 || SYSTEM(poll)(&entry, 1, 0) != 0;
 }
 
 static int wait_for_writer(int fifo) {
+    int copy[2];
+    if (pipe2(copy, O_CLOEXEC) != 0)
+        return -haft_posix_error();
     int64_t pause = 0;
     int code = 0;
-    while (code == 0 && !has_writer(fifo))
+    while (code == 0 && !has_writer(fifo, copy[1]))
         code = haft_posix_pause(&pause);
+    SYSTEM(close)(copy[0]);
+    SYSTEM(close)(copy[1]);
     return code;
 }
 
