@@ -46,7 +46,8 @@
  *   and a read-write lock, are tried again after turns of other tasks and pauses. A condition wakes the tasks that
  *   wait for it in their order, before threads. No cancel ends these waits, whose callers expect no error. A mutex
  *   notes the thread for its owner, not the task: who locks one twice waits for ever, also where the system says
- *   EDEADLK; and a recursive one lets another task of the thread in.
+ *   EDEADLK; and a recursive one lets another task of the thread in. So tasks that hold one over a wait are not to move
+ *   (haft_io_options_t.moves).
  * - res_query and res_search use the settings of the thread of the pool, not what the caller has put into _res.
  * - errno is the task's. In a simulated run time is virtual, and read, write, recv, send, poll and close
  *   take the ends of simulated streams, so a library can be tested with what may go wrong.
