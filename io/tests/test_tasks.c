@@ -463,6 +463,32 @@ static void a_child_of_fork_does_nothing_to_waits_of_its_parent(void) {
     CHECK_EQUAL(haft_io_run(fork_beside_waits, NULL, &(haft_io_options_t){.threads = 2}), 0);
 }
 
+/* The threads for blocking work, which wait for more, are not there. */
+static void work_for_a_moment(void *unused) {
+    (void)unused;
+}
+BODY(leave_in_child) {
+    CHECK_EQUAL(haft_io_call_blocking(work_for_a_moment, NULL), 0);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        return NULL;
+    }
+    int status;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
+    return NULL;
+}
+static void a_child_of_fork_leaves_the_run_that_has_done_blocking_work(void) {
+    if (!check_follows_children())
+        return;
+    pid_t parent = getpid();
+    CHECK_RUNS(leave_in_child);
+    if (getpid() != parent)
+        _exit(check_failures);
+}
+
 static void run_wait_in_child(void) {
     haft_io_run(wait_in_child, NULL, NULL);
 }
@@ -743,6 +769,7 @@ int main(void) {
     /* Valgrind looks for leaks in each child, for minutes where the others have used much memory. */
     RUN(mistakes_are_named);
     RUN(a_child_of_fork_does_nothing_to_waits_of_its_parent);
+    RUN(a_child_of_fork_leaves_the_run_that_has_done_blocking_work);
     RUN(who_waits_in_a_child_of_fork_and_leaves_leaves_nothing);
     RUN(tasks_start_in_the_order_of_spawning_and_the_run_waits_for_them);
     RUN(a_join_gives_the_result_whether_the_task_has_ended_or_not);

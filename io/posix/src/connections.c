@@ -2,9 +2,7 @@
 /* Connections: accepting, connecting, closing. */
 #include "internal.h"
 
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <sys/socket.h>
 
 /* ---- accept ---- */
 
@@ -137,3 +135,8 @@ HAFT_POSIX_EXPORT int close(int descriptor) {
     int before = haft_posix_error();
     return (int)haft_posix_answer(HAFT_PERFORM(haft_io_close, descriptor), before);
 }
+
+/* ---- glibc's own names ---- */
+
+HAFT_POSIX_ALSO(__close, close)
+HAFT_POSIX_ALSO(__connect, connect)

@@ -14,13 +14,20 @@
 #include "haft/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <resolv.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <threads.h>
@@ -33,27 +40,46 @@
     X(read)                                                                                        \
     X(readv)                                                                                       \
     X(pread)                                                                                       \
+    X(preadv)                                                                                      \
+    X(preadv2)                                                                                     \
     X(write)                                                                                       \
     X(writev)                                                                                      \
     X(pwrite)                                                                                      \
+    X(pwritev)                                                                                     \
+    X(pwritev2)                                                                                    \
     X(fsync)                                                                                       \
     X(fdatasync)                                                                                   \
     X(close)                                                                                       \
     X(recv)                                                                                        \
     X(recvfrom)                                                                                    \
     X(recvmsg)                                                                                     \
+    X(recvmmsg)                                                                                    \
     X(send)                                                                                        \
     X(sendto)                                                                                      \
     X(sendmsg)                                                                                     \
+    X(sendmmsg)                                                                                    \
     X(accept)                                                                                      \
     X(accept4)                                                                                     \
     X(connect)                                                                                     \
+    X(sendfile)                                                                                    \
+    X(splice)                                                                                      \
+    X(tee)                                                                                         \
+    X(copy_file_range)                                                                             \
+    X(open)                                                                                        \
+    X(openat)                                                                                      \
+    X(flock)                                                                                       \
+    X(lockf)                                                                                       \
+    X(fcntl)                                                                                       \
     X(poll)                                                                                        \
     X(ppoll)                                                                                       \
     X(select)                                                                                      \
     X(pselect)                                                                                     \
     X(epoll_wait)                                                                                  \
     X(epoll_pwait)                                                                                 \
+    X(sigsuspend)                                                                                  \
+    X(sigwait)                                                                                     \
+    X(sigwaitinfo)                                                                                 \
+    X(sigtimedwait)                                                                                \
     X(sleep)                                                                                       \
     X(usleep)                                                                                      \
     X(nanosleep)                                                                                   \
@@ -64,8 +90,37 @@
     X(getnameinfo)                                                                                 \
     X(gethostbyname)                                                                               \
     X(gethostbyname_r)                                                                             \
+    X(gethostbyname2)                                                                              \
+    X(gethostbyname2_r)                                                                            \
+    X(gethostbyaddr)                                                                               \
+    X(gethostbyaddr_r)                                                                             \
+    X(res_query)                                                                                   \
+    X(res_search)                                                                                  \
+    X(res_nquery)                                                                                  \
+    X(res_nsearch)                                                                                 \
     X(wait)                                                                                        \
-    X(waitpid)
+    X(waitpid)                                                                                     \
+    X(wait3)                                                                                       \
+    X(wait4)                                                                                       \
+    X(waitid)                                                                                      \
+    X(system)                                                                                      \
+    X(pclose)                                                                                      \
+    X(pthread_join)                                                                                \
+    X(pthread_cond_wait)                                                                           \
+    X(pthread_cond_timedwait)                                                                      \
+    X(pthread_cond_clockwait)                                                                      \
+    X(pthread_cond_signal)                                                                         \
+    X(pthread_cond_broadcast)                                                                      \
+    X(pthread_mutex_lock)                                                                          \
+    X(pthread_mutex_trylock)                                                                       \
+    X(pthread_rwlock_rdlock)                                                                       \
+    X(pthread_rwlock_tryrdlock)                                                                    \
+    X(pthread_rwlock_wrlock)                                                                       \
+    X(pthread_rwlock_trywrlock)
+
+/* Another name of a function. */
+#define HAFT_POSIX_ALSO(name, of)                                                                  \
+    HAFT_POSIX_EXPORT extern __typeof__(of) name __attribute__((alias(#of)));
 
 /* The system's own functions. */
 typedef struct haft_posix_system {
@@ -106,10 +161,31 @@ bool haft_posix_blocks(int descriptor);
 int64_t haft_posix_socket_deadline(int socket, int option);
 /* A deadline so much later; HAFT_IO_FOREVER for NULL. -EINVAL for what is no time. */
 int64_t haft_posix_deadline(const struct timespec *duration);
+/* The same for a time of the clock, as the clock runs now. -ENOSYS: it runs only while something does (it counts the
+   time of processors). */
+int64_t haft_posix_deadline_at(clockid_t clock, const struct timespec *time);
 /* 0; -EAGAIN after the deadline; -ECANCELED; -EBADF: it was closed. */
 int haft_posix_wait(int descriptor, short events, int64_t deadline);
+/* Sleeps before a further try of what nothing tells when it can be done; `*pause`, 0 at first, grows. 0, or -ECANCELED. */
+int haft_posix_pause(int64_t *pause);
 /* Calls it on a thread of the pool; here if there is none. 0, or -ECANCELED: it was not called. */
 int haft_posix_call_blocking(void (*function)(void *), void *argument);
+/* The same, with the caller's errno and h_errno. A call that was not made has set both. */
+void haft_posix_call_pooled(void (*function)(void *), void *argument);
+/* The same, and no cancel withdraws it. */
+void haft_posix_call_to_the_end(void (*function)(void *), void *argument);
+
+/* A call of the system for the pool: its arguments, in a block of members, its result, `done`, and a function that
+   makes it, where `c` is the call. */
+#define HAFT_POSIX_POOLED(name, type, arguments, ...)                                              \
+    typedef struct name##_call {                                                                   \
+        struct arguments;                                                                          \
+        type done;                                                                                 \
+    } name##_call_t;                                                                               \
+    static void call_##name(void *argument) {                                                      \
+        name##_call_t *c = argument;                                                               \
+        c->done = SYSTEM(name)(__VA_ARGS__);                                                       \
+    }
 /* Lets others run now and then, where a call may block but never does. */
 void haft_posix_take_turns(int descriptor);
 

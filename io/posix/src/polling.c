@@ -2,8 +2,6 @@
 /* Waiting for one of several descriptors: poll, select, epoll_wait, and those with a mask of signals. */
 #include "internal.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 
@@ -275,23 +273,26 @@ HAFT_POSIX_EXPORT int pselect(int count, fd_set *restrict readable, fd_set *rest
 /* ---- epoll ---- */
 
 /* An epoll is itself a descriptor that can be waited for. */
+static ssize_t epoll_until(int epoll, struct epoll_event *events, int most, int64_t deadline,
+                           const sigset_t *mask) {
+    for (;;) {
+        ssize_t done = HAFT_POSIX_RESULT(SYSTEM(epoll_wait)(epoll, events, most, 0));
+        if (done != 0)
+            return done;
+        struct pollfd entry = {epoll, POLLIN, 0};
+        done = poll_until(&entry, 1, deadline, mask);
+        if (done <= 0)
+            return done;
+    }
+}
+
 HAFT_POSIX_EXPORT int epoll_pwait(int epoll, struct epoll_event *events, int most, int milliseconds,
                                   const sigset_t *mask) {
     if (milliseconds == 0 || !haft_posix_on_task())
         return SYSTEM(epoll_pwait)(epoll, events, most, milliseconds, mask);
     int before = haft_posix_error();
-    int64_t deadline = deadline_in(milliseconds);
-    ssize_t done;
-    for (;;) {
-        done = HAFT_POSIX_RESULT(SYSTEM(epoll_wait)(epoll, events, most, 0));
-        if (done != 0)
-            break;
-        struct pollfd entry = {epoll, POLLIN, 0};
-        done = poll_until(&entry, 1, deadline, mask);
-        if (done <= 0)
-            break;
-    }
-    return (int)haft_posix_answer(done, before);
+    return (int)haft_posix_answer(epoll_until(epoll, events, most, deadline_in(milliseconds), mask),
+                                  before);
 }
 
 HAFT_POSIX_EXPORT int epoll_wait(int epoll, struct epoll_event *events, int most,
@@ -300,3 +301,70 @@ HAFT_POSIX_EXPORT int epoll_wait(int epoll, struct epoll_event *events, int most
         return SYSTEM(epoll_wait)(epoll, events, most, milliseconds);
     return epoll_pwait(epoll, events, most, milliseconds, NULL);
 }
+
+/* ---- Signals ---- */
+
+/* Like a poll of nothing. What the thread does not block comes to its handler whoever runs: of that nothing tells. */
+HAFT_POSIX_EXPORT int sigsuspend(const sigset_t *mask) {
+    if (!haft_posix_on_task())
+        return SYSTEM(sigsuspend)(mask);
+    return ppoll(NULL, 0, NULL, mask);
+}
+
+/* The signal's number. */
+static ssize_t take_signal(const sigset_t *signals, siginfo_t *information, int64_t deadline) {
+    static const struct timespec NO_TIME = {0, 0};
+    int descriptor = -1;
+    ssize_t number;
+    while ((number = HAFT_POSIX_RESULT(SYSTEM(sigtimedwait)(signals, information, &NO_TIME))) ==
+           -EAGAIN) {
+        if (descriptor < 0)
+            descriptor = signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC);
+        int code =
+            descriptor < 0 ? -haft_posix_error() : haft_posix_wait(descriptor, POLLIN, deadline);
+        if (code != 0) {
+            number = code;
+            break;
+        }
+    }
+    if (descriptor >= 0)
+        HAFT_PERFORM(haft_io_close, descriptor);
+    return number;
+}
+
+HAFT_POSIX_EXPORT int sigtimedwait(const sigset_t *restrict signals,
+                                   siginfo_t *restrict information,
+                                   const struct timespec *restrict limit) {
+    if (!haft_posix_on_task())
+        return SYSTEM(sigtimedwait)(signals, information, limit);
+    int before = haft_posix_error();
+    int64_t deadline = haft_posix_deadline(limit);
+    ssize_t done = deadline < 0 ? deadline : take_signal(signals, information, deadline);
+    return (int)haft_posix_answer(done, before);
+}
+
+HAFT_POSIX_EXPORT int sigwaitinfo(const sigset_t *restrict signals,
+                                  siginfo_t *restrict information) {
+    if (!haft_posix_on_task())
+        return SYSTEM(sigwaitinfo)(signals, information);
+    return sigtimedwait(signals, information, NULL);
+}
+
+/* Returns the error. */
+HAFT_POSIX_EXPORT int sigwait(const sigset_t *restrict signals, int *restrict signal) {
+    if (!haft_posix_on_task())
+        return SYSTEM(sigwait)(signals, signal);
+    int before = haft_posix_error();
+    ssize_t number = take_signal(signals, NULL, HAFT_IO_FOREVER);
+    haft_posix_set_error(before);
+    if (number < 0)
+        return (int)-number;
+    *signal = (int)number;
+    return 0;
+}
+
+/* ---- glibc's own names ---- */
+
+HAFT_POSIX_ALSO(__poll, poll)
+HAFT_POSIX_ALSO(__select, select)
+HAFT_POSIX_ALSO(__sigsuspend, sigsuspend)

@@ -1,168 +1,291 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What can only block, and is done by the pool: names, which the C library resolves with its own sockets,
- * and waiting for any child. (One child is a descriptor, and can be waited for as such.)
- */
+/* What can only block, and is done by the pool: names, which the C library resolves with its own sockets; copies
+   between files; commands; the ends of threads. */
 #include "internal.h"
-
-#include <sys/syscall.h>
 
 /* ---- Names ---- */
 
-typedef struct names_call {
-    enum { ADDRINFO, NAMEINFO, HOST, HOST_R } function;
-    const char *name, *service;
-    const struct addrinfo *hints;
-    struct addrinfo **addresses;
-    const struct sockaddr *address;
-    socklen_t address_size, name_size, service_size;
-    char *name_room, *service_room;
-    int flags;
-    struct hostent *host, **host_result;
-    size_t host_size;
-    int code;
-    int error, host_error; /* of the thread that has called */
-} names_call_t;
-
-static void call_names(void *argument) {
-    names_call_t *c = argument;
-    switch (c->function) {
-    case ADDRINFO:
-        c->code = SYSTEM(getaddrinfo)(c->name, c->service, c->hints, c->addresses);
-        break;
-    case NAMEINFO:
-        c->code = SYSTEM(getnameinfo)(c->address, c->address_size, c->name_room, c->name_size,
-                                      c->service_room, c->service_size, c->flags);
-        break;
-    case HOST:
-        c->host = SYSTEM(gethostbyname)(c->name);
-        c->host_error = h_errno;
-        break;
-    case HOST_R:
-        c->code = SYSTEM(gethostbyname_r)(c->name, c->host, c->name_room, c->host_size,
-                                          c->host_result, &c->host_error);
-        break;
-    }
-    c->error = haft_posix_error();
-}
-
-/* `refused` is the code of the function for an error of the system. */
-static int ask_names(names_call_t *call, int refused) {
-    int before = haft_posix_error();
-    int code = haft_posix_call_blocking(call_names, call);
-    if (code != 0)
-        call->code = refused;
-    haft_posix_set_error(code != 0 ? -code : call->code == refused ? call->error : before);
-    return call->code;
-}
-
+HAFT_POSIX_POOLED(
+    getaddrinfo, int,
+    {
+        const char *name;
+        const char *service;
+        const struct addrinfo *hints;
+        struct addrinfo **addresses;
+    },
+    c->name, c->service, c->hints, c->addresses)
 HAFT_POSIX_EXPORT int getaddrinfo(const char *restrict name, const char *restrict service,
                                   const struct addrinfo *restrict hints,
                                   struct addrinfo **restrict addresses) {
     if (!haft_posix_on_task())
         return SYSTEM(getaddrinfo)(name, service, hints, addresses);
-    return ask_names(&(names_call_t){.function = ADDRINFO,
-                                     .name = name,
-                                     .service = service,
-                                     .hints = hints,
-                                     .addresses = addresses},
-                     EAI_SYSTEM);
+    getaddrinfo_call_t call = {{name, service, hints, addresses}, EAI_SYSTEM};
+    haft_posix_call_pooled(call_getaddrinfo, &call);
+    return call.done;
 }
 
+HAFT_POSIX_POOLED(
+    getnameinfo, int,
+    {
+        const struct sockaddr *address;
+        socklen_t address_size;
+        char *name;
+        socklen_t name_size;
+        char *service;
+        socklen_t service_size;
+        int flags;
+    },
+    c->address, c->address_size, c->name, c->name_size, c->service, c->service_size, c->flags)
 HAFT_POSIX_EXPORT int getnameinfo(const struct sockaddr *restrict address, socklen_t address_size,
                                   char *restrict name, socklen_t name_size, char *restrict service,
                                   socklen_t service_size, int flags) {
     if (!haft_posix_on_task())
         return SYSTEM(getnameinfo)(address, address_size, name, name_size, service, service_size,
                                    flags);
-    return ask_names(&(names_call_t){.function = NAMEINFO,
-                                     .address = address,
-                                     .address_size = address_size,
-                                     .name_room = name,
-                                     .name_size = name_size,
-                                     .service_room = service,
-                                     .service_size = service_size,
-                                     .flags = flags},
-                     EAI_SYSTEM);
+    getnameinfo_call_t call = {
+        {address, address_size, name, name_size, service, service_size, flags}, EAI_SYSTEM};
+    haft_posix_call_pooled(call_getnameinfo, &call);
+    return call.done;
 }
 
+/* The functions that fill room of the caller return the error, and say the same in `*result`. */
+static int answer_host(int code, struct hostent **result, int *error) {
+    if (code == ECANCELED) {
+        *result = NULL;
+        *error = TRY_AGAIN;
+    }
+    return code;
+}
+
+HAFT_POSIX_POOLED(
+    gethostbyname, struct hostent *, { const char *name; }, c->name)
 HAFT_POSIX_EXPORT struct hostent *gethostbyname(const char *name) {
     if (!haft_posix_on_task())
         return SYSTEM(gethostbyname)(name);
-    names_call_t call = {.function = HOST, .name = name, .host_error = TRY_AGAIN};
-    ask_names(&call, -1);
-    if (call.host == NULL)
-        h_errno = call.host_error;
-    return call.host;
+    gethostbyname_call_t call = {{name}, NULL};
+    haft_posix_call_pooled(call_gethostbyname, &call);
+    return call.done;
 }
 
+HAFT_POSIX_POOLED(
+    gethostbyname2, struct hostent *,
+    {
+        const char *name;
+        int family;
+    },
+    c->name, c->family)
+HAFT_POSIX_EXPORT struct hostent *gethostbyname2(const char *name, int family) {
+    if (!haft_posix_on_task())
+        return SYSTEM(gethostbyname2)(name, family);
+    gethostbyname2_call_t call = {{name, family}, NULL};
+    haft_posix_call_pooled(call_gethostbyname2, &call);
+    return call.done;
+}
+
+HAFT_POSIX_POOLED(
+    gethostbyaddr, struct hostent *,
+    {
+        const void *address;
+        socklen_t size;
+        int family;
+    },
+    c->address, c->size, c->family)
+HAFT_POSIX_EXPORT struct hostent *gethostbyaddr(const void *address, socklen_t size, int family) {
+    if (!haft_posix_on_task())
+        return SYSTEM(gethostbyaddr)(address, size, family);
+    gethostbyaddr_call_t call = {{address, size, family}, NULL};
+    haft_posix_call_pooled(call_gethostbyaddr, &call);
+    return call.done;
+}
+
+HAFT_POSIX_POOLED(
+    gethostbyname_r, int,
+    {
+        const char *name;
+        struct hostent *host;
+        char *room;
+        size_t size;
+        struct hostent **result;
+        int *error;
+    },
+    c->name, c->host, c->room, c->size, c->result, c->error)
 HAFT_POSIX_EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict host,
                                       char *restrict room, size_t size,
                                       struct hostent **restrict result, int *restrict error) {
     if (!haft_posix_on_task())
         return SYSTEM(gethostbyname_r)(name, host, room, size, result, error);
-    names_call_t call = {.function = HOST_R,
-                         .name = name,
-                         .host = host,
-                         .name_room = room,
-                         .host_size = size,
-                         .host_result = result,
-                         .host_error = TRY_AGAIN};
-    *result = NULL;
-    int code = ask_names(&call, ECANCELED);
-    *error = call.host_error;
-    return code;
+    gethostbyname_r_call_t call = {{name, host, room, size, result, error}, ECANCELED};
+    haft_posix_call_pooled(call_gethostbyname_r, &call);
+    return answer_host(call.done, result, error);
 }
 
-/* ---- Children ---- */
-
-typedef struct wait_call {
-    pid_t child;
-    int *status;
-    int options;
-    ssize_t done;
-} wait_call_t;
-
-static void call_wait(void *argument) {
-    wait_call_t *call = argument;
-    call->done = HAFT_POSIX_RESULT(SYSTEM(waitpid)(call->child, call->status, call->options));
-}
-
-/* Waits for its end; a child of this process, and only its end is asked for. */
-static ssize_t wait_for_one(wait_call_t *call) {
-    int descriptor = (int)syscall(SYS_pidfd_open, call->child, 0);
-    if (descriptor < 0)
-        return -haft_posix_error();
-    int code = haft_posix_wait(descriptor, POLLIN, HAFT_IO_FOREVER);
-    HAFT_PERFORM(haft_io_close, descriptor);
-    if (code != 0)
-        return code;
-    call_wait(call);
-    return call->done;
-}
-
-static ssize_t wait_for_child(wait_call_t *call) {
-    wait_call_t now = {call->child, call->status, call->options | WNOHANG, 0};
-    call_wait(&now);
-    if (now.done != 0)
-        return now.done;
-    ssize_t done = call->child > 0 && call->options == 0 ? wait_for_one(call) : -ENOSYS;
-    if (done != -ENOSYS)
-        return done;
-    int code = haft_posix_call_blocking(call_wait, call);
-    return code == 0 ? call->done : code;
-}
-
-HAFT_POSIX_EXPORT pid_t waitpid(pid_t child, int *status, int options) {
-    if ((options & WNOHANG) != 0 || !haft_posix_on_task())
-        return SYSTEM(waitpid)(child, status, options);
-    int before = haft_posix_error();
-    wait_call_t call = {child, status, options, 0};
-    return (pid_t)haft_posix_answer(wait_for_child(&call), before);
-}
-
-HAFT_POSIX_EXPORT pid_t wait(int *status) {
+HAFT_POSIX_POOLED(
+    gethostbyname2_r, int,
+    {
+        const char *name;
+        int family;
+        struct hostent *host;
+        char *room;
+        size_t size;
+        struct hostent **result;
+        int *error;
+    },
+    c->name, c->family, c->host, c->room, c->size, c->result, c->error)
+HAFT_POSIX_EXPORT int gethostbyname2_r(const char *restrict name, int family,
+                                       struct hostent *restrict host, char *restrict room,
+                                       size_t size, struct hostent **restrict result,
+                                       int *restrict error) {
     if (!haft_posix_on_task())
-        return SYSTEM(wait)(status);
-    return waitpid(-1, status, 0);
+        return SYSTEM(gethostbyname2_r)(name, family, host, room, size, result, error);
+    gethostbyname2_r_call_t call = {{name, family, host, room, size, result, error}, ECANCELED};
+    haft_posix_call_pooled(call_gethostbyname2_r, &call);
+    return answer_host(call.done, result, error);
+}
+
+HAFT_POSIX_POOLED(
+    gethostbyaddr_r, int,
+    {
+        const void *address;
+        socklen_t address_size;
+        int family;
+        struct hostent *host;
+        char *room;
+        size_t size;
+        struct hostent **result;
+        int *error;
+    },
+    c->address, c->address_size, c->family, c->host, c->room, c->size, c->result, c->error)
+HAFT_POSIX_EXPORT int gethostbyaddr_r(const void *restrict address, socklen_t address_size,
+                                      int family, struct hostent *restrict host,
+                                      char *restrict room, size_t size,
+                                      struct hostent **restrict result, int *restrict error) {
+    if (!haft_posix_on_task())
+        return SYSTEM(gethostbyaddr_r)(address, address_size, family, host, room, size, result,
+                                       error);
+    gethostbyaddr_r_call_t call = {{address, address_size, family, host, room, size, result, error},
+                                   ECANCELED};
+    haft_posix_call_pooled(call_gethostbyaddr_r, &call);
+    return answer_host(call.done, result, error);
+}
+
+/* ---- Questions to name servers ---- */
+
+/* `state`: of the two below. Without one it is that of the thread which asks, here of the pool's: as initialised. */
+#define ASK(function)                                                                              \
+    HAFT_POSIX_POOLED(                                                                             \
+        function, int,                                                                             \
+        {                                                                                          \
+            const char *name;                                                                      \
+            int class;                                                                             \
+            int type;                                                                              \
+            unsigned char *answer;                                                                 \
+            int size;                                                                              \
+        },                                                                                         \
+        c->name, c->class, c->type, c->answer, c->size)                                            \
+    HAFT_POSIX_EXPORT int function(const char *name, int class, int type, unsigned char *answer,   \
+                                   int size) {                                                     \
+        if (!haft_posix_on_task())                                                                 \
+            return SYSTEM(function)(name, class, type, answer, size);                              \
+        function##_call_t call = {{name, class, type, answer, size}, -1};                          \
+        haft_posix_call_pooled(call_##function, &call);                                            \
+        return call.done;                                                                          \
+    }
+ASK(res_query)
+ASK(res_search)
+
+#define ASK_WITH_STATE(function)                                                                   \
+    HAFT_POSIX_POOLED(                                                                             \
+        function, int,                                                                             \
+        {                                                                                          \
+            res_state state;                                                                       \
+            const char *name;                                                                      \
+            int class;                                                                             \
+            int type;                                                                              \
+            unsigned char *answer;                                                                 \
+            int size;                                                                              \
+        },                                                                                         \
+        c->state, c->name, c->class, c->type, c->answer, c->size)                                  \
+    HAFT_POSIX_EXPORT int function(res_state state, const char *name, int class, int type,         \
+                                   unsigned char *answer, int size) {                              \
+        if (!haft_posix_on_task())                                                                 \
+            return SYSTEM(function)(state, name, class, type, answer, size);                       \
+        function##_call_t call = {{state, name, class, type, answer, size}, -1};                   \
+        haft_posix_call_pooled(call_##function, &call);                                            \
+        return call.done;                                                                          \
+    }
+ASK_WITH_STATE(res_nquery)
+ASK_WITH_STATE(res_nsearch)
+
+/* ---- Copies between files ---- */
+
+HAFT_POSIX_POOLED(
+    copy_file_range, ssize_t,
+    {
+        int from;
+        off64_t *from_offset;
+        int to;
+        off64_t *to_offset;
+        size_t size;
+        unsigned flags;
+    },
+    c->from, c->from_offset, c->to, c->to_offset, c->size, c->flags)
+HAFT_POSIX_EXPORT ssize_t copy_file_range(int from, off64_t *from_offset, int to,
+                                          off64_t *to_offset, size_t size, unsigned flags) {
+    if (!haft_posix_on_task())
+        return SYSTEM(copy_file_range)(from, from_offset, to, to_offset, size, flags);
+    copy_file_range_call_t call = {{from, from_offset, to, to_offset, size, flags}, -1};
+    haft_posix_call_pooled(call_copy_file_range, &call);
+    return call.done;
+}
+
+/* ---- Commands ---- */
+
+typedef struct command {
+    const char *text;
+    sigset_t mask; /* of the caller, for the command */
+    int done;
+} command_t;
+
+static void call_system(void *argument) {
+    command_t *command = argument;
+    sigset_t before;
+    pthread_sigmask(SIG_SETMASK, &command->mask, &before);
+    command->done = SYSTEM(system)(command->text);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+HAFT_POSIX_EXPORT int system(const char *text) {
+    if (text == NULL || !haft_posix_on_task())
+        return SYSTEM(system)(text);
+    command_t command = {.text = text, .done = -1};
+    pthread_sigmask(SIG_SETMASK, NULL, &command.mask);
+    haft_posix_call_pooled(call_system, &command);
+    return command.done;
+}
+
+/* ---- Ends, after which the caller frees what they may still use ---- */
+
+HAFT_POSIX_POOLED(
+    pclose, int, { FILE *stream; }, c->stream)
+HAFT_POSIX_EXPORT int pclose(FILE *stream) {
+    if (!haft_posix_on_task())
+        return SYSTEM(pclose)(stream);
+    pclose_call_t call = {{stream}, -1};
+    haft_posix_call_to_the_end(call_pclose, &call);
+    return call.done;
+}
+
+HAFT_POSIX_POOLED(
+    pthread_join, int,
+    {
+        pthread_t thread;
+        void **result;
+    },
+    c->thread, c->result)
+HAFT_POSIX_EXPORT int pthread_join(pthread_t thread, void **result) {
+    if (!haft_posix_on_task() || pthread_equal(thread, pthread_self()) != 0)
+        return SYSTEM(pthread_join)(thread, result);
+    pthread_join_call_t call = {{thread, result}, 0};
+    haft_posix_call_to_the_end(call_pthread_join, &call);
+    return call.done;
 }

@@ -49,34 +49,16 @@ HAFT_POSIX_EXPORT int thrd_sleep(const struct timespec *duration, struct timespe
     return code == 0 ? 0 : code == -ECANCELED ? -1 : -2;
 }
 
-/* Clocks that count the time of processors do so only while something runs: they are the system's. */
-static bool is_of_the_world(clockid_t clock) {
-    return clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME || clock == CLOCK_BOOTTIME ||
-           clock == CLOCK_TAI;
-}
-
-/* How long from now on until a time of the clock, as it runs now. */
-static struct timespec until(clockid_t clock, const struct timespec *time) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    struct timespec left = {time->tv_sec - now.tv_sec, time->tv_nsec - now.tv_nsec};
-    if (left.tv_nsec < 0) {
-        left.tv_nsec += HAFT_IO_SECOND;
-        left.tv_sec--;
-    }
-    return left.tv_sec >= 0 ? left : (struct timespec){0, 0};
-}
-
 HAFT_POSIX_EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
                                       struct timespec *left) {
-    bool valid =
-        time != NULL && time->tv_sec >= 0 && time->tv_nsec >= 0 && time->tv_nsec < HAFT_IO_SECOND;
-    if (!valid || !is_of_the_world(clock) || !haft_posix_on_task())
+    if (time == NULL || !haft_posix_on_task())
+        return SYSTEM(clock_nanosleep)(clock, flags, time, left);
+    int64_t deadline = haft_posix_deadline_at(clock, time);
+    if (deadline < 0) /* What is no time, or another clock's. */
         return SYSTEM(clock_nanosleep)(clock, flags, time, left);
     if ((flags & TIMER_ABSTIME) == 0)
         return -sleep_for(time, left);
-    struct timespec duration = until(clock, time);
-    return -sleep_for(&duration, NULL);
+    return -sleep_until(deadline, NULL);
 }
 
 /* Who waits for another by giving way may wait for a task. */
@@ -85,3 +67,5 @@ HAFT_POSIX_EXPORT int sched_yield(void) {
         HAFT_PERFORM(haft_io_yield);
     return SYSTEM(sched_yield)();
 }
+
+HAFT_POSIX_ALSO(__nanosleep, nanosleep)

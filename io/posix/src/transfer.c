@@ -11,11 +11,8 @@
  */
 #include "internal.h"
 
-#include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 enum nature { SOCKET, FILE_ON_DISK, OTHER };
@@ -60,15 +57,13 @@ static ssize_t try_socket(const transfer_t *t) {
 }
 
 static ssize_t transfer_plainly(const transfer_t *t) {
-    if (t->offset >= 0) {
-        const struct iovec *part = t->parts;
-        return t->outward ? HAFT_POSIX_RESULT(SYSTEM(pwrite)(t->descriptor, part->iov_base,
-                                                             part->iov_len, t->offset))
-                          : HAFT_POSIX_RESULT(SYSTEM(pread)(t->descriptor, part->iov_base,
-                                                            part->iov_len, t->offset));
-    }
-    return t->outward ? HAFT_POSIX_RESULT(SYSTEM(writev)(t->descriptor, t->parts, (int)t->count))
-                      : HAFT_POSIX_RESULT(SYSTEM(readv)(t->descriptor, t->parts, (int)t->count));
+    int count = (int)t->count;
+    if (t->offset >= 0)
+        return t->outward
+                   ? HAFT_POSIX_RESULT(SYSTEM(pwritev)(t->descriptor, t->parts, count, t->offset))
+                   : HAFT_POSIX_RESULT(SYSTEM(preadv)(t->descriptor, t->parts, count, t->offset));
+    return t->outward ? HAFT_POSIX_RESULT(SYSTEM(writev)(t->descriptor, t->parts, count))
+                      : HAFT_POSIX_RESULT(SYSTEM(readv)(t->descriptor, t->parts, count));
 }
 
 /* What poll says is ready takes or gives so much at once. */
@@ -137,10 +132,10 @@ static ssize_t attempt(const transfer_t *t) {
     ssize_t done = t->offset < 0 ? try_socket(t) : -ENOTSOCK;
     if (done != -ENOTSOCK)
         return done;
-    done = t->outward ? HAFT_POSIX_RESULT(
-                            pwritev2(t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT))
-                      : HAFT_POSIX_RESULT(
-                            preadv2(t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT));
+    done = t->outward ? HAFT_POSIX_RESULT(SYSTEM(pwritev2)(t->descriptor, t->parts, (int)t->count,
+                                                           t->offset, RWF_NOWAIT))
+                      : HAFT_POSIX_RESULT(SYSTEM(preadv2)(t->descriptor, t->parts, (int)t->count,
+                                                          t->offset, RWF_NOWAIT));
     /* EPERM: a filter of system calls does not know them; if the file gives it, the plain call does so, too. */
     if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && done != -ENOSYS && done != -EPERM))
         return done;
@@ -295,23 +290,52 @@ HAFT_POSIX_EXPORT ssize_t pwrite(int descriptor, const void *buffer, size_t size
     return READ_OR_WRITE(true, offset, buffer, size);
 }
 
-#define READ_OR_WRITE_PARTS(way)                                                                   \
+#define READ_OR_WRITE_PARTS(way, offset_)                                                          \
     transfer((transfer_t){.descriptor = descriptor,                                                \
                           .outward = way,                                                          \
                           .parts = parts,                                                          \
                           .count = (size_t)count,                                                  \
-                          .offset = -1})
+                          .offset = offset_})
 
 HAFT_POSIX_EXPORT ssize_t readv(int descriptor, const struct iovec *parts, int count) {
     if (!haft_io_runs_here() || !is_plain(parts, count))
         return SYSTEM(readv)(descriptor, parts, count);
-    return READ_OR_WRITE_PARTS(false);
+    return READ_OR_WRITE_PARTS(false, -1);
 }
 
 HAFT_POSIX_EXPORT ssize_t writev(int descriptor, const struct iovec *parts, int count) {
     if (!haft_io_runs_here() || !is_plain(parts, count))
         return SYSTEM(writev)(descriptor, parts, count);
-    return READ_OR_WRITE_PARTS(true);
+    return READ_OR_WRITE_PARTS(true, -1);
+}
+
+HAFT_POSIX_EXPORT ssize_t preadv(int descriptor, const struct iovec *parts, int count,
+                                 off_t offset) {
+    if (!haft_io_runs_here() || !is_plain(parts, count) || offset < 0)
+        return SYSTEM(preadv)(descriptor, parts, count, offset);
+    return READ_OR_WRITE_PARTS(false, offset);
+}
+
+HAFT_POSIX_EXPORT ssize_t pwritev(int descriptor, const struct iovec *parts, int count,
+                                  off_t offset) {
+    if (!haft_io_runs_here() || !is_plain(parts, count) || offset < 0)
+        return SYSTEM(pwritev)(descriptor, parts, count, offset);
+    return READ_OR_WRITE_PARTS(true, offset);
+}
+
+/* The flags say how the system is to do it; without any it is one of the above. */
+HAFT_POSIX_EXPORT ssize_t preadv2(int descriptor, const struct iovec *parts, int count,
+                                  off_t offset, int flags) {
+    if (flags != 0 || offset < -1 || !haft_io_runs_here() || !is_plain(parts, count))
+        return SYSTEM(preadv2)(descriptor, parts, count, offset, flags);
+    return READ_OR_WRITE_PARTS(false, offset);
+}
+
+HAFT_POSIX_EXPORT ssize_t pwritev2(int descriptor, const struct iovec *parts, int count,
+                                   off_t offset, int flags) {
+    if (flags != 0 || offset < -1 || !haft_io_runs_here() || !is_plain(parts, count))
+        return SYSTEM(pwritev2)(descriptor, parts, count, offset, flags);
+    return READ_OR_WRITE_PARTS(true, offset);
 }
 
 /* ---- Sockets ---- */
@@ -350,6 +374,52 @@ HAFT_POSIX_EXPORT ssize_t sendmsg(int socket, const struct msghdr *message, int 
         return SYSTEM(sendmsg)(socket, message, flags);
     struct msghdr copy = *message;
     return transfer_message(socket, true, &copy, flags);
+}
+
+/* As many as there are at once; the system's time limit is looked at after each that was waited for. */
+static int receive_many(int socket, struct mmsghdr *messages, unsigned count, int flags,
+                        int64_t deadline) {
+    bool for_one = (flags & MSG_WAITFORONE) != 0;
+    flags &= ~MSG_WAITFORONE;
+    unsigned got = 0;
+    while (got < count) {
+        int more = (int)HAFT_POSIX_RESULT(
+            SYSTEM(recvmmsg)(socket, messages + got, count - got, flags | MSG_DONTWAIT, NULL));
+        if (more == -EAGAIN && (got == 0 || !for_one)) {
+            ssize_t size = HAFT_POSIX_RESULT(recvmsg(socket, &messages[got].msg_hdr, flags));
+            messages[got].msg_len = size >= 0 ? (unsigned)size : 0;
+            more = size >= 0 ? 1 : (int)size;
+        }
+        if (more <= 0)
+            return got != 0 ? (int)got : more;
+        got += (unsigned)more;
+        if (deadline != HAFT_IO_FOREVER && HAFT_PERFORM(haft_io_now) >= deadline)
+            break;
+    }
+    return (int)got;
+}
+
+HAFT_POSIX_EXPORT int recvmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags,
+                               struct timespec *limit) {
+    if (!may_wait(flags) || !haft_posix_on_task())
+        return SYSTEM(recvmmsg)(socket, messages, count, flags, limit);
+    int before = haft_posix_error();
+    int64_t deadline = haft_posix_deadline(limit);
+    int done =
+        deadline < 0 ? (int)deadline : receive_many(socket, messages, count, flags, deadline);
+    return (int)haft_posix_answer(done, before);
+}
+
+HAFT_POSIX_EXPORT int sendmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags) {
+    if (!may_wait(flags) || !haft_posix_on_task())
+        return SYSTEM(sendmmsg)(socket, messages, count, flags);
+    int before = haft_posix_error();
+    unsigned sent = 0;
+    ssize_t size = 0;
+    while (sent < count &&
+           (size = HAFT_POSIX_RESULT(sendmsg(socket, &messages[sent].msg_hdr, flags))) >= 0)
+        messages[sent++].msg_len = (unsigned)size;
+    return (int)haft_posix_answer(sent != 0 ? (ssize_t)sent : size, before);
 }
 
 HAFT_POSIX_EXPORT ssize_t recvfrom(int socket, void *restrict buffer, size_t size, int flags,
@@ -419,12 +489,19 @@ HAFT_POSIX_EXPORT int fdatasync(int descriptor) {
     return synchronise(SYSTEM(fdatasync), descriptor);
 }
 
-/* ---- Other names: of large files, and of the fortified headers ---- */
+/* ---- Other names: of large files, of glibc, and of the fortified headers ---- */
 
-HAFT_POSIX_EXPORT ssize_t pread64(int descriptor, void *buffer, size_t size, off64_t offset)
-    __attribute__((alias("pread")));
-HAFT_POSIX_EXPORT ssize_t pwrite64(int descriptor, const void *buffer, size_t size, off64_t offset)
-    __attribute__((alias("pwrite")));
+HAFT_POSIX_ALSO(pread64, pread)
+HAFT_POSIX_ALSO(pwrite64, pwrite)
+HAFT_POSIX_ALSO(preadv64, preadv)
+HAFT_POSIX_ALSO(pwritev64, pwritev)
+HAFT_POSIX_ALSO(preadv64v2, preadv2)
+HAFT_POSIX_ALSO(pwritev64v2, pwritev2)
+HAFT_POSIX_ALSO(__read, read)
+HAFT_POSIX_ALSO(__write, write)
+HAFT_POSIX_ALSO(__pread64, pread)
+HAFT_POSIX_ALSO(__pwrite64, pwrite)
+HAFT_POSIX_ALSO(__send, send)
 
 ssize_t __read_chk(int descriptor, void *buffer, size_t size, size_t room);
 ssize_t __pread_chk(int descriptor, void *buffer, size_t size, off_t offset, size_t room);

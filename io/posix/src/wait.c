@@ -5,9 +5,7 @@
 #include "haft/posix.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
 
 /* ---- The system's own ---- */
 
@@ -55,6 +53,11 @@ __attribute__((noinline)) void haft_posix_set_error(int error) {
     errno = error;
 }
 
+static __attribute__((noinline)) void set_host_error(int error) {
+    __asm__ volatile("" : : : "memory");
+    h_errno = error;
+}
+
 ssize_t haft_posix_answer(ssize_t done, int before) {
     haft_posix_set_error(done >= 0 ? before : (int)-done);
     return done >= 0 ? done : -1;
@@ -80,6 +83,22 @@ int64_t haft_posix_deadline(const struct timespec *duration) {
     return nanoseconds;
 }
 
+int64_t haft_posix_deadline_at(clockid_t clock, const struct timespec *time) {
+    if (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME && clock != CLOCK_BOOTTIME &&
+        clock != CLOCK_TAI)
+        return -ENOSYS;
+    if (time->tv_sec < 0 || time->tv_nsec < 0 || time->tv_nsec >= HAFT_IO_SECOND)
+        return -EINVAL;
+    struct timespec now;
+    clock_gettime(clock, &now);
+    struct timespec left = {time->tv_sec - now.tv_sec, time->tv_nsec - now.tv_nsec};
+    if (left.tv_nsec < 0) {
+        left.tv_nsec += HAFT_IO_SECOND;
+        left.tv_sec--;
+    }
+    return haft_posix_deadline(left.tv_sec >= 0 ? &left : &(struct timespec){0, 0});
+}
+
 int64_t haft_posix_socket_deadline(int socket, int option) {
     struct timeval limit = {0, 0};
     socklen_t size = sizeof limit;
@@ -103,6 +122,48 @@ int haft_posix_call_blocking(void (*function)(void *), void *argument) {
         return code;
     function(argument);
     return 0;
+}
+
+typedef struct pooled {
+    void (*function)(void *);
+    void *argument;
+    int error, host_error; /* of the caller before, of the thread of the pool after */
+} pooled_t;
+
+static void call_as_the_caller(void *argument) {
+    pooled_t *pooled = argument;
+    haft_posix_set_error(pooled->error);
+    set_host_error(pooled->host_error);
+    pooled->function(pooled->argument);
+    pooled->error = haft_posix_error();
+    pooled->host_error = h_errno;
+}
+
+void haft_posix_call_pooled(void (*function)(void *), void *argument) {
+    pooled_t pooled = {function, argument, haft_posix_error(), h_errno};
+    int code = haft_posix_call_blocking(call_as_the_caller, &pooled);
+    haft_posix_set_error(code == 0 ? pooled.error : -code);
+    set_host_error(code == 0 ? pooled.host_error : TRY_AGAIN);
+}
+
+static void *call_shielded(void *argument) {
+    pooled_t *pooled = argument;
+    if (haft_posix_call_blocking(call_as_the_caller, pooled) != 0)
+        call_as_the_caller(pooled); /* A simulation in which no task would go on cancels all. */
+    return NULL;
+}
+
+void haft_posix_call_to_the_end(void (*function)(void *), void *argument) {
+    pooled_t pooled = {function, argument, haft_posix_error(), h_errno};
+    haft_io_shield(call_shielded, &pooled);
+    haft_posix_set_error(pooled.error);
+    set_host_error(pooled.host_error);
+}
+
+int haft_posix_pause(int64_t *pause) {
+    enum { LONGEST = 32 * HAFT_IO_MILLISECOND };
+    *pause = *pause == 0 ? HAFT_IO_MILLISECOND : *pause < LONGEST ? 2 * *pause : LONGEST;
+    return HAFT_PERFORM(haft_io_sleep_until, HAFT_PERFORM(haft_io_now) + *pause);
 }
 
 enum { CALLS_IN_A_ROW = 64 };

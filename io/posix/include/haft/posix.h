@@ -11,12 +11,18 @@
  * with the shared libhaft-io with LD_PRELOAD=libhaft-posix.so. There is nothing to call. (With libhaft-io.a
  * in the program there would be two libraries of tasks, and this one would see none of the program's.)
  *
- * What is answered, beside the names that the fortified headers use:
- *   read, readv, pread, write, writev, pwrite, fsync, fdatasync, close,
- *   recv, recvfrom, recvmsg, send, sendto, sendmsg, accept, accept4, connect,
- *   poll, ppoll, select, pselect, epoll_wait, epoll_pwait,
+ * What is answered, beside the names of large files, of glibc (__read) and of the fortified headers (__read_chk):
+ *   read, readv, pread, preadv, preadv2, write, writev, pwrite, pwritev, pwritev2, fsync, fdatasync, close,
+ *   recv, recvfrom, recvmsg, recvmmsg, send, sendto, sendmsg, sendmmsg, accept, accept4, connect,
+ *   sendfile, splice, tee, copy_file_range, open, openat, creat, flock, lockf, fcntl,
+ *   poll, ppoll, select, pselect, epoll_wait, epoll_pwait, sigsuspend, sigwait, sigwaitinfo, sigtimedwait,
  *   sleep, usleep, nanosleep, clock_nanosleep, thrd_sleep, sched_yield,
- *   getaddrinfo, getnameinfo, gethostbyname, gethostbyname_r, wait, waitpid.
+ *   getaddrinfo, getnameinfo, gethostbyname, gethostbyname2, gethostbyaddr and their _r,
+ *   res_query, res_search, res_nquery, res_nsearch,
+ *   wait, waitpid, wait3, wait4, waitid, system, pclose, pthread_join,
+ *   pthread_mutex_lock, pthread_rwlock_rdlock, pthread_rwlock_wrlock,
+ *   pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait, pthread_cond_signal, pthread_cond_broadcast,
+ *   mtx_lock, cnd_wait, cnd_timedwait, cnd_signal, cnd_broadcast, thrd_join.
  *
  * On a task:
  * - A descriptor that does not block, and MSG_DONTWAIT, give EAGAIN at once. SO_RCVTIMEO and SO_SNDTIMEO
@@ -27,20 +33,33 @@
  * - select and pselect with a count beyond FD_SETSIZE look at no more members of the sets than the process's
  *   table of descriptors has room for (FDSize in /proc/self/status; without it, at FD_SETSIZE), as the kernel.
  * - A handler of a signal does not end a wait: there is no EINTR, but for the signals that the mask of
- *   ppoll, pselect or epoll_pwait lets through and the thread blocks.
+ *   ppoll, pselect, epoll_pwait or sigsuspend lets through and the thread blocks.
  * - Files: what the system has in memory is read at once, and writes go there; the rest (a read from the
  *   disk, O_SYNC, O_DIRECT, fsync) is done by the pool of blocking work, as names are resolved.
+ * - A FIFO that is opened for one direction, and a lock of a file (flock, F_SETLKW, F_OFD_SETLKW, lockf) that
+ *   another has, are tried again after pauses of 1 to 32 milliseconds, since nothing tells when they can be had. Who
+ *   waits longest may not be served first, and there is no EDEADLK. A record lock belongs to the process: it does
+ *   not keep its own tasks out.
+ * - The pool waits for any of several children, for the command of system, and in pclose and pthread_join. These two
+ *   wait to the end also in a task that is cancelled, since their caller frees what is still used until then.
+ * - A mutex that another task of the thread holds while it waits, as libraries do that initialise themselves under one,
+ *   and a read-write lock, are tried again after turns of other tasks and pauses. A condition wakes the tasks that
+ *   wait for it in their order, before threads. No cancel ends these waits, whose callers expect no error. A mutex
+ *   notes the thread for its owner, not the task: who locks one twice waits for ever, also where the system says
+ *   EDEADLK; and a recursive one lets another task of the thread in. So tasks that hold one over a wait are not to move
+ *   (haft_io_options_t.moves).
+ * - res_query and res_search use the settings of the thread of the pool, not what the caller has put into _res.
  * - errno is the task's. In a simulated run time is virtual, and read, write, recv, send, poll and close
  *   take the ends of simulated streams, so a library can be tested with what may go wrong.
  *
  * Not answered, so these block the thread with all its tasks:
- * - what the C library does inside: FILE (fread, fgets, fprintf to a pipe that is full), system, pclose;
- * - open of a FIFO, flock, F_SETLKW, sendfile, splice, recvmmsg, sendmmsg, message queues;
- * - waitid, wait3, wait4, pause, sigwait, pthread_join, epoll_pwait2;
- * - mutexes, conditions, semaphores and futexes of threads. A mutex belongs to the thread: a second task that
- *   wants one which a task holds over a wait would wait for itself for ever. It cannot be answered here: the
- *   library's mutex may be static, recursive or shared, and notes the thread as its owner. Give each task
- *   its own handle of a library, as the threads would have, and do not share handles that lock over a call.
+ * - what the C library does inside: FILE (fread, fgets, fprintf to a pipe that is full, fopen of a FIFO). A task that
+ *   waited there would keep the lock of the FILE, which is the thread's: another of its tasks would take the FILE
+ *   half changed, and exit and fflush(NULL) on other threads would wait for it;
+ * - pause, vmsplice, epoll_pwait2, message queues, semaphores of System V, asynchronous I/O, users and groups (getpwnam);
+ * - semaphores, which a handler of a signal or another process may post; conditions that processes share; barriers,
+ *   pthread_once, locks with a time limit, and futexes. If only a task of the same thread would end such a wait, it waits
+ *   for ever. Where threads of a library's own do, call the library in the pool, by haft_io_call_blocking.
  *
  * Mind:
  * - A handler of a signal that runs on a task makes no call that blocks; to write to a descriptor that does
@@ -48,7 +67,7 @@
  * - A child of vfork runs in its parent: it only calls exec or _exit, as POSIX says.
  * - close ends the waits of tasks on the number, with EBADF, also on a thread that has no tasks. If a task has
  *   waited on it in a run of one thread, and that is another, the number is free after the next poll of that
- *   thread (haft_io_close). dup2 over a number that tasks wait on, and fclose of one, are not seen.
+ *   thread (haft_io_close). dup2 over a number that tasks wait on, and fclose or close_range of one, are not seen.
  * - With io_uring, in a run of one thread, what the kernel has given libhaft-io beforehand is not seen by these calls:
  *   let a library have a connection that you have read by haft_io_read, not by haft_io_read_lent or haft_io_exchange,
  *   and a listener that you have not asked by haft_io_accept.

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting for children. One is a descriptor, and can be waited for as such; any of several, or what is not an end, is
+   waited for by the pool. */
+#include "internal.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#ifndef P_PIDFD
+#    define P_PIDFD 3
+#endif
+
+/* 0: the child has ended. -ENOSYS: it cannot be told so, by this system, or by a filter of its calls. */
+static int wait_for_end(pid_t child) {
+    int descriptor = (int)syscall(SYS_pidfd_open, child, 0);
+    if (descriptor < 0)
+        return haft_posix_error() == EPERM ? -ENOSYS : -haft_posix_error();
+    int code = haft_posix_wait(descriptor, POLLIN, HAFT_IO_FOREVER);
+    HAFT_PERFORM(haft_io_close, descriptor);
+    return code;
+}
+
+/* ---- wait4 and its kin ---- */
+
+typedef struct wait_call {
+    pid_t child;
+    int *status;
+    int options;
+    struct rusage *usage;
+    ssize_t done;
+} wait_call_t;
+
+static void call_wait(void *argument) {
+    wait_call_t *call = argument;
+    call->done =
+        HAFT_POSIX_RESULT(SYSTEM(wait4)(call->child, call->status, call->options, call->usage));
+}
+
+static ssize_t wait_for_child(wait_call_t *call) {
+    wait_call_t now = *call;
+    now.options |= WNOHANG;
+    call_wait(&now);
+    if (now.done != 0)
+        return now.done;
+    int code = call->child > 0 && call->options == 0 ? wait_for_end(call->child) : -ENOSYS;
+    if (code == 0)
+        call_wait(call);
+    else if (code == -ENOSYS)
+        code = haft_posix_call_blocking(call_wait, call);
+    return code == 0 ? call->done : code;
+}
+
+HAFT_POSIX_EXPORT pid_t wait4(pid_t child, int *status, int options, struct rusage *usage) {
+    if ((options & WNOHANG) != 0 || !haft_posix_on_task())
+        return SYSTEM(wait4)(child, status, options, usage);
+    int before = haft_posix_error();
+    wait_call_t call = {child, status, options, usage, 0};
+    return (pid_t)haft_posix_answer(wait_for_child(&call), before);
+}
+
+HAFT_POSIX_EXPORT pid_t wait3(int *status, int options, struct rusage *usage) {
+    return wait4(-1, status, options, usage);
+}
+
+HAFT_POSIX_EXPORT pid_t waitpid(pid_t child, int *status, int options) {
+    if ((options & WNOHANG) != 0 || !haft_posix_on_task())
+        return SYSTEM(waitpid)(child, status, options);
+    return wait4(child, status, options, NULL);
+}
+
+HAFT_POSIX_EXPORT pid_t wait(int *status) {
+    if (!haft_posix_on_task())
+        return SYSTEM(wait)(status);
+    return wait4(-1, status, 0, NULL);
+}
+
+/* ---- waitid ---- */
+
+typedef struct waitid_call {
+    idtype_t type;
+    id_t id;
+    siginfo_t *information;
+    int options;
+    ssize_t done;
+} waitid_call_t;
+
+static void call_waitid(void *argument) {
+    waitid_call_t *call = argument;
+    call->done =
+        HAFT_POSIX_RESULT(SYSTEM(waitid)(call->type, call->id, call->information, call->options));
+}
+
+static int wait_for_end_of(const waitid_call_t *call) {
+    if ((call->options & ~WNOWAIT) != WEXITED)
+        return -ENOSYS;
+    return call->type == P_PID     ? wait_for_end((pid_t)call->id)
+           : call->type == P_PIDFD ? haft_posix_wait((int)call->id, POLLIN, HAFT_IO_FOREVER)
+                                   : -ENOSYS;
+}
+
+static ssize_t wait_by_id(waitid_call_t *call) {
+    siginfo_t information = {0};
+    waitid_call_t now = {call->type, call->id, &information, call->options | WNOHANG, 0};
+    call_waitid(&now);
+    if (now.done == 0 && information.si_pid != 0 && call->information != NULL)
+        *call->information = information;
+    if (now.done != 0 || information.si_pid != 0)
+        return now.done;
+    int code = wait_for_end_of(call);
+    if (code == 0)
+        call_waitid(call);
+    else if (code == -ENOSYS)
+        code = haft_posix_call_blocking(call_waitid, call);
+    return code == 0 ? call->done : code;
+}
+
+HAFT_POSIX_EXPORT int waitid(idtype_t type, id_t id, siginfo_t *information, int options) {
+    if ((options & WNOHANG) != 0 || !haft_posix_on_task())
+        return SYSTEM(waitid)(type, id, information, options);
+    int before = haft_posix_error();
+    waitid_call_t call = {type, id, information, options, 0};
+    return (int)haft_posix_answer(wait_by_id(&call), before);
+}
+
+/* ---- glibc's own names ---- */
+
+HAFT_POSIX_ALSO(__wait, wait)
+HAFT_POSIX_ALSO(__waitpid, waitpid)

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening FIFOs, and locks of files. Nothing tells when the other end of a FIFO is opened or a lock is given back: so
+   they are tried again, after pauses that grow. */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <sys/stat.h>
+
+/* ---- Opening ---- */
+
+typedef struct open_call {
+    int directory;
+    const char *path;
+    int flags;
+    mode_t mode;
+} open_call_t;
+
+static ssize_t open_now(const open_call_t *call, int more) {
+    return HAFT_POSIX_RESULT(
+        SYSTEM(openat)(call->directory, call->path, call->flags | more, call->mode));
+}
+
+/* Only a FIFO that is opened for one of its two directions makes who opens it wait. */
+static bool opens_fifo(const open_call_t *call) {
+    struct stat status;
+    return (call->flags & (O_NONBLOCK | O_PATH | O_DIRECTORY)) == 0 &&
+           (call->flags & O_ACCMODE) != O_RDWR && haft_posix_on_task() &&
+           fstatat(call->directory, call->path, &status, 0) == 0 && S_ISFIFO(status.st_mode);
+}
+
+/* Of one that does not block: whether somebody has it open to write, or had. tee takes nothing from it, and says that
+   it would have to wait only if there is a writer. */
+static bool has_writer(int fifo, int copy) {
+    struct pollfd entry = {fifo, POLLIN, 0};
+    return SYSTEM(tee)(fifo, copy, 1, SPLICE_F_NONBLOCK) != 0 || SYSTEM(poll)(&entry, 1, 0) != 0;
+}
+
+static int wait_for_writer(int fifo) {
+    int copy[2];
+    if (pipe2(copy, O_CLOEXEC) != 0)
+        return -haft_posix_error();
+    int64_t pause = 0;
+    int code = 0;
+    while (code == 0 && !has_writer(fifo, copy[1]))
+        code = haft_posix_pause(&pause);
+    SYSTEM(close)(copy[0]);
+    SYSTEM(close)(copy[1]);
+    return code;
+}
+
+static ssize_t open_fifo(const open_call_t *call) {
+    int64_t pause = 0;
+    ssize_t fifo;
+    int code = 0;
+    while ((fifo = open_now(call, O_NONBLOCK)) == -ENXIO && code == 0)
+        code = haft_posix_pause(&pause);
+    if (fifo < 0)
+        return code != 0 ? code : fifo;
+    if ((call->flags & O_ACCMODE) == O_RDONLY)
+        code = wait_for_writer((int)fifo);
+    if (code != 0) {
+        SYSTEM(close)((int)fifo);
+        return code;
+    }
+    fcntl((int)fifo, F_SETFL, fcntl((int)fifo, F_GETFL) & ~O_NONBLOCK);
+    return fifo;
+}
+
+static bool needs_mode(int flags) {
+    return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+#define MODE_AFTER(flags)                                                                          \
+    __extension__({                                                                                \
+        mode_t mode_ = 0;                                                                          \
+        if (needs_mode(flags)) {                                                                   \
+            va_list arguments_;                                                                    \
+            va_start(arguments_, flags);                                                           \
+            mode_ = va_arg(arguments_, mode_t);                                                    \
+            va_end(arguments_);                                                                    \
+        }                                                                                          \
+        mode_;                                                                                     \
+    })
+
+static int open_any(int directory, const char *path, int flags, mode_t mode) {
+    int before = haft_posix_error();
+    open_call_t call = {directory, path, flags, mode};
+    if (!opens_fifo(&call)) {
+        haft_posix_set_error(before);
+        return SYSTEM(openat)(directory, path, flags, mode);
+    }
+    return (int)haft_posix_answer(open_fifo(&call), before);
+}
+
+HAFT_POSIX_EXPORT int openat(int directory, const char *path, int flags, ...) {
+    return open_any(directory, path, flags, MODE_AFTER(flags));
+}
+
+HAFT_POSIX_EXPORT int open(const char *path, int flags, ...) {
+    return open_any(AT_FDCWD, path, flags, MODE_AFTER(flags));
+}
+
+HAFT_POSIX_EXPORT int creat(const char *path, mode_t mode) {
+    return open_any(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+}
+
+/* ---- Locks ---- */
+
+typedef struct lock_call {
+    int descriptor;
+    int command;          /* that does not wait */
+    struct flock *record; /* of fcntl */
+    off_t size;           /* of lockf */
+} lock_call_t;
+
+static ssize_t try_flock(const lock_call_t *call) {
+    return HAFT_POSIX_RESULT(SYSTEM(flock)(call->descriptor, call->command));
+}
+static ssize_t try_fcntl(const lock_call_t *call) {
+    return HAFT_POSIX_RESULT(SYSTEM(fcntl)(call->descriptor, call->command, call->record));
+}
+static ssize_t try_lockf(const lock_call_t *call) {
+    return HAFT_POSIX_RESULT(SYSTEM(lockf)(call->descriptor, call->command, call->size));
+}
+
+static int lock(ssize_t (*try_once)(const lock_call_t *), const lock_call_t *call) {
+    int before = haft_posix_error();
+    int64_t pause = 0;
+    ssize_t done;
+    while ((done = try_once(call)) == -EAGAIN || done == -EACCES) {
+        int code = haft_posix_pause(&pause);
+        if (code != 0) {
+            done = code;
+            break;
+        }
+    }
+    return (int)haft_posix_answer(done, before);
+}
+
+HAFT_POSIX_EXPORT int flock(int descriptor, int command) {
+    if ((command & (LOCK_NB | LOCK_UN)) != 0 || !haft_posix_on_task())
+        return SYSTEM(flock)(descriptor, command);
+    return lock(try_flock, &(lock_call_t){.descriptor = descriptor, .command = command | LOCK_NB});
+}
+
+HAFT_POSIX_EXPORT int lockf(int descriptor, int command, off_t size) {
+    if (command != F_LOCK || !haft_posix_on_task())
+        return SYSTEM(lockf)(descriptor, command, size);
+    return lock(try_lockf,
+                &(lock_call_t){.descriptor = descriptor, .command = F_TLOCK, .size = size});
+}
+
+HAFT_POSIX_EXPORT int fcntl(int descriptor, int command, ...) {
+    va_list arguments;
+    va_start(arguments, command);
+    void *argument = va_arg(arguments, void *); /* or an int, which the system takes from it */
+    va_end(arguments);
+    if ((command != F_SETLKW && command != F_OFD_SETLKW) || !haft_posix_on_task())
+        return SYSTEM(fcntl)(descriptor, command, argument);
+    return lock(try_fcntl, &(lock_call_t){.descriptor = descriptor,
+                                          .command = command == F_SETLKW ? F_SETLK : F_OFD_SETLK,
+                                          .record = argument});
+}
+
+/* ---- Other names: of large files, of glibc, and of the fortified headers ---- */
+
+HAFT_POSIX_ALSO(open64, open)
+HAFT_POSIX_ALSO(openat64, openat)
+HAFT_POSIX_ALSO(creat64, creat)
+HAFT_POSIX_ALSO(lockf64, lockf)
+HAFT_POSIX_ALSO(fcntl64, fcntl)
+HAFT_POSIX_ALSO(__fcntl, fcntl)
+HAFT_POSIX_ALSO(__open, open)
+HAFT_POSIX_ALSO(__open64, open)
+
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+int __openat_2(int directory, const char *path, int flags);
+int __openat64_2(int directory, const char *path, int flags);
+__attribute__((noreturn)) void __chk_fail(void);
+
+HAFT_POSIX_EXPORT int __openat_2(int directory, const char *path, int flags) {
+    if (needs_mode(flags))
+        __chk_fail();
+    return openat(directory, path, flags);
+}
+HAFT_POSIX_ALSO(__openat64_2, __openat_2)
+
+HAFT_POSIX_EXPORT int __open_2(const char *path, int flags) {
+    return __openat_2(AT_FDCWD, path, flags);
+}
+HAFT_POSIX_ALSO(__open64_2, __open_2)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mutexes and read-write locks of threads. Who holds one may be a task of the same thread that waits meanwhile, and
+ * can give it back only if this task lets it run: so a task that wants such a one tries it again, after turns of
+ * others first and pauses then. The try is the system's, and so is what the lock notes of its owner. A mutex that another
+ * thread holds is waited for by the system, as its threads do that have no tasks; so are those of libhaft, which
+ * nobody holds over a wait.
+ *
+ * Nobody expects these calls to fail: no cancel reaches the wait.
+ */
+#include "internal.h"
+
+#include <sys/syscall.h>
+
+typedef struct acquisition {
+    int (*try_once)(void *lock);
+    void *lock;
+    int code;
+} acquisition_t;
+
+enum { TURNS = 32 };
+
+static void *acquire_in_turns(void *argument) {
+    acquisition_t *a = argument;
+    int64_t pause = 0;
+    for (int turn = 0; (a->code = a->try_once(a->lock)) == EBUSY; turn++)
+        if (turn < TURNS)
+            sched_yield();
+        else if (haft_posix_pause(&pause) != 0)
+            break; /* A simulation in which no task would go on. */
+    return NULL;
+}
+
+/* EBUSY: it is for the system to wait. */
+static int acquire(int (*try_once)(void *), void *lock) {
+    acquisition_t a = {try_once, lock, EBUSY};
+    int before = haft_posix_error();
+    if (haft_posix_on_task())
+        haft_io_shield(acquire_in_turns, &a);
+    haft_posix_set_error(before);
+    return a.code;
+}
+
+/* ---- Mutexes ---- */
+
+static int try_mutex(void *lock) {
+    return SYSTEM(pthread_mutex_trylock)(lock);
+}
+
+static __attribute__((noinline, cold)) int acquire_mutex(pthread_mutex_t *mutex) {
+    int owner = __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
+    int code = owner == (int)syscall(SYS_gettid) ? acquire(try_mutex, mutex) : EBUSY;
+    return code == EBUSY ? SYSTEM(pthread_mutex_lock)(mutex) : code;
+}
+
+HAFT_POSIX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
+    if (!haft_io_runs_here())
+        return SYSTEM(pthread_mutex_lock)(mutex);
+    int code = SYSTEM(pthread_mutex_trylock)(mutex);
+    return code == EBUSY ? acquire_mutex(mutex) : code;
+}
+
+/* ---- Read-write locks, whose readers are not noted ---- */
+
+static int try_to_read(void *lock) {
+    return SYSTEM(pthread_rwlock_tryrdlock)(lock);
+}
+static int try_to_write(void *lock) {
+    return SYSTEM(pthread_rwlock_trywrlock)(lock);
+}
+
+HAFT_POSIX_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *lock) {
+    int code = haft_io_runs_here() ? SYSTEM(pthread_rwlock_tryrdlock)(lock) : EBUSY;
+    if (code == EBUSY)
+        code = acquire(try_to_read, lock);
+    return code == EBUSY ? SYSTEM(pthread_rwlock_rdlock)(lock) : code;
+}
+
+HAFT_POSIX_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *lock) {
+    int code = haft_io_runs_here() ? SYSTEM(pthread_rwlock_trywrlock)(lock) : EBUSY;
+    if (code == EBUSY)
+        code = acquire(try_to_write, lock);
+    return code == EBUSY ? SYSTEM(pthread_rwlock_wrlock)(lock) : code;
+}

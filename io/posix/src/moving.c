@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* From one descriptor to another, inside the system. No flag of these calls keeps them from blocking: the descriptors
+   are made not to block for as long as a try takes. */
+#include "internal.h"
+
+#include <sys/stat.h>
+
+/* Of a descriptor that blocks: its mode, to be put back. Else -1. */
+static int stop_blocking(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    if (flags < 0 || (flags & O_NONBLOCK) != 0)
+        return -1;
+    fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
+    return flags;
+}
+static void block_again(int descriptor, int flags) {
+    if (flags >= 0)
+        fcntl(descriptor, F_SETFL, flags);
+}
+
+/* ---- sendfile ---- */
+
+HAFT_POSIX_POOLED(
+    sendfile, ssize_t,
+    {
+        int to;
+        int from;
+        off_t *offset;
+        size_t size;
+    },
+    c->to, c->from, c->offset, c->size)
+
+static bool is_file(int descriptor) {
+    struct stat status;
+    return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+/* What a blocking call sends, it sends in full. */
+static ssize_t send_file(const sendfile_call_t *call) {
+    size_t done = 0;
+    int64_t deadline = haft_posix_socket_deadline(call->to, SO_SNDTIMEO);
+    while (done < call->size) {
+        int flags = stop_blocking(call->to);
+        ssize_t sent = HAFT_POSIX_RESULT(
+            SYSTEM(sendfile)(call->to, call->from, call->offset, call->size - done));
+        block_again(call->to, flags);
+        if (sent == -EAGAIN && flags >= 0)
+            sent = haft_posix_wait(call->to, POLLOUT, deadline);
+        else if (sent == 0)
+            break;
+        if (sent < 0)
+            return done != 0 ? (ssize_t)done : sent;
+        done += (size_t)sent;
+    }
+    return (ssize_t)done;
+}
+
+HAFT_POSIX_EXPORT ssize_t sendfile(int to, int from, off_t *offset, size_t size) {
+    if (!haft_posix_on_task())
+        return SYSTEM(sendfile)(to, from, offset, size);
+    int before = haft_posix_error();
+    sendfile_call_t call = {{to, from, offset, size}, -1};
+    if (!is_file(to))
+        return haft_posix_answer(send_file(&call), before);
+    haft_posix_call_pooled(call_sendfile, &call);
+    return call.done;
+}
+
+HAFT_POSIX_ALSO(sendfile64, sendfile)
+
+/* ---- splice, tee ---- */
+
+typedef struct splice_call {
+    int from;
+    off64_t *from_offset;
+    int to;
+    off64_t *to_offset;
+    size_t size;
+    unsigned flags;
+    bool copies; /* tee */
+} splice_call_t;
+
+static ssize_t splice_now(const splice_call_t *c) {
+    unsigned flags = c->flags | SPLICE_F_NONBLOCK;
+    int from_flags = stop_blocking(c->from), to_flags = stop_blocking(c->to);
+    ssize_t moved = c->copies ? HAFT_POSIX_RESULT(SYSTEM(tee)(c->from, c->to, c->size, flags))
+                              : HAFT_POSIX_RESULT(SYSTEM(splice)(c->from, c->from_offset, c->to,
+                                                                 c->to_offset, c->size, flags));
+    block_again(c->from, from_flags);
+    block_again(c->to, to_flags);
+    return moved;
+}
+
+static ssize_t splice_waiting(const splice_call_t *c) {
+    bool waits = (c->flags & SPLICE_F_NONBLOCK) == 0 && haft_posix_blocks(c->from) &&
+                 haft_posix_blocks(c->to);
+    ssize_t moved;
+    while ((moved = splice_now(c)) == -EAGAIN && waits) {
+        int code = haft_posix_wait(c->from, POLLIN, HAFT_IO_FOREVER);
+        if (code == 0)
+            code = haft_posix_wait(c->to, POLLOUT, HAFT_IO_FOREVER);
+        if (code != 0)
+            return code;
+    }
+    return moved;
+}
+
+HAFT_POSIX_EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset,
+                                 size_t size, unsigned flags) {
+    if (!haft_posix_on_task())
+        return SYSTEM(splice)(from, from_offset, to, to_offset, size, flags);
+    int before = haft_posix_error();
+    return haft_posix_answer(
+        splice_waiting(&(splice_call_t){from, from_offset, to, to_offset, size, flags, false}),
+        before);
+}
+
+HAFT_POSIX_EXPORT ssize_t tee(int from, int to, size_t size, unsigned flags) {
+    if (!haft_posix_on_task())
+        return SYSTEM(tee)(from, to, size, flags);
+    int before = haft_posix_error();
+    return haft_posix_answer(
+        splice_waiting(
+            &(splice_call_t){.from = from, .to = to, .size = size, .flags = flags, .copies = true}),
+        before);
+}
