@@ -19,8 +19,8 @@
  * haft_io_ready, once for each wait:
  *
  *   on              | for a task that is             | what becomes of it
- *   its worker's    | PARKED                         | READY, the last of `ready`; of `polled` while the loop of
- *   thread          |                                |   a run that is alone polls
+ *   its worker's    | PARKED                         | READY, the last of `ready`; of `polled` while the loop polls,
+ *   thread          |                                |   unless the run is simulated
  *                   | PARKED, and keeps a place      | READY, there
  *                   | PARKED, moves, `stays` is 0    | OFFERED, in a queue that any worker takes from
  *                   | RUNNING: it has a look at what | READY, the last of `ready`, and still runs; when it waits,
@@ -122,7 +122,9 @@ static void foresee(haft_io_worker_t *worker) {
         const haft_io_task_t *task = HAFT_IO_OWNER(link, haft_io_task_t, queued);
         bring(task->runner->fiber, 0, HEADER);
         bring(task->runner->fiber, -SCOPE, -SCOPE_END);
-        bring(task->runner->cell, -BELOW, ABOVE);
+        /* Who cancels may have it at this moment (cell.c). */
+        const void *cell = __atomic_load_n(&task->runner->cell, __ATOMIC_RELAXED);
+        bring(cell, -BELOW, ABOVE);
         worker->foreseen++;
     }
     if (link != &worker->polled)

@@ -4,6 +4,7 @@
 #include "check_io.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -227,6 +228,52 @@ BODY(end_here_and_join_there) {
 static void what_ended_on_one_thread_is_joined_on_another(void) {
     CHECK_RUNS_ON(2, end_here_and_join_there);
     CHECK_RUNS_ON(4, end_here_and_join_there);
+}
+
+/* All are woken by one poll, and only the first of them has gone on when the cancel comes. (Relaxed, so that what the
+   threads do here puts nothing of the library in order.) */
+enum { WOKEN_AT_ONCE = 8 };
+static int pipe_of_woken[2];
+static atomic_int come, gone_on, all_cancelled;
+static void *go_on_before_the_cancel(void *unused) {
+    atomic_fetch_add(&come, 1);
+    CHECK_EQUAL(haft_io_wait_for(pipe_of_woken[0], POLLIN), POLLIN);
+    atomic_fetch_add_explicit(&gone_on, 1, memory_order_relaxed);
+    while (!atomic_load_explicit(&all_cancelled, memory_order_relaxed))
+        sched_yield();
+    return unused;
+}
+static void *wait_together(void *scope) {
+    for (int i = 0; i < WOKEN_AT_ONCE; i++)
+        haft_io_spawn_with(&(haft_io_task_options_t){.scope = scope}, go_on_before_the_cancel,
+                           NULL);
+    return NULL;
+}
+BODY(cancel_who_was_woken) {
+    atomic_store(&come, 0);
+    atomic_store(&gone_on, 0);
+    atomic_store(&all_cancelled, 0);
+    haft_io_spawn(wait_together, haft_io_this_scope());
+    while (atomic_load(&come) < WOKEN_AT_ONCE)
+        sched_yield(); /* It does not wait, so all are on the other thread. */
+    CHECK_EQUAL(write(pipe_of_woken[1], "x", 1), 1);
+    while (atomic_load_explicit(&gone_on, memory_order_relaxed) == 0)
+        sched_yield();
+    haft_io_cancel(haft_io_this_scope());
+    atomic_store_explicit(&all_cancelled, 1, memory_order_relaxed);
+    return NULL;
+}
+BODY(cancel_often_who_was_woken) {
+    for (int i = 0; i < check_times(100); i++) {
+        CHECK_EQUAL(haft_io_pipe(pipe_of_woken), 0);
+        CHECK_EQUAL(haft_io_scope(cancel_who_was_woken, NULL, NULL), -ECANCELED);
+        haft_io_close(pipe_of_woken[0]);
+        haft_io_close(pipe_of_woken[1]);
+    }
+    return NULL;
+}
+static void a_cancel_may_come_to_those_that_a_poll_has_woken(void) {
+    CHECK_RUNS_ON(2, cancel_often_who_was_woken);
 }
 
 /* ---- Signals ---- */
@@ -667,6 +714,7 @@ int main(void) {
         RUN(each_task_of_a_tree_runs_once_and_is_joined);
         RUN(more_than_a_queue_holds_is_run_and_waited_for);
         RUN(a_cancel_reaches_tasks_of_all_threads_at_every_wait);
+        RUN(a_cancel_may_come_to_those_that_a_poll_has_woken);
         RUN(a_join_that_is_cancelled_as_the_task_ends_leaves_nothing_behind);
         RUN(what_ended_on_one_thread_is_joined_on_another);
         RUN(threads_of_the_library_block_all_signals_but_faults);
