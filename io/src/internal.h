@@ -417,6 +417,13 @@ typedef struct haft_io_simulated {
 
 enum { HAFT_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
 
+/* What a worker that searches remembers of another's queue (stealing.c). */
+typedef struct haft_io_seen {
+    uint16_t end;   /* where the queue ended when this look for it began */
+    uint16_t looks; /* since then, without all that was there being gone */
+    uint16_t steps; /* of its owner's until the last look: tasks put, and started */
+} haft_io_seen_t;
+
 /* What every turn of the loop and every operation touches stands first, on few lines of the processor's caches: where
    little is done between two polls, the kernel has used those up meanwhile. */
 struct haft_io_worker {
@@ -468,6 +475,7 @@ struct haft_io_worker {
     uint64_t fair_at;        /* the count of tasks when a waiter was not favoured */
     int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
     pthread_t thread;
+    haft_io_seen_t seen[HAFT_IO_MOST_THREADS]; /* by index in the crew */
     unsigned spread;       /* tasks that were spread to it, and have not ended; any thread */
     haft_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
 };

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -366,6 +367,62 @@ static void a_task_that_nobody_joins_gets_its_turn(void) {
     CHECK_RUNS_ON(2, join_for_ever);
 }
 
+/* A thread that searches gets mail whenever it gives way to others, which the linker puts in the way; so never has it
+   looked often between two of them. It comes from a thread that has no tasks. */
+enum { MOST_DISTURBED = 1000 };
+static haft_io_semaphore_t letters;
+static pthread_t disturbed_thread;
+static sem_t asked_for, posted;
+static atomic_int disturbed, disturbs;
+
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+int __wrap_sched_yield(void) {
+    if (!atomic_load(&disturbs) || !pthread_equal(pthread_self(), disturbed_thread))
+        return __real_sched_yield();
+    sem_post(&asked_for);
+    return sem_wait(&posted);
+}
+static void *post_letters(void *unused) {
+    while (sem_wait(&asked_for) == 0 && atomic_load(&disturbs)) {
+        haft_io_release(&letters);
+        sem_post(&posted);
+    }
+    return unused;
+}
+static void *read_letters(void *unused) {
+    disturbed_thread = pthread_self();
+    atomic_store(&disturbs, 1);
+    while (!atomic_load(&has_run) && atomic_load(&disturbed) < MOST_DISTURBED) {
+        haft_io_acquire(&letters);
+        atomic_fetch_add(&disturbed, 1);
+    }
+    atomic_store(&disturbs, 0);
+    return unused;
+}
+BODY(be_stolen_from_by_who_gets_mail) {
+    haft_io_task_t *reader = haft_io_async(read_letters, NULL);
+    while (!atomic_load(&disturbs))
+        sched_yield(); /* It does not wait, so the other thread reads. */
+    haft_io_spawn(run_at_last, NULL);
+    while (!atomic_load(&has_run) && atomic_load(&disturbed) < MOST_DISTURBED)
+        sched_yield();
+    CHECK_EQUAL(atomic_load(&has_run), 1);
+    haft_io_join(reader, NULL);
+    return NULL;
+}
+static void who_gets_mail_often_steals_nevertheless(void) {
+    pthread_t postman;
+    atomic_store(&has_run, 0);
+    atomic_store(&disturbed, 0);
+    sem_init(&asked_for, 0, 0);
+    sem_init(&posted, 0, 0);
+    CHECK_EQUAL(pthread_create(&postman, NULL, post_letters, NULL), 0);
+    CHECK_RUNS_ON(2, be_stolen_from_by_who_gets_mail);
+    sem_post(&asked_for);
+    pthread_join(postman, NULL);
+}
+
 static void *first_or_not(void *argument) {
     haft_io_sleep((intptr_t)argument * HAFT_IO_MILLISECOND / 20);
     return argument;
@@ -720,6 +777,7 @@ int main(void) {
         RUN(threads_of_the_library_block_all_signals_but_faults);
         RUN(an_overflow_on_any_thread_is_named);
         RUN(a_task_that_nobody_joins_gets_its_turn);
+        RUN(who_gets_mail_often_steals_nevertheless);
         RUN(all_of_these_and_the_first_of_these_hold_between_threads);
         RUN(tasks_of_several_threads_share_a_mutex);
         RUN(readers_writers_barriers_and_once_hold_between_threads);
