@@ -232,14 +232,8 @@ static HAFT_IO_HOT haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
     return task;
 }
 
-static HAFT_IO_HOT __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io_worker_t *worker) {
-    if (worker->simulated != NULL)
-        return dequeue_at_random(worker);
-    if (polled_turn(worker))
-        return dequeue_polled(worker);
-    haft_io_task_t *task = dequeue(worker);
-    while (task != NULL && haft_io_state(task) == HAFT_IO_PARKED) /* it kept a place in vain */
-        task = dequeue(worker);
+/* The task, the first of the others, or NULL, unless one that the last poll has woken goes before it. */
+static inline haft_io_task_t *or_polled(haft_io_worker_t *worker, haft_io_task_t *task) {
     if (HAFT_IO_LIKELY(haft_io_ring_empty(&worker->polled)))
         return task;
     if (task != NULL && !has_yielded(task))
@@ -249,13 +243,22 @@ static HAFT_IO_HOT __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io
     return dequeue_polled(worker);
 }
 
-/* Of those that are this worker's: by turns one that the last poll has woken, and another. */
+static HAFT_IO_HOT __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io_worker_t *worker) {
+    if (worker->simulated != NULL)
+        return dequeue_at_random(worker);
+    if (polled_turn(worker))
+        return dequeue_polled(worker);
+    haft_io_task_t *task = dequeue(worker);
+    while (task != NULL && haft_io_state(task) == HAFT_IO_PARKED) /* it kept a place in vain */
+        task = dequeue(worker);
+    return or_polled(worker, task);
+}
+
+/* Of those that are this worker's: in one turn of four another, if there is one, than the last poll has woken. */
 static haft_io_task_t *dequeue_own(haft_io_worker_t *worker) {
-    if (HAFT_IO_LIKELY(haft_io_ring_empty(&worker->polled)))
-        return dequeue(worker);
-    bool others_turn = worker->favours || worker->resumed % 4 == 0;
-    haft_io_task_t *task = others_turn ? dequeue(worker) : NULL;
-    return task != NULL ? task : dequeue_polled(worker);
+    bool others_turn =
+        haft_io_ring_empty(&worker->polled) || worker->favours || worker->resumed % 4 == 0;
+    return or_polled(worker, others_turn ? dequeue(worker) : NULL);
 }
 
 static haft_io_task_t *dequeue_shared(haft_io_worker_t *worker) {

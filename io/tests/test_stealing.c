@@ -367,6 +367,43 @@ static void a_task_that_nobody_joins_gets_its_turn(void) {
     CHECK_RUNS_ON(2, join_for_ever);
 }
 
+/* The other thread is held, so all are on one. */
+static int yields, first_yields, last_yields;
+static void *note_yields(void *unused) {
+    atomic_fetch_add(&come, 1);
+    CHECK_EQUAL(haft_io_wait_for(pipe_of_woken[0], POLLIN), POLLIN);
+    first_yields = atomic_load(&gone_on) == 0 ? yields : first_yields;
+    last_yields = yields;
+    atomic_fetch_add(&gone_on, 1);
+    return unused;
+}
+BODY(yield_until_all_have_gone_on) {
+    atomic_store(&met, 0);
+    atomic_store(&come, 0);
+    atomic_store(&gone_on, 0);
+    atomic_store(&is_over, 0);
+    yields = 0;
+    haft_io_spawn(hold_thread, NULL);
+    while (atomic_load(&met) == 0)
+        sched_yield();
+    CHECK_EQUAL(haft_io_pipe(pipe_of_woken), 0);
+    for (int i = 0; i < WOKEN_AT_ONCE; i++)
+        haft_io_spawn(note_yields, NULL);
+    while (atomic_load(&come) < WOKEN_AT_ONCE)
+        haft_io_yield();
+    CHECK_EQUAL(write(pipe_of_woken[1], "x", 1), 1);
+    for (; atomic_load(&gone_on) < WOKEN_AT_ONCE; yields++)
+        haft_io_yield();
+    CHECK(check_moves() || first_yields == last_yields);
+    haft_io_close(pipe_of_woken[0]);
+    haft_io_close(pipe_of_woken[1]);
+    atomic_store(&is_over, 1);
+    return NULL;
+}
+static void who_yields_lets_all_go_first_that_a_poll_has_woken(void) {
+    CHECK_RUNS_ON(2, yield_until_all_have_gone_on);
+}
+
 /* A thread that searches gets mail whenever it gives way to others, which the linker puts in the way; so never has it
    looked often between two of them. It comes from a thread that has no tasks. */
 enum { MOST_DISTURBED = 1000 };
@@ -777,6 +814,7 @@ int main(void) {
         RUN(threads_of_the_library_block_all_signals_but_faults);
         RUN(an_overflow_on_any_thread_is_named);
         RUN(a_task_that_nobody_joins_gets_its_turn);
+        RUN(who_yields_lets_all_go_first_that_a_poll_has_woken);
         RUN(who_gets_mail_often_steals_nevertheless);
         RUN(all_of_these_and_the_first_of_these_hold_between_threads);
         RUN(tasks_of_several_threads_share_a_mutex);
