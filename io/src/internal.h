@@ -8,7 +8,9 @@
  *   state    | in                          | moved on by
  *   NEW      | the worker's ready queue;   | who takes it from there
  *            | in a shared run the queue   |
- *            | of what can be stolen       |
+ *            | of what can be stolen, or,  |
+ *            | spread, an inbox and then a |
+ *            | ready queue                 |
  *   READY    | the worker's ready queue    | the loop, which resumes its runner
  *   OFFERED  | as NEW: suspended, and it   | a worker's loop
  *            | moves (moving.c)            |
@@ -415,17 +417,22 @@ typedef struct haft_io_simulated {
 
 enum { HAFT_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
 
+/* What a worker that searches remembers of another's queue (stealing.c). */
+typedef struct haft_io_seen {
+    uint16_t end;   /* where the queue ended when this look for it began */
+    uint16_t looks; /* since then, without all that was there being gone */
+    uint16_t steps; /* of its owner's until the last look: tasks put, and started */
+} haft_io_seen_t;
+
 /* What every turn of the loop and every operation touches stands first, on few lines of the processor's caches: where
    little is done between two polls, the kernel has used those up meanwhile. */
 struct haft_io_worker {
     haft_io_link_t
-        ready; /* the queue of tasks that can run here, and, if the run is alone, of new ones */
-    haft_io_link_t
-        polled; /* the queue of those that the last poll has woken, if the run is alone */
-    haft_io_link_t *
-        woken; /* where what can go on goes: `ready`; `polled` while the loop of such a run polls */
-    unsigned foreseen; /* the first of `polled`, as many as their memory was asked for */
-    bool shared;       /* the run is */
+        ready; /* the queue of tasks that can run here, and of new ones that nobody may steal */
+    haft_io_link_t polled; /* the queue of those that the last poll has woken */
+    haft_io_link_t *woken; /* where what can go on goes: `ready`; `polled` while the loop polls */
+    unsigned foreseen;     /* the first of `polled`, as many as their memory was asked for */
+    bool shared;           /* the run is */
     bool plain; /* it is not, nor is this a child of fork: waits may be made by haft_io_wait_here */
     bool favours;        /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */
@@ -468,6 +475,7 @@ struct haft_io_worker {
     uint64_t fair_at;        /* the count of tasks when a waiter was not favoured */
     int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
     pthread_t thread;
+    haft_io_seen_t seen[HAFT_IO_MOST_THREADS]; /* by index in the crew */
     unsigned spread;       /* tasks that were spread to it, and have not ended; any thread */
     haft_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
 };

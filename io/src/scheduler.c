@@ -19,8 +19,8 @@
  * haft_io_ready, once for each wait:
  *
  *   on              | for a task that is             | what becomes of it
- *   its worker's    | PARKED                         | READY, the last of `ready`; of `polled` while the loop of
- *   thread          |                                |   a run that is alone polls
+ *   its worker's    | PARKED                         | READY, the last of `ready`; of `polled` while the loop polls,
+ *   thread          |                                |   unless the run is simulated
  *                   | PARKED, and keeps a place      | READY, there
  *                   | PARKED, moves, `stays` is 0    | OFFERED, in a queue that any worker takes from
  *                   | RUNNING: it has a look at what | READY, the last of `ready`, and still runs; when it waits,
@@ -122,7 +122,9 @@ static void foresee(haft_io_worker_t *worker) {
         const haft_io_task_t *task = HAFT_IO_OWNER(link, haft_io_task_t, queued);
         bring(task->runner->fiber, 0, HEADER);
         bring(task->runner->fiber, -SCOPE, -SCOPE_END);
-        bring(task->runner->cell, -BELOW, ABOVE);
+        /* Who cancels may have it at this moment (cell.c). */
+        const void *cell = __atomic_load_n(&task->runner->cell, __ATOMIC_RELAXED);
+        bring(cell, -BELOW, ABOVE);
         worker->foreseen++;
     }
     if (link != &worker->polled)
@@ -230,14 +232,8 @@ static HAFT_IO_HOT haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
     return task;
 }
 
-static HAFT_IO_HOT __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io_worker_t *worker) {
-    if (worker->simulated != NULL)
-        return dequeue_at_random(worker);
-    if (polled_turn(worker))
-        return dequeue_polled(worker);
-    haft_io_task_t *task = dequeue(worker);
-    while (task != NULL && haft_io_state(task) == HAFT_IO_PARKED) /* it kept a place in vain */
-        task = dequeue(worker);
+/* The task, the first of the others, or NULL, unless one that the last poll has woken goes before it. */
+static inline haft_io_task_t *or_polled(haft_io_worker_t *worker, haft_io_task_t *task) {
     if (HAFT_IO_LIKELY(haft_io_ring_empty(&worker->polled)))
         return task;
     if (task != NULL && !has_yielded(task))
@@ -247,13 +243,22 @@ static HAFT_IO_HOT __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io
     return dequeue_polled(worker);
 }
 
-/* Of those that are this worker's: by turns one that the last poll has woken, and another. */
+static HAFT_IO_HOT __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io_worker_t *worker) {
+    if (worker->simulated != NULL)
+        return dequeue_at_random(worker);
+    if (polled_turn(worker))
+        return dequeue_polled(worker);
+    haft_io_task_t *task = dequeue(worker);
+    while (task != NULL && haft_io_state(task) == HAFT_IO_PARKED) /* it kept a place in vain */
+        task = dequeue(worker);
+    return or_polled(worker, task);
+}
+
+/* Of those that are this worker's: in one turn of four another, if there is one, than the last poll has woken. */
 static haft_io_task_t *dequeue_own(haft_io_worker_t *worker) {
-    if (HAFT_IO_LIKELY(haft_io_ring_empty(&worker->polled)))
-        return dequeue(worker);
-    bool others_turn = worker->favours || worker->resumed % 4 == 0;
-    haft_io_task_t *task = others_turn ? dequeue(worker) : NULL;
-    return task != NULL ? task : dequeue_polled(worker);
+    bool others_turn =
+        haft_io_ring_empty(&worker->polled) || worker->favours || worker->resumed % 4 == 0;
+    return or_polled(worker, others_turn ? dequeue(worker) : NULL);
 }
 
 static haft_io_task_t *dequeue_shared(haft_io_worker_t *worker) {

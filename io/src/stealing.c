@@ -13,7 +13,8 @@
  * It takes longer to bring a task to another thread than to run a short one, and tasks that talk to each other
  * do so sooner on one thread. So a thread steals what has waited for some looks, while its worker did next to
  * nothing; from one that is quick, after more of them. (The first tasks of a worker are slow, since their stacks
- * are new.) Who looks disturbs, and who searches on a processor that he shares with the one that has the work
+ * are new.) Looks count also where mail comes in between, else who gets mail often would steal nothing. Who looks
+ * disturbs, and who searches on a processor that he shares with the one that has the work
  * keeps it from him: so looks are apart, and he gives way between them.
  *
  * What serves a connection starts at once where it was spawned, most often, and waits there: nobody would steal it,
@@ -28,7 +29,6 @@
 
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     LEAST_SEARCHES = 4,      /* before a thread sleeps */
@@ -212,18 +212,11 @@ haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker) {
 
 /* ---- Stealing ---- */
 
-/* What a worker that searches remembers of another's queue. */
-struct haft_io_seen {
-    uint16_t end;   /* where the queue ended when this look for it began */
-    uint16_t looks; /* since then, without all that was there being gone */
-    uint16_t steps; /* of its owner's until the last look: tasks put, and started */
-};
-
 /* A sleep that was shorter was not worth it. */
 static const int64_t SHORT_SLEEP = 100 * HAFT_IO_MICROSECOND;
 
 /* Whether to take from the queue what has been there at a look before. */
-static bool is_worth_it(const haft_io_worker_t *other, struct haft_io_seen *seen) {
+static bool is_worth_it(const haft_io_worker_t *other, haft_io_seen_t *seen) {
     uint64_t ends = haft_io_queue_look(&other->queue);
     uint16_t steps = (uint16_t)(haft_io_queue_puts(ends) +
                                 __atomic_load_n(&other->queue.started, __ATOMIC_RELAXED));
@@ -243,7 +236,7 @@ static bool is_worth_it(const haft_io_worker_t *other, struct haft_io_seen *seen
 
 /* Takes half of what the other has, into the own queue, which is empty. */
 static haft_io_task_t *steal_from(haft_io_worker_t *worker, haft_io_worker_t *other,
-                                  struct haft_io_seen *seen) {
+                                  haft_io_seen_t *seen) {
     if (!is_worth_it(other, seen))
         return NULL;
     seen->looks = 0;
@@ -262,13 +255,13 @@ static haft_io_task_t *steal_from(haft_io_worker_t *worker, haft_io_worker_t *ot
     return first;
 }
 
-static haft_io_task_t *look_everywhere(haft_io_worker_t *worker, struct haft_io_seen *seen) {
+static haft_io_task_t *look_everywhere(haft_io_worker_t *worker) {
     haft_io_crew_t *crew = worker->crew;
     haft_io_task_t *task = haft_io_take_offered(worker);
     unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
     for (unsigned i = 1; i < count && task == NULL; i++) {
         unsigned other = (worker->index + i) % count;
-        task = steal_from(worker, crew->workers[other], &seen[other]);
+        task = steal_from(worker, crew->workers[other], &worker->seen[other]);
     }
     return task;
 }
@@ -301,10 +294,8 @@ haft_io_task_t *haft_io_search(haft_io_worker_t *worker) {
         worker->searching = true;
         haft_io_parking_search(&worker->crew->parking);
     }
-    struct haft_io_seen seen[HAFT_IO_MOST_THREADS];
-    memset(seen, 0, sizeof seen);
     for (unsigned i = 0; i < worker->searches; i++) {
-        haft_io_task_t *task = look_everywhere(worker, seen);
+        haft_io_task_t *task = look_everywhere(worker);
         if (task != NULL || (i + 1 < worker->searches && pause_for_mail(worker))) {
             worker->searches = MOST_SEARCHES;
             return task;

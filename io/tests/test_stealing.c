@@ -4,7 +4,9 @@
 #include "check_io.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -229,6 +231,52 @@ static void what_ended_on_one_thread_is_joined_on_another(void) {
     CHECK_RUNS_ON(4, end_here_and_join_there);
 }
 
+/* All are woken by one poll, and only the first of them has gone on when the cancel comes. (Relaxed, so that what the
+   threads do here puts nothing of the library in order.) */
+enum { WOKEN_AT_ONCE = 8 };
+static int pipe_of_woken[2];
+static atomic_int come, gone_on, all_cancelled;
+static void *go_on_before_the_cancel(void *unused) {
+    atomic_fetch_add(&come, 1);
+    CHECK_EQUAL(haft_io_wait_for(pipe_of_woken[0], POLLIN), POLLIN);
+    atomic_fetch_add_explicit(&gone_on, 1, memory_order_relaxed);
+    while (!atomic_load_explicit(&all_cancelled, memory_order_relaxed))
+        sched_yield();
+    return unused;
+}
+static void *wait_together(void *scope) {
+    for (int i = 0; i < WOKEN_AT_ONCE; i++)
+        haft_io_spawn_with(&(haft_io_task_options_t){.scope = scope}, go_on_before_the_cancel,
+                           NULL);
+    return NULL;
+}
+BODY(cancel_who_was_woken) {
+    atomic_store(&come, 0);
+    atomic_store(&gone_on, 0);
+    atomic_store(&all_cancelled, 0);
+    haft_io_spawn(wait_together, haft_io_this_scope());
+    while (atomic_load(&come) < WOKEN_AT_ONCE)
+        sched_yield(); /* It does not wait, so all are on the other thread. */
+    CHECK_EQUAL(write(pipe_of_woken[1], "x", 1), 1);
+    while (atomic_load_explicit(&gone_on, memory_order_relaxed) == 0)
+        sched_yield();
+    haft_io_cancel(haft_io_this_scope());
+    atomic_store_explicit(&all_cancelled, 1, memory_order_relaxed);
+    return NULL;
+}
+BODY(cancel_often_who_was_woken) {
+    for (int i = 0; i < check_times(100); i++) {
+        CHECK_EQUAL(haft_io_pipe(pipe_of_woken), 0);
+        CHECK_EQUAL(haft_io_scope(cancel_who_was_woken, NULL, NULL), -ECANCELED);
+        haft_io_close(pipe_of_woken[0]);
+        haft_io_close(pipe_of_woken[1]);
+    }
+    return NULL;
+}
+static void a_cancel_may_come_to_those_that_a_poll_has_woken(void) {
+    CHECK_RUNS_ON(2, cancel_often_who_was_woken);
+}
+
 /* ---- Signals ---- */
 
 /* In a task on another thread than that of the task that waits for it. */
@@ -317,6 +365,99 @@ BODY(join_for_ever) {
 }
 static void a_task_that_nobody_joins_gets_its_turn(void) {
     CHECK_RUNS_ON(2, join_for_ever);
+}
+
+/* The other thread is held, so all are on one. */
+static int yields, first_yields, last_yields;
+static void *note_yields(void *unused) {
+    atomic_fetch_add(&come, 1);
+    CHECK_EQUAL(haft_io_wait_for(pipe_of_woken[0], POLLIN), POLLIN);
+    first_yields = atomic_load(&gone_on) == 0 ? yields : first_yields;
+    last_yields = yields;
+    atomic_fetch_add(&gone_on, 1);
+    return unused;
+}
+BODY(yield_until_all_have_gone_on) {
+    atomic_store(&met, 0);
+    atomic_store(&come, 0);
+    atomic_store(&gone_on, 0);
+    atomic_store(&is_over, 0);
+    yields = 0;
+    haft_io_spawn(hold_thread, NULL);
+    while (atomic_load(&met) == 0)
+        sched_yield();
+    CHECK_EQUAL(haft_io_pipe(pipe_of_woken), 0);
+    for (int i = 0; i < WOKEN_AT_ONCE; i++)
+        haft_io_spawn(note_yields, NULL);
+    while (atomic_load(&come) < WOKEN_AT_ONCE)
+        haft_io_yield();
+    CHECK_EQUAL(write(pipe_of_woken[1], "x", 1), 1);
+    for (; atomic_load(&gone_on) < WOKEN_AT_ONCE; yields++)
+        haft_io_yield();
+    CHECK(check_moves() || first_yields == last_yields);
+    haft_io_close(pipe_of_woken[0]);
+    haft_io_close(pipe_of_woken[1]);
+    atomic_store(&is_over, 1);
+    return NULL;
+}
+static void who_yields_lets_all_go_first_that_a_poll_has_woken(void) {
+    CHECK_RUNS_ON(2, yield_until_all_have_gone_on);
+}
+
+/* A thread that searches gets mail whenever it gives way to others, which the linker puts in the way; so never has it
+   looked often between two of them. It comes from a thread that has no tasks. */
+enum { MOST_DISTURBED = 1000 };
+static haft_io_semaphore_t letters;
+static pthread_t disturbed_thread;
+static sem_t asked_for, posted;
+static atomic_int disturbed, disturbs;
+
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+int __wrap_sched_yield(void) {
+    if (!atomic_load(&disturbs) || !pthread_equal(pthread_self(), disturbed_thread))
+        return __real_sched_yield();
+    sem_post(&asked_for);
+    return sem_wait(&posted);
+}
+static void *post_letters(void *unused) {
+    while (sem_wait(&asked_for) == 0 && atomic_load(&disturbs)) {
+        haft_io_release(&letters);
+        sem_post(&posted);
+    }
+    return unused;
+}
+static void *read_letters(void *unused) {
+    disturbed_thread = pthread_self();
+    atomic_store(&disturbs, 1);
+    while (!atomic_load(&has_run) && atomic_load(&disturbed) < MOST_DISTURBED) {
+        haft_io_acquire(&letters);
+        atomic_fetch_add(&disturbed, 1);
+    }
+    atomic_store(&disturbs, 0);
+    return unused;
+}
+BODY(be_stolen_from_by_who_gets_mail) {
+    haft_io_task_t *reader = haft_io_async(read_letters, NULL);
+    while (!atomic_load(&disturbs))
+        sched_yield(); /* It does not wait, so the other thread reads. */
+    haft_io_spawn(run_at_last, NULL);
+    while (!atomic_load(&has_run) && atomic_load(&disturbed) < MOST_DISTURBED)
+        sched_yield();
+    CHECK_EQUAL(atomic_load(&has_run), 1);
+    haft_io_join(reader, NULL);
+    return NULL;
+}
+static void who_gets_mail_often_steals_nevertheless(void) {
+    pthread_t postman;
+    atomic_store(&has_run, 0);
+    atomic_store(&disturbed, 0);
+    sem_init(&asked_for, 0, 0);
+    sem_init(&posted, 0, 0);
+    CHECK_EQUAL(pthread_create(&postman, NULL, post_letters, NULL), 0);
+    CHECK_RUNS_ON(2, be_stolen_from_by_who_gets_mail);
+    sem_post(&asked_for);
+    pthread_join(postman, NULL);
 }
 
 static void *first_or_not(void *argument) {
@@ -667,11 +808,14 @@ int main(void) {
         RUN(each_task_of_a_tree_runs_once_and_is_joined);
         RUN(more_than_a_queue_holds_is_run_and_waited_for);
         RUN(a_cancel_reaches_tasks_of_all_threads_at_every_wait);
+        RUN(a_cancel_may_come_to_those_that_a_poll_has_woken);
         RUN(a_join_that_is_cancelled_as_the_task_ends_leaves_nothing_behind);
         RUN(what_ended_on_one_thread_is_joined_on_another);
         RUN(threads_of_the_library_block_all_signals_but_faults);
         RUN(an_overflow_on_any_thread_is_named);
         RUN(a_task_that_nobody_joins_gets_its_turn);
+        RUN(who_yields_lets_all_go_first_that_a_poll_has_woken);
+        RUN(who_gets_mail_often_steals_nevertheless);
         RUN(all_of_these_and_the_first_of_these_hold_between_threads);
         RUN(tasks_of_several_threads_share_a_mutex);
         RUN(readers_writers_barriers_and_once_hold_between_threads);
