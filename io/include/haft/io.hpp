@@ -41,6 +41,18 @@
 #ifndef HAFT_IO_HPP
 #define HAFT_IO_HPP
 
+/* As in haft.hpp. */
+#if __cplusplus <= 201703L
+#    error "haft/io.hpp is C++20: compile with -std=c++20 or later"
+#    include <haft/io.hpp is C++20>
+#elif !defined(__cpp_exceptions)
+#    error "haft/io.hpp needs exceptions: compile without -fno-exceptions"
+#    include <haft/io.hpp needs exceptions>
+#elif !__has_include(<stop_token>)
+#    error "haft/io.hpp needs std::stop_token, which this standard library does not have"
+#    include <haft/io.hpp needs std::stop_token>
+#endif
+
 #include "io_detail.hpp"
 
 #include <algorithm>
@@ -80,12 +92,12 @@ struct clock {
 };
 inline constexpr clock::time_point forever = clock::time_point::max();
 
-/* So much later than now, or for ever if that is beyond the clock; now for a time that is negative. */
+/* So much later than now, or for ever if that is beyond the clock; now for a time that is negative, or no number. */
 template <typename Rep, typename Period>
 clock::time_point from_now(std::chrono::duration<Rep, Period> time) {
     using seconds = std::chrono::duration<double>;
     clock::time_point now = clock::now();
-    if (seconds(time) <= seconds::zero())
+    if (!(seconds(time) > seconds::zero()))
         return now;
     return seconds(time) >= seconds(forever - now) ? forever
                                                    : now + std::chrono::ceil<clock::duration>(time);
@@ -197,7 +209,7 @@ decltype(auto) run(const options &options, F function) {
 }
 template <scope_body F>
 decltype(auto) run(F function) {
-    return run(options{}, std::move(function));
+    return io::run(options{}, std::move(function));
 }
 
 /* The same for tests: repeatable, in virtual time (haft_io_simulate). */
@@ -244,24 +256,25 @@ decltype(auto) scope(const scope_options &options, F function) {
 }
 template <scope_body F>
 decltype(auto) scope(F function) {
-    return scope(scope_options{}, std::move(function));
+    return io::scope(scope_options{}, std::move(function));
 }
-template <scope_body F>
-decltype(auto) with_deadline(clock::time_point deadline, F function) {
+/* A time of any clock, which is asked once, or so much later than now. */
+template <typename Clock, typename Duration, scope_body F>
+decltype(auto) with_deadline(std::chrono::time_point<Clock, Duration> deadline, F function) {
     scope_options options;
-    options.deadline = deadline;
-    return scope(options, std::move(function));
+    options.deadline = clock::time_point(clock::duration(detail::deadline_of(deadline)));
+    return io::scope(options, std::move(function));
 }
 template <typename Rep, typename Period, scope_body F>
 decltype(auto) with_deadline(std::chrono::duration<Rep, Period> time, F function) {
-    return with_deadline(from_now(time), std::move(function));
+    return io::with_deadline(from_now(time), std::move(function));
 }
 /* No cancel from outside reaches into the call: for cleanups that must wait. */
 template <scope_body F>
 decltype(auto) shield(F function) {
     scope_options options;
     options.shielded = true;
-    return scope(options, std::move(function));
+    return io::scope(options, std::move(function));
 }
 
 /* Cancels the innermost scope that the caller is in; outside of a run, nothing. */
@@ -284,8 +297,8 @@ class [[nodiscard]] task {
     task(task &&other) noexcept
         : handle(std::exchange(other.handle, nullptr)), out(std::move(other.out)) {}
     task &operator=(task &&other) noexcept {
-        std::swap(handle, other.handle);
-        std::swap(out, other.out);
+        handle = std::exchange(other.handle, nullptr);
+        out = std::move(other.out);
         return *this;
     }
 
@@ -374,9 +387,9 @@ namespace detail {
 template <typename R>
 auto function_of(R &&element) {
     if constexpr (std::is_lvalue_reference_v<R>)
-        return [&element] { return call(element); };
+        return [&element] { return detail::call(element); };
     else
-        return [function = std::move(element)]() mutable { return call(function); };
+        return [function = std::move(element)]() mutable { return detail::call(function); };
 }
 template <typename R>
 using result_of_each = kept<std::invoke_result_t<std::ranges::range_reference_t<R>>>;
@@ -393,7 +406,7 @@ concept functions =
 template <std::invocable... F>
 auto all(F... calls) {
     std::tuple<std::optional<detail::kept<std::invoke_result_t<F &>>>...> results;
-    scope([&](scope_ref here) {
+    io::scope([&](scope_ref here) {
         std::apply(
             [&](auto &...result) {
                 (here.spawn([&] { result.emplace(detail::call(calls)); }), ...);
@@ -414,7 +427,7 @@ template <functions R>
 auto all(R &&calls) {
     std::vector<task<detail::result_of_each<R>>> tasks;
     std::vector<detail::result_of_each<R>> results;
-    scope([&](scope_ref here) {
+    io::scope([&](scope_ref here) {
         for (auto &&element : calls)
             tasks.push_back(here.async(
                 detail::function_of<decltype(element)>(std::forward<decltype(element)>(element))));
@@ -434,7 +447,7 @@ template <std::invocable... F>
 requires(sizeof...(F) > 0) auto first(F... calls) {
     std::optional<std::variant<detail::kept<std::invoke_result_t<F &>>...>> winner;
     std::atomic<bool> decided = false;
-    scope([&](scope_ref here) {
+    io::scope([&](scope_ref here) {
         [&]<std::size_t... I>(std::index_sequence<I...>) {
             (here.spawn([&, here] {
                 auto result = detail::call(calls);
@@ -456,7 +469,7 @@ template <functions R>
 auto first(R &&calls) {
     std::optional<std::pair<std::size_t, detail::result_of_each<R>>> winner;
     std::atomic<bool> decided = false;
-    scope([&](scope_ref here) {
+    io::scope([&](scope_ref here) {
         std::size_t index = 0;
         for (auto &&element : calls) {
             auto function =
@@ -498,8 +511,8 @@ class local {
         if (haft_io_self() == nullptr)
             throw std::logic_error("haft: a value of tasks is set outside of haft::io::run()");
         detail::local_binding binding{this, haft_io_local(this), detail::current_bindings()};
-        detail::bound here(this, &value), known(&detail::bindings_key, &binding);
-        return scope([&](scope_ref inside) -> decltype(auto) {
+        detail::bound here(this, std::addressof(value)), known(&detail::bindings_key, &binding);
+        return io::scope([&](scope_ref inside) -> decltype(auto) {
             binding.scope = detail::current_frame();
             if constexpr (std::invocable<F &, scope_ref>)
                 return std::invoke(function, inside);
@@ -706,7 +719,7 @@ template <std::invocable F>
 decltype(auto) with_stop(std::stop_token token, F function) {
     event ended;
     std::stop_callback stopped(token, [&] { ended.set(); });
-    return scope([&](scope_ref outside) -> decltype(auto) {
+    return io::scope([&](scope_ref outside) -> decltype(auto) {
         outside.spawn([&, outside] {
             ended.wait();
             if (token.stop_requested())
@@ -716,7 +729,7 @@ decltype(auto) with_stop(std::stop_token token, F function) {
             event &of;
             ~at_end() { of.set(); }
         } here{ended};
-        return scope(std::ref(function));
+        return io::scope(std::ref(function));
     });
 }
 
@@ -751,6 +764,8 @@ template <typename T>
 class future {
   public:
     future() = default;
+    future(future &&) = default;
+    future &operator=(future &&) = default;
     bool valid() const { return state != nullptr; }
     void wait() const { needed().kept_or_broken.wait(); }
     template <typename Clock, typename Duration>
@@ -785,8 +800,9 @@ class promise {
     promise() : state(std::make_shared<detail::promised<T>>()) {}
     promise(promise &&other) noexcept = default;
     promise &operator=(promise &&other) noexcept {
-        std::swap(state, other.state);
-        std::swap(retrieved, other.retrieved);
+        promise moved(std::move(other)); /* what this one has promised ends here */
+        std::swap(state, moved.state);
+        std::swap(retrieved, moved.retrieved);
         return *this;
     }
     ~promise() {
@@ -795,6 +811,8 @@ class promise {
                 std::make_exception_ptr(std::future_error(std::future_errc::broken_promise)));
     }
     future<T> get_future() {
+        if (state == nullptr)
+            throw std::future_error(std::future_errc::no_state);
         if (std::exchange(retrieved, true))
             throw std::future_error(std::future_errc::future_already_retrieved);
         return future<T>(state);
@@ -853,7 +871,7 @@ class channel {
     channel(const channel &) = delete;
     channel &operator=(const channel &) = delete;
     ~channel() {
-        slot inside = {};
+        slot inside{};
         if constexpr (boxed)
             while (haft_io_channel_try_receive(handle, &inside) == 0)
                 delete inside;
@@ -888,8 +906,9 @@ class channel {
     std::optional<T> receive() { return receive_until(forever); }
     template <typename Clock, typename Duration>
     std::optional<T> receive_until(std::chrono::time_point<Clock, Duration> time) {
-        slot got = {};
-        return opened(got, haft_io_channel_receive_until(handle, &got, detail::deadline_of(time)));
+        slot got{};
+        return opened(got, haft_io_channel_receive_until(handle, std::addressof(got),
+                                                         detail::deadline_of(time)));
     }
     template <typename Rep, typename Period>
     std::optional<T> receive_for(std::chrono::duration<Rep, Period> time) {
@@ -897,8 +916,8 @@ class channel {
     }
     /* Nothing also if there is none now. */
     std::optional<T> try_receive() {
-        slot got = {};
-        int code = haft_io_channel_try_receive(handle, &got);
+        slot got{};
+        int code = haft_io_channel_try_receive(handle, std::addressof(got));
         return code == -EAGAIN ? std::nullopt : opened(got, code);
     }
     void close() { haft_io_channel_close(handle); }
@@ -939,18 +958,16 @@ class channel {
     /* For select(): a value to send, or the place for one. */
     class parcel {
       public:
-        explicit parcel(T &value) {
+        explicit parcel(T &value) : inside(packed(value)) {}
+        parcel(parcel &&other) noexcept : inside(std::move(other.inside)) {
             if constexpr (boxed)
-                inside = new T(std::move(value));
-            else
-                inside = value;
+                other.inside = nullptr;
         }
-        parcel(parcel &&other) noexcept : inside(std::exchange(other.inside, {})) {}
         ~parcel() {
             if constexpr (boxed)
                 delete inside;
         }
-        const void *at() const { return &inside; }
+        const void *at() const { return std::addressof(inside); }
         bool was(int code) {
             if (code == -EPIPE)
                 return false;
@@ -965,6 +982,12 @@ class channel {
         }
 
       private:
+        static slot packed(T &value) {
+            if constexpr (boxed)
+                return new T(std::move(value));
+            else
+                return std::move(value);
+        }
         slot inside;
     };
 
@@ -982,7 +1005,7 @@ class channel {
             std::unique_ptr<T> box(got);
             return std::move(*box);
         } else {
-            return got;
+            return std::move(got);
         }
     }
     haft_io_channel_t *handle;
@@ -993,13 +1016,13 @@ class channel {
 template <typename T, typename F>
 struct on_receive {
     on_receive(channel<T> &from, F call) : of(from), function(std::move(call)) {}
-    haft_io_choice_t choice() { return {of.handle, nullptr, &got, 0}; }
+    haft_io_choice_t choice() { return {of.handle, nullptr, std::addressof(got), 0}; }
     void done(int code) { function(channel<T>::opened(got, code)); }
 
   private:
     channel<T> &of;
     F function;
-    typename channel<T>::slot got = {};
+    typename channel<T>::slot got{};
 };
 /* Or send the value, and call the function with true; with false if the channel has been closed. */
 template <typename T, typename F>
@@ -1034,11 +1057,11 @@ std::optional<std::size_t> select_until(std::chrono::time_point<Clock, Duration>
 }
 template <typename Rep, typename Period, typename... Cases>
 std::optional<std::size_t> select_for(std::chrono::duration<Rep, Period> time, Cases &&...cases) {
-    return select_until(from_now(time), std::forward<Cases>(cases)...);
+    return io::select_until(from_now(time), std::forward<Cases>(cases)...);
 }
 template <typename... Cases>
 std::size_t select(Cases &&...cases) {
-    return *select_until(forever, std::forward<Cases>(cases)...);
+    return *io::select_until(forever, std::forward<Cases>(cases)...);
 }
 
 /* ---- Descriptors ---------------------------------------------------------------------------- */
@@ -1056,8 +1079,9 @@ class lent {
     lent(lent &&other) noexcept
         : first(std::exchange(other.first, nullptr)), count(std::exchange(other.count, 0)) {}
     lent &operator=(lent &&other) noexcept {
-        std::swap(first, other.first);
-        std::swap(count, other.count);
+        lent moved(std::move(other)); /* what this one has is given back here */
+        std::swap(first, moved.first);
+        std::swap(count, moved.count);
         return *this;
     }
     ~lent() { haft_io_give_back(first); }
@@ -1082,7 +1106,8 @@ class descriptor {
     explicit descriptor(int owned) : number(owned) {}
     descriptor(descriptor &&other) noexcept : number(std::exchange(other.number, -1)) {}
     descriptor &operator=(descriptor &&other) noexcept {
-        std::swap(number, other.number);
+        descriptor moved(std::move(other)); /* what this one has is closed here */
+        std::swap(number, moved.number);
         return *this;
     }
     ~descriptor() { close(); }
@@ -1163,6 +1188,7 @@ class lines {
   public:
     explicit lines(const descriptor &stream, std::size_t most = 1 << 20)
         : from(&stream), longest(most) {}
+    explicit lines(const descriptor &&, std::size_t = 0) = delete;
 
     class iterator {
       public:
@@ -1228,7 +1254,7 @@ class lines {
 
 /* ---- Sockets -------------------------------------------------------------------------------- */
 
-/* An address of the Internet, or the path of a Unix socket. */
+/* An address of the Internet, or the path of a Unix socket. May be the key of a map. */
 class address {
   public:
     address() = default;
@@ -1245,6 +1271,8 @@ class address {
         return &used;
     }
     int family() const { return store.ss_family; }
+    bool operator==(const address &other) const { return bytes() == other.bytes(); }
+    auto operator<=>(const address &other) const { return bytes() <=> other.bytes(); }
     std::uint16_t port() const {
         if (family() == AF_INET)
             return ntohs(reinterpret_cast<const sockaddr_in *>(&store)->sin_port);
@@ -1260,6 +1288,9 @@ class address {
     }
 
   private:
+    std::string_view bytes() const {
+        return {reinterpret_cast<const char *>(&store), std::min<std::size_t>(used, sizeof store)};
+    }
     sockaddr_storage store = {};
     socklen_t used = 0;
 };
@@ -1316,6 +1347,9 @@ class socket : public descriptor {
     std::size_t send(std::span<const std::byte> bytes, int flags = 0) const {
         return detail::counted(haft_io_send(get(), bytes.data(), bytes.size(), flags), "send");
     }
+    /* The address of the other end, and of this one. Not of a simulation. */
+    address peer() const { return address_by(&::getpeername, "peer"); }
+    address own_address() const { return address_by(&::getsockname, "own_address"); }
     /* No more is sent; the other end reads the end of the stream. */
     void end_output() const { detail::checked(haft_io_end_output(get()), "end_output"); }
     /* Over a Unix socket. The sender's stays its own; the receiver gets one more of the same file, or
@@ -1328,6 +1362,15 @@ class socket : public descriptor {
         if (got == -EPIPE)
             return std::nullopt;
         return descriptor(detail::checked(got, "receive_descriptor"));
+    }
+
+  private:
+    template <typename Call>
+    address address_by(Call call, const char *what) const {
+        address result;
+        if (call(get(), result.get(), result.room()) != 0)
+            detail::checked(-errno, what);
+        return result;
     }
 };
 

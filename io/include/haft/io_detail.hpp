@@ -111,7 +111,7 @@ struct outcome : failed_call {
     template <typename F, typename... Arguments>
     void take_from(F &function, Arguments &&...arguments) {
         try {
-            value.emplace(call(function, std::forward<Arguments>(arguments)...));
+            value.emplace(detail::call(function, std::forward<Arguments>(arguments)...));
         } catch (const cancelled &) {
             failure = std::current_exception();
             was_cancelled = true;

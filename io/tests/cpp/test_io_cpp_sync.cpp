@@ -4,6 +4,7 @@
 
 #include "../check_io.h"
 
+#include <limits>
 #include <shared_mutex>
 #include <thread>
 
@@ -73,6 +74,9 @@ static void a_time_of_any_clock_may_be_the_first_or_the_last() {
         CHECK(!is_over(io::from_now(hours::max())));
         io::sleep_until(system_clock::time_point::min());
         io::sleep_for(hours::min());
+        constexpr duration<double> no_number(std::numeric_limits<double>::quiet_NaN());
+        CHECK(is_over(io::from_now(no_number)));
+        CHECK(is_over(time_point<system_clock, duration<double>>(no_number)));
     });
 }
 
