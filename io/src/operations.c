@@ -465,7 +465,7 @@ static int default_call_blocking(void *unused, HAFT_PAYLOAD(haft_io_call_blockin
 }
 static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
     haft_io_runner_t *runner = state;
-    if (runner->worker->simulated != NULL)
+    if (runner->worker->simulated != NULL || runner->worker->forked)
         return default_call_blocking(NULL, payload);
     return haft_io_pool_call(runner, payload->function, payload->argument);
 }

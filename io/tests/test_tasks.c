@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <sys/stat.h>
 
 static char order[64];
 static void note(const char *what) {
@@ -420,8 +421,11 @@ static void *accept_one(void *listener) {
     CHECK(connection >= 0);
     return NULL;
 }
+static void count_call(void *calls) {
+    ++*(int *)calls;
+}
 static void use_in_child(int listener) {
-    int own[2];
+    int own[2], calls = 0;
     char byte = 0;
     CHECK_EQUAL(haft_io_close(between[0]), 0);
     CHECK_EQUAL(haft_io_close(listener), 0);
@@ -431,6 +435,13 @@ static void use_in_child(int listener) {
     CHECK_EQUAL(haft_io_poll(&(struct pollfd){own[0], POLLIN, 0}, 1, 0), 0);
     CHECK_EQUAL(haft_io_close(own[0]), 0);
     CHECK_EQUAL(haft_io_close(own[1]), 0);
+    CHECK_EQUAL(haft_io_call_blocking(count_call, &calls), 0);
+    CHECK_EQUAL(calls, 1);
+    struct stat status;
+    CHECK_EQUAL(haft_io_status("/", &status), 0);
+    int file = haft_io_open("/", O_RDONLY, 0);
+    CHECK(file >= 0);
+    CHECK_EQUAL(haft_io_close(file), 0);
     _exit(check_failures);
 }
 BODY(fork_beside_waits) {
@@ -549,17 +560,11 @@ static void wait_to_choose(void) {
 static void wait_to_join(void) {
     haft_io_join(in_child.waiter, NULL);
 }
-static void call_nothing(void *unused) {
-    (void)unused;
-}
-static void wait_for_the_pool(void) {
-    haft_io_call_blocking(call_nothing, NULL);
-}
 static void leave_all_waits(void) {
     static void (*const waits[])(void) = {wait_for_mutex,  wait_for_semaphore, wait_for_condition,
                                           await_event,     wait_for_rwlock,    wait_at_barrier,
                                           wait_to_receive, wait_to_send,       wait_to_choose,
-                                          wait_to_join,    wait_for_the_pool};
+                                          wait_to_join};
     haft_set_error_handler(leave);
     for (volatile size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
         told[0] = '\0';

@@ -465,7 +465,7 @@ int haft_io_port(int socket);
 
 /*
  * Calls `function(argument)` on a thread of the pool, where it may block, and waits for it; with no
- * scheduler, calls it on the caller's thread. A cancel withdraws a call that has not begun, and
+ * scheduler, and in a child of fork, calls it on the caller's thread. A cancel withdraws a call that has not begun, and
  * waits for one that has. Returns 0, or -ECANCELED; -EAGAIN or -ENOMEM where the pool has no thread, and the system
  * gives none. (So do the functions below.)
  */
