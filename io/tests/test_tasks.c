@@ -561,10 +561,9 @@ static void wait_to_join(void) {
     haft_io_join(in_child.waiter, NULL);
 }
 static void leave_all_waits(void) {
-    static void (*const waits[])(void) = {wait_for_mutex,  wait_for_semaphore, wait_for_condition,
-                                          await_event,     wait_for_rwlock,    wait_at_barrier,
-                                          wait_to_receive, wait_to_send,       wait_to_choose,
-                                          wait_to_join};
+    static void (*const waits[])(void) = {
+        wait_for_mutex,  wait_for_semaphore, wait_for_condition, await_event,    wait_for_rwlock,
+        wait_at_barrier, wait_to_receive,    wait_to_send,       wait_to_choose, wait_to_join};
     haft_set_error_handler(leave);
     for (volatile size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
         told[0] = '\0';
