@@ -20,6 +20,9 @@
  * promises; channels; descriptors; sockets; files and blocking work; signals and processes. What a wait is,
  * who waits first, and which thread a task is on: see haft/io.h, whose functions work with all that is here.
  *
+ * A scope waits for its tasks when its body has returned. The locals of the body, or of run()'s, are gone by then:
+ * what tasks have a reference to is declared around the scope, or captured by value, or the body joins them.
+ *
  * Errors are std::system_error with a code of the generic category, which compares with std::errc. What
  * ends in _until or _for gives up at a time: where the standard library has the name it returns false then,
  * elsewhere it throws std::errc::timed_out.
@@ -947,7 +950,8 @@ class channel {
       private:
         void look() const {
             if (!value.has_value())
-                value = of->receive();
+                if (std::optional<T> got = of->receive())
+                    value.emplace(std::move(*got));
         }
         channel *of;
         mutable std::optional<T> value;

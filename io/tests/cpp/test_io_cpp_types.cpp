@@ -84,6 +84,9 @@ struct explicitly_made {
     explicit explicitly_made() = default;
     int number;
 };
+struct constant {
+    const std::string text = "constant";
+};
 struct alignas(256) aligned {
     int number;
 };
@@ -104,16 +107,34 @@ static int through_a_channel() {
     CHECK(reinterpret_cast<std::uintptr_t>(std::addressof(*first)) % alignof(T) == 0);
     int sum = first->number + channel.try_receive()->number;
     io::select(io::on_receive(channel, [&](std::optional<T> got) { sum += got->number; }));
+    T closing{};
+    closing.number = 4;
+    channel.send(std::move(closing));
+    channel.close();
+    for (auto &&received : channel)
+        sum += received.number;
     return sum;
 }
 
 static void a_channel_carries_bytes_that_cannot_be_copied_assigned_or_addressed() {
     io::run([] {
-        CHECK_EQUAL(through_a_channel<moved_only>(), 6);
-        CHECK_EQUAL(through_a_channel<never_assigned>(), 6);
-        CHECK_EQUAL(through_a_channel<not_addressed>(), 6);
-        CHECK_EQUAL(through_a_channel<explicitly_made>(), 6);
-        CHECK_EQUAL(through_a_channel<aligned>(), 6);
+        CHECK_EQUAL(through_a_channel<moved_only>(), 10);
+        CHECK_EQUAL(through_a_channel<never_assigned>(), 10);
+        CHECK_EQUAL(through_a_channel<not_addressed>(), 10);
+        CHECK_EQUAL(through_a_channel<explicitly_made>(), 10);
+        CHECK_EQUAL(through_a_channel<aligned>(), 10);
+    });
+}
+
+static void a_channel_is_a_range_of_what_cannot_be_assigned() {
+    io::run([] {
+        io::channel<constant> channel(1);
+        channel.send(constant{});
+        channel.close();
+        int count = 0;
+        for (constant received : channel)
+            count += received.text == "constant";
+        CHECK_EQUAL(count, 1);
     });
 }
 
@@ -182,6 +203,7 @@ int main() {
     check_backend();
     RUN(functions_of_the_same_name_beside_the_users_types_are_not_called);
     RUN(a_channel_carries_bytes_that_cannot_be_copied_assigned_or_addressed);
+    RUN(a_channel_is_a_range_of_what_cannot_be_assigned);
     RUN(what_is_assigned_over_ends_at_once);
     RUN(a_connection_knows_both_ends);
     return check_end();
