@@ -421,6 +421,11 @@ static void *accept_one(void *listener) {
     CHECK(connection >= 0);
     return NULL;
 }
+static pid_t ready_has_run_in;
+static void *run_when_ready(void *unused) {
+    ready_has_run_in = getpid();
+    return unused;
+}
 static void count_call(void *calls) {
     ++*(int *)calls;
 }
@@ -433,6 +438,9 @@ static void use_in_child(int listener) {
     CHECK_EQUAL(haft_io_write(own[1], "y", 1), 1);
     CHECK_EQUAL(haft_io_read(own[0], &byte, 1), 1);
     CHECK_EQUAL(haft_io_poll(&(struct pollfd){own[0], POLLIN, 0}, 1, 0), 0);
+    for (int i = 0; i < 100; i++) /* the parent's tasks do not go on here in between */
+        CHECK(haft_io_write(own[1], "z", 1) == 1 && haft_io_read(own[0], &byte, 1) == 1);
+    CHECK(ready_has_run_in != getpid());
     CHECK_EQUAL(haft_io_close(own[0]), 0);
     CHECK_EQUAL(haft_io_close(own[1]), 0);
     CHECK_EQUAL(haft_io_call_blocking(count_call, &calls), 0);
@@ -450,6 +458,7 @@ BODY(fork_beside_waits) {
     haft_io_task_t *reader = haft_io_async(read_a_byte, NULL);
     haft_io_task_t *acceptor = haft_io_async(accept_one, check_number(listener));
     haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_spawn(run_when_ready, NULL);
     pid_t child = fork();
     if (child == 0)
         use_in_child(listener);

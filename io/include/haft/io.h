@@ -673,7 +673,8 @@ int haft_io_channel_try_receive(haft_io_channel_t *channel, void *value);
 void haft_io_channel_close(haft_io_channel_t *channel);
 
 typedef struct haft_io_choice {
-    haft_io_channel_t *channel;
+    haft_io_channel_t
+        *channel;     /* NULL: this one is never done, so a loop leaves out one that was closed */
     const void *send; /* the value to send, or NULL: receive */
     void *receive;    /* room for the value to receive */
     int code;         /* out, of the choice that was done: 0 or -EPIPE */

@@ -1016,28 +1016,33 @@ class channel {
 };
 
 /* What select() may do: receive, and call the function with the value, or with nothing if the channel has
-   been closed and is empty. */
+   been closed and is empty. A pointer to a channel may be nullptr: then this is never done, so a loop leaves out one
+   that has been closed. */
 template <typename T, typename F>
 struct on_receive {
-    on_receive(channel<T> &from, F call) : of(from), function(std::move(call)) {}
-    haft_io_choice_t choice() { return {of.handle, nullptr, std::addressof(got), 0}; }
+    on_receive(channel<T> *from, F call)
+        : of(from != nullptr ? from->handle : nullptr), function(std::move(call)) {}
+    on_receive(channel<T> &from, F call) : on_receive(std::addressof(from), std::move(call)) {}
+    haft_io_choice_t choice() { return {of, nullptr, std::addressof(got), 0}; }
     void done(int code) { function(channel<T>::opened(got, code)); }
 
   private:
-    channel<T> &of;
+    haft_io_channel_t *of;
     F function;
     typename channel<T>::slot got{};
 };
 /* Or send the value, and call the function with true; with false if the channel has been closed. */
 template <typename T, typename F>
 struct on_send {
+    on_send(channel<T> *to, std::type_identity_t<T> value, F call)
+        : of(to != nullptr ? to->handle : nullptr), sent(value), function(std::move(call)) {}
     on_send(channel<T> &to, std::type_identity_t<T> value, F call)
-        : of(to), sent(value), function(std::move(call)) {}
-    haft_io_choice_t choice() { return {of.handle, sent.at(), nullptr, 0}; }
+        : on_send(std::addressof(to), std::move(value), std::move(call)) {}
+    haft_io_choice_t choice() { return {of, sent.at(), nullptr, 0}; }
     void done(int code) { function(sent.was(code)); }
 
   private:
-    channel<T> &of;
+    haft_io_channel_t *of;
     typename channel<T>::parcel sent;
     F function;
 };

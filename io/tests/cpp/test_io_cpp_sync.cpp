@@ -312,6 +312,30 @@ static void select_does_what_can_be_done_or_times_out() {
     });
 }
 
+static void select_leaves_out_what_has_no_channel() {
+    io::run([] {
+        io::channel<int> one(4), another(4);
+        io::channel<int> *open[] = {&one, &another};
+        for (io::channel<int> *each : open) {
+            each->send(3);
+            each->close();
+        }
+        int sum = 0;
+        auto add = [&](io::channel<int> *&from) {
+            return io::on_receive(from, [&](std::optional<int> number) {
+                sum += number.value_or(0);
+                if (!number)
+                    from = nullptr;
+            });
+        };
+        while (open[0] != nullptr || open[1] != nullptr)
+            io::select(add(open[0]), add(open[1]));
+        CHECK_EQUAL(sum, 6);
+        io::channel<std::string> *nowhere = nullptr;
+        CHECK(!io::select_for(0s, io::on_send(nowhere, "a word", [](bool) {})));
+    });
+}
+
 static void channels_work_between_threads() {
     io::run({.threads = 2}, [] {
         io::channel<std::string> words(2);
@@ -352,6 +376,7 @@ int main() {
     RUN(values_in_a_channel_end_with_it_without_a_move);
     RUN(a_channel_is_a_range_that_takes_no_more_than_asked);
     RUN(select_does_what_can_be_done_or_times_out);
+    RUN(select_leaves_out_what_has_no_channel);
     RUN(channels_work_between_threads);
     return check_end();
 }
