@@ -353,7 +353,7 @@ namespace detail {
 /* Starts the job in the scope of the frame, whose tasks are to find it. */
 template <typename Job>
 haft_io_task_t *start(frame &in, task_options options, std::shared_ptr<Job> job, bool joinable) {
-    if (in.scope == nullptr || haft_io_self() == nullptr)
+    if (in.scope == nullptr || haft_io_this_scope() == nullptr)
         throw_outside();
     inherited by_task(&in);
     haft_io_task_options_t given = {};
@@ -511,7 +511,7 @@ class local {
        task. */
     template <scope_body F>
     decltype(auto) with(T value, F function) {
-        if (haft_io_self() == nullptr)
+        if (haft_io_this_scope() == nullptr)
             throw std::logic_error("haft: a value of tasks is set outside of haft::io::run()");
         detail::local_binding binding{this, haft_io_local(this), detail::current_bindings()};
         detail::bound here(this, std::addressof(value)), known(&detail::bindings_key, &binding);

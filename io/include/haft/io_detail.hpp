@@ -359,7 +359,7 @@ typename body<F, Scope>::result open_scope(haft_io_scope_options_t given,
                                            std::vector<std::exception_ptr> *failures, F &function,
                                            std::unique_ptr<stop_on_cancel> on_cancel = nullptr) {
     body<F, Scope> body{function, failures, given.name, false};
-    if (haft_io_self() == nullptr) {
+    if (haft_io_this_scope() == nullptr) {
         body.enter_alone();
         return body.leave(0, "scope");
     }

@@ -126,6 +126,19 @@ static void conditions_semaphores_barriers_and_events_wait() {
     });
 }
 
+static void very_many_meet_at_a_barrier() {
+    const auto count = static_cast<std::uint32_t>(check_times(100000));
+    io::run([&] {
+        io::barrier all(count);
+        std::atomic<std::uint32_t> last = 0;
+        io::scope([&] {
+            for (std::uint32_t i = 0; i < count; i++)
+                io::spawn([&] { last += all.arrive_and_wait(); });
+        });
+        CHECK_EQUAL(last, 1);
+    });
+}
+
 static void a_call_once_that_throws_is_called_again() {
     io::run([] {
         io::once_flag flag;
@@ -369,6 +382,7 @@ int main() {
     RUN(a_time_of_any_clock_may_be_the_first_or_the_last);
     RUN(a_cancel_in_a_critical_section_unlocks);
     RUN(conditions_semaphores_barriers_and_events_wait);
+    RUN(very_many_meet_at_a_barrier);
     RUN(a_call_once_that_throws_is_called_again);
     RUN(a_promise_is_kept_by_a_thread_or_broken);
     RUN(a_value_whose_move_throws_leaves_the_promise_to_be_kept);
