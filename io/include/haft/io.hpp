@@ -1310,6 +1310,17 @@ struct resolve_category final : std::error_category {
     std::string message(int code) const override { return gai_strerror(code); }
 };
 inline const resolve_category resolve_errors;
+
+template <typename Call>
+address address_by(Call call, const descriptor &of, const char *what) {
+    address result;
+    if (call(of.get(), result.get(), result.room()) != 0)
+        checked(-errno, what);
+    return result;
+}
+inline address own_address_of(const descriptor &socket) {
+    return address_by(&::getsockname, socket, "own_address");
+}
 } // namespace detail
 
 /* The addresses of a host and a service or port, either of which may be empty. An unknown one is a
@@ -1357,8 +1368,8 @@ class socket : public descriptor {
         return detail::counted(haft_io_send(get(), bytes.data(), bytes.size(), flags), "send");
     }
     /* The address of the other end, and of this one. Not of a simulation. */
-    address peer() const { return address_by(&::getpeername, "peer"); }
-    address own_address() const { return address_by(&::getsockname, "own_address"); }
+    address peer() const { return detail::address_by(&::getpeername, *this, "peer"); }
+    address own_address() const { return detail::own_address_of(*this); }
     /* No more is sent; the other end reads the end of the stream. */
     void end_output() const { detail::checked(haft_io_end_output(get()), "end_output"); }
     /* Over a Unix socket. The sender's stays its own; the receiver gets one more of the same file, or
@@ -1371,15 +1382,6 @@ class socket : public descriptor {
         if (got == -EPIPE)
             return std::nullopt;
         return descriptor(detail::checked(got, "receive_descriptor"));
-    }
-
-  private:
-    template <typename Call>
-    address address_by(Call call, const char *what) const {
-        address result;
-        if (call(get(), result.get(), result.room()) != 0)
-            detail::checked(-errno, what);
-        return result;
     }
 };
 
@@ -1395,6 +1397,7 @@ class listener : public descriptor {
     std::uint16_t port() const {
         return static_cast<std::uint16_t>(detail::checked(haft_io_port(get()), "port"));
     }
+    address own_address() const { return detail::own_address_of(*this); }
     socket accept() const { return socket(detail::checked(haft_io_accept(get()), "accept")); }
 
     /* Accepts when it is asked for a connection, not before. */
@@ -1441,6 +1444,7 @@ class datagrams : public descriptor {
     std::uint16_t port() const {
         return static_cast<std::uint16_t>(detail::checked(haft_io_port(get()), "port"));
     }
+    address own_address() const { return detail::own_address_of(*this); }
     /* How many bytes, and from where if that is wanted; the rest of a longer one is lost. */
     std::size_t receive(std::span<std::byte> into, address *from = nullptr) const {
         return detail::counted(haft_io_receive_from(get(), into.data(), into.size(), 0,

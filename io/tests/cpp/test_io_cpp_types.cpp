@@ -185,7 +185,14 @@ static void a_connection_knows_both_ends() {
         auto client = io::socket::connect("127.0.0.1", listener.port());
         auto server = listener.accept();
         CHECK(server.peer() == client.own_address() && client.peer() == server.own_address());
+        CHECK(client.peer() == listener.own_address());
         CHECK_EQUAL(client.peer().port(), listener.port());
+        io::datagrams asked("127.0.0.1", 0), asking("127.0.0.1", 0);
+        io::address from;
+        std::byte room[4];
+        asking.send(std::as_bytes(std::span("who")), asked.own_address());
+        CHECK_EQUAL(asked.receive(room, &from), 4);
+        CHECK(from == asking.own_address());
         CHECK(server.peer().host() == "127.0.0.1");
         std::set<io::address> known{server.peer(), client.peer(), client.own_address()};
         CHECK_EQUAL(known.size(), 2);
