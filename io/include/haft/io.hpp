@@ -62,7 +62,9 @@
 #include <array>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
 #include <future>
 #include <initializer_list>
@@ -76,6 +78,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <tuple>
@@ -1500,12 +1503,41 @@ class file : public descriptor {
 
   private:
     static int checked_open(const std::string &path, int flags, mode_t mode) {
-        int opened = haft_io_open(path.c_str(), flags, mode);
-        if (opened < 0 && opened != -ECANCELED)
-            throw std::system_error(-opened, std::generic_category(), path);
-        return detail::checked(opened, "open");
+        return detail::checked(haft_io_open(path.c_str(), flags, mode), path.c_str());
     }
 };
+
+/* As mkdir(2), remove(3), rename(2), stat(2); the names in a directory, sorted, without "." and "..". */
+inline void make_directory(const std::string &path, mode_t mode = 0777) {
+    detail::checked(haft_io_make_directory(path.c_str(), mode), path.c_str());
+}
+inline void remove(const std::string &path) {
+    detail::checked(haft_io_remove(path.c_str()), path.c_str());
+}
+inline void rename(const std::string &from, const std::string &to) {
+    detail::checked(haft_io_rename(from.c_str(), to.c_str()), from.c_str());
+}
+inline struct stat status(const std::string &path) {
+    struct stat result = {};
+    detail::checked(haft_io_status(path.c_str(), &result), path.c_str());
+    return result;
+}
+inline std::vector<std::string> list_directory(const std::string &path) {
+    dirent **entries = nullptr;
+    int count = detail::checked(haft_io_list_directory(path.c_str(), &entries), path.c_str());
+    auto free_all = [count](dirent **all) {
+        std::for_each_n(all, count, std::free);
+        std::free(all);
+    };
+    std::unique_ptr<dirent *, decltype(free_all)> owned(entries, free_all);
+    std::vector<std::string> names;
+    std::for_each_n(entries, count, [&](const dirent *entry) {
+        std::string name = entry->d_name;
+        if (name != "." && name != "..")
+            names.push_back(std::move(name));
+    });
+    return names;
+}
 
 /* ---- Signals and processes ------------------------------------------------------------------ */
 
