@@ -326,18 +326,22 @@ static void *value_of(const haft_io_choice_t *choice) {
 
 static int choose_among(haft_io_choice_t *choices, size_t count, int64_t deadline,
                         haft_io_channel_t **channels, haft_io_place_t *places) {
+    size_t used = 0;
     for (size_t i = 0; i < count; i++)
-        channels[i] = choices[i].channel;
-    qsort(channels, count, sizeof *channels, by_address);
-    guard_all(channels, count);
+        if (choices[i].channel != NULL)
+            channels[used++] = choices[i].channel;
+    qsort(channels, used, sizeof *channels, by_address);
+    guard_all(channels, used);
     size_t turn = next_turn(count);
     for (size_t i = 0; i < count; i++) {
         size_t index = (turn + i) % count;
         haft_io_choice_t *choice = &choices[index];
         haft_io_place_t *other = NULL;
+        if (choice->channel == NULL)
+            continue;
         int code = do_now(choice->channel, sends(choice), value_of(choice), &other);
         if (code != -EAGAIN) {
-            unguard_all(channels, count);
+            unguard_all(channels, used);
             haft_io_let_go(other);
             choice->code = code;
             return (int)index;
@@ -345,20 +349,21 @@ static int choose_among(haft_io_choice_t *choices, size_t count, int64_t deadlin
     }
     haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
     if (HAFT_IO_UNLIKELY(haft_io_is_in_child(cell.task))) {
-        unguard_all(channels, count);
+        unguard_all(channels, used);
         haft_io_waits_in_child(cell.task);
     }
     for (size_t i = 0; i < count; i++) {
         places[i] = (haft_io_place_t){.cell = &cell, .outcome = HAFT_IO_ARMS + (uint32_t)i};
-        take_place(choices[i].channel, sends(&choices[i]), value_of(&choices[i]), &places[i]);
+        if (choices[i].channel != NULL)
+            take_place(choices[i].channel, sends(&choices[i]), value_of(&choices[i]), &places[i]);
     }
-    unguard_all(channels, count);
+    unguard_all(channels, used);
     uint32_t outcome =
         haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline, "one of several channels");
-    guard_all(channels, count);
+    guard_all(channels, used);
     for (size_t i = 0; i < count; i++)
         haft_io_leave_place(&places[i]);
-    unguard_all(channels, count);
+    unguard_all(channels, used);
     if (outcome < HAFT_IO_ARMS)
         return haft_io_code_of(outcome);
     size_t index = outcome - HAFT_IO_ARMS;
@@ -373,6 +378,9 @@ static void free_memory(void **memory) {
 /* Many do not fit on a small stack. */
 static int choose(haft_io_choice_t *choices, size_t count, int64_t deadline) {
     enum { FEW = 16 };
+    /* A closed channel can be chosen for ever. */
+    if (haft_io_this_task() != NULL && !haft_io_has_its_turn(haft_io_worker()))
+        return -ECANCELED;
     if (HAFT_IO_LIKELY(count <= FEW)) {
         haft_io_channel_t *channels[FEW];
         haft_io_place_t places[FEW];

@@ -594,6 +594,14 @@ static inline haft_io_task_t *haft_io_this_task(void) {
 static inline bool haft_io_is_in_child(const haft_io_task_t *task) {
     return task != NULL && task->worker->forked;
 }
+/* Before what a task can do at once: when it has done very much in a row, the others go first. False: a cancel has
+   reached it. */
+enum { HAFT_IO_OPERATIONS_IN_A_ROW = 64 };
+bool haft_io_goes_on_after_others(const haft_io_worker_t *worker);
+static inline bool haft_io_has_its_turn(haft_io_worker_t *worker) {
+    return HAFT_IO_LIKELY(++worker->operations <= HAFT_IO_OPERATIONS_IN_A_ROW) ||
+           haft_io_goes_on_after_others(worker);
+}
 /* Before anything is changed for a task that is about to wait: does not return there. */
 static inline void haft_io_check_may_wait(const haft_io_task_t *task) {
     if (HAFT_IO_UNLIKELY(haft_io_is_in_child(task)))

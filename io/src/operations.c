@@ -281,17 +281,15 @@ ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
 
 /* ---- Scheduled ---- */
 
-/* A task for which everything is ready at once must not keep the others waiting for ever. */
-enum { OPERATIONS_IN_A_ROW = 64 };
-
-/* In a function of its own, since a task that waits has its caller's frame on its stack. */
-static HAFT_IO_COLD bool goes_on_after_others(void) {
-    return HAFT_PERFORM(haft_io_yield) == 0;
+/* A task for which everything is ready at once must not keep the others waiting for ever. In a child of fork these are
+   the parent's. In a function of its own, since a task that waits has its caller's frame on its stack. */
+HAFT_IO_COLD bool haft_io_goes_on_after_others(const haft_io_worker_t *worker) {
+    return worker->forked || HAFT_PERFORM(haft_io_yield) == 0;
 }
 
 static bool may_go_on(haft_io_worker_t *worker) {
     HAFT_IO_COUNT(worker->counters.operations);
-    return HAFT_IO_LIKELY(++worker->operations <= OPERATIONS_IN_A_ROW) || goes_on_after_others();
+    return haft_io_has_its_turn(worker);
 }
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
@@ -429,7 +427,7 @@ static int default_sleep_until(void *unused, HAFT_PAYLOAD(haft_io_sleep_until) *
    own for a task that does nothing else before. Not too often in a row, so that all others go on. */
 static bool is_over(haft_io_runner_t *runner, int64_t deadline) {
     haft_io_worker_t *worker = runner->worker;
-    if (deadline >= worker->clock || worker->operations >= OPERATIONS_IN_A_ROW ||
+    if (deadline >= worker->clock || worker->operations >= HAFT_IO_OPERATIONS_IN_A_ROW ||
         haft_io_is_cancelled(runner->scope))
         return false;
     worker->operations++;
@@ -465,7 +463,7 @@ static int default_call_blocking(void *unused, HAFT_PAYLOAD(haft_io_call_blockin
 }
 static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
     haft_io_runner_t *runner = state;
-    if (runner->worker->simulated != NULL)
+    if (runner->worker->simulated != NULL || runner->worker->forked)
         return default_call_blocking(NULL, payload);
     return haft_io_pool_call(runner, payload->function, payload->argument);
 }

@@ -118,7 +118,6 @@ static enum withdrawn withdraw(haft_io_pool_t *pool, call_t *call, haft_io_cell_
 }
 
 int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument) {
-    haft_io_check_may_wait(runner->task);
     haft_io_pool_t *pool = pool_of(runner->worker->crew);
     if (pool == NULL)
         return -ENOMEM;

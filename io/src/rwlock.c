@@ -147,7 +147,8 @@ static void forget_who_gave_up(haft_io_barrier_t *barrier) {
 
 int haft_io_arrive_until(haft_io_barrier_t *barrier, int64_t deadline) {
     haft_io_guard(&barrier->lock);
-    forget_who_gave_up(barrier);
+    if (barrier->arrived + 1 >= barrier->needed)
+        forget_who_gave_up(barrier); /* one by one: not at each arrival */
     if (barrier->arrived + 1 >= barrier->needed) {
         barrier->arrived = 0;
         haft_io_place_t *all = haft_io_claim_all(&barrier->waiting);

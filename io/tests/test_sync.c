@@ -670,6 +670,55 @@ static void no_choice_is_passed_over_where_several_choose_by_turns(void) {
     CHECK_RUNS(choose_by_turns);
 }
 
+/* A choice that can be done again and again keeps nobody waiting, and ends by a cancel. */
+static void *choose_closed(void *closed) {
+    haft_io_choice_t choice = {closed, NULL, &(int){0}, 0};
+    while (haft_io_choose(&choice, 1) == 0)
+        continue;
+    return NULL;
+}
+BODY(cancel_after_others) {
+    haft_io_channel_t *closed = haft_io_channel_new(sizeof(int), 1);
+    haft_io_channel_close(closed);
+    haft_io_spawn(choose_closed, closed);
+    haft_io_yield();
+    haft_io_cancel(haft_io_this_scope());
+    return closed;
+}
+BODY(choose_what_is_closed) {
+    void *closed = NULL;
+    CHECK_EQUAL(haft_io_scope(cancel_after_others, NULL, &closed), -ECANCELED);
+    haft_io_channel_free(closed);
+    return NULL;
+}
+static void who_chooses_a_closed_channel_for_ever_lets_others_go_on(void) {
+    CHECK_RUNS(choose_what_is_closed);
+    CHECK_EQUAL(haft_io_run(choose_what_is_closed, NULL, &(haft_io_options_t){.threads = 2}), 0);
+}
+
+BODY(choose_without_channels) {
+    haft_io_channel_t *numbers = haft_io_channel_new(sizeof(int), 1);
+    int value = 0;
+    haft_io_choice_t choices[] = {{NULL, NULL, &value, 0},
+                                  {numbers, NULL, &value, 0},
+                                  {NULL, &value, NULL, 0},
+                                  {numbers, NULL, &value, 0}};
+    CHECK_EQUAL(haft_io_choose_until(choices, 4, haft_io_now()), -ETIMEDOUT);
+    CHECK_EQUAL(haft_io_channel_send(numbers, &(int){1}), 0);
+    CHECK(haft_io_choose(choices, 4) % 2 == 1);
+    CHECK_EQUAL(haft_io_channel_send(numbers, &(int){2}), 0);
+    CHECK_EQUAL(haft_io_choose(choices, 3), 1);
+    CHECK_EQUAL(value, 2);
+    choices[1].channel = NULL;
+    CHECK_EQUAL(haft_io_choose_until(choices, 3, haft_io_now() + HAFT_IO_MILLISECOND / 4),
+                -ETIMEDOUT);
+    haft_io_channel_free(numbers);
+    return NULL;
+}
+static void a_choice_without_a_channel_is_never_done(void) {
+    CHECK_RUNS(choose_without_channels);
+}
+
 BODY(send_nothings) {
     haft_io_channel_t *empty = haft_io_channel_new(0, 1);
     CHECK_EQUAL(haft_io_channel_send(empty, NULL), 0);
@@ -702,6 +751,8 @@ int main(void) {
     RUN(a_choice_that_was_done_is_not_overwritten_by_the_other);
     RUN(a_choice_among_a_thousand_needs_no_large_stack);
     RUN(no_choice_is_passed_over_where_several_choose_by_turns);
+    RUN(who_chooses_a_closed_channel_for_ever_lets_others_go_on);
+    RUN(a_choice_without_a_channel_is_never_done);
     RUN(an_object_may_end_with_the_only_wait_for_it);
     RUN(a_promise_may_end_when_it_has_been_kept);
     double seconds = check_seconds("HAFT_SYNC_SECONDS", 0, CHECK_RACE_SECONDS);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 static char order[64];
 static void note(const char *what) {
@@ -421,8 +422,16 @@ static void *accept_one(void *listener) {
     CHECK(connection >= 0);
     return NULL;
 }
+static pid_t ready_has_run_in;
+static void *run_when_ready(void *unused) {
+    ready_has_run_in = getpid();
+    return unused;
+}
+static void count_call(void *calls) {
+    ++*(int *)calls;
+}
 static void use_in_child(int listener) {
-    int own[2];
+    int own[2], calls = 0;
     char byte = 0;
     CHECK_EQUAL(haft_io_close(between[0]), 0);
     CHECK_EQUAL(haft_io_close(listener), 0);
@@ -430,8 +439,18 @@ static void use_in_child(int listener) {
     CHECK_EQUAL(haft_io_write(own[1], "y", 1), 1);
     CHECK_EQUAL(haft_io_read(own[0], &byte, 1), 1);
     CHECK_EQUAL(haft_io_poll(&(struct pollfd){own[0], POLLIN, 0}, 1, 0), 0);
+    for (int i = 0; i < 100; i++) /* the parent's tasks do not go on here in between */
+        CHECK(haft_io_write(own[1], "z", 1) == 1 && haft_io_read(own[0], &byte, 1) == 1);
+    CHECK(ready_has_run_in != getpid());
     CHECK_EQUAL(haft_io_close(own[0]), 0);
     CHECK_EQUAL(haft_io_close(own[1]), 0);
+    CHECK_EQUAL(haft_io_call_blocking(count_call, &calls), 0);
+    CHECK_EQUAL(calls, 1);
+    struct stat status;
+    CHECK_EQUAL(haft_io_status("/", &status), 0);
+    int file = haft_io_open("/", O_RDONLY, 0);
+    CHECK(file >= 0);
+    CHECK_EQUAL(haft_io_close(file), 0);
     _exit(check_failures);
 }
 BODY(fork_beside_waits) {
@@ -440,6 +459,7 @@ BODY(fork_beside_waits) {
     haft_io_task_t *reader = haft_io_async(read_a_byte, NULL);
     haft_io_task_t *acceptor = haft_io_async(accept_one, check_number(listener));
     haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_spawn(run_when_ready, NULL);
     pid_t child = fork();
     if (child == 0)
         use_in_child(listener);
@@ -576,17 +596,10 @@ static void wait_to_choose(void) {
 static void wait_to_join(void) {
     haft_io_join(in_child.waiter, NULL);
 }
-static void call_nothing(void *unused) {
-    (void)unused;
-}
-static void wait_for_the_pool(void) {
-    haft_io_call_blocking(call_nothing, NULL);
-}
 static void leave_all_waits(void) {
-    static void (*const waits[])(void) = {wait_for_mutex,  wait_for_semaphore, wait_for_condition,
-                                          await_event,     wait_for_rwlock,    wait_at_barrier,
-                                          wait_to_receive, wait_to_send,       wait_to_choose,
-                                          wait_to_join,    wait_for_the_pool};
+    static void (*const waits[])(void) = {
+        wait_for_mutex,  wait_for_semaphore, wait_for_condition, await_event,    wait_for_rwlock,
+        wait_at_barrier, wait_to_receive,    wait_to_send,       wait_to_choose, wait_to_join};
     haft_set_error_handler(leave);
     for (volatile size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
         told[0] = '\0';

@@ -478,7 +478,7 @@ int haft_io_port(int socket);
 
 /*
  * Calls `function(argument)` on a thread of the pool, where it may block, and waits for it; with no
- * scheduler, calls it on the caller's thread. A cancel withdraws a call that has not begun, and
+ * scheduler, and in a child of fork, calls it on the caller's thread. A cancel withdraws a call that has not begun, and
  * waits for one that has. Returns 0, or -ECANCELED; -EAGAIN or -ENOMEM where the pool has no thread, and the system
  * gives none. (So do the functions below.)
  */
@@ -686,7 +686,8 @@ int haft_io_channel_try_receive(haft_io_channel_t *channel, void *value);
 void haft_io_channel_close(haft_io_channel_t *channel);
 
 typedef struct haft_io_choice {
-    haft_io_channel_t *channel;
+    haft_io_channel_t
+        *channel;     /* NULL: this one is never done, so a loop leaves out one that was closed */
     const void *send; /* the value to send, or NULL: receive */
     void *receive;    /* room for the value to receive */
     int code;         /* out, of the choice that was done: 0 or -EPIPE */

@@ -20,6 +20,9 @@
  * promises; channels; descriptors; sockets; files and blocking work; signals and processes. What a wait is,
  * who waits first, and which thread a task is on: see haft/io.h, whose functions work with all that is here.
  *
+ * A scope waits for its tasks when its body has returned. The locals of the body, or of run()'s, are gone by then:
+ * what tasks have a reference to is declared around the scope, or captured by value, or the body joins them.
+ *
  * Errors are std::system_error with a code of the generic category, which compares with std::errc. What
  * ends in _until or _for gives up at a time: where the standard library has the name it returns false then,
  * elsewhere it throws std::errc::timed_out.
@@ -41,13 +44,27 @@
 #ifndef HAFT_IO_HPP
 #define HAFT_IO_HPP
 
+/* As in haft.hpp. */
+#if __cplusplus <= 201703L
+#    error "haft/io.hpp is C++20: compile with -std=c++20 or later"
+#    include <haft/io.hpp is C++20>
+#elif !defined(__cpp_exceptions)
+#    error "haft/io.hpp needs exceptions: compile without -fno-exceptions"
+#    include <haft/io.hpp needs exceptions>
+#elif !__has_include(<stop_token>)
+#    error "haft/io.hpp needs std::stop_token, which this standard library does not have"
+#    include <haft/io.hpp needs std::stop_token>
+#endif
+
 #include "io_detail.hpp"
 
 #include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
 #include <future>
 #include <initializer_list>
@@ -61,6 +78,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <tuple>
@@ -80,12 +98,12 @@ struct clock {
 };
 inline constexpr clock::time_point forever = clock::time_point::max();
 
-/* So much later than now, or for ever if that is beyond the clock; now for a time that is negative. */
+/* So much later than now, or for ever if that is beyond the clock; now for a time that is negative, or no number. */
 template <typename Rep, typename Period>
 clock::time_point from_now(std::chrono::duration<Rep, Period> time) {
     using seconds = std::chrono::duration<double>;
     clock::time_point now = clock::now();
-    if (seconds(time) <= seconds::zero())
+    if (!(seconds(time) > seconds::zero()))
         return now;
     return seconds(time) >= seconds(forever - now) ? forever
                                                    : now + std::chrono::ceil<clock::duration>(time);
@@ -199,7 +217,7 @@ decltype(auto) run(const options &options, F function) {
 }
 template <scope_body F>
 decltype(auto) run(F function) {
-    return run(options{}, std::move(function));
+    return io::run(options{}, std::move(function));
 }
 
 /* The same for tests: repeatable, in virtual time (haft_io_simulate). */
@@ -246,24 +264,25 @@ decltype(auto) scope(const scope_options &options, F function) {
 }
 template <scope_body F>
 decltype(auto) scope(F function) {
-    return scope(scope_options{}, std::move(function));
+    return io::scope(scope_options{}, std::move(function));
 }
-template <scope_body F>
-decltype(auto) with_deadline(clock::time_point deadline, F function) {
+/* A time of any clock, which is asked once, or so much later than now. */
+template <typename Clock, typename Duration, scope_body F>
+decltype(auto) with_deadline(std::chrono::time_point<Clock, Duration> deadline, F function) {
     scope_options options;
-    options.deadline = deadline;
-    return scope(options, std::move(function));
+    options.deadline = clock::time_point(clock::duration(detail::deadline_of(deadline)));
+    return io::scope(options, std::move(function));
 }
 template <typename Rep, typename Period, scope_body F>
 decltype(auto) with_deadline(std::chrono::duration<Rep, Period> time, F function) {
-    return with_deadline(from_now(time), std::move(function));
+    return io::with_deadline(from_now(time), std::move(function));
 }
 /* No cancel from outside reaches into the call: for cleanups that must wait. */
 template <scope_body F>
 decltype(auto) shield(F function) {
     scope_options options;
     options.shielded = true;
-    return scope(options, std::move(function));
+    return io::scope(options, std::move(function));
 }
 
 /* Cancels the innermost scope that the caller is in; outside of a run, nothing. */
@@ -286,8 +305,8 @@ class [[nodiscard]] task {
     task(task &&other) noexcept
         : handle(std::exchange(other.handle, nullptr)), out(std::move(other.out)) {}
     task &operator=(task &&other) noexcept {
-        std::swap(handle, other.handle);
-        std::swap(out, other.out);
+        handle = std::exchange(other.handle, nullptr);
+        out = std::move(other.out);
         return *this;
     }
 
@@ -339,7 +358,7 @@ namespace detail {
 /* Starts the job in the scope of the frame, whose tasks are to find it. */
 template <typename Job>
 haft_io_task_t *start(frame &in, task_options options, std::shared_ptr<Job> job, bool joinable) {
-    if (in.scope == nullptr || haft_io_self() == nullptr)
+    if (in.scope == nullptr || haft_io_this_scope() == nullptr)
         throw_outside();
     inherited by_task(&in);
     haft_io_task_options_t given = {};
@@ -378,9 +397,9 @@ namespace detail {
 template <typename R>
 auto function_of(R &&element) {
     if constexpr (std::is_lvalue_reference_v<R>)
-        return [&element] { return call(element); };
+        return [&element] { return detail::call(element); };
     else
-        return [function = std::move(element)]() mutable { return call(function); };
+        return [function = std::move(element)]() mutable { return detail::call(function); };
 }
 template <typename R>
 using result_of_each = kept<std::invoke_result_t<std::ranges::range_reference_t<R>>>;
@@ -397,7 +416,7 @@ concept functions =
 template <std::invocable... F>
 auto all(F... calls) {
     std::tuple<std::optional<detail::kept<std::invoke_result_t<F &>>>...> results;
-    scope([&](scope_ref here) {
+    io::scope([&](scope_ref here) {
         std::apply(
             [&](auto &...result) {
                 (here.spawn([&] { result.emplace(detail::call(calls)); }), ...);
@@ -418,7 +437,7 @@ template <functions R>
 auto all(R &&calls) {
     std::vector<task<detail::result_of_each<R>>> tasks;
     std::vector<detail::result_of_each<R>> results;
-    scope([&](scope_ref here) {
+    io::scope([&](scope_ref here) {
         for (auto &&element : calls)
             tasks.push_back(here.async(
                 detail::function_of<decltype(element)>(std::forward<decltype(element)>(element))));
@@ -438,7 +457,7 @@ template <std::invocable... F>
 requires(sizeof...(F) > 0) auto first(F... calls) {
     std::optional<std::variant<detail::kept<std::invoke_result_t<F &>>...>> winner;
     std::atomic<bool> decided = false;
-    scope([&](scope_ref here) {
+    io::scope([&](scope_ref here) {
         [&]<std::size_t... I>(std::index_sequence<I...>) {
             (here.spawn([&, here] {
                 auto result = detail::call(calls);
@@ -460,7 +479,7 @@ template <functions R>
 auto first(R &&calls) {
     std::optional<std::pair<std::size_t, detail::result_of_each<R>>> winner;
     std::atomic<bool> decided = false;
-    scope([&](scope_ref here) {
+    io::scope([&](scope_ref here) {
         std::size_t index = 0;
         for (auto &&element : calls) {
             auto function =
@@ -499,11 +518,11 @@ class local {
        task. */
     template <scope_body F>
     decltype(auto) with(T value, F function) {
-        if (haft_io_self() == nullptr)
+        if (haft_io_this_scope() == nullptr)
             throw std::logic_error("haft: a value of tasks is set outside of haft::io::run()");
         detail::local_binding binding{this, haft_io_local(this), detail::current_bindings()};
-        detail::bound here(this, &value), known(&detail::bindings_key, &binding);
-        return scope([&](scope_ref inside) -> decltype(auto) {
+        detail::bound here(this, std::addressof(value)), known(&detail::bindings_key, &binding);
+        return io::scope([&](scope_ref inside) -> decltype(auto) {
             binding.scope = detail::current_frame();
             if constexpr (std::invocable<F &, scope_ref>)
                 return std::invoke(function, inside);
@@ -710,7 +729,7 @@ template <std::invocable F>
 decltype(auto) with_stop(std::stop_token token, F function) {
     event ended;
     std::stop_callback stopped(token, [&] { ended.set(); });
-    return scope([&](scope_ref outside) -> decltype(auto) {
+    return io::scope([&](scope_ref outside) -> decltype(auto) {
         outside.spawn([&, outside] {
             ended.wait();
             if (token.stop_requested())
@@ -720,7 +739,7 @@ decltype(auto) with_stop(std::stop_token token, F function) {
             event &of;
             ~at_end() { of.set(); }
         } here{ended};
-        return scope(std::ref(function));
+        return io::scope(std::ref(function));
     });
 }
 
@@ -755,6 +774,8 @@ template <typename T>
 class future {
   public:
     future() = default;
+    future(future &&) = default;
+    future &operator=(future &&) = default;
     bool valid() const { return state != nullptr; }
     void wait() const { needed().kept_or_broken.wait(); }
     template <typename Clock, typename Duration>
@@ -789,8 +810,9 @@ class promise {
     promise() : state(std::make_shared<detail::promised<T>>()) {}
     promise(promise &&other) noexcept = default;
     promise &operator=(promise &&other) noexcept {
-        std::swap(state, other.state);
-        std::swap(retrieved, other.retrieved);
+        promise moved(std::move(other)); /* what this one has promised ends here */
+        std::swap(state, moved.state);
+        std::swap(retrieved, moved.retrieved);
         return *this;
     }
     ~promise() {
@@ -799,6 +821,8 @@ class promise {
                 std::make_exception_ptr(std::future_error(std::future_errc::broken_promise)));
     }
     future<T> get_future() {
+        if (state == nullptr)
+            throw std::future_error(std::future_errc::no_state);
         if (std::exchange(retrieved, true))
             throw std::future_error(std::future_errc::future_already_retrieved);
         return future<T>(state);
@@ -857,7 +881,7 @@ class channel {
     channel(const channel &) = delete;
     channel &operator=(const channel &) = delete;
     ~channel() {
-        slot inside = {};
+        slot inside{};
         if constexpr (boxed)
             while (haft_io_channel_try_receive(handle, &inside) == 0)
                 delete inside;
@@ -892,8 +916,9 @@ class channel {
     std::optional<T> receive() { return receive_until(forever); }
     template <typename Clock, typename Duration>
     std::optional<T> receive_until(std::chrono::time_point<Clock, Duration> time) {
-        slot got = {};
-        return opened(got, haft_io_channel_receive_until(handle, &got, detail::deadline_of(time)));
+        slot got{};
+        return opened(got, haft_io_channel_receive_until(handle, std::addressof(got),
+                                                         detail::deadline_of(time)));
     }
     template <typename Rep, typename Period>
     std::optional<T> receive_for(std::chrono::duration<Rep, Period> time) {
@@ -901,8 +926,8 @@ class channel {
     }
     /* Nothing also if there is none now. */
     std::optional<T> try_receive() {
-        slot got = {};
-        int code = haft_io_channel_try_receive(handle, &got);
+        slot got{};
+        int code = haft_io_channel_try_receive(handle, std::addressof(got));
         return code == -EAGAIN ? std::nullopt : opened(got, code);
     }
     void close() { haft_io_channel_close(handle); }
@@ -932,7 +957,8 @@ class channel {
       private:
         void look() const {
             if (!value.has_value())
-                value = of->receive();
+                if (std::optional<T> got = of->receive())
+                    value.emplace(std::move(*got));
         }
         channel *of;
         mutable std::optional<T> value;
@@ -943,18 +969,16 @@ class channel {
     /* For select(): a value to send, or the place for one. */
     class parcel {
       public:
-        explicit parcel(T &value) {
+        explicit parcel(T &value) : inside(packed(value)) {}
+        parcel(parcel &&other) noexcept : inside(std::move(other.inside)) {
             if constexpr (boxed)
-                inside = new T(std::move(value));
-            else
-                inside = value;
+                other.inside = nullptr;
         }
-        parcel(parcel &&other) noexcept : inside(std::exchange(other.inside, {})) {}
         ~parcel() {
             if constexpr (boxed)
                 delete inside;
         }
-        const void *at() const { return &inside; }
+        const void *at() const { return std::addressof(inside); }
         bool was(int code) {
             if (code == -EPIPE)
                 return false;
@@ -969,6 +993,12 @@ class channel {
         }
 
       private:
+        static slot packed(T &value) {
+            if constexpr (boxed)
+                return new T(std::move(value));
+            else
+                return std::move(value);
+        }
         slot inside;
     };
 
@@ -986,35 +1016,40 @@ class channel {
             std::unique_ptr<T> box(got);
             return std::move(*box);
         } else {
-            return got;
+            return std::move(got);
         }
     }
     haft_io_channel_t *handle;
 };
 
 /* What select() may do: receive, and call the function with the value, or with nothing if the channel has
-   been closed and is empty. */
+   been closed and is empty. A pointer to a channel may be nullptr: then this is never done, so a loop leaves out one
+   that has been closed. */
 template <typename T, typename F>
 struct on_receive {
-    on_receive(channel<T> &from, F call) : of(from), function(std::move(call)) {}
-    haft_io_choice_t choice() { return {of.handle, nullptr, &got, 0}; }
+    on_receive(channel<T> *from, F call)
+        : of(from != nullptr ? from->handle : nullptr), function(std::move(call)) {}
+    on_receive(channel<T> &from, F call) : on_receive(std::addressof(from), std::move(call)) {}
+    haft_io_choice_t choice() { return {of, nullptr, std::addressof(got), 0}; }
     void done(int code) { function(channel<T>::opened(got, code)); }
 
   private:
-    channel<T> &of;
+    haft_io_channel_t *of;
     F function;
-    typename channel<T>::slot got = {};
+    typename channel<T>::slot got{};
 };
 /* Or send the value, and call the function with true; with false if the channel has been closed. */
 template <typename T, typename F>
 struct on_send {
+    on_send(channel<T> *to, std::type_identity_t<T> value, F call)
+        : of(to != nullptr ? to->handle : nullptr), sent(value), function(std::move(call)) {}
     on_send(channel<T> &to, std::type_identity_t<T> value, F call)
-        : of(to), sent(value), function(std::move(call)) {}
-    haft_io_choice_t choice() { return {of.handle, sent.at(), nullptr, 0}; }
+        : on_send(std::addressof(to), std::move(value), std::move(call)) {}
+    haft_io_choice_t choice() { return {of, sent.at(), nullptr, 0}; }
     void done(int code) { function(sent.was(code)); }
 
   private:
-    channel<T> &of;
+    haft_io_channel_t *of;
     typename channel<T>::parcel sent;
     F function;
 };
@@ -1038,11 +1073,11 @@ std::optional<std::size_t> select_until(std::chrono::time_point<Clock, Duration>
 }
 template <typename Rep, typename Period, typename... Cases>
 std::optional<std::size_t> select_for(std::chrono::duration<Rep, Period> time, Cases &&...cases) {
-    return select_until(from_now(time), std::forward<Cases>(cases)...);
+    return io::select_until(from_now(time), std::forward<Cases>(cases)...);
 }
 template <typename... Cases>
 std::size_t select(Cases &&...cases) {
-    return *select_until(forever, std::forward<Cases>(cases)...);
+    return *io::select_until(forever, std::forward<Cases>(cases)...);
 }
 
 /* ---- Descriptors ---------------------------------------------------------------------------- */
@@ -1060,8 +1095,9 @@ class lent {
     lent(lent &&other) noexcept
         : first(std::exchange(other.first, nullptr)), count(std::exchange(other.count, 0)) {}
     lent &operator=(lent &&other) noexcept {
-        std::swap(first, other.first);
-        std::swap(count, other.count);
+        lent moved(std::move(other)); /* what this one has is given back here */
+        std::swap(first, moved.first);
+        std::swap(count, moved.count);
         return *this;
     }
     ~lent() { haft_io_give_back(first); }
@@ -1086,7 +1122,8 @@ class descriptor {
     explicit descriptor(int owned) : number(owned) {}
     descriptor(descriptor &&other) noexcept : number(std::exchange(other.number, -1)) {}
     descriptor &operator=(descriptor &&other) noexcept {
-        std::swap(number, other.number);
+        descriptor moved(std::move(other)); /* what this one has is closed here */
+        std::swap(number, moved.number);
         return *this;
     }
     ~descriptor() { close(); }
@@ -1167,6 +1204,7 @@ class lines {
   public:
     explicit lines(const descriptor &stream, std::size_t most = 1 << 20)
         : from(&stream), longest(most) {}
+    explicit lines(const descriptor &&, std::size_t = 0) = delete;
 
     class iterator {
       public:
@@ -1232,7 +1270,7 @@ class lines {
 
 /* ---- Sockets -------------------------------------------------------------------------------- */
 
-/* An address of the Internet, or the path of a Unix socket. */
+/* An address of the Internet, or the path of a Unix socket. May be the key of a map. */
 class address {
   public:
     address() = default;
@@ -1249,6 +1287,8 @@ class address {
         return &used;
     }
     int family() const { return store.ss_family; }
+    bool operator==(const address &other) const { return bytes() == other.bytes(); }
+    auto operator<=>(const address &other) const { return bytes() <=> other.bytes(); }
     std::uint16_t port() const {
         if (family() == AF_INET)
             return ntohs(reinterpret_cast<const sockaddr_in *>(&store)->sin_port);
@@ -1264,6 +1304,9 @@ class address {
     }
 
   private:
+    std::string_view bytes() const {
+        return {reinterpret_cast<const char *>(&store), std::min<std::size_t>(used, sizeof store)};
+    }
     sockaddr_storage store = {};
     socklen_t used = 0;
 };
@@ -1274,6 +1317,17 @@ struct resolve_category final : std::error_category {
     std::string message(int code) const override { return gai_strerror(code); }
 };
 inline const resolve_category resolve_errors;
+
+template <typename Call>
+address address_by(Call call, const descriptor &of, const char *what) {
+    address result;
+    if (call(of.get(), result.get(), result.room()) != 0)
+        checked(-errno, what);
+    return result;
+}
+inline address own_address_of(const descriptor &socket) {
+    return address_by(&::getsockname, socket, "own_address");
+}
 } // namespace detail
 
 /* The addresses of a host and a service or port, either of which may be empty. An unknown one is a
@@ -1320,6 +1374,9 @@ class socket : public descriptor {
     std::size_t send(std::span<const std::byte> bytes, int flags = 0) const {
         return detail::counted(haft_io_send(get(), bytes.data(), bytes.size(), flags), "send");
     }
+    /* The address of the other end, and of this one. Not of a simulation. */
+    address peer() const { return detail::address_by(&::getpeername, *this, "peer"); }
+    address own_address() const { return detail::own_address_of(*this); }
     /* No more is sent; the other end reads the end of the stream. */
     void end_output() const { detail::checked(haft_io_end_output(get()), "end_output"); }
     /* Over a Unix socket. The sender's stays its own; the receiver gets one more of the same file, or
@@ -1347,6 +1404,7 @@ class listener : public descriptor {
     std::uint16_t port() const {
         return static_cast<std::uint16_t>(detail::checked(haft_io_port(get()), "port"));
     }
+    address own_address() const { return detail::own_address_of(*this); }
     socket accept() const { return socket(detail::checked(haft_io_accept(get()), "accept")); }
 
     /* Accepts when it is asked for a connection, not before. */
@@ -1392,6 +1450,7 @@ class datagrams : public descriptor {
     std::uint16_t port() const {
         return static_cast<std::uint16_t>(detail::checked(haft_io_port(get()), "port"));
     }
+    address own_address() const { return detail::own_address_of(*this); }
     /* How many bytes, and from where if that is wanted; the rest of a longer one is lost. */
     std::size_t receive(std::span<std::byte> into, address *from = nullptr) const {
         return detail::counted(haft_io_receive_from(get(), into.data(), into.size(), 0,
@@ -1447,12 +1506,41 @@ class file : public descriptor {
 
   private:
     static int checked_open(const std::string &path, int flags, mode_t mode) {
-        int opened = haft_io_open(path.c_str(), flags, mode);
-        if (opened < 0 && opened != -ECANCELED)
-            throw std::system_error(-opened, std::generic_category(), path);
-        return detail::checked(opened, "open");
+        return detail::checked(haft_io_open(path.c_str(), flags, mode), path.c_str());
     }
 };
+
+/* As mkdir(2), remove(3), rename(2), stat(2); the names in a directory, sorted, without "." and "..". */
+inline void make_directory(const std::string &path, mode_t mode = 0777) {
+    detail::checked(haft_io_make_directory(path.c_str(), mode), path.c_str());
+}
+inline void remove(const std::string &path) {
+    detail::checked(haft_io_remove(path.c_str()), path.c_str());
+}
+inline void rename(const std::string &from, const std::string &to) {
+    detail::checked(haft_io_rename(from.c_str(), to.c_str()), from.c_str());
+}
+inline struct stat status(const std::string &path) {
+    struct stat result = {};
+    detail::checked(haft_io_status(path.c_str(), &result), path.c_str());
+    return result;
+}
+inline std::vector<std::string> list_directory(const std::string &path) {
+    dirent **entries = nullptr;
+    int count = detail::checked(haft_io_list_directory(path.c_str(), &entries), path.c_str());
+    auto free_all = [count](dirent **all) {
+        std::for_each_n(all, count, std::free);
+        std::free(all);
+    };
+    std::unique_ptr<dirent *, decltype(free_all)> owned(entries, free_all);
+    std::vector<std::string> names;
+    std::for_each_n(entries, count, [&](const dirent *entry) {
+        std::string name = entry->d_name;
+        if (name != "." && name != "..")
+            names.push_back(std::move(name));
+    });
+    return names;
+}
 
 /* ---- Signals and processes ------------------------------------------------------------------ */
 

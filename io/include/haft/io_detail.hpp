@@ -111,7 +111,7 @@ struct outcome : failed_call {
     template <typename F, typename... Arguments>
     void take_from(F &function, Arguments &&...arguments) {
         try {
-            value.emplace(call(function, std::forward<Arguments>(arguments)...));
+            value.emplace(detail::call(function, std::forward<Arguments>(arguments)...));
         } catch (const cancelled &) {
             failure = std::current_exception();
             was_cancelled = true;
@@ -359,7 +359,7 @@ typename body<F, Scope>::result open_scope(haft_io_scope_options_t given,
                                            std::vector<std::exception_ptr> *failures, F &function,
                                            std::unique_ptr<stop_on_cancel> on_cancel = nullptr) {
     body<F, Scope> body{function, failures, given.name, false};
-    if (haft_io_self() == nullptr) {
+    if (haft_io_this_scope() == nullptr) {
         body.enter_alone();
         return body.leave(0, "scope");
     }

@@ -636,11 +636,11 @@ namespace io {
 /* haft::run(policy, body) as the first task of a run. */
 template <scheduling_policy Policy, std::invocable Body>
 std::invoke_result_t<Body &> run(const options &options, Policy &&policy, Body body) {
-    return run(options, [&] { return haft::run(policy, std::move(body)); });
+    return io::run(options, [&] { return haft::run(policy, std::move(body)); });
 }
 template <scheduling_policy Policy, std::invocable Body>
 std::invoke_result_t<Body &> run(Policy &&policy, Body body) {
-    return run(options{}, policy, std::move(body));
+    return io::run(options{}, policy, std::move(body));
 }
 
 } // namespace io

@@ -196,6 +196,23 @@ static void a_scope_that_was_cancelled_returns_what_its_body_returned() {
     CHECK_EQUAL(cut, 1);
 }
 
+static int nest(int depth) {
+    return depth == 0 ? throw std::out_of_range("the bottom")
+                      : io::scope([=] { return nest(depth - 1); });
+}
+
+static void scopes_nest_by_the_ten_thousand() {
+    int caught = 0;
+    io::run([&] {
+        try {
+            nest(check_times(20000));
+        } catch (const std::out_of_range &) {
+            caught++;
+        }
+    });
+    CHECK_EQUAL(caught, 1);
+}
+
 static void a_task_is_spawned_into_a_scope_further_out() {
     std::string order;
     try {
@@ -718,6 +735,7 @@ int main() {
     RUN(an_exception_goes_through_scopes_and_tasks_once);
     RUN(many_failures_are_kept);
     RUN(a_scope_that_was_cancelled_returns_what_its_body_returned);
+    RUN(scopes_nest_by_the_ten_thousand);
     RUN(a_task_is_spawned_into_a_scope_further_out);
     RUN(a_forced_unwinding_runs_destructors_and_passes_catch_all);
     RUN(all_gives_every_result_and_first_the_first);

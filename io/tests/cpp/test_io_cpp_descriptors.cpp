@@ -178,6 +178,28 @@ static void files_are_read_and_written_at_offsets() {
     unlink(path.c_str());
 }
 
+static void names_are_made_listed_moved_and_removed() {
+    io::simulate({.seed = 1, .files = true}, [] {
+        io::make_directory("kept");
+        for (auto name : {"kept/one", "kept/another"})
+            io::file(name, O_WRONLY | O_CREAT).write_all("text");
+        CHECK(io::list_directory("kept") == std::vector<std::string>({"another", "one"}));
+        io::rename("kept/one", "kept/two");
+        CHECK_EQUAL(io::status("kept/two").st_size, 4);
+        io::remove("kept/two");
+        int missing = 0;
+        for (void (*use)() :
+             {+[] { io::status("kept/two"); }, +[] { io::remove("kept/two"); },
+              +[] { io::rename("kept/two", "three"); }, +[] { io::list_directory("never"); }})
+            try {
+                use();
+            } catch (const std::system_error &error) {
+                missing += error.code() == std::errc::no_such_file_or_directory;
+            }
+        CHECK_EQUAL(missing, 4);
+    });
+}
+
 static void blocking_work_returns_and_throws() {
     io::run([] {
         CHECK_EQUAL(*io::call_blocking([] { return std::make_unique<int>(4); }), 4);
@@ -286,6 +308,7 @@ int main() {
     RUN(datagrams_know_where_they_come_from);
     RUN(a_unix_socket_passes_descriptors);
     RUN(files_are_read_and_written_at_offsets);
+    RUN(names_are_made_listed_moved_and_removed);
     RUN(blocking_work_returns_and_throws);
     RUN(bytes_are_read_into_memory_that_is_lent);
     RUN(an_answer_is_written_and_the_next_is_read);

@@ -4,6 +4,7 @@
 
 #include "../check_io.h"
 
+#include <limits>
 #include <shared_mutex>
 #include <thread>
 
@@ -73,6 +74,9 @@ static void a_time_of_any_clock_may_be_the_first_or_the_last() {
         CHECK(!is_over(io::from_now(hours::max())));
         io::sleep_until(system_clock::time_point::min());
         io::sleep_for(hours::min());
+        constexpr duration<double> no_number(std::numeric_limits<double>::quiet_NaN());
+        CHECK(is_over(io::from_now(no_number)));
+        CHECK(is_over(time_point<system_clock, duration<double>>(no_number)));
     });
 }
 
@@ -119,6 +123,19 @@ static void conditions_semaphores_barriers_and_events_wait() {
         lasts += both.arrive_and_wait();
         done.wait();
         CHECK_EQUAL(lasts, 1);
+    });
+}
+
+static void very_many_meet_at_a_barrier() {
+    const auto count = static_cast<std::uint32_t>(check_times(100000));
+    io::run([&] {
+        io::barrier all(count);
+        std::atomic<std::uint32_t> last = 0;
+        io::scope([&] {
+            for (std::uint32_t i = 0; i < count; i++)
+                io::spawn([&] { last += all.arrive_and_wait(); });
+        });
+        CHECK_EQUAL(last, 1);
     });
 }
 
@@ -308,6 +325,30 @@ static void select_does_what_can_be_done_or_times_out() {
     });
 }
 
+static void select_leaves_out_what_has_no_channel() {
+    io::run([] {
+        io::channel<int> one(4), another(4);
+        io::channel<int> *open[] = {&one, &another};
+        for (io::channel<int> *each : open) {
+            each->send(3);
+            each->close();
+        }
+        int sum = 0;
+        auto add = [&](io::channel<int> *&from) {
+            return io::on_receive(from, [&](std::optional<int> number) {
+                sum += number.value_or(0);
+                if (!number)
+                    from = nullptr;
+            });
+        };
+        while (open[0] != nullptr || open[1] != nullptr)
+            io::select(add(open[0]), add(open[1]));
+        CHECK_EQUAL(sum, 6);
+        io::channel<std::string> *nowhere = nullptr;
+        CHECK(!io::select_for(0s, io::on_send(nowhere, "a word", [](bool) {})));
+    });
+}
+
 static void channels_work_between_threads() {
     io::run({.threads = 2}, [] {
         io::channel<std::string> words(2);
@@ -341,6 +382,7 @@ int main() {
     RUN(a_time_of_any_clock_may_be_the_first_or_the_last);
     RUN(a_cancel_in_a_critical_section_unlocks);
     RUN(conditions_semaphores_barriers_and_events_wait);
+    RUN(very_many_meet_at_a_barrier);
     RUN(a_call_once_that_throws_is_called_again);
     RUN(a_promise_is_kept_by_a_thread_or_broken);
     RUN(a_value_whose_move_throws_leaves_the_promise_to_be_kept);
@@ -348,6 +390,7 @@ int main() {
     RUN(values_in_a_channel_end_with_it_without_a_move);
     RUN(a_channel_is_a_range_that_takes_no_more_than_asked);
     RUN(select_does_what_can_be_done_or_times_out);
+    RUN(select_leaves_out_what_has_no_channel);
     RUN(channels_work_between_threads);
     return check_end();
 }

@@ -35,6 +35,21 @@ expect_42 "$work/cpp"
   $(pkg-config --cflags --libs haft-io)
 expect_42 "$work/cpp_face"
 
+# Where that cannot work it says so, and no more.
+refuses() { # WORDS FLAG...
+  words=$1
+  shift
+  # shellcheck disable=SC2046
+  if "$CXX" $(pkg-config --cflags haft-io) "$@" -fsyntax-only consumer.cpp >"$work/log" 2>&1 ||
+    ! head -8 "$work/log" | grep -q "error: .*$words" || [ "$(wc -l <"$work/log")" -gt 12 ]; then
+    echo "with $*:"
+    cat "$work/log"
+    exit 1
+  fi
+}
+refuses "haft/io.hpp is C++20" -std=c++17
+refuses "haft/io.hpp needs exceptions" -std=c++20 -fno-exceptions
+
 cmake -S . -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
   -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" >"$work/log" || { cat "$work/log"; exit 1; }
 cmake --build "$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
