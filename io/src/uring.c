@@ -140,18 +140,15 @@ static bool others_send(const haft_io_worker_t *worker) {
     return !haft_io_ring_empty(&worker->polled) || io_uring_sq_ready(&state->ring) != 0;
 }
 /* Not for who would get another answer than from a send that is tried. */
-static bool sends_with_others(const haft_io_runner_t *runner, const haft_io_descriptor_t *known,
-                              int flags) {
+static bool sends_with_others(const haft_io_runner_t *runner, int flags) {
     return others_send(runner->worker) && (flags & ~MSG_NOSIGNAL) == 0 &&
-           haft_io_ring_empty(&known->waiters[HAFT_IO_OUTWARD]) &&
            !haft_io_is_cancelled(runner->scope);
 }
 
 /* What the kernel does itself; anything else is tried, and waited for by poll. */
-static bool kernel_does(const haft_io_runner_t *runner, const haft_io_descriptor_t *known,
-                        const haft_io_operation_t *o, int nature) {
+static bool kernel_does(const haft_io_runner_t *runner, const haft_io_operation_t *o, int nature) {
     if (nature == HAFT_IO_SOCKET && o->address == NULL && o->size != 0)
-        return sends(o) ? sends_with_others(runner, known, o->flags)
+        return sends(o) ? sends_with_others(runner, o->flags)
                         : o->kind == HAFT_IO_RECEIVE || o->kind == HAFT_IO_READ;
     return nature == HAFT_IO_FILE && (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_WRITE);
 }
@@ -227,15 +224,18 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
     if (haft_io_must_not_wait(operation))
         return haft_io_attempt(operation);
     uint8_t nature = nature_of(known);
-    if (kernel_does(runner, known, operation, nature)) {
+    if (kernel_does(runner, operation, nature)) {
         ssize_t done;
         do
             done = ask(runner, known, operation, nature);
         while (done == -EINTR);
         if (done > 0 && !sends(operation))
             HAFT_IO_TELL_VALGRIND(DEFINED, operation->buffer, (size_t)done);
-        /* A descriptor that does not block, or that is another file by now. */
-        if (done != -EAGAIN && done != -ENOTSOCK)
+        /* A descriptor that does not block, or that is another file by now; or another task sends, and there may be
+           room for both. */
+        bool is_tried =
+            done == -EAGAIN || done == -ENOTSOCK || (done == -EBUSY && sends(operation));
+        if (!is_tried)
             return done;
         learn_nature(known, operation->descriptor);
     }
@@ -263,7 +263,8 @@ static HAFT_IO_HOT ssize_t write_by_ring(haft_io_runner_t *runner, int descripto
     haft_io_descriptor_t *known =
         haft_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     if (HAFT_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFT_IO_SOCKET ||
-        haft_io_is_used(known) || !sends_with_others(runner, known, 0))
+        haft_io_is_used(known) || !haft_io_ring_empty(&known->waiters[HAFT_IO_OUTWARD]) ||
+        !sends_with_others(runner, 0))
         return write_otherwise(runner, descriptor, buffer, size);
     haft_io_task_t *task = runner->task;
     haft_io_cell_t cell = {HAFT_IO_WAITING, task};

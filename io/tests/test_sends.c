@@ -5,6 +5,8 @@
  */
 #include "check_io.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -90,6 +92,53 @@ BODY(send_all) {
     return NULL;
 }
 
+/* By tasks of all threads, in many rounds, each of which is over before there is no room in the stream. */
+static int one_of_all[2];
+static void *answer_to_one(void *pair) {
+    int i = (int)(intptr_t)pair;
+    for (char byte; haft_io_read(ours[i], &byte, 1) == 1;)
+        CHECK_EQUAL(haft_io_write(one_of_all[0], &byte, 1), 1);
+    return NULL;
+}
+static void answer(haft_io_scope_t *scope, int first, int end) {
+    for (int i = first; i < end; i++)
+        haft_io_spawn_with(&(haft_io_task_options_t){.scope = scope}, answer_to_one,
+                           check_number(i));
+}
+static int threads;
+static atomic_int half_are_there;
+static void *answer_half(void *scope) {
+    answer(scope, 0, PAIRS / 2);
+    atomic_store(&half_are_there, 1);
+    return NULL;
+}
+static void *ask_all(void *unused) {
+    atomic_store(&half_are_there, 0);
+    haft_io_spawn(answer_half, haft_io_this_scope());
+    while (threads != 1 && !atomic_load(&half_are_there))
+        sched_yield(); /* It does not wait, so the other thread takes that task. */
+    answer(haft_io_this_scope(), PAIRS / 2, PAIRS);
+    for (int round = 0; round < check_times(1000); round++) {
+        char bytes[PAIRS];
+        for (int i = 0; i < PAIRS; i++)
+            CHECK_EQUAL(write(theirs[i], "x", 1), 1);
+        for (ssize_t got, all = 0; all < PAIRS; all += got)
+            if ((got = haft_io_read(one_of_all[1], bytes, PAIRS)) <= 0)
+                haft_io_fail((int)got, "an answer has not come");
+    }
+    haft_io_cancel(haft_io_this_scope());
+    return unused;
+}
+BODY(send_all_to_one_in_rounds) {
+    open_pairs();
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, one_of_all), 0);
+    CHECK_EQUAL(haft_io_scope(ask_all, NULL, NULL), -ECANCELED);
+    haft_io_close(one_of_all[0]);
+    haft_io_close(one_of_all[1]);
+    close_pairs();
+    return NULL;
+}
+
 /* ---- To who has gone ---- */
 
 static void *send_to_nobody(void *pair) {
@@ -159,6 +208,13 @@ static void what_all_send_arrives(void) {
     body = send_all;
     check_everywhere(run_on);
 }
+static void run_in_rounds(const haft_io_options_t *options) {
+    threads = options->threads;
+    CHECK_EQUAL(haft_io_run(send_all_to_one_in_rounds, NULL, options), 0);
+}
+static void what_tasks_of_all_threads_send_to_one_stream_is_sent(void) {
+    check_everywhere(run_in_rounds);
+}
 static void who_sends_to_nobody_gets_an_error_and_no_signal(void) {
     body = send_all_to_nobody;
     check_everywhere(run_on);
@@ -170,6 +226,7 @@ static void what_was_cancelled_or_closed_is_reported_as_it_was_done(void) {
 
 int main(void) {
     RUN(what_all_send_arrives);
+    RUN(what_tasks_of_all_threads_send_to_one_stream_is_sent);
     RUN(who_sends_to_nobody_gets_an_error_and_no_signal);
     RUN(what_was_cancelled_or_closed_is_reported_as_it_was_done);
     return check_end();
