@@ -773,6 +773,29 @@ static void a_task_may_have_a_stack_of_its_own(void) {
         CHECK_EQUAL(haft_io_run(use_own_stacks, check_number(check_times(100)), &options), 0);
     }
 }
+/* Smaller than the guard. */
+static int use_small_frames(int count) {
+    volatile char frame[1024];
+    frame[0] = (char)count;
+    return count == 0 ? 0 : use_small_frames(count - 1) + frame[0];
+}
+BODY(overflow_stack) {
+    use_small_frames(1 << 20);
+    return NULL;
+}
+BODY(overflow_own_stack) {
+    haft_io_spawn_with(&with_small, overflow_stack, NULL);
+    return NULL;
+}
+static void overflow(void) {
+    haft_io_run(overflow_own_stack, NULL, &(haft_io_options_t){.dense = true});
+}
+static void an_overflow_of_a_stack_of_its_own_names_its_size(void) {
+    if (check_bare())
+        CHECK_FAULTS(overflow,
+                     "the fiber 'a task, see haft_io_task_options_t.stack_size' has overflowed its "
+                     "stack of 16 KiB");
+}
 static void a_stack_that_is_too_large_fails_the_scope(void) {
     CHECK_EQUAL(haft_io_run(ask_for_too_large_a_stack, NULL, NULL), -ENOMEM);
 }
@@ -806,6 +829,7 @@ int main(void) {
     RUN(very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind);
     RUN(the_body_of_a_scope_has_as_large_a_stack_as_its_task);
     RUN(a_task_may_have_a_stack_of_its_own);
+    RUN(an_overflow_of_a_stack_of_its_own_names_its_size);
     RUN(a_stack_that_is_too_large_fails_the_scope);
     RUN(mistakes_go_to_the_error_handler_which_may_leave);
     return check_end();

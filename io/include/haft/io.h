@@ -120,14 +120,14 @@ typedef struct haft_io_task_options {
     haft_io_scope_t *scope; /* NULL: the current one */
     const char *name;       /* not copied; NULL: inherited */
     bool moves;             /* also if those of its scope do not; see "scopes" */
-    bool spread;            /* for one that lives long and mostly waits: in a run of several threads it starts on
-                               the one that has the fewest of these, and stays there, unless it moves. So is the
-                               first after haft_io_accept. Others start on the thread of who spawns them, or on
-                               one that has nothing to do */
-    size_t stack_size;      /* bytes of addresses, rounded up as by haft_set_stack_size: of its stack, which
-                               has a guard, and of those of the bodies of its scopes; 0: as the run's. Where none
-                               can be had, its scope fails with -ENOMEM, as for any task. Such a stack is given
-                               back at the end of the task, which costs some hundred nanoseconds */
+    /* For one that lives long and mostly waits: in a run of several threads it starts on the one that has the fewest of
+       these, and stays there, unless it moves. So is the first after haft_io_accept. Others start on the thread of who
+       spawns them, or on one that has nothing to do. */
+    bool spread;
+    /* Bytes of addresses, rounded up as by haft_set_stack_size: of its stack, and of those of the bodies of its scopes,
+       which are not dense; 0: as the run's. Where none can be had, its scope fails with -ENOMEM, as for any task. Such
+       a stack is given back at the end of the task, which costs some hundred nanoseconds. */
+    size_t stack_size;
 } haft_io_task_options_t;
 
 /*
