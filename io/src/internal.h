@@ -6,11 +6,9 @@
  * A task's states:
  *
  *   state    | in                          | moved on by
- *   NEW      | the worker's ready queue;   | who takes it from there
- *            | in a shared run the queue   |
- *            | of what can be stolen, or,  |
- *            | spread, an inbox and then a |
- *            | ready queue                 |
+ *   NEW      | a ready queue, or before an | who takes it from there
+ *            | inbox; in a shared run the  |
+ *            | queue that others steal from|
  *   READY    | the worker's ready queue    | the loop, which resumes its runner
  *   OFFERED  | as NEW: suspended, and it   | a worker's loop
  *            | moves (moving.c)            |
@@ -60,9 +58,12 @@ typedef struct haft_io_lent haft_io_lent_t;
  * line, modulo eight, is that of no operation which tasks perform by turns with it: see io_effects.h.
  */
 
-HAFT_EFFECT(haft_io_park, void, {});
+HAFT_EFFECT(haft_io_park, void, {}); /* here, as the assertion below has it */
 /* Thrown to unwind a task, or a scope's body: -ECANCELED, or how it failed, which its scope knows by then. */
 HAFT_EFFECT(haft_io_unwind, void, { int code; });
+
+_Static_assert(hafti_slot_haft_io_park >= 3 && hafti_slot_haft_io_park <= 5,
+               "the places of what tasks perform by turns are others: see io_effects.h");
 
 /* Into the processor's caches. By a load: processors forget a prefetch from a page that they have to look up first. */
 static inline void haft_io_touch(const void *memory) {
@@ -597,10 +598,10 @@ static inline bool haft_io_is_in_child(const haft_io_task_t *task) {
 /* Before what a task can do at once: when it has done very much in a row, the others go first. False: a cancel has
    reached it. */
 enum { HAFT_IO_OPERATIONS_IN_A_ROW = 64 };
-bool haft_io_goes_on_after_others(const haft_io_worker_t *worker);
+bool haft_io_goes_on_after_others(void);
 static inline bool haft_io_has_its_turn(haft_io_worker_t *worker) {
     return HAFT_IO_LIKELY(++worker->operations <= HAFT_IO_OPERATIONS_IN_A_ROW) ||
-           haft_io_goes_on_after_others(worker);
+           haft_io_goes_on_after_others();
 }
 /* Before anything is changed for a task that is about to wait: does not return there. */
 static inline void haft_io_check_may_wait(const haft_io_task_t *task) {

@@ -507,14 +507,17 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
         }
         if (HAFT_IO_UNLIKELY(request.effect != HAFT_ID(haft_io_yield)))
             break;
-        if (HAFT_IO_LIKELY(!haft_io_is_cancelled(runner->scope))) {
+        bool cancelled = haft_io_is_cancelled(runner->scope);
+        if (HAFT_IO_LIKELY(!cancelled && !worker->forked)) {
             runner->yielded = true;
             runner->saved_errno = *worker->error;
             set_running(worker, NULL);
             let_go_on(worker, runner->task);
             return;
         }
-        request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, -ECANCELED), FROM_TASKS);
+        /* In a child of fork the others are the parent's. */
+        request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, cancelled ? -ECANCELED : 0),
+                              FROM_TASKS);
     }
     set_running(worker, NULL);
     if (haft_finished(request))

@@ -441,6 +441,7 @@ static void use_in_child(int listener) {
     CHECK_EQUAL(haft_io_poll(&(struct pollfd){own[0], POLLIN, 0}, 1, 0), 0);
     for (int i = 0; i < 100; i++) /* the parent's tasks do not go on here in between */
         CHECK(haft_io_write(own[1], "z", 1) == 1 && haft_io_read(own[0], &byte, 1) == 1);
+    CHECK_EQUAL(haft_io_yield(), 0);
     CHECK(ready_has_run_in != getpid());
     CHECK_EQUAL(haft_io_close(own[0]), 0);
     CHECK_EQUAL(haft_io_close(own[1]), 0);

@@ -53,7 +53,7 @@ static void *hold_all(void *with_a_thread) {
     passed = inside = writing = 0;
     if (with_a_thread != NULL)
         CHECK_EQUAL(pthread_create(&thread, NULL, hold_mutex, NULL), 0);
-    haft_io_spawn(hold_mutex, NULL);
+    haft_io_task_t *first = haft_io_async(hold_mutex, NULL);
     haft_io_yield();
     haft_io_scope_options_t options = {.deadline = 1};
     CHECK_EQUAL(haft_io_scope_with(&options, hold_mutex_cancelled, NULL, NULL), -ETIMEDOUT);
@@ -65,6 +65,7 @@ static void *hold_all(void *with_a_thread) {
     }
     for (int i = 0; i < 3 * HOLDERS; i++)
         haft_io_join(tasks[i], NULL);
+    haft_io_join(first, NULL);
     if (with_a_thread != NULL)
         CHECK_EQUAL(pthread_join(thread, NULL), 0);
     CHECK_EQUAL(passed, 2 * HOLDERS);
