@@ -58,12 +58,10 @@ typedef struct haft_io_lent haft_io_lent_t;
  * line, modulo eight, is that of no operation which tasks perform by turns with it: see io_effects.h.
  */
 
-HAFT_EFFECT(haft_io_park, void, {}); /* here, as the assertion below has it */
+HAFT_EFFECT(haft_io_park, void, {});
 /* Thrown to unwind a task, or a scope's body: -ECANCELED, or how it failed, which its scope knows by then. */
 HAFT_EFFECT(haft_io_unwind, void, { int code; });
-
-_Static_assert(hafti_slot_haft_io_park >= 3 && hafti_slot_haft_io_park <= 5,
-               "the places of what tasks perform by turns are others: see io_effects.h");
+_Static_assert((__LINE__ - 3) % 8 == 5, "haft_io_park has a line of its own among these");
 
 /* Into the processor's caches. By a load: processors forget a prefetch from a page that they have to look up first. */
 static inline void haft_io_touch(const void *memory) {
