@@ -52,7 +52,7 @@ static const haft_io_backend_t in_child = {.name = "a child of fork",
 
 void haft_io_become_child(haft_io_crew_t *crew) {
     crew->closers = 0;
-    crew->pool = NULL; /* Its threads are not in the child. */
+    crew->pool = NULL; /* Its threads are not in the child; who waits for them has its address. */
     for (unsigned i = 0; i < crew->count; i++) {
         crew->workers[i]->backend = &in_child;
         crew->workers[i]->forked = true;
