@@ -316,8 +316,9 @@ void haft_io_free_records(haft_io_worker_t *worker);
 haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scope,
                                  void *(*function)(void *), void *argument);
 void haft_io_task_end(haft_io_task_t *task, int code);
-/* Of the task's stack, and of those of the bodies of its scopes. */
-haft_fiber_options_t haft_io_stack_of(const haft_io_task_t *task);
+/* With a stack as the task has it, for it and for the bodies of its scopes. NULL: no memory. */
+haft_fiber_t *haft_io_fiber_of(const haft_io_task_t *task, void *(*function)(void *),
+                               void *argument);
 /* Gives up the record of a task that has ended and was to be joined; to this worker, the caller's. */
 void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker);
 

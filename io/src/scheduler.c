@@ -402,9 +402,7 @@ static haft_io_runner_t *runner_new(haft_io_worker_t *worker, haft_io_task_t *ta
     else if ((runner = haft_io_new_record(worker, &worker->runners, sizeof *runner)) == NULL)
         return NULL;
     *runner = (haft_io_runner_t){.worker = worker, .single = task->stack != 0};
-    haft_fiber_options_t stack = haft_io_stack_of(task);
-    runner->fiber =
-        haft_fiber_new_with(&stack, runner->single ? run_single_runner : run_runner, runner);
+    runner->fiber = haft_io_fiber_of(task, runner->single ? run_single_runner : run_runner, runner);
     if (runner->fiber != NULL)
         return runner;
     runner_forget(runner);

@@ -328,9 +328,8 @@ static void note(haft_io_task_t *task, int code, const char *message) {
 /* Runs the body until it returns or is unwound: true, with how it was. Its stack is like that of the task. */
 static bool run_body(haft_io_task_t *task, void *(*body)(void *), void *argument, void **result,
                      int *code) {
-    haft_fiber_options_t options =
-        task != NULL ? haft_io_stack_of(task) : (haft_fiber_options_t){0};
-    HAFT_SCOPED haft_fiber_t *fiber = haft_fiber_new_with(&options, body, argument);
+    HAFT_SCOPED haft_fiber_t *fiber = task != NULL ? haft_io_fiber_of(task, body, argument)
+                                                   : haft_fiber_new_with(NULL, body, argument);
     if (fiber == NULL) {
         *result = NULL;
         *code = -ENOMEM;

@@ -245,12 +245,18 @@ void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker) {
 
 /* ---- Stacks ---- */
 
-haft_fiber_options_t haft_io_stack_of(const haft_io_task_t *task) {
-    haft_fiber_options_t options = task->worker->crew->stacks;
+static HAFT_IO_COLD __attribute__((noinline)) haft_fiber_t *
+fiber_on_own_stack(const haft_io_task_t *task, void *(*function)(void *), void *argument) {
+    haft_fiber_options_t options = {.stack_size = (size_t)1 << task->stack,
+                                    .name = "a task, see haft_io_task_options_t.stack_size"};
+    return haft_fiber_new_with(&options, function, argument);
+}
+
+haft_fiber_t *haft_io_fiber_of(const haft_io_task_t *task, void *(*function)(void *),
+                               void *argument) {
     if (HAFT_IO_UNLIKELY(task->stack != 0))
-        options = (haft_fiber_options_t){.stack_size = (size_t)1 << task->stack,
-                                         .name = "a task, see haft_io_task_options_t.stack_size"};
-    return options;
+        return fiber_on_own_stack(task, function, argument);
+    return haft_fiber_new_with(&task->worker->crew->stacks, function, argument);
 }
 
 static HAFT_IO_COLD uint8_t bits_of(size_t stack_size) {
