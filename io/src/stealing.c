@@ -296,7 +296,7 @@ haft_io_task_t *haft_io_search(haft_io_worker_t *worker) {
     }
     for (unsigned i = 0; i < worker->searches; i++) {
         haft_io_task_t *task = look_everywhere(worker);
-        if (task != NULL || (i + 1 < worker->searches && pause_for_mail(worker))) {
+        if (task != NULL || pause_for_mail(worker)) {
             worker->searches = MOST_SEARCHES;
             return task;
         }
