@@ -129,22 +129,24 @@ def number_of(text):
     return None if text is None else float(text)
 
 
+def echo_words(command, environment):
+    """What echo prints behind the size; None if it fails."""
+    text = measured(command, 2, environment)
+    return None if text is None else text.split("bytes:")[1].split()
+
+
 def echo_on_two(echo, kind, connections, seconds):
     """Of a server with two threads: messages a second, and microseconds a message."""
-    text = measured([echo, kind, connections, 64, seconds], 2, {"BUFFER": "1024", "THREADS": "2"})
-    if text is None:
-        return None
-    words = text.split("bytes:")[1].split()
-    return [float(words[0]), float(words[2])]
+    words = echo_words([echo, kind, connections, 64, seconds], {"BUFFER": "1024", "THREADS": "2"})
+    return None if words is None else [float(words[0]), float(words[2])]
 
 
 def echo_figures(echo, kind, connections, size, seconds):
     """Messages a second, and microseconds a message, in all and in user mode, which has a run of its own."""
     command, environment = [echo, kind, connections, size, seconds], {"BUFFER": str(max(size, 1024))}
-    texts = [measured(command, 2, environment), measured([*command, "samples"], 2, environment)]
-    if None in texts:
+    whole, in_user_mode = echo_words(command, environment), echo_words([*command, "samples"], environment)
+    if whole is None or in_user_mode is None:
         return None
-    whole, in_user_mode = (text.split("bytes:")[1].split() for text in texts)
     return [float(whole[0]), float(whole[2]), float(in_user_mode[0])]
 
 

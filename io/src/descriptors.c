@@ -310,8 +310,6 @@ ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *op
     if (!begin_use(entry))
         return -EBADF;
     ssize_t done = worker->backend->operate(runner, operation);
-    if (operation->kind == HAFT_IO_ACCEPT && done >= 0)
-        runner->accepted = true;
     if (__atomic_sub_fetch(&entry->uses, 1, __ATOMIC_ACQ_REL) == CLOSING)
         close_now(worker, entry, descriptor);
     return done;

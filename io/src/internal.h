@@ -215,7 +215,7 @@ struct haft_io_runner {
     bool counted : 1;         /* in its worker's `waiting` */
     bool gated : 1;           /* by `gate`; not while it waits for that */
     bool single : 1;          /* for one task, which has a stack of its own */
-    bool accepted : 1;        /* in a shared run: a connection, since it has spawned a task */
+    bool accepted : 1;        /* a connection, since it has spread a task */
     unsigned stays;           /* so many things keep it with its worker: requests to the kernel */
     haft_io_link_t link;      /* in scope->tasks once it has waited */
     haft_io_timer_t *timer;   /* of its wait, or NULL */

@@ -5,7 +5,6 @@
  */
 #include "internal.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/uio.h>
@@ -46,11 +45,6 @@ static int poll_now(int descriptor, short events, int milliseconds) {
     return ready == 0 ? -EAGAIN : entry.revents & POLLNVAL ? -EBADF : entry.revents;
 }
 
-static bool blocks(int descriptor) {
-    int flags = fcntl(descriptor, F_GETFL);
-    return flags >= 0 && (flags & O_NONBLOCK) == 0;
-}
-
 /* A read or write as of a socket, which needs no mode of its own not to block, nor sends a signal.
    -ENOTSOCK for others. */
 static ssize_t transfer_by_socket(const haft_io_operation_t *o) {
@@ -82,7 +76,7 @@ static __attribute__((noinline)) ssize_t transfer_by_file(const haft_io_operatio
         return done;
     if (!must_do_without(errno))
         return -errno;
-    if (!blocks(o->descriptor))
+    if (!haft_io_blocks(o->descriptor))
         return transfer_plainly(o, SIZE_MAX);
     /* What poll says is ready then takes or gives some bytes at once. */
     int ready = poll_now(o->descriptor, haft_io_events_of(o), 0);
@@ -161,7 +155,7 @@ static ssize_t transfer_parts(const haft_io_operation_t *o) {
         return done;
     if (!must_do_without(errno))
         return -errno;
-    if (!blocks(o->descriptor))
+    if (!haft_io_blocks(o->descriptor))
         return transfer_parts_plainly(o);
     int ready = poll_now(o->descriptor, haft_io_events_of(o), 0);
     if (ready < 0)
@@ -176,12 +170,9 @@ static ssize_t transfer_parts(const haft_io_operation_t *o) {
    connected is success then, and an error at the first time. */
 static ssize_t attempt_connect(const haft_io_operation_t *o) {
     bool *begun = o->buffer;
-    bool blocked = blocks(o->descriptor);
-    if (blocked)
-        fcntl(o->descriptor, F_SETFL, fcntl(o->descriptor, F_GETFL) | O_NONBLOCK);
+    int flags = haft_io_stop_blocking(o->descriptor);
     int code = connect(o->descriptor, o->address, *o->address_size) == 0 ? 0 : -errno;
-    if (blocked)
-        fcntl(o->descriptor, F_SETFL, fcntl(o->descriptor, F_GETFL) & ~O_NONBLOCK);
+    haft_io_block_again(o->descriptor, flags);
     if (code == -EISCONN && *begun)
         return 0;
     *begun = true;
@@ -221,7 +212,7 @@ static inline __attribute__((always_inline)) ssize_t attempt_once(const haft_io_
                       o->address, o->address != NULL ? *o->address_size : 0);
         break;
     case HAFT_IO_ACCEPT: {
-        int ready = blocks(o->descriptor) ? poll_now(o->descriptor, POLLIN, 0) : 1;
+        int ready = haft_io_blocks(o->descriptor) ? poll_now(o->descriptor, POLLIN, 0) : 1;
         if (ready == -EAGAIN && !haft_io_listens(o->descriptor))
             ready = 1; /* the call returns at once, and says why */
         return ready < 0 ? ready : attempt_accept(o);
@@ -331,7 +322,7 @@ OPERATION(receive_message, clause, ssize_t, HAFT_IO_RECEIVE_MESSAGE, p->socket, 
           p->message, 0, NULL, NULL)
 OPERATION(send_message, clause, ssize_t, HAFT_IO_SEND_MESSAGE, p->socket, p->flags,
           (void *)(uintptr_t)p->message, 0, NULL, NULL)
-OPERATION(accept, clause, int, HAFT_IO_ACCEPT, p->listener, 0, NULL, 0, NULL, NULL)
+OPERATION(accept, general, int, HAFT_IO_ACCEPT, p->listener, 0, NULL, 0, NULL, NULL)
 OPERATION(connect, clause, int, HAFT_IO_CONNECT, p->socket, 0, &(bool){false}, 0,
           (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
 OPERATION(wait_for, clause, int, HAFT_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
@@ -351,6 +342,13 @@ static HAFT_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write)
         return general_write(runner, p);
     return may_go_on(runner->worker) ? backend->write(runner, p->descriptor, p->buffer, p->size)
                                      : -ECANCELED;
+}
+
+static int clause_accept(void *state, HAFT_PAYLOAD(haft_io_accept) * p) {
+    haft_io_runner_t *runner = state;
+    int connection = general_accept(runner, p);
+    runner->accepted |= connection >= 0;
+    return connection;
 }
 
 /* Of memory that may be none, which the system says. */

@@ -56,17 +56,6 @@ int haft_io_receive_descriptor(int socket) {
 /* ---- Bytes ---- */
 
 /* These calls do not block where the descriptors do not: so they are made not to, meanwhile. */
-static int stop_blocking(int descriptor) {
-    int flags = fcntl(descriptor, F_GETFL);
-    if (flags < 0 || (flags & O_NONBLOCK) != 0)
-        return -1;
-    fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
-    return flags;
-}
-static void block_again(int descriptor, int flags) {
-    if (flags >= 0)
-        fcntl(descriptor, F_SETFL, flags);
-}
 
 /* Until the descriptor can go on; -EBADF: it was closed, or the other one, which is beside it in the call. */
 static int wait_beside(int descriptor, short events, int other) {
@@ -84,10 +73,10 @@ static int wait_beside(int descriptor, short events, int other) {
 /* In a function of its own, as every look at errno: the task may be on another thread after a wait. */
 static __attribute__((noinline)) ssize_t send_now(int socket, int file, int64_t *offset,
                                                   size_t size) {
-    int flags = stop_blocking(socket);
+    int flags = haft_io_stop_blocking(socket);
     off_t position = offset != NULL ? *offset : 0;
     ssize_t sent = HAFT_IO_RESULT(sendfile(socket, file, offset != NULL ? &position : NULL, size));
-    block_again(socket, flags);
+    haft_io_block_again(socket, flags);
     if (sent >= 0 && offset != NULL)
         *offset = position;
     return sent;
@@ -147,10 +136,10 @@ static int nothing_has_arrived(int descriptor) {
 }
 
 static __attribute__((noinline)) ssize_t splice_now(int from, int to, size_t size) {
-    int from_flags = stop_blocking(from), to_flags = stop_blocking(to);
+    int from_flags = haft_io_stop_blocking(from), to_flags = haft_io_stop_blocking(to);
     ssize_t moved = HAFT_IO_RESULT(splice(from, NULL, to, NULL, size, SPLICE_F_NONBLOCK));
-    block_again(from, from_flags);
-    block_again(to, to_flags);
+    haft_io_block_again(from, from_flags);
+    haft_io_block_again(to, to_flags);
     return moved;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What calls of the system say, as values: errno stays what it was. libhaft-posix, which knows nothing else of
- * this folder, includes it, too.
+ * What calls of the system say, as values: errno stays what it was; and descriptors that do not block for as long as
+ * a call takes. libhaft-posix, which knows nothing else of this folder, includes it, too.
  */
 #ifndef HAFT_IO_RESULTS_H
 #define HAFT_IO_RESULTS_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <sys/socket.h>
 
@@ -33,6 +34,24 @@ static __attribute__((noinline, unused)) int haft_io_socket_option(int socket, i
 
 static inline bool haft_io_listens(int socket) {
     return haft_io_socket_option(socket, SO_ACCEPTCONN) > 0;
+}
+
+static inline bool haft_io_blocks(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    return flags >= 0 && (flags & O_NONBLOCK) == 0;
+}
+
+/* Of a descriptor that blocks: its mode, for haft_io_block_again. Else -1. */
+static inline int haft_io_stop_blocking(int descriptor) {
+    int flags = fcntl(descriptor, F_GETFL);
+    if (flags < 0 || (flags & O_NONBLOCK) != 0)
+        return -1;
+    fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
+    return flags;
+}
+static inline void haft_io_block_again(int descriptor, int flags) {
+    if (flags >= 0)
+        fcntl(descriptor, F_SETFL, flags);
 }
 
 #endif

@@ -101,7 +101,7 @@ static int bind_somewhere(state_t *state, object_t *socket) {
 }
 
 int haft_io_network_bind(int descriptor, const struct sockaddr *address, socklen_t size) {
-    state_t *state = haft_io_worker()->backend_state;
+    state_t *state = haft_io_state_here();
     object_t *socket = haft_io_object_of(state, descriptor);
     place_t place;
     if (socket == NULL)
@@ -177,7 +177,7 @@ static void deliver(state_t *state, datagram_t *datagram) {
 static void comes_late(haft_io_timer_t *timer) {
     datagram_t *datagram = HAFT_IO_OWNER(timer, datagram_t, timer);
     haft_io_unlink(&datagram->link);
-    deliver(haft_io_worker()->backend_state, datagram);
+    deliver(haft_io_state_here(), datagram);
 }
 
 static void delay(state_t *state, datagram_t *datagram) {

@@ -49,10 +49,6 @@ typedef struct change {
     bool chosen;  /* to be synced, or to be kept in a crash */
 } change_t;
 
-static state_t *state_here(void) {
-    return haft_io_worker()->backend_state;
-}
-
 /* ---- Names ---- */
 
 static int by_text(const void *one, const void *other) {
@@ -313,9 +309,9 @@ int haft_io_path_begin(const char *path, haft_io_path_t *place, int fault) {
     int code = haft_io_yield();
     if (code != 0)
         return code;
-    if (haft_io_fault_is_drawn(state_here()->simulated))
+    if (haft_io_fault_is_drawn(haft_io_state_here()->simulated))
         return fault;
-    return haft_io_path_look_at(state_here(), path, place);
+    return haft_io_path_look_at(haft_io_state_here(), path, place);
 }
 
 /* The same for what has to be there. */
@@ -400,8 +396,9 @@ int haft_io_files_make_directory(const char *path, mode_t mode) {
     int code = haft_io_path_begin(path, &place, -EIO);
     if (code != 0)
         return code;
-    return place.file == NULL ? haft_io_path_make(state_here(), &place, S_IFDIR | (mode & 07777))
-                              : -EEXIST;
+    return place.file == NULL
+               ? haft_io_path_make(haft_io_state_here(), &place, S_IFDIR | (mode & 07777))
+               : -EEXIST;
 }
 
 int haft_io_files_remove(const char *path) {
@@ -410,10 +407,10 @@ int haft_io_files_remove(const char *path) {
     if (code != 0)
         return code;
     if (place.name == NULL)
-        return place.file == state_here()->root ? -EBUSY : -EINVAL;
+        return place.file == haft_io_state_here()->root ? -EBUSY : -EINVAL;
     if (place.file->count != 0)
         return -ENOTEMPTY;
-    return change_names(state_here(), &(new_file_t){place.name, NULL}, 1);
+    return change_names(haft_io_state_here(), &(new_file_t){place.name, NULL}, 1);
 }
 
 /* What the system says of the two, which are not the same file. */
@@ -432,7 +429,7 @@ static int check_rename(const haft_io_path_t *from, const haft_io_path_t *to) {
 
 int haft_io_files_rename(const char *from, const char *to) {
     haft_io_path_t old, new;
-    state_t *state = state_here();
+    state_t *state = haft_io_state_here();
     int code = begin_with(from, &old);
     if (code == 0)
         code = haft_io_path_look_at(state, to, &new);

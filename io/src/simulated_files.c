@@ -25,10 +25,6 @@ enum { BLOCK = 512 }; /* which disks write whole */
 typedef haft_io_simulated_state_t state_t;
 typedef haft_io_file_t file_t;
 
-static state_t *state_here(void) {
-    return haft_io_worker()->backend_state;
-}
-
 bool haft_io_files_are_simulated(void) {
     const haft_io_worker_t *worker = haft_io_worker();
     return worker != NULL && worker->simulated != NULL && worker->simulated->files;
@@ -134,7 +130,7 @@ int haft_io_files_open(const char *path, int flags, mode_t mode) {
     int code = haft_io_path_begin(path, &place, -EMFILE);
     if (code == 0)
         code = check_open(&place, flags);
-    state_t *state = state_here();
+    state_t *state = haft_io_state_here();
     if (code == 0 && place.file == NULL)
         code = haft_io_path_make(state, &place, S_IFREG | (mode & 07777));
     if (code != 0)
@@ -201,12 +197,12 @@ static int begin_on(int descriptor, haft_io_object_t **object, bool writes, int 
     int code = haft_io_yield();
     if (code != 0)
         return code;
-    *object = haft_io_object_of(state_here(), descriptor);
+    *object = haft_io_object_of(haft_io_state_here(), descriptor);
     if (*object == NULL)
         return -EBADF;
     if ((*object)->kind != HAFT_IO_A_FILE)
         return otherwise;
-    return haft_io_fault_of(state_here(), *object, writes);
+    return haft_io_fault_of(haft_io_state_here(), *object, writes);
 }
 
 ssize_t haft_io_files_transfer_at(int descriptor, void *buffer, size_t size, int64_t offset,
@@ -222,7 +218,7 @@ ssize_t haft_io_files_transfer_at(int descriptor, void *buffer, size_t size, int
 }
 
 int64_t haft_io_files_seek(int descriptor, int64_t by) {
-    haft_io_object_t *object = haft_io_object_of(state_here(), descriptor);
+    haft_io_object_t *object = haft_io_object_of(haft_io_state_here(), descriptor);
     if (object == NULL)
         return -EBADF;
     return object->kind == HAFT_IO_A_FILE ? object->position += by : -ESPIPE;
@@ -237,6 +233,6 @@ int haft_io_files_sync(int descriptor) {
         return -EIO;
     if (!S_ISDIR(object->file->mode))
         return sync_file(object->file) ? 0 : -EIO;
-    haft_io_directory_sync(state_here(), object->file);
+    haft_io_directory_sync(haft_io_state_here(), object->file);
     return 0;
 }

@@ -171,7 +171,7 @@ int haft_io_network_listen(int descriptor, const struct sockaddr *address, sockl
 }
 
 int haft_io_network_port(int descriptor) {
-    const haft_io_object_t *object = haft_io_object_of(haft_io_worker()->backend_state, descriptor);
+    const haft_io_object_t *object = haft_io_object_of(haft_io_state_here(), descriptor);
     if (object == NULL)
         return -EBADF;
     if (!haft_io_object_is_socket(object))

@@ -216,7 +216,7 @@ static int move_into(const object_t *ends[2], const int real[2]) {
 }
 
 int haft_io_become_real(int descriptor) {
-    state_t *state = haft_io_worker()->backend_state;
+    state_t *state = haft_io_state_here();
     object_t *end = haft_io_object_of(state, descriptor);
     if (end == NULL)
         return -EBADF;

@@ -41,7 +41,7 @@ object_t *haft_io_object_of(state_t *state, int descriptor) {
 }
 
 bool haft_io_is_simulated_stream(int descriptor) {
-    const object_t *object = haft_io_object_of(haft_io_worker()->backend_state, descriptor);
+    const object_t *object = haft_io_object_of(haft_io_state_here(), descriptor);
     return object == NULL || object->kind != HAFT_IO_DATAGRAMS;
 }
 
@@ -518,7 +518,7 @@ int haft_io_simulated_pair(int ends[2]) {
 }
 
 int haft_io_end_simulated_output(int descriptor) {
-    state_t *state = haft_io_worker()->backend_state;
+    state_t *state = haft_io_state_here();
     object_t *end = haft_io_object_of(state, descriptor);
     if (end == NULL)
         return -EBADF;

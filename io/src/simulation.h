@@ -149,6 +149,10 @@ typedef struct haft_io_simulated_state {
     ino_t last_file;
 } haft_io_simulated_state_t;
 
+/* The caller's, who is in a simulation. */
+static inline haft_io_simulated_state_t *haft_io_state_here(void) {
+    return haft_io_worker()->backend_state;
+}
 /* NULL: there is no such descriptor that is open. */
 haft_io_object_t *haft_io_object_of(haft_io_simulated_state_t *state, int descriptor);
 /* A new one; NULL: no memory. */

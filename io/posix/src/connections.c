@@ -10,7 +10,7 @@
    blocking, and its mode is other threads' as well. */
 static ssize_t accept_when_there(int listener, struct sockaddr *address, socklen_t *size,
                                  int flags) {
-    if (!haft_posix_blocks(listener))
+    if (!haft_io_blocks(listener))
         return HAFT_POSIX_RESULT(SYSTEM(accept4)(listener, address, size, flags));
     int64_t deadline = haft_posix_socket_deadline(listener, SO_RCVTIMEO);
     haft_posix_take_turns(listener);
@@ -79,7 +79,7 @@ static ssize_t finish(const connect_call_t *call) {
 }
 
 static ssize_t connect_waiting(connect_call_t *call) {
-    if (!haft_posix_blocks(call->socket))
+    if (!haft_io_blocks(call->socket))
         return HAFT_POSIX_RESULT(SYSTEM(connect)(call->socket, call->address, call->size));
     ssize_t done = begin(call);
     if (done == -EAGAIN) { /* A Unix socket whose listener is busy: nothing tells when it is not. */

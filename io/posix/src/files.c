@@ -177,7 +177,6 @@ int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int directory, const char *path, int flags);
 int __openat64_2(int directory, const char *path, int flags);
-__attribute__((noreturn)) void __chk_fail(void);
 
 HAFT_POSIX_EXPORT int __openat_2(int directory, const char *path, int flags) {
     if (needs_mode(flags))

@@ -118,6 +118,9 @@
     X(pthread_rwlock_wrlock)                                                                       \
     X(pthread_rwlock_trywrlock)
 
+/* By the fortified forms: glibc's report of a buffer that is too small. */
+__attribute__((noreturn)) void __chk_fail(void);
+
 /* Another name of a function. */
 #define HAFT_POSIX_ALSO(name, of)                                                                  \
     HAFT_POSIX_EXPORT extern __typeof__(of) name __attribute__((alias(#of)));
@@ -156,7 +159,6 @@ ssize_t haft_posix_answer(ssize_t done, int before);
 
 /* ---- Waiting (wait.c) ---- */
 
-bool haft_posix_blocks(int descriptor);
 /* HAFT_IO_FOREVER, or when the socket's SO_RCVTIMEO or SO_SNDTIMEO ends. */
 int64_t haft_posix_socket_deadline(int socket, int option);
 /* A deadline so much later; HAFT_IO_FOREVER for NULL. -EINVAL for what is no time. */

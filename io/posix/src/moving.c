@@ -5,19 +5,6 @@
 
 #include <sys/stat.h>
 
-/* Of a descriptor that blocks: its mode, to be put back. Else -1. */
-static int stop_blocking(int descriptor) {
-    int flags = fcntl(descriptor, F_GETFL);
-    if (flags < 0 || (flags & O_NONBLOCK) != 0)
-        return -1;
-    fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
-    return flags;
-}
-static void block_again(int descriptor, int flags) {
-    if (flags >= 0)
-        fcntl(descriptor, F_SETFL, flags);
-}
-
 /* ---- sendfile ---- */
 
 HAFT_POSIX_POOLED(
@@ -40,10 +27,10 @@ static ssize_t send_file(const sendfile_call_t *call) {
     size_t done = 0;
     int64_t deadline = haft_posix_socket_deadline(call->to, SO_SNDTIMEO);
     while (done < call->size) {
-        int flags = stop_blocking(call->to);
+        int flags = haft_io_stop_blocking(call->to);
         ssize_t sent = HAFT_POSIX_RESULT(
             SYSTEM(sendfile)(call->to, call->from, call->offset, call->size - done));
-        block_again(call->to, flags);
+        haft_io_block_again(call->to, flags);
         if (sent == -EAGAIN && flags >= 0)
             sent = haft_posix_wait(call->to, POLLOUT, deadline);
         else if (sent == 0)
@@ -82,18 +69,18 @@ typedef struct splice_call {
 
 static ssize_t splice_now(const splice_call_t *c) {
     unsigned flags = c->flags | SPLICE_F_NONBLOCK;
-    int from_flags = stop_blocking(c->from), to_flags = stop_blocking(c->to);
+    int from_flags = haft_io_stop_blocking(c->from), to_flags = haft_io_stop_blocking(c->to);
     ssize_t moved = c->copies ? HAFT_POSIX_RESULT(SYSTEM(tee)(c->from, c->to, c->size, flags))
                               : HAFT_POSIX_RESULT(SYSTEM(splice)(c->from, c->from_offset, c->to,
                                                                  c->to_offset, c->size, flags));
-    block_again(c->from, from_flags);
-    block_again(c->to, to_flags);
+    haft_io_block_again(c->from, from_flags);
+    haft_io_block_again(c->to, to_flags);
     return moved;
 }
 
 static ssize_t splice_waiting(const splice_call_t *c) {
-    bool waits = (c->flags & SPLICE_F_NONBLOCK) == 0 && haft_posix_blocks(c->from) &&
-                 haft_posix_blocks(c->to);
+    bool waits =
+        (c->flags & SPLICE_F_NONBLOCK) == 0 && haft_io_blocks(c->from) && haft_io_blocks(c->to);
     ssize_t moved;
     while ((moved = splice_now(c)) == -EAGAIN && waits) {
         int code = haft_posix_wait(c->from, POLLIN, HAFT_IO_FOREVER);

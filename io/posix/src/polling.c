@@ -95,7 +95,6 @@ HAFT_POSIX_EXPORT int ppoll(struct pollfd *entries, nfds_t count, const struct t
 int __poll_chk(struct pollfd *entries, nfds_t count, int milliseconds, size_t room);
 int __ppoll_chk(struct pollfd *entries, nfds_t count, const struct timespec *limit,
                 const sigset_t *mask, size_t room);
-__attribute__((noreturn)) void __chk_fail(void);
 
 HAFT_POSIX_EXPORT int __poll_chk(struct pollfd *entries, nfds_t count, int milliseconds,
                                  size_t room) {

@@ -76,7 +76,7 @@ static ssize_t transfer_a_little(const transfer_t *t) {
 }
 
 static ssize_t try_after_poll(const transfer_t *t) {
-    if (!haft_posix_blocks(t->descriptor))
+    if (!haft_io_blocks(t->descriptor))
         return transfer_plainly(t);
     struct pollfd entry = {t->descriptor, t->outward ? POLLOUT : POLLIN, 0};
     if (SYSTEM(poll)(&entry, 1, 0) == 0)
@@ -156,15 +156,15 @@ static bool goes_on(const transfer_t *t) {
     if (t->by_socket && !t->outward)
         return !has_control(t->message) && (t->flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL &&
                (t->simulated || (haft_io_socket_option(t->descriptor, SO_TYPE) == SOCK_STREAM &&
-                                 haft_posix_blocks(t->descriptor)));
+                                 haft_io_blocks(t->descriptor)));
     if (t->outward)
-        return t->simulated || haft_posix_blocks(t->descriptor);
+        return t->simulated || haft_io_blocks(t->descriptor);
     return !t->simulated && nature_of(t->descriptor) == FILE_ON_DISK;
 }
 
 /* `*deadline`, 0 before, is when the socket's limit ends, which is that of all the waits of a call. */
 static int wait_for_more(const transfer_t *t, int64_t *deadline) {
-    if (!haft_posix_blocks(t->descriptor))
+    if (!haft_io_blocks(t->descriptor))
         return -EAGAIN;
     if (*deadline == 0)
         *deadline =
@@ -509,7 +509,6 @@ ssize_t __pread64_chk(int descriptor, void *buffer, size_t size, off64_t offset,
 ssize_t __recv_chk(int socket, void *buffer, size_t size, size_t room, int flags);
 ssize_t __recvfrom_chk(int socket, void *restrict buffer, size_t size, size_t room, int flags,
                        __SOCKADDR_ARG address, socklen_t *restrict address_size);
-__attribute__((noreturn)) void __chk_fail(void);
 
 HAFT_POSIX_EXPORT ssize_t __read_chk(int descriptor, void *buffer, size_t size, size_t room) {
     if (size > room)

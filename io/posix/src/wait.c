@@ -65,11 +65,6 @@ ssize_t haft_posix_answer(ssize_t done, int before) {
 
 /* ---- Waiting ---- */
 
-bool haft_posix_blocks(int descriptor) {
-    int flags = fcntl(descriptor, F_GETFL);
-    return flags >= 0 && (flags & O_NONBLOCK) == 0;
-}
-
 int64_t haft_posix_deadline(const struct timespec *duration) {
     if (duration == NULL)
         return HAFT_IO_FOREVER;
@@ -173,7 +168,7 @@ void haft_posix_take_turns(int descriptor) {
     static unsigned calls;
     bool others_turn = haft_io_seed() != 0 ||
                        __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % CALLS_IN_A_ROW == 0;
-    if (!others_turn || !haft_posix_blocks(descriptor))
+    if (!others_turn || !haft_io_blocks(descriptor))
         return;
     HAFT_PERFORM(haft_io_yield); /* What was done stays done, also if that is cancelled. */
 }

@@ -1,8 +1,6 @@
 /* The calls of the C library, on tasks: what would block the thread lets the other tasks run. Each test is a
    run in which somebody else on the same thread does what the call waits for. */
-#include "../../tests/check_io.h"
-
-#include <haft/posix.h>
+#include "check_posix.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -20,9 +18,6 @@
 #include <sys/wait.h>
 #include <threads.h>
 #include <time.h>
-#include <unistd.h>
-
-static int ends[2];
 
 /* ---- Reading and writing ---- */
 
@@ -79,22 +74,10 @@ static void who_does_not_want_to_wait_gets_eagain(void) {
     CHECK_RUNS(ask_without_waiting);
 }
 
-enum { LARGE = 1 << 20 };
-static char large[LARGE];
-
-BODY(drain) {
-    static char buffer[LARGE / 8];
-    size_t sum = 0;
-    for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
-        sum += (size_t)got;
-    CHECK_EQUAL(sum, 4u * LARGE);
-    close(ends[0]);
-    return NULL;
-}
 BODY(write_much) {
     for (int socket = 0; socket < 2; socket++) {
         CHECK_EQUAL(socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends), 0);
-        haft_io_task_t *drained = haft_io_async(drain, NULL);
+        haft_io_task_t *drained = haft_io_async(drain, check_number(4 * LARGE));
         struct iovec parts[] = {{large, 3}, {NULL, 0}, {large + 3, LARGE - 3}};
         CHECK_EQUAL(write(ends[1], large, LARGE), LARGE);
         CHECK_EQUAL(writev(ends[1], parts, 3), LARGE);
@@ -103,6 +86,7 @@ BODY(write_much) {
         CHECK_EQUAL(write(ends[1], "abc", 3), 3);
         close(ends[1]);
         haft_io_join(drained, NULL);
+        close(ends[0]);
     }
     return NULL;
 }

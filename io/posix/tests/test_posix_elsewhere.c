@@ -2,9 +2,7 @@
 /* Calls that wait for what is not a descriptor of the task's own: the other end of a FIFO, a lock, a signal, a child, a
    command, the end of a thread; and those that move bytes from one descriptor to another. Each test is a run of
    one thread in which another task does what the call waits for. */
-#include "../../tests/check_io.h"
-
-#include <haft/posix.h>
+#include "check_posix.h"
 
 #include <arpa/nameser.h>
 #include <fcntl.h>
@@ -19,9 +17,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-static int ends[2];
 static char folder[] = "/tmp/haft-posix-XXXXXX", path[64];
 
 static void name_a_file(void) {
@@ -237,16 +233,6 @@ static void a_task_waits_for_a_record_lock_of_another_process(void) {
 
 /* ---- From one descriptor to another ---- */
 
-enum { LARGE = 1 << 20 };
-static char large[LARGE];
-BODY(drain) {
-    static char buffer[LARGE / 8];
-    size_t sum = 0;
-    for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
-        sum += (size_t)got;
-    CHECK_EQUAL(sum, (size_t)(intptr_t)argument);
-    return NULL;
-}
 BODY(send_files) {
     int file = open(path, O_RDWR | O_CREAT, 0600), copy = open(folder, O_RDWR | O_TMPFILE, 0600);
     CHECK_EQUAL(write(file, large, LARGE), LARGE);
