@@ -148,7 +148,7 @@ static void take_out(haft_io_waiter_t *waiter) {
 }
 
 int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
-                   const haft_io_operation_t *operation) {
+                   const haft_io_operation_t *operation, bool transfers) {
     static const short events_of[] = {POLLIN | POLLPRI | POLLRDHUP, POLLOUT};
     bool shared = cell->task->worker->shared;
     short events = haft_io_events_of(operation);
@@ -157,7 +157,7 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
     *waiter = (haft_io_waiter_t){.descriptor = entry,
                                  .cell = cell,
                                  .life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED),
-                                 .transfers = operation->kind <= HAFT_IO_SEND};
+                                 .transfers = transfers};
     haft_io_begin_to_wait_on(entry, operation->descriptor);
     int code = 0;
     lock(entry, shared);
@@ -166,8 +166,7 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
     for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD && code == 0; d++) {
         if ((events & events_of[d]) == 0)
             continue;
-        if (waiter->transfers && haft_io_transfers(entry, d) &&
-            haft_io_is_stream(operation->descriptor))
+        if (transfers && haft_io_transfers(entry, d) && haft_io_is_stream(operation->descriptor))
             code = -EBUSY;
         else
             haft_io_append(&entry->waiters[d], &waiter->links[d]);
@@ -226,7 +225,7 @@ int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *oper
                     haft_io_task_t *task) {
     haft_io_cell_t cell = {HAFT_IO_WAITING, task};
     haft_io_waiter_t waiter;
-    int code = haft_io_enlist(entry, &waiter, &cell, operation);
+    int code = haft_io_enlist(entry, &waiter, &cell, operation, operation->kind <= HAFT_IO_SEND);
     if (code != 0)
         return code;
     haft_io_count_in(task);

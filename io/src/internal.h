@@ -895,7 +895,7 @@ typedef struct haft_io_descriptor haft_io_descriptor_t;
 typedef struct haft_io_waiter {
     haft_io_cell_t *cell;
     uint32_t life;           /* of the number, when it began to wait */
-    bool transfers;          /* bytes of a stream */
+    bool transfers;          /* bytes of a stream, when they or room for them have come */
     bool asks;               /* the kernel itself, whose answer ends the wait */
     bool closed;             /* the descriptor was, before anything else came */
     haft_io_link_t links[2]; /* by direction */
@@ -968,18 +968,18 @@ static inline haft_io_descriptor_t *haft_io_known_descriptor(haft_io_descriptors
 /* Why there is no entry where one was to be made: -ENOMEM, or -EBADF for what is no descriptor. */
 int haft_io_without_entry(int descriptor);
 void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
-/* 0; -EBUSY if another task transfers bytes of the same stream in that direction. */
+/* 0; -EBUSY if it transfers bytes, and so does another task, of the same stream in that direction. */
 int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
-                   const haft_io_operation_t *operation);
+                   const haft_io_operation_t *operation, bool transfers);
 void haft_io_delist(haft_io_waiter_t *waiter);
-/* The same two for a transfer, in a run that is alone, where nobody else waits in that direction; of a descriptor that a
-   task has begun to wait on, then or before. */
+/* The same two in a run that is alone, where nobody else waits in that direction, for who reads, or has asked the kernel
+   to send; of a descriptor that a task has begun to wait on, then or before. */
 static inline void haft_io_enlist_first(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter,
                                         haft_io_cell_t *cell, enum haft_io_direction direction) {
     *waiter = (haft_io_waiter_t){.descriptor = descriptor,
                                  .cell = cell,
                                  .life = __atomic_load_n(&descriptor->life, __ATOMIC_RELAXED),
-                                 .transfers = true};
+                                 .transfers = direction == HAFT_IO_INWARD};
     haft_io_append(&descriptor->waiters[direction], &waiter->links[direction]);
 }
 static inline void haft_io_delist_first(haft_io_waiter_t *waiter,

@@ -104,7 +104,7 @@ int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *work
         if (known == NULL)
             continue;
         haft_io_operation_t operation = haft_io_operation_of(&entries[i]);
-        code = haft_io_enlist(known, &waiters[i], &cell, &operation);
+        code = haft_io_enlist(known, &waiters[i], &cell, &operation, false);
         if (code == -EBADF) /* Once it is in a list, who closes the descriptor says so. */
             waiters[i].closed = true;
     }

@@ -194,11 +194,11 @@ int haft_io_events_of_end(const object_t *end, short events) {
 
 /* `real`: to write to what the end reads from. */
 static int pour_out(const object_t *end, int real) {
+    if (end->count == 0)
+        return 0;
     size_t first_run = end->size - end->first < end->count ? end->size - end->first : end->count;
     struct iovec parts[] = {{end->bytes + end->first, first_run},
                             {end->bytes, end->count - first_run}};
-    if (end->count == 0)
-        return 0;
     ssize_t written = HAFT_IO_RESULT(writev(real, parts, 2));
     return written < 0 ? (int)written : (size_t)written == end->count ? 0 : -ENOBUFS;
 }

@@ -153,9 +153,16 @@ static bool kernel_does(const haft_io_runner_t *runner, const haft_io_operation_
     return nature == HAFT_IO_FILE && (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_WRITE);
 }
 
+/* A send waits for no room (-EAGAIN). So it is done when the kernel has taken it, whenever its task goes on, and is in no
+   other's way: one who knows by the peer's answer that it was sent may send next. */
+static void prepare_send(struct io_uring_sqe *entry, int descriptor, const void *buffer,
+                         size_t size) {
+    io_uring_prep_send(entry, descriptor, buffer, at_once(size), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static void prepare(struct io_uring_sqe *entry, const haft_io_operation_t *o, int nature) {
     if (nature == HAFT_IO_SOCKET && sends(o))
-        io_uring_prep_send(entry, o->descriptor, o->buffer, at_once(o->size), MSG_NOSIGNAL);
+        prepare_send(entry, o->descriptor, o->buffer, o->size);
     else if (nature == HAFT_IO_SOCKET)
         io_uring_prep_recv(entry, o->descriptor, o->buffer, at_once(o->size), o->flags);
     else if (o->kind == HAFT_IO_READ)
@@ -184,7 +191,9 @@ static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descr
         return -ECANCELED;
     haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
     request_t request;
-    int code = haft_io_enlist(known, &request.waiter, &cell, operation);
+    bool sent_at_once = nature == HAFT_IO_SOCKET && sends(operation);
+    int code = haft_io_enlist(known, &request.waiter, &cell, operation,
+                              operation->kind <= HAFT_IO_SEND && !sent_at_once);
     if (code != 0)
         return code;
     struct io_uring_sqe *entry = haft_io_uring_entry(state);
@@ -231,11 +240,8 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         while (done == -EINTR);
         if (done > 0 && !sends(operation))
             HAFT_IO_TELL_VALGRIND(DEFINED, operation->buffer, (size_t)done);
-        /* A descriptor that does not block, or that is another file by now; or another task sends, and there may be
-           room for both. */
-        bool is_tried =
-            done == -EAGAIN || done == -ENOTSOCK || (done == -EBUSY && sends(operation));
-        if (!is_tried)
+        /* There is no room, the descriptor does not block, or it is another file by now. */
+        if (done != -EAGAIN && done != -ENOTSOCK)
             return done;
         learn_nature(known, operation->descriptor);
     }
@@ -272,7 +278,7 @@ static HAFT_IO_HOT ssize_t write_by_ring(haft_io_runner_t *runner, int descripto
     haft_io_begin_to_wait_on(known, descriptor);
     haft_io_enlist_first(known, &request.waiter, &cell, HAFT_IO_OUTWARD);
     struct io_uring_sqe *entry = haft_io_uring_entry(runner->worker->backend_state);
-    io_uring_prep_send(entry, descriptor, buffer, at_once(size), MSG_NOSIGNAL);
+    prepare_send(entry, descriptor, buffer, size);
     begin(task, entry, &request);
     haft_io_wait_here(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "write");
     haft_io_delist_first(&request.waiter, HAFT_IO_OUTWARD);
@@ -394,7 +400,7 @@ static int prepare_polls(const struct pollfd *entries, request_t *requests, size
         if (known == NULL || code != 0)
             continue;
         haft_io_operation_t operation = haft_io_operation_of(&entries[i]);
-        code = haft_io_enlist(known, &requests[i].waiter, cell, &operation);
+        code = haft_io_enlist(known, &requests[i].waiter, cell, &operation, false);
         if (code != 0) {
             requests[i].waiter.closed = code == -EBADF;
             continue;

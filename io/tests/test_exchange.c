@@ -357,12 +357,12 @@ BODY(read_meanwhile) {
 
 /* What the answer's task waits for is the next message: another may write meanwhile, and wait for that, too. */
 static void *get_load(void *unused) {
-    they_get_text(0, "text");
     receive_much(0, LOAD);
     return unused;
 }
 BODY(write_meanwhile) {
     begin(serve, exchange_text);
+    they_get_text(0, "text");
     haft_io_task_t *reader = haft_io_async(get_load, NULL);
     CHECK_EQUAL(setsockopt(ours[0], SOL_SOCKET, SO_SNDBUF, &(int){MUCH}, sizeof(int)), 0);
     for (int sent = 0; sent < LOAD; sent += MUCH)

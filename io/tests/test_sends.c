@@ -139,6 +139,38 @@ BODY(send_all_to_one_in_rounds) {
     return NULL;
 }
 
+/* ---- After another, whose message has come, and who has not gone on ---- */
+
+enum { FIRST, SECOND, LOAD = 4 << 20 };
+static char load[LOAD];
+static void *take_load(void *unused) {
+    for (size_t got = 0; got < LOAD;) {
+        ssize_t more = haft_io_read(theirs[SECOND], &(char[4096]){0}, 4096);
+        CHECK(more > 0);
+        got += (size_t)more;
+    }
+    return unused;
+}
+static void *send_a_load_after_another(void *pair) {
+    send_after_a_byte(pair);
+    if ((intptr_t)pair != FIRST)
+        return NULL;
+    while (arrived(SECOND) != MESSAGE)
+        haft_io_yield();
+    haft_io_task_t *taker = haft_io_async(take_load, NULL);
+    CHECK_EQUAL(haft_io_write_all(ours[SECOND], load, LOAD), 0);
+    CHECK_EQUAL(haft_io_join(taker, NULL), 0);
+    return NULL;
+}
+static void all_have_sent(void) {
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(sent[i], MESSAGE);
+}
+BODY(send_a_load_after_others) {
+    in_scope_of_all(send_a_load_after_another, all_have_sent);
+    return NULL;
+}
+
 /* ---- To who has gone ---- */
 
 static void *send_to_nobody(void *pair) {
@@ -215,6 +247,10 @@ static void run_in_rounds(const haft_io_options_t *options) {
 static void what_tasks_of_all_threads_send_to_one_stream_is_sent(void) {
     check_everywhere(run_in_rounds);
 }
+static void who_knows_that_another_has_sent_may_send_next(void) {
+    body = send_a_load_after_others;
+    check_everywhere(run_on);
+}
 static void who_sends_to_nobody_gets_an_error_and_no_signal(void) {
     body = send_all_to_nobody;
     check_everywhere(run_on);
@@ -227,6 +263,7 @@ static void what_was_cancelled_or_closed_is_reported_as_it_was_done(void) {
 int main(void) {
     RUN(what_all_send_arrives);
     RUN(what_tasks_of_all_threads_send_to_one_stream_is_sent);
+    RUN(who_knows_that_another_has_sent_may_send_next);
     RUN(who_sends_to_nobody_gets_an_error_and_no_signal);
     RUN(what_was_cancelled_or_closed_is_reported_as_it_was_done);
     return check_end();
