@@ -153,8 +153,17 @@ wait_to_receive(haft_io_channel_t *channel, void *value, int64_t deadline) {
     return wait_for(channel, false, value, deadline);
 }
 
+/* Other threads may always have something for the channel, or take it. (A simulation has none, and the same order
+   whether the process has threads or not.) */
+static inline bool has_its_turn(void) {
+    haft_io_worker_t *worker = haft_io_worker();
+    return haft_io_this_task() == NULL || worker->simulated != NULL || haft_io_has_its_turn(worker);
+}
+
 static inline __attribute__((always_inline)) int do_any(haft_io_channel_t *channel, bool sends,
                                                         void *value, int64_t deadline) {
+    if (HAFT_IO_UNLIKELY(!has_its_turn()))
+        return haft_io_cancelled();
     haft_io_place_t *other = NULL;
     haft_io_guard(&channel->lock);
     int code = do_now(channel, sends, value, &other);

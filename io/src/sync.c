@@ -13,11 +13,13 @@ static int finish(int code) {
 /*
  * A release does not give the mutex to the first who waits, but lets him go on and try: meanwhile whoever runs
  * may take it and give it back, many times, without a switch. If it is held when he tries, he waits at
- * the front, and the next release hands it over. So he is passed over only until his turn to run has come.
+ * the front, and the next release hands it over. So he is passed over only until his turn to run has come, which
+ * it does: those who pass him too often wait, behind all others.
  *
- * While the mutex is free and somebody waits, one is on his way: `called`.
+ * While the mutex is free and somebody waits, one is on his way: `called` counts how often it was taken since, from 1.
  */
 enum { HAS_IT = HAFT_IO_ARMS }; /* the outcome for who was handed it */
+enum { MOST_PASSED = 256 };
 
 static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
     haft_io_cell_t cell = haft_io_cell_to_wait(&mutex->lock);
@@ -34,7 +36,7 @@ static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wa
             haft_io_unguard(&mutex->lock);
             return haft_io_code_of(outcome);
         }
-        mutex->called = false;
+        mutex->called = 0;
         if (!mutex->held) {
             mutex->held = true;
             haft_io_unguard(&mutex->lock);
@@ -48,17 +50,27 @@ static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wa
 
 /* Under the lock. */
 static void pass_on(haft_io_mutex_t *mutex) {
-    while (mutex->waiting.first != NULL && !mutex->called && !mutex->held) {
+    while (mutex->waiting.first != NULL && mutex->called == 0 && !mutex->held) {
         haft_io_place_t *place = haft_io_first_leaves(&mutex->waiting);
         bool has_it = place->outcome == HAS_IT;
-        if (haft_io_cell_win(place->cell, place->outcome))
-            *(has_it ? &mutex->held : &mutex->called) = true;
+        if (haft_io_cell_win(place->cell, place->outcome)) {
+            mutex->held = has_it;
+            mutex->called = !has_it;
+        }
     }
+}
+
+/* A child of fork, where nobody is on his way, does not wait. */
+static bool may_pass(haft_io_mutex_t *mutex) {
+    if (mutex->called > MOST_PASSED)
+        return haft_io_is_in_child(haft_io_this_task());
+    mutex->called++;
+    return true;
 }
 
 static int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
     haft_io_guard(&mutex->lock);
-    if (HAFT_IO_UNLIKELY(mutex->held))
+    if (HAFT_IO_UNLIKELY(mutex->held) || (HAFT_IO_UNLIKELY(mutex->called != 0) && !may_pass(mutex)))
         return await_mutex(mutex, deadline, kind);
     mutex->held = true;
     haft_io_unguard(&mutex->lock);

@@ -4,7 +4,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static char order[256];
 static void note(const char *what) {
@@ -696,6 +698,79 @@ static void who_chooses_a_closed_channel_for_ever_lets_others_go_on(void) {
     CHECK_EQUAL(haft_io_run(choose_what_is_closed, NULL, &(haft_io_options_t){.threads = 2}), 0);
 }
 
+/* Nor does one that locks, or sends and receives, again and again and never waits. */
+static bool others_went_on;
+static void *lock_for_others(void *unused) {
+    CHECK_EQUAL(haft_io_lock(&mutex), 0);
+    others_went_on = true;
+    haft_io_unlock(&mutex);
+    return unused;
+}
+BODY(lock_until_others_have_gone_on) {
+    others_went_on = false;
+    haft_io_lock(&mutex);
+    haft_io_task_t *another = haft_io_async(lock_for_others, NULL);
+    haft_io_yield();
+    haft_io_unlock(&mutex);
+    int times = 0;
+    for (; !others_went_on; times++) {
+        CHECK_EQUAL(haft_io_lock(&mutex), 0);
+        haft_io_unlock(&mutex);
+    }
+    CHECK_EQUAL(times, 257);
+    CHECK_EQUAL(haft_io_join(another, NULL), 0);
+    CHECK(!mutex.held && mutex.called == 0 && mutex.waiting.first == NULL);
+    return NULL;
+}
+BODY(lock_for_long_in_a_child) {
+    haft_io_lock(&mutex);
+    haft_io_task_t *another = haft_io_async(lock_for_others, NULL);
+    haft_io_yield();
+    haft_io_unlock(&mutex);
+    pid_t child = fork();
+    for (int i = 0; child == 0 && i < 1000; i++) {
+        haft_io_lock(&mutex);
+        haft_io_unlock(&mutex);
+    }
+    if (child == 0)
+        _exit(42);
+    int status;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    CHECK_EQUAL(haft_io_join(another, NULL), 0);
+    return NULL;
+}
+static void who_locks_again_and_again_passes_over_who_waits_256_times(void) {
+    CHECK_RUNS(lock_until_others_have_gone_on);
+    CHECK_RUNS(lock_for_long_in_a_child);
+}
+
+static void *go_on(void *unused) {
+    others_went_on = true;
+    return unused;
+}
+BODY(send_and_receive_until_others_have_gone_on) {
+    haft_io_channel_t *numbers = haft_io_channel_new(sizeof(int), 1);
+    others_went_on = false;
+    haft_io_task_t *another = haft_io_async(go_on, NULL);
+    while (!others_went_on) {
+        CHECK_EQUAL(haft_io_channel_send(numbers, &(int){1}), 0);
+        CHECK_EQUAL(haft_io_channel_receive(numbers, &(int){0}), 0);
+    }
+    CHECK_EQUAL(haft_io_join(another, NULL), 0);
+    haft_io_channel_free(numbers);
+    return NULL;
+}
+static void *nothing(void *unused) {
+    return unused;
+}
+static void a_channel_that_is_always_ready_lets_others_go_on(void) {
+    pthread_t another; /* While there is one, no channel is simple. */
+    CHECK_EQUAL(pthread_create(&another, NULL, nothing, NULL), 0);
+    CHECK_RUNS(send_and_receive_until_others_have_gone_on);
+    pthread_join(another, NULL);
+}
+
 BODY(choose_without_channels) {
     haft_io_channel_t *numbers = haft_io_channel_new(sizeof(int), 1);
     int value = 0;
@@ -752,6 +827,8 @@ int main(void) {
     RUN(a_choice_among_a_thousand_needs_no_large_stack);
     RUN(no_choice_is_passed_over_where_several_choose_by_turns);
     RUN(who_chooses_a_closed_channel_for_ever_lets_others_go_on);
+    RUN(who_locks_again_and_again_passes_over_who_waits_256_times);
+    RUN(a_channel_that_is_always_ready_lets_others_go_on);
     RUN(a_choice_without_a_channel_is_never_done);
     RUN(an_object_may_end_with_the_only_wait_for_it);
     RUN(a_promise_may_end_when_it_has_been_kept);

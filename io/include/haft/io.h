@@ -148,7 +148,10 @@ int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(
  */
 int haft_io_join(haft_io_task_t *task, void **result);
 
-/* Lets every other task that can run go first. */
+/*
+ * Lets every other task that can run go first. For a long computation: what reads, writes, chooses, sends or receives
+ * again and again and never waits does this by itself, after 64 times in a row.
+ */
 static inline int haft_io_yield(void) {
     int code = HAFT_PERFORM(haft_io_yield);
     return code == 0 ? 0 : haft_io_cancelled();
@@ -551,7 +554,8 @@ typedef struct haft_io_waiting {
 
 typedef struct haft_io_mutex {
     uint32_t lock;
-    bool held, called;
+    bool held;
+    uint16_t called;
     haft_io_waiting_t waiting;
 } haft_io_mutex_t;
 
@@ -561,7 +565,8 @@ typedef struct haft_io_mutex {
  *
  * An unlock lets the first who waits go on and take the mutex. Others that run before him may take it, and give
  * it back; if it is held when his turn has come, the next unlock hands it to him. So he is passed over
- * only while he could not run yet, and a task that locks and unlocks in a loop costs no switch each time.
+ * only while he could not run yet, and a task that locks and unlocks in a loop costs no switch each time; but after
+ * 256 times in a row a lock waits, too, behind all others.
  */
 int haft_io_lock(haft_io_mutex_t *mutex);
 int haft_io_lock_until(haft_io_mutex_t *mutex, int64_t deadline);
