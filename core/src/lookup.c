@@ -39,10 +39,29 @@ static const haft_clause_t *clause_for(const haft_handles_t *handles, haft_effec
     return handles->all ? &any_clause : NULL;
 }
 
-haft_handled_t haft_search(hafti_scope_t *from, haft_effect_t *effect, uint32_t shape) {
+/* What a scope remembers holds for those further in, too, unless one of them handles the effect, or has the switch made
+   out of line. */
+static bool knows(hafti_scope_t *scope, haft_effect_t *effect, unsigned slot, bool slow,
+                  hafti_found_t *found) {
+    hafti_found_t read;
+    bool is_known = (hafti_read_either(hafti_entry_in(scope, slot), effect, &read) ||
+                     hafti_read_either(hafti_second_entry(scope, effect), effect, &read)) &&
+                    (!slow || (read.with & HAFTI_CLAUSE_MARK) != 0);
+    if (is_known)
+        *found = read;
+    return is_known;
+}
+
+/* To the handler; or, unless `known` is NULL, to the first scope that knows the way: so what a new fiber performs first
+   does not cost its depth. Then `*known`, which was empty, is what that remembers. */
+HAFTI_INLINE haft_handled_t walk(hafti_scope_t *from, haft_effect_t *effect, unsigned slot,
+                                 uint32_t shape, hafti_found_t *known) {
     haft_handled_t found = {.slow = haft_tools_active};
     hafti_thread_t *thread = hafti_thread();
     for (hafti_scope_t *scope = from; scope != NULL; scope = scope->outer) {
+        if (known != NULL && HAFTI_UNLIKELY(scope->filled != 0) &&
+            knows(scope, effect, slot, found.slow, known))
+            return found;
         (void)haft_scope_serial(thread, scope);
         found.slow |= scope->slow;
         found.clause = clause_for(scope->handles, effect, shape);
@@ -53,6 +72,18 @@ haft_handled_t haft_search(hafti_scope_t *from, haft_effect_t *effect, uint32_t 
     }
     return found;
 }
+
+haft_handled_t haft_search(hafti_scope_t *from, haft_effect_t *effect, uint32_t shape) {
+    return walk(from, effect, 0, shape, NULL);
+}
+
+#if !defined(NDEBUG) && !defined(HAFT_FREESTANDING)
+const char *haft_invalid_known(hafti_thread_t *thread, haft_effect_t *effect, hafti_found_t known) {
+    haft_handled_t handled = haft_search(thread->current, effect, effect->default_clause.shape);
+    hafti_scope_t *scope = handled.clause != NULL ? handled.scope : &thread->defaults;
+    return known.scope == scope ? NULL : "what a scope remembers is what a walk finds";
+}
+#endif
 
 hafti_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect) {
     const haft_clause_t *clause = handled.clause;
@@ -176,8 +207,15 @@ void hafti_unhandled(haft_effect_t *effect) {
 }
 
 static __attribute__((noinline)) hafti_found_t find(hafti_thread_t *thread, haft_effect_t *effect,
-                                                    uint32_t shape) {
-    haft_handled_t handled = haft_search(thread->current, effect, shape);
+                                                    unsigned slot, uint32_t shape) {
+    hafti_found_t known = {0, NULL};
+    bool is_declared_so = shape == effect->default_clause.shape;
+    haft_handled_t handled = is_declared_so ? walk(thread->current, effect, slot, shape, &known)
+                                            : haft_search(thread->current, effect, shape);
+    if (known.scope != NULL) {
+        HAFT_CHECK_KNOWN(thread, effect, known);
+        return known;
+    }
     if (handled.clause != NULL)
         return haft_found_of(handled, effect);
     const haft_clause_t *clause = clause_for(
@@ -204,7 +242,7 @@ HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32
     hafti_found_t found;
     bool is_known = read_known(known, serial, effect, &found);
     if (HAFTI_UNLIKELY(!is_known))
-        found = find(thread, effect, shape);
+        found = find(thread, effect, slot, shape);
     bool unhandled = is_unhandled(found, effect);
     if (HAFTI_UNLIKELY(unhandled && is_error))
         hafti_unhandled(effect);

@@ -16,6 +16,8 @@ const char *haft_invalid_fiber(const haft_fiber_t *fiber);
 const char *haft_invalid_claimed(const haft_fiber_t *fiber);
 /* Of the scopes around the running code, as far out as can be looked at each time. */
 const char *haft_invalid_chain(const hafti_thread_t *thread);
+/* Of what one of them remembers of an effect (lookup.c). */
+const char *haft_invalid_known(hafti_thread_t *thread, haft_effect_t *effect, hafti_found_t known);
 
 HAFTI_COLD __attribute__((noreturn)) void haft_invalid(const char *invariant,
                                                        const haft_fiber_t *fiber);
@@ -24,6 +26,7 @@ HAFTI_COLD __attribute__((noreturn)) void haft_invalid(const char *invariant,
 #    define HAFT_CHECK_FIBER(fiber) ((void)0)
 #    define HAFT_CHECK_CLAIMED(fiber) ((void)0)
 #    define HAFT_CHECK_CHAIN(thread) ((void)0)
+#    define HAFT_CHECK_KNOWN(thread, effect, known) ((void)0)
 #else
 #    define HAFT_CHECK_VALID(invariant, fiber)                                                     \
         do {                                                                                       \
@@ -34,6 +37,8 @@ HAFTI_COLD __attribute__((noreturn)) void haft_invalid(const char *invariant,
 #    define HAFT_CHECK_FIBER(fiber) HAFT_CHECK_VALID(haft_invalid_fiber(fiber), fiber)
 #    define HAFT_CHECK_CLAIMED(fiber) HAFT_CHECK_VALID(haft_invalid_claimed(fiber), fiber)
 #    define HAFT_CHECK_CHAIN(thread) HAFT_CHECK_VALID(haft_invalid_chain(thread), NULL)
+#    define HAFT_CHECK_KNOWN(thread, effect, known)                                                \
+        HAFT_CHECK_VALID(haft_invalid_known(thread, effect, known), NULL)
 #endif
 
 #endif

@@ -195,6 +195,40 @@ let c_effects =
                    let c = answering 200 (fun () -> perform (Ask a)) in
                    a + b + c + perform_ask 1)
                  5)) );
+    ( "what was asked on the fiber of C itself before is asked across OCaml's fibers",
+      fun () ->
+        check "sum" 66
+          (answer
+             (fun () ->
+               let a = perform_ask 1 in
+               let across () = keeping (fun () -> perform_ask a) in
+               let b = answering 100 across in
+               let c = answering 100 (fun () -> answering 100 (call across)) in
+               a + b + c + answering 100 (fun () -> call_with_roots across ()) - 8)
+             10);
+        let fiber =
+          start (fun () ->
+              ignore (perform_ask 1);
+              let ask () = raise (Stop (string_of_int (perform_ask 2))) in
+              let caught () =
+                match ask () with
+                | () -> Alcotest.fail "it returned"
+                | exception Stop reply ->
+                    Gc.compact ();
+                    int_of_string reply
+              in
+              check "a reply" 7 (answering 0 (fun () -> keeping (call caught))))
+        in
+        check "itself" 1 (resume fiber 0);
+        let across () =
+          let question = keeping (fun () -> resume fiber 6) in
+          Gc.compact ();
+          raise (Stop (string_of_int question))
+        in
+        (match across () with
+        | () -> Alcotest.fail "it returned"
+        | exception Stop text -> Alcotest.(check string) "across" "2" text);
+        check "the end" (-1) (answering 0 (fun () -> resume fiber 7)) );
     ( "a handler of C in place",
       fun () ->
         check "sum" 55
