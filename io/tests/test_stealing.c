@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of several threads: stealing, joins, scopes, cancels, channels and descriptors between tasks of
-   different threads; sleeping without wake-ups. */
+   different threads. */
 #include "check_io.h"
 
 #include <netinet/in.h>
@@ -747,24 +747,7 @@ static void blocking_work_is_done_for_tasks_of_all_threads(void) {
     CHECK_EQUAL(atomic_load(&worked), 400);
 }
 
-/* ---- Nothing to do ---- */
-
-static long switches(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_nvcsw;
-}
-BODY(sleep_for_long) {
-    haft_io_sleep(30 * HAFT_IO_MILLISECOND); /* until all threads sleep */
-    long before = switches();
-    haft_io_sleep(300 * HAFT_IO_MILLISECOND);
-    CHECK(switches() - before <= 4);
-    return NULL;
-}
-static void threads_without_work_are_not_woken(void) {
-    if (check_bare())
-        CHECK_RUNS_ON(4, sleep_for_long);
-}
+/* ---- Wake-ups ---- */
 
 /* Each of the two wakes the other, which has gone to sleep meanwhile. */
 static haft_io_channel_t *there, *back;
@@ -825,7 +808,6 @@ int main(void) {
         RUN(closing_ends_a_wait_on_another_thread_with_an_error);
         RUN(closing_ends_the_waits_of_a_thousand);
         RUN(blocking_work_is_done_for_tasks_of_all_threads);
-        RUN(threads_without_work_are_not_woken);
         RUN(no_wake_up_is_lost);
     } while (check_failures == 0 && (double)time(NULL) < begin + seconds);
     return check_end();
