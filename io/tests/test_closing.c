@@ -280,6 +280,11 @@ static void a_thread_that_is_cancelled_while_it_closes_leaves_no_trace(void) {
 /* While a task sends a file, who closes the connection leaves that to the task. What others begin before it goes on
    ends with an error, and the connection ends. */
 static int file;
+static atomic_bool is_put_off;
+static void await_close(void) { /* Another thread may have taken the task before. */
+    while (!atomic_load(&is_put_off))
+        haft_io_yield();
+}
 static void *send_zeros(void *unused) {
     enum { AT_ONCE = 1 << 20 };
     int64_t offset = 0;
@@ -291,10 +296,12 @@ static void *send_zeros(void *unused) {
     return unused;
 }
 static void *read_late(void *unused) {
+    await_close();
     CHECK_EQUAL(read_lent(), -EBADF);
     return unused;
 }
 static void *write_late(void *unused) {
+    await_close();
     CHECK_EQUAL(haft_io_write(ends[0], "x", 1), -EBADF);
     return unused;
 }
@@ -319,12 +326,14 @@ static void get_to_the_end(int connection) {
     CHECK(size == 0 || size == -ECONNRESET);
 }
 static void *close_beside(void *unused) {
+    atomic_store(&is_put_off, false);
     haft_io_spawn(send_zeros, NULL);
     haft_io_sleep(10 * HAFT_IO_MILLISECOND); /* It waits for room. */
     haft_io_spawn(read_late, NULL);
     haft_io_spawn(read_of_others, NULL);
     haft_io_spawn(write_late, NULL); /* with others */
     CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    atomic_store(&is_put_off, true);
     haft_io_yield();
     haft_io_close(of_others[1]);
     return unused;
