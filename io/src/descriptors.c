@@ -8,7 +8,8 @@
  *
  * An operation that another thread does, of the run or of its pool, counts itself in `uses`, and so does one that
  * makes more than one system call with the number; a descriptor is closed by the last of them, or by who closes
- * it when there is none. So nobody has its number when the system gives it to another file.
+ * it when there is none. So nobody has its number when the system gives it to another file. In a run that is alone
+ * the others count themselves only while a close is put off: worker->plain.
  *
  *   uses           | the number is                    | an operation, or a close, that comes now
  *   n              | a file's; n operations use it    | uses it, too; closes it
@@ -300,7 +301,21 @@ static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int 
     return code;
 }
 
-ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+static void put_off(haft_io_worker_t *worker, unsigned count) {
+    if (worker->shared)
+        return;
+    worker->put_off = count;
+    worker->plain = count == 0 && !worker->forked;
+}
+
+static void end_use(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
+    if (__atomic_sub_fetch(&entry->uses, 1, __ATOMIC_ACQ_REL) != CLOSING)
+        return;
+    close_now(worker, entry, descriptor);
+    put_off(worker, worker->put_off - 1);
+}
+
+ssize_t haft_io_operate_counted(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     haft_io_worker_t *worker = runner->worker;
     int descriptor = operation->descriptor;
     haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, true);
@@ -309,8 +324,7 @@ ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *op
     if (!begin_use(entry))
         return -EBADF;
     ssize_t done = worker->backend->operate(runner, operation);
-    if (__atomic_sub_fetch(&entry->uses, 1, __ATOMIC_ACQ_REL) == CLOSING)
-        close_now(worker, entry, descriptor);
+    end_use(worker, entry, descriptor);
     return done;
 }
 
@@ -323,8 +337,8 @@ int haft_io_begin_use(haft_io_worker_t *worker, int descriptor) {
 
 void haft_io_end_use(haft_io_worker_t *worker, int descriptor) {
     haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
-    if (entry != NULL && __atomic_sub_fetch(&entry->uses, 1, __ATOMIC_ACQ_REL) == CLOSING)
-        close_now(worker, entry, descriptor);
+    if (entry != NULL)
+        end_use(worker, entry, descriptor);
 }
 
 int haft_io_use(haft_io_use_t *use) {
@@ -370,5 +384,8 @@ int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
     unlock(entry, worker->shared);
     if ((uses & CLOSING) != 0)
         return -EBADF;
-    return uses == 0 ? close_now(worker, entry, descriptor) : 0;
+    if (uses == 0)
+        return close_now(worker, entry, descriptor);
+    put_off(worker, worker->put_off + 1);
+    return 0;
 }

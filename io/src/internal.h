@@ -433,7 +433,8 @@ struct haft_io_worker {
     haft_io_link_t *woken; /* where what can go on goes: `ready`; `polled` while the loop polls */
     unsigned foreseen;     /* the first of `polled`, as many as their memory was asked for */
     bool shared;           /* the run is */
-    bool plain; /* it is not, nor is this a child of fork: waits may be made by haft_io_wait_here */
+    /* It is not, nor is this a child of fork, nor is a close put off: operations and waits may take short ways. */
+    bool plain;
     bool favours;        /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */
     unsigned operations; /* that the running task has done since it waited last */
@@ -463,8 +464,9 @@ struct haft_io_worker {
     haft_io_timers_t timers;                 /* the first words of which belong to the line */
     haft_io_counters_t counters;             /* any thread reads */
     haft_io_lent_t *lent[HAFT_IO_MOST_KEPT]; /* that its next reads may have */
-    unsigned searches;                       /* so often it looks for work before it sleeps */
-    int64_t slept_at;                        /* when it slept last */
+    unsigned put_off;  /* closes that are left to who uses the descriptor; in a run that is alone */
+    unsigned searches; /* so often it looks for work before it sleeps */
+    int64_t slept_at;  /* when it slept last */
     haft_io_runner_t *idle;
     unsigned idle_count;
     unsigned free_count; /* counted in a shared run only */
@@ -997,8 +999,8 @@ bool haft_io_is_tcp(int descriptor);
 /* In a run that is alone: whether a task waits on the descriptor. */
 bool haft_io_is_waited_on(haft_io_descriptors_t *descriptors, int descriptor);
 
-/* An operation in a shared run: the number is nobody else's while it is under way. */
-ssize_t haft_io_operate_shared(haft_io_runner_t *runner, haft_io_operation_t *operation);
+/* An operation that counts itself, or -EBADF: the number is nobody else's while it is under way. */
+ssize_t haft_io_operate_counted(haft_io_runner_t *runner, haft_io_operation_t *operation);
 /* Ends the waits on the descriptor with -EBADF, and closes it when none of its operations is under way. */
 int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor);
 

@@ -286,8 +286,8 @@ static bool may_go_on(haft_io_worker_t *worker) {
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     if (!may_go_on(runner->worker))
         return -ECANCELED;
-    if (HAFT_IO_UNLIKELY(runner->worker->shared))
-        return haft_io_operate_shared(runner, operation);
+    if (HAFT_IO_UNLIKELY(!runner->worker->plain))
+        return haft_io_operate_counted(runner, operation);
     return runner->worker->backend->operate(runner, operation);
 }
 
@@ -330,7 +330,7 @@ OPERATION(wait_for, clause, int, HAFT_IO_POLL, p->descriptor, p->events, NULL, 0
 static HAFT_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
     haft_io_runner_t *runner = state;
     const haft_io_backend_t *backend = runner->worker->backend;
-    if (HAFT_IO_UNLIKELY(backend->read_lent == NULL || runner->worker->shared))
+    if (HAFT_IO_UNLIKELY(backend->read_lent == NULL || !runner->worker->plain))
         return general_read_lent(runner, p);
     return may_go_on(runner->worker) ? backend->read_lent(runner, p->descriptor, p->bytes)
                                      : -ECANCELED;
@@ -338,7 +338,7 @@ static HAFT_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_re
 static HAFT_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
     haft_io_runner_t *runner = state;
     const haft_io_backend_t *backend = runner->worker->backend;
-    if (HAFT_IO_UNLIKELY(backend->write == NULL || runner->worker->shared))
+    if (HAFT_IO_UNLIKELY(backend->write == NULL || !runner->worker->plain))
         return general_write(runner, p);
     return may_go_on(runner->worker) ? backend->write(runner, p->descriptor, p->buffer, p->size)
                                      : -ECANCELED;
@@ -384,7 +384,7 @@ ssize_t haft_io_exchange_rest(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exc
 static HAFT_IO_HOT ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exchange) * p) {
     haft_io_runner_t *runner = state;
     const haft_io_backend_t *backend = runner->worker->backend;
-    if (HAFT_IO_UNLIKELY(backend->exchange == NULL || runner->worker->shared))
+    if (HAFT_IO_UNLIKELY(backend->exchange == NULL || !runner->worker->plain))
         return haft_io_exchange_rest(runner, p, 0);
     return may_go_on(runner->worker) ? backend->exchange(runner, p) : -ECANCELED;
 }

@@ -57,7 +57,7 @@ static int poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner, str
 int haft_io_poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner,
                     struct pollfd *entries, size_t count, int64_t deadline) {
     haft_io_worker_t *worker = runner->worker;
-    if (!worker->shared)
+    if (worker->plain)
         return poll_by(await, runner, entries, count, deadline);
     size_t used = 0;
     int ready = 0;

@@ -338,7 +338,7 @@ static void *close_beside(void *unused) {
     haft_io_close(of_others[1]);
     return unused;
 }
-static void close_while_a_file_is_sent(bool was_read) {
+static void close_while_a_file_is_sent(bool was_read, bool is_left) {
     enum { SIZE = 1 << 26 };
     make_connection();
     file = memfd_create("zeros", MFD_CLOEXEC);
@@ -348,6 +348,8 @@ static void close_while_a_file_is_sent(bool was_read) {
         CHECK_EQUAL(haft_io_write(ends[1], "x", 1), 1);
         CHECK_EQUAL(read_lent(), 1);
     }
+    if (is_left)
+        CHECK_EQUAL(haft_io_write(ends[1], "x", 1), 1);
     CHECK_EQUAL(haft_io_scope(close_beside, NULL, NULL), 0);
     get_to_the_end(ends[1]);
     haft_io_close(ends[1]);
@@ -355,8 +357,10 @@ static void close_while_a_file_is_sent(bool was_read) {
     haft_io_close(file);
 }
 BODY(close_while_files_are_sent) {
-    close_while_a_file_is_sent(false);
-    close_while_a_file_is_sent(true);
+    close_while_a_file_is_sent(false, false);
+    close_while_a_file_is_sent(true, false);
+    close_while_a_file_is_sent(false, true);
+    close_while_a_file_is_sent(true, true);
     return NULL;
 }
 BODY(close_while_files_are_sent_for_a_while) {
