@@ -112,6 +112,18 @@ static HAFT_IO_COLD void enter_gate(haft_io_runner_t *runner) {
     runner->gated = true;
 }
 
+/* (In a child of fork the task goes on at once, and has to keep the gate.) */
+HAFT_IO_COLD bool haft_io_goes_on_after_others(void) {
+    haft_io_runner_t *runner = haft_io_this_task()->runner;
+    bool gated = runner->gated && !runner->worker->forked;
+    if (gated)
+        leave_gate(runner);
+    bool goes_on = HAFT_PERFORM(haft_io_yield) == 0;
+    if (gated)
+        enter_gate(runner);
+    return goes_on;
+}
+
 /* Every task that waits has this frame on its stack: so a deadline has another. */
 static uint32_t wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, const char *waits_for) {
     haft_io_runner_t *runner = cell->task->runner;

@@ -14,7 +14,7 @@ static int finish(int code) {
  * A release does not give the mutex to the first who waits, but lets him go on and try: meanwhile whoever runs
  * may take it and give it back, many times, without a switch. If it is held when he tries, he waits at
  * the front, and the next release hands it over. So he is passed over only until his turn to run has come, which
- * it does: those who pass him too often wait, behind all others.
+ * it does: a task that takes the mutex too often meanwhile lets the others of its thread go first.
  *
  * While the mutex is free and somebody waits, one is on his way: `called` counts how often it was taken since, from 1.
  */
@@ -60,17 +60,28 @@ static void pass_on(haft_io_mutex_t *mutex) {
     }
 }
 
-/* A child of fork, where nobody is on his way, does not wait. */
-static bool may_pass(haft_io_mutex_t *mutex) {
-    if (mutex->called > MOST_PASSED)
-        return haft_io_is_in_child(haft_io_this_task());
-    mutex->called++;
-    return true;
+/* Before a free mutex is taken while one is on his way. False: a cancel has reached the task. Nobody waits here for him,
+   whose thread may be busy, and who is not there in a child of fork. */
+static bool pass(haft_io_mutex_t *mutex) {
+    if (mutex->called++ <= MOST_PASSED)
+        return true;
+    mutex->called = 1;
+    if (haft_io_this_task() == NULL) /* Threads go on without each other. */
+        return true;
+    haft_io_unguard(&mutex->lock);
+    bool goes_on = haft_io_goes_on_after_others();
+    haft_io_guard(&mutex->lock);
+    return goes_on;
 }
 
 static int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
     haft_io_guard(&mutex->lock);
-    if (HAFT_IO_UNLIKELY(mutex->held) || (HAFT_IO_UNLIKELY(mutex->called != 0) && !may_pass(mutex)))
+    if (HAFT_IO_UNLIKELY(mutex->called != 0) && !mutex->held && !pass(mutex) &&
+        kind == HAFT_IO_CANCELLABLE) {
+        haft_io_unguard(&mutex->lock);
+        return -ECANCELED;
+    }
+    if (HAFT_IO_UNLIKELY(mutex->held))
         return await_mutex(mutex, deadline, kind);
     mutex->held = true;
     haft_io_unguard(&mutex->lock);

@@ -3,6 +3,7 @@
 #include "check_io.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -722,27 +723,61 @@ BODY(lock_until_others_have_gone_on) {
     CHECK(!mutex.held && mutex.called == 0 && mutex.waiting.first == NULL);
     return NULL;
 }
-BODY(lock_for_long_in_a_child) {
-    haft_io_lock(&mutex);
+static void who_locks_again_and_again_passes_over_who_waits_256_times(void) {
+    CHECK_RUNS(lock_until_others_have_gone_on);
+}
+
+/* Who waits for the mutex is called on another thread, which is busy until the mutex has been taken many times. */
+static int busy;
+static void *be_busy(void *unused) {
+    __atomic_store_n(&busy, true, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&busy, __ATOMIC_SEQ_CST))
+        ;
+    return unused;
+}
+BODY(wait_for_mutex_on_a_busy_thread) {
     haft_io_task_t *another = haft_io_async(lock_for_others, NULL);
     haft_io_yield();
-    haft_io_unlock(&mutex);
-    pid_t child = fork();
-    for (int i = 0; child == 0 && i < 1000; i++) {
-        haft_io_lock(&mutex);
-        haft_io_unlock(&mutex);
-    }
-    if (child == 0)
-        _exit(42);
-    int status;
-    CHECK_EQUAL(waitpid(child, &status, 0), child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    haft_io_spawn(be_busy, NULL);
     CHECK_EQUAL(haft_io_join(another, NULL), 0);
     return NULL;
 }
-static void who_locks_again_and_again_passes_over_who_waits_256_times(void) {
-    CHECK_RUNS(lock_until_others_have_gone_on);
-    CHECK_RUNS(lock_for_long_in_a_child);
+BODY(run_busy_thread) {
+    CHECK_RUNS(wait_for_mutex_on_a_busy_thread);
+    return NULL;
+}
+static bool lock_many_times(void) {
+    bool done = true;
+    for (int i = 0; i < 1000 && done; i++) {
+        done = haft_io_lock_until(&mutex, 0) == 0;
+        if (done)
+            haft_io_unlock(&mutex);
+    }
+    return done;
+}
+BODY(lock_many_times_while_another_is_called) {
+    pthread_t another;
+    haft_io_lock(&mutex);
+    CHECK_EQUAL(pthread_create(&another, NULL, run_busy_thread, NULL), 0);
+    while (!__atomic_load_n(&busy, __ATOMIC_SEQ_CST))
+        sched_yield();
+    haft_io_unlock(&mutex);
+    CHECK(mutex.called != 0);
+    bool done = lock_many_times();
+    pid_t child = fork();
+    if (child == 0)
+        _exit(lock_many_times() ? 42 : 1);
+    int status;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    __atomic_store_n(&busy, false, __ATOMIC_SEQ_CST);
+    CHECK(done && WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    pthread_join(another, NULL);
+    CHECK(!mutex.held && mutex.called == 0 && mutex.waiting.first == NULL);
+    return NULL;
+}
+static void a_mutex_that_is_free_is_not_waited_for(void) {
+    CHECK_RUNS(lock_many_times_while_another_is_called);
+    lock_many_times_while_another_is_called(NULL);
 }
 
 static void *go_on(void *unused) {
@@ -828,6 +863,7 @@ int main(void) {
     RUN(no_choice_is_passed_over_where_several_choose_by_turns);
     RUN(who_chooses_a_closed_channel_for_ever_lets_others_go_on);
     RUN(who_locks_again_and_again_passes_over_who_waits_256_times);
+    RUN(a_mutex_that_is_free_is_not_waited_for);
     RUN(a_channel_that_is_always_ready_lets_others_go_on);
     RUN(a_choice_without_a_channel_is_never_done);
     RUN(an_object_may_end_with_the_only_wait_for_it);

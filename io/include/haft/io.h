@@ -149,8 +149,8 @@ int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(
 int haft_io_join(haft_io_task_t *task, void **result);
 
 /*
- * Lets every other task that can run go first. For a long computation: what reads, writes, chooses, sends or receives
- * again and again and never waits does this by itself, after 64 times in a row.
+ * Lets every other task that can run go first. For a long computation: what reads, writes or chooses again and again and
+ * never waits does this by itself, after 64 times in a row; so does who sends and receives, where other threads do, too.
  */
 static inline int haft_io_yield(void) {
     int code = HAFT_PERFORM(haft_io_yield);
@@ -565,8 +565,9 @@ typedef struct haft_io_mutex {
  *
  * An unlock lets the first who waits go on and take the mutex. Others that run before him may take it, and give
  * it back; if it is held when his turn has come, the next unlock hands it to him. So he is passed over
- * only while he could not run yet, and a task that locks and unlocks in a loop costs no switch each time; but after
- * 256 times in a row a lock waits, too, behind all others.
+ * only while he could not run yet, and a task that locks and unlocks in a loop costs no switch each time: after 256
+ * times in a row a lock lets the other tasks of the thread go first, as haft_io_yield. A mutex that is free is never
+ * waited for.
  */
 int haft_io_lock(haft_io_mutex_t *mutex);
 int haft_io_lock_until(haft_io_mutex_t *mutex, int64_t deadline);

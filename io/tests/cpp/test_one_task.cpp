@@ -6,6 +6,7 @@
 #include "../check_io.h"
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -118,6 +119,36 @@ static void a_read_lets_the_other_threads_and_tasks_go_on_and_the_policy_chooses
         });
     });
     CHECK(order == "cxayb");
+}
+
+static void who_operates_again_and_again_lets_the_other_threads_of_the_run_go_on() {
+    io::run([] {
+        haft::run([] {
+            bool others_went_on = false;
+            pipe_ends pipe;
+            haft::thread<> one = haft::fork([&] { others_went_on = true; });
+            while (!others_went_on) {
+                CHECK_EQUAL(haft_io_write(pipe.writer.get(), "x", 1), 1);
+                CHECK_EQUAL(pipe.read(), 'x');
+            }
+            one.join();
+
+            io::mutex mutex;
+            std::unique_lock holder(mutex);
+            haft::thread<> other = haft::fork([&] {
+                std::scoped_lock by(mutex);
+                others_went_on = true;
+            });
+            others_went_on = false;
+            haft::yield();
+            while (!others_went_on) {
+                holder.unlock();
+                holder.lock();
+            }
+            holder.unlock();
+            other.join();
+        });
+    });
 }
 
 static void a_killed_thread_is_unwound_where_it_waits() {
@@ -466,6 +497,7 @@ int main() {
     RUN(threads_of_a_run_in_a_task_return_throw_and_have_names);
     RUN(a_policy_chooses_who_goes_on);
     RUN(a_read_lets_the_other_threads_and_tasks_go_on_and_the_policy_chooses_after_it);
+    RUN(who_operates_again_and_again_lets_the_other_threads_of_the_run_go_on);
     RUN(a_killed_thread_is_unwound_where_it_waits);
     RUN(an_exception_that_nobody_joins_leaves_the_run_and_unwinds_the_others);
     RUN(a_deadline_ends_a_run);
