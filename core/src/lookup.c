@@ -77,14 +77,6 @@ haft_handled_t haft_search(hafti_scope_t *from, haft_effect_t *effect, uint32_t 
     return walk(from, effect, 0, shape, NULL);
 }
 
-#if !defined(NDEBUG) && !defined(HAFT_FREESTANDING)
-const char *haft_invalid_known(hafti_thread_t *thread, haft_effect_t *effect, hafti_found_t known) {
-    haft_handled_t handled = haft_search(thread->current, effect, effect->default_clause.shape);
-    hafti_scope_t *scope = handled.clause != NULL ? handled.scope : &thread->defaults;
-    return known.scope == scope ? NULL : "what a scope remembers is what a walk finds";
-}
-#endif
-
 hafti_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect) {
     const haft_clause_t *clause = handled.clause;
     if (clause->kind == HAFT_CLAUSE_TAIL || clause->kind == HAFT_CLAUSE_NEVER)
@@ -206,6 +198,26 @@ void hafti_unhandled(haft_effect_t *effect) {
         effect->name, effect->where, haft_fiber_label(fiber));
 }
 
+static hafti_found_t by_handler_or_default(hafti_thread_t *thread, haft_handled_t handled,
+                                           haft_effect_t *effect, uint32_t shape) {
+    if (handled.clause != NULL)
+        return haft_found_of(handled, effect);
+    const haft_clause_t *clause = clause_for(
+        &(haft_handles_t){1, 0, HAFTI_SET_FIXED, &effect->default_clause}, effect, shape);
+    return (hafti_found_t){(uintptr_t)clause + HAFTI_CLAUSE_MARK, &thread->defaults};
+}
+
+#if !defined(NDEBUG) && !defined(HAFT_FREESTANDING)
+const char *haft_invalid_known(hafti_thread_t *thread, haft_effect_t *effect, hafti_found_t known) {
+    uint32_t shape = effect->default_clause.shape;
+    haft_handled_t handled = haft_search(thread->current, effect, shape);
+    hafti_found_t found = by_handler_or_default(thread, handled, effect, shape);
+    return known.scope == found.scope && known.with == found.with
+               ? NULL
+               : "what a scope remembers is what a walk finds";
+}
+#endif
+
 static __attribute__((noinline)) hafti_found_t find(hafti_thread_t *thread, haft_effect_t *effect,
                                                     unsigned slot, uint32_t shape) {
     hafti_found_t known = {0, NULL};
@@ -216,11 +228,7 @@ static __attribute__((noinline)) hafti_found_t find(hafti_thread_t *thread, haft
         HAFT_CHECK_KNOWN(thread, effect, known);
         return known;
     }
-    if (handled.clause != NULL)
-        return haft_found_of(handled, effect);
-    const haft_clause_t *clause = clause_for(
-        &(haft_handles_t){1, 0, HAFTI_SET_FIXED, &effect->default_clause}, effect, shape);
-    return (hafti_found_t){(uintptr_t)clause + HAFTI_CLAUSE_MARK, &thread->defaults};
+    return by_handler_or_default(thread, handled, effect, shape);
 }
 
 /* Nobody handles it: its only clause is a default that is not there. */
