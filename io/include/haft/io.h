@@ -707,10 +707,10 @@ int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadli
 
 /*
  * For libraries that let one of several tasks go on at a time: `leave` is called when the current
- * task is about to wait, in any function of this header but haft_io_yield, and `enter` when it could
- * go on: it does after the event that `enter` returns was set, which clears the event; at once if
- * that is NULL. Both must not wait, nor call functions that are for tasks. A gate that is NULL ends
- * this; it lasts until the task ends, and is not inherited.
+ * task is about to wait, or to let others go first, in any function of this header but
+ * haft_io_yield, and `enter` when it could go on: it does after the event that `enter` returns was
+ * set, which clears the event; at once if that is NULL. Both must not wait, nor call functions that
+ * are for tasks. A gate that is NULL ends this; it lasts until the task ends, and is not inherited.
  */
 typedef struct haft_io_gate {
     void (*leave)(struct haft_io_gate *gate);
