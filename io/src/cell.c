@@ -112,13 +112,14 @@ static HAFT_IO_COLD void enter_gate(haft_io_runner_t *runner) {
     runner->gated = true;
 }
 
-/* (In a child of fork the task goes on at once, and has to keep the gate.) */
+/* In a child of fork the task goes on at once, and has to keep the gate. What a cleanup can do at once no cancel keeps it
+   from, however much that is. */
 HAFT_IO_COLD bool haft_io_goes_on_after_others(void) {
     haft_io_runner_t *runner = haft_io_this_task()->runner;
     bool gated = runner->gated && !runner->worker->forked;
     if (gated)
         leave_gate(runner);
-    bool goes_on = HAFT_PERFORM(haft_io_yield) == 0;
+    bool goes_on = HAFT_PERFORM(haft_io_yield) == 0 || runner->unwinding;
     if (gated)
         enter_gate(runner);
     return goes_on;

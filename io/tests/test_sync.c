@@ -806,6 +806,29 @@ static void a_channel_that_is_always_ready_lets_others_go_on(void) {
     pthread_join(another, NULL);
 }
 
+/* ---- Cleanups ---- */
+
+enum { VERY_MANY = 200 };
+static void send_very_many(haft_io_channel_t **numbers) {
+    for (int i = 0; i < VERY_MANY; i++)
+        CHECK_EQUAL(haft_io_channel_send(*numbers, &i), 0);
+    CHECK_EQUAL(haft_io_channel_send(*numbers, &(int){0}), -ECANCELED);
+}
+BODY(be_cancelled_and_send) {
+    __attribute__((cleanup(send_very_many), unused)) haft_io_channel_t *numbers = channel;
+    haft_io_cancel(haft_io_this_scope());
+    haft_io_sleep(HAFT_IO_SECOND);
+    return NULL;
+}
+static void a_cleanup_does_at_once_what_it_can_however_much_that_is(void) {
+    pthread_t another;
+    CHECK_EQUAL(pthread_create(&another, NULL, nothing, NULL), 0);
+    channel = haft_io_channel_new(sizeof(int), VERY_MANY);
+    CHECK_EQUAL(haft_io_run(be_cancelled_and_send, NULL, NULL), -ECANCELED);
+    haft_io_channel_free(channel);
+    pthread_join(another, NULL);
+}
+
 BODY(choose_without_channels) {
     haft_io_channel_t *numbers = haft_io_channel_new(sizeof(int), 1);
     int value = 0;
@@ -865,6 +888,7 @@ int main(void) {
     RUN(who_locks_again_and_again_passes_over_who_waits_256_times);
     RUN(a_mutex_that_is_free_is_not_waited_for);
     RUN(a_channel_that_is_always_ready_lets_others_go_on);
+    RUN(a_cleanup_does_at_once_what_it_can_however_much_that_is);
     RUN(a_choice_without_a_channel_is_never_done);
     RUN(an_object_may_end_with_the_only_wait_for_it);
     RUN(a_promise_may_end_when_it_has_been_kept);

@@ -265,11 +265,11 @@ int haft_io_first(haft_io_call_t *calls, size_t count);
 /* ---- Cancellation --------------------------------------------------------------------------- */
 
 /*
- * A cancel reaches a task where it waits, and nowhere else: an operation that can be done at once is
- * done. The wait is withdrawn, from the kernel too, and the stack is unwound up to the body of the
- * cancelled scope, so that cleanups and destructors run (C: __attribute__((cleanup)), with
- * -fexceptions). An operation that the kernel has finished by then counts as done: its result is
- * returned, and the cancel reaches the task at its next wait.
+ * A cancel reaches a task where it waits, or lets others go first (haft_io_yield), and nowhere else:
+ * any other operation that can be done at once is done. The wait is withdrawn, from the kernel too,
+ * and the stack is unwound up to the body of the cancelled scope, so that cleanups and destructors
+ * run (C: __attribute__((cleanup)), with -fexceptions). An operation that the kernel has finished by
+ * then counts as done: its result is returned, and the cancel reaches the task at its next wait.
  *
  * In a cleanup that runs while the stack is unwound, a wait returns -ECANCELED, unless it is inside
  * haft_io_shield.
