@@ -225,7 +225,8 @@ typedef struct haft_io_scope_options {
  *
  * If the body or a task of the scope fails (haft_io_fail), the body and the other tasks are
  * cancelled; when they have ended, haft_io_scope returns the code of the first failure. It returns
- * 0 when nothing failed, -ETIMEDOUT after the deadline, -ECANCELED after haft_io_cancel. A cancel
+ * 0 when nothing failed, -ECANCELED after haft_io_cancel, and -ETIMEDOUT when the deadline has cut short the
+ * body or a task, or was told to `on_cancel`: what was done just when it passed counts as done. A cancel
  * of the caller cancels the scope, too; if the scope still has tasks then, it reaches the caller here.
  * Tasks that have started on other threads are waited for like all others.
  *
