@@ -405,6 +405,10 @@ int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
  * run, returns -EBADF, and never data of another file that gets the same number. Where a thread of the task's run
  * has to end the wait first, this returns 0 at once, and the descriptor is closed after that thread's next poll.
  * A descriptor that a task has waited on must be closed by this function and no other.
+ *
+ * Only waits are ended. A task on another thread that is between two operations goes on with the number, which may be
+ * another file's by then: who shares a descriptor with other threads cancels the tasks that use it, and closes when
+ * these have ended.
  */
 int haft_io_close(int descriptor);
 
