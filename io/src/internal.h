@@ -290,11 +290,13 @@ struct haft_io_scope_state {
     haft_io_failures_t *failures;
     haft_io_on_cancel_t *on_cancel; /* until somebody has taken it, under the lock, to tell it */
     haft_io_timer_t timer;
-    haft_io_several_t *several; /* whose calls its tasks are */
-    int code;                   /* why it was cancelled, or 0 */
-    bool cancelled;             /* itself or by one further out; read by any thread */
-    bool moves;                 /* its tasks do */
-    bool timed; /* its timer is to be added where its owner, which is OFFERED, is taken */
+    haft_io_several_t *several;    /* whose calls its tasks are */
+    haft_io_scope_t *cancelled_by; /* this one, or one further out; set before `cancelled` */
+    int code;                      /* with what it ends, if not 0 */
+    bool late;      /* its deadline has passed; `code` follows when that cuts something short */
+    bool cancelled; /* itself or by one further out; read by any thread */
+    bool moves;     /* its tasks do */
+    bool timed;     /* its timer is to be added where its owner, which is OFFERED, is taken */
     bool shielded;
     bool owner_unwinding, owner_returns_cancels; /* as they were outside */
 };

@@ -32,6 +32,18 @@ static void tell_cancel(haft_io_on_cancel_t *told) {
     }
 }
 
+/* A cancel has reached who waits in the scope, or wants to be told. If it is that of a deadline, the scope that has
+   it ends with -ETIMEDOUT: something was cut short. */
+static void cut_short(haft_io_scope_t *scope) {
+    if (!__atomic_load_n(&scope->cancelled, __ATOMIC_ACQUIRE))
+        return;
+    haft_io_scope_t *by = scope->cancelled_by;
+    haft_io_lock_scope(by);
+    if (by->late && by->code == 0)
+        by->code = -ETIMEDOUT;
+    haft_io_unlock_scope(by);
+}
+
 static void tell_end(haft_io_on_cancel_t **on_cancel) {
     if (HAFT_IO_UNLIKELY(*on_cancel != NULL))
         (*on_cancel)->done(*on_cancel, false);
@@ -67,9 +79,12 @@ void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_
     haft_io_lock_scope(outer);
     haft_io_append(&outer->inner, &scope->sibling);
     scope->cancelled = outer->cancelled && !scope->shielded;
+    scope->cancelled_by = outer->cancelled_by;
     if (HAFT_IO_UNLIKELY(scope->cancelled))
         take_on_cancel(scope, &told);
     haft_io_unlock_scope(outer);
+    if (HAFT_IO_UNLIKELY(told != NULL))
+        cut_short(scope);
     tell_cancel(told);
 }
 
@@ -187,7 +202,8 @@ bool haft_io_scope_finish(haft_io_scope_t *scope) {
 /* ---- Cancelling ---- */
 
 /* Under its lock. */
-static void cancel_tasks(haft_io_scope_t *scope) {
+static void cancel_tasks(haft_io_scope_t *scope, haft_io_scope_t *by) {
+    scope->cancelled_by = by;
     /* In a shared run, before a look at the tasks' cells. */
     __atomic_store_n(&scope->cancelled, true, scope->shared ? __ATOMIC_SEQ_CST : __ATOMIC_RELAXED);
     for (haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next)
@@ -227,18 +243,20 @@ static void spread(haft_io_scope_t *top, haft_io_on_cancel_t **told) {
          scope = haft_io_next_scope(scope, top, down, &depth)) {
         down = !scope->cancelled && (scope == top || !scope->shielded);
         if (down) {
-            cancel_tasks(scope);
+            cancel_tasks(scope, top);
             take_on_cancel(scope, told);
         }
     }
 }
 
-/* Called under the lock, returns without. */
+/* Called under the lock, returns without. `code` 0: what it cuts short says why. */
 static void cancel_locked(haft_io_scope_t *scope, int code) {
     haft_io_on_cancel_t *told = NULL;
     if (scope->code == 0)
         scope->code = code;
     spread(scope, &told);
+    if (scope->late && scope->code == 0 && told != NULL)
+        scope->code = -ETIMEDOUT;
     haft_io_unlock_scope(scope);
     tell_cancel(told);
 }
@@ -261,7 +279,10 @@ void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, c
 }
 
 static void time_out(haft_io_timer_t *timer) {
-    haft_io_scope_cancel(HAFT_IO_OWNER(timer, haft_io_scope_t, timer), -ETIMEDOUT);
+    haft_io_scope_t *scope = HAFT_IO_OWNER(timer, haft_io_scope_t, timer);
+    haft_io_lock_scope(scope);
+    scope->late = true;
+    cancel_locked(scope, 0);
 }
 
 /* ---- Opening ---- */
@@ -410,6 +431,8 @@ bool haft_io_return_cancels(bool returns) {
 
 int haft_io_cancelled(void) {
     haft_io_task_t *task = haft_io_this_task();
+    if (task != NULL)
+        cut_short(task->runner->scope);
     if (task == NULL || task->runner->unwinding || task->runner->returns_cancels)
         return -ECANCELED;
     task->runner->unwinding = true;

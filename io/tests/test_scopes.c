@@ -374,6 +374,73 @@ static void a_deadline_cancels_a_scope_that_has_not_ended(void) {
     CHECK_RUNS(limited);
 }
 
+BODY(sleep_two) {
+    haft_io_sleep(2 * HAFT_IO_MILLISECOND);
+    return NULL;
+}
+BODY(be_shielded) {
+    haft_io_shield(sleep_two, NULL);
+    return "done";
+}
+BODY(be_shielded_and_sleep) {
+    haft_io_spawn(too_late, NULL);
+    return be_shielded(NULL);
+}
+BODY(be_shielded_and_cut_inside) {
+    haft_io_scope(be_shielded_and_sleep, NULL, NULL);
+    return "not cut, since it asks for cancels";
+}
+BODY(be_shielded_and_fail) {
+    be_shielded(NULL);
+    haft_io_fail(-EIO, "too late, and for nothing");
+}
+static int with_a_millisecond(void *(*body)(void *), void **result) {
+    haft_io_scope_options_t soon = {.deadline = haft_io_now() + HAFT_IO_MILLISECOND};
+    return haft_io_scope_with(&soon, body, NULL, result);
+}
+BODY(be_late) {
+    void *result = NULL;
+    CHECK_EQUAL(with_a_millisecond(be_shielded, &result), 0);
+    CHECK_SAME_TEXT(result, "done");
+    CHECK_EQUAL(with_a_millisecond(be_shielded_and_sleep, NULL), -ETIMEDOUT);
+    haft_io_return_cancels(true);
+    CHECK_EQUAL(with_a_millisecond(be_shielded_and_cut_inside, NULL), -ETIMEDOUT);
+    CHECK_EQUAL(with_a_millisecond(be_shielded_and_fail, NULL), -EIO);
+    return NULL;
+}
+static void a_deadline_is_no_error_where_it_cuts_nothing_short(void) {
+    CHECK_EQUAL(haft_io_simulate(be_late, NULL, &(haft_io_simulation_t){.seed = 1}), 0);
+    CHECK_RUNS(be_late);
+}
+
+static int late_ends[2];
+BODY(read_before_the_deadline) {
+    char byte;
+    return haft_io_read(late_ends[0], &byte, 1) == 1 ? "read" : NULL;
+}
+BODY(write_and_hold_the_thread) {
+    haft_io_write_all(late_ends[1], "x", 1);
+    for (int64_t start = haft_io_now(); haft_io_now() < start + 3 * HAFT_IO_MILLISECOND;)
+        continue;
+    return NULL;
+}
+BODY(read_at_the_deadline) {
+    char byte;
+    void *result = NULL;
+    CHECK_EQUAL(haft_io_pipe(late_ends), 0);
+    haft_io_spawn(write_and_hold_the_thread, NULL);
+    int code = with_a_millisecond(read_before_the_deadline, &result);
+    CHECK_EQUAL(code, result != NULL ? 0 : -ETIMEDOUT);
+    if (result == NULL) /* then it is there still */
+        CHECK_EQUAL(haft_io_read(late_ends[0], &byte, 1), 1);
+    haft_io_close(late_ends[0]);
+    haft_io_close(late_ends[1]);
+    return NULL;
+}
+static void what_is_read_when_the_deadline_passes_is_not_lost(void) {
+    CHECK_RUNS(read_at_the_deadline);
+}
+
 BODY(join_long) {
     haft_io_task_t *task = haft_io_async(sleep_long, "joined ");
     haft_io_join(task, NULL);
@@ -623,6 +690,8 @@ int main(void) {
     RUN(who_asked_for_it_gets_a_code_instead_of_unwinding);
     RUN(a_cleanup_that_waits_is_refused_unless_it_is_shielded);
     RUN(a_deadline_cancels_a_scope_that_has_not_ended);
+    RUN(a_deadline_is_no_error_where_it_cuts_nothing_short);
+    RUN(what_is_read_when_the_deadline_passes_is_not_lost);
     RUN(a_cancelled_join_leaves_nothing_behind);
     RUN(a_scope_that_another_effect_unwinds_ends_its_tasks_first);
     RUN(all_of_these_and_the_first_of_these);

@@ -225,7 +225,8 @@ typedef struct haft_io_scope_options {
  *
  * If the body or a task of the scope fails (haft_io_fail), the body and the other tasks are
  * cancelled; when they have ended, haft_io_scope returns the code of the first failure. It returns
- * 0 when nothing failed, -ETIMEDOUT after the deadline, -ECANCELED after haft_io_cancel. A cancel
+ * 0 when nothing failed, -ECANCELED after haft_io_cancel, and -ETIMEDOUT when the deadline has cut short the
+ * body or a task, or was told to `on_cancel`: what was done just when it passed counts as done. A cancel
  * of the caller cancels the scope, too; if the scope still has tasks then, it reaches the caller here.
  * Tasks that have started on other threads are waited for like all others.
  *
@@ -404,6 +405,10 @@ int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
  * run, returns -EBADF, and never data of another file that gets the same number. Where a thread of the task's run
  * has to end the wait first, this returns 0 at once, and the descriptor is closed after that thread's next poll.
  * A descriptor that a task has waited on must be closed by this function and no other.
+ *
+ * Only waits are ended. A task on another thread that is between two operations goes on with the number, which may be
+ * another file's by then: who shares a descriptor with other threads cancels the tasks that use it, and closes when
+ * these have ended.
  */
 int haft_io_close(int descriptor);
 

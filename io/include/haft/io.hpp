@@ -266,7 +266,8 @@ template <scope_body F>
 decltype(auto) scope(F function) {
     return io::scope(scope_options{}, std::move(function));
 }
-/* A time of any clock, which is asked once, or so much later than now. */
+/* A time of any clock, which is asked once, or so much later than now. Throws timed_out if the body, or a task of the
+   scope, was cut short; if all had done what they were to do when the time came, what the body returned is returned. */
 template <typename Clock, typename Duration, scope_body F>
 decltype(auto) with_deadline(std::chrono::time_point<Clock, Duration> deadline, F function) {
     scope_options options;

@@ -143,6 +143,9 @@ static inline bool haft_posix_on_task(void) {
 
 /* ---- errno ---- */
 
+/* Where an effect has had -ECANCELED: a cancel has cut the task's wait short. Returns that, and never unwinds. */
+int haft_posix_cancelled(void);
+
 /* The address of errno is looked up afresh: it may be another thread's after a wait. */
 int haft_posix_error(void);
 void haft_posix_set_error(int error);

@@ -10,7 +10,7 @@ static int sleep_until(int64_t deadline, struct timespec *left) {
         nanoseconds = nanoseconds > 0 ? nanoseconds : 0;
         *left = (struct timespec){nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
     }
-    return code;
+    return code == 0 ? 0 : haft_posix_cancelled();
 }
 
 static int sleep_for(const struct timespec *duration, struct timespec *left) {

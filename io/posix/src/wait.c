@@ -58,7 +58,16 @@ static __attribute__((noinline)) void set_host_error(int error) {
     h_errno = error;
 }
 
+int haft_posix_cancelled(void) {
+    bool before = haft_io_return_cancels(true);
+    int code = haft_io_cancelled();
+    haft_io_return_cancels(before);
+    return code;
+}
+
 ssize_t haft_posix_answer(ssize_t done, int before) {
+    if (done == -ECANCELED)
+        haft_posix_cancelled();
     haft_posix_set_error(done >= 0 ? before : (int)-done);
     return done >= 0 ? done : -1;
 }
@@ -106,6 +115,8 @@ int64_t haft_posix_socket_deadline(int socket, int option) {
 int haft_posix_wait(int descriptor, short events, int64_t deadline) {
     struct pollfd entry = {descriptor, events, 0};
     int ready = HAFT_PERFORM(haft_io_poll, &entry, 1, deadline);
+    if (ready == -ECANCELED)
+        return haft_posix_cancelled();
     if (ready <= 0)
         return ready < 0 ? ready : -EAGAIN;
     return (entry.revents & POLLNVAL) != 0 ? -EBADF : 0;
@@ -113,9 +124,10 @@ int haft_posix_wait(int descriptor, short events, int64_t deadline) {
 
 int haft_posix_call_blocking(void (*function)(void *), void *argument) {
     int code = HAFT_PERFORM(haft_io_call_blocking, function, argument);
-    if (code == 0 || code == -ECANCELED)
-        return code;
-    function(argument);
+    if (code == -ECANCELED)
+        return haft_posix_cancelled();
+    if (code != 0)
+        function(argument);
     return 0;
 }
 

@@ -711,6 +711,28 @@ static void a_deadline_is_an_error_that_says_so() {
     CHECK(late);
 }
 
+static void a_body_that_has_returned_is_not_late() {
+    int value = 0;
+    bool late = false;
+    io::simulate({.seed = 1}, [&] {
+        auto in_shield = [] {
+            io::shield([] { io::sleep_for(2ms); });
+            return 7;
+        };
+        value = io::with_deadline(1ms, in_shield);
+        try {
+            io::with_deadline(1ms, [&] {
+                io::spawn([] { io::sleep_for(1h); });
+                return in_shield();
+            });
+        } catch (const std::system_error &error) {
+            late = error.code() == std::errc::timed_out;
+        }
+    });
+    CHECK_EQUAL(value, 7);
+    CHECK(late);
+}
+
 static void a_deadline_that_is_over_at_the_beginning_cancels_the_scope() {
     int late = 0;
     io::simulate({.seed = 1}, [&] {
@@ -754,6 +776,7 @@ int main() {
     RUN(tasks_run_on_several_threads);
     RUN(a_cancel_that_is_swallowed_comes_back_at_the_next_wait);
     RUN(a_deadline_is_an_error_that_says_so);
+    RUN(a_body_that_has_returned_is_not_late);
     RUN(a_deadline_that_is_over_at_the_beginning_cancels_the_scope);
     return check_end();
 }
