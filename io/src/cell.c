@@ -112,8 +112,8 @@ static HAFT_IO_COLD void enter_gate(haft_io_runner_t *runner) {
     runner->gated = true;
 }
 
-/* In a child of fork the task goes on at once, and has to keep the gate. What a cleanup can do at once no cancel keeps it
-   from, however much that is. */
+/* A task for which everything is ready at once must not keep the others waiting for ever. In a child of fork it goes on
+   at once, and has to keep the gate. What a cleanup can do at once no cancel keeps it from, however much that is. */
 HAFT_IO_COLD bool haft_io_goes_on_after_others(void) {
     haft_io_runner_t *runner = haft_io_this_task()->runner;
     bool gated = runner->gated && !runner->worker->forked;

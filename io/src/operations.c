@@ -272,8 +272,6 @@ ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
 
 /* ---- Scheduled ---- */
 
-/* A task for which everything is ready at once must not keep the others waiting for ever. In a function of its own,
-   since a task that waits has its caller's frame on its stack. */
 static bool may_go_on(haft_io_worker_t *worker) {
     HAFT_IO_COUNT(worker->counters.operations);
     return haft_io_has_its_turn(worker);
