@@ -179,6 +179,40 @@ static void nobody_wakes_early_with_a_scheduler_or_without(void) {
     sleep_a_little(NULL);
 }
 
+/* Very many timers at once, of which each second one is cancelled. */
+static int sleepers, slept_well;
+static int64_t time_of(intptr_t sleeper) {
+    return start + (100 + sleeper * 7919 % 100) * HAFT_IO_MILLISECOND;
+}
+static void *sleep_one_of_many(void *sleeper) {
+    haft_io_sleep_until(time_of((intptr_t)sleeper));
+    slept_well += haft_io_now() >= time_of((intptr_t)sleeper) && (intptr_t)sleeper % 2 == 0;
+    return NULL;
+}
+static void *start_each_second(void *first) {
+    for (int i = (intptr_t)first != 0; i < sleepers; i += 2)
+        haft_io_spawn(sleep_one_of_many, check_number(i));
+    return NULL;
+}
+BODY(start_each_second_and_cancel) {
+    start_each_second(check_number(1));
+    haft_io_sleep_until(start + 50 * HAFT_IO_MILLISECOND);
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+BODY(start_very_many_sleepers) {
+    start = haft_io_now() + HAFT_IO_SECOND;
+    sleepers = check_times(50000);
+    slept_well = 0;
+    start_each_second(check_number(0));
+    CHECK_EQUAL(haft_io_scope(start_each_second_and_cancel, NULL, NULL), -ECANCELED);
+    return NULL;
+}
+static void very_many_sleepers_wake_in_time_or_are_cancelled(void) {
+    CHECK_RUNS(start_very_many_sleepers);
+    CHECK_EQUAL(slept_well, (sleepers + 1) / 2);
+}
+
 static void *sleep_until_the_past(void *text) {
     CHECK_EQUAL(haft_io_sleep_until(-5), 0);
     note(text);
@@ -818,6 +852,7 @@ int main(void) {
     RUN(tasks_that_yield_take_turns);
     RUN(sleepers_wake_in_the_order_of_their_times);
     RUN(nobody_wakes_early_with_a_scheduler_or_without);
+    RUN(very_many_sleepers_wake_in_time_or_are_cancelled);
     RUN(a_time_that_has_passed_is_not_waited_for);
     RUN(who_sleeps_until_the_past_for_ever_does_not_keep_others_waiting);
     RUN(a_sleep_until_the_past_is_refused_like_any_other);
