@@ -81,7 +81,8 @@ typedef struct haft_io_options {
     bool moves;       /* all tasks move; see "scopes" */
     bool dense;       /* for very many tasks that call little: stacks of 8 KiB side by side, with
                            canaries instead of guards, as haft_fiber_options_t.dense; `stack_size`
-                           is not used. On AArch64, where unwinding needs more: 16 KiB, guarded */
+                           is not used. Link such a program with -Wl,-z,now (docs/io.md). On AArch64,
+                           where unwinding needs more: 16 KiB, guarded */
 } haft_io_options_t;
 
 /*
