@@ -765,12 +765,10 @@ BODY(lock_many_times_while_another_is_called) {
     haft_io_unlock(&mutex);
     CHECK(mutex.called != 0);
     bool done = lock_many_times();
-    pid_t child = fork();
+    pid_t child = fork(); /* What the threads have is not freed there: nobody is to look for it. */
     if (child == 0) {
         if (lock_many_times())
-            kill(
-                getpid(),
-                SIGKILL); /* What the parent's threads have is not freed here: nobody is to look for it. */
+            kill(getpid(), SIGKILL);
         _exit(1);
     }
     int status;
@@ -802,12 +800,9 @@ BODY(send_and_receive_until_others_have_gone_on) {
     haft_io_channel_free(numbers);
     return NULL;
 }
-static void *nothing(void *unused) {
-    return unused;
-}
 static void a_channel_that_is_always_ready_lets_others_go_on(void) {
     pthread_t another; /* While there is one, no channel is simple. */
-    CHECK_EQUAL(pthread_create(&another, NULL, nothing, NULL), 0);
+    CHECK_EQUAL(pthread_create(&another, NULL, check_nothing, NULL), 0);
     CHECK_RUNS(send_and_receive_until_others_have_gone_on);
     pthread_join(another, NULL);
 }
@@ -828,7 +823,7 @@ BODY(be_cancelled_and_send) {
 }
 static void a_cleanup_does_at_once_what_it_can_however_much_that_is(void) {
     pthread_t another;
-    CHECK_EQUAL(pthread_create(&another, NULL, nothing, NULL), 0);
+    CHECK_EQUAL(pthread_create(&another, NULL, check_nothing, NULL), 0);
     channel = haft_io_channel_new(sizeof(int), VERY_MANY);
     CHECK_EQUAL(haft_io_run(be_cancelled_and_send, NULL, NULL), -ECANCELED);
     haft_io_channel_free(channel);
