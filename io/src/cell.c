@@ -112,6 +112,17 @@ static HAFT_IO_COLD void enter_gate(haft_io_runner_t *runner) {
     runner->gated = true;
 }
 
+/* Where the runtimes of C++ keep a thread's exceptions, which go with the fiber; absent in programs of C. */
+extern const struct {
+    void *caught;
+    unsigned in_flight;
+} * __cxa_get_globals(void) __attribute__((weak));
+
+/* By force, or by an exception of C++, whose destructors are its cleanups. */
+static bool is_unwound(const haft_io_runner_t *runner) {
+    return runner->unwinding || (__cxa_get_globals && __cxa_get_globals()->in_flight != 0);
+}
+
 /* A task for which everything is ready at once must not keep the others waiting for ever. In a child of fork it goes on
    at once, and has to keep the gate. What a cleanup can do at once no cancel keeps it from, however much that is. */
 HAFT_IO_COLD bool haft_io_goes_on_after_others(void) {
@@ -119,7 +130,7 @@ HAFT_IO_COLD bool haft_io_goes_on_after_others(void) {
     bool gated = runner->gated && !runner->worker->forked;
     if (gated)
         leave_gate(runner);
-    bool goes_on = HAFT_PERFORM(haft_io_yield) == 0 || runner->unwinding;
+    bool goes_on = HAFT_PERFORM(haft_io_yield) == 0 || is_unwound(runner);
     if (gated)
         enter_gate(runner);
     return goes_on;

@@ -697,8 +697,17 @@ class barrier {
     explicit barrier(std::uint32_t count) { state.needed = count; }
     barrier(const barrier &) = delete;
     barrier &operator=(const barrier &) = delete;
-    /* True for the one that arrived last. */
-    bool arrive_and_wait() { return detail::checked(haft_io_arrive(&state), "arrive") == 1; }
+    /* True for the one that arrived last. Who gives up has not arrived. */
+    bool arrive_and_wait() { return arrive_and_wait_until(forever); }
+    template <typename Clock, typename Duration>
+    bool arrive_and_wait_until(std::chrono::time_point<Clock, Duration> time) {
+        return detail::checked(haft_io_arrive_until(&state, detail::deadline_of(time)), "arrive") ==
+               1;
+    }
+    template <typename Rep, typename Period>
+    bool arrive_and_wait_for(std::chrono::duration<Rep, Period> time) {
+        return arrive_and_wait_until(from_now(time));
+    }
 
   private:
     haft_io_barrier_t state = {};
@@ -711,16 +720,27 @@ class once_flag {
     once_flag &operator=(const once_flag &) = delete;
 
   private:
-    template <std::invocable F>
-    friend void call_once(once_flag &flag, F function);
+    template <typename Clock, typename Duration, std::invocable F>
+    friend void call_once_until(once_flag &flag, std::chrono::time_point<Clock, Duration> time,
+                                F function);
     haft_io_once_t state = {};
 };
-/* Calls the function if no call by this flag has returned; who comes meanwhile waits. After an exception the
-   next who comes calls again. */
+/* Calls the function if no call by this flag has returned; who comes meanwhile waits, until the time. After an
+   exception the next who comes calls again. */
+template <typename Clock, typename Duration, std::invocable F>
+void call_once_until(once_flag &flag, std::chrono::time_point<Clock, Duration> time, F function) {
+    auto call = [](void *argument) { (*static_cast<F *>(argument))(); };
+    detail::checked(
+        haft_io_call_once_until(&flag.state, call, &function, detail::deadline_of(time)),
+        "call_once");
+}
+template <typename Rep, typename Period, std::invocable F>
+void call_once_for(once_flag &flag, std::chrono::duration<Rep, Period> time, F function) {
+    io::call_once_until(flag, from_now(time), std::move(function));
+}
 template <std::invocable F>
 void call_once(once_flag &flag, F function) {
-    auto call = [](void *argument) { (*static_cast<F *>(argument))(); };
-    detail::checked(haft_io_call_once(&flag.state, call, &function), "call_once");
+    io::call_once_until(flag, forever, std::move(function));
 }
 
 /* ---- Stop tokens ---------------------------------------------------------------------------- */
@@ -889,27 +909,33 @@ class channel {
         haft_io_channel_free(handle);
     }
 
-    /* False: it has been closed, and the value is lost. */
-    bool send(T value) { return send_until(forever, std::move(value)); }
+    /* False: it has been closed. What is not sent is the caller's still, after a deadline and a cancel, too. */
+    bool send(T &&value) { return send_until(forever, std::move(value)); }
+    bool send(const T &value) { return send_until(forever, value); }
     template <typename Clock, typename Duration>
-    bool send_until(std::chrono::time_point<Clock, Duration> time, T value) {
+    bool send_until(std::chrono::time_point<Clock, Duration> time, T &&value) {
         parcel sent(value);
-        return sent.was(haft_io_channel_send_until(handle, sent.at(), detail::deadline_of(time)));
+        return sent.was(haft_io_channel_send_until(handle, sent.at(), detail::deadline_of(time)),
+                        value);
+    }
+    template <typename Clock, typename Duration>
+    bool send_until(std::chrono::time_point<Clock, Duration> time, const T &value) {
+        return send_until(time, T(value));
     }
     template <typename Rep, typename Period>
-    bool send_for(std::chrono::duration<Rep, Period> time, T value) {
+    bool send_for(std::chrono::duration<Rep, Period> time, T &&value) {
         return send_until(from_now(time), std::move(value));
+    }
+    template <typename Rep, typename Period>
+    bool send_for(std::chrono::duration<Rep, Period> time, const T &value) {
+        return send_until(from_now(time), value);
     }
     /* Without waiting. False: it is full, nobody waits to receive, or it has been closed; the value is the
        caller's still. */
     bool try_send(T &value) {
         parcel sent(value);
         int code = haft_io_channel_try_send(handle, sent.at());
-        if (code == -EAGAIN || code == -EPIPE) {
-            sent.give_back(value);
-            return false;
-        }
-        return sent.was(code);
+        return sent.was(code == -EAGAIN ? -EPIPE : code, value);
     }
     bool try_send(T &&value) { return try_send(value); }
 
@@ -988,9 +1014,12 @@ class channel {
                 inside = nullptr;
             return true;
         }
-        void give_back(T &value) {
-            if constexpr (boxed)
-                value = std::move(*inside);
+        /* The value comes back unless it was sent. */
+        bool was(int code, T &value) {
+            if constexpr (boxed && std::is_move_assignable_v<T>)
+                if (code != 0)
+                    value = std::move(*inside);
+            return was(code);
         }
 
       private:

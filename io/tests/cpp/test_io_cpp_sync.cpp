@@ -156,6 +156,41 @@ static void a_call_once_that_throws_is_called_again() {
     });
 }
 
+template <typename F>
+static bool is_too_late(F call) {
+    try {
+        call();
+        return false;
+    } catch (const std::system_error &error) {
+        return error.code() == std::errc::timed_out;
+    }
+}
+
+static void who_comes_to_a_barrier_or_a_call_once_may_give_up() {
+    io::run([] {
+        io::barrier both(2);
+        CHECK(is_too_late([&] { both.arrive_and_wait_for(1ms); }));
+        io::once_flag flag;
+        int calls = 0;
+        io::scope([&] {
+            io::spawn([&] { both.arrive_and_wait_for(1h); });
+            both.arrive_and_wait_until(io::clock::now() + 1h); /* who gave up is not the other */
+            io::event called;
+            io::spawn([&] {
+                io::call_once(flag, [&] {
+                    calls++;
+                    called.wait();
+                });
+            });
+            io::yield();
+            CHECK(is_too_late([&] { io::call_once_for(flag, 1ms, [&] { calls++; }); }));
+            called.set();
+        });
+        io::call_once_until(flag, io::clock::now(), [&] { calls++; });
+        CHECK_EQUAL(calls, 1);
+    });
+}
+
 static void a_promise_is_kept_by_a_thread_or_broken() {
     io::promise<std::unique_ptr<int>> promise;
     auto future = promise.get_future();
@@ -271,6 +306,54 @@ static void channels_carry_values_that_only_move() {
     CHECK_EQUAL(token::live, 0);
 }
 
+static void what_is_not_sent_is_the_callers_still() {
+    io::run([] {
+        io::channel<std::string> full(1);
+        const std::string all = "all that is sent is a copy of this";
+        CHECK(full.send(all));
+        std::string one = "one that nobody has waited for in time", two = one;
+        CHECK(is_too_late([&] { full.send_for(1ms, std::move(one)); }) && one == two);
+        CHECK(is_too_late([&] { full.send_until(io::clock::now(), all); }) && !all.empty());
+        CHECK(is_too_late([&] { io::with_deadline(1ms, [&] { full.send(std::move(one)); }); }));
+        CHECK(one == two);
+        full.close();
+        CHECK(!full.send(std::move(one)) && one == two);
+        CHECK(full.receive() == all);
+    });
+}
+
+/* What a destructor can do at once no cancel keeps it from, however much that is: as a cleanup of C. */
+static void a_destructor_does_at_once_what_it_can_however_much_that_is() {
+    enum { VERY_MANY = 200 };
+    std::thread another([] {}); /* While there is one, no channel is simple. */
+    io::channel<int> numbers(VERY_MANY);
+    struct sends_all {
+        io::channel<int> &to;
+        bool &was_cancelled;
+        ~sends_all() {
+            for (int i = 0; i < VERY_MANY; i++)
+                CHECK(to.send(i));
+            try {
+                to.send(VERY_MANY);
+            } catch (const io::cancelled &) {
+                was_cancelled = true;
+            }
+        }
+    };
+    bool was_cancelled = false, ended_so = false;
+    try {
+        io::run([&] {
+            sends_all guard{numbers, was_cancelled};
+            io::this_scope().cancel();
+            io::sleep_for(1s);
+        });
+    } catch (const io::cancelled &) {
+        ended_so = true;
+    }
+    CHECK(was_cancelled && ended_so);
+    another.join();
+}
+
 static void values_in_a_channel_end_with_it_without_a_move() {
     {
         io::channel<fragile> full(1);
@@ -384,9 +467,12 @@ int main() {
     RUN(conditions_semaphores_barriers_and_events_wait);
     RUN(very_many_meet_at_a_barrier);
     RUN(a_call_once_that_throws_is_called_again);
+    RUN(who_comes_to_a_barrier_or_a_call_once_may_give_up);
     RUN(a_promise_is_kept_by_a_thread_or_broken);
     RUN(a_value_whose_move_throws_leaves_the_promise_to_be_kept);
     RUN(channels_carry_values_that_only_move);
+    RUN(what_is_not_sent_is_the_callers_still);
+    RUN(a_destructor_does_at_once_what_it_can_however_much_that_is);
     RUN(values_in_a_channel_end_with_it_without_a_move);
     RUN(a_channel_is_a_range_that_takes_no_more_than_asked);
     RUN(select_does_what_can_be_done_or_times_out);
