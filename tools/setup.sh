@@ -32,7 +32,7 @@ packages() {
     echo "$build binutils clang $(clang_runtime) gdb libc6-dbg? pkgconf|pkg-config valgrind"
     echo 'python3 libboost-context-dev clang-format ccache?'
     echo "$ocaml ocaml-dune? libppxlib-ocaml-dev? libqcheck-core-ocaml-dev? libalcotest-ocaml-dev?"
-    echo 'libcurl4-openssl-dev|libcurl4-gnutls-dev? libpq-dev? postgresql? libhiredis-dev? redis-server? libssl-dev?'
+    echo 'libcurl4-openssl-dev|libcurl4-gnutls-dev? libpq-dev? postgresql? libhiredis-dev? redis-server? libssl-dev? libhttp-parser-dev?'
     echo 'liblwt-ocaml-dev? libppx-deriving-ocaml-dev? libppx-import-ocaml-dev? opam?'
     if [ "$(uname -m)" = x86_64 ]; then
       echo 'qemu-user|qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu'
