@@ -6,10 +6,10 @@
  * The others are made one after another before the first task; where the system gives no more threads, or no
  * descriptors for their back ends, the run goes on with those it has.
  */
+#include "processors.h"
 #include "valid.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,12 +153,10 @@ static bool add_worker(haft_io_crew_t *crew, thread_t *thread) {
 static unsigned count_threads(const haft_io_options_t *options, bool is_simulated) {
     if (options == NULL || is_simulated)
         return 1;
-    int count = options->threads;
-    cpu_set_t processors;
-    if (count == 0)
-        count =
-            sched_getaffinity(0, sizeof processors, &processors) == 0 ? CPU_COUNT(&processors) : 1;
-    return count < 1 ? 1 : count > HAFT_IO_MOST_THREADS ? HAFT_IO_MOST_THREADS : (unsigned)count;
+    if (options->threads < 0)
+        return 1;
+    unsigned count = options->threads != 0 ? (unsigned)options->threads : haft_io_processors();
+    return count < HAFT_IO_MOST_THREADS ? count : HAFT_IO_MOST_THREADS;
 }
 
 /* ---- Running ---- */

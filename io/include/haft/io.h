@@ -70,7 +70,8 @@ int haft_io_cancelled(void); /* see "cancellation" */
 /* ---- Running -------------------------------------------------------------------------------- */
 
 typedef struct haft_io_options {
-    int threads;          /* on which tasks run; 0: one for each processor, at most 56 */
+    int threads; /* on which tasks run; 0: one for each processor that the process may use, by
+                             its affinity and the quotas of its control groups; at most 56 */
     const char *backend;  /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment, or,
                              without it or if it is empty, what the system has */
     size_t stack_size;    /* of a task, and of the body of a scope; 0: haft_stack_size() */
