@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -142,6 +143,113 @@ int haft_io_connect_unix(const char *path) {
     return size != 0 ? connect_to(&address.any, size) : -EINVAL;
 }
 
+/* ---- Connecting by name ---- */
+
+/*
+ * The addresses of a name are tried in turn, each as soon as the one before has failed, or has not answered for a
+ * while; then both are waited for (RFC 8305). The first connection is the caller's, and ends the other attempts.
+ *
+ *   body:   attempt 0 . . . . attempt 1 . attempt 2
+ *              |   250 ms       | fails     | connects: cancels the scope
+ *              +- - - - - - - - - - - - - - +- - > is withdrawn
+ */
+static const int64_t patience = 250 * HAFT_IO_MILLISECOND;
+
+typedef struct race race_t;
+typedef struct attempt {
+    race_t *race;
+    const struct addrinfo *address;
+    haft_io_event_t failed;
+    int code; /* with which it has failed */
+} attempt_t;
+
+struct race {
+    haft_io_scope_t *scope;
+    size_t count;
+    attempt_t *attempts;
+    int connection; /* -1: there is none yet */
+};
+
+static void *try_address(void *argument) {
+    attempt_t *attempt = argument;
+    HAFT_IO_CLOSING int connection =
+        connect_to(attempt->address->ai_addr, attempt->address->ai_addrlen);
+    int none = -1;
+    if (connection < 0) {
+        attempt->code = connection;
+        haft_io_set_event(&attempt->failed);
+    } else if (__atomic_compare_exchange_n(&attempt->race->connection, &none, connection, false,
+                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        connection = -1;
+        haft_io_cancel(attempt->race->scope);
+    }
+    return NULL;
+}
+
+static void *try_all(void *argument) {
+    race_t *race = argument;
+    race->scope = haft_io_this_scope();
+    for (size_t i = 0; i < race->count; i++) {
+        attempt_t *attempt = &race->attempts[i];
+        attempt->code = haft_io_spawn_with(
+            &(haft_io_task_options_t){.name = "an address to connect to"}, try_address, attempt);
+        if (attempt->code == 0 && i + 1 < race->count &&
+            haft_io_wait_event_until(&attempt->failed, haft_io_now() + patience) == -ECANCELED)
+            break;
+    }
+    return NULL;
+}
+
+/* The next that is, or is not, of the family; or NULL. */
+static const struct addrinfo *next_of(const struct addrinfo *one, int family, bool is) {
+    while (one != NULL && (one->ai_family == family) != is)
+        one = one->ai_next;
+    return one;
+}
+
+/* Those of the first one's family and others by turns: a family that does not work here costs one attempt. */
+static void choose_order(race_t *race, const struct addrinfo *first) {
+    const struct addrinfo *same = first, *other = next_of(first, first->ai_family, false);
+    for (size_t i = 0; i < race->count; i++) {
+        const struct addrinfo **next =
+            other == NULL || (same != NULL && i % 2 == 0) ? &same : &other;
+        race->attempts[i] = (attempt_t){.race = race, .address = *next};
+        *next = next_of((*next)->ai_next, first->ai_family, next == &same);
+    }
+}
+
+static void close_and_free(race_t *race) {
+    if (race->connection >= 0)
+        haft_io_close(race->connection);
+    free(race->attempts);
+}
+
+static int connect_to_first(const struct addrinfo *addresses, size_t count) {
+    __attribute__((cleanup(close_and_free)))
+    race_t race = {.count = count, .attempts = calloc(count, sizeof(attempt_t)), .connection = -1};
+    if (race.attempts == NULL)
+        return -ENOMEM;
+    choose_order(&race, addresses);
+    int code = haft_io_scope(try_all, &race, NULL);
+    if (race.connection < 0)
+        return code != 0 ? code : race.attempts[0].code;
+    int connection = race.connection;
+    race.connection = -1;
+    return connection;
+}
+
+/* Where there are no tasks. */
+static int connect_in_turn(const struct addrinfo *addresses) {
+    int first_code = 0;
+    for (; addresses != NULL; addresses = addresses->ai_next) {
+        int code = connect_to(addresses->ai_addr, addresses->ai_addrlen);
+        if (code >= 0)
+            return code;
+        first_code = first_code != 0 ? first_code : code;
+    }
+    return first_code;
+}
+
 static void free_addresses(struct addrinfo **addresses) {
     if (*addresses != NULL)
         freeaddrinfo(*addresses);
@@ -174,12 +282,11 @@ int haft_io_connect_tcp(const char *host, uint16_t port) {
     int code = haft_io_resolve(host, service, &hints, &addresses);
     if (code != 0)
         return code_of_resolver(code);
-    for (struct addrinfo *one = addresses; one != NULL; one = one->ai_next) {
-        code = connect_to(one->ai_addr, one->ai_addrlen);
-        if (code >= 0 || code == -ECANCELED)
-            break;
-    }
-    return code;
+    size_t count = 0;
+    for (const struct addrinfo *one = addresses; one != NULL; one = one->ai_next)
+        count++;
+    return count > 1 && haft_io_runs_here() ? connect_to_first(addresses, count)
+                                            : connect_in_turn(addresses);
 }
 
 /* ---- In the pool ---- */

@@ -475,7 +475,13 @@ int haft_io_bind(int socket, const struct sockaddr *address, socklen_t address_s
    chooses (see haft_io_port). `backlog` 0: the system's maximum. */
 int haft_io_listen_tcp(const char *host, uint16_t port, int backlog);
 int haft_io_listen_unix(const char *path, int backlog);
-/* Resolves the name and tries its addresses in turn; returns the socket. */
+/*
+ * Resolves the name and connects to one of its addresses; returns the socket. They are tried in turn, each as soon as the
+ * one before has failed or has not answered for 250 ms, those of IPv6 and IPv4 alternating (RFC 8305, "happy eyeballs");
+ * the first that answers is connected to, and the other attempts are withdrawn. If all fail, returns the error of the
+ * first address; -EHOSTUNREACH where the name has none. Several addresses are tried by tasks of their own, which have not
+ * the handlers around the caller; outside of a run, one after another.
+ */
 int haft_io_connect_tcp(const char *host, uint16_t port);
 int haft_io_connect_unix(const char *path);
 /* No more is sent: the other end reads what was, and then the end of the stream. As shutdown(2) with SHUT_WR, and with its
