@@ -100,7 +100,7 @@ static ssize_t operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *op
     int code = haft_io_begin_use(runner->worker, operation->descriptor);
     if (code != 0)
         return code;
-    code = haft_io_pool_call(runner, call_in_pool, &call);
+    code = haft_io_pool_call(runner, call_in_pool, &call, NULL);
     haft_io_end_use(runner->worker, operation->descriptor);
     return code == 0 ? call.done : code;
 }

@@ -887,7 +887,8 @@ void haft_io_wait_turn(haft_io_task_t *task, haft_io_event_t *event);
 
 /* ---- Blocking work (pool.c) ---- */
 
-int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument);
+int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument,
+                      void (*left)(void *));
 void haft_io_pool_stop(haft_io_crew_t *crew);
 
 /* ---- Who waits on which descriptor (descriptors.c) ---- */

@@ -457,7 +457,7 @@ static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking)
     haft_io_runner_t *runner = state;
     if (runner->worker->simulated != NULL || runner->worker->forked)
         return default_call_blocking(NULL, payload);
-    return haft_io_pool_call(runner, payload->function, payload->argument);
+    return haft_io_pool_call(runner, payload->function, payload->argument, payload->left);
 }
 
 static int default_spawn(void *unused, HAFT_PAYLOAD(haft_io_spawn) * payload) {
@@ -701,5 +701,8 @@ int haft_io_sleep(int64_t nanoseconds) {
 }
 
 int haft_io_call_blocking(void (*function)(void *), void *argument) {
-    OR_CANCELLED(int, HAFT_PERFORM(haft_io_call_blocking, function, argument));
+    OR_CANCELLED(int, HAFT_PERFORM(haft_io_call_blocking, function, argument, NULL));
+}
+int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *)) {
+    OR_CANCELLED(int, HAFT_PERFORM(haft_io_call_blocking, function, argument, left));
 }

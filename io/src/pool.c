@@ -5,7 +5,8 @@
  *
  * A call lies in the frame of the task that waits for it. While it is queued a cancelled task withdraws it;
  * once a thread has taken it, the task waits for its end with a second cell. The thread wins the cell
- * under the lock, under which alone the task changes it, and does not touch the call any more.
+ * under the lock, under which alone the task changes it, and does not touch the call any more. A call that may be
+ * left has memory of its own: a cancelled task puts NULL for its cell and goes, and the thread frees the call.
  */
 #include "internal.h"
 
@@ -13,10 +14,11 @@
 #include <stdlib.h>
 
 typedef struct call {
-    haft_io_link_t link; /* in the queue, until it is taken */
-    haft_io_cell_t *cell;
+    haft_io_link_t link;  /* in the queue, until it is taken */
+    haft_io_cell_t *cell; /* NULL: it was left */
     void (*function)(void *);
     void *argument;
+    void (*left)(void *); /* or NULL: it may not be left */
     bool done;
 } call_t;
 
@@ -30,6 +32,11 @@ typedef struct haft_io_pool {
     bool ends;
     pthread_t *threads;
 } haft_io_pool_t;
+
+static void end_left(call_t *call) {
+    call->left(call->argument);
+    free(call);
+}
 
 static void *serve(void *argument) {
     haft_io_pool_t *pool = argument;
@@ -48,8 +55,14 @@ static void *serve(void *argument) {
         pthread_mutex_unlock(&pool->lock);
         call->function(call->argument);
         pthread_mutex_lock(&pool->lock);
-        call->done = true;
-        haft_io_cell_win(call->cell, HAFT_IO_WOKEN);
+        if (call->cell != NULL) {
+            call->done = true;
+            haft_io_cell_win(call->cell, HAFT_IO_WOKEN);
+        } else {
+            pthread_mutex_unlock(&pool->lock);
+            end_left(call);
+            pthread_mutex_lock(&pool->lock);
+        }
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -102,41 +115,56 @@ static bool submit(haft_io_pool_t *pool, call_t *call) {
     return served;
 }
 
-/* BEGUN: `cell` is won when it has been called, and wakes the task, which must wait for that. */
-enum withdrawn { WITHDRAWN, BEGUN, DONE };
+/* BEGUN: `cell` is won when it has been called, and wakes the task, which must wait for that. LEFT: it is the thread's. */
+enum withdrawn { WITHDRAWN, BEGUN, LEFT, DONE };
 static enum withdrawn withdraw(haft_io_pool_t *pool, call_t *call, haft_io_cell_t *cell) {
+    enum withdrawn how = DONE;
     pthread_mutex_lock(&pool->lock);
-    enum withdrawn how = haft_io_linked(&call->link) ? WITHDRAWN : call->done ? DONE : BEGUN;
-    if (how == WITHDRAWN) {
+    if (haft_io_linked(&call->link)) {
         haft_io_unlink(&call->link);
         pool->queued--;
-    } else if (how == BEGUN) {
-        call->cell = cell;
+        how = WITHDRAWN;
+    } else if (!call->done) {
+        how = call->left != NULL ? LEFT : BEGUN;
+        call->cell = call->left != NULL ? NULL : cell;
     }
     pthread_mutex_unlock(&pool->lock);
     return how;
 }
 
-int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument) {
+/* How it was withdrawn: DONE if it was not. */
+static enum withdrawn wait_for(haft_io_pool_t *pool, call_t *call, haft_io_task_t *task) {
+    if (haft_io_cell_wait(call->cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "blocking work") !=
+        HAFT_IO_CANCELLED)
+        return DONE;
+    haft_io_cell_t last = {HAFT_IO_WAITING, task};
+    enum withdrawn how = withdraw(pool, call, &last);
+    if (how != BEGUN)
+        return how;
+    haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "blocking work");
+    return DONE;
+}
+
+int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument,
+                      void (*left)(void *)) {
     haft_io_pool_t *pool = pool_of(runner->worker->crew);
-    if (pool == NULL)
-        return -ENOMEM;
     haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
-    call_t call = {.cell = &cell, .function = function, .argument = argument};
-    if (haft_io_is_cancelled(runner->scope))
-        return -ECANCELED;
-    if (!submit(pool, &call))
-        return -EAGAIN;
-    if (haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "blocking work") ==
-        HAFT_IO_CANCELLED) {
-        haft_io_cell_t last = {HAFT_IO_WAITING, runner->task};
-        enum withdrawn how = withdraw(pool, &call, &last);
-        if (how == WITHDRAWN)
-            return -ECANCELED;
-        if (how == BEGUN)
-            haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "blocking work");
+    call_t in_frame, *call = left == NULL ? &in_frame : malloc(sizeof *call);
+    int code = -ENOMEM;
+    if (pool != NULL && call != NULL) {
+        *call = (call_t){.cell = &cell, .function = function, .argument = argument, .left = left};
+        code = haft_io_is_cancelled(runner->scope) ? -ECANCELED : submit(pool, call) ? 0 : -EAGAIN;
     }
-    return 0;
+    enum withdrawn how = code == 0 ? wait_for(pool, call, runner->task) : WITHDRAWN;
+    if (how == LEFT)
+        return -ECANCELED;
+    if (how == WITHDRAWN && code == 0)
+        code = -ECANCELED;
+    if (left != NULL)
+        free(call);
+    if (left != NULL && code != 0)
+        left(argument);
+    return code;
 }
 
 void haft_io_pool_stop(haft_io_crew_t *crew) {

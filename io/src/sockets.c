@@ -360,18 +360,44 @@ int haft_io_sync(int descriptor) {
     return (int)finish_call_on_descriptor(call_sync, &(file_call_t){.descriptor = descriptor});
 }
 
+/* Of its own, since who asks may have gone when the answer comes. */
 typedef struct resolve_call {
-    const char *host, *service;
+    const char *host, *service; /* or NULL */
     const struct addrinfo *hints;
-    struct addrinfo **result;
+    struct addrinfo copy_of_hints, *result;
     int code;
     int error; /* errno of the thread that has called */
+    char texts[];
 } resolve_call_t;
 
 static void call_resolve(void *argument) {
     resolve_call_t *call = argument;
-    call->code = getaddrinfo(call->host, call->service, call->hints, call->result);
+    call->code = getaddrinfo(call->host, call->service, call->hints, &call->result);
     call->error = errno;
+}
+
+static void leave_resolve(void *argument) {
+    resolve_call_t *call = argument;
+    free_addresses(&call->result);
+    free(call);
+}
+
+static resolve_call_t *resolve_call_new(const char *host, const char *service,
+                                        const struct addrinfo *hints) {
+    size_t host_size = host != NULL ? strlen(host) + 1 : 0;
+    size_t service_size = service != NULL ? strlen(service) + 1 : 0;
+    resolve_call_t *call = calloc(1, sizeof *call + host_size + service_size);
+    if (call == NULL)
+        return NULL;
+    if (host != NULL)
+        call->host = memcpy(call->texts, host, host_size);
+    if (service != NULL)
+        call->service = memcpy(call->texts + host_size, service, service_size);
+    if (hints != NULL) {
+        call->copy_of_hints = *hints;
+        call->hints = &call->copy_of_hints;
+    }
+    return call;
 }
 
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
@@ -379,13 +405,19 @@ int haft_io_resolve(const char *host, const char *service, const struct addrinfo
     address_t address;
     if (haft_io_network_is_simulated() && host != NULL && numeric_address(&address, host, 0) == 0)
         host = hints != NULL && hints->ai_family == AF_INET6 ? "::1" : "127.0.0.1";
-    resolve_call_t call = {host, service, hints, result, 0, 0};
-    int code = haft_io_call_blocking(call_resolve, &call);
+    resolve_call_t *call = resolve_call_new(host, service, hints);
+    if (call == NULL)
+        return EAI_MEMORY;
+    int code = haft_io_call_or_leave(call_resolve, call, leave_resolve);
     if (code == -ECANCELED)
         return code;
     if (code != 0)
         return code == -ENOMEM ? EAI_MEMORY : EAI_AGAIN;
-    if (call.code == EAI_SYSTEM)
-        errno = call.error;
-    return call.code;
+    code = call->code;
+    if (code == 0)
+        *result = call->result;
+    if (code == EAI_SYSTEM)
+        errno = call->error;
+    free(call);
+    return code;
 }

@@ -13,12 +13,16 @@
 /* ---- A name's addresses ---- */
 
 static struct addrinfo addresses[4];
+static int servers_answer[2]; /* a pipe that the server of names waits for */
 static struct sockaddr_un nowhere = {AF_UNIX, "/nowhere/at all"};
 
 int __real_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 int __wrap_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
 int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                        struct addrinfo **result) {
+    char byte;
+    if (strcmp(host, "slow") == 0 && read(servers_answer[0], &byte, 1) == 1)
+        return __real_getaddrinfo("127.0.0.1", service, hints, result);
     if (strcmp(host, "several") != 0)
         return __real_getaddrinfo(host, service, hints, result);
     *result = addresses;
@@ -224,6 +228,22 @@ static void nobody_waits_for_the_silent_after_a_deadline(void) {
     CHECK_EQUAL(next_descriptor(), next);
 }
 
+BODY(connect_to_the_slow) {
+    haft_io_connect_tcp("slow", 1);
+    CHECK(!"no server has answered");
+    return NULL;
+}
+BODY(connect_until_no_server_has_answered) {
+    haft_io_scope_options_t options = {.deadline = haft_io_now() + HAFT_IO_MILLISECOND};
+    CHECK_EQUAL(haft_io_scope_with(&options, connect_to_the_slow, NULL, NULL), -ETIMEDOUT);
+    CHECK_EQUAL(write(servers_answer[1], "", 1), 1);
+    return NULL;
+}
+static void nobody_waits_for_a_server_of_names_after_a_deadline(void) {
+    CHECK_EQUAL(pipe2(servers_answer, O_CLOEXEC), 0);
+    CHECK_RUNS(connect_until_no_server_has_answered);
+}
+
 int main(void) {
     check_backend();
     listen_at(&good, 1000);
@@ -235,5 +255,6 @@ int main(void) {
     RUN(who_was_tried_first_may_answer_late);
     RUN(a_cancel_leaves_nothing_behind);
     RUN(nobody_waits_for_the_silent_after_a_deadline);
+    RUN(nobody_waits_for_a_server_of_names_after_a_deadline);
     return check_end();
 }

@@ -499,6 +499,13 @@ int haft_io_port(int socket);
  * gives none. (So do the functions below.)
  */
 int haft_io_call_blocking(void (*function)(void *), void *argument);
+/*
+ * The same, but a cancel does not wait for a call that has begun: for what may block for very long, as who asks a silent
+ * server. The argument then is in memory of its own, which `left(argument)` frees. That is called, once, unless this
+ * returns 0: on the pool's thread, after `function` has returned, or at once if it has not begun. The end of the run
+ * waits for the calls that were left.
+ */
+int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *));
 
 /* Files, in the pool. As open(2), pread(2), pwrite(2), fsync(2). */
 int haft_io_open(const char *path, int flags, mode_t mode);
@@ -507,7 +514,8 @@ ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_
 int haft_io_sync(int descriptor);
 
 struct addrinfo;
-/* As getaddrinfo(3), in the pool. Returns 0, an EAI_ code (EAI_AGAIN where there is no thread), or -ECANCELED. */
+/* As getaddrinfo(3), in the pool, by haft_io_call_or_leave. Returns 0, an EAI_ code (EAI_AGAIN where there is no thread), or
+   -ECANCELED. */
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
                     struct addrinfo **result);
 

@@ -1512,6 +1512,24 @@ std::invoke_result_t<F &> call_blocking(F function) {
     return call.out.take();
 }
 
+/* The same, but a cancel leaves a call that has begun: the function goes on alone, its result or exception is
+   destroyed, and the end of the run waits for it. So it refers to nothing that may end before. */
+template <std::invocable F>
+std::invoke_result_t<F &> call_or_leave(F function) {
+    struct called {
+        F function;
+        detail::outcome<std::invoke_result_t<F &>> out = {};
+    };
+    auto call = [](void *argument) {
+        auto &self = *static_cast<called *>(argument);
+        self.out.take_from(self.function);
+    };
+    auto leave = [](void *argument) { delete static_cast<called *>(argument); };
+    auto *all = new called{std::move(function)};
+    detail::checked(haft_io_call_or_leave(call, all, leave), "call_or_leave");
+    return std::unique_ptr<called>(all)->out.take();
+}
+
 /* A file; also a descriptor, with a position. */
 class file : public descriptor {
   public:

@@ -99,9 +99,11 @@ HAFT_EFFECT(haft_io_poll, int, {
     size_t count;
     int64_t deadline;
 });
+/* `left` is that of haft_io_call_or_leave, or NULL. */
 HAFT_EFFECT(haft_io_call_blocking, int, {
     void (*function)(void *);
     void *argument;
+    void (*left)(void *);
 });
 /* For schedulers of your own: performed by haft_io_spawn outside of haft_io_run. Its default is -ESRCH, which
    haft_io_spawn reports as a mistake. */

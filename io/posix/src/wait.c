@@ -123,7 +123,7 @@ int haft_posix_wait(int descriptor, short events, int64_t deadline) {
 }
 
 int haft_posix_call_blocking(void (*function)(void *), void *argument) {
-    int code = HAFT_PERFORM(haft_io_call_blocking, function, argument);
+    int code = HAFT_PERFORM(haft_io_call_blocking, function, argument, NULL);
     if (code == -ECANCELED)
         return haft_posix_cancelled();
     if (code != 0)

@@ -51,6 +51,7 @@ static int sum_of_values() {
         sum += io::with_stop({}, [] { return value{}; }).number;
         sum += io::with_stop_token([](std::stop_token) { return value{}; }).number;
         sum += io::call_blocking([] { return value{}; }).number;
+        sum += io::call_or_leave([] { return value{}; }).number;
         sum += of_tasks.with(value{}, [] { return *of_tasks; }).number;
         io::channel<value> values(1);
         values.send_until(clock::now() + 1h, value{});
@@ -61,7 +62,7 @@ static int sum_of_values() {
 } // namespace app
 
 static void functions_of_the_same_name_beside_the_users_types_are_not_called() {
-    CHECK_EQUAL(app::sum_of_values(), 13 * 7);
+    CHECK_EQUAL(app::sum_of_values(), 14 * 7);
 }
 
 struct moved_only {
