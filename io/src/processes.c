@@ -30,6 +30,7 @@ int haft_io_wait_signal(const sigset_t *signals) {
 /* ---- Processes ---- */
 
 typedef struct start {
+    const haft_io_process_options_t *options;
     const char *const *arguments;
     int streams[3];
     pid_t process;
@@ -44,7 +45,7 @@ static int set_streams(posix_spawn_file_actions_t *actions, const int streams[3]
     return code;
 }
 
-static int set_signals(posix_spawnattr_t *attributes) {
+static int set_attributes(posix_spawnattr_t *attributes, bool group) {
     sigset_t none, all;
     sigemptyset(&none);
     sigfillset(&all);
@@ -53,23 +54,29 @@ static int set_signals(posix_spawnattr_t *attributes) {
     int code = posix_spawnattr_setsigmask(attributes, &none);
     if (code == 0)
         code = posix_spawnattr_setsigdefault(attributes, &all);
-    if (code == 0)
-        code = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    return code;
+    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+    if (group) /* of its own number, as it is made */
+        flags |= POSIX_SPAWN_SETPGROUP;
+    return code == 0 ? posix_spawnattr_setflags(attributes, flags) : code;
 }
 
 static void call_start(void *argument) {
     start_t *start = argument;
+    const haft_io_process_options_t *options = start->options;
+    char *const *environment =
+        options->environment != NULL ? (char *const *)(uintptr_t)options->environment : environ;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
     start->code = set_streams(&actions, start->streams);
+    if (start->code == 0 && options->folder != NULL)
+        start->code = posix_spawn_file_actions_addchdir_np(&actions, options->folder);
     if (start->code == 0)
-        start->code = set_signals(&attributes);
+        start->code = set_attributes(&attributes, options->group);
     if (start->code == 0)
         start->code = posix_spawnp(&start->process, start->arguments[0], &actions, &attributes,
-                                   (char *const *)(uintptr_t)start->arguments, environ);
+                                   (char *const *)(uintptr_t)start->arguments, environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
 }
@@ -95,14 +102,18 @@ static void close_copies(start_t *start) {
             close(start->streams[i]);
 }
 
-pid_t haft_io_start_process(const char *const arguments[], const int streams[3]) {
+pid_t haft_io_start_process_with(const haft_io_process_options_t *options,
+                                 const char *const arguments[]) {
+    static const haft_io_process_options_t defaults;
     if (arguments == NULL || arguments[0] == NULL)
         return -EINVAL;
+    if (options == NULL)
+        options = &defaults;
     __attribute__((cleanup(close_copies)))
-    start_t start = {.arguments = arguments, .streams = {-1, -1, -1}};
-    for (int i = 0; streams != NULL && i < 3; i++)
-        if (streams[i] >= 0) {
-            start.streams[i] = prepare_stream(streams[i]);
+    start_t start = {.options = options, .arguments = arguments, .streams = {-1, -1, -1}};
+    for (int i = 0; options->streams != NULL && i < 3; i++)
+        if (options->streams[i] >= 0) {
+            start.streams[i] = prepare_stream(options->streams[i]);
             if (start.streams[i] < 0)
                 return start.streams[i];
         }
@@ -110,6 +121,10 @@ pid_t haft_io_start_process(const char *const arguments[], const int streams[3])
     if (code != 0)
         return code;
     return start.code == 0 ? start.process : -start.code;
+}
+
+pid_t haft_io_start_process(const char *const arguments[], const int streams[3]) {
+    return haft_io_start_process_with(&(haft_io_process_options_t){.streams = streams}, arguments);
 }
 
 typedef struct end {

@@ -281,6 +281,65 @@ BODY(run_processes) {
     return NULL;
 }
 
+static void check_prints(haft_io_process_options_t options, const char *script,
+                         const char *expected) {
+    int out[2], status;
+    char text[64] = "";
+    CHECK_EQUAL(haft_io_pipe(out), 0);
+    options.streams = (int[]){-1, out[1], -1};
+    pid_t shell = haft_io_start_process_with(&options, (const char *[]){"sh", "-c", script, NULL});
+    CHECK(shell > 0);
+    haft_io_close(out[1]);
+    CHECK_EQUAL(haft_io_read(out[0], text, sizeof text - 1), (ssize_t)strlen(expected));
+    CHECK(strcmp(text, expected) == 0);
+    haft_io_close(out[0]);
+    CHECK_EQUAL(haft_io_wait_process(shell, &status), 0);
+    CHECK_EQUAL(status, 0);
+}
+BODY(run_processes_with_options) {
+    const char *environment[] = {"ANIMAL=cat", NULL}, *nothing[] = {NULL};
+    haft_io_process_options_t defaults = {0};
+    setenv("ANIMAL", "dog", 1);
+    check_prints(defaults, "echo $ANIMAL", "dog\n");
+    check_prints((haft_io_process_options_t){.environment = environment}, "echo $ANIMAL", "cat\n");
+    check_prints((haft_io_process_options_t){.environment = nothing}, "echo $ANIMAL", "\n");
+    check_prints((haft_io_process_options_t){.folder = "/"}, "pwd", "/\n");
+    check_prints((haft_io_process_options_t){.folder = "/usr", .environment = nothing}, "pwd",
+                 "/usr\n");
+    haft_io_process_options_t nowhere = {.folder = "/nowhere at all"};
+    const char *command[] = {"sh", "-c", "exit 0", NULL};
+    int status;
+    pid_t shell = haft_io_start_process_with(&nowhere, command);
+    CHECK(shell == -ENOENT ||
+          (haft_io_wait_process(shell, &status) == 0 && WEXITSTATUS(status) == 127));
+    shell = haft_io_start_process_with(NULL, command);
+    CHECK_EQUAL(haft_io_wait_process(shell, &status), 0);
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(haft_io_start_process_with(NULL, nothing), -EINVAL);
+    CHECK_EQUAL(haft_io_start_process_with(NULL, NULL), -EINVAL);
+    return NULL;
+}
+
+/* The child's child, which alone holds the pipe, ends with the group. */
+BODY(stop_a_group) {
+    int out[2], status;
+    char byte;
+    CHECK_EQUAL(haft_io_pipe(out), 0);
+    haft_io_process_options_t options = {.streams = (int[]){-1, out[1], -1}, .group = true};
+    pid_t shell = haft_io_start_process_with(
+        &options, (const char *[]){"sh", "-c", "sleep 1000 & echo; wait", NULL});
+    CHECK(shell > 0);
+    haft_io_close(out[1]);
+    CHECK_EQUAL(haft_io_read(out[0], &byte, 1), 1);
+    CHECK_EQUAL(getpgid(shell), shell);
+    CHECK_EQUAL(kill(-shell, SIGKILL), 0);
+    CHECK_EQUAL(haft_io_wait_process(shell, &status), 0);
+    CHECK_EQUAL(WTERMSIG(status), SIGKILL);
+    CHECK_EQUAL(haft_io_read(out[0], &byte, 1), 0);
+    haft_io_close(out[0]);
+    return NULL;
+}
+
 /* What is blocked or ignored here is neither there: a program that gets it ends. */
 BODY(stop_a_process) {
     int status;
@@ -294,6 +353,8 @@ BODY(stop_a_process) {
 static void processes_are_started_and_waited_for(void) {
     int before = check_descriptors();
     RUNS_BOTH_WAYS(run_processes);
+    RUNS_BOTH_WAYS(run_processes_with_options);
+    RUNS_BOTH_WAYS(stop_a_group);
     sigset_t blocked, mask;
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGTERM);

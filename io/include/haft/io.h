@@ -550,6 +550,21 @@ int haft_io_wait_signal(const sigset_t *signals);
  * ignored. Its number, or an error. Runs in the pool.
  */
 pid_t haft_io_start_process(const char *const arguments[], const int streams[3]);
+
+typedef struct haft_io_process_options {
+    const int *streams; /* as above: three, or NULL */
+    const char *const
+        *environment; /* "NAME=value", the last of which is NULL; NULL: the caller's */
+    const char
+        *folder; /* in which it begins; NULL: the caller's. A program whose name has a '/' and
+                                       begins with none is looked for from there */
+    bool
+        group; /* it leads a process group of its own: kill(-number, ...) is for all that it starts, too, and the
+                   terminal's signals are not */
+} haft_io_process_options_t;
+
+pid_t haft_io_start_process_with(const haft_io_process_options_t *options,
+                                 const char *const arguments[]);
 /* Waits for the end of a child of this process; `*status`, which may be NULL, is that of waitpid(2). A cancel
    leaves the child running, and to be waited for. */
 int haft_io_wait_process(pid_t process, int *status);

@@ -1615,20 +1615,34 @@ struct streams {
     const descriptor *in = nullptr, *out = nullptr, *error = nullptr;
 };
 
+struct process_options {
+    std::optional<std::vector<std::string>> environment =
+        {};                  /* "NAME=value"; nothing: the caller's */
+    std::string folder = {}; /* in which it begins; empty: the caller's */
+    bool group = false;      /* of its own, for kill_group() */
+};
+
 /* A child process. One that was not waited for stays in the system's table, as in C. */
 class process {
   public:
     /* The program, searched in PATH, and its arguments. */
-    explicit process(const std::vector<std::string> &arguments, const streams &its = {}) {
-        std::vector<const char *> given;
-        for (const std::string &argument : arguments)
-            given.push_back(argument.c_str());
-        given.push_back(nullptr);
+    explicit process(const std::vector<std::string> &arguments, const streams &its = {},
+                     const process_options &options = {}) {
         auto number_of = [](const descriptor *stream) {
             return stream != nullptr ? stream->get() : -1;
         };
         int numbers[3] = {number_of(its.in), number_of(its.out), number_of(its.error)};
-        number = detail::checked(haft_io_start_process(given.data(), numbers), "process");
+        haft_io_process_options_t given = {};
+        given.streams = numbers;
+        std::vector<const char *> environment;
+        if (options.environment.has_value()) {
+            environment = texts_of(*options.environment);
+            given.environment = environment.data();
+        }
+        given.folder = options.folder.empty() ? nullptr : options.folder.c_str();
+        given.group = options.group;
+        number = detail::checked(haft_io_start_process_with(&given, texts_of(arguments).data()),
+                                 "process");
     }
     pid_t id() const { return number; }
     /* Waits for its end, once; the status is that of waitpid(2). */
@@ -1637,12 +1651,23 @@ class process {
         detail::checked(haft_io_wait_process(number, &status), "wait");
         return status;
     }
-    void kill(int signal) const {
-        if (::kill(number, signal) != 0)
-            detail::checked(-errno, "kill");
-    }
+    void kill(int signal) const { send(number, signal); }
+    /* It and all that it has started, if options have given it a group. */
+    void kill_group(int signal) const { send(-number, signal); }
 
   private:
+    static void send(pid_t whom, int signal) {
+        if (::kill(whom, signal) != 0)
+            detail::checked(-errno, "kill");
+    }
+    static std::vector<const char *> texts_of(const std::vector<std::string> &strings) {
+        std::vector<const char *> texts;
+        for (const std::string &each : strings)
+            texts.push_back(each.c_str());
+        texts.push_back(nullptr);
+        return texts;
+    }
+
     pid_t number = -1;
 };
 

@@ -221,6 +221,17 @@ static void processes_run_and_signals_are_waited_for() {
         writer.close();
         CHECK(reader.read_all() == "from a child\n");
         CHECK_EQUAL(WEXITSTATUS(child.wait()), 3);
+        auto [output, input] = io::pipe();
+        io::process with_options({"sh", "-c", "echo $ANIMAL; pwd; sleep 1000 & wait"},
+                                 {.out = &input},
+                                 {.environment = {{"ANIMAL=cat"}}, .folder = "/", .group = true});
+        input.close();
+        auto lines = io::lines(output);
+        auto line = lines.begin();
+        CHECK(*line == "cat\n" && *++line == "/\n");
+        with_options.kill_group(SIGTERM);
+        CHECK_EQUAL(WTERMSIG(with_options.wait()), SIGTERM);
+        CHECK(++line == lines.end());
         io::process sleeper({"sleep", "1000"});
         sleeper.kill(SIGTERM);
         CHECK_EQUAL(WTERMSIG(sleeper.wait()), SIGTERM);
