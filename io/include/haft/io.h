@@ -70,8 +70,9 @@ int haft_io_cancelled(void); /* see "cancellation" */
 /* ---- Running -------------------------------------------------------------------------------- */
 
 typedef struct haft_io_options {
-    int threads; /* on which tasks run; 0: one for each processor that the process may use, by
-                             its affinity and the quotas of its control groups; at most 56 */
+    /* On which tasks run; 0: one for each processor that the process may use, by its affinity and the quotas of its
+       control groups; at most 56. */
+    int threads;
     const char *backend;  /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment, or,
                              without it or if it is empty, what the system has */
     size_t stack_size;    /* of a task, and of the body of a scope; 0: haft_stack_size() */
@@ -501,9 +502,9 @@ int haft_io_port(int socket);
 int haft_io_call_blocking(void (*function)(void *), void *argument);
 /*
  * The same, but a cancel does not wait for a call that has begun: for what may block for very long, as who asks a silent
- * server. The argument then is in memory of its own, which `left(argument)` frees. That is called, once, unless this
- * returns 0: on the pool's thread, after `function` has returned, or at once if it has not begun. The end of the run
- * waits for the calls that were left.
+ * server. The argument is in memory of its own, which `left(argument)` frees. That is called, once, unless this
+ * returns 0: on the pool's thread, after `function` has returned, or at once if that has not begun. The end of the run
+ * waits for calls that were left.
  */
 int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *));
 
@@ -553,14 +554,14 @@ pid_t haft_io_start_process(const char *const arguments[], const int streams[3])
 
 typedef struct haft_io_process_options {
     const int *streams; /* as above: three, or NULL */
-    const char *const
-        *environment; /* "NAME=value", the last of which is NULL; NULL: the caller's */
-    const char
-        *folder; /* in which it begins; NULL: the caller's. A program whose name has a '/' and
-                                       begins with none is looked for from there */
-    bool
-        group; /* it leads a process group of its own: kill(-number, ...) is for all that it starts, too, and the
-                   terminal's signals are not */
+    /* "NAME=value", the last of which is NULL; NULL: the caller's. */
+    const char *const *environment;
+    /* In which it begins; NULL: the caller's. A program is looked for from there if its name has a '/' and begins with
+       none. */
+    const char *folder;
+    /* It leads a process group of its own: kill(-number, ...) is for all that it starts, too; the signals of the
+       caller's terminal are not. */
+    bool group;
 } haft_io_process_options_t;
 
 pid_t haft_io_start_process_with(const haft_io_process_options_t *options,

@@ -1616,10 +1616,10 @@ struct streams {
 };
 
 struct process_options {
-    std::optional<std::vector<std::string>> environment =
-        {};                  /* "NAME=value"; nothing: the caller's */
-    std::string folder = {}; /* in which it begins; empty: the caller's */
-    bool group = false;      /* of its own, for kill_group() */
+    using strings = std::vector<std::string>;
+    std::optional<strings> environment = {}; /* "NAME=value"; nothing: the caller's */
+    std::string folder = {};                 /* in which it begins; empty: the caller's */
+    bool group = false;                      /* of its own, for kill_group() */
 };
 
 /* A child process. One that was not waited for stays in the system's table, as in C. */
