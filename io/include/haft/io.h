@@ -390,8 +390,8 @@ typedef struct haft_io_lines {
  *
  *     char memory[1000], *line;
  *     haft_io_lines_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
- *     while (haft_io_read_line(&lines, &line) > 0)
- *         haft_io_write_all(connection, line, strlen(line));
+ *     for (ssize_t size; (size = haft_io_read_line(&lines, &line)) > 0;)
+ *         haft_io_write_all(connection, line, (size_t)size);
  *
  * It reads ahead, so nobody else reads the descriptor until the end. Nothing is lost by a cancel, a deadline or
  * another error in the middle of a line: the next call goes on. For one caller at a time. Errors are those of
