@@ -456,14 +456,13 @@ enum { ANSWERERS = 3 };
 static int answerers[ANSWERERS][2];
 static void *ask_twice(void *ends) {
     int connection = ((int *)ends)[1];
-    char bytes[8];
+    char memory[8], *line;
+    haft_io_lines_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
     for (int round = 0; round < 2; round++) {
-        must(haft_io_write_all(connection, "hello", 5));
-        must(haft_io_write_all(connection, "again", 5));
-        for (ssize_t got, taken = 0; taken < 10; taken += got) {
-            got = must(haft_io_read(connection, bytes, sizeof bytes));
-            must(got != 0 ? 0 : -EPIPE);
-        }
+        must(haft_io_write_all(connection, "hello\n", 6));
+        must(haft_io_write_all(connection, "again\n", 6));
+        for (int i = 0; i < 2; i++)
+            must(must(haft_io_read_line(&lines, &line)) != 0 ? 0 : -EPIPE);
     }
     must(haft_io_end_output(connection));
     return NULL;

@@ -376,6 +376,32 @@ static inline void haft_io_give_back_scoped(const void *const *bytes) {
     haft_io_give_back(*bytes);
 }
 
+/* The lines of a stream, in memory of the caller. Who declares it sets the first three; the rest is zeroed, and the
+   library's. */
+typedef struct haft_io_lines {
+    int descriptor;
+    char *memory;
+    size_t size; /* more than the longest line has, with its '\n' */
+    size_t start, end;
+    char under;
+} haft_io_lines_t;
+
+/*
+ * Reads the next line: how many bytes it has with its '\n', which only the last line may be without, or 0 at the end.
+ * `*line` is where, and a '\0' follows. It is the caller's, who may change it, until the next call.
+ *
+ *     char memory[1000], *line;
+ *     haft_io_lines_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
+ *     for (ssize_t size; (size = haft_io_read_line(&lines, &line)) > 0;)
+ *         haft_io_write_all(connection, line, (size_t)size);
+ *
+ * It reads ahead, so nobody else reads the descriptor until the end. Nothing is lost by a cancel, a deadline or
+ * another error in the middle of a line: the next call goes on. For one caller at a time. Errors are those of
+ * haft_io_read, which this calls, and -EMSGSIZE: the line does not fit. Each further call returns the same, unless
+ * `memory` and `size` are those of larger memory by then, which begins with all that was in the smaller.
+ */
+ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line);
+
 struct iovec;
 /* As readv(2) and writev(2). */
 ssize_t haft_io_read_parts(int descriptor, const struct iovec *parts, size_t count);

@@ -1233,7 +1233,7 @@ inline pipe_ends pipe() {
 class lines {
   public:
     explicit lines(const descriptor &stream, std::size_t most = 1 << 20)
-        : from(&stream), longest(most) {}
+        : from(&stream), longest(std::min(most, std::string().max_size() - 1)) {}
     explicit lines(const descriptor &&, std::size_t = 0) = delete;
 
     class iterator {
@@ -1260,42 +1260,32 @@ class lines {
   private:
     /* Reads when it is asked for a line, not before. */
     std::string_view current() {
-        std::size_t looked = start + size;
         while (size == 0) {
-            std::size_t end = buffer.find('\n', looked);
-            if ((end != std::string::npos ? end + 1 : buffer.size()) - start > longest)
+            reader.descriptor = from->get();
+            reader.memory = buffer.data();
+            reader.size = buffer.size();
+            char *line;
+            ssize_t got = haft_io_read_line(&reader, &line);
+            if (got != -EMSGSIZE) {
+                size = detail::counted(got, "read");
+                break;
+            }
+            if (buffer.size() > longest)
                 throw std::length_error("haft: a line is too long");
-            if (end != std::string::npos) {
-                size = end + 1 - start;
-                break;
-            }
-            buffer.erase(0, std::exchange(start, 0));
-            looked = buffer.size();
-            buffer.resize(looked + 4096);
-            std::size_t got = 0;
-            try {
-                got = from->read(std::span(buffer).subspan(looked));
-            } catch (...) { /* what was read before is kept */
-                buffer.resize(looked);
-                throw;
-            }
-            buffer.resize(looked + got);
-            if (got == 0) {
-                size = looked;
-                break;
-            }
+            buffer.resize(std::min(2 * buffer.size() + 4096, longest + 1));
         }
-        return std::string_view(buffer).substr(start, size);
+        return std::string_view(buffer).substr(reader.start - size, size);
     }
     void advance() {
         current();
-        start += std::exchange(size, 0);
+        size = 0;
     }
 
     const descriptor *from;
     std::size_t longest;
     std::string buffer;
-    std::size_t start = 0, size = 0; /* of the current line; 0: not looked for */
+    haft_io_lines_t reader = {};
+    std::size_t size = 0; /* of the current line; 0: not looked for */
 };
 
 /* ---- Sockets -------------------------------------------------------------------------------- */

@@ -72,6 +72,9 @@ static void a_short_line_that_is_too_long_for_its_limit_is_an_error() {
     CHECK(read_with(11, "aaa\naaaaaaaaaa\n") == "4 11 ");
     CHECK(read_with(10, "aaa\naaaaaaaaaa") == "4 10 ");
     CHECK(read_with(9, "aaa\naaaaaaaaaa") == "4 too long");
+    CHECK(read_with(0, "") == "");
+    CHECK(read_with(0, "\n") == "too long");
+    CHECK(read_with(std::string::npos, "aaa\naaaaaaaaaa") == "4 10 ");
 }
 
 static void a_listener_is_a_range_of_connections() {

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lines of a stream, in the caller's memory:
+ *
+ *   | given before ... | not asked for yet ... | room ... |
+ *   memory             start                   end        size
+ *
+ * A line that is given ends with '\0', which stands in the place of the next one's first byte; that is kept in
+ * `under` meanwhile. A wait begins when `start` is 0, and only what it returns moves `end`: so a cancelled one
+ * has changed nothing.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+static ssize_t give(haft_io_lines_t *lines, size_t size, char **line) {
+    *line = lines->memory + lines->start;
+    lines->start += size;
+    lines->under = lines->memory[lines->start];
+    lines->memory[lines->start] = '\0';
+    return (ssize_t)size;
+}
+
+ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line) {
+    size_t looked = lines->start;
+    if (looked != 0)
+        lines->memory[looked] = lines->under;
+    while (lines->end < lines->size) {
+        char *first = lines->memory + lines->start;
+        char *last = memchr(lines->memory + looked, '\n', lines->end - looked);
+        if (last != NULL)
+            return give(lines, (size_t)(last + 1 - first), line);
+        looked = lines->end - lines->start;
+        memmove(lines->memory, first, looked);
+        lines->start = 0;
+        lines->end = looked;
+        /* The last byte is for the '\0', or shows that the line is longer. */
+        size_t room = lines->size - looked;
+        ssize_t got =
+            haft_io_read(lines->descriptor, lines->memory + looked, room > 1 ? room - 1 : 1);
+        if (got < 0)
+            return got;
+        if (got == 0)
+            return give(lines, looked, line);
+        lines->end += (size_t)got;
+    }
+    return -EMSGSIZE;
+}
