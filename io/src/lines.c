@@ -21,10 +21,15 @@ static ssize_t give(haft_io_lines_t *lines, size_t size, char **line) {
     return (ssize_t)size;
 }
 
+/* The line that was given is not a string any more. */
+static void take_back(haft_io_lines_t *lines) {
+    if (lines->start != 0)
+        lines->memory[lines->start] = lines->under;
+}
+
 ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line) {
     size_t looked = lines->start;
-    if (looked != 0)
-        lines->memory[looked] = lines->under;
+    take_back(lines);
     while (lines->end < lines->size) {
         char *first = lines->memory + lines->start;
         char *last = memchr(lines->memory + looked, '\n', lines->end - looked);
@@ -45,4 +50,16 @@ ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line) {
         lines->end += (size_t)got;
     }
     return -EMSGSIZE;
+}
+
+ssize_t haft_io_read_after_line(haft_io_lines_t *lines, void *buffer, size_t size) {
+    size_t ahead = lines->end - lines->start;
+    if (ahead == 0)
+        return haft_io_read(lines->descriptor, buffer, size);
+    take_back(lines);
+    size_t taken = size < ahead ? size : ahead;
+    memcpy(buffer, lines->memory + lines->start, taken);
+    lines->start += taken;
+    lines->under = lines->memory[lines->start];
+    return (ssize_t)taken;
 }

@@ -275,6 +275,41 @@ static void deadlines_at_any_time_lose_nothing(void) {
     check_seeds(read_impatiently, 10, (haft_io_simulation_t){.network = true});
 }
 
+/* A head of lines, and a body of so many bytes, in pieces of any size. */
+static void bodies_come_after_lines(void) {
+    for (size_t piece = 1; piece <= 70; piece++) {
+        int pair[2];
+        CHECK_EQUAL(haft_io_pipe(pair), 0);
+        const char text[] = "head\n5\nfirst7\nsecond\n0\nlast\nrest";
+        CHECK_EQUAL(haft_io_write_all(pair[1], text, sizeof text - 1), 0);
+        haft_io_close(pair[1]);
+        haft_io_lines_t lines = lines_of(pair[0], 16); /* less than all */
+        char *line, body[80];
+        check_line(&lines, "head\n", 5);
+        for (const char *next = "first\0second\n\0"; *next != '\0'; next += strlen(next) + 1) {
+            CHECK(haft_io_read_line(&lines, &line) == 2);
+            size_t size = (size_t)(*line - '0'), filled = 0;
+            while (filled < size) {
+                ssize_t more = haft_io_read_after_line(
+                    &lines, body + filled, piece < size - filled ? piece : size - filled);
+                CHECK(more > 0);
+                filled += more > 0 ? (size_t)more : size;
+            }
+            CHECK(memcmp(body, next, size) == 0);
+        }
+        check_line(&lines, "0\n", 2);
+        check_line(&lines, "last\n", 5);
+        size_t filled = 0;
+        for (ssize_t more;
+             (more = haft_io_read_after_line(&lines, body + filled, piece)) > 0 && filled < 5;)
+            filled += (size_t)more;
+        CHECK(filled == 4 && memcmp(body, "rest", 4) == 0);
+        CHECK_EQUAL(haft_io_read_after_line(&lines, body, piece), 0);
+        CHECK_EQUAL(haft_io_read_line(&lines, &line), 0);
+        haft_io_close(pair[0]);
+    }
+}
+
 static void an_error_is_that_of_the_read(void) {
     char *line;
     partial = lines_of(-1, 10);
@@ -293,6 +328,7 @@ int main(void) {
     RUN(with_more_memory_a_long_line_goes_on);
     RUN(a_deadline_loses_nothing);
     RUN(deadlines_at_any_time_lose_nothing);
+    RUN(bodies_come_after_lines);
     RUN(an_error_is_that_of_the_read);
     return check_end();
 }

@@ -1256,14 +1256,28 @@ class lines {
     /* Goes on at the line that another iterator was left at. */
     iterator begin() { return iterator(*this); }
     std::default_sentinel_t end() const { return {}; }
+    /* Reads what comes after the line that an iterator was last asked for, as descriptor::read. That line ends with this;
+       lines go on behind what was read. */
+    std::size_t read(std::span<std::byte> into) {
+        prepare();
+        std::size_t got =
+            detail::counted(haft_io_read_after_line(&reader, into.data(), into.size()), "read");
+        size = 0;
+        passed = true;
+        return got;
+    }
 
   private:
+    void prepare() {
+        reader.descriptor = from->get();
+        reader.memory = buffer.data();
+        reader.size = buffer.size();
+    }
     /* Reads when it is asked for a line, not before. */
     std::string_view current() {
+        passed = false;
         while (size == 0) {
-            reader.descriptor = from->get();
-            reader.memory = buffer.data();
-            reader.size = buffer.size();
+            prepare();
             char *line;
             ssize_t got = haft_io_read_line(&reader, &line);
             if (got != -EMSGSIZE) {
@@ -1277,7 +1291,9 @@ class lines {
         return std::string_view(buffer).substr(reader.start - size, size);
     }
     void advance() {
-        current();
+        if (!passed)
+            current();
+        passed = false;
         size = 0;
     }
 
@@ -1286,6 +1302,7 @@ class lines {
     std::string buffer;
     haft_io_lines_t reader = {};
     std::size_t size = 0; /* of the current line; 0: not looked for */
+    bool passed = false;  /* it was read past, before an iterator goes on */
 };
 
 /* ---- Sockets -------------------------------------------------------------------------------- */

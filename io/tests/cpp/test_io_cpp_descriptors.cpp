@@ -39,6 +39,25 @@ static void lines_come_one_by_one() {
     CHECK(got[0] == "one\n" && got[1] == "two\n" && got[2] == "\n" && got[3].size() == 10000);
 }
 
+static void a_body_comes_after_its_line() {
+    std::vector<std::string> got;
+    io::run([&] {
+        auto [reader, writer] = io::pipe();
+        writer.write_all("5\nfirst7\nsecond\n0\nlast");
+        writer.close();
+        io::lines lines(reader);
+        for (std::string_view line : lines) {
+            std::string body(static_cast<std::size_t>(std::atoi(line.data())), ' ');
+            got.emplace_back(line);
+            for (std::size_t size = 0; size < body.size();)
+                size += lines.read(std::as_writable_bytes(std::span(body)).subspan(size));
+            got.push_back(body);
+        }
+    });
+    CHECK(got ==
+          (std::vector<std::string>{"5\n", "first", "7\n", "second\n", "0\n", "", "last", ""}));
+}
+
 static void a_line_that_is_too_long_is_an_error() {
     bool caught = false;
     io::run([&] {
@@ -315,6 +334,7 @@ int main() {
     check_backend();
     int before = check_descriptors();
     RUN(lines_come_one_by_one);
+    RUN(a_body_comes_after_its_line);
     RUN(a_line_that_is_too_long_is_an_error);
     RUN(a_short_line_that_is_too_long_for_its_limit_is_an_error);
     RUN(a_listener_is_a_range_of_connections);
