@@ -12,7 +12,8 @@
  * in the program there would be two libraries of tasks, and this one would see none of the program's.)
  *
  * What is answered, beside the names of large files, of glibc (__read) and of the fortified headers (__read_chk):
- *   read, readv, pread, preadv, preadv2, write, writev, pwrite, pwritev, pwritev2, fsync, fdatasync, close,
+ *   read, readv, pread, preadv, preadv2, write, writev, pwrite, pwritev, pwritev2, fsync, fdatasync,
+ *   close, close_range, closefrom, dup2, dup3, fclose, freopen, closedir,
  *   recv, recvfrom, recvmsg, recvmmsg, send, sendto, sendmsg, sendmmsg, accept, accept4, connect,
  *   sendfile, splice, tee, copy_file_range, open, openat, creat, flock, lockf, fcntl,
  *   poll, ppoll, select, pselect, epoll_wait, epoll_pwait, sigsuspend, sigwait, sigwaitinfo, sigtimedwait,
@@ -64,10 +65,14 @@
  * Mind:
  * - A handler of a signal that runs on a task makes no call that blocks; to write to a descriptor that does
  *   not block is right as ever.
- * - A child of vfork runs in its parent: it only calls exec or _exit, as POSIX says.
- * - close ends the waits of tasks on the number, with EBADF, also on a thread that has no tasks. If a task has
- *   waited on it in a run of one thread, and that is another, the number is free after the next poll of that
- *   thread (haft_io_close). dup2 over a number that tasks wait on, and fclose or close_range of one, are not seen.
+ * - A child of vfork has its parent's memory: it sets up its numbers, where what closes is the system's, and then calls
+ *   exec or _exit.
+ * - What closes a number, or gives it to another file, ends the waits of tasks on it with EBADF, also on a thread that
+ *   has no tasks. If a task has waited on it in a run of one thread, and that is another: after close the number is free
+ *   after the next poll of that thread (haft_io_close); the others wait for that poll (haft_io_close_by). dup2 is
+ *   one step as ever, and ends no wait where it does nothing or fails, but for want of memory. close_range and
+ *   closefrom close what libhaft-io has for itself, too, and with it the runs: they are for children, where they are the
+ *   system's, whatever runs the child has begun.
  * - With io_uring, in a run of one thread, what the kernel has given libhaft-io beforehand is not seen by these calls:
  *   let a library have a connection that you have read by haft_io_read, not by haft_io_read_lent or haft_io_exchange,
  *   and a listener that you have not asked by haft_io_accept.
