@@ -34,7 +34,8 @@
  * - select and pselect with a count beyond FD_SETSIZE look at no more members of the sets than the process's
  *   table of descriptors has room for (FDSize in /proc/self/status; without it, at FD_SETSIZE), as the kernel.
  * - A handler of a signal does not end a wait: there is no EINTR, but for the signals that the mask of
- *   ppoll, pselect, epoll_pwait or sigsuspend lets through and the thread blocks.
+ *   ppoll, pselect, epoll_pwait or sigsuspend lets through and the thread blocks. Where a program relies on it, let
+ *   the handler write to a pipe that does not block, and wait for that pipe, too; docs/io.md shows this and more.
  * - Files: what the system has in memory is read at once, and writes go there; the rest (a read from the
  *   disk, O_SYNC, O_DIRECT, fsync) is done by the pool of blocking work, as names are resolved.
  * - A FIFO that is opened for one direction, and a lock of a file (flock, F_SETLKW, F_OFD_SETLKW, lockf) that
