@@ -51,8 +51,10 @@
  *   EDEADLK; and a recursive one lets another task of the thread in. So tasks that hold one over a wait are not to move
  *   (haft_io_options_t.moves).
  * - res_query and res_search use the settings of the thread of the pool, not what the caller has put into _res.
- * - errno is the task's. In a simulated run time is virtual, and read, write, recv, send, poll and close
- *   take the ends of simulated streams, so a library can be tested with what may go wrong.
+ * - errno is the task's. In a simulated run time is virtual, and read, pread, write, pwrite, recv, send, recvmsg, sendmsg
+ *   and their kin, poll, fsync, fdatasync and close take what is simulated, too: ends of streams, sockets of datagrams,
+ *   files that haft_io_open has opened. So a library can be tested with what may go wrong. Any other call says EBADF of
+ *   these numbers, and so do MSG_DONTWAIT and a transfer of nothing.
  *
  * Not answered, so these block the thread with all its tasks:
  * - what the C library does inside: FILE (fread, fgets, fprintf to a pipe that is full, fopen of a FIFO). A task that
