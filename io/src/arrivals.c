@@ -314,8 +314,10 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
             if (done != -EAGAIN)
                 return done;
         }
-        haft_io_begin_to_wait_on(known, operation->descriptor);
-        int code = -ECANCELED;
+        int code = haft_io_begin_to_wait_on(known, operation->descriptor);
+        if (code != 0)
+            return code;
+        code = -ECANCELED;
         if (!haft_io_is_cancelled(runner->scope)) {
             if (may_ask(state, known, operation->descriptor, receives) &&
                 kernel_asked(state, known, operation->descriptor, receives)) {

@@ -24,14 +24,20 @@
  * Where there is no other run, none of this is done: who closes counts itself in `alone`, and looks at `runs_count`.
  * A run that begins counts itself there, and waits until those who had looked before have closed; so its tasks
  * do not begin to wait beside them.
+ *
+ * Who closes by a function of his own (haft_io_close_by) is in the list `askers`, and asks one run after another that
+ * knows the descriptor, from the newest on, to close it. The last of what such a run does, when nobody waits on the
+ * descriptor and none of its operations is under way, is to tell him; the file stays open. Whoever begins to wait on
+ * the number meanwhile gets -EBADF, so no run needs to be asked twice, nor one that has begun since. Then he moves to
+ * the list `closing`, and calls the function.
  */
 #include "internal.h"
 
 static haft_io_crew_t *runs;
-static uint32_t runs_lock; /* of `runs` and `closing` */
+static uint32_t runs_lock; /* of `runs`, `closing` and `askers` */
 static int runs_count;     /* any thread reads */
 static int alone;          /* threads that close without a look at the runs; any thread */
-static haft_io_link_t closing = {&closing, &closing};
+static haft_io_link_t closing = {&closing, &closing}, askers = {&askers, &askers};
 unsigned haft_io_closing_count;
 
 /* ---- The runs ---- */
@@ -52,6 +58,7 @@ void haft_io_run_begins(haft_io_crew_t *crew) {
     sigset_t before;
     lock_runs(&before);
     crew->next_run = runs;
+    crew->number = runs != NULL ? runs->number + 1 : 1;
     runs = crew;
     __atomic_store_n(&runs_count, runs_count + 1, __ATOMIC_SEQ_CST);
     unlock_runs(&before);
@@ -83,6 +90,7 @@ void haft_io_forget_runs(void) {
     runs_count = 0;
     alone = 0;
     haft_io_ring(&closing);
+    haft_io_ring(&askers);
     haft_io_closing_count = 0;
 }
 
@@ -90,7 +98,7 @@ void haft_io_forget_runs(void) {
 
 static int hand_over(haft_io_crew_t *crew, haft_io_descriptor_t *entry, int descriptor) {
     haft_io_worker_t *worker = crew->workers[0];
-    if (__atomic_exchange_n(&entry->handed_over, true, __ATOMIC_ACQ_REL))
+    if (__atomic_exchange_n(&entry->handed_over, true, __ATOMIC_SEQ_CST))
         return -EBADF;
     uint32_t next = __atomic_load_n(&crew->handed_over, __ATOMIC_RELAXED);
     do
@@ -108,7 +116,7 @@ void haft_io_take_handed_over(haft_io_crew_t *crew) {
         int descriptor = (int)(next - 1);
         haft_io_descriptor_t *entry = haft_io_descriptor(crew->descriptors, descriptor, false);
         next = entry->next;
-        __atomic_store_n(&entry->handed_over, false, __ATOMIC_RELEASE);
+        __atomic_store_n(&entry->handed_over, false, __ATOMIC_SEQ_CST);
         worker->backend->close(worker, descriptor);
     }
 }
@@ -124,43 +132,78 @@ static haft_io_descriptor_t *known_to(const haft_io_crew_t *crew, int descriptor
                : NULL;
 }
 
+/* Who closes. */
 typedef struct close_now {
-    haft_io_link_t link; /* in `closing` */
+    haft_io_link_t link; /* in `closing`, or in `askers` */
     int descriptor;
+    bool asks;
+    /* Of an asker. */
+    const haft_io_crew_t *asked;
+    uint64_t number;      /* of that, or the least that has been asked */
+    bool told;            /* by it */
+    haft_io_cell_t *cell; /* by which he waits for that */
 } close_now_t;
 
-static int close_unknown(close_now_t *now) {
+/* He begins to look for runs that know the descriptor. */
+static close_now_t begin(int descriptor, bool asks) {
+    __atomic_fetch_add(&haft_io_closing_count, 1, __ATOMIC_SEQ_CST);
+    return (close_now_t){.descriptor = descriptor, .asks = asks, .number = UINT64_MAX};
+}
+static void end(close_now_t *now) {
+    if (haft_io_linked(&now->link)) {
+        sigset_t before;
+        lock_runs(&before);
+        haft_io_unlink(&now->link);
+        unlock_runs(&before);
+    }
+    __atomic_fetch_sub(&haft_io_closing_count, 1, __ATOMIC_RELEASE);
+}
+
+typedef struct known {
+    haft_io_crew_t *crew; /* does not end before its `closers` are counted down */
+    haft_io_descriptor_t *entry;
+} known_t;
+
+/* The next run that knows the descriptor; NULL: none, and the caller is in `closing`. */
+static known_t next_run(close_now_t *now) {
+    known_t next = {NULL, NULL};
     sigset_t before;
-    int code = haft_io_close_file(now->descriptor);
     lock_runs(&before);
-    haft_io_unlink(&now->link);
+    if (now->asks && !haft_io_linked(&now->link))
+        haft_io_append(&askers, &now->link);
+    for (next.crew = runs; next.crew != NULL; next.crew = next.crew->next_run)
+        if (next.crew->number < now->number &&
+            (next.entry = known_to(next.crew, now->descriptor)) != NULL)
+            break;
+    if (next.crew != NULL) {
+        __atomic_fetch_add(&next.crew->closers, 1, __ATOMIC_RELAXED);
+        now->asked = next.crew;
+        now->number = next.crew->number;
+        now->told = false;
+    } else {
+        if (haft_io_linked(&now->link))
+            haft_io_unlink(&now->link);
+        haft_io_append(&closing, &now->link);
+    }
     unlock_runs(&before);
+    return next;
+}
+
+static int close_in(known_t next, int descriptor) {
+    const haft_io_task_t *task = haft_io_this_task();
+    haft_io_worker_t *worker = next.crew->workers[0];
+    bool by_its_own = task != NULL && task->worker == worker;
+    int code = worker->shared || by_its_own ? worker->backend->close(worker, descriptor)
+                                            : hand_over(next.crew, next.entry, descriptor);
+    __atomic_fetch_sub(&next.crew->closers, 1, __ATOMIC_RELEASE);
     return code;
 }
 
 static HAFT_IO_COLD int close_in_next_run(int descriptor) {
-    close_now_t now = {.descriptor = descriptor};
-    haft_io_descriptor_t *entry = NULL;
-    sigset_t before;
-    lock_runs(&before);
-    __atomic_fetch_add(&haft_io_closing_count, 1, __ATOMIC_SEQ_CST);
-    haft_io_crew_t *crew = runs;
-    while (crew != NULL && (entry = known_to(crew, descriptor)) == NULL)
-        crew = crew->next_run;
-    if (crew != NULL)
-        __atomic_fetch_add(&crew->closers, 1, __ATOMIC_RELAXED);
-    else
-        haft_io_append(&closing, &now.link);
-    unlock_runs(&before);
-    int code;
-    if (crew == NULL) {
-        code = close_unknown(&now);
-    } else {
-        code = crew->root.shared ? crew->workers[0]->backend->close(crew->workers[0], descriptor)
-                                 : hand_over(crew, entry, descriptor);
-        __atomic_fetch_sub(&crew->closers, 1, __ATOMIC_RELEASE);
-    }
-    __atomic_fetch_sub(&haft_io_closing_count, 1, __ATOMIC_RELEASE);
+    close_now_t now = begin(descriptor, false);
+    known_t next = next_run(&now);
+    int code = next.crew != NULL ? close_in(next, descriptor) : haft_io_close_file(descriptor);
+    end(&now);
     return code;
 }
 
@@ -176,7 +219,28 @@ static bool close_alone(int descriptor, int *code) {
     return is_alone;
 }
 
-int haft_io_close_elsewhere(int descriptor) {
+/* The run has forgotten the descriptor. Whether somebody has asked it to. */
+static HAFT_IO_COLD bool tell_askers(const haft_io_crew_t *crew, int descriptor) {
+    bool some = false;
+    sigset_t before;
+    lock_runs(&before);
+    for (const haft_io_link_t *link = askers.next; link != &askers; link = link->next) {
+        close_now_t *asker = HAFT_IO_OWNER(link, close_now_t, link);
+        if (asker->descriptor != descriptor || asker->asked != crew)
+            continue;
+        some = asker->told = true;
+        if (asker->cell != NULL)
+            haft_io_cell_win(asker->cell, HAFT_IO_WOKEN);
+        asker->cell = NULL;
+    }
+    unlock_runs(&before);
+    return some;
+}
+
+int haft_io_close_elsewhere(const haft_io_crew_t *crew, int descriptor) {
+    if (HAFT_IO_UNLIKELY(__atomic_load_n(&haft_io_closing_count, __ATOMIC_SEQ_CST) != 0) &&
+        crew != NULL && tell_askers(crew, descriptor))
+        return 0;
     if (__libc_single_threaded) /* Nobody can begin a run meanwhile. */
         return haft_io_close_file(descriptor);
     int cancels, code;
@@ -188,18 +252,63 @@ int haft_io_close_elsewhere(int descriptor) {
     return code;
 }
 
-static bool is_being_closed(int descriptor) {
+static bool is_in(const haft_io_link_t *list, int descriptor) {
     bool is = false;
-    sigset_t before;
-    lock_runs(&before);
-    for (const haft_io_link_t *link = closing.next; link != &closing; link = link->next)
+    for (const haft_io_link_t *link = list->next; link != list; link = link->next)
         is |= HAFT_IO_OWNER(link, close_now_t, link)->descriptor == descriptor;
-    unlock_runs(&before);
     return is;
 }
 
-HAFT_IO_COLD void haft_io_await_close(int descriptor) {
-    unsigned turns = 0;
-    while (is_being_closed(descriptor))
-        haft_io_relax(&turns);
+HAFT_IO_COLD int haft_io_await_close(int descriptor) {
+    for (unsigned turns = 0;; haft_io_relax(&turns)) {
+        sigset_t before;
+        lock_runs(&before);
+        bool is_asked = is_in(&askers, descriptor), is_closing = is_in(&closing, descriptor);
+        unlock_runs(&before);
+        if (is_asked || !is_closing)
+            return is_asked ? -EBADF : 0;
+    }
+}
+
+/* ---- By a function of the caller's ---- */
+
+/* A simulation does not know who goes on outside of it: its thread sleeps. */
+static haft_io_task_t *who_waits(void) {
+    haft_io_task_t *task = haft_io_this_task();
+    return task != NULL && task->worker->simulated == NULL ? task : NULL;
+}
+
+static void await_word(close_now_t *now) {
+    haft_io_cell_t cell = {HAFT_IO_WAITING, who_waits()};
+    sigset_t before;
+    lock_runs(&before);
+    bool told = now->told;
+    if (!told)
+        now->cell = &cell;
+    unlock_runs(&before);
+    if (!told)
+        haft_io_cell_wait(&cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "a descriptor to be closed");
+}
+
+static int close_by(int descriptor, int (*function)(void *), void *argument) {
+    close_now_t now = begin(descriptor, true);
+    for (known_t next; (next = next_run(&now)).crew != NULL;) {
+        close_in(next, descriptor);
+        await_word(&now);
+    }
+    int code = function(argument);
+    end(&now);
+    return code;
+}
+
+int haft_io_close_by(int descriptor, int (*function)(void *), void *argument) {
+    if (haft_io_is_simulated(descriptor))
+        return -EBADF;
+    if (haft_io_this_task() != NULL) /* It may go on on another thread. */
+        return close_by(descriptor, function, argument);
+    int cancels;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
+    int code = close_by(descriptor, function, argument);
+    pthread_setcancelstate(cancels, &cancels);
+    return code;
 }

@@ -159,8 +159,7 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
                                  .cell = cell,
                                  .life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED),
                                  .transfers = transfers};
-    haft_io_begin_to_wait_on(entry, operation->descriptor);
-    int code = 0;
+    int code = haft_io_begin_to_wait_on(entry, operation->descriptor);
     lock(entry, shared);
     if ((__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & CLOSING) != 0)
         code = -EBADF;
@@ -270,7 +269,7 @@ static uint32_t settled_uses(const haft_io_descriptor_t *entry) {
     uint32_t uses;
     unsigned turns = 0;
     while (HAFT_IO_UNLIKELY(
-        ((uses = __atomic_load_n(&entry->uses, __ATOMIC_ACQUIRE)) & HAFT_IO_RELEASING) != 0))
+        ((uses = __atomic_load_n(&entry->uses, __ATOMIC_SEQ_CST)) & HAFT_IO_RELEASING) != 0))
         haft_io_relax(&turns);
     return uses;
 }
@@ -286,9 +285,9 @@ static bool begin_use(haft_io_descriptor_t *entry) {
     return true;
 }
 
-/* By the last user. */
+/* By the last user. (In this order who asks to be told, and finds that somebody closes already, is told.) */
 static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
-    __atomic_store_n(&entry->uses, HAFT_IO_RELEASING, __ATOMIC_RELEASE);
+    __atomic_store_n(&entry->uses, HAFT_IO_RELEASING, __ATOMIC_SEQ_CST);
     uint64_t registered = entry->registered;
     for (; registered != 0; registered &= registered - 1)
         worker->backend->forget(worker->crew->workers[__builtin_ctzll(registered)], descriptor);
@@ -296,7 +295,7 @@ static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int 
     __atomic_store_n(&entry->nature, HAFT_IO_UNKNOWN, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->waited_on, false, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->life, entry->life + 1, __ATOMIC_RELAXED);
-    int code = haft_io_close_elsewhere(descriptor);
+    int code = haft_io_close_elsewhere(worker->crew, descriptor);
     __atomic_store_n(&entry->uses, 0, __ATOMIC_RELEASE);
     return code;
 }
@@ -369,7 +368,7 @@ int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
     haft_io_descriptor_t *entry =
         haft_io_descriptor(worker->crew->descriptors, descriptor, worker->shared);
     if (entry == NULL)
-        return haft_io_close_elsewhere(descriptor);
+        return haft_io_close_elsewhere(worker->crew, descriptor);
     if (HAFT_IO_UNLIKELY(__atomic_load_n(&entry->handed_over, __ATOMIC_RELAXED)))
         return -EBADF; /* It is being closed. */
     uint32_t uses = 0;

@@ -52,9 +52,11 @@ static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, in
     uint64_t bit = UINT64_C(1) << worker->index;
     if ((__atomic_load_n(&entry->registered, __ATOMIC_RELAXED) & bit) != 0)
         return 0;
-    haft_io_begin_to_wait_on(entry, descriptor);
+    int code = haft_io_begin_to_wait_on(entry, descriptor);
+    if (code != 0)
+        return code;
     uint32_t life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED);
-    int code = add(state->epoll, descriptor, life, EVERYTHING);
+    code = add(state->epoll, descriptor, life, EVERYTHING);
     if (code != 0)
         return code;
     if (__atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED) == 0)

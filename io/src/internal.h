@@ -511,6 +511,7 @@ struct haft_io_crew {
     uint32_t handed_over;  /* descriptors to close, in a run that is alone; any thread */
     unsigned closers;      /* threads that close a descriptor for this run; any thread */
     haft_io_crew_t *next_run;
+    uint64_t number; /* greater than those of the runs that had begun before */
     int dump_signal;
     haft_io_crew_t *next_dumping; /* of those with a signal */
     struct haft_io_watchdog *watchdog;
@@ -1022,16 +1023,19 @@ void haft_io_run_ends(haft_io_crew_t *crew);
 /* In a child of fork, which has no thread of theirs. */
 void haft_io_forget_runs(void);
 extern unsigned haft_io_closing_count; /* see closing.c; any thread */
-HAFT_IO_COLD void haft_io_await_close(int descriptor);
-/* Before the kernel is told that a task waits: from now on whoever closes the descriptor sees that. */
-static inline void haft_io_begin_to_wait_on(haft_io_descriptor_t *entry, int descriptor) {
+HAFT_IO_COLD int haft_io_await_close(int descriptor);
+/* Before the kernel is told that a task waits: from now on whoever closes the descriptor sees that. 0; -EBADF: it is
+   about to be closed. */
+static inline int haft_io_begin_to_wait_on(haft_io_descriptor_t *entry, int descriptor) {
     if (HAFT_IO_UNLIKELY(!__atomic_load_n(&entry->waited_on, __ATOMIC_RELAXED)))
         __atomic_store_n(&entry->waited_on, true, __ATOMIC_SEQ_CST);
     if (HAFT_IO_UNLIKELY(__atomic_load_n(&haft_io_closing_count, __ATOMIC_SEQ_CST) != 0))
-        haft_io_await_close(descriptor);
+        return haft_io_await_close(descriptor);
+    return 0;
 }
-/* Ends the waits of the other runs' tasks with -EBADF, and closes the descriptor. */
-int haft_io_close_elsewhere(int descriptor);
+/* Ends the waits of the other runs' tasks with -EBADF, and closes the descriptor. The run, which may be NULL, has
+   forgotten it. */
+int haft_io_close_elsewhere(const haft_io_crew_t *crew, int descriptor);
 /* By the thread of a run that is alone: closes what others have handed over. */
 HAFT_IO_COLD void haft_io_take_handed_over(haft_io_crew_t *crew);
 

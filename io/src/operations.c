@@ -398,7 +398,7 @@ static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
 
 static int default_close(void *unused, HAFT_PAYLOAD(haft_io_close) * payload) {
     (void)unused;
-    return haft_io_close_elsewhere(payload->descriptor);
+    return haft_io_close_elsewhere(NULL, payload->descriptor);
 }
 static int clause_close(void *state, HAFT_PAYLOAD(haft_io_close) * payload) {
     haft_io_runner_t *runner = state;

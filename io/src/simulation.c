@@ -110,7 +110,7 @@ static void close_object(state_t *state, object_t *object) {
         haft_io_simulated_end_closes(state, object);
         break;
     case HAFT_IO_A_REAL_END:
-        haft_io_close_elsewhere(object->real);
+        haft_io_close_elsewhere(NULL, object->real);
         break;
     case HAFT_IO_A_LISTENER:
         haft_io_simulated_listener_closes(state, object);
@@ -498,7 +498,7 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
 
 static int close_number(haft_io_worker_t *worker, int descriptor) {
     if (descriptor < FIRST)
-        return haft_io_close_elsewhere(descriptor);
+        return haft_io_close_elsewhere(NULL, descriptor);
     if (haft_io_object_of(worker->backend_state, descriptor) == NULL)
         return -EBADF;
     haft_io_number_close(worker->backend_state, descriptor);

@@ -275,7 +275,8 @@ static HAFT_IO_HOT ssize_t write_by_ring(haft_io_runner_t *runner, int descripto
     haft_io_task_t *task = runner->task;
     haft_io_cell_t cell = {HAFT_IO_WAITING, task};
     request_t request;
-    haft_io_begin_to_wait_on(known, descriptor);
+    if (HAFT_IO_UNLIKELY(haft_io_begin_to_wait_on(known, descriptor) != 0))
+        return -EBADF;
     haft_io_enlist_first(known, &request.waiter, &cell, HAFT_IO_OUTWARD);
     struct io_uring_sqe *entry = haft_io_uring_entry(runner->worker->backend_state);
     prepare_send(entry, descriptor, buffer, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who closes a descriptor that a task waits on: an ordinary thread, the pool, a task of another run. The task gets
- * -EBADF, wherever it waits, and never the data of a file that gets the same number.
+ * Who closes a descriptor that a task waits on, or gives its number to another file: an ordinary thread, the pool, a
+ * task of another run. The task gets -EBADF, wherever it waits, and never the data of a file that has the number then.
  */
 #include "check_io.h"
 
@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- Those who wait ---- */
@@ -154,13 +156,26 @@ static void *wait_in_vain(void *unused) {
 
 /* ---- Those who close ---- */
 
+/* By a function of the program's. */
+static bool replaces;
+static int replace_first(void *by) {
+    return dup2(*(const int *)by, ends[0]);
+}
+static void close_or_replace(int by) {
+    if (replaces) {
+        CHECK_EQUAL(haft_io_close_by(ends[0], replace_first, &by), ends[0]);
+        CHECK_EQUAL(haft_io_poll(&(struct pollfd){ends[0], POLLIN, 0}, 1, 0), 1);
+    }
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+}
+
 /* The next files may get the number at once, and have something to read. */
 static void *close_first(void *unused) {
     int full[2], copies[8];
     CHECK_EQUAL(pipe(full), 0);
     CHECK_EQUAL(write(full[1], "wrong", 5), 5);
     haft_io_wait_event(&waiting);
-    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    close_or_replace(full[0]);
     for (int i = 0; i < 8; i++)
         copies[i] = dup(full[0]);
     for (int i = 0; i < 8; i++)
@@ -202,8 +217,9 @@ static void close_by_thread(const haft_io_options_t *options) {
     pthread_join(closer, NULL);
 }
 static void close_in_each_way(const haft_io_options_t *options) {
-    for (int i = 0; i < WAITS; i++) {
-        current = &waits[i];
+    for (int i = 0; i < 2 * WAITS; i++) {
+        current = &waits[i / 2];
+        replaces = i % 2 == 1;
         for (closers_threads = -1; closers_threads <= 2; closers_threads++) {
             int before = check_descriptors();
             haft_io_clear_event(&waiting);
@@ -226,13 +242,14 @@ static void who_waits_gets_an_error_whoever_closes(void) {
 /* Tasks of two runs accept from one listener, which a third party closes, or one of them. */
 static haft_io_barrier_t both = {.needed = 2};
 static bool closes_itself;
+static int full_pipe[2];
 static void *wait_in_one_run(void *closes) {
     haft_io_spawn(wait_in_vain, NULL);
     haft_io_clear_event(&waiting);
     await_wait();
     haft_io_arrive(&both);
     if (closes != NULL)
-        CHECK_EQUAL(haft_io_close(ends[0]), 0);
+        close_or_replace(full_pipe[0]);
     return NULL;
 }
 static void *run_beside(void *options) {
@@ -241,10 +258,13 @@ static void *run_beside(void *options) {
 }
 static void close_for_two(const haft_io_options_t *options) {
     haft_io_options_t beside = {.threads = 1};
-    for (int i = 0; i < WAITS - 1; i++) {
+    CHECK_EQUAL(pipe(full_pipe), 0);
+    CHECK_EQUAL(write(full_pipe[1], "wrong", 5), 5);
+    for (int i = 0; i < 2 * (WAITS - 1); i++) {
         pthread_t thread;
         /* (Only a listener has several who wait.) */
-        current = &waits[i];
+        current = &waits[i / 2];
+        replaces = i % 2 == 1;
         if (current->wait != accept_one && current->wait != wait_for_first)
             continue;
         int before = check_descriptors();
@@ -255,9 +275,228 @@ static void close_for_two(const haft_io_options_t *options) {
         close_ends();
         CHECK_EQUAL(check_descriptors(), before);
     }
+    close(full_pipe[0]);
+    close(full_pipe[1]);
 }
 static void a_close_ends_the_waits_of_all_runs(void) {
     check_everywhere(close_for_two);
+}
+
+/* ---- By a function of the program's ---- */
+
+/* A reader does not miss that the number is another file's, however often it is, nor who replaces it that the reader
+   has gone: one of them would wait for ever. */
+enum { REPLACEMENTS = 200 };
+static bool both_ways;
+static int
+replace_by_call(void *by) { /* The thread sanitizer would take for a mistake what is tested. */
+    return (int)syscall(SYS_dup3, *(const int *)by, ends[0], 0);
+}
+static void *replace_often(void *unused) {
+    int silent[2], last[2];
+    CHECK_EQUAL(pipe(silent), 0);
+    CHECK_EQUAL(pipe(last), 0);
+    CHECK_EQUAL(write(last[1], "ee", 2), 2);
+    for (int i = 0; i < REPLACEMENTS; i++) {
+        CHECK_EQUAL(haft_io_close_by(ends[0], replace_by_call, &silent[0]), ends[0]);
+        if (i % 4 == 0)
+            haft_io_yield();
+    }
+    CHECK_EQUAL(haft_io_close_by(ends[0], replace_by_call, &last[0]), ends[0]);
+    for (int i = 0; i < 2; i++) {
+        close(silent[i]);
+        close(last[i]);
+    }
+    return unused;
+}
+static void *read_to_the_last(void *unused) {
+    char byte = '?';
+    ssize_t got;
+    do
+        got = haft_io_read(ends[0], &byte, 1);
+    while (got == -EBADF);
+    CHECK_EQUAL(got, 1);
+    CHECK_EQUAL(byte, 'e');
+    return unused;
+}
+static void *read_in_one_run(void *replaces_too) {
+    haft_io_spawn(read_to_the_last, NULL);
+    haft_io_yield();
+    return replaces_too != NULL ? replace_often(NULL) : NULL;
+}
+static void *run_reader(void *options) {
+    CHECK_EQUAL(haft_io_run(read_in_one_run, NULL, options), 0);
+    return NULL;
+}
+/* By an ordinary thread, by a task beside the reader, by one of another run. */
+static void replace_beside(const haft_io_options_t *options) {
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        int before = check_descriptors();
+        make_pipes();
+        if (i != 1)
+            CHECK_EQUAL(pthread_create(&thread, NULL, run_reader, (void *)(uintptr_t)options), 0);
+        if (i == 0)
+            replace_often(NULL);
+        else
+            CHECK_EQUAL(haft_io_run(i == 1 ? read_in_one_run : replace_often,
+                                    i == 1 ? &both_ways : NULL, options),
+                        0);
+        if (i != 1)
+            pthread_join(thread, NULL);
+        haft_io_close(ends[0]);
+        close_ends();
+        CHECK_EQUAL(check_descriptors(), before);
+    }
+}
+static void a_number_that_is_replaced_again_and_again_is_missed_by_nobody(void) {
+    check_everywhere(replace_beside);
+}
+
+/* Where nobody else uses it, no other task goes on in between. */
+static bool went_on;
+static void *go_on(void *unused) {
+    went_on = true;
+    return unused;
+}
+BODY(replace_at_once) {
+    make_pipes();
+    haft_io_task_t *reader = haft_io_async(wait_in_vain, NULL);
+    haft_io_yield();
+    went_on = false;
+    haft_io_spawn(go_on, NULL);
+    CHECK_EQUAL(haft_io_close_by(ends[0], replace_first, &others[0]), ends[0]);
+    CHECK(!went_on);
+    haft_io_join(reader, NULL);
+    CHECK_EQUAL(haft_io_close_by(-1, replace_first, &others[0]), ends[0]);
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    close_ends();
+    return NULL;
+}
+static void a_number_is_replaced_without_a_wait_where_no_other_thread_uses_it(void) {
+    current = &waits[0];
+    CHECK_RUNS(replace_at_once);
+}
+
+/* The file stays until the pool has done with it, and its number is nobody else's. */
+static haft_io_event_t begun, goes_on;
+static bool is_over;
+static void use_in_pool(void *unused) {
+    (void)unused;
+    haft_io_set_event(&begun);
+    haft_io_wait_event(&goes_on);
+}
+BODY(occupy) {
+    haft_io_call_blocking(use_in_pool, NULL);
+    return NULL;
+}
+BODY(read_by_pool) {
+    char byte = '?';
+    CHECK_EQUAL(haft_io_read_at(ends[0], &byte, 1, 0), 1);
+    CHECK_EQUAL(byte, 'o');
+    is_over = true;
+    return NULL;
+}
+static int file_with(const char *text) {
+    char path[] = "/tmp/haft-io-XXXXXX";
+    int file = mkstemp(path);
+    unlink(path);
+    CHECK_EQUAL(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    return file;
+}
+BODY(let_the_pool_go_on) {
+    CHECK(!is_over);
+    CHECK_EQUAL(haft_io_read(ends[0], &(char){0}, 1), -EBADF);
+    haft_io_set_event(&goes_on);
+    return NULL;
+}
+static int replace_what_is_not_used(void *by) {
+    CHECK(is_over);
+    return replace_first(by);
+}
+BODY(replace_what_the_pool_uses) {
+    int other = file_with("new");
+    ends[0] = file_with("old");
+    is_over = false;
+    haft_io_clear_event(&begun);
+    haft_io_clear_event(&goes_on);
+    haft_io_spawn(occupy, NULL);
+    haft_io_wait_event(&begun);
+    haft_io_spawn(read_by_pool, NULL);
+    haft_io_yield();
+    haft_io_spawn(let_the_pool_go_on, NULL);
+    CHECK_EQUAL(haft_io_close_by(ends[0], replace_what_is_not_used, &other), ends[0]);
+    char byte = '?';
+    CHECK_EQUAL(haft_io_read_at(ends[0], &byte, 1, 0), 1);
+    CHECK_EQUAL(byte, 'n');
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    CHECK_EQUAL(haft_io_close(other), 0);
+    return NULL;
+}
+static void a_number_that_the_pool_uses_is_replaced_when_that_has_ended(void) {
+    haft_io_options_t options = {.threads = 1, .blocking_threads = 1};
+    CHECK_EQUAL(haft_io_run(replace_what_the_pool_uses, NULL, &options), 0);
+}
+
+/* Beside a run on another thread, whose task waits. */
+static int never_called(void *unused) {
+    (void)unused;
+    CHECK(false);
+    return 0;
+}
+BODY(replace_in_simulation) {
+    int simulated[2], by = others[0];
+    CHECK_EQUAL(haft_io_simulated_pair(simulated), 0);
+    CHECK_EQUAL(haft_io_close_by(simulated[0], never_called, NULL), -EBADF);
+    CHECK_EQUAL(haft_io_write(simulated[0], "x", 1), 1);
+    haft_io_close(simulated[0]);
+    haft_io_close(simulated[1]);
+    CHECK_EQUAL(haft_io_close_by(ends[0], replace_first, &by), ends[0]);
+    return NULL;
+}
+static void *run_beside_simulation(void *unused) {
+    CHECK_RUNS(wait_to_be_closed);
+    return unused;
+}
+static void a_simulation_replaces_a_number_that_others_wait_on(void) {
+    pthread_t thread;
+    current = &waits[0];
+    make_pipes();
+    haft_io_clear_event(&waiting);
+    CHECK_EQUAL(pthread_create(&thread, NULL, run_beside_simulation, NULL), 0);
+    haft_io_wait_event(&waiting);
+    CHECK_EQUAL(haft_io_simulate(replace_in_simulation, NULL, NULL), 0);
+    pthread_join(thread, NULL);
+    haft_io_close(ends[0]);
+    close_ends();
+}
+
+/* In a child of fork nobody waits, and nothing happens to who waits in its parent. */
+BODY(replace_in_child) {
+    if (!check_follows_children())
+        return NULL;
+    make_pipes();
+    char byte = '?';
+    haft_io_task_t *reader = haft_io_async(read_to_the_last, NULL);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK_EQUAL(haft_io_close_by(ends[0], replace_first, &others[0]), ends[0]);
+        CHECK_EQUAL(write(others[1], "c", 1), 1);
+        CHECK_EQUAL(read(ends[0], &byte, 1), 1);
+        _exit(byte == 'c' ? check_failures : 1);
+    }
+    int status;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
+    CHECK_EQUAL(haft_io_write(ends[1], "e", 1), 1);
+    haft_io_join(reader, NULL);
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    close_ends();
+    return NULL;
+}
+static void a_child_of_fork_replaces_its_own_number(void) {
+    CHECK_RUNS(replace_in_child);
 }
 
 /* ---- What no task waits on ---- */
@@ -290,6 +529,11 @@ int main(void) {
     check_backend();
     RUN(who_waits_gets_an_error_whoever_closes);
     RUN(a_close_ends_the_waits_of_all_runs);
+    RUN(a_number_that_is_replaced_again_and_again_is_missed_by_nobody);
+    RUN(a_number_is_replaced_without_a_wait_where_no_other_thread_uses_it);
+    RUN(a_number_that_the_pool_uses_is_replaced_when_that_has_ended);
+    RUN(a_simulation_replaces_a_number_that_others_wait_on);
+    RUN(a_child_of_fork_replaces_its_own_number);
     RUN(what_nobody_waits_on_is_closed_at_once);
     return check_end();
 }

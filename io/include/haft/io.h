@@ -436,13 +436,32 @@ int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
  * Closes the descriptor; on any thread, in a run or not. The operation of a task that waits on it, of whichever
  * run, returns -EBADF, and never data of another file that gets the same number. Where a thread of the task's run
  * has to end the wait first, this returns 0 at once, and the descriptor is closed after that thread's next poll.
- * A descriptor that a task has waited on must be closed by this function and no other.
+ * A descriptor that a task has waited on must be closed by this function, or by way of haft_io_close_by, and no other.
  *
  * Only waits are ended. A task on another thread that is between two operations goes on with the number, which may be
  * another file's by then: who shares a descriptor with other threads cancels the tasks that use it, and closes when
  * these have ended.
  */
 int haft_io_close(int descriptor);
+
+/*
+ * For what closes a descriptor, or gives its number to another file, and is not haft_io_close: dup2(2), freopen(3),
+ * fclose(3), closedir(3). Ends the waits on the descriptor as haft_io_close does; then calls `function(argument)`, which
+ * does the rest, and returns what that returns.
+ *
+ *     static int take_over(void *file) {
+ *         return dup2(*(const int *)file, STDERR_FILENO) >= 0 ? 0 : -errno;
+ *     }
+ *     int code = haft_io_close_by(STDERR_FILENO, take_over, &file);
+ *
+ * The function is called on the caller's thread, when the operations on the descriptor have ended. The caller waits for
+ * those of the pool, and for the next polls of the threads whose tasks wait; no cancel ends this wait, and a thread
+ * without a scheduler sleeps meanwhile. Who begins to wait on the number then gets -EBADF; who does so while the
+ * function is called, waits when it has returned. So the function must not wait itself. The waits have ended also if it
+ * fails: find out before whether what dup2 is given is a descriptor. -EBADF, without a call: the descriptor is of a
+ * simulation.
+ */
+int haft_io_close_by(int descriptor, int (*function)(void *), void *argument);
 
 /*
  * Declares a descriptor that is closed when the variable's block is left, also when the task is cancelled

@@ -3,7 +3,6 @@
    waited for by the pool. */
 #include "internal.h"
 
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #ifndef P_PIDFD

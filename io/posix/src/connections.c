@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Connections: accepting, connecting, closing. */
+/* Connections: accepting, connecting. */
 #include "internal.h"
 
 #include <netinet/in.h>
@@ -106,37 +106,6 @@ HAFT_POSIX_EXPORT int connect(int socket, __CONST_SOCKADDR_ARG address, socklen_
     return (int)haft_posix_answer(connect_waiting(&call), before);
 }
 
-/* ---- close ---- */
+/* ---- glibc's own name ---- */
 
-/* Whether libhaft-io has been initialised, as it is before this library: constructors of others may call before. */
-static bool has_begun;
-__attribute__((constructor)) static void begin_to_close(void) {
-    has_begun = true;
-}
-
-/* On a thread without tasks those of the runs are told. What libhaft-io closes then, and what a handler of a signal
-   that interrupts it does, is the system's. */
-static int close_for_runs(int descriptor) {
-    static __thread bool closes __attribute__((tls_model("initial-exec")));
-    if (closes || !has_begun)
-        return SYSTEM(close)(descriptor);
-    int before = haft_posix_error();
-    closes = true;
-    int code = haft_io_close(descriptor);
-    closes = false;
-    return (int)haft_posix_answer(code, before);
-}
-
-HAFT_POSIX_EXPORT int close(int descriptor) {
-    if (!haft_io_runs_here())
-        return close_for_runs(descriptor);
-    if (!haft_posix_on_task())
-        return SYSTEM(close)(descriptor);
-    int before = haft_posix_error();
-    return (int)haft_posix_answer(HAFT_PERFORM(haft_io_close, descriptor), before);
-}
-
-/* ---- glibc's own names ---- */
-
-HAFT_POSIX_ALSO(__close, close)
 HAFT_POSIX_ALSO(__connect, connect)

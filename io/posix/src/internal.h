@@ -13,6 +13,7 @@
 #include "../../src/results.h"
 #include "haft/io.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -25,6 +26,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -50,6 +52,13 @@
     X(fsync)                                                                                       \
     X(fdatasync)                                                                                   \
     X(close)                                                                                       \
+    X(close_range)                                                                                 \
+    X(closefrom)                                                                                   \
+    X(dup2)                                                                                        \
+    X(dup3)                                                                                        \
+    X(fclose)                                                                                      \
+    X(freopen)                                                                                     \
+    X(closedir)                                                                                    \
     X(recv)                                                                                        \
     X(recvfrom)                                                                                    \
     X(recvmsg)                                                                                     \
@@ -191,6 +200,10 @@ void haft_posix_call_to_the_end(void (*function)(void *), void *argument);
         name##_call_t *c = argument;                                                               \
         c->done = SYSTEM(name)(__VA_ARGS__);                                                       \
     }
+/* How many numbers the process's table of descriptors has room for; FD_SETSIZE, if nothing tells. */
+int haft_posix_room_for_descriptors(void);
+/* Those on the descriptor of the stream, which is about to be closed. */
+void haft_posix_end_waits(FILE *stream);
 /* Lets others run now and then, where a call may block but never does. */
 void haft_posix_take_turns(int descriptor);
 

@@ -136,7 +136,7 @@ static bool read_status(char *text, size_t size) {
     return true;
 }
 
-static int room_for_descriptors(void) {
+int haft_posix_room_for_descriptors(void) {
     static const char FIELD[] = "\nFDSize:";
     char text[2048]; /* The field is in the first ones. */
     const char *found = read_status(text, sizeof text) ? strstr(text, FIELD) : NULL;
@@ -145,7 +145,7 @@ static int room_for_descriptors(void) {
 
 /* To what the table has room for; false: it is all. */
 static bool narrow(int *count) {
-    int room = room_for_descriptors();
+    int room = haft_posix_room_for_descriptors();
     bool narrows = room < *count;
     if (narrows)
         *count = room;

@@ -268,6 +268,7 @@ HAFT_POSIX_EXPORT int system(const char *text) {
 HAFT_POSIX_POOLED(
     pclose, int, { FILE *stream; }, c->stream)
 HAFT_POSIX_EXPORT int pclose(FILE *stream) {
+    haft_posix_end_waits(stream);
     if (!haft_posix_on_task())
         return SYSTEM(pclose)(stream);
     pclose_call_t call = {{stream}, -1};

@@ -28,7 +28,7 @@ typedef struct transfer {
     const struct iovec *parts;
     size_t count;
     int64_t offset; /* of pread and pwrite; else -1 */
-    bool simulated; /* its descriptor is the end of a simulated stream */
+    bool simulated; /* its descriptor is */
 } transfer_t;
 
 static size_t size_of(const struct iovec *parts, size_t count) {
@@ -112,16 +112,56 @@ static enum nature nature_of(int descriptor) {
                                                                 : OTHER;
 }
 
-/* It waits by itself. */
+/* ---- What is simulated ---- */
+
+/* It is a number that the system does not know. */
+static bool may_be_simulated(ssize_t done) {
+    return done == -EBADF && haft_io_seed() != 0 && haft_posix_on_task();
+}
+
+static ssize_t transfer_simulated_at(const transfer_t *t) {
+    int file = t->descriptor;
+    ssize_t done = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        struct iovec part = t->parts[i];
+        int64_t place = t->offset + done;
+        ssize_t more = t->outward ? haft_io_write_at(file, part.iov_base, part.iov_len, place)
+                                  : haft_io_read_at(file, part.iov_base, part.iov_len, place);
+        if (more < 0)
+            return done != 0 ? done : more;
+        done += more;
+        if ((size_t)more < part.iov_len)
+            break;
+    }
+    return done;
+}
+
+/* It waits by itself, for all of what MSG_WAITALL asks for, too. */
 static ssize_t transfer_simulated(const transfer_t *t) {
     int end = t->descriptor;
     struct msghdr plain = {0}, *message = message_of(t, &plain);
-    if (t->by_socket)
-        return t->outward ? HAFT_PERFORM(haft_io_send_message, end, t->flags, message)
-                          : HAFT_PERFORM(haft_io_receive_message, end, t->flags, message);
-    return t->outward ? HAFT_PERFORM(haft_io_write_parts, end, t->parts, t->count)
-                      : HAFT_PERFORM(haft_io_read_parts, end, t->parts, t->count);
+    bool before = haft_io_return_cancels(true);
+    ssize_t done;
+    if (t->offset >= 0)
+        done = transfer_simulated_at(t);
+    else if (t->by_socket)
+        done = t->outward ? haft_io_send_message(end, message, t->flags)
+                          : haft_io_receive_message(end, message, t->flags);
+    else
+        done = t->outward ? haft_io_write_parts(end, t->parts, t->count)
+                          : haft_io_read_parts(end, t->parts, t->count);
+    haft_io_return_cancels(before);
+    return done;
 }
+
+static int synchronise_simulated(int file) {
+    bool before = haft_io_return_cancels(true);
+    int code = haft_io_sync(file);
+    haft_io_return_cancels(before);
+    return code;
+}
+
+/* ---- A try of either ---- */
 
 /* -EAGAIN: it would block. */
 static ssize_t attempt(const transfer_t *t) {
@@ -153,13 +193,13 @@ static bool has_control(const struct msghdr *message) {
 
 /* Whether a call that has done a part goes on: what is written in full, and what is asked for in full. */
 static bool goes_on(const transfer_t *t) {
+    if (t->simulated)
+        return t->outward;
     if (t->by_socket && !t->outward)
         return !has_control(t->message) && (t->flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL &&
-               (t->simulated || (haft_io_socket_option(t->descriptor, SO_TYPE) == SOCK_STREAM &&
-                                 haft_io_blocks(t->descriptor)));
-    if (t->outward)
-        return t->simulated || haft_io_blocks(t->descriptor);
-    return !t->simulated && nature_of(t->descriptor) == FILE_ON_DISK;
+               haft_io_socket_option(t->descriptor, SO_TYPE) == SOCK_STREAM &&
+               haft_io_blocks(t->descriptor);
+    return t->outward ? haft_io_blocks(t->descriptor) : nature_of(t->descriptor) == FILE_ON_DISK;
 }
 
 /* `*deadline`, 0 before, is when the socket's limit ends, which is that of all the waits of a call. */
@@ -238,8 +278,7 @@ static ssize_t transfer(transfer_t t) {
             break;
         }
     }
-    /* The ends of a simulated stream are numbers that the system does not know. */
-    if (done == -EBADF && haft_io_seed() != 0 && haft_posix_on_task()) {
+    if (may_be_simulated(done)) {
         t.simulated = true;
         done = attempt(&t);
     }
@@ -385,7 +424,7 @@ static int receive_many(int socket, struct mmsghdr *messages, unsigned count, in
     while (got < count) {
         int more = (int)HAFT_POSIX_RESULT(
             SYSTEM(recvmmsg)(socket, messages + got, count - got, flags | MSG_DONTWAIT, NULL));
-        if (more == -EAGAIN && (got == 0 || !for_one)) {
+        if ((more == -EAGAIN || may_be_simulated(more)) && (got == 0 || !for_one)) {
             ssize_t size = HAFT_POSIX_RESULT(recvmsg(socket, &messages[got].msg_hdr, flags));
             messages[got].msg_len = size >= 0 ? (unsigned)size : 0;
             more = size >= 0 ? 1 : (int)size;
@@ -478,7 +517,9 @@ static int synchronise(int (*function)(int descriptor), int descriptor) {
     int before = haft_posix_error();
     sync_call_t call = {function, descriptor, 0};
     int code = haft_posix_call_blocking(call_sync, &call);
-    return (int)haft_posix_answer(code == 0 ? call.done : code, before);
+    if (code == 0)
+        code = may_be_simulated(call.done) ? synchronise_simulated(descriptor) : (int)call.done;
+    return (int)haft_posix_answer(code, before);
 }
 
 HAFT_POSIX_EXPORT int fsync(int descriptor) {

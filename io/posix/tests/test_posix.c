@@ -848,6 +848,86 @@ static void waitall_waits_for_all_in_the_simulation(void) {
                     0);
 }
 
+BODY(use_simulated_files) {
+    char text[8] = "";
+    struct iovec parts[] = {{text, 2}, {NULL, 0}, {text + 2, 3}};
+    int file = haft_io_open("file", O_RDWR | O_CREAT, 0600);
+    CHECK_EQUAL(write(file, "0123456789", 10), 10);
+    CHECK_EQUAL(pread(file, text, 4, 2), 4);
+    CHECK(strcmp(text, "2345") == 0);
+    CHECK_EQUAL(pwrite(file, "ab", 2, 4), 2);
+    CHECK_EQUAL(preadv(file, parts, 3, 3), 5);
+    CHECK(strcmp(text, "3ab67") == 0);
+    CHECK_EQUAL(pwritev(file, parts, 3, 0), 5);
+    CHECK_EQUAL(preadv2(file, parts, 3, 7, 0), 3);
+    CHECK(strcmp(text, "78967") == 0);
+    CHECK_EQUAL(haft_io_read_at(file, text, 5, 0), 5);
+    CHECK(strcmp(text, "3ab67") == 0);
+    CHECK_EQUAL(read(file, text, 1), 0); /* It was never elsewhere. */
+    CHECK_EQUAL(fsync(file), 0);
+    CHECK_EQUAL(fdatasync(file), 0);
+    haft_io_simulated_fail(file, -EIO);
+    CHECK_EQUAL(pread(file, text, 1, 0), -1);
+    CHECK_EQUAL(errno, EIO);
+    /* What takes no such number says so. */
+    errno = 0;
+    CHECK_EQUAL(lseek(file, 0, SEEK_SET), -1);
+    CHECK_EQUAL(errno, EBADF);
+    CHECK_EQUAL(close(file), 0);
+    CHECK_EQUAL(pread(file, text, 1, 0), -1);
+    CHECK_EQUAL(errno, EBADF);
+    CHECK_EQUAL(fsync(file), -1);
+    CHECK_EQUAL(errno, EBADF);
+    CHECK_EQUAL(haft_io_pipe(ends), 0);
+    CHECK_EQUAL(pread(ends[0], text, 1, 0), -1);
+    CHECK_EQUAL(errno, ESPIPE);
+    CHECK_EQUAL(close(ends[0]), 0);
+    CHECK_EQUAL(close(ends[1]), 0);
+    return NULL;
+}
+static void simulated_files_are_used_at_the_place_that_is_given(void) {
+    CHECK_EQUAL(haft_io_simulate(use_simulated_files, NULL,
+                                 &(haft_io_simulation_t){.files = true, .network = true}),
+                0);
+}
+
+BODY(use_simulated_datagrams) {
+    char text[8] = "", more[8];
+    struct iovec parts[] = {{text, sizeof text}, {more, sizeof more}};
+    struct mmsghdr messages[] = {{.msg_hdr = {.msg_iov = &parts[0], .msg_iovlen = 1}},
+                                 {.msg_hdr = {.msg_iov = &parts[1], .msg_iovlen = 1}}};
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+    CHECK_EQUAL(send(ends[1], "one", 3, 0), 3);
+    CHECK_EQUAL(write(ends[1], "three", 5), 5);
+    CHECK_EQUAL(recv(ends[0], text, sizeof text, MSG_WAITALL), 3);
+    CHECK_EQUAL(read(ends[0], text, 2), 2); /* The rest is lost. */
+    CHECK_EQUAL(sendmmsg(ends[1], messages, 2, 0), 2);
+    CHECK_EQUAL(recvmmsg(ends[0], messages, 2, 0, NULL), 2);
+    CHECK_EQUAL(messages[1].msg_len, sizeof more);
+    CHECK_EQUAL(close(ends[0]), 0);
+    CHECK_EQUAL(close(ends[1]), 0);
+
+    struct sockaddr_in from, at = {.sin_family = AF_INET,
+                                   .sin_port = htons(7000),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof from;
+    ends[0] = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
+    ends[1] = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
+    CHECK_EQUAL(haft_io_bind(ends[0], (struct sockaddr *)&at, sizeof at), 0);
+    CHECK_EQUAL(sendto(ends[1], "hello", 5, 0, (struct sockaddr *)&at, sizeof at), 5);
+    CHECK_EQUAL(recvfrom(ends[0], text, sizeof text, 0, (struct sockaddr *)&from, &size), 5);
+    CHECK_EQUAL(sendto(ends[0], "again", 5, 0, (struct sockaddr *)&from, size), 5);
+    CHECK_EQUAL(recv(ends[1], text, sizeof text, 0), 5);
+    CHECK_EQUAL(close(ends[0]), 0);
+    CHECK_EQUAL(close(ends[1]), 0);
+    return NULL;
+}
+static void of_simulated_datagrams_each_call_takes_one(void) {
+    CHECK_EQUAL(
+        haft_io_simulate(use_simulated_datagrams, NULL, &(haft_io_simulation_t){.network = true}),
+        0);
+}
+
 static volatile bool came; /* sched_yield is declared to touch nothing of this file. */
 BODY(come) {
     came = true;
@@ -1141,6 +1221,8 @@ int main(void) {
     RUN(a_sleep_is_the_tasks_own);
     RUN(a_library_runs_in_the_simulation);
     RUN(waitall_waits_for_all_in_the_simulation);
+    RUN(simulated_files_are_used_at_the_place_that_is_given);
+    RUN(of_simulated_datagrams_each_call_takes_one);
     RUN(who_spins_with_sched_yield_lets_tasks_run);
     RUN(files_are_read_and_written);
     RUN(names_are_resolved);

@@ -12,7 +12,8 @@
  * in the program there would be two libraries of tasks, and this one would see none of the program's.)
  *
  * What is answered, beside the names of large files, of glibc (__read) and of the fortified headers (__read_chk):
- *   read, readv, pread, preadv, preadv2, write, writev, pwrite, pwritev, pwritev2, fsync, fdatasync, close,
+ *   read, readv, pread, preadv, preadv2, write, writev, pwrite, pwritev, pwritev2, fsync, fdatasync,
+ *   close, close_range, closefrom, dup2, dup3, fclose, freopen, closedir,
  *   recv, recvfrom, recvmsg, recvmmsg, send, sendto, sendmsg, sendmmsg, accept, accept4, connect,
  *   sendfile, splice, tee, copy_file_range, open, openat, creat, flock, lockf, fcntl,
  *   poll, ppoll, select, pselect, epoll_wait, epoll_pwait, sigsuspend, sigwait, sigwaitinfo, sigtimedwait,
@@ -33,7 +34,8 @@
  * - select and pselect with a count beyond FD_SETSIZE look at no more members of the sets than the process's
  *   table of descriptors has room for (FDSize in /proc/self/status; without it, at FD_SETSIZE), as the kernel.
  * - A handler of a signal does not end a wait: there is no EINTR, but for the signals that the mask of
- *   ppoll, pselect, epoll_pwait or sigsuspend lets through and the thread blocks.
+ *   ppoll, pselect, epoll_pwait or sigsuspend lets through and the thread blocks. Where a program relies on it, let
+ *   the handler write to a pipe that does not block, and wait for that pipe, too; docs/io.md shows this and more.
  * - Files: what the system has in memory is read at once, and writes go there; the rest (a read from the
  *   disk, O_SYNC, O_DIRECT, fsync) is done by the pool of blocking work, as names are resolved.
  * - A FIFO that is opened for one direction, and a lock of a file (flock, F_SETLKW, F_OFD_SETLKW, lockf) that
@@ -49,8 +51,10 @@
  *   EDEADLK; and a recursive one lets another task of the thread in. So tasks that hold one over a wait are not to move
  *   (haft_io_options_t.moves).
  * - res_query and res_search use the settings of the thread of the pool, not what the caller has put into _res.
- * - errno is the task's. In a simulated run time is virtual, and read, write, recv, send, poll and close
- *   take the ends of simulated streams, so a library can be tested with what may go wrong.
+ * - errno is the task's. In a simulated run time is virtual, and read, pread, write, pwrite, recv, send, recvmsg, sendmsg
+ *   and their kin, poll, fsync, fdatasync and close take what is simulated, too: ends of streams, sockets of datagrams,
+ *   files that haft_io_open has opened. So a library can be tested with what may go wrong. Any other call says EBADF of
+ *   these numbers, and so do MSG_DONTWAIT and a transfer of nothing.
  *
  * Not answered, so these block the thread with all its tasks:
  * - what the C library does inside: FILE (fread, fgets, fprintf to a pipe that is full, fopen of a FIFO). A task that
@@ -64,10 +68,14 @@
  * Mind:
  * - A handler of a signal that runs on a task makes no call that blocks; to write to a descriptor that does
  *   not block is right as ever.
- * - A child of vfork runs in its parent: it only calls exec or _exit, as POSIX says.
- * - close ends the waits of tasks on the number, with EBADF, also on a thread that has no tasks. If a task has
- *   waited on it in a run of one thread, and that is another, the number is free after the next poll of that
- *   thread (haft_io_close). dup2 over a number that tasks wait on, and fclose or close_range of one, are not seen.
+ * - A child of vfork has its parent's memory: it sets up its numbers, where what closes is the system's, and then calls
+ *   exec or _exit.
+ * - What closes a number, or gives it to another file, ends the waits of tasks on it with EBADF, also on a thread that
+ *   has no tasks. If a task has waited on it in a run of one thread, and that is another: after close the number is free
+ *   after the next poll of that thread (haft_io_close); the others wait for that poll (haft_io_close_by). dup2 is
+ *   one step as ever, and ends no wait where it does nothing or fails, but for want of memory. close_range and
+ *   closefrom close what libhaft-io has for itself, too, and with it the runs: they are for children, where they are the
+ *   system's, whatever runs the child has begun.
  * - With io_uring, in a run of one thread, what the kernel has given libhaft-io beforehand is not seen by these calls:
  *   let a library have a connection that you have read by haft_io_read, not by haft_io_read_lent or haft_io_exchange,
  *   and a listener that you have not asked by haft_io_accept.

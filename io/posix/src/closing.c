@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Closing, and what closes on the way: giving a number to another file, and the functions of the C library that close
+ * a descriptor inside. Whoever waits on the number gets EBADF, on tasks of any run, by haft_io_close and
+ * haft_io_close_by; on a thread without tasks, too.
+ */
+#include "internal.h"
+
+/* ---- Whose call it is ---- */
+
+/* 0: libhaft-io has not been initialised, as it is before this library; constructors of others may call before. */
+static pid_t process;
+static bool is_child; /* of fork */
+/* On a thread without tasks, while it closes: what libhaft-io calls then, and what a handler of a signal does that
+   interrupts it, is the system's. */
+static __thread bool closes __attribute__((tls_model("initial-exec")));
+
+static void in_child_of_fork(void) {
+    process = getpid();
+    is_child = true;
+}
+__attribute__((constructor)) static void begin_to_close(void) {
+    process = getpid();
+    pthread_atfork(NULL, NULL, in_child_of_fork);
+}
+
+/* A child of vfork has its parent's memory, with those who wait, and descriptors of its own. */
+static bool is_the_systems(void) {
+    return closes || (haft_io_runs_here() && haft_io_self() == NULL) || getpid() != process;
+}
+
+static bool begin(void) {
+    bool thread = !haft_io_runs_here();
+    if (thread)
+        closes = true;
+    return thread;
+}
+static int end(bool thread, int code, int before) {
+    if (thread)
+        closes = false;
+    return (int)haft_posix_answer(code, before);
+}
+
+/* The function returns what closes the descriptor, or a negative error number. */
+static int close_by(int descriptor, int (*function)(void *), void *argument, int before) {
+    bool thread = begin();
+    return end(thread, haft_io_close_by(descriptor, function, argument), before);
+}
+
+/* ---- close ---- */
+
+HAFT_POSIX_EXPORT int close(int descriptor) {
+    if (is_the_systems())
+        return SYSTEM(close)(descriptor);
+    int before = haft_posix_error();
+    bool thread = begin();
+    return end(thread, HAFT_PERFORM(haft_io_close, descriptor), before);
+}
+
+/* None of those beyond what the table has room for is open, unless nothing tells how much that is. */
+static int close_all(unsigned first, unsigned last) {
+    unsigned room = (unsigned)haft_posix_room_for_descriptors();
+    for (unsigned i = first; i <= last && i < room; i++)
+        if (SYSTEM(fcntl)((int)i, F_GETFD) >= 0)
+            close((int)i);
+    return last < room ? 0 : SYSTEM(close_range)(first > room ? first : room, last, 0);
+}
+
+/* With flags it closes nothing, or in a table of descriptors that is the thread's own from then on. In a child it closes
+   very many, before there are tasks. */
+HAFT_POSIX_EXPORT int close_range(unsigned first, unsigned last, int flags) {
+    if (first > last || flags != 0 || is_child || is_the_systems())
+        return SYSTEM(close_range)(first, last, flags);
+    int before = haft_posix_error();
+    int code = close_all(first, last);
+    haft_posix_set_error(before);
+    return code;
+}
+
+HAFT_POSIX_EXPORT void closefrom(int first) {
+    if (is_child || is_the_systems())
+        SYSTEM(closefrom)(first);
+    else
+        close_range(first > 0 ? (unsigned)first : 0, ~0U, 0);
+}
+
+/* ---- Another file for the number ---- */
+
+typedef struct duplicate {
+    int from, to, flags;
+} duplicate_t;
+
+static int call_dup3(void *argument) {
+    const duplicate_t *call = argument;
+    return (int)HAFT_POSIX_RESULT(SYSTEM(dup3)(call->from, call->to, call->flags));
+}
+
+/* Else the call does nothing, or fails and leaves the number what it is. */
+static bool replaces(int from, int to) {
+    struct rlimit most;
+    return from != to && to >= 0 && SYSTEM(fcntl)(from, F_GETFD) >= 0 &&
+           getrlimit(RLIMIT_NOFILE, &most) == 0 && (rlim_t)to < most.rlim_cur;
+}
+
+HAFT_POSIX_EXPORT int dup2(int from, int to) {
+    int before = haft_posix_error();
+    if (is_the_systems() || !replaces(from, to))
+        return SYSTEM(dup2)(from, to);
+    return close_by(to, call_dup3, &(duplicate_t){from, to, 0}, before);
+}
+
+HAFT_POSIX_EXPORT int dup3(int from, int to, int flags) {
+    int before = haft_posix_error();
+    if (is_the_systems() || (flags & ~O_CLOEXEC) != 0 || !replaces(from, to))
+        return SYSTEM(dup3)(from, to, flags);
+    return close_by(to, call_dup3, &(duplicate_t){from, to, flags}, before);
+}
+
+/* ---- What has a descriptor inside ---- */
+
+/* -1: it has none. */
+static int number_of(FILE *stream) {
+    int before = haft_posix_error();
+    int descriptor = fileno(stream);
+    haft_posix_set_error(before);
+    return descriptor;
+}
+
+static int call_fclose(void *stream) {
+    return (int)HAFT_POSIX_RESULT(SYSTEM(fclose)(stream));
+}
+HAFT_POSIX_EXPORT int fclose(FILE *stream) {
+    int descriptor = number_of(stream);
+    if (descriptor < 0 || is_the_systems())
+        return SYSTEM(fclose)(stream);
+    return close_by(descriptor, call_fclose, stream, haft_posix_error());
+}
+
+typedef struct reopening {
+    const char *path, *mode;
+    FILE *stream, *opened;
+} reopening_t;
+
+static int call_freopen(void *argument) {
+    reopening_t *call = argument;
+    call->opened = SYSTEM(freopen)(call->path, call->mode, call->stream);
+    return call->opened != NULL ? 0 : -haft_posix_error();
+}
+HAFT_POSIX_EXPORT FILE *freopen(const char *restrict path, const char *restrict mode,
+                                FILE *restrict stream) {
+    int descriptor = number_of(stream);
+    if (descriptor < 0 || is_the_systems())
+        return SYSTEM(freopen)(path, mode, stream);
+    reopening_t call = {path, mode, stream, NULL};
+    close_by(descriptor, call_freopen, &call, haft_posix_error());
+    return call.opened;
+}
+
+static int call_closedir(void *directory) {
+    return (int)HAFT_POSIX_RESULT(SYSTEM(closedir)(directory));
+}
+/* (Of a parameter of closedir compilers take it that it is not NULL; the C library does not.) */
+static int number_of_directory(DIR *directory) {
+    __asm__("" : "+r"(directory));
+    return directory != NULL ? dirfd(directory) : -1;
+}
+HAFT_POSIX_EXPORT int closedir(DIR *directory) {
+    int descriptor = number_of_directory(directory);
+    if (descriptor < 0 || is_the_systems())
+        return SYSTEM(closedir)(directory);
+    return close_by(descriptor, call_closedir, directory, haft_posix_error());
+}
+
+static int leave_open(void *unused) {
+    (void)unused;
+    return 0;
+}
+void haft_posix_end_waits(FILE *stream) {
+    int descriptor = number_of(stream);
+    if (descriptor >= 0 && !is_the_systems())
+        close_by(descriptor, leave_open, NULL, haft_posix_error());
+}
+
+/* ---- Other names: of large files, of glibc ---- */
+
+HAFT_POSIX_ALSO(__close, close)
+HAFT_POSIX_ALSO(freopen64, freopen)
+
+int __dup2(int from, int to);
+HAFT_POSIX_EXPORT int __dup2(int from, int to) {
+    return dup2(from, to);
+}
