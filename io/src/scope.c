@@ -402,7 +402,8 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
     if (scope.code != 0)
         return scope.code;
     /* A cancel from outside reaches who waits for the tasks of a scope, too: they may be half done. */
-    return was_unwound || (waited && scope.cancelled) ? haft_io_cancelled() : 0;
+    bool from_outside = !scope.shielded && haft_io_is_cancelled(scope.outer);
+    return was_unwound || (waited && from_outside) ? haft_io_cancelled() : 0;
 }
 
 int haft_io_scope(void *(*body)(void *), void *argument, void **result) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cancel at each wait of programs that use everything, and at each two of their waits: of the scope of the
- * whole, or of the innermost around the wait; before the back end knows of the wait, when others have run,
- * when the thread has polled. Afterwards no descriptor, stack, memory, waiter or registered operation is left.
+ * A cancel, or a deadline that passes, at each wait of programs that use everything, and at each two of their waits: of
+ * the scope of the whole, or of the innermost around the wait; before the back end knows of the wait, when others have
+ * run, when the thread has polled. Afterwards no descriptor, stack, memory, timer, waiter or registered operation is
+ * left, and the scope says -ETIMEDOUT if its deadline has cut something short, and only then.
  *
- * The linker puts functions of this file (__wrap_) in the way of the library's waits and allocations.
+ * The linker puts functions of this file (__wrap_) in the way of the library's waits and allocations, and of what it
+ * does at a cancelled wait, and at the end of a scope.
  */
 #include "../src/simulation.h"
 #include "sample.h"
@@ -17,11 +19,12 @@
 #define FAILS_TO_ALLOCATE(name, size) false
 #include "blocks.h"
 
-/* ---- Cancels ---- */
+/* ---- Cancels and deadlines ---- */
 
 enum moment { AT_ONCE, SOON, LATER, MOMENTS };
 typedef struct injection {
-    int wait; /* its number; -1: none */
+    int wait;      /* its number; -1: none */
+    bool deadline; /* of the scope passes; else it is cancelled */
     bool innermost;
     enum moment moment;
 } injection_t;
@@ -30,11 +33,49 @@ static injection_t injections[2];
 static int waits;
 static haft_io_scope_t *root, *whole; /* whole: NULL once it may have ended */
 static pthread_mutex_t whole_is_there = PTHREAD_MUTEX_INITIALIZER;
+static bool whole_is_cancelled;
+static int cancels_to_come;
+
+/* By injection. */
+static struct late {
+    haft_io_scope_t *scope; /* whose deadline passes; NULL once it has ended */
+    int cuts;               /* waits that the deadline has cut short */
+} late[2];
+static void (*time_out)(haft_io_timer_t *timer); /* the library's, of scopes */
+
+/* The scope's thread looks at its timers at this moment, or finds that the time has come when it looks next. */
+static void pass_deadline(haft_io_scope_t *scope, haft_io_worker_t *worker, int number) {
+    enum moment moment = injections[number].moment;
+    bool is_here = scope->worker == worker;
+    haft_io_lock_scope(scope);
+    bool has_passed = scope->late;
+    haft_io_unlock_scope(scope);
+    if (has_passed)
+        return;
+    if (is_here)
+        haft_io_timer_remove(&worker->timers, &scope->timer);
+    __atomic_store_n(&late[number].scope, scope, __ATOMIC_RELEASE);
+    if (moment == AT_ONCE || !is_here) {
+        time_out(&scope->timer);
+        return;
+    }
+    scope->timer.fire = time_out;
+    int64_t deadline = moment == SOON ? 0 : haft_io_worker_now(worker) + 1;
+    haft_io_timer_add(&worker->timers, &scope->timer, deadline);
+}
 
 static void cancel_whole(void) {
     pthread_mutex_lock(&whole_is_there);
-    if (whole != NULL)
+    if (whole != NULL) {
+        whole_is_cancelled = true;
         haft_io_cancel(whole);
+    }
+    pthread_mutex_unlock(&whole_is_there);
+}
+static void pass_deadline_of_whole(haft_io_worker_t *worker, int number) {
+    pthread_mutex_lock(&whole_is_there);
+    if (whole != NULL)
+        pass_deadline(whole, worker, number);
     pthread_mutex_unlock(&whole_is_there);
 }
 static void *cancel_soon(void *moment) {
@@ -43,6 +84,7 @@ static void *cancel_soon(void *moment) {
     else
         haft_io_sleep(1);
     cancel_whole();
+    __atomic_sub_fetch(&cancels_to_come, 1, __ATOMIC_RELEASE);
     return NULL;
 }
 
@@ -50,6 +92,7 @@ static void *cancel_soon(void *moment) {
 static void start_cancel(haft_io_worker_t *worker, enum moment moment) {
     haft_io_task_t *task = haft_io_task_new(worker, root, cancel_soon, check_number(moment));
     CHECK(task != NULL);
+    __atomic_add_fetch(&cancels_to_come, 1, __ATOMIC_RELAXED);
     haft_io_enqueue_new(worker, task);
 }
 
@@ -61,7 +104,11 @@ static void come_to_a_wait(haft_io_task_t *task) {
         const injection_t *injection = &injections[i];
         if (number != injection->wait)
             continue;
-        if (injection->innermost)
+        if (injection->deadline && injection->innermost)
+            pass_deadline(task->runner->scope, task->worker, i);
+        else if (injection->deadline)
+            pass_deadline_of_whole(task->worker, i);
+        else if (injection->innermost)
             haft_io_cancel(task->runner->scope);
         else if (injection->moment == AT_ONCE)
             cancel_whole();
@@ -99,6 +146,55 @@ int __wrap_haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *
     return __real_haft_io_fault_of(state, object, writes);
 }
 
+/* ---- What a deadline cuts short ---- */
+
+/* A cancel has reached the task where it waits. */
+static void is_cut_short(void) {
+    const haft_io_scope_t *scope = haft_io_this_task()->runner->scope;
+    bool is_cancelled = __atomic_load_n(&scope->cancelled, __ATOMIC_ACQUIRE);
+    CHECK(is_cancelled);
+    for (int i = 0; i < 2; i++)
+        if (is_cancelled &&
+            __atomic_load_n(&late[i].scope, __ATOMIC_ACQUIRE) == scope->cancelled_by)
+            __atomic_add_fetch(&late[i].cuts, 1, __ATOMIC_RELAXED);
+}
+int __real_haft_io_cancelled(void);
+int __wrap_haft_io_cancelled(void);
+int __wrap_haft_io_cancelled(void) {
+    is_cut_short();
+    return __real_haft_io_cancelled();
+}
+/* Also of who waits for the tasks of a scope, which scope.c sees to by itself. */
+__attribute__((noreturn)) void __real_haft_throw(haft_effect_t *effect, const void *payload,
+                                                 size_t size);
+__attribute__((noreturn)) void __wrap_haft_throw(haft_effect_t *effect, const void *payload,
+                                                 size_t size);
+void __wrap_haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
+    const haft_payload_haft_io_unwind *unwound = payload;
+    if (effect == HAFT_ID(haft_io_unwind) && unwound->code == -ECANCELED)
+        is_cut_short();
+    __real_haft_throw(effect, payload, size);
+}
+
+/* Nobody is in it any more. A failure or a cancel may have ended it before the deadline cut anything short. */
+static void scope_ends(struct late *of) {
+    int code = of->scope->code;
+    if (code == 0 || code == -ETIMEDOUT)
+        CHECK_EQUAL(code, of->cuts != 0 ? -ETIMEDOUT : 0);
+    __atomic_store_n(&of->scope, NULL, __ATOMIC_RELAXED);
+}
+/* Who leaves a scope removes its timer at the end. */
+void __real_haft_io_timer_remove(haft_io_timers_t *timers, haft_io_timer_t *timer);
+void __wrap_haft_io_timer_remove(haft_io_timers_t *timers, haft_io_timer_t *timer);
+void __wrap_haft_io_timer_remove(haft_io_timers_t *timers, haft_io_timer_t *timer) {
+    __real_haft_io_timer_remove(timers, timer);
+    for (int i = 0; i < 2; i++) {
+        haft_io_scope_t *scope = __atomic_load_n(&late[i].scope, __ATOMIC_ACQUIRE);
+        if (scope != NULL && timer == &scope->timer)
+            scope_ends(&late[i]);
+    }
+}
+
 /* ---- One run ---- */
 
 static int code_of_whole;
@@ -125,18 +221,28 @@ static bool nobody_waits_on(haft_io_crew_t *crew, int descriptor) {
                              haft_io_ring_empty(&entry->waiters[HAFT_IO_OUTWARD]) &&
                              __atomic_load_n(&entry->uses, __ATOMIC_ACQUIRE) == 0);
 }
+BODY(learn_time_out) {
+    time_out = haft_io_this_scope()->timer.fire;
+    return NULL;
+}
 BODY(run_and_look) {
     haft_io_crew_t *crew = haft_io_self()->worker->crew;
     root = haft_io_this_scope();
     for (unsigned i = 0; i < crew->count; i++)
         crew->workers[i]->plain = false; /* All waits are by haft_io_cell_wait. */
+    haft_io_scope_with(&(haft_io_scope_options_t){.deadline = HAFT_IO_FOREVER}, learn_time_out,
+                       NULL, NULL);
     run_in_a_scope(NULL);
+    while (__atomic_load_n(&cancels_to_come, __ATOMIC_ACQUIRE) != 0)
+        haft_io_sleep(1);
     for (int i = 0; i < 256; i++)
         CHECK(nobody_waits_on(crew, i) && nobody_waits_on(crew, HAFT_IO_FIRST_SIMULATED + i));
     if (how == NULL)
         CHECK_EQUAL(haft_io_simulated_count(), 0);
-    for (unsigned i = 0; i < crew->count; i++)
+    for (unsigned i = 0; i < crew->count; i++) {
         CHECK_EQUAL(crew->workers[i]->waiting, 0);
+        CHECK_EQUAL(crew->workers[i]->timers.count, 0);
+    }
     return NULL;
 }
 
@@ -148,39 +254,46 @@ static bool run_with(injection_t first, injection_t second) {
     long blocks_before = __atomic_load_n(&blocks, __ATOMIC_RELAXED);
     injections[0] = first;
     injections[1] = second;
+    memset(late, 0, sizeof late);
     waits = 0;
+    whole_is_cancelled = false;
     code_of_whole = 1;
     sample_reset();
     CHECK_EQUAL(sample_run(run_and_look), 0);
-    /* What goes on after a cancel of the innermost scope may fail in its own way. */
-    bool may_fail = first.innermost || second.innermost;
-    CHECK(code_of_whole == 0 || may_fail || (first.wait >= 0 && code_of_whole == -ECANCELED));
+    /* What goes on after the end of the innermost scope may fail in its own way. */
+    if (!first.innermost && !second.innermost)
+        CHECK_EQUAL(code_of_whole, whole_is_cancelled  ? -ECANCELED
+                                   : late[0].cuts != 0 ? -ETIMEDOUT
+                                                       : 0);
+    CHECK(late[0].scope == NULL && late[1].scope == NULL);
     CHECK(sample_is_idle());
     CHECK_EQUAL(check_descriptors(), descriptors);
     CHECK_EQUAL(haft_pool_report().stacks, 0);
     if (runs >= 0 && sample_has_one_thread())
         CHECK_EQUAL(__atomic_load_n(&blocks, __ATOMIC_RELAXED), blocks_before);
     if (check_failures != before)
-        fprintf(stderr, "%s; cancels %d.%d.%d and %d.%d.%d\n", sample_place(), first.wait,
-                first.innermost, first.moment, second.wait, second.innermost, second.moment);
+        fprintf(stderr, "%s; cancels or deadlines %d.%d.%d.%d and %d.%d.%d.%d\n", sample_place(),
+                first.wait, first.deadline, first.innermost, first.moment, second.wait,
+                second.deadline, second.innermost, second.moment);
     return waits > first.wait && waits > second.wait;
 }
 
 /* ---- All runs ---- */
 
 static double seconds; /* for the pairs of one program on one back end; negative: all of them */
-static const injection_t never = {-1, false, AT_ONCE};
+static const injection_t never = {-1, false, false, AT_ONCE};
 
-/* Which scope is cancelled when: that of the whole at each moment, the innermost at once. */
+/* Which scope ends when: that of the whole at each moment, the innermost at once. */
 enum { WAYS = MOMENTS + 1 };
-static injection_t in_way(int wait, int way) {
-    return way == MOMENTS ? (injection_t){wait, true, AT_ONCE}
-                          : (injection_t){wait, false, (enum moment)way};
+static injection_t in_way(int wait, bool deadline, int way) {
+    return way == MOMENTS ? (injection_t){wait, deadline, true, AT_ONCE}
+                          : (injection_t){wait, deadline, false, (enum moment)way};
 }
 
-static void cancel_at_each_wait(void) {
-    for (int way = 0; way < WAYS; way++)
-        for (int i = 0; check_failures == 0 && run_with(in_way(i, way), never); i++)
+static void cut_at_each_wait(void) {
+    for (int way = 0; way < 2 * WAYS; way++)
+        for (int i = 0; check_failures == 0 && run_with(in_way(i, way >= WAYS, way % WAYS), never);
+             i++)
             runs++;
 }
 
@@ -190,15 +303,22 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* The second cancel is of the innermost scope: that of a cleanup, or of what goes on after the first. */
-static void cancel_at_each_two_waits(void) {
+static bool drawn(void) {
+    return rand() % 2 != 0;
+}
+
+/* The second is of the innermost scope: that of a cleanup, or of what goes on after the first. Whether they are cancels
+   or deadlines is drawn. */
+static void cut_at_each_two_waits(void) {
     double until = now() + seconds;
     for (int way = 0; way < 2; way++)
         for (int i = 0; check_failures == 0; i++) {
-            injection_t first = in_way(i, way == 0 ? AT_ONCE : MOMENTS);
-            if (!run_with(first, never))
+            int way_of_first = way == 0 ? AT_ONCE : MOMENTS;
+            if (!run_with(in_way(i, drawn(), way_of_first), never))
                 break;
-            for (int j = i + 1; check_failures == 0 && run_with(first, in_way(j, MOMENTS)); j++) {
+            for (int j = i + 1; check_failures == 0 && run_with(in_way(i, drawn(), way_of_first),
+                                                                in_way(j, drawn(), MOMENTS));
+                 j++) {
                 runs++;
                 if (seconds >= 0 && now() > until)
                     j += rand() % 16;
@@ -208,7 +328,7 @@ static void cancel_at_each_two_waits(void) {
         }
 }
 
-static void cancel_everywhere(const haft_io_options_t *options) {
+static void cut_everywhere(const haft_io_options_t *options) {
     how = options;
     for (int i = 0; i < SAMPLES; i++) {
         sample = &samples[i];
@@ -220,22 +340,22 @@ static void cancel_everywhere(const haft_io_options_t *options) {
         runs = 0;
         int waits_of_one = waits;
         long blocks_before = blocks;
-        cancel_at_each_wait();
+        cut_at_each_wait();
         long single = runs;
-        cancel_at_each_two_waits();
+        cut_at_each_two_waits();
         /* Threads that have ended leave a few for the next ones, in hundreds of runs. */
         CHECK(blocks < blocks_before + 16);
-        printf("%s: %d waits, %ld runs with a cancel, %ld with two (%.1f s)\n", sample_place(),
-               waits_of_one, single, runs - single, now() - began);
+        printf("%s: %d waits, %ld runs with a cancel or deadline, %ld with two (%.1f s)\n",
+               sample_place(), waits_of_one, single, runs - single, now() - began);
         fflush(stdout);
     }
 }
 
-static void nothing_is_left_by_a_cancel_at_any_wait(void) {
-    check_everywhere(cancel_everywhere);
+static void nothing_is_left_by_a_cancel_or_deadline_at_any_wait(void) {
+    check_everywhere(cut_everywhere);
 }
-static void nothing_is_left_by_a_cancel_at_any_wait_of_a_simulation(void) {
-    cancel_everywhere(NULL);
+static void nothing_is_left_by_a_cancel_or_deadline_at_any_wait_of_a_simulation(void) {
+    cut_everywhere(NULL);
 }
 
 int main(void) {
@@ -245,8 +365,8 @@ int main(void) {
     /* The thread sanitizer's long campaign does this for a minute: what the threads do meanwhile differs. */
     double until = now() + check_seconds("HAFT_CANCELS_FOR", 0, CHECK_THREAD_SANITIZER ? 60 : 0);
     do {
-        RUN(nothing_is_left_by_a_cancel_at_any_wait_of_a_simulation);
-        RUN(nothing_is_left_by_a_cancel_at_any_wait);
+        RUN(nothing_is_left_by_a_cancel_or_deadline_at_any_wait_of_a_simulation);
+        RUN(nothing_is_left_by_a_cancel_or_deadline_at_any_wait);
     } while (check_failures == 0 && now() < until);
     return check_end();
 }

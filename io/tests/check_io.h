@@ -35,15 +35,38 @@ static inline bool check_follows_children(void) {
 static inline bool check_moves(void) {
     return getenv("HAFT_IO_MOVES") != NULL;
 }
+/* A run whose first task is unwound ends well, but that has not checked what comes then: here it is an error. */
+typedef struct check_first_task {
+    void *(*function)(void *);
+    void *argument;
+    bool has_returned;
+} check_first_task_t;
+static inline void *check_run_first_task(void *argument) {
+    check_first_task_t *task = (check_first_task_t *)argument;
+    void *result = task->function(task->argument);
+    task->has_returned = true;
+    return result;
+}
 static inline int check_io_run(void *(*main)(void *), void *argument,
                                const haft_io_options_t *given) {
-    if (given == NULL || !check_moves())
-        return haft_io_run(main, argument, given);
-    haft_io_options_t options = *given;
-    options.moves = true;
-    return haft_io_run(main, argument, &options);
+    check_first_task_t task = {main, argument, false};
+    haft_io_options_t options;
+    if (given != NULL && check_moves()) {
+        options = *given;
+        options.moves = true;
+        given = &options;
+    }
+    int code = haft_io_run(main != NULL ? check_run_first_task : NULL, &task, given);
+    return code == 0 && !task.has_returned ? -ECANCELED : code;
+}
+static inline int check_io_simulate(void *(*main)(void *), void *argument,
+                                    const haft_io_simulation_t *given) {
+    check_first_task_t task = {main, argument, false};
+    int code = haft_io_simulate(main != NULL ? check_run_first_task : NULL, &task, given);
+    return code == 0 && !task.has_returned ? -ECANCELED : code;
 }
 #define haft_io_run check_io_run
+#define haft_io_simulate check_io_simulate
 
 /* Ends the program as one that cannot run where the back end that the environment asks for is refused. */
 static inline void *check_nothing(void *argument) {

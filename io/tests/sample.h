@@ -29,9 +29,10 @@ static int give_way(void) {
     return haft_io_yield();
 }
 
+/* The code of a deadline is the scope's that has it. */
 static ssize_t must(ssize_t code) {
     if (code < 0)
-        haft_io_fail((int)code, "a step of the sample");
+        haft_io_fail(code == -ETIMEDOUT ? -ETIME : (int)code, "a step of the sample");
     return code;
 }
 static void start(void *(*function)(void *), void *argument) {

@@ -86,7 +86,9 @@ static void *ask_and_be_kept_waiting(void *number) {
 static void come_and_go(unsigned number) {
     if (number % 4 == 0) {
         haft_io_scope_options_t limited = {.deadline = haft_io_now() + number % 23 * 50000};
-        haft_io_scope_with(&limited, ask_and_be_kept_waiting, check_number((intptr_t)number), NULL);
+        CHECK_EQUAL(haft_io_scope_with(&limited, ask_and_be_kept_waiting,
+                                       check_number((intptr_t)number), NULL),
+                    -ETIMEDOUT);
         count(&given_up, 1);
         return;
     }

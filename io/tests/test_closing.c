@@ -316,14 +316,15 @@ static void make_connection(void) {
     CHECK(ends[0] >= 0);
     CHECK_EQUAL(haft_io_close(listener), 0);
 }
-static void get_to_the_end(int connection) {
+static void get_to_the_end(int connection, bool is_left) {
     enum { AT_ONCE = 1 << 16 };
     static char bytes[AT_ONCE];
     ssize_t size;
     do
         size = haft_io_read(connection, bytes, AT_ONCE);
     while (size > 0);
-    CHECK(size == 0 || size == -ECONNRESET);
+    /* The system resets a connection that is closed with something unread; io_uring has read it. */
+    CHECK(size == 0 || (is_left && size == -ECONNRESET));
 }
 static void *close_beside(void *unused) {
     atomic_store(&is_put_off, false);
@@ -351,7 +352,7 @@ static void close_while_a_file_is_sent(bool was_read, bool is_left) {
     if (is_left)
         CHECK_EQUAL(haft_io_write(ends[1], "x", 1), 1);
     CHECK_EQUAL(haft_io_scope(close_beside, NULL, NULL), 0);
-    get_to_the_end(ends[1]);
+    get_to_the_end(ends[1], is_left);
     haft_io_close(ends[1]);
     haft_io_close(of_others[0]);
     haft_io_close(file);
@@ -382,7 +383,7 @@ static void what_begins_while_a_close_is_put_off_ends_with_an_error(void) {
 static char got;
 static void *read_one(void *descriptor) {
     ssize_t code = haft_io_read((int)(intptr_t)descriptor, &got, 1);
-    CHECK(code == 1 || code == -EBADF);
+    CHECK_EQUAL(code, got == 'o' ? 1 : -EBADF);
     return NULL;
 }
 /* So that the reader has been woken by the first file, and has not run yet, at some of these. */
@@ -402,7 +403,6 @@ BODY(use_the_number_again) {
         CHECK_EQUAL(next[0], old[0]);
         CHECK_EQUAL(write(next[1], "n", 1), 1);
         CHECK_EQUAL(haft_io_join(reader, NULL), 0);
-        CHECK(got != 'n');
         CHECK_EQUAL(haft_io_close(old[1]), 0);
         CHECK_EQUAL(haft_io_close(next[0]), 0);
         CHECK_EQUAL(haft_io_close(next[1]), 0);

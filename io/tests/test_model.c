@@ -27,14 +27,38 @@ static void pause_a_little(void) {
 static int64_t soon(void) {
     return haft_io_now() + draw(6) * HAFT_IO_MILLISECOND;
 }
+static int64_t soon_or_never(void) {
+    return draw(2) == 0 ? HAFT_IO_FOREVER : soon();
+}
 
+/* A wait times out at its deadline, and not before. */
+static bool may_be(int code, int64_t deadline) {
+    return code == 0 || (code == -ETIMEDOUT && haft_io_now() >= deadline);
+}
+
+typedef struct call {
+    void *(*body)(void *);
+    void *argument;
+    bool has_returned;
+} call_t;
+static void *make_call(void *argument) {
+    call_t *call = argument;
+    call->body(call->argument);
+    call->has_returned = true;
+    return NULL;
+}
 /* Calls the body as it is, or in a scope with a deadline, whose cancel unwinds it. */
 static void call_in_some_way(void *(*body)(void *), void *argument) {
-    haft_io_scope_options_t limited = {.deadline = draw(2) == 0 ? soon() : 0};
-    if (draw(3) == 0)
+    int64_t deadline = draw(2) == 0 ? soon() : 0;
+    haft_io_scope_options_t limited = {.deadline = deadline};
+    if (draw(3) == 0) {
         body(argument);
-    else
-        haft_io_scope_with(&limited, body, argument, NULL);
+        return;
+    }
+    call_t call = {body, argument, false};
+    int code = haft_io_scope_with(&limited, make_call, &call, NULL);
+    CHECK_EQUAL(code, call.has_returned ? 0 : -ETIMEDOUT);
+    CHECK(may_be(code, deadline != 0 ? deadline : HAFT_IO_FOREVER));
 }
 
 enum { TASKS = 6, ROUNDS = 6 };
@@ -49,8 +73,9 @@ static void let_go(__attribute__((unused)) int *unused) {
     haft_io_unlock(&mutex);
 }
 BODY(hold) {
-    int code = draw(2) == 0 ? haft_io_lock(&mutex) : haft_io_lock_until(&mutex, soon());
-    CHECK(code == 0 || code == -ETIMEDOUT);
+    int64_t limit = soon_or_never();
+    int code = limit == HAFT_IO_FOREVER ? haft_io_lock(&mutex) : haft_io_lock_until(&mutex, limit);
+    CHECK(may_be(code, limit));
     if (code != 0)
         return NULL;
     __attribute__((cleanup(let_go), unused)) int guard;
@@ -89,8 +114,10 @@ static void give_back(__attribute__((unused)) int *unused) {
     haft_io_release(&semaphore);
 }
 BODY(use) {
-    int code =
-        draw(2) == 0 ? haft_io_acquire(&semaphore) : haft_io_acquire_until(&semaphore, soon());
+    int64_t limit = soon_or_never();
+    int code = limit == HAFT_IO_FOREVER ? haft_io_acquire(&semaphore)
+                                        : haft_io_acquire_until(&semaphore, limit);
+    CHECK(may_be(code, limit));
     if (code != 0)
         return NULL;
     __attribute__((cleanup(give_back), unused)) int guard;
@@ -129,10 +156,10 @@ static void unlock_stock(__attribute__((unused)) int *unused) {
     haft_io_unlock(&mutex);
 }
 BODY(consume) {
-    haft_io_lock(&mutex);
+    CHECK_EQUAL(haft_io_lock(&mutex), 0);
     __attribute__((cleanup(unlock_stock), unused)) int guard;
     CHECK_EQUAL(++holders, 1);
-    int64_t limit = draw(2) == 0 ? HAFT_IO_FOREVER : soon();
+    int64_t limit = soon_or_never();
     while (stock == 0) {
         holders--;
         bool returned = haft_io_return_cancels(true);
@@ -141,6 +168,7 @@ BODY(consume) {
         CHECK_EQUAL(++holders, 1);
         if (code == -ECANCELED)
             haft_io_cancelled();
+        CHECK(may_be(code, limit));
         if (code != 0)
             return NULL;
     }
@@ -195,7 +223,10 @@ static void end_writing(__attribute__((unused)) int *unused) {
     haft_io_rwlock_unlock(&rwlock);
 }
 BODY(read_it) {
-    int code = draw(2) == 0 ? haft_io_read_lock(&rwlock) : haft_io_read_lock_until(&rwlock, soon());
+    int64_t limit = soon_or_never();
+    int code = limit == HAFT_IO_FOREVER ? haft_io_read_lock(&rwlock)
+                                        : haft_io_read_lock_until(&rwlock, limit);
+    CHECK(may_be(code, limit));
     if (code != 0)
         return NULL;
     __attribute__((cleanup(end_reading), unused)) int guard;
@@ -205,8 +236,10 @@ BODY(read_it) {
     return NULL;
 }
 BODY(write_it) {
-    int code =
-        draw(2) == 0 ? haft_io_write_lock(&rwlock) : haft_io_write_lock_until(&rwlock, soon());
+    int64_t limit = soon_or_never();
+    int code = limit == HAFT_IO_FOREVER ? haft_io_write_lock(&rwlock)
+                                        : haft_io_write_lock_until(&rwlock, limit);
+    CHECK(may_be(code, limit));
     if (code != 0)
         return NULL;
     __attribute__((cleanup(end_writing), unused)) int guard;
@@ -246,9 +279,11 @@ static void do_once(__attribute__((unused)) void *argument) {
     completed++;
 }
 BODY(ask_for_it) {
-    int code = draw(2) == 0 ? haft_io_call_once(&once, do_once, NULL)
-                            : haft_io_call_once_until(&once, do_once, NULL, soon());
-    CHECK(code == -ETIMEDOUT || completed == 1);
+    int64_t limit = soon_or_never();
+    int code = limit == HAFT_IO_FOREVER ? haft_io_call_once(&once, do_once, NULL)
+                                        : haft_io_call_once_until(&once, do_once, NULL, limit);
+    CHECK(may_be(code, limit));
+    CHECK(code != 0 || completed == 1);
     return NULL;
 }
 BODY(ask_often) {
@@ -272,8 +307,9 @@ static void end_once(void) {
 static haft_io_barrier_t barrier;
 static int last_ones, passed;
 BODY(meet_others) {
-    int code = draw(4) != 0 ? haft_io_arrive_until(&barrier, soon())
-                            : haft_io_arrive_until(&barrier, haft_io_now());
+    int64_t limit = draw(4) != 0 ? soon() : haft_io_now();
+    int code = haft_io_arrive_until(&barrier, limit);
+    CHECK(code == 1 || may_be(code, limit));
     if (code < 0)
         return NULL;
     last_ones += code;
@@ -310,11 +346,15 @@ static int told;
 
 BODY(wait_for_both) {
     void *value = NULL;
-    int code = draw(2) == 0 ? haft_io_await(&promise, &value)
-                            : haft_io_await_until(&promise, &value, soon());
-    CHECK(code == -ETIMEDOUT || (code == 0 && is_kept && value == &told));
-    code = draw(2) == 0 ? haft_io_wait_event(&event) : haft_io_wait_event_until(&event, soon());
-    CHECK(code == -ETIMEDOUT || code == 0);
+    int64_t limit = soon_or_never();
+    int code = limit == HAFT_IO_FOREVER ? haft_io_await(&promise, &value)
+                                        : haft_io_await_until(&promise, &value, limit);
+    CHECK(may_be(code, limit));
+    CHECK(code != 0 || (is_kept && value == &told));
+    limit = soon_or_never();
+    code = limit == HAFT_IO_FOREVER ? haft_io_wait_event(&event)
+                                    : haft_io_wait_event_until(&event, limit);
+    CHECK(may_be(code, limit));
     told += code == 0;
     return NULL;
 }
@@ -366,16 +406,16 @@ static int senders;
 
 static void *send_value(void *argument) {
     int value = (int)(intptr_t)argument, code;
+    int64_t limit = soon_or_never();
     if (draw(2) == 0) {
         haft_io_choice_t choices[] = {{channels[0], &value, NULL, 0},
                                       {channels[1], &value, NULL, 0}};
-        code = haft_io_choose_until(choices, 2, draw(2) == 0 ? soon() : HAFT_IO_FOREVER);
-        code = code > 0 ? 0 : code;
+        code = haft_io_choose_until(choices, 2, limit);
+        code = code >= 0 ? choices[code].code : code;
     } else {
-        code = haft_io_channel_send_until(channels[draw(2)], &value,
-                                          draw(2) == 0 ? soon() : HAFT_IO_FOREVER);
+        code = haft_io_channel_send_until(channels[draw(2)], &value, limit);
     }
-    CHECK(code == 0 || code == -ETIMEDOUT);
+    CHECK(may_be(code, limit));
     was_sent[value] = code == 0;
     return NULL;
 }
@@ -405,15 +445,18 @@ static void received(receiver_t *receiver, int from, int value) {
 static void *receive_value(void *argument) {
     receiver_t *receiver = argument;
     int value = -1, chosen = 0, code;
+    int64_t limit = soon_or_never();
     if (draw(2) == 0) {
         haft_io_choice_t choices[] = {{channels[0], NULL, &value, 0},
                                       {channels[1], NULL, &value, 0}};
-        chosen = haft_io_choose_until(choices, 2, draw(2) == 0 ? soon() : HAFT_IO_FOREVER);
+        chosen = haft_io_choose_until(choices, 2, limit);
         code = chosen >= 0 ? choices[chosen].code : chosen;
     } else {
         chosen = (int)draw(2);
-        code = haft_io_channel_receive_until(channels[chosen], &value, soon());
+        limit = soon(); /* while all who send may wait for the other channel */
+        code = haft_io_channel_receive_until(channels[chosen], &value, limit);
     }
+    CHECK(may_be(code, limit) || (code == -EPIPE && senders == 0));
     if (code == 0)
         received(receiver, chosen, value);
     receiver->ends = code == -EPIPE;

@@ -119,7 +119,7 @@ BODY(accept_and_be_cancelled) {
         if (turn % 2 == 0)
             connect_all();
         haft_io_task_t *other = haft_io_async(serve_some, (void *)0);
-        haft_io_scope(cancelled_soon, (void *)(turn % 5), NULL);
+        CHECK_EQUAL(haft_io_scope(cancelled_soon, (void *)(turn % 5), NULL), -ECANCELED);
         if (turn % 2 != 0)
             connect_all();
         haft_io_join(other, NULL);

@@ -233,8 +233,7 @@ BODY(join_failing) {
     haft_io_task_t *task = haft_io_async(return_code, "broken");
     haft_io_return_cancels(true);
     /* The failure of the one has cancelled the other. */
-    int code = haft_io_join(task, NULL);
-    CHECK(code == -EPIPE || code == -ECANCELED);
+    CHECK_EQUAL(haft_io_join(task, NULL), -ECANCELED);
     return NULL;
 }
 BODY(join_failing_in_scope) {
@@ -382,6 +381,10 @@ BODY(be_shielded) {
     haft_io_shield(sleep_two, NULL);
     return "done";
 }
+BODY(spawn_shielded) {
+    haft_io_spawn(be_shielded, NULL);
+    return "done";
+}
 BODY(be_shielded_and_sleep) {
     haft_io_spawn(too_late, NULL);
     return be_shielded(NULL);
@@ -402,6 +405,9 @@ BODY(be_late) {
     void *result = NULL;
     CHECK_EQUAL(with_a_millisecond(be_shielded, &result), 0);
     CHECK_SAME_TEXT(result, "done");
+    result = NULL;
+    CHECK_EQUAL(with_a_millisecond(spawn_shielded, &result), 0);
+    CHECK_SAME_TEXT(result, "done");
     CHECK_EQUAL(with_a_millisecond(be_shielded_and_sleep, NULL), -ETIMEDOUT);
     haft_io_return_cancels(true);
     CHECK_EQUAL(with_a_millisecond(be_shielded_and_cut_inside, NULL), -ETIMEDOUT);
@@ -411,6 +417,34 @@ BODY(be_late) {
 static void a_deadline_is_no_error_where_it_cuts_nothing_short(void) {
     CHECK_EQUAL(haft_io_simulate(be_late, NULL, &(haft_io_simulation_t){.seed = 1}), 0);
     CHECK_RUNS(be_late);
+}
+
+static haft_io_scope_t *around;
+BODY(sleep_two_and_cancel_around) {
+    haft_io_sleep(2 * HAFT_IO_MILLISECOND);
+    haft_io_cancel(around);
+    return NULL;
+}
+BODY(cancel_around_in_a_shield) {
+    haft_io_shield(sleep_two_and_cancel_around, NULL);
+    return NULL;
+}
+BODY(spawn_who_cancels_around) {
+    haft_io_spawn(cancel_around_in_a_shield, NULL);
+    return NULL;
+}
+BODY(wait_for_who_cancels_around) {
+    around = haft_io_this_scope();
+    with_a_millisecond(spawn_who_cancels_around, NULL);
+    CHECK(false);
+    return NULL;
+}
+BODY(be_cancelled_when_late) {
+    CHECK_EQUAL(haft_io_scope(wait_for_who_cancels_around, NULL, NULL), -ECANCELED);
+    return NULL;
+}
+static void a_cancel_reaches_who_waits_for_tasks_that_are_late(void) {
+    CHECK_RUNS(be_cancelled_when_late);
 }
 
 static int late_ends[2];
@@ -691,6 +725,7 @@ int main(void) {
     RUN(a_cleanup_that_waits_is_refused_unless_it_is_shielded);
     RUN(a_deadline_cancels_a_scope_that_has_not_ended);
     RUN(a_deadline_is_no_error_where_it_cuts_nothing_short);
+    RUN(a_cancel_reaches_who_waits_for_tasks_that_are_late);
     RUN(what_is_read_when_the_deadline_passes_is_not_lost);
     RUN(a_cancelled_join_leaves_nothing_behind);
     RUN(a_scope_that_another_effect_unwinds_ends_its_tasks_first);

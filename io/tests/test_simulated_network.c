@@ -323,7 +323,7 @@ BODY(close_who_was_given_room) {
     haft_io_close(socket_in_line);
     void *connection;
     CHECK_EQUAL(haft_io_join(next, &connection), 0);
-    CHECK(code_in_line == 0 || code_in_line == -EBADF);
+    CHECK_EQUAL(code_in_line, -EBADF);
     haft_io_close((int)(intptr_t)connection);
     close_three(listener, ends);
     return NULL;
@@ -354,7 +354,8 @@ BODY(connect_elsewhere_when_cancelled) {
     haft_io_sleep(HAFT_IO_MILLISECOND);
     haft_io_close(haft_io_accept(other));
     CHECK_EQUAL(haft_io_join(second, NULL), 0);
-    CHECK(code_in_line == 0 || code_in_line == -EALREADY || code_in_line == -EISCONN);
+    /* The first has given up by then, or not. */
+    CHECK(code_in_line == 0 || code_in_line == -EALREADY);
     haft_io_close(socket_in_line);
     close_three(listener, ends);
     close_three(other, others);
