@@ -529,8 +529,10 @@ void haft_io_set_worker(haft_io_worker_t *worker);
 /* Runs tasks until the run ends. */
 void haft_io_loop(haft_io_worker_t *worker);
 void haft_io_free_runners(haft_io_worker_t *worker);
-/* Signals are for the program's own threads, but a fault is for the thread that makes it. 0, or an error (run.c). */
+/* Signals are for the program's own threads, but a fault is for the thread that makes it. 0, or an error (threads.c). */
 int haft_io_start_thread(pthread_t *thread, void *(*function)(void *), void *argument);
+/* In a child of fork, of which the caller is the only thread. */
+void haft_io_become_programs_thread(void);
 /* The last task has ended: all workers leave their loops. */
 void haft_io_end_run(haft_io_crew_t *crew);
 /* Ends the worker's poll, if it is in one that may block, or the next; any thread. */

@@ -115,18 +115,6 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-int haft_io_start_thread(pthread_t *thread, void *(*function)(void *), void *argument) {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
-    sigset_t others, before;
-    sigfillset(&others);
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        sigdelset(&others, faults[i]);
-    pthread_sigmask(SIG_SETMASK, &others, &before);
-    int code = pthread_create(thread, NULL, function, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return -code;
-}
-
 /* False: the system gives no more. */
 static bool add_worker(haft_io_crew_t *crew, thread_t *thread) {
     unsigned index = crew->count;
@@ -237,6 +225,7 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
 
 static void in_child_of_fork(void) {
     haft_io_worker_t *worker = haft_io_worker();
+    haft_io_become_programs_thread();
     haft_io_forget_runs();
     haft_io_forget_dumps();
     if (worker != NULL)

@@ -320,6 +320,46 @@ BODY(run_processes_with_options) {
     return NULL;
 }
 
+/* On threads of the library, too, which themselves block nearly all signals. */
+static void check_mask(void *unused) {
+    sigset_t mask;
+    haft_io_signal_mask(&mask);
+    CHECK(sigismember(&mask, SIGUSR2) == 1 && sigismember(&mask, SIGTERM) == 0);
+    if (!check_follows_children())
+        return;
+    pid_t child = fork();
+    if (child == 0) {
+        kill(getpid(), SIGUSR2);
+        kill(getpid(), SIGTERM);
+        kill(getpid(), SIGKILL);
+    }
+    int status = 0;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(WTERMSIG(status), SIGTERM);
+    (void)unused;
+}
+BODY(check_own_mask) {
+    check_mask(NULL);
+    CHECK_EQUAL(haft_io_call_blocking(check_mask, NULL), 0);
+    return NULL;
+}
+BODY(check_masks) {
+    haft_io_task_options_t spread = {.spread = true};
+    for (int i = 0; i < 4; i++)
+        haft_io_spawn_with(&spread, check_own_mask, NULL);
+    return check_own_mask(NULL);
+}
+static void what_is_forked_blocks_what_the_program_does(void) {
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    check_own_mask(NULL);
+    for (int threads = 1; threads <= 2; threads++)
+        CHECK_EQUAL(haft_io_run(check_masks, NULL, &(haft_io_options_t){.threads = threads}), 0);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 /* The child's child, which alone holds the pipe, ends with the group. */
 BODY(stop_a_group) {
     int out[2], status;
@@ -403,6 +443,7 @@ int main(void) {
     RUN(bytes_go_past_the_program);
     RUN(a_signal_is_waited_for);
     RUN(processes_are_started_and_waited_for);
+    RUN(what_is_forked_blocks_what_the_program_does);
     RUN(directories_are_made_listed_and_removed);
     return check_end();
 }

@@ -583,8 +583,13 @@ int haft_io_status(const char *path, struct stat *status);
 /*
  * Signals of the process are for the program's own threads: those that the library starts, for the tasks of a run and
  * for blocking work, block all but those of faults (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS). So kill(getpid(),
- * ...) reaches the program from everywhere; raise(3), which is for the calling thread, does nothing there.
+ * ...) reaches the program from everywhere; raise(3), which is for the calling thread, does nothing there. A child of
+ * fork(2) from such a thread blocks what the program does.
  */
+
+/* What the program's threads block; on one of its threads, what that blocks. For who starts a program by another function
+   than haft_io_start_process, such as posix_spawn(3), which gives it what the calling thread blocks. */
+void haft_io_signal_mask(sigset_t *mask);
 
 /*
  * Waits for one of the signals of the set and returns its number. All threads of the process must block

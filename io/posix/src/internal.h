@@ -22,6 +22,7 @@
 #include <resolv.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -113,6 +114,9 @@
     X(wait4)                                                                                       \
     X(waitid)                                                                                      \
     X(system)                                                                                      \
+    X(popen)                                                                                       \
+    X(posix_spawn)                                                                                 \
+    X(posix_spawnp)                                                                                \
     X(pclose)                                                                                      \
     X(pthread_join)                                                                                \
     X(pthread_cond_wait)                                                                           \

@@ -240,27 +240,83 @@ HAFT_POSIX_EXPORT ssize_t copy_file_range(int from, off64_t *from_offset, int to
 
 /* ---- Commands ---- */
 
+/* What is started on a thread of libhaft-io, which blocks nearly all signals, gets those that the program does not
+   block. */
 typedef struct command {
-    const char *text;
-    sigset_t mask; /* of the caller, for the command */
+    const char *text, *mode;
+    bool opens; /* as popen */
+    sigset_t mask;
     int done;
+    FILE *stream;
 } command_t;
 
-static void call_system(void *argument) {
+static void call_command(void *argument) {
     command_t *command = argument;
     sigset_t before;
     pthread_sigmask(SIG_SETMASK, &command->mask, &before);
-    command->done = SYSTEM(system)(command->text);
+    if (command->opens)
+        command->stream = SYSTEM(popen)(command->text, command->mode);
+    else
+        command->done = SYSTEM(system)(command->text);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static void run_command(command_t *command) {
+    haft_io_signal_mask(&command->mask);
+    if (haft_posix_on_task())
+        haft_posix_call_pooled(call_command, command);
+    else
+        call_command(command);
+}
+
 HAFT_POSIX_EXPORT int system(const char *text) {
-    if (text == NULL || !haft_posix_on_task())
+    if (text == NULL)
         return SYSTEM(system)(text);
     command_t command = {.text = text, .done = -1};
-    pthread_sigmask(SIG_SETMASK, NULL, &command.mask);
-    haft_posix_call_pooled(call_system, &command);
+    run_command(&command);
     return command.done;
+}
+
+HAFT_POSIX_EXPORT FILE *popen(const char *text, const char *mode) {
+    command_t command = {.text = text, .mode = mode, .opens = true};
+    run_command(&command);
+    return command.stream;
+}
+
+/* The attributes, or a copy of them with the mask, if they have none. */
+static const posix_spawnattr_t *with_mask(const posix_spawnattr_t *attributes,
+                                          posix_spawnattr_t *copy) {
+    short flags = 0;
+    sigset_t mask;
+    posix_spawnattr_init(copy);
+    if (attributes != NULL) {
+        *copy = *attributes;
+        posix_spawnattr_getflags(copy, &flags);
+    }
+    if ((flags & POSIX_SPAWN_SETSIGMASK) != 0)
+        return attributes;
+    haft_io_signal_mask(&mask);
+    posix_spawnattr_setsigmask(copy, &mask);
+    posix_spawnattr_setflags(copy, (short)(flags | POSIX_SPAWN_SETSIGMASK));
+    return copy;
+}
+
+HAFT_POSIX_EXPORT int posix_spawn(pid_t *restrict process, const char *restrict path,
+                                  const posix_spawn_file_actions_t *restrict actions,
+                                  const posix_spawnattr_t *restrict attributes,
+                                  char *const arguments[restrict],
+                                  char *const environment[restrict]) {
+    posix_spawnattr_t copy;
+    return SYSTEM(posix_spawn)(process, path, actions, with_mask(attributes, &copy), arguments,
+                               environment);
+}
+HAFT_POSIX_EXPORT int posix_spawnp(pid_t *process, const char *name,
+                                   const posix_spawn_file_actions_t *actions,
+                                   const posix_spawnattr_t *attributes, char *const arguments[],
+                                   char *const environment[]) {
+    posix_spawnattr_t copy;
+    return SYSTEM(posix_spawnp)(process, name, actions, with_mask(attributes, &copy), arguments,
+                                environment);
 }
 
 /* ---- Ends, after which the caller frees what they may still use ---- */

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/time.h>
@@ -1016,6 +1017,42 @@ BODY(have_children) {
     CHECK_EQUAL(errno, ECHILD);
     return NULL;
 }
+/* Whichever thread starts it. */
+BODY(start_what_ends_itself) {
+    char *command[] = {"sh", "-c", "kill -TERM $$; exit 1", NULL};
+    pid_t child;
+    int status = 0;
+    CHECK_EQUAL(WTERMSIG(system(command[2])), SIGTERM);
+    FILE *stream = popen(command[2], "r");
+    CHECK(stream != NULL && WTERMSIG(pclose(stream)) == SIGTERM);
+    CHECK_EQUAL(posix_spawnp(&child, "sh", NULL, NULL, command, environ), 0);
+    CHECK(waitpid(child, &status, 0) == child && WTERMSIG(status) == SIGTERM);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    CHECK_EQUAL(posix_spawn(&child, "/bin/sh", NULL, &attributes, command, environ), 0);
+    CHECK(waitpid(child, &status, 0) == child && WTERMSIG(status) == SIGTERM);
+    sigset_t all;
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    CHECK_EQUAL(posix_spawn(&child, "/bin/sh", NULL, &attributes, command, environ), 0);
+    CHECK(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 1);
+    posix_spawnattr_destroy(&attributes);
+    return NULL;
+}
+BODY(start_what_ends_itself_everywhere) {
+    haft_io_task_options_t spread = {.spread = true};
+    for (int i = 0; i < 3; i++)
+        haft_io_spawn_with(&spread, start_what_ends_itself, NULL);
+    return NULL;
+}
+static void what_is_started_blocks_what_the_program_does(void) {
+    start_what_ends_itself(NULL);
+    haft_io_options_t options = {.threads = 2};
+    CHECK_EQUAL(haft_io_run(start_what_ends_itself_everywhere, NULL, &options), 0);
+}
+
 static void the_end_of_a_child_is_waited_for_and_in_a_child_the_calls_are_the_systems(void) {
     CHECK_RUNS(have_children);
 }
@@ -1226,6 +1263,7 @@ int main(void) {
     RUN(who_spins_with_sched_yield_lets_tasks_run);
     RUN(files_are_read_and_written);
     RUN(names_are_resolved);
+    RUN(what_is_started_blocks_what_the_program_does);
     RUN(the_end_of_a_child_is_waited_for_and_in_a_child_the_calls_are_the_systems);
     RUN(a_cancel_is_an_error_in_a_library_and_unwinds_the_task_at_its_own_wait);
     RUN(a_descriptor_that_is_closed_ends_the_waits_on_it);

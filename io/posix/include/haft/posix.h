@@ -20,7 +20,7 @@
  *   sleep, usleep, nanosleep, clock_nanosleep, thrd_sleep, sched_yield,
  *   getaddrinfo, getnameinfo, gethostbyname, gethostbyname2, gethostbyaddr and their _r,
  *   res_query, res_search, res_nquery, res_nsearch,
- *   wait, waitpid, wait3, wait4, waitid, system, pclose, pthread_join,
+ *   wait, waitpid, wait3, wait4, waitid, system, popen, pclose, posix_spawn, posix_spawnp, pthread_join,
  *   pthread_mutex_lock, pthread_rwlock_rdlock, pthread_rwlock_wrlock,
  *   pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait, pthread_cond_signal, pthread_cond_broadcast,
  *   mtx_lock, cnd_wait, cnd_timedwait, cnd_signal, cnd_broadcast, thrd_join.
@@ -44,6 +44,8 @@
  *   not keep its own tasks out.
  * - The pool waits for any of several children, for the command of system, and in pclose and pthread_join. These two
  *   wait to the end also in a task that is cancelled, since their caller frees what is still used until then.
+ * - What system, popen, posix_spawn and posix_spawnp start blocks the signals that the program blocks, not all that
+ *   threads of libhaft-io do.
  * - A mutex that another task of the thread holds while it waits, as libraries do that initialise themselves under one,
  *   and a read-write lock, are tried again after turns of other tasks and pauses. A condition wakes the tasks that
  *   wait for it in their order, before threads. No cancel ends these waits, whose callers expect no error. A mutex

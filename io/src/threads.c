@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads of the library's own. They block all signals but those of faults, so that the process's signals are for the
+ * program's threads. What a child process inherits of that would keep it from being ended: so each of these threads
+ * knows what the program blocks.
+ */
+#include "internal.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+/* What the program's threads block, on one of the library's; else NULL. */
+static __thread const sigset_t *programs_mask;
+
+typedef struct start {
+    void *(*function)(void *);
+    void *argument;
+    sigset_t mask;
+} start_t;
+
+static void *start(void *argument) {
+    start_t own = *(start_t *)argument;
+    free(argument);
+    programs_mask = &own.mask;
+    return own.function(own.argument);
+}
+
+int haft_io_start_thread(pthread_t *thread, void *(*function)(void *), void *argument) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
+    start_t *own = malloc(sizeof *own);
+    if (own == NULL)
+        return -ENOMEM;
+    *own = (start_t){.function = function, .argument = argument};
+    haft_io_signal_mask(&own->mask);
+    sigset_t others, before;
+    sigfillset(&others);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&others, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &others, &before);
+    int code = pthread_create(thread, NULL, start, own);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0)
+        free(own);
+    return -code;
+}
+
+void haft_io_signal_mask(sigset_t *mask) {
+    if (programs_mask != NULL)
+        *mask = *programs_mask;
+    else
+        pthread_sigmask(SIG_SETMASK, NULL, mask);
+}
+
+void haft_io_become_programs_thread(void) {
+    if (programs_mask != NULL)
+        pthread_sigmask(SIG_SETMASK, programs_mask, NULL);
+    programs_mask = NULL;
+}
