@@ -17,9 +17,20 @@ static void close_own(const int *descriptor) {
         haft_io_close(*descriptor);
 }
 
+/* Until the process may have a descriptor again: what is waited for is asked now and then. */
+static const int64_t PAUSE = 10 * HAFT_IO_MILLISECOND;
+static bool has_no_descriptor(int descriptor) {
+    return descriptor < 0 && (errno == EMFILE || errno == ENFILE);
+}
+
 int haft_io_wait_signal(const sigset_t *signals) {
-    __attribute__((cleanup(close_own))) int descriptor =
-        signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC);
+    __attribute__((cleanup(close_own))) int descriptor;
+    while (has_no_descriptor(descriptor = signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC))) {
+        int number = sigtimedwait(signals, NULL, &(struct timespec){0, 0});
+        int code = number > 0 ? number : haft_io_sleep(PAUSE);
+        if (code != 0)
+            return code;
+    }
     if (descriptor < 0)
         return -errno;
     struct signalfd_siginfo information;
@@ -150,7 +161,13 @@ int haft_io_wait_process(pid_t process, int *status) {
     if (waitid(P_PID, (id_t)process, &unused, WEXITED | WNOHANG | WNOWAIT) < 0) /* no child */
         return -errno;
     end_t end = {process, status, 0};
-    __attribute__((cleanup(close_own))) int descriptor = (int)syscall(SYS_pidfd_open, process, 0);
+    __attribute__((cleanup(close_own))) int descriptor;
+    while (has_no_descriptor(descriptor = (int)syscall(SYS_pidfd_open, process, 0))) {
+        pid_t ended = waitpid(process, status, WNOHANG);
+        int code = ended != 0 ? HAFT_IO_RESULT(ended) : haft_io_sleep(PAUSE);
+        if (code != 0)
+            return code > 0 ? 0 : code;
+    }
     bool refused =
         errno == ENOSYS || errno == EPERM; /* before Linux 5.3; by a filter of system calls */
     if (descriptor < 0 && !refused)

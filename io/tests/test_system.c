@@ -320,6 +320,48 @@ BODY(run_processes_with_options) {
     return NULL;
 }
 
+static int next_free;
+/* Another task gives a descriptor back, or what is waited for comes without one. */
+BODY(close_and_signal) {
+    haft_io_sleep(15 * HAFT_IO_MILLISECOND);
+    if (*(bool *)argument)
+        haft_io_close(next_free);
+    kill(getpid(), SIGUSR2);
+    return NULL;
+}
+BODY(wait_without_descriptors) {
+    for (int i = 0; i < 2; i++) {
+        bool gives = i == 1;
+        int status, lowest = dup(0), last;
+        next_free = lowest;
+        pid_t child = haft_io_start_process((const char *[]){"sleep", "0.03", NULL}, NULL);
+        CHECK(child > 0);
+        while ((last = dup(0)) >= 0)
+            next_free = last;
+        haft_io_spawn(close_and_signal, &gives);
+        CHECK_EQUAL(haft_io_wait_signal(argument), SIGUSR2);
+        CHECK_EQUAL(haft_io_wait_process(child, &status), 0);
+        CHECK_EQUAL(status, 0);
+        CHECK_EQUAL(haft_io_wait_process(child, &status), -ECHILD);
+        for (int number = lowest; number <= next_free; number++)
+            close(number);
+    }
+    return NULL;
+}
+static void who_waits_without_descriptors_looks_now_and_then(void) {
+    struct rlimit before;
+    sigset_t blocked, mask;
+    getrlimit(RLIMIT_NOFILE, &before);
+    struct rlimit few = {64, before.rlim_max};
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR2);
+    pthread_sigmask(SIG_BLOCK, &blocked, &mask);
+    setrlimit(RLIMIT_NOFILE, &few);
+    CHECK_EQUAL(haft_io_run(wait_without_descriptors, &blocked, NULL), 0);
+    setrlimit(RLIMIT_NOFILE, &before);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
 /* On threads of the library, too, which themselves block nearly all signals. */
 static void check_mask(void *unused) {
     sigset_t mask;
@@ -443,6 +485,7 @@ int main(void) {
     RUN(bytes_go_past_the_program);
     RUN(a_signal_is_waited_for);
     RUN(processes_are_started_and_waited_for);
+    RUN(who_waits_without_descriptors_looks_now_and_then);
     RUN(what_is_forked_blocks_what_the_program_does);
     RUN(directories_are_made_listed_and_removed);
     return check_end();

@@ -113,6 +113,8 @@ bool haft_io_runs_here(void);
  * its end. The argument must live as long as the scope: for an argument in your own frame, open a scope of
  * your own (haft_io_scope).
  *
+ * A task that is cancelled before it has begun runs, too, until its first wait: so it frees what its argument has.
+ *
  * The task inherits the caller's name and local values, but not the handlers around the caller,
  * since it may run when those have gone. The function must return with the rounding mode with which
  * it began, and must let no exception of C++ out. Returns 0, or -ENOMEM.
@@ -593,7 +595,8 @@ void haft_io_signal_mask(sigset_t *mask);
 
 /*
  * Waits for one of the signals of the set and returns its number. All threads of the process must block
- * them: block them before haft_io_run. One that comes while nobody waits is kept for the next wait.
+ * them: block them before haft_io_run. One that comes while nobody waits is kept for the next wait. Where the process has
+ * run out of descriptors, of which this takes one, it looks now and then; so does haft_io_wait_process.
  */
 int haft_io_wait_signal(const sigset_t *signals);
 
@@ -601,7 +604,7 @@ int haft_io_wait_signal(const sigset_t *signals);
  * Starts a program, which is searched in PATH, with these arguments, the last of which is NULL. `streams`
  * are its standard input, output and error: -1, or NULL for all, leaves it the caller's. They are made to
  * block, as programs expect; the caller closes its own. The program begins with no signal blocked or
- * ignored. Its number, or an error. Runs in the pool.
+ * ignored. Its number, or an error: -EMFILE where there is no descriptor for a copy of each stream. Runs in the pool.
  */
 pid_t haft_io_start_process(const char *const arguments[], const int streams[3]);
 
