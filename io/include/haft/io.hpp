@@ -1392,10 +1392,13 @@ class socket : public descriptor {
   public:
     using descriptor::descriptor;
     static socket connect(const std::string &host, std::uint16_t port) {
-        return socket(detail::checked(haft_io_connect_tcp(host.c_str(), port), "connect"));
+        return socket(detail::checked(haft_io_connect_tcp(host.c_str(), port), [&] {
+            return "connect to " + host + ", port " + std::to_string(port);
+        }));
     }
     static socket connect_unix(const std::string &path) {
-        return socket(detail::checked(haft_io_connect_unix(path.c_str()), "connect"));
+        return socket(detail::checked(haft_io_connect_unix(path.c_str()),
+                                      [&] { return "connect to " + path; }));
     }
     /* Two ends of a Unix socket. */
     static std::pair<socket, socket> pair(int type = SOCK_STREAM) {
@@ -1434,9 +1437,12 @@ class listener : public descriptor {
   public:
     /* `host` is a numeric address, "::" for all; port 0: the system chooses. backlog 0: the most. */
     listener(const std::string &host, std::uint16_t port, int backlog = 0)
-        : descriptor(detail::checked(haft_io_listen_tcp(host.c_str(), port, backlog), "listen")) {}
+        : descriptor(detail::checked(haft_io_listen_tcp(host.c_str(), port, backlog), [&] {
+              return "listen at " + host + ", port " + std::to_string(port);
+          })) {}
     static listener unix_path(const std::string &path, int backlog = 0) {
-        return listener(detail::checked(haft_io_listen_unix(path.c_str(), backlog), "listen"));
+        return listener(detail::checked(haft_io_listen_unix(path.c_str(), backlog),
+                                        [&] { return "listen at " + path; }));
     }
     std::uint16_t port() const {
         return static_cast<std::uint16_t>(detail::checked(haft_io_port(get()), "port"));
@@ -1648,8 +1654,10 @@ class process {
         }
         given.folder = options.folder.empty() ? nullptr : options.folder.c_str();
         given.group = options.group;
-        number = detail::checked(haft_io_start_process_with(&given, texts_of(arguments).data()),
-                                 "process");
+        number =
+            detail::checked(haft_io_start_process_with(&given, texts_of(arguments).data()), [&] {
+                return "process " + (arguments.empty() ? "without a name" : arguments[0]);
+            });
     }
     pid_t id() const { return number; }
     /* Waits for its end, once; the status is that of waitpid(2). */

@@ -51,6 +51,10 @@ N checked(N result, const char *what) {
         throw std::system_error(static_cast<int>(-result), std::generic_category(), what);
     return result;
 }
+template <std::signed_integral N, std::invocable F>
+N checked(N result, F what) {
+    return result >= 0 ? result : checked(result, what().c_str());
+}
 template <std::signed_integral N>
 std::size_t counted(N result, const char *what) {
     return static_cast<std::size_t>(checked(result, what));

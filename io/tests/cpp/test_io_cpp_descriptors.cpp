@@ -262,6 +262,28 @@ static void processes_run_and_signals_are_waited_for() {
     });
 }
 
+template <typename F>
+static bool fails_at(std::string_view what, F call) {
+    try {
+        call();
+        return false;
+    } catch (const std::system_error &error) {
+        return std::string_view(error.what()).starts_with(what);
+    }
+}
+static void an_error_says_where() {
+    io::run([] {
+        std::uint16_t port = io::listener("127.0.0.1", 0).port();
+        CHECK(fails_at("connect to 127.0.0.1, port " + std::to_string(port) + ":",
+                       [&] { io::socket::connect("127.0.0.1", port); }));
+        CHECK(fails_at("connect to /nowhere:", [] { io::socket::connect_unix("/nowhere"); }));
+        CHECK(fails_at("listen at here, port 7:", [] { io::listener("here", 7); }));
+        CHECK(fails_at("listen at /no/where:", [] { io::listener::unix_path("/no/where"); }));
+        CHECK(fails_at("/nowhere:", [] { io::file("/nowhere"); }));
+        CHECK(fails_at("process without a name:", [] { io::process({}); }));
+    });
+}
+
 static void bytes_are_read_into_memory_that_is_lent() {
     io::run([] {
         io::listener listener("127.0.0.1", 0);
@@ -344,6 +366,7 @@ int main() {
     RUN(files_are_read_and_written_at_offsets);
     RUN(names_are_made_listed_moved_and_removed);
     RUN(blocking_work_returns_and_throws);
+    RUN(an_error_says_where);
     RUN(bytes_are_read_into_memory_that_is_lent);
     RUN(an_answer_is_written_and_the_next_is_read);
     RUN(descriptors_work_without_a_scheduler);
