@@ -746,7 +746,7 @@ void call_once(once_flag &flag, F function) {
 /* ---- Stop tokens ---------------------------------------------------------------------------- */
 
 /* Calls the body in a scope that is cancelled when the token is stopped, by any thread. */
-template <std::invocable F>
+template <scope_body F>
 decltype(auto) with_stop(std::stop_token token, F function) {
     event ended;
     std::stop_callback stopped(token, [&] { ended.set(); });
