@@ -160,7 +160,7 @@ typedef struct attempt {
     race_t *race;
     const struct addrinfo *address;
     haft_io_event_t failed;
-    int code; /* with which it has failed */
+    int code; /* with which it has failed; 0: it has not */
 } attempt_t;
 
 struct race {
@@ -191,10 +191,12 @@ static void *try_all(void *argument) {
     race->scope = haft_io_this_scope();
     for (size_t i = 0; i < race->count; i++) {
         attempt_t *attempt = &race->attempts[i];
-        attempt->code = haft_io_spawn_with(
-            &(haft_io_task_options_t){.name = "an address to connect to"}, try_address, attempt);
-        if (attempt->code == 0 && i + 1 < race->count &&
-            haft_io_wait_event_until(&attempt->failed, haft_io_now() + patience) == -ECANCELED)
+        int code = haft_io_spawn_with(&(haft_io_task_options_t){.name = "an address to connect to"},
+                                      try_address, attempt);
+        if (code != 0) /* else it is the attempt's, which may have failed by now */
+            attempt->code = code;
+        else if (i + 1 < race->count &&
+                 haft_io_wait_event_until(&attempt->failed, haft_io_now() + patience) == -ECANCELED)
             break;
     }
     return NULL;
@@ -231,8 +233,10 @@ static int connect_to_first(const struct addrinfo *addresses, size_t count) {
         return -ENOMEM;
     choose_order(&race, addresses);
     int code = haft_io_scope(try_all, &race, NULL);
-    if (race.connection < 0)
-        return code != 0 ? code : race.attempts[0].code;
+    if (race.connection < 0 && code == 0)
+        code = race.attempts[0].code;
+    if (race.connection < 0) /* All were cut short, and had ended when the scope was left. */
+        return code != 0 ? code : haft_io_cancelled();
     int connection = race.connection;
     race.connection = -1;
     return connection;
