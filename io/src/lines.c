@@ -27,6 +27,12 @@ static void take_back(haft_io_lines_t *lines) {
         lines->memory[lines->start] = lines->under;
 }
 
+static void move_to_front(haft_io_lines_t *lines) {
+    lines->end -= lines->start;
+    memmove(lines->memory, lines->memory + lines->start, lines->end);
+    lines->start = 0;
+}
+
 ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line) {
     size_t looked = lines->start;
     take_back(lines);
@@ -35,10 +41,8 @@ ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line) {
         char *last = memchr(lines->memory + looked, '\n', lines->end - looked);
         if (last != NULL)
             return give(lines, (size_t)(last + 1 - first), line);
-        looked = lines->end - lines->start;
-        memmove(lines->memory, first, looked);
-        lines->start = 0;
-        lines->end = looked;
+        move_to_front(lines);
+        looked = lines->end;
         /* The last byte is for the '\0', or shows that the line is longer. */
         size_t room = lines->size - looked;
         ssize_t got =
@@ -60,6 +64,9 @@ ssize_t haft_io_read_after_line(haft_io_lines_t *lines, void *buffer, size_t siz
     size_t taken = size < ahead ? size : ahead;
     memcpy(buffer, lines->memory + lines->start, taken);
     lines->start += taken;
+    if (lines->end ==
+        lines->size) /* by a line that did not fit: there is room for the rest of it now */
+        move_to_front(lines);
     lines->under = lines->memory[lines->start];
     return (ssize_t)taken;
 }

@@ -2,6 +2,7 @@
 /* The reader of lines: of every size, from whatever can be read, and nothing is lost where a wait ends early. */
 #include "check_io.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -188,6 +189,29 @@ static void with_more_memory_a_long_line_goes_on(void) {
     haft_io_close(ends[0]);
 }
 
+/* In memory of its own, beyond which a sanitizer would see a step. */
+static void a_line_that_does_not_fit_is_read_as_bytes(void) {
+    for (size_t piece = 1; piece < 7; piece++) {
+        haft_io_lines_t lines = lines_of(text_of("abcdefg\nxyz\n", 12), 5);
+        char *line, bytes[7], *own = malloc(lines.size);
+        lines.memory = own;
+        CHECK_EQUAL(haft_io_read_line(&lines, &line), -EMSGSIZE);
+        CHECK_EQUAL(haft_io_read_after_line(&lines, bytes, 0), 0);
+        CHECK_EQUAL(haft_io_read_line(&lines, &line), -EMSGSIZE);
+        for (size_t filled = 0; filled < 7;) {
+            size_t wanted = piece < 7 - filled ? piece : 7 - filled;
+            ssize_t got = haft_io_read_after_line(&lines, bytes + filled, wanted);
+            CHECK(got > 0 && bytes[filled] == (char)('a' + filled));
+            filled += got > 0 ? (size_t)got : 7;
+        }
+        check_line(&lines, "\n", 1);
+        check_line(&lines, "xyz\n", 4);
+        check_line(&lines, "", 0);
+        free(own);
+        haft_io_close(ends[0]);
+    }
+}
+
 /* ---- Waits that end early ---- */
 
 static haft_io_lines_t partial;
@@ -326,6 +350,7 @@ int main(void) {
     RUN(a_line_is_shorter_than_the_memory);
     RUN(the_last_line_is_shorter_than_the_memory);
     RUN(with_more_memory_a_long_line_goes_on);
+    RUN(a_line_that_does_not_fit_is_read_as_bytes);
     RUN(a_deadline_loses_nothing);
     RUN(deadlines_at_any_time_lose_nothing);
     RUN(bodies_come_after_lines);

@@ -403,8 +403,8 @@ typedef struct haft_io_lines {
  * `memory` and `size` are those of larger memory by then, which begins with all that was in the smaller.
  */
 ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line);
-/* Reads what comes after the last line that was read, as haft_io_read: the body of a message whose head is lines. The line
-   ends with this. Lines go on behind what was read. */
+/* Reads what comes after the last line that was read, as haft_io_read: the body of a message whose head is lines, or a line
+   that did not fit. `*line` is not valid any more. Lines go on behind what was read. */
 ssize_t haft_io_read_after_line(haft_io_lines_t *lines, void *buffer, size_t size);
 
 struct iovec;
