@@ -29,7 +29,8 @@
  * knows the descriptor, from the newest on, to close it. The last of what such a run does, when nobody waits on the
  * descriptor and none of its operations is under way, is to tell him; the file stays open. Whoever begins to wait on
  * the number meanwhile gets -EBADF, so no run needs to be asked twice, nor one that has begun since. Then he moves to
- * the list `closing`, and calls the function.
+ * the list `closing`, and calls the function. By then no run closes the number any more: who has handed it over is told
+ * by the close that this leads to, not by one before; and he asks a run that is having it closed, too.
  */
 #include "internal.h"
 
@@ -123,11 +124,13 @@ void haft_io_take_handed_over(haft_io_crew_t *crew) {
 
 /* ---- Closing ---- */
 
-/* A run that has the system's close called, or has handed it on, has forgotten the descriptor before. */
-static haft_io_descriptor_t *known_to(const haft_io_crew_t *crew, int descriptor) {
+/* A run that has the system's close called, or has handed it on, has forgotten the descriptor before. Who asks waits for
+   the end of that. */
+static haft_io_descriptor_t *known_to(const haft_io_crew_t *crew, int descriptor, bool asks) {
     haft_io_descriptor_t *entry = haft_io_descriptor(crew->descriptors, descriptor, false);
-    return entry != NULL &&
-                   (__atomic_load_n(&entry->waited_on, __ATOMIC_SEQ_CST) || haft_io_is_used(entry))
+    return entry != NULL && (__atomic_load_n(&entry->waited_on, __ATOMIC_SEQ_CST) ||
+                             haft_io_is_used(entry) ||
+                             (asks && __atomic_load_n(&entry->uses, __ATOMIC_ACQUIRE) != 0))
                ? entry
                : NULL;
 }
@@ -173,7 +176,7 @@ static known_t next_run(close_now_t *now) {
         haft_io_append(&askers, &now->link);
     for (next.crew = runs; next.crew != NULL; next.crew = next.crew->next_run)
         if (next.crew->number < now->number &&
-            (next.entry = known_to(next.crew, now->descriptor)) != NULL)
+            (next.entry = known_to(next.crew, now->descriptor, now->asks)) != NULL)
             break;
     if (next.crew != NULL) {
         __atomic_fetch_add(&next.crew->closers, 1, __ATOMIC_RELAXED);
@@ -189,12 +192,21 @@ static known_t next_run(close_now_t *now) {
     return next;
 }
 
-static int close_in(known_t next, int descriptor) {
+/* Not if he was told meanwhile: what is handed over then would be closed after he has called his function. */
+static int hand_over_unless_told(known_t next, const close_now_t *now) {
+    sigset_t before;
+    lock_runs(&before);
+    int code = now->told ? 0 : hand_over(next.crew, next.entry, now->descriptor);
+    unlock_runs(&before);
+    return code;
+}
+
+static int close_in(known_t next, const close_now_t *now) {
     const haft_io_task_t *task = haft_io_this_task();
     haft_io_worker_t *worker = next.crew->workers[0];
     bool by_its_own = task != NULL && task->worker == worker;
-    int code = worker->shared || by_its_own ? worker->backend->close(worker, descriptor)
-                                            : hand_over(next.crew, next.entry, descriptor);
+    int code = worker->shared || by_its_own ? worker->backend->close(worker, now->descriptor)
+                                            : hand_over_unless_told(next, now);
     __atomic_fetch_sub(&next.crew->closers, 1, __ATOMIC_RELEASE);
     return code;
 }
@@ -202,7 +214,7 @@ static int close_in(known_t next, int descriptor) {
 static HAFT_IO_COLD int close_in_next_run(int descriptor) {
     close_now_t now = begin(descriptor, false);
     known_t next = next_run(&now);
-    int code = next.crew != NULL ? close_in(next, descriptor) : haft_io_close_file(descriptor);
+    int code = next.crew != NULL ? close_in(next, &now) : haft_io_close_file(descriptor);
     end(&now);
     return code;
 }
@@ -219,16 +231,22 @@ static bool close_alone(int descriptor, int *code) {
     return is_alone;
 }
 
-/* The run has forgotten the descriptor. Whether somebody has asked it to. */
+/* The run has forgotten the descriptor. Whether somebody has asked it to: if it has been handed over since, he is told
+   when that has been taken. */
 static HAFT_IO_COLD bool tell_askers(const haft_io_crew_t *crew, int descriptor) {
+    const haft_io_descriptor_t *entry = haft_io_descriptor(crew->descriptors, descriptor, false);
     bool some = false;
     sigset_t before;
     lock_runs(&before);
+    bool later = entry != NULL && __atomic_load_n(&entry->handed_over, __ATOMIC_RELAXED);
     for (const haft_io_link_t *link = askers.next; link != &askers; link = link->next) {
         close_now_t *asker = HAFT_IO_OWNER(link, close_now_t, link);
         if (asker->descriptor != descriptor || asker->asked != crew)
             continue;
-        some = asker->told = true;
+        some = true;
+        if (later)
+            continue;
+        asker->told = true;
         if (asker->cell != NULL)
             haft_io_cell_win(asker->cell, HAFT_IO_WOKEN);
         asker->cell = NULL;
@@ -291,14 +309,13 @@ static void await_word(close_now_t *now) {
 }
 
 static int close_by(int descriptor, int (*function)(void *), void *argument) {
-    close_now_t now = begin(descriptor, true);
+    /* The function may throw. */
+    __attribute__((cleanup(end))) close_now_t now = begin(descriptor, true);
     for (known_t next; (next = next_run(&now)).crew != NULL;) {
-        close_in(next, descriptor);
+        close_in(next, &now);
         await_word(&now);
     }
-    int code = function(argument);
-    end(&now);
-    return code;
+    return function(argument);
 }
 
 int haft_io_close_by(int descriptor, int (*function)(void *), void *argument) {

@@ -5,8 +5,10 @@
  */
 #include "check_io.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -353,6 +355,34 @@ static void a_number_that_is_replaced_again_and_again_is_missed_by_nobody(void) 
     check_everywhere(replace_beside);
 }
 
+/* The close may be under way, by the thread of the reader's run, when the number is replaced; it must not come after. */
+static void *close_and_replace(void *yields) {
+    haft_io_wait_event(&waiting);
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    for (int i = 0; i < *(const int *)yields; i++)
+        sched_yield();
+    CHECK_EQUAL(haft_io_close_by(ends[0], replace_by_call, &others[0]), ends[0]);
+    return NULL;
+}
+static void close_and_replace_beside(const haft_io_options_t *options) {
+    current = &waits[0];
+    for (int i = 0; i < REPLACEMENTS; i++) {
+        pthread_t thread;
+        int yields = i % 20;
+        make_pipes();
+        waiting = (haft_io_event_t){0};
+        CHECK_EQUAL(pthread_create(&thread, NULL, close_and_replace, &yields), 0);
+        CHECK_EQUAL(haft_io_run(wait_to_be_closed, NULL, options), 0);
+        pthread_join(thread, NULL);
+        CHECK(fcntl(ends[0], F_GETFD) >= 0);
+        close(ends[0]);
+        close_ends();
+    }
+}
+static void a_number_that_is_closed_and_then_replaced_stays_the_next_files(void) {
+    check_everywhere(close_and_replace_beside);
+}
+
 /* Where nobody else uses it, no other task goes on in between. */
 static bool went_on;
 static void *go_on(void *unused) {
@@ -530,6 +560,7 @@ int main(void) {
     RUN(who_waits_gets_an_error_whoever_closes);
     RUN(a_close_ends_the_waits_of_all_runs);
     RUN(a_number_that_is_replaced_again_and_again_is_missed_by_nobody);
+    RUN(a_number_that_is_closed_and_then_replaced_stays_the_next_files);
     RUN(a_number_is_replaced_without_a_wait_where_no_other_thread_uses_it);
     RUN(a_number_that_the_pool_uses_is_replaced_when_that_has_ended);
     RUN(a_simulation_replaces_a_number_that_others_wait_on);
