@@ -83,10 +83,11 @@ static std::string with_length(std::string_view head, std::string_view body) {
 static std::string answer_to(const message &request) {
     static constexpr std::string_view squares = "/square/";
     if (request.target.starts_with(squares)) {
-        long number = 0;
+        int number = 0; /* whose square fits in a long */
         const char *end = request.target.data() + request.target.size();
-        if (std::from_chars(request.target.data() + squares.size(), end, number).ptr == end)
-            return with_length("HTTP/1.1 200 OK", std::to_string(number * number));
+        auto [rest, error] = std::from_chars(request.target.data() + squares.size(), end, number);
+        if (rest == end && error == std::errc())
+            return with_length("HTTP/1.1 200 OK", std::to_string(long(number) * number));
     }
     if (request.target == "/echo")
         return with_length("HTTP/1.1 200 OK", request.body);
