@@ -553,8 +553,8 @@ int haft_io_call_blocking(void (*function)(void *), void *argument);
 /*
  * The same, but a cancel does not wait for a call that has begun: for what may block for very long, as who asks a silent
  * server. The argument is in memory of its own, which `left(argument)` frees. That is called, once, unless this
- * returns 0: on the pool's thread, after `function` has returned, or at once if that has not begun. The end of the run
- * waits for calls that were left.
+ * returns 0: on the pool's thread, after `function` has returned, or at once if that has not begun. A call that was left
+ * has its thread of the pool until then (`blocking_threads`), and the end of the run waits for it.
  */
 int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *));
 
@@ -610,7 +610,8 @@ pid_t haft_io_start_process(const char *const arguments[], const int streams[3])
 
 typedef struct haft_io_process_options {
     const int *streams; /* as above: three, or NULL */
-    /* "NAME=value", the last of which is NULL; NULL: the caller's. */
+    /* "NAME=value", the last of which is NULL; NULL: the caller's. The program is searched in the caller's PATH
+       in any case. */
     const char *const *environment;
     /* In which it begins; NULL: the caller's. A program is looked for from there if its name has a '/' and begins with
        none. */

@@ -909,7 +909,8 @@ class channel {
         haft_io_channel_free(handle);
     }
 
-    /* False: it has been closed. What is not sent is the caller's still, after a deadline and a cancel, too. */
+    /* False: it has been closed. What is not sent is the caller's still, after a deadline and a cancel, too, if a T can
+       be assigned to. */
     bool send(T &&value) { return send_until(forever, std::move(value)); }
     bool send(const T &value) { return send_until(forever, value); }
     template <typename Clock, typename Duration>
@@ -1254,7 +1255,10 @@ class lines {
         lines *of;
     };
     /* Goes on at the line that another iterator was left at. */
-    iterator begin() { return iterator(*this); }
+    iterator begin() {
+        passed = false;
+        return iterator(*this);
+    }
     std::default_sentinel_t end() const { return {}; }
     /* Reads what comes after the line that an iterator was last asked for, as descriptor::read. That line ends with this;
        lines go on behind what was read. */
@@ -1638,7 +1642,7 @@ struct process_options {
 /* A child process. One that was not waited for stays in the system's table, as in C. */
 class process {
   public:
-    /* The program, searched in PATH, and its arguments. */
+    /* The program, searched in the caller's PATH, and its arguments. */
     explicit process(const std::vector<std::string> &arguments, const streams &its = {},
                      const process_options &options = {}) {
         auto number_of = [](const descriptor *stream) {

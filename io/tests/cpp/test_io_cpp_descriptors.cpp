@@ -57,6 +57,39 @@ static void a_body_comes_after_its_line() {
     CHECK(got ==
           (std::vector<std::string>{"5\n", "first", "7\n", "second\n", "0\n", "", "last", ""}));
 }
+static void an_iterator_begins_at_the_line_after_what_was_read() {
+    io::run([] {
+        auto [reader, writer] = io::pipe();
+        writer.write_all("head\n???one\ntwo\n");
+        writer.close();
+        io::lines lines(reader);
+        CHECK(*lines.begin() == "head\n");
+        std::byte three[3];
+        CHECK_EQUAL(lines.read(three), 3u);
+        auto line = lines.begin();
+        CHECK(*++line == "two\n");
+    });
+}
+static void after_a_line_that_is_too_long_its_bytes_are_read() {
+    io::run([] {
+        auto [reader, writer] = io::pipe();
+        writer.write_all("abcdefg\nxyz\n");
+        writer.close();
+        io::lines lines(reader, 4);
+        bool caught = false;
+        try {
+            *lines.begin();
+        } catch (const std::length_error &) {
+            caught = true;
+        }
+        CHECK(caught);
+        std::byte bytes[5];
+        CHECK_EQUAL(lines.read(bytes), 5u);
+        auto line = lines.begin();
+        CHECK(*line == "fg\n");
+        CHECK(*++line == "xyz\n");
+    });
+}
 
 static void a_line_that_is_too_long_is_an_error() {
     bool caught = false;
@@ -357,6 +390,8 @@ int main() {
     int before = check_descriptors();
     RUN(lines_come_one_by_one);
     RUN(a_body_comes_after_its_line);
+    RUN(an_iterator_begins_at_the_line_after_what_was_read);
+    RUN(after_a_line_that_is_too_long_its_bytes_are_read);
     RUN(a_line_that_is_too_long_is_an_error);
     RUN(a_short_line_that_is_too_long_for_its_limit_is_an_error);
     RUN(a_listener_is_a_range_of_connections);
