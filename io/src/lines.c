@@ -64,8 +64,7 @@ ssize_t haft_io_read_after_line(haft_io_lines_t *lines, void *buffer, size_t siz
     size_t taken = size < ahead ? size : ahead;
     memcpy(buffer, lines->memory + lines->start, taken);
     lines->start += taken;
-    if (lines->end ==
-        lines->size) /* by a line that did not fit: there is room for the rest of it now */
+    if (lines->end == lines->size) /* A line did not fit: there is room for more of it now. */
         move_to_front(lines);
     lines->under = lines->memory[lines->start];
     return (ssize_t)taken;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Blocking work: threads that take calls from a queue. One is started when there is work and none is
- * idle, up to a limit; all end with the run.
+ * idle, up to a limit, and up to as many more for those that are in calls that were left; all end with the run.
  *
  * A call lies in the frame of the task that waits for it. While it is queued a cancelled task withdraws it;
  * once a thread has taken it, the task waits for its end with a second cell. The thread wins the cell
@@ -29,6 +29,7 @@ typedef struct haft_io_pool {
     pthread_cond_t work;
     haft_io_link_t queue;
     int queued, idle, count, most;
+    int left; /* of `count`: those that are in calls that were left */
     bool ends;
     pthread_t *threads;
 } haft_io_pool_t;
@@ -62,6 +63,7 @@ static void *serve(void *argument) {
             pthread_mutex_unlock(&pool->lock);
             end_left(call);
             pthread_mutex_lock(&pool->lock);
+            pool->left--;
         }
     }
     pthread_mutex_unlock(&pool->lock);
@@ -73,7 +75,7 @@ static haft_io_pool_t *pool_new(int threads) {
     if (pool == NULL)
         return NULL;
     pool->most = threads > 0 ? threads : DEFAULT_THREADS;
-    pool->threads = calloc((size_t)pool->most, sizeof *pool->threads);
+    pool->threads = calloc(2 * (size_t)pool->most, sizeof *pool->threads);
     if (pool->threads == NULL) {
         free(pool);
         return NULL;
@@ -98,12 +100,18 @@ static haft_io_pool_t *pool_of(haft_io_crew_t *crew) {
     return pool;
 }
 
+/* Under the lock. */
+static void add_thread(haft_io_pool_t *pool) {
+    if (pool->count - pool->left < pool->most && pool->count / 2 < pool->most &&
+        haft_io_start_thread(&pool->threads[pool->count], serve, pool) == 0)
+        pool->count++;
+}
+
 /* False: there is no thread to serve it, and none can be had. */
 static bool submit(haft_io_pool_t *pool, call_t *call) {
     pthread_mutex_lock(&pool->lock);
-    if (pool->queued >= pool->idle && pool->count < pool->most &&
-        haft_io_start_thread(&pool->threads[pool->count], serve, pool) == 0)
-        pool->count++;
+    if (pool->queued >= pool->idle)
+        add_thread(pool);
     bool served = pool->count != 0;
     if (served) {
         haft_io_append(&pool->queue, &call->link);
@@ -124,9 +132,15 @@ static enum withdrawn withdraw(haft_io_pool_t *pool, call_t *call, haft_io_cell_
         haft_io_unlink(&call->link);
         pool->queued--;
         how = WITHDRAWN;
+    } else if (!call->done && call->left == NULL) {
+        call->cell = cell;
+        how = BEGUN;
     } else if (!call->done) {
-        how = call->left != NULL ? LEFT : BEGUN;
-        call->cell = call->left != NULL ? NULL : cell;
+        call->cell = NULL;
+        how = LEFT;
+        pool->left++;
+        if (pool->queued > pool->idle)
+            add_thread(pool);
     }
     pthread_mutex_unlock(&pool->lock);
     return how;

@@ -105,6 +105,42 @@ static void a_call_that_has_not_begun_is_freed_at_once(void) {
     CHECK_EQUAL(freed, 10);
 }
 
+/* One thread at a time works for those who wait; what was left is not counted, whether the next call comes then or waits. */
+BODY(call_beside_the_left) {
+    CHECK_EQUAL(haft_io_scope(cancel_what_has_begun, NULL, NULL), -ECANCELED);
+    call_at_once(NULL);
+    sem_post(&may_end);
+    return NULL;
+}
+BODY(call_behind_what_is_left) {
+    haft_io_spawn(call_for_long, NULL);
+    haft_io_yield();
+    while (sem_wait(&begun) != 0)
+        continue;
+    CHECK_EQUAL(
+        haft_io_spawn_with(&(haft_io_task_options_t){.scope = argument}, call_at_once, NULL), 0);
+    haft_io_yield();
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+BODY(wait_behind_what_is_left) {
+    CHECK_EQUAL(haft_io_scope(call_behind_what_is_left, haft_io_this_scope(), NULL), -ECANCELED);
+    while (called == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    sem_post(&may_end);
+    return NULL;
+}
+static void calls_that_were_left_keep_no_other_waiting(void) {
+    haft_io_options_t options = {.threads = 1, .blocking_threads = 1};
+    void *(*bodies[])(void *) = {call_beside_the_left, wait_behind_what_is_left};
+    for (int i = 0; i < 2; i++) {
+        begin();
+        CHECK_EQUAL(haft_io_run(bodies[i], NULL, &options), 0);
+        CHECK_EQUAL(called, 2);
+        CHECK_EQUAL(freed, 1);
+    }
+}
+
 BODY(call_when_cancelled) {
     haft_io_return_cancels(true);
     haft_io_cancel(haft_io_this_scope());
@@ -151,6 +187,7 @@ int main(void) {
     RUN(a_call_that_ends_is_the_callers);
     RUN(a_call_that_has_begun_is_left_and_freed_at_its_end);
     RUN(a_call_that_has_not_begun_is_freed_at_once);
+    RUN(calls_that_were_left_keep_no_other_waiting);
     RUN(who_has_been_cancelled_calls_nothing);
     RUN(every_argument_is_freed_once);
     return check_end();

@@ -142,8 +142,8 @@ BODY(connect_to_nobody) {
 static void the_first_ones_error_is_returned_if_all_fail(void) {
     int next = next_descriptor();
     CHECK_RUNS(connect_to_nobody);
-    for (int i = 0; i < 200;
-         i++) /* where an attempt may have failed before who started it goes on */
+    /* An attempt may have failed before who started it goes on. */
+    for (int i = 0; i < 200; i++)
         CHECK_EQUAL(haft_io_run(connect_to_nobody, NULL, &(haft_io_options_t){.threads = 2}), 0);
     CHECK_EQUAL(next_descriptor(), next);
     connect_to_nobody(NULL); /* outside of a run, too */

@@ -553,8 +553,8 @@ int haft_io_call_blocking(void (*function)(void *), void *argument);
 /*
  * The same, but a cancel does not wait for a call that has begun: for what may block for very long, as who asks a silent
  * server. The argument is in memory of its own, which `left(argument)` frees. That is called, once, unless this
- * returns 0: on the pool's thread, after `function` has returned, or at once if that has not begun. A call that was left
- * has its thread of the pool until then (`blocking_threads`), and the end of the run waits for it.
+ * returns 0: on the pool's thread, after `function` has returned, or at once if that has not begun. The pool may have
+ * twice as many threads for calls that were left; the end of the run waits for them.
  */
 int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *));
 
