@@ -459,9 +459,9 @@ int haft_io_close(int descriptor);
  * The function is called on the caller's thread, when the operations on the descriptor have ended. The caller waits for
  * those of the pool, and for the next polls of the threads whose tasks wait; no cancel ends this wait, and a thread
  * without a scheduler sleeps meanwhile. Who begins to wait on the number then gets -EBADF; who does so while the
- * function is called, waits when it has returned. So the function must not wait itself. The waits have ended also if it
- * fails: find out before whether what dup2 is given is a descriptor. -EBADF, without a call: the descriptor is of a
- * simulation.
+ * function is called, waits when it has returned. So the function must not wait itself, and a thread of a run calls this
+ * in a task only. The waits have ended also if it fails: find out before whether what dup2 is given is a descriptor.
+ * -EBADF, without a call: the descriptor is of a simulation.
  */
 int haft_io_close_by(int descriptor, int (*function)(void *), void *argument);
 
