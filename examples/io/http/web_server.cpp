@@ -30,8 +30,8 @@ class parser {
     /* `complete` is called for each message that parse() has found to its end. It may wait, and throw. */
     parser(http_parser_type type, std::function<void(const message &)> complete)
         : call(std::move(complete)) {
-        http_parser_init(&state, type);
-        state.data = this;
+        http_parser_init(&machine, type);
+        machine.data = this;
     }
     parser(const parser &) = delete;
     parser &operator=(const parser &) = delete;
@@ -40,8 +40,8 @@ class parser {
     bool parse(std::span<const std::byte> bytes) {
         static const http_parser_settings callbacks = settings();
         std::size_t parsed = http_parser_execute(
-            &state, &callbacks, reinterpret_cast<const char *>(bytes.data()), bytes.size());
-        return parsed == bytes.size() && HTTP_PARSER_ERRNO(&state) == HPE_OK;
+            &machine, &callbacks, reinterpret_cast<const char *>(bytes.data()), bytes.size());
+        return parsed == bytes.size() && HTTP_PARSER_ERRNO(&machine) == HPE_OK;
     }
 
   private:
@@ -73,7 +73,7 @@ class parser {
     }
 
     std::function<void(const message &)> call;
-    http_parser state;
+    http_parser machine;
     message current;
 };
 
