@@ -137,7 +137,8 @@ static haft_io_descriptor_t *known_to(const haft_io_crew_t *crew, int descriptor
 
 /* Who closes. */
 typedef struct close_now {
-    haft_io_link_t link; /* in `closing`, or in `askers` */
+    haft_io_link_t link; /* others write it, under the lock, while it is */
+    bool listed;         /* in `closing`, or in `askers` */
     int descriptor;
     bool asks;
     /* Of an asker. */
@@ -153,7 +154,7 @@ static close_now_t begin(int descriptor, bool asks) {
     return (close_now_t){.descriptor = descriptor, .asks = asks, .number = UINT64_MAX};
 }
 static void end(close_now_t *now) {
-    if (haft_io_linked(&now->link)) {
+    if (now->listed) {
         sigset_t before;
         lock_runs(&before);
         haft_io_unlink(&now->link);
@@ -172,7 +173,7 @@ static known_t next_run(close_now_t *now) {
     known_t next = {NULL, NULL};
     sigset_t before;
     lock_runs(&before);
-    if (now->asks && !haft_io_linked(&now->link))
+    if (now->asks && !now->listed)
         haft_io_append(&askers, &now->link);
     for (next.crew = runs; next.crew != NULL; next.crew = next.crew->next_run)
         if (next.crew->number < now->number &&
@@ -184,10 +185,11 @@ static known_t next_run(close_now_t *now) {
         now->number = next.crew->number;
         now->told = false;
     } else {
-        if (haft_io_linked(&now->link))
+        if (now->asks)
             haft_io_unlink(&now->link);
         haft_io_append(&closing, &now->link);
     }
+    now->listed = now->asks || next.crew == NULL;
     unlock_runs(&before);
     return next;
 }
