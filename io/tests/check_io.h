@@ -9,6 +9,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #if CHECK_THREAD_SANITIZER
 /* liburing unmaps a ring by a system call that the sanitizer does not see: it takes the next ring at that
@@ -131,6 +134,15 @@ static inline int check_descriptors(void) {
     for (int i = 0; i < 1024; i++)
         count += fcntl(i, F_GETFD) >= 0;
     return count;
+}
+
+/* A file of no name, with the text. */
+static inline int check_file_with(const char *text) {
+    char path[] = "/tmp/haft-io-XXXXXX";
+    int file = mkstemp(path);
+    unlink(path);
+    CHECK_EQUAL(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    return file;
 }
 
 static inline void *check_number(intptr_t number) {

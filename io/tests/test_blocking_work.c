@@ -19,10 +19,13 @@ static void call(void *argument) {
     ((call_t *)argument)->number++;
     called++;
 }
+static void await(sem_t *told) {
+    while (sem_wait(told) != 0)
+        continue;
+}
 static void call_until_told(void *argument) {
     sem_post(&begun);
-    while (sem_wait(&may_end) != 0)
-        continue;
+    await(&may_end);
     call(argument);
 }
 static void leave(void *argument) {
@@ -59,8 +62,7 @@ BODY(call_for_long) {
 BODY(cancel_what_has_begun) {
     haft_io_spawn(call_for_long, NULL);
     haft_io_yield();
-    while (sem_wait(&begun) != 0)
-        continue;
+    await(&begun);
     haft_io_cancel(haft_io_this_scope());
     return NULL;
 }
@@ -89,8 +91,7 @@ BODY(call_to_the_end) {
 BODY(cancel_what_is_queued) {
     haft_io_spawn_with(&(haft_io_task_options_t){.scope = argument}, call_to_the_end, NULL);
     haft_io_yield();
-    while (sem_wait(&begun) != 0)
-        continue;
+    await(&begun);
     for (int i = 0; i < 9; i++)
         haft_io_spawn(call_for_long, NULL);
     haft_io_yield();
@@ -122,8 +123,7 @@ BODY(call_beside_the_left) {
 BODY(call_behind_what_is_left) {
     haft_io_spawn(call_for_long, NULL);
     haft_io_yield();
-    while (sem_wait(&begun) != 0)
-        continue;
+    await(&begun);
     CHECK_EQUAL(
         haft_io_spawn_with(&(haft_io_task_options_t){.scope = argument}, call_at_once, NULL), 0);
     haft_io_yield();

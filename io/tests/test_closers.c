@@ -427,13 +427,6 @@ BODY(read_by_pool) {
     is_over = true;
     return NULL;
 }
-static int file_with(const char *text) {
-    char path[] = "/tmp/haft-io-XXXXXX";
-    int file = mkstemp(path);
-    unlink(path);
-    CHECK_EQUAL(write(file, text, strlen(text)), (ssize_t)strlen(text));
-    return file;
-}
 BODY(let_the_pool_go_on) {
     CHECK(!is_over);
     CHECK_EQUAL(haft_io_read(ends[0], &(char){0}, 1), -EBADF);
@@ -445,8 +438,8 @@ static int replace_what_is_not_used(void *by) {
     return replace_first(by);
 }
 BODY(replace_what_the_pool_uses) {
-    int other = file_with("new");
-    ends[0] = file_with("old");
+    int other = check_file_with("new");
+    ends[0] = check_file_with("old");
     is_over = false;
     haft_io_clear_event(&begun);
     haft_io_clear_event(&goes_on);

@@ -94,21 +94,14 @@ static bool is_connected_to(int connection, const place_t *place) {
            peer.sin_port == place->address.sin_port;
 }
 
-/* The lowest number that is free: the same before and after, if nothing is left behind. */
-static int next_descriptor(void) {
-    int number = dup(0);
-    close(number);
-    return number;
-}
-
 /* ---- Tests ---- */
 
 static void connect_to(const place_t *place) {
-    int connection = haft_io_connect_tcp("several", 1), next;
+    int before = check_descriptors();
+    int connection = haft_io_connect_tcp("several", 1);
     CHECK(connection >= 0 && is_connected_to(connection, place));
     haft_io_close(connection);
-    next = next_descriptor();
-    CHECK(next <= connection);
+    CHECK_EQUAL(check_descriptors(), before);
 }
 
 BODY(connect_to_the_good_one) {
@@ -140,16 +133,16 @@ BODY(connect_to_nobody) {
     return NULL;
 }
 static void the_first_ones_error_is_returned_if_all_fail(void) {
-    int next = next_descriptor();
+    int before = check_descriptors();
     CHECK_RUNS(connect_to_nobody);
     /* An attempt may have failed before who started it goes on. */
     for (int i = 0; i < 200; i++)
         CHECK_EQUAL(haft_io_run(connect_to_nobody, NULL, &(haft_io_options_t){.threads = 2}), 0);
-    CHECK_EQUAL(next_descriptor(), next);
+    CHECK_EQUAL(check_descriptors(), before);
     connect_to_nobody(NULL); /* outside of a run, too */
     name_has(at_refusing, at_good, NULL);
     connect_to(&good);
-    CHECK_EQUAL(next_descriptor(), next);
+    CHECK_EQUAL(check_descriptors(), before);
 }
 
 /* Accepts all that has filled its queue. The kernel asks again, within a second, for who waits to connect. */
@@ -195,10 +188,10 @@ BODY(connect_for_a_while) {
     return NULL;
 }
 static void check_cancel(const struct sockaddr *first) {
-    int next = next_descriptor();
+    int before = check_descriptors();
     name_has(first, at_good, at_silent);
     CHECK_EQUAL(haft_io_run(connect_for_a_while, NULL, NULL), -ECANCELED);
-    CHECK_EQUAL(next_descriptor(), next);
+    CHECK_EQUAL(check_descriptors(), before);
 }
 static void a_cancel_leaves_nothing_behind(void) {
     for (steps = 0; steps < 100; steps++) {
@@ -225,10 +218,10 @@ BODY(connect_until_a_deadline) {
     return NULL;
 }
 static void nobody_waits_for_the_silent_after_a_deadline(void) {
-    int next = next_descriptor();
+    int before = check_descriptors();
     name_has(at_silent, at_other_silent, at_silent);
     CHECK_RUNS(connect_until_a_deadline);
-    CHECK_EQUAL(next_descriptor(), next);
+    CHECK_EQUAL(check_descriptors(), before);
 }
 
 BODY(connect_to_the_slow) {

@@ -328,22 +328,15 @@ BODY(read_at_start) {
     ssize_t got = haft_io_read_at(ends[0], &byte, 1, 0);
     return check_number(got == 1 ? byte : got);
 }
-static int file_with(const char *text) {
-    char path[] = "/tmp/haft-io-XXXXXX";
-    int file = mkstemp(path);
-    unlink(path);
-    CHECK_EQUAL(write(file, text, strlen(text)), (ssize_t)strlen(text));
-    return file;
-}
 BODY(close_what_the_pool_reads) {
     haft_io_clear_event(&go_on);
-    ends[0] = file_with("old");
+    ends[0] = check_file_with("old");
     haft_io_spawn(occupy, NULL);
     haft_io_yield();
     haft_io_task_t *reader = haft_io_async(read_at_start, NULL);
     haft_io_yield();
     CHECK_EQUAL(haft_io_close(ends[0]), 0);
-    int other = file_with("new");
+    int other = check_file_with("new");
     haft_io_set_event(&go_on);
     void *result = NULL;
     CHECK_EQUAL(haft_io_join(reader, &result), 0);
@@ -383,7 +376,7 @@ BODY(transfer_more_than_a_call_can) {
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (space == MAP_FAILED)
         return NULL;
-    int file = file_with("abc");
+    int file = check_file_with("abc");
     CHECK_EQUAL(lseek(file, 0, SEEK_SET), 0);
     CHECK_EQUAL(haft_io_read(file, space, size), 3);
     CHECK_EQUAL(haft_io_read(file, space, size), 0);
