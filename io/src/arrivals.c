@@ -137,7 +137,7 @@ static bool kernel_asked(state_t *state, haft_io_descriptor_t *known, int descri
 
 /* What does not tell that the kernel cannot do it at all. */
 static bool comes_by_chance(int code) {
-    return code == -ECANCELED || code == -EMFILE || code == -ENFILE || code == -ECONNABORTED;
+    return code == -ECANCELED || haft_io_lacks_descriptor(code) || code == -ECONNABORTED;
 }
 
 static void accepted(state_t *state, arrivals_t *accepts, int result) {

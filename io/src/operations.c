@@ -658,15 +658,14 @@ ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_send_message, socket, flags, message));
 }
 
-/* How long to wait before asking again where nothing tells: when the process has a descriptor, when a
-   listener has room. */
-static const int64_t DESCRIPTOR_PAUSE = 10 * HAFT_IO_MILLISECOND, QUEUE_PAUSE = HAFT_IO_MILLISECOND;
+/* How long to wait before asking again when a listener has room, which nothing tells. */
+static const int64_t QUEUE_PAUSE = HAFT_IO_MILLISECOND;
 
 int haft_io_accept(int listener) {
     for (;;) {
         int connection = HAFT_PERFORM(haft_io_accept, listener);
-        if (HAFT_IO_UNLIKELY(connection == -EMFILE || connection == -ENFILE)) {
-            int code = haft_io_sleep(DESCRIPTOR_PAUSE);
+        if (HAFT_IO_UNLIKELY(haft_io_lacks_descriptor(connection))) {
+            int code = haft_io_sleep(HAFT_IO_DESCRIPTOR_PAUSE);
             if (code != 0)
                 return code;
         } else if (connection != -ECONNABORTED) {

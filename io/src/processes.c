@@ -17,17 +17,16 @@ static void close_own(const int *descriptor) {
         haft_io_close(*descriptor);
 }
 
-/* Until the process may have a descriptor again: what is waited for is asked now and then. */
-static const int64_t PAUSE = 10 * HAFT_IO_MILLISECOND;
+/* Then what is waited for is asked now and then. */
 static bool has_no_descriptor(int descriptor) {
-    return descriptor < 0 && (errno == EMFILE || errno == ENFILE);
+    return descriptor < 0 && haft_io_lacks_descriptor(-errno);
 }
 
 int haft_io_wait_signal(const sigset_t *signals) {
     __attribute__((cleanup(close_own))) int descriptor;
     while (has_no_descriptor(descriptor = signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC))) {
         int number = sigtimedwait(signals, NULL, &(struct timespec){0, 0});
-        int code = number > 0 ? number : haft_io_sleep(PAUSE);
+        int code = number > 0 ? number : haft_io_sleep(HAFT_IO_DESCRIPTOR_PAUSE);
         if (code != 0)
             return code;
     }
@@ -164,7 +163,7 @@ int haft_io_wait_process(pid_t process, int *status) {
     __attribute__((cleanup(close_own))) int descriptor;
     while (has_no_descriptor(descriptor = (int)syscall(SYS_pidfd_open, process, 0))) {
         pid_t ended = waitpid(process, status, WNOHANG);
-        int code = ended != 0 ? HAFT_IO_RESULT(ended) : haft_io_sleep(PAUSE);
+        int code = ended != 0 ? HAFT_IO_RESULT(ended) : haft_io_sleep(HAFT_IO_DESCRIPTOR_PAUSE);
         if (code != 0)
             return code > 0 ? 0 : code;
     }

@@ -233,13 +233,14 @@ static int connect_to_first(const struct addrinfo *addresses, size_t count) {
         return -ENOMEM;
     choose_order(&race, addresses);
     int code = haft_io_scope(try_all, &race, NULL);
-    if (race.connection < 0 && code == 0)
-        code = race.attempts[0].code;
-    if (race.connection < 0) /* All were cut short, and had ended when the scope was left. */
-        return code != 0 ? code : haft_io_cancelled();
     int connection = race.connection;
     race.connection = -1;
-    return connection;
+    if (connection >= 0)
+        return connection;
+    if (code == 0)
+        code = race.attempts[0].code;
+    /* 0: all were cut short, and had ended when the scope was left. */
+    return code != 0 ? code : haft_io_cancelled();
 }
 
 /* Where there are no tasks. */

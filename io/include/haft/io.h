@@ -397,10 +397,10 @@ typedef struct haft_io_lines {
  *     for (ssize_t size; (size = haft_io_read_line(&lines, &line)) > 0;)
  *         haft_io_write_all(connection, line, (size_t)size);
  *
- * It reads ahead, so nobody else reads the descriptor until the end (but haft_io_read_after_line). Nothing is lost by a cancel, a deadline or
- * another error in the middle of a line: the next call goes on. For one caller at a time. Errors are those of
- * haft_io_read, which this calls, and -EMSGSIZE: the line does not fit. Each further call returns the same, unless
- * `memory` and `size` are those of larger memory by then, which begins with all that was in the smaller.
+ * It reads ahead, so nobody else reads the descriptor until the end (but haft_io_read_after_line). Nothing is lost by a
+ * cancel, a deadline or another error in the middle of a line: the next call goes on. For one caller at a time. Errors
+ * are those of haft_io_read, which this calls, and -EMSGSIZE: the line does not fit. Each further call returns the same,
+ * unless `memory` and `size` are those of larger memory by then, which begins with all that was in the smaller.
  */
 ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line);
 /* Reads what comes after the last line that was read, as haft_io_read: the body of a message whose head is lines, or a line

@@ -1513,19 +1513,26 @@ class datagrams : public descriptor {
 
 /* ---- Files and blocking work ---------------------------------------------------------------- */
 
+namespace detail {
+template <typename F>
+struct blocking_call {
+    F function;
+    outcome<std::invoke_result_t<F &>> out = {};
+
+    static void make(void *argument) {
+        auto &self = *static_cast<blocking_call *>(argument);
+        self.out.take_from(self.function);
+    }
+    static void leave(void *argument) { delete static_cast<blocking_call *>(argument); }
+};
+} // namespace detail
+
 /* Calls the function on a thread where it may block, and returns or throws what it does. A cancel waits for
    a call that has begun: with_stop_token() tells it. */
 template <std::invocable F>
 std::invoke_result_t<F &> call_blocking(F function) {
-    struct {
-        F &function;
-        detail::outcome<std::invoke_result_t<F &>> out = {};
-    } call{function};
-    auto make = [](void *argument) {
-        auto &self = *static_cast<decltype(call) *>(argument);
-        self.out.take_from(self.function);
-    };
-    detail::checked(haft_io_call_blocking(make, &call), "call_blocking");
+    detail::blocking_call<F &> call{function};
+    detail::checked(haft_io_call_blocking(call.make, &call), "call_blocking");
     return call.out.take();
 }
 
@@ -1533,18 +1540,9 @@ std::invoke_result_t<F &> call_blocking(F function) {
    destroyed, and the end of the run waits for it. So it refers to nothing that may end before. */
 template <std::invocable F>
 std::invoke_result_t<F &> call_or_leave(F function) {
-    struct called {
-        F function;
-        detail::outcome<std::invoke_result_t<F &>> out = {};
-    };
-    auto call = [](void *argument) {
-        auto &self = *static_cast<called *>(argument);
-        self.out.take_from(self.function);
-    };
-    auto leave = [](void *argument) { delete static_cast<called *>(argument); };
-    auto *all = new called{std::move(function)};
-    detail::checked(haft_io_call_or_leave(call, all, leave), "call_or_leave");
-    return std::unique_ptr<called>(all)->out.take();
+    auto *call = new detail::blocking_call<F>{std::move(function)};
+    detail::checked(haft_io_call_or_leave(call->make, call, call->leave), "call_or_leave");
+    return std::unique_ptr<detail::blocking_call<F>>(call)->out.take();
 }
 
 /* A file; also a descriptor, with a position. */
