@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Recognising a stack overflow: a fault on a fiber's guard is told apart from every other fault,
- * and named. Everything else goes to whoever handled faults before, or ends the process as it would
- * have.
+ * and named; and any fault of a fiber without a guard that has left its stack. Everything else goes to
+ * whoever handled faults before, or ends the process as it would have.
  *
  * The handler runs on a signal stack, one a thread: the overflowing stack has no room.
  */
@@ -33,6 +33,14 @@ static void say(const haft_fiber_t *fiber) {
         "haft: %s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
         "local variable. %s\n",
         haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024, advice);
+    if (write(STDERR_FILENO, line, (size_t)length) < 0)
+        return;
+}
+
+static void say_of_unguarded(const haft_fiber_t *fiber) {
+    char line[400];
+    int length = snprintf(line, sizeof line, "haft: " HAFT_OVERFLOWED "\n", haft_fiber_label(fiber),
+                          (size_t)(fiber->high - fiber->low));
     if (write(STDERR_FILENO, line, (size_t)length) < 0)
         return;
 }
@@ -90,23 +98,45 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
     }
 }
 
-static void fault(int number, siginfo_t *information, void *context) {
-    const haft_fiber_t *fiber =
-        information->si_code > 0 ? haft_pool_fiber_at(information->si_addr) : NULL;
-    const char *segments =
-        information->si_code > 0 ? haft_segments_fault(information->si_addr) : NULL;
+/* The fiber that the thread's code is under, if it has no guard and code has gone on below its stack; that code has
+   faulted somewhere, perhaps on another fiber's guard. */
+static const haft_fiber_t *overflowed_unguarded(const void *context) {
+    const hafti_thread_t *thread = hafti_thread();
+    const haft_fiber_t *fiber = haft_scope_fiber(thread->current);
+    const char *sp = haft_interrupted_sp(context);
+    return fiber != NULL && fiber->checked && !haft_on_signal_stack(sp, sp).here &&
+                   haft_has_overflowed(fiber, sp, thread->segmented)
+               ? fiber
+               : NULL;
+}
+
+/* Says what has overflowed, if anything has. True: its language goes on with it. */
+static bool recognise(const void *address, void *context) {
+    const haft_fiber_t *unguarded = overflowed_unguarded(context);
+    if (unguarded != NULL) {
+        say_of_unguarded(unguarded);
+        return false;
+    }
+    const haft_fiber_t *fiber = haft_pool_fiber_at(address);
+    const char *segments = haft_segments_fault(address);
     if (segments != NULL)
         say_of_segments(segments);
-    if (fiber != NULL && (char *)information->si_addr < fiber->low &&
+    if (fiber != NULL && (const char *)address < fiber->low &&
         haft_fiber_state(fiber) != HAFT_FIBER_DROPPED) {
         if (fiber->language != NULL && fiber->language->overflows(context))
-            return;
+            return true;
         say(fiber);
     }
-    if (information->si_code > 0 && fiber == NULL && segments == NULL &&
-        hafti_thread()->language == NULL && haft_thread_overflow(information->si_addr, context))
+    if (fiber == NULL && segments == NULL && hafti_thread()->language == NULL &&
+        haft_thread_overflow(address, context))
         say_of_thread();
-    pass_on(&before[number == signals[1]], number, information, context);
+    return false;
+}
+
+static void fault(int number, siginfo_t *information, void *context) {
+    bool sent = information->si_code <= 0;
+    if (sent || !recognise(information->si_addr, context))
+        pass_on(&before[number == signals[1]], number, information, context);
 }
 
 void haft_overflow_watch(void) {

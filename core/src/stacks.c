@@ -36,8 +36,6 @@ bool haft_has_overflowed(const haft_fiber_t *fiber, const char *sp, const haft_f
 }
 
 void haft_overflowed(const haft_fiber_t *fiber) {
-    haft_fail(HAFT_ERROR_STACK_OVERFLOW, hafti_awaited(fiber), fiber,
-              "%s has overflowed its stack of %zu bytes, which has no guard page, and what "
-              "lies below is overwritten. Give it more memory.",
+    haft_fail(HAFT_ERROR_STACK_OVERFLOW, hafti_awaited(fiber), fiber, HAFT_OVERFLOWED,
               haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low));
 }

@@ -51,6 +51,9 @@ HAFTI_INLINE void haft_place_canary(haft_fiber_t *fiber) {
    on. Nobody else may use the fiber meanwhile. */
 bool haft_has_overflowed(const haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented);
 HAFTI_COLD __attribute__((noreturn)) void haft_overflowed(const haft_fiber_t *fiber);
+#define HAFT_OVERFLOWED                                                                            \
+    "%s has overflowed its stack of %zu bytes, which has no guard page, and what lies below is "   \
+    "overwritten. Give it more memory."
 /* Reports it. */
 HAFTI_INLINE void haft_check_stack(const haft_fiber_t *fiber, const char *sp,
                                    const haft_fiber_t *segmented) {

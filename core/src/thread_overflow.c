@@ -82,11 +82,12 @@ static bool memory_above(uintptr_t address, mapping_t *found) {
     return is_there;
 }
 
-static uintptr_t stack_pointer(const ucontext_t *context) {
+const char *haft_interrupted_sp(const void *context) {
+    const ucontext_t *interrupted = context;
 #if defined(__x86_64__)
-    return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+    return (const char *)interrupted->uc_mcontext.gregs[REG_RSP];
 #else
-    return (uintptr_t)context->uc_mcontext.sp;
+    return (const char *)interrupted->uc_mcontext.sp;
 #endif
 }
 
@@ -105,7 +106,7 @@ static HAFT_UNINSTRUMENTED bool resumes_within(uintptr_t sp, uintptr_t low, uint
 }
 
 bool haft_thread_overflow(const void *address, const void *context) {
-    uintptr_t fault = (uintptr_t)address, sp = stack_pointer(context);
+    uintptr_t fault = (uintptr_t)address, sp = (uintptr_t)haft_interrupted_sp(context);
     mapping_t stack;
     if (fault + BELOW < sp || fault > sp + LARGEST_FRAME)
         return false;

@@ -5,6 +5,8 @@
 #include <alloca.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
 
 #include "check.h"
 
@@ -216,6 +218,22 @@ static void overflow_of_a_dense_stack_is_found_at_the_next_switch(void) {
         CHECK_ABORTS(run_dense, "the fiber 'dense' has overflowed its stack of ");
 }
 
+/* Who goes on without a switch comes to memory that may not be written. */
+static void run_into_fault(void) {
+    const size_t size = 128 * 1024, kept = 16 * 1024;
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK_EQUAL(mprotect(memory, 4096, PROT_NONE), 0);
+    haft_fiber_t *k = haft_fiber_new_with(&(haft_fiber_options_t){.name = "bare",
+                                                                  .memory = memory + size - kept,
+                                                                  .memory_size = kept},
+                                          overflow, NULL);
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
+}
+static void an_overflow_without_a_guard_that_faults_is_named(void) {
+    CHECK_FAULTS(run_into_fault, "the fiber 'bare' has overflowed its stack of ");
+    CHECK_FAULTS(run_into_fault, "has no guard page, and what lies below is overwritten.");
+}
+
 /* ---- Other faults ---- */
 
 static volatile uintptr_t nowhere = 8;
@@ -226,16 +244,38 @@ static void *crash(void *unused) {
 static void crash_on_fiber(void) {
     run_named("crashing", 0, crash);
 }
+static void crash_on_fixed(void) {
+    run_fixed(crash);
+}
 static void crash_on_thread(void) {
     haft_fiber_drop(haft_fiber_new(crash, NULL));
     crash(NULL);
 }
 
+/* In a handler of a signal, on a stack for signals. */
+static void crash_in_handler(int number) {
+    (void)number;
+    crash(NULL);
+}
+static void *raise_there(void *unused) {
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = crash_in_handler, .sa_flags = SA_ONSTACK},
+              NULL);
+    raise(SIGUSR1);
+    return unused;
+}
+static void crash_in_handler_on_fixed(void) {
+    run_fixed(raise_there);
+}
+
 static void an_ordinary_crash_ends_the_process_by_its_signal(void) {
     CHECK_FAULTS(crash_on_fiber, "");
     CHECK_FAULTS(crash_on_thread, "");
-    check_child_t child = check_child(crash_on_fiber);
-    CHECK(strstr(child.output, "overflowed") == NULL);
+    static void (*const cases[])(void) = {crash_on_fiber, crash_on_fixed,
+                                          crash_in_handler_on_fixed};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check_child_t child = check_child(cases[i]);
+        CHECK(strstr(child.output, "overflowed") == NULL);
+    }
 }
 
 static void raise_fault(void) {
@@ -328,6 +368,7 @@ int main(void) {
     RUN(an_overflow_past_the_canary_is_found_where_the_stack_pointer_is_seen);
     RUN(guards_of_small_stacks_are_as_large);
     RUN(overflow_of_a_dense_stack_is_found_at_the_next_switch);
+    RUN(an_overflow_without_a_guard_that_faults_is_named);
     RUN(an_ordinary_crash_ends_the_process_by_its_signal);
     RUN(a_fault_signal_that_is_sent_does_what_it_did);
     if (!RUNNING_ON_VALGRIND) {
