@@ -146,8 +146,7 @@ static uint32_t wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, const ch
         if (HAFT_IO_LIKELY(!worker->shared))
             runner->cell = cell;
         else
-            __atomic_store_n(&runner->cell, cell,
-                             __ATOMIC_SEQ_CST); /* before a look at the scope */
+            HAFT_IO_SHOW(&runner->cell, cell); /* before a look at the scope */
         /* Who has lost here finds the task in the ready queue, and must not run twice. */
         if (HAFT_IO_UNLIKELY(__atomic_load_n(&runner->scope->cancelled, __ATOMIC_SEQ_CST)) &&
             haft_io_cell_swap(cell, HAFT_IO_CANCELLED)) {

@@ -17,9 +17,9 @@
  *
  * A task may begin to wait just when another thread closes, for which no run knew the descriptor. Who closes counts
  * itself in `haft_io_closing_count`, then looks for a run that knows it, and is in the list `closing` if there is none.
- * Who waits says so in `waited_on`, then looks at the count: one of the two sees the other. The waiter lets a close of
- * its number end, and then asks the kernel for it: it is nobody's by then, or the next file's, as if the wait had
- * begun later.
+ * Who waits says so in `waited_on`, and who makes several system calls with the number in `uses`; then he looks at the
+ * count: one of the two sees the other. He lets a close of the number end, and then asks the kernel for it: it is
+ * nobody's by then, or the next file's, as if he had begun later.
  *
  * Where there is no other run, none of this is done: who closes counts itself in `alone`, and looks at `runs_count`.
  * A run that begins counts itself there, and waits until those who had looked before have closed; so its tasks
@@ -61,7 +61,7 @@ void haft_io_run_begins(haft_io_crew_t *crew) {
     crew->next_run = runs;
     crew->number = runs != NULL ? runs->number + 1 : 1;
     runs = crew;
-    __atomic_store_n(&runs_count, runs_count + 1, __ATOMIC_SEQ_CST);
+    HAFT_IO_SHOW(&runs_count, runs_count + 1);
     unlock_runs(&before);
     unsigned turns = 0;
     while (__atomic_load_n(&alone, __ATOMIC_SEQ_CST) > 0)
@@ -141,6 +141,7 @@ typedef struct close_now {
     bool listed;         /* in `closing`, or in `askers` */
     int descriptor;
     bool asks;
+    const haft_io_task_t *task; /* that closes; NULL: another thread does */
     /* Of an asker. */
     const haft_io_crew_t *asked;
     uint64_t number;      /* of that, or the least that has been asked */
@@ -151,7 +152,8 @@ typedef struct close_now {
 /* He begins to look for runs that know the descriptor. */
 static close_now_t begin(int descriptor, bool asks) {
     __atomic_fetch_add(&haft_io_closing_count, 1, __ATOMIC_SEQ_CST);
-    return (close_now_t){.descriptor = descriptor, .asks = asks, .number = UINT64_MAX};
+    return (close_now_t){
+        .descriptor = descriptor, .asks = asks, .task = haft_io_this_task(), .number = UINT64_MAX};
 }
 static void end(close_now_t *now) {
     if (now->listed) {
@@ -272,10 +274,14 @@ int haft_io_close_elsewhere(const haft_io_crew_t *crew, int descriptor) {
     return code;
 }
 
+/* By another task: a function that closes may use the number. */
 static bool is_in(const haft_io_link_t *list, int descriptor) {
+    const haft_io_task_t *task = haft_io_this_task();
     bool is = false;
-    for (const haft_io_link_t *link = list->next; link != list; link = link->next)
-        is |= HAFT_IO_OWNER(link, close_now_t, link)->descriptor == descriptor;
+    for (const haft_io_link_t *link = list->next; link != list; link = link->next) {
+        const close_now_t *now = HAFT_IO_OWNER(link, close_now_t, link);
+        is |= now->descriptor == descriptor && (task == NULL || now->task != task);
+    }
     return is;
 }
 

@@ -274,20 +274,9 @@ static uint32_t settled_uses(const haft_io_descriptor_t *entry) {
     return uses;
 }
 
-static bool begin_use(haft_io_descriptor_t *entry) {
-    uint32_t uses;
-    do {
-        uses = settled_uses(entry);
-        if ((uses & CLOSING) != 0)
-            return false;
-    } while (!__atomic_compare_exchange_n(&entry->uses, &uses, uses + 1, true, __ATOMIC_ACQUIRE,
-                                          __ATOMIC_RELAXED));
-    return true;
-}
-
 /* By the last user. (In this order who asks to be told, and finds that somebody closes already, is told.) */
 static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
-    __atomic_store_n(&entry->uses, HAFT_IO_RELEASING, __ATOMIC_SEQ_CST);
+    HAFT_IO_SHOW(&entry->uses, HAFT_IO_RELEASING);
     uint64_t registered = entry->registered;
     for (; registered != 0; registered &= registered - 1)
         worker->backend->forget(worker->crew->workers[__builtin_ctzll(registered)], descriptor);
@@ -307,11 +296,27 @@ static void put_off(haft_io_worker_t *worker, unsigned count) {
     worker->plain = count == 0 && !worker->forked;
 }
 
+/* A child of fork has one thread, and may have been made while another was closing. */
 static void end_use(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
+    if (worker->forked)
+        return;
     if (__atomic_sub_fetch(&entry->uses, 1, __ATOMIC_ACQ_REL) != CLOSING)
         return;
     close_now(worker, entry, descriptor);
     put_off(worker, worker->put_off - 1);
+}
+
+static int begin_use(const haft_io_worker_t *worker, haft_io_descriptor_t *entry) {
+    if (worker->forked)
+        return 0;
+    uint32_t uses;
+    do {
+        uses = settled_uses(entry);
+        if ((uses & CLOSING) != 0)
+            return -EBADF;
+    } while (!__atomic_compare_exchange_n(&entry->uses, &uses, uses + 1, true, __ATOMIC_SEQ_CST,
+                                          __ATOMIC_RELAXED));
+    return 0;
 }
 
 ssize_t haft_io_operate_counted(haft_io_runner_t *runner, haft_io_operation_t *operation) {
@@ -320,8 +325,9 @@ ssize_t haft_io_operate_counted(haft_io_runner_t *runner, haft_io_operation_t *o
     haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, true);
     if (entry == NULL)
         return haft_io_without_entry(descriptor);
-    if (!begin_use(entry))
-        return -EBADF;
+    int code = begin_use(worker, entry);
+    if (code != 0)
+        return code;
     ssize_t done = worker->backend->operate(runner, operation);
     end_use(worker, entry, descriptor);
     return done;
@@ -331,7 +337,10 @@ int haft_io_begin_use(haft_io_worker_t *worker, int descriptor) {
     haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, true);
     if (entry == NULL)
         return haft_io_without_entry(descriptor);
-    return begin_use(entry) ? 0 : -EBADF;
+    int code = begin_use(worker, entry);
+    if (code == 0 && (code = haft_io_let_closes_end(descriptor)) != 0)
+        end_use(worker, entry, descriptor);
+    return code;
 }
 
 void haft_io_end_use(haft_io_worker_t *worker, int descriptor) {

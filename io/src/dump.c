@@ -325,7 +325,7 @@ void haft_io_dump_no_more(haft_io_crew_t *crew) {
     while (*place != NULL && *place != crew)
         place = &(*place)->next_dumping;
     if (*place != NULL)
-        __atomic_store_n(place, crew->next_dumping, __ATOMIC_SEQ_CST);
+        HAFT_IO_SHOW(place, crew->next_dumping);
     haft_io_unguard(&dumping_lock);
     unsigned turns = 0;
     while (__atomic_load_n(&telling, __ATOMIC_SEQ_CST) != 0)

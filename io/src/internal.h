@@ -63,6 +63,10 @@ HAFT_EFFECT(haft_io_park, void, {});
 HAFT_EFFECT(haft_io_unwind, void, { int code; });
 _Static_assert((__LINE__ - 3) % 8 == 5, "haft_io_park has a line of its own among these");
 
+/* Stores what another thread looks at, before a look at what that stores: one of the two sees the other. By an
+   exchange: so does a store that is SEQ_CST, but not where qemu (7.2) runs AArch64's. */
+#define HAFT_IO_SHOW(place, value) (void)__atomic_exchange_n(place, value, __ATOMIC_SEQ_CST)
+
 /* Into the processor's caches. By a load: processors forget a prefetch from a page that they have to look up first. */
 static inline void haft_io_touch(const void *memory) {
     (void)*(const volatile char *)memory;
@@ -1033,14 +1037,18 @@ void haft_io_run_ends(haft_io_crew_t *crew);
 void haft_io_forget_runs(void);
 extern unsigned haft_io_closing_count; /* see closing.c; any thread */
 HAFT_IO_COLD int haft_io_await_close(int descriptor);
-/* Before the kernel is told that a task waits: from now on whoever closes the descriptor sees that. 0; -EBADF: it is
-   about to be closed. */
+/* By who has said that he waits, or uses the number in several system calls: whoever closes it from now on sees that,
+   and those who have begun before end first. 0; -EBADF: it is about to be closed. */
+static inline int haft_io_let_closes_end(int descriptor) {
+    return HAFT_IO_LIKELY(__atomic_load_n(&haft_io_closing_count, __ATOMIC_SEQ_CST) == 0)
+               ? 0
+               : haft_io_await_close(descriptor);
+}
+/* Before the kernel is told that a task waits. */
 static inline int haft_io_begin_to_wait_on(haft_io_descriptor_t *entry, int descriptor) {
     if (HAFT_IO_UNLIKELY(!__atomic_load_n(&entry->waited_on, __ATOMIC_RELAXED)))
-        __atomic_store_n(&entry->waited_on, true, __ATOMIC_SEQ_CST);
-    if (HAFT_IO_UNLIKELY(__atomic_load_n(&haft_io_closing_count, __ATOMIC_SEQ_CST) != 0))
-        return haft_io_await_close(descriptor);
-    return 0;
+        HAFT_IO_SHOW(&entry->waited_on, true);
+    return haft_io_let_closes_end(descriptor);
 }
 /* Ends the waits of the other runs' tasks with -EBADF, and closes the descriptor. The run, which may be NULL, has
    forgotten it. */

@@ -67,6 +67,22 @@ static bool must_do_without(int error) {
     return error == EOPNOTSUPP || error == ENOSYS || error == EPERM;
 }
 
+/* By more than one system call with the number: it is no other file's in between, which might block. */
+static ssize_t in_steps(const haft_io_operation_t *o,
+                        ssize_t (*steps)(const haft_io_operation_t *)) {
+    HAFT_IO_USING haft_io_use_t use = {.descriptor = o->descriptor};
+    int code = haft_io_use(&use);
+    return code == 0 ? steps(o) : code;
+}
+
+static ssize_t transfer_in_steps(const haft_io_operation_t *o) {
+    if (!haft_io_blocks(o->descriptor))
+        return transfer_plainly(o, SIZE_MAX);
+    /* What poll says is ready then takes or gives some bytes at once. */
+    int ready = poll_now(o->descriptor, haft_io_events_of(o), 0);
+    return ready < 0 ? ready : transfer_plainly(o, PIPE_BUF);
+}
+
 /* Of what is no socket; in a function of its own, for the sake of the frames of those that are. */
 static __attribute__((noinline)) ssize_t transfer_by_file(const haft_io_operation_t *o) {
     struct iovec part = {o->buffer, o->size};
@@ -74,13 +90,7 @@ static __attribute__((noinline)) ssize_t transfer_by_file(const haft_io_operatio
                                            : pwritev2(o->descriptor, &part, 1, -1, RWF_NOWAIT);
     if (done >= 0)
         return done;
-    if (!must_do_without(errno))
-        return -errno;
-    if (!haft_io_blocks(o->descriptor))
-        return transfer_plainly(o, SIZE_MAX);
-    /* What poll says is ready then takes or gives some bytes at once. */
-    int ready = poll_now(o->descriptor, haft_io_events_of(o), 0);
-    return ready < 0 ? ready : transfer_plainly(o, PIPE_BUF);
+    return must_do_without(errno) ? in_steps(o, transfer_in_steps) : -errno;
 }
 
 static size_t size_of_parts(const haft_io_operation_t *o) {
@@ -142,19 +152,7 @@ static haft_io_operation_t first_part(const haft_io_operation_t *o) {
     return part;
 }
 
-static ssize_t transfer_parts(const haft_io_operation_t *o) {
-    if (HAFT_IO_UNLIKELY(reads_nothing(o)))
-        return transfer_parts_plainly(o);
-    ssize_t done = transfer_parts_by_socket(o);
-    if (done != -ENOTSOCK)
-        return done;
-    done = o->kind == HAFT_IO_READ_PARTS
-               ? preadv2(o->descriptor, o->buffer, (int)o->size, -1, RWF_NOWAIT)
-               : pwritev2(o->descriptor, o->buffer, (int)o->size, -1, RWF_NOWAIT);
-    if (done >= 0)
-        return done;
-    if (!must_do_without(errno))
-        return -errno;
+static ssize_t transfer_parts_in_steps(const haft_io_operation_t *o) {
     if (!haft_io_blocks(o->descriptor))
         return transfer_parts_plainly(o);
     int ready = poll_now(o->descriptor, haft_io_events_of(o), 0);
@@ -166,9 +164,23 @@ static ssize_t transfer_parts(const haft_io_operation_t *o) {
     return transfer_plainly(&part, PIPE_BUF);
 }
 
+static ssize_t transfer_parts(const haft_io_operation_t *o) {
+    if (HAFT_IO_UNLIKELY(reads_nothing(o)))
+        return transfer_parts_plainly(o);
+    ssize_t done = transfer_parts_by_socket(o);
+    if (done != -ENOTSOCK)
+        return done;
+    done = o->kind == HAFT_IO_READ_PARTS
+               ? preadv2(o->descriptor, o->buffer, (int)o->size, -1, RWF_NOWAIT)
+               : pwritev2(o->descriptor, o->buffer, (int)o->size, -1, RWF_NOWAIT);
+    if (done >= 0)
+        return done;
+    return must_do_without(errno) ? in_steps(o, transfer_parts_in_steps) : -errno;
+}
+
 /* A connect that was begun goes on by itself; it is asked again when the socket can be written to. That the socket is
    connected is success then, and an error at the first time. */
-static ssize_t attempt_connect(const haft_io_operation_t *o) {
+static ssize_t connect_in_steps(const haft_io_operation_t *o) {
     bool *begun = o->buffer;
     int flags = haft_io_stop_blocking(o->descriptor);
     int code = connect(o->descriptor, o->address, *o->address_size) == 0 ? 0 : -errno;
@@ -182,7 +194,12 @@ static ssize_t attempt_connect(const haft_io_operation_t *o) {
     return code == -EINPROGRESS || code == -EALREADY ? -EAGAIN : code;
 }
 
-static ssize_t attempt_accept(const haft_io_operation_t *o) {
+static ssize_t accept_in_steps(const haft_io_operation_t *o) {
+    int ready = haft_io_blocks(o->descriptor) ? poll_now(o->descriptor, POLLIN, 0) : 1;
+    if (ready == -EAGAIN && !haft_io_listens(o->descriptor))
+        ready = 1; /* the call returns at once, and says why */
+    if (ready < 0)
+        return ready;
     int connection =
         accept4(o->descriptor, o->address, o->address_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     return connection >= 0 ? connection : -errno;
@@ -211,14 +228,10 @@ static inline __attribute__((always_inline)) ssize_t attempt_once(const haft_io_
         done = sendto(o->descriptor, o->buffer, o->size, o->flags | MSG_DONTWAIT | MSG_NOSIGNAL,
                       o->address, o->address != NULL ? *o->address_size : 0);
         break;
-    case HAFT_IO_ACCEPT: {
-        int ready = haft_io_blocks(o->descriptor) ? poll_now(o->descriptor, POLLIN, 0) : 1;
-        if (ready == -EAGAIN && !haft_io_listens(o->descriptor))
-            ready = 1; /* the call returns at once, and says why */
-        return ready < 0 ? ready : attempt_accept(o);
-    }
+    case HAFT_IO_ACCEPT:
+        return in_steps(o, accept_in_steps);
     case HAFT_IO_CONNECT:
-        return attempt_connect(o);
+        return in_steps(o, connect_in_steps);
     case HAFT_IO_POLL:
         return poll_now(o->descriptor, (short)o->flags, 0);
     default:

@@ -557,7 +557,7 @@ static int64_t time_to_sleep(haft_io_worker_t *worker) {
 static bool falls_asleep(haft_io_worker_t *worker) {
     if (HAFT_IO_UNLIKELY(worker->shared))
         return haft_io_falls_asleep(worker);
-    __atomic_store_n(&worker->sleeping, 1, __ATOMIC_SEQ_CST);
+    HAFT_IO_SHOW(&worker->sleeping, 1);
     return __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) == NULL;
 }
 

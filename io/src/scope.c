@@ -204,8 +204,10 @@ bool haft_io_scope_finish(haft_io_scope_t *scope) {
 /* Under its lock. */
 static void cancel_tasks(haft_io_scope_t *scope, haft_io_scope_t *by) {
     scope->cancelled_by = by;
-    /* In a shared run, before a look at the tasks' cells. */
-    __atomic_store_n(&scope->cancelled, true, scope->shared ? __ATOMIC_SEQ_CST : __ATOMIC_RELAXED);
+    if (scope->shared)
+        HAFT_IO_SHOW(&scope->cancelled, true); /* before a look at the tasks' cells */
+    else
+        __atomic_store_n(&scope->cancelled, true, __ATOMIC_RELAXED);
     for (haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next)
         haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_runner_t, link), scope->shared);
     if (!scope->split)
