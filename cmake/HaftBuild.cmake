@@ -59,6 +59,24 @@ function(haft_glob result)
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
+# Of the two plain builds with a compiler, one runs what depends on the compiler alone, such as a script that compiles
+# programs by options of its own.
+set(HAFT_REPEATS OFF)
+if(HAFT_CONFIGURATION STREQUAL "native" AND
+    ((CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Debug") OR
+     (CMAKE_C_COMPILER_ID MATCHES "Clang" AND CMAKE_BUILD_TYPE STREQUAL "Release")))
+  set(HAFT_REPEATS ON)
+endif()
+
+# Whether this build is one of those that a NOT_IN names.
+function(haft_is_in result configurations)
+  set(is_in OFF)
+  if(HAFT_CONFIGURATION IN_LIST configurations OR (HAFT_REPEATS AND "repeats" IN_LIST configurations))
+    set(is_in ON)
+  endif()
+  set(${result} ${is_in} PARENT_SCOPE)
+endfunction()
+
 # What holds for every test: exit status 77 means that it cannot run here. Tests that could go on for
 # as long as one likes are bounded by HAFT_CAMPAIGN=short|long in the environment of ctest.
 function(haft_test_properties name)
@@ -85,14 +103,15 @@ endif()
 # haft_test(NAME SOURCES file... [DEFS NAME=VALUE...] [OPTIONS flag...] [LIBS target...] [SHARED]
 #           [NOT_IN configuration...] [LABELS label...] [TIMEOUT seconds] [SERIAL] [STRICT_CPP])
 # A test program test_NAME, registered as NAME. It passes if it exits 0. NOT_IN leaves it out where
-# it cannot work: address, thread, valgrind or emulator (a cross build). SHARED links libhaft.so
+# it cannot work, or need not run: address, thread, valgrind, emulator (a cross build) or repeats. SHARED links libhaft.so
 # instead of libhaft.a; SERIAL runs it with no other test beside it; STRICT_CPP makes it one of those
 # that HAFT_STRICT_CPP changes.
 function(haft_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;SHARED;STRICT_CPP" "TIMEOUT"
     "SOURCES;DEFS;OPTIONS;LIBS;NOT_IN;LABELS")
   set_property(DIRECTORY APPEND PROPERTY HAFT_DECLARED_TESTS ${name})
-  if(HAFT_CONFIGURATION IN_LIST arg_NOT_IN)
+  haft_is_in(left_out "${arg_NOT_IN}")
+  if(left_out)
     return()
   endif()
   add_executable(test_${name} ${arg_SOURCES})
@@ -122,7 +141,8 @@ endfunction()
 function(haft_script_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "SCRIPT;TIMEOUT" "ARGS;NOT_IN;LABELS")
   set_property(DIRECTORY APPEND PROPERTY HAFT_DECLARED_TESTS ${name})
-  if(HAFT_CONFIGURATION IN_LIST arg_NOT_IN)
+  haft_is_in(left_out "${arg_NOT_IN}")
+  if(left_out)
     return()
   endif()
   get_filename_component(script "${arg_SCRIPT}" ABSOLUTE)
@@ -165,7 +185,8 @@ endfunction()
 # ctest holds its output to it. NOT_IN is as for haft_test.
 function(haft_examples_in_folder language pattern)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LIBS;OPTIONS;NOT_IN")
-  if(HAFT_CONFIGURATION IN_LIST arg_NOT_IN)
+  haft_is_in(left_out "${arg_NOT_IN}")
+  if(left_out)
     return()
   endif()
   haft_glob(files "${pattern}")
