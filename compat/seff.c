@@ -260,15 +260,18 @@ static void *run(void *argument) {
 
 static size_t least_stack_size;
 
+static const char *(*advice_before)(const haft_fiber_t *fiber);
+
 static const char *stack_advice(const haft_fiber_t *fiber) {
-    return fiber->function != run
-               ? NULL
-               : "Give it more with LIBSEFF_DEFAULT_FRAME_SIZE=bytes in the environment, "
-                 "seff_coroutine_new_sized, seff_coroutine_init_sized or haft_set_stack_size.";
+    if (fiber->function != run)
+        return advice_before != NULL ? advice_before(fiber) : NULL;
+    return "Give it more with LIBSEFF_DEFAULT_FRAME_SIZE=bytes in the environment, "
+           "seff_coroutine_new_sized, seff_coroutine_init_sized or haft_set_stack_size.";
 }
 
 static __attribute__((constructor)) void start(void) {
     name_effects();
+    advice_before = haft_stack_advice;
     haft_stack_advice = stack_advice;
     const char *size = getenv("LIBSEFF_DEFAULT_FRAME_SIZE");
     if (size != NULL)

@@ -586,7 +586,14 @@ HAFTI_API haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *han
  */
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void haft_misused(const haft_error_t *error);
 
-#ifdef HAFT_FREESTANDING
+#ifndef HAFT_FREESTANDING
+/*
+ * Likewise: returns what the message of a stack overflow says about a fiber of the library, how to give it a larger
+ * stack. For other fibers it returns what the function that was here before returns, or NULL if there was none. To be
+ * set before fibers are made. Called in a signal handler.
+ */
+extern HAFTI_API const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
+#else
 /* Called with the message of an error while there is no error handler. To be defined by the
    program; the library's own, which is weak, traps. */
 void haft_panic(const char *message);

@@ -23,9 +23,13 @@ static const int signals[2] = {SIGSEGV, SIGBUS};
 
 const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
 
+static const char *advice_of(const haft_fiber_t *fiber) {
+    return haft_stack_advice != NULL ? haft_stack_advice(fiber) : NULL;
+}
+
 static void say(const haft_fiber_t *fiber) {
     char line[400];
-    const char *advice = haft_stack_advice != NULL ? haft_stack_advice(fiber) : NULL;
+    const char *advice = advice_of(fiber);
     if (advice == NULL)
         advice = "Give it more with haft_fiber_options_t.stack_size.";
     int length = snprintf(
@@ -39,8 +43,10 @@ static void say(const haft_fiber_t *fiber) {
 
 static void say_of_unguarded(const haft_fiber_t *fiber) {
     char line[400];
-    int length = snprintf(line, sizeof line, "haft: " HAFT_OVERFLOWED "\n", haft_fiber_label(fiber),
-                          (size_t)(fiber->high - fiber->low));
+    const char *advice = advice_of(fiber);
+    int length = snprintf(line, sizeof line, "haft: " HAFT_OVERFLOWED "%s%s\n",
+                          haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low),
+                          advice != NULL ? " " : "", advice != NULL ? advice : "");
     if (write(STDERR_FILENO, line, (size_t)length) < 0)
         return;
 }

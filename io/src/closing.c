@@ -312,6 +312,12 @@ static void await_word(close_now_t *now) {
     if (!told)
         now->cell = &cell;
     unlock_runs(&before);
+    const haft_io_worker_t *worker = haft_io_worker();
+    if (!told && cell.task == NULL && worker != NULL && worker->crew == now->asked)
+        haft_io_misuse("haft_io_close_by was called for the descriptor %d on a thread of the run "
+                       "that uses it, outside of a task, as in a function of on_cancel: the thread "
+                       "would wait for itself. Call it in a task.",
+                       now->descriptor);
     if (!told)
         haft_io_cell_wait(&cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "a descriptor to be closed");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Mistakes in the use of the library: a message for core's error handler, and the end of the process. */
+/* Mistakes in the use of the library: a message for core's error handler, and the end of the process. What core says when
+   a stack has overflowed names the task. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -16,4 +17,22 @@ void haft_io_misuse(const char *format, ...) {
         snprintf(message + size, sizeof message - (size_t)size, " (The seed was %llu.)",
                  (unsigned long long)worker->simulated->seed);
     haft_misused(&(haft_error_t){.code = HAFT_ERROR_OF_LIBRARY, .message = message});
+}
+
+static const char *(*advice_before)(const haft_fiber_t *fiber);
+
+static const char *name_task(const haft_fiber_t *fiber) {
+    static char text[200]; /* The process is about to end. */
+    const haft_io_task_t *task = haft_io_this_task();
+    if (task == NULL || task->runner->fiber != fiber)
+        return advice_before != NULL ? advice_before(fiber) : NULL;
+    const char *name = haft_io_task_name(task);
+    snprintf(text, sizeof text, name[0] != '\0' ? "It was the task '%s'." : "The task has no name.",
+             name);
+    return text;
+}
+
+static __attribute__((constructor)) void name_tasks(void) {
+    advice_before = haft_stack_advice;
+    haft_stack_advice = name_task;
 }

@@ -522,6 +522,33 @@ static void a_child_of_fork_replaces_its_own_number(void) {
     CHECK_RUNS(replace_in_child);
 }
 
+/* By the thread's loop, which looks at the timers, and would wait for itself. */
+static void replace_at_cancel(haft_io_on_cancel_t *self, bool cancelled) {
+    (void)self, (void)cancelled;
+    haft_io_close_by(ends[0], replace_first, &others[0]);
+}
+BODY(sleep_for_ever) {
+    haft_io_sleep(HAFT_IO_FOREVER);
+    return NULL;
+}
+BODY(replace_outside_of_a_task) {
+    haft_io_on_cancel_t on_cancel = {.done = replace_at_cancel};
+    haft_io_scope_options_t options = {.deadline = haft_io_now() + HAFT_IO_MILLISECOND,
+                                       .on_cancel = &on_cancel};
+    make_pipes();
+    haft_io_spawn(wait_in_vain, NULL);
+    haft_io_scope_with(&options, sleep_for_ever, NULL, NULL);
+    return NULL;
+}
+static void run_and_replace_outside_of_a_task(void) {
+    current = &waits[0];
+    haft_io_run(replace_outside_of_a_task, NULL, NULL);
+}
+static void who_would_wait_for_himself_is_told(void) {
+    CHECK_ABORTS(run_and_replace_outside_of_a_task,
+                 "on a thread of the run that uses it, outside of a task");
+}
+
 /* ---- What no task waits on ---- */
 
 static void *close_much(void *unused) {
@@ -558,6 +585,7 @@ int main(void) {
     RUN(a_number_that_the_pool_uses_is_replaced_when_that_has_ended);
     RUN(a_simulation_replaces_a_number_that_others_wait_on);
     RUN(a_child_of_fork_replaces_its_own_number);
+    RUN(who_would_wait_for_himself_is_told);
     RUN(what_nobody_waits_on_is_closed_at_once);
     return check_end();
 }

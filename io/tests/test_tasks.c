@@ -816,6 +816,7 @@ static int use_small_frames(int count) {
     return count == 0 ? 0 : use_small_frames(count - 1) + frame[0];
 }
 BODY(overflow_stack) {
+    haft_io_set_task_name("deep");
     use_small_frames(1 << 20);
     return NULL;
 }
@@ -828,9 +829,11 @@ static void overflow(void) {
 }
 static void an_overflow_of_a_stack_of_its_own_names_its_size(void) {
     if (check_bare())
-        CHECK_FAULTS(overflow,
-                     "the fiber 'a task, see haft_io_task_options_t.stack_size' has overflowed its "
-                     "stack of 16 KiB");
+        CHECK_FAULTS(
+            overflow,
+            "the fiber 'a task, see haft_io_task_options_t.stack_size' has overflowed its "
+            "stack of 16 KiB: too deep a recursion, or too large a local variable. It was the "
+            "task 'deep'.");
 }
 static void a_stack_that_is_too_large_fails_the_scope(void) {
     CHECK_EQUAL(haft_io_run(ask_for_too_large_a_stack, NULL, NULL), -ENOMEM);

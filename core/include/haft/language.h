@@ -103,10 +103,6 @@ HAFTI_INLINE void *haft_stack_pointer(void) {
     return sp;
 }
 
-/* Returns what the message of a stack overflow says about a fiber of the language: how to give it a
-   larger stack. Returns NULL for other fibers. Called in a signal handler. */
-extern HAFTI_API const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
-
 /* Reports that a resumption of `effect` was used a second time; `what` says how ("resumed"...). */
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void
 haft_used_resumption(const haft_effect_t *effect, const char *what);
