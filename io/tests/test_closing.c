@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Closing a descriptor beside operations on it: one that begins while another thread is in the system's close,
- * one that was woken and has not run yet. The linker puts a close of this file in the way, which takes its
+ * one that was woken and has not run yet. The linker puts functions of this file in the way, which take their
  * time.
  */
 #define _GNU_SOURCE
@@ -10,6 +10,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -275,6 +277,69 @@ static void a_thread_that_is_cancelled_while_it_closes_leaves_no_trace(void) {
     check_everywhere(cancel_who_closes_on);
 }
 
+/* ---- A number that another file gets between two system calls of an operation ---- */
+
+static atomic_int asked = -1; /* the descriptor whose mode comes late */
+static atomic_bool asks;
+
+int __real_fcntl(int descriptor, int command, ...);
+int __wrap_fcntl(int descriptor, int command, ...);
+int __wrap_fcntl(int descriptor, int command, ...) {
+    enum { MICROSECONDS = 20000 };
+    va_list arguments;
+    va_start(arguments, command);
+    int result = __real_fcntl(descriptor, command, va_arg(arguments, void *));
+    va_end(arguments);
+    if (command == F_GETFL && descriptor == atomic_load(&asked)) {
+        atomic_store(&asked, -1);
+        atomic_store(&asks, true);
+        usleep(MICROSECONDS); /* The number may be another file's by then. */
+    }
+    return result;
+}
+
+static int other; /* blocks, and has a connection */
+static haft_io_event_t is_replaced;
+static int replace_by_other(void *unused) {
+    (void)unused;
+    return (int)syscall(SYS_dup3, other, ends[0], 0);
+}
+static void *replace_between(void *unused) {
+    while (!atomic_load(&asks))
+        sched_yield();
+    CHECK_EQUAL(haft_io_close_by(ends[0], replace_by_other, NULL), ends[0]);
+    haft_io_set_event(&is_replaced);
+    return unused;
+}
+static void *accept_from_the_first(void *unused) {
+    pthread_t thread;
+    haft_io_clear_event(&is_replaced);
+    atomic_store(&asks, false);
+    CHECK_EQUAL(pthread_create(&thread, NULL, replace_between, NULL), 0);
+    atomic_store(&asked, ends[0]);
+    CHECK_EQUAL(haft_io_accept(ends[0]), -EBADF);
+    haft_io_wait_event(&is_replaced);
+    pthread_join(thread, NULL);
+    int connection = haft_io_accept(ends[0]);
+    CHECK(connection >= 0);
+    CHECK_EQUAL(haft_io_close(connection), 0);
+    return unused;
+}
+static void replace_between_on(const haft_io_options_t *options) {
+    make_listener();
+    other = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    int client = haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(other));
+    CHECK(client >= 0);
+    CHECK_EQUAL(__real_fcntl(other, F_SETFL, 0), 0);
+    CHECK_EQUAL(haft_io_run(accept_from_the_first, NULL, options), 0);
+    const int descriptors[] = {ends[0], ends[1], other, client};
+    for (int i = 0; i < 4; i++)
+        CHECK_EQUAL(haft_io_close(descriptors[i]), 0);
+}
+static void a_number_is_one_files_while_an_operation_asks_in_steps(void) {
+    check_everywhere(replace_between_on);
+}
+
 /* ---- A close that is put off ---- */
 
 /* While a task sends a file, who closes the connection leaves that to the task. What others begin before it goes on
@@ -424,6 +489,7 @@ int main(void) {
     RUN(who_begins_to_wait_while_an_ordinary_thread_closes_gets_an_error);
     RUN(a_run_that_begins_while_a_thread_closes_misses_no_close);
     RUN(what_begins_while_a_close_is_put_off_ends_with_an_error);
+    RUN(a_number_is_one_files_while_an_operation_asks_in_steps);
     RUN(a_thread_that_is_cancelled_while_it_closes_leaves_no_trace);
     return check_end();
 }
