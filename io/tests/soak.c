@@ -151,6 +151,11 @@ static void *play_rounds(void *argument) {
         last = look();
         if (i <= 1) /* Stacks have been as deep as they will be. */
             first = last;
+        /* The other thread may be about to accept who has been given up, or to close. */
+        for (int tries = 0; tries < 1000 && last.descriptors > first.descriptors; tries++) {
+            haft_io_sleep(HAFT_IO_MILLISECOND);
+            last = look();
+        }
     }
     haft_io_cancel(haft_io_this_scope());
     return argument;
@@ -177,7 +182,7 @@ static void soak(const haft_io_options_t *options) {
         last.descriptors, first.heap, last.heap, first.resident, last.resident);
     fflush(stdout);
     CHECK(connections > 0);
-    CHECK_EQUAL(last.descriptors, first.descriptors);
+    CHECK(last.descriptors <= first.descriptors);
     if (check_bare()) {
         /* Records of more tasks at once are kept: less than a block of memory that each connection forgets. */
         CHECK(last.heap <= first.heap + 64 + (size_t)connections * 4 / 1024);
