@@ -103,9 +103,9 @@ endif()
 # haft_test(NAME SOURCES file... [DEFS NAME=VALUE...] [OPTIONS flag...] [LIBS target...] [SHARED]
 #           [NOT_IN configuration...] [LABELS label...] [TIMEOUT seconds] [SERIAL] [STRICT_CPP])
 # A test program test_NAME, registered as NAME. It passes if it exits 0. NOT_IN leaves it out where
-# it cannot work, or need not run: address, thread, valgrind, emulator (a cross build) or repeats. SHARED links libhaft.so
-# instead of libhaft.a; SERIAL runs it with no other test beside it; STRICT_CPP makes it one of those
-# that HAFT_STRICT_CPP changes.
+# it cannot work, or need not run: address, thread, valgrind, emulator (a cross build) or repeats.
+# SHARED links libhaft.so instead of libhaft.a; SERIAL runs it with no other test beside it;
+# STRICT_CPP makes it one of those that HAFT_STRICT_CPP changes.
 function(haft_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL;SHARED;STRICT_CPP" "TIMEOUT"
     "SOURCES;DEFS;OPTIONS;LIBS;NOT_IN;LABELS")

@@ -312,12 +312,6 @@ static void await_word(close_now_t *now) {
     if (!told)
         now->cell = &cell;
     unlock_runs(&before);
-    const haft_io_worker_t *worker = haft_io_worker();
-    if (!told && cell.task == NULL && worker != NULL && worker->crew == now->asked)
-        haft_io_misuse("haft_io_close_by was called for the descriptor %d on a thread of the run "
-                       "that uses it, outside of a task, as in a function of on_cancel: the thread "
-                       "would wait for itself. Call it in a task.",
-                       now->descriptor);
     if (!told)
         haft_io_cell_wait(&cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "a descriptor to be closed");
 }
@@ -337,6 +331,12 @@ int haft_io_close_by(int descriptor, int (*function)(void *), void *argument) {
         return -EBADF;
     if (haft_io_this_task() != NULL) /* It may go on on another thread. */
         return close_by(descriptor, function, argument);
+    const haft_io_worker_t *worker = haft_io_worker();
+    if (worker != NULL && known_to(worker->crew, descriptor, true) != NULL)
+        haft_io_misuse("haft_io_close_by was called for the descriptor %d on a thread of the run "
+                       "that uses it, outside of a task, as in a function of on_cancel: the thread "
+                       "would wait for itself. Call it in a task.",
+                       descriptor);
     int cancels;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
     int code = close_by(descriptor, function, argument);
