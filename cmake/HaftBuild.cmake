@@ -59,19 +59,11 @@ function(haft_glob result)
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
-# Of the two plain builds with a compiler, one runs what depends on the compiler alone, such as a script that compiles
-# programs by options of its own.
-set(HAFT_REPEATS OFF)
-if(HAFT_CONFIGURATION STREQUAL "native" AND
-    ((CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Debug") OR
-     (CMAKE_C_COMPILER_ID MATCHES "Clang" AND CMAKE_BUILD_TYPE STREQUAL "Release")))
-  set(HAFT_REPEATS ON)
-endif()
-
-# Whether this build is one of those that a NOT_IN names.
+# Whether this build is one of those that a NOT_IN names. One that is HAFT_BRIEF repeats what depends on the compiler
+# alone, such as a script that compiles programs by options of its own.
 function(haft_is_in result configurations)
   set(is_in OFF)
-  if(HAFT_CONFIGURATION IN_LIST configurations OR (HAFT_REPEATS AND "repeats" IN_LIST configurations))
+  if(HAFT_CONFIGURATION IN_LIST configurations OR (HAFT_BRIEF AND "repeats" IN_LIST configurations))
     set(is_in ON)
   endif()
   set(${result} ${is_in} PARENT_SCOPE)

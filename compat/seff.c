@@ -269,6 +269,11 @@ static const char *stack_advice(const haft_fiber_t *fiber) {
            "seff_coroutine_new_sized, seff_coroutine_init_sized or haft_set_stack_size.";
 }
 
+static __attribute__((destructor)) void end(void) {
+    if (haft_stack_advice == stack_advice)
+        haft_stack_advice = advice_before;
+}
+
 static __attribute__((constructor)) void start(void) {
     name_effects();
     advice_before = haft_stack_advice;

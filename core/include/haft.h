@@ -588,9 +588,10 @@ HAFTI_API HAFTI_COLD __attribute__((noreturn)) void haft_misused(const haft_erro
 
 #ifndef HAFT_FREESTANDING
 /*
- * Likewise: returns what the message of a stack overflow says about a fiber of the library, how to give it a larger
- * stack. For other fibers it returns what the function that was here before returns, or NULL if there was none. To be
- * set before fibers are made. Called in a signal handler.
+ * Likewise: returns what the message of a stack overflow says at its end of a fiber that the other library has made:
+ * how to give it a larger stack, which fiber it is. Of any other fiber it returns what the function that was here
+ * before returns, or NULL if there was none. The whole message is cut after some 600 bytes. To be set before fibers
+ * are made, and set back before the library is unloaded. Called in a signal handler.
  */
 extern HAFTI_API const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
 #else

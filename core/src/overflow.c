@@ -9,6 +9,7 @@
 #include "whole.h"
 
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,51 +24,44 @@ static const int signals[2] = {SIGSEGV, SIGBUS};
 
 const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
 
-static const char *advice_of(const haft_fiber_t *fiber) {
-    return haft_stack_advice != NULL ? haft_stack_advice(fiber) : NULL;
-}
-
-static void say(const haft_fiber_t *fiber) {
-    char line[400];
-    const char *advice = advice_of(fiber);
-    if (advice == NULL)
-        advice = "Give it more with haft_fiber_options_t.stack_size.";
-    int length = snprintf(
-        line, sizeof line,
-        "haft: %s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
-        "local variable. %s\n",
-        haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024, advice);
+/* In one write, and no more than there is room for: whoever gives advice may say much. */
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
+    char line[640];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (length >= (int)sizeof line) {
+        length = (int)sizeof line - 1;
+        line[length - 1] = '\n';
+    }
     if (write(STDERR_FILENO, line, (size_t)length) < 0)
         return;
+}
+
+static const char *advice_of(const haft_fiber_t *fiber, const char *otherwise) {
+    const char *advice = haft_stack_advice != NULL ? haft_stack_advice(fiber) : NULL;
+    return advice != NULL ? advice : otherwise;
+}
+
+static void say_of_guarded(const haft_fiber_t *fiber) {
+    say("haft: %s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
+        "local variable. %s\n",
+        haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024,
+        advice_of(fiber, "Give it more with haft_fiber_options_t.stack_size."));
 }
 
 static void say_of_unguarded(const haft_fiber_t *fiber) {
-    char line[400];
-    const char *advice = advice_of(fiber);
-    int length = snprintf(line, sizeof line, "haft: " HAFT_OVERFLOWED "%s%s\n",
-                          haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low),
-                          advice != NULL ? " " : "", advice != NULL ? advice : "");
-    if (write(STDERR_FILENO, line, (size_t)length) < 0)
-        return;
+    say("haft: " HAFT_OVERFLOWED " %s\n", haft_fiber_label(fiber),
+        (size_t)(fiber->high - fiber->low), advice_of(fiber, ""));
 }
 
 static void say_of_thread(void) {
-    static const char line[] =
-        "haft: the stack of the thread itself, not of a fiber, has overflowed inside of resumes. A "
+    say("haft: the stack of the thread itself, not of a fiber, has overflowed inside of resumes. A "
         "clause that goes on after it has resumed keeps its frames for as long as that takes, and "
         "so does each that runs meanwhile. Let clauses end in tail_resume (C: "
         "haft_tail_resume), or give the thread a larger stack (ulimit -s, "
-        "pthread_attr_setstacksize).\n";
-    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
-        return;
-}
-
-static void say_of_segments(const char *what) {
-    char line[400];
-    int length = snprintf(line, sizeof line, "haft: %s: %s.\n",
-                          haft_fiber_label(hafti_thread()->segmented), what);
-    if (write(STDERR_FILENO, line, (size_t)length) < 0)
-        return;
+        "pthread_attr_setstacksize).\n");
 }
 
 static void pass_on(const struct sigaction *action, int number, siginfo_t *information,
@@ -104,21 +98,24 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
     }
 }
 
-/* The fiber that the thread's code is under, if it has no guard and code has gone on below its stack; that code has
-   faulted somewhere, perhaps on another fiber's guard. */
-static const haft_fiber_t *overflowed_unguarded(const void *context) {
-    const hafti_thread_t *thread = hafti_thread();
-    const haft_fiber_t *fiber = haft_scope_fiber(thread->current);
+/* The fiber that the thread's code is under, if it has no guard, and code has gone on below its stack: the canary is
+   gone, or the innermost frame is there, and on no guard of the stack that runs. No lock is taken, and nothing is read
+   that may be overwritten by then. */
+static const haft_fiber_t *overflowed_unguarded(const void *address, const void *context) {
+    const haft_fiber_t *fiber = haft_scope_fiber(hafti_thread()->current);
+    if (fiber == NULL || !fiber->checked)
+        return NULL;
     const char *sp = haft_interrupted_sp(context);
-    return fiber != NULL && fiber->checked && !haft_on_signal_stack(sp, sp).here &&
-                   haft_has_overflowed(fiber, sp, thread->segmented)
-               ? fiber
-               : NULL;
+    const haft_fiber_t *at = haft_pool_fiber_at(address);
+    bool below = sp < fiber->low && haft_faulted_at_sp(address, context) &&
+                 (at == NULL || haft_fiber_state(at) != HAFT_FIBER_RUNNING) &&
+                 !haft_on_signal_stack(sp, sp).here;
+    return below || haft_canary_is_gone(fiber) ? fiber : NULL;
 }
 
 /* Says what has overflowed, if anything has. True: its language goes on with it. */
 static bool recognise(const void *address, void *context) {
-    const haft_fiber_t *unguarded = overflowed_unguarded(context);
+    const haft_fiber_t *unguarded = overflowed_unguarded(address, context);
     if (unguarded != NULL) {
         say_of_unguarded(unguarded);
         return false;
@@ -126,12 +123,12 @@ static bool recognise(const void *address, void *context) {
     const haft_fiber_t *fiber = haft_pool_fiber_at(address);
     const char *segments = haft_segments_fault(address);
     if (segments != NULL)
-        say_of_segments(segments);
+        say("haft: %s: %s.\n", haft_fiber_label(hafti_thread()->segmented), segments);
     if (fiber != NULL && (const char *)address < fiber->low &&
         haft_fiber_state(fiber) != HAFT_FIBER_DROPPED) {
         if (fiber->language != NULL && fiber->language->overflows(context))
             return true;
-        say(fiber);
+        say_of_guarded(fiber);
     }
     if (fiber == NULL && segments == NULL && hafti_thread()->language == NULL &&
         haft_thread_overflow(address, context))

@@ -30,9 +30,7 @@ static bool further_in(const haft_fiber_t *fiber, const haft_fiber_t *at) {
 bool haft_has_overflowed(const haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented) {
     bool overflow = !on_stack(fiber, sp) &&
                     !further_in(fiber, segmented != NULL ? segmented : haft_fiber_at(sp));
-    for (int i = 0; i < HAFT_CANARY_WORDS; i++)
-        overflow |= ((const uint64_t *)(const void *)fiber->low)[-1 - i] != haft_canary;
-    return overflow;
+    return overflow || haft_canary_is_gone(fiber);
 }
 
 void haft_overflowed(const haft_fiber_t *fiber) {

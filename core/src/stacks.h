@@ -46,6 +46,13 @@ HAFTI_INLINE void haft_place_canary(haft_fiber_t *fiber) {
         ((uint64_t *)(void *)fiber->low)[-1 - i] = haft_canary;
 }
 
+HAFTI_INLINE bool haft_canary_is_gone(const haft_fiber_t *fiber) {
+    bool gone = false;
+    for (int i = 0; i < HAFT_CANARY_WORDS; i++)
+        gone |= ((const uint64_t *)(const void *)fiber->low)[-1 - i] != haft_canary;
+    return gone;
+}
+
 /* Whether a stack without a guard has overflowed: the canary is gone, or `sp`, where the code under
    the fiber's scope is or has stopped, lies outside. `segmented`: the segmented fiber that code is
    on. Nobody else may use the fiber meanwhile. */

@@ -91,6 +91,11 @@ const char *haft_interrupted_sp(const void *context) {
 #endif
 }
 
+bool haft_faulted_at_sp(const void *address, const void *context) {
+    uintptr_t fault = (uintptr_t)address, sp = (uintptr_t)haft_interrupted_sp(context);
+    return fault + BELOW >= sp && fault <= sp + LARGEST_FRAME;
+}
+
 /* Whether the innermost frames have resumed a fiber: then they refer to it, and it to them. The last of
    them may begin at `sp`, in what is no memory any more. */
 static HAFT_UNINSTRUMENTED bool resumes_within(uintptr_t sp, uintptr_t low, uintptr_t high) {
@@ -108,7 +113,7 @@ static HAFT_UNINSTRUMENTED bool resumes_within(uintptr_t sp, uintptr_t low, uint
 bool haft_thread_overflow(const void *address, const void *context) {
     uintptr_t fault = (uintptr_t)address, sp = (uintptr_t)haft_interrupted_sp(context);
     mapping_t stack;
-    if (fault + BELOW < sp || fault > sp + LARGEST_FRAME)
+    if (!haft_faulted_at_sp(address, context))
         return false;
     if (!memory_above(fault, &stack) || stack.low <= fault || stack.low - fault > LARGEST_FRAME ||
         stack.high <= sp)

@@ -1,5 +1,6 @@
 /* Overflow of each kind of stack, and faults that are none: the message, the signal, other
  * handlers. */
+#define _GNU_SOURCE /* getcontext */
 #include <haft.h>
 
 #include <alloca.h>
@@ -7,6 +8,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include "check.h"
 
@@ -267,11 +269,30 @@ static void crash_in_handler_on_fixed(void) {
     run_fixed(raise_there);
 }
 
+/* On a stack of the program's own. */
+static ucontext_t here, there;
+static void crash_there(void) {
+    crash(NULL);
+}
+static void *switch_and_crash(void *unused) {
+    static char stack[64 * 1024];
+    getcontext(&there);
+    there.uc_stack.ss_sp = stack;
+    there.uc_stack.ss_size = sizeof stack;
+    there.uc_link = &here;
+    makecontext(&there, crash_there, 0);
+    swapcontext(&here, &there);
+    return unused;
+}
+static void crash_elsewhere_on_fixed(void) {
+    run_fixed(switch_and_crash);
+}
+
 static void an_ordinary_crash_ends_the_process_by_its_signal(void) {
     CHECK_FAULTS(crash_on_fiber, "");
     CHECK_FAULTS(crash_on_thread, "");
-    static void (*const cases[])(void) = {crash_on_fiber, crash_on_fixed,
-                                          crash_in_handler_on_fixed};
+    static void (*const cases[])(void) = {crash_on_fiber, crash_on_fixed, crash_in_handler_on_fixed,
+                                          crash_elsewhere_on_fixed};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_child_t child = check_child(cases[i]);
         CHECK(strstr(child.output, "overflowed") == NULL);

@@ -127,6 +127,8 @@ static bool is_unwound(const haft_io_runner_t *runner) {
    at once, and has to keep the gate. What a cleanup can do at once no cancel keeps it from, however much that is. */
 HAFT_IO_COLD bool haft_io_goes_on_after_others(void) {
     haft_io_runner_t *runner = haft_io_this_task()->runner;
+    if (runner->closes)
+        return true;
     bool gated = runner->gated && !runner->worker->forked;
     if (gated)
         leave_gate(runner);

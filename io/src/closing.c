@@ -128,9 +128,11 @@ void haft_io_take_handed_over(haft_io_crew_t *crew) {
    the end of that. */
 static haft_io_descriptor_t *known_to(const haft_io_crew_t *crew, int descriptor, bool asks) {
     haft_io_descriptor_t *entry = haft_io_descriptor(crew->descriptors, descriptor, false);
-    return entry != NULL && (__atomic_load_n(&entry->waited_on, __ATOMIC_SEQ_CST) ||
-                             haft_io_is_used(entry) ||
-                             (asks && __atomic_load_n(&entry->uses, __ATOMIC_ACQUIRE) != 0))
+    if (entry == NULL)
+        return NULL;
+    uint32_t uses = __atomic_load_n(&entry->uses, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&entry->waited_on, __ATOMIC_SEQ_CST) ||
+                   (uses & (asks ? UINT32_MAX : ~HAFT_IO_RELEASING)) != 0
                ? entry
                : NULL;
 }
@@ -141,7 +143,8 @@ typedef struct close_now {
     bool listed;         /* in `closing`, or in `askers` */
     int descriptor;
     bool asks;
-    const haft_io_task_t *task; /* that closes; NULL: another thread does */
+    haft_io_task_t *task; /* that closes; NULL: another thread does */
+    bool within;          /* a function by which it closes, already */
     /* Of an asker. */
     const haft_io_crew_t *asked;
     uint64_t number;      /* of that, or the least that has been asked */
@@ -152,8 +155,12 @@ typedef struct close_now {
 /* He begins to look for runs that know the descriptor. */
 static close_now_t begin(int descriptor, bool asks) {
     __atomic_fetch_add(&haft_io_closing_count, 1, __ATOMIC_SEQ_CST);
-    return (close_now_t){
-        .descriptor = descriptor, .asks = asks, .task = haft_io_this_task(), .number = UINT64_MAX};
+    haft_io_task_t *task = haft_io_this_task();
+    return (close_now_t){.descriptor = descriptor,
+                         .asks = asks,
+                         .task = task,
+                         .within = task != NULL && task->runner->closes,
+                         .number = UINT64_MAX};
 }
 static void end(close_now_t *now) {
     if (now->listed) {
@@ -163,6 +170,8 @@ static void end(close_now_t *now) {
         unlock_runs(&before);
     }
     __atomic_fetch_sub(&haft_io_closing_count, 1, __ATOMIC_RELEASE);
+    if (now->task != NULL)
+        now->task->runner->closes = now->within;
 }
 
 typedef struct known {
@@ -323,7 +332,18 @@ static int close_by(int descriptor, int (*function)(void *), void *argument) {
         close_in(next, &now);
         await_word(&now);
     }
+    if (now.task != NULL)
+        now.task->runner->closes = true;
     return function(argument);
+}
+
+/* A thread of a run outside of a task: the run closes after its next poll, or when the operation of a task has ended. */
+static bool would_wait_for_itself(int descriptor) {
+    const haft_io_worker_t *worker = haft_io_worker();
+    if (worker == NULL || worker->forked)
+        return false;
+    const haft_io_descriptor_t *entry = known_to(worker->crew, descriptor, true);
+    return entry != NULL && (!worker->shared || haft_io_is_used(entry));
 }
 
 int haft_io_close_by(int descriptor, int (*function)(void *), void *argument) {
@@ -331,8 +351,7 @@ int haft_io_close_by(int descriptor, int (*function)(void *), void *argument) {
         return -EBADF;
     if (haft_io_this_task() != NULL) /* It may go on on another thread. */
         return close_by(descriptor, function, argument);
-    const haft_io_worker_t *worker = haft_io_worker();
-    if (worker != NULL && known_to(worker->crew, descriptor, true) != NULL)
+    if (would_wait_for_itself(descriptor))
         haft_io_misuse("haft_io_close_by was called for the descriptor %d on a thread of the run "
                        "that uses it, outside of a task, as in a function of on_cancel: the thread "
                        "would wait for itself. Call it in a task.",

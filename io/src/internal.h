@@ -63,8 +63,8 @@ HAFT_EFFECT(haft_io_park, void, {});
 HAFT_EFFECT(haft_io_unwind, void, { int code; });
 _Static_assert((__LINE__ - 3) % 8 == 5, "haft_io_park has a line of its own among these");
 
-/* Stores what another thread looks at, before a look at what that stores: one of the two sees the other. By an
-   exchange: so does a store that is SEQ_CST, but not where qemu (7.2) runs AArch64's. */
+/* Stores what another thread looks at, before a look at what the other thread stores: one of the two sees the other's.
+   By an exchange: so does a store that is SEQ_CST, but not where qemu (7.2) runs AArch64's. */
 #define HAFT_IO_SHOW(place, value) (void)__atomic_exchange_n(place, value, __ATOMIC_SEQ_CST)
 
 /* Into the processor's caches. By a load: processors forget a prefetch from a page that they have to look up first. */
@@ -220,9 +220,11 @@ struct haft_io_runner {
     bool gated : 1;           /* by `gate`; not while it waits for that */
     bool single : 1;          /* for one task, which has a stack of its own */
     bool accepted : 1;        /* a connection, since it has spread a task */
-    unsigned stays;           /* so many things keep it with its worker: requests to the kernel */
-    haft_io_link_t link;      /* in scope->tasks once it has waited */
-    haft_io_timer_t *timer;   /* of its wait, or NULL */
+    bool
+        closes : 1; /* by a function of haft_io_close_by, for which others of its thread may wait, busily */
+    unsigned stays;         /* so many things keep it with its worker: requests to the kernel */
+    haft_io_link_t link;    /* in scope->tasks once it has waited */
+    haft_io_timer_t *timer; /* of its wait, or NULL */
     haft_io_gate_t *gate;
     struct haft_io_runner *next; /* of the idle ones, or of free records */
 };

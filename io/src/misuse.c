@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Mistakes in the use of the library: a message for core's error handler, and the end of the process. What core says when
-   a stack has overflowed names the task. */
+/* Mistakes in the use of the library: a message for core's error handler, and the end of the process. What core says
+   when a stack has overflowed names the task. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -35,4 +35,8 @@ static const char *name_task(const haft_fiber_t *fiber) {
 static __attribute__((constructor)) void name_tasks(void) {
     advice_before = haft_stack_advice;
     haft_stack_advice = name_task;
+}
+static __attribute__((destructor)) void name_no_more(void) {
+    if (haft_stack_advice == name_task)
+        haft_stack_advice = advice_before;
 }

@@ -69,7 +69,7 @@ static bool overflow_put(haft_io_crew_t *crew, haft_io_task_t *task) {
     bool fits = crew->overflow_count < crew->overflow_size || overflow_grow(crew);
     if (fits) {
         crew->overflow[(crew->overflow_first + crew->overflow_count) % crew->overflow_size] = task;
-        __atomic_store_n(&crew->overflow_count, crew->overflow_count + 1, __ATOMIC_SEQ_CST);
+        HAFT_IO_SHOW(&crew->overflow_count, crew->overflow_count + 1);
     }
     haft_io_unguard(&crew->lock);
     return fits;

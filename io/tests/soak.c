@@ -149,13 +149,15 @@ static void *play_rounds(void *argument) {
         while (__atomic_load_n(&served, __ATOMIC_RELAXED) != 0)
             haft_io_sleep(HAFT_IO_MILLISECOND);
         last = look();
-        if (i <= 1) /* Stacks have been as deep as they will be. */
+        if (i == 0)
             first = last;
         /* The other thread may be about to accept who has been given up, or to close. */
         for (int tries = 0; tries < 1000 && last.descriptors > first.descriptors; tries++) {
             haft_io_sleep(HAFT_IO_MILLISECOND);
             last = look();
         }
+        if (i == 1) /* Stacks have been as deep as they will be. */
+            first = last;
     }
     haft_io_cancel(haft_io_this_scope());
     return argument;

@@ -522,6 +522,40 @@ static void a_child_of_fork_replaces_its_own_number(void) {
     CHECK_RUNS(replace_in_child);
 }
 
+/* However much the function does, no other task of its thread goes on before it returns, which would wait for that. */
+enum { MUCH = 1000 };
+static bool has_replaced;
+static int do_much_and_replace(void *by) {
+    char byte;
+    int pair[2];
+    CHECK_EQUAL(haft_io_pipe(pair), 0);
+    for (int i = 0; i < MUCH; i++) {
+        CHECK_EQUAL(haft_io_write(pair[1], "x", 1), 1);
+        CHECK_EQUAL(haft_io_read(pair[0], &byte, 1), 1);
+    }
+    close(pair[0]);
+    close(pair[1]);
+    has_replaced = true;
+    return dup2(*(const int *)by, ends[0]);
+}
+static void *accept_later(void *unused) {
+    CHECK(has_replaced);
+    CHECK_EQUAL(haft_io_accept(ends[0]), -ENOTSOCK);
+    return unused;
+}
+BODY(do_much_in_function) {
+    has_replaced = false;
+    make_listener();
+    haft_io_spawn(accept_later, NULL);
+    CHECK_EQUAL(haft_io_close_by(ends[0], do_much_and_replace, &others[0]), ends[0]);
+    return NULL;
+}
+static void a_function_that_does_much_keeps_nobody_waiting_for_ever(void) {
+    CHECK_EQUAL(haft_io_run(do_much_in_function, NULL, NULL), 0);
+    haft_io_close(ends[0]);
+    close_ends();
+}
+
 /* By the thread's loop, which looks at the timers, and would wait for itself. */
 static void replace_at_cancel(haft_io_on_cancel_t *self, bool cancelled) {
     (void)self, (void)cancelled;
@@ -585,6 +619,7 @@ int main(void) {
     RUN(a_number_that_the_pool_uses_is_replaced_when_that_has_ended);
     RUN(a_simulation_replaces_a_number_that_others_wait_on);
     RUN(a_child_of_fork_replaces_its_own_number);
+    RUN(a_function_that_does_much_keeps_nobody_waiting_for_ever);
     RUN(who_would_wait_for_himself_is_told);
     RUN(what_nobody_waits_on_is_closed_at_once);
     return check_end();

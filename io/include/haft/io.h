@@ -458,8 +458,8 @@ int haft_io_close(int descriptor);
  *
  * The function is called on the caller's thread, when the operations on the descriptor have ended. The caller waits for
  * those of the pool, and for the next polls of the threads whose tasks wait; no cancel ends this wait, and a thread
- * without a scheduler sleeps meanwhile. Who begins to wait on the number then gets -EBADF; who does so while the
- * function is called, waits when it has returned. So the function must not wait itself, and a thread of a run calls this
+ * without a scheduler sleeps meanwhile. Who begins to wait on the number then, to accept or to connect, gets -EBADF; who
+ * does so on another thread while the function is called, goes on when it has returned. So the function must not wait itself, nor yield, and a thread of a run calls this
  * in a task only. The waits have ended also if it fails: find out before whether what dup2 is given is a descriptor.
  * -EBADF, without a call: the descriptor is of a simulation.
  */
