@@ -25,7 +25,7 @@ const char *haft_fiber_label(const haft_fiber_t *fiber) {
 }
 
 /* In one write, so that messages of several threads do not mix. */
-static void print(const char *message) {
+void haft_print(const char *message) {
     char line[640];
     int length = snprintf(line, sizeof line, "haft: %s\n", message);
     if (length >= (int)sizeof line)
@@ -51,7 +51,7 @@ static HAFTI_COLD void tell(void *argument) {
     if (handler != NULL)
         handler(&error);
     else
-        print(message);
+        haft_print(message);
 }
 
 void haft_report(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,

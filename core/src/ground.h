@@ -15,6 +15,8 @@
 /* error.c */
 /* For messages: the fiber's name, else the name of what it does not have. */
 const char *haft_fiber_label(const haft_fiber_t *fiber);
+/* A line on standard error. */
+void haft_print(const char *message);
 void haft_report(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
                  const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* The same for errors that nothing can follow. */

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 enum { SIGNAL_STACK = 64 * 1024 };
 
@@ -24,19 +23,13 @@ static const int signals[2] = {SIGSEGV, SIGBUS};
 
 const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
 
-/* In one write, and no more than there is room for: whoever gives advice may say much. */
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
-    char line[640];
+    char message[600]; /* Whoever gives advice may say much. */
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(line, sizeof line, format, arguments);
+    vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    if (length >= (int)sizeof line) {
-        length = (int)sizeof line - 1;
-        line[length - 1] = '\n';
-    }
-    if (write(STDERR_FILENO, line, (size_t)length) < 0)
-        return;
+    haft_print(message);
 }
 
 static const char *advice_of(const haft_fiber_t *fiber, const char *otherwise) {
@@ -45,23 +38,23 @@ static const char *advice_of(const haft_fiber_t *fiber, const char *otherwise) {
 }
 
 static void say_of_guarded(const haft_fiber_t *fiber) {
-    say("haft: %s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
-        "local variable. %s\n",
+    say("%s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
+        "local variable. %s",
         haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024,
         advice_of(fiber, "Give it more with haft_fiber_options_t.stack_size."));
 }
 
 static void say_of_unguarded(const haft_fiber_t *fiber) {
-    say("haft: " HAFT_OVERFLOWED " %s\n", haft_fiber_label(fiber),
-        (size_t)(fiber->high - fiber->low), advice_of(fiber, ""));
+    say(HAFT_OVERFLOWED " %s", haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low),
+        advice_of(fiber, ""));
 }
 
 static void say_of_thread(void) {
-    say("haft: the stack of the thread itself, not of a fiber, has overflowed inside of resumes. A "
+    say("the stack of the thread itself, not of a fiber, has overflowed inside of resumes. A "
         "clause that goes on after it has resumed keeps its frames for as long as that takes, and "
         "so does each that runs meanwhile. Let clauses end in tail_resume (C: "
         "haft_tail_resume), or give the thread a larger stack (ulimit -s, "
-        "pthread_attr_setstacksize).\n");
+        "pthread_attr_setstacksize).");
 }
 
 static void pass_on(const struct sigaction *action, int number, siginfo_t *information,
@@ -99,14 +92,14 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
 }
 
 /* The fiber that the thread's code is under, if it has no guard, and code has gone on below its stack: the canary is
-   gone, or the innermost frame is there, and on no guard of the stack that runs. No lock is taken, and nothing is read
-   that may be overwritten by then. */
-static const haft_fiber_t *overflowed_unguarded(const void *address, const void *context) {
+   gone, or the innermost frame is there, and on no guard of the stack that runs. (`at`: the pool's fiber that the address
+   belongs to.) No lock is taken, and nothing is read that may be overwritten by then. */
+static const haft_fiber_t *overflowed_unguarded(const void *address, const haft_fiber_t *at,
+                                                const void *context) {
     const haft_fiber_t *fiber = haft_scope_fiber(hafti_thread()->current);
     if (fiber == NULL || !fiber->checked)
         return NULL;
     const char *sp = haft_interrupted_sp(context);
-    const haft_fiber_t *at = haft_pool_fiber_at(address);
     bool below = sp < fiber->low && haft_faulted_at_sp(address, context) &&
                  (at == NULL || haft_fiber_state(at) != HAFT_FIBER_RUNNING) &&
                  !haft_on_signal_stack(sp, sp).here;
@@ -115,15 +108,15 @@ static const haft_fiber_t *overflowed_unguarded(const void *address, const void 
 
 /* Says what has overflowed, if anything has. True: its language goes on with it. */
 static bool recognise(const void *address, void *context) {
-    const haft_fiber_t *unguarded = overflowed_unguarded(address, context);
+    const haft_fiber_t *fiber = haft_pool_fiber_at(address);
+    const haft_fiber_t *unguarded = overflowed_unguarded(address, fiber, context);
     if (unguarded != NULL) {
         say_of_unguarded(unguarded);
         return false;
     }
-    const haft_fiber_t *fiber = haft_pool_fiber_at(address);
     const char *segments = haft_segments_fault(address);
     if (segments != NULL)
-        say("haft: %s: %s.\n", haft_fiber_label(hafti_thread()->segmented), segments);
+        say("%s: %s.", haft_fiber_label(hafti_thread()->segmented), segments);
     if (fiber != NULL && (const char *)address < fiber->low &&
         haft_fiber_state(fiber) != HAFT_FIBER_DROPPED) {
         if (fiber->language != NULL && fiber->language->overflows(context))
