@@ -34,6 +34,8 @@ static int finish(void (*function)(void *), name_call_t *call) {
 }
 
 int haft_io_list_directory(const char *path, struct dirent ***entries) {
+    if (path == NULL) /* at which scandir(3) would look itself */
+        return -EFAULT;
     if (haft_io_files_are_simulated())
         return haft_io_files_list(path, entries);
     return finish(call_list, &(name_call_t){.path = path, .entries = entries});

@@ -216,14 +216,18 @@ static void set_out(state_t *state, datagram_t *datagram) {
 
 /* ---- Sending ---- */
 
-/* NULL: no memory. */
-static datagram_t *datagram_of(const haft_io_memory_t *memory) {
-    datagram_t *datagram = malloc(sizeof *datagram + memory->size);
-    if (datagram == NULL)
-        return NULL;
-    *datagram = (datagram_t){.size = memory->size};
-    haft_io_memory_copy(memory, datagram->bytes, memory->size, 0, memory->size, true);
-    return datagram;
+/* 0, -ENOMEM or -EFAULT. */
+static int datagram_of(const haft_io_memory_t *memory, datagram_t **datagram) {
+    datagram_t *made = malloc(sizeof *made + memory->size);
+    if (made == NULL)
+        return -ENOMEM;
+    *made = (datagram_t){.size = memory->size};
+    if (!haft_io_memory_copy(memory, made->bytes, memory->size, 0, memory->size, true)) {
+        free(made);
+        return -EFAULT;
+    }
+    *datagram = made;
+    return 0;
 }
 
 static ssize_t send_to_peer(state_t *state, object_t *end, const haft_io_memory_t *memory) {
@@ -239,9 +243,10 @@ static ssize_t send_to_peer(state_t *state, object_t *end, const haft_io_memory_
         return -EMSGSIZE;
     if (end->peer->waiting >= MOST_HELD)
         return -EAGAIN;
-    datagram_t *datagram = datagram_of(memory);
-    if (datagram == NULL)
-        return -ENOMEM;
+    datagram_t *datagram;
+    int code = datagram_of(memory, &datagram);
+    if (code != 0)
+        return code;
     put_into(state, end->peer, datagram);
     return (ssize_t)memory->size;
 }
@@ -255,12 +260,12 @@ static ssize_t send_to_place(state_t *state, object_t *socket, const place_t *to
         return -EPIPE;
     if (memory->size > most)
         return -EMSGSIZE;
+    datagram_t *datagram;
     int code = bind_somewhere(state, socket);
+    if (code == 0)
+        code = datagram_of(memory, &datagram);
     if (code != 0)
         return code;
-    datagram_t *datagram = datagram_of(memory);
-    if (datagram == NULL)
-        return -ENOMEM;
     datagram->from = source_of(socket, to);
     datagram->to = *to;
     set_out(state, datagram);
@@ -297,7 +302,7 @@ ssize_t haft_io_simulated_datagram_receives(state_t *state, object_t *socket,
         return -EAGAIN;
     datagram_t *datagram = HAFT_IO_OWNER(socket->arrived.next, datagram_t, link);
     size_t whole = datagram->size, size = memory->size < whole ? memory->size : whole;
-    haft_io_memory_copy(memory, datagram->bytes, whole, 0, size, false);
+    bool copied = haft_io_memory_copy(memory, datagram->bytes, whole, 0, size, false);
     if (address != NULL && address_size != NULL)
         tell_address(&datagram->from, socket->place.family, address, address_size);
     *truncated = size < whole;
@@ -308,6 +313,8 @@ ssize_t haft_io_simulated_datagram_receives(state_t *state, object_t *socket,
         if (is_of_pair(socket) && socket->peer != NULL)
             haft_io_object_wake_one_way(state, socket->peer, HAFT_IO_OUTWARD);
     }
+    if (!copied) /* and it is lost, as the system has it */
+        return -EFAULT;
     return (ssize_t)((flags & MSG_TRUNC) != 0 ? whole : size);
 }
 

@@ -413,10 +413,8 @@ int haft_io_files_remove(const char *path) {
     return change_names(haft_io_state_here(), &(new_file_t){place.name, NULL}, 1);
 }
 
-/* What the system says of the two, which are not the same file. */
+/* What the system says of the two names, which are not of the same file. */
 static int check_rename(const haft_io_path_t *from, const haft_io_path_t *to) {
-    if (from->name == NULL || to->directory == NULL)
-        return -EBUSY;
     if (!is_directory(from->file))
         return is_directory(to->file) ? -EISDIR : to->slash ? -ENOTDIR : 0;
     if (to->file != NULL && !is_directory(to->file))
@@ -433,6 +431,8 @@ int haft_io_files_rename(const char *from, const char *to) {
     int code = begin_with(from, &old);
     if (code == 0)
         code = haft_io_path_look_at(state, to, &new);
+    if (code == 0 && (old.name == NULL || new.directory == NULL)) /* "/", "." and ".." are none */
+        code = -EBUSY;
     if (code != 0 || old.file == new.file)
         return code;
     code = check_rename(&old, &new);
@@ -450,6 +450,8 @@ int haft_io_files_rename(const char *from, const char *to) {
 int haft_io_files_status(const char *path, struct stat *status) {
     haft_io_path_t place;
     int code = begin_with(path, &place);
+    if (code == 0 && status == NULL)
+        code = -EFAULT;
     if (code != 0)
         return code;
     const file_t *file = place.file;

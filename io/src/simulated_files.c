@@ -122,7 +122,7 @@ static int check_open(const haft_io_path_t *place, int flags) {
         return -EEXIST;
     if (!S_ISDIR(place->file->mode))
         return (flags & O_DIRECTORY) != 0 ? -ENOTDIR : 0;
-    return (flags & O_ACCMODE) != O_RDONLY || (flags & O_CREAT) != 0 ? -EISDIR : 0;
+    return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0 ? -EISDIR : 0;
 }
 
 int haft_io_files_open(const char *path, int flags, mode_t mode) {
@@ -141,7 +141,7 @@ int haft_io_files_open(const char *path, int flags, mode_t mode) {
     object->file = place.file;
     object->file->uses++;
     object->flags = flags;
-    if ((flags & O_TRUNC) != 0 && (flags & O_ACCMODE) != O_RDONLY) {
+    if ((flags & O_TRUNC) != 0) { /* also of one that is only to be read, as Linux has it */
         truncate_file(object->file);
         object->file->changed = state->simulated->now;
     }
@@ -155,8 +155,11 @@ static ssize_t write_file(file_t *file, const haft_io_memory_t *memory, size_t a
         return -EFBIG;
     if (!grow(&file->now, end))
         return -ENOSPC;
+    if (!haft_io_memory_copy(memory, file->now.bytes + at, size, 0, size, true)) {
+        file->now.size = before;
+        return -EFAULT;
+    }
     has_changed(file, at < before ? at : before, end);
-    haft_io_memory_copy(memory, file->now.bytes + at, size, 0, size, true);
     return synced && !sync_file(file) ? -EIO : (ssize_t)size;
 }
 
@@ -182,8 +185,8 @@ ssize_t haft_io_simulated_file_transfers(haft_io_simulated_t *simulated, haft_io
     ssize_t done = (ssize_t)size;
     if (writes)
         done = write_file(file, memory, at, size, (object->flags & O_DSYNC) != 0); /* and O_SYNC */
-    else
-        haft_io_memory_copy(memory, file->now.bytes + at, size, 0, size, false);
+    else if (!haft_io_memory_copy(memory, file->now.bytes + at, size, 0, size, false))
+        done = -EFAULT;
     if (done < 0)
         return done;
     if (writes)

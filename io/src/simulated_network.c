@@ -113,6 +113,8 @@ void haft_io_vacate(void **places, const haft_io_place_there_t *place) {
 /* ---- For sockets.c ---- */
 
 int haft_io_network_socket(int domain, int type) {
+    if (type < 0)
+        return -EINVAL;
     if (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6)
         return -EAFNOSUPPORT;
     type &= ~(SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -16,6 +16,7 @@
 
 enum { STREAM_SIZE = 4096, PIPE_SIZE = 65536 };
 enum { WHOLE_PEEK = MSG_PEEK | MSG_WAITALL };
+enum { TO_READ = POLLIN | POLLRDNORM, TO_WRITE = POLLOUT | POLLWRNORM };
 
 typedef haft_io_simulated_state_t state_t;
 typedef haft_io_object_t object_t;
@@ -80,6 +81,7 @@ void haft_io_simulated_end_closes(state_t *state, object_t *end) {
     end->bytes = NULL;
     drop_passed(state, end);
     end->peer->finished = end->peer->ended = true;
+    end->peer->lost = end->count != 0;
     haft_io_object_wake(state, end->peer);
 }
 
@@ -114,6 +116,10 @@ ssize_t haft_io_simulated_end_reads(state_t *state, object_t *end, const haft_io
         return -EBADF;
     if (end->broken)
         return -ECONNRESET;
+    if (end->count == 0 && end->lost && size != 0) {
+        end->lost = false;
+        return -ECONNRESET;
+    }
     if (end->count == 0 || size == 0)
         return end->finished || size == 0 ? 0 : -EAGAIN;
     size_t run = run_of(end);
@@ -123,7 +129,8 @@ ssize_t haft_io_simulated_end_reads(state_t *state, object_t *end, const haft_io
     size = size < run ? size : run;
     if ((flags & MSG_WAITALL) == 0)
         size = haft_io_drawn_size(state->simulated, size);
-    haft_io_memory_copy(memory, end->bytes, end->size, end->first, size, false);
+    if (!haft_io_memory_copy(memory, end->bytes, end->size, end->first, size, false))
+        return -EFAULT;
     if ((flags & MSG_PEEK) != 0)
         return (ssize_t)size;
     end->first = (end->first + size) % end->size;
@@ -159,7 +166,9 @@ ssize_t haft_io_simulated_end_writes(state_t *state, object_t *end, const haft_i
     size = size < room ? size : room;
     if (least == 1)
         size = haft_io_drawn_size(state->simulated, size);
-    haft_io_memory_copy(memory, peer->bytes, peer->size, peer->first + peer->count, size, true);
+    if (!haft_io_memory_copy(memory, peer->bytes, peer->size, peer->first + peer->count, size,
+                             true))
+        return -EFAULT;
     if (passed != NULL) {
         passed->at = peer->come;
         passed->length = size;
@@ -174,19 +183,24 @@ ssize_t haft_io_simulated_end_writes(state_t *state, object_t *end, const haft_i
 /* As the system has it of a pipe: no more data is POLLHUP alone, and no reader is POLLERR. */
 static int events_of_pipe(const object_t *end, short events) {
     if (end->size != 0)
-        return (end->count != 0 ? events & POLLIN : 0) | (end->finished ? POLLHUP : 0);
+        return (end->count != 0 ? events & TO_READ : 0) | (end->finished ? POLLHUP : 0);
     bool has_room = end->peer->size - end->peer->count >= PIPE_BUF;
-    return (has_room ? events & POLLOUT : 0) | (end->ended ? POLLERR : 0);
+    return (has_room ? events & TO_WRITE : 0) | (end->ended ? POLLERR : 0);
 }
 
 int haft_io_events_of_end(const object_t *end, short events) {
     if (end->kind == HAFT_IO_A_PIPE)
         return events_of_pipe(end, events);
-    int ready = end->broken ? POLLERR : 0;
-    if (end->count != 0 || end->finished || end->broken)
-        ready |= events & POLLIN;
-    if (end->ended || end->broken || end->peer->count < end->peer->size)
-        ready |= events & POLLOUT;
+    bool finished = end->finished || end->broken, ended = end->ended || end->broken;
+    int ready = end->broken || end->lost ? POLLERR : 0;
+    if (finished && ended)
+        ready |= POLLHUP;
+    if (finished)
+        ready |= events & POLLRDHUP;
+    if (end->count != 0 || finished)
+        ready |= events & TO_READ;
+    if (ended || end->peer->count < end->peer->size)
+        ready |= events & TO_WRITE;
     return ready;
 }
 

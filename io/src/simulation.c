@@ -5,6 +5,7 @@
  */
 #include "simulation.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,8 +169,17 @@ haft_io_memory_t haft_io_memory_of(const struct iovec *parts, size_t count) {
     return memory;
 }
 
-void haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t length, size_t first,
+static bool is_there(const haft_io_memory_t *memory, size_t size) {
+    for (size_t i = 0, at = 0; i < memory->count && at < size; at += memory->parts[i++].iov_len)
+        if (memory->parts[i].iov_base == NULL && memory->parts[i].iov_len != 0)
+            return false;
+    return true;
+}
+
+bool haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t length, size_t first,
                          size_t size, bool into_ring) {
+    if (!is_there(memory, size))
+        return false;
     for (size_t i = 0; i < memory->count && size != 0; i++) {
         char *bytes = memory->parts[i].iov_base;
         for (size_t left = memory->parts[i].iov_len, run; left != 0 && size != 0; left -= run) {
@@ -186,6 +196,7 @@ void haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t leng
             size -= run;
         }
     }
+    return true;
 }
 
 /* ---- Faults ---- */
@@ -252,17 +263,42 @@ static bool is_message(const haft_io_operation_t *operation) {
     return operation->kind == HAFT_IO_RECEIVE_MESSAGE || operation->kind == HAFT_IO_SEND_MESSAGE;
 }
 
-/* Where the bytes of an operation go to, or come from. */
-static haft_io_memory_t memory_of_operation(const haft_io_operation_t *operation,
-                                            struct iovec *part) {
-    if (operation->kind == HAFT_IO_READ_PARTS || operation->kind == HAFT_IO_WRITE_PARTS)
-        return haft_io_memory_of(operation->buffer, operation->size);
-    if (is_message(operation)) {
-        const struct msghdr *message = operation->buffer;
-        return haft_io_memory_of(message->msg_iov, message->msg_iovlen);
-    }
+/* 0, or what the system says of such parts; `too_many`: of more than it takes. */
+static int check_parts(const struct iovec *parts, size_t count, int too_many) {
+    if (count > IOV_MAX)
+        return too_many;
+    if (parts == NULL && count != 0)
+        return -EFAULT;
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].iov_len > SSIZE_MAX)
+            return -EINVAL;
+    return 0;
+}
+
+/* Where the bytes of an operation go to, or come from: 0, or why they cannot. `*part` is the caller's, for these. */
+static int memory_of_operation(const haft_io_operation_t *operation, struct iovec *part,
+                               haft_io_memory_t *memory) {
+    const struct iovec *parts = part;
+    size_t count = 1;
+    int too_many = -EINVAL;
     *part = (struct iovec){operation->buffer, operation->size};
-    return haft_io_memory_of(part, 1);
+    if (operation->kind == HAFT_IO_READ_PARTS || operation->kind == HAFT_IO_WRITE_PARTS) {
+        parts = operation->buffer;
+        count = operation->size;
+    } else if (is_message(operation)) {
+        const struct msghdr *message = operation->buffer;
+        if (message == NULL)
+            return -EFAULT;
+        parts = message->msg_iov;
+        count = message->msg_iovlen;
+        too_many = -EMSGSIZE;
+    } else {
+        part->iov_len = part->iov_len < SSIZE_MAX ? part->iov_len : SSIZE_MAX;
+    }
+    int code = check_parts(parts, count, too_many);
+    if (code == 0)
+        *memory = haft_io_memory_of(parts, count);
+    return code;
 }
 
 static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
@@ -350,10 +386,11 @@ static ssize_t transfer(haft_io_worker_t *worker, object_t *object,
         return -ENOTSOCK;
     if ((flags & ~(object->kind == HAFT_IO_DATAGRAMS ? FLAGS | MSG_TRUNC : FLAGS)) != 0)
         return -EOPNOTSUPP;
-    if (is_message(operation) && operation->buffer == NULL)
-        return -EFAULT;
     struct iovec part;
-    haft_io_memory_t memory = memory_of_operation(operation, &part);
+    haft_io_memory_t memory;
+    int code = memory_of_operation(operation, &part, &memory);
+    if (code != 0)
+        return code;
     switch (object->kind) {
     case HAFT_IO_DATAGRAMS:
         return sends(operation) ? send_datagram(state, object, operation, &memory)

@@ -107,6 +107,8 @@ struct haft_io_object {
     haft_io_object_t *peer;
     int real; /* if it has become real, what it is of the system */
     bool broken;
+    bool
+        lost; /* its peer was closed with bytes in it: told once, when nothing is left to read here */
     bool finished; /* its peer was closed, or has ended its output: nothing comes any more */
     bool ended; /* its peer was closed, or it has ended its output: nothing is written any more */
     size_t first, count, size;
@@ -178,9 +180,9 @@ typedef struct haft_io_memory {
     size_t size; /* of all */
 } haft_io_memory_t;
 haft_io_memory_t haft_io_memory_of(const struct iovec *parts, size_t count);
-/* The first `size` bytes of the memory, and those of a ring of `length`, from a place on: in the one direction or the
-   other. */
-void haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t length, size_t first,
+/* Copies the first `size` bytes of the memory to a ring of `length`, from a place on, or from there. False: a part that
+   they are in is none (NULL), and nothing is copied: the caller's operation is -EFAULT. */
+bool haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t length, size_t first,
                          size_t size, bool into_ring);
 
 /* Whether the seed lets fail what is about to be done. */

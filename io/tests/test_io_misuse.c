@@ -22,6 +22,13 @@
         body(NULL);                                                                                \
         CHECK_RUNS(body);                                                                          \
     } while (0)
+/* In a simulation, too. */
+#define RUNS_ALL_WAYS(body)                                                                        \
+    do {                                                                                           \
+        RUNS_BOTH_WAYS(body);                                                                      \
+        CHECK_EQUAL(haft_io_simulate(body, NULL, &simulated), 0);                                  \
+    } while (0)
+static const haft_io_simulation_t simulated = {.seed = 1, .network = true, .files = true};
 
 /* ---- What the system, or the library, refuses ---- */
 
@@ -39,6 +46,19 @@ BODY(refuse_transfers) {
     CHECK_EQUAL(haft_io_write_parts(ends[0], nothing, 1), -EFAULT);
     CHECK_EQUAL(haft_io_receive_message(ends[0], nothing, 0), -EFAULT);
     CHECK_EQUAL(haft_io_send_message(ends[0], nothing, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_write_all(ends[0], nothing, 1), -EFAULT);
+    HAFT_IO_GIVING_BACK const void *lent = NULL;
+    CHECK_EQUAL(haft_io_exchange(ends[0], nothing, 1, &lent), -EFAULT);
+    struct iovec none = {nothing, 1};
+    CHECK_EQUAL(haft_io_read_parts(ends[0], &none, 1), -EFAULT);
+    CHECK_EQUAL(haft_io_write_parts(ends[0], &none, 1), -EFAULT);
+    struct msghdr of_none = {.msg_iov = &none, .msg_iovlen = 1}, without = {.msg_iovlen = 1};
+    CHECK_EQUAL(haft_io_receive_message(ends[0], &of_none, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_send_message(ends[0], &of_none, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_receive_message(ends[0], &without, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_send_message(ends[0], &without, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_read(ends[0], nothing, 0), 0);
+    CHECK_EQUAL(haft_io_read_parts(ends[0], nothing, 0), 0);
     struct iovec part = {(char[]){"x"}, 1};
     CHECK_EQUAL(haft_io_read_parts(ends[0], &part, (size_t)1 << 32), -EINVAL);
     CHECK_EQUAL(haft_io_write_parts(ends[0], &part, 1025), -EINVAL);
@@ -51,6 +71,19 @@ BODY(refuse_transfers) {
     CHECK_EQUAL(haft_io_poll(nothing, 0, 0), 0);
     haft_io_close(ends[0]);
     haft_io_close(ends[1]);
+    return NULL;
+}
+BODY(refuse_files) {
+    const char *name = "test_io_misuse.file";
+    int file = haft_io_open(name, O_RDWR | O_CREAT, 0600);
+    CHECK(file >= 0);
+    CHECK_EQUAL(haft_io_write(file, "ab", 2), 2);
+    CHECK_EQUAL(haft_io_write(file, nothing, 1), -EFAULT);
+    CHECK_EQUAL(haft_io_write_at(file, nothing, 1, 5), -EFAULT);
+    CHECK_EQUAL(haft_io_read_at(file, nothing, 1, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_status(name, nothing), -EFAULT);
+    CHECK_EQUAL(haft_io_close(file), 0);
+    CHECK_EQUAL(haft_io_remove(name), 0);
     return NULL;
 }
 BODY(refuse_descriptors) {
@@ -102,6 +135,8 @@ BODY(refuse_names) {
     haft_io_close(connected_ones[1]);
     CHECK_EQUAL(haft_io_open(nothing, O_RDONLY, 0), -EFAULT);
     CHECK_EQUAL(haft_io_open("", O_RDONLY, 0), -ENOENT);
+    struct dirent **entries;
+    CHECK_EQUAL(haft_io_list_directory(nothing, &entries), -EFAULT);
     CHECK_EQUAL(haft_io_make_directory(nothing, 0), -EFAULT);
     CHECK_EQUAL(haft_io_remove(nothing), -EFAULT);
     CHECK_EQUAL(haft_io_rename(nothing, nothing), -EFAULT);
@@ -125,10 +160,11 @@ BODY(refuse_processes) {
 static void what_cannot_be_done_is_a_code(void) {
     /* (Where the sanitizers and Valgrind look at what system calls are given.) */
     if (check_bare()) {
-        RUNS_BOTH_WAYS(refuse_transfers);
-        RUNS_BOTH_WAYS(refuse_names);
+        RUNS_ALL_WAYS(refuse_transfers);
+        RUNS_ALL_WAYS(refuse_files);
+        RUNS_ALL_WAYS(refuse_names);
     }
-    RUNS_BOTH_WAYS(refuse_descriptors);
+    RUNS_ALL_WAYS(refuse_descriptors);
     RUNS_BOTH_WAYS(refuse_processes);
 }
 

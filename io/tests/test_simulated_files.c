@@ -171,6 +171,11 @@ BODY(move_directories) {
     CHECK_EQUAL(haft_io_rename("one/two/text", "other/text/"), -ENOTDIR);
     CHECK_EQUAL(haft_io_rename("other", "one/two/text"), -ENOTDIR);
     CHECK_EQUAL(haft_io_rename("one/.", "other"), -EBUSY);
+    CHECK_EQUAL(haft_io_rename(".", "./."), -EBUSY);
+    CHECK_EQUAL(haft_io_rename("one", "one/."), -EBUSY);
+    CHECK_EQUAL(haft_io_rename("/", "/"), -EBUSY);
+    CHECK_EQUAL(haft_io_open("one", O_RDONLY | O_TRUNC, 0), -EISDIR);
+    CHECK_EQUAL(haft_io_open("one", O_RDONLY | O_TRUNC | O_DIRECTORY, 0), -EISDIR);
     CHECK_EQUAL(haft_io_rename("one", "one"), 0);
     CHECK_EQUAL(haft_io_rename("one/two", "other/"), 0); /* which was empty */
     CHECK_SAME_TEXT(names_in("one"), ". ..");

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The flags of receive and send at the ends of simulated streams; simulations that end otherwise than well. */
+#define _GNU_SOURCE /* POLLRDHUP */
 #include "check_io.h"
 
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -108,6 +110,40 @@ BODY(peek_at_messages) {
 }
 static void waitall_peeks_at_all_of_a_message(void) {
     check_seeds(peek_at_messages, 10, with_short_counts);
+}
+
+/* On the system's network, too. */
+static int events_of(int end) {
+    struct pollfd entry = {end, POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM | POLLRDHUP | POLLPRI,
+                           0};
+    int ready = haft_io_poll(&entry, 1, 0);
+    CHECK(ready >= 0);
+    return entry.revents;
+}
+BODY(end_a_stream) {
+    enum { TO_WRITE = POLLOUT | POLLWRNORM, TO_READ = POLLIN | POLLRDNORM };
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(events_of(ends[0]), TO_WRITE);
+    CHECK_EQUAL(haft_io_write_all(ends[0], "unread", 6), 0);
+    CHECK_EQUAL(haft_io_write(ends[1], "x", 1), 1);
+    CHECK_EQUAL(events_of(ends[0]), TO_READ | TO_WRITE);
+    CHECK_EQUAL(haft_io_end_output(ends[1]), 0);
+    CHECK_EQUAL(events_of(ends[0]), TO_READ | TO_WRITE | POLLRDHUP);
+    CHECK_EQUAL(haft_io_wait_for(ends[0], POLLRDHUP), POLLRDHUP);
+    CHECK_EQUAL(haft_io_close(ends[1]), 0);
+    CHECK_EQUAL(events_of(ends[0]), TO_READ | TO_WRITE | POLLRDHUP | POLLHUP | POLLERR);
+    CHECK_EQUAL(haft_io_wait_for(ends[0], POLLPRI), POLLHUP | POLLERR);
+    CHECK_EQUAL(haft_io_write(ends[0], "x", 1), -EPIPE);
+    CHECK_EQUAL(haft_io_read(ends[0], buffer, 10), 1);
+    CHECK_EQUAL(haft_io_read(ends[0], buffer, 10), -ECONNRESET);
+    CHECK_EQUAL(haft_io_read(ends[0], buffer, 10), 0);
+    CHECK_EQUAL(events_of(ends[0]), TO_READ | TO_WRITE | POLLRDHUP | POLLHUP);
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    return NULL;
+}
+static void the_end_of_a_stream_is_told_as_by_the_system(void) {
+    CHECK_RUNS(end_a_stream);
+    check_seeds(end_a_stream, 10, (haft_io_simulation_t){.network = true});
 }
 
 static void *receive_in_vain(void *got) {
@@ -280,6 +316,7 @@ int main(void) {
     RUN(waitall_waits_for_all_of_a_message);
     RUN(waitall_peeks_at_all_of_a_message);
     RUN(waitall_ends_with_the_stream);
+    RUN(the_end_of_a_stream_is_told_as_by_the_system);
     RUN(a_cancel_leaves_waitall_what_it_has);
     RUN(dontwait_does_not_wait_and_what_is_not_simulated_is_refused);
     RUN(a_simulation_that_has_not_begun_has_no_seed_to_print);

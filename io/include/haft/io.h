@@ -897,6 +897,10 @@ uint64_t haft_io_seed(void);
  * end_output and close. Data flows in both directions; each holds 4096 bytes. Descriptors are passed along, of the
  * simulation and real ones (haft_io_send_descriptor); other control data is -EOPNOTSUPP. Returns 0, or -ENOMEM.
  * MSG_PEEK, MSG_WAITALL and MSG_DONTWAIT are heeded; MSG_OOB and the like are -EOPNOTSUPP.
+ *
+ * Errors and events are those of a Unix socket, also for connections over TCP: when the other end was closed, a poll
+ * says POLLHUP, a write is -EPIPE at once, and a read after what has come is 0; if that end was closed with bytes
+ * that it had not read, the read is -ECONNRESET once, and then 0.
  */
 int haft_io_simulated_pair(int ends[2]);
 /* The stream breaks: from now on both ends get -ECONNRESET. */
