@@ -368,7 +368,8 @@ void haft_io_scope_take_returned(haft_io_scope_t *home);
 
 void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_io_scope_t *outer,
                          const haft_io_scope_options_t *options, bool opener_moves);
-/* Waits for the tasks and takes the scope out of its outer one. True: it has waited. */
+/* Waits for the tasks, except in a child of fork, and takes the scope out of its outer one. True: there were tasks to
+   wait for. */
 bool haft_io_scope_finish(haft_io_scope_t *scope);
 static inline const char *haft_io_scope_name(const haft_io_scope_t *scope) {
     return scope->name != NULL ? scope->name : "";

@@ -171,14 +171,11 @@ bool haft_io_scope_finish(haft_io_scope_t *scope) {
     haft_io_scope_merge(scope);
     haft_io_lock_scope(scope);
     bool waits = __atomic_load_n(&scope->live, __ATOMIC_ACQUIRE) != 0;
-    if (HAFT_IO_UNLIKELY(waits && haft_io_is_in_child(scope->owner))) {
-        haft_io_unlock_scope(scope);
-        haft_io_waits_in_child(scope->owner);
-    }
-    if (waits)
+    bool can_wait = !haft_io_is_in_child(scope->owner);
+    if (waits && can_wait)
         scope->closer = &cell;
     haft_io_unlock_scope(scope);
-    if (waits) {
+    if (waits && can_wait) {
         bool timed = haft_io_linked(&scope->timer.link);
         scope->owner->runner->stays += timed; /* with the timer, which may still come */
         haft_io_cell_wait(&cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "the tasks of its scope");
@@ -318,10 +315,11 @@ static void check_leaver(const haft_io_scope_t *scope) {
                        haft_io_task_name(owner), haft_io_scope_name(scope));
 }
 
-/* True: it has waited for tasks. */
+/* True: it has waited for tasks. In a child of fork they do not run: the scope ends, and the wait is reported. */
 static bool leave(haft_io_scope_t *scope) {
     check_leaver(scope);
-    haft_io_runner_t *runner = scope->owner->runner;
+    const haft_io_task_t *owner = scope->owner;
+    haft_io_runner_t *runner = owner->runner;
     runner->unwinding = scope->owner_unwinding;
     runner->returns_cancels = scope->owner_returns_cancels;
     if (runner->listed)
@@ -330,6 +328,8 @@ static bool leave(haft_io_scope_t *scope) {
     bool waited = haft_io_scope_finish(scope);
     scope->owner = NULL;
     tell_end(&scope->on_cancel);
+    if (waited)
+        haft_io_check_may_wait(owner);
     return waited;
 }
 
@@ -492,11 +492,7 @@ static void *run_call(void *argument) {
 
 static void *run_several(void *argument) {
     haft_io_several_t *several = argument;
-    haft_io_scope_t *scope = haft_io_this_scope();
-    if (scope == NULL)
-        haft_io_misuse(
-            "Several calls are run as tasks outside of a scheduler: call this under haft_io_run.");
-    scope->several = several;
+    haft_io_this_scope()->several = several;
     for (size_t i = 0; i < several->count; i++) {
         several->calls[i].result = NULL;
         if (haft_io_spawn(run_call, &several->calls[i]) != 0)
@@ -505,13 +501,22 @@ static void *run_several(void *argument) {
     return NULL;
 }
 
+/* Here, since an error handler cannot leave the body of a scope. */
+static void check_tasks_can_run(void) {
+    if (haft_io_this_task() == NULL)
+        haft_io_misuse(
+            "Several calls are run as tasks outside of a scheduler: call this under haft_io_run.");
+}
+
 int haft_io_all(haft_io_call_t *calls, size_t count) {
+    check_tasks_can_run();
     return haft_io_scope(run_several, &(haft_io_several_t){calls, count, false, -1}, NULL);
 }
 
 int haft_io_first(haft_io_call_t *calls, size_t count) {
     if (count == 0)
         haft_io_misuse("haft_io_first needs a call.");
+    check_tasks_can_run();
     haft_io_several_t several = {calls, count, true, -1};
     int code = haft_io_scope(run_several, &several, NULL);
     return code == -ECANCELED && several.first >= 0 ? several.first : code;

@@ -104,15 +104,26 @@ bool haft_io_try_lock(haft_io_mutex_t *mutex) {
     return was_free;
 }
 
-void haft_io_unlock(haft_io_mutex_t *mutex) {
+/* Takes the mutex's lock, and keeps it; reports a mutex that nobody holds. */
+static void guard_held(haft_io_mutex_t *mutex) {
     haft_io_guard(&mutex->lock);
-    bool held = mutex->held;
+    if (HAFT_IO_LIKELY(mutex->held))
+        return;
+    haft_io_unguard(&mutex->lock);
+    haft_io_misuse("A mutex that is not locked was unlocked.");
+}
+
+/* Gives back the mutex, and its lock. */
+static void release(haft_io_mutex_t *mutex) {
     mutex->held = false;
     if (HAFT_IO_UNLIKELY(mutex->waiting.first != NULL))
         pass_on(mutex);
     haft_io_unguard(&mutex->lock);
-    if (HAFT_IO_UNLIKELY(!held))
-        haft_io_misuse("A mutex that is not locked was unlocked.");
+}
+
+void haft_io_unlock(haft_io_mutex_t *mutex) {
+    guard_held(mutex);
+    release(mutex);
 }
 
 /* ---- Semaphores ---- */
@@ -149,13 +160,15 @@ void haft_io_release(haft_io_semaphore_t *semaphore) {
 
 /* ---- Conditions ---- */
 
+/* The waiter takes its place under the mutex's lock: a mistake is reported before anything has changed. */
 int haft_io_wait_until(haft_io_condition_t *condition, haft_io_mutex_t *mutex, int64_t deadline) {
-    haft_io_guard(&condition->lock);
-    haft_io_cell_t cell = haft_io_cell_to_wait(&condition->lock);
+    guard_held(mutex);
+    haft_io_cell_t cell = haft_io_cell_to_wait(&mutex->lock);
     haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
+    haft_io_guard(&condition->lock);
     haft_io_take_place(&condition->waiting, &place);
     haft_io_unguard(&condition->lock);
-    haft_io_unlock(mutex);
+    release(mutex);
     uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline, "a condition");
     if (outcome != HAFT_IO_WOKEN) {
         haft_io_guard(&condition->lock);
