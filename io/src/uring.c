@@ -163,8 +163,9 @@ static void prepare_send(struct io_uring_sqe *entry, int descriptor, const void 
 static void prepare(struct io_uring_sqe *entry, const haft_io_operation_t *o, int nature) {
     if (nature == HAFT_IO_SOCKET && sends(o))
         prepare_send(entry, o->descriptor, o->buffer, o->size);
-    else if (nature == HAFT_IO_SOCKET)
-        io_uring_prep_recv(entry, o->descriptor, o->buffer, at_once(o->size), o->flags);
+    else if (nature == HAFT_IO_SOCKET) /* MSG_WAITALL would repeat a peek, and join packets */
+        io_uring_prep_recv(entry, o->descriptor, o->buffer, at_once(o->size),
+                           o->flags & ~MSG_WAITALL);
     else if (o->kind == HAFT_IO_READ)
         io_uring_prep_read(entry, o->descriptor, o->buffer, at_once(o->size), (uint64_t)-1);
     else

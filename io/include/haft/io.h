@@ -481,8 +481,9 @@ int haft_io_pipe(int ends[2]); /* as pipe(2): [0] to read from, [1] to write to 
 
 /* ---- Sockets -------------------------------------------------------------------------------- */
 
-/* `flags` are those of recv(2) and send(2): with MSG_DONTWAIT it is -EAGAIN if the task would have to wait. A broken
-   connection is -EPIPE, without a signal. */
+/* `flags` are those of recv(2) and send(2): with MSG_DONTWAIT it is -EAGAIN if the task would have to wait. MSG_PEEK
+   waits for something to look at, also with MSG_WAITALL, and not for more. A broken connection is -EPIPE, without a
+   signal. */
 ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags);
 ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags);
 ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
