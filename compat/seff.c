@@ -63,9 +63,15 @@ void seff_check_id(effect_id id) {
 static HAFTI_COLD void no_coroutine(const seff_coroutine_t *k, const char *function) {
     char message[MESSAGE];
     format_text(message, sizeof message, "%s was given %s.%s", function,
-                k == NULL ? "no coroutine (NULL)" : "a coroutine that has been released or deleted",
+                k == NULL             ? "no coroutine (NULL)"
+                : k->function == NULL ? "a coroutine that has been released or deleted"
+                                      : "a coroutine that has finished",
                 "");
     fail(k == NULL ? HAFT_ERROR_BAD_ARGUMENT : HAFT_ERROR_NOT_RESUMABLE, NULL, message);
+}
+/* It has finished, and has not been released. */
+static bool has_no_stack(const seff_coroutine_t *k) {
+    return k->fiber == NULL && k->function != NULL;
 }
 static inline void check_coroutine(const seff_coroutine_t *k, const char *function) {
     if (HAFTI_UNLIKELY(k == NULL || k->fiber == NULL))
@@ -204,11 +210,27 @@ static const haft_handles_t *set_of(effect_set mask) {
 
 /* ---- Resuming and yielding ---- */
 
+/* Whether the coroutine lies on the stack of its fiber (place_in). */
+static bool lies_inside(const seff_coroutine_t *k, const haft_fiber_t *fiber) {
+    return (const char *)k > fiber->low && (const char *)k < (const char *)fiber;
+}
+
 /* Keeps the inlined seff_resume from a coroutine that has ended. If a program does pass this set,
    it is told all the same. */
 static void ended(seff_coroutine_t *k) {
     k->state = FINISHED;
     k->handled = 0x9e3779b97f4a7c15u;
+}
+
+/* A program may forget a coroutine that has finished, or initialise it again without a release: it
+   keeps no stack, unless it lies there. */
+static void finished(seff_coroutine_t *k) {
+    haft_fiber_t *fiber = k->fiber;
+    ended(k);
+    if (lies_inside(k, fiber))
+        return;
+    k->fiber = NULL;
+    haft_fiber_drop(fiber);
 }
 
 /* Another set than the one before, and what cannot be resumed. */
@@ -230,13 +252,16 @@ seff_request_t seff_resume_slow(seff_coroutine_t *k, void *argument, effect_set 
 /* A request that did not come by one of the descriptors: the coroutine has ended, or was sent a
    number that is no effect's. */
 seff_request_t seff_other_request(seff_coroutine_t *k, haft_request_t request) {
-    bool finished = haft_fiber_state(k->fiber) == HAFT_FIBER_FINISHED;
-    if (finished)
-        ended(k);
-    else
-        k->state = PAUSED;
-    if (request.effect == HAFT_ID(return ) || request.effect == &numbered)
-        return (seff_request_t){k->left_by, finished ? k->left : request.payload};
+    bool has_finished = haft_fiber_state(k->fiber) == HAFT_FIBER_FINISHED;
+    if (request.effect == HAFT_ID(return ) || request.effect == &numbered) {
+        seff_request_t sent = {k->left_by, has_finished ? k->left : request.payload};
+        if (has_finished)
+            finished(k);
+        else
+            k->state = PAUSED;
+        return sent;
+    }
+    k->state = has_finished ? FINISHED : PAUSED;
     fail_with(
         HAFT_ERROR_BAD_ARGUMENT, request.effect,
         "seff_resume was sent the effect '%s' (%s), which has no number: it is one of haft.h. "
@@ -306,9 +331,10 @@ static void begin(seff_coroutine_t *k, haft_fiber_t *fiber) {
 }
 
 static bool init(seff_coroutine_t *k, haft_fiber_t *fiber, seff_start_fun_t *function,
-                 void *argument) {
+                 void *argument, size_t stack_size) {
     k->function = function;
     k->argument = argument;
+    k->stack_size = stack_size;
     k->left_large = NULL;
     begin(k, fiber);
     return true;
@@ -325,7 +351,7 @@ bool seff_coroutine_init_sized(seff_coroutine_t *k, seff_start_fun_t *function, 
     haft_fiber_t *fiber = make_fiber(stack_size, k);
     if (fiber == NULL)
         return false;
-    return init(k, fiber, function, argument);
+    return init(k, fiber, function, argument, stack_size);
 }
 
 bool seff_coroutine_init(seff_coroutine_t *k, seff_start_fun_t *function, void *argument) {
@@ -354,7 +380,7 @@ seff_coroutine_t *seff_coroutine_new_sized(seff_start_fun_t *function, void *arg
     }
     if (!SEGMENTED)
         k = place_in(fiber);
-    init(k, fiber, function, argument);
+    init(k, fiber, function, argument, stack_size);
     return k;
 }
 
@@ -363,9 +389,15 @@ seff_coroutine_t *seff_coroutine_new(seff_start_fun_t *function, void *argument)
 }
 
 void seff_coroutine_reset(seff_coroutine_t *k) {
+    if (k != NULL && has_no_stack(k)) {
+        haft_fiber_t *made = make_fiber(k->stack_size, k);
+        if (made != NULL)
+            begin(k, made);
+        return;
+    }
     check_coroutine(k, "seff_coroutine_reset");
     haft_fiber_t *fiber = k->fiber;
-    bool inside = (char *)k > fiber->low && (char *)k < (char *)fiber;
+    bool inside = lies_inside(k, fiber);
     haft_fiber_reset(fiber, run, k);
     if (inside) {
         seff_coroutine_t kept = *k; /* to Valgrind the place is new */
@@ -386,7 +418,8 @@ static void drop(seff_coroutine_t *k) {
 }
 
 void seff_coroutine_release(seff_coroutine_t *k) {
-    check_coroutine(k, "seff_coroutine_release");
+    if (k == NULL || !has_no_stack(k))
+        check_coroutine(k, "seff_coroutine_release");
     if (k->state != FINISHED)
         drop(k);
     if (HAFTI_UNLIKELY(k->left_large != NULL))
@@ -394,6 +427,7 @@ void seff_coroutine_release(seff_coroutine_t *k) {
     k->left_large = NULL;
     haft_fiber_t *fiber = k->fiber;
     k->fiber = NULL;
+    k->function = NULL;
     ended(k);
     haft_fiber_drop(fiber); /* and `k` itself, if it lies in there */
 }
@@ -408,18 +442,26 @@ void seff_coroutine_delete(seff_coroutine_t *k) {
 
 /* ---- The chain ---- */
 
-static seff_coroutine_t *coroutine_of(const haft_fiber_t *fiber) {
+/* What asks for no room: what it calls has enough on the last bytes of a segment, as every perform
+   has. */
+#ifdef SEFF_SEGMENTED
+#    define ON_THE_LAST_BYTES __attribute__((no_split_stack))
+#else
+#    define ON_THE_LAST_BYTES
+#endif
+
+ON_THE_LAST_BYTES static seff_coroutine_t *coroutine_of(const haft_fiber_t *fiber) {
     return fiber != NULL && fiber->function == run ? fiber->argument : NULL;
 }
 
-seff_coroutine_t *seff_current_coroutine(void) {
+ON_THE_LAST_BYTES seff_coroutine_t *seff_current_coroutine(void) {
     const haft_fiber_t *fiber = haft_fiber_current();
     while (fiber != NULL && coroutine_of(fiber) == NULL)
         fiber = haft_fiber_parent(fiber);
     return coroutine_of(fiber);
 }
 
-void *seff_current_stack_top(void) {
+ON_THE_LAST_BYTES void *seff_current_stack_top(void) {
     const seff_coroutine_t *k = seff_current_coroutine();
     if (hafti_segments_limit() != 0)
         return (void *)hafti_segments_limit();

@@ -26,12 +26,13 @@ typedef enum seff_coroutine_state {
 
 /* May be a local variable; must not be copied while in use. Only `state` is for programs to read. */
 typedef struct seff_coroutine {
-    struct haft_fiber *fiber; /* NULL: released */
+    struct haft_fiber *fiber; /* NULL: finished, or released */
     effect_set handled;       /* the set that the fiber handles, while the coroutine can be resumed;
                                  afterwards one that a program does not pass */
     seff_coroutine_state_t state;
-    seff_start_fun_t *function;
+    seff_start_fun_t *function; /* NULL: released */
     void *argument;
+    size_t stack_size; /* as it was asked for */
     effect_id left_by; /* what its last request says, where that does not come from a descriptor: */
     void *left;        /* the result, or the payload of the effect that ended it, */
     void *left_large;  /* allocated, if there is no room for it here: */

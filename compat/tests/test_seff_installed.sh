@@ -66,6 +66,8 @@ for compiler in gcc clang; do
   libs="$(pkg-config --libs haft-seff-segmented) -pthread"
   # Whatever the linker, where functions of the system are wrapped.
   bfd=$(echo "$libs" | sed 's/-fuse-ld=gold//')
+  $compiler -w -O2 $flags "$folder/installed/current.c" -o "$work/current" $bfd
+  prints "current, $compiler" "$(line "0 segments" "0 wrong")" "$work/current"
   for level in -O0 -O2; do
     for link in "$bfd" "$bfd -static" "$libs"; do
       $compiler -w $level $flags "$folder/installed/deep.c" -o "$work/deep" $link

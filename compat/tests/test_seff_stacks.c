@@ -46,6 +46,55 @@ static void a_large_size_is_had(void) {
     seff_coroutine_release(&k);
 }
 
+static void *returns(void *argument) {
+    return argument;
+}
+static void *exits(void *argument) {
+    seff_exit(argument, EFF_ID(wait_here), NULL);
+}
+
+static void a_coroutine_that_has_finished_keeps_no_stack(void) {
+    size_t stacks = haft_pool_report().stacks;
+    for (int i = 0; i < COROUTINES; i++) {
+        seff_coroutine_t k;
+        seff_coroutine_init(&k, i % 2 ? returns : exits, &k);
+        seff_resume(&k, NULL, HANDLES(wait_here));
+        CHECK(k.state == FINISHED);
+        CHECK_EQUAL(haft_pool_report().stacks, stacks);
+        if (i % 4 == 0)
+            seff_coroutine_release(&k);
+    }
+}
+
+static void a_coroutine_that_has_finished_can_be_reset(void) {
+    seff_coroutine_t k;
+    seff_coroutine_init_sized(&k, recurses, (void *)4000, 32 * 1024 * 1024);
+    for (int i = 0; i < 3; i++) {
+        CHECK(seff_finished(seff_resume(&k, NULL, 0)));
+        seff_coroutine_reset(&k);
+        CHECK(k.state == PAUSED);
+    }
+    seff_coroutine_release(&k);
+}
+
+static void resumes_finished(void) {
+    seff_coroutine_t k;
+    seff_coroutine_init(&k, returns, NULL);
+    seff_resume(&k, NULL, 0);
+    seff_resume(&k, NULL, 0);
+}
+static void releases_twice(void) {
+    seff_coroutine_t k;
+    seff_coroutine_init(&k, returns, NULL);
+    seff_resume(&k, NULL, 0);
+    seff_coroutine_release(&k);
+    seff_coroutine_release(&k);
+}
+static void the_use_of_one_without_a_stack_is_reported(void) {
+    CHECK_ABORTS(resumes_finished, "seff_resume was given a coroutine that has finished");
+    CHECK_ABORTS(releases_twice, "a coroutine that has been released or deleted");
+}
+
 static void overflows(void) {
     seff_resume(seff_coroutine_new(recurses, (void *)1000000), NULL, 0);
 }
@@ -75,6 +124,9 @@ static void an_effect_that_nobody_handles_is_told_in_the_words_of_libseff(void) 
 int main(void) {
     RUN(a_small_size_is_a_first_size);
     RUN(a_large_size_is_had);
+    RUN(a_coroutine_that_has_finished_keeps_no_stack);
+    RUN(a_coroutine_that_has_finished_can_be_reset);
+    RUN(the_use_of_one_without_a_stack_is_reported);
     RUN(an_overflow_says_how_to_have_more);
     RUN(an_effect_that_nobody_handles_is_told_in_the_words_of_libseff);
     return check_end();

@@ -94,9 +94,13 @@ HAFTI_API const char *haft_version(void);
 
 /* Hot paths are compiled into programs, and with them the layout of fibers and handlers. A library
    with another layout does not have this symbol: the program does not link with it, or does not
-   start. */
+   start. (In assembly, because gcc without optimisation would leave the assembler in the section of
+   a variable, and file-scope assembly of the program would land there.) */
 extern HAFTI_API const char haft_abi_0_2;
-__attribute__((used)) static const char *const hafti_abi_of_this_file = &haft_abi_0_2;
+__asm__(".pushsection .data.rel.ro, \"aw\"\n\t"
+        ".balign 8\n\t"
+        ".quad haft_abi_0_2\n\t"
+        ".popsection");
 
 /* ---- Effects (§2.1) ------------------------------------------------------------------------- */
 

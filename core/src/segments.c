@@ -62,7 +62,7 @@ enum {
     LARGEST = SMALLEST << (CLASSES - 1),
     CARVED = 64 * 1024, /* up to this size segments are carved from chunks that stay mapped */
     CHUNK = 1024 * 1024,
-    KEPT = 8 * 1024 * 1024, /* bytes of larger segments that wait for reuse */
+    KEPT = 64 * 1024 * 1024, /* of larger segments as many bytes wait for reuse, or as are in use */
     SLOT = 16,
     /* Alloca does not lower the stack pointer further than this below the limit word: a frame of
        the size that asks no one, and four slots. The rest of the slack remains for calls. */
@@ -120,7 +120,7 @@ typedef struct size_class {
 static struct {
     pthread_mutex_t lock;
     size_class_t classes[CLASSES];
-    size_t kept; /* bytes of free memory in classes larger than CARVED */
+    size_t kept, used; /* bytes in classes larger than CARVED: of free memory, and in use */
     haft_segments_statistics_t statistics;
 } allocator = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -174,6 +174,7 @@ static void *take(size_t *size) {
     pthread_mutex_lock(&allocator.lock);
     void *memory =
         *size > LARGEST ? map(*size) : take_from_class(&allocator.classes[class_of(*size)], *size);
+    allocator.used += memory && *size > CARVED && *size <= LARGEST ? *size : 0;
     allocator.statistics.taken++;
     pthread_mutex_unlock(&allocator.lock);
     if (!memory) {
@@ -185,7 +186,10 @@ static void *take(size_t *size) {
 static void give(void *memory, size_t size) {
     pthread_mutex_lock(&allocator.lock);
     allocator.statistics.given++;
-    if (size > LARGEST || (size > CARVED && allocator.kept + size > KEPT)) {
+    bool large = size > CARVED && size <= LARGEST;
+    size_t most = allocator.used > KEPT ? allocator.used : KEPT;
+    allocator.used -= large ? size : 0;
+    if (size > LARGEST || (large && allocator.kept + size > most)) {
         munmap(memory, size);
         allocator.statistics.mapped -= size;
     } else {
@@ -193,7 +197,7 @@ static void give(void *memory, size_t size) {
         free_memory_t *free = memory;
         free->next = class->free;
         class->free = free;
-        allocator.kept += size > CARVED ? size : 0;
+        allocator.kept += large ? size : 0;
     }
     pthread_mutex_unlock(&allocator.lock);
 }

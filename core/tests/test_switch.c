@@ -7,6 +7,15 @@
 #define _GNU_SOURCE
 #include <haft.h>
 
+/* Before anything else of this file: in the section that the header leaves behind, where gcc puts
+   file-scope assembly without optimisation. */
+#ifdef __x86_64__
+__asm__(".globl assembled_function\nassembled_function:\n\tmovl $42, %eax\n\tret\n");
+#else
+__asm__(".globl assembled_function\nassembled_function:\n\tmov w0, #42\n\tret\n");
+#endif
+int assembled_function(void);
+
 #include "check.h"
 
 #include <alloca.h>
@@ -375,6 +384,12 @@ static void frame_pointers_lead_through_nested_fibers(void) {
     CHECK(trace.frames[trace.frame_count - 1] == frame_of_the_test);
 }
 
+/* ---- The header ---- */
+
+static void file_scope_assembly_after_the_header_is_code(void) {
+    CHECK(assembled_function() == 42);
+}
+
 int main(void) {
     RUN(registers_keep_their_values_on_both_sides);
     RUN(registers_keep_their_values_when_a_fiber_is_unwound);
@@ -385,6 +400,7 @@ int main(void) {
     RUN(frames_of_unknown_size_are_found_again);
     RUN(backtraces_lead_through_nested_fibers);
     RUN(frame_pointers_lead_through_nested_fibers);
+    RUN(file_scope_assembly_after_the_header_is_code);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

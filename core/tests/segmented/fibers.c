@@ -449,6 +449,36 @@ static void segments_are_given_back(void) {
     CHECK_EQUAL(after.mapped, before.mapped);
 }
 
+static __attribute__((noinline)) long ask_in_a_wide_frame(void) {
+    volatile char frame[70 * 1024];
+    frame[0] = 1;
+    return HAFT_PERFORM(ask, 1) + frame[0];
+}
+
+static void *asks_in_a_wide_frame(void *argument) {
+    (void)argument;
+    return (void *)ask_in_a_wide_frame();
+}
+
+static void ask_in_wide_frames_at_once(void) {
+    enum { COUNT = 300 };
+    haft_fiber_t *fibers[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        fibers[i] = segmented(asks_in_a_wide_frame, NULL);
+        haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(ask));
+    }
+    for (int i = 0; i < COUNT; i++)
+        haft_fiber_drop(fibers[i]);
+}
+
+static void segments_of_fibers_that_are_made_again_wait_for_them(void) {
+    ask_in_wide_frames_at_once();
+    size_t mapped = haft_segments_statistics().mapped;
+    ask_in_wide_frames_at_once();
+    CHECK_EQUAL(haft_segments_statistics().mapped, mapped);
+    CHECK(mapped >= 300 * 70 * 1024);
+}
+
 /* From a stack of so many small frames. */
 static __attribute__((noinline)) long ask_below(long frames) {
     volatile char frame = 1;
@@ -709,6 +739,7 @@ int main(void) {
     RUN(throwing_unwinds_segments);
     RUN(discontinuing_calls_on_the_fiber);
     RUN(segments_are_given_back);
+    RUN(segments_of_fibers_that_are_made_again_wait_for_them);
     RUN(dropping_writes_to_no_other_fiber);
     RUN(foreign_functions_run_where_there_is_room);
     RUN(foreign_functions_resume_fibers);
