@@ -9,7 +9,7 @@ export HAFT_BUILD_ROOT JOBS
 # $(call build,preset): configure and build a preset; its output shows only if it fails.
 build = @sh tools/build.sh $(1)
 
-.PHONY: all demo test bench install format clean
+.PHONY: all demo test bench install uninstall dist format clean
 
 all:
 	$(call build,release)
@@ -20,7 +20,7 @@ demo:
 	@sh tools/demo.sh "$(HAFT_BUILD_ROOT)/release"
 
 test:
-	@sh tools/setup.sh test
+	@sh tools/setup.sh $(if $(CI),ci,test)
 	@sh tools/run-tests.sh
 
 bench:
@@ -29,10 +29,18 @@ bench:
 	@python3 bench/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"
 	@python3 bench/io/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"
 
-# DESTDIR is honoured, and nothing is fetched or installed for the build, as packagers expect.
+# DESTDIR is honoured, and no package is fetched or installed for the build, as packagers expect.
 install:
-	$(call build,release)
-	@cmake --install "$(HAFT_BUILD_ROOT)/release" --prefix "$(abspath $(PREFIX))"
+	@HAFT_BUILD_PROGRESS=1 sh tools/build.sh install
+	@cmake --install "$(HAFT_BUILD_ROOT)/install" --prefix "$(abspath $(PREFIX))"
+
+# Removes what the last `make install` of this folder has installed; DESTDIR is honoured.
+uninstall:
+	@sh tools/uninstall.sh "$(HAFT_BUILD_ROOT)/install/install_manifest.txt"
+
+# The release's archive, from what is committed: it builds and tests itself without git.
+dist:
+	@sh tools/dist.sh "$(HAFT_BUILD_ROOT)"
 
 format:
 	@sh tools/setup.sh format

@@ -15,6 +15,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
+# Installed libraries lie in one folder, and find each other there.
+set(CMAKE_INSTALL_RPATH "$ORIGIN")
+
 # C frames need unwind tables and cleanup actions (-fexceptions): dropping a suspended fiber
 # unwinds through them. Frame pointers let profilers walk from a fiber into its parents.
 add_compile_options(
@@ -59,11 +62,12 @@ function(haft_glob result)
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
-# Whether this build is one of those that a NOT_IN names. One that is HAFT_BRIEF repeats what depends on the compiler
-# alone, such as a script that compiles programs by options of its own.
-function(haft_is_in result configurations)
+# Whether a NOT_IN names this build: by its configuration, by `repeats` if it is HAFT_BRIEF, or by `clang`, which
+# leaves out what does not depend on the compiler.
+function(haft_is_in result names)
   set(is_in OFF)
-  if(HAFT_CONFIGURATION IN_LIST configurations OR (HAFT_BRIEF AND "repeats" IN_LIST configurations))
+  if(HAFT_CONFIGURATION IN_LIST names OR (HAFT_BRIEF AND "repeats" IN_LIST names)
+      OR (CMAKE_C_COMPILER_ID MATCHES Clang AND "clang" IN_LIST names))
     set(is_in ON)
   endif()
   set(${result} ${is_in} PARENT_SCOPE)
@@ -95,7 +99,7 @@ endif()
 # haft_test(NAME SOURCES file... [DEFS NAME=VALUE...] [OPTIONS flag...] [LIBS target...] [SHARED]
 #           [NOT_IN configuration...] [LABELS label...] [TIMEOUT seconds] [SERIAL] [STRICT_CPP])
 # A test program test_NAME, registered as NAME. It passes if it exits 0. NOT_IN leaves it out where
-# it cannot work, or need not run: address, thread, valgrind, emulator (a cross build) or repeats.
+# it cannot work, or need not run: address, thread, valgrind, emulator (a cross build), repeats or clang.
 # SHARED links libhaft.so instead of libhaft.a; SERIAL runs it with no other test beside it;
 # STRICT_CPP makes it one of those that HAFT_STRICT_CPP changes.
 function(haft_test name)

@@ -35,6 +35,9 @@ if(TARGET haft_split)
 endif()
 install(FILES "${PROJECT_BINARY_DIR}/haft.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
+configure_file("${PROJECT_SOURCE_DIR}/cmake/tell_paths.cmake.in" "${PROJECT_BINARY_DIR}/tell_paths.cmake" @ONLY)
+install(SCRIPT "${PROJECT_BINARY_DIR}/tell_paths.cmake")
+
 file(GLOB documents CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md"
   "${PROJECT_SOURCE_DIR}/CHANGELOG.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run-tests.sh [CONFIGURATION...]: build and test each configuration, a line each, then the totals.
-# Without arguments: a few configurations that find most mistakes, or with CI=true all of them. OCaml 4.14 is
-# among the few where its compiler has been made before.
+# run-tests.sh [CONFIGURATION...]: build and test each configuration, then print the totals. It says what
+# it begins to do, and how long it has been at work.
+# Without arguments: the configuration that finds most mistakes, or with CI=true all of them.
 # A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. Those of ocaml-VERSION
-# get their compiler from with-ocaml.sh, and test what is in OCaml.
-# HAFT_CAMPAIGN=short|long bounds the tests that can go on for as long as one likes. With CI=true they are long once as
-# the programs are, once with each sanitizer.
+# get their compiler from with-ocaml.sh. docs/HACKING.md says what each is for.
+# HAFT_CAMPAIGN=short|long bounds the tests that can go on for as long as one likes. With CI=true they
+# are long once as the programs are, once with each sanitizer.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -18,38 +18,35 @@ root=$(cd "$root" && pwd)
 totals=$root/test-totals
 rm -f "$totals"
 
-quick='gcc-release gcc-address clang-debug freestanding-gcc'
-full='gcc-debug gcc-release clang-debug clang-release gcc-address clang-address
-  gcc-thread clang-thread valgrind freestanding-gcc freestanding-clang'
+full='gcc-release clang-debug clang-address gcc-thread valgrind gcc-debug clang-release gcc-address
+  clang-thread freestanding-gcc freestanding-clang'
 if [ "$(uname -m)" = x86_64 ]; then
   full="$full aarch64-release freestanding-aarch64-linux-gnu-gcc"
-  # (npm gets the compiler's source.)
-  # (ocaml-4.14, without flambda, is run by hand: it builds a second compiler.)
-  for version in 4.14-flambda; do
-    if [ -f "$root/compilers/ocaml-$version/complete" ]; then
-      full="$full ocaml-$version"
-      quick="$quick ocaml-$version"
-    elif command -v npm >/dev/null; then
-      full="$full ocaml-$version"
-    elif [ "${CI:-}" = true ]; then
-      echo "ocaml-$version is left out: there is no npm"
-    fi
-  done
+  # (npm gets the compiler's source. ocaml-4.14, without flambda, is run by hand.)
+  if [ -f "$root/compilers/ocaml-4.14-flambda/complete" ] || command -v npm >/dev/null; then
+    full="$full ocaml-4.14-flambda"
+  elif [ "${CI:-}" = true ]; then
+    echo 'ocaml-4.14-flambda is left out: there is no npm'
+  fi
   # (apt-get gets the compiler.)
-  if command -v apt-get >/dev/null || [ -f "$root/compilers/ocaml-aarch64/complete" ]; then
+  if [ -f "$root/compilers/ocaml-aarch64/complete" ] || command -v apt-get >/dev/null; then
     full="$full ocaml-aarch64"
   elif [ "${CI:-}" = true ]; then
     echo 'ocaml-aarch64 is left out: there is no apt-get'
   fi
 fi
 
-if [ $# -gt 0 ]; then
-  configurations=$*
-elif [ "${CI:-}" = true ]; then
-  configurations=$full
-else
-  configurations=$quick
+if [ $# -eq 0 ]; then
+  if [ "${CI:-}" = true ]; then
+    # shellcheck disable=SC2086 # a list
+    set -- $full
+  else
+    set -- quick
+  fi
 fi
+count=$#
+number=0
+started=$(date +%s)
 
 # The address and thread sanitizers of older compilers refuse the wide address randomisation of
 # newer kernels.
@@ -61,11 +58,17 @@ fi
 passed_total=0
 failed_total=0
 
-# summary CONFIGURATION PASSED FAILED SKIPPED STARTED
+# say WORD...: a line with the step's number and the minutes and seconds since the start.
+say() {
+  elapsed=$(($(date +%s) - started))
+  printf '[%d/%d %2d:%02d] %s\n' "$number" "$count" $((elapsed / 60)) $((elapsed % 60)) "$*"
+}
+
+# summary CONFIGURATION PASSED FAILED SKIPPED
 summary() {
   skipped=
   [ "$4" -eq 0 ] || skipped=", $4 cannot run here"
-  printf '%-36s %3d passed, %d failed%s (%d s)\n' "$1" "$2" "$3" "$skipped" $(($(date +%s) - $5))
+  say "$1: $2 passed, $3 failed$skipped"
   passed_total=$((passed_total + $2))
   failed_total=$((failed_total + $3))
 }
@@ -89,27 +92,25 @@ junit_count() {
 }
 
 run_preset() {
-  started=$(date +%s)
   with=
   prefix=
-  labels=
   case $1 in
   *-address | *-thread) prefix=$fixed_addresses ;;
-  ocaml-*)
-    with="sh tools/with-ocaml.sh ${1#ocaml-}"
-    labels='ocaml|semantics'
-    ;;
+  ocaml-*) with="sh tools/with-ocaml.sh ${1#ocaml-}" ;;
   esac
+  say "$1: building"
   if ! $with sh tools/build.sh "$1"; then
-    summary "$1" 0 1 0 "$started"
+    summary "$1" 0 1 0
     return
   fi
+  say "$1: testing"
   log=$root/$1.test.log
   report=$root/$1.junit.xml
   rm -f "$report"
+  # Many tests wait, most of the time: twice as many as processors run at once.
   # shellcheck disable=SC2086 # the prefixes are commands with arguments, or nothing
   HAFT_CAMPAIGN=${HAFT_CAMPAIGN:-$(campaign_of "$1")} \
-    $with $prefix ctest --test-dir "$root/$1" --parallel "$JOBS" ${labels:+--label-regex "$labels"} \
+    $with $prefix ctest --test-dir "$root/$1" --parallel $((JOBS * 2)) \
     --output-on-failure --output-junit "$report" >"$log" 2>&1
   status=$?
   tests=$(junit_count tests "$report" 2>/dev/null)
@@ -124,15 +125,12 @@ run_preset() {
   if [ "$failed" -gt 0 ]; then
     show_failures "$log"
   fi
-  summary "$1" $((tests - failed - skipped)) "$failed" "$skipped" "$started"
+  summary "$1" $((tests - failed - skipped)) "$failed" "$skipped"
 }
 
 # libhaft without libc or virtual memory, built in the folder it is given by a script of its own
 # with $CC, and run there under $HAFT_LAUNCHER.
 run_freestanding() {
-  script=core/tests/freestanding/run.sh
-  [ -f "$script" ] || return 0
-  started=$(date +%s)
   log=$root/$1.test.log
   mkdir -p "$root/$1"
   compiler=${1#freestanding-}
@@ -140,15 +138,16 @@ run_freestanding() {
   case $compiler in
   aarch64-*) launcher='qemu-aarch64 -L /usr/aarch64-linux-gnu' ;;
   esac
-  if CC=$compiler HAFT_LAUNCHER=$launcher sh "$script" "$root/$1" >"$log" 2>&1; then
-    summary "$1" 1 0 0 "$started"
+  if CC=$compiler HAFT_LAUNCHER=$launcher sh core/tests/freestanding/run.sh "$root/$1" >"$log" 2>&1; then
+    summary "$1" 1 0 0
   else
     cat "$log"
-    summary "$1" 0 1 0 "$started"
+    summary "$1" 0 1 0
   fi
 }
 
-for configuration in $configurations; do
+for configuration; do
+  number=$((number + 1))
   case $configuration in
   freestanding-*) run_freestanding "$configuration" ;;
   *) run_preset "$configuration" ;;

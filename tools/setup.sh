@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# setup.sh build|demo|test|bench|format: make sure that the Debian or Ubuntu packages which that
+# setup.sh build|demo|test|ci|bench|format: make sure that the Debian or Ubuntu packages which that
 # command needs are installed. Touches no network when none is missing. As root, or with sudo that
 # asks no password, it installs the missing ones; otherwise it names them and exits 1.
 #
@@ -23,17 +23,19 @@ clang_runtime() {
 packages() {
   build='gcc g++ libc6-dev cmake liburing-dev?'
   ocaml='ocaml|ocaml-nox? ocaml-findlib? ocaml-compiler-libs|libcompiler-libs-ocaml-dev?'
+  test="$build ninja-build ccache? binutils gdb pkgconf|pkg-config python3 $ocaml libqcheck-core-ocaml-dev?"
+  test="$test libalcotest-ocaml-dev?"
   case $1 in
   build) echo "$build" ;;
   demo) echo "$build wordnet-base $ocaml" ;;
   bench) echo "$build libboost-context-dev libboost-coroutine-dev? libboost-fiber-dev? python3 $ocaml liblwt-ocaml-dev? binutils golang-go? cargo? libuv1-dev?" ;;
   format) echo clang-format ;;
-  test)
-    echo "$build binutils clang $(clang_runtime) gdb libc6-dbg? pkgconf|pkg-config valgrind"
-    echo 'python3 libboost-context-dev clang-format ccache?'
-    echo "$ocaml ocaml-dune? libppxlib-ocaml-dev? libqcheck-core-ocaml-dev? libalcotest-ocaml-dev?"
-    echo 'libcurl4-openssl-dev|libcurl4-gnutls-dev? libpq-dev? postgresql? libhiredis-dev? redis-server? libssl-dev? libhttp-parser-dev?'
-    echo 'liblwt-ocaml-dev? libppx-deriving-ocaml-dev? libppx-import-ocaml-dev? opam?'
+  test) echo "$test" ;;
+  ci)
+    echo "$test clang $(clang_runtime) libc6-dbg? valgrind libboost-context-dev clang-format"
+    echo 'ocaml-dune? libppxlib-ocaml-dev? liblwt-ocaml-dev? libppx-deriving-ocaml-dev? libppx-import-ocaml-dev? opam?'
+    echo 'libcurl4-openssl-dev|libcurl4-gnutls-dev? libpq-dev? postgresql? libhiredis-dev? redis-server? libssl-dev?'
+    echo 'libhttp-parser-dev?'
     if [ "$(uname -m)" = x86_64 ]; then
       echo 'qemu-user|qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu'
       echo 'libc6-dev-arm64-cross'
@@ -84,7 +86,7 @@ missing_packages() {
   done
 }
 
-command_name=${1:?usage: setup.sh build|demo|test|bench|format}
+command_name=${1:?usage: setup.sh build|demo|test|ci|bench|format}
 packages "$command_name" >/dev/null || exit 2
 
 if ! command -v dpkg-query >/dev/null 2>&1; then

@@ -54,6 +54,23 @@ for program in c_haft c_haft_static cpp_haft cpp_haft_static; do
   expect_42 "$work/build/$program"
 done
 
+step a component that does not exist
+mkdir "$work/nonsense"
+printf 'cmake_minimum_required(VERSION 3.21)\nproject(nonsense C)\nfind_package(haft REQUIRED COMPONENTS nonsense)\n' \
+  >"$work/nonsense/CMakeLists.txt"
+! cmake -S "$work/nonsense" -B "$work/nonsense/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1
+tr -s '\n ' ' ' <"$work/log" | grep -q 'no component nonsense: there are io and posix'
+
+step libraries find each other
+for file in "$libraries"/libhaft*.so; do
+  readelf -d "$file" | grep -q 'RUNPATH.*\[\$ORIGIN\]' || { echo "$file looks elsewhere"; exit 1; }
+done
+
+step uninstall
+cmake --install "$HAFT_BUILD_DIR" --prefix "$work/removed" >/dev/null
+sh ../../../tools/uninstall.sh "$HAFT_BUILD_DIR/install_manifest.txt"
+[ ! -e "$work/removed" ] || { echo 'left behind:'; find "$work/removed"; exit 1; }
+
 step exported symbols
 strays=$(nm -D --defined-only "$library" | awk '{ print $NF }' | grep -Ev '^(hafti?_|HAFT_)' || true)
 [ -z "$strays" ] || { echo "libhaft.so exports: $strays"; exit 1; }
