@@ -281,13 +281,13 @@ static int milliseconds(int64_t nanoseconds) {
 
 static int wait_for_events(int epoll, struct epoll_event *events, int64_t nanoseconds) {
 #ifdef SYS_epoll_pwait2
-    static bool unknown; /* to a kernel before 5.11 */
-    if (nanoseconds > 0 && !__atomic_load_n(&unknown, __ATOMIC_RELAXED)) {
+    static bool missing; /* before Linux 5.11; by a filter of before that */
+    if (nanoseconds > 0 && !__atomic_load_n(&missing, __ATOMIC_RELAXED)) {
         struct timespec limit = {nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
         int count = (int)syscall(SYS_epoll_pwait2, epoll, events, EVENTS_AT_ONCE, &limit, NULL, 0);
-        if (count >= 0 || errno != ENOSYS)
+        if (count >= 0 || !haft_io_is_missing(-errno))
             return count;
-        __atomic_store_n(&unknown, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&missing, true, __ATOMIC_RELAXED);
     }
 #endif
     return epoll_wait(epoll, events, EVENTS_AT_ONCE, milliseconds(nanoseconds));

@@ -707,13 +707,6 @@ void haft_io_watchdog_admit(const haft_io_crew_t *crew);
 
 /* ---- Operations (operations.c) ---- */
 
-/* The process, or the system, has no descriptor left. Nothing tells when it has one again: who needs one asks after a
-   pause. */
-static inline bool haft_io_lacks_descriptor(int code) {
-    return code == -EMFILE || code == -ENFILE;
-}
-#define HAFT_IO_DESCRIPTOR_PAUSE (10 * HAFT_IO_MILLISECOND)
-
 enum haft_io_kind {
     HAFT_IO_READ,
     HAFT_IO_WRITE,

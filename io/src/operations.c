@@ -61,10 +61,9 @@ static ssize_t transfer_plainly(const haft_io_operation_t *o, size_t most) {
     return done >= 0 ? done : -errno;
 }
 
-/* What preadv2(2) and pwritev2(2) say where they are not to be had: EPERM where a filter of system calls does not know
-   them. (If the file gives it, the plain call does so, too.) */
+/* What preadv2(2) and pwritev2(2) say where they, or RWF_NOWAIT for such a file, are not to be had. */
 static bool must_do_without(int error) {
-    return error == EOPNOTSUPP || error == ENOSYS || error == EPERM;
+    return error == EOPNOTSUPP || haft_io_is_missing(-error);
 }
 
 /* By more than one system call with the number: it is no other file's in between, which might block. */

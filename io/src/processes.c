@@ -19,19 +19,29 @@ static void close_own(const int *descriptor) {
 
 /* Then what is waited for is asked now and then. */
 static bool has_no_descriptor(int descriptor) {
-    return descriptor < 0 && haft_io_lacks_descriptor(-errno);
+    return haft_io_lacks_descriptor(descriptor) || haft_io_is_missing(descriptor);
+}
+
+static __attribute__((noinline)) int open_signals(const sigset_t *signals) {
+    return HAFT_IO_RESULT(signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC));
+}
+
+/* -EAGAIN: none has come. */
+static __attribute__((noinline)) int take_signal(const sigset_t *signals) {
+    return HAFT_IO_RESULT(sigtimedwait(signals, NULL, &(struct timespec){0, 0}));
 }
 
 int haft_io_wait_signal(const sigset_t *signals) {
     __attribute__((cleanup(close_own))) int descriptor;
-    while (has_no_descriptor(descriptor = signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC))) {
-        int number = sigtimedwait(signals, NULL, &(struct timespec){0, 0});
-        int code = number > 0 ? number : haft_io_sleep(HAFT_IO_DESCRIPTOR_PAUSE);
+    while (has_no_descriptor(descriptor = open_signals(signals))) {
+        int code = take_signal(signals);
+        if (code == -EAGAIN || code == -EINTR)
+            code = haft_io_sleep(HAFT_IO_DESCRIPTOR_PAUSE);
         if (code != 0)
             return code;
     }
     if (descriptor < 0)
-        return -errno;
+        return descriptor;
     struct signalfd_siginfo information;
     ssize_t got = haft_io_read(descriptor, &information, sizeof information);
     return got < 0 ? (int)got : (int)information.ssi_signo;
@@ -137,48 +147,30 @@ pid_t haft_io_start_process(const char *const arguments[], const int streams[3])
     return haft_io_start_process_with(&(haft_io_process_options_t){.streams = streams}, arguments);
 }
 
-typedef struct end {
-    pid_t process;
-    int *status;
-    int code;
-} end_t;
+/* 0: it has not ended yet. */
+static __attribute__((noinline)) int take_status(pid_t process, int *status) {
+    return HAFT_IO_RESULT(waitpid(process, status, WNOHANG));
+}
 
-static void call_wait(void *argument) {
-    end_t *end = argument;
-    pid_t ended;
-    do
-        ended = waitpid(end->process, end->status, 0);
-    while (ended < 0 && errno == EINTR);
-    end->code = ended < 0 ? -errno : 0;
+static __attribute__((noinline)) int open_process(pid_t process) {
+    return HAFT_IO_RESULT((int)syscall(SYS_pidfd_open, process, 0));
+}
+
+/* 0: it may have ended, or a moment has passed. */
+static int wait_for_end(pid_t process) {
+    __attribute__((cleanup(close_own))) int descriptor = open_process(process);
+    if (has_no_descriptor(descriptor))
+        return haft_io_sleep(HAFT_IO_DESCRIPTOR_PAUSE);
+    int code = descriptor >= 0 ? haft_io_wait_for(descriptor, POLLIN) : descriptor;
+    return code >= 0 || code == -ESRCH ? 0 : code; /* another has taken its status */
 }
 
 int haft_io_wait_process(pid_t process, int *status) {
     if (process <= 0)
         return -EINVAL;
-    siginfo_t unused;
-    int saved = errno;
-    if (waitid(P_PID, (id_t)process, &unused, WEXITED | WNOHANG | WNOWAIT) < 0) /* no child */
-        return -errno;
-    end_t end = {process, status, 0};
-    __attribute__((cleanup(close_own))) int descriptor;
-    while (has_no_descriptor(descriptor = (int)syscall(SYS_pidfd_open, process, 0))) {
-        pid_t ended = waitpid(process, status, WNOHANG);
-        int code = ended != 0 ? HAFT_IO_RESULT(ended) : haft_io_sleep(HAFT_IO_DESCRIPTOR_PAUSE);
-        if (code != 0)
-            return code > 0 ? 0 : code;
-    }
-    bool refused =
-        errno == ENOSYS || errno == EPERM; /* before Linux 5.3; by a filter of system calls */
-    if (descriptor < 0 && !refused)
-        return errno == ESRCH ? -ECHILD : -errno;
-    if (descriptor < 0) {
-        errno = saved;
-        int code = haft_io_call_blocking(call_wait, &end);
-        return code == 0 ? end.code : code;
-    }
-    int ready = haft_io_wait_for(descriptor, POLLIN);
-    if (ready < 0)
-        return ready;
-    call_wait(&end);
-    return end.code;
+    int code;
+    while ((code = take_status(process, status)) == 0)
+        if ((code = wait_for_end(process)) != 0)
+            break;
+    return code > 0 ? 0 : code;
 }

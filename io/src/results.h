@@ -24,6 +24,21 @@
         result_;                                                                                   \
     })
 
+/*
+ * An optional system call is not to be had: the kernel does not know it, or not what it is asked for, or a filter
+ * refuses what it does not know itself. What else is done then says so itself where the error was the call's answer.
+ */
+static inline bool haft_io_is_missing(int code) {
+    return code == -ENOSYS || code == -EPERM || code == -EINVAL;
+}
+
+/* The process, or the system, has no descriptor left. Nothing tells when it has one again. */
+static inline bool haft_io_lacks_descriptor(int code) {
+    return code == -EMFILE || code == -ENFILE;
+}
+/* After that it is asked again, or, where there is no descriptor that would tell of it, what is waited for. */
+#define HAFT_IO_DESCRIPTOR_PAUSE (10 * HAFT_IO_MILLISECOND)
+
 /* A number that getsockopt(2) tells of the socket, or a negative error number. */
 static __attribute__((noinline, unused)) int haft_io_socket_option(int socket, int option) {
     int value = 0;

@@ -56,12 +56,8 @@ typedef haft_io_arrivals_t arrivals_t;
 /* Completions that are nobody's request. */
 static int woken, ignored;
 
-static bool is_refusal(int code) {
-    return code == -EPERM || code == -EACCES || code == -ENOSYS;
-}
-
 void haft_io_uring_check(int code) {
-    if (HAFT_IO_UNLIKELY(is_refusal(code)))
+    if (HAFT_IO_UNLIKELY(haft_io_is_missing(code) || code == -EACCES))
         haft_io_misuse("The system refuses io_uring to a run that has begun with it (%s): use "
                        "HAFT_IO_BACKEND=epoll, or filter system calls before the run.",
                        strerror(-code));
@@ -639,7 +635,7 @@ static int set_up(struct io_uring *ring) {
     /* Below that a wait with a limit takes an entry of its own, and completions may be lost. */
     const unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
     code = (ring->features & needed) == needed ? io_uring_get_events(ring) : -ENOSYS;
-    if (!is_refusal(code))
+    if (code >= 0)
         return 0;
     io_uring_queue_exit(ring);
     return code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for children. One is a descriptor, and can be waited for as such; any of several, or what is not an end, is
-   waited for by the pool. */
+/* Waiting for children. One is a descriptor, and can be waited for as such, or is asked for now and then where the system
+   gives none; any of several, or what is not an end, is waited for by the pool. */
 #include "internal.h"
 
 #include <sys/syscall.h>
@@ -9,11 +9,11 @@
 #    define P_PIDFD 3
 #endif
 
-/* 0: the child has ended. -ENOSYS: it cannot be told so, by this system, or by a filter of its calls. */
+/* 0: the child may have ended. Where no descriptor tells, a moment has passed. */
 static int wait_for_end(pid_t child) {
-    int descriptor = (int)syscall(SYS_pidfd_open, child, 0);
+    int descriptor = (int)HAFT_POSIX_RESULT(syscall(SYS_pidfd_open, child, 0));
     if (descriptor < 0)
-        return haft_posix_error() == EPERM ? -ENOSYS : -haft_posix_error();
+        return descriptor == -ESRCH ? 0 : haft_posix_wait_without(descriptor, HAFT_IO_FOREVER);
     int code = haft_posix_wait(descriptor, POLLIN, HAFT_IO_FOREVER);
     HAFT_PERFORM(haft_io_close, descriptor);
     return code;
@@ -39,13 +39,14 @@ static ssize_t wait_for_child(wait_call_t *call) {
     wait_call_t now = *call;
     now.options |= WNOHANG;
     call_wait(&now);
+    if (call->child > 0 && call->options == 0) {
+        for (int code; now.done == 0; call_wait(&now))
+            if ((code = wait_for_end(call->child)) != 0)
+                return code;
+    }
     if (now.done != 0)
         return now.done;
-    int code = call->child > 0 && call->options == 0 ? wait_for_end(call->child) : -ENOSYS;
-    if (code == 0)
-        call_wait(call);
-    else if (code == -ENOSYS)
-        code = haft_posix_call_blocking(call_wait, call);
+    int code = haft_posix_call_blocking(call_wait, call);
     return code == 0 ? call->done : code;
 }
 
@@ -89,28 +90,33 @@ static void call_waitid(void *argument) {
         HAFT_POSIX_RESULT(SYSTEM(waitid)(call->type, call->id, call->information, call->options));
 }
 
-static int wait_for_end_of(const waitid_call_t *call) {
-    if ((call->options & ~WNOWAIT) != WEXITED)
-        return -ENOSYS;
-    return call->type == P_PID     ? wait_for_end((pid_t)call->id)
-           : call->type == P_PIDFD ? haft_posix_wait((int)call->id, POLLIN, HAFT_IO_FOREVER)
-                                   : -ENOSYS;
+static bool is_end_of_one(const waitid_call_t *call) {
+    return (call->options & ~WNOWAIT) == WEXITED && (call->type == P_PID || call->type == P_PIDFD);
 }
 
-static ssize_t wait_by_id(waitid_call_t *call) {
+/* True: there is an answer, in `call->done` and the information. */
+static bool answers_now(waitid_call_t *call) {
     siginfo_t information = {0};
     waitid_call_t now = {call->type, call->id, &information, call->options | WNOHANG, 0};
     call_waitid(&now);
-    if (now.done == 0 && information.si_pid != 0 && call->information != NULL)
+    if (now.done == 0 && information.si_pid == 0)
+        return false;
+    if (now.done == 0 && call->information != NULL)
         *call->information = information;
-    if (now.done != 0 || information.si_pid != 0)
-        return now.done;
-    int code = wait_for_end_of(call);
-    if (code == 0)
-        call_waitid(call);
-    else if (code == -ENOSYS)
-        code = haft_posix_call_blocking(call_waitid, call);
-    return code == 0 ? call->done : code;
+    call->done = now.done;
+    return true;
+}
+
+static ssize_t wait_by_id(waitid_call_t *call) {
+    while (!answers_now(call)) {
+        bool is_one = is_end_of_one(call);
+        int code = !is_one               ? haft_posix_call_blocking(call_waitid, call)
+                   : call->type == P_PID ? wait_for_end((pid_t)call->id)
+                                         : haft_posix_wait((int)call->id, POLLIN, HAFT_IO_FOREVER);
+        if (code != 0 || !is_one)
+            return code != 0 ? code : call->done;
+    }
+    return call->done;
 }
 
 HAFT_POSIX_EXPORT int waitid(idtype_t type, id_t id, siginfo_t *information, int options) {

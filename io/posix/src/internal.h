@@ -184,6 +184,9 @@ int64_t haft_posix_deadline(const struct timespec *duration);
 int64_t haft_posix_deadline_at(clockid_t clock, const struct timespec *time);
 /* 0; -EAGAIN after the deadline; -ECANCELED; -EBADF: it was closed. */
 int haft_posix_wait(int descriptor, short events, int64_t deadline);
+/* The same where the call that makes the descriptor has said `code`. 0: a moment has passed, since the call is missing,
+   or there are no descriptors. */
+int haft_posix_wait_without(int code, int64_t deadline);
 /* Sleeps before a further try of what nothing tells when it can be done; `*pause`, 0 at first, grows. 0, or -ECANCELED. */
 int haft_posix_pause(int64_t *pause);
 /* Calls it on a thread of the pool; here if there is none. 0, or -ECANCELED: it was not called. */

@@ -318,9 +318,9 @@ static ssize_t take_signal(const sigset_t *signals, siginfo_t *information, int6
     while ((number = HAFT_POSIX_RESULT(SYSTEM(sigtimedwait)(signals, information, &NO_TIME))) ==
            -EAGAIN) {
         if (descriptor < 0)
-            descriptor = signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC);
-        int code =
-            descriptor < 0 ? -haft_posix_error() : haft_posix_wait(descriptor, POLLIN, deadline);
+            descriptor = (int)HAFT_POSIX_RESULT(signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC));
+        int code = descriptor < 0 ? haft_posix_wait_without(descriptor, deadline)
+                                  : haft_posix_wait(descriptor, POLLIN, deadline);
         if (code != 0) {
             number = code;
             break;

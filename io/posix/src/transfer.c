@@ -176,8 +176,7 @@ static ssize_t attempt(const transfer_t *t) {
                                                            t->offset, RWF_NOWAIT))
                       : HAFT_POSIX_RESULT(SYSTEM(preadv2)(t->descriptor, t->parts, (int)t->count,
                                                           t->offset, RWF_NOWAIT));
-    /* EPERM: a filter of system calls does not know them; if the file gives it, the plain call does so, too. */
-    if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && done != -ENOSYS && done != -EPERM))
+    if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && !haft_io_is_missing((int)done)))
         return done;
     if (nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);

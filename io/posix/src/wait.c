@@ -122,6 +122,14 @@ int haft_posix_wait(int descriptor, short events, int64_t deadline) {
     return (entry.revents & POLLNVAL) != 0 ? -EBADF : 0;
 }
 
+int haft_posix_wait_without(int code, int64_t deadline) {
+    if (!haft_io_lacks_descriptor(code) && !haft_io_is_missing(code))
+        return code;
+    int64_t moment = HAFT_PERFORM(haft_io_now) + HAFT_IO_DESCRIPTOR_PAUSE;
+    code = haft_posix_wait(-1, 0, moment < deadline ? moment : deadline);
+    return code == -EAGAIN && moment < deadline ? 0 : code;
+}
+
 int haft_posix_call_blocking(void (*function)(void *), void *argument) {
     int code = HAFT_PERFORM(haft_io_call_blocking, function, argument, NULL);
     if (code == -ECANCELED)
