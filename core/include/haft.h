@@ -592,8 +592,8 @@ HAFTI_API HAFTI_COLD __attribute__((noreturn)) void haft_misused(const haft_erro
 
 #ifndef HAFT_FREESTANDING
 /*
- * Likewise: returns what the message of a stack overflow says at its end of a fiber that the other library has made:
- * how to give it a larger stack, which fiber it is. Of any other fiber it returns what the function that was here
+ * Likewise: returns what the message of a stack overflow, or of an unwinding that a noexcept function of C++ stops,
+ * says at its end of a fiber that the other library has made: how to give it a larger stack, which fiber it is. Of any other fiber it returns what the function that was here
  * before returns, or NULL if there was none. The whole message is cut after some 600 bytes. To be set before fibers
  * are made, and set back before the library is unloaded. Called in a signal handler.
  */
@@ -610,6 +610,14 @@ HAFTI_EXTERN_C_END
 
 #ifdef __cplusplus
 #    pragma GCC diagnostic pop
+#endif
+
+/* Nothing else tells: the program works until something is dropped. A program that has nothing to clean up defines the
+   macro. */
+#if !defined(__EXCEPTIONS) && !defined(HAFT_WITHOUT_CLEANUPS) && !defined(HAFT_FREESTANDING)
+#    warning                                                                                       \
+        "without -fexceptions (pkg-config --cflags haft) no cleanup runs when a fiber or a task is \
+unwound, HAFT_SCOPED and HAFT_IO_CLOSING included; if none has to, define HAFT_WITHOUT_CLEANUPS"
 #endif
 
 #endif

@@ -24,6 +24,13 @@ const char *haft_fiber_label(const haft_fiber_t *fiber) {
     return label;
 }
 
+const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
+
+const char *haft_advice_of(const haft_fiber_t *fiber, const char *otherwise) {
+    const char *advice = haft_stack_advice != NULL ? haft_stack_advice(fiber) : NULL;
+    return advice != NULL ? advice : otherwise;
+}
+
 /* In one write, so that messages of several threads do not mix. */
 void haft_print(const char *message) {
     char line[640];

@@ -45,8 +45,9 @@ static void terminated(void) {
         const haft_fiber_t *fiber = haft_fiber_here();
         haft_fail(HAFT_ERROR_UNWINDING_STOPPED, NULL, fiber,
                   "%s was being unwound when the program was terminated: a function on it is "
-                  "noexcept, which nothing can leave. Let it perform only what is always resumed.",
-                  haft_fiber_label(fiber));
+                  "noexcept, which nothing can leave. Let it perform only what is always "
+                  "resumed. %s",
+                  haft_fiber_label(fiber), haft_advice_of(fiber, ""));
     }
     terminate_before();
     abort();

@@ -15,6 +15,8 @@
 /* error.c */
 /* For messages: the fiber's name, else the name of what it does not have. */
 const char *haft_fiber_label(const haft_fiber_t *fiber);
+/* What the library that has made the fiber says at the end of a message (haft_stack_advice). */
+const char *haft_advice_of(const haft_fiber_t *fiber, const char *otherwise);
 /* A line on standard error. */
 void haft_print(const char *message);
 void haft_report(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,

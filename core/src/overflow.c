@@ -21,8 +21,6 @@ enum { SIGNAL_STACK = 64 * 1024 };
 static struct sigaction before[2];
 static const int signals[2] = {SIGSEGV, SIGBUS};
 
-const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
-
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
     char message[600]; /* Whoever gives advice may say much. */
     va_list arguments;
@@ -32,21 +30,16 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
     haft_print(message);
 }
 
-static const char *advice_of(const haft_fiber_t *fiber, const char *otherwise) {
-    const char *advice = haft_stack_advice != NULL ? haft_stack_advice(fiber) : NULL;
-    return advice != NULL ? advice : otherwise;
-}
-
 static void say_of_guarded(const haft_fiber_t *fiber) {
     say("%s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
         "local variable. %s",
         haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024,
-        advice_of(fiber, "Give it more with haft_fiber_options_t.stack_size."));
+        haft_advice_of(fiber, "Give it more with haft_fiber_options_t.stack_size."));
 }
 
 static void say_of_unguarded(const haft_fiber_t *fiber) {
     say(HAFT_OVERFLOWED " %s", haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low),
-        advice_of(fiber, ""));
+        haft_advice_of(fiber, ""));
 }
 
 static void say_of_thread(void) {

@@ -34,7 +34,7 @@ static int finish(void (*function)(void *), name_call_t *call) {
 }
 
 int haft_io_list_directory(const char *path, struct dirent ***entries) {
-    if (path == NULL) /* at which scandir(3) would look itself */
+    if (path == NULL || entries == NULL) /* at which scandir(3) would look itself */
         return -EFAULT;
     if (haft_io_files_are_simulated())
         return haft_io_files_list(path, entries);

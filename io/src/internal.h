@@ -1148,7 +1148,10 @@ int haft_io_files_remove(const char *path);
 int haft_io_files_rename(const char *from, const char *to);
 int haft_io_files_status(const char *path, struct stat *status);
 
-/* ---- Mistakes (misuse.c) ---- */
+/* ---- Mistakes (misuse.c, terminated.c) ---- */
+
+/* From now on std::terminate on a task names it; in programs of C nothing. */
+void haft_io_watch_terminate(void);
 
 /* Tells core's error handler what was done wrong, and to which task. It may leave: the caller has changed
    nothing, and holds no lock. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Mistakes in the use of the library: a message for core's error handler, and the end of the process. What core says
-   when a stack has overflowed names the task. */
+   when a stack has overflowed, or cannot be unwound, names the task. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -24,8 +24,11 @@ static const char *(*advice_before)(const haft_fiber_t *fiber);
 static const char *name_task(const haft_fiber_t *fiber) {
     static char text[200]; /* The process is about to end. */
     const haft_io_task_t *task = haft_io_this_task();
-    if (task == NULL || task->runner->fiber != fiber)
-        return advice_before != NULL ? advice_before(fiber) : NULL;
+    const char *advice = NULL; /* Another library may have made the fiber. */
+    if (advice_before != NULL && (task == NULL || task->runner->fiber != fiber))
+        advice = advice_before(fiber);
+    if (task == NULL || advice != NULL)
+        return advice;
     const char *name = haft_io_task_name(task);
     snprintf(text, sizeof text, name[0] != '\0' ? "It was the task '%s'." : "The task has no name.",
              name);

@@ -247,6 +247,7 @@ int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_option
         return -EBUSY;
     if (main == NULL)
         haft_io_misuse("A run needs a function to begin with (NULL).");
+    haft_io_watch_terminate();
     unsigned threads = count_threads(options, simulated != NULL);
     haft_io_crew_t *crew = aligned_alloc(_Alignof(haft_io_crew_t), sizeof *crew);
     haft_io_descriptors_t *descriptors = haft_io_descriptors_new(threads > 1);

@@ -141,6 +141,8 @@ BODY(refuse_names) {
     CHECK_EQUAL(haft_io_remove(nothing), -EFAULT);
     CHECK_EQUAL(haft_io_rename(nothing, nothing), -EFAULT);
     CHECK_EQUAL(haft_io_status(nothing, nothing), -EFAULT);
+    CHECK_EQUAL(haft_io_list_directory(nothing, nothing), -EFAULT);
+    CHECK_EQUAL(haft_io_list_directory("/", nothing), -EFAULT);
     struct addrinfo *result = NULL;
     CHECK(haft_io_resolve(nothing, nothing, NULL, &result) == EAI_NONAME);
     return NULL;

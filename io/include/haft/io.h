@@ -41,7 +41,7 @@
  * threads without a scheduler.
  *
  * Link with -lhaft-io, or by pkg-config haft-io; compile C with -fexceptions, so that a task that is
- * cancelled runs its cleanups.
+ * cancelled runs its cleanups. (haft.h warns where the flag is missing.)
  */
 #ifndef HAFT_IO_H
 #define HAFT_IO_H

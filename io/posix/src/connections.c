@@ -10,7 +10,8 @@
    blocking, and its mode is other threads' as well. */
 static ssize_t accept_when_there(int listener, struct sockaddr *address, socklen_t *size,
                                  int flags) {
-    if (!haft_io_blocks(listener))
+    bool is_refused = (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != 0; /* before anybody comes */
+    if (is_refused || !haft_io_blocks(listener))
         return HAFT_POSIX_RESULT(SYSTEM(accept4)(listener, address, size, flags));
     int64_t deadline = haft_posix_socket_deadline(listener, SO_RCVTIMEO);
     haft_posix_take_turns(listener);

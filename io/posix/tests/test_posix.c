@@ -12,7 +12,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -1233,6 +1235,152 @@ static void the_fortified_names_are_answered(void) {
     CHECK_RUNS(call_fortified);
 }
 
+/* ---- Arguments that cannot be ---- */
+
+/* Each on a pair of sockets with nothing to read, a pipe, a listener whom nobody asks, an epoll with nothing. */
+static struct { int pair[2], pipe[2], listener, epoll; } idle;
+
+static const struct timespec no_time = {0, 1000000000};
+#define REFUSED(name, call)                                                                        \
+    static long name(void) {                                                                       \
+        return (long)(call);                                                                       \
+    }
+REFUSED(accept_with_flags, accept4(idle.listener, NULL, NULL, 0x40))
+REFUSED(accept_of_nothing_with_flags, accept4(-1, NULL, NULL, 0x40))
+REFUSED(accept_of_a_pipe, accept4(idle.pipe[0], NULL, NULL, 0))
+REFUSED(receive_out_of_band, recv(idle.pair[0], (char[1]){0}, 1, MSG_OOB))
+REFUSED(receive_of_a_pipe, recv(idle.pipe[0], (char[1]){0}, 1, 0))
+REFUSED(send_to_a_pipe, send(idle.pipe[1], "x", 1, 0))
+REFUSED(receive_a_bad_message, recvmsg(idle.pair[0], NULL, 0))
+REFUSED(receive_too_many_parts,
+        recvmsg(idle.pair[0],
+                &(struct msghdr){.msg_iov = &(struct iovec){NULL, 0}, .msg_iovlen = 2000}, 0))
+REFUSED(receive_messages_in_no_time,
+        recvmmsg(idle.pair[0], &(struct mmsghdr){{0}, 0}, 1, 0, &(struct timespec){0, 1000000000}))
+REFUSED(read_too_many, readv(idle.pipe[0], &(struct iovec){NULL, 0}, 2000))
+REFUSED(read_fewer_than_none, readv(idle.pipe[0], &(struct iovec){NULL, 0}, -1))
+REFUSED(read_with_flags, preadv2(idle.pipe[0], &(struct iovec){(char[1]){0}, 1}, 1, -1, 0x4000))
+REFUSED(write_with_flags, pwritev2(idle.pipe[1], &(struct iovec){(char[1]){0}, 1}, 1, -1, 0x4000))
+REFUSED(read_the_wrong_end, read(idle.pipe[1], (char[1]){0}, 1))
+REFUSED(read_a_pipe_at_a_place, pread(idle.pipe[0], (char[1]){0}, 1, 0))
+REFUSED(poll_too_many, poll(NULL, 1UL << 30, -1))
+REFUSED(poll_in_no_time, ppoll(NULL, 0, &no_time, NULL))
+REFUSED(select_in_no_time, pselect(0, NULL, NULL, NULL, &no_time, NULL))
+REFUSED(select_fewer_than_none, select(-1, NULL, NULL, NULL, NULL))
+REFUSED(select_in_negative_time, select(0, NULL, NULL, NULL, &(struct timeval){-1, 0}))
+REFUSED(wait_for_no_events, epoll_wait(idle.epoll, &(struct epoll_event){0}, 0, -1))
+REFUSED(wait_for_an_epoll_that_is_none, epoll_wait(idle.pipe[0], &(struct epoll_event){0}, 1, -1))
+REFUSED(wait_for_an_epoll_that_is_closed, epoll_wait(-1, &(struct epoll_event){0}, 1, -1))
+REFUSED(wait_for_signals_in_no_time, sigtimedwait(&(sigset_t){0}, NULL, &no_time))
+REFUSED(sleep_no_time, nanosleep(&no_time, NULL))
+REFUSED(sleep_by_no_clock, clock_nanosleep(1000, 0, &(struct timespec){1, 0}, NULL))
+REFUSED(sleep_no_time_by_a_clock, clock_nanosleep(CLOCK_MONOTONIC, 0, &no_time, NULL))
+REFUSED(splice_with_flags, splice(idle.pipe[0], NULL, idle.pair[0], NULL, 1, 0x4000))
+REFUSED(splice_without_a_pipe, splice(idle.pair[0], NULL, idle.pair[1], NULL, 1, 0))
+REFUSED(splice_a_pipe_at_a_place, splice(idle.pipe[0], &(off64_t){0}, idle.pair[0], NULL, 1, 0))
+REFUSED(tee_with_flags, tee(idle.pipe[0], idle.pipe[1], 1, 0x4000))
+REFUSED(tee_into_itself, tee(idle.pipe[0], idle.pipe[1], 1, 0))
+REFUSED(send_a_file_that_is_none, sendfile(idle.pair[0], idle.pair[1], NULL, 1))
+REFUSED(wait_with_options, waitpid(-1, NULL, 0x10000))
+REFUSED(wait_for_nothing_by_id, waitid(P_ALL, 0, NULL, 0))
+REFUSED(wait_for_an_id_that_is_none, waitid((idtype_t)77, 0, NULL, WEXITED))
+REFUSED(lock_in_no_way, flock(idle.pipe[0], 0))
+REFUSED(lock_in_an_unknown_way, lockf(idle.pipe[0], 77, 0))
+REFUSED(lock_a_part_in_no_way, fcntl(idle.pipe[0], F_SETLKW, &(struct flock){.l_type = 77}))
+REFUSED(open_without_a_name, open("", O_RDONLY))
+REFUSED(connect_to_too_short_an_address,
+        connect(idle.pair[0], &(struct sockaddr){.sa_family = AF_UNIX}, 1))
+REFUSED(copy_with_flags, copy_file_range(idle.pipe[0], NULL, idle.pipe[1], NULL, 1, 1))
+
+#define CASE(name)                                                                                 \
+    { #name, name, 0, 0 }
+static struct refusal {
+    const char *name;
+    long (*call)(void);
+    long result;
+    int error;
+} refusals[] = {
+    CASE(accept_with_flags),
+    CASE(accept_of_nothing_with_flags),
+    CASE(accept_of_a_pipe),
+    CASE(receive_out_of_band),
+    CASE(receive_of_a_pipe),
+    CASE(send_to_a_pipe),
+    CASE(receive_a_bad_message),
+    CASE(receive_too_many_parts),
+    CASE(receive_messages_in_no_time),
+    CASE(read_too_many),
+    CASE(read_fewer_than_none),
+    CASE(read_with_flags),
+    CASE(write_with_flags),
+    CASE(read_the_wrong_end),
+    CASE(read_a_pipe_at_a_place),
+    CASE(poll_too_many),
+    CASE(poll_in_no_time),
+    CASE(select_in_no_time),
+    CASE(select_fewer_than_none),
+    CASE(select_in_negative_time),
+    CASE(wait_for_no_events),
+    CASE(wait_for_an_epoll_that_is_none),
+    CASE(wait_for_an_epoll_that_is_closed),
+    CASE(wait_for_signals_in_no_time),
+    CASE(sleep_no_time),
+    CASE(sleep_by_no_clock),
+    CASE(sleep_no_time_by_a_clock),
+    CASE(splice_with_flags),
+    CASE(splice_without_a_pipe),
+    CASE(splice_a_pipe_at_a_place),
+    CASE(tee_with_flags),
+    CASE(tee_into_itself),
+    CASE(send_a_file_that_is_none),
+    CASE(wait_with_options),
+    CASE(wait_for_nothing_by_id),
+    CASE(wait_for_an_id_that_is_none),
+    CASE(lock_in_no_way),
+    CASE(lock_in_an_unknown_way),
+    CASE(lock_a_part_in_no_way),
+    CASE(open_without_a_name),
+    CASE(connect_to_too_short_an_address),
+    CASE(copy_with_flags),
+};
+#undef CASE
+
+/* A call that waits is ended, with ECANCELED. */
+static void *call_refused(void *argument) {
+    struct refusal *one = argument;
+    errno = 0;
+    long result = one->call();
+    if (result == one->result && errno == one->error)
+        return NULL;
+    check_failed(__FILE__, __LINE__, one->name);
+    fprintf(stderr, ": %ld (%s) on a task, %ld (%s) on a thread\n", result, strerror(errno),
+            one->result, strerror(one->error));
+    return NULL;
+}
+BODY(call_all_refused) {
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        haft_io_scope_options_t options = {.deadline = haft_io_now() + 2 * HAFT_IO_SECOND};
+        haft_io_scope_with(&options, call_refused, &refusals[i], NULL);
+    }
+    return NULL;
+}
+static void what_a_thread_is_refused_at_once_is_refused_on_a_task(void) {
+    if (!check_bare()) /* Tools look at what system calls are given. */
+        return;
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, idle.pair), 0);
+    CHECK_EQUAL(pipe(idle.pipe), 0);
+    idle.listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    fcntl(idle.listener, F_SETFL, 0);
+    idle.epoll = epoll_create1(0);
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        errno = 0;
+        refusals[i].result = refusals[i].call();
+        refusals[i].error = errno;
+        CHECK(refusals[i].result != 0);
+    }
+    CHECK_RUNS(call_all_refused);
+}
+
 int main(void) {
     check_backend();
     RUN(outside_of_tasks_the_calls_are_the_systems);
@@ -1270,6 +1418,7 @@ int main(void) {
     RUN(a_descriptor_that_an_ordinary_thread_closes_ends_the_waits_on_it);
     RUN(who_never_has_to_wait_gives_way_all_the_same);
     RUN(the_fortified_names_are_answered);
+    RUN(what_a_thread_is_refused_at_once_is_refused_on_a_task);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

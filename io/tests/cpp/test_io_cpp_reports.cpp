@@ -6,7 +6,7 @@
 #include "../check_io.h"
 
 #include <csetjmp>
-#include <new>
+#include <functional>
 #include <string>
 
 namespace {
@@ -442,6 +442,68 @@ void a_wait_in_a_child_of_fork_can_be_left() {
     }
 }
 
+/* ---- What cannot be unwound ---- */
+
+void wait_noexcept() noexcept {
+    haft::io::sleep_for(std::chrono::seconds(10));
+}
+struct waits_at_the_end {
+    ~waits_at_the_end() { haft::io::sleep_for(std::chrono::seconds(10)); }
+};
+void *wait_as_c(void *) {
+    []() noexcept { haft_io_sleep(10 * HAFT_IO_SECOND); }();
+    return nullptr;
+}
+
+void cancel_soon(const std::function<void(haft::io::scope_ref)> &spawn) {
+    haft::io::run([&] {
+        haft::io::scope([&](haft::io::scope_ref scope) {
+            spawn(scope);
+            haft::io::sleep_for(std::chrono::milliseconds(1));
+            scope.cancel();
+        });
+    });
+}
+haft::io::task_options stubborn() {
+    haft::io::task_options options;
+    options.name = "stubborn";
+    return options;
+}
+void cancel_noexcept() {
+    cancel_soon([](haft::io::scope_ref scope) { scope.spawn(stubborn(), wait_noexcept); });
+}
+void cancel_before_a_destructor() {
+    cancel_soon([](haft::io::scope_ref scope) {
+        scope.spawn(stubborn(), [] {
+            waits_at_the_end end;
+            haft::io::sleep_for(std::chrono::seconds(10));
+        });
+    });
+}
+void cancel_a_task_of_c() {
+    cancel_soon([](haft::io::scope_ref) {
+        haft_io_task_options_t options = {};
+        options.name = "stubborn";
+        haft_io_spawn_with(&options, wait_as_c, nullptr);
+    });
+}
+const haft_error_t no_error = {HAFT_ERROR_OF_LIBRARY, "", nullptr, nullptr};
+void throw_noexcept() {
+    haft::io::run([] { []() noexcept { leave_by_exception(&no_error); }(); });
+}
+void what_cannot_be_unwound_names_the_task() {
+    if (!check_follows_children())
+        return;
+    const char *rule = "on the task 'stubborn', whose cancel cannot pass a function that is "
+                       "noexcept, as every destructor is. Wait there in haft::io::shield";
+    CHECK_ABORTS(cancel_noexcept, rule);
+    CHECK_ABORTS(cancel_before_a_destructor, rule);
+    CHECK_ABORTS(cancel_a_task_of_c, "a function on it is noexcept, which nothing can leave. Let "
+                                     "it perform only what is always resumed. It was the task "
+                                     "'stubborn'.");
+    CHECK_ABORTS(throw_noexcept, "std::terminate was called on the task '', here:");
+}
+
 } // namespace
 
 int main() {
@@ -449,5 +511,6 @@ int main() {
     RUN(a_report_that_is_left_by_longjmp_has_changed_nothing);
     RUN(a_report_that_is_left_by_an_exception_has_changed_nothing);
     RUN(a_wait_in_a_child_of_fork_can_be_left);
+    RUN(what_cannot_be_unwound_names_the_task);
     return check_end();
 }

@@ -23,7 +23,8 @@
  *   wait, waitpid, wait3, wait4, waitid, system, popen, pclose, posix_spawn, posix_spawnp, pthread_join,
  *   pthread_mutex_lock, pthread_rwlock_rdlock, pthread_rwlock_wrlock,
  *   pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait, pthread_cond_signal, pthread_cond_broadcast,
- *   mtx_lock, cnd_wait, cnd_timedwait, cnd_signal, cnd_broadcast, thrd_join.
+ *   mtx_lock, cnd_wait, cnd_timedwait, cnd_signal, cnd_broadcast, thrd_join,
+ *   __cxa_guard_acquire, __cxa_guard_release, __cxa_guard_abort.
  *
  * On a task:
  * - A descriptor that does not block, and MSG_DONTWAIT, give EAGAIN at once. SO_RCVTIMEO and SO_SNDTIMEO
@@ -52,6 +53,9 @@
  *   notes the thread for its owner, not the task: who locks one twice waits for ever, also where the system says
  *   EDEADLK; and a recursive one lets another task of the thread in. So tasks that hold one over a wait are not to move
  *   (haft_io_options_t.moves).
+ * - A static local variable of C++ whose initialiser waits: another task that comes there waits until it is
+ *   initialised, also where both tasks are of one thread. No cancel ends that wait. An initialiser that comes to its own
+ *   variable waits for ever.
  * - res_query and res_search use the settings of the thread of the pool, not what the caller has put into _res.
  * - errno is the task's. In a simulated run time is virtual, and read, pread, write, pwrite, recv, send, recvmsg, sendmsg
  *   and their kin, poll, fsync, fdatasync and close take what is simulated, too: ends of streams, sockets of datagrams,
