@@ -23,7 +23,7 @@ haft_io_wait_to_read(haft_io_descriptor_t *known, haft_io_waiter_t *waiter, haft
     return HAFT_IO_LIKELY(!haft_io_was_closed(waiter)) ? 0 : -EBADF;
 }
 
-/* As haft_io_wake_listeners. Mostly one waits, in one direction. */
+/* As haft_io_wake. Mostly one waits, in one direction. */
 static inline __attribute__((always_inline)) void
 haft_io_wake_alone(haft_io_descriptor_t *known, enum haft_io_direction direction) {
     const haft_io_link_t *head = &known->waiters[direction];
@@ -33,7 +33,7 @@ haft_io_wake_alone(haft_io_descriptor_t *known, enum haft_io_direction direction
         return;
     if (HAFT_IO_UNLIKELY(link->next != head || waiter->asks ||
                          haft_io_linked(&waiter->links[!direction]))) {
-        haft_io_wake_listeners(known, direction);
+        haft_io_wake(known, direction, false, false);
         return;
     }
     haft_io_unlink(link);

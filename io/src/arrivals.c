@@ -302,7 +302,7 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
                              const haft_io_operation_t *operation) {
     state_t *state = runner->worker->backend_state;
     bool receives = operation->kind == HAFT_IO_READ_LENT;
-    for (;;) {
+    for (unsigned turn = 0;; turn++) {
         const arrivals_t *arrivals = known->arrivals;
         if (arrivals != NULL && arrivals->receives != receives) /* it is an error */
             return haft_io_attempt(operation);
@@ -319,12 +319,14 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
             return code;
         code = -ECANCELED;
         if (!haft_io_is_cancelled(runner->scope)) {
-            if (may_ask(state, known, operation->descriptor, receives) &&
+            /* Where the kernel has stopped and nothing has come, it would stop at once again. */
+            if ((turn == 0 || (known->arrivals != NULL && arrivals->asked)) &&
+                may_ask(state, known, operation->descriptor, receives) &&
                 kernel_asked(state, known, operation->descriptor, receives)) {
                 code = haft_io_wait_on(known, operation, runner->task);
                 state->accept_ended |= !receives;
             } else {
-                code = haft_io_uring_await(runner, known, operation);
+                code = haft_io_uring_await(runner, known, operation, turn);
             }
         }
         if (code < 0 && code != -EINTR)

@@ -26,7 +26,8 @@ static int close_here(haft_io_worker_t *worker, int descriptor) {
 }
 
 static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
-                        int64_t deadline) {
+                        int64_t deadline, unsigned turn) {
+    (void)turn;
     int ready = haft_io_poll_blocking(entries, count, 0);
     if (ready == 0 && haft_io_worker_now(runner->worker) < deadline)
         haft_io_waits_in_child(runner->task);

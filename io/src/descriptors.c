@@ -149,7 +149,7 @@ static void take_out(haft_io_waiter_t *waiter) {
 }
 
 int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
-                   const haft_io_operation_t *operation, bool transfers) {
+                   const haft_io_operation_t *operation, bool transfers, bool asks) {
     static const short events_of[] = {POLLIN | POLLPRI | POLLRDHUP, POLLOUT};
     bool shared = cell->task->worker->shared;
     short events = haft_io_events_of(operation);
@@ -158,7 +158,8 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
     *waiter = (haft_io_waiter_t){.descriptor = entry,
                                  .cell = cell,
                                  .life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED),
-                                 .transfers = transfers};
+                                 .transfers = transfers,
+                                 .asks = asks};
     int code = haft_io_begin_to_wait_on(entry, operation->descriptor);
     lock(entry, shared);
     if ((__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & CLOSING) != 0)
@@ -225,7 +226,8 @@ int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *oper
                     haft_io_task_t *task) {
     haft_io_cell_t cell = {HAFT_IO_WAITING, task};
     haft_io_waiter_t waiter;
-    int code = haft_io_enlist(entry, &waiter, &cell, operation, operation->kind <= HAFT_IO_SEND);
+    int code =
+        haft_io_enlist(entry, &waiter, &cell, operation, operation->kind <= HAFT_IO_SEND, false);
     if (code != 0)
         return code;
     haft_io_count_in(task);
@@ -236,14 +238,12 @@ int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *oper
     return outcome == HAFT_IO_CANCELLED ? -ECANCELED : haft_io_was_closed(&waiter) ? -EBADF : 0;
 }
 
-/* All, or all but those who have asked the kernel themselves. */
-static void wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed,
-                 bool all) {
+static void wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed) {
     haft_io_link_t *head = &entry->waiters[direction], *next;
     for (haft_io_link_t *link = head->next; link != head; link = next) {
         haft_io_waiter_t *waiter = HAFT_IO_OWNER(link, haft_io_waiter_t, links[direction]);
         next = link->next;
-        if (!all && waiter->asks)
+        if (!closed && waiter->asks)
             continue;
         take_out(waiter);
         waiter->closed = closed;
@@ -254,12 +254,8 @@ static void wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, 
 void haft_io_wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed,
                   bool shared) {
     lock(entry, shared);
-    wake(entry, direction, closed, true);
+    wake(entry, direction, closed);
     unlock(entry, shared);
-}
-
-void haft_io_wake_listeners(haft_io_descriptor_t *entry, enum haft_io_direction direction) {
-    wake(entry, direction, false, false);
 }
 
 /* ---- Operations and closing ---- */
@@ -386,8 +382,8 @@ int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
     if (worker->shared || __atomic_load_n(&entry->uses, __ATOMIC_RELAXED) != 0)
         uses = begin_close(entry);
     if ((uses & CLOSING) == 0) {
-        wake(entry, HAFT_IO_INWARD, true, true);
-        wake(entry, HAFT_IO_OUTWARD, true, true);
+        wake(entry, HAFT_IO_INWARD, true);
+        wake(entry, HAFT_IO_OUTWARD, true);
     }
     unlock(entry, worker->shared);
     if ((uses & CLOSING) != 0)

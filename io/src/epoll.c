@@ -4,8 +4,7 @@
  * descriptor, and is tried again. A descriptor is registered once by each thread, when it first waits
  * on it, for both directions, so a wait costs no system call of its own.
  *
- * No edge is missed: the task has tried before it waits, epoll is asked on the same thread afterwards,
- * and an edge that came between stays with epoll until then.
+ * The back end on io_uring waits for edges, too, where its own wait has ended in vain (haft_io_await_edge).
  *
  * A read of a TCP connection that has got fewer bytes than it asked for has taken all there were: the next waits for
  * the edge of others without trying, unless something has come that is told of by no edge of its own after such a read
@@ -17,18 +16,12 @@
 #include "alone.h"
 
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum { EVENTS_AT_ONCE = 128 };
-
-typedef struct state {
-    int epoll;
-    int waker;
-} state_t;
 
 enum { EVERYTHING = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI };
 
@@ -48,7 +41,6 @@ static void set_left(haft_io_descriptor_t *entry, enum haft_io_left left) {
 
 /* 0; -EPERM for what epoll does not watch. */
 static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
-    const state_t *state = worker->backend_state;
     uint64_t bit = UINT64_C(1) << worker->index;
     if ((__atomic_load_n(&entry->registered, __ATOMIC_RELAXED) & bit) != 0)
         return 0;
@@ -56,7 +48,7 @@ static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, in
     if (code != 0)
         return code;
     uint32_t life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED);
-    code = add(state->epoll, descriptor, life, EVERYTHING);
+    code = add(worker->epoll, descriptor, life, EVERYTHING);
     if (code != 0)
         return code;
     if (__atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED) == 0)
@@ -68,12 +60,11 @@ static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, in
    of an edge. */
 static int watch_again(const haft_io_worker_t *worker, haft_io_descriptor_t *entry,
                        int descriptor) {
-    const state_t *state = worker->backend_state;
     struct epoll_event event =
         event_of(__atomic_load_n(&entry->life, __ATOMIC_RELAXED), descriptor, EVERYTHING);
     uint64_t bit = UINT64_C(1) << worker->index;
     int saved = errno;
-    if (epoll_ctl(state->epoll, EPOLL_CTL_MOD, descriptor, &event) == 0) {
+    if (epoll_ctl(worker->epoll, EPOLL_CTL_MOD, descriptor, &event) == 0) {
         set_left(entry, HAFT_IO_MAYBE);
         __atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED);
         return 0;
@@ -97,7 +88,7 @@ static void call_in_pool(void *argument) {
     call->done = haft_io_operate_blocking(call->operation);
 }
 
-static ssize_t operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     in_pool_t call = {operation, 0};
     int code = haft_io_begin_use(runner->worker, operation->descriptor);
     if (code != 0)
@@ -105,6 +96,18 @@ static ssize_t operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *op
     code = haft_io_pool_call(runner, call_in_pool, &call, NULL);
     haft_io_end_use(runner->worker, operation->descriptor);
     return code == 0 ? call.done : code;
+}
+
+/* ---- Waiting for an edge ---- */
+
+int haft_io_await_edge(haft_io_runner_t *runner, haft_io_descriptor_t *entry,
+                       const haft_io_operation_t *operation, unsigned turn) {
+    int code = turn == 1 ? watch_again(runner->worker, entry, operation->descriptor)
+                         : watch(runner->worker, entry, operation->descriptor);
+    /* Of a file that is not ready for what is asked for nothing ever tells: a cancel or a close ends the wait. */
+    if (code == -EPERM && operation->kind == HAFT_IO_POLL)
+        code = 0;
+    return code == 0 ? haft_io_wait_on(entry, operation, runner->task) : code;
 }
 
 /* ---- The table ---- */
@@ -142,11 +145,9 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
             set_left(entry, HAFT_IO_NONE);
         if (done != -EAGAIN || haft_io_must_not_wait(operation))
             return done;
-        int code = watch(runner->worker, entry, operation->descriptor);
+        int code = haft_io_await_edge(runner, entry, operation, 0);
         if (code == -EPERM)
-            return operate_in_pool(runner, operation);
-        if (code == 0)
-            code = haft_io_wait_on(entry, operation, runner->task);
+            return haft_io_operate_in_pool(runner, operation);
         if (code != 0)
             return code;
     }
@@ -205,24 +206,25 @@ static HAFT_IO_HOT ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_
 /* ---- What happens ---- */
 
 /* The file may be open by other numbers, and would stay registered. */
-static void forget(haft_io_worker_t *worker, int descriptor) {
-    const state_t *state = worker->backend_state;
-    epoll_ctl(state->epoll, EPOLL_CTL_DEL, descriptor, NULL);
+void haft_io_forget_edges(haft_io_worker_t *worker, int descriptor) {
+    epoll_ctl(worker->epoll, EPOLL_CTL_DEL, descriptor, NULL);
 }
 
 static haft_io_descriptor_t *find(haft_io_worker_t *worker, int descriptor) {
     return haft_io_descriptor(worker->crew->descriptors, descriptor, false);
 }
 
-static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
-                         int64_t deadline, bool again) {
+int haft_io_await_edges(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+                        int64_t deadline, unsigned turn) {
     haft_io_worker_t *worker = runner->worker;
-    for (size_t i = 0; i < count && !again; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (entries[i].fd < 0)
             continue;
         haft_io_descriptor_t *entry =
             haft_io_descriptor(worker->crew->descriptors, entries[i].fd, true);
-        int code = entry != NULL ? watch_again(worker, entry, entries[i].fd) : -ENOMEM;
+        int code = entry == NULL ? -ENOMEM
+                   : turn <= 1   ? watch_again(worker, entry, entries[i].fd)
+                                 : watch(worker, entry, entries[i].fd);
         if (code == -EBADF) { /* It was closed after poll(2) had been asked. */
             entries[i].revents = POLLNVAL;
             return 1;
@@ -234,8 +236,8 @@ static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_
 }
 
 static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
-                        int64_t deadline) {
-    return haft_io_poll_by(await_several, runner, entries, count, deadline);
+                        int64_t deadline, unsigned turn) {
+    return haft_io_poll_by(haft_io_await_edges, runner, entries, count, deadline, turn);
 }
 
 static HAFT_IO_HOT __attribute__((noinline)) void wake(const haft_io_worker_t *worker,
@@ -248,9 +250,8 @@ static HAFT_IO_HOT __attribute__((noinline)) void wake(const haft_io_worker_t *w
 }
 
 static HAFT_IO_HOT void happened(haft_io_worker_t *worker, const struct epoll_event *event) {
-    const state_t *state = worker->backend_state;
     int descriptor = (int)(uint32_t)event->data.u64;
-    if (descriptor == state->waker) {
+    if (descriptor == worker->waker) {
         haft_io_waker_reset(descriptor);
         return;
     }
@@ -293,37 +294,40 @@ static int wait_for_events(int epoll, struct epoll_event *events, int64_t nanose
     return epoll_wait(epoll, events, EVENTS_AT_ONCE, milliseconds(nanoseconds));
 }
 
-static HAFT_IO_HOT void poll_events(haft_io_worker_t *worker, int64_t nanoseconds) {
-    state_t *state = worker->backend_state;
+HAFT_IO_HOT void haft_io_take_edges(haft_io_worker_t *worker, int64_t nanoseconds) {
     struct epoll_event events[EVENTS_AT_ONCE];
-    int count = wait_for_events(state->epoll, events, nanoseconds);
+    int count = wait_for_events(worker->epoll, events, nanoseconds);
     for (int i = 0; i < count; i++)
         happened(worker, &events[i]);
 }
 
 static void interrupt(haft_io_worker_t *worker) {
-    haft_io_waker_wake(((const state_t *)worker->backend_state)->waker);
+    haft_io_waker_wake(worker->waker);
+}
+
+int haft_io_open_edges(haft_io_worker_t *worker) {
+    worker->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (worker->epoll < 0)
+        return -errno;
+    worker->waker = haft_io_waker_open();
+    return worker->waker >= 0 ? 0 : worker->waker;
+}
+
+void haft_io_close_edges(const haft_io_worker_t *worker) {
+    if (worker->epoll >= 0)
+        close(worker->epoll);
+    if (worker->waker >= 0)
+        close(worker->waker);
 }
 
 static void stop(haft_io_worker_t *worker) {
-    state_t *state = worker->backend_state;
-    if (state->epoll >= 0)
-        close(state->epoll);
-    if (state->waker >= 0)
-        close(state->waker);
-    free(state);
+    haft_io_close_edges(worker);
 }
 
 static int start(haft_io_worker_t *worker) {
-    state_t *state = calloc(1, sizeof *state);
-    if (state == NULL)
-        return -ENOMEM;
-    worker->backend_state = state;
-    state->epoll = epoll_create1(EPOLL_CLOEXEC);
-    int code = state->epoll >= 0 ? 0 : -errno;
-    state->waker = haft_io_waker_open();
+    int code = haft_io_open_edges(worker);
     if (code == 0)
-        code = state->waker >= 0 ? add(state->epoll, state->waker, 0, EPOLLIN) : state->waker;
+        code = add(worker->epoll, worker->waker, 0, EPOLLIN);
     if (code != 0)
         stop(worker);
     return code;
@@ -337,8 +341,8 @@ const haft_io_backend_t haft_io_epoll = {
     .read_lent = read_lent,
     .exchange = exchange,
     .close = haft_io_close_descriptor,
-    .forget = forget,
+    .forget = haft_io_forget_edges,
     .poll_several = poll_several,
-    .poll = poll_events,
+    .poll = haft_io_take_edges,
     .interrupt = interrupt,
 };

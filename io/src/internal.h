@@ -404,7 +404,7 @@ typedef struct haft_io_backend {
     void (*forget)(haft_io_worker_t *worker, int descriptor);
     /* haft_io_poll, on the stack of a task as `operate`. */
     int (*poll_several)(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
-                        int64_t deadline);
+                        int64_t deadline, unsigned turn);
     /* Wins the cells of what has happened; waits for that at most so long (negative: for ever). */
     void (*poll)(haft_io_worker_t *worker, int64_t nanoseconds);
     void (*interrupt)(haft_io_worker_t *worker); /* ends a poll; any thread */
@@ -476,6 +476,7 @@ struct haft_io_worker {
     unsigned put_off;  /* closes that are left to who uses the descriptor; in a run that is alone */
     unsigned searches; /* so often it looks for work before it sleeps */
     int64_t slept_at;  /* when it slept last */
+    int epoll, waker;  /* or -1: see epoll.c, waker.c */
     haft_io_runner_t *idle;
     unsigned idle_count;
     unsigned free_count; /* counted in a shared run only */
@@ -983,9 +984,10 @@ static inline haft_io_descriptor_t *haft_io_known_descriptor(haft_io_descriptors
 /* Why there is no entry where one was to be made: -ENOMEM, or -EBADF for what is no descriptor. */
 int haft_io_without_entry(int descriptor);
 void haft_io_descriptors_free(haft_io_descriptors_t *descriptors);
-/* 0; -EBUSY if it transfers bytes, and so does another task, of the same stream in that direction. */
+/* 0; -EBUSY if it transfers bytes, and so does another task, of the same stream in that direction. `asks`: see
+   haft_io_waiter_t. */
 int haft_io_enlist(haft_io_descriptor_t *descriptor, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
-                   const haft_io_operation_t *operation, bool transfers);
+                   const haft_io_operation_t *operation, bool transfers, bool asks);
 void haft_io_delist(haft_io_waiter_t *waiter);
 /* The same two in a run that is alone, where nobody else waits in that direction, for who reads, or has asked the kernel
    to send; of a descriptor that a task has begun to wait on, then or before. */
@@ -1055,10 +1057,9 @@ HAFT_IO_COLD void haft_io_take_handed_over(haft_io_crew_t *crew);
 /* Waits until somebody wakes those of its direction. 0, -EBUSY, -ECANCELED, or -EBADF: it was closed. */
 int haft_io_wait_on(haft_io_descriptor_t *descriptor, const haft_io_operation_t *operation,
                     haft_io_task_t *task);
+/* All, if it was closed; else those who have not asked the kernel themselves. */
 void haft_io_wake(haft_io_descriptor_t *descriptor, enum haft_io_direction direction, bool closed,
                   bool shared);
-/* Those who have not asked the kernel themselves; in a run that is alone. */
-void haft_io_wake_listeners(haft_io_descriptor_t *descriptor, enum haft_io_direction direction);
 /* Whether somebody who waits transfers bytes in that direction. */
 bool haft_io_transfers(const haft_io_descriptor_t *descriptor, enum haft_io_direction direction);
 
@@ -1070,16 +1071,40 @@ void haft_io_waker_wake(int waker);
 /* After it was readable. */
 void haft_io_waker_reset(int waker);
 
+/* ---- Edges (epoll.c) ---- */
+
+/* Of the worker: its epoll and its waker. 0, or an error: then one of them may be open. */
+int haft_io_open_edges(haft_io_worker_t *worker);
+void haft_io_close_edges(const haft_io_worker_t *worker);
+/*
+ * Wait for something to happen to what an operation has just found not to be ready. No edge is missed: the task has
+ * tried before it waits, epoll is asked on the same thread afterwards, and an edge that came between stays with epoll
+ * until then. A state that nobody waits for (the peer's end, an error in a queue) ends one wait, not each. At the turn
+ * 1 the number is taken for another file's than before.
+ *
+ * -EPERM: epoll does not watch it, so it is a file.
+ */
+int haft_io_await_edge(haft_io_runner_t *runner, haft_io_descriptor_t *entry,
+                       const haft_io_operation_t *operation, unsigned turn);
+int haft_io_await_edges(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+                        int64_t deadline, unsigned turn);
+/* For at most so long (negative: for ever); wins the cells of what has come. */
+void haft_io_take_edges(haft_io_worker_t *worker, int64_t nanoseconds);
+/* As `forget` of haft_io_backend_t. */
+void haft_io_forget_edges(haft_io_worker_t *worker, int descriptor);
+/* By the pool, which waits for files. */
+ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *operation);
+
 /* ---- Several descriptors at once (several.c) ---- */
 
-/* Waits, once, for something to happen to one of them, which may be nothing that was asked for. `again`:
-   not for the first time in this call of haft_io_poll. 0, -ETIMEDOUT, -ECANCELED, or another error; or how
-   many were closed, which are marked. */
+/* Waits, once, for something to happen to one of them, which may be nothing that was asked for. `turn`: so many such
+   waits were in vain. 0, -ETIMEDOUT, -ECANCELED, or another error; or how many were closed, which are marked. */
 typedef int haft_io_await_several_t(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
-                                    int64_t deadline, bool again);
-/* Asks poll(2), and waits until one of them has what is asked for. */
+                                    int64_t deadline, unsigned turn);
+/* Asks poll(2), and waits until one of them has what is asked for; or, if `turn` is not 0, does what the effect
+   haft_io_poll says. */
 int haft_io_poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner,
-                    struct pollfd *entries, size_t count, int64_t deadline);
+                    struct pollfd *entries, size_t count, int64_t deadline, unsigned turn);
 /* Waits with one cell in the lists of all of them; a descriptor that `find` does not know is left out. */
 int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *worker, int descriptor),
                             haft_io_runner_t *runner, struct pollfd *entries, size_t count,
@@ -1101,6 +1126,8 @@ void haft_io_leave_use(const haft_io_use_t *use);
 haft_io_operation_t haft_io_operation_of(const struct pollfd *entry);
 /* poll(2), on this thread, until a time of haft_io_clock(). */
 int haft_io_poll_blocking(struct pollfd *entries, size_t count, int64_t deadline);
+/* On this thread, before a further try, after so many in vain: nothing tells there of a change. */
+void haft_io_pause(unsigned turn);
 /* So many descriptors take no memory but that of the frame. */
 enum { HAFT_IO_FEW = 8 };
 

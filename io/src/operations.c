@@ -252,7 +252,9 @@ ssize_t haft_io_attempt(const haft_io_operation_t *operation) {
 static ssize_t operate_blocking(const haft_io_operation_t *operation) {
     if (operation->kind == HAFT_IO_READ_LENT)
         return haft_io_read_into_lent(operation, haft_io_operate_blocking);
-    for (;;) {
+    for (unsigned turn = 0;; turn++) {
+        if (turn > 1)
+            haft_io_pause(turn - 1);
         ssize_t done = -ENOTSOCK;
         if (operation->kind == HAFT_IO_READ || operation->kind == HAFT_IO_WRITE) {
             done = reads_nothing(operation) ? -ENOTSOCK : transfer_by_socket(operation);
@@ -397,15 +399,18 @@ static HAFT_IO_HOT ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exc
 
 static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
     (void)unused;
+    haft_io_pause(p->turn);
     return haft_io_poll_blocking(p->entries, p->count, p->deadline);
 }
 static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
     haft_io_runner_t *runner = state;
-    if (!may_go_on(runner->worker))
+    /* A change after the caller's try finds it waiting: nobody goes on before. */
+    if (p->turn == 0 && !may_go_on(runner->worker))
         return -ECANCELED;
     if (p->entries == NULL && p->count != 0) /* the system says why it cannot be */
         return haft_io_poll_blocking(NULL, p->count, 0);
-    return runner->worker->backend->poll_several(runner, p->entries, p->count, p->deadline);
+    return runner->worker->backend->poll_several(runner, p->entries, p->count, p->deadline,
+                                                 p->turn);
 }
 
 static int default_close(void *unused, HAFT_PAYLOAD(haft_io_close) * payload) {
@@ -582,7 +587,7 @@ int haft_io_wait_for(int descriptor, short events) {
 }
 
 int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline) {
-    OR_CANCELLED(int, HAFT_PERFORM(haft_io_poll, entries, count, deadline));
+    OR_CANCELLED(int, HAFT_PERFORM(haft_io_poll, entries, count, deadline, 0));
 }
 
 int haft_io_close(int descriptor) {

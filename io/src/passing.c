@@ -57,17 +57,22 @@ int haft_io_receive_descriptor(int socket) {
 
 /* These calls do not block where the descriptors do not: so they are made not to, meanwhile. */
 
-/* Until the descriptor can go on; -EBADF: it was closed, or the other one, which is beside it in the call. */
-static int wait_beside(int descriptor, short events, int other) {
-    struct pollfd entries[] = {{descriptor, events, 0}, {other, 0, 0}};
-    int ready = haft_io_poll(entries, 2, HAFT_IO_FOREVER);
+static int poll_both(struct pollfd first, struct pollfd second, unsigned turn) {
+    struct pollfd entries[] = {first, second};
+    int ready = HAFT_PERFORM(haft_io_poll, entries, 2, HAFT_IO_FOREVER, turn);
     if (ready < 0)
-        return ready;
-    if (((entries[0].revents | entries[1].revents) & POLLNVAL) != 0)
-        return -EBADF;
-    /* The other is broken, which is said whether it is asked for or not. */
-    int come = entries[0].revents != 0 ? entries[0].revents : haft_io_wait_for(descriptor, events);
-    return come < 0 ? come : 0;
+        return ready != -ECANCELED ? ready : haft_io_cancelled();
+    return ((entries[0].revents | entries[1].revents) & POLLNVAL) != 0 ? -EBADF : 0;
+}
+
+/* Until there may be bytes in the one and room in the other; -EBADF: one of them was closed. What is broken is told at
+   once, whether it is asked for or not: then a further try says so, or it does not matter. */
+static int await_both(int from, int to, unsigned turn) {
+    if (turn != 0)
+        return poll_both((struct pollfd){from, POLLIN, 0}, (struct pollfd){to, POLLOUT, 0}, turn);
+    int code = poll_both((struct pollfd){from, POLLIN, 0}, (struct pollfd){to, 0, 0}, 0);
+    return code != 0 ? code
+                     : poll_both((struct pollfd){to, POLLOUT, 0}, (struct pollfd){from, 0, 0}, 0);
 }
 
 /* In a function of its own, as every look at errno: the task may be on another thread after a wait. */
@@ -112,12 +117,12 @@ ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
     int code = haft_io_use(&use);
     if (code == 0)
         code = haft_io_use(&use_of_file);
-    while (code == 0) {
+    for (unsigned turn = 0; code == 0;) {
         ssize_t sent = send_now(socket, file, offset, size);
         if (sent != -EAGAIN && sent != -EINTR)
             return sent;
         if (sent == -EAGAIN)
-            code = wait_beside(socket, POLLOUT, file);
+            code = await_both(file, socket, turn++);
     }
     return code;
 }
@@ -150,14 +155,12 @@ ssize_t haft_io_splice(int from, int to, size_t size) {
         code = haft_io_use(&use_of_other);
     if (code == 0)
         code = nothing_has_arrived(from);
-    while (code == 0) {
+    for (unsigned turn = 0; code == 0;) {
         ssize_t moved = splice_now(from, to, size);
         if (moved != -EAGAIN && moved != -EINTR)
             return moved;
         if (moved == -EAGAIN)
-            code = wait_beside(from, POLLIN, to);
-        if (moved == -EAGAIN && code == 0)
-            code = wait_beside(to, POLLOUT, from);
+            code = await_both(from, to, turn++);
     }
     return code;
 }

@@ -35,6 +35,7 @@ static haft_io_worker_t *worker_new(haft_io_crew_t *crew, unsigned index, bool s
     worker->plain = !shared;
     worker->searches = 4;
     worker->dives_to = -1;
+    worker->epoll = worker->waker = -1;
     worker->between_polls = HAFT_IO_TASKS_BETWEEN_POLLS;
     worker->times_polls = crew->times_polls;
     haft_io_ring(&worker->ready);

@@ -32,6 +32,14 @@ int haft_io_poll_blocking(struct pollfd *entries, size_t count, int64_t deadline
     }
 }
 
+void haft_io_pause(unsigned turn) {
+    enum { LONGEST = 32 };
+    struct timespec pause = {.tv_nsec = HAFT_IO_MILLISECOND * (turn < LONGEST ? turn : LONGEST)};
+    int saved = errno;
+    nanosleep(&pause, NULL);
+    errno = saved;
+}
+
 static __attribute__((noinline)) int look(struct pollfd *entries, size_t count) {
     int ready;
     do
@@ -40,13 +48,23 @@ static __attribute__((noinline)) int look(struct pollfd *entries, size_t count) 
     return ready;
 }
 
+static int await_change(haft_io_await_several_t *await, haft_io_runner_t *runner,
+                        struct pollfd *entries, size_t count, int64_t deadline, unsigned turn) {
+    for (size_t i = 0; i < count; i++)
+        entries[i].revents = 0;
+    int code = await(runner, entries, count, deadline, turn);
+    return code == 0 ? 1 : code == -ETIMEDOUT ? 0 : code;
+}
+
 static int poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner, struct pollfd *entries,
-                   size_t count, int64_t deadline) {
-    for (bool again = false;; again = true) {
+                   size_t count, int64_t deadline, unsigned turn) {
+    if (turn != 0)
+        return await_change(await, runner, entries, count, deadline, turn);
+    for (;; turn++) {
         int ready = look(entries, count);
         if (ready != 0 || deadline <= haft_io_worker_now(runner->worker))
             return ready;
-        int code = await(runner, entries, count, deadline, again);
+        int code = await(runner, entries, count, deadline, turn);
         if (code == -ETIMEDOUT)
             return look(entries, count);
         if (code != 0)
@@ -55,10 +73,10 @@ static int poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner, str
 }
 
 int haft_io_poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner,
-                    struct pollfd *entries, size_t count, int64_t deadline) {
+                    struct pollfd *entries, size_t count, int64_t deadline, unsigned turn) {
     haft_io_worker_t *worker = runner->worker;
     if (worker->plain)
-        return poll_by(await, runner, entries, count, deadline);
+        return poll_by(await, runner, entries, count, deadline, turn);
     size_t used = 0;
     int ready = 0;
     for (; used < count && ready == 0; used += ready == 0) {
@@ -67,7 +85,7 @@ int haft_io_poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner,
             ready = haft_io_begin_use(worker, entries[used].fd);
     }
     if (used == count) {
-        ready = poll_by(await, runner, entries, count, deadline);
+        ready = poll_by(await, runner, entries, count, deadline, turn);
     } else if (ready == -EBADF) {
         entries[used].revents = POLLNVAL; /* the first that is being closed */
         ready = 1;
@@ -104,7 +122,7 @@ int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *work
         if (known == NULL)
             continue;
         haft_io_operation_t operation = haft_io_operation_of(&entries[i]);
-        code = haft_io_enlist(known, &waiters[i], &cell, &operation, false);
+        code = haft_io_enlist(known, &waiters[i], &cell, &operation, false, false);
         if (code == -EBADF) /* Once it is in a list, who closes the descriptor says so. */
             waiters[i].closed = true;
     }

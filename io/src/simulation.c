@@ -518,8 +518,10 @@ static int poll_several_real(state_t *state, struct pollfd *entries, size_t coun
     return ready;
 }
 
+/* What its state does not tell changes with it: every turn is as the first. */
 static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
-                        int64_t deadline) {
+                        int64_t deadline, unsigned turn) {
+    (void)turn;
     state_t *state = runner->worker->backend_state;
     for (;;) {
         if (are_real(state, entries, count))

@@ -54,7 +54,7 @@ typedef haft_io_uring_state_t state_t;
 typedef haft_io_arrivals_t arrivals_t;
 
 /* Completions that are nobody's request. */
-static int woken, ignored;
+static int woken, edges, ignored;
 
 void haft_io_uring_check(int code) {
     if (HAFT_IO_UNLIKELY(haft_io_is_missing(code) || code == -EACCES))
@@ -83,7 +83,6 @@ struct io_uring_sqe *haft_io_uring_next_entry(state_t *state) {
 /* The kernel is asked for it with the next poll. Until it has answered, the task stays here. */
 static void begin(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *request) {
     request->done = false;
-    request->waiter.asks = true;
     io_uring_sqe_set_data(entry, request);
     task->worker->waiting++;
     if (HAFT_IO_UNLIKELY(task->worker->shared))
@@ -190,7 +189,7 @@ static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descr
     request_t request;
     bool sent_at_once = nature == HAFT_IO_SOCKET && sends(operation);
     int code = haft_io_enlist(known, &request.waiter, &cell, operation,
-                              operation->kind <= HAFT_IO_SEND && !sent_at_once);
+                              operation->kind <= HAFT_IO_SEND && !sent_at_once, true);
     if (code != 0)
         return code;
     struct io_uring_sqe *entry = haft_io_uring_entry(state);
@@ -207,8 +206,9 @@ static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descr
 }
 
 int haft_io_uring_await(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-                        const haft_io_operation_t *operation) {
-    return ask(runner, known, operation, HAFT_IO_UNKNOWN);
+                        const haft_io_operation_t *operation, unsigned turn) {
+    return turn == 0 ? ask(runner, known, operation, HAFT_IO_UNKNOWN)
+                     : haft_io_await_edge(runner, known, operation, turn);
 }
 
 /* ---- Operations ---- */
@@ -242,11 +242,13 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
             return done;
         learn_nature(known, operation->descriptor);
     }
-    for (;;) {
+    for (unsigned turn = 0;; turn++) {
         ssize_t done = haft_io_attempt(operation);
         if (done != -EAGAIN)
             return done;
-        int ready = ask(runner, known, operation, HAFT_IO_UNKNOWN);
+        int ready = haft_io_uring_await(runner, known, operation, turn);
+        if (ready == -EPERM)
+            return haft_io_operate_in_pool(runner, operation);
         if (ready < 0 && ready != -EINTR)
             return ready;
     }
@@ -275,6 +277,7 @@ static HAFT_IO_HOT ssize_t write_by_ring(haft_io_runner_t *runner, int descripto
     if (HAFT_IO_UNLIKELY(haft_io_begin_to_wait_on(known, descriptor) != 0))
         return -EBADF;
     haft_io_enlist_first(known, &request.waiter, &cell, HAFT_IO_OUTWARD);
+    request.waiter.asks = true;
     struct io_uring_sqe *entry = haft_io_uring_entry(runner->worker->backend_state);
     prepare_send(entry, descriptor, buffer, size);
     begin(task, entry, &request);
@@ -398,7 +401,7 @@ static int prepare_polls(const struct pollfd *entries, request_t *requests, size
         if (known == NULL || code != 0)
             continue;
         haft_io_operation_t operation = haft_io_operation_of(&entries[i]);
-        code = haft_io_enlist(known, &requests[i].waiter, cell, &operation, false);
+        code = haft_io_enlist(known, &requests[i].waiter, cell, &operation, false, true);
         if (code != 0) {
             requests[i].waiter.closed = code == -EBADF;
             continue;
@@ -429,8 +432,9 @@ static void withdraw_polls(state_t *state, request_t *requests, size_t count,
 }
 
 static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
-                         int64_t deadline, bool again) {
-    (void)again;
+                         int64_t deadline, unsigned turn) {
+    if (turn != 0)
+        return haft_io_await_edges(runner, entries, count, deadline, turn);
     if (haft_io_is_cancelled(runner->scope))
         return -ECANCELED;
     request_t few[HAFT_IO_FEW];
@@ -455,17 +459,17 @@ static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_
 }
 
 static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
-                        int64_t deadline) {
+                        int64_t deadline, unsigned turn) {
     state_t *state = runner->worker->backend_state;
     haft_io_descriptors_t *table = runner->worker->crew->descriptors;
     if (haft_io_ring_empty(&state->accepts) && haft_io_ring_empty(&state->receives))
-        return haft_io_poll_by(await_several, runner, entries, count, deadline);
+        return haft_io_poll_by(await_several, runner, entries, count, deadline, turn);
     bool some = false;
     for (size_t i = 0; i < count; i++)
         some |= haft_io_stop_arrivals(state, haft_io_descriptor(table, entries[i].fd, false)) &&
                 (entries[i].events & HAFT_IO_ARRIVED) != 0;
     int ready = haft_io_poll_by(await_several, runner, entries, count,
-                                some ? haft_io_worker_now(runner->worker) : deadline);
+                                some ? haft_io_worker_now(runner->worker) : deadline, turn);
     for (size_t i = 0; i < count && some && ready >= 0; i++) {
         const haft_io_descriptor_t *known = haft_io_descriptor(table, entries[i].fd, false);
         short arrived = entries[i].events & HAFT_IO_ARRIVED;
@@ -477,11 +481,18 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
     return ready;
 }
 
-static void watch_for_wakes(state_t *state) {
+static void watch(state_t *state, int descriptor, void *data) {
     struct io_uring_sqe *entry = haft_io_uring_entry(state);
-    io_uring_prep_poll_add(entry, state->waker, POLLIN);
-    io_uring_sqe_set_data(entry, &woken);
-    state->watches_waker = true;
+    io_uring_prep_poll_add(entry, descriptor, POLLIN);
+    io_uring_sqe_set_data(entry, data);
+}
+
+static HAFT_IO_COLD void watch_for_both(state_t *state) {
+    if (!state->watches_waker)
+        watch(state, state->worker->waker, &woken);
+    if (!state->watches_edges)
+        watch(state, state->worker->epoll, &edges);
+    state->watches_waker = state->watches_edges = true;
 }
 
 static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *completion) {
@@ -490,8 +501,13 @@ static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *compl
     if ((void *)request == &ignored)
         return;
     if ((void *)request == &woken) {
-        haft_io_waker_reset(state->waker);
+        haft_io_waker_reset(worker->waker);
         state->watches_waker = false;
+        return;
+    }
+    if ((void *)request == &edges) {
+        haft_io_take_edges(worker, 0);
+        state->watches_edges = false;
         return;
     }
     if (((uintptr_t)request & HAFT_IO_OF_ARRIVALS) != 0) {
@@ -521,7 +537,7 @@ enum { TOGETHER = 16 };
 enum { FEW = 4 }; /* completions, which are told at once */
 
 static bool is_nobodys(const void *data) {
-    return data == &woken || data == &ignored;
+    return data == &woken || data == &edges || data == &ignored;
 }
 static void foresee_data(const struct io_uring_cqe *completion) {
     haft_io_touch((const void *)(completion->user_data & ~(uintptr_t)HAFT_IO_OF_ARRIVALS));
@@ -576,8 +592,8 @@ static HAFT_IO_HOT void poll_completions(haft_io_worker_t *worker, int64_t nanos
     int code;
     if (HAFT_IO_UNLIKELY(state->accept_ended))
         haft_io_stop_needless_arrivals(state);
-    if (HAFT_IO_UNLIKELY(!state->watches_waker))
-        watch_for_wakes(state);
+    if (HAFT_IO_UNLIKELY(!state->watches_waker || !state->watches_edges))
+        watch_for_both(state);
     if (nanoseconds < 0)
         code = io_uring_submit_and_wait(&state->ring, 1);
     else if (nanoseconds == 0)
@@ -605,7 +621,7 @@ static int close_submitted(haft_io_worker_t *worker, int descriptor) {
 }
 
 static void interrupt(haft_io_worker_t *worker) {
-    haft_io_waker_wake(((const state_t *)worker->backend_state)->waker);
+    haft_io_waker_wake(worker->waker);
 }
 
 static void stop(haft_io_worker_t *worker) {
@@ -613,8 +629,7 @@ static void stop(haft_io_worker_t *worker) {
     haft_io_end_all_arrivals(state);
     io_uring_queue_exit(&state->ring);
     haft_io_free_provided(state->provided);
-    if (state->waker >= 0)
-        close(state->waker);
+    haft_io_close_edges(worker);
     free(state);
 }
 
@@ -656,13 +671,10 @@ static int start(haft_io_worker_t *worker) {
     state->sends_at_once = (state->ring.flags & IORING_SETUP_DEFER_TASKRUN) != 0;
     haft_io_ring(&state->accepts);
     haft_io_ring(&state->receives);
-    state->waker = haft_io_waker_open();
-    if (state->waker < 0) {
-        code = state->waker;
+    code = haft_io_open_edges(worker);
+    if (code != 0)
         stop(worker);
-        return code;
-    }
-    return 0;
+    return code;
 }
 
 const haft_io_backend_t haft_io_uring = {
@@ -674,6 +686,7 @@ const haft_io_backend_t haft_io_uring = {
     .write = write_by_ring,
     .exchange = exchange,
     .close = close_submitted,
+    .forget = haft_io_forget_edges,
     .poll_several = poll_several,
     .poll = poll_completions,
     .interrupt = interrupt,

@@ -15,8 +15,8 @@ enum { HAFT_IO_MOST_EXCHANGED = 256 }; /* between two polls */
 
 typedef struct haft_io_uring_state {
     struct io_uring ring;
-    int waker;
-    bool watches_waker;       /* the kernel tells when the waker is readable */
+    bool watches_waker,
+        watches_edges; /* the kernel tells when the worker's waker, or its epoll, is readable */
     bool no_multishot_accept; /* the kernel does not know it */
     bool no_multishot_receive;
     haft_io_worker_t *worker; /* whose this is */
@@ -45,9 +45,9 @@ void haft_io_uring_ask_back(haft_io_uring_state_t *state, void *data);
 void haft_io_uring_check(int code);
 /* Tells who waits for them. */
 void haft_io_uring_take_completions(haft_io_uring_state_t *state);
-/* Waits until the descriptor is ready for the operation. */
+/* Waits until the descriptor is ready for the operation; after so many turns that were in vain, for an edge. */
 int haft_io_uring_await(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-                        const haft_io_operation_t *operation);
+                        const haft_io_operation_t *operation, unsigned turn);
 
 /* ---- What arrives by itself (arrivals.c) ---- */
 

@@ -94,10 +94,14 @@ HAFT_EFFECT(haft_io_wait_for, int, {
     int descriptor;
     short events;
 });
+/* `turn` is 0 in haft_io_poll. Otherwise the caller has tried that often, each time since a wait had ended, and what it
+   needs has not come though poll(2) may say that something has: then a change ends the wait (at the first such turn
+   also an event that is there already), and the result only says whether something has happened. */
 HAFT_EFFECT(haft_io_poll, int, {
     struct pollfd *entries;
     size_t count;
     int64_t deadline;
+    unsigned turn;
 });
 /* `left` is that of haft_io_call_or_leave, or NULL. */
 HAFT_EFFECT(haft_io_call_blocking, int, {

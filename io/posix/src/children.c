@@ -14,7 +14,7 @@ static int wait_for_end(pid_t child) {
     int descriptor = (int)HAFT_POSIX_RESULT(syscall(SYS_pidfd_open, child, 0));
     if (descriptor < 0)
         return descriptor == -ESRCH ? 0 : haft_posix_wait_without(descriptor, HAFT_IO_FOREVER);
-    int code = haft_posix_wait(descriptor, POLLIN, HAFT_IO_FOREVER);
+    int code = haft_posix_wait(descriptor, POLLIN, HAFT_IO_FOREVER, 0);
     HAFT_PERFORM(haft_io_close, descriptor);
     return code;
 }
@@ -110,9 +110,10 @@ static bool answers_now(waitid_call_t *call) {
 static ssize_t wait_by_id(waitid_call_t *call) {
     while (!answers_now(call)) {
         bool is_one = is_end_of_one(call);
-        int code = !is_one               ? haft_posix_call_blocking(call_waitid, call)
-                   : call->type == P_PID ? wait_for_end((pid_t)call->id)
-                                         : haft_posix_wait((int)call->id, POLLIN, HAFT_IO_FOREVER);
+        int code = !is_one ? haft_posix_call_blocking(call_waitid, call)
+                   : call->type == P_PID
+                       ? wait_for_end((pid_t)call->id)
+                       : haft_posix_wait((int)call->id, POLLIN, HAFT_IO_FOREVER, 0);
         if (code != 0 || !is_one)
             return code != 0 ? code : call->done;
     }

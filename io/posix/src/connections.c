@@ -15,7 +15,7 @@ static ssize_t accept_when_there(int listener, struct sockaddr *address, socklen
         return HAFT_POSIX_RESULT(SYSTEM(accept4)(listener, address, size, flags));
     int64_t deadline = haft_posix_socket_deadline(listener, SO_RCVTIMEO);
     haft_posix_take_turns(listener);
-    for (;;) {
+    for (unsigned turn = 0;; turn++) {
         struct pollfd entry = {listener, POLLIN, 0};
         /* A socket that does not listen is never ready: the system refuses it at once. */
         if (SYSTEM(poll)(&entry, 1, 0) != 0 || !haft_io_listens(listener)) {
@@ -23,7 +23,7 @@ static ssize_t accept_when_there(int listener, struct sockaddr *address, socklen
             if (done != -EAGAIN)
                 return done;
         }
-        int code = haft_posix_wait(listener, POLLIN, deadline);
+        int code = haft_posix_wait(listener, POLLIN, deadline, turn);
         if (code != 0)
             return code;
     }
@@ -90,8 +90,9 @@ static ssize_t connect_waiting(connect_call_t *call) {
     if (done != -EINPROGRESS && done != -EALREADY)
         return done;
     int64_t deadline = haft_posix_socket_deadline(call->socket, SO_SNDTIMEO);
+    unsigned turn = 0;
     do {
-        int code = haft_posix_wait(call->socket, POLLOUT, deadline);
+        int code = haft_posix_wait(call->socket, POLLOUT, deadline, turn++);
         if (code != 0)
             return code == -EAGAIN ? -EINPROGRESS : code;
         done = finish(call);

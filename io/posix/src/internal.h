@@ -182,8 +182,11 @@ int64_t haft_posix_deadline(const struct timespec *duration);
 /* The same for a time of the clock, as the clock runs now. -ENOSYS: it runs only while something does (it counts the
    time of processors). */
 int64_t haft_posix_deadline_at(clockid_t clock, const struct timespec *time);
-/* 0; -EAGAIN after the deadline; -ECANCELED; -EBADF: it was closed. */
-int haft_posix_wait(int descriptor, short events, int64_t deadline);
+/* 0; -EAGAIN after the deadline; -ECANCELED; -EBADF: it was closed. `turn`: so many such waits for the same thing were in
+   vain, and no task has gone on since the caller has found out, as of the effect haft_io_poll. */
+int haft_posix_wait(int descriptor, short events, int64_t deadline, unsigned turn);
+/* The same for bytes in the one and room in the other. */
+int haft_posix_wait_for_both(int from, int to, int64_t deadline, unsigned turn);
 /* The same where the call that makes the descriptor has said `code`. 0: a moment has passed, since the call is missing,
    or there are no descriptors. */
 int haft_posix_wait_without(int code, int64_t deadline);

@@ -26,19 +26,22 @@ static bool is_file(int descriptor) {
 static ssize_t send_file(const sendfile_call_t *call) {
     size_t done = 0;
     int64_t deadline = haft_posix_socket_deadline(call->to, SO_SNDTIMEO);
-    while (done < call->size) {
+    unsigned turn = 0;
+    do {
         int flags = haft_io_stop_blocking(call->to);
         ssize_t sent = HAFT_POSIX_RESULT(
             SYSTEM(sendfile)(call->to, call->from, call->offset, call->size - done));
         haft_io_block_again(call->to, flags);
         if (sent == -EAGAIN && flags >= 0)
-            sent = haft_posix_wait(call->to, POLLOUT, deadline);
+            sent = haft_posix_wait(call->to, POLLOUT, deadline, turn++);
         else if (sent == 0)
             break;
+        else
+            turn = 0;
         if (sent < 0)
             return done != 0 ? (ssize_t)done : sent;
         done += (size_t)sent;
-    }
+    } while (done < call->size);
     return (ssize_t)done;
 }
 
@@ -82,10 +85,8 @@ static ssize_t splice_waiting(const splice_call_t *c) {
     bool waits =
         (c->flags & SPLICE_F_NONBLOCK) == 0 && haft_io_blocks(c->from) && haft_io_blocks(c->to);
     ssize_t moved;
-    while ((moved = splice_now(c)) == -EAGAIN && waits) {
-        int code = haft_posix_wait(c->from, POLLIN, HAFT_IO_FOREVER);
-        if (code == 0)
-            code = haft_posix_wait(c->to, POLLOUT, HAFT_IO_FOREVER);
+    for (unsigned turn = 0; (moved = splice_now(c)) == -EAGAIN && waits; turn++) {
+        int code = haft_posix_wait_for_both(c->from, c->to, HAFT_IO_FOREVER, turn);
         if (code != 0)
             return code;
     }

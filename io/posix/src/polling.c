@@ -42,7 +42,7 @@ static ssize_t poll_and_signals(struct pollfd *entries, size_t count, int64_t de
     all[count] = (struct pollfd){signals, POLLIN, 0};
     ssize_t ready;
     do {
-        ready = HAFT_PERFORM(haft_io_poll, all, count + 1, deadline);
+        ready = HAFT_PERFORM(haft_io_poll, all, count + 1, deadline, 0);
         if (ready > 0 && all[count].revents != 0)
             ready = deliver_signals(all, count, mask);
         else
@@ -58,7 +58,7 @@ static ssize_t poll_until(struct pollfd *entries, size_t count, int64_t deadline
                           const sigset_t *mask) {
     int signals = watch_signals(mask);
     if (signals < 0)
-        return HAFT_PERFORM(haft_io_poll, entries, count, deadline);
+        return HAFT_PERFORM(haft_io_poll, entries, count, deadline, 0);
     ssize_t ready = poll_and_signals(entries, count, deadline, signals, mask);
     HAFT_PERFORM(haft_io_close, signals);
     return ready;
@@ -315,12 +315,13 @@ static ssize_t take_signal(const sigset_t *signals, siginfo_t *information, int6
     static const struct timespec NO_TIME = {0, 0};
     int descriptor = -1;
     ssize_t number;
+    unsigned turn = 0;
     while ((number = HAFT_POSIX_RESULT(SYSTEM(sigtimedwait)(signals, information, &NO_TIME))) ==
            -EAGAIN) {
         if (descriptor < 0)
             descriptor = (int)HAFT_POSIX_RESULT(signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC));
         int code = descriptor < 0 ? haft_posix_wait_without(descriptor, deadline)
-                                  : haft_posix_wait(descriptor, POLLIN, deadline);
+                                  : haft_posix_wait(descriptor, POLLIN, deadline, turn++);
         if (code != 0) {
             number = code;
             break;

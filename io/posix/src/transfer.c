@@ -201,14 +201,21 @@ static bool goes_on(const transfer_t *t) {
     return t->outward ? haft_io_blocks(t->descriptor) : nature_of(t->descriptor) == FILE_ON_DISK;
 }
 
-/* `*deadline`, 0 before, is when the socket's limit ends, which is that of all the waits of a call. */
-static int wait_for_more(const transfer_t *t, int64_t *deadline) {
+/* The waits of a call: when the socket's limit ends, which is that of them all, or 0 before the first; and how many
+   have been in vain since something was done. */
+typedef struct waits {
+    int64_t deadline;
+    unsigned turn;
+} waits_t;
+
+static int wait_for_more(const transfer_t *t, waits_t *waits) {
     if (!haft_io_blocks(t->descriptor))
         return -EAGAIN;
-    if (*deadline == 0)
-        *deadline =
+    if (waits->deadline == 0)
+        waits->deadline =
             haft_posix_socket_deadline(t->descriptor, t->outward ? SO_SNDTIMEO : SO_RCVTIMEO);
-    return haft_posix_wait(t->descriptor, t->outward ? POLLOUT : POLLIN, *deadline);
+    return haft_posix_wait(t->descriptor, t->outward ? POLLOUT : POLLIN, waits->deadline,
+                           waits->turn++);
 }
 
 /* Takes from the front of the parts what has been done. */
@@ -241,7 +248,7 @@ static ssize_t attempt_to_receive(transfer_t *t, struct msghdr *message) {
 }
 
 /* After the first part: the rest, as far as it goes until the deadline, if there is one yet. */
-static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, int64_t deadline) {
+static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, waits_t waits) {
     struct iovec few[FEW];
     struct iovec *parts = t->count <= FEW ? few : malloc(t->count * sizeof *parts);
     if (parts == NULL)
@@ -254,8 +261,9 @@ static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, int64_t de
         ssize_t more = received == NULL ? attempt(t) : attempt_to_receive(t, received);
         if (more > 0) {
             done += (size_t)more;
+            waits.turn = 0;
             advance(t, parts, (size_t)more);
-        } else if (more == 0 || more != -EAGAIN || wait_for_more(t, &deadline) != 0) {
+        } else if (more == 0 || more != -EAGAIN || wait_for_more(t, &waits) != 0) {
             break;
         }
     }
@@ -268,10 +276,10 @@ static ssize_t transfer(transfer_t t) {
     int before = haft_posix_error();
     size_t size = size_of(t.parts, t.count);
     haft_posix_take_turns(t.descriptor);
-    int64_t deadline = 0;
+    waits_t waits = {0, 0};
     ssize_t done;
     while ((done = attempt(&t)) == -EAGAIN) {
-        int code = wait_for_more(&t, &deadline);
+        int code = wait_for_more(&t, &waits);
         if (code != 0) {
             done = code;
             break;
@@ -282,7 +290,7 @@ static ssize_t transfer(transfer_t t) {
         done = attempt(&t);
     }
     if (done > 0 && (size_t)done < size && goes_on(&t))
-        done = transfer_rest(&t, (size_t)done, size, deadline);
+        done = transfer_rest(&t, (size_t)done, size, waits);
     return haft_posix_answer(done, before);
 }
 

@@ -112,21 +112,36 @@ int64_t haft_posix_socket_deadline(int socket, int option) {
     return haft_posix_deadline(&(struct timespec){limit.tv_sec, limit.tv_usec * 1000});
 }
 
-int haft_posix_wait(int descriptor, short events, int64_t deadline) {
-    struct pollfd entry = {descriptor, events, 0};
-    int ready = HAFT_PERFORM(haft_io_poll, &entry, 1, deadline);
+static int wait_for_any(struct pollfd *entries, size_t count, int64_t deadline, unsigned turn) {
+    int ready = HAFT_PERFORM(haft_io_poll, entries, count, deadline, turn);
     if (ready == -ECANCELED)
         return haft_posix_cancelled();
     if (ready <= 0)
         return ready < 0 ? ready : -EAGAIN;
-    return (entry.revents & POLLNVAL) != 0 ? -EBADF : 0;
+    for (size_t i = 0; i < count; i++)
+        if ((entries[i].revents & POLLNVAL) != 0)
+            return -EBADF;
+    return 0;
+}
+
+int haft_posix_wait(int descriptor, short events, int64_t deadline, unsigned turn) {
+    return wait_for_any(&(struct pollfd){descriptor, events, 0}, 1, deadline, turn);
+}
+
+/* Either may have changed, once each has been what is needed, and in vain. */
+int haft_posix_wait_for_both(int from, int to, int64_t deadline, unsigned turn) {
+    if (turn != 0)
+        return wait_for_any((struct pollfd[]){{from, POLLIN, 0}, {to, POLLOUT, 0}}, 2, deadline,
+                            turn);
+    int code = haft_posix_wait(from, POLLIN, deadline, 0);
+    return code == 0 ? haft_posix_wait(to, POLLOUT, deadline, 0) : code;
 }
 
 int haft_posix_wait_without(int code, int64_t deadline) {
     if (!haft_io_lacks_descriptor(code) && !haft_io_is_missing(code))
         return code;
     int64_t moment = HAFT_PERFORM(haft_io_now) + HAFT_IO_DESCRIPTOR_PAUSE;
-    code = haft_posix_wait(-1, 0, moment < deadline ? moment : deadline);
+    code = haft_posix_wait(-1, 0, moment < deadline ? moment : deadline, 0);
     return code == -EAGAIN && moment < deadline ? 0 : code;
 }
 
