@@ -274,8 +274,10 @@ static uint32_t settled_uses(const haft_io_descriptor_t *entry) {
 static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
     HAFT_IO_SHOW(&entry->uses, HAFT_IO_RELEASING);
     uint64_t registered = entry->registered;
-    for (; registered != 0; registered &= registered - 1)
-        worker->backend->forget(worker->crew->workers[__builtin_ctzll(registered)], descriptor);
+    for (; registered != 0; registered &= registered - 1) {
+        haft_io_worker_t *one = worker->crew->workers[__builtin_ctzll(registered)];
+        one->backend->forget(one, descriptor);
+    }
     entry->registered = 0;
     __atomic_store_n(&entry->nature, HAFT_IO_UNKNOWN, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->waited_on, false, __ATOMIC_RELEASE); /* after `uses` */

@@ -3,8 +3,8 @@
  * A run: its workers, one a thread, each with its back end, and what they share. The calling thread is the
  * first worker, and a run of one thread makes no other.
  *
- * The others are made one after another before the first task; where the system gives no more threads, or no
- * descriptors for their back ends, the run goes on with those it has.
+ * The others are made one after another before the first task. One that gets no ring of io_uring has epoll; where the
+ * system gives no more threads, or no descriptors for their back ends, the run goes on with those it has.
  */
 #include "processors.h"
 #include "valid.h"
@@ -109,6 +109,8 @@ static void *serve(void *argument) {
     thread_t *thread = argument;
     haft_io_worker_t *worker = thread->worker;
     int code = start_backend(worker, thread->backend);
+    if (code != 0 && thread->backend != &haft_io_epoll) /* as for too little locked memory */
+        code = start_backend(worker, &haft_io_epoll);
     worker->thread = pthread_self();
     haft_io_keep(&thread->started, (void *)(intptr_t)code);
     if (code == 0)

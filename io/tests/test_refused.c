@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls that a filter refuses, as containers' filters do that do not know them: what they are used for goes on
-   without. */
+/* System calls that a filter refuses, as containers' filters do that do not know them, and memory that an ordinary user
+   may not lock: what they are used for goes on without. */
 #define _GNU_SOURCE
 #include "check_io.h"
 
+#include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netdb.h>
@@ -11,6 +12,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -195,11 +197,63 @@ static void without_threads_blocking_work_is_refused(void) {
         CHECK_EQUAL(status, 0);
 }
 
+/* ---- Locked memory ---- */
+
+enum { THREADS = 12 };
+static int threads_here(void) {
+    int count = 0;
+    struct dirent **entries = NULL;
+    int all = scandir("/proc/self/task", &entries, NULL, NULL);
+    for (int i = 0; i < all; i++) {
+        count += entries[i]->d_name[0] != '.';
+        free(entries[i]);
+    }
+    free(entries);
+    return count;
+}
+static void *echo_once(void *unused) {
+    exchange_words();
+    return unused;
+}
+static int threads_before;
+BODY(use_all_threads) {
+    CHECK_EQUAL(threads_here() - threads_before, THREADS - 1);
+    for (int i = 0; i < 4 * THREADS; i++)
+        haft_io_spawn_with(&(haft_io_task_options_t){.spread = true}, echo_once, NULL);
+    return NULL;
+}
+static void run_with_locked_memory_of(rlim_t kibibytes) {
+    struct rlimit limit = {kibibytes << 10, kibibytes << 10};
+    check_failures = 0;
+    threads_before = threads_here();
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (getuid() == 0 && setuid(65534) != 0))
+        _exit(NO_FILTER);
+    int code = haft_io_run(use_all_threads, NULL, &(haft_io_options_t){.threads = THREADS});
+    /* One that has asked for io_uring by its name is told so. */
+    CHECK(code == 0 || (code == -ENOMEM && getenv("HAFT_IO_BACKEND") != NULL));
+    fflush(stdout);
+    _exit(check_failures != 0);
+}
+static void with_little_locked_memory_a_run_has_the_threads_that_it_asks_for(void) {
+    static const rlim_t limits[] = {0, 64, 200, 500, 1000, 4000};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        int status;
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0)
+            run_with_locked_memory_of(limits[i]);
+        CHECK_EQUAL(waitpid(child, &status, 0), child);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != NO_FILTER)
+            CHECK_EQUAL(status, 0);
+    }
+}
+
 int main(void) {
     check_backend();
     if (check_follows_children()) {
         RUN(what_a_filter_refuses_is_done_without);
         RUN(without_threads_blocking_work_is_refused);
+        RUN(with_little_locked_memory_a_run_has_the_threads_that_it_asks_for);
     }
     return check_end();
 }

@@ -74,7 +74,9 @@ typedef struct haft_io_options {
        control groups; at most 56. */
     int threads;
     const char *backend;  /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment, or,
-                             without it or if it is empty, what the system has */
+                             without it or if it is empty, what the system has. A thread after the
+                             first that gets no ring of io_uring, as where RLIMIT_MEMLOCK is low, has
+                             epoll */
     size_t stack_size;    /* of a task, and of the body of a scope; 0: haft_stack_size() */
     int blocking_threads; /* at most so many threads for blocking work at a time; 0: 64 */
     int dump_signal; /* the process gets it: the run dumps its tasks; 0: none. See "seeing inside" */
