@@ -123,19 +123,20 @@ static bool is_unwound(const haft_io_runner_t *runner) {
     return runner->unwinding || (__cxa_get_globals && __cxa_get_globals()->in_flight != 0);
 }
 
-/* A task for which everything is ready at once must not keep the others waiting for ever. In a child of fork it goes on
-   at once, and has to keep the gate. What a cleanup can do at once no cancel keeps it from, however much that is. */
-HAFT_IO_COLD bool haft_io_goes_on_after_others(void) {
-    haft_io_runner_t *runner = haft_io_this_task()->runner;
-    if (runner->closes)
+/* In a child of fork the task goes on at once, and has to keep the gate. What a cleanup can do at once no cancel keeps it
+   from, however much that is. */
+bool haft_io_goes_on_after_others(enum haft_io_wait_kind kind) {
+    const haft_io_task_t *task = haft_io_this_task();
+    if (task == NULL || task->runner->closes)
         return true;
+    haft_io_runner_t *runner = task->runner;
     bool gated = runner->gated && !runner->worker->forked;
     if (gated)
         leave_gate(runner);
     bool goes_on = HAFT_PERFORM(haft_io_yield) == 0 || is_unwound(runner);
     if (gated)
         enter_gate(runner);
-    return goes_on;
+    return goes_on || kind == HAFT_IO_TO_THE_END;
 }
 
 /* Every task that waits has this frame on its stack: so a deadline has another. */

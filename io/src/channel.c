@@ -153,16 +153,9 @@ wait_to_receive(haft_io_channel_t *channel, void *value, int64_t deadline) {
     return wait_for(channel, false, value, deadline);
 }
 
-/* Other threads may always have something for the channel, or take it. (A simulation has none, and the same order
-   whether the process has threads or not.) */
-static inline bool has_its_turn(void) {
-    haft_io_worker_t *worker = haft_io_worker();
-    return haft_io_this_task() == NULL || worker->simulated != NULL || haft_io_has_its_turn(worker);
-}
-
 static inline __attribute__((always_inline)) int do_any(haft_io_channel_t *channel, bool sends,
                                                         void *value, int64_t deadline) {
-    if (HAFT_IO_UNLIKELY(!has_its_turn()))
+    if (HAFT_IO_UNLIKELY(!haft_io_has_its_turn(HAFT_IO_CANCELLABLE)))
         return haft_io_cancelled();
     haft_io_place_t *other = NULL;
     haft_io_guard(&channel->lock);
@@ -193,6 +186,11 @@ static inline bool is_simple(const haft_io_channel_t *channel) {
            (channel->size == sizeof(uint64_t) || channel->size == sizeof(uint32_t));
 }
 
+/* On a thread of a run, in a turn that is not over. */
+static inline bool is_in_turn(haft_io_worker_t *worker) {
+    return HAFT_IO_LIKELY(worker != NULL) && haft_io_is_in_turn(worker, HAFT_IO_LIGHT);
+}
+
 static inline void copy_simply(const haft_io_channel_t *channel, void *to, const void *from) {
     if (channel->size == sizeof(uint64_t))
         memcpy(to, from, sizeof(uint64_t));
@@ -216,7 +214,7 @@ static inline bool hand_to_receiver(haft_io_channel_t *channel, const void *valu
 
 static inline __attribute__((always_inline)) int do_send(haft_io_channel_t *channel,
                                                          const void *value, int64_t deadline) {
-    if (HAFT_IO_LIKELY(is_simple(channel))) {
+    if (HAFT_IO_LIKELY(is_simple(channel) && is_in_turn(haft_io_worker()))) {
         if (HAFT_IO_LIKELY(channel->receivers.first != NULL)) {
             if (HAFT_IO_LIKELY(hand_to_receiver(channel, value)))
                 return 0;
@@ -230,7 +228,8 @@ static inline __attribute__((always_inline)) int do_send(haft_io_channel_t *chan
 
 static inline __attribute__((always_inline)) int do_receive(haft_io_channel_t *channel, void *value,
                                                             int64_t deadline) {
-    if (HAFT_IO_LIKELY(is_simple(channel) && channel->senders.first == NULL)) {
+    if (HAFT_IO_LIKELY(is_simple(channel) && channel->senders.first == NULL &&
+                       is_in_turn(haft_io_worker()))) {
         if (channel->count != 0) {
             copy_simply(channel, value, slot(channel, 0));
             remove_first(channel);
@@ -259,6 +258,7 @@ int haft_io_channel_receive(haft_io_channel_t *channel, void *value) {
 }
 
 static int try_one(haft_io_channel_t *channel, bool sends, void *value) {
+    haft_io_has_its_turn(HAFT_IO_TO_THE_END);
     haft_io_place_t *other = NULL;
     haft_io_guard(&channel->lock);
     int code = do_now(channel, sends, value, &other);
@@ -387,8 +387,7 @@ static void free_memory(void **memory) {
 /* Many do not fit on a small stack. */
 static int choose(haft_io_choice_t *choices, size_t count, int64_t deadline) {
     enum { FEW = 16 };
-    /* A closed channel can be chosen for ever. */
-    if (haft_io_this_task() != NULL && !haft_io_has_its_turn(haft_io_worker()))
+    if (HAFT_IO_UNLIKELY(!haft_io_has_its_turn(HAFT_IO_CANCELLABLE)))
         return -ECANCELED;
     if (HAFT_IO_LIKELY(count <= FEW)) {
         haft_io_channel_t *channels[FEW];

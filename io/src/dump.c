@@ -115,7 +115,7 @@ static void add_backtrace(text_t *text, int depth, const haft_io_task_t *task) {
 typedef struct wait {
     const haft_io_task_t *task;
     const char *waits_for;
-    uint32_t since;
+    int64_t since;
     int descriptor;
 } wait_t;
 
@@ -196,8 +196,7 @@ static void add_task(view_t *view, int depth, const haft_io_task_t *task) {
     }
     add(text, "waits for: %s", wait.waits_for);
     add_descriptors(view, &wait);
-    int32_t ticks = (int32_t)((uint32_t)(view->now >> HAFT_IO_TICK_BITS) - wait.since);
-    int64_t since = ticks > 0 ? (int64_t)ticks << HAFT_IO_TICK_BITS : 0;
+    int64_t since = view->now > wait.since ? view->now - wait.since : 0;
     add(text, ", %lld ms\n", (long long)(since / HAFT_IO_MILLISECOND));
     if (view->backtraces)
         add_backtrace(text, depth + 2, task);

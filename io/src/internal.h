@@ -209,7 +209,7 @@ struct haft_io_runner {
     haft_io_scope_t *scope;   /* the innermost that the task is in: whose cancel is its own */
     haft_io_cell_t *cell;     /* what it waits for, if a cancel may win that; any thread */
     const char *waits_for;    /* for the dump; NULL while it does not wait; any thread reads */
-    uint32_t waits_since;     /* in ticks of timers; any thread reads */
+    int64_t waits_since;      /* by its worker's clock; any thread reads */
     int saved_errno;          /* while it is suspended */
     bool yielded;             /* it is READY after haft_io_yield, which wants a reply */
     bool listed;              /* by `link` */
@@ -446,7 +446,7 @@ struct haft_io_worker {
     bool plain;
     bool favours;        /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */
-    unsigned operations; /* that the running task has done since it waited last */
+    unsigned operations; /* of the running task's turn, by their weight */
     unsigned resumed;    /* tasks since the last poll; any thread reads */
     unsigned
         between_polls; /* so many tasks of `ready` may go on without a look at anything else; 0: none */
@@ -467,7 +467,6 @@ struct haft_io_worker {
     int sleeping;          /* in a poll that may block; any thread */
     int posting;           /* threads that put something into the inbox right now */
     int64_t clock;    /* when it polled last; while it has no timer, some milliseconds before */
-    uint32_t tick;    /* the same in ticks of timers */
     bool forked;      /* this is a child of the process that it was made in */
     bool times_polls; /* for counters.polling */
     haft_io_timers_t timers;                 /* the first words of which belong to the line */
@@ -529,7 +528,7 @@ struct haft_io_crew {
 int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_options_t *options,
                      haft_io_simulated_t *simulated);
 int64_t haft_io_worker_now(const haft_io_worker_t *worker);
-/* Reads the time into `clock` and `tick`. */
+/* Reads the time into `clock`. */
 void haft_io_set_clock(haft_io_worker_t *worker);
 
 /* The calling thread's worker, until its loop has ended (NULL). */
@@ -609,13 +608,25 @@ static inline haft_io_task_t *haft_io_this_task(void) {
 static inline bool haft_io_is_in_child(const haft_io_task_t *task) {
     return task != NULL && task->worker->forked;
 }
-/* Before what a task can do at once: when it has done very much in a row, the others go first. False: a cancel has
-   reached it. */
-enum { HAFT_IO_OPERATIONS_IN_A_ROW = 64 };
-bool haft_io_goes_on_after_others(void);
-static inline bool haft_io_has_its_turn(haft_io_worker_t *worker) {
-    return HAFT_IO_LIKELY(++worker->operations <= HAFT_IO_OPERATIONS_IN_A_ROW) ||
-           haft_io_goes_on_after_others();
+/*
+ * The turn of a task: what it may do without a wait before the others of its thread go first. Every operation that may
+ * wait, or is asked again and again for what others have to do, counts before it has done anything, as much as it is
+ * likely to take. What lets others go on (unlock, release, signal) never waits for a turn: it is called where nothing
+ * may wait.
+ */
+enum { HAFT_IO_TURN = 256, HAFT_IO_LIGHT = 1, HAFT_IO_OF_SYSTEM = 4 };
+/* False: the turn is over. */
+static inline bool haft_io_is_in_turn(haft_io_worker_t *worker, unsigned weight) {
+    return HAFT_IO_LIKELY((worker->operations += weight) <= HAFT_IO_TURN);
+}
+/* Lets the others go first, if the caller is a task. False: a cancel has reached it, as it does only if `kind` says
+   so. */
+HAFT_IO_COLD bool haft_io_goes_on_after_others(enum haft_io_wait_kind kind);
+/* The two, for an operation of the library alone, on any thread. */
+static inline bool haft_io_has_its_turn(enum haft_io_wait_kind kind) {
+    haft_io_worker_t *worker = haft_io_worker();
+    return HAFT_IO_LIKELY(worker == NULL || haft_io_is_in_turn(worker, HAFT_IO_LIGHT)) ||
+           haft_io_goes_on_after_others(kind);
 }
 /* Before anything is changed for a task that is about to wait: does not return there. */
 static inline void haft_io_check_may_wait(const haft_io_task_t *task) {

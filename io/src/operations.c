@@ -288,7 +288,8 @@ ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
 
 static bool may_go_on(haft_io_worker_t *worker) {
     HAFT_IO_COUNT(worker->counters.operations);
-    return haft_io_has_its_turn(worker);
+    return haft_io_is_in_turn(worker, HAFT_IO_OF_SYSTEM) ||
+           haft_io_goes_on_after_others(HAFT_IO_CANCELLABLE);
 }
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
@@ -419,6 +420,8 @@ static int default_close(void *unused, HAFT_PAYLOAD(haft_io_close) * payload) {
 }
 static int clause_close(void *state, HAFT_PAYLOAD(haft_io_close) * payload) {
     haft_io_runner_t *runner = state;
+    if (!haft_io_is_in_turn(runner->worker, HAFT_IO_OF_SYSTEM))
+        haft_io_goes_on_after_others(HAFT_IO_TO_THE_END);
     return runner->worker->backend->close(runner->worker, payload->descriptor);
 }
 
@@ -436,11 +439,8 @@ static int default_sleep_until(void *unused, HAFT_PAYLOAD(haft_io_sleep_until) *
    own for a task that does nothing else before. Not too often in a row, so that all others go on. */
 static bool is_over(haft_io_runner_t *runner, int64_t deadline) {
     haft_io_worker_t *worker = runner->worker;
-    if (deadline >= worker->clock || worker->operations >= HAFT_IO_OPERATIONS_IN_A_ROW ||
-        haft_io_is_cancelled(runner->scope))
-        return false;
-    worker->operations++;
-    return true;
+    return deadline < worker->clock && !haft_io_is_cancelled(runner->scope) &&
+           haft_io_is_in_turn(worker, HAFT_IO_LIGHT);
 }
 static int clause_sleep_until(void *state, HAFT_PAYLOAD(haft_io_sleep_until) * payload) {
     haft_io_runner_t *runner = state;

@@ -42,6 +42,8 @@ static bool try_to_take(haft_io_rwlock_t *lock, enum wanted wanted) {
 }
 
 static int lock_until(haft_io_rwlock_t *lock, enum wanted wanted, int64_t deadline) {
+    if (HAFT_IO_UNLIKELY(!haft_io_has_its_turn(HAFT_IO_CANCELLABLE)))
+        return haft_io_cancelled();
     haft_io_guard(&lock->lock);
     if (HAFT_IO_LIKELY(try_to_take(lock, wanted))) {
         haft_io_unguard(&lock->lock);
@@ -63,6 +65,7 @@ static int lock_until(haft_io_rwlock_t *lock, enum wanted wanted, int64_t deadli
 }
 
 static bool try_lock(haft_io_rwlock_t *lock, enum wanted wanted) {
+    haft_io_has_its_turn(HAFT_IO_TO_THE_END);
     haft_io_guard(&lock->lock);
     bool taken = try_to_take(lock, wanted);
     haft_io_unguard(&lock->lock);
@@ -114,6 +117,8 @@ static void unlock_scoped(haft_io_mutex_t **mutex) {
 
 int haft_io_call_once_until(haft_io_once_t *once, void (*function)(void *), void *argument,
                             int64_t deadline) {
+    if (HAFT_IO_UNLIKELY(!haft_io_has_its_turn(HAFT_IO_CANCELLABLE)))
+        return haft_io_cancelled();
     if (HAFT_IO_LIKELY(__atomic_load_n(&once->done, __ATOMIC_ACQUIRE)))
         return 0;
     int code = haft_io_lock_until(&once->mutex, deadline);
@@ -146,6 +151,8 @@ static void forget_who_gave_up(haft_io_barrier_t *barrier) {
 }
 
 int haft_io_arrive_until(haft_io_barrier_t *barrier, int64_t deadline) {
+    if (HAFT_IO_UNLIKELY(!haft_io_has_its_turn(HAFT_IO_CANCELLABLE)))
+        return haft_io_cancelled();
     haft_io_guard(&barrier->lock);
     if (barrier->arrived + 1 >= barrier->needed)
         forget_who_gave_up(barrier); /* one by one: not at each arrival */

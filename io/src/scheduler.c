@@ -471,6 +471,10 @@ static inline void has_parked(haft_io_worker_t *worker, haft_io_runner_t *runner
     }
 }
 
+static inline int reply_to_yield(const haft_io_runner_t *runner) {
+    return HAFT_IO_UNLIKELY(haft_io_is_cancelled(runner->scope)) ? -ECANCELED : 0;
+}
+
 /* Part of both loops: the processor foretells the returns of a frame less. */
 static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
                                                       haft_io_task_t *task, const bool shared) {
@@ -494,7 +498,8 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
         haft_io_await_look(worker->crew);
     worker->operations = 0;
     *worker->error = runner->saved_errno;
-    haft_reply_t reply = runner->yielded ? HAFT_REPLY(haft_io_yield, 0) : HAFT_NO_REPLY;
+    haft_reply_t reply =
+        runner->yielded ? HAFT_REPLY(haft_io_yield, reply_to_yield(runner)) : HAFT_NO_REPLY;
     runner->yielded = false;
     haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
     for (;;) {
@@ -505,8 +510,7 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
         }
         if (HAFT_IO_UNLIKELY(request.effect != HAFT_ID(haft_io_yield)))
             break;
-        bool cancelled = haft_io_is_cancelled(runner->scope);
-        if (HAFT_IO_LIKELY(!cancelled && !worker->forked)) {
+        if (HAFT_IO_LIKELY(!worker->forked)) {
             runner->yielded = true;
             runner->saved_errno = *worker->error;
             set_running(worker, NULL);
@@ -514,7 +518,7 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
             return;
         }
         /* In a child of fork the others are the parent's. */
-        request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, cancelled ? -ECANCELED : 0),
+        request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, reply_to_yield(runner)),
                               FROM_TASKS);
     }
     set_running(worker, NULL);
@@ -540,7 +544,6 @@ static int64_t roughly_now(void) {
 HAFT_IO_HOT void haft_io_set_clock(haft_io_worker_t *worker) {
     bool roughly = worker->timers.count == 0 && !worker->times_polls && worker->simulated == NULL;
     worker->clock = roughly ? roughly_now() : haft_io_worker_now(worker);
-    worker->tick = (uint32_t)(worker->clock >> HAFT_IO_TICK_BITS);
 }
 
 /* How long a poll may take; negative: for ever. */

@@ -392,6 +392,7 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
         return run_body(NULL, body, argument, result, &code) ? code : 0;
     }
 
+    haft_io_has_its_turn(HAFT_IO_TO_THE_END);
     __attribute__((cleanup(abandon))) haft_io_scope_t scope;
     haft_io_scope_start(&scope, task->worker, task->runner->scope, options, task->moves);
     if (options->deadline != 0) {

@@ -8,18 +8,21 @@ static int finish(int code) {
     return HAFT_IO_LIKELY(code != -ECANCELED) ? code : haft_io_cancelled();
 }
 
+static bool has_its_turn(void) {
+    return haft_io_has_its_turn(HAFT_IO_CANCELLABLE);
+}
+
 /* ---- Mutexes ---- */
 
 /*
  * A release does not give the mutex to the first who waits, but lets him go on and try: meanwhile whoever runs
  * may take it and give it back, many times, without a switch. If it is held when he tries, he waits at
  * the front, and the next release hands it over. So he is passed over only until his turn to run has come, which
- * it does: a task that takes the mutex too often meanwhile lets the others of its thread go first.
+ * it does: a task that takes the mutex again and again lets the others of its thread go first when its turn is over.
  *
- * While the mutex is free and somebody waits, one is on his way: `called` counts how often it was taken since, from 1.
+ * While the mutex is free and somebody waits, one was called, and is on his way.
  */
 enum { HAS_IT = HAFT_IO_ARMS }; /* the outcome for who was handed it */
-enum { MOST_PASSED = 256 };
 
 static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
     haft_io_cell_t cell = haft_io_cell_to_wait(&mutex->lock);
@@ -36,7 +39,7 @@ static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wa
             haft_io_unguard(&mutex->lock);
             return haft_io_code_of(outcome);
         }
-        mutex->called = 0;
+        mutex->called = false;
         if (!mutex->held) {
             mutex->held = true;
             haft_io_unguard(&mutex->lock);
@@ -50,7 +53,7 @@ static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wa
 
 /* Under the lock. */
 static void pass_on(haft_io_mutex_t *mutex) {
-    while (mutex->waiting.first != NULL && mutex->called == 0 && !mutex->held) {
+    while (mutex->waiting.first != NULL && !mutex->called && !mutex->held) {
         haft_io_place_t *place = haft_io_first_leaves(&mutex->waiting);
         bool has_it = place->outcome == HAS_IT;
         if (haft_io_cell_win(place->cell, place->outcome)) {
@@ -60,27 +63,8 @@ static void pass_on(haft_io_mutex_t *mutex) {
     }
 }
 
-/* Before a free mutex is taken while one is on his way. False: a cancel has reached the task. Nobody waits here for him,
-   whose thread may be busy, and who is not there in a child of fork. */
-static bool pass(haft_io_mutex_t *mutex) {
-    if (mutex->called++ <= MOST_PASSED)
-        return true;
-    mutex->called = 1;
-    if (haft_io_this_task() == NULL) /* Threads go on without each other. */
-        return true;
-    haft_io_unguard(&mutex->lock);
-    bool goes_on = haft_io_goes_on_after_others();
-    haft_io_guard(&mutex->lock);
-    return goes_on;
-}
-
 static int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
     haft_io_guard(&mutex->lock);
-    if (HAFT_IO_UNLIKELY(mutex->called != 0) && !mutex->held && !pass(mutex) &&
-        kind == HAFT_IO_CANCELLABLE) {
-        haft_io_unguard(&mutex->lock);
-        return -ECANCELED;
-    }
     if (HAFT_IO_UNLIKELY(mutex->held))
         return await_mutex(mutex, deadline, kind);
     mutex->held = true;
@@ -89,7 +73,8 @@ static int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wai
 }
 
 int haft_io_lock_until(haft_io_mutex_t *mutex, int64_t deadline) {
-    return finish(lock_mutex(mutex, deadline, HAFT_IO_CANCELLABLE));
+    return has_its_turn() ? finish(lock_mutex(mutex, deadline, HAFT_IO_CANCELLABLE))
+                          : haft_io_cancelled();
 }
 
 int haft_io_lock(haft_io_mutex_t *mutex) {
@@ -97,6 +82,7 @@ int haft_io_lock(haft_io_mutex_t *mutex) {
 }
 
 bool haft_io_try_lock(haft_io_mutex_t *mutex) {
+    haft_io_has_its_turn(HAFT_IO_TO_THE_END);
     haft_io_guard(&mutex->lock);
     bool was_free = !mutex->held;
     mutex->held = true;
@@ -129,6 +115,8 @@ void haft_io_unlock(haft_io_mutex_t *mutex) {
 /* ---- Semaphores ---- */
 
 int haft_io_acquire_until(haft_io_semaphore_t *semaphore, int64_t deadline) {
+    if (HAFT_IO_UNLIKELY(!has_its_turn()))
+        return haft_io_cancelled();
     haft_io_guard(&semaphore->lock);
     if (semaphore->count == 0)
         return finish(haft_io_wait_in(&semaphore->lock, &semaphore->waiting, deadline,
@@ -143,6 +131,7 @@ int haft_io_acquire(haft_io_semaphore_t *semaphore) {
 }
 
 bool haft_io_try_acquire(haft_io_semaphore_t *semaphore) {
+    haft_io_has_its_turn(HAFT_IO_TO_THE_END);
     haft_io_guard(&semaphore->lock);
     bool had_one = semaphore->count != 0;
     semaphore->count -= had_one;
@@ -214,6 +203,8 @@ void haft_io_clear_event(haft_io_event_t *event) {
 }
 
 int haft_io_wait_event_until(haft_io_event_t *event, int64_t deadline) {
+    if (HAFT_IO_UNLIKELY(!has_its_turn()))
+        return haft_io_cancelled();
     haft_io_guard(&event->lock);
     if (!event->set)
         return finish(haft_io_wait_in(&event->lock, &event->waiting, deadline, HAFT_IO_CANCELLABLE,
@@ -227,6 +218,7 @@ int haft_io_wait_event(haft_io_event_t *event) {
 }
 
 void haft_io_wait_event_to_the_end(haft_io_event_t *event) {
+    haft_io_has_its_turn(HAFT_IO_TO_THE_END);
     haft_io_guard(&event->lock);
     if (!event->set)
         haft_io_wait_in(&event->lock, &event->waiting, HAFT_IO_FOREVER, HAFT_IO_TO_THE_END,
@@ -269,6 +261,8 @@ void haft_io_keep(haft_io_promise_t *promise, void *value) {
 /* The promise may be gone when the wait for it has been ended. */
 int haft_io_await_until(haft_io_promise_t *promise, void **value, int64_t deadline) {
     haft_io_event_t *kept = &promise->kept;
+    if (HAFT_IO_UNLIKELY(!has_its_turn()))
+        return haft_io_cancelled();
     haft_io_guard(&kept->lock);
     if (!kept->set)
         return finish(haft_io_wait_in(&kept->lock, &kept->waiting, deadline, HAFT_IO_CANCELLABLE,

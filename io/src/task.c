@@ -377,8 +377,13 @@ int haft_io_join(haft_io_task_t *task, void **result) {
     if (HAFT_IO_UNLIKELY(self == NULL || self == task || haft_io_state(task) == HAFT_IO_FREE ||
                          !is_open))
         cannot_be_joined(task, self);
-    if (joiner != HAFT_IO_HAS_ENDED && !await_end(task, self))
-        return haft_io_cancelled();
+    if (joiner != HAFT_IO_HAS_ENDED) {
+        if (!await_end(task, self))
+            return haft_io_cancelled();
+    } else {
+        haft_io_has_its_turn(
+            HAFT_IO_TO_THE_END); /* It may have been the last to hold the handle. */
+    }
     int code = task->code;
     if (result != NULL)
         *result = code == 0 ? task->result : NULL;

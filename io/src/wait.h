@@ -12,7 +12,7 @@
 /* Suspends the runner's task until its cell has been won. */
 static inline __attribute__((always_inline)) void
 haft_io_suspend(haft_io_runner_t *runner, const haft_io_worker_t *worker, const char *waits_for) {
-    __atomic_store_n(&runner->waits_since, worker->tick, __ATOMIC_RELAXED);
+    __atomic_store_n(&runner->waits_since, worker->clock, __ATOMIC_RELAXED);
     __atomic_store_n(&runner->waits_for, waits_for, __ATOMIC_RELAXED);
     HAFT_PERFORM(haft_io_park);
     __atomic_store_n(&runner->waits_for, NULL, __ATOMIC_RELAXED);
@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) uint32_t haft_io_wait_here(haft_io_
         runner->cell = cell;
     haft_io_suspend(runner, worker, waits_for);
     runner->cell = NULL;
-    return cell->word;
+    return __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
 }
 
 #endif

@@ -131,6 +131,30 @@ static void a_dump_of_a_simulation_shows_its_descriptors(void) {
     CHECK_EQUAL(haft_io_simulate(dump_simulated, NULL, NULL), 0);
 }
 
+/* However long somebody has waited; more ticks of timers than 32 bits count. */
+static void *wait_for_ever(void *unused) {
+    haft_io_acquire(&never);
+    return unused;
+}
+BODY(dump_after_long) {
+    haft_io_spawn(wait_for_ever, NULL);
+    static const int64_t HOURS[] = {40, 60, 1000};
+    for (int64_t i = 0, hours = 0; i < 3; i++) {
+        char expected[64];
+        hours += HOURS[i];
+        haft_io_sleep(HOURS[i] * 3600 * HAFT_IO_SECOND);
+        take_dump();
+        snprintf(expected, sizeof expected, "waits for: a semaphore, %lld ms\n",
+                 (long long)hours * 3600 * 1000);
+        CHECK_CONTAINS(text, expected);
+    }
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+static void a_dump_says_how_long_somebody_waits_however_long_that_is(void) {
+    CHECK_EQUAL(haft_io_simulate(dump_after_long, NULL, NULL), -ECANCELED);
+}
+
 static char long_name[3000];
 static void *sleep_with_a_long_name(void *unused) {
     haft_io_set_task_name(long_name);
@@ -411,6 +435,7 @@ int main(void) {
     RUN(a_dump_says_who_waits_for_what);
     RUN(a_dump_shows_all_descriptors_of_a_poll);
     RUN(a_dump_of_a_simulation_shows_its_descriptors);
+    RUN(a_dump_says_how_long_somebody_waits_however_long_that_is);
     RUN(a_dump_shows_names_however_long);
     RUN(a_dump_is_safe_while_others_go_on);
     RUN(counters_count_tasks_operations_and_polls);

@@ -156,8 +156,9 @@ int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(
 int haft_io_join(haft_io_task_t *task, void **result);
 
 /*
- * Lets every other task that can run go first. For a long computation: what reads, writes or chooses again and again and
- * never waits does this by itself, after 64 times in a row; so does who sends and receives, where other threads do, too.
+ * Lets every other task that can run go first. For a long computation: a task that calls functions of this header again
+ * and again, and never has to wait, does this by itself, after 64 operations on descriptors or 256 others in a row. So
+ * do those that only try. What lets others go on (haft_io_unlock, haft_io_signal and the like) and haft_io_spawn never do.
  */
 static inline int haft_io_yield(void) {
     int code = HAFT_PERFORM(haft_io_yield);
@@ -652,7 +653,7 @@ typedef struct haft_io_waiting {
 typedef struct haft_io_mutex {
     uint32_t lock;
     bool held;
-    uint16_t called;
+    bool called;
     haft_io_waiting_t waiting;
 } haft_io_mutex_t;
 
@@ -663,7 +664,7 @@ typedef struct haft_io_mutex {
  * An unlock lets the first who waits go on and take the mutex. Others that run before him may take it, and give
  * it back; if it is held when his turn has come, the next unlock hands it to him. So he is passed over
  * only while he could not run yet, and a task that locks and unlocks in a loop costs no switch each time: after 256
- * times in a row a lock lets the other tasks of the thread go first, as haft_io_yield. A mutex that is free is never
+ * times in a row a lock lets the other tasks of the thread go first (haft_io_yield). A mutex that is free is never
  * waited for.
  */
 int haft_io_lock(haft_io_mutex_t *mutex);
