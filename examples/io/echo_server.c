@@ -66,7 +66,7 @@ int main(int count, char **arguments) {
     listener = haft_io_listen_tcp(serves ? "::" : "127.0.0.1",
                                   serves ? (uint16_t)atoi(arguments[1]) : 0, 0);
     if (listener < 0) {
-        fprintf(stderr, "%s\n", strerror(-listener));
+        fprintf(stderr, "%s\n", haft_io_error_text(listener));
         return 1;
     }
     int code = haft_io_run(serves ? serve : talk_to_itself, NULL, NULL);

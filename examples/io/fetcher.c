@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <haft/io.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { SERVERS = 10, AT_ONCE = 3, TRIES = 3 };
 
@@ -65,7 +64,8 @@ static void *fetch(void *argument) {
         code = haft_io_scope_with(&(haft_io_scope_options_t){.deadline = deadline}, try_once,
                                   &fetch, NULL);
         snprintf(results[fetch.number], sizeof results[0], "%s after %d %s",
-                 code == 0 ? fetch.page : strerror(-code), tries, tries == 1 ? "try" : "tries");
+                 code == 0 ? fetch.page : haft_io_error_text(code), tries,
+                 tries == 1 ? "try" : "tries");
         if (code == 0)
             break;
     }

@@ -190,7 +190,7 @@ int main(int count, char **arguments) {
     listener = haft_io_listen_tcp(serves ? "::" : "127.0.0.1",
                                   serves ? (uint16_t)atoi(arguments[1]) : 0, 0);
     if (listener < 0) {
-        fprintf(stderr, "%s\n", strerror(-listener));
+        fprintf(stderr, "%s\n", haft_io_error_text(listener));
         return 1;
     }
     haft_io_options_t options = {.threads = 0}; /* one for each processor */

@@ -68,7 +68,7 @@ static void *report(void *unused) {
     haft_io_scope_options_t options = {.name = "pipeline", .failures = &failures};
     int code = haft_io_scope_with(&options, run_pipeline, NULL, NULL);
     if (code != 0)
-        printf("%s: %s\n", failures.failures[0].message, strerror(-code));
+        printf("%s: %s\n", failures.failures[0].message, haft_io_error_text(code));
     return unused;
 }
 

@@ -12,6 +12,9 @@
  */
 #include "internal.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 /* ---- Who is told of a cancel ---- */
 
 /* Under the lock of the scope, or before anybody knows it. */
@@ -269,9 +272,20 @@ void haft_io_cancel(haft_io_scope_t *scope) {
     haft_io_scope_cancel(scope, -ECANCELED);
 }
 
+/* The code that a run returns has no words, and nobody else gets these. (What C++ throws, the caller of the run catches;
+   a simulation fails in many ways, and is repeated by its seed.) */
+static void tell_of_run(const haft_io_scope_t *root, int code, const char *message,
+                        const char *name) {
+    if (code != HAFT_IO_BY_EXCEPTION && root->worker->simulated == NULL)
+        dprintf(STDERR_FILENO, "haft-io: the run fails in the task '%s': %s (%s)\n", name,
+                message != NULL ? message : "", haft_io_error_text(code));
+}
+
 void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, const char *name) {
     haft_io_lock_scope(scope);
     haft_io_failures_t *failures = scope->failures;
+    if (scope->outer == NULL && scope->code == 0)
+        tell_of_run(scope, code, message, name);
     if (failures != NULL && failures->count++ < HAFT_IO_FAILURES_KEPT)
         failures->failures[failures->count - 1] = (haft_io_failure_t){code, message, name};
     cancel_locked(scope, code);

@@ -20,11 +20,27 @@ int haft_io_pipe(int ends[2]) {
     return pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 : -errno;
 }
 
+/* A listener passes it on to what is accepted, so an accept needs no further call. */
+static void send_at_once(int socket) {
+    int saved = errno, yes = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    errno = saved;
+}
+
+static bool is_tcp(int domain, int type, int protocol) {
+    return (domain == AF_INET || domain == AF_INET6) &&
+           (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
+           (protocol == 0 || protocol == IPPROTO_TCP);
+}
+
 /* (The next of several addresses may do, which is tried after a wait.) */
 __attribute__((noinline)) int haft_io_socket(int domain, int type, int protocol) {
     if (HAFT_IO_UNLIKELY(haft_io_network_is_simulated()))
         return haft_io_network_socket(domain, type);
-    return HAFT_IO_RESULT(socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol));
+    int made = HAFT_IO_RESULT(socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol));
+    if (made >= 0 && is_tcp(domain, type, protocol))
+        send_at_once(made);
+    return made;
 }
 
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]) {
@@ -97,9 +113,40 @@ static int listen_at(const address_t *address, socklen_t size, int backlog) {
     return code;
 }
 
+static void free_addresses(struct addrinfo **addresses) {
+    if (*addresses != NULL)
+        freeaddrinfo(*addresses);
+}
+
+static int resolve_port(const char *host, uint16_t port, struct addrinfo **addresses) {
+    char service[8];
+    snprintf(service, sizeof service, "%u", (unsigned)port);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    return haft_io_resolve(host, service, &hints, addresses);
+}
+
+/* At the first of the name's addresses that this machine has. */
+static int listen_at_name(const char *host, uint16_t port, int backlog) {
+    __attribute__((cleanup(free_addresses))) struct addrinfo *addresses = NULL;
+    int code = resolve_port(host, port, &addresses), first_code = 0;
+    if (code != 0)
+        return code;
+    for (const struct addrinfo *one = addresses; one != NULL; one = one->ai_next) {
+        address_t address;
+        memcpy(&address, one->ai_addr, one->ai_addrlen);
+        code = listen_at(&address, one->ai_addrlen, backlog);
+        if (code >= 0)
+            return code;
+        first_code = first_code != 0 ? first_code : code;
+    }
+    return first_code;
+}
+
 int haft_io_listen_tcp(const char *host, uint16_t port, int backlog) {
     address_t address;
-    return listen_at(&address, numeric_address(&address, host, port), backlog);
+    socklen_t size = numeric_address(&address, host, port);
+    return size != 0 || host == NULL ? listen_at(&address, size, backlog)
+                                     : listen_at_name(host, port, backlog);
 }
 
 int haft_io_listen_unix(const char *path, int backlog) {
@@ -255,38 +302,15 @@ static int connect_in_turn(const struct addrinfo *addresses) {
     return first_code;
 }
 
-static void free_addresses(struct addrinfo **addresses) {
-    if (*addresses != NULL)
-        freeaddrinfo(*addresses);
-}
-
-static int code_of_resolver(int code) {
-    switch (code) {
-    case EAI_SYSTEM:
-        return -errno;
-    case EAI_MEMORY:
-        return -ENOMEM;
-    case EAI_AGAIN:
-        return -EAGAIN;
-    case -ECANCELED:
-        return code;
-    default:
-        return -EHOSTUNREACH;
-    }
-}
-
 int haft_io_connect_tcp(const char *host, uint16_t port) {
     address_t address;
     socklen_t size = numeric_address(&address, host, port);
     if (size != 0)
         return connect_to(&address.any, size);
-    char service[8];
-    snprintf(service, sizeof service, "%u", (unsigned)port);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     __attribute__((cleanup(free_addresses))) struct addrinfo *addresses = NULL;
-    int code = haft_io_resolve(host, service, &hints, &addresses);
+    int code = resolve_port(host, port, &addresses);
     if (code != 0)
-        return code_of_resolver(code);
+        return code;
     size_t count = 0;
     for (const struct addrinfo *one = addresses; one != NULL; one = one->ai_next)
         count++;
@@ -405,6 +429,19 @@ static resolve_call_t *resolve_call_new(const char *host, const char *service,
     return call;
 }
 
+static int code_of_resolver(const resolve_call_t *call) {
+    switch (call->code) {
+    case 0:
+        return 0;
+    case EAI_SYSTEM:
+        return -call->error;
+    case EAI_MEMORY:
+        return -ENOMEM;
+    default:
+        return HAFT_IO_ERROR_OF_RESOLVER + call->code;
+    }
+}
+
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
                     struct addrinfo **result) {
     address_t address;
@@ -412,17 +449,13 @@ int haft_io_resolve(const char *host, const char *service, const struct addrinfo
         host = hints != NULL && hints->ai_family == AF_INET6 ? "::1" : "127.0.0.1";
     resolve_call_t *call = resolve_call_new(host, service, hints);
     if (call == NULL)
-        return EAI_MEMORY;
+        return -ENOMEM;
     int code = haft_io_call_or_leave(call_resolve, call, leave_resolve);
-    if (code == -ECANCELED)
-        return code;
     if (code != 0)
-        return code == -ENOMEM ? EAI_MEMORY : EAI_AGAIN;
-    code = call->code;
+        return code;
+    code = code_of_resolver(call);
     if (code == 0)
         *result = call->result;
-    if (code == EAI_SYSTEM)
-        errno = call->error;
     free(call);
     return code;
 }

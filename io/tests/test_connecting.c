@@ -23,6 +23,8 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
     char byte;
     if (strcmp(host, "slow") == 0 && read(servers_answer[0], &byte, 1) == 1)
         return __real_getaddrinfo("127.0.0.1", service, hints, result);
+    if (strcmp(host, "unknown") == 0)
+        return EAI_NONAME;
     if (strcmp(host, "several") != 0)
         return __real_getaddrinfo(host, service, hints, result);
     *result = addresses;
@@ -85,6 +87,8 @@ static const struct sockaddr *const at_good = (struct sockaddr *)&good.address;
 static const struct sockaddr *const at_refusing = (struct sockaddr *)&refusing.address;
 static const struct sockaddr *const at_silent = (struct sockaddr *)&silent.address;
 static const struct sockaddr *const at_other_silent = (struct sockaddr *)&other_silent.address;
+static struct sockaddr_in free_address = {AF_INET, 0, {0}, {0}};
+static const struct sockaddr *const at_free = (struct sockaddr *)&free_address;
 static const struct sockaddr *const at_nowhere = (struct sockaddr *)&nowhere;
 
 static bool is_connected_to(int connection, const place_t *place) {
@@ -240,6 +244,51 @@ static void nobody_waits_for_a_server_of_names_after_a_deadline(void) {
     CHECK_RUNS(connect_until_no_server_has_answered);
 }
 
+/* ---- Names in place of addresses ---- */
+
+BODY(use_unknown_name) {
+    int code = haft_io_connect_tcp("unknown", 80);
+    CHECK_EQUAL(code, HAFT_IO_ERROR_OF_RESOLVER + EAI_NONAME);
+    CHECK_SAME_TEXT(haft_io_error_text(code), gai_strerror(EAI_NONAME));
+    CHECK_EQUAL(haft_io_listen_tcp("unknown", 0, 0), code);
+    struct addrinfo *found = NULL;
+    CHECK_EQUAL(haft_io_resolve("unknown", NULL, NULL, &found), code);
+    return NULL;
+}
+static void an_unknown_name_is_called_so(void) {
+    CHECK_RUNS(use_unknown_name);
+    use_unknown_name(NULL);
+    CHECK_SAME_TEXT(haft_io_error_text(-ECONNREFUSED), "Connection refused");
+    CHECK_SAME_TEXT(haft_io_error_text(0), "Success");
+    CHECK_SAME_TEXT(haft_io_error_text(7), "Success");
+    CHECK_SAME_TEXT(haft_io_error_text(-4095), "Unknown error");
+}
+
+static void connect_and_accept(int listener) {
+    HAFT_IO_CLOSING int other = haft_io_connect_tcp("localhost", (uint16_t)haft_io_port(listener));
+    HAFT_IO_CLOSING int connection = haft_io_accept(listener);
+    CHECK(other >= 0 && connection >= 0);
+}
+BODY(listen_by_name) {
+    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("localhost", 0, 0);
+    CHECK(listener >= 0);
+    connect_and_accept(listener);
+    return NULL;
+}
+BODY(listen_at_the_second) {
+    name_has(at_nowhere, at_free, NULL);
+    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("several", 0, 0);
+    CHECK(listener >= 0);
+    name_has(at_nowhere, NULL, NULL);
+    CHECK_EQUAL(haft_io_listen_tcp("several", 0, 0), -ENOENT);
+    return NULL;
+}
+static void a_listener_has_the_first_address_of_its_name_that_is_here(void) {
+    CHECK_RUNS(listen_by_name);
+    listen_by_name(NULL);
+    CHECK_RUNS(listen_at_the_second);
+}
+
 int main(void) {
     check_backend();
     listen_at(&good, 1000);
@@ -252,5 +301,7 @@ int main(void) {
     RUN(a_cancel_leaves_nothing_behind);
     RUN(nobody_waits_for_the_silent_after_a_deadline);
     RUN(nobody_waits_for_a_server_of_names_after_a_deadline);
+    RUN(an_unknown_name_is_called_so);
+    RUN(a_listener_has_the_first_address_of_its_name_that_is_here);
     return check_end();
 }

@@ -119,7 +119,6 @@ BODY(refuse_names) {
     memset(long_name, 'a', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
     CHECK_EQUAL(haft_io_listen_tcp(nothing, 0, 0), -EINVAL);
-    CHECK_EQUAL(haft_io_listen_tcp("300.0.0.1", 0, 0), -EINVAL);
     CHECK_EQUAL(haft_io_listen_unix(nothing, 0), -EINVAL);
     CHECK_EQUAL(haft_io_listen_unix("", 0), -EINVAL);
     CHECK_EQUAL(haft_io_listen_unix(long_name, 0), -EINVAL);
@@ -144,7 +143,8 @@ BODY(refuse_names) {
     CHECK_EQUAL(haft_io_list_directory(nothing, nothing), -EFAULT);
     CHECK_EQUAL(haft_io_list_directory("/", nothing), -EFAULT);
     struct addrinfo *result = NULL;
-    CHECK(haft_io_resolve(nothing, nothing, NULL, &result) == EAI_NONAME);
+    CHECK(haft_io_resolve(nothing, nothing, NULL, &result) ==
+          HAFT_IO_ERROR_OF_RESOLVER + EAI_NONAME);
     return NULL;
 }
 BODY(refuse_processes) {

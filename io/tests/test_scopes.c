@@ -706,6 +706,30 @@ static void no_options_are_zeroed_ones(void) {
     CHECK_RUNS(give_no_options);
 }
 
+BODY(fail_as_main) {
+    haft_io_set_task_name("main task");
+    haft_io_fail(-ECONNREFUSED, "no database");
+}
+BODY(fail_inside) {
+    CHECK_EQUAL(haft_io_scope(fail_as_main, NULL, NULL), -ECONNREFUSED);
+    return NULL;
+}
+static void run_that_fails(void) {
+    CHECK_EQUAL(haft_io_run(fail_as_main, NULL, NULL), -ECONNREFUSED);
+}
+static void run_that_does_not(void) {
+    CHECK_RUNS(fail_inside);
+}
+static void what_ends_a_run_is_printed_with_its_message(void) {
+    if (!check_follows_children())
+        return;
+    check_child_t child = check_child(run_that_fails);
+    CHECK_SAME_TEXT(child.output, "haft-io: the run fails in the task 'main task': no database "
+                                  "(Connection refused)\n");
+    child = check_child(run_that_does_not);
+    CHECK_SAME_TEXT(child.output, "");
+}
+
 int main(void) {
     check_backend();
     RUN(a_scope_is_left_when_its_tasks_have_ended);
@@ -734,6 +758,7 @@ int main(void) {
     RUN(scopes_may_be_as_deep_as_there_is_memory_for);
     RUN(a_cancel_is_told_at_once_to_who_wants_to_know);
     RUN(no_options_are_zeroed_ones);
+    RUN(what_ends_a_run_is_printed_with_its_message);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

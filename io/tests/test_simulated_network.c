@@ -112,7 +112,9 @@ BODY(take_places) {
     CHECK_EQUAL(haft_io_listen_tcp("::", 80, 0), -EADDRINUSE);
     int second = haft_io_listen_tcp("::", 0, 0), third = haft_io_listen_tcp("::", 0, 0);
     CHECK(haft_io_port(second) > 0 && haft_io_port(second) != haft_io_port(third));
-    CHECK_EQUAL(haft_io_listen_tcp("localhost", 81, 0), -EINVAL);
+    int named = haft_io_listen_tcp("localhost", 82, 0);
+    CHECK_EQUAL(haft_io_port(named), 82);
+    CHECK_EQUAL(haft_io_close(named), 0);
 
     int local = haft_io_listen_unix("/run/service", 0);
     CHECK_EQUAL(haft_io_listen_unix("/run/service", 0), -EADDRINUSE);

@@ -4,6 +4,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -477,6 +479,49 @@ static void directories_are_made_listed_and_removed(void) {
     RUNS_BOTH_WAYS(use_directories);
 }
 
+/* ---- TCP_NODELAY ---- */
+
+static int sends_at_once(int socket) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    getsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &value, &size);
+    return value != 0;
+}
+static void check_pair(int listener, int connection, int expected_of_accepted) {
+    HAFT_IO_CLOSING int accepted = haft_io_accept(listener);
+    CHECK_EQUAL(sends_at_once(connection), 1);
+    CHECK_EQUAL(sends_at_once(accepted), expected_of_accepted);
+    haft_io_close(connection);
+}
+static int connect_by_socket(int port) {
+    struct sockaddr_in address = {AF_INET, htons((uint16_t)port), {htonl(INADDR_LOOPBACK)}, {0}};
+    int connection = haft_io_socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQUAL(haft_io_connect(connection, (struct sockaddr *)&address, sizeof address), 0);
+    return connection;
+}
+/* (With io_uring the second and later ones are accepted by the kernel itself.) */
+BODY(connect_and_look) {
+    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    int port = haft_io_port(listener);
+    for (int i = 0; i < 4; i++) {
+        check_pair(listener, haft_io_connect_tcp("127.0.0.1", (uint16_t)port), 1);
+        check_pair(listener, connect_by_socket(port), 1);
+    }
+    CHECK_EQUAL(setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &(int){0}, sizeof(int)), 0);
+    check_pair(listener, haft_io_connect_tcp("localhost", (uint16_t)port), 0);
+    HAFT_IO_CLOSING int datagrams = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
+    HAFT_IO_CLOSING int local = haft_io_socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK(datagrams >= 0 && local >= 0);
+    return NULL;
+}
+static void look_everywhere(const haft_io_options_t *options) {
+    CHECK_EQUAL(haft_io_run(connect_and_look, NULL, options), 0);
+}
+static void tcp_sends_at_once_unless_the_listener_is_told_otherwise(void) {
+    connect_and_look(NULL);
+    check_everywhere(look_everywhere);
+}
+
 int main(void) {
     check_backend();
     RUN(parts_are_read_and_written_in_order);
@@ -488,6 +533,7 @@ int main(void) {
     RUN(who_waits_without_descriptors_looks_now_and_then);
     RUN(what_is_forked_blocks_what_the_program_does);
     RUN(directories_are_made_listed_and_removed);
+    RUN(tcp_sends_at_once_unless_the_listener_is_told_otherwise);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

@@ -33,7 +33,8 @@
  * of the operations.
  *
  * Results: functions that can fail return 0, or a count, or a negative error number of errno.h
- * (-ECONNRESET). Each task has its own errno: neither a wait nor a success changes it.
+ * (-ECONNRESET), or, if they resolve a name, HAFT_IO_ERROR_OF_RESOLVER and an EAI_ code; haft_io_error_text says any of
+ * these in words. Each task has its own errno: neither a wait nor a success changes it.
  *
  * Threads: the tasks of one haft_io_run share its thread, or its threads (haft_io_options_t.threads). A
  * task that has not started is taken by any of them; one that has stays on its thread, unless it moves (see
@@ -48,6 +49,7 @@
 
 #include <haft.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -66,6 +68,15 @@ typedef struct haft_io_scope_state haft_io_scope_t; /* not the name of haft_io_s
 #include "io_effects.h"
 
 int haft_io_cancelled(void); /* see "cancellation" */
+
+/* A name that cannot be resolved is this plus the EAI_ code of netdb.h, which is negative: an unknown host is
+   HAFT_IO_ERROR_OF_RESOLVER + EAI_NONAME. No error number of errno.h is that low. */
+#define HAFT_IO_ERROR_OF_RESOLVER (-30000)
+/* The failure of a task that an exception of C++ has ended; what called its scope or its run gets the exception. */
+#define HAFT_IO_BY_EXCEPTION (-ENOTRECOVERABLE)
+/* What a code means that a function of this library has returned: "Connection refused", "Name or service not known". Not
+   to be freed. Any thread. */
+const char *haft_io_error_text(int code);
 
 /* ---- Running -------------------------------------------------------------------------------- */
 
@@ -252,7 +263,8 @@ haft_io_scope_t *haft_io_this_scope(void);
 /*
  * Ends the current task, or the body of the innermost scope that it has opened, with an error: the
  * stack is unwound from here to the end of the task or body, and cleanups and destructors run.
- * `code` is negative, `message` is not copied.
+ * `code` is negative, `message` is not copied. A failure that ends the run, and so nobody is told of but by the run's
+ * code, is printed on standard error, with its message and its task.
  */
 __attribute__((noreturn)) void haft_io_fail(int code, const char *message);
 /* For cleanups that run while the stack is unwound: notes the failure and returns. */
@@ -522,11 +534,18 @@ int haft_io_receive_descriptor(int socket);
 int haft_io_accept(int listener);
 int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size);
 
+/*
+ * A socket of TCP, also of the functions below, sends what it is given at once (TCP_NODELAY): an answer in two writes does
+ * not wait for the peer's acknowledgement of the first, some 40 ms. What haft_io_accept returns has the option from its
+ * listener, so to turn it off set it to 0 there, before connections come, or on the one connection, by setsockopt(2). A
+ * socket or listener that another function has made is left as it is.
+ */
 int haft_io_socket(int domain, int type, int protocol);
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]);
 /* As bind(2): for sockets of datagrams (the functions below bind theirs), in a simulation, too. */
 int haft_io_bind(int socket, const struct sockaddr *address, socklen_t address_size);
-/* Return a listening socket. `host` is a numeric address, "::" for all; `port` 0: the system
+/* Return a listening socket. `host` is a numeric address, "::" for all, or a name such as "localhost", which is resolved
+   as by haft_io_resolve; of its addresses the first is taken at which this machine can listen. `port` 0: the system
    chooses (see haft_io_port). `backlog` 0: the system's maximum. */
 int haft_io_listen_tcp(const char *host, uint16_t port, int backlog);
 int haft_io_listen_unix(const char *path, int backlog);
@@ -534,7 +553,7 @@ int haft_io_listen_unix(const char *path, int backlog);
  * Resolves the name and connects to one of its addresses; returns the socket. They are tried in turn, each as soon as the
  * one before has failed or has not answered for 250 ms, those of IPv6 and IPv4 alternating (RFC 8305, "happy eyeballs");
  * the first that answers is connected to, and the other attempts are withdrawn. If all fail, returns the error of the
- * first address; -EHOSTUNREACH where the name has none. Several addresses are tried by tasks of their own, which have not
+ * first address; where the name has none, that of haft_io_resolve. Several addresses are tried by tasks of their own, which have not
  * the handlers around the caller; outside of a run, one after another.
  */
 int haft_io_connect_tcp(const char *host, uint16_t port);
@@ -569,8 +588,9 @@ ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_
 int haft_io_sync(int descriptor);
 
 struct addrinfo;
-/* As getaddrinfo(3), in the pool, by haft_io_call_or_leave. Returns 0, an EAI_ code (EAI_AGAIN where there is no thread), or
-   -ECANCELED. */
+/* As getaddrinfo(3), in the pool, by haft_io_call_or_leave, and returns that function's errors, too. Those of getaddrinfo
+   are HAFT_IO_ERROR_OF_RESOLVER plus the EAI_ code, but for EAI_SYSTEM, which is the error number, and EAI_MEMORY, which
+   is -ENOMEM. */
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
                     struct addrinfo **result);
 

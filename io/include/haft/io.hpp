@@ -1353,12 +1353,6 @@ class address {
 };
 
 namespace detail {
-struct resolve_category final : std::error_category {
-    const char *name() const noexcept override { return "resolve"; }
-    std::string message(int code) const override { return gai_strerror(code); }
-};
-inline const resolve_category resolve_errors;
-
 template <typename Call>
 address address_by(Call call, const descriptor &of, const char *what) {
     address result;
@@ -1372,7 +1366,8 @@ inline address own_address_of(const descriptor &socket) {
 } // namespace detail
 
 /* The addresses of a host and a service or port, either of which may be empty. An unknown one is a
-   std::system_error with a code EAI_... of netdb.h. */
+   std::system_error with a code EAI_... of netdb.h, of the category "resolve"; so it is where a socket
+   connects, or a listener listens, by name. */
 inline std::vector<address> resolve(const std::string &host, const std::string &service,
                                     int type = SOCK_STREAM) {
     addrinfo hints = {}, *found = nullptr;
@@ -1380,10 +1375,7 @@ inline std::vector<address> resolve(const std::string &host, const std::string &
     hints.ai_flags = host.empty() ? AI_PASSIVE : 0;
     int code = haft_io_resolve(host.empty() ? nullptr : host.c_str(),
                                service.empty() ? nullptr : service.c_str(), &hints, &found);
-    if (code == -ECANCELED)
-        throw cancelled();
-    if (code != 0)
-        throw std::system_error(code, detail::resolve_errors, host);
+    detail::checked(code, host.c_str());
     std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
     std::vector<address> result;
     for (; found != nullptr; found = found->ai_next)

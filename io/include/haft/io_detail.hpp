@@ -11,11 +11,14 @@
 
 #include "io.h"
 
+#include <cxxabi.h>
+
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <concepts>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <forward_list>
@@ -26,8 +29,10 @@
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
+#include <string>
 #include <system_error>
 #include <type_traits>
+#include <typeinfo>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -42,13 +47,27 @@ struct __attribute__((visibility("default"))) cancelled : std::exception {
 
 namespace detail {
 
+struct resolve_category final : std::error_category {
+    const char *name() const noexcept override { return "resolve"; }
+    std::string message(int code) const override {
+        return haft_io_error_text(HAFT_IO_ERROR_OF_RESOLVER + code);
+    }
+};
+inline const resolve_category resolve_errors;
+
+inline std::error_code error_of(int result) {
+    return result < HAFT_IO_ERROR_OF_RESOLVER
+               ? std::error_code(result - HAFT_IO_ERROR_OF_RESOLVER, resolve_errors)
+               : std::error_code(-result, std::generic_category());
+}
+
 /* Passes a result of haft/io.h on, or throws the error that it is. */
 template <std::signed_integral N>
 N checked(N result, const char *what) {
     if (result == -ECANCELED)
         throw cancelled();
     if (result < 0)
-        throw std::system_error(static_cast<int>(-result), std::generic_category(), what);
+        throw std::system_error(error_of(static_cast<int>(result)), what);
     return result;
 }
 template <std::signed_integral N, std::invocable F>
@@ -133,20 +152,29 @@ struct outcome : failed_call {
     }
 };
 
+/* Of the exception that is caught. */
+inline std::string type_of_exception() {
+    const char *name = abi::__cxa_current_exception_type()->name();
+    std::unique_ptr<char, decltype(&std::free)> words(
+        abi::__cxa_demangle(name, nullptr, nullptr, nullptr), &std::free);
+    return words != nullptr ? words.get() : name;
+}
+
 inline void print_failure(const std::exception_ptr &failure, const char *scope) {
-    const char *where = scope != nullptr ? scope : "";
+    std::string what;
     try {
         std::rethrow_exception(failure);
     } catch (const std::exception &error) {
-        std::fprintf(stderr, "haft: a further failure in the scope '%s': %s\n", where,
-                     error.what());
+        what = type_of_exception() + ": " + error.what();
     } catch (...) {
-        std::fprintf(stderr, "haft: a further failure in the scope '%s'\n", where);
+        what = type_of_exception();
     }
+    std::fprintf(stderr, "haft: a further failure in the scope '%s': %s\n",
+                 scope != nullptr ? scope : "", what.c_str());
 }
 
 /* With which a scope ends that an exception has ended. */
-inline constexpr int by_exception = -ENOTRECOVERABLE;
+inline constexpr int by_exception = HAFT_IO_BY_EXCEPTION;
 
 /* Which exception it is: an exception_ptr is the address of it, and nothing else. */
 inline const void *identity_of(const std::exception_ptr &exception) {

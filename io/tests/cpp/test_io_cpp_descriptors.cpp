@@ -163,6 +163,12 @@ static void errors_compare_with_errc() {
         } catch (const std::system_error &error) {
             caught += error.code().category().name() == std::string("resolve");
         }
+        try {
+            io::listener("no address", 0);
+        } catch (const std::system_error &error) {
+            caught += error.code().category().name() == std::string("resolve") &&
+                      std::string(error.what()).find("listen at no address, port 0: ") == 0;
+        }
         io::pipe_ends pipe = io::pipe();
         io::spawn([&] { pipe.read.close(); });
         try {
@@ -171,7 +177,7 @@ static void errors_compare_with_errc() {
         } catch (const std::system_error &error) {
             caught += error.code() == std::errc::bad_file_descriptor;
         }
-        CHECK_EQUAL(caught, 3);
+        CHECK_EQUAL(caught, 4);
     });
 }
 
