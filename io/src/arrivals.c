@@ -302,32 +302,39 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
                              const haft_io_operation_t *operation) {
     state_t *state = runner->worker->backend_state;
     bool receives = operation->kind == HAFT_IO_READ_LENT;
-    for (unsigned turn = 0;; turn++) {
+    for (unsigned turn = 0;;) {
         const arrivals_t *arrivals = known->arrivals;
         if (arrivals != NULL && arrivals->receives != receives) /* it is an error */
             return haft_io_attempt(operation);
         if (haft_io_has_arrived(known))
             return receives ? take_received(known->arrivals, operation->buffer)
                             : take_accepted(known);
+        ssize_t done = -EAGAIN;
         if (arrivals == NULL || !arrivals->asked) {
-            ssize_t done = haft_io_attempt(operation);
-            if (done != -EAGAIN)
+            done = haft_io_attempt(operation);
+            if (done != -EAGAIN && done != HAFT_IO_MAY_WAIT)
                 return done;
         }
         int code = haft_io_begin_to_wait_on(known, operation->descriptor);
         if (code != 0)
             return code;
-        code = -ECANCELED;
-        if (!haft_io_is_cancelled(runner->scope)) {
-            /* Where the kernel has stopped and nothing has come, it would stop at once again. */
-            if ((turn == 0 || (known->arrivals != NULL && arrivals->asked)) &&
-                may_ask(state, known, operation->descriptor, receives) &&
-                kernel_asked(state, known, operation->descriptor, receives)) {
-                code = haft_io_wait_on(known, operation, runner->task);
-                state->accept_ended |= !receives;
-            } else {
-                code = haft_io_uring_await(runner, known, operation, turn);
-            }
+        /* Where the kernel has stopped and nothing has come, it would stop at once again. */
+        bool cancelled = haft_io_is_cancelled(runner->scope);
+        bool asks = !cancelled && (turn == 0 || (known->arrivals != NULL && arrivals->asked)) &&
+                    may_ask(state, known, operation->descriptor, receives) &&
+                    kernel_asked(state, known, operation->descriptor, receives);
+        if (asks) {
+            code = haft_io_wait_on(known, operation, runner->task);
+            state->accept_ended |= !receives;
+            turn++;
+        } else if (done == -EAGAIN) {
+            code = cancelled ? -ECANCELED : haft_io_uring_await(runner, known, operation, turn++);
+        }
+        if (code == HAFT_IO_MAY_WAIT || (!asks && done == HAFT_IO_MAY_WAIT)) {
+            code = 0;
+            done = haft_io_operate_in_pool(runner, operation);
+            if (done != HAFT_IO_MAY_WAIT)
+                return done;
         }
         if (code < 0 && code != -EINTR)
             return code;

@@ -15,6 +15,8 @@ void haft_io_waits_in_child(const haft_io_task_t *task) {
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     ssize_t done = haft_io_attempt(operation);
+    if (done == HAFT_IO_MAY_WAIT)
+        return haft_io_operate_blocking(operation);
     if (done == -EAGAIN)
         haft_io_waits_in_child(runner->task);
     return done;

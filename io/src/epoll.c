@@ -76,36 +76,16 @@ static int watch_again(const haft_io_worker_t *worker, haft_io_descriptor_t *ent
     return watch(worker, entry, descriptor);
 }
 
-/* ---- Files: always ready, and yet they may block ---- */
-
-typedef struct in_pool {
-    haft_io_operation_t *operation;
-    ssize_t done;
-} in_pool_t;
-
-static void call_in_pool(void *argument) {
-    in_pool_t *call = argument;
-    call->done = haft_io_operate_blocking(call->operation);
-}
-
-ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    in_pool_t call = {operation, 0};
-    int code = haft_io_begin_use(runner->worker, operation->descriptor);
-    if (code != 0)
-        return code;
-    code = haft_io_pool_call(runner, call_in_pool, &call, NULL);
-    haft_io_end_use(runner->worker, operation->descriptor);
-    return code == 0 ? call.done : code;
-}
-
 /* ---- Waiting for an edge ---- */
 
 int haft_io_await_edge(haft_io_runner_t *runner, haft_io_descriptor_t *entry,
                        const haft_io_operation_t *operation, unsigned turn) {
     int code = turn == 1 ? watch_again(runner->worker, entry, operation->descriptor)
                          : watch(runner->worker, entry, operation->descriptor);
+    if (code == -EPERM && operation->kind != HAFT_IO_POLL)
+        return HAFT_IO_MAY_WAIT;
     /* Of a file that is not ready for what is asked for nothing ever tells: a cancel or a close ends the wait. */
-    if (code == -EPERM && operation->kind == HAFT_IO_POLL)
+    if (code == -EPERM)
         code = 0;
     return code == 0 ? haft_io_wait_on(entry, operation, runner->task) : code;
 }
@@ -143,13 +123,16 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         if (done > 0 && (size_t)done < asked &&
             is_left(runner->worker, entry, HAFT_IO_UNLESS_FEWER))
             set_left(entry, HAFT_IO_NONE);
-        if (done != -EAGAIN || haft_io_must_not_wait(operation))
+        if (done == -EAGAIN && !haft_io_must_not_wait(operation)) {
+            int code = haft_io_await_edge(runner, entry, operation, 0);
+            if (code == 0)
+                continue;
+            done = code;
+        }
+        if (done == HAFT_IO_MAY_WAIT)
+            done = haft_io_operate_in_pool(runner, operation);
+        if (done != HAFT_IO_MAY_WAIT)
             return done;
-        int code = haft_io_await_edge(runner, entry, operation, 0);
-        if (code == -EPERM)
-            return haft_io_operate_in_pool(runner, operation);
-        if (code != 0)
-            return code;
     }
 }
 

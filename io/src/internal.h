@@ -759,8 +759,13 @@ static inline bool haft_io_must_not_wait(const haft_io_operation_t *operation) {
 /* What is handled in place on a task's stack; its state is the runner. */
 extern const haft_handler_t *const haft_io_operations;
 
-/* Makes the system call, without blocking where that can be had; -EAGAIN if it would block. */
+/* Of what is ready, but has no call that never waits. (No error number is so large.) */
+enum { HAFT_IO_MAY_WAIT = -4096 };
+/* Makes the system call, which never blocks. -EAGAIN: the operation has to wait; HAFT_IO_MAY_WAIT: the pool is to do it. */
 ssize_t haft_io_attempt(const haft_io_operation_t *operation);
+/* Makes the call on a thread of the pool, for a moment. HAFT_IO_MAY_WAIT: in vain, since another has been there before; it
+   is to be tried again. */
+ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, const haft_io_operation_t *operation);
 /* Makes the system call and waits for it on this thread. */
 ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation);
 /* The clause of haft_io_exchange when so many bytes have been sent. */
@@ -909,8 +914,9 @@ void haft_io_wait_turn(haft_io_task_t *task, haft_io_event_t *event);
 
 /* ---- Blocking work (pool.c) ---- */
 
+/* Of a cancelled task only what it waits for TO_THE_END is called. */
 int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument,
-                      void (*left)(void *));
+                      void (*left)(void *), enum haft_io_wait_kind kind);
 void haft_io_pool_stop(haft_io_crew_t *crew);
 
 /* ---- Who waits on which descriptor (descriptors.c) ---- */
@@ -1093,7 +1099,7 @@ void haft_io_close_edges(const haft_io_worker_t *worker);
  * until then. A state that nobody waits for (the peer's end, an error in a queue) ends one wait, not each. At the turn
  * 1 the number is taken for another file's than before.
  *
- * -EPERM: epoll does not watch it, so it is a file.
+ * HAFT_IO_MAY_WAIT (of haft_io_await_edges -EPERM): epoll does not watch it, so it is a file.
  */
 int haft_io_await_edge(haft_io_runner_t *runner, haft_io_descriptor_t *entry,
                        const haft_io_operation_t *operation, unsigned turn);
@@ -1103,8 +1109,6 @@ int haft_io_await_edges(haft_io_runner_t *runner, struct pollfd *entries, size_t
 void haft_io_take_edges(haft_io_worker_t *worker, int64_t nanoseconds);
 /* As `forget` of haft_io_backend_t. */
 void haft_io_forget_edges(haft_io_worker_t *worker, int descriptor);
-/* By the pool, which waits for files. */
-ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *operation);
 
 /* ---- Several descriptors at once (several.c) ---- */
 

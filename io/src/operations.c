@@ -54,11 +54,56 @@ static ssize_t transfer_by_socket(const haft_io_operation_t *o) {
     return done >= 0 ? done : -errno;
 }
 
-static ssize_t transfer_plainly(const haft_io_operation_t *o, size_t most) {
-    size_t size = o->size < most ? o->size : most;
-    ssize_t done = o->kind == HAFT_IO_READ ? read(o->descriptor, o->buffer, size)
-                                           : write(o->descriptor, o->buffer, size);
+static ssize_t transfer_plainly(const haft_io_operation_t *o) {
+    ssize_t done = o->kind == HAFT_IO_READ ? read(o->descriptor, o->buffer, o->size)
+                                           : write(o->descriptor, o->buffer, o->size);
     return done >= 0 ? done : -errno;
+}
+
+static ssize_t transfer_parts_plainly(const haft_io_operation_t *o) {
+    ssize_t done = o->kind == HAFT_IO_READ_PARTS ? readv(o->descriptor, o->buffer, (int)o->size)
+                                                 : writev(o->descriptor, o->buffer, (int)o->size);
+    return done >= 0 ? done : -errno;
+}
+
+static int accept_plainly(const haft_io_operation_t *o) {
+    int connection =
+        accept4(o->descriptor, o->address, o->address_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return connection >= 0 ? connection : -errno;
+}
+
+/* A connect that was begun goes on by itself, also if a signal has ended the call; it is asked again when the socket can
+   be written to. That the socket is connected is success then, and an error at the first time. */
+static int connect_plainly(const haft_io_operation_t *o) {
+    bool *begun = o->buffer;
+    int code = connect(o->descriptor, o->address, *o->address_size) == 0 ? 0 : -errno;
+    if (code == -EISCONN && *begun)
+        return 0;
+    /* A local listener whose queue is full; unlike the others it has begun nothing that could be waited for. */
+    if (code == -EAGAIN || (code == -EINTR && o->address->sa_family == AF_UNIX))
+        return QUEUE_FULL;
+    *begun = true;
+    return code == -EINPROGRESS || code == -EALREADY ? -EAGAIN : code;
+}
+
+/* Waits as the descriptor does. */
+static ssize_t operate_plainly(const haft_io_operation_t *o) {
+    switch (o->kind) {
+    case HAFT_IO_READ:
+    case HAFT_IO_WRITE:
+        return transfer_plainly(o);
+    case HAFT_IO_READ_LENT:
+        return haft_io_read_into_lent(o, transfer_plainly);
+    case HAFT_IO_READ_PARTS:
+    case HAFT_IO_WRITE_PARTS:
+        return transfer_parts_plainly(o);
+    case HAFT_IO_ACCEPT:
+        return accept_plainly(o);
+    case HAFT_IO_CONNECT:
+        return connect_plainly(o);
+    default:
+        return -EINVAL;
+    }
 }
 
 /* What preadv2(2) and pwritev2(2) say where they, or RWF_NOWAIT for such a file, are not to be had. */
@@ -66,30 +111,46 @@ static bool must_do_without(int error) {
     return error == EOPNOTSUPP || haft_io_is_missing(-error);
 }
 
-/* By more than one system call with the number: it is no other file's in between, which might block. */
-static ssize_t in_steps(const haft_io_operation_t *o,
-                        ssize_t (*steps)(const haft_io_operation_t *)) {
-    HAFT_IO_USING haft_io_use_t use = {.descriptor = o->descriptor};
-    int code = haft_io_use(&use);
-    return code == 0 ? steps(o) : code;
+/* -EAGAIN: not yet. Else the call is to be made, which may wait all the same, when another takes what there is. */
+static int is_ready(const haft_io_operation_t *o) {
+    if (o->kind == HAFT_IO_CONNECT && !*(bool *)o->buffer)
+        return 0;
+    int ready = poll_now(o->descriptor, haft_io_events_of(o), 0);
+    if (ready == -EAGAIN && o->kind == HAFT_IO_ACCEPT && !haft_io_listens(o->descriptor))
+        return 0; /* the call returns at once, and says why */
+    return ready;
 }
 
-static ssize_t transfer_in_steps(const haft_io_operation_t *o) {
-    if (!haft_io_blocks(o->descriptor))
-        return transfer_plainly(o, SIZE_MAX);
-    /* What poll says is ready then takes or gives some bytes at once. */
-    int ready = poll_now(o->descriptor, haft_io_events_of(o), 0);
-    return ready < 0 ? ready : transfer_plainly(o, PIPE_BUF);
+/* What no flag keeps from waiting. By more than one system call with the number: it is no other file's in between. */
+static ssize_t in_steps(const haft_io_operation_t *o) {
+    HAFT_IO_USING haft_io_use_t use = {.descriptor = o->descriptor};
+    int code = haft_io_use(&use);
+    if (code != 0)
+        return code;
+    if (!haft_io_blocks(o->descriptor) && !haft_io_is_file(o->descriptor))
+        return operate_plainly(o);
+    code = is_ready(o);
+    return code < 0 ? code : HAFT_IO_MAY_WAIT;
+}
+
+/* What is written through to the disk waits for it, whatever RWF_NOWAIT says. */
+static bool writes_through(const haft_io_operation_t *o) {
+    if (o->kind != HAFT_IO_WRITE && o->kind != HAFT_IO_WRITE_PARTS)
+        return false;
+    int flags = fcntl(o->descriptor, F_GETFL);
+    return flags >= 0 && (flags & O_DSYNC) != 0; /* which O_SYNC has in it */
 }
 
 /* Of what is no socket; in a function of its own, for the sake of the frames of those that are. */
 static __attribute__((noinline)) ssize_t transfer_by_file(const haft_io_operation_t *o) {
     struct iovec part = {o->buffer, o->size};
+    if (writes_through(o))
+        return in_steps(o);
     ssize_t done = o->kind == HAFT_IO_READ ? preadv2(o->descriptor, &part, 1, -1, RWF_NOWAIT)
                                            : pwritev2(o->descriptor, &part, 1, -1, RWF_NOWAIT);
     if (done >= 0)
         return done;
-    return must_do_without(errno) ? in_steps(o, transfer_in_steps) : -errno;
+    return must_do_without(errno) ? in_steps(o) : -errno;
 }
 
 static size_t size_of_parts(const haft_io_operation_t *o) {
@@ -110,7 +171,7 @@ static bool reads_nothing(const haft_io_operation_t *o) {
 /* Reads or writes without blocking, whether the descriptor blocks or not. */
 static ssize_t transfer(const haft_io_operation_t *o) {
     if (HAFT_IO_UNLIKELY(reads_nothing(o)))
-        return transfer_plainly(o, 0);
+        return transfer_plainly(o);
     ssize_t done = transfer_by_socket(o);
     return HAFT_IO_LIKELY(done != -ENOTSOCK) ? done : transfer_by_file(o);
 }
@@ -130,78 +191,20 @@ static ssize_t transfer_parts_by_socket(const haft_io_operation_t *o) {
     return transfer_message(o, &message, o->kind == HAFT_IO_WRITE_PARTS);
 }
 
-static ssize_t transfer_parts_plainly(const haft_io_operation_t *o) {
-    ssize_t done = o->kind == HAFT_IO_READ_PARTS ? readv(o->descriptor, o->buffer, (int)o->size)
-                                                 : writev(o->descriptor, o->buffer, (int)o->size);
-    return done >= 0 ? done : -errno;
-}
-
-static haft_io_operation_t first_part(const haft_io_operation_t *o) {
-    const struct iovec *parts = o->buffer;
-    size_t first = 0;
-    while (first + 1 < o->size && parts[first].iov_len == 0)
-        first++;
-    haft_io_operation_t part = {.kind =
-                                    o->kind == HAFT_IO_READ_PARTS ? HAFT_IO_READ : HAFT_IO_WRITE,
-                                .descriptor = o->descriptor};
-    if (first < o->size) {
-        part.buffer = parts[first].iov_base;
-        part.size = parts[first].iov_len;
-    }
-    return part;
-}
-
-static ssize_t transfer_parts_in_steps(const haft_io_operation_t *o) {
-    if (!haft_io_blocks(o->descriptor))
-        return transfer_parts_plainly(o);
-    int ready = poll_now(o->descriptor, haft_io_events_of(o), 0);
-    if (ready < 0)
-        return ready;
-    if (o->kind == HAFT_IO_READ_PARTS || size_of_parts(o) <= PIPE_BUF)
-        return transfer_parts_plainly(o);
-    haft_io_operation_t part = first_part(o);
-    return transfer_plainly(&part, PIPE_BUF);
-}
-
 static ssize_t transfer_parts(const haft_io_operation_t *o) {
     if (HAFT_IO_UNLIKELY(reads_nothing(o)))
         return transfer_parts_plainly(o);
     ssize_t done = transfer_parts_by_socket(o);
     if (done != -ENOTSOCK)
         return done;
+    if (writes_through(o))
+        return in_steps(o);
     done = o->kind == HAFT_IO_READ_PARTS
                ? preadv2(o->descriptor, o->buffer, (int)o->size, -1, RWF_NOWAIT)
                : pwritev2(o->descriptor, o->buffer, (int)o->size, -1, RWF_NOWAIT);
     if (done >= 0)
         return done;
-    return must_do_without(errno) ? in_steps(o, transfer_parts_in_steps) : -errno;
-}
-
-/* A connect that was begun goes on by itself; it is asked again when the socket can be written to. That the socket is
-   connected is success then, and an error at the first time. */
-static ssize_t connect_in_steps(const haft_io_operation_t *o) {
-    bool *begun = o->buffer;
-    int flags = haft_io_stop_blocking(o->descriptor);
-    int code = connect(o->descriptor, o->address, *o->address_size) == 0 ? 0 : -errno;
-    haft_io_block_again(o->descriptor, flags);
-    if (code == -EISCONN && *begun)
-        return 0;
-    *begun = true;
-    /* A local listener whose queue is full; unlike the others it has begun nothing that could be waited for. */
-    if (code == -EAGAIN)
-        return QUEUE_FULL;
-    return code == -EINPROGRESS || code == -EALREADY ? -EAGAIN : code;
-}
-
-static ssize_t accept_in_steps(const haft_io_operation_t *o) {
-    int ready = haft_io_blocks(o->descriptor) ? poll_now(o->descriptor, POLLIN, 0) : 1;
-    if (ready == -EAGAIN && !haft_io_listens(o->descriptor))
-        ready = 1; /* the call returns at once, and says why */
-    if (ready < 0)
-        return ready;
-    int connection =
-        accept4(o->descriptor, o->address, o->address_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    return connection >= 0 ? connection : -errno;
+    return must_do_without(errno) ? in_steps(o) : -errno;
 }
 
 /* Inline: a call less for each operation. */
@@ -228,9 +231,8 @@ static inline __attribute__((always_inline)) ssize_t attempt_once(const haft_io_
                       o->address, o->address != NULL ? *o->address_size : 0);
         break;
     case HAFT_IO_ACCEPT:
-        return in_steps(o, accept_in_steps);
     case HAFT_IO_CONNECT:
-        return in_steps(o, connect_in_steps);
+        return in_steps(o);
     case HAFT_IO_POLL:
         return poll_now(o->descriptor, (short)o->flags, 0);
     default:
@@ -249,6 +251,11 @@ ssize_t haft_io_attempt(const haft_io_operation_t *operation) {
     return done;
 }
 
+static ssize_t attempt_or_wait(const haft_io_operation_t *operation) {
+    ssize_t done = haft_io_attempt(operation);
+    return done == HAFT_IO_MAY_WAIT ? operate_plainly(operation) : done;
+}
+
 static ssize_t operate_blocking(const haft_io_operation_t *operation) {
     if (operation->kind == HAFT_IO_READ_LENT)
         return haft_io_read_into_lent(operation, haft_io_operate_blocking);
@@ -259,14 +266,14 @@ static ssize_t operate_blocking(const haft_io_operation_t *operation) {
         if (operation->kind == HAFT_IO_READ || operation->kind == HAFT_IO_WRITE) {
             done = reads_nothing(operation) ? -ENOTSOCK : transfer_by_socket(operation);
             if (done == -ENOTSOCK)
-                done = transfer_plainly(operation, SIZE_MAX);
+                done = transfer_plainly(operation);
         } else if (operation->kind == HAFT_IO_READ_PARTS ||
                    operation->kind == HAFT_IO_WRITE_PARTS) {
             done = reads_nothing(operation) ? -ENOTSOCK : transfer_parts_by_socket(operation);
             if (done == -ENOTSOCK)
                 done = transfer_parts_plainly(operation);
         } else {
-            done = haft_io_attempt(operation);
+            done = attempt_or_wait(operation);
         }
         if (done == -EAGAIN && !haft_io_must_not_wait(operation))
             done = poll_now(operation->descriptor, haft_io_events_of(operation), -1);
@@ -282,6 +289,42 @@ ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
     ssize_t done = operate_blocking(operation);
     errno = saved;
     return done;
+}
+
+/* ---- In the pool ---- */
+
+typedef struct in_pool {
+    const haft_io_operation_t *operation;
+    ssize_t done;
+} in_pool_t;
+
+static void call_plainly(void *argument) {
+    in_pool_t *call = argument;
+    call->done = operate_plainly(call->operation);
+}
+
+/* What a file takes is what the disk does, which no other task's doing could end. */
+static void call_in_pool(void *argument) {
+    in_pool_t *call = argument;
+    if (haft_io_is_file(call->operation->descriptor))
+        call_plainly(call);
+    else
+        haft_io_call_briefly(call_plainly, call);
+}
+
+ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, const haft_io_operation_t *operation) {
+    in_pool_t call = {operation, 0};
+    int code = haft_io_begin_use(runner->worker, operation->descriptor);
+    if (code != 0)
+        return code;
+    /* A cancelled task may do what it can do at once. */
+    code = haft_io_pool_call(runner, call_in_pool, &call, NULL,
+                             haft_io_is_cancelled(runner->scope) ? HAFT_IO_TO_THE_END
+                                                                 : HAFT_IO_CANCELLABLE);
+    haft_io_end_use(runner->worker, operation->descriptor);
+    if (code != 0)
+        return code;
+    return call.done == -EINTR || call.done == -EAGAIN ? HAFT_IO_MAY_WAIT : call.done;
 }
 
 /* ---- Scheduled ---- */
@@ -474,7 +517,8 @@ static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking)
     haft_io_runner_t *runner = state;
     if (runner->worker->simulated != NULL || runner->worker->forked)
         return default_call_blocking(NULL, payload);
-    return haft_io_pool_call(runner, payload->function, payload->argument, payload->left);
+    return haft_io_pool_call(runner, payload->function, payload->argument, payload->left,
+                             HAFT_IO_CANCELLABLE);
 }
 
 static int default_spawn(void *unused, HAFT_PAYLOAD(haft_io_spawn) * payload) {

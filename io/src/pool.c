@@ -147,9 +147,9 @@ static enum withdrawn withdraw(haft_io_pool_t *pool, call_t *call, haft_io_cell_
 }
 
 /* How it was withdrawn: DONE if it was not. */
-static enum withdrawn wait_for(haft_io_pool_t *pool, call_t *call, haft_io_task_t *task) {
-    if (haft_io_cell_wait(call->cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "blocking work") !=
-        HAFT_IO_CANCELLED)
+static enum withdrawn wait_for(haft_io_pool_t *pool, call_t *call, haft_io_task_t *task,
+                               enum haft_io_wait_kind kind) {
+    if (haft_io_cell_wait(call->cell, kind, HAFT_IO_FOREVER, "blocking work") != HAFT_IO_CANCELLED)
         return DONE;
     haft_io_cell_t last = {HAFT_IO_WAITING, task};
     enum withdrawn how = withdraw(pool, call, &last);
@@ -160,16 +160,17 @@ static enum withdrawn wait_for(haft_io_pool_t *pool, call_t *call, haft_io_task_
 }
 
 int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument,
-                      void (*left)(void *)) {
+                      void (*left)(void *), enum haft_io_wait_kind kind) {
     haft_io_pool_t *pool = pool_of(runner->worker->crew);
     haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
     call_t in_frame, *call = left == NULL ? &in_frame : malloc(sizeof *call);
     int code = -ENOMEM;
     if (pool != NULL && call != NULL) {
         *call = (call_t){.cell = &cell, .function = function, .argument = argument, .left = left};
-        code = haft_io_is_cancelled(runner->scope) ? -ECANCELED : submit(pool, call) ? 0 : -EAGAIN;
+        bool cancelled = kind == HAFT_IO_CANCELLABLE && haft_io_is_cancelled(runner->scope);
+        code = cancelled ? -ECANCELED : submit(pool, call) ? 0 : -EAGAIN;
     }
-    enum withdrawn how = code == 0 ? wait_for(pool, call, runner->task) : WITHDRAWN;
+    enum withdrawn how = code == 0 ? wait_for(pool, call, runner->task, kind) : WITHDRAWN;
     if (how == LEFT)
         return -ECANCELED;
     if (how == WITHDRAWN && code == 0)

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 /* The result of a call that sets errno, or the negative error number. Not in a function that waits: compilers keep
    the address of errno, which is another thread's after a wait of a task that moves. */
@@ -54,6 +55,12 @@ static inline bool haft_io_listens(int socket) {
 static inline bool haft_io_blocks(int descriptor) {
     int flags = fcntl(descriptor, F_GETFL);
     return flags >= 0 && (flags & O_NONBLOCK) == 0;
+}
+
+/* What poll(2) always calls ready, and which waits for the disk all the same, whatever its mode. */
+static __attribute__((noinline, unused)) bool haft_io_is_file(int descriptor) {
+    struct stat status;
+    return fstat(descriptor, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
 }
 
 /* Of a descriptor that blocks: its mode, for haft_io_block_again. Else -1. */

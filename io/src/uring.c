@@ -145,7 +145,8 @@ static bool kernel_does(const haft_io_runner_t *runner, const haft_io_operation_
     if (nature == HAFT_IO_SOCKET && o->address == NULL && o->size != 0)
         return sends(o) ? sends_with_others(runner, o->flags)
                         : o->kind == HAFT_IO_RECEIVE || o->kind == HAFT_IO_READ;
-    return nature == HAFT_IO_FILE && (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_WRITE);
+    return (nature == HAFT_IO_FILE || nature == HAFT_IO_UNPOLLED_FILE) &&
+           (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_WRITE);
 }
 
 /* A send waits for no room (-EAGAIN). So it is done when the kernel has taken it, whenever its task goes on, and is in no
@@ -207,8 +208,9 @@ static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descr
 
 int haft_io_uring_await(haft_io_runner_t *runner, haft_io_descriptor_t *known,
                         const haft_io_operation_t *operation, unsigned turn) {
-    return turn == 0 ? ask(runner, known, operation, HAFT_IO_UNKNOWN)
-                     : haft_io_await_edge(runner, known, operation, turn);
+    int code = turn == 0 ? ask(runner, known, operation, HAFT_IO_UNKNOWN) : -EINVAL;
+    /* Which the kernel says of a file. */
+    return code == -EINVAL ? haft_io_await_edge(runner, known, operation, turn) : code;
 }
 
 /* ---- Operations ---- */
@@ -242,15 +244,18 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
             return done;
         learn_nature(known, operation->descriptor);
     }
-    for (unsigned turn = 0;; turn++) {
+    for (unsigned turn = 0;;) {
         ssize_t done = haft_io_attempt(operation);
-        if (done != -EAGAIN)
+        if (done == -EAGAIN) {
+            int ready = haft_io_uring_await(runner, known, operation, turn++);
+            if (ready >= 0 || ready == -EINTR)
+                continue;
+            done = ready;
+        }
+        if (done == HAFT_IO_MAY_WAIT)
+            done = haft_io_operate_in_pool(runner, operation);
+        if (done != HAFT_IO_MAY_WAIT)
             return done;
-        int ready = haft_io_uring_await(runner, known, operation, turn);
-        if (ready == -EPERM)
-            return haft_io_operate_in_pool(runner, operation);
-        if (ready < 0 && ready != -EINTR)
-            return ready;
     }
 }
 

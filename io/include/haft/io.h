@@ -581,6 +581,15 @@ int haft_io_call_blocking(void (*function)(void *), void *argument);
  */
 int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *));
 
+/*
+ * Calls `function(argument)` on this thread; a signal interrupts a system call in it that waits, after some milliseconds:
+ * it has then done a part, or fails with EINTR. For a call that waits as the descriptor's mode has it (accept(2), a
+ * write to a terminal), inside haft_io_call_blocking, when poll(2) has told that it can be made: if another thread or
+ * process has been there before, the call fails, and is made again when poll(2) tells so. The signal is SIGURG, or, where
+ * the program catches that, a real-time signal that it does not.
+ */
+void haft_io_call_briefly(void (*function)(void *), void *argument);
+
 /* Files, in the pool. As open(2), pread(2), pwrite(2), fsync(2). */
 int haft_io_open(const char *path, int flags, mode_t mode);
 ssize_t haft_io_read_at(int descriptor, void *buffer, size_t size, int64_t offset);

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/* No thread of a run stands in a system call, whatever the mode of the descriptor, and whoever else uses it. */
+#define _GNU_SOURCE /* posix_openpt */
+#include "check_io.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <termios.h>
+#include <unistd.h>
+
+/* ---- In the way of the library's calls ---- */
+
+/* The next time that the descriptor is ready another takes what there is, before the library does. */
+static atomic_int contested = -1;
+static void (*take_from)(int descriptor);
+static atomic_int taken;
+
+int __real_poll(struct pollfd *entries, nfds_t count, int milliseconds);
+int __wrap_poll(struct pollfd *entries, nfds_t count, int milliseconds);
+int __wrap_poll(struct pollfd *entries, nfds_t count, int milliseconds) {
+    int ready = __real_poll(entries, count, milliseconds);
+    int descriptor = count == 1 ? entries[0].fd : -1;
+    if (ready == 1 && descriptor >= 0 &&
+        atomic_compare_exchange_strong(&contested, &descriptor, -1)) {
+        take_from(descriptor);
+        taken++;
+    }
+    return ready;
+}
+
+static _Thread_local bool runs_tasks;
+static atomic_int watched = -1, writes_here, writes_elsewhere;
+
+ssize_t __real_write(int descriptor, const void *buffer, size_t size);
+ssize_t __wrap_write(int descriptor, const void *buffer, size_t size);
+ssize_t __wrap_write(int descriptor, const void *buffer, size_t size) {
+    if (descriptor == watched && runs_tasks)
+        writes_here++;
+    else if (descriptor == watched)
+        writes_elsewhere++;
+    return __real_write(descriptor, buffer, size);
+}
+
+/* ---- Connections ---- */
+
+static int listener_that_blocks(void) {
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    CHECK(listener >= 0);
+    CHECK_EQUAL(fcntl(listener, F_SETFL, 0), 0);
+    return listener;
+}
+
+static int connect_to(int listener) {
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    CHECK_EQUAL(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_EQUAL(connect(connection, (struct sockaddr *)&address, size), 0);
+    return connection;
+}
+
+static void take_connection(int listener) {
+    close((int)syscall(SYS_accept4, listener, NULL, NULL, 0));
+}
+
+static int listener, accepted_by_tasks;
+BODY(accept_one) {
+    HAFT_IO_CLOSING int connection = haft_io_accept(listener);
+    CHECK(connection >= 0);
+    accepted_by_tasks++;
+    return NULL;
+}
+BODY(connect_twice) {
+    contested = listener;
+    close(connect_to(listener));
+    haft_io_spawn(accept_one, NULL);
+    /* On one thread, only if that does not stand in accept4. */
+    for (int i = 0; i < 5; i++)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    contested = -1;
+    close(connect_to(listener));
+    return NULL;
+}
+static void
+a_connection_that_another_takes_is_not_waited_for_by_the_thread(const haft_io_options_t *options) {
+    listener = listener_that_blocks();
+    accepted_by_tasks = 0;
+    take_from = take_connection;
+    CHECK_EQUAL(haft_io_run(connect_twice, NULL, options), 0);
+    CHECK_EQUAL(accepted_by_tasks, 1);
+    CHECK(fcntl(listener, F_GETFL) == O_RDWR);
+    close(listener);
+}
+
+/* Tasks of two threads, and threads that have none, accept; then the tasks are cancelled. */
+enum { ACCEPTORS = 4, CONNECTIONS = 4, CONNECTED_BY_ONE = 10 };
+static atomic_int accepted, thread_ends;
+static void *accept_on_a_thread(void *argument) {
+    for (;;) {
+        int connection = accept(listener, NULL, NULL);
+        if (connection >= 0)
+            close(connection);
+        if (thread_ends)
+            return argument;
+        accepted++;
+    }
+}
+BODY(accept_all) {
+    for (int connection; (connection = haft_io_accept(listener)) >= 0; accepted++)
+        haft_io_close(connection);
+    return NULL;
+}
+BODY(accept_and_connect) {
+    for (int i = 0; i < ACCEPTORS; i++)
+        haft_io_spawn_with(&(haft_io_task_options_t){.spread = true}, accept_all, NULL);
+    for (int i = 0; i < CONNECTED_BY_ONE; i++) {
+        int before = accepted;
+        int connections[CONNECTIONS];
+        for (int k = 0; k < CONNECTIONS; k++)
+            connections[k] = connect_to(listener);
+        while (accepted < before + CONNECTIONS)
+            haft_io_yield();
+        for (int k = 0; k < CONNECTIONS; k++)
+            close(connections[k]);
+    }
+    haft_io_cancel(haft_io_this_scope());
+    return NULL;
+}
+BODY(accept_in_rounds) {
+    int rounds = check_times(10);
+    for (int i = 0; i < rounds; i++)
+        haft_io_scope(accept_and_connect, NULL, NULL);
+    return NULL;
+}
+static void
+tasks_and_threads_accept_from_one_listener_that_blocks(const haft_io_options_t *options) {
+    pthread_t thread;
+    listener = listener_that_blocks();
+    accepted = 0;
+    thread_ends = 0;
+    pthread_create(&thread, NULL, accept_on_a_thread, NULL);
+    CHECK_EQUAL(haft_io_run(accept_in_rounds, NULL, options), 0);
+    thread_ends = 1;
+    int last = connect_to(listener);
+    pthread_join(thread, NULL);
+    close(last);
+    close(listener);
+}
+
+/* ---- Terminals ---- */
+
+enum { WRITTEN = 300000 };
+static int terminal[2]; /* the program's side; that of the child, which does not read */
+
+static void open_terminal(void) {
+    terminal[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    CHECK(terminal[0] >= 0);
+    CHECK_EQUAL(grantpt(terminal[0]), 0);
+    CHECK_EQUAL(unlockpt(terminal[0]), 0);
+    char name[64];
+    CHECK_EQUAL(ptsname_r(terminal[0], name, sizeof name), 0);
+    terminal[1] = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    CHECK(terminal[1] >= 0);
+    struct termios mode;
+    tcgetattr(terminal[1], &mode);
+    cfmakeraw(&mode);
+    tcsetattr(terminal[1], TCSANOW, &mode);
+}
+static void close_terminal(void) {
+    close(terminal[0]);
+    close(terminal[1]);
+}
+
+static char letter_at(size_t place) {
+    return (char)('a' + place % 26);
+}
+static char letters[WRITTEN];
+static void fill_letters(void) {
+    for (size_t i = 0; i < WRITTEN; i++)
+        letters[i] = letter_at(i);
+}
+static size_t written;
+BODY(write_letters) {
+    while (written < WRITTEN) {
+        ssize_t done = haft_io_write(terminal[0], letters + written, WRITTEN - written);
+        CHECK(done > 0);
+        written += (size_t)done;
+    }
+    return NULL;
+}
+BODY(write_letters_in_parts) {
+    while (written < WRITTEN) {
+        size_t left = WRITTEN - written, first = left / 2;
+        struct iovec parts[] = {{letters + written, first},
+                                {letters + written + first, left - first}};
+        ssize_t done = haft_io_write_parts(terminal[0], parts, 2);
+        CHECK(done > 0);
+        written += (size_t)done;
+    }
+    return NULL;
+}
+static size_t read_so_far;
+static void check_letters(const char *bytes, ssize_t count) {
+    for (ssize_t i = 0; i < count; i++, read_so_far++)
+        if (bytes[i] != letter_at(read_so_far)) {
+            CHECK(!"the bytes come in order");
+            return;
+        }
+}
+BODY(read_letters) {
+    char bytes[1000];
+    while (read_so_far < WRITTEN) {
+        ssize_t count = haft_io_read(terminal[1], bytes, sizeof bytes);
+        CHECK(count > 0);
+        check_letters(bytes, count);
+    }
+    return NULL;
+}
+static void *write_and_read(void *write_all) {
+    void *(*writers[])(void *) = {write_letters, write_letters_in_parts};
+    haft_io_spawn(writers[*(int *)write_all], NULL);
+    haft_io_yield();
+    haft_io_spawn(read_letters, NULL);
+    return NULL;
+}
+static void a_terminal_that_is_full_holds_its_task_alone(const haft_io_options_t *options) {
+    for (int how = 0; how < 2; how++) {
+        open_terminal();
+        written = read_so_far = 0;
+        CHECK_EQUAL(haft_io_run(write_and_read, &how, options), 0);
+        CHECK_EQUAL(read_so_far, WRITTEN);
+        CHECK((fcntl(terminal[0], F_GETFL) & O_NONBLOCK) == 0);
+        close_terminal();
+    }
+}
+
+BODY(write_until_cancelled) {
+    haft_io_scope_with(
+        &(haft_io_scope_options_t){.deadline = haft_io_now() + 20 * HAFT_IO_MILLISECOND},
+        write_letters, NULL, NULL);
+    fcntl(terminal[1], F_SETFL, O_NONBLOCK);
+    char bytes[1000];
+    /* What the terminal's line discipline has kept comes a little later. */
+    for (ssize_t count; read_so_far < written;) {
+        CHECK((count = haft_io_read(terminal[1], bytes, sizeof bytes)) > 0);
+        check_letters(bytes, count);
+    }
+    CHECK_EQUAL(__real_poll(&(struct pollfd){terminal[1], POLLIN, 0}, 1, 10), 0);
+    return NULL;
+}
+static void a_cancelled_write_has_told_how_much_it_wrote(const haft_io_options_t *options) {
+    open_terminal();
+    written = read_so_far = 0;
+    CHECK_EQUAL(haft_io_run(write_until_cancelled, NULL, options), 0);
+    CHECK(written != 0 && written < WRITTEN);
+    CHECK_EQUAL(read_so_far, written);
+    close_terminal();
+}
+
+/* ---- What another reads first ---- */
+
+static void take_letter(int descriptor) {
+    char byte;
+    CHECK_EQUAL(syscall(SYS_read, descriptor, &byte, 1), 1);
+}
+static int letters_read;
+BODY(read_a_letter) {
+    char byte;
+    CHECK_EQUAL(haft_io_read(terminal[1], &byte, 1), 1);
+    CHECK(byte == 'b');
+    letters_read++;
+    return NULL;
+}
+BODY(write_two_letters) {
+    CHECK_EQUAL(__real_write(terminal[0], "a", 1), 1);
+    while (__real_poll(&(struct pollfd){terminal[1], POLLIN, 0}, 1, 1) != 1)
+        continue;
+    contested = terminal[1];
+    haft_io_spawn(read_a_letter, NULL);
+    for (int i = 0; i < 5; i++)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(taken, 1);
+    CHECK_EQUAL(__real_write(terminal[0], "b", 1), 1);
+    return NULL;
+}
+static void
+bytes_that_another_reads_are_not_waited_for_by_the_thread(const haft_io_options_t *options) {
+    open_terminal();
+    take_from = take_letter;
+    taken = letters_read = 0;
+    CHECK_EQUAL(haft_io_run(write_two_letters, NULL, options), 0);
+    CHECK_EQUAL(letters_read, 1);
+    close_terminal();
+}
+
+/* ---- Files ---- */
+
+enum { FILE_SIZE = 1 << 20 };
+static int file;
+BODY(write_the_file) {
+    static char bytes[FILE_SIZE];
+    runs_tasks = true;
+    struct iovec parts[] = {{bytes, FILE_SIZE / 2}, {bytes + FILE_SIZE / 2, FILE_SIZE / 2}};
+    CHECK_EQUAL(haft_io_write_all(file, bytes, FILE_SIZE), 0);
+    CHECK_EQUAL(haft_io_write_parts(file, parts, 2), FILE_SIZE);
+    runs_tasks = false;
+    return NULL;
+}
+static void a_file_that_is_written_through_is_written_in_one_piece_by_the_pool(
+    const haft_io_options_t *options) {
+    if (options->threads != 1)
+        return;
+    char path[] = "/tmp/haft-io-XXXXXX";
+    close(mkstemp(path));
+    file = open(path, O_WRONLY | O_SYNC | O_CLOEXEC);
+    unlink(path);
+    writes_here = writes_elsewhere = 0;
+    watched = file;
+    CHECK_EQUAL(haft_io_run(write_the_file, NULL, options), 0);
+    watched = -1;
+    CHECK_EQUAL(writes_here, 0);
+    CHECK(writes_elsewhere <= 1);
+    CHECK_EQUAL(lseek(file, 0, SEEK_CUR), 2 * FILE_SIZE);
+    close(file);
+}
+
+/* A task that is being cancelled says so in a log. */
+static void write_a_last_line(const int *log) {
+    CHECK_EQUAL(haft_io_write(*log, "over\n", 5), 5);
+}
+BODY(sleep_and_log) {
+    __attribute__((cleanup(write_a_last_line), unused)) int log = file;
+    haft_io_cancel(haft_io_this_scope());
+    haft_io_sleep(HAFT_IO_SECOND);
+    return NULL;
+}
+BODY(log_in_a_scope) {
+    CHECK_EQUAL(haft_io_scope(sleep_and_log, NULL, NULL), -ECANCELED);
+    return NULL;
+}
+static void a_cancelled_task_writes_to_a_terminal_in_its_cleanup(const haft_io_options_t *options) {
+    char bytes[8];
+    open_terminal();
+    file = terminal[0];
+    CHECK_EQUAL(haft_io_run(log_in_a_scope, NULL, options), 0);
+    CHECK_EQUAL(read(terminal[1], bytes, sizeof bytes), 5);
+    close_terminal();
+}
+
+BODY(wait_for_the_impossible) {
+    CHECK_EQUAL(haft_io_wait_for(file, POLLPRI), 0);
+    CHECK(!"nothing happens");
+    return NULL;
+}
+BODY(wait_for_the_impossible_a_while) {
+    haft_io_scope_options_t options = {.deadline = haft_io_now() + 5 * HAFT_IO_MILLISECOND};
+    CHECK_EQUAL(haft_io_scope_with(&options, wait_for_the_impossible, NULL, NULL), -ETIMEDOUT);
+    CHECK((haft_io_wait_for(file, POLLIN | POLLPRI) & POLLIN) != 0);
+    struct pollfd entry = {file, POLLPRI, 0};
+    CHECK_EQUAL(haft_io_poll(&entry, 1, haft_io_now() + 5 * HAFT_IO_MILLISECOND), 0);
+    return NULL;
+}
+static void a_wait_for_what_no_file_tells_ends_by_a_deadline(const haft_io_options_t *options) {
+    file = check_file_with("text");
+    CHECK_EQUAL(haft_io_run(wait_for_the_impossible_a_while, NULL, options), 0);
+    close(file);
+}
+
+static void (*everywhere)(const haft_io_options_t *options);
+static void run_everywhere(void) {
+    check_everywhere(everywhere);
+}
+
+int main(void) {
+    check_backend();
+    fill_letters();
+    alarm(60 * check_times(1)); /* what stands still is to be seen as such */
+#define RUN_EVERYWHERE(test) (everywhere = (test), check_run(#test, run_everywhere))
+    RUN_EVERYWHERE(a_connection_that_another_takes_is_not_waited_for_by_the_thread);
+    RUN_EVERYWHERE(tasks_and_threads_accept_from_one_listener_that_blocks);
+    RUN_EVERYWHERE(a_terminal_that_is_full_holds_its_task_alone);
+    RUN_EVERYWHERE(a_cancelled_write_has_told_how_much_it_wrote);
+    RUN_EVERYWHERE(bytes_that_another_reads_are_not_waited_for_by_the_thread);
+    RUN_EVERYWHERE(a_file_that_is_written_through_is_written_in_one_piece_by_the_pool);
+    RUN_EVERYWHERE(a_cancelled_task_writes_to_a_terminal_in_its_cleanup);
+    RUN_EVERYWHERE(a_wait_for_what_no_file_tells_ends_by_a_deadline);
+    return check_end();
+}
