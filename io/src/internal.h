@@ -1099,7 +1099,7 @@ void haft_io_close_edges(const haft_io_worker_t *worker);
  * until then. A state that nobody waits for (the peer's end, an error in a queue) ends one wait, not each. At the turn
  * 1 the number is taken for another file's than before.
  *
- * HAFT_IO_MAY_WAIT (of haft_io_await_edges -EPERM): epoll does not watch it, so it is a file.
+ * HAFT_IO_MAY_WAIT: epoll does not watch it, so it is a file.
  */
 int haft_io_await_edge(haft_io_runner_t *runner, haft_io_descriptor_t *entry,
                        const haft_io_operation_t *operation, unsigned turn);

@@ -145,8 +145,7 @@ static bool kernel_does(const haft_io_runner_t *runner, const haft_io_operation_
     if (nature == HAFT_IO_SOCKET && o->address == NULL && o->size != 0)
         return sends(o) ? sends_with_others(runner, o->flags)
                         : o->kind == HAFT_IO_RECEIVE || o->kind == HAFT_IO_READ;
-    return (nature == HAFT_IO_FILE || nature == HAFT_IO_UNPOLLED_FILE) &&
-           (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_WRITE);
+    return nature == HAFT_IO_FILE && (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_WRITE);
 }
 
 /* A send waits for no room (-EAGAIN). So it is done when the kernel has taken it, whenever its task goes on, and is in no
