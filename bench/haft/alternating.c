@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Effects performed by turns under one handler: 1, 2, 4, 8, 9, 16, 32 of them.
  *
- *   apart      declared on lines of their own, so that up to eight have different slots of a scope's cache:
- *              the best case
- *   together   declared on one line, so that all have one slot: the worst
+ *   apart      up to eight have different slots of a scope's cache: the best case
+ *   together   all have one slot: the worst
  *
  * each by requests, by tail-resumptive clauses and by general ones; one operation is one perform. And a
  * fiber resumed by turns at 1, 2, 3, 8 places in the program that each write HAFT_HANDLES with the same
@@ -22,41 +21,12 @@
     X(name##tens##3) X(name##tens##4) X(name##tens##5) X(name##tens##6) X(name##tens##7)
 #define ALL(X, name) EIGHT(X, name, 0) EIGHT(X, name, 1) EIGHT(X, name, 2) EIGHT(X, name, 3)
 
-#define DECLARE(name) HAFT_EFFECT(name, int64_t, {});
-ALL(DECLARE, together)
+#define DECLARE_TOGETHER(name) HAFT_EFFECT_IN_SLOT(0, name, int64_t, {});
+ALL(DECLARE_TOGETHER, together)
 
-DECLARE(apart00)
-DECLARE(apart01)
-DECLARE(apart02)
-DECLARE(apart03)
-DECLARE(apart04)
-DECLARE(apart05)
-DECLARE(apart06)
-DECLARE(apart07)
-DECLARE(apart10)
-DECLARE(apart11)
-DECLARE(apart12)
-DECLARE(apart13)
-DECLARE(apart14)
-DECLARE(apart15)
-DECLARE(apart16)
-DECLARE(apart17)
-DECLARE(apart20)
-DECLARE(apart21)
-DECLARE(apart22)
-DECLARE(apart23)
-DECLARE(apart24)
-DECLARE(apart25)
-DECLARE(apart26)
-DECLARE(apart27)
-DECLARE(apart30)
-DECLARE(apart31)
-DECLARE(apart32)
-DECLARE(apart33)
-DECLARE(apart34)
-DECLARE(apart35)
-DECLARE(apart36)
-DECLARE(apart37)
+/* Of names that differ in the last digit the slots differ. */
+#define DECLARE_APART(name) HAFT_EFFECT(name, int64_t, {});
+ALL(DECLARE_APART, apart)
 
 /* ---- Performing ---- */
 

@@ -291,7 +291,7 @@ static void *leave_at_many_places(void *state) {
         perform_both(state);
         hafti_scope_t *current = hafti_here().current;
         uintptr_t key = (uintptr_t)HAFT_ID(two) + HAFTI_CLAUSE_MARK;
-        unremembered += hafti_entry_in(current, hafti_slot_two)->key != key &&
+        unremembered += hafti_entry_in(current, hafti_slot_two())->key != key &&
                         hafti_second_entry(current, HAFT_ID(two))->key != key;
     }
     CHECK_EQUAL(unremembered, 0);

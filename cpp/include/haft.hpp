@@ -94,7 +94,7 @@ using result_of = typename effect_traits<Effect>::result;
     struct haft::effect_traits<haft_payload_##name> {                                              \
         using result = haft_result_##name;                                                         \
         static constexpr bool native = false;                                                      \
-        static constexpr unsigned slot = hafti_slot_##name;                                        \
+        static constexpr unsigned slot = hafti_slot_##name();                                      \
         static constexpr haft_effect_t *id() { return HAFT_ID(name); }                             \
     }
 

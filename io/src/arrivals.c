@@ -319,7 +319,7 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
         if (code != 0)
             return code;
         /* Where the kernel has stopped and nothing has come, it would stop at once again. */
-        bool cancelled = haft_io_is_cancelled(runner->scope);
+        bool cancelled = haft_io_is_withdrawn(runner);
         bool asks = !cancelled && (turn == 0 || (known->arrivals != NULL && arrivals->asked)) &&
                     may_ask(state, known, operation->descriptor, receives) &&
                     kernel_asked(state, known, operation->descriptor, receives);

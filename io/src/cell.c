@@ -190,8 +190,7 @@ uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, in
     if (HAFT_IO_UNLIKELY(task == NULL))
         return wait_as_thread(cell, deadline);
     haft_io_check_may_wait(task);
-    if (HAFT_IO_UNLIKELY(kind == HAFT_IO_CANCELLABLE &&
-                         haft_io_is_cancelled(task->runner->scope)) &&
+    if (HAFT_IO_UNLIKELY(kind == HAFT_IO_CANCELLABLE && haft_io_is_withdrawn(task->runner)) &&
         haft_io_cell_swap(cell, HAFT_IO_CANCELLED))
         return HAFT_IO_CANCELLED;
     if (deadline != HAFT_IO_FOREVER)

@@ -50,18 +50,15 @@ typedef struct haft_io_crew haft_io_crew_t;
 typedef struct haft_io_operation haft_io_operation_t;
 typedef struct haft_io_several haft_io_several_t;
 typedef struct haft_io_lent haft_io_lent_t;
+typedef struct haft_io_limit haft_io_limit_t;
 
 /* ---- Effects between tasks and their scheduler ---- */
 
-/*
- * Suspends the task until its cell has been won. Without a scheduler there is no task that could. Its
- * line, modulo eight, is that of no operation which tasks perform by turns with it: see io_effects.h.
- */
-
-HAFT_EFFECT(haft_io_park, void, {});
+/* Suspends the task until its cell has been won. Without a scheduler there is no task that could. Its slot is that of
+   no operation which tasks perform by turns with it: see io_effects.h. */
+HAFT_EFFECT_IN_SLOT(5, haft_io_park, void, {});
 /* Thrown to unwind a task, or a scope's body: -ECANCELED, or how it failed, which its scope knows by then. */
 HAFT_EFFECT(haft_io_unwind, void, { int code; });
-_Static_assert((__LINE__ - 3) % 8 == 5, "haft_io_park has a line of its own among these");
 
 /* Stores what another thread looks at, before a look at what the other thread stores: one of the two sees the other's.
    By an exchange: so does a store that is SEQ_CST, but not where qemu (7.2) runs AArch64's. */
@@ -218,6 +215,7 @@ struct haft_io_runner {
     bool returns_cancels : 1; /* instead of unwinding */
     bool counted : 1;         /* in its worker's `waiting` */
     bool gated : 1;           /* by `gate`; not while it waits for that */
+    bool late : 1;            /* one of its `limits` has passed: it is not to wait */
     bool single : 1;          /* for one task, which has a stack of its own */
     bool accepted : 1;        /* a connection, since it has spread a task */
     bool
@@ -226,6 +224,7 @@ struct haft_io_runner {
     haft_io_link_t link;    /* in scope->tasks once it has waited */
     haft_io_timer_t *timer; /* of its wait, or NULL */
     haft_io_gate_t *gate;
+    haft_io_limit_t *limits; /* the deadlines of the blocks that it is in, the innermost first */
     struct haft_io_runner *next; /* of the idle ones, or of free records */
 };
 
@@ -294,6 +293,7 @@ struct haft_io_scope_state {
     haft_io_task_t *owner;  /* who opened it; NULL: haft_io_run */
     const char *name;
     haft_io_failures_t *failures;
+    haft_io_on_failure_t *on_failure;
     haft_io_on_cancel_t *on_cancel; /* until somebody has taken it, under the lock, to tell it */
     haft_io_timer_t timer;
     haft_io_several_t *several;    /* whose calls its tasks are */
@@ -305,6 +305,7 @@ struct haft_io_scope_state {
     bool timed;     /* its timer is to be added where its owner, which is OFFERED, is taken */
     bool shielded;
     bool owner_unwinding, owner_returns_cancels; /* as they were outside */
+    haft_io_limit_t *owner_limits;               /* likewise */
 };
 
 /* Records of one kind, of a worker (records.c). */
@@ -339,6 +340,10 @@ static inline enum haft_io_task_state haft_io_state(const haft_io_task_t *task) 
 
 static inline bool haft_io_is_cancelled(const haft_io_scope_t *scope) {
     return __atomic_load_n(&scope->cancelled, __ATOMIC_RELAXED);
+}
+/* The task is not to wait: it is cancelled, or late. */
+static inline bool haft_io_is_withdrawn(const haft_io_runner_t *runner) {
+    return runner->late || haft_io_is_cancelled(runner->scope);
 }
 /* Puts the runner's task, which is about to wait, into its scope's list. */
 void haft_io_scope_list(haft_io_scope_t *scope, haft_io_runner_t *runner);
@@ -379,8 +384,18 @@ static inline const char *haft_io_scope_name(const haft_io_scope_t *scope) {
    they are. `*depth`, of `at`, becomes that of the next. */
 haft_io_scope_t *haft_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t *top, bool down,
                                     unsigned *depth);
+/* ---- Deadlines of blocks (deadlines.c) ---- */
+
+/* HAFT_IO_FOREVER: there is none. */
+int64_t haft_io_earliest_deadline(const haft_io_runner_t *runner);
+/* For a scope that the task opens, and when it has left that. */
+haft_io_limit_t *haft_io_put_deadlines_aside(haft_io_runner_t *runner);
+void haft_io_take_deadlines_up(haft_io_runner_t *runner, haft_io_limit_t *limits);
+
 void haft_io_scope_cancel(haft_io_scope_t *scope, int code);
-void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, const char *name);
+/* The task is of the scope, or has opened it. */
+void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message,
+                        const haft_io_task_t *task);
 
 /* ---- The scheduler (scheduler.c) ---- */
 

@@ -482,7 +482,7 @@ static int default_sleep_until(void *unused, HAFT_PAYLOAD(haft_io_sleep_until) *
    own for a task that does nothing else before. Not too often in a row, so that all others go on. */
 static bool is_over(haft_io_runner_t *runner, int64_t deadline) {
     haft_io_worker_t *worker = runner->worker;
-    return deadline < worker->clock && !haft_io_is_cancelled(runner->scope) &&
+    return deadline < worker->clock && !haft_io_is_withdrawn(runner) &&
            haft_io_is_in_turn(worker, HAFT_IO_LIGHT);
 }
 static int clause_sleep_until(void *state, HAFT_PAYLOAD(haft_io_sleep_until) * payload) {

@@ -167,7 +167,7 @@ int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *
     int code = -ENOMEM;
     if (pool != NULL && call != NULL) {
         *call = (call_t){.cell = &cell, .function = function, .argument = argument, .left = left};
-        bool cancelled = kind == HAFT_IO_CANCELLABLE && haft_io_is_cancelled(runner->scope);
+        bool cancelled = kind == HAFT_IO_CANCELLABLE && haft_io_is_withdrawn(runner);
         code = cancelled ? -ECANCELED : submit(pool, call) ? 0 : -EAGAIN;
     }
     enum withdrawn how = code == 0 ? wait_for(pool, call, runner->task, kind) : WITHDRAWN;

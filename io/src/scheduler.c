@@ -448,7 +448,7 @@ static void task_was_unwound(haft_io_worker_t *worker, haft_io_runner_t *runner,
 
 /* No stack: the task fails before it has run. */
 static HAFT_IO_COLD void task_has_no_stack(haft_io_task_t *task) {
-    haft_io_scope_fail(task->home, -ENOMEM, "no stack for a task", haft_io_task_name(task));
+    haft_io_scope_fail(task->home, -ENOMEM, "no stack for a task", task);
     haft_io_task_end(task, -ENOMEM);
 }
 
@@ -472,7 +472,7 @@ static inline void has_parked(haft_io_worker_t *worker, haft_io_runner_t *runner
 }
 
 static inline int reply_to_yield(const haft_io_runner_t *runner) {
-    return HAFT_IO_UNLIKELY(haft_io_is_cancelled(runner->scope)) ? -ECANCELED : 0;
+    return HAFT_IO_UNLIKELY(haft_io_is_withdrawn(runner)) ? -ECANCELED : 0;
 }
 
 /* Part of both loops: the processor foretells the returns of a frame less. */

@@ -64,6 +64,7 @@ void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_
                                .name = options->name,
                                .failures = options->failures,
                                .on_cancel = options->on_cancel,
+                               .on_failure = options->on_failure,
                                .shielded = options->shielded,
                                .moves = worker->shared &&
                                         (options->moves || (outer != NULL && outer->moves))};
@@ -281,15 +282,30 @@ static void tell_of_run(const haft_io_scope_t *root, int code, const char *messa
                 message != NULL ? message : "", haft_io_error_text(code));
 }
 
-void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message, const char *name) {
+void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message,
+                        const haft_io_task_t *task) {
+    const haft_io_failure_t failure = {code, message, haft_io_task_name(task)};
+    bool is_body = task == scope->owner;
     haft_io_lock_scope(scope);
     haft_io_failures_t *failures = scope->failures;
     if (scope->outer == NULL && scope->code == 0)
-        tell_of_run(scope, code, message, name);
+        tell_of_run(scope, code, message, failure.task);
     if (failures != NULL && failures->count++ < HAFT_IO_FAILURES_KEPT)
-        failures->failures[failures->count - 1] = (haft_io_failure_t){code, message, name};
-    cancel_locked(scope, code);
+        failures->failures[failures->count - 1] = failure;
+    if (HAFT_IO_LIKELY(scope->on_failure == NULL || is_body)) {
+        cancel_locked(scope, code);
+        return;
+    }
+    haft_io_unlock_scope(scope);
+    scope->on_failure->failed(scope->on_failure, &failure);
 }
+
+static void print_failure(haft_io_on_failure_t *unused, const haft_io_failure_t *failure) {
+    (void)unused;
+    dprintf(STDERR_FILENO, "haft-io: the task '%s' has failed: %s (%s)\n", failure->task,
+            failure->message != NULL ? failure->message : "", haft_io_error_text(failure->code));
+}
+haft_io_on_failure_t haft_io_print_failures = {print_failure};
 
 static void time_out(haft_io_timer_t *timer) {
     haft_io_scope_t *scope = HAFT_IO_OWNER(timer, haft_io_scope_t, timer);
@@ -306,6 +322,7 @@ static void enter(haft_io_scope_t *scope, haft_io_task_t *task) {
     scope->owner = task;
     scope->owner_unwinding = runner->unwinding;
     scope->owner_returns_cancels = runner->returns_cancels;
+    scope->owner_limits = haft_io_put_deadlines_aside(runner);
     runner->unwinding = false;
     if (runner->listed)
         haft_io_scope_unlist(runner->scope, runner);
@@ -339,6 +356,7 @@ static bool leave(haft_io_scope_t *scope) {
     if (runner->listed)
         haft_io_scope_unlist(scope, runner);
     runner->scope = scope->outer;
+    haft_io_take_deadlines_up(runner, scope->owner_limits);
     bool waited = haft_io_scope_finish(scope);
     scope->owner = NULL;
     tell_end(&scope->on_cancel);
@@ -359,7 +377,7 @@ static void abandon(haft_io_scope_t *scope) {
 /* Of the innermost scope of the task, if it is one. */
 static void note(haft_io_task_t *task, int code, const char *message) {
     if (task != NULL)
-        haft_io_scope_fail(task->runner->scope, code, message, haft_io_task_name(task));
+        haft_io_scope_fail(task->runner->scope, code, message, task);
 }
 
 /* Runs the body until it returns or is unwound: true, with how it was. Its stack is like that of the task. */
@@ -388,6 +406,15 @@ static bool run_body(haft_io_task_t *task, void *(*body)(void *), void *argument
     return was_unwound;
 }
 
+/* Its own, or that of a block around it. */
+static int64_t deadline_of(const haft_io_scope_options_t *options, const haft_io_runner_t *runner) {
+    int64_t own = options->deadline != 0 ? options->deadline : HAFT_IO_FOREVER;
+    if (HAFT_IO_LIKELY(runner->limits == NULL) || options->shielded)
+        return own;
+    int64_t around = haft_io_earliest_deadline(runner);
+    return around < own ? around : own;
+}
+
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
                        void *argument, void **result) {
     static const haft_io_scope_options_t defaults;
@@ -409,9 +436,10 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
     haft_io_has_its_turn(HAFT_IO_TO_THE_END);
     __attribute__((cleanup(abandon))) haft_io_scope_t scope;
     haft_io_scope_start(&scope, task->worker, task->runner->scope, options, task->moves);
-    if (options->deadline != 0) {
+    int64_t deadline = deadline_of(options, task->runner);
+    if (deadline != HAFT_IO_FOREVER) {
         scope.timer.fire = time_out;
-        haft_io_timer_add(&task->worker->timers, &scope.timer, options->deadline);
+        haft_io_timer_add(&task->worker->timers, &scope.timer, deadline);
     }
     enter(&scope, task);
     bool was_unwound = run_body(task, body, argument, result, &code);
@@ -449,6 +477,8 @@ bool haft_io_return_cancels(bool returns) {
 
 int haft_io_cancelled(void) {
     haft_io_task_t *task = haft_io_this_task();
+    if (task != NULL && task->runner->late && !haft_io_is_cancelled(task->runner->scope))
+        return -ETIMEDOUT;
     if (task != NULL)
         cut_short(task->runner->scope);
     if (task == NULL || task->runner->unwinding || task->runner->returns_cancels)

@@ -183,6 +183,11 @@ void haft_io_task_end(haft_io_task_t *task, int code) {
     if (HAFT_IO_LIKELY(runner != NULL)) {
         if (HAFT_IO_UNLIKELY(runner->scope != home))
             left_open(task);
+        if (HAFT_IO_UNLIKELY(runner->limits != NULL))
+            haft_io_misuse(
+                "The task '%s' has ended inside of a block with a deadline: declare that with "
+                "HAFT_IO_SCOPED_DEADLINE.",
+                haft_io_task_name(task));
         if (runner->listed)
             haft_io_scope_unlist(home, runner);
     }

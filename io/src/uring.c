@@ -137,7 +137,7 @@ static bool others_send(const haft_io_worker_t *worker) {
 /* Not for who would get another answer than from a send that is tried. */
 static bool sends_with_others(const haft_io_runner_t *runner, int flags) {
     return others_send(runner->worker) && (flags & ~MSG_NOSIGNAL) == 0 &&
-           !haft_io_is_cancelled(runner->scope);
+           !haft_io_is_withdrawn(runner);
 }
 
 /* What the kernel does itself; anything else is tried, and waited for by poll. */
@@ -183,7 +183,7 @@ static inline int answer_of(request_t *request, haft_io_task_t *task, enum haft_
 static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
                                          const haft_io_operation_t *operation, uint8_t nature) {
     state_t *state = runner->worker->backend_state;
-    if (haft_io_is_cancelled(runner->scope))
+    if (haft_io_is_withdrawn(runner))
         return -ECANCELED;
     haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
     request_t request;
@@ -362,7 +362,7 @@ static HAFT_IO_HOT ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_
     haft_io_descriptor_t *known =
         haft_io_known_descriptor(worker->crew->descriptors, p->descriptor);
     if (HAFT_IO_UNLIKELY(!exchanges_by_ring(worker, known, p->size) ||
-                         haft_io_is_cancelled(runner->scope)))
+                         haft_io_is_withdrawn(runner)))
         return exchange_otherwise(runner, p);
     /* Who makes room takes completions, and so what was to be waited for may arrive. */
     struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
@@ -439,7 +439,7 @@ static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_
                          int64_t deadline, unsigned turn) {
     if (turn != 0)
         return haft_io_await_edges(runner, entries, count, deadline, turn);
-    if (haft_io_is_cancelled(runner->scope))
+    if (haft_io_is_withdrawn(runner))
         return -ECANCELED;
     request_t few[HAFT_IO_FEW];
     request_t *requests = count <= HAFT_IO_FEW ? few : malloc(count * sizeof *requests);

@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) uint32_t haft_io_wait_here(haft_io_
     haft_io_runner_t *runner = task->runner;
     const haft_io_worker_t *worker = runner->worker;
     if (HAFT_IO_UNLIKELY(!worker->plain || !runner->listed || runner->gated ||
-                         haft_io_is_cancelled(runner->scope)))
+                         haft_io_is_withdrawn(runner)))
         return haft_io_cell_wait(cell, kind, deadline, waits_for);
     if (kind == HAFT_IO_CANCELLABLE)
         runner->cell = cell;

@@ -564,8 +564,39 @@ static void mistakes_are_named(void) {
     CHECK_ABORTS(in_a_simulation, "haft_io_simulated_break was given no open end of a stream");
 }
 
+static void end_outer_deadline(void) {
+    haft_io_deadline_t outer = {0}, inner = {0};
+    haft_io_deadline_set(&outer, HAFT_IO_FOREVER);
+    haft_io_deadline_set(&inner, HAFT_IO_FOREVER);
+    haft_io_deadline_end(&outer);
+}
+static haft_io_deadline_t another_s;
+BODY(set_another_s_deadline) {
+    haft_io_deadline_set(&another_s, HAFT_IO_FOREVER);
+    return NULL;
+}
+static void set_deadline_of_another_task(void) {
+    haft_io_deadline_set(&another_s, HAFT_IO_FOREVER);
+    haft_io_join(haft_io_async(set_another_s_deadline, NULL), NULL);
+}
+static void end_inside_of_a_block(void) {
+    static haft_io_deadline_t left_behind;
+    haft_io_deadline_set(&left_behind, HAFT_IO_FOREVER);
+}
+static void deadlines_of_blocks_nest_in_one_task(void) {
+    if (!check_follows_children())
+        return;
+    mistake = end_outer_deadline;
+    CHECK_ABORTS(in_a_task, "A deadline is ended that is not the innermost of the current task");
+    mistake = set_deadline_of_another_task;
+    CHECK_ABORTS(in_a_task, "was given a deadline that another task has begun");
+    mistake = end_inside_of_a_block;
+    CHECK_ABORTS(in_a_task, "has ended inside of a block with a deadline");
+}
+
 int main(void) {
     check_backend();
+    RUN(deadlines_of_blocks_nest_in_one_task);
     RUN(what_cannot_be_done_is_a_code);
     RUN(a_time_long_past_is_now);
     RUN(sizes_that_cannot_be_had_are_refused);

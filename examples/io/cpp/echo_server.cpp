@@ -13,11 +13,13 @@ namespace io = haft::io;
 using namespace std::chrono_literals;
 
 static void serve(const io::listener &listener) {
-    for (io::socket connection : listener)
-        io::spawn([connection = std::move(connection)] {
-            for (std::string_view line : io::lines(connection))
-                connection.write_all(line);
-        });
+    io::supervise([&] { // a connection that is reset does not end the others
+        for (io::socket connection : listener)
+            io::spawn([connection = std::move(connection)] {
+                for (std::string_view line : io::lines(connection))
+                    connection.write_all(line);
+            });
+    });
 }
 
 static bool ask(std::uint16_t port, int number) {

@@ -220,6 +220,17 @@ typedef struct haft_io_on_cancel {
     struct haft_io_on_cancel *next; /* the library's */
 } haft_io_on_cancel_t;
 
+/*
+ * For a scope that goes on when one of its tasks fails, as that of a server whose tasks each serve a connection. `failed`
+ * is called for each failure of a task of the scope, on the thread and stack of that task, and must not wait; the
+ * failure neither cancels the scope nor is what the scope returns. A failure of the body still is.
+ */
+typedef struct haft_io_on_failure {
+    void (*failed)(struct haft_io_on_failure *self, const haft_io_failure_t *failure);
+} haft_io_on_failure_t;
+/* Writes a line for each failure to standard error. */
+extern haft_io_on_failure_t haft_io_print_failures;
+
 typedef struct haft_io_scope_options {
     const char *name;             /* for the dump; not copied */
     int64_t deadline;             /* when the scope is cancelled, by haft_io_now(); 0: never */
@@ -227,6 +238,8 @@ typedef struct haft_io_scope_options {
     haft_io_failures_t *failures; /* failures are written here; may be NULL */
     bool moves; /* the tasks that are spawned in the scope, and in scopes below, move */
     haft_io_on_cancel_t *on_cancel; /* may be NULL */
+    haft_io_on_failure_t
+        *on_failure; /* gets the failures of tasks; NULL: the first cancels the scope */
 } haft_io_scope_options_t;
 
 /*
@@ -243,7 +256,7 @@ typedef struct haft_io_scope_options {
  * the body's result in `*result`, NULL if the body was unwound; `result` may be NULL.
  *
  * If the body or a task of the scope fails (haft_io_fail), the body and the other tasks are
- * cancelled; when they have ended, haft_io_scope returns the code of the first failure. It returns
+ * cancelled, unless the scope has `on_failure`; when they have ended, haft_io_scope returns the code of the first failure. It returns
  * 0 when nothing failed, -ECANCELED after haft_io_cancel, and -ETIMEDOUT when the deadline has cut short the
  * body or a task, or was told to `on_cancel`: what was done just when it passed counts as done. A cancel
  * of the caller cancels the scope, too; if the scope still has tasks then, it reaches the caller here.
@@ -327,6 +340,33 @@ int64_t haft_io_now(void);
    before its time. One whose time has passed is no wait: the others run first only now and then. */
 int haft_io_sleep(int64_t nanoseconds);
 int haft_io_sleep_until(int64_t deadline);
+
+/*
+ * A deadline for a block of the task itself, which costs no scope and no stack: while it is set, what the task waits
+ * for ends at that time at the latest, and the wait returns -ETIMEDOUT, whatever it is; further waits return that at
+ * once. What can be done without waiting is done. A scope that is opened in the block, unless it is shielded, is
+ * cancelled at that time, and returns -ETIMEDOUT.
+ *
+ *     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t idle = {0};
+ *     haft_io_deadline_set(&idle, haft_io_now() + 30 * HAFT_IO_SECOND);
+ *     ssize_t got = haft_io_read(connection, buffer, sizeof buffer);
+ *
+ * The variable is zeroed at first, and declared as here: so the deadline ends where its block is left. Blocks nest; the
+ * earliest time counts. Setting it anew begins anew, also when it has passed. The task does not move meanwhile. To set one in
+ * another task, or to end one before those further in, is a mistake that is reported. A thread without a scheduler has no
+ * deadlines: its waits go on.
+ */
+typedef struct haft_io_deadline {
+    void *inside[8];
+} haft_io_deadline_t;
+#define HAFT_IO_SCOPED_DEADLINE __attribute__((cleanup(haft_io_deadline_end)))
+
+/* `time` is one of haft_io_now(); HAFT_IO_FOREVER sets none. */
+void haft_io_deadline_set(haft_io_deadline_t *deadline, int64_t time);
+/* Whether its time has come since it was set; for who wants to know which deadline a -ETIMEDOUT is of. */
+bool haft_io_deadline_passed(const haft_io_deadline_t *deadline);
+/* Ends it before its block does. Nothing if it has not begun. */
+void haft_io_deadline_end(haft_io_deadline_t *deadline);
 
 /* ---- Descriptors ---------------------------------------------------------------------------- */
 

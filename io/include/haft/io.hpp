@@ -6,13 +6,15 @@
  *     namespace io = haft::io;
  *
  *     int main() {
- *         io::run([] {
- *             io::listener listener("::", 7000);
- *             for (io::socket connection : listener)
- *                 io::spawn([connection = std::move(connection)] {
- *                     for (std::string_view line : io::lines(connection))
- *                         connection.write_all(line);
- *                 });
+ *         io::listener listener("::", 7000);
+ *         io::run([&] {
+ *             io::supervise([&] { // one connection that fails does not end the others
+ *                 for (io::socket connection : listener)
+ *                     io::spawn([connection = std::move(connection)] {
+ *                         for (std::string_view line : io::lines(connection))
+ *                             connection.write_all(line);
+ *                     });
+ *             });
  *         });
  *     }
  *
@@ -246,7 +248,22 @@ struct scope_options {
     bool shielded = false;                /* a cancel from outside does not reach into it */
     std::vector<std::exception_ptr> *failures = nullptr; /* gets all exceptions, in order */
     bool moves = false; /* the tasks in it, and in scopes below, move between threads */
+    /* Gets the exceptions of tasks, in the task, which may wait there: then the scope goes on, as that of a server whose
+       tasks each serve a connection. What it throws itself, and what the body throws, ends the scope. */
+    detail::failure_function on_failure = {};
 };
+/* For scope_options::on_failure: writes a line on standard error. */
+inline void print_failure(const std::exception_ptr &failure, std::string_view task) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "haft: the task '%.*s' has failed: %s\n",
+                     static_cast<int>(task.size()), task.data(), error.what());
+    } catch (...) {
+        std::fprintf(stderr, "haft: the task '%.*s' has failed\n", static_cast<int>(task.size()),
+                     task.data());
+    }
+}
 
 /*
  * Calls the body in a new scope, and returns what it returns, when all tasks that were spawned there have
@@ -260,7 +277,8 @@ decltype(auto) scope(const scope_options &options, F function) {
         given.deadline = std::max(detail::deadline_of(options.deadline), std::int64_t(1));
     given.shielded = options.shielded;
     given.moves = options.moves;
-    return detail::open_scope<F, scope_ref>(given, options.failures, function);
+    return detail::open_scope<F, scope_ref>(given, options.failures, function, nullptr,
+                                            options.on_failure ? &options.on_failure : nullptr);
 }
 template <scope_body F>
 decltype(auto) scope(F function) {
@@ -278,6 +296,54 @@ template <typename Rep, typename Period, scope_body F>
 decltype(auto) with_deadline(std::chrono::duration<Rep, Period> time, F function) {
     return io::with_deadline(from_now(time), std::move(function));
 }
+/* A scope that goes on when a task in it fails, which is told to the function. */
+template <scope_body F>
+decltype(auto) supervise(detail::failure_function on_failure, F function) {
+    scope_options options;
+    options.on_failure = std::move(on_failure);
+    return io::scope(options, std::move(function));
+}
+template <scope_body F>
+decltype(auto) supervise(F function) {
+    return io::supervise(print_failure, std::move(function));
+}
+
+/*
+ * A deadline for the block in which the object lives, without a scope and so without a second stack: when its time has
+ * come, what the task waits for there throws std::errc::timed_out, and so does each further wait. See
+ * haft_io_deadline_set. Outside of a run, nothing.
+ *
+ *     io::deadline idle(30s);
+ *     connection.read(buffer);
+ */
+class deadline {
+  public:
+    template <typename Rep, typename Period>
+    explicit deadline(std::chrono::duration<Rep, Period> time) {
+        set(time);
+    }
+    template <typename Clock, typename Duration>
+    explicit deadline(std::chrono::time_point<Clock, Duration> time) {
+        set(time);
+    }
+    deadline(const deadline &) = delete;
+    deadline &operator=(const deadline &) = delete;
+    ~deadline() { haft_io_deadline_end(&state); }
+    /* Anew, from now on. */
+    template <typename Rep, typename Period>
+    void set(std::chrono::duration<Rep, Period> time) {
+        set(from_now(time));
+    }
+    template <typename Clock, typename Duration>
+    void set(std::chrono::time_point<Clock, Duration> time) {
+        haft_io_deadline_set(&state, detail::deadline_of(time));
+    }
+    bool passed() const { return haft_io_deadline_passed(&state); }
+
+  private:
+    haft_io_deadline_t state = {};
+};
+
 /* No cancel from outside reaches into the call: for cleanups that must wait. */
 template <scope_body F>
 decltype(auto) shield(F function) {

@@ -30,6 +30,7 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <typeinfo>
@@ -40,10 +41,8 @@
 
 namespace haft::io {
 
-/* What a cancelled wait throws. */
-struct __attribute__((visibility("default"))) cancelled : std::exception {
-    const char *what() const noexcept override { return "haft: the task was cancelled"; }
-};
+/* What a cancelled wait throws. It is no std::exception: who catches these around a request lets it through. */
+struct __attribute__((visibility("default"))) cancelled {};
 
 namespace detail {
 
@@ -184,10 +183,14 @@ inline const void *identity_of(const std::exception_ptr &exception) {
     return address;
 }
 
+/* What scope_options::on_failure is. */
+using failure_function = std::function<void(std::exception_ptr failure, std::string_view task)>;
+
 struct frame {
     frame *outer = nullptr; /* of the scope around; the first of a run has none */
     std::size_t depth = 0;
     haft_io_scope_t *scope = nullptr;
+    const failure_function *on_failure = nullptr;
     std::mutex mutex; /* never held over a wait */
     std::shared_ptr<failed_call> first, last;
     /* Those that are listed, by identity_of(); without memory, not all of them, so that one that leaves the
@@ -208,6 +211,18 @@ struct frame {
         note(std::move(call));
         haft_io_note_failure(by_exception, "an exception");
         haft_io_cancel(scope); /* that may be further out, if C has opened one in between */
+    }
+    /* Of a task. A scope that has `on_failure` goes on, unless that throws. */
+    void task_failed(std::shared_ptr<failed_call> call) {
+        if (on_failure == nullptr) {
+            fail(std::move(call));
+            return;
+        }
+        try {
+            (*on_failure)(call->failure, haft_io_task_name(haft_io_self()));
+        } catch (...) {
+            fail(std::current_exception());
+        }
     }
     void fail(std::exception_ptr failure) {
         auto call = std::make_shared<failed_call>();
@@ -389,8 +404,10 @@ struct stop_on_cancel : haft_io_on_cancel_t {
 template <typename F, typename Scope>
 typename body<F, Scope>::result open_scope(haft_io_scope_options_t given,
                                            std::vector<std::exception_ptr> *failures, F &function,
-                                           std::unique_ptr<stop_on_cancel> on_cancel = nullptr) {
+                                           std::unique_ptr<stop_on_cancel> on_cancel = nullptr,
+                                           const failure_function *on_failure = nullptr) {
     body<F, Scope> body{function, failures, given.name, false};
+    body.in.on_failure = on_failure;
     if (haft_io_this_scope() == nullptr) {
         body.enter_alone();
         return body.leave(0, "scope");
@@ -421,9 +438,12 @@ struct job : outcome<std::invoke_result_t<F &>> {
         here->take_from(here->function);
         std::exception_ptr further = here->end_function();
         if (here->failed)
-            current_frame()->fail(here);
-        if (further != nullptr)
-            current_frame()->fail(std::move(further));
+            current_frame()->task_failed(here);
+        if (further != nullptr) {
+            auto call = std::make_shared<failed_call>();
+            call->failure = std::move(further);
+            current_frame()->task_failed(std::move(call));
+        }
         return nullptr;
     }
     /* What it has captured ends with the task. What that throws is how the task has failed; or, if it has failed

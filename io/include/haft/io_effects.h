@@ -5,55 +5,52 @@
  * but a cancelled wait has the result -ECANCELED, and the function then unwinds. All have blocking
  * defaults.
  *
- * A scope of handlers finds an effect fastest by the line of its declaration, modulo
- * eight. So effects that a task performs by turns are on lines that differ in that; and
- * what is done most often has 0, 1 or 2, near which a scope keeps the rest that it needs.
+ * Those that a task performs by turns have different slots (HAFT_EFFECT_IN_SLOT), and what is done most often has one of
+ * the first three.
  */
 #ifndef HAFT_IO_EFFECTS_H
 #define HAFT_IO_EFFECTS_H
 
-HAFT_EFFECT(haft_io_self, haft_io_task_t *, {}); /* the current task; by default NULL */
-HAFT_EFFECT(haft_io_read, ssize_t, {
+HAFT_EFFECT_IN_SLOT(7, haft_io_self, haft_io_task_t *, {}); /* the current task; by default NULL */
+HAFT_EFFECT_IN_SLOT(0, haft_io_read, ssize_t, {
     int descriptor;
     void *buffer;
     size_t size;
 });
-HAFT_EFFECT(haft_io_close, int, { int descriptor; });
-HAFT_EFFECT(haft_io_accept, int, { int listener; });
-HAFT_EFFECT(haft_io_yield, int, {}); /* by default nothing */
+HAFT_EFFECT_IN_SLOT(5, haft_io_close, int, { int descriptor; });
+HAFT_EFFECT_IN_SLOT(6, haft_io_accept, int, { int listener; });
+HAFT_EFFECT_IN_SLOT(7, haft_io_yield, int, {}); /* by default nothing */
 
-HAFT_EFFECT(haft_io_write, ssize_t, {
+HAFT_EFFECT_IN_SLOT(1, haft_io_write, ssize_t, {
     int descriptor;
     const void *buffer;
     size_t size;
 });
 
-/* `*bytes` is NULL;
-   a handler that imitates it puts there what haft_io_lend has given it. */
-
-HAFT_EFFECT(haft_io_read_lent, ssize_t, {
+/* `*bytes` is NULL; a handler that imitates it puts there what haft_io_lend has given it. */
+HAFT_EFFECT_IN_SLOT(2, haft_io_read_lent, ssize_t, {
     int descriptor;
     const void **bytes;
 });
 
-/* A write of all, haft_io_give_back of `*bytes`, and then haft_io_read_lent:
-   a handler that imitates these has to imitate it, too. */
-HAFT_EFFECT(haft_io_exchange, ssize_t, {
+/* A write of all, haft_io_give_back of `*bytes`, and then haft_io_read_lent: a handler that imitates these has to
+   imitate it, too. */
+HAFT_EFFECT_IN_SLOT(1, haft_io_exchange, ssize_t, {
     int descriptor;
     const void *buffer;
     size_t size;
     const void **bytes;
 });
-HAFT_EFFECT(haft_io_sleep_until, int, { int64_t deadline; });
-HAFT_EFFECT(haft_io_now, int64_t, {});
-HAFT_EFFECT(haft_io_connect, int, {
+HAFT_EFFECT_IN_SLOT(7, haft_io_sleep_until, int, { int64_t deadline; });
+HAFT_EFFECT_IN_SLOT(0, haft_io_now, int64_t, {});
+HAFT_EFFECT_IN_SLOT(1, haft_io_connect, int, {
     int socket;
     const struct sockaddr *address;
     socklen_t address_size;
 });
 
 /* In haft_io_receive and haft_io_send `address` may be NULL. */
-HAFT_EFFECT(haft_io_receive, ssize_t, {
+HAFT_EFFECT_IN_SLOT(0, haft_io_receive, ssize_t, {
     int socket;
     int flags;
     void *buffer;
@@ -62,7 +59,7 @@ HAFT_EFFECT(haft_io_receive, ssize_t, {
     socklen_t *address_size;
 });
 
-HAFT_EFFECT(haft_io_send, ssize_t, {
+HAFT_EFFECT_IN_SLOT(1, haft_io_send, ssize_t, {
     int socket;
     int flags;
     const void *buffer;
@@ -70,34 +67,34 @@ HAFT_EFFECT(haft_io_send, ssize_t, {
     const struct sockaddr *address;
     socklen_t address_size;
 });
-HAFT_EFFECT(haft_io_read_parts, ssize_t, {
+HAFT_EFFECT_IN_SLOT(0, haft_io_read_parts, ssize_t, {
     int descriptor;
     const struct iovec *parts;
     size_t count;
 });
-HAFT_EFFECT(haft_io_write_parts, ssize_t, {
+HAFT_EFFECT_IN_SLOT(1, haft_io_write_parts, ssize_t, {
     int descriptor;
     const struct iovec *parts;
     size_t count;
 });
-HAFT_EFFECT(haft_io_receive_message, ssize_t, {
+HAFT_EFFECT_IN_SLOT(0, haft_io_receive_message, ssize_t, {
     int socket;
     int flags;
     struct msghdr *message;
 });
-HAFT_EFFECT(haft_io_send_message, ssize_t, {
+HAFT_EFFECT_IN_SLOT(1, haft_io_send_message, ssize_t, {
     int socket;
     int flags;
     const struct msghdr *message;
 });
-HAFT_EFFECT(haft_io_wait_for, int, {
+HAFT_EFFECT_IN_SLOT(5, haft_io_wait_for, int, {
     int descriptor;
     short events;
 });
 /* `turn` is 0 in haft_io_poll. Otherwise the caller has tried that often, each time since a wait had ended, and what it
    needs has not come though poll(2) may say that something has: then a change ends the wait (at the first such turn
    also an event that is there already), and the result only says whether something has happened. */
-HAFT_EFFECT(haft_io_poll, int, {
+HAFT_EFFECT_IN_SLOT(1, haft_io_poll, int, {
     struct pollfd *entries;
     size_t count;
     int64_t deadline;

@@ -67,7 +67,7 @@ int haft_posix_cancelled(void) {
 
 ssize_t haft_posix_answer(ssize_t done, int before) {
     if (done == -ECANCELED)
-        haft_posix_cancelled();
+        done = haft_posix_cancelled();
     haft_posix_set_error(done >= 0 ? before : (int)-done);
     return done >= 0 ? done : -1;
 }

@@ -747,8 +747,93 @@ static void a_deadline_that_is_over_at_the_beginning_cancels_the_scope() {
     CHECK_EQUAL(late, 3);
 }
 
+static void a_deadline_of_a_block_throws_and_the_task_goes_on() {
+    int late = 0;
+    bool done = false;
+    io::simulate({.seed = 1}, [&] {
+        for (int i = 0; i < 3; i++)
+            try {
+                io::deadline limit(1ms);
+                io::sleep_for(1us);
+                limit.set(10ms);
+                io::sleep_for(5ms);
+                CHECK(!limit.passed());
+                io::channel<int> nothing;
+                nothing.receive();
+            } catch (const std::system_error &error) {
+                late += error.code() == std::errc::timed_out;
+            }
+        io::sleep_for(1h);
+        done = true;
+    });
+    CHECK_EQUAL(late, 3);
+    CHECK(done);
+}
+
+static void a_supervised_scope_goes_on_when_a_task_fails() {
+    int told = 0, completed = 0;
+    io::run([&] {
+        auto tell = [&](const std::exception_ptr &failure, std::string_view task) {
+            CHECK(task == "worker");
+            io::yield(); // it may wait
+            try {
+                std::rethrow_exception(failure);
+            } catch (const std::out_of_range &) {
+                told++;
+            }
+        };
+        io::supervise(tell, [&] {
+            for (int i = 0; i < 10; i++) {
+                io::spawn({.name = "worker"}, [] { throw std::out_of_range("a task"); });
+                io::spawn([&] {
+                    io::sleep_for(1ms);
+                    completed++;
+                });
+            }
+        });
+        bool ended = false;
+        try {
+            io::supervise([](const std::exception_ptr &failure,
+                             std::string_view) { std::rethrow_exception(failure); },
+                          [] {
+                              io::spawn([] { throw std::out_of_range("a task"); });
+                              io::sleep_for(1h);
+                          });
+        } catch (const std::out_of_range &) {
+            ended = true;
+        }
+        CHECK(ended);
+    });
+    CHECK_EQUAL(told, 10);
+    CHECK_EQUAL(completed, 10);
+}
+
+static void a_cancel_is_no_exception_of_the_standard_library() {
+    bool swallowed = false, seen = false;
+    io::run([&] {
+        io::scope([&] {
+            io::spawn([&] {
+                try {
+                    io::sleep_for(1h);
+                } catch (const std::exception &) {
+                    swallowed = true;
+                } catch (const io::cancelled &) {
+                    seen = true;
+                    throw;
+                }
+            });
+            io::yield();
+            io::cancel();
+        });
+    });
+    CHECK(!swallowed && seen);
+}
+
 int main() {
     check_backend();
+    RUN(a_deadline_of_a_block_throws_and_the_task_goes_on);
+    RUN(a_supervised_scope_goes_on_when_a_task_fails);
+    RUN(a_cancel_is_no_exception_of_the_standard_library);
     RUN(a_join_returns_what_the_task_returned);
     RUN(an_exception_of_a_task_leaves_its_scope_and_cancels_the_others);
     RUN(what_a_join_has_thrown_is_not_thrown_again);

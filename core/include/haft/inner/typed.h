@@ -150,13 +150,29 @@ HAFTI_INLINE void hafti_seen(const void *memory) {
         _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wpedantic\"")            \
             HAFTI_QUIETLY_MORE
 #endif
-#define HAFTI_EFFECT(name, result, ...)                                                            \
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#    define HAFTI_CONSTEXPR constexpr
+#else
+#    define HAFTI_CONSTEXPR
+#endif
+
+/* The slot of an effect that asks for none: by some of the letters of its name. */
+#define HAFTI_SLOT_OF(text)                                                                        \
+    (((unsigned)sizeof(text) + (unsigned)(text)[(sizeof(text) - 1) / 4] * 3 +                      \
+      (unsigned)(text)[(sizeof(text) - 1) / 2] * 5 +                                               \
+      (unsigned)(text)[(sizeof(text) - 1) * 3 / 4] * 7 +                                           \
+      (unsigned)(text)[sizeof(text) - 2] * 11) %                                                   \
+     HAFTI_CACHE_SLOTS)
+
+#define HAFTI_EFFECT(slot, name, result, ...)                                                      \
     HAFTI_QUIETLY __extension__ typedef struct haft_payload_##name __VA_ARGS__                     \
         haft_payload_##name;                                                                       \
     HAFTI_EXTERN_C_BEGIN                                                                           \
     typedef result haft_result_##name;                                                             \
     typedef HAFTI_VALUE_TYPE(result) hafti_value_##name;                                           \
-    enum { hafti_slot_##name = __LINE__ % HAFTI_CACHE_SLOTS };                                     \
+    HAFTI_INLINE HAFTI_CONSTEXPR unsigned hafti_slot_##name(void) {                                \
+        return (slot) % HAFTI_CACHE_SLOTS;                                                         \
+    }                                                                                              \
     extern haft_effect_t haft_id_##name;                                                           \
     static __attribute__((unused))                                                                 \
     haft_result_##name hafti_typed_unhandled_##name(void *state, haft_payload_##name *payload) {   \
@@ -188,7 +204,7 @@ HAFTI_INLINE void hafti_seen(const void *memory) {
         hafti_value_##name value;                                                                  \
         hafti_here_t here = hafti_here();                                                          \
         hafti_found_t found =                                                                      \
-            hafti_find(here, HAFT_ID(name), hafti_slot_##name, HAFTI_SHAPE_OF(name));              \
+            hafti_find(here, HAFT_ID(name), hafti_slot_##name(), HAFTI_SHAPE_OF(name));            \
         const haft_clause_t *clause = hafti_clause_in_place(found);                                \
         if (clause != (const haft_clause_t *)0) {                                                  \
             haft_result_##name (*function)(void *, haft_payload_##name *) =                        \
@@ -209,7 +225,7 @@ HAFTI_INLINE void hafti_seen(const void *memory) {
     HAFTI_INLINE haft_result_##name hafti_typed_yield_##name(haft_fiber_t *fiber,                  \
                                                              haft_payload_##name payload) {        \
         hafti_value_##name value;                                                                  \
-        void *word = hafti_yield_hot(fiber, HAFT_ID(name), hafti_slot_##name, &payload,            \
+        void *word = hafti_yield_hot(fiber, HAFT_ID(name), hafti_slot_##name(), &payload,          \
                                      HAFTI_RESULT_SIZE(result));                                   \
         hafti_unpack(HAFT_ID(name), word, &value, HAFTI_RESULT_SIZE(result));                      \
         HAFTI_SPOIL(payload);                                                                      \
