@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines of a stream, in the caller's memory:
+ * Lines of a stream, or other parts that end with a certain byte, in the caller's memory:
  *
  *   | given before ... | not asked for yet ... | room ... |
  *   memory             start                   end        size
@@ -33,12 +33,12 @@ static void move_to_front(haft_io_lines_t *lines) {
     lines->start = 0;
 }
 
-ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line) {
+ssize_t haft_io_read_until(haft_io_lines_t *lines, char last_byte, char **line) {
     size_t looked = lines->start;
     take_back(lines);
     while (lines->end < lines->size) {
         char *first = lines->memory + lines->start;
-        char *last = memchr(lines->memory + looked, '\n', lines->end - looked);
+        char *last = memchr(lines->memory + looked, last_byte, lines->end - looked);
         if (last != NULL)
             return give(lines, (size_t)(last + 1 - first), line);
         move_to_front(lines);
@@ -56,6 +56,10 @@ ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line) {
     return -EMSGSIZE;
 }
 
+ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line) {
+    return haft_io_read_until(lines, '\n', line);
+}
+
 ssize_t haft_io_read_after_line(haft_io_lines_t *lines, void *buffer, size_t size) {
     size_t ahead = lines->end - lines->start;
     if (ahead == 0)
@@ -68,4 +72,17 @@ ssize_t haft_io_read_after_line(haft_io_lines_t *lines, void *buffer, size_t siz
         move_to_front(lines);
     lines->under = lines->memory[lines->start];
     return (ssize_t)taken;
+}
+
+ssize_t haft_io_read_all_after_line(haft_io_lines_t *lines, void *buffer, size_t size) {
+    size_t got = 0;
+    while (got < size) {
+        ssize_t more = haft_io_read_after_line(lines, (char *)buffer + got, size - got);
+        if (more < 0)
+            return more;
+        if (more == 0)
+            break;
+        got += (size_t)more;
+    }
+    return (ssize_t)got;
 }

@@ -610,6 +610,19 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size) {
     return 0;
 }
 
+ssize_t haft_io_read_all(int descriptor, void *buffer, size_t size) {
+    size_t got = 0;
+    while (got < size) {
+        ssize_t more = haft_io_read(descriptor, (char *)buffer + got, size - got);
+        if (more < 0)
+            return more;
+        if (more == 0)
+            break;
+        got += (size_t)more;
+    }
+    return (ssize_t)got;
+}
+
 HAFT_IO_HOT ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
     haft_io_give_back(*bytes);
     *bytes = NULL;

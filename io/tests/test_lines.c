@@ -340,8 +340,93 @@ static void an_error_is_that_of_the_read(void) {
     CHECK_EQUAL(haft_io_read_line(&partial, &line), -EBADF);
 }
 
+static void parts_end_with_any_byte(void) {
+    int pair[2];
+    CHECK_EQUAL(haft_io_pipe(pair), 0);
+    CHECK_EQUAL(haft_io_write_all(pair[1], "one\0two;three\nfour", 18), 0);
+    haft_io_close(pair[1]);
+    haft_io_lines_t lines = lines_of(pair[0], 16);
+    char *part;
+    CHECK_EQUAL(haft_io_read_until(&lines, '\0', &part), 4);
+    CHECK_SAME_TEXT(part, "one");
+    CHECK_EQUAL(haft_io_read_until(&lines, ';', &part), 4);
+    CHECK_SAME_TEXT(part, "two;");
+    check_line(&lines, "three\n", 6);
+    CHECK_EQUAL(haft_io_read_until(&lines, ';', &part), 4);
+    CHECK_SAME_TEXT(part, "four");
+    CHECK_EQUAL(haft_io_read_until(&lines, ';', &part), 0);
+    haft_io_close(pair[0]);
+}
+
+/* ---- All that was asked for, and writers ---- */
+
+enum { MUCH = 100000 };
+static char pattern[MUCH];
+static int much[2];
+
+static void *write_in_pieces(void *pieces) {
+    char room_here[100];
+    haft_io_writer_t writer = {
+        .descriptor = much[1], .memory = room_here, .size = sizeof room_here};
+    const size_t *of = pieces;
+    for (size_t at = 0, i = 0; at < MUCH; i++) {
+        size_t size = of[i % 4] < MUCH - at ? of[i % 4] : MUCH - at;
+        CHECK_EQUAL(haft_io_writer_write(&writer, pattern + at, size), 0);
+        at += size;
+    }
+    CHECK_EQUAL(haft_io_writer_flush(&writer), 0);
+    CHECK_EQUAL(haft_io_writer_flush(&writer), 0);
+    haft_io_close(much[1]);
+    return NULL;
+}
+BODY(read_what_was_gathered) {
+    static size_t pieces[][4] = {
+        {1, 1, 1, 1}, {99, 100, 101, 1}, {100, 100, 100, 100}, {70000, 3, 250, 0}};
+    static char came[MUCH + 1];
+    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        CHECK_EQUAL(haft_io_pipe(much), 0);
+        haft_io_spawn(write_in_pieces, pieces[i]);
+        CHECK_EQUAL(haft_io_read_all(much[0], came, 1000), 1000);
+        CHECK_EQUAL(haft_io_read_all(much[0], came + 1000, sizeof came - 1000), MUCH - 1000);
+        CHECK_EQUAL(haft_io_read_all(much[0], came, 1), 0);
+        CHECK(memcmp(came, pattern, MUCH) == 0);
+        haft_io_close(much[0]);
+    }
+    return NULL;
+}
+static void a_writer_gathers_and_read_all_reads_all(void) {
+    for (size_t i = 0; i < MUCH; i++)
+        pattern[i] = (char)(i * 31 >> 3);
+    CHECK_RUNS(read_what_was_gathered);
+}
+
+static void a_writer_prints(void) {
+    int pair[2];
+    char room_here[16], came[64];
+    CHECK_EQUAL(haft_io_pipe(pair), 0);
+    haft_io_writer_t writer = {
+        .descriptor = pair[1], .memory = room_here, .size = sizeof room_here};
+    for (int i = 0; i < 5; i++)
+        CHECK_EQUAL(haft_io_writer_print(&writer, "%d and ", i), 0);
+    CHECK_EQUAL(haft_io_writer_print(&writer, "%s", "fifteen letters"), 0);
+    CHECK_EQUAL(haft_io_writer_flush(&writer), 0);
+    CHECK_EQUAL(haft_io_writer_print(&writer, "%s", "sixteen letters!"), -EMSGSIZE);
+    haft_io_close(pair[1]);
+    ssize_t size = haft_io_read_all(pair[0], came, sizeof came - 1);
+    came[size > 0 ? size : 0] = '\0';
+    CHECK_SAME_TEXT(came, "0 and 1 and 2 and 3 and 4 and fifteen letters");
+    haft_io_close(pair[0]);
+    writer.descriptor = -1;
+    CHECK_EQUAL(haft_io_writer_print(&writer, "kept"), 0);
+    CHECK_EQUAL(haft_io_writer_flush(&writer), -EBADF);
+    CHECK_EQUAL(haft_io_writer_flush(&writer), -EBADF);
+}
+
 int main(void) {
     check_backend();
+    RUN(parts_end_with_any_byte);
+    RUN(a_writer_gathers_and_read_all_reads_all);
+    RUN(a_writer_prints);
     RUN(lines_of_every_size_come);
     RUN(simulated_streams_and_files_have_lines);
     RUN(outside_of_a_run_they_block);

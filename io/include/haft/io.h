@@ -462,6 +462,42 @@ ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line);
    that did not fit. `*line` is not valid any more. Lines go on behind what was read. */
 ssize_t haft_io_read_after_line(haft_io_lines_t *lines, void *buffer, size_t size);
 
+/* The same for parts that end with another byte than '\n', such as the '\0' of names. */
+ssize_t haft_io_read_until(haft_io_lines_t *lines, char last, char **part);
+/* As haft_io_read_after_line, but goes on until there are `size` bytes: so many, or fewer at the end of the stream. After
+   an error nobody knows how many were read. */
+ssize_t haft_io_read_all_after_line(haft_io_lines_t *lines, void *buffer, size_t size);
+
+/* Gathers what is written to a stream, in memory of the caller, who sets the first three; the rest is zeroed, and the
+   library's. */
+typedef struct haft_io_writer {
+    int descriptor;
+    char *memory;
+    size_t size;
+    size_t start, end;
+} haft_io_writer_t;
+
+/*
+ * Gathers the bytes, and writes where they do not fit. 0, or an error of haft_io_write. What was gathered stays gathered
+ * then, and after a cancel; of the bytes of the call itself nobody knows how many were taken.
+ *
+ *     char memory[4096];
+ *     haft_io_writer_t out = {.descriptor = connection, .memory = memory, .size = sizeof memory};
+ *     haft_io_writer_print(&out, "%d items\n", count);
+ *     haft_io_writer_flush(&out);
+ */
+int haft_io_writer_write(haft_io_writer_t *writer, const void *bytes, size_t size);
+/* As printf(3), into the memory; -EMSGSIZE: it does not fit even when nothing else is there. Errors are as above, but
+   nothing of the call has been taken then. */
+__attribute__((format(printf, 2, 3))) int haft_io_writer_print(haft_io_writer_t *writer,
+                                                               const char *format, ...);
+/* Writes what was gathered. 0, or an error; the next call goes on where this one ended. */
+int haft_io_writer_flush(haft_io_writer_t *writer);
+
+/* Reads until there are `size` bytes: so many, or fewer at the end of the stream. After an error nobody knows how many
+   were read. */
+ssize_t haft_io_read_all(int descriptor, void *buffer, size_t size);
+
 struct iovec;
 /* As readv(2) and writev(2). */
 ssize_t haft_io_read_parts(int descriptor, const struct iovec *parts, size_t count);

@@ -1266,6 +1266,10 @@ class descriptor {
         }
         return text;
     }
+    /* Fewer bytes than there is room for only at the end. */
+    std::size_t read_all(std::span<std::byte> into) const {
+        return detail::counted(haft_io_read_all(number, into.data(), into.size()), "read_all");
+    }
     /* How many bytes were written, at least one. */
     std::size_t write(std::span<const std::byte> bytes) const {
         return detail::counted(haft_io_write(number, bytes.data(), bytes.size()), "write");
@@ -1336,6 +1340,13 @@ class lines {
         passed = true;
         return got;
     }
+    /* Fewer bytes than there is room for only at the end. */
+    std::size_t read_all(std::span<std::byte> into) {
+        std::size_t got = 0;
+        for (std::size_t more = 1; got < into.size() && more != 0; got += more)
+            more = read(into.subspan(got));
+        return got;
+    }
 
   private:
     void prepare() {
@@ -1373,6 +1384,37 @@ class lines {
     haft_io_lines_t reader = {};
     std::size_t size = 0; /* of the current line; 0: not looked for */
     bool passed = false;  /* it was read past, before an iterator goes on */
+};
+
+/* Gathers what is written to a stream, which must outlive it; flush() writes it. What was gathered and never flushed
+   is not written: a destructor does not wait. */
+class writer {
+  public:
+    explicit writer(const descriptor &stream, std::size_t size = 1 << 14) : to(&stream) {
+        memory.resize(size);
+    }
+    explicit writer(const descriptor &&, std::size_t = 0) = delete;
+    void write(std::span<const std::byte> bytes) {
+        prepare();
+        detail::checked(haft_io_writer_write(&state, bytes.data(), bytes.size()), "write");
+    }
+    void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+    void flush() {
+        prepare();
+        detail::checked(haft_io_writer_flush(&state), "flush");
+    }
+    std::size_t gathered() const { return state.end - state.start; }
+
+  private:
+    /* Either may have moved. */
+    void prepare() {
+        state.descriptor = to->get();
+        state.memory = memory.data();
+        state.size = memory.size();
+    }
+    const descriptor *to;
+    std::string memory;
+    haft_io_writer_t state = {};
 };
 
 /* ---- Sockets -------------------------------------------------------------------------------- */

@@ -391,8 +391,28 @@ static void descriptors_work_without_a_scheduler() {
     CHECK(reader.read_all() == "plain");
 }
 
+static void a_writer_gathers_and_parts_are_read_whole() {
+    io::run([] {
+        io::pipe_ends pipe = io::pipe();
+        io::writer out(pipe.write, 8);
+        for (int i = 0; i < 10; i++)
+            out.write(std::to_string(i) + ",");
+        out.write("\nand a line that is longer than the memory\n");
+        out.flush();
+        CHECK_EQUAL(out.gathered(), 0u);
+        pipe.write.close();
+        std::byte first[20], rest[100];
+        CHECK_EQUAL(pipe.read.read_all(std::span(first)), 20u);
+        io::lines lines(pipe.read);
+        std::string_view line = *lines.begin();
+        CHECK(line == "\n");
+        CHECK_EQUAL(lines.read_all(std::span(rest)), 42u);
+    });
+}
+
 int main() {
     check_backend();
+    RUN(a_writer_gathers_and_parts_are_read_whole);
     int before = check_descriptors();
     RUN(lines_come_one_by_one);
     RUN(a_body_comes_after_its_line);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A writer gathers what is written to a stream, in the caller's memory:
+ *
+ *   | written already ... | gathered ... | room ... |
+ *   memory                start          end        size
+ *
+ * Only a write that has returned moves `start`: so one that is cancelled, or fails, has lost nothing, and the next
+ * flush goes on.
+ */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+
+static size_t gathered(const haft_io_writer_t *writer) {
+    return writer->end - writer->start;
+}
+
+/* The kernel has taken so many bytes: those that were gathered, and then some of the further ones, whose number is
+   returned. */
+static size_t take(haft_io_writer_t *writer, size_t done) {
+    size_t first = done < gathered(writer) ? done : gathered(writer);
+    writer->start += first;
+    if (writer->start == writer->end)
+        writer->start = writer->end = 0;
+    return done - first;
+}
+
+int haft_io_writer_flush(haft_io_writer_t *writer) {
+    while (gathered(writer) != 0) {
+        ssize_t done =
+            haft_io_write(writer->descriptor, writer->memory + writer->start, gathered(writer));
+        if (done < 0)
+            return (int)done;
+        take(writer, (size_t)done);
+    }
+    return 0;
+}
+
+static void gather(haft_io_writer_t *writer, const char *bytes, size_t size) {
+    memcpy(writer->memory + writer->end, bytes, size);
+    writer->end += size;
+}
+
+/* What was gathered and what comes now, together, until the rest fits. */
+int haft_io_writer_write(haft_io_writer_t *writer, const void *bytes, size_t size) {
+    const char *rest = bytes;
+    while (size > writer->size - writer->end) {
+        struct iovec parts[] = {{writer->memory + writer->start, gathered(writer)},
+                                {(void *)(uintptr_t)rest, size}};
+        ssize_t done = haft_io_write_parts(writer->descriptor, parts, 2);
+        if (done < 0)
+            return (int)done;
+        size_t further = take(writer, (size_t)done);
+        rest += further;
+        size -= further;
+    }
+    if (size != 0)
+        gather(writer, rest, size);
+    return 0;
+}
+
+int haft_io_writer_print(haft_io_writer_t *writer, const char *format, ...) {
+    for (;;) {
+        va_list arguments;
+        va_start(arguments, format);
+        size_t room = writer->size - writer->end;
+        int size = vsnprintf(writer->memory + writer->end, room, format, arguments);
+        va_end(arguments);
+        if (size < 0)
+            return HAFT_IO_RESULT(-1);
+        if ((size_t)size < room) {
+            writer->end += (size_t)size;
+            return 0;
+        }
+        if (gathered(writer) == 0 && (size_t)size >= writer->size)
+            return -EMSGSIZE;
+        int code = haft_io_writer_flush(writer);
+        if (code != 0)
+            return code;
+    }
+}
