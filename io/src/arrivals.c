@@ -203,7 +203,7 @@ static HAFT_IO_COLD bool begin_to_provide(state_t *state) {
     struct io_uring_buf_reg given = {
         .ring_addr = (uintptr_t)ring, .ring_entries = MOST_PROVIDED, .bgid = GROUP};
     if (provided == NULL || ring == MAP_FAILED ||
-        io_uring_register_buf_ring(&state->ring, &given, 0) != 0) {
+        haft_io_uring_register(&state->ring, IORING_REGISTER_PBUF_RING, &given, 1) != 0) {
         free(provided);
         if (ring != MAP_FAILED)
             munmap(ring, SIZE);
@@ -216,6 +216,12 @@ static HAFT_IO_COLD bool begin_to_provide(state_t *state) {
     provide_more(state, provided);
     state->provided = provided;
     return true;
+}
+
+bool haft_io_stop_providing(const state_t *state) {
+    struct io_uring_buf_reg given = {.bgid = GROUP};
+    return state->provided == NULL ||
+           haft_io_uring_register(&state->ring, IORING_UNREGISTER_PBUF_RING, &given, 1) == 0;
 }
 
 void haft_io_free_provided(provided_t *provided) {

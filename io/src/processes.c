@@ -149,7 +149,11 @@ pid_t haft_io_start_process(const char *const arguments[], const int streams[3])
 
 /* 0: it has not ended yet. */
 static __attribute__((noinline)) int take_status(pid_t process, int *status) {
-    return HAFT_IO_RESULT(waitpid(process, status, WNOHANG));
+    int code;
+    do
+        code = HAFT_IO_RESULT(waitpid(process, status, WNOHANG));
+    while (code == -EINTR);
+    return code;
 }
 
 static __attribute__((noinline)) int open_process(pid_t process) {

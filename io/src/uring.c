@@ -30,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { ENTRIES = 256, COMPLETIONS = 8192 };
@@ -56,8 +57,12 @@ typedef haft_io_arrivals_t arrivals_t;
 /* Completions that are nobody's request. */
 static int woken, edges, ignored;
 
+static bool is_refusal(int code) {
+    return haft_io_is_missing(code) || code == -EACCES;
+}
+
 void haft_io_uring_check(int code) {
-    if (HAFT_IO_UNLIKELY(haft_io_is_missing(code) || code == -EACCES))
+    if (HAFT_IO_UNLIKELY(is_refusal(code)))
         haft_io_misuse("The system refuses io_uring to a run that has begun with it (%s): use "
                        "HAFT_IO_BACKEND=epoll, or filter system calls before the run.",
                        strerror(-code));
@@ -628,15 +633,6 @@ static void interrupt(haft_io_worker_t *worker) {
     haft_io_waker_wake(worker->waker);
 }
 
-static void stop(haft_io_worker_t *worker) {
-    state_t *state = worker->backend_state;
-    haft_io_end_all_arrivals(state);
-    io_uring_queue_exit(&state->ring);
-    haft_io_free_provided(state->provided);
-    haft_io_close_edges(worker);
-    free(state);
-}
-
 /* The newest way of setting it up that the kernel takes. */
 static int set_up(struct io_uring *ring) {
     static const unsigned ways[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
@@ -654,25 +650,124 @@ static int set_up(struct io_uring *ring) {
     /* Below that a wait with a limit takes an entry of its own, and completions may be lost. */
     const unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP;
     code = (ring->features & needed) == needed ? io_uring_get_events(ring) : -ENOSYS;
-    if (code >= 0)
+    if (!is_refusal(code))
         return 0;
     io_uring_queue_exit(ring);
     return code;
 }
 
-static int start(haft_io_worker_t *worker) {
-    state_t *state = calloc(1, sizeof *state);
-    if (state == NULL)
-        return -ENOMEM;
-    int code = set_up(&state->ring);
-    if (code != 0) {
-        free(state);
-        return code;
+/* ---- The thread's ring ---- */
+
+/*
+ * Some time after a ring has gone the kernel interrupts the thread that has used it. A call that the thread waits in
+ * then, and that no signal handler restarts, fails with EINTR: epoll_wait, sigtimedwait, recv with a limit. So the
+ * thread that calls haft_io_run keeps its ring for its next run, until it ends. Meanwhile the ring has no number that
+ * the program could see; it is known by its index in the table that the kernel has for the thread (Linux 6.3). The
+ * rings of the other threads end with these.
+ */
+static pthread_key_t kept;
+static bool has_key;
+
+enum { RINGS_BY_INDEX = 1U << 13 };   /* IORING_FEAT_REG_REG_RING */
+#define OPERATION_BY_INDEX (1U << 31) /* IORING_REGISTER_USE_REGISTERED_RING */
+
+static bool has_number(const struct io_uring *ring) {
+    return ring->ring_fd >= 0;
+}
+
+static void give_up_number(struct io_uring *ring) {
+    if (has_key && (ring->features & RINGS_BY_INDEX) != 0 && io_uring_register_ring_fd(ring) == 1) {
+        close(ring->ring_fd);
+        ring->ring_fd = -1;
     }
+}
+
+int haft_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
+                           unsigned count) {
+    return HAFT_IO_RESULT(
+        has_number(ring)
+            ? (int)syscall(SYS_io_uring_register, ring->ring_fd, operation, argument, count)
+            : (int)syscall(SYS_io_uring_register, ring->enter_ring_fd,
+                           operation | OPERATION_BY_INDEX, argument, count));
+}
+
+static void state_free(void *value) {
+    state_t *state = value;
+    io_uring_queue_exit(&state->ring);
+    haft_io_free_provided(state->provided);
+    free(state);
+}
+
+__attribute__((constructor)) static void make_key(void) {
+    has_key = pthread_key_create(&kept, state_free) == 0;
+}
+
+/* Nothing that the kernel was asked for is left. */
+static bool is_quiet(state_t *state) {
+    if (state->watches_waker)
+        haft_io_uring_ask_back(state, &woken);
+    if (state->watches_edges)
+        haft_io_uring_ask_back(state, &edges);
+    while (state->watches_waker || state->watches_edges) {
+        int code = io_uring_submit_and_wait(&state->ring, 1);
+        if (code < 0 && code != -EINTR)
+            return false;
+        haft_io_uring_take_completions(state);
+    }
+    return haft_io_stop_providing(state);
+}
+
+static void stop(haft_io_worker_t *worker) {
+    state_t *state = worker->backend_state;
+    haft_io_end_all_arrivals(state);
+    bool keeps = !has_number(&state->ring) && is_quiet(state);
+    haft_io_close_edges(worker);
+    if (keeps) {
+        haft_io_free_provided(state->provided);
+        state->provided = NULL;
+        keeps = pthread_setspecific(kept, state) == 0;
+    }
+    if (!keeps)
+        state_free(state);
+}
+
+/* NULL: the thread has none, or it is of no use: after a fork, or by a filter of system calls. */
+static state_t *take_kept(void) {
+    state_t *state = has_key ? pthread_getspecific(kept) : NULL;
+    if (state == NULL)
+        return NULL;
+    pthread_setspecific(kept, NULL);
+    if (state->process == getpid() && !is_refusal(io_uring_get_events(&state->ring)))
+        return state;
+    state_free(state);
+    return NULL;
+}
+
+static int make(state_t **made, bool keeps) {
+    *made = calloc(1, sizeof **made);
+    if (*made == NULL)
+        return -ENOMEM;
+    int code = set_up(&(*made)->ring);
+    if (code != 0)
+        free(*made);
+    else if (keeps)
+        give_up_number(&(*made)->ring);
+    return code;
+}
+
+static int start(haft_io_worker_t *worker) {
+    bool keeps = worker->index == 0;
+    state_t *state = keeps ? take_kept() : NULL;
+    int code = state != NULL ? 0 : make(&state, keeps);
+    if (code != 0)
+        return code;
+    *state = (state_t){
+        .ring = state->ring,
+        .process = getpid(),
+        .worker = worker,
+        /* Kernels before 6.1, which have not that, may forget how much of a send was made. */
+        .sends_at_once = (state->ring.flags & IORING_SETUP_DEFER_TASKRUN) != 0};
     worker->backend_state = state;
-    state->worker = worker;
-    /* Kernels before 6.1, which have not that, may forget how much of a send was made. */
-    state->sends_at_once = (state->ring.flags & IORING_SETUP_DEFER_TASKRUN) != 0;
     haft_io_ring(&state->accepts);
     haft_io_ring(&state->receives);
     code = haft_io_open_edges(worker);

@@ -15,6 +15,7 @@ enum { HAFT_IO_MOST_EXCHANGED = 256 }; /* between two polls */
 
 typedef struct haft_io_uring_state {
     struct io_uring ring;
+    pid_t process; /* of the ring: a child of fork has none */
     bool watches_waker,
         watches_edges; /* the kernel tells when the worker's waker, or its epoll, is readable */
     bool no_multishot_accept; /* the kernel does not know it */
@@ -41,6 +42,9 @@ static inline struct io_uring_sqe *haft_io_uring_entry(haft_io_uring_state_t *st
 }
 /* The kernel is to cancel what has this data. */
 void haft_io_uring_ask_back(haft_io_uring_state_t *state, void *data);
+/* As io_uring_register(2), also of a ring that has no number. */
+int haft_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
+                           unsigned count);
 /* What submitting returned: reports it if the system refuses io_uring by now. */
 void haft_io_uring_check(int code);
 /* Tells who waits for them. */
@@ -116,8 +120,10 @@ void haft_io_arrived(haft_io_uring_state_t *state, haft_io_arrivals_t *arrivals,
 void haft_io_stop_needless_arrivals(haft_io_uring_state_t *state);
 /* Before the descriptor is closed. */
 void haft_io_end_arrivals(haft_io_uring_state_t *state, haft_io_arrivals_t *arrivals);
-/* At the end of the run; then, when the ring is gone, the memory that the kernel had. */
+/* At the end of the run. */
 void haft_io_end_all_arrivals(haft_io_uring_state_t *state);
+/* Then, or when the ring is gone, the memory that the kernel had. */
+bool haft_io_stop_providing(const haft_io_uring_state_t *state);
 void haft_io_free_provided(haft_io_provided_t *provided);
 
 #endif

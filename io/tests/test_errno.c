@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* An operation that succeeds leaves errno alone: on a task, on each back end, and without a scheduler. */
+/* An operation that succeeds leaves errno alone: on a task, on each back end, and without a scheduler; and a run leaves
+   its thread as it was. */
 #include "check_io.h"
 
 #include <dirent.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -373,6 +377,105 @@ static void a_success_without_a_scheduler_leaves_errno_alone(void) {
     clean_up();
 }
 
+/* ---- After a run ---- */
+
+/* Calls that end with their limit, or with EINTR if the kernel interrupts them. */
+enum { LIMIT = 40 }; /* milliseconds */
+static int wait_for_events(void) {
+    struct epoll_event event;
+    int epoll = epoll_create1(0), code = epoll_wait(epoll, &event, 1, LIMIT);
+    close(epoll);
+    return code == 0 ? EAGAIN : errno;
+}
+static int wait_for_a_signal(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR2);
+    return sigtimedwait(&set, NULL, &(struct timespec){.tv_nsec = LIMIT * 1000000}) == -1 ? errno
+                                                                                          : 0;
+}
+static void limit_waits(int socket) {
+    struct timeval limit = {.tv_usec = LIMIT * 1000};
+    CHECK_EQUAL(setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+}
+static int wait_for_bytes(void) {
+    char byte;
+    int sockets[2];
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    limit_waits(sockets[0]);
+    int code = recv(sockets[0], &byte, 1, 0) == -1 ? errno : 0;
+    close(sockets[0]);
+    close(sockets[1]);
+    return code;
+}
+static int wait_for_a_connection(void) {
+    int own = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQUAL(listen(own, 1), 0);
+    limit_waits(own);
+    int code = accept(own, NULL, NULL) == -1 ? errno : 0;
+    close(own);
+    return code;
+}
+
+static void *say_later(void *unused) {
+    haft_io_yield();
+    CHECK_EQUAL(haft_io_write(socket_ends[1], "x", 1), 1);
+    return unused;
+}
+BODY(hear_one) {
+    char byte;
+    haft_io_spawn(say_later, NULL);
+    CHECK_EQUAL(haft_io_read(socket_ends[0], &byte, 1), 1);
+    return NULL;
+}
+static void wait_after_runs(const haft_io_options_t *options) {
+    static int (*const calls[])(void) = {wait_for_events, wait_for_a_signal, wait_for_bytes,
+                                         wait_for_a_connection};
+    set_up();
+    for (int i = 0; i < 8; i++) {
+        int before = check_descriptors();
+        CHECK_EQUAL(haft_io_run(hear_one, NULL, options), 0);
+        CHECK_EQUAL(check_descriptors(), before);
+        CHECK_EQUAL(calls[i / 2](), EAGAIN);
+    }
+    for (int i = 0; i < 100; i++)
+        CHECK_EQUAL(haft_io_run(hear_one, NULL, options), 0);
+    clean_up();
+}
+static void after_runs_nothing_interrupts_the_calls_of_the_thread(void) {
+    check_everywhere(wait_after_runs);
+}
+
+static void *run_twice(void *options) {
+    for (int i = 0; i < 2; i++)
+        CHECK_EQUAL(haft_io_run(hear_one, NULL, options), 0);
+    return NULL;
+}
+static void run_in_threads_and_children(const haft_io_options_t *options) {
+    haft_io_options_t copy = *options;
+    set_up();
+    run_twice(&copy);
+    for (int i = 0; i < 10; i++) {
+        pthread_t thread;
+        CHECK_EQUAL(pthread_create(&thread, NULL, run_twice, &copy), 0);
+        pthread_join(thread, NULL);
+    }
+    pid_t child = check_follows_children() ? fork() : -1;
+    if (child == 0) {
+        run_twice(&copy);
+        _exit(check_failures != 0);
+    }
+    int status = 0;
+    if (child > 0)
+        CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
+    run_twice(&copy);
+    clean_up();
+}
+static void threads_that_end_and_children_of_fork_have_runs_of_their_own(void) {
+    check_everywhere(run_in_threads_and_children);
+}
+
 int main(void) {
     check_backend();
     sigset_t set;
@@ -382,6 +485,8 @@ int main(void) {
     channel = haft_io_channel_new(sizeof(int), 1);
     RUN(a_success_on_a_task_leaves_errno_alone);
     RUN(a_success_without_a_scheduler_leaves_errno_alone);
+    RUN(after_runs_nothing_interrupts_the_calls_of_the_thread);
+    RUN(threads_that_end_and_children_of_fork_have_runs_of_their_own);
     haft_io_channel_free(channel);
     return check_end();
 }

@@ -620,14 +620,15 @@ static void a_simulated_stream_is_read_so(void) {
 
 static enum { IS_NEW, HAS_NO_BUFFERS, HAS_NO_MULTISHOT } kernel;
 
-int __real_io_uring_register_buf_ring(struct io_uring *ring, struct io_uring_buf_reg *given,
-                                      unsigned flags);
-int __wrap_io_uring_register_buf_ring(struct io_uring *ring, struct io_uring_buf_reg *given,
-                                      unsigned flags);
-int __wrap_io_uring_register_buf_ring(struct io_uring *ring, struct io_uring_buf_reg *given,
-                                      unsigned flags) {
-    return kernel == HAS_NO_BUFFERS ? -EINVAL
-                                    : __real_io_uring_register_buf_ring(ring, given, flags);
+int __real_haft_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
+                                  unsigned count);
+int __wrap_haft_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
+                                  unsigned count);
+int __wrap_haft_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
+                                  unsigned count) {
+    return kernel == HAS_NO_BUFFERS
+               ? -EINVAL
+               : __real_haft_io_uring_register(ring, operation, argument, count);
 }
 
 /* Gives what is asked for by multishot a flag that no kernel knows. */
