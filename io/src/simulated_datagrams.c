@@ -321,10 +321,10 @@ ssize_t haft_io_simulated_datagram_receives(state_t *state, object_t *socket,
 int haft_io_events_of_datagrams(const object_t *socket, short events) {
     int ready = socket->refused ? POLLERR : 0;
     if (!haft_io_ring_empty(&socket->arrived))
-        ready |= events & POLLIN;
+        ready |= events & HAFT_IO_TO_READ;
     if (!is_of_pair(socket) || socket->peer == NULL || !socket->peer->open ||
         socket->peer->waiting < MOST_HELD)
-        ready |= events & POLLOUT;
+        ready |= events & HAFT_IO_TO_WRITE;
     return ready;
 }
 

@@ -428,11 +428,13 @@ static int check_rename(const haft_io_path_t *from, const haft_io_path_t *to) {
 int haft_io_files_rename(const char *from, const char *to) {
     haft_io_path_t old, new;
     state_t *state = haft_io_state_here();
-    int code = begin_with(from, &old);
+    int code = haft_io_path_begin(from, &old, -EIO);
     if (code == 0)
         code = haft_io_path_look_at(state, to, &new);
-    if (code == 0 && (old.name == NULL || new.directory == NULL)) /* "/", "." and ".." are none */
+    if (code == 0 && (old.directory == NULL || new.directory == NULL)) /* "/", "." and ".." */
         code = -EBUSY;
+    if (code == 0 && old.file == NULL)
+        code = -ENOENT;
     if (code != 0 || old.file == new.file)
         return code;
     code = check_rename(&old, &new);

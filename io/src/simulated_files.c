@@ -167,14 +167,14 @@ ssize_t haft_io_simulated_file_transfers(haft_io_simulated_t *simulated, haft_io
                                          const haft_io_memory_t *memory, int64_t *offset,
                                          bool writes) {
     file_t *file = object->file;
+    if (*offset < 0)
+        return -EINVAL;
     if (object->stale)
         return -EIO;
     if ((object->flags & O_ACCMODE) == (writes ? O_RDONLY : O_WRONLY))
         return -EBADF;
     if (S_ISDIR(file->mode))
         return -EISDIR;
-    if (*offset < 0)
-        return -EINVAL;
     if (writes && (object->flags & O_APPEND) != 0)
         *offset = (int64_t)file->now.size;
     size_t at = (size_t)*offset, left = at < file->now.size ? file->now.size - at : 0;

@@ -16,7 +16,6 @@
 
 enum { STREAM_SIZE = 4096, PIPE_SIZE = 65536 };
 enum { WHOLE_PEEK = MSG_PEEK | MSG_WAITALL };
-enum { TO_READ = POLLIN | POLLRDNORM, TO_WRITE = POLLOUT | POLLWRNORM };
 
 typedef haft_io_simulated_state_t state_t;
 typedef haft_io_object_t object_t;
@@ -156,9 +155,11 @@ ssize_t haft_io_simulated_end_writes(state_t *state, object_t *end, const haft_i
         return -EBADF;
     if (end->broken)
         return -ECONNRESET;
+    size_t room = peer->size - peer->count, size = memory->size, least = least_of(end, size);
+    if (size == 0 && end->kind == HAFT_IO_A_PIPE)
+        return 0;
     if (end->ended)
         return -EPIPE;
-    size_t room = peer->size - peer->count, size = memory->size, least = least_of(end, size);
     if (size == 0)
         return 0;
     if (room < least)
@@ -183,9 +184,9 @@ ssize_t haft_io_simulated_end_writes(state_t *state, object_t *end, const haft_i
 /* As the system has it of a pipe: no more data is POLLHUP alone, and no reader is POLLERR. */
 static int events_of_pipe(const object_t *end, short events) {
     if (end->size != 0)
-        return (end->count != 0 ? events & TO_READ : 0) | (end->finished ? POLLHUP : 0);
+        return (end->count != 0 ? events & HAFT_IO_TO_READ : 0) | (end->finished ? POLLHUP : 0);
     bool has_room = end->peer->size - end->peer->count >= PIPE_BUF;
-    return (has_room ? events & TO_WRITE : 0) | (end->ended ? POLLERR : 0);
+    return (has_room ? events & HAFT_IO_TO_WRITE : 0) | (end->ended ? POLLERR : 0);
 }
 
 int haft_io_events_of_end(const object_t *end, short events) {
@@ -198,9 +199,9 @@ int haft_io_events_of_end(const object_t *end, short events) {
     if (finished)
         ready |= events & POLLRDHUP;
     if (end->count != 0 || finished)
-        ready |= events & TO_READ;
+        ready |= events & HAFT_IO_TO_READ;
     if (ended || end->peer->count < end->peer->size)
-        ready |= events & TO_WRITE;
+        ready |= events & HAFT_IO_TO_WRITE;
     return ready;
 }
 

@@ -244,15 +244,15 @@ static int events_of(const object_t *object, short events) {
     case HAFT_IO_A_REAL_END:
         return events_of_real(object, events);
     case HAFT_IO_A_LISTENER:
-        return haft_io_ring_empty(&object->arrived) ? 0 : events & POLLIN;
+        return haft_io_ring_empty(&object->arrived) ? 0 : events & HAFT_IO_TO_READ;
     case HAFT_IO_DATAGRAMS:
         return haft_io_events_of_datagrams(object, events);
     case HAFT_IO_A_FILE: /* it is always ready */
-        return events & (POLLIN | POLLOUT);
+        return events & (HAFT_IO_TO_READ | HAFT_IO_TO_WRITE);
     case HAFT_IO_A_SOCKET: /* as the system has it of one that is not connected */
         break;
     }
-    return POLLHUP | (events & POLLOUT);
+    return POLLHUP | (events & HAFT_IO_TO_WRITE);
 }
 
 static bool sends(const haft_io_operation_t *operation) {

@@ -27,6 +27,7 @@
 #include "internal.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 
 enum { HAFT_IO_FIRST_SIMULATED = 1 << 28 };
 
@@ -169,6 +170,9 @@ void haft_io_object_wake(haft_io_simulated_state_t *state, const haft_io_object_
 void haft_io_object_wake_one_way(haft_io_simulated_state_t *state, const haft_io_object_t *object,
                                  enum haft_io_direction direction);
 bool haft_io_object_is_socket(const haft_io_object_t *object);
+
+/* What a poll calls data to read, and room to write. */
+enum { HAFT_IO_TO_READ = POLLIN | POLLRDNORM, HAFT_IO_TO_WRITE = POLLOUT | POLLWRNORM };
 
 /* As many bytes as asked, or fewer, if the simulation is to do that. */
 size_t haft_io_drawn_size(haft_io_simulated_t *simulated, size_t size);

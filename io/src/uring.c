@@ -228,7 +228,7 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
         learn_nature(known, operation->descriptor);
     if (operation->kind == HAFT_IO_ACCEPT || operation->kind == HAFT_IO_READ_LENT)
         return haft_io_take_arrival(runner, known, operation);
-    if (known->arrivals != NULL && !sends(operation)) {
+    if (known->arrivals != NULL && haft_io_events_of(operation) != POLLOUT) {
         ssize_t done = haft_io_use_arrivals(runner->worker->backend_state, known, operation);
         if (done != -EAGAIN)
             return done;

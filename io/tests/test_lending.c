@@ -286,6 +286,27 @@ BODY(read_to_nowhere) {
     close_ends();
     return NULL;
 }
+/* What is written must not be taken for another way to read. */
+BODY(send_where_bytes_have_arrived) {
+    char bytes[16];
+    struct iovec parts[] = {{(char[]){"pa"}, 2}, {(char[]){"rts"}, 3}};
+    struct msghdr message = {.msg_iov = &(struct iovec){(char[]){"message"}, 7}, .msg_iovlen = 1};
+    connect_ends();
+    read_first();
+    let_arrive("arrived");
+    CHECK_EQUAL(haft_io_write_parts(ends[0], parts, 2), 5);
+    CHECK_EQUAL(haft_io_send_message(ends[0], &message, 0), 7);
+    CHECK_EQUAL(haft_io_receive(ends[1], bytes, 12, MSG_WAITALL), 12);
+    CHECK(memcmp(bytes, "partsmessage", 12) == 0);
+    CHECK_EQUAL(haft_io_read(ends[0], bytes, sizeof bytes), 7);
+    CHECK(memcmp(bytes, "arrived", 7) == 0);
+    close_ends();
+    return NULL;
+}
+static void what_is_sent_in_parts_or_as_a_message_is_sent_where_bytes_have_arrived(void) {
+    CHECK_EQUAL(haft_io_run(send_where_bytes_have_arrived, NULL, options), 0);
+}
+
 static void what_has_arrived_cannot_be_read_to_nowhere(void) {
     if (!RUNNING_ON_VALGRIND) /* which reports such addresses itself */
         CHECK_EQUAL(haft_io_run(read_to_nowhere, NULL, options), 0);
@@ -682,6 +703,7 @@ static void on_each_back_end(const haft_io_options_t *given) {
     RUN(a_poll_tells_of_all_events_that_were_asked_for);
     RUN(who_waits_for_the_end_is_not_taken_for_a_reader);
     RUN(what_has_arrived_cannot_be_read_to_nowhere);
+    RUN(what_is_sent_in_parts_or_as_a_message_is_sent_where_bytes_have_arrived);
     RUN(who_does_not_want_to_wait_is_told_that_there_is_nothing);
     RUN(a_splice_passes_over_nothing);
     RUN(a_cancelled_read_leaves_the_bytes_to_the_next);
