@@ -14,6 +14,17 @@
 #        define CAMLnoret __attribute__((noreturn))
 #    endif
 
+/* caml/signals.h, which OCaml 5's other headers include. (Only declared here: what a program defines before it
+   includes OCaml's headers, as CAML_INTERNALS, is still to come.) */
+#    ifdef __cplusplus
+extern "C" {
+#    endif
+void caml_enter_blocking_section(void);
+void caml_leave_blocking_section(void);
+#    ifdef __cplusplus
+}
+#    endif
+
 /* caml/unixsupport.h */
 #    define caml_unix_error_of_code unix_error_of_code
 #    define caml_unix_code_of_unix_error code_of_unix_error

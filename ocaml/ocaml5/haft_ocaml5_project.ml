@@ -2,7 +2,7 @@
 (* haft-ocaml5-project FOLDER...: changes the dune files of a project that was written for OCaml 5, so that it is
    built by OCaml 4 with the package haft.ocaml5: every library and program gets the package, in place of
    runtime_events; the flag that opens Haft_ocaml5; and for its functions in C, haft_ocaml5.h. What has the
-   package already stays as it is. *)
+   package already stays as it is. OCaml 4's threads, which the package has, need `unix`: no program can forbid it. *)
 
 (* ---- A dune file, with where things stand in it ---- *)
 
@@ -91,6 +91,15 @@ let add_library stanza fields =
       | first :: others ->
           (first.first, first.after, "haft.ocaml5") :: List.map (fun item -> (item.first, item.after, "")) others)
 
+let allow_unix fields =
+  match field "forbidden_libraries" fields with
+  | None -> []
+  | Some (_, libraries) ->
+      List.filter_map
+        (fun (item, name) ->
+          if List.mem name [ "unix"; "threads"; "threads.posix" ] then Some (item.first, item.after, "") else None)
+        (atoms libraries)
+
 let add_header fields =
   List.concat_map
     (fun stubs ->
@@ -111,7 +120,9 @@ let rec changes stanza =
   match stanza.content with
   | List ({ content = Atom ("library" | "executable" | "executables" | "test" | "tests"); _ } :: fields)
     when not (has_package fields) ->
-      add_library stanza fields @ add_flags stanza fields "-open Haft_ocaml5" @ add_header fields
+      add_library stanza fields
+      @ add_flags stanza fields "-open Haft_ocaml5"
+      @ allow_unix fields @ add_header fields
   | List ({ content = Atom "subdir"; _ } :: stanzas) -> List.concat_map changes stanzas
   | _ -> []
 

@@ -680,10 +680,12 @@ let rarely_used () =
   List.iter Unix.close [ input; output ]
 
 external refuse : string -> unit = "manual_refuse"
+external without_lock : unit -> unit = "manual_without_lock"
 external error_code : Unix.error -> Unix.error = "manual_error_code"
 
 let c_names () =
   check "caml_uerror" (raises (Unix.Unix_error (ENOENT, "manual", "path")) (fun () -> refuse "path"));
+  without_lock ();
   check "caml_unix_code_of_unix_error" (error_code EAGAIN = EAGAIN)
 
 let () =

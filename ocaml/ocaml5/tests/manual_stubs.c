@@ -12,10 +12,18 @@ CAMLnoret static void refuse(value path) {
 }
 
 value manual_refuse(value path);
+value manual_without_lock(value unit);
 value manual_error_code(value error);
 
 value manual_refuse(value path) {
     refuse(path);
+}
+
+/* (OCaml 5 declares these two wherever caml/unixsupport.h is included.) */
+value manual_without_lock(value unit) {
+    caml_enter_blocking_section();
+    caml_leave_blocking_section();
+    return unit;
 }
 
 /* An error of Unix as a number and back. */

@@ -34,10 +34,10 @@ for package in dune.3.17.2 bigstringaf.0.10.0 cstruct.6.2.0 lwt-dllist.1.1.0 opt
 done
 stand_in domain-local-await 1.0.1 'depends: ["ocaml" {>= "4.12.0"} "thread-table" {>= "1.0.0"}]'
 stand_in iomux 0.4 'depends: "ocaml" {>= "4.08"}'
-stand_in eio 1.3 'depends: "ocaml" {>= "5.2.0"}'
-stand_in eio_posix 1.3 'depends: "eio" {= version}'
-stand_in eio_linux 1.3 'depends: ["eio" {= version} "uring"]'
-stand_in eio_main 1.3 'depends: ["eio_posix" {= version} "eio_linux" {= version}]'
+stand_in eio 1.5 'depends: "ocaml" {>= "5.2.0"}'
+stand_in eio_posix 1.5 'depends: "eio" {= version}'
+stand_in eio_linux 1.5 'depends: ["eio" {= version} "uring"]'
+stand_in eio_main 1.5 'depends: ["eio_posix" {= version} "eio_linux" {= version}]'
 haft=haft.$(sed -n 's/^version: "\(.*\)"/\1/p' "$HAFT_SOURCE_DIR/haft.opam")
 mkdir -p "others/packages/haft/$haft"
 sed -e '/^name:/d' -e '/^version:/d' "$HAFT_SOURCE_DIR/haft.opam" >"others/packages/haft/$haft/opam"
@@ -55,9 +55,9 @@ installs() {
     grep -F "installed $package" log >/dev/null || { cat log; exit 1; }
   done
 }
-installs 4.13.1 "$haft" eio.1.3+haft eio_posix.1.3+haft eio_main.1.3+haft
-installs 4.14.2 "$haft" eio.1.3+haft eio_posix.1.3+haft eio_main.1.3+haft
-installs 5.3.0 eio.1.3 eio_linux.1.3 eio_main.1.3
+installs 4.13.1 "$haft" eio.1.5+haft eio_posix.1.5+haft eio_main.1.5+haft
+installs 4.14.2 "$haft" eio.1.5+haft eio_posix.1.5+haft eio_main.1.5+haft
+installs 5.3.0 eio.1.5 eio_linux.1.5 eio_main.1.5
 if opam install --dry-run --no-depexts eio_main ocaml.4.12.1 >log 2>&1; then
   cat log
   exit 1
