@@ -3,8 +3,8 @@
 # with-ocaml.sh VERSION [COMMAND...]: run the command with this version of OCaml in front, e.g.
 #   sh tools/with-ocaml.sh 4.14 ctest --test-dir build/ocaml-4.14 --label-regex ocaml
 # VERSION is 4.14; or 4.14-flambda: with the optimizer flambda, frame pointers, and a garbage collector
-# that accepts no addresses of other things than blocks; or aarch64: the distribution's, for AArch64, where
-# qemu-user runs it and gcc for AArch64 assembles and links.
+# that accepts no addresses of other things than blocks; or 5.3, with which the benchmarks compare; or
+# aarch64: the distribution's, for AArch64, where qemu-user runs it and gcc for AArch64 assembles and links.
 # The compiler is made once, below $HAFT_BUILD_ROOT: built from the source in the npm registry's package
 # `ocaml`, in place of which ocaml-RELEASE.tgz may lie there already; that for AArch64, from the packages
 # of the machine's own distribution, which are unpacked there and not installed. With it go the machine's
@@ -23,6 +23,10 @@ case $version in
 4.14 | 4.14-flambda)
   release=4.14.1000
   sha512=f7c9d59ea9e82026b96eb6279bad16c1ebf2ef6fd85248bd2aaa203cf917737e7b8144285c2675bcab3130c13a9f268072e23d393e7fa33ba9a28e2f4e7f0740
+  ;;
+5.3)
+  release=5.3.0
+  sha512=0f4b86e38437afa2d8e304b38416691defaad72309e101e09394753acbfba8b5818163d0da313ad2f63aad7809ada2ff1fd7efb16385dca65222ba3f6d2f99f0
   ;;
 aarch64) release=distribution ;;
 *)
@@ -145,7 +149,7 @@ END
 # The machine's ocamlfind, which finds this compiler's packages.
 make_ocamlfind() {
   cat >"$compiler/findlib.conf" <<END
-path="$packages"
+path="$packages:$library"
 destdir="$packages"
 stdlib="$library"
 ldconf="$library/ld.conf"
@@ -162,7 +166,7 @@ END
 
 # Packages keep their sources beside what was compiled from them.
 build_qcheck() (
-  mkdir "$packages/qcheck-core" && cd "$packages/qcheck-core" || exit
+  mkdir -p "$packages/qcheck-core" && cd "$packages/qcheck-core" || exit
   cp "$1"/*.ml "$1"/*.mli "$1/META" . 2>/dev/null || exit
   files=$(ocamlfind ocamldep -sort ./*.mli ./*.ml) || exit
   # shellcheck disable=SC2086 # a list of files
@@ -179,7 +183,11 @@ if [ ! -f "$compiler/complete" ]; then
     build_compiler || exit 1
   fi
   PATH=$compiler/bin:$PATH
-  describe_libraries
+  # (From 5 on, the libraries' folders do that.)
+  case $version in
+  5.*) ;;
+  *) describe_libraries ;;
+  esac
   make_ocamlfind "$machine_ocamlfind"
   # (For AArch64 nothing needs it.)
   if [ "$version" != aarch64 ] && ! build_qcheck "$machine_qcheck" >"$log" 2>&1; then

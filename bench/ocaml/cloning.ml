@@ -17,22 +17,13 @@ let triple n s =
   else perform Fail
 
 let both join body =
-  match_with body ()
-    {
-      retc = Fun.id;
-      exnc = raise;
-      effc =
-        (fun (type a) (performed : a Effect.t) ->
-          match performed with
-          | Flip ->
-              Some
-                (fun (k : (a, int) continuation) ->
-                  let again = Haft.unsafe_clone k in
-                  let first = continue k (true : bool) in
-                  join first (continue again (false : bool)))
-          | Fail -> Some (fun (_ : (a, int) continuation) -> 0)
-          | _ -> None);
-    }
+  match body () with
+  | n -> n
+  | effect Flip, k ->
+      let again = Haft.unsafe_clone k in
+      let first = continue k (true : bool) in
+      join first (continue again (false : bool))
+  | effect Fail, _ -> 0
 
 let triples n s =
   both (fun x y -> (x + y) mod 1_000_000_007) (fun () -> triple n s)

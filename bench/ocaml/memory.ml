@@ -17,14 +17,7 @@ let pause_twice () =
   Finished
 
 let start () =
-  try_with pause_twice ()
-    {
-      effc =
-        (fun (type a) (performed : a Effect.t) ->
-          match performed with
-          | Pause -> Some (fun (k : (a, _) continuation) -> Paused k)
-          | _ -> None);
-    }
+  try pause_twice () with effect Pause, k -> Paused k
 
 let resume = function Finished -> assert false | Paused k -> continue k ()
 

@@ -15,37 +15,21 @@ external call_often : (int -> int) -> int -> unit = "bench_call_often"
 
 let same x = x
 
-let passing =
-  { retc = same; exnc = raise; effc = (fun (type a) (_ : a Effect.t) -> None) }
+let[@inline] ticking f x =
+  try f x with
+  | effect Tick, k -> continue k ()
+  | effect (Increment i), k -> continue k (i + 1)
 
-let ticking =
-  {
-    effc =
-      (fun (type a) (performed : a Effect.t) ->
-        match performed with
-        | Tick -> Some (fun (k : (a, _) continuation) -> continue k ())
-        | Increment i ->
-            Some (fun (k : (a, _) continuation) -> continue k (i + 1))
-        | _ -> None);
-  }
-
-let others =
-  {
-    effc =
-      (fun (type a) (performed : a Effect.t) ->
-        match performed with
-        | Never -> Some (fun (k : (a, unit) continuation) -> continue k ())
-        | _ -> None);
-  }
+let[@inline] others f x = try f x with effect Never, k -> continue k ()
 
 let () =
   Loops.loop "install-return" (fun n ->
       for i = 1 to n do
-        ignore (match_with same i passing)
+        ignore (match same i with x -> x | effect Never, k -> continue k ())
       done);
   Loops.loop "try-with-return" (fun n ->
       for i = 1 to n do
-        ignore (try_with same i ticking)
+        ignore (ticking same i)
       done);
   Loops.loop "ocaml/exception-handler" (fun n ->
       for i = 1 to n do
@@ -63,27 +47,27 @@ let ticks n =
 
 let rec ticks_below depth n =
   if depth = 0 then ticks n
-  else try_with (fun () -> ticks_below (depth - 1) n) () others
+  else others (fun () -> ticks_below (depth - 1) n) ()
 
 let () =
-  Loops.loop "perform-continue" (fun n -> try_with ticks n ticking);
+  Loops.loop "perform-continue" (ticking ticks);
   Loops.loop "perform-continue-payload" (fun n ->
-      try_with
+      ticking
         (fun n ->
           for i = 1 to n do
             ignore (perform (Increment i))
           done)
-        n ticking);
+        n);
   Loops.loop "install-perform-continue-return" (fun n ->
       for i = 1 to n do
-        ignore (try_with (fun i -> perform (Increment i)) i ticking)
+        ignore (ticking (fun i -> perform (Increment i)) i)
       done);
   List.iter
     (fun depth ->
       Loops.loop
         (Printf.sprintf "reperform-%d" depth)
-        (fun n -> try_with (ticks_below depth) n ticking))
-    [ 1; 10 ]
+        (ticking (ticks_below depth)))
+    [ 1; 10; 100 ]
 
 let () =
   Loops.loop "external-call" (fun n ->

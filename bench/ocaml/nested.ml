@@ -14,57 +14,23 @@ type _ Effect.t +=
 let rec deep asks depth =
   if depth = 0 then if asks then perform Ask else 0
   else
-    match_with (deep asks) (depth - 1)
-      {
-        retc = (fun n -> n + 1);
-        exnc = raise;
-        effc =
-          (fun (type a) (performed : a Effect.t) ->
-            match performed with
-            | Never -> Some (fun (k : (a, _) continuation) -> continue k ())
-            | _ -> None);
-      }
+    match deep asks (depth - 1) with
+    | n -> n + 1
+    | effect Never, k -> continue k ()
 
-let passing depth =
-  try_with (deep true) depth
-    {
-      effc =
-        (fun (type a) (performed : a Effect.t) ->
-          match performed with
-          | Ask -> Some (fun (k : (a, _) continuation) -> continue k 0)
-          | _ -> None);
-    }
+let passing depth = try deep true depth with effect Ask, k -> continue k 0
 
 let rec primes i limit sum =
   if i >= limit then sum
   else if perform (Prime i) then
-    try_with
-      (fun sum -> primes (i + 1) limit sum)
-      (sum + i)
-      {
-        effc =
-          (fun (type a) (performed : a Effect.t) ->
-            match performed with
-            | Prime n ->
-                Some
-                  (fun (k : (a, _) continuation) ->
-                    if n mod i = 0 then continue k false
-                    else continue k (perform (Prime n)))
-            | _ -> None);
-      }
+    try primes (i + 1) limit (sum + i)
+    with effect (Prime n), k ->
+      if n mod i = 0 then continue k false
+      else continue k (perform (Prime n))
   else primes (i + 1) limit sum
 
 let sieve limit =
-  try_with
-    (fun limit -> primes 2 limit 0)
-    limit
-    {
-      effc =
-        (fun (type a) (performed : a Effect.t) ->
-          match performed with
-          | Prime _ -> Some (fun (k : (a, _) continuation) -> continue k true)
-          | _ -> None);
-    }
+  try primes 2 limit 0 with effect (Prime _), k -> continue k true
 
 external call_often : (int -> unit) -> int -> unit = "bench_call_often"
 
@@ -72,14 +38,7 @@ let rec below depth bottom =
   if depth = 0 then bottom ()
   else
     let level _ =
-      try_with (below (depth - 1)) bottom
-        {
-          effc =
-            (fun (type a) (performed : a Effect.t) ->
-              match performed with
-              | Never -> Some (fun (k : (a, _) continuation) -> continue k ())
-              | _ -> None);
-        }
+      try below (depth - 1) bottom with effect Never, k -> continue k ()
     in
     call_often level 1
 

@@ -21,38 +21,20 @@ let rec count_down () =
 (* A step is a Get and a Set. *)
 let countdown n =
   let state = ref n in
-  match_with count_down ()
-    {
-      retc = Fun.id;
-      exnc = raise;
-      effc =
-        (fun (type a) (performed : a Effect.t) ->
-          match performed with
-          | Get -> Some (fun (k : (a, int) continuation) -> continue k (!state : int))
-          | Set i ->
-              Some
-                (fun (k : (a, int) continuation) ->
-                  state := i;
-                  continue k ())
-          | _ -> None);
-    }
+  match count_down () with
+  | i -> i
+  | effect Get, k -> continue k (!state : int)
+  | effect (Set i), k ->
+      state := i;
+      continue k ()
 
 let summed body =
   let sum = ref 0 in
-  match_with body ()
-    {
-      retc = (fun () -> !sum);
-      exnc = raise;
-      effc =
-        (fun (type a) (performed : a Effect.t) ->
-          match performed with
-          | Emit i ->
-              Some
-                (fun (k : (a, int) continuation) ->
-                  sum := !sum + i;
-                  continue k ())
-          | _ -> None);
-    }
+  match body () with
+  | () -> !sum
+  | effect (Emit i), k ->
+      sum := !sum + i;
+      continue k ()
 
 let iterator n =
   summed (fun () ->
@@ -68,17 +50,7 @@ let rec parse dollars =
       parse 0
   | _ -> perform Stop
 
-let caught body =
-  match_with body ()
-    {
-      retc = Fun.id;
-      exnc = raise;
-      effc =
-        (fun (type a) (performed : a Effect.t) ->
-          match performed with
-          | Stop -> Some (fun (_ : (a, unit) continuation) -> ())
-          | _ -> None);
-    }
+let caught body = try body () with effect Stop, _ -> ()
 
 (* [left] characters, in lines of nine dollars. *)
 let fed left body =
@@ -88,17 +60,7 @@ let fed left body =
       decr left;
       if !left mod 10 = 0 then '\n' else '$')
   in
-  match_with body ()
-    {
-      retc = Fun.id;
-      exnc = raise;
-      effc =
-        (fun (type a) (performed : a Effect.t) ->
-          match performed with
-          | Read ->
-              Some (fun (k : (a, unit) continuation) -> continue k (next () : char))
-          | _ -> None);
-    }
+  try body () with effect Read, k -> continue k (next () : char)
 
 let parsed characters =
   summed (fun () ->

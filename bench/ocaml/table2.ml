@@ -3,14 +3,10 @@
    monad. *)
 open Effect.Deep
 
-let handler =
-  {
-    retc = (fun x -> x);
-    exnc = raise;
-    effc = (fun (type a) (_ : a Effect.t) -> None);
-  }
+type _ Effect.t += Never : unit Effect.t
 
-let[@inline] handle f = match_with f () handler
+let[@inline] handle f =
+  match f () with x -> x | effect Never, k -> continue k ()
 
 module Handled = struct
   let rec ack m n =

@@ -28,30 +28,17 @@ let next () =
 
 (* A thread, up to where it waits. *)
 let fork f =
-  match_with f ()
-    {
-      retc = next;
-      exnc = raise;
-      effc =
-        (fun (type a) (performed : a Effect.t) ->
-          match performed with
-          | Yield ->
-              Some
-                (fun (k : (a, _) continuation) ->
-                  Fifo.push (Resumable (k, ())) ready;
-                  next ())
-          | Take mvar ->
-              Some
-                (fun (k : (a, _) continuation) ->
-                  Fifo.push k mvar.takers;
-                  next ())
-          | Put (mvar, value) ->
-              Some
-                (fun (k : (a, _) continuation) ->
-                  Fifo.push (value, k) mvar.putters;
-                  next ())
-          | _ -> None);
-    }
+  match f () with
+  | () -> next ()
+  | effect Yield, k ->
+      Fifo.push (Resumable (k, ())) ready;
+      next ()
+  | effect (Take mvar), k ->
+      Fifo.push k mvar.takers;
+      next ()
+  | effect (Put (mvar, value)), k ->
+      Fifo.push (value, k) mvar.putters;
+      next ()
 
 (* A thread that has its first turn when the others have theirs. *)
 let spawn f =

@@ -28,25 +28,13 @@ let generate (type a) (iter : (a -> unit) -> 'b -> unit) structure =
   end in
   let rec step = ref first
   and first () =
-    match_with
-      (iter (fun value -> perform (M.Yield value)))
-      structure
-      {
-        retc =
-          (fun () ->
-            (step := fun () -> None);
-            None);
-        exnc = raise;
-        effc =
-          (fun (type b) (performed : b Effect.t) ->
-            match performed with
-            | M.Yield value ->
-                Some
-                  (fun (k : (b, _) continuation) ->
-                    (step := fun () -> continue k ());
-                    Some value)
-            | _ -> None);
-      }
+    match iter (fun value -> perform (M.Yield value)) structure with
+    | () ->
+        (step := fun () -> None);
+        None
+    | effect (M.Yield value), k ->
+        (step := fun () -> continue k ());
+        Some value
   in
   fun () -> !step ()
 

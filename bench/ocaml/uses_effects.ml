@@ -5,14 +5,5 @@ open Effect.Deep
 type _ Effect.t += Ask : int Effect.t
 
 let () =
-  let answer =
-    try_with Effect.perform Ask
-      {
-        effc =
-          (fun (type a) (performed : a Effect.t) ->
-            match performed with
-            | Ask -> Some (fun (k : (a, _) continuation) -> continue k 42)
-            | _ -> None);
-      }
-  in
+  let answer = try Effect.perform Ask with effect Ask, k -> continue k 42 in
   assert (answer = 42)

@@ -55,6 +55,9 @@ let perform_rarely effect =
 
 let identity x = x
 
+(* A continuation is applied like a closure: layout.h. (See place_jumps.sh.) *)
+let[@inline never] apply (v : 'a) (k : captured) : 'b = (magic k : 'a -> 'b) v
+
 (* They raise in their caller's place. This file is compiled without -g: no backtrace has a line of it. *)
 let raise : exn -> 'a = magic raise_closure
 let reraise : exn -> 'a = magic reraise_closure
@@ -82,9 +85,7 @@ module Deep = struct
     effc : 'b. 'b t -> (('b, 'a) continuation -> 'a) option;
   }
 
-  (* A continuation is applied like a closure: layout.h. *)
-  let[@inline] continue (k : ('a, 'b) continuation) (v : 'a) : 'b =
-    (magic k : 'a -> 'b) v
+  let[@inline] continue (k : ('a, 'b) continuation) (v : 'a) : 'b = apply v k
 
   let discontinue k exn = resume_with k exn raise
 
@@ -171,6 +172,9 @@ let decline effect k =
   end
   else decline_again k effect ~tried:false
 
+(* The same, where both copies of a computation may come to decline: one of them is told. *)
+let decline_after_guards effect k = decline_again k effect ~tried:false
+
 let unhandled effect = raise (Unhandled effect)
 let already () = raise Continuation_already_resumed
 
@@ -179,17 +183,18 @@ external call_probe : (unit -> unit) -> unit = "haft_ocaml_call_probe"
 
 external start :
   (_ t -> captured -> _) ->
+  (_ t -> captured -> _) ->
   (_ t -> _) ->
   (_ t -> _) ->
   (unit -> _) ->
   ('a -> 'a) ->
-  unit = "haft_ocaml_start"
+  unit = "haft_ocaml_start_bytecode" "haft_ocaml_start"
 
 let () =
   Callback.register_exception "haft.Continuation_already_resumed"
     Continuation_already_resumed;
   call_probe probe;
-  start decline perform_rarely unhandled already identity;
+  start decline decline_after_guards perform_rarely unhandled already identity;
   Printexc.register_printer (function
     | Unhandled effect ->
         (* An effect has the layout of an exception. *)

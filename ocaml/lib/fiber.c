@@ -91,7 +91,7 @@ _Static_assert(THREAD_STAMP == offsetof(hafti_thread_t, stamp), "layout.h");
 const haft_handles_t haft_ocaml_handles = {.all = 0};
 ocaml_fiber_t *haft_ocaml_idle;
 value haft_ocaml_unhandled, haft_ocaml_already, haft_ocaml_identity;
-uintnat haft_ocaml_decline, haft_ocaml_perform_rarely;
+uintnat haft_ocaml_decline, haft_ocaml_decline_after_guards, haft_ocaml_perform_rarely;
 /* What a fiber has for a continuation that begins to run. */
 uintnat haft_ocaml_running = FIBER_RUNNING;
 uintnat haft_ocaml_callback_trap;
@@ -564,8 +564,8 @@ extern value haft_ocaml_closure_perform[], haft_ocaml_closure_perform_captured[]
     haft_ocaml_closure_reperform[], haft_ocaml_closure_runstack[], haft_ocaml_closure_resume_with[],
     haft_ocaml_closure_resume_under[], haft_ocaml_closure_raise[], haft_ocaml_closure_reraise[];
 value haft_ocaml_closure(value number);
-value haft_ocaml_start(value decline, value perform_rarely, value unhandled, value already,
-                       value identity);
+value haft_ocaml_start(value decline, value decline_after_guards, value perform_rarely,
+                       value unhandled, value already, value identity);
 value haft_ocaml_probe(value unit);
 value haft_ocaml_call_probe(value probe);
 
@@ -589,11 +589,12 @@ value haft_ocaml_call_probe(value probe) {
     return caml_callback(probe, Val_unit);
 }
 
-value haft_ocaml_start(value decline, value perform_rarely, value unhandled, value already,
-                       value identity) {
+value haft_ocaml_start(value decline, value decline_after_guards, value perform_rarely,
+                       value unhandled, value already, value identity) {
     set_sizes();
     (void)setting("HAFT_OCAML_STACKS", &stacks_before_nests);
     haft_ocaml_decline = (uintnat)Field(decline, 2);
+    haft_ocaml_decline_after_guards = (uintnat)Field(decline_after_guards, 2);
     haft_ocaml_perform_rarely = (uintnat)Field(perform_rarely, 0);
     haft_ocaml_unhandled = unhandled;
     haft_ocaml_already = already;

@@ -34,12 +34,22 @@ type 'a ref = 'a Stdlib.ref
 external ( ! ) : 'a ref -> 'a = "%field0"
 external raise_notrace : exn -> 'a = "%raise_notrace"
 
-(** {!Effect.Deep.handler}, with labels that no other type in this module has. *)
-type ('a, 'b) handler = ('a, 'b) Effect.Deep.handler = {
+(** Like {!Effect.Deep.handler}, but that [effc] is not asked for a clause: it is the clause, or {!decline}. (The
+    runtime tells the two by the arity of [effc], or by what it returns.) *)
+type ('a, 'b) handler = {
   retc : 'a -> 'b;
   exnc : exn -> 'b;
-  effc : 'c. 'c Effect.t -> (('c, 'b) Effect.Deep.continuation -> 'b) option;
+  effc : 'c. 'c Effect.t -> ('c, 'b) Effect.Deep.continuation -> 'b;
 }
+
+val match_with : ('c -> 'a) -> 'c -> ('a, 'b) handler -> 'b
+
+val decline : 'a Effect.t -> ('a, 'b) Effect.Deep.continuation -> 'b
+(** In tail position of [effc]: the next handler outwards is asked. *)
+
+val decline_after_guards : 'a Effect.t -> ('a, 'b) Effect.Deep.continuation -> 'b
+(** The same, where [effc] has run code of the program's before, so that the computation around it may have been
+    copied. *)
 
 val reraise : exn -> 'a
 (** Raises the exception as if its caller did: the backtrace goes on with that function's callers. *)

@@ -83,6 +83,10 @@
 /* How many bytes of stack a shelf has room for. */
 #define SHELF_LARGEST 368
 
+/* In a closure: how many arguments its function has; the code of one that has two. */
+#define CLOSURE_ARITY 15
+#define CLOSURE_CODE_2 16
+
 /* In the thread's state. */
 #define THREAD_CURRENT 0
 #define THREAD_STAMP 16

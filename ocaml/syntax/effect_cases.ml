@@ -4,22 +4,25 @@
      effect E : s -> t                type _ Effect.t += E : s -> t Effect.t
      let effect E : s -> t in e       let open struct type _ Effect.t += E : s -> t Effect.t end in e
 
-     match e with                     Effect.Deep.match_with (fun _ -> e) 0
+     match e with                     Haft__syntax.match_with (fun _ -> e) 0
      | v -> e1                          { retc = (function v -> e1);
      | exception X -> e2                  exnc = (fun exn -> try raise_notrace exn with X -> e2);
-     | effect (E x), k when g -> e3       effc = (fun (type result) -> function
-                                            | E x when g -> Some (fun k -> e3)
-                                            | _ -> None) }
+     | effect (E x), k when g -> e3       effc = (fun (type result) performed continuation ->
+                                            match performed with
+                                            | E x when g -> (match continuation with k -> e3)
+                                            | _ -> decline performed continuation) }
 
    Handlers are deep. The value, exception and effect cases run outside the handler, in tail
-   position. An exception that no case matches is raised on with its backtrace: the `try` above
-   re-raises it, and without any exception case there is Haft__syntax.reraise in its place. The continuation is
-   not in scope of the guard. What OCaml 5.3 refuses is refused here with its message: it is reported, and the
-   tree is that of the rest. Names that the cases could capture are fresh.
+   position; between a perform and its clause nothing is allocated, so that no signal's handler runs there. An
+   exception that no case matches is raised on with its backtrace: the `try` above re-raises it, and without any
+   exception case there is Haft__syntax.reraise in its place. The continuation is not in scope of the guard. What
+   OCaml 5.3 refuses is refused here with its message: it is reported, and the tree is that of the rest. Names
+   that the cases could capture are fresh.
 
    Everything is named by its path from Haft__syntax, because programs have modules, types and constructors of
    their own called Effect, Stdlib, ref, Some, false or (). The labels are those of Haft__syntax, where nothing
-   else has them. A tree for OCaml 5, which has no such module, has Stdlib in its place.
+   else has them. A tree for OCaml 5, which has no such module, has
+   Stdlib in its place, and the functions of Stdlib.Effect.Deep, where a case is `Some (fun k -> e3)`.
 
    An application gives its arguments no expected type, but the type of the whole must be known in
    the cases, as it is in those of a plain match: GADT and record patterns, and constructors, need
@@ -243,13 +246,49 @@ let ignoring ~loc body = Exp.fun_ ~loc Nolabel None (Pat.any ~loc ()) body
 let option context ~loc constructor argument =
   Exp.construct ~loc (name ~loc (known context [ "Option"; constructor ])) argument
 
-(* [Some (fun continuation -> body)] *)
-let clause context ~loc ~continuation_type continuation body =
-  let continuation = Pat.constraint_ ~loc continuation continuation_type in
-  option context ~loc "Some" (Some (Exp.fun_ ~loc Nolabel None continuation body))
+(* The function for the effects is asked: its type variable, its arguments. *)
+type asked = { result : string; performed : string; captured : string }
+
+let ask context =
+  {
+    result = context.fresh "effect_result";
+    performed = context.fresh "performed";
+    captured = context.fresh "captured";
+  }
+
+let continuation_type context ~loc asked =
+  let result_type = Typ.constr ~loc (name ~loc [ asked.result ]) [] in
+  Typ.constr ~loc (name ~loc (in_effect context [ "Deep"; "continuation" ])) [ result_type; Typ.any ~loc () ]
+
+(* What a case answers: [body], where the continuation has this pattern. *)
+let clause context ~loc asked pattern body =
+  let pattern = Pat.constraint_ ~loc pattern (continuation_type context ~loc asked) in
+  if context.for_library then Exp.match_ ~loc (value ~loc [ asked.captured ]) [ Exp.case pattern body ]
+  else option context ~loc "Some" (Some (Exp.fun_ ~loc Nolabel None pattern body))
+
+let forces pattern =
+  let found = ref false in
+  let pat iterator pattern =
+    (match pattern.ppat_desc with Ppat_lazy _ -> found := true | _ -> ());
+    Ast_iterator.default_iterator.pat iterator pattern
+  in
+  let iterator = { Ast_iterator.default_iterator with pat } in
+  iterator.pat iterator pattern;
+  !found
+
+(* The answer where no case matches. Code of the program's has run before it if there are guards or lazy patterns:
+   that may have been suspended, and copied. *)
+let declined context ~loc asked cases =
+  if context.for_library then
+    let runs_code case = case.pc_guard <> None || forces case.pc_lhs in
+    let decline = if List.exists runs_code cases then "decline_after_guards" else "decline" in
+    Exp.apply ~loc
+      (value ~loc (known context [ decline ]))
+      [ (Nolabel, value ~loc [ asked.performed ]); (Nolabel, value ~loc [ asked.captured ]) ]
+  else option context ~loc "None" None
 
 (* The case of the effect function for an effect case. *)
-let effect_case context mapper ~expected ~continuation_type case =
+let effect_case context mapper ~expected asked case =
   match effect_pattern case.pc_lhs with
   | None -> invalid_arg "effect_case"
   | Some (performed, continuation) ->
@@ -261,9 +300,10 @@ let effect_case context mapper ~expected ~continuation_type case =
         ?guard:(Option.map (mapper.expr mapper) case.pc_guard)
         (match body.pexp_desc with
         | Pexp_unreachable -> body (* It is the effect that cannot be. *)
-        | _ -> clause context ~loc ~continuation_type continuation (body_as context ~expected body))
+        | _ -> clause context ~loc asked continuation (body_as context ~expected body))
 
 let effect_function context ~loc ~expected mapper cases =
+  let asked = ask context in
   let is_last_case case =
     match effect_pattern case.pc_lhs with
     | Some (performed, _) -> case.pc_guard = None && matches_everything performed
@@ -271,15 +311,7 @@ let effect_function context ~loc ~expected mapper cases =
   in
   let others =
     if List.exists is_last_case cases then []
-    else [ Exp.case (Pat.any ~loc ()) (option context ~loc "None" None) ]
-  in
-  let result = context.fresh "effect_result" in
-  let result_type = Typ.constr ~loc (name ~loc [ result ]) [] in
-  let effect_type = Typ.constr ~loc (name ~loc (in_effect context [ "t" ])) [ result_type ] in
-  let continuation_type =
-    Typ.constr ~loc
-      (name ~loc (in_effect context [ "Deep"; "continuation" ]))
-      [ result_type; Typ.any ~loc () ]
+    else [ Exp.case (Pat.any ~loc ()) (declined context ~loc asked cases) ]
   in
   let typed =
     let variable = "continuation" in
@@ -288,41 +320,40 @@ let effect_function context ~loc ~expected mapper cases =
         (value ~loc (in_effect context [ "Deep"; "continue" ]))
         [ (Nolabel, value ~loc [ variable ]); (Nolabel, magic context ~loc) ]
     in
-    clause context ~loc ~continuation_type
+    clause context ~loc asked
       (Pat.var ~loc { txt = variable; loc })
       (typed_as context ~loc (expected_value context ~loc expected) continued)
   in
-  let performed = context.fresh "performed" in
-  let cases = List.map (effect_case context mapper ~expected ~continuation_type) cases @ others in
-  Exp.newtype ~loc { txt = result; loc }
-    (Exp.fun_ ~loc Nolabel None
-       (Pat.constraint_ ~loc (Pat.var ~loc { txt = performed; loc }) effect_type)
-       (typed_as context ~loc typed (Exp.match_ ~loc (value ~loc [ performed ]) cases)))
-
-let handle context handler_function ~labels ~loc ~attrs ~expected computation fields =
-  let ghost = { loc with Location.loc_ghost = true } in
-  let fields =
-    List.map (fun (label, expression) -> (name ~loc:ghost (labels @ [ label ]), expression)) fields
+  let argument name_ type_ body =
+    Exp.fun_ ~loc Nolabel None (Pat.constraint_ ~loc (Pat.var ~loc { txt = name_; loc }) type_) body
   in
+  let result_type = Typ.constr ~loc (name ~loc [ asked.result ]) [] in
+  let effect_type = Typ.constr ~loc (name ~loc (in_effect context [ "t" ])) [ result_type ] in
+  let cases = List.map (effect_case context mapper ~expected asked) cases @ others in
+  let answer = typed_as context ~loc typed (Exp.match_ ~loc (value ~loc [ asked.performed ]) cases) in
+  Exp.newtype ~loc { txt = asked.result; loc }
+    (argument asked.performed effect_type
+       (if context.for_library then argument asked.captured (continuation_type context ~loc asked) answer
+       else answer))
+
+(* The call that handles the computation with these functions. *)
+let handle context ~loc ~attrs ~expected computation functions =
+  let ghost = { loc with Location.loc_ghost = true } in
+  let known path = if context.for_library then known context path else in_effect context ("Deep" :: path) in
+  let fields = List.map (fun (field, expression) -> (name ~loc:ghost (known [ field ]), expression)) functions in
   let computation =
     Exp.fun_ ~loc:computation.pexp_loc Nolabel None (Pat.any ~loc:ghost ()) computation
   in
-  let handler =
+  let handled =
     Exp.apply ~loc
-      (value ~loc:ghost (in_effect context [ "Deep"; handler_function ]))
+      (value ~loc:ghost (known [ "match_with" ]))
       [
         (Nolabel, computation);
         (Nolabel, Exp.constant ~loc:ghost (Const.int 0));
         (Nolabel, Exp.record ~loc:ghost fields None);
       ]
   in
-  { (with_expected context ~loc:ghost ~expected handler) with pexp_attributes = attrs }
-
-let handle_with_effc context = handle context "try_with" ~labels:(in_effect context [ "Deep" ])
-
-let handle_with_all context =
-  handle context "match_with"
-    ~labels:(if context.for_library then [ Effect_tokens.library ] else in_effect context [ "Deep" ])
+  { (with_expected context ~loc:ghost ~expected handled) with pexp_attributes = attrs }
 
 (* [fun exn -> try raise_notrace exn with cases], or what raises the exception on. *)
 let exception_function context ~loc cases =
@@ -361,7 +392,7 @@ let handler_of_match context mapper expression computation cases =
     end
     else Exp.function_ ~loc (cases_as context mapper ~expected value_cases)
   in
-  handle_with_all context ~loc:expression.pexp_loc ~expected
+  handle context ~loc:expression.pexp_loc ~expected
     ~attrs:(mapper.attributes mapper expression.pexp_attributes)
     (mapper.expr mapper computation)
     [
@@ -377,21 +408,18 @@ let handler_of_try context mapper expression computation cases =
   let computation =
     typed_as context ~loc (expected_value context ~loc expected) (mapper.Ast_mapper.expr mapper computation)
   in
-  let attrs = mapper.attributes mapper expression.pexp_attributes in
-  let effects = ("effc", effect_function context ~loc ~expected mapper effect_cases) in
-  if exception_cases = [] then
-    handle_with_effc context ~loc:expression.pexp_loc ~attrs ~expected computation [ effects ]
-  else
-    let variable = context.fresh "value" in
-    let identity =
-      Exp.fun_ ~loc Nolabel None (Pat.var ~loc { txt = variable; loc }) (value ~loc [ variable ])
-    in
-    handle_with_all context ~loc:expression.pexp_loc ~attrs ~expected computation
-      [
-        ("retc", identity);
-        ("exnc", exception_function context ~loc (cases_as context mapper ~expected exception_cases));
-        effects;
-      ]
+  let variable = context.fresh "value" in
+  let identity =
+    Exp.fun_ ~loc Nolabel None (Pat.var ~loc { txt = variable; loc }) (value ~loc [ variable ])
+  in
+  handle context ~loc:expression.pexp_loc ~expected
+    ~attrs:(mapper.attributes mapper expression.pexp_attributes)
+    computation
+    [
+      ("retc", identity);
+      ("exnc", exception_function context ~loc (cases_as context mapper ~expected exception_cases));
+      ("effc", effect_function context ~loc ~expected mapper effect_cases);
+    ]
 
 (* The expression is [let effect constructor in body]. *)
 let local_declaration context mapper expression ~attributes constructor body =

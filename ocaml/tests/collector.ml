@@ -2,6 +2,7 @@
    resumed, discontinued and dropped at random, among collections. Every value is checked whenever it is
    seen again, and at the end everything that was dropped has to be gone.
    Its arguments are how many computations to start and, if one likes, where the chance begins. *)
+open Cases
 open Effect
 open Effect.Deep
 

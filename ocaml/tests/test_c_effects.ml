@@ -1,5 +1,6 @@
 (* One chain of handlers for OCaml and C: effects of OCaml under functions of C, and effects of C under
    OCaml code. *)
+open Cases
 open Effect
 open Effect.Deep
 

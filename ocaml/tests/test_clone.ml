@@ -1,4 +1,5 @@
 (* Haft.unsafe_clone: multi-shot resumptions, with the caveat of the paper's supplement. *)
+open Cases
 open Effect
 open Effect.Deep
 

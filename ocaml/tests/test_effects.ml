@@ -1,4 +1,5 @@
 (* The semantics of §4, and what OCaml 5's documentation adds to it: a sentence a test. *)
+open Cases
 open Effect
 
 external resident : unit -> int = "collector_resident"

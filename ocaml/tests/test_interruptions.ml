@@ -1,5 +1,6 @@
 (* Finalisers, signal handlers and the callbacks of Gc.Memprof run inside whatever code happens to run.
    What they perform is not handled by that code's handlers. *)
+open Cases
 open Effect
 open Effect.Deep
 

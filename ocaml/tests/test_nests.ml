@@ -1,5 +1,6 @@
 (* Many handlers around one another. HAFT_TEST_DEPTH: how many, where a test is about that.
    HAFT_TEST_CALLS: how deep a recursion without handlers goes. *)
+open Cases
 open Effect
 open Effect.Deep
 

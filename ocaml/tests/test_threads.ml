@@ -1,4 +1,5 @@
 (* System threads: each has a chain of handlers of its own; continuations go from thread to thread. *)
+open Cases
 open Effect
 open Effect.Deep
 

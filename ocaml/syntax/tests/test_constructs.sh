@@ -42,7 +42,7 @@ if [ -n "$packages" ]; then
   for program in "$tests"/constructs/*.ml "$tests"/library/*.ml; do
     name=$(basename "$program" .ml)
     cp "$program" "$name.ml"
-    OCAMLPATH=$packages ocamlfind ocamlopt -g -package haft -linkpkg -w +a-4-9-40..42-44-45-70 \
+    OCAMLPATH=$packages ocamlfind ocamlopt -g -package haft,unix -linkpkg -w +a-4-9-40..42-44-45-70 \
       -pp "$syntax" "$name.ml" -o "$name"
     runs "$name" "${program%.ml}.expected"
   done

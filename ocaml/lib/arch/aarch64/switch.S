@@ -647,14 +647,22 @@ haft_ocaml_nested_returned:
         cbz     x9, .Lperform_rarely
         ldr     x9, [x20, #FIBER_CONTINUATION]
         cbnz    x9, .Lperform_effect_nested /* It is not FIBER_RUNNING. */
-        .cfi_remember_state
         begin_capture haft_ocaml_stack_young
         capture_in haft_ocaml_continue_alone
         to_parent
         parent_in_registers
-/* Jumps to the clause for the effect in x0, by the handler's function in x1, or to Effect.decline; in
-   x2 the continuation. */
+/* Jumps to the clause for the effect in x0, by the handler's function in x1: in x2 the continuation. A function
+   of two arguments is the clauses itself, or ends with haft_ocaml_pass. Any other is asked for the clause. */
 .Lask_handler:
+        ldrb    w9, [x1, #CLOSURE_ARITY]
+        cmp     w9, #2
+        b.ne    .Lask_function
+        mov     x3, x2
+        mov     x2, x1
+        mov     x1, x3
+        ldr     x9, [x2, #CLOSURE_CODE_2]
+        br      x9
+.Lask_function:
         sub     sp, sp, #32
         .cfi_adjust_cfa_offset 32
         str     x30, [sp, #24]
@@ -665,22 +673,32 @@ haft_ocaml_nested_returned:
         .globl  haft_ocaml_asked
         .hidden haft_ocaml_asked
 haft_ocaml_asked:
+        ldp     x4, x2, [sp]
+        ldr     x30, [sp, #24]
+        add     sp, sp, #32
+        parent_in_registers
         cmp     x0, #1
-        b.eq    1f
-        ldr     x1, [x0]
-        ldr     x0, [sp, #8]
-        ldr     x30, [sp, #24]
-        .cfi_remember_state
-        add     sp, sp, #32
-        parent_in_registers
-        call_closure br, x1
-        .cfi_restore_state
-/* It has none: the fiber that was asked in is suspended, too, with the other one inside, and its handler is
-   asked. If that is a mere switch, the continuation becomes that of the outer fiber. */
-1:      ldp     x0, x2, [sp]
-        ldr     x30, [sp, #24]
-        add     sp, sp, #32
-        parent_in_registers
+        b.eq    .Lpass_asked
+        mov     x1, x0
+        mov     x0, x2
+        ldrb    w9, [x1, #-8]
+        cbnz    w9, 1f                  /* two arguments after all, one by one */
+        ldr     x1, [x1]
+1:      call_closure br, x1
+        end_function haft_ocaml_perform
+
+/*
+ * pass effect continuation: a handler has no clause for the effect: the fiber in which it was asked is
+ * suspended, too, with the other one inside, and its handler is asked. If that is a mere switch, the continuation
+ * becomes that of the outer fiber. Called like perform, in tail position of a handler's function.
+ *   in: x0 effect, x1 continuation
+ */
+        function haft_ocaml_pass
+        mov     x2, x1
+        b       .Lpass
+.Lpass_asked:
+        mov     x0, x4
+.Lpass:
         address x9, haft_ocaml_stack_young
         ldr     x10, [x2, #CONTINUATION_STATE]
         ldr     x3, [x2, #CONTINUATION_HOLDER]
@@ -775,7 +793,16 @@ haft_ocaml_asked:
         ldr     x1, [x1, #16]
         b       .Lask_handler
 
-        .cfi_restore_state
+        end_function haft_ocaml_pass
+
+/* The same, where code of the program's has run since the perform: the continuation may have been declined in a copy
+   of that code. */
+        function haft_ocaml_pass_after_guards
+        load    x9, haft_ocaml_decline_after_guards
+        br      x9
+        end_function haft_ocaml_pass_after_guards
+
+        function haft_ocaml_perform_rest
 .Lperform_effect_nested:
         cmp     x9, #FIBER_NESTED
         b.ne    .Lperform_rarely
@@ -819,7 +846,7 @@ haft_ocaml_asked:
 .Lperform_rarely:
         load    x9, haft_ocaml_perform_rarely
         br      x9
-        end_function haft_ocaml_perform
+        end_function haft_ocaml_perform_rest
 
 /*
  * perform_captured continuation: the same, whatever it takes.

@@ -59,15 +59,14 @@
         movq    hafti_thread_state@gottpoff(%rip), %r11
         .endm
 
-/* Back to the parent of the fiber in rcx, but for its local roots: its registers, its place in the chain. There is
-   a frame of `room` bytes then. */
-        .macro  to_parent room=0
+/* Back to the parent of the fiber in rcx, but for its local roots: its registers, its place in the chain. */
+        .macro  to_parent
         movq    FIBER_OUTER(%rcx), %r8
         movq    FIBER_PARENT_EXCEPTION(%rcx), %r9
         movq    %r8, %fs:THREAD_CURRENT(%r11)
         movq    %r9, STATE(exception_pointer)
         movq    FIBER_PARENT_SP(%rcx), %r8
-        leaq    -8-\room(%r8), %rsp
+        leaq    -8(%r8), %rsp
         .endm
 
         .macro  to_parents_roots
@@ -594,34 +593,53 @@ haft_ocaml_nested_returned:
         begin_capture haft_ocaml_stack_young
         capture_in haft_ocaml_continue_alone
         to_parent
-/* Jumps to the clause for the effect in rax, by the handler's function in rbx, or to Effect.decline; in
-   rdi the continuation. */
+/* Jumps to the clause for the effect in rax, by the handler's function in rbx: in rdi the continuation. A function
+   of two arguments is the clauses itself, or ends with haft_ocaml_pass. Any other is asked for the clause. */
 .Lask_handler:
+        cmpb    $2, CLOSURE_ARITY(%rbx)
+        jne     .Lask_function
+        movq    %rdi, %rsi
+        movq    %rbx, %rdi
+        movq    %rsi, %rbx
+        jmp     *CLOSURE_CODE_2(%rdi)
+.Lask_function:
         subq    $ASKED_ROOM, %rsp
         .cfi_adjust_cfa_offset ASKED_ROOM
-.Lask_in_frame:
         movq    %rax, (%rsp)
         movq    %rdi, 8(%rsp)
         call    *(%rbx)
         .globl  haft_ocaml_asked
         .hidden haft_ocaml_asked
 haft_ocaml_asked:
-        cmpq    $1, %rax
-        je      1f
-        movq    (%rax), %rbx
-        movq    8(%rsp), %rax
-        addq    $ASKED_ROOM, %rsp
-        .cfi_remember_state
-        .cfi_adjust_cfa_offset -ASKED_ROOM
-        jmp     *(%rbx)
-        .cfi_restore_state
-/* It has none: the fiber that was asked in is suspended, too, with the other one inside, and its handler is
-   asked. If that is a mere switch, the continuation becomes that of the outer fiber. (Few branches tell: a
-   processor foresees at which handler this ends as long as it remembers the branches on the way there.) */
-1:      movq    (%rsp), %rax
+        movq    (%rsp), %rsi
         movq    8(%rsp), %rdi
+        addq    $ASKED_ROOM, %rsp
+        .cfi_adjust_cfa_offset -ASKED_ROOM
+        cmpq    $1, %rax
+        je      .Lpass_asked
+        movq    %rax, %rbx
+        movq    %rdi, %rax
+        cmpb    $0, -8(%rbx)
+        jne     1f                      /* two arguments after all, one by one */
+        movq    (%rbx), %rbx
+1:      jmp     *(%rbx)
+        end_function haft_ocaml_perform
+
+/*
+ * pass effect continuation: a handler has no clause for the effect: the fiber in which it was asked is
+ * suspended, too, with the other one inside, and its handler is asked. If that is a mere switch, the continuation
+ * becomes that of the outer fiber. Called like perform, in tail position of a handler's function. (Few branches
+ * tell: a processor foresees at which handler this ends as long as it remembers the branches on the way there.)
+ *   in: rax effect, rbx continuation
+ */
+        function haft_ocaml_pass
+        movq    %rbx, %rdi
+        jmp     .Lpass
+.Lpass_asked:
+        movq    %rsi, %rax
+.Lpass:
         leaq    haft_ocaml_stack_young(%rip), %r8
-        leaq    8+ASKED_ROOM(%rsp), %r9
+        leaq    8(%rsp), %r9
         movq    CONTINUATION_HOLDER(%rdi), %rsi
         cmpq    %r8, CONTINUATION_STATE(%rdi)
         jne     .Ldecline_placed
@@ -652,36 +670,30 @@ haft_ocaml_asked:
         movq    %r8, CONTINUATION_EFFECT(%rdi)
         movq    %r9, CONTINUATION_HOLDER(%rdi)
         movq    %rdi, FIBER_CONTINUATION(%rcx)
-        to_parent ASKED_ROOM
-        jmp     .Lask_in_frame
+        to_parent
+        jmp     .Lask_handler
 .Ldecline:
-        addq    $ASKED_ROOM, %rsp
-        .cfi_adjust_cfa_offset -ASKED_ROOM
-.Ldecline_here:
         movq    %rdi, %rbx
         jmp     *haft_ocaml_decline(%rip)
 
 /* The same, of a chain that is placed. What is not yet one, or is to be suspended in its host when a collection
    has found the continuation, is left to haft_ocaml_release, as is all that is rare. */
 .Ldecline_placed:
-        .cfi_adjust_cfa_offset ASKED_ROOM
-        addq    $ASKED_ROOM, %rsp
-        .cfi_adjust_cfa_offset -ASKED_ROOM
         leaq    haft_ocaml_stack_placed(%rip), %r8
         cmpq    %r8, CONTINUATION_STATE(%rdi)
-        jne     .Ldecline_here
+        jne     .Ldecline
         decq    %rsi
-        at_gap_of %rsi, %rdi, .Ldecline_here
-        find_fiber .Ldecline_here
+        at_gap_of %rsi, %rdi, .Ldecline
+        find_fiber .Ldecline
         leaq    FIBER_SCOPE(%rsi), %r8
         cmpq    %rdx, FIBER_OUTER(%rsi)
-        jne     .Ldecline_here
+        jne     .Ldecline
         cmpq    %r8, FIBER_TOP(%rsi)
-        je      .Ldecline_here
+        je      .Ldecline
         cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
-        jne     .Ldecline_here
+        jne     .Ldecline
         cmpq    $0, FIBER_SERIAL(%rcx)
-        jne     .Ldecline_here
+        jne     .Ldecline
 /* The parent in rcx, which is nested, is placed around the fiber in rsi, which is: the gap in r9 becomes its own. */
 .Lpass_placed:
         movq    FIBER_SP(%rsi), %r8
@@ -708,6 +720,15 @@ haft_ocaml_asked:
         movq    16(%rbx), %rbx
         jmp     .Lask_handler
 
+        end_function haft_ocaml_pass
+
+/* The same, where code of the program's has run since the perform: the continuation may have been declined in a copy
+   of that code. */
+        function haft_ocaml_pass_after_guards
+        jmp     *haft_ocaml_decline_after_guards(%rip)
+        end_function haft_ocaml_pass_after_guards
+
+        function haft_ocaml_perform_rest
 .Lperform_effect_nested:
         cmpq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
         jne     .Lperform_rarely
@@ -750,7 +771,7 @@ haft_ocaml_asked:
         jmp     .Lperform_effect_go
 .Lperform_rarely:
         jmp     *haft_ocaml_perform_rarely(%rip)
-        end_function haft_ocaml_perform
+        end_function haft_ocaml_perform_rest
 
 /*
  * perform_captured continuation: the same, whatever it takes.
