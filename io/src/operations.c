@@ -319,7 +319,7 @@ ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, const haft_io_operatio
         return code;
     /* A cancelled task may do what it can do at once. */
     code = haft_io_pool_call(runner, call_in_pool, &call, NULL,
-                             haft_io_is_cancelled(runner->scope) ? HAFT_IO_TO_THE_END
+                             haft_io_is_withdrawn(runner) ? HAFT_IO_TO_THE_END
                                                                  : HAFT_IO_CANCELLABLE);
     haft_io_end_use(runner->worker, operation->descriptor);
     if (code != 0)
