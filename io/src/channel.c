@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Channels, and the choice among several.
+ * Channels.
  *
  * A channel is a ring of values, the senders that wait because it is full, and the receivers that wait
  * because it is empty. Values go from sender to receiver directly where one of them waits.
- *
- * A choice holds the locks of all its channels, in the order of their addresses, while it looks whether one
- * can be done and then takes a place in each with one cell. So its cell is not yet to be won while it
- * wins that of another.
  *
  * A value is copied between claiming the cell of who waits and letting him go on: before, another choice of
  * his may be done and have its value in the same place; afterwards his frame may be gone. He is let go when the locks
@@ -292,123 +288,18 @@ void haft_io_channel_close(haft_io_channel_t *channel) {
     haft_io_let_all_go(receivers);
 }
 
-/* ---- Several ---- */
+/* ---- As one of several (select.c) ---- */
 
-static int by_address(const void *one, const void *other) {
-    uintptr_t a = (uintptr_t) * (haft_io_channel_t *const *)one;
-    uintptr_t b = (uintptr_t) * (haft_io_channel_t *const *)other;
-    return (a > b) - (a < b);
+uint32_t *haft_io_channel_lock(haft_io_channel_t *channel) {
+    return &channel->lock;
 }
 
-static void guard_all(haft_io_channel_t **channels, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (i == 0 || channels[i] != channels[i - 1])
-            haft_io_guard(&channels[i]->lock);
+int haft_io_channel_do_now(haft_io_channel_t *channel, bool sends, void *value,
+                           haft_io_place_t **other) {
+    return do_now(channel, sends, value, other);
 }
 
-static void unguard_all(haft_io_channel_t **channels, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (i == 0 || channels[i] != channels[i - 1])
-            haft_io_unguard(&channels[i]->lock);
-}
-
-/*
- * Where to begin to look, so that no choice is passed over again and again: the multiples of the golden ratio lie evenly
- * in every part of their sequence, also to one of several who choose by turns. In a simulation the seed decides.
- */
-static size_t next_turn(size_t count) {
-    static uint64_t multiple; /* without its whole part */
-    const haft_io_worker_t *worker = haft_io_worker();
-    if (worker != NULL && worker->simulated != NULL)
-        return haft_io_random(worker->simulated, count);
-    uint64_t turn = __atomic_fetch_add(&multiple, UINT64_C(0x9e3779b97f4a7c15), __ATOMIC_RELAXED);
-    return (size_t)((turn >> 32) * count >> 32);
-}
-
-static bool sends(const haft_io_choice_t *choice) {
-    return choice->send != NULL;
-}
-
-static void *value_of(const haft_io_choice_t *choice) {
-    return sends(choice) ? (void *)(uintptr_t)choice->send : choice->receive;
-}
-
-static int choose_among(haft_io_choice_t *choices, size_t count, int64_t deadline,
-                        haft_io_channel_t **channels, haft_io_place_t *places) {
-    size_t used = 0;
-    for (size_t i = 0; i < count; i++)
-        if (choices[i].channel != NULL)
-            channels[used++] = choices[i].channel;
-    qsort(channels, used, sizeof *channels, by_address);
-    guard_all(channels, used);
-    size_t turn = next_turn(count);
-    for (size_t i = 0; i < count; i++) {
-        size_t index = (turn + i) % count;
-        haft_io_choice_t *choice = &choices[index];
-        haft_io_place_t *other = NULL;
-        if (choice->channel == NULL)
-            continue;
-        int code = do_now(choice->channel, sends(choice), value_of(choice), &other);
-        if (code != -EAGAIN) {
-            unguard_all(channels, used);
-            haft_io_let_go(other);
-            choice->code = code;
-            return (int)index;
-        }
-    }
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
-    if (HAFT_IO_UNLIKELY(haft_io_is_in_child(cell.task))) {
-        unguard_all(channels, used);
-        haft_io_waits_in_child(cell.task);
-    }
-    for (size_t i = 0; i < count; i++) {
-        places[i] = (haft_io_place_t){.cell = &cell, .outcome = HAFT_IO_ARMS + (uint32_t)i};
-        if (choices[i].channel != NULL)
-            take_place(choices[i].channel, sends(&choices[i]), value_of(&choices[i]), &places[i]);
-    }
-    unguard_all(channels, used);
-    uint32_t outcome =
-        haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline, "one of several channels");
-    guard_all(channels, used);
-    for (size_t i = 0; i < count; i++)
-        haft_io_leave_place(&places[i]);
-    unguard_all(channels, used);
-    if (outcome < HAFT_IO_ARMS)
-        return haft_io_code_of(outcome);
-    size_t index = outcome - HAFT_IO_ARMS;
-    choices[index].code = places[index].closed ? -EPIPE : 0;
-    return (int)index;
-}
-
-static void free_memory(void **memory) {
-    free(*memory);
-}
-
-/* Many do not fit on a small stack. */
-static int choose(haft_io_choice_t *choices, size_t count, int64_t deadline) {
-    enum { FEW = 16 };
-    if (HAFT_IO_UNLIKELY(!haft_io_has_its_turn(HAFT_IO_CANCELLABLE)))
-        return -ECANCELED;
-    if (HAFT_IO_LIKELY(count <= FEW)) {
-        haft_io_channel_t *channels[FEW];
-        haft_io_place_t places[FEW];
-        return choose_among(choices, count, deadline, channels, places);
-    }
-    __attribute__((cleanup(free_memory))) void *memory =
-        calloc(count, sizeof(haft_io_place_t) + sizeof(haft_io_channel_t *));
-    if (memory == NULL)
-        return -ENOMEM;
-    haft_io_place_t *places = memory;
-    return choose_among(choices, count, deadline, (haft_io_channel_t **)(places + count), places);
-}
-
-int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline) {
-    if (count == 0)
-        haft_io_misuse("haft_io_choose needs a choice.");
-    int chosen = choose(choices, count, deadline);
-    return chosen != -ECANCELED ? chosen : haft_io_cancelled();
-}
-
-int haft_io_choose(haft_io_choice_t *choices, size_t count) {
-    return haft_io_choose_until(choices, count, HAFT_IO_FOREVER);
+void haft_io_channel_take_place(haft_io_channel_t *channel, bool sends, void *value,
+                                haft_io_place_t *place) {
+    take_place(channel, sends, value, place);
 }

@@ -224,6 +224,8 @@ struct haft_io_runner {
     haft_io_link_t link;    /* in scope->tasks once it has waited */
     haft_io_timer_t *timer; /* of its wait, or NULL */
     haft_io_gate_t *gate;
+    haft_io_cell_t
+        *poll_cell; /* by which a poll of several waits, which sets this NULL; NULL: by its own */
     haft_io_limit_t *limits; /* the deadlines of the blocks that it is in, the innermost first */
     struct haft_io_runner *next; /* of the idle ones, or of free records */
 };
@@ -835,6 +837,16 @@ typedef struct haft_io_place {
     void *value;      /* what is sent, or where to receive to; of a promise */
 } haft_io_place_t;
 
+/* A channel as one of several that are waited for (channel.c): its lock; under that, what can be done at once (-EAGAIN:
+   nothing), after which `*other` is to be let go; a place to wait in. `value` is sent, or is where what comes goes. */
+uint32_t *haft_io_channel_lock(haft_io_channel_t *channel);
+int haft_io_channel_do_now(haft_io_channel_t *channel, bool sends, void *value,
+                           haft_io_place_t **other);
+void haft_io_channel_take_place(haft_io_channel_t *channel, bool sends, void *value,
+                                haft_io_place_t *place);
+/* A signalfd, or a negative error number (processes.c). */
+int haft_io_open_signals(const sigset_t *signals);
+
 /* The lock of an object, for a few instructions. */
 HAFT_IO_COLD void haft_io_guard_contended(uint32_t *lock);
 HAFT_IO_COLD void haft_io_wake_guarded(uint32_t *lock);
@@ -1136,6 +1148,8 @@ typedef int haft_io_await_several_t(haft_io_runner_t *runner, struct pollfd *ent
 int haft_io_poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner,
                     struct pollfd *entries, size_t count, int64_t deadline, unsigned turn);
 /* Waits with one cell in the lists of all of them; a descriptor that `find` does not know is left out. */
+/* Waits for the cell, unless there was an error; of a poll that is one of several waits (select.c), that is done there. */
+int haft_io_await_poll(haft_io_runner_t *runner, haft_io_cell_t *cell, int code, int64_t deadline);
 int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *worker, int descriptor),
                             haft_io_runner_t *runner, struct pollfd *entries, size_t count,
                             int64_t deadline);

@@ -22,7 +22,7 @@ static bool has_no_descriptor(int descriptor) {
     return haft_io_lacks_descriptor(descriptor) || haft_io_is_missing(descriptor);
 }
 
-static __attribute__((noinline)) int open_signals(const sigset_t *signals) {
+__attribute__((noinline)) int haft_io_open_signals(const sigset_t *signals) {
     return HAFT_IO_RESULT(signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC));
 }
 
@@ -33,7 +33,7 @@ static __attribute__((noinline)) int take_signal(const sigset_t *signals) {
 
 int haft_io_wait_signal(const sigset_t *signals) {
     __attribute__((cleanup(close_own))) int descriptor;
-    while (has_no_descriptor(descriptor = open_signals(signals))) {
+    while (has_no_descriptor(descriptor = haft_io_open_signals(signals))) {
         int code = take_signal(signals);
         if (code == -EAGAIN || code == -EINTR)
             code = haft_io_sleep(HAFT_IO_DESCRIPTOR_PAUSE);

@@ -58,6 +58,7 @@ static int await_change(haft_io_await_several_t *await, haft_io_runner_t *runner
 
 static int poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner, struct pollfd *entries,
                    size_t count, int64_t deadline, unsigned turn) {
+    bool shares_cell = runner->poll_cell != NULL;
     if (turn != 0)
         return await_change(await, runner, entries, count, deadline, turn);
     for (;; turn++) {
@@ -69,6 +70,8 @@ static int poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner, str
             return look(entries, count);
         if (code != 0)
             return code;
+        if (shares_cell) /* which is won, perhaps by somebody else */
+            return 1;
     }
 }
 
@@ -105,6 +108,18 @@ int haft_io_mark_closed(struct pollfd *entry, const haft_io_waiter_t *waiter) {
     return 1;
 }
 
+int haft_io_await_poll(haft_io_runner_t *runner, haft_io_cell_t *cell, int code, int64_t deadline) {
+    bool is_shared = cell == runner->poll_cell;
+    if (code == 0) {
+        runner->poll_cell = NULL;
+        return haft_io_code_of(haft_io_cell_wait(cell, HAFT_IO_CANCELLABLE, deadline,
+                                                 haft_io_kind_name(HAFT_IO_POLL)));
+    }
+    if (!is_shared)
+        haft_io_cell_give_up(cell);
+    return code;
+}
+
 int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *worker, int descriptor),
                             haft_io_runner_t *runner, struct pollfd *entries, size_t count,
                             int64_t deadline) {
@@ -113,25 +128,22 @@ int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *work
     haft_io_waiter_t *waiters = count <= HAFT_IO_FEW ? few : calloc(count, sizeof *waiters);
     if (waiters == NULL)
         return -ENOMEM;
-    haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
+    haft_io_cell_t own = {HAFT_IO_WAITING, runner->task};
+    haft_io_cell_t *cell = runner->poll_cell != NULL ? runner->poll_cell : &own;
     int code = 0, closed = 0;
     for (size_t i = 0; i < count; i++) {
-        waiters[i] = (haft_io_waiter_t){.cell = &cell};
+        waiters[i] = (haft_io_waiter_t){.cell = cell};
         haft_io_descriptor_t *known =
             entries[i].fd >= 0 && code == 0 ? find(worker, entries[i].fd) : NULL;
         if (known == NULL)
             continue;
         haft_io_operation_t operation = haft_io_operation_of(&entries[i]);
-        code = haft_io_enlist(known, &waiters[i], &cell, &operation, false, false);
+        code = haft_io_enlist(known, &waiters[i], cell, &operation, false, false);
         if (code == -EBADF) /* Once it is in a list, who closes the descriptor says so. */
             waiters[i].closed = true;
     }
     haft_io_count_in(runner->task);
-    if (code == 0)
-        code = haft_io_code_of(haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
-                                                 haft_io_kind_name(HAFT_IO_POLL)));
-    else
-        haft_io_cell_give_up(&cell);
+    code = haft_io_await_poll(runner, cell, code, deadline);
     haft_io_count_out(runner->task);
     for (size_t i = 0; i < count; i++) {
         if (waiters[i].descriptor != NULL)

@@ -529,9 +529,12 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
         int ready = look_at_objects(state, entries, count);
         if (ready != 0 || deadline <= state->simulated->now)
             return ready;
+        bool shares_cell = runner->poll_cell != NULL;
         int code = haft_io_wait_on_several(find, runner, entries, count, deadline);
         if (code != 0 && code != -ETIMEDOUT)
             return code;
+        if (code == 0 && shares_cell) /* which is won, perhaps by somebody else */
+            return 1;
     }
 }
 

@@ -450,14 +450,11 @@ static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_
     request_t *requests = count <= HAFT_IO_FEW ? few : malloc(count * sizeof *requests);
     if (requests == NULL)
         return -ENOMEM;
-    haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
+    haft_io_cell_t own = {HAFT_IO_WAITING, runner->task};
+    haft_io_cell_t *cell = runner->poll_cell != NULL ? runner->poll_cell : &own;
     state_t *state = runner->worker->backend_state;
-    int code = prepare_polls(entries, requests, count, &cell);
-    if (code == 0)
-        code = haft_io_code_of(haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
-                                                 haft_io_kind_name(HAFT_IO_POLL)));
-    else
-        haft_io_cell_give_up(&cell);
+    int code = prepare_polls(entries, requests, count, cell);
+    code = haft_io_await_poll(runner, cell, code, deadline);
     withdraw_polls(state, requests, count, runner->task);
     int closed = 0;
     for (size_t i = 0; i < count; i++)

@@ -177,7 +177,8 @@ BODY(consume) {
 }
 BODY(answer) {
     int value;
-    haft_io_choice_t choices[] = {{unbounded_pair[0], NULL, &value, 0}, {bounded, NULL, &value, 0}};
+    haft_io_choice_t choices[] = {{.channel = unbounded_pair[0], .receive = &value},
+                                  {.channel = bounded, .receive = &value}};
     must(haft_io_choose(choices, 1));
     must(haft_io_channel_send_until(unbounded_pair[1], &value, HAFT_IO_FOREVER));
     return NULL;
@@ -185,8 +186,8 @@ BODY(answer) {
 BODY(ask) {
     int value = 1;
     must(haft_io_channel_send(unbounded_pair[0], &value));
-    haft_io_choice_t choices[] = {{unbounded_pair[0], NULL, &value, 0},
-                                  {unbounded_pair[1], NULL, &value, 0}};
+    haft_io_choice_t choices[] = {{.channel = unbounded_pair[0], .receive = &value},
+                                  {.channel = unbounded_pair[1], .receive = &value}};
     must(haft_io_choose(choices, 2));
     int code = haft_io_choose_until(choices, 2, haft_io_now());
     if (code != -ETIMEDOUT)

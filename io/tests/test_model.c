@@ -408,8 +408,8 @@ static void *send_value(void *argument) {
     int value = (int)(intptr_t)argument, code;
     int64_t limit = soon_or_never();
     if (draw(2) == 0) {
-        haft_io_choice_t choices[] = {{channels[0], &value, NULL, 0},
-                                      {channels[1], &value, NULL, 0}};
+        haft_io_choice_t choices[] = {{.channel = channels[0], .send = &value},
+                                      {.channel = channels[1], .send = &value}};
         code = haft_io_choose_until(choices, 2, limit);
         code = code >= 0 ? choices[code].code : code;
     } else {
@@ -447,8 +447,8 @@ static void *receive_value(void *argument) {
     int value = -1, chosen = 0, code;
     int64_t limit = soon_or_never();
     if (draw(2) == 0) {
-        haft_io_choice_t choices[] = {{channels[0], NULL, &value, 0},
-                                      {channels[1], NULL, &value, 0}};
+        haft_io_choice_t choices[] = {{.channel = channels[0], .receive = &value},
+                                      {.channel = channels[1], .receive = &value}};
         chosen = haft_io_choose_until(choices, 2, limit);
         code = chosen >= 0 ? choices[chosen].code : chosen;
     } else {

@@ -199,7 +199,8 @@ BODY(choose_in_simulation) {
     haft_io_choice_t choices[2];
     int value = 0;
     for (int i = 0; i < 2; i++) {
-        choices[i] = (haft_io_choice_t){haft_io_channel_new(sizeof(int), CHOICES), NULL, &value, 0};
+        choices[i] = (haft_io_choice_t){.channel = haft_io_channel_new(sizeof(int), CHOICES),
+                                        .receive = &value};
         for (int k = 0; k < CHOICES; k++)
             haft_io_channel_send(choices[i].channel, &k);
     }

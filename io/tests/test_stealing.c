@@ -514,7 +514,8 @@ static void *send_numbers(void *argument) {
             CHECK_EQUAL(haft_io_channel_send(channels[(intptr_t)argument % 2], &i), 0);
             continue;
         }
-        haft_io_choice_t choices[] = {{channels[0], &i, NULL, 0}, {channels[1], &i, NULL, 0}};
+        haft_io_choice_t choices[] = {{.channel = channels[0], .send = &i},
+                                      {.channel = channels[1], .send = &i}};
         CHECK(haft_io_choose(choices, 2) >= 0);
     }
     return NULL;
@@ -522,8 +523,8 @@ static void *send_numbers(void *argument) {
 static void *receive_numbers(void *unused) {
     for (;;) {
         int number = 0;
-        haft_io_choice_t choices[] = {{channels[0], NULL, &number, 0},
-                                      {channels[1], NULL, &number, 0}};
+        haft_io_choice_t choices[] = {{.channel = channels[0], .receive = &number},
+                                      {.channel = channels[1], .receive = &number}};
         int64_t soon = haft_io_now() + HAFT_IO_MILLISECOND;
         int chosen = haft_io_choose_until(choices, 2, soon);
         if (chosen == -ETIMEDOUT)

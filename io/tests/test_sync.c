@@ -382,7 +382,8 @@ BODY(choose_between) {
     channel = haft_io_channel_new(sizeof(int), 0);
     other = haft_io_channel_new(sizeof(int), 1);
     int a = 0, b = 0;
-    haft_io_choice_t choices[] = {{channel, NULL, &a, 0}, {other, NULL, &b, 0}};
+    haft_io_choice_t choices[] = {{.channel = channel, .receive = &a},
+                                  {.channel = other, .receive = &b}};
     CHECK_EQUAL(haft_io_choose_until(choices, 2, haft_io_now() + HAFT_IO_MILLISECOND / 4),
                 -ETIMEDOUT);
     haft_io_spawn(send_one, channel);
@@ -393,13 +394,14 @@ BODY(choose_between) {
     CHECK_EQUAL(b, 2);
 
     /* To send where there is room, or to receive from the other. */
-    haft_io_choice_t both[] = {{channel, NULL, &a, 0}, {other, &b, NULL, 0}};
+    haft_io_choice_t both[] = {{.channel = channel, .receive = &a}, {.channel = other, .send = &b}};
     CHECK_EQUAL(haft_io_choose(both, 2), 1);
     CHECK_EQUAL(haft_io_channel_receive(other, &a), 0);
     CHECK_EQUAL(a, 2);
 
     /* Its own places on both sides of one channel are none to deal with. */
-    haft_io_choice_t same[] = {{channel, NULL, &a, 0}, {channel, &b, NULL, 0}};
+    haft_io_choice_t same[] = {{.channel = channel, .receive = &a},
+                               {.channel = channel, .send = &b}};
     CHECK_EQUAL(haft_io_choose_until(same, 2, haft_io_now() + HAFT_IO_MILLISECOND / 4), -ETIMEDOUT);
 
     haft_io_channel_close(other);
@@ -424,7 +426,8 @@ BODY(receive_to_one_place) {
     haft_io_spawn(send_its_number, channel);
     haft_io_spawn(send_its_number, other);
     int value = 0;
-    haft_io_choice_t choices[] = {{channel, NULL, &value, 0}, {other, NULL, &value, 0}};
+    haft_io_choice_t choices[] = {{.channel = channel, .receive = &value},
+                                  {.channel = other, .receive = &value}};
     CHECK_EQUAL(haft_io_choose(choices, 2), 0);
     CHECK_EQUAL(value, 1);
     haft_io_sleep(2 * HAFT_IO_MILLISECOND);
@@ -443,7 +446,7 @@ BODY(choose_among_many) {
     int value = 0;
     for (int i = 0; i < CHANNELS; i++) {
         many[i] = haft_io_channel_new(sizeof(int), 0);
-        choices[i] = (haft_io_choice_t){many[i], NULL, &value, 0};
+        choices[i] = (haft_io_choice_t){.channel = many[i], .receive = &value};
     }
     CHECK_EQUAL(haft_io_choose_until(choices, CHANNELS, haft_io_now()), -ETIMEDOUT);
     channel = many[CHANNELS / 2];
@@ -487,7 +490,8 @@ BODY(produce) {
 BODY(consume) {
     for (int i = 0; i < rounds(); i++) {
         int number = 0;
-        haft_io_choice_t choices[] = {{channel, NULL, &number, 0}, {other, NULL, &number, 0}};
+        haft_io_choice_t choices[] = {{.channel = channel, .receive = &number},
+                                      {.channel = other, .receive = &number}};
         if (i % 2 == 0)
             CHECK_EQUAL(haft_io_channel_receive(channel, &number), 0);
         else
@@ -657,7 +661,7 @@ static void *choose_often(void *unused) {
         channels[i] = haft_io_channel_new(sizeof(int), OFTEN);
         for (int k = 0; k < OFTEN; k++)
             haft_io_channel_send(channels[i], &k);
-        choices[i] = (haft_io_choice_t){channels[i], NULL, &value, 0};
+        choices[i] = (haft_io_choice_t){.channel = channels[i], .receive = &value};
     }
     for (int k = 0; k < OFTEN; k++) {
         times[haft_io_choose(choices, 2)]++;
@@ -680,7 +684,7 @@ static void no_choice_is_passed_over_where_several_choose_by_turns(void) {
 
 /* A choice that can be done again and again keeps nobody waiting, and ends by a cancel. */
 static void *choose_closed(void *closed) {
-    haft_io_choice_t choice = {closed, NULL, &(int){0}, 0};
+    haft_io_choice_t choice = {.channel = closed, .receive = &(int){0}};
     while (haft_io_choose(&choice, 1) == 0)
         continue;
     return NULL;
@@ -862,7 +866,7 @@ static void receive_the_end_again(void) {
     CHECK_EQUAL(haft_io_channel_receive(other, &(int){0}), -EPIPE);
 }
 static void choose_the_end(void) {
-    CHECK_EQUAL(haft_io_choose(&(haft_io_choice_t){other, NULL, &(int){0}, 0}, 1), 0);
+    CHECK_EQUAL(haft_io_choose(&(haft_io_choice_t){.channel = other, .receive = &(int){0}}, 1), 0);
 }
 static void *return_at_once(void *argument) {
     return argument;
@@ -1015,10 +1019,10 @@ static void a_cleanup_does_at_once_what_it_can_however_much_that_is(void) {
 BODY(choose_without_channels) {
     haft_io_channel_t *numbers = haft_io_channel_new(sizeof(int), 1);
     int value = 0;
-    haft_io_choice_t choices[] = {{NULL, NULL, &value, 0},
-                                  {numbers, NULL, &value, 0},
-                                  {NULL, &value, NULL, 0},
-                                  {numbers, NULL, &value, 0}};
+    haft_io_choice_t choices[] = {{.receive = &value},
+                                  {.channel = numbers, .receive = &value},
+                                  {.send = &value},
+                                  {.channel = numbers, .receive = &value}};
     CHECK_EQUAL(haft_io_choose_until(choices, 4, haft_io_now()), -ETIMEDOUT);
     CHECK_EQUAL(haft_io_channel_send(numbers, &(int){1}), 0);
     CHECK(haft_io_choose(choices, 4) % 2 == 1);

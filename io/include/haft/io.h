@@ -899,12 +899,18 @@ typedef struct haft_io_choice {
         *channel;     /* NULL: this one is never done, so a loop leaves out one that was closed */
     const void *send; /* the value to send, or NULL: receive */
     void *receive;    /* room for the value to receive */
-    int code;         /* out, of the choice that was done: 0 or -EPIPE */
+    int code;         /* out, of the choice that was done: 0 or -EPIPE; or as said below */
+    /* Or, where `channel` is NULL: */
+    haft_io_event_t *event; /* until it is set */
+    int descriptor;         /* for one of `events`, as in poll(2); code: those that have come */
+    short events;
+    const sigset_t *signals; /* for one of these, see haft_io_wait_signal; code: its number */
 } haft_io_choice_t;
 
 /* Waits until one of the choices can be done, does it, and returns its index. If several can be
    done at once, calls do now one and now another: none is passed over again and again. In a simulation the seed
-   decides. -ENOMEM: there is no memory to wait for more than 16. */
+   decides. Descriptors and signals only in a task (else -EOPNOTSUPP). -ENOMEM: there is no memory to wait for more than
+   16, or for descriptors. */
 int haft_io_choose(haft_io_choice_t *choices, size_t count);
 int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline);
 

@@ -741,6 +741,7 @@ class event {
     event() = default;
     event(const event &) = delete;
     event &operator=(const event &) = delete;
+    haft_io_event_t *native_handle() { return &state; }
     void set() { haft_io_set_event(&state); }
     void clear() { haft_io_clear_event(&state); }
     void wait() { detail::checked(haft_io_wait_event(&state), "wait"); }
@@ -1127,7 +1128,12 @@ struct on_receive {
     on_receive(channel<T> *from, F call)
         : of(from != nullptr ? from->handle : nullptr), function(std::move(call)) {}
     on_receive(channel<T> &from, F call) : on_receive(std::addressof(from), std::move(call)) {}
-    haft_io_choice_t choice() { return {of, nullptr, std::addressof(got), 0}; }
+    haft_io_choice_t choice() {
+        haft_io_choice_t made = {};
+        made.channel = of;
+        made.receive = std::addressof(got);
+        return made;
+    }
     void done(int code) { function(channel<T>::opened(got, code)); }
 
   private:
@@ -1142,7 +1148,12 @@ struct on_send {
         : of(to != nullptr ? to->handle : nullptr), sent(value), function(std::move(call)) {}
     on_send(channel<T> &to, std::type_identity_t<T> value, F call)
         : on_send(std::addressof(to), std::move(value), std::move(call)) {}
-    haft_io_choice_t choice() { return {of, sent.at(), nullptr, 0}; }
+    haft_io_choice_t choice() {
+        haft_io_choice_t made = {};
+        made.channel = of;
+        made.send = sent.at();
+        return made;
+    }
     void done(int code) { function(sent.was(code)); }
 
   private:
@@ -1151,9 +1162,25 @@ struct on_send {
     F function;
 };
 
+/* Or call the function when the event is set. */
+template <typename F>
+struct on_event {
+    on_event(event &awaited, F call) : of(&awaited), function(std::move(call)) {}
+    haft_io_choice_t choice() {
+        haft_io_choice_t made = {};
+        made.event = of->native_handle();
+        return made;
+    }
+    void done(int) { function(); }
+
+  private:
+    event *of;
+    F function;
+};
+
 /*
  * Waits until one of the cases can be done, does it, and returns its index; if several can, none is passed over
- * again and again. With a time: nothing after it.
+ * again and again. With a time: nothing after it. Cases are on_receive, on_send, on_event, on_ready, on_signal.
  *     io::select(io::on_receive(numbers, [](std::optional<int> number) { ... }),
  *                io::on_send(words, "a word", [](bool sent) { ... }));
  */
@@ -1161,9 +1188,11 @@ template <typename Clock, typename Duration, typename... Cases>
 std::optional<std::size_t> select_until(std::chrono::time_point<Clock, Duration> time,
                                         Cases &&...cases) {
     std::array<haft_io_choice_t, sizeof...(Cases)> choices = {cases.choice()...};
-    int chosen = haft_io_choose_until(choices.data(), choices.size(), detail::deadline_of(time));
-    if (!detail::in_time(chosen, "select"))
+    std::int64_t deadline = detail::deadline_of(time);
+    int chosen = haft_io_choose_until(choices.data(), choices.size(), deadline);
+    if (chosen == -ETIMEDOUT && deadline != HAFT_IO_FOREVER)
         return std::nullopt;
+    detail::checked(chosen, "select");
     std::size_t index = static_cast<std::size_t>(chosen), at = 0;
     ((at++ == index ? cases.done(choices[index].code) : void()), ...);
     return index;
@@ -1288,6 +1317,25 @@ class descriptor {
 
   private:
     int number = -1;
+};
+
+/* A case of select(): one of these events of poll(2) has come; the function gets those that have. */
+template <typename F>
+struct on_ready {
+    on_ready(const descriptor &awaited, short wanted, F call)
+        : number(awaited.get()), events(wanted), function(std::move(call)) {}
+    haft_io_choice_t choice() {
+        haft_io_choice_t made = {};
+        made.descriptor = number;
+        made.events = events;
+        return made;
+    }
+    void done(int came) { function(static_cast<short>(came)); }
+
+  private:
+    int number;
+    short events;
+    F function;
 };
 
 struct pipe_ends {
@@ -1720,9 +1768,25 @@ class signals {
     }
     /* The number of the next that comes, or has come while nobody waited. */
     int wait() const { return detail::checked(haft_io_wait_signal(&set), "wait"); }
+    const sigset_t *native_handle() const { return &set; }
 
   private:
     sigset_t set;
+};
+/* A case of select(): one of the signals has come; the function gets its number. */
+template <typename F>
+struct on_signal {
+    on_signal(const signals &awaited, F call) : of(&awaited), function(std::move(call)) {}
+    haft_io_choice_t choice() {
+        haft_io_choice_t made = {};
+        made.signals = of->native_handle();
+        return made;
+    }
+    void done(int number) { function(number); }
+
+  private:
+    const signals *of;
+    F function;
 };
 
 /* What the standard streams of a child are; nullptr: the caller's own. */

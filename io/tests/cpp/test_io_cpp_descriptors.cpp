@@ -410,8 +410,50 @@ static void a_writer_gathers_and_parts_are_read_whole() {
     });
 }
 
+static void one_wait_is_for_channels_events_descriptors_and_signals() {
+    io::signals signals({SIGUSR2});
+    io::run([&] {
+        io::channel<int> numbers(1);
+        io::event event;
+        io::pipe_ends pipe = io::pipe();
+        std::string came;
+        auto once = [&] {
+            return io::select_for(
+                1ms,
+                io::on_receive(numbers,
+                               [&](std::optional<int> n) { came += n ? "number " : "end "; }),
+                io::on_event(event, [&] { came += "event "; }),
+                io::on_ready(pipe.read, POLLIN,
+                             [&](short events) { came += events == POLLIN ? "byte " : "? "; }),
+                io::on_signal(signals, [&](int n) { came += n == SIGUSR2 ? "signal " : "? "; }));
+        };
+        CHECK(!once());
+        numbers.send(1);
+        CHECK(once() == 0u);
+        event.set();
+        CHECK(once() == 1u);
+        event.clear();
+        pipe.write.write_all("x");
+        CHECK(once() == 2u);
+        char byte[1];
+        pipe.read.read(std::span(byte));
+        kill(getpid(), SIGUSR2);
+        CHECK(once() == 3u);
+        CHECK(came == "number event byte signal ");
+        io::deadline limit(1ms);
+        bool late = false;
+        try {
+            io::select(io::on_event(event, [] {}));
+        } catch (const std::system_error &error) {
+            late = error.code() == std::errc::timed_out;
+        }
+        CHECK(late);
+    });
+}
+
 int main() {
     check_backend();
+    RUN(one_wait_is_for_channels_events_descriptors_and_signals);
     RUN(a_writer_gathers_and_parts_are_read_whole);
     int before = check_descriptors();
     RUN(lines_come_one_by_one);
