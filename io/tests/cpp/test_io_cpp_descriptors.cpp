@@ -2,6 +2,8 @@
 // haft/io.hpp: descriptors, sockets, lines, files, processes, signals; nothing stays open.
 #include <haft/io.hpp>
 
+#include <poll.h>
+
 #include "../check_io.h"
 
 #include <algorithm>
