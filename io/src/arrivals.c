@@ -12,7 +12,10 @@
  *
  * What has arrived waits in a queue for the next such call, and is closed or given back with the descriptor. Bytes
  * arrive in blocks of memory that the kernel has been provided with: it chooses one when something comes. A block
- * that has arrived is the library's as any other that is lent, and another takes its slot.
+ * that has arrived is the library's as any other that is lent, and another takes its slot. Few bytes that no task waits
+ * for are copied, and the block stays: so what waits takes at most some four times as much memory as was sent, and the
+ * header of each piece. The kernel is provided with more blocks when it had too few, and with fewer when it has not
+ * needed them for a second.
  *
  *   asked | asked_back | the kernel
  *   no    |            | has stopped, or was never asked; `code` is why, if that is an error
@@ -22,6 +25,7 @@
 #include "uring.h"
 
 #include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +38,15 @@ typedef haft_io_arrivals_t arrivals_t;
 typedef haft_io_provided_t provided_t;
 
 enum { MOST_AHEAD = 8, FIRST_PROVIDED = 64, MOST_PROVIDED = 4096, GROUP = 1 };
+enum { MOST_COPIED = 4096 };                        /* bytes */
+static const int64_t PROVIDED_FOR = HAFT_IO_SECOND; /* at least */
 
 /* The memory that the kernel may put bytes into. The number of a slot is that of its buffer. */
 struct haft_io_provided {
     struct io_uring_buf_ring *ring;
-    unsigned used; /* slots; the others are empty */
+    unsigned used;              /* slots; the others are empty */
+    unsigned taken, most_taken; /* by the kernel since the last poll; at most, by one */
+    int64_t until;              /* then there may be fewer */
     haft_io_lent_t *slots[MOST_PROVIDED];
 };
 
@@ -79,8 +87,9 @@ static void await_stop(state_t *state, arrivals_t *arrivals) {
     }
 }
 
-static void append(arrivals_t *arrivals, haft_io_lent_t *block, int result) {
+static void append(arrivals_t *arrivals, haft_io_lent_t *block, int result, bool copied) {
     block->result = result;
+    block->copied = copied;
     block->from = 0;
     if (arrivals->count++ == 0) {
         block->next = block;
@@ -98,17 +107,21 @@ static haft_io_lent_t *take_first(arrivals_t *arrivals) {
     return block;
 }
 
+static void release(const arrivals_t *arrivals, haft_io_lent_t *block) {
+    if (arrivals->receives && !block->copied)
+        haft_io_take_back(block);
+    else
+        free(block);
+}
+
 static void arrivals_free(arrivals_t *arrivals) {
     arrivals->entry->arrivals = NULL;
     haft_io_unlink(&arrivals->link);
     while (arrivals->count != 0) {
         haft_io_lent_t *block = take_first(arrivals);
-        if (arrivals->receives) {
-            haft_io_take_back(block);
-        } else {
+        if (!arrivals->receives)
             close(block->result);
-            free(block);
-        }
+        release(arrivals, block);
     }
     free(arrivals);
 }
@@ -144,7 +157,7 @@ static void accepted(state_t *state, arrivals_t *accepts, int result) {
     if (result >= 0) {
         haft_io_lent_t *block = malloc(sizeof *block);
         if (block != NULL)
-            append(accepts, block, result);
+            append(accepts, block, result, false);
         else
             close(result);
     } else if (!comes_by_chance(result)) {
@@ -175,9 +188,8 @@ static int take_accepted(const haft_io_descriptor_t *known) {
 
 /* ---- Bytes that the kernel receives by itself ---- */
 
-/* A block for the kernel to receive into; without memory the slot stays empty. */
-static void provide(const state_t *state, provided_t *provided, unsigned slot) {
-    haft_io_lent_t *block = haft_io_lend_block(state->worker);
+/* A block for the kernel to receive into; without memory, where it is NULL, the slot stays empty. */
+static void provide(provided_t *provided, unsigned slot, haft_io_lent_t *block) {
     provided->slots[slot] = block;
     if (block == NULL)
         return;
@@ -192,7 +204,16 @@ static HAFT_IO_COLD void provide_more(const state_t *state, provided_t *provided
         provided->used *= 2;
     for (unsigned slot = 0; slot < provided->used; slot++)
         if (provided->slots[slot] == NULL)
-            provide(state, provided, slot);
+            provide(provided, slot, haft_io_lend_block(state->worker));
+    provided->until = haft_io_clock() + PROVIDED_FOR;
+    provided->most_taken = provided->taken = 0;
+}
+
+static bool tell_of_ring(const state_t *state, void *ring) {
+    struct io_uring_buf_reg given = {
+        .ring_addr = (uintptr_t)ring, .ring_entries = MOST_PROVIDED, .bgid = GROUP};
+    io_uring_buf_ring_init(ring);
+    return haft_io_uring_register(&state->ring, IORING_REGISTER_PBUF_RING, &given, 1) == 0;
 }
 
 /* False: the kernel, or memory, does not allow it. */
@@ -200,10 +221,7 @@ static HAFT_IO_COLD bool begin_to_provide(state_t *state) {
     enum { SIZE = MOST_PROVIDED * sizeof(struct io_uring_buf) };
     provided_t *provided = calloc(1, sizeof *provided);
     void *ring = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct io_uring_buf_reg given = {
-        .ring_addr = (uintptr_t)ring, .ring_entries = MOST_PROVIDED, .bgid = GROUP};
-    if (provided == NULL || ring == MAP_FAILED ||
-        haft_io_uring_register(&state->ring, IORING_REGISTER_PBUF_RING, &given, 1) != 0) {
+    if (provided == NULL || ring == MAP_FAILED || !tell_of_ring(state, ring)) {
         free(provided);
         if (ring != MAP_FAILED)
             munmap(ring, SIZE);
@@ -211,7 +229,6 @@ static HAFT_IO_COLD bool begin_to_provide(state_t *state) {
         return false;
     }
     provided->ring = ring;
-    io_uring_buf_ring_init(provided->ring);
     provided->used = FIRST_PROVIDED / 2;
     provide_more(state, provided);
     state->provided = provided;
@@ -234,6 +251,66 @@ void haft_io_free_provided(provided_t *provided) {
     free(provided);
 }
 
+bool haft_io_provides_many(const state_t *state) {
+    /* By itself an older kernel may take some in between. */
+    return state->provided != NULL && state->provided->used > FIRST_PROVIDED &&
+           state->sends_at_once;
+}
+
+/* The kernel forgets the ring, and is told of it again with fewer blocks in it; it knows of no other way. */
+static HAFT_IO_COLD void provide_fewer(state_t *state, unsigned count) {
+    provided_t *provided = state->provided;
+    if (!haft_io_stop_providing(state))
+        return;
+    if (!tell_of_ring(state, provided->ring)) {
+        state->no_multishot_receive = true;
+        count = 0;
+    }
+    for (unsigned slot = 0; slot < provided->used; slot++) {
+        haft_io_lent_t *block = provided->slots[slot];
+        provided->slots[slot] = NULL;
+        if (slot < count && block != NULL)
+            provide(provided, slot, block);
+        else
+            free(block);
+    }
+    provided->used = count;
+#ifdef __GLIBC__
+    malloc_trim(0); /* which gives them back to the system */
+#endif
+}
+
+HAFT_IO_COLD void haft_io_provide_no_more_than_needed(state_t *state) {
+    provided_t *provided = state->provided;
+    int64_t now = haft_io_clock();
+    if (provided->most_taken < provided->taken)
+        provided->most_taken = provided->taken;
+    provided->taken = 0;
+    if (now < provided->until || io_uring_cq_ready(&state->ring) != 0)
+        return;
+    unsigned needed = FIRST_PROVIDED;
+    while (needed < 2 * provided->most_taken)
+        needed *= 2;
+    if (needed < provided->used)
+        provide_fewer(state, needed);
+    provided->until = now + PROVIDED_FOR;
+    provided->most_taken = 0;
+}
+
+/* False: a task waits for it, or there is much, or no memory: it takes the whole block. */
+static bool append_copy(arrivals_t *receives, const haft_io_lent_t *block, int size) {
+    bool is_awaited =
+        receives->count == 0 && !haft_io_ring_empty(&receives->entry->waiters[HAFT_IO_INWARD]);
+    haft_io_lent_t *copy =
+        is_awaited || size > MOST_COPIED ? NULL : malloc(sizeof *copy + (size_t)size);
+    if (copy == NULL)
+        return false;
+    HAFT_IO_TELL_VALGRIND(DEFINED, block->bytes, (size_t)size);
+    memcpy(copy->bytes, block->bytes, (size_t)size);
+    append(receives, copy, size, true);
+    return true;
+}
+
 static HAFT_IO_HOT void received(state_t *state, arrivals_t *receives,
                                  const struct io_uring_cqe *completion) {
     provided_t *provided = state->provided;
@@ -241,11 +318,12 @@ static HAFT_IO_HOT void received(state_t *state, arrivals_t *receives,
     if ((completion->flags & IORING_CQE_F_BUFFER) != 0) {
         unsigned slot = completion->flags >> IORING_CQE_BUFFER_SHIFT;
         haft_io_lent_t *block = provided->slots[slot];
-        if (result > 0)
-            append(receives, block, result);
-        else
-            haft_io_take_back(block);
-        provide(state, provided, slot);
+        provided->taken++;
+        if (result > 0 && !append_copy(receives, block, result)) {
+            append(receives, block, result, false);
+            block = haft_io_lend_block(state->worker);
+        }
+        provide(provided, slot, block);
     }
     if (result == -ENOBUFS)
         provide_more(state, provided);
@@ -264,9 +342,31 @@ static int take_code(arrivals_t *receives) {
     return code;
 }
 
+/* As many as there is room for. */
+static __attribute__((noinline)) ssize_t take_copies(arrivals_t *receives, const void **bytes) {
+    haft_io_lent_t *block = haft_io_lend_block(haft_io_worker());
+    if (block == NULL)
+        return -ENOMEM;
+    size_t size = 0;
+    while (receives->count != 0) {
+        const haft_io_lent_t *copy = receives->last->next;
+        size_t there = (size_t)copy->result - copy->from;
+        if (!copy->copied || size + there > HAFT_IO_LENT_SIZE)
+            break;
+        memcpy(block->bytes + size, copy->bytes + copy->from, there);
+        size += there;
+        free(take_first(receives));
+    }
+    block->from = 0;
+    *bytes = block->bytes;
+    return (ssize_t)size;
+}
+
 static ssize_t take_received(arrivals_t *receives, const void **bytes) {
     if (receives->count == 0)
         return take_code(receives);
+    if (receives->last->next->copied)
+        return take_copies(receives, bytes);
     haft_io_lent_t *block = take_first(receives);
     ssize_t size = block->result - (ssize_t)block->from;
     if (HAFT_IO_UNLIKELY(block->from != 0)) { /* it is given back by where it begins */
@@ -429,7 +529,7 @@ static void drop_received(arrivals_t *receives, size_t size) {
             block->from += (unsigned)size;
             return;
         }
-        haft_io_take_back(take_first(receives));
+        release(receives, take_first(receives));
         size -= there;
     }
 }

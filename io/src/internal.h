@@ -806,8 +806,9 @@ int64_t haft_io_clock(void);
 
 struct haft_io_lent {
     haft_io_lent_t *next;
-    int result;    /* of what has put something there */
-    unsigned from; /* where that begins; what nobody has says so here */
+    int result : 31; /* of what has put something there */
+    bool copied : 1; /* it has no room but for that, and is never lent */
+    unsigned from;   /* where that begins; what nobody has says so here */
     char bytes[];
 };
 

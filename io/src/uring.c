@@ -600,6 +600,9 @@ static HAFT_IO_HOT void poll_completions(haft_io_worker_t *worker, int64_t nanos
         haft_io_stop_needless_arrivals(state);
     if (HAFT_IO_UNLIKELY(!state->watches_waker || !state->watches_edges))
         watch_for_both(state);
+    bool provides_many = haft_io_provides_many(state);
+    if (HAFT_IO_UNLIKELY(provides_many) && (nanoseconds < 0 || nanoseconds > HAFT_IO_SECOND))
+        nanoseconds = HAFT_IO_SECOND;
     if (nanoseconds < 0)
         code = io_uring_submit_and_wait(&state->ring, 1);
     else if (nanoseconds == 0)
@@ -608,6 +611,8 @@ static HAFT_IO_HOT void poll_completions(haft_io_worker_t *worker, int64_t nanos
         code = wait_until(state, nanoseconds);
     haft_io_uring_check(code);
     haft_io_uring_take_completions(state);
+    if (HAFT_IO_UNLIKELY(provides_many))
+        haft_io_provide_no_more_than_needed(state);
 }
 
 /* What was asked of a descriptor names it by its number, until the kernel has taken that: which it does

@@ -116,6 +116,10 @@ ssize_t haft_io_uring_read_arrived(haft_io_runner_t *runner, haft_io_descriptor_
 /* By a completion. */
 void haft_io_arrived(haft_io_uring_state_t *state, haft_io_arrivals_t *arrivals,
                      const struct io_uring_cqe *completion);
+/* The kernel has been provided with more memory than at first: then a poll waits no longer than a second, and this is to
+   be called after it. */
+bool haft_io_provides_many(const haft_io_uring_state_t *state);
+void haft_io_provide_no_more_than_needed(haft_io_uring_state_t *state);
 /* Before a poll, if `accept_ended`: nothing more for listeners that nobody waits for. */
 void haft_io_stop_needless_arrivals(haft_io_uring_state_t *state);
 /* Before the descriptor is closed. */

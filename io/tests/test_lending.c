@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "check_io.h"
 
+#include <malloc.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -634,6 +635,107 @@ static void a_simulated_stream_is_read_so(void) {
     CHECK_EQUAL(haft_io_simulate(read_simulated, NULL, &simulation), 0);
 }
 
+/* ---- What nobody reads ---- */
+
+enum { CONNECTIONS = CHECK_THREAD_SANITIZER ? 100 : 1000, PIECES = 12 };
+static int connections[CONNECTIONS][2];
+static unsigned heard;
+static haft_io_event_t may_read;
+
+/* By malloc; 0 under tools that have one of their own. */
+static long allocated(void) {
+#if defined __GLIBC__ && __GLIBC_PREREQ(2, 33)
+    struct mallinfo2 information = mallinfo2();
+    return (long)(information.uordblks + information.hblkhd);
+#else
+    return 0;
+#endif
+}
+static void *hear_late(void *number) {
+    int reads_from = connections[(intptr_t)number][0];
+    const void *bytes = NULL;
+    CHECK_EQUAL(haft_io_read_lent(reads_from, &bytes), 1);
+    haft_io_give_back(bytes);
+    bytes = NULL;
+    __atomic_fetch_add(&heard, 1, __ATOMIC_RELAXED);
+    haft_io_wait_event(&may_read);
+    ssize_t got = 0;
+    for (ssize_t size; got < PIECES && (size = haft_io_read_lent(reads_from, &bytes)) > 0;
+         got += size)
+        CHECK(memcmp(bytes, &"abcdefghijkl"[got], (size_t)size) == 0);
+    haft_io_give_back(bytes);
+    CHECK_EQUAL(got, PIECES);
+    haft_io_close(reads_from);
+    return NULL;
+}
+static void send_to_all(char byte) {
+    for (int i = 0; i < CONNECTIONS; i++)
+        CHECK_EQUAL(send(connections[i][1], &byte, 1, MSG_NOSIGNAL), 1);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+}
+BODY(let_very_much_wait) {
+    long before = allocated();
+    heard = 0;
+    may_read = (haft_io_event_t){0};
+    for (intptr_t i = 0; i < CONNECTIONS; i++) {
+        connect_ends();
+        memcpy(connections[i], ends, sizeof ends);
+        haft_io_spawn(hear_late, (void *)i);
+    }
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    send_to_all('0');
+    while (__atomic_load_n(&heard, __ATOMIC_RELAXED) != CONNECTIONS)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    for (int i = 0; i < PIECES; i++)
+        send_to_all((char)('a' + i));
+    /* The blocks that the kernel and the thread keep for what comes, and a little for each connection. */
+    long most = (256 + 64) * 18 * 1024L + CONNECTIONS * 2048L;
+    for (int i = 0; i < 200 && allocated() - before > most; i++)
+        haft_io_sleep(50 * HAFT_IO_MILLISECOND);
+    CHECK(allocated() - before <= most);
+    haft_io_set_event(&may_read);
+    for (int i = 0; i < CONNECTIONS; i++)
+        haft_io_close(connections[i][1]);
+    return NULL;
+}
+static void *hear_to_the_end(void *number) {
+    int reads_from = connections[(intptr_t)number][0];
+    const void *bytes = NULL;
+    while (haft_io_read_lent(reads_from, &bytes) > 0)
+        ;
+    haft_io_close(reads_from);
+    return NULL;
+}
+/* What the kernel has been provided with for a burst goes back while the run goes on. */
+BODY(send_in_a_burst) {
+    enum { SENDERS = 100, MUCH = 1 << 17 };
+    static char much[MUCH];
+    long before = allocated();
+    for (intptr_t i = 0; i < SENDERS; i++) {
+        connect_ends();
+        memcpy(connections[i], ends, sizeof ends);
+        haft_io_spawn(hear_to_the_end, (void *)i);
+    }
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    for (int i = 0; i < SENDERS; i++)
+        CHECK(send(connections[i][1], much, MUCH, MSG_NOSIGNAL | MSG_DONTWAIT) > 0);
+    haft_io_sleep(50 * HAFT_IO_MILLISECOND);
+    long most = (256 + 64) * 18 * 1024L + SENDERS * 2048L;
+    for (int i = 0; i < 200 && allocated() - before > most; i++)
+        haft_io_sleep(50 * HAFT_IO_MILLISECOND);
+    CHECK(allocated() - before <= most);
+    for (int i = 0; i < SENDERS; i++)
+        haft_io_close(connections[i][1]);
+    return NULL;
+}
+static void what_the_kernel_had_for_a_burst_goes_back(void) {
+    CHECK_EQUAL(haft_io_run(send_in_a_burst, NULL, options), 0);
+}
+
+static void what_nobody_reads_takes_little_more_memory_than_was_sent(void) {
+    CHECK_EQUAL(haft_io_run(let_very_much_wait, NULL, options), 0);
+}
+
 /* ---- A kernel that does not know it ---- */
 
 #ifdef WITH_URING
@@ -697,6 +799,8 @@ static void on_each_back_end(const haft_io_options_t *given) {
     int before = check_descriptors();
     RUN(bytes_come_in_memory_that_is_lent_until_the_end);
     RUN(memory_that_is_kept_stays_as_it_is);
+    RUN(what_nobody_reads_takes_little_more_memory_than_was_sent);
+    RUN(what_the_kernel_had_for_a_burst_goes_back);
     RUN(memory_may_outlive_the_run_and_be_given_back_on_any_thread);
     RUN(every_way_to_read_goes_on_where_the_last_one_ended);
     RUN(a_poll_tells_of_bytes_that_have_arrived);
