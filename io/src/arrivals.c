@@ -4,7 +4,7 @@
  * come until the kernel is told to stop:
  *
  *   what arrives    | asked for by a task that waits in | until
- *   connections     | haft_io_accept                    | a poll begins, and no task waits for them
+ *   TCP connections | haft_io_accept                    | a poll begins, and no task waits for them
  *   bytes of a TCP  | haft_io_read_lent                 | MOST_AHEAD blocks have come that no task has
  *     connection    |                                   |   asked for; the end, an error
  *   both            |                                   | a poll for the descriptor, or another way to read it,
@@ -150,7 +150,8 @@ static bool kernel_asked(state_t *state, haft_io_descriptor_t *known, int descri
 
 /* What does not tell that the kernel cannot do it at all. */
 static bool comes_by_chance(int code) {
-    return code == -ECANCELED || haft_io_lacks_descriptor(code) || code == -ECONNABORTED;
+    return code == -ECANCELED || code == -EAGAIN || haft_io_lacks_descriptor(code) ||
+           code == -ECONNABORTED;
 }
 
 static void accepted(state_t *state, arrivals_t *accepts, int result) {
@@ -393,19 +394,20 @@ HAFT_IO_HOT void haft_io_arrived(state_t *state, arrivals_t *arrivals,
     haft_io_wake_alone(arrivals->entry, HAFT_IO_INWARD);
 }
 
+/* Of TCP alone: a Unix listener that is shut down ends no accept that the kernel repeats. */
 static bool may_ask(state_t *state, const haft_io_descriptor_t *known, int descriptor,
                     bool receives) {
     if (state->worker->shared || haft_io_is_used(known))
         return false;
-    if (!receives)
-        return !state->no_multishot_accept;
-    return !state->no_multishot_receive &&
-           (known->arrivals != NULL ||
-            (haft_io_is_tcp(descriptor) && (state->provided != NULL || begin_to_provide(state))));
+    if (receives ? state->no_multishot_receive : state->no_multishot_accept)
+        return false;
+    return known->arrivals != NULL ||
+           (haft_io_is_tcp(descriptor) &&
+            (!receives || state->provided != NULL || begin_to_provide(state)));
 }
 
 ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-                             const haft_io_operation_t *operation) {
+                             haft_io_operation_t *operation) {
     state_t *state = runner->worker->backend_state;
     bool receives = operation->kind == HAFT_IO_READ_LENT;
     for (unsigned turn = 0;;) {
@@ -418,6 +420,8 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
         ssize_t done = -EAGAIN;
         if (arrivals == NULL || !arrivals->asked) {
             done = haft_io_attempt(operation);
+            if (done == -EAGAIN && turn != 0)
+                done = haft_io_attempt_at_end(operation);
             if (done != -EAGAIN && done != HAFT_IO_MAY_WAIT)
                 return done;
         }

@@ -280,6 +280,7 @@ static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int 
     }
     entry->registered = 0;
     __atomic_store_n(&entry->nature, HAFT_IO_UNKNOWN, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->ended, false, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->waited_on, false, __ATOMIC_RELEASE); /* after `uses` */
     __atomic_store_n(&entry->life, entry->life + 1, __ATOMIC_RELAXED);
     int code = haft_io_close_elsewhere(worker->crew, descriptor);

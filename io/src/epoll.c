@@ -118,12 +118,17 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
     if (HAFT_IO_UNLIKELY(entry == NULL))
         return haft_io_without_entry(operation->descriptor);
     size_t asked = asked_for(operation);
-    for (bool tries = asked == 0 || !is_left(runner->worker, entry, HAFT_IO_NONE);; tries = true) {
+    bool tries = asked == 0 || !is_left(runner->worker, entry, HAFT_IO_NONE);
+    for (unsigned turn = 0;; turn++, tries = true) {
         ssize_t done = tries ? haft_io_attempt(operation) : -EAGAIN;
         if (done > 0 && (size_t)done < asked &&
             is_left(runner->worker, entry, HAFT_IO_UNLESS_FEWER))
             set_left(entry, HAFT_IO_NONE);
-        if (done == -EAGAIN && !haft_io_must_not_wait(operation)) {
+        if (done == -EAGAIN && haft_io_must_not_wait(operation))
+            return done;
+        if (done == -EAGAIN && (turn != 0 || __atomic_load_n(&entry->ended, __ATOMIC_RELAXED)))
+            done = haft_io_attempt_at_end(operation);
+        if (done == -EAGAIN) {
             int code = haft_io_await_edge(runner, entry, operation, 0);
             if (code == 0)
                 continue;
@@ -243,6 +248,8 @@ static HAFT_IO_HOT void happened(haft_io_worker_t *worker, const struct epoll_ev
         __atomic_load_n(&entry->life, __ATOMIC_RELAXED) != (uint32_t)(event->data.u64 >> 32))
         return;
     const uint32_t end = EPOLLERR | EPOLLHUP;
+    if ((event->events & EPOLLRDHUP) != 0)
+        __atomic_store_n(&entry->ended, true, __ATOMIC_RELAXED);
     if ((event->events & (EPOLLPRI | EPOLLRDHUP | end)) != 0)
         set_left(entry, HAFT_IO_MAYBE);
     else if ((event->events & EPOLLIN) != 0 && is_left(worker, entry, HAFT_IO_NONE))

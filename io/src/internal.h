@@ -779,12 +779,15 @@ extern const haft_handler_t *const haft_io_operations;
 /* Of what is ready, but has no call that never waits. (No error number is so large.) */
 enum { HAFT_IO_MAY_WAIT = -4096 };
 /* Makes the system call, which never blocks. -EAGAIN: the operation has to wait; HAFT_IO_MAY_WAIT: the pool is to do it. */
-ssize_t haft_io_attempt(const haft_io_operation_t *operation);
+ssize_t haft_io_attempt(haft_io_operation_t *operation);
+/* The same for what has had -EAGAIN though the socket may have been shut down: where it was, there is an answer for who
+   waits (0; of a listener -EINVAL), which the system does not give to who does not (of datagrams, and Unix listeners). */
+ssize_t haft_io_attempt_at_end(haft_io_operation_t *operation);
 /* Makes the call on a thread of the pool, for a moment. HAFT_IO_MAY_WAIT: in vain, since another has been there before; it
    is to be tried again. */
 ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, const haft_io_operation_t *operation);
 /* Makes the system call and waits for it on this thread. */
-ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation);
+ssize_t haft_io_operate_blocking(haft_io_operation_t *operation);
 /* The clause of haft_io_exchange when so many bytes have been sent. */
 ssize_t haft_io_exchange_rest(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload,
                               size_t sent);
@@ -822,7 +825,7 @@ haft_io_lent_t *haft_io_block_of(const void *bytes);
 void haft_io_free_lent(haft_io_worker_t *worker);
 /* An operation of this kind, by a read with the given function. */
 ssize_t haft_io_read_into_lent(const haft_io_operation_t *operation,
-                               ssize_t (*read)(const haft_io_operation_t *operation));
+                               ssize_t (*read)(haft_io_operation_t *operation));
 /* By the back end's `operate`, where its `read_lent` has no shorter way. */
 ssize_t haft_io_read_lent_generally(haft_io_runner_t *runner, int descriptor, const void **bytes);
 
@@ -983,6 +986,7 @@ struct haft_io_descriptor {
     bool waited_on;      /* some task has, since the number was closed last; any thread reads */
     bool handed_over;    /* by another thread, to be closed; any thread */
     uint8_t left;        /* a haft_io_left, of the worker that alone has registered it */
+    bool ended;          /* an edge has told of the end of what comes */
     uint64_t registered; /* by workers, each with its epoll: a bit for the index */
     void *arrivals;      /* what io_uring gives of it by itself, in a run that is alone; or NULL */
     haft_io_link_t waiters[2];

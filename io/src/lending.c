@@ -92,7 +92,7 @@ HAFT_IO_HOT void haft_io_give_back(const void *bytes) {
 }
 
 ssize_t haft_io_read_into_lent(const haft_io_operation_t *operation,
-                               ssize_t (*read)(const haft_io_operation_t *operation)) {
+                               ssize_t (*read)(haft_io_operation_t *operation)) {
     haft_io_lent_t *block = haft_io_lend_block(haft_io_worker());
     if (block == NULL)
         return -ENOMEM;

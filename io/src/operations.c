@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of a connect: to be tried again later, since nothing tells when. (No error of connect(2).) */
+/* Of a connect, or of a datagram for an address, to a local socket whose queue is full: to be tried again later, since
+   nothing tells when. (No error of connect(2) or sendto(2).) */
 enum { QUEUE_FULL = -ENOSR };
 
 /* ---- The system calls ---- */
@@ -169,11 +170,24 @@ static bool reads_nothing(const haft_io_operation_t *o) {
 }
 
 /* Reads or writes without blocking, whether the descriptor blocks or not. */
-static ssize_t transfer(const haft_io_operation_t *o) {
+static ssize_t transfer(haft_io_operation_t *o) {
     if (HAFT_IO_UNLIKELY(reads_nothing(o)))
         return transfer_plainly(o);
     ssize_t done = transfer_by_socket(o);
     return HAFT_IO_LIKELY(done != -ENOTSOCK) ? done : transfer_by_file(o);
+}
+
+/* What a send says that is not done, if it may wait. One that connects (MSG_FASTOPEN) has begun to, and has sent
+   nothing: it is one that only sends from then on. */
+static ssize_t after_send(haft_io_operation_t *o, int error, const struct sockaddr *address) {
+    if (haft_io_must_not_wait(o))
+        return -error;
+    if (error == EINPROGRESS) {
+        o->flags &= ~MSG_FASTOPEN;
+        return -EAGAIN;
+    }
+    return error == EAGAIN && address != NULL && address->sa_family == AF_UNIX ? QUEUE_FULL
+                                                                               : -error;
 }
 
 static ssize_t transfer_message(const haft_io_operation_t *o, struct msghdr *message,
@@ -208,7 +222,7 @@ static ssize_t transfer_parts(const haft_io_operation_t *o) {
 }
 
 /* Inline: a call less for each operation. */
-static inline __attribute__((always_inline)) ssize_t attempt_once(const haft_io_operation_t *o) {
+static inline __attribute__((always_inline)) ssize_t attempt_once(haft_io_operation_t *o) {
     ssize_t done;
     switch (o->kind) {
     case HAFT_IO_READ:
@@ -220,8 +234,14 @@ static inline __attribute__((always_inline)) ssize_t attempt_once(const haft_io_
     case HAFT_IO_WRITE_PARTS:
         return transfer_parts(o);
     case HAFT_IO_RECEIVE_MESSAGE:
+        return transfer_message(o, o->buffer, false);
     case HAFT_IO_SEND_MESSAGE:
-        return transfer_message(o, o->buffer, o->kind == HAFT_IO_SEND_MESSAGE);
+        done = transfer_message(o, o->buffer, true);
+        return done >= 0
+                   ? done
+                   : after_send(o, (int)-done,
+                                o->buffer != NULL ? ((const struct msghdr *)o->buffer)->msg_name
+                                                  : NULL);
     case HAFT_IO_RECEIVE:
         done = recvfrom(o->descriptor, o->buffer, o->size, o->flags | MSG_DONTWAIT, o->address,
                         o->address_size);
@@ -229,7 +249,7 @@ static inline __attribute__((always_inline)) ssize_t attempt_once(const haft_io_
     case HAFT_IO_SEND:
         done = sendto(o->descriptor, o->buffer, o->size, o->flags | MSG_DONTWAIT | MSG_NOSIGNAL,
                       o->address, o->address != NULL ? *o->address_size : 0);
-        break;
+        return HAFT_IO_LIKELY(done >= 0) ? done : after_send(o, errno, o->address);
     case HAFT_IO_ACCEPT:
     case HAFT_IO_CONNECT:
         return in_steps(o);
@@ -241,7 +261,7 @@ static inline __attribute__((always_inline)) ssize_t attempt_once(const haft_io_
     return done >= 0 ? done : -errno;
 }
 
-ssize_t haft_io_attempt(const haft_io_operation_t *operation) {
+ssize_t haft_io_attempt(haft_io_operation_t *operation) {
     int saved = errno;
     ssize_t done;
     do
@@ -251,12 +271,32 @@ ssize_t haft_io_attempt(const haft_io_operation_t *operation) {
     return done;
 }
 
-static ssize_t attempt_or_wait(const haft_io_operation_t *operation) {
-    ssize_t done = haft_io_attempt(operation);
+/* Whether the end of what comes ends it. */
+static bool ends_with_input(const haft_io_operation_t *o) {
+    const unsigned inward = 1U << HAFT_IO_READ | 1U << HAFT_IO_READ_LENT |
+                            1U << HAFT_IO_READ_PARTS | 1U << HAFT_IO_RECEIVE |
+                            1U << HAFT_IO_RECEIVE_MESSAGE | 1U << HAFT_IO_ACCEPT;
+    return (inward >> o->kind & 1) != 0 && (o->flags & (MSG_ERRQUEUE | MSG_OOB)) == 0;
+}
+
+ssize_t haft_io_attempt_at_end(haft_io_operation_t *operation) {
+    if (!ends_with_input(operation))
+        return -EAGAIN;
+    int saved = errno, ready = poll_now(operation->descriptor, POLLRDHUP, 0);
+    errno = saved;
+    if (ready < 0 || (ready & POLLRDHUP) == 0)
+        return -EAGAIN;
+    ssize_t done = haft_io_attempt(operation); /* what has come before the end */
+    return done != -EAGAIN ? done : operation->kind == HAFT_IO_ACCEPT ? -EINVAL : 0;
+}
+
+static ssize_t attempt_or_wait(haft_io_operation_t *operation,
+                               ssize_t (*attempt)(haft_io_operation_t *operation)) {
+    ssize_t done = attempt(operation);
     return done == HAFT_IO_MAY_WAIT ? operate_plainly(operation) : done;
 }
 
-static ssize_t operate_blocking(const haft_io_operation_t *operation) {
+static ssize_t operate_blocking(haft_io_operation_t *operation) {
     if (operation->kind == HAFT_IO_READ_LENT)
         return haft_io_read_into_lent(operation, haft_io_operate_blocking);
     for (unsigned turn = 0;; turn++) {
@@ -273,8 +313,10 @@ static ssize_t operate_blocking(const haft_io_operation_t *operation) {
             if (done == -ENOTSOCK)
                 done = transfer_parts_plainly(operation);
         } else {
-            done = attempt_or_wait(operation);
+            done = attempt_or_wait(operation, haft_io_attempt);
         }
+        if (done == -EAGAIN && turn != 0)
+            done = attempt_or_wait(operation, haft_io_attempt_at_end);
         if (done == -EAGAIN && !haft_io_must_not_wait(operation))
             done = poll_now(operation->descriptor, haft_io_events_of(operation), -1);
         else if (done != -EINTR)
@@ -284,7 +326,7 @@ static ssize_t operate_blocking(const haft_io_operation_t *operation) {
     }
 }
 
-ssize_t haft_io_operate_blocking(const haft_io_operation_t *operation) {
+ssize_t haft_io_operate_blocking(haft_io_operation_t *operation) {
     int saved = errno;
     ssize_t done = operate_blocking(operation);
     errno = saved;
@@ -702,11 +744,23 @@ ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags) {
     return haft_io_receive_from(socket, buffer, size, flags, NULL, NULL);
 }
 
+/* How long to wait before asking again whether a queue has room. */
+static const int64_t QUEUE_PAUSE = HAFT_IO_MILLISECOND, LONGEST_PAUSE = 16 * HAFT_IO_MILLISECOND;
+
+#define UNTIL_QUEUED(type, operation)                                                              \
+    for (int64_t pause = QUEUE_PAUSE;; pause += pause < LONGEST_PAUSE ? pause : 0) {               \
+        type done = operation;                                                                     \
+        if (HAFT_IO_LIKELY(done != QUEUE_FULL))                                                    \
+            return HAFT_IO_LIKELY(done != -ECANCELED) ? done : (type)haft_io_cancelled();          \
+        int code = haft_io_sleep(pause);                                                           \
+        if (code != 0)                                                                             \
+            return code;                                                                           \
+    }
+
 ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
-                        const struct sockaddr *address, socklen_t address_size) {
-    OR_CANCELLED(ssize_t,
-                 HAFT_PERFORM(haft_io_send, socket, flags, buffer, size, address, address_size));
-}
+                        const struct sockaddr *address, socklen_t address_size){
+    UNTIL_QUEUED(ssize_t,
+                 HAFT_PERFORM(haft_io_send, socket, flags, buffer, size, address, address_size))}
 
 ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags) {
     return haft_io_send_to(socket, buffer, size, flags, NULL, 0);
@@ -729,11 +783,8 @@ ssize_t haft_io_receive_message(int socket, struct msghdr *message, int flags) {
 }
 
 ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags) {
-    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_send_message, socket, flags, message));
+    UNTIL_QUEUED(ssize_t, HAFT_PERFORM(haft_io_send_message, socket, flags, message))
 }
-
-/* How long to wait before asking again when a listener has room, which nothing tells. */
-static const int64_t QUEUE_PAUSE = HAFT_IO_MILLISECOND;
 
 int haft_io_accept(int listener) {
     for (;;) {
@@ -748,16 +799,8 @@ int haft_io_accept(int listener) {
     }
 }
 
-int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size) {
-    for (;;) {
-        int code = HAFT_PERFORM(haft_io_connect, socket, address, address_size);
-        if (HAFT_IO_LIKELY(code != QUEUE_FULL))
-            return code != -ECANCELED ? code : haft_io_cancelled();
-        code = haft_io_sleep(QUEUE_PAUSE);
-        if (code != 0)
-            return code;
-    }
-}
+int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size){
+    UNTIL_QUEUED(int, HAFT_PERFORM(haft_io_connect, socket, address, address_size))}
 
 int64_t haft_io_now(void) {
     return HAFT_PERFORM(haft_io_now);

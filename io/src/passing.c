@@ -87,6 +87,11 @@ static __attribute__((noinline)) ssize_t send_now(int socket, int file, int64_t 
     return sent;
 }
 
+/* What does not block, and has nothing, as sendfile(2) says of it. */
+static bool gives_nothing(int file) {
+    return !haft_io_blocks(file) && poll(&(struct pollfd){file, POLLIN, 0}, 1, 0) == 0;
+}
+
 /* Where the file's own position is to be had and set. */
 static int64_t seek(int file, int64_t by) {
     if (haft_io_is_simulated(file))
@@ -119,7 +124,7 @@ ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
         code = haft_io_use(&use_of_file);
     for (unsigned turn = 0; code == 0;) {
         ssize_t sent = send_now(socket, file, offset, size);
-        if (sent != -EAGAIN && sent != -EINTR)
+        if ((sent != -EAGAIN && sent != -EINTR) || (sent == -EAGAIN && gives_nothing(file)))
             return sent;
         if (sent == -EAGAIN)
             code = await_both(file, socket, turn++);

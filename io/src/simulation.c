@@ -304,7 +304,7 @@ static int memory_of_operation(const haft_io_operation_t *operation, struct iove
 static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
                        const haft_io_operation_t *operation);
 
-static ssize_t attempt_here(const haft_io_operation_t *operation) {
+static ssize_t attempt_here(haft_io_operation_t *operation) {
     haft_io_worker_t *worker = haft_io_worker();
     return attempt(worker, haft_io_object_of(worker->backend_state, operation->descriptor),
                    operation);

@@ -13,7 +13,7 @@
  * In a run that is alone two things are asked for once, and arrive until the kernel is told to stop:
  *
  *   what arrives    | asked for by a task that waits in | until
- *   connections     | haft_io_accept                    | a poll begins, and no task waits for them
+ *   TCP connections | haft_io_accept                    | a poll begins, and no task waits for them
  *   bytes of a TCP  | haft_io_read_lent                 | MOST_AHEAD blocks have come that no task has
  *     connection    |                                   |   asked for; the end, an error
  *   both            |                                   | a poll for the descriptor, or another way to read it,
@@ -250,6 +250,8 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
     }
     for (unsigned turn = 0;;) {
         ssize_t done = haft_io_attempt(operation);
+        if (done == -EAGAIN && turn != 0)
+            done = haft_io_attempt_at_end(operation);
         if (done == -EAGAIN) {
             int ready = haft_io_uring_await(runner, known, operation, turn++);
             if (ready >= 0 || ready == -EINTR)

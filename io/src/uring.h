@@ -81,7 +81,7 @@ typedef struct haft_io_arrivals {
 ssize_t haft_io_uring_read_lent(haft_io_runner_t *runner, int descriptor, const void **bytes);
 /* A connection, or bytes in lent memory: waits for the next. */
 ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-                             const haft_io_operation_t *operation);
+                             haft_io_operation_t *operation);
 /* Before another operation that does not just write: a poll or a read is of what has arrived, if there is something. -EAGAIN: the kernel is to
    be asked, and gives nothing by itself meanwhile. */
 ssize_t haft_io_use_arrivals(haft_io_uring_state_t *state, haft_io_descriptor_t *known,

@@ -69,6 +69,17 @@ static ssize_t by_send_message(cell_t *cell) {
     struct msghdr message = {.msg_iov = &(struct iovec){waits_bytes, 1000}, .msg_iovlen = 1};
     return haft_io_send_message(cell->ours, &message, 0);
 }
+static ssize_t by_send_to(cell_t *cell) {
+    return haft_io_send_to(cell->ours, waits_bytes, 1, 0, (const struct sockaddr *)&cell->address,
+                           cell->address_size);
+}
+static ssize_t by_send_message_to(cell_t *cell) {
+    struct msghdr message = {.msg_name = &cell->address,
+                             .msg_namelen = cell->address_size,
+                             .msg_iov = &(struct iovec){waits_bytes, 1},
+                             .msg_iovlen = 1};
+    return haft_io_send_message(cell->ours, &message, 0);
+}
 static ssize_t by_exchange(cell_t *cell) {
     HAFT_IO_GIVING_BACK const void *bytes = NULL;
     ssize_t done = haft_io_exchange(cell->ours, waits_bytes, 1000, &bytes);
@@ -121,6 +132,8 @@ static const way_t ways[] = {
     {"write_parts", WRITES, 0, by_write_parts},
     {"send", WRITES, IS_SOCKET, by_send},
     {"send_message", WRITES, IS_SOCKET, by_send_message},
+    {"send_to", SENDS_TO, IS_SOCKET, by_send_to},
+    {"send_message to an address", SENDS_TO, IS_SOCKET, by_send_message_to},
     {"exchange", WRITES, NEEDS_STREAM, by_exchange},
     {"send_file", WRITES, NEEDS_STREAM, by_send_file},
     {"splice to", WRITES, NEEDS_STREAM, by_splice_to},
@@ -147,10 +160,131 @@ static void waits_of_what_blocks_sleep_until_their_deadline(void) {
     waits_table(ways, WAYS, true, BY_DEADLINE);
 }
 
+/* ---- What was shut down before ---- */
+
+static void check_runs_with(void *(*main)(void *), void *argument) {
+    CHECK_EQUAL(haft_io_run(main, argument, NULL), 0);
+}
+
+typedef struct ending {
+    int ends[2];
+    ssize_t (*call)(cell_t *cell);
+} ending_t;
+
+static void *read_at_the_end(void *argument) {
+    const ending_t *ending = argument;
+    cell_t cell = {.ours = ending->ends[0]};
+    CHECK_EQUAL(ending->call(&cell), 1);
+    shutdown(ending->ends[0], SHUT_RD);
+    haft_io_sleep(HAFT_IO_MILLISECOND); /* of that nobody is told */
+    CHECK_EQUAL(ending->call(&cell), 0);
+    CHECK_EQUAL(ending->call(&cell), 0);
+    return NULL;
+}
+static void *send_one(void *argument) {
+    const ending_t *ending = argument;
+    CHECK_EQUAL(haft_io_spawn(read_at_the_end, argument), 0);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(haft_io_write(ending->ends[1], "1", 1), 1);
+    return NULL;
+}
+
+static void no_datagram_comes_after_a_socket_was_shut_down(void) {
+    for (size_t w = 0; w < WAYS; w++)
+        for (int family = 0; family < 2 && ways[w].waits == READS && ways[w].call != by_splice_from;
+             family++) {
+            cell_t cell = {.other = -1};
+            (family == 0 ? make_udp : make_unix_datagrams)(&cell);
+            ending_t ending = {{cell.ours, cell.other}, ways[w].call};
+            check_runs_with(send_one, &ending);
+            waits_unmake(&cell);
+        }
+}
+
+static void *accept_at_the_end(void *argument) {
+    const cell_t *cell = argument;
+    CHECK_EQUAL(haft_io_accept(cell->ours), -EINVAL);
+    return NULL;
+}
+
+static void a_listener_that_was_shut_down_accepts_nobody(void) {
+    for (int i = 0; i < 4; i++) {
+        cell_t cell = {.other = -1};
+        (i % 2 == 0 ? make_listening : make_listening_unix)(&cell);
+        waits_set_blocking(cell.ours, i / 2 != 0);
+        shutdown(cell.ours, SHUT_RD);
+        check_runs_with(accept_at_the_end, &cell);
+        waits_unmake(&cell);
+    }
+}
+
+/* ---- A connection that begins with bytes ---- */
+
+static void *send_at_first(void *argument) {
+    cell_t *cell = argument;
+    const struct sockaddr *address = (const struct sockaddr *)&cell->address;
+    char got[8];
+    for (int i = 0; i < 4; i++) {
+        int end = socket(AF_INET, SOCK_STREAM | (i % 2 == 0 ? SOCK_NONBLOCK : 0), 0);
+        struct msghdr message = {.msg_name = &cell->address,
+                                 .msg_namelen = cell->address_size,
+                                 .msg_iov = &(struct iovec){waits_bytes, 5},
+                                 .msg_iovlen = 1};
+        ssize_t sent = i / 2 == 0 ? haft_io_send_to(end, waits_bytes, 5, MSG_FASTOPEN, address,
+                                                    cell->address_size)
+                                  : haft_io_send_message(end, &message, MSG_FASTOPEN);
+        if (sent != -EOPNOTSUPP) { /* the system's setting */
+            CHECK_EQUAL(sent, 5);
+            int connection = haft_io_accept(cell->ours);
+            CHECK_EQUAL(haft_io_receive(connection, got, sizeof got, 0), 5);
+            haft_io_close(connection);
+        }
+        haft_io_close(end);
+    }
+    return NULL;
+}
+
+static void a_send_that_connects_waits_for_the_connection(void) {
+    cell_t cell = {.other = -1};
+    make_listening(&cell);
+    check_runs_with(send_at_first, &cell);
+    send_at_first(&cell);
+    waits_unmake(&cell);
+}
+
+/* ---- To a pipe, from what may have nothing ---- */
+
+static void *send_to_pipes(void *argument) {
+    (void)argument;
+    int from[2], to[2];
+    for (int i = 0; i < 2; i++) {
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | (i == 0 ? SOCK_NONBLOCK : 0), 0, from) == 0);
+        CHECK(pipe2(to, 0) == 0);
+        if (i == 0)
+            CHECK_EQUAL(haft_io_send_file(to[1], from[0], NULL, 10), -EAGAIN);
+        CHECK_EQUAL(write(from[1], "some", 4), 4);
+        CHECK_EQUAL(haft_io_send_file(to[1], from[0], NULL, 10), 4);
+        for (int j = 0; j < 2; j++) {
+            haft_io_close(from[j]);
+            haft_io_close(to[j]);
+        }
+    }
+    return NULL;
+}
+
+static void what_does_not_block_is_not_waited_for_by_send_file(void) {
+    check_runs_with(send_to_pipes, NULL);
+    send_to_pipes(NULL);
+}
+
 int main(void) {
     check_backend();
     RUN(waits_sleep_until_something_comes);
     RUN(waits_sleep_until_they_are_cancelled);
     RUN(waits_of_what_blocks_sleep_until_their_deadline);
+    RUN(no_datagram_comes_after_a_socket_was_shut_down);
+    RUN(a_listener_that_was_shut_down_accepts_nobody);
+    RUN(what_does_not_block_is_not_waited_for_by_send_file);
+    RUN(a_send_that_connects_waits_for_the_connection);
     return check_end();
 }

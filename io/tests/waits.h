@@ -31,7 +31,8 @@ enum {
     POLLS_OTHERS = 1 << 4, /* POLLPRI, or no event */
     ERRORS = 1 << 5,       /* MSG_ERRQUEUE */
     ACCEPTS = 1 << 6,
-    CONNECTS = 1 << 7
+    CONNECTS = 1 << 7,
+    SENDS_TO = 1 << 8 /* an address */
 };
 
 /* What a descriptor is. */
@@ -228,6 +229,22 @@ static inline void make_full_datagrams(cell_t *cell) {
         continue;
 }
 
+/* A receiver that is full, for who is not connected to it: the system does not tell when it has room. */
+static inline void bind_anywhere(cell_t *cell, int socket) {
+    sa_family_t family = AF_UNIX; /* the system chooses a name */
+    CHECK(bind(socket, (const struct sockaddr *)&family, sizeof family) == 0);
+    cell->address_size = sizeof cell->address;
+    CHECK(getsockname(socket, (struct sockaddr *)&cell->address, &cell->address_size) == 0);
+}
+static inline void make_full_receiver(cell_t *cell) {
+    cell->ours = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    cell->other = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    bind_anywhere(cell, cell->other);
+    while (sendto(cell->ours, "1", 1, 0, (const struct sockaddr *)&cell->address,
+                  cell->address_size) == 1)
+        continue;
+}
+
 static inline void make_listening(cell_t *cell) {
     cell->ours = waits_listen(cell, 8);
     cell->other = -1;
@@ -235,11 +252,8 @@ static inline void make_listening(cell_t *cell) {
 static inline void make_listening_unix(cell_t *cell) {
     cell->ours = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     cell->other = -1;
-    sa_family_t family = AF_UNIX; /* the system chooses a name */
-    CHECK(bind(cell->ours, (struct sockaddr *)&family, sizeof family) == 0);
+    bind_anywhere(cell, cell->ours);
     CHECK(listen(cell->ours, 8) == 0);
-    cell->address_size = sizeof cell->address;
-    CHECK(getsockname(cell->ours, (struct sockaddr *)&cell->address, &cell->address_size) == 0);
 }
 
 /* The listener's queue is full, so nothing answers. */
@@ -349,6 +363,9 @@ static inline void close_other(cell_t *cell) {
     close(cell->other);
     cell->other = -1;
 }
+static inline void shut_down(cell_t *cell) {
+    shutdown(cell->ours, SHUT_RD);
+}
 static inline void connect_to(cell_t *cell) {
     cell->other = waits_connect(cell);
 }
@@ -408,9 +425,16 @@ static const state_t waits_states[] = {
     {"a UDP socket, nothing comes", READS | POLLS_IN, make_udp, send_byte, IS_SOCKET},
     {"a UDP socket, its error queue is not empty", READS, make_stamped_datagrams, send_byte,
      IS_SOCKET},
+    {"a UDP socket, shut down later", READS | POLLS_IN, make_udp, shut_down, IS_SOCKET},
+    {"a Unix datagram socket, shut down later", READS | POLLS_IN, make_unix_datagrams, shut_down,
+     IS_SOCKET},
     {"a Unix datagram socket, nothing comes", READS | POLLS_IN, make_unix_datagrams, send_byte,
      IS_SOCKET},
     {"a Unix datagram socket, full", WRITES | POLLS_OUT, make_full_datagrams, take_all, IS_SOCKET},
+    {"a Unix datagram socket, its receiver is full", SENDS_TO, make_full_receiver, take_all,
+     IS_SOCKET},
+    {"a TCP listener, shut down later", ACCEPTS | POLLS_IN, make_listening, shut_down, TCP},
+    {"a Unix listener, shut down later", ACCEPTS | POLLS_IN, make_listening_unix, shut_down, UNIX},
     {"a TCP listener", ACCEPTS | POLLS_IN | POLLS_OTHERS, make_listening, NULL, TCP},
     {"a TCP listener, somebody comes", ACCEPTS | POLLS_IN, make_listening, connect_to, TCP},
     {"a Unix listener, somebody comes", ACCEPTS | POLLS_IN, make_listening_unix, connect_to, UNIX},
@@ -480,6 +504,21 @@ static bool waits_has_ended(const waits_run_t *run) {
     return true;
 }
 
+static void waits_check(const cell_t *cell) {
+    if (cell->state->end == NULL)
+        return;
+    const char *wrong = !cell->ended ? "does not end" : "has a wrong result";
+    bool holds = cell->ended;
+    if (holds && cell->state->end == shut_down)
+        holds = cell->way->waits == READS     ? cell->result == 0
+                : cell->way->waits == ACCEPTS ? cell->result == -EINVAL
+                                              : cell->result > 0;
+    if (!holds)
+        fprintf(stderr, "%s of %s %s: %zd\n", cell->way->name, cell->state->name, wrong,
+                cell->result);
+    CHECK(holds);
+}
+
 /* Measures, and then ends the waits. */
 static void *waits_watch(void *argument) {
     waits_run_t *run = argument;
@@ -504,11 +543,7 @@ static void *waits_watch(void *argument) {
                     take_all(&run->cells[j]); /* what has come since: a write of all of it */
         }
         for (size_t i = 0; i < run->count; i++)
-            if (run->cells[i].state->end != NULL && !run->cells[i].ended) {
-                fprintf(stderr, "%s of %s does not end\n", run->cells[i].way->name,
-                        run->cells[i].state->name);
-                CHECK(run->cells[i].ended);
-            }
+            waits_check(&run->cells[i]);
     }
     if (run->ending != BY_DEADLINE)
         haft_io_cancel(run->scope);

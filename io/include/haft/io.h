@@ -507,8 +507,9 @@ ssize_t haft_io_write_parts(int descriptor, const struct iovec *parts, size_t co
  * Moves bytes without copying them through the program: up to `size` from a file, from `*offset` on, to a
  * socket, as sendfile(2); and between a pipe and any other descriptor, as splice(2). `offset` may be NULL:
  * the file's own position. How many; 0 at the end. A connection that is broken sends SIGPIPE, as those
- * calls do. While a task waits here, whoever closes either descriptor ends its wait with -EBADF. In a
- * simulation haft_io_send_file copies; haft_io_splice is not for the ends of one.
+ * calls do. While a task waits here, whoever closes either descriptor ends its wait with -EBADF. -EAGAIN:
+ * haft_io_send_file is to send to a pipe from what does not block, and has nothing now. In a simulation
+ * haft_io_send_file copies; haft_io_splice is not for the ends of one.
  */
 ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size);
 ssize_t haft_io_splice(int from, int to, size_t size);
