@@ -785,7 +785,7 @@ ssize_t haft_io_attempt(haft_io_operation_t *operation);
 ssize_t haft_io_attempt_at_end(haft_io_operation_t *operation);
 /* Makes the call on a thread of the pool, for a moment. HAFT_IO_MAY_WAIT: in vain, since another has been there before; it
    is to be tried again. */
-ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, const haft_io_operation_t *operation);
+ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *operation);
 /* Makes the system call and waits for it on this thread. */
 ssize_t haft_io_operate_blocking(haft_io_operation_t *operation);
 /* The clause of haft_io_exchange when so many bytes have been sent. */

@@ -55,7 +55,7 @@ static ssize_t transfer_by_socket(const haft_io_operation_t *o) {
     return done >= 0 ? done : -errno;
 }
 
-static ssize_t transfer_plainly(const haft_io_operation_t *o) {
+static ssize_t transfer_plainly(haft_io_operation_t *o) {
     ssize_t done = o->kind == HAFT_IO_READ ? read(o->descriptor, o->buffer, o->size)
                                            : write(o->descriptor, o->buffer, o->size);
     return done >= 0 ? done : -errno;
@@ -88,7 +88,7 @@ static int connect_plainly(const haft_io_operation_t *o) {
 }
 
 /* Waits as the descriptor does. */
-static ssize_t operate_plainly(const haft_io_operation_t *o) {
+static ssize_t operate_plainly(haft_io_operation_t *o) {
     switch (o->kind) {
     case HAFT_IO_READ:
     case HAFT_IO_WRITE:
@@ -123,7 +123,7 @@ static int is_ready(const haft_io_operation_t *o) {
 }
 
 /* What no flag keeps from waiting. By more than one system call with the number: it is no other file's in between. */
-static ssize_t in_steps(const haft_io_operation_t *o) {
+static ssize_t in_steps(haft_io_operation_t *o) {
     HAFT_IO_USING haft_io_use_t use = {.descriptor = o->descriptor};
     int code = haft_io_use(&use);
     if (code != 0)
@@ -143,7 +143,7 @@ static bool writes_through(const haft_io_operation_t *o) {
 }
 
 /* Of what is no socket; in a function of its own, for the sake of the frames of those that are. */
-static __attribute__((noinline)) ssize_t transfer_by_file(const haft_io_operation_t *o) {
+static __attribute__((noinline)) ssize_t transfer_by_file(haft_io_operation_t *o) {
     struct iovec part = {o->buffer, o->size};
     if (writes_through(o))
         return in_steps(o);
@@ -205,7 +205,7 @@ static ssize_t transfer_parts_by_socket(const haft_io_operation_t *o) {
     return transfer_message(o, &message, o->kind == HAFT_IO_WRITE_PARTS);
 }
 
-static ssize_t transfer_parts(const haft_io_operation_t *o) {
+static ssize_t transfer_parts(haft_io_operation_t *o) {
     if (HAFT_IO_UNLIKELY(reads_nothing(o)))
         return transfer_parts_plainly(o);
     ssize_t done = transfer_parts_by_socket(o);
@@ -336,7 +336,7 @@ ssize_t haft_io_operate_blocking(haft_io_operation_t *operation) {
 /* ---- In the pool ---- */
 
 typedef struct in_pool {
-    const haft_io_operation_t *operation;
+    haft_io_operation_t *operation;
     ssize_t done;
 } in_pool_t;
 
@@ -354,7 +354,7 @@ static void call_in_pool(void *argument) {
         haft_io_call_briefly(call_plainly, call);
 }
 
-ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, const haft_io_operation_t *operation) {
+ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     in_pool_t call = {operation, 0};
     int code = haft_io_begin_use(runner->worker, operation->descriptor);
     if (code != 0)

@@ -170,10 +170,10 @@ static int poll_entries(haft_io_runner_t *runner, const selection_t *s, int64_t 
 /* One signal, unless another thread was faster (-EAGAIN). */
 static int read_signal(int descriptor) {
     struct signalfd_siginfo information;
-    const haft_io_operation_t operation = {.kind = HAFT_IO_READ,
-                                           .descriptor = descriptor,
-                                           .buffer = &information,
-                                           .size = sizeof information};
+    haft_io_operation_t operation = {.kind = HAFT_IO_READ,
+                                     .descriptor = descriptor,
+                                     .buffer = &information,
+                                     .size = sizeof information};
     ssize_t got = haft_io_attempt(&operation);
     return got < 0 ? (int)got : (int)information.ssi_signo;
 }

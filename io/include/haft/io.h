@@ -381,6 +381,9 @@ void haft_io_deadline_end(haft_io_deadline_t *deadline);
  * Two tasks of a run that read one stream at once, or write to it, would each get parts: the second call
  * returns -EBUSY, where it would wait. All are streams here but sockets of datagrams or packets; an eventfd is one.
  * Several tasks may accept from one socket.
+ *
+ * A read returns what there is: a low-water mark (SO_RCVLOWAT) is one for haft_io_wait_for and haft_io_poll, after which
+ * a read finds so much.
  */
 ssize_t haft_io_read(int descriptor, void *buffer, size_t size);
 ssize_t haft_io_write(int descriptor, const void *buffer, size_t size);

@@ -68,6 +68,7 @@
     X(sendto)                                                                                      \
     X(sendmsg)                                                                                     \
     X(sendmmsg)                                                                                    \
+    X(setsockopt)                                                                                  \
     X(accept)                                                                                      \
     X(accept4)                                                                                     \
     X(connect)                                                                                     \

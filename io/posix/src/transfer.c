@@ -201,10 +201,40 @@ static bool goes_on(const transfer_t *t) {
     return t->outward ? haft_io_blocks(t->descriptor) : nature_of(t->descriptor) == FILE_ON_DISK;
 }
 
+/* Some socket of the process has had a low-water mark set. */
+static bool low_water;
+
+static short events_now(int descriptor, short events) {
+    struct pollfd entry = {descriptor, events, 0};
+    return SYSTEM(poll)(&entry, 1, 0) > 0 ? entry.revents : 0;
+}
+
+/* A call that may wait leaves what there is below the mark, which only poll heeds. (Not where it asks for less.) */
+static bool is_below_mark(const transfer_t *t) {
+    if (!__atomic_load_n(&low_water, __ATOMIC_RELAXED) || t->simulated || t->outward)
+        return false;
+    int mark = haft_io_socket_option(t->descriptor, SO_RCVLOWAT);
+    return mark > 1 && (size_t)mark <= size_of(t->parts, t->count) &&
+           haft_io_blocks(t->descriptor) && events_now(t->descriptor, POLLIN) == 0;
+}
+
+HAFT_POSIX_EXPORT int setsockopt(int socket, int level, int option, const void *value,
+                                 socklen_t size) {
+    if (level == SOL_SOCKET && option == SO_RCVLOWAT)
+        __atomic_store_n(&low_water, true, __ATOMIC_RELAXED);
+    return SYSTEM(setsockopt)(socket, level, option, value, size);
+}
+
+/* A datagram's for the address of a Unix socket: nothing tells when that has room. */
+static bool goes_to_a_queue(const transfer_t *t) {
+    const struct sockaddr *address = t->message != NULL ? t->message->msg_name : NULL;
+    return t->outward && address != NULL && address->sa_family == AF_UNIX;
+}
+
 /* The waits of a call: when the socket's limit ends, which is that of them all, or 0 before the first; and how many
    have been in vain since something was done. */
 typedef struct waits {
-    int64_t deadline;
+    int64_t deadline, pause;
     unsigned turn;
 } waits_t;
 
@@ -214,6 +244,9 @@ static int wait_for_more(const transfer_t *t, waits_t *waits) {
     if (waits->deadline == 0)
         waits->deadline =
             haft_posix_socket_deadline(t->descriptor, t->outward ? SO_SNDTIMEO : SO_RCVTIMEO);
+    if (goes_to_a_queue(t))
+        return HAFT_PERFORM(haft_io_now) < waits->deadline ? haft_posix_pause(&waits->pause)
+                                                           : -EAGAIN;
     return haft_posix_wait(t->descriptor, t->outward ? POLLOUT : POLLIN, waits->deadline,
                            waits->turn++);
 }
@@ -272,13 +305,28 @@ static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, waits_t wa
     return (ssize_t)done;
 }
 
+/* A send that connects (MSG_FASTOPEN), and may wait, has begun to, and sent nothing: from then on it only sends. A socket
+   for datagrams that was shut down says so to who waits alone. */
+static ssize_t attempt_or_end(transfer_t *t, unsigned turn) {
+    ssize_t done = is_below_mark(t) ? -EAGAIN : attempt(t);
+    if (done == -EINPROGRESS && haft_io_blocks(t->descriptor)) {
+        t->flags &= ~MSG_FASTOPEN;
+        return -EAGAIN;
+    }
+    if (done != -EAGAIN || turn == 0 || t->outward || (t->flags & MSG_OOB) != 0 ||
+        (events_now(t->descriptor, POLLRDHUP) & POLLRDHUP) == 0)
+        return done;
+    done = attempt(t); /* what has come before */
+    return done == -EAGAIN ? 0 : done;
+}
+
 static ssize_t transfer(transfer_t t) {
     int before = haft_posix_error();
     size_t size = size_of(t.parts, t.count);
     haft_posix_take_turns(t.descriptor);
-    waits_t waits = {0, 0};
+    waits_t waits = {0};
     ssize_t done;
-    while ((done = attempt(&t)) == -EAGAIN) {
+    while ((done = attempt_or_end(&t, waits.turn)) == -EAGAIN) {
         int code = wait_for_more(&t, &waits);
         if (code != 0) {
             done = code;

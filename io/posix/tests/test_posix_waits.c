@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* Of the C library's calls on tasks: a wait takes no processor time, whatever the state of the descriptor, and ends when
+   it should. (The table of io/tests/test_waits_sleep.c.) */
+#include "../../tests/waits.h"
+
+#include <haft/posix.h>
+
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+
+static char into[4096];
+
+static size_t size_of(const cell_t *cell) {
+    return cell->state->kind == IS_NUMBER ? 8 : 4096;
+}
+static const void *bytes_of(const cell_t *cell) {
+    static const uint64_t one = 1;
+    return cell->state->kind == IS_NUMBER ? (const void *)&one : waits_bytes;
+}
+static ssize_t result_of(ssize_t done) {
+    return done >= 0 ? done : -errno;
+}
+
+#define WAY(name, ...)                                                                             \
+    static ssize_t name(cell_t *cell) {                                                            \
+        return result_of(__VA_ARGS__);                                                             \
+    }
+WAY(by_read, read(cell->ours, into, sizeof into))
+WAY(by_readv, readv(cell->ours, &(struct iovec){into, sizeof into}, 1))
+WAY(by_recv, recv(cell->ours, into, sizeof into, 0))
+WAY(by_recvfrom, recvfrom(cell->ours, into, sizeof into, 0, (struct sockaddr *)&cell->address,
+                          &(socklen_t){sizeof cell->address}))
+WAY(by_recvmsg,
+    recvmsg(cell->ours,
+            &(struct msghdr){.msg_iov = &(struct iovec){into, sizeof into}, .msg_iovlen = 1}, 0))
+WAY(by_write, write(cell->ours, bytes_of(cell), size_of(cell)))
+WAY(by_writev,
+    writev(cell->ours, &(struct iovec){(void *)(uintptr_t)bytes_of(cell), size_of(cell)}, 1))
+WAY(by_send, send(cell->ours, waits_bytes, 1000, 0))
+WAY(by_sendmsg,
+    sendmsg(cell->ours,
+            &(struct msghdr){.msg_iov = &(struct iovec){waits_bytes, 1000}, .msg_iovlen = 1}, 0))
+WAY(by_sendto, sendto(cell->ours, waits_bytes, 1, 0, (const struct sockaddr *)&cell->address,
+                      cell->address_size))
+WAY(by_connect, connect(cell->ours, (const struct sockaddr *)&cell->address, cell->address_size))
+WAY(by_poll_in, poll(&(struct pollfd){cell->ours, POLLIN, 0}, 1, -1))
+WAY(by_poll_out, poll(&(struct pollfd){cell->ours, POLLOUT, 0}, 1, -1))
+WAY(by_poll_urgent, poll(&(struct pollfd){cell->ours, POLLPRI, 0}, 1, -1))
+WAY(by_poll_nothing, poll(&(struct pollfd){cell->ours, 0, 0}, 1, -1))
+
+static ssize_t by_sendfile(cell_t *cell) {
+    int file = waits_keep(cell, check_file_with("what is sent"));
+    return result_of(sendfile(cell->ours, file, &(off_t){0}, 12));
+}
+static ssize_t by_accept(cell_t *cell) {
+    ssize_t connection = result_of(accept(cell->ours, NULL, NULL));
+    return connection >= 0 ? waits_keep(cell, (int)connection) : connection;
+}
+/* With both ends of the pipe blocking: else the call would not wait. */
+static ssize_t splice_with_pipe(cell_t *cell, bool outward) {
+    int ends[2];
+    waits_pipe(cell, ends, outward);
+    waits_set_blocking(ends[!outward], true);
+    return result_of(outward ? splice(ends[0], NULL, cell->ours, NULL, 4096, 0)
+                             : splice(cell->ours, NULL, ends[1], NULL, 4096, 0));
+}
+static ssize_t by_splice_from(cell_t *cell) {
+    return splice_with_pipe(cell, false);
+}
+static ssize_t by_splice_to(cell_t *cell) {
+    return splice_with_pipe(cell, true);
+}
+static ssize_t by_epoll(cell_t *cell) {
+    int epoll = waits_keep(cell, epoll_create1(EPOLL_CLOEXEC));
+    struct epoll_event event = {.events = EPOLLIN};
+    epoll_ctl(epoll, EPOLL_CTL_ADD, cell->ours, &event);
+    return result_of(epoll_wait(epoll, &event, 1, -1));
+}
+
+static const way_t ways[] = {
+    {"read", READS, 0, by_read},
+    {"readv", READS, 0, by_readv},
+    {"recv", READS, IS_SOCKET, by_recv},
+    {"recvfrom", READS, IS_SOCKET, by_recvfrom},
+    {"recvmsg", READS, IS_SOCKET, by_recvmsg},
+    {"splice from", READS, IS_STREAM, by_splice_from},
+    {"write", WRITES, 0, by_write},
+    {"writev", WRITES, 0, by_writev},
+    {"send", WRITES, IS_SOCKET, by_send},
+    {"sendmsg", WRITES, IS_SOCKET, by_sendmsg},
+    {"sendto", SENDS_TO, IS_SOCKET, by_sendto},
+    {"sendfile", WRITES, IS_STREAM, by_sendfile},
+    {"splice to", WRITES, IS_STREAM, by_splice_to},
+    {"accept", ACCEPTS, IS_SOCKET, by_accept},
+    {"connect", CONNECTS, IS_SOCKET, by_connect},
+    {"poll(POLLIN)", POLLS_IN, 0, by_poll_in},
+    {"epoll_wait(EPOLLIN)", POLLS_IN, 0, by_epoll},
+    {"poll(POLLOUT)", POLLS_OUT, 0, by_poll_out},
+    {"poll(POLLPRI)", POLLS_OTHERS, 0, by_poll_urgent},
+    {"poll(0)", POLLS_OTHERS, 0, by_poll_nothing},
+};
+enum { WAYS = sizeof ways / sizeof ways[0] };
+
+static void calls_sleep_until_something_comes(void) {
+    waits_table(ways, WAYS, true, BY_EVENT);
+}
+static void calls_sleep_until_they_are_cancelled(void) {
+    waits_table(ways, WAYS, true, BY_CANCEL);
+}
+
+/* ---- Odd ends ---- */
+
+static void connect_both(int ends[2]) {
+    cell_t cell = {.other = -1};
+    make_tcp(&cell);
+    ends[0] = cell.ours;
+    ends[1] = cell.other;
+    waits_set_blocking(ends[0], true);
+}
+
+static void *send_the_rest(void *argument) {
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(send(*(int *)argument, "45678", 5, 0), 5);
+    return NULL;
+}
+
+BODY(receive_eight) {
+    ssize_t (*const calls[])(cell_t *) = {by_read, by_readv, by_recv, by_recvfrom, by_recvmsg};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        int ends[2], least = 8;
+        connect_both(ends);
+        cell_t cell = {.ours = ends[0]};
+        CHECK_EQUAL(setsockopt(ends[0], SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least), 0);
+        CHECK_EQUAL(send(ends[1], "123", 3, 0), 3);
+        CHECK_EQUAL(haft_io_spawn(send_the_rest, &ends[1]), 0);
+        CHECK_EQUAL(calls[i](&cell), 8);
+        CHECK_EQUAL(send(ends[1], "123", 3, 0), 3);
+        CHECK_EQUAL(recv(ends[0], into, 2, 0), 2);
+        close(ends[0]);
+        close(ends[1]);
+    }
+    return NULL;
+}
+
+static void a_call_that_may_wait_heeds_the_low_water_mark(void) {
+    CHECK_RUNS(receive_eight);
+}
+
+BODY(send_at_first) {
+    cell_t cell = {.other = -1};
+    make_listening(&cell);
+    int end = socket(AF_INET, SOCK_STREAM, 0);
+    ssize_t sent = result_of(sendto(end, "first", 5, MSG_FASTOPEN,
+                                    (const struct sockaddr *)&cell.address, cell.address_size));
+    if (sent != -EOPNOTSUPP) { /* the system's setting */
+        CHECK_EQUAL(sent, 5);
+        int connection = accept(cell.ours, NULL, NULL);
+        CHECK_EQUAL(recv(connection, into, sizeof into, 0), 5);
+        close(connection);
+    }
+    close(end);
+    waits_unmake(&cell);
+    return NULL;
+}
+
+static void a_send_that_connects_waits_for_the_connection(void) {
+    CHECK_RUNS(send_at_first);
+}
+
+BODY(send_nothing) {
+    int ends[2], file = check_file_with("");
+    CHECK(pipe(ends) == 0);
+    CHECK_EQUAL(result_of(sendfile(ends[1], -1, NULL, 0)), -EBADF);
+    CHECK_EQUAL(result_of(sendfile(-1, file, NULL, 0)), -EBADF);
+    CHECK_EQUAL(result_of(sendfile(ends[1], file, &(off_t){0}, 0)), 0);
+    close(ends[0]);
+    close(ends[1]);
+    close(file);
+    return NULL;
+}
+
+static void a_sendfile_of_nothing_looks_at_its_descriptors(void) {
+    CHECK_RUNS(send_nothing);
+}
+
+int main(void) {
+    check_backend();
+    RUN(calls_sleep_until_something_comes);
+    RUN(calls_sleep_until_they_are_cancelled);
+    RUN(a_call_that_may_wait_heeds_the_low_water_mark);
+    RUN(a_send_that_connects_waits_for_the_connection);
+    RUN(a_sendfile_of_nothing_looks_at_its_descriptors);
+    return check_end();
+}
