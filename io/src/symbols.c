@@ -146,9 +146,9 @@ static bool begins_with(const char *text, const char *beginning) {
 /* Names of functions that are not static. The last ones are between io.hpp and what it calls, and __morestack is the first
    frame of a fiber. */
 static bool is_own_name(const char *name) {
-    static const char *const beginnings[] = {"haft_",          "hafti_",        "_ZN4haft",
-                                             "_ZNK4haft",      "_ZSt8__invoke", "_ZSt6invoke",
-                                             "_ZSt13__invoke", "__morestack"};
+    static const char *const beginnings[] = {"haft",          "_ZN4haft",    "_ZNK4haft",
+                                             "_ZSt8__invoke", "_ZSt6invoke", "_ZSt13__invoke",
+                                             "__morestack"};
     for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
         if (begins_with(name, beginnings[i]))
             return true;
