@@ -3,15 +3,17 @@
  * The work that libhaft-io and its peers (go/, tokio/, asio/) are compared by. Each has a program with
  * these arguments, which prints the nanoseconds that one of `count` took:
  *
- *     work spawn|yield|channel|skynet|chameneos|mutex|timers|cancel THREADS COUNT [moves]
+ *     work spawn|yield|channel|apart|skynet|chameneos|mutex|timers|cancel THREADS COUNT [moves]
  *     work nothing THREADS COUNT            sleeps once for `count` ms; prints the wake-ups that this took
  *     work echo THREADS DESCRIPTOR          serves a listening socket until it is killed (echo.c), with
- *                                           buffers of as many bytes as BUFFER in the environment says
+ *                                           buffers of as many bytes as BUFFER in the environment says, beside
+ *                                           as many tasks as COMPUTING says, which compute for a
+ *                                           millisecond and yield, for ever
  *
  * With DENSE in the environment tasks have small stacks, as those of timers always have.
  *
  * spawn: tasks that do nothing, spawned by the hundred and joined. yield: two tasks, by turns. channel: two
- * tasks and two channels of capacity 1, there and back. skynet: a tree of tasks, each the parent of ten,
+ * tasks and two channels of capacity 1, there and back. apart: the same, kept on two threads. skynet: a tree of tasks, each the parent of ten,
  * with `count` leaves. chameneos: ten tasks ask a broker for a partner, over a channel that all share, and get
  * it over one of their own; `count` meetings. mutex: a thousand tasks lock it; every tenth holder yields. timers: a task each,
  * that sleeps up to half a second; every second one is cancelled. cancel: tasks that sleep for ever, by the
@@ -21,12 +23,13 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-static int64_t operations;
+static int64_t operations, measured_apart;
 
 static void *do_nothing(void *argument) {
     return argument;
@@ -73,6 +76,29 @@ static void *channel(void *unused) {
     }
     haft_io_channel_close(there);
     haft_io_join(other, NULL);
+    return unused;
+}
+
+/* The other task is taken by another thread while this one holds its own. */
+static int answers;
+static void *answer_elsewhere(void *unused) {
+    __atomic_store_n(&answers, true, __ATOMIC_RELEASE);
+    return answer(unused);
+}
+static void *apart(void *unused) {
+    there = haft_io_channel_new(sizeof(int), 1);
+    back = haft_io_channel_new(sizeof(int), 1);
+    haft_io_spawn(answer_elsewhere, NULL);
+    while (!__atomic_load_n(&answers, __ATOMIC_ACQUIRE))
+        sched_yield();
+    int64_t begin = haft_io_now();
+    int ball = 1;
+    for (int64_t i = 0; i < operations; i++) {
+        haft_io_channel_send(there, &ball);
+        haft_io_channel_receive(back, &ball);
+    }
+    measured_apart = haft_io_now() - begin;
+    haft_io_channel_close(there);
     return unused;
 }
 
@@ -181,7 +207,6 @@ static void *chameneos(void *unused) {
     return unused;
 }
 
-static int64_t measured_apart;
 static void *sleep_for_ever(void *unused) {
     haft_io_sleep_until(HAFT_IO_FOREVER - 1);
     return unused;
@@ -223,7 +248,18 @@ static void *echo(void *argument) {
             break;
     return NULL;
 }
+static void *compute(void *unused) {
+    for (;;) {
+        for (int64_t end = haft_io_now() + HAFT_IO_MILLISECOND; haft_io_now() < end;)
+            continue;
+        haft_io_yield();
+    }
+    return unused;
+}
 static void *serve(void *unused) {
+    const char *computing = getenv("COMPUTING");
+    for (int i = computing != NULL ? atoi(computing) : 0; i > 0; i--)
+        haft_io_spawn(compute, NULL);
     if (getenv("BUFFER") != NULL)
         buffer_size = strtoul(getenv("BUFFER"), NULL, 10);
     for (int connection; (connection = haft_io_accept((int)operations)) >= 0;) {
@@ -244,10 +280,10 @@ int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void *(*work)(void *);
-    } works[] = {{"spawn", spawn},    {"yield", yield},         {"channel", channel},
-                 {"skynet", skynet},  {"mutex", contest},       {"timers", timers},
-                 {"echo", serve},     {"chameneos", chameneos}, {"cancel", cancel},
-                 {"nothing", nothing}};
+    } works[] = {{"spawn", spawn},   {"yield", yield},    {"channel", channel},
+                 {"apart", apart},   {"skynet", skynet},  {"mutex", contest},
+                 {"timers", timers}, {"echo", serve},     {"chameneos", chameneos},
+                 {"cancel", cancel}, {"nothing", nothing}};
     bool moves = count == 5 && strcmp(arguments[4], "moves") == 0;
     operations = count == 4 || moves ? atoll(arguments[3]) : 0;
     for (size_t i = 0; i < sizeof works / sizeof works[0] && operations > 0; i++)

@@ -402,7 +402,7 @@ void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message,
 
 /* ---- The scheduler (scheduler.c) ---- */
 
-enum { HAFT_IO_TASKS_BETWEEN_POLLS = 64 }; /* so that neither I/O nor timers starve */
+enum { HAFT_IO_TASKS_BETWEEN_POLLS = 64 }; /* at most, so that neither I/O nor timers starve */
 
 /* One set of operations that wait: epoll, io_uring, simulated. */
 typedef struct haft_io_backend {
@@ -465,10 +465,9 @@ struct haft_io_worker {
     bool favours;        /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */
     unsigned operations; /* of the running task's turn, by their weight */
-    unsigned resumed;    /* tasks since the last poll; any thread reads */
-    unsigned
-        between_polls; /* so many tasks of `ready` may go on without a look at anything else; 0: none */
-    unsigned index; /* in the crew */
+    unsigned resumed;    /* tasks; queues take turns by it; any thread reads */
+    unsigned look_at;    /* when so many were resumed the loop looks at more than `ready` */
+    unsigned index;      /* in the crew */
     /* A line ends. */
     haft_io_crew_t *crew;
     const haft_io_backend_t *backend;
@@ -484,16 +483,20 @@ struct haft_io_worker {
     haft_io_task_t *inbox; /* tasks readied by other threads, last first; any thread */
     int sleeping;          /* in a poll that may block; any thread */
     int posting;           /* threads that put something into the inbox right now */
-    int64_t clock;    /* when it polled last; while it has no timer, some milliseconds before */
-    bool forked;      /* this is a child of the process that it was made in */
-    bool times_polls; /* for counters.polling */
+    int64_t clock;      /* when it polled last; while it has no timer, some milliseconds before */
+    bool forked;        /* this is a child of the process that it was made in */
+    bool times_polls;   /* for counters.polling */
+    unsigned polled_at; /* `resumed` at the last poll */
+    unsigned unlooked;  /* so many are resumed before the first look; in a simulation 0 */
     haft_io_timers_t timers;                 /* the first words of which belong to the line */
     haft_io_counters_t counters;             /* any thread reads */
     haft_io_lent_t *lent[HAFT_IO_MOST_KEPT]; /* that its next reads may have */
     unsigned put_off;  /* closes that are left to who uses the descriptor; in a run that is alone */
     unsigned searches; /* so often it looks for work before it sleeps */
     int64_t slept_at;  /* when it slept last */
-    int epoll, waker;  /* or -1: see epoll.c, waker.c */
+    unsigned unsearched,
+        unsearched_next; /* so often it sleeps without a search, now and the next time */
+    int epoll, waker;    /* or -1: see epoll.c, waker.c */
     haft_io_runner_t *idle;
     unsigned idle_count;
     unsigned free_count; /* counted in a shared run only */

@@ -371,14 +371,19 @@ ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *o
 
 /* ---- Scheduled ---- */
 
-static bool may_go_on(haft_io_worker_t *worker) {
+/* What is sent takes time by its size. (What is received may be less than was asked for.) */
+static bool may_go_on(haft_io_worker_t *worker, size_t sent) {
+    enum { HALF_KIBIBYTE_BITS = 9, MOST = 64 };
+    size_t halves = sent >> HALF_KIBIBYTE_BITS;
     HAFT_IO_COUNT(worker->counters.operations);
-    return haft_io_is_in_turn(worker, HAFT_IO_OF_SYSTEM) ||
+    return haft_io_is_in_turn(worker,
+                              HAFT_IO_OF_SYSTEM + (unsigned)(halves < MOST ? halves : MOST)) ||
            haft_io_goes_on_after_others(HAFT_IO_CANCELLABLE);
 }
 
 static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    if (!may_go_on(runner->worker))
+    bool sends = operation->kind == HAFT_IO_WRITE || operation->kind == HAFT_IO_SEND;
+    if (!may_go_on(runner->worker, sends ? operation->size : 0))
         return -ECANCELED;
     if (HAFT_IO_UNLIKELY(!runner->worker->plain))
         return haft_io_operate_counted(runner, operation);
@@ -426,16 +431,17 @@ static HAFT_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_re
     const haft_io_backend_t *backend = runner->worker->backend;
     if (HAFT_IO_UNLIKELY(backend->read_lent == NULL || !runner->worker->plain))
         return general_read_lent(runner, p);
-    return may_go_on(runner->worker) ? backend->read_lent(runner, p->descriptor, p->bytes)
-                                     : -ECANCELED;
+    return may_go_on(runner->worker, 0) ? backend->read_lent(runner, p->descriptor, p->bytes)
+                                        : -ECANCELED;
 }
 static HAFT_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
     haft_io_runner_t *runner = state;
     const haft_io_backend_t *backend = runner->worker->backend;
     if (HAFT_IO_UNLIKELY(backend->write == NULL || !runner->worker->plain))
         return general_write(runner, p);
-    return may_go_on(runner->worker) ? backend->write(runner, p->descriptor, p->buffer, p->size)
-                                     : -ECANCELED;
+    return may_go_on(runner->worker, p->size)
+               ? backend->write(runner, p->descriptor, p->buffer, p->size)
+               : -ECANCELED;
 }
 
 static int clause_accept(void *state, HAFT_PAYLOAD(haft_io_accept) * p) {
@@ -480,7 +486,7 @@ static HAFT_IO_HOT ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exc
     const haft_io_backend_t *backend = runner->worker->backend;
     if (HAFT_IO_UNLIKELY(backend->exchange == NULL || !runner->worker->plain))
         return haft_io_exchange_rest(runner, p, 0);
-    return may_go_on(runner->worker) ? backend->exchange(runner, p) : -ECANCELED;
+    return may_go_on(runner->worker, p->size) ? backend->exchange(runner, p) : -ECANCELED;
 }
 
 static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
@@ -491,7 +497,7 @@ static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
 static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
     haft_io_runner_t *runner = state;
     /* A change after the caller's try finds it waiting: nobody goes on before. */
-    if (p->turn == 0 && !may_go_on(runner->worker))
+    if (p->turn == 0 && !may_go_on(runner->worker, 0))
         return -ECANCELED;
     if (p->entries == NULL && p->count != 0) /* the system says why it cannot be */
         return haft_io_poll_blocking(NULL, p->count, 0);

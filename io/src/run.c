@@ -34,9 +34,10 @@ static haft_io_worker_t *worker_new(haft_io_crew_t *crew, unsigned index, bool s
     worker->shared = shared;
     worker->plain = !shared;
     worker->searches = 4;
+    worker->unsearched_next = 256;
     worker->dives_to = -1;
     worker->epoll = worker->waker = -1;
-    worker->between_polls = HAFT_IO_TASKS_BETWEEN_POLLS;
+    worker->unlooked = HAFT_IO_TASKS_BETWEEN_POLLS;
     worker->times_polls = crew->times_polls;
     haft_io_ring(&worker->ready);
     haft_io_ring(&worker->polled);
@@ -206,7 +207,7 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
     first->thread = pthread_self();
     first->simulated = simulated;
     if (simulated != NULL)
-        first->between_polls = 0;
+        first->unlooked = 0;
     haft_io_scope_options_t options_of_root = {.name = "main",
                                                .moves = options != NULL && options->moves};
     haft_io_scope_start(&crew->root, first, NULL, &options_of_root, options_of_root.moves);

@@ -194,13 +194,16 @@ static HAFT_IO_COLD haft_io_task_t *dequeue_at_random(haft_io_worker_t *worker) 
     return dequeue(worker);
 }
 
+static inline bool is_to_look(const haft_io_worker_t *worker) {
+    return (int)(worker->resumed - worker->look_at) >= 0;
+}
+
 static bool fits_any_runner(const haft_io_task_t *task) {
     return task->runner == NULL && task->stack == 0;
 }
 
 haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
-    if (worker->resumed >= HAFT_IO_TASKS_BETWEEN_POLLS || worker->simulated != NULL ||
-        polled_turn(worker))
+    if (is_to_look(worker) || polled_turn(worker)) /* as always in a simulation */
         return NULL;
     haft_io_task_t *task = first_ready(worker);
     if (HAFT_IO_LIKELY(task != NULL)) {
@@ -534,16 +537,47 @@ int64_t haft_io_worker_now(const haft_io_worker_t *worker) {
     return worker->simulated != NULL ? worker->simulated->now : haft_io_clock();
 }
 
-/* To some milliseconds, if nothing waits for a time: that takes less, and tells since when somebody waits. */
+/* To some milliseconds, if nothing waits for the back end or a time: that takes less, and tells since when somebody
+   waits. */
 static int64_t roughly_now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
     return (int64_t)time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
 }
 
+/* Whether a poll that comes late keeps anybody waiting. */
+static bool is_awaited(const haft_io_worker_t *worker) {
+    return worker->waiting != 0 || worker->timers.count != 0 || worker->shared;
+}
+
 HAFT_IO_HOT void haft_io_set_clock(haft_io_worker_t *worker) {
-    bool roughly = worker->timers.count == 0 && !worker->times_polls && worker->simulated == NULL;
+    bool roughly = !is_awaited(worker) && !worker->times_polls && worker->simulated == NULL;
     worker->clock = roughly ? roughly_now() : haft_io_worker_now(worker);
+}
+
+/*
+ * The back end is asked again when PERIOD has passed. To read the clock takes as long as to resume a task that does
+ * little: so it is read when as many tasks have gone on as did in that time of late, and not at all where nobody waits.
+ */
+static const int64_t PERIOD = 50 * HAFT_IO_MICROSECOND;
+enum { UNLOOKED_AFTER_SLEEP = 8 };
+
+/* In `spent` so many tasks have gone on as since the last poll. */
+static bool has_passed(haft_io_worker_t *worker, int64_t spent) {
+    unsigned resumed = worker->resumed - worker->polled_at;
+    bool passed = spent >= PERIOD;
+    unsigned most = passed ? (unsigned)(resumed * PERIOD / spent) : resumed * 2;
+    worker->unlooked = most < 1                             ? 1
+                       : most > HAFT_IO_TASKS_BETWEEN_POLLS ? HAFT_IO_TASKS_BETWEEN_POLLS
+                                                            : most;
+    worker->look_at = worker->polled_at + worker->unlooked;
+    return passed;
+}
+
+static HAFT_IO_HOT __attribute__((noinline)) bool poll_is_due_by_time(haft_io_worker_t *worker) {
+    if (worker->simulated != NULL)
+        return false;
+    return has_passed(worker, is_awaited(worker) ? haft_io_clock() - worker->clock : 0);
 }
 
 /* How long a poll may take; negative: for ever. */
@@ -583,7 +617,14 @@ static HAFT_IO_HOT void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
         worker->backend->poll(worker, 0);
     }
     take_mail(worker);
+    int64_t polled_before = worker->clock;
     haft_io_set_clock(worker);
+    if (HAFT_IO_LIKELY(worker->simulated == NULL)) {
+        if (may_sleep)
+            worker->unlooked = UNLOOKED_AFTER_SLEEP;
+        else if (is_awaited(worker) && worker->resumed != worker->polled_at)
+            has_passed(worker, worker->clock - polled_before);
+    }
     if (HAFT_IO_UNLIKELY(worker->times_polls))
         __atomic_fetch_add(&worker->counters.polling, (uint64_t)(worker->clock - began),
                            __ATOMIC_RELAXED);
@@ -591,22 +632,27 @@ static HAFT_IO_HOT void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
         haft_io_timers_advance(&worker->timers, worker->clock);
     worker->woken = &worker->ready;
     HAFT_IO_COUNT(worker->rounds);
-    __atomic_store_n(&worker->resumed, 0, __ATOMIC_RELAXED);
+    worker->polled_at = worker->resumed;
+    worker->look_at = worker->resumed + worker->unlooked;
     if (HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->dump_asked, __ATOMIC_RELAXED)))
         haft_io_dump_as_asked(worker->crew);
     if (HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->handed_over, __ATOMIC_RELAXED) != 0))
         haft_io_take_handed_over(worker->crew);
 }
 
-static bool poll_is_due(const haft_io_worker_t *worker) {
-    return HAFT_IO_UNLIKELY(worker->resumed >= HAFT_IO_TASKS_BETWEEN_POLLS) &&
-           (worker->resumed >= POLLED_BETWEEN_POLLS || haft_io_ring_empty(&worker->polled));
+static inline bool poll_is_due(haft_io_worker_t *worker) {
+    if (HAFT_IO_LIKELY(!is_to_look(worker)))
+        return false;
+    unsigned resumed = worker->resumed - worker->polled_at;
+    if (!haft_io_ring_empty(&worker->polled))
+        return resumed >= POLLED_BETWEEN_POLLS;
+    return resumed >= HAFT_IO_TASKS_BETWEEN_POLLS || poll_is_due_by_time(worker);
 }
 
 /* Mostly all that is ready is in one queue. NULL: look properly. */
 static inline haft_io_task_t *dequeue_plainly(haft_io_worker_t *worker) {
     haft_io_link_t *first = worker->ready.next;
-    if (HAFT_IO_UNLIKELY(worker->resumed >= worker->between_polls || first == &worker->ready ||
+    if (HAFT_IO_UNLIKELY(is_to_look(worker) || first == &worker->ready ||
                          !haft_io_ring_empty(&worker->polled)))
         return NULL;
     haft_io_task_t *task = HAFT_IO_OWNER(first, haft_io_task_t, queued);

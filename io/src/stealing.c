@@ -8,7 +8,9 @@
  *
  * A thread that finds nothing to do searches for a while, then sleeps in its back end (parking.h). It is
  * woken for mail, by what it waits for there, or to search. It searches for longer when that has paid lately:
- * something was found, or it was woken by another thread as soon as it slept.
+ * something was found, or it was woken by another thread as soon as it slept. Where others want its processor,
+ * who searches uses up its share of that, and is not given it when there is work: so a thread that
+ * was interrupted for long while it searched goes to sleep at once for the next so many times.
  *
  * It takes longer to bring a task to another thread than to run a short one, and tasks that talk to each other
  * do so sooner on one thread. So a thread steals what has waited for some looks, while its worker did next to
@@ -37,6 +39,8 @@ enum {
     OVERFLOW_TURN = 16,      /* every so many tasks the overflow comes first */
     OVERFLOW_AT_FIRST = 256, /* its size */
     LOOKS_BETWEEN_YIELDS = 4,
+    LEAST_UNSEARCHED = 256, /* sleeps without a search, after one that was interrupted */
+    MOST_UNSEARCHED = 8192,
     FEW_STEPS = 2, /* of a worker from one look at its queue to the next, which is a microsecond */
     LEAST_LOOKS = 16, /* at a task, before it is stolen from a worker that takes so few steps */
     MOST_LOOKS = 32   /* before it is stolen from any */
@@ -289,19 +293,37 @@ static bool pause_for_mail(const haft_io_worker_t *worker) {
     return false;
 }
 
+/* Longer than some looks take, and shorter than what the system gives another process at a time. */
+static const int64_t INTERRUPTED = 100 * HAFT_IO_MICROSECOND;
+
+/* Gives way to who has the work, and may be waiting for this processor. */
+static HAFT_IO_COLD void give_way(haft_io_worker_t *worker, int64_t *since) {
+    sched_yield();
+    int64_t now = haft_io_clock();
+    if (now - *since > INTERRUPTED) {
+        worker->unsearched = worker->unsearched_next;
+        if (worker->unsearched_next < MOST_UNSEARCHED)
+            worker->unsearched_next *= 2;
+    }
+    *since = now;
+}
+
 haft_io_task_t *haft_io_search(haft_io_worker_t *worker) {
     if (!worker->searching) {
         worker->searching = true;
         haft_io_parking_search(&worker->crew->parking);
     }
+    int64_t since = worker->unsearched == 0 ? haft_io_clock() : 0;
     for (unsigned i = 0; i < worker->searches; i++) {
         haft_io_task_t *task = look_everywhere(worker);
+        if (task == NULL && worker->unsearched != 0)
+            break;
         if (task != NULL || pause_for_mail(worker)) {
             worker->searches = MOST_SEARCHES;
             return task;
         }
         if (i % LOOKS_BETWEEN_YIELDS == LOOKS_BETWEEN_YIELDS - 1)
-            sched_yield(); /* Who has the work may be waiting for this processor. */
+            give_way(worker, &since);
     }
     if (anything_offered(worker->crew)) /* which has not waited for long enough yet */
         worker->searches = MOST_SEARCHES;
@@ -326,6 +348,10 @@ bool haft_io_falls_asleep(haft_io_worker_t *worker) {
 
 void haft_io_rises(haft_io_worker_t *worker) {
     bool was_roused = __atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_RELAXED) == 0;
+    if (worker->unsearched != 0)
+        worker->unsearched--;
+    else
+        worker->unsearched_next = LEAST_UNSEARCHED; /* Nothing has interrupted the last search. */
     if (was_roused && haft_io_clock() - worker->slept_at < SHORT_SLEEP)
         worker->searches = MOST_SEARCHES;
     worker->searching = haft_io_parking_rise(&worker->crew->parking, worker->index);

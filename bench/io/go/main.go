@@ -55,6 +55,30 @@ func channel(count int) {
 	<-back
 }
 
+// The two keep threads of the system of their own.
+func apart(count int) {
+	there, back := make(chan int, 1), make(chan int, 1)
+	ready := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(ready)
+		for ball := range there {
+			back <- ball
+		}
+		close(back)
+	}()
+	runtime.LockOSThread()
+	<-ready
+	begin := time.Now()
+	for i := 0; i < count; i++ {
+		there <- i
+		<-back
+	}
+	measuredApart = time.Since(begin).Nanoseconds()
+	close(there)
+	<-back
+}
+
 func sum(result chan<- int, first, size int) {
 	if size == 1 {
 		result <- first
@@ -210,7 +234,19 @@ func nothing(count int) {
 	measuredApart = (switches() - before) * int64(count)
 }
 
+func compute() {
+	for {
+		for begin := time.Now(); time.Since(begin) < time.Millisecond; {
+		}
+		runtime.Gosched()
+	}
+}
+
 func echo(descriptor int) {
+	computing, _ := strconv.Atoi(os.Getenv("COMPUTING"))
+	for i := 0; i < computing; i++ {
+		go compute()
+	}
 	size := 16384
 	if text := os.Getenv("BUFFER"); text != "" {
 		size, _ = strconv.Atoi(text)
@@ -241,7 +277,7 @@ func echo(descriptor int) {
 }
 
 func main() {
-	works := map[string]func(int){"spawn": spawn, "yield": yield, "channel": channel, "skynet": skynet,
+	works := map[string]func(int){"spawn": spawn, "yield": yield, "channel": channel, "apart": apart, "skynet": skynet,
 		"mutex": contest, "timers": timers, "echo": echo, "chameneos": chameneos,
 		"cancel": cancel, "nothing": nothing}
 	threads, _ := strconv.Atoi(os.Args[2])

@@ -53,6 +53,35 @@ async fn channel(count: u64) {
     other.await.unwrap();
 }
 
+/// The two are on runtimes of a thread each.
+async fn apart(count: u64) {
+    let (there, mut at_there) = mpsc::channel(1);
+    let (back, mut at_back) = mpsc::channel(1);
+    let other = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            back.send(0).await.unwrap();
+            while let Some(ball) = at_there.recv().await {
+                back.send(ball).await.unwrap();
+            }
+        });
+    });
+    let play = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            at_back.recv().await.unwrap();
+            let begin = Instant::now();
+            for ball in 0..count {
+                there.send(ball).await.unwrap();
+                at_back.recv().await.unwrap();
+            }
+            MEASURED_APART.store(begin.elapsed().as_nanos() as u64, Relaxed);
+        });
+    };
+    std::thread::spawn(play).join().unwrap();
+    other.join().unwrap();
+}
+
 fn sum(first: u64, size: u64) -> Pin<Box<dyn Future<Output = u64> + Send>> {
     Box::pin(async move {
         if size == 1 {
@@ -176,7 +205,19 @@ async fn nothing(count: u64) {
     MEASURED_APART.store((switches() - before) * count, Relaxed);
 }
 
+async fn compute() {
+    loop {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(1) {}
+        yield_now().await;
+    }
+}
+
 async fn echo(descriptor: u64) {
+    let computing = std::env::var("COMPUTING").map_or(0, |text| text.parse().unwrap());
+    for _ in 0..computing {
+        spawn(compute());
+    }
     let size = std::env::var("BUFFER").map_or(16384, |text| text.parse().unwrap());
     let listener = unsafe { std::net::TcpListener::from_raw_fd(descriptor as i32) };
     listener.set_nonblocking(true).unwrap();
@@ -218,6 +259,7 @@ fn main() {
             "chameneos" => Box::pin(chameneos(count)),
             "cancel" => Box::pin(cancel(count)),
             "nothing" => Box::pin(nothing(count)),
+            "apart" => Box::pin(apart(count)),
             "echo" => Box::pin(echo(count)),
             _ => panic!("no such work"),
         };
