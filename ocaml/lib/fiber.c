@@ -271,6 +271,9 @@ static ocaml_fiber_t *take_new(size_t size) {
     if (taking == NULL)
         return NULL;
     set_taken(taken + 1);
+    /* What is suspended on most of them is to become images. */
+    if (haft_ocaml_many_stacks() && taken % few_stacks == 0)
+        caml_request_minor_gc();
     ocaml_fiber_t *fiber = ocaml_of(taking);
     taking->argument = NULL;
     fiber->young = NULL;

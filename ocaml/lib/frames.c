@@ -26,7 +26,9 @@ frames_t haft_ocaml_frames(const ocaml_fiber_t *fiber) {
 frame_descr *haft_ocaml_next_frame(frames_t *frames, char **sp, bool *border) {
     if (frames->sp == frames->end)
         return NULL;
-    frame_descr *frame = descriptor(frames->pc);
+    frame_descr *frame = frames->last;
+    if (frame == NULL || frame->retaddr != frames->pc)
+        frame = descriptor(frames->pc);
     while (frame->frame_size == 0xffff) {
         struct caml_context *next = Callback_link(frames->sp);
         *border = true;
@@ -38,6 +40,7 @@ frame_descr *haft_ocaml_next_frame(frames_t *frames, char **sp, bool *border) {
         frames->registers = next->gc_regs;
         frame = descriptor(frames->pc);
     }
+    frames->last = frame;
     *sp = frames->sp;
     frames->sp += frame->frame_size & 0xfffc;
     frames->pc = Saved_return_address(frames->sp);

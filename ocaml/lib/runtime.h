@@ -155,6 +155,7 @@ typedef struct frames {
     value *registers; /* where the chunk was interrupted: what they held */
     const char *end;  /* where the last chunk of stack ends, or what its link leads to begins */
     struct caml_context *link; /* of the last chunk that was passed */
+    frame_descr *last;         /* of the last frame: in a recursion that of the next one, too */
 } frames_t;
 /* Those on a fiber's stack from `sp` on: an exception pointer, a return address, frames. */
 frames_t haft_ocaml_frames_from(const ocaml_fiber_t *fiber, const char *sp);

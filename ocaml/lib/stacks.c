@@ -9,11 +9,12 @@
  * the innermost one in the continuation. No word of an image but the next image outwards and its
  * live slots is a value to the collector:
  *
- *   | words | outer image | shots | live ... | tops ... | words of the stack ... | handler |
+ *   | words | outer image | shots | live ... | tops ... | again ... | words of the stack ... | handler |
  *
  * `live` tells, a bit each, which words refer to blocks, and stand for themselves; any other word w
  * is written as 2w + 1, its top bit in `tops`. (More blocks, with less in each, cost the collector
- * more.) A stack is restored onto any fiber: the only addresses of stack on it are the links
+ * more.) Of a large stack, `again` tells which other words are the same as the last but one: they are left
+ * out. That is most of what a recursion leaves, return addresses and padding. A stack is restored onto any fiber: the only addresses of stack on it are the links
  * between traps, in place of which an image has the distance below the fiber. Continuations can
  * share an image; it counts how often it may still be restored.
  *
@@ -26,8 +27,10 @@
 #include <string.h>
 
 enum {
-    LARGEST_IMAGE = 256, /* words of stack, when it is not a clone that needs it */
-    WORD_BITS = 62       /* that a word of bits holds: it is an OCaml integer, and positive */
+    LARGEST_IMAGE = 256,           /* words of stack, when it is not a clone that needs it */
+    LARGEST_OF_MANY = 1024 * 1024, /* while there are many stacks */
+    LEAST_AGAIN = 64,              /* words of a stack of which repetitions are left out */
+    WORD_BITS = 62 /* that a word of bits holds: it is an OCaml integer, and positive */
 };
 
 /* The fields of an image; the last one is the handler. */
@@ -98,9 +101,16 @@ HAFTI_INLINE size_t groups_for(size_t words) {
     return (words + WORD_BITS - 1) / WORD_BITS;
 }
 
-/* The fields of an image of so many words of stack. */
+HAFTI_INLINE size_t groups_of_again(size_t words) {
+    return words < LEAST_AGAIN ? 0 : groups_for(words);
+}
+/* The field with the first word of a stack of so many. */
+HAFTI_INLINE size_t image_begin(size_t words) {
+    return IMAGE_LIVE + 2 * groups_for(words) + groups_of_again(words);
+}
+/* The fields of an image of so many words of stack, at most. */
 HAFTI_INLINE size_t image_fields(size_t words) {
-    return IMAGE_LIVE + 2 * groups_for(words) + words + 1;
+    return image_begin(words) + words + 1;
 }
 
 /* Which words of the stacks that are looked at are live slots with blocks, in groups of WORD_BITS;
@@ -184,10 +194,53 @@ HAFTI_INLINE value either(uintnat choice, value if_1, value if_0) {
     return if_0 ^ ((if_0 ^ if_1) & -(value)(choice & 1));
 }
 
+/* The words of the stack that an image is made of, and which of them it leaves out. */
+static uintnat *image_words, *image_again;
+static size_t image_room;
+
+/* In place of the first word, whatever it is, and of the links between traps: distances. */
+static void copy_words(const part_t *part, size_t words) {
+    if (words > image_room) {
+        image_room = words < 1024 ? 1024 : 2 * words;
+        image_words = realloc(image_words, image_room * sizeof *image_words);
+        image_again = realloc(image_again, groups_for(image_room) * sizeof *image_again);
+        if (image_words == NULL || image_again == NULL)
+            caml_fatal_error("haft: no memory to put a continuation away");
+    }
+    memcpy(image_words, part->stack, words * sizeof *image_words);
+    const value *trap = part->trap;
+    for (uintnat *link = image_words;; trap = (const value *)*trap) {
+        *link = (uintnat)part->fiber - (uintnat)trap;
+        if (trap == base_trap(part->fiber))
+            break;
+        link = &image_words[trap - part->stack];
+    }
+}
+
+/* Returns how many words are left out. */
+static size_t find_again(size_t words, const uintnat *lives) {
+    size_t found = 0;
+    for (size_t group = 0; group < groups_of_again(words); group++) {
+        uintnat bits = 0;
+        size_t first = group * WORD_BITS, end = first + WORD_BITS;
+        for (size_t i = first < 2 ? 2 : first; i < words && i < end; i++) {
+            size_t before = i - 2;
+            bool is_live = (lives[group] >> (i - first) & 1) != 0 ||
+                           (lives[before / WORD_BITS] >> before % WORD_BITS & 1) != 0;
+            bits |= (uintnat)(!is_live && image_words[i] == image_words[before]) << (i - first);
+        }
+        image_again[group] = bits;
+        found += (size_t)__builtin_popcountll(bits);
+    }
+    return found;
+}
+
 /* Of one fiber, given its live words. */
 static value make_part(const part_t *part, const uintnat *lives, bool young) {
-    size_t words = words_of(part), groups = groups_for(words);
-    size_t tops = IMAGE_LIVE + groups, at = tops + groups, fields = image_fields(words);
+    size_t words = words_of(part), groups = groups_for(words), repeated = groups_of_again(words);
+    size_t tops = IMAGE_LIVE + groups, at = image_begin(words);
+    copy_words(part, words);
+    size_t fields = image_fields(words) - find_again(words, lives);
     value image = young ? caml_alloc_small(fields, 0) : caml_alloc_shr_no_track_noexc(fields, 0);
     if (image == 0)
         return 0;
@@ -195,27 +248,23 @@ static value make_part(const part_t *part, const uintnat *lives, bool young) {
     Field(image, IMAGE_OUTER) = Val_unit;
     Field(image, IMAGE_SHOTS) = Val_int(1);
     for (size_t group = 0; group < groups; group++) {
-        uintnat top_bits = 0;
-        for (size_t i = group * WORD_BITS, bit = 0; i < words && bit < WORD_BITS; i++, bit++)
+        uintnat top_bits = 0, left_out = group < repeated ? image_again[group] : 0;
+        for (size_t i = group * WORD_BITS, bit = 0; i < words && bit < WORD_BITS; i++, bit++) {
+            if (left_out >> bit & 1)
+                continue;
             if (lives[group] >> bit & 1) {
-                store(image, at + i, part->stack[i]);
+                store(image, at++, (value)image_words[i]);
             } else {
-                top_bits |= ((uintnat)part->stack[i] >> 63) << bit;
-                Field(image, at + i) = as_integer((uintnat)part->stack[i]);
+                top_bits |= (image_words[i] >> 63) << bit;
+                Field(image, at++) = as_integer(image_words[i]);
             }
+        }
         Field(image, IMAGE_LIVE + group) = as_integer(lives[group]);
         Field(image, tops + group) = as_integer(top_bits);
+        if (group < repeated)
+            Field(image, tops + groups + group) = as_integer(left_out);
     }
-    /* In place of the first word, whatever it was, and of the links: distances. */
-    Field(image, tops) &= ~(value)2;
-    const value *trap = part->trap;
-    for (value *link = &Field(image, at);; trap = (const value *)*trap) {
-        *link = as_integer((uintnat)part->fiber - (uintnat)trap);
-        if (trap == base_trap(part->fiber))
-            break;
-        link = &Field(image, at + (size_t)(trap - part->stack));
-    }
-    store(image, at + words, part->fiber->handler);
+    store(image, at, part->fiber->handler);
     return image;
 }
 
@@ -254,16 +303,22 @@ static value make_image(const ocaml_fiber_t *fiber, bool young) {
 /* Onto the stack of a fiber. Returns where it begins. */
 static char *write_stack(value image, ocaml_fiber_t *fiber) {
     size_t words = (size_t)Long_val(Field(image, IMAGE_WORDS)), groups = groups_for(words);
-    size_t tops = IMAGE_LIVE + groups, at = tops + groups;
+    size_t tops = IMAGE_LIVE + groups, at = image_begin(words), repeated = groups_of_again(words);
     value *base = base_trap(fiber), *stack = base - words;
     for (size_t group = 0; group < groups; group++) {
         uintnat lives = (uintnat)Field(image, IMAGE_LIVE + group) >> 1;
         uintnat top_bits = (uintnat)Field(image, tops + group) >> 1;
+        uintnat left_out = group < repeated ? (uintnat)Field(image, tops + groups + group) >> 1 : 0;
         for (size_t i = group * WORD_BITS; i < words && i < (group + 1) * WORD_BITS; i++) {
-            value word = Field(image, at + i);
-            stack[i] = either(lives, word, (value)((uintnat)word >> 1 | top_bits << 63));
+            if (HAFTI_UNLIKELY(left_out & 1)) {
+                stack[i] = stack[i - 2];
+            } else {
+                value word = Field(image, at++);
+                stack[i] = either(lives, word, (value)((uintnat)word >> 1 | top_bits << 63));
+            }
             lives >>= 1;
             top_bits >>= 1;
+            left_out >>= 1;
         }
     }
     for (value *link = stack; link != base; link = (value *)*link)
@@ -429,7 +484,8 @@ static void replace_by_image(value continuation, ocaml_fiber_t *fiber, value ima
 }
 
 void haft_ocaml_settle(value continuation, ocaml_fiber_t *fiber) {
-    bool movable = find_live(fiber, LARGEST_IMAGE);
+    size_t most = haft_ocaml_many_stacks() ? LARGEST_OF_MANY : LARGEST_IMAGE;
+    bool movable = find_live(fiber, most);
     value block = movable ? make_image(fiber, false) : make_keeper(fiber);
     if (block == 0)
         caml_fatal_error("haft: no memory for a continuation");
