@@ -42,14 +42,6 @@ else()
   message(FATAL_ERROR "Haft runs on x86-64 and AArch64 Linux, not on ${CMAKE_SYSTEM_PROCESSOR}")
 endif()
 
-# What code that uses the library is compiled with, by pkg-config and by the targets of CMake: a C function on a fiber is
-# unwound like a C++ one, and a large frame is probed, so that it does not step over the guard of a stack.
-set(HAFT_USERS_FLAGS -fexceptions -fstack-clash-protection)
-# (The clang of Debian 12 has no probes there, and warns that it ignores the option.)
-if(HAFT_ARCH STREQUAL "aarch64")
-  list(APPEND HAFT_USERS_FLAGS -Wno-unused-command-line-argument)
-endif()
-
 # The name by which a test says, in NOT_IN, that it does not run in this configuration.
 set(HAFT_CONFIGURATION native)
 if(HAFT_SANITIZE MATCHES "address|thread")

@@ -120,7 +120,8 @@ static default_handler_t *const no_default[MAX_EFFECTS] = {ALL(UNHANDLED_ENTRY)}
       NULL,                                                                                        \
       {&seff_effects[n].effect, (haft_function_t *)unhandled_##n, HAFT_CLAUSE_TAIL, SEFF_SHAPE},   \
       0,                                                                                           \
-      false}},
+      false,                                                                                       \
+      0}},
 seff_effect_t seff_effects[MAX_EFFECTS] = {ALL(EFFECT)};
 
 /* Stands for whatever a coroutine's `left_by` says. */
@@ -175,7 +176,7 @@ static effects_t *make_set(effect_set mask) {
     if (set == NULL)
         fail(HAFT_ERROR_NO_MEMORY, NULL, "No memory for a set of effects.");
     set->mask = mask;
-    set->handles = (haft_handles_t){(uint32_t)count, 0, HAFTI_SET_FIXED, set->clauses};
+    set->handles = (haft_handles_t){(uint32_t)count, 0, HAFTI_SET_UNNUMBERED, set->clauses};
     for (size_t i = 0; mask != 0; mask &= mask - 1, i++)
         set->clauses[i] = (haft_clause_t){&seff_effects[__builtin_ctzll(mask)].effect, NULL,
                                           HAFT_CLAUSE_REQUEST, SEFF_SHAPE};

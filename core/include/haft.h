@@ -316,7 +316,7 @@ HAFTI_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, haft_reply_t reply,
                                         const haft_handles_t *handles) {
     hafti_here_t here = hafti_here();
     if (HAFTI_LIKELY(hafti_resumes_hot(here, fiber, handles) &&
-                     hafti_is_reply_to(fiber->scope.awaits, reply.to)))
+                     hafti_is_reply_to(fiber->awaits, reply.to)))
         return hafti_resume_known(here, fiber, reply.word);
     return hafti_resume_checked(fiber, reply, handles);
 }
@@ -459,7 +459,7 @@ HAFTI_API HAFTI_COLD haft_answer_t hafti_tail_resume_slow(haft_resumption_t k, h
 __attribute__((warn_unused_result)) HAFTI_INLINE haft_answer_t
 haft_tail_resume(haft_resumption_t k, haft_reply_t reply) {
     if (HAFTI_UNLIKELY(k.fiber == (haft_fiber_t *)0 || k.fiber->scope.shot != k.shot ||
-                       !hafti_is_reply_to(k.fiber->scope.awaits, reply.to) ||
+                       !hafti_is_reply_to(k.fiber->awaits, reply.to) ||
                        (reply.to & HAFTI_AWAITS_MUCH) != 0))
         return hafti_tail_resume_slow(k, reply);
     k.fiber->scope.shot = k.shot + 1;

@@ -32,7 +32,7 @@ uint64_t haft_claim_foreign(hafti_thread_t *thread, haft_fiber_t *fiber) {
     uint64_t owner = __atomic_exchange_n(&fiber->owner, mark, __ATOMIC_SEQ_CST);
     if (owner != 0 && !haft_drawn_on(owner, thread))
         haft_thread_barrier();
-    if (__atomic_exchange_n(&fiber->gate, HAFTI_GATE_CLOSED, __ATOMIC_SEQ_CST) ==
+    if (__atomic_exchange_n(&fiber->context.gate, HAFTI_GATE_CLOSED, __ATOMIC_SEQ_CST) ==
             HAFTI_GATE_CLOSED ||
         __atomic_load_n(&fiber->owner, __ATOMIC_SEQ_CST) != mark)
         hafti_resume_raced(fiber);
@@ -46,6 +46,7 @@ uint64_t haft_claim(hafti_thread_t *thread, haft_fiber_t *fiber, haft_error_code
 
 void haft_fiber_detach(haft_fiber_t *fiber) {
     haft_check_given(fiber, "haft_fiber_detach", "fiber");
+    haft_check_own(fiber, "detached");
     hafti_thread_t *thread = haft_thread_ready();
     haft_release(thread, fiber,
                  haft_claim_here(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "detached"));
@@ -53,6 +54,7 @@ void haft_fiber_detach(haft_fiber_t *fiber) {
 
 void haft_handles_changed(haft_fiber_t *fiber) {
     haft_check_given(fiber, "haft_handles_changed", "fiber");
+    haft_check_own(fiber, "given other effects to handle");
     hafti_thread_t *thread = haft_thread_ready();
     uint64_t owner =
         haft_claim_here(thread, fiber, HAFT_ERROR_NOT_RESUMABLE, "given other effects to handle");

@@ -13,13 +13,13 @@ uint64_t haft_claim_foreign(hafti_thread_t *thread, haft_fiber_t *fiber);
 /* haft_claim. */
 HAFTI_INLINE uint64_t haft_claim_here(hafti_thread_t *thread, haft_fiber_t *fiber,
                                       haft_error_code_t code, const char *what) {
-    uint64_t gate = __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED);
+    uint64_t gate = __atomic_load_n(&fiber->context.gate, __ATOMIC_RELAXED);
     if (gate == HAFTI_GATE_CLOSED)
         haft_not_resumable(fiber, code, what);
     uint64_t serial = haft_scope_serial(thread, thread->current);
     if (__atomic_load_n(&fiber->owner, __ATOMIC_RELAXED) == serial) {
         /* As on the hot path: see haft/inner/hot.h. */
-        __atomic_store_n(&fiber->gate, HAFTI_GATE_CLOSED, __ATOMIC_RELAXED);
+        __atomic_store_n(&fiber->context.gate, HAFTI_GATE_CLOSED, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         if (__atomic_load_n(&fiber->owner, __ATOMIC_RELAXED) != serial)
             hafti_resume_raced(fiber);
@@ -42,7 +42,7 @@ HAFTI_INLINE void haft_set_owner(hafti_thread_t *thread, haft_fiber_t *fiber, ui
 /* Makes the fiber anybody's: nobody can be on its hot path. */
 HAFTI_INLINE void haft_release(hafti_thread_t *thread, haft_fiber_t *fiber, uint64_t owner) {
     haft_set_owner(thread, fiber, owner, 0);
-    __atomic_store_n(&fiber->gate, HAFTI_GATE_OPEN, __ATOMIC_RELEASE);
+    __atomic_store_n(&fiber->context.gate, HAFTI_GATE_OPEN, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -14,12 +14,14 @@ HAFTI_INLINE void haft_wind_up(haft_fiber_t *fiber, void *(*function)(void *), v
     __asm__("fnstcw %0" : "=m"(control));
     fiber->context.control = control;
 #else
-    __asm__ volatile("mrs %0, fpcr" : "=r"(fiber->context.control));
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    fiber->context.control = (uint32_t)control;
 #endif
     fiber->function = function;
     fiber->argument = argument;
     fiber->result = NULL;
-    fiber->scope.awaits = HAFTI_AWAITS_NOTHING;
+    fiber->awaits = HAFTI_AWAITS_NOTHING;
     fiber->state = HAFT_FIBER_NEW;
     fiber->scope.handles = NULL;
     fiber->set = HAFTI_SET_NONE;
@@ -27,7 +29,8 @@ HAFTI_INLINE void haft_wind_up(haft_fiber_t *fiber, void *(*function)(void *), v
     fiber->top = &fiber->scope;
     fiber->within = NULL;
     bool ordinary = fiber->kind == HAFT_KIND_POOL && !haft_resume_slowly;
-    __atomic_store_n(&fiber->gate, ordinary ? HAFTI_GATE_NEW : HAFTI_GATE_SLOW, __ATOMIC_RELEASE);
+    __atomic_store_n(&fiber->context.gate, ordinary ? HAFTI_GATE_NEW : HAFTI_GATE_SLOW,
+                     __ATOMIC_RELEASE);
 }
 
 /* What all fibers have when they are made; `kind` is there. */
@@ -42,6 +45,10 @@ HAFTI_INLINE void haft_furnish(haft_fiber_t *fiber, const char *name) {
     fiber->language = NULL;
     fiber->cleanups = 1;
     fiber->checked = fiber->kind == HAFT_KIND_FIXED || fiber->kind == HAFT_KIND_UNGUARDED;
+    size_t room = (size_t)((char *)fiber - fiber->low);
+    fiber->resumer.room =
+        room < HAFTI_ROOM_MOST ? (uint32_t)room & HAFTI_ROOM_MOST : HAFTI_ROOM_MOST;
+    fiber->resumer.room |= fiber->checked ? HAFTI_ROOM_LOOK : 0;
 }
 
 #endif

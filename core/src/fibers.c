@@ -194,7 +194,7 @@ static void remove_inside(const char *low, const char *high) {
     for (place_t *inner; (inner = after(low)) != NULL && inner->low < high;) {
         if (intact(inner)) {
             inner->fiber->state = HAFT_FIBER_DROPPED;
-            __atomic_store_n(&inner->fiber->gate, HAFTI_GATE_CLOSED, __ATOMIC_RELEASE);
+            __atomic_store_n(&inner->fiber->context.gate, HAFTI_GATE_CLOSED, __ATOMIC_RELEASE);
         }
         take_out(inner);
     }

@@ -14,9 +14,10 @@ _Static_assert(offsetof(haft_fiber_t, resumer) == 64, "and its resumer's there, 
 _Static_assert(offsetof(hafti_context_t, fp) == 0 && offsetof(hafti_context_t, pc) == 8 &&
                    offsetof(hafti_context_t, sp) == 16 && offsetof(hafti_context_t, base) == 24,
                "registers in a context; the unwind information of start.S has them, too");
-_Static_assert(offsetof(hafti_context_t, control) == 32 &&
-                   sizeof((hafti_context_t *)0)->control == 8,
-               "the control word of floating point, and on x86-64 a scratch word at 36");
+_Static_assert(offsetof(hafti_context_t, control) == 32, "the control word of floating point");
+_Static_assert(offsetof(haft_fiber_t, scope.scratch) == 140, "for the switch of x86-64");
+_Static_assert(offsetof(haft_fiber_t, scope.serial) + sizeof(uint64_t) == 128,
+               "what a resume and a request need lies on two lines");
 _Static_assert(HAFTI_WAKE_REPLY == 0, "start.S clears a register for it");
 
 haft_effect_t haft_id_return = {.name = "return",

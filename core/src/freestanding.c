@@ -13,6 +13,7 @@
 /* ---- The thread ---- */
 
 hafti_exceptions_t haft_no_exceptions;
+const haft_handles_t haft_handles_none = {.all = 0};
 static haft_known_t known[HAFT_KNOWN];
 hafti_scope_t haft_unborn; /* never current */
 const haft_language_t *haft_process_language;
@@ -22,8 +23,10 @@ hafti_thread_t hafti_thread_state = {
     .exceptions = &haft_no_exceptions,
     .globals = &haft_no_exceptions,
     .stamp = 1,
-    .root = {.kind = HAFTI_SCOPE_ROOT, .serial = 1},
-    .defaults = {.kind = HAFTI_SCOPE_DEFAULTS, .outer = &hafti_thread_state.root},
+    .root = {.kind = HAFTI_SCOPE_ROOT, .handles = &haft_handles_none, .serial = 1},
+    .defaults = {.kind = HAFTI_SCOPE_DEFAULTS,
+                 .handles = &haft_handles_none,
+                 .outer = &hafti_thread_state.root},
     .known = known,
 };
 
@@ -107,7 +110,7 @@ void haft_fibers_lost(const haft_fiber_t *fiber) {
         if (lies_on(inner, fiber)) {
             haft_fibers_unlist(inner);
             inner->state = HAFT_FIBER_DROPPED;
-            inner->gate = HAFTI_GATE_CLOSED;
+            inner->context.gate = HAFTI_GATE_CLOSED;
         }
     }
 }

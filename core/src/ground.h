@@ -66,6 +66,8 @@ typedef struct haft_life {
 extern const haft_life_t haft_life;
 
 extern hafti_scope_t haft_unborn;
+/* The empty set: no scope is without one. */
+extern const haft_handles_t haft_handles_none;
 HAFTI_INLINE hafti_thread_t *haft_thread_ready(void) {
     hafti_thread_t *thread = hafti_thread();
     if (HAFTI_UNLIKELY(thread->current == &haft_unborn))

@@ -98,9 +98,9 @@ HAFTI_INLINE hafti_words_t resume(haft_fiber_t *fiber, void *word) {
     __attribute__((cleanup(free_owned))) haft_fiber_t *owned = fiber;
     hafti_words_t words = hafti_resume_now(here, fiber, word);
     if (HAFTI_UNLIKELY(words.special))
-        (void)hafti_arrived(fiber, (haft_effect_t *)words.second, words.first);
+        words.first = hafti_arrived(fiber, (haft_effect_t *)words.second, words.first).payload;
     else
-        fiber->gate = HAFTI_GATE_OPEN;
+        hafti_open_gate(fiber);
     owned = NULL;
     return words;
 }
@@ -256,7 +256,7 @@ static haft_fiber_t *use(haft_resumption_t k, const char *what) {
 
 void *haft_resumption_resume(haft_resumption_t k, haft_reply_t reply) {
     check_unused(k, "resumed");
-    haft_check_reply(k.fiber, k.fiber->scope.awaits, reply);
+    haft_check_reply(k.fiber, k.fiber->awaits, reply);
     haft_use_up(k.fiber);
     return drive(k.fiber, reply.word, HAFTI_WAKE_REPLY);
 }
@@ -272,7 +272,7 @@ void *haft_resumption_discontinue(haft_resumption_t k, haft_raise_t *raise, void
 haft_answer_t hafti_tail_resume_slow(haft_resumption_t k, haft_reply_t reply) {
     check_unused(k, "resumed");
     haft_fiber_t *fiber = k.fiber;
-    haft_check_reply(fiber, fiber->scope.awaits, reply);
+    haft_check_reply(fiber, fiber->awaits, reply);
     bool copied = hafti_awaited(fiber)->result_size > sizeof reply.word;
     /* It lies in the block of the clause, which is about to end. */
     if (copied)

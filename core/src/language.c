@@ -40,8 +40,9 @@ haft_fiber_t *haft_language_take(const haft_language_t *language, size_t size) {
     }
     fiber->context = fiber->resumer = (hafti_context_t){.sp = fiber->high};
     fiber->owner = 0;
-    fiber->gate = HAFTI_GATE_CLOSED;
-    fiber->scope = (hafti_scope_t){.handles = language->handles, .awaits = HAFTI_AWAITS_NOTHING};
+    fiber->context.gate = HAFTI_GATE_CLOSED;
+    fiber->awaits = HAFTI_AWAITS_NOTHING;
+    fiber->scope = (hafti_scope_t){.handles = language->handles};
     haft_furnish(fiber, language->name);
     fiber->scope.slow = 1;
     fiber->top = &fiber->scope;

@@ -78,7 +78,7 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
        fake stack, which ends here. */
     if (!abandoned || here != fiber || haft_tools_active)
         payload = haft_keep(fiber, effect, payload, size);
-    fiber->scope.awaits = haft_awaiting(effect);
+    fiber->awaits = haft_awaiting(effect);
     haft_use_up(fiber);
     if (!abandoned)
         haft_unwind(fiber, HAFT_CALLERS_FRAME());

@@ -9,7 +9,6 @@ static const haft_clause_t slow_request = {.kind = HAFTI_CLAUSE_SLOW};
 static const haft_clause_t any_clause = {.kind = HAFT_CLAUSE_REQUEST};
 
 const haft_handles_t haft_handles_all = {.all = 1};
-const haft_handles_t haft_handles_none = {.all = 0};
 
 void hafti_declare(const haft_effect_t *effect, uint32_t shape, const char *where) {
     if (shape != effect->default_clause.shape)
@@ -237,6 +236,14 @@ HAFTI_INLINE bool is_unhandled(hafti_found_t found, const haft_effect_t *effect)
            haft_default(effect) == NULL;
 }
 
+/* Whoever performs the effect under such a set again need not look: hafti_is_requested. */
+static void remember_request(const hafti_scope_t *current, haft_effect_t *effect,
+                             hafti_found_t found) {
+    uint16_t number = __atomic_load_n(&current->handles->number, __ATOMIC_RELAXED);
+    if (found.scope == current && found.with == (uintptr_t)effect && number >= HAFTI_SET_FIRST)
+        __atomic_store_n(&effect->requested, HAFTI_REQUESTED + number, __ATOMIC_RELAXED);
+}
+
 /* haft_look_for, inlined into its two callers. No slot remembers an effect that nobody handles: its next
    performer gets here again. */
 HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t shape,
@@ -256,6 +263,7 @@ HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32
         hafti_unhandled(effect);
     if (!unhandled && hafti_clause_in_place(found) == NULL)
         haft_check_suspends(thread, effect);
+    remember_request(current, effect, found);
     if (HAFTI_LIKELY(begin_to_write(thread))) {
         if (HAFTI_UNLIKELY(!is_known))
             write_known(known, serial, effect, found);

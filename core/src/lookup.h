@@ -44,8 +44,6 @@ hafti_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape
 /* Remembers what was found for `key` in a slot of the current scope, unless that cannot be done safely. */
 void haft_remember(hafti_thread_t *thread, unsigned slot, uintptr_t key, hafti_found_t found);
 
-extern const haft_handles_t haft_handles_none;
-
 /* Whether a handler's loop resumes the fiber, and gets what is sent out of it. */
 HAFTI_INLINE bool haft_is_driven(const haft_fiber_t *fiber) {
     const haft_handler_t *handler = fiber->handler;

@@ -35,6 +35,8 @@
 enum {
     DENSEST_SHIFT = 10,
     DENSE_SHIFT = 11, /* if none is asked for */
+    DENSE_COLOUR =
+        64, /* an odd number of lines from slot to slot: they use all sets of the caches */
     SMALLEST_SHIFT = 14,
     SEGMENTED = DENSEST_SHIFT - 1, /* the pool of first segments: their size is no power of two */
     SHIFTS = 48,
@@ -83,7 +85,7 @@ static void pools_start(void) {
             pool->slots.size = pool->slots.stride = HAFT_SEGMENTED_SIZE;
             pool->slots.kind = HAFT_KIND_SEGMENTED;
         } else if (shift < SMALLEST_SHIFT) {
-            pool->slots.stride = pool->slots.size;
+            pool->slots.stride = pool->slots.size + DENSE_COLOUR;
         } else if (i < SHIFTS) {
             pool->slots.guard = beside;
             pool->slots.kind = HAFT_KIND_POOL;

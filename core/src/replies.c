@@ -30,7 +30,7 @@ void *haft_raise(void *argument) {
     haft_raising_t raising =
         *(const haft_raising_t *)argument; /* who gave it goes on if `raise` performs */
     /* Not before the fiber was claimed: until then another thread may have resumed it. */
-    uintptr_t awaits = raising.fiber->scope.awaits;
+    uintptr_t awaits = raising.fiber->awaits;
     haft_reply_t reply = raising.raise(raising.argument);
     haft_check_reply(raising.fiber, awaits, reply);
     return reply.word;

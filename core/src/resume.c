@@ -32,10 +32,13 @@ static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
     return !same;
 }
 
-/* The fiber is suspended, and the code that resumed it has arrived back. */
+/* The same as hafti_open_gate, by the out-of-line path. */
 HAFTI_INLINE void open_gate(haft_fiber_t *fiber) {
-    bool slow = haft_resume_slowly || fiber->scope.slow || fiber->checked;
-    __atomic_store_n(&fiber->gate, slow ? HAFTI_GATE_SLOW : HAFTI_GATE_OPEN, __ATOMIC_RELEASE);
+    bool slow = haft_resume_slowly || fiber->scope.slow;
+    if (HAFTI_UNLIKELY((fiber->resumer.room & HAFTI_ROOM_LOOK) != 0))
+        hafti_look_at_stack(fiber);
+    __atomic_store_n(&fiber->context.gate, slow ? HAFTI_GATE_SLOW : HAFTI_GATE_OPEN,
+                     __ATOMIC_RELEASE);
 }
 
 HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, void *word,
@@ -67,18 +70,28 @@ HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, v
     haft_exceptions_put_back(hafti_thread(), mine);
     HAFT_CHECK_CHAIN(hafti_thread());
     HAFT_CHECK_FIBER(fiber);
-    if (words.special) {
-        if (fiber->kind != HAFT_KIND_POOL)
-            words.first = haft_kind_of(fiber)->ended(fiber, words.first);
+    if (words.special)
         return hafti_arrived(fiber, (haft_effect_t *)words.second, words.first);
-    }
-    /* Behind the open gate another thread may run the fiber already. */
-    bool overflowed =
-        fiber->checked && haft_has_overflowed(fiber, fiber->context.sp, fiber->within);
     open_gate(fiber);
-    if (HAFTI_UNLIKELY(overflowed))
-        haft_overflowed(fiber);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
+}
+
+/* It has stopped further in, or it has overflowed. */
+static HAFTI_COLD void look_further(haft_fiber_t *fiber) {
+    if (!haft_has_overflowed(fiber, fiber->context.sp, fiber->within))
+        return;
+    __atomic_store_n(&fiber->context.gate, HAFTI_GATE_OPEN, __ATOMIC_RELEASE);
+    haft_overflowed(fiber);
+}
+
+/* Before the gate is open: behind it another thread may run the fiber already. Looks at the first
+   lines of the header and at the canary, and no further, unless something is amiss. */
+void hafti_look_at_stack(haft_fiber_t *fiber) {
+    size_t room = fiber->resumer.room & HAFTI_ROOM_MOST;
+    const char *low = (const char *)fiber - room;
+    if (HAFTI_UNLIKELY((uintptr_t)fiber->context.sp - (uintptr_t)low > room ||
+                       haft_is_no_canary(low)))
+        look_further(fiber);
 }
 
 haft_request_t haft_unwind_claimed(haft_fiber_t *fiber, uint64_t owner) {
@@ -104,7 +117,7 @@ haft_request_t haft_enter(haft_fiber_t *fiber, void *word, enum hafti_wake wake,
 HAFTI_INLINE haft_request_t resume_new(hafti_thread_t *thread, haft_fiber_t *fiber, void *word,
                                        const haft_handles_t *handles) {
     hafti_scope_t *current = thread->current;
-    fiber->gate = HAFTI_GATE_CLOSED;
+    fiber->context.gate = HAFTI_GATE_CLOSED;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (HAFTI_UNLIKELY(fiber->owner != current->serial))
         hafti_resume_raced(fiber);
@@ -124,7 +137,8 @@ HAFTI_INLINE haft_request_t resume_new(hafti_thread_t *thread, haft_fiber_t *fib
 
 /* Whether resume_new may do it. */
 HAFTI_INLINE bool is_simply_new(const hafti_thread_t *thread, const haft_fiber_t *fiber) {
-    return HAFTI_LIKELY(fiber->gate == HAFTI_GATE_NEW && fiber->owner == thread->current->serial &&
+    return HAFTI_LIKELY(fiber->context.gate == HAFTI_GATE_NEW &&
+                        fiber->owner == thread->current->serial &&
                         !hafti_exceptions_in(thread->exceptions));
 }
 
@@ -145,7 +159,7 @@ haft_request_t hafti_resume_checked(haft_fiber_t *fiber, haft_reply_t reply,
     if (is_simply_new(thread, fiber) && HAFTI_LIKELY(reply.to == 0))
         return resume_new(thread, fiber, NULL, handles);
     uint64_t owner = claim_to_resume(thread, fiber);
-    uintptr_t awaits = fiber->scope.awaits; /* once it is released, another thread may resume it */
+    uintptr_t awaits = fiber->awaits; /* once it is released, another thread may resume it */
     if (HAFTI_UNLIKELY(!hafti_is_reply_to(awaits, reply.to))) {
         haft_release(thread, fiber, owner);
         haft_check_reply(fiber, awaits, reply); /* reports it */
@@ -171,6 +185,8 @@ haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *raise, void *
 }
 
 haft_request_t hafti_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+    if (HAFTI_UNLIKELY(fiber->kind != HAFT_KIND_POOL))
+        payload = haft_kind_of(fiber)->ended(fiber, payload);
     haft_set_finished(fiber);
     if (HAFTI_LIKELY(effect == HAFT_ID(return )))
         return (haft_request_t){effect, payload};

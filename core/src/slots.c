@@ -34,8 +34,8 @@
  *   resident. The colour varies their offset, so that fibers do not compete for the same sets of
  *   the cache. If colours take most of a page, the second level of the cache holds what a switch
  *   needs of a few thousand fibers: so they do in the first chunks (MORE_COLOURS). In larger chunks
- *   colours take less, and leave 3.2 KiB of the page to header and frames. Slots smaller than a page lie side
- *   by side, without guards and colours.
+ *   colours take less, and leave 3.2 KiB of the page to header and frames. Dense slots lie side by side,
+ *   without guards, an odd number of lines apart.
  */
 #define _GNU_SOURCE
 #include "slots.h"
@@ -114,8 +114,7 @@ static size_t group_of(const haft_slots_t *slots) {
 static size_t colours_of(const haft_chunk_t *chunk) {
     if (shares_pages(chunk->slots))
         return 1;
-    bool dense = chunk->slots->stride == chunk->slots->size;
-    return dense || chunk->count > FEW_SLOTS ? COLOURS : MORE_COLOURS;
+    return chunk->count > FEW_SLOTS ? COLOURS : MORE_COLOURS;
 }
 
 static haft_fiber_t *fiber_of_slot(const haft_chunk_t *chunk, size_t index) {

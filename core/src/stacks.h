@@ -46,11 +46,15 @@ HAFTI_INLINE void haft_place_canary(haft_fiber_t *fiber) {
         ((uint64_t *)(void *)fiber->low)[-1 - i] = haft_canary;
 }
 
-HAFTI_INLINE bool haft_canary_is_gone(const haft_fiber_t *fiber) {
-    bool gone = false;
+/* Of what lies below a stack. */
+HAFTI_INLINE bool haft_is_no_canary(const char *low) {
+    uint64_t difference = 0;
     for (int i = 0; i < HAFT_CANARY_WORDS; i++)
-        gone |= ((const uint64_t *)(const void *)fiber->low)[-1 - i] != haft_canary;
-    return gone;
+        difference |= ((const uint64_t *)(const void *)low)[-1 - i] ^ haft_canary;
+    return difference != 0;
+}
+HAFTI_INLINE bool haft_canary_is_gone(const haft_fiber_t *fiber) {
+    return haft_is_no_canary(fiber->low);
 }
 
 /* Whether a stack without a guard has overflowed: the canary is gone, or `sp`, where the code under

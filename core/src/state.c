@@ -9,7 +9,7 @@ haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {
     if (fiber->state == HAFT_FIBER_NEW && fiber->high == NULL)
         return HAFT_FIBER_DROPPED; /* and its memory has been given back */
     if (fiber->state == HAFT_FIBER_RUNNING &&
-        __atomic_load_n(&fiber->gate, __ATOMIC_RELAXED) != HAFTI_GATE_CLOSED)
+        __atomic_load_n(&fiber->context.gate, __ATOMIC_RELAXED) != HAFTI_GATE_CLOSED)
         return HAFT_FIBER_SUSPENDED;
     return (haft_fiber_state_t)fiber->state;
 }

@@ -12,7 +12,7 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t 
     if (HAFTI_UNLIKELY(haft_foreign_calls_seen))
         haft_check_foreign_calls(fiber, effect);
     fiber->top = thread->current;
-    fiber->scope.awaits = haft_awaiting(effect);
+    fiber->awaits = haft_awaiting(effect);
     thread->current = fiber->scope.outer;
     hafti_exceptions_t mine = haft_exceptions_put_aside(thread);
     haft_footing_t footing;

@@ -18,8 +18,9 @@ _Static_assert(offsetof(hafti_thread_t, current) == 0 && offsetof(hafti_thread_t
                "haft/inner/hot.h knows where these are");
 
 hafti_exceptions_t haft_no_exceptions;
+const haft_handles_t haft_handles_none = {.all = 0};
 hafti_exceptions_t haft_always_pending = {&haft_always_pending, 1};
-hafti_scope_t haft_unborn = {.kind = HAFTI_SCOPE_ROOT, .serial = 1};
+hafti_scope_t haft_unborn = {.kind = HAFTI_SCOPE_ROOT, .handles = &haft_handles_none, .serial = 1};
 
 /* The switch names it in assembly only. */
 __thread __attribute__((tls_model("initial-exec"), used)) hafti_thread_t hafti_thread_state = {
@@ -72,8 +73,11 @@ static const char *start(hafti_thread_t *thread) {
     if (known == MAP_FAILED)
         return "No memory for the state of a thread.";
     thread->known = known;
-    thread->root = (hafti_scope_t){.kind = HAFTI_SCOPE_ROOT, .serial = haft_stamp_block(thread)};
-    thread->defaults = (hafti_scope_t){.kind = HAFTI_SCOPE_DEFAULTS, .outer = &thread->root};
+    thread->root = (hafti_scope_t){.kind = HAFTI_SCOPE_ROOT,
+                                   .handles = &haft_handles_none,
+                                   .serial = haft_stamp_block(thread)};
+    thread->defaults = (hafti_scope_t){
+        .kind = HAFTI_SCOPE_DEFAULTS, .handles = &haft_handles_none, .outer = &thread->root};
     thread->globals = __cxa_get_globals ? __cxa_get_globals() : &haft_no_exceptions;
     thread->language = haft_process_language;
     haft_exceptions_at_rest(thread);

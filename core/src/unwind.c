@@ -39,7 +39,7 @@ static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t 
         haft_leave(fiber, &haft_special_unwinding, target);
     if (fiber->thrown != NULL) {
         haft_effect_t *effect = haft_kept_effect(fiber);
-        fiber->scope.awaits = haft_awaiting(effect);
+        fiber->awaits = haft_awaiting(effect);
         haft_leave(fiber, effect, haft_kept_payload(fiber));
     }
     haft_leave(fiber, &haft_special_dropped, NULL);

@@ -29,7 +29,7 @@ HAFT_UNINSTRUMENTED const char *haft_invalid_fiber(const haft_fiber_t *fiber) {
         return "a fiber's state is one that there is";
     if (fiber->low >= fiber->high || fiber->high > (const char *)fiber)
         return "a fiber's stack lies below its header";
-    if (fiber->gate > HAFTI_GATE_NEW)
+    if (fiber->language == NULL && fiber->context.gate > HAFTI_GATE_NEW)
         return "a fiber's gate is in a state that there is";
     return invalid_scope(&fiber->scope);
 }
@@ -38,12 +38,12 @@ HAFT_UNINSTRUMENTED const char *haft_invalid_claimed(const haft_fiber_t *fiber) 
     const char *invalid = haft_invalid_fiber(fiber);
     if (invalid != NULL)
         return invalid;
-    if (fiber->gate != HAFTI_GATE_CLOSED)
+    if (fiber->context.gate != HAFTI_GATE_CLOSED)
         return "the gate of a claimed fiber is closed";
     if (fiber->state != HAFT_FIBER_NEW && fiber->state != HAFT_FIBER_RUNNING)
         return "a claimed fiber is new or suspended";
     if (fiber->state == HAFT_FIBER_NEW &&
-        (fiber->top != &fiber->scope || fiber->scope.awaits != HAFTI_AWAITS_NOTHING))
+        (fiber->top != &fiber->scope || fiber->awaits != HAFTI_AWAITS_NOTHING))
         return "a new fiber has no scopes inside, and waits for nothing";
     if (fiber->context.pc == NULL || fiber->context.sp == NULL)
         return "a suspended fiber has a context to go on with";
@@ -69,7 +69,7 @@ HAFT_UNINSTRUMENTED const char *haft_invalid_chain(const hafti_thread_t *thread)
         const haft_fiber_t *fiber = hafti_fiber_of((hafti_scope_t *)(uintptr_t)scope);
         /* (One that is just being left for good has another state: a handler of signals may look then.) */
         if (scope->kind == HAFTI_SCOPE_FIBER && fiber->language == NULL &&
-            (fiber->state < HAFT_FIBER_RUNNING || fiber->gate != HAFTI_GATE_CLOSED))
+            (fiber->state < HAFT_FIBER_RUNNING || fiber->context.gate != HAFTI_GATE_CLOSED))
             return "the fibers around the running code are running";
         scope = scope->outer;
         if (scope == NULL)

@@ -8,7 +8,7 @@ status=0
 
 # The macros, by the file that defines them.
 for language in c c++; do
-  strays=$(echo '#include <haft.h>' | "$CC" -x "$language" -DHAFT_WITHOUT_CLEANUPS -I"$include" -E -dD - | awk '
+  strays=$(echo '#include <haft.h>' | "$CC" -x "$language" -I"$include" -E -dD - | awk '
     $1 == "#" { inner = index($3, "/haft/inner/") }
     $1 == "#define" && inner {
       name = $2

@@ -130,11 +130,9 @@ static inline __attribute__((always_inline)) int wait_for(haft_io_channel_t *cha
     haft_io_make_place(&place, &cell, HAFT_IO_WOKEN);
     take_place(channel, sends, value, &place);
     haft_io_unguard(&channel->lock);
-    haft_io_note_object(&cell, channel);
     uint32_t outcome =
         haft_io_wait_here(&cell, HAFT_IO_CANCELLABLE, deadline,
                           sends ? "a channel to send to" : "a channel to receive from");
-    haft_io_note_object(&cell, NULL);
     if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN))
         return place.closed ? -EPIPE : 0;
     haft_io_guard(&channel->lock);

@@ -207,7 +207,6 @@ struct haft_io_runner {
     haft_io_cell_t *cell;     /* what it waits for, if a cancel may win that; any thread */
     const char *waits_for;    /* for the dump; NULL while it does not wait; any thread reads */
     int64_t waits_since;      /* by its worker's clock; any thread reads */
-    const void *waits_on;     /* the object, if it waits for one; for the dump, too */
     int saved_errno;          /* while it is suspended */
     bool yielded;             /* it is READY after haft_io_yield, which wants a reply */
     bool listed;              /* by `link` */
@@ -723,9 +722,6 @@ static inline void haft_io_enqueue_new(haft_io_worker_t *worker, haft_io_task_t 
 
 /* ---- Seeing inside (dump.c, watchdog.c) ---- */
 
-/* In the symbol table it marks each file of the library: see symbols.c. */
-static const char haft_io_own __attribute__((used)) = 0;
-
 /* Waits until nobody walks stacks. */
 HAFT_IO_COLD void haft_io_await_look(haft_io_crew_t *crew);
 /* Writes the dump that a signal has asked for. */
@@ -895,11 +891,6 @@ static inline haft_io_cell_t haft_io_cell_to_wait(uint32_t *lock) {
         haft_io_waits_in_child(task);
     }
     return (haft_io_cell_t){HAFT_IO_WAITING, task};
-}
-/* Around a wait for an object: the dump says which. NULL afterwards. */
-static inline void haft_io_note_object(const haft_io_cell_t *cell, const void *object) {
-    if (HAFT_IO_LIKELY(cell->task != NULL))
-        __atomic_store_n(&cell->task->runner->waits_on, object, __ATOMIC_RELAXED);
 }
 /* For what another thread does in a few instructions: gives way to it once that takes longer. */
 void haft_io_relax(unsigned *turns);

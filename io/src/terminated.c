@@ -4,7 +4,6 @@
  * it was and, of a cancel that could not pass, why. (Of what is unwound by force core says it.)
  */
 #include "internal.h"
-#include "symbols.h"
 
 #include <execinfo.h>
 #include <stdio.h>
@@ -39,7 +38,7 @@ static void tell(const haft_io_task_t *task) {
                           "destructor is. Wait there in haft::io::shield, or not at all. It was "
                           "called here:"
                         : ", here:");
-    haft_io_print_frames(addresses, backtrace(addresses, MOST));
+    backtrace_symbols_fd(addresses, backtrace(addresses, MOST), STDERR_FILENO);
 }
 
 static void terminated(void) {

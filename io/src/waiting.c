@@ -98,9 +98,7 @@ int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
     haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
     haft_io_take_place(list, &place);
     haft_io_unguard(lock);
-    haft_io_note_object(&cell, lock); /* its first field */
     uint32_t outcome = haft_io_wait_here(&cell, kind, deadline, waits_for);
-    haft_io_note_object(&cell, NULL);
     if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN)) {
         if (given != NULL)
             *given = place.value;

@@ -8,7 +8,6 @@
  * information). So a worker does nothing for it but to say which runner is running.
  */
 #include "internal.h"
-#include "symbols.h"
 
 #include <execinfo.h>
 #include <signal.h>
@@ -78,7 +77,7 @@ static void name_task(const stay_t *stay, const haft_io_task_t *task) {
     void *addresses[MOST_FRAMES];
     int count = backtrace(addresses, MOST_FRAMES);
     if (write(STDERR_FILENO, line.bytes, line.size + 2) > 0)
-        haft_io_print_frames(addresses, count);
+        backtrace_symbols_fd(addresses, count, STDERR_FILENO);
 }
 
 static void interrupted(int number, siginfo_t *information, void *context) {

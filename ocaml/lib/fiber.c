@@ -81,7 +81,7 @@ SAME(FIBER_HANDLES, scope.handles);
 SAME(FIBER_SERIAL, scope.serial);
 SHARED(sp, context.sp);
 SHARED(base_return, owner);
-SHARED(gate, gate);
+SHARED(awaits, awaits);
 SHARED(top, top);
 SHARED(parent.gc_regs, resumer.sp);
 SHARED(scope, scope);
@@ -229,9 +229,8 @@ bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
         return fiber->continuation == FIBER_IDLE ||
                (is_suspended(fiber) && is_alone(fiber) && fiber->roots == NULL &&
                 fiber->sp < (const char *)fiber && (uintptr_t)fiber->sp % 16 == 0);
-    if (fiber->base_return != haft_ocaml_base || header->gate != HAFTI_GATE_CLOSED ||
-        header->scope.kind != HAFTI_SCOPE_FIBER || !header->scope.slow ||
-        header->high != (const char *)fiber || header->low >= header->high)
+    if (fiber->base_return != haft_ocaml_base || header->scope.kind != HAFTI_SCOPE_FIBER ||
+        !header->scope.slow || header->high != (const char *)fiber || header->low >= header->high)
         return false;
     if (fiber->continuation == FIBER_NESTED)
         return is_nested(fiber) && !is_settler(fiber) && fiber->young == (void *)YOUNG_END &&

@@ -13,12 +13,11 @@ offsets() {
 #define FIELD(name, field) TELL(name, offsetof(haft_fiber_t, field))
 void tell(void);
 void tell(void) {
-    FIELD(FIBER_GATE, gate);
     FIELD(FIBER_SCOPE_STATE, scope.state);
     FIELD(FIBER_SCOPE_KIND, scope.kind);
     FIELD(FIBER_SCOPE_SLOW, scope.slow);
     FIELD(FIBER_SCOPE_FILLED, scope.filled);
-    FIELD(FIBER_AWAITS, scope.awaits);
+    FIELD(FIBER_AWAITS, awaits);
     FIELD(FIBER_CACHE, scope.cache[0].key);
     TELL(FIBER_CACHE_SLOTS, HAFTI_CACHE_SLOTS);
     TELL(FIBER_CACHE_STEP, sizeof(hafti_cache_entry_t));

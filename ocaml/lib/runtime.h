@@ -43,7 +43,7 @@ struct ocaml_fiber {
     value handler;
     struct caml__roots_block *roots;
     const void *base_return;
-    uint64_t gate;
+    uintptr_t awaits;
     hafti_scope_t *top;
     struct caml_context parent;
     char *parent_exception;

@@ -38,7 +38,7 @@ value invariants_break(value continuation, value which) {
     if (fiber->owner == 0)
         return Val_false;
     if (Int_val(which) == 3)
-        fiber->gate = ~fiber->gate;
+        fiber->scope.slow = 0;
     else
         fiber->scope.kind = HAFTI_SCOPE_STACKLESS;
     return Val_true;

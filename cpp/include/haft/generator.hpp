@@ -56,8 +56,8 @@ struct producing {
                                                 HAFT_CLAUSE_REQUEST, shape_of<Yielded>};
     static inline const haft_clause_t clauses[] = {clause_of<yielded<T>>,
                                                    clause_of<yielded<std::remove_cvref_t<T>>>};
-    static inline const haft_handles_t handles = {std::is_same_v<T, std::remove_cvref_t<T>> ? 1 : 2,
-                                                  0, HAFTI_SET_FIXED, clauses};
+    static inline haft_handles_t handles = {std::is_same_v<T, std::remove_cvref_t<T>> ? 1 : 2, 0,
+                                            HAFTI_SET_UNNUMBERED, clauses};
 
     /* An exception of the producer, or an unwinding that passes through it, is its end. */
     struct left {

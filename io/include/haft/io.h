@@ -936,14 +936,12 @@ void haft_io_set_gate(haft_io_gate_t *gate);
 /*
  * Writes to the descriptor, by blocking writes, which scopes the run of the calling task has, and its tasks:
  * name, state, what each waits for, and for how long by the last poll of its thread, to some milliseconds. Tasks that have not
- * waited yet are counted. Tasks of one scope that have the same name and wait for the same, with the same backtrace, are
- * one entry; of many descriptors or objects that they wait on, the first few are shown. The others go on
+ * waited yet are counted; of many descriptors that a task waits on, the first few are shown. The others go on
  * meanwhile, so what was written may have changed. 0, or an error; -ESRCH outside of a task.
  *
  *     scope 'main'
  *       task 'server' waits for: accept on descriptor 4, 1200 ms
  *       task 'resolver' waits for: poll on descriptors 6, 7, 80 ms
- *       200 tasks 'mill' wait for: a channel to receive from at 0x55d0c0ffee10, 1 to 9 ms
  *       scope 'connection'
  *         task 'server' waits for: the tasks of its scope, 3 ms
  */
@@ -951,9 +949,8 @@ int haft_io_dump(int descriptor);
 
 typedef struct haft_io_dump_options {
     bool
-        backtraces; /* of the tasks that wait: a line for each frame of the program, with its function, static
-                         or not, as far as a symbol table has it. In a run of several threads, of the
-                         kernel's membarrier(2) */
+        backtraces; /* of the tasks that wait: a line for each frame, with its function as far as it is
+                         known (-rdynamic). In a run of several threads, of the kernel's membarrier(2) */
 } haft_io_dump_options_t;
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
 
@@ -970,7 +967,7 @@ int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
  * which the task sleeps may end with EINTR.
  *
  *     haft-io: a task has held its thread for more than 100 ms: 'the miner'
- *       mine+0x12 (program)
+ *     ./program(mine+0x12) [0x401234]
  */
 
 typedef struct haft_io_counters {

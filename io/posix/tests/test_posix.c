@@ -1,6 +1,5 @@
 /* The calls of the C library, on tasks: what would block the thread lets the other tasks run. Each test is a
    run in which somebody else on the same thread does what the call waits for. */
-#include "../../tests/refuse.h"
 #include "check_posix.h"
 
 #include <fcntl.h>
@@ -1382,67 +1381,9 @@ static void what_a_thread_is_refused_at_once_is_refused_on_a_task(void) {
     CHECK_RUNS(call_all_refused);
 }
 
-/* ---- Where there is no descriptor of a child, nor of signals ---- */
-
-static pid_t slow_child;
-BODY(wait_for_slow_child) {
-    siginfo_t information;
-    if (argument != NULL)
-        waitid(P_PID, (id_t)slow_child, &information, WEXITED);
-    else
-        waitpid(slow_child, NULL, 0);
-    return NULL;
-}
-BODY(wait_without_descriptors) {
-    static const char *const program[] = {"sleep", "1000", NULL};
-    for (intptr_t by_id = 0; by_id < 2; by_id++) {
-        int status = 0;
-        slow_child = haft_io_start_process(program, NULL);
-        haft_io_scope_options_t options = {.deadline = haft_io_now() + 20 * HAFT_IO_MILLISECOND};
-        CHECK_EQUAL(haft_io_scope_with(&options, wait_for_slow_child, (void *)by_id, NULL),
-                    -ETIMEDOUT);
-        kill(slow_child, SIGKILL);
-        CHECK_EQUAL(waitpid(slow_child, &status, 0), slow_child);
-        CHECK_EQUAL(WTERMSIG(status), SIGKILL);
-    }
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-    errno = 0;
-    CHECK_EQUAL(sigtimedwait(&set, NULL, &(struct timespec){.tv_nsec = 20000000}), -1);
-    CHECK_EQUAL(errno, EAGAIN);
-    kill(getpid(), SIGUSR1);
-    CHECK_EQUAL(sigwaitinfo(&set, NULL), SIGUSR1);
-    return NULL;
-}
-static void run_without_descriptors(unsigned error) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    check_failures = 0;
-    if (refuse(SYS_pidfd_open, error) && refuse(SYS_signalfd4, error))
-        CHECK_RUNS(wait_without_descriptors);
-    fflush(stdout);
-    _exit(check_failures != 0);
-}
-static void without_their_descriptors_children_and_signals_are_asked_for_now_and_then(void) {
-    static const unsigned errors[] = {EPERM, ENOSYS, EINVAL};
-    for (size_t i = 0; i < sizeof errors / sizeof *errors && check_follows_children(); i++) {
-        int status;
-        fflush(stdout);
-        pid_t child = fork();
-        if (child == 0)
-            run_without_descriptors(errors[i]);
-        CHECK_EQUAL(waitpid(child, &status, 0), child);
-        CHECK_EQUAL(status, 0);
-    }
-}
-
 int main(void) {
     check_backend();
     RUN(outside_of_tasks_the_calls_are_the_systems);
-    RUN(without_their_descriptors_children_and_signals_are_asked_for_now_and_then);
     RUN(a_read_waits_and_leaves_errno_alone);
     RUN(who_does_not_want_to_wait_gets_eagain);
     RUN(what_a_blocking_call_writes_is_written_in_full);

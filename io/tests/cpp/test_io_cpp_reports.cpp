@@ -497,8 +497,6 @@ void what_cannot_be_unwound_names_the_task() {
     const char *rule = "on the task 'stubborn', whose cancel cannot pass a function that is "
                        "noexcept, as every destructor is. Wait there in haft::io::shield";
     CHECK_ABORTS(cancel_noexcept, rule);
-    if (!CHECK_THREAD_SANITIZER) /* whose unwinder ends early */
-        CHECK_ABORTS(cancel_noexcept, "wait_noexcept");
     CHECK_ABORTS(cancel_before_a_destructor, rule);
     CHECK_ABORTS(cancel_a_task_of_c, "a function on it is noexcept, which nothing can leave. Let "
                                      "it perform only what is always resumed. It was the task "

@@ -51,15 +51,8 @@ refuses "haft/io.hpp is C++20" -std=c++17
 refuses "haft/io.hpp needs exceptions" -std=c++20 -fno-exceptions
 
 cmake -S . -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" >"$work/log" || { cat "$work/log"; exit 1; }
+  -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" >"$work/log" || { cat "$work/log"; exit 1; }
 cmake --build "$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
-# By CMake as by pkg-config.
-for flag in $(pkg-config --cflags-only-other haft-io); do
-  if grep '"command"' "$work/build/compile_commands.json" | grep -qv -e " $flag "; then
-    echo "find_package does not give $flag"
-    exit 1
-  fi
-done
 expect_42 "$work/build/c_haft_io"
 expect_42 "$work/build/c_haft_io_static"
 expect_42 "$work/build/cpp_haft_io"

@@ -135,6 +135,7 @@ HAFTI_API HAFTI_COLD void *hafti_woken(void *word, uintptr_t wake);
 HAFTI_API haft_request_t hafti_resume_slow(haft_fiber_t *fiber, void *word,
                                            const haft_handles_t *handles);
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void hafti_resume_raced(haft_fiber_t *fiber);
+HAFTI_API void hafti_look_at_stack(haft_fiber_t *fiber);
 HAFTI_API haft_request_t hafti_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
 HAFTI_API HAFTI_COLD void *hafti_yield_slow(haft_fiber_t *fiber, haft_effect_t *effect,
                                             unsigned slot, void *payload);
@@ -212,8 +213,40 @@ HAFTI_INLINE hafti_cache_entry_t *hafti_second_entry(hafti_scope_t *scope,
     return (hafti_cache_entry_t *)(void *)((char *)scope->cache + place);
 }
 
+HAFTI_INLINE haft_fiber_t *hafti_fiber_of(hafti_scope_t *scope) {
+    return (haft_fiber_t *)(void *)((char *)scope - offsetof(haft_fiber_t, scope));
+}
+
+/* Whether the code runs on the stack of the fiber. A signal handler does not, nor does a clause in
+   place that a fiber further in has called. */
+HAFTI_INLINE bool hafti_is_on(const haft_fiber_t *fiber) {
+    uintptr_t sp;
+#if defined(__x86_64__)
+    __asm__("movq %%rsp, %0" : "=r"(sp));
+#else
+    __asm__("mov %0, sp" : "=r"(sp));
+#endif
+    return HAFTI_LIKELY((uintptr_t)fiber - sp <= fiber->resumer.room);
+}
+
+/*
+ * Whether the effect is a request to the current scope, which then is a fiber's: if the set of that
+ * has the number of one in which the effect was found to be a request. Neither the cache of the scope
+ * is touched, which lies on further lines of the fiber's header, nor has a new fiber to look first.
+ */
+HAFTI_INLINE bool hafti_is_requested(hafti_here_t here, const haft_effect_t *effect) {
+    uint32_t number = __atomic_load_n(&here.current->handles->number, __ATOMIC_RELAXED);
+    uint32_t requested = __atomic_load_n(&effect->requested, __ATOMIC_RELAXED);
+    return number + HAFTI_REQUESTED == requested && hafti_is_on(hafti_fiber_of(here.current));
+}
+
 HAFTI_INLINE hafti_found_t hafti_find(hafti_here_t here, haft_effect_t *effect, unsigned slot,
                                       uint32_t shape) {
+    if (HAFTI_LIKELY(hafti_is_requested(here, effect))) {
+        if (((uintptr_t)effect & HAFTI_CLAUSE_MARK) != 0)
+            __builtin_unreachable();
+        return (hafti_found_t){(uintptr_t)effect, here.current};
+    }
     const hafti_cache_entry_t *entry = hafti_entry_in(here.current, slot);
     hafti_found_t found;
     if (HAFTI_LIKELY(hafti_read_entry(entry, effect, 0, &found)))
@@ -239,10 +272,6 @@ HAFTI_INLINE const haft_clause_t *hafti_clause_in_place(hafti_found_t found) {
                : (const haft_clause_t *)0;
 }
 
-HAFTI_INLINE haft_fiber_t *hafti_fiber_of(hafti_scope_t *scope) {
-    return (haft_fiber_t *)(void *)((char *)scope - offsetof(haft_fiber_t, scope));
-}
-
 /*
  * What a suspended fiber waits for, in a word: the effect, and marks that say whether the effect
  * has no result, or a result larger than a word. A new fiber waits for no effect's reply.
@@ -261,7 +290,7 @@ HAFTI_INLINE haft_effect_t *hafti_effect_in(uintptr_t awaits) {
     return (haft_effect_t *)(awaits & ~(uintptr_t)(HAFTI_AWAITS_NOTHING | HAFTI_AWAITS_MUCH));
 }
 HAFTI_INLINE haft_effect_t *hafti_awaited(const haft_fiber_t *fiber) {
-    return hafti_effect_in(fiber->scope.awaits);
+    return hafti_effect_in(fiber->awaits);
 }
 /* Whether the reply to `replied`, a word like `awaits`, fits a fiber that waits for `awaits`; 0: no
    reply. */
@@ -274,7 +303,7 @@ HAFTI_INLINE bool hafti_is_reply_to(uintptr_t awaits, uintptr_t replied) {
 HAFTI_INLINE void *hafti_suspend(hafti_here_t here, haft_fiber_t *fiber, uintptr_t awaits,
                                  uintptr_t with, void *payload) {
     fiber->top = here.current;
-    fiber->scope.awaits = awaits;
+    fiber->awaits = awaits;
     hafti_set_current(here, fiber->scope.outer);
     hafti_words_t words = hafti_switch_out_of(fiber, payload, with);
     if (HAFTI_UNLIKELY(words.special))
@@ -351,6 +380,10 @@ HAFTI_INLINE void *hafti_pack(const void *result, size_t size) {
 HAFTI_INLINE void *hafti_yield_hot(haft_fiber_t *fiber, haft_effect_t *effect, unsigned slot,
                                    void *payload, size_t result_size) {
     hafti_here_t here = hafti_here();
+    if (HAFTI_LIKELY(hafti_is_requested(here, effect) && here.current == &fiber->scope &&
+                     !hafti_exceptions_pending(here)))
+        return hafti_suspend(here, fiber, HAFTI_AWAITING(effect, result_size), (uintptr_t)effect,
+                             payload);
     hafti_found_t found;
     if (HAFTI_UNLIKELY(
             (!hafti_read_entry(hafti_entry_in(here.current, slot), effect, 0, &found) &&
@@ -362,8 +395,8 @@ HAFTI_INLINE void *hafti_yield_hot(haft_fiber_t *fiber, haft_effect_t *effect, u
 
 /* Whether the current scope may resume the fiber by the hot path, under the handler that it had. */
 HAFTI_INLINE bool hafti_resumes_again(hafti_here_t here, const haft_fiber_t *fiber) {
-    return HAFTI_LIKELY(fiber->owner == here.current->serial && fiber->gate == HAFTI_GATE_OPEN &&
-                        !hafti_exceptions_pending(here));
+    return HAFTI_LIKELY(fiber->owner == here.current->serial &&
+                        fiber->context.gate == HAFTI_GATE_OPEN && !hafti_exceptions_pending(here));
 }
 /* The same for a handler of these effects. */
 HAFTI_INLINE bool hafti_resumes_hot(hafti_here_t here, const haft_fiber_t *fiber,
@@ -377,7 +410,7 @@ HAFTI_INLINE bool hafti_resumes_hot(hafti_here_t here, const haft_fiber_t *fiber
    the gate is still closed. */
 HAFTI_INLINE hafti_words_t hafti_resume_now(hafti_here_t here, haft_fiber_t *fiber, void *word) {
     uint64_t serial = here.current->serial;
-    fiber->gate = HAFTI_GATE_CLOSED;
+    fiber->context.gate = HAFTI_GATE_CLOSED;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (HAFTI_UNLIKELY(fiber->owner != serial))
         hafti_resume_raced(fiber);
@@ -385,12 +418,19 @@ HAFTI_INLINE hafti_words_t hafti_resume_now(hafti_here_t here, haft_fiber_t *fib
     return hafti_switch_into(fiber, word);
 }
 
+/* The fiber has been suspended, and its resumer has arrived back. */
+HAFTI_INLINE void hafti_open_gate(haft_fiber_t *fiber) {
+    if (HAFTI_UNLIKELY((fiber->resumer.room & HAFTI_ROOM_LOOK) != 0))
+        hafti_look_at_stack(fiber);
+    fiber->context.gate = HAFTI_GATE_OPEN;
+}
+
 /* Resumes the fiber, for which hafti_resumes_hot is true. */
 HAFTI_INLINE haft_request_t hafti_resume_known(hafti_here_t here, haft_fiber_t *fiber, void *word) {
     hafti_words_t words = hafti_resume_now(here, fiber, word);
     if (HAFTI_UNLIKELY(words.special))
         return hafti_arrived(fiber, (haft_effect_t *)words.second, words.first);
-    fiber->gate = HAFTI_GATE_OPEN;
+    hafti_open_gate(fiber);
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
 

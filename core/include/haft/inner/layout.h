@@ -98,7 +98,10 @@ struct haft_effect {
        (lookup.c). */
     uint32_t place;
     bool spoils; /* declared without NDEBUG: payloads that are no longer valid are overwritten */
+    /* HAFTI_REQUESTED + the number of a set in which it is a request; 0: none is known. */
+    uint32_t requested;
 };
+enum { HAFTI_REQUESTED = 1 << 16 };
 
 enum { HAFTI_CACHE_SLOTS = 8, HAFTI_THREAD_BITS = 28 };
 
@@ -134,11 +137,10 @@ struct hafti_scope {
     uint64_t serial; /* upper HAFTI_THREAD_BITS: the thread on which it was drawn */
     void *state;     /* handed to the clauses */
     uint8_t kind;
-    uint8_t slow;   /* crossing this scope needs the out-of-line switch */
-    uint8_t filled; /* a bit for each entry of the cache that may have a key */
-    /* Of a fiber, here for the sake of the cache line: */
-    uintptr_t awaits; /* what suspended it, see HAFTI_AWAITING */
-    /* Counts uses of the fiber's resumptions, each of which may be used once. Odd after
+    uint8_t slow;     /* crossing this scope needs the out-of-line switch */
+    uint8_t filled;   /* a bit for each entry of the cache that may have a key */
+    uint32_t scratch; /* of a fiber: for its switches */
+    /* Of a fiber: counts uses of the fiber's resumptions, each of which may be used once. Odd after
        haft_tail_resume, until the handler resumes the fiber. */
     uint64_t shot;
     hafti_cache_entry_t cache[HAFTI_CACHE_SLOTS];
@@ -150,8 +152,16 @@ typedef struct hafti_context {
     void *pc;
     void *sp;
     void *base;       /* the callee-saved register that compilers reserve: rbx, x19 */
-    uint64_t control; /* rounding mode and exception masks of floating point */
+    uint32_t control; /* rounding mode and exception masks of floating point */
+    union {
+        uint32_t gate; /* of a fiber's `context`: hafti_gate; whoever resumes the fiber closes it */
+        /* Of its `resumer`: the bytes of its stack, at most HAFTI_ROOM_MOST, and HAFTI_ROOM_LOOK. */
+        uint32_t room;
+    };
 } hafti_context_t;
+/* HAFTI_ROOM_LOOK: the stack has no guard, and is looked at whenever the fiber is suspended. */
+#define HAFTI_ROOM_LOOK 1u
+#define HAFTI_ROOM_MOST 0xfffffff0u
 
 enum hafti_gate {
     HAFTI_GATE_CLOSED, /* running, finished or freed */
@@ -171,7 +181,9 @@ enum hafti_gate {
  * of a fiber's first frame points to `resumer`, so that walking frame pointers leads from a running
  * fiber into its parent at no cost.
  *
- * A switch needs the first two cache lines, and a third for `awaits` and the cache of the scope.
+ * The first two cache lines have all that a resume needs, and a perform of a request that the
+ * resumer handles: with a frame on the line below, a turn of a fiber that is in no cache costs three
+ * lines of one page. The cache of the scope, for all other effects, begins on the third.
  *
  * The first segment of a segmented fiber lies in one block with its header; haft/inner/segments.h
  * draws it.
@@ -181,7 +193,7 @@ struct haft_fiber {
     /* Serial of the scope that resumed the fiber last, and may resume it again by the hot path; 0:
        no scope may. Whoever changes it has claimed the fiber. */
     uint64_t owner;
-    uint64_t gate;      /* hafti_gate; whoever resumes the fiber closes it */
+    uintptr_t awaits;   /* what suspended it, see HAFTI_AWAITING */
     hafti_scope_t *top; /* innermost scope of the suspended chain that ends in this fiber */
 
     hafti_context_t resumer;
@@ -208,9 +220,12 @@ struct haft_fiber {
     uint8_t cleanups;
     uint8_t checked; /* the stack has a canary instead of a guard */
     uint32_t uses;
-    uint32_t set;                       /* the number of scope.handles, or HAFTI_SET_NONE */
-    uintptr_t of_language;              /* for the language that owns the frames; or see kept.h */
-    char *low;                          /* lowest usable byte of the stack */
+    uint32_t set;          /* the number of scope.handles, or HAFTI_SET_NONE */
+    uintptr_t of_language; /* for the language that owns the frames; or see kept.h */
+    char *low;             /* lowest usable byte of the stack */
+    /* OCaml's nested fibers (ocaml/lib/nests.c) lie on their stacks as far apart as a header of this
+       size has them. */
+    uint64_t spare[2];
     struct haft_fiber *next, *previous; /* lists of fibers */
     uint64_t unwound_under; /* the scope's serial when the unwinding of the stack began */
     uintptr_t segments;     /* of a segmented fiber: the limit word of its first segment */

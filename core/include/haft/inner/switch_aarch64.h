@@ -33,11 +33,11 @@
 
 /* Continues with the context at x1; x11 is the control word so far. */
 #define HAFTI_SWITCH_LOAD                                                                          \
-    "ldr x8, [x1, #32]\n\t"                                                                        \
+    "ldr w8, [x1, #32]\n\t"                                                                        \
     "ldp x29, x5, [x1]\n\t"                                                                        \
     "ldp x6, x19, [x1, #16]\n\t"                                                                   \
     "mov sp, x6\n\t"                                                                               \
-    "cmp x8, x11\n\t"                                                                              \
+    "cmp w8, w11\n\t"                                                                              \
     "b.ne 2f\n\t"                                                                                  \
     "br x5\n"                                                                                      \
     "2:\n\t" /* the other side rounds or traps differently */                                      \
@@ -62,7 +62,7 @@ hafti_switch(hafti_context_t *from, hafti_context_t *to, hafti_words_t words) {
                      "stp x29, x9, [x0]\n\t"
                      "stp x10, x19, [x0, #16]\n\t"
                      "mrs x11, fpcr\n\t"
-                     "str x11, [x0, #32]\n\t" HAFTI_SWITCH_LOAD "1:\n\t"
+                     "str w11, [x0, #32]\n\t" HAFTI_SWITCH_LOAD "1:\n\t"
                      "hint #36"
                      : "+r"(x0), "+r"(x1), "+r"(first), "+r"(second), "+r"(special)
                      :

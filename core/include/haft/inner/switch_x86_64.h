@@ -71,8 +71,8 @@
     "jne 2f\n\t" mark "jmp *%%r10\n"                                                               \
     "2:\n\t" /* the other side rounds or traps differently */                                      \
     "fldcw " to "+32(%%rdi)\n\t"                                                                   \
-    "stmxcsr " to "+36(%%rdi)\n\t"                                                                 \
-    "movl " to "+36(%%rdi), %%ecx\n\t"                                                             \
+    "stmxcsr " HAFTI_AT_SCRATCH "(%%rdi)\n\t"                                                      \
+    "movl " HAFTI_AT_SCRATCH "(%%rdi), %%ecx\n\t"                                                  \
     "andl $0xffff807f, %%ecx\n\t"                                                                  \
     "movl %%r9d, %%r8d\n\t"                                                                        \
     "andl $0x0c00, %%r8d\n\t"                                                                      \
@@ -81,8 +81,8 @@
     "andl $0x003f, %%r9d\n\t"                                                                      \
     "shll $7, %%r9d\n\t"                                                                           \
     "orl %%r9d, %%ecx\n\t"                                                                         \
-    "movl %%ecx, " to "+36(%%rdi)\n\t"                                                             \
-    "ldmxcsr " to "+36(%%rdi)\n\t" mark "jmp *%%r10\n"
+    "movl %%ecx, " HAFTI_AT_SCRATCH "(%%rdi)\n\t"                                                  \
+    "ldmxcsr " HAFTI_AT_SCRATCH "(%%rdi)\n\t" mark "jmp *%%r10\n"
 #define HAFTI_SWITCH(from, to, mark)                                                               \
     HAFTI_SWITCH_STORE(from) HAFTI_SWITCH_LOAD(from, to, mark) "1:" HAFTI_SWITCH_TELL
 
@@ -102,6 +102,7 @@ typedef bool hafti_flag_t;
 
 #define HAFTI_AT_CONTEXT "0"
 #define HAFTI_AT_RESUMER "64"
+#define HAFTI_AT_SCRATCH "140" /* scope.scratch */
 
 #define HAFTI_SWITCH_CLOBBERS                                                                      \
     HAFTI_SWITCH_SPARE "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory",      \

@@ -196,7 +196,8 @@ HAFTI_INLINE void hafti_seen(const void *memory) {
         {&haft_id_##name, (haft_function_t *)hafti_typed_unhandled_##name, HAFT_CLAUSE_TAIL,       \
          HAFTI_SHAPE_OF(name)},                                                                    \
         0,                                                                                         \
-        HAFTI_SPOILS};                                                                             \
+        HAFTI_SPOILS,                                                                              \
+        0};                                                                                        \
     HAFTI_ON_LOAD(static void hafti_typed_declare_##name(void)) {                                  \
         hafti_declare(HAFT_ID(name), HAFTI_SHAPE_OF(name), __FILE__ ":" HAFTI_TEXT(__LINE__));     \
     }                                                                                              \

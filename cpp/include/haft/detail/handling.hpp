@@ -153,7 +153,7 @@ struct task : computation_of<typename Holder::body_result> {
     room<std::conditional_t<in_word<Argument>, void, Argument>> argument;
 };
 
-inline haft_effect_t start_effect = {"start", "haft.hpp", 0, 0, nullptr, nullptr, {}, 0, false};
+inline haft_effect_t start_effect = {"start", "haft.hpp", 0, 0, nullptr, nullptr, {}, 0, false, 0};
 
 /* ---- Default handlers ---- */
 

@@ -25,7 +25,6 @@
  *   pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait, pthread_cond_signal, pthread_cond_broadcast,
  *   mtx_lock, cnd_wait, cnd_timedwait, cnd_signal, cnd_broadcast, thrd_join,
  *   __cxa_guard_acquire, __cxa_guard_release, __cxa_guard_abort.
- * (And setsockopt, which notes that a socket has SO_RCVLOWAT: a call that may wait heeds it, unless it asks for less.)
  *
  * On a task:
  * - A descriptor that does not block, and MSG_DONTWAIT, give EAGAIN at once. SO_RCVTIMEO and SO_SNDTIMEO

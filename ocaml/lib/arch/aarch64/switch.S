@@ -315,7 +315,6 @@
         str     x12, [x20, #FIBER_CONTINUATION]
         str     xzr, [x20, #FIBER_ROOTS]
         str     x9, [x20, #FIBER_BASE_RETURN]
-        str     xzr, [x20, #FIBER_GATE]
         str     x11, [x20, #FIBER_TOP]
         str     x4, [x20, #FIBER_OUTER]
         str     x10, [x20, #FIBER_HANDLES]

@@ -262,7 +262,6 @@
         movq    $FIBER_NESTED, FIBER_CONTINUATION(%rcx)
         movq    $0, FIBER_ROOTS(%rcx)
         movq    %r8, FIBER_BASE_RETURN(%rcx)
-        movq    $0, FIBER_GATE(%rcx)
         movq    %r10, FIBER_TOP(%rcx)
         movq    %rdx, FIBER_OUTER(%rcx)
         movq    %r9, FIBER_HANDLES(%rcx)
