@@ -6,7 +6,7 @@
     bench/run.py --pages                    the pages alone, report.md and figures.svg, from
                                             results.json: nothing else writes figures into a page
     bench/run.py --check                    whether the pages are what results.json makes
-    bench/run.py --only micro --only depth  some of them
+    bench/run.py --only micro --only depth  some of them, put in place of what results.json had
     bench/run.py --large                    the programs at the sizes of the public set, and
                                             a batch of a million fibers (13 GB)
     bench/run.py --quick                    every program once at its small size, results checked;
@@ -151,6 +151,27 @@ TARGETS = {
                 f"a fiber's life among {count:,} / touching as many lines",
                 f"haft/batch/{count}",
                 f"plain/touch-batch/{count}",
+                None,
+            )
+            for count in (10_000, 100_000)
+        ],
+    ],
+    "round_robin": [
+        *[
+            Target(
+                f"round robin of {count:,} fibers, {kind} / Boost.Context on 8 KiB stacks from malloc",
+                f"haft/round-robin{suffix}/{count:03}",
+                f"boost/round-robin/{count:03}",
+                1,
+            )
+            for kind, suffix in (("pooled", ""), ("dense", "-dense"))
+            for count in (10, 100, 1_000, 10_000, 100_000)
+        ],
+        *[
+            Target(
+                f"round robin of {count:,} fibers, pooled / touching two lines of as many pages",
+                f"haft/round-robin/{count:03}",
+                f"plain/two-lines-apart/{count:03}",
                 None,
             )
             for count in (10_000, 100_000)
@@ -366,6 +387,7 @@ TARGETS = {
 # Where the garbage collector's work has to be spread over a slice: its milliseconds, more than one.
 SLICES = {
     "batch": 20,
+    "round_robin": 20,
     "ocaml/micro": 4,
     "ocaml/table1": 4,
     "ocaml/table2": 4,
@@ -379,6 +401,7 @@ SLICES = {
 SERIES_TITLES = {
     "micro": "Microbenchmarks",
     "batch": "Fibers that live at the same time: made, then run, then freed; the life of one",
+    "round_robin": "Many fibers in turn, each of which counts and yields; a turn",
     "depth": "Handlers between performer and handler (§4.1.1, figure 5)",
     "alternating": "Effects performed by turns, by the slots they share; places of resuming by turns",
     "signals": "Performing in place while signal handlers perform",
@@ -810,16 +833,24 @@ def compile_table(entries):
     return table(header, rows)
 
 
+def later(results):
+    """What was measured again, and when."""
+    return "".join(f"; {name} {date}" for name, date in results.get("dates", {}).items())
+
+
 def report(results):
     """The text of report.md, from what results.json holds."""
     parts = [
         "# Benchmarks",
         "Written by `bench/run.py`, which says how it measures. "
-        f"{results['machine']}, {results['date']}. "
+        f"{results['machine']}, {results['date']}{later(results)}. "
         "Compare figures of one table only; other programs may have run on the machine, so two figures "
         "that differ by less than half may be equal.",
         "## What is promised",
-        table(PROMISE_COLUMNS, [list(row.values()) for row in results["promised"]]),
+        table(
+            PROMISE_COLUMNS,
+            [[row[column] for column in PROMISE_COLUMNS] for row in results["promised"]],
+        ),
         f"*at the limit*: one of the two ratios is within {NOISE:.0%} of what is promised, or they lie on "
         "either side of it, so that noise decides; no digits are stated then.",
     ]
@@ -1045,7 +1076,38 @@ def summarise(results):
             }
             for name, samples in results["series"].items()
         },
-        "promised": [dict(zip(PROMISE_COLUMNS, row)) for row in targets_of(results)],
+        "promised": [
+            {"of": name, **dict(zip(PROMISE_COLUMNS, row))}
+            for name in EVERYTHING
+            for row in targets_of(part_of(results, name))
+        ],
+    }
+
+
+def part_of(results, name):
+    """What the promises of one benchmark are judged by."""
+    samples = results["series"].get(name)
+    part = {"series": {name: samples} if samples else {}}
+    for key, of in (("ocaml_objects", "ocaml/table1"), ("memory", "memory")):
+        if of == name and key in results:
+            part[key] = results[key]
+    return part
+
+
+def merged(before, results, measured):
+    """The results of before, but those of what was measured now."""
+    series = {**before["series"], **results["series"]}
+    rows = [row for row in before["promised"] if row["of"] not in measured] + results["promised"]
+    failures = [name for name in before["failures"] if name not in measured]
+    dates = {**before.get("dates", {}), **{name: results["date"] for name in measured}}
+    return {
+        **before,
+        **results,
+        "date": before["date"],
+        "dates": dates,
+        "failures": failures + results["failures"],
+        "series": {name: series[name] for name in EVERYTHING if name in series},
+        "promised": sorted(rows, key=lambda row: EVERYTHING.index(row["of"])),
     }
 
 
@@ -1081,8 +1143,12 @@ def main():
 
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     results = summarise(measure(arguments, arguments.only or EVERYTHING))
+    stored = arguments.output / "results.json"
+    if arguments.only and stored.exists():
+        before = json.loads(stored.read_text(encoding="utf-8"))
+        results = merged(before, results, arguments.only)
     text = json.dumps(results, indent=1) + "\n"
-    (arguments.output / "results.json").write_text(text, encoding="utf-8")
+    stored.write_text(text, encoding="utf-8")
     write_pages(results, arguments.output)
     print(report(results))
     return 1 if results["failures"] else 0
