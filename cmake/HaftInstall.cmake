@@ -42,5 +42,13 @@ file(GLOB documents CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md"
   "${PROJECT_SOURCE_DIR}/CHANGELOG.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES ${documents} DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
+# What the pages link to, where they look for it.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+  PATTERN CMakeLists.txt EXCLUDE)
+foreach(file IN ITEMS CONTRIBUTING.md bench/README.md bench/io/report.md compat/seff.h compat/cpp-effects/cpp-effects.h
+    io/posix/include/haft/posix.h ocaml/syntax/README.md semantics/README.md)
+  get_filename_component(folder "${file}" DIRECTORY)
+  install(FILES "${PROJECT_SOURCE_DIR}/${file}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}")
+endforeach()
 install(FILES "${PROJECT_SOURCE_DIR}/bench/figures.svg" "${PROJECT_SOURCE_DIR}/bench/report.md"
   DESTINATION "${CMAKE_INSTALL_DOCDIR}/bench")

@@ -9,7 +9,7 @@
 void haft_io_waits_in_child(const haft_io_task_t *task) {
     haft_io_misuse(
         "The task '%s' waits in a child of fork: a scheduler stays with the process that "
-        "made it. In the child, only exec or exit.",
+        "made it. In the child, do what needs no wait, or exec, or exit.",
         task != NULL ? haft_io_task_name(task) : "");
 }
 

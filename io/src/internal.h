@@ -236,7 +236,7 @@ struct haft_io_task {
     haft_io_link_t queued;    /* in a queue; PARKED: it keeps a place; ENDED: in home->ended */
     haft_io_runner_t *runner; /* once it has started */
     haft_io_worker_t *worker;
-    uint8_t state;   /* any thread may swap NEW or OFFERED for TAKEN */
+    uint8_t state;   /* see the table above; any thread may read it */
     bool moves;      /* to other workers when it has waited; never in a run that is alone */
     bool kept;       /* ENDED: for who joins it, in a list of home by `queued` */
     bool kept_here;  /* `kept`: in that of the home's worker, `ended_here` */

@@ -30,6 +30,7 @@ step licence and documents
 for file in LICENSE README.md docs/guide.md bench/figures.svg; do
   [ -s "$prefix/share/doc/haft/$file" ] || { echo "$file is not installed"; exit 1; }
 done
+HAFT_SOURCE_DIR=$prefix/share/doc/haft sh ../../../docs/test_links.sh
 for file in "$libraries"/pkgconfig/*.pc; do
   grep -q '^URL: https://' "$file" || { echo "$file has no URL"; exit 1; }
 done
