@@ -1257,13 +1257,16 @@ REFUSED(receive_too_many_parts,
                 &(struct msghdr){.msg_iov = &(struct iovec){NULL, 0}, .msg_iovlen = 2000}, 0))
 REFUSED(receive_messages_in_no_time,
         recvmmsg(idle.pair[0], &(struct mmsghdr){{0}, 0}, 1, 0, &(struct timespec){0, 1000000000}))
-REFUSED(read_too_many, readv(idle.pipe[0], &(struct iovec){NULL, 0}, 2000))
-REFUSED(read_fewer_than_none, readv(idle.pipe[0], &(struct iovec){NULL, 0}, -1))
+/* (Compilers are not to see what cannot be.) */
+static volatile int too_many = 2000, fewer_than_none = -1;
+static struct pollfd *volatile no_entries;
+REFUSED(read_too_many, readv(idle.pipe[0], &(struct iovec){NULL, 0}, too_many))
+REFUSED(read_fewer_than_none, readv(idle.pipe[0], &(struct iovec){NULL, 0}, fewer_than_none))
 REFUSED(read_with_flags, preadv2(idle.pipe[0], &(struct iovec){(char[1]){0}, 1}, 1, -1, 0x4000))
 REFUSED(write_with_flags, pwritev2(idle.pipe[1], &(struct iovec){(char[1]){0}, 1}, 1, -1, 0x4000))
 REFUSED(read_the_wrong_end, read(idle.pipe[1], (char[1]){0}, 1))
 REFUSED(read_a_pipe_at_a_place, pread(idle.pipe[0], (char[1]){0}, 1, 0))
-REFUSED(poll_too_many, poll(NULL, 1UL << 30, -1))
+REFUSED(poll_too_many, poll(no_entries, 1UL << 30, -1))
 REFUSED(poll_in_no_time, ppoll(NULL, 0, &no_time, NULL))
 REFUSED(select_in_no_time, pselect(0, NULL, NULL, NULL, &no_time, NULL))
 REFUSED(select_fewer_than_none, select(-1, NULL, NULL, NULL, NULL))
