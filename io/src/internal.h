@@ -789,6 +789,8 @@ ssize_t haft_io_attempt_at_end(haft_io_operation_t *operation);
 /* Makes the call on a thread of the pool, for a moment. HAFT_IO_MAY_WAIT: in vain, since another has been there before; it
    is to be tried again. */
 ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *operation);
+/* On a task: haft_io_call_briefly by a thread of the pool; elsewhere the function is called here. 0, or why it was not. */
+int haft_io_call_for_a_moment(void (*function)(void *), void *argument);
 /* Makes the system call and waits for it on this thread. */
 ssize_t haft_io_operate_blocking(haft_io_operation_t *operation);
 /* The clause of haft_io_exchange when so many bytes have been sent. */
@@ -952,6 +954,11 @@ void haft_io_wait_turn(haft_io_task_t *task, haft_io_event_t *event);
 int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument,
                       void (*left)(void *), enum haft_io_wait_kind kind);
 void haft_io_pool_stop(haft_io_crew_t *crew);
+
+/* ---- FIFOs (fifos.c) ---- */
+
+/* Whether it is a FIFO that is to be opened for one direction, and waits for the other end. */
+bool haft_io_waits_for_other_end(int directory, const char *path, int flags);
 
 /* ---- Who waits on which descriptor (descriptors.c) ---- */
 

@@ -354,19 +354,43 @@ static void call_in_pool(void *argument) {
         haft_io_call_briefly(call_plainly, call);
 }
 
+/* A cancelled task may do what it can do at once. */
+static enum haft_io_wait_kind kind_of_wait(const haft_io_runner_t *runner) {
+    return haft_io_is_withdrawn(runner) ? HAFT_IO_TO_THE_END : HAFT_IO_CANCELLABLE;
+}
+
 ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *operation) {
     in_pool_t call = {operation, 0};
     int code = haft_io_begin_use(runner->worker, operation->descriptor);
     if (code != 0)
         return code;
-    /* A cancelled task may do what it can do at once. */
-    code = haft_io_pool_call(runner, call_in_pool, &call, NULL,
-                             haft_io_is_withdrawn(runner) ? HAFT_IO_TO_THE_END
-                                                                 : HAFT_IO_CANCELLABLE);
+    code = haft_io_pool_call(runner, call_in_pool, &call, NULL, kind_of_wait(runner));
     haft_io_end_use(runner->worker, operation->descriptor);
     if (code != 0)
         return code;
     return call.done == -EINTR || call.done == -EAGAIN ? HAFT_IO_MAY_WAIT : call.done;
+}
+
+typedef struct moment {
+    void (*function)(void *);
+    void *argument;
+} moment_t;
+
+static void call_moment(void *argument) {
+    const moment_t *moment = argument;
+    haft_io_call_briefly(moment->function, moment->argument);
+}
+
+int haft_io_call_for_a_moment(void (*function)(void *), void *argument) {
+    const haft_io_task_t *task = haft_io_this_task();
+    if (task == NULL || task->worker->simulated != NULL || task->worker->forked) {
+        function(argument);
+        return 0;
+    }
+    moment_t moment = {function, argument};
+    int code =
+        haft_io_pool_call(task->runner, call_moment, &moment, NULL, kind_of_wait(task->runner));
+    return code != -ECANCELED ? code : haft_io_cancelled();
 }
 
 /* ---- Scheduled ---- */

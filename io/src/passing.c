@@ -55,7 +55,8 @@ int haft_io_receive_descriptor(int socket) {
 
 /* ---- Bytes ---- */
 
-/* These calls do not block where the descriptors do not: so they are made not to, meanwhile. */
+/* sendfile(2) waits as its descriptors do, and so does splice(2), but that a pipe does not if the call says so. Where one of
+   them would wait, a thread of the pool makes the call when both are ready. */
 
 static int poll_both(struct pollfd first, struct pollfd second, unsigned turn) {
     struct pollfd entries[] = {first, second};
@@ -75,21 +76,67 @@ static int await_both(int from, int to, unsigned turn) {
                      : poll_both((struct pollfd){to, POLLOUT, 0}, (struct pollfd){from, 0, 0}, 0);
 }
 
+typedef struct move {
+    int from, to;
+    bool splices;    /* or else sends a file */
+    int64_t *offset; /* of that; may be NULL */
+    size_t size;
+    ssize_t done;
+} move_t;
+
 /* In a function of its own, as every look at errno: the task may be on another thread after a wait. */
-static __attribute__((noinline)) ssize_t send_now(int socket, int file, int64_t *offset,
-                                                  size_t size) {
-    int flags = haft_io_stop_blocking(socket);
-    off_t position = offset != NULL ? *offset : 0;
-    ssize_t sent = HAFT_IO_RESULT(sendfile(socket, file, offset != NULL ? &position : NULL, size));
-    haft_io_block_again(socket, flags);
-    if (sent >= 0 && offset != NULL)
-        *offset = position;
-    return sent;
+static __attribute__((noinline)) void move_now(void *argument) {
+    move_t *m = argument;
+    off_t position = m->offset != NULL ? *m->offset : 0,
+          *offset = m->offset != NULL ? &position : NULL;
+    m->done = m->splices
+                  ? HAFT_IO_RESULT(splice(m->from, NULL, m->to, NULL, m->size, SPLICE_F_NONBLOCK))
+                  : HAFT_IO_RESULT(sendfile(m->to, m->from, offset, m->size));
+    if (m->done >= 0 && m->offset != NULL)
+        *m->offset = position;
+}
+
+static bool may_wait(const move_t *m) {
+    if (m->splices)
+        return (haft_io_blocks(m->from) && !haft_io_is_pipe(m->from)) ||
+               (haft_io_blocks(m->to) && !haft_io_is_pipe(m->to));
+    return haft_io_blocks(m->to) || (haft_io_blocks(m->from) && !haft_io_is_file(m->from));
+}
+
+/* Both descriptors, for what is moved; or, unless that has been tried, for whatever else is told of them. */
+static bool are_ready(const move_t *m, bool tried) {
+    struct pollfd entries[] = {{m->from, POLLIN, 0}, {m->to, POLLOUT, 0}};
+    int ready = haft_io_poll_blocking(entries, 2, 0);
+    return ready == 2 &&
+           (!tried || ((entries[0].revents & POLLIN) != 0 && (entries[1].revents & POLLOUT) != 0));
 }
 
 /* What does not block, and has nothing, as sendfile(2) says of it. */
 static bool gives_nothing(int file) {
-    return !haft_io_blocks(file) && poll(&(struct pollfd){file, POLLIN, 0}, 1, 0) == 0;
+    return !haft_io_blocks(file) &&
+           haft_io_poll_blocking(&(struct pollfd){file, POLLIN, 0}, 1, 0) == 0;
+}
+
+static ssize_t move(move_t *m) {
+    bool in_pool = may_wait(m), tried = false;
+    for (unsigned turn = 0;;) {
+        if (!in_pool)
+            move_now(m);
+        bool tries = in_pool && are_ready(m, tried);
+        int code = tries ? haft_io_call_for_a_moment(move_now, m) : 0;
+        if (code != 0)
+            return code;
+        if ((tries || !in_pool) && m->done != -EAGAIN && m->done != -EINTR)
+            return m->done;
+        tried = tries;
+        if (tries || (!in_pool && m->done == -EINTR))
+            continue;
+        if (!m->splices && gives_nothing(m->from))
+            return -EAGAIN;
+        code = await_both(m->from, m->to, turn++);
+        if (code != 0)
+            return code;
+    }
 }
 
 /* Where the file's own position is to be had and set. */
@@ -122,14 +169,8 @@ ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
     int code = haft_io_use(&use);
     if (code == 0)
         code = haft_io_use(&use_of_file);
-    for (unsigned turn = 0; code == 0;) {
-        ssize_t sent = send_now(socket, file, offset, size);
-        if ((sent != -EAGAIN && sent != -EINTR) || (sent == -EAGAIN && gives_nothing(file)))
-            return sent;
-        if (sent == -EAGAIN)
-            code = await_both(file, socket, turn++);
-    }
-    return code;
+    return code == 0 ? move(&(move_t){.from = file, .to = socket, .offset = offset, .size = size})
+                     : code;
 }
 
 /* What haft_io_read_lent has been given beforehand would come after what the kernel still has. */
@@ -145,14 +186,6 @@ static int nothing_has_arrived(int descriptor) {
     return code < 0 ? code : known->arrivals != NULL ? -EBUSY : 0;
 }
 
-static __attribute__((noinline)) ssize_t splice_now(int from, int to, size_t size) {
-    int from_flags = haft_io_stop_blocking(from), to_flags = haft_io_stop_blocking(to);
-    ssize_t moved = HAFT_IO_RESULT(splice(from, NULL, to, NULL, size, SPLICE_F_NONBLOCK));
-    haft_io_block_again(from, from_flags);
-    haft_io_block_again(to, to_flags);
-    return moved;
-}
-
 ssize_t haft_io_splice(int from, int to, size_t size) {
     HAFT_IO_USING haft_io_use_t use = {.descriptor = from}, use_of_other = {.descriptor = to};
     int code = haft_io_use(&use);
@@ -160,12 +193,6 @@ ssize_t haft_io_splice(int from, int to, size_t size) {
         code = haft_io_use(&use_of_other);
     if (code == 0)
         code = nothing_has_arrived(from);
-    for (unsigned turn = 0; code == 0;) {
-        ssize_t moved = splice_now(from, to, size);
-        if (moved != -EAGAIN && moved != -EINTR)
-            return moved;
-        if (moved == -EAGAIN)
-            code = await_both(from, to, turn++);
-    }
-    return code;
+    return code == 0 ? move(&(move_t){.from = from, .to = to, .splices = true, .size = size})
+                     : code;
 }

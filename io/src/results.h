@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What calls of the system say, as values: errno stays what it was; and descriptors that do not block for as long as
- * a call takes. libhaft-posix, which knows nothing else of this folder, includes it, too.
+ * What calls of the system say, as values: errno stays what it was; and which
+ * descriptors make a call wait. libhaft-posix, which knows nothing else of this folder, includes it, too.
  */
 #ifndef HAFT_IO_RESULTS_H
 #define HAFT_IO_RESULTS_H
@@ -63,17 +63,9 @@ static __attribute__((noinline, unused)) bool haft_io_is_file(int descriptor) {
     return fstat(descriptor, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
 }
 
-/* Of a descriptor that blocks: its mode, for haft_io_block_again. Else -1. */
-static inline int haft_io_stop_blocking(int descriptor) {
-    int flags = fcntl(descriptor, F_GETFL);
-    if (flags < 0 || (flags & O_NONBLOCK) != 0)
-        return -1;
-    fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
-    return flags;
-}
-static inline void haft_io_block_again(int descriptor, int flags) {
-    if (flags >= 0)
-        fcntl(descriptor, F_SETFL, flags);
+static __attribute__((noinline, unused)) bool haft_io_is_pipe(int descriptor) {
+    struct stat status;
+    return fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
 #endif

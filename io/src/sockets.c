@@ -325,6 +325,7 @@ typedef struct file_call {
     int descriptor;
     int flags;
     mode_t mode;
+    bool is_fifo;
     void *buffer;
     size_t size;
     int64_t offset;
@@ -353,7 +354,13 @@ static ssize_t finish_call_on_descriptor(void (*function)(void *), file_call_t *
             call->done = -errno;                                                                   \
     }
 
-FILE_CALL(call_open, open(call->path, call->flags | O_CLOEXEC, call->mode))
+/* A FIFO, whose other end nobody may ever open, is not for a thread of the pool. */
+static int open_at_once(file_call_t *call) {
+    call->is_fifo = haft_io_waits_for_other_end(AT_FDCWD, call->path, call->flags);
+    return call->is_fifo ? 0 : open(call->path, call->flags | O_CLOEXEC, call->mode);
+}
+
+FILE_CALL(call_open, open_at_once(call))
 FILE_CALL(call_read_at, pread(call->descriptor, call->buffer, call->size, call->offset))
 FILE_CALL(call_write_at, pwrite(call->descriptor, call->buffer, call->size, call->offset))
 FILE_CALL(call_sync, fsync(call->descriptor))
@@ -361,8 +368,9 @@ FILE_CALL(call_sync, fsync(call->descriptor))
 int haft_io_open(const char *path, int flags, mode_t mode) {
     if (haft_io_files_are_simulated())
         return haft_io_files_open(path, flags, mode);
-    return (int)finish_file_call(call_open,
-                                 &(file_call_t){.path = path, .flags = flags, .mode = mode});
+    file_call_t call = {.path = path, .flags = flags, .mode = mode};
+    int file = (int)finish_file_call(call_open, &call);
+    return call.is_fifo ? haft_io_open_fifo(AT_FDCWD, path, flags, mode) : file;
 }
 
 ssize_t haft_io_read_at(int descriptor, void *buffer, size_t size, int64_t offset) {

@@ -5,10 +5,13 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -43,6 +46,19 @@ ssize_t __wrap_write(int descriptor, const void *buffer, size_t size) {
     else if (descriptor == watched)
         writes_elsewhere++;
     return __real_write(descriptor, buffer, size);
+}
+
+/* How often the mode of a descriptor was changed. */
+static atomic_int changes;
+int __real_fcntl(int descriptor, int command, ...);
+int __wrap_fcntl(int descriptor, int command, ...);
+int __wrap_fcntl(int descriptor, int command, ...) {
+    va_list arguments;
+    va_start(arguments, command);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    changes += command == F_SETFL;
+    return __real_fcntl(descriptor, command, argument);
 }
 
 /* ---- Connections ---- */
@@ -370,6 +386,214 @@ static void a_wait_for_what_no_file_tells_ends_by_a_deadline(const haft_io_optio
     close(file);
 }
 
+/* ---- From descriptor to descriptor ---- */
+
+enum { MOVED = 1 << 20 };
+static int pair[2], ends[2];
+static size_t moved;
+static char moved_at(size_t place) {
+    return (char)('a' + place % 23);
+}
+static void open_a_file_to_move(void) {
+    static char bytes[MOVED];
+    for (size_t i = 0; i < MOVED; i++)
+        bytes[i] = moved_at(i);
+    file = check_file_with("");
+    CHECK_EQUAL(__real_write(file, bytes, MOVED), MOVED);
+    CHECK_EQUAL(lseek(file, 0, SEEK_SET), 0);
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    CHECK_EQUAL(pipe2(ends, O_CLOEXEC), 0);
+    moved = 0;
+    changes = 0;
+}
+static void close_what_was_moved(void) {
+    CHECK_EQUAL(changes, 0);
+    close(file);
+    for (int i = 0; i < 2; i++)
+        close(pair[i]), close(ends[i]);
+}
+/* Reads so slowly that what is sent has to wait. */
+BODY(read_what_is_moved) {
+    char bytes[5000];
+    for (size_t done = 0; done < MOVED;) {
+        ssize_t count = haft_io_read(pair[1], bytes, sizeof bytes);
+        CHECK(count > 0);
+        for (ssize_t i = 0; i < count; i++, done++)
+            if (bytes[i] != moved_at(done)) {
+                CHECK(!"the bytes come in order");
+                return NULL;
+            }
+        haft_io_yield();
+    }
+    return NULL;
+}
+BODY(send_the_file) {
+    int64_t offset = 0;
+    haft_io_spawn(read_what_is_moved, NULL);
+    for (bool own = false; moved < MOVED; own = !own) {
+        lseek(file, (off_t)moved, SEEK_SET);
+        offset = (int64_t)moved;
+        ssize_t done = haft_io_send_file(pair[0], file, own ? NULL : &offset, MOVED - moved);
+        CHECK(done > 0);
+        moved += (size_t)done;
+        if (own)
+            CHECK_EQUAL(lseek(file, 0, SEEK_CUR), (off_t)moved);
+        else
+            CHECK_EQUAL(offset, (int64_t)moved);
+    }
+    return NULL;
+}
+BODY(splice_to_a_socket) {
+    while (moved < MOVED) {
+        ssize_t done = haft_io_splice(ends[0], pair[0], MOVED);
+        CHECK(done > 0);
+        moved += (size_t)done;
+    }
+    return NULL;
+}
+BODY(splice_the_file) {
+    haft_io_spawn(read_what_is_moved, NULL);
+    haft_io_spawn(splice_to_a_socket, NULL);
+    for (size_t filled = 0; filled < MOVED;) {
+        ssize_t done = haft_io_splice(file, ends[1], MOVED - filled);
+        CHECK(done > 0);
+        filled += (size_t)done;
+    }
+    return NULL;
+}
+static void a_file_is_sent_by_a_socket_that_blocks_and_stays_so(const haft_io_options_t *options) {
+    open_a_file_to_move();
+    CHECK_EQUAL(haft_io_run(send_the_file, NULL, options), 0);
+    close_what_was_moved();
+    open_a_file_to_move();
+    CHECK_EQUAL(haft_io_run(splice_the_file, NULL, options), 0);
+    close_what_was_moved();
+}
+
+BODY(send_what_nobody_reads) {
+    int64_t *offset = argument;
+    while (*offset < MOVED)
+        CHECK(haft_io_send_file(pair[0], file, offset, (size_t)(MOVED - *offset)) > 0);
+    return NULL;
+}
+BODY(splice_from_a_silent_socket) {
+    haft_io_splice(pair[0], ends[1], 100);
+    CHECK(!"nothing comes");
+    return NULL;
+}
+static int with_a_deadline(void *(*body)(void *), void *argument) {
+    return haft_io_scope_with(
+        &(haft_io_scope_options_t){.deadline = haft_io_now() + 10 * HAFT_IO_MILLISECOND}, body,
+        argument, NULL);
+}
+BODY(cancel_what_is_moved) {
+    int64_t offset = 0;
+    CHECK_EQUAL(with_a_deadline(send_what_nobody_reads, &offset), -ETIMEDOUT);
+    CHECK_EQUAL(with_a_deadline(splice_from_a_silent_socket, NULL), -ETIMEDOUT);
+    shutdown(pair[0], SHUT_WR);
+    char bytes[5000];
+    int64_t got = 0;
+    for (ssize_t count; (count = read(pair[1], bytes, sizeof bytes)) > 0;)
+        for (ssize_t i = 0; i < count; i++)
+            got += bytes[i] == moved_at((size_t)got);
+    CHECK(offset > 0);
+    CHECK_EQUAL(got, offset);
+    return NULL;
+}
+static void what_a_cancelled_task_has_sent_is_what_came(const haft_io_options_t *options) {
+    open_a_file_to_move();
+    CHECK_EQUAL(haft_io_run(cancel_what_is_moved, NULL, options), 0);
+    close_what_was_moved();
+}
+
+/* ---- Connecting ---- */
+
+static struct sockaddr_storage place;
+static socklen_t place_size;
+static int connect_here(int family) {
+    HAFT_IO_CLOSING int connection = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int code = haft_io_connect(connection, (struct sockaddr *)&place, place_size);
+    CHECK((__real_fcntl(connection, F_GETFL) & O_NONBLOCK) == 0);
+    return code;
+}
+BODY(connect_to_a_full_listener) {
+    connect_here(AF_UNIX);
+    connect_here(AF_UNIX);
+    CHECK(!"there is no room");
+    return NULL;
+}
+BODY(connect_everywhere) {
+    place_size = sizeof place;
+    listener = listener_that_blocks();
+    changes = 0;
+    getsockname(listener, (struct sockaddr *)&place, &place_size);
+    CHECK_EQUAL(connect_here(AF_INET), 0);
+    close(listener);
+    CHECK_EQUAL(connect_here(AF_INET), -ECONNREFUSED);
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
+    snprintf(local.sun_path + 1, sizeof local.sun_path - 1, "haft-never-blocks-%d", (int)getpid());
+    memcpy(&place, &local, sizeof local);
+    place_size = sizeof local;
+    CHECK_EQUAL(connect_here(AF_UNIX), -ECONNREFUSED);
+    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_EQUAL(bind(listener, (struct sockaddr *)&place, place_size), 0);
+    CHECK_EQUAL(listen(listener, 0), 0);
+    CHECK_EQUAL(with_a_deadline(connect_to_a_full_listener, NULL), -ETIMEDOUT);
+    CHECK_EQUAL(changes, 0);
+    close(listener);
+    return NULL;
+}
+static void a_socket_that_blocks_connects_and_stays_so(const haft_io_options_t *options) {
+    CHECK_EQUAL(haft_io_run(connect_everywhere, NULL, options), 0);
+}
+
+/* ---- FIFOs ---- */
+
+enum { FIFOS = 70 }; /* more than the pool has threads */
+static char fifo_name[64];
+static int passed;
+BODY(read_a_fifo) {
+    char byte;
+    HAFT_IO_CLOSING int fifo = haft_io_open(fifo_name, O_RDONLY, 0);
+    CHECK(fifo >= 0);
+    CHECK((__real_fcntl(fifo, F_GETFL) & O_NONBLOCK) == 0);
+    CHECK((__real_fcntl(fifo, F_GETFD) & FD_CLOEXEC) != 0);
+    passed += haft_io_read(fifo, &byte, 1) == 1;
+    return NULL;
+}
+BODY(write_a_fifo) {
+    HAFT_IO_CLOSING int fifo = haft_io_open(fifo_name, O_WRONLY, 0);
+    CHECK(fifo >= 0);
+    CHECK_EQUAL(haft_io_write(fifo, "x", 1), 1);
+    return NULL;
+}
+BODY(read_and_write_fifos) {
+    for (int i = 0; i < FIFOS; i++)
+        haft_io_spawn(read_a_fifo, NULL);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    for (int i = 0; i < FIFOS; i++)
+        haft_io_spawn(write_a_fifo, NULL);
+    return NULL;
+}
+BODY(open_fifos) {
+    int before = check_descriptors();
+    CHECK_EQUAL(with_a_deadline(read_a_fifo, NULL), -ETIMEDOUT);
+    CHECK_EQUAL(with_a_deadline(write_a_fifo, NULL), -ETIMEDOUT);
+    CHECK_EQUAL(check_descriptors(), before);
+    CHECK_EQUAL(haft_io_scope(read_and_write_fifos, NULL, NULL), 0);
+    return NULL;
+}
+static void a_fifo_waits_for_its_other_end_without_a_thread(const haft_io_options_t *options) {
+    if (options->threads != 1)
+        return;
+    snprintf(fifo_name, sizeof fifo_name, "/tmp/haft-io-fifo-%d", (int)getpid());
+    CHECK_EQUAL(mkfifo(fifo_name, 0600), 0);
+    passed = 0;
+    CHECK_EQUAL(haft_io_run(open_fifos, NULL, options), 0);
+    CHECK_EQUAL(passed, FIFOS);
+    unlink(fifo_name);
+}
+
 static void (*everywhere)(const haft_io_options_t *options);
 static void run_everywhere(void) {
     check_everywhere(everywhere);
@@ -388,5 +612,9 @@ int main(void) {
     RUN_EVERYWHERE(a_file_that_is_written_through_is_written_in_one_piece_by_the_pool);
     RUN_EVERYWHERE(a_cancelled_task_writes_to_a_terminal_in_its_cleanup);
     RUN_EVERYWHERE(a_wait_for_what_no_file_tells_ends_by_a_deadline);
+    RUN_EVERYWHERE(a_file_is_sent_by_a_socket_that_blocks_and_stays_so);
+    RUN_EVERYWHERE(what_a_cancelled_task_has_sent_is_what_came);
+    RUN_EVERYWHERE(a_socket_that_blocks_connects_and_stays_so);
+    RUN_EVERYWHERE(a_fifo_waits_for_its_other_end_without_a_thread);
     return check_end();
 }

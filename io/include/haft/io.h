@@ -670,11 +670,15 @@ int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)
  */
 void haft_io_call_briefly(void (*function)(void *), void *argument);
 
-/* Files, in the pool. As open(2), pread(2), pwrite(2), fsync(2). */
+/* Files, in the pool. As open(2), pread(2), pwrite(2), fsync(2). A FIFO that is opened for one direction is waited for by
+   haft_io_open_fifo. */
 int haft_io_open(const char *path, int flags, mode_t mode);
 ssize_t haft_io_read_at(int descriptor, void *buffer, size_t size, int64_t offset);
 ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_t offset);
 int haft_io_sync(int descriptor);
+/* As openat(2), of a FIFO that is the system's, also in a simulation: waits until somebody has the other end open. Nothing
+   tells that: it looks again after pauses of 1 to 32 milliseconds. `flags` are not O_RDWR. */
+int haft_io_open_fifo(int directory, const char *path, int flags, mode_t mode);
 
 struct addrinfo;
 /* As getaddrinfo(3), in the pool, by haft_io_call_or_leave, and returns that function's errors, too. Those of getaddrinfo

@@ -6,26 +6,42 @@
 
 /* ---- accept ---- */
 
-/* A listener that blocks is asked only when somebody is there. No flag of the call could keep it from
-   blocking, and its mode is other threads' as well. */
-static ssize_t accept_when_there(int listener, struct sockaddr *address, socklen_t *size,
-                                 int flags) {
-    bool is_refused = (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != 0; /* before anybody comes */
-    if (is_refused || !haft_io_blocks(listener))
-        return HAFT_POSIX_RESULT(SYSTEM(accept4)(listener, address, size, flags));
+typedef struct accept_call {
+    int listener;
+    struct sockaddr *address;
+    socklen_t *size;
+    int flags;
+    ssize_t done;
+} accept_call_t;
+
+static void accept_now(void *argument) {
+    accept_call_t *call = argument;
+    call->done =
+        HAFT_POSIX_RESULT(SYSTEM(accept4)(call->listener, call->address, call->size, call->flags));
+}
+
+/* No flag of the call could keep it from blocking, and the mode of the listener is other threads' as well: so one that
+   blocks is asked in the pool, when somebody is there, who may have been another's by then. */
+static ssize_t accept_when_there(accept_call_t *call) {
+    int listener = call->listener;
+    bool is_refused =
+        (call->flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != 0; /* before anybody comes */
+    if (is_refused || !haft_io_blocks(listener)) {
+        accept_now(call);
+        return call->done;
+    }
     int64_t deadline = haft_posix_socket_deadline(listener, SO_RCVTIMEO);
     haft_posix_take_turns(listener);
-    for (unsigned turn = 0;; turn++) {
+    for (unsigned turn = 0;;) {
         struct pollfd entry = {listener, POLLIN, 0};
         /* A socket that does not listen is never ready: the system refuses it at once. */
-        if (SYSTEM(poll)(&entry, 1, 0) != 0 || !haft_io_listens(listener)) {
-            ssize_t done = HAFT_POSIX_RESULT(SYSTEM(accept4)(listener, address, size, flags));
-            if (done != -EAGAIN)
-                return done;
-        }
-        int code = haft_posix_wait(listener, POLLIN, deadline, turn);
+        bool is_ready = SYSTEM(poll)(&entry, 1, 0) != 0 || !haft_io_listens(listener);
+        int code = is_ready ? haft_posix_call_for_a_moment(accept_now, call)
+                            : haft_posix_wait(listener, POLLIN, deadline, turn++);
         if (code != 0)
             return code;
+        if (is_ready && call->done != -EAGAIN && call->done != -EINTR)
+            return call->done;
     }
 }
 
@@ -34,8 +50,8 @@ HAFT_POSIX_EXPORT int accept4(int listener, __SOCKADDR_ARG address, socklen_t *r
     if (!haft_posix_on_task())
         return SYSTEM(accept4)(listener, address, size, flags);
     int before = haft_posix_error();
-    return (int)haft_posix_answer(accept_when_there(listener, address.__sockaddr__, size, flags),
-                                  before);
+    accept_call_t call = {listener, address.__sockaddr__, size, flags, -1};
+    return (int)haft_posix_answer(accept_when_there(&call), before);
 }
 
 HAFT_POSIX_EXPORT int accept(int listener, __SOCKADDR_ARG address, socklen_t *restrict size) {
@@ -58,18 +74,32 @@ static void connect_in_pool(void *argument) {
     call->done = HAFT_POSIX_RESULT(SYSTEM(connect)(call->socket, call->address, call->size));
 }
 
-/* Begins to connect, and lets the socket block again. */
-static ssize_t begin(const connect_call_t *call) {
-    int flags = fcntl(call->socket, F_GETFL);
-    fcntl(call->socket, F_SETFL, flags | O_NONBLOCK);
-    ssize_t done = HAFT_POSIX_RESULT(SYSTEM(connect)(call->socket, call->address, call->size));
-    fcntl(call->socket, F_SETFL, flags);
+/* Begins to connect, or asks how far it is; only for a moment. What a signal ends goes on by itself, but that a Unix
+   socket, whose listener is busy, has begun nothing. */
+static ssize_t begin(connect_call_t *call) {
+    int code = haft_posix_call_for_a_moment(connect_in_pool, call);
+    if (code != 0)
+        return code;
+    if (call->done != -EINTR)
+        return call->done;
+    return haft_io_socket_option(call->socket, SO_DOMAIN) == AF_UNIX ? -EAGAIN : -EINPROGRESS;
+}
+
+/* Nothing tells when a listener that was busy is not. */
+static ssize_t begin_in_turn(connect_call_t *call, int64_t deadline) {
+    int64_t pause = 0;
+    ssize_t done;
+    while ((done = begin(call)) == -EAGAIN && HAFT_PERFORM(haft_io_now) < deadline) {
+        int code = haft_posix_pause(&pause);
+        if (code != 0)
+            return code;
+    }
     return done;
 }
 
 /* When it is over. TCP learns that by a further call only: without one the next would have its result. For
    others such a call, after a failure, would begin again. */
-static ssize_t finish(const connect_call_t *call) {
+static ssize_t finish(connect_call_t *call) {
     int error = haft_io_socket_option(call->socket, SO_ERROR);
     ssize_t done = 0;
     if (error == 0 || haft_io_socket_option(call->socket, SO_PROTOCOL) == IPPROTO_TCP)
@@ -82,14 +112,10 @@ static ssize_t finish(const connect_call_t *call) {
 static ssize_t connect_waiting(connect_call_t *call) {
     if (!haft_io_blocks(call->socket))
         return HAFT_POSIX_RESULT(SYSTEM(connect)(call->socket, call->address, call->size));
-    ssize_t done = begin(call);
-    if (done == -EAGAIN) { /* A Unix socket whose listener is busy: nothing tells when it is not. */
-        int code = haft_posix_call_blocking(connect_in_pool, call);
-        return code == 0 ? call->done : code;
-    }
+    int64_t deadline = haft_posix_socket_deadline(call->socket, SO_SNDTIMEO);
+    ssize_t done = begin_in_turn(call, deadline);
     if (done != -EINPROGRESS && done != -EALREADY)
         return done;
-    int64_t deadline = haft_posix_socket_deadline(call->socket, SO_SNDTIMEO);
     unsigned turn = 0;
     do {
         int code = haft_posix_wait(call->socket, POLLOUT, deadline, turn++);

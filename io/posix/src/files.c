@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening FIFOs, and locks of files. Nothing tells when the other end of a FIFO is opened or a lock is given back: so
-   they are tried again, after pauses that grow. */
+/* Opening FIFOs, and locks of files. Nothing tells when a lock is given back: so it is tried again, after pauses that grow. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -15,11 +14,6 @@ typedef struct open_call {
     mode_t mode;
 } open_call_t;
 
-static ssize_t open_now(const open_call_t *call, int more) {
-    return HAFT_POSIX_RESULT(
-        SYSTEM(openat)(call->directory, call->path, call->flags | more, call->mode));
-}
-
 /* Only a FIFO that is opened for one of its two directions makes who opens it wait. */
 static bool opens_fifo(const open_call_t *call) {
     struct stat status;
@@ -28,41 +22,12 @@ static bool opens_fifo(const open_call_t *call) {
            fstatat(call->directory, call->path, &status, 0) == 0 && S_ISFIFO(status.st_mode);
 }
 
-/* Of one that does not block: whether somebody has it open to write, or had. tee takes nothing from it, and says that
-   it would have to wait only if there is a writer. */
-static bool has_writer(int fifo, int copy) {
-    struct pollfd entry = {fifo, POLLIN, 0};
-    return SYSTEM(tee)(fifo, copy, 1, SPLICE_F_NONBLOCK) != 0 || SYSTEM(poll)(&entry, 1, 0) != 0;
-}
-
-static int wait_for_writer(int fifo) {
-    int copy[2];
-    if (pipe2(copy, O_CLOEXEC) != 0)
-        return -haft_posix_error();
-    int64_t pause = 0;
-    int code = 0;
-    while (code == 0 && !has_writer(fifo, copy[1]))
-        code = haft_posix_pause(&pause);
-    SYSTEM(close)(copy[0]);
-    SYSTEM(close)(copy[1]);
-    return code;
-}
-
-static ssize_t open_fifo(const open_call_t *call) {
-    int64_t pause = 0;
-    ssize_t fifo;
-    int code = 0;
-    while ((fifo = open_now(call, O_NONBLOCK)) == -ENXIO && code == 0)
-        code = haft_posix_pause(&pause);
-    if (fifo < 0)
-        return code != 0 ? code : fifo;
-    if ((call->flags & O_ACCMODE) == O_RDONLY)
-        code = wait_for_writer((int)fifo);
-    if (code != 0) {
-        SYSTEM(close)((int)fifo);
-        return code;
-    }
-    fcntl((int)fifo, F_SETFL, fcntl((int)fifo, F_GETFL) & ~O_NONBLOCK);
+static int open_fifo(const open_call_t *call) {
+    bool before = haft_io_return_cancels(true);
+    int fifo = haft_io_open_fifo(call->directory, call->path, call->flags, call->mode);
+    haft_io_return_cancels(before);
+    if (fifo >= 0 && (call->flags & O_CLOEXEC) == 0)
+        SYSTEM(fcntl)(fifo, F_SETFD, 0);
     return fifo;
 }
 

@@ -195,6 +195,9 @@ int haft_posix_wait_without(int code, int64_t deadline);
 int haft_posix_pause(int64_t *pause);
 /* Calls it on a thread of the pool; here if there is none. 0, or -ECANCELED: it was not called. */
 int haft_posix_call_blocking(void (*function)(void *), void *argument);
+/* The same for what may wait though it is ready, since another has been there before: then it fails with EINTR, or has done a
+   part, after some milliseconds. */
+int haft_posix_call_for_a_moment(void (*function)(void *), void *argument);
 /* The same, with the caller's errno and h_errno. A call that was not made has set both. */
 void haft_posix_call_pooled(void (*function)(void *), void *argument);
 /* The same, and no cancel withdraws it. */

@@ -1,9 +1,49 @@
 /* SPDX-License-Identifier: MIT */
-/* From one descriptor to another, inside the system. No flag of these calls keeps them from blocking: the descriptors
-   are made not to block for as long as a try takes. */
+/* From one descriptor to another, inside the system. These calls wait as the descriptors do, but that splice and tee can
+   be told not to wait for pipes. Where one would wait, a thread of the pool makes it when both descriptors are ready. */
 #include "internal.h"
 
-#include <sys/stat.h>
+typedef struct move {
+    int from, to;
+    bool waits;   /* until both are ready; or else fails */
+    bool in_pool; /* the call may wait by itself */
+    int64_t deadline;
+    void (*function)(void *call);
+    void *call;
+    ssize_t *done; /* in the call */
+} move_t;
+
+/* For what is moved; or, unless that has been tried, for whatever else is told of them. */
+static bool are_ready(const move_t *m, bool tried) {
+    struct pollfd entries[] = {{m->from, POLLIN, 0}, {m->to, POLLOUT, 0}};
+    return SYSTEM(poll)(entries, 2, 0) == 2 &&
+           (!tried || ((entries[0].revents & POLLIN) != 0 && (entries[1].revents & POLLOUT) != 0));
+}
+
+static ssize_t move_once(const move_t *m) {
+    bool tried = false;
+    for (unsigned turn = 0;;) {
+        bool tries = !m->in_pool || are_ready(m, tried);
+        int code = 0;
+        if (!m->in_pool)
+            m->function(m->call);
+        else if (tries)
+            code = haft_posix_call_for_a_moment(m->function, m->call);
+        if (code != 0)
+            return code;
+        bool in_vain = !tries || *m->done == -EAGAIN || (m->in_pool && *m->done == -EINTR);
+        if (!in_vain)
+            return *m->done;
+        if (!m->waits)
+            return -EAGAIN;
+        tried = tries && m->in_pool;
+        if (tried)
+            continue;
+        code = haft_posix_wait_for_both(m->from, m->to, m->deadline, turn++);
+        if (code != 0)
+            return code;
+    }
+}
 
 /* ---- sendfile ---- */
 
@@ -17,31 +57,33 @@ HAFT_POSIX_POOLED(
     },
     c->to, c->from, c->offset, c->size)
 
-static bool is_file(int descriptor) {
-    struct stat status;
-    return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+static void send_once(void *argument) {
+    sendfile_call_t *call = argument;
+    call->done =
+        HAFT_POSIX_RESULT(SYSTEM(sendfile)(call->to, call->from, call->offset, call->size));
 }
 
 /* What a blocking call sends, it sends in full. */
-static ssize_t send_file(const sendfile_call_t *call) {
-    size_t done = 0;
-    int64_t deadline = haft_posix_socket_deadline(call->to, SO_SNDTIMEO);
-    unsigned turn = 0;
+static ssize_t send_file(sendfile_call_t *call) {
+    size_t done = 0, size = call->size;
+    bool waits = haft_io_blocks(call->to);
+    move_t move = {.from = call->from,
+                   .to = call->to,
+                   .waits = waits,
+                   .in_pool = waits || (haft_io_blocks(call->from) && !haft_io_is_file(call->from)),
+                   .deadline = haft_posix_socket_deadline(call->to, SO_SNDTIMEO),
+                   .function = send_once,
+                   .call = call,
+                   .done = &call->done};
     do {
-        int flags = haft_io_stop_blocking(call->to);
-        ssize_t sent = HAFT_POSIX_RESULT(
-            SYSTEM(sendfile)(call->to, call->from, call->offset, call->size - done));
-        haft_io_block_again(call->to, flags);
-        if (sent == -EAGAIN && flags >= 0)
-            sent = haft_posix_wait(call->to, POLLOUT, deadline, turn++);
-        else if (sent == 0)
-            break;
-        else
-            turn = 0;
+        call->size = size - done;
+        ssize_t sent = move_once(&move);
         if (sent < 0)
             return done != 0 ? (ssize_t)done : sent;
+        if (sent == 0)
+            break;
         done += (size_t)sent;
-    } while (done < call->size);
+    } while (done < size);
     return (ssize_t)done;
 }
 
@@ -50,7 +92,7 @@ HAFT_POSIX_EXPORT ssize_t sendfile(int to, int from, off_t *offset, size_t size)
         return SYSTEM(sendfile)(to, from, offset, size);
     int before = haft_posix_error();
     sendfile_call_t call = {{to, from, offset, size}, -1};
-    if (!is_file(to))
+    if (!haft_io_is_file(to))
         return haft_posix_answer(send_file(&call), before);
     haft_posix_call_pooled(call_sendfile, &call);
     return call.done;
@@ -68,29 +110,31 @@ typedef struct splice_call {
     size_t size;
     unsigned flags;
     bool copies; /* tee */
+    ssize_t done;
 } splice_call_t;
 
-static ssize_t splice_now(const splice_call_t *c) {
+static void splice_once(void *argument) {
+    splice_call_t *c = argument;
     unsigned flags = c->flags | SPLICE_F_NONBLOCK;
-    int from_flags = haft_io_stop_blocking(c->from), to_flags = haft_io_stop_blocking(c->to);
-    ssize_t moved = c->copies ? HAFT_POSIX_RESULT(SYSTEM(tee)(c->from, c->to, c->size, flags))
-                              : HAFT_POSIX_RESULT(SYSTEM(splice)(c->from, c->from_offset, c->to,
-                                                                 c->to_offset, c->size, flags));
-    haft_io_block_again(c->from, from_flags);
-    haft_io_block_again(c->to, to_flags);
-    return moved;
+    c->done = c->copies ? HAFT_POSIX_RESULT(SYSTEM(tee)(c->from, c->to, c->size, flags))
+                        : HAFT_POSIX_RESULT(SYSTEM(splice)(c->from, c->from_offset, c->to,
+                                                           c->to_offset, c->size, flags));
 }
 
-static ssize_t splice_waiting(const splice_call_t *c) {
-    bool waits =
-        (c->flags & SPLICE_F_NONBLOCK) == 0 && haft_io_blocks(c->from) && haft_io_blocks(c->to);
-    ssize_t moved;
-    for (unsigned turn = 0; (moved = splice_now(c)) == -EAGAIN && waits; turn++) {
-        int code = haft_posix_wait_for_both(c->from, c->to, HAFT_IO_FOREVER, turn);
-        if (code != 0)
-            return code;
-    }
-    return moved;
+static bool may_wait(int descriptor) {
+    return haft_io_blocks(descriptor) && !haft_io_is_pipe(descriptor);
+}
+
+static ssize_t splice_waiting(splice_call_t *c) {
+    return move_once(&(move_t){.from = c->from,
+                               .to = c->to,
+                               .waits = (c->flags & SPLICE_F_NONBLOCK) == 0 &&
+                                        haft_io_blocks(c->from) && haft_io_blocks(c->to),
+                               .in_pool = may_wait(c->from) || may_wait(c->to),
+                               .deadline = HAFT_IO_FOREVER,
+                               .function = splice_once,
+                               .call = c,
+                               .done = &c->done});
 }
 
 HAFT_POSIX_EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset,
@@ -99,7 +143,7 @@ HAFT_POSIX_EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t
         return SYSTEM(splice)(from, from_offset, to, to_offset, size, flags);
     int before = haft_posix_error();
     return haft_posix_answer(
-        splice_waiting(&(splice_call_t){from, from_offset, to, to_offset, size, flags, false}),
+        splice_waiting(&(splice_call_t){from, from_offset, to, to_offset, size, flags, false, -1}),
         before);
 }
 

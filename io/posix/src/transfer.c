@@ -66,24 +66,6 @@ static ssize_t transfer_plainly(const transfer_t *t) {
                       : HAFT_POSIX_RESULT(SYSTEM(readv)(t->descriptor, t->parts, count));
 }
 
-/* What poll says is ready takes or gives so much at once. */
-static ssize_t transfer_a_little(const transfer_t *t) {
-    const struct iovec *part = t->parts;
-    while (part->iov_len == 0)
-        part++;
-    size_t size = part->iov_len < PIPE_BUF ? part->iov_len : PIPE_BUF;
-    return HAFT_POSIX_RESULT(SYSTEM(write)(t->descriptor, part->iov_base, size));
-}
-
-static ssize_t try_after_poll(const transfer_t *t) {
-    if (!haft_io_blocks(t->descriptor))
-        return transfer_plainly(t);
-    struct pollfd entry = {t->descriptor, t->outward ? POLLOUT : POLLIN, 0};
-    if (SYSTEM(poll)(&entry, 1, 0) == 0)
-        return -EAGAIN;
-    return t->outward ? transfer_a_little(t) : transfer_plainly(t);
-}
-
 typedef struct in_pool {
     const transfer_t *transfer;
     ssize_t done;
@@ -94,9 +76,35 @@ static void transfer_in_pool(void *argument) {
     call->done = transfer_plainly(call->transfer);
 }
 
-/* The disk is asked by a thread of the pool; what goes to the system's memory is written at once. */
+/* A line, which a handler of a signal may write to a terminal, is written on this thread. */
+enum { LINE = 1024 };
+
+/* Of what is ready; it may wait all the same, as a terminal that has no room for all. */
+static ssize_t try_after_poll(const transfer_t *t) {
+    if (!haft_io_blocks(t->descriptor))
+        return transfer_plainly(t);
+    for (;;) {
+        struct pollfd entry = {t->descriptor, t->outward ? POLLOUT : POLLIN, 0};
+        if (SYSTEM(poll)(&entry, 1, 0) == 0)
+            return -EAGAIN;
+        in_pool_t call = {t, 0};
+        int code = 0;
+        if (t->outward && size_of(t->parts, t->count) <= LINE)
+            haft_io_call_briefly(transfer_in_pool, &call);
+        else
+            code = haft_posix_call_for_a_moment(transfer_in_pool, &call);
+        if (code != 0)
+            return code;
+        if (call.done != -EAGAIN && call.done != -EINTR)
+            return call.done;
+    }
+}
+
+/* The disk is asked by a thread of the pool; a little that goes to the system's memory is written at once. */
 static ssize_t transfer_file(const transfer_t *t) {
-    if (t->outward && (fcntl(t->descriptor, F_GETFL) & (O_SYNC | O_DSYNC | O_DIRECT)) == 0)
+    enum { LITTLE = 65536 };
+    if (t->outward && size_of(t->parts, t->count) <= LITTLE &&
+        (fcntl(t->descriptor, F_GETFL) & (O_SYNC | O_DSYNC | O_DIRECT)) == 0)
         return transfer_plainly(t);
     in_pool_t call = {t, 0};
     int code = haft_posix_call_blocking(transfer_in_pool, &call);
@@ -172,6 +180,10 @@ static ssize_t attempt(const transfer_t *t) {
     ssize_t done = t->offset < 0 ? try_socket(t) : -ENOTSOCK;
     if (done != -ENOTSOCK)
         return done;
+    /* What is written through to the disk waits for it, whatever RWF_NOWAIT says. */
+    if (t->outward && (fcntl(t->descriptor, F_GETFL) & O_DSYNC) != 0 &&
+        nature_of(t->descriptor) == FILE_ON_DISK)
+        return transfer_file(t);
     done = t->outward ? HAFT_POSIX_RESULT(SYSTEM(pwritev2)(t->descriptor, t->parts, (int)t->count,
                                                            t->offset, RWF_NOWAIT))
                       : HAFT_POSIX_RESULT(SYSTEM(preadv2)(t->descriptor, t->parts, (int)t->count,

@@ -154,6 +154,20 @@ int haft_posix_call_blocking(void (*function)(void *), void *argument) {
     return 0;
 }
 
+typedef struct moment {
+    void (*function)(void *);
+    void *argument;
+} moment_t;
+
+static void call_moment(void *argument) {
+    const moment_t *moment = argument;
+    haft_io_call_briefly(moment->function, moment->argument);
+}
+
+int haft_posix_call_for_a_moment(void (*function)(void *), void *argument) {
+    return haft_posix_call_blocking(call_moment, &(moment_t){function, argument});
+}
+
 typedef struct pooled {
     void (*function)(void *);
     void *argument;
