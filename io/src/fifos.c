@@ -31,7 +31,8 @@ static int wait_for_writer(int fifo) {
     int code = HAFT_IO_RESULT(pipe2(ends, O_CLOEXEC));
     if (code != 0)
         return code;
-    HAFT_IO_CLOSING int unread = ends[0], copy = ends[1];
+    HAFT_IO_CLOSING int copy = ends[1];
+    HAFT_IO_CLOSING __attribute__((unused)) int unread = ends[0];
     int64_t pause = 0;
     while (code == 0 && !has_writer(fifo, copy))
         code = wait_a_little(&pause);
