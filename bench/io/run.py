@@ -45,6 +45,14 @@ WORKS = {
 ON_FRONT = ["spawn", "yield", "channel", "skynet", "mutex"]
 CONNECTIONS = [(1, 64), (64, 64), (1000, 64), (10000, 64), (1, 16384), (64, 16384), (1000, 16384), (10000, 16384)]
 ON_TWO = [64, 1000, 10000]  # connections of a server with two threads
+# Beside as many computing processes as processors, and alone with more threads than processors: work, threads, whether
+# beside others, how many. Haft's may take so many times what the better peer's takes.
+CROWDED = [("apart", 2, False, 20_000), ("apart", 2, True, 5_000), ("apart", 4, False, 20_000), ("apart", 4, True, 5_000),
+           *((work, threads, crowded, 200_000) for work in ("spawn", "channel", "mutex")
+             for threads, crowded in ((2, True), (4, False), (4, True)))]
+MOST_CROWDED = 1.5
+APART = "a message between two threads and one back"
+NEIGHBOURS = {"alone": "alone", "flood": "beside 4 that flood with 16 KiB", "compute": "beside 2 tasks that compute 1 ms and yield"}
 IDLE = 19000  # the server and the load each have so many descriptors
 MOST_TRIPS = [("spawn", 1, 6), ("spawn", 2, 10), ("yield", 1, 3)]  # in perform-resume round trips
 THREADS = {1: "one thread", 2: "two threads"}
@@ -180,6 +188,45 @@ def measure_echo_on_two(echo, programs, repeats, seconds):
                                       echo_on_two(echo, kind, connections, seconds)
                                       for name, kind in kinds.items() if kind is not None}, repeats)
             for connections in ON_TWO}
+
+
+class Computing:
+    """As many processes that compute as there are processors, if there are to be any."""
+
+    def __init__(self, wanted):
+        self.wanted = os.cpu_count() if wanted else 0
+
+    def __enter__(self):
+        self.processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(self.wanted)]
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def measure_crowded(programs, repeats, divisor):
+    entries = []
+    for work, threads, crowded, count in CROWDED:
+        with Computing(crowded):
+            entries.append({"work": work, "threads": threads, "beside": os.cpu_count() if crowded else 0, "figures": series(
+                {name: lambda path=programs[name], work=work, threads=threads, count=count:
+                    number_of(measured([path, work, threads, count // divisor], os.cpu_count()))
+                 for name in ("Haft", "Go", "Tokio") if name in programs}, repeats)})
+    return entries
+
+
+def measure_neighbours(neighbours, programs, repeats, seconds):
+    """The median and the 99th percentile of what a quiet connection waits, in microseconds."""
+    kinds = {"Haft, epoll": ("Haft", {"HAFT_IO_BACKEND": "epoll"}), "Haft, io_uring": ("Haft", {"HAFT_IO_BACKEND": "io_uring"}),
+             "Go": ("Go", {}), "Tokio": ("Tokio", {})}
+
+    def run(path, mode, environment):
+        text = measured([neighbours, path, mode, seconds], 2, environment)
+        return None if text is None else [float(word) for word in text.split()]
+    return {mode: series({name: lambda path=programs[program], mode=mode, environment=environment: run(path, mode, environment)
+                          for name, (program, environment) in kinds.items() if program in programs}, repeats)
+            for mode in NEIGHBOURS}
 
 
 def measure_trip(micro, repeats):
@@ -322,6 +369,43 @@ def echo_on_two_table(entries):
                      if figures.get(name) else "-" for name in names)] for connections, figures in entries.items()])
 
 
+def crowded_table(entries):
+    rows = []
+    for entry in entries:
+        what = APART if entry["work"] == "apart" else WORKS[entry["work"]][0]
+        others = f", beside {entry['beside']} that compute" if entry["beside"] else ""
+        measure = ratio(entry["figures"])
+        rows.append([f"{what}, {entry['threads']} threads{others}", *(figure(values) for values in entry["figures"].values()),
+                     "" if measure is None else f"{measure:.2f}", str(MOST_CROWDED), verdict(measure, MOST_CROWDED)])
+    return table(["an operation, ns", *entries[0]["figures"], "Haft / better peer", "at most", "met"], rows)
+
+
+def neighbours_table(entries):
+    names = list(next(iter(entries.values())))
+    return table(["us: median; 99th percentile", *names],
+                 [[what, *(f"{figure(column(entries[mode][name], 0))}; {figure(column(entries[mode][name], 1))}"
+                           if entries[mode].get(name) else "-" for name in names)] for mode, what in NEIGHBOURS.items()])
+
+
+def crowded_report(results):
+    text = ""
+    if "neighbours" in results:
+        text += f"""
+## Latency beside neighbours
+
+How long 1,000 quiet connections to an echo server of one thread wait for the answer, which has the second processor for itself; the load is on the first.
+
+{neighbours_table(results['neighbours'])}"""
+    if "crowded" in results:
+        text += f"""
+## On a machine with other work
+
+As many processes that compute as processors, or more threads than these. `apart` keeps its two tasks on two threads: Go's by LockOSThread, Tokio's on two runtimes of a thread each.
+
+{crowded_table(results['crowded'])}"""
+    return f"{text.lstrip()}\n" if text else ""
+
+
 def trips_table(results):
     trip = statistics.median(results["round_trip"])
     rows = []
@@ -390,7 +474,7 @@ The server's processor time a message, from when each connection has exchanged o
 The same where the server has two threads, which share both processors with the load: each took as much of them as it could get, and the load the rest.
 
 {echo_on_two_table(results['echo_on_two'])}
-## Memory
+{crowded_report(results)}## Memory
 
 Resident memory of the server, page tables included, for each of {idle['connections']:,} connections that have exchanged one message and are idle. All have buffers of 1 KiB, Haft's on the stacks, which are small in its second figure (`.dense`); in its last it reads into memory that is lent. To be reached: 5 KiB, and less than Go's.
 
@@ -422,7 +506,7 @@ def main():
     parser.add_argument("--build", type=lambda folder: pathlib.Path(folder).resolve(),
                         default=ROOT / "build" / "bench" / "bench")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", action="append", choices=[*WORKS, "echo", "idle"])
+    parser.add_argument("--only", action="append", choices=[*WORKS, "echo", "idle", "neighbours", "crowded"])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--pages", action="store_true")
     parser.add_argument("--check", action="store_true")
@@ -436,12 +520,16 @@ def main():
         repeats = 1 if quick else arguments.repeats
         programs = {"Haft": arguments.build / "io" / "work", **build_peers(arguments.build / "io" / "peers")}
         echo = arguments.build / "io" / "echo"
-        wanted = arguments.only or [*WORKS, "echo", "idle"]
+        wanted = arguments.only or [*WORKS, "echo", "idle", "neighbours", "crowded"]
         for name in wanted:
             print(f"  {name}", file=sys.stderr)
             if name == "echo":
                 results["echo"] = measure_echo(echo, programs, repeats, 0.1 if quick else 0.5)
                 results["echo_on_two"] = measure_echo_on_two(echo, programs, repeats, 0.1 if quick else 1)
+            elif name == "neighbours":
+                results[name] = measure_neighbours(echo.with_name(name), programs, repeats, 0.2 if quick else 1)
+            elif name == "crowded":
+                results[name] = measure_crowded(programs, repeats, 10 if quick else 1)
             elif name == "idle":
                 results["idle"] = measure_idle(echo, programs, 1000 if quick else IDLE)
             else:
