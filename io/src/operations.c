@@ -162,16 +162,18 @@ static size_t size_of_parts(const haft_io_operation_t *o) {
     return size;
 }
 
-/* A read of nothing waits for nothing, and takes no datagram, unlike a receive of nothing. */
-static bool reads_nothing(const haft_io_operation_t *o) {
-    if (o->kind == HAFT_IO_READ_PARTS && o->size != 0)
+/* A read of nothing, or a write of no parts or of empty ones, waits for nothing, and neither takes a datagram nor sends
+   one: unlike a receive of nothing, and a write of nothing by other ways. */
+static bool moves_nothing(const haft_io_operation_t *o) {
+    bool of_parts = o->kind == HAFT_IO_READ_PARTS || o->kind == HAFT_IO_WRITE_PARTS;
+    if (of_parts && o->size != 0)
         return o->buffer != NULL && o->size <= IOV_MAX && size_of_parts(o) == 0;
-    return (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_READ_PARTS) && o->size == 0;
+    return (o->kind == HAFT_IO_READ || of_parts) && o->size == 0;
 }
 
 /* Reads or writes without blocking, whether the descriptor blocks or not. */
 static ssize_t transfer(haft_io_operation_t *o) {
-    if (HAFT_IO_UNLIKELY(reads_nothing(o)))
+    if (HAFT_IO_UNLIKELY(moves_nothing(o)))
         return transfer_plainly(o);
     ssize_t done = transfer_by_socket(o);
     return HAFT_IO_LIKELY(done != -ENOTSOCK) ? done : transfer_by_file(o);
@@ -206,7 +208,7 @@ static ssize_t transfer_parts_by_socket(const haft_io_operation_t *o) {
 }
 
 static ssize_t transfer_parts(haft_io_operation_t *o) {
-    if (HAFT_IO_UNLIKELY(reads_nothing(o)))
+    if (HAFT_IO_UNLIKELY(moves_nothing(o)))
         return transfer_parts_plainly(o);
     ssize_t done = transfer_parts_by_socket(o);
     if (done != -ENOTSOCK)
@@ -304,12 +306,12 @@ static ssize_t operate_blocking(haft_io_operation_t *operation) {
             haft_io_pause(turn - 1);
         ssize_t done = -ENOTSOCK;
         if (operation->kind == HAFT_IO_READ || operation->kind == HAFT_IO_WRITE) {
-            done = reads_nothing(operation) ? -ENOTSOCK : transfer_by_socket(operation);
+            done = moves_nothing(operation) ? -ENOTSOCK : transfer_by_socket(operation);
             if (done == -ENOTSOCK)
                 done = transfer_plainly(operation);
         } else if (operation->kind == HAFT_IO_READ_PARTS ||
                    operation->kind == HAFT_IO_WRITE_PARTS) {
-            done = reads_nothing(operation) ? -ENOTSOCK : transfer_parts_by_socket(operation);
+            done = moves_nothing(operation) ? -ENOTSOCK : transfer_parts_by_socket(operation);
             if (done == -ENOTSOCK)
                 done = transfer_parts_plainly(operation);
         } else {

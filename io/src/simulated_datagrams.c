@@ -349,7 +349,7 @@ int haft_io_simulated_datagrams_pair(state_t *state, int ends[2]) {
 }
 
 int haft_io_simulated_datagrams_end_output(object_t *socket) {
-    if (is_of_pair(socket) ? socket->peer == NULL : !is_connected(socket))
+    if (!is_of_pair(socket) && !is_connected(socket))
         return -ENOTCONN;
     socket->ended = true;
     return 0;

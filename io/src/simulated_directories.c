@@ -407,7 +407,7 @@ int haft_io_files_remove(const char *path) {
     if (code != 0)
         return code;
     if (place.name == NULL)
-        return place.file == haft_io_state_here()->root ? -EBUSY : -EINVAL;
+        return place.text == NULL ? -EBUSY : place.length == 1 ? -EINVAL : -ENOTEMPTY;
     if (place.file->count != 0)
         return -ENOTEMPTY;
     return change_names(haft_io_state_here(), &(new_file_t){place.name, NULL}, 1);

@@ -115,12 +115,16 @@ ssize_t haft_io_simulated_end_reads(state_t *state, object_t *end, const haft_io
         return -EBADF;
     if (end->broken)
         return -ECONNRESET;
-    if (end->count == 0 && end->lost && size != 0) {
+    if (size == 0 && end->kind == HAFT_IO_A_PIPE)
+        return 0;
+    if (end->count == 0 && end->lost) {
         end->lost = false;
         return -ECONNRESET;
     }
-    if (end->count == 0 || size == 0)
-        return end->finished || size == 0 ? 0 : -EAGAIN;
+    if (end->count == 0)
+        return end->finished ? 0 : -EAGAIN;
+    if (size == 0)
+        return 0;
     size_t run = run_of(end);
     if ((flags & WHOLE_PEEK) == WHOLE_PEEK && run < size && run == end->count &&
         end->count < end->size && !end->finished)

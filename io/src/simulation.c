@@ -316,12 +316,16 @@ static bool is_of_sockets(const haft_io_operation_t *operation) {
            kind == HAFT_IO_SEND_MESSAGE;
 }
 
+/* Of a socket, where these have no bytes: as the system has it, unlike a receive, a send and a write. */
+static bool moves_nothing(const haft_io_operation_t *operation) {
+    return operation->kind == HAFT_IO_READ || operation->kind == HAFT_IO_READ_PARTS ||
+           operation->kind == HAFT_IO_WRITE_PARTS;
+}
+
 static ssize_t receive_datagram(state_t *state, object_t *socket,
                                 const haft_io_operation_t *operation,
                                 const haft_io_memory_t *memory, int flags) {
     bool truncated = false;
-    if (memory->size == 0 && !is_of_sockets(operation)) /* which takes none */
-        return 0;
     if (!is_message(operation))
         return haft_io_simulated_datagram_receives(state, socket, memory, flags, operation->address,
                                                    operation->address_size, &truncated);
@@ -363,6 +367,8 @@ static ssize_t read_end(state_t *state, object_t *end, const haft_io_operation_t
     } else if (passed != NULL) {
         haft_io_passed_drop(state, passed);
     }
+    if (got >= 0 && operation->kind == HAFT_IO_RECEIVE && operation->address_size != NULL)
+        *operation->address_size = 0;
     return got;
 }
 
@@ -378,6 +384,13 @@ static ssize_t write_end(state_t *state, object_t *end, const haft_io_operation_
     return done;
 }
 
+/* What the system says of a socket that is not connected, or listens. */
+static int without_connection(const object_t *socket, bool sends) {
+    if (socket->place.family == AF_UNIX)
+        return sends ? -ENOTCONN : -EINVAL;
+    return sends ? -EPIPE : -ENOTCONN;
+}
+
 static ssize_t transfer(haft_io_worker_t *worker, object_t *object,
                         const haft_io_operation_t *operation) {
     state_t *state = worker->backend_state;
@@ -391,6 +404,8 @@ static ssize_t transfer(haft_io_worker_t *worker, object_t *object,
     int code = memory_of_operation(operation, &part, &memory);
     if (code != 0)
         return code;
+    if (memory.size == 0 && haft_io_object_is_socket(object) && moves_nothing(operation))
+        return 0;
     switch (object->kind) {
     case HAFT_IO_DATAGRAMS:
         return sends(operation) ? send_datagram(state, object, operation, &memory)
@@ -403,7 +418,7 @@ static ssize_t transfer(haft_io_worker_t *worker, object_t *object,
         return haft_io_simulated_file_transfers(worker->simulated, object, &memory,
                                                 &object->position, sends(operation));
     default:
-        return -ENOTCONN;
+        return without_connection(object, sends(operation));
     }
 }
 
