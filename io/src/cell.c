@@ -123,11 +123,18 @@ static bool is_unwound(const haft_io_runner_t *runner) {
     return runner->unwinding || (__cxa_get_globals && __cxa_get_globals()->in_flight != 0);
 }
 
+/* In a simulation that may switch at each operation none is in a turn, and the seed decides. */
+static bool keeps_its_turn(const haft_io_worker_t *worker) {
+    haft_io_simulated_t *simulated = worker->simulated;
+    return simulated != NULL && simulated->switches_one_in != 0 &&
+           haft_io_random(simulated, simulated->switches_one_in) != 0;
+}
+
 /* In a child of fork the task goes on at once, and has to keep the gate. What a cleanup can do at once no cancel keeps it
    from, however much that is. */
 bool haft_io_goes_on_after_others(enum haft_io_wait_kind kind) {
     const haft_io_task_t *task = haft_io_this_task();
-    if (task == NULL || task->runner->closes)
+    if (task == NULL || task->runner->closes || keeps_its_turn(task->worker))
         return true;
     haft_io_runner_t *runner = task->runner;
     bool gated = runner->gated && !runner->worker->forked;

@@ -439,6 +439,7 @@ typedef struct haft_io_simulated {
     bool short_counts;
     bool network, files;
     unsigned faults_one_in;
+    unsigned switches_one_in;
 } haft_io_simulated_t;
 
 enum { HAFT_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
@@ -482,9 +483,11 @@ struct haft_io_worker {
     haft_io_task_t *inbox; /* tasks readied by other threads, last first; any thread */
     int sleeping;          /* in a poll that may block; any thread */
     int posting;           /* threads that put something into the inbox right now */
-    int64_t clock;      /* when it polled last; while it has no timer, some milliseconds before */
-    bool forked;        /* this is a child of the process that it was made in */
-    bool times_polls;   /* for counters.polling */
+    int64_t clock;    /* when it polled last; while it has no timer, some milliseconds before */
+    bool forked;      /* this is a child of the process that it was made in */
+    bool times_polls; /* for counters.polling */
+    uint16_t
+        turn_begins;    /* with so many `operations`: not 0 where a simulation may switch at each */
     unsigned polled_at; /* `resumed` at the last poll */
     unsigned unlooked;  /* so many are resumed before the first look; in a simulation 0 */
     haft_io_timers_t timers;                 /* the first words of which belong to the line */

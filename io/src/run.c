@@ -208,6 +208,8 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
     first->simulated = simulated;
     if (simulated != NULL)
         first->unlooked = 0;
+    if (simulated != NULL && simulated->switches_one_in != 0)
+        first->turn_begins = HAFT_IO_TURN;
     haft_io_scope_options_t options_of_root = {.name = "main",
                                                .moves = options != NULL && options->moves};
     haft_io_scope_start(&crew->root, first, NULL, &options_of_root, options_of_root.moves);

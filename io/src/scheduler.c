@@ -358,7 +358,7 @@ static inline __attribute__((always_inline)) void run_task(haft_io_runner_t *run
     begin(runner, task);
     HAFT_IO_COUNT(runner->worker->counters.tasks);
     haft_io_set_state(task, HAFT_IO_RUNNING);
-    runner->worker->operations = 0;
+    runner->worker->operations = runner->worker->turn_begins;
     task->result = task->function(task->argument);
     haft_io_task_end(task, 0);
 }
@@ -499,7 +499,7 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
     /* Who looks at stacks has seen that it runs, or is seen here: dump.c has the barrier between. */
     if (shared && HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
         haft_io_await_look(worker->crew);
-    worker->operations = 0;
+    worker->operations = worker->turn_begins;
     *worker->error = runner->saved_errno;
     haft_reply_t reply =
         runner->yielded ? HAFT_REPLY(haft_io_yield, reply_to_yield(runner)) : HAFT_NO_REPLY;

@@ -767,7 +767,8 @@ int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simula
                                      .short_counts = options->short_counts,
                                      .network = options->network,
                                      .files = options->files,
-                                     .faults_one_in = options->faults_one_in};
+                                     .faults_one_in = options->faults_one_in,
+                                     .switches_one_in = options->switches_one_in};
     int code = haft_io_run_with(main, argument, NULL, &simulated);
     if (code != 0)
         fprintf(stderr, "haft-io: the simulation ended with %d (%s); the seed was %llu\n", code,

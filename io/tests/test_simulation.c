@@ -311,6 +311,61 @@ static void who_waits_for_ever_where_no_cancel_reaches_ends_the_process_with_the
                      "Tasks wait for ever where no cancel reaches them. (The seed was 4711.)");
 }
 
+/* What could happen on two threads: another task goes on between a look at the count and its change. */
+static int count, log_ends[2];
+static haft_io_mutex_t mutex;
+static void *count_around_a_write(void *unused) {
+    int seen = count;
+    haft_io_write(log_ends[0], "x", 1);
+    count = seen + 1;
+    return unused;
+}
+static void *count_around_a_lock(void *unused) {
+    haft_io_lock(&mutex);
+    int seen = count;
+    haft_io_unlock(&mutex);
+    haft_io_lock(&mutex);
+    count = seen + 1;
+    haft_io_unlock(&mutex);
+    return unused;
+}
+static void *count_in_a_lock(void *unused) {
+    haft_io_lock(&mutex);
+    count_around_a_write(unused);
+    haft_io_unlock(&mutex);
+    return unused;
+}
+static void *count_twice(void *counts) {
+    count = 0;
+    CHECK_EQUAL(haft_io_simulated_pair(log_ends), 0);
+    haft_io_call_t calls[2] = {*(haft_io_call_t *)counts, *(haft_io_call_t *)counts};
+    CHECK_EQUAL(haft_io_all(calls, 2), 0);
+    return NULL;
+}
+/* In how many of 100 runs one of two was lost. */
+static int count_races(void *(*function)(void *), unsigned switches_one_in) {
+    haft_io_call_t call = {function, NULL, NULL};
+    int races = 0;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        haft_io_simulation_t how = {.seed = seed, .switches_one_in = switches_one_in};
+        CHECK_EQUAL(haft_io_simulate(count_twice, &call, &how), 0);
+        int first = count;
+        CHECK_EQUAL(haft_io_simulate(count_twice, &call, &how), 0);
+        CHECK_EQUAL(count, first); /* by the same seed */
+        races += count != 2;
+    }
+    return races;
+}
+static void a_race_between_operations_is_found_where_each_may_switch(void) {
+    for (unsigned one_in = 1; one_in <= 4; one_in++) {
+        CHECK(count_races(count_around_a_write, one_in) > 0);
+        CHECK(count_races(count_around_a_lock, one_in) > 0);
+        CHECK_EQUAL(count_races(count_in_a_lock, one_in), 0);
+    }
+    CHECK_EQUAL(count_races(count_around_a_write, 0), 0);
+    CHECK_EQUAL(count_races(count_around_a_lock, 0), 0);
+}
+
 int main(void) {
     RUN(what_is_peeked_at_stays);
     RUN(waitall_waits_for_all);
@@ -323,6 +378,7 @@ int main(void) {
     RUN(a_simulation_that_has_not_begun_has_no_seed_to_print);
     RUN(the_seed_decides_among_choices);
     RUN(what_is_no_seed_in_the_environment_is_refused);
+    RUN(a_race_between_operations_is_found_where_each_may_switch);
     RUN(a_deadlock_in_shields_is_an_error_of_theirs);
     RUN(a_deadlock_in_a_cleanup_leaves_the_failure_what_it_is);
     RUN(who_waits_for_ever_where_no_cancel_reaches_ends_the_process_with_the_seed);

@@ -997,6 +997,9 @@ typedef struct haft_io_simulation {
     bool network;      /* sockets and pipes are the simulation's, see below; else the system's */
     bool files;        /* files and directories, likewise */
     unsigned faults_one_in; /* of so many operations on what is simulated one fails; 0: none */
+    /* Of so many operations that need not wait one lets another task go first; 1: each does; 0: none, a task goes on
+       until it waits. See below. */
+    unsigned switches_one_in;
 } haft_io_simulation_t;
 
 /*
@@ -1008,6 +1011,12 @@ typedef struct haft_io_simulation {
  * something else there it returns -EINVAL. `options` may be NULL. Operations on real descriptors block. When again no task will ever go on, the shielded
  * scopes are cancelled, the outer ones first. Tasks that wait for ever where no cancel reaches
  * (haft_io_wait_event_to_the_end) end the process with a message, which has the seed.
+ *
+ * With haft_io_simulation_t.switches_one_in, any operation that may wait may be where another task goes on, before it
+ * has done anything: reads, writes and their kin, a close, a lock, a receive of a channel, the scope, the join. So the
+ * seed finds what goes wrong between two operations of tasks on different threads of a run, and of tasks where one of
+ * these happens to wait. What never waits (an unlock, a release, a signal, an event that is set) is no such place, nor
+ * are the program's own instructions: that two threads write to one variable at once is for the thread sanitizer.
  */
 int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simulation_t *options);
 

@@ -229,6 +229,7 @@ struct simulation {
     bool network = false;
     bool files = false;
     unsigned faults_one_in = 0;
+    unsigned switches_one_in = 0;
 };
 template <scope_body F>
 decltype(auto) simulate(simulation how, F function) {
@@ -239,6 +240,7 @@ decltype(auto) simulate(simulation how, F function) {
     given.network = how.network;
     given.files = how.files;
     given.faults_one_in = how.faults_one_in;
+    given.switches_one_in = how.switches_one_in;
     return body.leave(haft_io_simulate(&body.enter, &body, &given), "simulate");
 }
 
