@@ -235,8 +235,10 @@ HAFTI_INLINE bool hafti_is_on(const haft_fiber_t *fiber) {
  * is touched, which lies on further lines of the fiber's header, nor has a new fiber to look first.
  */
 HAFTI_INLINE bool hafti_is_requested(hafti_here_t here, const haft_effect_t *effect) {
-    uint32_t number = __atomic_load_n(&here.current->handles->number, __ATOMIC_RELAXED);
     uint32_t requested = __atomic_load_n(&effect->requested, __ATOMIC_RELAXED);
+    if (requested == 0) /* what only clauses in place take pays for one look */
+        return false;
+    uint32_t number = __atomic_load_n(&here.current->handles->number, __ATOMIC_RELAXED);
     return number + HAFTI_REQUESTED == requested && hafti_is_on(hafti_fiber_of(here.current));
 }
 
