@@ -55,9 +55,6 @@ let perform_rarely effect =
 
 let identity x = x
 
-(* A continuation is applied like a closure: layout.h. (See place_jumps.sh.) *)
-let[@inline never] apply (v : 'a) (k : captured) : 'b = (magic k : 'a -> 'b) v
-
 (* They raise in their caller's place. This file is compiled without -g: no backtrace has a line of it. *)
 let raise : exn -> 'a = magic raise_closure
 let reraise : exn -> 'a = magic reraise_closure
@@ -85,7 +82,9 @@ module Deep = struct
     effc : 'b. 'b t -> (('b, 'a) continuation -> 'a) option;
   }
 
-  let[@inline] continue (k : ('a, 'b) continuation) (v : 'a) : 'b = apply v k
+  (* A continuation is applied like a closure: layout.h. (See place_jumps.sh.) *)
+  let[@inline never] continue (k : ('a, 'b) continuation) (v : 'a) : 'b =
+    (magic k : 'a -> 'b) v
 
   let discontinue k exn = resume_with k exn raise
 

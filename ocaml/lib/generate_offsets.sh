@@ -37,4 +37,4 @@ void tell(void) {
 }
 END
 }
-offsets | "$compiler" -I"$folder" -x c -std=gnu11 -O1 -S -o - - | sed -n 's/.*"-> \([A-Z_]*\) \([0-9]*\)".*/#define \1 \2/p'
+offsets | "$compiler" -I"$folder" -x c -std=gnu11 -fexceptions -O1 -S -o - - | sed -n 's/.*"-> \([A-Z_]*\) \([0-9]*\)".*/#define \1 \2/p'

@@ -12,11 +12,11 @@ architecture=$1
 shift
 case $architecture in
 x86_64)
-  apply='jmp *(%rbx)'
+  apply='movq %rax, %rdi; movq %rbx, %rax; movq %rdi, %rbx; jmp *(%rdi)'
   jump=jmp
   ;;
 aarch64)
-  apply='ldr x9, [x1]; br x9'
+  apply='mov x9, x0; mov x0, x1; mov x1, x9; ldr x9, [x1]; br x9'
   jump=b
   ;;
 esac
@@ -24,14 +24,19 @@ esac
 # place MODULE FUNCTION INSTRUCTIONS
 place() {
   file=$(echo "$1" | tr '[:upper:]' '[:lower:]').s
-  sed "/^caml$1__$2_[0-9][0-9]*:/,/cfi_startproc/s/cfi_startproc/&; $3/" "$file" >"$file.placed"
+  # (flambda has a label of data by the same name, and .loc before .cfi_startproc.)
+  awk -v label="^caml$1__$2_[0-9]+:" -v jump="$3" '
+    $1 ~ label { begins = 1; print; next }
+    begins && /cfi_startproc/ { $0 = $0 "; " jump }
+    !/\.loc/ { begins = 0 }
+    { print }' "$file" >"$file.placed"
   if cmp -s "$file" "$file.placed"; then
     echo "place_jumps.sh: $file has no function $2" >&2
     exit 1
   fi
   mv "$file.placed" "$file"
 }
-place Effect apply "$apply"
+place Effect continue "$apply"
 place Haft__syntax decline "$jump haft_ocaml_pass"
 place Haft__syntax decline_after_guards "$jump haft_ocaml_pass_after_guards"
 for name in effect haft__syntax; do
