@@ -198,7 +198,8 @@ haft_effect_t declared<E>::descriptor = {
     {&declared<E>::descriptor, reinterpret_cast<haft_function_t *>(&declared<E>::unhandled),
      HAFT_CLAUSE_TAIL, HAFTI_SHAPE(payload_size<E>, result_size<typename declared<E>::R>)},
     0,
-    false};
+    false,
+    0};
 
 } // namespace haft::detail
 
