@@ -9,7 +9,7 @@
  *
  * A scope that is opened inside of the block inherits the earliest time as its own deadline, unless it is shielded,
  * and puts the list aside (haft_io_put_deadlines_aside): so its tasks are cancelled, too, and each wait has one reason
- * to end early. A deadline is touched by its task's thread only; the task stays on that thread meanwhile.
+ * to end early. If the body of that scope sets the deadline anew, the scope's timer follows. A deadline is touched by its task's thread only; the task stays on that thread meanwhile.
  */
 #include "internal.h"
 
@@ -59,6 +59,14 @@ static void begin(haft_io_limit_t *limit, haft_io_runner_t *runner) {
     runner->stays++;
 }
 
+/* NULL: no scope of the task has put it aside. */
+static haft_io_scope_t *scope_inside_of(const haft_io_limit_t *limit, const haft_io_task_t *task) {
+    haft_io_scope_t *scope = task->runner->scope;
+    while (scope != task->home && !is_among(limit, scope->owner_limits))
+        scope = scope->outer;
+    return scope != task->home ? scope : NULL;
+}
+
 void haft_io_deadline_set(haft_io_deadline_t *deadline, int64_t time) {
     haft_io_limit_t *limit = limit_of(deadline);
     const haft_io_task_t *task = haft_io_this_task();
@@ -75,6 +83,9 @@ void haft_io_deadline_set(haft_io_deadline_t *deadline, int64_t time) {
     task->runner->late = has_passed(task->runner->limits);
     if (!limit->passed && time != HAFT_IO_FOREVER)
         haft_io_timer_add(timers, &limit->timer, time);
+    haft_io_scope_t *inside = scope_inside_of(limit, task);
+    if (HAFT_IO_UNLIKELY(inside != NULL))
+        haft_io_scope_set_timer(inside);
 }
 
 bool haft_io_deadline_passed(const haft_io_deadline_t *deadline) {
@@ -99,9 +110,9 @@ void haft_io_deadline_end(haft_io_deadline_t *deadline) {
 
 /* ---- Scopes inside of the block ---- */
 
-int64_t haft_io_earliest_deadline(const haft_io_runner_t *runner) {
+int64_t haft_io_earliest_deadline(const haft_io_limit_t *limits) {
     int64_t earliest = HAFT_IO_FOREVER;
-    for (const haft_io_limit_t *limit = runner->limits; limit != NULL; limit = limit->outer)
+    for (const haft_io_limit_t *limit = limits; limit != NULL; limit = limit->outer)
         earliest = limit->time < earliest ? limit->time : earliest;
     return earliest;
 }

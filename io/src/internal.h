@@ -297,6 +297,7 @@ struct haft_io_scope_state {
     haft_io_failures_t *failures;
     haft_io_on_failure_t *on_failure;
     haft_io_on_cancel_t *on_cancel; /* until somebody has taken it, under the lock, to tell it */
+    int64_t deadline;               /* its own; HAFT_IO_FOREVER: none */
     haft_io_timer_t timer;
     haft_io_several_t *several;    /* whose calls its tasks are */
     haft_io_scope_t *cancelled_by; /* this one, or one further out; set before `cancelled` */
@@ -389,12 +390,14 @@ haft_io_scope_t *haft_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t *
 /* ---- Deadlines of blocks (deadlines.c) ---- */
 
 /* HAFT_IO_FOREVER: there is none. */
-int64_t haft_io_earliest_deadline(const haft_io_runner_t *runner);
+int64_t haft_io_earliest_deadline(const haft_io_limit_t *limits);
 /* For a scope that the task opens, and when it has left that. */
 haft_io_limit_t *haft_io_put_deadlines_aside(haft_io_runner_t *runner);
 void haft_io_take_deadlines_up(haft_io_runner_t *runner, haft_io_limit_t *limits);
 
 void haft_io_scope_cancel(haft_io_scope_t *scope, int code);
+/* When the deadlines are set that the scope has to heed; on its owner's thread. */
+void haft_io_scope_set_timer(haft_io_scope_t *scope);
 /* The task is of the scope, or has opened it. */
 void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message,
                         const haft_io_task_t *task);

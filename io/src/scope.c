@@ -57,17 +57,18 @@ static void tell_end(haft_io_on_cancel_t **on_cancel) {
 
 void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_io_scope_t *outer,
                          const haft_io_scope_options_t *options, bool opener_moves) {
-    *scope = (haft_io_scope_t){.outer = outer,
-                               .shared = worker->shared,
-                               .split = worker->shared && !opener_moves,
-                               .worker = worker,
-                               .name = options->name,
-                               .failures = options->failures,
-                               .on_cancel = options->on_cancel,
-                               .on_failure = options->on_failure,
-                               .shielded = options->shielded,
-                               .moves = worker->shared &&
-                                        (options->moves || (outer != NULL && outer->moves))};
+    *scope = (haft_io_scope_t){
+        .outer = outer,
+        .shared = worker->shared,
+        .split = worker->shared && !opener_moves,
+        .worker = worker,
+        .name = options->name,
+        .deadline = options->deadline != 0 ? options->deadline : HAFT_IO_FOREVER,
+        .failures = options->failures,
+        .on_cancel = options->on_cancel,
+        .on_failure = options->on_failure,
+        .shielded = options->shielded,
+        .moves = worker->shared && (options->moves || (outer != NULL && outer->moves))};
     haft_io_ring(&scope->inner);
     haft_io_ring(&scope->tasks);
     haft_io_ring(&scope->ended);
@@ -316,6 +317,23 @@ static void time_out(haft_io_timer_t *timer) {
 
 /* ---- Opening ---- */
 
+/* Its own, or that of a block around it. */
+static int64_t deadline_of(const haft_io_scope_t *scope) {
+    if (HAFT_IO_LIKELY(scope->owner_limits == NULL) || scope->shielded)
+        return scope->deadline;
+    int64_t around = haft_io_earliest_deadline(scope->owner_limits);
+    return around < scope->deadline ? around : scope->deadline;
+}
+
+void haft_io_scope_set_timer(haft_io_scope_t *scope) {
+    haft_io_timers_t *timers = &scope->owner->worker->timers;
+    int64_t deadline = deadline_of(scope);
+    haft_io_timer_remove(timers, &scope->timer);
+    scope->timer.fire = time_out;
+    if (deadline != HAFT_IO_FOREVER)
+        haft_io_timer_add(timers, &scope->timer, deadline);
+}
+
 /* The task is in this scope from now on. */
 static void enter(haft_io_scope_t *scope, haft_io_task_t *task) {
     haft_io_runner_t *runner = task->runner;
@@ -343,6 +361,10 @@ static void check_leaver(const haft_io_scope_t *scope) {
                        haft_io_task_name(leaver));
     if (HAFT_IO_UNLIKELY(owner->runner->scope != scope))
         haft_io_misuse("The task '%s' has left the scope '%s' before one that it opened inside.",
+                       haft_io_task_name(owner), haft_io_scope_name(scope));
+    if (HAFT_IO_UNLIKELY(owner->runner->limits != NULL))
+        haft_io_misuse("The task '%s' has left the scope '%s' with a deadline that it set first "
+                       "inside: declare that there, with HAFT_IO_SCOPED_DEADLINE.",
                        haft_io_task_name(owner), haft_io_scope_name(scope));
 }
 
@@ -406,15 +428,6 @@ static bool run_body(haft_io_task_t *task, void *(*body)(void *), void *argument
     return was_unwound;
 }
 
-/* Its own, or that of a block around it. */
-static int64_t deadline_of(const haft_io_scope_options_t *options, const haft_io_runner_t *runner) {
-    int64_t own = options->deadline != 0 ? options->deadline : HAFT_IO_FOREVER;
-    if (HAFT_IO_LIKELY(runner->limits == NULL) || options->shielded)
-        return own;
-    int64_t around = haft_io_earliest_deadline(runner);
-    return around < own ? around : own;
-}
-
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
                        void *argument, void **result) {
     static const haft_io_scope_options_t defaults;
@@ -436,12 +449,8 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
     haft_io_has_its_turn(HAFT_IO_TO_THE_END);
     __attribute__((cleanup(abandon))) haft_io_scope_t scope;
     haft_io_scope_start(&scope, task->worker, task->runner->scope, options, task->moves);
-    int64_t deadline = deadline_of(options, task->runner);
-    if (deadline != HAFT_IO_FOREVER) {
-        scope.timer.fire = time_out;
-        haft_io_timer_add(&task->worker->timers, &scope.timer, deadline);
-    }
     enter(&scope, task);
+    haft_io_scope_set_timer(&scope);
     bool was_unwound = run_body(task, body, argument, result, &code);
     bool waited = leave(&scope);
     if (scope.code != 0)

@@ -133,13 +133,19 @@ static size_t next_turn(size_t count) {
     return (size_t)((turn >> 32) * count >> 32);
 }
 
+/* As haft_io_cell_to_wait, for all locks. */
+static haft_io_cell_t cell_to_wait(const selection_t *s) {
+    haft_io_task_t *task = haft_io_this_task();
+    if (HAFT_IO_UNLIKELY(haft_io_is_in_child(task))) {
+        unguard_all(s);
+        haft_io_waits_in_child(task);
+    }
+    return (haft_io_cell_t){HAFT_IO_WAITING, task};
+}
+
 /* Called under the locks, returns without. */
 static int wait_for_objects(const selection_t *s, int64_t deadline) {
-    haft_io_cell_t cell = {HAFT_IO_WAITING, haft_io_this_task()};
-    if (HAFT_IO_UNLIKELY(haft_io_is_in_child(cell.task))) {
-        unguard_all(s);
-        haft_io_waits_in_child(cell.task);
-    }
+    haft_io_cell_t cell = cell_to_wait(s);
     take_places(s, &cell);
     unguard_all(s);
     uint32_t outcome =
@@ -198,7 +204,7 @@ static int take_ready(const selection_t *s, size_t from) {
    under the locks, returns without. */
 static int wait_for_all(haft_io_runner_t *runner, const selection_t *s, int64_t deadline,
                         unsigned turn) {
-    haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
+    haft_io_cell_t cell = cell_to_wait(s);
     take_places(s, &cell);
     unguard_all(s);
     runner->poll_cell = &cell;

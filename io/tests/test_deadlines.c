@@ -250,6 +250,56 @@ static void no_deadline_reaches_behind_a_shield(void) {
     CHECK_RUNS(open_scopes);
 }
 
+static void *set_soon_and_wait(void *deadline) {
+    set_soon(deadline);
+    haft_io_sleep(1000 * HAFT_IO_SECOND);
+    return NULL;
+}
+static void *put_off_and_wait(void *deadline) {
+    haft_io_deadline_set(deadline, haft_io_now() + 1000 * HAFT_IO_SECOND);
+    CHECK_EQUAL(haft_io_sleep(4 * SHORT), 0);
+    return NULL;
+}
+static void *set_soon_and_wait_behind_a_shield(void *deadline) {
+    set_soon(deadline);
+    CHECK_EQUAL(haft_io_sleep(2 * SHORT), 0);
+    return NULL;
+}
+static void *set_both_soon(void *deadline) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t inner = {0};
+    haft_io_deadline_set(&inner, haft_io_now() + 1000 * HAFT_IO_SECOND);
+    haft_io_scope(set_soon_and_wait, deadline, NULL);
+    CHECK(!"the scope around this one has the deadline");
+    return NULL;
+}
+static int in_scope(void *(*body)(void *), haft_io_deadline_t *deadline, int64_t own) {
+    return haft_io_scope_with(&(haft_io_scope_options_t){.deadline = own}, body, deadline, NULL);
+}
+BODY(set_anew_in_scopes) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t around = {0};
+    haft_io_deadline_set(&around, haft_io_now() + 1000 * HAFT_IO_SECOND);
+    CHECK_EQUAL(in_scope(set_soon_and_wait, &around, 0), -ETIMEDOUT);
+    CHECK(haft_io_deadline_passed(&around));
+    haft_io_deadline_set(&around, HAFT_IO_FOREVER);
+    CHECK_EQUAL(in_scope(set_both_soon, &around, 0), -ETIMEDOUT);
+    set_soon(&around);
+    CHECK_EQUAL(in_scope(put_off_and_wait, &around, 0), 0);
+    CHECK(!haft_io_deadline_passed(&around));
+    CHECK_EQUAL(haft_io_shield(set_soon_and_wait_behind_a_shield, &around), 0);
+    CHECK(haft_io_deadline_passed(&around));
+    haft_io_deadline_set(&around, HAFT_IO_FOREVER);
+    CHECK_EQUAL(in_scope(put_off_and_wait, &around, haft_io_now() + SHORT), -ETIMEDOUT);
+    CHECK(!haft_io_deadline_passed(&around));
+    return NULL;
+}
+static void set_anew_in_runs(const haft_io_options_t *options) {
+    CHECK_EQUAL(haft_io_run(set_anew_in_scopes, NULL, options), 0);
+}
+static void a_deadline_that_is_set_anew_inside_of_a_scope_counts_there(void) {
+    check_everywhere(set_anew_in_runs);
+    check_seeds(set_anew_in_scopes, 10, (haft_io_simulation_t){0});
+}
+
 BODY(wait_with_a_deadline) {
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, haft_io_now() + 1000 * HAFT_IO_SECOND);
@@ -357,6 +407,7 @@ int main(void) {
     RUN(blocks_nest_and_a_deadline_is_set_anew);
     RUN(what_can_be_done_at_once_is_done_after_the_deadline);
     RUN(no_deadline_reaches_behind_a_shield);
+    RUN(a_deadline_that_is_set_anew_inside_of_a_scope_counts_there);
     RUN(a_cancel_unwinds_the_block);
     RUN(many_have_deadlines_everywhere);
     RUN(scopes_go_on_everywhere);

@@ -583,6 +583,13 @@ static void end_inside_of_a_block(void) {
     static haft_io_deadline_t left_behind;
     haft_io_deadline_set(&left_behind, HAFT_IO_FOREVER);
 }
+static void *leave_a_deadline_behind(void *argument) {
+    end_inside_of_a_block();
+    return argument;
+}
+static void leave_a_scope_inside_of_a_block(void) {
+    haft_io_scope(leave_a_deadline_behind, NULL, NULL);
+}
 static void deadlines_of_blocks_nest_in_one_task(void) {
     if (!check_follows_children())
         return;
@@ -592,6 +599,8 @@ static void deadlines_of_blocks_nest_in_one_task(void) {
     CHECK_ABORTS(in_a_task, "was given a deadline that another task has begun");
     mistake = end_inside_of_a_block;
     CHECK_ABORTS(in_a_task, "has ended inside of a block with a deadline");
+    mistake = leave_a_scope_inside_of_a_block;
+    CHECK_ABORTS(in_a_task, "with a deadline that it set first inside");
 }
 
 int main(void) {

@@ -598,6 +598,7 @@ static struct {
     haft_io_rwlock_t rwlock;
     haft_io_barrier_t barrier;
     haft_io_channel_t *empty, *full;
+    int quiet[2];
     haft_io_task_t *waiter;
 } in_child;
 static void wait_for_mutex(void) {
@@ -629,13 +630,20 @@ static void wait_to_choose(void) {
                                         {.channel = in_child.full, .send = &(int){2}}},
                    2);
 }
+static void wait_to_choose_or_read(void) {
+    haft_io_choose((haft_io_choice_t[]){{.channel = in_child.empty, .receive = &(int){0}},
+                                        {.event = &in_child.event},
+                                        {.descriptor = in_child.quiet[0], .events = POLLIN}},
+                   3);
+}
 static void wait_to_join(void) {
     haft_io_join(in_child.waiter, NULL);
 }
 static void leave_all_waits(void) {
     static void (*const waits[])(void) = {
-        wait_for_mutex,  wait_for_semaphore, wait_for_condition, await_event,    wait_for_rwlock,
-        wait_at_barrier, wait_to_receive,    wait_to_send,       wait_to_choose, wait_to_join};
+        wait_for_mutex,  wait_for_semaphore,     wait_for_condition, await_event,
+        wait_for_rwlock, wait_at_barrier,        wait_to_receive,    wait_to_send,
+        wait_to_choose,  wait_to_choose_or_read, wait_to_join};
     haft_set_error_handler(leave);
     for (volatile size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
         told[0] = '\0';
@@ -667,6 +675,7 @@ BODY(fork_to_leave_waits) {
     in_child.empty = haft_io_channel_new(sizeof(int), 1);
     in_child.full = haft_io_channel_new(sizeof(int), 1);
     CHECK_EQUAL(haft_io_channel_send(in_child.full, &(int){1}), 0);
+    CHECK_EQUAL(haft_io_pipe(in_child.quiet), 0);
     in_child.barrier.needed = 2;
     haft_io_lock(&in_child.mutex);
     haft_io_read_lock(&in_child.rwlock);
@@ -680,6 +689,8 @@ BODY(fork_to_leave_waits) {
     CHECK_EQUAL(status, 0);
     haft_io_rwlock_unlock(&in_child.rwlock);
     haft_io_unlock(&in_child.mutex);
+    haft_io_close(in_child.quiet[0]);
+    haft_io_close(in_child.quiet[1]);
     haft_io_channel_free(in_child.empty);
     haft_io_channel_free(in_child.full);
     return NULL;

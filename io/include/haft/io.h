@@ -344,7 +344,8 @@ int haft_io_sleep_until(int64_t deadline);
 /*
  * A deadline for a block of the task itself, which costs no scope and no stack: while it is set, what the task waits
  * for ends at that time at the latest, and the wait returns -ETIMEDOUT, whatever it is; further waits return that at
- * once. What can be done without waiting is done. A scope that is opened in the block, unless it is shielded, is
+ * once. What can be done without waiting is done, unless the task, after many operations in a row, first has to let the
+ * others go on: so a loop that never waits ends, too. A scope that is opened in the block, unless it is shielded, is
  * cancelled at that time, and returns -ETIMEDOUT.
  *
  *     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t idle = {0};
@@ -352,8 +353,10 @@ int haft_io_sleep_until(int64_t deadline);
  *     ssize_t got = haft_io_read(connection, buffer, sizeof buffer);
  *
  * The variable is zeroed at first, and declared as here: so the deadline ends where its block is left. Blocks nest; the
- * earliest time counts. Setting it anew begins anew, also when it has passed. The task does not move meanwhile. To set one in
- * another task, or to end one before those further in, is a mistake that is reported. A thread without a scheduler has no
+ * earliest time counts. Setting it anew begins anew, also when it has passed, and, unless the scope has been cancelled by
+ * then, for a scope inside of the block whose body sets it. The task does not move meanwhile. To set one in another task,
+ * to end one before those further in, or to set one for the first time in a scope further in than its variable, is a
+ * mistake that is reported. A thread without a scheduler has no
  * deadlines: its waits go on.
  */
 typedef struct haft_io_deadline {
