@@ -610,9 +610,11 @@ static inline double waits_try(cell_t *cells, size_t count, enum waits_ending en
     return run.spent;
 }
 
-/* Below this a wait has slept. One that spins uses half of the time at least, as far as the machine gives it. */
+/* Below this all waits have slept, or looked now and then: on an idle machine that takes one millisecond or two, on one
+   that has much else to do several times as much. One that spins uses half of the time at least, as far as the
+   machine gives it. */
 static inline double waits_most(void) {
-    return check_bare() ? 5 : 1e9;
+    return check_bare() ? 15 : 1e9;
 }
 
 static inline void waits_try_alone(const state_t *state, const way_t *way, bool blocks) {
@@ -624,22 +626,40 @@ static inline void waits_try_alone(const state_t *state, const way_t *way, bool 
     waits_unmake(&cell);
 }
 
-/* All the ways in all the states in which they wait, side by side. */
+/* How many it has made: all the ways in all the states in which they wait. */
+static inline size_t waits_make_all(cell_t *cells, const way_t *ways, size_t way_count,
+                                    bool blocks) {
+    enum { STATES = sizeof waits_states / sizeof waits_states[0] };
+    size_t count = 0;
+    for (size_t s = 0; s < STATES; s++)
+        for (size_t w = 0; w < way_count; w++)
+            if (waits_meet(&waits_states[s], &ways[w]))
+                waits_make(&cells[count++], &waits_states[s], &ways[w], blocks);
+    return count;
+}
+static inline void waits_unmake_all(cell_t *cells, size_t count) {
+    while (count != 0)
+        waits_unmake(&cells[--count]);
+}
+
+/* Side by side. On a machine that has much else to do, what is to be done before the waits may still go on while it is
+   measured: a wait that spins does so at each try. */
 static inline void waits_table(const way_t *ways, size_t way_count, bool blocks,
                                enum waits_ending ending) {
-    enum { STATES = sizeof waits_states / sizeof waits_states[0] };
+    enum { STATES = sizeof waits_states / sizeof waits_states[0], TRIES = 3 };
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     signal(SIGPIPE, SIG_IGN);
     cell_t *cells = calloc(STATES * way_count, sizeof *cells);
-    size_t count = 0;
-    for (size_t s = 0; s < STATES; s++)
-        for (size_t w = 0; w < way_count; w++)
-            if (waits_meet(&waits_states[s], &ways[w]))
-                waits_make(&cells[count++], &waits_states[s], &ways[w], blocks);
+    size_t count = waits_make_all(cells, ways, way_count, blocks);
     double spent = waits_try(cells, count, ending);
+    for (int tries = 1; spent > waits_most() && tries < TRIES; tries++) {
+        waits_unmake_all(cells, count);
+        waits_make_all(cells, ways, way_count, blocks);
+        spent = waits_try(cells, count, ending);
+    }
     if (getenv("HAFT_WAITS_TELL") != NULL)
         fprintf(stderr, "%zu waits, %.1f ms of 150\n", count, spent);
     if (spent > waits_most()) {
@@ -647,8 +667,7 @@ static inline void waits_table(const way_t *ways, size_t way_count, bool blocks,
             waits_try_alone(cells[i].state, cells[i].way, blocks);
         CHECK(spent <= waits_most());
     }
-    while (count != 0)
-        waits_unmake(&cells[--count]);
+    waits_unmake_all(cells, count);
     free(cells);
 }
 
