@@ -128,7 +128,8 @@ static ssize_t in_steps(haft_io_operation_t *o) {
     int code = haft_io_use(&use);
     if (code != 0)
         return code;
-    if (!haft_io_blocks(o->descriptor) && !haft_io_is_file(o->descriptor))
+    bool is_socket = o->kind == HAFT_IO_ACCEPT || o->kind == HAFT_IO_CONNECT;
+    if (!haft_io_blocks(o->descriptor) && (is_socket || !haft_io_is_file(o->descriptor)))
         return operate_plainly(o);
     code = is_ready(o);
     return code < 0 ? code : HAFT_IO_MAY_WAIT;

@@ -97,18 +97,24 @@ static __attribute__((noinline)) void move_now(void *argument) {
 }
 
 static bool may_wait(const move_t *m) {
+    if (m->size == 0)
+        return false;
     if (m->splices)
         return (haft_io_blocks(m->from) && !haft_io_is_pipe(m->from)) ||
                (haft_io_blocks(m->to) && !haft_io_is_pipe(m->to));
     return haft_io_blocks(m->to) || (haft_io_blocks(m->from) && !haft_io_is_file(m->from));
 }
 
+/* (What is no descriptor the call refuses at once.) */
+static bool tells(const struct pollfd *entry, short events) {
+    return entry->fd < 0 || (entry->revents & events) != 0;
+}
+
 /* Both descriptors, for what is moved; or, unless that has been tried, for whatever else is told of them. */
 static bool are_ready(const move_t *m, bool tried) {
     struct pollfd entries[] = {{m->from, POLLIN, 0}, {m->to, POLLOUT, 0}};
-    int ready = haft_io_poll_blocking(entries, 2, 0);
-    return ready == 2 &&
-           (!tried || ((entries[0].revents & POLLIN) != 0 && (entries[1].revents & POLLOUT) != 0));
+    haft_io_poll_blocking(entries, 2, 0);
+    return tells(&entries[0], tried ? POLLIN : ~0) && tells(&entries[1], tried ? POLLOUT : ~0);
 }
 
 /* What does not block, and has nothing, as sendfile(2) says of it. */

@@ -13,11 +13,16 @@ typedef struct move {
     ssize_t *done; /* in the call */
 } move_t;
 
+/* (What is no descriptor the call refuses at once.) */
+static bool tells(const struct pollfd *entry, short events) {
+    return entry->fd < 0 || (entry->revents & events) != 0;
+}
+
 /* For what is moved; or, unless that has been tried, for whatever else is told of them. */
 static bool are_ready(const move_t *m, bool tried) {
     struct pollfd entries[] = {{m->from, POLLIN, 0}, {m->to, POLLOUT, 0}};
-    return SYSTEM(poll)(entries, 2, 0) == 2 &&
-           (!tried || ((entries[0].revents & POLLIN) != 0 && (entries[1].revents & POLLOUT) != 0));
+    SYSTEM(poll)(entries, 2, 0);
+    return tells(&entries[0], tried ? POLLIN : ~0) && tells(&entries[1], tried ? POLLOUT : ~0);
 }
 
 static ssize_t move_once(const move_t *m) {
@@ -70,7 +75,8 @@ static ssize_t send_file(sendfile_call_t *call) {
     move_t move = {.from = call->from,
                    .to = call->to,
                    .waits = waits,
-                   .in_pool = waits || (haft_io_blocks(call->from) && !haft_io_is_file(call->from)),
+                   .in_pool = size != 0 && (waits || (haft_io_blocks(call->from) &&
+                                                      !haft_io_is_file(call->from))),
                    .deadline = haft_posix_socket_deadline(call->to, SO_SNDTIMEO),
                    .function = send_once,
                    .call = call,
