@@ -105,16 +105,11 @@ static bool may_wait(const move_t *m) {
     return haft_io_blocks(m->to) || (haft_io_blocks(m->from) && !haft_io_is_file(m->from));
 }
 
-/* (What is no descriptor the call refuses at once.) */
-static bool tells(const struct pollfd *entry, short events) {
-    return entry->fd < 0 || (entry->revents & events) != 0;
-}
-
 /* Both descriptors, for what is moved; or, unless that has been tried, for whatever else is told of them. */
 static bool are_ready(const move_t *m, bool tried) {
     struct pollfd entries[] = {{m->from, POLLIN, 0}, {m->to, POLLOUT, 0}};
-    haft_io_poll_blocking(entries, 2, 0);
-    return tells(&entries[0], tried ? POLLIN : ~0) && tells(&entries[1], tried ? POLLOUT : ~0);
+    return haft_io_poll_blocking(entries, 2, 0) == 2 &&
+           (!tried || ((entries[0].revents & POLLIN) != 0 && (entries[1].revents & POLLOUT) != 0));
 }
 
 /* What does not block, and has nothing, as sendfile(2) says of it. */
@@ -123,12 +118,13 @@ static bool gives_nothing(int file) {
            haft_io_poll_blocking(&(struct pollfd){file, POLLIN, 0}, 1, 0) == 0;
 }
 
+/* The first try is made in any case: what the system refuses it refuses at once. */
 static ssize_t move(move_t *m) {
-    bool in_pool = may_wait(m), tried = false;
-    for (unsigned turn = 0;;) {
+    bool in_pool = may_wait(m), tried = false, first = true;
+    for (unsigned turn = 0;; first = false) {
         if (!in_pool)
             move_now(m);
-        bool tries = in_pool && are_ready(m, tried);
+        bool tries = in_pool && (first || are_ready(m, tried));
         int code = tries ? haft_io_call_for_a_moment(move_now, m) : 0;
         if (code != 0)
             return code;

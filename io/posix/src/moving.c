@@ -13,22 +13,18 @@ typedef struct move {
     ssize_t *done; /* in the call */
 } move_t;
 
-/* (What is no descriptor the call refuses at once.) */
-static bool tells(const struct pollfd *entry, short events) {
-    return entry->fd < 0 || (entry->revents & events) != 0;
-}
-
 /* For what is moved; or, unless that has been tried, for whatever else is told of them. */
 static bool are_ready(const move_t *m, bool tried) {
     struct pollfd entries[] = {{m->from, POLLIN, 0}, {m->to, POLLOUT, 0}};
-    SYSTEM(poll)(entries, 2, 0);
-    return tells(&entries[0], tried ? POLLIN : ~0) && tells(&entries[1], tried ? POLLOUT : ~0);
+    return SYSTEM(poll)(entries, 2, 0) == 2 &&
+           (!tried || ((entries[0].revents & POLLIN) != 0 && (entries[1].revents & POLLOUT) != 0));
 }
 
+/* The first try is made in any case: what the system refuses it refuses at once. */
 static ssize_t move_once(const move_t *m) {
-    bool tried = false;
-    for (unsigned turn = 0;;) {
-        bool tries = !m->in_pool || are_ready(m, tried);
+    bool tried = false, first = true;
+    for (unsigned turn = 0;; first = false) {
+        bool tries = first || !m->in_pool || are_ready(m, tried);
         int code = 0;
         if (!m->in_pool)
             m->function(m->call);
