@@ -107,10 +107,9 @@ run_preset() {
   log=$root/$1.test.log
   report=$root/$1.junit.xml
   rm -f "$report"
-  # Many tests wait, most of the time: twice as many as processors run at once.
   # shellcheck disable=SC2086 # the prefixes are commands with arguments, or nothing
   HAFT_CAMPAIGN=${HAFT_CAMPAIGN:-$(campaign_of "$1")} \
-    $with $prefix ctest --test-dir "$root/$1" --parallel $((JOBS * 2)) \
+    $with $prefix ctest --test-dir "$root/$1" --parallel "$JOBS" \
     --output-on-failure --output-junit "$report" >"$log" 2>&1
   status=$?
   tests=$(junit_count tests "$report" 2>/dev/null)
