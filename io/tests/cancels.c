@@ -246,7 +246,7 @@ BODY(run_and_look) {
     return NULL;
 }
 
-static long runs; /* -1: the first, of which the libraries keep something */
+static long runs; /* -1: the first in each way, of which the libraries keep something */
 
 /* True: all injections have come. */
 static bool run_with(injection_t first, injection_t second) {
@@ -337,8 +337,10 @@ static void cut_everywhere(const haft_io_options_t *options) {
         double began = now();
         runs = -1;
         run_with(never, never);
-        runs = 0;
         int waits_of_one = waits;
+        for (int way = 0; way < 2 * WAYS; way++)
+            run_with(in_way(0, way >= WAYS, way % WAYS), never);
+        runs = 0;
         long blocks_before = blocks;
         cut_at_each_wait();
         long single = runs;

@@ -452,6 +452,7 @@ static void segments_are_given_back(void) {
 static __attribute__((noinline)) long ask_in_a_wide_frame(void) {
     volatile char frame[70 * 1024];
     frame[0] = 1;
+    __asm__ volatile("" : : "r"(frame) : "memory"); /* all of it is used */
     return HAFT_PERFORM(ask, 1) + frame[0];
 }
 
