@@ -355,7 +355,7 @@ typedef struct told {
 static void be_told(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
     told_t *told = (told_t *)self;
     __atomic_fetch_add(&told->count, 1, __ATOMIC_RELAXED);
-    told->code = failure->code;
+    __atomic_store_n(&told->code, failure->code, __ATOMIC_RELAXED);
     CHECK_SAME_TEXT(failure->message, "broken");
     CHECK_SAME_TEXT(failure->task, "one");
 }
