@@ -686,16 +686,8 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size) {
 }
 
 ssize_t haft_io_read_all(int descriptor, void *buffer, size_t size) {
-    size_t got = 0;
-    while (got < size) {
-        ssize_t more = haft_io_read(descriptor, (char *)buffer + got, size - got);
-        if (more < 0)
-            return more;
-        if (more == 0)
-            break;
-        got += (size_t)more;
-    }
-    return (ssize_t)got;
+    haft_io_lines_t none_ahead = {.descriptor = descriptor};
+    return haft_io_read_all_after_line(&none_ahead, buffer, size);
 }
 
 HAFT_IO_HOT ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
