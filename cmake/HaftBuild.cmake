@@ -78,7 +78,7 @@ endfunction()
 function(haft_test_properties name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "LABELS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 600)
+    set(arg_TIMEOUT 240)
   endif()
   set_tests_properties(${name} PROPERTIES
     LABELS "${arg_LABELS}"

@@ -28,11 +28,11 @@ __attribute__((noinline)) void operator delete(void *made, std::size_t) noexcept
 
 /* A resource for tests: opening and closing are seen in the trace. */
 static int open_one(int number) {
-    trace += std::string("+") + std::to_string(number);
+    trace.append("+").append(std::to_string(number));
     return number;
 }
 static void close_one(int number) {
-    trace += std::string("-") + std::to_string(number);
+    trace.append("-").append(std::to_string(number));
 }
 static int acquire_one(int number) {
     return haft::acquire(open_one(number), close_one);
@@ -47,7 +47,7 @@ static std::string traced(void (*body)()) {
 static void resources_are_released_in_reverse_on_return() {
     CHECK(traced([] {
               int sum = haft::scoped([] { return acquire_one(1) + acquire_one(2); });
-              trace += std::string("=") + std::to_string(sum);
+              trace.append("=").append(std::to_string(sum));
           }) == "+1+2-2-1=3");
     CHECK(traced([] { haft::scoped([] {}); }) == "");
 }

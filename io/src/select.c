@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <sys/signalfd.h>
 
-enum { FEW = 16 };
+/* Of the stack; many choices do not fit on a small one. */
+enum { MEMORY_OF_FEW = 1024 };
 
 typedef struct polled {
     size_t choice; /* its index */
@@ -298,26 +299,23 @@ static bool polls(const haft_io_choice_t *choices, size_t count) {
     return false;
 }
 
-/* Many do not fit on a small stack, and few need what is polled. */
 static int choose(haft_io_choice_t *choices, size_t count, int64_t deadline) {
     if (HAFT_IO_UNLIKELY(!haft_io_has_its_turn(HAFT_IO_CANCELLABLE)))
         return -ECANCELED;
     selection_t s = {.choices = choices, .count = count};
-    if (HAFT_IO_LIKELY(count <= FEW && !polls(choices, count))) {
-        uint32_t *locks[FEW];
-        haft_io_place_t places[FEW];
-        s.locks = locks;
-        s.places = places;
+    const bool has_polled = polls(choices, count);
+    const size_t each = sizeof *s.places + sizeof *s.locks +
+                        (has_polled ? sizeof *s.polled + sizeof *s.entries : 0);
+    haft_io_place_t few[MEMORY_OF_FEW / sizeof(haft_io_place_t)];
+    __attribute__((cleanup(free_memory))) void *many = NULL;
+    if (count > sizeof few / each && (many = calloc(count, each)) == NULL)
+        return -ENOMEM;
+    s.places = many != NULL ? many : few;
+    s.locks = (uint32_t **)(s.places + count);
+    if (!has_polled) {
         list_locks(&s);
         return select_objects(&s, deadline);
     }
-    const size_t each =
-        sizeof(haft_io_place_t) + sizeof(uint32_t *) + sizeof(struct pollfd) + sizeof(polled_t);
-    __attribute__((cleanup(free_memory))) void *memory = calloc(count, each);
-    if (memory == NULL)
-        return -ENOMEM;
-    s.places = memory;
-    s.locks = (uint32_t **)(s.places + count);
     s.polled = (polled_t *)(s.locks + count);
     s.entries = (struct pollfd *)(s.polled + count);
     return select_listed(&s, deadline);

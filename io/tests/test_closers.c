@@ -566,11 +566,12 @@ BODY(sleep_for_ever) {
     return NULL;
 }
 BODY(replace_outside_of_a_task) {
+    make_pipes();
+    haft_io_spawn(wait_in_vain, NULL);
+    await_wait();
     haft_io_on_cancel_t on_cancel = {.done = replace_at_cancel};
     haft_io_scope_options_t options = {.deadline = haft_io_now() + HAFT_IO_MILLISECOND,
                                        .on_cancel = &on_cancel};
-    make_pipes();
-    haft_io_spawn(wait_in_vain, NULL);
     haft_io_scope_with(&options, sleep_for_ever, NULL, NULL);
     return NULL;
 }

@@ -190,7 +190,9 @@ static void a_semaphore_lets_as_many_in_as_it_counts(void) {
 }
 
 static haft_io_event_t event;
+static int waiting;
 static void *wait_and_note(void *text) {
+    waiting++;
     CHECK_EQUAL(haft_io_wait_event(&event), 0);
     note(text);
     return NULL;
@@ -199,6 +201,8 @@ BODY(set_it) {
     order[0] = '\0';
     haft_io_spawn(wait_and_note, "1");
     haft_io_spawn(wait_and_note, "2");
+    while (waiting < 2)
+        haft_io_yield();
     CHECK_EQUAL(haft_io_wait_event_until(&event, haft_io_now() + HAFT_IO_MILLISECOND), -ETIMEDOUT);
     note("set");
     haft_io_set_event(&event);

@@ -594,7 +594,7 @@ static struct {
     haft_io_mutex_t mutex;
     haft_io_semaphore_t semaphore;
     haft_io_condition_t condition;
-    haft_io_event_t event;
+    haft_io_event_t event, released;
     haft_io_rwlock_t rwlock;
     haft_io_barrier_t barrier;
     haft_io_channel_t *empty, *full;
@@ -671,6 +671,10 @@ static void leave_all_waits(void) {
     CHECK_CONTAINS(told, "waits in a child of fork");
     _exit(check_failures);
 }
+BODY(wait_for_release) {
+    haft_io_wait_event(&in_child.released);
+    return NULL;
+}
 BODY(fork_to_leave_waits) {
     in_child.empty = haft_io_channel_new(sizeof(int), 1);
     in_child.full = haft_io_channel_new(sizeof(int), 1);
@@ -679,14 +683,14 @@ BODY(fork_to_leave_waits) {
     in_child.barrier.needed = 2;
     haft_io_lock(&in_child.mutex);
     haft_io_read_lock(&in_child.rwlock);
-    in_child.waiter = haft_io_async(sleep_a_little, NULL);
-    haft_io_yield();
+    in_child.waiter = haft_io_async(wait_for_release, NULL);
     pid_t child = fork();
     if (child == 0)
         leave_all_waits();
     int status;
     CHECK_EQUAL(waitpid(child, &status, 0), child);
     CHECK_EQUAL(status, 0);
+    haft_io_set_event(&in_child.released);
     haft_io_rwlock_unlock(&in_child.rwlock);
     haft_io_unlock(&in_child.mutex);
     haft_io_close(in_child.quiet[0]);
