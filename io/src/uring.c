@@ -100,13 +100,28 @@ void haft_io_uring_ask_back(state_t *state, void *data) {
     io_uring_sqe_set_data(entry, &ignored);
 }
 
-/* After a cancel, or when its descriptor was closed: until the kernel has done with the buffer. */
+/* Either may be answered first: the task goes on for each, if it still waits for one. */
+static void wait_for_answer(const request_t *request, request_t *back, request_t *asked,
+                            haft_io_task_t *task, enum haft_io_kind kind) {
+    while (!request->done) {
+        haft_io_cell_t last = {HAFT_IO_WAITING, task};
+        asked->waiter.cell = back->waiter.cell = &last;
+        haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, haft_io_kind_name(kind));
+    }
+}
+
+/* After a cancel, or when its descriptor was closed: until the kernel has done with the buffer. The kernel does not find a
+   request (-ENOENT) that is on its way from a poll to one of its threads, where it would wait for ever. */
 static HAFT_IO_COLD void withdraw(request_t *request, haft_io_task_t *task,
                                   enum haft_io_kind kind) {
-    haft_io_cell_t last = {HAFT_IO_WAITING, task};
-    request->waiter.cell = &last;
-    haft_io_uring_ask_back(task->worker->backend_state, request);
-    haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, haft_io_kind_name(kind));
+    request_t back;
+    do {
+        struct io_uring_sqe *entry = haft_io_uring_entry(task->worker->backend_state);
+        io_uring_prep_cancel(entry, request, 0);
+        begin(task, entry, &back);
+        wait_for_answer(&back, &back, request, task, kind);
+    } while (!request->done && back.result == -ENOENT);
+    wait_for_answer(request, &back, request, task, kind);
 }
 
 static HAFT_IO_COLD void learn_nature(haft_io_descriptor_t *entry, int descriptor) {
