@@ -146,7 +146,8 @@ int main(int count, char **arguments) {
         for (int how = TRIED; how <= MANY; how++)
             if (strcmp(kind, hows[how]) == 0)
                 ring_loop((enum how)how);
-        _exit(-haft_io_run(serve, NULL, &(haft_io_options_t){.threads = 1, .backend = kind}));
+        _exit(-haft_io_run_with(&(haft_io_run_options_t){.threads = 1, .backend = kind}, serve,
+                                NULL));
     }
     pin(0);
     uint64_t connections = connect_for(at_once, seconds);

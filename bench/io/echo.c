@@ -387,9 +387,9 @@ int main(int count, char **arguments) {
         if (strchr(kind, '/') != NULL)
             run_program(kind, threads);
         bool dense = strcmp(kind, "dense") == 0;
-        haft_io_options_t options = {
+        haft_io_run_options_t options = {
             .threads = threads, .backend = dense ? NULL : kind, .dense = dense};
-        _exit(-haft_io_run(serve, NULL, &options));
+        _exit(-haft_io_run_with(&options, serve, NULL));
     }
     close(listener); /* so that nobody can connect if the server ends */
     if (threads == 1)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static void run_on(int threads, void *(*body)(void *), void *argument) {
-    if (haft_io_run(body, argument, &(haft_io_options_t){.threads = threads}) != 0)
+    if (haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, body, argument) != 0)
         abort();
 }
 static void run(benchmark_t *benchmark, void *(*body)(void *)) {
@@ -207,10 +207,10 @@ enum { CONTESTANTS = 1000 };
 static void *contend(void *argument) {
     contest_t *contest = argument;
     for (uint64_t i = 0; i < contest->benchmark->operations / CONTESTANTS; i++) {
-        haft_io_lock(&contest->mutex);
+        haft_io_mutex_lock(&contest->mutex);
         if (i % 10 == 0)
             haft_io_yield();
-        haft_io_unlock(&contest->mutex);
+        haft_io_mutex_unlock(&contest->mutex);
     }
     return NULL;
 }
@@ -221,8 +221,8 @@ static void *hold_contest(void *argument) {
         calls[i] = (haft_io_call_t){contend, contest, NULL};
     benchmark_start(contest->benchmark);
     for (uint64_t i = contest->benchmark->operations % CONTESTANTS; i > 0; i--) {
-        haft_io_lock(&contest->mutex);
-        haft_io_unlock(&contest->mutex);
+        haft_io_mutex_lock(&contest->mutex);
+        haft_io_mutex_unlock(&contest->mutex);
     }
     haft_io_all(calls, CONTESTANTS);
     benchmark_stop(contest->benchmark);

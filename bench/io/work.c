@@ -134,10 +134,10 @@ enum { CONTESTANTS = 1000 };
 static haft_io_mutex_t mutex;
 static void *contend(void *unused) {
     for (int64_t i = 0; i < operations / CONTESTANTS; i++) {
-        haft_io_lock(&mutex);
+        haft_io_mutex_lock(&mutex);
         if (i % 10 == 0)
             haft_io_yield();
-        haft_io_unlock(&mutex);
+        haft_io_mutex_unlock(&mutex);
     }
     return unused;
 }
@@ -162,7 +162,7 @@ static void *start_sleepers(void *first) {
 static void *start_and_cancel(void *unused) {
     start_sleepers((void *)1);
     haft_io_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return unused;
 }
 static void *timers(void *unused) {
@@ -217,7 +217,7 @@ static void *cancel_hundred(void *since) {
     for (int i = 0; i < 3; i++)
         haft_io_yield();
     *(int64_t *)since = haft_io_now();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void *cancel(void *unused) {
@@ -241,7 +241,7 @@ static void *nothing(void *unused) {
 
 static size_t buffer_size = 16384;
 static void *echo(void *argument) {
-    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)(intptr_t)argument;
     char buffer[buffer_size];
     for (ssize_t got; (got = haft_io_receive(connection, buffer, buffer_size, 0)) > 0;)
         if (haft_io_write_all(connection, buffer, (size_t)got) < 0)
@@ -291,11 +291,11 @@ int main(int count, char **arguments) {
             work = works[i].work;
     if (work == NULL || operations <= 0)
         return 2;
-    haft_io_options_t options = {.threads = atoi(arguments[2]),
-                                 .stack_size = 64 * 1024,
-                                 .moves = moves,
-                                 .dense = work == timers || getenv("DENSE") != NULL};
-    if (haft_io_run(measured, NULL, &options) != 0)
+    haft_io_run_options_t options = {.threads = atoi(arguments[2]),
+                                     .stack_size = 64 * 1024,
+                                     .moves = moves,
+                                     .dense = work == timers || getenv("DENSE") != NULL};
+    if (haft_io_run_with(&options, measured, NULL) != 0)
         return 1;
     int64_t took = measured_apart != 0 ? measured_apart : haft_io_now() - started;
     printf("%.2f\n", (double)took / (double)operations);

@@ -625,7 +625,7 @@ HAFTI_EXTERN_C_END
 #if !defined(__EXCEPTIONS) && !defined(HAFT_WITHOUT_CLEANUPS) && !defined(HAFT_FREESTANDING)
 #    warning                                                                                       \
         "without -fexceptions (pkg-config --cflags haft) no cleanup runs when a fiber or a task is \
-unwound, HAFT_SCOPED and HAFT_IO_CLOSING included; if none has to, define HAFT_WITHOUT_CLEANUPS"
+unwound, HAFT_SCOPED and HAFT_IO_SCOPED_DESCRIPTOR included; if none has to, define HAFT_WITHOUT_CLEANUPS"
 #endif
 
 #endif

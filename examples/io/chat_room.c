@@ -82,13 +82,13 @@ static haft_io_event_t all_joined;
 static void *client(void *argument) {
     line_t line = "";
     snprintf(line, LINE, "client %d", (int)(intptr_t)argument);
-    HAFT_IO_CLOSING int connection =
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
         haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
     haft_io_write_all(connection, "here I am\0\0\0\0\0\0", LINE);
     while (read_line(connection, line) && strcmp(line, "here I am") != 0)
         continue;
-    haft_io_release(&joined);
-    haft_io_wait_event(&all_joined);
+    haft_io_semaphore_release(&joined);
+    haft_io_event_wait(&all_joined);
     snprintf(line, LINE, "client %d", (int)(intptr_t)argument);
     haft_io_write_all(connection, line, LINE);
     for (int names = 0; names < CLIENTS && read_line(connection, line);)
@@ -105,18 +105,18 @@ static void *evening(void *unused) {
     for (intptr_t i = 0; i < CLIENTS; i++)
         clients[i] = haft_io_async(client, (void *)i);
     for (int i = 0; i < CLIENTS; i++)
-        haft_io_acquire(&joined);
-    haft_io_set_event(&all_joined);
+        haft_io_semaphore_acquire(&joined);
+    haft_io_event_set(&all_joined);
     for (int i = 0; i < CLIENTS; i++)
         haft_io_join(clients[i], NULL);
     printf("%d clients heard %d names\n", CLIENTS, heard);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return unused;
 }
 
 int main(void) {
     listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
-    int code = haft_io_run(evening, NULL, NULL);
+    int code = haft_io_run(evening, NULL);
     haft_io_close(listener);
     return code == -ECANCELED ? 0 : code;
 }

@@ -55,5 +55,5 @@ int main(void) {
     haft_io_pipe(alone);
     type(&alone[1]);
     copy(&(copy_t){"copied alone, by blocking", alone[0], dup(STDERR_FILENO)});
-    return haft_io_run(two_copies, NULL, NULL);
+    return haft_io_run(two_copies, NULL);
 }

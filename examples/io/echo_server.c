@@ -11,7 +11,7 @@
 #include <string.h>
 
 static void *echo(void *argument) {
-    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)(intptr_t)argument;
     char buffer[4096];
     for (ssize_t got; (got = haft_io_read(connection, buffer, sizeof buffer)) > 0;)
         if (haft_io_write_all(connection, buffer, (size_t)got) < 0)
@@ -31,7 +31,7 @@ static int answered;
 
 static void *client(void *argument) {
     char question[32] = "", answer[sizeof question] = "";
-    HAFT_IO_CLOSING int connection =
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
         haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
     if (connection < 0)
         haft_io_fail(connection, "no connection");
@@ -57,7 +57,7 @@ static void *talk_to_itself(void *unused) {
         haft_io_all(calls, AT_ONCE);
     }
     printf("%d clients were answered\n", answered);
-    haft_io_cancel(haft_io_this_scope()); /* the server, too */
+    haft_io_scope_cancel(haft_io_this_scope()); /* the server, too */
     return unused;
 }
 
@@ -69,7 +69,7 @@ int main(int count, char **arguments) {
         fprintf(stderr, "%s\n", haft_io_error_text(listener));
         return 1;
     }
-    int code = haft_io_run(serves ? serve : talk_to_itself, NULL, NULL);
+    int code = haft_io_run(serves ? serve : talk_to_itself, NULL);
     haft_io_close(listener);
     return code == -ECANCELED ? 0 : code;
 }

@@ -18,7 +18,7 @@ static server_t servers[SERVERS];
 static void *serve(void *argument) {
     server_t *server = argument;
     for (int next; (next = haft_io_accept(server->listener)) >= 0;) {
-        HAFT_IO_CLOSING int connection = next;
+        HAFT_IO_SCOPED_DESCRIPTOR int connection = next;
         server->asked++;
         bool silent =
             server->number == SERVERS - 1 || (server->number % 3 == 0 && server->asked == 1);
@@ -40,7 +40,7 @@ typedef struct {
 /* One try; the deadline unwinds it. */
 static void *try_once(void *argument) {
     fetch_t *fetch = argument;
-    HAFT_IO_CLOSING int connection =
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
         haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(servers[fetch->number].listener));
     if (connection < 0)
         haft_io_fail(connection, "no connection");
@@ -58,7 +58,7 @@ static char results[SERVERS][64];
 static void *fetch(void *argument) {
     fetch_t fetch = {.number = (int)(intptr_t)argument};
     int code = 0;
-    haft_io_acquire(&slots);
+    haft_io_semaphore_acquire(&slots);
     for (int tries = 1; tries <= TRIES; tries++) {
         int64_t deadline = haft_io_now() + 300 * HAFT_IO_MILLISECOND;
         code = haft_io_scope_with(&(haft_io_scope_options_t){.deadline = deadline}, try_once,
@@ -69,7 +69,7 @@ static void *fetch(void *argument) {
         if (code == 0)
             break;
     }
-    haft_io_release(&slots);
+    haft_io_semaphore_release(&slots);
     return NULL;
 }
 
@@ -85,11 +85,11 @@ static void *fetch_all(void *unused) {
         puts(results[i]);
     for (int i = 0; i < SERVERS; i++)
         haft_io_close(servers[i].listener);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return unused;
 }
 
 int main(void) {
-    int code = haft_io_run(fetch_all, NULL, NULL);
+    int code = haft_io_run(fetch_all, NULL);
     return code == -ECANCELED ? 0 : code;
 }

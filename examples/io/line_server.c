@@ -24,10 +24,10 @@ typedef struct {
 static place_t store[1000];
 
 static void set(place_t *place, const char *word) {
-    haft_io_lock(&place->mutex);
+    haft_io_mutex_lock(&place->mutex);
     strcpy(place->word, word);
-    haft_io_unlock(&place->mutex);
-    haft_io_set_event(&place->has_word);
+    haft_io_mutex_unlock(&place->mutex);
+    haft_io_event_set(&place->has_word);
 }
 
 typedef struct {
@@ -46,11 +46,11 @@ static void *answer(void *argument) {
         set(place, word);
     } else if (strcmp(command, "wait") == 0) {
         haft_io_write_all(request->connection, "waiting\n", 8);
-        haft_io_wait_event(&place->has_word);
+        haft_io_event_wait(&place->has_word);
     }
-    haft_io_lock(&place->mutex);
+    haft_io_mutex_lock(&place->mutex);
     strcpy(word, place->word);
-    haft_io_unlock(&place->mutex);
+    haft_io_mutex_unlock(&place->mutex);
     strcat(word, "\n");
     haft_io_write_all(request->connection, word, strlen(word));
     return NULL;
@@ -75,9 +75,9 @@ static void say_bye(const int *connection) {
 static void *talk(void *argument) {
     __attribute__((cleanup(say_bye))) int connection = (int)(intptr_t)argument;
     char memory[128];
-    haft_io_lines_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
+    haft_io_reader_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
     request_t request = {.connection = connection};
-    while (haft_io_read_line(&lines, &request.line) > 0 && strcmp(request.line, "quit\n") != 0) {
+    while (haft_io_reader_line(&lines, &request.line) > 0 && strcmp(request.line, "quit\n") != 0) {
         haft_io_shield(answer_in_time, &request);
         haft_io_yield(); /* a cancel is seen here, even if the next line has come */
     }
@@ -89,19 +89,19 @@ static sigset_t signals;
 static haft_io_event_t ending;
 
 static void *wait_for_signal(void *unused) {
-    haft_io_wait_signal(&signals);
+    haft_io_signal_wait(&signals);
     return unused;
 }
 
 static void *end_connections(void *unused) {
     wait_for_signal(unused);
-    haft_io_set_event(&ending);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_event_set(&ending);
+    haft_io_scope_cancel(haft_io_this_scope());
     return unused;
 }
 
 static void *accept_connections(void *unused) {
-    HAFT_IO_CLOSING int accepting = listener; /* closed when this is cancelled */
+    HAFT_IO_SCOPED_DESCRIPTOR int accepting = listener; /* closed when this is cancelled */
     haft_io_spawn(end_connections, NULL);
     for (int connection; (connection = haft_io_accept(accepting)) >= 0;)
         haft_io_spawn(talk, (void *)(intptr_t)connection);
@@ -115,7 +115,7 @@ static void *serve(void *unused) {
 }
 
 static void *end_requests(void *unused) {
-    haft_io_wait_event(&ending);
+    haft_io_event_wait(&ending);
     haft_io_scope_options_t options = {.deadline = haft_io_now() + grace};
     haft_io_scope_with(&options, wait_for_signal, NULL, NULL);
     return unused;
@@ -133,14 +133,14 @@ typedef struct {
 
 static void *come(void *argument) {
     client_t *client = argument;
-    HAFT_IO_CLOSING int connection =
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
         haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
     haft_io_write_all(connection, client->says, strlen(client->says));
     size_t size = 0;
     for (ssize_t got; (got = haft_io_read(connection, client->hears + size,
                                           sizeof client->hears - 1 - size)) > 0;) {
         size += (size_t)got;
-        haft_io_set_event(&client->has_heard);
+        haft_io_event_set(&client->has_heard);
     }
     return NULL;
 }
@@ -163,7 +163,7 @@ static void *talk_to_itself(void *unused) {
     haft_io_task_t *tasks[3];
     for (int i = 0; i < 3; i++) {
         tasks[i] = haft_io_async(come, &late[i]);
-        haft_io_wait_event(&late[i].has_heard);
+        haft_io_event_wait(&late[i].has_heard);
     }
     kill(getpid(), SIGTERM);
     haft_io_join(tasks[0], NULL);
@@ -193,8 +193,8 @@ int main(int count, char **arguments) {
         fprintf(stderr, "%s\n", haft_io_error_text(listener));
         return 1;
     }
-    haft_io_options_t options = {.threads = 0}; /* one for each processor */
-    int code = haft_io_run(serves ? run_server : run_with_clients, NULL, &options);
+    haft_io_run_options_t options = {.threads = 0}; /* one for each processor */
+    int code = haft_io_run_with(&options, serves ? run_server : run_with_clients, NULL);
     printf("requests that were cut off: %d\n", cut_off);
     return code != 0;
 }

@@ -17,14 +17,14 @@ static pid_t processes[PROGRAMS];
 static void *wait_for(void *argument) {
     const pid_t *process = argument;
     int status;
-    int code = haft_io_wait_process(*process, &status);
+    int code = haft_io_process_wait(*process, &status);
     if (code < 0 || status != 0)
         haft_io_fail(code < 0 ? code : -EIO, programs[process - processes][0]);
     return NULL;
 }
 
 static void *feed(void *argument) {
-    HAFT_IO_CLOSING int to = (int)(intptr_t)argument;
+    HAFT_IO_SCOPED_DESCRIPTOR int to = (int)(intptr_t)argument;
     static const char *const words[] = {"pear\n", "apple\n", "pear\n",
                                         "plum\n", "apple\n", "pear\n"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -33,7 +33,7 @@ static void *feed(void *argument) {
 }
 
 static void *show(void *argument) {
-    HAFT_IO_CLOSING int from = (int)(intptr_t)argument;
+    HAFT_IO_SCOPED_DESCRIPTOR int from = (int)(intptr_t)argument;
     char buffer[256];
     for (ssize_t got; (got = haft_io_read(from, buffer, sizeof buffer)) > 0;)
         fwrite(buffer, 1, (size_t)got, stdout);
@@ -42,9 +42,9 @@ static void *show(void *argument) {
 
 /* Starts the program between two descriptors, which are its own from now on. */
 static void start(int index, int in, int out) {
-    HAFT_IO_CLOSING int reads = in, writes = out;
+    HAFT_IO_SCOPED_DESCRIPTOR int reads = in, writes = out;
     const char *arguments[4] = {programs[index][0], programs[index][1], programs[index][2], NULL};
-    processes[index] = haft_io_start_process(arguments, (int[]){reads, writes, -1});
+    processes[index] = haft_io_process_start(arguments, (int[]){reads, writes, -1});
     if (processes[index] < 0)
         haft_io_fail(processes[index], arguments[0]);
     haft_io_spawn(wait_for, &processes[index]);
@@ -73,5 +73,5 @@ static void *report(void *unused) {
 }
 
 int main(void) {
-    return haft_io_run(report, NULL, NULL);
+    return haft_io_run(report, NULL);
 }

@@ -17,7 +17,7 @@ typedef struct {
 
 static void *pass(void *argument) {
     const direction_t *direction = argument;
-    HAFT_IO_GIVING_BACK const void *bytes = NULL; /* lent while there are some */
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL; /* lent while there are some */
     for (ssize_t got; (got = haft_io_read_lent(direction->from, &bytes)) > 0;)
         if (haft_io_write_all(direction->to, bytes, (size_t)got) < 0)
             break;
@@ -28,8 +28,9 @@ static void *pass(void *argument) {
 static int server, proxy;
 
 static void *pass_both_ways(void *argument) {
-    HAFT_IO_CLOSING int client = (int)(intptr_t)argument;
-    HAFT_IO_CLOSING int behind = haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(server));
+    HAFT_IO_SCOPED_DESCRIPTOR int client = (int)(intptr_t)argument;
+    HAFT_IO_SCOPED_DESCRIPTOR int behind =
+        haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(server));
     if (behind >= 0) {
         direction_t there = {client, behind}, back = {behind, client};
         haft_io_all((haft_io_call_t[]){{pass, &there, NULL}, {pass, &back, NULL}}, 2);
@@ -38,7 +39,7 @@ static void *pass_both_ways(void *argument) {
 }
 
 static void *count_bytes(void *argument) {
-    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)(intptr_t)argument;
     char buffer[4096];
     size_t total = 0;
     for (ssize_t got; (got = haft_io_read(connection, buffer, sizeof buffer)) > 0;)
@@ -63,7 +64,7 @@ static void *accept_on_proxy(void *unused) {
 static void *ask(void *size) {
     static const char text[1000];
     char answer[64] = "";
-    HAFT_IO_CLOSING int connection =
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
         haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(proxy));
     for (intptr_t i = 0; i < (intptr_t)size; i++)
         haft_io_write_all(connection, text, sizeof text);
@@ -81,14 +82,14 @@ static void *main_task(void *unused) {
     haft_io_spawn(accept_on_proxy, NULL);
     for (intptr_t size = 1; size <= 1000; size *= 10)
         ask((void *)size);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return unused;
 }
 
 int main(void) {
     server = haft_io_listen_tcp("127.0.0.1", 0, 0);
     proxy = haft_io_listen_tcp("127.0.0.1", 0, 0);
-    int code = haft_io_run(main_task, NULL, NULL);
+    int code = haft_io_run(main_task, NULL);
     haft_io_close(server);
     haft_io_close(proxy);
     return code == -ECANCELED ? 0 : code;

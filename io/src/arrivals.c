@@ -33,31 +33,31 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-typedef haft_io_uring_state_t state_t;
-typedef haft_io_arrivals_t arrivals_t;
-typedef haft_io_provided_t provided_t;
+typedef hafti_io_uring_state_t state_t;
+typedef hafti_io_arrivals_t arrivals_t;
+typedef hafti_io_provided_t provided_t;
 
 enum { MOST_AHEAD = 8, FIRST_PROVIDED = 64, MOST_PROVIDED = 4096, GROUP = 1 };
 enum { MOST_COPIED = 4096 };                        /* bytes */
 static const int64_t PROVIDED_FOR = HAFT_IO_SECOND; /* at least */
 
 /* The memory that the kernel may put bytes into. The number of a slot is that of its buffer. */
-struct haft_io_provided {
+struct hafti_io_provided {
     struct io_uring_buf_ring *ring;
     unsigned used;              /* slots; the others are empty */
     unsigned taken, most_taken; /* by the kernel since the last poll; at most, by one */
     int64_t until;              /* then there may be fewer */
-    haft_io_lent_t *slots[MOST_PROVIDED];
+    hafti_io_lent_t *slots[MOST_PROVIDED];
 };
 
 /* ---- Asking for it ---- */
 
 static void *data_of(arrivals_t *arrivals) {
-    return (void *)((uintptr_t)arrivals | HAFT_IO_OF_ARRIVALS);
+    return (void *)((uintptr_t)arrivals | HAFTI_IO_OF_ARRIVALS);
 }
 
 static void ask_for(state_t *state, arrivals_t *arrivals) {
-    struct io_uring_sqe *entry = haft_io_uring_entry(state);
+    struct io_uring_sqe *entry = hafti_io_uring_entry(state);
     if (arrivals->receives) {
         io_uring_prep_recv_multishot(entry, arrivals->descriptor, NULL, 0, 0);
         entry->flags |= IOSQE_BUFFER_SELECT;
@@ -73,7 +73,7 @@ static void ask_for(state_t *state, arrivals_t *arrivals) {
 
 static void ask_to_stop(state_t *state, arrivals_t *arrivals) {
     if (arrivals->asked && !arrivals->asked_back) {
-        haft_io_uring_ask_back(state, data_of(arrivals));
+        hafti_io_uring_ask_back(state, data_of(arrivals));
         arrivals->asked_back = true;
     }
 }
@@ -82,12 +82,12 @@ static void ask_to_stop(state_t *state, arrivals_t *arrivals) {
 static void await_stop(state_t *state, arrivals_t *arrivals) {
     ask_to_stop(state, arrivals);
     while (arrivals->asked) {
-        haft_io_uring_check(io_uring_submit_and_wait(&state->ring, 1));
-        haft_io_uring_take_completions(state);
+        hafti_io_uring_check(io_uring_submit_and_wait(&state->ring, 1));
+        hafti_io_uring_take_completions(state);
     }
 }
 
-static void append(arrivals_t *arrivals, haft_io_lent_t *block, int result, bool copied) {
+static void append(arrivals_t *arrivals, hafti_io_lent_t *block, int result, bool copied) {
     block->result = result;
     block->copied = copied;
     block->from = 0;
@@ -100,25 +100,25 @@ static void append(arrivals_t *arrivals, haft_io_lent_t *block, int result, bool
     arrivals->last = block;
 }
 
-static haft_io_lent_t *take_first(arrivals_t *arrivals) {
-    haft_io_lent_t *block = arrivals->last->next;
+static hafti_io_lent_t *take_first(arrivals_t *arrivals) {
+    hafti_io_lent_t *block = arrivals->last->next;
     arrivals->last->next = block->next;
     arrivals->count--;
     return block;
 }
 
-static void release(const arrivals_t *arrivals, haft_io_lent_t *block) {
+static void release(const arrivals_t *arrivals, hafti_io_lent_t *block) {
     if (arrivals->receives && !block->copied)
-        haft_io_take_back(block);
+        hafti_io_take_back(block);
     else
         free(block);
 }
 
 static void arrivals_free(arrivals_t *arrivals) {
     arrivals->entry->arrivals = NULL;
-    haft_io_unlink(&arrivals->link);
+    hafti_io_unlink(&arrivals->link);
     while (arrivals->count != 0) {
-        haft_io_lent_t *block = take_first(arrivals);
+        hafti_io_lent_t *block = take_first(arrivals);
         if (!arrivals->receives)
             close(block->result);
         release(arrivals, block);
@@ -127,19 +127,19 @@ static void arrivals_free(arrivals_t *arrivals) {
 }
 
 /* The kernel is asked, or was. False: the descriptor is to be polled. */
-static bool kernel_asked(state_t *state, haft_io_descriptor_t *known, int descriptor,
+static bool kernel_asked(state_t *state, hafti_io_descriptor_t *known, int descriptor,
                          bool receives) {
     arrivals_t *arrivals = known->arrivals;
     if (arrivals != NULL && arrivals->asked)
         return true;
-    if (!haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]))
+    if (!hafti_io_ring_empty(&known->waiters[HAFTI_IO_INWARD]))
         return false;
     if (arrivals == NULL) {
-        arrivals = aligned_alloc(HAFT_IO_LINE, sizeof *arrivals);
+        arrivals = aligned_alloc(HAFTI_IO_LINE, sizeof *arrivals);
         if (arrivals == NULL)
             return false;
         *arrivals = (arrivals_t){.entry = known, .descriptor = descriptor, .receives = receives};
-        haft_io_append(receives ? &state->receives : &state->accepts, &arrivals->link);
+        hafti_io_append(receives ? &state->receives : &state->accepts, &arrivals->link);
         known->arrivals = arrivals;
     }
     ask_for(state, arrivals);
@@ -150,13 +150,13 @@ static bool kernel_asked(state_t *state, haft_io_descriptor_t *known, int descri
 
 /* What does not tell that the kernel cannot do it at all. */
 static bool comes_by_chance(int code) {
-    return code == -ECANCELED || code == -EAGAIN || haft_io_lacks_descriptor(code) ||
+    return code == -ECANCELED || code == -EAGAIN || hafti_io_lacks_descriptor(code) ||
            code == -ECONNABORTED;
 }
 
 static void accepted(state_t *state, arrivals_t *accepts, int result) {
     if (result >= 0) {
-        haft_io_lent_t *block = malloc(sizeof *block);
+        hafti_io_lent_t *block = malloc(sizeof *block);
         if (block != NULL)
             append(accepts, block, result, false);
         else
@@ -166,12 +166,12 @@ static void accepted(state_t *state, arrivals_t *accepts, int result) {
     }
 }
 
-void haft_io_stop_needless_arrivals(state_t *state) {
+void hafti_io_stop_needless_arrivals(state_t *state) {
     state->accept_ended = false;
-    for (haft_io_link_t *link = state->accepts.next, *next; link != &state->accepts; link = next) {
+    for (hafti_io_link_t *link = state->accepts.next, *next; link != &state->accepts; link = next) {
         next = link->next;
-        arrivals_t *accepts = HAFT_IO_OWNER(link, arrivals_t, link);
-        if (!haft_io_ring_empty(&accepts->entry->waiters[HAFT_IO_INWARD]))
+        arrivals_t *accepts = HAFTI_IO_OWNER(link, arrivals_t, link);
+        if (!hafti_io_ring_empty(&accepts->entry->waiters[HAFTI_IO_INWARD]))
             continue;
         if (accepts->asked)
             ask_to_stop(state, accepts);
@@ -180,8 +180,8 @@ void haft_io_stop_needless_arrivals(state_t *state) {
     }
 }
 
-static int take_accepted(const haft_io_descriptor_t *known) {
-    haft_io_lent_t *block = take_first(known->arrivals);
+static int take_accepted(const hafti_io_descriptor_t *known) {
+    hafti_io_lent_t *block = take_first(known->arrivals);
     int connection = block->result;
     free(block);
     return connection;
@@ -190,7 +190,7 @@ static int take_accepted(const haft_io_descriptor_t *known) {
 /* ---- Bytes that the kernel receives by itself ---- */
 
 /* A block for the kernel to receive into; without memory, where it is NULL, the slot stays empty. */
-static void provide(provided_t *provided, unsigned slot, haft_io_lent_t *block) {
+static void provide(provided_t *provided, unsigned slot, hafti_io_lent_t *block) {
     provided->slots[slot] = block;
     if (block == NULL)
         return;
@@ -200,13 +200,13 @@ static void provide(provided_t *provided, unsigned slot, haft_io_lent_t *block) 
 }
 
 /* The kernel had less memory than came at once. */
-static HAFT_IO_COLD void provide_more(const state_t *state, provided_t *provided) {
+static HAFTI_IO_COLD void provide_more(const state_t *state, provided_t *provided) {
     if (provided->used < MOST_PROVIDED)
         provided->used *= 2;
     for (unsigned slot = 0; slot < provided->used; slot++)
         if (provided->slots[slot] == NULL)
-            provide(provided, slot, haft_io_lend_block(state->worker));
-    provided->until = haft_io_clock() + PROVIDED_FOR;
+            provide(provided, slot, hafti_io_lend_block(state->worker));
+    provided->until = hafti_io_clock() + PROVIDED_FOR;
     provided->most_taken = provided->taken = 0;
 }
 
@@ -214,11 +214,11 @@ static bool tell_of_ring(const state_t *state, void *ring) {
     struct io_uring_buf_reg given = {
         .ring_addr = (uintptr_t)ring, .ring_entries = MOST_PROVIDED, .bgid = GROUP};
     io_uring_buf_ring_init(ring);
-    return haft_io_uring_register(&state->ring, IORING_REGISTER_PBUF_RING, &given, 1) == 0;
+    return hafti_io_uring_register(&state->ring, IORING_REGISTER_PBUF_RING, &given, 1) == 0;
 }
 
 /* False: the kernel, or memory, does not allow it. */
-static HAFT_IO_COLD bool begin_to_provide(state_t *state) {
+static HAFTI_IO_COLD bool begin_to_provide(state_t *state) {
     enum { SIZE = MOST_PROVIDED * sizeof(struct io_uring_buf) };
     provided_t *provided = calloc(1, sizeof *provided);
     void *ring = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -236,39 +236,39 @@ static HAFT_IO_COLD bool begin_to_provide(state_t *state) {
     return true;
 }
 
-bool haft_io_stop_providing(const state_t *state) {
+bool hafti_io_stop_providing(const state_t *state) {
     struct io_uring_buf_reg given = {.bgid = GROUP};
     return state->provided == NULL ||
-           haft_io_uring_register(&state->ring, IORING_UNREGISTER_PBUF_RING, &given, 1) == 0;
+           hafti_io_uring_register(&state->ring, IORING_UNREGISTER_PBUF_RING, &given, 1) == 0;
 }
 
-void haft_io_free_provided(provided_t *provided) {
+void hafti_io_free_provided(provided_t *provided) {
     if (provided == NULL)
         return;
     for (unsigned slot = 0; slot < provided->used; slot++)
         if (provided->slots[slot] != NULL)
-            haft_io_take_back(provided->slots[slot]);
+            hafti_io_take_back(provided->slots[slot]);
     munmap(provided->ring, MOST_PROVIDED * sizeof(struct io_uring_buf));
     free(provided);
 }
 
-bool haft_io_provides_many(const state_t *state) {
+bool hafti_io_provides_many(const state_t *state) {
     /* By itself an older kernel may take some in between. */
     return state->provided != NULL && state->provided->used > FIRST_PROVIDED &&
            state->sends_at_once;
 }
 
 /* The kernel forgets the ring, and is told of it again with fewer blocks in it; it knows of no other way. */
-static HAFT_IO_COLD void provide_fewer(state_t *state, unsigned count) {
+static HAFTI_IO_COLD void provide_fewer(state_t *state, unsigned count) {
     provided_t *provided = state->provided;
-    if (!haft_io_stop_providing(state))
+    if (!hafti_io_stop_providing(state))
         return;
     if (!tell_of_ring(state, provided->ring)) {
         state->no_multishot_receive = true;
         count = 0;
     }
     for (unsigned slot = 0; slot < provided->used; slot++) {
-        haft_io_lent_t *block = provided->slots[slot];
+        hafti_io_lent_t *block = provided->slots[slot];
         provided->slots[slot] = NULL;
         if (slot < count && block != NULL)
             provide(provided, slot, block);
@@ -281,9 +281,9 @@ static HAFT_IO_COLD void provide_fewer(state_t *state, unsigned count) {
 #endif
 }
 
-HAFT_IO_COLD void haft_io_provide_no_more_than_needed(state_t *state) {
+HAFTI_IO_COLD void hafti_io_provide_no_more_than_needed(state_t *state) {
     provided_t *provided = state->provided;
-    int64_t now = haft_io_clock();
+    int64_t now = hafti_io_clock();
     if (provided->most_taken < provided->taken)
         provided->most_taken = provided->taken;
     provided->taken = 0;
@@ -299,30 +299,30 @@ HAFT_IO_COLD void haft_io_provide_no_more_than_needed(state_t *state) {
 }
 
 /* False: a task waits for it, or there is much, or no memory: it takes the whole block. */
-static bool append_copy(arrivals_t *receives, const haft_io_lent_t *block, int size) {
+static bool append_copy(arrivals_t *receives, const hafti_io_lent_t *block, int size) {
     bool is_awaited =
-        receives->count == 0 && !haft_io_ring_empty(&receives->entry->waiters[HAFT_IO_INWARD]);
-    haft_io_lent_t *copy =
+        receives->count == 0 && !hafti_io_ring_empty(&receives->entry->waiters[HAFTI_IO_INWARD]);
+    hafti_io_lent_t *copy =
         is_awaited || size > MOST_COPIED ? NULL : malloc(sizeof *copy + (size_t)size);
     if (copy == NULL)
         return false;
-    HAFT_IO_TELL_VALGRIND(DEFINED, block->bytes, (size_t)size);
+    HAFTI_IO_TELL_VALGRIND(DEFINED, block->bytes, (size_t)size);
     memcpy(copy->bytes, block->bytes, (size_t)size);
     append(receives, copy, size, true);
     return true;
 }
 
-static HAFT_IO_HOT void received(state_t *state, arrivals_t *receives,
-                                 const struct io_uring_cqe *completion) {
+static HAFTI_IO_HOT void received(state_t *state, arrivals_t *receives,
+                                  const struct io_uring_cqe *completion) {
     provided_t *provided = state->provided;
     int result = completion->res;
     if ((completion->flags & IORING_CQE_F_BUFFER) != 0) {
         unsigned slot = completion->flags >> IORING_CQE_BUFFER_SHIFT;
-        haft_io_lent_t *block = provided->slots[slot];
+        hafti_io_lent_t *block = provided->slots[slot];
         provided->taken++;
         if (result > 0 && !append_copy(receives, block, result)) {
             append(receives, block, result, false);
-            block = haft_io_lend_block(state->worker);
+            block = hafti_io_lend_block(state->worker);
         }
         provide(provided, slot, block);
     }
@@ -345,12 +345,12 @@ static int take_code(arrivals_t *receives) {
 
 /* As many as there is room for. */
 static __attribute__((noinline)) ssize_t take_copies(arrivals_t *receives, const void **bytes) {
-    haft_io_lent_t *block = haft_io_lend_block(haft_io_worker());
+    hafti_io_lent_t *block = hafti_io_lend_block(hafti_io_worker());
     if (block == NULL)
         return -ENOMEM;
     size_t size = 0;
     while (receives->count != 0) {
-        const haft_io_lent_t *copy = receives->last->next;
+        const hafti_io_lent_t *copy = receives->last->next;
         size_t there = (size_t)copy->result - copy->from;
         if (!copy->copied || size + there > HAFT_IO_LENT_SIZE)
             break;
@@ -368,82 +368,82 @@ static ssize_t take_received(arrivals_t *receives, const void **bytes) {
         return take_code(receives);
     if (receives->last->next->copied)
         return take_copies(receives, bytes);
-    haft_io_lent_t *block = take_first(receives);
+    hafti_io_lent_t *block = take_first(receives);
     ssize_t size = block->result - (ssize_t)block->from;
-    if (HAFT_IO_UNLIKELY(block->from != 0)) { /* it is given back by where it begins */
+    if (HAFTI_IO_UNLIKELY(block->from != 0)) { /* it is given back by where it begins */
         memmove(block->bytes, block->bytes + block->from, (size_t)size);
         block->from = 0;
     }
-    HAFT_IO_TELL_VALGRIND(DEFINED, block->bytes, (size_t)size);
+    HAFTI_IO_TELL_VALGRIND(DEFINED, block->bytes, (size_t)size);
     *bytes = block->bytes;
     return size;
 }
 
 /* ---- Either, for who waits ---- */
 
-HAFT_IO_HOT void haft_io_arrived(state_t *state, arrivals_t *arrivals,
-                                 const struct io_uring_cqe *completion) {
+HAFTI_IO_HOT void hafti_io_arrived(state_t *state, arrivals_t *arrivals,
+                                   const struct io_uring_cqe *completion) {
     if ((completion->flags & IORING_CQE_F_MORE) == 0)
         arrivals->asked = false;
-    if (HAFT_IO_LIKELY(arrivals->receives)) {
+    if (HAFTI_IO_LIKELY(arrivals->receives)) {
         received(state, arrivals, completion);
     } else {
         accepted(state, arrivals, completion->res);
         state->accept_ended = true;
     }
-    haft_io_wake_alone(arrivals->entry, HAFT_IO_INWARD);
+    hafti_io_wake_alone(arrivals->entry, HAFTI_IO_INWARD);
 }
 
 /* Of TCP alone: a Unix listener that is shut down ends no accept that the kernel repeats. */
-static bool may_ask(state_t *state, const haft_io_descriptor_t *known, int descriptor,
+static bool may_ask(state_t *state, const hafti_io_descriptor_t *known, int descriptor,
                     bool receives) {
-    if (state->worker->shared || haft_io_is_used(known))
+    if (state->worker->shared || hafti_io_is_used(known))
         return false;
     if (receives ? state->no_multishot_receive : state->no_multishot_accept)
         return false;
     return known->arrivals != NULL ||
-           (haft_io_is_tcp(descriptor) &&
+           (hafti_io_is_tcp(descriptor) &&
             (!receives || state->provided != NULL || begin_to_provide(state)));
 }
 
-ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-                             haft_io_operation_t *operation) {
+ssize_t hafti_io_take_arrival(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
+                              hafti_io_operation_t *operation) {
     state_t *state = runner->worker->backend_state;
-    bool receives = operation->kind == HAFT_IO_READ_LENT;
+    bool receives = operation->kind == HAFTI_IO_READ_LENT;
     for (unsigned turn = 0;;) {
         const arrivals_t *arrivals = known->arrivals;
         if (arrivals != NULL && arrivals->receives != receives) /* it is an error */
-            return haft_io_attempt(operation);
-        if (haft_io_has_arrived(known))
+            return hafti_io_attempt(operation);
+        if (hafti_io_has_arrived(known))
             return receives ? take_received(known->arrivals, operation->buffer)
                             : take_accepted(known);
         ssize_t done = -EAGAIN;
         if (arrivals == NULL || !arrivals->asked) {
-            done = haft_io_attempt(operation);
+            done = hafti_io_attempt(operation);
             if (done == -EAGAIN && turn != 0)
-                done = haft_io_attempt_at_end(operation);
-            if (done != -EAGAIN && done != HAFT_IO_MAY_WAIT)
+                done = hafti_io_attempt_at_end(operation);
+            if (done != -EAGAIN && done != HAFTI_IO_MAY_WAIT)
                 return done;
         }
-        int code = haft_io_begin_to_wait_on(known, operation->descriptor);
+        int code = hafti_io_begin_to_wait_on(known, operation->descriptor);
         if (code != 0)
             return code;
         /* Where the kernel has stopped and nothing has come, it would stop at once again. */
-        bool cancelled = haft_io_is_withdrawn(runner);
+        bool cancelled = hafti_io_is_withdrawn(runner);
         bool asks = !cancelled && (turn == 0 || (known->arrivals != NULL && arrivals->asked)) &&
                     may_ask(state, known, operation->descriptor, receives) &&
                     kernel_asked(state, known, operation->descriptor, receives);
         if (asks) {
-            code = haft_io_wait_on(known, operation, runner->task);
+            code = hafti_io_wait_on(known, operation, runner->task);
             state->accept_ended |= !receives;
             turn++;
         } else if (done == -EAGAIN) {
-            code = cancelled ? -ECANCELED : haft_io_uring_await(runner, known, operation, turn++);
+            code = cancelled ? -ECANCELED : hafti_io_uring_await(runner, known, operation, turn++);
         }
-        if (code == HAFT_IO_MAY_WAIT || (!asks && done == HAFT_IO_MAY_WAIT)) {
+        if (code == HAFTI_IO_MAY_WAIT || (!asks && done == HAFTI_IO_MAY_WAIT)) {
             code = 0;
-            done = haft_io_operate_in_pool(runner, operation);
-            if (done != HAFT_IO_MAY_WAIT)
+            done = hafti_io_operate_in_pool(runner, operation);
+            if (done != HAFTI_IO_MAY_WAIT)
                 return done;
         }
         if (code < 0 && code != -EINTR)
@@ -451,37 +451,37 @@ ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *kno
     }
 }
 
-HAFT_IO_HOT ssize_t haft_io_uring_read_arrived(haft_io_runner_t *runner,
-                                               haft_io_descriptor_t *known, int descriptor,
-                                               const void **bytes) {
+HAFTI_IO_HOT ssize_t hafti_io_uring_read_arrived(hafti_io_runner_t *runner,
+                                                 hafti_io_descriptor_t *known, int descriptor,
+                                                 const void **bytes) {
     arrivals_t *arrivals = known->arrivals;
-    if (HAFT_IO_LIKELY(arrivals != NULL && arrivals->receives && arrivals->count != 0))
+    if (HAFTI_IO_LIKELY(arrivals != NULL && arrivals->receives && arrivals->count != 0))
         return take_received(arrivals, bytes);
-    return haft_io_read_lent_generally(runner, descriptor, bytes);
+    return hafti_io_read_lent_generally(runner, descriptor, bytes);
 }
 
 /* Where the kernel has been asked for it, which it is mostly. */
-HAFT_IO_HOT ssize_t haft_io_uring_read_lent(haft_io_runner_t *runner, int descriptor,
-                                            const void **bytes) {
-    haft_io_descriptor_t *known =
-        haft_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
-    if (HAFT_IO_UNLIKELY(known == NULL))
-        return haft_io_read_lent_generally(runner, descriptor, bytes);
-    if (haft_io_may_arrive_for(known)) {
-        haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
-        haft_io_waiter_t waiter;
-        int code = haft_io_await_arrival(known, &waiter, &cell);
-        if (HAFT_IO_UNLIKELY(code != 0))
+HAFTI_IO_HOT ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, int descriptor,
+                                              const void **bytes) {
+    hafti_io_descriptor_t *known =
+        hafti_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
+    if (HAFTI_IO_UNLIKELY(known == NULL))
+        return hafti_io_read_lent_generally(runner, descriptor, bytes);
+    if (hafti_io_may_arrive_for(known)) {
+        hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
+        hafti_io_waiter_t waiter;
+        int code = hafti_io_await_arrival(known, &waiter, &cell);
+        if (HAFTI_IO_UNLIKELY(code != 0))
             return code;
     }
-    return haft_io_uring_read_arrived(runner, known, descriptor, bytes);
+    return hafti_io_uring_read_arrived(runner, known, descriptor, bytes);
 }
 
-bool haft_io_stop_arrivals(state_t *state, const haft_io_descriptor_t *known) {
+bool hafti_io_stop_arrivals(state_t *state, const hafti_io_descriptor_t *known) {
     if (known == NULL || known->arrivals == NULL)
         return false;
     await_stop(state, known->arrivals);
-    if (haft_io_has_arrived(known))
+    if (hafti_io_has_arrived(known))
         return true;
     arrivals_free(known->arrivals);
     return false;
@@ -501,7 +501,7 @@ static int check_parts(const struct iovec *parts, size_t count, bool discards) {
 
 static size_t copy_received(const arrivals_t *receives, const struct iovec *parts, size_t count,
                             bool discards) {
-    const haft_io_lent_t *block = receives->last->next;
+    const hafti_io_lent_t *block = receives->last->next;
     unsigned at = block->from, blocks = receives->count;
     size_t copied = 0;
     for (size_t i = 0; i < count; i++) {
@@ -527,7 +527,7 @@ static size_t copy_received(const arrivals_t *receives, const struct iovec *part
 
 static void drop_received(arrivals_t *receives, size_t size) {
     while (size != 0) {
-        haft_io_lent_t *block = receives->last->next;
+        hafti_io_lent_t *block = receives->last->next;
         size_t there = (size_t)block->result - block->from;
         if (size < there) {
             block->from += (unsigned)size;
@@ -539,16 +539,16 @@ static void drop_received(arrivals_t *receives, size_t size) {
 }
 
 /* A read, in whichever way, of what has arrived. */
-static ssize_t receive_arrived(arrivals_t *receives, const haft_io_operation_t *operation) {
+static ssize_t receive_arrived(arrivals_t *receives, const hafti_io_operation_t *operation) {
     const struct iovec all = {operation->buffer, operation->size}, *parts = &all;
     size_t count = 1;
     bool discards = (operation->flags & MSG_TRUNC) != 0;
-    if (operation->kind == HAFT_IO_RECEIVE_MESSAGE && operation->buffer == NULL)
+    if (operation->kind == HAFTI_IO_RECEIVE_MESSAGE && operation->buffer == NULL)
         return -EFAULT;
-    if (operation->kind == HAFT_IO_READ_PARTS) {
+    if (operation->kind == HAFTI_IO_READ_PARTS) {
         parts = operation->buffer;
         count = operation->size;
-    } else if (operation->kind == HAFT_IO_RECEIVE_MESSAGE) {
+    } else if (operation->kind == HAFTI_IO_RECEIVE_MESSAGE) {
         struct msghdr *message = operation->buffer;
         parts = message->msg_iov;
         count = message->msg_iovlen;
@@ -568,27 +568,27 @@ static ssize_t receive_arrived(arrivals_t *receives, const haft_io_operation_t *
 }
 
 /* The other events the kernel knows. */
-static ssize_t poll_arrived(state_t *state, const haft_io_descriptor_t *known,
-                            const haft_io_operation_t *operation) {
-    int arrived = operation->flags & HAFT_IO_ARRIVED;
-    if (arrived == 0 || !haft_io_stop_arrivals(state, known))
+static ssize_t poll_arrived(state_t *state, const hafti_io_descriptor_t *known,
+                            const hafti_io_operation_t *operation) {
+    int arrived = operation->flags & HAFTI_IO_ARRIVED;
+    if (arrived == 0 || !hafti_io_stop_arrivals(state, known))
         return -EAGAIN;
     struct pollfd others = {operation->descriptor, (short)(operation->flags & ~arrived), 0};
     return arrived | (poll(&others, 1, 0) > 0 ? others.revents : 0);
 }
 
-HAFT_IO_COLD ssize_t haft_io_use_arrivals(state_t *state, haft_io_descriptor_t *known,
-                                          const haft_io_operation_t *operation) {
+HAFTI_IO_COLD ssize_t hafti_io_use_arrivals(state_t *state, hafti_io_descriptor_t *known,
+                                            const hafti_io_operation_t *operation) {
     arrivals_t *arrivals = known->arrivals;
-    if (operation->kind == HAFT_IO_POLL)
+    if (operation->kind == HAFTI_IO_POLL)
         return poll_arrived(state, known, operation);
     const int of_others = MSG_OOB | MSG_ERRQUEUE;
     if (!arrivals->receives || (operation->flags & of_others) != 0)
         return -EAGAIN;
     /* Another task waits for it. This one is told so (-EBUSY) when it waits, too. */
-    if (arrivals->asked && haft_io_transfers(known, HAFT_IO_INWARD))
+    if (arrivals->asked && hafti_io_transfers(known, HAFTI_IO_INWARD))
         return -EAGAIN;
-    if (!haft_io_stop_arrivals(state, known))
+    if (!hafti_io_stop_arrivals(state, known))
         return -EAGAIN;
     if (arrivals->count == 0)
         return take_code(arrivals);
@@ -597,15 +597,15 @@ HAFT_IO_COLD ssize_t haft_io_use_arrivals(state_t *state, haft_io_descriptor_t *
 
 /* ---- The end ---- */
 
-void haft_io_end_arrivals(state_t *state, arrivals_t *arrivals) {
+void hafti_io_end_arrivals(state_t *state, arrivals_t *arrivals) {
     await_stop(state, arrivals);
     arrivals_free(arrivals);
 }
 
 /* By itself the kernel stops some time after the ring is gone. */
-void haft_io_end_all_arrivals(state_t *state) {
-    const haft_io_link_t *const all[] = {&state->accepts, &state->receives};
+void hafti_io_end_all_arrivals(state_t *state) {
+    const hafti_io_link_t *const all[] = {&state->accepts, &state->receives};
     for (int i = 0; i < 2; i++)
-        while (!haft_io_ring_empty(all[i]))
-            haft_io_end_arrivals(state, HAFT_IO_OWNER(all[i]->next, arrivals_t, link));
+        while (!hafti_io_ring_empty(all[i]))
+            hafti_io_end_arrivals(state, HAFTI_IO_OWNER(all[i]->next, arrivals_t, link));
 }

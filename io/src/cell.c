@@ -31,13 +31,13 @@ static long futex(uint32_t *word, int operation, uint32_t value, const struct ti
 }
 
 /* The address may be another thing's by now; that has a needless look at itself then. */
-void haft_io_wake_thread(haft_io_cell_t *cell) {
+void hafti_io_wake_thread(hafti_io_cell_t *cell) {
     futex(&cell->word, FUTEX_WAKE, 1, NULL);
 }
 
-void haft_io_cell_give_up(haft_io_cell_t *cell) {
-    if (!haft_io_cell_claim(cell))
-        haft_io_cell_wait(cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "a wake-up on its way");
+void hafti_io_cell_give_up(hafti_io_cell_t *cell) {
+    if (!hafti_io_cell_claim(cell))
+        hafti_io_cell_wait(cell, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER, "a wake-up on its way");
 }
 
 /*
@@ -45,70 +45,70 @@ void haft_io_cell_give_up(haft_io_cell_t *cell) {
  * and the cell may be gone at any time: so he swaps it for CELL_TAKEN while he looks at it, and the waiter
  * does not leave before he has put NULL there. He keeps the task itself by the lock of its scope.
  */
-void haft_io_cell_cancel(haft_io_runner_t *runner, bool shared) {
-    haft_io_cell_t *cell = __atomic_load_n(&runner->cell, __ATOMIC_SEQ_CST);
+void hafti_io_cell_cancel(hafti_io_runner_t *runner, bool shared) {
+    hafti_io_cell_t *cell = __atomic_load_n(&runner->cell, __ATOMIC_SEQ_CST);
     if (cell == NULL)
         return;
     if (!shared) {
-        haft_io_cell_win(cell, HAFT_IO_CANCELLED);
+        hafti_io_cell_win(cell, HAFTI_IO_CANCELLED);
         return;
     }
-    if (!__atomic_compare_exchange_n(&runner->cell, &cell, HAFT_IO_CELL_TAKEN, false,
+    if (!__atomic_compare_exchange_n(&runner->cell, &cell, HAFTI_IO_CELL_TAKEN, false,
                                      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return;
-    bool won = haft_io_cell_claim(cell);
+    bool won = hafti_io_cell_claim(cell);
     __atomic_store_n(&runner->cell, NULL, __ATOMIC_RELEASE);
     if (won)
-        haft_io_cell_finish(cell, HAFT_IO_CANCELLED);
+        hafti_io_cell_finish(cell, HAFTI_IO_CANCELLED);
 }
 
-static void hide_from_cancels(haft_io_runner_t *runner, haft_io_cell_t *cell) {
+static void hide_from_cancels(hafti_io_runner_t *runner, hafti_io_cell_t *cell) {
     if (__atomic_compare_exchange_n(&runner->cell, &cell, NULL, false, __ATOMIC_ACQUIRE,
                                     __ATOMIC_ACQUIRE))
         return;
     unsigned turns = 0;
     while (__atomic_load_n(&runner->cell, __ATOMIC_ACQUIRE) != NULL)
-        haft_io_relax(&turns);
+        hafti_io_relax(&turns);
 }
 
-static HAFT_IO_COLD uint32_t wait_as_thread(haft_io_cell_t *cell, int64_t deadline) {
+static HAFTI_IO_COLD uint32_t wait_as_thread(hafti_io_cell_t *cell, int64_t deadline) {
     int saved = errno;
     if (deadline < 0)
         deadline = 0;
     struct timespec until = {deadline / HAFT_IO_SECOND, deadline % HAFT_IO_SECOND};
     for (;;) {
         uint32_t word = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
-        if (word > HAFT_IO_CLAIMED) {
+        if (word > HAFTI_IO_CLAIMED) {
             errno = saved;
             return word;
         }
-        bool for_ever = deadline == HAFT_IO_FOREVER || word == HAFT_IO_CLAIMED;
+        bool for_ever = deadline == HAFT_IO_FOREVER || word == HAFTI_IO_CLAIMED;
         long failed = futex(&cell->word, FUTEX_WAIT_BITSET, word, for_ever ? NULL : &until);
         if (failed != 0 && errno == ETIMEDOUT)
-            haft_io_cell_swap(cell, HAFT_IO_TIMED_OUT);
+            hafti_io_cell_swap(cell, HAFTI_IO_TIMED_OUT);
     }
 }
 
 typedef struct deadline {
-    haft_io_timer_t timer;
-    haft_io_cell_t *cell;
+    hafti_io_timer_t timer;
+    hafti_io_cell_t *cell;
 } deadline_t;
 
-static void time_out(haft_io_timer_t *timer) {
-    haft_io_cell_win(HAFT_IO_OWNER(timer, deadline_t, timer)->cell, HAFT_IO_TIMED_OUT);
+static void time_out(hafti_io_timer_t *timer) {
+    hafti_io_cell_win(HAFTI_IO_OWNER(timer, deadline_t, timer)->cell, HAFTI_IO_TIMED_OUT);
 }
 
-static HAFT_IO_COLD void leave_gate(haft_io_runner_t *runner) {
+static HAFTI_IO_COLD void leave_gate(hafti_io_runner_t *runner) {
     int saved = *runner->worker->error;
     runner->gated = false;
     runner->gate->leave(runner->gate);
     *runner->worker->error = saved;
 }
 
-static HAFT_IO_COLD void enter_gate(haft_io_runner_t *runner) {
+static HAFTI_IO_COLD void enter_gate(hafti_io_runner_t *runner) {
     haft_io_event_t *turn = runner->gate->enter(runner->gate);
     if (turn != NULL)
-        haft_io_wait_turn(runner->task, turn);
+        hafti_io_wait_turn(runner->task, turn);
     runner->gated = true;
 }
 
@@ -119,96 +119,96 @@ extern const struct {
 } * __cxa_get_globals(void) __attribute__((weak));
 
 /* By force, or by an exception of C++, whose destructors are its cleanups. */
-static bool is_unwound(const haft_io_runner_t *runner) {
+static bool is_unwound(const hafti_io_runner_t *runner) {
     return runner->unwinding || (__cxa_get_globals && __cxa_get_globals()->in_flight != 0);
 }
 
 /* In a simulation that may switch at each operation none is in a turn, and the seed decides. */
-static bool keeps_its_turn(const haft_io_worker_t *worker) {
-    haft_io_simulated_t *simulated = worker->simulated;
+static bool keeps_its_turn(const hafti_io_worker_t *worker) {
+    hafti_io_simulated_t *simulated = worker->simulated;
     return simulated != NULL && simulated->switches_one_in != 0 &&
-           haft_io_random(simulated, simulated->switches_one_in) != 0;
+           hafti_io_random(simulated, simulated->switches_one_in) != 0;
 }
 
 /* In a child of fork the task goes on at once, and has to keep the gate. What a cleanup can do at once no cancel keeps it
    from, however much that is. */
-bool haft_io_goes_on_after_others(enum haft_io_wait_kind kind) {
-    const haft_io_task_t *task = haft_io_this_task();
+bool hafti_io_goes_on_after_others(enum hafti_io_wait_kind kind) {
+    const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL || task->runner->closes || keeps_its_turn(task->worker))
         return true;
-    haft_io_runner_t *runner = task->runner;
+    hafti_io_runner_t *runner = task->runner;
     bool gated = runner->gated && !runner->worker->forked;
     if (gated)
         leave_gate(runner);
     bool goes_on = HAFT_PERFORM(haft_io_yield) == 0 || is_unwound(runner);
     if (gated)
         enter_gate(runner);
-    return goes_on || kind == HAFT_IO_TO_THE_END;
+    return goes_on || kind == HAFTI_IO_TO_THE_END;
 }
 
 /* Every task that waits has this frame on its stack: so a deadline has another. */
-static uint32_t wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, const char *waits_for) {
-    haft_io_runner_t *runner = cell->task->runner;
-    haft_io_worker_t *worker = runner->worker;
-    if (HAFT_IO_UNLIKELY(!runner->listed))
-        haft_io_scope_list(runner->scope, runner);
-    if (kind == HAFT_IO_CANCELLABLE) {
-        if (HAFT_IO_LIKELY(!worker->shared))
+static uint32_t wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, const char *waits_for) {
+    hafti_io_runner_t *runner = cell->task->runner;
+    hafti_io_worker_t *worker = runner->worker;
+    if (HAFTI_IO_UNLIKELY(!runner->listed))
+        hafti_io_scope_list(runner->scope, runner);
+    if (kind == HAFTI_IO_CANCELLABLE) {
+        if (HAFTI_IO_LIKELY(!worker->shared))
             runner->cell = cell;
         else
-            HAFT_IO_SHOW(&runner->cell, cell); /* before a look at the scope */
+            HAFTI_IO_SHOW(&runner->cell, cell); /* before a look at the scope */
         /* Who has lost here finds the task in the ready queue, and must not run twice. */
-        if (HAFT_IO_UNLIKELY(__atomic_load_n(&runner->scope->cancelled, __ATOMIC_SEQ_CST)) &&
-            haft_io_cell_swap(cell, HAFT_IO_CANCELLED)) {
+        if (HAFTI_IO_UNLIKELY(__atomic_load_n(&runner->scope->cancelled, __ATOMIC_SEQ_CST)) &&
+            hafti_io_cell_swap(cell, HAFTI_IO_CANCELLED)) {
             hide_from_cancels(runner, cell);
-            return HAFT_IO_CANCELLED;
+            return HAFTI_IO_CANCELLED;
         }
     }
     bool gated = runner->gated;
-    if (HAFT_IO_UNLIKELY(gated))
+    if (HAFTI_IO_UNLIKELY(gated))
         leave_gate(runner);
-    haft_io_suspend(runner, worker, waits_for);
-    if (HAFT_IO_LIKELY(!worker->shared))
+    hafti_io_suspend(runner, worker, waits_for);
+    if (HAFTI_IO_LIKELY(!worker->shared))
         runner->cell = NULL;
-    else if (kind == HAFT_IO_CANCELLABLE)
+    else if (kind == HAFTI_IO_CANCELLABLE)
         hide_from_cancels(runner, cell);
     uint32_t outcome = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
-    if (HAFT_IO_UNLIKELY(gated))
+    if (HAFTI_IO_UNLIKELY(gated))
         enter_gate(runner);
     return outcome;
 }
 
-static __attribute__((noinline)) uint32_t wait_until(haft_io_cell_t *cell,
-                                                     enum haft_io_wait_kind kind, int64_t deadline,
+static __attribute__((noinline)) uint32_t wait_until(hafti_io_cell_t *cell,
+                                                     enum hafti_io_wait_kind kind, int64_t deadline,
                                                      const char *waits_for) {
-    haft_io_runner_t *runner = cell->task->runner;
+    hafti_io_runner_t *runner = cell->task->runner;
     deadline_t limit = {.timer.fire = time_out, .cell = cell};
-    haft_io_timer_add(&runner->worker->timers, &limit.timer, deadline);
+    hafti_io_timer_add(&runner->worker->timers, &limit.timer, deadline);
     runner->timer = &limit.timer;
     uint32_t outcome = wait(cell, kind, waits_for);
-    haft_io_timer_remove(&runner->worker->timers, &limit.timer);
+    hafti_io_timer_remove(&runner->worker->timers, &limit.timer);
     runner->timer = NULL;
     return outcome;
 }
 
-uint32_t haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind, int64_t deadline,
-                           const char *waits_for) {
+uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, int64_t deadline,
+                            const char *waits_for) {
     const haft_io_task_t *task = cell->task;
-    if (HAFT_IO_UNLIKELY(task == NULL))
+    if (HAFTI_IO_UNLIKELY(task == NULL))
         return wait_as_thread(cell, deadline);
-    haft_io_check_may_wait(task);
-    if (HAFT_IO_UNLIKELY(kind == HAFT_IO_CANCELLABLE && haft_io_is_withdrawn(task->runner)) &&
-        haft_io_cell_swap(cell, HAFT_IO_CANCELLED))
-        return HAFT_IO_CANCELLED;
+    hafti_io_check_may_wait(task);
+    if (HAFTI_IO_UNLIKELY(kind == HAFTI_IO_CANCELLABLE && hafti_io_is_withdrawn(task->runner)) &&
+        hafti_io_cell_swap(cell, HAFTI_IO_CANCELLED))
+        return HAFTI_IO_CANCELLED;
     if (deadline != HAFT_IO_FOREVER)
         return wait_until(cell, kind, deadline, waits_for);
     return wait(cell, kind, waits_for);
 }
 
-void haft_io_set_gate(haft_io_gate_t *gate) {
-    haft_io_task_t *task = haft_io_this_task();
+void haft_io_gate_set(haft_io_gate_t *gate) {
+    haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
-        haft_io_misuse("haft_io_set_gate was called outside of a task.");
+        hafti_io_misuse("haft_io_gate_set was called outside of a task.");
     task->runner->gate = gate;
     task->runner->gated = gate != NULL;
 }

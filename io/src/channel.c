@@ -35,7 +35,7 @@ haft_io_channel_t *haft_io_channel_new(size_t size, size_t capacity) {
 
 void haft_io_channel_free(haft_io_channel_t *channel) {
     if (channel != NULL && (channel->senders.first != NULL || channel->receivers.first != NULL))
-        haft_io_misuse("A channel was freed while somebody waits for it.");
+        hafti_io_misuse("A channel was freed while somebody waits for it.");
     free(channel);
 }
 
@@ -61,10 +61,10 @@ static inline void copy(void *to, const void *from, size_t size) {
 
 /* `*other` becomes the place of who is to be let go, if somebody is. */
 
-static int send_now(haft_io_channel_t *channel, const void *value, haft_io_place_t **other) {
+static int send_now(haft_io_channel_t *channel, const void *value, hafti_io_place_t **other) {
     if (channel->closed)
         return -EPIPE;
-    haft_io_place_t *receiver = haft_io_claim_first(&channel->receivers);
+    hafti_io_place_t *receiver = hafti_io_claim_first(&channel->receivers);
     if (receiver != NULL) {
         copy(receiver->value, value, channel->size);
         *other = receiver;
@@ -77,9 +77,9 @@ static int send_now(haft_io_channel_t *channel, const void *value, haft_io_place
 }
 
 /* Takes what the first sender has, if there is one that still wants to send. */
-static __attribute__((noinline)) haft_io_place_t *take_from_sender(haft_io_channel_t *channel,
-                                                                   void *value) {
-    haft_io_place_t *sender = haft_io_claim_first(&channel->senders);
+static __attribute__((noinline)) hafti_io_place_t *take_from_sender(haft_io_channel_t *channel,
+                                                                    void *value) {
+    hafti_io_place_t *sender = hafti_io_claim_first(&channel->senders);
     if (sender != NULL)
         copy(value, sender->value, channel->size);
     return sender;
@@ -90,7 +90,7 @@ static inline void remove_first(haft_io_channel_t *channel) {
     channel->count--;
 }
 
-static int receive_now(haft_io_channel_t *channel, void *value, haft_io_place_t **other) {
+static int receive_now(haft_io_channel_t *channel, void *value, hafti_io_place_t **other) {
     if (channel->count != 0) {
         copy(value, slot(channel, 0), channel->size);
         remove_first(channel);
@@ -110,14 +110,14 @@ static int receive_now(haft_io_channel_t *channel, void *value, haft_io_place_t 
 
 /* `value` is what is sent, or where what is received goes. */
 static inline int do_now(haft_io_channel_t *channel, bool sends, void *value,
-                         haft_io_place_t **other) {
+                         hafti_io_place_t **other) {
     return sends ? send_now(channel, value, other) : receive_now(channel, value, other);
 }
 
 static inline void take_place(haft_io_channel_t *channel, bool sends, void *value,
-                              haft_io_place_t *place) {
+                              hafti_io_place_t *place) {
     place->value = value;
-    haft_io_take_place(sends ? &channel->senders : &channel->receivers, place);
+    hafti_io_take_place(sends ? &channel->senders : &channel->receivers, place);
 }
 
 /* ---- One channel ---- */
@@ -125,42 +125,42 @@ static inline void take_place(haft_io_channel_t *channel, bool sends, void *valu
 /* Called under the lock, or where none is needed; returns without. */
 static inline __attribute__((always_inline)) int wait_for(haft_io_channel_t *channel, bool sends,
                                                           void *value, int64_t deadline) {
-    haft_io_cell_t cell = haft_io_cell_to_wait(&channel->lock);
-    haft_io_place_t place;
-    haft_io_make_place(&place, &cell, HAFT_IO_WOKEN);
+    hafti_io_cell_t cell = hafti_io_cell_to_wait(&channel->lock);
+    hafti_io_place_t place;
+    hafti_io_make_place(&place, &cell, HAFTI_IO_WOKEN);
     take_place(channel, sends, value, &place);
-    haft_io_unguard(&channel->lock);
+    hafti_io_unguard(&channel->lock);
     uint32_t outcome =
-        haft_io_wait_here(&cell, HAFT_IO_CANCELLABLE, deadline,
-                          sends ? "a channel to send to" : "a channel to receive from");
-    if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN))
+        hafti_io_wait_here(&cell, HAFTI_IO_CANCELLABLE, deadline,
+                           sends ? "a channel to send to" : "a channel to receive from");
+    if (HAFTI_IO_LIKELY(outcome == HAFTI_IO_WOKEN))
         return place.closed ? -EPIPE : 0;
-    haft_io_guard(&channel->lock);
-    haft_io_leave_place(&place);
-    haft_io_unguard(&channel->lock);
-    return outcome == HAFT_IO_CANCELLED ? haft_io_cancelled() : -ETIMEDOUT;
+    hafti_io_guard(&channel->lock);
+    hafti_io_leave_place(&place);
+    hafti_io_unguard(&channel->lock);
+    return outcome == HAFTI_IO_CANCELLED ? haft_io_unwind_cancelled() : -ETIMEDOUT;
 }
-static HAFT_IO_RETURNS_BY_JUMP __attribute__((noinline)) int
+static HAFTI_IO_RETURNS_BY_JUMP __attribute__((noinline)) int
 wait_to_send(haft_io_channel_t *channel, void *value, int64_t deadline) {
     return wait_for(channel, true, value, deadline);
 }
-static HAFT_IO_RETURNS_BY_JUMP __attribute__((noinline)) int
+static HAFTI_IO_RETURNS_BY_JUMP __attribute__((noinline)) int
 wait_to_receive(haft_io_channel_t *channel, void *value, int64_t deadline) {
     return wait_for(channel, false, value, deadline);
 }
 
 static inline __attribute__((always_inline)) int do_any(haft_io_channel_t *channel, bool sends,
                                                         void *value, int64_t deadline) {
-    if (HAFT_IO_UNLIKELY(!haft_io_has_its_turn(HAFT_IO_CANCELLABLE)))
-        return haft_io_cancelled();
-    haft_io_place_t *other = NULL;
-    haft_io_guard(&channel->lock);
+    if (HAFTI_IO_UNLIKELY(!hafti_io_has_its_turn(HAFTI_IO_CANCELLABLE)))
+        return haft_io_unwind_cancelled();
+    hafti_io_place_t *other = NULL;
+    hafti_io_guard(&channel->lock);
     int code = do_now(channel, sends, value, &other);
     if (code == -EAGAIN)
         return sends ? wait_to_send(channel, value, deadline)
                      : wait_to_receive(channel, value, deadline);
-    haft_io_unguard(&channel->lock);
-    haft_io_let_go(other);
+    hafti_io_unguard(&channel->lock);
+    hafti_io_let_go(other);
     return code;
 }
 static __attribute__((noinline)) int send_any(haft_io_channel_t *channel, void *value,
@@ -183,8 +183,8 @@ static inline bool is_simple(const haft_io_channel_t *channel) {
 }
 
 /* On a thread of a run, in a turn that is not over. */
-static inline bool is_in_turn(haft_io_worker_t *worker) {
-    return HAFT_IO_LIKELY(worker != NULL) && haft_io_is_in_turn(worker, HAFT_IO_LIGHT);
+static inline bool is_in_turn(hafti_io_worker_t *worker) {
+    return HAFTI_IO_LIKELY(worker != NULL) && hafti_io_is_in_turn(worker, HAFTI_IO_LIGHT);
 }
 
 static inline void copy_simply(const haft_io_channel_t *channel, void *to, const void *from) {
@@ -196,23 +196,23 @@ static inline void copy_simply(const haft_io_channel_t *channel, void *to, const
 
 /* False: it cannot be done so. */
 static inline bool hand_to_receiver(haft_io_channel_t *channel, const void *value) {
-    const haft_io_place_t *receiver = channel->receivers.first;
-    haft_io_cell_t *cell = receiver->cell;
+    const hafti_io_place_t *receiver = channel->receivers.first;
+    hafti_io_cell_t *cell = receiver->cell;
     haft_io_task_t *task = cell->task;
-    if (HAFT_IO_UNLIKELY(cell->word != HAFT_IO_WAITING || !haft_io_is_of_this_thread(task)))
+    if (HAFTI_IO_UNLIKELY(cell->word != HAFTI_IO_WAITING || !hafti_io_is_of_this_thread(task)))
         return false;
-    haft_io_first_leaves(&channel->receivers);
+    hafti_io_first_leaves(&channel->receivers);
     copy_simply(channel, receiver->value, value);
     cell->word = receiver->outcome;
-    haft_io_let_go_on(task->worker, task);
+    hafti_io_let_go_on(task->worker, task);
     return true;
 }
 
 static inline __attribute__((always_inline)) int do_send(haft_io_channel_t *channel,
                                                          const void *value, int64_t deadline) {
-    if (HAFT_IO_LIKELY(is_simple(channel) && is_in_turn(haft_io_worker()))) {
-        if (HAFT_IO_LIKELY(channel->receivers.first != NULL)) {
-            if (HAFT_IO_LIKELY(hand_to_receiver(channel, value)))
+    if (HAFTI_IO_LIKELY(is_simple(channel) && is_in_turn(hafti_io_worker()))) {
+        if (HAFTI_IO_LIKELY(channel->receivers.first != NULL)) {
+            if (HAFTI_IO_LIKELY(hand_to_receiver(channel, value)))
                 return 0;
         } else if (channel->count != channel->capacity && !channel->closed) {
             copy_simply(channel, slot(channel, channel->count++), value);
@@ -224,14 +224,14 @@ static inline __attribute__((always_inline)) int do_send(haft_io_channel_t *chan
 
 static inline __attribute__((always_inline)) int do_receive(haft_io_channel_t *channel, void *value,
                                                             int64_t deadline) {
-    if (HAFT_IO_LIKELY(is_simple(channel) && channel->senders.first == NULL &&
-                       is_in_turn(haft_io_worker()))) {
+    if (HAFTI_IO_LIKELY(is_simple(channel) && channel->senders.first == NULL &&
+                        is_in_turn(hafti_io_worker()))) {
         if (channel->count != 0) {
             copy_simply(channel, value, slot(channel, 0));
             remove_first(channel);
             return 0;
         }
-        if (HAFT_IO_LIKELY(!channel->closed))
+        if (HAFTI_IO_LIKELY(!channel->closed))
             return wait_to_receive(channel, value, deadline);
     }
     return receive_any(channel, value, deadline);
@@ -254,12 +254,12 @@ int haft_io_channel_receive(haft_io_channel_t *channel, void *value) {
 }
 
 static int try_one(haft_io_channel_t *channel, bool sends, void *value) {
-    haft_io_has_its_turn(HAFT_IO_TO_THE_END);
-    haft_io_place_t *other = NULL;
-    haft_io_guard(&channel->lock);
+    hafti_io_has_its_turn(HAFTI_IO_TO_THE_END);
+    hafti_io_place_t *other = NULL;
+    hafti_io_guard(&channel->lock);
     int code = do_now(channel, sends, value, &other);
-    haft_io_unguard(&channel->lock);
-    haft_io_let_go(other);
+    hafti_io_unguard(&channel->lock);
+    hafti_io_let_go(other);
     return code;
 }
 
@@ -271,35 +271,35 @@ int haft_io_channel_try_receive(haft_io_channel_t *channel, void *value) {
     return try_one(channel, false, value);
 }
 
-static haft_io_place_t *close_places(haft_io_waiting_t *list) {
-    haft_io_place_t *all = haft_io_claim_all(list);
-    for (haft_io_place_t *place = all; place != NULL; place = place->next)
+static hafti_io_place_t *close_places(haft_io_waiting_t *list) {
+    hafti_io_place_t *all = hafti_io_claim_all(list);
+    for (hafti_io_place_t *place = all; place != NULL; place = place->next)
         place->closed = true;
     return all;
 }
 
 void haft_io_channel_close(haft_io_channel_t *channel) {
-    haft_io_guard(&channel->lock);
+    hafti_io_guard(&channel->lock);
     channel->closed = true;
-    haft_io_place_t *senders = close_places(&channel->senders);
-    haft_io_place_t *receivers = close_places(&channel->receivers);
-    haft_io_unguard(&channel->lock);
-    haft_io_let_all_go(senders);
-    haft_io_let_all_go(receivers);
+    hafti_io_place_t *senders = close_places(&channel->senders);
+    hafti_io_place_t *receivers = close_places(&channel->receivers);
+    hafti_io_unguard(&channel->lock);
+    hafti_io_let_all_go(senders);
+    hafti_io_let_all_go(receivers);
 }
 
 /* ---- As one of several (select.c) ---- */
 
-uint32_t *haft_io_channel_lock(haft_io_channel_t *channel) {
+uint32_t *hafti_io_channel_lock(haft_io_channel_t *channel) {
     return &channel->lock;
 }
 
-int haft_io_channel_do_now(haft_io_channel_t *channel, bool sends, void *value,
-                           haft_io_place_t **other) {
+int hafti_io_channel_do_now(haft_io_channel_t *channel, bool sends, void *value,
+                            hafti_io_place_t **other) {
     return do_now(channel, sends, value, other);
 }
 
-void haft_io_channel_take_place(haft_io_channel_t *channel, bool sends, void *value,
-                                haft_io_place_t *place) {
+void hafti_io_channel_take_place(haft_io_channel_t *channel, bool sends, void *value,
+                                 hafti_io_place_t *place) {
     take_place(channel, sends, value, place);
 }

@@ -6,54 +6,54 @@
  */
 #include "internal.h"
 
-void haft_io_waits_in_child(const haft_io_task_t *task) {
-    haft_io_misuse(
+void hafti_io_waits_in_child(const haft_io_task_t *task) {
+    hafti_io_misuse(
         "The task '%s' waits in a child of fork: a scheduler stays with the process that "
         "made it. In the child, do what needs no wait, or exec, or exit.",
         task != NULL ? haft_io_task_name(task) : "");
 }
 
-static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    ssize_t done = haft_io_attempt(operation);
-    if (done == HAFT_IO_MAY_WAIT)
-        return haft_io_operate_blocking(operation);
+static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+    ssize_t done = hafti_io_attempt(operation);
+    if (done == HAFTI_IO_MAY_WAIT)
+        return hafti_io_operate_blocking(operation);
     if (done == -EAGAIN)
-        haft_io_waits_in_child(runner->task);
+        hafti_io_waits_in_child(runner->task);
     return done;
 }
 
-static int close_here(haft_io_worker_t *worker, int descriptor) {
+static int close_here(hafti_io_worker_t *worker, int descriptor) {
     (void)worker;
-    return haft_io_close_file(descriptor);
+    return hafti_io_close_file(descriptor);
 }
 
-static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+static int poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
                         int64_t deadline, unsigned turn) {
     (void)turn;
-    int ready = haft_io_poll_blocking(entries, count, 0);
-    if (ready == 0 && haft_io_worker_now(runner->worker) < deadline)
-        haft_io_waits_in_child(runner->task);
+    int ready = hafti_io_poll_blocking(entries, count, 0);
+    if (ready == 0 && hafti_io_worker_now(runner->worker) < deadline)
+        hafti_io_waits_in_child(runner->task);
     return ready;
 }
 
-static void poll_for_tasks(haft_io_worker_t *worker, int64_t nanoseconds) {
+static void poll_for_tasks(hafti_io_worker_t *worker, int64_t nanoseconds) {
     (void)worker, (void)nanoseconds;
-    haft_io_waits_in_child(NULL);
+    hafti_io_waits_in_child(NULL);
 }
 
-static void do_nothing(haft_io_worker_t *worker) {
+static void do_nothing(hafti_io_worker_t *worker) {
     (void)worker;
 }
 
-static const haft_io_backend_t in_child = {.name = "a child of fork",
-                                           .stop = do_nothing,
-                                           .operate = operate,
-                                           .close = close_here,
-                                           .poll_several = poll_several,
-                                           .poll = poll_for_tasks,
-                                           .interrupt = do_nothing};
+static const hafti_io_backend_t in_child = {.name = "a child of fork",
+                                            .stop = do_nothing,
+                                            .operate = operate,
+                                            .close = close_here,
+                                            .poll_several = poll_several,
+                                            .poll = poll_for_tasks,
+                                            .interrupt = do_nothing};
 
-void haft_io_become_child(haft_io_crew_t *crew) {
+void hafti_io_become_child(hafti_io_crew_t *crew) {
     crew->closers = 0;
     crew->pool = NULL; /* Its threads are not in the child; who waits for them has its address. */
     for (unsigned i = 0; i < crew->count; i++) {

@@ -16,7 +16,7 @@
  * `entry->handed_over` is true.
  *
  * A task may begin to wait just when another thread closes, for which no run knew the descriptor. Who closes counts
- * itself in `haft_io_closing_count`, then looks for a run that knows it, and is in the list `closing` if there is none.
+ * itself in `hafti_io_closing_count`, then looks for a run that knows it, and is in the list `closing` if there is none.
  * Who waits says so in `waited_on`, and who makes several system calls with the number in `uses`; then he looks at the
  * count: one of the two sees the other. He lets a close of the number end, and then asks the kernel for it: it is
  * nobody's by then, or the next file's, as if he had begun later.
@@ -34,12 +34,12 @@
  */
 #include "internal.h"
 
-static haft_io_crew_t *runs;
+static hafti_io_crew_t *runs;
 static uint32_t runs_lock; /* of `runs`, `closing` and `askers` */
 static int runs_count;     /* any thread reads */
 static int alone;          /* threads that close without a look at the runs; any thread */
-static haft_io_link_t closing = {&closing, &closing}, askers = {&askers, &askers};
-unsigned haft_io_closing_count;
+static hafti_io_link_t closing = {&closing, &closing}, askers = {&askers, &askers};
+unsigned hafti_io_closing_count;
 
 /* ---- The runs ---- */
 
@@ -48,30 +48,30 @@ static void lock_runs(sigset_t *before) {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, before);
-    haft_io_guard(&runs_lock);
+    hafti_io_guard(&runs_lock);
 }
 static void unlock_runs(const sigset_t *before) {
-    haft_io_unguard(&runs_lock);
+    hafti_io_unguard(&runs_lock);
     pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-void haft_io_run_begins(haft_io_crew_t *crew) {
+void hafti_io_run_begins(hafti_io_crew_t *crew) {
     sigset_t before;
     lock_runs(&before);
     crew->next_run = runs;
     crew->number = runs != NULL ? runs->number + 1 : 1;
     runs = crew;
-    HAFT_IO_SHOW(&runs_count, runs_count + 1);
+    HAFTI_IO_SHOW(&runs_count, runs_count + 1);
     unlock_runs(&before);
     unsigned turns = 0;
     while (__atomic_load_n(&alone, __ATOMIC_SEQ_CST) > 0)
-        haft_io_relax(&turns);
+        hafti_io_relax(&turns);
 }
 
-void haft_io_run_ends(haft_io_crew_t *crew) {
+void hafti_io_run_ends(hafti_io_crew_t *crew) {
     sigset_t before;
     lock_runs(&before);
-    haft_io_crew_t **place = &runs;
+    hafti_io_crew_t **place = &runs;
     while (*place != NULL && *place != crew)
         place = &(*place)->next_run;
     if (*place != NULL) { /* There is none in a child of fork. */
@@ -81,24 +81,24 @@ void haft_io_run_ends(haft_io_crew_t *crew) {
     unlock_runs(&before);
     unsigned turns = 0;
     while (__atomic_load_n(&crew->closers, __ATOMIC_ACQUIRE) != 0)
-        haft_io_relax(&turns);
-    haft_io_take_handed_over(crew);
+        hafti_io_relax(&turns);
+    hafti_io_take_handed_over(crew);
 }
 
-void haft_io_forget_runs(void) {
+void hafti_io_forget_runs(void) {
     runs = NULL;
     runs_lock = 0;
     runs_count = 0;
     alone = 0;
-    haft_io_ring(&closing);
-    haft_io_ring(&askers);
-    haft_io_closing_count = 0;
+    hafti_io_ring(&closing);
+    hafti_io_ring(&askers);
+    hafti_io_closing_count = 0;
 }
 
 /* ---- Handing over ---- */
 
-static int hand_over(haft_io_crew_t *crew, haft_io_descriptor_t *entry, int descriptor) {
-    haft_io_worker_t *worker = crew->workers[0];
+static int hand_over(hafti_io_crew_t *crew, hafti_io_descriptor_t *entry, int descriptor) {
+    hafti_io_worker_t *worker = crew->workers[0];
     if (__atomic_exchange_n(&entry->handed_over, true, __ATOMIC_SEQ_CST))
         return -EBADF;
     uint32_t next = __atomic_load_n(&crew->handed_over, __ATOMIC_RELAXED);
@@ -110,12 +110,12 @@ static int hand_over(haft_io_crew_t *crew, haft_io_descriptor_t *entry, int desc
     return 0;
 }
 
-void haft_io_take_handed_over(haft_io_crew_t *crew) {
-    haft_io_worker_t *worker = crew->workers[0];
+void hafti_io_take_handed_over(hafti_io_crew_t *crew) {
+    hafti_io_worker_t *worker = crew->workers[0];
     uint32_t next = __atomic_exchange_n(&crew->handed_over, 0, __ATOMIC_SEQ_CST);
     while (next != 0) {
         int descriptor = (int)(next - 1);
-        haft_io_descriptor_t *entry = haft_io_descriptor(crew->descriptors, descriptor, false);
+        hafti_io_descriptor_t *entry = hafti_io_descriptor(crew->descriptors, descriptor, false);
         next = entry->next;
         __atomic_store_n(&entry->handed_over, false, __ATOMIC_SEQ_CST);
         worker->backend->close(worker, descriptor);
@@ -126,36 +126,36 @@ void haft_io_take_handed_over(haft_io_crew_t *crew) {
 
 /* A run that has the system's close called, or has handed it on, has forgotten the descriptor before. Who asks waits for
    the end of that. */
-static haft_io_descriptor_t *known_to(const haft_io_crew_t *crew, int descriptor, bool asks) {
-    haft_io_descriptor_t *entry = haft_io_descriptor(crew->descriptors, descriptor, false);
+static hafti_io_descriptor_t *known_to(const hafti_io_crew_t *crew, int descriptor, bool asks) {
+    hafti_io_descriptor_t *entry = hafti_io_descriptor(crew->descriptors, descriptor, false);
     if (entry == NULL)
         return NULL;
     uint32_t uses = __atomic_load_n(&entry->uses, __ATOMIC_SEQ_CST);
     return __atomic_load_n(&entry->waited_on, __ATOMIC_SEQ_CST) ||
-                   (uses & (asks ? UINT32_MAX : ~HAFT_IO_RELEASING)) != 0
+                   (uses & (asks ? UINT32_MAX : ~HAFTI_IO_RELEASING)) != 0
                ? entry
                : NULL;
 }
 
 /* Who closes. */
 typedef struct close_now {
-    haft_io_link_t link; /* others write it, under the lock, while it is */
-    bool listed;         /* in `closing`, or in `askers` */
+    hafti_io_link_t link; /* others write it, under the lock, while it is */
+    bool listed;          /* in `closing`, or in `askers` */
     int descriptor;
     bool asks;
     haft_io_task_t *task; /* that closes; NULL: another thread does */
     bool within;          /* a function by which it closes, already */
     /* Of an asker. */
-    const haft_io_crew_t *asked;
-    uint64_t number;      /* of that, or the least that has been asked */
-    bool told;            /* by it */
-    haft_io_cell_t *cell; /* by which he waits for that */
+    const hafti_io_crew_t *asked;
+    uint64_t number;       /* of that, or the least that has been asked */
+    bool told;             /* by it */
+    hafti_io_cell_t *cell; /* by which he waits for that */
 } close_now_t;
 
 /* He begins to look for runs that know the descriptor. */
 static close_now_t begin(int descriptor, bool asks) {
-    __atomic_fetch_add(&haft_io_closing_count, 1, __ATOMIC_SEQ_CST);
-    haft_io_task_t *task = haft_io_this_task();
+    __atomic_fetch_add(&hafti_io_closing_count, 1, __ATOMIC_SEQ_CST);
+    haft_io_task_t *task = hafti_io_this_task();
     return (close_now_t){.descriptor = descriptor,
                          .asks = asks,
                          .task = task,
@@ -166,17 +166,17 @@ static void end(close_now_t *now) {
     if (now->listed) {
         sigset_t before;
         lock_runs(&before);
-        haft_io_unlink(&now->link);
+        hafti_io_unlink(&now->link);
         unlock_runs(&before);
     }
-    __atomic_fetch_sub(&haft_io_closing_count, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_sub(&hafti_io_closing_count, 1, __ATOMIC_RELEASE);
     if (now->task != NULL)
         now->task->runner->closes = now->within;
 }
 
 typedef struct known {
-    haft_io_crew_t *crew; /* does not end before its `closers` are counted down */
-    haft_io_descriptor_t *entry;
+    hafti_io_crew_t *crew; /* does not end before its `closers` are counted down */
+    hafti_io_descriptor_t *entry;
 } known_t;
 
 /* The next run that knows the descriptor; NULL: none, and the caller is in `closing`. */
@@ -185,7 +185,7 @@ static known_t next_run(close_now_t *now) {
     sigset_t before;
     lock_runs(&before);
     if (now->asks && !now->listed)
-        haft_io_append(&askers, &now->link);
+        hafti_io_append(&askers, &now->link);
     for (next.crew = runs; next.crew != NULL; next.crew = next.crew->next_run)
         if (next.crew->number < now->number &&
             (next.entry = known_to(next.crew, now->descriptor, now->asks)) != NULL)
@@ -197,8 +197,8 @@ static known_t next_run(close_now_t *now) {
         now->told = false;
     } else {
         if (now->asks)
-            haft_io_unlink(&now->link);
-        haft_io_append(&closing, &now->link);
+            hafti_io_unlink(&now->link);
+        hafti_io_append(&closing, &now->link);
     }
     now->listed = now->asks || next.crew == NULL;
     unlock_runs(&before);
@@ -215,8 +215,8 @@ static int hand_over_unless_told(known_t next, const close_now_t *now) {
 }
 
 static int close_in(known_t next, const close_now_t *now) {
-    const haft_io_task_t *task = haft_io_this_task();
-    haft_io_worker_t *worker = next.crew->workers[0];
+    const haft_io_task_t *task = hafti_io_this_task();
+    hafti_io_worker_t *worker = next.crew->workers[0];
     bool by_its_own = task != NULL && task->worker == worker;
     int code = worker->shared || by_its_own ? worker->backend->close(worker, now->descriptor)
                                             : hand_over_unless_told(next, now);
@@ -224,36 +224,36 @@ static int close_in(known_t next, const close_now_t *now) {
     return code;
 }
 
-static HAFT_IO_COLD int close_in_next_run(int descriptor) {
+static HAFTI_IO_COLD int close_in_next_run(int descriptor) {
     close_now_t now = begin(descriptor, false);
     known_t next = next_run(&now);
-    int code = next.crew != NULL ? close_in(next, &now) : haft_io_close_file(descriptor);
+    int code = next.crew != NULL ? close_in(next, &now) : hafti_io_close_file(descriptor);
     end(&now);
     return code;
 }
 
 /* False: there are other runs than the caller's own. */
 static bool close_alone(int descriptor, int *code) {
-    const haft_io_worker_t *worker = haft_io_worker();
+    const hafti_io_worker_t *worker = hafti_io_worker();
     int own = worker != NULL && worker->simulated == NULL;
     __atomic_fetch_add(&alone, 1, __ATOMIC_SEQ_CST);
     bool is_alone = __atomic_load_n(&runs_count, __ATOMIC_SEQ_CST) <= own;
-    if (HAFT_IO_LIKELY(is_alone))
-        *code = haft_io_close_file(descriptor);
+    if (HAFTI_IO_LIKELY(is_alone))
+        *code = hafti_io_close_file(descriptor);
     __atomic_fetch_sub(&alone, 1, __ATOMIC_RELEASE);
     return is_alone;
 }
 
 /* The run has forgotten the descriptor. Whether somebody has asked it to: if it has been handed over since, he is told
    when that has been taken. */
-static HAFT_IO_COLD bool tell_askers(const haft_io_crew_t *crew, int descriptor) {
-    const haft_io_descriptor_t *entry = haft_io_descriptor(crew->descriptors, descriptor, false);
+static HAFTI_IO_COLD bool tell_askers(const hafti_io_crew_t *crew, int descriptor) {
+    const hafti_io_descriptor_t *entry = hafti_io_descriptor(crew->descriptors, descriptor, false);
     bool some = false;
     sigset_t before;
     lock_runs(&before);
     bool later = entry != NULL && __atomic_load_n(&entry->handed_over, __ATOMIC_RELAXED);
-    for (const haft_io_link_t *link = askers.next; link != &askers; link = link->next) {
-        close_now_t *asker = HAFT_IO_OWNER(link, close_now_t, link);
+    for (const hafti_io_link_t *link = askers.next; link != &askers; link = link->next) {
+        close_now_t *asker = HAFTI_IO_OWNER(link, close_now_t, link);
         if (asker->descriptor != descriptor || asker->asked != crew)
             continue;
         some = true;
@@ -261,41 +261,41 @@ static HAFT_IO_COLD bool tell_askers(const haft_io_crew_t *crew, int descriptor)
             continue;
         asker->told = true;
         if (asker->cell != NULL)
-            haft_io_cell_win(asker->cell, HAFT_IO_WOKEN);
+            hafti_io_cell_win(asker->cell, HAFTI_IO_WOKEN);
         asker->cell = NULL;
     }
     unlock_runs(&before);
     return some;
 }
 
-int haft_io_close_elsewhere(const haft_io_crew_t *crew, int descriptor) {
-    if (HAFT_IO_UNLIKELY(__atomic_load_n(&haft_io_closing_count, __ATOMIC_SEQ_CST) != 0) &&
+int hafti_io_close_elsewhere(const hafti_io_crew_t *crew, int descriptor) {
+    if (HAFTI_IO_UNLIKELY(__atomic_load_n(&hafti_io_closing_count, __ATOMIC_SEQ_CST) != 0) &&
         crew != NULL && tell_askers(crew, descriptor))
         return 0;
     if (__libc_single_threaded) /* Nobody can begin a run meanwhile. */
-        return haft_io_close_file(descriptor);
+        return hafti_io_close_file(descriptor);
     int cancels, code;
     /* pthread_cancel would leave the list, and the counts, as they are in between. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
-    if (HAFT_IO_UNLIKELY(!close_alone(descriptor, &code)))
+    if (HAFTI_IO_UNLIKELY(!close_alone(descriptor, &code)))
         code = close_in_next_run(descriptor);
     pthread_setcancelstate(cancels, &cancels);
     return code;
 }
 
 /* By another task: a function that closes may use the number. */
-static bool is_in(const haft_io_link_t *list, int descriptor) {
-    const haft_io_task_t *task = haft_io_this_task();
+static bool is_in(const hafti_io_link_t *list, int descriptor) {
+    const haft_io_task_t *task = hafti_io_this_task();
     bool is = false;
-    for (const haft_io_link_t *link = list->next; link != list; link = link->next) {
-        const close_now_t *now = HAFT_IO_OWNER(link, close_now_t, link);
+    for (const hafti_io_link_t *link = list->next; link != list; link = link->next) {
+        const close_now_t *now = HAFTI_IO_OWNER(link, close_now_t, link);
         is |= now->descriptor == descriptor && (task == NULL || now->task != task);
     }
     return is;
 }
 
-HAFT_IO_COLD int haft_io_await_close(int descriptor) {
-    for (unsigned turns = 0;; haft_io_relax(&turns)) {
+HAFTI_IO_COLD int hafti_io_await_close(int descriptor) {
+    for (unsigned turns = 0;; hafti_io_relax(&turns)) {
         sigset_t before;
         lock_runs(&before);
         bool is_asked = is_in(&askers, descriptor), is_closing = is_in(&closing, descriptor);
@@ -309,12 +309,12 @@ HAFT_IO_COLD int haft_io_await_close(int descriptor) {
 
 /* A simulation does not know who goes on outside of it: its thread sleeps. */
 static haft_io_task_t *who_waits(void) {
-    haft_io_task_t *task = haft_io_this_task();
+    haft_io_task_t *task = hafti_io_this_task();
     return task != NULL && task->worker->simulated == NULL ? task : NULL;
 }
 
 static void await_word(close_now_t *now) {
-    haft_io_cell_t cell = {HAFT_IO_WAITING, who_waits()};
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, who_waits()};
     sigset_t before;
     lock_runs(&before);
     bool told = now->told;
@@ -322,7 +322,8 @@ static void await_word(close_now_t *now) {
         now->cell = &cell;
     unlock_runs(&before);
     if (!told)
-        haft_io_cell_wait(&cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "a descriptor to be closed");
+        hafti_io_cell_wait(&cell, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER,
+                           "a descriptor to be closed");
 }
 
 static int close_by(int descriptor, int (*function)(void *), void *argument) {
@@ -339,23 +340,24 @@ static int close_by(int descriptor, int (*function)(void *), void *argument) {
 
 /* A thread of a run outside of a task: the run closes after its next poll, or when the operation of a task has ended. */
 static bool would_wait_for_itself(int descriptor) {
-    const haft_io_worker_t *worker = haft_io_worker();
+    const hafti_io_worker_t *worker = hafti_io_worker();
     if (worker == NULL || worker->forked)
         return false;
-    const haft_io_descriptor_t *entry = known_to(worker->crew, descriptor, true);
-    return entry != NULL && (!worker->shared || haft_io_is_used(entry));
+    const hafti_io_descriptor_t *entry = known_to(worker->crew, descriptor, true);
+    return entry != NULL && (!worker->shared || hafti_io_is_used(entry));
 }
 
 int haft_io_close_by(int descriptor, int (*function)(void *), void *argument) {
-    if (haft_io_is_simulated(descriptor))
+    if (hafti_io_is_simulated(descriptor))
         return -EBADF;
-    if (haft_io_this_task() != NULL) /* It may go on on another thread. */
+    if (hafti_io_this_task() != NULL) /* It may go on on another thread. */
         return close_by(descriptor, function, argument);
     if (would_wait_for_itself(descriptor))
-        haft_io_misuse("haft_io_close_by was called for the descriptor %d on a thread of the run "
-                       "that uses it, outside of a task, as in a function of on_cancel: the thread "
-                       "would wait for itself. Call it in a task.",
-                       descriptor);
+        hafti_io_misuse(
+            "haft_io_close_by was called for the descriptor %d on a thread of the run "
+            "that uses it, outside of a task, as in a function of on_cancel: the thread "
+            "would wait for itself. Call it in a task.",
+            descriptor);
     int cancels;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
     int code = close_by(descriptor, function, argument);

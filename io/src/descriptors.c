@@ -27,25 +27,25 @@
 
 #define CLOSING (UINT32_C(1) << 31)
 
-typedef haft_io_descriptor_block_t block_t;
+typedef hafti_io_descriptor_block_t block_t;
 enum {
-    BLOCK_BITS = HAFT_IO_BLOCK_BITS,
-    MIDDLE_BITS = HAFT_IO_MIDDLE_BITS,
+    BLOCK_BITS = HAFTI_IO_BLOCK_BITS,
+    MIDDLE_BITS = HAFTI_IO_MIDDLE_BITS,
     BLOCK = 1 << BLOCK_BITS,
     MIDDLE = 1 << MIDDLE_BITS,
-    TOP = HAFT_IO_TOP
+    TOP = HAFTI_IO_TOP
 };
 
 /* ---- The table ---- */
 
-haft_io_descriptors_t *haft_io_descriptors_new(bool shared) {
-    haft_io_descriptors_t *table = calloc(1, sizeof *table);
+hafti_io_descriptors_t *hafti_io_descriptors_new(bool shared) {
+    hafti_io_descriptors_t *table = calloc(1, sizeof *table);
     if (table != NULL)
         table->shared = shared;
     return table;
 }
 
-void haft_io_descriptors_free(haft_io_descriptors_t *table) {
+void hafti_io_descriptors_free(hafti_io_descriptors_t *table) {
     for (int i = 0; i < TOP; i++) {
         if (table->top[i] == NULL)
             continue;
@@ -66,27 +66,28 @@ static void *put_once(void **place, void *made) {
     return there;
 }
 
-static HAFT_IO_COLD block_t *make_block(block_t **place) {
-    block_t *block = aligned_alloc(HAFT_IO_LINE, sizeof *block);
+static HAFTI_IO_COLD block_t *make_block(block_t **place) {
+    block_t *block = aligned_alloc(HAFTI_IO_LINE, sizeof *block);
     if (block == NULL)
         return NULL;
     memset(block, 0, sizeof *block);
     for (int i = 0; i < BLOCK; i++) {
-        haft_io_ring(&block->entries[i].waiters[HAFT_IO_INWARD]);
-        haft_io_ring(&block->entries[i].waiters[HAFT_IO_OUTWARD]);
+        hafti_io_ring(&block->entries[i].waiters[HAFTI_IO_INWARD]);
+        hafti_io_ring(&block->entries[i].waiters[HAFTI_IO_OUTWARD]);
     }
     return put_once((void **)place, block);
 }
 
 /* Where the block of the entry is in the table, or the pointers to such blocks. */
-static inline block_t ***top_of(haft_io_descriptors_t *table, int descriptor) {
+static inline block_t ***top_of(hafti_io_descriptors_t *table, int descriptor) {
     return &table->top[descriptor >> (BLOCK_BITS + MIDDLE_BITS)];
 }
 static inline block_t **place_of(block_t **middle, int descriptor) {
     return &middle[descriptor >> BLOCK_BITS & (MIDDLE - 1)];
 }
 
-static HAFT_IO_COLD haft_io_descriptor_t *make_entry(haft_io_descriptors_t *table, int descriptor) {
+static HAFTI_IO_COLD hafti_io_descriptor_t *make_entry(hafti_io_descriptors_t *table,
+                                                       int descriptor) {
     block_t ***top = top_of(table, descriptor);
     block_t **middle = __atomic_load_n(top, __ATOMIC_ACQUIRE);
     if (middle == NULL)
@@ -100,77 +101,78 @@ static HAFT_IO_COLD haft_io_descriptor_t *make_entry(haft_io_descriptors_t *tabl
     return block != NULL ? &block->entries[descriptor & (BLOCK - 1)] : NULL;
 }
 
-haft_io_descriptor_t *haft_io_descriptor(haft_io_descriptors_t *table, int descriptor, bool make) {
-    haft_io_descriptor_t *entry = haft_io_known_descriptor(table, descriptor);
-    if (HAFT_IO_LIKELY(entry != NULL) || !make || descriptor < 0 ||
+hafti_io_descriptor_t *hafti_io_descriptor(hafti_io_descriptors_t *table, int descriptor,
+                                           bool make) {
+    hafti_io_descriptor_t *entry = hafti_io_known_descriptor(table, descriptor);
+    if (HAFTI_IO_LIKELY(entry != NULL) || !make || descriptor < 0 ||
         descriptor >> (BLOCK_BITS + MIDDLE_BITS) >= TOP)
         return entry;
     return make_entry(table, descriptor);
 }
 
-int haft_io_without_entry(int descriptor) {
+int hafti_io_without_entry(int descriptor) {
     return descriptor < 0 || descriptor >> (BLOCK_BITS + MIDDLE_BITS) >= TOP ? -EBADF : -ENOMEM;
 }
 
 /* ---- Who waits ---- */
 
-static void lock(haft_io_descriptor_t *entry, bool shared) {
+static void lock(hafti_io_descriptor_t *entry, bool shared) {
     if (shared)
-        haft_io_guard(&entry->lock);
+        hafti_io_guard(&entry->lock);
 }
-static void unlock(haft_io_descriptor_t *entry, bool shared) {
+static void unlock(hafti_io_descriptor_t *entry, bool shared) {
     if (shared)
-        haft_io_unguard(&entry->lock);
+        hafti_io_unguard(&entry->lock);
 }
 
-bool haft_io_is_stream(int descriptor) {
-    if (haft_io_is_simulated(descriptor))
-        return haft_io_is_simulated_stream(descriptor);
-    int type = haft_io_socket_option(descriptor, SO_TYPE);
+bool hafti_io_is_stream(int descriptor) {
+    if (hafti_io_is_simulated(descriptor))
+        return hafti_io_is_simulated_stream(descriptor);
+    int type = hafti_io_socket_option(descriptor, SO_TYPE);
     return type < 0 || type == SOCK_STREAM;
 }
 
-bool haft_io_is_tcp(int descriptor) {
-    return haft_io_socket_option(descriptor, SO_PROTOCOL) == IPPROTO_TCP;
+bool hafti_io_is_tcp(int descriptor) {
+    return hafti_io_socket_option(descriptor, SO_PROTOCOL) == IPPROTO_TCP;
 }
 
-bool haft_io_transfers(const haft_io_descriptor_t *entry, enum haft_io_direction direction) {
-    const haft_io_link_t *head = &entry->waiters[direction];
-    for (const haft_io_link_t *link = head->next; link != head; link = link->next)
-        if (HAFT_IO_OWNER(link, haft_io_waiter_t, links[direction])->transfers)
+bool hafti_io_transfers(const hafti_io_descriptor_t *entry, enum hafti_io_direction direction) {
+    const hafti_io_link_t *head = &entry->waiters[direction];
+    for (const hafti_io_link_t *link = head->next; link != head; link = link->next)
+        if (HAFTI_IO_OWNER(link, hafti_io_waiter_t, links[direction])->transfers)
             return true;
     return false;
 }
 
-static void take_out(haft_io_waiter_t *waiter) {
-    for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD; d++)
-        if (haft_io_linked(&waiter->links[d]))
-            haft_io_unlink(&waiter->links[d]);
+static void take_out(hafti_io_waiter_t *waiter) {
+    for (int d = HAFTI_IO_INWARD; d <= HAFTI_IO_OUTWARD; d++)
+        if (hafti_io_linked(&waiter->links[d]))
+            hafti_io_unlink(&waiter->links[d]);
 }
 
-int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_io_cell_t *cell,
-                   const haft_io_operation_t *operation, bool transfers, bool asks) {
+int hafti_io_enlist(hafti_io_descriptor_t *entry, hafti_io_waiter_t *waiter, hafti_io_cell_t *cell,
+                    const hafti_io_operation_t *operation, bool transfers, bool asks) {
     static const short events_of[] = {POLLIN | POLLPRI | POLLRDHUP, POLLOUT};
     bool shared = cell->task->worker->shared;
-    short events = haft_io_events_of(operation);
-    if (operation->kind == HAFT_IO_POLL)
-        events = (short)haft_io_operation_of(&(struct pollfd){.events = events}).flags;
-    *waiter = (haft_io_waiter_t){.descriptor = entry,
-                                 .cell = cell,
-                                 .life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED),
-                                 .transfers = transfers,
-                                 .asks = asks};
-    int code = haft_io_begin_to_wait_on(entry, operation->descriptor);
+    short events = hafti_io_events_of(operation);
+    if (operation->kind == HAFTI_IO_POLL)
+        events = (short)hafti_io_operation_of(&(struct pollfd){.events = events}).flags;
+    *waiter = (hafti_io_waiter_t){.descriptor = entry,
+                                  .cell = cell,
+                                  .life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED),
+                                  .transfers = transfers,
+                                  .asks = asks};
+    int code = hafti_io_begin_to_wait_on(entry, operation->descriptor);
     lock(entry, shared);
     if ((__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & CLOSING) != 0)
         code = -EBADF;
-    for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD && code == 0; d++) {
+    for (int d = HAFTI_IO_INWARD; d <= HAFTI_IO_OUTWARD && code == 0; d++) {
         if ((events & events_of[d]) == 0)
             continue;
-        if (transfers && haft_io_transfers(entry, d) && haft_io_is_stream(operation->descriptor))
+        if (transfers && hafti_io_transfers(entry, d) && hafti_io_is_stream(operation->descriptor))
             code = -EBUSY;
         else
-            haft_io_append(&entry->waiters[d], &waiter->links[d]);
+            hafti_io_append(&entry->waiters[d], &waiter->links[d]);
     }
     if (code != 0)
         take_out(waiter);
@@ -178,35 +180,35 @@ int haft_io_enlist(haft_io_descriptor_t *entry, haft_io_waiter_t *waiter, haft_i
     return code;
 }
 
-void haft_io_delist(haft_io_waiter_t *waiter) {
+void hafti_io_delist(hafti_io_waiter_t *waiter) {
     bool shared = waiter->cell->task->worker->shared;
     lock(waiter->descriptor, shared);
     take_out(waiter);
     unlock(waiter->descriptor, shared);
 }
 
-bool haft_io_is_waited_on(haft_io_descriptors_t *table, int descriptor) {
-    const haft_io_descriptor_t *entry = haft_io_descriptor(table, descriptor, false);
-    return entry != NULL && (!haft_io_ring_empty(&entry->waiters[HAFT_IO_INWARD]) ||
-                             !haft_io_ring_empty(&entry->waiters[HAFT_IO_OUTWARD]));
+bool hafti_io_is_waited_on(hafti_io_descriptors_t *table, int descriptor) {
+    const hafti_io_descriptor_t *entry = hafti_io_descriptor(table, descriptor, false);
+    return entry != NULL && (!hafti_io_ring_empty(&entry->waiters[HAFTI_IO_INWARD]) ||
+                             !hafti_io_ring_empty(&entry->waiters[HAFTI_IO_OUTWARD]));
 }
 
-static void visit_waiters(haft_io_descriptor_t *entry, int descriptor, haft_io_visit_t *visit,
+static void visit_waiters(hafti_io_descriptor_t *entry, int descriptor, hafti_io_visit_t *visit,
                           void *state) {
-    for (int d = HAFT_IO_INWARD; d <= HAFT_IO_OUTWARD; d++) {
-        const haft_io_link_t *head = &entry->waiters[d];
-        for (const haft_io_link_t *link = head->next; link != head; link = link->next) {
-            const haft_io_waiter_t *waiter = HAFT_IO_OWNER(link, haft_io_waiter_t, links[d]);
-            if (d == HAFT_IO_INWARD || !haft_io_linked(&waiter->links[HAFT_IO_INWARD]))
+    for (int d = HAFTI_IO_INWARD; d <= HAFTI_IO_OUTWARD; d++) {
+        const hafti_io_link_t *head = &entry->waiters[d];
+        for (const hafti_io_link_t *link = head->next; link != head; link = link->next) {
+            const hafti_io_waiter_t *waiter = HAFTI_IO_OWNER(link, hafti_io_waiter_t, links[d]);
+            if (d == HAFTI_IO_INWARD || !hafti_io_linked(&waiter->links[HAFTI_IO_INWARD]))
                 visit(state, descriptor, waiter->cell->task);
         }
     }
 }
 
-static void visit_block(haft_io_descriptors_t *table, int first, haft_io_visit_t *visit,
+static void visit_block(hafti_io_descriptors_t *table, int first, hafti_io_visit_t *visit,
                         void *state) {
     for (int i = first; i < first + BLOCK; i++) {
-        haft_io_descriptor_t *entry = haft_io_descriptor(table, i, false);
+        hafti_io_descriptor_t *entry = hafti_io_descriptor(table, i, false);
         if (entry == NULL)
             return;
         lock(entry, table->shared);
@@ -215,44 +217,44 @@ static void visit_block(haft_io_descriptors_t *table, int first, haft_io_visit_t
     }
 }
 
-void haft_io_visit_waiters(haft_io_descriptors_t *table, haft_io_visit_t *visit, void *state) {
+void hafti_io_visit_waiters(hafti_io_descriptors_t *table, hafti_io_visit_t *visit, void *state) {
     for (int i = 0; i < TOP; i++)
         for (int j = 0; j < MIDDLE && __atomic_load_n(&table->top[i], __ATOMIC_ACQUIRE) != NULL;
              j++)
             visit_block(table, (i << MIDDLE_BITS | j) << BLOCK_BITS, visit, state);
 }
 
-int haft_io_wait_on(haft_io_descriptor_t *entry, const haft_io_operation_t *operation,
-                    haft_io_task_t *task) {
-    haft_io_cell_t cell = {HAFT_IO_WAITING, task};
-    haft_io_waiter_t waiter;
+int hafti_io_wait_on(hafti_io_descriptor_t *entry, const hafti_io_operation_t *operation,
+                     haft_io_task_t *task) {
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, task};
+    hafti_io_waiter_t waiter;
     int code =
-        haft_io_enlist(entry, &waiter, &cell, operation, operation->kind <= HAFT_IO_SEND, false);
+        hafti_io_enlist(entry, &waiter, &cell, operation, operation->kind <= HAFTI_IO_SEND, false);
     if (code != 0)
         return code;
-    haft_io_count_in(task);
-    uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
-                                         haft_io_kind_name(operation->kind));
-    haft_io_count_out(task);
-    haft_io_delist(&waiter);
-    return outcome == HAFT_IO_CANCELLED ? -ECANCELED : haft_io_was_closed(&waiter) ? -EBADF : 0;
+    hafti_io_count_in(task);
+    uint32_t outcome = hafti_io_cell_wait(&cell, HAFTI_IO_CANCELLABLE, HAFT_IO_FOREVER,
+                                          hafti_io_kind_name(operation->kind));
+    hafti_io_count_out(task);
+    hafti_io_delist(&waiter);
+    return outcome == HAFTI_IO_CANCELLED ? -ECANCELED : hafti_io_was_closed(&waiter) ? -EBADF : 0;
 }
 
-static void wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed) {
-    haft_io_link_t *head = &entry->waiters[direction], *next;
-    for (haft_io_link_t *link = head->next; link != head; link = next) {
-        haft_io_waiter_t *waiter = HAFT_IO_OWNER(link, haft_io_waiter_t, links[direction]);
+static void wake(hafti_io_descriptor_t *entry, enum hafti_io_direction direction, bool closed) {
+    hafti_io_link_t *head = &entry->waiters[direction], *next;
+    for (hafti_io_link_t *link = head->next; link != head; link = next) {
+        hafti_io_waiter_t *waiter = HAFTI_IO_OWNER(link, hafti_io_waiter_t, links[direction]);
         next = link->next;
         if (!closed && waiter->asks)
             continue;
         take_out(waiter);
         waiter->closed = closed;
-        haft_io_cell_win(waiter->cell, HAFT_IO_WOKEN);
+        hafti_io_cell_win(waiter->cell, HAFTI_IO_WOKEN);
     }
 }
 
-void haft_io_wake(haft_io_descriptor_t *entry, enum haft_io_direction direction, bool closed,
-                  bool shared) {
+void hafti_io_wake(hafti_io_descriptor_t *entry, enum hafti_io_direction direction, bool closed,
+                   bool shared) {
     lock(entry, shared);
     wake(entry, direction, closed);
     unlock(entry, shared);
@@ -261,34 +263,34 @@ void haft_io_wake(haft_io_descriptor_t *entry, enum haft_io_direction direction,
 /* ---- Operations and closing ---- */
 
 /* `uses`, when no thread is calling the system's close. */
-static uint32_t settled_uses(const haft_io_descriptor_t *entry) {
+static uint32_t settled_uses(const hafti_io_descriptor_t *entry) {
     uint32_t uses;
     unsigned turns = 0;
-    while (HAFT_IO_UNLIKELY(
-        ((uses = __atomic_load_n(&entry->uses, __ATOMIC_SEQ_CST)) & HAFT_IO_RELEASING) != 0))
-        haft_io_relax(&turns);
+    while (HAFTI_IO_UNLIKELY(
+        ((uses = __atomic_load_n(&entry->uses, __ATOMIC_SEQ_CST)) & HAFTI_IO_RELEASING) != 0))
+        hafti_io_relax(&turns);
     return uses;
 }
 
 /* By the last user. (In this order who asks to be told, and finds that somebody closes already, is told.) */
-static int close_now(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
-    HAFT_IO_SHOW(&entry->uses, HAFT_IO_RELEASING);
+static int close_now(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, int descriptor) {
+    HAFTI_IO_SHOW(&entry->uses, HAFTI_IO_RELEASING);
     uint64_t registered = entry->registered;
     for (; registered != 0; registered &= registered - 1) {
-        haft_io_worker_t *one = worker->crew->workers[__builtin_ctzll(registered)];
+        hafti_io_worker_t *one = worker->crew->workers[__builtin_ctzll(registered)];
         one->backend->forget(one, descriptor);
     }
     entry->registered = 0;
-    __atomic_store_n(&entry->nature, HAFT_IO_UNKNOWN, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->nature, HAFTI_IO_UNKNOWN, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->ended, false, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->waited_on, false, __ATOMIC_RELEASE); /* after `uses` */
     __atomic_store_n(&entry->life, entry->life + 1, __ATOMIC_RELAXED);
-    int code = haft_io_close_elsewhere(worker->crew, descriptor);
+    int code = hafti_io_close_elsewhere(worker->crew, descriptor);
     __atomic_store_n(&entry->uses, 0, __ATOMIC_RELEASE);
     return code;
 }
 
-static void put_off(haft_io_worker_t *worker, unsigned count) {
+static void put_off(hafti_io_worker_t *worker, unsigned count) {
     if (worker->shared)
         return;
     worker->put_off = count;
@@ -296,7 +298,7 @@ static void put_off(haft_io_worker_t *worker, unsigned count) {
 }
 
 /* A child of fork has one thread, and may have been made while another was closing. */
-static void end_use(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
+static void end_use(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, int descriptor) {
     if (worker->forked)
         return;
     if (__atomic_sub_fetch(&entry->uses, 1, __ATOMIC_ACQ_REL) != CLOSING)
@@ -305,7 +307,7 @@ static void end_use(haft_io_worker_t *worker, haft_io_descriptor_t *entry, int d
     put_off(worker, worker->put_off - 1);
 }
 
-static int begin_use(const haft_io_worker_t *worker, haft_io_descriptor_t *entry) {
+static int begin_use(const hafti_io_worker_t *worker, hafti_io_descriptor_t *entry) {
     if (worker->forked)
         return 0;
     uint32_t uses;
@@ -318,12 +320,12 @@ static int begin_use(const haft_io_worker_t *worker, haft_io_descriptor_t *entry
     return 0;
 }
 
-ssize_t haft_io_operate_counted(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    haft_io_worker_t *worker = runner->worker;
+ssize_t hafti_io_operate_counted(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+    hafti_io_worker_t *worker = runner->worker;
     int descriptor = operation->descriptor;
-    haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, true);
+    hafti_io_descriptor_t *entry = hafti_io_descriptor(worker->crew->descriptors, descriptor, true);
     if (entry == NULL)
-        return haft_io_without_entry(descriptor);
+        return hafti_io_without_entry(descriptor);
     int code = begin_use(worker, entry);
     if (code != 0)
         return code;
@@ -332,37 +334,38 @@ ssize_t haft_io_operate_counted(haft_io_runner_t *runner, haft_io_operation_t *o
     return done;
 }
 
-int haft_io_begin_use(haft_io_worker_t *worker, int descriptor) {
-    haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, true);
+int hafti_io_begin_use(hafti_io_worker_t *worker, int descriptor) {
+    hafti_io_descriptor_t *entry = hafti_io_descriptor(worker->crew->descriptors, descriptor, true);
     if (entry == NULL)
-        return haft_io_without_entry(descriptor);
+        return hafti_io_without_entry(descriptor);
     int code = begin_use(worker, entry);
-    if (code == 0 && (code = haft_io_let_closes_end(descriptor)) != 0)
+    if (code == 0 && (code = hafti_io_let_closes_end(descriptor)) != 0)
         end_use(worker, entry, descriptor);
     return code;
 }
 
-void haft_io_end_use(haft_io_worker_t *worker, int descriptor) {
-    haft_io_descriptor_t *entry = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
+void hafti_io_end_use(hafti_io_worker_t *worker, int descriptor) {
+    hafti_io_descriptor_t *entry =
+        hafti_io_descriptor(worker->crew->descriptors, descriptor, false);
     if (entry != NULL)
         end_use(worker, entry, descriptor);
 }
 
-int haft_io_use(haft_io_use_t *use) {
-    haft_io_task_t *task = haft_io_this_task();
-    int code = task != NULL ? haft_io_begin_use(task->worker, use->descriptor) : 0;
+int hafti_io_use(hafti_io_use_t *use) {
+    haft_io_task_t *task = hafti_io_this_task();
+    int code = task != NULL ? hafti_io_begin_use(task->worker, use->descriptor) : 0;
     if (code == 0)
         use->task = task;
     return code;
 }
 
-void haft_io_leave_use(const haft_io_use_t *use) {
+void hafti_io_leave_use(const hafti_io_use_t *use) {
     if (use->task != NULL)
-        haft_io_end_use(use->task->worker, use->descriptor);
+        hafti_io_end_use(use->task->worker, use->descriptor);
 }
 
 /* What there was before. */
-static uint32_t begin_close(haft_io_descriptor_t *entry) {
+static uint32_t begin_close(hafti_io_descriptor_t *entry) {
     uint32_t uses;
     do
         uses = settled_uses(entry);
@@ -372,12 +375,12 @@ static uint32_t begin_close(haft_io_descriptor_t *entry) {
     return uses;
 }
 
-int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
-    haft_io_descriptor_t *entry =
-        haft_io_descriptor(worker->crew->descriptors, descriptor, worker->shared);
+int hafti_io_close_descriptor(hafti_io_worker_t *worker, int descriptor) {
+    hafti_io_descriptor_t *entry =
+        hafti_io_descriptor(worker->crew->descriptors, descriptor, worker->shared);
     if (entry == NULL)
-        return haft_io_close_elsewhere(worker->crew, descriptor);
-    if (HAFT_IO_UNLIKELY(__atomic_load_n(&entry->handed_over, __ATOMIC_RELAXED)))
+        return hafti_io_close_elsewhere(worker->crew, descriptor);
+    if (HAFTI_IO_UNLIKELY(__atomic_load_n(&entry->handed_over, __ATOMIC_RELAXED)))
         return -EBADF; /* It is being closed. */
     uint32_t uses = 0;
     /* Nobody waits for the next file before all who wait for this one are woken. */
@@ -385,8 +388,8 @@ int haft_io_close_descriptor(haft_io_worker_t *worker, int descriptor) {
     if (worker->shared || __atomic_load_n(&entry->uses, __ATOMIC_RELAXED) != 0)
         uses = begin_close(entry);
     if ((uses & CLOSING) == 0) {
-        wake(entry, HAFT_IO_INWARD, true);
-        wake(entry, HAFT_IO_OUTWARD, true);
+        wake(entry, HAFTI_IO_INWARD, true);
+        wake(entry, HAFTI_IO_OUTWARD, true);
     }
     unlock(entry, worker->shared);
     if ((uses & CLOSING) != 0)

@@ -36,31 +36,31 @@ static int finish(void (*function)(void *), name_call_t *call) {
 int haft_io_list_directory(const char *path, struct dirent ***entries) {
     if (path == NULL || entries == NULL) /* at which scandir(3) would look itself */
         return -EFAULT;
-    if (haft_io_files_are_simulated())
-        return haft_io_files_list(path, entries);
+    if (hafti_io_files_are_simulated())
+        return hafti_io_files_list(path, entries);
     return finish(call_list, &(name_call_t){.path = path, .entries = entries});
 }
 
-int haft_io_make_directory(const char *path, mode_t mode) {
-    if (haft_io_files_are_simulated())
-        return haft_io_files_make_directory(path, mode);
+int haft_io_mkdir(const char *path, mode_t mode) {
+    if (hafti_io_files_are_simulated())
+        return hafti_io_files_make_directory(path, mode);
     return finish(call_make, &(name_call_t){.path = path, .mode = mode});
 }
 
 int haft_io_remove(const char *path) {
-    if (haft_io_files_are_simulated())
-        return haft_io_files_remove(path);
+    if (hafti_io_files_are_simulated())
+        return hafti_io_files_remove(path);
     return finish(call_remove, &(name_call_t){.path = path});
 }
 
 int haft_io_rename(const char *from, const char *to) {
-    if (haft_io_files_are_simulated())
-        return haft_io_files_rename(from, to);
+    if (hafti_io_files_are_simulated())
+        return hafti_io_files_rename(from, to);
     return finish(call_rename, &(name_call_t){.path = from, .to = to});
 }
 
-int haft_io_status(const char *path, struct stat *status) {
-    if (haft_io_files_are_simulated())
-        return haft_io_files_status(path, status);
+int haft_io_stat(const char *path, struct stat *status) {
+    if (hafti_io_files_are_simulated())
+        return hafti_io_files_status(path, status);
     return finish(call_status, &(name_call_t){.path = path, .status = status});
 }

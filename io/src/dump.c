@@ -63,12 +63,12 @@ static __attribute__((format(printf, 2, 3))) void add(text_t *text, const char *
 }
 
 static const char *state_name(const haft_io_task_t *task) {
-    switch (haft_io_state(task)) {
-    case HAFT_IO_RUNNING:
+    switch (hafti_io_state(task)) {
+    case HAFTI_IO_RUNNING:
         return "runs";
-    case HAFT_IO_READY:
-    case HAFT_IO_OFFERED:
-    case HAFT_IO_NEW:
+    case HAFTI_IO_READY:
+    case HAFTI_IO_OFFERED:
+    case HAFTI_IO_NEW:
         return "is ready";
     default:
         return "is about to wait";
@@ -78,24 +78,24 @@ static const char *state_name(const haft_io_task_t *task) {
 /* ---- Stacks ---- */
 
 /* False: none may be walked. */
-static bool begin_look(haft_io_crew_t *crew) {
+static bool begin_look(hafti_io_crew_t *crew) {
     if (!crew->root.shared)
         return true; /* All tasks are this thread's. */
-    haft_io_guard(&crew->look_lock);
+    hafti_io_guard(&crew->look_lock);
     __atomic_store_n(&crew->looked_at, true, __ATOMIC_SEQ_CST);
     return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-static void end_look(haft_io_crew_t *crew) {
+static void end_look(hafti_io_crew_t *crew) {
     if (!crew->root.shared)
         return;
     __atomic_store_n(&crew->looked_at, false, __ATOMIC_RELEASE); /* what was read, was before */
-    haft_io_unguard(&crew->look_lock);
+    hafti_io_unguard(&crew->look_lock);
 }
 
-void haft_io_await_look(haft_io_crew_t *crew) {
-    haft_io_guard(&crew->look_lock);
-    haft_io_unguard(&crew->look_lock);
+void hafti_io_await_look(hafti_io_crew_t *crew) {
+    hafti_io_guard(&crew->look_lock);
+    hafti_io_unguard(&crew->look_lock);
 }
 
 static void add_backtrace(text_t *text, int depth, const haft_io_task_t *task) {
@@ -190,7 +190,7 @@ static void add_task(view_t *view, int depth, const haft_io_task_t *task) {
     const char *name = __atomic_load_n(&task->name, __ATOMIC_RELAXED);
     wait_t wait = wait_of(task, -1);
     add(text, "%*stask '%s' ", depth * 2, "", name != NULL ? name : "");
-    if (wait.waits_for == NULL || haft_io_state(task) != HAFT_IO_PARKED) {
+    if (wait.waits_for == NULL || hafti_io_state(task) != HAFTI_IO_PARKED) {
         add(text, "%s\n", state_name(task));
         return;
     }
@@ -203,10 +203,10 @@ static void add_task(view_t *view, int depth, const haft_io_task_t *task) {
 }
 
 /* How many they are. */
-static ptrdiff_t add_tasks(view_t *view, int depth, const haft_io_link_t *tasks) {
+static ptrdiff_t add_tasks(view_t *view, int depth, const hafti_io_link_t *tasks) {
     ptrdiff_t count = 0;
-    for (const haft_io_link_t *link = tasks->next; link != tasks; link = link->next) {
-        add_task(view, depth, HAFT_IO_OWNER(link, haft_io_runner_t, link)->task);
+    for (const hafti_io_link_t *link = tasks->next; link != tasks; link = link->next) {
+        add_task(view, depth, HAFTI_IO_OWNER(link, hafti_io_runner_t, link)->task);
         count++;
     }
     return count;
@@ -214,13 +214,13 @@ static ptrdiff_t add_tasks(view_t *view, int depth, const haft_io_link_t *tasks)
 
 /* The number of its tasks that have not waited yet, less that of those in scopes below that have. Under its lock. */
 static ptrdiff_t add_scope(view_t *view, int depth, haft_io_scope_t *scope) {
-    ptrdiff_t unlisted = (ptrdiff_t)haft_io_scope_live(scope);
-    add(&view->text, "%*sscope '%s'%s%s\n", depth * 2, "", haft_io_scope_name(scope),
+    ptrdiff_t unlisted = (ptrdiff_t)hafti_io_scope_live(scope);
+    add(&view->text, "%*sscope '%s'%s%s\n", depth * 2, "", hafti_io_scope_name(scope),
         scope->cancelled ? ", cancelled" : "", scope->shielded ? ", shielded" : "");
     unlisted -= add_tasks(view, depth + 1, &scope->tasks);
-    haft_io_guard(&scope->lock_here);
+    hafti_io_guard(&scope->lock_here);
     unlisted -= add_tasks(view, depth + 1, &scope->tasks_here);
-    haft_io_unguard(&scope->lock_here);
+    hafti_io_unguard(&scope->lock_here);
     return unlisted;
 }
 
@@ -229,17 +229,17 @@ static ptrdiff_t add_scopes(view_t *view, haft_io_scope_t *root) {
     enum { DEEPEST = 64 }; /* that is indented */
     ptrdiff_t unlisted = 0;
     unsigned depth = 0;
-    haft_io_lock_scope(root);
+    hafti_io_lock_scope(root);
     for (haft_io_scope_t *scope = root; scope != NULL;
-         scope = haft_io_next_scope(scope, root, true, &depth))
+         scope = hafti_io_next_scope(scope, root, true, &depth))
         unlisted += add_scope(view, depth < DEEPEST ? (int)depth : DEEPEST, scope);
-    haft_io_unlock_scope(root);
+    hafti_io_unlock_scope(root);
     return unlisted;
 }
 
 static int write_all(int descriptor, const char *bytes, size_t size) {
     while (size != 0) {
-        ssize_t done = HAFT_IO_RESULT(write(descriptor, bytes, size));
+        ssize_t done = HAFTI_IO_RESULT(write(descriptor, bytes, size));
         if (done < 0 && done != -EINTR)
             return (int)done;
         bytes += done > 0 ? done : 0;
@@ -248,9 +248,9 @@ static int write_all(int descriptor, const char *bytes, size_t size) {
     return 0;
 }
 
-static int dump(haft_io_crew_t *crew, bool backtraces, int descriptor) {
-    view_t view = {.now = haft_io_worker_now(crew->workers[0])};
-    haft_io_visit_waiters(crew->descriptors, note_wait, &view);
+static int dump(hafti_io_crew_t *crew, bool backtraces, int descriptor) {
+    view_t view = {.now = hafti_io_worker_now(crew->workers[0])};
+    hafti_io_visit_waiters(crew->descriptors, note_wait, &view);
     if (view.waits_count != 0)
         qsort(view.waits, view.waits_count, sizeof *view.waits, compare_waits);
     if (backtraces)
@@ -267,7 +267,7 @@ static int dump(haft_io_crew_t *crew, bool backtraces, int descriptor) {
 }
 
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor) {
-    const haft_io_task_t *task = haft_io_this_task();
+    const haft_io_task_t *task = hafti_io_this_task();
     bool backtraces = options != NULL && options->backtraces;
     return task != NULL ? dump(task->worker->crew, backtraces, descriptor) : -ESRCH;
 }
@@ -283,14 +283,14 @@ int haft_io_dump(int descriptor) {
  * taken out of the list, and then waits for the signal handlers that have begun before. (A child of fork has neither
  * those runs nor those handlers, which may have been other threads'.)
  */
-static haft_io_crew_t *dumping; /* all runs with a signal */
+static hafti_io_crew_t *dumping; /* all runs with a signal */
 static uint32_t dumping_lock;
 static int telling; /* signal handlers */
 
 static void ask_for_dumps(int number) {
     int saved = errno;
     __atomic_fetch_add(&telling, 1, __ATOMIC_SEQ_CST);
-    for (haft_io_crew_t *crew = __atomic_load_n(&dumping, __ATOMIC_SEQ_CST); crew != NULL;
+    for (hafti_io_crew_t *crew = __atomic_load_n(&dumping, __ATOMIC_SEQ_CST); crew != NULL;
          crew = __atomic_load_n(&crew->next_dumping, __ATOMIC_SEQ_CST)) {
         if (crew->dump_signal != number)
             continue;
@@ -303,7 +303,7 @@ static void ask_for_dumps(int number) {
     errno = saved;
 }
 
-int haft_io_dump_on_signal(haft_io_crew_t *crew, int number) {
+int hafti_io_dump_on_signal(hafti_io_crew_t *crew, int number) {
     struct sigaction action = {.sa_handler = ask_for_dumps, .sa_flags = SA_RESTART | SA_ONSTACK};
     sigfillset(&action.sa_mask);
     /* The instruction that faulted would fault again. */
@@ -311,33 +311,33 @@ int haft_io_dump_on_signal(haft_io_crew_t *crew, int number) {
         sigaction(number, &action, NULL) != 0)
         return -EINVAL;
     crew->dump_signal = number;
-    haft_io_guard(&dumping_lock);
+    hafti_io_guard(&dumping_lock);
     crew->next_dumping = dumping;
     __atomic_store_n(&dumping, crew, __ATOMIC_SEQ_CST);
-    haft_io_unguard(&dumping_lock);
+    hafti_io_unguard(&dumping_lock);
     return 0;
 }
 
-void haft_io_dump_no_more(haft_io_crew_t *crew) {
-    haft_io_guard(&dumping_lock);
-    haft_io_crew_t **place = &dumping;
+void hafti_io_dump_no_more(hafti_io_crew_t *crew) {
+    hafti_io_guard(&dumping_lock);
+    hafti_io_crew_t **place = &dumping;
     while (*place != NULL && *place != crew)
         place = &(*place)->next_dumping;
     if (*place != NULL)
-        HAFT_IO_SHOW(place, crew->next_dumping);
-    haft_io_unguard(&dumping_lock);
+        HAFTI_IO_SHOW(place, crew->next_dumping);
+    hafti_io_unguard(&dumping_lock);
     unsigned turns = 0;
     while (__atomic_load_n(&telling, __ATOMIC_SEQ_CST) != 0)
-        haft_io_relax(&turns);
+        hafti_io_relax(&turns);
 }
 
-void haft_io_forget_dumps(void) {
+void hafti_io_forget_dumps(void) {
     dumping = NULL;
     dumping_lock = 0;
     telling = 0;
 }
 
-void haft_io_dump_as_asked(haft_io_crew_t *crew) {
+void hafti_io_dump_as_asked(hafti_io_crew_t *crew) {
     if (__atomic_exchange_n(&crew->dump_asked, false, __ATOMIC_SEQ_CST))
         dump(crew, true, STDERR_FILENO);
 }
@@ -349,10 +349,10 @@ static uint64_t read_counter(const uint64_t *counter) {
 }
 
 int haft_io_count(haft_io_counters_t *counters) {
-    const haft_io_task_t *task = haft_io_this_task();
+    const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
         return -ESRCH;
-    const haft_io_crew_t *crew = task->worker->crew;
+    const hafti_io_crew_t *crew = task->worker->crew;
     *counters = (haft_io_counters_t){.tasks = 0};
     unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
     for (unsigned i = 0; i < count; i++) {

@@ -4,7 +4,7 @@
  * descriptor, and is tried again. A descriptor is registered once by each thread, when it first waits
  * on it, for both directions, so a wait costs no system call of its own.
  *
- * The back end on io_uring waits for edges, too, where its own wait has ended in vain (haft_io_await_edge).
+ * The back end on io_uring waits for edges, too, where its own wait has ended in vain (hafti_io_await_edge).
  *
  * A read of a TCP connection that has got fewer bytes than it asked for has taken all there were: the next waits for
  * the edge of others without trying, unless something has come that is told of by no edge of its own after such a read
@@ -35,16 +35,16 @@ static int add(int epoll, int descriptor, uint32_t life, uint32_t events) {
     return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : -errno;
 }
 
-static void set_left(haft_io_descriptor_t *entry, enum haft_io_left left) {
+static void set_left(hafti_io_descriptor_t *entry, enum hafti_io_left left) {
     __atomic_store_n(&entry->left, (uint8_t)left, __ATOMIC_RELAXED);
 }
 
 /* 0; -EPERM for what epoll does not watch. */
-static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, int descriptor) {
+static int watch(const hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, int descriptor) {
     uint64_t bit = UINT64_C(1) << worker->index;
     if ((__atomic_load_n(&entry->registered, __ATOMIC_RELAXED) & bit) != 0)
         return 0;
-    int code = haft_io_begin_to_wait_on(entry, descriptor);
+    int code = hafti_io_begin_to_wait_on(entry, descriptor);
     if (code != 0)
         return code;
     uint32_t life = __atomic_load_n(&entry->life, __ATOMIC_RELAXED);
@@ -52,20 +52,20 @@ static int watch(const haft_io_worker_t *worker, haft_io_descriptor_t *entry, in
     if (code != 0)
         return code;
     if (__atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED) == 0)
-        set_left(entry, haft_io_is_tcp(descriptor) ? HAFT_IO_UNLESS_FEWER : HAFT_IO_MAYBE);
+        set_left(entry, hafti_io_is_tcp(descriptor) ? HAFTI_IO_UNLESS_FEWER : HAFTI_IO_MAYBE);
     return 0;
 }
 
 /* The same where the number may be another file's since it was registered; tells of what is ready now as
    of an edge. */
-static int watch_again(const haft_io_worker_t *worker, haft_io_descriptor_t *entry,
+static int watch_again(const hafti_io_worker_t *worker, hafti_io_descriptor_t *entry,
                        int descriptor) {
     struct epoll_event event =
         event_of(__atomic_load_n(&entry->life, __ATOMIC_RELAXED), descriptor, EVERYTHING);
     uint64_t bit = UINT64_C(1) << worker->index;
     int saved = errno;
     if (epoll_ctl(worker->epoll, EPOLL_CTL_MOD, descriptor, &event) == 0) {
-        set_left(entry, HAFT_IO_MAYBE);
+        set_left(entry, HAFTI_IO_MAYBE);
         __atomic_fetch_or(&entry->registered, bit, __ATOMIC_RELAXED);
         return 0;
     }
@@ -78,65 +78,65 @@ static int watch_again(const haft_io_worker_t *worker, haft_io_descriptor_t *ent
 
 /* ---- Waiting for an edge ---- */
 
-int haft_io_await_edge(haft_io_runner_t *runner, haft_io_descriptor_t *entry,
-                       const haft_io_operation_t *operation, unsigned turn) {
+int hafti_io_await_edge(hafti_io_runner_t *runner, hafti_io_descriptor_t *entry,
+                        const hafti_io_operation_t *operation, unsigned turn) {
     int code = turn == 1 ? watch_again(runner->worker, entry, operation->descriptor)
                          : watch(runner->worker, entry, operation->descriptor);
-    if (code == -EPERM && operation->kind != HAFT_IO_POLL)
-        return HAFT_IO_MAY_WAIT;
+    if (code == -EPERM && operation->kind != HAFTI_IO_POLL)
+        return HAFTI_IO_MAY_WAIT;
     /* Of a file that is not ready for what is asked for nothing ever tells: a cancel or a close ends the wait. */
     if (code == -EPERM)
         code = 0;
-    return code == 0 ? haft_io_wait_on(entry, operation, runner->task) : code;
+    return code == 0 ? hafti_io_wait_on(entry, operation, runner->task) : code;
 }
 
 /* ---- The table ---- */
 
 /* How many bytes a read asks for that may tell by their number whether some are left; 0: another operation. */
-static size_t asked_for(const haft_io_operation_t *operation) {
+static size_t asked_for(const hafti_io_operation_t *operation) {
     switch (operation->kind) {
-    case HAFT_IO_READ:
+    case HAFTI_IO_READ:
         return operation->size;
-    case HAFT_IO_READ_LENT:
+    case HAFTI_IO_READ_LENT:
         return HAFT_IO_LENT_SIZE;
-    case HAFT_IO_RECEIVE:
+    case HAFTI_IO_RECEIVE:
         return operation->flags == 0 ? operation->size : 0;
     default:
         return 0;
     }
 }
 
-static bool is_left(const haft_io_worker_t *worker, const haft_io_descriptor_t *entry,
-                    enum haft_io_left left) {
+static bool is_left(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *entry,
+                    enum hafti_io_left left) {
     return __atomic_load_n(&entry->left, __ATOMIC_RELAXED) == left &&
            __atomic_load_n(&entry->registered, __ATOMIC_RELAXED) == UINT64_C(1) << worker->index;
 }
 
-static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    haft_io_descriptor_t *entry =
-        haft_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
-    if (HAFT_IO_UNLIKELY(entry == NULL))
-        return haft_io_without_entry(operation->descriptor);
+static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+    hafti_io_descriptor_t *entry =
+        hafti_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
+    if (HAFTI_IO_UNLIKELY(entry == NULL))
+        return hafti_io_without_entry(operation->descriptor);
     size_t asked = asked_for(operation);
-    bool tries = asked == 0 || !is_left(runner->worker, entry, HAFT_IO_NONE);
+    bool tries = asked == 0 || !is_left(runner->worker, entry, HAFTI_IO_NONE);
     for (unsigned turn = 0;; turn++, tries = true) {
-        ssize_t done = tries ? haft_io_attempt(operation) : -EAGAIN;
+        ssize_t done = tries ? hafti_io_attempt(operation) : -EAGAIN;
         if (done > 0 && (size_t)done < asked &&
-            is_left(runner->worker, entry, HAFT_IO_UNLESS_FEWER))
-            set_left(entry, HAFT_IO_NONE);
-        if (done == -EAGAIN && haft_io_must_not_wait(operation))
+            is_left(runner->worker, entry, HAFTI_IO_UNLESS_FEWER))
+            set_left(entry, HAFTI_IO_NONE);
+        if (done == -EAGAIN && hafti_io_must_not_wait(operation))
             return done;
         if (done == -EAGAIN && (turn != 0 || __atomic_load_n(&entry->ended, __ATOMIC_RELAXED)))
-            done = haft_io_attempt_at_end(operation);
+            done = hafti_io_attempt_at_end(operation);
         if (done == -EAGAIN) {
-            int code = haft_io_await_edge(runner, entry, operation, 0);
+            int code = hafti_io_await_edge(runner, entry, operation, 0);
             if (code == 0)
                 continue;
             done = code;
         }
-        if (done == HAFT_IO_MAY_WAIT)
-            done = haft_io_operate_in_pool(runner, operation);
-        if (done != HAFT_IO_MAY_WAIT)
+        if (done == HAFTI_IO_MAY_WAIT)
+            done = hafti_io_operate_in_pool(runner, operation);
+        if (done != HAFTI_IO_MAY_WAIT)
             return done;
     }
 }
@@ -144,72 +144,75 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
 /* ---- The same in a run that is alone, for what is done most often ---- */
 
 /* Of a TCP connection; -EAGAIN: not at once, or not in this way. */
-static HAFT_IO_HOT ssize_t receive_lent(haft_io_worker_t *worker, haft_io_descriptor_t *entry,
-                                        int descriptor, const void **bytes) {
-    haft_io_lent_t *block = haft_io_lend_block(worker);
+static HAFTI_IO_HOT ssize_t receive_lent(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry,
+                                         int descriptor, const void **bytes) {
+    hafti_io_lent_t *block = hafti_io_lend_block(worker);
     if (block == NULL)
         return -ENOMEM;
     int *error = worker->error, saved = *error;
     ssize_t got = recv(descriptor, block->bytes, HAFT_IO_LENT_SIZE, MSG_DONTWAIT);
-    if (HAFT_IO_UNLIKELY(got <= 0)) {
+    if (HAFTI_IO_UNLIKELY(got <= 0)) {
         if (got < 0)
             got = *error == EINTR || *error == ENOTSOCK ? -EAGAIN : -*error;
         *error = saved;
-        haft_io_take_back(block);
+        hafti_io_take_back(block);
         return got;
     }
-    if (got < HAFT_IO_LENT_SIZE && is_left(worker, entry, HAFT_IO_UNLESS_FEWER))
-        set_left(entry, HAFT_IO_NONE);
+    if (got < HAFT_IO_LENT_SIZE && is_left(worker, entry, HAFTI_IO_UNLESS_FEWER))
+        set_left(entry, HAFTI_IO_NONE);
     block->from = 0;
     *bytes = block->bytes;
     return got;
 }
 
 /* Waits first where nothing is left. */
-static HAFT_IO_HOT ssize_t read_lent(haft_io_runner_t *runner, int descriptor, const void **bytes) {
-    haft_io_worker_t *worker = runner->worker;
-    haft_io_descriptor_t *entry = haft_io_known_descriptor(worker->crew->descriptors, descriptor);
-    bool none = entry != NULL && is_left(worker, entry, HAFT_IO_NONE);
-    if (!none && (entry == NULL || !is_left(worker, entry, HAFT_IO_UNLESS_FEWER)))
-        return haft_io_read_lent_generally(runner, descriptor, bytes);
+static HAFTI_IO_HOT ssize_t read_lent(hafti_io_runner_t *runner, int descriptor,
+                                      const void **bytes) {
+    hafti_io_worker_t *worker = runner->worker;
+    hafti_io_descriptor_t *entry = hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
+    bool none = entry != NULL && is_left(worker, entry, HAFTI_IO_NONE);
+    if (!none && (entry == NULL || !is_left(worker, entry, HAFTI_IO_UNLESS_FEWER)))
+        return hafti_io_read_lent_generally(runner, descriptor, bytes);
     if (none) {
         /* It is, or may be, an error. */
-        if (!haft_io_ring_empty(&entry->waiters[HAFT_IO_INWARD]) || haft_io_is_used(entry))
-            return haft_io_read_lent_generally(runner, descriptor, bytes);
-        haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
-        haft_io_waiter_t waiter;
-        int code = haft_io_wait_to_read(entry, &waiter, &cell);
-        if (HAFT_IO_UNLIKELY(code != 0))
+        if (!hafti_io_ring_empty(&entry->waiters[HAFTI_IO_INWARD]) || hafti_io_is_used(entry))
+            return hafti_io_read_lent_generally(runner, descriptor, bytes);
+        hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
+        hafti_io_waiter_t waiter;
+        int code = hafti_io_wait_to_read(entry, &waiter, &cell);
+        if (HAFTI_IO_UNLIKELY(code != 0))
             return code;
     }
     ssize_t got = receive_lent(worker, entry, descriptor, bytes);
-    return HAFT_IO_LIKELY(got != -EAGAIN) ? got
-                                          : haft_io_read_lent_generally(runner, descriptor, bytes);
+    return HAFTI_IO_LIKELY(got != -EAGAIN)
+               ? got
+               : hafti_io_read_lent_generally(runner, descriptor, bytes);
 }
 
-static HAFT_IO_HOT ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p) {
-    return haft_io_exchange_at_once(runner, p, read_lent);
+static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
+                                     HAFT_PAYLOAD(haft_io_exchange) * p) {
+    return hafti_io_exchange_at_once(runner, p, read_lent);
 }
 
 /* ---- What happens ---- */
 
 /* The file may be open by other numbers, and would stay registered. */
-void haft_io_forget_edges(haft_io_worker_t *worker, int descriptor) {
+void hafti_io_forget_edges(hafti_io_worker_t *worker, int descriptor) {
     epoll_ctl(worker->epoll, EPOLL_CTL_DEL, descriptor, NULL);
 }
 
-static haft_io_descriptor_t *find(haft_io_worker_t *worker, int descriptor) {
-    return haft_io_descriptor(worker->crew->descriptors, descriptor, false);
+static hafti_io_descriptor_t *find(hafti_io_worker_t *worker, int descriptor) {
+    return hafti_io_descriptor(worker->crew->descriptors, descriptor, false);
 }
 
-int haft_io_await_edges(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
-                        int64_t deadline, unsigned turn) {
-    haft_io_worker_t *worker = runner->worker;
+int hafti_io_await_edges(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
+                         int64_t deadline, unsigned turn) {
+    hafti_io_worker_t *worker = runner->worker;
     for (size_t i = 0; i < count; i++) {
         if (entries[i].fd < 0)
             continue;
-        haft_io_descriptor_t *entry =
-            haft_io_descriptor(worker->crew->descriptors, entries[i].fd, true);
+        hafti_io_descriptor_t *entry =
+            hafti_io_descriptor(worker->crew->descriptors, entries[i].fd, true);
         int code = entry == NULL ? -ENOMEM
                    : turn <= 1   ? watch_again(worker, entry, entries[i].fd)
                                  : watch(worker, entry, entries[i].fd);
@@ -220,30 +223,30 @@ int haft_io_await_edges(haft_io_runner_t *runner, struct pollfd *entries, size_t
         if (code != 0 && code != -EPERM)
             return code;
     }
-    return haft_io_wait_on_several(find, runner, entries, count, deadline);
+    return hafti_io_wait_on_several(find, runner, entries, count, deadline);
 }
 
-static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+static int poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
                         int64_t deadline, unsigned turn) {
-    return haft_io_poll_by(haft_io_await_edges, runner, entries, count, deadline, turn);
+    return hafti_io_poll_by(hafti_io_await_edges, runner, entries, count, deadline, turn);
 }
 
-static HAFT_IO_HOT __attribute__((noinline)) void wake(const haft_io_worker_t *worker,
-                                                       haft_io_descriptor_t *entry,
-                                                       enum haft_io_direction direction) {
-    if (HAFT_IO_LIKELY(!worker->shared))
-        haft_io_wake_alone(entry, direction);
+static HAFTI_IO_HOT __attribute__((noinline)) void wake(const hafti_io_worker_t *worker,
+                                                        hafti_io_descriptor_t *entry,
+                                                        enum hafti_io_direction direction) {
+    if (HAFTI_IO_LIKELY(!worker->shared))
+        hafti_io_wake_alone(entry, direction);
     else
-        haft_io_wake(entry, direction, false, true);
+        hafti_io_wake(entry, direction, false, true);
 }
 
-static HAFT_IO_HOT void happened(haft_io_worker_t *worker, const struct epoll_event *event) {
+static HAFTI_IO_HOT void happened(hafti_io_worker_t *worker, const struct epoll_event *event) {
     int descriptor = (int)(uint32_t)event->data.u64;
     if (descriptor == worker->waker) {
-        haft_io_waker_reset(descriptor);
+        hafti_io_waker_reset(descriptor);
         return;
     }
-    haft_io_descriptor_t *entry = haft_io_known_descriptor(worker->crew->descriptors, descriptor);
+    hafti_io_descriptor_t *entry = hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
     if (entry == NULL ||
         __atomic_load_n(&entry->life, __ATOMIC_RELAXED) != (uint32_t)(event->data.u64 >> 32))
         return;
@@ -251,15 +254,15 @@ static HAFT_IO_HOT void happened(haft_io_worker_t *worker, const struct epoll_ev
     if ((event->events & EPOLLRDHUP) != 0)
         __atomic_store_n(&entry->ended, true, __ATOMIC_RELAXED);
     if ((event->events & (EPOLLPRI | EPOLLRDHUP | end)) != 0)
-        set_left(entry, HAFT_IO_MAYBE);
-    else if ((event->events & EPOLLIN) != 0 && is_left(worker, entry, HAFT_IO_NONE))
-        set_left(entry, HAFT_IO_UNLESS_FEWER);
+        set_left(entry, HAFTI_IO_MAYBE);
+    else if ((event->events & EPOLLIN) != 0 && is_left(worker, entry, HAFTI_IO_NONE))
+        set_left(entry, HAFTI_IO_UNLESS_FEWER);
     if ((event->events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | end)) != 0)
-        wake(worker, entry, HAFT_IO_INWARD);
+        wake(worker, entry, HAFTI_IO_INWARD);
     /* Which nearly every event says; seldom does anybody wait for it. */
     if ((event->events & (EPOLLOUT | end)) != 0 &&
-        (worker->shared || !haft_io_ring_empty(&entry->waiters[HAFT_IO_OUTWARD])))
-        wake(worker, entry, HAFT_IO_OUTWARD);
+        (worker->shared || !hafti_io_ring_empty(&entry->waiters[HAFTI_IO_OUTWARD])))
+        wake(worker, entry, HAFTI_IO_OUTWARD);
 }
 
 /* The system counts in milliseconds: a little late rather than often too early. */
@@ -276,7 +279,7 @@ static int wait_for_events(int epoll, struct epoll_event *events, int64_t nanose
     if (nanoseconds > 0 && !__atomic_load_n(&missing, __ATOMIC_RELAXED)) {
         struct timespec limit = {nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
         int count = (int)syscall(SYS_epoll_pwait2, epoll, events, EVENTS_AT_ONCE, &limit, NULL, 0);
-        if (count >= 0 || !haft_io_is_missing(-errno))
+        if (count >= 0 || !hafti_io_is_missing(-errno))
             return count;
         __atomic_store_n(&missing, true, __ATOMIC_RELAXED);
     }
@@ -284,38 +287,38 @@ static int wait_for_events(int epoll, struct epoll_event *events, int64_t nanose
     return epoll_wait(epoll, events, EVENTS_AT_ONCE, milliseconds(nanoseconds));
 }
 
-HAFT_IO_HOT void haft_io_take_edges(haft_io_worker_t *worker, int64_t nanoseconds) {
+HAFTI_IO_HOT void hafti_io_take_edges(hafti_io_worker_t *worker, int64_t nanoseconds) {
     struct epoll_event events[EVENTS_AT_ONCE];
     int count = wait_for_events(worker->epoll, events, nanoseconds);
     for (int i = 0; i < count; i++)
         happened(worker, &events[i]);
 }
 
-static void interrupt(haft_io_worker_t *worker) {
-    haft_io_waker_wake(worker->waker);
+static void interrupt(hafti_io_worker_t *worker) {
+    hafti_io_waker_wake(worker->waker);
 }
 
-int haft_io_open_edges(haft_io_worker_t *worker) {
+int hafti_io_open_edges(hafti_io_worker_t *worker) {
     worker->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (worker->epoll < 0)
         return -errno;
-    worker->waker = haft_io_waker_open();
+    worker->waker = hafti_io_waker_open();
     return worker->waker >= 0 ? 0 : worker->waker;
 }
 
-void haft_io_close_edges(const haft_io_worker_t *worker) {
+void hafti_io_close_edges(const hafti_io_worker_t *worker) {
     if (worker->epoll >= 0)
         close(worker->epoll);
     if (worker->waker >= 0)
         close(worker->waker);
 }
 
-static void stop(haft_io_worker_t *worker) {
-    haft_io_close_edges(worker);
+static void stop(hafti_io_worker_t *worker) {
+    hafti_io_close_edges(worker);
 }
 
-static int start(haft_io_worker_t *worker) {
-    int code = haft_io_open_edges(worker);
+static int start(hafti_io_worker_t *worker) {
+    int code = hafti_io_open_edges(worker);
     if (code == 0)
         code = add(worker->epoll, worker->waker, 0, EPOLLIN);
     if (code != 0)
@@ -323,16 +326,16 @@ static int start(haft_io_worker_t *worker) {
     return code;
 }
 
-const haft_io_backend_t haft_io_epoll = {
+const hafti_io_backend_t hafti_io_epoll = {
     .name = "epoll",
     .start = start,
     .stop = stop,
     .operate = operate,
     .read_lent = read_lent,
     .exchange = exchange,
-    .close = haft_io_close_descriptor,
-    .forget = haft_io_forget_edges,
+    .close = hafti_io_close_descriptor,
+    .forget = hafti_io_forget_edges,
     .poll_several = poll_several,
-    .poll = haft_io_take_edges,
+    .poll = hafti_io_take_edges,
     .interrupt = interrupt,
 };

@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool haft_io_waits_for_other_end(int directory, const char *path, int flags) {
+bool hafti_io_waits_for_other_end(int directory, const char *path, int flags) {
     struct stat status;
     return (flags & (O_NONBLOCK | O_PATH | O_DIRECTORY)) == 0 && (flags & O_ACCMODE) != O_RDWR &&
-           HAFT_IO_RESULT(fstatat(directory, path, &status, 0)) == 0 && S_ISFIFO(status.st_mode);
+           HAFTI_IO_RESULT(fstatat(directory, path, &status, 0)) == 0 && S_ISFIFO(status.st_mode);
 }
 
 /* 0, or -ECANCELED. */
@@ -22,17 +22,17 @@ static int wait_a_little(int64_t *pause) {
 /* Of one that does not block: whether somebody has it open to write, or had. tee takes nothing from it, and says that
    it would have to wait only if there is a writer. */
 static bool has_writer(int fifo, int copy) {
-    return HAFT_IO_RESULT(tee(fifo, copy, 1, SPLICE_F_NONBLOCK)) != 0 ||
-           haft_io_poll_blocking(&(struct pollfd){fifo, POLLIN, 0}, 1, 0) != 0;
+    return HAFTI_IO_RESULT(tee(fifo, copy, 1, SPLICE_F_NONBLOCK)) != 0 ||
+           hafti_io_poll_blocking(&(struct pollfd){fifo, POLLIN, 0}, 1, 0) != 0;
 }
 
 static int wait_for_writer(int fifo) {
     int ends[2];
-    int code = HAFT_IO_RESULT(pipe2(ends, O_CLOEXEC));
+    int code = HAFTI_IO_RESULT(pipe2(ends, O_CLOEXEC));
     if (code != 0)
         return code;
-    HAFT_IO_CLOSING int copy = ends[1];
-    HAFT_IO_CLOSING __attribute__((unused)) int unread = ends[0];
+    HAFT_IO_SCOPED_DESCRIPTOR int copy = ends[1];
+    HAFT_IO_SCOPED_DESCRIPTOR __attribute__((unused)) int unread = ends[0];
     int64_t pause = 0;
     while (code == 0 && !has_writer(fifo, copy))
         code = wait_a_little(&pause);
@@ -42,9 +42,9 @@ static int wait_for_writer(int fifo) {
 int haft_io_open_fifo(int directory, const char *path, int flags, mode_t mode) {
     int64_t pause = 0;
     int code = 0;
-    HAFT_IO_CLOSING int fifo = -1;
+    HAFT_IO_SCOPED_DESCRIPTOR int fifo = -1;
     for (;;) {
-        fifo = HAFT_IO_RESULT(openat(directory, path, flags | O_NONBLOCK | O_CLOEXEC, mode));
+        fifo = HAFTI_IO_RESULT(openat(directory, path, flags | O_NONBLOCK | O_CLOEXEC, mode));
         if (fifo != -ENXIO && fifo != -EINTR)
             break;
         code = wait_a_little(&pause);

@@ -24,19 +24,19 @@
 #ifdef WATCHED
 enum { MOST_KEPT = 0 };
 #else
-enum { MOST_KEPT = HAFT_IO_MOST_KEPT };
+enum { MOST_KEPT = HAFTI_IO_MOST_KEPT };
 #endif
 
 /* What `from` is while nobody has the block. */
 static const unsigned AT_HOME = UINT32_MAX;
 
 #if __has_include(<valgrind/memcheck.h>)
-bool haft_io_in_valgrind;
+bool hafti_io_in_valgrind;
 __attribute__((constructor)) static void look_for_valgrind(void) {
-    haft_io_in_valgrind = RUNNING_ON_VALGRIND != 0;
+    hafti_io_in_valgrind = RUNNING_ON_VALGRIND != 0;
 }
 #    define TELL(what)                                                                             \
-        void haft_io_tell_##what(const void *address, size_t size) {                               \
+        void hafti_io_tell_##what(const void *address, size_t size) {                              \
             VALGRIND_MAKE_MEM_##what(address, size);                                               \
         }
 TELL(NOACCESS)
@@ -44,73 +44,74 @@ TELL(UNDEFINED)
 TELL(DEFINED)
 #endif
 
-HAFT_IO_HOT haft_io_lent_t *haft_io_lend_block(haft_io_worker_t *worker) {
-    haft_io_lent_t *block;
+HAFTI_IO_HOT hafti_io_lent_t *hafti_io_lend_block(hafti_io_worker_t *worker) {
+    hafti_io_lent_t *block;
     if (worker != NULL && worker->lent_count != 0) {
         block = worker->lent[--worker->lent_count];
-        HAFT_IO_TELL_VALGRIND(UNDEFINED, block->bytes, HAFT_IO_LENT_SIZE);
+        HAFTI_IO_TELL_VALGRIND(UNDEFINED, block->bytes, HAFT_IO_LENT_SIZE);
     } else {
         block = malloc(sizeof *block + HAFT_IO_LENT_SIZE);
     }
     return block;
 }
 
-HAFT_IO_HOT void haft_io_take_back(haft_io_lent_t *block) {
-    haft_io_worker_t *worker = haft_io_worker();
+HAFTI_IO_HOT void hafti_io_take_back(hafti_io_lent_t *block) {
+    hafti_io_worker_t *worker = hafti_io_worker();
     block->from = AT_HOME;
     if (worker == NULL || worker->lent_count == MOST_KEPT) {
         free(block);
         return;
     }
-    HAFT_IO_TELL_VALGRIND(NOACCESS, block->bytes, HAFT_IO_LENT_SIZE);
+    HAFTI_IO_TELL_VALGRIND(NOACCESS, block->bytes, HAFT_IO_LENT_SIZE);
     worker->lent[worker->lent_count++] = block;
 }
 
-void haft_io_free_lent(haft_io_worker_t *worker) {
+void hafti_io_free_lent(hafti_io_worker_t *worker) {
     while (worker->lent_count != 0)
         free(worker->lent[--worker->lent_count]);
 }
 
 void *haft_io_lend(void) {
-    haft_io_lent_t *block = haft_io_lend_block(haft_io_worker());
+    hafti_io_lent_t *block = hafti_io_lend_block(hafti_io_worker());
     if (block == NULL)
         return NULL;
     block->from = 0;
     return block->bytes;
 }
 
-HAFT_IO_HOT haft_io_lent_t *haft_io_block_of(const void *bytes) {
-    haft_io_lent_t *block = HAFT_IO_OWNER((uintptr_t)bytes, haft_io_lent_t, bytes);
-    if (HAFT_IO_UNLIKELY(block->from == AT_HOME))
-        haft_io_misuse("Memory that haft_io_read_lent has given is given back twice.");
+HAFTI_IO_HOT hafti_io_lent_t *hafti_io_block_of(const void *bytes) {
+    hafti_io_lent_t *block = HAFTI_IO_OWNER((uintptr_t)bytes, hafti_io_lent_t, bytes);
+    if (HAFTI_IO_UNLIKELY(block->from == AT_HOME))
+        hafti_io_misuse("Memory that haft_io_read_lent has given is given back twice.");
     return block;
 }
 
-HAFT_IO_HOT void haft_io_give_back(const void *bytes) {
+HAFTI_IO_HOT void haft_io_give_back(const void *bytes) {
     if (bytes != NULL)
-        haft_io_take_back(haft_io_block_of(bytes));
+        hafti_io_take_back(hafti_io_block_of(bytes));
 }
 
-ssize_t haft_io_read_into_lent(const haft_io_operation_t *operation,
-                               ssize_t (*read)(haft_io_operation_t *operation)) {
-    haft_io_lent_t *block = haft_io_lend_block(haft_io_worker());
+ssize_t hafti_io_read_into_lent(const hafti_io_operation_t *operation,
+                                ssize_t (*read)(hafti_io_operation_t *operation)) {
+    hafti_io_lent_t *block = hafti_io_lend_block(hafti_io_worker());
     if (block == NULL)
         return -ENOMEM;
-    haft_io_operation_t reading = {.kind = HAFT_IO_READ,
-                                   .descriptor = operation->descriptor,
-                                   .buffer = block->bytes,
-                                   .size = HAFT_IO_LENT_SIZE};
+    hafti_io_operation_t reading = {.kind = HAFTI_IO_READ,
+                                    .descriptor = operation->descriptor,
+                                    .buffer = block->bytes,
+                                    .size = HAFT_IO_LENT_SIZE};
     ssize_t done = read(&reading);
     block->from = 0;
     if (done > 0)
         *(const void **)operation->buffer = block->bytes;
     else
-        haft_io_take_back(block);
+        hafti_io_take_back(block);
     return done;
 }
 
-ssize_t haft_io_read_lent_generally(haft_io_runner_t *runner, int descriptor, const void **bytes) {
-    haft_io_operation_t operation = {
-        .kind = HAFT_IO_READ_LENT, .descriptor = descriptor, .buffer = bytes};
+ssize_t hafti_io_read_lent_generally(hafti_io_runner_t *runner, int descriptor,
+                                     const void **bytes) {
+    hafti_io_operation_t operation = {
+        .kind = HAFTI_IO_READ_LENT, .descriptor = descriptor, .buffer = bytes};
     return runner->worker->backend->operate(runner, &operation);
 }

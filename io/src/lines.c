@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-static ssize_t give(haft_io_lines_t *lines, size_t size, char **line) {
+static ssize_t give(haft_io_reader_t *lines, size_t size, char **line) {
     *line = lines->memory + lines->start;
     lines->start += size;
     lines->under = lines->memory[lines->start];
@@ -22,18 +22,18 @@ static ssize_t give(haft_io_lines_t *lines, size_t size, char **line) {
 }
 
 /* The line that was given is not a string any more. */
-static void take_back(haft_io_lines_t *lines) {
+static void take_back(haft_io_reader_t *lines) {
     if (lines->start != 0)
         lines->memory[lines->start] = lines->under;
 }
 
-static void move_to_front(haft_io_lines_t *lines) {
+static void move_to_front(haft_io_reader_t *lines) {
     lines->end -= lines->start;
     memmove(lines->memory, lines->memory + lines->start, lines->end);
     lines->start = 0;
 }
 
-ssize_t haft_io_read_until(haft_io_lines_t *lines, char last_byte, char **line) {
+ssize_t haft_io_reader_until(haft_io_reader_t *lines, char last_byte, char **line) {
     size_t looked = lines->start;
     take_back(lines);
     while (lines->end < lines->size) {
@@ -56,11 +56,11 @@ ssize_t haft_io_read_until(haft_io_lines_t *lines, char last_byte, char **line) 
     return -EMSGSIZE;
 }
 
-ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line) {
-    return haft_io_read_until(lines, '\n', line);
+ssize_t haft_io_reader_line(haft_io_reader_t *lines, char **line) {
+    return haft_io_reader_until(lines, '\n', line);
 }
 
-ssize_t haft_io_read_after_line(haft_io_lines_t *lines, void *buffer, size_t size) {
+ssize_t haft_io_reader_read(haft_io_reader_t *lines, void *buffer, size_t size) {
     size_t ahead = lines->end - lines->start;
     if (ahead == 0)
         return haft_io_read(lines->descriptor, buffer, size);
@@ -74,10 +74,10 @@ ssize_t haft_io_read_after_line(haft_io_lines_t *lines, void *buffer, size_t siz
     return (ssize_t)taken;
 }
 
-ssize_t haft_io_read_all_after_line(haft_io_lines_t *lines, void *buffer, size_t size) {
+ssize_t haft_io_reader_read_all(haft_io_reader_t *lines, void *buffer, size_t size) {
     size_t got = 0;
     while (got < size) {
-        ssize_t more = haft_io_read_after_line(lines, (char *)buffer + got, size - got);
+        ssize_t more = haft_io_reader_read(lines, (char *)buffer + got, size - got);
         if (more < 0)
             return more;
         if (more == 0)

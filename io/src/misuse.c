@@ -6,13 +6,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void haft_io_misuse(const char *format, ...) {
+void hafti_io_misuse(const char *format, ...) {
     char message[512];
     va_list arguments;
     va_start(arguments, format);
     int size = vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    const haft_io_worker_t *worker = haft_io_worker();
+    const hafti_io_worker_t *worker = hafti_io_worker();
     if (worker != NULL && worker->simulated != NULL && size >= 0 && size < (int)sizeof message)
         snprintf(message + size, sizeof message - (size_t)size, " (The seed was %llu.)",
                  (unsigned long long)worker->simulated->seed);
@@ -23,7 +23,7 @@ static const char *(*advice_before)(const haft_fiber_t *fiber);
 
 static const char *name_task(const haft_fiber_t *fiber) {
     static char text[200]; /* The process is about to end. */
-    const haft_io_task_t *task = haft_io_this_task();
+    const haft_io_task_t *task = hafti_io_this_task();
     const char *advice = NULL; /* Another library may have made the fiber. */
     if (advice_before != NULL && (task == NULL || task->runner->fiber != fiber))
         advice = advice_before(fiber);

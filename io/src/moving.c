@@ -14,33 +14,33 @@
  */
 #include "internal.h"
 
-void haft_io_offer_started(haft_io_worker_t *worker, haft_io_task_t *task) {
-    haft_io_count_out(task);
+void hafti_io_offer_started(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    hafti_io_count_out(task);
     if (task->runner->timer != NULL)
-        haft_io_timer_remove(&worker->timers, task->runner->timer);
+        hafti_io_timer_remove(&worker->timers, task->runner->timer);
     for (haft_io_scope_t *scope = task->runner->scope; scope != task->home; scope = scope->outer) {
-        scope->timed = haft_io_linked(&scope->timer.link);
-        haft_io_timer_remove(&worker->timers, &scope->timer);
+        scope->timed = hafti_io_linked(&scope->timer.link);
+        hafti_io_timer_remove(&worker->timers, &scope->timer);
     }
-    haft_io_offer(worker, task);
+    hafti_io_offer(worker, task);
 }
 
-void haft_io_settle(haft_io_worker_t *worker, haft_io_task_t *task) {
+void hafti_io_settle(hafti_io_worker_t *worker, haft_io_task_t *task) {
     task->worker = worker;
     task->runner->worker = worker;
-    haft_io_set_state(task, HAFT_IO_READY);
+    hafti_io_set_state(task, HAFTI_IO_READY);
 }
 
 /* A time that has come counts now: a task that only yields may be OFFERED whenever timers are looked at. */
-void haft_io_set_timers(haft_io_worker_t *worker, const haft_io_task_t *task) {
+void hafti_io_set_timers(hafti_io_worker_t *worker, const haft_io_task_t *task) {
     for (haft_io_scope_t *scope = task->runner->scope; scope != task->home; scope = scope->outer) {
         if (!scope->timed)
             continue;
         scope->timed = false;
-        if (scope->timer.tick <= worker->clock >> HAFT_IO_TICK_BITS)
+        if (scope->timer.tick <= worker->clock >> HAFTI_IO_TICK_BITS)
             scope->timer.fire(&scope->timer);
         else
-            haft_io_timer_add(&worker->timers, &scope->timer,
-                              scope->timer.tick << HAFT_IO_TICK_BITS);
+            hafti_io_timer_add(&worker->timers, &scope->timer,
+                               scope->timer.tick << HAFTI_IO_TICK_BITS);
     }
 }

@@ -19,20 +19,20 @@ enum { QUEUE_FULL = -ENOSR };
 
 /* What is done by several, of which one may fail, leaves errno alone: errors are returned. */
 
-int64_t haft_io_clock(void) {
+int64_t hafti_io_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * HAFT_IO_SECOND + now.tv_nsec;
 }
 
-const char *haft_io_kind_name(enum haft_io_kind kind) {
+const char *hafti_io_kind_name(enum hafti_io_kind kind) {
     static const char *const names[] = {"read",    "write", "receive", "read",   "read",    "write",
                                         "receive", "send",  "send",    "accept", "connect", "poll"};
     return names[kind];
 }
 
-int haft_io_close_file(int descriptor) {
-    int code = HAFT_IO_RESULT(close(descriptor));
+int hafti_io_close_file(int descriptor) {
+    int code = HAFTI_IO_RESULT(close(descriptor));
     return code != -EINTR ? code : 0;
 }
 
@@ -48,26 +48,26 @@ static int poll_now(int descriptor, short events, int milliseconds) {
 
 /* A read or write as of a socket, which needs no mode of its own not to block, nor sends a signal.
    -ENOTSOCK for others. */
-static ssize_t transfer_by_socket(const haft_io_operation_t *o) {
-    ssize_t done = o->kind == HAFT_IO_READ
+static ssize_t transfer_by_socket(const hafti_io_operation_t *o) {
+    ssize_t done = o->kind == HAFTI_IO_READ
                        ? recv(o->descriptor, o->buffer, o->size, MSG_DONTWAIT)
                        : send(o->descriptor, o->buffer, o->size, MSG_DONTWAIT | MSG_NOSIGNAL);
     return done >= 0 ? done : -errno;
 }
 
-static ssize_t transfer_plainly(haft_io_operation_t *o) {
-    ssize_t done = o->kind == HAFT_IO_READ ? read(o->descriptor, o->buffer, o->size)
-                                           : write(o->descriptor, o->buffer, o->size);
+static ssize_t transfer_plainly(hafti_io_operation_t *o) {
+    ssize_t done = o->kind == HAFTI_IO_READ ? read(o->descriptor, o->buffer, o->size)
+                                            : write(o->descriptor, o->buffer, o->size);
     return done >= 0 ? done : -errno;
 }
 
-static ssize_t transfer_parts_plainly(const haft_io_operation_t *o) {
-    ssize_t done = o->kind == HAFT_IO_READ_PARTS ? readv(o->descriptor, o->buffer, (int)o->size)
-                                                 : writev(o->descriptor, o->buffer, (int)o->size);
+static ssize_t transfer_parts_plainly(const hafti_io_operation_t *o) {
+    ssize_t done = o->kind == HAFTI_IO_READ_PARTS ? readv(o->descriptor, o->buffer, (int)o->size)
+                                                  : writev(o->descriptor, o->buffer, (int)o->size);
     return done >= 0 ? done : -errno;
 }
 
-static int accept_plainly(const haft_io_operation_t *o) {
+static int accept_plainly(const hafti_io_operation_t *o) {
     int connection =
         accept4(o->descriptor, o->address, o->address_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     return connection >= 0 ? connection : -errno;
@@ -75,7 +75,7 @@ static int accept_plainly(const haft_io_operation_t *o) {
 
 /* A connect that was begun goes on by itself, also if a signal has ended the call; it is asked again when the socket can
    be written to. That the socket is connected is success then, and an error at the first time. */
-static int connect_plainly(const haft_io_operation_t *o) {
+static int connect_plainly(const hafti_io_operation_t *o) {
     bool *begun = o->buffer;
     int code = connect(o->descriptor, o->address, *o->address_size) == 0 ? 0 : -errno;
     if (code == -EISCONN && *begun)
@@ -88,19 +88,19 @@ static int connect_plainly(const haft_io_operation_t *o) {
 }
 
 /* Waits as the descriptor does. */
-static ssize_t operate_plainly(haft_io_operation_t *o) {
+static ssize_t operate_plainly(hafti_io_operation_t *o) {
     switch (o->kind) {
-    case HAFT_IO_READ:
-    case HAFT_IO_WRITE:
+    case HAFTI_IO_READ:
+    case HAFTI_IO_WRITE:
         return transfer_plainly(o);
-    case HAFT_IO_READ_LENT:
-        return haft_io_read_into_lent(o, transfer_plainly);
-    case HAFT_IO_READ_PARTS:
-    case HAFT_IO_WRITE_PARTS:
+    case HAFTI_IO_READ_LENT:
+        return hafti_io_read_into_lent(o, transfer_plainly);
+    case HAFTI_IO_READ_PARTS:
+    case HAFTI_IO_WRITE_PARTS:
         return transfer_parts_plainly(o);
-    case HAFT_IO_ACCEPT:
+    case HAFTI_IO_ACCEPT:
         return accept_plainly(o);
-    case HAFT_IO_CONNECT:
+    case HAFTI_IO_CONNECT:
         return connect_plainly(o);
     default:
         return -EINVAL;
@@ -109,53 +109,53 @@ static ssize_t operate_plainly(haft_io_operation_t *o) {
 
 /* What preadv2(2) and pwritev2(2) say where they, or RWF_NOWAIT for such a file, are not to be had. */
 static bool must_do_without(int error) {
-    return error == EOPNOTSUPP || haft_io_is_missing(-error);
+    return error == EOPNOTSUPP || hafti_io_is_missing(-error);
 }
 
 /* -EAGAIN: not yet. Else the call is to be made, which may wait all the same, when another takes what there is. */
-static int is_ready(const haft_io_operation_t *o) {
-    if (o->kind == HAFT_IO_CONNECT && !*(bool *)o->buffer)
+static int is_ready(const hafti_io_operation_t *o) {
+    if (o->kind == HAFTI_IO_CONNECT && !*(bool *)o->buffer)
         return 0;
-    int ready = poll_now(o->descriptor, haft_io_events_of(o), 0);
-    if (ready == -EAGAIN && o->kind == HAFT_IO_ACCEPT && !haft_io_listens(o->descriptor))
+    int ready = poll_now(o->descriptor, hafti_io_events_of(o), 0);
+    if (ready == -EAGAIN && o->kind == HAFTI_IO_ACCEPT && !hafti_io_listens(o->descriptor))
         return 0; /* the call returns at once, and says why */
     return ready;
 }
 
 /* What no flag keeps from waiting. By more than one system call with the number: it is no other file's in between. */
-static ssize_t in_steps(haft_io_operation_t *o) {
-    HAFT_IO_USING haft_io_use_t use = {.descriptor = o->descriptor};
-    int code = haft_io_use(&use);
+static ssize_t in_steps(hafti_io_operation_t *o) {
+    HAFTI_IO_USING hafti_io_use_t use = {.descriptor = o->descriptor};
+    int code = hafti_io_use(&use);
     if (code != 0)
         return code;
-    bool is_socket = o->kind == HAFT_IO_ACCEPT || o->kind == HAFT_IO_CONNECT;
-    if (!haft_io_blocks(o->descriptor) && (is_socket || !haft_io_is_file(o->descriptor)))
+    bool is_socket = o->kind == HAFTI_IO_ACCEPT || o->kind == HAFTI_IO_CONNECT;
+    if (!hafti_io_blocks(o->descriptor) && (is_socket || !hafti_io_is_file(o->descriptor)))
         return operate_plainly(o);
     code = is_ready(o);
-    return code < 0 ? code : HAFT_IO_MAY_WAIT;
+    return code < 0 ? code : HAFTI_IO_MAY_WAIT;
 }
 
 /* What is written through to the disk waits for it, whatever RWF_NOWAIT says. */
-static bool writes_through(const haft_io_operation_t *o) {
-    if (o->kind != HAFT_IO_WRITE && o->kind != HAFT_IO_WRITE_PARTS)
+static bool writes_through(const hafti_io_operation_t *o) {
+    if (o->kind != HAFTI_IO_WRITE && o->kind != HAFTI_IO_WRITE_PARTS)
         return false;
     int flags = fcntl(o->descriptor, F_GETFL);
     return flags >= 0 && (flags & O_DSYNC) != 0; /* which O_SYNC has in it */
 }
 
 /* Of what is no socket; in a function of its own, for the sake of the frames of those that are. */
-static __attribute__((noinline)) ssize_t transfer_by_file(haft_io_operation_t *o) {
+static __attribute__((noinline)) ssize_t transfer_by_file(hafti_io_operation_t *o) {
     struct iovec part = {o->buffer, o->size};
     if (writes_through(o))
         return in_steps(o);
-    ssize_t done = o->kind == HAFT_IO_READ ? preadv2(o->descriptor, &part, 1, -1, RWF_NOWAIT)
-                                           : pwritev2(o->descriptor, &part, 1, -1, RWF_NOWAIT);
+    ssize_t done = o->kind == HAFTI_IO_READ ? preadv2(o->descriptor, &part, 1, -1, RWF_NOWAIT)
+                                            : pwritev2(o->descriptor, &part, 1, -1, RWF_NOWAIT);
     if (done >= 0)
         return done;
     return must_do_without(errno) ? in_steps(o) : -errno;
 }
 
-static size_t size_of_parts(const haft_io_operation_t *o) {
+static size_t size_of_parts(const hafti_io_operation_t *o) {
     const struct iovec *parts = o->buffer;
     size_t size = 0;
     for (size_t i = 0; i < o->size; i++)
@@ -165,25 +165,25 @@ static size_t size_of_parts(const haft_io_operation_t *o) {
 
 /* A read of nothing, or a write of no parts or of empty ones, waits for nothing, and neither takes a datagram nor sends
    one: unlike a receive of nothing, and a write of nothing by other ways. */
-static bool moves_nothing(const haft_io_operation_t *o) {
-    bool of_parts = o->kind == HAFT_IO_READ_PARTS || o->kind == HAFT_IO_WRITE_PARTS;
+static bool moves_nothing(const hafti_io_operation_t *o) {
+    bool of_parts = o->kind == HAFTI_IO_READ_PARTS || o->kind == HAFTI_IO_WRITE_PARTS;
     if (of_parts && o->size != 0)
         return o->buffer != NULL && o->size <= IOV_MAX && size_of_parts(o) == 0;
-    return (o->kind == HAFT_IO_READ || of_parts) && o->size == 0;
+    return (o->kind == HAFTI_IO_READ || of_parts) && o->size == 0;
 }
 
 /* Reads or writes without blocking, whether the descriptor blocks or not. */
-static ssize_t transfer(haft_io_operation_t *o) {
-    if (HAFT_IO_UNLIKELY(moves_nothing(o)))
+static ssize_t transfer(hafti_io_operation_t *o) {
+    if (HAFTI_IO_UNLIKELY(moves_nothing(o)))
         return transfer_plainly(o);
     ssize_t done = transfer_by_socket(o);
-    return HAFT_IO_LIKELY(done != -ENOTSOCK) ? done : transfer_by_file(o);
+    return HAFTI_IO_LIKELY(done != -ENOTSOCK) ? done : transfer_by_file(o);
 }
 
 /* What a send says that is not done, if it may wait. One that connects (MSG_FASTOPEN) has begun to, and has sent
    nothing: it is one that only sends from then on. */
-static ssize_t after_send(haft_io_operation_t *o, int error, const struct sockaddr *address) {
-    if (haft_io_must_not_wait(o))
+static ssize_t after_send(hafti_io_operation_t *o, int error, const struct sockaddr *address) {
+    if (hafti_io_must_not_wait(o))
         return -error;
     if (error == EINPROGRESS) {
         o->flags &= ~MSG_FASTOPEN;
@@ -193,7 +193,7 @@ static ssize_t after_send(haft_io_operation_t *o, int error, const struct sockad
                                                                                : -error;
 }
 
-static ssize_t transfer_message(const haft_io_operation_t *o, struct msghdr *message,
+static ssize_t transfer_message(const hafti_io_operation_t *o, struct msghdr *message,
                                 bool outward) {
     ssize_t done =
         outward ? sendmsg(o->descriptor, message, o->flags | MSG_DONTWAIT | MSG_NOSIGNAL)
@@ -201,22 +201,22 @@ static ssize_t transfer_message(const haft_io_operation_t *o, struct msghdr *mes
     return done >= 0 ? done : -errno;
 }
 
-static ssize_t transfer_parts_by_socket(const haft_io_operation_t *o) {
+static ssize_t transfer_parts_by_socket(const hafti_io_operation_t *o) {
     if (o->size > IOV_MAX)
         return -EINVAL;
     struct msghdr message = {.msg_iov = o->buffer, .msg_iovlen = o->size};
-    return transfer_message(o, &message, o->kind == HAFT_IO_WRITE_PARTS);
+    return transfer_message(o, &message, o->kind == HAFTI_IO_WRITE_PARTS);
 }
 
-static ssize_t transfer_parts(haft_io_operation_t *o) {
-    if (HAFT_IO_UNLIKELY(moves_nothing(o)))
+static ssize_t transfer_parts(hafti_io_operation_t *o) {
+    if (HAFTI_IO_UNLIKELY(moves_nothing(o)))
         return transfer_parts_plainly(o);
     ssize_t done = transfer_parts_by_socket(o);
     if (done != -ENOTSOCK)
         return done;
     if (writes_through(o))
         return in_steps(o);
-    done = o->kind == HAFT_IO_READ_PARTS
+    done = o->kind == HAFTI_IO_READ_PARTS
                ? preadv2(o->descriptor, o->buffer, (int)o->size, -1, RWF_NOWAIT)
                : pwritev2(o->descriptor, o->buffer, (int)o->size, -1, RWF_NOWAIT);
     if (done >= 0)
@@ -225,38 +225,38 @@ static ssize_t transfer_parts(haft_io_operation_t *o) {
 }
 
 /* Inline: a call less for each operation. */
-static inline __attribute__((always_inline)) ssize_t attempt_once(haft_io_operation_t *o) {
+static inline __attribute__((always_inline)) ssize_t attempt_once(hafti_io_operation_t *o) {
     ssize_t done;
     switch (o->kind) {
-    case HAFT_IO_READ:
-    case HAFT_IO_WRITE:
+    case HAFTI_IO_READ:
+    case HAFTI_IO_WRITE:
         return transfer(o);
-    case HAFT_IO_READ_LENT:
-        return haft_io_read_into_lent(o, transfer);
-    case HAFT_IO_READ_PARTS:
-    case HAFT_IO_WRITE_PARTS:
+    case HAFTI_IO_READ_LENT:
+        return hafti_io_read_into_lent(o, transfer);
+    case HAFTI_IO_READ_PARTS:
+    case HAFTI_IO_WRITE_PARTS:
         return transfer_parts(o);
-    case HAFT_IO_RECEIVE_MESSAGE:
+    case HAFTI_IO_RECEIVE_MESSAGE:
         return transfer_message(o, o->buffer, false);
-    case HAFT_IO_SEND_MESSAGE:
+    case HAFTI_IO_SEND_MESSAGE:
         done = transfer_message(o, o->buffer, true);
         return done >= 0
                    ? done
                    : after_send(o, (int)-done,
                                 o->buffer != NULL ? ((const struct msghdr *)o->buffer)->msg_name
                                                   : NULL);
-    case HAFT_IO_RECEIVE:
+    case HAFTI_IO_RECEIVE:
         done = recvfrom(o->descriptor, o->buffer, o->size, o->flags | MSG_DONTWAIT, o->address,
                         o->address_size);
         break;
-    case HAFT_IO_SEND:
+    case HAFTI_IO_SEND:
         done = sendto(o->descriptor, o->buffer, o->size, o->flags | MSG_DONTWAIT | MSG_NOSIGNAL,
                       o->address, o->address != NULL ? *o->address_size : 0);
-        return HAFT_IO_LIKELY(done >= 0) ? done : after_send(o, errno, o->address);
-    case HAFT_IO_ACCEPT:
-    case HAFT_IO_CONNECT:
+        return HAFTI_IO_LIKELY(done >= 0) ? done : after_send(o, errno, o->address);
+    case HAFTI_IO_ACCEPT:
+    case HAFTI_IO_CONNECT:
         return in_steps(o);
-    case HAFT_IO_POLL:
+    case HAFTI_IO_POLL:
         return poll_now(o->descriptor, (short)o->flags, 0);
     default:
         return -EINVAL;
@@ -264,7 +264,7 @@ static inline __attribute__((always_inline)) ssize_t attempt_once(haft_io_operat
     return done >= 0 ? done : -errno;
 }
 
-ssize_t haft_io_attempt(haft_io_operation_t *operation) {
+ssize_t hafti_io_attempt(hafti_io_operation_t *operation) {
     int saved = errno;
     ssize_t done;
     do
@@ -275,53 +275,53 @@ ssize_t haft_io_attempt(haft_io_operation_t *operation) {
 }
 
 /* Whether the end of what comes ends it. */
-static bool ends_with_input(const haft_io_operation_t *o) {
-    const unsigned inward = 1U << HAFT_IO_READ | 1U << HAFT_IO_READ_LENT |
-                            1U << HAFT_IO_READ_PARTS | 1U << HAFT_IO_RECEIVE |
-                            1U << HAFT_IO_RECEIVE_MESSAGE | 1U << HAFT_IO_ACCEPT;
+static bool ends_with_input(const hafti_io_operation_t *o) {
+    const unsigned inward = 1U << HAFTI_IO_READ | 1U << HAFTI_IO_READ_LENT |
+                            1U << HAFTI_IO_READ_PARTS | 1U << HAFTI_IO_RECEIVE |
+                            1U << HAFTI_IO_RECEIVE_MESSAGE | 1U << HAFTI_IO_ACCEPT;
     return (inward >> o->kind & 1) != 0 && (o->flags & (MSG_ERRQUEUE | MSG_OOB)) == 0;
 }
 
-ssize_t haft_io_attempt_at_end(haft_io_operation_t *operation) {
+ssize_t hafti_io_attempt_at_end(hafti_io_operation_t *operation) {
     if (!ends_with_input(operation))
         return -EAGAIN;
     int saved = errno, ready = poll_now(operation->descriptor, POLLRDHUP, 0);
     errno = saved;
     if (ready < 0 || (ready & POLLRDHUP) == 0)
         return -EAGAIN;
-    ssize_t done = haft_io_attempt(operation); /* what has come before the end */
-    return done != -EAGAIN ? done : operation->kind == HAFT_IO_ACCEPT ? -EINVAL : 0;
+    ssize_t done = hafti_io_attempt(operation); /* what has come before the end */
+    return done != -EAGAIN ? done : operation->kind == HAFTI_IO_ACCEPT ? -EINVAL : 0;
 }
 
-static ssize_t attempt_or_wait(haft_io_operation_t *operation,
-                               ssize_t (*attempt)(haft_io_operation_t *operation)) {
+static ssize_t attempt_or_wait(hafti_io_operation_t *operation,
+                               ssize_t (*attempt)(hafti_io_operation_t *operation)) {
     ssize_t done = attempt(operation);
-    return done == HAFT_IO_MAY_WAIT ? operate_plainly(operation) : done;
+    return done == HAFTI_IO_MAY_WAIT ? operate_plainly(operation) : done;
 }
 
-static ssize_t operate_blocking(haft_io_operation_t *operation) {
-    if (operation->kind == HAFT_IO_READ_LENT)
-        return haft_io_read_into_lent(operation, haft_io_operate_blocking);
+static ssize_t operate_blocking(hafti_io_operation_t *operation) {
+    if (operation->kind == HAFTI_IO_READ_LENT)
+        return hafti_io_read_into_lent(operation, hafti_io_operate_blocking);
     for (unsigned turn = 0;; turn++) {
         if (turn > 1)
-            haft_io_pause(turn - 1);
+            hafti_io_pause(turn - 1);
         ssize_t done = -ENOTSOCK;
-        if (operation->kind == HAFT_IO_READ || operation->kind == HAFT_IO_WRITE) {
+        if (operation->kind == HAFTI_IO_READ || operation->kind == HAFTI_IO_WRITE) {
             done = moves_nothing(operation) ? -ENOTSOCK : transfer_by_socket(operation);
             if (done == -ENOTSOCK)
                 done = transfer_plainly(operation);
-        } else if (operation->kind == HAFT_IO_READ_PARTS ||
-                   operation->kind == HAFT_IO_WRITE_PARTS) {
+        } else if (operation->kind == HAFTI_IO_READ_PARTS ||
+                   operation->kind == HAFTI_IO_WRITE_PARTS) {
             done = moves_nothing(operation) ? -ENOTSOCK : transfer_parts_by_socket(operation);
             if (done == -ENOTSOCK)
                 done = transfer_parts_plainly(operation);
         } else {
-            done = attempt_or_wait(operation, haft_io_attempt);
+            done = attempt_or_wait(operation, hafti_io_attempt);
         }
         if (done == -EAGAIN && turn != 0)
-            done = attempt_or_wait(operation, haft_io_attempt_at_end);
-        if (done == -EAGAIN && !haft_io_must_not_wait(operation))
-            done = poll_now(operation->descriptor, haft_io_events_of(operation), -1);
+            done = attempt_or_wait(operation, hafti_io_attempt_at_end);
+        if (done == -EAGAIN && !hafti_io_must_not_wait(operation))
+            done = poll_now(operation->descriptor, hafti_io_events_of(operation), -1);
         else if (done != -EINTR)
             return done;
         if (done < 0 && done != -EINTR && done != -EAGAIN)
@@ -329,7 +329,7 @@ static ssize_t operate_blocking(haft_io_operation_t *operation) {
     }
 }
 
-ssize_t haft_io_operate_blocking(haft_io_operation_t *operation) {
+ssize_t hafti_io_operate_blocking(hafti_io_operation_t *operation) {
     int saved = errno;
     ssize_t done = operate_blocking(operation);
     errno = saved;
@@ -339,7 +339,7 @@ ssize_t haft_io_operate_blocking(haft_io_operation_t *operation) {
 /* ---- In the pool ---- */
 
 typedef struct in_pool {
-    haft_io_operation_t *operation;
+    hafti_io_operation_t *operation;
     ssize_t done;
 } in_pool_t;
 
@@ -351,27 +351,27 @@ static void call_plainly(void *argument) {
 /* What a file takes is what the disk does, which no other task's doing could end. */
 static void call_in_pool(void *argument) {
     in_pool_t *call = argument;
-    if (haft_io_is_file(call->operation->descriptor))
+    if (hafti_io_is_file(call->operation->descriptor))
         call_plainly(call);
     else
         haft_io_call_briefly(call_plainly, call);
 }
 
 /* A cancelled task may do what it can do at once. */
-static enum haft_io_wait_kind kind_of_wait(const haft_io_runner_t *runner) {
-    return haft_io_is_withdrawn(runner) ? HAFT_IO_TO_THE_END : HAFT_IO_CANCELLABLE;
+static enum hafti_io_wait_kind kind_of_wait(const hafti_io_runner_t *runner) {
+    return hafti_io_is_withdrawn(runner) ? HAFTI_IO_TO_THE_END : HAFTI_IO_CANCELLABLE;
 }
 
-ssize_t haft_io_operate_in_pool(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+ssize_t hafti_io_operate_in_pool(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     in_pool_t call = {operation, 0};
-    int code = haft_io_begin_use(runner->worker, operation->descriptor);
+    int code = hafti_io_begin_use(runner->worker, operation->descriptor);
     if (code != 0)
         return code;
-    code = haft_io_pool_call(runner, call_in_pool, &call, NULL, kind_of_wait(runner));
-    haft_io_end_use(runner->worker, operation->descriptor);
+    code = hafti_io_pool_call(runner, call_in_pool, &call, NULL, kind_of_wait(runner));
+    hafti_io_end_use(runner->worker, operation->descriptor);
     if (code != 0)
         return code;
-    return call.done == -EINTR || call.done == -EAGAIN ? HAFT_IO_MAY_WAIT : call.done;
+    return call.done == -EINTR || call.done == -EAGAIN ? HAFTI_IO_MAY_WAIT : call.done;
 }
 
 typedef struct moment {
@@ -384,36 +384,36 @@ static void call_moment(void *argument) {
     haft_io_call_briefly(moment->function, moment->argument);
 }
 
-int haft_io_call_for_a_moment(void (*function)(void *), void *argument) {
-    const haft_io_task_t *task = haft_io_this_task();
+int hafti_io_call_for_a_moment(void (*function)(void *), void *argument) {
+    const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL || task->worker->simulated != NULL || task->worker->forked) {
         function(argument);
         return 0;
     }
     moment_t moment = {function, argument};
     int code =
-        haft_io_pool_call(task->runner, call_moment, &moment, NULL, kind_of_wait(task->runner));
-    return code != -ECANCELED ? code : haft_io_cancelled();
+        hafti_io_pool_call(task->runner, call_moment, &moment, NULL, kind_of_wait(task->runner));
+    return code != -ECANCELED ? code : haft_io_unwind_cancelled();
 }
 
 /* ---- Scheduled ---- */
 
 /* What is sent takes time by its size. (What is received may be less than was asked for.) */
-static bool may_go_on(haft_io_worker_t *worker, size_t sent) {
+static bool may_go_on(hafti_io_worker_t *worker, size_t sent) {
     enum { HALF_KIBIBYTE_BITS = 9, MOST = 64 };
     size_t halves = sent >> HALF_KIBIBYTE_BITS;
-    HAFT_IO_COUNT(worker->counters.operations);
-    return haft_io_is_in_turn(worker,
-                              HAFT_IO_OF_SYSTEM + (unsigned)(halves < MOST ? halves : MOST)) ||
-           haft_io_goes_on_after_others(HAFT_IO_CANCELLABLE);
+    HAFTI_IO_COUNT(worker->counters.operations);
+    return hafti_io_is_in_turn(worker,
+                               HAFTI_IO_OF_SYSTEM + (unsigned)(halves < MOST ? halves : MOST)) ||
+           hafti_io_goes_on_after_others(HAFTI_IO_CANCELLABLE);
 }
 
-static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    bool sends = operation->kind == HAFT_IO_WRITE || operation->kind == HAFT_IO_SEND;
+static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+    bool sends = operation->kind == HAFTI_IO_WRITE || operation->kind == HAFTI_IO_SEND;
     if (!may_go_on(runner->worker, sends ? operation->size : 0))
         return -ECANCELED;
-    if (HAFT_IO_UNLIKELY(!runner->worker->plain))
-        return haft_io_operate_counted(runner, operation);
+    if (HAFTI_IO_UNLIKELY(!runner->worker->plain))
+        return hafti_io_operate_counted(runner, operation);
     return runner->worker->backend->operate(runner, operation);
 }
 
@@ -424,47 +424,48 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
 #define OPERATION(name, clause, result, ...)                                                       \
     static result default_##name(void *unused, HAFT_PAYLOAD(haft_io_##name) * p) {                 \
         (void)unused;                                                                              \
-        haft_io_operation_t operation = {__VA_ARGS__};                                             \
-        return (result)haft_io_operate_blocking(&operation);                                       \
+        hafti_io_operation_t operation = {__VA_ARGS__};                                            \
+        return (result)hafti_io_operate_blocking(&operation);                                      \
     }                                                                                              \
     static result clause##_##name(void *runner, HAFT_PAYLOAD(haft_io_##name) * p) {                \
-        haft_io_operation_t operation = {__VA_ARGS__};                                             \
+        hafti_io_operation_t operation = {__VA_ARGS__};                                            \
         return (result)operate(runner, &operation);                                                \
     }
 
-OPERATION(read, clause, ssize_t, HAFT_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)
-OPERATION(write, general, ssize_t, HAFT_IO_WRITE, p->descriptor, 0, (void *)(uintptr_t)p->buffer,
+OPERATION(read, clause, ssize_t, HAFTI_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)
+OPERATION(write, general, ssize_t, HAFTI_IO_WRITE, p->descriptor, 0, (void *)(uintptr_t)p->buffer,
           p->size, NULL, NULL)
-OPERATION(receive, clause, ssize_t, HAFT_IO_RECEIVE, p->socket, p->flags, p->buffer, p->size,
+OPERATION(receive, clause, ssize_t, HAFTI_IO_RECEIVE, p->socket, p->flags, p->buffer, p->size,
           p->address, p->address_size)
-OPERATION(send, clause, ssize_t, HAFT_IO_SEND, p->socket, p->flags, (void *)(uintptr_t)p->buffer,
+OPERATION(send, clause, ssize_t, HAFTI_IO_SEND, p->socket, p->flags, (void *)(uintptr_t)p->buffer,
           p->size, (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
-OPERATION(read_lent, general, ssize_t, HAFT_IO_READ_LENT, p->descriptor, 0, p->bytes, 0, NULL, NULL)
-OPERATION(read_parts, clause, ssize_t, HAFT_IO_READ_PARTS, p->descriptor, 0,
+OPERATION(read_lent, general, ssize_t, HAFTI_IO_READ_LENT, p->descriptor, 0, p->bytes, 0, NULL,
+          NULL)
+OPERATION(readv, clause, ssize_t, HAFTI_IO_READ_PARTS, p->descriptor, 0,
           (void *)(uintptr_t)p->parts, p->count, NULL, NULL)
-OPERATION(write_parts, clause, ssize_t, HAFT_IO_WRITE_PARTS, p->descriptor, 0,
+OPERATION(writev, clause, ssize_t, HAFTI_IO_WRITE_PARTS, p->descriptor, 0,
           (void *)(uintptr_t)p->parts, p->count, NULL, NULL)
-OPERATION(receive_message, clause, ssize_t, HAFT_IO_RECEIVE_MESSAGE, p->socket, p->flags,
+OPERATION(receive_message, clause, ssize_t, HAFTI_IO_RECEIVE_MESSAGE, p->socket, p->flags,
           p->message, 0, NULL, NULL)
-OPERATION(send_message, clause, ssize_t, HAFT_IO_SEND_MESSAGE, p->socket, p->flags,
+OPERATION(send_message, clause, ssize_t, HAFTI_IO_SEND_MESSAGE, p->socket, p->flags,
           (void *)(uintptr_t)p->message, 0, NULL, NULL)
-OPERATION(accept, general, int, HAFT_IO_ACCEPT, p->listener, 0, NULL, 0, NULL, NULL)
-OPERATION(connect, clause, int, HAFT_IO_CONNECT, p->socket, 0, &(bool){false}, 0,
+OPERATION(accept, general, int, HAFTI_IO_ACCEPT, p->listener, 0, NULL, 0, NULL, NULL)
+OPERATION(connect, clause, int, HAFTI_IO_CONNECT, p->socket, 0, &(bool){false}, 0,
           (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
-OPERATION(wait_for, clause, int, HAFT_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
+OPERATION(wait_ready, clause, int, HAFTI_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
 
-static HAFT_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
-    haft_io_runner_t *runner = state;
-    const haft_io_backend_t *backend = runner->worker->backend;
-    if (HAFT_IO_UNLIKELY(backend->read_lent == NULL || !runner->worker->plain))
+static HAFTI_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
+    hafti_io_runner_t *runner = state;
+    const hafti_io_backend_t *backend = runner->worker->backend;
+    if (HAFTI_IO_UNLIKELY(backend->read_lent == NULL || !runner->worker->plain))
         return general_read_lent(runner, p);
     return may_go_on(runner->worker, 0) ? backend->read_lent(runner, p->descriptor, p->bytes)
                                         : -ECANCELED;
 }
-static HAFT_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
-    haft_io_runner_t *runner = state;
-    const haft_io_backend_t *backend = runner->worker->backend;
-    if (HAFT_IO_UNLIKELY(backend->write == NULL || !runner->worker->plain))
+static HAFTI_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
+    hafti_io_runner_t *runner = state;
+    const hafti_io_backend_t *backend = runner->worker->backend;
+    if (HAFTI_IO_UNLIKELY(backend->write == NULL || !runner->worker->plain))
         return general_write(runner, p);
     return may_go_on(runner->worker, p->size)
                ? backend->write(runner, p->descriptor, p->buffer, p->size)
@@ -472,7 +473,7 @@ static HAFT_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write)
 }
 
 static int clause_accept(void *state, HAFT_PAYLOAD(haft_io_accept) * p) {
-    haft_io_runner_t *runner = state;
+    hafti_io_runner_t *runner = state;
     int connection = general_accept(runner, p);
     runner->accepted |= connection >= 0;
     return connection;
@@ -504,42 +505,42 @@ static ssize_t default_exchange(void *unused, HAFT_PAYLOAD(haft_io_exchange) * p
     size_t sent = 0;
     EXCHANGE_BY(default, unused, p, sent);
 }
-ssize_t haft_io_exchange_rest(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p,
-                              size_t sent) {
+ssize_t hafti_io_exchange_rest(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p,
+                               size_t sent) {
     EXCHANGE_BY(clause, runner, p, sent);
 }
-static HAFT_IO_HOT ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exchange) * p) {
-    haft_io_runner_t *runner = state;
-    const haft_io_backend_t *backend = runner->worker->backend;
-    if (HAFT_IO_UNLIKELY(backend->exchange == NULL || !runner->worker->plain))
-        return haft_io_exchange_rest(runner, p, 0);
+static HAFTI_IO_HOT ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exchange) * p) {
+    hafti_io_runner_t *runner = state;
+    const hafti_io_backend_t *backend = runner->worker->backend;
+    if (HAFTI_IO_UNLIKELY(backend->exchange == NULL || !runner->worker->plain))
+        return hafti_io_exchange_rest(runner, p, 0);
     return may_go_on(runner->worker, p->size) ? backend->exchange(runner, p) : -ECANCELED;
 }
 
 static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
     (void)unused;
-    haft_io_pause(p->turn);
-    return haft_io_poll_blocking(p->entries, p->count, p->deadline);
+    hafti_io_pause(p->turn);
+    return hafti_io_poll_blocking(p->entries, p->count, p->deadline);
 }
 static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
-    haft_io_runner_t *runner = state;
+    hafti_io_runner_t *runner = state;
     /* A change after the caller's try finds it waiting: nobody goes on before. */
     if (p->turn == 0 && !may_go_on(runner->worker, 0))
         return -ECANCELED;
     if (p->entries == NULL && p->count != 0) /* the system says why it cannot be */
-        return haft_io_poll_blocking(NULL, p->count, 0);
+        return hafti_io_poll_blocking(NULL, p->count, 0);
     return runner->worker->backend->poll_several(runner, p->entries, p->count, p->deadline,
                                                  p->turn);
 }
 
 static int default_close(void *unused, HAFT_PAYLOAD(haft_io_close) * payload) {
     (void)unused;
-    return haft_io_close_elsewhere(NULL, payload->descriptor);
+    return hafti_io_close_elsewhere(NULL, payload->descriptor);
 }
 static int clause_close(void *state, HAFT_PAYLOAD(haft_io_close) * payload) {
-    haft_io_runner_t *runner = state;
-    if (!haft_io_is_in_turn(runner->worker, HAFT_IO_OF_SYSTEM))
-        haft_io_goes_on_after_others(HAFT_IO_TO_THE_END);
+    hafti_io_runner_t *runner = state;
+    if (!hafti_io_is_in_turn(runner->worker, HAFTI_IO_OF_SYSTEM))
+        hafti_io_goes_on_after_others(HAFTI_IO_TO_THE_END);
     return runner->worker->backend->close(runner->worker, payload->descriptor);
 }
 
@@ -555,30 +556,30 @@ static int default_sleep_until(void *unused, HAFT_PAYLOAD(haft_io_sleep_until) *
 }
 /* A time that had passed when the worker last looked at its clock is not waited for: no timer, and no stack of its
    own for a task that does nothing else before. Not too often in a row, so that all others go on. */
-static bool is_over(haft_io_runner_t *runner, int64_t deadline) {
-    haft_io_worker_t *worker = runner->worker;
-    return deadline < worker->clock && !haft_io_is_withdrawn(runner) &&
-           haft_io_is_in_turn(worker, HAFT_IO_LIGHT);
+static bool is_over(hafti_io_runner_t *runner, int64_t deadline) {
+    hafti_io_worker_t *worker = runner->worker;
+    return deadline < worker->clock && !hafti_io_is_withdrawn(runner) &&
+           hafti_io_is_in_turn(worker, HAFTI_IO_LIGHT);
 }
 static int clause_sleep_until(void *state, HAFT_PAYLOAD(haft_io_sleep_until) * payload) {
-    haft_io_runner_t *runner = state;
+    hafti_io_runner_t *runner = state;
     if (is_over(runner, payload->deadline))
         return 0;
-    haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
-    return haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, payload->deadline, "a time") ==
-                   HAFT_IO_CANCELLED
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
+    return hafti_io_cell_wait(&cell, HAFTI_IO_CANCELLABLE, payload->deadline, "a time") ==
+                   HAFTI_IO_CANCELLED
                ? -ECANCELED
                : 0;
 }
 
 static int64_t default_now(void *unused, HAFT_PAYLOAD(haft_io_now) * payload) {
     (void)unused, (void)payload;
-    return haft_io_clock();
+    return hafti_io_clock();
 }
 
 static int64_t clause_now(void *state, HAFT_PAYLOAD(haft_io_now) * payload) {
     (void)payload;
-    return haft_io_worker_now(((haft_io_runner_t *)state)->worker);
+    return hafti_io_worker_now(((hafti_io_runner_t *)state)->worker);
 }
 
 static int default_call_blocking(void *unused, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
@@ -589,11 +590,11 @@ static int default_call_blocking(void *unused, HAFT_PAYLOAD(haft_io_call_blockin
     return 0;
 }
 static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
-    haft_io_runner_t *runner = state;
+    hafti_io_runner_t *runner = state;
     if (runner->worker->simulated != NULL || runner->worker->forked)
         return default_call_blocking(NULL, payload);
-    return haft_io_pool_call(runner, payload->function, payload->argument, payload->left,
-                             HAFT_IO_CANCELLABLE);
+    return hafti_io_pool_call(runner, payload->function, payload->argument, payload->left,
+                              HAFTI_IO_CANCELLABLE);
 }
 
 static int default_spawn(void *unused, HAFT_PAYLOAD(haft_io_spawn) * payload) {
@@ -612,24 +613,23 @@ static haft_io_task_t *default_self(void *unused, HAFT_PAYLOAD(haft_io_self) * p
 }
 static haft_io_task_t *clause_self(void *state, HAFT_PAYLOAD(haft_io_self) * payload) {
     (void)payload;
-    return ((haft_io_runner_t *)state)->task;
+    return ((hafti_io_runner_t *)state)->task;
 }
 
 HAFT_HANDLER(operations, NULL, HAFT_TAIL(haft_io_self, clause_self),
              HAFT_TAIL(haft_io_read, clause_read), HAFT_TAIL(haft_io_write, clause_write),
              HAFT_TAIL(haft_io_receive, clause_receive), HAFT_TAIL(haft_io_send, clause_send),
              HAFT_TAIL(haft_io_read_lent, clause_read_lent),
-             HAFT_TAIL(haft_io_exchange, clause_exchange),
-             HAFT_TAIL(haft_io_read_parts, clause_read_parts),
-             HAFT_TAIL(haft_io_write_parts, clause_write_parts),
+             HAFT_TAIL(haft_io_exchange, clause_exchange), HAFT_TAIL(haft_io_readv, clause_readv),
+             HAFT_TAIL(haft_io_writev, clause_writev),
              HAFT_TAIL(haft_io_receive_message, clause_receive_message),
              HAFT_TAIL(haft_io_send_message, clause_send_message),
              HAFT_TAIL(haft_io_accept, clause_accept), HAFT_TAIL(haft_io_connect, clause_connect),
-             HAFT_TAIL(haft_io_wait_for, clause_wait_for), HAFT_TAIL(haft_io_poll, clause_poll),
+             HAFT_TAIL(haft_io_wait_ready, clause_wait_ready), HAFT_TAIL(haft_io_poll, clause_poll),
              HAFT_TAIL(haft_io_close, clause_close),
              HAFT_TAIL(haft_io_sleep_until, clause_sleep_until), HAFT_TAIL(haft_io_now, clause_now),
              HAFT_TAIL(haft_io_call_blocking, clause_call_blocking));
-const haft_handler_t *const haft_io_operations = &operations;
+const haft_handler_t *const hafti_io_operations = &operations;
 
 __attribute__((constructor)) static void set_defaults(void) {
     HAFT_SET_DEFAULT(haft_io_self, default_self);
@@ -641,13 +641,13 @@ __attribute__((constructor)) static void set_defaults(void) {
     HAFT_SET_DEFAULT(haft_io_send, default_send);
     HAFT_SET_DEFAULT(haft_io_read_lent, default_read_lent);
     HAFT_SET_DEFAULT(haft_io_exchange, default_exchange);
-    HAFT_SET_DEFAULT(haft_io_read_parts, default_read_parts);
-    HAFT_SET_DEFAULT(haft_io_write_parts, default_write_parts);
+    HAFT_SET_DEFAULT(haft_io_readv, default_readv);
+    HAFT_SET_DEFAULT(haft_io_writev, default_writev);
     HAFT_SET_DEFAULT(haft_io_receive_message, default_receive_message);
     HAFT_SET_DEFAULT(haft_io_send_message, default_send_message);
     HAFT_SET_DEFAULT(haft_io_accept, default_accept);
     HAFT_SET_DEFAULT(haft_io_connect, default_connect);
-    HAFT_SET_DEFAULT(haft_io_wait_for, default_wait_for);
+    HAFT_SET_DEFAULT(haft_io_wait_ready, default_wait_ready);
     HAFT_SET_DEFAULT(haft_io_poll, default_poll);
     HAFT_SET_DEFAULT(haft_io_close, default_close);
     HAFT_SET_DEFAULT(haft_io_sleep_until, default_sleep_until);
@@ -660,10 +660,10 @@ __attribute__((constructor)) static void set_defaults(void) {
 #define OR_CANCELLED(type, operation)                                                              \
     do {                                                                                           \
         type done = operation;                                                                     \
-        return HAFT_IO_LIKELY(done != -ECANCELED) ? done : (type)haft_io_cancelled();              \
+        return HAFTI_IO_LIKELY(done != -ECANCELED) ? done : (type)haft_io_unwind_cancelled();      \
     } while (0)
 
-HAFT_IO_HOT ssize_t haft_io_read(int descriptor, void *buffer, size_t size) {
+HAFTI_IO_HOT ssize_t haft_io_read(int descriptor, void *buffer, size_t size) {
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read, descriptor, buffer, size));
 }
 
@@ -671,7 +671,7 @@ static inline ssize_t write_some(int descriptor, const void *buffer, size_t size
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_write, descriptor, buffer, size));
 }
 
-HAFT_IO_HOT ssize_t haft_io_write(int descriptor, const void *buffer, size_t size) {
+HAFTI_IO_HOT ssize_t haft_io_write(int descriptor, const void *buffer, size_t size) {
     return write_some(descriptor, buffer, size);
 }
 
@@ -686,28 +686,28 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size) {
 }
 
 ssize_t haft_io_read_all(int descriptor, void *buffer, size_t size) {
-    haft_io_lines_t none_ahead = {.descriptor = descriptor};
-    return haft_io_read_all_after_line(&none_ahead, buffer, size);
+    haft_io_reader_t none_ahead = {.descriptor = descriptor};
+    return haft_io_reader_read_all(&none_ahead, buffer, size);
 }
 
-HAFT_IO_HOT ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
+HAFTI_IO_HOT ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
     haft_io_give_back(*bytes);
     *bytes = NULL;
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read_lent, descriptor, bytes));
 }
 
-HAFT_IO_HOT ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size,
-                                     const void **bytes) {
+HAFTI_IO_HOT ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size,
+                                      const void **bytes) {
     ssize_t done = HAFT_PERFORM(haft_io_exchange, descriptor, buffer, size, bytes);
-    if (HAFT_IO_LIKELY(done > 0))
+    if (HAFTI_IO_LIKELY(done > 0))
         return done;
     haft_io_give_back(*bytes);
     *bytes = NULL;
-    return done != -ECANCELED ? done : haft_io_cancelled();
+    return done != -ECANCELED ? done : haft_io_unwind_cancelled();
 }
 
-int haft_io_wait_for(int descriptor, short events) {
-    OR_CANCELLED(int, HAFT_PERFORM(haft_io_wait_for, descriptor, events));
+int haft_io_wait_ready(int descriptor, short events) {
+    OR_CANCELLED(int, HAFT_PERFORM(haft_io_wait_ready, descriptor, events));
 }
 
 int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline) {
@@ -723,10 +723,10 @@ int haft_io_close(int descriptor) {
  * of the message's parts. A cancel, or an error, is for the next, as it is of recvmsg(2); and so is what comes after
  * descriptors, or other control data, that have come along. `control_size` is the room for these, if none have.
  */
-static HAFT_IO_COLD ssize_t receive_all(int socket, struct msghdr *message, int flags,
-                                        ssize_t first, size_t control_size) {
+static HAFTI_IO_COLD ssize_t receive_all(int socket, struct msghdr *message, int flags,
+                                         ssize_t first, size_t control_size) {
     size_t got = (size_t)first, skipped = 0;
-    if (!haft_io_is_stream(socket))
+    if (!hafti_io_is_stream(socket))
         return first;
     for (size_t i = 0; i < message->msg_iovlen && message->msg_controllen == 0;) {
         struct iovec part = message->msg_iov[i];
@@ -751,7 +751,7 @@ static HAFT_IO_COLD ssize_t receive_all(int socket, struct msghdr *message, int 
 }
 
 static inline bool wants_all(int flags) {
-    return HAFT_IO_UNLIKELY((flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL);
+    return HAFTI_IO_UNLIKELY((flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL);
 }
 
 ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
@@ -762,7 +762,7 @@ ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
         struct msghdr message = {.msg_iov = &(struct iovec){buffer, size}, .msg_iovlen = 1};
         return receive_all(socket, &message, flags, done, 0);
     }
-    return HAFT_IO_LIKELY(done != -ECANCELED) ? done : haft_io_cancelled();
+    return HAFTI_IO_LIKELY(done != -ECANCELED) ? done : haft_io_unwind_cancelled();
 }
 
 ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags) {
@@ -775,8 +775,8 @@ static const int64_t QUEUE_PAUSE = HAFT_IO_MILLISECOND, LONGEST_PAUSE = 16 * HAF
 #define UNTIL_QUEUED(type, operation)                                                              \
     for (int64_t pause = QUEUE_PAUSE;; pause += pause < LONGEST_PAUSE ? pause : 0) {               \
         type done = operation;                                                                     \
-        if (HAFT_IO_LIKELY(done != QUEUE_FULL))                                                    \
-            return HAFT_IO_LIKELY(done != -ECANCELED) ? done : (type)haft_io_cancelled();          \
+        if (HAFTI_IO_LIKELY(done != QUEUE_FULL))                                                   \
+            return HAFTI_IO_LIKELY(done != -ECANCELED) ? done : (type)haft_io_unwind_cancelled();  \
         int code = haft_io_sleep(pause);                                                           \
         if (code != 0)                                                                             \
             return code;                                                                           \
@@ -791,12 +791,12 @@ ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags) {
     return haft_io_send_to(socket, buffer, size, flags, NULL, 0);
 }
 
-ssize_t haft_io_read_parts(int descriptor, const struct iovec *parts, size_t count) {
-    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read_parts, descriptor, parts, count));
+ssize_t haft_io_readv(int descriptor, const struct iovec *parts, size_t count) {
+    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_readv, descriptor, parts, count));
 }
 
-ssize_t haft_io_write_parts(int descriptor, const struct iovec *parts, size_t count) {
-    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_write_parts, descriptor, parts, count));
+ssize_t haft_io_writev(int descriptor, const struct iovec *parts, size_t count) {
+    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_writev, descriptor, parts, count));
 }
 
 ssize_t haft_io_receive_message(int socket, struct msghdr *message, int flags) {
@@ -804,7 +804,7 @@ ssize_t haft_io_receive_message(int socket, struct msghdr *message, int flags) {
     ssize_t done = HAFT_PERFORM(haft_io_receive_message, socket, flags, message);
     if (wants_all(flags) && done > 0)
         return receive_all(socket, message, flags, done, control_size);
-    return HAFT_IO_LIKELY(done != -ECANCELED) ? done : haft_io_cancelled();
+    return HAFTI_IO_LIKELY(done != -ECANCELED) ? done : haft_io_unwind_cancelled();
 }
 
 ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags) {
@@ -814,12 +814,12 @@ ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags
 int haft_io_accept(int listener) {
     for (;;) {
         int connection = HAFT_PERFORM(haft_io_accept, listener);
-        if (HAFT_IO_UNLIKELY(haft_io_lacks_descriptor(connection))) {
-            int code = haft_io_sleep(HAFT_IO_DESCRIPTOR_PAUSE);
+        if (HAFTI_IO_UNLIKELY(hafti_io_lacks_descriptor(connection))) {
+            int code = haft_io_sleep(HAFTI_IO_DESCRIPTOR_PAUSE);
             if (code != 0)
                 return code;
         } else if (connection != -ECONNABORTED) {
-            return connection != -ECANCELED ? connection : haft_io_cancelled();
+            return connection != -ECANCELED ? connection : haft_io_unwind_cancelled();
         }
     }
 }

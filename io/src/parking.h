@@ -5,77 +5,78 @@
  *   bits 0 to 55: the thread of this index sleeps, or is about to      bits 56 to 63: how many search
  *
  * No wake-up is lost: when a task can be taken and no thread searches, one is woken.
- * - Who offers a task puts it into a queue, then calls haft_io_parking_wake. That does nothing if a thread
+ * - Who offers a task puts it into a queue, then calls hafti_io_parking_wake. That does nothing if a thread
  *   searches, since every searching thread, before it sleeps, says so and then looks into all queues once more;
  *   and one that finds a task, and was the last, looks again whether there is more, and wakes another.
  * - A thread that is woken searches from then on: the waker has counted it.
  *
- * HAFT_IO_STEP as in queue.h.
+ * HAFTI_IO_STEP as in queue.h.
  */
-#ifndef HAFT_IO_PARKING_H
-#define HAFT_IO_PARKING_H
+#ifndef HAFTI_IO_PARKING_H
+#define HAFTI_IO_PARKING_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifndef HAFT_IO_STEP
-#    define HAFT_IO_STEP(object) ((void)0)
+#ifndef HAFTI_IO_STEP
+#    define HAFTI_IO_STEP(object) ((void)0)
 #endif
 
-enum { HAFT_IO_MOST_THREADS = 56 };
-typedef uint64_t haft_io_parking_t;
+enum { HAFTI_IO_MOST_THREADS = 56 };
+typedef uint64_t hafti_io_parking_t;
 
-#define HAFT_IO_SEARCHER (UINT64_C(1) << HAFT_IO_MOST_THREADS)
+#define HAFTI_IO_SEARCHER (UINT64_C(1) << HAFTI_IO_MOST_THREADS)
 
-static inline uint64_t haft_io_parking_look(const haft_io_parking_t *parking) {
-    HAFT_IO_STEP(*parking);
+static inline uint64_t hafti_io_parking_look(const hafti_io_parking_t *parking) {
+    HAFTI_IO_STEP(*parking);
     return __atomic_load_n(parking, __ATOMIC_SEQ_CST);
 }
-static inline bool haft_io_parking_swap(haft_io_parking_t *parking, uint64_t *seen,
-                                        uint64_t wanted) {
-    HAFT_IO_STEP(*parking);
+static inline bool hafti_io_parking_swap(hafti_io_parking_t *parking, uint64_t *seen,
+                                         uint64_t wanted) {
+    HAFTI_IO_STEP(*parking);
     return __atomic_compare_exchange_n(parking, seen, wanted, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_SEQ_CST);
 }
 
 /* After something was offered: the index of the thread to be woken, which searches now; -1: none. */
-static inline int haft_io_parking_wake(haft_io_parking_t *parking) {
-    uint64_t seen = haft_io_parking_look(parking);
+static inline int hafti_io_parking_wake(hafti_io_parking_t *parking) {
+    uint64_t seen = hafti_io_parking_look(parking);
     for (;;) {
-        uint64_t asleep = seen & (HAFT_IO_SEARCHER - 1);
-        if (seen >= HAFT_IO_SEARCHER || asleep == 0)
+        uint64_t asleep = seen & (HAFTI_IO_SEARCHER - 1);
+        if (seen >= HAFTI_IO_SEARCHER || asleep == 0)
             return -1;
-        if (haft_io_parking_swap(parking, &seen, (seen & (seen - 1)) + HAFT_IO_SEARCHER))
+        if (hafti_io_parking_swap(parking, &seen, (seen & (seen - 1)) + HAFTI_IO_SEARCHER))
             return __builtin_ctzll(asleep);
     }
 }
 
-static inline void haft_io_parking_search(haft_io_parking_t *parking) {
-    HAFT_IO_STEP(*parking);
-    __atomic_fetch_add(parking, HAFT_IO_SEARCHER, __ATOMIC_SEQ_CST);
+static inline void hafti_io_parking_search(hafti_io_parking_t *parking) {
+    HAFTI_IO_STEP(*parking);
+    __atomic_fetch_add(parking, HAFTI_IO_SEARCHER, __ATOMIC_SEQ_CST);
 }
 
 /* It has found work. True: nobody searches now. So the caller looks whether there is more, and then wakes. */
-static inline bool haft_io_parking_found(haft_io_parking_t *parking) {
-    HAFT_IO_STEP(*parking);
-    uint64_t before = __atomic_fetch_sub(parking, HAFT_IO_SEARCHER, __ATOMIC_SEQ_CST);
-    return before < 2 * HAFT_IO_SEARCHER;
+static inline bool hafti_io_parking_found(hafti_io_parking_t *parking) {
+    HAFTI_IO_STEP(*parking);
+    uint64_t before = __atomic_fetch_sub(parking, HAFTI_IO_SEARCHER, __ATOMIC_SEQ_CST);
+    return before < 2 * HAFTI_IO_SEARCHER;
 }
 
 /* It has searched in vain. The caller looks into all queues once more before it sleeps. */
-static inline void haft_io_parking_sleep(haft_io_parking_t *parking, unsigned index) {
-    uint64_t seen = haft_io_parking_look(parking);
-    while (!haft_io_parking_swap(parking, &seen, (seen - HAFT_IO_SEARCHER) | UINT64_C(1) << index))
+static inline void hafti_io_parking_sleep(hafti_io_parking_t *parking, unsigned index) {
+    uint64_t seen = hafti_io_parking_look(parking);
+    while (
+        !hafti_io_parking_swap(parking, &seen, (seen - HAFTI_IO_SEARCHER) | UINT64_C(1) << index))
         continue;
 }
 
 /* It does not sleep any more. True: it was woken to search, and is counted. */
-static inline bool haft_io_parking_rise(haft_io_parking_t *parking, unsigned index) {
-    uint64_t seen = haft_io_parking_look(parking);
+static inline bool hafti_io_parking_rise(hafti_io_parking_t *parking, unsigned index) {
+    uint64_t seen = hafti_io_parking_look(parking);
     do {
         if ((seen >> index & 1) == 0)
             return true;
-    } while (!haft_io_parking_swap(parking, &seen, seen & ~(UINT64_C(1) << index)));
+    } while (!hafti_io_parking_swap(parking, &seen, seen & ~(UINT64_C(1) << index)));
     return false;
 }
 

@@ -62,7 +62,7 @@ static int poll_both(struct pollfd first, struct pollfd second, unsigned turn) {
     struct pollfd entries[] = {first, second};
     int ready = HAFT_PERFORM(haft_io_poll, entries, 2, HAFT_IO_FOREVER, turn);
     if (ready < 0)
-        return ready != -ECANCELED ? ready : haft_io_cancelled();
+        return ready != -ECANCELED ? ready : haft_io_unwind_cancelled();
     return ((entries[0].revents | entries[1].revents) & POLLNVAL) != 0 ? -EBADF : 0;
 }
 
@@ -90,8 +90,8 @@ static __attribute__((noinline)) void move_now(void *argument) {
     off_t position = m->offset != NULL ? *m->offset : 0,
           *offset = m->offset != NULL ? &position : NULL;
     m->done = m->splices
-                  ? HAFT_IO_RESULT(splice(m->from, NULL, m->to, NULL, m->size, SPLICE_F_NONBLOCK))
-                  : HAFT_IO_RESULT(sendfile(m->to, m->from, offset, m->size));
+                  ? HAFTI_IO_RESULT(splice(m->from, NULL, m->to, NULL, m->size, SPLICE_F_NONBLOCK))
+                  : HAFTI_IO_RESULT(sendfile(m->to, m->from, offset, m->size));
     if (m->done >= 0 && m->offset != NULL)
         *m->offset = position;
 }
@@ -100,22 +100,22 @@ static bool may_wait(const move_t *m) {
     if (m->size == 0)
         return false;
     if (m->splices)
-        return (haft_io_blocks(m->from) && !haft_io_is_pipe(m->from)) ||
-               (haft_io_blocks(m->to) && !haft_io_is_pipe(m->to));
-    return haft_io_blocks(m->to) || (haft_io_blocks(m->from) && !haft_io_is_file(m->from));
+        return (hafti_io_blocks(m->from) && !hafti_io_is_pipe(m->from)) ||
+               (hafti_io_blocks(m->to) && !hafti_io_is_pipe(m->to));
+    return hafti_io_blocks(m->to) || (hafti_io_blocks(m->from) && !hafti_io_is_file(m->from));
 }
 
 /* Both descriptors, for what is moved; or, unless that has been tried, for whatever else is told of them. */
 static bool are_ready(const move_t *m, bool tried) {
     struct pollfd entries[] = {{m->from, POLLIN, 0}, {m->to, POLLOUT, 0}};
-    return haft_io_poll_blocking(entries, 2, 0) == 2 &&
+    return hafti_io_poll_blocking(entries, 2, 0) == 2 &&
            (!tried || ((entries[0].revents & POLLIN) != 0 && (entries[1].revents & POLLOUT) != 0));
 }
 
 /* What does not block, and has nothing, as sendfile(2) says of it. */
 static bool gives_nothing(int file) {
-    return !haft_io_blocks(file) &&
-           haft_io_poll_blocking(&(struct pollfd){file, POLLIN, 0}, 1, 0) == 0;
+    return !hafti_io_blocks(file) &&
+           hafti_io_poll_blocking(&(struct pollfd){file, POLLIN, 0}, 1, 0) == 0;
 }
 
 /* The first try is made in any case: what the system refuses it refuses at once. */
@@ -125,7 +125,7 @@ static ssize_t move(move_t *m) {
         if (!in_pool)
             move_now(m);
         bool tries = in_pool && (first || are_ready(m, tried));
-        int code = tries ? haft_io_call_for_a_moment(move_now, m) : 0;
+        int code = tries ? hafti_io_call_for_a_moment(move_now, m) : 0;
         if (code != 0)
             return code;
         if ((tries || !in_pool) && m->done != -EAGAIN && m->done != -EINTR)
@@ -143,9 +143,9 @@ static ssize_t move(move_t *m) {
 
 /* Where the file's own position is to be had and set. */
 static int64_t seek(int file, int64_t by) {
-    if (haft_io_is_simulated(file))
-        return haft_io_files_seek(file, by);
-    return HAFT_IO_RESULT(lseek(file, by, SEEK_CUR));
+    if (hafti_io_is_simulated(file))
+        return hafti_io_files_seek(file, by);
+    return HAFTI_IO_RESULT(lseek(file, by, SEEK_CUR));
 }
 
 /* Of what is simulated a part is copied: so much at once, as the system may do less than was asked. */
@@ -154,7 +154,7 @@ static ssize_t copy_part(int socket, int file, int64_t *offset, size_t size) {
     int64_t position = offset != NULL ? *offset : seek(file, 0);
     if (position < 0)
         return (ssize_t)position;
-    ssize_t done = haft_io_read_at(file, part, size < sizeof part ? size : sizeof part, position);
+    ssize_t done = haft_io_pread(file, part, size < sizeof part ? size : sizeof part, position);
     if (done > 0)
         done = haft_io_write(socket, part, (size_t)done);
     if (done > 0 && offset != NULL)
@@ -165,21 +165,21 @@ static ssize_t copy_part(int socket, int file, int64_t *offset, size_t size) {
 }
 
 ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
-    if (haft_io_is_simulated(socket) || haft_io_is_simulated(file))
+    if (hafti_io_is_simulated(socket) || hafti_io_is_simulated(file))
         return copy_part(socket, file, offset, size);
-    HAFT_IO_USING haft_io_use_t use = {.descriptor = socket}, use_of_file = {.descriptor = file};
-    int code = haft_io_use(&use);
+    HAFTI_IO_USING hafti_io_use_t use = {.descriptor = socket}, use_of_file = {.descriptor = file};
+    int code = hafti_io_use(&use);
     if (code == 0)
-        code = haft_io_use(&use_of_file);
+        code = hafti_io_use(&use_of_file);
     return code == 0 ? move(&(move_t){.from = file, .to = socket, .offset = offset, .size = size})
                      : code;
 }
 
 /* What haft_io_read_lent has been given beforehand would come after what the kernel still has. */
 static int nothing_has_arrived(int descriptor) {
-    const haft_io_task_t *task = haft_io_this_task();
-    const haft_io_descriptor_t *known =
-        task != NULL ? haft_io_descriptor(task->worker->crew->descriptors, descriptor, false)
+    const haft_io_task_t *task = hafti_io_this_task();
+    const hafti_io_descriptor_t *known =
+        task != NULL ? hafti_io_descriptor(task->worker->crew->descriptors, descriptor, false)
                      : NULL;
     if (known == NULL || known->arrivals == NULL)
         return 0;
@@ -189,10 +189,10 @@ static int nothing_has_arrived(int descriptor) {
 }
 
 ssize_t haft_io_splice(int from, int to, size_t size) {
-    HAFT_IO_USING haft_io_use_t use = {.descriptor = from}, use_of_other = {.descriptor = to};
-    int code = haft_io_use(&use);
+    HAFTI_IO_USING hafti_io_use_t use = {.descriptor = from}, use_of_other = {.descriptor = to};
+    int code = hafti_io_use(&use);
     if (code == 0)
-        code = haft_io_use(&use_of_other);
+        code = hafti_io_use(&use_of_other);
     if (code == 0)
         code = nothing_has_arrived(from);
     return code == 0 ? move(&(move_t){.from = from, .to = to, .splices = true, .size = size})

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 
 typedef struct call {
-    haft_io_link_t link;  /* in the queue, until it is taken */
-    haft_io_cell_t *cell; /* NULL: it was left */
+    hafti_io_link_t link;  /* in the queue, until it is taken */
+    hafti_io_cell_t *cell; /* NULL: it was left */
     void (*function)(void *);
     void *argument;
     void (*left)(void *); /* or NULL: it may not be left */
@@ -24,15 +24,15 @@ typedef struct call {
 
 enum { DEFAULT_THREADS = 64 };
 
-typedef struct haft_io_pool {
+typedef struct hafti_io_pool {
     pthread_mutex_t lock;
     pthread_cond_t work;
-    haft_io_link_t queue;
+    hafti_io_link_t queue;
     int queued, idle, count, most;
     int left; /* of `count`: those that are in calls that were left */
     bool ends;
     pthread_t *threads;
-} haft_io_pool_t;
+} hafti_io_pool_t;
 
 static void end_left(call_t *call) {
     call->left(call->argument);
@@ -40,25 +40,25 @@ static void end_left(call_t *call) {
 }
 
 static void *serve(void *argument) {
-    haft_io_pool_t *pool = argument;
+    hafti_io_pool_t *pool = argument;
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        while (haft_io_ring_empty(&pool->queue) && !pool->ends) {
+        while (hafti_io_ring_empty(&pool->queue) && !pool->ends) {
             pool->idle++;
             pthread_cond_wait(&pool->work, &pool->lock);
             pool->idle--;
         }
-        if (haft_io_ring_empty(&pool->queue))
+        if (hafti_io_ring_empty(&pool->queue))
             break;
-        call_t *call = HAFT_IO_OWNER(pool->queue.next, call_t, link);
-        haft_io_unlink(&call->link);
+        call_t *call = HAFTI_IO_OWNER(pool->queue.next, call_t, link);
+        hafti_io_unlink(&call->link);
         pool->queued--;
         pthread_mutex_unlock(&pool->lock);
         call->function(call->argument);
         pthread_mutex_lock(&pool->lock);
         if (call->cell != NULL) {
             call->done = true;
-            haft_io_cell_win(call->cell, HAFT_IO_WOKEN);
+            hafti_io_cell_win(call->cell, HAFTI_IO_WOKEN);
         } else {
             pthread_mutex_unlock(&pool->lock);
             end_left(call);
@@ -70,8 +70,8 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-static haft_io_pool_t *pool_new(int threads) {
-    haft_io_pool_t *pool = calloc(1, sizeof *pool);
+static hafti_io_pool_t *pool_new(int threads) {
+    hafti_io_pool_t *pool = calloc(1, sizeof *pool);
     if (pool == NULL)
         return NULL;
     pool->most = threads > 0 ? threads : DEFAULT_THREADS;
@@ -82,39 +82,39 @@ static haft_io_pool_t *pool_new(int threads) {
     }
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
-    haft_io_ring(&pool->queue);
+    hafti_io_ring(&pool->queue);
     return pool;
 }
 
-static haft_io_pool_t *pool_of(haft_io_crew_t *crew) {
-    haft_io_pool_t *pool = __atomic_load_n(&crew->pool, __ATOMIC_ACQUIRE);
+static hafti_io_pool_t *pool_of(hafti_io_crew_t *crew) {
+    hafti_io_pool_t *pool = __atomic_load_n(&crew->pool, __ATOMIC_ACQUIRE);
     if (pool != NULL)
         return pool;
-    haft_io_guard(&crew->lock);
+    hafti_io_guard(&crew->lock);
     pool = crew->pool;
     if (pool == NULL) {
         pool = pool_new(crew->blocking_threads);
         __atomic_store_n(&crew->pool, pool, __ATOMIC_RELEASE);
     }
-    haft_io_unguard(&crew->lock);
+    hafti_io_unguard(&crew->lock);
     return pool;
 }
 
 /* Under the lock. */
-static void add_thread(haft_io_pool_t *pool) {
+static void add_thread(hafti_io_pool_t *pool) {
     if (pool->count - pool->left < pool->most && pool->count / 2 < pool->most &&
-        haft_io_start_thread(&pool->threads[pool->count], serve, pool) == 0)
+        hafti_io_start_thread(&pool->threads[pool->count], serve, pool) == 0)
         pool->count++;
 }
 
 /* False: there is no thread to serve it, and none can be had. */
-static bool submit(haft_io_pool_t *pool, call_t *call) {
+static bool submit(hafti_io_pool_t *pool, call_t *call) {
     pthread_mutex_lock(&pool->lock);
     if (pool->queued >= pool->idle)
         add_thread(pool);
     bool served = pool->count != 0;
     if (served) {
-        haft_io_append(&pool->queue, &call->link);
+        hafti_io_append(&pool->queue, &call->link);
         pool->queued++;
     }
     pthread_mutex_unlock(&pool->lock);
@@ -125,11 +125,11 @@ static bool submit(haft_io_pool_t *pool, call_t *call) {
 
 /* BEGUN: `cell` is won when it has been called, and wakes the task, which must wait for that. LEFT: it is the thread's. */
 enum withdrawn { WITHDRAWN, BEGUN, LEFT, DONE };
-static enum withdrawn withdraw(haft_io_pool_t *pool, call_t *call, haft_io_cell_t *cell) {
+static enum withdrawn withdraw(hafti_io_pool_t *pool, call_t *call, hafti_io_cell_t *cell) {
     enum withdrawn how = DONE;
     pthread_mutex_lock(&pool->lock);
-    if (haft_io_linked(&call->link)) {
-        haft_io_unlink(&call->link);
+    if (hafti_io_linked(&call->link)) {
+        hafti_io_unlink(&call->link);
         pool->queued--;
         how = WITHDRAWN;
     } else if (!call->done && call->left == NULL) {
@@ -147,27 +147,28 @@ static enum withdrawn withdraw(haft_io_pool_t *pool, call_t *call, haft_io_cell_
 }
 
 /* How it was withdrawn: DONE if it was not. */
-static enum withdrawn wait_for(haft_io_pool_t *pool, call_t *call, haft_io_task_t *task,
-                               enum haft_io_wait_kind kind) {
-    if (haft_io_cell_wait(call->cell, kind, HAFT_IO_FOREVER, "blocking work") != HAFT_IO_CANCELLED)
+static enum withdrawn wait_for(hafti_io_pool_t *pool, call_t *call, haft_io_task_t *task,
+                               enum hafti_io_wait_kind kind) {
+    if (hafti_io_cell_wait(call->cell, kind, HAFT_IO_FOREVER, "blocking work") !=
+        HAFTI_IO_CANCELLED)
         return DONE;
-    haft_io_cell_t last = {HAFT_IO_WAITING, task};
+    hafti_io_cell_t last = {HAFTI_IO_WAITING, task};
     enum withdrawn how = withdraw(pool, call, &last);
     if (how != BEGUN)
         return how;
-    haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "blocking work");
+    hafti_io_cell_wait(&last, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER, "blocking work");
     return DONE;
 }
 
-int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *argument,
-                      void (*left)(void *), enum haft_io_wait_kind kind) {
-    haft_io_pool_t *pool = pool_of(runner->worker->crew);
-    haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
+int hafti_io_pool_call(hafti_io_runner_t *runner, void (*function)(void *), void *argument,
+                       void (*left)(void *), enum hafti_io_wait_kind kind) {
+    hafti_io_pool_t *pool = pool_of(runner->worker->crew);
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
     call_t in_frame, *call = left == NULL ? &in_frame : malloc(sizeof *call);
     int code = -ENOMEM;
     if (pool != NULL && call != NULL) {
         *call = (call_t){.cell = &cell, .function = function, .argument = argument, .left = left};
-        bool cancelled = kind == HAFT_IO_CANCELLABLE && haft_io_is_withdrawn(runner);
+        bool cancelled = kind == HAFTI_IO_CANCELLABLE && hafti_io_is_withdrawn(runner);
         code = cancelled ? -ECANCELED : submit(pool, call) ? 0 : -EAGAIN;
     }
     enum withdrawn how = code == 0 ? wait_for(pool, call, runner->task, kind) : WITHDRAWN;
@@ -182,8 +183,8 @@ int haft_io_pool_call(haft_io_runner_t *runner, void (*function)(void *), void *
     return code;
 }
 
-void haft_io_pool_stop(haft_io_crew_t *crew) {
-    haft_io_pool_t *pool = crew->pool;
+void hafti_io_pool_stop(hafti_io_crew_t *crew) {
+    hafti_io_pool_t *pool = crew->pool;
     if (pool == NULL)
         return;
     pthread_mutex_lock(&pool->lock);

@@ -19,24 +19,24 @@ static void close_own(const int *descriptor) {
 
 /* Then what is waited for is asked now and then. */
 static bool has_no_descriptor(int descriptor) {
-    return haft_io_lacks_descriptor(descriptor) || haft_io_is_missing(descriptor);
+    return hafti_io_lacks_descriptor(descriptor) || hafti_io_is_missing(descriptor);
 }
 
-__attribute__((noinline)) int haft_io_open_signals(const sigset_t *signals) {
-    return HAFT_IO_RESULT(signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC));
+__attribute__((noinline)) int hafti_io_open_signals(const sigset_t *signals) {
+    return HAFTI_IO_RESULT(signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC));
 }
 
 /* -EAGAIN: none has come. */
 static __attribute__((noinline)) int take_signal(const sigset_t *signals) {
-    return HAFT_IO_RESULT(sigtimedwait(signals, NULL, &(struct timespec){0, 0}));
+    return HAFTI_IO_RESULT(sigtimedwait(signals, NULL, &(struct timespec){0, 0}));
 }
 
-int haft_io_wait_signal(const sigset_t *signals) {
+int haft_io_signal_wait(const sigset_t *signals) {
     __attribute__((cleanup(close_own))) int descriptor;
-    while (has_no_descriptor(descriptor = haft_io_open_signals(signals))) {
+    while (has_no_descriptor(descriptor = hafti_io_open_signals(signals))) {
         int code = take_signal(signals);
         if (code == -EAGAIN || code == -EINTR)
-            code = haft_io_sleep(HAFT_IO_DESCRIPTOR_PAUSE);
+            code = haft_io_sleep(HAFTI_IO_DESCRIPTOR_PAUSE);
         if (code != 0)
             return code;
     }
@@ -103,8 +103,8 @@ static void call_start(void *argument) {
 
 /* A stream of a low number is moved out of the way of those that are put there. */
 static int prepare_stream(int stream) {
-    if (haft_io_is_simulated(stream))
-        stream = haft_io_become_real(stream);
+    if (hafti_io_is_simulated(stream))
+        stream = hafti_io_become_real(stream);
     if (stream < 0)
         return stream;
     int flags = fcntl(stream, F_GETFL);
@@ -122,7 +122,7 @@ static void close_copies(start_t *start) {
             close(start->streams[i]);
 }
 
-pid_t haft_io_start_process_with(const haft_io_process_options_t *options,
+pid_t haft_io_process_start_with(const haft_io_process_options_t *options,
                                  const char *const arguments[]) {
     static const haft_io_process_options_t defaults;
     if (arguments == NULL || arguments[0] == NULL)
@@ -143,33 +143,33 @@ pid_t haft_io_start_process_with(const haft_io_process_options_t *options,
     return start.code == 0 ? start.process : -start.code;
 }
 
-pid_t haft_io_start_process(const char *const arguments[], const int streams[3]) {
-    return haft_io_start_process_with(&(haft_io_process_options_t){.streams = streams}, arguments);
+pid_t haft_io_process_start(const char *const arguments[], const int streams[3]) {
+    return haft_io_process_start_with(&(haft_io_process_options_t){.streams = streams}, arguments);
 }
 
 /* 0: it has not ended yet. */
 static __attribute__((noinline)) int take_status(pid_t process, int *status) {
     int code;
     do
-        code = HAFT_IO_RESULT(waitpid(process, status, WNOHANG));
+        code = HAFTI_IO_RESULT(waitpid(process, status, WNOHANG));
     while (code == -EINTR);
     return code;
 }
 
 static __attribute__((noinline)) int open_process(pid_t process) {
-    return HAFT_IO_RESULT((int)syscall(SYS_pidfd_open, process, 0));
+    return HAFTI_IO_RESULT((int)syscall(SYS_pidfd_open, process, 0));
 }
 
 /* 0: it may have ended, or a moment has passed. */
 static int wait_for_end(pid_t process) {
     __attribute__((cleanup(close_own))) int descriptor = open_process(process);
     if (has_no_descriptor(descriptor))
-        return haft_io_sleep(HAFT_IO_DESCRIPTOR_PAUSE);
-    int code = descriptor >= 0 ? haft_io_wait_for(descriptor, POLLIN) : descriptor;
+        return haft_io_sleep(HAFTI_IO_DESCRIPTOR_PAUSE);
+    int code = descriptor >= 0 ? haft_io_wait_ready(descriptor, POLLIN) : descriptor;
     return code >= 0 || code == -ESRCH ? 0 : code; /* another has taken its status */
 }
 
-int haft_io_wait_process(pid_t process, int *status) {
+int haft_io_process_wait(pid_t process, int *status) {
     if (process <= 0)
         return -EINVAL;
     int code;

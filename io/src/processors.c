@@ -78,7 +78,7 @@ static bool names_cpu(char *controllers) {
     return false;
 }
 
-unsigned haft_io_processors_of_groups(const char *groups, const char *root) {
+unsigned hafti_io_processors_of_groups(const char *groups, const char *root) {
     char text[4096], *rest;
     unsigned limit = UINT_MAX;
     if (!read_text(groups, text, sizeof text))
@@ -98,10 +98,10 @@ unsigned haft_io_processors_of_groups(const char *groups, const char *root) {
     return limit;
 }
 
-unsigned haft_io_processors(void) {
+unsigned hafti_io_processors(void) {
     cpu_set_t set; /* for the first thousand: on a larger machine, all that it has */
     long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set)
                                                              : sysconf(_SC_NPROCESSORS_ONLN);
     return least(count < 1 ? 1 : (unsigned)count,
-                 haft_io_processors_of_groups("/proc/self/cgroup", "/sys/fs/cgroup"));
+                 hafti_io_processors_of_groups("/proc/self/cgroup", "/sys/fs/cgroup"));
 }

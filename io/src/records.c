@@ -15,17 +15,17 @@
 
 enum { SMALLEST = 8 << 10, HUGE = 2 << 20, MANY = 4 * HUGE };
 
-struct haft_io_block {
-    __attribute__((aligned(HAFT_IO_LINE))) haft_io_block_t *next;
+struct hafti_io_block {
+    __attribute__((aligned(HAFTI_IO_LINE))) hafti_io_block_t *next;
 };
 
-static HAFT_IO_COLD bool add_block(haft_io_worker_t *worker, haft_io_records_t *records) {
+static HAFTI_IO_COLD bool add_block(hafti_io_worker_t *worker, hafti_io_records_t *records) {
     size_t size = SMALLEST;
     while (size < HUGE && 2 * size <= records->all)
         size *= 2;
-    haft_io_block_t *block = aligned_alloc(size == HUGE ? HUGE : HAFT_IO_LINE, size);
+    hafti_io_block_t *block = aligned_alloc(size == HUGE ? HUGE : HAFTI_IO_LINE, size);
     if (block == NULL)
-        block = aligned_alloc(HAFT_IO_LINE, size = SMALLEST);
+        block = aligned_alloc(HAFTI_IO_LINE, size = SMALLEST);
     if (block == NULL)
         return false;
     if (records->all >= MANY && size == HUGE)
@@ -38,8 +38,8 @@ static HAFT_IO_COLD bool add_block(haft_io_worker_t *worker, haft_io_records_t *
     return true;
 }
 
-void *haft_io_new_record(haft_io_worker_t *worker, haft_io_records_t *records, size_t size) {
-    if (HAFT_IO_UNLIKELY(records->left < size) && !add_block(worker, records))
+void *hafti_io_new_record(hafti_io_worker_t *worker, hafti_io_records_t *records, size_t size) {
+    if (HAFTI_IO_UNLIKELY(records->left < size) && !add_block(worker, records))
         return NULL;
     void *record = records->fresh;
     records->fresh += size;
@@ -47,9 +47,9 @@ void *haft_io_new_record(haft_io_worker_t *worker, haft_io_records_t *records, s
     return record;
 }
 
-void haft_io_free_records(haft_io_worker_t *worker) {
+void hafti_io_free_records(hafti_io_worker_t *worker) {
     while (worker->blocks != NULL) {
-        haft_io_block_t *block = worker->blocks;
+        hafti_io_block_t *block = worker->blocks;
         worker->blocks = block->next;
         free(block);
     }

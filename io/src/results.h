@@ -3,8 +3,8 @@
  * What calls of the system say, as values: errno stays what it was; and which
  * descriptors make a call wait. libhaft-posix, which knows nothing else of this folder, includes it, too.
  */
-#ifndef HAFT_IO_RESULTS_H
-#define HAFT_IO_RESULTS_H
+#ifndef HAFTI_IO_RESULTS_H
+#define HAFTI_IO_RESULTS_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 /* The result of a call that sets errno, or the negative error number. Not in a function that waits: compilers keep
    the address of errno, which is another thread's after a wait of a task that moves. */
-#define HAFT_IO_RESULT(call)                                                                       \
+#define HAFTI_IO_RESULT(call)                                                                      \
     __extension__({                                                                                \
         int saved_ = errno;                                                                        \
         __auto_type result_ = (call);                                                              \
@@ -29,41 +29,41 @@
  * An optional system call is not to be had: the kernel does not know it, or not what it is asked for, or a filter
  * refuses what it does not know itself. What else is done then says so itself where the error was the call's answer.
  */
-static inline bool haft_io_is_missing(int code) {
+static inline bool hafti_io_is_missing(int code) {
     return code == -ENOSYS || code == -EPERM || code == -EINVAL;
 }
 
 /* The process, or the system, has no descriptor left. Nothing tells when it has one again. */
-static inline bool haft_io_lacks_descriptor(int code) {
+static inline bool hafti_io_lacks_descriptor(int code) {
     return code == -EMFILE || code == -ENFILE;
 }
 /* After that it is asked again, or, where there is no descriptor that would tell of it, what is waited for. */
-#define HAFT_IO_DESCRIPTOR_PAUSE (10 * HAFT_IO_MILLISECOND)
+#define HAFTI_IO_DESCRIPTOR_PAUSE (10 * HAFT_IO_MILLISECOND)
 
 /* A number that getsockopt(2) tells of the socket, or a negative error number. */
-static __attribute__((noinline, unused)) int haft_io_socket_option(int socket, int option) {
+static __attribute__((noinline, unused)) int hafti_io_socket_option(int socket, int option) {
     int value = 0;
     socklen_t size = sizeof value;
-    int code = HAFT_IO_RESULT(getsockopt(socket, SOL_SOCKET, option, &value, &size));
+    int code = HAFTI_IO_RESULT(getsockopt(socket, SOL_SOCKET, option, &value, &size));
     return code == 0 ? value : code;
 }
 
-static inline bool haft_io_listens(int socket) {
-    return haft_io_socket_option(socket, SO_ACCEPTCONN) > 0;
+static inline bool hafti_io_listens(int socket) {
+    return hafti_io_socket_option(socket, SO_ACCEPTCONN) > 0;
 }
 
-static inline bool haft_io_blocks(int descriptor) {
+static inline bool hafti_io_blocks(int descriptor) {
     int flags = fcntl(descriptor, F_GETFL);
     return flags >= 0 && (flags & O_NONBLOCK) == 0;
 }
 
 /* What poll(2) always calls ready, and which waits for the disk all the same, whatever its mode. */
-static __attribute__((noinline, unused)) bool haft_io_is_file(int descriptor) {
+static __attribute__((noinline, unused)) bool hafti_io_is_file(int descriptor) {
     struct stat status;
     return fstat(descriptor, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
 }
 
-static __attribute__((noinline, unused)) bool haft_io_is_pipe(int descriptor) {
+static __attribute__((noinline, unused)) bool hafti_io_is_pipe(int descriptor) {
     struct stat status;
     return fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode);
 }

@@ -5,12 +5,12 @@
  * another task's; of a jump it remembers where it went after the jumps before. (gcc leaves the jump to a routine
  * of this name, but not in the large code model. Where returns are checked against a shadow stack, they stay.)
  */
-#ifndef HAFT_IO_RETURNS_H
-#define HAFT_IO_RETURNS_H
+#ifndef HAFTI_IO_RETURNS_H
+#define HAFTI_IO_RETURNS_H
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
     !defined(__code_model_large__) && !(defined(__CET__) && (__CET__ & 2) != 0)
-#    define HAFT_IO_RETURNS_BY_JUMP __attribute__((function_return("thunk-extern")))
+#    define HAFTI_IO_RETURNS_BY_JUMP __attribute__((function_return("thunk-extern")))
 __asm__(".ifndef __x86_return_thunk\n"
         ".pushsection .text\n"
         ".type __x86_return_thunk, @function\n"
@@ -25,7 +25,7 @@ __asm__(".ifndef __x86_return_thunk\n"
         ".popsection\n"
         ".endif");
 #else
-#    define HAFT_IO_RETURNS_BY_JUMP
+#    define HAFTI_IO_RETURNS_BY_JUMP
 #endif
 
 #endif

@@ -24,8 +24,8 @@ enum { DENSE_SIZE = HAFT_UNWINDING_MINIMUM };
 
 /* ---- Workers ---- */
 
-static haft_io_worker_t *worker_new(haft_io_crew_t *crew, unsigned index, bool shared) {
-    haft_io_worker_t *worker = aligned_alloc(_Alignof(haft_io_worker_t), sizeof *worker);
+static hafti_io_worker_t *worker_new(hafti_io_crew_t *crew, unsigned index, bool shared) {
+    hafti_io_worker_t *worker = aligned_alloc(_Alignof(hafti_io_worker_t), sizeof *worker);
     if (worker == NULL)
         return NULL;
     memset(worker, 0, sizeof *worker);
@@ -37,47 +37,47 @@ static haft_io_worker_t *worker_new(haft_io_crew_t *crew, unsigned index, bool s
     worker->unsearched_next = 256;
     worker->dives_to = -1;
     worker->epoll = worker->waker = -1;
-    worker->unlooked = HAFT_IO_TASKS_BETWEEN_POLLS;
+    worker->unlooked = HAFTI_IO_TASKS_BETWEEN_POLLS;
     worker->times_polls = crew->times_polls;
-    haft_io_ring(&worker->ready);
-    haft_io_ring(&worker->polled);
+    hafti_io_ring(&worker->ready);
+    hafti_io_ring(&worker->polled);
     worker->woken = &worker->ready;
     return worker;
 }
 
 /* When no thread runs its tasks any more. */
-static void stop_backend(haft_io_worker_t *worker) {
+static void stop_backend(hafti_io_worker_t *worker) {
     unsigned turns = 0;
     while (__atomic_load_n(&worker->posting, __ATOMIC_ACQUIRE) != 0)
-        haft_io_relax(&turns);
+        hafti_io_relax(&turns);
     worker->backend->stop(worker);
 }
 
-static void worker_free(haft_io_worker_t *worker) {
-    haft_io_free_records(worker);
-    haft_io_free_lent(worker);
+static void worker_free(hafti_io_worker_t *worker) {
+    hafti_io_free_records(worker);
+    hafti_io_free_lent(worker);
     free(worker);
 }
 
-static int start_backend(haft_io_worker_t *worker, const haft_io_backend_t *backend) {
+static int start_backend(hafti_io_worker_t *worker, const hafti_io_backend_t *backend) {
     worker->backend = backend;
-    haft_io_set_clock(worker);
-    haft_io_timers_start(&worker->timers, worker->clock);
+    hafti_io_set_clock(worker);
+    hafti_io_timers_start(&worker->timers, worker->clock);
     return backend->start(worker);
 }
 
-static int choose_backend(haft_io_worker_t *worker, const char *name) {
+static int choose_backend(hafti_io_worker_t *worker, const char *name) {
     if (worker->simulated != NULL)
         return start_backend(worker, &haft_io_simulation);
     if (name == NULL)
         name = getenv("HAFT_IO_BACKEND");
     if (name != NULL && name[0] == '\0')
         name = NULL;
-    static const haft_io_backend_t *const backends[] = {
+    static const hafti_io_backend_t *const backends[] = {
 #ifdef HAFT_IO_URING
-        &haft_io_uring,
+        &hafti_io_uring,
 #endif
-        &haft_io_epoll};
+        &hafti_io_epoll};
     int code = -EINVAL;
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
         if (name != NULL && strcmp(name, backends[i]->name) != 0)
@@ -89,50 +89,50 @@ static int choose_backend(haft_io_worker_t *worker, const char *name) {
     return code;
 }
 
-static void work(haft_io_worker_t *worker) {
-    haft_io_set_worker(worker);
-    haft_io_watchdog_admit(worker->crew);
-    haft_io_loop(worker);
-    haft_io_set_worker(NULL);
-    haft_io_free_runners(worker);
+static void work(hafti_io_worker_t *worker) {
+    hafti_io_set_worker(worker);
+    hafti_io_watchdog_admit(worker->crew);
+    hafti_io_loop(worker);
+    hafti_io_set_worker(NULL);
+    hafti_io_free_runners(worker);
 }
 
 /* ---- Threads ---- */
 
 typedef struct thread {
     pthread_t id;
-    haft_io_worker_t *worker;
-    const haft_io_backend_t *backend;
+    hafti_io_worker_t *worker;
+    const hafti_io_backend_t *backend;
     haft_io_promise_t started; /* with its code */
 } thread_t;
 
 static void *serve(void *argument) {
     thread_t *thread = argument;
-    haft_io_worker_t *worker = thread->worker;
+    hafti_io_worker_t *worker = thread->worker;
     int code = start_backend(worker, thread->backend);
-    if (code != 0 && thread->backend != &haft_io_epoll) /* as for too little locked memory */
-        code = start_backend(worker, &haft_io_epoll);
+    if (code != 0 && thread->backend != &hafti_io_epoll) /* as for too little locked memory */
+        code = start_backend(worker, &hafti_io_epoll);
     worker->thread = pthread_self();
-    haft_io_keep(&thread->started, (void *)(intptr_t)code);
+    haft_io_promise_set(&thread->started, (void *)(intptr_t)code);
     if (code == 0)
         work(worker);
     return NULL;
 }
 
 /* False: the system gives no more. */
-static bool add_worker(haft_io_crew_t *crew, thread_t *thread) {
+static bool add_worker(hafti_io_crew_t *crew, thread_t *thread) {
     unsigned index = crew->count;
-    haft_io_worker_t *worker = worker_new(crew, index, true);
+    hafti_io_worker_t *worker = worker_new(crew, index, true);
     if (worker == NULL)
         return false;
     *thread = (thread_t){.worker = worker, .backend = crew->workers[0]->backend};
     crew->workers[index] = worker;
-    if (haft_io_start_thread(&thread->id, serve, thread) != 0) {
+    if (hafti_io_start_thread(&thread->id, serve, thread) != 0) {
         worker_free(worker);
         return false;
     }
     void *code = NULL;
-    haft_io_await(&thread->started, &code);
+    haft_io_promise_wait(&thread->started, &code);
     if (code != NULL) {
         pthread_join(thread->id, NULL);
         worker_free(worker);
@@ -142,64 +142,64 @@ static bool add_worker(haft_io_crew_t *crew, thread_t *thread) {
     return true;
 }
 
-static unsigned count_threads(const haft_io_options_t *options, bool is_simulated) {
+static unsigned count_threads(const haft_io_run_options_t *options, bool is_simulated) {
     if (options == NULL || is_simulated)
         return 1;
     if (options->threads < 0)
         return 1;
-    unsigned count = options->threads != 0 ? (unsigned)options->threads : haft_io_processors();
-    return count < HAFT_IO_MOST_THREADS ? count : HAFT_IO_MOST_THREADS;
+    unsigned count = options->threads != 0 ? (unsigned)options->threads : hafti_io_processors();
+    return count < HAFTI_IO_MOST_THREADS ? count : HAFTI_IO_MOST_THREADS;
 }
 
 /* ---- Running ---- */
 
-static int run_tasks(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *), void *argument,
-                     const haft_io_options_t *options) {
-    haft_io_worker_t *first = crew->workers[0];
-    thread_t others[HAFT_IO_MOST_THREADS];
-    haft_io_task_t *task = haft_io_task_new(first, &crew->root, main, argument);
+static int run_tasks(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void *), void *argument,
+                     const haft_io_run_options_t *options) {
+    hafti_io_worker_t *first = crew->workers[0];
+    thread_t others[HAFTI_IO_MOST_THREADS];
+    haft_io_task_t *task = hafti_io_task_new(first, &crew->root, main, argument);
     if (task == NULL)
         return -ENOMEM;
     if (options != NULL && options->watchdog > 0 &&
-        !haft_io_watchdog_start(crew, options->watchdog))
+        !hafti_io_watchdog_start(crew, options->watchdog))
         return -EAGAIN;
     while (crew->count < threads && add_worker(crew, &others[crew->count]))
         continue;
     crew->main = task;
     if (first->shared && !task->moves) /* It ends on this thread, as its scope wants it. */
-        haft_io_enqueue(first, task);
+        hafti_io_enqueue(first, task);
     else
-        haft_io_enqueue_new(first, task);
+        hafti_io_enqueue_new(first, task);
     sigset_t mask;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     work(first);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     if (crew->watchdog != NULL)
-        haft_io_watchdog_stop(crew); /* It interrupts threads that are there. */
+        hafti_io_watchdog_stop(crew); /* It interrupts threads that are there. */
     for (unsigned i = 1; i < crew->count; i++)
         pthread_join(others[i].id, NULL);
     for (unsigned i = 0; i < crew->count; i++)
-        HAFT_IO_CHECK(ended, crew->workers[i]);
-    haft_io_scope_finish(&crew->root);
+        HAFTI_IO_CHECK(ended, crew->workers[i]);
+    hafti_io_scope_finish(&crew->root);
     return crew->root.code;
 }
 
 /* The same, listening for the signal at which to dump them. */
-static int run_observed(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *),
-                        void *argument, const haft_io_options_t *options) {
+static int run_observed(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void *),
+                        void *argument, const haft_io_run_options_t *options) {
     int code = 0;
     if (options != NULL && options->dump_signal != 0)
-        code = haft_io_dump_on_signal(crew, options->dump_signal);
+        code = hafti_io_dump_on_signal(crew, options->dump_signal);
     if (code == 0)
         code = run_tasks(crew, threads, main, argument, options);
     if (crew->dump_signal != 0)
-        haft_io_dump_no_more(crew);
+        hafti_io_dump_no_more(crew);
     return code;
 }
 
-static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *), void *argument,
-                    const haft_io_options_t *options, haft_io_simulated_t *simulated) {
-    haft_io_worker_t *first = worker_new(crew, 0, threads > 1);
+static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void *), void *argument,
+                    const haft_io_run_options_t *options, hafti_io_simulated_t *simulated) {
+    hafti_io_worker_t *first = worker_new(crew, 0, threads > 1);
     if (first == NULL)
         return -ENOMEM;
     crew->workers[0] = first;
@@ -209,17 +209,17 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
     if (simulated != NULL)
         first->unlooked = 0;
     if (simulated != NULL && simulated->switches_one_in != 0)
-        first->turn_begins = HAFT_IO_TURN;
+        first->turn_begins = HAFTI_IO_TURN;
     haft_io_scope_options_t options_of_root = {.name = "main",
                                                .moves = options != NULL && options->moves};
-    haft_io_scope_start(&crew->root, first, NULL, &options_of_root, options_of_root.moves);
+    hafti_io_scope_start(&crew->root, first, NULL, &options_of_root, options_of_root.moves);
     int code = choose_backend(first, options != NULL ? options->backend : NULL);
     if (code == 0) {
         if (simulated == NULL)
-            haft_io_run_begins(crew);
+            hafti_io_run_begins(crew);
         code = run_observed(crew, threads, main, argument, options);
-        haft_io_pool_stop(crew);
-        haft_io_run_ends(crew);
+        hafti_io_pool_stop(crew);
+        hafti_io_run_ends(crew);
         for (unsigned i = 0; i < crew->count; i++)
             stop_backend(crew->workers[i]);
     }
@@ -230,12 +230,12 @@ static int run_crew(haft_io_crew_t *crew, unsigned threads, void *(*main)(void *
 }
 
 static void in_child_of_fork(void) {
-    haft_io_worker_t *worker = haft_io_worker();
-    haft_io_become_programs_thread();
-    haft_io_forget_runs();
-    haft_io_forget_dumps();
+    hafti_io_worker_t *worker = hafti_io_worker();
+    hafti_io_become_programs_thread();
+    hafti_io_forget_runs();
+    hafti_io_forget_dumps();
     if (worker != NULL)
-        haft_io_become_child(worker->crew);
+        hafti_io_become_child(worker->crew);
 }
 
 /* From the beginning: a process that has no run yet may close by haft_io_close. */
@@ -243,20 +243,24 @@ __attribute__((constructor)) static void watch_forks(void) {
     pthread_atfork(NULL, NULL, in_child_of_fork);
 }
 
-int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options) {
-    return haft_io_run_with(main, argument, options, NULL);
+int haft_io_run(void *(*main)(void *), void *argument) {
+    return haft_io_run_with(NULL, main, argument);
 }
 
-int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_options_t *options,
-                     haft_io_simulated_t *simulated) {
-    if (haft_io_worker() != NULL)
+int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *), void *argument) {
+    return hafti_io_run_with(main, argument, options, NULL);
+}
+
+int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_options_t *options,
+                      hafti_io_simulated_t *simulated) {
+    if (hafti_io_worker() != NULL)
         return -EBUSY;
     if (main == NULL)
-        haft_io_misuse("A run needs a function to begin with (NULL).");
-    haft_io_watch_terminate();
+        hafti_io_misuse("A run needs a function to begin with (NULL).");
+    hafti_io_watch_terminate();
     unsigned threads = count_threads(options, simulated != NULL);
-    haft_io_crew_t *crew = aligned_alloc(_Alignof(haft_io_crew_t), sizeof *crew);
-    haft_io_descriptors_t *descriptors = haft_io_descriptors_new(threads > 1);
+    hafti_io_crew_t *crew = aligned_alloc(_Alignof(hafti_io_crew_t), sizeof *crew);
+    hafti_io_descriptors_t *descriptors = hafti_io_descriptors_new(threads > 1);
     int code = -ENOMEM;
     if (crew != NULL && descriptors != NULL) {
         memset(crew, 0, sizeof *crew);
@@ -265,14 +269,14 @@ int haft_io_run_with(void *(*main)(void *), void *argument, const haft_io_option
             crew->stacks = (haft_fiber_options_t){.stack_size = DENSE_SIZE, .dense = true};
         else
             crew->stacks.stack_size = options != NULL ? options->stack_size : 0;
-        crew->stacks.name = "a task, see haft_io_options_t.stack_size";
+        crew->stacks.name = "a task, see haft_io_run_options_t.stack_size";
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
         crew->times_polls = options != NULL && options->times_polls;
         code = run_crew(crew, threads, main, argument, options, simulated);
         free(crew->overflow);
     }
     if (descriptors != NULL)
-        haft_io_descriptors_free(descriptors);
+        hafti_io_descriptors_free(descriptors);
     free(crew);
     return code;
 }

@@ -9,7 +9,7 @@
  */
 #include "internal.h"
 
-enum wanted { TO_READ = HAFT_IO_ARMS, TO_WRITE };
+enum wanted { TO_READ = HAFTI_IO_ARMS, TO_WRITE };
 
 static bool is_free_for(const haft_io_rwlock_t *lock, enum wanted wanted) {
     return !lock->writer && (wanted == TO_READ || lock->readers == 0);
@@ -24,12 +24,12 @@ static void take(haft_io_rwlock_t *lock, enum wanted wanted) {
 
 static void let_in(haft_io_rwlock_t *lock) {
     while (lock->waiting.first != NULL) {
-        haft_io_place_t *first = lock->waiting.first;
+        hafti_io_place_t *first = lock->waiting.first;
         enum wanted wanted = (enum wanted)first->outcome;
         if (!is_free_for(lock, wanted))
             return;
-        haft_io_leave_place(first);
-        if (haft_io_cell_win(first->cell, first->outcome))
+        hafti_io_leave_place(first);
+        if (hafti_io_cell_win(first->cell, first->outcome))
             take(lock, wanted);
     }
 }
@@ -42,86 +42,86 @@ static bool try_to_take(haft_io_rwlock_t *lock, enum wanted wanted) {
 }
 
 static int lock_until(haft_io_rwlock_t *lock, enum wanted wanted, int64_t deadline) {
-    if (HAFT_IO_UNLIKELY(!haft_io_has_its_turn(HAFT_IO_CANCELLABLE)))
-        return haft_io_cancelled();
-    haft_io_guard(&lock->lock);
-    if (HAFT_IO_LIKELY(try_to_take(lock, wanted))) {
-        haft_io_unguard(&lock->lock);
+    if (HAFTI_IO_UNLIKELY(!hafti_io_has_its_turn(HAFTI_IO_CANCELLABLE)))
+        return haft_io_unwind_cancelled();
+    hafti_io_guard(&lock->lock);
+    if (HAFTI_IO_LIKELY(try_to_take(lock, wanted))) {
+        hafti_io_unguard(&lock->lock);
         return 0;
     }
-    haft_io_cell_t cell = haft_io_cell_to_wait(&lock->lock);
-    haft_io_place_t place = {.cell = &cell, .outcome = wanted};
-    haft_io_take_place(&lock->waiting, &place);
-    haft_io_unguard(&lock->lock);
-    uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline,
-                                         wanted == TO_READ ? "a lock to read" : "a lock to write");
-    if (HAFT_IO_LIKELY(outcome == (uint32_t)wanted))
+    hafti_io_cell_t cell = hafti_io_cell_to_wait(&lock->lock);
+    hafti_io_place_t place = {.cell = &cell, .outcome = wanted};
+    hafti_io_take_place(&lock->waiting, &place);
+    hafti_io_unguard(&lock->lock);
+    uint32_t outcome = hafti_io_cell_wait(&cell, HAFTI_IO_CANCELLABLE, deadline,
+                                          wanted == TO_READ ? "a lock to read" : "a lock to write");
+    if (HAFTI_IO_LIKELY(outcome == (uint32_t)wanted))
         return 0;
-    haft_io_guard(&lock->lock);
-    haft_io_leave_place(&place);
+    hafti_io_guard(&lock->lock);
+    hafti_io_leave_place(&place);
     let_in(lock);
-    haft_io_unguard(&lock->lock);
-    return outcome == HAFT_IO_CANCELLED ? haft_io_cancelled() : -ETIMEDOUT;
+    hafti_io_unguard(&lock->lock);
+    return outcome == HAFTI_IO_CANCELLED ? haft_io_unwind_cancelled() : -ETIMEDOUT;
 }
 
 static bool try_lock(haft_io_rwlock_t *lock, enum wanted wanted) {
-    haft_io_has_its_turn(HAFT_IO_TO_THE_END);
-    haft_io_guard(&lock->lock);
+    hafti_io_has_its_turn(HAFTI_IO_TO_THE_END);
+    hafti_io_guard(&lock->lock);
     bool taken = try_to_take(lock, wanted);
-    haft_io_unguard(&lock->lock);
+    hafti_io_unguard(&lock->lock);
     return taken;
 }
 
-int haft_io_read_lock_until(haft_io_rwlock_t *lock, int64_t deadline) {
+int haft_io_rwlock_read_lock_until(haft_io_rwlock_t *lock, int64_t deadline) {
     return lock_until(lock, TO_READ, deadline);
 }
 
-int haft_io_read_lock(haft_io_rwlock_t *lock) {
+int haft_io_rwlock_read_lock(haft_io_rwlock_t *lock) {
     return lock_until(lock, TO_READ, HAFT_IO_FOREVER);
 }
 
-bool haft_io_try_read_lock(haft_io_rwlock_t *lock) {
+bool haft_io_rwlock_try_read_lock(haft_io_rwlock_t *lock) {
     return try_lock(lock, TO_READ);
 }
 
-int haft_io_write_lock_until(haft_io_rwlock_t *lock, int64_t deadline) {
+int haft_io_rwlock_write_lock_until(haft_io_rwlock_t *lock, int64_t deadline) {
     return lock_until(lock, TO_WRITE, deadline);
 }
 
-int haft_io_write_lock(haft_io_rwlock_t *lock) {
+int haft_io_rwlock_write_lock(haft_io_rwlock_t *lock) {
     return lock_until(lock, TO_WRITE, HAFT_IO_FOREVER);
 }
 
-bool haft_io_try_write_lock(haft_io_rwlock_t *lock) {
+bool haft_io_rwlock_try_write_lock(haft_io_rwlock_t *lock) {
     return try_lock(lock, TO_WRITE);
 }
 
 void haft_io_rwlock_unlock(haft_io_rwlock_t *lock) {
-    haft_io_guard(&lock->lock);
+    hafti_io_guard(&lock->lock);
     bool held = lock->writer || lock->readers != 0;
     if (lock->writer)
         lock->writer = false;
     else if (held)
         lock->readers--;
     let_in(lock);
-    haft_io_unguard(&lock->lock);
-    if (HAFT_IO_UNLIKELY(!held))
-        haft_io_misuse("A lock for readers and writers that is not locked was unlocked.");
+    hafti_io_unguard(&lock->lock);
+    if (HAFTI_IO_UNLIKELY(!held))
+        hafti_io_misuse("A lock for readers and writers that is not locked was unlocked.");
 }
 
 /* ---- Once ---- */
 
 static void unlock_scoped(haft_io_mutex_t **mutex) {
-    haft_io_unlock(*mutex);
+    haft_io_mutex_unlock(*mutex);
 }
 
-int haft_io_call_once_until(haft_io_once_t *once, void (*function)(void *), void *argument,
+int haft_io_once_call_until(haft_io_once_t *once, void (*function)(void *), void *argument,
                             int64_t deadline) {
-    if (HAFT_IO_UNLIKELY(!haft_io_has_its_turn(HAFT_IO_CANCELLABLE)))
-        return haft_io_cancelled();
-    if (HAFT_IO_LIKELY(__atomic_load_n(&once->done, __ATOMIC_ACQUIRE)))
+    if (HAFTI_IO_UNLIKELY(!hafti_io_has_its_turn(HAFTI_IO_CANCELLABLE)))
+        return haft_io_unwind_cancelled();
+    if (HAFTI_IO_LIKELY(__atomic_load_n(&once->done, __ATOMIC_ACQUIRE)))
         return 0;
-    int code = haft_io_lock_until(&once->mutex, deadline);
+    int code = haft_io_mutex_lock_until(&once->mutex, deadline);
     if (code != 0)
         return code;
     __attribute__((cleanup(unlock_scoped), unused)) haft_io_mutex_t *locked = &once->mutex;
@@ -132,55 +132,55 @@ int haft_io_call_once_until(haft_io_once_t *once, void (*function)(void *), void
     return 0;
 }
 
-int haft_io_call_once(haft_io_once_t *once, void (*function)(void *), void *argument) {
-    return haft_io_call_once_until(once, function, argument, HAFT_IO_FOREVER);
+int haft_io_once_call(haft_io_once_t *once, void (*function)(void *), void *argument) {
+    return haft_io_once_call_until(once, function, argument, HAFT_IO_FOREVER);
 }
 
 /* ---- Barriers ---- */
 
 /* Those who have given up, but have not come to leave yet, have not arrived. */
 static void forget_who_gave_up(haft_io_barrier_t *barrier) {
-    haft_io_place_t *next;
-    for (haft_io_place_t *place = barrier->waiting.first; place != NULL; place = next) {
+    hafti_io_place_t *next;
+    for (hafti_io_place_t *place = barrier->waiting.first; place != NULL; place = next) {
         next = place->next;
-        if (__atomic_load_n(&place->cell->word, __ATOMIC_RELAXED) == HAFT_IO_WAITING)
+        if (__atomic_load_n(&place->cell->word, __ATOMIC_RELAXED) == HAFTI_IO_WAITING)
             continue;
-        haft_io_leave_place(place);
+        hafti_io_leave_place(place);
         barrier->arrived--;
     }
 }
 
-int haft_io_arrive_until(haft_io_barrier_t *barrier, int64_t deadline) {
-    if (HAFT_IO_UNLIKELY(!haft_io_has_its_turn(HAFT_IO_CANCELLABLE)))
-        return haft_io_cancelled();
-    haft_io_guard(&barrier->lock);
+int haft_io_barrier_wait_until(haft_io_barrier_t *barrier, int64_t deadline) {
+    if (HAFTI_IO_UNLIKELY(!hafti_io_has_its_turn(HAFTI_IO_CANCELLABLE)))
+        return haft_io_unwind_cancelled();
+    hafti_io_guard(&barrier->lock);
     if (barrier->arrived + 1 >= barrier->needed)
         forget_who_gave_up(barrier); /* one by one: not at each arrival */
     if (barrier->arrived + 1 >= barrier->needed) {
         barrier->arrived = 0;
-        haft_io_place_t *all = haft_io_claim_all(&barrier->waiting);
-        haft_io_unguard(&barrier->lock);
-        haft_io_let_all_go(all);
+        hafti_io_place_t *all = hafti_io_claim_all(&barrier->waiting);
+        hafti_io_unguard(&barrier->lock);
+        hafti_io_let_all_go(all);
         return 1;
     }
-    haft_io_cell_t cell = haft_io_cell_to_wait(&barrier->lock);
-    haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
+    hafti_io_cell_t cell = hafti_io_cell_to_wait(&barrier->lock);
+    hafti_io_place_t place = {.cell = &cell, .outcome = HAFTI_IO_WOKEN};
     barrier->arrived++;
-    haft_io_take_place(&barrier->waiting, &place);
-    haft_io_unguard(&barrier->lock);
+    hafti_io_take_place(&barrier->waiting, &place);
+    hafti_io_unguard(&barrier->lock);
     uint32_t outcome =
-        haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline, "the others at a barrier");
-    if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN))
+        hafti_io_cell_wait(&cell, HAFTI_IO_CANCELLABLE, deadline, "the others at a barrier");
+    if (HAFTI_IO_LIKELY(outcome == HAFTI_IO_WOKEN))
         return 0;
-    haft_io_guard(&barrier->lock);
+    hafti_io_guard(&barrier->lock);
     if (place.list != NULL) {
-        haft_io_leave_place(&place);
+        hafti_io_leave_place(&place);
         barrier->arrived--;
     }
-    haft_io_unguard(&barrier->lock);
-    return outcome == HAFT_IO_CANCELLED ? haft_io_cancelled() : -ETIMEDOUT;
+    hafti_io_unguard(&barrier->lock);
+    return outcome == HAFTI_IO_CANCELLED ? haft_io_unwind_cancelled() : -ETIMEDOUT;
 }
 
-int haft_io_arrive(haft_io_barrier_t *barrier) {
-    return haft_io_arrive_until(barrier, HAFT_IO_FOREVER);
+int haft_io_barrier_wait(haft_io_barrier_t *barrier) {
+    return haft_io_barrier_wait_until(barrier, HAFT_IO_FOREVER);
 }

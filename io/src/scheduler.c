@@ -11,12 +11,12 @@
  *   loop -- haft_resume --> runner's fiber: haft_handle(operations)
  *                              task's function
  *                                 a scope's body, on a fiber inside; and so on
- *        <-- haft_io_park ----  whoever waits, however deep; haft_io_yield: who could go on
- *        <-- haft_io_unwind --  a task that was cancelled or has failed: its fiber is finished, and begins anew
+ *        <-- hafti_io_park ----  whoever waits, however deep; haft_io_yield: who could go on
+ *        <-- hafti_io_unwind --  a task that was cancelled or has failed: its fiber is finished, and begins anew
  *        <-- return ----------  a runner that is not needed any more
  *
  * Who lets a task go on. Its states are in internal.h, those of its cell in cell.c. Who has won the cell calls
- * haft_io_ready, once for each wait:
+ * hafti_io_ready, once for each wait:
  *
  *   on              | for a task that is             | what becomes of it
  *   its worker's    | PARKED                         | READY, the last of `ready`; of `polled` while the loop polls,
@@ -70,56 +70,56 @@ enum {
     MOST_IDLE_RUNNERS = 64
 };
 
-__thread haft_io_worker_t *haft_io_this_worker;
+__thread hafti_io_worker_t *hafti_io_this_worker;
 
 #if !defined(__x86_64__)
-__attribute__((noinline)) haft_io_worker_t *haft_io_worker(void) {
+__attribute__((noinline)) hafti_io_worker_t *hafti_io_worker(void) {
     __asm__ volatile("" : : : "memory");
-    return haft_io_this_worker;
+    return hafti_io_this_worker;
 }
 #endif
 
-void haft_io_set_worker(haft_io_worker_t *worker) {
-    haft_io_this_worker = worker;
+void hafti_io_set_worker(hafti_io_worker_t *worker) {
+    hafti_io_this_worker = worker;
     if (worker != NULL)
         worker->error = &errno;
 }
 
 bool haft_io_runs_here(void) {
-    const haft_io_worker_t *worker = haft_io_worker();
+    const hafti_io_worker_t *worker = hafti_io_worker();
     return worker != NULL && !worker->forked;
 }
 
 /* ---- The ready queue ---- */
 
-void haft_io_enqueue(haft_io_worker_t *worker, haft_io_task_t *task) {
-    haft_io_append(&worker->ready, &task->queued);
+void hafti_io_enqueue(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    hafti_io_append(&worker->ready, &task->queued);
 }
 
 /* Tasks that the last poll has woken go on by turns with the others: what was begun is ended, and its stack is
    free, before ever more is begun. */
-static bool polled_turn(const haft_io_worker_t *worker) {
-    return worker->resumed % 2 == 0 && !haft_io_ring_empty(&worker->polled);
+static bool polled_turn(const hafti_io_worker_t *worker) {
+    return worker->resumed % 2 == 0 && !hafti_io_ring_empty(&worker->polled);
 }
 
 static inline __attribute__((always_inline)) void bring(const void *memory, int first, int end) {
 #pragma GCC unroll 16
     for (int line = first; line < end; line++)
-        __builtin_prefetch((const void *)((uintptr_t)memory + (uintptr_t)(line * HAFT_IO_LINE)));
+        __builtin_prefetch((const void *)((uintptr_t)memory + (uintptr_t)(line * HAFTI_IO_LINE)));
 }
 
 /* Often many were woken at once, each long after it has used its memory. What a task needs is brought into the
    processor's caches while some before it run. */
-static void foresee(haft_io_worker_t *worker) {
+static void foresee(hafti_io_worker_t *worker) {
     enum { AHEAD = 3 }; /* tasks, with that which is to run */
     /* Lines: below a task's cell, for the frames of what it does next; above it, for its frames; below its fiber's
        header, for the scope of its operations; of the header. */
     enum { BELOW = 3, ABOVE = 8, SCOPE = 7, SCOPE_END = 3, HEADER = 4 };
-    const haft_io_link_t *link = worker->polled.next;
+    const hafti_io_link_t *link = worker->polled.next;
     for (unsigned i = 0; i < worker->foreseen && link != &worker->polled; i++)
         link = link->next;
     for (; worker->foreseen < AHEAD && link != &worker->polled; link = link->next) {
-        const haft_io_task_t *task = HAFT_IO_OWNER(link, haft_io_task_t, queued);
+        const haft_io_task_t *task = HAFTI_IO_OWNER(link, haft_io_task_t, queued);
         bring(task->runner->fiber, 0, HEADER);
         bring(task->runner->fiber, -SCOPE, -SCOPE_END);
         /* Who cancels may have it at this moment (cell.c). */
@@ -128,33 +128,33 @@ static void foresee(haft_io_worker_t *worker) {
         worker->foreseen++;
     }
     if (link != &worker->polled)
-        __builtin_prefetch(HAFT_IO_OWNER(link, haft_io_task_t, queued)->runner);
+        __builtin_prefetch(HAFTI_IO_OWNER(link, haft_io_task_t, queued)->runner);
 }
 
-static haft_io_task_t *first_ready(haft_io_worker_t *worker) {
-    return haft_io_ring_empty(&worker->ready)
+static haft_io_task_t *first_ready(hafti_io_worker_t *worker) {
+    return hafti_io_ring_empty(&worker->ready)
                ? NULL
-               : HAFT_IO_OWNER(worker->ready.next, haft_io_task_t, queued);
+               : HAFTI_IO_OWNER(worker->ready.next, haft_io_task_t, queued);
 }
 
-static haft_io_task_t *dequeue(haft_io_worker_t *worker) {
+static haft_io_task_t *dequeue(hafti_io_worker_t *worker) {
     haft_io_task_t *task = first_ready(worker);
     if (task != NULL)
-        haft_io_unlink(&task->queued);
+        hafti_io_unlink(&task->queued);
     return task;
 }
 
 /* So many tasks may start since those that are favoured went to the end of the queue like all others. */
-bool haft_io_may_favour(const haft_io_worker_t *worker) {
+bool hafti_io_may_favour(const hafti_io_worker_t *worker) {
     return worker->counters.tasks - worker->fair_at < MOST_FAVOURED;
 }
 
-void haft_io_favour(haft_io_task_t *task) {
-    haft_io_worker_t *worker = task->worker;
-    if (!haft_io_may_favour(worker))
+void hafti_io_favour(haft_io_task_t *task) {
+    hafti_io_worker_t *worker = task->worker;
+    if (!hafti_io_may_favour(worker))
         return;
-    haft_io_unlink(&task->queued);
-    haft_io_append(worker->ready.next, &task->queued);
+    hafti_io_unlink(&task->queued);
+    hafti_io_append(worker->ready.next, &task->queued);
     worker->favours = true;
 }
 
@@ -164,37 +164,37 @@ void haft_io_favour(haft_io_task_t *task) {
  *
  *   ..., older tasks, `task`, siblings    becomes    `task`, siblings, `waiter`, ..., older tasks
  */
-static void turn_queue(haft_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter) {
-    haft_io_link_t *head = &worker->ready;
-    haft_io_append(head, &waiter->queued);
-    haft_io_unlink(head);
-    haft_io_append(&task->queued, head);
+static void turn_queue(hafti_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter) {
+    hafti_io_link_t *head = &worker->ready;
+    hafti_io_append(head, &waiter->queued);
+    hafti_io_unlink(head);
+    hafti_io_append(&task->queued, head);
 }
 
 /* Depth before breadth: who waits for a new task lets it go first, and goes on when it has ended. So a tree
    of tasks needs stacks for a branch, not for a level. */
-void haft_io_favour_new(haft_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter) {
+void hafti_io_favour_new(hafti_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter) {
     if (worker->shared)
-        haft_io_dive_to(worker, task);
-    else if (!haft_io_may_favour(worker))
+        hafti_io_dive_to(worker, task);
+    else if (!hafti_io_may_favour(worker))
         worker->fair_at = worker->counters.tasks;
     else if (worker->simulated == NULL)
         turn_queue(worker, task, waiter);
 }
 
 /* Any of the ready tasks. */
-static HAFT_IO_COLD haft_io_task_t *dequeue_at_random(haft_io_worker_t *worker) {
+static HAFTI_IO_COLD haft_io_task_t *dequeue_at_random(hafti_io_worker_t *worker) {
     size_t count = 0;
-    for (haft_io_link_t *link = worker->ready.next; link != &worker->ready; link = link->next)
+    for (hafti_io_link_t *link = worker->ready.next; link != &worker->ready; link = link->next)
         count++;
     if (count == 0)
         return NULL;
-    for (size_t turns = haft_io_random(worker->simulated, count); turns != 0; turns--)
-        haft_io_enqueue(worker, dequeue(worker));
+    for (size_t turns = hafti_io_random(worker->simulated, count); turns != 0; turns--)
+        hafti_io_enqueue(worker, dequeue(worker));
     return dequeue(worker);
 }
 
-static inline bool is_to_look(const haft_io_worker_t *worker) {
+static inline bool is_to_look(const hafti_io_worker_t *worker) {
     return (int)(worker->resumed - worker->look_at) >= 0;
 }
 
@@ -202,24 +202,24 @@ static bool fits_any_runner(const haft_io_task_t *task) {
     return task->runner == NULL && task->stack == 0;
 }
 
-haft_io_task_t *haft_io_take_new(haft_io_worker_t *worker) {
+haft_io_task_t *hafti_io_take_new(hafti_io_worker_t *worker) {
     if (is_to_look(worker) || polled_turn(worker)) /* as always in a simulation */
         return NULL;
     haft_io_task_t *task = first_ready(worker);
-    if (HAFT_IO_LIKELY(task != NULL)) {
+    if (HAFTI_IO_LIKELY(task != NULL)) {
         if (!fits_any_runner(task))
             return NULL;
-        haft_io_unlink(&task->queued);
+        hafti_io_unlink(&task->queued);
     } else {
-        task = worker->shared ? haft_io_take_offered(worker) : NULL;
+        task = worker->shared ? hafti_io_take_offered(worker) : NULL;
         if (task == NULL)
             return NULL;
-        if (HAFT_IO_UNLIKELY(!fits_any_runner(task))) { /* for the loop */
-            haft_io_enqueue(worker, task);
+        if (HAFTI_IO_UNLIKELY(!fits_any_runner(task))) { /* for the loop */
+            hafti_io_enqueue(worker, task);
             return NULL;
         }
     }
-    HAFT_IO_COUNT(worker->resumed);
+    HAFTI_IO_COUNT(worker->resumed);
     return task;
 }
 
@@ -227,59 +227,60 @@ static bool has_yielded(const haft_io_task_t *task) {
     return task->runner != NULL && task->runner->yielded;
 }
 
-static HAFT_IO_HOT haft_io_task_t *dequeue_polled(haft_io_worker_t *worker) {
-    haft_io_task_t *task = HAFT_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
+static HAFTI_IO_HOT haft_io_task_t *dequeue_polled(hafti_io_worker_t *worker) {
+    haft_io_task_t *task = HAFTI_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
     foresee(worker);
     worker->foreseen--;
-    haft_io_unlink(&task->queued);
+    hafti_io_unlink(&task->queued);
     return task;
 }
 
 /* The task, the first of the others, or NULL, unless one that the last poll has woken goes before it. */
-static inline haft_io_task_t *or_polled(haft_io_worker_t *worker, haft_io_task_t *task) {
-    if (HAFT_IO_LIKELY(haft_io_ring_empty(&worker->polled)))
+static inline haft_io_task_t *or_polled(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    if (HAFTI_IO_LIKELY(hafti_io_ring_empty(&worker->polled)))
         return task;
     if (task != NULL && !has_yielded(task))
         return task;
     if (task != NULL) /* Who yields lets all others go first. */
-        haft_io_append(&worker->polled, &task->queued);
+        hafti_io_append(&worker->polled, &task->queued);
     return dequeue_polled(worker);
 }
 
-static HAFT_IO_HOT __attribute__((noinline)) haft_io_task_t *dequeue_any(haft_io_worker_t *worker) {
+static HAFTI_IO_HOT __attribute__((noinline)) haft_io_task_t *
+dequeue_any(hafti_io_worker_t *worker) {
     if (worker->simulated != NULL)
         return dequeue_at_random(worker);
     if (polled_turn(worker))
         return dequeue_polled(worker);
     haft_io_task_t *task = dequeue(worker);
-    while (task != NULL && haft_io_state(task) == HAFT_IO_PARKED) /* it kept a place in vain */
+    while (task != NULL && hafti_io_state(task) == HAFTI_IO_PARKED) /* it kept a place in vain */
         task = dequeue(worker);
     return or_polled(worker, task);
 }
 
 /* Of those that are this worker's: in one turn of four another, if there is one, than the last poll has woken. */
-static haft_io_task_t *dequeue_own(haft_io_worker_t *worker) {
+static haft_io_task_t *dequeue_own(hafti_io_worker_t *worker) {
     bool others_turn =
-        haft_io_ring_empty(&worker->polled) || worker->favours || worker->resumed % 4 == 0;
+        hafti_io_ring_empty(&worker->polled) || worker->favours || worker->resumed % 4 == 0;
     return or_polled(worker, others_turn ? dequeue(worker) : NULL);
 }
 
-static haft_io_task_t *dequeue_shared(haft_io_worker_t *worker) {
+static haft_io_task_t *dequeue_shared(hafti_io_worker_t *worker) {
     bool started_first = worker->favours || worker->resumed % 2 == 0;
     haft_io_task_t *task = started_first ? dequeue_own(worker) : NULL;
     worker->favours = false;
     if (task == NULL)
-        task = haft_io_take_offered(worker);
+        task = hafti_io_take_offered(worker);
     if (task == NULL)
         task = dequeue_own(worker);
     if (task == NULL)
-        task = haft_io_search(worker);
+        task = hafti_io_search(worker);
     return task;
 }
 
 /* ---- Tasks readied by other threads ---- */
 
-HAFT_IO_COLD void haft_io_post(haft_io_worker_t *worker, haft_io_task_t *task) {
+HAFTI_IO_COLD void hafti_io_post(hafti_io_worker_t *worker, haft_io_task_t *task) {
     /* The task may run to its end, and so may the run, before this is done with the worker. */
     __atomic_fetch_add(&worker->posting, 1, __ATOMIC_RELAXED);
     haft_io_task_t *first = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED);
@@ -287,13 +288,13 @@ HAFT_IO_COLD void haft_io_post(haft_io_worker_t *worker, haft_io_task_t *task) {
         task->next = first;
     } while (!__atomic_compare_exchange_n(&worker->inbox, &first, task, true, __ATOMIC_SEQ_CST,
                                           __ATOMIC_RELAXED));
-    haft_io_rouse(worker);
+    hafti_io_rouse(worker);
     __atomic_fetch_sub(&worker->posting, 1, __ATOMIC_RELEASE);
 }
 
 /* The worker says that it sleeps before it looks for the last time at what it is woken for: one of the two
    sees the other. */
-void haft_io_rouse(haft_io_worker_t *worker) {
+void hafti_io_rouse(hafti_io_worker_t *worker) {
     if (__atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_SEQ_CST) != 0) {
         __atomic_fetch_add(&worker->counters.wakes, 1, __ATOMIC_RELAXED);
         worker->backend->interrupt(worker);
@@ -301,23 +302,23 @@ void haft_io_rouse(haft_io_worker_t *worker) {
 }
 
 /* By its worker. */
-static void let_go_on(haft_io_worker_t *worker, haft_io_task_t *task) {
-    if (HAFT_IO_UNLIKELY(task->moves) && task->runner->stays == 0 &&
+static void let_go_on(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    if (HAFTI_IO_UNLIKELY(task->moves) && task->runner->stays == 0 &&
         task->runner != worker->running)
-        haft_io_offer_started(worker, task);
+        hafti_io_offer_started(worker, task);
     else
-        haft_io_let_go_on(worker, task);
+        hafti_io_let_go_on(worker, task);
 }
 
-void haft_io_ready_elsewhere(haft_io_task_t *task) {
-    haft_io_worker_t *worker = task->worker;
-    if (worker == haft_io_worker())
+void hafti_io_ready_elsewhere(haft_io_task_t *task) {
+    hafti_io_worker_t *worker = task->worker;
+    if (worker == hafti_io_worker())
         let_go_on(worker, task);
     else
-        haft_io_post(worker, task);
+        hafti_io_post(worker, task);
 }
 
-static void take_mail(haft_io_worker_t *worker) {
+static void take_mail(hafti_io_worker_t *worker) {
     if (__atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) == NULL)
         return;
     haft_io_task_t *task = __atomic_exchange_n(&worker->inbox, NULL, __ATOMIC_ACQUIRE);
@@ -331,7 +332,7 @@ static void take_mail(haft_io_worker_t *worker) {
     while (in_order != NULL) {
         haft_io_task_t *next = in_order->next;
         if (in_order->runner == NULL)
-            haft_io_enqueue(worker, in_order);
+            hafti_io_enqueue(worker, in_order);
         else
             let_go_on(worker, in_order);
         in_order = next;
@@ -340,7 +341,7 @@ static void take_mail(haft_io_worker_t *worker) {
 
 /* ---- Runners ---- */
 
-static void begin(haft_io_runner_t *runner, haft_io_task_t *task) {
+static void begin(hafti_io_runner_t *runner, haft_io_task_t *task) {
     task->runner = runner;
     task->worker = runner->worker;
     runner->scope = task->home;
@@ -353,48 +354,48 @@ static void begin(haft_io_runner_t *runner, haft_io_task_t *task) {
     runner->timer = NULL;
 }
 
-static inline __attribute__((always_inline)) void run_task(haft_io_runner_t *runner) {
+static inline __attribute__((always_inline)) void run_task(hafti_io_runner_t *runner) {
     haft_io_task_t *task = runner->task;
     begin(runner, task);
-    HAFT_IO_COUNT(runner->worker->counters.tasks);
-    haft_io_set_state(task, HAFT_IO_RUNNING);
+    HAFTI_IO_COUNT(runner->worker->counters.tasks);
+    hafti_io_set_state(task, HAFTI_IO_RUNNING);
     runner->worker->operations = runner->worker->turn_begins;
     task->result = task->function(task->argument);
-    haft_io_task_end(task, 0);
+    hafti_io_task_end(task, 0);
 }
 
 static void *run_tasks(void *argument) {
-    haft_io_runner_t *runner = argument;
+    hafti_io_runner_t *runner = argument;
     while (runner->task != NULL) {
         run_task(runner);
-        runner->task = haft_io_take_new(runner->worker);
+        runner->task = hafti_io_take_new(runner->worker);
         if (runner->task == NULL)
-            HAFT_PERFORM(haft_io_park);
+            HAFT_PERFORM(hafti_io_park);
     }
     return NULL;
 }
 static void *run_runner(void *argument) {
-    return haft_handle(haft_io_operations, argument, run_tasks, argument);
+    return haft_handle(hafti_io_operations, argument, run_tasks, argument);
 }
 
 static void *run_single_task(void *argument) {
-    haft_io_runner_t *runner = argument;
+    hafti_io_runner_t *runner = argument;
     run_task(runner);
     runner->task = NULL;
     return NULL;
 }
 static void *run_single_runner(void *argument) {
-    return haft_handle(haft_io_operations, argument, run_single_task, argument);
+    return haft_handle(hafti_io_operations, argument, run_single_task, argument);
 }
 
-static void runner_forget(haft_io_runner_t *runner) {
+static void runner_forget(hafti_io_runner_t *runner) {
     runner->next = runner->worker->free_runners;
     runner->worker->free_runners = runner;
 }
 
-static haft_io_runner_t *runner_new(haft_io_worker_t *worker, haft_io_task_t *task) {
-    haft_io_runner_t *runner = worker->idle;
-    if (runner != NULL && HAFT_IO_LIKELY(task->stack == 0)) {
+static hafti_io_runner_t *runner_new(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    hafti_io_runner_t *runner = worker->idle;
+    if (runner != NULL && HAFTI_IO_LIKELY(task->stack == 0)) {
         worker->idle = runner->next;
         worker->idle_count--;
         return runner;
@@ -402,31 +403,32 @@ static haft_io_runner_t *runner_new(haft_io_worker_t *worker, haft_io_task_t *ta
     runner = worker->free_runners;
     if (runner != NULL)
         worker->free_runners = runner->next;
-    else if ((runner = haft_io_new_record(worker, &worker->runners, sizeof *runner)) == NULL)
+    else if ((runner = hafti_io_new_record(worker, &worker->runners, sizeof *runner)) == NULL)
         return NULL;
-    *runner = (haft_io_runner_t){.worker = worker, .single = task->stack != 0};
-    runner->fiber = haft_io_fiber_of(task, runner->single ? run_single_runner : run_runner, runner);
+    *runner = (hafti_io_runner_t){.worker = worker, .single = task->stack != 0};
+    runner->fiber =
+        hafti_io_fiber_of(task, runner->single ? run_single_runner : run_runner, runner);
     if (runner->fiber != NULL)
         return runner;
     runner_forget(runner);
     return NULL;
 }
 
-static void runner_free(haft_io_runner_t *runner) {
+static void runner_free(hafti_io_runner_t *runner) {
     haft_fiber_drop(runner->fiber);
     runner_forget(runner);
 }
 
 /* What suspends a task. */
-#define FROM_TASKS HAFT_HANDLES(haft_io_park, haft_io_yield, haft_io_unwind)
+#define FROM_TASKS HAFT_HANDLES(hafti_io_park, haft_io_yield, hafti_io_unwind)
 
 /* An idle one finds no task, and returns. */
-static void runner_ends(haft_io_runner_t *runner) {
+static void runner_ends(hafti_io_runner_t *runner) {
     haft_resume(runner->fiber, HAFT_NO_REPLY, FROM_TASKS);
     runner_free(runner);
 }
 
-static void runner_rests(haft_io_worker_t *worker, haft_io_runner_t *runner) {
+static void runner_rests(hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
     if (worker->idle_count == MOST_IDLE_RUNNERS) {
         runner_ends(runner);
         return;
@@ -437,9 +439,9 @@ static void runner_rests(haft_io_worker_t *worker, haft_io_runner_t *runner) {
 }
 
 /* Its fiber has ended with it, and begins anew for the next task. */
-static void task_was_unwound(haft_io_worker_t *worker, haft_io_runner_t *runner,
-                             const haft_payload_haft_io_unwind *unwound) {
-    haft_io_task_end(runner->task, unwound->code);
+static void task_was_unwound(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
+                             const haft_payload_hafti_io_unwind *unwound) {
+    hafti_io_task_end(runner->task, unwound->code);
     if (worker->idle_count == MOST_IDLE_RUNNERS || runner->single) {
         runner_free(runner);
         return;
@@ -450,39 +452,39 @@ static void task_was_unwound(haft_io_worker_t *worker, haft_io_runner_t *runner,
 }
 
 /* No stack: the task fails before it has run. */
-static HAFT_IO_COLD void task_has_no_stack(haft_io_task_t *task) {
-    haft_io_scope_fail(task->home, -ENOMEM, "no stack for a task", task);
-    haft_io_task_end(task, -ENOMEM);
+static HAFTI_IO_COLD void task_has_no_stack(haft_io_task_t *task) {
+    hafti_io_scope_fail(task->home, -ENOMEM, "no stack for a task", task);
+    hafti_io_task_end(task, -ENOMEM);
 }
 
 /* What the watchdog finds. */
-static void set_running(haft_io_worker_t *worker, haft_io_runner_t *runner) {
+static void set_running(hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
     __atomic_store_n(&worker->running, runner, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static inline void has_parked(haft_io_worker_t *worker, haft_io_runner_t *runner) {
+static inline void has_parked(hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
     haft_io_task_t *task = runner->task;
-    if (HAFT_IO_UNLIKELY(task == NULL)) {
+    if (HAFTI_IO_UNLIKELY(task == NULL)) {
         runner_rests(worker, runner);
         return;
     }
     runner->saved_errno = *worker->error;
-    if (HAFT_IO_LIKELY(haft_io_state(task) == HAFT_IO_RUNNING)) { /* not READY */
-        HAFT_IO_CHECK(waiting, worker, task);
-        haft_io_set_state(task, HAFT_IO_PARKED);
+    if (HAFTI_IO_LIKELY(hafti_io_state(task) == HAFTI_IO_RUNNING)) { /* not READY */
+        HAFTI_IO_CHECK(waiting, worker, task);
+        hafti_io_set_state(task, HAFTI_IO_PARKED);
     }
 }
 
-static inline int reply_to_yield(const haft_io_runner_t *runner) {
-    return HAFT_IO_UNLIKELY(haft_io_is_withdrawn(runner)) ? -ECANCELED : 0;
+static inline int reply_to_yield(const hafti_io_runner_t *runner) {
+    return HAFTI_IO_UNLIKELY(hafti_io_is_withdrawn(runner)) ? -ECANCELED : 0;
 }
 
 /* Part of both loops: the processor foretells the returns of a frame less. */
-static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
+static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
                                                       haft_io_task_t *task, const bool shared) {
-    HAFT_IO_CHECK(next, worker, task);
-    haft_io_runner_t *runner = task->runner;
+    HAFTI_IO_CHECK(next, worker, task);
+    hafti_io_runner_t *runner = task->runner;
     if (runner == NULL) {
         task->worker = worker;
         runner = runner_new(worker, task);
@@ -494,11 +496,11 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
         runner->yielded = false;
         runner->saved_errno = *worker->error;
     }
-    haft_io_set_state(task, HAFT_IO_RUNNING);
+    hafti_io_set_state(task, HAFTI_IO_RUNNING);
     set_running(worker, runner);
     /* Who looks at stacks has seen that it runs, or is seen here: dump.c has the barrier between. */
-    if (shared && HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
-        haft_io_await_look(worker->crew);
+    if (shared && HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
+        hafti_io_await_look(worker->crew);
     worker->operations = worker->turn_begins;
     *worker->error = runner->saved_errno;
     haft_reply_t reply =
@@ -506,14 +508,14 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
     runner->yielded = false;
     haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
     for (;;) {
-        if (HAFT_IO_LIKELY(request.effect == HAFT_ID(haft_io_park))) {
+        if (HAFTI_IO_LIKELY(request.effect == HAFT_ID(hafti_io_park))) {
             set_running(worker, NULL);
             has_parked(worker, runner);
             return;
         }
-        if (HAFT_IO_UNLIKELY(request.effect != HAFT_ID(haft_io_yield)))
+        if (HAFTI_IO_UNLIKELY(request.effect != HAFT_ID(haft_io_yield)))
             break;
-        if (HAFT_IO_LIKELY(!worker->forked)) {
+        if (HAFTI_IO_LIKELY(!worker->forked)) {
             runner->yielded = true;
             runner->saved_errno = *worker->error;
             set_running(worker, NULL);
@@ -533,8 +535,8 @@ static inline __attribute__((always_inline)) void run(haft_io_worker_t *worker,
 
 /* ---- The loop ---- */
 
-int64_t haft_io_worker_now(const haft_io_worker_t *worker) {
-    return worker->simulated != NULL ? worker->simulated->now : haft_io_clock();
+int64_t hafti_io_worker_now(const hafti_io_worker_t *worker) {
+    return worker->simulated != NULL ? worker->simulated->now : hafti_io_clock();
 }
 
 /* To some milliseconds, if nothing waits for the back end or a time: that takes less, and tells since when somebody
@@ -546,13 +548,13 @@ static int64_t roughly_now(void) {
 }
 
 /* Whether a poll that comes late keeps anybody waiting. */
-static bool is_awaited(const haft_io_worker_t *worker) {
+static bool is_awaited(const hafti_io_worker_t *worker) {
     return worker->waiting != 0 || worker->timers.count != 0 || worker->shared;
 }
 
-HAFT_IO_HOT void haft_io_set_clock(haft_io_worker_t *worker) {
+HAFTI_IO_HOT void hafti_io_set_clock(hafti_io_worker_t *worker) {
     bool roughly = !is_awaited(worker) && !worker->times_polls && worker->simulated == NULL;
-    worker->clock = roughly ? roughly_now() : haft_io_worker_now(worker);
+    worker->clock = roughly ? roughly_now() : hafti_io_worker_now(worker);
 }
 
 /*
@@ -563,125 +565,126 @@ static const int64_t PERIOD = 50 * HAFT_IO_MICROSECOND;
 enum { UNLOOKED_AFTER_SLEEP = 8 };
 
 /* In `spent` so many tasks have gone on as since the last poll. */
-static bool has_passed(haft_io_worker_t *worker, int64_t spent) {
+static bool has_passed(hafti_io_worker_t *worker, int64_t spent) {
     unsigned resumed = worker->resumed - worker->polled_at;
     bool passed = spent >= PERIOD;
     unsigned most = passed ? (unsigned)(resumed * PERIOD / spent) : resumed * 2;
-    worker->unlooked = most < 1                             ? 1
-                       : most > HAFT_IO_TASKS_BETWEEN_POLLS ? HAFT_IO_TASKS_BETWEEN_POLLS
-                                                            : most;
+    worker->unlooked = most < 1                              ? 1
+                       : most > HAFTI_IO_TASKS_BETWEEN_POLLS ? HAFTI_IO_TASKS_BETWEEN_POLLS
+                                                             : most;
     worker->look_at = worker->polled_at + worker->unlooked;
     return passed;
 }
 
-static HAFT_IO_HOT __attribute__((noinline)) bool poll_is_due_by_time(haft_io_worker_t *worker) {
+static HAFTI_IO_HOT __attribute__((noinline)) bool poll_is_due_by_time(hafti_io_worker_t *worker) {
     if (worker->simulated != NULL)
         return false;
-    return has_passed(worker, is_awaited(worker) ? haft_io_clock() - worker->clock : 0);
+    return has_passed(worker, is_awaited(worker) ? hafti_io_clock() - worker->clock : 0);
 }
 
 /* How long a poll may take; negative: for ever. */
-static int64_t time_to_sleep(haft_io_worker_t *worker) {
+static int64_t time_to_sleep(hafti_io_worker_t *worker) {
     int64_t next =
-        worker->timers.count != 0 ? haft_io_timers_next(&worker->timers) : HAFT_IO_FOREVER;
+        worker->timers.count != 0 ? hafti_io_timers_next(&worker->timers) : HAFT_IO_FOREVER;
     if (next == HAFT_IO_FOREVER)
         return -1;
-    int64_t now = haft_io_worker_now(worker);
+    int64_t now = hafti_io_worker_now(worker);
     return next > now ? next - now : 0;
 }
 
 /* True: there was nothing to do, and the worker says that it sleeps, from now on. */
-static bool falls_asleep(haft_io_worker_t *worker) {
-    if (HAFT_IO_UNLIKELY(worker->shared))
-        return haft_io_falls_asleep(worker);
-    HAFT_IO_SHOW(&worker->sleeping, 1);
+static bool falls_asleep(hafti_io_worker_t *worker) {
+    if (HAFTI_IO_UNLIKELY(worker->shared))
+        return hafti_io_falls_asleep(worker);
+    HAFTI_IO_SHOW(&worker->sleeping, 1);
     return __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) == NULL;
 }
 
-static HAFT_IO_HOT void poll_backend(haft_io_worker_t *worker, bool may_sleep) {
-    int64_t began = HAFT_IO_UNLIKELY(worker->times_polls) ? haft_io_worker_now(worker) : 0;
+static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep) {
+    int64_t began = HAFTI_IO_UNLIKELY(worker->times_polls) ? hafti_io_worker_now(worker) : 0;
     if (worker->simulated == NULL)
         worker->woken = &worker->polled;
     worker->foreseen = 0;
     if (may_sleep || worker->waiting != 0)
-        HAFT_IO_COUNT(worker->counters.polls);
+        HAFTI_IO_COUNT(worker->counters.polls);
     if (may_sleep) {
-        HAFT_IO_CHECK(idle, worker);
+        HAFTI_IO_CHECK(idle, worker);
         worker->backend->poll(worker, falls_asleep(worker) ? time_to_sleep(worker) : 0);
-        if (HAFT_IO_UNLIKELY(worker->shared))
-            haft_io_rises(worker);
+        if (HAFTI_IO_UNLIKELY(worker->shared))
+            hafti_io_rises(worker);
         else
             __atomic_store_n(&worker->sleeping, 0, __ATOMIC_RELAXED);
-        HAFT_IO_CHECK(risen, worker);
+        HAFTI_IO_CHECK(risen, worker);
     } else if (worker->waiting != 0) {
         worker->backend->poll(worker, 0);
     }
     take_mail(worker);
     int64_t polled_before = worker->clock;
-    haft_io_set_clock(worker);
-    if (HAFT_IO_LIKELY(worker->simulated == NULL)) {
+    hafti_io_set_clock(worker);
+    if (HAFTI_IO_LIKELY(worker->simulated == NULL)) {
         if (may_sleep)
             worker->unlooked = UNLOOKED_AFTER_SLEEP;
         else if (is_awaited(worker) && worker->resumed != worker->polled_at)
             has_passed(worker, worker->clock - polled_before);
     }
-    if (HAFT_IO_UNLIKELY(worker->times_polls))
+    if (HAFTI_IO_UNLIKELY(worker->times_polls))
         __atomic_fetch_add(&worker->counters.polling, (uint64_t)(worker->clock - began),
                            __ATOMIC_RELAXED);
     if (worker->timers.count != 0)
-        haft_io_timers_advance(&worker->timers, worker->clock);
+        hafti_io_timers_advance(&worker->timers, worker->clock);
     worker->woken = &worker->ready;
-    HAFT_IO_COUNT(worker->rounds);
+    HAFTI_IO_COUNT(worker->rounds);
     worker->polled_at = worker->resumed;
     worker->look_at = worker->resumed + worker->unlooked;
-    if (HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->dump_asked, __ATOMIC_RELAXED)))
-        haft_io_dump_as_asked(worker->crew);
-    if (HAFT_IO_UNLIKELY(__atomic_load_n(&worker->crew->handed_over, __ATOMIC_RELAXED) != 0))
-        haft_io_take_handed_over(worker->crew);
+    if (HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->dump_asked, __ATOMIC_RELAXED)))
+        hafti_io_dump_as_asked(worker->crew);
+    if (HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->handed_over, __ATOMIC_RELAXED) != 0))
+        hafti_io_take_handed_over(worker->crew);
 }
 
-static inline bool poll_is_due(haft_io_worker_t *worker) {
-    if (HAFT_IO_LIKELY(!is_to_look(worker)))
+static inline bool poll_is_due(hafti_io_worker_t *worker) {
+    if (HAFTI_IO_LIKELY(!is_to_look(worker)))
         return false;
     unsigned resumed = worker->resumed - worker->polled_at;
-    if (!haft_io_ring_empty(&worker->polled))
+    if (!hafti_io_ring_empty(&worker->polled))
         return resumed >= POLLED_BETWEEN_POLLS;
-    return resumed >= HAFT_IO_TASKS_BETWEEN_POLLS || poll_is_due_by_time(worker);
+    return resumed >= HAFTI_IO_TASKS_BETWEEN_POLLS || poll_is_due_by_time(worker);
 }
 
 /* Mostly all that is ready is in one queue. NULL: look properly. */
-static inline haft_io_task_t *dequeue_plainly(haft_io_worker_t *worker) {
-    haft_io_link_t *first = worker->ready.next;
-    if (HAFT_IO_UNLIKELY(is_to_look(worker) || first == &worker->ready ||
-                         !haft_io_ring_empty(&worker->polled)))
+static inline haft_io_task_t *dequeue_plainly(hafti_io_worker_t *worker) {
+    hafti_io_link_t *first = worker->ready.next;
+    if (HAFTI_IO_UNLIKELY(is_to_look(worker) || first == &worker->ready ||
+                          !hafti_io_ring_empty(&worker->polled)))
         return NULL;
-    haft_io_task_t *task = HAFT_IO_OWNER(first, haft_io_task_t, queued);
-    haft_io_unlink(first);
-    return HAFT_IO_LIKELY(haft_io_state(task) != HAFT_IO_PARKED) ? task
-                                                                 : NULL; /* its place was in vain */
+    haft_io_task_t *task = HAFTI_IO_OWNER(first, haft_io_task_t, queued);
+    hafti_io_unlink(first);
+    return HAFTI_IO_LIKELY(hafti_io_state(task) != HAFTI_IO_PARKED)
+               ? task
+               : NULL; /* its place was in vain */
 }
 
-static HAFT_IO_HOT void loop_alone(haft_io_worker_t *worker) {
+static HAFTI_IO_HOT void loop_alone(hafti_io_worker_t *worker) {
     const haft_io_scope_t *root = &worker->crew->root;
     for (;;) {
         haft_io_task_t *task = dequeue_plainly(worker);
-        if (HAFT_IO_UNLIKELY(task == NULL)) {
+        if (HAFTI_IO_UNLIKELY(task == NULL)) {
             if (root->live == 0) /* no task is left that could have been ready */
                 return;
             if (!poll_is_due(worker))
                 task = dequeue_any(worker);
             if (task == NULL) {
-                poll_backend(worker, haft_io_ring_empty(&worker->ready) &&
-                                         haft_io_ring_empty(&worker->polled));
+                poll_backend(worker, hafti_io_ring_empty(&worker->ready) &&
+                                         hafti_io_ring_empty(&worker->polled));
                 continue;
             }
         }
-        HAFT_IO_COUNT(worker->resumed);
+        HAFTI_IO_COUNT(worker->resumed);
         run(worker, task, false);
     }
 }
 
-static void loop_shared(haft_io_worker_t *worker) {
+static void loop_shared(hafti_io_worker_t *worker) {
     while (!__atomic_load_n(&worker->crew->ended, __ATOMIC_ACQUIRE)) {
         bool is_due = poll_is_due(worker);
         haft_io_task_t *task = is_due ? NULL : dequeue_shared(worker);
@@ -691,24 +694,24 @@ static void loop_shared(haft_io_worker_t *worker) {
             continue;
         }
         if (worker->searching)
-            haft_io_stops_searching(worker);
-        HAFT_IO_COUNT(worker->resumed);
-        if (HAFT_IO_UNLIKELY(task->moves) && task->runner != NULL)
-            haft_io_set_timers(worker, task);
+            hafti_io_stops_searching(worker);
+        HAFTI_IO_COUNT(worker->resumed);
+        if (HAFTI_IO_UNLIKELY(task->moves) && task->runner != NULL)
+            hafti_io_set_timers(worker, task);
         run(worker, task, true);
     }
 }
 
-HAFT_IO_HOT void haft_io_loop(haft_io_worker_t *worker) {
+HAFTI_IO_HOT void hafti_io_loop(hafti_io_worker_t *worker) {
     if (worker->shared)
         loop_shared(worker);
     else
         loop_alone(worker);
 }
 
-void haft_io_free_runners(haft_io_worker_t *worker) {
+void hafti_io_free_runners(hafti_io_worker_t *worker) {
     while (worker->idle != NULL) {
-        haft_io_runner_t *runner = worker->idle;
+        hafti_io_runner_t *runner = worker->idle;
         worker->idle = runner->next;
         runner_ends(runner);
     }

@@ -19,7 +19,7 @@
 
 /* Under the lock of the scope, or before anybody knows it. */
 static void take_on_cancel(haft_io_scope_t *scope, haft_io_on_cancel_t **told) {
-    if (HAFT_IO_LIKELY(scope->on_cancel == NULL))
+    if (HAFTI_IO_LIKELY(scope->on_cancel == NULL))
         return;
     scope->on_cancel->next = *told;
     *told = scope->on_cancel;
@@ -28,7 +28,7 @@ static void take_on_cancel(haft_io_scope_t *scope, haft_io_on_cancel_t **told) {
 
 /* Without any lock: it may do what it likes, and be gone. */
 static void tell_cancel(haft_io_on_cancel_t *told) {
-    while (HAFT_IO_UNLIKELY(told != NULL)) {
+    while (HAFTI_IO_UNLIKELY(told != NULL)) {
         haft_io_on_cancel_t *next = told->next;
         told->done(told, true);
         told = next;
@@ -41,22 +41,22 @@ static void cut_short(haft_io_scope_t *scope) {
     if (!__atomic_load_n(&scope->cancelled, __ATOMIC_ACQUIRE))
         return;
     haft_io_scope_t *by = scope->cancelled_by;
-    haft_io_lock_scope(by);
+    hafti_io_lock_scope(by);
     if (by->late && by->code == 0)
         by->code = -ETIMEDOUT;
-    haft_io_unlock_scope(by);
+    hafti_io_unlock_scope(by);
 }
 
 static void tell_end(haft_io_on_cancel_t **on_cancel) {
-    if (HAFT_IO_UNLIKELY(*on_cancel != NULL))
+    if (HAFTI_IO_UNLIKELY(*on_cancel != NULL))
         (*on_cancel)->done(*on_cancel, false);
     *on_cancel = NULL;
 }
 
 /* ---- Starting and finishing ---- */
 
-void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_io_scope_t *outer,
-                         const haft_io_scope_options_t *options, bool opener_moves) {
+void hafti_io_scope_start(haft_io_scope_t *scope, hafti_io_worker_t *worker, haft_io_scope_t *outer,
+                          const haft_io_scope_options_t *options, bool opener_moves) {
     *scope = (haft_io_scope_t){
         .outer = outer,
         .shared = worker->shared,
@@ -69,26 +69,26 @@ void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_
         .on_failure = options->on_failure,
         .shielded = options->shielded,
         .moves = worker->shared && (options->moves || (outer != NULL && outer->moves))};
-    haft_io_ring(&scope->inner);
-    haft_io_ring(&scope->tasks);
-    haft_io_ring(&scope->ended);
-    haft_io_ring(&scope->tasks_here);
-    haft_io_ring(&scope->ended_here);
+    hafti_io_ring(&scope->inner);
+    hafti_io_ring(&scope->tasks);
+    hafti_io_ring(&scope->ended);
+    hafti_io_ring(&scope->tasks_here);
+    hafti_io_ring(&scope->ended_here);
     if (scope->split)
-        scope->live = HAFT_IO_UNMERGED;
+        scope->live = HAFTI_IO_UNMERGED;
     if (scope->failures != NULL)
         scope->failures->count = 0;
     if (outer == NULL)
         return;
     haft_io_on_cancel_t *told = NULL;
-    haft_io_lock_scope(outer);
-    haft_io_append(&outer->inner, &scope->sibling);
+    hafti_io_lock_scope(outer);
+    hafti_io_append(&outer->inner, &scope->sibling);
     scope->cancelled = outer->cancelled && !scope->shielded;
     scope->cancelled_by = outer->cancelled_by;
-    if (HAFT_IO_UNLIKELY(scope->cancelled))
+    if (HAFTI_IO_UNLIKELY(scope->cancelled))
         take_on_cancel(scope, &told);
-    haft_io_unlock_scope(outer);
-    if (HAFT_IO_UNLIKELY(told != NULL))
+    hafti_io_unlock_scope(outer);
+    if (HAFTI_IO_UNLIKELY(told != NULL))
         cut_short(scope);
     tell_cancel(told);
 }
@@ -96,34 +96,34 @@ void haft_io_scope_start(haft_io_scope_t *scope, haft_io_worker_t *worker, haft_
 /* For the list `tasks_here`, or for `tasks` and `ended`. */
 static void lock_list(haft_io_scope_t *scope, bool here) {
     if (here)
-        haft_io_guard(&scope->lock_here);
+        hafti_io_guard(&scope->lock_here);
     else
-        haft_io_lock_scope(scope);
+        hafti_io_lock_scope(scope);
 }
 static void unlock_list(haft_io_scope_t *scope, bool here) {
     if (here)
-        haft_io_unguard(&scope->lock_here);
+        hafti_io_unguard(&scope->lock_here);
     else
-        haft_io_unlock_scope(scope);
+        hafti_io_unlock_scope(scope);
 }
 
-void haft_io_scope_list(haft_io_scope_t *scope, haft_io_runner_t *runner) {
+void hafti_io_scope_list(haft_io_scope_t *scope, hafti_io_runner_t *runner) {
     runner->here = scope->split && scope->worker == runner->worker;
     lock_list(scope, runner->here);
-    haft_io_append(runner->here ? &scope->tasks_here : &scope->tasks, &runner->link);
+    hafti_io_append(runner->here ? &scope->tasks_here : &scope->tasks, &runner->link);
     unlock_list(scope, runner->here);
     runner->listed = true;
 }
 
-void haft_io_scope_unlist(haft_io_scope_t *scope, haft_io_runner_t *runner) {
+void hafti_io_scope_unlist(haft_io_scope_t *scope, hafti_io_runner_t *runner) {
     lock_list(scope, runner->here);
-    haft_io_unlink(&runner->link);
+    hafti_io_unlink(&runner->link);
     unlock_list(scope, runner->here);
     runner->listed = false;
 }
 
 /* Without the lock, but for the last: who leaves the scope holds it when he sees that there is none. */
-void haft_io_scope_count_down_shared(haft_io_scope_t *home, haft_io_worker_t *worker) {
+void hafti_io_scope_count_down_shared(haft_io_scope_t *home, hafti_io_worker_t *worker) {
     if (home->split && home->worker == worker && !home->merged) {
         __atomic_store_n(&home->live_here, home->live_here - 1, __ATOMIC_RELAXED);
         return;
@@ -133,71 +133,72 @@ void haft_io_scope_count_down_shared(haft_io_scope_t *home, haft_io_worker_t *wo
         if (__atomic_compare_exchange_n(&home->live, &live, live - 1, true, __ATOMIC_RELEASE,
                                         __ATOMIC_RELAXED))
             return;
-    haft_io_guard(&home->lock);
-    haft_io_cell_t *closer = NULL;
+    hafti_io_guard(&home->lock);
+    hafti_io_cell_t *closer = NULL;
     bool last = __atomic_sub_fetch(&home->live, 1, __ATOMIC_ACQ_REL) == 0;
-    if (last && home->closer != NULL && haft_io_cell_claim(home->closer))
+    if (last && home->closer != NULL && hafti_io_cell_claim(home->closer))
         closer = home->closer;
     bool ends_run = last && home->outer == NULL;
-    haft_io_unguard(&home->lock);
+    hafti_io_unguard(&home->lock);
     if (closer != NULL)
-        haft_io_cell_finish(closer, HAFT_IO_WOKEN);
+        hafti_io_cell_finish(closer, HAFTI_IO_WOKEN);
     if (ends_run)
-        haft_io_end_run(worker->crew);
+        hafti_io_end_run(worker->crew);
 }
 
-void haft_io_scope_merge(haft_io_scope_t *scope) {
+void hafti_io_scope_merge(haft_io_scope_t *scope) {
     if (!scope->split || scope->merged)
         return;
     scope->merged = true;
-    __atomic_fetch_add(&scope->live, scope->live_here - HAFT_IO_UNMERGED, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&scope->live, scope->live_here - HAFTI_IO_UNMERGED, __ATOMIC_RELAXED);
 }
 
-void haft_io_scope_return(haft_io_scope_t *home, haft_io_task_t *task) {
+void hafti_io_scope_return(haft_io_scope_t *home, haft_io_task_t *task) {
     task->next = __atomic_load_n(&home->returned, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&home->returned, &task->next, task, true, __ATOMIC_RELEASE,
                                         __ATOMIC_RELAXED))
         continue;
 }
 
-void haft_io_scope_take_returned(haft_io_scope_t *home) {
-    if (HAFT_IO_LIKELY(__atomic_load_n(&home->returned, __ATOMIC_RELAXED) == NULL))
+void hafti_io_scope_take_returned(haft_io_scope_t *home) {
+    if (HAFTI_IO_LIKELY(__atomic_load_n(&home->returned, __ATOMIC_RELAXED) == NULL))
         return;
     haft_io_task_t *task = __atomic_exchange_n(&home->returned, NULL, __ATOMIC_ACQUIRE);
     while (task != NULL) {
         haft_io_task_t *next = task->next;
-        haft_io_task_forget(task, home->worker);
+        hafti_io_task_forget(task, home->worker);
         task = next;
     }
 }
 
-bool haft_io_scope_finish(haft_io_scope_t *scope) {
-    haft_io_cell_t cell = {HAFT_IO_WAITING, scope->owner};
-    haft_io_scope_merge(scope);
-    haft_io_lock_scope(scope);
+bool hafti_io_scope_finish(haft_io_scope_t *scope) {
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, scope->owner};
+    hafti_io_scope_merge(scope);
+    hafti_io_lock_scope(scope);
     bool waits = __atomic_load_n(&scope->live, __ATOMIC_ACQUIRE) != 0;
-    bool can_wait = !haft_io_is_in_child(scope->owner);
+    bool can_wait = !hafti_io_is_in_child(scope->owner);
     if (waits && can_wait)
         scope->closer = &cell;
-    haft_io_unlock_scope(scope);
+    hafti_io_unlock_scope(scope);
     if (waits && can_wait) {
-        bool timed = haft_io_linked(&scope->timer.link);
+        bool timed = hafti_io_linked(&scope->timer.link);
         scope->owner->runner->stays += timed; /* with the timer, which may still come */
-        haft_io_cell_wait(&cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "the tasks of its scope");
+        hafti_io_cell_wait(&cell, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER, "the tasks of its scope");
         scope->owner->runner->stays -= timed;
     }
-    haft_io_worker_t *worker = scope->owner != NULL ? scope->owner->worker : scope->worker;
-    haft_io_scope_take_returned(scope);
-    while (!haft_io_ring_empty(&scope->ended_here))
-        haft_io_task_forget(HAFT_IO_OWNER(scope->ended_here.next, haft_io_task_t, queued), worker);
-    while (!haft_io_ring_empty(&scope->ended))
-        haft_io_task_forget(HAFT_IO_OWNER(scope->ended.next, haft_io_task_t, queued), worker);
-    haft_io_timer_remove(&worker->timers, &scope->timer);
+    hafti_io_worker_t *worker = scope->owner != NULL ? scope->owner->worker : scope->worker;
+    hafti_io_scope_take_returned(scope);
+    while (!hafti_io_ring_empty(&scope->ended_here))
+        hafti_io_task_forget(HAFTI_IO_OWNER(scope->ended_here.next, haft_io_task_t, queued),
+                             worker);
+    while (!hafti_io_ring_empty(&scope->ended))
+        hafti_io_task_forget(HAFTI_IO_OWNER(scope->ended.next, haft_io_task_t, queued), worker);
+    hafti_io_timer_remove(&worker->timers, &scope->timer);
     if (scope->outer == NULL)
         return waits;
-    haft_io_lock_scope(scope->outer);
-    haft_io_unlink(&scope->sibling);
-    haft_io_unlock_scope(scope->outer);
+    hafti_io_lock_scope(scope->outer);
+    hafti_io_unlink(&scope->sibling);
+    hafti_io_unlock_scope(scope->outer);
     return waits;
 }
 
@@ -207,23 +208,23 @@ bool haft_io_scope_finish(haft_io_scope_t *scope) {
 static void cancel_tasks(haft_io_scope_t *scope, haft_io_scope_t *by) {
     scope->cancelled_by = by;
     if (scope->shared)
-        HAFT_IO_SHOW(&scope->cancelled, true); /* before a look at the tasks' cells */
+        HAFTI_IO_SHOW(&scope->cancelled, true); /* before a look at the tasks' cells */
     else
         __atomic_store_n(&scope->cancelled, true, __ATOMIC_RELAXED);
-    for (haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next)
-        haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_runner_t, link), scope->shared);
+    for (hafti_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next)
+        hafti_io_cell_cancel(HAFTI_IO_OWNER(link, hafti_io_runner_t, link), scope->shared);
     if (!scope->split)
         return;
-    haft_io_guard(&scope->lock_here);
-    for (haft_io_link_t *link = scope->tasks_here.next; link != &scope->tasks_here;
+    hafti_io_guard(&scope->lock_here);
+    for (hafti_io_link_t *link = scope->tasks_here.next; link != &scope->tasks_here;
          link = link->next)
-        haft_io_cell_cancel(HAFT_IO_OWNER(link, haft_io_runner_t, link), true);
-    haft_io_unguard(&scope->lock_here);
+        hafti_io_cell_cancel(HAFTI_IO_OWNER(link, hafti_io_runner_t, link), true);
+    hafti_io_unguard(&scope->lock_here);
 }
 
-haft_io_scope_t *haft_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t *top, bool down,
-                                    unsigned *depth) {
-    haft_io_link_t *next = down ? at->inner.next : &at->inner;
+haft_io_scope_t *hafti_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t *top, bool down,
+                                     unsigned *depth) {
+    hafti_io_link_t *next = down ? at->inner.next : &at->inner;
     *depth += 1;
     while (next == &at->inner) {
         *depth -= 1;
@@ -231,11 +232,11 @@ haft_io_scope_t *haft_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t *
             return NULL;
         haft_io_scope_t *outer = at->outer;
         next = at->sibling.next;
-        haft_io_unlock_scope(at);
+        hafti_io_unlock_scope(at);
         at = outer;
     }
-    at = HAFT_IO_OWNER(next, haft_io_scope_t, sibling);
-    haft_io_lock_scope(at);
+    at = HAFTI_IO_OWNER(next, haft_io_scope_t, sibling);
+    hafti_io_lock_scope(at);
     return at;
 }
 
@@ -244,7 +245,7 @@ static void spread(haft_io_scope_t *top, haft_io_on_cancel_t **told) {
     bool down;
     unsigned depth = 0;
     for (haft_io_scope_t *scope = top; scope != NULL;
-         scope = haft_io_next_scope(scope, top, down, &depth)) {
+         scope = hafti_io_next_scope(scope, top, down, &depth)) {
         down = !scope->cancelled && (scope == top || !scope->shielded);
         if (down) {
             cancel_tasks(scope, top);
@@ -261,17 +262,17 @@ static void cancel_locked(haft_io_scope_t *scope, int code) {
     spread(scope, &told);
     if (scope->late && scope->code == 0 && told != NULL)
         scope->code = -ETIMEDOUT;
-    haft_io_unlock_scope(scope);
+    hafti_io_unlock_scope(scope);
     tell_cancel(told);
 }
 
-void haft_io_scope_cancel(haft_io_scope_t *scope, int code) {
-    haft_io_lock_scope(scope);
+void hafti_io_scope_cancel(haft_io_scope_t *scope, int code) {
+    hafti_io_lock_scope(scope);
     cancel_locked(scope, code);
 }
 
-void haft_io_cancel(haft_io_scope_t *scope) {
-    haft_io_scope_cancel(scope, -ECANCELED);
+void haft_io_scope_cancel(haft_io_scope_t *scope) {
+    hafti_io_scope_cancel(scope, -ECANCELED);
 }
 
 /* The code that a run returns has no words, and nobody else gets these. (What C++ throws, the caller of the run catches;
@@ -283,21 +284,21 @@ static void tell_of_run(const haft_io_scope_t *root, int code, const char *messa
                 message != NULL ? message : "", haft_io_error_text(code));
 }
 
-void haft_io_scope_fail(haft_io_scope_t *scope, int code, const char *message,
-                        const haft_io_task_t *task) {
+void hafti_io_scope_fail(haft_io_scope_t *scope, int code, const char *message,
+                         const haft_io_task_t *task) {
     const haft_io_failure_t failure = {code, message, haft_io_task_name(task)};
     bool is_body = task == scope->owner;
-    haft_io_lock_scope(scope);
+    hafti_io_lock_scope(scope);
     haft_io_failures_t *failures = scope->failures;
     if (scope->outer == NULL && scope->code == 0)
         tell_of_run(scope, code, message, failure.task);
     if (failures != NULL && failures->count++ < HAFT_IO_FAILURES_KEPT)
         failures->failures[failures->count - 1] = failure;
-    if (HAFT_IO_LIKELY(scope->on_failure == NULL || is_body)) {
+    if (HAFTI_IO_LIKELY(scope->on_failure == NULL || is_body)) {
         cancel_locked(scope, code);
         return;
     }
-    haft_io_unlock_scope(scope);
+    hafti_io_unlock_scope(scope);
     scope->on_failure->failed(scope->on_failure, &failure);
 }
 
@@ -308,9 +309,9 @@ static void print_failure(haft_io_on_failure_t *unused, const haft_io_failure_t 
 }
 haft_io_on_failure_t haft_io_print_failures = {print_failure};
 
-static void time_out(haft_io_timer_t *timer) {
-    haft_io_scope_t *scope = HAFT_IO_OWNER(timer, haft_io_scope_t, timer);
-    haft_io_lock_scope(scope);
+static void time_out(hafti_io_timer_t *timer) {
+    haft_io_scope_t *scope = HAFTI_IO_OWNER(timer, haft_io_scope_t, timer);
+    hafti_io_lock_scope(scope);
     scope->late = true;
     cancel_locked(scope, 0);
 }
@@ -319,71 +320,72 @@ static void time_out(haft_io_timer_t *timer) {
 
 /* Its own, or that of a block around it. */
 static int64_t deadline_of(const haft_io_scope_t *scope) {
-    if (HAFT_IO_LIKELY(scope->owner_limits == NULL) || scope->shielded)
+    if (HAFTI_IO_LIKELY(scope->owner_limits == NULL) || scope->shielded)
         return scope->deadline;
-    int64_t around = haft_io_earliest_deadline(scope->owner_limits);
+    int64_t around = hafti_io_earliest_deadline(scope->owner_limits);
     return around < scope->deadline ? around : scope->deadline;
 }
 
-void haft_io_scope_set_timer(haft_io_scope_t *scope) {
-    haft_io_timers_t *timers = &scope->owner->worker->timers;
+void hafti_io_scope_set_timer(haft_io_scope_t *scope) {
+    hafti_io_timers_t *timers = &scope->owner->worker->timers;
     int64_t deadline = deadline_of(scope);
-    haft_io_timer_remove(timers, &scope->timer);
+    hafti_io_timer_remove(timers, &scope->timer);
     scope->timer.fire = time_out;
     if (deadline != HAFT_IO_FOREVER)
-        haft_io_timer_add(timers, &scope->timer, deadline);
+        hafti_io_timer_add(timers, &scope->timer, deadline);
 }
 
 /* The task is in this scope from now on. */
 static void enter(haft_io_scope_t *scope, haft_io_task_t *task) {
-    haft_io_runner_t *runner = task->runner;
+    hafti_io_runner_t *runner = task->runner;
     scope->owner = task;
     scope->owner_unwinding = runner->unwinding;
     scope->owner_returns_cancels = runner->returns_cancels;
-    scope->owner_limits = haft_io_put_deadlines_aside(runner);
+    scope->owner_limits = hafti_io_put_deadlines_aside(runner);
     runner->unwinding = false;
     if (runner->listed)
-        haft_io_scope_unlist(runner->scope, runner);
+        hafti_io_scope_unlist(runner->scope, runner);
     runner->scope = scope;
 }
 
 /* Who waits in it for its tasks is suspended here, and woken as its owner. */
 static void check_leaver(const haft_io_scope_t *scope) {
-    const haft_io_task_t *owner = scope->owner, *leaver = haft_io_this_task();
-    if (HAFT_IO_UNLIKELY(leaver == NULL))
-        haft_io_misuse("The scope '%s' of the task '%s' is left outside of a task: a fiber with an "
-                       "open scope stays with the task that opened it.",
-                       haft_io_scope_name(scope), haft_io_task_name(owner));
-    if (HAFT_IO_UNLIKELY(leaver != owner))
-        haft_io_misuse("The scope '%s' of the task '%s' is left by the task '%s': a fiber with an "
-                       "open scope stays with the task that opened it.",
-                       haft_io_scope_name(scope), haft_io_task_name(owner),
-                       haft_io_task_name(leaver));
-    if (HAFT_IO_UNLIKELY(owner->runner->scope != scope))
-        haft_io_misuse("The task '%s' has left the scope '%s' before one that it opened inside.",
-                       haft_io_task_name(owner), haft_io_scope_name(scope));
-    if (HAFT_IO_UNLIKELY(owner->runner->limits != NULL))
-        haft_io_misuse("The task '%s' has left the scope '%s' with a deadline that it set first "
-                       "inside: declare that there, with HAFT_IO_SCOPED_DEADLINE.",
-                       haft_io_task_name(owner), haft_io_scope_name(scope));
+    const haft_io_task_t *owner = scope->owner, *leaver = hafti_io_this_task();
+    if (HAFTI_IO_UNLIKELY(leaver == NULL))
+        hafti_io_misuse(
+            "The scope '%s' of the task '%s' is left outside of a task: a fiber with an "
+            "open scope stays with the task that opened it.",
+            hafti_io_scope_name(scope), haft_io_task_name(owner));
+    if (HAFTI_IO_UNLIKELY(leaver != owner))
+        hafti_io_misuse("The scope '%s' of the task '%s' is left by the task '%s': a fiber with an "
+                        "open scope stays with the task that opened it.",
+                        hafti_io_scope_name(scope), haft_io_task_name(owner),
+                        haft_io_task_name(leaver));
+    if (HAFTI_IO_UNLIKELY(owner->runner->scope != scope))
+        hafti_io_misuse("The task '%s' has left the scope '%s' before one that it opened inside.",
+                        haft_io_task_name(owner), hafti_io_scope_name(scope));
+    if (HAFTI_IO_UNLIKELY(owner->runner->limits != NULL))
+        hafti_io_misuse("The task '%s' has left the scope '%s' with a deadline that it set first "
+                        "inside: declare that there, with HAFT_IO_SCOPED_DEADLINE.",
+                        haft_io_task_name(owner), hafti_io_scope_name(scope));
 }
 
 /* True: it has waited for tasks. In a child of fork they do not run: the scope ends, and the wait is reported. */
 static bool leave(haft_io_scope_t *scope) {
     check_leaver(scope);
     const haft_io_task_t *owner = scope->owner;
-    haft_io_runner_t *runner = owner->runner;
+    hafti_io_runner_t *runner = owner->runner;
     runner->unwinding = scope->owner_unwinding;
     runner->returns_cancels = scope->owner_returns_cancels;
     if (runner->listed)
-        haft_io_scope_unlist(scope, runner);
+        hafti_io_scope_unlist(scope, runner);
     runner->scope = scope->outer;
-    haft_io_take_deadlines_up(runner, scope->owner_limits);
-    bool waited = haft_io_scope_finish(scope);
+    hafti_io_take_deadlines_up(runner, scope->owner_limits);
+    bool waited = hafti_io_scope_finish(scope);
     scope->owner = NULL;
     tell_end(&scope->on_cancel);
     if (waited)
-        haft_io_check_may_wait(owner);
+        hafti_io_check_may_wait(owner);
     return waited;
 }
 
@@ -392,20 +394,20 @@ static void abandon(haft_io_scope_t *scope) {
     if (scope->owner == NULL)
         return;
     check_leaver(scope);
-    haft_io_scope_cancel(scope, -ECANCELED);
+    hafti_io_scope_cancel(scope, -ECANCELED);
     leave(scope);
 }
 
 /* Of the innermost scope of the task, if it is one. */
 static void note(haft_io_task_t *task, int code, const char *message) {
     if (task != NULL)
-        haft_io_scope_fail(task->runner->scope, code, message, task);
+        hafti_io_scope_fail(task->runner->scope, code, message, task);
 }
 
 /* Runs the body until it returns or is unwound: true, with how it was. Its stack is like that of the task. */
 static bool run_body(haft_io_task_t *task, void *(*body)(void *), void *argument, void **result,
                      int *code) {
-    HAFT_SCOPED haft_fiber_t *fiber = task != NULL ? haft_io_fiber_of(task, body, argument)
+    HAFT_SCOPED haft_fiber_t *fiber = task != NULL ? hafti_io_fiber_of(task, body, argument)
                                                    : haft_fiber_new_with(NULL, body, argument);
     if (fiber == NULL) {
         *result = NULL;
@@ -414,9 +416,9 @@ static bool run_body(haft_io_task_t *task, void *(*body)(void *), void *argument
         return true;
     }
     bool was_unwound = false;
-    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(haft_io_unwind));
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(hafti_io_unwind));
     HAFT_MATCH(request) {
-        HAFT_CASE(haft_io_unwind, payload) {
+        HAFT_CASE(hafti_io_unwind, payload) {
             *result = NULL;
             *code = payload->code;
             was_unwound = true;
@@ -431,12 +433,12 @@ static bool run_body(haft_io_task_t *task, void *(*body)(void *), void *argument
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
                        void *argument, void **result) {
     static const haft_io_scope_options_t defaults;
-    haft_io_task_t *task = haft_io_this_task();
+    haft_io_task_t *task = hafti_io_this_task();
     int code = 0;
     if (options == NULL)
         options = &defaults;
     if (body == NULL)
-        haft_io_misuse("A scope needs a body to call (NULL).");
+        hafti_io_misuse("A scope needs a body to call (NULL).");
     void *unused;
     if (result == NULL)
         result = &unused;
@@ -446,18 +448,18 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
         return run_body(NULL, body, argument, result, &code) ? code : 0;
     }
 
-    haft_io_has_its_turn(HAFT_IO_TO_THE_END);
+    hafti_io_has_its_turn(HAFTI_IO_TO_THE_END);
     __attribute__((cleanup(abandon))) haft_io_scope_t scope;
-    haft_io_scope_start(&scope, task->worker, task->runner->scope, options, task->moves);
+    hafti_io_scope_start(&scope, task->worker, task->runner->scope, options, task->moves);
     enter(&scope, task);
-    haft_io_scope_set_timer(&scope);
+    hafti_io_scope_set_timer(&scope);
     bool was_unwound = run_body(task, body, argument, result, &code);
     bool waited = leave(&scope);
     if (scope.code != 0)
         return scope.code;
     /* A cancel from outside reaches who waits for the tasks of a scope, too: they may be half done. */
-    bool from_outside = !scope.shielded && haft_io_is_cancelled(scope.outer);
-    return was_unwound || (waited && from_outside) ? haft_io_cancelled() : 0;
+    bool from_outside = !scope.shielded && hafti_io_is_cancelled(scope.outer);
+    return was_unwound || (waited && from_outside) ? haft_io_unwind_cancelled() : 0;
 }
 
 int haft_io_scope(void *(*body)(void *), void *argument, void **result) {
@@ -469,14 +471,14 @@ int haft_io_shield(void *(*body)(void *), void *argument) {
 }
 
 haft_io_scope_t *haft_io_this_scope(void) {
-    haft_io_task_t *task = haft_io_this_task();
+    haft_io_task_t *task = hafti_io_this_task();
     return task != NULL ? task->runner->scope : NULL;
 }
 
 /* ---- Unwinding ---- */
 
 bool haft_io_return_cancels(bool returns) {
-    haft_io_task_t *task = haft_io_this_task();
+    haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
         return false;
     bool before = task->runner->returns_cancels;
@@ -484,24 +486,24 @@ bool haft_io_return_cancels(bool returns) {
     return before;
 }
 
-int haft_io_cancelled(void) {
-    haft_io_task_t *task = haft_io_this_task();
-    if (task != NULL && task->runner->late && !haft_io_is_cancelled(task->runner->scope))
+int haft_io_unwind_cancelled(void) {
+    haft_io_task_t *task = hafti_io_this_task();
+    if (task != NULL && task->runner->late && !hafti_io_is_cancelled(task->runner->scope))
         return -ETIMEDOUT;
     if (task != NULL)
         cut_short(task->runner->scope);
     if (task == NULL || task->runner->unwinding || task->runner->returns_cancels)
         return -ECANCELED;
     task->runner->unwinding = true;
-    HAFT_THROW(haft_io_unwind, -ECANCELED);
+    HAFT_THROW(hafti_io_unwind, -ECANCELED);
 }
 
 void haft_io_fail(int code, const char *message) {
-    haft_io_task_t *task = haft_io_this_task();
+    haft_io_task_t *task = hafti_io_this_task();
     if (code >= 0)
-        haft_io_misuse("haft_io_fail takes a negative error number; it was given %d.", code);
+        hafti_io_misuse("haft_io_fail takes a negative error number; it was given %d.", code);
     if (task != NULL && task->runner->unwinding)
-        haft_io_misuse(
+        hafti_io_misuse(
             "The task '%s' fails while it is unwound (%s). A cleanup notes a failure with "
             "haft_io_note_failure, and goes on.",
             haft_io_task_name(task), message);
@@ -509,22 +511,22 @@ void haft_io_fail(int code, const char *message) {
     note(task, code, message);
     if (task != NULL)
         task->runner->unwinding = true;
-    HAFT_THROW(haft_io_unwind, code);
+    HAFT_THROW(hafti_io_unwind, code);
 }
 
 void haft_io_note_failure(int code, const char *message) {
-    haft_io_task_t *task = haft_io_this_task();
+    haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
-        haft_io_misuse("haft_io_note_failure was called outside of a task (%s).", message);
+        hafti_io_misuse("haft_io_note_failure was called outside of a task (%s).", message);
     if (code >= 0)
-        haft_io_misuse("haft_io_note_failure takes a negative error number; it was given %d.",
-                       code);
+        hafti_io_misuse("haft_io_note_failure takes a negative error number; it was given %d.",
+                        code);
     note(task, code, message);
 }
 
 /* ---- Several at once ---- */
 
-struct haft_io_several {
+struct hafti_io_several {
     haft_io_call_t *calls;
     size_t count;
     bool only_first;
@@ -534,18 +536,18 @@ struct haft_io_several {
 static void *run_call(void *argument) {
     haft_io_call_t *call = argument;
     haft_io_scope_t *scope = haft_io_this_scope();
-    haft_io_several_t *several = scope->several;
+    hafti_io_several_t *several = scope->several;
     call->result = call->function(call->argument);
     int none = -1;
     if (several->only_first &&
         __atomic_compare_exchange_n(&several->first, &none, (int)(call - several->calls), false,
                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        haft_io_cancel(scope);
+        haft_io_scope_cancel(scope);
     return NULL;
 }
 
 static void *run_several(void *argument) {
-    haft_io_several_t *several = argument;
+    hafti_io_several_t *several = argument;
     haft_io_this_scope()->several = several;
     for (size_t i = 0; i < several->count; i++) {
         several->calls[i].result = NULL;
@@ -557,21 +559,21 @@ static void *run_several(void *argument) {
 
 /* Here, since an error handler cannot leave the body of a scope. */
 static void check_tasks_can_run(void) {
-    if (haft_io_this_task() == NULL)
-        haft_io_misuse(
+    if (hafti_io_this_task() == NULL)
+        hafti_io_misuse(
             "Several calls are run as tasks outside of a scheduler: call this under haft_io_run.");
 }
 
 int haft_io_all(haft_io_call_t *calls, size_t count) {
     check_tasks_can_run();
-    return haft_io_scope(run_several, &(haft_io_several_t){calls, count, false, -1}, NULL);
+    return haft_io_scope(run_several, &(hafti_io_several_t){calls, count, false, -1}, NULL);
 }
 
 int haft_io_first(haft_io_call_t *calls, size_t count) {
     if (count == 0)
-        haft_io_misuse("haft_io_first needs a call.");
+        hafti_io_misuse("haft_io_first needs a call.");
     check_tasks_can_run();
-    haft_io_several_t several = {calls, count, true, -1};
+    hafti_io_several_t several = {calls, count, true, -1};
     int code = haft_io_scope(run_several, &several, NULL);
     return code == -ECANCELED && several.first >= 0 ? several.first : code;
 }

@@ -6,7 +6,7 @@
  * addresses; under the same locks the task takes a place in each, with one cell. So the cell is not yet to be won while
  * the task wins that of another.
  *
- * Descriptors are waited for by the back end's poll, with the same cell (haft_io_runner_t.poll_cell): whoever wins it
+ * Descriptors are waited for by the back end's poll, with the same cell (hafti_io_runner_t.poll_cell): whoever wins it
  * ends the wait. A signal is a descriptor, too: a signalfd that is made for the call.
  */
 #include "wait.h"
@@ -24,11 +24,11 @@ typedef struct polled {
 } polled_t;
 
 typedef struct selection {
-    haft_io_choice_t *choices;
+    haft_io_select_case_t *choices;
     size_t count;
     uint32_t **locks; /* sorted; an object may be there twice */
     size_t locked;
-    haft_io_place_t *places; /* one a choice */
+    hafti_io_place_t *places; /* one a choice */
     struct pollfd *entries;
     polled_t *polled; /* likewise */
     size_t polled_count;
@@ -36,8 +36,8 @@ typedef struct selection {
 
 /* ---- What has a lock ---- */
 
-static uint32_t *lock_of(const haft_io_choice_t *choice) {
-    return choice->channel != NULL ? haft_io_channel_lock(choice->channel)
+static uint32_t *lock_of(const haft_io_select_case_t *choice) {
+    return choice->channel != NULL ? hafti_io_channel_lock(choice->channel)
            : choice->event != NULL ? &choice->event->lock
                                    : NULL;
 }
@@ -60,31 +60,31 @@ static void list_locks(selection_t *s) {
 static void guard_all(const selection_t *s) {
     for (size_t i = 0; i < s->locked; i++)
         if (i == 0 || s->locks[i] != s->locks[i - 1])
-            haft_io_guard(s->locks[i]);
+            hafti_io_guard(s->locks[i]);
 }
 
 static void unguard_all(const selection_t *s) {
     for (size_t i = 0; i < s->locked; i++)
         if (i == 0 || s->locks[i] != s->locks[i - 1])
-            haft_io_unguard(s->locks[i]);
+            hafti_io_unguard(s->locks[i]);
 }
 
-static bool sends(const haft_io_choice_t *choice) {
+static bool sends(const haft_io_select_case_t *choice) {
     return choice->send != NULL;
 }
 
-static void *value_of(const haft_io_choice_t *choice) {
+static void *value_of(const haft_io_select_case_t *choice) {
     return sends(choice) ? (void *)(uintptr_t)choice->send : choice->receive;
 }
 
-static int do_now(const haft_io_choice_t *choice, haft_io_place_t **other) {
+static int do_now(const haft_io_select_case_t *choice, hafti_io_place_t **other) {
     if (choice->channel != NULL)
-        return haft_io_channel_do_now(choice->channel, sends(choice), value_of(choice), other);
+        return hafti_io_channel_do_now(choice->channel, sends(choice), value_of(choice), other);
     return choice->event != NULL && choice->event->set ? 0 : -EAGAIN;
 }
 
 /* Does one that can be done, from that index on; -EAGAIN: none can. */
-static int do_one(const selection_t *s, size_t from, haft_io_place_t **other) {
+static int do_one(const selection_t *s, size_t from, hafti_io_place_t **other) {
     for (size_t i = 0; i < s->count; i++) {
         size_t index = (from + i) % s->count;
         int code = do_now(&s->choices[index], other);
@@ -96,27 +96,27 @@ static int do_one(const selection_t *s, size_t from, haft_io_place_t **other) {
     return -EAGAIN;
 }
 
-static void take_places(const selection_t *s, haft_io_cell_t *cell) {
+static void take_places(const selection_t *s, hafti_io_cell_t *cell) {
     for (size_t i = 0; i < s->count; i++) {
-        const haft_io_choice_t *choice = &s->choices[i];
-        s->places[i] = (haft_io_place_t){.cell = cell, .outcome = HAFT_IO_ARMS + (uint32_t)i};
+        const haft_io_select_case_t *choice = &s->choices[i];
+        s->places[i] = (hafti_io_place_t){.cell = cell, .outcome = HAFTI_IO_ARMS + (uint32_t)i};
         if (choice->channel != NULL)
-            haft_io_channel_take_place(choice->channel, sends(choice), value_of(choice),
-                                       &s->places[i]);
+            hafti_io_channel_take_place(choice->channel, sends(choice), value_of(choice),
+                                        &s->places[i]);
         else if (choice->event != NULL)
-            haft_io_take_place(&choice->event->waiting, &s->places[i]);
+            hafti_io_take_place(&choice->event->waiting, &s->places[i]);
     }
 }
 
 static void leave_places(const selection_t *s) {
     guard_all(s);
     for (size_t i = 0; i < s->count; i++)
-        haft_io_leave_place(&s->places[i]);
+        hafti_io_leave_place(&s->places[i]);
     unguard_all(s);
 }
 
 static int done_by_other(const selection_t *s, uint32_t outcome) {
-    size_t index = outcome - HAFT_IO_ARMS;
+    size_t index = outcome - HAFTI_IO_ARMS;
     s->choices[index].code = s->places[index].closed ? -EPIPE : 0;
     return (int)index;
 }
@@ -127,48 +127,48 @@ static int done_by_other(const selection_t *s, uint32_t outcome) {
  */
 static size_t next_turn(size_t count) {
     static uint64_t multiple; /* without its whole part */
-    const haft_io_worker_t *worker = haft_io_worker();
+    const hafti_io_worker_t *worker = hafti_io_worker();
     if (worker != NULL && worker->simulated != NULL)
-        return haft_io_random(worker->simulated, count);
+        return hafti_io_random(worker->simulated, count);
     uint64_t turn = __atomic_fetch_add(&multiple, UINT64_C(0x9e3779b97f4a7c15), __ATOMIC_RELAXED);
     return (size_t)((turn >> 32) * count >> 32);
 }
 
-/* As haft_io_cell_to_wait, for all locks. */
-static haft_io_cell_t cell_to_wait(const selection_t *s) {
-    haft_io_task_t *task = haft_io_this_task();
-    if (HAFT_IO_UNLIKELY(haft_io_is_in_child(task))) {
+/* As hafti_io_cell_to_wait, for all locks. */
+static hafti_io_cell_t cell_to_wait(const selection_t *s) {
+    haft_io_task_t *task = hafti_io_this_task();
+    if (HAFTI_IO_UNLIKELY(hafti_io_is_in_child(task))) {
         unguard_all(s);
-        haft_io_waits_in_child(task);
+        hafti_io_waits_in_child(task);
     }
-    return (haft_io_cell_t){HAFT_IO_WAITING, task};
+    return (hafti_io_cell_t){HAFTI_IO_WAITING, task};
 }
 
 /* Called under the locks, returns without. */
 static int wait_for_objects(const selection_t *s, int64_t deadline) {
-    haft_io_cell_t cell = cell_to_wait(s);
+    hafti_io_cell_t cell = cell_to_wait(s);
     take_places(s, &cell);
     unguard_all(s);
     uint32_t outcome =
-        haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline, "one of several channels");
+        hafti_io_cell_wait(&cell, HAFTI_IO_CANCELLABLE, deadline, "one of several channels");
     leave_places(s);
-    return outcome >= HAFT_IO_ARMS ? done_by_other(s, outcome) : haft_io_code_of(outcome);
+    return outcome >= HAFTI_IO_ARMS ? done_by_other(s, outcome) : hafti_io_code_of(outcome);
 }
 
 static int select_objects(selection_t *s, int64_t deadline) {
-    haft_io_place_t *other = NULL;
+    hafti_io_place_t *other = NULL;
     guard_all(s);
     int index = do_one(s, next_turn(s->count), &other);
     if (index == -EAGAIN)
         return wait_for_objects(s, deadline);
     unguard_all(s);
-    haft_io_let_go(other);
+    hafti_io_let_go(other);
     return index;
 }
 
 /* ---- What is polled ---- */
 
-static int poll_entries(haft_io_runner_t *runner, const selection_t *s, int64_t deadline,
+static int poll_entries(hafti_io_runner_t *runner, const selection_t *s, int64_t deadline,
                         unsigned turn) {
     return runner->worker->backend->poll_several(runner, s->entries, s->polled_count, deadline,
                                                  turn);
@@ -177,11 +177,11 @@ static int poll_entries(haft_io_runner_t *runner, const selection_t *s, int64_t 
 /* One signal, unless another thread was faster (-EAGAIN). */
 static int read_signal(int descriptor) {
     struct signalfd_siginfo information;
-    haft_io_operation_t operation = {.kind = HAFT_IO_READ,
-                                     .descriptor = descriptor,
-                                     .buffer = &information,
-                                     .size = sizeof information};
-    ssize_t got = haft_io_attempt(&operation);
+    hafti_io_operation_t operation = {.kind = HAFTI_IO_READ,
+                                      .descriptor = descriptor,
+                                      .buffer = &information,
+                                      .size = sizeof information};
+    ssize_t got = hafti_io_attempt(&operation);
     return got < 0 ? (int)got : (int)information.ssi_signo;
 }
 
@@ -203,9 +203,9 @@ static int take_ready(const selection_t *s, size_t from) {
 
 /* Waits for both. An index; or -EAGAIN: something has happened, and all are to be looked at again; or an error. Called
    under the locks, returns without. */
-static int wait_for_all(haft_io_runner_t *runner, const selection_t *s, int64_t deadline,
+static int wait_for_all(hafti_io_runner_t *runner, const selection_t *s, int64_t deadline,
                         unsigned turn) {
-    haft_io_cell_t cell = cell_to_wait(s);
+    hafti_io_cell_t cell = cell_to_wait(s);
     take_places(s, &cell);
     unguard_all(s);
     runner->poll_cell = &cell;
@@ -215,14 +215,14 @@ static int wait_for_all(haft_io_runner_t *runner, const selection_t *s, int64_t 
     leave_places(s);
     /* Who has won it lets the task go on, which has to have waited. */
     if (!has_waited)
-        haft_io_cell_give_up(&cell);
+        hafti_io_cell_give_up(&cell);
     uint32_t outcome = __atomic_load_n(&cell.word, __ATOMIC_ACQUIRE);
-    if (outcome >= HAFT_IO_ARMS)
+    if (outcome >= HAFTI_IO_ARMS)
         return done_by_other(s, outcome);
     return code > 0 ? -EAGAIN : code == 0 ? -ETIMEDOUT : code;
 }
 
-static int select_all(haft_io_runner_t *runner, selection_t *s, int64_t deadline) {
+static int select_all(hafti_io_runner_t *runner, selection_t *s, int64_t deadline) {
     for (unsigned turn = 0;; turn++) {
         int ready = poll_entries(runner, s, 0, 0);
         if (ready < 0)
@@ -232,14 +232,14 @@ static int select_all(haft_io_runner_t *runner, selection_t *s, int64_t deadline
         int index = ready != 0 && polled_first ? take_ready(s, from % s->polled_count) : -EAGAIN;
         if (index != -EAGAIN)
             return index;
-        haft_io_place_t *other = NULL;
+        hafti_io_place_t *other = NULL;
         guard_all(s);
         index = do_one(s, from, &other);
         if (index == -EAGAIN && ready != 0 && !polled_first)
             index = take_ready(s, from % s->polled_count);
         if (index != -EAGAIN) {
             unguard_all(s);
-            haft_io_let_go(other);
+            hafti_io_let_go(other);
             return index;
         }
         index = wait_for_all(runner, s, deadline, turn);
@@ -257,18 +257,18 @@ static void close_signals(selection_t *const *of) {
             haft_io_close(s->entries[i].fd);
 }
 
-static bool is_polled(const haft_io_choice_t *choice) {
+static bool is_polled(const haft_io_select_case_t *choice) {
     return lock_of(choice) == NULL && (choice->signals != NULL || choice->events != 0);
 }
 
 /* A negative error number where there is no descriptor for a signal. */
 static int list_polled(selection_t *s) {
     for (size_t i = 0; i < s->count; i++) {
-        const haft_io_choice_t *choice = &s->choices[i];
+        const haft_io_select_case_t *choice = &s->choices[i];
         if (!is_polled(choice))
             continue;
         bool is_signal = choice->signals != NULL;
-        int descriptor = is_signal ? haft_io_open_signals(choice->signals) : choice->descriptor;
+        int descriptor = is_signal ? hafti_io_open_signals(choice->signals) : choice->descriptor;
         if (is_signal && descriptor < 0)
             return descriptor;
         s->entries[s->polled_count] =
@@ -284,7 +284,7 @@ static int select_listed(selection_t *s, int64_t deadline) {
     int code = list_polled(s);
     if (code != 0 || s->polled_count == 0)
         return code != 0 ? code : select_objects(s, deadline);
-    haft_io_task_t *task = haft_io_this_task();
+    haft_io_task_t *task = hafti_io_this_task();
     return task != NULL ? select_all(task->runner, s, deadline) : -EOPNOTSUPP;
 }
 
@@ -292,21 +292,21 @@ static void free_memory(void **memory) {
     free(*memory);
 }
 
-static bool polls(const haft_io_choice_t *choices, size_t count) {
+static bool polls(const haft_io_select_case_t *choices, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (is_polled(&choices[i]))
             return true;
     return false;
 }
 
-static int choose(haft_io_choice_t *choices, size_t count, int64_t deadline) {
-    if (HAFT_IO_UNLIKELY(!haft_io_has_its_turn(HAFT_IO_CANCELLABLE)))
+static int choose(haft_io_select_case_t *choices, size_t count, int64_t deadline) {
+    if (HAFTI_IO_UNLIKELY(!hafti_io_has_its_turn(HAFTI_IO_CANCELLABLE)))
         return -ECANCELED;
     selection_t s = {.choices = choices, .count = count};
     const bool has_polled = polls(choices, count);
     const size_t each = sizeof *s.places + sizeof *s.locks +
                         (has_polled ? sizeof *s.polled + sizeof *s.entries : 0);
-    haft_io_place_t few[MEMORY_OF_FEW / sizeof(haft_io_place_t)];
+    hafti_io_place_t few[MEMORY_OF_FEW / sizeof(hafti_io_place_t)];
     __attribute__((cleanup(free_memory))) void *many = NULL;
     if (count > sizeof few / each && (many = calloc(count, each)) == NULL)
         return -ENOMEM;
@@ -321,13 +321,13 @@ static int choose(haft_io_choice_t *choices, size_t count, int64_t deadline) {
     return select_listed(&s, deadline);
 }
 
-int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline) {
+int haft_io_select_until(haft_io_select_case_t *choices, size_t count, int64_t deadline) {
     if (count == 0)
-        haft_io_misuse("haft_io_choose needs a choice.");
+        hafti_io_misuse("haft_io_select needs a choice.");
     int chosen = choose(choices, count, deadline);
-    return chosen != -ECANCELED ? chosen : haft_io_cancelled();
+    return chosen != -ECANCELED ? chosen : haft_io_unwind_cancelled();
 }
 
-int haft_io_choose(haft_io_choice_t *choices, size_t count) {
-    return haft_io_choose_until(choices, count, HAFT_IO_FOREVER);
+int haft_io_select(haft_io_select_case_t *choices, size_t count) {
+    return haft_io_select_until(choices, count, HAFT_IO_FOREVER);
 }

@@ -11,28 +11,28 @@
 
 /* The events that the lists of a descriptor tell apart; what is asked for by other names, or not at all
    (an error is always reported), counts as what is read. */
-haft_io_operation_t haft_io_operation_of(const struct pollfd *entry) {
+hafti_io_operation_t hafti_io_operation_of(const struct pollfd *entry) {
     short events = entry->events & (POLLIN | POLLPRI | POLLRDHUP | POLLOUT);
     if ((entry->events & (POLLWRNORM | POLLWRBAND)) != 0)
         events |= POLLOUT;
     if (events == 0 || (entry->events & (POLLRDNORM | POLLRDBAND)) != 0)
         events |= POLLIN;
-    return (haft_io_operation_t){.kind = HAFT_IO_POLL, .descriptor = entry->fd, .flags = events};
+    return (hafti_io_operation_t){.kind = HAFTI_IO_POLL, .descriptor = entry->fd, .flags = events};
 }
 
-int haft_io_poll_blocking(struct pollfd *entries, size_t count, int64_t deadline) {
+int hafti_io_poll_blocking(struct pollfd *entries, size_t count, int64_t deadline) {
     for (;;) {
-        int64_t now = haft_io_clock();
+        int64_t now = hafti_io_clock();
         int64_t left = deadline > now ? deadline - now : 0;
         struct timespec limit = {left / HAFT_IO_SECOND, left % HAFT_IO_SECOND};
-        int ready = HAFT_IO_RESULT(
+        int ready = HAFTI_IO_RESULT(
             ppoll(entries, count, deadline != HAFT_IO_FOREVER ? &limit : NULL, NULL));
         if (ready != -EINTR)
             return ready;
     }
 }
 
-void haft_io_pause(unsigned turn) {
+void hafti_io_pause(unsigned turn) {
     enum { LONGEST = 32 };
     struct timespec pause = {.tv_nsec = HAFT_IO_MILLISECOND * (turn < LONGEST ? turn : LONGEST)};
     int saved = errno;
@@ -43,12 +43,12 @@ void haft_io_pause(unsigned turn) {
 static __attribute__((noinline)) int look(struct pollfd *entries, size_t count) {
     int ready;
     do
-        ready = HAFT_IO_RESULT(poll(entries, count, 0));
+        ready = HAFTI_IO_RESULT(poll(entries, count, 0));
     while (ready == -EINTR);
     return ready;
 }
 
-static int await_change(haft_io_await_several_t *await, haft_io_runner_t *runner,
+static int await_change(hafti_io_await_several_t *await, hafti_io_runner_t *runner,
                         struct pollfd *entries, size_t count, int64_t deadline, unsigned turn) {
     for (size_t i = 0; i < count; i++)
         entries[i].revents = 0;
@@ -56,14 +56,14 @@ static int await_change(haft_io_await_several_t *await, haft_io_runner_t *runner
     return code == 0 ? 1 : code == -ETIMEDOUT ? 0 : code;
 }
 
-static int poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner, struct pollfd *entries,
-                   size_t count, int64_t deadline, unsigned turn) {
+static int poll_by(hafti_io_await_several_t *await, hafti_io_runner_t *runner,
+                   struct pollfd *entries, size_t count, int64_t deadline, unsigned turn) {
     bool shares_cell = runner->poll_cell != NULL;
     if (turn != 0)
         return await_change(await, runner, entries, count, deadline, turn);
     for (;; turn++) {
         int ready = look(entries, count);
-        if (ready != 0 || deadline <= haft_io_worker_now(runner->worker))
+        if (ready != 0 || deadline <= hafti_io_worker_now(runner->worker))
             return ready;
         int code = await(runner, entries, count, deadline, turn);
         if (code == -ETIMEDOUT)
@@ -75,9 +75,9 @@ static int poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner, str
     }
 }
 
-int haft_io_poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner,
-                    struct pollfd *entries, size_t count, int64_t deadline, unsigned turn) {
-    haft_io_worker_t *worker = runner->worker;
+int hafti_io_poll_by(hafti_io_await_several_t *await, hafti_io_runner_t *runner,
+                     struct pollfd *entries, size_t count, int64_t deadline, unsigned turn) {
+    hafti_io_worker_t *worker = runner->worker;
     if (worker->plain)
         return poll_by(await, runner, entries, count, deadline, turn);
     size_t used = 0;
@@ -85,7 +85,7 @@ int haft_io_poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner,
     for (; used < count && ready == 0; used += ready == 0) {
         entries[used].revents = 0;
         if (entries[used].fd >= 0)
-            ready = haft_io_begin_use(worker, entries[used].fd);
+            ready = hafti_io_begin_use(worker, entries[used].fd);
     }
     if (used == count) {
         ready = poll_by(await, runner, entries, count, deadline, turn);
@@ -97,58 +97,60 @@ int haft_io_poll_by(haft_io_await_several_t *await, haft_io_runner_t *runner,
         entries[i].revents = 0;
     while (used-- != 0)
         if (entries[used].fd >= 0)
-            haft_io_end_use(worker, entries[used].fd);
+            hafti_io_end_use(worker, entries[used].fd);
     return ready;
 }
 
-int haft_io_mark_closed(struct pollfd *entry, const haft_io_waiter_t *waiter) {
-    if (!haft_io_was_closed(waiter))
+int hafti_io_mark_closed(struct pollfd *entry, const hafti_io_waiter_t *waiter) {
+    if (!hafti_io_was_closed(waiter))
         return 0;
     entry->revents = POLLNVAL;
     return 1;
 }
 
-int haft_io_await_poll(haft_io_runner_t *runner, haft_io_cell_t *cell, int code, int64_t deadline) {
+int hafti_io_await_poll(hafti_io_runner_t *runner, hafti_io_cell_t *cell, int code,
+                        int64_t deadline) {
     bool is_shared = cell == runner->poll_cell;
     if (code == 0) {
         runner->poll_cell = NULL;
-        return haft_io_code_of(haft_io_cell_wait(cell, HAFT_IO_CANCELLABLE, deadline,
-                                                 haft_io_kind_name(HAFT_IO_POLL)));
+        return hafti_io_code_of(hafti_io_cell_wait(cell, HAFTI_IO_CANCELLABLE, deadline,
+                                                   hafti_io_kind_name(HAFTI_IO_POLL)));
     }
     if (!is_shared)
-        haft_io_cell_give_up(cell);
+        hafti_io_cell_give_up(cell);
     return code;
 }
 
-int haft_io_wait_on_several(haft_io_descriptor_t *(*find)(haft_io_worker_t *worker, int descriptor),
-                            haft_io_runner_t *runner, struct pollfd *entries, size_t count,
-                            int64_t deadline) {
-    haft_io_worker_t *worker = runner->worker;
-    haft_io_waiter_t few[HAFT_IO_FEW];
-    haft_io_waiter_t *waiters = count <= HAFT_IO_FEW ? few : calloc(count, sizeof *waiters);
+int hafti_io_wait_on_several(hafti_io_descriptor_t *(*find)(hafti_io_worker_t *worker,
+                                                            int descriptor),
+                             hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
+                             int64_t deadline) {
+    hafti_io_worker_t *worker = runner->worker;
+    hafti_io_waiter_t few[HAFTI_IO_FEW];
+    hafti_io_waiter_t *waiters = count <= HAFTI_IO_FEW ? few : calloc(count, sizeof *waiters);
     if (waiters == NULL)
         return -ENOMEM;
-    haft_io_cell_t own = {HAFT_IO_WAITING, runner->task};
-    haft_io_cell_t *cell = runner->poll_cell != NULL ? runner->poll_cell : &own;
+    hafti_io_cell_t own = {HAFTI_IO_WAITING, runner->task};
+    hafti_io_cell_t *cell = runner->poll_cell != NULL ? runner->poll_cell : &own;
     int code = 0, closed = 0;
     for (size_t i = 0; i < count; i++) {
-        waiters[i] = (haft_io_waiter_t){.cell = cell};
-        haft_io_descriptor_t *known =
+        waiters[i] = (hafti_io_waiter_t){.cell = cell};
+        hafti_io_descriptor_t *known =
             entries[i].fd >= 0 && code == 0 ? find(worker, entries[i].fd) : NULL;
         if (known == NULL)
             continue;
-        haft_io_operation_t operation = haft_io_operation_of(&entries[i]);
-        code = haft_io_enlist(known, &waiters[i], cell, &operation, false, false);
+        hafti_io_operation_t operation = hafti_io_operation_of(&entries[i]);
+        code = hafti_io_enlist(known, &waiters[i], cell, &operation, false, false);
         if (code == -EBADF) /* Once it is in a list, who closes the descriptor says so. */
             waiters[i].closed = true;
     }
-    haft_io_count_in(runner->task);
-    code = haft_io_await_poll(runner, cell, code, deadline);
-    haft_io_count_out(runner->task);
+    hafti_io_count_in(runner->task);
+    code = hafti_io_await_poll(runner, cell, code, deadline);
+    hafti_io_count_out(runner->task);
     for (size_t i = 0; i < count; i++) {
         if (waiters[i].descriptor != NULL)
-            haft_io_delist(&waiters[i]);
-        closed += haft_io_mark_closed(&entries[i], &waiters[i]);
+            hafti_io_delist(&waiters[i]);
+        closed += hafti_io_mark_closed(&entries[i], &waiters[i]);
     }
     if (waiters != few)
         free(waiters);

@@ -19,13 +19,13 @@ static const int64_t MOST_LATE = 100 * HAFT_IO_MILLISECOND;
 /* Of one datagram, as Linux has it with the buffers that it gives sockets by default. */
 enum { MOST_BYTES_V4 = 65507, MOST_BYTES_V6 = 65527, MOST_BYTES_LOCAL = 212960 };
 
-typedef haft_io_simulated_state_t state_t;
-typedef haft_io_object_t object_t;
-typedef haft_io_place_there_t place_t;
+typedef hafti_io_simulated_state_t state_t;
+typedef hafti_io_object_t object_t;
+typedef hafti_io_place_there_t place_t;
 
 typedef struct datagram {
-    haft_io_link_t link; /* in the receiver's `arrived`, or in `late` */
-    haft_io_timer_t timer;
+    hafti_io_link_t link; /* in the receiver's `arrived`, or in `late` */
+    hafti_io_timer_t timer;
     place_t from, to; /* of a pair: nothing */
     size_t size;
     char bytes[];
@@ -34,7 +34,7 @@ typedef struct datagram {
 /* ---- Places ---- */
 
 static object_t *receiver_at(const state_t *state, const place_t *place) {
-    return haft_io_object_at(&state->receivers, place);
+    return hafti_io_object_at(&state->receivers, place);
 }
 
 static bool is_connected(const object_t *socket) {
@@ -52,10 +52,10 @@ static place_t source_of(const object_t *socket, const place_t *to) {
     static const struct in6_addr own_of_v4 = {
         .s6_addr = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
     place_t from = socket->place;
-    if (!haft_io_is_some_address(&from))
-        from.address = haft_io_is_some_address(to) ? to->address
-                       : to->family == AF_INET     ? own_of_v4
-                                                   : own;
+    if (!hafti_io_is_some_address(&from))
+        from.address = hafti_io_is_some_address(to) ? to->address
+                       : to->family == AF_INET      ? own_of_v4
+                                                    : own;
     return from;
 }
 
@@ -87,7 +87,7 @@ static void tell_address(const place_t *from, sa_family_t family, void *address,
 static int bind_to(state_t *state, object_t *socket, const place_t *place) {
     place_t before = socket->place;
     socket->place = *place;
-    int code = haft_io_occupy(state, &state->receivers, &socket->place);
+    int code = hafti_io_occupy(state, &state->receivers, &socket->place);
     if (code != 0)
         socket->place = before;
     return code;
@@ -100,17 +100,17 @@ static int bind_somewhere(state_t *state, object_t *socket) {
                : bind_to(state, socket, &(place_t){.family = socket->place.family});
 }
 
-int haft_io_network_bind(int descriptor, const struct sockaddr *address, socklen_t size) {
-    state_t *state = haft_io_state_here();
-    object_t *socket = haft_io_object_of(state, descriptor);
+int hafti_io_network_bind(int descriptor, const struct sockaddr *address, socklen_t size) {
+    state_t *state = hafti_io_state_here();
+    object_t *socket = hafti_io_object_of(state, descriptor);
     place_t place;
     if (socket == NULL)
         return -EBADF;
-    if (!haft_io_object_is_socket(socket))
+    if (!hafti_io_object_is_socket(socket))
         return -ENOTSOCK;
-    if (socket->kind != HAFT_IO_DATAGRAMS || is_of_pair(socket))
+    if (socket->kind != HAFTI_IO_DATAGRAMS || is_of_pair(socket))
         return -EOPNOTSUPP;
-    int code = haft_io_place_of(address, size, &place);
+    int code = hafti_io_place_of(address, size, &place);
     if (code == 0 && place.family != socket->place.family)
         code = -EAFNOSUPPORT;
     if (code == 0 && socket->place.port != 0)
@@ -121,7 +121,7 @@ int haft_io_network_bind(int descriptor, const struct sockaddr *address, socklen
 /* One of IPv6 goes to both. */
 static int destination_of(const object_t *socket, const struct sockaddr *address, socklen_t size,
                           place_t *place) {
-    int code = is_of_pair(socket) ? -EOPNOTSUPP : haft_io_place_of(address, size, place);
+    int code = is_of_pair(socket) ? -EOPNOTSUPP : hafti_io_place_of(address, size, place);
     if (code != 0)
         return code;
     bool fits = place->family == socket->place.family ||
@@ -129,8 +129,8 @@ static int destination_of(const object_t *socket, const struct sockaddr *address
     return fits ? 0 : -EAFNOSUPPORT;
 }
 
-int haft_io_simulated_datagrams_connect(state_t *state, object_t *socket,
-                                        const struct sockaddr *address, socklen_t size) {
+int hafti_io_simulated_datagrams_connect(state_t *state, object_t *socket,
+                                         const struct sockaddr *address, socklen_t size) {
     if (address != NULL && size >= sizeof address->sa_family && address->sa_family == AF_UNSPEC) {
         socket->to.family = AF_UNSPEC;
         return 0;
@@ -147,9 +147,9 @@ int haft_io_simulated_datagrams_connect(state_t *state, object_t *socket,
 /* ---- On their way ---- */
 
 static void put_into(state_t *state, object_t *receiver, datagram_t *datagram) {
-    haft_io_append(&receiver->arrived, &datagram->link);
+    hafti_io_append(&receiver->arrived, &datagram->link);
     receiver->waiting++;
-    haft_io_object_wake_one_way(state, receiver, HAFT_IO_INWARD);
+    hafti_io_object_wake_one_way(state, receiver, HAFTI_IO_INWARD);
 }
 
 /* As the system tells who is connected to where nobody receives: by an error of what he does next. */
@@ -158,7 +158,7 @@ static void refuse(state_t *state, const datagram_t *datagram) {
     if (sender == NULL || !is_connected(sender) || sender->to.port != datagram->to.port)
         return;
     sender->refused = true;
-    haft_io_object_wake(state, sender);
+    hafti_io_object_wake(state, sender);
 }
 
 static void deliver(state_t *state, datagram_t *datagram) {
@@ -174,18 +174,18 @@ static void deliver(state_t *state, datagram_t *datagram) {
     free(datagram);
 }
 
-static void comes_late(haft_io_timer_t *timer) {
-    datagram_t *datagram = HAFT_IO_OWNER(timer, datagram_t, timer);
-    haft_io_unlink(&datagram->link);
-    deliver(haft_io_state_here(), datagram);
+static void comes_late(hafti_io_timer_t *timer) {
+    datagram_t *datagram = HAFTI_IO_OWNER(timer, datagram_t, timer);
+    hafti_io_unlink(&datagram->link);
+    deliver(hafti_io_state_here(), datagram);
 }
 
 static void delay(state_t *state, datagram_t *datagram) {
-    haft_io_simulated_t *simulated = state->simulated;
-    int64_t late = 1 + (int64_t)haft_io_random(simulated, (uint64_t)MOST_LATE);
-    datagram->timer = (haft_io_timer_t){.fire = comes_late};
-    haft_io_append(&state->late, &datagram->link);
-    haft_io_timer_add(&haft_io_worker()->timers, &datagram->timer, simulated->now + late);
+    hafti_io_simulated_t *simulated = state->simulated;
+    int64_t late = 1 + (int64_t)hafti_io_random(simulated, (uint64_t)MOST_LATE);
+    datagram->timer = (hafti_io_timer_t){.fire = comes_late};
+    hafti_io_append(&state->late, &datagram->link);
+    hafti_io_timer_add(&hafti_io_worker()->timers, &datagram->timer, simulated->now + late);
 }
 
 /* Two of it, unless there is no memory. */
@@ -198,11 +198,11 @@ static void deliver_twice(state_t *state, datagram_t *datagram) {
 }
 
 static void set_out(state_t *state, datagram_t *datagram) {
-    if (!haft_io_fault_is_drawn(state->simulated)) {
+    if (!hafti_io_fault_is_drawn(state->simulated)) {
         deliver(state, datagram);
         return;
     }
-    switch (haft_io_random(state->simulated, 3)) {
+    switch (hafti_io_random(state->simulated, 3)) {
     case 0:
         free(datagram);
         break;
@@ -217,12 +217,12 @@ static void set_out(state_t *state, datagram_t *datagram) {
 /* ---- Sending ---- */
 
 /* 0, -ENOMEM or -EFAULT. */
-static int datagram_of(const haft_io_memory_t *memory, datagram_t **datagram) {
+static int datagram_of(const hafti_io_memory_t *memory, datagram_t **datagram) {
     datagram_t *made = malloc(sizeof *made + memory->size);
     if (made == NULL)
         return -ENOMEM;
     *made = (datagram_t){.size = memory->size};
-    if (!haft_io_memory_copy(memory, made->bytes, memory->size, 0, memory->size, true)) {
+    if (!hafti_io_memory_copy(memory, made->bytes, memory->size, 0, memory->size, true)) {
         free(made);
         return -EFAULT;
     }
@@ -230,7 +230,7 @@ static int datagram_of(const haft_io_memory_t *memory, datagram_t **datagram) {
     return 0;
 }
 
-static ssize_t send_to_peer(state_t *state, object_t *end, const haft_io_memory_t *memory) {
+static ssize_t send_to_peer(state_t *state, object_t *end, const hafti_io_memory_t *memory) {
     if (end->peer == NULL)
         return -ENOTCONN;
     if (!end->peer->open) {
@@ -252,7 +252,7 @@ static ssize_t send_to_peer(state_t *state, object_t *end, const haft_io_memory_
 }
 
 static ssize_t send_to_place(state_t *state, object_t *socket, const place_t *to,
-                             const haft_io_memory_t *memory) {
+                             const hafti_io_memory_t *memory) {
     size_t most = socket->place.family == AF_INET ? MOST_BYTES_V4 : MOST_BYTES_V6;
     if (to->port == 0)
         return -EINVAL;
@@ -272,9 +272,9 @@ static ssize_t send_to_place(state_t *state, object_t *socket, const place_t *to
     return (ssize_t)memory->size;
 }
 
-ssize_t haft_io_simulated_datagram_sends(state_t *state, object_t *socket,
-                                         const haft_io_memory_t *memory,
-                                         const struct sockaddr *address, socklen_t size) {
+ssize_t hafti_io_simulated_datagram_sends(state_t *state, object_t *socket,
+                                          const hafti_io_memory_t *memory,
+                                          const struct sockaddr *address, socklen_t size) {
     if (socket->refused) {
         socket->refused = false;
         return -ECONNREFUSED;
@@ -290,56 +290,56 @@ ssize_t haft_io_simulated_datagram_sends(state_t *state, object_t *socket,
 
 /* ---- Receiving ---- */
 
-ssize_t haft_io_simulated_datagram_receives(state_t *state, object_t *socket,
-                                            const haft_io_memory_t *memory, int flags,
-                                            struct sockaddr *address, socklen_t *address_size,
-                                            bool *truncated) {
+ssize_t hafti_io_simulated_datagram_receives(state_t *state, object_t *socket,
+                                             const hafti_io_memory_t *memory, int flags,
+                                             struct sockaddr *address, socklen_t *address_size,
+                                             bool *truncated) {
     if (socket->refused) {
         socket->refused = false;
         return -ECONNREFUSED;
     }
-    if (haft_io_ring_empty(&socket->arrived))
+    if (hafti_io_ring_empty(&socket->arrived))
         return -EAGAIN;
-    datagram_t *datagram = HAFT_IO_OWNER(socket->arrived.next, datagram_t, link);
+    datagram_t *datagram = HAFTI_IO_OWNER(socket->arrived.next, datagram_t, link);
     size_t whole = datagram->size, size = memory->size < whole ? memory->size : whole;
-    bool copied = haft_io_memory_copy(memory, datagram->bytes, whole, 0, size, false);
+    bool copied = hafti_io_memory_copy(memory, datagram->bytes, whole, 0, size, false);
     if (address != NULL && address_size != NULL)
         tell_address(&datagram->from, socket->place.family, address, address_size);
     *truncated = size < whole;
     if ((flags & MSG_PEEK) == 0) {
-        haft_io_unlink(&datagram->link);
+        hafti_io_unlink(&datagram->link);
         socket->waiting--;
         free(datagram);
         if (is_of_pair(socket) && socket->peer != NULL)
-            haft_io_object_wake_one_way(state, socket->peer, HAFT_IO_OUTWARD);
+            hafti_io_object_wake_one_way(state, socket->peer, HAFTI_IO_OUTWARD);
     }
     if (!copied) /* and it is lost, as the system has it */
         return -EFAULT;
     return (ssize_t)((flags & MSG_TRUNC) != 0 ? whole : size);
 }
 
-int haft_io_events_of_datagrams(const object_t *socket, short events) {
+int hafti_io_events_of_datagrams(const object_t *socket, short events) {
     int ready = socket->refused ? POLLERR : 0;
-    if (!haft_io_ring_empty(&socket->arrived))
-        ready |= events & HAFT_IO_TO_READ;
+    if (!hafti_io_ring_empty(&socket->arrived))
+        ready |= events & HAFTI_IO_TO_READ;
     if (!is_of_pair(socket) || socket->peer == NULL || !socket->peer->open ||
         socket->peer->waiting < MOST_HELD)
-        ready |= events & HAFT_IO_TO_WRITE;
+        ready |= events & HAFTI_IO_TO_WRITE;
     return ready;
 }
 
 /* ---- Sockets ---- */
 
-int haft_io_simulated_datagrams_pair(state_t *state, int ends[2]) {
+int hafti_io_simulated_datagrams_pair(state_t *state, int ends[2]) {
     object_t *sockets[2];
     for (int i = 0; i < 2; i++) {
-        sockets[i] = haft_io_object_new(state, HAFT_IO_DATAGRAMS);
+        sockets[i] = hafti_io_object_new(state, HAFTI_IO_DATAGRAMS);
         if (sockets[i] == NULL) {
             if (i == 1)
-                haft_io_number_close(state, sockets[0]->descriptor);
+                hafti_io_number_close(state, sockets[0]->descriptor);
             return -ENOMEM;
         }
-        haft_io_ring(&sockets[i]->arrived);
+        hafti_io_ring(&sockets[i]->arrived);
     }
     for (int i = 0; i < 2; i++) {
         sockets[i]->peer = sockets[1 - i];
@@ -348,32 +348,32 @@ int haft_io_simulated_datagrams_pair(state_t *state, int ends[2]) {
     return 0;
 }
 
-int haft_io_simulated_datagrams_end_output(object_t *socket) {
+int hafti_io_simulated_datagrams_end_output(object_t *socket) {
     if (!is_of_pair(socket) && !is_connected(socket))
         return -ENOTCONN;
     socket->ended = true;
     return 0;
 }
 
-static void free_all(haft_io_link_t *ring) {
-    while (!haft_io_ring_empty(ring)) {
-        haft_io_link_t *first = ring->next;
-        haft_io_unlink(first);
-        free(HAFT_IO_OWNER(first, datagram_t, link));
+static void free_all(hafti_io_link_t *ring) {
+    while (!hafti_io_ring_empty(ring)) {
+        hafti_io_link_t *first = ring->next;
+        hafti_io_unlink(first);
+        free(HAFTI_IO_OWNER(first, datagram_t, link));
     }
 }
 
-void haft_io_simulated_datagrams_close(state_t *state, object_t *socket) {
+void hafti_io_simulated_datagrams_close(state_t *state, object_t *socket) {
     if (socket->place.port != 0)
-        haft_io_vacate(&state->receivers, &socket->place);
+        hafti_io_vacate(&state->receivers, &socket->place);
     free_all(&socket->arrived);
     if (is_of_pair(socket) && socket->peer != NULL)
-        haft_io_object_wake_one_way(state, socket->peer, HAFT_IO_OUTWARD);
+        hafti_io_object_wake_one_way(state, socket->peer, HAFTI_IO_OUTWARD);
 }
 
-void haft_io_simulated_datagrams_stop(state_t *state) {
+void hafti_io_simulated_datagrams_stop(state_t *state) {
     for (object_t *object = state->objects; object != NULL; object = object->next)
-        if (object->open && object->kind == HAFT_IO_DATAGRAMS)
+        if (object->open && object->kind == HAFTI_IO_DATAGRAMS)
             free_all(&object->arrived);
     free_all(&state->late);
 }

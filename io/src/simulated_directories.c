@@ -24,11 +24,11 @@
 /* With more the oldest is synced, as the system does it by itself after a while. */
 enum { MOST_CHANGES = 1000 };
 
-typedef haft_io_simulated_state_t state_t;
-typedef haft_io_file_t file_t;
+typedef hafti_io_simulated_state_t state_t;
+typedef hafti_io_file_t file_t;
 
 typedef struct name {
-    haft_io_link_t link; /* in its directory */
+    hafti_io_link_t link; /* in its directory */
     file_t *directory;
     file_t *file, *synced; /* NULL: none */
     size_t changes;        /* that are not synced */
@@ -43,7 +43,7 @@ typedef struct new_file {
     file_t *file;
 } new_file_t;
 typedef struct change {
-    haft_io_link_t link;
+    hafti_io_link_t link;
     new_file_t names[2];
     size_t count; /* of `names` */
     bool chosen;  /* to be synced, or to be kept in a crash */
@@ -75,7 +75,7 @@ static name_t *new_name(file_t *directory, const char *text, size_t length) {
         free(name);
         return NULL;
     }
-    haft_io_append(&directory->names, &name->link);
+    hafti_io_append(&directory->names, &name->link);
     return name;
 }
 
@@ -83,7 +83,7 @@ static void forget_if_gone(name_t *name) {
     if (name->file != NULL || name->synced != NULL || name->changes != 0)
         return;
     tdelete(name, &name->directory->tree, by_text);
-    haft_io_unlink(&name->link);
+    hafti_io_unlink(&name->link);
     free(name);
 }
 
@@ -96,29 +96,29 @@ static file_t *new_file(state_t *state, mode_t mode) {
     file->mode = mode;
     file->number = ++state->last_file;
     file->changed = state->simulated->now;
-    haft_io_ring(&file->names);
+    hafti_io_ring(&file->names);
     return file;
 }
 
 static void keep(void *name) {
     (void)name;
 }
-static void drop_use(file_t *file, haft_io_link_t *unused) {
+static void drop_use(file_t *file, hafti_io_link_t *unused) {
     if (file != NULL && --file->uses == 0)
-        haft_io_append(unused, &file->link);
+        hafti_io_append(unused, &file->link);
 }
 /* Without a stack for directories in directories, however deep. */
-void haft_io_file_stop_using(file_t *file) {
-    haft_io_link_t unused;
-    haft_io_ring(&unused);
+void hafti_io_file_stop_using(file_t *file) {
+    hafti_io_link_t unused;
+    hafti_io_ring(&unused);
     drop_use(file, &unused);
-    while (!haft_io_ring_empty(&unused)) {
-        file = HAFT_IO_OWNER(unused.next, file_t, link);
-        haft_io_unlink(&file->link);
+    while (!hafti_io_ring_empty(&unused)) {
+        file = HAFTI_IO_OWNER(unused.next, file_t, link);
+        hafti_io_unlink(&file->link);
         tdestroy(file->tree, keep);
-        while (!haft_io_ring_empty(&file->names)) {
-            name_t *name = HAFT_IO_OWNER(file->names.next, name_t, link);
-            haft_io_unlink(&name->link);
+        while (!hafti_io_ring_empty(&file->names)) {
+            name_t *name = HAFTI_IO_OWNER(file->names.next, name_t, link);
+            hafti_io_unlink(&name->link);
             drop_use(name->file, &unused);
             drop_use(name->synced, &unused);
             free(name);
@@ -134,13 +134,13 @@ static void set_file(file_t **place, file_t *file) {
     if (file != NULL)
         file->uses++;
     *place = file;
-    haft_io_file_stop_using(before);
+    hafti_io_file_stop_using(before);
 }
 
 /* ---- Changes ---- */
 
 static void settle(state_t *state, change_t *change, bool kept) {
-    haft_io_unlink(&change->link);
+    hafti_io_unlink(&change->link);
     state->change_count--;
     for (size_t i = 0; i < change->count; i++) {
         name_t *name = change->names[i].name;
@@ -149,15 +149,15 @@ static void settle(state_t *state, change_t *change, bool kept) {
             set_file(&name->synced, change->names[i].file);
         name->changes--;
         name->lost = false;
-        haft_io_file_stop_using(change->names[i].file);
+        hafti_io_file_stop_using(change->names[i].file);
         forget_if_gone(name);
-        haft_io_file_stop_using(directory);
+        hafti_io_file_stop_using(directory);
     }
     free(change);
 }
 
-static change_t *change_at(haft_io_link_t *link) {
-    return HAFT_IO_OWNER(link, change_t, link);
+static change_t *change_at(hafti_io_link_t *link) {
+    return HAFTI_IO_OWNER(link, change_t, link);
 }
 
 /* 0; -ENOMEM, and nothing has changed. */
@@ -179,15 +179,15 @@ static int change_names(state_t *state, const new_file_t *names, size_t count) {
             names[i].file->uses++;
         set_file(&name->file, names[i].file);
     }
-    haft_io_append(&state->changes, &change->link);
+    hafti_io_append(&state->changes, &change->link);
     if (++state->change_count > MOST_CHANGES)
         settle(state, change_at(state->changes.next), true);
     return 0;
 }
 
 /* With those of other directories that a rename, and what came before, has to do with. */
-void haft_io_directory_sync(state_t *state, file_t *directory) {
-    haft_io_link_t *head = &state->changes, *link, *next;
+void hafti_io_directory_sync(state_t *state, file_t *directory) {
+    hafti_io_link_t *head = &state->changes, *link, *next;
     directory->syncs = true;
     for (link = head->previous; link != head; link = link->previous) {
         change_t *change = change_at(link);
@@ -210,33 +210,33 @@ void haft_io_directory_sync(state_t *state, file_t *directory) {
 /* ---- A crash ---- */
 
 static void choose_changes(state_t *state) {
-    haft_io_link_t *head = &state->changes;
-    for (haft_io_link_t *link = head->next; link != head; link = link->next) {
+    hafti_io_link_t *head = &state->changes;
+    for (hafti_io_link_t *link = head->next; link != head; link = link->next) {
         change_t *change = change_at(link);
-        bool lost = haft_io_random(state->simulated, 2) == 0;
+        bool lost = hafti_io_random(state->simulated, 2) == 0;
         for (size_t i = 0; i < change->count; i++)
             lost |= change->names[i].name->lost;
         for (size_t i = 0; i < change->count; i++)
             change->names[i].name->lost = lost;
         change->chosen = !lost;
     }
-    while (!haft_io_ring_empty(head))
+    while (!hafti_io_ring_empty(head))
         settle(state, change_at(head->next), change_at(head->next)->chosen);
 }
 
 /* All names of the directory are as they were synced; what they are of comes into the list, or to `visit`. */
-static void go_back(file_t *directory, haft_io_link_t *directories, haft_io_file_visit_t *visit,
+static void go_back(file_t *directory, hafti_io_link_t *directories, hafti_io_file_visit_t *visit,
                     state_t *state) {
-    haft_io_link_t *next;
+    hafti_io_link_t *next;
     directory->count = 0;
-    for (haft_io_link_t *link = directory->names.next; link != &directory->names; link = next) {
-        name_t *name = HAFT_IO_OWNER(link, name_t, link);
+    for (hafti_io_link_t *link = directory->names.next; link != &directory->names; link = next) {
+        name_t *name = HAFTI_IO_OWNER(link, name_t, link);
         next = link->next;
         set_file(&name->file, name->synced);
         directory->count += name->file != NULL;
         if (name->file != NULL && S_ISDIR(name->file->mode)) {
             name->file->above = directory;
-            haft_io_append(directories, &name->file->link);
+            hafti_io_append(directories, &name->file->link);
         } else if (name->file != NULL) {
             visit(state, name->file);
         }
@@ -244,15 +244,15 @@ static void go_back(file_t *directory, haft_io_link_t *directories, haft_io_file
     }
 }
 
-void haft_io_directories_crash(state_t *state, haft_io_file_visit_t *visit) {
+void hafti_io_directories_crash(state_t *state, hafti_io_file_visit_t *visit) {
     choose_changes(state);
-    haft_io_link_t directories;
-    haft_io_ring(&directories);
-    haft_io_append(&directories, &state->root->link);
-    haft_io_append(&directories, &state->here->link);
-    while (!haft_io_ring_empty(&directories)) {
-        file_t *directory = HAFT_IO_OWNER(directories.next, file_t, link);
-        haft_io_unlink(&directory->link);
+    hafti_io_link_t directories;
+    hafti_io_ring(&directories);
+    hafti_io_append(&directories, &state->root->link);
+    hafti_io_append(&directories, &state->here->link);
+    while (!hafti_io_ring_empty(&directories)) {
+        file_t *directory = HAFTI_IO_OWNER(directories.next, file_t, link);
+        hafti_io_unlink(&directory->link);
         go_back(directory, &directories, visit, state);
     }
 }
@@ -268,14 +268,14 @@ static bool is_directory(const file_t *file) {
 }
 
 /* From the directory that `place` is of. */
-static int step(const char *text, size_t length, haft_io_path_t *place) {
+static int step(const char *text, size_t length, hafti_io_path_t *place) {
     file_t *directory = place->file;
     if (!is_directory(directory))
         return directory == NULL ? -ENOENT : -ENOTDIR;
     if (length > NAME_MAX)
         return -ENAMETOOLONG;
     bool is_dots = text[0] == '.' && (length == 1 || (length == 2 && text[1] == '.'));
-    *place = (haft_io_path_t){.text = text, .length = length};
+    *place = (hafti_io_path_t){.text = text, .length = length};
     if (is_dots) {
         place->file = length == 1 ? directory : directory->above;
         return 0;
@@ -286,14 +286,14 @@ static int step(const char *text, size_t length, haft_io_path_t *place) {
     return 0;
 }
 
-int haft_io_path_look_at(const state_t *state, const char *path, haft_io_path_t *place) {
+int hafti_io_path_look_at(const state_t *state, const char *path, hafti_io_path_t *place) {
     if (path == NULL)
         return -EFAULT;
     if (path[0] == '\0')
         return -ENOENT;
     if (strlen(path) >= PATH_MAX)
         return -ENAMETOOLONG;
-    *place = (haft_io_path_t){.file = path[0] == '/' ? state->root : state->here};
+    *place = (hafti_io_path_t){.file = path[0] == '/' ? state->root : state->here};
     for (path += strspn(path, "/"); path[0] != '\0'; path += strspn(path, "/")) {
         size_t length = strcspn(path, "/");
         int code = step(path, length, place);
@@ -305,28 +305,28 @@ int haft_io_path_look_at(const state_t *state, const char *path, haft_io_path_t 
     return place->slash && place->file != NULL && !is_directory(place->file) ? -ENOTDIR : 0;
 }
 
-int haft_io_path_begin(const char *path, haft_io_path_t *place, int fault) {
+int hafti_io_path_begin(const char *path, hafti_io_path_t *place, int fault) {
     int code = haft_io_yield();
     if (code != 0)
         return code;
-    if (haft_io_fault_is_drawn(haft_io_state_here()->simulated))
+    if (hafti_io_fault_is_drawn(hafti_io_state_here()->simulated))
         return fault;
-    return haft_io_path_look_at(haft_io_state_here(), path, place);
+    return hafti_io_path_look_at(hafti_io_state_here(), path, place);
 }
 
 /* The same for what has to be there. */
-static int begin_with(const char *path, haft_io_path_t *place) {
-    int code = haft_io_path_begin(path, place, -EIO);
+static int begin_with(const char *path, hafti_io_path_t *place) {
+    int code = hafti_io_path_begin(path, place, -EIO);
     return code != 0 || place->file != NULL ? code : -ENOENT;
 }
 
 /* The name, as one to be changed. NULL: no memory. */
-static name_t *name_at(const haft_io_path_t *place) {
+static name_t *name_at(const hafti_io_path_t *place) {
     return place->name != NULL ? place->name
                                : new_name(place->directory, place->text, place->length);
 }
 
-int haft_io_path_make(state_t *state, haft_io_path_t *place, mode_t mode) {
+int hafti_io_path_make(state_t *state, hafti_io_path_t *place, mode_t mode) {
     file_t *file = new_file(state, mode);
     name_t *name = file != NULL ? name_at(place) : NULL;
     if (name == NULL) {
@@ -338,7 +338,7 @@ int haft_io_path_make(state_t *state, haft_io_path_t *place, mode_t mode) {
     int code = change_names(state, &(new_file_t){name, file}, 1);
     if (code == 0)
         place->file = file;
-    haft_io_file_stop_using(file);
+    hafti_io_file_stop_using(file);
     return code;
 }
 
@@ -362,8 +362,8 @@ static bool add_entry(struct dirent **list, int *count, const char *text, size_t
     return true;
 }
 
-int haft_io_files_list(const char *path, struct dirent ***entries) {
-    haft_io_path_t place;
+int hafti_io_files_list(const char *path, struct dirent ***entries) {
+    hafti_io_path_t place;
     int code = begin_with(path, &place);
     if (code != 0)
         return code;
@@ -374,9 +374,9 @@ int haft_io_files_list(const char *path, struct dirent ***entries) {
     int count = 0;
     bool whole = list != NULL && add_entry(list, &count, ".", 1, directory) &&
                  add_entry(list, &count, "..", 2, directory->above);
-    const haft_io_link_t *names = &directory->names;
-    for (const haft_io_link_t *link = names->next; whole && link != names; link = link->next) {
-        const name_t *name = HAFT_IO_OWNER(link, name_t, link);
+    const hafti_io_link_t *names = &directory->names;
+    for (const hafti_io_link_t *link = names->next; whole && link != names; link = link->next) {
+        const name_t *name = HAFTI_IO_OWNER(link, name_t, link);
         if (name->file != NULL)
             whole = add_entry(list, &count, name->text, name->length, name->file);
     }
@@ -391,18 +391,18 @@ int haft_io_files_list(const char *path, struct dirent ***entries) {
     return -ENOMEM;
 }
 
-int haft_io_files_make_directory(const char *path, mode_t mode) {
-    haft_io_path_t place;
-    int code = haft_io_path_begin(path, &place, -EIO);
+int hafti_io_files_make_directory(const char *path, mode_t mode) {
+    hafti_io_path_t place;
+    int code = hafti_io_path_begin(path, &place, -EIO);
     if (code != 0)
         return code;
     return place.file == NULL
-               ? haft_io_path_make(haft_io_state_here(), &place, S_IFDIR | (mode & 07777))
+               ? hafti_io_path_make(hafti_io_state_here(), &place, S_IFDIR | (mode & 07777))
                : -EEXIST;
 }
 
-int haft_io_files_remove(const char *path) {
-    haft_io_path_t place;
+int hafti_io_files_remove(const char *path) {
+    hafti_io_path_t place;
     int code = begin_with(path, &place);
     if (code != 0)
         return code;
@@ -410,11 +410,11 @@ int haft_io_files_remove(const char *path) {
         return place.text == NULL ? -EBUSY : place.length == 1 ? -EINVAL : -ENOTEMPTY;
     if (place.file->count != 0)
         return -ENOTEMPTY;
-    return change_names(haft_io_state_here(), &(new_file_t){place.name, NULL}, 1);
+    return change_names(hafti_io_state_here(), &(new_file_t){place.name, NULL}, 1);
 }
 
 /* What the system says of the two names, which are not of the same file. */
-static int check_rename(const haft_io_path_t *from, const haft_io_path_t *to) {
+static int check_rename(const hafti_io_path_t *from, const hafti_io_path_t *to) {
     if (!is_directory(from->file))
         return is_directory(to->file) ? -EISDIR : to->slash ? -ENOTDIR : 0;
     if (to->file != NULL && !is_directory(to->file))
@@ -425,12 +425,12 @@ static int check_rename(const haft_io_path_t *from, const haft_io_path_t *to) {
     return to->file != NULL && to->file->count != 0 ? -ENOTEMPTY : 0;
 }
 
-int haft_io_files_rename(const char *from, const char *to) {
-    haft_io_path_t old, new;
-    state_t *state = haft_io_state_here();
-    int code = haft_io_path_begin(from, &old, -EIO);
+int hafti_io_files_rename(const char *from, const char *to) {
+    hafti_io_path_t old, new;
+    state_t *state = hafti_io_state_here();
+    int code = hafti_io_path_begin(from, &old, -EIO);
     if (code == 0)
-        code = haft_io_path_look_at(state, to, &new);
+        code = hafti_io_path_look_at(state, to, &new);
     if (code == 0 && (old.directory == NULL || new.directory == NULL)) /* "/", "." and ".." */
         code = -EBUSY;
     if (code == 0 && old.file == NULL)
@@ -449,8 +449,8 @@ int haft_io_files_rename(const char *from, const char *to) {
     return code;
 }
 
-int haft_io_files_status(const char *path, struct stat *status) {
-    haft_io_path_t place;
+int hafti_io_files_status(const char *path, struct stat *status) {
+    hafti_io_path_t place;
     int code = begin_with(path, &place);
     if (code == 0 && status == NULL)
         code = -EFAULT;
@@ -471,7 +471,7 @@ int haft_io_files_status(const char *path, struct stat *status) {
 
 /* ---- The run ---- */
 
-int haft_io_simulated_files_start(state_t *state) {
+int hafti_io_simulated_files_start(state_t *state) {
     state->root = new_file(state, S_IFDIR | 0755);
     state->here = new_file(state, S_IFDIR | 0755);
     if (state->root == NULL || state->here == NULL) {
@@ -485,9 +485,9 @@ int haft_io_simulated_files_start(state_t *state) {
     return 0;
 }
 
-void haft_io_simulated_files_stop(state_t *state) {
-    while (!haft_io_ring_empty(&state->changes))
+void hafti_io_simulated_files_stop(state_t *state) {
+    while (!hafti_io_ring_empty(&state->changes))
         settle(state, change_at(state->changes.next), false);
-    haft_io_file_stop_using(state->root);
-    haft_io_file_stop_using(state->here);
+    hafti_io_file_stop_using(state->root);
+    hafti_io_file_stop_using(state->here);
 }

@@ -22,18 +22,18 @@ enum {
 };
 enum { BLOCK = 512 }; /* which disks write whole */
 
-typedef haft_io_simulated_state_t state_t;
-typedef haft_io_file_t file_t;
+typedef hafti_io_simulated_state_t state_t;
+typedef hafti_io_file_t file_t;
 
-bool haft_io_files_are_simulated(void) {
-    const haft_io_worker_t *worker = haft_io_worker();
+bool hafti_io_files_are_simulated(void) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
     return worker != NULL && worker->simulated != NULL && worker->simulated->files;
 }
 
 /* ---- Content ---- */
 
 /* False: no memory. What is new is zeros. */
-static bool grow(haft_io_content_t *content, size_t size) {
+static bool grow(hafti_io_content_t *content, size_t size) {
     if (size > content->room) {
         size_t room = size < 2 * content->room ? 2 * content->room : size;
         char *grown = realloc(content->bytes, room);
@@ -84,10 +84,10 @@ static void lose(file_t *file, size_t from, size_t to) {
 }
 
 static void crash_file(state_t *state, file_t *file) {
-    haft_io_simulated_t *simulated = state->simulated;
-    haft_io_content_t *now = &file->now;
+    hafti_io_simulated_t *simulated = state->simulated;
+    hafti_io_content_t *now = &file->now;
     bool truncated = file->least < file->synced.size;
-    if (truncated && haft_io_random(simulated, 2) == 0) {
+    if (truncated && hafti_io_random(simulated, 2) == 0) {
         /* There is room, since that was its size when it was synced. */
         memcpy(now->bytes, file->synced.bytes, file->synced.size);
         now->size = file->synced.size;
@@ -95,25 +95,25 @@ static void crash_file(state_t *state, file_t *file) {
         for (size_t at = file->changed_from, next; at < file->changed_to; at = next) {
             next = (at / BLOCK + 1) * BLOCK;
             next = next < file->changed_to ? next : file->changed_to;
-            if (haft_io_random(simulated, 2) == 0)
+            if (hafti_io_random(simulated, 2) == 0)
                 lose(file, at, next);
         }
-        if (now->size > file->least && haft_io_random(simulated, 2) == 0)
-            now->size = file->least + haft_io_random(simulated, now->size - file->least);
+        if (now->size > file->least && hafti_io_random(simulated, 2) == 0)
+            now->size = file->least + hafti_io_random(simulated, now->size - file->least);
     }
     sync_file(file); /* without memory it is lost once more by the next crash */
 }
 
-void haft_io_simulated_files_crash(state_t *state) {
-    for (haft_io_object_t *object = state->objects; object != NULL; object = object->next)
-        object->stale |= object->kind == HAFT_IO_A_FILE;
-    haft_io_directories_crash(state, crash_file);
+void hafti_io_simulated_files_crash(state_t *state) {
+    for (hafti_io_object_t *object = state->objects; object != NULL; object = object->next)
+        object->stale |= object->kind == HAFTI_IO_A_FILE;
+    hafti_io_directories_crash(state, crash_file);
 }
 
 /* ---- Descriptors ---- */
 
 /* What the path says of it: 0, or an error. */
-static int check_open(const haft_io_path_t *place, int flags) {
+static int check_open(const hafti_io_path_t *place, int flags) {
     if ((flags & ~OPEN_FLAGS) != 0)
         return -EOPNOTSUPP;
     if (place->file == NULL)
@@ -125,17 +125,17 @@ static int check_open(const haft_io_path_t *place, int flags) {
     return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0 ? -EISDIR : 0;
 }
 
-int haft_io_files_open(const char *path, int flags, mode_t mode) {
-    haft_io_path_t place;
-    int code = haft_io_path_begin(path, &place, -EMFILE);
+int hafti_io_files_open(const char *path, int flags, mode_t mode) {
+    hafti_io_path_t place;
+    int code = hafti_io_path_begin(path, &place, -EMFILE);
     if (code == 0)
         code = check_open(&place, flags);
-    state_t *state = haft_io_state_here();
+    state_t *state = hafti_io_state_here();
     if (code == 0 && place.file == NULL)
-        code = haft_io_path_make(state, &place, S_IFREG | (mode & 07777));
+        code = hafti_io_path_make(state, &place, S_IFREG | (mode & 07777));
     if (code != 0)
         return code;
-    haft_io_object_t *object = haft_io_object_new(state, HAFT_IO_A_FILE);
+    hafti_io_object_t *object = hafti_io_object_new(state, HAFTI_IO_A_FILE);
     if (object == NULL)
         return -ENOMEM;
     object->file = place.file;
@@ -148,14 +148,14 @@ int haft_io_files_open(const char *path, int flags, mode_t mode) {
     return object->descriptor;
 }
 
-static ssize_t write_file(file_t *file, const haft_io_memory_t *memory, size_t at, size_t size,
+static ssize_t write_file(file_t *file, const hafti_io_memory_t *memory, size_t at, size_t size,
                           bool synced) {
     size_t end, before = file->now.size;
     if (__builtin_add_overflow(at, size, &end) || end > INT64_MAX)
         return -EFBIG;
     if (!grow(&file->now, end))
         return -ENOSPC;
-    if (!haft_io_memory_copy(memory, file->now.bytes + at, size, 0, size, true)) {
+    if (!hafti_io_memory_copy(memory, file->now.bytes + at, size, 0, size, true)) {
         file->now.size = before;
         return -EFAULT;
     }
@@ -163,9 +163,10 @@ static ssize_t write_file(file_t *file, const haft_io_memory_t *memory, size_t a
     return synced && !sync_file(file) ? -EIO : (ssize_t)size;
 }
 
-ssize_t haft_io_simulated_file_transfers(haft_io_simulated_t *simulated, haft_io_object_t *object,
-                                         const haft_io_memory_t *memory, int64_t *offset,
-                                         bool writes) {
+ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
+                                          hafti_io_object_t *object,
+                                          const hafti_io_memory_t *memory, int64_t *offset,
+                                          bool writes) {
     file_t *file = object->file;
     if (*offset < 0)
         return -EINVAL;
@@ -181,11 +182,11 @@ ssize_t haft_io_simulated_file_transfers(haft_io_simulated_t *simulated, haft_io
     size_t size = writes || memory->size < left ? memory->size : left;
     if (size == 0)
         return 0;
-    size = haft_io_drawn_size(simulated, size);
+    size = hafti_io_drawn_size(simulated, size);
     ssize_t done = (ssize_t)size;
     if (writes)
         done = write_file(file, memory, at, size, (object->flags & O_DSYNC) != 0); /* and O_SYNC */
-    else if (!haft_io_memory_copy(memory, file->now.bytes + at, size, 0, size, false))
+    else if (!hafti_io_memory_copy(memory, file->now.bytes + at, size, 0, size, false))
         done = -EFAULT;
     if (done < 0)
         return done;
@@ -196,39 +197,39 @@ ssize_t haft_io_simulated_file_transfers(haft_io_simulated_t *simulated, haft_io
 }
 
 /* `otherwise`: what it is of another object than a file. */
-static int begin_on(int descriptor, haft_io_object_t **object, bool writes, int otherwise) {
+static int begin_on(int descriptor, hafti_io_object_t **object, bool writes, int otherwise) {
     int code = haft_io_yield();
     if (code != 0)
         return code;
-    *object = haft_io_object_of(haft_io_state_here(), descriptor);
+    *object = hafti_io_object_of(hafti_io_state_here(), descriptor);
     if (*object == NULL)
         return -EBADF;
-    if ((*object)->kind != HAFT_IO_A_FILE)
+    if ((*object)->kind != HAFTI_IO_A_FILE)
         return otherwise;
-    return haft_io_fault_of(haft_io_state_here(), *object, writes);
+    return hafti_io_fault_of(hafti_io_state_here(), *object, writes);
 }
 
-ssize_t haft_io_files_transfer_at(int descriptor, void *buffer, size_t size, int64_t offset,
-                                  bool writes) {
-    haft_io_object_t *object;
+ssize_t hafti_io_files_transfer_at(int descriptor, void *buffer, size_t size, int64_t offset,
+                                   bool writes) {
+    hafti_io_object_t *object;
     int code = begin_on(descriptor, &object, writes, -ESPIPE);
     if (code != 0)
         return code;
     struct iovec part = {buffer, size};
-    haft_io_memory_t memory = haft_io_memory_of(&part, 1);
-    return haft_io_simulated_file_transfers(haft_io_worker()->simulated, object, &memory, &offset,
-                                            writes);
+    hafti_io_memory_t memory = hafti_io_memory_of(&part, 1);
+    return hafti_io_simulated_file_transfers(hafti_io_worker()->simulated, object, &memory, &offset,
+                                             writes);
 }
 
-int64_t haft_io_files_seek(int descriptor, int64_t by) {
-    haft_io_object_t *object = haft_io_object_of(haft_io_state_here(), descriptor);
+int64_t hafti_io_files_seek(int descriptor, int64_t by) {
+    hafti_io_object_t *object = hafti_io_object_of(hafti_io_state_here(), descriptor);
     if (object == NULL)
         return -EBADF;
-    return object->kind == HAFT_IO_A_FILE ? object->position += by : -ESPIPE;
+    return object->kind == HAFTI_IO_A_FILE ? object->position += by : -ESPIPE;
 }
 
-int haft_io_files_sync(int descriptor) {
-    haft_io_object_t *object;
+int hafti_io_files_sync(int descriptor) {
+    hafti_io_object_t *object;
     int code = begin_on(descriptor, &object, false, -EINVAL);
     if (code != 0)
         return code;
@@ -236,6 +237,6 @@ int haft_io_files_sync(int descriptor) {
         return -EIO;
     if (!S_ISDIR(object->file->mode))
         return sync_file(object->file) ? 0 : -EIO;
-    haft_io_directory_sync(haft_io_state_here(), object->file);
+    hafti_io_directory_sync(hafti_io_state_here(), object->file);
     return 0;
 }

@@ -13,26 +13,27 @@
 
 enum { FIRST_PORT = 32768, LAST_PORT = 60999 }; /* that are chosen, as by Linux */
 
-static haft_io_simulated_state_t *network(void) {
-    const haft_io_worker_t *worker = haft_io_worker();
+static hafti_io_simulated_state_t *network(void) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
     return worker != NULL && worker->simulated != NULL && worker->simulated->network
                ? worker->backend_state
                : NULL;
 }
 
-bool haft_io_network_is_simulated(void) {
+bool hafti_io_network_is_simulated(void) {
     return network() != NULL;
 }
 
 /* ---- Places ---- */
 
-int haft_io_place_of(const struct sockaddr *address, socklen_t size, haft_io_place_there_t *place) {
+int hafti_io_place_of(const struct sockaddr *address, socklen_t size,
+                      hafti_io_place_there_t *place) {
     static const socklen_t least[] = {
         [AF_UNIX] = offsetof(struct sockaddr_un, sun_path) + 1,
         [AF_INET] = sizeof(struct sockaddr_in),
         [AF_INET6] = offsetof(struct sockaddr_in6, sin6_scope_id), /* as the system has it */
     };
-    *place = (haft_io_place_there_t){.family = AF_UNSPEC};
+    *place = (hafti_io_place_there_t){.family = AF_UNSPEC};
     if (address == NULL)
         return -EFAULT;
     if (size < sizeof address->sa_family)
@@ -62,14 +63,14 @@ int haft_io_place_of(const struct sockaddr *address, socklen_t size, haft_io_pla
     return 0;
 }
 
-bool haft_io_is_some_address(const haft_io_place_there_t *place) {
+bool hafti_io_is_some_address(const hafti_io_place_there_t *place) {
     static const struct in6_addr any_of_v4 = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
     return !IN6_IS_ADDR_UNSPECIFIED(&place->address) &&
            memcmp(&place->address, &any_of_v4, sizeof any_of_v4) != 0;
 }
 
 static int by_place(const void *one, const void *other) {
-    const haft_io_place_there_t *first = one, *second = other;
+    const hafti_io_place_there_t *first = one, *second = other;
     bool is_path = first->family == AF_UNIX;
     if (is_path != (second->family == AF_UNIX))
         return is_path ? 1 : -1;
@@ -77,42 +78,43 @@ static int by_place(const void *one, const void *other) {
                    : first->port - second->port;
 }
 
-haft_io_object_t *haft_io_object_at(void *const *places, const haft_io_place_there_t *place) {
-    haft_io_place_there_t **found = tfind(place, places, by_place);
-    return found != NULL ? HAFT_IO_OWNER(*found, haft_io_object_t, place) : NULL;
+hafti_io_object_t *hafti_io_object_at(void *const *places, const hafti_io_place_there_t *place) {
+    hafti_io_place_there_t **found = tfind(place, places, by_place);
+    return found != NULL ? HAFTI_IO_OWNER(*found, hafti_io_object_t, place) : NULL;
 }
 
-static haft_io_object_t *listener_at(const haft_io_simulated_state_t *state,
-                                     const haft_io_place_there_t *place) {
-    return haft_io_object_at(&state->listeners, place);
+static hafti_io_object_t *listener_at(const hafti_io_simulated_state_t *state,
+                                      const hafti_io_place_there_t *place) {
+    return hafti_io_object_at(&state->listeners, place);
 }
 
 /* One that none of these has; false: they have all. */
-static bool choose_port(haft_io_simulated_state_t *state, void *const *places,
-                        haft_io_place_there_t *place) {
+static bool choose_port(hafti_io_simulated_state_t *state, void *const *places,
+                        hafti_io_place_there_t *place) {
     for (int i = FIRST_PORT; i <= LAST_PORT; i++) {
         bool more = state->last_port >= FIRST_PORT && state->last_port < LAST_PORT;
         place->port = state->last_port = more ? (uint16_t)(state->last_port + 1) : FIRST_PORT;
-        if (haft_io_object_at(places, place) == NULL)
+        if (hafti_io_object_at(places, place) == NULL)
             return true;
     }
     return false;
 }
 
-int haft_io_occupy(haft_io_simulated_state_t *state, void **places, haft_io_place_there_t *place) {
+int hafti_io_occupy(hafti_io_simulated_state_t *state, void **places,
+                    hafti_io_place_there_t *place) {
     bool chosen = place->family != AF_UNIX && place->port == 0;
-    if (chosen ? !choose_port(state, places, place) : haft_io_object_at(places, place) != NULL)
+    if (chosen ? !choose_port(state, places, place) : hafti_io_object_at(places, place) != NULL)
         return -EADDRINUSE;
     return tsearch(place, places, by_place) != NULL ? 0 : -ENOMEM;
 }
 
-void haft_io_vacate(void **places, const haft_io_place_there_t *place) {
+void hafti_io_vacate(void **places, const hafti_io_place_there_t *place) {
     tdelete(place, places, by_place);
 }
 
 /* ---- For sockets.c ---- */
 
-int haft_io_network_socket(int domain, int type) {
+int hafti_io_network_socket(int domain, int type) {
     if (type < 0)
         return -EINVAL;
     if (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6)
@@ -120,63 +122,63 @@ int haft_io_network_socket(int domain, int type) {
     type &= ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (type != SOCK_STREAM && (type != SOCK_DGRAM || domain == AF_UNIX))
         return -EOPNOTSUPP;
-    if (haft_io_fault_is_drawn(network()->simulated))
+    if (hafti_io_fault_is_drawn(network()->simulated))
         return -EMFILE;
-    haft_io_object_t *socket =
-        haft_io_object_new(network(), type == SOCK_STREAM ? HAFT_IO_A_SOCKET : HAFT_IO_DATAGRAMS);
+    hafti_io_object_t *socket = hafti_io_object_new(
+        network(), type == SOCK_STREAM ? HAFTI_IO_A_SOCKET : HAFTI_IO_DATAGRAMS);
     if (socket == NULL)
         return -ENOMEM;
     socket->place.family = (sa_family_t)domain;
-    haft_io_ring(&socket->arrived);
+    hafti_io_ring(&socket->arrived);
     return socket->descriptor;
 }
 
-int haft_io_network_pipe(int ends[2]) {
-    if (haft_io_fault_is_drawn(network()->simulated))
+int hafti_io_network_pipe(int ends[2]) {
+    if (hafti_io_fault_is_drawn(network()->simulated))
         return -EMFILE;
-    return haft_io_object_pair(network(), HAFT_IO_A_PIPE, ends);
+    return hafti_io_object_pair(network(), HAFTI_IO_A_PIPE, ends);
 }
 
-int haft_io_network_pair(int domain, int type, int ends[2]) {
+int hafti_io_network_pair(int domain, int type, int ends[2]) {
     if (domain != AF_UNIX)
         return domain == AF_INET || domain == AF_INET6 ? -EOPNOTSUPP : -EAFNOSUPPORT;
     type &= ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (type != SOCK_STREAM && type != SOCK_DGRAM)
         return -EOPNOTSUPP;
-    if (haft_io_fault_is_drawn(network()->simulated))
+    if (hafti_io_fault_is_drawn(network()->simulated))
         return -EMFILE;
-    return type == SOCK_STREAM ? haft_io_object_pair(network(), HAFT_IO_A_STREAM, ends)
-                               : haft_io_simulated_datagrams_pair(network(), ends);
+    return type == SOCK_STREAM ? hafti_io_object_pair(network(), HAFTI_IO_A_STREAM, ends)
+                               : hafti_io_simulated_datagrams_pair(network(), ends);
 }
 
-int haft_io_network_listen(int descriptor, const struct sockaddr *address, socklen_t size,
-                           int backlog) {
-    haft_io_simulated_state_t *state = network();
-    haft_io_object_t *socket = haft_io_object_of(state, descriptor);
+int hafti_io_network_listen(int descriptor, const struct sockaddr *address, socklen_t size,
+                            int backlog) {
+    hafti_io_simulated_state_t *state = network();
+    hafti_io_object_t *socket = hafti_io_object_of(state, descriptor);
     if (socket == NULL)
         return -EBADF;
-    haft_io_place_there_t place;
-    int code = haft_io_place_of(address, size, &place);
+    hafti_io_place_there_t place;
+    int code = hafti_io_place_of(address, size, &place);
     if (code != 0)
         return code;
-    haft_io_place_there_t before = socket->place;
+    hafti_io_place_there_t before = socket->place;
     socket->place = place;
-    code = haft_io_occupy(state, &state->listeners, &socket->place);
+    code = hafti_io_occupy(state, &state->listeners, &socket->place);
     if (code != 0) {
         socket->place = before;
         return code;
     }
-    socket->kind = HAFT_IO_A_LISTENER;
+    socket->kind = HAFTI_IO_A_LISTENER;
     socket->backlog = (size_t)backlog;
-    haft_io_ring(&socket->without_room);
+    hafti_io_ring(&socket->without_room);
     return 0;
 }
 
-int haft_io_network_port(int descriptor) {
-    const haft_io_object_t *object = haft_io_object_of(haft_io_state_here(), descriptor);
+int hafti_io_network_port(int descriptor) {
+    const hafti_io_object_t *object = hafti_io_object_of(hafti_io_state_here(), descriptor);
     if (object == NULL)
         return -EBADF;
-    if (!haft_io_object_is_socket(object))
+    if (!hafti_io_object_is_socket(object))
         return -ENOTSOCK;
     bool internet = object->place.family == AF_INET || object->place.family == AF_INET6;
     return internet ? object->place.port : -EAFNOSUPPORT;
@@ -185,110 +187,110 @@ int haft_io_network_port(int descriptor) {
 /* ---- Connections ---- */
 
 /* For one more than `backlog`, as Linux has it. */
-static size_t room_of(const haft_io_object_t *listener) {
+static size_t room_of(const hafti_io_object_t *listener) {
     return listener->backlog + 1 - listener->waiting;
 }
 
-static haft_io_object_t *take_first(haft_io_link_t *ring) {
-    haft_io_object_t *first = HAFT_IO_OWNER(ring->next, haft_io_object_t, link);
-    haft_io_unlink(&first->link);
+static hafti_io_object_t *take_first(hafti_io_link_t *ring) {
+    hafti_io_object_t *first = HAFTI_IO_OWNER(ring->next, hafti_io_object_t, link);
+    hafti_io_unlink(&first->link);
     return first;
 }
 
 /* The first of those without room go on, as many as there is room for, which is theirs then: it counts as taken. */
-static void give_room(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
-    for (; room_of(listener) != 0 && !haft_io_ring_empty(&listener->without_room);
+static void give_room(hafti_io_simulated_state_t *state, hafti_io_object_t *listener) {
+    for (; room_of(listener) != 0 && !hafti_io_ring_empty(&listener->without_room);
          listener->waiting++)
-        haft_io_object_wake(state, take_first(&listener->without_room));
+        hafti_io_object_wake(state, take_first(&listener->without_room));
 }
 
-int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
-                              const haft_io_operation_t *operation) {
-    if (!haft_io_object_is_socket(socket))
+int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
+                               const hafti_io_operation_t *operation) {
+    if (!hafti_io_object_is_socket(socket))
         return -ENOTSOCK;
-    if (socket->kind == HAFT_IO_DATAGRAMS)
-        return haft_io_simulated_datagrams_connect(state, socket, operation->address,
-                                                   *operation->address_size);
-    if (socket->kind != HAFT_IO_A_SOCKET)
+    if (socket->kind == HAFTI_IO_DATAGRAMS)
+        return hafti_io_simulated_datagrams_connect(state, socket, operation->address,
+                                                    *operation->address_size);
+    if (socket->kind != HAFTI_IO_A_SOCKET)
         return -EISCONN;
     if (socket->connects != NULL && socket->connects != operation)
         return -EALREADY;
-    haft_io_place_there_t place;
-    int code = haft_io_place_of(operation->address, *operation->address_size, &place);
+    hafti_io_place_there_t place;
+    int code = hafti_io_place_of(operation->address, *operation->address_size, &place);
     if (code != 0)
         return code;
     if (place.family != socket->place.family)
         return -EAFNOSUPPORT;
     bool has_room = socket->full != NULL;
-    haft_io_object_t *listener = has_room ? socket->full : listener_at(state, &place), *end;
+    hafti_io_object_t *listener = has_room ? socket->full : listener_at(state, &place), *end;
     if (listener == NULL || !listener->open)
         return -ECONNREFUSED;
     if (!has_room && room_of(listener) == 0) {
         socket->full = listener;
         socket->connects = operation;
-        haft_io_append(&listener->without_room, &socket->link);
+        hafti_io_append(&listener->without_room, &socket->link);
         return -EAGAIN;
     }
-    end = haft_io_object_new(state, HAFT_IO_A_SOCKET);
+    end = hafti_io_object_new(state, HAFTI_IO_A_SOCKET);
     if (end == NULL)
         return -ENOMEM;
-    code = haft_io_object_join(socket, end, HAFT_IO_A_STREAM);
+    code = hafti_io_object_join(socket, end, HAFTI_IO_A_STREAM);
     if (code != 0) {
-        haft_io_number_close(state, end->descriptor);
+        hafti_io_number_close(state, end->descriptor);
         return code;
     }
     end->place = place;
     if (place.family != AF_UNIX)
         choose_port(state, &state->listeners, &socket->place);
-    haft_io_append(&listener->arrived, &end->link);
+    hafti_io_append(&listener->arrived, &end->link);
     listener->waiting += !has_room;
-    haft_io_object_wake(state, listener);
+    hafti_io_object_wake(state, listener);
     return 0;
 }
 
-void haft_io_simulated_connect_ends(haft_io_simulated_state_t *state, haft_io_object_t *socket,
-                                    const haft_io_operation_t *operation, ssize_t code) {
-    haft_io_object_t *listener = socket->full;
+void hafti_io_simulated_connect_ends(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
+                                     const hafti_io_operation_t *operation, ssize_t code) {
+    hafti_io_object_t *listener = socket->full;
     if (socket->connects != operation)
         return;
     socket->connects = NULL;
     socket->full = NULL;
-    if (haft_io_linked(&socket->link)) {
-        haft_io_unlink(&socket->link);
+    if (hafti_io_linked(&socket->link)) {
+        hafti_io_unlink(&socket->link);
     } else if (code != 0 && listener->open) {
         listener->waiting--;
         give_room(state, listener);
     }
 }
 
-int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t *listener) {
-    if (listener->kind == HAFT_IO_DATAGRAMS)
+int hafti_io_simulated_accept(hafti_io_simulated_state_t *state, hafti_io_object_t *listener) {
+    if (listener->kind == HAFTI_IO_DATAGRAMS)
         return -EOPNOTSUPP;
-    if (listener->kind != HAFT_IO_A_LISTENER)
-        return haft_io_object_is_socket(listener) ? -EINVAL : -ENOTSOCK;
-    if (haft_io_ring_empty(&listener->arrived))
+    if (listener->kind != HAFTI_IO_A_LISTENER)
+        return hafti_io_object_is_socket(listener) ? -EINVAL : -ENOTSOCK;
+    if (hafti_io_ring_empty(&listener->arrived))
         return -EAGAIN;
     listener->waiting--;
     give_room(state, listener);
     return take_first(&listener->arrived)->descriptor;
 }
 
-void haft_io_simulated_listener_closes(haft_io_simulated_state_t *state,
-                                       haft_io_object_t *listener) {
-    haft_io_vacate(&state->listeners, &listener->place);
-    while (!haft_io_ring_empty(&listener->arrived)) {
-        haft_io_object_t *end = take_first(&listener->arrived);
-        haft_io_object_break(state, end);
-        haft_io_number_close(state, end->descriptor);
+void hafti_io_simulated_listener_closes(hafti_io_simulated_state_t *state,
+                                        hafti_io_object_t *listener) {
+    hafti_io_vacate(&state->listeners, &listener->place);
+    while (!hafti_io_ring_empty(&listener->arrived)) {
+        hafti_io_object_t *end = take_first(&listener->arrived);
+        hafti_io_object_break(state, end);
+        hafti_io_number_close(state, end->descriptor);
     }
-    while (!haft_io_ring_empty(&listener->without_room))
-        haft_io_object_wake(state, take_first(&listener->without_room));
+    while (!hafti_io_ring_empty(&listener->without_room))
+        hafti_io_object_wake(state, take_first(&listener->without_room));
 }
 
 static void keep(void *place) {
     (void)place;
 }
-void haft_io_simulated_network_stop(haft_io_simulated_state_t *state) {
+void hafti_io_simulated_network_stop(hafti_io_simulated_state_t *state) {
     tdestroy(state->listeners, keep);
     tdestroy(state->receivers, keep);
 }

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef haft_io_simulated_state_t state_t;
-typedef haft_io_passed_t passed_t;
+typedef hafti_io_simulated_state_t state_t;
+typedef hafti_io_passed_t passed_t;
 
 static size_t numbers_in(const struct cmsghdr *header) {
     return (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -32,12 +32,12 @@ static int count_in(const struct msghdr *message) {
 
 /* One more; 0, or -EBADF, or why the system has none. */
 static int add(state_t *state, passed_t *passed, int descriptor) {
-    haft_io_object_t *object = haft_io_object_of(state, descriptor);
+    hafti_io_object_t *object = hafti_io_object_of(state, descriptor);
     int real = -1;
     if (object != NULL)
         object->uses++;
     else
-        real = HAFT_IO_RESULT(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+        real = HAFTI_IO_RESULT(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
     if (object == NULL && real < 0)
         return real;
     passed->files[passed->count].object = object;
@@ -45,7 +45,7 @@ static int add(state_t *state, passed_t *passed, int descriptor) {
     return 0;
 }
 
-int haft_io_passed_of(state_t *state, const struct msghdr *message, passed_t **passed) {
+int hafti_io_passed_of(state_t *state, const struct msghdr *message, passed_t **passed) {
     int count = count_in(message);
     if (count <= 0)
         return count;
@@ -59,7 +59,7 @@ int haft_io_passed_of(state_t *state, const struct msghdr *message, passed_t **p
             memcpy(&descriptor, CMSG_DATA(header) + i * sizeof descriptor, sizeof descriptor);
             int code = add(state, all, descriptor);
             if (code != 0) {
-                haft_io_passed_drop(state, all);
+                hafti_io_passed_drop(state, all);
                 return code;
             }
         }
@@ -67,27 +67,27 @@ int haft_io_passed_of(state_t *state, const struct msghdr *message, passed_t **p
     return 0;
 }
 
-void haft_io_passed_forget(passed_t *passed) {
+void hafti_io_passed_forget(passed_t *passed) {
     for (size_t i = 0; i < passed->count; i++)
         if (passed->files[i].object == NULL)
-            haft_io_close_file(passed->files[i].real);
+            hafti_io_close_file(passed->files[i].real);
     free(passed);
 }
 
-void haft_io_passed_drop(state_t *state, passed_t *passed) {
+void hafti_io_passed_drop(state_t *state, passed_t *passed) {
     for (size_t i = 0; i < passed->count; i++)
         if (passed->files[i].object != NULL)
-            haft_io_object_drop(state, passed->files[i].object);
-    haft_io_passed_forget(passed);
+            hafti_io_object_drop(state, passed->files[i].object);
+    hafti_io_passed_forget(passed);
 }
 
-void haft_io_passed_arrive(state_t *state, passed_t *passed, struct msghdr *message, size_t room) {
+void hafti_io_passed_arrive(state_t *state, passed_t *passed, struct msghdr *message, size_t room) {
     size_t space = room > CMSG_LEN(0) ? (room - CMSG_LEN(0)) / sizeof(int) : 0, count = 0;
     struct cmsghdr *header = message->msg_control;
     for (; count < space && count < passed->count; count++) {
         int number = passed->files[count].real;
         if (passed->files[count].object != NULL)
-            number = haft_io_object_number(state, passed->files[count].object);
+            number = hafti_io_object_number(state, passed->files[count].object);
         if (number < 0)
             break;
         passed->files[count].real = -1; /* the receiver's */
@@ -102,5 +102,5 @@ void haft_io_passed_arrive(state_t *state, passed_t *passed, struct msghdr *mess
         message->msg_controllen =
             room < CMSG_SPACE(count * sizeof(int)) ? room : CMSG_SPACE(count * sizeof(int));
     }
-    haft_io_passed_drop(state, passed);
+    hafti_io_passed_drop(state, passed);
 }

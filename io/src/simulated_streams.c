@@ -17,15 +17,15 @@
 enum { STREAM_SIZE = 4096, PIPE_SIZE = 65536 };
 enum { WHOLE_PEEK = MSG_PEEK | MSG_WAITALL };
 
-typedef haft_io_simulated_state_t state_t;
-typedef haft_io_object_t object_t;
+typedef hafti_io_simulated_state_t state_t;
+typedef hafti_io_object_t object_t;
 
 /* ---- Ends ---- */
 
-int haft_io_object_join(object_t *one, object_t *other, enum haft_io_object_kind kind) {
+int hafti_io_object_join(object_t *one, object_t *other, enum hafti_io_object_kind kind) {
     object_t *ends[] = {one, other};
-    size_t sizes[] = {kind == HAFT_IO_A_PIPE ? PIPE_SIZE : STREAM_SIZE,
-                      kind == HAFT_IO_A_PIPE ? 0 : STREAM_SIZE};
+    size_t sizes[] = {kind == HAFTI_IO_A_PIPE ? PIPE_SIZE : STREAM_SIZE,
+                      kind == HAFTI_IO_A_PIPE ? 0 : STREAM_SIZE};
     char *bytes[] = {malloc(sizes[0]), sizes[1] != 0 ? malloc(sizes[1]) : NULL};
     if (bytes[0] == NULL || (bytes[1] == NULL && sizes[1] != 0)) {
         free(bytes[0]);
@@ -37,19 +37,19 @@ int haft_io_object_join(object_t *one, object_t *other, enum haft_io_object_kind
         ends[i]->peer = ends[1 - i];
         ends[i]->bytes = bytes[i];
         ends[i]->size = sizes[i];
-        haft_io_ring(&ends[i]->passed);
+        hafti_io_ring(&ends[i]->passed);
     }
     return 0;
 }
 
-int haft_io_object_pair(state_t *state, enum haft_io_object_kind kind, int ends[2]) {
-    object_t *one = haft_io_object_new(state, HAFT_IO_A_SOCKET);
-    object_t *other = haft_io_object_new(state, HAFT_IO_A_SOCKET);
-    if (one == NULL || other == NULL || haft_io_object_join(one, other, kind) != 0) {
+int hafti_io_object_pair(state_t *state, enum hafti_io_object_kind kind, int ends[2]) {
+    object_t *one = hafti_io_object_new(state, HAFTI_IO_A_SOCKET);
+    object_t *other = hafti_io_object_new(state, HAFTI_IO_A_SOCKET);
+    if (one == NULL || other == NULL || hafti_io_object_join(one, other, kind) != 0) {
         if (one != NULL)
-            haft_io_number_close(state, one->descriptor);
+            hafti_io_number_close(state, one->descriptor);
         if (other != NULL)
-            haft_io_number_close(state, other->descriptor);
+            hafti_io_number_close(state, other->descriptor);
         return -ENOMEM;
     }
     ends[0] = one->descriptor;
@@ -57,65 +57,65 @@ int haft_io_object_pair(state_t *state, enum haft_io_object_kind kind, int ends[
     return 0;
 }
 
-void haft_io_object_break(state_t *state, object_t *end) {
+void hafti_io_object_break(state_t *state, object_t *end) {
     end->broken = end->peer->broken = true;
-    haft_io_object_wake(state, end);
-    haft_io_object_wake(state, end->peer);
+    hafti_io_object_wake(state, end);
+    hafti_io_object_wake(state, end->peer);
 }
 
-static haft_io_passed_t *first_passed(const object_t *end) {
-    return !haft_io_ring_empty(&end->passed)
-               ? HAFT_IO_OWNER(end->passed.next, haft_io_passed_t, link)
+static hafti_io_passed_t *first_passed(const object_t *end) {
+    return !hafti_io_ring_empty(&end->passed)
+               ? HAFTI_IO_OWNER(end->passed.next, hafti_io_passed_t, link)
                : NULL;
 }
 static void drop_passed(state_t *state, object_t *end) {
-    for (haft_io_passed_t *passed; (passed = first_passed(end)) != NULL;) {
-        haft_io_unlink(&passed->link);
-        haft_io_passed_drop(state, passed);
+    for (hafti_io_passed_t *passed; (passed = first_passed(end)) != NULL;) {
+        hafti_io_unlink(&passed->link);
+        hafti_io_passed_drop(state, passed);
     }
 }
 
-void haft_io_simulated_end_closes(state_t *state, object_t *end) {
+void hafti_io_simulated_end_closes(state_t *state, object_t *end) {
     free(end->bytes);
     end->bytes = NULL;
     drop_passed(state, end);
     end->peer->finished = end->peer->ended = true;
     end->peer->lost = end->count != 0;
-    haft_io_object_wake(state, end->peer);
+    hafti_io_object_wake(state, end->peer);
 }
 
-void haft_io_simulated_end_stops(object_t *end) {
-    for (haft_io_passed_t *passed; (passed = first_passed(end)) != NULL;) {
-        haft_io_unlink(&passed->link);
-        haft_io_passed_forget(passed);
+void hafti_io_simulated_end_stops(object_t *end) {
+    for (hafti_io_passed_t *passed; (passed = first_passed(end)) != NULL;) {
+        hafti_io_unlink(&passed->link);
+        hafti_io_passed_forget(passed);
     }
 }
 
-void haft_io_simulated_end_ends_output(state_t *state, object_t *end) {
+void hafti_io_simulated_end_ends_output(state_t *state, object_t *end) {
     end->ended = end->peer->finished = true;
-    haft_io_object_wake(state, end);
-    haft_io_object_wake(state, end->peer);
+    hafti_io_object_wake(state, end);
+    hafti_io_object_wake(state, end->peer);
 }
 
 /* ---- Transfers ---- */
 
 /* So many of the bytes that are there are read at once: not what comes after those that others came along with. */
 static size_t run_of(const object_t *end) {
-    const haft_io_passed_t *passed = first_passed(end);
+    const hafti_io_passed_t *passed = first_passed(end);
     if (passed == NULL)
         return end->count;
     uint64_t run = passed->at + passed->length - (end->come - end->count);
     return run < end->count ? (size_t)run : end->count;
 }
 
-ssize_t haft_io_simulated_end_reads(state_t *state, object_t *end, const haft_io_memory_t *memory,
-                                    int flags, haft_io_passed_t **passed) {
+ssize_t hafti_io_simulated_end_reads(state_t *state, object_t *end, const hafti_io_memory_t *memory,
+                                     int flags, hafti_io_passed_t **passed) {
     size_t size = memory->size;
     if (end->size == 0)
         return -EBADF;
     if (end->broken)
         return -ECONNRESET;
-    if (size == 0 && end->kind == HAFT_IO_A_PIPE)
+    if (size == 0 && end->kind == HAFTI_IO_A_PIPE)
         return 0;
     if (end->count == 0 && end->lost) {
         end->lost = false;
@@ -131,36 +131,36 @@ ssize_t haft_io_simulated_end_reads(state_t *state, object_t *end, const haft_io
         return -EAGAIN;
     size = size < run ? size : run;
     if ((flags & MSG_WAITALL) == 0)
-        size = haft_io_drawn_size(state->simulated, size);
-    if (!haft_io_memory_copy(memory, end->bytes, end->size, end->first, size, false))
+        size = hafti_io_drawn_size(state->simulated, size);
+    if (!hafti_io_memory_copy(memory, end->bytes, end->size, end->first, size, false))
         return -EFAULT;
     if ((flags & MSG_PEEK) != 0)
         return (ssize_t)size;
     end->first = (end->first + size) % end->size;
     end->count -= size;
-    haft_io_passed_t *first = first_passed(end);
+    hafti_io_passed_t *first = first_passed(end);
     if (first != NULL && first->at < end->come - end->count) {
-        haft_io_unlink(&first->link);
+        hafti_io_unlink(&first->link);
         *passed = first;
     }
-    haft_io_object_wake_one_way(state, end->peer, HAFT_IO_OUTWARD);
+    hafti_io_object_wake_one_way(state, end->peer, HAFTI_IO_OUTWARD);
     return (ssize_t)size;
 }
 
 /* So much at once is written whole, or waits. */
 static size_t least_of(const object_t *end, size_t size) {
-    return end->kind == HAFT_IO_A_PIPE && size <= PIPE_BUF ? size : 1;
+    return end->kind == HAFTI_IO_A_PIPE && size <= PIPE_BUF ? size : 1;
 }
 
-ssize_t haft_io_simulated_end_writes(state_t *state, object_t *end, const haft_io_memory_t *memory,
-                                     haft_io_passed_t *passed) {
+ssize_t hafti_io_simulated_end_writes(state_t *state, object_t *end,
+                                      const hafti_io_memory_t *memory, hafti_io_passed_t *passed) {
     object_t *peer = end->peer;
     if (peer->size == 0)
         return -EBADF;
     if (end->broken)
         return -ECONNRESET;
     size_t room = peer->size - peer->count, size = memory->size, least = least_of(end, size);
-    if (size == 0 && end->kind == HAFT_IO_A_PIPE)
+    if (size == 0 && end->kind == HAFTI_IO_A_PIPE)
         return 0;
     if (end->ended)
         return -EPIPE;
@@ -170,31 +170,31 @@ ssize_t haft_io_simulated_end_writes(state_t *state, object_t *end, const haft_i
         return -EAGAIN;
     size = size < room ? size : room;
     if (least == 1)
-        size = haft_io_drawn_size(state->simulated, size);
-    if (!haft_io_memory_copy(memory, peer->bytes, peer->size, peer->first + peer->count, size,
-                             true))
+        size = hafti_io_drawn_size(state->simulated, size);
+    if (!hafti_io_memory_copy(memory, peer->bytes, peer->size, peer->first + peer->count, size,
+                              true))
         return -EFAULT;
     if (passed != NULL) {
         passed->at = peer->come;
         passed->length = size;
-        haft_io_append(&peer->passed, &passed->link);
+        hafti_io_append(&peer->passed, &passed->link);
     }
     peer->come += size;
     peer->count += size;
-    haft_io_object_wake_one_way(state, peer, HAFT_IO_INWARD);
+    hafti_io_object_wake_one_way(state, peer, HAFTI_IO_INWARD);
     return (ssize_t)size;
 }
 
 /* As the system has it of a pipe: no more data is POLLHUP alone, and no reader is POLLERR. */
 static int events_of_pipe(const object_t *end, short events) {
     if (end->size != 0)
-        return (end->count != 0 ? events & HAFT_IO_TO_READ : 0) | (end->finished ? POLLHUP : 0);
+        return (end->count != 0 ? events & HAFTI_IO_TO_READ : 0) | (end->finished ? POLLHUP : 0);
     bool has_room = end->peer->size - end->peer->count >= PIPE_BUF;
-    return (has_room ? events & HAFT_IO_TO_WRITE : 0) | (end->ended ? POLLERR : 0);
+    return (has_room ? events & HAFTI_IO_TO_WRITE : 0) | (end->ended ? POLLERR : 0);
 }
 
-int haft_io_events_of_end(const object_t *end, short events) {
-    if (end->kind == HAFT_IO_A_PIPE)
+int hafti_io_events_of_end(const object_t *end, short events) {
+    if (end->kind == HAFTI_IO_A_PIPE)
         return events_of_pipe(end, events);
     bool finished = end->finished || end->broken, ended = end->ended || end->broken;
     int ready = end->broken || end->lost ? POLLERR : 0;
@@ -203,9 +203,9 @@ int haft_io_events_of_end(const object_t *end, short events) {
     if (finished)
         ready |= events & POLLRDHUP;
     if (end->count != 0 || finished)
-        ready |= events & HAFT_IO_TO_READ;
+        ready |= events & HAFTI_IO_TO_READ;
     if (ended || end->peer->count < end->peer->size)
-        ready |= events & HAFT_IO_TO_WRITE;
+        ready |= events & HAFTI_IO_TO_WRITE;
     return ready;
 }
 
@@ -218,7 +218,7 @@ static int pour_out(const object_t *end, int real) {
     size_t first_run = end->size - end->first < end->count ? end->size - end->first : end->count;
     struct iovec parts[] = {{end->bytes + end->first, first_run},
                             {end->bytes, end->count - first_run}};
-    ssize_t written = HAFT_IO_RESULT(writev(real, parts, 2));
+    ssize_t written = HAFTI_IO_RESULT(writev(real, parts, 2));
     return written < 0 ? (int)written : (size_t)written == end->count ? 0 : -ENOBUFS;
 }
 
@@ -228,20 +228,20 @@ static int move_into(const object_t *ends[2], const int real[2]) {
         int code = ends[i]->open ? pour_out(ends[i], real[1 - i]) : 0;
         if (code != 0)
             return code;
-        if (ends[i]->kind == HAFT_IO_A_STREAM && ends[i]->open && ends[i]->ended)
+        if (ends[i]->kind == HAFTI_IO_A_STREAM && ends[i]->open && ends[i]->ended)
             shutdown(real[i], SHUT_WR);
     }
     return 0;
 }
 
-int haft_io_become_real(int descriptor) {
-    state_t *state = haft_io_state_here();
-    object_t *end = haft_io_object_of(state, descriptor);
+int hafti_io_become_real(int descriptor) {
+    state_t *state = hafti_io_state_here();
+    object_t *end = hafti_io_object_of(state, descriptor);
     if (end == NULL)
         return -EBADF;
-    if (end->kind == HAFT_IO_A_REAL_END)
+    if (end->kind == HAFTI_IO_A_REAL_END)
         return end->real;
-    if (end->kind != HAFT_IO_A_STREAM && end->kind != HAFT_IO_A_PIPE)
+    if (end->kind != HAFTI_IO_A_STREAM && end->kind != HAFTI_IO_A_PIPE)
         return -EOPNOTSUPP;
     if (end->broken)
         return -ECONNRESET;
@@ -249,9 +249,9 @@ int haft_io_become_real(int descriptor) {
     if (end->size == 0) /* a pipe has the end to read from first */
         ends[0] = end->peer, ends[1] = end;
     int real[2];
-    int code = end->kind == HAFT_IO_A_PIPE
-                   ? HAFT_IO_RESULT(pipe2(real, O_CLOEXEC | O_NONBLOCK))
-                   : HAFT_IO_RESULT(
+    int code = end->kind == HAFTI_IO_A_PIPE
+                   ? HAFTI_IO_RESULT(pipe2(real, O_CLOEXEC | O_NONBLOCK))
+                   : HAFTI_IO_RESULT(
                          socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, real));
     if (code != 0)
         return code;
@@ -269,9 +269,9 @@ int haft_io_become_real(int descriptor) {
         free(ends[i]->bytes);
         ends[i]->bytes = NULL;
         drop_passed(state, ends[i]);
-        ends[i]->kind = HAFT_IO_A_REAL_END;
+        ends[i]->kind = HAFTI_IO_A_REAL_END;
         ends[i]->real = real[i];
-        haft_io_object_wake(state, ends[i]);
+        hafti_io_object_wake(state, ends[i]);
     }
     return end->real;
 }

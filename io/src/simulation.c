@@ -13,16 +13,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FIRST = HAFT_IO_FIRST_SIMULATED };
+enum { FIRST = HAFTI_IO_FIRST_SIMULATED };
 /* Of recv(2) and send(2). The last three change nothing here. */
 enum { FLAGS = MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_CMSG_CLOEXEC };
 
-typedef haft_io_simulated_state_t state_t;
-typedef haft_io_object_t object_t;
+typedef hafti_io_simulated_state_t state_t;
+typedef hafti_io_object_t object_t;
 
 /* ---- Chance (splitmix64) ---- */
 
-uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound) {
+uint64_t hafti_io_random(hafti_io_simulated_t *simulated, uint64_t bound) {
     uint64_t z = simulated->random += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -31,54 +31,54 @@ uint64_t haft_io_random(haft_io_simulated_t *simulated, uint64_t bound) {
 
 /* ---- The table of objects ---- */
 
-bool haft_io_is_simulated(int descriptor) {
-    const haft_io_worker_t *worker = haft_io_worker();
+bool hafti_io_is_simulated(int descriptor) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
     return descriptor >= FIRST && worker != NULL && worker->simulated != NULL;
 }
 
-object_t *haft_io_object_of(state_t *state, int descriptor) {
+object_t *hafti_io_object_of(state_t *state, int descriptor) {
     int index = descriptor - FIRST;
     return index >= 0 && index < state->count ? state->numbers[index]->object : NULL;
 }
 
-bool haft_io_is_simulated_stream(int descriptor) {
-    const object_t *object = haft_io_object_of(haft_io_state_here(), descriptor);
-    return object == NULL || object->kind != HAFT_IO_DATAGRAMS;
+bool hafti_io_is_simulated_stream(int descriptor) {
+    const object_t *object = hafti_io_object_of(hafti_io_state_here(), descriptor);
+    return object == NULL || object->kind != HAFTI_IO_DATAGRAMS;
 }
 
-static haft_io_descriptor_t *waiters_of(state_t *state, int descriptor) {
-    return haft_io_descriptor(state->descriptors, descriptor, true);
+static hafti_io_descriptor_t *waiters_of(state_t *state, int descriptor) {
+    return hafti_io_descriptor(state->descriptors, descriptor, true);
 }
 
-int haft_io_object_number(state_t *state, object_t *object) {
+int hafti_io_object_number(state_t *state, object_t *object) {
     if (state->count == state->room) {
         size_t room = state->room == 0 ? 16 : 2 * (size_t)state->room;
-        haft_io_number_t **grown = realloc(state->numbers, room * sizeof *grown);
+        hafti_io_number_t **grown = realloc(state->numbers, room * sizeof *grown);
         if (grown == NULL)
             return -ENOMEM;
         state->numbers = grown;
         state->room = (int)room;
     }
-    haft_io_number_t *number = malloc(sizeof *number);
+    hafti_io_number_t *number = malloc(sizeof *number);
     if (number == NULL || waiters_of(state, FIRST + state->count) == NULL) {
         free(number);
         return -ENOMEM;
     }
-    *number = (haft_io_number_t){.object = object, .descriptor = FIRST + state->count};
-    haft_io_append(&object->numbers, &number->link);
+    *number = (hafti_io_number_t){.object = object, .descriptor = FIRST + state->count};
+    hafti_io_append(&object->numbers, &number->link);
     object->uses++;
     state->numbers[state->count++] = number;
     return number->descriptor;
 }
 
-object_t *haft_io_object_new(state_t *state, enum haft_io_object_kind kind) {
+object_t *hafti_io_object_new(state_t *state, enum hafti_io_object_kind kind) {
     object_t *object = calloc(1, sizeof *object);
     if (object == NULL)
         return NULL;
     object->kind = kind;
     object->open = true;
-    haft_io_ring(&object->numbers);
-    object->descriptor = haft_io_object_number(state, object);
+    hafti_io_ring(&object->numbers);
+    object->descriptor = hafti_io_object_number(state, object);
     if (object->descriptor < 0) {
         free(object);
         return NULL;
@@ -88,96 +88,96 @@ object_t *haft_io_object_new(state_t *state, enum haft_io_object_kind kind) {
     return object;
 }
 
-void haft_io_object_wake_one_way(state_t *state, const object_t *object,
-                                 enum haft_io_direction direction) {
-    const haft_io_link_t *numbers = &object->numbers;
-    for (const haft_io_link_t *link = numbers->next; link != numbers; link = link->next)
-        haft_io_wake(waiters_of(state, HAFT_IO_OWNER(link, haft_io_number_t, link)->descriptor),
-                     direction, false, false);
+void hafti_io_object_wake_one_way(state_t *state, const object_t *object,
+                                  enum hafti_io_direction direction) {
+    const hafti_io_link_t *numbers = &object->numbers;
+    for (const hafti_io_link_t *link = numbers->next; link != numbers; link = link->next)
+        hafti_io_wake(waiters_of(state, HAFTI_IO_OWNER(link, hafti_io_number_t, link)->descriptor),
+                      direction, false, false);
 }
 
-void haft_io_object_wake(state_t *state, const object_t *object) {
-    haft_io_object_wake_one_way(state, object, HAFT_IO_INWARD);
-    haft_io_object_wake_one_way(state, object, HAFT_IO_OUTWARD);
+void hafti_io_object_wake(state_t *state, const object_t *object) {
+    hafti_io_object_wake_one_way(state, object, HAFTI_IO_INWARD);
+    hafti_io_object_wake_one_way(state, object, HAFTI_IO_OUTWARD);
 }
 
 static void close_object(state_t *state, object_t *object) {
     object->open = false;
     switch (object->kind) {
-    case HAFT_IO_A_SOCKET:
+    case HAFTI_IO_A_SOCKET:
         break;
-    case HAFT_IO_A_STREAM:
-    case HAFT_IO_A_PIPE:
-        haft_io_simulated_end_closes(state, object);
+    case HAFTI_IO_A_STREAM:
+    case HAFTI_IO_A_PIPE:
+        hafti_io_simulated_end_closes(state, object);
         break;
-    case HAFT_IO_A_REAL_END:
-        haft_io_close_elsewhere(NULL, object->real);
+    case HAFTI_IO_A_REAL_END:
+        hafti_io_close_elsewhere(NULL, object->real);
         break;
-    case HAFT_IO_A_LISTENER:
-        haft_io_simulated_listener_closes(state, object);
+    case HAFTI_IO_A_LISTENER:
+        hafti_io_simulated_listener_closes(state, object);
         break;
-    case HAFT_IO_DATAGRAMS:
-        haft_io_simulated_datagrams_close(state, object);
+    case HAFTI_IO_DATAGRAMS:
+        hafti_io_simulated_datagrams_close(state, object);
         break;
-    case HAFT_IO_A_FILE:
-        haft_io_file_stop_using(object->file);
+    case HAFTI_IO_A_FILE:
+        hafti_io_file_stop_using(object->file);
         break;
     }
 }
 
 /* What is closed with it, since it was under way there, takes its turn: so no stack, however many follow each other. */
-void haft_io_object_drop(state_t *state, object_t *object) {
+void hafti_io_object_drop(state_t *state, object_t *object) {
     if (--object->uses != 0)
         return;
-    haft_io_append(&state->unused, &object->unused);
+    hafti_io_append(&state->unused, &object->unused);
     if (state->closes)
         return;
     state->closes = true;
-    while (!haft_io_ring_empty(&state->unused)) {
-        object = HAFT_IO_OWNER(state->unused.next, object_t, unused);
-        haft_io_unlink(&object->unused);
+    while (!hafti_io_ring_empty(&state->unused)) {
+        object = HAFTI_IO_OWNER(state->unused.next, object_t, unused);
+        hafti_io_unlink(&object->unused);
         close_object(state, object);
     }
     state->closes = false;
 }
 
-void haft_io_number_close(state_t *state, int descriptor) {
-    haft_io_number_t *number = state->numbers[descriptor - FIRST];
+void hafti_io_number_close(state_t *state, int descriptor) {
+    hafti_io_number_t *number = state->numbers[descriptor - FIRST];
     object_t *object = number->object;
-    haft_io_descriptor_t *waiters = waiters_of(state, descriptor);
+    hafti_io_descriptor_t *waiters = waiters_of(state, descriptor);
     number->object = NULL;
-    haft_io_unlink(&number->link);
-    haft_io_wake(waiters, HAFT_IO_INWARD, true, false);
-    haft_io_wake(waiters, HAFT_IO_OUTWARD, true, false);
-    haft_io_object_drop(state, object);
+    hafti_io_unlink(&number->link);
+    hafti_io_wake(waiters, HAFTI_IO_INWARD, true, false);
+    hafti_io_wake(waiters, HAFTI_IO_OUTWARD, true, false);
+    hafti_io_object_drop(state, object);
 }
 
-bool haft_io_object_is_socket(const object_t *object) {
-    return object->kind != HAFT_IO_A_FILE && object->kind != HAFT_IO_A_PIPE;
+bool hafti_io_object_is_socket(const object_t *object) {
+    return object->kind != HAFTI_IO_A_FILE && object->kind != HAFTI_IO_A_PIPE;
 }
 
 /* ---- Bytes ---- */
 
-size_t haft_io_drawn_size(haft_io_simulated_t *simulated, size_t size) {
-    return simulated->short_counts && size > 1 ? 1 + haft_io_random(simulated, size) : size;
+size_t hafti_io_drawn_size(hafti_io_simulated_t *simulated, size_t size) {
+    return simulated->short_counts && size > 1 ? 1 + hafti_io_random(simulated, size) : size;
 }
 
-haft_io_memory_t haft_io_memory_of(const struct iovec *parts, size_t count) {
-    haft_io_memory_t memory = {parts, count, 0};
+hafti_io_memory_t hafti_io_memory_of(const struct iovec *parts, size_t count) {
+    hafti_io_memory_t memory = {parts, count, 0};
     for (size_t i = 0; i < count; i++)
         memory.size += parts[i].iov_len;
     return memory;
 }
 
-static bool is_there(const haft_io_memory_t *memory, size_t size) {
+static bool is_there(const hafti_io_memory_t *memory, size_t size) {
     for (size_t i = 0, at = 0; i < memory->count && at < size; at += memory->parts[i++].iov_len)
         if (memory->parts[i].iov_base == NULL && memory->parts[i].iov_len != 0)
             return false;
     return true;
 }
 
-bool haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t length, size_t first,
-                         size_t size, bool into_ring) {
+bool hafti_io_memory_copy(const hafti_io_memory_t *memory, char *ring, size_t length, size_t first,
+                          size_t size, bool into_ring) {
     if (!is_there(memory, size))
         return false;
     for (size_t i = 0; i < memory->count && size != 0; i++) {
@@ -201,29 +201,29 @@ bool haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t leng
 
 /* ---- Faults ---- */
 
-bool haft_io_fault_is_drawn(haft_io_simulated_t *simulated) {
+bool hafti_io_fault_is_drawn(hafti_io_simulated_t *simulated) {
     return simulated->faults_one_in != 0 &&
-           haft_io_random(simulated, simulated->faults_one_in) == 0;
+           hafti_io_random(simulated, simulated->faults_one_in) == 0;
 }
 
-int haft_io_fault_of(state_t *state, object_t *object, bool writes) {
+int hafti_io_fault_of(state_t *state, object_t *object, bool writes) {
     int code = object->fails;
     object->fails = 0;
-    if (code != 0 || !haft_io_fault_is_drawn(state->simulated))
+    if (code != 0 || !hafti_io_fault_is_drawn(state->simulated))
         return code;
     switch (object->kind) {
-    case HAFT_IO_A_SOCKET:
-        return haft_io_random(state->simulated, 2) == 0 ? -ECONNREFUSED : -ETIMEDOUT;
-    case HAFT_IO_A_LISTENER:
+    case HAFTI_IO_A_SOCKET:
+        return hafti_io_random(state->simulated, 2) == 0 ? -ECONNREFUSED : -ETIMEDOUT;
+    case HAFTI_IO_A_LISTENER:
         return -EMFILE;
-    case HAFT_IO_A_FILE:
-        return writes && haft_io_random(state->simulated, 2) == 0 ? -ENOSPC : -EIO;
-    case HAFT_IO_A_STREAM:
-        haft_io_object_break(state, object);
+    case HAFTI_IO_A_FILE:
+        return writes && hafti_io_random(state->simulated, 2) == 0 ? -ENOSPC : -EIO;
+    case HAFTI_IO_A_STREAM:
+        hafti_io_object_break(state, object);
         return -ECONNRESET;
-    case HAFT_IO_A_PIPE: /* has nothing that could go wrong */
-    case HAFT_IO_A_REAL_END:
-    case HAFT_IO_DATAGRAMS: /* go wrong on their way */
+    case HAFTI_IO_A_PIPE: /* has nothing that could go wrong */
+    case HAFTI_IO_A_REAL_END:
+    case HAFTI_IO_DATAGRAMS: /* go wrong on their way */
         break;
     }
     return 0;
@@ -233,34 +233,34 @@ int haft_io_fault_of(state_t *state, object_t *object, bool writes) {
 
 static int events_of_real(const object_t *end, short events) {
     struct pollfd entry = {end->real, events, 0};
-    return haft_io_poll_blocking(&entry, 1, 0) < 0 ? POLLERR : entry.revents;
+    return hafti_io_poll_blocking(&entry, 1, 0) < 0 ? POLLERR : entry.revents;
 }
 
 static int events_of(const object_t *object, short events) {
     switch (object->kind) {
-    case HAFT_IO_A_STREAM:
-    case HAFT_IO_A_PIPE:
-        return haft_io_events_of_end(object, events);
-    case HAFT_IO_A_REAL_END:
+    case HAFTI_IO_A_STREAM:
+    case HAFTI_IO_A_PIPE:
+        return hafti_io_events_of_end(object, events);
+    case HAFTI_IO_A_REAL_END:
         return events_of_real(object, events);
-    case HAFT_IO_A_LISTENER:
-        return haft_io_ring_empty(&object->arrived) ? 0 : events & HAFT_IO_TO_READ;
-    case HAFT_IO_DATAGRAMS:
-        return haft_io_events_of_datagrams(object, events);
-    case HAFT_IO_A_FILE: /* it is always ready */
-        return events & (HAFT_IO_TO_READ | HAFT_IO_TO_WRITE);
-    case HAFT_IO_A_SOCKET: /* as the system has it of one that is not connected */
+    case HAFTI_IO_A_LISTENER:
+        return hafti_io_ring_empty(&object->arrived) ? 0 : events & HAFTI_IO_TO_READ;
+    case HAFTI_IO_DATAGRAMS:
+        return hafti_io_events_of_datagrams(object, events);
+    case HAFTI_IO_A_FILE: /* it is always ready */
+        return events & (HAFTI_IO_TO_READ | HAFTI_IO_TO_WRITE);
+    case HAFTI_IO_A_SOCKET: /* as the system has it of one that is not connected */
         break;
     }
-    return POLLHUP | (events & HAFT_IO_TO_WRITE);
+    return POLLHUP | (events & HAFTI_IO_TO_WRITE);
 }
 
-static bool sends(const haft_io_operation_t *operation) {
-    return haft_io_events_of(operation) == POLLOUT;
+static bool sends(const hafti_io_operation_t *operation) {
+    return hafti_io_events_of(operation) == POLLOUT;
 }
 
-static bool is_message(const haft_io_operation_t *operation) {
-    return operation->kind == HAFT_IO_RECEIVE_MESSAGE || operation->kind == HAFT_IO_SEND_MESSAGE;
+static bool is_message(const hafti_io_operation_t *operation) {
+    return operation->kind == HAFTI_IO_RECEIVE_MESSAGE || operation->kind == HAFTI_IO_SEND_MESSAGE;
 }
 
 /* 0, or what the system says of such parts; `too_many`: of more than it takes. */
@@ -276,13 +276,13 @@ static int check_parts(const struct iovec *parts, size_t count, int too_many) {
 }
 
 /* Where the bytes of an operation go to, or come from: 0, or why they cannot. `*part` is the caller's, for these. */
-static int memory_of_operation(const haft_io_operation_t *operation, struct iovec *part,
-                               haft_io_memory_t *memory) {
+static int memory_of_operation(const hafti_io_operation_t *operation, struct iovec *part,
+                               hafti_io_memory_t *memory) {
     const struct iovec *parts = part;
     size_t count = 1;
     int too_many = -EINVAL;
     *part = (struct iovec){operation->buffer, operation->size};
-    if (operation->kind == HAFT_IO_READ_PARTS || operation->kind == HAFT_IO_WRITE_PARTS) {
+    if (operation->kind == HAFTI_IO_READ_PARTS || operation->kind == HAFTI_IO_WRITE_PARTS) {
         parts = operation->buffer;
         count = operation->size;
     } else if (is_message(operation)) {
@@ -297,40 +297,40 @@ static int memory_of_operation(const haft_io_operation_t *operation, struct iove
     }
     int code = check_parts(parts, count, too_many);
     if (code == 0)
-        *memory = haft_io_memory_of(parts, count);
+        *memory = hafti_io_memory_of(parts, count);
     return code;
 }
 
-static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
-                       const haft_io_operation_t *operation);
+static ssize_t attempt(hafti_io_worker_t *worker, object_t *object,
+                       const hafti_io_operation_t *operation);
 
-static ssize_t attempt_here(haft_io_operation_t *operation) {
-    haft_io_worker_t *worker = haft_io_worker();
-    return attempt(worker, haft_io_object_of(worker->backend_state, operation->descriptor),
+static ssize_t attempt_here(hafti_io_operation_t *operation) {
+    hafti_io_worker_t *worker = hafti_io_worker();
+    return attempt(worker, hafti_io_object_of(worker->backend_state, operation->descriptor),
                    operation);
 }
 
-static bool is_of_sockets(const haft_io_operation_t *operation) {
-    enum haft_io_kind kind = operation->kind;
-    return kind == HAFT_IO_RECEIVE || kind == HAFT_IO_SEND || kind == HAFT_IO_RECEIVE_MESSAGE ||
-           kind == HAFT_IO_SEND_MESSAGE;
+static bool is_of_sockets(const hafti_io_operation_t *operation) {
+    enum hafti_io_kind kind = operation->kind;
+    return kind == HAFTI_IO_RECEIVE || kind == HAFTI_IO_SEND || kind == HAFTI_IO_RECEIVE_MESSAGE ||
+           kind == HAFTI_IO_SEND_MESSAGE;
 }
 
 /* Of a socket, where these have no bytes: as the system has it, unlike a receive, a send and a write. */
-static bool moves_nothing(const haft_io_operation_t *operation) {
-    return operation->kind == HAFT_IO_READ || operation->kind == HAFT_IO_READ_PARTS ||
-           operation->kind == HAFT_IO_WRITE_PARTS;
+static bool moves_nothing(const hafti_io_operation_t *operation) {
+    return operation->kind == HAFTI_IO_READ || operation->kind == HAFTI_IO_READ_PARTS ||
+           operation->kind == HAFTI_IO_WRITE_PARTS;
 }
 
 static ssize_t receive_datagram(state_t *state, object_t *socket,
-                                const haft_io_operation_t *operation,
-                                const haft_io_memory_t *memory, int flags) {
+                                const hafti_io_operation_t *operation,
+                                const hafti_io_memory_t *memory, int flags) {
     bool truncated = false;
     if (!is_message(operation))
-        return haft_io_simulated_datagram_receives(state, socket, memory, flags, operation->address,
-                                                   operation->address_size, &truncated);
+        return hafti_io_simulated_datagram_receives(
+            state, socket, memory, flags, operation->address, operation->address_size, &truncated);
     struct msghdr *message = operation->buffer;
-    ssize_t got = haft_io_simulated_datagram_receives(
+    ssize_t got = hafti_io_simulated_datagram_receives(
         state, socket, memory, flags, message->msg_name, &message->msg_namelen, &truncated);
     if (got >= 0) {
         message->msg_controllen = 0;
@@ -339,23 +339,24 @@ static ssize_t receive_datagram(state_t *state, object_t *socket,
     return got;
 }
 
-static ssize_t send_datagram(state_t *state, object_t *socket, const haft_io_operation_t *operation,
-                             const haft_io_memory_t *memory) {
+static ssize_t send_datagram(state_t *state, object_t *socket,
+                             const hafti_io_operation_t *operation,
+                             const hafti_io_memory_t *memory) {
     if (!is_message(operation))
-        return haft_io_simulated_datagram_sends(
+        return hafti_io_simulated_datagram_sends(
             state, socket, memory, operation->address,
             operation->address != NULL ? *operation->address_size : 0);
     const struct msghdr *message = operation->buffer;
     if (message->msg_controllen != 0)
         return -EOPNOTSUPP;
-    return haft_io_simulated_datagram_sends(state, socket, memory, message->msg_name,
-                                            message->msg_namelen);
+    return hafti_io_simulated_datagram_sends(state, socket, memory, message->msg_name,
+                                             message->msg_namelen);
 }
 
-static ssize_t read_end(state_t *state, object_t *end, const haft_io_operation_t *operation,
-                        const haft_io_memory_t *memory, int flags) {
-    haft_io_passed_t *passed = NULL;
-    ssize_t got = haft_io_simulated_end_reads(state, end, memory, flags, &passed);
+static ssize_t read_end(state_t *state, object_t *end, const hafti_io_operation_t *operation,
+                        const hafti_io_memory_t *memory, int flags) {
+    hafti_io_passed_t *passed = NULL;
+    ssize_t got = hafti_io_simulated_end_reads(state, end, memory, flags, &passed);
     if (is_message(operation) && got >= 0) {
         struct msghdr *message = operation->buffer;
         size_t room = message->msg_control != NULL ? message->msg_controllen : 0;
@@ -363,24 +364,24 @@ static ssize_t read_end(state_t *state, object_t *end, const haft_io_operation_t
         message->msg_controllen = 0;
         message->msg_flags = 0;
         if (passed != NULL)
-            haft_io_passed_arrive(state, passed, message, room);
+            hafti_io_passed_arrive(state, passed, message, room);
     } else if (passed != NULL) {
-        haft_io_passed_drop(state, passed);
+        hafti_io_passed_drop(state, passed);
     }
-    if (got >= 0 && operation->kind == HAFT_IO_RECEIVE && operation->address_size != NULL)
+    if (got >= 0 && operation->kind == HAFTI_IO_RECEIVE && operation->address_size != NULL)
         *operation->address_size = 0;
     return got;
 }
 
-static ssize_t write_end(state_t *state, object_t *end, const haft_io_operation_t *operation,
-                         const haft_io_memory_t *memory) {
-    haft_io_passed_t *passed = NULL;
-    int code = is_message(operation) ? haft_io_passed_of(state, operation->buffer, &passed) : 0;
+static ssize_t write_end(state_t *state, object_t *end, const hafti_io_operation_t *operation,
+                         const hafti_io_memory_t *memory) {
+    hafti_io_passed_t *passed = NULL;
+    int code = is_message(operation) ? hafti_io_passed_of(state, operation->buffer, &passed) : 0;
     if (code != 0)
         return code;
-    ssize_t done = haft_io_simulated_end_writes(state, end, memory, passed);
+    ssize_t done = hafti_io_simulated_end_writes(state, end, memory, passed);
     if (done <= 0 && passed != NULL)
-        haft_io_passed_drop(state, passed);
+        hafti_io_passed_drop(state, passed);
     return done;
 }
 
@@ -391,90 +392,90 @@ static int without_connection(const object_t *socket, bool sends) {
     return sends ? -EPIPE : -ENOTCONN;
 }
 
-static ssize_t transfer(haft_io_worker_t *worker, object_t *object,
-                        const haft_io_operation_t *operation) {
+static ssize_t transfer(hafti_io_worker_t *worker, object_t *object,
+                        const hafti_io_operation_t *operation) {
     state_t *state = worker->backend_state;
-    int flags = haft_io_flags_of(operation);
-    if (is_of_sockets(operation) && !haft_io_object_is_socket(object))
+    int flags = hafti_io_flags_of(operation);
+    if (is_of_sockets(operation) && !hafti_io_object_is_socket(object))
         return -ENOTSOCK;
-    if ((flags & ~(object->kind == HAFT_IO_DATAGRAMS ? FLAGS | MSG_TRUNC : FLAGS)) != 0)
+    if ((flags & ~(object->kind == HAFTI_IO_DATAGRAMS ? FLAGS | MSG_TRUNC : FLAGS)) != 0)
         return -EOPNOTSUPP;
     struct iovec part;
-    haft_io_memory_t memory;
+    hafti_io_memory_t memory;
     int code = memory_of_operation(operation, &part, &memory);
     if (code != 0)
         return code;
-    if (memory.size == 0 && haft_io_object_is_socket(object) && moves_nothing(operation))
+    if (memory.size == 0 && hafti_io_object_is_socket(object) && moves_nothing(operation))
         return 0;
     switch (object->kind) {
-    case HAFT_IO_DATAGRAMS:
+    case HAFTI_IO_DATAGRAMS:
         return sends(operation) ? send_datagram(state, object, operation, &memory)
                                 : receive_datagram(state, object, operation, &memory, flags);
-    case HAFT_IO_A_STREAM:
-    case HAFT_IO_A_PIPE:
+    case HAFTI_IO_A_STREAM:
+    case HAFTI_IO_A_PIPE:
         return sends(operation) ? write_end(state, object, operation, &memory)
                                 : read_end(state, object, operation, &memory, flags);
-    case HAFT_IO_A_FILE:
-        return haft_io_simulated_file_transfers(worker->simulated, object, &memory,
-                                                &object->position, sends(operation));
+    case HAFTI_IO_A_FILE:
+        return hafti_io_simulated_file_transfers(worker->simulated, object, &memory,
+                                                 &object->position, sends(operation));
     default:
         return without_connection(object, sends(operation));
     }
 }
 
-static ssize_t attempt_really(const object_t *end, const haft_io_operation_t *operation) {
-    haft_io_operation_t real = *operation;
+static ssize_t attempt_really(const object_t *end, const hafti_io_operation_t *operation) {
+    hafti_io_operation_t real = *operation;
     real.descriptor = end->real;
-    return haft_io_operate_blocking(&real);
+    return hafti_io_operate_blocking(&real);
 }
 
-static ssize_t attempt(haft_io_worker_t *worker, object_t *object,
-                       const haft_io_operation_t *operation) {
-    if (object->kind == HAFT_IO_A_REAL_END)
+static ssize_t attempt(hafti_io_worker_t *worker, object_t *object,
+                       const hafti_io_operation_t *operation) {
+    if (object->kind == HAFTI_IO_A_REAL_END)
         return attempt_really(object, operation);
     switch (operation->kind) {
-    case HAFT_IO_POLL: {
+    case HAFTI_IO_POLL: {
         int ready = events_of(object, (short)operation->flags);
         return ready != 0 ? ready : -EAGAIN;
     }
-    case HAFT_IO_ACCEPT:
-        return haft_io_simulated_accept(worker->backend_state, object);
-    case HAFT_IO_CONNECT:
-        return haft_io_simulated_connect(worker->backend_state, object, operation);
-    case HAFT_IO_READ_LENT:
-        return haft_io_read_into_lent(operation, attempt_here);
+    case HAFTI_IO_ACCEPT:
+        return hafti_io_simulated_accept(worker->backend_state, object);
+    case HAFTI_IO_CONNECT:
+        return hafti_io_simulated_connect(worker->backend_state, object, operation);
+    case HAFTI_IO_READ_LENT:
+        return hafti_io_read_into_lent(operation, attempt_here);
     default:
         return transfer(worker, object, operation);
     }
 }
 
-static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
+static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     if (operation->descriptor < FIRST)
-        return haft_io_operate_blocking(operation);
+        return hafti_io_operate_blocking(operation);
     state_t *state = runner->worker->backend_state;
-    object_t *object = haft_io_object_of(state, operation->descriptor);
+    object_t *object = hafti_io_object_of(state, operation->descriptor);
     if (object == NULL)
         return -EBADF;
-    bool may_fail = operation->kind != HAFT_IO_POLL;
-    ssize_t done = may_fail ? haft_io_fault_of(state, object, sends(operation)) : 0;
+    bool may_fail = operation->kind != HAFTI_IO_POLL;
+    ssize_t done = may_fail ? hafti_io_fault_of(state, object, sends(operation)) : 0;
     if (done != 0)
         return done;
     for (int code = 0; code == 0;) {
-        done = haft_io_object_of(state, operation->descriptor) == object
+        done = hafti_io_object_of(state, operation->descriptor) == object
                    ? attempt(runner->worker, object, operation)
                    : -EBADF;
-        if (done != -EAGAIN || haft_io_must_not_wait(operation))
+        if (done != -EAGAIN || hafti_io_must_not_wait(operation))
             break;
-        code = haft_io_wait_on(waiters_of(state, operation->descriptor), operation, runner->task);
+        code = hafti_io_wait_on(waiters_of(state, operation->descriptor), operation, runner->task);
         done = code;
     }
-    if (operation->kind == HAFT_IO_CONNECT)
-        haft_io_simulated_connect_ends(state, object, operation, done);
+    if (operation->kind == HAFTI_IO_CONNECT)
+        hafti_io_simulated_connect_ends(state, object, operation, done);
     return done;
 }
 
-static haft_io_descriptor_t *find(haft_io_worker_t *worker, int descriptor) {
-    return haft_io_object_of(worker->backend_state, descriptor) != NULL
+static hafti_io_descriptor_t *find(hafti_io_worker_t *worker, int descriptor) {
+    return hafti_io_object_of(worker->backend_state, descriptor) != NULL
                ? waiters_of(worker->backend_state, descriptor)
                : NULL;
 }
@@ -482,7 +483,7 @@ static haft_io_descriptor_t *find(haft_io_worker_t *worker, int descriptor) {
 static int look_at_objects(state_t *state, struct pollfd *entries, size_t count) {
     int ready = 0;
     for (size_t i = 0; i < count; i++) {
-        const object_t *object = haft_io_object_of(state, entries[i].fd);
+        const object_t *object = hafti_io_object_of(state, entries[i].fd);
         if (entries[i].fd < FIRST)
             poll(&entries[i], 1, 0);
         else if (object == NULL)
@@ -495,12 +496,12 @@ static int look_at_objects(state_t *state, struct pollfd *entries, size_t count)
 }
 
 /* What does not come in time takes its time in the simulation, too. */
-static int poll_real(haft_io_simulated_t *simulated, struct pollfd *entries, size_t count,
+static int poll_real(hafti_io_simulated_t *simulated, struct pollfd *entries, size_t count,
                      int64_t deadline) {
     int64_t until = HAFT_IO_FOREVER;
     if (deadline != HAFT_IO_FOREVER)
-        until = haft_io_clock() + (deadline - simulated->now);
-    int ready = haft_io_poll_blocking(entries, count, until);
+        until = hafti_io_clock() + (deadline - simulated->now);
+    int ready = hafti_io_poll_blocking(entries, count, until);
     if (ready == 0 && deadline > simulated->now)
         simulated->now = deadline;
     return ready;
@@ -509,8 +510,8 @@ static int poll_real(haft_io_simulated_t *simulated, struct pollfd *entries, siz
 /* Whether all are the system's, by number or because they have become real. */
 static bool are_real(state_t *state, const struct pollfd *entries, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        const object_t *object = haft_io_object_of(state, entries[i].fd);
-        if (entries[i].fd >= FIRST && (object == NULL || object->kind != HAFT_IO_A_REAL_END))
+        const object_t *object = hafti_io_object_of(state, entries[i].fd);
+        if (entries[i].fd >= FIRST && (object == NULL || object->kind != HAFTI_IO_A_REAL_END))
             return false;
     }
     return true;
@@ -518,11 +519,12 @@ static bool are_real(state_t *state, const struct pollfd *entries, size_t count)
 
 static int poll_several_real(state_t *state, struct pollfd *entries, size_t count,
                              int64_t deadline) {
-    struct pollfd few[HAFT_IO_FEW], *real = count <= HAFT_IO_FEW ? few : calloc(count, sizeof *few);
+    struct pollfd few[HAFTI_IO_FEW],
+        *real = count <= HAFTI_IO_FEW ? few : calloc(count, sizeof *few);
     if (real == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
-        const object_t *end = haft_io_object_of(state, entries[i].fd);
+        const object_t *end = hafti_io_object_of(state, entries[i].fd);
         real[i] = (struct pollfd){end != NULL ? end->real : entries[i].fd, entries[i].events, 0};
     }
     int ready = poll_real(state->simulated, real, count, deadline);
@@ -534,7 +536,7 @@ static int poll_several_real(state_t *state, struct pollfd *entries, size_t coun
 }
 
 /* What its state does not tell changes with it: every turn is as the first. */
-static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+static int poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
                         int64_t deadline, unsigned turn) {
     (void)turn;
     state_t *state = runner->worker->backend_state;
@@ -545,7 +547,7 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
         if (ready != 0 || deadline <= state->simulated->now)
             return ready;
         bool shares_cell = runner->poll_cell != NULL;
-        int code = haft_io_wait_on_several(find, runner, entries, count, deadline);
+        int code = hafti_io_wait_on_several(find, runner, entries, count, deadline);
         if (code != 0 && code != -ETIMEDOUT)
             return code;
         if (code == 0 && shares_cell) /* which is won, perhaps by somebody else */
@@ -553,75 +555,75 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
     }
 }
 
-static int close_number(haft_io_worker_t *worker, int descriptor) {
+static int close_number(hafti_io_worker_t *worker, int descriptor) {
     if (descriptor < FIRST)
-        return haft_io_close_elsewhere(NULL, descriptor);
-    if (haft_io_object_of(worker->backend_state, descriptor) == NULL)
+        return hafti_io_close_elsewhere(NULL, descriptor);
+    if (hafti_io_object_of(worker->backend_state, descriptor) == NULL)
         return -EBADF;
-    haft_io_number_close(worker->backend_state, descriptor);
+    hafti_io_number_close(worker->backend_state, descriptor);
     return 0;
 }
 
-static haft_io_worker_t *simulating(const char *function) {
-    haft_io_worker_t *worker = haft_io_worker();
+static hafti_io_worker_t *simulating(const char *function) {
+    hafti_io_worker_t *worker = hafti_io_worker();
     if (worker == NULL || worker->simulated == NULL)
-        haft_io_misuse("%s was called outside of haft_io_simulate.", function);
+        hafti_io_misuse("%s was called outside of haft_io_simulate.", function);
     return worker;
 }
 
 int haft_io_simulated_pair(int ends[2]) {
     state_t *state = simulating("haft_io_simulated_pair")->backend_state;
-    return haft_io_object_pair(state, HAFT_IO_A_STREAM, ends);
+    return hafti_io_object_pair(state, HAFTI_IO_A_STREAM, ends);
 }
 
-int haft_io_end_simulated_output(int descriptor) {
-    state_t *state = haft_io_state_here();
-    object_t *end = haft_io_object_of(state, descriptor);
+int hafti_io_end_simulated_output(int descriptor) {
+    state_t *state = hafti_io_state_here();
+    object_t *end = hafti_io_object_of(state, descriptor);
     if (end == NULL)
         return -EBADF;
     switch (end->kind) {
-    case HAFT_IO_A_FILE:
-    case HAFT_IO_A_PIPE:
+    case HAFTI_IO_A_FILE:
+    case HAFTI_IO_A_PIPE:
         return -ENOTSOCK;
-    case HAFT_IO_A_SOCKET:
+    case HAFTI_IO_A_SOCKET:
         return -ENOTCONN;
-    case HAFT_IO_A_LISTENER: /* as Linux has it */
+    case HAFTI_IO_A_LISTENER: /* as Linux has it */
         return 0;
-    case HAFT_IO_A_REAL_END:
-        return haft_io_end_output(end->real);
-    case HAFT_IO_DATAGRAMS:
-        return haft_io_simulated_datagrams_end_output(end);
-    case HAFT_IO_A_STREAM:
+    case HAFTI_IO_A_REAL_END:
+        return haft_io_shutdown(end->real, SHUT_WR);
+    case HAFTI_IO_DATAGRAMS:
+        return hafti_io_simulated_datagrams_end_output(end);
+    case HAFTI_IO_A_STREAM:
         break;
     }
-    haft_io_simulated_end_ends_output(state, end);
+    hafti_io_simulated_end_ends_output(state, end);
     return 0;
 }
 
 void haft_io_simulated_break(int descriptor) {
     state_t *state = simulating("haft_io_simulated_break")->backend_state;
-    object_t *end = haft_io_object_of(state, descriptor);
-    if (end == NULL || end->kind != HAFT_IO_A_STREAM)
-        haft_io_misuse("haft_io_simulated_break was given no open end of a stream.");
-    haft_io_object_break(state, end);
+    object_t *end = hafti_io_object_of(state, descriptor);
+    if (end == NULL || end->kind != HAFTI_IO_A_STREAM)
+        hafti_io_misuse("haft_io_simulated_break was given no open end of a stream.");
+    hafti_io_object_break(state, end);
 }
 
 void haft_io_simulated_fail(int descriptor, int code) {
     object_t *object =
-        haft_io_object_of(simulating("haft_io_simulated_fail")->backend_state, descriptor);
+        hafti_io_object_of(simulating("haft_io_simulated_fail")->backend_state, descriptor);
     if (object == NULL)
-        haft_io_misuse("haft_io_simulated_fail was given no open descriptor of the simulation.");
+        hafti_io_misuse("haft_io_simulated_fail was given no open descriptor of the simulation.");
     if (code >= 0)
-        haft_io_misuse("haft_io_simulated_fail takes a negative error number; it was given %d.",
-                       code);
+        hafti_io_misuse("haft_io_simulated_fail takes a negative error number; it was given %d.",
+                        code);
     object->fails = code;
 }
 
 void haft_io_simulated_crash(void) {
     state_t *state = simulating("haft_io_simulated_crash")->backend_state;
     if (state->root == NULL)
-        haft_io_misuse("haft_io_simulated_crash was called in a simulation without .files.");
-    haft_io_simulated_files_crash(state);
+        hafti_io_misuse("haft_io_simulated_crash was called in a simulation without .files.");
+    hafti_io_simulated_files_crash(state);
 }
 
 size_t haft_io_simulated_count(void) {
@@ -635,8 +637,9 @@ size_t haft_io_simulated_count(void) {
 /* ---- Time, and nobody who can go on ---- */
 
 static void tell_who_waits(const haft_io_scope_t *scope) {
-    for (const haft_io_link_t *link = scope->tasks.next; link != &scope->tasks; link = link->next) {
-        const haft_io_runner_t *runner = HAFT_IO_OWNER(link, haft_io_runner_t, link);
+    for (const hafti_io_link_t *link = scope->tasks.next; link != &scope->tasks;
+         link = link->next) {
+        const hafti_io_runner_t *runner = HAFTI_IO_OWNER(link, hafti_io_runner_t, link);
         fprintf(stderr, "haft-io:   the task '%s' waits for: %s\n", haft_io_task_name(runner->task),
                 runner->waits_for != NULL ? runner->waits_for : "?");
     }
@@ -647,17 +650,17 @@ static bool cancel_shielded(haft_io_scope_t *root) {
     bool some = false, down;
     unsigned depth = 0;
     for (haft_io_scope_t *scope = root; scope != NULL;
-         scope = haft_io_next_scope(scope, root, down, &depth)) {
+         scope = hafti_io_next_scope(scope, root, down, &depth)) {
         down = scope->cancelled;
         if (down)
             continue;
-        haft_io_scope_cancel(scope, -EDEADLK);
+        hafti_io_scope_cancel(scope, -EDEADLK);
         some = true;
     }
     return some;
 }
 
-static void poll_time(haft_io_worker_t *worker, int64_t nanoseconds) {
+static void poll_time(hafti_io_worker_t *worker, int64_t nanoseconds) {
     if (nanoseconds >= 0) {
         worker->simulated->now += nanoseconds;
         return;
@@ -666,34 +669,34 @@ static void poll_time(haft_io_worker_t *worker, int64_t nanoseconds) {
     haft_io_scope_t *root = &worker->crew->root;
     unsigned depth = 0;
     for (haft_io_scope_t *scope = root; scope != NULL;
-         scope = haft_io_next_scope(scope, root, true, &depth))
+         scope = hafti_io_next_scope(scope, root, true, &depth))
         tell_who_waits(scope);
     if (!root->cancelled)
-        haft_io_scope_cancel(root, -EDEADLK);
+        hafti_io_scope_cancel(root, -EDEADLK);
     else if (!cancel_shielded(root))
-        haft_io_misuse("Tasks wait for ever where no cancel reaches them.");
+        hafti_io_misuse("Tasks wait for ever where no cancel reaches them.");
 }
 
 /* ---- The table ---- */
 
-static void interrupt(haft_io_worker_t *worker) {
+static void interrupt(hafti_io_worker_t *worker) {
     (void)worker;
 }
 
-static void stop(haft_io_worker_t *worker) {
+static void stop(hafti_io_worker_t *worker) {
     state_t *state = worker->backend_state;
-    haft_io_simulated_network_stop(state);
-    haft_io_simulated_datagrams_stop(state);
+    hafti_io_simulated_network_stop(state);
+    hafti_io_simulated_datagrams_stop(state);
     for (object_t *object = state->objects; object != NULL; object = object->next) {
         if (!object->open)
             continue;
         object->open = false;
-        if (object->kind == HAFT_IO_A_FILE)
-            haft_io_file_stop_using(object->file);
-        if (object->kind == HAFT_IO_A_REAL_END)
-            haft_io_close_file(object->real);
-        if (object->kind == HAFT_IO_A_STREAM)
-            haft_io_simulated_end_stops(object);
+        if (object->kind == HAFTI_IO_A_FILE)
+            hafti_io_file_stop_using(object->file);
+        if (object->kind == HAFTI_IO_A_REAL_END)
+            hafti_io_close_file(object->real);
+        if (object->kind == HAFTI_IO_A_STREAM)
+            hafti_io_simulated_end_stops(object);
     }
     for (object_t *object = state->objects, *next; object != NULL; object = next) {
         next = object->next;
@@ -703,27 +706,27 @@ static void stop(haft_io_worker_t *worker) {
     for (int i = 0; i < state->count; i++)
         free(state->numbers[i]);
     free(state->numbers);
-    haft_io_simulated_files_stop(state);
+    hafti_io_simulated_files_stop(state);
     free(state);
 }
 
-static int start(haft_io_worker_t *worker) {
+static int start(hafti_io_worker_t *worker) {
     state_t *state = calloc(1, sizeof *state);
     if (state == NULL)
         return -ENOMEM;
     state->simulated = worker->simulated;
     state->descriptors = worker->crew->descriptors;
-    haft_io_ring(&state->unused);
-    haft_io_ring(&state->late);
-    haft_io_ring(&state->changes);
+    hafti_io_ring(&state->unused);
+    hafti_io_ring(&state->late);
+    hafti_io_ring(&state->changes);
     worker->backend_state = state;
-    int code = worker->simulated->files ? haft_io_simulated_files_start(state) : 0;
+    int code = worker->simulated->files ? hafti_io_simulated_files_start(state) : 0;
     if (code != 0)
         stop(worker);
     return code;
 }
 
-const haft_io_backend_t haft_io_simulation = {
+const hafti_io_backend_t haft_io_simulation = {
     .name = "simulation",
     .start = start,
     .stop = stop,
@@ -735,12 +738,12 @@ const haft_io_backend_t haft_io_simulation = {
 };
 
 /* 0, after a message: the environment has something else than a seed. */
-static uint64_t choose_seed(const haft_io_simulation_t *options) {
+static uint64_t choose_seed(const haft_io_simulation_options_t *options) {
     if (options->seed != 0)
         return options->seed;
     const char *text = getenv("HAFT_IO_SEED");
     if (text == NULL || text[0] == '\0')
-        return (uint64_t)haft_io_clock() | 1;
+        return (uint64_t)hafti_io_clock() | 1;
     char *end;
     errno = 0;
     uint64_t seed = strtoull(text, &end, 10);
@@ -752,24 +755,29 @@ static uint64_t choose_seed(const haft_io_simulation_t *options) {
     return 0;
 }
 
-int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simulation_t *options) {
-    static const haft_io_simulation_t defaults = {0};
+int haft_io_simulate(void *(*main)(void *), void *argument) {
+    return haft_io_simulate_with(NULL, main, argument);
+}
+
+int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*main)(void *),
+                          void *argument) {
+    static const haft_io_simulation_options_t defaults = {0};
     if (options == NULL)
         options = &defaults;
-    if (haft_io_worker() != NULL) /* as haft_io_run: none has begun whose seed could be told */
+    if (hafti_io_worker() != NULL) /* as haft_io_run: none has begun whose seed could be told */
         return -EBUSY;
     uint64_t seed = choose_seed(options);
     if (seed == 0)
         return -EINVAL;
-    haft_io_simulated_t simulated = {.seed = seed,
-                                     .random = seed,
-                                     .now = HAFT_IO_SECOND,
-                                     .short_counts = options->short_counts,
-                                     .network = options->network,
-                                     .files = options->files,
-                                     .faults_one_in = options->faults_one_in,
-                                     .switches_one_in = options->switches_one_in};
-    int code = haft_io_run_with(main, argument, NULL, &simulated);
+    hafti_io_simulated_t simulated = {.seed = seed,
+                                      .random = seed,
+                                      .now = HAFT_IO_SECOND,
+                                      .short_counts = options->short_counts,
+                                      .network = options->network,
+                                      .files = options->files,
+                                      .faults_one_in = options->faults_one_in,
+                                      .switches_one_in = options->switches_one_in};
+    int code = hafti_io_run_with(main, argument, NULL, &simulated);
     if (code != 0)
         fprintf(stderr, "haft-io: the simulation ended with %d (%s); the seed was %llu\n", code,
                 strerror(-code), (unsigned long long)seed);
@@ -777,6 +785,6 @@ int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simula
 }
 
 uint64_t haft_io_seed(void) {
-    const haft_io_worker_t *worker = haft_io_worker();
+    const hafti_io_worker_t *worker = hafti_io_worker();
     return worker != NULL && worker->simulated != NULL ? worker->simulated->seed : 0;
 }

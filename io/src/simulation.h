@@ -7,7 +7,7 @@
  *
  *   kind     | is made by                       | becomes
  *   SOCKET   | haft_io_socket                   | STREAM, by a connect; LISTENER, by haft_io_listen_tcp or _unix
- *   STREAM   | haft_io_simulated_pair,          | REAL_END, both ends, when haft_io_start_process is given one
+ *   STREAM   | haft_io_simulated_pair,          | REAL_END, both ends, when haft_io_process_start is given one
  *            | haft_io_socket_pair; for the     |
  *            | other end of a connect           |
  *   PIPE     | haft_io_pipe                     | likewise
@@ -17,95 +17,95 @@
  *            | haft_io_socket_pair              |
  *   FILE     | haft_io_open                     |
  *
- * Its descriptors are numbers from HAFT_IO_FIRST_SIMULATED on, beyond what the system gives, and never another's: one,
+ * Its descriptors are numbers from HAFTI_IO_FIRST_SIMULATED on, beyond what the system gives, and never another's: one,
  * or more when it was passed along. It is open while it has some, or is under way to one. The numbers stay in the table,
  * and the object in its list, until the run ends.
  */
-#ifndef HAFT_IO_SIMULATION_H
-#define HAFT_IO_SIMULATION_H
+#ifndef HAFTI_IO_SIMULATION_H
+#define HAFTI_IO_SIMULATION_H
 
 #include "internal.h"
 
 #include <netinet/in.h>
 #include <poll.h>
 
-enum { HAFT_IO_FIRST_SIMULATED = 1 << 28 };
+enum { HAFTI_IO_FIRST_SIMULATED = 1 << 28 };
 
-enum haft_io_object_kind {
-    HAFT_IO_A_SOCKET,
-    HAFT_IO_A_STREAM,
-    HAFT_IO_A_PIPE,
-    HAFT_IO_A_REAL_END,
-    HAFT_IO_A_LISTENER,
-    HAFT_IO_DATAGRAMS, /* a socket for these */
-    HAFT_IO_A_FILE
+enum hafti_io_object_kind {
+    HAFTI_IO_A_SOCKET,
+    HAFTI_IO_A_STREAM,
+    HAFTI_IO_A_PIPE,
+    HAFTI_IO_A_REAL_END,
+    HAFTI_IO_A_LISTENER,
+    HAFTI_IO_DATAGRAMS, /* a socket for these */
+    HAFTI_IO_A_FILE
 };
 
 /* Of the network, which has one host: a port, or a path. */
-typedef struct haft_io_place_there {
+typedef struct hafti_io_place_there {
     sa_family_t family; /* AF_UNSPEC: none */
     uint16_t port;
     struct in6_addr address; /* which makes no difference, but a receiver of datagrams is told it */
     char path[108];          /* as in sockaddr_un */
-} haft_io_place_there_t;
+} hafti_io_place_there_t;
 
-typedef struct haft_io_content {
+typedef struct hafti_io_content {
     char *bytes;
     size_t size, room;
-} haft_io_content_t;
+} hafti_io_content_t;
 
 /* What names are of, and what is open. */
-typedef struct haft_io_file haft_io_file_t;
-struct haft_io_file {
+typedef struct hafti_io_file hafti_io_file_t;
+struct hafti_io_file {
     size_t uses; /* by names, changes of names, and descriptors */
     mode_t mode; /* with the type, as of stat(2) */
     ino_t number;
     int64_t changed;
-    haft_io_link_t link; /* of those that a function has to see to */
+    hafti_io_link_t link; /* of those that a function has to see to */
     /* A file. */
-    haft_io_content_t now, synced;
+    hafti_io_content_t now, synced;
     size_t changed_from, changed_to; /* `now`, since it was synced, as far as it is not new */
     size_t least;                    /* its size since then, at its smallest */
     /* A directory. */
-    haft_io_file_t *above;
-    void *tree;           /* of its names: of tsearch(3) */
-    haft_io_link_t names; /* the same, in their order */
-    size_t count;         /* of those that are of a file now */
-    bool syncs;           /* see haft_io_directory_sync */
+    hafti_io_file_t *above;
+    void *tree;            /* of its names: of tsearch(3) */
+    hafti_io_link_t names; /* the same, in their order */
+    size_t count;          /* of those that are of a file now */
+    bool syncs;            /* see hafti_io_directory_sync */
 };
 
-typedef struct haft_io_object haft_io_object_t;
+typedef struct hafti_io_object hafti_io_object_t;
 
-typedef struct haft_io_number {
-    haft_io_link_t link;      /* of those of the object */
-    haft_io_object_t *object; /* NULL: it was closed */
+typedef struct hafti_io_number {
+    hafti_io_link_t link;      /* of those of the object */
+    hafti_io_object_t *object; /* NULL: it was closed */
     int descriptor;
-} haft_io_number_t;
+} hafti_io_number_t;
 
 /* Descriptors that come along with a byte of a stream. */
-typedef struct haft_io_passed {
-    haft_io_link_t link;
+typedef struct hafti_io_passed {
+    hafti_io_link_t link;
     uint64_t at;   /* which byte, of all that have come to the end */
     size_t length; /* of what was written with it, after which a read ends */
     size_t count;
     struct {
-        haft_io_object_t *object; /* NULL: it is the system's, */
-        int real;                 /* this */
+        hafti_io_object_t *object; /* NULL: it is the system's, */
+        int real;                  /* this */
     } files[];
-} haft_io_passed_t;
+} hafti_io_passed_t;
 
-struct haft_io_object {
-    enum haft_io_object_kind kind;
+struct hafti_io_object {
+    enum hafti_io_object_kind kind;
     int descriptor; /* its first */
-    haft_io_link_t numbers;
+    hafti_io_link_t numbers;
     size_t uses; /* by these, and by what is under way */
     bool open;
-    haft_io_object_t *next;      /* of all */
-    haft_io_link_t unused;       /* in the ring of those that are about to be closed */
-    int fails;                   /* an error, of the next operation */
-    haft_io_place_there_t place; /* of a socket, a listener, and the ends of a connection */
+    hafti_io_object_t *next;      /* of all */
+    hafti_io_link_t unused;       /* in the ring of those that are about to be closed */
+    int fails;                    /* an error, of the next operation */
+    hafti_io_place_there_t place; /* of a socket, a listener, and the ends of a connection */
     /* A stream's end, or a pipe's. */
-    haft_io_object_t *peer;
+    hafti_io_object_t *peer;
     int real; /* if it has become real, what it is of the system */
     bool broken;
     bool
@@ -113,199 +113,206 @@ struct haft_io_object {
     bool finished; /* its peer was closed, or has ended its output: nothing comes any more */
     bool ended; /* its peer was closed, or it has ended its output: nothing is written any more */
     size_t first, count, size;
-    char *bytes;           /* a ring of `size`, of what is to be read here */
-    uint64_t come;         /* how many have, read or not */
-    haft_io_link_t passed; /* along with them */
+    char *bytes;            /* a ring of `size`, of what is to be read here */
+    uint64_t come;          /* how many have, read or not */
+    hafti_io_link_t passed; /* along with them */
     /* A socket for datagrams. `waiting` counts those that have arrived. A pair's know their peer, and no place. */
-    haft_io_place_there_t to; /* where it is connected to */
-    bool refused;             /* nobody received there, and nobody here has been told yet */
+    hafti_io_place_there_t to; /* where it is connected to */
+    bool refused;              /* nobody received there, and nobody here has been told yet */
     /* A listener: the connections that nobody has accepted yet, and the sockets that wait for room. `waiting`
        counts those connections, and the room that was given to sockets which have not taken it yet. */
     size_t backlog, waiting;
-    haft_io_link_t arrived, without_room;
-    haft_io_link_t link; /* in one of these */
+    hafti_io_link_t arrived, without_room;
+    hafti_io_link_t link; /* in one of these */
     /* A socket that waits for room, or has been given some: the listener. */
-    haft_io_object_t *full;
-    const haft_io_operation_t *connects; /* and who waits */
+    hafti_io_object_t *full;
+    const hafti_io_operation_t *connects; /* and who waits */
     /* A file that was opened, or a directory. */
-    haft_io_file_t *file;
+    hafti_io_file_t *file;
     bool stale; /* opened before a crash */
     int flags;  /* of open(2) */
     int64_t position;
 };
 
-typedef struct haft_io_simulated_state {
-    haft_io_simulated_t *simulated;
-    haft_io_descriptors_t *descriptors; /* the run's */
-    haft_io_number_t **numbers;
+typedef struct hafti_io_simulated_state {
+    hafti_io_simulated_t *simulated;
+    hafti_io_descriptors_t *descriptors; /* the run's */
+    hafti_io_number_t **numbers;
     int count, room; /* of `numbers` */
-    haft_io_object_t *objects;
-    haft_io_link_t unused;
-    bool closes;                 /* those of this ring */
-    uint16_t last_port;          /* that was chosen */
-    void *listeners;             /* those that are open, by their places: a tree of tsearch(3) */
-    void *receivers;             /* of datagrams, likewise */
-    haft_io_link_t late;         /* datagrams under way */
-    haft_io_file_t *root, *here; /* NULL: no files */
-    haft_io_link_t changes;      /* of names, that are not synced */
+    hafti_io_object_t *objects;
+    hafti_io_link_t unused;
+    bool closes;                  /* those of this ring */
+    uint16_t last_port;           /* that was chosen */
+    void *listeners;              /* those that are open, by their places: a tree of tsearch(3) */
+    void *receivers;              /* of datagrams, likewise */
+    hafti_io_link_t late;         /* datagrams under way */
+    hafti_io_file_t *root, *here; /* NULL: no files */
+    hafti_io_link_t changes;      /* of names, that are not synced */
     size_t change_count;
     ino_t last_file;
-} haft_io_simulated_state_t;
+} hafti_io_simulated_state_t;
 
 /* The caller's, who is in a simulation. */
-static inline haft_io_simulated_state_t *haft_io_state_here(void) {
-    return haft_io_worker()->backend_state;
+static inline hafti_io_simulated_state_t *hafti_io_state_here(void) {
+    return hafti_io_worker()->backend_state;
 }
 /* NULL: there is no such descriptor that is open. */
-haft_io_object_t *haft_io_object_of(haft_io_simulated_state_t *state, int descriptor);
+hafti_io_object_t *hafti_io_object_of(hafti_io_simulated_state_t *state, int descriptor);
 /* A new one; NULL: no memory. */
-haft_io_object_t *haft_io_object_new(haft_io_simulated_state_t *state,
-                                     enum haft_io_object_kind kind);
+hafti_io_object_t *hafti_io_object_new(hafti_io_simulated_state_t *state,
+                                       enum hafti_io_object_kind kind);
 /* One more of the object; negative: -ENOMEM. */
-int haft_io_object_number(haft_io_simulated_state_t *state, haft_io_object_t *object);
+int hafti_io_object_number(hafti_io_simulated_state_t *state, hafti_io_object_t *object);
 /* Closes the number, and the object, if nothing else uses it. */
-void haft_io_number_close(haft_io_simulated_state_t *state, int descriptor);
-void haft_io_object_drop(haft_io_simulated_state_t *state, haft_io_object_t *object);
-void haft_io_object_wake(haft_io_simulated_state_t *state, const haft_io_object_t *object);
-void haft_io_object_wake_one_way(haft_io_simulated_state_t *state, const haft_io_object_t *object,
-                                 enum haft_io_direction direction);
-bool haft_io_object_is_socket(const haft_io_object_t *object);
+void hafti_io_number_close(hafti_io_simulated_state_t *state, int descriptor);
+void hafti_io_object_drop(hafti_io_simulated_state_t *state, hafti_io_object_t *object);
+void hafti_io_object_wake(hafti_io_simulated_state_t *state, const hafti_io_object_t *object);
+void hafti_io_object_wake_one_way(hafti_io_simulated_state_t *state,
+                                  const hafti_io_object_t *object,
+                                  enum hafti_io_direction direction);
+bool hafti_io_object_is_socket(const hafti_io_object_t *object);
 
 /* What a poll calls data to read, and room to write. */
-enum { HAFT_IO_TO_READ = POLLIN | POLLRDNORM, HAFT_IO_TO_WRITE = POLLOUT | POLLWRNORM };
+enum { HAFTI_IO_TO_READ = POLLIN | POLLRDNORM, HAFTI_IO_TO_WRITE = POLLOUT | POLLWRNORM };
 
 /* As many bytes as asked, or fewer, if the simulation is to do that. */
-size_t haft_io_drawn_size(haft_io_simulated_t *simulated, size_t size);
+size_t hafti_io_drawn_size(hafti_io_simulated_t *simulated, size_t size);
 
 /* Parts of memory as one. */
-typedef struct haft_io_memory {
+typedef struct hafti_io_memory {
     const struct iovec *parts;
     size_t count;
     size_t size; /* of all */
-} haft_io_memory_t;
-haft_io_memory_t haft_io_memory_of(const struct iovec *parts, size_t count);
+} hafti_io_memory_t;
+hafti_io_memory_t hafti_io_memory_of(const struct iovec *parts, size_t count);
 /* Copies the first `size` bytes of the memory to a ring of `length`, from a place on, or from there. False: a part that
    they are in is none (NULL), and nothing is copied: the caller's operation is -EFAULT. */
-bool haft_io_memory_copy(const haft_io_memory_t *memory, char *ring, size_t length, size_t first,
-                         size_t size, bool into_ring);
+bool hafti_io_memory_copy(const hafti_io_memory_t *memory, char *ring, size_t length, size_t first,
+                          size_t size, bool into_ring);
 
 /* Whether the seed lets fail what is about to be done. */
-bool haft_io_fault_is_drawn(haft_io_simulated_t *simulated);
+bool hafti_io_fault_is_drawn(hafti_io_simulated_t *simulated);
 /* The same for an operation on an object: 0, or its error. */
-int haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *object, bool writes);
+int hafti_io_fault_of(hafti_io_simulated_state_t *state, hafti_io_object_t *object, bool writes);
 
 /* ---- Streams and pipes (simulated_streams.c) ---- */
 
 /* Makes the two ends of this kind, of a pipe the first to read from; -ENOMEM leaves them what they are. */
-int haft_io_object_join(haft_io_object_t *one, haft_io_object_t *other,
-                        enum haft_io_object_kind kind);
+int hafti_io_object_join(hafti_io_object_t *one, hafti_io_object_t *other,
+                         enum hafti_io_object_kind kind);
 /* Two new ones. 0 or -ENOMEM. */
-int haft_io_object_pair(haft_io_simulated_state_t *state, enum haft_io_object_kind kind,
-                        int ends[2]);
-void haft_io_object_break(haft_io_simulated_state_t *state, haft_io_object_t *end);
-void haft_io_simulated_end_closes(haft_io_simulated_state_t *state, haft_io_object_t *end);
-void haft_io_simulated_end_ends_output(haft_io_simulated_state_t *state, haft_io_object_t *end);
+int hafti_io_object_pair(hafti_io_simulated_state_t *state, enum hafti_io_object_kind kind,
+                         int ends[2]);
+void hafti_io_object_break(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
+void hafti_io_simulated_end_closes(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
+void hafti_io_simulated_end_ends_output(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
 /* -EAGAIN where it has to wait. What comes along is passed on if that is done, and is the caller's otherwise; `*passed`,
    NULL before, of a read. */
-ssize_t haft_io_simulated_end_reads(haft_io_simulated_state_t *state, haft_io_object_t *end,
-                                    const haft_io_memory_t *memory, int flags,
-                                    haft_io_passed_t **passed);
-ssize_t haft_io_simulated_end_writes(haft_io_simulated_state_t *state, haft_io_object_t *end,
-                                     const haft_io_memory_t *memory, haft_io_passed_t *passed);
+ssize_t hafti_io_simulated_end_reads(hafti_io_simulated_state_t *state, hafti_io_object_t *end,
+                                     const hafti_io_memory_t *memory, int flags,
+                                     hafti_io_passed_t **passed);
+ssize_t hafti_io_simulated_end_writes(hafti_io_simulated_state_t *state, hafti_io_object_t *end,
+                                      const hafti_io_memory_t *memory, hafti_io_passed_t *passed);
 /* At the end of the run. */
-void haft_io_simulated_end_stops(haft_io_object_t *end);
-int haft_io_events_of_end(const haft_io_object_t *end, short events);
+void hafti_io_simulated_end_stops(hafti_io_object_t *end);
+int hafti_io_events_of_end(const hafti_io_object_t *end, short events);
 
 /* ---- Descriptors that are passed along (simulated_passing.c) ---- */
 
 /* Those of a message that is sent. 0, and NULL if there are none; or why not. */
-int haft_io_passed_of(haft_io_simulated_state_t *state, const struct msghdr *message,
-                      haft_io_passed_t **passed);
+int hafti_io_passed_of(hafti_io_simulated_state_t *state, const struct msghdr *message,
+                       hafti_io_passed_t **passed);
 /* New numbers of what has come along, into the room for control data of a message that is received. */
-void haft_io_passed_arrive(haft_io_simulated_state_t *state, haft_io_passed_t *passed,
-                           struct msghdr *message, size_t room);
+void hafti_io_passed_arrive(hafti_io_simulated_state_t *state, hafti_io_passed_t *passed,
+                            struct msghdr *message, size_t room);
 /* At the end of the run, where objects are not closed one by one. */
-void haft_io_passed_forget(haft_io_passed_t *passed);
-void haft_io_passed_drop(haft_io_simulated_state_t *state, haft_io_passed_t *passed);
+void hafti_io_passed_forget(hafti_io_passed_t *passed);
+void hafti_io_passed_drop(hafti_io_simulated_state_t *state, hafti_io_passed_t *passed);
 
 /* ---- The network (simulated_network.c) ---- */
 
 /* -EAGAIN where it has to wait. */
-int haft_io_simulated_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
-                              const haft_io_operation_t *operation);
+int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
+                               const hafti_io_operation_t *operation);
 /* With its result; whoever has got room and has not connected leaves that to the next. */
-void haft_io_simulated_connect_ends(haft_io_simulated_state_t *state, haft_io_object_t *socket,
-                                    const haft_io_operation_t *operation, ssize_t code);
-int haft_io_simulated_accept(haft_io_simulated_state_t *state, haft_io_object_t *listener);
+void hafti_io_simulated_connect_ends(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
+                                     const hafti_io_operation_t *operation, ssize_t code);
+int hafti_io_simulated_accept(hafti_io_simulated_state_t *state, hafti_io_object_t *listener);
 /* Resets what nobody has accepted, and lets those go on who waited for room. */
-void haft_io_simulated_listener_closes(haft_io_simulated_state_t *state,
-                                       haft_io_object_t *listener);
-void haft_io_simulated_network_stop(haft_io_simulated_state_t *state);
+void hafti_io_simulated_listener_closes(hafti_io_simulated_state_t *state,
+                                        hafti_io_object_t *listener);
+void hafti_io_simulated_network_stop(hafti_io_simulated_state_t *state);
 
 /* 0, or why it is none. */
-int haft_io_place_of(const struct sockaddr *address, socklen_t size, haft_io_place_there_t *place);
-bool haft_io_is_some_address(const haft_io_place_there_t *place);
+int hafti_io_place_of(const struct sockaddr *address, socklen_t size,
+                      hafti_io_place_there_t *place);
+bool hafti_io_is_some_address(const hafti_io_place_there_t *place);
 /* Who has the place, of listeners or of receivers; NULL: nobody. */
-haft_io_object_t *haft_io_object_at(void *const *places, const haft_io_place_there_t *place);
+hafti_io_object_t *hafti_io_object_at(void *const *places, const hafti_io_place_there_t *place);
 /* The place is an object's, with its port, or 0 for one that is chosen. -EADDRINUSE, -ENOMEM. */
-int haft_io_occupy(haft_io_simulated_state_t *state, void **places, haft_io_place_there_t *place);
-void haft_io_vacate(void **places, const haft_io_place_there_t *place);
+int hafti_io_occupy(hafti_io_simulated_state_t *state, void **places,
+                    hafti_io_place_there_t *place);
+void hafti_io_vacate(void **places, const hafti_io_place_there_t *place);
 
 /* ---- Datagrams (simulated_datagrams.c) ---- */
 
-int haft_io_simulated_datagrams_pair(haft_io_simulated_state_t *state, int ends[2]);
-int haft_io_simulated_datagrams_connect(haft_io_simulated_state_t *state, haft_io_object_t *socket,
-                                        const struct sockaddr *address, socklen_t size);
+int hafti_io_simulated_datagrams_pair(hafti_io_simulated_state_t *state, int ends[2]);
+int hafti_io_simulated_datagrams_connect(hafti_io_simulated_state_t *state,
+                                         hafti_io_object_t *socket, const struct sockaddr *address,
+                                         socklen_t size);
 /* -EAGAIN where it has to wait. `address`: NULL, where it is connected to. */
-ssize_t haft_io_simulated_datagram_sends(haft_io_simulated_state_t *state, haft_io_object_t *socket,
-                                         const haft_io_memory_t *memory,
-                                         const struct sockaddr *address, socklen_t size);
-ssize_t haft_io_simulated_datagram_receives(haft_io_simulated_state_t *state,
-                                            haft_io_object_t *socket,
-                                            const haft_io_memory_t *memory, int flags,
-                                            struct sockaddr *address, socklen_t *address_size,
-                                            bool *truncated);
-int haft_io_events_of_datagrams(const haft_io_object_t *socket, short events);
-int haft_io_simulated_datagrams_end_output(haft_io_object_t *socket);
-void haft_io_simulated_datagrams_close(haft_io_simulated_state_t *state, haft_io_object_t *socket);
-void haft_io_simulated_datagrams_stop(haft_io_simulated_state_t *state);
+ssize_t hafti_io_simulated_datagram_sends(hafti_io_simulated_state_t *state,
+                                          hafti_io_object_t *socket,
+                                          const hafti_io_memory_t *memory,
+                                          const struct sockaddr *address, socklen_t size);
+ssize_t hafti_io_simulated_datagram_receives(hafti_io_simulated_state_t *state,
+                                             hafti_io_object_t *socket,
+                                             const hafti_io_memory_t *memory, int flags,
+                                             struct sockaddr *address, socklen_t *address_size,
+                                             bool *truncated);
+int hafti_io_events_of_datagrams(const hafti_io_object_t *socket, short events);
+int hafti_io_simulated_datagrams_end_output(hafti_io_object_t *socket);
+void hafti_io_simulated_datagrams_close(hafti_io_simulated_state_t *state,
+                                        hafti_io_object_t *socket);
+void hafti_io_simulated_datagrams_stop(hafti_io_simulated_state_t *state);
 
 /* ---- Names of files (simulated_directories.c) ---- */
 
 /* 0; -ENOMEM. */
-int haft_io_simulated_files_start(haft_io_simulated_state_t *state);
-void haft_io_simulated_files_stop(haft_io_simulated_state_t *state);
+int hafti_io_simulated_files_start(hafti_io_simulated_state_t *state);
+void hafti_io_simulated_files_stop(hafti_io_simulated_state_t *state);
 
-void haft_io_file_stop_using(haft_io_file_t *file);
+void hafti_io_file_stop_using(hafti_io_file_t *file);
 
 /* What a path is of. */
-typedef struct haft_io_path {
-    haft_io_file_t *file; /* NULL: nothing */
-    haft_io_file_t
+typedef struct hafti_io_path {
+    hafti_io_file_t *file; /* NULL: nothing */
+    hafti_io_file_t
         *directory;    /* in which `text`, of `length`, is its name; NULL: it ends in none */
     struct name *name; /* NULL: there is none, but could be */
     const char *text;
     size_t length;
     bool slash; /* behind the name */
-} haft_io_path_t;
-int haft_io_path_look_at(const haft_io_simulated_state_t *state, const char *path,
-                         haft_io_path_t *place);
+} hafti_io_path_t;
+int hafti_io_path_look_at(const hafti_io_simulated_state_t *state, const char *path,
+                          hafti_io_path_t *place);
 /* The same, when others have gone on; it may be made to fail with `fault`. */
-int haft_io_path_begin(const char *path, haft_io_path_t *place, int fault);
+int hafti_io_path_begin(const char *path, hafti_io_path_t *place, int fault);
 /* A new file, or directory, where nothing is. 0 or -ENOMEM. */
-int haft_io_path_make(haft_io_simulated_state_t *state, haft_io_path_t *place, mode_t mode);
+int hafti_io_path_make(hafti_io_simulated_state_t *state, hafti_io_path_t *place, mode_t mode);
 
-void haft_io_directory_sync(haft_io_simulated_state_t *state, haft_io_file_t *directory);
+void hafti_io_directory_sync(hafti_io_simulated_state_t *state, hafti_io_file_t *directory);
 /* The files that are left are visited. */
-typedef void haft_io_file_visit_t(haft_io_simulated_state_t *state, haft_io_file_t *file);
-void haft_io_directories_crash(haft_io_simulated_state_t *state, haft_io_file_visit_t *visit);
+typedef void hafti_io_file_visit_t(hafti_io_simulated_state_t *state, hafti_io_file_t *file);
+void hafti_io_directories_crash(hafti_io_simulated_state_t *state, hafti_io_file_visit_t *visit);
 
 /* ---- Files (simulated_files.c) ---- */
 
-void haft_io_simulated_files_crash(haft_io_simulated_state_t *state);
+void hafti_io_simulated_files_crash(hafti_io_simulated_state_t *state);
 /* Reads or writes from `*offset` on, and moves that. */
-ssize_t haft_io_simulated_file_transfers(haft_io_simulated_t *simulated, haft_io_object_t *object,
-                                         const haft_io_memory_t *memory, int64_t *offset,
-                                         bool writes);
+ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
+                                          hafti_io_object_t *object,
+                                          const hafti_io_memory_t *memory, int64_t *offset,
+                                          bool writes);
 
 #endif

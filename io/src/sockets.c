@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 int haft_io_pipe(int ends[2]) {
-    if (haft_io_network_is_simulated())
-        return haft_io_network_pipe(ends);
+    if (hafti_io_network_is_simulated())
+        return hafti_io_network_pipe(ends);
     return pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 : -errno;
 }
 
@@ -35,25 +35,25 @@ static bool is_tcp(int domain, int type, int protocol) {
 
 /* (The next of several addresses may do, which is tried after a wait.) */
 __attribute__((noinline)) int haft_io_socket(int domain, int type, int protocol) {
-    if (HAFT_IO_UNLIKELY(haft_io_network_is_simulated()))
-        return haft_io_network_socket(domain, type);
-    int made = HAFT_IO_RESULT(socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol));
+    if (HAFTI_IO_UNLIKELY(hafti_io_network_is_simulated()))
+        return hafti_io_network_socket(domain, type);
+    int made = HAFTI_IO_RESULT(socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol));
     if (made >= 0 && is_tcp(domain, type, protocol))
         send_at_once(made);
     return made;
 }
 
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]) {
-    if (haft_io_network_is_simulated())
-        return haft_io_network_pair(domain, type, ends);
+    if (hafti_io_network_is_simulated())
+        return hafti_io_network_pair(domain, type, ends);
     return socketpair(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol, ends) == 0 ? 0
                                                                                         : -errno;
 }
 
 int haft_io_bind(int socket, const struct sockaddr *address, socklen_t size) {
-    if (haft_io_is_simulated(socket))
-        return haft_io_network_bind(socket, address, size);
-    return HAFT_IO_RESULT(bind(socket, address, size));
+    if (hafti_io_is_simulated(socket))
+        return hafti_io_network_bind(socket, address, size);
+    return HAFTI_IO_RESULT(bind(socket, address, size));
 }
 
 typedef union address {
@@ -92,8 +92,8 @@ static socklen_t local_address(address_t *address, const char *path) {
 }
 
 static int bind_and_listen(int socket, const address_t *address, socklen_t size, int backlog) {
-    if (haft_io_network_is_simulated())
-        return haft_io_network_listen(socket, &address->any, size, backlog);
+    if (hafti_io_network_is_simulated())
+        return hafti_io_network_listen(socket, &address->any, size, backlog);
     int yes = 1;
     if (address->any.sa_family != AF_UNIX)
         setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -155,8 +155,8 @@ int haft_io_listen_unix(const char *path, int backlog) {
 }
 
 int haft_io_port(int socket) {
-    if (haft_io_is_simulated(socket))
-        return haft_io_network_port(socket);
+    if (hafti_io_is_simulated(socket))
+        return hafti_io_network_port(socket);
     address_t address;
     socklen_t size = sizeof address;
     if (getsockname(socket, &address.any, &size) != 0)
@@ -166,14 +166,14 @@ int haft_io_port(int socket) {
     return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : -EAFNOSUPPORT;
 }
 
-int haft_io_end_output(int socket) {
-    if (haft_io_is_simulated(socket))
-        return haft_io_end_simulated_output(socket);
-    return HAFT_IO_RESULT(shutdown(socket, SHUT_WR));
+int haft_io_shutdown(int socket, int how) {
+    if (hafti_io_is_simulated(socket))
+        return how == SHUT_WR ? hafti_io_end_simulated_output(socket) : -EOPNOTSUPP;
+    return HAFTI_IO_RESULT(shutdown(socket, how));
 }
 
 static int connect_to(const struct sockaddr *address, socklen_t size) {
-    HAFT_IO_CLOSING int connection = haft_io_socket(address->sa_family, SOCK_STREAM, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_socket(address->sa_family, SOCK_STREAM, 0);
     if (connection < 0)
         return connection;
     int code = haft_io_connect(connection, address, size);
@@ -219,16 +219,16 @@ struct race {
 
 static void *try_address(void *argument) {
     attempt_t *attempt = argument;
-    HAFT_IO_CLOSING int connection =
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
         connect_to(attempt->address->ai_addr, attempt->address->ai_addrlen);
     int none = -1;
     if (connection < 0) {
         attempt->code = connection;
-        haft_io_set_event(&attempt->failed);
+        haft_io_event_set(&attempt->failed);
     } else if (__atomic_compare_exchange_n(&attempt->race->connection, &none, connection, false,
                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         connection = -1;
-        haft_io_cancel(attempt->race->scope);
+        haft_io_scope_cancel(attempt->race->scope);
     }
     return NULL;
 }
@@ -243,7 +243,7 @@ static void *try_all(void *argument) {
         if (code != 0) /* else it is the attempt's, which may have failed by now */
             attempt->code = code;
         else if (i + 1 < race->count &&
-                 haft_io_wait_event_until(&attempt->failed, haft_io_now() + patience) == -ECANCELED)
+                 haft_io_event_wait_until(&attempt->failed, haft_io_now() + patience) == -ECANCELED)
             break;
     }
     return NULL;
@@ -287,7 +287,7 @@ static int connect_to_first(const struct addrinfo *addresses, size_t count) {
     if (code == 0)
         code = race.attempts[0].code;
     /* 0: all were cut short, and had ended when the scope was left. */
-    return code != 0 ? code : haft_io_cancelled();
+    return code != 0 ? code : haft_io_unwind_cancelled();
 }
 
 /* Where there are no tasks. */
@@ -339,8 +339,8 @@ static ssize_t finish_file_call(void (*function)(void *), file_call_t *call) {
 
 /* Who closes the descriptor meanwhile leaves that to the end of the call: a thread of the pool has its number. */
 static ssize_t finish_call_on_descriptor(void (*function)(void *), file_call_t *call) {
-    HAFT_IO_USING haft_io_use_t use = {.descriptor = call->descriptor};
-    int code = haft_io_use(&use);
+    HAFTI_IO_USING hafti_io_use_t use = {.descriptor = call->descriptor};
+    int code = hafti_io_use(&use);
     return code == 0 ? finish_file_call(function, call) : code;
 }
 
@@ -356,7 +356,7 @@ static ssize_t finish_call_on_descriptor(void (*function)(void *), file_call_t *
 
 /* A FIFO, whose other end nobody may ever open, is not for a thread of the pool. */
 static int open_at_once(file_call_t *call) {
-    call->is_fifo = haft_io_waits_for_other_end(AT_FDCWD, call->path, call->flags);
+    call->is_fifo = hafti_io_waits_for_other_end(AT_FDCWD, call->path, call->flags);
     return call->is_fifo ? 0 : open(call->path, call->flags | O_CLOEXEC, call->mode);
 }
 
@@ -366,24 +366,25 @@ FILE_CALL(call_write_at, pwrite(call->descriptor, call->buffer, call->size, call
 FILE_CALL(call_sync, fsync(call->descriptor))
 
 int haft_io_open(const char *path, int flags, mode_t mode) {
-    if (haft_io_files_are_simulated())
-        return haft_io_files_open(path, flags, mode);
+    if (hafti_io_files_are_simulated())
+        return hafti_io_files_open(path, flags, mode);
     file_call_t call = {.path = path, .flags = flags, .mode = mode};
     int file = (int)finish_file_call(call_open, &call);
     return call.is_fifo ? haft_io_open_fifo(AT_FDCWD, path, flags, mode) : file;
 }
 
-ssize_t haft_io_read_at(int descriptor, void *buffer, size_t size, int64_t offset) {
-    if (haft_io_is_simulated(descriptor))
-        return haft_io_files_transfer_at(descriptor, buffer, size, offset, false);
+ssize_t haft_io_pread(int descriptor, void *buffer, size_t size, int64_t offset) {
+    if (hafti_io_is_simulated(descriptor))
+        return hafti_io_files_transfer_at(descriptor, buffer, size, offset, false);
     return finish_call_on_descriptor(
         call_read_at,
         &(file_call_t){.descriptor = descriptor, .buffer = buffer, .size = size, .offset = offset});
 }
 
-ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_t offset) {
-    if (haft_io_is_simulated(descriptor))
-        return haft_io_files_transfer_at(descriptor, (void *)(uintptr_t)buffer, size, offset, true);
+ssize_t haft_io_pwrite(int descriptor, const void *buffer, size_t size, int64_t offset) {
+    if (hafti_io_is_simulated(descriptor))
+        return hafti_io_files_transfer_at(descriptor, (void *)(uintptr_t)buffer, size, offset,
+                                          true);
     return finish_call_on_descriptor(call_write_at,
                                      &(file_call_t){.descriptor = descriptor,
                                                     .buffer = (void *)(uintptr_t)buffer,
@@ -391,9 +392,9 @@ ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_
                                                     .offset = offset});
 }
 
-int haft_io_sync(int descriptor) {
-    if (haft_io_is_simulated(descriptor))
-        return haft_io_files_sync(descriptor);
+int haft_io_fsync(int descriptor) {
+    if (hafti_io_is_simulated(descriptor))
+        return hafti_io_files_sync(descriptor);
     return (int)finish_call_on_descriptor(call_sync, &(file_call_t){.descriptor = descriptor});
 }
 
@@ -453,7 +454,7 @@ static int code_of_resolver(const resolve_call_t *call) {
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
                     struct addrinfo **result) {
     address_t address;
-    if (haft_io_network_is_simulated() && host != NULL && numeric_address(&address, host, 0) == 0)
+    if (hafti_io_network_is_simulated() && host != NULL && numeric_address(&address, host, 0) == 0)
         host = hints != NULL && hints->ai_family == AF_INET6 ? "::1" : "127.0.0.1";
     resolve_call_t *call = resolve_call_new(host, service, hints);
     if (call == NULL)

@@ -48,12 +48,12 @@ enum {
 
 /* ---- The overflow ---- */
 
-static size_t overflow_count(const haft_io_crew_t *crew) {
+static size_t overflow_count(const hafti_io_crew_t *crew) {
     return __atomic_load_n(&crew->overflow_count, __ATOMIC_SEQ_CST);
 }
 
 /* Under the lock. */
-static HAFT_IO_COLD bool overflow_grow(haft_io_crew_t *crew) {
+static HAFTI_IO_COLD bool overflow_grow(hafti_io_crew_t *crew) {
     size_t size = crew->overflow_size != 0 ? crew->overflow_size * 2 : OVERFLOW_AT_FIRST;
     haft_io_task_t **tasks = malloc(size * sizeof *tasks);
     if (tasks == NULL)
@@ -68,67 +68,67 @@ static HAFT_IO_COLD bool overflow_grow(haft_io_crew_t *crew) {
 }
 
 /* False: no memory. */
-static bool overflow_put(haft_io_crew_t *crew, haft_io_task_t *task) {
-    haft_io_guard(&crew->lock);
+static bool overflow_put(hafti_io_crew_t *crew, haft_io_task_t *task) {
+    hafti_io_guard(&crew->lock);
     bool fits = crew->overflow_count < crew->overflow_size || overflow_grow(crew);
     if (fits) {
         crew->overflow[(crew->overflow_first + crew->overflow_count) % crew->overflow_size] = task;
-        HAFT_IO_SHOW(&crew->overflow_count, crew->overflow_count + 1);
+        HAFTI_IO_SHOW(&crew->overflow_count, crew->overflow_count + 1);
     }
-    haft_io_unguard(&crew->lock);
+    hafti_io_unguard(&crew->lock);
     return fits;
 }
 
-static haft_io_task_t *overflow_take(haft_io_crew_t *crew) {
+static haft_io_task_t *overflow_take(hafti_io_crew_t *crew) {
     if (overflow_count(crew) == 0)
         return NULL;
     haft_io_task_t *task = NULL;
-    haft_io_guard(&crew->lock);
+    hafti_io_guard(&crew->lock);
     if (crew->overflow_count != 0) {
         task = crew->overflow[crew->overflow_first];
         crew->overflow_first = (crew->overflow_first + 1) % crew->overflow_size;
         __atomic_store_n(&crew->overflow_count, crew->overflow_count - 1, __ATOMIC_SEQ_CST);
     }
-    haft_io_unguard(&crew->lock);
+    hafti_io_unguard(&crew->lock);
     return task;
 }
 
 /* ---- Waking ---- */
 
-static void wake_one(haft_io_crew_t *crew) {
-    int index = haft_io_parking_wake(&crew->parking);
-    if (HAFT_IO_UNLIKELY(index >= 0))
-        haft_io_rouse(crew->workers[index]);
+static void wake_one(hafti_io_crew_t *crew) {
+    int index = hafti_io_parking_wake(&crew->parking);
+    if (HAFTI_IO_UNLIKELY(index >= 0))
+        hafti_io_rouse(crew->workers[index]);
 }
 
-static bool anything_offered(const haft_io_crew_t *crew) {
+static bool anything_offered(const hafti_io_crew_t *crew) {
     unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
     for (unsigned i = 0; i < count; i++)
-        if (haft_io_queue_count(&crew->workers[i]->queue) != 0)
+        if (hafti_io_queue_count(&crew->workers[i]->queue) != 0)
             return true;
     return overflow_count(crew) != 0;
 }
 
-void haft_io_end_run(haft_io_crew_t *crew) {
+void hafti_io_end_run(hafti_io_crew_t *crew) {
     __atomic_store_n(&crew->ended, true, __ATOMIC_SEQ_CST);
     unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
     for (unsigned i = 0; i < count; i++)
-        haft_io_rouse(crew->workers[i]);
+        hafti_io_rouse(crew->workers[i]);
 }
 
 /* ---- Offering and taking ---- */
 
-void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task) {
+void hafti_io_offer(hafti_io_worker_t *worker, haft_io_task_t *task) {
     if (task->runner == NULL)
-        task->number = haft_io_queue_tail(haft_io_queue_look(&worker->queue));
+        task->number = hafti_io_queue_tail(hafti_io_queue_look(&worker->queue));
     else
-        haft_io_set_state(task, HAFT_IO_OFFERED);
-    if (HAFT_IO_UNLIKELY(!haft_io_queue_put(&worker->queue, task)) &&
+        hafti_io_set_state(task, HAFTI_IO_OFFERED);
+    if (HAFTI_IO_UNLIKELY(!hafti_io_queue_put(&worker->queue, task)) &&
         !overflow_put(worker->crew, task)) {
         /* No memory to share it by: it stays here. */
         if (task->runner != NULL)
-            haft_io_settle(worker, task);
-        haft_io_enqueue(worker, task);
+            hafti_io_settle(worker, task);
+        hafti_io_enqueue(worker, task);
         return;
     }
     wake_one(worker->crew);
@@ -137,13 +137,13 @@ void haft_io_offer(haft_io_worker_t *worker, haft_io_task_t *task) {
 /* ---- Spreading ---- */
 
 /* The one that has the fewest such tasks; of several, its spawner's own, or the next. */
-static haft_io_worker_t *least_loaded(haft_io_worker_t *worker) {
-    haft_io_crew_t *crew = worker->crew;
+static hafti_io_worker_t *least_loaded(hafti_io_worker_t *worker) {
+    hafti_io_crew_t *crew = worker->crew;
     unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
-    haft_io_worker_t *least = worker;
+    hafti_io_worker_t *least = worker;
     unsigned fewest = __atomic_load_n(&worker->spread, __ATOMIC_RELAXED);
     for (unsigned i = 1; i < count && fewest != 0; i++) {
-        haft_io_worker_t *other = crew->workers[(worker->index + i) % count];
+        hafti_io_worker_t *other = crew->workers[(worker->index + i) % count];
         unsigned spread = __atomic_load_n(&other->spread, __ATOMIC_RELAXED);
         if (spread < fewest) {
             least = other;
@@ -153,64 +153,64 @@ static haft_io_worker_t *least_loaded(haft_io_worker_t *worker) {
     return least;
 }
 
-void haft_io_spread(haft_io_worker_t *worker, haft_io_task_t *task) {
+void hafti_io_spread(hafti_io_worker_t *worker, haft_io_task_t *task) {
     if (task->moves) {
-        haft_io_offer(worker, task);
+        hafti_io_offer(worker, task);
         return;
     }
-    haft_io_worker_t *least = least_loaded(worker);
+    hafti_io_worker_t *least = least_loaded(worker);
     __atomic_fetch_add(&least->spread, 1, __ATOMIC_RELAXED);
     task->spread = true;
     if (least == worker)
-        haft_io_enqueue(worker, task);
+        hafti_io_enqueue(worker, task);
     else
-        haft_io_post(least, task);
+        hafti_io_post(least, task);
 }
 
 /* ---- Newest first ---- */
 
 static bool is_inside(uint64_t ends, uint16_t number) {
-    return (uint16_t)(number - haft_io_queue_head(ends)) < haft_io_queue_inside(ends);
+    return (uint16_t)(number - hafti_io_queue_head(ends)) < hafti_io_queue_inside(ends);
 }
 
-void haft_io_dive_to(haft_io_worker_t *worker, const haft_io_task_t *task) {
-    uint64_t ends = haft_io_queue_look(&worker->queue);
-    if (is_inside(ends, task->number) && haft_io_queue_read(&worker->queue, task->number) == task)
+void hafti_io_dive_to(hafti_io_worker_t *worker, const haft_io_task_t *task) {
+    uint64_t ends = hafti_io_queue_look(&worker->queue);
+    if (is_inside(ends, task->number) && hafti_io_queue_read(&worker->queue, task->number) == task)
         worker->dives_to = task->number;
 }
 
 /* NULL: the oldest has its turn. */
-static haft_io_task_t *take_newest(haft_io_worker_t *worker) {
+static haft_io_task_t *take_newest(hafti_io_worker_t *worker) {
     if (worker->dives_to < 0)
         return NULL;
-    if (!is_inside(haft_io_queue_look(&worker->queue), (uint16_t)worker->dives_to)) {
+    if (!is_inside(hafti_io_queue_look(&worker->queue), (uint16_t)worker->dives_to)) {
         worker->dives_to = -1;
         return NULL;
     }
-    if (haft_io_may_favour(worker))
-        return haft_io_queue_take_newest(&worker->queue);
+    if (hafti_io_may_favour(worker))
+        return hafti_io_queue_take_newest(&worker->queue);
     worker->fair_at = worker->counters.tasks; /* Nobody starves: one of the oldest, in between. */
     return NULL;
 }
 
-static haft_io_task_t *take_oldest(haft_io_worker_t *worker) {
+static haft_io_task_t *take_oldest(hafti_io_worker_t *worker) {
     void *own = NULL;
     bool overflow_first = worker->resumed % OVERFLOW_TURN == 0;
     haft_io_task_t *task = overflow_first ? overflow_take(worker->crew) : NULL;
-    if (task == NULL && haft_io_queue_take(&worker->queue, &own, 1) != 0)
+    if (task == NULL && hafti_io_queue_take(&worker->queue, &own, 1) != 0)
         task = own;
     return task != NULL || overflow_first ? task : overflow_take(worker->crew);
 }
 
-haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker) {
+haft_io_task_t *hafti_io_take_offered(hafti_io_worker_t *worker) {
     haft_io_task_t *task = take_newest(worker);
     if (task == NULL)
         task = take_oldest(worker);
     if (task == NULL)
         return NULL;
-    HAFT_IO_COUNT(worker->queue.started);
-    if (HAFT_IO_UNLIKELY(task->runner != NULL))
-        haft_io_settle(worker, task);
+    HAFTI_IO_COUNT(worker->queue.started);
+    if (HAFTI_IO_UNLIKELY(task->runner != NULL))
+        hafti_io_settle(worker, task);
     return task;
 }
 
@@ -220,18 +220,18 @@ haft_io_task_t *haft_io_take_offered(haft_io_worker_t *worker) {
 static const int64_t SHORT_SLEEP = 100 * HAFT_IO_MICROSECOND;
 
 /* Whether to take from the queue what has been there at a look before. */
-static bool is_worth_it(const haft_io_worker_t *other, haft_io_seen_t *seen) {
-    uint64_t ends = haft_io_queue_look(&other->queue);
-    uint16_t steps = (uint16_t)(haft_io_queue_puts(ends) +
+static bool is_worth_it(const hafti_io_worker_t *other, hafti_io_seen_t *seen) {
+    uint64_t ends = hafti_io_queue_look(&other->queue);
+    uint16_t steps = (uint16_t)(hafti_io_queue_puts(ends) +
                                 __atomic_load_n(&other->queue.started, __ATOMIC_RELAXED));
     bool is_quick = (uint16_t)(steps - seen->steps) > FEW_STEPS;
     seen->steps = steps;
-    if (haft_io_queue_inside(ends) == 0) {
+    if (hafti_io_queue_inside(ends) == 0) {
         seen->looks = 0;
         return false;
     }
-    if (seen->looks == 0 || (int16_t)(seen->end - haft_io_queue_head(ends)) <= 0) {
-        seen->end = haft_io_queue_tail(ends);
+    if (seen->looks == 0 || (int16_t)(seen->end - hafti_io_queue_head(ends)) <= 0) {
+        seen->end = hafti_io_queue_tail(ends);
         seen->looks = 1;
         return false;
     }
@@ -239,29 +239,29 @@ static bool is_worth_it(const haft_io_worker_t *other, haft_io_seen_t *seen) {
 }
 
 /* Takes half of what the other has, into the own queue, which is empty. */
-static haft_io_task_t *steal_from(haft_io_worker_t *worker, haft_io_worker_t *other,
-                                  haft_io_seen_t *seen) {
+static haft_io_task_t *steal_from(hafti_io_worker_t *worker, hafti_io_worker_t *other,
+                                  hafti_io_seen_t *seen) {
     if (!is_worth_it(other, seen))
         return NULL;
     seen->looks = 0;
     void *tasks[STOLEN_AT_ONCE];
-    uint32_t count = haft_io_queue_take(&other->queue, tasks, STOLEN_AT_ONCE);
+    uint32_t count = hafti_io_queue_take(&other->queue, tasks, STOLEN_AT_ONCE);
     if (count == 0)
         return NULL;
     for (uint32_t i = 0; i < count; i++) {
-        HAFT_IO_COUNT(worker->counters.steals);
+        HAFTI_IO_COUNT(worker->counters.steals);
         if (i != 0)
-            haft_io_queue_put(&worker->queue, tasks[i]);
+            hafti_io_queue_put(&worker->queue, tasks[i]);
     }
     haft_io_task_t *first = tasks[0];
     if (first->runner != NULL)
-        haft_io_settle(worker, first);
+        hafti_io_settle(worker, first);
     return first;
 }
 
-static haft_io_task_t *look_everywhere(haft_io_worker_t *worker) {
-    haft_io_crew_t *crew = worker->crew;
-    haft_io_task_t *task = haft_io_take_offered(worker);
+static haft_io_task_t *look_everywhere(hafti_io_worker_t *worker) {
+    hafti_io_crew_t *crew = worker->crew;
+    haft_io_task_t *task = hafti_io_take_offered(worker);
     unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
     for (unsigned i = 1; i < count && task == NULL; i++) {
         unsigned other = (worker->index + i) % count;
@@ -272,13 +272,13 @@ static haft_io_task_t *look_everywhere(haft_io_worker_t *worker) {
 
 /* ---- Searching and sleeping ---- */
 
-static bool has_mail(const haft_io_worker_t *worker) {
+static bool has_mail(const hafti_io_worker_t *worker) {
     return __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) != NULL ||
            __atomic_load_n(&worker->crew->ended, __ATOMIC_SEQ_CST);
 }
 
 /* Until the next look; each disturbs those who work. True: mail has come. */
-static bool pause_for_mail(const haft_io_worker_t *worker) {
+static bool pause_for_mail(const hafti_io_worker_t *worker) {
     enum { MOMENTS = 4, INSTRUCTIONS = 16 };
     for (int i = 0; i < MOMENTS; i++) {
         for (int j = 0; j < INSTRUCTIONS; j++)
@@ -297,9 +297,9 @@ static bool pause_for_mail(const haft_io_worker_t *worker) {
 static const int64_t INTERRUPTED = 100 * HAFT_IO_MICROSECOND;
 
 /* Gives way to who has the work, and may be waiting for this processor. */
-static HAFT_IO_COLD void give_way(haft_io_worker_t *worker, int64_t *since) {
+static HAFTI_IO_COLD void give_way(hafti_io_worker_t *worker, int64_t *since) {
     sched_yield();
-    int64_t now = haft_io_clock();
+    int64_t now = hafti_io_clock();
     if (now - *since > INTERRUPTED) {
         worker->unsearched = worker->unsearched_next;
         if (worker->unsearched_next < MOST_UNSEARCHED)
@@ -308,12 +308,12 @@ static HAFT_IO_COLD void give_way(haft_io_worker_t *worker, int64_t *since) {
     *since = now;
 }
 
-haft_io_task_t *haft_io_search(haft_io_worker_t *worker) {
+haft_io_task_t *hafti_io_search(hafti_io_worker_t *worker) {
     if (!worker->searching) {
         worker->searching = true;
-        haft_io_parking_search(&worker->crew->parking);
+        hafti_io_parking_search(&worker->crew->parking);
     }
-    int64_t since = worker->unsearched == 0 ? haft_io_clock() : 0;
+    int64_t since = worker->unsearched == 0 ? hafti_io_clock() : 0;
     for (unsigned i = 0; i < worker->searches; i++) {
         haft_io_task_t *task = look_everywhere(worker);
         if (task == NULL && worker->unsearched != 0)
@@ -332,27 +332,27 @@ haft_io_task_t *haft_io_search(haft_io_worker_t *worker) {
     return NULL;
 }
 
-void haft_io_stops_searching(haft_io_worker_t *worker) {
+void hafti_io_stops_searching(hafti_io_worker_t *worker) {
     worker->searching = false;
-    if (haft_io_parking_found(&worker->crew->parking) && anything_offered(worker->crew))
+    if (hafti_io_parking_found(&worker->crew->parking) && anything_offered(worker->crew))
         wake_one(worker->crew);
 }
 
-bool haft_io_falls_asleep(haft_io_worker_t *worker) {
+bool hafti_io_falls_asleep(hafti_io_worker_t *worker) {
     __atomic_store_n(&worker->sleeping, 1, __ATOMIC_SEQ_CST);
-    haft_io_parking_sleep(&worker->crew->parking, worker->index);
+    hafti_io_parking_sleep(&worker->crew->parking, worker->index);
     worker->searching = false;
-    worker->slept_at = haft_io_clock();
+    worker->slept_at = hafti_io_clock();
     return !anything_offered(worker->crew) && !has_mail(worker);
 }
 
-void haft_io_rises(haft_io_worker_t *worker) {
+void hafti_io_rises(hafti_io_worker_t *worker) {
     bool was_roused = __atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_RELAXED) == 0;
     if (worker->unsearched != 0)
         worker->unsearched--;
     else
         worker->unsearched_next = LEAST_UNSEARCHED; /* Nothing has interrupted the last search. */
-    if (was_roused && haft_io_clock() - worker->slept_at < SHORT_SLEEP)
+    if (was_roused && hafti_io_clock() - worker->slept_at < SHORT_SLEEP)
         worker->searches = MOST_SEARCHES;
-    worker->searching = haft_io_parking_rise(&worker->crew->parking, worker->index);
+    worker->searching = hafti_io_parking_rise(&worker->crew->parking, worker->index);
 }

@@ -5,11 +5,11 @@
 
 /* A wait that was cancelled unwinds here, when nothing is held any more. */
 static int finish(int code) {
-    return HAFT_IO_LIKELY(code != -ECANCELED) ? code : haft_io_cancelled();
+    return HAFTI_IO_LIKELY(code != -ECANCELED) ? code : haft_io_unwind_cancelled();
 }
 
 static bool has_its_turn(void) {
-    return haft_io_has_its_turn(HAFT_IO_CANCELLABLE);
+    return hafti_io_has_its_turn(HAFTI_IO_CANCELLABLE);
 }
 
 /* ---- Mutexes ---- */
@@ -22,257 +22,258 @@ static bool has_its_turn(void) {
  *
  * While the mutex is free and somebody waits, one was called, and is on his way.
  */
-enum { HAS_IT = HAFT_IO_ARMS }; /* the outcome for who was handed it */
+enum { HAS_IT = HAFTI_IO_ARMS }; /* the outcome for who was handed it */
 
-static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
-    haft_io_cell_t cell = haft_io_cell_to_wait(&mutex->lock);
-    haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
-    haft_io_take_place(&mutex->waiting, &place);
+static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum hafti_io_wait_kind kind) {
+    hafti_io_cell_t cell = hafti_io_cell_to_wait(&mutex->lock);
+    hafti_io_place_t place = {.cell = &cell, .outcome = HAFTI_IO_WOKEN};
+    hafti_io_take_place(&mutex->waiting, &place);
     for (;;) {
-        haft_io_unguard(&mutex->lock);
-        uint32_t outcome = haft_io_wait_here(&cell, kind, deadline, "a mutex");
+        hafti_io_unguard(&mutex->lock);
+        uint32_t outcome = hafti_io_wait_here(&cell, kind, deadline, "a mutex");
         if (outcome == HAS_IT)
             return 0;
-        haft_io_guard(&mutex->lock);
-        if (outcome != HAFT_IO_WOKEN) {
-            haft_io_leave_place(&place);
-            haft_io_unguard(&mutex->lock);
-            return haft_io_code_of(outcome);
+        hafti_io_guard(&mutex->lock);
+        if (outcome != HAFTI_IO_WOKEN) {
+            hafti_io_leave_place(&place);
+            hafti_io_unguard(&mutex->lock);
+            return hafti_io_code_of(outcome);
         }
         mutex->called = false;
         if (!mutex->held) {
             mutex->held = true;
-            haft_io_unguard(&mutex->lock);
+            hafti_io_unguard(&mutex->lock);
             return 0;
         }
-        cell.word = HAFT_IO_WAITING;
+        cell.word = HAFTI_IO_WAITING;
         place.outcome = HAS_IT;
-        haft_io_take_first_place(&mutex->waiting, &place);
+        hafti_io_take_first_place(&mutex->waiting, &place);
     }
 }
 
 /* Under the lock. */
 static void pass_on(haft_io_mutex_t *mutex) {
     while (mutex->waiting.first != NULL && !mutex->called && !mutex->held) {
-        haft_io_place_t *place = haft_io_first_leaves(&mutex->waiting);
+        hafti_io_place_t *place = hafti_io_first_leaves(&mutex->waiting);
         bool has_it = place->outcome == HAS_IT;
-        if (haft_io_cell_win(place->cell, place->outcome)) {
+        if (hafti_io_cell_win(place->cell, place->outcome)) {
             mutex->held = has_it;
             mutex->called = !has_it;
         }
     }
 }
 
-static int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum haft_io_wait_kind kind) {
-    haft_io_guard(&mutex->lock);
-    if (HAFT_IO_UNLIKELY(mutex->held))
+static int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum hafti_io_wait_kind kind) {
+    hafti_io_guard(&mutex->lock);
+    if (HAFTI_IO_UNLIKELY(mutex->held))
         return await_mutex(mutex, deadline, kind);
     mutex->held = true;
-    haft_io_unguard(&mutex->lock);
+    hafti_io_unguard(&mutex->lock);
     return 0;
 }
 
-int haft_io_lock_until(haft_io_mutex_t *mutex, int64_t deadline) {
-    return has_its_turn() ? finish(lock_mutex(mutex, deadline, HAFT_IO_CANCELLABLE))
-                          : haft_io_cancelled();
+int haft_io_mutex_lock_until(haft_io_mutex_t *mutex, int64_t deadline) {
+    return has_its_turn() ? finish(lock_mutex(mutex, deadline, HAFTI_IO_CANCELLABLE))
+                          : haft_io_unwind_cancelled();
 }
 
-int haft_io_lock(haft_io_mutex_t *mutex) {
-    return haft_io_lock_until(mutex, HAFT_IO_FOREVER);
+int haft_io_mutex_lock(haft_io_mutex_t *mutex) {
+    return haft_io_mutex_lock_until(mutex, HAFT_IO_FOREVER);
 }
 
-bool haft_io_try_lock(haft_io_mutex_t *mutex) {
-    haft_io_has_its_turn(HAFT_IO_TO_THE_END);
-    haft_io_guard(&mutex->lock);
+bool haft_io_mutex_try_lock(haft_io_mutex_t *mutex) {
+    hafti_io_has_its_turn(HAFTI_IO_TO_THE_END);
+    hafti_io_guard(&mutex->lock);
     bool was_free = !mutex->held;
     mutex->held = true;
-    haft_io_unguard(&mutex->lock);
+    hafti_io_unguard(&mutex->lock);
     return was_free;
 }
 
 /* Takes the mutex's lock, and keeps it; reports a mutex that nobody holds. */
 static void guard_held(haft_io_mutex_t *mutex) {
-    haft_io_guard(&mutex->lock);
-    if (HAFT_IO_LIKELY(mutex->held))
+    hafti_io_guard(&mutex->lock);
+    if (HAFTI_IO_LIKELY(mutex->held))
         return;
-    haft_io_unguard(&mutex->lock);
-    haft_io_misuse("A mutex that is not locked was unlocked.");
+    hafti_io_unguard(&mutex->lock);
+    hafti_io_misuse("A mutex that is not locked was unlocked.");
 }
 
 /* Gives back the mutex, and its lock. */
 static void release(haft_io_mutex_t *mutex) {
     mutex->held = false;
-    if (HAFT_IO_UNLIKELY(mutex->waiting.first != NULL))
+    if (HAFTI_IO_UNLIKELY(mutex->waiting.first != NULL))
         pass_on(mutex);
-    haft_io_unguard(&mutex->lock);
+    hafti_io_unguard(&mutex->lock);
 }
 
-void haft_io_unlock(haft_io_mutex_t *mutex) {
+void haft_io_mutex_unlock(haft_io_mutex_t *mutex) {
     guard_held(mutex);
     release(mutex);
 }
 
 /* ---- Semaphores ---- */
 
-int haft_io_acquire_until(haft_io_semaphore_t *semaphore, int64_t deadline) {
-    if (HAFT_IO_UNLIKELY(!has_its_turn()))
-        return haft_io_cancelled();
-    haft_io_guard(&semaphore->lock);
+int haft_io_semaphore_acquire_until(haft_io_semaphore_t *semaphore, int64_t deadline) {
+    if (HAFTI_IO_UNLIKELY(!has_its_turn()))
+        return haft_io_unwind_cancelled();
+    hafti_io_guard(&semaphore->lock);
     if (semaphore->count == 0)
-        return finish(haft_io_wait_in(&semaphore->lock, &semaphore->waiting, deadline,
-                                      HAFT_IO_CANCELLABLE, "a semaphore", NULL));
+        return finish(hafti_io_wait_in(&semaphore->lock, &semaphore->waiting, deadline,
+                                       HAFTI_IO_CANCELLABLE, "a semaphore", NULL));
     semaphore->count--;
-    haft_io_unguard(&semaphore->lock);
+    hafti_io_unguard(&semaphore->lock);
     return 0;
 }
 
-int haft_io_acquire(haft_io_semaphore_t *semaphore) {
-    return haft_io_acquire_until(semaphore, HAFT_IO_FOREVER);
+int haft_io_semaphore_acquire(haft_io_semaphore_t *semaphore) {
+    return haft_io_semaphore_acquire_until(semaphore, HAFT_IO_FOREVER);
 }
 
-bool haft_io_try_acquire(haft_io_semaphore_t *semaphore) {
-    haft_io_has_its_turn(HAFT_IO_TO_THE_END);
-    haft_io_guard(&semaphore->lock);
+bool haft_io_semaphore_try_acquire(haft_io_semaphore_t *semaphore) {
+    hafti_io_has_its_turn(HAFTI_IO_TO_THE_END);
+    hafti_io_guard(&semaphore->lock);
     bool had_one = semaphore->count != 0;
     semaphore->count -= had_one;
-    haft_io_unguard(&semaphore->lock);
+    hafti_io_unguard(&semaphore->lock);
     return had_one;
 }
 
-void haft_io_release(haft_io_semaphore_t *semaphore) {
-    haft_io_guard(&semaphore->lock);
-    haft_io_place_t *first = haft_io_claim_first(&semaphore->waiting);
+void haft_io_semaphore_release(haft_io_semaphore_t *semaphore) {
+    hafti_io_guard(&semaphore->lock);
+    hafti_io_place_t *first = hafti_io_claim_first(&semaphore->waiting);
     semaphore->count += first == NULL;
-    haft_io_unguard(&semaphore->lock);
-    haft_io_let_go(first);
+    hafti_io_unguard(&semaphore->lock);
+    hafti_io_let_go(first);
 }
 
 /* ---- Conditions ---- */
 
 /* The waiter takes its place under the mutex's lock: a mistake is reported before anything has changed. */
-int haft_io_wait_until(haft_io_condition_t *condition, haft_io_mutex_t *mutex, int64_t deadline) {
+int haft_io_condition_wait_until(haft_io_condition_t *condition, haft_io_mutex_t *mutex,
+                                 int64_t deadline) {
     guard_held(mutex);
-    haft_io_cell_t cell = haft_io_cell_to_wait(&mutex->lock);
-    haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
-    haft_io_guard(&condition->lock);
-    haft_io_take_place(&condition->waiting, &place);
-    haft_io_unguard(&condition->lock);
+    hafti_io_cell_t cell = hafti_io_cell_to_wait(&mutex->lock);
+    hafti_io_place_t place = {.cell = &cell, .outcome = HAFTI_IO_WOKEN};
+    hafti_io_guard(&condition->lock);
+    hafti_io_take_place(&condition->waiting, &place);
+    hafti_io_unguard(&condition->lock);
     release(mutex);
-    uint32_t outcome = haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, deadline, "a condition");
-    if (outcome != HAFT_IO_WOKEN) {
-        haft_io_guard(&condition->lock);
-        haft_io_leave_place(&place);
-        haft_io_unguard(&condition->lock);
+    uint32_t outcome = hafti_io_cell_wait(&cell, HAFTI_IO_CANCELLABLE, deadline, "a condition");
+    if (outcome != HAFTI_IO_WOKEN) {
+        hafti_io_guard(&condition->lock);
+        hafti_io_leave_place(&place);
+        hafti_io_unguard(&condition->lock);
     }
-    lock_mutex(mutex, HAFT_IO_FOREVER, HAFT_IO_TO_THE_END);
-    return finish(haft_io_code_of(outcome));
+    lock_mutex(mutex, HAFT_IO_FOREVER, HAFTI_IO_TO_THE_END);
+    return finish(hafti_io_code_of(outcome));
 }
 
-int haft_io_wait(haft_io_condition_t *condition, haft_io_mutex_t *mutex) {
-    return haft_io_wait_until(condition, mutex, HAFT_IO_FOREVER);
+int haft_io_condition_wait(haft_io_condition_t *condition, haft_io_mutex_t *mutex) {
+    return haft_io_condition_wait_until(condition, mutex, HAFT_IO_FOREVER);
 }
 
-void haft_io_signal(haft_io_condition_t *condition) {
-    haft_io_guard(&condition->lock);
-    haft_io_place_t *first = haft_io_claim_first(&condition->waiting);
-    haft_io_unguard(&condition->lock);
-    haft_io_let_go(first);
+void haft_io_condition_signal(haft_io_condition_t *condition) {
+    hafti_io_guard(&condition->lock);
+    hafti_io_place_t *first = hafti_io_claim_first(&condition->waiting);
+    hafti_io_unguard(&condition->lock);
+    hafti_io_let_go(first);
 }
 
-void haft_io_broadcast(haft_io_condition_t *condition) {
-    haft_io_guard(&condition->lock);
-    haft_io_place_t *all = haft_io_claim_all(&condition->waiting);
-    haft_io_unguard(&condition->lock);
-    haft_io_let_all_go(all);
+void haft_io_condition_broadcast(haft_io_condition_t *condition) {
+    hafti_io_guard(&condition->lock);
+    hafti_io_place_t *all = hafti_io_claim_all(&condition->waiting);
+    hafti_io_unguard(&condition->lock);
+    hafti_io_let_all_go(all);
 }
 
 /* ---- Events and promises ---- */
 
-void haft_io_set_event(haft_io_event_t *event) {
-    haft_io_guard(&event->lock);
+void haft_io_event_set(haft_io_event_t *event) {
+    hafti_io_guard(&event->lock);
     event->set = true;
-    haft_io_place_t *all = haft_io_claim_all(&event->waiting);
-    haft_io_unguard(&event->lock);
-    haft_io_let_all_go(all);
+    hafti_io_place_t *all = hafti_io_claim_all(&event->waiting);
+    hafti_io_unguard(&event->lock);
+    hafti_io_let_all_go(all);
 }
 
-void haft_io_clear_event(haft_io_event_t *event) {
-    haft_io_guard(&event->lock);
+void haft_io_event_clear(haft_io_event_t *event) {
+    hafti_io_guard(&event->lock);
     event->set = false;
-    haft_io_unguard(&event->lock);
+    hafti_io_unguard(&event->lock);
 }
 
-int haft_io_wait_event_until(haft_io_event_t *event, int64_t deadline) {
-    if (HAFT_IO_UNLIKELY(!has_its_turn()))
-        return haft_io_cancelled();
-    haft_io_guard(&event->lock);
+int haft_io_event_wait_until(haft_io_event_t *event, int64_t deadline) {
+    if (HAFTI_IO_UNLIKELY(!has_its_turn()))
+        return haft_io_unwind_cancelled();
+    hafti_io_guard(&event->lock);
     if (!event->set)
-        return finish(haft_io_wait_in(&event->lock, &event->waiting, deadline, HAFT_IO_CANCELLABLE,
-                                      "an event", NULL));
-    haft_io_unguard(&event->lock);
+        return finish(hafti_io_wait_in(&event->lock, &event->waiting, deadline,
+                                       HAFTI_IO_CANCELLABLE, "an event", NULL));
+    hafti_io_unguard(&event->lock);
     return 0;
 }
 
-int haft_io_wait_event(haft_io_event_t *event) {
-    return haft_io_wait_event_until(event, HAFT_IO_FOREVER);
+int haft_io_event_wait(haft_io_event_t *event) {
+    return haft_io_event_wait_until(event, HAFT_IO_FOREVER);
 }
 
-void haft_io_wait_event_to_the_end(haft_io_event_t *event) {
-    haft_io_has_its_turn(HAFT_IO_TO_THE_END);
-    haft_io_guard(&event->lock);
+void haft_io_event_wait_to_the_end(haft_io_event_t *event) {
+    hafti_io_has_its_turn(HAFTI_IO_TO_THE_END);
+    hafti_io_guard(&event->lock);
     if (!event->set)
-        haft_io_wait_in(&event->lock, &event->waiting, HAFT_IO_FOREVER, HAFT_IO_TO_THE_END,
-                        "an event", NULL);
+        hafti_io_wait_in(&event->lock, &event->waiting, HAFT_IO_FOREVER, HAFTI_IO_TO_THE_END,
+                         "an event", NULL);
     else
-        haft_io_unguard(&event->lock);
+        hafti_io_unguard(&event->lock);
 }
 
-void haft_io_wait_turn(haft_io_task_t *task, haft_io_event_t *event) {
-    haft_io_guard(&event->lock);
+void hafti_io_wait_turn(haft_io_task_t *task, haft_io_event_t *event) {
+    hafti_io_guard(&event->lock);
     if (!event->set) {
-        haft_io_cell_t cell = {HAFT_IO_WAITING, task};
-        haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
-        haft_io_take_place(&event->waiting, &place);
-        haft_io_unguard(&event->lock);
-        haft_io_cell_wait(&cell, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, "its turn");
-        haft_io_guard(&event->lock);
+        hafti_io_cell_t cell = {HAFTI_IO_WAITING, task};
+        hafti_io_place_t place = {.cell = &cell, .outcome = HAFTI_IO_WOKEN};
+        hafti_io_take_place(&event->waiting, &place);
+        hafti_io_unguard(&event->lock);
+        hafti_io_cell_wait(&cell, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER, "its turn");
+        hafti_io_guard(&event->lock);
     }
     event->set = false;
-    haft_io_unguard(&event->lock);
+    hafti_io_unguard(&event->lock);
 }
 
-void haft_io_keep(haft_io_promise_t *promise, void *value) {
-    haft_io_guard(&promise->kept.lock);
+void haft_io_promise_set(haft_io_promise_t *promise, void *value) {
+    hafti_io_guard(&promise->kept.lock);
     bool kept = promise->kept.set;
-    haft_io_place_t *all = NULL;
+    hafti_io_place_t *all = NULL;
     if (!kept) {
         promise->value = value;
         promise->kept.set = true;
-        all = haft_io_claim_all(&promise->kept.waiting);
-        for (haft_io_place_t *place = all; place != NULL; place = place->next)
+        all = hafti_io_claim_all(&promise->kept.waiting);
+        for (hafti_io_place_t *place = all; place != NULL; place = place->next)
             place->value = value;
     }
-    haft_io_unguard(&promise->kept.lock);
-    haft_io_let_all_go(all);
+    hafti_io_unguard(&promise->kept.lock);
+    hafti_io_let_all_go(all);
     if (kept)
-        haft_io_misuse("A promise was kept twice.");
+        hafti_io_misuse("A promise was kept twice.");
 }
 
 /* The promise may be gone when the wait for it has been ended. */
-int haft_io_await_until(haft_io_promise_t *promise, void **value, int64_t deadline) {
+int haft_io_promise_wait_until(haft_io_promise_t *promise, void **value, int64_t deadline) {
     haft_io_event_t *kept = &promise->kept;
-    if (HAFT_IO_UNLIKELY(!has_its_turn()))
-        return haft_io_cancelled();
-    haft_io_guard(&kept->lock);
+    if (HAFTI_IO_UNLIKELY(!has_its_turn()))
+        return haft_io_unwind_cancelled();
+    hafti_io_guard(&kept->lock);
     if (!kept->set)
-        return finish(haft_io_wait_in(&kept->lock, &kept->waiting, deadline, HAFT_IO_CANCELLABLE,
-                                      "a promise", value));
+        return finish(hafti_io_wait_in(&kept->lock, &kept->waiting, deadline, HAFTI_IO_CANCELLABLE,
+                                       "a promise", value));
     if (value != NULL)
         *value = promise->value;
-    haft_io_unguard(&kept->lock);
+    hafti_io_unguard(&kept->lock);
     return 0;
 }
 
-int haft_io_await(haft_io_promise_t *promise, void **value) {
-    return haft_io_await_until(promise, value, HAFT_IO_FOREVER);
+int haft_io_promise_wait(haft_io_promise_t *promise, void **value) {
+    return haft_io_promise_wait_until(promise, value, HAFT_IO_FOREVER);
 }

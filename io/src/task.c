@@ -10,20 +10,20 @@
 enum { FRESH_AT_ONCE = 16, MOVED_AT_ONCE = 64, MOST_FREE = 4 * MOVED_AT_ONCE };
 
 /* Where one thread spawns and another frees, records go back by way of the crew. */
-static HAFT_IO_COLD void give_spare(haft_io_worker_t *worker) {
+static HAFTI_IO_COLD void give_spare(hafti_io_worker_t *worker) {
     haft_io_task_t *first = worker->free, *last = first;
     for (int i = 1; i < MOVED_AT_ONCE; i++)
         last = last->next;
     worker->free = last->next;
     worker->free_count -= MOVED_AT_ONCE;
-    haft_io_guard(&worker->crew->lock);
+    hafti_io_guard(&worker->crew->lock);
     last->next = worker->crew->spare;
     worker->crew->spare = first;
-    haft_io_unguard(&worker->crew->lock);
+    hafti_io_unguard(&worker->crew->lock);
 }
 
-static HAFT_IO_COLD bool take_spare(haft_io_worker_t *worker) {
-    haft_io_guard(&worker->crew->lock);
+static HAFTI_IO_COLD bool take_spare(hafti_io_worker_t *worker) {
+    hafti_io_guard(&worker->crew->lock);
     for (int i = 0; i < MOVED_AT_ONCE && worker->crew->spare != NULL; i++) {
         haft_io_task_t *task = worker->crew->spare;
         worker->crew->spare = task->next;
@@ -31,19 +31,19 @@ static HAFT_IO_COLD bool take_spare(haft_io_worker_t *worker) {
         worker->free = task;
         worker->free_count++;
     }
-    haft_io_unguard(&worker->crew->lock);
+    hafti_io_unguard(&worker->crew->lock);
     return worker->free != NULL;
 }
 
-HAFT_IO_COLD static haft_io_task_t *refill(haft_io_worker_t *worker) {
+HAFTI_IO_COLD static haft_io_task_t *refill(hafti_io_worker_t *worker) {
     if (worker->shared && take_spare(worker))
         return worker->free;
     for (int i = 0; i < FRESH_AT_ONCE; i++) {
-        haft_io_task_t *task = haft_io_new_record(worker, &worker->tasks, sizeof *task);
+        haft_io_task_t *task = hafti_io_new_record(worker, &worker->tasks, sizeof *task);
         if (task == NULL)
             break;
-        task->state = HAFT_IO_FREE;
-        task->queued = (haft_io_link_t){NULL, NULL};
+        task->state = HAFTI_IO_FREE;
+        task->queued = (hafti_io_link_t){NULL, NULL};
         task->number = 0;
         task->next = worker->free;
         worker->free = task;
@@ -52,17 +52,17 @@ HAFT_IO_COLD static haft_io_task_t *refill(haft_io_worker_t *worker) {
     return worker->free;
 }
 
-haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scope,
-                                 void *(*function)(void *), void *argument) {
+haft_io_task_t *hafti_io_task_new(hafti_io_worker_t *worker, haft_io_scope_t *scope,
+                                  void *(*function)(void *), void *argument) {
     haft_io_task_t *task = worker->free;
-    if (HAFT_IO_UNLIKELY(task == NULL) && (task = refill(worker)) == NULL)
+    if (HAFTI_IO_UNLIKELY(task == NULL) && (task = refill(worker)) == NULL)
         return NULL;
     worker->free = task->next;
     /* Field by field: clearing the whole costs as much as all the rest of a spawn. */
     task->worker = worker;
     task->runner = NULL;
     task->home = scope;
-    task->joiner = HAFT_IO_NOT_JOINABLE;
+    task->joiner = HAFTI_IO_NOT_JOINABLE;
     task->function = function;
     task->argument = argument;
     task->name = NULL;
@@ -71,33 +71,33 @@ haft_io_task_t *haft_io_task_new(haft_io_worker_t *worker, haft_io_scope_t *scop
     task->kept = false;
     task->spread = false;
     task->stack = 0;
-    task->state = HAFT_IO_NEW;
-    if (HAFT_IO_UNLIKELY(worker->shared)) {
+    task->state = HAFTI_IO_NEW;
+    if (HAFTI_IO_UNLIKELY(worker->shared)) {
         worker->free_count--;
-        haft_io_scope_count_up_shared(scope, worker);
+        hafti_io_scope_count_up_shared(scope, worker);
     } else {
         scope->live++;
     }
     return task;
 }
 
-static void release(haft_io_task_t *task, haft_io_worker_t *worker) {
-    haft_io_set_state(task, HAFT_IO_FREE);
+static void release(haft_io_task_t *task, hafti_io_worker_t *worker) {
+    hafti_io_set_state(task, HAFTI_IO_FREE);
     task->next = worker->free;
     worker->free = task;
-    if (HAFT_IO_UNLIKELY(worker->shared) && ++worker->free_count > MOST_FREE)
+    if (HAFTI_IO_UNLIKELY(worker->shared) && ++worker->free_count > MOST_FREE)
         give_spare(worker);
 }
 
-static void release_binding(haft_io_binding_t *binding) {
+static void release_binding(hafti_io_binding_t *binding) {
     while (binding != NULL && __atomic_sub_fetch(&binding->uses, 1, __ATOMIC_ACQ_REL) == 0) {
-        haft_io_binding_t *outer = binding->outer;
+        hafti_io_binding_t *outer = binding->outer;
         free(binding);
         binding = outer;
     }
 }
 
-static haft_io_binding_t *use_binding(haft_io_binding_t *binding) {
+static hafti_io_binding_t *use_binding(hafti_io_binding_t *binding) {
     if (binding != NULL)
         __atomic_fetch_add(&binding->uses, 1, __ATOMIC_RELAXED);
     return binding;
@@ -113,48 +113,48 @@ static haft_io_binding_t *use_binding(haft_io_binding_t *binding) {
  *   ENDING       | the end of the task; it looks at the joiner's cell
  *   HAS_ENDED    | the same; from now on the record is the joiner's, or its home's
  */
-static void keep_for_joiner_shared(haft_io_task_t *task, const haft_io_worker_t *worker) {
+static void keep_for_joiner_shared(haft_io_task_t *task, const hafti_io_worker_t *worker) {
     haft_io_scope_t *home = task->home;
     task->kept_here = home->split && home->worker == worker;
     if (task->kept_here) {
-        haft_io_scope_take_returned(home);
-        haft_io_append(&home->ended_here, &task->queued);
+        hafti_io_scope_take_returned(home);
+        hafti_io_append(&home->ended_here, &task->queued);
     } else {
-        haft_io_lock_scope(home);
-        haft_io_append(&home->ended, &task->queued);
-        haft_io_unlock_scope(home);
+        hafti_io_lock_scope(home);
+        hafti_io_append(&home->ended, &task->queued);
+        hafti_io_unlock_scope(home);
     }
     task->kept = true;
 }
 
 /* Gives what has ended to its joiner, its home, or back. */
-static void hand_over_shared(haft_io_task_t *task, haft_io_worker_t *worker) {
-    haft_io_cell_t *joiner = __atomic_load_n(&task->joiner, __ATOMIC_RELAXED);
-    if (joiner != HAFT_IO_NOT_JOINABLE)
-        joiner = __atomic_exchange_n(&task->joiner, HAFT_IO_ENDING, __ATOMIC_ACQ_REL);
-    if (joiner == HAFT_IO_NOT_JOINABLE) {
+static void hand_over_shared(haft_io_task_t *task, hafti_io_worker_t *worker) {
+    hafti_io_cell_t *joiner = __atomic_load_n(&task->joiner, __ATOMIC_RELAXED);
+    if (joiner != HAFTI_IO_NOT_JOINABLE)
+        joiner = __atomic_exchange_n(&task->joiner, HAFTI_IO_ENDING, __ATOMIC_ACQ_REL);
+    if (joiner == HAFTI_IO_NOT_JOINABLE) {
         release(task, worker);
         return;
     }
     if (joiner == NULL) {
         keep_for_joiner_shared(task, worker);
-        __atomic_store_n(&task->joiner, HAFT_IO_HAS_ENDED, __ATOMIC_RELEASE);
+        __atomic_store_n(&task->joiner, HAFTI_IO_HAS_ENDED, __ATOMIC_RELEASE);
         return;
     }
     haft_io_task_t *who = joiner->task;
-    bool won = haft_io_cell_claim(joiner);
-    __atomic_store_n(&task->joiner, HAFT_IO_HAS_ENDED, __ATOMIC_RELEASE);
+    bool won = hafti_io_cell_claim(joiner);
+    __atomic_store_n(&task->joiner, HAFTI_IO_HAS_ENDED, __ATOMIC_RELEASE);
     if (!won)
         return;
     bool is_here = who->worker == worker && !who->moves;
-    haft_io_cell_finish(joiner, HAFT_IO_WOKEN);
+    hafti_io_cell_finish(joiner, HAFTI_IO_WOKEN);
     if (is_here)
-        haft_io_favour(who);
+        hafti_io_favour(who);
 }
 
-static bool swap_joiner(haft_io_task_t *task, haft_io_cell_t *from, haft_io_cell_t *to,
+static bool swap_joiner(haft_io_task_t *task, hafti_io_cell_t *from, hafti_io_cell_t *to,
                         bool shared) {
-    if (HAFT_IO_UNLIKELY(shared))
+    if (HAFTI_IO_UNLIKELY(shared))
         return __atomic_compare_exchange_n(&task->joiner, &from, to, false, __ATOMIC_ACQ_REL,
                                            __ATOMIC_ACQUIRE);
     if (task->joiner != from)
@@ -165,106 +165,106 @@ static bool swap_joiner(haft_io_task_t *task, haft_io_cell_t *from, haft_io_cell
 
 static void await_end_of(haft_io_task_t *task) {
     unsigned turns = 0;
-    while (__atomic_load_n(&task->joiner, __ATOMIC_ACQUIRE) != HAFT_IO_HAS_ENDED)
-        haft_io_relax(&turns);
+    while (__atomic_load_n(&task->joiner, __ATOMIC_ACQUIRE) != HAFTI_IO_HAS_ENDED)
+        hafti_io_relax(&turns);
 }
 
 /* Its home may be gone before what runs in that scope. */
-static HAFT_IO_COLD void left_open(const haft_io_task_t *task) {
-    haft_io_misuse("The task '%s' has ended before it left the scope '%s': a fiber with an open "
-                   "scope ends before the task that opened it.",
-                   haft_io_task_name(task), haft_io_scope_name(task->runner->scope));
+static HAFTI_IO_COLD void left_open(const haft_io_task_t *task) {
+    hafti_io_misuse("The task '%s' has ended before it left the scope '%s': a fiber with an open "
+                    "scope ends before the task that opened it.",
+                    haft_io_task_name(task), hafti_io_scope_name(task->runner->scope));
 }
 
-void haft_io_task_end(haft_io_task_t *task, int code) {
+void hafti_io_task_end(haft_io_task_t *task, int code) {
     haft_io_scope_t *home = task->home;
-    haft_io_worker_t *worker = task->worker;
-    haft_io_runner_t *runner = task->runner;
-    if (HAFT_IO_LIKELY(runner != NULL)) {
-        if (HAFT_IO_UNLIKELY(runner->scope != home))
+    hafti_io_worker_t *worker = task->worker;
+    hafti_io_runner_t *runner = task->runner;
+    if (HAFTI_IO_LIKELY(runner != NULL)) {
+        if (HAFTI_IO_UNLIKELY(runner->scope != home))
             left_open(task);
-        if (HAFT_IO_UNLIKELY(runner->limits != NULL))
-            haft_io_misuse(
+        if (HAFTI_IO_UNLIKELY(runner->limits != NULL))
+            hafti_io_misuse(
                 "The task '%s' has ended inside of a block with a deadline: declare that with "
                 "HAFT_IO_SCOPED_DEADLINE.",
                 haft_io_task_name(task));
         if (runner->listed)
-            haft_io_scope_unlist(home, runner);
+            hafti_io_scope_unlist(home, runner);
     }
     task->code = code;
-    haft_io_set_state(task, HAFT_IO_ENDED);
-    if (HAFT_IO_UNLIKELY(task->locals != NULL)) {
+    hafti_io_set_state(task, HAFTI_IO_ENDED);
+    if (HAFTI_IO_UNLIKELY(task->locals != NULL)) {
         release_binding(task->locals);
         task->locals = NULL;
     }
-    if (HAFT_IO_UNLIKELY(worker->shared)) {
-        haft_io_crew_t *crew = worker->crew;
+    if (HAFTI_IO_UNLIKELY(worker->shared)) {
+        hafti_io_crew_t *crew = worker->crew;
         bool opened_root =
             home == &crew->root && home->split && home->worker == worker && task == crew->main;
-        if (HAFT_IO_UNLIKELY(task->spread))
+        if (HAFTI_IO_UNLIKELY(task->spread))
             __atomic_fetch_sub(&worker->spread, 1, __ATOMIC_RELAXED);
         hand_over_shared(task, worker);
-        if (HAFT_IO_UNLIKELY(opened_root)) {
+        if (HAFTI_IO_UNLIKELY(opened_root)) {
             crew->main = NULL;
-            haft_io_scope_merge(home);
+            hafti_io_scope_merge(home);
         }
-        haft_io_scope_count_down_shared(home, worker);
+        hafti_io_scope_count_down_shared(home, worker);
         return;
     }
-    haft_io_cell_t *joiner = task->joiner;
-    if (joiner == HAFT_IO_NOT_JOINABLE) {
+    hafti_io_cell_t *joiner = task->joiner;
+    if (joiner == HAFTI_IO_NOT_JOINABLE) {
         release(task, worker);
     } else {
-        task->joiner = HAFT_IO_HAS_ENDED;
+        task->joiner = HAFTI_IO_HAS_ENDED;
         if (joiner == NULL) {
-            haft_io_append(&home->ended, &task->queued);
+            hafti_io_append(&home->ended, &task->queued);
             task->kept = true;
         } else {
             haft_io_task_t *who = joiner->task;
-            bool has_place = haft_io_linked(&who->queued);
-            if (haft_io_cell_win(joiner, HAFT_IO_WOKEN) && !has_place)
-                haft_io_favour(who);
+            bool has_place = hafti_io_linked(&who->queued);
+            if (hafti_io_cell_win(joiner, HAFTI_IO_WOKEN) && !has_place)
+                hafti_io_favour(who);
         }
     }
     if (--home->live == 0 && home->closer != NULL)
-        haft_io_cell_win(home->closer, HAFT_IO_WOKEN);
+        hafti_io_cell_win(home->closer, HAFTI_IO_WOKEN);
 }
 
-void haft_io_task_forget(haft_io_task_t *task, haft_io_worker_t *worker) {
+void hafti_io_task_forget(haft_io_task_t *task, hafti_io_worker_t *worker) {
     haft_io_scope_t *home = task->home;
     if (task->kept) {
         bool here = worker->shared && task->kept_here;
         if (here && home->worker != worker) {
-            haft_io_set_state(task, HAFT_IO_FREE);
-            haft_io_scope_return(home, task);
+            hafti_io_set_state(task, HAFTI_IO_FREE);
+            hafti_io_scope_return(home, task);
             return;
         }
         if (!here)
-            haft_io_lock_scope(home);
-        haft_io_unlink(&task->queued);
+            hafti_io_lock_scope(home);
+        hafti_io_unlink(&task->queued);
         if (!here)
-            haft_io_unlock_scope(home);
+            hafti_io_unlock_scope(home);
     }
     release(task, worker);
 }
 
 /* ---- Stacks ---- */
 
-static HAFT_IO_COLD __attribute__((noinline)) haft_fiber_t *
+static HAFTI_IO_COLD __attribute__((noinline)) haft_fiber_t *
 fiber_on_own_stack(const haft_io_task_t *task, void *(*function)(void *), void *argument) {
     haft_fiber_options_t options = {.stack_size = (size_t)1 << task->stack,
                                     .name = "a task, see haft_io_task_options_t.stack_size"};
     return haft_fiber_new_with(&options, function, argument);
 }
 
-haft_fiber_t *haft_io_fiber_of(const haft_io_task_t *task, void *(*function)(void *),
-                               void *argument) {
-    if (HAFT_IO_UNLIKELY(task->stack != 0))
+haft_fiber_t *hafti_io_fiber_of(const haft_io_task_t *task, void *(*function)(void *),
+                                void *argument) {
+    if (HAFTI_IO_UNLIKELY(task->stack != 0))
         return fiber_on_own_stack(task, function, argument);
     return haft_fiber_new_with(&task->worker->crew->stacks, function, argument);
 }
 
-static HAFT_IO_COLD uint8_t bits_of(size_t stack_size) {
+static HAFTI_IO_COLD uint8_t bits_of(size_t stack_size) {
     uint8_t bits = 1;
     while (bits < sizeof(size_t) * CHAR_BIT - 1 && (size_t)1 << bits < stack_size)
         bits++;
@@ -274,43 +274,43 @@ static HAFT_IO_COLD uint8_t bits_of(size_t stack_size) {
 /* ---- Spawning ---- */
 
 /* By a scheduler of the program's own, which has no task to return. */
-static HAFT_IO_COLD haft_io_task_t *spawn_elsewhere(void *(*function)(void *), void *argument,
-                                                    const haft_io_cell_t *joiner) {
+static HAFTI_IO_COLD haft_io_task_t *spawn_elsewhere(void *(*function)(void *), void *argument,
+                                                     const hafti_io_cell_t *joiner) {
     static haft_io_task_t somewhere;
     int code = -ESRCH;
-    if (joiner == HAFT_IO_NOT_JOINABLE)
+    if (joiner == HAFTI_IO_NOT_JOINABLE)
         code = HAFT_PERFORM(haft_io_spawn, function, argument);
     if (code == -ESRCH)
-        haft_io_misuse("A task is spawned outside of a scheduler: call this under haft_io_run.");
+        hafti_io_misuse("A task is spawned outside of a scheduler: call this under haft_io_run.");
     return code == 0 ? &somewhere : NULL;
 }
 
 static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
-                             void *argument, haft_io_cell_t *joiner) {
-    haft_io_task_t *parent = haft_io_this_task();
-    if (HAFT_IO_UNLIKELY(function == NULL))
-        haft_io_misuse("A task needs a function to run (NULL).");
-    if (HAFT_IO_UNLIKELY(parent == NULL))
+                             void *argument, hafti_io_cell_t *joiner) {
+    haft_io_task_t *parent = hafti_io_this_task();
+    if (HAFTI_IO_UNLIKELY(function == NULL))
+        hafti_io_misuse("A task needs a function to run (NULL).");
+    if (HAFTI_IO_UNLIKELY(parent == NULL))
         return spawn_elsewhere(function, argument, joiner);
-    haft_io_worker_t *worker = parent->worker;
+    hafti_io_worker_t *worker = parent->worker;
     haft_io_task_t *task =
-        haft_io_task_new(worker, options->scope != NULL ? options->scope : parent->runner->scope,
-                         function, argument);
-    if (HAFT_IO_UNLIKELY(task == NULL))
+        hafti_io_task_new(worker, options->scope != NULL ? options->scope : parent->runner->scope,
+                          function, argument);
+    if (HAFTI_IO_UNLIKELY(task == NULL))
         return NULL;
     task->name = options->name != NULL ? options->name : parent->name;
     task->moves |= options->moves && worker->shared;
-    if (HAFT_IO_UNLIKELY(options->stack_size != 0))
+    if (HAFTI_IO_UNLIKELY(options->stack_size != 0))
         task->stack = bits_of(options->stack_size);
     task->joiner = joiner;
-    if (HAFT_IO_UNLIKELY(parent->locals != NULL))
+    if (HAFTI_IO_UNLIKELY(parent->locals != NULL))
         task->locals = use_binding(parent->locals);
     bool accepted = parent->runner->accepted;
-    if (HAFT_IO_UNLIKELY((accepted || options->spread) && worker->shared)) {
+    if (HAFTI_IO_UNLIKELY((accepted || options->spread) && worker->shared)) {
         parent->runner->accepted = false;
-        haft_io_spread(worker, task);
+        hafti_io_spread(worker, task);
     } else {
-        haft_io_enqueue_new(worker, task);
+        hafti_io_enqueue_new(worker, task);
     }
     return task;
 }
@@ -318,14 +318,14 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
 static const haft_io_task_options_t defaults;
 
 int haft_io_spawn(void *(*function)(void *), void *argument) {
-    return spawn(&defaults, function, argument, HAFT_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
+    return spawn(&defaults, function, argument, HAFTI_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
 }
 
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument) {
     if (options == NULL)
         options = &defaults;
-    return spawn(options, function, argument, HAFT_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
+    return spawn(options, function, argument, HAFTI_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
 }
 
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {
@@ -337,62 +337,62 @@ haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *
     return spawn(options != NULL ? options : &defaults, function, argument, NULL);
 }
 
-static HAFT_IO_COLD __attribute__((noreturn)) void cannot_be_joined(const haft_io_task_t *task,
-                                                                    const haft_io_task_t *self) {
-    bool is_free = haft_io_state(task) == HAFT_IO_FREE;
-    haft_io_misuse("The task '%s' cannot be joined: %s.", haft_io_task_name(task),
-                   self == NULL   ? "its joiner is no task"
-                   : self == task ? "it would wait for itself"
-                   : is_free      ? "it has been joined, or its scope has ended"
-                   : task->joiner == HAFT_IO_NOT_JOINABLE ? "nobody has asked for its result"
-                                                          : "another task joins it");
+static HAFTI_IO_COLD __attribute__((noreturn)) void cannot_be_joined(const haft_io_task_t *task,
+                                                                     const haft_io_task_t *self) {
+    bool is_free = hafti_io_state(task) == HAFTI_IO_FREE;
+    hafti_io_misuse("The task '%s' cannot be joined: %s.", haft_io_task_name(task),
+                    self == NULL   ? "its joiner is no task"
+                    : self == task ? "it would wait for itself"
+                    : is_free      ? "it has been joined, or its scope has ended"
+                    : task->joiner == HAFTI_IO_NOT_JOINABLE ? "nobody has asked for its result"
+                                                            : "another task joins it");
 }
 
 /* False: the caller was cancelled, and has given up the task. */
 static bool await_end(haft_io_task_t *task, haft_io_task_t *self) {
-    haft_io_worker_t *worker = self->worker;
-    haft_io_cell_t cell = {HAFT_IO_WAITING, self};
-    haft_io_check_may_wait(self);
+    hafti_io_worker_t *worker = self->worker;
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, self};
+    hafti_io_check_may_wait(self);
     if (!swap_joiner(task, NULL, &cell, worker->shared)) {
         await_end_of(task); /* which ends right now */
         return true;
     }
     const int outer_dive = worker->dives_to;
-    if (haft_io_state(task) == HAFT_IO_NEW)
-        haft_io_favour_new(worker, task, self);
+    if (hafti_io_state(task) == HAFTI_IO_NEW)
+        hafti_io_favour_new(worker, task, self);
     uint32_t outcome =
-        haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "a task to end");
-    if (HAFT_IO_UNLIKELY(worker->shared) && self->worker == worker)
+        hafti_io_cell_wait(&cell, HAFTI_IO_CANCELLABLE, HAFT_IO_FOREVER, "a task to end");
+    if (HAFTI_IO_UNLIKELY(worker->shared) && self->worker == worker)
         worker->dives_to = outer_dive;
-    if (HAFT_IO_UNLIKELY(haft_io_linked(&self->queued))) /* it has not waited */
-        haft_io_unlink(&self->queued);
-    if (outcome != HAFT_IO_CANCELLED)
+    if (HAFTI_IO_UNLIKELY(hafti_io_linked(&self->queued))) /* it has not waited */
+        hafti_io_unlink(&self->queued);
+    if (outcome != HAFTI_IO_CANCELLED)
         return true;
-    if (!swap_joiner(task, &cell, HAFT_IO_NOT_JOINABLE, worker->shared)) {
+    if (!swap_joiner(task, &cell, HAFTI_IO_NOT_JOINABLE, worker->shared)) {
         await_end_of(task);
-        haft_io_task_forget(task, self->worker);
+        hafti_io_task_forget(task, self->worker);
     }
     return false;
 }
 
 int haft_io_join(haft_io_task_t *task, void **result) {
-    haft_io_task_t *self = haft_io_this_task();
-    haft_io_cell_t *joiner = __atomic_load_n(&task->joiner, __ATOMIC_ACQUIRE);
-    bool is_open = joiner == NULL || joiner == HAFT_IO_ENDING || joiner == HAFT_IO_HAS_ENDED;
-    if (HAFT_IO_UNLIKELY(self == NULL || self == task || haft_io_state(task) == HAFT_IO_FREE ||
-                         !is_open))
+    haft_io_task_t *self = hafti_io_this_task();
+    hafti_io_cell_t *joiner = __atomic_load_n(&task->joiner, __ATOMIC_ACQUIRE);
+    bool is_open = joiner == NULL || joiner == HAFTI_IO_ENDING || joiner == HAFTI_IO_HAS_ENDED;
+    if (HAFTI_IO_UNLIKELY(self == NULL || self == task || hafti_io_state(task) == HAFTI_IO_FREE ||
+                          !is_open))
         cannot_be_joined(task, self);
-    if (joiner != HAFT_IO_HAS_ENDED) {
+    if (joiner != HAFTI_IO_HAS_ENDED) {
         if (!await_end(task, self))
-            return haft_io_cancelled();
+            return haft_io_unwind_cancelled();
     } else {
-        haft_io_has_its_turn(
-            HAFT_IO_TO_THE_END); /* It may have been the last to hold the handle. */
+        hafti_io_has_its_turn(
+            HAFTI_IO_TO_THE_END); /* It may have been the last to hold the handle. */
     }
     int code = task->code;
     if (result != NULL)
         *result = code == 0 ? task->result : NULL;
-    haft_io_task_forget(task, self->worker);
+    hafti_io_task_forget(task, self->worker);
     return code;
 }
 
@@ -402,58 +402,59 @@ const char *haft_io_task_name(const haft_io_task_t *task) {
     return task->name != NULL ? task->name : "";
 }
 
-void haft_io_set_task_name(const char *name) {
-    haft_io_task_t *task = haft_io_this_task();
+void haft_io_task_set_name(const char *name) {
+    haft_io_task_t *task = hafti_io_this_task();
     if (task != NULL)
         __atomic_store_n(&task->name, name, __ATOMIC_RELAXED);
 }
 
-void *haft_io_local(const void *key) {
-    haft_io_task_t *task = haft_io_this_task();
+void *haft_io_local_get(const void *key) {
+    haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
         return NULL;
-    for (const haft_io_binding_t *binding = task->locals; binding != NULL; binding = binding->outer)
+    for (const hafti_io_binding_t *binding = task->locals; binding != NULL;
+         binding = binding->outer)
         if (binding->key == key)
             return binding->value;
     return NULL;
 }
 
 /* The binding in this place becomes the task's own: it may be changed. False: no memory. */
-static bool make_own(haft_io_binding_t **place) {
-    haft_io_binding_t *binding = *place;
+static bool make_own(hafti_io_binding_t **place) {
+    hafti_io_binding_t *binding = *place;
     if (__atomic_load_n(&binding->uses, __ATOMIC_ACQUIRE) == 1)
         return true;
-    haft_io_binding_t *copy = malloc(sizeof *copy);
+    hafti_io_binding_t *copy = malloc(sizeof *copy);
     if (copy == NULL)
         return false;
-    *copy = (haft_io_binding_t){use_binding(binding->outer), 1, binding->key, binding->value};
+    *copy = (hafti_io_binding_t){use_binding(binding->outer), 1, binding->key, binding->value};
     *place = copy;
     release_binding(binding);
     return true;
 }
 
 /* A key stands in the list once, so the list does not grow with the number of calls. */
-int haft_io_set_local(const void *key, void *value) {
-    haft_io_task_t *task = haft_io_this_task();
+int haft_io_local_set(const void *key, void *value) {
+    haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
-        haft_io_misuse("haft_io_set_local was called outside of a task.");
-    const haft_io_binding_t *found = task->locals;
+        hafti_io_misuse("haft_io_local_set was called outside of a task.");
+    const hafti_io_binding_t *found = task->locals;
     while (found != NULL && found->key != key)
         found = found->outer;
     if (found == NULL) {
-        haft_io_binding_t *binding = value != NULL ? malloc(sizeof *binding) : NULL;
+        hafti_io_binding_t *binding = value != NULL ? malloc(sizeof *binding) : NULL;
         if (binding == NULL)
             return value != NULL ? -ENOMEM : 0;
-        *binding = (haft_io_binding_t){task->locals, 1, key, value};
+        *binding = (hafti_io_binding_t){task->locals, 1, key, value};
         task->locals = binding;
         return 0;
     }
-    haft_io_binding_t **place = &task->locals;
+    hafti_io_binding_t **place = &task->locals;
     for (; (*place)->key != key; place = &(*place)->outer)
         if (!make_own(place))
             return -ENOMEM;
     if (value == NULL) {
-        haft_io_binding_t *removed = *place;
+        hafti_io_binding_t *removed = *place;
         *place = use_binding(removed->outer);
         release_binding(removed);
         return 0;

@@ -42,7 +42,7 @@ static void tell(const haft_io_task_t *task) {
 }
 
 static void terminated(void) {
-    const haft_io_task_t *task = haft_io_this_task();
+    const haft_io_task_t *task = hafti_io_this_task();
     if (task != NULL)
         tell(task);
     if (before != NULL)
@@ -54,7 +54,7 @@ static void watch(void) {
     before = cxx_set_terminate(terminated);
 }
 
-void haft_io_watch_terminate(void) {
+void hafti_io_watch_terminate(void) {
     static pthread_once_t watched = PTHREAD_ONCE_INIT;
     if (cxx_set_terminate)
         pthread_once(&watched, watch);

@@ -26,7 +26,7 @@ static void *start(void *argument) {
     return own.function(own.argument);
 }
 
-int haft_io_start_thread(pthread_t *thread, void *(*function)(void *), void *argument) {
+int hafti_io_start_thread(pthread_t *thread, void *(*function)(void *), void *argument) {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
     start_t *own = malloc(sizeof *own);
     if (own == NULL)
@@ -52,7 +52,7 @@ void haft_io_signal_mask(sigset_t *mask) {
         pthread_sigmask(SIG_SETMASK, NULL, mask);
 }
 
-void haft_io_become_programs_thread(void) {
+void hafti_io_become_programs_thread(void) {
     if (programs_mask != NULL)
         pthread_sigmask(SIG_SETMASK, programs_mask, NULL);
     programs_mask = NULL;

@@ -17,69 +17,69 @@
 enum { FEW = 8 };
 
 static int64_t tick_after(int64_t time) {
-    const int64_t latest = INT64_MAX - (INT64_C(2) << HAFT_IO_TICK_BITS);
+    const int64_t latest = INT64_MAX - (INT64_C(2) << HAFTI_IO_TICK_BITS);
     time = time < 0 ? 0 : time > latest ? latest : time;
-    int64_t tick = time >> HAFT_IO_TICK_BITS;
-    return (tick << HAFT_IO_TICK_BITS) < time ? tick + 1 : tick;
+    int64_t tick = time >> HAFTI_IO_TICK_BITS;
+    return (tick << HAFTI_IO_TICK_BITS) < time ? tick + 1 : tick;
 }
 
-void haft_io_timers_start(haft_io_timers_t *timers, int64_t now) {
-    timers->elapsed = now >> HAFT_IO_TICK_BITS;
+void hafti_io_timers_start(hafti_io_timers_t *timers, int64_t now) {
+    timers->elapsed = now >> HAFTI_IO_TICK_BITS;
     timers->count = 0;
-    haft_io_ring(&timers->due);
-    for (int level = 0; level < HAFT_IO_LEVELS; level++) {
+    hafti_io_ring(&timers->due);
+    for (int level = 0; level < HAFTI_IO_LEVELS; level++) {
         timers->occupied[level] = 0;
-        for (int slot = 0; slot < HAFT_IO_SLOTS; slot++)
-            haft_io_ring(&timers->slots[level][slot]);
+        for (int slot = 0; slot < HAFTI_IO_SLOTS; slot++)
+            hafti_io_ring(&timers->slots[level][slot]);
     }
 }
 
-static void place(haft_io_timers_t *timers, haft_io_timer_t *timer) {
+static void place(hafti_io_timers_t *timers, hafti_io_timer_t *timer) {
     if (timer->tick <= timers->elapsed) {
-        haft_io_append(&timers->due, &timer->link);
+        hafti_io_append(&timers->due, &timer->link);
         return;
     }
     int digit = 63 - __builtin_clzll((uint64_t)(timer->tick ^ timers->elapsed));
-    int level = digit / HAFT_IO_LEVEL_BITS;
-    unsigned slot = (unsigned)(timer->tick >> (level * HAFT_IO_LEVEL_BITS)) % HAFT_IO_SLOTS;
+    int level = digit / HAFTI_IO_LEVEL_BITS;
+    unsigned slot = (unsigned)(timer->tick >> (level * HAFTI_IO_LEVEL_BITS)) % HAFTI_IO_SLOTS;
     timers->occupied[level] |= UINT64_C(1) << slot;
-    haft_io_append(&timers->slots[level][slot], &timer->link);
+    hafti_io_append(&timers->slots[level][slot], &timer->link);
 }
 
-void haft_io_timer_add(haft_io_timers_t *timers, haft_io_timer_t *timer, int64_t deadline) {
+void hafti_io_timer_add(hafti_io_timers_t *timers, hafti_io_timer_t *timer, int64_t deadline) {
     timer->tick = tick_after(deadline);
     timers->count++;
     place(timers, timer);
 }
 
-void haft_io_timer_remove(haft_io_timers_t *timers, haft_io_timer_t *timer) {
-    if (!haft_io_linked(&timer->link))
+void hafti_io_timer_remove(hafti_io_timers_t *timers, hafti_io_timer_t *timer) {
+    if (!hafti_io_linked(&timer->link))
         return;
-    haft_io_unlink(&timer->link);
+    hafti_io_unlink(&timer->link);
     timers->count--;
 }
 
 /* The first occupied slot and the tick at which it begins. */
-static bool first_slot(const haft_io_timers_t *timers, int *level, unsigned *slot, int64_t *tick) {
-    for (int l = 0; l < HAFT_IO_LEVELS; l++) {
+static bool first_slot(const hafti_io_timers_t *timers, int *level, unsigned *slot, int64_t *tick) {
+    for (int l = 0; l < HAFTI_IO_LEVELS; l++) {
         if (timers->occupied[l] == 0)
             continue;
-        int shift = l * HAFT_IO_LEVEL_BITS;
+        int shift = l * HAFTI_IO_LEVEL_BITS;
         unsigned s = (unsigned)__builtin_ctzll(timers->occupied[l]);
-        int64_t above = timers->elapsed >> shift >> HAFT_IO_LEVEL_BITS;
+        int64_t above = timers->elapsed >> shift >> HAFTI_IO_LEVEL_BITS;
         *level = l;
         *slot = s;
-        *tick = ((above << HAFT_IO_LEVEL_BITS) + s) << shift;
+        *tick = ((above << HAFTI_IO_LEVEL_BITS) + s) << shift;
         return true;
     }
     return false;
 }
 
 /* The first of a slot's timers. */
-static int64_t first_tick(const haft_io_link_t *head) {
+static int64_t first_tick(const hafti_io_link_t *head) {
     int64_t first = INT64_MAX;
-    for (const haft_io_link_t *link = head->next; link != head; link = link->next) {
-        int64_t tick = HAFT_IO_OWNER(link, haft_io_timer_t, link)->tick;
+    for (const hafti_io_link_t *link = head->next; link != head; link = link->next) {
+        int64_t tick = HAFTI_IO_OWNER(link, hafti_io_timer_t, link)->tick;
         first = tick < first ? tick : first;
     }
     return first;
@@ -87,54 +87,54 @@ static int64_t first_tick(const haft_io_link_t *head) {
 
 /* A thread with many timers wakes up for each slot that has to move down, too. One with few wakes up for them only,
    since nothing else may be going on. */
-int64_t haft_io_timers_next(haft_io_timers_t *timers) {
-    if (!haft_io_ring_empty(&timers->due))
-        return timers->elapsed << HAFT_IO_TICK_BITS;
+int64_t hafti_io_timers_next(hafti_io_timers_t *timers) {
+    if (!hafti_io_ring_empty(&timers->due))
+        return timers->elapsed << HAFTI_IO_TICK_BITS;
     int level;
     unsigned slot;
     int64_t tick;
     while (timers->count != 0 && first_slot(timers, &level, &slot, &tick)) {
-        const haft_io_link_t *head = &timers->slots[level][slot];
-        if (haft_io_ring_empty(head)) {
+        const hafti_io_link_t *head = &timers->slots[level][slot];
+        if (hafti_io_ring_empty(head)) {
             timers->occupied[level] &= ~(UINT64_C(1) << slot);
             continue;
         }
         if (timers->count <= FEW)
             tick = first_tick(head);
-        return tick << HAFT_IO_TICK_BITS;
+        return tick << HAFTI_IO_TICK_BITS;
     }
     return HAFT_IO_FOREVER;
 }
 
 /* The timers lie on the stacks of their tasks, and so each on another page: the next comes into the processor's caches
    while this one is seen to. */
-static haft_io_timer_t *first_of(const haft_io_link_t *head) {
+static hafti_io_timer_t *first_of(const hafti_io_link_t *head) {
     __builtin_prefetch(head->next->next, 1);
-    return HAFT_IO_OWNER(head->next, haft_io_timer_t, link);
+    return HAFTI_IO_OWNER(head->next, hafti_io_timer_t, link);
 }
 
 /* All of a slot of level 0 at once. */
-static void make_due(haft_io_timers_t *timers, haft_io_link_t *head) {
-    if (haft_io_ring_empty(head))
+static void make_due(hafti_io_timers_t *timers, hafti_io_link_t *head) {
+    if (hafti_io_ring_empty(head))
         return;
-    haft_io_link_t *due = &timers->due;
+    hafti_io_link_t *due = &timers->due;
     head->next->previous = due->previous;
     head->previous->next = due;
     due->previous->next = head->next;
     due->previous = head->previous;
-    haft_io_ring(head);
+    hafti_io_ring(head);
 }
 
-static void fire_due(haft_io_timers_t *timers) {
-    while (!haft_io_ring_empty(&timers->due)) {
-        haft_io_timer_t *timer = first_of(&timers->due);
-        haft_io_timer_remove(timers, timer);
+static void fire_due(hafti_io_timers_t *timers) {
+    while (!hafti_io_ring_empty(&timers->due)) {
+        hafti_io_timer_t *timer = first_of(&timers->due);
+        hafti_io_timer_remove(timers, timer);
         timer->fire(timer);
     }
 }
 
-void haft_io_timers_advance(haft_io_timers_t *timers, int64_t now) {
-    int64_t tick_now = now >> HAFT_IO_TICK_BITS;
+void hafti_io_timers_advance(hafti_io_timers_t *timers, int64_t now) {
+    int64_t tick_now = now >> HAFTI_IO_TICK_BITS;
     fire_due(timers);
     int level;
     unsigned slot;
@@ -142,12 +142,12 @@ void haft_io_timers_advance(haft_io_timers_t *timers, int64_t now) {
     while (first_slot(timers, &level, &slot, &tick) && tick <= tick_now) {
         timers->elapsed = tick;
         timers->occupied[level] &= ~(UINT64_C(1) << slot);
-        haft_io_link_t *head = &timers->slots[level][slot];
+        hafti_io_link_t *head = &timers->slots[level][slot];
         if (level == 0)
             make_due(timers, head);
-        while (!haft_io_ring_empty(head)) {
-            haft_io_timer_t *timer = first_of(head);
-            haft_io_unlink(&timer->link);
+        while (!hafti_io_ring_empty(head)) {
+            hafti_io_timer_t *timer = first_of(head);
+            hafti_io_unlink(&timer->link);
             place(timers, timer);
         }
         fire_due(timers);

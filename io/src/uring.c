@@ -36,47 +36,47 @@
 enum { ENTRIES = 256, COMPLETIONS = 8192 };
 
 typedef struct request {
-    haft_io_waiter_t waiter;
+    hafti_io_waiter_t waiter;
     int result;
     bool done;
 } request_t;
 
 /* In the frame of its task, which does not leave before `settled` has gone on: see exchange(). */
 typedef struct exchange {
-    haft_io_waiter_t waiter;
-    haft_io_cell_t cell;
+    hafti_io_waiter_t waiter;
+    hafti_io_cell_t cell;
     bool failed;
     int result;       /* how the send has failed: an error, or how many bytes of it were sent */
     unsigned place;   /* in state->lent */
     uint64_t settled; /* as it was */
 } exchange_t;
 
-typedef haft_io_uring_state_t state_t;
-typedef haft_io_arrivals_t arrivals_t;
+typedef hafti_io_uring_state_t state_t;
+typedef hafti_io_arrivals_t arrivals_t;
 
 /* Completions that are nobody's request. */
 static int woken, edges, ignored;
 
 static bool is_refusal(int code) {
-    return haft_io_is_missing(code) || code == -EACCES;
+    return hafti_io_is_missing(code) || code == -EACCES;
 }
 
-void haft_io_uring_check(int code) {
-    if (HAFT_IO_UNLIKELY(is_refusal(code)))
-        haft_io_misuse("The system refuses io_uring to a run that has begun with it (%s): use "
-                       "HAFT_IO_BACKEND=epoll, or filter system calls before the run.",
-                       strerror(-code));
+void hafti_io_uring_check(int code) {
+    if (HAFTI_IO_UNLIKELY(is_refusal(code)))
+        hafti_io_misuse("The system refuses io_uring to a run that has begun with it (%s): use "
+                        "HAFT_IO_BACKEND=epoll, or filter system calls before the run.",
+                        strerror(-code));
 }
 
 /* The kernel takes no more while it keeps completions that had no room. */
 static void submit(state_t *state) {
     int code = io_uring_submit(&state->ring);
-    haft_io_uring_check(code);
+    hafti_io_uring_check(code);
     if (code < 0)
-        haft_io_uring_take_completions(state);
+        hafti_io_uring_take_completions(state);
 }
 
-struct io_uring_sqe *haft_io_uring_next_entry(state_t *state) {
+struct io_uring_sqe *hafti_io_uring_next_entry(state_t *state) {
     struct io_uring_sqe *entry;
     do {
         submit(state);
@@ -90,33 +90,33 @@ static void begin(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *r
     request->done = false;
     io_uring_sqe_set_data(entry, request);
     task->worker->waiting++;
-    if (HAFT_IO_UNLIKELY(task->worker->shared))
+    if (HAFTI_IO_UNLIKELY(task->worker->shared))
         task->runner->stays++;
 }
 
-void haft_io_uring_ask_back(state_t *state, void *data) {
-    struct io_uring_sqe *entry = haft_io_uring_entry(state);
+void hafti_io_uring_ask_back(state_t *state, void *data) {
+    struct io_uring_sqe *entry = hafti_io_uring_entry(state);
     io_uring_prep_cancel(entry, data, 0);
     io_uring_sqe_set_data(entry, &ignored);
 }
 
 /* Either may be answered first: the task goes on for each, if it still waits for one. */
 static void wait_for_answer(const request_t *request, request_t *back, request_t *asked,
-                            haft_io_task_t *task, enum haft_io_kind kind) {
+                            haft_io_task_t *task, enum hafti_io_kind kind) {
     while (!request->done) {
-        haft_io_cell_t last = {HAFT_IO_WAITING, task};
+        hafti_io_cell_t last = {HAFTI_IO_WAITING, task};
         asked->waiter.cell = back->waiter.cell = &last;
-        haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER, haft_io_kind_name(kind));
+        hafti_io_cell_wait(&last, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER, hafti_io_kind_name(kind));
     }
 }
 
 /* After a cancel, or when its descriptor was closed: until the kernel has done with the buffer. The kernel does not find a
    request (-ENOENT) that is on its way from a poll to one of its threads, where it would wait for ever. */
-static HAFT_IO_COLD void withdraw(request_t *request, haft_io_task_t *task,
-                                  enum haft_io_kind kind) {
+static HAFTI_IO_COLD void withdraw(request_t *request, haft_io_task_t *task,
+                                   enum hafti_io_kind kind) {
     request_t back;
     do {
-        struct io_uring_sqe *entry = haft_io_uring_entry(task->worker->backend_state);
+        struct io_uring_sqe *entry = hafti_io_uring_entry(task->worker->backend_state);
         io_uring_prep_cancel(entry, request, 0);
         begin(task, entry, &back);
         wait_for_answer(&back, &back, request, task, kind);
@@ -124,17 +124,17 @@ static HAFT_IO_COLD void withdraw(request_t *request, haft_io_task_t *task,
     wait_for_answer(request, &back, request, task, kind);
 }
 
-static HAFT_IO_COLD void learn_nature(haft_io_descriptor_t *entry, int descriptor) {
+static HAFTI_IO_COLD void learn_nature(hafti_io_descriptor_t *entry, int descriptor) {
     struct stat status;
     if (fstat(descriptor, &status) == 0)
         __atomic_store_n(&entry->nature,
-                         S_ISSOCK(status.st_mode)                             ? HAFT_IO_SOCKET
-                         : S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) ? HAFT_IO_FILE
-                                                                              : HAFT_IO_STREAM,
+                         S_ISSOCK(status.st_mode)                             ? HAFTI_IO_SOCKET
+                         : S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) ? HAFTI_IO_FILE
+                                                                              : HAFTI_IO_STREAM,
                          __ATOMIC_RELAXED);
 }
 
-static uint8_t nature_of(const haft_io_descriptor_t *entry) {
+static uint8_t nature_of(const hafti_io_descriptor_t *entry) {
     return __atomic_load_n(&entry->nature, __ATOMIC_RELAXED);
 }
 
@@ -144,28 +144,29 @@ static unsigned at_once(size_t size) {
     return size < MOST ? (unsigned)size : MOST;
 }
 
-static bool sends(const haft_io_operation_t *o) {
-    return o->kind == HAFT_IO_WRITE || o->kind == HAFT_IO_SEND;
+static bool sends(const hafti_io_operation_t *o) {
+    return o->kind == HAFTI_IO_WRITE || o->kind == HAFTI_IO_SEND;
 }
 
 /* Others that the same poll has woken go on after this task, and are likely to send, too, or have been asked for something
    already: one system call then takes what all of them send. */
-static bool others_send(const haft_io_worker_t *worker) {
+static bool others_send(const hafti_io_worker_t *worker) {
     const state_t *state = worker->backend_state;
-    return !haft_io_ring_empty(&worker->polled) || io_uring_sq_ready(&state->ring) != 0;
+    return !hafti_io_ring_empty(&worker->polled) || io_uring_sq_ready(&state->ring) != 0;
 }
 /* Not for who would get another answer than from a send that is tried. */
-static bool sends_with_others(const haft_io_runner_t *runner, int flags) {
+static bool sends_with_others(const hafti_io_runner_t *runner, int flags) {
     return others_send(runner->worker) && (flags & ~MSG_NOSIGNAL) == 0 &&
-           !haft_io_is_withdrawn(runner);
+           !hafti_io_is_withdrawn(runner);
 }
 
 /* What the kernel does itself; anything else is tried, and waited for by poll. */
-static bool kernel_does(const haft_io_runner_t *runner, const haft_io_operation_t *o, int nature) {
-    if (nature == HAFT_IO_SOCKET && o->address == NULL && o->size != 0)
+static bool kernel_does(const hafti_io_runner_t *runner, const hafti_io_operation_t *o,
+                        int nature) {
+    if (nature == HAFTI_IO_SOCKET && o->address == NULL && o->size != 0)
         return sends(o) ? sends_with_others(runner, o->flags)
-                        : o->kind == HAFT_IO_RECEIVE || o->kind == HAFT_IO_READ;
-    return nature == HAFT_IO_FILE && (o->kind == HAFT_IO_READ || o->kind == HAFT_IO_WRITE);
+                        : o->kind == HAFTI_IO_RECEIVE || o->kind == HAFTI_IO_READ;
+    return nature == HAFTI_IO_FILE && (o->kind == HAFTI_IO_READ || o->kind == HAFTI_IO_WRITE);
 }
 
 /* A send waits for no room (-EAGAIN). So it is done when the kernel has taken it, whenever its task goes on, and is in no
@@ -175,81 +176,82 @@ static void prepare_send(struct io_uring_sqe *entry, int descriptor, const void 
     io_uring_prep_send(entry, descriptor, buffer, at_once(size), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void prepare(struct io_uring_sqe *entry, const haft_io_operation_t *o, int nature) {
-    if (nature == HAFT_IO_SOCKET && sends(o))
+static void prepare(struct io_uring_sqe *entry, const hafti_io_operation_t *o, int nature) {
+    if (nature == HAFTI_IO_SOCKET && sends(o))
         prepare_send(entry, o->descriptor, o->buffer, o->size);
-    else if (nature == HAFT_IO_SOCKET) /* MSG_WAITALL would repeat a peek, and join packets */
+    else if (nature == HAFTI_IO_SOCKET) /* MSG_WAITALL would repeat a peek, and join packets */
         io_uring_prep_recv(entry, o->descriptor, o->buffer, at_once(o->size),
                            o->flags & ~MSG_WAITALL);
-    else if (o->kind == HAFT_IO_READ)
+    else if (o->kind == HAFTI_IO_READ)
         io_uring_prep_read(entry, o->descriptor, o->buffer, at_once(o->size), (uint64_t)-1);
     else
         io_uring_prep_write(entry, o->descriptor, o->buffer, at_once(o->size), (uint64_t)-1);
 }
 
 /* When it has been waited for. */
-static inline int answer_of(request_t *request, haft_io_task_t *task, enum haft_io_kind kind,
+static inline int answer_of(request_t *request, haft_io_task_t *task, enum hafti_io_kind kind,
                             uint8_t nature) {
-    if (HAFT_IO_UNLIKELY(!request->done))
+    if (HAFTI_IO_UNLIKELY(!request->done))
         withdraw(request, task, kind);
     /* What the kernel has done it has done with the file that was asked for. */
-    if ((nature == HAFT_IO_UNKNOWN || request->result < 0) && haft_io_was_closed(&request->waiter))
+    if ((nature == HAFTI_IO_UNKNOWN || request->result < 0) &&
+        hafti_io_was_closed(&request->waiter))
         return -EBADF;
     return request->result;
 }
 
-/* One request of the kernel: the operation itself, for a descriptor of that nature, or (HAFT_IO_UNKNOWN)
+/* One request of the kernel: the operation itself, for a descriptor of that nature, or (HAFTI_IO_UNKNOWN)
    that the descriptor be ready. Every task that waits has these frames on its stack: they are kept small. */
-static __attribute__((noinline)) int ask(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-                                         const haft_io_operation_t *operation, uint8_t nature) {
+static __attribute__((noinline)) int ask(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
+                                         const hafti_io_operation_t *operation, uint8_t nature) {
     state_t *state = runner->worker->backend_state;
-    if (haft_io_is_withdrawn(runner))
+    if (hafti_io_is_withdrawn(runner))
         return -ECANCELED;
-    haft_io_cell_t cell = {HAFT_IO_WAITING, runner->task};
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
     request_t request;
-    bool sent_at_once = nature == HAFT_IO_SOCKET && sends(operation);
-    int code = haft_io_enlist(known, &request.waiter, &cell, operation,
-                              operation->kind <= HAFT_IO_SEND && !sent_at_once, true);
+    bool sent_at_once = nature == HAFTI_IO_SOCKET && sends(operation);
+    int code = hafti_io_enlist(known, &request.waiter, &cell, operation,
+                               operation->kind <= HAFTI_IO_SEND && !sent_at_once, true);
     if (code != 0)
         return code;
-    struct io_uring_sqe *entry = haft_io_uring_entry(state);
-    if (nature != HAFT_IO_UNKNOWN)
+    struct io_uring_sqe *entry = hafti_io_uring_entry(state);
+    if (nature != HAFTI_IO_UNKNOWN)
         prepare(entry, operation, nature);
     else
         io_uring_prep_poll_add(entry, operation->descriptor,
-                               (unsigned)haft_io_events_of(operation));
+                               (unsigned)hafti_io_events_of(operation));
     begin(runner->task, entry, &request);
-    haft_io_cell_wait(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER,
-                      haft_io_kind_name(operation->kind));
-    haft_io_delist(&request.waiter);
+    hafti_io_cell_wait(&cell, HAFTI_IO_CANCELLABLE, HAFT_IO_FOREVER,
+                       hafti_io_kind_name(operation->kind));
+    hafti_io_delist(&request.waiter);
     return answer_of(&request, runner->task, operation->kind, nature);
 }
 
-int haft_io_uring_await(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-                        const haft_io_operation_t *operation, unsigned turn) {
-    int code = turn == 0 ? ask(runner, known, operation, HAFT_IO_UNKNOWN) : -EINVAL;
+int hafti_io_uring_await(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
+                         const hafti_io_operation_t *operation, unsigned turn) {
+    int code = turn == 0 ? ask(runner, known, operation, HAFTI_IO_UNKNOWN) : -EINVAL;
     /* Which the kernel says of a file. */
-    return code == -EINVAL ? haft_io_await_edge(runner, known, operation, turn) : code;
+    return code == -EINVAL ? hafti_io_await_edge(runner, known, operation, turn) : code;
 }
 
 /* ---- Operations ---- */
 
-static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation) {
-    haft_io_descriptor_t *known =
-        haft_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
+static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+    hafti_io_descriptor_t *known =
+        hafti_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
     if (known == NULL)
-        return haft_io_without_entry(operation->descriptor);
-    if (nature_of(known) == HAFT_IO_UNKNOWN)
+        return hafti_io_without_entry(operation->descriptor);
+    if (nature_of(known) == HAFTI_IO_UNKNOWN)
         learn_nature(known, operation->descriptor);
-    if (operation->kind == HAFT_IO_ACCEPT || operation->kind == HAFT_IO_READ_LENT)
-        return haft_io_take_arrival(runner, known, operation);
-    if (known->arrivals != NULL && haft_io_events_of(operation) != POLLOUT) {
-        ssize_t done = haft_io_use_arrivals(runner->worker->backend_state, known, operation);
+    if (operation->kind == HAFTI_IO_ACCEPT || operation->kind == HAFTI_IO_READ_LENT)
+        return hafti_io_take_arrival(runner, known, operation);
+    if (known->arrivals != NULL && hafti_io_events_of(operation) != POLLOUT) {
+        ssize_t done = hafti_io_use_arrivals(runner->worker->backend_state, known, operation);
         if (done != -EAGAIN)
             return done;
     }
-    if (haft_io_must_not_wait(operation))
-        return haft_io_attempt(operation);
+    if (hafti_io_must_not_wait(operation))
+        return hafti_io_attempt(operation);
     uint8_t nature = nature_of(known);
     if (kernel_does(runner, operation, nature)) {
         ssize_t done;
@@ -257,60 +259,60 @@ static ssize_t operate(haft_io_runner_t *runner, haft_io_operation_t *operation)
             done = ask(runner, known, operation, nature);
         while (done == -EINTR);
         if (done > 0 && !sends(operation))
-            HAFT_IO_TELL_VALGRIND(DEFINED, operation->buffer, (size_t)done);
+            HAFTI_IO_TELL_VALGRIND(DEFINED, operation->buffer, (size_t)done);
         /* There is no room, the descriptor does not block, or it is another file by now. */
         if (done != -EAGAIN && done != -ENOTSOCK)
             return done;
         learn_nature(known, operation->descriptor);
     }
     for (unsigned turn = 0;;) {
-        ssize_t done = haft_io_attempt(operation);
+        ssize_t done = hafti_io_attempt(operation);
         if (done == -EAGAIN && turn != 0)
-            done = haft_io_attempt_at_end(operation);
+            done = hafti_io_attempt_at_end(operation);
         if (done == -EAGAIN) {
-            int ready = haft_io_uring_await(runner, known, operation, turn++);
+            int ready = hafti_io_uring_await(runner, known, operation, turn++);
             if (ready >= 0 || ready == -EINTR)
                 continue;
             done = ready;
         }
-        if (done == HAFT_IO_MAY_WAIT)
-            done = haft_io_operate_in_pool(runner, operation);
-        if (done != HAFT_IO_MAY_WAIT)
+        if (done == HAFTI_IO_MAY_WAIT)
+            done = hafti_io_operate_in_pool(runner, operation);
+        if (done != HAFTI_IO_MAY_WAIT)
             return done;
     }
 }
 
-static __attribute__((noinline)) ssize_t write_otherwise(haft_io_runner_t *runner, int descriptor,
+static __attribute__((noinline)) ssize_t write_otherwise(hafti_io_runner_t *runner, int descriptor,
                                                          const void *buffer, size_t size) {
-    haft_io_operation_t operation = {.kind = HAFT_IO_WRITE,
-                                     .descriptor = descriptor,
-                                     .buffer = (void *)(uintptr_t)buffer,
-                                     .size = size};
+    hafti_io_operation_t operation = {.kind = HAFTI_IO_WRITE,
+                                      .descriptor = descriptor,
+                                      .buffer = (void *)(uintptr_t)buffer,
+                                      .size = size};
     return operate(runner, &operation);
 }
 
-static HAFT_IO_HOT ssize_t write_by_ring(haft_io_runner_t *runner, int descriptor,
-                                         const void *buffer, size_t size) {
-    haft_io_descriptor_t *known =
-        haft_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
-    if (HAFT_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFT_IO_SOCKET ||
-        haft_io_is_used(known) || !haft_io_ring_empty(&known->waiters[HAFT_IO_OUTWARD]) ||
+static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descriptor,
+                                          const void *buffer, size_t size) {
+    hafti_io_descriptor_t *known =
+        hafti_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
+    if (HAFTI_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFTI_IO_SOCKET ||
+        hafti_io_is_used(known) || !hafti_io_ring_empty(&known->waiters[HAFTI_IO_OUTWARD]) ||
         !sends_with_others(runner, 0))
         return write_otherwise(runner, descriptor, buffer, size);
     haft_io_task_t *task = runner->task;
-    haft_io_cell_t cell = {HAFT_IO_WAITING, task};
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, task};
     request_t request;
-    if (HAFT_IO_UNLIKELY(haft_io_begin_to_wait_on(known, descriptor) != 0))
+    if (HAFTI_IO_UNLIKELY(hafti_io_begin_to_wait_on(known, descriptor) != 0))
         return -EBADF;
-    haft_io_enlist_first(known, &request.waiter, &cell, HAFT_IO_OUTWARD);
+    hafti_io_enlist_first(known, &request.waiter, &cell, HAFTI_IO_OUTWARD);
     request.waiter.asks = true;
-    struct io_uring_sqe *entry = haft_io_uring_entry(runner->worker->backend_state);
+    struct io_uring_sqe *entry = hafti_io_uring_entry(runner->worker->backend_state);
     prepare_send(entry, descriptor, buffer, size);
     begin(task, entry, &request);
-    haft_io_wait_here(&cell, HAFT_IO_CANCELLABLE, HAFT_IO_FOREVER, "write");
-    haft_io_delist_first(&request.waiter, HAFT_IO_OUTWARD);
-    int done = answer_of(&request, task, HAFT_IO_WRITE, HAFT_IO_SOCKET);
-    if (HAFT_IO_LIKELY(done != -EAGAIN && done != -ENOTSOCK && done != -EINTR))
+    hafti_io_wait_here(&cell, HAFTI_IO_CANCELLABLE, HAFT_IO_FOREVER, "write");
+    hafti_io_delist_first(&request.waiter, HAFTI_IO_OUTWARD);
+    int done = answer_of(&request, task, HAFTI_IO_WRITE, HAFTI_IO_SOCKET);
+    if (HAFTI_IO_LIKELY(done != -EAGAIN && done != -ENOTSOCK && done != -EINTR))
         return done;
     return write_otherwise(runner, descriptor, buffer, size);
 }
@@ -334,105 +336,106 @@ static HAFT_IO_HOT ssize_t write_by_ring(haft_io_runner_t *runner, int descripto
 static void settled(state_t *state) {
     state->settled++;
     for (unsigned i = 0; i < state->lent_count; i++)
-        if (HAFT_IO_LIKELY(state->lent[i] != NULL))
-            haft_io_take_back(state->lent[i]);
+        if (HAFTI_IO_LIKELY(state->lent[i] != NULL))
+            hafti_io_take_back(state->lent[i]);
     state->lent_count = 0;
 }
 
-static HAFT_IO_COLD void settle(state_t *state) {
+static HAFTI_IO_COLD void settle(state_t *state) {
     for (uint64_t before = state->settled; state->settled == before;) {
-        haft_io_uring_check(io_uring_submit_and_get_events(&state->ring));
-        haft_io_uring_take_completions(state);
+        hafti_io_uring_check(io_uring_submit_and_get_events(&state->ring));
+        hafti_io_uring_take_completions(state);
     }
 }
 
-static HAFT_IO_COLD void exchange_failed(state_t *state, exchange_t *exchange, int result) {
+static HAFTI_IO_COLD void exchange_failed(state_t *state, exchange_t *exchange, int result) {
     exchange->failed = true;
     exchange->result = result;
     state->lent[exchange->place] = NULL;
-    haft_io_cell_win(&exchange->cell, HAFT_IO_WOKEN);
+    hafti_io_cell_win(&exchange->cell, HAFTI_IO_WOKEN);
 }
 
 /* `lent` is its again. `code` is of the wait. */
-static HAFT_IO_COLD ssize_t after_failure(haft_io_runner_t *runner,
-                                          HAFT_PAYLOAD(haft_io_exchange) * p,
-                                          const exchange_t *exchange, int code) {
+static HAFTI_IO_COLD ssize_t after_failure(hafti_io_runner_t *runner,
+                                           HAFT_PAYLOAD(haft_io_exchange) * p,
+                                           const exchange_t *exchange, int code) {
     /* -EOPNOTSUPP: of MSG_WAITALL, as by TLS in the kernel, or the next send says so, too. */
     int result = exchange->result;
     if (result < 0 && result != -EAGAIN && result != -EINTR && result != -EOPNOTSUPP)
         return result;
-    return code != 0 ? code : haft_io_exchange_rest(runner, p, result > 0 ? (size_t)result : 0);
+    return code != 0 ? code : hafti_io_exchange_rest(runner, p, result > 0 ? (size_t)result : 0);
 }
 
 /* It is sent with what others send, or nobody goes on before the next poll. */
-static bool exchanges_by_ring(const haft_io_worker_t *worker, const haft_io_descriptor_t *known,
+static bool exchanges_by_ring(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *known,
                               size_t size) {
     const state_t *state = worker->backend_state;
-    return known != NULL && haft_io_may_arrive_for(known) && size - 1 < HAFT_IO_LENT_SIZE &&
-           state->sends_at_once && state->lent_count < HAFT_IO_MOST_EXCHANGED &&
-           (others_send(worker) || haft_io_ring_empty(&worker->ready));
+    return known != NULL && hafti_io_may_arrive_for(known) && size - 1 < HAFT_IO_LENT_SIZE &&
+           state->sends_at_once && state->lent_count < HAFTI_IO_MOST_EXCHANGED &&
+           (others_send(worker) || hafti_io_ring_empty(&worker->ready));
 }
 
-static __attribute__((noinline)) ssize_t exchange_otherwise(haft_io_runner_t *runner,
+static __attribute__((noinline)) ssize_t exchange_otherwise(hafti_io_runner_t *runner,
                                                             HAFT_PAYLOAD(haft_io_exchange) * p) {
-    return haft_io_exchange_at_once(runner, p, haft_io_uring_read_lent);
+    return hafti_io_exchange_at_once(runner, p, hafti_io_uring_read_lent);
 }
 
-static HAFT_IO_HOT ssize_t exchange(haft_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p) {
-    haft_io_worker_t *worker = runner->worker;
+static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
+                                     HAFT_PAYLOAD(haft_io_exchange) * p) {
+    hafti_io_worker_t *worker = runner->worker;
     state_t *state = worker->backend_state;
-    haft_io_descriptor_t *known =
-        haft_io_known_descriptor(worker->crew->descriptors, p->descriptor);
-    if (HAFT_IO_UNLIKELY(!exchanges_by_ring(worker, known, p->size) ||
-                         haft_io_is_withdrawn(runner)))
+    hafti_io_descriptor_t *known =
+        hafti_io_known_descriptor(worker->crew->descriptors, p->descriptor);
+    if (HAFTI_IO_UNLIKELY(!exchanges_by_ring(worker, known, p->size) ||
+                          hafti_io_is_withdrawn(runner)))
         return exchange_otherwise(runner, p);
     /* Who makes room takes completions, and so what was to be waited for may arrive. */
     struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
-    if (HAFT_IO_UNLIKELY(entry == NULL))
+    if (HAFTI_IO_UNLIKELY(entry == NULL))
         return exchange_otherwise(runner, p);
-    haft_io_lent_t *lent = *p->bytes != NULL ? haft_io_block_of(*p->bytes) : NULL;
+    hafti_io_lent_t *lent = *p->bytes != NULL ? hafti_io_block_of(*p->bytes) : NULL;
     exchange_t exchange;
-    exchange.cell = (haft_io_cell_t){HAFT_IO_WAITING, runner->task};
+    exchange.cell = (hafti_io_cell_t){HAFTI_IO_WAITING, runner->task};
     exchange.failed = false;
     io_uring_prep_send(entry, p->descriptor, p->buffer, p->size,
                        MSG_NOSIGNAL | MSG_DONTWAIT | MSG_WAITALL);
     io_uring_sqe_set_flags(entry, IOSQE_CQE_SKIP_SUCCESS);
-    io_uring_sqe_set_data64(entry, (uintptr_t)&exchange | HAFT_IO_OF_EXCHANGES);
+    io_uring_sqe_set_data64(entry, (uintptr_t)&exchange | HAFTI_IO_OF_EXCHANGES);
     exchange.settled = state->settled;
     exchange.place = state->lent_count++;
     state->lent[exchange.place] = lent;
     *p->bytes = NULL;
-    int code = haft_io_await_arrival(known, &exchange.waiter, &exchange.cell);
-    if (HAFT_IO_UNLIKELY(state->settled == exchange.settled))
+    int code = hafti_io_await_arrival(known, &exchange.waiter, &exchange.cell);
+    if (HAFTI_IO_UNLIKELY(state->settled == exchange.settled))
         settle(state);
-    if (HAFT_IO_UNLIKELY(exchange.failed)) {
+    if (HAFTI_IO_UNLIKELY(exchange.failed)) {
         *p->bytes = lent != NULL ? lent->bytes : NULL;
         return after_failure(runner, p, &exchange, code);
     }
-    return HAFT_IO_LIKELY(code == 0)
-               ? haft_io_uring_read_arrived(runner, known, p->descriptor, p->bytes)
+    return HAFTI_IO_LIKELY(code == 0)
+               ? hafti_io_uring_read_arrived(runner, known, p->descriptor, p->bytes)
                : code;
 }
 
 /* ---- Several descriptors at once ---- */
 
 static int prepare_polls(const struct pollfd *entries, request_t *requests, size_t count,
-                         haft_io_cell_t *cell) {
-    haft_io_worker_t *worker = cell->task->worker;
+                         hafti_io_cell_t *cell) {
+    hafti_io_worker_t *worker = cell->task->worker;
     int code = 0;
     for (size_t i = 0; i < count; i++) {
         requests[i] = (request_t){.done = true};
-        haft_io_descriptor_t *known =
-            haft_io_descriptor(worker->crew->descriptors, entries[i].fd, true);
+        hafti_io_descriptor_t *known =
+            hafti_io_descriptor(worker->crew->descriptors, entries[i].fd, true);
         if (known == NULL || code != 0)
             continue;
-        haft_io_operation_t operation = haft_io_operation_of(&entries[i]);
-        code = haft_io_enlist(known, &requests[i].waiter, cell, &operation, false, true);
+        hafti_io_operation_t operation = hafti_io_operation_of(&entries[i]);
+        code = hafti_io_enlist(known, &requests[i].waiter, cell, &operation, false, true);
         if (code != 0) {
             requests[i].waiter.closed = code == -EBADF;
             continue;
         }
-        struct io_uring_sqe *entry = haft_io_uring_entry(worker->backend_state);
+        struct io_uring_sqe *entry = hafti_io_uring_entry(worker->backend_state);
         io_uring_prep_poll_add(entry, entries[i].fd, (unsigned short)entries[i].events);
         begin(cell->task, entry, &requests[i]);
     }
@@ -444,59 +447,59 @@ static void withdraw_polls(state_t *state, request_t *requests, size_t count,
                            haft_io_task_t *task) {
     for (size_t i = 0; i < count; i++) {
         if (requests[i].waiter.descriptor != NULL)
-            haft_io_delist(&requests[i].waiter);
+            hafti_io_delist(&requests[i].waiter);
         if (!requests[i].done)
-            haft_io_uring_ask_back(state, &requests[i]);
+            hafti_io_uring_ask_back(state, &requests[i]);
     }
     for (size_t i = 0; i < count; i++)
         while (!requests[i].done) {
-            haft_io_cell_t last = {HAFT_IO_WAITING, task};
+            hafti_io_cell_t last = {HAFTI_IO_WAITING, task};
             requests[i].waiter.cell = &last;
-            haft_io_cell_wait(&last, HAFT_IO_TO_THE_END, HAFT_IO_FOREVER,
-                              haft_io_kind_name(HAFT_IO_POLL));
+            hafti_io_cell_wait(&last, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER,
+                               hafti_io_kind_name(HAFTI_IO_POLL));
         }
 }
 
-static int await_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+static int await_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
                          int64_t deadline, unsigned turn) {
     if (turn != 0)
-        return haft_io_await_edges(runner, entries, count, deadline, turn);
-    if (haft_io_is_withdrawn(runner))
+        return hafti_io_await_edges(runner, entries, count, deadline, turn);
+    if (hafti_io_is_withdrawn(runner))
         return -ECANCELED;
-    request_t few[HAFT_IO_FEW];
-    request_t *requests = count <= HAFT_IO_FEW ? few : malloc(count * sizeof *requests);
+    request_t few[HAFTI_IO_FEW];
+    request_t *requests = count <= HAFTI_IO_FEW ? few : malloc(count * sizeof *requests);
     if (requests == NULL)
         return -ENOMEM;
-    haft_io_cell_t own = {HAFT_IO_WAITING, runner->task};
-    haft_io_cell_t *cell = runner->poll_cell != NULL ? runner->poll_cell : &own;
+    hafti_io_cell_t own = {HAFTI_IO_WAITING, runner->task};
+    hafti_io_cell_t *cell = runner->poll_cell != NULL ? runner->poll_cell : &own;
     state_t *state = runner->worker->backend_state;
     int code = prepare_polls(entries, requests, count, cell);
-    code = haft_io_await_poll(runner, cell, code, deadline);
+    code = hafti_io_await_poll(runner, cell, code, deadline);
     withdraw_polls(state, requests, count, runner->task);
     int closed = 0;
     for (size_t i = 0; i < count; i++)
-        closed += haft_io_mark_closed(&entries[i], &requests[i].waiter);
+        closed += hafti_io_mark_closed(&entries[i], &requests[i].waiter);
     if (requests != few)
         free(requests);
     return closed != 0 ? closed : code;
 }
 
-static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t count,
+static int poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
                         int64_t deadline, unsigned turn) {
     state_t *state = runner->worker->backend_state;
-    haft_io_descriptors_t *table = runner->worker->crew->descriptors;
-    if (haft_io_ring_empty(&state->accepts) && haft_io_ring_empty(&state->receives))
-        return haft_io_poll_by(await_several, runner, entries, count, deadline, turn);
+    hafti_io_descriptors_t *table = runner->worker->crew->descriptors;
+    if (hafti_io_ring_empty(&state->accepts) && hafti_io_ring_empty(&state->receives))
+        return hafti_io_poll_by(await_several, runner, entries, count, deadline, turn);
     bool some = false;
     for (size_t i = 0; i < count; i++)
-        some |= haft_io_stop_arrivals(state, haft_io_descriptor(table, entries[i].fd, false)) &&
-                (entries[i].events & HAFT_IO_ARRIVED) != 0;
-    int ready = haft_io_poll_by(await_several, runner, entries, count,
-                                some ? haft_io_worker_now(runner->worker) : deadline, turn);
+        some |= hafti_io_stop_arrivals(state, hafti_io_descriptor(table, entries[i].fd, false)) &&
+                (entries[i].events & HAFTI_IO_ARRIVED) != 0;
+    int ready = hafti_io_poll_by(await_several, runner, entries, count,
+                                 some ? hafti_io_worker_now(runner->worker) : deadline, turn);
     for (size_t i = 0; i < count && some && ready >= 0; i++) {
-        const haft_io_descriptor_t *known = haft_io_descriptor(table, entries[i].fd, false);
-        short arrived = entries[i].events & HAFT_IO_ARRIVED;
-        if (known == NULL || !haft_io_has_arrived(known) || arrived == 0)
+        const hafti_io_descriptor_t *known = hafti_io_descriptor(table, entries[i].fd, false);
+        short arrived = entries[i].events & HAFTI_IO_ARRIVED;
+        if (known == NULL || !hafti_io_has_arrived(known) || arrived == 0)
             continue;
         ready += entries[i].revents == 0;
         entries[i].revents |= arrived;
@@ -505,12 +508,12 @@ static int poll_several(haft_io_runner_t *runner, struct pollfd *entries, size_t
 }
 
 static void watch(state_t *state, int descriptor, void *data) {
-    struct io_uring_sqe *entry = haft_io_uring_entry(state);
+    struct io_uring_sqe *entry = hafti_io_uring_entry(state);
     io_uring_prep_poll_add(entry, descriptor, POLLIN);
     io_uring_sqe_set_data(entry, data);
 }
 
-static HAFT_IO_COLD void watch_for_both(state_t *state) {
+static HAFTI_IO_COLD void watch_for_both(state_t *state) {
     if (!state->watches_waker)
         watch(state, state->worker->waker, &woken);
     if (!state->watches_edges)
@@ -518,38 +521,39 @@ static HAFT_IO_COLD void watch_for_both(state_t *state) {
     state->watches_waker = state->watches_edges = true;
 }
 
-static void completed(haft_io_worker_t *worker, const struct io_uring_cqe *completion) {
+static void completed(hafti_io_worker_t *worker, const struct io_uring_cqe *completion) {
     state_t *state = worker->backend_state;
     request_t *request = io_uring_cqe_get_data(completion);
     if ((void *)request == &ignored)
         return;
     if ((void *)request == &woken) {
-        haft_io_waker_reset(worker->waker);
+        hafti_io_waker_reset(worker->waker);
         state->watches_waker = false;
         return;
     }
     if ((void *)request == &edges) {
-        haft_io_take_edges(worker, 0);
+        hafti_io_take_edges(worker, 0);
         state->watches_edges = false;
         return;
     }
-    if (((uintptr_t)request & HAFT_IO_OF_ARRIVALS) != 0) {
-        haft_io_arrived(state, (arrivals_t *)((uintptr_t)request & ~(uintptr_t)HAFT_IO_OF_ARRIVALS),
-                        completion);
+    if (((uintptr_t)request & HAFTI_IO_OF_ARRIVALS) != 0) {
+        hafti_io_arrived(state,
+                         (arrivals_t *)((uintptr_t)request & ~(uintptr_t)HAFTI_IO_OF_ARRIVALS),
+                         completion);
         return;
     }
-    if (HAFT_IO_UNLIKELY(((uintptr_t)request & HAFT_IO_OF_EXCHANGES) != 0)) {
+    if (HAFTI_IO_UNLIKELY(((uintptr_t)request & HAFTI_IO_OF_EXCHANGES) != 0)) {
         exchange_failed(state,
-                        (exchange_t *)((uintptr_t)request & ~(uintptr_t)HAFT_IO_OF_EXCHANGES),
+                        (exchange_t *)((uintptr_t)request & ~(uintptr_t)HAFTI_IO_OF_EXCHANGES),
                         completion->res);
         return;
     }
     request->result = completion->res;
     request->done = true;
     worker->waiting--;
-    if (HAFT_IO_UNLIKELY(worker->shared))
+    if (HAFTI_IO_UNLIKELY(worker->shared))
         request->waiter.cell->task->runner->stays--;
-    haft_io_cell_win(request->waiter.cell, HAFT_IO_WOKEN);
+    hafti_io_cell_win(request->waiter.cell, HAFTI_IO_WOKEN);
 }
 
 /* ---- Completions ---- */
@@ -563,20 +567,20 @@ static bool is_nobodys(const void *data) {
     return data == &woken || data == &edges || data == &ignored;
 }
 static void foresee_data(const struct io_uring_cqe *completion) {
-    haft_io_touch((const void *)(completion->user_data & ~(uintptr_t)HAFT_IO_OF_ARRIVALS));
+    hafti_io_touch((const void *)(completion->user_data & ~(uintptr_t)HAFTI_IO_OF_ARRIVALS));
 }
 static void foresee_waiter(const struct io_uring_cqe *completion) {
     const void *data = io_uring_cqe_get_data(completion);
-    if (((uintptr_t)data & HAFT_IO_OF_ARRIVALS) != 0) {
-        const arrivals_t *arrivals = (const arrivals_t *)((uintptr_t)data - HAFT_IO_OF_ARRIVALS);
-        haft_io_touch(arrivals->entry);
+    if (((uintptr_t)data & HAFTI_IO_OF_ARRIVALS) != 0) {
+        const arrivals_t *arrivals = (const arrivals_t *)((uintptr_t)data - HAFTI_IO_OF_ARRIVALS);
+        hafti_io_touch(arrivals->entry);
         if (arrivals->waiter != NULL) {
-            haft_io_touch(arrivals->waiter);
-            haft_io_touch(&arrivals->waiter->links[HAFT_IO_INWARD].previous);
-            haft_io_touch(arrivals->task);
+            hafti_io_touch(arrivals->waiter);
+            hafti_io_touch(&arrivals->waiter->links[HAFTI_IO_INWARD].previous);
+            hafti_io_touch(arrivals->task);
         }
-    } else if (((uintptr_t)data & HAFT_IO_OF_EXCHANGES) == 0 && !is_nobodys(data)) {
-        haft_io_touch(((const request_t *)data)->waiter.cell->task);
+    } else if (((uintptr_t)data & HAFTI_IO_OF_EXCHANGES) == 0 && !is_nobodys(data)) {
+        hafti_io_touch(((const request_t *)data)->waiter.cell->task);
     }
 }
 
@@ -587,20 +591,20 @@ static void foresee(const struct io_uring *ring, unsigned head, unsigned count) 
         foresee_waiter(&ring->cq.cqes[(head + i) & ring->cq.ring_mask]);
 }
 
-HAFT_IO_HOT void haft_io_uring_take_completions(state_t *state) {
+HAFTI_IO_HOT void hafti_io_uring_take_completions(state_t *state) {
     struct io_uring *ring = &state->ring;
     for (unsigned count; (count = io_uring_cq_ready(ring)) != 0;) {
         if (count > TOGETHER)
             count = TOGETHER;
         unsigned head = *ring->cq.khead;
-        if (HAFT_IO_UNLIKELY(count > FEW))
+        if (HAFTI_IO_UNLIKELY(count > FEW))
             foresee(ring, head, count);
         for (unsigned i = 0; i < count; i++)
             completed(state->worker, &ring->cq.cqes[(head + i) & ring->cq.ring_mask]);
         io_uring_cq_advance(ring, count);
     }
     /* The kernel keeps what had no room. */
-    if (HAFT_IO_LIKELY(io_uring_sq_ready(ring) == 0 && !io_uring_cq_has_overflow(ring)))
+    if (HAFTI_IO_LIKELY(io_uring_sq_ready(ring) == 0 && !io_uring_cq_has_overflow(ring)))
         settled(state);
 }
 
@@ -610,15 +614,15 @@ static __attribute__((noinline)) int wait_until(state_t *state, int64_t nanoseco
     return io_uring_submit_and_wait_timeout(&state->ring, &first, 1, &limit, NULL);
 }
 
-static HAFT_IO_HOT void poll_completions(haft_io_worker_t *worker, int64_t nanoseconds) {
+static HAFTI_IO_HOT void poll_completions(hafti_io_worker_t *worker, int64_t nanoseconds) {
     state_t *state = worker->backend_state;
     int code;
-    if (HAFT_IO_UNLIKELY(state->accept_ended))
-        haft_io_stop_needless_arrivals(state);
-    if (HAFT_IO_UNLIKELY(!state->watches_waker || !state->watches_edges))
+    if (HAFTI_IO_UNLIKELY(state->accept_ended))
+        hafti_io_stop_needless_arrivals(state);
+    if (HAFTI_IO_UNLIKELY(!state->watches_waker || !state->watches_edges))
         watch_for_both(state);
-    bool provides_many = haft_io_provides_many(state);
-    if (HAFT_IO_UNLIKELY(provides_many) && (nanoseconds < 0 || nanoseconds > HAFT_IO_SECOND))
+    bool provides_many = hafti_io_provides_many(state);
+    if (HAFTI_IO_UNLIKELY(provides_many) && (nanoseconds < 0 || nanoseconds > HAFT_IO_SECOND))
         nanoseconds = HAFT_IO_SECOND;
     if (nanoseconds < 0)
         code = io_uring_submit_and_wait(&state->ring, 1);
@@ -626,30 +630,31 @@ static HAFT_IO_HOT void poll_completions(haft_io_worker_t *worker, int64_t nanos
         code = io_uring_submit_and_get_events(&state->ring);
     else
         code = wait_until(state, nanoseconds);
-    haft_io_uring_check(code);
-    haft_io_uring_take_completions(state);
-    if (HAFT_IO_UNLIKELY(provides_many))
-        haft_io_provide_no_more_than_needed(state);
+    hafti_io_uring_check(code);
+    hafti_io_uring_take_completions(state);
+    if (HAFTI_IO_UNLIKELY(provides_many))
+        hafti_io_provide_no_more_than_needed(state);
 }
 
 /* What was asked of a descriptor names it by its number, until the kernel has taken that: which it does
    before the number is another file's. (In a shared run it has been closed by nobody until then.) */
-static int close_submitted(haft_io_worker_t *worker, int descriptor) {
+static int close_submitted(hafti_io_worker_t *worker, int descriptor) {
     state_t *state = worker->backend_state;
-    haft_io_descriptor_t *known = haft_io_descriptor(worker->crew->descriptors, descriptor, false);
-    if (!worker->shared && haft_io_is_waited_on(worker->crew->descriptors, descriptor))
+    hafti_io_descriptor_t *known =
+        hafti_io_descriptor(worker->crew->descriptors, descriptor, false);
+    if (!worker->shared && hafti_io_is_waited_on(worker->crew->descriptors, descriptor))
         while (io_uring_sq_ready(&state->ring) != 0)
             submit(state);
     if (known != NULL && known->arrivals != NULL) {
-        haft_io_wake(known, HAFT_IO_INWARD, true,
-                     false); /* before they are told of anything else */
-        haft_io_end_arrivals(state, known->arrivals);
+        hafti_io_wake(known, HAFTI_IO_INWARD, true,
+                      false); /* before they are told of anything else */
+        hafti_io_end_arrivals(state, known->arrivals);
     }
-    return haft_io_close_descriptor(worker, descriptor);
+    return hafti_io_close_descriptor(worker, descriptor);
 }
 
-static void interrupt(haft_io_worker_t *worker) {
-    haft_io_waker_wake(worker->waker);
+static void interrupt(hafti_io_worker_t *worker) {
+    hafti_io_waker_wake(worker->waker);
 }
 
 /* The newest way of setting it up that the kernel takes. */
@@ -701,9 +706,9 @@ static void give_up_number(struct io_uring *ring) {
     }
 }
 
-int haft_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
-                           unsigned count) {
-    return HAFT_IO_RESULT(
+int hafti_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
+                            unsigned count) {
+    return HAFTI_IO_RESULT(
         has_number(ring)
             ? (int)syscall(SYS_io_uring_register, ring->ring_fd, operation, argument, count)
             : (int)syscall(SYS_io_uring_register, ring->enter_ring_fd,
@@ -713,7 +718,7 @@ int haft_io_uring_register(const struct io_uring *ring, unsigned operation, void
 static void state_free(void *value) {
     state_t *state = value;
     io_uring_queue_exit(&state->ring);
-    haft_io_free_provided(state->provided);
+    hafti_io_free_provided(state->provided);
     free(state);
 }
 
@@ -724,25 +729,25 @@ __attribute__((constructor)) static void make_key(void) {
 /* Nothing that the kernel was asked for is left. */
 static bool is_quiet(state_t *state) {
     if (state->watches_waker)
-        haft_io_uring_ask_back(state, &woken);
+        hafti_io_uring_ask_back(state, &woken);
     if (state->watches_edges)
-        haft_io_uring_ask_back(state, &edges);
+        hafti_io_uring_ask_back(state, &edges);
     while (state->watches_waker || state->watches_edges) {
         int code = io_uring_submit_and_wait(&state->ring, 1);
         if (code < 0 && code != -EINTR)
             return false;
-        haft_io_uring_take_completions(state);
+        hafti_io_uring_take_completions(state);
     }
-    return haft_io_stop_providing(state);
+    return hafti_io_stop_providing(state);
 }
 
-static void stop(haft_io_worker_t *worker) {
+static void stop(hafti_io_worker_t *worker) {
     state_t *state = worker->backend_state;
-    haft_io_end_all_arrivals(state);
+    hafti_io_end_all_arrivals(state);
     bool keeps = !has_number(&state->ring) && is_quiet(state);
-    haft_io_close_edges(worker);
+    hafti_io_close_edges(worker);
     if (keeps) {
-        haft_io_free_provided(state->provided);
+        hafti_io_free_provided(state->provided);
         state->provided = NULL;
         keeps = pthread_setspecific(kept, state) == 0;
     }
@@ -774,7 +779,7 @@ static int make(state_t **made, bool keeps) {
     return code;
 }
 
-static int start(haft_io_worker_t *worker) {
+static int start(hafti_io_worker_t *worker) {
     bool keeps = worker->index == 0;
     state_t *state = keeps ? take_kept() : NULL;
     int code = state != NULL ? 0 : make(&state, keeps);
@@ -787,24 +792,24 @@ static int start(haft_io_worker_t *worker) {
         /* Kernels before 6.1, which have not that, may forget how much of a send was made. */
         .sends_at_once = (state->ring.flags & IORING_SETUP_DEFER_TASKRUN) != 0};
     worker->backend_state = state;
-    haft_io_ring(&state->accepts);
-    haft_io_ring(&state->receives);
-    code = haft_io_open_edges(worker);
+    hafti_io_ring(&state->accepts);
+    hafti_io_ring(&state->receives);
+    code = hafti_io_open_edges(worker);
     if (code != 0)
         stop(worker);
     return code;
 }
 
-const haft_io_backend_t haft_io_uring = {
+const hafti_io_backend_t hafti_io_uring = {
     .name = "io_uring",
     .start = start,
     .stop = stop,
     .operate = operate,
-    .read_lent = haft_io_uring_read_lent,
+    .read_lent = hafti_io_uring_read_lent,
     .write = write_by_ring,
     .exchange = exchange,
     .close = close_submitted,
-    .forget = haft_io_forget_edges,
+    .forget = hafti_io_forget_edges,
     .poll_several = poll_several,
     .poll = poll_completions,
     .interrupt = interrupt,

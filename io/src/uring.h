@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the back end on io_uring share. */
-#ifndef HAFT_IO_URING_H
-#define HAFT_IO_URING_H
+#ifndef HAFTI_IO_URING_H
+#define HAFTI_IO_URING_H
 
 #include "alone.h"
 #include "memcheck.h"
@@ -9,125 +9,126 @@
 #include <liburing.h>
 #include <poll.h>
 
-typedef struct haft_io_provided haft_io_provided_t;
+typedef struct hafti_io_provided hafti_io_provided_t;
 
-enum { HAFT_IO_MOST_EXCHANGED = 256 }; /* between two polls */
+enum { HAFTI_IO_MOST_EXCHANGED = 256 }; /* between two polls */
 
-typedef struct haft_io_uring_state {
+typedef struct hafti_io_uring_state {
     struct io_uring ring;
     pid_t process; /* of the ring: a child of fork has none */
     bool watches_waker,
         watches_edges; /* the kernel tells when the worker's waker, or its epoll, is readable */
     bool no_multishot_accept; /* the kernel does not know it */
     bool no_multishot_receive;
-    haft_io_worker_t *worker; /* whose this is */
-    haft_io_link_t accepts, receives;
+    hafti_io_worker_t *worker; /* whose this is */
+    hafti_io_link_t accepts, receives;
     bool
         accept_ended; /* since the last poll somebody has ceased to wait for one of `accepts`, or the kernel to give it */
-    haft_io_provided_t *provided; /* NULL: not needed yet */
+    hafti_io_provided_t *provided; /* NULL: not needed yet */
     bool sends_at_once; /* a send without an answer has been made when the kernel has taken it */
     uint64_t settled;   /* counts how often it had taken and answered all that it was asked for */
     /* To be given back then: what exchanges send, with room for NULL where one has failed. */
     unsigned lent_count;
-    haft_io_lent_t *lent[HAFT_IO_MOST_EXCHANGED];
-} haft_io_uring_state_t;
+    hafti_io_lent_t *lent[HAFTI_IO_MOST_EXCHANGED];
+} hafti_io_uring_state_t;
 
 /* ---- Requests (uring.c) ---- */
 
 /* When the kernel has taken some, since there is no room. */
-HAFT_IO_COLD struct io_uring_sqe *haft_io_uring_next_entry(haft_io_uring_state_t *state);
-static inline struct io_uring_sqe *haft_io_uring_entry(haft_io_uring_state_t *state) {
+HAFTI_IO_COLD struct io_uring_sqe *hafti_io_uring_next_entry(hafti_io_uring_state_t *state);
+static inline struct io_uring_sqe *hafti_io_uring_entry(hafti_io_uring_state_t *state) {
     struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
-    return HAFT_IO_LIKELY(entry != NULL) ? entry : haft_io_uring_next_entry(state);
+    return HAFTI_IO_LIKELY(entry != NULL) ? entry : hafti_io_uring_next_entry(state);
 }
 /* The kernel is to cancel what has this data. */
-void haft_io_uring_ask_back(haft_io_uring_state_t *state, void *data);
+void hafti_io_uring_ask_back(hafti_io_uring_state_t *state, void *data);
 /* As io_uring_register(2), also of a ring that has no number. */
-int haft_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
-                           unsigned count);
+int hafti_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
+                            unsigned count);
 /* What submitting returned: reports it if the system refuses io_uring by now. */
-void haft_io_uring_check(int code);
+void hafti_io_uring_check(int code);
 /* Tells who waits for them. */
-void haft_io_uring_take_completions(haft_io_uring_state_t *state);
+void hafti_io_uring_take_completions(hafti_io_uring_state_t *state);
 /* Waits until the descriptor is ready for the operation; after so many turns that were in vain, for an edge. */
-int haft_io_uring_await(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-                        const haft_io_operation_t *operation, unsigned turn);
+int hafti_io_uring_await(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
+                         const hafti_io_operation_t *operation, unsigned turn);
 
 /* ---- What arrives by itself (arrivals.c) ---- */
 
 /* The events of poll(2) that what has arrived is. */
-enum { HAFT_IO_ARRIVED = POLLIN | POLLRDNORM };
+enum { HAFTI_IO_ARRIVED = POLLIN | POLLRDNORM };
 
-/* In the data of a completion: the rest is a haft_io_arrivals_t, or an exchange (uring.c); else a request. */
-enum { HAFT_IO_OF_ARRIVALS = 1, HAFT_IO_OF_EXCHANGES = 2 };
+/* In the data of a completion: the rest is a hafti_io_arrivals_t, or an exchange (uring.c); else a request. */
+enum { HAFTI_IO_OF_ARRIVALS = 1, HAFTI_IO_OF_EXCHANGES = 2 };
 
 /* What the kernel gives by itself; `entry->arrivals` while it may, or while there are some left. */
-typedef struct haft_io_arrivals {
-    haft_io_link_t link; /* in the state */
-    haft_io_descriptor_t *entry;
+typedef struct hafti_io_arrivals {
+    hafti_io_link_t link; /* in the state */
+    hafti_io_descriptor_t *entry;
     int descriptor;
-    bool receives;        /* bytes in lent memory; else connections, each in a block without any */
-    bool asked;           /* the kernel has not said that it has stopped */
-    bool asked_back;      /* but was told to */
-    haft_io_lent_t *last; /* of a queue, in a circle; not NULL if `count` is not 0 */
+    bool receives;         /* bytes in lent memory; else connections, each in a block without any */
+    bool asked;            /* the kernel has not said that it has stopped */
+    bool asked_back;       /* but was told to */
+    hafti_io_lent_t *last; /* of a queue, in a circle; not NULL if `count` is not 0 */
     unsigned count;
     int code; /* the error that has ended it, for the next who reads; or 0 */
     /* Who reads and waits, mostly: what will be touched when something comes. Or NULL. */
-    haft_io_waiter_t *waiter;
+    hafti_io_waiter_t *waiter;
     const haft_io_task_t *task;
-} __attribute__((aligned(HAFT_IO_LINE))) haft_io_arrivals_t;
+} __attribute__((aligned(HAFTI_IO_LINE))) hafti_io_arrivals_t;
 
-/* Of haft_io_backend_t. */
-ssize_t haft_io_uring_read_lent(haft_io_runner_t *runner, int descriptor, const void **bytes);
+/* Of hafti_io_backend_t. */
+ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, int descriptor, const void **bytes);
 /* A connection, or bytes in lent memory: waits for the next. */
-ssize_t haft_io_take_arrival(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-                             haft_io_operation_t *operation);
+ssize_t hafti_io_take_arrival(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
+                              hafti_io_operation_t *operation);
 /* Before another operation that does not just write: a poll or a read is of what has arrived, if there is something. -EAGAIN: the kernel is to
    be asked, and gives nothing by itself meanwhile. */
-ssize_t haft_io_use_arrivals(haft_io_uring_state_t *state, haft_io_descriptor_t *known,
-                             const haft_io_operation_t *operation);
+ssize_t hafti_io_use_arrivals(hafti_io_uring_state_t *state, hafti_io_descriptor_t *known,
+                              const hafti_io_operation_t *operation);
 /* For one who asks the kernel what it has of the descriptor, which may be NULL. True: something has arrived before, and
    the kernel gives nothing more by itself. */
-bool haft_io_stop_arrivals(haft_io_uring_state_t *state, const haft_io_descriptor_t *known);
-static inline bool haft_io_has_arrived(const haft_io_descriptor_t *known) {
-    const haft_io_arrivals_t *arrivals = known->arrivals;
+bool hafti_io_stop_arrivals(hafti_io_uring_state_t *state, const hafti_io_descriptor_t *known);
+static inline bool hafti_io_has_arrived(const hafti_io_descriptor_t *known) {
+    const hafti_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && (arrivals->count != 0 || arrivals->code != 0);
 }
 /* Bytes may, none have, and nobody else waits for them. */
-static inline bool haft_io_may_arrive_for(const haft_io_descriptor_t *known) {
-    const haft_io_arrivals_t *arrivals = known->arrivals;
+static inline bool hafti_io_may_arrive_for(const hafti_io_descriptor_t *known) {
+    const hafti_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && arrivals->receives && arrivals->asked &&
-           !haft_io_has_arrived(known) && haft_io_ring_empty(&known->waiters[HAFT_IO_INWARD]);
+           !hafti_io_has_arrived(known) && hafti_io_ring_empty(&known->waiters[HAFTI_IO_INWARD]);
 }
-/* Then: as haft_io_wait_to_read. */
+/* Then: as hafti_io_wait_to_read. */
 static inline __attribute__((always_inline)) int
-haft_io_await_arrival(haft_io_descriptor_t *known, haft_io_waiter_t *waiter, haft_io_cell_t *cell) {
-    haft_io_arrivals_t *arrivals = known->arrivals;
+hafti_io_await_arrival(hafti_io_descriptor_t *known, hafti_io_waiter_t *waiter,
+                       hafti_io_cell_t *cell) {
+    hafti_io_arrivals_t *arrivals = known->arrivals;
     arrivals->waiter = waiter;
     arrivals->task = cell->task;
-    int code = haft_io_wait_to_read(known, waiter, cell);
-    if (HAFT_IO_LIKELY(known->arrivals == arrivals))
+    int code = hafti_io_wait_to_read(known, waiter, cell);
+    if (HAFTI_IO_LIKELY(known->arrivals == arrivals))
         arrivals->waiter = NULL;
     return code;
 }
 /* The next bytes, of those that have arrived. */
-ssize_t haft_io_uring_read_arrived(haft_io_runner_t *runner, haft_io_descriptor_t *known,
-                                   int descriptor, const void **bytes);
+ssize_t hafti_io_uring_read_arrived(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
+                                    int descriptor, const void **bytes);
 /* By a completion. */
-void haft_io_arrived(haft_io_uring_state_t *state, haft_io_arrivals_t *arrivals,
-                     const struct io_uring_cqe *completion);
+void hafti_io_arrived(hafti_io_uring_state_t *state, hafti_io_arrivals_t *arrivals,
+                      const struct io_uring_cqe *completion);
 /* The kernel has been provided with more memory than at first: then a poll waits no longer than a second, and this is to
    be called after it. */
-bool haft_io_provides_many(const haft_io_uring_state_t *state);
-void haft_io_provide_no_more_than_needed(haft_io_uring_state_t *state);
+bool hafti_io_provides_many(const hafti_io_uring_state_t *state);
+void hafti_io_provide_no_more_than_needed(hafti_io_uring_state_t *state);
 /* Before a poll, if `accept_ended`: nothing more for listeners that nobody waits for. */
-void haft_io_stop_needless_arrivals(haft_io_uring_state_t *state);
+void hafti_io_stop_needless_arrivals(hafti_io_uring_state_t *state);
 /* Before the descriptor is closed. */
-void haft_io_end_arrivals(haft_io_uring_state_t *state, haft_io_arrivals_t *arrivals);
+void hafti_io_end_arrivals(hafti_io_uring_state_t *state, hafti_io_arrivals_t *arrivals);
 /* At the end of the run. */
-void haft_io_end_all_arrivals(haft_io_uring_state_t *state);
+void hafti_io_end_all_arrivals(hafti_io_uring_state_t *state);
 /* Then, or when the ring is gone, the memory that the kernel had. */
-bool haft_io_stop_providing(const haft_io_uring_state_t *state);
-void haft_io_free_provided(haft_io_provided_t *provided);
+bool hafti_io_stop_providing(const hafti_io_uring_state_t *state);
+void hafti_io_free_provided(hafti_io_provided_t *provided);
 
 #endif

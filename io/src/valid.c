@@ -6,20 +6,20 @@
 
 /* Who cancels may have the task's cell at this moment (cell.c), and puts something else in its place: then there is
    nothing to look at. */
-static bool still_waits(const haft_io_runner_t *runner) {
-    const haft_io_cell_t *cell = __atomic_load_n(&runner->cell, __ATOMIC_ACQUIRE);
-    return cell != NULL && cell != HAFT_IO_CELL_TAKEN &&
-           __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE) <= HAFT_IO_CLAIMED;
+static bool still_waits(const hafti_io_runner_t *runner) {
+    const hafti_io_cell_t *cell = __atomic_load_n(&runner->cell, __ATOMIC_ACQUIRE);
+    return cell != NULL && cell != HAFTI_IO_CELL_TAKEN &&
+           __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE) <= HAFTI_IO_CLAIMED;
 }
 
-const char *haft_io_invalid_next(const haft_io_worker_t *worker, const haft_io_task_t *task) {
-    enum haft_io_task_state state = haft_io_state(task);
-    const haft_io_runner_t *runner = task->runner;
-    if (haft_io_linked(&task->queued))
+const char *hafti_io_invalid_next(const hafti_io_worker_t *worker, const haft_io_task_t *task) {
+    enum hafti_io_task_state state = hafti_io_state(task);
+    const hafti_io_runner_t *runner = task->runner;
+    if (hafti_io_linked(&task->queued))
         return "a task that goes on is in no queue";
     if (runner == NULL)
-        return state == HAFT_IO_NEW ? NULL : "a task that starts is NEW";
-    if (state != HAFT_IO_READY)
+        return state == HAFTI_IO_NEW ? NULL : "a task that starts is NEW";
+    if (state != HAFTI_IO_READY)
         return "a task that goes on is READY";
     if (runner->task != task)
         return "a task that goes on is its runner's";
@@ -29,19 +29,19 @@ const char *haft_io_invalid_next(const haft_io_worker_t *worker, const haft_io_t
 }
 
 /* Somebody may have won its cell by now, and put it into the inbox; more becomes of it on this thread only. */
-const char *haft_io_invalid_waiting(const haft_io_worker_t *worker, const haft_io_task_t *task) {
-    const haft_io_runner_t *runner = task->runner;
+const char *hafti_io_invalid_waiting(const hafti_io_worker_t *worker, const haft_io_task_t *task) {
+    const hafti_io_runner_t *runner = task->runner;
     if (task->worker != worker || runner->worker != worker || runner->task != task)
         return "a task waits with its worker";
     if (!runner->listed)
         return "a task that waits is found by who cancels its scope";
-    if (runner->timer != NULL && !haft_io_linked(&runner->timer->link) && still_waits(runner))
+    if (runner->timer != NULL && !hafti_io_linked(&runner->timer->link) && still_waits(runner))
         return "a wait with a deadline has a timer until its cell has been won";
     return NULL;
 }
 
-const char *haft_io_invalid_idle(const haft_io_worker_t *worker) {
-    if (!haft_io_ring_empty(&worker->ready) || !haft_io_ring_empty(&worker->polled))
+const char *hafti_io_invalid_idle(const hafti_io_worker_t *worker) {
+    if (!hafti_io_ring_empty(&worker->ready) || !hafti_io_ring_empty(&worker->polled))
         return "a worker sleeps only when its own queues are empty";
     if (worker->running != NULL)
         return "a worker sleeps between tasks";
@@ -50,19 +50,19 @@ const char *haft_io_invalid_idle(const haft_io_worker_t *worker) {
     return NULL;
 }
 
-const char *haft_io_invalid_risen(const haft_io_worker_t *worker) {
+const char *hafti_io_invalid_risen(const hafti_io_worker_t *worker) {
     if (__atomic_load_n(&worker->sleeping, __ATOMIC_RELAXED) != 0)
         return "a worker that has risen does not say that it sleeps";
-    haft_io_parking_t parking = haft_io_parking_look(&worker->crew->parking);
+    hafti_io_parking_t parking = hafti_io_parking_look(&worker->crew->parking);
     if ((parking >> worker->index & 1) != 0)
         return "a worker that has risen is not to be woken";
-    if (worker->searching && parking < HAFT_IO_SEARCHER)
+    if (worker->searching && parking < HAFTI_IO_SEARCHER)
         return "a worker that searches is counted";
     return NULL;
 }
 
-const char *haft_io_invalid_ended(const haft_io_worker_t *worker) {
-    if (!haft_io_ring_empty(&worker->ready) || !haft_io_ring_empty(&worker->polled) ||
+const char *hafti_io_invalid_ended(const hafti_io_worker_t *worker) {
+    if (!hafti_io_ring_empty(&worker->ready) || !hafti_io_ring_empty(&worker->polled) ||
         __atomic_load_n(&worker->inbox, __ATOMIC_ACQUIRE) != NULL)
         return "a run ends when no task can go on";
     if (worker->timers.count != 0 &&
@@ -73,10 +73,10 @@ const char *haft_io_invalid_ended(const haft_io_worker_t *worker) {
     return NULL;
 }
 
-void haft_io_invalid(const char *invariant) {
-    haft_io_misuse("An invariant of libhaft-io does not hold: %s. Memory of the library has been "
-                   "overwritten, or it has a defect.",
-                   invariant);
+void hafti_io_invalid(const char *invariant) {
+    hafti_io_misuse("An invariant of libhaft-io does not hold: %s. Memory of the library has been "
+                    "overwritten, or it has a defect.",
+                    invariant);
 }
 
 #endif

@@ -13,11 +13,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- The lock (haft_io_guard): 0 free, 1 held, 2 held and somebody sleeps for it ---- */
+/* ---- The lock (hafti_io_guard): 0 free, 1 held, 2 held and somebody sleeps for it ---- */
 
 /* Who gives the lock back looks whether it is 2, and then makes it 0. Who writes 2 in between is not woken: mostly he
    finds 0 when he is about to sleep; if not, he sleeps for MOMENT. */
-void haft_io_guard_contended(uint32_t *lock) {
+void hafti_io_guard_contended(uint32_t *lock) {
     enum { SPINS = 100 };
     static const struct timespec MOMENT = {.tv_nsec = HAFT_IO_MILLISECOND};
     for (int i = 0; i < SPINS; i++) {
@@ -33,11 +33,11 @@ void haft_io_guard_contended(uint32_t *lock) {
     errno = saved;
 }
 
-void haft_io_wake_guarded(uint32_t *lock) {
+void hafti_io_wake_guarded(uint32_t *lock) {
     syscall(SYS_futex, lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-void haft_io_relax(unsigned *turns) {
+void hafti_io_relax(unsigned *turns) {
     enum { SPINS = 100 };
     if (++*turns % SPINS == 0)
         sched_yield();
@@ -45,7 +45,7 @@ void haft_io_relax(unsigned *turns) {
 
 /* ---- The list ---- */
 
-void haft_io_take_first_place(haft_io_waiting_t *list, haft_io_place_t *place) {
+void hafti_io_take_first_place(haft_io_waiting_t *list, hafti_io_place_t *place) {
     place->list = list;
     place->previous = NULL;
     place->next = list->first;
@@ -56,7 +56,7 @@ void haft_io_take_first_place(haft_io_waiting_t *list, haft_io_place_t *place) {
     list->first = place;
 }
 
-void haft_io_leave_place(haft_io_place_t *place) {
+void hafti_io_leave_place(hafti_io_place_t *place) {
     haft_io_waiting_t *list = place->list;
     if (list == NULL)
         return;
@@ -71,41 +71,41 @@ void haft_io_leave_place(haft_io_place_t *place) {
     place->list = NULL;
 }
 
-haft_io_place_t *haft_io_claim_all(haft_io_waiting_t *list) {
-    haft_io_place_t *first = haft_io_claim_first(list);
-    for (haft_io_place_t *last = first; last != NULL; last = last->next)
-        last->next = haft_io_claim_first(list);
+hafti_io_place_t *hafti_io_claim_all(haft_io_waiting_t *list) {
+    hafti_io_place_t *first = hafti_io_claim_first(list);
+    for (hafti_io_place_t *last = first; last != NULL; last = last->next)
+        last->next = hafti_io_claim_first(list);
     return first;
 }
 
-void haft_io_let_all_go(haft_io_place_t *places) {
+void hafti_io_let_all_go(hafti_io_place_t *places) {
     while (places != NULL) {
-        haft_io_place_t *next = places->next; /* The place may be gone then. */
-        haft_io_let_go(places);
+        hafti_io_place_t *next = places->next; /* The place may be gone then. */
+        hafti_io_let_go(places);
         places = next;
     }
 }
 
-int haft_io_code_of(uint32_t outcome) {
-    return outcome == HAFT_IO_CANCELLED   ? -ECANCELED
-           : outcome == HAFT_IO_TIMED_OUT ? -ETIMEDOUT
-                                          : 0;
+int hafti_io_code_of(uint32_t outcome) {
+    return outcome == HAFTI_IO_CANCELLED   ? -ECANCELED
+           : outcome == HAFTI_IO_TIMED_OUT ? -ETIMEDOUT
+                                           : 0;
 }
 
-int haft_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
-                    enum haft_io_wait_kind kind, const char *waits_for, void **given) {
-    haft_io_cell_t cell = haft_io_cell_to_wait(lock);
-    haft_io_place_t place = {.cell = &cell, .outcome = HAFT_IO_WOKEN};
-    haft_io_take_place(list, &place);
-    haft_io_unguard(lock);
-    uint32_t outcome = haft_io_wait_here(&cell, kind, deadline, waits_for);
-    if (HAFT_IO_LIKELY(outcome == HAFT_IO_WOKEN)) {
+int hafti_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
+                     enum hafti_io_wait_kind kind, const char *waits_for, void **given) {
+    hafti_io_cell_t cell = hafti_io_cell_to_wait(lock);
+    hafti_io_place_t place = {.cell = &cell, .outcome = HAFTI_IO_WOKEN};
+    hafti_io_take_place(list, &place);
+    hafti_io_unguard(lock);
+    uint32_t outcome = hafti_io_wait_here(&cell, kind, deadline, waits_for);
+    if (HAFTI_IO_LIKELY(outcome == HAFTI_IO_WOKEN)) {
         if (given != NULL)
             *given = place.value;
         return 0;
     }
-    haft_io_guard(lock);
-    haft_io_leave_place(&place);
-    haft_io_unguard(lock);
-    return haft_io_code_of(outcome);
+    hafti_io_guard(lock);
+    hafti_io_leave_place(&place);
+    hafti_io_unguard(lock);
+    return hafti_io_code_of(outcome);
 }

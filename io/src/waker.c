@@ -5,12 +5,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-int haft_io_waker_open(void) {
+int hafti_io_waker_open(void) {
     int waker = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     return waker >= 0 ? waker : -errno;
 }
 
-void haft_io_waker_wake(int waker) {
+void hafti_io_waker_wake(int waker) {
     uint64_t one = 1;
     int saved = errno;
     while (write(waker, &one, sizeof one) < 0 && errno == EINTR)
@@ -18,7 +18,7 @@ void haft_io_waker_wake(int waker) {
     errno = saved;
 }
 
-void haft_io_waker_reset(int waker) {
+void hafti_io_waker_reset(int waker) {
     uint64_t count;
     while (read(waker, &count, sizeof count) < 0 && errno == EINTR)
         continue;

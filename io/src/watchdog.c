@@ -24,18 +24,18 @@ typedef struct stay {
     int64_t after; /* and after how long; 0: it was not. Any thread */
 } stay_t;
 
-typedef struct haft_io_watchdog {
-    haft_io_crew_t *crew;
+typedef struct hafti_io_watchdog {
+    hafti_io_crew_t *crew;
     int64_t limit;
     pthread_t thread;
     haft_io_event_t ends;
-    stay_t stays[HAFT_IO_MOST_THREADS];
-} haft_io_watchdog_t;
+    stay_t stays[HAFTI_IO_MOST_THREADS];
+} hafti_io_watchdog_t;
 
 static struct sigaction before; /* what the program had for the signal */
 
 /* Another for each task that a worker resumes, never 0; 0 while none runs. Any thread, also in a signal handler. */
-static uint64_t stamp_of(const haft_io_worker_t *worker) {
+static uint64_t stamp_of(const hafti_io_worker_t *worker) {
     if (__atomic_load_n(&worker->running, __ATOMIC_RELAXED) == NULL)
         return 0;
     uint32_t rounds = __atomic_load_n(&worker->rounds, __ATOMIC_RELAXED);
@@ -82,8 +82,8 @@ static void name_task(const stay_t *stay, const haft_io_task_t *task) {
 
 static void interrupted(int number, siginfo_t *information, void *context) {
     int saved = errno;
-    const haft_io_worker_t *worker = haft_io_worker();
-    haft_io_watchdog_t *watchdog = worker != NULL ? worker->crew->watchdog : NULL;
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    hafti_io_watchdog_t *watchdog = worker != NULL ? worker->crew->watchdog : NULL;
     stay_t *stay = watchdog != NULL ? &watchdog->stays[worker->index] : NULL;
     uint64_t told = 0;
     if (stay != NULL)
@@ -109,7 +109,7 @@ static void catch_signal(void) {
     sigaction(INTERRUPTING, &action, NULL);
 }
 
-void haft_io_watchdog_admit(const haft_io_crew_t *crew) {
+void hafti_io_watchdog_admit(const hafti_io_crew_t *crew) {
     sigset_t signals;
     if (crew->watchdog == NULL)
         return;
@@ -120,7 +120,7 @@ void haft_io_watchdog_admit(const haft_io_crew_t *crew) {
 
 /* ---- The thread ---- */
 
-static void look_at(haft_io_watchdog_t *watchdog, const haft_io_worker_t *worker, int64_t now) {
+static void look_at(hafti_io_watchdog_t *watchdog, const hafti_io_worker_t *worker, int64_t now) {
     stay_t *stay = &watchdog->stays[worker->index];
     uint64_t stamp = stamp_of(worker);
     if (stamp == 0 || stamp != stay->stamp) {
@@ -138,11 +138,11 @@ static void look_at(haft_io_watchdog_t *watchdog, const haft_io_worker_t *worker
 }
 
 static void *watch(void *argument) {
-    haft_io_watchdog_t *watchdog = argument;
+    hafti_io_watchdog_t *watchdog = argument;
     int64_t interval = watchdog->limit / 2 > 0 ? watchdog->limit / 2 : 1;
-    for (int64_t now = haft_io_clock();
-         haft_io_wait_event_until(&watchdog->ends, now + interval) == -ETIMEDOUT;) {
-        now = haft_io_clock();
+    for (int64_t now = hafti_io_clock();
+         haft_io_event_wait_until(&watchdog->ends, now + interval) == -ETIMEDOUT;) {
+        now = hafti_io_clock();
         unsigned count = __atomic_load_n(&watchdog->crew->count, __ATOMIC_ACQUIRE);
         for (unsigned i = 0; i < count; i++)
             look_at(watchdog, watchdog->crew->workers[i], now);
@@ -150,15 +150,15 @@ static void *watch(void *argument) {
     return NULL;
 }
 
-bool haft_io_watchdog_start(haft_io_crew_t *crew, int64_t limit) {
+bool hafti_io_watchdog_start(hafti_io_crew_t *crew, int64_t limit) {
     static pthread_once_t catching = PTHREAD_ONCE_INIT;
-    haft_io_watchdog_t *watchdog = calloc(1, sizeof *watchdog);
+    hafti_io_watchdog_t *watchdog = calloc(1, sizeof *watchdog);
     if (watchdog == NULL)
         return false;
     pthread_once(&catching, catch_signal);
     watchdog->crew = crew;
     watchdog->limit = limit;
-    bool started = haft_io_start_thread(&watchdog->thread, watch, watchdog) == 0;
+    bool started = hafti_io_start_thread(&watchdog->thread, watch, watchdog) == 0;
     if (started)
         crew->watchdog = watchdog;
     else
@@ -166,7 +166,7 @@ bool haft_io_watchdog_start(haft_io_crew_t *crew, int64_t limit) {
     return started;
 }
 
-void haft_io_watchdog_stop(haft_io_crew_t *crew) {
-    haft_io_set_event(&crew->watchdog->ends);
+void hafti_io_watchdog_stop(hafti_io_crew_t *crew) {
+    haft_io_event_set(&crew->watchdog->ends);
     pthread_join(crew->watchdog->thread, NULL);
 }

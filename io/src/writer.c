@@ -51,7 +51,7 @@ int haft_io_writer_write(haft_io_writer_t *writer, const void *bytes, size_t siz
     while (size > writer->size - writer->end) {
         struct iovec parts[] = {{writer->memory + writer->start, gathered(writer)},
                                 {(void *)(uintptr_t)rest, size}};
-        ssize_t done = haft_io_write_parts(writer->descriptor, parts, 2);
+        ssize_t done = haft_io_writev(writer->descriptor, parts, 2);
         if (done < 0)
             return (int)done;
         size_t further = take(writer, (size_t)done);
@@ -71,7 +71,7 @@ int haft_io_writer_print(haft_io_writer_t *writer, const char *format, ...) {
         int size = vsnprintf(writer->memory + writer->end, room, format, arguments);
         va_end(arguments);
         if (size < 0)
-            return HAFT_IO_RESULT(-1);
+            return HAFTI_IO_RESULT(-1);
         if ((size_t)size < room) {
             writer->end += (size_t)size;
             return 0;

@@ -41,38 +41,38 @@ static struct late {
     haft_io_scope_t *scope; /* whose deadline passes; NULL once it has ended */
     int cuts;               /* waits that the deadline has cut short */
 } late[2];
-static void (*time_out)(haft_io_timer_t *timer); /* the library's, of scopes */
+static void (*time_out)(hafti_io_timer_t *timer); /* the library's, of scopes */
 
 /* The scope's thread looks at its timers at this moment, or finds that the time has come when it looks next. */
-static void pass_deadline(haft_io_scope_t *scope, haft_io_worker_t *worker, int number) {
+static void pass_deadline(haft_io_scope_t *scope, hafti_io_worker_t *worker, int number) {
     enum moment moment = injections[number].moment;
     bool is_here = scope->worker == worker;
-    haft_io_lock_scope(scope);
+    hafti_io_lock_scope(scope);
     bool has_passed = scope->late;
-    haft_io_unlock_scope(scope);
+    hafti_io_unlock_scope(scope);
     if (has_passed)
         return;
     if (is_here)
-        haft_io_timer_remove(&worker->timers, &scope->timer);
+        hafti_io_timer_remove(&worker->timers, &scope->timer);
     __atomic_store_n(&late[number].scope, scope, __ATOMIC_RELEASE);
     if (moment == AT_ONCE || !is_here) {
         time_out(&scope->timer);
         return;
     }
     scope->timer.fire = time_out;
-    int64_t deadline = moment == SOON ? 0 : haft_io_worker_now(worker) + 1;
-    haft_io_timer_add(&worker->timers, &scope->timer, deadline);
+    int64_t deadline = moment == SOON ? 0 : hafti_io_worker_now(worker) + 1;
+    hafti_io_timer_add(&worker->timers, &scope->timer, deadline);
 }
 
 static void cancel_whole(void) {
     pthread_mutex_lock(&whole_is_there);
     if (whole != NULL) {
         whole_is_cancelled = true;
-        haft_io_cancel(whole);
+        haft_io_scope_cancel(whole);
     }
     pthread_mutex_unlock(&whole_is_there);
 }
-static void pass_deadline_of_whole(haft_io_worker_t *worker, int number) {
+static void pass_deadline_of_whole(hafti_io_worker_t *worker, int number) {
     pthread_mutex_lock(&whole_is_there);
     if (whole != NULL)
         pass_deadline(whole, worker, number);
@@ -89,11 +89,11 @@ static void *cancel_soon(void *moment) {
 }
 
 /* Not by haft_io_spawn, since a wait may be in a clause of the handler that this asks for the task. */
-static void start_cancel(haft_io_worker_t *worker, enum moment moment) {
-    haft_io_task_t *task = haft_io_task_new(worker, root, cancel_soon, check_number(moment));
+static void start_cancel(hafti_io_worker_t *worker, enum moment moment) {
+    haft_io_task_t *task = hafti_io_task_new(worker, root, cancel_soon, check_number(moment));
     CHECK(task != NULL);
     __atomic_add_fetch(&cancels_to_come, 1, __ATOMIC_RELAXED);
-    haft_io_enqueue_new(worker, task);
+    hafti_io_enqueue_new(worker, task);
 }
 
 static void come_to_a_wait(haft_io_task_t *task) {
@@ -109,7 +109,7 @@ static void come_to_a_wait(haft_io_task_t *task) {
         else if (injection->deadline)
             pass_deadline_of_whole(task->worker, i);
         else if (injection->innermost)
-            haft_io_cancel(task->runner->scope);
+            haft_io_scope_cancel(task->runner->scope);
         else if (injection->moment == AT_ONCE)
             cancel_whole();
         else
@@ -117,40 +117,40 @@ static void come_to_a_wait(haft_io_task_t *task) {
     }
 }
 
-uint32_t __real_haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind,
-                                  int64_t deadline, const char *waits_for);
-uint32_t __wrap_haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind,
-                                  int64_t deadline, const char *waits_for);
-uint32_t __wrap_haft_io_cell_wait(haft_io_cell_t *cell, enum haft_io_wait_kind kind,
-                                  int64_t deadline, const char *waits_for) {
+uint32_t __real_hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind,
+                                   int64_t deadline, const char *waits_for);
+uint32_t __wrap_hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind,
+                                   int64_t deadline, const char *waits_for);
+uint32_t __wrap_hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind,
+                                   int64_t deadline, const char *waits_for) {
     come_to_a_wait(cell->task);
-    return __real_haft_io_cell_wait(cell, kind, deadline, waits_for);
+    return __real_hafti_io_cell_wait(cell, kind, deadline, waits_for);
 }
 static void sample_yields(void) {
     come_to_a_wait(haft_io_self());
 }
 /* Where an operation of the simulation that does not wait begins: it yields before. */
-bool __real_haft_io_fault_is_drawn(haft_io_simulated_t *simulated);
-bool __wrap_haft_io_fault_is_drawn(haft_io_simulated_t *simulated);
-bool __wrap_haft_io_fault_is_drawn(haft_io_simulated_t *simulated) {
+bool __real_hafti_io_fault_is_drawn(hafti_io_simulated_t *simulated);
+bool __wrap_hafti_io_fault_is_drawn(hafti_io_simulated_t *simulated);
+bool __wrap_hafti_io_fault_is_drawn(hafti_io_simulated_t *simulated) {
     come_to_a_wait(haft_io_self());
-    return __real_haft_io_fault_is_drawn(simulated);
+    return __real_hafti_io_fault_is_drawn(simulated);
 }
-int __real_haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *object,
-                            bool writes);
-int __wrap_haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *object,
-                            bool writes);
-int __wrap_haft_io_fault_of(haft_io_simulated_state_t *state, haft_io_object_t *object,
-                            bool writes) {
+int __real_hafti_io_fault_of(hafti_io_simulated_state_t *state, hafti_io_object_t *object,
+                             bool writes);
+int __wrap_hafti_io_fault_of(hafti_io_simulated_state_t *state, hafti_io_object_t *object,
+                             bool writes);
+int __wrap_hafti_io_fault_of(hafti_io_simulated_state_t *state, hafti_io_object_t *object,
+                             bool writes) {
     come_to_a_wait(haft_io_self());
-    return __real_haft_io_fault_of(state, object, writes);
+    return __real_hafti_io_fault_of(state, object, writes);
 }
 
 /* ---- What a deadline cuts short ---- */
 
 /* A cancel has reached the task where it waits. */
 static void is_cut_short(void) {
-    const haft_io_scope_t *scope = haft_io_this_task()->runner->scope;
+    const haft_io_scope_t *scope = hafti_io_this_task()->runner->scope;
     bool is_cancelled = __atomic_load_n(&scope->cancelled, __ATOMIC_ACQUIRE);
     CHECK(is_cancelled);
     for (int i = 0; i < 2; i++)
@@ -158,11 +158,11 @@ static void is_cut_short(void) {
             __atomic_load_n(&late[i].scope, __ATOMIC_ACQUIRE) == scope->cancelled_by)
             __atomic_add_fetch(&late[i].cuts, 1, __ATOMIC_RELAXED);
 }
-int __real_haft_io_cancelled(void);
-int __wrap_haft_io_cancelled(void);
-int __wrap_haft_io_cancelled(void) {
+int __real_haft_io_unwind_cancelled(void);
+int __wrap_haft_io_unwind_cancelled(void);
+int __wrap_haft_io_unwind_cancelled(void) {
     is_cut_short();
-    return __real_haft_io_cancelled();
+    return __real_haft_io_unwind_cancelled();
 }
 /* Also of who waits for the tasks of a scope, which scope.c sees to by itself. */
 __attribute__((noreturn)) void __real_haft_throw(haft_effect_t *effect, const void *payload,
@@ -170,8 +170,8 @@ __attribute__((noreturn)) void __real_haft_throw(haft_effect_t *effect, const vo
 __attribute__((noreturn)) void __wrap_haft_throw(haft_effect_t *effect, const void *payload,
                                                  size_t size);
 void __wrap_haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
-    const haft_payload_haft_io_unwind *unwound = payload;
-    if (effect == HAFT_ID(haft_io_unwind) && unwound->code == -ECANCELED)
+    const haft_payload_hafti_io_unwind *unwound = payload;
+    if (effect == HAFT_ID(hafti_io_unwind) && unwound->code == -ECANCELED)
         is_cut_short();
     __real_haft_throw(effect, payload, size);
 }
@@ -184,10 +184,10 @@ static void scope_ends(struct late *of) {
     __atomic_store_n(&of->scope, NULL, __ATOMIC_RELAXED);
 }
 /* Who leaves a scope removes its timer at the end. */
-void __real_haft_io_timer_remove(haft_io_timers_t *timers, haft_io_timer_t *timer);
-void __wrap_haft_io_timer_remove(haft_io_timers_t *timers, haft_io_timer_t *timer);
-void __wrap_haft_io_timer_remove(haft_io_timers_t *timers, haft_io_timer_t *timer) {
-    __real_haft_io_timer_remove(timers, timer);
+void __real_hafti_io_timer_remove(hafti_io_timers_t *timers, hafti_io_timer_t *timer);
+void __wrap_hafti_io_timer_remove(hafti_io_timers_t *timers, hafti_io_timer_t *timer);
+void __wrap_hafti_io_timer_remove(hafti_io_timers_t *timers, hafti_io_timer_t *timer) {
+    __real_hafti_io_timer_remove(timers, timer);
     for (int i = 0; i < 2; i++) {
         haft_io_scope_t *scope = __atomic_load_n(&late[i].scope, __ATOMIC_ACQUIRE);
         if (scope != NULL && timer == &scope->timer)
@@ -215,10 +215,10 @@ BODY(run_in_a_scope) {
     return NULL;
 }
 
-static bool nobody_waits_on(haft_io_crew_t *crew, int descriptor) {
-    const haft_io_descriptor_t *entry = haft_io_descriptor(crew->descriptors, descriptor, false);
-    return entry == NULL || (haft_io_ring_empty(&entry->waiters[HAFT_IO_INWARD]) &&
-                             haft_io_ring_empty(&entry->waiters[HAFT_IO_OUTWARD]) &&
+static bool nobody_waits_on(hafti_io_crew_t *crew, int descriptor) {
+    const hafti_io_descriptor_t *entry = hafti_io_descriptor(crew->descriptors, descriptor, false);
+    return entry == NULL || (hafti_io_ring_empty(&entry->waiters[HAFTI_IO_INWARD]) &&
+                             hafti_io_ring_empty(&entry->waiters[HAFTI_IO_OUTWARD]) &&
                              __atomic_load_n(&entry->uses, __ATOMIC_ACQUIRE) == 0);
 }
 BODY(learn_time_out) {
@@ -226,17 +226,17 @@ BODY(learn_time_out) {
     return NULL;
 }
 BODY(run_and_look) {
-    haft_io_crew_t *crew = haft_io_self()->worker->crew;
+    hafti_io_crew_t *crew = haft_io_self()->worker->crew;
     root = haft_io_this_scope();
     for (unsigned i = 0; i < crew->count; i++)
-        crew->workers[i]->plain = false; /* All waits are by haft_io_cell_wait. */
+        crew->workers[i]->plain = false; /* All waits are by hafti_io_cell_wait. */
     haft_io_scope_with(&(haft_io_scope_options_t){.deadline = HAFT_IO_FOREVER}, learn_time_out,
                        NULL, NULL);
     run_in_a_scope(NULL);
     while (__atomic_load_n(&cancels_to_come, __ATOMIC_ACQUIRE) != 0)
         haft_io_sleep(1);
     for (int i = 0; i < 256; i++)
-        CHECK(nobody_waits_on(crew, i) && nobody_waits_on(crew, HAFT_IO_FIRST_SIMULATED + i));
+        CHECK(nobody_waits_on(crew, i) && nobody_waits_on(crew, HAFTI_IO_FIRST_SIMULATED + i));
     if (how == NULL)
         CHECK_EQUAL(haft_io_simulated_count(), 0);
     for (unsigned i = 0; i < crew->count; i++) {
@@ -328,7 +328,7 @@ static void cut_at_each_two_waits(void) {
         }
 }
 
-static void cut_everywhere(const haft_io_options_t *options) {
+static void cut_everywhere(const haft_io_run_options_t *options) {
     how = options;
     for (int i = 0; i < SAMPLES; i++) {
         sample = &samples[i];

@@ -32,7 +32,7 @@ static inline bool check_follows_children(void) {
 #define BODY(name) static void *name(__attribute__((unused)) void *argument)
 
 /* Runs the body as a program's first task. */
-#define CHECK_RUNS(body) CHECK_EQUAL(haft_io_run(body, NULL, NULL), 0)
+#define CHECK_RUNS(body) CHECK_EQUAL(haft_io_run(body, NULL), 0)
 
 /* With HAFT_IO_MOVES in the environment, the tasks of runs of several threads move. */
 static inline bool check_moves(void) {
@@ -50,26 +50,28 @@ static inline void *check_run_first_task(void *argument) {
     task->has_returned = true;
     return result;
 }
-static inline int check_io_run(void *(*main)(void *), void *argument,
-                               const haft_io_options_t *given) {
+static inline int check_io_run_with(const haft_io_run_options_t *given, void *(*main)(void *),
+                                    void *argument) {
     check_first_task_t task = {main, argument, false};
-    haft_io_options_t options;
+    haft_io_run_options_t options;
     if (given != NULL && check_moves()) {
         options = *given;
         options.moves = true;
         given = &options;
     }
-    int code = haft_io_run(main != NULL ? check_run_first_task : NULL, &task, given);
+    int code = haft_io_run_with(given, main != NULL ? check_run_first_task : NULL, &task);
     return code == 0 && !task.has_returned ? -ECANCELED : code;
 }
-static inline int check_io_simulate(void *(*main)(void *), void *argument,
-                                    const haft_io_simulation_t *given) {
+static inline int check_io_simulate_with(const haft_io_simulation_options_t *given,
+                                         void *(*main)(void *), void *argument) {
     check_first_task_t task = {main, argument, false};
-    int code = haft_io_simulate(main != NULL ? check_run_first_task : NULL, &task, given);
+    int code = haft_io_simulate_with(given, main != NULL ? check_run_first_task : NULL, &task);
     return code == 0 && !task.has_returned ? -ECANCELED : code;
 }
-#define haft_io_run check_io_run
-#define haft_io_simulate check_io_simulate
+#define haft_io_run(main, argument) check_io_run_with(NULL, main, argument)
+#define haft_io_run_with check_io_run_with
+#define haft_io_simulate(main, argument) check_io_simulate_with(NULL, main, argument)
+#define haft_io_simulate_with check_io_simulate_with
 
 /* Ends the program as one that cannot run where the back end that the environment asks for is refused. */
 static inline void *check_nothing(void *argument) {
@@ -79,7 +81,7 @@ static inline void check_backend(void) {
     const char *name = getenv("HAFT_IO_BACKEND");
     if (name == NULL)
         return;
-    int code = haft_io_run(check_nothing, NULL, NULL);
+    int code = haft_io_run(check_nothing, NULL);
     if (code == 0)
         return;
     printf("%s: %s\n", name, strerror(-code));
@@ -87,29 +89,30 @@ static inline void check_backend(void) {
 }
 
 /* Calls the function with options for each back end that the system has, on one thread and on two. */
-static inline void check_everywhere(void (*function)(const haft_io_options_t *options)) {
+static inline void check_everywhere(void (*function)(const haft_io_run_options_t *options)) {
     static const char *const backends[] = {"epoll", "io_uring"};
     for (int i = 0; i < 4; i++) {
-        haft_io_options_t options = {.threads = 1 + i % 2, .backend = backends[i / 2]};
+        haft_io_run_options_t options = {.threads = 1 + i % 2, .backend = backends[i / 2]};
         const char *only = getenv("HAFT_IO_BACKEND");
         if (only != NULL && strcmp(only, options.backend) != 0)
             continue;
         /* Valgrind lets no other thread run while one waits in io_uring. */
         if (RUNNING_ON_VALGRIND && i / 2 == 1)
             return;
-        if (haft_io_run(check_nothing, NULL, &options) == 0)
+        if (haft_io_run_with(&options, check_nothing, NULL) == 0)
             function(&options);
     }
 }
 
 /* A simulation by the seed, which decides whether counts are short, too, where they need not be. */
-static inline int check_simulate(void *(*body)(void *), uint64_t seed, haft_io_simulation_t how) {
+static inline int check_simulate(void *(*body)(void *), uint64_t seed,
+                                 haft_io_simulation_options_t how) {
     how.seed = seed;
     how.short_counts |= seed % 2 != 0;
-    return haft_io_simulate(body, NULL, &how);
+    return haft_io_simulate_with(&how, body, NULL);
 }
 /* With so many seeds: the orders of what happens at the same time differ. */
-static inline void check_seeds(void *(*body)(void *), int count, haft_io_simulation_t how) {
+static inline void check_seeds(void *(*body)(void *), int count, haft_io_simulation_options_t how) {
     int before = check_failures;
     for (int seed = 1; seed <= count && check_failures == before; seed++)
         CHECK_EQUAL(check_simulate(body, (uint64_t)seed, how), 0);

@@ -98,9 +98,9 @@ enum action {
 };
 /* clang-format off */
 static const char *const action_names[] = {
-    "read", "read_parts", "read_lent", "receive", "receive_from", "receive_message", "write", "write_all",
-    "write_parts", "send", "send_to", "send_message", "send_file", "exchange", "wait_for", "accept", "connect",
-    "read_at", "write_at", "sync", "open", "list_directory", "make_directory", "remove", "rename", "status",
+    "read", "readv", "read_lent", "receive", "receive_from", "receive_message", "write", "write_all",
+    "writev", "send", "send_to", "send_message", "send_file", "exchange", "wait_ready", "accept", "connect",
+    "pread", "pwrite", "fsync", "open", "list_directory", "mkdir", "remove", "rename", "stat",
     "look", "shutdown", "end_output", "close", "reset", "fill", "drain", "cancel", "arm"};
 /* clang-format on */
 
@@ -524,8 +524,8 @@ static void transfer_parts(job_t *job, int number, void *bytes) {
     struct iovec parts[1025];
     size_t count = make_parts(job, parts, bytes);
     const calls_t *calls = job->stage->calls;
-    job->answer.code = job->step->action == READ_PARTS ? calls->read_parts(number, parts, count)
-                                                       : calls->write_parts(number, parts, count);
+    job->answer.code = job->step->action == READ_PARTS ? calls->readv(number, parts, count)
+                                                       : calls->writev(number, parts, count);
 }
 
 static void receive_from(job_t *job, int number, void *bytes) {
@@ -622,7 +622,7 @@ static void list(job_t *job) {
 
 static void status(job_t *job) {
     struct stat status;
-    job->answer.code = job->stage->calls->status(paths[job->step->path], &status);
+    job->answer.code = job->stage->calls->stat(paths[job->step->path], &status);
     if (job->answer.code == 0)
         job->answer.extra =
             (int64_t)status.st_mode << 32 | (S_ISREG(status.st_mode) ? status.st_size : 0);
@@ -696,7 +696,7 @@ static void perform(job_t *job) {
         send_file(job, number);
         break;
     case WAIT_FOR:
-        *code = calls->wait_for(number, (short)step->events);
+        *code = calls->wait_ready(number, (short)step->events);
         break;
     case ACCEPT:
         accept_one(job, number);
@@ -705,13 +705,13 @@ static void perform(job_t *job) {
         connect_one(job);
         break;
     case READ_AT:
-        *code = calls->read_at(number, bytes, size, step->offset);
+        *code = calls->pread(number, bytes, size, step->offset);
         break;
     case WRITE_AT:
-        *code = calls->write_at(number, bytes, size, step->offset);
+        *code = calls->pwrite(number, bytes, size, step->offset);
         break;
     case SYNC:
-        *code = calls->sync(number);
+        *code = calls->fsync(number);
         break;
     case OPEN:
         open_one(job);
@@ -720,7 +720,7 @@ static void perform(job_t *job) {
         list(job);
         return;
     case MAKE_DIRECTORY:
-        *code = calls->make_directory(path, 0700);
+        *code = calls->mkdir(path, 0700);
         break;
     case REMOVE:
         *code = calls->remove(path);
@@ -808,7 +808,7 @@ static int reset_side(stage_t *stage, int side) {
 
 static int arm(const stage_t *stage) {
     struct itimerspec soon = {.it_value.tv_nsec = 1};
-    return HAFT_IO_RESULT(timerfd_settime(stage->sides[0], 0, &soon, NULL));
+    return HAFTI_IO_RESULT(timerfd_settime(stage->sides[0], 0, &soon, NULL));
 }
 
 /* What the kernel does after the call of the system has returned: until there is something to read, or the `reader` has
@@ -843,11 +843,11 @@ static answer_t happen(stage_t *stage, const step_t *step) {
         answer.code = look(stage);
         break;
     case SHUT:
-        answer.code = is_real(stage) ? HAFT_IO_RESULT(shutdown(number, step->flags))
-                                     : haft_io_end_output(number);
+        answer.code = is_real(stage) ? HAFTI_IO_RESULT(shutdown(number, step->flags))
+                                     : haft_io_shutdown(number, SHUT_WR);
         break;
     case END_OUTPUT:
-        answer.code = stage->calls->end_output(number);
+        answer.code = stage->calls->shutdown(number, SHUT_WR);
         break;
     case CLOSE:
         answer.code = close_side(stage, step->side);
@@ -1320,7 +1320,7 @@ static void *perform_in_scope(void *argument) {
 static void *run_task(void *argument) {
     job_t *job = argument;
     haft_io_scope(perform_in_scope, job, NULL);
-    haft_io_set_event(&job->ended);
+    haft_io_event_set(&job->ended);
     return NULL;
 }
 
@@ -1336,10 +1336,10 @@ static void end_as_recorded(course_t *course, job_t *job, const step_t *step) {
     int code = -ETIMEDOUT;
     while (code != 0 && step != NULL && step->action == DRAIN && haft_io_now() < until) {
         drain(stage, number_of(stage, step->side));
-        code = haft_io_wait_event_until(&job->ended, haft_io_now() + 100 * HAFT_IO_MICROSECOND);
+        code = haft_io_event_wait_until(&job->ended, haft_io_now() + 100 * HAFT_IO_MICROSECOND);
     }
     if (code != 0)
-        code = haft_io_wait_event_until(&job->ended, until);
+        code = haft_io_event_wait_until(&job->ended, until);
     job->waits = false;
     if (code == 0) {
         compare(job->index, job->step, &job->answer);
@@ -1347,8 +1347,8 @@ static void end_as_recorded(course_t *course, job_t *job, const step_t *step) {
     }
     differs(job->index, "%s has not ended with %lld", action_names[job->step->action],
             (long long)job->step->answer.code);
-    haft_io_cancel(job->scope);
-    haft_io_wait_event(&job->ended);
+    haft_io_scope_cancel(job->scope);
+    haft_io_event_wait(&job->ended);
 }
 
 static void replay_step(course_t *course, int at) {
@@ -1357,7 +1357,7 @@ static void replay_step(course_t *course, int at) {
     if (step->action == CANCEL) {
         job_t *job = waiting_job(course->jobs, at, step);
         if (job != NULL)
-            haft_io_cancel(job->scope);
+            haft_io_scope_cancel(job->scope);
     } else if (is_event(step)) {
         answer_t answer = happen(stage, step);
         compare(at, step, &answer);
@@ -1400,7 +1400,7 @@ static void *replay_steps(void *argument) {
         job_t *job = &course->jobs[i];
         if (!job->waits)
             continue;
-        haft_io_cancel(job->scope);
+        haft_io_scope_cancel(job->scope);
         end_as_recorded(course, job, NULL);
     }
     return NULL;
@@ -1423,7 +1423,7 @@ static void *replay_plan(void *argument) {
 
 typedef struct world {
     const char *name;
-    haft_io_options_t options;
+    haft_io_run_options_t options;
     bool is_run, simulated;
 } world_t;
 static const world_t worlds[] = {
@@ -1453,11 +1453,12 @@ static bool replay(plan_t *plan, job_t *jobs, const world_t *world) {
     current_world = world->name;
     alarm(30);
     if (world->simulated) {
-        haft_io_simulation_t simulation = {.seed = plan->seed, .network = true, .files = true};
-        if (haft_io_simulate(replay_plan, &how, &simulation) != 0)
+        haft_io_simulation_options_t simulation = {
+            .seed = plan->seed, .network = true, .files = true};
+        if (haft_io_simulate_with(&simulation, replay_plan, &how) != 0)
             differs(0, "the simulation has failed");
     } else if (world->is_run) {
-        if (haft_io_run(replay_plan, &how, &world->options) != 0)
+        if (haft_io_run_with(&world->options, replay_plan, &how) != 0)
             differs(0, "the run has failed");
     } else {
         replay_by_threads(plan, jobs);
@@ -1551,7 +1552,7 @@ static void every_world_answers_as_the_system(void) {
     for (int i = 0; i < WORLDS; i++)
         is_there[i] =
             (only == NULL || strstr(worlds[i].name, only) != NULL) &&
-            (!worlds[i].is_run || haft_io_run(check_nothing, NULL, &worlds[i].options) == 0);
+            (!worlds[i].is_run || haft_io_run_with(&worlds[i].options, check_nothing, NULL) == 0);
     for (; now() < until && check_failures < 10; seed++, count++) {
         plan_t plan = draw_plan(seed);
         record(&plan, jobs);

@@ -24,8 +24,8 @@
     CALL(ssize_t, read_lent, (int d, const void **b), read_into_lent(d, b))                        \
     CALL(ssize_t, exchange, (int d, const void *b, size_t n, const void **in),                     \
          exchange_here(d, b, n, in))                                                               \
-    CALL(ssize_t, read_parts, (int d, const struct iovec *p, size_t n), readv(d, p, (int)n))       \
-    CALL(ssize_t, write_parts, (int d, const struct iovec *p, size_t n), writev(d, p, (int)n))     \
+    CALL(ssize_t, readv, (int d, const struct iovec *p, size_t n), readv(d, p, (int)n))            \
+    CALL(ssize_t, writev, (int d, const struct iovec *p, size_t n), writev(d, p, (int)n))          \
     CALL(ssize_t, receive, (int d, void *b, size_t n, int f), recv(d, b, n, f))                    \
     CALL(ssize_t, send, (int d, const void *b, size_t n, int f), send(d, b, n, f))                 \
     CALL(ssize_t, receive_from,                                                                    \
@@ -38,21 +38,21 @@
     CALL(ssize_t, send_message, (int d, const struct msghdr *m, int f), sendmsg(d, m, f))          \
     CALL(int, accept, (int d), accept(d, NULL, NULL))                                              \
     CALL(int, connect, (int d, const struct sockaddr *a, socklen_t s), connect(d, a, s))           \
-    CALL(int, wait_for, (int d, short events), wait_here(d, events))                               \
+    CALL(int, wait_ready, (int d, short events), wait_here(d, events))                             \
     CALL(int, poll, (struct pollfd * e, size_t n, int64_t deadline),                               \
          poll(e, n, deadline == 0 ? 0 : -1))                                                       \
     CALL(int, close, (int d), close(d))                                                            \
-    CALL(int, end_output, (int d), shutdown(d, SHUT_WR))                                           \
+    CALL(int, shutdown, (int d, int how), shutdown(d, how))                                        \
     CALL(ssize_t, send_file, (int to, int from, int64_t *at, size_t n), sendfile(to, from, at, n)) \
-    CALL(ssize_t, read_at, (int d, void *b, size_t n, int64_t at), pread(d, b, n, at))             \
-    CALL(ssize_t, write_at, (int d, const void *b, size_t n, int64_t at), pwrite(d, b, n, at))     \
-    CALL(int, sync, (int d), fsync(d))                                                             \
+    CALL(ssize_t, pread, (int d, void *b, size_t n, int64_t at), pread(d, b, n, at))               \
+    CALL(ssize_t, pwrite, (int d, const void *b, size_t n, int64_t at), pwrite(d, b, n, at))       \
+    CALL(int, fsync, (int d), fsync(d))                                                            \
     CALL(int, open, (const char *path, int f, mode_t m), open(path, f, m))                         \
     CALL(int, list_directory, (const char *path, struct dirent ***e), list_here(path, e))          \
-    CALL(int, make_directory, (const char *path, mode_t m), mkdir(path, m))                        \
+    CALL(int, mkdir, (const char *path, mode_t m), mkdir(path, m))                                 \
     CALL(int, remove, (const char *path), remove(path))                                            \
     CALL(int, rename, (const char *from, const char *to), rename(from, to))                        \
-    CALL(int, status, (const char *path, struct stat *s), stat(path, s))
+    CALL(int, stat, (const char *path, struct stat *s), stat(path, s))
 
 /* What is more than one call of the system. */
 static int write_whole(int d, const void *b, size_t n) {
@@ -100,7 +100,7 @@ typedef struct calls {
 
 #define BY_SYSTEM(type, name, parameters, call)                                                    \
     static type system_##name parameters {                                                         \
-        return (type)HAFT_IO_RESULT(call);                                                         \
+        return (type)HAFTI_IO_RESULT(call);                                                        \
     }
 CALLS(BY_SYSTEM)
 

@@ -451,7 +451,7 @@ static bool run_with(int wanted, long call) {
 
 /* ---- All runs ---- */
 
-static void fail_everywhere(const haft_io_options_t *options) {
+static void fail_everywhere(const haft_io_run_options_t *options) {
     static const int faults[] = {NO_MEMORY, ENOMEM, EMFILE, EINTR, EAGAIN, ECONNRESET, SHORT};
     how = options;
     for (int i = 0; i < SAMPLES; i++) {

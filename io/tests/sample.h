@@ -21,7 +21,7 @@ static void sample_yields(void);
 static void sample_free(void *block);
 
 /* Where a sample runs; NULL: in a simulation. */
-static const haft_io_options_t *how;
+static const haft_io_run_options_t *how;
 static uint64_t seed = 1; /* of the next simulation */
 
 static int give_way(void) {
@@ -64,10 +64,10 @@ static struct objects {
 } objects;
 
 static void unlock_it(haft_io_mutex_t **mutex) {
-    haft_io_unlock(*mutex);
+    haft_io_mutex_unlock(*mutex);
 }
 static void release_it(haft_io_semaphore_t **semaphore) {
-    haft_io_release(*semaphore);
+    haft_io_semaphore_release(*semaphore);
 }
 static void unlock_rwlock(haft_io_rwlock_t **lock) {
     haft_io_rwlock_unlock(*lock);
@@ -76,7 +76,7 @@ static void unlock_rwlock(haft_io_rwlock_t **lock) {
     __attribute__((cleanup(function), unused)) __typeof__(pointer) held = (pointer)
 
 BODY(hold_mutex) {
-    must(haft_io_lock(&objects.mutex));
+    must(haft_io_mutex_lock(&objects.mutex));
     UNTIL_THE_END(unlock_it, &objects.mutex);
     CLEANS_UP_SLOWLY;
     must(give_way());
@@ -84,59 +84,59 @@ BODY(hold_mutex) {
     return NULL;
 }
 BODY(hold_semaphore) {
-    must(haft_io_acquire(&objects.semaphore));
+    must(haft_io_semaphore_acquire(&objects.semaphore));
     UNTIL_THE_END(release_it, &objects.semaphore);
     must(haft_io_sleep(1));
     return NULL;
 }
 BODY(hold_to_read) {
-    must(haft_io_read_lock(&objects.rwlock));
+    must(haft_io_rwlock_read_lock(&objects.rwlock));
     UNTIL_THE_END(unlock_rwlock, &objects.rwlock);
     must(give_way());
     return NULL;
 }
 BODY(hold_to_write) {
-    must(haft_io_write_lock(&objects.rwlock));
+    must(haft_io_rwlock_write_lock(&objects.rwlock));
     UNTIL_THE_END(unlock_rwlock, &objects.rwlock);
     must(give_way());
     return NULL;
 }
 BODY(wait_until_it_is_so) {
-    must(haft_io_lock(&objects.for_condition));
+    must(haft_io_mutex_lock(&objects.for_condition));
     UNTIL_THE_END(unlock_it, &objects.for_condition);
     while (!objects.is_so)
-        must(haft_io_wait(&objects.condition, &objects.for_condition));
+        must(haft_io_condition_wait(&objects.condition, &objects.for_condition));
     return NULL;
 }
 BODY(make_it_so) {
     must(give_way());
-    must(haft_io_lock(&objects.for_condition));
+    must(haft_io_mutex_lock(&objects.for_condition));
     UNTIL_THE_END(unlock_it, &objects.for_condition);
     objects.is_so = true;
-    haft_io_broadcast(&objects.condition);
+    haft_io_condition_broadcast(&objects.condition);
     return NULL;
 }
 static void pause_once(__attribute__((unused)) void *unused) {
     give_way();
 }
 BODY(do_it_once) {
-    must(haft_io_call_once(&objects.once, pause_once, NULL));
+    must(haft_io_once_call(&objects.once, pause_once, NULL));
     return NULL;
 }
 BODY(meet) {
-    must(haft_io_arrive(&objects.barrier));
+    must(haft_io_barrier_wait(&objects.barrier));
     return NULL;
 }
 BODY(await_both) {
     void *value;
-    must(haft_io_wait_event(&objects.event));
-    must(haft_io_await(&objects.promise, &value));
+    must(haft_io_event_wait(&objects.event));
+    must(haft_io_promise_wait(&objects.promise, &value));
     return NULL;
 }
 BODY(keep_both) {
-    haft_io_set_event(&objects.event);
+    haft_io_event_set(&objects.event);
     must(give_way());
-    haft_io_keep(&objects.promise, NULL);
+    haft_io_promise_set(&objects.promise, NULL);
     return NULL;
 }
 
@@ -177,19 +177,19 @@ BODY(consume) {
 }
 BODY(answer) {
     int value;
-    haft_io_choice_t choices[] = {{.channel = unbounded_pair[0], .receive = &value},
-                                  {.channel = bounded, .receive = &value}};
-    must(haft_io_choose(choices, 1));
+    haft_io_select_case_t choices[] = {{.channel = unbounded_pair[0], .receive = &value},
+                                       {.channel = bounded, .receive = &value}};
+    must(haft_io_select(choices, 1));
     must(haft_io_channel_send_until(unbounded_pair[1], &value, HAFT_IO_FOREVER));
     return NULL;
 }
 BODY(ask) {
     int value = 1;
     must(haft_io_channel_send(unbounded_pair[0], &value));
-    haft_io_choice_t choices[] = {{.channel = unbounded_pair[0], .receive = &value},
-                                  {.channel = unbounded_pair[1], .receive = &value}};
-    must(haft_io_choose(choices, 2));
-    int code = haft_io_choose_until(choices, 2, haft_io_now());
+    haft_io_select_case_t choices[] = {{.channel = unbounded_pair[0], .receive = &value},
+                                       {.channel = unbounded_pair[1], .receive = &value}};
+    must(haft_io_select(choices, 2));
+    int code = haft_io_select_until(choices, 2, haft_io_now());
     if (code != -ETIMEDOUT)
         must(code);
     return NULL;
@@ -244,7 +244,7 @@ BODY(return_cancels) {
     return NULL;
 }
 BODY(nest) {
-    must(haft_io_set_local(&key, NULL));
+    must(haft_io_local_set(&key, NULL));
     haft_io_task_t *task = haft_io_async(nap, NULL);
     must(task != NULL ? 0 : -ENOMEM);
     must(haft_io_join(task, NULL));
@@ -276,7 +276,7 @@ BODY(write_slowly) {
     must(haft_io_write_all(pipe_ends[1], "ab", 2));
     must(haft_io_sleep(1));
     struct iovec part = {(char[]){"c"}, 1};
-    must(haft_io_write_parts(pipe_ends[1], &part, 1));
+    must(haft_io_writev(pipe_ends[1], &part, 1));
     return NULL;
 }
 BODY(read_three) {
@@ -284,7 +284,7 @@ BODY(read_three) {
     for (size_t got = 0; got < sizeof bytes;) {
         struct iovec part = {bytes + got, sizeof bytes - got};
         ssize_t count = got == 0 ? haft_io_read(pipe_ends[0], bytes, sizeof bytes)
-                                 : haft_io_read_parts(pipe_ends[0], &part, 1);
+                                 : haft_io_readv(pipe_ends[0], &part, 1);
         must(count == 0 ? -EPIPE : count);
         got += (size_t)count;
     }
@@ -310,12 +310,12 @@ BODY(receive_much) {
         got += (size_t)part;
         must(give_way());
     }
-    HAFT_IO_CLOSING __attribute__((unused)) int passed =
+    HAFT_IO_SCOPED_DESCRIPTOR __attribute__((unused)) int passed =
         (int)must(haft_io_receive_descriptor(pair_ends[0]));
     return NULL;
 }
 BODY(send_a_datagram) {
-    must(haft_io_wait_for(datagrams[1], POLLOUT));
+    must(haft_io_wait_ready(datagrams[1], POLLOUT));
     must(haft_io_send_to(datagrams[1], "x", 1, 0, NULL, 0));
     return NULL;
 }
@@ -370,7 +370,7 @@ static void close_accepted(__attribute__((unused)) const int *unused) {
             haft_io_close(accepted[i]);
 }
 static void *answer_one(void *connection) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     ssize_t got = must(haft_io_read_lent(*(int *)connection, &bytes));
     while (got != 0)
         got = must(haft_io_exchange(*(int *)connection, bytes, (size_t)got, &bytes));
@@ -383,7 +383,7 @@ static void *accept_one(void *listener) {
     return NULL;
 }
 static void *ask_one(void *is_local) {
-    HAFT_IO_CLOSING int connection = (int)must(
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)must(
         is_local ? haft_io_connect_unix(socket_path)
                  : haft_io_connect_tcp("localhost", (uint16_t)haft_io_port(listeners[0])));
     char bytes[8];
@@ -406,10 +406,10 @@ static void unlink_path(__attribute__((unused)) const int *unused) {
 }
 BODY(use_sockets) {
     snprintf(socket_path, sizeof socket_path, "/tmp/haft-io-sample-%d", (int)getpid());
-    HAFT_IO_CLOSING int tcp = (int)must(haft_io_listen_tcp("127.0.0.1", 0, 0));
+    HAFT_IO_SCOPED_DESCRIPTOR int tcp = (int)must(haft_io_listen_tcp("127.0.0.1", 0, 0));
     __attribute__((cleanup(unlink_path), unused)) int bound = 0;
     unlink(socket_path);
-    HAFT_IO_CLOSING int local = (int)must(haft_io_listen_unix(socket_path, 0));
+    HAFT_IO_SCOPED_DESCRIPTOR int local = (int)must(haft_io_listen_unix(socket_path, 0));
     listeners[0] = tcp, listeners[1] = local;
     __attribute__((cleanup(close_accepted), unused)) int come = 0;
     accepted[0] = accepted[1] = -1;
@@ -442,8 +442,8 @@ BODY(ask_and_answer) {
 BODY(use_datagrams) {
     struct sockaddr_in address = {.sin_family = AF_INET};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    HAFT_IO_CLOSING int one = (int)must(haft_io_socket(AF_INET, SOCK_DGRAM, 0));
-    HAFT_IO_CLOSING int other = (int)must(haft_io_socket(AF_INET, SOCK_DGRAM, 0));
+    HAFT_IO_SCOPED_DESCRIPTOR int one = (int)must(haft_io_socket(AF_INET, SOCK_DGRAM, 0));
+    HAFT_IO_SCOPED_DESCRIPTOR int other = (int)must(haft_io_socket(AF_INET, SOCK_DGRAM, 0));
     must(haft_io_bind(one, (struct sockaddr *)&address, sizeof address));
     address.sin_port = htons((uint16_t)must(haft_io_port(one)));
     must(haft_io_connect(other, (struct sockaddr *)&address, sizeof address));
@@ -459,14 +459,14 @@ static int answerers[ANSWERERS][2];
 static void *ask_twice(void *ends) {
     int connection = ((int *)ends)[1];
     char memory[8], *line;
-    haft_io_lines_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
+    haft_io_reader_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
     for (int round = 0; round < 2; round++) {
         must(haft_io_write_all(connection, "hello\n", 6));
         must(haft_io_write_all(connection, "again\n", 6));
         for (int i = 0; i < 2; i++)
-            must(must(haft_io_read_line(&lines, &line)) != 0 ? 0 : -EPIPE);
+            must(must(haft_io_reader_line(&lines, &line)) != 0 ? 0 : -EPIPE);
     }
-    must(haft_io_end_output(connection));
+    must(haft_io_shutdown(connection, SHUT_WR));
     return NULL;
 }
 BODY(answer_all) {
@@ -483,7 +483,7 @@ static void close_answerers(__attribute__((unused)) const int *unused) {
                 haft_io_close(answerers[i][end]);
 }
 BODY(use_exchanges) {
-    HAFT_IO_CLOSING int listener = (int)must(haft_io_listen_tcp("127.0.0.1", 0, 0));
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = (int)must(haft_io_listen_tcp("127.0.0.1", 0, 0));
     memset(answerers, -1, sizeof answerers);
     __attribute__((cleanup(close_answerers), unused)) int opened = 0;
     for (int i = 0; i < ANSWERERS; i++) {
@@ -511,10 +511,10 @@ static void free_entries(struct dirent ***entries) {
 }
 BODY(use_a_file) {
     char bytes[4];
-    HAFT_IO_CLOSING int file = (int)must(haft_io_open(file_name, O_RDWR | O_CREAT, 0600));
-    must(haft_io_write_at(file, "text", 4, 0));
-    must(haft_io_sync(file));
-    must(haft_io_read_at(file, bytes, 4, 0));
+    HAFT_IO_SCOPED_DESCRIPTOR int file = (int)must(haft_io_open(file_name, O_RDWR | O_CREAT, 0600));
+    must(haft_io_pwrite(file, "text", 4, 0));
+    must(haft_io_fsync(file));
+    must(haft_io_pread(file, bytes, 4, 0));
     must(haft_io_read(file, bytes, 4));
     __attribute__((cleanup(free_entries))) struct dirent **entries = NULL;
     int count = (int)must(haft_io_list_directory(directory, &entries));
@@ -522,7 +522,7 @@ BODY(use_a_file) {
         free_entry(entries[i]);
     must(haft_io_rename(file_name, other_name));
     struct stat status;
-    must(haft_io_status(other_name, &status));
+    must(haft_io_stat(other_name, &status));
     return NULL;
 }
 BODY(remove_shielded) {
@@ -543,7 +543,7 @@ BODY(use_files) {
     snprintf(file_name, sizeof file_name, "%s/file", directory);
     snprintf(other_name, sizeof other_name, "%s/other", directory);
     __attribute__((cleanup(remove_all), unused)) int made = 0;
-    must(haft_io_make_directory(directory, 0700));
+    must(haft_io_mkdir(directory, 0700));
     must(haft_io_scope(use_a_file, NULL, NULL));
     return NULL;
 }
@@ -560,7 +560,7 @@ BODY(call_twice) {
     return NULL;
 }
 static void *reap(void *process) {
-    haft_io_wait_process(*(pid_t *)process, NULL);
+    haft_io_process_wait(*(pid_t *)process, NULL);
     return NULL;
 }
 static void reap_shielded(pid_t *process) {
@@ -572,8 +572,8 @@ static void reap_shielded(pid_t *process) {
 BODY(use_a_process) {
     static const char *const arguments[] = {"true", NULL};
     __attribute__((cleanup(reap_shielded))) pid_t process = 0;
-    process = (pid_t)must(haft_io_start_process(arguments, NULL));
-    must(haft_io_wait_process(process, NULL));
+    process = (pid_t)must(haft_io_process_start(arguments, NULL));
+    must(haft_io_process_wait(process, NULL));
     process = 0;
     return NULL;
 }
@@ -581,7 +581,7 @@ BODY(use_a_signal) {
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGUSR1);
-    must(haft_io_wait_signal(&signals));
+    must(haft_io_signal_wait(&signals));
     return NULL;
 }
 BODY(send_a_signal) {
@@ -629,11 +629,11 @@ static const sample_t *sample; /* that runs */
 
 static inline int sample_run(void *(*body)(void *)) {
     if (how != NULL)
-        return haft_io_run(body, NULL, how);
-    return haft_io_simulate(
-        body, NULL,
-        &(haft_io_simulation_t){
-            .seed = seed++, .short_counts = true, .network = true, .files = true});
+        return haft_io_run_with(how, body, NULL);
+    return haft_io_simulate_with(
+        &(haft_io_simulation_options_t){
+            .seed = seed++, .short_counts = true, .network = true, .files = true},
+        body, NULL);
 }
 static inline bool sample_has_one_thread(void) {
     return how == NULL || how->threads == 1;

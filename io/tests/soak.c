@@ -27,7 +27,7 @@ static void count(long *counter, long change) {
 /* ---- The server ---- */
 
 static void *echo(void *argument) {
-    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)(intptr_t)argument;
     char buffer[4096];
     for (ssize_t got; (got = haft_io_read(connection, buffer, sizeof buffer)) > 0;)
         if (haft_io_write_all(connection, buffer, (size_t)got) < 0)
@@ -75,7 +75,7 @@ static void send_and_read_back(int connection, size_t size, bool half_closes) {
 }
 
 static void *ask_and_be_kept_waiting(void *number) {
-    HAFT_IO_CLOSING int connection = connect_to_tcp((unsigned)(intptr_t)number);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = connect_to_tcp((unsigned)(intptr_t)number);
     char answer[100];
     send_and_read_back(connection, 10, false);
     haft_io_read(connection, answer, sizeof answer);
@@ -92,7 +92,7 @@ static void come_and_go(unsigned number) {
         count(&given_up, 1);
         return;
     }
-    HAFT_IO_CLOSING int connection =
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
         number % 4 == 1 ? haft_io_connect_unix(path) : connect_to_tcp(number);
     CHECK(connection >= 0);
     send_and_read_back(connection, number % 12 == 3 ? LONGEST : 64, number % 4 == 1);
@@ -159,11 +159,11 @@ static void *play_rounds(void *argument) {
         if (i == 1) /* Stacks have been as deep as they will be. */
             first = last;
     }
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return argument;
 }
 
-static void soak(const haft_io_options_t *options) {
+static void soak(const haft_io_run_options_t *options) {
     int before = check_descriptors();
     connections = given_up = 0;
     tcp = haft_io_listen_tcp("0.0.0.0", 0, 0);
@@ -171,7 +171,7 @@ static void soak(const haft_io_options_t *options) {
     snprintf(path, sizeof path, "/tmp/haft-io-soak-%d", (int)getpid());
     local = haft_io_listen_unix(path, 0);
     CHECK(tcp >= 0 && local >= 0);
-    CHECK_EQUAL(haft_io_run(play_rounds, NULL, options), -ECANCELED);
+    CHECK_EQUAL(haft_io_run_with(options, play_rounds, NULL), -ECANCELED);
     close(tcp);
     close(local);
     unlink(path);

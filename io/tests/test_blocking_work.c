@@ -63,7 +63,7 @@ BODY(cancel_what_has_begun) {
     haft_io_spawn(call_for_long, NULL);
     haft_io_yield();
     await(&begun);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(leave_what_has_begun) {
@@ -75,8 +75,8 @@ BODY(leave_what_has_begun) {
 static void a_call_that_has_begun_is_left_and_freed_at_its_end(void) {
     for (int threads = 1; threads <= 2; threads++) {
         begin();
-        haft_io_options_t options = {.threads = threads};
-        CHECK_EQUAL(haft_io_run(leave_what_has_begun, NULL, &options), 0);
+        haft_io_run_options_t options = {.threads = threads};
+        CHECK_EQUAL(haft_io_run_with(&options, leave_what_has_begun, NULL), 0);
         CHECK_EQUAL(called, 1); /* The run has waited for it. */
         CHECK_EQUAL(freed, 1);
     }
@@ -95,7 +95,7 @@ BODY(cancel_what_is_queued) {
     for (int i = 0; i < 9; i++)
         haft_io_spawn(call_for_long, NULL);
     haft_io_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(leave_what_is_queued) {
@@ -107,8 +107,8 @@ BODY(leave_what_is_queued) {
 /* The pool's only thread is in a call that is not left. */
 static void a_call_that_has_not_begun_is_freed_at_once(void) {
     begin();
-    haft_io_options_t options = {.threads = 1, .blocking_threads = 1};
-    CHECK_EQUAL(haft_io_run(leave_what_is_queued, NULL, &options), 0);
+    haft_io_run_options_t options = {.threads = 1, .blocking_threads = 1};
+    CHECK_EQUAL(haft_io_run_with(&options, leave_what_is_queued, NULL), 0);
     CHECK_EQUAL(called, 1);
     CHECK_EQUAL(freed, 9);
 }
@@ -127,7 +127,7 @@ BODY(call_behind_what_is_left) {
     CHECK_EQUAL(
         haft_io_spawn_with(&(haft_io_task_options_t){.scope = argument}, call_at_once, NULL), 0);
     haft_io_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(wait_behind_what_is_left) {
@@ -138,11 +138,11 @@ BODY(wait_behind_what_is_left) {
     return NULL;
 }
 static void calls_that_were_left_keep_no_other_waiting(void) {
-    haft_io_options_t options = {.threads = 1, .blocking_threads = 1};
+    haft_io_run_options_t options = {.threads = 1, .blocking_threads = 1};
     void *(*bodies[])(void *) = {call_beside_the_left, wait_behind_what_is_left};
     for (int i = 0; i < 2; i++) {
         begin();
-        CHECK_EQUAL(haft_io_run(bodies[i], NULL, &options), 0);
+        CHECK_EQUAL(haft_io_run_with(&options, bodies[i], NULL), 0);
         CHECK_EQUAL(called, 2);
         CHECK_EQUAL(freed, 1);
     }
@@ -150,13 +150,13 @@ static void calls_that_were_left_keep_no_other_waiting(void) {
 
 BODY(call_when_cancelled) {
     haft_io_return_cancels(true);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     CHECK_EQUAL(haft_io_call_or_leave(call, malloc(sizeof(call_t)), leave), -ECANCELED);
     return NULL;
 }
 static void who_has_been_cancelled_calls_nothing(void) {
     begin();
-    CHECK_EQUAL(haft_io_run(call_when_cancelled, NULL, NULL), -ECANCELED);
+    CHECK_EQUAL(haft_io_run(call_when_cancelled, NULL), -ECANCELED);
     CHECK_EQUAL(called, 0);
     CHECK_EQUAL(freed, 1);
 }
@@ -174,7 +174,7 @@ BODY(call_many_and_cancel) {
         haft_io_spawn(call_and_free, NULL);
     for (int i = 0; i < *(int *)argument; i++)
         haft_io_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void every_argument_is_freed_once(void) {
@@ -182,8 +182,8 @@ static void every_argument_is_freed_once(void) {
     for (int threads = 1; threads <= 2; threads++)
         for (int i = 0; i < runs; i++) {
             begin();
-            haft_io_options_t options = {.threads = threads, .blocking_threads = 4};
-            int code = haft_io_run(call_many_and_cancel, &(int){i}, &options);
+            haft_io_run_options_t options = {.threads = threads, .blocking_threads = 4};
+            int code = haft_io_run_with(&options, call_many_and_cancel, &(int){i});
             CHECK(code == -ECANCELED);
             CHECK_EQUAL(freed, 50);
         }

@@ -73,7 +73,7 @@ static ssize_t write_some(side_t *side) {
         answer = haft_io_write(side->descriptor, bytes, size);
         break;
     case 1:
-        answer = haft_io_write_parts(side->descriptor, parts, 2);
+        answer = haft_io_writev(side->descriptor, parts, 2);
         break;
     default:
         answer = haft_io_send(side->descriptor, bytes, size, MSG_NOSIGNAL);
@@ -94,7 +94,7 @@ static void check_bytes(const side_t *side, const unsigned char *bytes, ssize_t 
 
 static ssize_t read_some(side_t *side) {
     unsigned char bytes[LARGEST + 1];
-    HAFT_IO_GIVING_BACK const void *lent = NULL;
+    HAFT_IO_SCOPED_LENT const void *lent = NULL;
     size_t size = draw_size(side), first = draw(side, (unsigned)size);
     struct iovec parts[2] = {{bytes, first}, {bytes + first, size - first}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
@@ -104,7 +104,7 @@ static ssize_t read_some(side_t *side) {
         answer = haft_io_read(side->descriptor, bytes, size);
         break;
     case 1:
-        answer = haft_io_read_parts(side->descriptor, parts, 2);
+        answer = haft_io_readv(side->descriptor, parts, 2);
         break;
     case 2:
     case 3:
@@ -140,7 +140,7 @@ static void *cancel_soon(void *argument) {
     for (unsigned i = 0; i < side->turns; i++)
         haft_io_yield();
     side->was_cut_before_cancel = side->is_cut;
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     side->is_cancelled = true;
     return NULL;
 }
@@ -260,8 +260,8 @@ static void every_byte_arrives_once_and_is_answered_for(void) {
         for (int i = 0; i < 3 * KINDS && check_failures == 0; i++, seed++) {
             kind = (kind_t)(i % KINDS);
             threads = 1 + i / KINDS;
-            haft_io_options_t options = {.threads = threads};
-            CHECK_EQUAL(haft_io_run(move_a_stream, NULL, &options), 0);
+            haft_io_run_options_t options = {.threads = threads};
+            CHECK_EQUAL(haft_io_run_with(&options, move_a_stream, NULL), 0);
             if (check_failures != 0)
                 fprintf(stderr, "a %s on %d threads; the seed was %llu\n", names[kind], threads,
                         (unsigned long long)seed);

@@ -52,11 +52,11 @@ static ssize_t receive_first(void) {
     return haft_io_receive(ends[0], &byte, 1, 0);
 }
 static ssize_t read_lent(void) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     return haft_io_read_lent(ends[0], &bytes);
 }
 static ssize_t wait_for_first(void) {
-    return haft_io_wait_for(ends[0], POLLIN);
+    return haft_io_wait_ready(ends[0], POLLIN);
 }
 static ssize_t accept_one(void) {
     return haft_io_accept(ends[0]);
@@ -149,7 +149,7 @@ static void await_wait(void) {
         close(pipe_ends[0]);
         close(pipe_ends[1]);
     } while (strstr(text, awaited) == NULL);
-    haft_io_set_event(&waiting);
+    haft_io_event_set(&waiting);
 }
 static void *wait_in_vain(void *unused) {
     CHECK_EQUAL(current->wait(), -EBADF);
@@ -176,7 +176,7 @@ static void *close_first(void *unused) {
     int full[2], copies[8];
     CHECK_EQUAL(pipe(full), 0);
     CHECK_EQUAL(write(full[1], "wrong", 5), 5);
-    haft_io_wait_event(&waiting);
+    haft_io_event_wait(&waiting);
     close_or_replace(full[0]);
     for (int i = 0; i < 8; i++)
         copies[i] = dup(full[0]);
@@ -203,31 +203,31 @@ BODY(wait_to_be_closed) {
 
 static int closers_threads; /* of the closer's run; 0: it is an ordinary thread */
 static void *run_closer(void *options) {
-    haft_io_options_t own = *(const haft_io_options_t *)options;
+    haft_io_run_options_t own = *(const haft_io_run_options_t *)options;
     own.threads = closers_threads;
     if (closers_threads == 0)
         close_first(NULL);
     else
-        CHECK_EQUAL(haft_io_run(close_first, NULL, &own), 0);
+        CHECK_EQUAL(haft_io_run_with(&own, close_first, NULL), 0);
     return NULL;
 }
 
-static void close_by_thread(const haft_io_options_t *options) {
+static void close_by_thread(const haft_io_run_options_t *options) {
     pthread_t closer;
     CHECK_EQUAL(pthread_create(&closer, NULL, run_closer, (void *)(uintptr_t)options), 0);
-    CHECK_EQUAL(haft_io_run(wait_to_be_closed, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, wait_to_be_closed, NULL), 0);
     pthread_join(closer, NULL);
 }
-static void close_in_each_way(const haft_io_options_t *options) {
+static void close_in_each_way(const haft_io_run_options_t *options) {
     for (int i = 0; i < 2 * WAITS; i++) {
         current = &waits[i / 2];
         replaces = i % 2 == 1;
         for (closers_threads = -1; closers_threads <= 2; closers_threads++) {
             int before = check_descriptors();
-            haft_io_clear_event(&waiting);
+            haft_io_event_clear(&waiting);
             current->make();
             if (closers_threads < 0)
-                CHECK_EQUAL(haft_io_run(wait_and_close_in_pool, NULL, options), 0);
+                CHECK_EQUAL(haft_io_run_with(options, wait_and_close_in_pool, NULL), 0);
             else
                 close_by_thread(options);
             close_ends();
@@ -247,19 +247,19 @@ static bool closes_itself;
 static int full_pipe[2];
 static void *wait_in_one_run(void *closes) {
     haft_io_spawn(wait_in_vain, NULL);
-    haft_io_clear_event(&waiting);
+    haft_io_event_clear(&waiting);
     await_wait();
-    haft_io_arrive(&both);
+    haft_io_barrier_wait(&both);
     if (closes != NULL)
         close_or_replace(full_pipe[0]);
     return NULL;
 }
 static void *run_beside(void *options) {
-    CHECK_EQUAL(haft_io_run(wait_in_one_run, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, wait_in_one_run, NULL), 0);
     return NULL;
 }
-static void close_for_two(const haft_io_options_t *options) {
-    haft_io_options_t beside = {.threads = 1};
+static void close_for_two(const haft_io_run_options_t *options) {
+    haft_io_run_options_t beside = {.threads = 1};
     CHECK_EQUAL(pipe(full_pipe), 0);
     CHECK_EQUAL(write(full_pipe[1], "wrong", 5), 5);
     for (int i = 0; i < 2 * (WAITS - 1); i++) {
@@ -272,7 +272,7 @@ static void close_for_two(const haft_io_options_t *options) {
         int before = check_descriptors();
         current->make();
         CHECK_EQUAL(pthread_create(&thread, NULL, run_beside, &beside), 0);
-        CHECK_EQUAL(haft_io_run(wait_in_one_run, &closes_itself, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, wait_in_one_run, &closes_itself), 0);
         pthread_join(thread, NULL);
         close_ends();
         CHECK_EQUAL(check_descriptors(), before);
@@ -327,11 +327,11 @@ static void *read_in_one_run(void *replaces_too) {
     return replaces_too != NULL ? replace_often(NULL) : NULL;
 }
 static void *run_reader(void *options) {
-    CHECK_EQUAL(haft_io_run(read_in_one_run, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, read_in_one_run, NULL), 0);
     return NULL;
 }
 /* By an ordinary thread, by a task beside the reader, by one of another run. */
-static void replace_beside(const haft_io_options_t *options) {
+static void replace_beside(const haft_io_run_options_t *options) {
     for (int i = 0; i < 3; i++) {
         pthread_t thread;
         int before = check_descriptors();
@@ -341,8 +341,8 @@ static void replace_beside(const haft_io_options_t *options) {
         if (i == 0)
             replace_often(NULL);
         else
-            CHECK_EQUAL(haft_io_run(i == 1 ? read_in_one_run : replace_often,
-                                    i == 1 ? &both_ways : NULL, options),
+            CHECK_EQUAL(haft_io_run_with(options, i == 1 ? read_in_one_run : replace_often,
+                                         i == 1 ? &both_ways : NULL),
                         0);
         if (i != 1)
             pthread_join(thread, NULL);
@@ -357,14 +357,14 @@ static void a_number_that_is_replaced_again_and_again_is_missed_by_nobody(void) 
 
 /* The close may be under way, by the thread of the reader's run, when the number is replaced; it must not come after. */
 static void *close_and_replace(void *yields) {
-    haft_io_wait_event(&waiting);
+    haft_io_event_wait(&waiting);
     CHECK_EQUAL(haft_io_close(ends[0]), 0);
     for (int i = 0; i < *(const int *)yields; i++)
         sched_yield();
     CHECK_EQUAL(haft_io_close_by(ends[0], replace_by_call, &others[0]), ends[0]);
     return NULL;
 }
-static void close_and_replace_beside(const haft_io_options_t *options) {
+static void close_and_replace_beside(const haft_io_run_options_t *options) {
     current = &waits[0];
     for (int i = 0; i < REPLACEMENTS; i++) {
         pthread_t thread;
@@ -372,7 +372,7 @@ static void close_and_replace_beside(const haft_io_options_t *options) {
         make_pipes();
         waiting = (haft_io_event_t){0};
         CHECK_EQUAL(pthread_create(&thread, NULL, close_and_replace, &yields), 0);
-        CHECK_EQUAL(haft_io_run(wait_to_be_closed, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, wait_to_be_closed, NULL), 0);
         pthread_join(thread, NULL);
         CHECK(fcntl(ends[0], F_GETFD) >= 0);
         close(ends[0]);
@@ -413,8 +413,8 @@ static haft_io_event_t begun, goes_on;
 static bool is_over;
 static void use_in_pool(void *unused) {
     (void)unused;
-    haft_io_set_event(&begun);
-    haft_io_wait_event(&goes_on);
+    haft_io_event_set(&begun);
+    haft_io_event_wait(&goes_on);
 }
 BODY(occupy) {
     haft_io_call_blocking(use_in_pool, NULL);
@@ -422,7 +422,7 @@ BODY(occupy) {
 }
 BODY(read_by_pool) {
     char byte = '?';
-    CHECK_EQUAL(haft_io_read_at(ends[0], &byte, 1, 0), 1);
+    CHECK_EQUAL(haft_io_pread(ends[0], &byte, 1, 0), 1);
     CHECK_EQUAL(byte, 'o');
     is_over = true;
     return NULL;
@@ -430,7 +430,7 @@ BODY(read_by_pool) {
 BODY(let_the_pool_go_on) {
     CHECK(!is_over);
     CHECK_EQUAL(haft_io_read(ends[0], &(char){0}, 1), -EBADF);
-    haft_io_set_event(&goes_on);
+    haft_io_event_set(&goes_on);
     return NULL;
 }
 static int replace_what_is_not_used(void *by) {
@@ -441,24 +441,24 @@ BODY(replace_what_the_pool_uses) {
     int other = check_file_with("new");
     ends[0] = check_file_with("old");
     is_over = false;
-    haft_io_clear_event(&begun);
-    haft_io_clear_event(&goes_on);
+    haft_io_event_clear(&begun);
+    haft_io_event_clear(&goes_on);
     haft_io_spawn(occupy, NULL);
-    haft_io_wait_event(&begun);
+    haft_io_event_wait(&begun);
     haft_io_spawn(read_by_pool, NULL);
     haft_io_yield();
     haft_io_spawn(let_the_pool_go_on, NULL);
     CHECK_EQUAL(haft_io_close_by(ends[0], replace_what_is_not_used, &other), ends[0]);
     char byte = '?';
-    CHECK_EQUAL(haft_io_read_at(ends[0], &byte, 1, 0), 1);
+    CHECK_EQUAL(haft_io_pread(ends[0], &byte, 1, 0), 1);
     CHECK_EQUAL(byte, 'n');
     CHECK_EQUAL(haft_io_close(ends[0]), 0);
     CHECK_EQUAL(haft_io_close(other), 0);
     return NULL;
 }
 static void a_number_that_the_pool_uses_is_replaced_when_that_has_ended(void) {
-    haft_io_options_t options = {.threads = 1, .blocking_threads = 1};
-    CHECK_EQUAL(haft_io_run(replace_what_the_pool_uses, NULL, &options), 0);
+    haft_io_run_options_t options = {.threads = 1, .blocking_threads = 1};
+    CHECK_EQUAL(haft_io_run_with(&options, replace_what_the_pool_uses, NULL), 0);
 }
 
 /* Beside a run on another thread, whose task waits. */
@@ -485,10 +485,10 @@ static void a_simulation_replaces_a_number_that_others_wait_on(void) {
     pthread_t thread;
     current = &waits[0];
     make_pipes();
-    haft_io_clear_event(&waiting);
+    haft_io_event_clear(&waiting);
     CHECK_EQUAL(pthread_create(&thread, NULL, run_beside_simulation, NULL), 0);
-    haft_io_wait_event(&waiting);
-    CHECK_EQUAL(haft_io_simulate(replace_in_simulation, NULL, NULL), 0);
+    haft_io_event_wait(&waiting);
+    CHECK_EQUAL(haft_io_simulate(replace_in_simulation, NULL), 0);
     pthread_join(thread, NULL);
     haft_io_close(ends[0]);
     close_ends();
@@ -551,7 +551,7 @@ BODY(do_much_in_function) {
     return NULL;
 }
 static void a_function_that_does_much_keeps_nobody_waiting_for_ever(void) {
-    CHECK_EQUAL(haft_io_run(do_much_in_function, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_run(do_much_in_function, NULL), 0);
     haft_io_close(ends[0]);
     close_ends();
 }
@@ -577,7 +577,7 @@ BODY(replace_outside_of_a_task) {
 }
 static void run_and_replace_outside_of_a_task(void) {
     current = &waits[0];
-    haft_io_run(replace_outside_of_a_task, NULL, NULL);
+    haft_io_run(replace_outside_of_a_task, NULL);
 }
 static void who_would_wait_for_himself_is_told(void) {
     if (check_follows_children())
@@ -596,14 +596,14 @@ static void *close_much(void *unused) {
         CHECK_EQUAL(haft_io_close(made[0]), -EBADF);
         CHECK_EQUAL(haft_io_close(made[1]), 0);
     }
-    haft_io_set_event(&waiting);
+    haft_io_event_set(&waiting);
     return unused;
 }
 BODY(sit_beside) {
     pthread_t thread;
-    haft_io_clear_event(&waiting);
+    haft_io_event_clear(&waiting);
     CHECK_EQUAL(pthread_create(&thread, NULL, close_much, NULL), 0);
-    haft_io_wait_event(&waiting);
+    haft_io_event_wait(&waiting);
     pthread_join(thread, NULL);
     return NULL;
 }

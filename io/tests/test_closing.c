@@ -69,9 +69,9 @@ BODY(close_slowly) {
     }
     return NULL;
 }
-static void close_slowly_on(const haft_io_options_t *options) {
+static void close_slowly_on(const haft_io_run_options_t *options) {
     if (options->threads == 2)
-        CHECK_EQUAL(haft_io_run(close_slowly, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, close_slowly, NULL), 0);
 }
 static void who_reads_while_another_thread_closes_gets_an_error(void) {
     check_everywhere(close_slowly_on);
@@ -90,14 +90,14 @@ static ssize_t read_first(void) {
     return haft_io_read(ends[0], &(char){0}, 1);
 }
 static ssize_t read_lent(void) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     return haft_io_read_lent(ends[0], &bytes);
 }
 static ssize_t accept_one(void) {
     return haft_io_accept(ends[0]);
 }
 static ssize_t wait_for_first(void) {
-    return haft_io_wait_for(ends[0], POLLIN);
+    return haft_io_wait_ready(ends[0], POLLIN);
 }
 static ssize_t poll_both(void) {
     struct pollfd entries[] = {{-1, POLLIN, 0}, {ends[0], POLLIN, 0}};
@@ -155,10 +155,10 @@ static void *wait_for_a_while(void *wait) {
     return NULL;
 }
 /* Each in a run that does not know the number yet. */
-static void wait_in_each_way_on(const haft_io_options_t *options) {
+static void wait_in_each_way_on(const haft_io_run_options_t *options) {
     for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
         waits[i].make();
-        CHECK_EQUAL(haft_io_run(wait_for_a_while, (void *)(uintptr_t)&waits[i], options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, wait_for_a_while, (void *)(uintptr_t)&waits[i]), 0);
         CHECK_EQUAL(haft_io_close(ends[1]), 0);
     }
 }
@@ -168,7 +168,7 @@ static void who_begins_to_wait_while_an_ordinary_thread_closes_gets_an_error(voi
 
 /* The same where no run, or no other one, was there when the thread began to close. */
 static void *close_in_own_run(void *options) {
-    CHECK_EQUAL(haft_io_run(close_first, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, close_first, NULL), 0);
     return NULL;
 }
 static void *wait_in_vain(void *wait) {
@@ -188,8 +188,8 @@ static void raise_first(void) {
     __real_close(ends[0]);
     ends[0] = high;
 }
-static void begin_run_beside(void *(*close_it)(void *), const haft_io_options_t *options) {
-    haft_io_options_t own = {.threads = 1, .backend = options->backend};
+static void begin_run_beside(void *(*close_it)(void *), const haft_io_run_options_t *options) {
+    haft_io_run_options_t own = {.threads = 1, .backend = options->backend};
     for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
         pthread_t closer;
         if (waits[i].wait == write_to_full) /* which writes before */
@@ -203,13 +203,13 @@ static void begin_run_beside(void *(*close_it)(void *), const haft_io_options_t 
         while (!atomic_load(&is_closing))
             continue;
         atomic_store(&begins, true);
-        CHECK_EQUAL(haft_io_run(wait_in_vain_for_a_while, (void *)(uintptr_t)&waits[i], options),
-                    0);
+        CHECK_EQUAL(
+            haft_io_run_with(options, wait_in_vain_for_a_while, (void *)(uintptr_t)&waits[i]), 0);
         CHECK_EQUAL(pthread_join(closer, NULL), 0);
         CHECK_EQUAL(haft_io_close(ends[1]), 0);
     }
 }
-static void begin_run_beside_each(const haft_io_options_t *options) {
+static void begin_run_beside_each(const haft_io_run_options_t *options) {
     begin_run_beside(close_first, options);
     begin_run_beside(close_in_own_run, options);
 }
@@ -233,9 +233,9 @@ static void a_child_forked_while_a_thread_closes_has_runs(void) {
     pid_t child = fork();
     if (child == 0) {
         enum { SECONDS = 10 };
-        const haft_io_options_t options = {.threads = 1, .backend = "epoll"};
+        const haft_io_run_options_t options = {.threads = 1, .backend = "epoll"};
         alarm(SECONDS);
-        _exit(haft_io_run(check_nothing, NULL, &options) != 0);
+        _exit(haft_io_run_with(&options, check_nothing, NULL) != 0);
     }
     CHECK_EQUAL(waitpid(child, &status, 0), child);
     CHECK_EQUAL(status, 0);
@@ -268,9 +268,9 @@ static void *cancel_who_closes(void *unused) {
     CHECK_EQUAL(haft_io_read(ends[0], &(char){0}, 1), -EBADF);
     return unused;
 }
-static void cancel_who_closes_on(const haft_io_options_t *options) {
+static void cancel_who_closes_on(const haft_io_run_options_t *options) {
     make_pipe();
-    CHECK_EQUAL(haft_io_run(cancel_who_closes, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, cancel_who_closes, NULL), 0);
     CHECK_EQUAL(haft_io_close(ends[1]), 0);
 }
 static void a_thread_that_is_cancelled_while_it_closes_leaves_no_trace(void) {
@@ -308,30 +308,30 @@ static void *replace_between(void *unused) {
     while (!atomic_load(&asks))
         sched_yield();
     CHECK_EQUAL(haft_io_close_by(ends[0], replace_by_other, NULL), ends[0]);
-    haft_io_set_event(&is_replaced);
+    haft_io_event_set(&is_replaced);
     return unused;
 }
 static void *accept_from_the_first(void *unused) {
     pthread_t thread;
-    haft_io_clear_event(&is_replaced);
+    haft_io_event_clear(&is_replaced);
     atomic_store(&asks, false);
     CHECK_EQUAL(pthread_create(&thread, NULL, replace_between, NULL), 0);
     atomic_store(&asked, ends[0]);
     CHECK_EQUAL(haft_io_accept(ends[0]), -EBADF);
-    haft_io_wait_event(&is_replaced);
+    haft_io_event_wait(&is_replaced);
     pthread_join(thread, NULL);
     int connection = haft_io_accept(ends[0]);
     CHECK(connection >= 0);
     CHECK_EQUAL(haft_io_close(connection), 0);
     return unused;
 }
-static void replace_between_on(const haft_io_options_t *options) {
+static void replace_between_on(const haft_io_run_options_t *options) {
     make_listener();
     other = haft_io_listen_tcp("127.0.0.1", 0, 0);
     int client = haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(other));
     CHECK(client >= 0);
     CHECK_EQUAL(__real_fcntl(other, F_SETFL, 0), 0);
-    CHECK_EQUAL(haft_io_run(accept_from_the_first, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, accept_from_the_first, NULL), 0);
     const int descriptors[] = {ends[0], ends[1], other, client};
     for (int i = 0; i < 4; i++)
         CHECK_EQUAL(haft_io_close(descriptors[i]), 0);
@@ -434,9 +434,9 @@ BODY(close_while_files_are_sent_for_a_while) {
     CHECK_EQUAL(haft_io_scope_with(&options, close_while_files_are_sent, NULL, NULL), 0);
     return NULL;
 }
-static void put_off_on(const haft_io_options_t *options) {
+static void put_off_on(const haft_io_run_options_t *options) {
     int before = check_descriptors();
-    CHECK_EQUAL(haft_io_run(close_while_files_are_sent_for_a_while, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, close_while_files_are_sent_for_a_while, NULL), 0);
     CHECK_EQUAL(check_descriptors(), before);
 }
 static void what_begins_while_a_close_is_put_off_ends_with_an_error(void) {
@@ -474,9 +474,9 @@ BODY(use_the_number_again) {
     }
     return NULL;
 }
-static void use_the_number_again_on(const haft_io_options_t *options) {
+static void use_the_number_again_on(const haft_io_run_options_t *options) {
     if (options->threads == 1)
-        CHECK_EQUAL(haft_io_run(use_the_number_again, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, use_the_number_again, NULL), 0);
 }
 static void who_was_woken_gets_nothing_of_the_next_file_of_the_number(void) {
     check_everywhere(use_the_number_again_on);

@@ -125,7 +125,8 @@ BODY(connect_to_the_good_one) {
 }
 static void the_first_that_answers_is_connected_to(void) {
     CHECK_RUNS(connect_to_the_good_one);
-    int code = haft_io_run(connect_to_the_good_one, NULL, &(haft_io_options_t){.threads = 2});
+    int code =
+        haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, connect_to_the_good_one, NULL);
     CHECK_EQUAL(code, 0);
 }
 
@@ -141,7 +142,8 @@ static void the_first_ones_error_is_returned_if_all_fail(void) {
     CHECK_RUNS(connect_to_nobody);
     /* An attempt may have failed before who started it goes on. */
     for (int i = 0; i < 200; i++)
-        CHECK_EQUAL(haft_io_run(connect_to_nobody, NULL, &(haft_io_options_t){.threads = 2}), 0);
+        CHECK_EQUAL(
+            haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, connect_to_nobody, NULL), 0);
     CHECK_EQUAL(check_descriptors(), before);
     connect_to_nobody(NULL); /* outside of a run, too */
     name_has(at_refusing, at_good, NULL);
@@ -166,11 +168,11 @@ BODY(connect_to_who_answers_late) {
     haft_io_spawn(answer_at_last, NULL);
     name_has(at_silent, at_other_silent, NULL);
     connect_to(&silent);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void who_was_tried_first_may_answer_late(void) {
-    CHECK_EQUAL(haft_io_run(connect_to_who_answers_late, NULL, NULL), -ECANCELED);
+    CHECK_EQUAL(haft_io_run(connect_to_who_answers_late, NULL), -ECANCELED);
     stop_listening(&silent);
     listen_silently(&silent);
 }
@@ -188,13 +190,13 @@ BODY(connect_for_a_while) {
         haft_io_yield();
     if (pause_before != 0)
         haft_io_sleep(pause_before);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void check_cancel(const struct sockaddr *first) {
     int before = check_descriptors();
     name_has(first, at_good, at_silent);
-    CHECK_EQUAL(haft_io_run(connect_for_a_while, NULL, NULL), -ECANCELED);
+    CHECK_EQUAL(haft_io_run(connect_for_a_while, NULL), -ECANCELED);
     CHECK_EQUAL(check_descriptors(), before);
 }
 static void a_cancel_leaves_nothing_behind(void) {
@@ -265,19 +267,20 @@ static void an_unknown_name_is_called_so(void) {
 }
 
 static void connect_and_accept(int listener) {
-    HAFT_IO_CLOSING int other = haft_io_connect_tcp("localhost", (uint16_t)haft_io_port(listener));
-    HAFT_IO_CLOSING int connection = haft_io_accept(listener);
+    HAFT_IO_SCOPED_DESCRIPTOR int other =
+        haft_io_connect_tcp("localhost", (uint16_t)haft_io_port(listener));
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept(listener);
     CHECK(other >= 0 && connection >= 0);
 }
 BODY(listen_by_name) {
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("localhost", 0, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_tcp("localhost", 0, 0);
     CHECK(listener >= 0);
     connect_and_accept(listener);
     return NULL;
 }
 BODY(listen_at_the_second) {
     name_has(at_nowhere, at_free, NULL);
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("several", 0, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_tcp("several", 0, 0);
     CHECK(listener >= 0);
     name_has(at_nowhere, NULL, NULL);
     CHECK_EQUAL(haft_io_listen_tcp("several", 0, 0), -ENOENT);

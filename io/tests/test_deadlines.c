@@ -27,11 +27,11 @@ static int wait_to_read(void) {
     return (int)haft_io_read(quiet, &byte, 1);
 }
 static int wait_to_lend(void) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     return (int)haft_io_read_lent(quiet, &bytes);
 }
 static int wait_to_exchange(void) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     return (int)haft_io_exchange(quiet, "a", 1, &bytes);
 }
 static int wait_to_write(void) {
@@ -39,7 +39,7 @@ static int wait_to_write(void) {
     return haft_io_write_all(full, much, sizeof much);
 }
 static int wait_to_accept(void) {
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
     return haft_io_accept(listener);
 }
 static int wait_to_poll(void) {
@@ -47,7 +47,7 @@ static int wait_to_poll(void) {
     return haft_io_poll(entries, 2, HAFT_IO_FOREVER);
 }
 static int wait_for_events(void) {
-    return haft_io_wait_for(quiet, POLLIN);
+    return haft_io_wait_ready(quiet, POLLIN);
 }
 static int wait_for_time(void) {
     return haft_io_sleep(1000 * HAFT_IO_SECOND);
@@ -58,38 +58,38 @@ static int wait_to_send(void) {
 }
 static int wait_to_choose(void) {
     int value;
-    haft_io_choice_t choices[] = {{.channel = channel, .receive = &value}};
-    return haft_io_choose(choices, 1);
+    haft_io_select_case_t choices[] = {{.channel = channel, .receive = &value}};
+    return haft_io_select(choices, 1);
 }
 static int wait_to_lock(void) {
-    return haft_io_lock(&held);
+    return haft_io_mutex_lock(&held);
 }
 static int wait_to_read_lock(void) {
-    return haft_io_read_lock(&written);
+    return haft_io_rwlock_read_lock(&written);
 }
 static int wait_for_semaphore(void) {
     haft_io_semaphore_t none = {0};
-    return haft_io_acquire(&none);
+    return haft_io_semaphore_acquire(&none);
 }
 static int wait_for_condition(void) {
     haft_io_mutex_t mutex = {0};
     haft_io_condition_t condition = {0};
-    CHECK_EQUAL(haft_io_lock(&mutex), 0);
-    int code = haft_io_wait(&condition, &mutex);
-    haft_io_unlock(&mutex);
+    CHECK_EQUAL(haft_io_mutex_lock(&mutex), 0);
+    int code = haft_io_condition_wait(&condition, &mutex);
+    haft_io_mutex_unlock(&mutex);
     return code;
 }
 static int wait_for_event(void) {
     haft_io_event_t event = {0};
-    return haft_io_wait_event(&event);
+    return haft_io_event_wait(&event);
 }
 static int wait_for_promise(void) {
     haft_io_promise_t promise = {0};
-    return haft_io_await(&promise, NULL);
+    return haft_io_promise_wait(&promise, NULL);
 }
 static int wait_at_barrier(void) {
     haft_io_barrier_t barrier = {.needed = 2};
-    return haft_io_arrive(&barrier);
+    return haft_io_barrier_wait(&barrier);
 }
 static int wait_for_task(void) {
     return haft_io_join(haft_io_async(sleep_long, NULL), NULL);
@@ -98,7 +98,7 @@ static int wait_for_signal(void) {
     sigset_t none;
     sigemptyset(&none);
     sigaddset(&none, SIGUSR2);
-    return haft_io_wait_signal(&none);
+    return haft_io_signal_wait(&none);
 }
 BODY(spawn_one_that_sleeps) {
     haft_io_spawn(sleep_long, NULL);
@@ -124,7 +124,7 @@ static const wait_kind_t waits[] = {
     {"exchange", wait_to_exchange},   {"write_all", wait_to_write},
     {"accept", wait_to_accept},       {"poll", wait_to_poll},
     {"wait_for", wait_for_events},    {"sleep", wait_for_time},
-    {"channel_send", wait_to_send},   {"choose", wait_to_choose},
+    {"channel_send", wait_to_send},   {"select", wait_to_choose},
     {"lock", wait_to_lock},           {"read_lock", wait_to_read_lock},
     {"acquire", wait_for_semaphore},  {"wait", wait_for_condition},
     {"wait_event", wait_for_event},   {"await", wait_for_promise},
@@ -148,8 +148,8 @@ BODY(wait_in_every_way) {
     channel = haft_io_channel_new(sizeof(int), 0);
     held = (haft_io_mutex_t){0};
     written = (haft_io_rwlock_t){0};
-    CHECK_EQUAL(haft_io_lock(&held), 0);
-    CHECK_EQUAL(haft_io_write_lock(&written), 0);
+    CHECK_EQUAL(haft_io_mutex_lock(&held), 0);
+    CHECK_EQUAL(haft_io_rwlock_write_lock(&written), 0);
     for (size_t i = 0; i < sizeof waits / sizeof waits[0]; i++) {
         HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
         set_soon(&limit);
@@ -158,26 +158,26 @@ BODY(wait_in_every_way) {
         /* It has passed: no wait begins. */
         check_timed_out(&waits[i], waits[i].wait());
     }
-    haft_io_unlock(&held);
+    haft_io_mutex_unlock(&held);
     haft_io_rwlock_unlock(&written);
     haft_io_channel_free(channel);
     for (int i = 0; i < 2; i++) {
         haft_io_close(pair[i]);
         haft_io_close(other[i]);
     }
-    haft_io_cancel(haft_io_this_scope()); /* those that were to be joined */
+    haft_io_scope_cancel(haft_io_this_scope()); /* those that were to be joined */
     return NULL;
 }
 BODY(wait_in_a_scope) {
     CHECK_EQUAL(haft_io_scope(wait_in_every_way, NULL, NULL), -ECANCELED);
     return NULL;
 }
-static void every_wait_of_a_block_ends_at_its_deadline(const haft_io_options_t *options) {
+static void every_wait_of_a_block_ends_at_its_deadline(const haft_io_run_options_t *options) {
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGUSR2);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    CHECK_EQUAL(haft_io_run(wait_in_a_scope, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, wait_in_a_scope, NULL), 0);
 }
 static void every_wait_ends_everywhere(void) {
     check_everywhere(every_wait_of_a_block_ends_at_its_deadline);
@@ -225,8 +225,8 @@ BODY(do_at_once_what_can_be) {
     CHECK_EQUAL(haft_io_close(pair[0]), 0);
     CHECK_EQUAL(haft_io_close(pair[1]), 0);
     haft_io_mutex_t mutex = {0};
-    CHECK_EQUAL(haft_io_lock(&mutex), 0);
-    haft_io_unlock(&mutex);
+    CHECK_EQUAL(haft_io_mutex_lock(&mutex), 0);
+    haft_io_mutex_unlock(&mutex);
     (void)bytes;
     return NULL;
 }
@@ -292,12 +292,12 @@ BODY(set_anew_in_scopes) {
     CHECK(!haft_io_deadline_passed(&around));
     return NULL;
 }
-static void set_anew_in_runs(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(set_anew_in_scopes, NULL, options), 0);
+static void set_anew_in_runs(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, set_anew_in_scopes, NULL), 0);
 }
 static void a_deadline_that_is_set_anew_inside_of_a_scope_counts_there(void) {
     check_everywhere(set_anew_in_runs);
-    check_seeds(set_anew_in_scopes, 10, (haft_io_simulation_t){0});
+    check_seeds(set_anew_in_scopes, 10, (haft_io_simulation_options_t){0});
 }
 
 BODY(wait_with_a_deadline) {
@@ -311,7 +311,7 @@ BODY(cancel_one_that_has_a_deadline) {
     haft_io_spawn(wait_with_a_deadline, NULL);
     haft_io_yield();
     haft_io_sleep(1);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(look_at_the_cancel) {
@@ -337,9 +337,9 @@ static void *spawn_many(void *count) {
         CHECK_EQUAL(haft_io_spawn(have_a_deadline, count), 0);
     return NULL;
 }
-static void many_tasks_have_deadlines(const haft_io_options_t *options) {
+static void many_tasks_have_deadlines(const haft_io_run_options_t *options) {
     int passed = 0;
-    CHECK_EQUAL(haft_io_run(spawn_many, &passed, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, spawn_many, &passed), 0);
     CHECK(passed >= 5000);
 }
 static void many_have_deadlines_everywhere(void) {
@@ -360,7 +360,7 @@ static void be_told(haft_io_on_failure_t *self, const haft_io_failure_t *failure
     CHECK_SAME_TEXT(failure->task, "one");
 }
 BODY(fail_soon) {
-    haft_io_set_task_name("one");
+    haft_io_task_set_name("one");
     haft_io_yield();
     haft_io_fail(-EPROTO, "broken");
 }
@@ -394,8 +394,8 @@ BODY(supervise) {
     CHECK_EQUAL(haft_io_scope_with(&options, spawn_one_and_fail, NULL, NULL), -EIO);
     return NULL;
 }
-static void a_scope_goes_on_when_a_task_fails(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(supervise, NULL, options), 0);
+static void a_scope_goes_on_when_a_task_fails(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, supervise, NULL), 0);
 }
 static void scopes_go_on_everywhere(void) {
     check_everywhere(a_scope_goes_on_when_a_task_fails);

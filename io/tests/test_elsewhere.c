@@ -89,10 +89,10 @@ static void *leave_with_tasks_elsewhere(void *argument) {
     case FAILS:
         haft_io_fail(-EPROTO, "enough");
     case CANCELS:
-        haft_io_cancel(haft_io_this_scope());
+        haft_io_scope_cancel(haft_io_this_scope());
         break;
     case IS_CANCELLED:
-        haft_io_set_event(&attempt->cancelled);
+        haft_io_event_set(&attempt->cancelled);
         break;
     case THROWS:
         HAFT_THROW(get_out);
@@ -121,8 +121,8 @@ static void *await_and_cancel(void *argument) {
     attempt_t *attempt = argument;
     haft_io_task_options_t options = {.moves = attempt->opener_moves};
     haft_io_spawn_with(&options, open_to_be_cancelled, attempt);
-    haft_io_wait_event(&attempt->cancelled);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_event_wait(&attempt->cancelled);
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static int attempt_to_leave(attempt_t *attempt) {
@@ -163,7 +163,8 @@ BODY(leave_by_all) {
 }
 static void a_scope_waits_for_tasks_that_stay_on_other_threads_however_it_is_left(void) {
     for (int threads = 2; threads <= 4; threads++)
-        CHECK_EQUAL(haft_io_run(leave_by_all, NULL, &(haft_io_options_t){.threads = threads}), 0);
+        CHECK_EQUAL(
+            haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, leave_by_all, NULL), 0);
 }
 
 int main(void) {

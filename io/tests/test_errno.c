@@ -39,14 +39,14 @@ static ssize_t read_pipe(void) {
 }
 static ssize_t read_parts_of_pipe(void) {
     struct iovec parts[] = {{bytes, 1}, {bytes + 1, 1}};
-    return haft_io_read_parts(pipe_ends[0], parts, 2);
+    return haft_io_readv(pipe_ends[0], parts, 2);
 }
 static ssize_t write_parts_of_pipe(void) {
     struct iovec parts[] = {{bytes, 1}, {bytes + 1, 1}};
-    return haft_io_write_parts(pipe_ends[1], parts, 2);
+    return haft_io_writev(pipe_ends[1], parts, 2);
 }
 static ssize_t read_lent_of_pipe(void) {
-    HAFT_IO_GIVING_BACK const void *lent = NULL;
+    HAFT_IO_SCOPED_LENT const void *lent = NULL;
     return haft_io_read_lent(pipe_ends[0], &lent);
 }
 static ssize_t write_blocking_pipe(void) {
@@ -104,7 +104,7 @@ static ssize_t receive_descriptor(void) {
     return received < 0 ? received : haft_io_close(received);
 }
 static ssize_t wait_for(void) {
-    return haft_io_wait_for(pipe_ends[1], POLLOUT);
+    return haft_io_wait_ready(pipe_ends[1], POLLOUT);
 }
 static ssize_t poll_both(void) {
     struct pollfd entries[] = {{pipe_ends[1], POLLOUT, 0}, {socket_ends[0], POLLIN, 0}};
@@ -145,14 +145,14 @@ static void *write_connection_later(void *unused) {
     return unused;
 }
 static ssize_t read_lent_of_connection(void) {
-    HAFT_IO_GIVING_BACK const void *lent = NULL;
+    HAFT_IO_SCOPED_LENT const void *lent = NULL;
     if (haft_io_self() == NULL)
         return 0;
     haft_io_spawn(write_connection_later, NULL);
     return haft_io_read_lent(accepted, &lent);
 }
 static ssize_t exchange_over_connection(void) {
-    HAFT_IO_GIVING_BACK const void *lent = NULL;
+    HAFT_IO_SCOPED_LENT const void *lent = NULL;
     if (haft_io_self() == NULL)
         return 0;
     haft_io_spawn(write_connection_later, NULL);
@@ -176,20 +176,20 @@ static ssize_t write_file(void) {
     return haft_io_write(file, "contents", 8);
 }
 static ssize_t write_file_at(void) {
-    return haft_io_write_at(file, "CON", 3, 0);
+    return haft_io_pwrite(file, "CON", 3, 0);
 }
 static ssize_t read_file_at(void) {
-    return haft_io_read_at(file, bytes, 8, 0);
+    return haft_io_pread(file, bytes, 8, 0);
 }
 static ssize_t read_file_at_its_end(void) {
     return haft_io_read(file, bytes, 8);
 }
 static ssize_t sync_file(void) {
-    return haft_io_sync(file);
+    return haft_io_fsync(file);
 }
 static ssize_t status_of_file(void) {
     struct stat status;
-    return haft_io_status(path, &status);
+    return haft_io_stat(path, &status);
 }
 static ssize_t rename_file(void) {
     return haft_io_rename(path, other_path);
@@ -198,7 +198,7 @@ static ssize_t remove_file(void) {
     return haft_io_remove(other_path);
 }
 static ssize_t make_directory(void) {
-    return haft_io_make_directory(other_path, 0700);
+    return haft_io_mkdir(other_path, 0700);
 }
 static ssize_t list_directory(void) {
     struct dirent **entries;
@@ -221,15 +221,15 @@ static ssize_t resolve(void) {
 }
 static ssize_t run_process(void) {
     static const char *const command[] = {"true", NULL};
-    pid_t process = haft_io_start_process(command, NULL);
-    return process < 0 ? process : haft_io_wait_process(process, NULL);
+    pid_t process = haft_io_process_start(command, NULL);
+    return process < 0 ? process : haft_io_process_wait(process, NULL);
 }
 static ssize_t wait_signal(void) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGUSR2);
     kill(getpid(), SIGUSR2);
-    return haft_io_wait_signal(&set);
+    return haft_io_signal_wait(&set);
 }
 static ssize_t sleep_a_little(void) {
     return haft_io_sleep(HAFT_IO_MICROSECOND);
@@ -256,9 +256,9 @@ static ssize_t open_scope(void) {
 }
 static ssize_t lock_until(void) {
     haft_io_mutex_t mutex = {0};
-    haft_io_lock(&mutex);
-    ssize_t code = haft_io_lock_until(&mutex, haft_io_now());
-    haft_io_unlock(&mutex);
+    haft_io_mutex_lock(&mutex);
+    ssize_t code = haft_io_mutex_lock_until(&mutex, haft_io_now());
+    haft_io_mutex_unlock(&mutex);
     return code == -ETIMEDOUT ? 0 : -1;
 }
 static ssize_t use_channel(void) {
@@ -273,8 +273,8 @@ static ssize_t dump(void) {
 static const operation_t operations[] = {
     {"write to a pipe", write_pipe},
     {"read of a pipe", read_pipe},
-    {"read_parts of a pipe", read_parts_of_pipe},
-    {"write_parts to a pipe", write_parts_of_pipe},
+    {"readv of a pipe", read_parts_of_pipe},
+    {"writev to a pipe", write_parts_of_pipe},
     {"splice", splice_bytes},
     {"read_lent of a pipe", read_lent_of_pipe},
     {"read of a pipe, after a wait", read_pipe_after_a_wait},
@@ -290,8 +290,8 @@ static const operation_t operations[] = {
     {"poll", poll_both},
     {"open", open_file},
     {"write to a file", write_file},
-    {"write_at", write_file_at},
-    {"read_at", read_file_at},
+    {"pwrite", write_file_at},
+    {"pread", read_file_at},
     {"read at the end of a file", read_file_at_its_end},
     {"sync", sync_file},
     {"status", status_of_file},
@@ -299,7 +299,7 @@ static const operation_t operations[] = {
     {"read of what was sent", read_what_was_sent},
     {"rename", rename_file},
     {"remove", remove_file},
-    {"make_directory", make_directory},
+    {"mkdir", make_directory},
     {"list_directory", list_directory},
     {"remove of a directory", remove_directory},
     {"send_descriptor", send_descriptor},
@@ -316,7 +316,7 @@ static const operation_t operations[] = {
     {"close", close_connection},
     {"listen_unix, connect_unix", connect_local},
     {"resolve", resolve},
-    {"start_process, wait_process", run_process},
+    {"process_start, process_wait", run_process},
     {"wait_signal", wait_signal},
     {"sleep", sleep_a_little},
     {"yield", yield},
@@ -363,9 +363,9 @@ static void clean_up(void) {
     }
 }
 
-static void operate_in_a_run(const haft_io_options_t *options) {
+static void operate_in_a_run(const haft_io_run_options_t *options) {
     set_up();
-    CHECK_EQUAL(haft_io_run(operate, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, operate, NULL), 0);
     clean_up();
 }
 static void a_success_on_a_task_leaves_errno_alone(void) {
@@ -428,18 +428,18 @@ BODY(hear_one) {
     CHECK_EQUAL(haft_io_read(socket_ends[0], &byte, 1), 1);
     return NULL;
 }
-static void wait_after_runs(const haft_io_options_t *options) {
+static void wait_after_runs(const haft_io_run_options_t *options) {
     static int (*const calls[])(void) = {wait_for_events, wait_for_a_signal, wait_for_bytes,
                                          wait_for_a_connection};
     set_up();
     for (int i = 0; i < 8; i++) {
         int before = check_descriptors();
-        CHECK_EQUAL(haft_io_run(hear_one, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, hear_one, NULL), 0);
         CHECK_EQUAL(check_descriptors(), before);
         CHECK_EQUAL(calls[i / 2](), EAGAIN);
     }
     for (int i = 0; i < 100; i++)
-        CHECK_EQUAL(haft_io_run(hear_one, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, hear_one, NULL), 0);
     clean_up();
 }
 static void after_runs_nothing_interrupts_the_calls_of_the_thread(void) {
@@ -448,11 +448,11 @@ static void after_runs_nothing_interrupts_the_calls_of_the_thread(void) {
 
 static void *run_twice(void *options) {
     for (int i = 0; i < 2; i++)
-        CHECK_EQUAL(haft_io_run(hear_one, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, hear_one, NULL), 0);
     return NULL;
 }
-static void run_in_threads_and_children(const haft_io_options_t *options) {
-    haft_io_options_t copy = *options;
+static void run_in_threads_and_children(const haft_io_run_options_t *options) {
+    haft_io_run_options_t copy = *options;
     set_up();
     run_twice(&copy);
     for (int i = 0; i < 10; i++) {

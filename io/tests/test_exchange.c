@@ -72,7 +72,7 @@ static void await_all(const int *counter) {
 static void (*each)(int pair, const void **bytes);
 static void *serve(void *pair) {
     int i = (int)(intptr_t)pair;
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     count(&started);
     ssize_t got = haft_io_read_lent(ours[i], &bytes);
     count(&woken);
@@ -245,7 +245,7 @@ BODY(close_the_connection) {
 BODY(cancel_all) {
     begin(serve_apart, exchange_text);
     for (int i = 0; i < PAIRS; i++)
-        haft_io_cancel(scopes[i]);
+        haft_io_scope_cancel(scopes[i]);
     finish();
     for (int i = 0; i < PAIRS; i++)
         CHECK_EQUAL(answers[i], -ECANCELED);
@@ -257,7 +257,7 @@ static void cancel_the_one_before(int pair, const void **bytes) {
     if (pair % 2 == 0)
         exchange_text(pair, bytes);
     else
-        haft_io_cancel(scopes[pair - 1]);
+        haft_io_scope_cancel(scopes[pair - 1]);
 }
 static void close_the_one_before(int pair, const void **bytes) {
     if (pair % 2 == 0)
@@ -289,7 +289,7 @@ static void cancel_the_one_before_late(int pair, const void **bytes) {
         answers[pair] = haft_io_exchange(ours[pair], "text", 4, bytes);
         scopes[pair] = NULL;
     } else if (scopes[pair - 1] != NULL) { /* epoll has answered at once. */
-        haft_io_cancel(scopes[pair - 1]);
+        haft_io_scope_cancel(scopes[pair - 1]);
     }
 }
 /* The memory that it has had is given back, also where it gets what has come: sanitizers tell. */
@@ -405,7 +405,7 @@ static void use_memory_up(void) {
         hold(bytes);
 }
 static void exchange_without_memory(int pair, const void **unused) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     (void)unused;
     if (pair != 0) /* The others only come and go. */
         return;
@@ -450,7 +450,7 @@ BODY(look_at_answers) {
 BODY(exchange_over_a_pair) {
     int ends[2];
     char text[4];
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     CHECK_EQUAL(haft_io_write_all(ends[1], "next", 4), 0);
     CHECK_EQUAL(haft_io_exchange(ends[0], "text", 4, &bytes), 4);
@@ -469,13 +469,13 @@ static void without_a_run_it_blocks(void) {
     exchange_over_a_pair(NULL);
 }
 static void in_a_simulation_it_is_the_same(void) {
-    CHECK_EQUAL(haft_io_simulate(exchange_over_a_pair, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_simulate(exchange_over_a_pair, NULL), 0);
 }
 
 static void *(*body)(void *);
-static void run_on(const haft_io_options_t *options) {
+static void run_on(const haft_io_run_options_t *options) {
     alone = options->threads == 1;
-    CHECK_EQUAL(haft_io_run(body, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, body, NULL), 0);
 }
 #define ON_ALL(name, what)                                                                         \
     static void name(void) {                                                                       \

@@ -97,7 +97,7 @@ static void *be_peer(void *number) {
         break;
     case NEVER_READS: /* A close then is a reset. */
         send_one(peer);
-        CHECK(haft_io_wait_for(peers[peer], POLLIN) > 0);
+        CHECK(haft_io_wait_ready(peers[peer], POLLIN) > 0);
         break;
     case SPEAKS_MUCH:
         speak(peer, MUCH);
@@ -128,11 +128,11 @@ static int connect_one(void) {
     return peer;
 }
 static void *connect_peers(void *unused) {
-    haft_io_options_t options = {.backend = "epoll"};
+    haft_io_run_options_t options = {.backend = "epoll"};
     for (int i = 0; i < count; i++)
         peers[i] = connect_one();
     CHECK_EQUAL(read(go[0], &(char){0}, 1), 1);
-    CHECK_EQUAL(haft_io_run(be_all_peers, NULL, &options), 0);
+    CHECK_EQUAL(haft_io_run_with(&options, be_all_peers, NULL), 0);
     return unused;
 }
 
@@ -140,8 +140,8 @@ static void *connect_peers(void *unused) {
 
 static int ended, failed;
 static void *answer(void *connection) {
-    HAFT_IO_CLOSING int own = (int)(intptr_t)connection;
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_DESCRIPTOR int own = (int)(intptr_t)connection;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     ssize_t size = haft_io_read_lent(own, &bytes);
     while (size > 0)
         size = haft_io_exchange(own, bytes, (size_t)size, &bytes);
@@ -160,7 +160,7 @@ static void *answer_all(void *listener) {
     return NULL;
 }
 
-static void answer_on(const haft_io_options_t *options) {
+static void answer_on(const haft_io_run_options_t *options) {
     int before = check_descriptors(), listener = haft_io_listen_tcp("127.0.0.1", 0, 0), status = 0;
     int resets = 0;
     pthread_t thread;
@@ -175,7 +175,7 @@ static void answer_on(const haft_io_options_t *options) {
         connect_peers(NULL);
         _exit(check_failures != 0);
     }
-    CHECK_EQUAL(haft_io_run(answer_all, &listener, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, answer_all, &listener), 0);
     if (child == 0)
         pthread_join(thread, NULL);
     else

@@ -43,7 +43,7 @@ static void *observe(void *unused) {
         if (waits == waits_later)
             break;
     }
-    haft_io_set_event(&seen);
+    haft_io_event_set(&seen);
     return unused;
 }
 
@@ -61,19 +61,19 @@ BODY(be_idle) {
     haft_io_spawn(read_byte, NULL);
     haft_io_spawn(sleep_for_an_hour, NULL);
     haft_io_join(haft_io_async(check_nothing, NULL), NULL);
-    haft_io_wait_event(&seen);
+    haft_io_event_wait(&seen);
     haft_io_close(ends[0]);
     haft_io_close(ends[1]);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void who_has_nothing_to_do_is_not_woken(void) {
     for (int threads = 1; threads <= 3; threads += 2) {
         pthread_t observer;
-        haft_io_clear_event(&seen);
+        haft_io_event_clear(&seen);
         CHECK_EQUAL(pthread_create(&observer, NULL, observe, NULL), 0);
-        haft_io_options_t options = {.threads = threads};
-        CHECK_EQUAL(haft_io_run(be_idle, NULL, &options), -ECANCELED);
+        haft_io_run_options_t options = {.threads = threads};
+        CHECK_EQUAL(haft_io_run_with(&options, be_idle, NULL), -ECANCELED);
         pthread_join(observer, NULL);
         CHECK(waits >= 0);
         CHECK_EQUAL(waits_later, waits);

@@ -23,8 +23,8 @@ static void *read_byte(void *unused) {
     return unused;
 }
 static void *acquire(void *unused) {
-    haft_io_set_task_name("the patient");
-    haft_io_acquire(&never);
+    haft_io_task_set_name("the patient");
+    haft_io_semaphore_acquire(&never);
     return unused;
 }
 static void *open_inner(void *unused) {
@@ -57,12 +57,13 @@ BODY(dump_others) {
     CHECK_CONTAINS(text, "task '' runs\n");
     haft_io_close(ends[0]);
     haft_io_close(ends[1]);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void a_dump_says_who_waits_for_what(void) {
-    CHECK_EQUAL(haft_io_run(dump_others, NULL, NULL), -ECANCELED);
-    CHECK_EQUAL(haft_io_run(dump_others, NULL, &(haft_io_options_t){.threads = 2}), -ECANCELED);
+    CHECK_EQUAL(haft_io_run(dump_others, NULL), -ECANCELED);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, dump_others, NULL),
+                -ECANCELED);
 }
 
 /* Of several descriptors, the first few. */
@@ -96,11 +97,11 @@ BODY(dump_polls) {
     CHECK_CONTAINS(text, three);
     *strrchr(all, ' ') = '\0';
     CHECK_CONTAINS(text, all);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
-static void dump_polls_of(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(dump_polls, NULL, options), -ECANCELED);
+static void dump_polls_of(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, dump_polls, NULL), -ECANCELED);
     for (int i = 0; i < 12; i++) {
         close(several[i][0]);
         close(several[i][1]);
@@ -128,12 +129,12 @@ BODY(dump_simulated) {
     return NULL;
 }
 static void a_dump_of_a_simulation_shows_its_descriptors(void) {
-    CHECK_EQUAL(haft_io_simulate(dump_simulated, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_simulate(dump_simulated, NULL), 0);
 }
 
 /* However long somebody has waited; more ticks of timers than 32 bits count. */
 static void *wait_for_ever(void *unused) {
-    haft_io_acquire(&never);
+    haft_io_semaphore_acquire(&never);
     return unused;
 }
 BODY(dump_after_long) {
@@ -148,16 +149,16 @@ BODY(dump_after_long) {
                  (long long)hours * 3600 * 1000);
         CHECK_CONTAINS(text, expected);
     }
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void a_dump_says_how_long_somebody_waits_however_long_that_is(void) {
-    CHECK_EQUAL(haft_io_simulate(dump_after_long, NULL, NULL), -ECANCELED);
+    CHECK_EQUAL(haft_io_simulate(dump_after_long, NULL), -ECANCELED);
 }
 
 static char long_name[3000];
 static void *sleep_with_a_long_name(void *unused) {
-    haft_io_set_task_name(long_name);
+    haft_io_task_set_name(long_name);
     haft_io_sleep(HAFT_IO_FOREVER);
     return unused;
 }
@@ -168,11 +169,11 @@ BODY(dump_long_names) {
     take_dump();
     CHECK_CONTAINS(text, long_name);
     CHECK_CONTAINS(text, "n' waits for: a time, ");
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void a_dump_shows_names_however_long(void) {
-    CHECK_EQUAL(haft_io_run(dump_long_names, NULL, NULL), -ECANCELED);
+    CHECK_EQUAL(haft_io_run(dump_long_names, NULL), -ECANCELED);
 }
 
 /* Tasks and scopes come and go while another thread looks. */
@@ -184,7 +185,7 @@ static void *scope_and_wait(void *unused) {
     return unused;
 }
 BODY(dump_often) {
-    HAFT_IO_CLOSING int null = open("/dev/null", O_WRONLY);
+    HAFT_IO_SCOPED_DESCRIPTOR int null = open("/dev/null", O_WRONLY);
     for (int i = 0; i < 20; i++)
         haft_io_spawn(scope_and_wait, NULL);
     for (int i = 0; i < check_times(300); i++) {
@@ -194,7 +195,7 @@ BODY(dump_often) {
     return NULL;
 }
 static void a_dump_is_safe_while_others_go_on(void) {
-    CHECK_EQUAL(haft_io_run(dump_often, NULL, &(haft_io_options_t){.threads = 4}), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 4}, dump_often, NULL), 0);
 }
 
 BODY(count_events) {
@@ -237,7 +238,7 @@ static void a_thread_wakes_up_once_for_a_timer_that_is_alone(void) {
 
 void *wait_in_a_function_with_a_name(void *unused);
 __attribute__((noinline)) void *wait_in_a_function_with_a_name(void *unused) {
-    haft_io_acquire(&never);
+    haft_io_semaphore_acquire(&never);
     CHECK(false);
     return unused;
 }
@@ -259,18 +260,19 @@ BODY(dump_backtraces) {
     } while (strstr(text, "waits for: a semaphore") == NULL);
     if (walks_stacks)
         CHECK_CONTAINS(text, "wait_in_a_function_with_a_name");
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void a_dump_shows_where_tasks_wait(void) {
     walks_stacks = true;
-    CHECK_EQUAL(haft_io_run(dump_backtraces, NULL, NULL), -ECANCELED);
+    CHECK_EQUAL(haft_io_run(dump_backtraces, NULL), -ECANCELED);
     walks_stacks = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
-    CHECK_EQUAL(haft_io_run(dump_backtraces, NULL, &(haft_io_options_t){.threads = 2}), -ECANCELED);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, dump_backtraces, NULL),
+                -ECANCELED);
 }
 
 BODY(dump_backtraces_often) {
-    HAFT_IO_CLOSING int null = open("/dev/null", O_WRONLY);
+    HAFT_IO_SCOPED_DESCRIPTOR int null = open("/dev/null", O_WRONLY);
     haft_io_dump_options_t options = {.backtraces = true};
     for (int i = 0; i < 20; i++)
         haft_io_spawn(scope_and_wait, NULL);
@@ -281,7 +283,8 @@ BODY(dump_backtraces_often) {
     return NULL;
 }
 static void backtraces_are_safe_while_others_go_on(void) {
-    CHECK_EQUAL(haft_io_run(dump_backtraces_often, NULL, &(haft_io_options_t){.threads = 4}), 0);
+    CHECK_EQUAL(
+        haft_io_run_with(&(haft_io_run_options_t){.threads = 4}, dump_backtraces_often, NULL), 0);
 }
 
 /* ---- What the run writes itself, on standard error ---- */
@@ -320,22 +323,23 @@ BODY(raise_until_dumped) {
         kill(getpid(), SIGUSR1);
         haft_io_sleep(HAFT_IO_MILLISECOND);
     }
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void a_signal_writes_the_dump(void) {
     for (int threads = 1; threads <= most_threads(); threads += 2) {
         int copy = dup(STDERR_FILENO);
         collect_standard_error();
-        haft_io_options_t options = {.threads = threads, .dump_signal = SIGUSR1};
-        int code = haft_io_run(raise_until_dumped, NULL, &options);
+        haft_io_run_options_t options = {.threads = threads, .dump_signal = SIGUSR1};
+        int code = haft_io_run_with(&options, raise_until_dumped, NULL);
         kill(getpid(), SIGUSR1); /* is caught still */
         show_what_is_written(copy);
         CHECK_EQUAL(code, -ECANCELED);
         CHECK_CONTAINS(text, "scope 'main'");
     }
-    CHECK_EQUAL(haft_io_run(check_nothing, NULL, &(haft_io_options_t){.dump_signal = SIGKILL}),
-                -EINVAL);
+    CHECK_EQUAL(
+        haft_io_run_with(&(haft_io_run_options_t){.dump_signal = SIGKILL}, check_nothing, NULL),
+        -EINVAL);
 }
 
 /* A child is forked while another thread is in the handler of the signal, which then wakes a thread by a write. */
@@ -353,12 +357,12 @@ ssize_t __wrap_write(int file, const void *buffer, size_t size) {
 
 static haft_io_event_t over;
 static void *wait_until_over(void *unused) {
-    haft_io_wait_event(&over);
+    haft_io_event_wait(&over);
     return unused;
 }
-static const haft_io_options_t with_dump = {.threads = 1, .dump_signal = SIGUSR1};
+static const haft_io_run_options_t with_dump = {.threads = 1, .dump_signal = SIGUSR1};
 static void *run_beside(void *unused) {
-    CHECK_EQUAL(haft_io_run(wait_until_over, NULL, &with_dump), 0);
+    CHECK_EQUAL(haft_io_run_with(&with_dump, wait_until_over, NULL), 0);
     return unused;
 }
 static void a_child_forked_while_a_dump_is_asked_for_has_runs_of_its_own(void) {
@@ -376,11 +380,11 @@ static void a_child_forked_while_a_dump_is_asked_for_has_runs_of_its_own(void) {
         enum { SECONDS = 10 };
         alarm(SECONDS);
         atomic_store(&holds_write, false);
-        _exit(haft_io_run(check_nothing, NULL, &with_dump) != 0);
+        _exit(haft_io_run_with(&with_dump, check_nothing, NULL) != 0);
     }
     CHECK_EQUAL(waitpid(child, &status, 0), child);
     atomic_store(&holds_write, false);
-    haft_io_set_event(&over);
+    haft_io_event_set(&over);
     pthread_join(asked, NULL);
     pthread_join(beside, NULL);
     show_what_is_written(copy);
@@ -389,7 +393,7 @@ static void a_child_forked_while_a_dump_is_asked_for_has_runs_of_its_own(void) {
 
 void *hold_the_thread(void *unused);
 __attribute__((noinline)) void *hold_the_thread(void *unused) {
-    haft_io_set_task_name("the miner");
+    haft_io_task_set_name("the miner");
     while (!is_written("hold_the_thread") || !is_written_often("ms: 'the miner'\n", 2))
         sched_yield();
     return unused;
@@ -403,8 +407,8 @@ static void a_watchdog_names_who_holds_a_thread(void) {
     for (int threads = 1; threads <= most_threads(); threads++) {
         int copy = dup(STDERR_FILENO);
         collect_standard_error();
-        haft_io_options_t options = {.threads = threads, .watchdog = 10 * HAFT_IO_MILLISECOND};
-        int code = haft_io_run(threads == 2 ? hold_twice : hold_the_thread, NULL, &options);
+        haft_io_run_options_t options = {.threads = threads, .watchdog = 10 * HAFT_IO_MILLISECOND};
+        int code = haft_io_run_with(&options, threads == 2 ? hold_twice : hold_the_thread, NULL);
         show_what_is_written(copy);
         CHECK_EQUAL(code, 0);
         CHECK_CONTAINS(text, "haft-io: a task has held its thread for more than ");
@@ -419,9 +423,9 @@ BODY(count_polling) {
     return NULL;
 }
 static void the_time_in_polls_is_counted_if_it_is_asked_for(void) {
-    haft_io_options_t options = {.times_polls = true};
-    CHECK_EQUAL(haft_io_run(count_polling, NULL, NULL), 0);
-    CHECK_EQUAL(haft_io_run(count_polling, &options, &options), 0);
+    haft_io_run_options_t options = {.times_polls = true};
+    CHECK_EQUAL(haft_io_run(count_polling, NULL), 0);
+    CHECK_EQUAL(haft_io_run_with(&options, count_polling, &options), 0);
 }
 
 static void outside_of_a_task_there_is_nothing_to_see(void) {

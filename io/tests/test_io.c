@@ -150,7 +150,7 @@ static void *talk_all(void *path) {
     for (int i = 0; i < CLIENTS; i++)
         calls[i] = (haft_io_call_t){talk, path, NULL};
     CHECK_EQUAL(haft_io_all(calls, CLIENTS), 0);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void *serve_and_talk(void *path) {
@@ -177,7 +177,7 @@ static void clients_talk_to_a_server_over_tcp_and_unix_sockets(void) {
 }
 
 static void *connect_to(void *path) {
-    HAFT_IO_CLOSING int connection = haft_io_connect_unix(path);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_connect_unix(path);
     CHECK(connection >= 0);
     return NULL;
 }
@@ -187,7 +187,7 @@ static void *connect_often(void *path) {
         haft_io_spawn(connect_to, path);
     haft_io_sleep(3 * HAFT_IO_MILLISECOND); /* the queue of the listener is full */
     for (int i = 0; i < CLIENTS; i++) {
-        HAFT_IO_CLOSING int connection = haft_io_accept(listener);
+        HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept(listener);
         CHECK(connection >= 0);
     }
     return NULL;
@@ -317,7 +317,7 @@ static void who_waits_on_a_closed_descriptor_gets_no_data_of_the_next_of_its_num
 
 static haft_io_event_t go_on;
 static void occupy_the_pool(__attribute__((unused)) void *argument) {
-    haft_io_wait_event(&go_on);
+    haft_io_event_wait(&go_on);
 }
 BODY(occupy) {
     haft_io_call_blocking(occupy_the_pool, NULL);
@@ -325,11 +325,11 @@ BODY(occupy) {
 }
 BODY(read_at_start) {
     char byte = '?';
-    ssize_t got = haft_io_read_at(ends[0], &byte, 1, 0);
+    ssize_t got = haft_io_pread(ends[0], &byte, 1, 0);
     return check_number(got == 1 ? byte : got);
 }
 BODY(close_what_the_pool_reads) {
-    haft_io_clear_event(&go_on);
+    haft_io_event_clear(&go_on);
     ends[0] = check_file_with("old");
     haft_io_spawn(occupy, NULL);
     haft_io_yield();
@@ -337,7 +337,7 @@ BODY(close_what_the_pool_reads) {
     haft_io_yield();
     CHECK_EQUAL(haft_io_close(ends[0]), 0);
     int other = check_file_with("new");
-    haft_io_set_event(&go_on);
+    haft_io_event_set(&go_on);
     void *result = NULL;
     CHECK_EQUAL(haft_io_join(reader, &result), 0);
     CHECK_EQUAL((intptr_t)result, 'o');
@@ -346,12 +346,12 @@ BODY(close_what_the_pool_reads) {
     return NULL;
 }
 static void a_descriptor_that_the_pool_uses_is_closed_when_that_has_ended(void) {
-    haft_io_options_t options = {.threads = 1, .blocking_threads = 1};
-    CHECK_EQUAL(haft_io_run(close_what_the_pool_reads, NULL, &options), 0);
+    haft_io_run_options_t options = {.threads = 1, .blocking_threads = 1};
+    CHECK_EQUAL(haft_io_run_with(&options, close_what_the_pool_reads, NULL), 0);
 }
 
 BODY(wait_for_nothing) {
-    return check_number(haft_io_wait_for(ends[0], 0));
+    return check_number(haft_io_wait_ready(ends[0], 0));
 }
 BODY(close_what_is_watched_for_nothing) {
     for (int i = 0; i < 2; i++) {
@@ -502,7 +502,7 @@ static void block_until_told(void *argument) {
 BODY(cancel_when_begun) {
     while (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE))
         haft_io_sleep(HAFT_IO_MILLISECOND / 10);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     __atomic_store_n(&may_end, true, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -542,7 +542,7 @@ BODY(queue_and_cancel) {
         haft_io_spawn(queue_up, i == 2 ? &may_end : NULL);
     while (!__atomic_load_n(&begun, __ATOMIC_ACQUIRE))
         haft_io_sleep(HAFT_IO_MILLISECOND);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(one_thread_of_work) {
@@ -552,8 +552,8 @@ BODY(one_thread_of_work) {
     return NULL;
 }
 static void work_that_has_not_begun_is_withdrawn(void) {
-    CHECK_EQUAL(haft_io_run(one_thread_of_work, NULL,
-                            &(haft_io_options_t){.threads = 1, .blocking_threads = 1}),
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 1, .blocking_threads = 1},
+                                 one_thread_of_work, NULL),
                 0);
 }
 
@@ -563,9 +563,9 @@ BODY(use_files) {
     int file = haft_io_open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     CHECK(file >= 0);
     CHECK_EQUAL(haft_io_write_all(file, "hello world", 11), 0);
-    CHECK_EQUAL(haft_io_write_at(file, "J", 1, 0), 1);
-    CHECK_EQUAL(haft_io_sync(file), 0);
-    CHECK_EQUAL(haft_io_read_at(file, buffer, 5, 0), 5);
+    CHECK_EQUAL(haft_io_pwrite(file, "J", 1, 0), 1);
+    CHECK_EQUAL(haft_io_fsync(file), 0);
+    CHECK_EQUAL(haft_io_pread(file, buffer, 5, 0), 5);
     CHECK(memcmp(buffer, "Jello", 5) == 0);
     CHECK_EQUAL(lseek(file, 6, SEEK_SET), 6);
     CHECK_EQUAL(haft_io_read(file, buffer, sizeof buffer), 5);
@@ -597,9 +597,9 @@ static void names_are_resolved(void) {
 
 BODY(poll_both_ways) {
     CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    CHECK_EQUAL(haft_io_wait_for(ends[0], POLLIN | POLLOUT), POLLOUT);
+    CHECK_EQUAL(haft_io_wait_ready(ends[0], POLLIN | POLLOUT), POLLOUT);
     CHECK_EQUAL(haft_io_write(ends[1], "x", 1), 1);
-    CHECK_EQUAL(haft_io_wait_for(ends[0], POLLIN), POLLIN);
+    CHECK_EQUAL(haft_io_wait_ready(ends[0], POLLIN), POLLIN);
     haft_io_close(ends[0]);
     haft_io_close(ends[1]);
     return NULL;
@@ -643,8 +643,8 @@ BODY(read_nothing) {
     CHECK_EQUAL(haft_io_send(datagrams[1], "one", 3, 0), 3);
     for (int i = 0; i < 3; i++) {
         CHECK_EQUAL(haft_io_read(all[i], text, 0), 0);
-        CHECK_EQUAL(haft_io_read_parts(all[i], NULL, 0), 0);
-        CHECK_EQUAL(haft_io_read_parts(all[i], &empty, 1), 0);
+        CHECK_EQUAL(haft_io_readv(all[i], NULL, 0), 0);
+        CHECK_EQUAL(haft_io_readv(all[i], &empty, 1), 0);
     }
     CHECK_EQUAL(haft_io_read(-1, text, 0), -EBADF);
     CHECK_EQUAL(haft_io_receive(datagrams[0], text, sizeof text, 0), 3);
@@ -658,7 +658,7 @@ BODY(read_nothing) {
 static void a_read_of_nothing_waits_for_nothing(void) {
     read_nothing(NULL);
     CHECK_RUNS(read_nothing);
-    CHECK_EQUAL(haft_io_run(read_nothing, NULL, &(haft_io_options_t){.threads = 2}), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, read_nothing, NULL), 0);
 }
 
 int main(void) {

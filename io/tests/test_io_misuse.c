@@ -26,9 +26,9 @@
 #define RUNS_ALL_WAYS(body)                                                                        \
     do {                                                                                           \
         RUNS_BOTH_WAYS(body);                                                                      \
-        CHECK_EQUAL(haft_io_simulate(body, NULL, &simulated), 0);                                  \
+        CHECK_EQUAL(haft_io_simulate_with(&simulated, body, NULL), 0);                             \
     } while (0)
-static const haft_io_simulation_t simulated = {.seed = 1, .network = true, .files = true};
+static const haft_io_simulation_options_t simulated = {.seed = 1, .network = true, .files = true};
 
 /* ---- What the system, or the library, refuses ---- */
 
@@ -42,26 +42,26 @@ BODY(refuse_transfers) {
     CHECK_EQUAL(haft_io_read(ends[0], nothing, 1), -EFAULT);
     CHECK_EQUAL(haft_io_receive(ends[0], nothing, 1, 0), -EFAULT);
     CHECK_EQUAL(haft_io_send(ends[0], nothing, 1, 0), -EFAULT);
-    CHECK_EQUAL(haft_io_read_parts(ends[0], nothing, 1), -EFAULT);
-    CHECK_EQUAL(haft_io_write_parts(ends[0], nothing, 1), -EFAULT);
+    CHECK_EQUAL(haft_io_readv(ends[0], nothing, 1), -EFAULT);
+    CHECK_EQUAL(haft_io_writev(ends[0], nothing, 1), -EFAULT);
     CHECK_EQUAL(haft_io_receive_message(ends[0], nothing, 0), -EFAULT);
     CHECK_EQUAL(haft_io_send_message(ends[0], nothing, 0), -EFAULT);
     CHECK_EQUAL(haft_io_write_all(ends[0], nothing, 1), -EFAULT);
-    HAFT_IO_GIVING_BACK const void *lent = NULL;
+    HAFT_IO_SCOPED_LENT const void *lent = NULL;
     CHECK_EQUAL(haft_io_exchange(ends[0], nothing, 1, &lent), -EFAULT);
     struct iovec none = {nothing, 1};
-    CHECK_EQUAL(haft_io_read_parts(ends[0], &none, 1), -EFAULT);
-    CHECK_EQUAL(haft_io_write_parts(ends[0], &none, 1), -EFAULT);
+    CHECK_EQUAL(haft_io_readv(ends[0], &none, 1), -EFAULT);
+    CHECK_EQUAL(haft_io_writev(ends[0], &none, 1), -EFAULT);
     struct msghdr of_none = {.msg_iov = &none, .msg_iovlen = 1}, without = {.msg_iovlen = 1};
     CHECK_EQUAL(haft_io_receive_message(ends[0], &of_none, 0), -EFAULT);
     CHECK_EQUAL(haft_io_send_message(ends[0], &of_none, 0), -EFAULT);
     CHECK_EQUAL(haft_io_receive_message(ends[0], &without, 0), -EFAULT);
     CHECK_EQUAL(haft_io_send_message(ends[0], &without, 0), -EFAULT);
     CHECK_EQUAL(haft_io_read(ends[0], nothing, 0), 0);
-    CHECK_EQUAL(haft_io_read_parts(ends[0], nothing, 0), 0);
+    CHECK_EQUAL(haft_io_readv(ends[0], nothing, 0), 0);
     struct iovec part = {(char[]){"x"}, 1};
-    CHECK_EQUAL(haft_io_read_parts(ends[0], &part, (size_t)1 << 32), -EINVAL);
-    CHECK_EQUAL(haft_io_write_parts(ends[0], &part, 1025), -EINVAL);
+    CHECK_EQUAL(haft_io_readv(ends[0], &part, (size_t)1 << 32), -EINVAL);
+    CHECK_EQUAL(haft_io_writev(ends[0], &part, 1025), -EINVAL);
     CHECK_EQUAL(haft_io_accept(ends[0]), -EINVAL);
     CHECK_EQUAL(haft_io_send_descriptor(ends[0], -1), -EBADF);
     CHECK_EQUAL(haft_io_port(ends[0]), -EAFNOSUPPORT);
@@ -79,9 +79,9 @@ BODY(refuse_files) {
     CHECK(file >= 0);
     CHECK_EQUAL(haft_io_write(file, "ab", 2), 2);
     CHECK_EQUAL(haft_io_write(file, nothing, 1), -EFAULT);
-    CHECK_EQUAL(haft_io_write_at(file, nothing, 1, 5), -EFAULT);
-    CHECK_EQUAL(haft_io_read_at(file, nothing, 1, 0), -EFAULT);
-    CHECK_EQUAL(haft_io_status(name, nothing), -EFAULT);
+    CHECK_EQUAL(haft_io_pwrite(file, nothing, 1, 5), -EFAULT);
+    CHECK_EQUAL(haft_io_pread(file, nothing, 1, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_stat(name, nothing), -EFAULT);
     CHECK_EQUAL(haft_io_close(file), 0);
     CHECK_EQUAL(haft_io_remove(name), 0);
     return NULL;
@@ -95,11 +95,11 @@ BODY(refuse_descriptors) {
         CHECK_EQUAL(haft_io_read(none, &byte, 1), -EBADF);
         CHECK_EQUAL(haft_io_write(none, &byte, 1), -EBADF);
         CHECK_EQUAL(haft_io_write_all(none, &byte, 1), -EBADF);
-        CHECK_EQUAL(haft_io_read_parts(none, &part, 1), -EBADF);
-        CHECK_EQUAL(haft_io_write_parts(none, &part, 1), -EBADF);
+        CHECK_EQUAL(haft_io_readv(none, &part, 1), -EBADF);
+        CHECK_EQUAL(haft_io_writev(none, &part, 1), -EBADF);
         CHECK_EQUAL(haft_io_send_file(none, none, NULL, 1), -EBADF);
         CHECK_EQUAL(haft_io_splice(none, none, 1), -EBADF);
-        CHECK_EQUAL(haft_io_wait_for(none, POLLIN), -EBADF);
+        CHECK_EQUAL(haft_io_wait_ready(none, POLLIN), -EBADF);
         CHECK_EQUAL(haft_io_close(none), -EBADF);
         CHECK_EQUAL(haft_io_receive(none, &byte, 1, 0), -EBADF);
         CHECK_EQUAL(haft_io_send(none, &byte, 1, 0), -EBADF);
@@ -108,9 +108,9 @@ BODY(refuse_descriptors) {
         CHECK_EQUAL(haft_io_accept(none), -EBADF);
         CHECK(haft_io_connect(none, (struct sockaddr *)&part, sizeof part) < 0);
         CHECK_EQUAL(haft_io_port(none), -EBADF);
-        CHECK_EQUAL(haft_io_read_at(none, &byte, 1, 0), -EBADF);
-        CHECK_EQUAL(haft_io_write_at(none, &byte, 1, 0), -EBADF);
-        CHECK_EQUAL(haft_io_sync(none), -EBADF);
+        CHECK_EQUAL(haft_io_pread(none, &byte, 1, 0), -EBADF);
+        CHECK_EQUAL(haft_io_pwrite(none, &byte, 1, 0), -EBADF);
+        CHECK_EQUAL(haft_io_fsync(none), -EBADF);
     }
     return NULL;
 }
@@ -136,10 +136,10 @@ BODY(refuse_names) {
     CHECK_EQUAL(haft_io_open("", O_RDONLY, 0), -ENOENT);
     struct dirent **entries;
     CHECK_EQUAL(haft_io_list_directory(nothing, &entries), -EFAULT);
-    CHECK_EQUAL(haft_io_make_directory(nothing, 0), -EFAULT);
+    CHECK_EQUAL(haft_io_mkdir(nothing, 0), -EFAULT);
     CHECK_EQUAL(haft_io_remove(nothing), -EFAULT);
     CHECK_EQUAL(haft_io_rename(nothing, nothing), -EFAULT);
-    CHECK_EQUAL(haft_io_status(nothing, nothing), -EFAULT);
+    CHECK_EQUAL(haft_io_stat(nothing, nothing), -EFAULT);
     CHECK_EQUAL(haft_io_list_directory(nothing, nothing), -EFAULT);
     CHECK_EQUAL(haft_io_list_directory("/", nothing), -EFAULT);
     struct addrinfo *result = NULL;
@@ -149,14 +149,14 @@ BODY(refuse_names) {
 }
 BODY(refuse_processes) {
     static const char *const none[] = {NULL}, *const missing[] = {"no such program", NULL};
-    CHECK_EQUAL(haft_io_start_process(nothing, NULL), -EINVAL);
-    CHECK_EQUAL(haft_io_start_process(none, NULL), -EINVAL);
+    CHECK_EQUAL(haft_io_process_start(nothing, NULL), -EINVAL);
+    CHECK_EQUAL(haft_io_process_start(none, NULL), -EINVAL);
     if (!RUNNING_ON_VALGRIND) /* which does not tell whether a program could be started */
-        CHECK_EQUAL(haft_io_start_process(missing, NULL), -ENOENT);
-    CHECK_EQUAL(haft_io_start_process(missing, (int[]){1000000, -1, -1}), -EBADF);
-    CHECK_EQUAL(haft_io_wait_process(0, NULL), -EINVAL);
-    CHECK_EQUAL(haft_io_wait_process(INT32_MAX, NULL), -ECHILD);
-    CHECK_EQUAL(haft_io_wait_process(getpid(), NULL), -ECHILD);
+        CHECK_EQUAL(haft_io_process_start(missing, NULL), -ENOENT);
+    CHECK_EQUAL(haft_io_process_start(missing, (int[]){1000000, -1, -1}), -EBADF);
+    CHECK_EQUAL(haft_io_process_wait(0, NULL), -EINVAL);
+    CHECK_EQUAL(haft_io_process_wait(INT32_MAX, NULL), -ECHILD);
+    CHECK_EQUAL(haft_io_process_wait(getpid(), NULL), -ECHILD);
     return NULL;
 }
 static void what_cannot_be_done_is_a_code(void) {
@@ -174,7 +174,7 @@ BODY(sleep_at_once) {
     CHECK_EQUAL(haft_io_sleep(INT64_MIN), 0);
     CHECK_EQUAL(haft_io_sleep_until(-5), 0);
     haft_io_mutex_t mutex = {.held = true};
-    CHECK_EQUAL(haft_io_lock_until(&mutex, -5), -ETIMEDOUT);
+    CHECK_EQUAL(haft_io_mutex_lock_until(&mutex, -5), -ETIMEDOUT);
     return NULL;
 }
 static void a_time_long_past_is_now(void) {
@@ -191,7 +191,7 @@ BODY(absurd_sizes) {
     CHECK_EQUAL(haft_io_channel_send(channel, ""), -EPIPE);
     haft_io_channel_free(channel);
     haft_io_barrier_t barrier = {.needed = 0};
-    CHECK_EQUAL(haft_io_arrive(&barrier), 1);
+    CHECK_EQUAL(haft_io_barrier_wait(&barrier), 1);
     if (haft_io_self() != NULL)
         CHECK_EQUAL(haft_io_all(NULL, 0), 0);
     return NULL;
@@ -201,10 +201,10 @@ static void sizes_that_cannot_be_had_are_refused(void) {
 }
 
 static void options_that_cannot_be_are_taken_for_the_nearest(void) {
-    haft_io_options_t options = {.threads = -3, .blocking_threads = -1};
-    CHECK_EQUAL(haft_io_run(check_nothing, NULL, &options), 0);
-    options = (haft_io_options_t){.threads = 1, .backend = "none"};
-    CHECK_EQUAL(haft_io_run(check_nothing, NULL, &options), -EINVAL);
+    haft_io_run_options_t options = {.threads = -3, .blocking_threads = -1};
+    CHECK_EQUAL(haft_io_run_with(&options, check_nothing, NULL), 0);
+    options = (haft_io_run_options_t){.threads = 1, .backend = "none"};
+    CHECK_EQUAL(haft_io_run_with(&options, check_nothing, NULL), -EINVAL);
 }
 
 /* ---- Outside of a scheduler ---- */
@@ -215,10 +215,10 @@ static void without_a_scheduler_what_asks_for_the_task_finds_none(void) {
     CHECK(haft_io_this_scope() == NULL);
     CHECK(!haft_io_runs_here());
     CHECK_EQUAL(haft_io_yield(), 0);
-    CHECK_EQUAL(haft_io_cancelled(), -ECANCELED);
+    CHECK_EQUAL(haft_io_unwind_cancelled(), -ECANCELED);
     CHECK(!haft_io_return_cancels(true));
-    CHECK(haft_io_local(&counters) == NULL);
-    haft_io_set_task_name("nobody");
+    CHECK(haft_io_local_get(&counters) == NULL);
+    haft_io_task_set_name("nobody");
     CHECK_EQUAL(haft_io_dump(STDERR_FILENO), -ESRCH);
     CHECK_EQUAL(haft_io_count(&counters), -ESRCH);
     CHECK_EQUAL(haft_io_seed(), 0);
@@ -236,7 +236,7 @@ static void all_nowhere(void) {
     haft_io_all(&(haft_io_call_t){check_nothing, NULL, NULL}, 1);
 }
 static void set_local_nowhere(void) {
-    haft_io_set_local("key", NULL);
+    haft_io_local_set("key", NULL);
 }
 static void note_nowhere(void) {
     haft_io_note_failure(-EIO, "lost");
@@ -258,16 +258,16 @@ static void fail_simulated_nowhere(void) {
     haft_io_simulated_fail(0, -EIO);
 }
 static void run_nothing(void) {
-    haft_io_run(NULL, NULL, NULL);
+    haft_io_run(NULL, NULL);
 }
 static void simulate_nothing(void) {
-    haft_io_simulate(NULL, NULL, NULL);
+    haft_io_simulate(NULL, NULL);
 }
 static void scope_nothing(void) {
     haft_io_scope(NULL, NULL, NULL);
 }
 static void choose_nothing(void) {
-    haft_io_choose(NULL, 0);
+    haft_io_select(NULL, 0);
 }
 static void first_of_nothing(void) {
     haft_io_first(NULL, 0);
@@ -280,7 +280,7 @@ BODY(make_mistake) {
     return NULL;
 }
 static void in_a_task(void) {
-    haft_io_run(make_mistake, NULL, NULL);
+    haft_io_run(make_mistake, NULL);
 }
 static void spawn_nothing(void) {
     haft_io_spawn(NULL, NULL);
@@ -300,7 +300,7 @@ static void break_no_end(void) {
     haft_io_simulated_break(0);
 }
 static void in_a_simulation(void) {
-    haft_io_simulate(make_mistake, NULL, &(haft_io_simulation_t){.seed = 3});
+    haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 3}, make_mistake, NULL);
 }
 
 /* ---- Scopes on fibers of the program's own ---- */
@@ -319,7 +319,7 @@ BODY(open_and_pause) {
 }
 static haft_fiber_t *paused;
 static void make_paused(void) {
-    haft_io_set_task_name("opener");
+    haft_io_task_set_name("opener");
     paused = haft_fiber_new(open_and_pause, NULL);
     haft_resume(paused, HAFT_NO_REPLY, HAFT_HANDLES(pause_inside));
 }
@@ -374,7 +374,7 @@ static void leave_from_another_task_elsewhere(void) {
         sched_yield();
 }
 static void in_a_task_of_two_threads(void) {
-    haft_io_run(make_mistake, NULL, &(haft_io_options_t){.threads = 2});
+    haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, make_mistake, NULL);
 }
 static void a_scope_is_left_by_its_own_task_and_in_order(void) {
     if (!check_follows_children())
@@ -451,7 +451,7 @@ BODY(refuse_uring_and_end) {
 
 /* What is read in lent memory of a connection: as often as somebody writes. */
 static void *hear(void *connection) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     intptr_t heard = 0;
     for (ssize_t size; (size = haft_io_read_lent((int)(intptr_t)connection, &bytes)) > 0;)
         heard += size;
@@ -485,18 +485,18 @@ BODY(hear_twice) {
     return NULL;
 }
 
-static const haft_io_options_t with_uring = {.threads = 1, .backend = "io_uring"};
+static const haft_io_run_options_t with_uring = {.threads = 1, .backend = "io_uring"};
 static void run_and_refuse_uring(void) {
-    haft_io_run(refuse_uring, NULL, &with_uring);
+    haft_io_run_with(&with_uring, refuse_uring, NULL);
 }
 static void close_and_refuse_uring(void) {
-    haft_io_run(refuse_uring_and_close, NULL, &with_uring);
+    haft_io_run_with(&with_uring, refuse_uring_and_close, NULL);
 }
 static void end_and_refuse_uring(void) {
-    haft_io_run(refuse_uring_and_end, NULL, &with_uring);
+    haft_io_run_with(&with_uring, refuse_uring_and_end, NULL);
 }
 static void hear_and_refuse_uring(void) {
-    haft_io_run(refuse_uring_to_who_hears, NULL, &with_uring);
+    haft_io_run_with(&with_uring, refuse_uring_to_who_hears, NULL);
 }
 /* Without registered buffers there is no multishot receive. */
 static void hear_without_registering(void) {
@@ -505,7 +505,7 @@ static void hear_without_registering(void) {
 }
 static void a_run_whose_back_end_is_refused_says_so(void) {
     if (!RUNNING_ON_VALGRIND && check_follows_children() &&
-        haft_io_run(check_nothing, NULL, &with_uring) == 0) {
+        haft_io_run_with(&with_uring, check_nothing, NULL) == 0) {
         CHECK_ABORTS(run_and_refuse_uring, "The system refuses io_uring to a run that has begun");
         CHECK_ABORTS(hear_and_refuse_uring, "The system refuses io_uring to a run that has begun");
         CHECK_ABORTS(close_and_refuse_uring, "The system refuses io_uring to a run that has begun");
@@ -529,9 +529,9 @@ static void mistakes_are_named(void) {
     CHECK_ABORTS(spawn_nowhere, "A task is spawned outside of a scheduler");
     CHECK_ABORTS(async_nowhere, "A task is spawned outside of a scheduler");
     CHECK_ABORTS(all_nowhere, "Several calls are run as tasks outside of a scheduler");
-    CHECK_ABORTS(set_local_nowhere, "haft_io_set_local was called outside of a task");
+    CHECK_ABORTS(set_local_nowhere, "haft_io_local_set was called outside of a task");
     CHECK_ABORTS(note_nowhere, "haft_io_note_failure was called outside of a task (lost)");
-    CHECK_ABORTS(fail_nowhere, "haft_io_unwind");
+    CHECK_ABORTS(fail_nowhere, "hafti_io_unwind");
     CHECK_ABORTS(simulated_nowhere,
                  "haft_io_simulated_pair was called outside of haft_io_simulate");
     CHECK_ABORTS(break_nowhere, "haft_io_simulated_break was called outside of haft_io_simulate");
@@ -541,7 +541,7 @@ static void mistakes_are_named(void) {
     CHECK_ABORTS(run_nothing, "A run needs a function to begin with (NULL)");
     CHECK_ABORTS(simulate_nothing, "A run needs a function to begin with (NULL)");
     CHECK_ABORTS(scope_nothing, "A scope needs a body to call (NULL)");
-    CHECK_ABORTS(choose_nothing, "haft_io_choose needs a choice");
+    CHECK_ABORTS(choose_nothing, "haft_io_select needs a choice");
     CHECK_ABORTS(first_of_nothing, "haft_io_first needs a call");
     if (!check_follows_children())
         return;

@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static const haft_io_options_t *options;
+static const haft_io_run_options_t *options;
 
 /* ---- A connection, whose other end writes at once ---- */
 
@@ -62,7 +62,7 @@ static void let_arrive(const char *text) {
 
 BODY(read_until_end) {
     connect_ends();
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     put("one");
     check_lent(&bytes, "one");
     haft_io_spawn(put_later, "two");
@@ -78,7 +78,7 @@ BODY(read_until_end) {
     return NULL;
 }
 static void bytes_come_in_memory_that_is_lent_until_the_end(void) {
-    CHECK_EQUAL(haft_io_run(read_until_end, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, read_until_end, NULL), 0);
 }
 
 BODY(keep_some) {
@@ -100,7 +100,7 @@ BODY(keep_some) {
     return NULL;
 }
 static void memory_that_is_kept_stays_as_it_is(void) {
-    CHECK_EQUAL(haft_io_run(keep_some, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, keep_some, NULL), 0);
 }
 
 static const void *brought_out;
@@ -117,7 +117,7 @@ static void *give_back_there(void *bytes) {
     return NULL;
 }
 static void memory_may_outlive_the_run_and_be_given_back_on_any_thread(void) {
-    CHECK_EQUAL(haft_io_run(bring_one_out, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, bring_one_out, NULL), 0);
     CHECK(memcmp(brought_out, "kept", 4) == 0);
     pthread_t other;
     CHECK_EQUAL(pthread_create(&other, NULL, give_back_there, (void *)(uintptr_t)brought_out), 0);
@@ -129,7 +129,7 @@ static void memory_may_outlive_the_run_and_be_given_back_on_any_thread(void) {
 
 BODY(read_in_other_ways) {
     char buffer[16];
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     struct iovec parts[2] = {{buffer, 2}, {buffer + 2, 3}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     connect_ends();
@@ -140,7 +140,7 @@ BODY(read_in_other_ways) {
     CHECK(memcmp(buffer, "0123", 4) == 0);
     CHECK_EQUAL(haft_io_read(ends[0], buffer, 1), 1);
     CHECK_EQUAL(buffer[0], '0');
-    CHECK_EQUAL(haft_io_read_parts(ends[0], parts, 2), 5);
+    CHECK_EQUAL(haft_io_readv(ends[0], parts, 2), 5);
     CHECK(memcmp(buffer, "12345", 5) == 0);
     check_lent(&bytes, "6789");
 
@@ -169,7 +169,7 @@ BODY(read_in_other_ways) {
     return NULL;
 }
 static void every_way_to_read_goes_on_where_the_last_one_ended(void) {
-    CHECK_EQUAL(haft_io_run(read_in_other_ways, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, read_in_other_ways, NULL), 0);
 }
 
 BODY(poll_before_reading) {
@@ -180,7 +180,7 @@ BODY(poll_before_reading) {
         let_arrive("x");
         struct pollfd entry = {ends[0], POLLIN, 0};
         if (i % 2 == 0)
-            CHECK_EQUAL(haft_io_wait_for(ends[0], POLLIN), POLLIN);
+            CHECK_EQUAL(haft_io_wait_ready(ends[0], POLLIN), POLLIN);
         else
             CHECK_EQUAL(haft_io_poll(&entry, 1, HAFT_IO_FOREVER), 1);
         CHECK_EQUAL(haft_io_read(ends[0], &byte, 1), 1);
@@ -203,8 +203,8 @@ BODY(poll_for_several_events) {
         read_first();
         let_arrive("x");
         if (i == 0)
-            CHECK_EQUAL(haft_io_wait_for(ends[0], POLLRDNORM), POLLRDNORM);
-        CHECK_EQUAL(haft_io_wait_for(ends[0], POLLIN | POLLOUT), POLLIN | POLLOUT);
+            CHECK_EQUAL(haft_io_wait_ready(ends[0], POLLRDNORM), POLLRDNORM);
+        CHECK_EQUAL(haft_io_wait_ready(ends[0], POLLIN | POLLOUT), POLLIN | POLLOUT);
         CHECK_EQUAL(haft_io_poll(&entry, 1, haft_io_now() + HAFT_IO_SECOND), 1);
         CHECK_EQUAL(entry.revents, POLLRDNORM | POLLOUT);
         CHECK_EQUAL(haft_io_read(ends[0], &byte, 1), 1);
@@ -213,17 +213,17 @@ BODY(poll_for_several_events) {
     return NULL;
 }
 static void a_poll_tells_of_all_events_that_were_asked_for(void) {
-    CHECK_EQUAL(haft_io_run(poll_for_several_events, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, poll_for_several_events, NULL), 0);
 }
 
 /* ---- Who waits for something else than bytes ---- */
 
 static void *wait_for_the_end(void *unused) {
     (void)unused;
-    return check_number(haft_io_wait_for(ends[0], POLLRDHUP));
+    return check_number(haft_io_wait_ready(ends[0], POLLRDHUP));
 }
 BODY(read_beside_a_watcher) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     void *events;
     char buffer[8];
     connect_ends();
@@ -243,7 +243,7 @@ BODY(read_beside_a_watcher) {
     return NULL;
 }
 static void who_waits_for_the_end_is_not_taken_for_a_reader(void) {
-    CHECK_EQUAL(haft_io_run(read_beside_a_watcher, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, read_beside_a_watcher, NULL), 0);
 }
 
 /* ---- Flags and arguments ---- */
@@ -264,7 +264,7 @@ BODY(read_without_waiting) {
     return NULL;
 }
 static void who_does_not_want_to_wait_is_told_that_there_is_nothing(void) {
-    CHECK_EQUAL(haft_io_run(read_without_waiting, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, read_without_waiting, NULL), 0);
 }
 
 BODY(read_to_nowhere) {
@@ -276,9 +276,9 @@ BODY(read_to_nowhere) {
     read_first();
     let_arrive("arrived");
     CHECK_EQUAL(haft_io_read(ends[0], nowhere, 10), -EFAULT);
-    CHECK_EQUAL(haft_io_read_parts(ends[0], nowhere, 1), -EFAULT);
-    CHECK_EQUAL(haft_io_read_parts(ends[0], parts, 2), -EFAULT);
-    CHECK_EQUAL(haft_io_read_parts(ends[0], many, 2000), -EINVAL);
+    CHECK_EQUAL(haft_io_readv(ends[0], nowhere, 1), -EFAULT);
+    CHECK_EQUAL(haft_io_readv(ends[0], parts, 2), -EFAULT);
+    CHECK_EQUAL(haft_io_readv(ends[0], many, 2000), -EINVAL);
     CHECK_EQUAL(haft_io_receive_message(ends[0], nowhere, 0), -EFAULT);
     CHECK_EQUAL(haft_io_receive(ends[0], nowhere, 3, MSG_TRUNC), 3); /* TCP passes over these */
     CHECK_EQUAL(haft_io_read(ends[0], bytes, sizeof bytes), 4);
@@ -295,7 +295,7 @@ BODY(send_where_bytes_have_arrived) {
     connect_ends();
     read_first();
     let_arrive("arrived");
-    CHECK_EQUAL(haft_io_write_parts(ends[0], parts, 2), 5);
+    CHECK_EQUAL(haft_io_writev(ends[0], parts, 2), 5);
     CHECK_EQUAL(haft_io_send_message(ends[0], &message, 0), 7);
     CHECK_EQUAL(haft_io_receive(ends[1], bytes, 12, MSG_WAITALL), 12);
     CHECK(memcmp(bytes, "partsmessage", 12) == 0);
@@ -305,16 +305,16 @@ BODY(send_where_bytes_have_arrived) {
     return NULL;
 }
 static void what_is_sent_in_parts_or_as_a_message_is_sent_where_bytes_have_arrived(void) {
-    CHECK_EQUAL(haft_io_run(send_where_bytes_have_arrived, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, send_where_bytes_have_arrived, NULL), 0);
 }
 
 static void what_has_arrived_cannot_be_read_to_nowhere(void) {
     if (!RUNNING_ON_VALGRIND) /* which reports such addresses itself */
-        CHECK_EQUAL(haft_io_run(read_to_nowhere, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, read_to_nowhere, NULL), 0);
 }
 
 static void a_poll_tells_of_bytes_that_have_arrived(void) {
-    CHECK_EQUAL(haft_io_run(poll_before_reading, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, poll_before_reading, NULL), 0);
 }
 
 BODY(splice_afterwards) {
@@ -338,13 +338,13 @@ BODY(splice_afterwards) {
     return NULL;
 }
 static void a_splice_passes_over_nothing(void) {
-    CHECK_EQUAL(haft_io_run(splice_afterwards, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, splice_afterwards, NULL), 0);
 }
 
 /* ---- Ends, errors, cancels ---- */
 
 BODY(read_for_ever) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     while (haft_io_read_lent(ends[0], &bytes) > 0)
         continue;
     return NULL;
@@ -353,13 +353,13 @@ static void *cancel_a_reader(void *turns) {
     haft_io_spawn(read_for_ever, NULL);
     for (intptr_t i = 0; i < (intptr_t)turns; i++)
         haft_io_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(cancel_readers) {
     connect_ends();
     for (intptr_t i = 0; i < 20; i++) {
-        HAFT_IO_GIVING_BACK const void *bytes = NULL;
+        HAFT_IO_SCOPED_LENT const void *bytes = NULL;
         CHECK_EQUAL(haft_io_scope(cancel_a_reader, (void *)(i % 5), NULL), -ECANCELED);
         put("x");
         check_lent(&bytes, "x");
@@ -368,7 +368,7 @@ BODY(cancel_readers) {
     return NULL;
 }
 static void a_cancelled_read_leaves_the_bytes_to_the_next(void) {
-    CHECK_EQUAL(haft_io_run(cancel_readers, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, cancel_readers, NULL), 0);
 }
 
 BODY(read_when_another_reads) {
@@ -387,7 +387,7 @@ BODY(read_when_another_reads) {
     return NULL;
 }
 static void two_readers_of_one_connection_are_told(void) {
-    CHECK_EQUAL(haft_io_run(read_when_another_reads, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, read_when_another_reads, NULL), 0);
 }
 
 BODY(read_until_closed) {
@@ -408,7 +408,7 @@ BODY(close_while_reading) {
         connect_ends(); /* most often by the same number */
         put("not for him");
         haft_io_join(reader, NULL);
-        HAFT_IO_GIVING_BACK const void *bytes = NULL;
+        HAFT_IO_SCOPED_LENT const void *bytes = NULL;
         check_lent(&bytes, "not for him");
         close_ends();
         haft_io_close(before);
@@ -417,7 +417,7 @@ BODY(close_while_reading) {
 }
 static void who_reads_what_is_closed_gets_nothing_of_the_next_of_its_number(void) {
     if (options->threads == 1) /* nobody comes too late to wait for the first */
-        CHECK_EQUAL(haft_io_run(close_while_reading, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, close_while_reading, NULL), 0);
 }
 
 static void *reset_later(void *unused) {
@@ -438,7 +438,7 @@ BODY(read_what_is_reset) {
     return NULL;
 }
 static void a_reset_is_told_once(void) {
-    CHECK_EQUAL(haft_io_run(read_what_is_reset, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, read_what_is_reset, NULL), 0);
 }
 
 BODY(leave_the_rest) {
@@ -449,7 +449,7 @@ BODY(leave_the_rest) {
 }
 static void at_the_end_of_a_run_nothing_is_left(void) {
     int before = check_descriptors();
-    CHECK_EQUAL(haft_io_run(leave_the_rest, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, leave_the_rest, NULL), 0);
     CHECK_EQUAL(check_descriptors(), before + 2);
     close(ends[0]);
     close(ends[1]);
@@ -462,7 +462,7 @@ static int many[MANY][2];
 static int64_t read_there;
 
 static void *read_one_of_many(void *index) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     int64_t sum = 0;
     for (ssize_t size; (size = haft_io_read_lent(many[(intptr_t)index][0], &bytes)) > 0;)
         for (ssize_t i = 0; i < size; i++)
@@ -497,7 +497,7 @@ BODY(read_many_at_once) {
     return NULL;
 }
 static void more_than_there_is_memory_for_comes_all_the_same(void) {
-    CHECK_EQUAL(haft_io_run(read_many_at_once, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, read_many_at_once, NULL), 0);
 }
 
 enum { FLOOD = 4000000 };
@@ -510,7 +510,7 @@ static void *write_flood(void *unused) {
     return unused;
 }
 BODY(read_slowly) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     connect_ends();
     read_first();
     haft_io_spawn(write_flood, NULL);
@@ -528,13 +528,13 @@ BODY(read_slowly) {
     return NULL;
 }
 static void who_reads_slowly_gets_all_in_order(void) {
-    CHECK_EQUAL(haft_io_run(read_slowly, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, read_slowly, NULL), 0);
 }
 
 /* ---- Other descriptors ---- */
 
 BODY(read_other_descriptors) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     CHECK_EQUAL(haft_io_pipe(ends), 0);
     CHECK_EQUAL(haft_io_write(ends[1], "pipe", 4), 4);
     check_lent(&bytes, "pipe");
@@ -568,7 +568,7 @@ BODY(read_other_descriptors) {
     return NULL;
 }
 static void any_descriptor_can_be_read_so(void) {
-    CHECK_EQUAL(haft_io_run(read_other_descriptors, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, read_other_descriptors, NULL), 0);
 }
 
 BODY(accept_one) {
@@ -599,7 +599,7 @@ BODY(read_what_is_accepted_from) {
     return NULL;
 }
 static void a_listener_has_no_bytes_and_a_connection_no_connections(void) {
-    CHECK_EQUAL(haft_io_run(read_what_is_accepted_from, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, read_what_is_accepted_from, NULL), 0);
 }
 
 static void without_a_scheduler_it_blocks(void) {
@@ -618,7 +618,7 @@ static void without_a_scheduler_it_blocks(void) {
 }
 
 BODY(read_simulated) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
     CHECK_EQUAL(haft_io_write_all(ends[1], "simulated", 9), 0);
     haft_io_close(ends[1]);
@@ -631,8 +631,8 @@ BODY(read_simulated) {
     return NULL;
 }
 static void a_simulated_stream_is_read_so(void) {
-    haft_io_simulation_t simulation = {.seed = 1, .short_counts = true};
-    CHECK_EQUAL(haft_io_simulate(read_simulated, NULL, &simulation), 0);
+    haft_io_simulation_options_t simulation = {.seed = 1, .short_counts = true};
+    CHECK_EQUAL(haft_io_simulate_with(&simulation, read_simulated, NULL), 0);
 }
 
 /* ---- What nobody reads ---- */
@@ -658,7 +658,7 @@ static void *hear_late(void *number) {
     haft_io_give_back(bytes);
     bytes = NULL;
     __atomic_fetch_add(&heard, 1, __ATOMIC_RELAXED);
-    haft_io_wait_event(&may_read);
+    haft_io_event_wait(&may_read);
     ssize_t got = 0;
     for (ssize_t size; got < PIECES && (size = haft_io_read_lent(reads_from, &bytes)) > 0;
          got += size)
@@ -693,7 +693,7 @@ BODY(let_very_much_wait) {
     for (int i = 0; i < 200 && allocated() - before > most; i++)
         haft_io_sleep(50 * HAFT_IO_MILLISECOND);
     CHECK(allocated() - before <= most);
-    haft_io_set_event(&may_read);
+    haft_io_event_set(&may_read);
     for (int i = 0; i < CONNECTIONS; i++)
         haft_io_close(connections[i][1]);
     return NULL;
@@ -729,11 +729,11 @@ BODY(send_in_a_burst) {
     return NULL;
 }
 static void what_the_kernel_had_for_a_burst_goes_back(void) {
-    CHECK_EQUAL(haft_io_run(send_in_a_burst, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, send_in_a_burst, NULL), 0);
 }
 
 static void what_nobody_reads_takes_little_more_memory_than_was_sent(void) {
-    CHECK_EQUAL(haft_io_run(let_very_much_wait, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, let_very_much_wait, NULL), 0);
 }
 
 /* ---- A kernel that does not know it ---- */
@@ -743,15 +743,15 @@ static void what_nobody_reads_takes_little_more_memory_than_was_sent(void) {
 
 static enum { IS_NEW, HAS_NO_BUFFERS, HAS_NO_MULTISHOT } kernel;
 
-int __real_haft_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
-                                  unsigned count);
-int __wrap_haft_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
-                                  unsigned count);
-int __wrap_haft_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
-                                  unsigned count) {
+int __real_hafti_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
+                                   unsigned count);
+int __wrap_hafti_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
+                                   unsigned count);
+int __wrap_hafti_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
+                                   unsigned count) {
     return kernel == HAS_NO_BUFFERS
                ? -EINVAL
-               : __real_haft_io_uring_register(ring, operation, argument, count);
+               : __real_hafti_io_uring_register(ring, operation, argument, count);
 }
 
 /* Gives what is asked for by multishot a flag that no kernel knows. */
@@ -794,7 +794,7 @@ static void a_kernel_without_multishot_reads_one_by_one(void) {
 }
 #endif
 
-static void on_each_back_end(const haft_io_options_t *given) {
+static void on_each_back_end(const haft_io_run_options_t *given) {
     options = given;
     int before = check_descriptors();
     RUN(bytes_come_in_memory_that_is_lent_until_the_end);

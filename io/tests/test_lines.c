@@ -13,8 +13,8 @@ enum { SIZES = sizeof sizes / sizeof *sizes };
 /* One for each task that reads. */
 static char memory[ROOM];
 
-static haft_io_lines_t lines_of(int descriptor, size_t size) {
-    return (haft_io_lines_t){.descriptor = descriptor, .memory = memory, .size = size};
+static haft_io_reader_t lines_of(int descriptor, size_t size) {
+    return (haft_io_reader_t){.descriptor = descriptor, .memory = memory, .size = size};
 }
 
 static char byte_of(size_t line, size_t at) {
@@ -34,10 +34,10 @@ static void write_lines(int descriptor) {
 }
 
 static void read_lines(int descriptor) {
-    haft_io_lines_t lines = lines_of(descriptor, ROOM);
+    haft_io_reader_t lines = lines_of(descriptor, ROOM);
     char *line;
     for (size_t i = 0; i < SIZES; i++) {
-        CHECK_EQUAL(haft_io_read_line(&lines, &line), (ssize_t)sizes[i] + 1);
+        CHECK_EQUAL(haft_io_reader_line(&lines, &line), (ssize_t)sizes[i] + 1);
         CHECK(strlen(line) == sizes[i] + 1 && line[sizes[i]] == '\n');
         size_t same = 0;
         while (same < sizes[i] && line[same] == byte_of(i, same))
@@ -46,7 +46,7 @@ static void read_lines(int descriptor) {
         memset(line, '\n', sizes[i] + 1); /* it is the caller's */
     }
     for (int i = 0; i < 2; i++) {
-        CHECK_EQUAL(haft_io_read_line(&lines, &line), 0);
+        CHECK_EQUAL(haft_io_reader_line(&lines, &line), 0);
         CHECK_EQUAL(*line, '\0');
     }
 }
@@ -77,8 +77,8 @@ BODY(use_streams) {
     pass_lines();
     return NULL;
 }
-static void use_backend(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(use_streams, NULL, options), 0);
+static void use_backend(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, use_streams, NULL), 0);
 }
 static void lines_of_every_size_come(void) {
     check_everywhere(use_backend);
@@ -99,7 +99,8 @@ BODY(use_what_is_simulated) {
     return use_streams(NULL);
 }
 static void simulated_streams_and_files_have_lines(void) {
-    check_seeds(use_what_is_simulated, 10, (haft_io_simulation_t){.network = true, .files = true});
+    check_seeds(use_what_is_simulated, 10,
+                (haft_io_simulation_options_t){.network = true, .files = true});
 }
 
 /* ---- Without a run ---- */
@@ -112,9 +113,9 @@ static int text_of(const char *text, size_t size) {
     return ends[0];
 }
 
-static void check_line(haft_io_lines_t *lines, const char *text, size_t size) {
+static void check_line(haft_io_reader_t *lines, const char *text, size_t size) {
     char *line;
-    CHECK_EQUAL(haft_io_read_line(lines, &line), (ssize_t)size);
+    CHECK_EQUAL(haft_io_reader_line(lines, &line), (ssize_t)size);
     CHECK(memcmp(line, text, size + 1) == 0);
 }
 
@@ -126,7 +127,7 @@ static void outside_of_a_run_they_block(void) {
 }
 
 static void the_last_line_may_have_no_newline(void) {
-    haft_io_lines_t lines = lines_of(text_of("first\nlast", 10), 100);
+    haft_io_reader_t lines = lines_of(text_of("first\nlast", 10), 100);
     check_line(&lines, "first\n", 6);
     check_line(&lines, "last", 4);
     check_line(&lines, "", 0);
@@ -134,7 +135,7 @@ static void the_last_line_may_have_no_newline(void) {
 }
 
 static void a_line_may_have_zeros(void) {
-    haft_io_lines_t lines = lines_of(text_of("\0a\0\n\n\0", 6), 100);
+    haft_io_reader_t lines = lines_of(text_of("\0a\0\n\n\0", 6), 100);
     check_line(&lines, "\0a\0\n", 4);
     check_line(&lines, "\n", 1);
     check_line(&lines, "\0", 1);
@@ -149,7 +150,7 @@ static void a_line_is_shorter_than_the_memory(void) {
     static const char text[] = "abc\nabcdefg\nabcdefg";
     char *line;
     for (size_t size = 0; size < 12; size++) {
-        haft_io_lines_t lines = lines_of(text_of(text, sizeof text - 1), size);
+        haft_io_reader_t lines = lines_of(text_of(text, sizeof text - 1), size);
         if (size > 4)
             check_line(&lines, "abc\n", 4);
         if (size > 8) {
@@ -157,30 +158,30 @@ static void a_line_is_shorter_than_the_memory(void) {
             check_line(&lines, "abcdefg", 7);
             check_line(&lines, "", 0);
         } else {
-            CHECK_EQUAL(haft_io_read_line(&lines, &line), -EMSGSIZE);
-            CHECK_EQUAL(haft_io_read_line(&lines, &line), -EMSGSIZE);
+            CHECK_EQUAL(haft_io_reader_line(&lines, &line), -EMSGSIZE);
+            CHECK_EQUAL(haft_io_reader_line(&lines, &line), -EMSGSIZE);
         }
         haft_io_close(ends[0]);
     }
 }
 static void the_last_line_is_shorter_than_the_memory(void) {
     for (size_t size = 5; size < 12; size++) {
-        haft_io_lines_t lines = lines_of(text_of("abc\nabcdefg", 11), size);
+        haft_io_reader_t lines = lines_of(text_of("abc\nabcdefg", 11), size);
         char *line;
         check_line(&lines, "abc\n", 4);
         if (size > 7)
             check_line(&lines, "abcdefg", 7);
         else
-            CHECK_EQUAL(haft_io_read_line(&lines, &line), -EMSGSIZE);
+            CHECK_EQUAL(haft_io_reader_line(&lines, &line), -EMSGSIZE);
         haft_io_close(ends[0]);
     }
 }
 
 static void with_more_memory_a_long_line_goes_on(void) {
-    haft_io_lines_t lines = lines_of(text_of("abc\nabcdefg\nend", 15), 6);
+    haft_io_reader_t lines = lines_of(text_of("abc\nabcdefg\nend", 15), 6);
     char *line, more[9];
     check_line(&lines, "abc\n", 4);
-    CHECK_EQUAL(haft_io_read_line(&lines, &line), -EMSGSIZE);
+    CHECK_EQUAL(haft_io_reader_line(&lines, &line), -EMSGSIZE);
     memcpy(more, memory, lines.size);
     lines.memory = more;
     lines.size = sizeof more;
@@ -192,15 +193,15 @@ static void with_more_memory_a_long_line_goes_on(void) {
 /* In memory of its own, beyond which a sanitizer would see a step. */
 static void a_line_that_does_not_fit_is_read_as_bytes(void) {
     for (size_t piece = 1; piece < 7; piece++) {
-        haft_io_lines_t lines = lines_of(text_of("abcdefg\nxyz\n", 12), 5);
+        haft_io_reader_t lines = lines_of(text_of("abcdefg\nxyz\n", 12), 5);
         char *line, bytes[7], *own = malloc(lines.size);
         lines.memory = own;
-        CHECK_EQUAL(haft_io_read_line(&lines, &line), -EMSGSIZE);
-        CHECK_EQUAL(haft_io_read_after_line(&lines, bytes, 0), 0);
-        CHECK_EQUAL(haft_io_read_line(&lines, &line), -EMSGSIZE);
+        CHECK_EQUAL(haft_io_reader_line(&lines, &line), -EMSGSIZE);
+        CHECK_EQUAL(haft_io_reader_read(&lines, bytes, 0), 0);
+        CHECK_EQUAL(haft_io_reader_line(&lines, &line), -EMSGSIZE);
         for (size_t filled = 0; filled < 7;) {
             size_t wanted = piece < 7 - filled ? piece : 7 - filled;
-            ssize_t got = haft_io_read_after_line(&lines, bytes + filled, wanted);
+            ssize_t got = haft_io_reader_read(&lines, bytes + filled, wanted);
             CHECK(got > 0 && bytes[filled] == (char)('a' + filled));
             filled += got > 0 ? (size_t)got : 7;
         }
@@ -214,19 +215,19 @@ static void a_line_that_does_not_fit_is_read_as_bytes(void) {
 
 /* ---- Waits that end early ---- */
 
-static haft_io_lines_t partial;
+static haft_io_reader_t partial;
 
 BODY(read_to_the_deadline) {
     char *line;
-    haft_io_read_line(&partial, &line);
+    haft_io_reader_line(&partial, &line);
     CHECK(!"a line that has no end yet");
     return NULL;
 }
 BODY(read_until_cancelled) {
     char *line;
     haft_io_return_cancels(true);
-    CHECK_EQUAL(haft_io_read_line(&partial, &line), -ECANCELED);
-    CHECK_EQUAL(haft_io_read_line(&partial, &line), -ECANCELED);
+    CHECK_EQUAL(haft_io_reader_line(&partial, &line), -ECANCELED);
+    CHECK_EQUAL(haft_io_reader_line(&partial, &line), -ECANCELED);
     haft_io_return_cancels(false);
     return NULL;
 }
@@ -251,12 +252,12 @@ BODY(cut_lines_short) {
     haft_io_close(ends[1]);
     return NULL;
 }
-static void cut_short_on(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(cut_lines_short, NULL, options), 0);
+static void cut_short_on(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, cut_lines_short, NULL), 0);
 }
 static void a_deadline_loses_nothing(void) {
     check_everywhere(cut_short_on);
-    check_seeds(cut_lines_short, 10, (haft_io_simulation_t){.network = true});
+    check_seeds(cut_lines_short, 10, (haft_io_simulation_options_t){.network = true});
 }
 
 /* The writer does not wait for the reader: deadlines pass before bytes come, after, and when they do. */
@@ -271,7 +272,7 @@ BODY(write_slowly) {
 static ssize_t got;
 BODY(read_one) {
     char *line;
-    got = haft_io_read_line(&partial, &line);
+    got = haft_io_reader_line(&partial, &line);
     return NULL;
 }
 BODY(read_impatiently) {
@@ -291,12 +292,12 @@ BODY(read_impatiently) {
     haft_io_close(ends[0]);
     return NULL;
 }
-static void impatient_on(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(read_impatiently, NULL, options), 0);
+static void impatient_on(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, read_impatiently, NULL), 0);
 }
 static void deadlines_at_any_time_lose_nothing(void) {
     check_everywhere(impatient_on);
-    check_seeds(read_impatiently, 10, (haft_io_simulation_t){.network = true});
+    check_seeds(read_impatiently, 10, (haft_io_simulation_options_t){.network = true});
 }
 
 /* A head of lines, and a body of so many bytes, in pieces of any size. */
@@ -307,15 +308,15 @@ static void bodies_come_after_lines(void) {
         const char text[] = "head\n5\nfirst7\nsecond\n0\nlast\nrest";
         CHECK_EQUAL(haft_io_write_all(pair[1], text, sizeof text - 1), 0);
         haft_io_close(pair[1]);
-        haft_io_lines_t lines = lines_of(pair[0], 16); /* less than all */
+        haft_io_reader_t lines = lines_of(pair[0], 16); /* less than all */
         char *line, body[80];
         check_line(&lines, "head\n", 5);
         for (const char *next = "first\0second\n\0"; *next != '\0'; next += strlen(next) + 1) {
-            CHECK(haft_io_read_line(&lines, &line) == 2);
+            CHECK(haft_io_reader_line(&lines, &line) == 2);
             size_t size = (size_t)(*line - '0'), filled = 0;
             while (filled < size) {
-                ssize_t more = haft_io_read_after_line(
-                    &lines, body + filled, piece < size - filled ? piece : size - filled);
+                ssize_t more = haft_io_reader_read(&lines, body + filled,
+                                                   piece < size - filled ? piece : size - filled);
                 CHECK(more > 0);
                 filled += more > 0 ? (size_t)more : size;
             }
@@ -325,11 +326,11 @@ static void bodies_come_after_lines(void) {
         check_line(&lines, "last\n", 5);
         size_t filled = 0;
         for (ssize_t more;
-             (more = haft_io_read_after_line(&lines, body + filled, piece)) > 0 && filled < 5;)
+             (more = haft_io_reader_read(&lines, body + filled, piece)) > 0 && filled < 5;)
             filled += (size_t)more;
         CHECK(filled == 4 && memcmp(body, "rest", 4) == 0);
-        CHECK_EQUAL(haft_io_read_after_line(&lines, body, piece), 0);
-        CHECK_EQUAL(haft_io_read_line(&lines, &line), 0);
+        CHECK_EQUAL(haft_io_reader_read(&lines, body, piece), 0);
+        CHECK_EQUAL(haft_io_reader_line(&lines, &line), 0);
         haft_io_close(pair[0]);
     }
 }
@@ -337,7 +338,7 @@ static void bodies_come_after_lines(void) {
 static void an_error_is_that_of_the_read(void) {
     char *line;
     partial = lines_of(-1, 10);
-    CHECK_EQUAL(haft_io_read_line(&partial, &line), -EBADF);
+    CHECK_EQUAL(haft_io_reader_line(&partial, &line), -EBADF);
 }
 
 static void parts_end_with_any_byte(void) {
@@ -345,16 +346,16 @@ static void parts_end_with_any_byte(void) {
     CHECK_EQUAL(haft_io_pipe(pair), 0);
     CHECK_EQUAL(haft_io_write_all(pair[1], "one\0two;three\nfour", 18), 0);
     haft_io_close(pair[1]);
-    haft_io_lines_t lines = lines_of(pair[0], 16);
+    haft_io_reader_t lines = lines_of(pair[0], 16);
     char *part;
-    CHECK_EQUAL(haft_io_read_until(&lines, '\0', &part), 4);
+    CHECK_EQUAL(haft_io_reader_until(&lines, '\0', &part), 4);
     CHECK_SAME_TEXT(part, "one");
-    CHECK_EQUAL(haft_io_read_until(&lines, ';', &part), 4);
+    CHECK_EQUAL(haft_io_reader_until(&lines, ';', &part), 4);
     CHECK_SAME_TEXT(part, "two;");
     check_line(&lines, "three\n", 6);
-    CHECK_EQUAL(haft_io_read_until(&lines, ';', &part), 4);
+    CHECK_EQUAL(haft_io_reader_until(&lines, ';', &part), 4);
     CHECK_SAME_TEXT(part, "four");
-    CHECK_EQUAL(haft_io_read_until(&lines, ';', &part), 0);
+    CHECK_EQUAL(haft_io_reader_until(&lines, ';', &part), 0);
     haft_io_close(pair[0]);
 }
 

@@ -70,11 +70,12 @@ static int holders;
 
 static void let_go(__attribute__((unused)) int *unused) {
     CHECK_EQUAL(--holders, 0);
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
 }
 BODY(hold) {
     int64_t limit = soon_or_never();
-    int code = limit == HAFT_IO_FOREVER ? haft_io_lock(&mutex) : haft_io_lock_until(&mutex, limit);
+    int code = limit == HAFT_IO_FOREVER ? haft_io_mutex_lock(&mutex)
+                                        : haft_io_mutex_lock_until(&mutex, limit);
     CHECK(may_be(code, limit));
     if (code != 0)
         return NULL;
@@ -111,12 +112,12 @@ static unsigned permits, users;
 
 static void give_back(__attribute__((unused)) int *unused) {
     users--;
-    haft_io_release(&semaphore);
+    haft_io_semaphore_release(&semaphore);
 }
 BODY(use) {
     int64_t limit = soon_or_never();
-    int code = limit == HAFT_IO_FOREVER ? haft_io_acquire(&semaphore)
-                                        : haft_io_acquire_until(&semaphore, limit);
+    int code = limit == HAFT_IO_FOREVER ? haft_io_semaphore_acquire(&semaphore)
+                                        : haft_io_semaphore_acquire_until(&semaphore, limit);
     CHECK(may_be(code, limit));
     if (code != 0)
         return NULL;
@@ -153,21 +154,21 @@ static int stock, produced, consumed;
 
 static void unlock_stock(__attribute__((unused)) int *unused) {
     CHECK_EQUAL(--holders, 0);
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
 }
 BODY(consume) {
-    CHECK_EQUAL(haft_io_lock(&mutex), 0);
+    CHECK_EQUAL(haft_io_mutex_lock(&mutex), 0);
     __attribute__((cleanup(unlock_stock), unused)) int guard;
     CHECK_EQUAL(++holders, 1);
     int64_t limit = soon_or_never();
     while (stock == 0) {
         holders--;
         bool returned = haft_io_return_cancels(true);
-        int code = haft_io_wait_until(&condition, &mutex, limit);
+        int code = haft_io_condition_wait_until(&condition, &mutex, limit);
         haft_io_return_cancels(returned);
         CHECK_EQUAL(++holders, 1);
         if (code == -ECANCELED)
-            haft_io_cancelled();
+            haft_io_unwind_cancelled();
         CHECK(may_be(code, limit));
         if (code != 0)
             return NULL;
@@ -183,11 +184,12 @@ BODY(consume_often) {
 }
 BODY(produce_often) {
     for (int i = 0; i < TASKS * ROUNDS; i++) {
-        haft_io_lock(&mutex);
+        haft_io_mutex_lock(&mutex);
         stock++;
         produced++;
-        draw(2) == 0 ? haft_io_signal(&condition) : haft_io_broadcast(&condition);
-        haft_io_unlock(&mutex);
+        draw(2) == 0 ? haft_io_condition_signal(&condition)
+                     : haft_io_condition_broadcast(&condition);
+        haft_io_mutex_unlock(&mutex);
         pause_a_little();
     }
     return NULL;
@@ -224,8 +226,8 @@ static void end_writing(__attribute__((unused)) int *unused) {
 }
 BODY(read_it) {
     int64_t limit = soon_or_never();
-    int code = limit == HAFT_IO_FOREVER ? haft_io_read_lock(&rwlock)
-                                        : haft_io_read_lock_until(&rwlock, limit);
+    int code = limit == HAFT_IO_FOREVER ? haft_io_rwlock_read_lock(&rwlock)
+                                        : haft_io_rwlock_read_lock_until(&rwlock, limit);
     CHECK(may_be(code, limit));
     if (code != 0)
         return NULL;
@@ -237,8 +239,8 @@ BODY(read_it) {
 }
 BODY(write_it) {
     int64_t limit = soon_or_never();
-    int code = limit == HAFT_IO_FOREVER ? haft_io_write_lock(&rwlock)
-                                        : haft_io_write_lock_until(&rwlock, limit);
+    int code = limit == HAFT_IO_FOREVER ? haft_io_rwlock_write_lock(&rwlock)
+                                        : haft_io_rwlock_write_lock_until(&rwlock, limit);
     CHECK(may_be(code, limit));
     if (code != 0)
         return NULL;
@@ -280,8 +282,8 @@ static void do_once(__attribute__((unused)) void *argument) {
 }
 BODY(ask_for_it) {
     int64_t limit = soon_or_never();
-    int code = limit == HAFT_IO_FOREVER ? haft_io_call_once(&once, do_once, NULL)
-                                        : haft_io_call_once_until(&once, do_once, NULL, limit);
+    int code = limit == HAFT_IO_FOREVER ? haft_io_once_call(&once, do_once, NULL)
+                                        : haft_io_once_call_until(&once, do_once, NULL, limit);
     CHECK(may_be(code, limit));
     CHECK(code != 0 || completed == 1);
     return NULL;
@@ -308,7 +310,7 @@ static haft_io_barrier_t barrier;
 static int last_ones, passed;
 BODY(meet_others) {
     int64_t limit = draw(4) != 0 ? soon() : haft_io_now();
-    int code = haft_io_arrive_until(&barrier, limit);
+    int code = haft_io_barrier_wait_until(&barrier, limit);
     CHECK(code == 1 || may_be(code, limit));
     if (code < 0)
         return NULL;
@@ -347,13 +349,13 @@ static int told;
 BODY(wait_for_both) {
     void *value = NULL;
     int64_t limit = soon_or_never();
-    int code = limit == HAFT_IO_FOREVER ? haft_io_await(&promise, &value)
-                                        : haft_io_await_until(&promise, &value, limit);
+    int code = limit == HAFT_IO_FOREVER ? haft_io_promise_wait(&promise, &value)
+                                        : haft_io_promise_wait_until(&promise, &value, limit);
     CHECK(may_be(code, limit));
     CHECK(code != 0 || (is_kept && value == &told));
     limit = soon_or_never();
-    code = limit == HAFT_IO_FOREVER ? haft_io_wait_event(&event)
-                                    : haft_io_wait_event_until(&event, limit);
+    code = limit == HAFT_IO_FOREVER ? haft_io_event_wait(&event)
+                                    : haft_io_event_wait_until(&event, limit);
     CHECK(may_be(code, limit));
     told += code == 0;
     return NULL;
@@ -368,16 +370,16 @@ BODY(wait_for_both_often) {
 /* In the end it is set: nobody waits for ever. */
 BODY(set_and_clear) {
     for (int i = 0; i < ROUNDS; i++) {
-        draw(2) == 0 ? haft_io_set_event(&event) : haft_io_clear_event(&event);
+        draw(2) == 0 ? haft_io_event_set(&event) : haft_io_event_clear(&event);
         if (i == 2) {
             is_kept = true;
-            haft_io_keep(&promise, &told);
+            haft_io_promise_set(&promise, &told);
         }
         pause_a_little();
     }
     is_set = true;
-    haft_io_set_event(&event);
-    CHECK_EQUAL(haft_io_wait_event(&event), 0);
+    haft_io_event_set(&event);
+    CHECK_EQUAL(haft_io_event_wait(&event), 0);
     return NULL;
 }
 BODY(event_model) {
@@ -408,9 +410,9 @@ static void *send_value(void *argument) {
     int value = (int)(intptr_t)argument, code;
     int64_t limit = soon_or_never();
     if (draw(2) == 0) {
-        haft_io_choice_t choices[] = {{.channel = channels[0], .send = &value},
-                                      {.channel = channels[1], .send = &value}};
-        code = haft_io_choose_until(choices, 2, limit);
+        haft_io_select_case_t choices[] = {{.channel = channels[0], .send = &value},
+                                           {.channel = channels[1], .send = &value}};
+        code = haft_io_select_until(choices, 2, limit);
         code = code >= 0 ? choices[code].code : code;
     } else {
         code = haft_io_channel_send_until(channels[draw(2)], &value, limit);
@@ -447,9 +449,9 @@ static void *receive_value(void *argument) {
     int value = -1, chosen = 0, code;
     int64_t limit = soon_or_never();
     if (draw(2) == 0) {
-        haft_io_choice_t choices[] = {{.channel = channels[0], .receive = &value},
-                                      {.channel = channels[1], .receive = &value}};
-        chosen = haft_io_choose_until(choices, 2, limit);
+        haft_io_select_case_t choices[] = {{.channel = channels[0], .receive = &value},
+                                           {.channel = channels[1], .receive = &value}};
+        chosen = haft_io_select_until(choices, 2, limit);
         code = chosen >= 0 ? choices[chosen].code : chosen;
     } else {
         chosen = (int)draw(2);
@@ -548,7 +550,8 @@ static void simulate_with(uint64_t seed, void (*begin)(void), void *(*model)(voi
     drawn = seed;
     begin();
     CHECK_EQUAL(
-        haft_io_simulate(model, NULL, &(haft_io_simulation_t){.seed = seed, .short_counts = true}),
+        haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = seed, .short_counts = true},
+                              model, NULL),
         0);
     end();
     if (check_failures != before)
@@ -613,11 +616,11 @@ BODY(notes) {
 }
 static void a_seed_is_one_order_and_another_seed_another(void) {
     char first[sizeof order];
-    CHECK_EQUAL(haft_io_simulate(notes, NULL, &(haft_io_simulation_t){.seed = 5}), 0);
+    CHECK_EQUAL(haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 5}, notes, NULL), 0);
     strcpy(first, order);
-    CHECK_EQUAL(haft_io_simulate(notes, NULL, &(haft_io_simulation_t){.seed = 5}), 0);
+    CHECK_EQUAL(haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 5}, notes, NULL), 0);
     CHECK_SAME_TEXT(order, first);
-    CHECK_EQUAL(haft_io_simulate(notes, NULL, &(haft_io_simulation_t){.seed = 6}), 0);
+    CHECK_EQUAL(haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 6}, notes, NULL), 0);
     CHECK(strcmp(order, first) != 0);
 }
 
@@ -628,19 +631,20 @@ BODY(sleep_for_days) {
     return NULL;
 }
 static void time_passes_only_when_nobody_can_go_on(void) {
-    CHECK_EQUAL(haft_io_simulate(sleep_for_days, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_simulate(sleep_for_days, NULL), 0);
 }
 
 BODY(wait_for_ever) {
-    haft_io_set_task_name("the forgotten");
-    haft_io_lock(&mutex);
-    haft_io_lock(&mutex);
+    haft_io_task_set_name("the forgotten");
+    haft_io_mutex_lock(&mutex);
+    haft_io_mutex_lock(&mutex);
     return NULL;
 }
 static void simulate_deadlock(void) {
     begin_mutex();
-    CHECK_EQUAL(haft_io_simulate(wait_for_ever, NULL, &(haft_io_simulation_t){.seed = 77}),
-                -EDEADLK);
+    CHECK_EQUAL(
+        haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 77}, wait_for_ever, NULL),
+        -EDEADLK);
 }
 static void who_waits_for_ever_is_named_with_the_seed(void) {
     if (!check_follows_children()) {
@@ -665,7 +669,7 @@ BODY(break_it) {
     return NULL;
 }
 static void a_simulated_stream_breaks_when_it_is_told_to(void) {
-    CHECK_EQUAL(haft_io_simulate(break_it, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_simulate(break_it, NULL), 0);
 }
 
 int main(void) {

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 static int run_moving(int threads, void *(*body)(void *)) {
-    return haft_io_run(body, NULL, &(haft_io_options_t){.threads = threads, .moves = true});
+    return haft_io_run_with(&(haft_io_run_options_t){.threads = threads, .moves = true}, body,
+                            NULL);
 }
 #define CHECK_MOVES(body)                                                                          \
     do {                                                                                           \
@@ -69,8 +70,8 @@ BODY(move_by_scope) {
 }
 static void a_started_task_goes_on_on_another_thread_if_it_moves(void) {
     CHECK_EQUAL(run_moving(2, yield_until_moved), 0);
-    CHECK_EQUAL(haft_io_run(move_by_option, NULL, &(haft_io_options_t){.threads = 2}), 0);
-    CHECK_EQUAL(haft_io_run(move_by_scope, NULL, &(haft_io_options_t){.threads = 2}), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, move_by_option, NULL), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, move_by_scope, NULL), 0);
 }
 
 /* ---- What goes with them ---- */
@@ -131,7 +132,8 @@ static haft_io_mutex_t mutex;
 static int inside;
 static void *lock_with_patience(void *unused) {
     for (int i = 0; i < check_times(300); i++) {
-        int code = haft_io_lock_until(&mutex, haft_io_now() + i % 5 * HAFT_IO_MICROSECOND * 100);
+        int code =
+            haft_io_mutex_lock_until(&mutex, haft_io_now() + i % 5 * HAFT_IO_MICROSECOND * 100);
         if (code == -ETIMEDOUT)
             continue;
         CHECK_EQUAL(code, 0);
@@ -139,7 +141,7 @@ static void *lock_with_patience(void *unused) {
         if (i % 3 == 0)
             haft_io_yield();
         CHECK_EQUAL(--inside, 0);
-        haft_io_unlock(&mutex);
+        haft_io_mutex_unlock(&mutex);
     }
     return unused;
 }
@@ -160,7 +162,7 @@ typedef struct line {
 } line_t;
 static void *write_numbers(void *argument) {
     line_t *line = argument;
-    HAFT_IO_CLOSING int end = line->ends[1];
+    HAFT_IO_SCOPED_DESCRIPTOR int end = line->ends[1];
     for (int i = 0; i < check_times(300); i++) {
         CHECK_EQUAL(haft_io_write_all(end, &i, sizeof i), 0);
         if (i % 7 == 0)
@@ -170,7 +172,7 @@ static void *write_numbers(void *argument) {
 }
 static void *read_numbers(void *argument) {
     line_t *line = argument;
-    HAFT_IO_CLOSING int end = line->ends[0];
+    HAFT_IO_SCOPED_DESCRIPTOR int end = line->ends[0];
     struct pollfd entry = {end, POLLIN, 0};
     int number;
     for (int i = 0; haft_io_read(end, &number, sizeof number) == sizeof number; i++) {
@@ -218,7 +220,7 @@ static void *spawn_readers_and_cancel(void *argument) {
     for (int i = 0; i < ends[0][0] % 5; i++)
         haft_io_yield();
     haft_io_sleep(HAFT_IO_MICROSECOND * (ends[0][0] % 3));
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void *cancel_readers(void *unused) {
@@ -270,9 +272,9 @@ BODY(move_around_those_who_stay) {
 }
 static void a_task_that_moves_leaves_a_scope_whose_tasks_stay_on_other_threads(void) {
     for (int threads = 1; threads <= 4; threads++)
-        CHECK_EQUAL(
-            haft_io_run(move_around_those_who_stay, NULL, &(haft_io_options_t){.threads = threads}),
-            0);
+        CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = threads},
+                                     move_around_those_who_stay, NULL),
+                    0);
 }
 
 int main(void) {

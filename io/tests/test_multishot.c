@@ -9,7 +9,7 @@
 
 enum { CLIENTS = 40 };
 
-static const haft_io_options_t *options;
+static const haft_io_run_options_t *options;
 static int listener;
 static int clients[CLIENTS];
 
@@ -43,7 +43,7 @@ static void close_all(void) {
 
 static int64_t served;
 static void serve_one(void) {
-    HAFT_IO_CLOSING int connection = haft_io_accept(listener);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept(listener);
     CHECK(connection >= 0);
     char number;
     struct pollfd entry = {connection, POLLIN, 0};
@@ -83,7 +83,7 @@ BODY(accept_late) {
     return NULL;
 }
 static void connections_that_came_while_nobody_waited_are_served_later(void) {
-    CHECK_EQUAL(haft_io_run(accept_late, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, accept_late, NULL), 0);
 }
 
 BODY(accept_together) {
@@ -102,7 +102,7 @@ BODY(accept_together) {
 }
 static void two_tasks_accept_from_one_listener(void) {
     if (options->threads == 1) /* `served` is of one thread */
-        CHECK_EQUAL(haft_io_run(accept_together, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, accept_together, NULL), 0);
 }
 
 static void *cancelled_soon(void *unused) {
@@ -110,7 +110,7 @@ static void *cancelled_soon(void *unused) {
     haft_io_yield();
     for (int i = 0; i < (int)(intptr_t)unused; i++)
         haft_io_sleep(HAFT_IO_MILLISECOND / 20);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(accept_and_be_cancelled) {
@@ -133,7 +133,7 @@ BODY(accept_and_be_cancelled) {
 }
 static void a_cancelled_accept_leaves_the_connections_to_the_next(void) {
     if (options->threads == 1)
-        CHECK_EQUAL(haft_io_run(accept_and_be_cancelled, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, accept_and_be_cancelled, NULL), 0);
 }
 
 /* ---- Who was not taken is not left behind ---- */
@@ -161,7 +161,7 @@ BODY(close_listener) {
     return NULL;
 }
 static void closing_a_listener_ends_the_connections_that_nobody_took(void) {
-    CHECK_EQUAL(haft_io_run(close_listener, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, close_listener, NULL), 0);
 }
 
 static int accepting_count;
@@ -193,7 +193,7 @@ BODY(close_while_accepting) {
 }
 static void who_accepts_from_a_closed_listener_gets_none_of_the_next_of_its_number(void) {
     if (options->threads == 1) /* nobody comes too late to wait for the first */
-        CHECK_EQUAL(haft_io_run(close_while_accepting, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, close_while_accepting, NULL), 0);
 }
 
 BODY(leave_the_rest) {
@@ -203,7 +203,7 @@ BODY(leave_the_rest) {
 static void at_the_end_of_a_run_no_connection_is_left_open(void) {
     int before = check_descriptors();
     listen_somewhere();
-    CHECK_EQUAL(haft_io_run(leave_the_rest, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, leave_the_rest, NULL), 0);
     close_all();
     CHECK_EQUAL(check_descriptors(), before + 1);
     close(listener);
@@ -218,7 +218,7 @@ BODY(poll_listener) {
     struct pollfd entry = {listener, POLLIN, 0};
     for (int i = 1; i < CLIENTS; i++) {
         if (i % 2 == 0) {
-            CHECK_EQUAL(haft_io_wait_for(listener, POLLIN), POLLIN);
+            CHECK_EQUAL(haft_io_wait_ready(listener, POLLIN), POLLIN);
         } else {
             CHECK_EQUAL(haft_io_poll(&entry, 1, HAFT_IO_FOREVER), 1);
             CHECK_EQUAL(entry.revents, POLLIN);
@@ -232,14 +232,14 @@ BODY(poll_listener) {
     return NULL;
 }
 static void a_poll_tells_of_connections_that_wait(void) {
-    CHECK_EQUAL(haft_io_run(poll_listener, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, poll_listener, NULL), 0);
 }
 
 static void *poll_until_closed(void *several) {
     for (;;) {
         struct pollfd entry = {listener, POLLIN, 0};
         int code = several != NULL ? haft_io_poll(&entry, 1, HAFT_IO_FOREVER)
-                                   : haft_io_wait_for(listener, POLLIN);
+                                   : haft_io_wait_ready(listener, POLLIN);
         if (code < 0 || (entry.revents & POLLNVAL) != 0)
             break;
         haft_io_sleep(HAFT_IO_MILLISECOND / 10);
@@ -264,7 +264,7 @@ BODY(poll_and_accept) {
 }
 static void some_poll_a_listener_while_another_accepts(void) {
     if (options->threads == 1)
-        CHECK_EQUAL(haft_io_run(poll_and_accept, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, poll_and_accept, NULL), 0);
 }
 
 /* ---- A kernel that does not know it ---- */
@@ -310,7 +310,7 @@ static void a_kernel_without_multishot_accepts_one_by_one(void) {
 }
 #endif
 
-static void on_each_back_end(const haft_io_options_t *given) {
+static void on_each_back_end(const haft_io_run_options_t *given) {
     options = given;
     int before = check_descriptors();
     RUN(connections_that_came_while_nobody_waited_are_served_later);

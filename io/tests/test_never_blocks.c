@@ -85,7 +85,7 @@ static void take_connection(int listener) {
 
 static int listener, accepted_by_tasks;
 BODY(accept_one) {
-    HAFT_IO_CLOSING int connection = haft_io_accept(listener);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept(listener);
     CHECK(connection >= 0);
     accepted_by_tasks++;
     return NULL;
@@ -101,12 +101,12 @@ BODY(connect_twice) {
     close(connect_to(listener));
     return NULL;
 }
-static void
-a_connection_that_another_takes_is_not_waited_for_by_the_thread(const haft_io_options_t *options) {
+static void a_connection_that_another_takes_is_not_waited_for_by_the_thread(
+    const haft_io_run_options_t *options) {
     listener = listener_that_blocks();
     accepted_by_tasks = 0;
     take_from = take_connection;
-    CHECK_EQUAL(haft_io_run(connect_twice, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, connect_twice, NULL), 0);
     CHECK_EQUAL(accepted_by_tasks, 1);
     CHECK(fcntl(listener, F_GETFL) == O_RDWR);
     close(listener);
@@ -143,7 +143,7 @@ BODY(accept_and_connect) {
         for (int k = 0; k < CONNECTIONS; k++)
             close(connections[k]);
     }
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(accept_in_rounds) {
@@ -153,13 +153,13 @@ BODY(accept_in_rounds) {
     return NULL;
 }
 static void
-tasks_and_threads_accept_from_one_listener_that_blocks(const haft_io_options_t *options) {
+tasks_and_threads_accept_from_one_listener_that_blocks(const haft_io_run_options_t *options) {
     pthread_t thread;
     listener = listener_that_blocks();
     accepted = 0;
     thread_ends = 0;
     pthread_create(&thread, NULL, accept_on_a_thread, NULL);
-    CHECK_EQUAL(haft_io_run(accept_in_rounds, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, accept_in_rounds, NULL), 0);
     thread_ends = 1;
     int last = connect_to(listener);
     pthread_join(thread, NULL);
@@ -213,7 +213,7 @@ BODY(write_letters_in_parts) {
         size_t left = WRITTEN - written, first = left / 2;
         struct iovec parts[] = {{letters + written, first},
                                 {letters + written + first, left - first}};
-        ssize_t done = haft_io_write_parts(terminal[0], parts, 2);
+        ssize_t done = haft_io_writev(terminal[0], parts, 2);
         CHECK(done > 0);
         written += (size_t)done;
     }
@@ -243,11 +243,11 @@ static void *write_and_read(void *write_all) {
     haft_io_spawn(read_letters, NULL);
     return NULL;
 }
-static void a_terminal_that_is_full_holds_its_task_alone(const haft_io_options_t *options) {
+static void a_terminal_that_is_full_holds_its_task_alone(const haft_io_run_options_t *options) {
     for (int how = 0; how < 2; how++) {
         open_terminal();
         written = read_so_far = 0;
-        CHECK_EQUAL(haft_io_run(write_and_read, &how, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, write_and_read, &how), 0);
         CHECK_EQUAL(read_so_far, WRITTEN);
         CHECK((fcntl(terminal[0], F_GETFL) & O_NONBLOCK) == 0);
         close_terminal();
@@ -268,10 +268,10 @@ BODY(write_until_cancelled) {
     CHECK_EQUAL(__real_poll(&(struct pollfd){terminal[1], POLLIN, 0}, 1, 10), 0);
     return NULL;
 }
-static void a_cancelled_write_has_told_how_much_it_wrote(const haft_io_options_t *options) {
+static void a_cancelled_write_has_told_how_much_it_wrote(const haft_io_run_options_t *options) {
     open_terminal();
     written = read_so_far = 0;
-    CHECK_EQUAL(haft_io_run(write_until_cancelled, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, write_until_cancelled, NULL), 0);
     CHECK(written != 0 && written < WRITTEN);
     CHECK_EQUAL(read_so_far, written);
     close_terminal();
@@ -304,11 +304,11 @@ BODY(write_two_letters) {
     return NULL;
 }
 static void
-bytes_that_another_reads_are_not_waited_for_by_the_thread(const haft_io_options_t *options) {
+bytes_that_another_reads_are_not_waited_for_by_the_thread(const haft_io_run_options_t *options) {
     open_terminal();
     take_from = take_letter;
     taken = letters_read = 0;
-    CHECK_EQUAL(haft_io_run(write_two_letters, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, write_two_letters, NULL), 0);
     CHECK_EQUAL(letters_read, 1);
     close_terminal();
 }
@@ -322,12 +322,12 @@ BODY(write_the_file) {
     runs_tasks = true;
     struct iovec parts[] = {{bytes, FILE_SIZE / 2}, {bytes + FILE_SIZE / 2, FILE_SIZE / 2}};
     CHECK_EQUAL(haft_io_write_all(file, bytes, FILE_SIZE), 0);
-    CHECK_EQUAL(haft_io_write_parts(file, parts, 2), FILE_SIZE);
+    CHECK_EQUAL(haft_io_writev(file, parts, 2), FILE_SIZE);
     runs_tasks = false;
     return NULL;
 }
 static void a_file_that_is_written_through_is_written_in_one_piece_by_the_pool(
-    const haft_io_options_t *options) {
+    const haft_io_run_options_t *options) {
     if (options->threads != 1)
         return;
     char path[] = "/tmp/haft-io-XXXXXX";
@@ -336,7 +336,7 @@ static void a_file_that_is_written_through_is_written_in_one_piece_by_the_pool(
     unlink(path);
     writes_here = writes_elsewhere = 0;
     watched = file;
-    CHECK_EQUAL(haft_io_run(write_the_file, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, write_the_file, NULL), 0);
     watched = -1;
     CHECK_EQUAL(writes_here, 0);
     CHECK(writes_elsewhere <= 1);
@@ -350,7 +350,7 @@ static void write_a_last_line(const int *log) {
 }
 BODY(sleep_and_log) {
     __attribute__((cleanup(write_a_last_line), unused)) int log = file;
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     haft_io_sleep(HAFT_IO_SECOND);
     return NULL;
 }
@@ -358,31 +358,32 @@ BODY(log_in_a_scope) {
     CHECK_EQUAL(haft_io_scope(sleep_and_log, NULL, NULL), -ECANCELED);
     return NULL;
 }
-static void a_cancelled_task_writes_to_a_terminal_in_its_cleanup(const haft_io_options_t *options) {
+static void
+a_cancelled_task_writes_to_a_terminal_in_its_cleanup(const haft_io_run_options_t *options) {
     char bytes[8];
     open_terminal();
     file = terminal[0];
-    CHECK_EQUAL(haft_io_run(log_in_a_scope, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, log_in_a_scope, NULL), 0);
     CHECK_EQUAL(read(terminal[1], bytes, sizeof bytes), 5);
     close_terminal();
 }
 
 BODY(wait_for_the_impossible) {
-    CHECK_EQUAL(haft_io_wait_for(file, POLLPRI), 0);
+    CHECK_EQUAL(haft_io_wait_ready(file, POLLPRI), 0);
     CHECK(!"nothing happens");
     return NULL;
 }
 BODY(wait_for_the_impossible_a_while) {
     haft_io_scope_options_t options = {.deadline = haft_io_now() + 5 * HAFT_IO_MILLISECOND};
     CHECK_EQUAL(haft_io_scope_with(&options, wait_for_the_impossible, NULL, NULL), -ETIMEDOUT);
-    CHECK((haft_io_wait_for(file, POLLIN | POLLPRI) & POLLIN) != 0);
+    CHECK((haft_io_wait_ready(file, POLLIN | POLLPRI) & POLLIN) != 0);
     struct pollfd entry = {file, POLLPRI, 0};
     CHECK_EQUAL(haft_io_poll(&entry, 1, haft_io_now() + 5 * HAFT_IO_MILLISECOND), 0);
     return NULL;
 }
-static void a_wait_for_what_no_file_tells_ends_by_a_deadline(const haft_io_options_t *options) {
+static void a_wait_for_what_no_file_tells_ends_by_a_deadline(const haft_io_run_options_t *options) {
     file = check_file_with("text");
-    CHECK_EQUAL(haft_io_run(wait_for_the_impossible_a_while, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, wait_for_the_impossible_a_while, NULL), 0);
     close(file);
 }
 
@@ -461,12 +462,13 @@ BODY(splice_the_file) {
     }
     return NULL;
 }
-static void a_file_is_sent_by_a_socket_that_blocks_and_stays_so(const haft_io_options_t *options) {
+static void
+a_file_is_sent_by_a_socket_that_blocks_and_stays_so(const haft_io_run_options_t *options) {
     open_a_file_to_move();
-    CHECK_EQUAL(haft_io_run(send_the_file, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, send_the_file, NULL), 0);
     close_what_was_moved();
     open_a_file_to_move();
-    CHECK_EQUAL(haft_io_run(splice_the_file, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, splice_the_file, NULL), 0);
     close_what_was_moved();
 }
 
@@ -499,9 +501,9 @@ BODY(cancel_what_is_moved) {
     CHECK_EQUAL(got, offset);
     return NULL;
 }
-static void what_a_cancelled_task_has_sent_is_what_came(const haft_io_options_t *options) {
+static void what_a_cancelled_task_has_sent_is_what_came(const haft_io_run_options_t *options) {
     open_a_file_to_move();
-    CHECK_EQUAL(haft_io_run(cancel_what_is_moved, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, cancel_what_is_moved, NULL), 0);
     close_what_was_moved();
 }
 
@@ -510,7 +512,7 @@ static void what_a_cancelled_task_has_sent_is_what_came(const haft_io_options_t 
 static struct sockaddr_storage place;
 static socklen_t place_size;
 static int connect_here(int family) {
-    HAFT_IO_CLOSING int connection = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int code = haft_io_connect(connection, (struct sockaddr *)&place, place_size);
     CHECK((__real_fcntl(connection, F_GETFL) & O_NONBLOCK) == 0);
     return code;
@@ -542,8 +544,8 @@ BODY(connect_everywhere) {
     close(listener);
     return NULL;
 }
-static void a_socket_that_blocks_connects_and_stays_so(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(connect_everywhere, NULL, options), 0);
+static void a_socket_that_blocks_connects_and_stays_so(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, connect_everywhere, NULL), 0);
 }
 
 /* ---- FIFOs ---- */
@@ -553,7 +555,7 @@ static char fifo_name[64];
 static int passed;
 BODY(read_a_fifo) {
     char byte;
-    HAFT_IO_CLOSING int fifo = haft_io_open(fifo_name, O_RDONLY, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int fifo = haft_io_open(fifo_name, O_RDONLY, 0);
     CHECK(fifo >= 0);
     CHECK((__real_fcntl(fifo, F_GETFL) & O_NONBLOCK) == 0);
     CHECK((__real_fcntl(fifo, F_GETFD) & FD_CLOEXEC) != 0);
@@ -561,7 +563,7 @@ BODY(read_a_fifo) {
     return NULL;
 }
 BODY(write_a_fifo) {
-    HAFT_IO_CLOSING int fifo = haft_io_open(fifo_name, O_WRONLY, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int fifo = haft_io_open(fifo_name, O_WRONLY, 0);
     CHECK(fifo >= 0);
     CHECK_EQUAL(haft_io_write(fifo, "x", 1), 1);
     return NULL;
@@ -582,18 +584,18 @@ BODY(open_fifos) {
     CHECK_EQUAL(haft_io_scope(read_and_write_fifos, NULL, NULL), 0);
     return NULL;
 }
-static void a_fifo_waits_for_its_other_end_without_a_thread(const haft_io_options_t *options) {
+static void a_fifo_waits_for_its_other_end_without_a_thread(const haft_io_run_options_t *options) {
     if (options->threads != 1)
         return;
     snprintf(fifo_name, sizeof fifo_name, "/tmp/haft-io-fifo-%d", (int)getpid());
     CHECK_EQUAL(mkfifo(fifo_name, 0600), 0);
     passed = 0;
-    CHECK_EQUAL(haft_io_run(open_fifos, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, open_fifos, NULL), 0);
     CHECK_EQUAL(passed, FIFOS);
     unlink(fifo_name);
 }
 
-static void (*everywhere)(const haft_io_options_t *options);
+static void (*everywhere)(const haft_io_run_options_t *options);
 static void run_everywhere(void) {
     check_everywhere(everywhere);
 }

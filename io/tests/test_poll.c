@@ -206,7 +206,8 @@ static void descriptors_are_polled_on_several_threads(void) {
     int before = check_descriptors();
     for (int i = 0; i < 10; i++) {
         told = closed = 0;
-        CHECK_EQUAL(haft_io_run(poll_on_all_threads, NULL, &(haft_io_options_t){.threads = 2}), 0);
+        CHECK_EQUAL(
+            haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, poll_on_all_threads, NULL), 0);
     }
     CHECK_EQUAL(check_descriptors(), before);
 }
@@ -234,7 +235,7 @@ BODY(poll_an_end) {
     return NULL;
 }
 static void simulated_ends_are_polled_in_virtual_time(void) {
-    CHECK_EQUAL(haft_io_simulate(poll_an_end, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_simulate(poll_an_end, NULL), 0);
 }
 
 static void without_a_scheduler_the_thread_waits(void) {
@@ -295,13 +296,13 @@ BODY(poll_more_than_the_ring_holds) {
     return NULL;
 }
 static void what_is_ready_before_the_task_waits_ends_its_wait(void) {
-    const haft_io_options_t options[] = {{.threads = 1, .backend = "io_uring"},
-                                         {.threads = 2, .backend = "io_uring"},
-                                         {.threads = 2, .backend = "io_uring", .moves = true}};
-    if (RUNNING_ON_VALGRIND || haft_io_run(check_nothing, NULL, &options[0]) != 0)
+    const haft_io_run_options_t options[] = {{.threads = 1, .backend = "io_uring"},
+                                             {.threads = 2, .backend = "io_uring"},
+                                             {.threads = 2, .backend = "io_uring", .moves = true}};
+    if (RUNNING_ON_VALGRIND || haft_io_run_with(&options[0], check_nothing, NULL) != 0)
         return;
     for (int i = 0; i < 3; i++)
-        CHECK_EQUAL(haft_io_run(poll_more_than_the_ring_holds, NULL, &options[i]), 0);
+        CHECK_EQUAL(haft_io_run_with(&options[i], poll_more_than_the_ring_holds, NULL), 0);
 }
 #endif
 

@@ -28,7 +28,7 @@ static void check_limit(const char *groups, unsigned limit) {
     char path[256];
     put("/groups", groups);
     snprintf(path, sizeof path, "%s/groups", root);
-    CHECK_EQUAL(haft_io_processors_of_groups(path, root), limit);
+    CHECK_EQUAL(hafti_io_processors_of_groups(path, root), limit);
 }
 
 static void a_group_and_those_around_it_limit(void) {
@@ -65,20 +65,20 @@ static void what_says_something_else_does_not_limit(void) {
     check_limit("0::/odd\n0::/zero\n0::/none\n0::/half\n0::/much\n0::/empty\n", UINT_MAX);
     check_limit("", UINT_MAX);
     check_limit("no colons\n0:/a\n::\n0::a\n", UINT_MAX);
-    CHECK_EQUAL(haft_io_processors_of_groups("/nowhere", root), UINT_MAX);
+    CHECK_EQUAL(hafti_io_processors_of_groups("/nowhere", root), UINT_MAX);
 }
 
 static void the_processors_of_the_thread_limit(void) {
     cpu_set_t all, one;
     CHECK_EQUAL(sched_getaffinity(0, sizeof all, &all), 0);
-    CHECK(haft_io_processors() >= 1 && haft_io_processors() <= (unsigned)CPU_COUNT(&all));
+    CHECK(hafti_io_processors() >= 1 && hafti_io_processors() <= (unsigned)CPU_COUNT(&all));
     int first = 0;
     while (!CPU_ISSET(first, &all))
         first++;
     CPU_ZERO(&one);
     CPU_SET(first, &one);
     CHECK_EQUAL(sched_setaffinity(0, sizeof one, &one), 0);
-    CHECK_EQUAL(haft_io_processors(), 1);
+    CHECK_EQUAL(hafti_io_processors(), 1);
     sched_setaffinity(0, sizeof all, &all);
 }
 

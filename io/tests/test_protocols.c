@@ -19,16 +19,16 @@ HAFT_EFFECT(begin_anew, void, { uint64_t state; });
 /* Goes on when the word is 0. */
 HAFT_EFFECT(await_zero, void, { const int *word; });
 
-#define HAFT_IO_STEP(accessed) HAFT_PERFORM(step, &(accessed), sizeof(accessed))
-#define HAFT_IO_QUEUE_SIZE 2u
+#define HAFTI_IO_STEP(accessed) HAFT_PERFORM(step, &(accessed), sizeof(accessed))
+#define HAFTI_IO_QUEUE_SIZE 2u
 #include "../src/parking.h"
 #include "../src/queue.h"
 
 enum { THREADS = 3, ITEMS = 3, OFFERS = 2, DEEPEST = 200 };
 
 static struct {
-    haft_io_queue_t queue;
-    haft_io_parking_t parking;
+    hafti_io_queue_t queue;
+    hafti_io_parking_t parking;
     int sleeping[THREADS];
     int taken[ITEMS + 1]; /* how often; items are numbers from 1 on. Nobody looks at it. */
 } shared;
@@ -163,12 +163,12 @@ static bool holds_in_every_order(const model_t *model) {
 /* ---- The queue: each item is taken once ---- */
 
 static void put(intptr_t item) {
-    if (!haft_io_queue_put(&shared.queue, (void *)item))
+    if (!hafti_io_queue_put(&shared.queue, (void *)item))
         shared.taken[item]++; /* full: its owner keeps it */
 }
 static int take(uint32_t most) {
-    void *items[HAFT_IO_QUEUE_SIZE] = {NULL};
-    uint32_t count = haft_io_queue_take(&shared.queue, items, most);
+    void *items[HAFTI_IO_QUEUE_SIZE] = {NULL};
+    uint32_t count = hafti_io_queue_take(&shared.queue, items, most);
     for (uint32_t i = 0; i < count; i++)
         shared.taken[(intptr_t)items[i]]++;
     return (int)count;
@@ -191,7 +191,7 @@ BODY(own_three) {
     return NULL;
 }
 static void take_newest(void) {
-    intptr_t item = (intptr_t)haft_io_queue_take_newest(&shared.queue);
+    intptr_t item = (intptr_t)hafti_io_queue_take_newest(&shared.queue);
     if (item != 0)
         shared.taken[item]++;
 }
@@ -221,7 +221,7 @@ static bool three_taken(bool stuck) {
     return !stuck && first_taken(3);
 }
 static bool taken_or_inside(bool stuck) {
-    int inside = haft_io_queue_inside(shared.queue.ends);
+    int inside = hafti_io_queue_inside(shared.queue.ends);
     int taken = shared.taken[1] + shared.taken[2];
     return !stuck && taken + inside == 2 && shared.taken[1] <= 1 && shared.taken[2] <= 1;
 }
@@ -237,42 +237,42 @@ static void each_task_in_a_queue_is_taken_once(void) {
 static bool looks_again; /* before it sleeps; without, wake-ups are lost */
 
 static void rouse(int index) {
-    HAFT_IO_STEP(shared.sleeping[index]);
+    HAFTI_IO_STEP(shared.sleeping[index]);
     __atomic_store_n(&shared.sleeping[index], 0, __ATOMIC_SEQ_CST);
 }
 static void wake_one(void) {
-    int index = haft_io_parking_wake(&shared.parking);
+    int index = hafti_io_parking_wake(&shared.parking);
     if (index >= 0)
         rouse(index);
 }
 
 static void *look_for_work(void *argument) {
     int index = (int)(intptr_t)argument;
-    haft_io_parking_search(&shared.parking);
+    hafti_io_parking_search(&shared.parking);
     for (bool searching = true;;) {
         HAFT_PERFORM(begin_anew, searching);
         if (!searching)
-            haft_io_parking_search(&shared.parking);
+            hafti_io_parking_search(&shared.parking);
         if (take(1) != 0) {
             searching = false;
             HAFT_PERFORM(begin_anew, 2);
-            if (haft_io_parking_found(&shared.parking) && haft_io_queue_count(&shared.queue) != 0)
+            if (hafti_io_parking_found(&shared.parking) && hafti_io_queue_count(&shared.queue) != 0)
                 wake_one();
             continue;
         }
         HAFT_PERFORM(begin_anew, 3);
-        HAFT_IO_STEP(shared.sleeping[index]);
+        HAFTI_IO_STEP(shared.sleeping[index]);
         __atomic_store_n(&shared.sleeping[index], 1, __ATOMIC_SEQ_CST);
         HAFT_PERFORM(begin_anew, 4);
-        haft_io_parking_sleep(&shared.parking, (unsigned)index);
+        hafti_io_parking_sleep(&shared.parking, (unsigned)index);
         HAFT_PERFORM(begin_anew, 5);
-        if (!looks_again || haft_io_queue_count(&shared.queue) == 0)
+        if (!looks_again || hafti_io_queue_count(&shared.queue) == 0)
             HAFT_PERFORM(await_zero, &shared.sleeping[index]);
         HAFT_PERFORM(begin_anew, 6);
-        HAFT_IO_STEP(shared.sleeping[index]);
+        HAFTI_IO_STEP(shared.sleeping[index]);
         __atomic_store_n(&shared.sleeping[index], 0, __ATOMIC_SEQ_CST);
         HAFT_PERFORM(begin_anew, 7);
-        searching = haft_io_parking_rise(&shared.parking, (unsigned)index);
+        searching = hafti_io_parking_rise(&shared.parking, (unsigned)index);
     }
     return NULL;
 }

@@ -5,32 +5,32 @@
 
 #include "../src/queue.h"
 
-static haft_io_queue_t queue;
+static hafti_io_queue_t queue;
 
 /* Who has read a slot and then sleeps for so long that both ends are again what they were must notice it. */
 static void check_differs(void *(*take)(void)) {
     static int first, other;
-    haft_io_queue_put(&queue, &first);
-    uint64_t seen = haft_io_queue_look(&queue);
+    hafti_io_queue_put(&queue, &first);
+    uint64_t seen = hafti_io_queue_look(&queue);
     for (int i = 0; i < 1 << 17; i++) {
         void *taken = take();
-        haft_io_queue_put(&queue, &other);
+        hafti_io_queue_put(&queue, &other);
         CHECK(taken == (i == 0 ? &first : &other));
-        if (haft_io_queue_look(&queue) == seen) {
+        if (hafti_io_queue_look(&queue) == seen) {
             CHECK(!"the word is the same, and the task another");
             break;
         }
     }
     CHECK(take() == &other);
-    CHECK_EQUAL(haft_io_queue_count(&queue), 0);
+    CHECK_EQUAL(hafti_io_queue_count(&queue), 0);
 }
 static void *take_oldest(void) {
     void *task = NULL;
-    haft_io_queue_take(&queue, &task, 1);
+    hafti_io_queue_take(&queue, &task, 1);
     return task;
 }
 static void *take_newest(void) {
-    return haft_io_queue_take_newest(&queue);
+    return hafti_io_queue_take_newest(&queue);
 }
 static void whoever_sleeps_between_reading_and_taking_takes_nothing_that_is_not_there(void) {
     check_differs(take_oldest);

@@ -40,24 +40,24 @@ static void *write_later(void *end) {
 }
 static haft_io_event_t over;
 BODY(wait_long) {
-    CHECK_EQUAL(haft_io_wait_event_until(&over, haft_io_now() + 10000 * HAFT_IO_SECOND), 0);
+    CHECK_EQUAL(haft_io_event_wait_until(&over, haft_io_now() + 10000 * HAFT_IO_SECOND), 0);
     return NULL;
 }
 static pid_t slow_child;
 BODY(wait_for_slow_child) {
-    haft_io_wait_process(slow_child, NULL);
+    haft_io_process_wait(slow_child, NULL);
     return NULL;
 }
 /* A wait for a child that is cancelled ends then, and has not taken the child's status. */
 static void cancel_a_wait_for_a_child(void) {
     const char *program[] = {"sleep", "1000", NULL};
     int status = 0;
-    slow_child = haft_io_start_process(program, NULL);
+    slow_child = haft_io_process_start(program, NULL);
     CHECK(slow_child > 0);
     haft_io_scope_options_t options = {.deadline = haft_io_now() + 20 * HAFT_IO_MILLISECOND};
     CHECK_EQUAL(haft_io_scope_with(&options, wait_for_slow_child, NULL, NULL), -ETIMEDOUT);
     kill(slow_child, SIGKILL);
-    CHECK_EQUAL(haft_io_wait_process(slow_child, &status), 0);
+    CHECK_EQUAL(haft_io_process_wait(slow_child, &status), 0);
     CHECK_EQUAL(WTERMSIG(status), SIGKILL);
 }
 static void exchange_words(void) {
@@ -91,17 +91,17 @@ BODY(use_everything) {
     CHECK_EQUAL(haft_io_call_blocking(add_one, &number), 0);
     CHECK_EQUAL(number, 1);
     const char *program[] = {"true", NULL};
-    pid_t child = haft_io_start_process(program, NULL);
+    pid_t child = haft_io_process_start(program, NULL);
     CHECK(child > 0);
-    CHECK_EQUAL(haft_io_wait_process(child, &status), 0);
+    CHECK_EQUAL(haft_io_process_wait(child, &status), 0);
     CHECK_EQUAL(status, 0);
-    CHECK_EQUAL(haft_io_wait_process(child, &status), -ECHILD);
+    CHECK_EQUAL(haft_io_process_wait(child, &status), -ECHILD);
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGUSR1);
     kill(getpid(), SIGUSR1);
-    CHECK_EQUAL(haft_io_wait_signal(&signals), SIGUSR1);
-    haft_io_set_event(&over);
+    CHECK_EQUAL(haft_io_signal_wait(&signals), SIGUSR1);
+    haft_io_event_set(&over);
     return NULL;
 }
 
@@ -141,7 +141,8 @@ static void run_without(unsigned call, unsigned error) {
         _exit(NO_FILTER);
     CHECK_RUNS(use_everything);
     if (check_follows_children())
-        CHECK_EQUAL(haft_io_run(use_everything, NULL, &(haft_io_options_t){.threads = 2}), 0);
+        CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, use_everything, NULL),
+                    0);
     if (check_failures != 0)
         printf("where system call %u is refused with %s\n", call, strerror((int)error));
     fflush(stdout);
@@ -228,7 +229,8 @@ static void run_with_locked_memory_of(rlim_t kibibytes) {
     threads_before = threads_here();
     if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (getuid() == 0 && setuid(65534) != 0))
         _exit(NO_FILTER);
-    int code = haft_io_run(use_all_threads, NULL, &(haft_io_options_t){.threads = THREADS});
+    int code =
+        haft_io_run_with(&(haft_io_run_options_t){.threads = THREADS}, use_all_threads, NULL);
     /* One that has asked for io_uring by its name is told so. */
     CHECK(code == 0 || (code == -ENOMEM && getenv("HAFT_IO_BACKEND") != NULL));
     fflush(stdout);

@@ -210,7 +210,7 @@ BODY(fail_unwinding) {
     haft_io_fail(-EPROTO, "first");
 }
 static void run_fail_unwinding(void) {
-    haft_io_run(fail_unwinding, NULL, NULL);
+    haft_io_run(fail_unwinding, NULL);
 }
 static void a_cleanup_that_fails_is_a_mistake(void) {
     if (check_follows_children())
@@ -223,7 +223,7 @@ BODY(fail_main) {
     haft_io_fail(-EHOSTDOWN, "no");
 }
 static void a_failure_of_the_first_task_is_what_the_run_returns(void) {
-    CHECK_EQUAL(haft_io_run(fail_main, NULL, NULL), -EHOSTDOWN);
+    CHECK_EQUAL(haft_io_run(fail_main, NULL), -EHOSTDOWN);
 }
 
 static void *return_code(void *argument) {
@@ -263,7 +263,7 @@ static void a_body_that_is_unwound_has_no_result(void) {
 BODY(cancel_this) {
     haft_io_spawn(sleep_long, "child ");
     haft_io_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     note("still here ");
     haft_io_sleep(HAFT_IO_MILLISECOND);
     note("never");
@@ -296,7 +296,7 @@ BODY(cancel_nest) {
     haft_io_spawn(nest, NULL);
     haft_io_yield();
     haft_io_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(see_nest) {
@@ -311,7 +311,7 @@ static void a_cancel_goes_down_the_tree_and_inner_scopes_are_waited_for(void) {
 
 BODY(return_instead) {
     CHECK(!haft_io_return_cancels(true));
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     CHECK_EQUAL(haft_io_sleep(HAFT_IO_SECOND), -ECANCELED);
     CHECK_EQUAL(haft_io_yield(), -ECANCELED);
     note("returned ");
@@ -340,7 +340,7 @@ static void flush_in_cleanup(__attribute__((unused)) int *unused) {
 }
 BODY(clean_up_waiting) {
     __attribute__((cleanup(flush_in_cleanup), unused)) int guard;
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     haft_io_sleep(HAFT_IO_SECOND);
     return NULL;
 }
@@ -415,14 +415,15 @@ BODY(be_late) {
     return NULL;
 }
 static void a_deadline_is_no_error_where_it_cuts_nothing_short(void) {
-    CHECK_EQUAL(haft_io_simulate(be_late, NULL, &(haft_io_simulation_t){.seed = 1}), 0);
+    CHECK_EQUAL(haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 1}, be_late, NULL),
+                0);
     CHECK_RUNS(be_late);
 }
 
 static haft_io_scope_t *around;
 BODY(sleep_two_and_cancel_around) {
     haft_io_sleep(2 * HAFT_IO_MILLISECOND);
-    haft_io_cancel(around);
+    haft_io_scope_cancel(around);
     return NULL;
 }
 BODY(cancel_around_in_a_shield) {
@@ -587,17 +588,17 @@ static void *open_more(void *more) {
     if (more != NULL) {
         haft_io_scope(open_more, check_number((intptr_t)more - 1), NULL);
     } else {
-        haft_io_set_event(&is_deep);
+        haft_io_event_set(&is_deep);
         haft_io_sleep(1000 * HAFT_IO_SECOND);
     }
     return NULL;
 }
 BODY(dump_and_cancel) {
-    haft_io_wait_event(&is_deep);
+    haft_io_event_wait(&is_deep);
     int nowhere = open("/dev/null", O_WRONLY);
     CHECK_EQUAL(haft_io_dump(nowhere), 0);
     haft_io_close(nowhere);
-    haft_io_cancel(outermost);
+    haft_io_scope_cancel(outermost);
     return NULL;
 }
 static void *open_outermost(void *more) {
@@ -607,7 +608,7 @@ static void *open_outermost(void *more) {
 BODY(cancel_deep_scopes) {
     const intptr_t deep = check_bare() ? 20000 : 500;
     left = 0;
-    haft_io_clear_event(&is_deep);
+    haft_io_event_clear(&is_deep);
     haft_io_spawn(dump_and_cancel, NULL);
     CHECK_EQUAL(haft_io_scope(open_outermost, check_number(deep), NULL), -ECANCELED);
     CHECK_EQUAL(left, deep + 1);
@@ -615,7 +616,8 @@ BODY(cancel_deep_scopes) {
 }
 static void scopes_may_be_as_deep_as_there_is_memory_for(void) {
     CHECK_RUNS(cancel_deep_scopes);
-    CHECK_EQUAL(haft_io_run(cancel_deep_scopes, NULL, &(haft_io_options_t){.threads = 2}), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, cancel_deep_scopes, NULL),
+                0);
 }
 
 /* ---- Who is told of a cancel ---- */
@@ -636,9 +638,9 @@ static int scope_told(void *(*body)(void *), told_t *told, bool shielded) {
 }
 static void *is_told_at_once(void *argument) {
     const told_t *told = argument;
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     CHECK_EQUAL(told->cancels, 1);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     CHECK_EQUAL(told->cancels, 1);
     return NULL;
 }
@@ -656,7 +658,7 @@ static void *is_told_of_outer(void *argument) {
     haft_io_scope_t *outer = haft_io_this_scope();
     CHECK_EQUAL(scope_told(check_nothing, &inner, false), 0);
     CHECK_EQUAL(inner.ends, 1);
-    haft_io_cancel(outer);
+    haft_io_scope_cancel(outer);
     CHECK_EQUAL(told->cancels, 1);
     CHECK_EQUAL(scope_told(was_told, &later, false), 0);
     CHECK_EQUAL(scope_told(was_not_told, &later, true), 0);
@@ -685,7 +687,7 @@ BODY(tell_of_cancels) {
 static void a_cancel_is_told_at_once_to_who_wants_to_know(void) {
     told_t told;
     CHECK_RUNS(tell_of_cancels);
-    CHECK_EQUAL(haft_io_run(tell_of_cancels, NULL, &(haft_io_options_t){.threads = 2}), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, tell_of_cancels, NULL), 0);
     CHECK_EQUAL(scope_told(check_nothing, &told, false), 0); /* without a scheduler */
     CHECK(told.ends == 1 && told.cancels == 0);
 }
@@ -707,7 +709,7 @@ static void no_options_are_zeroed_ones(void) {
 }
 
 BODY(fail_as_main) {
-    haft_io_set_task_name("main task");
+    haft_io_task_set_name("main task");
     haft_io_fail(-ECONNREFUSED, "no database");
 }
 BODY(fail_inside) {
@@ -715,7 +717,7 @@ BODY(fail_inside) {
     return NULL;
 }
 static void run_that_fails(void) {
-    CHECK_EQUAL(haft_io_run(fail_as_main, NULL, NULL), -ECONNREFUSED);
+    CHECK_EQUAL(haft_io_run(fail_as_main, NULL), -ECONNREFUSED);
 }
 static void run_that_does_not(void) {
     CHECK_RUNS(fail_inside);

@@ -30,13 +30,13 @@ static void free_things(things_t *things) {
 
 static int select_one(things_t *things, int *code, int64_t deadline) {
     int value = 0;
-    haft_io_choice_t choices[KINDS] = {
+    haft_io_select_case_t choices[KINDS] = {
         [CHANNEL] = {.channel = things->channel, .receive = &value},
         [EVENT] = {.event = &things->event},
         [SOCKET] = {.descriptor = things->pair[0], .events = POLLIN},
         [SIGNAL] = {.signals = &things->signals},
     };
-    int index = haft_io_choose_until(choices, KINDS, deadline);
+    int index = haft_io_select_until(choices, KINDS, deadline);
     *code = index < 0 ? 0 : choices[index].code;
     if (index == CHANNEL && *code == 0)
         CHECK_EQUAL(value, 7);
@@ -50,7 +50,7 @@ static void let_one_come(things_t *things, int kind) {
         CHECK_EQUAL(haft_io_channel_send(things->channel, &value), 0);
         break;
     case EVENT:
-        haft_io_set_event(&things->event);
+        haft_io_event_set(&things->event);
         break;
     case SOCKET:
         CHECK_EQUAL(haft_io_write(things->pair[1], "x", 1), 1);
@@ -67,7 +67,7 @@ static void check_comes(things_t *things, int kind) {
     switch (kind) {
     case EVENT:
         CHECK_EQUAL(code, 0);
-        haft_io_clear_event(&things->event);
+        haft_io_event_clear(&things->event);
         break;
     case SOCKET:
         CHECK_EQUAL(code, POLLIN);
@@ -113,8 +113,8 @@ BODY(wait_for_each) {
     free_things(&things);
     return NULL;
 }
-static void each_of_several_ends_the_wait(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(wait_for_each, NULL, options), 0);
+static void each_of_several_ends_the_wait(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, wait_for_each, NULL), 0);
 }
 static void each_ends_the_wait_everywhere(void) {
     check_everywhere(each_of_several_ends_the_wait);
@@ -128,7 +128,7 @@ BODY(select_what_is_always_ready) {
     int seen[KINDS] = {0}, code, value = 7;
     haft_io_channel_free(things.channel);
     things.channel = haft_io_channel_new(sizeof(int), 1);
-    haft_io_set_event(&things.event);
+    haft_io_event_set(&things.event);
     CHECK_EQUAL(haft_io_write(things.pair[1], "x", 1), 1);
     for (int i = 0; i < 1000; i++) {
         haft_io_channel_try_send(things.channel, &value);
@@ -141,8 +141,8 @@ BODY(select_what_is_always_ready) {
     free_things(&things);
     return NULL;
 }
-static void none_is_passed_over(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(select_what_is_always_ready, NULL, options), 0);
+static void none_is_passed_over(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, select_what_is_always_ready, NULL), 0);
 }
 static void none_is_passed_over_anywhere(void) {
     check_everywhere(none_is_passed_over);
@@ -175,9 +175,9 @@ BODY(receive_both) {
     haft_io_spawn(send_bytes, NULL);
     int value = -1;
     for (int numbers = 0, bytes = 0; numbers < VALUES || bytes < VALUES;) {
-        haft_io_choice_t choices[] = {{.channel = values, .receive = &value},
-                                      {.descriptor = stream[0], .events = POLLIN}};
-        int index = haft_io_choose(choices, 2);
+        haft_io_select_case_t choices[] = {{.channel = values, .receive = &value},
+                                           {.descriptor = stream[0], .events = POLLIN}};
+        int index = haft_io_select(choices, 2);
         CHECK(index == 0 || index == 1);
         if (index == 0) {
             CHECK_EQUAL(value, numbers);
@@ -194,15 +194,16 @@ BODY(receive_both) {
     haft_io_close(stream[1]);
     return NULL;
 }
-static void nothing_is_lost_between_both(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(receive_both, NULL, options), 0);
+static void nothing_is_lost_between_both(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, receive_both, NULL), 0);
 }
 static void nothing_is_lost_anywhere(void) {
     check_everywhere(nothing_is_lost_between_both);
 }
 static void nothing_is_lost_in_a_simulation(void) {
     for (uint64_t seed = 1; seed <= 5; seed++)
-        CHECK_EQUAL(check_simulate(receive_both, seed, (haft_io_simulation_t){.network = true}), 0);
+        CHECK_EQUAL(
+            check_simulate(receive_both, seed, (haft_io_simulation_options_t){.network = true}), 0);
 }
 
 /* ---- Ends ---- */
@@ -216,7 +217,7 @@ static void *select_for_ever(void *argument) {
 static void *cancel_a_selection(void *argument) {
     haft_io_spawn(select_for_ever, argument);
     haft_io_sleep(HAFT_IO_MILLISECOND);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void *select_and_tell(void *argument) {
@@ -239,18 +240,18 @@ BODY(end_in_other_ways) {
     free_things(&things);
     return NULL;
 }
-static void a_cancel_and_a_close_end_the_wait(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(end_in_other_ways, NULL, options), 0);
+static void a_cancel_and_a_close_end_the_wait(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, end_in_other_ways, NULL), 0);
 }
 static void a_cancel_and_a_close_end_the_wait_everywhere(void) {
     check_everywhere(a_cancel_and_a_close_end_the_wait);
 }
 static void outside_of_tasks_descriptors_are_refused(void) {
-    haft_io_choice_t choice = {.descriptor = 0, .events = POLLIN};
-    CHECK_EQUAL(haft_io_choose(&choice, 1), -EOPNOTSUPP);
+    haft_io_select_case_t choice = {.descriptor = 0, .events = POLLIN};
+    CHECK_EQUAL(haft_io_select(&choice, 1), -EOPNOTSUPP);
     haft_io_event_t event = {.set = true};
-    choice = (haft_io_choice_t){.event = &event};
-    CHECK_EQUAL(haft_io_choose(&choice, 1), 0);
+    choice = (haft_io_select_case_t){.event = &event};
+    CHECK_EQUAL(haft_io_select(&choice, 1), 0);
 }
 
 int main(void) {

@@ -126,7 +126,7 @@ static void *ask_all(void *unused) {
             if ((got = haft_io_read(one_of_all[1], bytes, PAIRS)) <= 0)
                 haft_io_fail((int)got, "an answer has not come");
     }
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return unused;
 }
 BODY(send_all_to_one_in_rounds) {
@@ -215,7 +215,7 @@ static void *cancel_the_one_before(void *pair) {
     } else {
         await_byte(i);
         if (scopes[i - 1] != NULL)
-            haft_io_cancel(scopes[i - 1]);
+            haft_io_scope_cancel(scopes[i - 1]);
     }
     return NULL;
 }
@@ -243,17 +243,17 @@ BODY(cancel_and_close) {
 }
 
 static void *(*body)(void *);
-static void run_on(const haft_io_options_t *options) {
+static void run_on(const haft_io_run_options_t *options) {
     if (options->threads == 1)
-        CHECK_EQUAL(haft_io_run(body, NULL, options), 0);
+        CHECK_EQUAL(haft_io_run_with(options, body, NULL), 0);
 }
 static void what_all_send_arrives(void) {
     body = send_all;
     check_everywhere(run_on);
 }
-static void run_in_rounds(const haft_io_options_t *options) {
+static void run_in_rounds(const haft_io_run_options_t *options) {
     threads = options->threads;
-    CHECK_EQUAL(haft_io_run(send_all_to_one_in_rounds, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, send_all_to_one_in_rounds, NULL), 0);
 }
 static void what_tasks_of_all_threads_send_to_one_stream_is_sent(void) {
     check_everywhere(run_in_rounds);

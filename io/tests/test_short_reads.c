@@ -188,9 +188,9 @@ BODY(count_receives) {
 }
 
 static void *(*body)(void *);
-static void run_on(const haft_io_options_t *given) {
+static void run_on(const haft_io_run_options_t *given) {
 
-    CHECK_EQUAL(haft_io_run(body, NULL, given), 0);
+    CHECK_EQUAL(haft_io_run_with(given, body, NULL), 0);
 }
 #define ON_ALL(name, what)                                                                         \
     static void name(void) {                                                                       \
@@ -204,9 +204,9 @@ ON_ALL(what_is_behind_urgent_data_is_read, read_around_urgent_data)
 ON_ALL(what_is_behind_a_descriptor_is_read, read_behind_descriptors)
 
 static void a_message_is_one_receive(void) {
-    CHECK_EQUAL(
-        haft_io_run(count_receives, NULL, &(haft_io_options_t){.threads = 1, .backend = "epoll"}),
-        0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 1, .backend = "epoll"},
+                                 count_receives, NULL),
+                0);
 }
 
 int main(void) {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const haft_io_simulation_t with_files = {.files = true};
+static const haft_io_simulation_options_t with_files = {.files = true};
 enum { SEEDS = 200 };
 
 /* ---- Steps ---- */
@@ -21,25 +21,25 @@ static void write_text(int file, const char *text) {
     CHECK_EQUAL(haft_io_write_all(file, text, strlen(text)), 0);
 }
 static void sync_directory(const char *path) {
-    HAFT_IO_CLOSING int directory = haft_io_open(path, O_RDONLY | O_DIRECTORY, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int directory = haft_io_open(path, O_RDONLY | O_DIRECTORY, 0);
     CHECK(directory >= 0);
-    CHECK_EQUAL(haft_io_sync(directory), 0);
+    CHECK_EQUAL(haft_io_fsync(directory), 0);
 }
 static void write_synced(const char *path, const char *text) {
-    HAFT_IO_CLOSING int file = open_file(path, O_CREAT | O_TRUNC);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = open_file(path, O_CREAT | O_TRUNC);
     write_text(file, text);
-    CHECK_EQUAL(haft_io_sync(file), 0);
+    CHECK_EQUAL(haft_io_fsync(file), 0);
 }
 static bool exists(const char *path) {
     struct stat status;
-    int code = haft_io_status(path, &status);
+    int code = haft_io_stat(path, &status);
     CHECK(code == 0 || code == -ENOENT);
     return code == 0;
 }
 static char content[8192];
 static size_t size;
 static const char *content_of(const char *path) {
-    HAFT_IO_CLOSING int file = haft_io_open(path, O_RDONLY, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = haft_io_open(path, O_RDONLY, 0);
     if (file < 0)
         return strerror(-file);
     size = 0;
@@ -65,7 +65,7 @@ static void check_seen(void *(*body)(void *), unsigned all) {
 /* ---- Files ---- */
 
 BODY(crash_when_all_is_synced) {
-    CHECK_EQUAL(haft_io_make_directory("data", 0700), 0);
+    CHECK_EQUAL(haft_io_mkdir("data", 0700), 0);
     write_synced("data/text", "the whole text");
     sync_directory(".");
     sync_directory("data");
@@ -80,7 +80,7 @@ static void what_was_synced_stays(void) {
 }
 
 BODY(crash_before_a_sync) {
-    HAFT_IO_CLOSING int file = open_file("text", O_CREAT);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = open_file("text", O_CREAT);
     sync_directory(".");
     write_text(file, "abc");
     haft_io_simulated_crash();
@@ -99,14 +99,14 @@ static void what_was_not_synced_is_there_or_lost_or_cut(void) {
 enum { BLOCK = 512, BLOCKS = 6 };
 BODY(crash_while_blocks_are_new) {
     static char bytes[BLOCK * BLOCKS];
-    HAFT_IO_CLOSING int file = open_file("text", O_CREAT);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = open_file("text", O_CREAT);
     memset(bytes, 'a', sizeof bytes);
     CHECK_EQUAL(haft_io_write_all(file, bytes, sizeof bytes), 0);
-    CHECK_EQUAL(haft_io_sync(file), 0);
+    CHECK_EQUAL(haft_io_fsync(file), 0);
     sync_directory(".");
     memset(bytes, 'b', sizeof bytes);
     for (size_t at = 100; at < sizeof bytes - 100;) { /* all but the ends */
-        ssize_t done = haft_io_write_at(file, bytes, sizeof bytes - 100 - at, (int64_t)at);
+        ssize_t done = haft_io_pwrite(file, bytes, sizeof bytes - 100 - at, (int64_t)at);
         at += (size_t)done;
     }
     haft_io_simulated_crash();
@@ -131,7 +131,7 @@ static void a_block_is_old_or_new(void) {
 BODY(crash_while_a_file_is_truncated) {
     write_synced("text", "the old text");
     sync_directory(".");
-    HAFT_IO_CLOSING int file = open_file("text", O_TRUNC);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = open_file("text", O_TRUNC);
     write_text(file, "new");
     haft_io_simulated_crash();
     content_of("text");
@@ -149,10 +149,10 @@ static void a_truncation_is_lost_or_leaves_nothing_old(void) {
 BODY(write_behind_a_hole) {
     write_synced("text", "old old");
     sync_directory(".");
-    HAFT_IO_CLOSING int file = open_file("text", O_TRUNC);
-    CHECK_EQUAL(haft_io_write_at(file, "x", 1, 6), 1);
-    CHECK_EQUAL(haft_io_sync(file), 0);
-    CHECK_EQUAL(haft_io_write_at(file, "y", 1, 0), 1);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = open_file("text", O_TRUNC);
+    CHECK_EQUAL(haft_io_pwrite(file, "x", 1, 6), 1);
+    CHECK_EQUAL(haft_io_fsync(file), 0);
+    CHECK_EQUAL(haft_io_pwrite(file, "y", 1, 0), 1);
     haft_io_simulated_crash();
     content_of("text");
     CHECK(size == 7 && memcmp(content + 1, "\0\0\0\0\0x", 6) == 0);
@@ -165,12 +165,12 @@ static void what_was_truncated_does_not_come_back(void) {
 }
 
 BODY(append_records) {
-    HAFT_IO_CLOSING int file = open_file("log", O_CREAT | O_APPEND);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = open_file("log", O_CREAT | O_APPEND);
     sync_directory(".");
     for (int i = 0; i < 100; i++) {
         write_text(file, "record\n");
         if (i < 50)
-            CHECK_EQUAL(haft_io_sync(file), 0);
+            CHECK_EQUAL(haft_io_fsync(file), 0);
     }
     haft_io_simulated_crash();
     content_of("log");
@@ -187,7 +187,7 @@ static void a_log_keeps_its_records_up_to_the_last_sync(void) {
 }
 
 BODY(write_synchronously) {
-    HAFT_IO_CLOSING int log =
+    HAFT_IO_SCOPED_DESCRIPTOR int log =
         open_file("log", O_CREAT | (haft_io_seed() % 2 == 0 ? O_SYNC : O_DSYNC));
     sync_directory(".");
     write_text(log, "record");
@@ -258,7 +258,7 @@ static void a_rename_is_whole_or_nothing(void) {
 BODY(replace_by_what_is_not_synced) {
     write_synced("text", "old");
     sync_directory(".");
-    HAFT_IO_CLOSING int file = open_file("text.new", O_CREAT);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = open_file("text.new", O_CREAT);
     write_text(file, "new");
     CHECK_EQUAL(haft_io_rename("text.new", "text"), 0);
     sync_directory(".");
@@ -273,8 +273,8 @@ static void who_does_not_sync_what_he_renames_finds_half_a_file(void) {
 }
 
 BODY(move_between_directories) {
-    CHECK_EQUAL(haft_io_make_directory("one", 0700), 0);
-    CHECK_EQUAL(haft_io_make_directory("two", 0700), 0);
+    CHECK_EQUAL(haft_io_mkdir("one", 0700), 0);
+    CHECK_EQUAL(haft_io_mkdir("two", 0700), 0);
     write_synced("one/text", "text");
     CHECK_EQUAL(haft_io_rename("one/text", "two/text"), 0);
     sync_directory(".");
@@ -299,8 +299,8 @@ static void a_rename_between_directories_is_one_change(void) {
 }
 
 BODY(lose_a_directory) {
-    CHECK_EQUAL(haft_io_make_directory("one", 0700), 0);
-    CHECK_EQUAL(haft_io_make_directory("one/two", 0700), 0);
+    CHECK_EQUAL(haft_io_mkdir("one", 0700), 0);
+    CHECK_EQUAL(haft_io_mkdir("one/two", 0700), 0);
     write_synced("one/two/text", "text");
     sync_directory("one/two");
     sync_directory("one");
@@ -341,17 +341,17 @@ static void the_oldest_of_very_many_changes_are_synced(void) {
 
 BODY(go_on_after_a_crash) {
     char byte;
-    HAFT_IO_CLOSING int file = open_file("text", O_CREAT);
-    HAFT_IO_CLOSING int directory = haft_io_open("/", O_RDONLY, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = open_file("text", O_CREAT);
+    HAFT_IO_SCOPED_DESCRIPTOR int directory = haft_io_open("/", O_RDONLY, 0);
     write_text(file, "text");
     haft_io_simulated_crash();
     CHECK_EQUAL(haft_io_write(file, "x", 1), -EIO);
     CHECK_EQUAL(haft_io_read(file, &byte, 1), -EIO);
-    CHECK_EQUAL(haft_io_read_at(file, &byte, 1, 0), -EIO);
-    CHECK_EQUAL(haft_io_sync(file), -EIO);
-    CHECK_EQUAL(haft_io_sync(directory), -EIO);
+    CHECK_EQUAL(haft_io_pread(file, &byte, 1, 0), -EIO);
+    CHECK_EQUAL(haft_io_fsync(file), -EIO);
+    CHECK_EQUAL(haft_io_fsync(directory), -EIO);
     CHECK_EQUAL(haft_io_simulated_count(), 2);
-    HAFT_IO_CLOSING int again = open_file("text", O_CREAT | O_TRUNC);
+    HAFT_IO_SCOPED_DESCRIPTOR int again = open_file("text", O_CREAT | O_TRUNC);
     write_text(again, "more");
     CHECK(has("text", "more"));
     return NULL;
@@ -368,7 +368,7 @@ BODY(crash_without_files) {
     return NULL;
 }
 static void simulate_without_files(void) {
-    haft_io_simulate(crash_without_files, NULL, NULL);
+    haft_io_simulate(crash_without_files, NULL);
 }
 static void a_crash_needs_files(void) {
     if (!check_follows_children())
@@ -435,7 +435,7 @@ BODY(change_and_crash) {
     state_of_chance = haft_io_seed();
     char one[20], other[20];
     for (unsigned i = 0; i < PLACES; i++)
-        CHECK_EQUAL(haft_io_make_directory((snprintf(one, sizeof one, "/%u", i), one), 0700), 0);
+        CHECK_EQUAL(haft_io_mkdir((snprintf(one, sizeof one, "/%u", i), one), 0700), 0);
     sync_directory("/");
     for (int step = 0; step < STEPS; step++) {
         switch (below(8)) {

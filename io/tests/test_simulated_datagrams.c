@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-static const haft_io_simulation_t with_network = {.network = true};
+static const haft_io_simulation_options_t with_network = {.network = true};
 
 /* In simulations, and where the system has to agree. */
 static void check_both(void *(*body)(void *)) {
@@ -57,15 +57,15 @@ static short events_of(int descriptor) {
 /* ---- Messages ---- */
 
 BODY(exchange_messages) {
-    HAFT_IO_CLOSING int one = bound(), other = bound();
-    HAFT_IO_CLOSING int unbound = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int one = bound(), other = bound();
+    HAFT_IO_SCOPED_DESCRIPTOR int unbound = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
     char bytes[20] = "";
     struct sockaddr_in from, any = {.sin_family = AF_INET};
     socklen_t size = sizeof from;
     CHECK_EQUAL(send_text(one, other, "hello"), 5);
     CHECK_EQUAL(send_text(one, other, ""), 0);
     CHECK_EQUAL(send_text(one, other, "world"), 5);
-    CHECK_EQUAL(haft_io_wait_for(other, POLLIN), POLLIN);
+    CHECK_EQUAL(haft_io_wait_ready(other, POLLIN), POLLIN);
     CHECK_EQUAL(events_of(other), POLLIN | POLLOUT);
     CHECK_EQUAL(haft_io_read(other, bytes, 0), 0);
     CHECK_EQUAL(haft_io_receive(other, bytes, 2, MSG_PEEK), 2);
@@ -107,8 +107,8 @@ static void a_datagram_is_a_message_with_a_sender(void) {
 }
 
 BODY(exchange_over_ipv6) {
-    HAFT_IO_CLOSING int one = bound();
-    HAFT_IO_CLOSING int other = haft_io_socket(AF_INET6, SOCK_DGRAM, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int one = bound();
+    HAFT_IO_SCOPED_DESCRIPTOR int other = haft_io_socket(AF_INET6, SOCK_DGRAM, 0);
     struct sockaddr_in6 any = {.sin6_family = AF_INET6}, from;
     socklen_t size = sizeof from;
     char bytes[20] = "";
@@ -137,8 +137,8 @@ static void both_families_meet(void) {
 /* ---- Places ---- */
 
 BODY(take_places) {
-    HAFT_IO_CLOSING int one = bound();
-    HAFT_IO_CLOSING int other = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int one = bound();
+    HAFT_IO_SCOPED_DESCRIPTOR int other = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
     struct sockaddr_in taken = local(haft_io_port(one)), nowhere = local(0);
     CHECK_EQUAL(haft_io_port(other), 0);
     CHECK_EQUAL(haft_io_bind(other, AT(taken)), -EADDRINUSE);
@@ -157,12 +157,12 @@ BODY(take_places) {
     CHECK_EQUAL(haft_io_read(one, large, sizeof large), 1);
     CHECK_EQUAL(haft_io_read(one, large, sizeof large), 65507);
     if (haft_io_seed() != 0) { /* of the system, another program may have that port of TCP */
-        HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", ntohs(taken.sin_port), 0);
+        HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_tcp("::", ntohs(taken.sin_port), 0);
         CHECK(listener >= 0);
     }
     haft_io_close(one);
     CHECK_EQUAL(haft_io_bind((one = haft_io_socket(AF_INET, SOCK_DGRAM, 0)), AT(taken)), 0);
-    CHECK_EQUAL(haft_io_end_output(one), -ENOTCONN);
+    CHECK_EQUAL(haft_io_shutdown(one, SHUT_WR), -ENOTCONN);
     return NULL;
 }
 static void ports_are_taken_chosen_and_given_back(void) {
@@ -170,7 +170,7 @@ static void ports_are_taken_chosen_and_given_back(void) {
 }
 
 BODY(refuse_what_is_not_simulated) {
-    HAFT_IO_CLOSING int stream = haft_io_socket(AF_INET, SOCK_STREAM, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int stream = haft_io_socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in address = local(0);
     CHECK_EQUAL(haft_io_bind(stream, AT(address)), -EOPNOTSUPP);
     CHECK_EQUAL(haft_io_socket(AF_UNIX, SOCK_DGRAM, 0), -EOPNOTSUPP);
@@ -181,10 +181,10 @@ BODY(refuse_what_is_not_simulated) {
     CHECK_EQUAL(haft_io_bind(ends[0], AT(address)), -ENOTSOCK);
     haft_io_close(ends[0]);
     haft_io_close(ends[1]);
-    HAFT_IO_CLOSING int udp = bound();
+    HAFT_IO_SCOPED_DESCRIPTOR int udp = bound();
     CHECK_EQUAL(haft_io_receive(udp, &(char){0}, 1, MSG_OOB), -EOPNOTSUPP);
     const char *const command[] = {"true", NULL};
-    CHECK_EQUAL(haft_io_start_process(command, (int[]){udp, -1, -1}), -EOPNOTSUPP);
+    CHECK_EQUAL(haft_io_process_start(command, (int[]){udp, -1, -1}), -EOPNOTSUPP);
     CHECK_EQUAL(haft_io_close(udp), 0);
     CHECK_EQUAL(haft_io_close(udp), -EBADF);
     udp = -1;
@@ -197,8 +197,8 @@ static void what_is_not_simulated_is_refused(void) {
 /* ---- Connections ---- */
 
 BODY(connect_sockets) {
-    HAFT_IO_CLOSING int server = bound(), client = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
-    HAFT_IO_CLOSING int stranger = bound();
+    HAFT_IO_SCOPED_DESCRIPTOR int server = bound(), client = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int stranger = bound();
     char byte;
     CHECK_EQUAL(connect_to(client, server), 0);
     CHECK(haft_io_port(client) > 0);
@@ -221,7 +221,7 @@ BODY(connect_sockets) {
     CHECK_EQUAL(haft_io_receive(client, &byte, 1, MSG_DONTWAIT), -EAGAIN);
     CHECK_EQUAL(connect_to(client, stranger), 0);
     CHECK_EQUAL(haft_io_write(client, "a", 1), 1);
-    CHECK_EQUAL(haft_io_end_output(client), 0);
+    CHECK_EQUAL(haft_io_shutdown(client, SHUT_WR), 0);
     CHECK_EQUAL(haft_io_write(client, "a", 1), -EPIPE);
     struct sockaddr none = {.sa_family = AF_UNSPEC};
     CHECK_EQUAL(haft_io_connect(client, &none, sizeof none), 0);
@@ -265,7 +265,7 @@ static void a_cancel_a_close_and_a_refusal_end_a_wait(void) {
 }
 
 BODY(drown_a_receiver) {
-    HAFT_IO_CLOSING int one = bound(), other = bound();
+    HAFT_IO_SCOPED_DESCRIPTOR int one = bound(), other = bound();
     for (int i = 0; i < 40; i++)
         CHECK_EQUAL(send_text(one, other, "x"), 1);
     char byte;
@@ -342,7 +342,7 @@ BODY(fill_a_pair) {
 }
 static void nothing_of_a_pair_is_lost(void) {
     check_seeds(fill_a_pair, 20, with_network);
-    check_seeds(fill_a_pair, 1, (haft_io_simulation_t){.network = true});
+    check_seeds(fill_a_pair, 1, (haft_io_simulation_options_t){.network = true});
 }
 
 /* ---- Faults: what programs of UDP have to survive ---- */
@@ -386,7 +386,7 @@ static bool hear(int client, uint32_t number) {
 BODY(ask_all) {
     server_socket = bound();
     haft_io_task_t *server = haft_io_async(answer_all, NULL);
-    HAFT_IO_CLOSING int client = new_socket();
+    HAFT_IO_SCOPED_DESCRIPTOR int client = new_socket();
     CHECK_EQUAL(connect_to(client, server_socket), 0);
     for (uint32_t i = 0; i < ASKED; i++)
         for (bool again = false;; again = true) {
@@ -411,7 +411,7 @@ static void the_seed_loses_doubles_and_delays_datagrams(void) {
     bool differs = false;
     int64_t before = 0;
     for (uint64_t seed = 1; seed <= (uint64_t)check_times(60); seed++) {
-        haft_io_simulation_t how = {.network = true, .faults_one_in = 20};
+        haft_io_simulation_options_t how = {.network = true, .faults_one_in = 20};
         CHECK_EQUAL(check_simulate(ask_all_and_count, seed, how), 0);
         int64_t first = ended_at;
         CHECK_EQUAL(check_simulate(ask_all_and_count, seed, how), 0);
@@ -435,11 +435,11 @@ BODY(leave_some_under_way) {
 }
 static void what_is_under_way_at_the_end_is_forgotten(void) {
     check_seeds(leave_some_under_way, 20,
-                (haft_io_simulation_t){.network = true, .faults_one_in = 3});
+                (haft_io_simulation_options_t){.network = true, .faults_one_in = 3});
 }
 
 BODY(fail_when_asked) {
-    HAFT_IO_CLOSING int one = bound();
+    HAFT_IO_SCOPED_DESCRIPTOR int one = bound();
     char byte;
     CHECK_EQUAL(send_text(one, one, "x"), 1);
     haft_io_simulated_fail(one, -ENOBUFS);

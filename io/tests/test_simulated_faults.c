@@ -8,9 +8,9 @@
 enum { SEEDS = 300 };
 
 static int simulate(void *(*body)(void *), uint64_t seed, unsigned faults_one_in) {
-    return check_simulate(
-        body, seed,
-        (haft_io_simulation_t){.network = true, .files = true, .faults_one_in = faults_one_in});
+    return check_simulate(body, seed,
+                          (haft_io_simulation_options_t){
+                              .network = true, .files = true, .faults_one_in = faults_one_in});
 }
 
 /* ---- A server and its clients ---- */
@@ -18,7 +18,7 @@ static int simulate(void *(*body)(void *), uint64_t seed, unsigned faults_one_in
 enum { CLIENTS = 10, SENT = 500 };
 
 static void *echo(void *argument) {
-    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)(intptr_t)argument;
     char bytes[100];
     for (ssize_t got; (got = haft_io_read(connection, bytes, sizeof bytes)) > 0;)
         if (haft_io_write_all(connection, bytes, (size_t)got) < 0)
@@ -61,7 +61,7 @@ static int speak_with(int connection, size_t *bytes) {
 }
 static void *speak(void *argument) {
     outcome_t *outcome = argument;
-    HAFT_IO_CLOSING int connection = haft_io_connect_tcp("localhost", 7000);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_connect_tcp("localhost", 7000);
     outcome->code = connection < 0 ? connection : speak_with(connection, &outcome->bytes);
     outcome->when = haft_io_now();
     return NULL;
@@ -116,11 +116,11 @@ static void each_client_has_all_bytes_or_an_error_and_the_seed_says_which(void) 
 static const char *const versions[] = {"", "the first", "the second version", "and a third"};
 
 static int save_as(const char *path, const char *text) {
-    HAFT_IO_CLOSING int file = haft_io_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = haft_io_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (file < 0)
         return file;
     int code = haft_io_write_all(file, text, strlen(text));
-    return code == 0 ? haft_io_sync(file) : code;
+    return code == 0 ? haft_io_fsync(file) : code;
 }
 static int save(const char *text) {
     int code = save_as("text.new", text);
@@ -130,7 +130,7 @@ static int save(const char *text) {
 }
 
 static int load(char *text, size_t size) {
-    HAFT_IO_CLOSING int file = haft_io_open("text", O_RDONLY, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = haft_io_open("text", O_RDONLY, 0);
     if (file < 0)
         return file;
     size_t length = 0;
@@ -177,25 +177,25 @@ BODY(fail_once) {
     int ends[2];
     CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
     haft_io_simulated_fail(ends[0], -ETIMEDOUT);
-    CHECK_EQUAL(haft_io_wait_for(ends[0], POLLOUT), POLLOUT);
+    CHECK_EQUAL(haft_io_wait_ready(ends[0], POLLOUT), POLLOUT);
     CHECK_EQUAL(haft_io_write(ends[0], "x", 1), -ETIMEDOUT);
     CHECK_EQUAL(haft_io_write(ends[0], "x", 1), 1);
     CHECK_EQUAL(haft_io_read(ends[1], &byte, 1), 1);
 
-    HAFT_IO_CLOSING int file = haft_io_open("text", O_RDWR | O_CREAT, 0600);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = haft_io_open("text", O_RDWR | O_CREAT, 0600);
     haft_io_simulated_fail(file, -ENOSPC);
-    CHECK_EQUAL(haft_io_write_at(file, "x", 1, 0), -ENOSPC);
-    CHECK_EQUAL(haft_io_write_at(file, "x", 1, 0), 1);
+    CHECK_EQUAL(haft_io_pwrite(file, "x", 1, 0), -ENOSPC);
+    CHECK_EQUAL(haft_io_pwrite(file, "x", 1, 0), 1);
     haft_io_simulated_fail(file, -EIO);
-    CHECK_EQUAL(haft_io_sync(file), -EIO);
-    CHECK_EQUAL(haft_io_sync(file), 0);
+    CHECK_EQUAL(haft_io_fsync(file), -EIO);
+    CHECK_EQUAL(haft_io_fsync(file), 0);
 
-    HAFT_IO_CLOSING int listener = haft_io_listen_unix("/run/service", 0);
-    HAFT_IO_CLOSING int client = haft_io_connect_unix("/run/service");
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_unix("/run/service", 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int client = haft_io_connect_unix("/run/service");
     CHECK(client >= 0);
     haft_io_simulated_fail(listener, -EMFILE);
     int64_t before = haft_io_now();
-    HAFT_IO_CLOSING int accepted = haft_io_accept(listener);
+    HAFT_IO_SCOPED_DESCRIPTOR int accepted = haft_io_accept(listener);
     CHECK(accepted >= 0 && haft_io_now() > before);
     return NULL;
 }

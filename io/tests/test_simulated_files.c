@@ -9,18 +9,18 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static const haft_io_simulation_t with_files = {.files = true};
+static const haft_io_simulation_options_t with_files = {.files = true};
 
 static void write_file(const char *path, int flags, const char *text) {
-    HAFT_IO_CLOSING int file = haft_io_open(path, O_WRONLY | flags, 0600);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = haft_io_open(path, O_WRONLY | flags, 0600);
     CHECK(file >= 0);
     CHECK_EQUAL(haft_io_write_all(file, text, strlen(text)), 0);
-    CHECK_EQUAL(haft_io_sync(file), 0);
+    CHECK_EQUAL(haft_io_fsync(file), 0);
 }
 
 static char content[200];
 static const char *content_of(const char *path) {
-    HAFT_IO_CLOSING int file = haft_io_open(path, O_RDONLY, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = haft_io_open(path, O_RDONLY, 0);
     if (file < 0)
         return strerror(-file);
     size_t size = 0;
@@ -39,19 +39,19 @@ BODY(write_and_read) {
     write_file("log", O_CREAT | O_TRUNC, "new");
     CHECK_SAME_TEXT(content_of("log"), "new");
 
-    HAFT_IO_CLOSING int file = haft_io_open("log", O_RDWR, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = haft_io_open("log", O_RDWR, 0);
     char bytes[8] = "";
-    while (haft_io_write_at(file, "x", 1, 6) != 1)
+    while (haft_io_pwrite(file, "x", 1, 6) != 1)
         continue;
     for (int i = 0; i < 7; i++)
-        CHECK_EQUAL(haft_io_read_at(file, &bytes[i], 1, i), 1);
+        CHECK_EQUAL(haft_io_pread(file, &bytes[i], 1, i), 1);
     CHECK(memcmp(bytes, "new\0\0\0x", 7) == 0);
-    CHECK_EQUAL(haft_io_read_at(file, bytes, 1, 7), 0);
+    CHECK_EQUAL(haft_io_pread(file, bytes, 1, 7), 0);
     struct iovec parts[] = {{bytes, 1}, {bytes + 1, 0}};
-    CHECK_EQUAL(haft_io_read_parts(file, parts, 2), 1); /* at its own position still */
+    CHECK_EQUAL(haft_io_readv(file, parts, 2), 1); /* at its own position still */
     CHECK_EQUAL(bytes[0], 'n');
     struct stat status;
-    CHECK_EQUAL(haft_io_status("log", &status), 0);
+    CHECK_EQUAL(haft_io_stat("log", &status), 0);
     CHECK(S_ISREG(status.st_mode) && (status.st_mode & 0777) == 0600 && status.st_size == 7);
     return NULL;
 }
@@ -60,7 +60,7 @@ static void files_keep_what_is_written(void) {
 }
 
 BODY(make_mistakes) {
-    HAFT_IO_CLOSING int reading = -1, writing = -1, directory = -1;
+    HAFT_IO_SCOPED_DESCRIPTOR int reading = -1, writing = -1, directory = -1;
     char byte;
     CHECK_EQUAL(haft_io_open("none", O_RDONLY, 0), -ENOENT);
     CHECK_EQUAL(haft_io_open("", O_RDWR | O_CREAT, 0), -ENOENT);
@@ -81,18 +81,18 @@ BODY(make_mistakes) {
     CHECK_EQUAL(haft_io_read(writing, &byte, 1), -EBADF);
     CHECK((directory = haft_io_open("/", O_RDONLY | O_DIRECTORY, 0)) >= 0);
     CHECK_EQUAL(haft_io_read(directory, &byte, 1), -EISDIR);
-    CHECK_EQUAL(haft_io_sync(directory), 0);
-    CHECK_EQUAL(haft_io_read_at(reading, &byte, 1, -1), -EINVAL);
-    CHECK_EQUAL(haft_io_write_at(writing, "x", 1, INT64_MAX), -EFBIG);
+    CHECK_EQUAL(haft_io_fsync(directory), 0);
+    CHECK_EQUAL(haft_io_pread(reading, &byte, 1, -1), -EINVAL);
+    CHECK_EQUAL(haft_io_pwrite(writing, "x", 1, INT64_MAX), -EFBIG);
     CHECK_EQUAL(haft_io_receive(reading, &byte, 1, 0), -ENOTSOCK);
     CHECK_EQUAL(haft_io_accept(reading), -ENOTSOCK);
     CHECK_EQUAL(haft_io_port(reading), -ENOTSOCK);
     int ends[2];
     CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
-    CHECK_EQUAL(haft_io_read_at(ends[0], &byte, 1, 0), -ESPIPE);
-    CHECK_EQUAL(haft_io_sync(ends[0]), -EINVAL);
+    CHECK_EQUAL(haft_io_pread(ends[0], &byte, 1, 0), -ESPIPE);
+    CHECK_EQUAL(haft_io_fsync(ends[0]), -EINVAL);
     haft_io_close(ends[0]);
-    CHECK_EQUAL(haft_io_sync(ends[0]), -EBADF);
+    CHECK_EQUAL(haft_io_fsync(ends[0]), -EBADF);
     return NULL;
 }
 static void errors_are_the_systems(void) {
@@ -102,10 +102,10 @@ static void errors_are_the_systems(void) {
 BODY(use_directories) {
     struct dirent **entries;
     struct stat status;
-    CHECK_EQUAL(haft_io_make_directory("/data", 0700), 0);
-    CHECK_EQUAL(haft_io_make_directory("/data", 0700), -EEXIST);
-    CHECK_EQUAL(haft_io_make_directory("/none/data", 0700), -ENOENT);
-    CHECK_EQUAL(haft_io_status("/data", &status), 0);
+    CHECK_EQUAL(haft_io_mkdir("/data", 0700), 0);
+    CHECK_EQUAL(haft_io_mkdir("/data", 0700), -EEXIST);
+    CHECK_EQUAL(haft_io_mkdir("/none/data", 0700), -ENOENT);
+    CHECK_EQUAL(haft_io_stat("/data", &status), 0);
     CHECK(S_ISDIR(status.st_mode));
     write_file("/data/b", O_CREAT, "b");
     write_file("/data/a", O_CREAT, "a");
@@ -120,7 +120,7 @@ BODY(use_directories) {
     CHECK_EQUAL(haft_io_remove("/data"), -ENOTEMPTY);
     CHECK_EQUAL(haft_io_remove("/"), -EBUSY);
 
-    HAFT_IO_CLOSING int file = haft_io_open("/data/b", O_RDONLY, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = haft_io_open("/data/b", O_RDONLY, 0);
     CHECK_EQUAL(haft_io_rename("/data/a", "/data/b"), 0);
     CHECK_SAME_TEXT(content_of("/data/b"), "a");
     CHECK_EQUAL(haft_io_read(file, content, 1), 1); /* what was opened stays that */
@@ -133,7 +133,7 @@ BODY(use_directories) {
     CHECK_EQUAL(haft_io_remove("/data"), 0);
     CHECK_EQUAL(haft_io_remove("/data"), -ENOENT);
     CHECK_EQUAL(haft_io_remove("/b"), 0);
-    CHECK_EQUAL(haft_io_status("/b", &status), -ENOENT);
+    CHECK_EQUAL(haft_io_stat("/b", &status), -ENOENT);
     return NULL;
 }
 static void names_are_made_and_moved_and_removed(void) {
@@ -156,13 +156,13 @@ static const char *names_in(const char *path) {
     return names;
 }
 BODY(move_directories) {
-    CHECK_EQUAL(haft_io_make_directory("one", 0700), 0);
-    CHECK_EQUAL(haft_io_make_directory("one/two/", 0700), 0);
-    CHECK_EQUAL(haft_io_make_directory("other", 0700), 0);
+    CHECK_EQUAL(haft_io_mkdir("one", 0700), 0);
+    CHECK_EQUAL(haft_io_mkdir("one/two/", 0700), 0);
+    CHECK_EQUAL(haft_io_mkdir("other", 0700), 0);
     write_file("one/two/text", O_CREAT, "text");
     CHECK_SAME_TEXT(content_of("./one//two/../two/text"), "text");
     CHECK_SAME_TEXT(names_in("one/two/.."), ". .. two");
-    CHECK_EQUAL(haft_io_make_directory("one/..", 0700), -EEXIST);
+    CHECK_EQUAL(haft_io_mkdir("one/..", 0700), -EEXIST);
     CHECK_EQUAL(haft_io_open("one/two/text/", O_RDONLY, 0), -ENOTDIR);
     CHECK_EQUAL(haft_io_open("one/two/none/", O_RDWR | O_CREAT, 0600), -EISDIR);
     CHECK_EQUAL(haft_io_rename("one", "one/two/three"), -EINVAL);
@@ -202,9 +202,9 @@ static void directories_are_renamed_as_the_system_does_it(void) {
 
 enum { DEEP = 3000 };
 BODY(go_deep) {
-    CHECK_EQUAL(haft_io_make_directory("/deep", 0700), 0);
+    CHECK_EQUAL(haft_io_mkdir("/deep", 0700), 0);
     for (int i = 0; i < DEEP; i++) {
-        CHECK_EQUAL(haft_io_make_directory("/new", 0700), 0);
+        CHECK_EQUAL(haft_io_mkdir("/new", 0700), 0);
         CHECK_EQUAL(haft_io_rename("/deep", "/new/deep"), 0);
         CHECK_EQUAL(haft_io_rename("/new", "/deep"), 0);
     }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-static const haft_io_simulation_t with_network = {.network = true};
+static const haft_io_simulation_options_t with_network = {.network = true};
 
 /* ---- A server and its clients ---- */
 
@@ -25,7 +25,7 @@ static void note(char what, int who) {
 }
 
 static void *echo(void *argument) {
-    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)(intptr_t)argument;
     char bytes[1000];
     for (ssize_t got; (got = haft_io_read(connection, bytes, sizeof bytes)) > 0;) {
         note('e', (int)(got % 10));
@@ -44,7 +44,7 @@ static void *serve(void *listener) {
 static int port;
 static void *speak(void *argument) {
     int who = (int)(intptr_t)argument;
-    HAFT_IO_CLOSING int connection = haft_io_connect_tcp(
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_connect_tcp(
         (const char *[]){"127.0.0.1", "::1", "localhost", "example.org"}[who % 4], (uint16_t)port);
     CHECK(connection >= 0);
     haft_io_sleep(who * HAFT_IO_MILLISECOND);
@@ -139,8 +139,8 @@ static void ports_and_paths_are_taken_and_given_back(void) {
 }
 
 BODY(use_sockets) {
-    HAFT_IO_CLOSING int listener = haft_io_listen_unix("/run/service", 0);
-    HAFT_IO_CLOSING int client = haft_io_socket(AF_UNIX, SOCK_STREAM, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_unix("/run/service", 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int client = haft_io_socket(AF_UNIX, SOCK_STREAM, 0);
     struct sockaddr_in other = {.sin_family = AF_INET};
     char byte;
     CHECK_EQUAL(haft_io_read(client, &byte, 1), -EINVAL);
@@ -153,11 +153,11 @@ BODY(use_sockets) {
 
     struct sockaddr_un whole = {AF_UNIX, "/run/service"};
     strcpy(whole.sun_path + sizeof "/run/service", "what is left there");
-    HAFT_IO_CLOSING int connected = haft_io_socket(AF_UNIX, SOCK_STREAM, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int connected = haft_io_socket(AF_UNIX, SOCK_STREAM, 0);
     CHECK_EQUAL(haft_io_connect(connected, (struct sockaddr *)&whole, sizeof whole), 0);
     CHECK_EQUAL(haft_io_connect(connected, (struct sockaddr *)&other, sizeof other), -EISCONN);
-    CHECK_EQUAL(haft_io_wait_for(listener, POLLIN), POLLIN);
-    HAFT_IO_CLOSING int accepted = haft_io_accept(listener);
+    CHECK_EQUAL(haft_io_wait_ready(listener, POLLIN), POLLIN);
+    HAFT_IO_SCOPED_DESCRIPTOR int accepted = haft_io_accept(listener);
     CHECK_EQUAL(haft_io_write(connected, "x", 1), 1);
     CHECK_EQUAL(haft_io_read(accepted, &byte, 1), 1);
     CHECK_EQUAL(haft_io_close(connected), 0);
@@ -172,23 +172,24 @@ static void sockets_say_what_they_cannot_do(void) {
 
 /* On the system's network, too. */
 BODY(end_outputs) {
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
-    HAFT_IO_CLOSING int client = haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
-    HAFT_IO_CLOSING int server = haft_io_accept(listener);
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int client =
+        haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
+    HAFT_IO_SCOPED_DESCRIPTOR int server = haft_io_accept(listener);
     char byte;
     CHECK_EQUAL(haft_io_write(client, "x", 1), 1);
-    CHECK_EQUAL(haft_io_end_output(client), 0);
+    CHECK_EQUAL(haft_io_shutdown(client, SHUT_WR), 0);
     CHECK_EQUAL(haft_io_write(client, "x", 1), -EPIPE);
     CHECK_EQUAL(haft_io_read(server, &byte, 1), 1);
     CHECK_EQUAL(haft_io_read(server, &byte, 1), 0);
     CHECK_EQUAL(haft_io_write(server, "y", 1), 1);
-    CHECK_EQUAL(haft_io_end_output(server), 0);
+    CHECK_EQUAL(haft_io_shutdown(server, SHUT_WR), 0);
     CHECK_EQUAL(haft_io_read(client, &byte, 1), 1);
     CHECK_EQUAL(haft_io_read(client, &byte, 1), 0);
-    CHECK_EQUAL(haft_io_end_output(listener), 0);
-    HAFT_IO_CLOSING int alone = haft_io_socket(AF_INET, SOCK_STREAM, 0);
-    CHECK_EQUAL(haft_io_end_output(alone), -ENOTCONN);
-    CHECK_EQUAL(haft_io_end_output(-1), -EBADF);
+    CHECK_EQUAL(haft_io_shutdown(listener, SHUT_WR), 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int alone = haft_io_socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQUAL(haft_io_shutdown(alone, SHUT_WR), -ENOTCONN);
+    CHECK_EQUAL(haft_io_shutdown(-1, SHUT_WR), -EBADF);
     return NULL;
 }
 static void who_ends_its_output_still_reads(void) {
@@ -215,7 +216,7 @@ static void *accept_one(void *listener) {
     return check_number(haft_io_accept((int)(intptr_t)listener));
 }
 BODY(end_accepts) {
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", 7000, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_tcp("::", 7000, 0);
     haft_io_scope_options_t options = {.deadline = haft_io_now() + HAFT_IO_SECOND};
     CHECK_EQUAL(haft_io_scope_with(&options, accept_one, check_number(listener), NULL), -ETIMEDOUT);
     haft_io_task_t *accepting = haft_io_async(accept_one, check_number(listener));
@@ -349,7 +350,7 @@ BODY(connect_elsewhere_when_cancelled) {
     socket_in_line = haft_io_socket(AF_INET6, SOCK_STREAM, 0);
     haft_io_task_t *first = haft_io_async(connect_in_a_scope, check_number(7000));
     haft_io_sleep(HAFT_IO_MILLISECOND);
-    haft_io_cancel(scope_in_line);
+    haft_io_scope_cancel(scope_in_line);
     haft_io_close(haft_io_accept(listener));
     haft_io_task_t *second = haft_io_async(connect_in_line, check_number(7001));
     CHECK_EQUAL(haft_io_join(first, NULL), 0);
@@ -372,7 +373,7 @@ BODY(open_the_port_again) {
     haft_io_task_t *waiting = haft_io_async(connect_one, NULL);
     haft_io_sleep(HAFT_IO_MILLISECOND);
     haft_io_close(listener);
-    HAFT_IO_CLOSING int again = haft_io_listen_tcp("::", 7000, 1);
+    HAFT_IO_SCOPED_DESCRIPTOR int again = haft_io_listen_tcp("::", 7000, 1);
     void *result;
     CHECK_EQUAL(haft_io_join(waiting, &result), 0);
     CHECK_EQUAL((intptr_t)result, -ECONNREFUSED);
@@ -426,8 +427,8 @@ static void *connect_later(void *unused) {
     return NULL;
 }
 BODY(poll_a_listener) {
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", 7000, 0);
-    HAFT_IO_CLOSING int connection = -1;
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_tcp("::", 7000, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = -1;
     struct pollfd entry = {.fd = listener, .events = POLLIN};
     CHECK_EQUAL(haft_io_poll(&entry, 1, haft_io_now() + HAFT_IO_MILLISECOND), 0);
     haft_io_task_t *connecting = haft_io_async(connect_later, &connection);
@@ -441,12 +442,12 @@ static void a_listener_is_polled(void) {
 }
 
 BODY(listen_really) {
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
     CHECK(listener >= 0 && fcntl(listener, F_GETFD) >= 0);
     return NULL;
 }
 static void without_the_option_sockets_are_the_systems(void) {
-    CHECK_EQUAL(haft_io_simulate(listen_really, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_simulate(listen_really, NULL), 0);
 }
 
 int main(void) {

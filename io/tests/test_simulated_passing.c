@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static const haft_io_simulation_t with_all = {.network = true, .files = true};
+static const haft_io_simulation_options_t with_all = {.network = true, .files = true};
 
 /* In simulations, and where the system has to agree. */
 static void check_both(void *(*body)(void *)) {
@@ -86,12 +86,12 @@ BODY(pass_a_file) {
     CHECK_EQUAL(haft_io_send_descriptor(ends[0], file), 0);
     int received = haft_io_receive_descriptor(ends[1]);
     CHECK_EQUAL(haft_io_write(received, "c", 1), 1);
-    CHECK_EQUAL(haft_io_read_at(file, &byte, 1, 1), 1);
+    CHECK_EQUAL(haft_io_pread(file, &byte, 1, 1), 1);
     CHECK_EQUAL(byte, 'c');
     CHECK_EQUAL(haft_io_write(file, "d", 1), 1); /* the position is that of both */
-    CHECK_EQUAL(haft_io_read_at(received, &byte, 1, 2), 1);
+    CHECK_EQUAL(haft_io_pread(received, &byte, 1, 2), 1);
     CHECK_EQUAL(haft_io_close(file), 0);
-    CHECK_EQUAL(haft_io_sync(received), 0);
+    CHECK_EQUAL(haft_io_fsync(received), 0);
     close_all((int[]){ends[0], ends[1], received}, 3);
     check_count(0);
     return NULL;
@@ -320,7 +320,7 @@ BODY(send_a_file) {
             more = haft_io_read(pair[1], received + got, (size_t)sent);
     CHECK(got == SIZE && offset == SIZE && memcmp(text, received, SIZE) == 0);
     CHECK_EQUAL(haft_io_send_file(pair[0], file, NULL, 10), 0); /* where the writes have ended */
-    CHECK_EQUAL(haft_io_write_at(file, "x", 1, SIZE), 1);
+    CHECK_EQUAL(haft_io_pwrite(file, "x", 1, SIZE), 1);
     CHECK_EQUAL(haft_io_send_file(pair[0], file, NULL, 10), 1);
     CHECK_EQUAL(haft_io_send_file(pair[0], file, NULL, 10), 0);
     CHECK_EQUAL(haft_io_read(pair[1], received, 10), 1);

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-static const haft_io_simulation_t with_network = {.network = true};
+static const haft_io_simulation_options_t with_network = {.network = true};
 
 /* In simulations, and where the system has to agree. */
 static void check_both(void *(*body)(void *)) {
@@ -44,8 +44,8 @@ BODY(use_a_pipe) {
     CHECK_EQUAL(haft_io_send(made[1], "x", 1, 0), -ENOTSOCK);
     CHECK_EQUAL(haft_io_accept(made[0]), -ENOTSOCK);
     CHECK_EQUAL(haft_io_port(made[0]), -ENOTSOCK);
-    CHECK_EQUAL(haft_io_end_output(made[1]), -ENOTSOCK);
-    CHECK_EQUAL(haft_io_read_at(made[0], bytes, 1, 0), -ESPIPE);
+    CHECK_EQUAL(haft_io_shutdown(made[1], SHUT_WR), -ENOTSOCK);
+    CHECK_EQUAL(haft_io_pread(made[0], bytes, 1, 0), -ESPIPE);
     CHECK_EQUAL(haft_io_write(made[1], "abc", 3), 3);
     CHECK_EQUAL(haft_io_write(made[1], "", 0), 0);
     CHECK_EQUAL(haft_io_close(made[1]), 0);
@@ -86,7 +86,7 @@ BODY(poll_a_pipe) {
     while (haft_io_read(made[0], large, SIZE) != 0)
         continue;
     CHECK_EQUAL(events_of(made[0], both), POLLHUP);
-    CHECK_EQUAL(haft_io_wait_for(made[0], POLLIN), POLLHUP);
+    CHECK_EQUAL(haft_io_wait_ready(made[0], POLLIN), POLLHUP);
     haft_io_close(made[0]);
 
     make_pipe();
@@ -193,7 +193,7 @@ BODY(use_a_pair) {
         CHECK(memcmp(bytes, "hello", 5) == 0);
     }
     CHECK_EQUAL(haft_io_port(made[0]), -EAFNOSUPPORT);
-    CHECK_EQUAL(haft_io_end_output(made[0]), 0);
+    CHECK_EQUAL(haft_io_shutdown(made[0], SHUT_WR), 0);
     CHECK_EQUAL(haft_io_read(made[1], bytes, 1), 0);
     CHECK_EQUAL(haft_io_write(made[1], "x", 1), 1);
     CHECK_EQUAL(haft_io_read(made[0], bytes, 1), 1);
@@ -256,7 +256,8 @@ static void a_pipeline_is_the_same_for_the_same_seed(void) {
     static int before[sizeof trace / sizeof trace[0]];
     bool differs = false, faults = false;
     for (uint64_t seed = 1; seed <= (uint64_t)check_times(100); seed++) {
-        haft_io_simulation_t how = {.network = true, .faults_one_in = seed % 3 == 0 ? 200 : 0};
+        haft_io_simulation_options_t how = {.network = true,
+                                            .faults_one_in = seed % 3 == 0 ? 200 : 0};
         CHECK_EQUAL(check_simulate(run_a_pipeline, seed, how), 0);
         size_t length = traced;
         differs |= memcmp(before, trace, sizeof trace) != 0;
@@ -285,7 +286,8 @@ BODY(fail_when_asked) {
     return NULL;
 }
 static void there_may_be_no_descriptor_for_a_pipe(void) {
-    check_seeds(fail_at_once, 5, (haft_io_simulation_t){.network = true, .faults_one_in = 1});
+    check_seeds(fail_at_once, 5,
+                (haft_io_simulation_options_t){.network = true, .faults_one_in = 1});
     check_seeds(fail_when_asked, 5, with_network);
 }
 
@@ -295,7 +297,7 @@ static void *feed_and_reap(void *argument) {
     const int *in = argument, *out = in + 2;
     const char *const command[] = {"cat", NULL};
     CHECK_EQUAL(haft_io_write_all(in[1], "first, ", 7), 0); /* which the pipe takes with it */
-    pid_t cat = haft_io_start_process(command, (int[]){in[0], out[1], -1});
+    pid_t cat = haft_io_process_start(command, (int[]){in[0], out[1], -1});
     CHECK(cat > 0);
     CHECK_EQUAL(haft_io_close(in[0]), 0);
     CHECK_EQUAL(haft_io_close(out[1]), 0);
@@ -311,7 +313,7 @@ static void *feed_and_reap(void *argument) {
     CHECK_SAME_TEXT(text, "first, then");
     CHECK_EQUAL(haft_io_close(out[0]), 0);
     int status = -1;
-    CHECK_EQUAL(haft_io_wait_process(cat, &status), 0);
+    CHECK_EQUAL(haft_io_process_wait(cat, &status), 0);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     return NULL;
 }
@@ -324,18 +326,18 @@ BODY(run_cat) {
     int pair[2];
     CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     const char *const command[] = {"cat", NULL};
-    pid_t cat = haft_io_start_process(command, (int[]){pair[0], pair[0], -1});
+    pid_t cat = haft_io_process_start(command, (int[]){pair[0], pair[0], -1});
     CHECK(cat > 0);
     CHECK_EQUAL(haft_io_close(pair[0]), 0);
     CHECK_EQUAL(haft_io_write_all(pair[1], "hello", 5), 0);
-    CHECK_EQUAL(haft_io_end_output(pair[1]), 0);
+    CHECK_EQUAL(haft_io_shutdown(pair[1], SHUT_WR), 0);
     char text[6] = "";
     CHECK_EQUAL(haft_io_receive(pair[1], text, 5, MSG_WAITALL), 5);
     CHECK_SAME_TEXT(text, "hello");
-    CHECK_EQUAL(haft_io_wait_for(pair[1], POLLIN) & POLLIN, POLLIN);
+    CHECK_EQUAL(haft_io_wait_ready(pair[1], POLLIN) & POLLIN, POLLIN);
     CHECK_EQUAL(haft_io_read(pair[1], text, 1), 0);
     CHECK_EQUAL(haft_io_close(pair[1]), 0);
-    CHECK_EQUAL(haft_io_wait_process(cat, NULL), 0);
+    CHECK_EQUAL(haft_io_process_wait(cat, NULL), 0);
     return NULL;
 }
 
@@ -353,35 +355,35 @@ BODY(start_while_a_task_waits) {
     haft_io_task_t *reader = haft_io_async(read_what_comes, &made[0]);
     haft_io_sleep(HAFT_IO_MILLISECOND);
     const char *const command[] = {"printf", "hello", NULL};
-    pid_t child = haft_io_start_process(command, (int[]){-1, made[1], -1});
+    pid_t child = haft_io_process_start(command, (int[]){-1, made[1], -1});
     CHECK(child > 0);
     CHECK_EQUAL(haft_io_close(made[1]), 0);
     CHECK_EQUAL(haft_io_join(reader, NULL), 0);
-    CHECK_EQUAL(haft_io_wait_process(child, NULL), 0);
+    CHECK_EQUAL(haft_io_process_wait(child, NULL), 0);
     haft_io_close(made[0]);
     return NULL;
 }
 
 BODY(start_with_what_cannot_be_real) {
     const char *const command[] = {"true", NULL};
-    HAFT_IO_CLOSING int file = haft_io_open("log", O_RDWR | O_CREAT, 0600);
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("::", 0, 0);
-    CHECK_EQUAL(haft_io_start_process(command, (int[]){file, -1, -1}), -EOPNOTSUPP);
-    CHECK_EQUAL(haft_io_start_process(command, (int[]){-1, listener, -1}), -EOPNOTSUPP);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = haft_io_open("log", O_RDWR | O_CREAT, 0600);
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_tcp("::", 0, 0);
+    CHECK_EQUAL(haft_io_process_start(command, (int[]){file, -1, -1}), -EOPNOTSUPP);
+    CHECK_EQUAL(haft_io_process_start(command, (int[]){-1, listener, -1}), -EOPNOTSUPP);
     make_pipe();
     close_both();
-    CHECK_EQUAL(haft_io_start_process(command, (int[]){made[0], -1, -1}), -EBADF);
+    CHECK_EQUAL(haft_io_process_start(command, (int[]){made[0], -1, -1}), -EBADF);
     CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, made), 0);
     haft_io_simulated_break(made[0]);
-    CHECK_EQUAL(haft_io_start_process(command, (int[]){made[0], -1, -1}), -ECONNRESET);
+    CHECK_EQUAL(haft_io_process_start(command, (int[]){made[0], -1, -1}), -ECONNRESET);
     close_both();
     return NULL;
 }
 BODY(leave_a_real_end) {
     const char *const command[] = {"true", NULL};
     make_pipe();
-    pid_t child = haft_io_start_process(command, (int[]){made[0], -1, -1});
-    CHECK_EQUAL(haft_io_wait_process(child, NULL), 0);
+    pid_t child = haft_io_process_start(command, (int[]){made[0], -1, -1});
+    CHECK_EQUAL(haft_io_process_wait(child, NULL), 0);
     return NULL;
 }
 static void a_child_process_gets_pipes_of_the_system(void) {
@@ -390,7 +392,7 @@ static void a_child_process_gets_pipes_of_the_system(void) {
     CHECK_RUNS(run_cat);
     check_seeds(start_while_a_task_waits, 3, with_network);
     check_seeds(start_with_what_cannot_be_real, 1,
-                (haft_io_simulation_t){.network = true, .files = true});
+                (haft_io_simulation_options_t){.network = true, .files = true});
     check_seeds(leave_a_real_end, 1, with_network);
     CHECK_EQUAL(check_descriptors(), descriptors);
 }

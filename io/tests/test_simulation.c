@@ -11,7 +11,7 @@
 static int ends[2];
 static char buffer[8192];
 
-static const haft_io_simulation_t with_short_counts = {.short_counts = true};
+static const haft_io_simulation_options_t with_short_counts = {.short_counts = true};
 
 BODY(say_world) {
     haft_io_sleep(HAFT_IO_SECOND);
@@ -127,12 +127,12 @@ BODY(end_a_stream) {
     CHECK_EQUAL(haft_io_write_all(ends[0], "unread", 6), 0);
     CHECK_EQUAL(haft_io_write(ends[1], "x", 1), 1);
     CHECK_EQUAL(events_of(ends[0]), TO_READ | TO_WRITE);
-    CHECK_EQUAL(haft_io_end_output(ends[1]), 0);
+    CHECK_EQUAL(haft_io_shutdown(ends[1], SHUT_WR), 0);
     CHECK_EQUAL(events_of(ends[0]), TO_READ | TO_WRITE | POLLRDHUP);
-    CHECK_EQUAL(haft_io_wait_for(ends[0], POLLRDHUP), POLLRDHUP);
+    CHECK_EQUAL(haft_io_wait_ready(ends[0], POLLRDHUP), POLLRDHUP);
     CHECK_EQUAL(haft_io_close(ends[1]), 0);
     CHECK_EQUAL(events_of(ends[0]), TO_READ | TO_WRITE | POLLRDHUP | POLLHUP | POLLERR);
-    CHECK_EQUAL(haft_io_wait_for(ends[0], POLLPRI), POLLHUP | POLLERR);
+    CHECK_EQUAL(haft_io_wait_ready(ends[0], POLLPRI), POLLHUP | POLLERR);
     CHECK_EQUAL(haft_io_write(ends[0], "x", 1), -EPIPE);
     CHECK_EQUAL(haft_io_read(ends[0], buffer, 10), 1);
     CHECK_EQUAL(haft_io_read(ends[0], buffer, 10), -ECONNRESET);
@@ -143,7 +143,7 @@ BODY(end_a_stream) {
 }
 static void the_end_of_a_stream_is_told_as_by_the_system(void) {
     CHECK_RUNS(end_a_stream);
-    check_seeds(end_a_stream, 10, (haft_io_simulation_t){.network = true});
+    check_seeds(end_a_stream, 10, (haft_io_simulation_options_t){.network = true});
 }
 
 static void *receive_in_vain(void *got) {
@@ -179,11 +179,11 @@ static void dontwait_does_not_wait_and_what_is_not_simulated_is_refused(void) {
 }
 
 BODY(simulate_inside) {
-    CHECK_EQUAL(haft_io_simulate(use_other_flags, NULL, NULL), -EBUSY);
+    CHECK_EQUAL(haft_io_simulate(use_other_flags, NULL), -EBUSY);
     return NULL;
 }
 static void simulate_in_a_run(void) {
-    exit(haft_io_run(simulate_inside, NULL, NULL));
+    exit(haft_io_run(simulate_inside, NULL));
 }
 static void a_simulation_that_has_not_begun_has_no_seed_to_print(void) {
     if (!check_follows_children())
@@ -196,33 +196,33 @@ static void a_simulation_that_has_not_begun_has_no_seed_to_print(void) {
 enum { CHOICES = 33 };
 static char chosen[CHOICES + 1];
 BODY(choose_in_simulation) {
-    haft_io_choice_t choices[2];
+    haft_io_select_case_t choices[2];
     int value = 0;
     for (int i = 0; i < 2; i++) {
-        choices[i] = (haft_io_choice_t){.channel = haft_io_channel_new(sizeof(int), CHOICES),
-                                        .receive = &value};
+        choices[i] = (haft_io_select_case_t){.channel = haft_io_channel_new(sizeof(int), CHOICES),
+                                             .receive = &value};
         for (int k = 0; k < CHOICES; k++)
             haft_io_channel_send(choices[i].channel, &k);
     }
     for (int k = 0; k < CHOICES; k++)
-        chosen[k] = (char)('0' + haft_io_choose(choices, 2));
+        chosen[k] = (char)('0' + haft_io_select(choices, 2));
     for (int i = 0; i < 2; i++)
         haft_io_channel_free(choices[i].channel);
     return NULL;
 }
 static void the_seed_decides_among_choices(void) {
     char before[CHOICES + 1];
-    const haft_io_simulation_t options = {.seed = 5};
-    CHECK_EQUAL(haft_io_simulate(choose_in_simulation, NULL, &options), 0);
+    const haft_io_simulation_options_t options = {.seed = 5};
+    CHECK_EQUAL(haft_io_simulate_with(&options, choose_in_simulation, NULL), 0);
     memcpy(before, chosen, sizeof before);
-    CHECK_EQUAL(haft_io_simulate(choose_in_simulation, NULL, &options), 0);
+    CHECK_EQUAL(haft_io_simulate_with(&options, choose_in_simulation, NULL), 0);
     CHECK_SAME_TEXT(chosen, before);
 }
 
 static const char *seed_given;
 static int run_with_seed(void) {
     setenv("HAFT_IO_SEED", seed_given, 1);
-    return haft_io_simulate(check_nothing, NULL, NULL);
+    return haft_io_simulate(check_nothing, NULL);
 }
 static void simulate_with_what_is_no_seed(void) {
     CHECK_EQUAL(run_with_seed(), -EINVAL);
@@ -277,7 +277,7 @@ BODY(wait_in_shields) {
     return NULL;
 }
 static void a_deadlock_in_shields_is_an_error_of_theirs(void) {
-    CHECK_EQUAL(haft_io_simulate(wait_in_shields, NULL, NULL), -EDEADLK);
+    CHECK_EQUAL(haft_io_simulate(wait_in_shields, NULL), -EDEADLK);
     CHECK_EQUAL(shield_code, -EDEADLK);
     CHECK(outside_was_unwound);
 }
@@ -293,17 +293,17 @@ BODY(fail_and_wait) {
     haft_io_fail(-EIO, "no more");
 }
 static void a_deadlock_in_a_cleanup_leaves_the_failure_what_it_is(void) {
-    CHECK_EQUAL(haft_io_simulate(fail_and_wait, NULL, NULL), -EIO);
+    CHECK_EQUAL(haft_io_simulate(fail_and_wait, NULL), -EIO);
     CHECK_EQUAL(shield_code, -EDEADLK);
 }
 
 static haft_io_event_t never;
 BODY(wait_to_the_end) {
-    haft_io_wait_event_to_the_end(&never);
+    haft_io_event_wait_to_the_end(&never);
     return NULL;
 }
 static void simulate_a_wait_to_the_end(void) {
-    haft_io_simulate(wait_to_the_end, NULL, &(haft_io_simulation_t){.seed = 4711});
+    haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 4711}, wait_to_the_end, NULL);
 }
 static void who_waits_for_ever_where_no_cancel_reaches_ends_the_process_with_the_seed(void) {
     if (check_follows_children())
@@ -321,18 +321,18 @@ static void *count_around_a_write(void *unused) {
     return unused;
 }
 static void *count_around_a_lock(void *unused) {
-    haft_io_lock(&mutex);
+    haft_io_mutex_lock(&mutex);
     int seen = count;
-    haft_io_unlock(&mutex);
-    haft_io_lock(&mutex);
+    haft_io_mutex_unlock(&mutex);
+    haft_io_mutex_lock(&mutex);
     count = seen + 1;
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
     return unused;
 }
 static void *count_in_a_lock(void *unused) {
-    haft_io_lock(&mutex);
+    haft_io_mutex_lock(&mutex);
     count_around_a_write(unused);
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
     return unused;
 }
 static void *count_twice(void *counts) {
@@ -347,10 +347,10 @@ static int count_races(void *(*function)(void *), unsigned switches_one_in) {
     haft_io_call_t call = {function, NULL, NULL};
     int races = 0;
     for (uint64_t seed = 1; seed <= 100; seed++) {
-        haft_io_simulation_t how = {.seed = seed, .switches_one_in = switches_one_in};
-        CHECK_EQUAL(haft_io_simulate(count_twice, &call, &how), 0);
+        haft_io_simulation_options_t how = {.seed = seed, .switches_one_in = switches_one_in};
+        CHECK_EQUAL(haft_io_simulate_with(&how, count_twice, &call), 0);
         int first = count;
-        CHECK_EQUAL(haft_io_simulate(count_twice, &call, &how), 0);
+        CHECK_EQUAL(haft_io_simulate_with(&how, count_twice, &call), 0);
         CHECK_EQUAL(count, first); /* by the same seed */
         races += count != 2;
     }

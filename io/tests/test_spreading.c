@@ -111,7 +111,7 @@ BODY(slowly) {
     return NULL;
 }
 static void connections_that_come_slowly_are_spread(void) {
-    CHECK_EQUAL(haft_io_run(slowly, NULL, &(haft_io_options_t){.threads = THREADS}), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = THREADS}, slowly, NULL), 0);
 }
 
 /* All before one of them has come to its wait. */
@@ -126,7 +126,8 @@ BODY(at_one_time) {
     return NULL;
 }
 static void connections_that_come_at_one_time_are_spread(void) {
-    CHECK_EQUAL(haft_io_run(at_one_time, NULL, &(haft_io_options_t){.threads = THREADS}), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = THREADS}, at_one_time, NULL),
+                0);
 }
 
 /* Those that are spawned so without a connection, among others that are not. */
@@ -134,7 +135,7 @@ static void *wait_for_end(void *end) {
     int thread = this_thread();
     atomic_fetch_add(&at_once[thread], 1);
     atomic_fetch_add(&served, 1);
-    haft_io_wait_event(end);
+    haft_io_event_wait(end);
     return NULL;
 }
 BODY(by_wish) {
@@ -147,12 +148,12 @@ BODY(by_wish) {
         await_count(&served, i + 1);
     }
     check_even();
-    haft_io_set_event(&end);
+    haft_io_event_set(&end);
     haft_io_close(listener);
     return NULL;
 }
 static void tasks_are_spread_where_their_spawner_says_so(void) {
-    CHECK_EQUAL(haft_io_run(by_wish, NULL, &(haft_io_options_t){.threads = THREADS}), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = THREADS}, by_wish, NULL), 0);
 }
 
 static void *say_thread(void *unused) {
@@ -160,7 +161,7 @@ static void *say_thread(void *unused) {
     return check_number(this_thread());
 }
 static void *wait_for_ever(void *argument) {
-    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)(intptr_t)argument;
     haft_io_read(connection, &(char){0}, 1);
     CHECK(false); /* it is unwound */
     return NULL;
@@ -168,7 +169,7 @@ static void *wait_for_ever(void *argument) {
 static void *accept_and_leave(void *unused) {
     for (int i = 0; i < THREADS; i++)
         haft_io_spawn(wait_for_ever, check_number(accept_one()));
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return unused;
 }
 /* Only the first task after an accept is spread, joined or not, and one that was cancelled before it started ends. */
@@ -194,7 +195,8 @@ BODY(in_other_ways) {
     return NULL;
 }
 static void they_are_joined_and_cancelled_as_others(void) {
-    CHECK_EQUAL(haft_io_run(in_other_ways, NULL, &(haft_io_options_t){.threads = THREADS}), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = THREADS}, in_other_ways, NULL),
+                0);
 }
 
 int main(void) {

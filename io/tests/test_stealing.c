@@ -16,7 +16,7 @@ static int threads_wanted = 4;
 
 static int run_on(int threads, void *(*body)(void *), void *argument) {
     threads_wanted = threads;
-    return haft_io_run(body, argument, &(haft_io_options_t){.threads = threads});
+    return haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, body, argument);
 }
 #define CHECK_RUNS_ON(threads, body) CHECK_EQUAL(run_on(threads, body, NULL), 0)
 
@@ -127,15 +127,15 @@ static void *wait_in_some_way(void *argument) {
         haft_io_sleep(1000 * HAFT_IO_SECOND);
         break;
     case 1:
-        haft_io_acquire(&never);
+        haft_io_semaphore_acquire(&never);
         break;
     case 2:
         for (;;)
             haft_io_yield();
     default: {
         haft_io_pipe(ends);
-        HAFT_IO_CLOSING int from = ends[0];
-        HAFT_IO_CLOSING int to = ends[1];
+        HAFT_IO_SCOPED_DESCRIPTOR int from = ends[0];
+        HAFT_IO_SCOPED_DESCRIPTOR int to = ends[1];
         char byte;
         haft_io_read(from, &byte, 1);
         CHECK(to < 0);
@@ -157,7 +157,7 @@ static void *wait_then_fail(void *after) {
     if ((intptr_t)after % 3 == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND / 4);
     if ((intptr_t)after % 2 == 0)
-        haft_io_cancel(haft_io_this_scope());
+        haft_io_scope_cancel(haft_io_this_scope());
     else
         haft_io_fail(-EPROTO, "enough");
     return NULL;
@@ -194,7 +194,7 @@ static void *join_until_cancelled(void *argument) {
                                 end_at_some_time, check_number(4));
     haft_io_spawn(join_it, NULL);
     haft_io_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(cancel_joins) {
@@ -238,7 +238,7 @@ static int pipe_of_woken[2];
 static atomic_int come, gone_on, all_cancelled;
 static void *go_on_before_the_cancel(void *unused) {
     atomic_fetch_add(&come, 1);
-    CHECK_EQUAL(haft_io_wait_for(pipe_of_woken[0], POLLIN), POLLIN);
+    CHECK_EQUAL(haft_io_wait_ready(pipe_of_woken[0], POLLIN), POLLIN);
     atomic_fetch_add_explicit(&gone_on, 1, memory_order_relaxed);
     while (!atomic_load_explicit(&all_cancelled, memory_order_relaxed))
         sched_yield();
@@ -260,7 +260,7 @@ BODY(cancel_who_was_woken) {
     CHECK_EQUAL(write(pipe_of_woken[1], "x", 1), 1);
     while (atomic_load_explicit(&gone_on, memory_order_relaxed) == 0)
         sched_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     atomic_store_explicit(&all_cancelled, 1, memory_order_relaxed);
     return NULL;
 }
@@ -327,12 +327,13 @@ static void overflow(void) {
 }
 static void overflow_elsewhere(void) {
     done_elsewhere = overflow;
-    haft_io_run(wait_for_elsewhere, NULL, &(haft_io_options_t){.threads = 2});
+    haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, wait_for_elsewhere, NULL);
 }
 static void an_overflow_on_any_thread_is_named(void) {
     if (check_bare())
-        CHECK_FAULTS(overflow_elsewhere, "the fiber 'a task, see haft_io_options_t.stack_size' has "
-                                         "overflowed its stack");
+        CHECK_FAULTS(overflow_elsewhere,
+                     "the fiber 'a task, see haft_io_run_options_t.stack_size' has "
+                     "overflowed its stack");
 }
 
 /* ---- Fairness ---- */
@@ -371,7 +372,7 @@ static void a_task_that_nobody_joins_gets_its_turn(void) {
 static int yields, first_yields, last_yields;
 static void *note_yields(void *unused) {
     atomic_fetch_add(&come, 1);
-    CHECK_EQUAL(haft_io_wait_for(pipe_of_woken[0], POLLIN), POLLIN);
+    CHECK_EQUAL(haft_io_wait_ready(pipe_of_woken[0], POLLIN), POLLIN);
     first_yields = atomic_load(&gone_on) == 0 ? yields : first_yields;
     last_yields = yields;
     atomic_fetch_add(&gone_on, 1);
@@ -422,7 +423,7 @@ int __wrap_sched_yield(void) {
 }
 static void *post_letters(void *unused) {
     while (sem_wait(&asked_for) == 0 && atomic_load(&disturbs)) {
-        haft_io_release(&letters);
+        haft_io_semaphore_release(&letters);
         sem_post(&posted);
     }
     return unused;
@@ -431,7 +432,7 @@ static void *read_letters(void *unused) {
     disturbed_thread = pthread_self();
     atomic_store(&disturbs, 1);
     while (!atomic_load(&has_run) && atomic_load(&disturbed) < MOST_DISTURBED) {
-        haft_io_acquire(&letters);
+        haft_io_semaphore_acquire(&letters);
         atomic_fetch_add(&disturbed, 1);
     }
     atomic_store(&disturbs, 0);
@@ -445,7 +446,7 @@ BODY(be_stolen_from_by_who_gets_mail) {
     while (!atomic_load(&has_run) && atomic_load(&disturbed) < MOST_DISTURBED)
         sched_yield();
     CHECK_EQUAL(atomic_load(&has_run), 1);
-    haft_io_release(
+    haft_io_semaphore_release(
         &letters); /* A thread that was interrupted does not search for a time, and asks for no mail. */
     haft_io_join(reader, NULL);
     return NULL;
@@ -487,11 +488,11 @@ static haft_io_mutex_t mutex;
 static long total;
 static void *add_under_mutex(void *unused) {
     for (int i = 0; i < check_times(2000); i++) {
-        haft_io_lock(&mutex);
+        haft_io_mutex_lock(&mutex);
         total++;
         if (i % 16 == 0)
             haft_io_yield();
-        haft_io_unlock(&mutex);
+        haft_io_mutex_unlock(&mutex);
     }
     return unused;
 }
@@ -516,19 +517,19 @@ static void *send_numbers(void *argument) {
             CHECK_EQUAL(haft_io_channel_send(channels[(intptr_t)argument % 2], &i), 0);
             continue;
         }
-        haft_io_choice_t choices[] = {{.channel = channels[0], .send = &i},
-                                      {.channel = channels[1], .send = &i}};
-        CHECK(haft_io_choose(choices, 2) >= 0);
+        haft_io_select_case_t choices[] = {{.channel = channels[0], .send = &i},
+                                           {.channel = channels[1], .send = &i}};
+        CHECK(haft_io_select(choices, 2) >= 0);
     }
     return NULL;
 }
 static void *receive_numbers(void *unused) {
     for (;;) {
         int number = 0;
-        haft_io_choice_t choices[] = {{.channel = channels[0], .receive = &number},
-                                      {.channel = channels[1], .receive = &number}};
+        haft_io_select_case_t choices[] = {{.channel = channels[0], .receive = &number},
+                                           {.channel = channels[1], .receive = &number}};
         int64_t soon = haft_io_now() + HAFT_IO_MILLISECOND;
-        int chosen = haft_io_choose_until(choices, 2, soon);
+        int chosen = haft_io_select_until(choices, 2, soon);
         if (chosen == -ETIMEDOUT)
             continue;
         if (choices[chosen].code == -EPIPE)
@@ -576,21 +577,21 @@ static void set_pair(__attribute__((unused)) void *argument) {
     pair[0] = pair[1] = 1000;
 }
 static void *read_and_write(void *argument) {
-    CHECK_EQUAL(haft_io_call_once(&once, set_pair, NULL), 0);
+    CHECK_EQUAL(haft_io_once_call(&once, set_pair, NULL), 0);
     for (int i = 0; i < check_times(500); i++) {
         if (i % 4 == (intptr_t)argument % 4) {
-            haft_io_write_lock(&rwlock);
+            haft_io_rwlock_write_lock(&rwlock);
             pair[0]++;
             if (i % 8 == 0)
                 haft_io_yield();
             pair[1]++;
         } else {
-            haft_io_read_lock(&rwlock);
+            haft_io_rwlock_read_lock(&rwlock);
             CHECK(pair[0] == pair[1] && pair[0] >= 1000);
         }
         haft_io_rwlock_unlock(&rwlock);
         if (i % 16 == 0)
-            CHECK(haft_io_arrive(&barrier) >= 0);
+            CHECK(haft_io_barrier_wait(&barrier) >= 0);
     }
     return NULL;
 }
@@ -610,13 +611,13 @@ static void readers_writers_barriers_and_once_hold_between_threads(void) {
 
 static const char key;
 static void *see_value(void *unused) {
-    CHECK_EQUAL((intptr_t)haft_io_local(&key), 5);
-    haft_io_set_local(&key, check_number(6));
-    CHECK_EQUAL((intptr_t)haft_io_local(&key), 6);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&key), 5);
+    haft_io_local_set(&key, check_number(6));
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&key), 6);
     return unused;
 }
 BODY(inherit) {
-    haft_io_set_local(&key, check_number(5));
+    haft_io_local_set(&key, check_number(5));
     for (int i = 0; i < check_times(2000); i++)
         haft_io_spawn(see_value, NULL);
     return NULL;
@@ -629,7 +630,7 @@ static void values_are_inherited_by_tasks_of_other_threads(void) {
 
 static int listener;
 static void *echo(void *argument) {
-    HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)(intptr_t)argument;
     char buffer[64];
     for (ssize_t got; (got = haft_io_read(connection, buffer, sizeof buffer)) > 0;)
         haft_io_write_all(connection, buffer, (size_t)got);
@@ -641,7 +642,7 @@ BODY(serve) {
     return NULL;
 }
 static void *ask(void *argument) {
-    HAFT_IO_CLOSING int connection =
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
         haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
     CHECK(connection >= 0);
     for (intptr_t i = 0; i < 5; i++) {
@@ -660,7 +661,7 @@ BODY(serve_and_ask) {
             calls[i] = (haft_io_call_t){ask, check_number(i), NULL};
         CHECK_EQUAL(haft_io_all(calls, 50), 0);
     }
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void connections_are_served_by_several_threads(void) {

@@ -27,12 +27,12 @@ static haft_io_mutex_t mutex;
 static int inside;
 
 static void *hold_and_note(void *text) {
-    CHECK_EQUAL(haft_io_lock(&mutex), 0);
+    CHECK_EQUAL(haft_io_mutex_lock(&mutex), 0);
     CHECK_EQUAL(++inside, 1);
     haft_io_yield();
     note(text);
     inside--;
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
     return NULL;
 }
 BODY(three_holders) {
@@ -45,34 +45,34 @@ BODY(three_holders) {
 static void a_mutex_is_handed_over_in_order(void) {
     CHECK_RUNS(three_holders);
     CHECK_SAME_TEXT(order, "abc");
-    CHECK(haft_io_try_lock(&mutex));
-    CHECK(!haft_io_try_lock(&mutex));
-    haft_io_unlock(&mutex);
+    CHECK(haft_io_mutex_try_lock(&mutex));
+    CHECK(!haft_io_mutex_try_lock(&mutex));
+    haft_io_mutex_unlock(&mutex);
 }
 
 BODY(lock_and_note) {
-    CHECK_EQUAL(haft_io_lock(&mutex), 0);
+    CHECK_EQUAL(haft_io_mutex_lock(&mutex), 0);
     note("w");
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
     return NULL;
 }
 BODY(lock_again_and_again) {
     order[0] = '\0';
-    haft_io_lock(&mutex);
+    haft_io_mutex_lock(&mutex);
     haft_io_spawn(lock_and_note, NULL);
     haft_io_spawn(lock_and_note, NULL);
     haft_io_yield();
     for (int i = 0; i < 3; i++) {
-        haft_io_unlock(&mutex); /* Nobody else has run: */
-        CHECK(haft_io_try_lock(&mutex));
+        haft_io_mutex_unlock(&mutex); /* Nobody else has run: */
+        CHECK(haft_io_mutex_try_lock(&mutex));
     }
     haft_io_yield();
-    haft_io_unlock(&mutex); /* The first has come for it in vain. */
-    CHECK(!haft_io_try_lock(&mutex));
+    haft_io_mutex_unlock(&mutex); /* The first has come for it in vain. */
+    CHECK(!haft_io_mutex_try_lock(&mutex));
     note("o");
-    CHECK_EQUAL(haft_io_lock(&mutex), 0);
+    CHECK_EQUAL(haft_io_mutex_lock(&mutex), 0);
     note("o");
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
     return NULL;
 }
 static void a_mutex_passes_over_who_waits_only_until_his_turn_has_come(void) {
@@ -82,61 +82,61 @@ static void a_mutex_passes_over_who_waits_only_until_his_turn_has_come(void) {
 
 BODY(leave_when_called) {
     order[0] = '\0';
-    haft_io_lock(&mutex);
+    haft_io_mutex_lock(&mutex);
     haft_io_spawn(lock_and_note, NULL);
     haft_io_spawn(lock_and_note, NULL);
     haft_io_yield();
-    haft_io_unlock(&mutex);
-    haft_io_lock(&mutex);
+    haft_io_mutex_unlock(&mutex);
+    haft_io_mutex_lock(&mutex);
     haft_io_yield(); /* The first is owed the mutex now, */
-    haft_io_cancel(haft_io_this_scope());
-    haft_io_unlock(&mutex); /* and does not want it any more. */
-    CHECK(haft_io_try_lock(&mutex));
-    haft_io_unlock(&mutex);
+    haft_io_scope_cancel(haft_io_this_scope());
+    haft_io_mutex_unlock(&mutex); /* and does not want it any more. */
+    CHECK(haft_io_mutex_try_lock(&mutex));
+    haft_io_mutex_unlock(&mutex);
     return NULL;
 }
 static void a_mutex_owed_to_a_cancelled_task_is_free(void) {
-    CHECK_EQUAL(haft_io_run(leave_when_called, NULL, NULL), -ECANCELED);
+    CHECK_EQUAL(haft_io_run(leave_when_called, NULL), -ECANCELED);
     CHECK_SAME_TEXT(order, "");
     CHECK(!mutex.held && !mutex.called && mutex.waiting.first == NULL);
 }
 
 BODY(lock_for_long) {
-    haft_io_lock(&mutex);
-    haft_io_unlock(&mutex);
+    haft_io_mutex_lock(&mutex);
+    haft_io_mutex_unlock(&mutex);
     note("never");
     return NULL;
 }
 BODY(give_up) {
     order[0] = '\0';
-    haft_io_lock(&mutex);
+    haft_io_mutex_lock(&mutex);
     int64_t soon = haft_io_now() + HAFT_IO_MILLISECOND;
-    CHECK_EQUAL(haft_io_lock_until(&mutex, soon), -ETIMEDOUT);
+    CHECK_EQUAL(haft_io_mutex_lock_until(&mutex, soon), -ETIMEDOUT);
     haft_io_scope_options_t limited = {.deadline = soon};
     CHECK_EQUAL(haft_io_scope_with(&limited, lock_for_long, NULL, NULL), -ETIMEDOUT);
-    haft_io_unlock(&mutex);
-    CHECK(haft_io_try_lock(&mutex));
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
+    CHECK(haft_io_mutex_try_lock(&mutex));
+    haft_io_mutex_unlock(&mutex);
     return NULL;
 }
 static void who_gives_up_waiting_has_no_lock_and_is_in_nobodys_way(void) {
     CHECK_RUNS(give_up);
     CHECK_SAME_TEXT(order, "");
-    haft_io_lock(&mutex);
-    CHECK_EQUAL(haft_io_lock_until(&mutex, haft_io_now() + HAFT_IO_MILLISECOND), -ETIMEDOUT);
-    haft_io_unlock(&mutex);
+    haft_io_mutex_lock(&mutex);
+    CHECK_EQUAL(haft_io_mutex_lock_until(&mutex, haft_io_now() + HAFT_IO_MILLISECOND), -ETIMEDOUT);
+    haft_io_mutex_unlock(&mutex);
 }
 
 static void unlock_unlocked(void) {
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
 }
 static void unlock_unlocked_rwlock(void) {
     haft_io_rwlock_unlock(&(haft_io_rwlock_t){.readers = 0});
 }
 static void keep_twice(void) {
     haft_io_promise_t promise = {.value = NULL};
-    haft_io_keep(&promise, NULL);
-    haft_io_keep(&promise, NULL);
+    haft_io_promise_set(&promise, NULL);
+    haft_io_promise_set(&promise, NULL);
 }
 BODY(receive_for_ever) {
     int number;
@@ -151,7 +151,7 @@ BODY(free_in_use) {
     return NULL;
 }
 static void run_free_in_use(void) {
-    haft_io_run(free_in_use, NULL, NULL);
+    haft_io_run(free_in_use, NULL);
 }
 static void mistakes_are_named(void) {
     if (check_follows_children())
@@ -166,12 +166,12 @@ static void mistakes_are_named(void) {
 static haft_io_semaphore_t semaphore = {.count = 2};
 static int most;
 BODY(use_one_of_two) {
-    CHECK_EQUAL(haft_io_acquire(&semaphore), 0);
+    CHECK_EQUAL(haft_io_semaphore_acquire(&semaphore), 0);
     inside++;
     most = inside > most ? inside : most;
     haft_io_sleep(HAFT_IO_MILLISECOND / 4);
     inside--;
-    haft_io_release(&semaphore);
+    haft_io_semaphore_release(&semaphore);
     return NULL;
 }
 BODY(ten_users) {
@@ -183,17 +183,17 @@ static void a_semaphore_lets_as_many_in_as_it_counts(void) {
     inside = most = 0;
     CHECK_RUNS(ten_users);
     CHECK_EQUAL(most, 2);
-    CHECK(haft_io_try_acquire(&semaphore) && haft_io_try_acquire(&semaphore));
-    CHECK(!haft_io_try_acquire(&semaphore));
-    haft_io_release(&semaphore);
-    haft_io_release(&semaphore);
+    CHECK(haft_io_semaphore_try_acquire(&semaphore) && haft_io_semaphore_try_acquire(&semaphore));
+    CHECK(!haft_io_semaphore_try_acquire(&semaphore));
+    haft_io_semaphore_release(&semaphore);
+    haft_io_semaphore_release(&semaphore);
 }
 
 static haft_io_event_t event;
 static int waiting;
 static void *wait_and_note(void *text) {
     waiting++;
-    CHECK_EQUAL(haft_io_wait_event(&event), 0);
+    CHECK_EQUAL(haft_io_event_wait(&event), 0);
     note(text);
     return NULL;
 }
@@ -203,12 +203,12 @@ BODY(set_it) {
     haft_io_spawn(wait_and_note, "2");
     while (waiting < 2)
         haft_io_yield();
-    CHECK_EQUAL(haft_io_wait_event_until(&event, haft_io_now() + HAFT_IO_MILLISECOND), -ETIMEDOUT);
+    CHECK_EQUAL(haft_io_event_wait_until(&event, haft_io_now() + HAFT_IO_MILLISECOND), -ETIMEDOUT);
     note("set");
-    haft_io_set_event(&event);
+    haft_io_event_set(&event);
     haft_io_yield();
-    CHECK_EQUAL(haft_io_wait_event(&event), 0);
-    haft_io_clear_event(&event);
+    CHECK_EQUAL(haft_io_event_wait(&event), 0);
+    haft_io_event_clear(&event);
     return NULL;
 }
 static void an_event_lets_all_go_on_once_it_is_set(void) {
@@ -219,20 +219,20 @@ static void an_event_lets_all_go_on_once_it_is_set(void) {
 static haft_io_condition_t condition;
 static int stock;
 BODY(take_from_stock) {
-    haft_io_lock(&mutex);
+    haft_io_mutex_lock(&mutex);
     while (stock == 0)
-        CHECK_EQUAL(haft_io_wait(&condition, &mutex), 0);
+        CHECK_EQUAL(haft_io_condition_wait(&condition, &mutex), 0);
     stock--;
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
     return NULL;
 }
 static void unlock_mutex(__attribute__((unused)) int *unused) {
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
 }
 BODY(wait_in_vain) {
-    haft_io_lock(&mutex);
+    haft_io_mutex_lock(&mutex);
     __attribute__((cleanup(unlock_mutex), unused)) int guard;
-    haft_io_wait(&condition, &mutex);
+    haft_io_condition_wait(&condition, &mutex);
     return NULL;
 }
 BODY(fill_stock) {
@@ -240,17 +240,18 @@ BODY(fill_stock) {
         haft_io_spawn(take_from_stock, NULL);
     haft_io_yield();
     for (int i = 0; i < 3; i++) {
-        haft_io_lock(&mutex);
+        haft_io_mutex_lock(&mutex);
         stock++;
-        haft_io_signal(&condition);
-        haft_io_unlock(&mutex);
+        haft_io_condition_signal(&condition);
+        haft_io_mutex_unlock(&mutex);
     }
     haft_io_scope_options_t limited = {.deadline = haft_io_now() + HAFT_IO_MILLISECOND};
     CHECK_EQUAL(haft_io_scope_with(&limited, wait_in_vain, NULL, NULL), -ETIMEDOUT);
-    CHECK(haft_io_try_lock(&mutex));
-    CHECK_EQUAL(haft_io_wait_until(&condition, &mutex, haft_io_now() + HAFT_IO_MILLISECOND),
-                -ETIMEDOUT);
-    haft_io_unlock(&mutex);
+    CHECK(haft_io_mutex_try_lock(&mutex));
+    CHECK_EQUAL(
+        haft_io_condition_wait_until(&condition, &mutex, haft_io_now() + HAFT_IO_MILLISECOND),
+        -ETIMEDOUT);
+    haft_io_mutex_unlock(&mutex);
     return NULL;
 }
 static void a_condition_releases_its_mutex_and_has_it_again_afterwards(void) {
@@ -260,15 +261,15 @@ static void a_condition_releases_its_mutex_and_has_it_again_afterwards(void) {
 
 static haft_io_promise_t promise;
 BODY(keep_it) {
-    haft_io_keep(&promise, check_number(9));
+    haft_io_promise_set(&promise, check_number(9));
     return NULL;
 }
 BODY(await_it) {
     haft_io_spawn(keep_it, NULL);
     void *value = NULL;
-    CHECK_EQUAL(haft_io_await(&promise, &value), 0);
+    CHECK_EQUAL(haft_io_promise_wait(&promise, &value), 0);
     CHECK_EQUAL((intptr_t)value, 9);
-    CHECK_EQUAL(haft_io_await(&promise, &value), 0);
+    CHECK_EQUAL(haft_io_promise_wait(&promise, &value), 0);
     return NULL;
 }
 static void a_promise_is_awaited_before_and_after_it_is_kept(void) {
@@ -299,7 +300,7 @@ static void *sum_up(void *capacity) {
 }
 static void a_channel_keeps_the_order_and_ends_when_it_is_closed(void) {
     for (int capacity = 0; capacity < 5; capacity++)
-        CHECK_EQUAL(haft_io_run(sum_up, check_number(capacity), NULL), 0);
+        CHECK_EQUAL(haft_io_run(sum_up, check_number(capacity)), 0);
 }
 
 /* Values of some sizes are copied in ways of their own. */
@@ -346,7 +347,7 @@ static void *pass_values(void *capacity) {
 }
 static void a_channel_carries_values_of_any_size(void) {
     for (int capacity = 0; capacity < 4; capacity++)
-        CHECK_EQUAL(haft_io_run(pass_values, check_number(capacity), NULL), 0);
+        CHECK_EQUAL(haft_io_run(pass_values, check_number(capacity)), 0);
 }
 
 BODY(give_up_on_channels) {
@@ -386,30 +387,31 @@ BODY(choose_between) {
     channel = haft_io_channel_new(sizeof(int), 0);
     other = haft_io_channel_new(sizeof(int), 1);
     int a = 0, b = 0;
-    haft_io_choice_t choices[] = {{.channel = channel, .receive = &a},
-                                  {.channel = other, .receive = &b}};
-    CHECK_EQUAL(haft_io_choose_until(choices, 2, haft_io_now() + HAFT_IO_MILLISECOND / 4),
+    haft_io_select_case_t choices[] = {{.channel = channel, .receive = &a},
+                                       {.channel = other, .receive = &b}};
+    CHECK_EQUAL(haft_io_select_until(choices, 2, haft_io_now() + HAFT_IO_MILLISECOND / 4),
                 -ETIMEDOUT);
     haft_io_spawn(send_one, channel);
-    CHECK_EQUAL(haft_io_choose(choices, 2), 0);
+    CHECK_EQUAL(haft_io_select(choices, 2), 0);
     CHECK_EQUAL(a, 1);
     haft_io_spawn(send_one, other);
-    CHECK_EQUAL(haft_io_choose(choices, 2), 1);
+    CHECK_EQUAL(haft_io_select(choices, 2), 1);
     CHECK_EQUAL(b, 2);
 
     /* To send where there is room, or to receive from the other. */
-    haft_io_choice_t both[] = {{.channel = channel, .receive = &a}, {.channel = other, .send = &b}};
-    CHECK_EQUAL(haft_io_choose(both, 2), 1);
+    haft_io_select_case_t both[] = {{.channel = channel, .receive = &a},
+                                    {.channel = other, .send = &b}};
+    CHECK_EQUAL(haft_io_select(both, 2), 1);
     CHECK_EQUAL(haft_io_channel_receive(other, &a), 0);
     CHECK_EQUAL(a, 2);
 
     /* Its own places on both sides of one channel are none to deal with. */
-    haft_io_choice_t same[] = {{.channel = channel, .receive = &a},
-                               {.channel = channel, .send = &b}};
-    CHECK_EQUAL(haft_io_choose_until(same, 2, haft_io_now() + HAFT_IO_MILLISECOND / 4), -ETIMEDOUT);
+    haft_io_select_case_t same[] = {{.channel = channel, .receive = &a},
+                                    {.channel = channel, .send = &b}};
+    CHECK_EQUAL(haft_io_select_until(same, 2, haft_io_now() + HAFT_IO_MILLISECOND / 4), -ETIMEDOUT);
 
     haft_io_channel_close(other);
-    CHECK_EQUAL(haft_io_choose(choices, 2), 1);
+    CHECK_EQUAL(haft_io_select(choices, 2), 1);
     CHECK_EQUAL(choices[1].code, -EPIPE);
     haft_io_channel_free(channel);
     haft_io_channel_free(other);
@@ -430,9 +432,9 @@ BODY(receive_to_one_place) {
     haft_io_spawn(send_its_number, channel);
     haft_io_spawn(send_its_number, other);
     int value = 0;
-    haft_io_choice_t choices[] = {{.channel = channel, .receive = &value},
-                                  {.channel = other, .receive = &value}};
-    CHECK_EQUAL(haft_io_choose(choices, 2), 0);
+    haft_io_select_case_t choices[] = {{.channel = channel, .receive = &value},
+                                       {.channel = other, .receive = &value}};
+    CHECK_EQUAL(haft_io_select(choices, 2), 0);
     CHECK_EQUAL(value, 1);
     haft_io_sleep(2 * HAFT_IO_MILLISECOND);
     haft_io_channel_free(channel);
@@ -446,26 +448,27 @@ static void a_choice_that_was_done_is_not_overwritten_by_the_other(void) {
 enum { CHANNELS = 1000 };
 static haft_io_channel_t *many[CHANNELS];
 BODY(choose_among_many) {
-    static haft_io_choice_t choices[CHANNELS];
+    static haft_io_select_case_t choices[CHANNELS];
     int value = 0;
     for (int i = 0; i < CHANNELS; i++) {
         many[i] = haft_io_channel_new(sizeof(int), 0);
-        choices[i] = (haft_io_choice_t){.channel = many[i], .receive = &value};
+        choices[i] = (haft_io_select_case_t){.channel = many[i], .receive = &value};
     }
-    CHECK_EQUAL(haft_io_choose_until(choices, CHANNELS, haft_io_now()), -ETIMEDOUT);
+    CHECK_EQUAL(haft_io_select_until(choices, CHANNELS, haft_io_now()), -ETIMEDOUT);
     channel = many[CHANNELS / 2];
     haft_io_spawn(send_one, channel);
-    CHECK_EQUAL(haft_io_choose(choices, CHANNELS), CHANNELS / 2);
+    CHECK_EQUAL(haft_io_select(choices, CHANNELS), CHANNELS / 2);
     CHECK_EQUAL(value, 1);
     if (check_bare())
-        CHECK_EQUAL(haft_io_choose(choices, (size_t)-1 / 8), -ENOMEM);
+        CHECK_EQUAL(haft_io_select(choices, (size_t)-1 / 8), -ENOMEM);
     for (int i = 0; i < CHANNELS; i++)
         haft_io_channel_free(many[i]);
     return NULL;
 }
 static void a_choice_among_a_thousand_needs_no_large_stack(void) {
-    CHECK_EQUAL(haft_io_run(choose_among_many, NULL, &(haft_io_options_t){.stack_size = 32 << 10}),
-                0);
+    CHECK_EQUAL(
+        haft_io_run_with(&(haft_io_run_options_t){.stack_size = 32 << 10}, choose_among_many, NULL),
+        0);
 }
 
 /* ---- Tasks and threads ---- */
@@ -478,11 +481,11 @@ static int rounds(void) {
 }
 BODY(add_under_mutex) {
     for (int i = 0; i < rounds(); i++) {
-        CHECK_EQUAL(haft_io_lock(&mutex), 0);
+        CHECK_EQUAL(haft_io_mutex_lock(&mutex), 0);
         total++;
         if (i % 16 == 0)
             haft_io_yield();
-        haft_io_unlock(&mutex);
+        haft_io_mutex_unlock(&mutex);
     }
     return NULL;
 }
@@ -494,12 +497,12 @@ BODY(produce) {
 BODY(consume) {
     for (int i = 0; i < rounds(); i++) {
         int number = 0;
-        haft_io_choice_t choices[] = {{.channel = channel, .receive = &number},
-                                      {.channel = other, .receive = &number}};
+        haft_io_select_case_t choices[] = {{.channel = channel, .receive = &number},
+                                           {.channel = other, .receive = &number}};
         if (i % 2 == 0)
             CHECK_EQUAL(haft_io_channel_receive(channel, &number), 0);
         else
-            CHECK_EQUAL(haft_io_choose(choices, 2), 0);
+            CHECK_EQUAL(haft_io_select(choices, 2), 0);
         __atomic_add_fetch(&total, number, __ATOMIC_RELAXED);
     }
     return NULL;
@@ -555,23 +558,23 @@ static void runs_and_threads_send_to_each_other(void) {
 /* ---- Objects that end with the wait ---- */
 
 static void set_event(void *object) {
-    haft_io_set_event(object);
+    haft_io_event_set(object);
 }
 static int wait_event(void *object) {
-    return haft_io_wait_event(object);
+    return haft_io_event_wait(object);
 }
 static void keep_promise(void *object) {
-    haft_io_keep(object, NULL);
+    haft_io_promise_set(object, NULL);
 }
 static int await_promise(void *object) {
     void *value;
-    return haft_io_await(object, &value);
+    return haft_io_promise_wait(object, &value);
 }
 static void release_semaphore(void *object) {
-    haft_io_release(object);
+    haft_io_semaphore_release(object);
 }
 static int acquire_semaphore(void *object) {
-    return haft_io_acquire(object);
+    return haft_io_semaphore_acquire(object);
 }
 static void send_value(void *object) {
     CHECK_EQUAL(haft_io_channel_send(object, &(int){1}), 0);
@@ -630,7 +633,7 @@ static void *keep_and_forget(void *where) {
     haft_io_promise_t mine = {.value = NULL};
     *(haft_io_promise_t **)where = &mine;
     haft_io_sleep(HAFT_IO_MILLISECOND);
-    haft_io_keep(&mine, check_number(7));
+    haft_io_promise_set(&mine, check_number(7));
     memset(&mine, 0xa5, sizeof mine);
     __asm__ volatile("" : : "r"(&mine) : "memory");
     return NULL;
@@ -641,7 +644,7 @@ BODY(await_what_ends) {
     haft_io_spawn(keep_and_forget, &theirs);
     while (theirs == NULL)
         haft_io_yield();
-    CHECK_EQUAL(haft_io_await(theirs, &value), 0);
+    CHECK_EQUAL(haft_io_promise_wait(theirs, &value), 0);
     CHECK_EQUAL((intptr_t)value, 7);
     return NULL;
 }
@@ -659,16 +662,16 @@ static void an_object_may_end_with_the_only_wait_for_it(void) {
 static void *choose_often(void *unused) {
     enum { OFTEN = 200 };
     haft_io_channel_t *channels[2];
-    haft_io_choice_t choices[2];
+    haft_io_select_case_t choices[2];
     int value = 0, times[2] = {0, 0};
     for (int i = 0; i < 2; i++) {
         channels[i] = haft_io_channel_new(sizeof(int), OFTEN);
         for (int k = 0; k < OFTEN; k++)
             haft_io_channel_send(channels[i], &k);
-        choices[i] = (haft_io_choice_t){.channel = channels[i], .receive = &value};
+        choices[i] = (haft_io_select_case_t){.channel = channels[i], .receive = &value};
     }
     for (int k = 0; k < OFTEN; k++) {
-        times[haft_io_choose(choices, 2)]++;
+        times[haft_io_select(choices, 2)]++;
         haft_io_yield();
     }
     for (int i = 0; i < 2; i++) {
@@ -688,8 +691,8 @@ static void no_choice_is_passed_over_where_several_choose_by_turns(void) {
 
 /* A choice that can be done again and again keeps nobody waiting, and ends by a cancel. */
 static void *choose_closed(void *closed) {
-    haft_io_choice_t choice = {.channel = closed, .receive = &(int){0}};
-    while (haft_io_choose(&choice, 1) == 0)
+    haft_io_select_case_t choice = {.channel = closed, .receive = &(int){0}};
+    while (haft_io_select(&choice, 1) == 0)
         continue;
     return NULL;
 }
@@ -698,7 +701,7 @@ BODY(cancel_after_others) {
     haft_io_channel_close(closed);
     haft_io_spawn(choose_closed, closed);
     haft_io_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return closed;
 }
 BODY(choose_what_is_closed) {
@@ -709,26 +712,27 @@ BODY(choose_what_is_closed) {
 }
 static void who_chooses_a_closed_channel_for_ever_lets_others_go_on(void) {
     CHECK_RUNS(choose_what_is_closed);
-    CHECK_EQUAL(haft_io_run(choose_what_is_closed, NULL, &(haft_io_options_t){.threads = 2}), 0);
+    CHECK_EQUAL(
+        haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, choose_what_is_closed, NULL), 0);
 }
 
 static bool others_went_on;
 static void *lock_for_others(void *unused) {
-    CHECK_EQUAL(haft_io_lock(&mutex), 0);
+    CHECK_EQUAL(haft_io_mutex_lock(&mutex), 0);
     others_went_on = true;
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
     return unused;
 }
 BODY(lock_until_others_have_gone_on) {
     others_went_on = false;
-    haft_io_lock(&mutex);
+    haft_io_mutex_lock(&mutex);
     haft_io_task_t *another = haft_io_async(lock_for_others, NULL);
     haft_io_yield();
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
     int times = 0;
     for (; !others_went_on; times++) {
-        CHECK_EQUAL(haft_io_lock(&mutex), 0);
-        haft_io_unlock(&mutex);
+        CHECK_EQUAL(haft_io_mutex_lock(&mutex), 0);
+        haft_io_mutex_unlock(&mutex);
     }
     CHECK_EQUAL(times, 257);
     CHECK_EQUAL(haft_io_join(another, NULL), 0);
@@ -761,19 +765,19 @@ BODY(run_busy_thread) {
 static bool lock_many_times(void) {
     bool done = true;
     for (int i = 0; i < 1000 && done; i++) {
-        done = haft_io_lock_until(&mutex, 0) == 0;
+        done = haft_io_mutex_lock_until(&mutex, 0) == 0;
         if (done)
-            haft_io_unlock(&mutex);
+            haft_io_mutex_unlock(&mutex);
     }
     return done;
 }
 BODY(lock_many_times_while_another_is_called) {
     pthread_t another;
-    haft_io_lock(&mutex);
+    haft_io_mutex_lock(&mutex);
     CHECK_EQUAL(pthread_create(&another, NULL, run_busy_thread, NULL), 0);
     while (!__atomic_load_n(&busy, __ATOMIC_SEQ_CST))
         sched_yield();
-    haft_io_unlock(&mutex);
+    haft_io_mutex_unlock(&mutex);
     CHECK(mutex.called);
     bool done = lock_many_times();
     pid_t child = fork(); /* What the threads have is not freed there: nobody is to look for it. */
@@ -810,54 +814,54 @@ static haft_io_barrier_t barrier_of_one;
 static int ends[2];
 
 static void lock_and_unlock(void) {
-    CHECK_EQUAL(haft_io_lock(&mutex), 0);
-    haft_io_unlock(&mutex);
+    CHECK_EQUAL(haft_io_mutex_lock(&mutex), 0);
+    haft_io_mutex_unlock(&mutex);
 }
 static void try_a_mutex(void) {
-    CHECK(haft_io_try_lock(&mutex));
-    haft_io_unlock(&mutex);
+    CHECK(haft_io_mutex_try_lock(&mutex));
+    haft_io_mutex_unlock(&mutex);
 }
 static void try_a_mutex_in_vain(void) {
     static haft_io_mutex_t held;
-    if (haft_io_try_lock(&held))
-        CHECK(!haft_io_try_lock(&held));
+    if (haft_io_mutex_try_lock(&held))
+        CHECK(!haft_io_mutex_try_lock(&held));
 }
 static void acquire_and_release(void) {
-    CHECK_EQUAL(haft_io_acquire(&supply), 0);
-    haft_io_release(&supply);
+    CHECK_EQUAL(haft_io_semaphore_acquire(&supply), 0);
+    haft_io_semaphore_release(&supply);
 }
 static void try_a_semaphore(void) {
-    if (haft_io_try_acquire(&supply))
-        haft_io_release(&supply);
+    if (haft_io_semaphore_try_acquire(&supply))
+        haft_io_semaphore_release(&supply);
 }
 static void lock_to_read(void) {
-    CHECK_EQUAL(haft_io_read_lock(&readers_and_writer), 0);
+    CHECK_EQUAL(haft_io_rwlock_read_lock(&readers_and_writer), 0);
     haft_io_rwlock_unlock(&readers_and_writer);
 }
 static void lock_to_write(void) {
-    CHECK_EQUAL(haft_io_write_lock(&readers_and_writer), 0);
+    CHECK_EQUAL(haft_io_rwlock_write_lock(&readers_and_writer), 0);
     haft_io_rwlock_unlock(&readers_and_writer);
 }
 static void try_to_read_and_write(void) {
-    if (haft_io_try_read_lock(&readers_and_writer)) {
-        CHECK(!haft_io_try_write_lock(&readers_and_writer));
+    if (haft_io_rwlock_try_read_lock(&readers_and_writer)) {
+        CHECK(!haft_io_rwlock_try_write_lock(&readers_and_writer));
         haft_io_rwlock_unlock(&readers_and_writer);
     }
 }
 static void wait_for_what_is_set(void) {
-    CHECK_EQUAL(haft_io_wait_event(&event_set), 0);
+    CHECK_EQUAL(haft_io_event_wait(&event_set), 0);
 }
 static void await_what_is_kept(void) {
-    CHECK_EQUAL(haft_io_await(&promise_kept, NULL), 0);
+    CHECK_EQUAL(haft_io_promise_wait(&promise_kept, NULL), 0);
 }
 static void call_nothing(void *unused) {
     (void)unused;
 }
 static void call_once_more(void) {
-    CHECK_EQUAL(haft_io_call_once(&once_done, call_nothing, NULL), 0);
+    CHECK_EQUAL(haft_io_once_call(&once_done, call_nothing, NULL), 0);
 }
 static void arrive_alone(void) {
-    CHECK_EQUAL(haft_io_arrive(&barrier_of_one), 1);
+    CHECK_EQUAL(haft_io_barrier_wait(&barrier_of_one), 1);
 }
 static void send_and_receive(void) {
     CHECK_EQUAL(haft_io_channel_send(channel, &(int){1}), 0);
@@ -870,7 +874,8 @@ static void receive_the_end_again(void) {
     CHECK_EQUAL(haft_io_channel_receive(other, &(int){0}), -EPIPE);
 }
 static void choose_the_end(void) {
-    CHECK_EQUAL(haft_io_choose(&(haft_io_choice_t){.channel = other, .receive = &(int){0}}, 1), 0);
+    CHECK_EQUAL(haft_io_select(&(haft_io_select_case_t){.channel = other, .receive = &(int){0}}, 1),
+                0);
 }
 static void *return_at_once(void *argument) {
     return argument;
@@ -898,8 +903,8 @@ static void send_and_receive_bytes(void) {
 static void write_and_read_parts(void) {
     char byte = 'x';
     struct iovec part = {&byte, 1};
-    CHECK_EQUAL(haft_io_write_parts(ends[0], &part, 1), 1);
-    CHECK_EQUAL(haft_io_read_parts(ends[1], &part, 1), 1);
+    CHECK_EQUAL(haft_io_writev(ends[0], &part, 1), 1);
+    CHECK_EQUAL(haft_io_readv(ends[1], &part, 1), 1);
 }
 static void write_and_read_lent(void) {
     const void *bytes = NULL;
@@ -908,7 +913,7 @@ static void write_and_read_lent(void) {
     haft_io_give_back(bytes);
 }
 static void poll_what_is_ready(void) {
-    CHECK_EQUAL(haft_io_wait_for(ends[0], POLLOUT), POLLOUT);
+    CHECK_EQUAL(haft_io_wait_ready(ends[0], POLLOUT), POLLOUT);
     CHECK_EQUAL(haft_io_poll(&(struct pollfd){ends[0], POLLOUT, 0}, 1, HAFT_IO_FOREVER), 1);
 }
 static void close_what_is_opened(void) {
@@ -947,14 +952,14 @@ BODY(do_each_until_others_have_gone_on) {
     haft_io_close(ends[1]);
     return NULL;
 }
-static void do_each_with(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(do_each_until_others_have_gone_on, NULL, options), 0);
+static void do_each_with(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, do_each_until_others_have_gone_on, NULL), 0);
 }
 static void whatever_a_task_does_at_once_again_and_again_others_go_on(void) {
     supply = (haft_io_semaphore_t){.count = 1};
     barrier_of_one = (haft_io_barrier_t){.needed = 1};
-    haft_io_set_event(&event_set);
-    haft_io_keep(&promise_kept, NULL);
+    haft_io_event_set(&event_set);
+    haft_io_promise_set(&promise_kept, NULL);
     channel = haft_io_channel_new(sizeof(int), 1);
     other = haft_io_channel_new(sizeof(int), 1);
     haft_io_channel_close(other);
@@ -979,7 +984,7 @@ BODY(cancel_a_receiver) {
     haft_io_spawn(receive_again_and_again, channel);
     for (int i = 0; i < 4; i++)
         haft_io_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(cancel_many_receivers) {
@@ -1007,7 +1012,7 @@ static void send_very_many(haft_io_channel_t **numbers) {
 }
 BODY(be_cancelled_and_send) {
     __attribute__((cleanup(send_very_many), unused)) haft_io_channel_t *numbers = channel;
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     haft_io_sleep(HAFT_IO_SECOND);
     return NULL;
 }
@@ -1015,7 +1020,7 @@ static void a_cleanup_does_at_once_what_it_can_however_much_that_is(void) {
     pthread_t another;
     CHECK_EQUAL(pthread_create(&another, NULL, check_nothing, NULL), 0);
     channel = haft_io_channel_new(sizeof(int), VERY_MANY);
-    CHECK_EQUAL(haft_io_run(be_cancelled_and_send, NULL, NULL), -ECANCELED);
+    CHECK_EQUAL(haft_io_run(be_cancelled_and_send, NULL), -ECANCELED);
     haft_io_channel_free(channel);
     pthread_join(another, NULL);
 }
@@ -1023,18 +1028,18 @@ static void a_cleanup_does_at_once_what_it_can_however_much_that_is(void) {
 BODY(choose_without_channels) {
     haft_io_channel_t *numbers = haft_io_channel_new(sizeof(int), 1);
     int value = 0;
-    haft_io_choice_t choices[] = {{.receive = &value},
-                                  {.channel = numbers, .receive = &value},
-                                  {.send = &value},
-                                  {.channel = numbers, .receive = &value}};
-    CHECK_EQUAL(haft_io_choose_until(choices, 4, haft_io_now()), -ETIMEDOUT);
+    haft_io_select_case_t choices[] = {{.receive = &value},
+                                       {.channel = numbers, .receive = &value},
+                                       {.send = &value},
+                                       {.channel = numbers, .receive = &value}};
+    CHECK_EQUAL(haft_io_select_until(choices, 4, haft_io_now()), -ETIMEDOUT);
     CHECK_EQUAL(haft_io_channel_send(numbers, &(int){1}), 0);
-    CHECK(haft_io_choose(choices, 4) % 2 == 1);
+    CHECK(haft_io_select(choices, 4) % 2 == 1);
     CHECK_EQUAL(haft_io_channel_send(numbers, &(int){2}), 0);
-    CHECK_EQUAL(haft_io_choose(choices, 3), 1);
+    CHECK_EQUAL(haft_io_select(choices, 3), 1);
     CHECK_EQUAL(value, 2);
     choices[1].channel = NULL;
-    CHECK_EQUAL(haft_io_choose_until(choices, 3, haft_io_now() + HAFT_IO_MILLISECOND / 4),
+    CHECK_EQUAL(haft_io_select_until(choices, 3, haft_io_now() + HAFT_IO_MILLISECOND / 4),
                 -ETIMEDOUT);
     haft_io_channel_free(numbers);
     return NULL;

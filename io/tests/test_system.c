@@ -32,8 +32,8 @@ static const struct iovec texts[] = {{(void *)(uintptr_t) "abc", 3},
 
 static void transfer_parts(void) {
     memset(second, 0, sizeof second);
-    CHECK_EQUAL(haft_io_write_parts(ends[1], texts, 2), 7);
-    CHECK_EQUAL(haft_io_read_parts(ends[0], places, 3), 7);
+    CHECK_EQUAL(haft_io_writev(ends[1], texts, 2), 7);
+    CHECK_EQUAL(haft_io_readv(ends[0], places, 3), 7);
     CHECK(memcmp(first, "abc", 3) == 0 && strcmp(second, "defg") == 0);
 }
 BODY(use_parts) {
@@ -50,26 +50,26 @@ BODY(use_parts) {
     CHECK_EQUAL(haft_io_send_message(ends[1], &out, 0), 7);
     CHECK_EQUAL(haft_io_receive_message(ends[0], &in, 0), 7);
     haft_io_close(ends[0]);
-    CHECK_EQUAL(haft_io_write_parts(ends[1], texts, 2), -EPIPE);
+    CHECK_EQUAL(haft_io_writev(ends[1], texts, 2), -EPIPE);
     haft_io_close(ends[1]);
     char path[] = "/tmp/haft-io-XXXXXX";
     ends[0] = mkstemp(path);
     ends[1] = open(path, O_WRONLY | O_CLOEXEC);
     unlink(path);
     transfer_parts();
-    CHECK_EQUAL(haft_io_read_parts(ends[0], places, 3), 0);
+    CHECK_EQUAL(haft_io_readv(ends[0], places, 3), 0);
     close_ends();
-    CHECK_EQUAL(haft_io_read_parts(ends[0], places, 3), -EBADF);
+    CHECK_EQUAL(haft_io_readv(ends[0], places, 3), -EBADF);
     return NULL;
 }
 BODY(write_parts_later) {
     haft_io_yield();
-    CHECK(haft_io_write_parts(ends[1], texts, 2) >= 3);
+    CHECK(haft_io_writev(ends[1], texts, 2) >= 3);
     return NULL;
 }
 BODY(read_parts_that_come) {
     haft_io_spawn(write_parts_later, NULL);
-    CHECK(haft_io_read_parts(ends[0], places, 3) > 0);
+    CHECK(haft_io_readv(ends[0], places, 3) > 0);
     CHECK(memcmp(first, "abc", 3) == 0);
     close_ends();
     return NULL;
@@ -90,7 +90,7 @@ static void parts_are_read_and_written_in_order(void) {
     RUNS_BOTH_WAYS(use_parts);
     CHECK_RUNS(read_parts_of_a_pipe);
     CHECK_RUNS(read_parts_of_a_socket);
-    CHECK_EQUAL(haft_io_simulate(read_parts_of_a_simulated_stream, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_simulate(read_parts_of_a_simulated_stream, NULL), 0);
 }
 
 /* ---- Descriptors ---- */
@@ -228,13 +228,13 @@ BODY(wait_for_signals) {
         haft_io_spawn(send_signals, NULL);
     else
         raise(SIGUSR1);
-    CHECK_EQUAL(haft_io_wait_signal(&signals), SIGUSR1);
+    CHECK_EQUAL(haft_io_signal_wait(&signals), SIGUSR1);
     raise(SIGUSR2);
-    CHECK_EQUAL(haft_io_wait_signal(&signals), SIGUSR2);
+    CHECK_EQUAL(haft_io_signal_wait(&signals), SIGUSR2);
     return NULL;
 }
 BODY(wait_in_vain) {
-    haft_io_wait_signal(&signals);
+    haft_io_signal_wait(&signals);
     return NULL;
 }
 BODY(cancel_a_wait) {
@@ -260,7 +260,7 @@ BODY(run_processes) {
     char text[16] = "";
     CHECK_EQUAL(haft_io_pipe(in), 0);
     CHECK_EQUAL(haft_io_pipe(out), 0);
-    pid_t cat = haft_io_start_process((const char *[]){"cat", NULL}, (int[]){in[0], out[1], -1});
+    pid_t cat = haft_io_process_start((const char *[]){"cat", NULL}, (int[]){in[0], out[1], -1});
     CHECK(cat > 0);
     haft_io_close(in[0]);
     haft_io_close(out[1]);
@@ -268,18 +268,18 @@ BODY(run_processes) {
     CHECK_EQUAL(haft_io_read(out[0], text, sizeof text), 5);
     CHECK(strcmp(text, "there") == 0);
     haft_io_close(in[1]);
-    CHECK_EQUAL(haft_io_wait_process(cat, &status), 0);
+    CHECK_EQUAL(haft_io_process_wait(cat, &status), 0);
     CHECK_EQUAL(status, 0);
-    CHECK_EQUAL(haft_io_wait_process(cat, &status), -ECHILD);
+    CHECK_EQUAL(haft_io_process_wait(cat, &status), -ECHILD);
     haft_io_close(out[0]);
 
-    pid_t shell = haft_io_start_process((const char *[]){"sh", "-c", "exit 7", NULL}, NULL);
-    CHECK_EQUAL(haft_io_wait_process(shell, &status), 0);
+    pid_t shell = haft_io_process_start((const char *[]){"sh", "-c", "exit 7", NULL}, NULL);
+    CHECK_EQUAL(haft_io_process_wait(shell, &status), 0);
     CHECK_EQUAL(WEXITSTATUS(status), 7);
     /* (Emulators, which start it by fork, tell by its status.) */
-    pid_t nothing = haft_io_start_process((const char *[]){"there is no such program", NULL}, NULL);
+    pid_t nothing = haft_io_process_start((const char *[]){"there is no such program", NULL}, NULL);
     CHECK(nothing == -ENOENT ||
-          (haft_io_wait_process(nothing, &status) == 0 && WEXITSTATUS(status) == 127));
+          (haft_io_process_wait(nothing, &status) == 0 && WEXITSTATUS(status) == 127));
     return NULL;
 }
 
@@ -289,13 +289,13 @@ static void check_prints(haft_io_process_options_t options, const char *script,
     char text[64] = "";
     CHECK_EQUAL(haft_io_pipe(out), 0);
     options.streams = (int[]){-1, out[1], -1};
-    pid_t shell = haft_io_start_process_with(&options, (const char *[]){"sh", "-c", script, NULL});
+    pid_t shell = haft_io_process_start_with(&options, (const char *[]){"sh", "-c", script, NULL});
     CHECK(shell > 0);
     haft_io_close(out[1]);
     CHECK_EQUAL(haft_io_read(out[0], text, sizeof text - 1), (ssize_t)strlen(expected));
     CHECK(strcmp(text, expected) == 0);
     haft_io_close(out[0]);
-    CHECK_EQUAL(haft_io_wait_process(shell, &status), 0);
+    CHECK_EQUAL(haft_io_process_wait(shell, &status), 0);
     CHECK_EQUAL(status, 0);
 }
 BODY(run_processes_with_options) {
@@ -311,14 +311,14 @@ BODY(run_processes_with_options) {
     haft_io_process_options_t nowhere = {.folder = "/nowhere at all"};
     const char *command[] = {"sh", "-c", "exit 0", NULL};
     int status;
-    pid_t shell = haft_io_start_process_with(&nowhere, command);
+    pid_t shell = haft_io_process_start_with(&nowhere, command);
     CHECK(shell == -ENOENT ||
-          (haft_io_wait_process(shell, &status) == 0 && WEXITSTATUS(status) == 127));
-    shell = haft_io_start_process_with(NULL, command);
-    CHECK_EQUAL(haft_io_wait_process(shell, &status), 0);
+          (haft_io_process_wait(shell, &status) == 0 && WEXITSTATUS(status) == 127));
+    shell = haft_io_process_start_with(NULL, command);
+    CHECK_EQUAL(haft_io_process_wait(shell, &status), 0);
     CHECK_EQUAL(status, 0);
-    CHECK_EQUAL(haft_io_start_process_with(NULL, nothing), -EINVAL);
-    CHECK_EQUAL(haft_io_start_process_with(NULL, NULL), -EINVAL);
+    CHECK_EQUAL(haft_io_process_start_with(NULL, nothing), -EINVAL);
+    CHECK_EQUAL(haft_io_process_start_with(NULL, NULL), -EINVAL);
     return NULL;
 }
 
@@ -336,15 +336,15 @@ BODY(wait_without_descriptors) {
         bool gives = i == 1;
         int status, lowest = dup(0), last;
         next_free = lowest;
-        pid_t child = haft_io_start_process((const char *[]){"sleep", "0.03", NULL}, NULL);
+        pid_t child = haft_io_process_start((const char *[]){"sleep", "0.03", NULL}, NULL);
         CHECK(child > 0);
         while ((last = dup(0)) >= 0)
             next_free = last;
         haft_io_spawn(close_and_signal, &gives);
-        CHECK_EQUAL(haft_io_wait_signal(argument), SIGUSR2);
-        CHECK_EQUAL(haft_io_wait_process(child, &status), 0);
+        CHECK_EQUAL(haft_io_signal_wait(argument), SIGUSR2);
+        CHECK_EQUAL(haft_io_process_wait(child, &status), 0);
         CHECK_EQUAL(status, 0);
-        CHECK_EQUAL(haft_io_wait_process(child, &status), -ECHILD);
+        CHECK_EQUAL(haft_io_process_wait(child, &status), -ECHILD);
         for (int number = lowest; number <= next_free; number++)
             close(number);
     }
@@ -359,7 +359,7 @@ static void who_waits_without_descriptors_looks_now_and_then(void) {
     sigaddset(&blocked, SIGUSR2);
     pthread_sigmask(SIG_BLOCK, &blocked, &mask);
     setrlimit(RLIMIT_NOFILE, &few);
-    CHECK_EQUAL(haft_io_run(wait_without_descriptors, &blocked, NULL), 0);
+    CHECK_EQUAL(haft_io_run(wait_without_descriptors, &blocked), 0);
     setrlimit(RLIMIT_NOFILE, &before);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
@@ -400,7 +400,8 @@ static void what_is_forked_blocks_what_the_program_does(void) {
     pthread_sigmask(SIG_BLOCK, &blocked, &before);
     check_own_mask(NULL);
     for (int threads = 1; threads <= 2; threads++)
-        CHECK_EQUAL(haft_io_run(check_masks, NULL, &(haft_io_options_t){.threads = threads}), 0);
+        CHECK_EQUAL(
+            haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, check_masks, NULL), 0);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -410,14 +411,14 @@ BODY(stop_a_group) {
     char byte;
     CHECK_EQUAL(haft_io_pipe(out), 0);
     haft_io_process_options_t options = {.streams = (int[]){-1, out[1], -1}, .group = true};
-    pid_t shell = haft_io_start_process_with(
+    pid_t shell = haft_io_process_start_with(
         &options, (const char *[]){"sh", "-c", "sleep 1000 & echo; wait", NULL});
     CHECK(shell > 0);
     haft_io_close(out[1]);
     CHECK_EQUAL(haft_io_read(out[0], &byte, 1), 1);
     CHECK_EQUAL(getpgid(shell), shell);
     CHECK_EQUAL(kill(-shell, SIGKILL), 0);
-    CHECK_EQUAL(haft_io_wait_process(shell, &status), 0);
+    CHECK_EQUAL(haft_io_process_wait(shell, &status), 0);
     CHECK_EQUAL(WTERMSIG(status), SIGKILL);
     CHECK_EQUAL(haft_io_read(out[0], &byte, 1), 0);
     haft_io_close(out[0]);
@@ -427,10 +428,10 @@ BODY(stop_a_group) {
 /* What is blocked or ignored here is neither there: a program that gets it ends. */
 BODY(stop_a_process) {
     int status;
-    pid_t sleeper = haft_io_start_process((const char *[]){"sleep", "1000", NULL}, NULL);
+    pid_t sleeper = haft_io_process_start((const char *[]){"sleep", "1000", NULL}, NULL);
     CHECK(sleeper > 0);
     kill(sleeper, SIGTERM);
-    CHECK_EQUAL(haft_io_wait_process(sleeper, &status), 0);
+    CHECK_EQUAL(haft_io_process_wait(sleeper, &status), 0);
     CHECK_EQUAL(WTERMSIG(status), SIGTERM);
     return NULL;
 }
@@ -455,13 +456,13 @@ BODY(use_directories) {
     CHECK(mkdtemp(path) != NULL);
     snprintf(inner, sizeof inner, "%s/b", path);
     snprintf(other, sizeof other, "%s/a", path);
-    CHECK_EQUAL(haft_io_make_directory(inner, 0700), 0);
-    CHECK_EQUAL(haft_io_make_directory(inner, 0700), -EEXIST);
+    CHECK_EQUAL(haft_io_mkdir(inner, 0700), 0);
+    CHECK_EQUAL(haft_io_mkdir(inner, 0700), -EEXIST);
     CHECK_EQUAL(haft_io_rename(inner, other), 0);
     struct stat status;
-    CHECK_EQUAL(haft_io_status(other, &status), 0);
+    CHECK_EQUAL(haft_io_stat(other, &status), 0);
     CHECK(S_ISDIR(status.st_mode));
-    CHECK_EQUAL(haft_io_status(inner, &status), -ENOENT);
+    CHECK_EQUAL(haft_io_stat(inner, &status), -ENOENT);
     struct dirent **entries;
     int count = haft_io_list_directory(path, &entries);
     CHECK_EQUAL(count, 3); /* with . and .. */
@@ -488,7 +489,7 @@ static int sends_at_once(int socket) {
     return value != 0;
 }
 static void check_pair(int listener, int connection, int expected_of_accepted) {
-    HAFT_IO_CLOSING int accepted = haft_io_accept(listener);
+    HAFT_IO_SCOPED_DESCRIPTOR int accepted = haft_io_accept(listener);
     CHECK_EQUAL(sends_at_once(connection), 1);
     CHECK_EQUAL(sends_at_once(accepted), expected_of_accepted);
     haft_io_close(connection);
@@ -501,7 +502,7 @@ static int connect_by_socket(int port) {
 }
 /* (With io_uring the second and later ones are accepted by the kernel itself.) */
 BODY(connect_and_look) {
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
     int port = haft_io_port(listener);
     for (int i = 0; i < 4; i++) {
         check_pair(listener, haft_io_connect_tcp("127.0.0.1", (uint16_t)port), 1);
@@ -509,13 +510,13 @@ BODY(connect_and_look) {
     }
     CHECK_EQUAL(setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &(int){0}, sizeof(int)), 0);
     check_pair(listener, haft_io_connect_tcp("localhost", (uint16_t)port), 0);
-    HAFT_IO_CLOSING int datagrams = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
-    HAFT_IO_CLOSING int local = haft_io_socket(AF_UNIX, SOCK_STREAM, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int datagrams = haft_io_socket(AF_INET, SOCK_DGRAM, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int local = haft_io_socket(AF_UNIX, SOCK_STREAM, 0);
     CHECK(datagrams >= 0 && local >= 0);
     return NULL;
 }
-static void look_everywhere(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(connect_and_look, NULL, options), 0);
+static void look_everywhere(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, connect_and_look, NULL), 0);
 }
 static void tcp_sends_at_once_unless_the_listener_is_told_otherwise(void) {
     connect_and_look(NULL);

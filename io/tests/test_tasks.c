@@ -197,7 +197,7 @@ static void *start_each_second(void *first) {
 BODY(start_each_second_and_cancel) {
     start_each_second(check_number(1));
     haft_io_sleep_until(start + 50 * HAFT_IO_MILLISECOND);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(start_very_many_sleepers) {
@@ -241,7 +241,7 @@ static void who_sleeps_until_the_past_for_ever_does_not_keep_others_waiting(void
 }
 BODY(sleep_until_the_past_when_cancelled) {
     haft_io_return_cancels(true);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     CHECK_EQUAL(haft_io_sleep_until(-5), -ECANCELED);
     return NULL;
 }
@@ -256,22 +256,22 @@ static void a_sleep_until_the_past_is_refused_like_any_other(void) {
 static const char key, other_key;
 BODY(see_inherited) {
     CHECK_SAME_TEXT(haft_io_task_name(haft_io_self()), "family");
-    CHECK_EQUAL((intptr_t)haft_io_local(&key), 1);
-    haft_io_set_local(&key, check_number(2));
-    CHECK_EQUAL((intptr_t)haft_io_local(&key), 2);
-    haft_io_set_task_name("child");
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&key), 1);
+    haft_io_local_set(&key, check_number(2));
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&key), 2);
+    haft_io_task_set_name("child");
     return NULL;
 }
 BODY(pass_on) {
-    CHECK(haft_io_local(&key) == NULL);
-    haft_io_set_task_name("family");
-    haft_io_set_local(&key, check_number(1));
-    haft_io_set_local(&other_key, check_number(7));
+    CHECK(haft_io_local_get(&key) == NULL);
+    haft_io_task_set_name("family");
+    haft_io_local_set(&key, check_number(1));
+    haft_io_local_set(&other_key, check_number(7));
     haft_io_task_t *task = haft_io_async(see_inherited, NULL);
-    haft_io_set_local(&key, check_number(3));
+    haft_io_local_set(&key, check_number(3));
     CHECK_EQUAL(haft_io_join(task, NULL), 0);
-    CHECK_EQUAL((intptr_t)haft_io_local(&key), 3);
-    CHECK_EQUAL((intptr_t)haft_io_local(&other_key), 7);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&key), 3);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&other_key), 7);
     CHECK_SAME_TEXT(haft_io_task_name(haft_io_self()), "family");
     return NULL;
 }
@@ -323,14 +323,14 @@ BODY(do_nothing) {
     return NULL;
 }
 BODY(run_inside) {
-    CHECK_EQUAL(haft_io_run(do_nothing, NULL, NULL), -EBUSY);
+    CHECK_EQUAL(haft_io_run(do_nothing, NULL), -EBUSY);
     return NULL;
 }
 static void an_empty_choice_of_a_backend_is_none(void) {
     const char *given = getenv("HAFT_IO_BACKEND");
     char *before = given != NULL ? strdup(given) : NULL;
     setenv("HAFT_IO_BACKEND", "", 1);
-    CHECK_EQUAL(haft_io_run(do_nothing, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_run(do_nothing, NULL), 0);
     if (before != NULL)
         setenv("HAFT_IO_BACKEND", before, 1);
     else
@@ -339,8 +339,9 @@ static void an_empty_choice_of_a_backend_is_none(void) {
 }
 static void a_run_inside_a_run_and_an_unknown_backend_are_refused(void) {
     CHECK_RUNS(run_inside);
-    CHECK_EQUAL(haft_io_run(do_nothing, NULL, &(haft_io_options_t){.backend = "carrier pigeon"}),
-                -EINVAL);
+    CHECK_EQUAL(
+        haft_io_run_with(&(haft_io_run_options_t){.backend = "carrier pigeon"}, do_nothing, NULL),
+        -EINVAL);
     CHECK_RUNS(do_nothing);
 }
 
@@ -352,7 +353,7 @@ BODY(join_itself) {
     return NULL;
 }
 static void run_join_itself(void) {
-    haft_io_run(join_itself, NULL, NULL);
+    haft_io_run(join_itself, NULL);
 }
 BODY(join_twice) {
     haft_io_task_t *task = haft_io_async(do_nothing, NULL);
@@ -361,30 +362,30 @@ BODY(join_twice) {
     return NULL;
 }
 static void run_join_twice(void) {
-    haft_io_run(join_twice, NULL, NULL);
+    haft_io_run(join_twice, NULL);
 }
 BODY(wait_for_event) {
-    haft_io_wait_event(argument);
+    haft_io_event_wait(argument);
     return NULL;
 }
 BODY(set_while_others_share) {
     static const char keys[4];
     haft_io_event_t ends = {0};
     for (int i = 0; i < 4; i++)
-        haft_io_set_local(&keys[i], check_number(i + 1));
+        haft_io_local_set(&keys[i], check_number(i + 1));
     haft_io_spawn(wait_for_event, &ends);
     size_t before = mallinfo2().uordblks;
     /* Each value is inherited by a task that ends, and the first ones by one that stays. */
     for (int i = 1; i <= 20000; i++) {
-        haft_io_set_local(&keys[i % 4], check_number(i));
+        haft_io_local_set(&keys[i % 4], check_number(i));
         haft_io_join(haft_io_async(check_nothing, NULL), NULL);
         if (i % 3 == 0)
-            haft_io_set_local(&keys[i % 4], NULL);
+            haft_io_local_set(&keys[i % 4], NULL);
     }
     CHECK(mallinfo2().uordblks < before + 4096);
-    CHECK_EQUAL((intptr_t)haft_io_local(&keys[0]), 20000);
-    CHECK_EQUAL((intptr_t)haft_io_local(&keys[3]), 19999);
-    haft_io_set_event(&ends);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&keys[0]), 20000);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&keys[3]), 19999);
+    haft_io_event_set(&ends);
     return NULL;
 }
 static void values_that_are_set_again_and_again_take_no_more_memory(void) {
@@ -393,21 +394,21 @@ static void values_that_are_set_again_and_again_take_no_more_memory(void) {
 
 static const char first_key, second_key, third_key;
 BODY(change_inherited) {
-    haft_io_set_local(&first_key, check_number(10));
-    haft_io_set_local(&second_key, NULL);
-    CHECK_EQUAL((intptr_t)haft_io_local(&first_key), 10);
-    CHECK(haft_io_local(&second_key) == NULL);
-    CHECK_EQUAL((intptr_t)haft_io_local(&third_key), 3);
+    haft_io_local_set(&first_key, check_number(10));
+    haft_io_local_set(&second_key, NULL);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&first_key), 10);
+    CHECK(haft_io_local_get(&second_key) == NULL);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&third_key), 3);
     return NULL;
 }
 BODY(let_change_inherited) {
-    haft_io_set_local(&first_key, check_number(1));
-    haft_io_set_local(&second_key, check_number(2));
-    haft_io_set_local(&third_key, check_number(3));
+    haft_io_local_set(&first_key, check_number(1));
+    haft_io_local_set(&second_key, check_number(2));
+    haft_io_local_set(&third_key, check_number(3));
     haft_io_join(haft_io_async(change_inherited, NULL), NULL);
-    CHECK_EQUAL((intptr_t)haft_io_local(&first_key), 1);
-    CHECK_EQUAL((intptr_t)haft_io_local(&second_key), 2);
-    CHECK_EQUAL((intptr_t)haft_io_local(&third_key), 3);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&first_key), 1);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&second_key), 2);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&third_key), 3);
     return NULL;
 }
 static void a_value_behind_others_is_changed_and_removed_for_one_task_only(void) {
@@ -440,7 +441,7 @@ BODY(read_in_child) {
     return NULL;
 }
 static void run_read_in_child(void) {
-    haft_io_run(read_in_child, NULL, NULL);
+    haft_io_run(read_in_child, NULL);
 }
 
 /* What is done at once, and closes, in a child: nothing of it happens to who waits in the parent. */
@@ -452,7 +453,7 @@ static void *read_a_byte(void *unused) {
     return unused;
 }
 static void *accept_one(void *listener) {
-    HAFT_IO_CLOSING int connection = haft_io_accept((int)(intptr_t)listener);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept((int)(intptr_t)listener);
     CHECK(connection >= 0);
     return NULL;
 }
@@ -482,14 +483,14 @@ static void use_in_child(int listener) {
     CHECK_EQUAL(haft_io_call_blocking(count_call, &calls), 0);
     CHECK_EQUAL(calls, 1);
     struct stat status;
-    CHECK_EQUAL(haft_io_status("/", &status), 0);
+    CHECK_EQUAL(haft_io_stat("/", &status), 0);
     int file = haft_io_open("/", O_RDONLY, 0);
     CHECK(file >= 0);
     CHECK_EQUAL(haft_io_close(file), 0);
     _exit(check_failures);
 }
 BODY(fork_beside_waits) {
-    HAFT_IO_CLOSING int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
     CHECK_EQUAL(haft_io_pipe(between), 0);
     haft_io_task_t *reader = haft_io_async(read_a_byte, NULL);
     haft_io_task_t *acceptor = haft_io_async(accept_one, check_number(listener));
@@ -503,7 +504,7 @@ BODY(fork_beside_waits) {
     CHECK_EQUAL(status, 0);
     CHECK_EQUAL(haft_io_write(between[1], "x", 1), 1);
     CHECK_EQUAL(haft_io_join(reader, NULL), 0);
-    HAFT_IO_CLOSING int connection =
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
         haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
     CHECK(connection >= 0);
     CHECK_EQUAL(haft_io_join(acceptor, NULL), 0);
@@ -515,7 +516,8 @@ static void a_child_of_fork_does_nothing_to_waits_of_its_parent(void) {
     if (RUNNING_ON_VALGRIND || !check_follows_children())
         return;
     CHECK_RUNS(fork_beside_waits);
-    CHECK_EQUAL(haft_io_run(fork_beside_waits, NULL, &(haft_io_options_t){.threads = 2}), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, fork_beside_waits, NULL),
+                0);
 }
 
 /* The threads for blocking work, which wait for more, are not there. */
@@ -546,7 +548,7 @@ static void a_child_of_fork_leaves_the_run_that_has_done_blocking_work(void) {
 }
 
 static void run_wait_in_child(void) {
-    haft_io_run(wait_in_child, NULL, NULL);
+    haft_io_run(wait_in_child, NULL);
 }
 static void mistakes_are_named(void) {
     CHECK_ABORTS(spawn_outside, "A task is spawned outside of a scheduler");
@@ -574,10 +576,10 @@ static void leave(const haft_error_t *error) {
 BODY(go_on_after_a_mistake) {
     haft_io_mutex_t mutex = {0};
     if (setjmp(before_the_mistake) == 0)
-        haft_io_unlock(&mutex);
+        haft_io_mutex_unlock(&mutex);
     CHECK_CONTAINS(told, "A mutex that is not locked was unlocked.");
-    CHECK(haft_io_try_lock(&mutex));
-    haft_io_unlock(&mutex);
+    CHECK(haft_io_mutex_try_lock(&mutex));
+    haft_io_mutex_unlock(&mutex);
     if (setjmp(before_the_mistake) == 0)
         haft_io_spawn(NULL, NULL);
     CHECK_CONTAINS(told, "A task needs a function to run");
@@ -585,7 +587,7 @@ BODY(go_on_after_a_mistake) {
 }
 static void mistakes_go_to_the_error_handler_which_may_leave(void) {
     haft_set_error_handler(leave);
-    CHECK_EQUAL(haft_io_run(go_on_after_a_mistake, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_run(go_on_after_a_mistake, NULL), 0);
     haft_set_error_handler(NULL);
 }
 
@@ -602,22 +604,22 @@ static struct {
     haft_io_task_t *waiter;
 } in_child;
 static void wait_for_mutex(void) {
-    haft_io_lock(&in_child.mutex);
+    haft_io_mutex_lock(&in_child.mutex);
 }
 static void wait_for_semaphore(void) {
-    haft_io_acquire(&in_child.semaphore);
+    haft_io_semaphore_acquire(&in_child.semaphore);
 }
 static void wait_for_condition(void) {
-    haft_io_wait(&in_child.condition, &in_child.mutex);
+    haft_io_condition_wait(&in_child.condition, &in_child.mutex);
 }
 static void await_event(void) {
-    haft_io_wait_event(&in_child.event);
+    haft_io_event_wait(&in_child.event);
 }
 static void wait_for_rwlock(void) {
-    haft_io_write_lock(&in_child.rwlock);
+    haft_io_rwlock_write_lock(&in_child.rwlock);
 }
 static void wait_at_barrier(void) {
-    haft_io_arrive(&in_child.barrier);
+    haft_io_barrier_wait(&in_child.barrier);
 }
 static void wait_to_receive(void) {
     haft_io_channel_receive(in_child.empty, &(int){0});
@@ -626,14 +628,14 @@ static void wait_to_send(void) {
     haft_io_channel_send(in_child.full, &(int){2});
 }
 static void wait_to_choose(void) {
-    haft_io_choose((haft_io_choice_t[]){{.channel = in_child.empty, .receive = &(int){0}},
-                                        {.channel = in_child.full, .send = &(int){2}}},
+    haft_io_select((haft_io_select_case_t[]){{.channel = in_child.empty, .receive = &(int){0}},
+                                             {.channel = in_child.full, .send = &(int){2}}},
                    2);
 }
 static void wait_to_choose_or_read(void) {
-    haft_io_choose((haft_io_choice_t[]){{.channel = in_child.empty, .receive = &(int){0}},
-                                        {.event = &in_child.event},
-                                        {.descriptor = in_child.quiet[0], .events = POLLIN}},
+    haft_io_select((haft_io_select_case_t[]){{.channel = in_child.empty, .receive = &(int){0}},
+                                             {.event = &in_child.event},
+                                             {.descriptor = in_child.quiet[0], .events = POLLIN}},
                    3);
 }
 static void wait_to_join(void) {
@@ -651,7 +653,7 @@ static void leave_all_waits(void) {
             waits[i]();
         CHECK_CONTAINS(told, "waits in a child of fork");
     }
-    CHECK(!haft_io_try_lock(&in_child.mutex)); /* The condition has not given it back. */
+    CHECK(!haft_io_mutex_try_lock(&in_child.mutex)); /* The condition has not given it back. */
     CHECK(in_child.mutex.waiting.first == NULL);
     CHECK(in_child.semaphore.waiting.first == NULL);
     CHECK(in_child.condition.waiting.first == NULL);
@@ -672,7 +674,7 @@ static void leave_all_waits(void) {
     _exit(check_failures);
 }
 BODY(wait_for_release) {
-    haft_io_wait_event(&in_child.released);
+    haft_io_event_wait(&in_child.released);
     return NULL;
 }
 BODY(fork_to_leave_waits) {
@@ -681,8 +683,8 @@ BODY(fork_to_leave_waits) {
     CHECK_EQUAL(haft_io_channel_send(in_child.full, &(int){1}), 0);
     CHECK_EQUAL(haft_io_pipe(in_child.quiet), 0);
     in_child.barrier.needed = 2;
-    haft_io_lock(&in_child.mutex);
-    haft_io_read_lock(&in_child.rwlock);
+    haft_io_mutex_lock(&in_child.mutex);
+    haft_io_rwlock_read_lock(&in_child.rwlock);
     in_child.waiter = haft_io_async(wait_for_release, NULL);
     pid_t child = fork();
     if (child == 0)
@@ -690,9 +692,9 @@ BODY(fork_to_leave_waits) {
     int status;
     CHECK_EQUAL(waitpid(child, &status, 0), child);
     CHECK_EQUAL(status, 0);
-    haft_io_set_event(&in_child.released);
+    haft_io_event_set(&in_child.released);
     haft_io_rwlock_unlock(&in_child.rwlock);
-    haft_io_unlock(&in_child.mutex);
+    haft_io_mutex_unlock(&in_child.mutex);
     haft_io_close(in_child.quiet[0]);
     haft_io_close(in_child.quiet[1]);
     haft_io_channel_free(in_child.empty);
@@ -719,15 +721,16 @@ static void *start_many_and_cancel(void *count) {
     for (intptr_t i = 0; i < (intptr_t)count; i++)
         CHECK_EQUAL(haft_io_spawn(wait_with_a_cleanup, NULL), 0);
     haft_io_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind(void) {
     intptr_t count = check_times(40000); /* more records than the smaller blocks hold */
     for (int dense = 0; dense < 2; dense++) {
         cleaned = 0;
-        haft_io_options_t options = {.threads = 1, .dense = dense != 0};
-        CHECK_EQUAL(haft_io_run(start_many_and_cancel, check_number(count), &options), -ECANCELED);
+        haft_io_run_options_t options = {.threads = 1, .dense = dense != 0};
+        CHECK_EQUAL(haft_io_run_with(&options, start_many_and_cancel, check_number(count)),
+                    -ECANCELED);
         CHECK_EQUAL(cleaned, (int)count);
     }
 }
@@ -750,8 +753,8 @@ BODY(use_3_megabytes_in_a_scope) {
     return NULL;
 }
 static void the_body_of_a_scope_has_as_large_a_stack_as_its_task(void) {
-    const haft_io_options_t options = {.threads = 1, .stack_size = 16 << 20};
-    CHECK_EQUAL(haft_io_run(use_3_megabytes_in_a_scope, NULL, &options), 0);
+    const haft_io_run_options_t options = {.threads = 1, .stack_size = 16 << 20};
+    CHECK_EQUAL(haft_io_run_with(&options, use_3_megabytes_in_a_scope, NULL), 0);
 }
 
 /* ---- Stacks of one task ---- */
@@ -796,7 +799,7 @@ static void *cancel_on_stacks(void *count) {
                                        NULL),
                     0);
     haft_io_sleep(HAFT_IO_MILLISECOND);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 static void *fail_on_stacks(void *unused) {
@@ -819,9 +822,9 @@ static void *use_own_stacks(void *count) {
 }
 static void a_task_may_have_a_stack_of_its_own(void) {
     for (int i = 0; i < 4; i++) {
-        const haft_io_options_t options = {
+        const haft_io_run_options_t options = {
             .threads = 1 + i % 2, .dense = i / 2 != 0, .stack_size = 64 << 10};
-        CHECK_EQUAL(haft_io_run(use_own_stacks, check_number(check_times(100)), &options), 0);
+        CHECK_EQUAL(haft_io_run_with(&options, use_own_stacks, check_number(check_times(100))), 0);
     }
 }
 /* Smaller than the guard. */
@@ -831,7 +834,7 @@ static int use_small_frames(int count) {
     return count == 0 ? 0 : use_small_frames(count - 1) + frame[0];
 }
 BODY(overflow_stack) {
-    haft_io_set_task_name("deep");
+    haft_io_task_set_name("deep");
     use_small_frames(1 << 20);
     return NULL;
 }
@@ -840,7 +843,7 @@ BODY(overflow_own_stack) {
     return NULL;
 }
 static void overflow(void) {
-    haft_io_run(overflow_own_stack, NULL, &(haft_io_options_t){.dense = true});
+    haft_io_run_with(&(haft_io_run_options_t){.dense = true}, overflow_own_stack, NULL);
 }
 static void an_overflow_of_a_stack_of_its_own_names_its_size(void) {
     if (check_bare())
@@ -851,7 +854,7 @@ static void an_overflow_of_a_stack_of_its_own_names_its_size(void) {
             "task 'deep'.");
 }
 static void a_stack_that_is_too_large_fails_the_scope(void) {
-    CHECK_EQUAL(haft_io_run(ask_for_too_large_a_stack, NULL, NULL), -ENOMEM);
+    CHECK_EQUAL(haft_io_run(ask_for_too_large_a_stack, NULL), -ENOMEM);
 }
 
 int main(void) {

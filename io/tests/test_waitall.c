@@ -132,8 +132,8 @@ BODY(receive_on_tasks) {
     receive_everything(beside_task);
     return NULL;
 }
-static void receive_in_a_run(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(receive_on_tasks, NULL, options), 0);
+static void receive_in_a_run(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, receive_on_tasks, NULL), 0);
 }
 static void a_task_gets_all(void) {
     check_everywhere(receive_in_a_run);
@@ -319,8 +319,8 @@ BODY(compare_on_tasks) {
     compare_all(true);
     return NULL;
 }
-static void compare_in_a_run(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(compare_on_tasks, NULL, options), 0);
+static void compare_in_a_run(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, compare_on_tasks, NULL), 0);
 }
 static void every_combination_of_flags_is_as_in_a_thread(void) {
     compare_all(false);

@@ -22,10 +22,10 @@ static ssize_t by_read(cell_t *cell) {
 }
 static ssize_t by_read_parts(cell_t *cell) {
     struct iovec parts[] = {{into, 8}, {into + 8, 8}};
-    return haft_io_read_parts(cell->ours, parts, 2);
+    return haft_io_readv(cell->ours, parts, 2);
 }
 static ssize_t by_read_lent(cell_t *cell) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     return haft_io_read_lent(cell->ours, &bytes);
 }
 static ssize_t by_receive(cell_t *cell) {
@@ -59,8 +59,8 @@ static ssize_t by_write_all(cell_t *cell) {
     return haft_io_write_all(cell->ours, bytes_of(cell), size_of(cell));
 }
 static ssize_t by_write_parts(cell_t *cell) {
-    return haft_io_write_parts(
-        cell->ours, &(struct iovec){(void *)(uintptr_t)bytes_of(cell), size_of(cell)}, 1);
+    return haft_io_writev(cell->ours,
+                          &(struct iovec){(void *)(uintptr_t)bytes_of(cell), size_of(cell)}, 1);
 }
 static ssize_t by_send(cell_t *cell) {
     return haft_io_send(cell->ours, waits_bytes, 1000, 0);
@@ -81,7 +81,7 @@ static ssize_t by_send_message_to(cell_t *cell) {
     return haft_io_send_message(cell->ours, &message, 0);
 }
 static ssize_t by_exchange(cell_t *cell) {
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     ssize_t done = haft_io_exchange(cell->ours, waits_bytes, 1000, &bytes);
     return done;
 }
@@ -111,7 +111,7 @@ static ssize_t by_connect(cell_t *cell) {
         return haft_io_poll(&(struct pollfd){cell->ours, events_, 0}, 1, HAFT_IO_FOREVER);         \
     }                                                                                              \
     static ssize_t by_wait_for_##name(cell_t *cell) {                                              \
-        return haft_io_wait_for(cell->ours, events_);                                              \
+        return haft_io_wait_ready(cell->ours, events_);                                            \
     }
 POLLING(in, POLLIN)
 POLLING(out, POLLOUT)
@@ -120,7 +120,7 @@ POLLING(nothing, 0)
 
 static const way_t ways[] = {
     {"read", READS, 0, by_read},
-    {"read_parts", READS, 0, by_read_parts},
+    {"readv", READS, 0, by_read_parts},
     {"read_lent", READS, 0, by_read_lent},
     {"receive", READS, IS_SOCKET, by_receive},
     {"receive_from", READS, IS_SOCKET, by_receive_from},
@@ -129,7 +129,7 @@ static const way_t ways[] = {
     {"splice from", READS, IS_STREAM, by_splice_from},
     {"write", WRITES, 0, by_write},
     {"write_all", WRITES, 0, by_write_all},
-    {"write_parts", WRITES, 0, by_write_parts},
+    {"writev", WRITES, 0, by_write_parts},
     {"send", WRITES, IS_SOCKET, by_send},
     {"send_message", WRITES, IS_SOCKET, by_send_message},
     {"send_to", SENDS_TO, IS_SOCKET, by_send_to},
@@ -163,7 +163,7 @@ static void waits_of_what_blocks_sleep_until_their_deadline(void) {
 /* ---- What was shut down before ---- */
 
 static void check_runs_with(void *(*main)(void *), void *argument) {
-    CHECK_EQUAL(haft_io_run(main, argument, NULL), 0);
+    CHECK_EQUAL(haft_io_run(main, argument), 0);
 }
 
 typedef struct ending {

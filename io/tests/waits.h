@@ -546,7 +546,7 @@ static void *waits_watch(void *argument) {
             waits_check(&run->cells[i]);
     }
     if (run->ending != BY_DEADLINE)
-        haft_io_cancel(run->scope);
+        haft_io_scope_cancel(run->scope);
     return NULL;
 }
 
@@ -606,7 +606,7 @@ static inline double waits_try(cell_t *cells, size_t count, enum waits_ending en
     waits_fill(cells, count);
     for (size_t i = 0; i < count; i++)
         waits_set_blocking(cells[i].ours, cells[i].blocks);
-    CHECK_EQUAL(haft_io_run(waits_main, &run, &(haft_io_options_t){.threads = 1}), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 1}, waits_main, &run), 0);
     return run.spent;
 }
 

@@ -77,7 +77,7 @@ static void show(const char *program) {
     auto ask = [port = listener.port()] {
         auto connection = io::socket::connect("127.0.0.1", port);
         connection.write_all("20 22 +\n");
-        connection.end_output();
+        connection.shutdown();
         return connection.read_all() == "42 \n";
     };
     io::scope([&](io::scope_ref here) {

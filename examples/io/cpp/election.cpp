@@ -35,7 +35,7 @@ struct node {
     void keep(const vote &next) {
         io::file file(name + ".new", O_WRONLY | O_CREAT | O_TRUNC);
         file.write_all(next.text());
-        file.sync();
+        file.fsync();
         io::rename(name + ".new", name);
     }
     bool grants(const vote &asked) {
@@ -59,7 +59,7 @@ struct node {
         return io::with_deadline(20ms, [&] {
             auto to = io::socket::connect("node", static_cast<std::uint16_t>(7000 + peer));
             to.write_all(mine.text() + '\n');
-            to.end_output();
+            to.shutdown();
             return to.read_all() == "yes";
         });
     } catch (const std::system_error &) { /* it is down, or the connection broke */

@@ -28,8 +28,8 @@ static void *answer(void *argument) {
     if (++in_flight > most_in_flight)
         most_in_flight = in_flight;
     if (in_flight == PAGES)
-        haft_io_set_event(&all_have_come);
-    haft_io_wait_event_until(&all_have_come, haft_io_now() + 10 * HAFT_IO_SECOND);
+        haft_io_event_set(&all_have_come);
+    haft_io_event_wait_until(&all_have_come, haft_io_now() + 10 * HAFT_IO_SECOND);
     in_flight--;
     int page = 0;
     sscanf(request, "GET /%d", &page);
@@ -78,13 +78,13 @@ static void *fetch_all(void *unused) {
     for (int i = 0; i < PAGES; i++)
         calls[i] = (haft_io_call_t){fetch, (void *)(intptr_t)i, NULL};
     haft_io_all(calls, PAGES);
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return unused;
 }
 
 int main(void) {
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    haft_io_run(fetch_all, NULL, NULL);
+    haft_io_run(fetch_all, NULL);
     printf("%d pages, %d in flight at once\n", good_pages, most_in_flight);
     curl_global_cleanup();
     return good_pages == PAGES ? 0 : 1;

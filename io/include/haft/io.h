@@ -5,7 +5,7 @@
  *     #include <haft/io.h>
  *
  *     static void *echo(void *argument) {
- *         HAFT_IO_CLOSING int connection = (int)(intptr_t)argument;
+ *         HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)(intptr_t)argument;
  *         char buffer[4096];
  *         for (ssize_t got; (got = haft_io_read(connection, buffer, sizeof buffer)) > 0;)
  *             if (haft_io_write_all(connection, buffer, (size_t)got) < 0)
@@ -19,7 +19,7 @@
  *         return argument;
  *     }
  *     int main(void) {
- *         return haft_io_run(serve, NULL, NULL);
+ *         return haft_io_run(serve, NULL);
  *     }
  *
  * A task is a function that runs on a fiber of its own beside other tasks. An operation that would
@@ -36,7 +36,7 @@
  * (-ECONNRESET), or, if they resolve a name, HAFT_IO_ERROR_OF_RESOLVER and an EAI_ code; haft_io_error_text says any of
  * these in words. Each task has its own errno: neither a wait nor a success changes it.
  *
- * Threads: the tasks of one haft_io_run share its thread, or its threads (haft_io_options_t.threads). A
+ * Threads: the tasks of one haft_io_run share its thread, or its threads (haft_io_run_options_t.threads). A
  * task that has not started is taken by any of them; one that has stays on its thread, unless it moves (see
  * "scopes"). Unless said otherwise the functions here are for tasks; operations that have a blocking default are also for
  * threads without a scheduler.
@@ -67,7 +67,7 @@ typedef struct haft_io_scope_state haft_io_scope_t; /* not the name of haft_io_s
 
 #include "io_effects.h"
 
-int haft_io_cancelled(void); /* see "cancellation" */
+int haft_io_unwind_cancelled(void); /* see "cancellation" */
 
 /* A name that cannot be resolved is this plus the EAI_ code of netdb.h, which is negative: an unknown host is
    HAFT_IO_ERROR_OF_RESOLVER + EAI_NONAME. No error number of errno.h is that low. */
@@ -80,7 +80,7 @@ const char *haft_io_error_text(int code);
 
 /* ---- Running -------------------------------------------------------------------------------- */
 
-typedef struct haft_io_options {
+typedef struct haft_io_run_options {
     /* On which tasks run; 0: one for each processor that the process may use, by its affinity and the quotas of its
        control groups; at most 56. */
     int threads;
@@ -98,7 +98,7 @@ typedef struct haft_io_options {
                            canaries instead of guards, as haft_fiber_options_t.dense; `stack_size`
                            is not used. Link such a program with -Wl,-z,now (docs/io.md). On AArch64,
                            where unwinding needs more: 16 KiB, guarded */
-} haft_io_options_t;
+} haft_io_run_options_t;
 
 /*
  * Runs `main(argument)` as the first task, in a scope of its own, and returns when it and all tasks
@@ -108,7 +108,8 @@ typedef struct haft_io_options {
  * scheduler already, -EINVAL for an unknown back end or a signal that cannot be caught, and those of the system
  * when it refuses descriptors or memory.
  */
-int haft_io_run(void *(*main)(void *), void *argument, const haft_io_options_t *options);
+int haft_io_run(void *(*main)(void *), void *argument);
+int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *), void *argument);
 
 /*
  * Whether the calling thread is inside haft_io_run: in a task, or in the scheduler between tasks. False in a
@@ -169,11 +170,11 @@ int haft_io_join(haft_io_task_t *task, void **result);
 /*
  * Lets every other task that can run go first. For a long computation: a task that calls functions of this header again
  * and again, and never has to wait, does this by itself, after 64 operations on descriptors or 256 others in a row. So
- * do those that only try. What lets others go on (haft_io_unlock, haft_io_signal and the like) and haft_io_spawn never do.
+ * do those that only try. What lets others go on (haft_io_mutex_unlock, haft_io_condition_signal and the like) and haft_io_spawn never do.
  */
 static inline int haft_io_yield(void) {
     int code = HAFT_PERFORM(haft_io_yield);
-    return code == 0 ? 0 : haft_io_cancelled();
+    return code == 0 ? 0 : haft_io_unwind_cancelled();
 }
 
 /* The current task; NULL outside of a scheduler. */
@@ -182,16 +183,16 @@ static inline haft_io_task_t *haft_io_self(void) {
 }
 
 const char *haft_io_task_name(const haft_io_task_t *task); /* "" when it has none */
-void haft_io_set_task_name(const char *name);              /* of the current task; not copied */
+void haft_io_task_set_name(const char *name);              /* of the current task; not copied */
 
 /*
  * Values of a task by key, which the tasks that it spawns afterwards inherit. A key is the address of
- * any object. haft_io_local returns NULL for a key that was not set; setting a key to NULL removes it.
- * haft_io_set_local returns 0, or -ENOMEM, which removing or replacing a value that no other task has
+ * any object. haft_io_local_get returns NULL for a key that was not set; setting a key to NULL removes it.
+ * haft_io_local_set returns 0, or -ENOMEM, which removing or replacing a value that no other task has
  * inherited never does.
  */
-void *haft_io_local(const void *key);
-int haft_io_set_local(const void *key, void *value);
+void *haft_io_local_get(const void *key);
+int haft_io_local_set(const void *key, void *value);
 
 /* ---- Scopes --------------------------------------------------------------------------------- */
 
@@ -257,7 +258,7 @@ typedef struct haft_io_scope_options {
  *
  * If the body or a task of the scope fails (haft_io_fail), the body and the other tasks are
  * cancelled, unless the scope has `on_failure`; when they have ended, haft_io_scope returns the code of the first failure. It returns
- * 0 when nothing failed, -ECANCELED after haft_io_cancel, and -ETIMEDOUT when the deadline has cut short the
+ * 0 when nothing failed, -ECANCELED after haft_io_scope_cancel, and -ETIMEDOUT when the deadline has cut short the
  * body or a task, or was told to `on_cancel`: what was done just when it passed counts as done. A cancel
  * of the caller cancels the scope, too; if the scope still has tasks then, it reaches the caller here.
  * Tasks that have started on other threads are waited for like all others.
@@ -311,7 +312,7 @@ int haft_io_first(haft_io_call_t *calls, size_t count);
 
 /* Cancels the body and the tasks of the scope, also those that are spawned later, and the scopes
    below, except for shielded ones. The scope returns -ECANCELED. For the tasks of the run. */
-void haft_io_cancel(haft_io_scope_t *scope);
+void haft_io_scope_cancel(haft_io_scope_t *scope);
 
 /* Calls `body(argument)` in a scope that no cancel from outside reaches: for cleanups that must wait. */
 int haft_io_shield(void *(*body)(void *), void *argument);
@@ -323,7 +324,7 @@ bool haft_io_return_cancels(bool returns);
 /* Does what a cancelled wait does: unwinds the stack to the innermost scope's body, or to the end
    of the task. Returns -ECANCELED if the task has asked for that, or if the stack is being unwound
    already. For operations of your own. */
-int haft_io_cancelled(void);
+int haft_io_unwind_cancelled(void);
 
 /* ---- Time ----------------------------------------------------------------------------------- */
 
@@ -385,7 +386,7 @@ void haft_io_deadline_end(haft_io_deadline_t *deadline);
  * returns -EBUSY, where it would wait. All are streams here but sockets of datagrams or packets; an eventfd is one.
  * Several tasks may accept from one socket.
  *
- * A read returns what there is: a low-water mark (SO_RCVLOWAT) is one for haft_io_wait_for and haft_io_poll, after which
+ * A read returns what there is: a low-water mark (SO_RCVLOWAT) is one for haft_io_wait_ready and haft_io_poll, after which
  * a read finds so much.
  */
 ssize_t haft_io_read(int descriptor, void *buffer, size_t size);
@@ -398,7 +399,7 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size);
  * returns how many there are; `*bytes` is where. A task that waits here for a connection that is idle has no
  * buffer. `*bytes` is given back first, so begin with NULL; it is NULL at the end (0) and after an error.
  *
- *     HAFT_IO_GIVING_BACK const void *bytes = NULL;
+ *     HAFT_IO_SCOPED_LENT const void *bytes = NULL;
  *     for (ssize_t size; (size = haft_io_read_lent(connection, &bytes)) > 0;)
  *         haft_io_write_all(connection, bytes, (size_t)size);
  *
@@ -419,7 +420,7 @@ enum { HAFT_IO_LENT_SIZE = 16384 + 512 };
  * a message, not twice. What `*bytes` is may be in what is written: it is given back afterwards. Returns what the
  * write, if that fails, or the read does; after -ECANCELED nobody knows how much was written.
  *
- *     HAFT_IO_GIVING_BACK const void *bytes = NULL;
+ *     HAFT_IO_SCOPED_LENT const void *bytes = NULL;
  *     ssize_t size = haft_io_read_lent(connection, &bytes);
  *     while (size > 0)
  *         size = haft_io_exchange(connection, bytes, (size_t)size, &bytes);
@@ -434,45 +435,45 @@ void *haft_io_lend(void);
 void haft_io_give_back(const void *bytes);
 /* Declares a pointer for haft_io_read_lent; what it has is given back when the variable's block is left, also
    when the task is cancelled or fails. To keep the memory, set the pointer to NULL. */
-#define HAFT_IO_GIVING_BACK __attribute__((cleanup(haft_io_give_back_scoped)))
+#define HAFT_IO_SCOPED_LENT __attribute__((cleanup(haft_io_give_back_scoped)))
 static inline void haft_io_give_back_scoped(const void *const *bytes) {
     haft_io_give_back(*bytes);
 }
 
 /* The lines of a stream, in memory of the caller. Who declares it sets the first three; the rest is zeroed, and the
    library's. */
-typedef struct haft_io_lines {
+typedef struct haft_io_reader {
     int descriptor;
     char *memory;
     size_t size; /* more than the longest line has, with its '\n' */
     size_t start, end;
     char under;
-} haft_io_lines_t;
+} haft_io_reader_t;
 
 /*
  * Reads the next line: how many bytes it has with its '\n', which only the last line may be without, or 0 at the end.
  * `*line` is where, and a '\0' follows. It is the caller's, who may change it, until the next call.
  *
  *     char memory[1000], *line;
- *     haft_io_lines_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
- *     for (ssize_t size; (size = haft_io_read_line(&lines, &line)) > 0;)
+ *     haft_io_reader_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
+ *     for (ssize_t size; (size = haft_io_reader_line(&lines, &line)) > 0;)
  *         haft_io_write_all(connection, line, (size_t)size);
  *
- * It reads ahead, so nobody else reads the descriptor until the end (but haft_io_read_after_line). Nothing is lost by a
+ * It reads ahead, so nobody else reads the descriptor until the end (but haft_io_reader_read). Nothing is lost by a
  * cancel, a deadline or another error in the middle of a line: the next call goes on. For one caller at a time. Errors
  * are those of haft_io_read, which this calls, and -EMSGSIZE: the line does not fit. Each further call returns the same,
  * unless `memory` and `size` are those of larger memory by then, which begins with all that was in the smaller.
  */
-ssize_t haft_io_read_line(haft_io_lines_t *lines, char **line);
+ssize_t haft_io_reader_line(haft_io_reader_t *lines, char **line);
 /* Reads what comes after the last line that was read, as haft_io_read: the body of a message whose head is lines, or a line
    that did not fit. `*line` is not valid any more. Lines go on behind what was read. */
-ssize_t haft_io_read_after_line(haft_io_lines_t *lines, void *buffer, size_t size);
+ssize_t haft_io_reader_read(haft_io_reader_t *lines, void *buffer, size_t size);
 
 /* The same for parts that end with another byte than '\n', such as the '\0' of names. */
-ssize_t haft_io_read_until(haft_io_lines_t *lines, char last, char **part);
-/* As haft_io_read_after_line, but goes on until there are `size` bytes: so many, or fewer at the end of the stream. After
+ssize_t haft_io_reader_until(haft_io_reader_t *lines, char last, char **part);
+/* As haft_io_reader_read, but goes on until there are `size` bytes: so many, or fewer at the end of the stream. After
    an error nobody knows how many were read. */
-ssize_t haft_io_read_all_after_line(haft_io_lines_t *lines, void *buffer, size_t size);
+ssize_t haft_io_reader_read_all(haft_io_reader_t *lines, void *buffer, size_t size);
 
 /* Gathers what is written to a stream, in memory of the caller, who sets the first three; the rest is zeroed, and the
    library's. */
@@ -506,8 +507,8 @@ ssize_t haft_io_read_all(int descriptor, void *buffer, size_t size);
 
 struct iovec;
 /* As readv(2) and writev(2). */
-ssize_t haft_io_read_parts(int descriptor, const struct iovec *parts, size_t count);
-ssize_t haft_io_write_parts(int descriptor, const struct iovec *parts, size_t count);
+ssize_t haft_io_readv(int descriptor, const struct iovec *parts, size_t count);
+ssize_t haft_io_writev(int descriptor, const struct iovec *parts, size_t count);
 
 /*
  * Moves bytes without copying them through the program: up to `size` from a file, from `*offset` on, to a
@@ -521,7 +522,7 @@ ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size);
 ssize_t haft_io_splice(int from, int to, size_t size);
 
 /* Waits for one of `events`, as in poll(2); returns those that have come. */
-int haft_io_wait_for(int descriptor, short events);
+int haft_io_wait_ready(int descriptor, short events);
 
 struct pollfd;
 /*
@@ -567,9 +568,9 @@ int haft_io_close_by(int descriptor, int (*function)(void *), void *argument);
  * Declares a descriptor that is closed when the variable's block is left, also when the task is cancelled
  * or fails; a negative one is not. To keep it open, set the variable to -1.
  *
- *     HAFT_IO_CLOSING int connection = haft_io_accept(listener);
+ *     HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept(listener);
  */
-#define HAFT_IO_CLOSING __attribute__((cleanup(haft_io_close_scoped)))
+#define HAFT_IO_SCOPED_DESCRIPTOR __attribute__((cleanup(haft_io_close_scoped)))
 static inline void haft_io_close_scoped(const int *descriptor) {
     if (*descriptor >= 0)
         haft_io_close(*descriptor);
@@ -643,7 +644,7 @@ int haft_io_connect_tcp(const char *host, uint16_t port);
 int haft_io_connect_unix(const char *path);
 /* No more is sent: the other end reads what was, and then the end of the stream. As shutdown(2) with SHUT_WR, and with its
    errors: -ENOTCONN where there is no connection. */
-int haft_io_end_output(int socket);
+int haft_io_shutdown(int socket, int how);
 /* The local port of a socket of an Internet protocol. */
 int haft_io_port(int socket);
 
@@ -676,9 +677,9 @@ void haft_io_call_briefly(void (*function)(void *), void *argument);
 /* Files, in the pool. As open(2), pread(2), pwrite(2), fsync(2). A FIFO that is opened for one direction is waited for by
    haft_io_open_fifo. */
 int haft_io_open(const char *path, int flags, mode_t mode);
-ssize_t haft_io_read_at(int descriptor, void *buffer, size_t size, int64_t offset);
-ssize_t haft_io_write_at(int descriptor, const void *buffer, size_t size, int64_t offset);
-int haft_io_sync(int descriptor);
+ssize_t haft_io_pread(int descriptor, void *buffer, size_t size, int64_t offset);
+ssize_t haft_io_pwrite(int descriptor, const void *buffer, size_t size, int64_t offset);
+int haft_io_fsync(int descriptor);
 /* As openat(2), of a FIFO that is the system's, also in a simulation: waits until somebody has the other end open. Nothing
    tells that: it looks again after pauses of 1 to 32 milliseconds. `flags` are not O_RDWR. */
 int haft_io_open_fifo(int directory, const char *path, int flags, mode_t mode);
@@ -695,10 +696,10 @@ struct dirent;
 /* Directories and names, in the pool. As scandir(3), sorted by name: how many, and an array to free, each of
    whose elements is to be freed. As mkdir(2), remove(3), rename(2), stat(2). */
 int haft_io_list_directory(const char *path, struct dirent ***entries);
-int haft_io_make_directory(const char *path, mode_t mode);
+int haft_io_mkdir(const char *path, mode_t mode);
 int haft_io_remove(const char *path);
 int haft_io_rename(const char *from, const char *to);
-int haft_io_status(const char *path, struct stat *status);
+int haft_io_stat(const char *path, struct stat *status);
 
 /* ---- Signals and processes ------------------------------------------------------------------ */
 
@@ -710,15 +711,15 @@ int haft_io_status(const char *path, struct stat *status);
  */
 
 /* What the program's threads block; on one of its threads, what that blocks. For who starts a program by another function
-   than haft_io_start_process, such as posix_spawn(3), which gives it what the calling thread blocks. */
+   than haft_io_process_start, such as posix_spawn(3), which gives it what the calling thread blocks. */
 void haft_io_signal_mask(sigset_t *mask);
 
 /*
  * Waits for one of the signals of the set and returns its number. All threads of the process must block
  * them: block them before haft_io_run. One that comes while nobody waits is kept for the next wait. Where the process has
- * run out of descriptors, of which this takes one, it looks now and then; so does haft_io_wait_process.
+ * run out of descriptors, of which this takes one, it looks now and then; so does haft_io_process_wait.
  */
-int haft_io_wait_signal(const sigset_t *signals);
+int haft_io_signal_wait(const sigset_t *signals);
 
 /*
  * Starts a program, which is searched in PATH, with these arguments, the last of which is NULL. `streams`
@@ -726,7 +727,7 @@ int haft_io_wait_signal(const sigset_t *signals);
  * block, as programs expect; the caller closes its own. The program begins with no signal blocked or
  * ignored. Its number, or an error: -EMFILE where there is no descriptor for a copy of each stream. Runs in the pool.
  */
-pid_t haft_io_start_process(const char *const arguments[], const int streams[3]);
+pid_t haft_io_process_start(const char *const arguments[], const int streams[3]);
 
 typedef struct haft_io_process_options {
     const int *streams; /* as above: three, or NULL */
@@ -741,202 +742,11 @@ typedef struct haft_io_process_options {
     bool group;
 } haft_io_process_options_t;
 
-pid_t haft_io_start_process_with(const haft_io_process_options_t *options,
+pid_t haft_io_process_start_with(const haft_io_process_options_t *options,
                                  const char *const arguments[]);
 /* Waits for the end of a child of this process; `*status`, which may be NULL, is that of waitpid(2). A cancel
    leaves the child running, and to be waited for. */
-int haft_io_wait_process(pid_t process, int *status);
-
-/* ---- Synchronisation ------------------------------------------------------------------------ */
-
-/*
- * These work between the tasks of any runs and ordinary threads: a task that waits lets others run;
- * a thread without a scheduler blocks. Who waits first is served first: a release hands the object
- * to the first in the queue, a mutex at the latest when he has come for it once, so nobody starves. Objects that no function makes are zeroed, or
- * initialised by {0}, and need no destruction; they must outlive their use. When the wait for an event, a promise, a
- * semaphore or a condition has been ended, neither who ended it nor who waited touches the object again: it may be
- * in the frame of either.
- *
- * Functions ending in `_until` give up at a deadline of haft_io_now(), with -ETIMEDOUT; with
- * HAFT_IO_FOREVER never. All waits may be cancelled; a cancelled wait has taken nothing.
- */
-
-/* A list of those who wait. */
-typedef struct haft_io_waiting {
-    struct haft_io_place *first, *last;
-} haft_io_waiting_t;
-
-typedef struct haft_io_mutex {
-    uint32_t lock;
-    bool held;
-    bool called;
-    haft_io_waiting_t waiting;
-} haft_io_mutex_t;
-
-/*
- * A mutex belongs to no task: another task than the one that locked it may unlock it. To unlock a
- * mutex that is not locked is an error.
- *
- * An unlock lets the first who waits go on and take the mutex. Others that run before him may take it, and give
- * it back; if it is held when his turn has come, the next unlock hands it to him. So he is passed over
- * only while he could not run yet, and a task that locks and unlocks in a loop costs no switch each time: after 256
- * times in a row a lock lets the other tasks of the thread go first (haft_io_yield). A mutex that is free is never
- * waited for.
- */
-int haft_io_lock(haft_io_mutex_t *mutex);
-int haft_io_lock_until(haft_io_mutex_t *mutex, int64_t deadline);
-bool haft_io_try_lock(haft_io_mutex_t *mutex);
-void haft_io_unlock(haft_io_mutex_t *mutex);
-
-typedef struct haft_io_semaphore {
-    uint32_t lock;
-    uint64_t count; /* may be set before the first use */
-    haft_io_waiting_t waiting;
-} haft_io_semaphore_t;
-
-int haft_io_acquire(haft_io_semaphore_t *semaphore);
-int haft_io_acquire_until(haft_io_semaphore_t *semaphore, int64_t deadline);
-bool haft_io_try_acquire(haft_io_semaphore_t *semaphore);
-void haft_io_release(haft_io_semaphore_t *semaphore);
-
-typedef struct haft_io_condition {
-    uint32_t lock;
-    haft_io_waiting_t waiting;
-} haft_io_condition_t;
-
-/* Unlocks the mutex and waits for a signal, as one step; locks the mutex again before it returns or
-   unwinds. */
-int haft_io_wait(haft_io_condition_t *condition, haft_io_mutex_t *mutex);
-int haft_io_wait_until(haft_io_condition_t *condition, haft_io_mutex_t *mutex, int64_t deadline);
-/* Signal wakes the first who waits; broadcast wakes all. */
-void haft_io_signal(haft_io_condition_t *condition);
-void haft_io_broadcast(haft_io_condition_t *condition);
-
-typedef struct haft_io_rwlock {
-    uint32_t lock;
-    bool writer;
-    uint64_t readers;
-    haft_io_waiting_t waiting;
-} haft_io_rwlock_t;
-
-/* Many may read at once, one writes alone. Who waits first is served first: a reader that comes while a
-   writer waits, waits behind it; all readers in a row are let in together. Not recursive: who reads and asks
-   again may wait for ever. */
-int haft_io_read_lock(haft_io_rwlock_t *lock);
-int haft_io_read_lock_until(haft_io_rwlock_t *lock, int64_t deadline);
-bool haft_io_try_read_lock(haft_io_rwlock_t *lock);
-int haft_io_write_lock(haft_io_rwlock_t *lock);
-int haft_io_write_lock_until(haft_io_rwlock_t *lock, int64_t deadline);
-bool haft_io_try_write_lock(haft_io_rwlock_t *lock);
-/* Gives back whichever is held. To unlock one that is not locked is an error. */
-void haft_io_rwlock_unlock(haft_io_rwlock_t *lock);
-
-typedef struct haft_io_once {
-    haft_io_mutex_t mutex;
-    uint32_t done;
-} haft_io_once_t;
-
-/* Calls `function(argument)` if no call by this object has been completed; who comes meanwhile waits. A
-   call that is unwound is none: the next who comes calls again. 0; -ETIMEDOUT; -ECANCELED. */
-int haft_io_call_once(haft_io_once_t *once, void (*function)(void *), void *argument);
-int haft_io_call_once_until(haft_io_once_t *once, void (*function)(void *), void *argument,
-                            int64_t deadline);
-
-typedef struct haft_io_barrier {
-    uint32_t lock;
-    uint32_t needed; /* to be set before the first use, at least 1 */
-    uint32_t arrived;
-    haft_io_waiting_t waiting;
-} haft_io_barrier_t;
-
-/* Waits until as many as are needed have arrived; then all go on, and the next round begins. 1 for the
-   one that arrived last, 0 for the others. Who gives up, or is cancelled, has not arrived, unless the last
-   arrives on another thread at the same moment. */
-int haft_io_arrive(haft_io_barrier_t *barrier);
-int haft_io_arrive_until(haft_io_barrier_t *barrier, int64_t deadline);
-
-typedef struct haft_io_event {
-    uint32_t lock;
-    bool set;
-    haft_io_waiting_t waiting;
-} haft_io_event_t;
-
-/* An event is set or not; a wait for it ends when the event is set, at once if it is set
-   already. */
-void haft_io_set_event(haft_io_event_t *event);
-void haft_io_clear_event(haft_io_event_t *event);
-int haft_io_wait_event(haft_io_event_t *event);
-int haft_io_wait_event_until(haft_io_event_t *event, int64_t deadline);
-/* The same, but no cancel reaches this wait. */
-void haft_io_wait_event_to_the_end(haft_io_event_t *event);
-
-typedef struct haft_io_promise {
-    haft_io_event_t kept;
-    void *value;
-} haft_io_promise_t;
-
-/* A promise is a value that comes once. haft_io_keep gives the value; a second one is an error. `value` of
-   haft_io_await may be NULL. */
-void haft_io_keep(haft_io_promise_t *promise, void *value);
-int haft_io_await(haft_io_promise_t *promise, void **value);
-int haft_io_await_until(haft_io_promise_t *promise, void **value, int64_t deadline);
-
-/*
- * A channel carries values of `size` bytes, in order. A send waits while `capacity` values are
- * inside; with capacity 0, it waits until a receiver takes the value. NULL: no memory. To be freed
- * when nobody uses the channel any more; values inside are forgotten. Who has let a wait end, by a send, a receive or a
- * close, does not use it any more: who has the reply may free the channel that it came by. But a haft_io_choose
- * looks at its channels once more when it has waited: they are freed after it has returned.
- */
-typedef struct haft_io_channel haft_io_channel_t;
-haft_io_channel_t *haft_io_channel_new(size_t size, size_t capacity);
-void haft_io_channel_free(haft_io_channel_t *channel);
-
-/* Returns 0, or -EPIPE when the channel has been closed. */
-int haft_io_channel_send(haft_io_channel_t *channel, const void *value);
-int haft_io_channel_send_until(haft_io_channel_t *channel, const void *value, int64_t deadline);
-/* Returns 0, or -EPIPE when the channel has been closed and is empty. */
-int haft_io_channel_receive(haft_io_channel_t *channel, void *value);
-int haft_io_channel_receive_until(haft_io_channel_t *channel, void *value, int64_t deadline);
-/* The same without waiting: -EAGAIN where the others would wait. */
-int haft_io_channel_try_send(haft_io_channel_t *channel, const void *value);
-int haft_io_channel_try_receive(haft_io_channel_t *channel, void *value);
-/* Closes the channel: sends, also those that wait, return -EPIPE; values inside can still be
-   received, and then receives return -EPIPE. To close a channel twice does nothing. */
-void haft_io_channel_close(haft_io_channel_t *channel);
-
-typedef struct haft_io_choice {
-    haft_io_channel_t
-        *channel;     /* NULL: this one is never done, so a loop leaves out one that was closed */
-    const void *send; /* the value to send, or NULL: receive */
-    void *receive;    /* room for the value to receive */
-    int code;         /* out, of the choice that was done: 0 or -EPIPE; or as said below */
-    /* Or, where `channel` is NULL: */
-    haft_io_event_t *event; /* until it is set */
-    int descriptor;         /* for one of `events`, as in poll(2); code: those that have come */
-    short events;
-    const sigset_t *signals; /* for one of these, see haft_io_wait_signal; code: its number */
-} haft_io_choice_t;
-
-/* Waits until one of the choices can be done, does it, and returns its index. If several can be
-   done at once, calls do now one and now another: none is passed over again and again. In a simulation the seed
-   decides. Descriptors and signals only in a task (else -EOPNOTSUPP). -ENOMEM: there is no memory to wait for more than
-   16, or for descriptors. */
-int haft_io_choose(haft_io_choice_t *choices, size_t count);
-int haft_io_choose_until(haft_io_choice_t *choices, size_t count, int64_t deadline);
-
-/*
- * For libraries that let one of several tasks go on at a time: `leave` is called when the current
- * task is about to wait, or to let others go first, in any function of this header but
- * haft_io_yield, and `enter` when it could go on: it does after the event that `enter` returns was
- * set, which clears the event; at once if that is NULL. Both must not wait, nor call functions that
- * are for tasks. A gate that is NULL ends this; it lasts until the task ends, and is not inherited.
- */
-typedef struct haft_io_gate {
-    void (*leave)(struct haft_io_gate *gate);
-    haft_io_event_t *(*enter)(struct haft_io_gate *gate);
-} haft_io_gate_t;
-void haft_io_set_gate(haft_io_gate_t *gate);
+int haft_io_process_wait(pid_t process, int *status);
 
 /* ---- Seeing inside -------------------------------------------------------------------------- */
 
@@ -962,12 +772,12 @@ typedef struct haft_io_dump_options {
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
 
 /*
- * With haft_io_options_t.dump_signal the run writes this dump, with backtraces, on standard error whenever the
+ * With haft_io_run_options_t.dump_signal the run writes this dump, with backtraces, on standard error whenever the
  * process gets the signal; the first of its threads that comes to poll writes it, so with one thread none
  * while a task holds that. The signal must not be blocked by all threads, and stays caught when the run
  * has ended.
  *
- * With haft_io_options_t.watchdog, in nanoseconds, a thread looks at the others every half of that time. A
+ * With haft_io_run_options_t.watchdog, in nanoseconds, a thread looks at the others every half of that time. A
  * task that has run for longer than the option says, without a wait or a yield, is named on standard error,
  * with the backtrace of where it is; and again after twice that time, four times, and so on, while it goes
  * on. The process's action for SIGURG, which the thread is interrupted by, is replaced; a call of the system in
@@ -985,142 +795,19 @@ typedef struct haft_io_counters {
     uint64_t polls;      /* of the back ends */
     uint64_t wakes;      /* of threads that slept, by others */
     uint64_t
-        polling; /* nanoseconds in polls, asleep or not; 0 without haft_io_options_t.times_polls,
+        polling; /* nanoseconds in polls, asleep or not; 0 without haft_io_run_options_t.times_polls,
                              since it costs one more look at the clock for each poll */
 } haft_io_counters_t;
 
 /* Since the run of the calling task began. 0; -ESRCH outside of a task. */
 int haft_io_count(haft_io_counters_t *counters);
 
-/* ---- Testing -------------------------------------------------------------------------------- */
-
-typedef struct haft_io_simulation {
-    uint64_t seed;     /* 0: HAFT_IO_SEED in the environment, or else a new seed for each run */
-    bool short_counts; /* what is simulated reads and writes less than asked, at random */
-    bool network;      /* sockets and pipes are the simulation's, see below; else the system's */
-    bool files;        /* files and directories, likewise */
-    unsigned faults_one_in; /* of so many operations on what is simulated one fails; 0: none */
-    /* Of so many operations that need not wait one lets another task go first; 1: each does; 0: none, a task goes on
-       until it waits. See below. */
-    unsigned switches_one_in;
-} haft_io_simulation_t;
-
-/*
- * Runs `main(argument)` as haft_io_run does, for tests, and the same way for the same seed: the
- * seed decides which ready task goes on; time stands still while a task can go on, and then jumps
- * to the next timer; blocking work is done on the thread of the run. When no task will ever go on,
- * it prints which task waits for what, cancels all tasks, and returns -EDEADLK. If the result is
- * not 0, it prints the seed on standard error; with this seed in HAFT_IO_SEED the run is repeated, and with
- * something else there it returns -EINVAL. `options` may be NULL. Operations on real descriptors block. When again no task will ever go on, the shielded
- * scopes are cancelled, the outer ones first. Tasks that wait for ever where no cancel reaches
- * (haft_io_wait_event_to_the_end) end the process with a message, which has the seed.
- *
- * With haft_io_simulation_t.switches_one_in, any operation that may wait may be where another task goes on, before it
- * has done anything: reads, writes and their kin, a close, a lock, a receive of a channel, the scope, the join. So the
- * seed finds what goes wrong between two operations of tasks on different threads of a run, and of tasks where one of
- * these happens to wait. What never waits (an unlock, a release, a signal, an event that is set) is no such place, nor
- * are the program's own instructions: that two threads write to one variable at once is for the thread sanitizer.
- */
-int haft_io_simulate(void *(*main)(void *), void *argument, const haft_io_simulation_t *options);
-
-/* The seed of the simulation that the caller runs in, 0 outside of one: for messages of tests that
-   fail. */
-uint64_t haft_io_seed(void);
-
-/*
- * Makes the two ends of a stream that exists only in this simulation; for read, write, receive, send, wait_for,
- * end_output and close. Data flows in both directions; each holds 4096 bytes. Descriptors are passed along, of the
- * simulation and real ones (haft_io_send_descriptor); other control data is -EOPNOTSUPP. Returns 0, or -ENOMEM.
- * MSG_PEEK, MSG_WAITALL and MSG_DONTWAIT are heeded; MSG_OOB and the like are -EOPNOTSUPP.
- *
- * Errors and events are those of a Unix socket, also for connections over TCP: when the other end was closed, a poll
- * says POLLHUP, a write is -EPIPE at once, and a read after what has come is 0; if that end was closed with bytes
- * that it had not read, the read is -ECONNRESET once, and then 0.
- */
-int haft_io_simulated_pair(int ends[2]);
-/* The stream breaks: from now on both ends get -ECONNRESET. */
-void haft_io_simulated_break(int end);
-
-/*
- * With haft_io_simulation_t.network, haft_io_socket, haft_io_listen_tcp, haft_io_listen_unix, haft_io_accept,
- * haft_io_connect, haft_io_connect_tcp, haft_io_connect_unix, haft_io_port, haft_io_bind, haft_io_pipe and
- * haft_io_socket_pair are those of a network that exists in this simulation only. It has one host, which each
- * address and each name is, and haft_io_resolve gives 127.0.0.1 or ::1 for every name. A connection is a stream as
- * of haft_io_simulated_pair.
- *
- * -EADDRINUSE: a listener that is open has the port or the path. Port 0 is given a number. A connect where nobody
- * listens gets -ECONNREFUSED, and so does one that waits when the listener is closed. As under Linux, `backlog` + 1
- * connections wait to be accepted, and a connect that comes then waits for room, in turn; another one of the same
- * socket meanwhile gets -EALREADY. Who closes a listener resets the connections that were not accepted.
- *
- * Unlike the system's, a path is free as soon as its listener is closed, and there is no file of that name. There
- * are streams and datagrams of UDP: sockets of other types, and a haft_io_bind of a stream, are -EOPNOTSUPP, those
- * of other families -EAFNOSUPPORT. The calls of the system that take a socket, such as setsockopt(2), getpeername(2)
- * and shutdown(2), do not know these, and say EBADF.
- *
- * A socket of datagrams has one of the ports of UDP, which one other cannot have, too, of IPv4 or IPv6: that of
- * haft_io_bind, or one that is chosen when it sends or connects. It holds 32 datagrams, and what comes then is lost.
- * Datagrams come from the address that the sender is bound to, or from that which they were sent to. Who is
- * connected to a port where nobody receives gets -ECONNREFUSED by his next operation after a send. A datagram is cut
- * to the size of the buffer (MSG_TRUNC is heeded); one larger than 65507 bytes, over IPv6 65527, is -EMSGSIZE.
- *
- * A pair of SOCK_STREAM is a stream as of haft_io_simulated_pair; one of SOCK_DGRAM exchanges datagrams, none of
- * which is lost: who sends waits while the other end holds 32. (Descriptors are not passed along with these.) A pipe
- * holds 65536 bytes, and a write of up to PIPE_BUF bytes comes whole; otherwise it is as Linux has it, but that a
- * write where nobody reads is -EPIPE without a signal. An end that haft_io_start_process is given becomes the
- * system's, and so does the other: what was written goes along, but for descriptors, which are closed; from then on
- * operations on both block, and the simulation lets none of them fail. What is simulated and no end of a stream is -EOPNOTSUPP there.
- */
-
-/*
- * With haft_io_simulation_t.files, haft_io_open, haft_io_list_directory, haft_io_make_directory, haft_io_remove,
- * haft_io_rename and haft_io_status are those of files that exist in this simulation only; for their descriptors are
- * read, write, read_at, write_at, sync and close. At first there are the directories "/" and ".", both empty and
- * apart from each other; "/" is above both.
- *
- * Errors are the system's: -ENOENT, -EEXIST, -EISDIR, -ENOTDIR, -ENOTEMPTY, -ENAMETOOLONG, -EBADF, -ENOSPC when
- * there is no memory for what is written. Not simulated, and -EOPNOTSUPP, are flags of open(2) that ask for more
- * than a file: O_TMPFILE, O_DIRECT, O_PATH. There are no links; permissions are kept, and not checked. Time stamps
- * are virtual.
- */
-
-/*
- * The machine crashes, and has come up again: the files are what they may be then, as the seed decides.
- *
- * What haft_io_sync has synced is there, and what was written by a descriptor that was opened with O_SYNC or
- * O_DSYNC. Of a file that was written to since, each block of 512 bytes is the old one or the new one, or zeros
- * where there was no old one; and what was written at its end may end sooner. If it was truncated by O_TRUNC, it is
- * as it was before, or nothing old is left. Of a name that was made, removed or renamed since its directory was
- * synced, the first few changes have been made, or none, or all; a rename has been made whole or not at all. To sync
- * a file does not sync its name: open its directory, and sync that. Beyond 1000 changes of names that nobody has
- * synced, the oldest has been.
- *
- * Call it when the tasks that use files have ended. What was opened before has to be closed, and is -EIO otherwise.
- * Sockets and pipes are left alone. Needs haft_io_simulation_t.files.
- */
-void haft_io_simulated_crash(void);
-
-/*
- * With haft_io_simulation_t.faults_one_in, the seed decides which operations fail, before they have done anything,
- * and as what: a read or write of a stream breaks it (-ECONNRESET); of a file, -EIO, and a write -EIO or -ENOSPC; a
- * sync, and what is done with a path, -EIO; haft_io_open and haft_io_socket, -EMFILE; a connect, -ECONNREFUSED or
- * -ETIMEDOUT. An accept fails with -EMFILE, so that haft_io_accept waits and tries again: with 1, where every
- * operation fails, for ever. A poll, a close, haft_io_end_output and haft_io_port do not fail; nor does what is done
- * with a pipe, or a pair of datagrams, but there may be no descriptors for one, nor for another pair (-EMFILE). Nor
- * do operations on sockets of UDP: but of so many datagrams that are sent one is lost, or comes twice, or up to 100
- * ms late, after others.
- */
-
-/* The next operation that begins on the descriptor, of the simulation, fails so, and has done nothing; `code` is
-   negative. Likewise no poll and no close. */
-void haft_io_simulated_fail(int descriptor, int code);
-
-/* How many descriptors of the simulation, ends, sockets, listeners and files, are open: for tests that look for one that was
-   not closed. A connection that has not been accepted counts, too. */
-size_t haft_io_simulated_count(void);
-
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
+
+#include "io_sync.h"
+#include "io_testing.h"
+
 #endif

@@ -146,16 +146,16 @@ inline void yield() {
 
 /* ---- Running and scopes --------------------------------------------------------------------- */
 
-struct options {
+struct run_options {
     int threads = 1;               /* on which tasks run; 0: one for each processor */
-    const char *backend = nullptr; /* see haft_io_options_t */
+    const char *backend = nullptr; /* see haft_io_run_options_t */
     std::size_t stack_size = 0;    /* of a task, and of a scope's body; 0: haft_stack_size() */
     int blocking_threads = 0;
     int dump_signal = 0;                  /* the process gets it: the run dumps its tasks */
     std::chrono::nanoseconds watchdog{0}; /* a task that holds its thread for longer is named */
     bool times_polls = false;
     bool moves = false; /* all tasks move between threads; see haft/io.h, "scopes" */
-    bool dense = false; /* for very many tasks: small stacks; see haft_io_options_t */
+    bool dense = false; /* for very many tasks: small stacks; see haft_io_run_options_t */
     std::vector<std::exception_ptr> *failures = nullptr; /* as in scope_options */
 };
 
@@ -177,7 +177,7 @@ class scope_ref {
        scope outside of a run. */
     void cancel() const {
         if (in->scope != nullptr)
-            haft_io_cancel(in->scope);
+            haft_io_scope_cancel(in->scope);
     }
     /* As the functions of these names, in this scope. */
     template <std::invocable F>
@@ -203,9 +203,9 @@ concept scope_body = std::invocable<F &> || std::invocable<F &, scope_ref>;
 
 /* Runs the body as the first task, and returns what it returns, when all tasks have ended; or throws. */
 template <scope_body F>
-decltype(auto) run(const options &options, F function) {
+decltype(auto) run(const run_options &options, F function) {
     detail::body<F, scope_ref> body{function, options.failures, "run", true};
-    haft_io_options_t given = {};
+    haft_io_run_options_t given = {};
     given.threads = options.threads;
     given.backend = options.backend;
     given.stack_size = options.stack_size;
@@ -215,15 +215,15 @@ decltype(auto) run(const options &options, F function) {
     given.times_polls = options.times_polls;
     given.moves = options.moves;
     given.dense = options.dense;
-    return body.leave(haft_io_run(&body.enter, &body, &given), "run");
+    return body.leave(haft_io_run_with(&given, &body.enter, &body), "run");
 }
 template <scope_body F>
 decltype(auto) run(F function) {
-    return io::run(options{}, std::move(function));
+    return io::run(run_options{}, std::move(function));
 }
 
 /* The same for tests: repeatable, in virtual time (haft_io_simulate). */
-struct simulation {
+struct simulation_options {
     std::uint64_t seed = 0;
     bool short_counts = false;
     bool network = false;
@@ -232,16 +232,16 @@ struct simulation {
     unsigned switches_one_in = 0;
 };
 template <scope_body F>
-decltype(auto) simulate(simulation how, F function) {
+decltype(auto) simulate(simulation_options how, F function) {
     detail::body<F, scope_ref> body{function, nullptr, "simulation", true};
-    haft_io_simulation_t given = {};
+    haft_io_simulation_options_t given = {};
     given.seed = how.seed;
     given.short_counts = how.short_counts;
     given.network = how.network;
     given.files = how.files;
     given.faults_one_in = how.faults_one_in;
     given.switches_one_in = how.switches_one_in;
-    return body.leave(haft_io_simulate(&body.enter, &body, &given), "simulate");
+    return body.leave(haft_io_simulate_with(&given, &body.enter, &body), "simulate");
 }
 
 struct scope_options {
@@ -357,7 +357,7 @@ decltype(auto) shield(F function) {
 /* Cancels the innermost scope that the caller is in; outside of a run, nothing. */
 inline void cancel() {
     if (haft_io_scope_t *here = haft_io_this_scope())
-        haft_io_cancel(here);
+        haft_io_scope_cancel(here);
 }
 /* The innermost scope that run(), scope() or their kin have opened around the caller. */
 inline scope_ref this_scope() {
@@ -589,7 +589,7 @@ class local {
     decltype(auto) with(T value, F function) {
         if (haft_io_this_scope() == nullptr)
             throw std::logic_error("haft: a value of tasks is set outside of haft::io::run()");
-        detail::local_binding binding{this, haft_io_local(this), detail::current_bindings()};
+        detail::local_binding binding{this, haft_io_local_get(this), detail::current_bindings()};
         detail::bound here(this, std::addressof(value)), known(&detail::bindings_key, &binding);
         return io::scope([&](scope_ref inside) -> decltype(auto) {
             binding.scope = detail::current_frame();
@@ -600,7 +600,7 @@ class local {
         });
     }
     /* nullptr: no value is set around the caller. */
-    T *get() const { return static_cast<T *>(haft_io_local(this)); }
+    T *get() const { return static_cast<T *>(haft_io_local_get(this)); }
     T &operator*() const { return *get(); }
     T *operator->() const { return get(); }
     explicit operator bool() const { return get() != nullptr; }
@@ -617,17 +617,17 @@ class mutex {
     mutex() = default;
     mutex(const mutex &) = delete;
     mutex &operator=(const mutex &) = delete;
-    void lock() { detail::checked(haft_io_lock(&state), "lock"); }
-    bool try_lock() { return haft_io_try_lock(&state); }
+    void lock() { detail::checked(haft_io_mutex_lock(&state), "lock"); }
+    bool try_lock() { return haft_io_mutex_try_lock(&state); }
     template <typename Clock, typename Duration>
     bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
-        return detail::in_time(haft_io_lock_until(&state, detail::deadline_of(time)), "lock");
+        return detail::in_time(haft_io_mutex_lock_until(&state, detail::deadline_of(time)), "lock");
     }
     template <typename Rep, typename Period>
     bool try_lock_for(std::chrono::duration<Rep, Period> time) {
         return try_lock_until(from_now(time));
     }
-    void unlock() { haft_io_unlock(&state); }
+    void unlock() { haft_io_mutex_unlock(&state); }
     haft_io_mutex_t *native_handle() { return &state; }
 
   private:
@@ -640,22 +640,23 @@ class shared_mutex {
     shared_mutex() = default;
     shared_mutex(const shared_mutex &) = delete;
     shared_mutex &operator=(const shared_mutex &) = delete;
-    void lock() { detail::checked(haft_io_write_lock(&state), "lock"); }
-    bool try_lock() { return haft_io_try_write_lock(&state); }
+    void lock() { detail::checked(haft_io_rwlock_write_lock(&state), "lock"); }
+    bool try_lock() { return haft_io_rwlock_try_write_lock(&state); }
     template <typename Clock, typename Duration>
     bool try_lock_until(std::chrono::time_point<Clock, Duration> time) {
-        return detail::in_time(haft_io_write_lock_until(&state, detail::deadline_of(time)), "lock");
+        return detail::in_time(haft_io_rwlock_write_lock_until(&state, detail::deadline_of(time)),
+                               "lock");
     }
     template <typename Rep, typename Period>
     bool try_lock_for(std::chrono::duration<Rep, Period> time) {
         return try_lock_until(from_now(time));
     }
     void unlock() { haft_io_rwlock_unlock(&state); }
-    void lock_shared() { detail::checked(haft_io_read_lock(&state), "lock_shared"); }
-    bool try_lock_shared() { return haft_io_try_read_lock(&state); }
+    void lock_shared() { detail::checked(haft_io_rwlock_read_lock(&state), "lock_shared"); }
+    bool try_lock_shared() { return haft_io_rwlock_try_read_lock(&state); }
     template <typename Clock, typename Duration>
     bool try_lock_shared_until(std::chrono::time_point<Clock, Duration> time) {
-        return detail::in_time(haft_io_read_lock_until(&state, detail::deadline_of(time)),
+        return detail::in_time(haft_io_rwlock_read_lock_until(&state, detail::deadline_of(time)),
                                "lock_shared");
     }
     template <typename Rep, typename Period>
@@ -673,11 +674,12 @@ class semaphore {
     explicit semaphore(std::uint64_t count) { state.count = count; }
     semaphore(const semaphore &) = delete;
     semaphore &operator=(const semaphore &) = delete;
-    void acquire() { detail::checked(haft_io_acquire(&state), "acquire"); }
-    bool try_acquire() { return haft_io_try_acquire(&state); }
+    void acquire() { detail::checked(haft_io_semaphore_acquire(&state), "acquire"); }
+    bool try_acquire() { return haft_io_semaphore_try_acquire(&state); }
     template <typename Clock, typename Duration>
     bool try_acquire_until(std::chrono::time_point<Clock, Duration> time) {
-        return detail::in_time(haft_io_acquire_until(&state, detail::deadline_of(time)), "acquire");
+        return detail::in_time(haft_io_semaphore_acquire_until(&state, detail::deadline_of(time)),
+                               "acquire");
     }
     template <typename Rep, typename Period>
     bool try_acquire_for(std::chrono::duration<Rep, Period> time) {
@@ -685,7 +687,7 @@ class semaphore {
     }
     void release(std::uint64_t count = 1) {
         for (; count > 0; count--)
-            haft_io_release(&state);
+            haft_io_semaphore_release(&state);
     }
 
   private:
@@ -698,10 +700,10 @@ class condition_variable {
     condition_variable() = default;
     condition_variable(const condition_variable &) = delete;
     condition_variable &operator=(const condition_variable &) = delete;
-    void notify_one() { haft_io_signal(&state); }
-    void notify_all() { haft_io_broadcast(&state); }
+    void notify_one() { haft_io_condition_signal(&state); }
+    void notify_all() { haft_io_condition_broadcast(&state); }
     void wait(std::unique_lock<mutex> &lock) {
-        detail::checked(haft_io_wait(&state, lock.mutex()->native_handle()), "wait");
+        detail::checked(haft_io_condition_wait(&state, lock.mutex()->native_handle()), "wait");
     }
     template <std::predicate P>
     void wait(std::unique_lock<mutex> &lock, P until) {
@@ -711,8 +713,8 @@ class condition_variable {
     template <typename Clock, typename Duration>
     std::cv_status wait_until(std::unique_lock<mutex> &lock,
                               std::chrono::time_point<Clock, Duration> time) {
-        int code =
-            haft_io_wait_until(&state, lock.mutex()->native_handle(), detail::deadline_of(time));
+        int code = haft_io_condition_wait_until(&state, lock.mutex()->native_handle(),
+                                                detail::deadline_of(time));
         return detail::in_time(code, "wait") ? std::cv_status::no_timeout : std::cv_status::timeout;
     }
     template <typename Clock, typename Duration, std::predicate P>
@@ -744,12 +746,12 @@ class event {
     event(const event &) = delete;
     event &operator=(const event &) = delete;
     haft_io_event_t *native_handle() { return &state; }
-    void set() { haft_io_set_event(&state); }
-    void clear() { haft_io_clear_event(&state); }
-    void wait() { detail::checked(haft_io_wait_event(&state), "wait"); }
+    void set() { haft_io_event_set(&state); }
+    void clear() { haft_io_event_clear(&state); }
+    void wait() { detail::checked(haft_io_event_wait(&state), "wait"); }
     template <typename Clock, typename Duration>
     bool wait_until(std::chrono::time_point<Clock, Duration> time) {
-        return detail::in_time(haft_io_wait_event_until(&state, detail::deadline_of(time)), "wait");
+        return detail::in_time(haft_io_event_wait_until(&state, detail::deadline_of(time)), "wait");
     }
     template <typename Rep, typename Period>
     bool wait_for(std::chrono::duration<Rep, Period> time) {
@@ -770,8 +772,8 @@ class barrier {
     bool arrive_and_wait() { return arrive_and_wait_until(forever); }
     template <typename Clock, typename Duration>
     bool arrive_and_wait_until(std::chrono::time_point<Clock, Duration> time) {
-        return detail::checked(haft_io_arrive_until(&state, detail::deadline_of(time)), "arrive") ==
-               1;
+        return detail::checked(haft_io_barrier_wait_until(&state, detail::deadline_of(time)),
+                               "arrive") == 1;
     }
     template <typename Rep, typename Period>
     bool arrive_and_wait_for(std::chrono::duration<Rep, Period> time) {
@@ -800,7 +802,7 @@ template <typename Clock, typename Duration, std::invocable F>
 void call_once_until(once_flag &flag, std::chrono::time_point<Clock, Duration> time, F function) {
     auto call = [](void *argument) { (*static_cast<F *>(argument))(); };
     detail::checked(
-        haft_io_call_once_until(&flag.state, call, &function, detail::deadline_of(time)),
+        haft_io_once_call_until(&flag.state, call, &function, detail::deadline_of(time)),
         "call_once");
 }
 template <typename Rep, typename Period, std::invocable F>
@@ -1130,8 +1132,8 @@ struct on_receive {
     on_receive(channel<T> *from, F call)
         : of(from != nullptr ? from->handle : nullptr), function(std::move(call)) {}
     on_receive(channel<T> &from, F call) : on_receive(std::addressof(from), std::move(call)) {}
-    haft_io_choice_t choice() {
-        haft_io_choice_t made = {};
+    haft_io_select_case_t choice() {
+        haft_io_select_case_t made = {};
         made.channel = of;
         made.receive = std::addressof(got);
         return made;
@@ -1150,8 +1152,8 @@ struct on_send {
         : of(to != nullptr ? to->handle : nullptr), sent(value), function(std::move(call)) {}
     on_send(channel<T> &to, std::type_identity_t<T> value, F call)
         : on_send(std::addressof(to), std::move(value), std::move(call)) {}
-    haft_io_choice_t choice() {
-        haft_io_choice_t made = {};
+    haft_io_select_case_t choice() {
+        haft_io_select_case_t made = {};
         made.channel = of;
         made.send = sent.at();
         return made;
@@ -1168,8 +1170,8 @@ struct on_send {
 template <typename F>
 struct on_event {
     on_event(event &awaited, F call) : of(&awaited), function(std::move(call)) {}
-    haft_io_choice_t choice() {
-        haft_io_choice_t made = {};
+    haft_io_select_case_t choice() {
+        haft_io_select_case_t made = {};
         made.event = of->native_handle();
         return made;
     }
@@ -1189,9 +1191,9 @@ struct on_event {
 template <typename Clock, typename Duration, typename... Cases>
 std::optional<std::size_t> select_until(std::chrono::time_point<Clock, Duration> time,
                                         Cases &&...cases) {
-    std::array<haft_io_choice_t, sizeof...(Cases)> choices = {cases.choice()...};
+    std::array<haft_io_select_case_t, sizeof...(Cases)> choices = {cases.choice()...};
     std::int64_t deadline = detail::deadline_of(time);
-    int chosen = haft_io_choose_until(choices.data(), choices.size(), deadline);
+    int chosen = haft_io_select_until(choices.data(), choices.size(), deadline);
     if (chosen == -ETIMEDOUT && deadline != HAFT_IO_FOREVER)
         return std::nullopt;
     detail::checked(chosen, "select");
@@ -1271,7 +1273,7 @@ class descriptor {
     }
     std::size_t read(std::span<char> into) const { return read(std::as_writable_bytes(into)); }
     std::size_t read(std::span<const iovec> into) const {
-        return detail::counted(haft_io_read_parts(number, into.data(), into.size()), "read");
+        return detail::counted(haft_io_readv(number, into.data(), into.size()), "read");
     }
     /* What `into` had is given back before the wait. False at the end. */
     bool read(lent &into) const {
@@ -1306,15 +1308,16 @@ class descriptor {
         return detail::counted(haft_io_write(number, bytes.data(), bytes.size()), "write");
     }
     std::size_t write(std::span<const iovec> parts) const {
-        return detail::counted(haft_io_write_parts(number, parts.data(), parts.size()), "write");
+        return detail::counted(haft_io_writev(number, parts.data(), parts.size()), "write");
     }
     void write_all(std::span<const std::byte> bytes) const {
         detail::checked(haft_io_write_all(number, bytes.data(), bytes.size()), "write_all");
     }
     void write_all(std::string_view text) const { write_all(std::as_bytes(std::span(text))); }
     /* Waits for one of these events of poll(2); those that have come. */
-    short wait_for(short events) const {
-        return static_cast<short>(detail::checked(haft_io_wait_for(number, events), "wait_for"));
+    short wait_ready(short events) const {
+        return static_cast<short>(
+            detail::checked(haft_io_wait_ready(number, events), "wait_ready"));
     }
 
   private:
@@ -1326,8 +1329,8 @@ template <typename F>
 struct on_ready {
     on_ready(const descriptor &awaited, short wanted, F call)
         : number(awaited.get()), events(wanted), function(std::move(call)) {}
-    haft_io_choice_t choice() {
-        haft_io_choice_t made = {};
+    haft_io_select_case_t choice() {
+        haft_io_select_case_t made = {};
         made.descriptor = number;
         made.events = events;
         return made;
@@ -1385,7 +1388,7 @@ class lines {
     std::size_t read(std::span<std::byte> into) {
         prepare();
         std::size_t got =
-            detail::counted(haft_io_read_after_line(&reader, into.data(), into.size()), "read");
+            detail::counted(haft_io_reader_read(&reader, into.data(), into.size()), "read");
         size = 0;
         passed = true;
         return got;
@@ -1410,7 +1413,7 @@ class lines {
         while (size == 0) {
             prepare();
             char *line;
-            ssize_t got = haft_io_read_line(&reader, &line);
+            ssize_t got = haft_io_reader_line(&reader, &line);
             if (got != -EMSGSIZE) {
                 size = detail::counted(got, "read");
                 break;
@@ -1431,7 +1434,7 @@ class lines {
     const descriptor *from;
     std::size_t longest;
     std::string buffer;
-    haft_io_lines_t reader = {};
+    haft_io_reader_t reader = {};
     std::size_t size = 0; /* of the current line; 0: not looked for */
     bool passed = false;  /* it was read past, before an iterator goes on */
 };
@@ -1572,7 +1575,9 @@ class socket : public descriptor {
     address peer() const { return detail::address_by(&::getpeername, *this, "peer"); }
     address own_address() const { return detail::own_address_of(*this); }
     /* No more is sent; the other end reads the end of the stream. */
-    void end_output() const { detail::checked(haft_io_end_output(get()), "end_output"); }
+    void shutdown(int how = SHUT_WR) const {
+        detail::checked(haft_io_shutdown(get(), how), "shutdown");
+    }
     /* Over a Unix socket. The sender's stays its own; the receiver gets one more of the same file, or
        nothing at the end. */
     void send_descriptor(const descriptor &passed) const {
@@ -1702,15 +1707,14 @@ class file : public descriptor {
     /* As open(2). */
     explicit file(const std::string &path, int flags = O_RDONLY, mode_t mode = 0666)
         : descriptor(checked_open(path, flags, mode)) {}
-    std::size_t read_at(std::int64_t offset, std::span<std::byte> into) const {
-        return detail::counted(haft_io_read_at(get(), into.data(), into.size(), offset), "read_at");
+    std::size_t pread(std::int64_t offset, std::span<std::byte> into) const {
+        return detail::counted(haft_io_pread(get(), into.data(), into.size(), offset), "pread");
     }
-    std::size_t write_at(std::int64_t offset, std::span<const std::byte> bytes) const {
-        return detail::counted(haft_io_write_at(get(), bytes.data(), bytes.size(), offset),
-                               "write_at");
+    std::size_t pwrite(std::int64_t offset, std::span<const std::byte> bytes) const {
+        return detail::counted(haft_io_pwrite(get(), bytes.data(), bytes.size(), offset), "pwrite");
     }
     /* Returns when it is on the disk. */
-    void sync() const { detail::checked(haft_io_sync(get()), "sync"); }
+    void fsync() const { detail::checked(haft_io_fsync(get()), "fsync"); }
     /* Sends from an offset, which moves on, to a socket, without a copy through the program; 0 at the
        end. */
     std::size_t send_to(const socket &to, std::int64_t &offset, std::size_t most) const {
@@ -1724,8 +1728,8 @@ class file : public descriptor {
 };
 
 /* As mkdir(2), remove(3), rename(2), stat(2); the names in a directory, sorted, without "." and "..". */
-inline void make_directory(const std::string &path, mode_t mode = 0777) {
-    detail::checked(haft_io_make_directory(path.c_str(), mode), path.c_str());
+inline void mkdir(const std::string &path, mode_t mode = 0777) {
+    detail::checked(haft_io_mkdir(path.c_str(), mode), path.c_str());
 }
 inline void remove(const std::string &path) {
     detail::checked(haft_io_remove(path.c_str()), path.c_str());
@@ -1733,9 +1737,9 @@ inline void remove(const std::string &path) {
 inline void rename(const std::string &from, const std::string &to) {
     detail::checked(haft_io_rename(from.c_str(), to.c_str()), from.c_str());
 }
-inline struct stat status(const std::string &path) {
+inline struct ::stat stat(const std::string &path) {
     struct stat result = {};
-    detail::checked(haft_io_status(path.c_str(), &result), path.c_str());
+    detail::checked(haft_io_stat(path.c_str(), &result), path.c_str());
     return result;
 }
 inline std::vector<std::string> list_directory(const std::string &path) {
@@ -1769,7 +1773,7 @@ class signals {
             detail::checked(-code, "signals");
     }
     /* The number of the next that comes, or has come while nobody waited. */
-    int wait() const { return detail::checked(haft_io_wait_signal(&set), "wait"); }
+    int wait() const { return detail::checked(haft_io_signal_wait(&set), "wait"); }
     const sigset_t *native_handle() const { return &set; }
 
   private:
@@ -1779,8 +1783,8 @@ class signals {
 template <typename F>
 struct on_signal {
     on_signal(const signals &awaited, F call) : of(&awaited), function(std::move(call)) {}
-    haft_io_choice_t choice() {
-        haft_io_choice_t made = {};
+    haft_io_select_case_t choice() {
+        haft_io_select_case_t made = {};
         made.signals = of->native_handle();
         return made;
     }
@@ -1823,7 +1827,7 @@ class process {
         given.folder = options.folder.empty() ? nullptr : options.folder.c_str();
         given.group = options.group;
         number =
-            detail::checked(haft_io_start_process_with(&given, texts_of(arguments).data()), [&] {
+            detail::checked(haft_io_process_start_with(&given, texts_of(arguments).data()), [&] {
                 return "process " + (arguments.empty() ? "without a name" : arguments[0]);
             });
     }
@@ -1831,7 +1835,7 @@ class process {
     /* Waits for its end, once; the status is that of waitpid(2). */
     int wait() const {
         int status = 0;
-        detail::checked(haft_io_wait_process(number, &status), "wait");
+        detail::checked(haft_io_process_wait(number, &status), "wait");
         return status;
     }
     void kill(int signal) const { send(number, signal); }

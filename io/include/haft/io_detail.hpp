@@ -210,7 +210,7 @@ struct frame {
     void fail(std::shared_ptr<failed_call> call) {
         note(std::move(call));
         haft_io_note_failure(by_exception, "an exception");
-        haft_io_cancel(scope); /* that may be further out, if C has opened one in between */
+        haft_io_scope_cancel(scope); /* that may be further out, if C has opened one in between */
     }
     /* Of a task. A scope that has `on_failure` goes on, unless that throws. */
     void task_failed(std::shared_ptr<failed_call> call) {
@@ -263,7 +263,7 @@ struct frame {
 __attribute__((visibility("default"))) inline char frame_key;
 
 inline frame *current_frame() {
-    return static_cast<frame *>(haft_io_local(&frame_key));
+    return static_cast<frame *>(haft_io_local_get(&frame_key));
 }
 [[noreturn]] inline void throw_outside() {
     throw std::logic_error("haft: a task is started outside of haft::io::run() and scope()");
@@ -278,13 +278,13 @@ inline frame &needed_frame() {
 /* The current task has this value while the object lives. */
 class bound {
   public:
-    bound(const void *at, void *value) : key(at), before(haft_io_local(at)) {
-        if (haft_io_set_local(at, value) != 0)
+    bound(const void *at, void *value) : key(at), before(haft_io_local_get(at)) {
+        if (haft_io_local_set(at, value) != 0)
             throw std::bad_alloc();
     }
     /* Without memory the task would go on with a value that is gone. */
     ~bound() {
-        if (haft_io_set_local(key, before) != 0)
+        if (haft_io_local_set(key, before) != 0)
             std::terminate();
     }
     bound(const bound &) = delete;
@@ -305,7 +305,7 @@ struct local_binding {
 __attribute__((visibility("default"))) inline char bindings_key;
 
 inline local_binding *current_bindings() {
-    return static_cast<local_binding *>(haft_io_local(&bindings_key));
+    return static_cast<local_binding *>(haft_io_local_get(&bindings_key));
 }
 
 inline bool is_around(const frame *outer, const frame *inner) {
@@ -355,7 +355,7 @@ struct body {
         auto &self = *static_cast<body *>(argument);
         haft_io_return_cancels(true);
         self.in.scope = haft_io_this_scope();
-        if (self.first && haft_io_set_local(&frame_key, &self.in) != 0)
+        if (self.first && haft_io_local_set(&frame_key, &self.in) != 0)
             haft_io_fail(-ENOMEM, "no memory for a scope");
         self.call_function();
         if (self.out.failed) /* lives as long as the frame */

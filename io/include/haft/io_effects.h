@@ -67,12 +67,12 @@ HAFT_EFFECT_IN_SLOT(1, haft_io_send, ssize_t, {
     const struct sockaddr *address;
     socklen_t address_size;
 });
-HAFT_EFFECT_IN_SLOT(0, haft_io_read_parts, ssize_t, {
+HAFT_EFFECT_IN_SLOT(0, haft_io_readv, ssize_t, {
     int descriptor;
     const struct iovec *parts;
     size_t count;
 });
-HAFT_EFFECT_IN_SLOT(1, haft_io_write_parts, ssize_t, {
+HAFT_EFFECT_IN_SLOT(1, haft_io_writev, ssize_t, {
     int descriptor;
     const struct iovec *parts;
     size_t count;
@@ -87,7 +87,7 @@ HAFT_EFFECT_IN_SLOT(1, haft_io_send_message, ssize_t, {
     int flags;
     const struct msghdr *message;
 });
-HAFT_EFFECT_IN_SLOT(5, haft_io_wait_for, int, {
+HAFT_EFFECT_IN_SLOT(5, haft_io_wait_ready, int, {
     int descriptor;
     short events;
 });

@@ -47,7 +47,7 @@
  *
  * How: a thread is a task that runs its function in a scope of its own, which kill() cancels, under
  * a handler that answers, in place, which thread this is. It goes on when its event is set. Of a
- * run with a policy one thread is the holder; the gate of its task (haft_io_set_gate) gives that
+ * run with a policy one thread is the holder; the gate of its task (haft_io_gate_set) gives that
  * up before every wait. The states:
  *
  *   phase    | holder | in the policy | moved on by
@@ -276,7 +276,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
             locked by(part.home->guard_of(part.thread));
             part.scope = haft_io_this_scope();
             if (part.killed)
-                haft_io_cancel(part.scope);
+                haft_io_scope_cancel(part.scope);
         }
         ~cancellable() {
             locked by(part.home->guard_of(part.thread));
@@ -295,10 +295,10 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         std::shared_ptr<tasks> home = part.home;
         haft_io_return_cancels(true);
         is how = is::pending;
-        haft_io_wait_event_to_the_end(&part.go);
-        haft_io_clear_event(&part.go);
+        haft_io_event_wait_to_the_end(&part.go);
+        haft_io_event_clear(&part.go);
         if (home->policy != nullptr)
-            haft_io_set_gate(&part);
+            haft_io_gate_set(&part);
         try {
             call(thread, part, how);
         } catch (const io::cancelled &) { /* after its function, if that has an end */
@@ -311,7 +311,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
     }
 
     static void call(scheduled &thread, task_part &part, is &how) {
-        io::detail::checked(haft_io_set_local(&io::detail::frame_key, part.frame_around),
+        io::detail::checked(haft_io_local_set(&io::detail::frame_key, part.frame_around),
                             "a thread");
         io::detail::frame frame;
         frame.open_in(part.frame_around);
@@ -382,7 +382,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
                     members.remove(thread);
             }
         }
-        haft_io_set_gate(nullptr);
+        haft_io_gate_set(nullptr);
         if (is_over)
             reference<outcome_base>::adopt(&thread.outcome);
     }
@@ -414,7 +414,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
             pass_on(thread);
             others = holder != &thread;
             if (!others)
-                haft_io_clear_event(&part.go);
+                haft_io_event_clear(&part.go);
         }
         if (others) {
             sleep(thread, part);
@@ -433,18 +433,18 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         int code = 0;
         part.sleeps = true;
         if (std::exchange(part.unwinds, false))
-            haft_io_wait_event_to_the_end(&part.go);
+            haft_io_event_wait_to_the_end(&part.go);
         else
-            code = haft_io_wait_event(&part.go);
+            code = haft_io_event_wait(&part.go);
         if (code != 0) {
             {
                 locked by(guard_of(thread));
                 if (thread.now == phase::waiting)
                     make_ready(thread);
             }
-            haft_io_wait_event_to_the_end(&part.go);
+            haft_io_event_wait_to_the_end(&part.go);
         }
-        haft_io_clear_event(&part.go);
+        haft_io_event_clear(&part.go);
         part.sleeps = false;
         haft_io_return_cancels(returned);
         if (code != 0)
@@ -455,7 +455,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
     static void unwind(task_part &part, bool by_exception) {
         if (by_exception)
             throw io::cancelled();
-        haft_io_cancelled();
+        haft_io_unwind_cancelled();
         part.unwinds = true;
     }
 
@@ -467,11 +467,11 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
                 return;
             part.killed = true;
             if (part.scope != nullptr)
-                haft_io_cancel(part.scope);
+                haft_io_scope_cancel(part.scope);
         }
         if (here() == &thread) {
             haft_io_return_cancels(false);
-            haft_io_cancelled();
+            haft_io_unwind_cancelled();
             return;
         }
         caller self("kill()");
@@ -487,7 +487,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         task_part &part = part_of(thread);
         if (policy == nullptr) {
             thread.now = phase::running;
-            haft_io_set_event(&part.go);
+            haft_io_event_set(&part.go);
             return;
         }
         thread.now = phase::ready;
@@ -517,7 +517,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         if (holder == nullptr)
             return;
         holder->now = phase::running;
-        haft_io_set_event(&part_of(*holder).go);
+        haft_io_event_set(&part_of(*holder).go);
     }
     scheduled *next_ready() {
         while (!broken) {
@@ -548,13 +548,13 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
     /* Actors that only wait for messages are left. */
     void end_if_idle() {
         if (busy == 0 && alive != 0 && scope != nullptr)
-            haft_io_cancel(scope);
+            haft_io_scope_cancel(scope);
     }
     void fail(std::exception_ptr failure) {
         if (lost == nullptr)
             lost = std::move(failure);
         if (scope != nullptr)
-            haft_io_cancel(scope);
+            haft_io_scope_cancel(scope);
     }
     /* From now on threads go on in any order, to be unwound. */
     void break_with(std::exception_ptr failure) {
@@ -635,12 +635,12 @@ namespace io {
 
 /* haft::run(policy, body) as the first task of a run. */
 template <scheduling_policy Policy, std::invocable Body>
-std::invoke_result_t<Body &> run(const options &options, Policy &&policy, Body body) {
+std::invoke_result_t<Body &> run(const run_options &options, Policy &&policy, Body body) {
     return io::run(options, [&] { return haft::run(policy, std::move(body)); });
 }
 template <scheduling_policy Policy, std::invocable Body>
 std::invoke_result_t<Body &> run(Policy &&policy, Body body) {
-    return io::run(options{}, policy, std::move(body));
+    return io::run(run_options{}, policy, std::move(body));
 }
 
 } // namespace io

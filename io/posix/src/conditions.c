@@ -83,7 +83,7 @@ static __attribute__((noinline, cold)) bool wake(const pthread_cond_t *condition
             continue;
         take_out(waiter);
         waiter->signalled = any = true;
-        haft_io_set_event(&waiter->woken); /* It comes for the lock before it is gone. */
+        haft_io_event_set(&waiter->woken); /* It comes for the lock before it is gone. */
         if (!all)
             break;
     }
@@ -100,7 +100,7 @@ typedef struct timed_wait {
 
 static void *wait_until(void *argument) {
     const timed_wait_t *wait = argument;
-    haft_io_wait_event_until(wait->event, wait->deadline);
+    haft_io_event_wait_until(wait->event, wait->deadline);
     return NULL;
 }
 
@@ -114,7 +114,7 @@ static int wait_on_task(pthread_cond_t *condition, pthread_mutex_t *mutex, int64
         return code;
     }
     if (deadline == HAFT_IO_FOREVER)
-        haft_io_wait_event_to_the_end(&waiter.woken);
+        haft_io_event_wait_to_the_end(&waiter.woken);
     else
         haft_io_shield(wait_until, &(timed_wait_t){&waiter.woken, deadline});
     bool signalled = leave(&waiter);

@@ -26,7 +26,7 @@ static ssize_t accept_when_there(accept_call_t *call) {
     int listener = call->listener;
     bool is_refused =
         (call->flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != 0; /* before anybody comes */
-    if (is_refused || !haft_io_blocks(listener)) {
+    if (is_refused || !hafti_io_blocks(listener)) {
         accept_now(call);
         return call->done;
     }
@@ -35,7 +35,7 @@ static ssize_t accept_when_there(accept_call_t *call) {
     for (unsigned turn = 0;;) {
         struct pollfd entry = {listener, POLLIN, 0};
         /* A socket that does not listen is never ready: the system refuses it at once. */
-        bool is_ready = SYSTEM(poll)(&entry, 1, 0) != 0 || !haft_io_listens(listener);
+        bool is_ready = SYSTEM(poll)(&entry, 1, 0) != 0 || !hafti_io_listens(listener);
         int code = is_ready ? haft_posix_call_for_a_moment(accept_now, call)
                             : haft_posix_wait(listener, POLLIN, deadline, turn++);
         if (code != 0)
@@ -82,7 +82,7 @@ static ssize_t begin(connect_call_t *call) {
         return code;
     if (call->done != -EINTR)
         return call->done;
-    return haft_io_socket_option(call->socket, SO_DOMAIN) == AF_UNIX ? -EAGAIN : -EINPROGRESS;
+    return hafti_io_socket_option(call->socket, SO_DOMAIN) == AF_UNIX ? -EAGAIN : -EINPROGRESS;
 }
 
 /* Nothing tells when a listener that was busy is not. */
@@ -100,9 +100,9 @@ static ssize_t begin_in_turn(connect_call_t *call, int64_t deadline) {
 /* When it is over. TCP learns that by a further call only: without one the next would have its result. For
    others such a call, after a failure, would begin again. */
 static ssize_t finish(connect_call_t *call) {
-    int error = haft_io_socket_option(call->socket, SO_ERROR);
+    int error = hafti_io_socket_option(call->socket, SO_ERROR);
     ssize_t done = 0;
-    if (error == 0 || haft_io_socket_option(call->socket, SO_PROTOCOL) == IPPROTO_TCP)
+    if (error == 0 || hafti_io_socket_option(call->socket, SO_PROTOCOL) == IPPROTO_TCP)
         done = begin(call);
     if (error != 0)
         return error < 0 ? error : -error;
@@ -110,7 +110,7 @@ static ssize_t finish(connect_call_t *call) {
 }
 
 static ssize_t connect_waiting(connect_call_t *call) {
-    if (!haft_io_blocks(call->socket))
+    if (!hafti_io_blocks(call->socket))
         return HAFT_POSIX_RESULT(SYSTEM(connect)(call->socket, call->address, call->size));
     int64_t deadline = haft_posix_socket_deadline(call->socket, SO_SNDTIMEO);
     ssize_t done = begin_in_turn(call, deadline);

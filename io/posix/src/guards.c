@@ -45,7 +45,7 @@ static void wait_for(const guard_t *guard) {
     waiter_t waiter = {.next = waiters, .guard = guard};
     waiters = &waiter;
     unlock_waiters();
-    haft_io_wait_event_to_the_end(&waiter.woken);
+    haft_io_event_wait_to_the_end(&waiter.woken);
     lock_waiters(); /* Whoever has woken this waiter is through with it. */
 }
 
@@ -55,7 +55,7 @@ static void wake_waiters(const guard_t *guard) {
         waiter_t *waiter = *place;
         if (waiter->guard == guard) {
             *place = waiter->next;
-            haft_io_set_event(&waiter->woken);
+            haft_io_event_set(&waiter->woken);
         } else {
             place = &waiter->next;
         }

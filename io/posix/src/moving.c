@@ -67,12 +67,12 @@ static void send_once(void *argument) {
 /* What a blocking call sends, it sends in full. */
 static ssize_t send_file(sendfile_call_t *call) {
     size_t done = 0, size = call->size;
-    bool waits = haft_io_blocks(call->to);
+    bool waits = hafti_io_blocks(call->to);
     move_t move = {.from = call->from,
                    .to = call->to,
                    .waits = waits,
-                   .in_pool = size != 0 && (waits || (haft_io_blocks(call->from) &&
-                                                      !haft_io_is_file(call->from))),
+                   .in_pool = size != 0 && (waits || (hafti_io_blocks(call->from) &&
+                                                      !hafti_io_is_file(call->from))),
                    .deadline = haft_posix_socket_deadline(call->to, SO_SNDTIMEO),
                    .function = send_once,
                    .call = call,
@@ -94,7 +94,7 @@ HAFT_POSIX_EXPORT ssize_t sendfile(int to, int from, off_t *offset, size_t size)
         return SYSTEM(sendfile)(to, from, offset, size);
     int before = haft_posix_error();
     sendfile_call_t call = {{to, from, offset, size}, -1};
-    if (!haft_io_is_file(to))
+    if (!hafti_io_is_file(to))
         return haft_posix_answer(send_file(&call), before);
     haft_posix_call_pooled(call_sendfile, &call);
     return call.done;
@@ -124,14 +124,14 @@ static void splice_once(void *argument) {
 }
 
 static bool may_wait(int descriptor) {
-    return haft_io_blocks(descriptor) && !haft_io_is_pipe(descriptor);
+    return hafti_io_blocks(descriptor) && !hafti_io_is_pipe(descriptor);
 }
 
 static ssize_t splice_waiting(splice_call_t *c) {
     return move_once(&(move_t){.from = c->from,
                                .to = c->to,
                                .waits = (c->flags & SPLICE_F_NONBLOCK) == 0 &&
-                                        haft_io_blocks(c->from) && haft_io_blocks(c->to),
+                                        hafti_io_blocks(c->from) && hafti_io_blocks(c->to),
                                .in_pool = may_wait(c->from) || may_wait(c->to),
                                .deadline = HAFT_IO_FOREVER,
                                .function = splice_once,

@@ -81,7 +81,7 @@ enum { LINE = 1024 };
 
 /* Of what is ready; it may wait all the same, as a terminal that has no room for all. */
 static ssize_t try_after_poll(const transfer_t *t) {
-    if (!haft_io_blocks(t->descriptor))
+    if (!hafti_io_blocks(t->descriptor))
         return transfer_plainly(t);
     for (;;) {
         struct pollfd entry = {t->descriptor, t->outward ? POLLOUT : POLLIN, 0};
@@ -133,8 +133,8 @@ static ssize_t transfer_simulated_at(const transfer_t *t) {
     for (size_t i = 0; i < t->count; i++) {
         struct iovec part = t->parts[i];
         int64_t place = t->offset + done;
-        ssize_t more = t->outward ? haft_io_write_at(file, part.iov_base, part.iov_len, place)
-                                  : haft_io_read_at(file, part.iov_base, part.iov_len, place);
+        ssize_t more = t->outward ? haft_io_pwrite(file, part.iov_base, part.iov_len, place)
+                                  : haft_io_pread(file, part.iov_base, part.iov_len, place);
         if (more < 0)
             return done != 0 ? done : more;
         done += more;
@@ -156,15 +156,15 @@ static ssize_t transfer_simulated(const transfer_t *t) {
         done = t->outward ? haft_io_send_message(end, message, t->flags)
                           : haft_io_receive_message(end, message, t->flags);
     else
-        done = t->outward ? haft_io_write_parts(end, t->parts, t->count)
-                          : haft_io_read_parts(end, t->parts, t->count);
+        done = t->outward ? haft_io_writev(end, t->parts, t->count)
+                          : haft_io_readv(end, t->parts, t->count);
     haft_io_return_cancels(before);
     return done;
 }
 
 static int synchronise_simulated(int file) {
     bool before = haft_io_return_cancels(true);
-    int code = haft_io_sync(file);
+    int code = haft_io_fsync(file);
     haft_io_return_cancels(before);
     return code;
 }
@@ -188,7 +188,7 @@ static ssize_t attempt(const transfer_t *t) {
                                                            t->offset, RWF_NOWAIT))
                       : HAFT_POSIX_RESULT(SYSTEM(preadv2)(t->descriptor, t->parts, (int)t->count,
                                                           t->offset, RWF_NOWAIT));
-    if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && !haft_io_is_missing((int)done)))
+    if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && !hafti_io_is_missing((int)done)))
         return done;
     if (nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
@@ -208,9 +208,9 @@ static bool goes_on(const transfer_t *t) {
         return t->outward;
     if (t->by_socket && !t->outward)
         return !has_control(t->message) && (t->flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL &&
-               haft_io_socket_option(t->descriptor, SO_TYPE) == SOCK_STREAM &&
-               haft_io_blocks(t->descriptor);
-    return t->outward ? haft_io_blocks(t->descriptor) : nature_of(t->descriptor) == FILE_ON_DISK;
+               hafti_io_socket_option(t->descriptor, SO_TYPE) == SOCK_STREAM &&
+               hafti_io_blocks(t->descriptor);
+    return t->outward ? hafti_io_blocks(t->descriptor) : nature_of(t->descriptor) == FILE_ON_DISK;
 }
 
 /* Some socket of the process has had a low-water mark set. */
@@ -225,9 +225,9 @@ static short events_now(int descriptor, short events) {
 static bool is_below_mark(const transfer_t *t) {
     if (!__atomic_load_n(&low_water, __ATOMIC_RELAXED) || t->simulated || t->outward)
         return false;
-    int mark = haft_io_socket_option(t->descriptor, SO_RCVLOWAT);
+    int mark = hafti_io_socket_option(t->descriptor, SO_RCVLOWAT);
     return mark > 1 && (size_t)mark <= size_of(t->parts, t->count) &&
-           haft_io_blocks(t->descriptor) && events_now(t->descriptor, POLLIN) == 0;
+           hafti_io_blocks(t->descriptor) && events_now(t->descriptor, POLLIN) == 0;
 }
 
 HAFT_POSIX_EXPORT int setsockopt(int socket, int level, int option, const void *value,
@@ -251,7 +251,7 @@ typedef struct waits {
 } waits_t;
 
 static int wait_for_more(const transfer_t *t, waits_t *waits) {
-    if (!haft_io_blocks(t->descriptor))
+    if (!hafti_io_blocks(t->descriptor))
         return -EAGAIN;
     if (waits->deadline == 0)
         waits->deadline =
@@ -321,7 +321,7 @@ static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, waits_t wa
    for datagrams that was shut down says so to who waits alone. */
 static ssize_t attempt_or_end(transfer_t *t, unsigned turn) {
     ssize_t done = is_below_mark(t) ? -EAGAIN : attempt(t);
-    if (done == -EINPROGRESS && haft_io_blocks(t->descriptor)) {
+    if (done == -EINPROGRESS && hafti_io_blocks(t->descriptor)) {
         t->flags &= ~MSG_FASTOPEN;
         return -EAGAIN;
     }

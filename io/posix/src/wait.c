@@ -60,7 +60,7 @@ static __attribute__((noinline)) void set_host_error(int error) {
 
 int haft_posix_cancelled(void) {
     bool before = haft_io_return_cancels(true);
-    int code = haft_io_cancelled();
+    int code = haft_io_unwind_cancelled();
     haft_io_return_cancels(before);
     return code;
 }
@@ -138,9 +138,9 @@ int haft_posix_wait_for_both(int from, int to, int64_t deadline, unsigned turn) 
 }
 
 int haft_posix_wait_without(int code, int64_t deadline) {
-    if (!haft_io_lacks_descriptor(code) && !haft_io_is_missing(code))
+    if (!hafti_io_lacks_descriptor(code) && !hafti_io_is_missing(code))
         return code;
-    int64_t moment = HAFT_PERFORM(haft_io_now) + HAFT_IO_DESCRIPTOR_PAUSE;
+    int64_t moment = HAFT_PERFORM(haft_io_now) + HAFTI_IO_DESCRIPTOR_PAUSE;
     code = haft_posix_wait(-1, 0, moment < deadline ? moment : deadline, 0);
     return code == -EAGAIN && moment < deadline ? 0 : code;
 }
@@ -217,7 +217,7 @@ void haft_posix_take_turns(int descriptor) {
     static unsigned calls;
     bool others_turn = haft_io_seed() != 0 ||
                        __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % CALLS_IN_A_ROW == 0;
-    if (!others_turn || !haft_io_blocks(descriptor))
+    if (!others_turn || !hafti_io_blocks(descriptor))
         return;
     HAFT_PERFORM(haft_io_yield); /* What was done stays done, also if that is cancelled. */
 }

@@ -312,7 +312,7 @@ enum { EXCHANGES = 8, QUESTIONS = 20 };
 static struct sockaddr_in exchange_address;
 static void *exchange_with(void *connection) {
     int own = (int)(intptr_t)connection;
-    HAFT_IO_GIVING_BACK const void *bytes = NULL;
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     ssize_t size = haft_io_read_lent(own, &bytes);
     errno = ERANGE;
     while (size > 0)
@@ -346,7 +346,7 @@ static void *call_exchanger(void *number) {
     return NULL;
 }
 BODY(exchange_with_callers) {
-    HAFT_IO_CLOSING int own = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int own = haft_io_listen_tcp("127.0.0.1", 0, 0);
     exchange_address = (struct sockaddr_in){.sin_family = AF_INET,
                                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                                             .sin_port = htons((uint16_t)haft_io_port(own))};
@@ -356,8 +356,8 @@ BODY(exchange_with_callers) {
         haft_io_spawn(exchange_with, check_number(haft_io_accept(own)));
     return NULL;
 }
-static void exchange_on(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(exchange_with_callers, NULL, options), 0);
+static void exchange_on(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, exchange_with_callers, NULL), 0);
 }
 static void exchanges_go_on_beside_callers_of_the_systems_functions(void) {
     check_everywhere(exchange_on);
@@ -775,7 +775,7 @@ BODY(sleep_in_turns) {
 static void a_sleep_is_the_tasks_own(void) {
     CHECK_RUNS(sleep_shortly);
     slept = 0;
-    CHECK_EQUAL(haft_io_simulate(sleep_in_turns, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_simulate(sleep_in_turns, NULL), 0);
     CHECK(strcmp(order, "abc") == 0);
 }
 
@@ -814,8 +814,9 @@ BODY(ask_in_the_simulation) {
 }
 static void a_library_runs_in_the_simulation(void) {
     for (uint64_t seed = 1; seed <= 20; seed++)
-        CHECK_EQUAL(haft_io_simulate(ask_in_the_simulation, NULL,
-                                     &(haft_io_simulation_t){.seed = seed, .short_counts = true}),
+        CHECK_EQUAL(haft_io_simulate_with(
+                        &(haft_io_simulation_options_t){.seed = seed, .short_counts = true},
+                        ask_in_the_simulation, NULL),
                     0);
 }
 
@@ -846,8 +847,9 @@ BODY(receive_all_in_the_simulation) {
 }
 static void waitall_waits_for_all_in_the_simulation(void) {
     for (uint64_t seed = 1; seed <= 20; seed++)
-        CHECK_EQUAL(haft_io_simulate(receive_all_in_the_simulation, NULL,
-                                     &(haft_io_simulation_t){.seed = seed, .short_counts = true}),
+        CHECK_EQUAL(haft_io_simulate_with(
+                        &(haft_io_simulation_options_t){.seed = seed, .short_counts = true},
+                        receive_all_in_the_simulation, NULL),
                     0);
 }
 
@@ -864,7 +866,7 @@ BODY(use_simulated_files) {
     CHECK_EQUAL(pwritev(file, parts, 3, 0), 5);
     CHECK_EQUAL(preadv2(file, parts, 3, 7, 0), 3);
     CHECK(strcmp(text, "78967") == 0);
-    CHECK_EQUAL(haft_io_read_at(file, text, 5, 0), 5);
+    CHECK_EQUAL(haft_io_pread(file, text, 5, 0), 5);
     CHECK(strcmp(text, "3ab67") == 0);
     CHECK_EQUAL(read(file, text, 1), 0); /* It was never elsewhere. */
     CHECK_EQUAL(fsync(file), 0);
@@ -889,9 +891,10 @@ BODY(use_simulated_files) {
     return NULL;
 }
 static void simulated_files_are_used_at_the_place_that_is_given(void) {
-    CHECK_EQUAL(haft_io_simulate(use_simulated_files, NULL,
-                                 &(haft_io_simulation_t){.files = true, .network = true}),
-                0);
+    CHECK_EQUAL(
+        haft_io_simulate_with(&(haft_io_simulation_options_t){.files = true, .network = true},
+                              use_simulated_files, NULL),
+        0);
 }
 
 BODY(use_simulated_datagrams) {
@@ -926,9 +929,9 @@ BODY(use_simulated_datagrams) {
     return NULL;
 }
 static void of_simulated_datagrams_each_call_takes_one(void) {
-    CHECK_EQUAL(
-        haft_io_simulate(use_simulated_datagrams, NULL, &(haft_io_simulation_t){.network = true}),
-        0);
+    CHECK_EQUAL(haft_io_simulate_with(&(haft_io_simulation_options_t){.network = true},
+                                      use_simulated_datagrams, NULL),
+                0);
 }
 
 static volatile bool came; /* sched_yield is declared to touch nothing of this file. */
@@ -1051,8 +1054,8 @@ BODY(start_what_ends_itself_everywhere) {
 }
 static void what_is_started_blocks_what_the_program_does(void) {
     start_what_ends_itself(NULL);
-    haft_io_options_t options = {.threads = 2};
-    CHECK_EQUAL(haft_io_run(start_what_ends_itself_everywhere, NULL, &options), 0);
+    haft_io_run_options_t options = {.threads = 2};
+    CHECK_EQUAL(haft_io_run_with(&options, start_what_ends_itself_everywhere, NULL), 0);
 }
 
 static void the_end_of_a_child_is_waited_for_and_in_a_child_the_calls_are_the_systems(void) {

@@ -75,8 +75,8 @@ static void *hold_all(void *with_a_thread) {
 }
 static void a_task_waits_for_a_mutex_that_another_holds_while_it_waits(void) {
     static int with;
-    CHECK_EQUAL(haft_io_run(hold_all, &with, NULL), 0);
-    CHECK_EQUAL(haft_io_simulate(hold_all, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_run(hold_all, &with), 0);
+    CHECK_EQUAL(haft_io_simulate(hold_all, NULL), 0);
 }
 
 /* ---- Conditions ---- */
@@ -135,13 +135,13 @@ static void *pass_numbers(void *threads) {
     CHECK_EQUAL(sum, (int64_t)users * EACH * (EACH + 1) / 2);
     return NULL;
 }
-static void pass_on(const haft_io_options_t *options) {
-    CHECK_EQUAL(haft_io_run(pass_numbers, NULL, options), 0);
-    CHECK_EQUAL(haft_io_run(pass_numbers, &changed, options), 0);
+static void pass_on(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, pass_numbers, NULL), 0);
+    CHECK_EQUAL(haft_io_run_with(options, pass_numbers, &changed), 0);
 }
 static void tasks_and_threads_wait_for_one_condition(void) {
     check_everywhere(pass_on);
-    CHECK_EQUAL(haft_io_simulate(pass_numbers, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_simulate(pass_numbers, NULL), 0);
 }
 
 /* A signal is for one. */

@@ -86,7 +86,7 @@ BODY(move_the_file) {
     haft_io_scope(splice_the_file, NULL, NULL);
     return NULL;
 }
-static void what_is_moved_from_and_to_stays_as_it_is(const haft_io_options_t *options) {
+static void what_is_moved_from_and_to_stays_as_it_is(const haft_io_run_options_t *options) {
     static char bytes[MOVED];
     for (size_t i = 0; i < MOVED; i++)
         bytes[i] = moved_at(i);
@@ -95,7 +95,7 @@ static void what_is_moved_from_and_to_stays_as_it_is(const haft_io_options_t *op
     CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     CHECK_EQUAL(pipe(ends), 0);
     pthread_t thread = begin_to_look(pair[0]);
-    CHECK_EQUAL(haft_io_run(move_the_file, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, move_the_file, NULL), 0);
     end_looking(thread);
     close(file);
     for (int i = 0; i < 2; i++)
@@ -123,11 +123,11 @@ BODY(connect_often) {
     }
     return NULL;
 }
-static void a_socket_that_connects_stays_as_it_is(const haft_io_options_t *options) {
+static void a_socket_that_connects_stays_as_it_is(const haft_io_run_options_t *options) {
     listen_here();
     int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     pthread_t thread = begin_to_look(connection);
-    CHECK_EQUAL(haft_io_run(connect_often, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, connect_often, NULL), 0);
     end_looking(thread);
     close(connection);
     close(listener);
@@ -163,7 +163,7 @@ BODY(accept_and_connect) {
         for (int k = 0; k < CONNECTIONS; k++)
             close(connections[k]);
     }
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 BODY(accept_in_rounds) {
@@ -172,13 +172,13 @@ BODY(accept_in_rounds) {
         haft_io_scope(accept_and_connect, NULL, NULL);
     return NULL;
 }
-static void tasks_and_threads_accept_from_one_listener(const haft_io_options_t *options) {
+static void tasks_and_threads_accept_from_one_listener(const haft_io_run_options_t *options) {
     pthread_t thread;
     listen_here();
     accepted = 0;
     thread_ends = 0;
     pthread_create(&thread, NULL, accept_on_a_thread, NULL);
-    CHECK_EQUAL(haft_io_run(accept_in_rounds, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, accept_in_rounds, NULL), 0);
     thread_ends = 1;
     int last = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_EQUAL(connect(last, (struct sockaddr *)&address, sizeof address), 0);
@@ -220,16 +220,16 @@ BODY(write_and_read) {
     }
     return NULL;
 }
-static void a_terminal_that_is_full_holds_its_task_alone(const haft_io_options_t *options) {
+static void a_terminal_that_is_full_holds_its_task_alone(const haft_io_run_options_t *options) {
     for (size_t i = 0; i < WRITTEN; i++)
         letters[i] = moved_at(i);
     open_terminal();
-    CHECK_EQUAL(haft_io_run(write_and_read, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, write_and_read, NULL), 0);
     close(terminal[0]);
     close(terminal[1]);
 }
 
-static void (*everywhere)(const haft_io_options_t *options);
+static void (*everywhere)(const haft_io_run_options_t *options);
 static void run_everywhere(void) {
     check_everywhere(everywhere);
 }

@@ -54,9 +54,9 @@ static void *spawn_all(void *argument) {
 }
 static void all_use(void *(*function)(void *), int threads, int initialisers) {
     begun = 0;
-    haft_io_options_t options = {};
+    haft_io_run_options_t options = {};
     options.threads = threads;
-    CHECK_EQUAL(haft_io_run(spawn_all, &function, &options), 0);
+    CHECK_EQUAL(haft_io_run_with(&options, spawn_all, &function), 0);
     CHECK_EQUAL(begun, initialisers);
 }
 
@@ -70,22 +70,22 @@ static void who_waited_initialises_after_a_failure() {
 }
 static void tasks_and_threads_wait_for_each_other() {
     std::thread plain(use_value_on_a_thread, nullptr);
-    haft_io_options_t options = {};
+    haft_io_run_options_t options = {};
     options.threads = 2;
     void *(*function)(void *) = use_value_on_a_thread;
-    CHECK_EQUAL(haft_io_run(spawn_all, &function, &options), 0);
+    CHECK_EQUAL(haft_io_run_with(&options, spawn_all, &function), 0);
     plain.join();
 }
 
 BODY(begin_and_cancel) {
     haft_io_spawn(use_cancelled_value, nullptr);
     haft_io_yield();
-    haft_io_cancel(haft_io_this_scope());
+    haft_io_scope_cancel(haft_io_this_scope());
     return nullptr;
 }
 static void a_cancel_of_the_initialiser_gives_the_variable_to_the_next() {
     begun = 0;
-    CHECK_EQUAL(haft_io_run(begin_and_cancel, nullptr, nullptr), -ECANCELED);
+    CHECK_EQUAL(haft_io_run(begin_and_cancel, nullptr), -ECANCELED);
     all_use(use_cancelled_value, 1, 1);
 }
 

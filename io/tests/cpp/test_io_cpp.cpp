@@ -164,7 +164,7 @@ static void many_failures_are_kept() {
     const int count = RUNNING_ON_VALGRIND ? 500 : 40000;
     std::vector<std::exception_ptr> failures;
     try {
-        io::run(io::options{.failures = &failures}, [count] {
+        io::run(io::run_options{.failures = &failures}, [count] {
             for (int i = 0; i < count; i++)
                 io::spawn([i] { throw i; });
         });
@@ -538,7 +538,7 @@ static void a_stop_token_needs_no_wait_to_see_a_cancel() {
         CHECK(told);
     });
     /* Another thread cancels, while this one only computes. */
-    io::options two;
+    io::run_options two;
     two.threads = 2;
     io::run(two, [](io::scope_ref all) {
         std::atomic<bool> begun = false;
@@ -643,11 +643,11 @@ static void a_simulation_has_a_network_and_files_and_faults() {
         io::listener listener("::", 80);
         auto client = io::socket::connect("service.example", 80);
         auto server = listener.accept();
-        client.end_output();
+        client.shutdown();
         std::byte byte[1];
         CHECK_EQUAL(server.receive(byte), 0);
         io::file file("text", O_RDWR | O_CREAT);
-        CHECK_EQUAL(file.write_at(0, byte), 1);
+        CHECK_EQUAL(file.pwrite(0, byte), 1);
         CHECK_EQUAL(haft_io_simulated_count(), 4);
     });
     bool failed = false;

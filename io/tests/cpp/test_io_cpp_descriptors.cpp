@@ -138,7 +138,7 @@ static void a_listener_is_a_range_of_connections() {
             for (int i = 0; i < 3; i++) {
                 auto connection = io::socket::connect("127.0.0.1", port);
                 connection.write_all("hello");
-                connection.end_output();
+                connection.shutdown();
                 CHECK(connection.read_all() == "hello back");
             }
         });
@@ -225,11 +225,11 @@ static void files_are_read_and_written_at_offsets() {
     std::string path = "/tmp/haft-io-cpp-file." + std::to_string(getpid());
     io::run([&] {
         io::file file(path, O_RDWR | O_CREAT | O_TRUNC);
-        CHECK_EQUAL(file.write_at(2, bytes("cd")), 2);
-        CHECK_EQUAL(file.write_at(0, bytes("ab")), 2);
-        file.sync();
+        CHECK_EQUAL(file.pwrite(2, bytes("cd")), 2);
+        CHECK_EQUAL(file.pwrite(0, bytes("ab")), 2);
+        file.fsync();
         std::array<std::byte, 8> room;
-        CHECK_EQUAL(file.read_at(1, room), 3);
+        CHECK_EQUAL(file.pread(1, room), 3);
         CHECK(room[0] == std::byte('b'));
         auto [left, right] = io::socket::pair();
         std::int64_t offset = 1;
@@ -243,16 +243,16 @@ static void files_are_read_and_written_at_offsets() {
 
 static void names_are_made_listed_moved_and_removed() {
     io::simulate({.seed = 1, .files = true}, [] {
-        io::make_directory("kept");
+        io::mkdir("kept");
         for (auto name : {"kept/one", "kept/another"})
             io::file(name, O_WRONLY | O_CREAT).write_all("text");
         CHECK(io::list_directory("kept") == std::vector<std::string>({"another", "one"}));
         io::rename("kept/one", "kept/two");
-        CHECK_EQUAL(io::status("kept/two").st_size, 4);
+        CHECK_EQUAL(io::stat("kept/two").st_size, 4);
         io::remove("kept/two");
         int missing = 0;
         for (void (*use)() :
-             {+[] { io::status("kept/two"); }, +[] { io::remove("kept/two"); },
+             {+[] { io::stat("kept/two"); }, +[] { io::remove("kept/two"); },
               +[] { io::rename("kept/two", "three"); }, +[] { io::list_directory("never"); }})
             try {
                 use();

@@ -64,50 +64,50 @@ void *const something = &told;
 /* ---- Locks, conditions, promises ---- */
 
 void use_mutex(objects &o) {
-    CHECK(haft_io_try_lock(&o.mutex));
-    CHECK(!haft_io_try_lock(&o.mutex));
-    haft_io_unlock(&o.mutex);
+    CHECK(haft_io_mutex_try_lock(&o.mutex));
+    CHECK(!haft_io_mutex_try_lock(&o.mutex));
+    haft_io_mutex_unlock(&o.mutex);
 }
 void unlock_mutex(objects &o) {
-    haft_io_unlock(&o.mutex);
+    haft_io_mutex_unlock(&o.mutex);
 }
 
 void *wait_for_value(void *argument) {
     objects &o = *static_cast<objects *>(argument);
-    haft_io_lock(&o.mutex);
+    haft_io_mutex_lock(&o.mutex);
     while (o.value == 0)
-        CHECK_EQUAL(haft_io_wait(&o.condition, &o.mutex), 0);
-    haft_io_unlock(&o.mutex);
+        CHECK_EQUAL(haft_io_condition_wait(&o.condition, &o.mutex), 0);
+    haft_io_mutex_unlock(&o.mutex);
     return something;
 }
 void use_condition(objects &o) {
-    haft_io_signal(&o.condition);
-    haft_io_broadcast(&o.condition);
+    haft_io_condition_signal(&o.condition);
+    haft_io_condition_broadcast(&o.condition);
     use_mutex(o);
     if (haft_io_self() == nullptr)
         return;
     haft_io_task_t *waiter = haft_io_async(wait_for_value, &o);
     haft_io_yield();
-    haft_io_lock(&o.mutex);
+    haft_io_mutex_lock(&o.mutex);
     o.value = 1;
-    haft_io_signal(&o.condition);
-    haft_io_unlock(&o.mutex);
+    haft_io_condition_signal(&o.condition);
+    haft_io_mutex_unlock(&o.mutex);
     CHECK_EQUAL(haft_io_join(waiter, nullptr), 0);
 }
 void wait_without_mutex(objects &o) {
-    haft_io_wait(&o.condition, &o.mutex);
+    haft_io_condition_wait(&o.condition, &o.mutex);
 }
 void wait_until_without_mutex(objects &o) {
-    haft_io_wait_until(&o.condition, &o.mutex, 1);
+    haft_io_condition_wait_until(&o.condition, &o.mutex, 1);
 }
 
 void use_rwlock(objects &o) {
-    CHECK(haft_io_try_read_lock(&o.rwlock));
-    CHECK(haft_io_try_read_lock(&o.rwlock));
-    CHECK(!haft_io_try_write_lock(&o.rwlock));
+    CHECK(haft_io_rwlock_try_read_lock(&o.rwlock));
+    CHECK(haft_io_rwlock_try_read_lock(&o.rwlock));
+    CHECK(!haft_io_rwlock_try_write_lock(&o.rwlock));
     haft_io_rwlock_unlock(&o.rwlock);
     haft_io_rwlock_unlock(&o.rwlock);
-    CHECK(haft_io_try_write_lock(&o.rwlock));
+    CHECK(haft_io_rwlock_try_write_lock(&o.rwlock));
     haft_io_rwlock_unlock(&o.rwlock);
 }
 void unlock_rwlock(objects &o) {
@@ -115,14 +115,14 @@ void unlock_rwlock(objects &o) {
 }
 
 void keep_first(objects &o) {
-    haft_io_keep(&o.promise, something);
+    haft_io_promise_set(&o.promise, something);
 }
 void keep_again(objects &o) {
-    haft_io_keep(&o.promise, nullptr);
+    haft_io_promise_set(&o.promise, nullptr);
 }
 void use_promise(objects &o) {
     void *value = nullptr;
-    CHECK_EQUAL(haft_io_await(&o.promise, &value), 0);
+    CHECK_EQUAL(haft_io_promise_wait(&o.promise, &value), 0);
     CHECK(value == something);
 }
 
@@ -147,7 +147,7 @@ void use_channel(objects &o) {
     CHECK_EQUAL(o.value, 5);
 }
 void choose_nothing(objects &) {
-    haft_io_choose(nullptr, 0);
+    haft_io_select(nullptr, 0);
 }
 
 /* ---- Tasks and scopes ---- */
@@ -231,13 +231,13 @@ void *run_first(void *argument) {
     return something;
 }
 void use_runs(objects &o) {
-    CHECK_EQUAL(haft_io_run(run_first, &o, nullptr), 0);
+    CHECK_EQUAL(haft_io_run(run_first, &o), 0);
 }
 void run_nothing(objects &) {
-    haft_io_run(nullptr, nullptr, nullptr);
+    haft_io_run(nullptr, nullptr);
 }
 void simulate_nothing(objects &) {
-    haft_io_simulate(nullptr, nullptr, nullptr);
+    haft_io_simulate(nullptr, nullptr);
 }
 void spawn_nowhere(objects &) {
     haft_io_spawn(nothing, nullptr);
@@ -254,13 +254,13 @@ void first_nowhere(objects &o) {
     haft_io_first(&call, 1);
 }
 void set_local_nowhere(objects &o) {
-    haft_io_set_local("key", &o);
+    haft_io_local_set("key", &o);
 }
 void note_nowhere(objects &) {
     haft_io_note_failure(-EIO, "lost");
 }
 void set_gate_nowhere(objects &) {
-    haft_io_set_gate(nullptr);
+    haft_io_gate_set(nullptr);
 }
 void count_nowhere(objects &) {
     haft_io_simulated_count();
@@ -329,7 +329,7 @@ const struct report {
     {"A promise was kept twice", ANYWHERE, keep_first, keep_again, use_promise},
     {"A channel was freed while somebody waits", ALONE, begin_to_receive, free_channel,
      use_channel},
-    {"haft_io_choose needs a choice", ANYWHERE, nullptr, choose_nothing, nullptr},
+    {"haft_io_select needs a choice", ANYWHERE, nullptr, choose_nothing, nullptr},
     {"it would wait for itself", IN_TASK, nullptr, join_itself, use_tasks},
     {"another task joins it", ALONE, start_joined_task, join_second, let_task_end},
     {"A task needs a function to run", ANYWHERE, nullptr, start_no_task, nullptr},
@@ -344,9 +344,9 @@ const struct report {
     {"A task is spawned outside", OUTSIDE, nullptr, async_nowhere, use_runs},
     {"Several calls are run as tasks outside", OUTSIDE, nullptr, all_nowhere, use_runs},
     {"Several calls are run as tasks outside", OUTSIDE, nullptr, first_nowhere, use_runs},
-    {"haft_io_set_local was called outside", OUTSIDE, nullptr, set_local_nowhere, use_runs},
+    {"haft_io_local_set was called outside", OUTSIDE, nullptr, set_local_nowhere, use_runs},
     {"haft_io_note_failure was called outside", OUTSIDE, nullptr, note_nowhere, use_runs},
-    {"haft_io_set_gate was called outside", OUTSIDE, nullptr, set_gate_nowhere, use_runs},
+    {"haft_io_gate_set was called outside", OUTSIDE, nullptr, set_gate_nowhere, use_runs},
     {"haft_io_simulated_count was called outside", OUTSIDE, nullptr, count_nowhere, use_runs},
 #if !CHECK_ADDRESS_SANITIZER
     {"is given back twice", IN_TASK, lend_and_give_back, give_back_again, use_lent},
@@ -378,15 +378,15 @@ void in_all_places() {
         if (one.where == ANYWHERE || one.where == OUTSIDE)
             make_mistake(nullptr);
         if (one.where == ANYWHERE || one.where == IN_TASK || one.where == ALONE)
-            check_everywhere([](const haft_io_options_t *options) {
+            check_everywhere([](const haft_io_run_options_t *options) {
                 if (current->where == ALONE && options->threads != 1)
                     return;
-                CHECK_EQUAL(haft_io_run(make_mistake, nullptr, options), 0);
+                CHECK_EQUAL(haft_io_run_with(options, make_mistake, nullptr), 0);
             });
-        haft_io_simulation_t simulation = {};
+        haft_io_simulation_options_t simulation = {};
         simulation.seed = 7;
         if (one.where != OUTSIDE)
-            CHECK_EQUAL(haft_io_simulate(make_mistake, nullptr, &simulation), 0);
+            CHECK_EQUAL(haft_io_simulate_with(&simulation, make_mistake, nullptr), 0);
     }
 }
 void a_report_that_is_left_by_longjmp_has_changed_nothing() {
@@ -415,8 +415,8 @@ void sleep_a_little(objects &) {
     haft_io_sleep(HAFT_IO_MILLISECOND);
 }
 void lock_held(objects &o) {
-    CHECK(haft_io_try_lock(&o.mutex));
-    haft_io_lock(&o.mutex);
+    CHECK(haft_io_mutex_try_lock(&o.mutex));
+    haft_io_mutex_lock(&o.mutex);
 }
 void *leave_waits(void *argument) {
     pid_t child = fork();
@@ -427,7 +427,7 @@ void *leave_waits(void *argument) {
             CHECK(leaves(wait, *o));
             CHECK(told.find("waits in a child of fork") != std::string::npos);
         }
-        haft_io_unlock(&o->mutex);
+        haft_io_mutex_unlock(&o->mutex);
         use_mutex(*o);
         _exit(check_failures);
     }
@@ -440,7 +440,7 @@ void a_wait_in_a_child_of_fork_can_be_left() {
     for (haft_error_handler_t *way : {leave_by_jump, leave_by_exception}) {
         handler = way;
         if (check_follows_children())
-            CHECK_EQUAL(haft_io_run(leave_waits, nullptr, nullptr), 0);
+            CHECK_EQUAL(haft_io_run(leave_waits, nullptr), 0);
     }
 }
 

@@ -14,8 +14,8 @@
 namespace io = haft::io;
 using namespace std::chrono_literals;
 
-static haft::io::options on_threads(int count) {
-    haft::io::options options;
+static haft::io::run_options on_threads(int count) {
+    haft::io::run_options options;
     options.threads = count;
     return options;
 }

@@ -16,6 +16,6 @@ static void *ask(void *unused) {
 }
 
 int main(void) {
-    return haft_io_run(ask, NULL, NULL);
+    return haft_io_run(ask, NULL);
 }
 /* SPDX-License-Identifier: MIT */

@@ -52,7 +52,7 @@
  *   wait for it in their order, before threads. No cancel ends these waits, whose callers expect no error. A mutex
  *   notes the thread for its owner, not the task: who locks one twice waits for ever, also where the system says
  *   EDEADLK; and a recursive one lets another task of the thread in. So tasks that hold one over a wait are not to move
- *   (haft_io_options_t.moves).
+ *   (haft_io_run_options_t.moves).
  * - A static local variable of C++ whose initialiser waits: another task that comes there waits until it is
  *   initialised, also where both tasks are of one thread. No cancel ends that wait. An initialiser that comes to its own
  *   variable waits for ever.

@@ -131,9 +131,9 @@ BODY(talk) {
     CHECK_EQUAL(close(listener), 0);
     return NULL;
 }
-static void talk_on(const haft_io_options_t *options) {
+static void talk_on(const haft_io_run_options_t *options) {
     together = 0;
-    CHECK_EQUAL(haft_io_run(talk, NULL, options), 0);
+    CHECK_EQUAL(haft_io_run_with(options, talk, NULL), 0);
 }
 static void a_hundred_encrypted_connections_are_open_at_once(void) {
     check_everywhere(talk_on);
